@@ -1,0 +1,2 @@
+// Package interlock takes distributed locks over the stores a team already runs.
+package interlock
