@@ -1,0 +1,214 @@
+package driver
+
+import (
+	"context"
+	"iter"
+	"math"
+	"os"
+	"time"
+)
+
+// All is the weight and the limit of an exclusive claim, and the limit of a read claim.
+const All = math.MaxInt32
+
+// Kind says what a claim is for. The rule needs only weight and limit; a layout shared with other programs may write
+// a mutex and a write lock differently and must know which it is.
+type Kind uint8
+
+// The kinds of claims.
+const (
+	Mutex  Kind = iota + 1 // weight All, limit All
+	Write                  // weight All, limit All
+	Read                   // weight 1, limit All
+	Permit                 // weight w, limit n
+)
+
+// String returns the kind's name as it is shown to people and stored in records.
+func (k Kind) String() string {
+	switch k {
+	case Mutex:
+		return "mutex"
+	case Write:
+		return "write"
+	case Read:
+		return "read"
+	case Permit:
+		return "permit"
+	}
+	return "unknown"
+}
+
+// Exclusive reports whether a claim of this kind keeps everybody else out and so draws tokens.
+func (k Kind) Exclusive() bool { return k == Mutex || k == Write }
+
+// A Driver connects the core to one store. All methods may be called concurrently.
+type Driver interface {
+	// Open starts a session. It must not return before the store has acknowledged it.
+	Open(ctx context.Context, s Spec) (Session, error)
+
+	// Traits says what the store, as it was opened, promises. It does not change afterwards.
+	Traits() Traits
+
+	// Close ends the driver's sessions and everything the driver opened itself; a client that the user supplied
+	// stays open. It returns in bounded time when ctx has ended.
+	Close(ctx context.Context) error
+}
+
+// Spec describes a session.
+type Spec struct {
+	ID    string        // unique, from [NewID]; a secret of its owner
+	Owner Owner         // who, for people
+	TTL   time.Duration // the liveness asked for; what was given is Session.Valid
+}
+
+// Claim is one place in the line of one name.
+type Claim struct {
+	Name string
+
+	// ID is 128 random bits, the owner's secret: who knows it can release the claim. Every call is idempotent by it,
+	// and a new attempt has a new one, so that a late reply or release of an old attempt can hit nothing else.
+	ID string
+
+	Kind          Kind
+	Weight, Limit int  // the rule's numbers; 1 ≤ Weight ≤ Limit ≤ All
+	Queue         bool // if it cannot be held now, stay in line; otherwise leave no trace
+
+	Note   string // of the holder, for people
+	Passes int    // how often this client has passed the name on inside its process so far, for people
+}
+
+// Grant is the state of a claim.
+type Grant struct {
+	Held bool
+
+	// Fence is the lowest of the [Stride] tokens that this grant reserved; 0 while waiting, for readers and for permits.
+	// Asked again, the same claim answers the same token.
+	Fence uint64
+
+	// Holder is who is in the way of a claim that is not held, where the store can say so without a further request.
+	Holder *Holder
+}
+
+// A Session is one liveness and its claims.
+//
+// Acquire, Wait, Release and Renew of different claims may be called concurrently; of one claim, the core never calls
+// two at a time, except that it may end a Wait through its context. Each call returns promptly when its context ends.
+// For one ID a Release is sent only after the last Acquire was answered or its connection was closed, and no Acquire
+// is ever sent after it: a client library's own retry of a request must be switched off.
+type Session interface {
+	// Valid is how long the session can be trusted from the start of Open on: what the store gave, which may be
+	// less than Spec.TTL, less rounding, clamps and the drift of clocks.
+	Valid() time.Duration
+
+	// Acquire puts c into the line of its name, or finds it there, and returns its state. It is one atomic step and
+	// never waits for other claims. Answered without an error it also renews c: from the start of this call c stays
+	// where it is for Valid, also in a session that nobody has renewed for long. A claim without Queue that cannot be
+	// held leaves nothing behind and moves no counter.
+	Acquire(ctx context.Context, c Claim) (Grant, error)
+
+	// Wait returns the state of c, which was acquired with Queue, and may block until that state may have changed or
+	// ctx ends. It may return early with a claim that is still waiting. When it returns an error the claim keeps its
+	// place unless the error says otherwise.
+	Wait(ctx context.Context, c Claim) (Grant, error)
+
+	// Release takes c out of the line, held or waiting, and lets in whoever is next. It reports whether c was held
+	// until now: false for a claim that waited, had expired, was broken at once, or was never there. Releasing a claim
+	// of which nothing is known is not an error.
+	Release(ctx context.Context, c Claim) (held bool, err error)
+
+	// Renew renews the session with every claim in line, held or waiting, and reconciles both sides: it reports claims
+	// that are gone, moves claims whose grant was not noticed, and drops claims that stand in the store for this
+	// session although they were released here. It never queues behind claims or behind another process's writes and
+	// returns in bounded time while any other process is stopped at any instruction.
+	Renew(ctx context.Context) (Renewal, error)
+
+	// Close releases every claim of the session, handing over at once, and ends it.
+	Close(ctx context.Context) error
+}
+
+// Renewal is the answer to a Renew.
+type Renewal struct {
+	// Valid is how long the session can be trusted from the start of this call on.
+	Valid time.Duration
+
+	// Lost has the IDs of claims that are no longer in line although nobody here released them, and of claims that are
+	// broken: those stand in line until they are released or their time is over, and must be given up.
+	Lost []string
+}
+
+// Requeuer is a [Session] that can leave a line and stand in it again in one step.
+type Requeuer interface {
+	// Requeue releases old and acquires next, a claim of the same name, at the end of the line. After an error both
+	// are to be released. Without it the core calls Release and then Acquire.
+	Requeue(ctx context.Context, old, next Claim) (Grant, error)
+}
+
+// LossNotifier is a [Session] whose store says by itself that a claim is gone or broken.
+type LossNotifier interface {
+	// Lost yields the IDs of such claims; the channel is closed when the session is lost as a whole. It always
+	// returns the same channel.
+	Lost() <-chan string
+}
+
+// Nudger is a [Session] that can be told by others to look at its state.
+type Nudger interface {
+	// Nudge yields a value when Renew should be called now. It always returns the same channel.
+	Nudge() <-chan struct{}
+}
+
+// Inheritor is a [Session] whose liveness is bound to open files, so that a dead process is not yet a dead job.
+type Inheritor interface {
+	// Inherit returns the files that a child acting for the holder must inherit: the store lets nobody else in at once
+	// before the last process that has them is gone. The caller must not close them.
+	Inherit() []*os.File
+}
+
+// Keyer is a [Driver] that keeps names under other names.
+type Keyer interface {
+	// Key returns where the store keeps name.
+	Key(name string) string
+}
+
+// Inspector is a [Driver] that can be looked into.
+type Inspector interface {
+	// Lines yields the lines whose names begin with prefix and that have claims, in order of name.
+	Lines(ctx context.Context, prefix string) ([]Line, error)
+
+	// Line returns the line of one name; without claims when nobody stands there.
+	Line(ctx context.Context, name string) (Line, error)
+
+	// Break takes a claim away from its owner, if it still is the claim of that public id and fence (0 for claims
+	// without one); otherwise it changes nothing and returns an error that matches [ErrRefused]. A waiting claim goes at
+	// once. A held one is marked and its owner nudged: the next is let in when the owner has released it or its time is
+	// over, so that the owner knows before. With now the next is let in at once, and the token alone keeps the order.
+	Break(ctx context.Context, name, publicID string, fence uint64, now bool) error
+}
+
+// Watcher is a [Driver] that can follow a line.
+type Watcher interface {
+	// Watch yields the line of name now and after every change that it notices, until the caller stops or an error
+	// was yielded. Changes may be merged.
+	Watch(ctx context.Context, name string) iter.Seq2[Line, error]
+}
+
+// Line is the line of one name as people see it.
+type Line struct {
+	Name   string
+	Fence  uint64   // the highest token reserved so far
+	Claims []Holder // in order, holders and waiters
+}
+
+// Holder is one claim as people see it. It holds no secret.
+type Holder struct {
+	PublicID      string // see [PublicID]
+	Owner         Owner
+	Kind          Kind
+	Weight, Limit int
+	Held, Broken  bool
+	Foreign       bool // written by another program, in a layout that both know
+	Note          string
+	Since         time.Time // when it was granted, or when it entered the line while it waits; the store's clock
+	Until         time.Time // when it goes unless it is renewed; zero when the store does not say
+	Fence         uint64
+	Passes        int
+}

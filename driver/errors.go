@@ -1,0 +1,19 @@
+package driver
+
+import "errors"
+
+// The outcomes that a driver knows for certain. Any other error means that the outcome is unknown.
+var (
+	// ErrSessionLost: the session is over, and all its claims with it. Final.
+	ErrSessionLost = errors.New("session lost")
+
+	// ErrRefused: the store changed nothing, and asking again will not help: a name that cannot be kept, a kind that
+	// does not go with the one that stands there, missing rights.
+	ErrRefused = errors.New("refused by the store")
+
+	// ErrNotSent: nothing left this process.
+	ErrNotSent = errors.New("not sent")
+
+	// ErrBroken: this claim was broken by an operator. Final for the claim, not for its session.
+	ErrBroken = errors.New("broken by an operator")
+)

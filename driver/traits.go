@@ -1,0 +1,100 @@
+package driver
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Traits are the promises of a store as it was opened. Each is tested both ways: a store that does not promise order
+// must be seen to reorder.
+type Traits struct {
+	Ordered bool // claims are granted in the order in which they came
+	Shared  bool // has read claims
+	Counted bool // has permits
+	Mixed   bool // mutex, write and read claims of one name exclude each other by the rule; otherwise a name has one kind
+	Events  bool // waiters are told, they do not ask
+	Expires bool // claims of a session that is not renewed go after its time
+
+	Fence Durability // what tokens survive
+
+	MinTTL, MaxTTL time.Duration // what Spec.TTL may be
+	Grain          time.Duration // expiry may come this much late
+	Notice         time.Duration // how late the store learns of a death that it can see; 0 when it cannot see any
+
+	Survives Survival // what claims survive
+}
+
+// Durability says what a counter of tokens survives.
+type Durability uint8
+
+// The durabilities of tokens.
+const (
+	NoFence      Durability = iota // there are no tokens
+	UntilRestart                   // tokens grow until the store restarts or forgets
+	Durable                        // tokens grow over restarts of the store and of the machine
+)
+
+// String returns the durability as it is shown to people.
+func (d Durability) String() string {
+	switch d {
+	case NoFence:
+		return "none"
+	case UntilRestart:
+		return "until restart"
+	case Durable:
+		return "durable"
+	}
+	return "unknown"
+}
+
+// Survival says what the claims of a session survive.
+type Survival struct {
+	Process bool // the end of every process that acts for the session; they then go by TTL
+	Restart bool // a restart of the store
+	Machine bool // a restart of the store's machine
+}
+
+// Feature names traits that a client can require.
+type Feature uint16
+
+// The features.
+const (
+	Ordered Feature = 1 << iota
+	Shared
+	Counted
+	Mixed
+	Events
+	Expires
+	Fenced // tokens, at least until the store restarts
+	DurableFence
+)
+
+var featureNames = []string{"Ordered", "Shared", "Counted", "Mixed", "Events", "Expires", "Fenced", "DurableFence"}
+
+// Has returns the features that t has.
+func (t Traits) Has() Feature {
+	var f Feature
+	for i, has := range []bool{
+		t.Ordered, t.Shared, t.Counted, t.Mixed, t.Events, t.Expires, t.Fence != NoFence, t.Fence == Durable,
+	} {
+		if has {
+			f |= 1 << i
+		}
+	}
+	return f
+}
+
+// String lists the features by name.
+func (f Feature) String() string {
+	var names []string
+	for i, n := range featureNames {
+		if f&(1<<i) != 0 {
+			names = append(names, n)
+		}
+	}
+	if rest := f >> len(featureNames); rest != 0 {
+		names = append(names, fmt.Sprintf("Feature(%#x)", uint16(rest)<<len(featureNames)))
+	}
+	return strings.Join(names, ", ")
+}

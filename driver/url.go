@@ -1,0 +1,149 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Opener opens the store that a URL names. What it opens, Driver.Close closes. Every parameter that it does not know
+// is an error: see [Params].
+type Opener func(ctx context.Context, u *url.URL) (Driver, error)
+
+var (
+	openersMu sync.Mutex
+	openers   = map[string]Opener{}
+)
+
+// homes says which package brings a scheme, for the message to a program that forgot to import it.
+var homes = map[string]string{
+	"mem":  "memlock",
+	"file": "filelock",
+}
+
+// Register makes a scheme known to [OpenURL]. Packages of stores call it from init; a second call for a scheme panics.
+func Register(scheme string, open Opener) {
+	openersMu.Lock()
+	defer openersMu.Unlock()
+	if _, ok := openers[scheme]; ok {
+		panic("driver: scheme " + scheme + " is registered twice")
+	}
+	openers[scheme] = open
+}
+
+// Schemes returns the known schemes in order.
+func Schemes() []string {
+	openersMu.Lock()
+	defer openersMu.Unlock()
+	return slices.Sorted(maps.Keys(openers))
+}
+
+// OpenURL opens the store that rawURL names. Its errors never hold what the URL keeps secret.
+func OpenURL(ctx context.Context, rawURL string) (Driver, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		// The error of url.Parse quotes the URL, with its password.
+		var ue *url.Error
+		if errors.As(err, &ue) {
+			err = ue.Err
+		}
+		if strings.ContainsAny(err.Error(), "\"@") {
+			err = errors.New("it is malformed")
+		}
+		return nil, fmt.Errorf("driver: cannot read the store's URL: %w: want SCHEME:… with one of %s", err, strings.Join(Schemes(), ", "))
+	}
+	openersMu.Lock()
+	open := openers[u.Scheme]
+	openersMu.Unlock()
+	if open == nil {
+		hint := ""
+		if home, ok := homes[u.Scheme]; ok {
+			hint = fmt.Sprintf(`; import _ "github.com/interlock-go/interlock/%s" to have it`, home)
+		}
+		return nil, fmt.Errorf("driver: unknown scheme %q in the store's URL: known here are %s%s", u.Scheme, strings.Join(Schemes(), ", "), hint)
+	}
+	return open(ctx, u)
+}
+
+// Params reads the parameters of a store's URL. Each may be asked for once; Err names the first that was malformed or
+// that nobody asked for.
+type Params struct {
+	values url.Values
+	known  []string
+	err    error
+}
+
+// NewParams reads the query of u.
+func NewParams(u *url.URL) *Params {
+	values, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		err = errors.New("driver: the parameters of the store's URL are malformed: want ?name=value&name=value")
+	}
+	return &Params{values: values, err: err}
+}
+
+// Param reads one parameter with parse; absent, it is the zero value.
+func Param[T any](p *Params, name string, parse func(string) (T, error)) (value T) {
+	p.known = append(p.known, name)
+	given := p.values[name]
+	if len(given) == 0 || p.err != nil {
+		return value
+	}
+	if len(given) > 1 {
+		p.err = fmt.Errorf("driver: parameter %s stands %d times in the store's URL: want it once", name, len(given))
+		return value
+	}
+	v, err := parse(given[0])
+	if err != nil {
+		p.err = fmt.Errorf("driver: parameter %s of the store's URL: %w", name, err)
+		return value
+	}
+	return v
+}
+
+// Err returns what was wrong with the parameters, after all known ones were read.
+func (p *Params) Err() error {
+	if p.err != nil {
+		return p.err
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.values)) {
+		if !slices.Contains(p.known, name) {
+			known := "it takes none"
+			if len(p.known) > 0 {
+				known = "known are " + strings.Join(p.known, ", ")
+			}
+			return fmt.Errorf("driver: unknown parameter %q in the store's URL: %s", name, known)
+		}
+	}
+	return nil
+}
+
+// Redact returns rawURL as it may be shown: without password and without parameters that look like secrets.
+func Redact(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		scheme, _, _ := strings.Cut(rawURL, ":")
+		return scheme + ":…"
+	}
+	if _, has := u.User.Password(); has {
+		u.User = url.UserPassword(u.User.Username(), "xxxxx")
+	}
+	q := u.Query()
+	for name := range q {
+		lower := strings.ToLower(name)
+		for _, word := range []string{"pass", "secret", "token", "key", "auth", "credential"} {
+			if strings.Contains(lower, word) {
+				q.Set(name, "xxxxx")
+			}
+		}
+	}
+	if len(q) > 0 {
+		u.RawQuery = q.Encode()
+	}
+	return u.String()
+}
