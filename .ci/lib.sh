@@ -1,0 +1,50 @@
+# Sourced by the scripts beside it: named steps with timings, and the one list of which packages run how often.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+export GOFLAGS=${GOFLAGS:--buildvcs=false}
+
+failed=()
+
+# step NAME COMMAND… runs one step, prints how long it took, and remembers a failure so that the steps after it still
+# run. The command gets a shell of its own in which the first failure ends it: called as the condition of an if, it
+# would run on.
+step() {
+	local name=$1 start=$SECONDS rc
+	shift
+	printf '=== %s\n' "$name"
+	set +e
+	(
+		set -euo pipefail
+		"$@"
+	)
+	rc=$?
+	set -e
+	if ((rc == 0)); then
+		printf -- '--- ok      %s (%ds)\n' "$name" $((SECONDS - start))
+	else
+		printf -- '--- FAILED  %s (%ds)\n' "$name" $((SECONDS - start))
+		failed+=("$name")
+	fi
+}
+
+# finish ends a script: with the list of the steps that failed, if any did.
+finish() {
+	if ((${#failed[@]})); then
+		printf 'FAILED after %ds:' "$SECONDS"
+		printf ' [%s]' "${failed[@]}"
+		printf '\n'
+		exit 1
+	fi
+	printf 'all steps passed in %ds\n' "$SECONDS"
+}
+
+# The core, its contract and the stores in memory run in bubbles of virtual time: they are quick, and what they get wrong
+# they get wrong rarely, so they run many times.
+readonly bubbles='^github\.com/interlock-go/interlock(/(driver|memlock|internal/line)(/.*)?)?$'
+
+bubble_packages() { go list ./... | grep -E "$bubbles"; }
+other_packages() { go list ./... | grep -Ev "$bubbles"; }
+
+# modules prints the folder of each module of the repository.
+modules() { find . -name go.mod -not -path '*/testdata/*' -printf '%h\n'; }

@@ -1,0 +1,35 @@
+# What a contributor runs. Each target is a script in .ci that says what it does; CI runs the same ones.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-8s %s\n", $$1, $$2 }'
+
+.PHONY: test
+test: ## install what the tests need, then run every test under the race detector
+	@.ci/test
+
+.PHONY: check
+check: ## format, vet, lint, tidy, API text, docs, and builds for every platform
+	@.ci/check
+
+.PHONY: mutants
+mutants: ## turn on each seeded bug and see its test fail
+	@.ci/mutants
+
+.PHONY: bench
+bench: ## measure against the floors and the other libraries
+	@.ci/bench
+
+.PHONY: fmt
+fmt: ## format the code
+	@go tool -modfile=tools/go.mod golangci-lint fmt
+
+.PHONY: api
+api: ## write api.txt, the exported API as reviewers read it
+	@.ci/api > api.txt.new && mv api.txt.new api.txt
+
+.PHONY: vuln
+vuln: ## look up known vulnerabilities (needs vuln.go.dev, or VULNDB=file:///a/copy)
+	@go tool -modfile=tools/go.mod govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...

@@ -1,0 +1,3 @@
+module example.test/seeded
+
+go 1.25.0
