@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// An adapter is one way to lock. Worker processes find it by name, and each
+// opens it once.
+type adapter struct {
+	// open connects one process; all its goroutines share the locker.
+	open func(ctx context.Context, p place) (locker, error)
+	// files, where set, makes what worker i of n inherits as descriptor 3.
+	files func(n int) ([]*os.File, error)
+}
+
+// place is where a worker stands in a run.
+type place struct {
+	Dir     string        // empty at the start of the run, shared by its workers
+	Process int           // from 1
+	TTL     time.Duration // 0 = the default of what is measured
+	fd      *os.File      // from adapter.files
+}
+
+// A locker is one process's connection. Its methods may be called from any
+// number of goroutines.
+type locker interface {
+	// lock waits for the lock of that name. It returns errOver when nobody
+	// will hand over any more.
+	lock(ctx context.Context, name string) (unlock func() error, err error)
+	close() error
+}
+
+// A meter is a locker that knows what it asked of its store.
+type meter interface {
+	// calls counts operations on locks; renewals, which keep what is there,
+	// apart.
+	calls() (operations, renewals int64)
+}
+
+var errOver = errors.New("bench: the other side has ended the run")
+
+// adapters is filled by the files of the contenders.
+var adapters = map[string]adapter{
+	"fifo":                {open: openFIFO},
+	"fifo with contexts":  {open: openFIFOWithContexts},
+	"flock":               {open: openFlock},
+	"sqlite":              {open: openSQLite},
+	"stream":              {open: openPingPong, files: streamPairs},
+	"datagram":            {open: openPingPong, files: datagramPairs},
+	"eof":                 {open: openEOF, files: streamPairs},
+	"goroutine per lease": {open: openKeepers},
+}
+
+func findAdapter(name string) (adapter, error) {
+	a, ok := adapters[name]
+	if !ok {
+		return adapter{}, fmt.Errorf("bench: no adapter %q", name)
+	}
+	return a, nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestMain lets the test binary be its own worker, with one more adapter than
+// the program has: one that lets everybody in.
+func TestMain(m *testing.M) {
+	adapters["none"] = adapter{open: func(context.Context, place) (locker, error) { return none{}, nil }}
+	if code, yes := beWorker(); yes {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+type none struct{}
+
+func (none) lock(context.Context, string) (func() error, error) {
+	return func() error { return nil }, nil
+}
+func (none) close() error { return nil }
+
+// Every contender of every row works and answers at least one of the row's
+// figures.
+func TestShort(t *testing.T) {
+	for _, r := range allRows() {
+		t.Run(r.name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := run(t.Context(), []string{"-short", "-json", "-row", r.name}, &out, io.Discard); err != nil {
+				t.Fatal(err)
+			}
+			var rec record
+			if err := json.Unmarshal(out.Bytes(), &rec); err != nil {
+				t.Fatal(err)
+			}
+			if len(rec.Rows) != 1 || len(rec.Rows[0].Contenders) != len(r.contenders) {
+				t.Fatalf("not all contenders are in the record:\n%s", out.Bytes())
+			}
+			for _, c := range rec.Rows[0].Contenders {
+				if len(c.Figures) == 0 {
+					t.Errorf("%s answered none of %v", c.Name, r.metrics)
+				}
+			}
+		})
+	}
+}
+
+// Goals refer to metrics that the row prints.
+func TestGoalsArePrinted(t *testing.T) {
+	for _, r := range allRows() {
+		for _, g := range r.goals {
+			found := false
+			for _, m := range r.metrics {
+				found = found || m == g.metric
+			}
+			if !found {
+				t.Errorf("%s: the goal for %s wants %q, which is no column", r.name, g.who, g.metric)
+			}
+		}
+	}
+}
+
+// The check of exclusion finds a lock that excludes nobody, within a process
+// and between processes.
+func TestOverlapFailsTheRow(t *testing.T) {
+	for _, c := range []contest{{"none", 1, 8}, {"none", 4, 1}} {
+		_, err := c.run(t.Context(), short)
+		if err == nil || !strings.Contains(err.Error(), "exclusion violated") {
+			t.Errorf("%d × %d goroutines without a lock: %v", c.processes, c.goroutines, err)
+		}
+	}
+}
+
+func TestEarlyTakeoverFailsTheRow(t *testing.T) {
+	_, err := takeover{"none"}.run(t.Context(), short)
+	if err == nil || !strings.Contains(err.Error(), "exclusion violated") {
+		t.Errorf("a waiter who did not wait: %v", err)
+	}
+}
+
+func TestEarlyWaiterFailsTheRow(t *testing.T) {
+	_, err := atRest{"none", 0, 1, 40}.run(t.Context(), short)
+	if err == nil || !strings.Contains(err.Error(), "while the lock was held") {
+		t.Errorf("waiters who did not wait: %v", err)
+	}
+}
+
+func TestUnknownRow(t *testing.T) {
+	err := run(t.Context(), []string{"-row", "nothing"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "embedded") {
+		t.Errorf("the error does not list the rows: %v", err)
+	}
+}

@@ -1,0 +1,165 @@
+package main
+
+import "time"
+
+// Names of contenders that goals refer to.
+const (
+	streamPingPong   = "stream ping-pong, 2 processes"
+	datagramPingPong = "datagram ping-pong, 2 processes"
+	sqliteStrict     = "SQLite polling, 8 × 1"
+	oursStrict       = "Interlock filelock, 8 × 1"
+	oursPassing      = "Interlock filelock, 8 × 8"
+	flockOpened      = "flock(2), opened per lock"
+	sqliteRow        = "SQLite row"
+	oursFile         = "Interlock filelock"
+	oursMem          = "Interlock memlock"
+	goHello          = "Go hello"
+	oursRun          = "interlock run x -- true"
+	perLease         = "goroutine and timer per lease"
+	oneName          = "Interlock filelock, 1 lock"
+	manyNames        = "Interlock filelock, 1,000 locks"
+)
+
+// allRows are the rows in the order in which they run.
+func allRows() []row {
+	return []row{local(), embedded(), free(), killed(), startUp(), leases(), idle()}
+}
+
+func local() row {
+	r := row{
+		name:    "local",
+		title:   "one process, 16 and 128 goroutines on one lock",
+		options: "empty critical section; default options; a contest lasts 500 ms after 100 ms of warm-up",
+		reps:    7,
+		scale:   scale{warm: 100 * time.Millisecond, window: 500 * time.Millisecond},
+		metrics: []metric{acquisitions, callsPer32, jain, longestWait, cpuEach},
+	}
+	for _, n := range []struct {
+		suffix     string
+		goroutines int
+	}{{", 16 goroutines", 16}, {", 128 goroutines", 128}} {
+		r.contenders = append(r.contenders,
+			contender{"bare FIFO" + n.suffix, floor, contest{"fifo", 1, n.goroutines}},
+			contender{"FIFO with contexts" + n.suffix, remark, contest{"fifo with contexts", 1, n.goroutines}},
+		)
+		for _, who := range []string{oursMem, oursFile} {
+			r.goals = append(r.goals,
+				goal{who + n.suffix, acquisitions, atLeast, 0.4, 0.6, "bare FIFO" + n.suffix},
+				goal{who + n.suffix, callsPer32, atMost, 2, 0, ""},
+			)
+		}
+	}
+	return r
+}
+
+func embedded() row {
+	return row{
+		name:    "embedded",
+		title:   "8 processes on one lock, handoffs to another process",
+		options: "n × m: processes × goroutines; empty critical section; default options; a contest lasts 1 s after 200 ms of warm-up",
+		reps:    7,
+		scale:   scale{warm: 200 * time.Millisecond, window: time.Second},
+		metrics: []metric{handoffs, acquisitions, jain, longestWait, cpuEach},
+		contenders: []contender{
+			{streamPingPong, floor, contest{"stream", 2, 1}},
+			{datagramPingPong, floor, contest{"datagram", 2, 1}},
+			{sqliteStrict, rival, contest{"sqlite", 8, 1}},
+			{"flock(2), 8 × 1, barges", remark, contest{"flock", 8, 1}},
+		},
+		goals: []goal{
+			{oursStrict, handoffs, atLeast, 0.33, 0.5, streamPingPong},
+			{oursStrict, handoffs, atLeast, 50, 0, sqliteStrict},
+			{oursStrict, jain, atLeast, 0.99, 0, ""},
+			{oursPassing, jain, atLeast, 0.99, 0, ""},
+		},
+	}
+}
+
+func free() row {
+	return row{
+		name:    "free",
+		title:   "embedded, free lock and unlock",
+		options: "one goroutine, nobody else; default options; 300 ms of pairs after 30 ms of warm-up",
+		reps:    7,
+		scale:   scale{window: 300 * time.Millisecond},
+		metrics: []metric{pairMedian, pairSlow},
+		contenders: []contender{
+			{flockOpened, floor, freePair{"flock"}},
+			{sqliteRow, rival, freePair{"sqlite"}},
+		},
+		goals: []goal{{oursFile, pairMedian, atMost, 4, 2, flockOpened}},
+	}
+}
+
+func killed() row {
+	return row{
+		name:    "kill",
+		title:   "kill -9 of the holder until the next process holds",
+		options: "default options; one kill a repetition, the waiter in line for " + settle.String(),
+		reps:    25,
+		metrics: []metric{latency},
+		contenders: []contender{
+			{"end of a stream socket", floor, takeover{"eof"}},
+			{"flock(2)", rival, takeover{"flock"}},
+		},
+		goals: []goal{{oursFile, latency, atMost, 5, 1, ""}},
+	}
+}
+
+func startUp() row {
+	return row{
+		name:     "start",
+		title:    "`interlock run x -- true`, start to end",
+		options:  "store on a fresh directory that the first, uncounted run has made; 3 runs a repetition",
+		reps:     20,
+		programs: true,
+		scale:    scale{runs: 3},
+		metrics:  []metric{startToEnd},
+		contenders: []contender{
+			{"/bin/true", remark, program{func(_, _ string) []string { return []string{"/bin/true"} }}},
+			{goHello, floor, program{func(bin, _ string) []string { return []string{bin + "/hello"} }}},
+			{"flock(1) file true", rival, program{func(_, dir string) []string {
+				return []string{"flock", dir + "/x", "true"}
+			}}},
+		},
+		goals: []goal{{oursRun, startToEnd, atMost, 8, 5, goHello}},
+	}
+}
+
+func leases() row {
+	const ttl = 10 * time.Second / 3 // renewed each second
+	return row{
+		name:    "leases",
+		title:   "10,000 leases held by one process and renewed each second",
+		options: "TTL " + ttl.String() + ", else default options; CPU of the process over 5 s of holding",
+		reps:    3,
+		scale:   scale{warm: time.Second, rest: 5 * time.Second},
+		metrics: []metric{cpuShare, renewals, operations, writeCalls},
+		contenders: []contender{
+			{perLease, rival, atRest{"goroutine per lease", ttl, 10_000, 0}},
+		},
+		goals: []goal{
+			{oursMem, cpuShare, atMost, 1.0 / 6, 1.0 / 20, perLease},
+			{oursFile, cpuShare, atMost, 1.0 / 6, 1.0 / 20, perLease},
+		},
+	}
+}
+
+func idle() row {
+	const ttl = 2 * time.Second
+	return row{
+		name:    "idle",
+		title:   "1,000 goroutines of one process wait while another process holds",
+		options: "TTL " + ttl.String() + ", else default options; both processes together over 6 s; renewals counted apart",
+		reps:    3,
+		scale:   scale{warm: time.Second, rest: 6 * time.Second},
+		metrics: []metric{operations, perTTL, renewals, writeCalls, cpuShare},
+		contenders: []contender{
+			{"SQLite polling, 1 lock", rival, atRest{"sqlite", ttl, 1, 1000}},
+		},
+		goals: []goal{
+			{oneName, perTTL, atMost, 1, 0, ""},
+			{manyNames, perTTL, atMost, 1, 0, ""},
+		},
+	}
+}
