@@ -1,0 +1,109 @@
+package repo
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What each store may import besides the standard library, driver and internal packages: the client of its product. The
+// rule holds for what the store's internal packages import, too.
+var clients = map[string][]string{
+	"memlock":  nil,
+	"filelock": {"golang.org/x/sys"},
+}
+
+// Names that say nothing about what is in a package.
+var meaningless = []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "base", "lib"}
+
+func TestCoreImportsOnlyTheStandardLibrary(t *testing.T) {
+	for _, core := range []string{"", "driver"} {
+		seen := false
+		for _, p := range list(t, "-deps", "./"+core) {
+			if p.Standard {
+				continue
+			}
+			seen = true
+			if p.ImportPath != module && p.ImportPath != path.Join(module, "driver") && !internal(p.ImportPath) {
+				t.Errorf("%s needs %s: it may need the standard library, driver and internal packages", path.Join(module, core), p.ImportPath)
+			}
+		}
+		if !seen {
+			t.Errorf("go list -deps ./%s does not even list the package itself", core)
+		}
+	}
+}
+
+func TestDriverDoesNotKnowTheCore(t *testing.T) {
+	for _, p := range list(t, "-deps", "./driver") {
+		if p.ImportPath == module {
+			t.Error("driver needs the core: a contract must not know who uses it")
+		}
+	}
+}
+
+func TestStoresImportTheirClientOnly(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		store := strings.TrimPrefix(p.ImportPath, module+"/")
+		if strings.Contains(store, "/") || !strings.HasSuffix(store, "lock") || p.ImportPath == module {
+			continue
+		}
+		client, known := clients[store]
+		if !known {
+			t.Errorf("%s is not in the table of stores: add it, with the modules that it may import", store)
+			continue
+		}
+		for _, dep := range list(t, "-deps", "./"+store) {
+			if !own(dep.ImportPath) {
+				continue
+			}
+			if dep.ImportPath != p.ImportPath && dep.ImportPath != path.Join(module, "driver") && !internal(dep.ImportPath) &&
+				!below(dep.ImportPath, store) {
+				t.Errorf("%s needs %s: of this module it may need driver and internal packages", store, dep.ImportPath)
+			}
+			for _, i := range dep.Imports {
+				if !own(i) && !standard(i) && !belongs(i, client) {
+					t.Errorf("%s imports %s, which %s may not need", dep.ImportPath, i, store)
+				}
+			}
+		}
+	}
+}
+
+// belongs reports whether the package is of one of the modules.
+func belongs(importPath string, modules []string) bool {
+	return slices.ContainsFunc(modules, func(m string) bool { return importPath == m || strings.HasPrefix(importPath, m+"/") })
+}
+
+func TestNothingImportsACommand(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		for _, i := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			if below(i, "cmd") {
+				t.Errorf("%s imports %s", p.ImportPath, i)
+			}
+			if strings.HasPrefix(i, "github.com/stretchr/testify") {
+				t.Errorf("%s imports %s: write the comparison", p.ImportPath, i)
+			}
+		}
+	}
+}
+
+func TestPackagesAreNamedForWhatTheyDo(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		if slices.Contains(meaningless, p.Name) {
+			t.Errorf("%s: %q says nothing about what is in it", p.ImportPath, p.Name)
+		}
+	}
+}
+
+func TestPackagesSayWhatTheyAre(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		switch {
+		case p.Name == "main" && p.Doc == "":
+			t.Errorf("%s: a command needs a comment above its package clause", p.ImportPath)
+		case p.Name != "main" && !strings.HasPrefix(p.Doc, "Package "+p.Name+" "):
+			t.Errorf("%s: the package comment must begin with %q, not %q", p.ImportPath, "Package "+p.Name, p.Doc)
+		}
+	}
+}
