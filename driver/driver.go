@@ -103,7 +103,8 @@ type Session interface {
 	// Acquire puts c into the line of its name, or finds it there, and returns its state. It is one atomic step and
 	// never waits for other claims. Answered without an error it also renews c: from the start of this call c stays
 	// where it is for Valid, also in a session that nobody has renewed for long. A claim without Queue that cannot be
-	// held leaves nothing behind and moves no counter.
+	// held leaves nothing behind and moves no counter. A claim that was in line and is gone is not put there again: it
+	// answers ErrBroken or ErrGone, and so does Wait.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
 	// Wait returns the state of c, which was acquired with Queue, and may block until that state may have changed or

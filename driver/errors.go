@@ -16,4 +16,8 @@ var (
 
 	// ErrBroken: this claim was broken by an operator. Final for the claim, not for its session.
 	ErrBroken = errors.New("broken by an operator")
+
+	// ErrGone: this claim is no longer in line although nobody here released it. Final for the claim; its session may
+	// live on.
+	ErrGone = errors.New("claim gone from the store")
 )
