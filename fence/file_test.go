@@ -1,0 +1,287 @@
+package fence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/interlock-go/interlock/fence"
+)
+
+// A stale holder is refused, and leaves neither its content nor a temporary file.
+func TestFile_StaleLeavesNothing(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "doc")
+	f := fence.NewFile(path, 0o640)
+	if _, err := f.Read(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Read before the first write: %v, want ErrNotExist", err)
+	}
+	if err := f.Write(ctx, 34, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	err := f.Write(ctx, 33, []byte("old"))
+	var stale *fence.StaleError
+	if !errors.As(err, &stale) || stale.Highest != 34 || stale.Resource != path {
+		t.Errorf("stale write: %v", err)
+	}
+	wantDir(t, path, "doc", "doc.fence")
+	if b, err := f.Read(); err != nil || string(b) != "new" {
+		t.Errorf("content %q, %v; want new", b, err)
+	}
+}
+
+// A holder overtaken while it works is refused at the end, and one overtaken in the middle of its write as well.
+func TestFile_UpdateOvertaken(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "doc")
+	f := fence.NewFile(path, 0o600)
+	err := f.Update(ctx, 33, func(content []byte) ([]byte, error) {
+		if content != nil {
+			t.Errorf("content %q before the first write, want nil", content)
+		}
+		// Nothing is locked here, so the later holder is not held up.
+		if err := f.Write(ctx, 34, []byte("34")); err != nil {
+			t.Error(err)
+		}
+		return []byte("33"), nil
+	})
+	if !errors.Is(err, fence.ErrStale) {
+		t.Errorf("overtaken update: %v, want ErrStale", err)
+	}
+	boom := errors.New("boom")
+	if err := f.Update(ctx, 35, func([]byte) ([]byte, error) { return nil, boom }); err != boom {
+		t.Errorf("failed update: %v, want the error as it is", err)
+	}
+	if b, _ := f.Read(); string(b) != "34" {
+		t.Errorf("content %q, want 34", b)
+	}
+	wantDir(t, path, "doc", "doc.fence")
+}
+
+// Update claims before it reads: when B (34) has read, A (33) is refused at once. Without the claim, which is what a
+// bare Read and Write are, A's update is acknowledged and then lost; the control shows it.
+func TestFile_ClaimComesFirst(t *testing.T) {
+	ctx := context.Background()
+	f := newGuardedFile(t, filepath.Join(t.TempDir(), "doc"))
+	if err := f.write(33, 5); err != nil {
+		t.Fatal(err)
+	}
+	var errA error
+	err := f.f.Update(ctx, 34, func(content []byte) ([]byte, error) {
+		errA = f.write(33, 6)
+		return fmt.Append(content[:0:0], 6), nil
+	})
+	if err != nil || !errors.Is(errA, fence.ErrStale) {
+		t.Errorf("B: %v; A: %v, want ErrStale: B has read already", err, errA)
+	}
+
+	control := newGuardedFile(t, filepath.Join(t.TempDir(), "doc"))
+	if err := control.write(33, 5); err != nil {
+		t.Fatal(err)
+	}
+	b := control.read()
+	errA = control.write(33, 6)
+	if err := control.write(34, b+1); err != nil || errA != nil || control.read() != 6 {
+		t.Errorf("control: B %v, A %v, value %d; want both acknowledged and one lost", err, errA, control.read())
+	}
+}
+
+func TestFile_KeepsMode(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "doc")
+	if err := os.WriteFile(path, []byte("before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o751); err != nil {
+		t.Fatal(err)
+	}
+	f := fence.NewFile(path, 0o600)
+	if err := f.Update(ctx, 1, func(b []byte) ([]byte, error) { return append(b, " and after"...), nil }); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o751 {
+		t.Errorf("mode %v, %v; want 0751", info.Mode(), err)
+	}
+	if b, _ := f.Read(); string(b) != "before and after" {
+		t.Errorf("content %q", b)
+	}
+}
+
+// What is no regular file is refused with nothing touched.
+func TestFile_RefusesLinks(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	target := filepath.Join(dir, "target")
+	if err := os.WriteFile(target, []byte("t"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := fence.NewFile(filepath.Join(dir, "link"), 0o600).Write(ctx, 1, []byte("x")); err == nil {
+		t.Error("a symbolic link was written")
+	}
+	if err := fence.NewFile(dir, 0o600).Write(ctx, 1, []byte("x")); err == nil {
+		t.Error("a directory was written")
+	}
+	if err := os.Symlink(target, filepath.Join(dir, "doc.fence")); err != nil {
+		t.Fatal(err)
+	}
+	if err := fence.NewFile(filepath.Join(dir, "doc"), 0o600).Claim(ctx, 1); err == nil {
+		t.Error("a side file behind a symbolic link was used")
+	}
+	if b, err := os.ReadFile(target); err != nil || string(b) != "t" {
+		t.Errorf("target holds %q, %v", b, err)
+	}
+	if err := fence.NewFile(filepath.Join(dir, "no", "doc"), 0o600).Claim(ctx, 1); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing directory: %v, want ErrNotExist", err)
+	}
+}
+
+// Every way in which a side file can be torn, cut or spoilt: it gives the last token that anybody was told of, or is
+// refused. It never gives a smaller one.
+func TestFile_SpoiltLedger(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "doc")
+	f := fence.NewFile(path, 0o600)
+	side := path + ".fence"
+	for _, token := range []uint64{10, 20, 30} {
+		if err := f.Claim(ctx, token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole, err := os.ReadFile(side)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := len(whole) / 2
+	newest := strings.Index(string(whole), "00030 ") / half // the slot of 30; the other holds 20
+	for i := range whole {
+		spoilt := append([]byte(nil), whole...)
+		spoilt[i] ^= 0x15
+		if err := os.WriteFile(side, spoilt, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// A spoilt newest slot is what a torn write of 30 looks like: 30 was told to nobody, 20 was.
+		floor := uint64(30)
+		if i/half == newest {
+			floor = 20
+		}
+		if err := f.Claim(ctx, floor-1); !errors.Is(err, fence.ErrStale) {
+			t.Errorf("byte %d spoilt: %d accepted or %v", i, floor-1, err)
+		}
+		if err := f.Claim(ctx, floor); err != nil {
+			t.Errorf("byte %d spoilt: %d: %v", i, floor, err)
+		}
+	}
+	for name, content := range map[string]string{
+		"cut":           string(whole[:len(whole)-1]),
+		"longer":        string(whole) + "x",
+		"both spoilt":   strings.ReplaceAll(string(whole), " 0", " 1"),
+		"newer version": strings.ReplaceAll(string(whole), "fence1", "fence2"),
+		"other text":    "hello\n",
+	} {
+		if err := os.WriteFile(side, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := f.Claim(ctx, fence.Max)
+		if err == nil || errors.Is(err, fence.ErrStale) || strings.Contains(err.Error(), "newer version") != (name == "newer version") {
+			t.Errorf("%s: %v, want it refused with the reason", name, err)
+		}
+		if b, err := os.ReadFile(side); err != nil || string(b) != content {
+			t.Errorf("%s: the side file was touched", name)
+		}
+	}
+	for name, content := range map[string]string{"empty": "", "never synced": strings.Repeat("\x00", len(whole))} {
+		if err := os.WriteFile(side, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Claim(ctx, 1); err != nil {
+			t.Errorf("%s: %v, want a new ledger", name, err)
+		}
+	}
+}
+
+// Goroutines over several Files of one path, no lock at all: none of the acknowledged updates is lost.
+func TestFile_NoneLost(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "doc")
+	var mu sync.Mutex
+	var tokens uint64
+	acked := 0
+	var wg sync.WaitGroup
+	for range 6 {
+		f := newGuardedFile(t, path)
+		wg.Go(func() {
+			for range 20 {
+				mu.Lock()
+				tokens++
+				token := tokens
+				mu.Unlock()
+				err := f.f.Update(ctx, token, increment)
+				if err != nil && !errors.Is(err, fence.ErrStale) {
+					t.Error(err)
+				}
+				if err == nil {
+					mu.Lock()
+					acked++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := newGuardedFile(t, path).read(); got != acked || acked == 0 {
+		t.Errorf("number %d after %d acknowledged increments", got, acked)
+	}
+	wantDir(t, path, "doc", "doc.fence")
+}
+
+// Two writers with one token, one holder's, take turns at the temporary file that the token names.
+func TestFile_SameToken(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "doc")
+	var wg sync.WaitGroup
+	for g := range 4 {
+		f := fence.NewFile(path, 0o600)
+		content := strings.Repeat(fmt.Sprint(g), 5000+g)
+		wg.Go(func() {
+			for range 15 {
+				if err := f.Write(ctx, 7, []byte(content)); err != nil {
+					t.Error(err)
+				}
+				b, err := f.Read()
+				if err != nil || strings.Trim(string(b), string(b[:1])) != "" || len(b) != 5000+int(b[0]-'0') {
+					t.Errorf("torn content of %d bytes, %v", len(b), err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	wantDir(t, path, "doc", "doc.fence")
+}
+
+func increment(content []byte) ([]byte, error) {
+	n := 0
+	if len(content) > 0 {
+		if _, err := fmt.Sscan(string(content), &n); err != nil {
+			return nil, fmt.Errorf("torn content %q: %w", content, err)
+		}
+	}
+	return fmt.Append(nil, n+1), nil
+}
+
+func wantDir(t *testing.T, path string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("directory holds %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,216 @@
+package fence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/interlock-go/interlock/fence"
+)
+
+// A guarded is one resource behind one of the guards: what every guard must do is tested once, through it.
+type guarded interface {
+	claim(token uint64) error
+	write(token uint64, value int) error
+	read() int
+}
+
+type guardedInt struct {
+	mark  fence.Mark
+	value int
+}
+
+func (g *guardedInt) claim(token uint64) error { return g.mark.Claim(token) }
+func (g *guardedInt) write(token uint64, v int) error {
+	return g.mark.Do(token, func() error { g.value = v; return nil })
+}
+func (g *guardedInt) read() int { return g.value }
+
+type guardedFile struct {
+	t tester
+	f *fence.File
+}
+
+func newGuardedFile(t tester, path string) *guardedFile {
+	return &guardedFile{t: t, f: fence.NewFile(path, 0o600)}
+}
+
+func (g *guardedFile) claim(token uint64) error { return g.f.Claim(context.Background(), token) }
+func (g *guardedFile) write(token uint64, v int) error {
+	return g.f.Write(context.Background(), token, []byte(strconv.Itoa(v)))
+}
+
+func (g *guardedFile) read() int {
+	b, err := g.f.Read()
+	if err != nil {
+		return 0
+	}
+	v, err := strconv.Atoi(string(b))
+	if err != nil {
+		g.t.Fatalf("torn content %q", b)
+	}
+	return v
+}
+
+type tester interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// checkRule runs random claims and writes against g and against the rule as a reader would write it down.
+func checkRule(t *rapid.T, g guarded) {
+	highest, value := uint64(0), 0
+	token := rapid.OneOf(
+		rapid.Uint64Range(0, 6),
+		rapid.Uint64Range(fence.Max-1, fence.Max+2),
+		rapid.Uint64(),
+	)
+	for i := range rapid.IntRange(1, 12).Draw(t, "steps") {
+		tok := token.Draw(t, "token")
+		var want error
+		switch {
+		case tok == 0:
+			want = fence.ErrNoToken
+		case tok > 1<<63-1:
+			want = fence.ErrRange
+		case tok < highest:
+			want = fence.ErrStale
+		}
+		var err error
+		write := rapid.Bool().Draw(t, "write")
+		if write {
+			err = g.write(tok, i+1)
+		} else {
+			err = g.claim(tok)
+		}
+		if !errors.Is(err, want) || want == nil && err != nil {
+			t.Fatalf("token %d after %d: got %v, want %v", tok, highest, err, want)
+		}
+		var stale *fence.StaleError
+		if errors.As(err, &stale) != (want == fence.ErrStale) {
+			t.Fatalf("token %d after %d: %v carries a StaleError: %v", tok, highest, err, stale != nil)
+		}
+		if stale != nil && (stale.Highest != highest || stale.Token != tok) {
+			t.Fatalf("token %d after %d: the error says %d after %d", tok, highest, stale.Token, stale.Highest)
+		}
+		if want == nil {
+			highest = tok
+			if write {
+				value = i + 1
+			}
+		}
+		if got := g.read(); got != value {
+			t.Fatalf("after token %d: value %d, want %d", tok, got, value)
+		}
+	}
+}
+
+func TestMark_Rule(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { checkRule(t, new(guardedInt)) })
+}
+
+func TestFile_Rule(t *testing.T) {
+	dir, n := t.TempDir(), 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		checkRule(t, newGuardedFile(t, filepath.Join(dir, strconv.Itoa(n))))
+	})
+}
+
+func TestTable_Rule(t *testing.T) {
+	table, db, n := newTable(t), openSQLite(t), 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		checkRule(t, newGuardedRow(t, table, db, fmt.Sprintf("row %d", n)))
+	})
+}
+
+// Zero is refused by a guard that has seen nothing, where no comparison would refuse it.
+func TestZero_Refused(t *testing.T) {
+	if err := fence.Check("x", 0, 0); !errors.Is(err, fence.ErrNoToken) {
+		t.Errorf("Check: %v, want ErrNoToken", err)
+	}
+	for name, g := range map[string]guarded{
+		"mark": new(guardedInt),
+		"file": newGuardedFile(t, filepath.Join(t.TempDir(), "f")),
+		"row":  newGuardedRow(t, newTable(t), openSQLite(t), "n"),
+	} {
+		if err := g.claim(0); !errors.Is(err, fence.ErrNoToken) {
+			t.Errorf("%s: claim of 0: %v, want ErrNoToken", name, err)
+		}
+		if err := g.write(0, 1); !errors.Is(err, fence.ErrNoToken) {
+			t.Errorf("%s: write with 0: %v, want ErrNoToken", name, err)
+		}
+		if g.read() != 0 {
+			t.Errorf("%s: a write with 0 arrived", name)
+		}
+	}
+}
+
+// One holder writes many times: the second write has the token that the first made the highest.
+func TestEqual_Passes(t *testing.T) {
+	for name, g := range map[string]guarded{
+		"mark": new(guardedInt),
+		"file": newGuardedFile(t, filepath.Join(t.TempDir(), "f")),
+		"row":  newGuardedRow(t, newTable(t), openSQLite(t), "n"),
+	} {
+		for i := range 3 {
+			if err := errors.Join(g.claim(7), g.write(7, i+1)); err != nil {
+				t.Errorf("%s: pass %d with an equal token: %v", name, i, err)
+			}
+		}
+		if g.read() != 3 {
+			t.Errorf("%s: value %d, want 3", name, g.read())
+		}
+	}
+}
+
+func TestStaleError_Says(t *testing.T) {
+	err := fmt.Errorf("saving: %w", fence.Check("doc/7", 34, 33))
+	if !errors.Is(err, fence.ErrStale) || errors.Is(err, fence.ErrNoToken) {
+		t.Errorf("%v: want it to match ErrStale only", err)
+	}
+	if want := `saving: fence: token 33 is stale: "doc/7" has seen 34 from a later holder`; err.Error() != want {
+		t.Errorf("got  %s\nwant %s", err, want)
+	}
+}
+
+// Many goroutines at one mark: the values written carry growing tokens, and a panic leaves the mark usable.
+func TestMark_Concurrent(t *testing.T) {
+	var mark fence.Mark
+	var written []uint64
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 500 {
+				token := uint64(i*8 + g + 1)
+				err := mark.Do(token, func() error { written = append(written, token); return nil })
+				if err != nil && !errors.Is(err, fence.ErrStale) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := 1; i < len(written); i++ {
+		if written[i] < written[i-1] {
+			t.Fatalf("write %d carried %d after %d", i, written[i], written[i-1])
+		}
+	}
+	if mark.Highest() != 4000 {
+		t.Errorf("highest %d, want 4000", mark.Highest())
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_ = mark.Do(5000, func() error { panic("in a write") })
+	}()
+	if err := mark.Claim(5000); err != nil {
+		t.Errorf("after a panic: %v", err)
+	}
+}
