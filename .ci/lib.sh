@@ -2,6 +2,7 @@
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# In a clone that belongs to another user git refuses to answer, and go build would fail for want of a revision.
 export GOFLAGS=${GOFLAGS:--buildvcs=false}
 
 failed=()
