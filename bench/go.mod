@@ -3,6 +3,7 @@ module github.com/interlock-go/interlock/bench
 go 1.25.0
 
 require (
+	github.com/interlock-go/interlock v0.0.0
 	golang.org/x/sys v0.47.0
 	modernc.org/sqlite v1.58.0
 )
@@ -17,3 +18,5 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 )
+
+replace github.com/interlock-go/interlock => ../
