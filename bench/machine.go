@@ -36,7 +36,7 @@ func thisMachine() machine {
 	}
 	var fs unix.Statfs_t
 	if unix.Statfs(os.TempDir(), &fs) == nil {
-		m.Temp = fileSystem(int64(fs.Type))
+		m.Temp = fileSystem(int64(fs.Type)) //nolint:unconvert // narrower on some architectures
 	}
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		m.Load = strings.Join(strings.Fields(string(text))[:3], " ")

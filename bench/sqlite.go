@@ -61,7 +61,7 @@ func (s *sqliteLocks) lock(ctx context.Context, name string) (func() error, erro
 			return nil, fmt.Errorf("sqlite: lock: %w", err)
 		}
 		if taken {
-			return func() error { return s.unlock(name) }, nil
+			return func() error { return s.unlock(context.WithoutCancel(ctx), name) }, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -85,8 +85,7 @@ func (s *sqliteLocks) try(ctx context.Context, name string) (taken bool, err err
 	return taken, err
 }
 
-func (s *sqliteLocks) unlock(name string) error {
-	ctx := context.Background()
+func (s *sqliteLocks) unlock(ctx context.Context, name string) error {
 	return untilNotBusy(ctx, func() error {
 		s.statements.Add(1)
 		_, err := s.remove.ExecContext(ctx, name)
