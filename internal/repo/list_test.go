@@ -74,7 +74,7 @@ func command(t *testing.T, env []string, name string, args ...string) []byte {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%s %s %s: %v\n%s%s", strings.Join(env, " "), name, strings.Join(args, " "), err, out, stderr.Bytes())
+		t.Fatalf("%s %s %s: %v\n%s%s", strings.Join(env, " "), name, args[0], err, out, stderr.Bytes())
 	}
 	return out
 }
