@@ -79,6 +79,11 @@ func (c contest) run(ctx context.Context, s scale) (sample, error) {
 			return nil, err
 		}
 	}
+	for _, w := range workers {
+		if err := w.finish(); err != nil {
+			return nil, err
+		}
+	}
 	return c.judge(b, results, s.window)
 }
 

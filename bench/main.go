@@ -5,6 +5,7 @@
 //	go run -C bench . -row embedded   one row
 //	go run -C bench . -short          does everything work? no verdicts
 //	go run -C bench . -json           for programs
+//	go run -C bench . -cpuprofile DIR where does the time go?
 //
 // All contenders of a row run interleaved, A B C A B C …, on whatever the
 // machine does meanwhile; only medians and their ratios mean something. Every
@@ -51,8 +52,14 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	only := flags.String("row", "", "run only this `row`")
 	quick := flags.Bool("short", false, "see that everything works; no verdicts")
 	asJSON := flags.Bool("json", false, "print JSON")
+	profiles := flags.String("cpuprofile", "", "leave CPU profiles of the workers in this `directory`")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *profiles != "" {
+		if err := os.Setenv(profileVariable, *profiles); err != nil {
+			return err
+		}
 	}
 	rows, err := choose(*only)
 	if err != nil {

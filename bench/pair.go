@@ -30,6 +30,9 @@ func (f freePair) run(ctx context.Context, s scale) (sample, error) {
 	if err := w.result(&took); err != nil {
 		return nil, err
 	}
+	if err := w.finish(); err != nil {
+		return nil, err
+	}
 	return sample{pairMedian: took[0], pairSlow: took[1]}, nil
 }
 

@@ -49,19 +49,27 @@ func beWorker() (code int, yes bool) {
 	if !yes {
 		return 0, false
 	}
-	var j job
-	err := json.Unmarshal([]byte(text), &j)
-	if err == nil {
-		err = fmt.Errorf("bench: no task %q", j.Task)
-		if task, ok := tasks[j.Task]; ok {
-			err = task(context.Background(), j, watchParent(), os.Stdout)
-		}
-	}
-	if err != nil {
+	if err := work(text); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1, true
 	}
 	return 0, true
+}
+
+func work(text string) error {
+	var j job
+	if err := json.Unmarshal([]byte(text), &j); err != nil {
+		return err
+	}
+	task, ok := tasks[j.Task]
+	if !ok {
+		return fmt.Errorf("bench: no task %q", j.Task)
+	}
+	stop, err := startProfile(j)
+	if err != nil {
+		return err
+	}
+	return errors.Join(task(context.Background(), j, watchParent(), os.Stdout), stop())
 }
 
 // watchParent copies standard input and ends the process with it, so that no
@@ -174,4 +182,12 @@ func (w *worker) kill() { _ = w.cmd.Process.Kill() }
 func (w *worker) stop() {
 	_ = w.cmd.Process.Kill()
 	_ = w.cmd.Wait()
+}
+
+// finish lets a worker that has answered end by itself.
+func (w *worker) finish() error {
+	if err := w.cmd.Wait(); err != nil {
+		return fmt.Errorf("bench: a worker's end: %w: %s", err, strings.TrimSpace(w.errors.String()))
+	}
+	return nil
 }
