@@ -11,10 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/interlock-go/interlock/fence"
 )
@@ -232,6 +234,45 @@ func TestProcess_WaitEnds(t *testing.T) {
 	if err := f.Claim(context.Background(), 2); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
+}
+
+// A later holder comes while an earlier one is in the middle of Write, past its claim and not yet at the rename: the
+// earlier is refused there, for the check is repeated in the step that replaces the content.
+func TestProcess_OvertakenInWrite(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "doc")
+	f := fence.NewFile(path, 0o600)
+	// The lock of the temporary file that belongs to token 33 keeps a writer with that token right there.
+	temp, err := os.Create(filepath.Join(filepath.Dir(path), ".doc.fence-33"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(temp.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- f.Write(ctx, 33, []byte("33")) }()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		if side, _ := os.ReadFile(path + ".fence"); strings.Contains(string(side), fmt.Sprintf("%020d", 33)) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the writer did not claim")
+		}
+		runtime.Gosched()
+	}
+	if err := f.Write(ctx, 34, []byte("34")); err != nil {
+		t.Fatal(err)
+	}
+	if err := temp.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.Is(err, fence.ErrStale) {
+		t.Errorf("the overtaken writer: %v, want ErrStale", err)
+	}
+	if content, err := f.Read(); string(content) != "34" {
+		t.Errorf("content %q, %v; want 34", content, err)
+	}
+	wantDir(t, path, "doc", "doc.fence")
 }
 
 func page(token uint64) []byte { return []byte(strings.Repeat(fmt.Sprintf("%020d\n", token), 400)) }
