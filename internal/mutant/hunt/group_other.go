@@ -4,7 +4,7 @@ package main
 
 import "os/exec"
 
-// Without process groups only the test itself is ended.
-func endWithGroup(*exec.Cmd) {}
+// Without sessions only the test itself is ended.
+func lead(*exec.Cmd) {}
 
-func killGroup(*exec.Cmd) {}
+func sweep(*exec.Cmd, string) {}

@@ -3,20 +3,36 @@
 package main
 
 import (
+	"bytes"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"syscall"
 )
 
-// endWithGroup makes the test the leader of a process group, so that what it started can be found again.
-func endWithGroup(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+// lead makes the test the leader of a session: its processes are one group unless they leave it, and none of them has
+// the terminal of whoever hunts.
+func lead(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-// killGroup ends what the test left behind. The group keeps its number while it has a member, so this cannot hit
-// strangers unless the number was given away between the end of the test and here.
-func killGroup(cmd *exec.Cmd) {
-	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+// sweep ends what the test left behind: many a bug is that processes survive. The group keeps its number while it has a
+// member. Those that have left the group still have the test's own setting in their environment, which Linux shows.
+func sweep(cmd *exec.Cmd, setting string) {
+	if cmd.Process == nil {
+		return
+	}
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range environs {
+		environ, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+setting+"\x00")) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
 	}
 }

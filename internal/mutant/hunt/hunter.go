@@ -212,13 +212,14 @@ func (h *hunter) test(ctx context.Context, b bug, id string) (string, error) {
 	bin := h.built[b.pkg]
 	cmd := exec.CommandContext(ctx, bin.file, "-test.run", b.test, "-test.v", "-test.count=1", "-test.timeout", h.limit.String())
 	cmd.Dir = bin.dir
-	cmd.Env = append(os.Environ(), "INTERLOCK_MUTANT="+id, "TMPDIR="+temp)
+	setting := "TMPDIR=" + temp
+	cmd.Env = append(os.Environ(), "INTERLOCK_MUTANT="+id, setting)
 	cmd.WaitDelay = time.Second
-	endWithGroup(cmd)
+	lead(cmd)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
-	killGroup(cmd)
+	sweep(cmd, setting)
 	if err != nil && errors.Is(context.Cause(ctx), errHangs) {
 		err = errHangs
 	}
