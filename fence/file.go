@@ -28,7 +28,8 @@ type File struct {
 }
 
 // NewFile returns the fenced file at path. Nothing is touched yet. Files made are given perm, less the umask, as by
-// [os.WriteFile]; the one beside it too, so whoever may write the file must be able to write that.
+// [os.WriteFile]; the one beside it too, so whoever may write the file must be able to write that. They must be able
+// to write the directory as well, and nobody else may: names in it are foreseeable.
 func NewFile(path string, perm os.FileMode) *File {
 	return &File{path: filepath.Clean(path), perm: perm.Perm() | 0o600}
 }

@@ -1,3 +1,5 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
 package fence_test
 
 import (
@@ -7,12 +9,54 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/interlock-go/interlock/fence"
 )
+
+type guardedFile struct {
+	t tester
+	f *fence.File
+}
+
+func newGuardedFile(t tester, path string) *guardedFile {
+	return &guardedFile{t: t, f: fence.NewFile(path, 0o600)}
+}
+
+func (g *guardedFile) claim(token uint64) error { return g.f.Claim(context.Background(), token) }
+func (g *guardedFile) write(token uint64, v int) error {
+	return g.f.Write(context.Background(), token, []byte(strconv.Itoa(v)))
+}
+
+func (g *guardedFile) read() int {
+	b, err := g.f.Read()
+	if err != nil {
+		return 0
+	}
+	v, err := strconv.Atoi(string(b))
+	if err != nil {
+		g.t.Fatalf("torn content %q", b)
+	}
+	return v
+}
+
+func addFile(t *testing.T, all map[string]guarded) {
+	t.Helper()
+	all["file"] = newGuardedFile(t, filepath.Join(t.TempDir(), "f"))
+}
+
+func TestFile_Rule(t *testing.T) {
+	dir, n := t.TempDir(), 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		checkRule(t, newGuardedFile(t, filepath.Join(dir, strconv.Itoa(n))))
+	})
+}
 
 // A stale holder is refused, and leaves neither its content nor a temporary file.
 func TestFile_StaleLeavesNothing(t *testing.T) {
@@ -138,69 +182,6 @@ func TestFile_RefusesLinks(t *testing.T) {
 	}
 	if err := fence.NewFile(filepath.Join(dir, "no", "doc"), 0o600).Claim(ctx, 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing directory: %v, want ErrNotExist", err)
-	}
-}
-
-// Every way in which a side file can be torn, cut or spoilt: it gives the last token that anybody was told of, or is
-// refused. It never gives a smaller one.
-func TestFile_SpoiltLedger(t *testing.T) {
-	ctx, path := context.Background(), filepath.Join(t.TempDir(), "doc")
-	f := fence.NewFile(path, 0o600)
-	side := path + ".fence"
-	for _, token := range []uint64{10, 20, 30} {
-		if err := f.Claim(ctx, token); err != nil {
-			t.Fatal(err)
-		}
-	}
-	whole, err := os.ReadFile(side)
-	if err != nil {
-		t.Fatal(err)
-	}
-	half := len(whole) / 2
-	newest := strings.Index(string(whole), "00030 ") / half // the slot of 30; the other holds 20
-	for i := range whole {
-		spoilt := append([]byte(nil), whole...)
-		spoilt[i] ^= 0x15
-		if err := os.WriteFile(side, spoilt, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		// A spoilt newest slot is what a torn write of 30 looks like: 30 was told to nobody, 20 was.
-		floor := uint64(30)
-		if i/half == newest {
-			floor = 20
-		}
-		if err := f.Claim(ctx, floor-1); !errors.Is(err, fence.ErrStale) {
-			t.Errorf("byte %d spoilt: %d accepted or %v", i, floor-1, err)
-		}
-		if err := f.Claim(ctx, floor); err != nil {
-			t.Errorf("byte %d spoilt: %d: %v", i, floor, err)
-		}
-	}
-	for name, content := range map[string]string{
-		"cut":           string(whole[:len(whole)-1]),
-		"longer":        string(whole) + "x",
-		"both spoilt":   strings.ReplaceAll(string(whole), " 0", " 1"),
-		"newer version": strings.ReplaceAll(string(whole), "fence1", "fence2"),
-		"other text":    "hello\n",
-	} {
-		if err := os.WriteFile(side, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		err := f.Claim(ctx, fence.Max)
-		if err == nil || errors.Is(err, fence.ErrStale) || strings.Contains(err.Error(), "newer version") != (name == "newer version") {
-			t.Errorf("%s: %v, want it refused with the reason", name, err)
-		}
-		if b, err := os.ReadFile(side); err != nil || string(b) != content {
-			t.Errorf("%s: the side file was touched", name)
-		}
-	}
-	for name, content := range map[string]string{"empty": "", "never synced": strings.Repeat("\x00", len(whole))} {
-		if err := os.WriteFile(side, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Claim(ctx, 1); err != nil {
-			t.Errorf("%s: %v, want a new ledger", name, err)
-		}
 	}
 }
 
