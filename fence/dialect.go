@@ -44,7 +44,8 @@ type statements struct {
 
 func (d Dialect) statements(table, compare string) (statements, error) {
 	const (
-		upsert = `INSERT INTO %[1]s (name, token) VALUES (%[2]s) ON CONFLICT (name) DO UPDATE SET token = excluded.token WHERE %[1]s.token %[3]s excluded.token`
+		upsert = `INSERT INTO %s AS f (name, token) VALUES (%s)` +
+			` ON CONFLICT (name) DO UPDATE SET token = excluded.token WHERE f.token %s excluded.token`
 		create = `CREATE TABLE IF NOT EXISTS %s (name %s NOT NULL PRIMARY KEY, token BIGINT NOT NULL)`
 	)
 	switch d {

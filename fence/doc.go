@@ -30,7 +30,7 @@
 //
 //	func main() {
 //		ctx := context.Background()
-//		client, err := interlock.Open(ctx, "file:", nil)
+//		client, err := interlock.Open(ctx, "file:/var/lib/shop/locks", nil)
 //		if err != nil {
 //			log.Fatal(err)
 //		}
@@ -90,8 +90,8 @@
 // # What cannot be fenced
 //
 // An e-mail, a payment, a command on somebody else's machine: what does not remember cannot refuse. Give it an
-// idempotency key instead, the lock's name and token together ("coupons/42:1795000000000032"), so that the other side can drop the
-// second request of one holder; a later holder has another key and must look before it repeats the deed.
+// idempotency key instead, the lock's name and token together ("coupons/42:1795000000000032"), so that the other side
+// can drop the second request of one holder; a later holder has another key and must look before it repeats the deed.
 //
 // # One resource, one source of tokens
 //

@@ -127,6 +127,45 @@ func ExampleHandler() {
 	// 33: 412 Precondition Failed, highest seen "34"
 }
 
+// A service whose state is in a database keeps the tokens there too, and raises them in the transaction of the effect.
+func ExampleWriteError() {
+	db := exampleDB(`CREATE TABLE doc (id INTEGER PRIMARY KEY, body TEXT NOT NULL)`, `INSERT INTO doc VALUES (7, '')`)
+	defer db.Close()
+	fences, err := fence.NewTable(fence.SQLite, "fence")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := db.Exec(fences.Schema()); err != nil {
+		log.Fatal(err)
+	}
+	put := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, err := fence.FromHeader(r.Header)
+		if err == nil {
+			err = fences.Do(r.Context(), db, "doc/7", token, func(tx *sql.Tx) error {
+				_, err := tx.Exec(`UPDATE doc SET body = ? WHERE id = 7`, r.FormValue("body"))
+				return err
+			})
+		}
+		if err != nil {
+			fence.WriteError(w, err)
+		}
+	})
+
+	for _, token := range []string{"34", "33", ""} {
+		r := httptest.NewRequest("PUT", "/doc/7?body=new", nil)
+		if token != "" {
+			r.Header.Set(fence.Header, token)
+		}
+		w := httptest.NewRecorder()
+		put(w, r)
+		fmt.Printf("%q: %d, highest seen %q\n", token, w.Code, w.Header().Get(fence.Header))
+	}
+	// Output:
+	// "34": 200, highest seen ""
+	// "33": 412, highest seen "34"
+	// "": 428, highest seen ""
+}
+
 // exampleDB is a database that lasts as long as its one connection.
 func exampleDB(statements ...string) *sql.DB {
 	db, err := sql.Open("sqlite", ":memory:")

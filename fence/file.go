@@ -15,10 +15,10 @@ import (
 // machine. Its methods may be called concurrently, also on several Files of one path.
 //
 // Beside the file NAME stands NAME.fence, which holds the highest token seen and is the lock under which check and
-// replacement are one step. It must never be removed while an earlier holder may still run. Content is written to
-// a temporary file, synced and renamed, so a reader or a crash sees the old content or the new one and nothing
-// between; the token is on the disk before the content is. A write keeps the mode of the file; owner, hard links
-// and extended attributes are those of a new file. Path must not be a symbolic link, or two names would have two fences.
+// replacement are one step. It must never be removed while an earlier holder may still run. Content is written to a
+// temporary file, synced and renamed, so a reader or a crash sees the old content or the new one and nothing between;
+// the token is on the disk before the content is. A write keeps the mode of the file; owner, hard links and extended
+// attributes are those of a new file. Path must not be a symbolic link, or two names would have two fences.
 //
 // Everybody who writes the file must do so through a File. It wants a local file system; on platforms without flock
 // every method but Read returns [errors.ErrUnsupported].
@@ -113,6 +113,9 @@ func (f *File) claim(ctx context.Context, token uint64) (*ledger, error) {
 	if err := Valid(token); err != nil {
 		return nil, err
 	}
+	if _, _, err := f.mode(); err != nil {
+		return nil, err
+	}
 	l, err := openLedger(ctx, f.path+".fence", f.perm)
 	if err != nil {
 		return nil, err
@@ -133,16 +136,28 @@ func (f *File) claim(ctx context.Context, token uint64) (*ledger, error) {
 	return l, nil
 }
 
+// mode is the mode of the file, if there is one yet. What is no regular file is refused.
+func (f *File) mode() (mode os.FileMode, exists bool, err error) {
+	info, err := os.Lstat(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, false, nil
+	case err != nil:
+		return 0, false, err
+	case !info.Mode().IsRegular():
+		return 0, false, fmt.Errorf("fence: %s must be a regular file, not %s", f.path, info.Mode().Type())
+	}
+	return info.Mode().Perm(), true, nil
+}
+
 // fill makes t the new content, down to the disk.
 func (f *File) fill(t *os.File, data []byte) error {
-	switch old, err := os.Lstat(f.path); {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+	mode, exists, err := f.mode()
+	if err != nil {
 		return err
-	case !old.Mode().IsRegular():
-		return fmt.Errorf("fence: %s must be a regular file, not %s", f.path, old.Mode().Type())
-	default:
-		if err := t.Chmod(old.Mode().Perm()); err != nil {
+	}
+	if exists {
+		if err := t.Chmod(mode); err != nil {
 			return err
 		}
 	}

@@ -155,32 +155,35 @@ func TestFile_KeepsMode(t *testing.T) {
 	}
 }
 
-// What is no regular file is refused with nothing touched.
+// What is no regular file is refused, by the claim already, and nothing is touched.
 func TestFile_RefusesLinks(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
-	target := filepath.Join(dir, "target")
-	if err := os.WriteFile(target, []byte("t"), 0o600); err != nil {
+	name := func(n string) string { return filepath.Join(dir, n) }
+	if err := os.WriteFile(name("target"), []byte("t"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(target, filepath.Join(dir, "link")); err != nil {
+	if err := os.Mkdir(name("sub"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := fence.NewFile(filepath.Join(dir, "link"), 0o600).Write(ctx, 1, []byte("x")); err == nil {
-		t.Error("a symbolic link was written")
+	for _, link := range []string{"link", "doc.fence"} {
+		if err := os.Symlink(name("target"), name(link)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := fence.NewFile(dir, 0o600).Write(ctx, 1, []byte("x")); err == nil {
-		t.Error("a directory was written")
+	for _, path := range []string{"link", "sub", "doc"} { // a link, a directory, and one whose side file is a link
+		f := fence.NewFile(name(path), 0o600)
+		if err := f.Claim(ctx, 1); err == nil {
+			t.Errorf("%s was claimed", path)
+		}
+		if err := f.Write(ctx, 1, []byte("x")); err == nil {
+			t.Errorf("%s was written", path)
+		}
 	}
-	if err := os.Symlink(target, filepath.Join(dir, "doc.fence")); err != nil {
-		t.Fatal(err)
-	}
-	if err := fence.NewFile(filepath.Join(dir, "doc"), 0o600).Claim(ctx, 1); err == nil {
-		t.Error("a side file behind a symbolic link was used")
-	}
-	if b, err := os.ReadFile(target); err != nil || string(b) != "t" {
+	wantDir(t, name("x"), "doc.fence", "link", "sub", "target")
+	if b, err := os.ReadFile(name("target")); err != nil || string(b) != "t" {
 		t.Errorf("target holds %q, %v", b, err)
 	}
-	if err := fence.NewFile(filepath.Join(dir, "no", "doc"), 0o600).Claim(ctx, 1); !errors.Is(err, fs.ErrNotExist) {
+	if err := fence.NewFile(name("no/doc"), 0o600).Claim(ctx, 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing directory: %v, want ErrNotExist", err)
 	}
 }

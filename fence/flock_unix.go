@@ -48,7 +48,8 @@ func openLocked(ctx context.Context, path string, perm os.FileMode) (*os.File, e
 }
 
 // waitFlock waits for the lock until ctx ends. A wait in the kernel cannot be called off from here, so it is left to
-// end by itself in a goroutine: the caller closes f, the descriptor lives until the wait is over, and with it goes the lock.
+// end by itself in a goroutine: the caller closes f, the descriptor lives until the wait is over, and with it goes
+// the lock.
 func waitFlock(ctx context.Context, f *os.File) error {
 	err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
 	if !errors.Is(err, syscall.EWOULDBLOCK) {

@@ -44,9 +44,9 @@ func FromHeader(h http.Header) (uint64, error) {
 }
 
 // WriteError answers a request that a guard refused: 412 (Precondition Failed) with the highest token seen in
-// [Header] for [ErrStale], 428 (Precondition Required) for [ErrNoToken], 400 for any other bad token. It is for handlers that
-// keep their own mark, such as a [Table] in the transaction of the effect, and call it with errors of [FromHeader] and of
-// the guard; other errors are answered with 500 and not shown.
+// [Header] for [ErrStale], 428 (Precondition Required) for [ErrNoToken], 400 for any other bad token. It is for
+// handlers that keep their own mark, such as a [Table] in the transaction of the effect, and call it with errors of
+// [FromHeader] and of the guard; other errors are answered with 500 and not shown.
 func WriteError(w http.ResponseWriter, err error) {
 	var stale *StaleError
 	switch {
@@ -67,8 +67,8 @@ func WriteError(w http.ResponseWriter, err error) {
 // may read (GET, HEAD, OPTIONS) and is answered by [WriteError] otherwise. A request that may write runs inside
 // [Mark.Do], one at a time for each mark.
 //
-// A mark lasts as long as the process. A service whose state outlives it keeps its tokens in the same place as that state,
-// with [FromHeader], a guard such as [Table.Do], and [WriteError].
+// A mark lasts as long as the process. A service whose state outlives it keeps its tokens in the same place as that
+// state, with [FromHeader], a guard such as [Table.Do], and [WriteError].
 func Handler(resource func(*http.Request) *Mark, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mark := resource(r)

@@ -20,9 +20,9 @@ import (
 //	fence1 00001795000000000064 9a3b77c2⏎      slot 1
 //
 // The larger valid slot counts. A new token overwrites the *other* slot and is synced before anybody is told, so a
-// write that tears leaves the token before it. An empty file, or one of zero bytes only (a machine that died
-// before the first sync), has never told anybody anything and counts as new. Anything else that has no valid slot is refused: a token
-// that was seen may stand there unreadable, and to start again at 0 would let the stale in.
+// write that tears leaves the token before it. An empty file, or one of zero bytes only (a machine that died before
+// the first sync), has never told anybody anything and counts as new. Anything else that has no valid slot is
+// refused: a token that was seen may stand there unreadable, and to start again at 0 would let the stale in.
 type ledger struct {
 	f       *os.File
 	path    string

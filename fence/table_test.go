@@ -228,6 +228,30 @@ func TestTable_Guard(t *testing.T) {
 	}
 }
 
+// A table in a schema, which in SQLite is an attached database.
+func TestTable_Schema(t *testing.T) {
+	ctx, db := context.Background(), openSQLite(t)
+	db.SetMaxOpenConns(1) // ATTACH is the connection's
+	if _, err := db.Exec(`ATTACH ':memory:' AS app`); err != nil {
+		t.Fatal(err)
+	}
+	table, err := fence.NewTable(fence.SQLite, "app.locks_fence")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // creating it again changes nothing
+		if _, err := db.Exec(table.Schema()); err != nil {
+			t.Fatal(err)
+		}
+		if err := table.Claim(ctx, db, "n", 34); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := table.Claim(ctx, db, "n", 33); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("%v, want ErrStale", err)
+	}
+}
+
 func TestTable_Names(t *testing.T) {
 	for _, good := range []string{"", "fence", "_f", "app.fence_2"} {
 		for _, d := range []fence.Dialect{fence.SQLite, fence.PostgreSQL, fence.MySQL} {
