@@ -1,0 +1,86 @@
+//go:build linux || darwin
+
+package guard
+
+import (
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/internal/mutant"
+)
+
+// run starts the child. The deadline comes with the command and is looked at here, in the last step before the fork:
+// interlock may have been stopped since it took the lock.
+func (w *warden) run(m message) {
+	if w.pid != 0 {
+		return
+	}
+	held, err := w.link.take(m.Files)
+	if err != nil {
+		w.report(message{Op: opFailed, Errno: int(unix.EBADF)})
+		return
+	}
+	for i, fd := range held {
+		if !mutant.On("guard-inherit") {
+			held[i] = settle(fd)
+		}
+	}
+	if m.Deadline != (Deadline{}) && !w.stopping {
+		w.deadline = m.Deadline
+	}
+	if d := w.deadline; d != (Deadline{}) && Now()+m.Least >= d.Term && !mutant.On("C9") {
+		w.report(message{Op: opLate})
+		return
+	}
+
+	pid, err := w.fork(m)
+	if err != nil {
+		errno, ok := err.(syscall.Errno) //nolint:errorlint // ForkExec returns a plain Errno
+		if !ok {
+			errno = syscall.EIO
+		}
+		w.report(message{Op: opFailed, Errno: int(errno)})
+		return
+	}
+	w.pid, w.killRest = pid, m.KillRest
+	if m.Group == 0 {
+		w.group = pid
+	}
+	if !mutant.On("guard-stdio") {
+		// Else a pipeline never ends: the other end waits until the last descriptor is closed.
+		replaceByNull(0, 1, 2)
+		for _, fd := range w.users {
+			_ = unix.Close(fd)
+		}
+	}
+	w.report(message{Op: opStarted, Pids: []int{pid}})
+	for _, sig := range w.queued {
+		w.pass(sig)
+	}
+	w.queued = nil
+	w.look()
+}
+
+func (w *warden) fork(m message) (pid int, err error) {
+	attr := &syscall.ProcAttr{
+		Dir:   string(m.Dir),
+		Env:   toStrings(m.Env),
+		Files: inPlace(2),
+		Sys:   childAttributes(m.Group),
+	}
+	start := func() { pid, err = syscall.ForkExec(string(m.Path), toStrings(m.Args), attr) }
+	if mutant.On("C3") {
+		forked := make(chan struct{})
+		go func() {
+			runtime.LockOSThread() // and the thread ends with the goroutine
+			start()
+			close(forked)
+		}()
+		<-forked
+		return pid, err
+	}
+	start()
+	return pid, err
+}

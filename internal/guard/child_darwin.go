@@ -1,0 +1,8 @@
+package guard
+
+import "syscall"
+
+// childAttributes puts the child into the process group, or into one of its own where group is 0.
+func childAttributes(group int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pgid: group}
+}

@@ -1,0 +1,255 @@
+//go:build linux || darwin
+
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/internal/mutant"
+)
+
+var (
+	// ErrLate is the answer to a command whose deadline leaves less than Command.Least. Nothing was started.
+	ErrLate = errors.New("guard: too little time is left to start the command")
+	// ErrDied is the answer to a command that the guard did not live to start.
+	ErrDied = errors.New("guard: the guard process has died")
+)
+
+// Guard is a guard process, seen from the process that started it. Its methods may be called at the same time.
+//
+// A process has at most one, and no other children that it starts later: if the guard dies, all that are below this
+// process by then are taken for its tree. Children from before, as exec hands them on, are spared.
+type Guard struct {
+	link     *link
+	pid      int
+	terminal bool
+	below    tree // what is below this process
+	alarm    *alarm
+	event    func(Event)
+	started  chan error // one answer to Run
+	over     chan struct{}
+
+	mu       sync.Mutex
+	deadline Deadline
+	closed   bool
+
+	// Written before over is closed.
+	child int
+	state State
+}
+
+// Start starts a guard process. That takes some milliseconds, so it is done before it is known when there will be
+// something to guard. The guard has no effect until [Guard.Run].
+func Start(c Config) (*Guard, error) {
+	if !mutant.On("guard-second-subreaper") {
+		if err := becomeSubreaper(); err != nil {
+			return nil, fmt.Errorf("guard: become a subreaper: %w", err)
+		}
+	}
+	self := os.Getpid()
+	spare := map[int]bool{}
+	for _, pid := range lookUp()(self) {
+		spare[pid] = true
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, fmt.Errorf("guard: socketpair: %w", err)
+	}
+	unix.CloseOnExec(pair[0])
+	unix.CloseOnExec(pair[1])
+	defer func() { _ = unix.Close(pair[1]) }()
+	link, err := newLink(pair[0])
+	if err != nil {
+		return nil, err
+	}
+	alarm, err := newAlarm()
+	if err != nil {
+		link.close()
+		return nil, err
+	}
+	pid, err := forkGuard(pair[1])
+	if err != nil {
+		link.close()
+		alarm.close()
+		return nil, err
+	}
+	g := &Guard{
+		link:     link,
+		pid:      pid,
+		terminal: hasTerminal(),
+		below:    tree{root: self, spare: spare},
+		alarm:    alarm,
+		event:    c.Event,
+		started:  make(chan error, 1),
+		over:     make(chan struct{}),
+	}
+	if g.event == nil {
+		g.event = func(Event) {}
+	}
+	go g.watch()
+	return g, nil
+}
+
+// forkGuard executes this program again with the descriptor end, in a process group of its own.
+func forkGuard(end int) (int, error) {
+	program, err := ownProgram()
+	if err != nil {
+		return 0, fmt.Errorf("guard: find this program: %w", err)
+	}
+	pid, err := syscall.ForkExec(program, []string{processName, strconv.Itoa(end)}, &syscall.ProcAttr{
+		Env:   os.Environ(),
+		Files: inPlace(end),
+		Sys:   &syscall.SysProcAttr{Setpgid: !mutant.On("guard-group")},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("guard: execute %s: %w", program, err)
+	}
+	return pid, nil
+}
+
+// hasTerminal reports whether this process has a controlling terminal.
+func hasTerminal() bool {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	_ = unix.Close(fd)
+	return true
+}
+
+// Run starts the command and returns when it runs. A [*StartError] says that it cannot be executed, ErrLate that its
+// deadline is too near. After an error only Close is of use; Run is called once.
+func (g *Guard) Run(c Command) error {
+	if len(c.Args) == 0 {
+		return errors.New("guard: run: a command is needed")
+	}
+	env := c.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	if c.Dir != "" {
+		if st, err := os.Stat(c.Dir); err != nil || !st.IsDir() {
+			return fmt.Errorf("guard: run: %s is no directory", c.Dir)
+		}
+	}
+	path, err := lookup(c.Args[0], c.Dir, pathOf(env))
+	if err != nil {
+		return err
+	}
+	m := message{
+		Op:       opRun,
+		Path:     []byte(path),
+		Args:     toBytes(c.Args),
+		Env:      toBytes(env),
+		Dir:      []byte(c.Dir),
+		Files:    len(c.Inherit),
+		Least:    int64(c.Least),
+		KillRest: c.KillRest,
+		Deadline: c.Deadline,
+	}
+	if g.terminal {
+		m.Group = syscall.Getpgrp()
+	}
+	fds := make([]int, len(c.Inherit))
+	for i, f := range c.Inherit {
+		fds[i] = int(f.Fd())
+	}
+	g.move(c.Deadline)
+	if err := g.link.send(m, fds...); err != nil {
+		return fmt.Errorf("%w: %w", ErrDied, err)
+	}
+	if err := <-g.started; err != nil {
+		var errno syscall.Errno
+		if errors.As(err, &errno) {
+			return &StartError{Name: c.Args[0], Err: errno}
+		}
+		return err
+	}
+	if c.OwnStdio {
+		replaceByNull(0, 1)
+	}
+	return nil
+}
+
+// SetDeadline moves the deadline, mostly after a renewal. It never blocks for long: to a guard that is stopped the
+// message is worth nothing, and the deadline before applies. Once SIGTERM was sent it has no effect.
+func (g *Guard) SetDeadline(d Deadline) {
+	g.move(d)
+	_ = g.link.send(message{Op: opDeadline, Deadline: d})
+}
+
+// move sets the time from which this process no longer waits for the guard.
+func (g *Guard) move(d Deadline) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.deadline = d
+	if d == (Deadline{}) {
+		g.alarm.set(0)
+		return
+	}
+	g.alarm.set(d.backstop())
+}
+
+// Stop ends the command now: SIGTERM to the whole tree at once, SIGKILL at d.Kill or at the kill time set before,
+// whichever is earlier.
+func (g *Guard) Stop(d Deadline) {
+	g.mu.Lock()
+	if g.deadline == (Deadline{}) || d.Kill < g.deadline.Kill {
+		g.deadline = d
+		g.alarm.set(d.backstop())
+	}
+	g.mu.Unlock()
+	_ = g.link.send(message{Op: opStop, Deadline: d})
+}
+
+// Signal sends sig to the command: to its process group where that is its own, else to the child; after the child's
+// end to what is left of its tree. A signal that comes before the command is kept until it runs.
+func (g *Guard) Signal(sig syscall.Signal) {
+	_ = g.link.send(message{Op: opSignal, Signal: int(sig)})
+}
+
+// Forward passes on a signal that this process has caught, unless the child has got it as well: with a controlling
+// terminal the child is in this process's group, and INT, QUIT and TSTP are sent to groups.
+func (g *Guard) Forward(sig syscall.Signal) {
+	switch sig {
+	case unix.SIGTTIN, unix.SIGTTOU:
+		return // about this process's own use of the terminal
+	case unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGCONT:
+		if g.terminal {
+			return
+		}
+	}
+	if mutant.On("C7") {
+		return
+	}
+	g.Signal(sig)
+}
+
+// Done is closed when nothing is left of the command.
+func (g *Guard) Done() <-chan struct{} { return g.over }
+
+// Wait returns when nothing is left of the command and of the guard.
+func (g *Guard) Wait() State {
+	<-g.over
+	return g.state
+}
+
+// Close ends the guard, and at once everything that it still guards. It returns when that is over.
+func (g *Guard) Close() {
+	g.mu.Lock()
+	if !g.closed {
+		g.closed = true
+		g.link.endSending()
+		g.alarm.set(Now() + int64(time.Second)) // a guard that is stopped does not notice
+	}
+	g.mu.Unlock()
+	<-g.over
+}

@@ -1,0 +1,306 @@
+package guard_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/internal/guard"
+)
+
+// The test binary is also the program that supervises, and so, executed again, the guard.
+func TestMain(m *testing.M) {
+	guard.Main()
+	if len(os.Args) > 1 && os.Args[1] == "supervise" {
+		os.Exit(supervise(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+const (
+	exitLost = 76
+	exitLate = 70
+)
+
+// supervise is what a command does with the package: catch, start, run, renew, pass on, end as the child ended.
+func supervise(args []string) int {
+	f := flag.NewFlagSet("supervise", flag.ExitOnError)
+	lease := f.Duration("lease", time.Hour, "time from a renewal to SIGTERM")
+	grace := f.Duration("grace", 400*time.Millisecond, "time from SIGTERM until nothing may be left")
+	renew := f.Duration("renew", 0, "period of renewals, 0: none")
+	least := f.Duration("least", 0, "time that must be left at the start")
+	inherit := f.String("inherit", "", "file to lock and hand on")
+	mark := f.String("mark", "", "value of MARK in the command's environment")
+	lost := f.Duration("lost", 0, "time until the loss is told")
+	closing := f.Duration("close", 0, "time until the guard is closed")
+	early := f.Int("early", 0, "signal to send before the command runs")
+	rest := f.Bool("killrest", false, "kill what the child leaves behind")
+	own := f.Bool("ownstdio", false, "leave stdin and stdout to the command")
+	_ = f.Parse(args)
+
+	signals := guard.Catch()
+	g, err := guard.Start(guard.Config{Event: func(e guard.Event) {
+		fmt.Fprintf(os.Stderr, "event %d: %d processes\n", e.Kind, len(e.Pids))
+	}})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer g.Close()
+	if *early != 0 {
+		g.Signal(syscall.Signal(*early))
+	}
+	c := guard.Command{
+		Args:     f.Args(),
+		Env:      append(os.Environ(), "MARK="+*mark),
+		Deadline: guard.DeadlineAt(guard.Now()+int64(*lease), *grace),
+		Least:    *least,
+		KillRest: *rest,
+		OwnStdio: *own,
+	}
+	if *inherit != "" {
+		file, err := os.OpenFile(*inherit, os.O_RDWR, 0)
+		if err == nil {
+			err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		c.Inherit = []*os.File{file}
+	}
+	if err := g.Run(c); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		var start *guard.StartError
+		switch {
+		case errors.As(err, &start):
+			return start.ExitCode()
+		case errors.Is(err, guard.ErrLate):
+			return exitLate
+		}
+		return 1
+	}
+	fmt.Fprintln(os.Stderr, "runs")
+
+	var ticks, loss, end <-chan time.Time
+	if *renew > 0 {
+		ticks = time.NewTicker(*renew).C
+	}
+	if *lost > 0 {
+		loss = time.NewTimer(*lost).C
+	}
+	if *closing > 0 {
+		end = time.NewTimer(*closing).C
+	}
+	for {
+		select {
+		case s := <-signals.C:
+			sig := s.(syscall.Signal)
+			g.Forward(sig)
+			if sig == syscall.SIGTSTP || sig == syscall.SIGTTIN || sig == syscall.SIGTTOU {
+				guard.StopSelf(nil)
+				g.Forward(syscall.SIGCONT)
+			}
+		case <-ticks:
+			g.SetDeadline(guard.DeadlineAt(guard.Now()+int64(*lease), *grace))
+		case <-loss:
+			g.Stop(guard.DeadlineAt(guard.Now(), *grace))
+		case <-end:
+			g.Close()
+		case <-g.Done():
+			state := g.Wait()
+			switch {
+			case state.Stopped:
+				fmt.Fprintln(os.Stderr, "stopped; guard died:", state.GuardDied)
+				return exitLost
+			case state.Signal == syscall.SIGINT:
+				guard.DieOf(syscall.SIGINT)
+			}
+			return state.ExitCode()
+		}
+	}
+}
+
+// self is the path of the test binary.
+func self(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// supervisor is a running program of supervise, without a terminal, in a process group of its own.
+type supervisor struct {
+	*exec.Cmd
+	mark   string
+	stderr string // path of the file with what it said
+	ended  chan error
+}
+
+// prepare returns a supervisor that is not started yet; args are flags and the command.
+func prepare(t *testing.T, args ...string) *supervisor {
+	t.Helper()
+	mark := fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().UnixNano())
+	s := &supervisor{
+		Cmd:    exec.Command(self(t), append([]string{"supervise", "-mark", mark}, args...)...),
+		mark:   mark,
+		stderr: filepath.Join(t.TempDir(), "stderr"),
+		ended:  make(chan error, 1),
+	}
+	stderr, err := os.Create(s.stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Cmd.Stderr = stderr
+	s.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal even where the tests have one
+	t.Cleanup(func() {
+		_ = stderr.Close()
+		for _, pid := range marked(mark) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if s.Process != nil {
+			_ = syscall.Kill(s.Process.Pid, syscall.SIGKILL)
+		}
+	})
+	return s
+}
+
+func (s *supervisor) start(t *testing.T) {
+	t.Helper()
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { s.ended <- s.Cmd.Wait() }()
+}
+
+// launch starts a supervisor and waits until its command runs.
+func launch(t *testing.T, args ...string) *supervisor {
+	t.Helper()
+	s := prepare(t, args...)
+	s.start(t)
+	s.says(t, "runs")
+	return s
+}
+
+// says waits until the supervisor or its command has written a line to stderr.
+func (s *supervisor) says(t *testing.T, line string) {
+	t.Helper()
+	eventually(t, "the line "+line, func() bool { return strings.Contains("\n"+s.said(), "\n"+line+"\n") })
+}
+
+func (s *supervisor) said() string {
+	text, _ := os.ReadFile(s.stderr)
+	return string(text)
+}
+
+// exit waits for the supervisor's end and returns its exit status as a shell shows it.
+func (s *supervisor) exit(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		t.Fatalf("the supervisor still runs; it said:\n%s", s.said())
+	}
+	ws := s.ProcessState.Sys().(syscall.WaitStatus)
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
+}
+
+// guard returns the process id of the guard.
+func (s *supervisor) guard(t *testing.T) int {
+	t.Helper()
+	return guardOf(t, s.Process.Pid)
+}
+
+func guardOf(t *testing.T, interlock int) int {
+	t.Helper()
+	for _, pid := range children(interlock) {
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if strings.HasPrefix(string(name), "interlock-guard\x00") {
+			return pid
+		}
+	}
+	t.Fatal("there is no guard")
+	return 0
+}
+
+// child returns the process id of the command.
+func (s *supervisor) child(t *testing.T) int {
+	t.Helper()
+	return s.childOf(t, s.guard(t))
+}
+
+func (s *supervisor) childOf(t *testing.T, guard int) int {
+	t.Helper()
+	for _, pid := range children(guard) {
+		if environment(pid, "MARK="+s.mark) {
+			return pid
+		}
+	}
+	t.Fatal("there is no child")
+	return 0
+}
+
+// patience bounds what must happen at all, on however slow a machine.
+const patience = 20 * time.Second
+
+// eventually polls until the condition holds.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !condition(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not after %v: %s", patience, what)
+		}
+	}
+}
+
+func children(pid int) []int {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	var pids []int
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for field := range strings.FieldsSeq(string(text)) {
+			n, _ := strconv.Atoi(field)
+			pids = append(pids, n)
+		}
+	}
+	return pids
+}
+
+func environment(pid int, entry string) bool {
+	env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return strings.Contains("\x00"+string(env), "\x00"+entry+"\x00")
+}
+
+// marked lists the living processes of the command with this mark, wherever they went.
+func marked(mark string) []int {
+	entries, _ := os.ReadDir("/proc")
+	var pids []int
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && environment(pid, "MARK="+mark) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// stopped reports whether the process is stopped by a signal.
+func stopped(pid int) bool {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(rest, "T")
+}

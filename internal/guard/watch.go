@@ -1,0 +1,109 @@
+//go:build linux || darwin
+
+package guard
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// watch hears what the guard says until it has ended, and ends what it left behind.
+func (g *Guard) watch() {
+	messages := make(chan message)
+	go func() {
+		defer close(messages)
+		for {
+			m, err := g.link.receive()
+			if err != nil {
+				return
+			}
+			messages <- m
+		}
+	}()
+	over := false
+	for open := true; open; {
+		select {
+		case m, ok := <-messages:
+			switch {
+			case !ok:
+				open = false
+			case m.Op == opOver:
+				over, g.state = true, m.State
+			default:
+				g.hear(m)
+			}
+		case <-g.alarm.C:
+			// The kill time is over, or the guard does not see that it should end: it is stopped. The kernel kills the
+			// child with it. Its number is its own until it is waited for, below.
+			_ = unix.Kill(g.pid, unix.SIGKILL)
+		}
+	}
+	g.bury(over)
+	g.alarm.close()
+	g.link.close()
+	close(g.over)
+}
+
+func (g *Guard) hear(m message) {
+	switch m.Op {
+	case opStarted:
+		g.child = m.Pids[0]
+		g.answer(nil)
+	case opFailed:
+		g.answer(syscall.Errno(m.Errno))
+	case opLate:
+		g.answer(ErrLate)
+	case opRemaining:
+		g.event(Event{Kind: Remaining, Pids: m.Pids})
+	case opUnkillable:
+		g.event(Event{Kind: Unkillable, Pids: m.Pids})
+	}
+}
+
+func (g *Guard) answer(err error) {
+	select {
+	case g.started <- err:
+	default: // Run has its answer
+	}
+}
+
+// bury waits for the guard's end. When it ended before its work did, what was below it is below this process now, and
+// is killed.
+func (g *Guard) bury(over bool) {
+	g.answer(ErrDied)
+	_ = unix.Kill(g.pid, unix.SIGKILL) // it may have closed its end only
+	g.collect(g.pid, 0)
+	if over {
+		return
+	}
+	g.mu.Lock()
+	closed := g.closed
+	g.mu.Unlock()
+	g.state = State{Stopped: true, GuardDied: !closed}
+	if g.child != 0 && !g.terminal {
+		_ = unix.Kill(-g.child, unix.SIGKILL) // the only way to it where there is no subreaper
+	}
+	g.below.kill(g.reap, nil, func(pids []int) { g.event(Event{Kind: Unkillable, Pids: pids}) })
+}
+
+// reap collects the children of this process that have ended, and reports whether none is left.
+func (g *Guard) reap() (empty bool) {
+	empty = true
+	for _, pid := range lookUp()(g.below.root) {
+		if !g.below.spare[pid] && !g.collect(pid, unix.WNOHANG) {
+			empty = false
+		}
+	}
+	return empty
+}
+
+// collect waits for one child, and reports whether it has ended.
+func (g *Guard) collect(pid, options int) bool {
+	for {
+		got, err := unix.Wait4(pid, nil, options, nil)
+		if err != unix.EINTR {
+			return err != nil || got == pid
+		}
+	}
+}
