@@ -25,52 +25,43 @@ func (d Dialect) String() string {
 	return fmt.Sprintf("Dialect(%d)", int(d))
 }
 
-// statements are the three statements of a table of fences.
+// statements are what a table of fences is asked.
 //
 //	create   the table, if there is none; names compare byte by byte
-//	raise    name, token: one statement that inserts the row if it is missing and raises it otherwise, so that the row
-//	         is locked from its first touch. Look-then-insert would deadlock on MySQL, where two transactions that
-//	         both looked at a missing row each lock the gap that the other wants to fill
+//	insert   name, token: the row of a name, if there is none
+//	raise    token, name, token: touches a row if there is one and the token is not stale, and locks it
 //	look     name: the highest token seen
-//	locked   what look needs behind it in a transaction
-//
-// counts says that raise touches no row exactly when the token is stale. MySQL counts rows that changed, so an equal
-// token counts as none there; raise keeps the larger of the two instead and look tells them apart. That look must
-// lock, for only a locking read is sure to see the latest row in a transaction that has read before.
-type statements struct {
-	create, raise, look, locked string
-	counts                      bool
-}
+//	lock     the same, and locks the row
+type statements struct{ create, insert, raise, look, lock string }
 
 func (d Dialect) statements(table, compare string) (statements, error) {
-	const (
-		upsert = `INSERT INTO %s AS f (name, token) VALUES (%s)` +
-			` ON CONFLICT (name) DO UPDATE SET token = excluded.token WHERE f.token %s excluded.token`
-		create = `CREATE TABLE IF NOT EXISTS %s (name %s NOT NULL PRIMARY KEY, token BIGINT NOT NULL)`
-	)
+	var name, insert string            // the type of names, and how to insert what may be there
+	parameters := []any{"?", "?", "?"} // the first, second and third
+	forUpdate := " FOR UPDATE"
 	switch d {
 	case SQLite:
-		return statements{
-			create: fmt.Sprintf(create, table, "TEXT"),
-			raise:  fmt.Sprintf(upsert, table, "?, ?", compare),
-			look:   fmt.Sprintf(`SELECT token FROM %s WHERE name = ?`, table),
-			counts: true,
-		}, nil
+		name, insert = "TEXT", "INSERT INTO %s (name, token) VALUES (%s, %s) ON CONFLICT (name) DO NOTHING"
+		forUpdate = "" // one writer at a time: the raise before it, though it touched nothing, has locked everything
 	case PostgreSQL:
-		return statements{
-			create: fmt.Sprintf(create, table, "TEXT"),
-			raise:  fmt.Sprintf(upsert, table, "$1, $2", compare),
-			look:   fmt.Sprintf(`SELECT token FROM %s WHERE name = $1`, table),
-			counts: true,
-		}, nil
+		name, insert = "TEXT", "INSERT INTO %s (name, token) VALUES (%s, %s) ON CONFLICT (name) DO NOTHING"
+		parameters = []any{"$1", "$2", "$3"}
 	case MySQL:
-		return statements{
-			create: fmt.Sprintf(create, table, "VARBINARY(1024)") + " ENGINE=InnoDB",
-			raise: fmt.Sprintf(`INSERT INTO %s (name, token) VALUES (?, ?)`+
-				` ON DUPLICATE KEY UPDATE token = GREATEST(token, VALUES(token))`, table),
-			look:   fmt.Sprintf(`SELECT token FROM %s WHERE name = ?`, table),
-			locked: " FOR UPDATE",
-		}, nil
+		name, insert = "VARBINARY(1024)", "INSERT IGNORE INTO %s (name, token) VALUES (%s, %s)"
+	default:
+		return statements{}, fmt.Errorf("fence: unknown dialect %d: want SQLite, PostgreSQL or MySQL", int(d))
 	}
-	return statements{}, fmt.Errorf("fence: unknown dialect %d: want SQLite, PostgreSQL or MySQL", int(d))
+	format := func(query string, parameters ...any) string {
+		return fmt.Sprintf(query, append([]any{table}, parameters...)...)
+	}
+	s := statements{
+		create: format("CREATE TABLE IF NOT EXISTS %s (name " + name + " NOT NULL PRIMARY KEY, token BIGINT NOT NULL)"),
+		insert: format(insert, parameters[:2]...),
+		raise:  format("UPDATE %s SET token = %s WHERE name = %s AND token "+compare+" %s", parameters...),
+		look:   format("SELECT token FROM %s WHERE name = %s", parameters[0]),
+	}
+	s.lock = s.look + forUpdate
+	if d == MySQL {
+		s.create += " ENGINE=InnoDB" // the only usual one with row locks
+	}
+	return s, nil
 }

@@ -107,7 +107,7 @@ func ExampleHandler() {
 	defer server.Close()
 
 	for _, token := range []uint64{33, 34, 33} {
-		req, err := http.NewRequest("POST", server.URL, strings.NewReader("page"))
+		req, err := http.NewRequest(http.MethodPost, server.URL, strings.NewReader("page"))
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func ExampleWriteError() {
 	})
 
 	for _, token := range []string{"34", "33", ""} {
-		r := httptest.NewRequest("PUT", "/doc/7?body=new", nil)
+		r := httptest.NewRequest(http.MethodPut, "/doc/7?body=new", nil)
 		if token != "" {
 			r.Header.Set(fence.Header, token)
 		}

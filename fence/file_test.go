@@ -97,8 +97,8 @@ func TestFile_UpdateOvertaken(t *testing.T) {
 		t.Errorf("overtaken update: %v, want ErrStale", err)
 	}
 	boom := errors.New("boom")
-	if err := f.Update(ctx, 35, func([]byte) ([]byte, error) { return nil, boom }); err != boom {
-		t.Errorf("failed update: %v, want the error as it is", err)
+	if err := f.Update(ctx, 35, func([]byte) ([]byte, error) { return nil, boom }); !errors.Is(err, boom) {
+		t.Errorf("failed update: %v, want the error of change", err)
 	}
 	if b, _ := f.Read(); string(b) != "34" {
 		t.Errorf("content %q, want 34", b)

@@ -86,7 +86,7 @@ func checkRule(t *rapid.T, g guarded) {
 			t.Fatalf("token %d after %d: got %v, want %v", tok, highest, err, want)
 		}
 		var stale *fence.StaleError
-		if errors.As(err, &stale) != (want == fence.ErrStale) {
+		if errors.As(err, &stale) != errors.Is(want, fence.ErrStale) {
 			t.Fatalf("token %d after %d: %v carries a StaleError: %v", tok, highest, err, stale != nil)
 		}
 		if stale != nil && (stale.Highest != highest || stale.Token != tok) {

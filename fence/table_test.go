@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -186,15 +187,69 @@ func TestTable_DoOrder(t *testing.T) {
 	}
 }
 
-// Guard in a transaction of the user's, beside names that have rows, have none, and differ in case only.
-func TestTable_Guard(t *testing.T) {
+// A name that was never claimed has no row that Guard could lock. Do makes it, and its claim stays.
+func TestTable_FirstUse(t *testing.T) {
 	ctx := context.Background()
 	db, table := openSQLite(t), newTable(t)
 	tx, err := db.Begin()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"a", "A", "ä'; DROP TABLE fence; --", strings.Repeat("x", 1024)} {
+	if err := table.Guard(ctx, tx, "new", 34); !errors.Is(err, fence.ErrUnclaimed) || errors.Is(err, fence.ErrStale) {
+		t.Errorf("Guard: %v, want ErrUnclaimed", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	boom, ran := errors.New("boom"), 0
+	if err := table.Do(ctx, db, "new", 34, func(*sql.Tx) error { ran++; return boom }); err != boom || ran != 1 { //nolint:errorlint // as it is
+		t.Errorf("Do: %v after %d runs, want fn's error after one", err, ran)
+	}
+	if highest, err := table.Highest(ctx, db, "new"); highest != 34 || err != nil {
+		t.Errorf("highest %d, %v; want 34", highest, err)
+	}
+	if err := table.Do(ctx, db, "new", 33, func(*sql.Tx) error { ran++; return nil }); !errors.Is(err, fence.ErrStale) || ran != 1 {
+		t.Errorf("Do with an earlier token: %v after %d runs, want ErrStale", err, ran)
+	}
+}
+
+// Everybody is first: one row comes of it, and the highest token.
+func TestTable_FirstUseAtOnce(t *testing.T) {
+	ctx := context.Background()
+	db, table := openSQLite(t), newTable(t)
+	for round := range 10 {
+		name := fmt.Sprint("new ", round)
+		var wg sync.WaitGroup
+		for g := range 8 {
+			wg.Go(func() {
+				err := table.Do(ctx, db, name, uint64(g+1), func(*sql.Tx) error { return nil })
+				if err != nil && !errors.Is(err, fence.ErrStale) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if highest, err := table.Highest(ctx, db, name); highest != 8 || err != nil {
+			t.Errorf("highest %d, %v; want 8", highest, err)
+		}
+	}
+}
+
+// Guard in a transaction of the user's, for names that differ in case only and names that no SQL would like.
+func TestTable_Guard(t *testing.T) {
+	ctx := context.Background()
+	db, table := openSQLite(t), newTable(t)
+	names := []string{"a", "A", "ä'; DROP TABLE fence; --", strings.Repeat("x", 1024)}
+	for _, name := range names {
+		if err := table.Claim(ctx, db, name, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
 		for _, token := range []uint64{1, 1, fence.Max} {
 			if err := table.Guard(ctx, tx, name, token); err != nil {
 				t.Errorf("%.20q with %d: %v", name, token, err)
