@@ -75,3 +75,39 @@ func TestFile_SpoiltLedger(t *testing.T) {
 		}
 	}
 }
+
+// What a holder that died between its claim and its rename leaves: a token without content and half a temporary file.
+// The same holder, started again, writes over it; the next one removes it.
+func TestFile_Leftovers(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "doc")
+	f := fence.NewFile(path, 0o600)
+	if err := f.Write(ctx, 33, []byte("before")); err != nil {
+		t.Fatal(err)
+	}
+	die := func() {
+		t.Helper()
+		if err := f.Claim(ctx, 34); err != nil {
+			t.Fatal(err)
+		}
+		half := filepath.Join(filepath.Dir(path), ".doc.fence-34")
+		if err := os.WriteFile(half, []byte(strings.Repeat("half ", 1000)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	die()
+	if content, err := f.Read(); string(content) != "before" {
+		t.Errorf("content %.20q, %v; want the old one", content, err)
+	}
+	if err := f.Write(ctx, 34, []byte("after")); err != nil {
+		t.Error(err)
+	}
+	if content, err := f.Read(); string(content) != "after" {
+		t.Errorf("content %.20q, %v; want the new one", content, err)
+	}
+	wantDir(t, path, "doc", "doc.fence")
+	die()
+	if err := f.Claim(ctx, 35); err != nil {
+		t.Error(err)
+	}
+	wantDir(t, path, "doc", "doc.fence")
+}
