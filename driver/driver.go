@@ -93,34 +93,44 @@ type Grant struct {
 //
 // Acquire, Wait, Release and Renew of different claims may be called concurrently; of one claim, the core never calls
 // two at a time, except that it may end a Wait through its context. Each call returns promptly when its context ends.
-// For one ID a Release is sent only after the last Acquire was answered or its connection was closed, and no Acquire
-// is ever sent after it: a client library's own retry of a request must be switched off.
+//
+// For one ID no Acquire is ever sent after a Release: a client library's own retry of a request must be switched off. The
+// driver holds a Release back until the last Acquire was answered, or sends it behind it on a connection that keeps
+// order. To close the connection is enough only where the server then drops what it has not begun; elsewhere the request
+// is left running when its context ends, and the Release waits for its answer.
 type Session interface {
 	// Valid is how long the session can be trusted from the start of Open on: what the store gave, which may be
-	// less than Spec.TTL, less rounding, clamps and the drift of clocks.
+	// less than Spec.TTL, less rounding, clamps and the drift of clocks. A store with one liveness for all claims that
+	// renews it along with an Acquire only when the last renewal is older than some time takes that time off, too.
 	Valid() time.Duration
 
-	// Acquire puts c into the line of its name, or finds it there, and returns its state. It is one atomic step and
-	// never waits for other claims. Answered without an error it also renews c: from the start of this call c stays
-	// where it is for Valid, also in a session that nobody has renewed for long. A claim without Queue that cannot be
-	// held leaves nothing behind and moves no counter. A claim that was in line and is gone is not put there again: it
-	// answers ErrBroken or ErrGone, and so does Wait.
+	// Acquire puts c into the line of its name, or finds it there, and returns its state. As other claims see it, it is
+	// one atomic step, and it never waits for them. Answered without an error it also renews c, also in a session that
+	// nobody has renewed for long: counted from the start of this call, a held claim stays held for Valid, and a waiting
+	// one keeps its place as long as the store sees its process. A session that the store has ended meanwhile answers
+	// ErrSessionLost, and c stands nowhere. A claim without Queue that cannot be held leaves nothing behind and changes
+	// no token that anybody holds; there may be a gap in the tokens. A claim that was in line, as far as this driver was
+	// told, and is gone is not put there again: it answers ErrBroken or ErrGone, and so does Wait.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
 	// Wait returns the state of c, which was acquired with Queue, and may block until that state may have changed or
 	// ctx ends. It may return early with a claim that is still waiting. When it returns an error the claim keeps its
-	// place unless the error says otherwise.
+	// place unless the error says otherwise. A claim that it returns as held can be trusted for Valid from the start of
+	// its Acquire or of the last answered Renew, whichever is later: where Renew cannot reach a claim that waits, as on a
+	// connection that blocks, the driver renews it before Wait returns it.
 	Wait(ctx context.Context, c Claim) (Grant, error)
 
 	// Release takes c out of the line, held or waiting, and lets in whoever is next. It reports whether c was held
 	// until now: false for a claim that waited, had expired, was broken at once, or was never there. Releasing a claim
-	// of which nothing is known is not an error.
+	// of which nothing is known is not an error. After a Release of unknown outcome, false says nothing: the first one
+	// may have released it.
 	Release(ctx context.Context, c Claim) (held bool, err error)
 
 	// Renew renews the session with every claim in line, held or waiting, and reconciles both sides: it reports claims
-	// that are gone, moves claims whose grant was not noticed, and drops claims that stand in the store for this
-	// session although they were released here. It never queues behind claims or behind another process's writes and
-	// returns in bounded time while any other process is stopped at any instruction.
+	// that are gone, moves claims whose grant was not noticed and renews them as held ones, and drops claims that stand
+	// in the store for this session although they were released here. A broken claim is not renewed where the store has
+	// a time for each claim. It never queues behind claims or behind another process's writes and returns in bounded time
+	// while any other process is stopped at any instruction.
 	Renew(ctx context.Context) (Renewal, error)
 
 	// Close releases every claim of the session, handing over at once, and ends it.
@@ -139,9 +149,10 @@ type Renewal struct {
 
 // Requeuer is a [Session] that can leave a line and stand in it again in one step.
 type Requeuer interface {
-	// Requeue releases old and acquires next, a claim of the same name, at the end of the line. After an error both
-	// are to be released. Without it the core calls Release and then Acquire.
-	Requeue(ctx context.Context, old, next Claim) (Grant, error)
+	// Requeue releases old and acquires next, a claim of the same name, at the end of the line. It reports of old what
+	// Release would; if old is gone, next is acquired all the same. Answered without an error it renews next as Acquire
+	// does. After an error both are to be released. Without it the core calls Release and then Acquire.
+	Requeue(ctx context.Context, old, next Claim) (g Grant, held bool, err error)
 }
 
 // LossNotifier is a [Session] whose store says by itself that a claim is gone or broken.
@@ -170,7 +181,7 @@ type Keyer interface {
 	Key(name string) string
 }
 
-// Inspector is a [Driver] that can be looked into.
+// Inspector is a [Driver] that can be looked into. What a store cannot do of it answers errors.ErrUnsupported.
 type Inspector interface {
 	// Lines yields the lines whose names begin with prefix and that have claims, in order of name.
 	Lines(ctx context.Context, prefix string) ([]Line, error)
@@ -182,6 +193,9 @@ type Inspector interface {
 	// without one); otherwise it changes nothing and returns an error that matches [ErrRefused]. A waiting claim goes at
 	// once. A held one is marked and its owner nudged: the next is let in when the owner has released it or its time is
 	// over, so that the owner knows before. With now the next is let in at once, and the token alone keeps the order.
+	//
+	// A claim that cannot be marked, as a foreign one, whose owner reads no marks, can be broken only with now: without
+	// it the error matches ErrRefused and says so. A waiting claim whose owner did not hear of it may come back at the end.
 	Break(ctx context.Context, name, publicID string, fence uint64, now bool) error
 }
 
@@ -195,7 +209,7 @@ type Watcher interface {
 // Line is the line of one name as people see it.
 type Line struct {
 	Name   string
-	Fence  uint64   // the highest token reserved so far
+	Fence  uint64   // the highest token reserved so far; 0 where the store keeps no counter for a name
 	Claims []Holder // in order, holders and waiters
 }
 
@@ -208,7 +222,7 @@ type Holder struct {
 	Held, Broken  bool
 	Foreign       bool // written by another program, in a layout that both know
 	Note          string
-	Since         time.Time // when it was granted, or when it entered the line while it waits; the store's clock
+	Since         time.Time // when it was granted, or when it entered the line while it waits; the store's clock, zero when it does not say
 	Until         time.Time // when it goes unless it is renewed; zero when the store does not say
 	Fence         uint64
 	Passes        int

@@ -9,14 +9,15 @@ import (
 // Traits are the promises of a store as it was opened. Each is tested both ways: a store that does not promise order
 // must be seen to reorder.
 type Traits struct {
-	Ordered bool // claims are granted in the order in which they came
+	Ordered bool // a claim whose Acquire was answered before another was called is granted first
 	Shared  bool // has read claims
 	Counted bool // has permits
 	Mixed   bool // mutex, write and read claims of one name exclude each other by the rule; otherwise a name has one kind
-	Events  bool // waiters are told, they do not ask
+	Events  bool // all waiters are told, none has to ask
 	Expires bool // claims of a session that is not renewed go after its time
 
-	Fence Durability // what tokens survive
+	Fence  Durability // what tokens survive
+	Single bool       // a grant reserves one token, a raw number of the store: its claim is never passed on
 
 	MinTTL, MaxTTL time.Duration // what Spec.TTL may be
 	Grain          time.Duration // expiry may come this much late

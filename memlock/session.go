@@ -34,6 +34,7 @@ type place struct {
 	acquired time.Time
 	granted  driver.Grant
 	err      error         // ErrGone or ErrBroken, once that is known
+	released bool          // a Release was called, and its request may not have arrived
 	woken    chan struct{} // holds a token while Wait should look again
 }
 
@@ -110,7 +111,17 @@ func (s *session) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error
 
 // Release implements driver.Session.
 func (s *session) Release(ctx context.Context, c driver.Claim) (bool, error) {
+	s.releasing(c)
 	return call(ctx, s, func() (bool, error) { return s.release(c), nil })
+}
+
+// releasing notes on this side of the wire that c is to go, for a Renew to find.
+func (s *session) releasing(c driver.Claim) {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	if p := s.places[c.ID]; p != nil {
+		p.released = true
+	}
 }
 
 func (s *session) release(c driver.Claim) bool {
@@ -125,11 +136,12 @@ func (s *session) release(c driver.Claim) bool {
 }
 
 // Requeue implements driver.Requeuer.
-func (s *session) Requeue(ctx context.Context, old, next driver.Claim) (driver.Grant, error) {
-	return call(ctx, s, func() (driver.Grant, error) {
-		s.release(old)
+func (s *session) Requeue(ctx context.Context, old, next driver.Claim) (g driver.Grant, held bool, err error) {
+	g, err = call(ctx, s, func() (driver.Grant, error) {
+		held = s.release(old)
 		return s.acquire(next)
 	})
+	return g, held && err == nil, err
 }
 
 // Renew implements driver.Session.
@@ -139,7 +151,9 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		for id, p := range s.places {
 			e := s.store.lines[p.name]
 			s.store.expire(e) // before the renewal: what is over stays over
-			if p.err != nil {
+			if p.released {
+				s.release(driver.Claim{Name: p.name, ID: id})
+			} else if p.err != nil {
 				r.Lost = append(r.Lost, id)
 			} else if i := e.Find(id); i >= 0 && e.Claims[i].Held && !p.granted.Held {
 				p.granted = driver.Grant{Held: true, Fence: e.Claims[i].Fence}

@@ -137,6 +137,7 @@ func (st *store) arm(e *entry) {
 			st.mu.Lock()
 			defer st.mu.Unlock()
 			st.expire(e)
+			st.arm(e) // the claim may have been renewed since the timer was set
 		})
 		return
 	}

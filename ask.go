@@ -1,0 +1,333 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// errand sends the standing claim c from a goroutine of its own.
+func (p *pool) errand(c *claim, pause time.Duration) {
+	if pause == 0 || rest(c.ctx, pause) {
+		p.ask(c.ctx, c)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tidy(c.line)
+}
+
+// ask sends the standing claim c to the store once, and takes in the answer. ctx may be that of the goroutine that
+// wants the lock, when it runs its own errand: the common case costs no other goroutine.
+func (p *pool) ask(ctx context.Context, c *claim) {
+	started, g, err := p.send(ctx, c)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer(ctx, c, started, g, err)
+}
+
+// answer takes in what became of the standing claim c.
+func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.Grant, err error) {
+	l := c.line
+	if err == nil {
+		p.answered()
+		c.acquired = started
+	}
+	if l.standing != c { // given up meanwhile
+		if c.session != nil {
+			p.discard(c)
+		}
+		p.tidy(l)
+		return
+	}
+	switch {
+	case err == nil && g.Held:
+		l.grant(c, g)
+	case err == nil && c.Queue:
+		l.failures = 0
+		c.state, c.inWay = waiting, g.Holder
+		l.turnAwayTries()
+		if l.standing == c {
+			go p.await(c)
+		}
+	case err == nil:
+		c.session.untrack(c)
+		l.standing, l.failures = nil, 0
+		w := l.first()
+		l.waiters.Remove(w.place)
+		w.fail(&HeldError{Holder: g.Holder})
+		p.start(l)
+	default:
+		p.failed(ctx, c, err)
+	}
+}
+
+// send makes the call. An attempt goes on for no longer than the session could be trusted afterwards, nor longer than
+// the patience of whoever is first.
+func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Grant, err error) {
+	p.mu.Lock()
+	bound := p.client.opts.Patience
+	if w := c.line.first(); w != nil {
+		bound = p.patienceLeft(w.since)
+	}
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, max(bound, time.Millisecond))
+	defer cancel()
+	s, err := p.open(ctx)
+	if err != nil {
+		return 0, g, err
+	}
+	p.mu.Lock()
+	if s.over {
+		p.mu.Unlock()
+		return 0, g, driver.ErrSessionLost
+	}
+	c.session = s
+	s.track(c)
+	p.mu.Unlock()
+	started = p.client.clock.now()
+	g, err = s.driver.Acquire(ctx, c.Claim)
+	return started, g, err
+}
+
+// failed takes in that c was not answered with a state. What is known is acted on; what is unknown is released.
+func (p *pool) failed(ctx context.Context, c *claim, err error) {
+	l := c.line
+	l.standing = nil
+	c.cancel()
+	if s := c.session; s != nil {
+		switch {
+		case errors.Is(err, driver.ErrSessionLost):
+			s.end(err)
+		case errors.Is(err, driver.ErrNotSent) || final(err):
+			s.untrack(c)
+		default:
+			p.discard(c)
+		}
+	}
+	switch {
+	case refused(err):
+		p.answered()
+		w := l.first()
+		l.waiters.Remove(w.place)
+		w.fail(err)
+		p.start(l)
+		return
+	case ctx.Err() != nil && ctx != c.ctx:
+		// The caller gave up; it withdraws by itself. That is no failure of the store.
+		l.failures++
+		l.retry()
+		return
+	}
+	l.failures++
+	if errors.Is(err, driver.ErrSessionLost) && l.failures == 1 {
+		p.answered()
+		p.start(l) // with a new session, at once
+		return
+	}
+	p.lastErr = err
+	l.turnAwayTries()
+	p.trouble(err)
+	l.retry()
+}
+
+// await waits in the store's line for a claim that was queued, until it is granted or given up.
+func (p *pool) await(c *claim) {
+	for failures := 0; ; {
+		g, err := c.session.driver.Wait(c.ctx, c.Claim)
+		p.mu.Lock()
+		l := c.line
+		switch {
+		case l.standing != c:
+			p.discard(c)
+			p.tidy(l)
+			p.mu.Unlock()
+			return
+		case err == nil && g.Held && !p.stale(c):
+			l.grant(c, g)
+			p.mu.Unlock()
+			return
+		case err == nil && g.Held:
+			// Granted long after the last renewal: the lease may be over at the store. Renewed, it is known.
+			p.mu.Unlock()
+			ctx, cancel := context.WithTimeout(c.ctx, c.session.valid)
+			err = c.session.renew(ctx)
+			cancel()
+		case err == nil:
+			failures = 0
+			if g.Holder != nil {
+				c.inWay = g.Holder
+			}
+			p.mu.Unlock()
+		case refused(err):
+			p.sendAway(c, err)
+			p.mu.Unlock()
+			return
+		case errors.Is(err, driver.ErrGone), errors.Is(err, driver.ErrSessionLost):
+			l.standing = nil
+			c.cancel()
+			if errors.Is(err, driver.ErrSessionLost) {
+				c.session.end(err)
+			}
+			p.discard(c)
+			p.start(l)
+			p.mu.Unlock()
+			return
+		default:
+			p.trouble(err)
+			p.mu.Unlock()
+		}
+		if err != nil {
+			failures++
+			rest(c.ctx, backoff(failures))
+		}
+	}
+}
+
+// stale reports whether a grant that arrives now has too little trust left to be reported.
+func (p *pool) stale(c *claim) bool {
+	grace := c.line.first().settings.grace
+	return c.until(grace).sub(p.client.clock.now()) < grace
+}
+
+// sendAway fails everybody for whom c stood, because an operator broke it or the store refuses it.
+func (p *pool) sendAway(c *claim, why error) {
+	l := c.line
+	l.standing = nil
+	c.cancel()
+	p.discard(c)
+	l.turnAway(why, c.fits)
+}
+
+// discard gives c back to the store in the background: its outcome is unknown or nobody wants it any more.
+func (p *pool) discard(c *claim) {
+	s := c.session
+	if s.over {
+		return
+	}
+	release := func(ctx context.Context) error {
+		_, err := s.driver.Release(ctx, c.Claim)
+		if errors.Is(err, driver.ErrSessionLost) {
+			return nil
+		}
+		return err
+	}
+	done := func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		s.untrack(c)
+	}
+	if !p.client.cleaner.clean(s.valid, release, done) {
+		s.untrack(c)
+	}
+}
+
+// leave takes a hold out of the line: its lease was released, or lost a grace ago. The claim goes to the next goroutine
+// here, or back to the store when its last hold has left. It returns ErrUncertain if the store has not confirmed that
+// in time, and ErrLost if the store says that the claim was not held any more.
+func (p *pool) leave(h *hold) error {
+	p.mu.Lock()
+	if h.left {
+		p.mu.Unlock()
+		return nil
+	}
+	clk := p.client.clock
+	if keep := h.minHold - clk.passed(h.granted); keep > 0 && !h.claim.gone {
+		if h.leaving == nil {
+			h.leaving = time.AfterFunc(keep, func() { _ = p.leave(h) })
+		}
+		p.mu.Unlock()
+		return nil
+	}
+	h.left = true
+	h.stop()
+	c, l := h.claim, h.claim.line
+	c.drop(h)
+	if len(c.holds) > 0 || h.lost == nil && l.pass(c) {
+		p.mu.Unlock()
+		p.client.unheld()
+		return nil
+	}
+	l.drop(c)
+	next := l.advance()
+	trust := clk.until(c.until(h.grace))
+	lost := h.lost != nil || c.gone
+	p.mu.Unlock()
+	defer p.client.unheld()
+	if lost {
+		p.giveBack(c, next)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), min(max(trust, time.Millisecond), lastWord))
+	defer cancel()
+	return p.depart(ctx, c, next)
+}
+
+// giveBack is depart for a claim that was lost: nobody waits for the answer.
+func (p *pool) giveBack(c, next *claim) {
+	p.mu.Lock()
+	p.discard(c)
+	if c.session.over {
+		c.session.untrack(c)
+	}
+	p.tidy(c.line)
+	p.mu.Unlock()
+	if next != nil {
+		go p.errand(next, 0)
+	}
+}
+
+// depart releases c at the store and, if somebody waits here, stands again at the end of the line with next: in one
+// step where the store can.
+func (p *pool) depart(ctx context.Context, c, next *claim) error {
+	s := c.session
+	if r, ok := s.driver.(driver.Requeuer); ok && next != nil && p.adopt(next, s) {
+		started := p.client.clock.now()
+		g, wasHeld, err := r.Requeue(ctx, c.Claim, next.Claim)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.answer(next.ctx, next, started, g, err)
+		return p.departed(c, wasHeld, err)
+	}
+	wasHeld, err := s.driver.Release(ctx, c.Claim)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if next != nil {
+		go p.errand(next, 0)
+	}
+	return p.departed(c, wasHeld, err)
+}
+
+// departed takes in what became of the first release of c.
+func (p *pool) departed(c *claim, wasHeld bool, err error) error {
+	defer p.tidy(c.line)
+	switch {
+	case errors.Is(err, driver.ErrSessionLost):
+		c.session.end(err)
+		return lost(err)
+	case err != nil:
+		p.discard(c)
+		return fmt.Errorf("%w: %w", ErrUncertain, err)
+	}
+	p.answered()
+	c.session.untrack(c)
+	if !wasHeld {
+		return lost(driver.ErrGone)
+	}
+	return nil
+}
+
+// adopt makes next a claim of the session, if that lives and next is still wanted.
+func (p *pool) adopt(next *claim, s *session) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.over || next.line.standing != next {
+		return false
+	}
+	next.session = s
+	s.track(next)
+	return true
+}

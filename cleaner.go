@@ -1,0 +1,99 @@
+package interlock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// maxCleanups is how many releases of unknown outcome may be repeated at the same time. Beyond it a claim is left to
+// its time: a store that answers nothing must not fill the process with work for it.
+const maxCleanups = 64
+
+// cleaner repeats, on contexts of its own, releases whose outcome is unknown: of claims whose acquire was cancelled,
+// timed out or failed on the way back, and of leases whose Release was not answered. It stops when the store has
+// answered or when the claim's time is over anyway.
+type cleaner struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	running int
+	idle    chan struct{} // closed when running is 0; replaced when it is not
+}
+
+func newCleaner() *cleaner {
+	ctx, cancel := context.WithCancel(context.Background())
+	idle := make(chan struct{})
+	close(idle)
+	return &cleaner{ctx: ctx, cancel: cancel, idle: idle}
+}
+
+// The pauses between tries: short at first, and never so long that a claim of ours stands in a healed store for a
+// second.
+const (
+	firstPause = 10 * time.Millisecond
+	lastPause  = 400 * time.Millisecond
+)
+
+// clean calls release in the background until it succeeds, each try bounded, for at most the time given, and then done.
+// It reports whether there was room for it; it does nothing otherwise.
+func (cl *cleaner) clean(within time.Duration, release func(context.Context) error, done func()) bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.running == maxCleanups || cl.ctx.Err() != nil {
+		return false
+	}
+	if cl.running == 0 {
+		cl.idle = make(chan struct{})
+	}
+	cl.running++
+	go func() {
+		defer cl.ended()
+		defer done()
+		ctx, cancel := context.WithTimeout(cl.ctx, within)
+		defer cancel()
+		for pause := firstPause; ; pause = min(2*pause, lastPause) {
+			try, cancelTry := context.WithTimeout(ctx, lastPause)
+			err := release(try)
+			cancelTry()
+			if err == nil || !rest(ctx, pause) {
+				return
+			}
+		}
+	}()
+	return true
+}
+
+func (cl *cleaner) ended() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.running--; cl.running == 0 {
+		close(cl.idle)
+	}
+}
+
+// finish waits for what is running until ctx ends, and then stops it.
+func (cl *cleaner) finish(ctx context.Context) {
+	cl.mu.Lock()
+	idle := cl.idle
+	cl.mu.Unlock()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+	cl.cancel()
+	<-idle
+}
+
+// rest pauses, and reports whether ctx lasted that long.
+func rest(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,194 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Client takes locks in one store. It is safe for concurrent use, and one is enough for a process: its locks share
+// sessions, and its goroutines share places in the store's lines.
+type Client struct {
+	driver     driver.Driver
+	traits     driver.Traits
+	opts       Options
+	owner      driver.Owner
+	clock      *clock
+	ownsDriver bool
+	cleaner    *cleaner
+
+	mu       sync.Mutex
+	pools    map[time.Duration]*pool // by TTL
+	isolated map[*pool]struct{}
+	closed   bool
+	holds    int           // granted and not yet given back to the store
+	empty    chan struct{} // closed when closed and holds is 0
+	finished chan struct{} // closed when Shutdown has ended
+}
+
+// New returns a client of the store behind d. The driver stays open when the client is closed. A nil Options means the
+// defaults. It fails when an option cannot be, or the store lacks what Options.Require asks for; nothing is sent yet.
+func New(d driver.Driver, o *Options) (*Client, error) { return newClient(d, o, sleptSoFar) }
+
+func newClient(d driver.Driver, o *Options, suspended func(time.Duration) time.Duration) (*Client, error) {
+	traits := d.Traits()
+	opts, err := o.withDefaults(traits)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{
+		driver: d, traits: traits, opts: opts, owner: ownerNamed(opts.Owner), clock: newClock(suspended),
+		cleaner: newCleaner(), pools: map[time.Duration]*pool{}, isolated: map[*pool]struct{}{}, empty: make(chan struct{}),
+	}, nil
+}
+
+// Key returns where the store keeps the lock of this name, for people who look there.
+func (c *Client) Key(name string) string {
+	if k, ok := c.driver.(driver.Keyer); ok {
+		return k.Key(name)
+	}
+	return name
+}
+
+// Health asks the store for a renewal of this client's session and returns ErrUnavailable, with the reason, if that
+// fails.
+func (c *Client) Health(ctx context.Context) error {
+	p, err := c.pool(c.opts.TTL, false)
+	if err == nil {
+		var s *session
+		if s, err = p.open(ctx); err == nil {
+			err = s.renew(ctx)
+		}
+	}
+	if err != nil && !errors.Is(err, ErrClosed) {
+		err = unavailable(err)
+	}
+	if err != nil {
+		return fmt.Errorf("interlock: health: %w", err)
+	}
+	return nil
+}
+
+// pool returns the pool for a TTL, or a new one for an isolated lease.
+func (c *Client) pool(ttl time.Duration, isolated bool) (*pool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
+	if isolated {
+		p := newPool(c, ttl, true)
+		c.isolated[p] = struct{}{}
+		return p, nil
+	}
+	p := c.pools[ttl]
+	if p == nil {
+		p = newPool(c, ttl, false)
+		c.pools[ttl] = p
+	}
+	return p, nil
+}
+
+// everyPool returns all pools of the client.
+func (c *Client) everyPool() []*pool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []*pool
+	for _, p := range c.pools {
+		all = append(all, p)
+	}
+	for p := range c.isolated {
+		all = append(all, p)
+	}
+	return all
+}
+
+// held counts a grant, which Shutdown waits for.
+func (c *Client) held() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holds++
+}
+
+// unheld counts its end.
+func (c *Client) unheld() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holds--
+	c.checkEmpty()
+}
+
+func (c *Client) checkEmpty() {
+	if !c.closed || c.holds > 0 {
+		return
+	}
+	select {
+	case <-c.empty:
+	default:
+		close(c.empty)
+	}
+}
+
+// lastWord bounds what Shutdown waits for after the last lease is gone, and one Release for an answer.
+const lastWord = 2 * time.Second
+
+// Shutdown ends the client in the manner of net/http: no new locks, waiters get ErrClosed, and holders run on until
+// they release. When ctx ends before, their leases' contexts end with ErrLost wrapping ErrClosed and their claims are
+// released a grace later, or when they release; Shutdown then returns ctx's error. A MinHold is kept in any case.
+// After that the sessions are closed, and the store too if Open opened it; a store that does not answer delays that by
+// 2 s at most.
+func (c *Client) Shutdown(ctx context.Context) error {
+	c.mu.Lock()
+	first := !c.closed
+	if first {
+		c.closed, c.finished = true, make(chan struct{})
+	}
+	c.checkEmpty()
+	finished := c.finished
+	c.mu.Unlock()
+	if first {
+		for _, p := range c.everyPool() {
+			p.turnAway(ErrClosed)
+		}
+	}
+	var err error
+	select {
+	case <-c.empty:
+	case <-ctx.Done():
+		err = fmt.Errorf("interlock: shutdown: leases were held: %w", ctx.Err())
+		for _, p := range c.everyPool() {
+			p.loseAll(ErrClosed)
+		}
+		<-c.empty
+	}
+	if !first {
+		<-finished
+		return err
+	}
+	defer close(finished)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
+	defer cancel()
+	c.cleaner.finish(bounded)
+	for _, p := range c.everyPool() {
+		p.shut(bounded)
+	}
+	if c.ownsDriver {
+		err = errors.Join(err, c.driver.Close(bounded))
+	}
+	return err
+}
+
+// Close is Shutdown with a context that has ended: leases end now and their claims a grace later. It returns nil
+// unless the store that Open opened cannot be closed.
+func (c *Client) Close() error {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := c.Shutdown(ended); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}

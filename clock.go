@@ -1,0 +1,48 @@
+package interlock
+
+import (
+	"sync"
+	"time"
+)
+
+// instant is a time on the client's own clock: what has passed since the client was made, on Go's monotonic clock plus
+// the time for which the machine was suspended, during which that clock stands still on Linux. No wall clock decides
+// anything.
+type instant time.Duration
+
+func (i instant) add(d time.Duration) instant      { return i + instant(d) }
+func (i instant) sub(j instant) time.Duration      { return time.Duration(i - j) }
+func (i instant) before(j instant) bool            { return i < j }
+func (c *clock) until(i instant) time.Duration     { return i.sub(c.now()) }
+func (c *clock) display(i instant) time.Time       { return time.Now().Add(c.until(i)) }
+func (c *clock) passed(from instant) time.Duration { return c.now().sub(from) }
+
+type clock struct {
+	epoch     time.Time
+	suspended func(known time.Duration) time.Duration // how long the machine slept so far; injected by tests
+
+	mu    sync.Mutex
+	slept time.Duration
+	base  time.Duration
+}
+
+func newClock(suspended func(time.Duration) time.Duration) *clock {
+	base := suspended(0)
+	return &clock{epoch: time.Now(), suspended: suspended, slept: base, base: base}
+}
+
+// now is cheap: it adds what the last look found out about suspension.
+func (c *clock) now() instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return instant(time.Since(c.epoch) + c.slept - c.base)
+}
+
+// look asks the system whether the machine was suspended. Every timer on which trust depends calls it at most a second
+// apart, and so does every renewal.
+func (c *clock) look() instant {
+	c.mu.Lock()
+	c.slept = c.suspended(c.slept)
+	c.mu.Unlock()
+	return c.now()
+}

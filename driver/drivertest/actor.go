@@ -1,0 +1,351 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// process is a driver that shares nothing with the others but the store.
+type process struct {
+	w      *world
+	name   string
+	d      driver.Driver
+	killed bool
+}
+
+func (w *world) process(name string) *process {
+	p := &process{w: w, name: name, d: w.h.Driver(w.t)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.processes = append(w.processes, p)
+	return p
+}
+
+// actor is a session of a process. Its methods that return no error end the trial when one comes.
+type actor struct {
+	w     *world
+	p     *process
+	name  string
+	spec  driver.Spec
+	s     driver.Session
+	asked time.Time     // when Open was called
+	valid time.Duration // what Open gave
+
+	stopKeeping context.CancelFunc
+	mu          sync.Mutex
+	lost        map[string]bool // what Renew reported while the session was kept
+	sessionLost bool
+}
+
+// actor returns a session in a process of its own, kept alive until the trial ends.
+func (w *world) actor(name string) *actor {
+	a := w.still(name, w.ttl)
+	a.keep()
+	return a
+}
+
+// still returns a session in a process of its own that nobody renews.
+func (w *world) still(name string, ttl time.Duration) *actor {
+	return w.process(name).open(name, ttl)
+}
+
+// open returns another session of p that nobody renews.
+func (p *process) open(name string, ttl time.Duration) *actor {
+	a := &actor{w: p.w, p: p, name: name, lost: map[string]bool{}}
+	a.spec = driver.Spec{
+		ID: driver.NewID(), TTL: ttl,
+		Owner: driver.Owner{Name: "drivertest " + name, Host: "host-" + name, PID: 4711, Program: "suite"},
+	}
+	a.asked = time.Now()
+	s, err := call(a, nil, func(ctx context.Context) (driver.Session, error) { return p.d.Open(ctx, a.spec) },
+		func(s driver.Session, err error) string {
+			if err != nil {
+				return "Open → error: " + p.w.story.err(err)
+			}
+			return "Open(TTL " + ttl.String() + ") → valid " + s.Valid().String()
+		})
+	if err != nil {
+		p.w.fail("%s could not open a session: %v", name, err)
+	}
+	a.s, a.valid = s, s.Valid()
+	if a.valid <= 0 {
+		p.w.fail("a session with a TTL of %v is valid for %v: want more than 0", ttl, a.valid)
+	}
+	return a
+}
+
+// call makes one call of a driver and writes it down. A call that is not back soon after its context ended breaks
+// whatever law is being tried: the core relies on it everywhere. A nil ctx is one that allows patience.
+func call[R any](a *actor, ctx context.Context, f func(context.Context) (R, error), what func(R, error) string) (R, error) {
+	if ctx == nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(a.w.ctx, patience)
+		defer cancel()
+	}
+	type answer struct {
+		r   R
+		err error
+	}
+	from := time.Now()
+	back := make(chan answer, 1)
+	go func() {
+		r, err := f(ctx)
+		back <- answer{r, err}
+	}()
+	var got answer
+	select {
+	case got = <-back:
+	case <-ctx.Done():
+		select {
+		case got = <-back:
+		case <-time.After(promptly):
+			a.w.story.add(from, a.name, "a call does not return although its context has ended")
+			a.w.fail("a call of %s was not back %v after its context had ended: each call returns promptly when its context ends", a.name, promptly)
+		}
+	}
+	if what != nil {
+		a.w.story.add(from, a.name, "%s", what(got.r, got.err))
+	}
+	return got.r, got.err
+}
+
+// keep renews the session in the background, as the core does, until the trial or unkeep ends it.
+func (a *actor) keep() *actor {
+	ctx, stop := context.WithCancel(a.w.ctx)
+	a.stopKeeping = stop
+	a.w.start(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(a.valid / 3):
+			}
+			within, cancel := context.WithTimeout(ctx, a.valid)
+			r, err := call(a, within, a.s.Renew, nil)
+			cancel()
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil || len(r.Lost) > 0 {
+				a.w.story.add(time.Now(), a.name, "Renew in the background → %s", a.renewal(r, err))
+			}
+			a.note(r, err)
+		}
+	})
+	return a
+}
+
+// unkeep ends keep.
+func (a *actor) unkeep() {
+	if a.stopKeeping != nil {
+		a.stopKeeping()
+	}
+}
+
+func (a *actor) note(r driver.Renewal, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, id := range r.Lost {
+		a.lost[id] = true
+	}
+	if errors.Is(err, driver.ErrSessionLost) {
+		a.sessionLost = true
+	}
+}
+
+// knowsLost reports whether a Renew has said that c is gone, alone or with its session.
+func (a *actor) knowsLost(c driver.Claim) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.lost[c.ID] || a.sessionLost
+}
+
+func (a *actor) renewal(r driver.Renewal, err error) string {
+	if err != nil {
+		return "error: " + a.w.story.err(err)
+	}
+	text := "valid " + r.Valid.String()
+	for _, id := range r.Lost {
+		text += ", lost " + a.w.story.label(id)
+	}
+	return text
+}
+
+// tryAcquire is Acquire as the driver answers it.
+func (a *actor) tryAcquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return call(a, ctx, func(ctx context.Context) (driver.Grant, error) { return a.s.Acquire(ctx, c) },
+		func(g driver.Grant, err error) string {
+			return "Acquire(" + a.w.story.claim(c) + ") → " + a.w.story.grant(g, err)
+		})
+}
+
+// tryWait is Wait as the driver answers it.
+func (a *actor) tryWait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return call(a, ctx, func(ctx context.Context) (driver.Grant, error) { return a.s.Wait(ctx, c) },
+		func(g driver.Grant, err error) string {
+			return "Wait(" + a.w.story.label(c.ID) + ") → " + a.w.story.grant(g, err)
+		})
+}
+
+// tryRelease is Release as the driver answers it.
+func (a *actor) tryRelease(ctx context.Context, c driver.Claim) (bool, error) {
+	return call(a, ctx, func(ctx context.Context) (bool, error) { return a.s.Release(ctx, c) },
+		func(held bool, err error) string {
+			switch {
+			case err != nil:
+				return "Release(" + a.w.story.label(c.ID) + ") → error: " + a.w.story.err(err)
+			case held:
+				return "Release(" + a.w.story.label(c.ID) + ") → was held"
+			}
+			return "Release(" + a.w.story.label(c.ID) + ") → was not held"
+		})
+}
+
+// tryRenew is Renew as the driver answers it.
+func (a *actor) tryRenew(ctx context.Context) (driver.Renewal, error) {
+	r, err := call(a, ctx, a.s.Renew, func(r driver.Renewal, err error) string { return "Renew → " + a.renewal(r, err) })
+	a.note(r, err)
+	return r, err
+}
+
+// state returns what Acquire answers.
+func (a *actor) state(c driver.Claim) driver.Grant {
+	g, err := a.tryAcquire(nil, c)
+	if err != nil {
+		a.w.fail("%s asked for %s and got an error although nothing was wrong: %v", a.name, a.w.story.claim(c), err)
+	}
+	return g
+}
+
+// hold acquires c, which is free.
+func (a *actor) hold(c driver.Claim) driver.Grant {
+	g := a.state(c)
+	if !g.Held {
+		a.w.fail("%s was not given %s, which nothing stands in the way of", a.name, a.w.story.claim(c))
+	}
+	return g
+}
+
+// queue puts c into a line behind others.
+func (a *actor) queue(c driver.Claim) driver.Claim {
+	c.Queue = true
+	if g := a.state(c); g.Held {
+		a.w.fail("%s holds %s, although others are in the way", a.name, a.w.story.claim(c))
+	}
+	return c
+}
+
+// denied tries c, which others are in the way of.
+func (a *actor) denied(c driver.Claim) {
+	c.Queue = false
+	if g := a.state(c); g.Held {
+		a.w.fail("%s was given %s, although others are in the way", a.name, a.w.story.claim(c))
+	}
+}
+
+// await calls Wait until c is held, as the core does, for at most within.
+func (a *actor) await(c driver.Claim, within time.Duration) driver.Grant {
+	ctx, cancel := context.WithTimeout(a.w.ctx, within)
+	defer cancel()
+	for range manyTurns {
+		g, err := a.tryWait(ctx, c)
+		switch {
+		case err == nil && g.Held:
+			return g
+		case ctx.Err() != nil:
+			a.w.fail("%s waited %v for %s and was not told that it holds", a.name, within, a.w.story.claim(c))
+		case err != nil:
+			a.w.fail("Wait of %s for %s failed although nothing was wrong: %v", a.name, a.w.story.claim(c), err)
+		}
+	}
+	a.w.fail("Wait of %s for %s came back %d times with nothing new: it spins instead of waiting", a.name, a.w.story.claim(c), manyTurns)
+	return driver.Grant{}
+}
+
+// release releases c and reports whether it was held.
+func (a *actor) release(c driver.Claim) bool {
+	held, err := a.tryRelease(nil, c)
+	if err != nil {
+		a.w.fail("%s could not release %s although nothing was wrong: %v", a.name, a.w.story.claim(c), err)
+	}
+	return held
+}
+
+// letGo releases c, which is held.
+func (a *actor) letGo(c driver.Claim) {
+	if !a.release(c) {
+		a.w.fail("%s released %s and was told that it had not been held", a.name, a.w.story.claim(c))
+	}
+}
+
+// renew renews and insists on success.
+func (a *actor) renew() driver.Renewal {
+	r, err := a.tryRenew(nil)
+	if err != nil {
+		a.w.fail("%s could not renew although nothing was wrong: %v", a.name, err)
+	}
+	return r
+}
+
+// close ends the session.
+func (a *actor) close() {
+	a.unkeep()
+	_, err := call(a, nil, func(ctx context.Context) (struct{}, error) { return struct{}{}, a.s.Close(ctx) },
+		func(_ struct{}, err error) string {
+			if err != nil {
+				return "Close → error: " + a.w.story.err(err)
+			}
+			return "Close"
+		})
+	if err != nil {
+		a.w.fail("%s could not close its session although nothing was wrong: %v", a.name, err)
+	}
+}
+
+// The claims. Each has a new ID; hold and denied take them as they are, queue makes them stay.
+
+func mutex(name string) driver.Claim {
+	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All}
+}
+
+func write(name string) driver.Claim {
+	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Write, Weight: driver.All, Limit: driver.All}
+}
+
+func read(name string) driver.Claim {
+	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Read, Weight: 1, Limit: driver.All}
+}
+
+func permit(name string, weight, limit int) driver.Claim {
+	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Permit, Weight: weight, Limit: limit}
+}
+
+// queued returns c as one that stays in line.
+func queued(c driver.Claim) driver.Claim {
+	c.Queue = true
+	return c
+}
+
+// held acquires c, which is free, and returns it.
+func (a *actor) held(c driver.Claim) driver.Claim {
+	a.hold(c)
+	return c
+}
+
+// same reports whether two answers tell the same state.
+func same(g, h driver.Grant) bool { return g.Held == h.Held && g.Fence == h.Fence }
+
+// channels returns the session's channels of nudges and losses, nil where it has none.
+func (a *actor) channels() (nudge <-chan struct{}, lost <-chan string) {
+	if n, ok := a.s.(driver.Nudger); ok {
+		nudge = n.Nudge()
+	}
+	if l, ok := a.s.(driver.LossNotifier); ok {
+		lost = l.Lost()
+	}
+	return nudge, lost
+}

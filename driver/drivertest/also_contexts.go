@@ -1,0 +1,72 @@
+package drivertest
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var contextsLaw = Law{
+	Name: "Also_Contexts",
+	Says: "Each call returns promptly when its context ends, on a stalled wire too, and a Wait that was ended leaves the claim in " +
+		"its place.",
+	try: tryContexts,
+}
+
+func tryContexts(w *world) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	holds := a.held(mutex(w.name("contexts")))
+	waits := b.queue(mutex(holds.Name))
+	for _, after := range []time.Duration{0, time.Millisecond, 30 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(w.ctx, after)
+		for n := 0; ctx.Err() == nil; n++ { // an early return is allowed
+			if g, err := b.tryWait(ctx, waits); err == nil && g.Held {
+				w.fail("%s is told to be held while %s holds", w.story.label(waits.ID), w.story.label(holds.ID))
+			}
+			if n > manyTurns {
+				w.fail("Wait came back %d times with nothing new: it spins instead of waiting", n)
+			}
+		}
+		cancel()
+	}
+	st, ok := w.h.(Staller)
+	if !ok {
+		w.lacks("Staller", "whether calls return when their contexts end on a stalled wire")
+	} else {
+		for _, way := range []Way{BothWays, Replies} {
+			tryStalledCalls(w, st, b, way)
+			a.renew()
+			b.renew()
+		}
+	}
+	a.letGo(holds)
+	b.await(waits, w.atOnce())
+	b.letGo(waits)
+}
+
+// tryStalledCalls makes every call once on a stalled wire; call insists that each is back in time.
+func tryStalledCalls(w *world, st Staller, b *actor, way Way) {
+	heal := b.stalled(st, way)
+	other := mutex(w.name("contexts-other"))
+	for _, c := range []struct {
+		what string
+		f    func(context.Context) error
+	}{
+		{"Acquire", func(ctx context.Context) error { _, err := b.s.Acquire(ctx, other); return err }},
+		{"Release", func(ctx context.Context) error { _, err := b.s.Release(ctx, other); return err }},
+		{"Renew", func(ctx context.Context) error { _, err := b.s.Renew(ctx); return err }},
+		{"Open", func(ctx context.Context) error {
+			_, err := b.p.d.Open(ctx, driver.Spec{ID: driver.NewID(), TTL: w.ttl})
+			return err
+		}},
+	} {
+		b.timesOut(c.what, func(ctx context.Context) error {
+			_, err := call(b, ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.f(ctx) },
+				func(_ struct{}, err error) string { return c.what + " on the stalled wire → " + w.story.err(err) })
+			return err
+		})
+	}
+	heal()
+	b.release(other)
+}

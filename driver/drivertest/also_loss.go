@@ -1,0 +1,80 @@
+package drivertest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var lossLaw = Law{
+	Name: "Also_Loss",
+	Says: "A session that the store ended says so: every call fails with ErrSessionLost, Lost is closed, and its claims have been " +
+		"handed over. Lost and Nudge always return the same channel.",
+	try: tryLoss,
+}
+
+func tryLoss(w *world) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	nudge, lost := a.channels()
+	if n2, l2 := a.channels(); n2 != nudge || l2 != lost {
+		w.fail("Lost or Nudge returned another channel when asked again")
+	}
+	e, ok := w.h.(Ender)
+	if !ok {
+		w.lacks("Ender", "whether a session knows that the store ended it")
+		return
+	}
+	mine := a.held(mutex(w.name("ended")))
+	next := b.queue(mutex(mine.Name))
+	theirs := b.held(mutex(w.name("ended-waits")))
+	waits := a.queue(mutex(theirs.Name))
+	waiting := w.start(func() {
+		for range manyTurns {
+			g, err := a.tryWait(nil, waits)
+			switch {
+			case errors.Is(err, driver.ErrSessionLost):
+				return
+			case err != nil || g.Held:
+				w.fail("Wait in a session that the store ended answered %s: want ErrSessionLost", w.story.grant(g, err))
+			}
+		}
+	})
+	w.sleep(5 * time.Millisecond)
+	e.End(w.t, a.p.d, a.spec)
+	w.story.add(time.Now(), "store", "ends the session of A")
+	b.await(next, w.atOnce())
+	if lost != nil {
+		w.closes(lost)
+	}
+	if _, err := a.tryRenew(nil); !errors.Is(err, driver.ErrSessionLost) {
+		w.fail("Renew of a session that the store ended answered %v: want ErrSessionLost", err)
+	}
+	if g, err := a.tryAcquire(nil, mine); !errors.Is(err, driver.ErrSessionLost) {
+		w.fail("Acquire in a session that the store ended answered %s: want ErrSessionLost", w.story.grant(g, err))
+	}
+	if held, err := a.tryRelease(nil, mine); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
+		w.fail("Release in a session that the store ended answered held=%v, error %v", held, err)
+	}
+	waiting.wait()
+	b.letGo(next)
+	b.letGo(theirs)
+
+	again := a.p.open("A2", w.long()) // the process goes on with a new session
+	again.letGo(again.held(mutex(mine.Name)))
+}
+
+// closes insists that lost is closed soon, after any claims that it names.
+func (w *world) closes(lost <-chan string) {
+	deadline := time.After(w.atOnce())
+	for {
+		select {
+		case _, open := <-lost:
+			if !open {
+				return
+			}
+		case <-deadline:
+			w.fail("the store ended a session and its Lost was not closed within %v", w.atOnce())
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package drivertest
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var requeueLaw = Law{
+	Name: "Also_Requeue",
+	Says: "Requeue leaves the line and stands at its end in one step: whoever waits is let in, alone the next claim is held at " +
+		"once with a new token, and after an error both claims can be released.",
+	try: tryRequeue,
+}
+
+// requeued is the answer to a Requeue.
+type requeued struct {
+	driver.Grant
+	held bool // the old claim, until now
+}
+
+func (a *actor) tryRequeue(ctx context.Context, old, next driver.Claim) (requeued, error) {
+	return call(a, ctx, func(ctx context.Context) (requeued, error) {
+		g, held, err := a.s.(driver.Requeuer).Requeue(ctx, old, next)
+		return requeued{g, held}, err
+	}, func(r requeued, err error) string {
+		text := "Requeue(" + a.w.story.label(old.ID) + ", " + a.w.story.claim(next) + ") → " + a.w.story.grant(r.Grant, err)
+		if err == nil && !r.held {
+			text += ", and " + a.w.story.label(old.ID) + " was not held"
+		}
+		return text
+	})
+}
+
+// requeue leaves with old, which is held, and stands in line again with next.
+func (a *actor) requeue(old, next driver.Claim) driver.Grant {
+	r, err := a.tryRequeue(nil, old, next)
+	if err != nil {
+		a.w.fail("%s could not requeue %s although nothing was wrong: %v", a.name, a.w.story.label(old.ID), err)
+	}
+	if !r.held {
+		a.w.fail("Requeue said of %s, which was held, that it had not been", a.w.story.label(old.ID))
+	}
+	return r.Grant
+}
+
+func tryRequeue(w *world) {
+	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
+	if _, ok := a.s.(driver.Requeuer); !ok {
+		w.t.Logf("%T is no driver.Requeuer: the core calls Release and then Acquire", a.s)
+		return
+	}
+	k := &tokens{w: w, name: w.name("requeue")}
+	mine := mutex(k.name)
+	k.granted(a, mine, a.hold(mine))
+	for range 3 { // alone: held at once, anew
+		next := queued(mutex(k.name))
+		g := a.requeue(mine, next)
+		if !g.Held {
+			w.fail("%s is alone in line and not held after Requeue", w.story.claim(next))
+		}
+		k.granted(a, next, g)
+		if a.release(mine) {
+			w.fail("%s was requeued, and its Release said that it had still been held", w.story.label(mine.ID))
+		}
+		b.denied(mutex(k.name))
+		mine = next
+	}
+	tryRequeueOfGone(w, k, a, mine)
+	tryRequeueBehind(w, k, a, b, c, a.held(mutex(k.name)))
+	tryRequeueInterrupted(w, a, b)
+}
+
+// What was there no more is said not to have been held, and the next claim stands all the same.
+func tryRequeueOfGone(w *world, k *tokens, a *actor, mine driver.Claim) {
+	a.letGo(mine)
+	next := queued(mutex(k.name))
+	r, err := a.tryRequeue(nil, mine, next)
+	if err != nil || !r.Held || r.held {
+		w.fail("Requeue of %s, which had been released, answered held=%v for it and %s for the next", w.story.label(mine.ID), r.held, w.story.grant(r.Grant, err))
+	}
+	a.letGo(next)
+}
+
+// With others in line the next is let in at once and the requeued claim stands behind the last.
+func tryRequeueBehind(w *world, k *tokens, a, b, c *actor, mine driver.Claim) {
+	if !w.traits.Ordered {
+		a.letGo(mine)
+		return
+	}
+	second, third := b.queue(mutex(k.name)), c.queue(mutex(k.name))
+	for range 6 {
+		next := queued(mutex(k.name))
+		if g := a.requeue(mine, next); g.Held {
+			w.fail("%s is held after Requeue although %s waits", w.story.claim(next), w.story.claim(second))
+		}
+		k.granted(b, second, b.await(second, w.atOnce()))
+		if c.state(third).Held || a.state(next).Held {
+			w.fail("more than %s is held", w.story.claim(second))
+		}
+		a, b, c, mine, second, third = b, c, a, second, third, next
+	}
+	a.letGo(mine)
+	k.granted(b, second, b.await(second, w.atOnce()))
+	b.letGo(second)
+	k.granted(c, third, c.await(third, w.atOnce()))
+	c.letGo(third)
+}
+
+// Whenever a Requeue is cancelled or times out, releasing both leaves nothing.
+func tryRequeueInterrupted(w *world, a, b *actor) {
+	for i := range 30 {
+		old := a.held(mutex(w.name("requeue-cancelled")))
+		next := queued(mutex(old.Name))
+		ctx, cancel := context.WithTimeout(w.ctx, time.Duration(w.intN(1+20*i))*time.Microsecond)
+		a.tryRequeue(ctx, old, next)
+		cancel()
+		a.release(old)
+		a.release(next)
+		b.free(old.Name, "after a Requeue was cancelled and both claims were released")
+	}
+	st, ok := w.h.(Staller)
+	if !ok {
+		return
+	}
+	for _, way := range []Way{BothWays, Replies} {
+		old := a.held(mutex(w.name("requeue-lost")))
+		next := queued(mutex(old.Name))
+		heal := a.stalled(st, way)
+		a.timesOut("Requeue", func(ctx context.Context) error { _, err := a.tryRequeue(ctx, old, next); return err })
+		heal()
+		a.release(old)
+		a.release(next)
+		b.free(old.Name, "after a Requeue timed out and both claims were released")
+	}
+}

@@ -1,0 +1,94 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var watchLaw = Law{
+	Name: "Also_Watch",
+	Says: "Watch yields the line as it is and then after changes: every state that lasts is seen in the end, and the sequence ends " +
+		"when its reader stops or its context ends.",
+	try: tryWatch,
+}
+
+func tryWatch(w *world) {
+	p := w.process("viewer")
+	d, ok := p.d.(driver.Watcher)
+	if !ok {
+		w.t.Logf("%T is no driver.Watcher: nobody can follow a line", p.d)
+		return
+	}
+	a, b := w.actor("A"), w.actor("B")
+	name := w.name("watch")
+	mine := a.held(mutex(name))
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	seen := make(chan driver.Line)
+	ended := make(chan error, 1)
+	w.start(func() {
+		var last error
+		for l, err := range d.Watch(ctx, name) {
+			if last = err; err != nil {
+				continue
+			}
+			w.story.add(time.Now(), "viewer", "sees %d claims in line", len(l.Claims))
+			select {
+			case seen <- l:
+			case <-w.ctx.Done():
+			}
+		}
+		ended <- last
+	})
+	sees := func(what string, state func(driver.Line) bool) {
+		deadline := time.After(w.atOnce())
+		for {
+			select {
+			case l := <-seen:
+				if l.Name != name {
+					w.fail("the watch of %s yields the line of %s", w.story.name(name), w.story.name(l.Name))
+				}
+				if state(l) {
+					return
+				}
+			case err := <-ended:
+				w.fail("the watch ended with %v before it showed %s", err, what)
+			case <-deadline:
+				w.fail("the watch did not show %s within %v", what, w.atOnce())
+			}
+		}
+	}
+	holds := func(n int, c driver.Claim) func(driver.Line) bool {
+		return func(l driver.Line) bool {
+			return len(l.Claims) == n && l.Claims[0].Held && l.Claims[0].PublicID == driver.PublicID(c.ID)
+		}
+	}
+	sees("the holder", holds(1, mine))
+	next := b.queue(mutex(name))
+	sees("a waiter behind the holder", holds(2, mine))
+	a.letGo(mine)
+	sees("the waiter as the holder", holds(1, next))
+	b.await(next, patience)
+	b.letGo(next)
+	sees("an empty line", func(l driver.Line) bool { return len(l.Claims) == 0 })
+	cancel()
+	for deadline := time.After(promptly); ; {
+		select {
+		case <-seen: // what was under way
+			continue
+		case err := <-ended:
+			if err != nil && !errors.Is(err, context.Canceled) {
+				w.fail("the watch ended with %v after its context was cancelled", err)
+			}
+		case <-deadline:
+			w.fail("the watch goes on %v after its context was cancelled", promptly)
+		}
+		break
+	}
+	for range d.Watch(w.ctx, name) { // a reader may stop at any time
+		break
+	}
+}

@@ -1,0 +1,136 @@
+package drivertest
+
+import (
+	"context"
+	"time"
+)
+
+var idempotenceLaw = Law{
+	Name: "Law02_Idempotence",
+	Says: "Every call is idempotent by the claim's ID, after an error too: asked again, Acquire finds the claim where it " +
+		"stands and answers the same state and token, one Release takes it out, and a Release of what is gone is no error.",
+	try: tryIdempotence,
+}
+
+func tryIdempotence(w *world) {
+	tryAskingAgain(w)
+	tryPlaceKept(w)
+	tryAfterInterruption(w)
+	tryAfterLostReplies(w)
+}
+
+func tryAskingAgain(w *world) {
+	a, b := w.actor("A"), w.actor("B")
+	name := w.name("again")
+	c := mutex(name)
+	first := a.hold(c)
+	for range 3 {
+		if again := a.state(c); !again.Held || again.Fence != first.Fence {
+			w.fail("the same claim answered %s first and %s when asked again", w.story.grant(first, nil), w.story.grant(again, nil))
+		}
+	}
+	b.denied(mutex(name))
+	a.letGo(c)
+	theirs := b.held(mutex(name)) // one Release takes out what was asked for four times
+	if a.release(c) {
+		w.fail("the second Release of %s said that it had been held", w.story.label(c.ID))
+	}
+	if a.release(mutex(name)) {
+		w.fail("the Release of a claim that was never there said that it had been held")
+	}
+	w.actor("C").denied(mutex(name)) // neither of them took out B's claim
+	b.letGo(theirs)
+}
+
+// A waiter that asks again, or whose Wait ends, keeps its one place.
+func tryPlaceKept(w *world) {
+	a, b, c := w.actor("A"), w.actor("B"), w.actor("C")
+	name := w.name("place")
+	holds := a.held(mutex(name))
+	first, second := b.queue(mutex(name)), c.queue(mutex(name))
+	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Millisecond)
+	defer cancel()
+	for ctx.Err() == nil {
+		if g, err := b.tryWait(ctx, first); err == nil && g.Held {
+			w.fail("Wait says that %s is held while A holds the name", w.story.label(first.ID))
+		}
+	}
+	if b.state(first).Held {
+		w.fail("%s is held while A holds the name", w.story.label(first.ID))
+	}
+	a.letGo(holds)
+	if !w.traits.Ordered {
+		w.together(
+			func() { b.await(first, patience); b.letGo(first) },
+			func() { c.await(second, patience); c.letGo(second) },
+		)
+		return
+	}
+	b.await(first, w.atOnce())
+	if c.state(second).Held {
+		w.fail("%s and %s are both held", w.story.label(first.ID), w.story.label(second.ID))
+	}
+	b.letGo(first)
+	c.await(second, w.atOnce())
+	c.letGo(second)
+}
+
+// A call whose context ends at any moment leaves a claim that can be asked for and released.
+func tryAfterInterruption(w *world) {
+	a, b := w.actor("A"), w.actor("B")
+	for i := range 40 {
+		name := w.name("interrupted")
+		c := mutex(name)
+		ctx, cancel := context.WithTimeout(w.ctx, time.Duration(w.intN(1+30*i))*time.Microsecond)
+		g, err := a.tryAcquire(ctx, c)
+		cancel()
+		again := a.hold(c)
+		if err == nil && !same(g, again) {
+			w.fail("the same claim answered %s first and %s when asked again", w.story.grant(g, nil), w.story.grant(again, nil))
+		}
+		ctx, cancel = context.WithTimeout(w.ctx, time.Duration(w.intN(1+30*i))*time.Microsecond)
+		a.tryRelease(ctx, c)
+		cancel()
+		a.release(c)
+		b.letGo(b.held(mutex(name)))
+	}
+}
+
+// Requests whose replies were lost are asked again, both for a free claim and for one that waits.
+func tryAfterLostReplies(w *world) {
+	st, ok := w.h.(Staller)
+	if !ok {
+		w.lacks("Staller", "whether a claim survives a lost reply with the same token and one place")
+		return
+	}
+	a, b, c := w.actor("A"), w.still("B", w.long()), w.actor("C")
+	for _, way := range []Way{Replies, BothWays} {
+		name := w.name("lost-reply")
+		mine := queued(mutex(name))
+		lose := func(what string, f func(context.Context) error) {
+			heal := b.stalled(st, way)
+			b.timesOut(what, f)
+			heal()
+		}
+		lose("Acquire", func(ctx context.Context) error { _, err := b.tryAcquire(ctx, mine); return err })
+		first := b.hold(mine)
+		if again := b.state(mine); again.Fence != first.Fence {
+			w.fail("the same claim answered token %d first and %d when asked again", first.Fence, again.Fence)
+		}
+		a.denied(mutex(name))
+		lose("Release", func(ctx context.Context) error { _, err := b.tryRelease(ctx, mine); return err })
+		b.release(mine)
+		holds := a.held(mutex(name))
+
+		waits := queued(mutex(name))
+		lose("Acquire", func(ctx context.Context) error { _, err := b.tryAcquire(ctx, waits); return err })
+		b.queue(waits)
+		behind := c.queue(mutex(name))
+		a.letGo(holds)
+		w.together(
+			func() { b.await(waits, patience); b.letGo(waits) },
+			func() { c.await(behind, patience); c.letGo(behind) },
+		)
+		a.letGo(a.held(mutex(name)))
+	}
+}

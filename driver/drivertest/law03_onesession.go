@@ -1,0 +1,66 @@
+package drivertest
+
+var oneSessionLaw = Law{
+	Name: "Law03_OneSession",
+	Says: "Two claims of one session exclude each other like those of two: a store that is re-entrant by session or " +
+		"connection must not show through.",
+	try: tryOneSession,
+}
+
+func tryOneSession(w *world) {
+	a, b := w.actor("A"), w.actor("B")
+	name := w.name("one-session")
+	first := a.held(mutex(name))
+	a.denied(mutex(name))
+	second := a.queue(mutex(name))
+	third := a.queue(mutex(name))
+	b.denied(mutex(name))
+
+	// A waiting claim of the same session that leaves takes nothing away from the one that holds.
+	if a.release(third) {
+		w.fail("%s waited, and its Release said that it had been held", w.story.label(third.ID))
+	}
+	b.denied(mutex(name))
+	if !a.state(first).Held {
+		w.fail("%s is gone after another claim of the same session was released", w.story.label(first.ID))
+	}
+	a.letGo(first)
+	a.await(second, w.atOnce())
+	b.denied(mutex(name))
+	a.letGo(second)
+	b.letGo(b.held(mutex(name)))
+
+	// Two sessions of one process are no closer than two processes.
+	twin := a.p.open("A2", w.ttl).keep()
+	mine := a.held(mutex(name))
+	twin.denied(mutex(name))
+	theirs := twin.queue(mutex(name))
+	a.letGo(mine)
+	twin.await(theirs, w.atOnce())
+	a.denied(mutex(name))
+	twin.letGo(theirs)
+
+	if w.traits.Shared {
+		name := w.name("one-session-rw")
+		one, two := a.held(read(name)), a.held(read(name))
+		writer := a.queue(write(name))
+		a.letGo(one)
+		if a.state(writer).Held {
+			w.fail("%s is held beside %s of the same session", w.story.claim(writer), w.story.claim(two))
+		}
+		a.letGo(two)
+		a.await(writer, w.atOnce())
+		a.denied(read(name))
+		a.letGo(writer)
+	}
+	if w.traits.Counted {
+		name := w.name("one-session-permits")
+		one, two := a.held(permit(name, 1, 2)), a.held(permit(name, 1, 2))
+		a.denied(permit(name, 1, 2))
+		a.letGo(one)
+		three := a.held(permit(name, 1, 2))
+		b.denied(permit(name, 1, 2))
+		a.letGo(two)
+		a.letGo(three)
+	}
+}

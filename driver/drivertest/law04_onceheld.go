@@ -1,0 +1,127 @@
+package drivertest
+
+import (
+	"context"
+	"time"
+)
+
+var onceHeldLaw = Law{
+	Name: "Law04_OnceHeld",
+	Says: "A claim that is held stays held until it is released, its session ends, or it is broken: renewed in time, it " +
+		"outlives any number of times-to-live and whatever others do.",
+	try: tryOnceHeld,
+}
+
+// disturbance is something that must not end a hold.
+type disturbance struct {
+	what string
+	do   func()
+}
+
+// The holder is renewed for more than two times its time while all the others come, wait, give up, die and leave.
+func tryOnceHeld(w *world) {
+	a := w.still("A", w.ttl)
+	name := w.name("held")
+	mine := mutex(name)
+	first := a.hold(mine)
+	steady := w.actor("W")
+	waits := steady.queue(mutex(name)) // stands behind from the first moment to the last
+	check := func(after string) {
+		if g := steady.state(waits); g.Held {
+			w.fail("after %s the next in line holds although %s was neither released nor broken and its session was renewed in time", after, w.story.claim(mine))
+		}
+	}
+	disturb := []disturbance{
+		{"a stranger's try", func() { w.actor("B").denied(mutex(name)) }},
+		{"a waiter that gave up", func() {
+			b := w.actor("B")
+			c := b.queue(mutex(name))
+			ctx, cancel := context.WithTimeout(w.ctx, 5*time.Millisecond)
+			defer cancel()
+			b.tryWait(ctx, c)
+			b.release(c)
+		}},
+		{"a waiter whose session was closed", func() {
+			b := w.actor("B")
+			b.queue(mutex(name))
+			b.close()
+		}},
+		{"another session of the same process was closed", func() {
+			b := a.p.open("A2", w.ttl)
+			b.hold(mutex(w.name("other")))
+			b.queue(mutex(name))
+			b.close()
+		}},
+		{"another claim of the same session was released", func() {
+			c := a.held(mutex(w.name("other")))
+			a.letGo(c)
+		}},
+		{"a release by somebody who never held it", func() {
+			if w.actor("B").release(mutex(name)) {
+				w.fail("the Release of a claim that was never there said that it had been held")
+			}
+		}},
+	}
+	if w.traits.Expires {
+		disturb = append(disturb, disturbance{"a waiter whom nobody renews", func() { w.still("B", w.ttl).queue(mutex(name)) }})
+	}
+	began := time.Now()
+	pause := a.valid / 4
+	for i := 0; i < len(disturb) || time.Since(began) < a.valid*9/4; i++ {
+		a.renewInTime(mine.ID)
+		after := "nothing but time"
+		if i < len(disturb) {
+			disturb[i].do()
+			after = disturb[i].what
+		}
+		check(after)
+		if i >= 2 {
+			w.sleep(pause)
+		}
+	}
+	a.renewInTime(mine.ID)
+	if g := a.state(mine); !g.Held || g.Fence != first.Fence {
+		w.fail("%s answered %s when it was granted and %s at the end", w.story.claim(mine), w.story.grant(first, nil), w.story.grant(g, nil))
+	}
+	a.letGo(mine)
+	steady.await(waits, patience)
+	tryOverRestart(w)
+}
+
+// renewInTime renews and insists that the claim is not reported lost.
+func (a *actor) renewInTime(id string) {
+	for _, lost := range a.renew().Lost {
+		if lost == id {
+			a.w.fail("Renew says that %s is lost although it was neither released nor broken and its session was renewed in time", a.w.story.label(id))
+		}
+	}
+}
+
+// What Traits.Survives says of a restart is seen both ways.
+func tryOverRestart(w *world) {
+	r, ok := w.h.(Restarter)
+	if !ok {
+		if w.traits.Survives.Restart {
+			w.lacks("Restarter", "whether claims survive a restart of the store, as Traits.Survives.Restart says")
+		}
+		return
+	}
+	a := w.still("A", w.long())
+	name := w.name("restart")
+	mine := a.held(mutex(name))
+	from := time.Now()
+	r.Restart(w.t)
+	w.story.add(from, "store", "is restarted")
+	var held bool
+	w.until(patience, func() bool {
+		g, err := w.still("B", w.ttl).tryAcquire(nil, mutex(name))
+		held = g.Held
+		return err == nil
+	}, "a new session cannot use the store after its restart")
+	switch {
+	case w.traits.Survives.Restart && held:
+		w.fail("%s was given to another after the store restarted, although claims survive that", w.story.claim(mine))
+	case !w.traits.Survives.Restart && !held && time.Since(from) < a.valid/2:
+		w.fail("%s still stands after the store restarted: Traits.Survives.Restart should be true", w.story.claim(mine))
+	}
+}

@@ -1,0 +1,77 @@
+package drivertest
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var noHoleLaw = Law{
+	Name: "Law07_NoHole",
+	Says: "A waiter that gave up leaves no hole: after its Release the line goes on as if it had never been there, " +
+		"also when its grant was on its way.",
+	try: tryNoHole,
+}
+
+func tryNoHole(w *world) {
+	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
+	actors := []*actor{a, b, c}
+	for i := range 20 {
+		name := w.name("hole")
+		holds, gone, next := a.held(mutex(name)), b.queue(mutex(name)), c.queue(mutex(name))
+		if i%2 == 0 { // gives up first
+			b.cancelWait(gone, time.Duration(w.intN(500))*time.Microsecond)
+			if b.release(gone) && w.traits.Ordered {
+				w.fail("%s waited behind %s, and its Release said that it had been held", w.story.label(gone.ID), w.story.label(holds.ID))
+			}
+			a.letGo(holds)
+		} else { // gives up while its grant is on its way
+			w.together(
+				func() { w.sleep(time.Duration(w.intN(200)) * time.Microsecond); a.letGo(holds) },
+				func() {
+					b.cancelWait(gone, time.Duration(w.intN(200))*time.Microsecond)
+					b.release(gone)
+				},
+			)
+		}
+		c.await(next, w.atOnce())
+		c.letGo(next)
+		w.renewBoth(i, actors...)
+	}
+	if w.traits.Shared && w.traits.Ordered { // the reader behind a writer that gave up holds beside the first reader
+		name := w.name("hole-rw")
+		holds, gone, next := a.held(read(name)), b.queue(write(name)), c.queue(read(name))
+		b.cancelWait(gone, time.Millisecond)
+		b.release(gone)
+		c.await(next, w.atOnce())
+		a.letGo(holds)
+		c.letGo(next)
+	}
+	if w.traits.Counted && w.traits.Ordered {
+		name := w.name("hole-permits")
+		holds, gone, next := a.held(permit(name, 2, 3)), b.queue(permit(name, 2, 3)), c.queue(permit(name, 1, 3))
+		b.cancelWait(gone, time.Millisecond)
+		b.release(gone)
+		c.await(next, w.atOnce())
+		a.letGo(holds)
+		c.letGo(next)
+	}
+	// A session that is closed while it waits gives up all its waiters.
+	name := w.name("hole-closed")
+	holds := a.held(mutex(name))
+	d := w.still("D", w.long())
+	d.queue(mutex(name))
+	next := c.queue(mutex(name))
+	d.close()
+	a.letGo(holds)
+	c.await(next, w.atOnce())
+	c.letGo(next)
+}
+
+// cancelWait calls Wait and ends it through its context after a time.
+func (a *actor) cancelWait(c driver.Claim, after time.Duration) {
+	ctx, cancel := context.WithTimeout(a.w.ctx, after)
+	defer cancel()
+	a.tryWait(ctx, c)
+}

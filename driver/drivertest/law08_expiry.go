@@ -1,0 +1,213 @@
+package drivertest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var expiryLaw = Law{
+	Name: "Law08_Expiry",
+	Says: "Where claims expire, one goes after Valid and at most Grain later, and never before Valid is over, counted from " +
+		"the start of the session's last good Renew or of the claim's own last Acquire, unless the store knows that every " +
+		"process which may act for the session has ended: then within Notice. Elsewhere it stays. What is gone does not come back.",
+	try: tryExpiry,
+}
+
+// Each part has sessions and names of its own, so they pass their time together.
+func tryExpiry(w *world) {
+	if !w.traits.Expires {
+		w.together(func() { tryStays(w) }, func() { tryDeath(w) })
+		return
+	}
+	w.together(
+		func() { tryExpiryOfHolder(w) },
+		func() { tryExpiryAfterRenew(w) },
+		func() { tryExpiryAfterAcquire(w) },
+		func() { tryExpiryOfWaiter(w) },
+		func() { tryDeath(w) },
+	)
+}
+
+// lettingIn waits until next, which stands behind a claim of a that nobody renews any more, holds, and compares the
+// moment with the claim's time. Started is the start of the call that renewed the claim last.
+func (a *actor) lettingIn(gone driver.Claim, b *actor, next driver.Claim, started time.Time) {
+	w := a.w
+	answered := time.Now()
+	b.await(next, a.valid+w.traits.Grain+w.slack+patience)
+	held := time.Now()
+	if early := started.Add(a.valid).Sub(held); early > 0 {
+		w.fail("%s was let in %v before the time of %s was over: that is %v from the start of the last call that renewed it",
+			w.story.claim(next), early, w.story.claim(gone), a.valid)
+	}
+	if late := held.Sub(answered.Add(a.valid + w.traits.Grain + w.slack)); late > 0 {
+		w.fail("%s was let in %v too late: the time of %s, %v, was over, with %v of grain and %v for a slow machine",
+			w.story.claim(next), late, w.story.claim(gone), a.valid, w.traits.Grain, w.slack)
+	}
+}
+
+// afterwards shows that a's claim is gone for good and known to be, and that nothing a does about it touches b's.
+func (a *actor) afterwards(gone driver.Claim, b *actor, theirs driver.Claim) {
+	w := a.w
+	if held, err := a.tryRelease(nil, mutex(gone.Name)); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
+		w.fail("after %s had expired, the Release of another claim answered held=%v, error %v", w.story.label(gone.ID), held, err)
+	}
+	if g, err := a.tryAcquire(nil, gone); err == nil {
+		w.fail("Acquire of %s, which had expired, answered %s: want an error that matches ErrGone or ErrSessionLost", w.story.label(gone.ID), w.story.grant(g, err))
+	}
+	a.tryRenew(nil)
+	if !a.knowsLost(gone) {
+		w.fail("%s had expired, and the next Renew neither named it in Lost nor failed with ErrSessionLost", w.story.label(gone.ID))
+	}
+	if held, err := a.tryRelease(nil, gone); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
+		w.fail("the Release of %s, which had expired, answered held=%v, error %v", w.story.label(gone.ID), held, err)
+	}
+	if !b.state(theirs).Held {
+		w.fail("%s is gone after the former holder renewed and released %s", w.story.claim(theirs), w.story.label(gone.ID))
+	}
+	w.actor("Z").denied(mutex(gone.Name))
+	b.letGo(theirs)
+}
+
+func tryExpiryOfHolder(w *world) {
+	a, b := w.still("A", w.ttl), w.actor("B")
+	mine := mutex(w.name("expiry"))
+	started := time.Now()
+	a.hold(mine)
+	next := b.queue(mutex(mine.Name))
+	a.lettingIn(mine, b, next, started)
+	a.afterwards(mine, b, next)
+}
+
+// One Renew at half time moves the end of what is held and of what waits.
+func tryExpiryAfterRenew(w *world) {
+	a, b, h := w.still("C", w.ttl), w.actor("D"), w.actor("H")
+	mine := a.held(mutex(w.name("expiry-renewed")))
+	next := b.queue(mutex(mine.Name))
+	theirs := h.held(mutex(w.name("expiry-renewed-waiter")))
+	waits := a.queue(mutex(theirs.Name))
+	w.sleep(a.valid / 2)
+	started := time.Now()
+	r := a.renew()
+	if r.Valid <= 0 || len(r.Lost) > 0 {
+		w.fail("Renew in time answered %s, want a positive time and nothing lost", a.renewal(r, nil))
+	}
+	a.valid = r.Valid
+	release := w.start(func() {
+		w.sleep(started.Add(a.valid * 8 / 10).Sub(time.Now())) // later than its time had it not been renewed
+		h.letGo(theirs)
+		if time.Since(started) < a.valid { // a machine this slow proves nothing here
+			if g, err := a.tryWait(nil, waits); err != nil || !g.Held {
+				w.fail("%s waited in a session that was renewed in time, and then %s", w.story.claim(waits), w.story.grant(g, err))
+			}
+		}
+	})
+	a.lettingIn(mine, b, next, started)
+	release.wait()
+	a.afterwards(mine, b, next)
+}
+
+// An answered Acquire renews its own claim, put in line then or asked for again, in a session that nobody renews.
+func tryExpiryAfterAcquire(w *world) {
+	a, b, c := w.still("E", w.ttl), w.actor("F"), w.actor("G")
+	early := a.held(mutex(w.name("expiry-asked")))
+	nextEarly := b.queue(mutex(early.Name))
+	w.sleep(a.valid * 6 / 10)
+	askedAgain := time.Now()
+	if !a.state(early).Held {
+		if time.Since(a.asked) < a.valid {
+			w.fail("%s is gone within its time", w.story.claim(early))
+		}
+		return // the machine was too slow for this part
+	}
+	late := mutex(w.name("expiry-late"))
+	acquired := time.Now()
+	a.hold(late)
+	nextLate := c.queue(mutex(late.Name))
+	w.together(
+		func() { a.lettingIn(early, b, nextEarly, askedAgain) },
+		func() { a.lettingIn(late, c, nextLate, acquired) },
+	)
+	b.letGo(nextEarly)
+	a.afterwards(late, c, nextLate)
+}
+
+// A waiter that nobody renews keeps nobody out after its time.
+func tryExpiryOfWaiter(w *world) {
+	h, a, b := w.actor("I"), w.still("J", w.ttl), w.actor("K")
+	holds := h.held(mutex(w.name("expiry-waiter")))
+	started := time.Now()
+	dead := a.queue(mutex(holds.Name))
+	next := b.queue(mutex(holds.Name))
+	w.sleep(a.valid / 2)
+	h.letGo(holds)
+	if w.traits.Ordered { // whoever did not look holds now, until its time is over
+		a.lettingIn(dead, b, next, started)
+	} else {
+		b.await(next, a.valid+w.traits.Grain+w.slack+patience)
+	}
+	b.letGo(next)
+}
+
+// A store without expiry is seen not to expire.
+func tryStays(w *world) {
+	a, b := w.still("A", w.ttl), w.actor("B")
+	mine := a.held(mutex(w.name("stays")))
+	next := b.queue(mutex(mine.Name))
+	w.sleep(a.valid * 5 / 2)
+	b.denied(mutex(mine.Name))
+	if b.state(next).Held {
+		w.fail("%s was let in after %v without a Renew of the holder: then Traits.Expires should be true", w.story.claim(next), a.valid*5/2)
+	}
+	a.letGo(mine)
+	b.await(next, patience)
+	b.letGo(next)
+}
+
+// The death of a process is seen within Notice by a store that can see it, and by nothing but time elsewhere.
+func tryDeath(w *world) {
+	k, ok := w.h.(Killer)
+	if !ok {
+		if w.traits.Notice > 0 || w.traits.Survives.Process {
+			w.lacks("Killer", "what the store does when a process dies, as Traits.Notice and Traits.Survives.Process say")
+		}
+		return
+	}
+	ttl := w.ttl
+	if w.traits.Notice > 0 {
+		ttl = w.long()
+	}
+	a, waiter, b, h := w.still("L", ttl), w.still("M", ttl), w.actor("N"), w.actor("O")
+	mine := mutex(w.name("death"))
+	started := time.Now()
+	a.hold(mine)
+	waiter.queue(mutex(mine.Name))
+	next := b.queue(mutex(mine.Name))
+	for _, dead := range []*actor{waiter, a} {
+		dead.p.killed = true
+		k.Kill(w.t, dead.p.d)
+		w.story.add(time.Now(), dead.name, "is killed")
+	}
+	from := time.Now()
+	if w.traits.Notice == 0 {
+		if !w.traits.Expires {
+			w.sleep(a.valid * 5 / 2)
+			b.denied(mutex(mine.Name))
+			return
+		}
+		b.await(next, 2*(a.valid+w.traits.Grain+w.slack))
+		if early := started.Add(a.valid).Sub(time.Now()); early > 0 {
+			w.fail("%s was let in %v before the killed holder's time was over: the store sees deaths, so Traits.Notice should not be 0", w.story.claim(next), early)
+		}
+		b.letGo(next)
+		return
+	}
+	b.await(next, w.traits.Notice+w.slack+patience)
+	if late := time.Since(from) - w.traits.Notice - w.slack; late > 0 {
+		w.fail("%s was let in %v after the holder and the waiter before it had been killed: want at most Notice, %v, and %v for a slow machine",
+			w.story.claim(next), time.Since(from), w.traits.Notice, w.slack)
+	}
+	h.denied(mutex(mine.Name))
+	b.letGo(next)
+}

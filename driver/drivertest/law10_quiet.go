@@ -1,0 +1,87 @@
+package drivertest
+
+import "time"
+
+var quietLaw = Law{
+	Name: "Law10_Quiet",
+	Says: "Apart from Renew an idle waiter costs at most one statement per process, name and time-to-live where waiters are " +
+		"told, and a free claim and a handoff stay inside the store's budget. Where waiters ask, they are seen to ask.",
+	try: tryQuiet,
+}
+
+func tryQuiet(w *world) {
+	c, ok := w.h.(Counter)
+	if !ok {
+		w.lacks("Counter", "what the driver asks of the store")
+		return
+	}
+	tryBudget(w, c)
+	tryIdle(w, c)
+}
+
+const countedTurns = 10
+
+func tryBudget(w *world, c Counter) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	budget := c.Budget()
+	name := w.name("quiet")
+	for _, x := range []*actor{a, b} { // the first use may load and connect
+		x.letGo(x.held(mutex(name)))
+	}
+	spent := func(what string, allowed int, of func()) {
+		before := c.Calls(a.p.d) + c.Calls(b.p.d)
+		of()
+		got := c.Calls(a.p.d) + c.Calls(b.p.d) - before
+		w.story.add(time.Now(), "count", "%s cost %d calls of the store, the budget is %d", what, got, allowed)
+		if got > allowed {
+			w.fail("%s cost %d calls of the store, the budget is %d", what, got, allowed)
+		}
+	}
+	for range countedTurns {
+		for _, n := range []string{name, w.name("quiet-new")} {
+			mine := mutex(n)
+			spent("a free claim", budget.Acquire, func() { a.hold(mine) })
+			spent("a release that nobody waits for", budget.Release, func() { a.letGo(mine) })
+		}
+	}
+	mine := a.held(mutex(name))
+	for range countedTurns {
+		next := b.queue(mutex(name))
+		told := w.start(func() { b.await(next, patience) })
+		w.sleep(5 * time.Millisecond) // B's Wait is called and has done what it does first
+		spent("a handoff", budget.Handoff, func() { a.letGo(mine); told.wait() })
+		a, b, mine = b, a, next
+	}
+	a.letGo(mine)
+}
+
+// Three claims of one process wait for one name while nothing happens.
+func tryIdle(w *world, c Counter) {
+	h, b := w.actor("H"), w.still("W", w.ttl)
+	holds := h.held(mutex(w.name("quiet-idle")))
+	var waiters []*task
+	for range 3 {
+		mine := b.queue(mutex(holds.Name))
+		waiters = append(waiters, w.start(func() { b.await(mine, 10*b.valid+patience); b.letGo(mine) }))
+	}
+	w.sleep(b.valid / 10)
+	before := c.Calls(b.p.d)
+	w.sleep(b.valid * 4 / 10)
+	middle := c.Calls(b.p.d)
+	b.renew()
+	renewed := c.Calls(b.p.d)
+	w.sleep(b.valid * 5 / 10)
+	idle := middle - before + c.Calls(b.p.d) - renewed
+	w.story.add(time.Now(), "count", "three idle waiters of one process and name cost %d calls in nine tenths of %v, apart from Renew", idle, b.valid)
+	if w.traits.Events && idle > 1 {
+		w.fail("three idle waiters of one process and name cost %d calls in nine tenths of %v, want at most 1", idle, b.valid)
+	}
+	if !w.traits.Events && idle == 0 {
+		w.fail("idle waiters cost nothing in nine tenths of %v: then Traits.Events should be true", b.valid)
+	}
+	b.keep()
+	h.letGo(holds)
+	for _, t := range waiters {
+		t.wait()
+	}
+}

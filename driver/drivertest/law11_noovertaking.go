@@ -1,0 +1,134 @@
+package drivertest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+var noOvertakingLaw = Law{
+	Name: "Law11_NoOvertaking",
+	Says: "Where claims are granted in order, nobody overtakes: neither a later claim nor a try, also not in the moment of a " +
+		"handoff. A store that promises no order must be seen to reorder.",
+	try: tryNoOvertaking,
+}
+
+func tryNoOvertaking(w *world) {
+	if !w.traits.Ordered {
+		tryReorders(w)
+		return
+	}
+	tryOrder(w)
+	tryTriesAtHandoff(w)
+	if w.traits.Shared {
+		a, b, c := w.actor("A"), w.actor("B"), w.actor("C")
+		name := w.name("try-rw")
+		first, waits := a.held(read(name)), b.queue(write(name))
+		c.denied(read(name)) // it would fit beside the holder, but a writer waits
+		a.letGo(first)
+		b.await(waits, patience)
+		b.letGo(waits)
+	}
+	if w.traits.Counted {
+		a, b, c := w.actor("A"), w.actor("B"), w.actor("C")
+		name := w.name("try-permits")
+		first, waits := a.held(permit(name, 2, 3)), b.queue(permit(name, 2, 3))
+		c.denied(permit(name, 1, 3))
+		a.letGo(first)
+		b.await(waits, patience)
+		b.letGo(waits)
+	}
+}
+
+// grantOrder lets each of n processes stand in line and returns the order in which they came to hold.
+func grantOrder(w *world, actors []*actor, holder *actor) []int {
+	name := w.name("order")
+	first := holder.held(mutex(name))
+	var (
+		mu    sync.Mutex
+		order []int
+		tasks []*task
+	)
+	for i, x := range actors {
+		c := x.queue(mutex(name))
+		tasks = append(tasks, w.start(func() {
+			x.await(c, patience)
+			mu.Lock()
+			order = append(order, i)
+			mu.Unlock()
+			x.letGo(c)
+		}))
+	}
+	w.sleep(2 * time.Millisecond)
+	holder.letGo(first)
+	for _, t := range tasks {
+		t.wait()
+	}
+	return order
+}
+
+func fleet(w *world) (actors []*actor, holder *actor) {
+	for i := range 4 {
+		actors = append(actors, w.actor(fmt.Sprintf("W%d", i+1)))
+	}
+	return actors, w.actor("H")
+}
+
+func tryOrder(w *world) {
+	actors, holder := fleet(w)
+	for range 5 {
+		if order := grantOrder(w, actors, holder); !slices.IsSorted(order) {
+			w.fail("W1, W2, W3 and W4 came in this order, and were granted in the order %v (counted from 0)", order)
+		}
+	}
+}
+
+const reorderRounds = 60
+
+func tryReorders(w *world) {
+	actors, holder := fleet(w)
+	for range reorderRounds {
+		if !slices.IsSorted(grantOrder(w, actors, holder)) {
+			return
+		}
+	}
+	w.fail("%d lines of four waiters were all granted in the order in which they came: then Traits.Ordered should be true", reorderRounds)
+}
+
+// While a claim waits, tries that rain down in the moment of the handoff all fail.
+func tryTriesAtHandoff(w *world) {
+	a, b, c := w.actor("A"), w.actor("B"), w.actor("C")
+	name := w.name("try")
+	mine := a.held(mutex(name))
+	for range 30 {
+		next := b.queue(mutex(name))
+		c.denied(mutex(name))
+		stop := make(chan struct{})
+		tries := w.start(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				try := mutex(name)
+				if g := c.state(try); g.Held {
+					c.release(try)
+					w.fail("%s was given %s while %s stood in line", c.name, w.story.claim(try), w.story.claim(next))
+				}
+				w.sleep(20 * time.Microsecond)
+			}
+		})
+		w.sleep(time.Duration(w.intN(100)) * time.Microsecond)
+		a.letGo(mine)
+		g := caught(func() { b.await(next, w.atOnce()) })
+		close(stop)
+		tries.wait()
+		if g != nil {
+			panic(g)
+		}
+		a, b, mine = b, a, next
+	}
+	a.letGo(mine)
+}

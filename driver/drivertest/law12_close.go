@@ -1,0 +1,68 @@
+package drivertest
+
+import (
+	"context"
+	"time"
+)
+
+var closeLaw = Law{
+	Name: "Law12_Close",
+	Says: "Close of a session releases what it holds and what it waits for, hands over at once, and ends it. Close of a driver " +
+		"does so for all its sessions, and is back in bounded time also when its context has ended.",
+	try: tryClose,
+}
+
+// All sessions are of long life, so that no expiry can do what Close should.
+func tryClose(w *world) {
+	b, c := w.still("B", w.long()), w.still("C", w.long())
+	tryHandover(w, b, c, "Close of the session", func(a *actor) { a.close() })
+	tryHandover(w, b, c, "Close of the driver", func(a *actor) {
+		ctx, cancel := context.WithTimeout(w.ctx, patience)
+		defer cancel()
+		from := time.Now()
+		err := a.p.d.Close(ctx)
+		w.story.add(from, a.name, "Close of the driver → %v", err)
+		if err != nil {
+			w.fail("Close of the driver failed although nothing was wrong: %v", err)
+		}
+	})
+	d := w.still("D", w.long())
+	d.hold(mutex(w.name("close")))
+	ended, cancel := context.WithCancel(w.ctx)
+	cancel()
+	call(d, ended, func(ctx context.Context) (struct{}, error) { return struct{}{}, d.p.d.Close(ctx) },
+		func(struct{}, error) string { return "Close of the driver with a context that has ended" })
+}
+
+func tryHandover(w *world, b, c *actor, what string, end func(*actor)) {
+	a := w.still("A", w.long())
+	held, waited := w.name("close-held"), w.name("close-waited")
+	mine := a.held(mutex(held))
+	next := b.queue(mutex(held))
+	holds := b.held(mutex(waited))
+	a.queue(mutex(waited))
+	behind := c.queue(mutex(waited))
+	told := w.start(func() { b.await(next, w.atOnce()) })
+	from := time.Now()
+	end(a)
+	told.wait()
+	w.story.add(from, "B", "was let in after %s", what)
+	b.letGo(holds)
+	c.await(behind, w.atOnce())
+	c.letGo(behind)
+
+	if g, err := a.tryAcquire(nil, mutex(held)); err == nil {
+		w.fail("after %s an Acquire of it was answered with %s: want an error", what, w.story.grant(g, err))
+	}
+	if g, err := a.tryAcquire(nil, mine); err == nil {
+		w.fail("after %s an Acquire of what it had held was answered with %s: want an error", what, w.story.grant(g, err))
+	}
+	if held, err := a.tryRelease(nil, mine); held {
+		w.fail("after %s a Release of what it had held said held=%v, error %v", what, held, err)
+	}
+	if !b.state(next).Held {
+		w.fail("%s is gone after the closed session released and acquired once more", w.story.claim(next))
+	}
+	b.letGo(next)
+	c.letGo(c.held(mutex(held)))
+}

@@ -1,0 +1,132 @@
+package drivertest
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var nothingStaysLaw = Law{
+	Name: "Law13_NothingStays",
+	Says: "After an Acquire that was cancelled or timed out, and a Release afterwards, nothing of the claim stays longer than a " +
+		"second once the store is reachable; and a claim whose Release was lost is dropped by the session's next Renew.",
+	try: tryNothingStays,
+}
+
+// second is the law's own bound; the harness's slack is for the machine.
+const second = time.Second
+
+func tryNothingStays(w *world) {
+	tryCancelled(w)
+	tryTimedOut(w)
+	tryReleaseLost(w)
+}
+
+// free insists that b can hold name within the law's second.
+func (b *actor) free(name, after string) {
+	w := b.w
+	w.until(second+w.slack, func() bool {
+		c := mutex(name)
+		g := b.state(c)
+		b.release(c)
+		return g.Held
+	}, "%s still keeps others out %s", w.story.name(name), after)
+}
+
+// An Acquire that is cancelled before, while or after it is sent, for a free name and for one that is held.
+func tryCancelled(w *world) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	for i := range 40 {
+		name := w.name("cancelled")
+		var holds driver.Claim
+		if i%2 == 1 {
+			holds = b.held(mutex(name))
+		}
+		c := mutex(name)
+		c.Queue = i%4 < 2
+		ctx, cancel := context.WithTimeout(w.ctx, time.Duration(w.intN(1+10*i))*time.Microsecond)
+		if i == 0 {
+			cancel()
+		}
+		a.tryAcquire(ctx, c)
+		cancel()
+		a.release(c)
+		if i%2 == 1 {
+			b.letGo(holds)
+		}
+		b.free(name, "after its only other claim was cancelled and released")
+		w.renewBoth(i, a, b)
+	}
+}
+
+// An Acquire that times out because the wire is stalled, in either way, and is released when the wire is healed.
+func tryTimedOut(w *world) {
+	st, ok := w.h.(Staller)
+	if !ok {
+		w.lacks("Staller", "what stays after an Acquire that timed out on a stalled wire")
+		return
+	}
+	for _, way := range []Way{BothWays, Replies} {
+		for _, busy := range []bool{false, true} {
+			a, b := w.still("A", w.long()), w.still("B", w.long())
+			name := w.name("timed-out")
+			c := queued(mutex(name))
+			var holds driver.Claim
+			if busy {
+				holds = b.held(mutex(name))
+			}
+			heal := a.stalled(st, way)
+			a.timesOut("Acquire", func(ctx context.Context) error { _, err := a.tryAcquire(ctx, c); return err })
+			a.timesOut("Release", func(ctx context.Context) error { _, err := a.tryRelease(ctx, c); return err })
+			heal()
+			a.release(c)
+			if busy {
+				b.letGo(holds)
+			}
+			b.free(name, "after its only other claim timed out and was released when the wire was healed")
+		}
+	}
+}
+
+// A Release that never arrived, or whose reply did not, and that nobody repeats.
+func tryReleaseLost(w *world) {
+	st, ok := w.h.(Staller)
+	if !ok {
+		return // said above
+	}
+	for _, way := range []Way{BothWays, Replies} {
+		a, b := w.still("A", w.long()), w.still("B", w.long())
+		name := w.name("release-lost")
+		c := a.held(mutex(name))
+		other := a.held(mutex(w.name("release-lost-other")))
+		heal := a.stalled(st, way)
+		a.timesOut("Release", func(ctx context.Context) error { _, err := a.tryRelease(ctx, c); return err })
+		heal()
+		a.renewInTime(other.ID)
+		b.free(name, "after its Release was lost and the session was renewed")
+		if !a.state(other).Held {
+			w.fail("%s is gone after the Release of another claim was lost", w.story.claim(other))
+		}
+		a.letGo(other)
+	}
+}
+
+// stalled stalls the wire of a's process.
+func (a *actor) stalled(st Staller, way Way) (heal func()) {
+	do := st.Stall(a.w.t, a.p.d, way)
+	a.w.story.add(time.Now(), "wire", "of %s: %s", a.name, way)
+	return func() {
+		do()
+		a.w.story.add(time.Now(), "wire", "of %s is healed", a.name)
+	}
+}
+
+// timesOut makes a call on a stalled wire, which cannot be answered.
+func (a *actor) timesOut(what string, f func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(a.w.ctx, min(50*time.Millisecond, a.valid/20))
+	defer cancel()
+	if err := f(ctx); err == nil {
+		a.w.fail("%s of %s was answered over a stalled wire: the harness does not stall, or the driver answers for the store", what, a.name)
+	}
+}

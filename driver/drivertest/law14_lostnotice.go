@@ -1,0 +1,80 @@
+package drivertest
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var lostNoticeLaw = Law{
+	Name: "Law14_LostNotice",
+	Says: "A grant whose notice was lost is known by the next Renew at the latest: a Wait that is under way returns, and one " +
+		"that is called afterwards answers at once.",
+	try: tryLostNotice,
+}
+
+func tryLostNotice(w *world) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	// Nobody listens while the grant comes.
+	name := w.name("unheard")
+	mine := a.held(mutex(name))
+	next := b.queue(mutex(name))
+	a.letGo(mine)
+	b.afterRenew(next)
+	b.letGo(next)
+
+	// Somebody listens, and a Renew that comes for another reason changes nothing for a claim that is not held.
+	mine = a.held(mutex(name))
+	next = b.queue(mutex(name))
+	ctx, cancel := context.WithTimeout(w.ctx, 50*time.Millisecond)
+	b.renew()
+	if g, err := b.tryWait(ctx, next); err == nil && g.Held {
+		w.fail("%s is told to be held after a Renew while %s holds", w.story.label(next.ID), w.story.label(mine.ID))
+	}
+	cancel()
+	a.letGo(mine)
+	b.afterRenew(next)
+	b.letGo(next)
+
+	deafen := func() (heal func()) { return func() {} }
+	if df, ok := w.h.(Deafener); ok {
+		deafen = func() func() {
+			w.story.add(time.Now(), "wire", "notices for B are lost from here on")
+			return df.Deafen(w.t, b.p.d)
+		}
+	} else if w.traits.Events {
+		w.lacks("Deafener", "whether a grant whose notice is lost is found by Renew")
+	}
+	for range 3 {
+		mine := a.held(mutex(name))
+		next := b.queue(mutex(name))
+		told := w.start(func() { b.await(next, w.atOnce()+w.slack+time.Second) })
+		w.sleep(5 * time.Millisecond)
+		heal := deafen()
+		a.letGo(mine)
+		w.sleep(20 * time.Millisecond)
+		b.renew()
+		told.wait()
+		b.letGo(next)
+
+		mine = a.held(mutex(name)) // the same, with nobody listening
+		next = b.queue(mutex(name))
+		a.letGo(mine)
+		b.afterRenew(next)
+		b.letGo(next)
+		heal()
+	}
+}
+
+// afterRenew renews and insists that the first Wait then says that c is held.
+func (a *actor) afterRenew(c driver.Claim) {
+	w := a.w
+	w.until(w.slack, func() bool { // a store may be a moment late in granting, but what is granted Renew must find
+		a.renew()
+		ctx, cancel := context.WithTimeout(w.ctx, 20*time.Millisecond)
+		defer cancel()
+		g, err := a.tryWait(ctx, c)
+		return err == nil && g.Held
+	}, "%s has become held, and Wait does not say so after a Renew", w.story.claim(c))
+}

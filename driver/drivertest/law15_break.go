@@ -1,0 +1,210 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var breakLaw = Law{
+	Name: "Law15_Break",
+	Says: "Break hits the claim and token that it names, or nothing. A held claim is marked and its owner nudged; the next is let " +
+		"in when the owner has released it or its time is over, so that the owner knows before. With now the next is let in at once.",
+	try: tryBreak,
+}
+
+func tryBreak(w *world) {
+	op := w.process("operator")
+	look, ok := op.d.(driver.Inspector)
+	if !ok {
+		w.t.Logf("%T is no driver.Inspector: nobody can break anything", op.d)
+		return
+	}
+	k := &tokens{w: w, name: w.name("break")}
+	br := &breaker{w: w, look: look}
+	if err := br.try(w.name("break"), driver.PublicID("nobody"), 0, true); errors.Is(err, errors.ErrUnsupported) {
+		w.t.Logf("Break is not supported: %v", err)
+		return
+	}
+	tryBreakMisses(w, br)
+	tryBreakInTwoPhases(w, br, k)
+	tryBreakNow(w, br, k)
+	tryBreakWaiter(w, br)
+	tryBreakUnheard(w, br)
+}
+
+// breaker is the operator.
+type breaker struct {
+	w    *world
+	look driver.Inspector
+}
+
+func (b *breaker) try(name, publicID string, fence uint64, now bool) error {
+	ctx, cancel := context.WithTimeout(b.w.ctx, patience)
+	defer cancel()
+	from := time.Now()
+	err := b.look.Break(ctx, name, publicID, fence, now)
+	text := "done"
+	if err != nil {
+		text = "error: " + b.w.story.err(err)
+	}
+	b.w.story.add(from, "op", "Break(%s, %s, token %d, now %v) → %s", b.w.story.name(name), publicID, fence, now, text)
+	return err
+}
+
+func (b *breaker) hits(c driver.Claim, g driver.Grant, now bool) {
+	if err := b.try(c.Name, driver.PublicID(c.ID), g.Fence, now); err != nil {
+		b.w.fail("Break of %s, which stands as named, failed: %v", b.w.story.claim(c), err)
+	}
+}
+
+func (b *breaker) misses(why, name, publicID string, fence uint64, now bool) {
+	if err := b.try(name, publicID, fence, now); !errors.Is(err, driver.ErrRefused) {
+		b.w.fail("Break of %s answered %v: want an error that matches ErrRefused", why, err)
+	}
+}
+
+func tryBreakMisses(w *world, br *breaker) {
+	a, b := w.actor("A"), w.actor("B")
+	mine := mutex(w.name("break-misses"))
+	g := a.hold(mine)
+	waits := b.queue(mutex(mine.Name))
+	public := driver.PublicID(mine.ID)
+	for _, now := range []bool{false, true} {
+		if w.traits.Fence != driver.NoFence {
+			br.misses("a claim with the token of an earlier one", mine.Name, public, g.Fence-w.stride(), now)
+			br.misses("a claim with another of its tokens", mine.Name, public, g.Fence+1, now)
+			br.misses("a claim with no token", mine.Name, public, 0, now)
+		}
+		br.misses("a claim that never was", mine.Name, driver.PublicID("nobody"), g.Fence, now)
+		br.misses("a claim by its secret ID", mine.Name, mine.ID, g.Fence, now)
+		br.misses("a claim under another name", mine.Name+"x", public, g.Fence, now)
+		br.misses("a waiting claim with the holder's token", mine.Name, driver.PublicID(waits.ID), g.Fence+driver.Stride, now)
+	}
+	a.renewInTime(mine.ID)
+	if again := a.state(mine); !same(again, g) {
+		w.fail("%s answers %s after breaks that hit nothing, and answered %s before", w.story.claim(mine), w.story.grant(again, nil), w.story.grant(g, nil))
+	}
+	b.denied(mutex(mine.Name))
+	a.letGo(mine)
+	b.await(waits, patience)
+	br.misses("a claim that has left", mine.Name, public, g.Fence, true)
+	if !b.state(waits).Held {
+		w.fail("%s is gone after a Break of the claim before it, which had left", w.story.claim(waits))
+	}
+	b.letGo(waits)
+}
+
+// told insists that the owner of a broken claim learns of it: nudged, if its sessions can be, and by Renew.
+func (a *actor) told(c driver.Claim) {
+	w := a.w
+	nudge, lost := a.channels()
+	if nudge != nil || lost != nil {
+		select {
+		case <-nudge:
+			w.story.add(time.Now(), a.name, "is nudged")
+		case id := <-lost:
+			w.story.add(time.Now(), a.name, "is told that %s is lost", w.story.label(id))
+		case <-time.After(w.atOnce()):
+			w.fail("%s was broken and its owner was neither nudged nor told", w.story.claim(c))
+		}
+	}
+	w.until(w.atOnce(), func() bool {
+		a.renew()
+		return a.knowsLost(c)
+	}, "%s was broken and Renew does not name it in Lost", w.story.claim(c))
+	if g, err := a.tryAcquire(nil, c); err == nil {
+		w.fail("Acquire of %s, which was broken, answered %s: want an error that matches ErrBroken or ErrGone", w.story.label(c.ID), w.story.grant(g, err))
+	}
+}
+
+func tryBreakInTwoPhases(w *world, br *breaker, k *tokens) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	mine := mutex(k.name)
+	g := a.hold(mine)
+	k.granted(a, mine, g)
+	next := b.queue(mutex(k.name))
+	br.hits(mine, g, false)
+	if b.state(next).Held {
+		w.fail("%s was let in before the owner of %s, which was broken, could know", w.story.claim(next), w.story.claim(mine))
+	}
+	a.told(mine)
+	b.denied(mutex(k.name))
+	if b.state(next).Held {
+		w.fail("%s was let in before the owner of %s, which was broken, has released it", w.story.claim(next), w.story.claim(mine))
+	}
+	a.release(mine)
+	k.granted(b, next, b.await(next, w.atOnce()))
+	b.letGo(next)
+	a.letGo(a.held(mutex(k.name))) // the session goes on
+}
+
+func tryBreakNow(w *world, br *breaker, k *tokens) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	mine := mutex(k.name)
+	g := a.hold(mine)
+	k.granted(a, mine, g)
+	next := b.queue(mutex(k.name))
+	br.hits(mine, g, true)
+	k.granted(b, next, b.await(next, w.atOnce()))
+	a.told(mine)
+	if a.release(mine) {
+		w.fail("the Release of %s, which was broken at once, said that it had been held until now", w.story.label(mine.ID))
+	}
+	if !b.state(next).Held {
+		w.fail("%s is gone after the former owner released %s", w.story.claim(next), w.story.label(mine.ID))
+	}
+	b.letGo(next)
+}
+
+// A waiting claim goes at once, and its owner's Wait does not sleep on.
+func tryBreakWaiter(w *world, br *breaker) {
+	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
+	holds := a.held(mutex(w.name("break-waiter")))
+	waits := b.queue(mutex(holds.Name))
+	next := c.queue(mutex(holds.Name))
+	public, fence := driver.PublicID(waits.ID), uint64(0)
+	l, err := lookAt(w, br.look, holds.Name) // some stores draw a token when a claim is put in line
+	if err != nil {
+		w.fail("Line(%s): %v", w.story.name(holds.Name), err)
+	}
+	for _, h := range l.Claims {
+		if h.PublicID == public {
+			fence = h.Fence
+		}
+	}
+	br.hits(waits, driver.Grant{Fence: fence}, false)
+	b.told(waits)
+	waiting, stop := context.WithTimeout(w.ctx, w.atOnce())
+	defer stop()
+	for n := 0; ; n++ {
+		g, err := b.tryWait(waiting, waits)
+		if errors.Is(err, driver.ErrBroken) || errors.Is(err, driver.ErrGone) {
+			break
+		}
+		if err != nil || g.Held || n > manyTurns {
+			w.fail("Wait of %s, which was broken while it waited, answered %s: want an error that matches ErrBroken or ErrGone", w.story.label(waits.ID), w.story.grant(g, err))
+		}
+	}
+	a.letGo(holds)
+	c.await(next, w.atOnce())
+	c.letGo(next)
+	b.release(waits)
+}
+
+// An owner that does not answer keeps the next out until its time is over, and no longer.
+func tryBreakUnheard(w *world, br *breaker) {
+	if !w.traits.Expires {
+		return
+	}
+	a, b := w.still("A", w.ttl), w.actor("B")
+	mine := mutex(w.name("break-unheard"))
+	started := time.Now()
+	g := a.hold(mine)
+	next := b.queue(mutex(mine.Name))
+	br.hits(mine, g, false)
+	a.lettingIn(mine, b, next, started)
+	b.letGo(next)
+}

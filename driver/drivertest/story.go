@@ -1,0 +1,109 @@
+package drivertest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// storyLines is how much of a story is kept: the end of it tells what broke the law.
+const storyLines = 80
+
+// story is what happened in a trial, in the words of a report. Claims are called c1, c2 … in the order in which they
+// first appear, because their IDs mean nothing to a reader.
+type story struct {
+	mu      sync.Mutex
+	start   time.Time
+	prefix  string
+	lines   []string
+	omitted int
+	labels  map[string]string
+}
+
+func (s *story) begin(prefix string) {
+	s.start, s.prefix, s.labels = time.Now(), prefix, map[string]string{}
+}
+
+// add appends a line for something that began at from and is over now.
+func (s *story) add(from time.Time, who, format string, args ...any) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.lines) == storyLines {
+		s.lines = append(s.lines[:0], s.lines[1:]...)
+		s.omitted++
+	}
+	s.lines = append(s.lines, fmt.Sprintf("%9.4f–%9.4f s  %-6s %s",
+		from.Sub(s.start).Seconds(), now.Sub(s.start).Seconds(), who, fmt.Sprintf(format, args...)))
+}
+
+func (s *story) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := strings.Join(s.lines, "\n")
+	if s.omitted > 0 {
+		text = fmt.Sprintf("(%d earlier steps)\n", s.omitted) + text
+	}
+	return text
+}
+
+// label returns what the story calls a claim's ID.
+func (s *story) label(id string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, ok := s.labels[id]
+	if !ok {
+		l = fmt.Sprintf("c%d", len(s.labels)+1)
+		s.labels[id] = l
+	}
+	return l
+}
+
+// claim describes c: its label, kind, numbers and name.
+func (s *story) claim(c driver.Claim) string {
+	text := s.label(c.ID) + ": " + c.Kind.String()
+	if c.Kind == driver.Permit {
+		text += fmt.Sprintf(" %d of %d", c.Weight, c.Limit)
+	}
+	if !c.Queue {
+		text += ", try"
+	}
+	return text + " on " + s.name(c.Name)
+}
+
+func (s *story) name(name string) string {
+	name = strings.TrimPrefix(name, s.prefix)
+	if len(name) > 60 {
+		return fmt.Sprintf("%.40q… (%d bytes)", name, len(name))
+	}
+	return fmt.Sprintf("%q", name)
+}
+
+// grant describes an answer.
+func (s *story) grant(g driver.Grant, err error) string {
+	switch {
+	case err != nil:
+		return "error: " + s.err(err)
+	case g.Held && g.Fence != 0:
+		return fmt.Sprintf("held, token %d", g.Fence)
+	case g.Held:
+		return "held"
+	case g.Holder != nil:
+		return fmt.Sprintf("not held, %s %s is in the way", g.Holder.Kind, g.Holder.PublicID)
+	}
+	return "not held"
+}
+
+// err describes an error and which of the contract's outcomes it is.
+func (s *story) err(err error) string {
+	for _, known := range []error{driver.ErrSessionLost, driver.ErrRefused, driver.ErrNotSent, driver.ErrBroken, driver.ErrGone} {
+		if errors.Is(err, known) {
+			return fmt.Sprintf("%v (is %q)", err, known)
+		}
+	}
+	return fmt.Sprintf("%v (outcome unknown)", err)
+}

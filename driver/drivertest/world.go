@@ -1,0 +1,231 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// world is one trial of one law: the processes and sessions that take part, the claims that they make, and the story
+// of what happened. Whatever finds the law broken calls fail, on any goroutine that start began.
+type world struct {
+	t      T
+	h      Harness
+	law    Law
+	traits driver.Traits
+	ttl    time.Duration // a session's, unless a law asks for another one
+	slack  time.Duration
+
+	longValid time.Duration // what the store gives a session that asks for long
+	rng       *rand.Rand
+	seed      uint64
+
+	ctx    context.Context // ends with the trial
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu        sync.Mutex
+	story     story
+	processes []*process
+	names     int
+	ended     bool
+}
+
+const (
+	patience  = 10 * time.Second // for a call that nothing holds up
+	promptly  = 5 * time.Second  // after which a call whose context has ended must be back
+	manyTurns = 10_000           // spurious returns of one Wait, after which it is a spin
+)
+
+// seedVariable is the environment variable that gives the seed of random histories; without it the seed is 1, so that
+// a failure comes back.
+const seedVariable = "INTERLOCK_SEED"
+
+func newWorld(t T, h Harness, law Law) *world {
+	w := &world{t: t, h: h, law: law, slack: 2 * time.Second, seed: 1}
+	if s, ok := h.(Slacker); ok {
+		w.slack = s.Slack()
+	}
+	if n, err := strconv.ParseUint(os.Getenv(seedVariable), 10, 64); err == nil {
+		w.seed = n
+	}
+	w.rng = rand.New(rand.NewPCG(w.seed, w.seed))
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.story.begin(h.Prefix())
+	if len(h.Prefix()) > 64 {
+		t.Fatalf("drivertest: the harness's prefix has %d bytes: want at most 64", len(h.Prefix()))
+	}
+	w.traits = w.process("probe").d.Traits()
+	w.ttl = w.clamp(h.TTL())
+	if f := caught(w.probe); f != nil {
+		w.end()
+		t.Fatalf("%s", w.tell(f.what))
+	}
+	return w
+}
+
+// probe finds out how long a long session really is.
+func (w *world) probe() {
+	a := w.processes[0].open("probe", w.long())
+	w.longValid = a.valid
+	a.close()
+}
+
+// clamp returns the next time-to-live that the store takes.
+func (w *world) clamp(ttl time.Duration) time.Duration {
+	ttl = max(ttl, w.traits.MinTTL)
+	if w.traits.MaxTTL > 0 {
+		ttl = min(ttl, w.traits.MaxTTL)
+	}
+	return ttl
+}
+
+// long is a time-to-live so long that nothing which heals itself by expiry can hide a fault.
+func (w *world) long() time.Duration { return w.clamp(20 * w.ttl) }
+
+// atOnce bounds what must not wait for any expiry of a long session: it is far below that and far above any delay
+// of a busy machine.
+func (w *world) atOnce() time.Duration { return min(promptly, w.longValid/2) }
+
+// name returns a name that nobody has used.
+func (w *world) name(of string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.names++
+	return fmt.Sprintf("%s%s-%d", w.h.Prefix(), of, w.names)
+}
+
+// end stops everything that the trial began and closes every driver.
+func (w *world) end() {
+	w.cancel()
+	w.tasks.Wait()
+	w.mu.Lock()
+	w.ended = true
+	processes := w.processes
+	w.mu.Unlock()
+	for _, p := range processes {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		if err := p.d.Close(ctx); err != nil && !p.killed {
+			w.t.Errorf("%s", w.tell(fmt.Sprintf("Close of the driver of %s: %v", p.name, err)))
+		}
+		cancel()
+	}
+}
+
+// lacks says that the harness has no means for a part of the law, and fails unless the harness says why.
+func (w *world) lacks(means, forWhat string) {
+	why := ""
+	if a, ok := w.h.(Abstainer); ok {
+		why = a.Cannot(w.law.Name)
+	}
+	if why == "" {
+		w.t.Errorf("%s: the harness %T is no %s, so nobody knows %s.\nImplement drivertest.%s, or say by Cannot(%q) why that is impossible.",
+			w.law.Name, w.h, means, forWhat, means, w.law.Name)
+		return
+	}
+	w.t.Logf("not tried: %s: %s", forWhat, why)
+}
+
+// failure travels as a panic from where a law was seen broken to where the test ends.
+type failure struct{ what string }
+
+// fail ends the trial: the law is broken.
+func (w *world) fail(format string, args ...any) {
+	panic(&failure{fmt.Sprintf(format, args...)})
+}
+
+// caught runs f and returns the failure that ended it.
+func caught(f func()) (failed *failure) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *failure:
+			failed = r
+		default:
+			panic(r)
+		}
+	}()
+	f()
+	return nil
+}
+
+// task is something that goes on beside the law's own steps.
+type task struct {
+	done   chan struct{}
+	failed *failure
+}
+
+// start runs f beside the caller, who must wait for it.
+func (w *world) start(f func()) *task {
+	t := &task{done: make(chan struct{})}
+	w.tasks.Go(func() {
+		defer close(t.done)
+		t.failed = caught(f)
+	})
+	return t
+}
+
+// wait returns when the task has ended; if the law was broken there, it is broken here.
+func (t *task) wait() {
+	<-t.done
+	if t.failed != nil {
+		panic(t.failed)
+	}
+}
+
+// together runs all of fs at the same time and returns when the last has ended.
+func (w *world) together(fs ...func()) {
+	tasks := make([]*task, len(fs))
+	for i, f := range fs {
+		tasks[i] = w.start(f)
+	}
+	for _, t := range tasks {
+		<-t.done
+	}
+	for _, t := range tasks {
+		t.wait()
+	}
+}
+
+// intN returns a random number below n, from the trial's seed.
+func (w *world) intN(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rng.IntN(n)
+}
+
+// sleep lets d pass.
+func (w *world) sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-w.ctx.Done():
+	}
+}
+
+// until calls look, ever less often, until it answers true; after within the law is broken in the words of what.
+func (w *world) until(within time.Duration, look func() bool, what string, args ...any) {
+	deadline := time.Now().Add(within)
+	for pause := time.Millisecond; !look(); pause = min(2*pause, 50*time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.fail("%s, after %v of looking", fmt.Sprintf(what, args...), within)
+		}
+		w.sleep(pause)
+	}
+}
+
+// tell returns the whole story of a trial that found what.
+func (w *world) tell(what string) string {
+	return fmt.Sprintf("%s is broken: %s.\n\nThe law says: %s\n\nTraits: %s; seed %d. What was done:\n%s",
+		w.law.Name, what, w.law.Says, describeTraits(w.traits), w.seed, w.story.String())
+}
+
+func describeTraits(t driver.Traits) string {
+	return fmt.Sprintf("%s; fence %s, TTL %v to %v, grain %v, notice of death %v, claims survive process %v, restart %v",
+		t.Has(), t.Fence, t.MinTTL, t.MaxTTL, t.Grain, t.Notice, t.Survives.Process, t.Survives.Restart)
+}

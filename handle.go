@@ -1,0 +1,217 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// handle is what Mutex, RWMutex, Semaphore and Election have in common: a client, a name and choices. A handle holds
+// nothing and may be used by many goroutines.
+type handle struct {
+	client   *Client
+	name     string
+	settings settings
+	err      error // why every call fails
+}
+
+// handle makes the handle of a lock; one that cannot be carries its error. needs is what the store must have for it.
+func (c *Client) handle(name string, options []LockOption, needs Feature) handle {
+	h := handle{client: c, name: name, settings: settings{ttl: c.opts.TTL}}
+	for _, o := range options {
+		o(&h.settings)
+	}
+	if h.settings.grace == 0 && h.settings.ttl == c.opts.TTL {
+		h.settings.grace = c.opts.Grace
+	}
+	err := checkName(name)
+	if err == nil {
+		err = h.settings.check(c.traits)
+	}
+	if missing := needs &^ c.traits.Has(); err == nil && missing != 0 {
+		err = fmt.Errorf("this store has no such locks (%v): %w", missing, errors.ErrUnsupported)
+	}
+	if err != nil {
+		h.err = &Error{Op: "lock", Name: clip(name), Err: err}
+	}
+	return h
+}
+
+// clip keeps an impossible name from filling a log.
+func clip(name string) string {
+	if len(name) > 64 {
+		return strings.ToValidUTF8(name[:64], "") + "…"
+	}
+	return name
+}
+
+var (
+	mutexShape = shape{kind: driver.Mutex, weight: driver.All, limit: driver.All}
+	writeShape = shape{kind: driver.Write, weight: driver.All, limit: driver.All}
+	readShape  = shape{kind: driver.Read, weight: 1, limit: driver.All}
+)
+
+// lock waits for a lease of the given shape, or with try does not wait.
+func (h *handle) lock(ctx context.Context, op string, s shape, try bool) (*Lease, error) {
+	if h.err != nil {
+		return nil, h.err
+	}
+	trace := h.trace(&ctx, op)
+	bound, stop := h.bound()
+	defer stop()
+	t, err := h.take(ctx, bound, s, try)
+	if err != nil {
+		err = &Error{Op: op, Name: h.name, Err: err}
+		trace(nil, err)
+		return nil, err
+	}
+	l := newLease(ctx, h.client, op, h.name, []turn{t})
+	trace(l, nil)
+	return l, nil
+}
+
+// trace tells the tracer that a wait starts, and returns what tells it how that ended.
+func (h *handle) trace(ctx *context.Context, op string) func(*Lease, error) {
+	t := h.client.opts.Tracer
+	if t == nil {
+		return func(*Lease, error) {}
+	}
+	started := h.client.clock.now()
+	*ctx = t.WaitStart(*ctx, WaitStart{Op: op, Name: h.name})
+	return func(l *Lease, err error) {
+		end := WaitEnd{Op: op, Name: h.name, Waited: h.client.clock.passed(started), Err: err}
+		if l != nil {
+			end.Fence, end.Passed = l.Fence(), l.turns[0].hold.passed
+		}
+		t.WaitEnd(*ctx, end)
+	}
+}
+
+// bound returns a channel that fires when the option Wait says that it has been long enough.
+func (h *handle) bound() (fires <-chan time.Time, stop func() bool) {
+	if !h.settings.bounded || h.settings.wait == 0 {
+		return nil, func() bool { return true }
+	}
+	t := time.NewTimer(h.settings.wait)
+	return t.C, t.Stop
+}
+
+// take is lock without the lease around it.
+func (h *handle) take(ctx context.Context, bound <-chan time.Time, s shape, try bool) (turn, error) {
+	if ctx.Err() != nil {
+		return turn{}, contextError(ctx)
+	}
+	again, err := h.client.reenter(ctx, h, s)
+	if err != nil {
+		return turn{}, err
+	}
+	if again != nil {
+		return *again, nil
+	}
+	p, err := h.client.pool(h.settings.ttl, h.settings.isolated)
+	if err != nil {
+		return turn{}, err
+	}
+	s.note = h.settings.note
+	try = try || h.settings.bounded && h.settings.wait == 0
+	for {
+		hold, err := p.wait(ctx, bound, h, s, try)
+		if err != nil {
+			return turn{}, err
+		}
+		if p.fresh(hold) {
+			return turn{name: h.name, pool: p, hold: hold, read: s.kind == driver.Read}, nil
+		}
+		// This goroutine was stopped between the grant and now, for so long that the lease is over or nearly so.
+		_ = p.leave(hold)
+	}
+}
+
+// fresh reports whether a hold can be reported as one.
+func (p *pool) fresh(h *hold) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return h.lost == nil && h.until().sub(p.client.clock.now()) >= h.grace
+}
+
+// wait stands in the local line until it is granted, bound fires or ctx ends.
+func (p *pool) wait(ctx context.Context, bound <-chan time.Time, h *handle, s shape, try bool) (*hold, error) {
+	w := &waiter{shape: s, settings: &h.settings, since: p.client.clock.now(), try: try, ready: make(chan struct{})}
+	p.mu.Lock()
+	l := p.line(h.name)
+	c, err := l.enter(w)
+	p.tidy(l)
+	p.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
+		p.ask(ctx, c)
+	}
+	select {
+	case <-w.ready:
+		return w.hold, w.err
+	default:
+	}
+	var ended error
+	select {
+	case <-w.ready:
+		return w.hold, w.err
+	case <-bound:
+	case <-ctx.Done():
+		ended = contextError(ctx)
+	}
+	p.mu.Lock()
+	if w.place == nil { // decided at the same moment
+		p.mu.Unlock()
+		switch {
+		case w.err != nil:
+			return nil, w.err
+		case ended == nil:
+			return w.hold, nil
+		}
+		_ = p.leave(w.hold)
+		return nil, ended
+	}
+	why := l.refusal()
+	l.withdraw(w)
+	p.mu.Unlock()
+	if ended != nil {
+		why = fmt.Errorf("%w: %w", why, ended)
+	}
+	return nil, why
+}
+
+// contextError is how ctx ended: what it says by Err and, where its owner gave another reason, by Cause.
+func contextError(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return ctx.Err()
+}
+
+// do runs fn under the lease that lock returns. See Mutex.Do.
+func do(ctx context.Context, fn func(context.Context) error, lock func(context.Context) (*Lease, error)) error {
+	lease, err := lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lease.Release() // also when fn panics or ends its goroutine
+	work, cancel := context.WithCancelCause(lease.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	if deadline, ok := ctx.Deadline(); ok {
+		var stop context.CancelFunc
+		work, stop = context.WithDeadline(work, deadline)
+		defer stop()
+	}
+	err = fn(work)
+	if lostErr := lease.Err(); lostErr != nil && !errors.Is(lostErr, ErrReleased) {
+		return errors.Join(err, &Error{Op: "do", Name: lease.name, Err: lostErr})
+	}
+	return err
+}

@@ -1,0 +1,241 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Lease is a lock that is held, and the only thing a holder needs. It is safe for concurrent use.
+//
+// It is guaranteed until [Lease.Context] ends, and nobody else gets in before a grace after that. A lease ends by
+// Release, or by loss: the store could not be reached in time, an operator broke it, its MaxHold is over, or the client
+// was shut down.
+type Lease struct {
+	*lease
+	dropped runtime.Cleanup
+}
+
+// lease is what the inside of the package knows of a Lease. It must not refer to the Lease itself, which is watched for
+// being dropped.
+type lease struct {
+	client *Client
+	op     string
+	name   string     // for people: the first one
+	place  [8]uintptr // where Lock was called
+	values context.Context
+	parent *lease // that the context of Lock descends from
+	turns  []turn // one, or one for each name of a Multi
+	since  instant
+
+	mu     sync.Mutex
+	ctx    context.Context // made when first asked for
+	cancel context.CancelCauseFunc
+	err    error // ErrReleased, or matches ErrLost
+	result error // of the first Release
+}
+
+// turn is one of the holds of a lease.
+type turn struct {
+	name string
+	pool *pool
+	hold *hold
+	read bool // by re-entry, a read lease can share an exclusive hold
+}
+
+// leaseKey finds the innermost lease that a context descends from.
+type leaseKey struct{}
+
+// newLease makes the lease of turns that were granted just now.
+func newLease(ctx context.Context, c *Client, op, name string, turns []turn) *Lease {
+	l := &lease{client: c, op: op, name: name, values: ctx, turns: turns, since: c.clock.now()}
+	l.parent, _ = ctx.Value(leaseKey{}).(*lease)
+	runtime.Callers(3, l.place[:])
+	for _, t := range turns {
+		t.pool.mu.Lock()
+		t.hold.leases = append(t.hold.leases, l)
+		if t.hold.lost != nil {
+			l.end(t.hold.lost)
+		}
+		t.pool.mu.Unlock()
+	}
+	public := &Lease{lease: l}
+	public.dropped = runtime.AddCleanup(public, func(l *lease) { l.warnDropped() }, l)
+	return public
+}
+
+// warnDropped says once that a lease was forgotten. It goes on being held: its user may still be at work with its
+// context.
+func (l *lease) warnDropped() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.client.opts.Logger.Warn("interlock: lease dropped without Release; it is held until the process ends or its MaxHold is over",
+			"name", l.name, "locked_at", caller(l.place[:]))
+	}
+}
+
+// Context ends when the lease can no longer be guaranteed, or was released: context.Cause is then an error that matches
+// ErrLost, with the reason, or ErrReleased. It has the values of the context that Lock was called with, but not its
+// cancellation, which bounded the waiting only. A Lock of the same name with a context derived from it is a re-entry.
+func (l *Lease) Context() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx == nil {
+		l.ctx, l.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(l.values), leaseKey{}, l.lease))
+		if l.err != nil {
+			l.cancel(l.err)
+		}
+	}
+	return l.ctx
+}
+
+// Err returns nil while the lease is guaranteed, and then ErrReleased or an error that matches ErrLost. It asks the
+// clock, so a process that was stopped hears of a loss from its first call.
+func (l *Lease) Err() error {
+	l.look()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// look ends a lease whose time is over although the trust timer has not come yet.
+func (l *lease) look() {
+	for _, t := range l.turns {
+		t.pool.mu.Lock()
+		if h := t.hold; h.lost == nil && !h.left && !l.client.clock.now().before(h.until()) {
+			t.pool.lose(h, fmt.Errorf("not renewed in time: %w", unavailable(t.pool.lastErr)))
+		}
+		t.pool.mu.Unlock()
+	}
+}
+
+// Fence returns the lease's token: larger than that of every earlier lease of this name, to be checked where the
+// protected thing is written; see package fence. It is 0 for readers and permits, for stores without tokens, and for
+// several names at once: see FenceOf.
+func (l *Lease) Fence() uint64 {
+	if len(l.turns) != 1 {
+		return 0
+	}
+	return l.turns[0].fence()
+}
+
+// FenceOf returns the token for one of the lease's names, and 0 for any other.
+func (l *Lease) FenceOf(name string) uint64 { return l.fenceOf(name) }
+
+func (l *lease) fenceOf(name string) uint64 {
+	for _, t := range l.turns {
+		if t.name == name {
+			return t.fence()
+		}
+	}
+	return 0
+}
+
+func (t turn) fence() uint64 {
+	if t.read {
+		return 0
+	}
+	return t.hold.fence
+}
+
+// Until returns the end of the lease as it is known now, for display. Renewals move it on; it is never a reason to do
+// or not to do something: use Context.
+func (l *Lease) Until() time.Time {
+	first := instant(0)
+	for i, t := range l.turns {
+		t.pool.mu.Lock()
+		if u := t.hold.until(); i == 0 || u.before(first) {
+			first = u
+		}
+		t.pool.mu.Unlock()
+	}
+	return l.client.clock.display(first)
+}
+
+// Release ends the lease and lets in whoever is next. It takes no context, because it must be sent even when the
+// caller's is over; it waits for the store's answer until the end of trust and for 2 s at most, and then returns
+// ErrUncertain and goes on in the background. It returns ErrLost if the lease was lost before. Further calls return
+// what the first returned, or nil while that is under way.
+func (l *Lease) Release() error {
+	l.look()
+	l.mu.Lock()
+	if errors.Is(l.err, ErrReleased) {
+		defer l.mu.Unlock()
+		return l.result
+	}
+	was := l.err
+	l.finish(ErrReleased)
+	l.mu.Unlock()
+	l.dropped.Stop()
+
+	errs := []error{was}
+	for i := len(l.turns) - 1; i >= 0; i-- {
+		errs = append(errs, l.turns[i].leave(l.lease))
+	}
+	err := errors.Join(errs...)
+	if was != nil {
+		err = was
+	}
+	if err != nil {
+		err = &Error{Op: "release", Name: l.name, Err: err}
+	}
+	l.mu.Lock()
+	l.result = err
+	l.mu.Unlock()
+	if t := l.client.opts.Tracer; t != nil {
+		t.HoldEnd(l.values, HoldEnd{Name: l.name, Held: l.client.clock.passed(l.since), Fence: l.turns[0].fence(), Err: err})
+	}
+	return err
+}
+
+// leave takes one lease off the hold, which leaves the line with its last.
+func (t turn) leave(l *lease) error {
+	t.pool.mu.Lock()
+	if i := slices.Index(t.hold.leases, l); i >= 0 {
+		t.hold.leases = slices.Delete(t.hold.leases, i, i+1)
+	}
+	t.hold.sharers--
+	last := t.hold.sharers == 0
+	t.pool.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return t.pool.leave(t.hold)
+}
+
+// end makes the lease lost. It may be called with the pool's mutex held.
+func (l *lease) end(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.finish(why)
+	}
+}
+
+// finish sets the lease's end, for which the lease's mutex is held.
+func (l *lease) finish(why error) {
+	l.err = why
+	if l.cancel != nil {
+		l.cancel(why)
+	}
+}
+
+// caller returns the first place outside of this package.
+func caller(pcs []uintptr) string {
+	frames := runtime.CallersFrames(pcs)
+	for {
+		f, more := frames.Next()
+		if f.Function != "" && !strings.HasPrefix(f.Function, "github.com/interlock-go/interlock.") {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		if !more {
+			return "unknown"
+		}
+	}
+}

@@ -1,0 +1,352 @@
+package interlock
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// line is the local line of one name: the goroutines of this client that want it, in order of arrival, and the few
+// claims that stand for them in the store's line. At most one claim waits there at a time, made for whoever is first
+// here; exclusive holders share one claim one after the other (see pass), readers share one at the same time, and
+// permits have one each.
+//
+//	enter ─▶ waiters ─▶ standing: asking ─▶ waiting ─▶ held ─▶ holds ─▶ leave
+//	            ▲                    └──────────────────▲                 │
+//	            └── joins a read claim, or is passed an exclusive one ◀───┘
+//
+// Everything here is guarded by pool.mu.
+type line struct {
+	pool     *pool
+	name     string
+	waiters  list.List // of *waiter
+	standing *claim    // asked for or waiting at the store
+	held     []*claim
+	failures int // attempts without an answer in a row
+	passes   int // in all, for people
+}
+
+// shape is what must agree for two goroutines to stand for each other.
+type shape struct {
+	kind          driver.Kind
+	weight, limit int
+	note          string
+}
+
+// waiter is one goroutine that wants the name.
+type waiter struct {
+	shape
+	settings *settings
+	since    instant
+	try      bool
+
+	ready chan struct{} // closed when hold or err is set
+	hold  *hold
+	err   error
+	place *list.Element // in line.waiters, while it waits
+}
+
+// claim is one place in the store's line.
+type claim struct {
+	driver.Claim
+	line    *line
+	session *session // nil before it was sent
+	state   state
+	private bool // never shared: its first holder has a MinHold, or leads
+
+	acquired instant // start of the last answered Acquire
+	granted  instant
+	fence    uint64 // the lowest of the tokens of this grant
+	passes   int    // how often it was passed on
+	holds    []*hold
+	gone     bool           // the store lost it, or will not keep it for longer
+	inWay    *driver.Holder // when last asked
+
+	ctx    context.Context // of its asking and waiting in the background
+	cancel context.CancelFunc
+}
+
+type state uint8
+
+const (
+	asking  state = iota // being sent, or about to be
+	waiting              // in the store's line
+	held
+)
+
+// tenure is how long a claim may be passed on, or joined by readers, before the client stands again at the end of the
+// store's line. With driver.Stride it bounds what other processes wait for.
+const tenure = 10 * time.Millisecond
+
+// line returns the local line of name.
+func (p *pool) line(name string) *line {
+	l := p.lines[name]
+	if l == nil {
+		l = &line{pool: p, name: name}
+		p.lines[name] = l
+	}
+	return l
+}
+
+// tidy drops a line in which nobody is left.
+func (p *pool) tidy(l *line) {
+	if l.waiters.Len() > 0 || l.standing != nil || len(l.held) > 0 || p.lines[l.name] != l {
+		return
+	}
+	delete(p.lines, l.name)
+	if p.isolated && len(p.lines) == 0 && (p.session == nil || len(p.session.claims) == 0) {
+		p.forget()
+	}
+}
+
+func (l *line) first() *waiter {
+	if e := l.waiters.Front(); e != nil {
+		return e.Value.(*waiter)
+	}
+	return nil
+}
+
+// enter puts w into the line, or grants it at once what is here already. It returns the claim that w is to ask the
+// store for, if it is w's turn to do so.
+func (l *line) enter(w *waiter) (*claim, error) {
+	p := l.pool
+	if p.closing != nil {
+		return nil, p.closing
+	}
+	if l.waiters.Len() == 0 && w.kind == driver.Read {
+		if c := l.joinable(w); c != nil {
+			l.give(c, w, 0)
+			return nil, nil
+		}
+	}
+	if w.try && (l.exclusive() || l.failures > 0 || l.standing != nil && l.standing.state == waiting) {
+		return nil, l.refusal()
+	}
+	if l.waiters.Len() >= p.client.opts.MaxWaiters {
+		return nil, ErrTooManyWaiters
+	}
+	w.place = l.waiters.PushBack(w)
+	return l.advance(), nil
+}
+
+// exclusive reports whether a claim is held here that keeps out everybody else here, too.
+func (l *line) exclusive() bool {
+	return slices.ContainsFunc(l.held, func(c *claim) bool { return c.Kind.Exclusive() })
+}
+
+// joinable returns the read claim that w may share: the youngest one, within its tenure. An older one that has not
+// drained extends that, so that a client never has more than two: whoever waits behind the younger waits for the older
+// in any case.
+func (l *line) joinable(w *waiter) *claim {
+	if len(l.held) == 0 || l.pool.isolated {
+		return nil
+	}
+	c := l.held[len(l.held)-1]
+	now := l.pool.client.clock.now()
+	switch {
+	case c.Kind != driver.Read || c.Note != w.note || c.gone || c.private || w.settings.minHold > 0:
+		return nil
+	case c.until(w.settings.grace).sub(now) < w.settings.grace:
+		return nil
+	case now.sub(c.granted) >= tenure && len(l.held) == 1:
+		return nil
+	}
+	return c
+}
+
+// advance makes the claim that is to be asked for now: for whoever is first, unless a claim is standing or an exclusive
+// one is held. The caller sends it, by ask in its own goroutine or by errand in another.
+func (l *line) advance() *claim {
+	w := l.first()
+	if w == nil || l.standing != nil || l.exclusive() {
+		return nil
+	}
+	c := &claim{line: l, private: w.settings.minHold > 0 || w.settings.noPassing}
+	c.Claim = driver.Claim{
+		Name: l.name, ID: driver.NewID(), Kind: w.kind, Weight: w.weight, Limit: w.limit, Queue: !w.try, Note: w.note,
+		Passes: l.passes,
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	l.standing = c
+	return c
+}
+
+// start is advance for a caller that does not send the claim itself.
+func (p *pool) start(l *line) {
+	if c := l.advance(); c != nil {
+		go p.errand(c, 0)
+		return
+	}
+	p.tidy(l)
+}
+
+// fits reports whether c was made for a waiter like w.
+func (c *claim) fits(w *waiter) bool {
+	return w != nil && c.Kind == w.kind && c.Weight == w.weight && c.Limit == w.limit && c.Note == w.note && (c.Queue || w.try)
+}
+
+// withdraw takes a waiter out that does not want to wait any longer. If the standing claim was for it and suits nobody
+// else, it is given up: whoever runs its errand finds that it stands no more, and releases it.
+func (l *line) withdraw(w *waiter) {
+	l.waiters.Remove(w.place)
+	w.place = nil
+	if c := l.standing; c != nil && !c.fits(l.first()) {
+		l.standing = nil
+		c.cancel()
+	}
+	l.pool.start(l)
+}
+
+// turnAway fails the waiters that which picks.
+func (l *line) turnAway(why error, which func(*waiter) bool) {
+	for e := l.waiters.Front(); e != nil; {
+		w := e.Value.(*waiter)
+		e = e.Next()
+		if which(w) {
+			l.waiters.Remove(w.place)
+			w.fail(why)
+		}
+	}
+	if c := l.standing; c != nil && !c.fits(l.first()) {
+		l.standing = nil
+		c.cancel()
+	}
+	l.pool.start(l)
+}
+
+// turnAwayTries fails those who will not wait, once it is known that they would have to.
+func (l *line) turnAwayTries() {
+	if l.standing != nil && l.standing.state == asking {
+		return
+	}
+	refusal := l.refusal()
+	l.turnAway(refusal, func(w *waiter) bool { return w.try })
+}
+
+func (w *waiter) fail(err error) {
+	w.err, w.place = err, nil
+	close(w.ready)
+}
+
+// refusal is the error of a try, or of a wait that ends: somebody has the name, or the store does not say.
+func (l *line) refusal() error {
+	for _, c := range l.held {
+		return &HeldError{Holder: c.describe()}
+	}
+	if c := l.standing; c != nil && c.state == waiting && l.pool.lastErr == nil {
+		return &HeldError{Holder: c.inWay}
+	}
+	return unavailable(l.pool.lastErr)
+}
+
+// describe is a claim of this client as people see it.
+func (c *claim) describe() *driver.Holder {
+	clk := c.line.pool.client.clock
+	return &driver.Holder{
+		PublicID: driver.PublicID(c.ID), Owner: c.line.pool.client.owner, Kind: c.Kind, Weight: c.Weight, Limit: c.Limit, Held: true,
+		Note: c.Note, Since: clk.display(c.granted), Until: clk.display(c.until(0)), Fence: c.fence, Passes: c.Passes,
+	}
+}
+
+// until is the end of trust in the claim, for a lease of this grace.
+func (c *claim) until(grace time.Duration) instant {
+	from := c.acquired
+	if from.before(c.session.renewed) {
+		from = c.session.renewed
+	}
+	return from.add(c.session.valid - grace)
+}
+
+// grant takes in that the store has granted the standing claim, and serves it. A claim that has less than a grace of
+// trust left would be lost before anything could be done with it: it is given back, and asked for anew.
+func (l *line) grant(c *claim, g driver.Grant) {
+	p := l.pool
+	l.standing, l.failures = nil, 0
+	c.cancel()
+	now := p.client.clock.now()
+	w := l.first()
+	if grace := w.settings.grace; c.until(grace).sub(now) < grace {
+		p.discard(c)
+		l.failures++
+		l.retry()
+		return
+	}
+	c.state, c.granted, c.fence = held, now, g.Fence
+	l.held = append(l.held, c)
+	l.give(c, w, 0)
+	for c.Kind == driver.Read && !c.private && !p.isolated {
+		if w = l.first(); !c.fits(w) || w.settings.minHold > 0 {
+			break
+		}
+		l.give(c, w, 0)
+	}
+	next := l.advance()
+	l.turnAwayTries()
+	if next != nil && l.standing == next { // the last of the tries may have been what it was for
+		go p.errand(next, 0)
+	}
+}
+
+// retry asks anew after a failure, in the background and after a pause.
+func (l *line) retry() {
+	if c := l.advance(); c != nil {
+		go l.pool.errand(c, backoff(l.failures))
+		return
+	}
+	l.pool.tidy(l)
+}
+
+// give lets w hold c, with the nth of its tokens.
+func (l *line) give(c *claim, w *waiter, n int) {
+	h := &hold{claim: c, grace: w.settings.grace, minHold: w.settings.minHold, granted: l.pool.client.clock.now(), passed: n > 0, sharers: 1}
+	if c.fence != 0 {
+		h.fence = c.fence + uint64(n)
+	}
+	if d := w.settings.maxHold; d > 0 {
+		h.maximum = time.AfterFunc(d-h.grace, func() {
+			l.pool.mu.Lock()
+			defer l.pool.mu.Unlock()
+			l.pool.lose(h, ErrMaxHold)
+		})
+	}
+	c.holds = append(c.holds, h)
+	c.session.guard(h)
+	l.pool.client.held()
+	if w.place != nil {
+		l.waiters.Remove(w.place)
+		w.place = nil
+	}
+	w.hold = h
+	close(w.ready)
+}
+
+// pass hands c on to whoever is first here, without asking the store, and reports whether it did: at most Stride − 1
+// times and for at most a tenure, so that other processes have their turn; only to a waiter of the same shape; and only
+// while there is trust enough for a lease.
+func (l *line) pass(c *claim) bool {
+	w := l.first()
+	if w == nil || !c.Kind.Exclusive() || !c.fits(w) || c.gone || c.private || l.pool.isolated {
+		return false
+	}
+	if l.pool.client.traits.Single {
+		return false
+	}
+	if w.settings.minHold > 0 || w.settings.noPassing || c.passes == driver.Stride-1 {
+		return false
+	}
+	now := l.pool.client.clock.now()
+	if now.sub(c.granted) >= tenure || c.until(w.settings.grace).sub(now) < w.settings.grace {
+		return false
+	}
+	c.passes++
+	l.passes++
+	l.give(c, w, c.passes)
+	return true
+}
+
+// refused reports whether err ends the wait of those whom the claim stood for.
+func refused(err error) bool { return final(err) || errors.Is(err, driver.ErrBroken) }

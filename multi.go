@@ -1,0 +1,75 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// Multi is several mutexes that are held together or not at all. They are taken in order of their names, so that two
+// who want the same names in whatever order cannot block each other.
+type Multi struct {
+	client  *Client
+	handles []handle
+	err     error
+}
+
+// Multi returns the mutexes of these names, each once, sorted by bytes. Names or choices that cannot be show in Err.
+func (c *Client) Multi(names []string, o ...LockOption) *Multi {
+	sorted := slices.Clone(names)
+	slices.Sort(sorted)
+	m := &Multi{client: c}
+	for _, name := range slices.Compact(sorted) {
+		h := c.handle(name, o, 0)
+		if m.err == nil {
+			m.err = h.err
+		}
+		m.handles = append(m.handles, h)
+	}
+	if len(m.handles) == 0 {
+		m.err = &Error{Op: "lock", Err: errors.New("no names: want at least one")}
+	}
+	return m
+}
+
+// Err returns why these names cannot be locked, or nil.
+func (m *Multi) Err() error { return m.err }
+
+// Lock waits until all names are held. The lease ends when the first of them is lost; the others are kept until it is
+// released. [Lease.FenceOf] has their tokens. Errors are those of [Mutex.Lock], with the name that could not be had.
+func (m *Multi) Lock(ctx context.Context) (*Lease, error) { return m.lock(ctx, "lock", false) }
+
+// TryLock is Lock without waiting.
+func (m *Multi) TryLock(ctx context.Context) (*Lease, error) { return m.lock(ctx, "try", true) }
+
+// Do waits for all names and runs fn with them. See [Mutex.Do].
+func (m *Multi) Do(ctx context.Context, fn func(context.Context) error) error {
+	return do(ctx, fn, m.Lock)
+}
+
+func (m *Multi) lock(ctx context.Context, op string, try bool) (*Lease, error) {
+	if m.err != nil {
+		return nil, m.err
+	}
+	first := &m.handles[0]
+	trace := first.trace(&ctx, op)
+	bound, stop := first.bound()
+	defer stop()
+	var turns []turn
+	for i := range m.handles {
+		h := &m.handles[i]
+		t, err := h.take(ctx, bound, mutexShape, try)
+		if err != nil {
+			for _, t := range slices.Backward(turns) {
+				_ = t.leave(nil)
+			}
+			err = &Error{Op: op, Name: h.name, Err: err}
+			trace(nil, err)
+			return nil, err
+		}
+		turns = append(turns, t)
+	}
+	l := newLease(ctx, m.client, op, first.name, turns)
+	trace(l, nil)
+	return l, nil
+}

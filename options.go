@@ -1,0 +1,240 @@
+package interlock
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Feature names what a store may promise, for Options.Require.
+type Feature = driver.Feature
+
+// The features that can be required.
+const (
+	Ordered      = driver.Ordered      // claims are granted in the order in which they came
+	Shared       = driver.Shared       // read locks
+	Counted      = driver.Counted      // semaphores
+	Mixed        = driver.Mixed        // mutex, write and read locks of one name exclude each other
+	Events       = driver.Events       // waiters are told, they do not ask
+	Expires      = driver.Expires      // the locks of a dead process go
+	Fenced       = driver.Fenced       // fencing tokens
+	DurableFence = driver.DurableFence // fencing tokens that grow over restarts of the store
+)
+
+// Options configures a client. The zero value of each field means its default.
+type Options struct {
+	// Owner says who, for people. Default: host/program/pid.
+	Owner string
+
+	// TTL is how long a lock outlives a process that stopped renewing it. Default: 15 s. Leases are renewed about three
+	// times in it; a single lock can have its own by the option TTL.
+	TTL time.Duration
+
+	// Grace is how long, at least, from the end of a lease's context until anybody else can get in. Default: TTL/10, at
+	// least 2 ms, at most TTL/2. A single lock can have its own by the option Grace.
+	Grace time.Duration
+
+	// Idle is how long a session without locks is kept open. Default: 1 min.
+	Idle time.Duration
+
+	// Patience is how long the store may answer nothing before Lock returns ErrUnavailable. Default: TTL.
+	Patience time.Duration
+
+	// MaxWaiters is how many goroutines may wait for one name in this client. Default: 10,000.
+	MaxWaiters int
+
+	// Require makes New fail, naming what is missing, on a store that lacks one of these.
+	Require Feature
+
+	// Logger hears of losses, of recoveries, and of leases that were dropped without Release. Default: slog.Default().
+	Logger *slog.Logger
+
+	// Tracer is told of waits, holds and renewals.
+	Tracer Tracer
+}
+
+// The defaults of Options and of the locks.
+const (
+	defaultTTL        = 15 * time.Second
+	defaultIdle       = time.Minute
+	defaultMaxWaiters = 10_000
+	minGrace          = 2 * time.Millisecond
+)
+
+// withDefaults returns o with its defaults, or an error that says what cannot be.
+func (o *Options) withDefaults(traits driver.Traits) (Options, error) {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"TTL", opts.TTL}, {"Grace", opts.Grace}, {"Idle", opts.Idle}, {"Patience", opts.Patience}} {
+		if d.value < 0 {
+			return opts, fmt.Errorf("interlock: Options.%s is %v: want a positive duration, or 0 for the default", d.name, d.value)
+		}
+	}
+	if opts.MaxWaiters < 0 {
+		return opts, fmt.Errorf("interlock: Options.MaxWaiters is %d: want a positive number, or 0 for the default", opts.MaxWaiters)
+	}
+	if missing := opts.Require &^ traits.Has(); missing != 0 {
+		return opts, fmt.Errorf("interlock: this store lacks what Options.Require asks for: %v", missing)
+	}
+	opts.TTL = cmp.Or(opts.TTL, defaultTTL)
+	opts.Idle = cmp.Or(opts.Idle, defaultIdle)
+	opts.Patience = cmp.Or(opts.Patience, opts.TTL)
+	opts.MaxWaiters = cmp.Or(opts.MaxWaiters, defaultMaxWaiters)
+	if opts.Owner == "" {
+		opts.Owner = defaultOwner()
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
+	settings := settings{ttl: opts.TTL, grace: opts.Grace}
+	return opts, settings.check(traits)
+}
+
+// LockOption is one choice for one lock.
+type LockOption func(*settings)
+
+// settings are the choices for one lock.
+type settings struct {
+	ttl, grace       time.Duration
+	wait             time.Duration // valid with bounded
+	bounded          bool
+	minHold, maxHold time.Duration
+	isolated         bool
+	reentrant        bool
+	note             string
+	noPassing        bool
+
+	err error // the first impossible choice
+}
+
+// Wait bounds the waiting: after d without the lock, Lock returns ErrHeld. Wait(0) tries once and does not wait.
+func Wait(d time.Duration) LockOption {
+	return func(s *settings) {
+		s.wait, s.bounded = d, true
+		if d < 0 {
+			s.refuse(fmt.Errorf("wait of %v: want 0 or a positive duration", d))
+		}
+	}
+}
+
+// TTL is how long this lock outlives a process that stopped renewing it, instead of Options.TTL. Locks of a client
+// with the same TTL share a session.
+func TTL(d time.Duration) LockOption {
+	return func(s *settings) {
+		s.ttl = d
+		if d <= 0 {
+			s.refuse(fmt.Errorf("TTL of %v: want a positive duration", d))
+		}
+	}
+}
+
+// Grace is how long, at least, from the end of the lease's context until anybody else can get in: the time in which
+// the work must stop. Between 2 ms and half the TTL.
+func Grace(d time.Duration) LockOption {
+	return func(s *settings) {
+		s.grace = d
+		if d <= 0 {
+			s.refuse(fmt.Errorf("grace of %v: want a positive duration", d))
+		}
+	}
+}
+
+// MinHold keeps the lock until d after it was granted, however soon it is released: for jobs that finish faster than
+// clocks agree. Release returns at once; Shutdown and Close wait for it.
+func MinHold(d time.Duration) LockOption {
+	return func(s *settings) {
+		s.minHold = d
+		if d < 0 {
+			s.refuse(fmt.Errorf("minimum hold of %v: want 0 or a positive duration", d))
+		}
+	}
+}
+
+// MaxHold releases the lock d after it was granted, whether or not Release was called; the lease's context ends a grace
+// earlier, with ErrLost wrapping ErrMaxHold.
+func MaxHold(d time.Duration) LockOption {
+	return func(s *settings) {
+		s.maxHold = d
+		if d <= 0 {
+			s.refuse(fmt.Errorf("maximum hold of %v: want a positive duration", d))
+		}
+	}
+}
+
+// Isolated gives each lease of this lock a session and a claim of its own, which no other goroutine shares.
+func Isolated() LockOption { return func(s *settings) { s.isolated = true } }
+
+// Reentrant lets a context that already holds the name lock it again: the new lease shares the claim, which leaves
+// with the last of them. Without it that is ErrDeadlock. A holder for writing may so lock for reading; a holder for
+// reading may not lock for writing.
+func Reentrant() LockOption { return func(s *settings) { s.reentrant = true } }
+
+// Note is shown to people who ask who holds the lock, and why. At most 256 bytes.
+func Note(note string) LockOption {
+	return func(s *settings) {
+		s.note = note
+		if len(note) > 256 || !utf8.ValidString(note) {
+			s.refuse(fmt.Errorf("note of %d bytes: want at most 256 bytes of UTF-8", len(note)))
+		}
+	}
+}
+
+func (s *settings) refuse(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// check fills in the grace and returns what cannot be, for a store with these traits.
+func (s *settings) check(t driver.Traits) error {
+	if s.err != nil {
+		return s.err
+	}
+	if s.ttl < t.MinTTL || t.MaxTTL > 0 && s.ttl > t.MaxTTL {
+		return fmt.Errorf("TTL of %v: this store wants between %v and %v", s.ttl, t.MinTTL, t.MaxTTL)
+	}
+	if s.grace == 0 {
+		s.grace = min(max(s.ttl/10, minGrace), s.ttl/2)
+	}
+	if s.grace < minGrace || s.grace > s.ttl/2 {
+		return fmt.Errorf("grace of %v with a TTL of %v: want %v ≤ grace ≤ TTL/2 = %v, or there is no time left to renew", s.grace, s.ttl, minGrace, s.ttl/2)
+	}
+	if s.maxHold > 0 && s.maxHold <= s.grace {
+		return fmt.Errorf("maximum hold of %v with a grace of %v: want it longer, because the lease's context ends a grace before it", s.maxHold, s.grace)
+	}
+	if s.maxHold > 0 && s.minHold > s.maxHold {
+		return fmt.Errorf("minimum hold of %v above the maximum of %v", s.minHold, s.maxHold)
+	}
+	return nil
+}
+
+// MaxName is the longest name in bytes.
+const MaxName = 1024
+
+// checkName returns what is wrong with a name: any UTF-8 of 1 to MaxName bytes without control characters will do.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("empty name: want 1 to %d bytes", MaxName)
+	case len(name) > MaxName:
+		return fmt.Errorf("name of %d bytes: want at most %d", len(name), MaxName)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("name %q is not UTF-8", name)
+	}
+	for _, r := range name {
+		if unicode.IsControl(r) {
+			return fmt.Errorf("name %q has the control character %U: want none", name, r)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// pool is what the locks of a client with one TTL share: the session, which is opened when the first claim is sent and
+// again after it was lost, and the local lines of the names in use. One mutex guards all of it; nothing waits while
+// holding it, and neither the store nor the user's code is called.
+type pool struct {
+	client   *Client
+	ttl      time.Duration
+	isolated bool // for one lease only
+
+	mu      sync.Mutex
+	lines   map[string]*line
+	session *session
+	opening chan struct{} // closed when the opening under way has ended
+
+	closing error // why nobody may enter any more
+
+	lastAnswer instant // when the store last answered anything
+	lastErr    error   // what it failed with since
+}
+
+func newPool(c *Client, ttl time.Duration, isolated bool) *pool {
+	return &pool{client: c, ttl: ttl, isolated: isolated, lines: map[string]*line{}}
+}
+
+// open returns the pool's session, opening one if there is none. Of several callers one opens and the others wait.
+func (p *pool) open(ctx context.Context) (*session, error) {
+	for {
+		p.mu.Lock()
+		if s := p.session; s != nil {
+			p.mu.Unlock()
+			return s, nil
+		}
+		if opening := p.opening; opening != nil {
+			p.mu.Unlock()
+			select {
+			case <-opening:
+				continue
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		opened := make(chan struct{})
+		p.opening = opened
+		p.mu.Unlock()
+
+		started := p.client.clock.look()
+		d, err := p.client.driver.Open(ctx, driver.Spec{ID: driver.NewID(), Owner: p.client.owner, TTL: p.ttl})
+
+		p.mu.Lock()
+		p.opening = nil
+		close(opened)
+		if err == nil {
+			p.answered()
+			p.session = newSession(p, d, started)
+		}
+		s := p.session
+		p.mu.Unlock()
+		return s, err
+	}
+}
+
+// answered notes that the store is there.
+func (p *pool) answered() { p.lastAnswer, p.lastErr = p.client.clock.now(), nil }
+
+// trouble notes that the store failed, and turns away the waiters who have borne its silence for Options.Patience.
+func (p *pool) trouble(err error) {
+	p.lastErr = err
+	now, patience := p.client.clock.now(), p.client.opts.Patience
+	if now.sub(p.lastAnswer) < patience {
+		return
+	}
+	for _, l := range p.lines {
+		l.turnAway(unavailable(err), func(w *waiter) bool { return now.sub(w.since) >= patience })
+	}
+}
+
+// patienceLeft is how long an attempt for a waiter since then may go unanswered.
+func (p *pool) patienceLeft(since instant) time.Duration {
+	if since.before(p.lastAnswer) {
+		since = p.lastAnswer
+	}
+	return p.client.opts.Patience - p.client.clock.passed(since)
+}
+
+// endOfPatience is the first moment after now at which a waiter will have borne the store's silence for long enough, or
+// limit if that is earlier.
+func (p *pool) endOfPatience(now, limit instant) instant {
+	for _, l := range p.lines {
+		for e := l.waiters.Front(); e != nil; e = e.Next() {
+			since := max(e.Value.(*waiter).since, p.lastAnswer)
+			if end := since.add(p.client.opts.Patience); now.before(end) && end.before(limit) {
+				limit = end
+			}
+		}
+	}
+	return limit
+}
+
+// turnAway fails all waiters, now and from now on.
+func (p *pool) turnAway(why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closing = why
+	for _, l := range p.lines {
+		l.turnAway(why, func(*waiter) bool { return true })
+	}
+}
+
+// loseAll ends all leases.
+func (p *pool) loseAll(why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.lines {
+		for _, c := range l.held {
+			for _, h := range c.holds {
+				p.lose(h, why)
+			}
+		}
+	}
+}
+
+// lose ends the contexts of a hold's leases and takes the hold out of the line a grace later, unless its owner releases
+// it before: whoever is next gets in when the work has stopped or its time to stop is over.
+func (p *pool) lose(h *hold, why error) {
+	if h.lost != nil || h.left {
+		return
+	}
+	h.lost = lost(why)
+	if h.leaving != nil {
+		return // released, and kept for its MinHold only
+	}
+	p.client.opts.Logger.Warn("interlock: lease lost", "name", h.claim.Name, "fence", h.fence, "reason", why)
+	for _, l := range h.leases {
+		l.end(h.lost)
+	}
+	stay := max(h.grace, h.minHold-p.client.clock.passed(h.granted))
+	h.leaving = time.AfterFunc(stay, func() { _ = p.leave(h) })
+}
+
+// gone takes in that the store no longer keeps a claim, or keeps it only until it is released. Holders lose it; waiters
+// stand again at the end of the line, unless an operator sent them away, which the driver's Wait says.
+func (p *pool) gone(c *claim, why error) {
+	c.gone = true
+	for _, h := range c.holds {
+		p.lose(h, why)
+	}
+	l := c.line
+	if l.standing != c || c.state != waiting {
+		return
+	}
+	if !c.session.over {
+		return // Wait returns the reason, and knows it better
+	}
+	l.standing = nil
+	c.cancel()
+	p.start(l)
+}
+
+// shut closes the session of a pool whose leases are all gone.
+func (p *pool) shut(ctx context.Context) {
+	p.mu.Lock()
+	s := p.session
+	if s != nil {
+		s.stop()
+	}
+	p.mu.Unlock()
+	if s != nil {
+		_ = s.driver.Close(ctx) // what is not closed now goes by its TTL
+	}
+}
+
+// forget drops an isolated pool, whose lease is gone, from the client.
+func (p *pool) forget() {
+	if p.session != nil {
+		p.session.retire()
+	}
+	go func() { // the client's mutex is never taken inside the pool's
+		p.client.mu.Lock()
+		defer p.client.mu.Unlock()
+		delete(p.client.isolated, p)
+	}()
+}
+
+// final reports whether an error of an acquire means that asking again will not help.
+func final(err error) bool {
+	return errors.Is(err, driver.ErrRefused) || errors.Is(err, errors.ErrUnsupported)
+}

@@ -1,0 +1,68 @@
+package interlock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Fence returns the token that ctx carries for name: that of the innermost lease for writing, of this name, whose
+// context ctx descends from. It is 0 for names that are not held, and every guard of package fence refuses 0.
+func Fence(ctx context.Context, name string) uint64 {
+	for l := leaseOf(ctx); l != nil; l = l.parent {
+		if f := l.fenceOf(name); f != 0 {
+			return f
+		}
+	}
+	return 0
+}
+
+func leaseOf(ctx context.Context) *lease {
+	l, _ := ctx.Value(leaseKey{}).(*lease)
+	return l
+}
+
+// reenter decides what it means that ctx may hold name already: the owner of a lock is its context. It returns a turn on
+// the hold that is there, no turn and no error when ctx holds nothing of this name, or ErrDeadlock.
+func (c *Client) reenter(ctx context.Context, h *handle, s shape) (*turn, error) {
+	taken := 0 // of a semaphore, by ctx
+	for l := leaseOf(ctx); l != nil; l = l.parent {
+		if l.client != c {
+			continue
+		}
+		for _, t := range l.turns {
+			if t.name != h.name {
+				continue
+			}
+			t.pool.mu.Lock()
+			live := t.hold.lost == nil && !t.hold.left && t.hold.sharers > 0
+			if !live {
+				t.pool.mu.Unlock()
+				continue
+			}
+			kind := t.hold.claim.Kind
+			switch {
+			case s.kind == driver.Permit:
+				// Permits of one context are several leases, which can wait for each other only if they do not fit
+				// together.
+				taken += t.hold.claim.Weight
+				t.pool.mu.Unlock()
+				if taken+s.weight > s.limit {
+					return nil, fmt.Errorf("%w %d times, of %d", ErrDeadlock, taken, s.limit)
+				}
+				continue
+			case !h.settings.reentrant:
+				t.pool.mu.Unlock()
+				return nil, fmt.Errorf("%w; use Reentrant to allow it", ErrDeadlock)
+			case kind == driver.Read && s.kind.Exclusive():
+				t.pool.mu.Unlock()
+				return nil, fmt.Errorf("%w for reading, which cannot become writing", ErrDeadlock)
+			}
+			t.hold.sharers++ // keeps the hold from leaving until the new lease is on it
+			t.pool.mu.Unlock()
+			return &turn{name: h.name, pool: t.pool, hold: t.hold, read: s.kind == driver.Read}, nil
+		}
+	}
+	return nil, nil
+}

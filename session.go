@@ -1,0 +1,322 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// session is the core's side of one session at the store: the only heartbeat anywhere, for all claims of its pool.
+//
+// # Trust
+//
+// A lease is guaranteed until
+//
+//	until = start of the last acknowledged request + Valid − grace
+//
+// where the request is the later of the session's last Renew (or Open) and the claim's own Acquire. Two timers keep
+// that promise. The trust timer ends the contexts of leases at their until and does no I/O, so nothing that hangs can
+// delay it. The renewal timer asks the store for more time, about three times in Valid less the largest grace, and may
+// hang as long as it likes: its own deadline is the until that it would move. Neither exists per lease.
+//
+//	        renew        renew        renew
+//	 ├────────┴────────────┴────────────┴──────────────┬─────────────┤
+//	start of the last                                until         Valid
+//	acknowledged request                    contexts end │← grace →│ others may get in
+//
+// Renewed, held, lost and unknown stay four outcomes: only an answer moves until, only ErrSessionLost or the store's
+// word ends a claim before its time, and an error in between changes nothing but the next try.
+//
+// Everything here is guarded by pool.mu unless said otherwise.
+type session struct {
+	pool   *pool
+	driver driver.Session
+	done   chan struct{} // closed when over
+
+	valid    time.Duration
+	renewed  instant // start of the last answered Renew, or of Open
+	maxGrace time.Duration
+	claims   map[string]*claim // every claim that may stand in the store's lines
+	over     bool
+
+	heartbeat *time.Timer // renewal, or with resting the end of an idle session
+	resting   bool        // nothing to renew when the heartbeat last came
+	idleSince instant
+	failures  int // renewals without an answer in a row
+
+	trust   *time.Timer
+	trustAt instant // when the trust timer fires; 0 when it does not run
+}
+
+func newSession(p *pool, d driver.Session, started instant) *session {
+	s := &session{
+		pool: p, driver: d, done: make(chan struct{}), valid: d.Valid(), renewed: started,
+		claims: map[string]*claim{}, resting: true, idleSince: started,
+	}
+	s.heartbeat = time.AfterFunc(p.client.opts.Idle, s.beat)
+	s.trust = time.AfterFunc(time.Hour, s.check)
+	s.trust.Stop()
+	notifier, tellsLoss := d.(driver.LossNotifier)
+	nudger, nudges := d.(driver.Nudger)
+	if tellsLoss || nudges {
+		var lost <-chan string
+		var nudge <-chan struct{}
+		if tellsLoss {
+			lost = notifier.Lost()
+		}
+		if nudges {
+			nudge = nudger.Nudge()
+		}
+		go s.listen(lost, nudge)
+	}
+	return s
+}
+
+// listen acts on what the store says by itself, until the session is over. A loss is handled before the next is
+// received.
+func (s *session) listen(lost <-chan string, nudge <-chan struct{}) {
+	for {
+		select {
+		case <-s.done:
+			return
+		case id, ok := <-lost:
+			s.pool.mu.Lock()
+			if !ok {
+				s.end(driver.ErrSessionLost)
+			} else if c := s.claims[id]; c != nil {
+				s.pool.gone(c, driver.ErrGone)
+			}
+			s.pool.mu.Unlock()
+			if !ok {
+				return
+			}
+		case <-nudge:
+			ctx, cancel := context.WithTimeout(context.Background(), s.valid)
+			_ = s.renew(ctx) // the heartbeat goes on trying
+			cancel()
+		}
+	}
+}
+
+// track notes a claim that is about to be sent, and has the session renewed from now on.
+func (s *session) track(c *claim) {
+	s.claims[c.ID] = c
+	if s.resting && !s.over {
+		s.resting = false
+		s.heartbeat.Reset(s.period())
+	}
+}
+
+// untrack forgets a claim that certainly does not stand in the store any more, or whose time there is over.
+func (s *session) untrack(c *claim) {
+	if s.claims[c.ID] != c {
+		return
+	}
+	delete(s.claims, c.ID)
+	if len(s.claims) > 0 || s.over {
+		return
+	}
+	s.idleSince = s.pool.client.clock.now()
+	if s.pool.isolated && len(s.pool.lines) == 0 {
+		s.pool.forget()
+	}
+}
+
+// period is the time between renewals, up to a tenth shorter so that the clients of a fleet do not march in step.
+func (s *session) period() time.Duration {
+	p := (s.valid - s.maxGrace) / 3
+	return p - time.Duration(rand.Int64N(int64(p)/10+1))
+}
+
+// beat is the heartbeat: it renews while there are claims, and closes a session that had none for Options.Idle.
+func (s *session) beat() {
+	p := s.pool
+	p.mu.Lock()
+	if s.over {
+		p.mu.Unlock()
+		return
+	}
+	if len(s.claims) == 0 {
+		s.resting = true
+		if left := p.client.opts.Idle - p.client.clock.passed(s.idleSince); left > 0 {
+			s.heartbeat.Reset(left)
+		} else {
+			s.retire()
+		}
+		p.mu.Unlock()
+		return
+	}
+	deadline := s.renewalDeadline()
+	p.mu.Unlock()
+
+	started := p.client.clock.look()
+	ctx, cancel := context.WithTimeout(context.Background(), deadline.sub(started))
+	err := s.renew(ctx)
+	cancel()
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.over {
+		return
+	}
+	next := s.period() - p.client.clock.passed(started)
+	if err != nil {
+		s.failures++
+		p.trouble(err)
+		next = backoff(s.failures)
+	}
+	s.heartbeat.Reset(max(next, time.Millisecond))
+}
+
+// renewalDeadline is the end of the trust that a renewal would extend: a call must not last longer than what it
+// renews, nor than the patience of those who wait. Where that has passed, or nobody holds anything, a renewal is as
+// good as a new beginning.
+func (s *session) renewalDeadline() instant {
+	now := s.pool.client.clock.now()
+	deadline := s.pool.endOfPatience(now, now.add(s.valid))
+	for _, c := range s.claims {
+		for _, h := range c.holds {
+			if u := h.until(); h.lost == nil && now.before(u) && u.before(deadline) {
+				deadline = u
+			}
+		}
+	}
+	return deadline
+}
+
+// renew asks the store once, and takes in its answer. The pool's mutex must not be held.
+func (s *session) renew(ctx context.Context) error {
+	p := s.pool
+	started := p.client.clock.look()
+	r, err := s.driver.Renew(ctx)
+	took := p.client.clock.passed(started)
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	claims := len(s.claims)
+	switch {
+	case s.over:
+		err = driver.ErrSessionLost
+	case errors.Is(err, driver.ErrSessionLost):
+		s.end(err)
+	case err == nil:
+		if s.failures > 0 {
+			p.client.opts.Logger.Info("interlock: store answers again", "owner", p.client.opts.Owner, "failures", s.failures)
+		}
+		s.failures = 0
+		p.answered()
+		s.valid = r.Valid
+		if s.renewed.before(started) { // two renewals can overtake each other
+			s.renewed = started
+		}
+		for _, id := range r.Lost {
+			if c := s.claims[id]; c != nil {
+				p.gone(c, driver.ErrGone)
+			}
+		}
+		s.armTrust()
+	}
+	if t := p.client.opts.Tracer; t != nil {
+		slack := s.renewed.add(s.valid - s.maxGrace).sub(p.client.clock.now())
+		t.Renewed(context.Background(), Renewed{Claims: claims, Took: took, Slack: slack, Err: err})
+	}
+	return err
+}
+
+// longestSleep is how long the trust timer sleeps at a stretch. Go's timers stand still while the machine is
+// suspended; after it, trust that has run out is noticed within this time.
+const longestSleep = time.Second
+
+// guard makes sure that the trust timer fires for a new hold.
+func (s *session) guard(h *hold) {
+	s.maxGrace = max(s.maxGrace, h.grace)
+	if u := h.until(); s.trustAt == 0 || u.before(s.trustAt) {
+		s.sleepUntil(u)
+	}
+}
+
+// armTrust sets the trust timer anew after until has moved.
+func (s *session) armTrust() {
+	first := instant(0)
+	for _, c := range s.claims {
+		for _, h := range c.holds {
+			if u := h.until(); h.lost == nil && (first == 0 || u.before(first)) {
+				first = u
+			}
+		}
+	}
+	if first == 0 {
+		s.trust.Stop()
+		s.trustAt = 0
+		return
+	}
+	s.sleepUntil(first)
+}
+
+func (s *session) sleepUntil(u instant) {
+	now := s.pool.client.clock.now()
+	d := min(u.sub(now), longestSleep)
+	s.trustAt = now.add(d)
+	s.trust.Reset(max(d, 0))
+}
+
+// check is the trust timer: it ends the leases whose time has come, whatever the store is doing.
+func (s *session) check() {
+	now := s.pool.client.clock.look()
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	if s.over {
+		return
+	}
+	for _, c := range s.claims {
+		for _, h := range c.holds {
+			if h.lost == nil && !now.before(h.until()) {
+				s.pool.lose(h, fmt.Errorf("not renewed in time: %w", unavailable(s.pool.lastErr)))
+			}
+		}
+	}
+	s.armTrust()
+}
+
+// end is the loss of the whole session.
+func (s *session) end(why error) {
+	if s.over {
+		return
+	}
+	s.stop()
+	for _, c := range s.claims {
+		s.pool.gone(c, why)
+	}
+	clear(s.claims)
+}
+
+// retire closes a session that nobody needs any more.
+func (s *session) retire() {
+	s.stop()
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lastWord)
+		defer cancel()
+		_ = s.driver.Close(ctx) // what is not closed now goes by its TTL
+	}()
+}
+
+// stop makes the session over for the core.
+func (s *session) stop() {
+	s.over = true
+	close(s.done)
+	s.heartbeat.Stop()
+	s.trust.Stop()
+	if s.pool.session == s {
+		s.pool.session = nil
+	}
+}
+
+// backoff is the pause after the nth failure in a row.
+func backoff(n int) time.Duration {
+	d := min(firstPause<<min(n, 8), lastPause)
+	return d - time.Duration(rand.Int64N(int64(d)/5+1))
+}
