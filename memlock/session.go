@@ -34,7 +34,7 @@ type place struct {
 	acquired time.Time
 	granted  driver.Grant
 	err      error         // ErrGone or ErrBroken, once that is known
-	released bool          // a Release was called, and its request may not have arrived
+	released bool          // a Release was called and not answered
 	woken    chan struct{} // holds a token while Wait should look again
 }
 
@@ -111,12 +111,15 @@ func (s *session) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error
 
 // Release implements driver.Session.
 func (s *session) Release(ctx context.Context, c driver.Claim) (bool, error) {
-	s.releasing(c)
-	return call(ctx, s, func() (bool, error) { return s.release(c), nil })
+	held, err := call(ctx, s, func() (bool, error) { return s.release(c), nil })
+	if err != nil {
+		s.unanswered(c)
+	}
+	return held, err
 }
 
-// releasing notes on this side of the wire that c is to go, for a Renew to find.
-func (s *session) releasing(c driver.Claim) {
+// unanswered notes on this side of the wire that the release of c may not have arrived, for a Renew to make up for it.
+func (s *session) unanswered(c driver.Claim) {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	if p := s.places[c.ID]; p != nil {
