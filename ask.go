@@ -10,9 +10,9 @@ import (
 )
 
 // errand sends the standing claim c from a goroutine of its own.
-func (p *pool) errand(c *claim, pause time.Duration) {
-	if pause == 0 || rest(c.ctx, pause) {
-		p.ask(c.ctx, c)
+func (p *pool) errand(ctx context.Context, c *claim, pause time.Duration) {
+	if pause == 0 || rest(ctx, pause) {
+		p.ask(ctx, c)
 		return
 	}
 	p.mu.Lock()
@@ -31,9 +31,9 @@ func (p *pool) ask(ctx context.Context, c *claim) {
 
 // answer takes in what became of the standing claim c.
 func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.Grant, err error) {
-	l := c.line
+	l, now := c.line, p.client.clock.now()
 	if err == nil {
-		p.answered()
+		p.answered(now)
 		c.acquired = started
 	}
 	if l.standing != c { // given up meanwhile
@@ -45,19 +45,19 @@ func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.G
 	}
 	switch {
 	case err == nil && g.Held:
-		l.grant(c, g)
+		l.grant(c, g, now)
 	case err == nil && c.Queue:
 		l.failures = 0
 		c.state, c.inWay = waiting, g.Holder
 		l.turnAwayTries()
 		if l.standing == c {
-			go p.await(c)
+			go p.await(c.background(), c)
 		}
 	case err == nil:
 		c.session.untrack(c)
 		l.standing, l.failures = nil, 0
 		w := l.first()
-		l.waiters.Remove(w.place)
+		l.remove(w)
 		w.fail(&HeldError{Holder: g.Holder})
 		p.start(l)
 	default:
@@ -68,17 +68,21 @@ func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.G
 // send makes the call. An attempt goes on for no longer than the session could be trusted afterwards, nor longer than
 // the patience of whoever is first.
 func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Grant, err error) {
+	started = p.client.clock.now()
 	p.mu.Lock()
 	bound := p.client.opts.Patience
 	if w := c.line.first(); w != nil {
-		bound = p.patienceLeft(w.since)
+		bound -= started.sub(max(w.since, p.lastAnswer))
 	}
+	s := p.session
 	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, max(bound, time.Millisecond))
-	defer cancel()
-	s, err := p.open(ctx)
-	if err != nil {
-		return 0, g, err
+	bounded := within(ctx, max(bound, time.Millisecond))
+	defer bounded.finish()
+	if s == nil {
+		if s, err = p.open(bounded); err != nil {
+			return 0, g, err
+		}
+		started = p.client.clock.now()
 	}
 	p.mu.Lock()
 	if s.over {
@@ -88,8 +92,7 @@ func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Gr
 	c.session = s
 	s.track(c)
 	p.mu.Unlock()
-	started = p.client.clock.now()
-	g, err = s.driver.Acquire(ctx, c.Claim)
+	g, err = s.driver.Acquire(bounded, c.Claim)
 	return started, g, err
 }
 
@@ -97,7 +100,7 @@ func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Gr
 func (p *pool) failed(ctx context.Context, c *claim, err error) {
 	l := c.line
 	l.standing = nil
-	c.cancel()
+	c.settled()
 	if s := c.session; s != nil {
 		switch {
 		case errors.Is(err, driver.ErrSessionLost):
@@ -110,13 +113,13 @@ func (p *pool) failed(ctx context.Context, c *claim, err error) {
 	}
 	switch {
 	case refused(err):
-		p.answered()
+		p.answered(p.client.clock.now())
 		w := l.first()
-		l.waiters.Remove(w.place)
+		l.remove(w)
 		w.fail(err)
 		p.start(l)
 		return
-	case ctx.Err() != nil && ctx != c.ctx:
+	case ctx != c.ctx && ctx.Err() != nil:
 		// The caller gave up; it withdraws by itself. That is no failure of the store.
 		l.failures++
 		l.retry()
@@ -124,7 +127,7 @@ func (p *pool) failed(ctx context.Context, c *claim, err error) {
 	}
 	l.failures++
 	if errors.Is(err, driver.ErrSessionLost) && l.failures == 1 {
-		p.answered()
+		p.answered(p.client.clock.now())
 		p.start(l) // with a new session, at once
 		return
 	}
@@ -135,9 +138,9 @@ func (p *pool) failed(ctx context.Context, c *claim, err error) {
 }
 
 // await waits in the store's line for a claim that was queued, until it is granted or given up.
-func (p *pool) await(c *claim) {
+func (p *pool) await(ctx context.Context, c *claim) {
 	for failures := 0; ; {
-		g, err := c.session.driver.Wait(c.ctx, c.Claim)
+		g, err := c.session.driver.Wait(ctx, c.Claim)
 		p.mu.Lock()
 		l := c.line
 		switch {
@@ -147,15 +150,15 @@ func (p *pool) await(c *claim) {
 			p.mu.Unlock()
 			return
 		case err == nil && g.Held && !p.stale(c):
-			l.grant(c, g)
+			l.grant(c, g, p.client.clock.now())
 			p.mu.Unlock()
 			return
 		case err == nil && g.Held:
 			// Granted long after the last renewal: the lease may be over at the store. Renewed, it is known.
 			p.mu.Unlock()
-			ctx, cancel := context.WithTimeout(c.ctx, c.session.valid)
-			err = c.session.renew(ctx)
-			cancel()
+			bounded := within(ctx, c.session.valid)
+			err = c.session.renew(bounded)
+			bounded.finish()
 		case err == nil:
 			failures = 0
 			if g.Holder != nil {
@@ -168,7 +171,7 @@ func (p *pool) await(c *claim) {
 			return
 		case errors.Is(err, driver.ErrGone), errors.Is(err, driver.ErrSessionLost):
 			l.standing = nil
-			c.cancel()
+			c.settled()
 			if errors.Is(err, driver.ErrSessionLost) {
 				c.session.end(err)
 			}
@@ -182,7 +185,7 @@ func (p *pool) await(c *claim) {
 		}
 		if err != nil {
 			failures++
-			rest(c.ctx, backoff(failures))
+			rest(ctx, backoff(failures))
 		}
 	}
 }
@@ -197,7 +200,7 @@ func (p *pool) stale(c *claim) bool {
 func (p *pool) sendAway(c *claim, why error) {
 	l := c.line
 	l.standing = nil
-	c.cancel()
+	c.settled()
 	p.discard(c)
 	l.turnAway(why, c.fits)
 }
@@ -234,8 +237,8 @@ func (p *pool) leave(h *hold) error {
 		p.mu.Unlock()
 		return nil
 	}
-	clk := p.client.clock
-	if keep := h.minHold - clk.passed(h.granted); keep > 0 && !h.claim.gone {
+	now := p.client.clock.now()
+	if keep := h.minHold - now.sub(h.granted); keep > 0 && !h.claim.gone {
 		if h.leaving == nil {
 			h.leaving = time.AfterFunc(keep, func() { _ = p.leave(h) })
 		}
@@ -246,14 +249,14 @@ func (p *pool) leave(h *hold) error {
 	h.stop()
 	c, l := h.claim, h.claim.line
 	c.drop(h)
-	if len(c.holds) > 0 || h.lost == nil && l.pass(c) {
+	if len(c.holds) > 0 || h.lost == nil && l.pass(c, now) {
 		p.mu.Unlock()
 		p.client.unheld()
 		return nil
 	}
 	l.drop(c)
 	next := l.advance()
-	trust := clk.until(c.until(h.grace))
+	trust := c.until(h.grace).sub(now)
 	lost := h.lost != nil || c.gone
 	p.mu.Unlock()
 	defer p.client.unheld()
@@ -261,9 +264,9 @@ func (p *pool) leave(h *hold) error {
 		p.giveBack(c, next)
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), min(max(trust, time.Millisecond), lastWord))
-	defer cancel()
-	return p.depart(ctx, c, next)
+	bounded := within(context.Background(), min(max(trust, time.Millisecond), lastWord))
+	defer bounded.finish()
+	return p.depart(bounded, c, next)
 }
 
 // giveBack is depart for a claim that was lost: nobody waits for the answer.
@@ -276,7 +279,7 @@ func (p *pool) giveBack(c, next *claim) {
 	p.tidy(c.line)
 	p.mu.Unlock()
 	if next != nil {
-		go p.errand(next, 0)
+		go p.errand(next.background(), next, 0)
 	}
 }
 
@@ -289,14 +292,14 @@ func (p *pool) depart(ctx context.Context, c, next *claim) error {
 		g, wasHeld, err := r.Requeue(ctx, c.Claim, next.Claim)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.answer(next.ctx, next, started, g, err)
+		p.answer(next.background(), next, started, g, err)
 		return p.departed(c, wasHeld, err)
 	}
 	wasHeld, err := s.driver.Release(ctx, c.Claim)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if next != nil {
-		go p.errand(next, 0)
+		go p.errand(next.background(), next, 0)
 	}
 	return p.departed(c, wasHeld, err)
 }
@@ -312,7 +315,7 @@ func (p *pool) departed(c *claim, wasHeld bool, err error) error {
 		p.discard(c)
 		return fmt.Errorf("%w: %w", ErrUncertain, err)
 	}
-	p.answered()
+	p.answered(p.client.clock.now())
 	c.session.untrack(c)
 	if !wasHeld {
 		return lost(driver.ErrGone)

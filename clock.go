@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,28 +22,28 @@ type clock struct {
 	epoch     time.Time
 	suspended func(known time.Duration) time.Duration // how long the machine slept so far; injected by tests
 
-	mu    sync.Mutex
-	slept time.Duration
 	base  time.Duration
+	slept atomic.Int64 // of time.Duration, as known
+	mu    sync.Mutex   // held while looking
 }
 
 func newClock(suspended func(time.Duration) time.Duration) *clock {
 	base := suspended(0)
-	return &clock{epoch: time.Now(), suspended: suspended, slept: base, base: base}
+	c := &clock{epoch: time.Now(), suspended: suspended, base: base}
+	c.slept.Store(int64(base))
+	return c
 }
 
 // now is cheap: it adds what the last look found out about suspension.
 func (c *clock) now() instant {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return instant(time.Since(c.epoch) + c.slept - c.base)
+	return instant(time.Since(c.epoch) + time.Duration(c.slept.Load()) - c.base)
 }
 
 // look asks the system whether the machine was suspended. Every timer on which trust depends calls it at most a second
 // apart, and so does every renewal.
 func (c *clock) look() instant {
 	c.mu.Lock()
-	c.slept = c.suspended(c.slept)
+	c.slept.Store(int64(c.suspended(time.Duration(c.slept.Load()))))
 	c.mu.Unlock()
 	return c.now()
 }

@@ -27,7 +27,7 @@ type lease struct {
 	client *Client
 	op     string
 	name   string     // for people: the first one
-	place  [8]uintptr // where Lock was called
+	place  [5]uintptr // where Lock was called, behind at most four functions of this package
 	values context.Context
 	parent *lease // that the context of Lock descends from
 	turns  []turn // one, or one for each name of a Multi

@@ -26,6 +26,7 @@ type line struct {
 	waiters  list.List // of *waiter
 	standing *claim    // asked for or waiting at the store
 	held     []*claim
+	tries    int // of the waiters, those who will not wait
 	failures int // attempts without an answer in a row
 	passes   int // in all, for people
 }
@@ -66,7 +67,7 @@ type claim struct {
 	gone     bool           // the store lost it, or will not keep it for longer
 	inWay    *driver.Holder // when last asked
 
-	ctx    context.Context // of its asking and waiting in the background
+	ctx    context.Context // of its asking and waiting in the background; nil before there is any
 	cancel context.CancelFunc
 }
 
@@ -119,7 +120,7 @@ func (l *line) enter(w *waiter) (*claim, error) {
 	}
 	if l.waiters.Len() == 0 && w.kind == driver.Read {
 		if c := l.joinable(w); c != nil {
-			l.give(c, w, 0)
+			l.give(c, w, 0, w.since)
 			return nil, nil
 		}
 	}
@@ -130,7 +131,19 @@ func (l *line) enter(w *waiter) (*claim, error) {
 		return nil, ErrTooManyWaiters
 	}
 	w.place = l.waiters.PushBack(w)
+	if w.try {
+		l.tries++
+	}
 	return l.advance(), nil
+}
+
+// remove takes w out of the waiters.
+func (l *line) remove(w *waiter) {
+	l.waiters.Remove(w.place)
+	w.place = nil
+	if w.try {
+		l.tries--
+	}
 }
 
 // exclusive reports whether a claim is held here that keeps out everybody else here, too.
@@ -145,8 +158,7 @@ func (l *line) joinable(w *waiter) *claim {
 	if len(l.held) == 0 || l.pool.isolated {
 		return nil
 	}
-	c := l.held[len(l.held)-1]
-	now := l.pool.client.clock.now()
+	c, now := l.held[len(l.held)-1], w.since
 	switch {
 	case c.Kind != driver.Read || c.Note != w.note || c.gone || c.private || w.settings.minHold > 0:
 		return nil
@@ -170,15 +182,29 @@ func (l *line) advance() *claim {
 		Name: l.name, ID: driver.NewID(), Kind: w.kind, Weight: w.weight, Limit: w.limit, Queue: !w.try, Note: w.note,
 		Passes: l.passes,
 	}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
 	l.standing = c
 	return c
+}
+
+// background gives c a context for what is done for it outside of the goroutine that wants it.
+func (c *claim) background() context.Context {
+	if c.ctx == nil {
+		c.ctx, c.cancel = context.WithCancel(context.Background())
+	}
+	return c.ctx
+}
+
+// settled ends what is done for c in the background: its asking and waiting is over.
+func (c *claim) settled() {
+	if c.cancel != nil {
+		c.cancel()
+	}
 }
 
 // start is advance for a caller that does not send the claim itself.
 func (p *pool) start(l *line) {
 	if c := l.advance(); c != nil {
-		go p.errand(c, 0)
+		go p.errand(c.background(), c, 0)
 		return
 	}
 	p.tidy(l)
@@ -192,11 +218,10 @@ func (c *claim) fits(w *waiter) bool {
 // withdraw takes a waiter out that does not want to wait any longer. If the standing claim was for it and suits nobody
 // else, it is given up: whoever runs its errand finds that it stands no more, and releases it.
 func (l *line) withdraw(w *waiter) {
-	l.waiters.Remove(w.place)
-	w.place = nil
+	l.remove(w)
 	if c := l.standing; c != nil && !c.fits(l.first()) {
 		l.standing = nil
-		c.cancel()
+		c.settled()
 	}
 	l.pool.start(l)
 }
@@ -207,20 +232,20 @@ func (l *line) turnAway(why error, which func(*waiter) bool) {
 		w := e.Value.(*waiter)
 		e = e.Next()
 		if which(w) {
-			l.waiters.Remove(w.place)
+			l.remove(w)
 			w.fail(why)
 		}
 	}
 	if c := l.standing; c != nil && !c.fits(l.first()) {
 		l.standing = nil
-		c.cancel()
+		c.settled()
 	}
 	l.pool.start(l)
 }
 
 // turnAwayTries fails those who will not wait, once it is known that they would have to.
 func (l *line) turnAwayTries() {
-	if l.standing != nil && l.standing.state == asking {
+	if l.tries == 0 || l.standing != nil && l.standing.state == asking {
 		return
 	}
 	refusal := l.refusal()
@@ -228,7 +253,7 @@ func (l *line) turnAwayTries() {
 }
 
 func (w *waiter) fail(err error) {
-	w.err, w.place = err, nil
+	w.err = err
 	close(w.ready)
 }
 
@@ -263,11 +288,10 @@ func (c *claim) until(grace time.Duration) instant {
 
 // grant takes in that the store has granted the standing claim, and serves it. A claim that has less than a grace of
 // trust left would be lost before anything could be done with it: it is given back, and asked for anew.
-func (l *line) grant(c *claim, g driver.Grant) {
+func (l *line) grant(c *claim, g driver.Grant, now instant) {
 	p := l.pool
 	l.standing, l.failures = nil, 0
-	c.cancel()
-	now := p.client.clock.now()
+	c.settled()
 	w := l.first()
 	if grace := w.settings.grace; c.until(grace).sub(now) < grace {
 		p.discard(c)
@@ -277,32 +301,32 @@ func (l *line) grant(c *claim, g driver.Grant) {
 	}
 	c.state, c.granted, c.fence = held, now, g.Fence
 	l.held = append(l.held, c)
-	l.give(c, w, 0)
+	l.give(c, w, 0, now)
 	for c.Kind == driver.Read && !c.private && !p.isolated {
 		if w = l.first(); !c.fits(w) || w.settings.minHold > 0 {
 			break
 		}
-		l.give(c, w, 0)
+		l.give(c, w, 0, now)
 	}
 	next := l.advance()
 	l.turnAwayTries()
 	if next != nil && l.standing == next { // the last of the tries may have been what it was for
-		go p.errand(next, 0)
+		go p.errand(next.background(), next, 0)
 	}
 }
 
 // retry asks anew after a failure, in the background and after a pause.
 func (l *line) retry() {
 	if c := l.advance(); c != nil {
-		go l.pool.errand(c, backoff(l.failures))
+		go l.pool.errand(c.background(), c, backoff(l.failures))
 		return
 	}
 	l.pool.tidy(l)
 }
 
 // give lets w hold c, with the nth of its tokens.
-func (l *line) give(c *claim, w *waiter, n int) {
-	h := &hold{claim: c, grace: w.settings.grace, minHold: w.settings.minHold, granted: l.pool.client.clock.now(), passed: n > 0, sharers: 1}
+func (l *line) give(c *claim, w *waiter, n int, now instant) {
+	h := &hold{claim: c, grace: w.settings.grace, minHold: w.settings.minHold, granted: now, passed: n > 0, sharers: 1}
 	if c.fence != 0 {
 		h.fence = c.fence + uint64(n)
 	}
@@ -317,8 +341,7 @@ func (l *line) give(c *claim, w *waiter, n int) {
 	c.session.guard(h)
 	l.pool.client.held()
 	if w.place != nil {
-		l.waiters.Remove(w.place)
-		w.place = nil
+		l.remove(w)
 	}
 	w.hold = h
 	close(w.ready)
@@ -327,7 +350,7 @@ func (l *line) give(c *claim, w *waiter, n int) {
 // pass hands c on to whoever is first here, without asking the store, and reports whether it did: at most Stride − 1
 // times and for at most a tenure, so that other processes have their turn; only to a waiter of the same shape; and only
 // while there is trust enough for a lease.
-func (l *line) pass(c *claim) bool {
+func (l *line) pass(c *claim, now instant) bool {
 	w := l.first()
 	if w == nil || !c.Kind.Exclusive() || !c.fits(w) || c.gone || c.private || l.pool.isolated {
 		return false
@@ -338,13 +361,12 @@ func (l *line) pass(c *claim) bool {
 	if w.settings.minHold > 0 || w.settings.noPassing || c.passes == driver.Stride-1 {
 		return false
 	}
-	now := l.pool.client.clock.now()
 	if now.sub(c.granted) >= tenure || c.until(w.settings.grace).sub(now) < w.settings.grace {
 		return false
 	}
 	c.passes++
 	l.passes++
-	l.give(c, w, c.passes)
+	l.give(c, w, c.passes, now)
 	return true
 }
 

@@ -60,7 +60,7 @@ func (p *pool) open(ctx context.Context) (*session, error) {
 		p.opening = nil
 		close(opened)
 		if err == nil {
-			p.answered()
+			p.answered(p.client.clock.now())
 			p.session = newSession(p, d, started)
 		}
 		s := p.session
@@ -70,7 +70,7 @@ func (p *pool) open(ctx context.Context) (*session, error) {
 }
 
 // answered notes that the store is there.
-func (p *pool) answered() { p.lastAnswer, p.lastErr = p.client.clock.now(), nil }
+func (p *pool) answered(now instant) { p.lastAnswer, p.lastErr = now, nil }
 
 // trouble notes that the store failed, and turns away the waiters who have borne its silence for Options.Patience.
 func (p *pool) trouble(err error) {
@@ -82,14 +82,6 @@ func (p *pool) trouble(err error) {
 	for _, l := range p.lines {
 		l.turnAway(unavailable(err), func(w *waiter) bool { return now.sub(w.since) >= patience })
 	}
-}
-
-// patienceLeft is how long an attempt for a waiter since then may go unanswered.
-func (p *pool) patienceLeft(since instant) time.Duration {
-	if since.before(p.lastAnswer) {
-		since = p.lastAnswer
-	}
-	return p.client.opts.Patience - p.client.clock.passed(since)
 }
 
 // endOfPatience is the first moment after now at which a waiter will have borne the store's silence for long enough, or
@@ -162,7 +154,7 @@ func (p *pool) gone(c *claim, why error) {
 		return // Wait returns the reason, and knows it better
 	}
 	l.standing = nil
-	c.cancel()
+	c.settled()
 	p.start(l)
 }
 

@@ -208,7 +208,7 @@ func (s *session) renew(ctx context.Context) error {
 			p.client.opts.Logger.Info("interlock: store answers again", "owner", p.client.opts.Owner, "failures", s.failures)
 		}
 		s.failures = 0
-		p.answered()
+		p.answered(started.add(took))
 		s.valid = r.Valid
 		if s.renewed.before(started) { // two renewals can overtake each other
 			s.renewed = started
