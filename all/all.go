@@ -1,0 +1,8 @@
+// Package all imports every store, so that a program which takes a store's URL from its user knows all schemes. A
+// program that knows its store imports that one alone.
+package all
+
+import (
+	_ "github.com/interlock-go/interlock/filelock" // file:
+	_ "github.com/interlock-go/interlock/memlock"  // mem:
+)

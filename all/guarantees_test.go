@@ -1,0 +1,129 @@
+package all
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var update = flag.Bool("update", false, "write docs/guarantees.md anew")
+
+const (
+	page  = "../docs/guarantees.md"
+	begin = "<!-- begin: written by go test ./all -update -->\n"
+	end   = "<!-- end -->\n"
+)
+
+// stores are the stores that guarantees.md shows, each opened as its page in docs/backends does.
+var stores = []struct {
+	name string
+	url  func(t *testing.T) string
+}{
+	{"memlock", func(*testing.T) string { return "mem:" }},
+	{"filelock", func(t *testing.T) string { return "file:" + t.TempDir() + "/store" }},
+}
+
+// The table of guarantees says what the drivers say, and nothing else.
+func TestGuaranteesPageIsWhatTheDriversPromise(t *testing.T) {
+	var rows [][]string
+	for _, s := range stores {
+		d, err := driver.OpenURL(t.Context(), s.url(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, append([]string{"`" + s.name + "`"}, cells(d.Traits())...))
+		if err := d.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	want := begin + table(rows) + end
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	i, j := strings.Index(text, begin), strings.Index(text, end)
+	if i < 0 || j < i {
+		t.Fatalf("%s lacks the lines %q and %q", page, begin, end)
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(text[:i]+want+text[j+len(end):]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got := text[i : j+len(end)]; got != want {
+		t.Errorf("%s differs from what the drivers promise; go test ./all -update writes:\n%s", page, want)
+	}
+}
+
+var heads = []string{
+	"store", "ordered", "readers", "permits", "kinds mix", "events", "expires", "tokens", "TTL", "expiry late by", "sees a death within", "claims survive",
+}
+
+func cells(t driver.Traits) []string {
+	notice := "–"
+	if t.Notice > 0 {
+		notice = short(t.Notice)
+	}
+	var survives []string
+	for _, s := range []struct {
+		name string
+		has  bool
+	}{{"process", t.Survives.Process}, {"store restart", t.Survives.Restart}, {"machine restart", t.Survives.Machine}} {
+		if s.has {
+			survives = append(survives, s.name)
+		}
+	}
+	if survives == nil {
+		survives = []string{"nothing"}
+	}
+	tokens := t.Fence.String()
+	if t.Single {
+		tokens += ", raw"
+	}
+	return []string{
+		yes(t.Ordered), yes(t.Shared), yes(t.Counted), yes(t.Mixed), yes(t.Events), yes(t.Expires), tokens,
+		short(t.MinTTL) + " – " + short(t.MaxTTL), short(t.Grain), notice, strings.Join(survives, ", "),
+	}
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func short(d time.Duration) string {
+	if d == 0 {
+		return "0"
+	}
+	s := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(s, zero) {
+			s = s[:len(s)-2]
+		}
+	}
+	return s
+}
+
+func table(rows [][]string) string {
+	var b strings.Builder
+	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
+	line(heads)
+	rule := make([]string, len(heads))
+	for i := range rule {
+		rule[i] = "---"
+	}
+	line(rule)
+	for _, r := range rows {
+		line(r)
+	}
+	return b.String()
+}
