@@ -32,6 +32,12 @@ func (p *pool) ask(ctx context.Context, c *claim) {
 // answer takes in what became of the standing claim c.
 func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.Grant, err error) {
 	l, now := c.line, p.client.clock.now()
+	switch { // what the store said by itself while the answer was under way is younger
+	case err == nil && c.session.over:
+		err = driver.ErrSessionLost
+	case err == nil && c.gone:
+		err = driver.ErrGone
+	}
 	if err == nil {
 		p.answered(now)
 		c.acquired = started
@@ -143,6 +149,9 @@ func (p *pool) await(ctx context.Context, c *claim) {
 		g, err := c.session.driver.Wait(ctx, c.Claim)
 		p.mu.Lock()
 		l := c.line
+		if err == nil && c.gone {
+			err = driver.ErrGone
+		}
 		switch {
 		case l.standing != c:
 			p.discard(c)
@@ -273,9 +282,6 @@ func (p *pool) leave(h *hold) error {
 func (p *pool) giveBack(c, next *claim) {
 	p.mu.Lock()
 	p.discard(c)
-	if c.session.over {
-		c.session.untrack(c)
-	}
 	p.tidy(c.line)
 	p.mu.Unlock()
 	if next != nil {

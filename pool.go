@@ -59,6 +59,11 @@ func (p *pool) open(ctx context.Context) (*session, error) {
 		p.mu.Lock()
 		p.opening = nil
 		close(opened)
+		if err == nil && p.closing != nil { // shut down meanwhile
+			p.mu.Unlock()
+			_ = d.Close(ctx)
+			return nil, ErrClosed
+		}
 		if err == nil {
 			p.answered(p.client.clock.now())
 			p.session = newSession(p, d, started)
