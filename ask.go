@@ -132,9 +132,9 @@ func (p *pool) failed(ctx context.Context, c *claim, err error) {
 		return
 	}
 	l.failures++
-	if errors.Is(err, driver.ErrSessionLost) && l.failures == 1 {
+	if (errors.Is(err, driver.ErrSessionLost) || errors.Is(err, driver.ErrGone)) && l.failures == 1 {
 		p.answered(p.client.clock.now())
-		p.start(l) // with a new session, at once
+		p.start(l) // at once, with a new session if that is what was lost
 		return
 	}
 	p.lastErr = err
