@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+type breakCommand struct {
+	Name  string `arg:"" help:"The lock's name."`
+	ID    string `arg:"" optional:"" help:"The claim's public id, from ls or show."`
+	Fence uint64 `arg:"" optional:"" help:"The claim's token, from ls or show; 0 for readers, permits and waiters."`
+	Yes   bool   `help:"Break every holder of the name, after showing them; without id and token."`
+	Now   bool   `help:"Let the next in at once, although the holder may still be at work: only its token keeps its writes out."`
+}
+
+// Run takes claims away from their owners, and waits until they are gone.
+func (c *breakCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+	i, done, store, err := line.inspector(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer done()
+	l, err := i.Line(ctx, c.Name)
+	if err != nil {
+		return &exitError{exitStore, err}
+	}
+	targets, err := c.targets(t, l, store)
+	if err != nil {
+		return err
+	}
+	for _, h := range targets {
+		if err := i.Break(ctx, c.Name, h.PublicID, h.Fence, c.Now); err != nil {
+			if errors.Is(err, driver.ErrRefused) {
+				return &exitError{exitHeld, err}
+			}
+			return &exitError{exitStore, err}
+		}
+	}
+	if err := c.await(ctx, t, i, targets); err != nil {
+		return err
+	}
+	if line.JSON {
+		return printJSON(t.out, jsonLine(driver.Line{Name: c.Name, Fence: l.Fence, Claims: targets}))
+	}
+	for _, h := range targets {
+		fmt.Fprintf(t.out, "%s: broke %s of %s\n", c.Name, h.PublicID, who(h.Owner))
+	}
+	return nil
+}
+
+// targets returns the claims to break: the one that is named, which must be the one that stands there, or with --yes all
+// that hold.
+func (c *breakCommand) targets(t terminal, l driver.Line, store string) ([]driver.Holder, error) {
+	if c.ID != "" {
+		for _, h := range l.Claims {
+			if h.PublicID == c.ID && h.Fence == c.Fence {
+				return []driver.Holder{h}, nil
+			}
+		}
+		_ = t.show(l, store, false)
+		return nil, &exitError{exitHeld, fmt.Errorf("no claim %s with token %d stands in the line of %q: nothing was broken", c.ID, c.Fence, c.Name)}
+	}
+	_ = t.show(l, store, false)
+	var held []driver.Holder
+	for _, h := range l.Claims {
+		if h.Held {
+			held = append(held, h)
+		}
+	}
+	switch {
+	case len(held) == 0:
+		return nil, &exitError{exitHeld, fmt.Errorf("nobody holds %q: nothing was broken", c.Name)}
+	case !c.Yes:
+		return nil, usage("to break it: interlock break %s %s %d, or --yes for all that hold it", quoteWord(c.Name), held[0].PublicID, held[0].Fence)
+	}
+	return held, nil
+}
+
+// await waits until the owners have let go or their time is over, so that whoever comes next is not told too early.
+func (c *breakCommand) await(ctx context.Context, t terminal, i driver.Inspector, targets []driver.Holder) error {
+	left := map[string]bool{}
+	for _, h := range targets {
+		left[h.PublicID] = true
+	}
+	said := false
+	for l, err := range follow(ctx, i, c.Name) {
+		if err != nil {
+			return &exitError{exitStore, fmt.Errorf("broken, but its end was not seen: %w", err)}
+		}
+		still := 0
+		for _, h := range l.Claims {
+			if left[h.PublicID] {
+				still++
+			}
+		}
+		if still == 0 {
+			return nil
+		}
+		if !said {
+			fmt.Fprintln(t.err, "interlock: waiting for the holder to stop; the next is let in then, or when its time is over")
+			said = true
+		}
+	}
+	return nil
+}
+
+// quoteWord quotes a word for a shell if that needs it.
+func quoteWord(s string) string {
+	if strings.ContainsAny(s, " \t'\"\\$`*?[]{}()<>|&;#~!") {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
+}

@@ -1,0 +1,13 @@
+// Package cli is the command interlock: what cmd/interlock runs, and what the scripts under testdata test.
+//
+// Every command talks to a store that --store, --store-file or the environment names, or to the embedded store of this
+// user. What people read is a table; with --json it is the same as JSON, tokens as strings because they may exceed what
+// other languages' numbers carry. Errors go to stderr in one line and say what would be right; the exit status says
+// which kind it was:
+//
+//	0   done                       64  the command line is wrong
+//	75  the lock was not acquired  69  the store cannot be used
+//	76  the lock was lost          70  anything else
+//
+// run returns its command's own status otherwise.
+package cli

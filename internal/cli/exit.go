@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// The exit statuses, from sysexits(3) where it has one.
+const (
+	exitUsage    = 64 // EX_USAGE
+	exitStore    = 69 // EX_UNAVAILABLE
+	exitInternal = 70 // EX_SOFTWARE
+	exitHeld     = 75 // EX_TEMPFAIL
+	exitLost     = 76
+)
+
+// exitError is an error that knows its exit status.
+type exitError struct {
+	status int
+	err    error // nil when everything has been said
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.status)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage is an error of the command line.
+func usage(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// statusOf returns the exit status for an error.
+func statusOf(err error) int {
+	var e *exitError
+	switch {
+	case errors.As(err, &e):
+		return e.status
+	case errors.Is(err, interlock.ErrLost):
+		return exitLost
+	case errors.Is(err, interlock.ErrHeld):
+		return exitHeld
+	case errors.Is(err, interlock.ErrUnavailable), errors.Is(err, driver.ErrRefused), errors.Is(err, errors.ErrUnsupported):
+		return exitStore
+	}
+	return exitInternal
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// lineJSON is a line as programs read it. Tokens are strings: they may exceed what a JavaScript number carries.
+type lineJSON struct {
+	Name   string      `json:"name"`
+	Fence  string      `json:"fence"`
+	Claims []claimJSON `json:"claims"`
+}
+
+type claimJSON struct {
+	ID      string       `json:"id"`
+	State   string       `json:"state"` // holds, waits, broken
+	Kind    string       `json:"kind"`
+	Weight  int          `json:"weight"`
+	Limit   int          `json:"limit"`
+	Owner   driver.Owner `json:"owner"`
+	Note    string       `json:"note,omitempty"`
+	Since   *time.Time   `json:"since,omitempty"`
+	Until   *time.Time   `json:"until,omitempty"`
+	Fence   string       `json:"fence"`
+	Passes  int          `json:"passes"`
+	Foreign bool         `json:"foreign,omitempty"`
+}
+
+func jsonLine(l driver.Line) lineJSON {
+	j := lineJSON{Name: l.Name, Fence: strconv.FormatUint(l.Fence, 10), Claims: []claimJSON{}}
+	for _, h := range l.Claims {
+		state := terminal{}.state(h)
+		j.Claims = append(j.Claims, claimJSON{
+			ID: h.PublicID, State: state, Kind: h.Kind.String(), Weight: h.Weight, Limit: h.Limit, Owner: h.Owner, Note: h.Note,
+			Since: known(h.Since), Until: known(h.Until), Fence: strconv.FormatUint(h.Fence, 10), Passes: h.Passes, Foreign: h.Foreign,
+		})
+	}
+	return j
+}
+
+func jsonLines(lines []driver.Line) []lineJSON {
+	all := []lineJSON{}
+	for _, l := range lines {
+		all = append(all, jsonLine(l))
+	}
+	return all
+}
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+func firstWord(s string) string {
+	word, _, _ := strings.Cut(s, " ")
+	return word
+}
+
+// oneLine is an error in one line.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// storeFlags say which store.
+type storeFlags struct {
+	Store     string `help:"The store's URL, as file:PATH. Default: the embedded store of this user." placeholder:"URL" env:"INTERLOCK_STORE"`
+	StoreFile string `help:"A file whose first line is the store's URL, so that its password is not seen by others." placeholder:"FILE" env:"INTERLOCK_STORE_FILE" type:"path"`
+}
+
+// url returns the store's URL, and a warning for people when it was given in an unwise way.
+func (f *storeFlags) url(args []string) (storeURL, warning string, err error) {
+	switch {
+	case f.Store != "" && f.StoreFile != "" && givenBoth(args, os.Getenv):
+		return "", "", usage("both --store and --store-file name a store: give one")
+	case f.StoreFile != "" && !given(args, "--store"):
+		b, err := os.ReadFile(f.StoreFile)
+		if err != nil {
+			return "", "", &exitError{exitStore, fmt.Errorf("cannot read the store's URL: %w", err)}
+		}
+		first, _, _ := strings.Cut(string(b), "\n")
+		if first = strings.TrimSpace(first); first == "" {
+			return "", "", usage("the first line of %s is empty: want the store's URL", f.StoreFile)
+		}
+		return first, "", nil
+	case f.Store != "":
+		if u, err := url.Parse(f.Store); err == nil && given(args, "--store") {
+			if _, secret := u.User.Password(); secret {
+				warning = "the password in --store can be read by every user of this machine: use --store-file or INTERLOCK_STORE_FILE"
+			}
+		}
+		return f.Store, warning, nil
+	}
+	dir, err := defaultStore()
+	if err != nil {
+		return "", "", err
+	}
+	return "file:" + dir, "", nil
+}
+
+// given reports whether a flag stands on the command line, before the arguments of the command that run runs.
+func given(args []string, flag string) bool {
+	for _, a := range args {
+		if a == "--" {
+			return false
+		}
+		if a == flag || strings.HasPrefix(a, flag+"=") {
+			return true
+		}
+	}
+	return false
+}
+
+// givenBoth reports whether both ways to name a store were used with the same authority: both flags, or both variables.
+func givenBoth(args []string, getenv func(string) string) bool {
+	store, file := given(args, "--store"), given(args, "--store-file")
+	return store && file || !store && !file && getenv("INTERLOCK_STORE") != "" && getenv("INTERLOCK_STORE_FILE") != ""
+}
+
+// defaultStore is the folder of the embedded store of the effective user. It comes from the password entry and never
+// from HOME or XDG_*, which cron, systemd and sudo set otherwise than a login does: two of them would silently have two
+// stores, and no exclusion.
+func defaultStore() (string, error) {
+	if os.Geteuid() == 0 {
+		return "/var/lib/interlock", nil
+	}
+	u, err := user.LookupId(strconv.Itoa(os.Geteuid()))
+	if err == nil && filepath.IsAbs(u.HomeDir) {
+		if info, err := os.Stat(u.HomeDir); err == nil && info.IsDir() {
+			return filepath.Join(u.HomeDir, ".local", "state", "interlock"), nil
+		}
+	}
+	return "", &exitError{exitStore, fmt.Errorf("user %d has no home folder for the embedded store: name one, as --store file:/var/lib/NAME or "+
+		"INTERLOCK_STORE; under systemd with StateDirectory=NAME and Environment=INTERLOCK_STORE=file:/var/lib/NAME", os.Geteuid())}
+}
+
+// open opens the store and says so if it was named unwisely. It returns how to call the store before people.
+func (f *storeFlags) open(ctx context.Context, t terminal) (d driver.Driver, name string, err error) {
+	storeURL, warning, err := f.url(os.Args[1:])
+	if err != nil {
+		return nil, "", err
+	}
+	if warning != "" {
+		fmt.Fprintf(t.err, "interlock: warning: %s\n", warning)
+	}
+	d, err = driver.OpenURL(ctx, storeURL)
+	if err != nil {
+		return nil, "", &exitError{exitStore, err}
+	}
+	return d, driver.Redact(storeURL), nil
+}
+
+// inspector opens the store for a look.
+func (f *storeFlags) inspector(ctx context.Context, t terminal) (driver.Inspector, func(), string, error) {
+	d, name, err := f.open(ctx, t)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	done := func() { _ = d.Close(context.WithoutCancel(ctx)) } // nothing of ours is in the store
+	i, ok := d.(driver.Inspector)
+	if !ok {
+		done()
+		return nil, nil, "", &exitError{exitStore, fmt.Errorf("%s cannot be looked into", name)}
+	}
+	return i, done, name, nil
+}
