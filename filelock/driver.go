@@ -1,0 +1,244 @@
+//go:build linux || darwin
+
+package filelock
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Driver is a store in a directory, as one process sees it. It is safe for concurrent use.
+type Driver struct {
+	st      *store
+	floor   *floor
+	options Options
+
+	ctx    context.Context // of everything that goes on in the background; ends with Close
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+	stats  counters
+	deaf   atomic.Bool // for tests: wake-ups are lost
+
+	mu       sync.Mutex
+	closed   bool
+	desks    map[string]*desk
+	byHash   map[hash]*desk
+	open     *list.List // of *desk: those with an open record, the last used one first
+	sessions map[sessionKey]*session
+	peers    map[sessionKey]*peer
+}
+
+// Stats says what a driver has asked of its directory so far.
+type Stats struct {
+	RecordWrites uint64 // writes of records: one for each claim that enters or leaves, none for one that cannot be held
+	RecordReads  uint64 // reads of records
+	Syncs        uint64 // waits for the disk: at most one a minute
+	Messages     uint64 // wake-ups sent to other processes
+}
+
+type counters struct{ writes, reads, messages atomic.Uint64 }
+
+// Stats returns what d has asked of its directory so far.
+func (d *Driver) Stats() Stats {
+	return Stats{
+		RecordWrites: d.stats.writes.Load(), RecordReads: d.stats.reads.Load(),
+		Syncs: d.floor.syncs.Load(), Messages: d.stats.messages.Load(),
+	}
+}
+
+// New opens the store in the directory dir and makes it if it is missing; the directory above must exist. A program
+// needs one Driver for a directory; several do not disturb each other.
+//
+// The error says what would be right when the directory cannot carry a store: because of its rights, its file system,
+// the version that wrote it, or this system, which then matches errors.ErrUnsupported.
+func New(dir string, o *Options) (*Driver, error) {
+	return newDriver(dir, o, machine)
+}
+
+func newDriver(dir string, o *Options, sys system) (*Driver, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	st, err := openStore(dir, sys)
+	if err != nil {
+		return nil, err
+	}
+	fl, err := openFloor(st)
+	if err != nil {
+		st.close()
+		return nil, err
+	}
+	d := &Driver{
+		st: st, floor: fl, options: options,
+		desks: map[string]*desk{}, byHash: map[hash]*desk{}, open: list.New(),
+		sessions: map[sessionKey]*session{}, peers: map[sessionKey]*peer{},
+	}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.start(d.sweepNowAndThen)
+	return d, nil
+}
+
+// start runs f in the background until it returns, unless d is closed.
+func (d *Driver) start(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.tasks.Go(f)
+	}
+}
+
+// Traits implements driver.Driver.
+func (d *Driver) Traits() driver.Traits { return traits() }
+
+// Key implements driver.Keyer: it returns the path of the record.
+func (d *Driver) Key(name string) string { return d.st.recordPath(name, hashOf(name)) }
+
+// Open implements driver.Driver.
+func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("filelock: open: %w: %w", driver.ErrNotSent, err)
+	}
+	if spec.TTL < minTTL || spec.TTL > maxTTL {
+		return nil, fmt.Errorf("filelock: TTL %v: want %v to %v: %w", spec.TTL, minTTL, maxTTL, driver.ErrRefused)
+	}
+	s, err := d.openSession(spec)
+	if err != nil {
+		return nil, fmt.Errorf("filelock: open a session: %w", err)
+	}
+	return s, nil
+}
+
+// Close implements driver.Driver: it ends the sessions that d opened, and closes all files.
+func (d *Driver) Close(ctx context.Context) error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	var sessions []*session
+	for _, s := range d.sessions {
+		sessions = append(sessions, s)
+	}
+	d.mu.Unlock()
+	var failed error
+	for _, s := range sessions {
+		failed = errors.Join(failed, s.Close(ctx))
+	}
+	d.shut()
+	return failed
+}
+
+// shut stops what goes on in the background and closes all files. Sessions that are still open keep their claims until
+// this process ends.
+func (d *Driver) shut() {
+	d.mu.Lock()
+	d.closed = true
+	var peers []*peer
+	for _, p := range d.peers {
+		peers = append(peers, p)
+	}
+	desks := d.desks
+	d.desks, d.byHash = map[string]*desk{}, map[hash]*desk{}
+	d.open.Init()
+	d.mu.Unlock()
+	d.cancel()
+	for _, p := range peers {
+		p.close()
+	}
+	d.tasks.Wait()
+	for _, k := range desks {
+		k.closeFile()
+	}
+	d.floor.close()
+	d.st.close()
+}
+
+// errClosed is what calls on a closed driver answer.
+var errClosed = fmt.Errorf("filelock: the driver is closed: %w", driver.ErrNotSent)
+
+// desk returns the desk of a name and keeps it until leave.
+func (d *Driver) desk(name string) (*desk, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, errClosed
+	}
+	k := d.desks[name]
+	if k == nil {
+		if len(name) == 0 || len(name) > maxName {
+			return nil, fmt.Errorf("filelock: a name of %d bytes: want 1 to %d: %w", len(name), maxName, driver.ErrRefused)
+		}
+		h := hashOf(name)
+		k = &desk{
+			d: d, name: name, hash: h, path: d.st.recordPath(name, h),
+			turn: make(chan struct{}, 1), claims: map[string]*claim{}, watching: map[sessionKey]*peer{},
+		}
+		d.desks[name], d.byHash[h] = k, k
+	}
+	k.users++
+	if k.place != nil {
+		d.open.MoveToFront(k.place)
+	}
+	return k, nil
+}
+
+// leave lets go of a desk. One that nobody uses and whose record is not open is forgotten.
+func (d *Driver) leave(k *desk) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k.users--
+	if k.users == 0 && k.place == nil && d.desks[k.name] == k {
+		delete(d.desks, k.name)
+		delete(d.byHash, k.hash)
+	}
+}
+
+// keepOpen notes that k has an open record, and returns desks whose records are to be closed for it.
+func (d *Driver) keepOpen(k *desk) (closing []*desk) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if k.place != nil || d.closed {
+		return nil
+	}
+	k.place = d.open.PushFront(k)
+	for d.open.Len() > d.options.Files {
+		old := d.open.Remove(d.open.Back()).(*desk)
+		old.place = nil
+		if old.users == 0 {
+			delete(d.desks, old.name)
+			delete(d.byHash, old.hash)
+		}
+		closing = append(closing, old)
+	}
+	return closing
+}
+
+// known returns the desk of a record's hash if somebody here uses it.
+func (d *Driver) known(h hash) *desk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k := d.byHash[h]
+	if k == nil || k.users == 0 {
+		return nil
+	}
+	k.users++
+	return k
+}
+
+// local returns the session of this driver with the given key, or nil.
+func (d *Driver) local(key sessionKey) *session {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.sessions[key]
+}
+
+// now reads both clocks.
+func (d *Driver) now() (wall time.Time, boot int64) { return d.st.wallClock(), d.st.bootClock() }

@@ -1,0 +1,237 @@
+//go:build linux || darwin
+
+package filelock
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
+)
+
+// floor is the durable side of the tokens, and the page that says which layout and which boot the store is in.
+//
+// No token is handed out above the floor before the floor has been raised and synced to disk, a minute or two ahead, so
+// that this happens at most once a minute. After a reboot, when records are void and may be torn, tokens go on above
+// the floor, whatever the clock says. The floor is written without a lock, so that nobody who is stopped while he
+// writes it holds up the others: floors are multiples of a minute, each has a slot of its own among 200, the
+// highest valid slot counts, and two who write the same floor write the same bytes.
+//
+//	 0  8  magic             64 …    slots of 16 bytes: floor, check
+//	 8  2  major version
+//	16 16  boot id
+//	32  8  durable: the highest floor known to be on disk
+//	40  8  base: records that are new begin above it
+//	48  8  when somebody last swept, on the boot-time clock
+type floor struct {
+	st    *store
+	file  *os.File
+	page  []byte
+	syncs atomic.Uint64
+	ahead atomic.Bool // somebody in this process is raising it ahead of time
+}
+
+const (
+	floorMagic = "ilkfloor"
+	floorAhead = uint64(time.Minute / time.Microsecond) // tokens are microseconds when they follow the clock
+	slotsAt    = 64
+	slotSize   = 16
+	slots      = 200
+	slotCheck  = 0x9e3779b97f4a7c15
+)
+
+// openFloor opens the floor of st, makes it in a new store, and takes the store over into this boot.
+func openFloor(st *store) (*floor, error) {
+	path := filepath.Join(st.dir, "floor")
+	f, err := st.openOrCreate(path)
+	if err != nil {
+		return nil, fmt.Errorf("filelock: %w", err)
+	}
+	fl := &floor{st: st, file: f}
+	if err := fl.enter(); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("filelock: %s: %w", path, err)
+	}
+	return fl, nil
+}
+
+// enter maps the page when it is complete and of this boot; whoever finds it otherwise makes it so under its flock.
+func (fl *floor) enter() error {
+	if ok, err := fl.ready(); ok || err != nil {
+		return err
+	}
+	if err := lockFor(int(fl.file.Fd()), 10*time.Second); err != nil {
+		return fmt.Errorf("somebody is preparing the store and does not end: %w", err)
+	}
+	defer flock(int(fl.file.Fd()), unix.LOCK_UN)
+	if ok, err := fl.ready(); ok || err != nil {
+		return err
+	}
+	if err := fl.st.selfTest(); err != nil {
+		return err
+	}
+	if fl.page == nil {
+		page := make([]byte, pageSize)
+		copy(page, floorMagic)
+		binary.LittleEndian.PutUint16(page[8:], layoutMajor)
+		copy(page[16:32], fl.st.boot[:])
+		if _, err := fl.file.WriteAt(page, 0); err != nil {
+			return err
+		}
+		if err := fl.file.Sync(); err != nil {
+			return err
+		}
+		if err := syncDir(fl.st.dir); err != nil {
+			return err
+		}
+		fl.syncs.Add(1)
+		_, err := fl.ready()
+		return err
+	}
+	return fl.takeOver()
+}
+
+// takeOver begins a new boot: every claim is void, and so is every file, whole or torn by the crash. Only the floor
+// remains.
+func (fl *floor) takeOver() error {
+	highest := max(fl.base().Load(), fl.durable().Load())
+	for i := range slots {
+		at := fl.page[slotsAt+i*slotSize:]
+		value := binary.LittleEndian.Uint64(at)
+		if binary.LittleEndian.Uint64(at[8:]) == value^slotCheck {
+			highest = max(highest, value)
+		}
+	}
+	if !mutant.On("S22") {
+		fl.base().Store(highest)
+	}
+	fl.durable().Store(highest)
+	fl.swept().Store(0)
+	for _, dir := range []string{fl.st.locks, fl.st.sessions} {
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if err := os.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	copy(fl.page[16:32], fl.st.boot[:]) // last: who finds it need not look further
+	return nil
+}
+
+// ready maps the page if it is complete and reports whether it is of this boot.
+func (fl *floor) ready() (bool, error) {
+	if fl.page == nil {
+		info, err := fl.file.Stat()
+		if err != nil || info.Size() == 0 {
+			return false, err
+		}
+		if info.Size() < pageSize {
+			return false, fmt.Errorf("%w: it has %d bytes, not %d", errDamaged, info.Size(), pageSize)
+		}
+		page, err := unix.Mmap(int(fl.file.Fd()), 0, pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		if err != nil {
+			return false, err
+		}
+		fl.page = page
+	}
+	major := binary.LittleEndian.Uint16(fl.page[8:])
+	switch {
+	case string(fl.page[:8]) != floorMagic || major == 0:
+		return false, fmt.Errorf("%w: it does not begin as a floor does; is the directory used for something else?", errDamaged)
+	case major > layoutMajor:
+		return false, fmt.Errorf("%w of Interlock: its layout is %d, this program knows %d: use the newer version for all programs of this store", errNewer, major, layoutMajor)
+	}
+	return string(fl.page[16:32]) == string(fl.st.boot[:]), nil
+}
+
+func (fl *floor) word(at int) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&fl.page[at]))
+}
+
+func (fl *floor) durable() *atomic.Uint64 { return fl.word(32) }
+func (fl *floor) base() *atomic.Uint64    { return fl.word(40) }
+func (fl *floor) swept() *atomic.Uint64   { return fl.word(48) }
+
+// draw reserves tokens as driver.Draw does, above the floor of earlier boots and never above the durable one.
+func (fl *floor) draw(stored uint64, now time.Time) (fence, reserved uint64, err error) {
+	fence, reserved, err = driver.Draw(max(stored, fl.base().Load()), now)
+	if err != nil {
+		return 0, 0, err
+	}
+	switch durable := fl.durable().Load(); {
+	case reserved > durable:
+		if err := fl.raise(reserved); err != nil {
+			return 0, 0, fmt.Errorf("filelock: cannot make the tokens' floor durable: %w", err)
+		}
+	case reserved > durable-floorAhead/2 && fl.ahead.CompareAndSwap(false, true):
+		go func() {
+			defer fl.ahead.Store(false)
+			// One process is enough. An error comes back when the floor is reached.
+			if flock(int(fl.file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+				defer flock(int(fl.file.Fd()), unix.LOCK_UN)
+				_ = fl.raise(reserved + floorAhead/2)
+			}
+		}()
+	}
+	return fence, reserved, nil
+}
+
+// raise makes a floor above reserved durable.
+func (fl *floor) raise(reserved uint64) error {
+	value := (reserved/floorAhead + 2) * floorAhead
+	if fl.durable().Load() >= value {
+		return nil
+	}
+	var slot [slotSize]byte
+	binary.LittleEndian.PutUint64(slot[:], value)
+	binary.LittleEndian.PutUint64(slot[8:], value^slotCheck)
+	if _, err := fl.file.WriteAt(slot[:], int64(slotsAt+(value/floorAhead)%slots*slotSize)); err != nil {
+		return err
+	}
+	if err := fl.file.Sync(); err != nil {
+		return err
+	}
+	fl.syncs.Add(1)
+	raiseWord(fl.durable(), value) // only now: whoever sees it hands out tokens below it
+	return nil
+}
+
+// forget makes sure that records made later begin above fence, because one that reached it is about to be removed.
+func (fl *floor) forget(fence uint64) { raiseWord(fl.base(), fence) }
+
+func (fl *floor) close() error {
+	return errors.Join(unix.Munmap(fl.page), fl.file.Close())
+}
+
+// raiseWord sets w to value unless it is higher.
+func raiseWord(w *atomic.Uint64, value uint64) {
+	for {
+		seen := w.Load()
+		if seen >= value || w.CompareAndSwap(seen, value) {
+			return
+		}
+	}
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

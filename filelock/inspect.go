@@ -1,0 +1,207 @@
+//go:build linux || darwin
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/line"
+)
+
+// Lines implements driver.Inspector: it reads every record of the directory, without locks.
+func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
+	entries, err := os.ReadDir(d.st.locks)
+	if err != nil {
+		return nil, fmt.Errorf("filelock: %w", err)
+	}
+	var lines []driver.Line
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if _, ok := hashIn(e.Name()); !ok {
+			continue
+		}
+		l, err := d.show(filepath.Join(d.st.locks, e.Name()), "")
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(l.Name, prefix) && len(l.Claims) > 0 {
+			lines = append(lines, l)
+		}
+	}
+	slices.SortFunc(lines, func(a, b driver.Line) int { return strings.Compare(a.Name, b.Name) })
+	return lines, nil
+}
+
+// Line implements driver.Inspector.
+func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Line{}, err
+	}
+	return d.show(d.Key(name), name)
+}
+
+// show reads one record as people see it. Claims whose sessions are over are left out: they stand there until somebody
+// wants the lock.
+func (d *Driver) show(path, name string) (driver.Line, error) {
+	f, err := d.st.openRecord(path, false)
+	if errors.Is(err, os.ErrNotExist) {
+		return driver.Line{Name: name}, nil
+	}
+	if err != nil {
+		return driver.Line{}, fmt.Errorf("filelock: %w", err)
+	}
+	defer f.unref()
+	r, err := f.peek()
+	if err != nil {
+		return driver.Line{}, err
+	}
+	l := driver.Line{Name: r.Name, Fence: r.Fence}
+	if r.generation == 0 {
+		l.Name = name
+	}
+	if r.boot != d.st.boot {
+		return l, nil
+	}
+	_, boot := d.now()
+	for _, c := range r.Claims {
+		if !d.over(sessionKey([]byte(c.Session)), boot) {
+			l.Claims = append(l.Claims, d.describe(c))
+		}
+	}
+	return l, nil
+}
+
+// describe returns a claim as people see it.
+func (d *Driver) describe(c line.Claim) driver.Holder {
+	h := c.Describe()
+	key := sessionKey([]byte(c.Session))
+	var f *sessionFile
+	if s := d.local(key); s != nil {
+		f = s.file
+	} else if p, err := d.peer(key); err == nil {
+		f = p.file
+	}
+	if f == nil {
+		return h
+	}
+	h.Owner = f.text.Owner
+	if until, live := f.until(); live {
+		wall, boot := d.now()
+		h.Until = wall.Add(time.Duration(until - boot))
+	}
+	return h
+}
+
+// Break implements driver.Inspector. The mark in the record carries the end of the owner's time, so that renewals do
+// not put it off.
+func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
+	k, err := d.desk(name)
+	if err != nil {
+		return err
+	}
+	defer d.leave(k)
+	o, err := k.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer o.end()
+	c, err := o.line.Break(publicID, fence, now)
+	if err != nil {
+		o.abort()
+		return fmt.Errorf("filelock: break: %w", err)
+	}
+	if i := o.line.Find(c.ID); i < 0 {
+		delete(o.line.ends, c.ID)
+		o.line.remember(c.ID)
+	} else if !c.Broken {
+		if o.line.ends == nil {
+			o.line.ends = map[string]int64{}
+		}
+		o.line.ends[c.ID] = d.until(sessionKey([]byte(c.Session)), o.boot)
+	}
+	if i := slices.IndexFunc(o.line.Claims, func(c line.Claim) bool { return !c.Held }); i >= 0 {
+		o.notify(o.line.Claims[i].Session) // it may have watched the one who left, and it must know the mark's end
+	}
+	o.notify(c.Session)
+	if err := o.settle(); err != nil {
+		d.later(k)
+	}
+	return o.commit()
+}
+
+// until returns the end of a session's time, now if it is over.
+func (d *Driver) until(key sessionKey, now int64) int64 {
+	var f *sessionFile
+	if s := d.local(key); s != nil {
+		f = s.file
+	} else if p, err := d.peer(key); err == nil {
+		f = p.file
+	} else {
+		return now
+	}
+	if until, live := f.until(); live {
+		return until
+	}
+	return now
+}
+
+// watchEvery is how often Watch looks at the record.
+const watchEvery = 50 * time.Millisecond
+
+// Watch implements driver.Watcher. It reads the record again and again; a stranger is not told of changes, so that
+// nobody who watches costs those who lock.
+func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
+	return func(yield func(driver.Line, error) bool) {
+		t := time.NewTicker(watchEvery)
+		defer t.Stop()
+		var shown driver.Line
+		for first := true; ; first = false {
+			l, err := d.Line(ctx, name)
+			if err != nil {
+				yield(driver.Line{}, err)
+				return
+			}
+			if (first || !same(l, shown)) && !yield(l, nil) {
+				return
+			}
+			shown = l
+			select {
+			case <-ctx.Done():
+				yield(driver.Line{}, ctx.Err())
+				return
+			case <-t.C:
+			}
+		}
+	}
+}
+
+// same reports whether two looks at a line show the same. That a session was renewed is no change.
+func same(a, b driver.Line) bool {
+	timeless := func(l driver.Line) driver.Line {
+		l.Claims = slices.Clone(l.Claims)
+		for i := range l.Claims {
+			l.Claims[i].Until = time.Time{}
+		}
+		return l
+	}
+	return reflect.DeepEqual(timeless(a), timeless(b))
+}
+
+var _ interface {
+	driver.Driver
+	driver.Keyer
+	driver.Inspector
+	driver.Watcher
+} = (*Driver)(nil)

@@ -1,0 +1,114 @@
+//go:build linux || darwin
+
+package filelock
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"time"
+)
+
+// accept takes the links that others open to the session's socket: each is read by a goroutine of its own until its
+// end.
+func (s *session) accept() {
+	for {
+		conn, err := s.sock.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			// Out of descriptors, most likely. The others' wake-ups wait in the backlog.
+			select {
+			case <-s.d.ctx.Done():
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+			continue
+		}
+		s.mu.Lock()
+		gone := s.conns == nil
+		if !gone {
+			s.conns[conn] = true
+		}
+		s.mu.Unlock()
+		if gone {
+			conn.Close()
+			continue
+		}
+		s.d.start(func() { s.read(conn) })
+	}
+}
+
+// inbox is how many wake-ups are read at once. When the buffer is full others may have been dropped, so everything
+// that waits is looked at.
+const inbox = 256
+
+// read carries out the wake-ups that come by conn.
+func (s *session) read(conn *net.UnixConn) {
+	defer func() {
+		conn.Close()
+		s.mu.Lock()
+		delete(s.conns, conn)
+		s.mu.Unlock()
+	}()
+	var m message
+	r := bufio.NewReaderSize(conn, inbox*len(m))
+	for {
+		if _, err := io.ReadFull(r, m[:]); err != nil {
+			return
+		}
+		if _, live := s.file.until(); !live {
+			// Somebody found the session's time over. Whoever watches it by a link learns at once.
+			s.end()
+			s.hangUp()
+			return
+		}
+		if r.Buffered() > (inbox-2)*len(m) {
+			r.Discard(r.Buffered() / len(m) * len(m))
+			s.lookAtAll()
+			continue
+		}
+		if m[0] == kindLine {
+			s.d.wake(hash(m[1:]))
+		}
+	}
+}
+
+// wake looks at one line.
+func (d *Driver) wake(h hash) {
+	if d.deaf.Load() {
+		return
+	}
+	if k := d.known(h); k != nil {
+		defer d.leave(k)
+		if k.look(false) != nil {
+			k.check()
+		}
+	}
+}
+
+// lookAtAll looks at the lines of all claims of the session.
+func (s *session) lookAtAll() {
+	s.mu.Lock()
+	desks := map[*desk]bool{}
+	for _, c := range s.claims {
+		desks[c.k] = true
+	}
+	s.mu.Unlock()
+	for k := range desks {
+		s.d.wake(k.hash)
+	}
+}
+
+// hangUp closes the socket and every link to it.
+func (s *session) hangUp() {
+	s.sock.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for conn := range s.conns {
+		conn.Close()
+	}
+	s.conns = nil
+}

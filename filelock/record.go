@@ -1,0 +1,300 @@
+package filelock
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/line"
+	"github.com/interlock-go/interlock/internal/mutant"
+)
+
+// A record is the line of one name as its file keeps it.
+//
+// The first page of the file is the head. It is written by one pwrite that stays within a page, so a writer who is
+// killed leaves the old head or the new one. A line that fits stands in the head itself. A longer one stands in a body
+// behind the head, at an offset where the body that the present head points to does not lie; the head that points to it
+// is written afterwards. So there are always one whole line and the means to tell which: each head and each body
+// carries a checksum, and the head the generation, which grows with every write.
+//
+//	head   0  8  magic
+//	       8  2  major version of the layout; everything behind it may change with it
+//	      10  2  flags: 1 = the line stands in a body
+//	      12  4  length of the head with what stands in it
+//	      16  4  checksum (CRC-32C) of the head but for these four bytes
+//	      20  4  checksum of the body, if there is one
+//	      24  8  generation
+//	      32 16  boot id: in another boot the claims are void
+//	      48  8  highest token that anyone may have used
+//	      56  4  length of the body
+//	      60  4  offset of the body, in pages
+//	      64     the line, or nothing
+//
+//	line      name, number of claims, claims, number of broken IDs, IDs; numbers and lengths as varints
+const (
+	recordMagic = "ilkrec\r\n"
+	layoutMajor = 1
+	headSize    = 64
+	pageSize    = 4096
+	maxBody     = 64 << 20 // a body is never longer; a longer one is damage
+	maxBroken   = 16       // broken IDs that are remembered
+	flagBody    = 1
+)
+
+// record is the decoded state of one name's file.
+type record struct {
+	line.Line
+	boot       hash
+	generation uint64
+	ends       map[string]int64 // of broken claims by ID: until when they keep others out, on the boot-time clock
+	broken     []string         // IDs of claims that were broken and have left, so that their owners learn why
+
+	body extent // where the line stands, if not in the head
+}
+
+// extent is a stretch of a record's file behind its head.
+type extent struct {
+	page uint32
+	size uint32
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+var (
+	errDamaged = errors.New("damaged")
+	errNewer   = errors.New("written by a newer version")
+)
+
+// checksum returns the checksum of a head.
+func checksum(head []byte) uint32 {
+	return crc32.Update(crc32.Checksum(head[:16], castagnoli), castagnoli, head[20:])
+}
+
+// damaged says what is wrong with a record.
+func damaged(what string) error { return fmt.Errorf("%w (%s)", errDamaged, what) }
+
+// claim flags.
+const (
+	claimHeld = 1 << iota
+	claimBroken
+)
+
+// appendLine encodes the line: its name and its claims.
+func (r *record) appendLine(b []byte) []byte {
+	b = appendString(b, r.Name)
+	b = binary.AppendUvarint(b, uint64(len(r.Claims)))
+	for i := range r.Claims {
+		c := &r.Claims[i]
+		var flags byte
+		if c.Held {
+			flags |= claimHeld
+		}
+		if c.Broken {
+			flags |= claimBroken
+		}
+		b = append(b, byte(c.Kind), flags)
+		b = append(b, c.Session...) // 16 bytes: see sessionKey
+		b = appendString(b, c.ID)
+		b = binary.AppendUvarint(b, uint64(c.Weight))
+		b = binary.AppendUvarint(b, uint64(c.Limit))
+		b = binary.AppendUvarint(b, uint64(max(c.Passes, 0)))
+		b = binary.LittleEndian.AppendUint64(b, uint64(c.Since.UnixNano()))
+		b = binary.LittleEndian.AppendUint64(b, c.Fence)
+		if c.Broken {
+			b = binary.LittleEndian.AppendUint64(b, uint64(r.ends[c.ID]))
+		}
+		b = appendString(b, c.Note)
+	}
+	b = binary.AppendUvarint(b, uint64(len(r.broken)))
+	for _, id := range r.broken {
+		b = appendString(b, id)
+	}
+	return b
+}
+
+func appendString(b []byte, s string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	return append(b, s...)
+}
+
+// encode returns the head and, for a long line, the body. Both are in buf.
+func (r *record) encode(buf []byte) (head, body, full []byte) {
+	buf = append(buf[:0], make([]byte, headSize)...)
+	buf = r.appendLine(buf)
+	head = buf
+	if len(buf) > pageSize {
+		at := len(buf)
+		buf = append(buf, make([]byte, headSize)...)
+		body, head = buf[headSize:at], buf[at:]
+		r.body = place(r.body, len(body))
+	} else {
+		r.body = extent{}
+	}
+	flags := uint16(0)
+	if body != nil {
+		flags |= flagBody
+		binary.LittleEndian.PutUint32(head[20:], crc32.Checksum(body, castagnoli))
+	}
+	copy(head, recordMagic)
+	binary.LittleEndian.PutUint16(head[8:], layoutMajor)
+	binary.LittleEndian.PutUint16(head[10:], flags)
+	binary.LittleEndian.PutUint32(head[12:], uint32(len(head)))
+	binary.LittleEndian.PutUint64(head[24:], r.generation)
+	copy(head[32:48], r.boot[:])
+	binary.LittleEndian.PutUint64(head[48:], r.Fence)
+	binary.LittleEndian.PutUint32(head[56:], r.body.size)
+	binary.LittleEndian.PutUint32(head[60:], r.body.page)
+	binary.LittleEndian.PutUint32(head[16:], checksum(head))
+	return head, body, buf
+}
+
+// place returns where a body of size bytes can stand beside the present one: before it if there is room, else behind it.
+func place(present extent, size int) extent {
+	pages := func(n int) uint32 { return uint32((n + pageSize - 1) / pageSize) }
+	e := extent{page: 1, size: uint32(size)}
+	if present.size > 0 && e.page+pages(size) > present.page {
+		e.page = present.page + pages(int(present.size))
+	}
+	return e
+}
+
+// stamp is what tells two heads apart without decoding them.
+type stamp struct {
+	generation uint64
+	checksum   uint32
+}
+
+// stampOf returns the stamp of a head that is complete.
+func stampOf(head []byte) stamp {
+	if len(head) < headSize {
+		return stamp{}
+	}
+	return stamp{binary.LittleEndian.Uint64(head[24:]), binary.LittleEndian.Uint32(head[16:])}
+}
+
+// decode reads the head in b, the first page of a file. A line that stands in a body is read through readBody. An empty
+// file is a record that nobody has written yet.
+func decode(b []byte, readBody func(extent) ([]byte, error)) (*record, error) {
+	r := &record{}
+	if len(b) == 0 {
+		return r, nil
+	}
+	if len(b) < headSize || string(b[:8]) != recordMagic {
+		return nil, damaged("it does not begin as a record does")
+	}
+	if major := binary.LittleEndian.Uint16(b[8:]); major > layoutMajor {
+		return nil, fmt.Errorf("%w of Interlock: its layout is %d, this program knows %d", errNewer, major, layoutMajor)
+	} else if major != layoutMajor {
+		return nil, damaged("its version is 0")
+	}
+	flags := binary.LittleEndian.Uint16(b[10:])
+	size := binary.LittleEndian.Uint32(b[12:])
+	if size < headSize || int(size) > min(len(b), pageSize) {
+		return nil, damaged("it is cut off")
+	}
+	b = b[:size]
+	if binary.LittleEndian.Uint32(b[16:]) != checksum(b) && !mutant.On("filelock-checksum") {
+		return nil, damaged("its checksum is wrong")
+	}
+	r.generation = binary.LittleEndian.Uint64(b[24:])
+	copy(r.boot[:], b[32:48])
+	r.Fence = binary.LittleEndian.Uint64(b[48:])
+	r.body = extent{size: binary.LittleEndian.Uint32(b[56:]), page: binary.LittleEndian.Uint32(b[60:])}
+	text := b[headSize:]
+	if flags&flagBody != 0 {
+		if r.body.size > maxBody || r.body.page == 0 {
+			return nil, damaged("its body is nowhere")
+		}
+		body, err := readBody(r.body)
+		if err != nil {
+			return nil, err
+		}
+		if len(body) != int(r.body.size) || crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[20:]) {
+			return nil, damaged("the checksum of its body is wrong")
+		}
+		text = body
+	} else if r.body != (extent{}) {
+		return nil, damaged("it has a body too many")
+	}
+	return r, r.parse(text)
+}
+
+// parse reads what appendLine wrote.
+func (r *record) parse(b []byte) error {
+	p := parser{rest: b}
+	r.Name = p.string()
+	n := p.uvarint(uint64(len(b))) // a claim takes more than a byte
+	for range n {
+		var c line.Claim
+		head := p.bytes(2 + len(hash{}))
+		if p.bad {
+			break
+		}
+		c.Kind = driver.Kind(head[0])
+		c.Held, c.Broken = head[1]&claimHeld != 0, head[1]&claimBroken != 0
+		c.Session = string(head[2:])
+		c.ID = p.string()
+		c.Weight = int(p.uvarint(driver.All))
+		c.Limit = int(p.uvarint(driver.All))
+		c.Passes = int(p.uvarint(math.MaxInt64))
+		c.Since = time.Unix(0, int64(p.uint64()))
+		c.Fence = p.uint64()
+		if c.Broken {
+			if r.ends == nil {
+				r.ends = map[string]int64{}
+			}
+			r.ends[c.ID] = int64(p.uint64())
+		}
+		c.Note = p.string()
+		if c.Kind < driver.Mutex || c.Kind > driver.Permit || c.Weight < 1 || c.Weight > c.Limit {
+			p.bad = true
+		}
+		r.Claims = append(r.Claims, c)
+	}
+	for range p.uvarint(maxBroken) {
+		r.broken = append(r.broken, p.string())
+	}
+	if p.bad || len(p.rest) > 0 {
+		return damaged("its line cannot be read")
+	}
+	return nil
+}
+
+// parser reads fields one after the other; bad is set by the first that is not there.
+type parser struct {
+	rest []byte
+	bad  bool
+}
+
+func (p *parser) bytes(n int) []byte {
+	if p.bad || n > len(p.rest) {
+		p.bad = true
+		return nil
+	}
+	b := p.rest[:n]
+	p.rest = p.rest[n:]
+	return b
+}
+
+func (p *parser) uvarint(largest uint64) uint64 {
+	v, n := binary.Uvarint(p.rest)
+	if p.bad || n <= 0 || v > largest {
+		p.bad = true
+		return 0
+	}
+	p.rest = p.rest[n:]
+	return v
+}
+
+func (p *parser) uint64() uint64 {
+	if b := p.bytes(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (p *parser) string() string { return string(p.bytes(int(p.uvarint(uint64(len(p.rest)))))) }

@@ -1,0 +1,236 @@
+//go:build linux || darwin
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// recordFile is an open record. Several goroutines may use it; it is closed when the last has let go.
+type recordFile struct {
+	fd   int
+	path string
+	refs atomic.Int32
+}
+
+// openRecord opens a record and makes it if create is set.
+func (st *store) openRecord(path string, create bool) (*recordFile, error) {
+	for {
+		fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+		if err == unix.EINTR {
+			continue
+		}
+		if err == unix.ENOENT && create {
+			fd, err = unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_CREAT|unix.O_EXCL, uint32(st.fileMode))
+			if err == unix.EEXIST || err == unix.EINTR {
+				continue
+			}
+			if err == nil && st.shared() {
+				if err = unix.Fchmod(fd, uint32(st.fileMode)); err != nil {
+					unix.Close(fd)
+				}
+			}
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		}
+		f := &recordFile{fd: fd, path: path}
+		f.refs.Store(1)
+		return f, nil
+	}
+}
+
+func (f *recordFile) unref() {
+	if f.refs.Add(-1) == 0 {
+		unix.Close(f.fd)
+	}
+}
+
+// How often a flock that is taken is tried before the thread sleeps, and how long it then sleeps at most. A record is
+// locked for some microseconds, so it is nearly always free after a few tries; a longer time means that its owner waits
+// for a processor or is stopped.
+const (
+	flockTries   = 20
+	flockNaps    = 10
+	flockNap     = 20 * time.Microsecond
+	flockLongest = 10 * time.Millisecond
+	flockPatient = time.Second // then it is worth a word to the operator
+)
+
+// lock takes the record's flock, or returns when ctx ends. It asks again and again instead of blocking in the system
+// call, because that could be neither cancelled nor left behind without a thread.
+func (f *recordFile) lock(ctx context.Context, slow func(*recordFile)) error {
+	for range flockTries {
+		if err := flock(f.fd, unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
+			return err
+		}
+	}
+	for range flockNaps {
+		nap(flockNap)
+		if err := flock(f.fd, unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
+			return err
+		}
+	}
+	t := time.NewTimer(time.Millisecond)
+	defer t.Stop()
+	began, told := time.Now(), false
+	for pause := time.Millisecond; ; pause = min(2*pause, flockLongest) {
+		t.Reset(pause)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w while %s has the record's lock", ctx.Err(), f.owner())
+		case <-t.C:
+		}
+		if err := flock(f.fd, unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
+			return err
+		}
+		if !told && time.Since(began) > flockPatient {
+			told = true
+			slow(f)
+		}
+	}
+}
+
+// owner says who has the flock, as far as the system tells.
+func (f *recordFile) owner() string {
+	var st unix.Stat_t
+	if unix.Fstat(f.fd, &st) == nil {
+		if who := whoHas(uint64(st.Ino)); who != "" {
+			return who
+		}
+	}
+	return "another process"
+}
+
+func (f *recordFile) unlock() { _ = flock(f.fd, unix.LOCK_UN) }
+
+// unlinked reports whether the file has lost its name: then a new one stands in its place, or none.
+func (f *recordFile) unlinked() (bool, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(f.fd, &st); err != nil {
+		return false, err
+	}
+	return st.Nlink == 0, nil
+}
+
+// pread reads up to len(b) bytes at off.
+func (f *recordFile) pread(b []byte, off int64) (int, error) {
+	for n := 0; ; {
+		m, err := unix.Pread(f.fd, b[n:], off+int64(n))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return n, &os.PathError{Op: "read", Path: f.path, Err: err}
+		}
+		if n += m; m == 0 || n == len(b) {
+			return n, nil
+		}
+	}
+}
+
+// pwrite writes b at off in one call.
+func (f *recordFile) pwrite(b []byte, off int64) error {
+	for {
+		n, err := unix.Pwrite(f.fd, b, off)
+		if err == unix.EINTR && n <= 0 {
+			continue
+		}
+		if err == nil && n < len(b) {
+			err = unix.ENOSPC
+		}
+		if err != nil {
+			return &os.PathError{Op: "write", Path: f.path, Err: err}
+		}
+		return nil
+	}
+}
+
+// heads are buffers for the first page of a record.
+var heads = sync.Pool{New: func() any { return new([pageSize]byte) }}
+
+// read returns the record, or known if its stamp says that it is the same. The caller has the flock, or checks what it
+// gets as peek does.
+func (f *recordFile) read(known *record, stamped stamp) (*record, stamp, error) {
+	head := heads.Get().(*[pageSize]byte)
+	defer heads.Put(head)
+	n, err := f.pread(head[:], 0)
+	if err != nil {
+		return nil, stamp{}, err
+	}
+	seen := stampOf(head[:n])
+	if known != nil && seen == stamped {
+		return known, seen, nil
+	}
+	r, err := decode(head[:n], func(e extent) ([]byte, error) {
+		body := make([]byte, e.size)
+		n, err := f.pread(body, int64(e.page)*pageSize)
+		return body[:n], err
+	})
+	if err != nil {
+		return nil, stamp{}, f.explain(err)
+	}
+	return r, seen, nil
+}
+
+// explain says which file an error is about and what would be right.
+func (f *recordFile) explain(err error) error {
+	switch {
+	case errors.Is(err, errNewer):
+		return fmt.Errorf("filelock: record %s is %w: use the newer version for all programs of this store: %w", f.path, err, driver.ErrRefused)
+	case errors.Is(err, errDamaged):
+		return fmt.Errorf("filelock: record %s is %w: stop the programs that use this lock, then remove the file: %w", f.path, err, driver.ErrRefused)
+	}
+	return fmt.Errorf("filelock: %w", err)
+}
+
+// peekTries is how often a record is read without its lock before the reader gives up for now. Each try meets a writer
+// only for the microsecond that he takes to copy a page.
+const peekTries = 50
+
+// peek reads the record without taking its lock: the checksum tells whether a writer was at it meanwhile.
+func (f *recordFile) peek() (r *record, err error) {
+	for range peekTries {
+		if r, _, err = f.read(nil, stamp{}); err == nil || !errors.Is(err, errDamaged) {
+			return r, err
+		}
+	}
+	return nil, err
+}
+
+// write makes r the record: its generation is already the next one.
+func (f *recordFile) write(r *record, buf []byte) (full []byte, written stamp, err error) {
+	head, body, full := r.encode(buf)
+	if body != nil {
+		if err := f.pwrite(body, int64(r.body.page)*pageSize); err != nil {
+			return full, stamp{}, err
+		}
+	}
+	// From here on the record is the new one, whenever this process is killed.
+	return full, stampOf(head), f.pwrite(head, 0)
+}
+
+// lockFor is flock with a time limit, for the rare locks of the store itself.
+func lockFor(fd int, limit time.Duration) error {
+	deadline := time.Now().Add(limit)
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		err := flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if err != unix.EWOULDBLOCK {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not done after %v", limit)
+		}
+		time.Sleep(pause)
+	}
+}

@@ -1,0 +1,400 @@
+//go:build linux || darwin
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/line"
+	"github.com/interlock-go/interlock/internal/mutant"
+)
+
+// session is one liveness: a file with a word, a lock on it, a socket.
+type session struct {
+	d    *Driver
+	key  sessionKey
+	ttl  time.Duration
+	file *sessionFile
+	lock *os.File // holds the flock that the owner's process tree inherits
+	sock *listener
+
+	nudge chan struct{}
+
+	mu     sync.Mutex
+	claims map[string]*claim
+	conns  map[*net.UnixConn]bool // that others opened
+	over   bool
+	lost   chan string
+}
+
+// openSession makes a session: the socket first, so that whoever finds the file can connect.
+func (d *Driver) openSession(spec driver.Spec) (*session, error) {
+	key := hashOf(spec.ID)
+	sock, err := d.st.listen(key.String() + socketSuffix)
+	if err != nil {
+		if errors.Is(err, unix.EADDRINUSE) {
+			err = fmt.Errorf("a session of this id was opened before, want a new id: %w", driver.ErrRefused)
+		}
+		return nil, err
+	}
+	text := sessionText{Owner: driver.DecodeOwner(spec.Owner.Encode())}
+	if !sock.inStore {
+		text.Socket = sock.path
+	}
+	file, lock, err := d.st.createSession(key, text, spec.TTL, uint64(d.st.bootClock()+int64(spec.TTL)))
+	if err != nil {
+		sock.Close()
+		os.Remove(sock.path)
+		return nil, err
+	}
+	s := &session{
+		d: d, key: key, ttl: spec.TTL, file: file, lock: lock, sock: sock, nudge: make(chan struct{}, 1),
+		claims: map[string]*claim{}, conns: map[*net.UnixConn]bool{}, lost: make(chan string, 64),
+	}
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		s.discard()
+		return nil, errClosed
+	}
+	d.sessions[key] = s
+	d.tasks.Go(s.accept)
+	d.mu.Unlock()
+	return s, nil
+}
+
+// Valid implements driver.Session. All processes read the same clock, so nothing is taken off.
+func (s *session) Valid() time.Duration { return s.ttl }
+
+// extend moves the end of the session's time, and ends the session if it is too late for that.
+func (s *session) extend() error {
+	if s.file.extend(s.d.st.bootClock() + int64(s.ttl)) {
+		return nil
+	}
+	s.end()
+	return fmt.Errorf("filelock: %w", driver.ErrSessionLost)
+}
+
+// Acquire implements driver.Session: one operation on the record. A claim that cannot be held has the line cleared of
+// the dead before it is refused or waits.
+func (s *session) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	grant, _, err := s.requeue(ctx, nil, c)
+	return grant, err
+}
+
+// Requeue implements driver.Requeuer: both steps are one operation.
+func (s *session) Requeue(ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
+	if old.Name != next.Name {
+		return driver.Grant{}, false, fmt.Errorf("filelock: requeue from %q to %q: want one name: %w", old.Name, next.Name, driver.ErrRefused)
+	}
+	return s.requeue(ctx, &old, next)
+}
+
+func (s *session) requeue(ctx context.Context, old *driver.Claim, c driver.Claim) (grant driver.Grant, held bool, err error) {
+	_, live := s.file.until()
+	if err := s.extend(); err != nil {
+		return driver.Grant{}, false, err
+	}
+	k, err := s.d.desk(c.Name)
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	defer s.d.leave(k)
+	mine := k.enlist(s, c.ID)
+	if old != nil {
+		k.release(s, old.ID)
+	}
+	o, err := k.begin(ctx)
+	if err != nil {
+		k.withdraw(mine)
+		return driver.Grant{}, false, err
+	}
+	defer o.end()
+	if old != nil {
+		held, err = o.leave(old.ID)
+		held = held && live
+	}
+	if err == nil {
+		grant, err = s.enter(o, mine, c)
+	}
+	if err != nil {
+		o.abort()
+		k.withdraw(mine)
+		return driver.Grant{}, false, err
+	}
+	if err := o.commit(); err != nil {
+		return driver.Grant{}, false, err
+	}
+	if old != nil {
+		k.strike(s, old.ID)
+	}
+	if i := o.line.Find(c.ID); i >= 0 {
+		return o.line.Grant(i, s.d.describe), held, nil
+	}
+	k.withdraw(mine)
+	return grant, held, nil
+}
+
+// enter puts c into the line, or finds it there.
+func (s *session) enter(o *operation, mine *claim, c driver.Claim) (driver.Grant, error) {
+	// The wait for the record may have been long. Who enters renews: from here on nobody can drop the claim for Valid.
+	if err := s.extend(); err != nil {
+		return driver.Grant{}, err
+	}
+	if i := o.line.Find(c.ID); i >= 0 {
+		if o.line.Claims[i].Broken {
+			return driver.Grant{}, fmt.Errorf("filelock: %q: %w", c.Name, driver.ErrBroken)
+		}
+		return driver.Grant{}, nil
+	}
+	if joined, err := o.k.fate(mine, o.line); joined {
+		return driver.Grant{}, err
+	}
+	wanted := line.New(string(s.key[:]), c)
+	wanted.Note = cut(c.Note, maxNote)
+	for {
+		refused := o.line.Admits(wanted)
+		if refused == nil && o.line.Fits(wanted) {
+			break
+		}
+		if cleared, err := o.reap(); err != nil {
+			return driver.Grant{}, err
+		} else if cleared {
+			continue
+		}
+		if refused != nil {
+			return driver.Grant{}, fmt.Errorf("filelock: %w", refused)
+		}
+		if !c.Queue {
+			return o.line.Denied(s.d.describe), nil
+		}
+		break
+	}
+	o.line.Join(wanted, o.now)
+	return driver.Grant{}, o.settle()
+}
+
+// maxNote is how many bytes of a note are kept.
+const maxNote = 1024
+
+// cut returns the first n bytes of s or, not to break a character, some fewer.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}
+
+// Wait implements driver.Session: what others change comes as a wake-up, and Renew finds what did not.
+func (s *session) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	s.mu.Lock()
+	mine, over := s.claims[c.ID], s.over
+	s.mu.Unlock()
+	for mine != nil && !over {
+		grant, err := mine.k.state(mine)
+		if err != nil || grant.Held {
+			return grant, s.because(err)
+		}
+		select {
+		case <-ctx.Done():
+			return driver.Grant{}, ctx.Err()
+		case <-mine.changed:
+		}
+		s.mu.Lock()
+		over = s.over
+		s.mu.Unlock()
+	}
+	if over {
+		return driver.Grant{}, fmt.Errorf("filelock: %w", driver.ErrSessionLost)
+	}
+	return driver.Grant{}, fmt.Errorf("filelock: %q: %w", c.Name, driver.ErrGone)
+}
+
+// because turns the loss of one claim into the loss of the session where that is the reason.
+func (s *session) because(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, live := s.file.until(); !live {
+		s.end()
+		err = driver.ErrSessionLost
+	}
+	return fmt.Errorf("filelock: %w", err)
+}
+
+// Release implements driver.Session: one operation on the record.
+func (s *session) Release(ctx context.Context, c driver.Claim) (bool, error) {
+	k, err := s.d.desk(c.Name)
+	if err != nil {
+		return false, err
+	}
+	defer s.d.leave(k)
+	k.release(s, c.ID)
+	o, err := k.begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer o.end()
+	_, live := s.file.until() // a session whose time has passed without anybody noticing still kept everybody out
+	held, err := o.leave(c.ID)
+	if err != nil {
+		// The next one cannot have a token now. The claim leaves all the same, and the line is looked at again.
+		s.d.later(k)
+	}
+	if err := o.commit(); err != nil {
+		return false, err
+	}
+	k.strike(s, c.ID)
+	return held && live, nil
+}
+
+// Renew implements driver.Session: one compare-and-swap, and a look at the records of the session's claims. It waits
+// for nobody.
+func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Renewal{}, fmt.Errorf("filelock: renew: %w: %w", driver.ErrNotSent, err)
+	}
+	s.mu.Lock()
+	over := s.over
+	desks := map[*desk]bool{}
+	for _, c := range s.claims {
+		desks[c.k] = true
+	}
+	s.mu.Unlock()
+	if over {
+		return driver.Renewal{}, fmt.Errorf("filelock: %w", driver.ErrSessionLost)
+	}
+	if s.file.removed() {
+		s.file.revoke() // the others take a session without a file for over
+	}
+	if mutant.On("filelock-renew-queues") {
+		for k := range desks {
+			if o, err := k.begin(ctx); err == nil {
+				_ = o.commit()
+				o.end()
+			}
+		}
+	}
+	if err := s.extend(); err != nil {
+		return driver.Renewal{}, err
+	}
+	for k := range desks {
+		_ = k.look(true) // what cannot be read now is read next time
+	}
+	r := driver.Renewal{Valid: s.ttl}
+	s.mu.Lock()
+	claims := make([]*claim, 0, len(s.claims))
+	for _, c := range s.claims {
+		claims = append(claims, c)
+	}
+	s.mu.Unlock()
+	for _, c := range claims {
+		c.k.mu.Lock()
+		err, released := c.err, c.released
+		c.k.mu.Unlock()
+		switch {
+		case released:
+			c.k.check() // its release did not get through
+		case err != nil:
+			r.Lost = append(r.Lost, c.id)
+		}
+	}
+	return r, nil
+}
+
+// Close implements driver.Session: every claim leaves its line, then the session's files go. A line that cannot be had
+// before ctx ends is left to others, who find the session revoked.
+func (s *session) Close(ctx context.Context) error {
+	s.mu.Lock()
+	claims := make([]*claim, 0, len(s.claims))
+	for _, c := range s.claims {
+		claims = append(claims, c)
+	}
+	s.mu.Unlock()
+	for _, c := range claims {
+		if _, err := s.Release(ctx, driver.Claim{Name: c.k.name, ID: c.id}); err != nil {
+			s.d.options.Logger.Debug("filelock: a claim of a closed session is left to others", "name", c.k.name, "error", err)
+		}
+	}
+	s.end()
+	s.discard()
+	return nil
+}
+
+// discard closes and removes what the session is made of.
+func (s *session) discard() {
+	s.file.revoke()
+	s.d.mu.Lock()
+	delete(s.d.sessions, s.key)
+	s.d.mu.Unlock()
+	s.hangUp()
+	s.file.remove()
+	os.Remove(s.sock.path)
+	s.lock.Close()
+	s.file.file.Close()
+}
+
+// end marks the session as over and tells everybody who waits for it.
+func (s *session) end() {
+	s.mu.Lock()
+	if s.over {
+		s.mu.Unlock()
+		return
+	}
+	s.over = true
+	close(s.lost)
+	claims := make([]*claim, 0, len(s.claims))
+	for _, c := range s.claims {
+		claims = append(claims, c)
+	}
+	s.mu.Unlock()
+	for _, c := range claims {
+		c.wake()
+	}
+}
+
+// report says that a claim is lost, to those who listen, and has Renew called.
+func (s *session) report(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	select {
+	case s.lost <- id:
+	default: // nobody listens; Renew says it too
+	}
+	select {
+	case s.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// Lost implements driver.LossNotifier.
+func (s *session) Lost() <-chan string { return s.lost }
+
+// Nudge implements driver.Nudger.
+func (s *session) Nudge() <-chan struct{} { return s.nudge }
+
+// Inherit implements driver.Inheritor: the open file that holds the session's lock.
+func (s *session) Inherit() []*os.File { return []*os.File{s.lock} }
+
+var _ interface {
+	driver.Session
+	driver.Requeuer
+	driver.LossNotifier
+	driver.Nudger
+	driver.Inheritor
+} = (*session)(nil)

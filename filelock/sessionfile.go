@@ -1,0 +1,234 @@
+//go:build linux || darwin
+
+package filelock
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
+)
+
+// sessionFile is one session's file, as its owner and as every other process sees it.
+//
+// Its first word is the end of the session's time on the boot-time clock, or revoked. The owner moves it forward and a
+// reaper, who finds it in the past, sets it to revoked, both by compare-and-swap in shared memory: so a renewal waits
+// for nobody, whoever is stopped wherever, and it is decided once who was first. The flock on the file belongs to the
+// owner's process tree; when it can be had, nobody is left who may act for the session.
+//
+//	 0  8  until, or revoked              28  4  length of what follows
+//	 8  8  changes made by others         32 16  boot id
+//	16  8  magic                          48  8  time-to-live in nanoseconds
+//	24  2  major version                  56  4  checksum from 60 on
+//	26  2  zero                           60     JSON: owner, path of the socket
+type sessionFile struct {
+	st   *store
+	key  sessionKey
+	file *os.File
+	page []byte
+	text sessionText
+	ttl  time.Duration
+}
+
+// sessionKey names a session in records and files: it is a hash of the session's id, which stays the owner's secret.
+type sessionKey = hash
+
+// sessionText is what a session's file says to people and to those who want to connect.
+type sessionText struct {
+	Owner  driver.Owner `json:"owner"`
+	Socket string       `json:"socket,omitempty"` // only where it is not in the store
+}
+
+const (
+	revoked      = ^uint64(0)
+	sessionMagic = "ilksess\n"
+	sessionText0 = 60
+)
+
+func (st *store) sessionPath(key sessionKey) string { return filepath.Join(st.sessions, key.String()) }
+
+// createSession makes the file of a new session, complete and locked before it can be seen, and returns it with the
+// open file that holds the lock.
+func (st *store) createSession(key sessionKey, text sessionText, ttl time.Duration, until uint64) (*sessionFile, *os.File, error) {
+	js, err := json.Marshal(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	page := make([]byte, pageSize)
+	if len(js) > len(page)-sessionText0 {
+		return nil, nil, fmt.Errorf("the owner's description has %d bytes, too many: %w", len(js), driver.ErrRefused)
+	}
+	binary.LittleEndian.PutUint64(page, until)
+	copy(page[16:], sessionMagic)
+	binary.LittleEndian.PutUint16(page[24:], layoutMajor)
+	binary.LittleEndian.PutUint32(page[28:], uint32(len(js)))
+	copy(page[32:48], st.boot[:])
+	binary.LittleEndian.PutUint64(page[48:], uint64(ttl))
+	binary.LittleEndian.PutUint32(page[56:], crc32.Checksum(js, castagnoli))
+	copy(page[sessionText0:], js)
+
+	path := st.sessionPath(key)
+	draft := path + draftSuffix
+	lock, err := st.create(draft)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer os.Remove(draft)
+	undo := func(err error) (*sessionFile, *os.File, error) {
+		lock.Close()
+		return nil, nil, err
+	}
+	if err := flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return undo(err)
+	}
+	if _, err := lock.WriteAt(page, 0); err != nil {
+		return undo(err)
+	}
+	// A link, unlike a rename, replaces nothing.
+	if err := os.Link(draft, path); err != nil {
+		if errors.Is(err, os.ErrExist) {
+			err = fmt.Errorf("a session of this id is open: %w", driver.ErrRefused)
+		}
+		return undo(err)
+	}
+	f, err := st.openSession(key)
+	if err != nil {
+		os.Remove(path)
+		return undo(err)
+	}
+	return f, lock, nil
+}
+
+// draftSuffix ends the name of a session's file that is not complete.
+const draftSuffix = ".new"
+
+// openSession opens the file of a session, through an open file description of its own: to close it does not touch the
+// owner's lock. The error matches os.ErrNotExist when the session is over.
+func (st *store) openSession(key sessionKey) (*sessionFile, error) {
+	file, err := os.OpenFile(st.sessionPath(key), os.O_RDWR|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := &sessionFile{st: st, key: key, file: file}
+	if err := f.read(); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("filelock: session %s: %w", file.Name(), err)
+	}
+	return f, nil
+}
+
+// read maps the page and decodes it.
+func (f *sessionFile) read() error {
+	info, err := f.file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() != pageSize {
+		return damaged("its size is wrong")
+	}
+	page, err := unix.Mmap(int(f.file.Fd()), 0, pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return err
+	}
+	// Readers of the word take no lock, so the page is unmapped only when nobody has the file any more.
+	runtime.AddCleanup(f, func(page []byte) { _ = unix.Munmap(page) }, page)
+	f.page = page
+	size := binary.LittleEndian.Uint32(page[28:])
+	switch major := binary.LittleEndian.Uint16(page[24:]); {
+	case string(page[16:24]) != sessionMagic:
+		return damaged("it does not begin as a session does")
+	case major > layoutMajor:
+		return fmt.Errorf("%w of Interlock: its layout is %d, this program knows %d", errNewer, major, layoutMajor)
+	case size > pageSize-sessionText0:
+		return damaged("it is cut off")
+	}
+	js := page[sessionText0 : sessionText0+size]
+	if crc32.Checksum(js, castagnoli) != binary.LittleEndian.Uint32(page[56:]) {
+		return damaged("its checksum is wrong")
+	}
+	f.ttl = time.Duration(binary.LittleEndian.Uint64(page[48:]))
+	return json.Unmarshal(js, &f.text)
+}
+
+func (f *sessionFile) word() *atomic.Uint64    { return (*atomic.Uint64)(unsafe.Pointer(&f.page[0])) }
+func (f *sessionFile) changes() *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&f.page[8])) }
+
+// until returns the end of the session's time on the boot-time clock; revoked sessions have none.
+func (f *sessionFile) until() (until int64, live bool) {
+	w := f.word().Load()
+	return int64(w), w != revoked
+}
+
+// extend moves the end of the session's time to until, unless it is later. It returns false when the session has been
+// revoked, which is final.
+func (f *sessionFile) extend(until int64) bool {
+	for {
+		seen := f.word().Load()
+		if seen == revoked {
+			return false
+		}
+		if int64(seen) >= until || f.word().CompareAndSwap(seen, uint64(until)) {
+			return true
+		}
+	}
+}
+
+// revoke ends the session for good, whatever its time.
+func (f *sessionFile) revoke() { f.word().Store(revoked) }
+
+// over reports whether the session is revoked, and revokes it if its time has passed. An owner who renews at the same
+// moment wins or loses as a whole.
+func (f *sessionFile) over(now int64) bool {
+	seen := f.word().Load()
+	return seen == revoked || int64(seen) <= now && f.word().CompareAndSwap(seen, revoked)
+}
+
+// orphaned asks for the verdict on death: it reports whether every process of the owner's tree has ended, and revokes
+// the session then. A stopped process is alive.
+func (f *sessionFile) orphaned() bool {
+	if mutant.On("filelock-eof") {
+		f.revoke()
+		return true
+	}
+	// Shared, so that two who ask at once do not take each other for the owner.
+	if flock(int(f.file.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil {
+		return false
+	}
+	f.revoke()
+	_ = flock(int(f.file.Fd()), unix.LOCK_UN)
+	return true
+}
+
+// removed reports whether somebody took the file away.
+func (f *sessionFile) removed() bool {
+	var st unix.Stat_t
+	return unix.Fstat(int(f.file.Fd()), &st) == nil && st.Nlink == 0
+}
+
+// socket returns where the session listens.
+func (f *sessionFile) socket() (string, error) {
+	if f.text.Socket != "" {
+		return f.text.Socket, nil
+	}
+	return f.st.socketPath(f.key.String() + socketSuffix)
+}
+
+// remove takes the session's files away.
+func (f *sessionFile) remove() {
+	if path, err := f.socket(); err == nil {
+		os.Remove(path)
+	}
+	os.Remove(f.st.sessionPath(f.key))
+}

@@ -1,0 +1,274 @@
+//go:build linux || darwin
+
+package filelock
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// store is the directory: where things are, and with which rights.
+//
+//	DIR/floor           the layout's version, the boot that the store is in, and the tokens' durable floor
+//	DIR/locks/…         a record per name
+//	DIR/sessions/ID     a file per session, locked by the process tree that acts for it
+//	DIR/sessions/ID.s   its socket
+type store struct {
+	dir, locks, sessions string
+	sessionsDir          *os.File
+	fileMode, dirMode    os.FileMode // 0600 and 0700, or 0660 and 0770 in a directory that a group shares
+	boot                 hash
+	bootClock            func() int64
+	wallClock            func() time.Time
+}
+
+// system is what a store asks its machine, so that tests can be another one.
+type system struct {
+	bootID    func() (string, error)
+	bootClock func() int64
+	wallClock func() time.Time
+}
+
+var machine = system{bootID, bootClock, time.Now}
+
+// openStore makes or opens the directory and refuses one that cannot carry a store.
+func openStore(dir string, sys system) (*store, error) {
+	if dir == "" {
+		return nil, errors.New("filelock: no directory was named: want one on a file system of this machine")
+	}
+	if err := checkClock(); err != nil {
+		return nil, err
+	}
+	id, err := sys.bootID()
+	if err != nil {
+		return nil, err
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("filelock: %w", err)
+	}
+	st := &store{
+		dir: abs, locks: filepath.Join(abs, "locks"), sessions: filepath.Join(abs, "sessions"),
+		boot: hashOf(id), bootClock: sys.bootClock, wallClock: sys.wallClock,
+	}
+	if err := st.makeDir(abs, 0o700); err != nil {
+		return nil, err
+	}
+	if err := st.adopt(); err != nil {
+		return nil, err
+	}
+	for _, sub := range []string{st.locks, st.sessions} {
+		if err := st.makeDir(sub, st.dirMode); err != nil {
+			return nil, err
+		}
+		if err := st.checkRights(sub); err != nil {
+			return nil, err
+		}
+	}
+	if st.sessionsDir, err = os.Open(st.sessions); err != nil {
+		return nil, fmt.Errorf("filelock: %w", err)
+	}
+	return st, nil
+}
+
+func (st *store) close() error { return st.sessionsDir.Close() }
+
+// makeDir makes a directory unless it is there. Its mode does not depend on the umask.
+func (st *store) makeDir(path string, mode os.FileMode) error {
+	err := os.Mkdir(path, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil && st.shared() {
+		// What is made in a setgid directory inherits the group and the bit; chmod must not take the bit away.
+		err = os.Chmod(path, mode|os.ModeSetgid)
+	}
+	if err != nil {
+		return fmt.Errorf("filelock: cannot make the store: %w: want a directory in one that exists and that this user may write to", err)
+	}
+	return nil
+}
+
+// shared reports whether a group shares the store.
+func (st *store) shared() bool { return st.fileMode&0o060 != 0 }
+
+// adopt looks at the store's directory: whose it is decides the rights of all that is made in it.
+func (st *store) adopt() error {
+	info, err := os.Stat(st.dir)
+	if err != nil {
+		return fmt.Errorf("filelock: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("filelock: %s is not a directory: want one for the store alone", st.dir)
+	}
+	st.fileMode, st.dirMode = 0o600, 0o700
+	if info.Mode()&os.ModeSetgid != 0 && info.Mode().Perm()&0o020 != 0 {
+		st.fileMode, st.dirMode = 0o660, 0o770
+	}
+	if err := st.checkRights(st.dir); err != nil {
+		return err
+	}
+	d, err := os.Open(st.dir)
+	if err != nil {
+		return fmt.Errorf("filelock: cannot open the store: %w", err)
+	}
+	defer d.Close()
+	name, err := remoteFS(int(d.Fd()))
+	if err != nil {
+		return fmt.Errorf("filelock: cannot tell the file system of %s: %w", st.dir, err)
+	}
+	return refuseFS(st.dir, name)
+}
+
+// refuseFS returns an error if name, as remoteFS found it, is a file system that cannot carry a store.
+func refuseFS(dir, name string) error {
+	if name == "" {
+		return nil
+	}
+	return fmt.Errorf("filelock: %s is on %s, where locks and sockets do not reach other machines or do not work: want a directory on a disk of this machine", dir, name)
+}
+
+// checkRights refuses a directory that is somebody else's or that others may write to, because whoever may write to a
+// store can take every lock in it.
+func (st *store) checkRights(path string) error {
+	info, err := os.Lstat(path)
+	if path == st.dir {
+		info, err = os.Stat(path) // a symbolic link to a store is a way to name it
+	}
+	if err != nil {
+		return fmt.Errorf("filelock: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("filelock: %s is not a directory: want a directory that was empty, or a store", path)
+	}
+	perm, owner := info.Mode().Perm(), int(info.Sys().(*syscall.Stat_t).Uid)
+	switch {
+	case perm&0o002 != 0:
+		return fmt.Errorf("filelock: everybody may write to %s (mode %v): want 0700, or 2770 with a group that shares the store", path, info.Mode())
+	case perm&0o020 != 0 && info.Mode()&os.ModeSetgid == 0:
+		return fmt.Errorf("filelock: the group may write to %s (mode %v): want 0700, or chmod 2770 if the group is to share the store", path, info.Mode())
+	case owner != os.Geteuid() && !st.shared():
+		return fmt.Errorf("filelock: %s belongs to user %d, not to this user (%d): want a directory of one's own, or a setgid directory (2770) that a group shares", path, owner, os.Geteuid())
+	}
+	return nil
+}
+
+// create makes a new file with the store's rights, whatever the umask.
+func (st *store) create(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, st.fileMode)
+	if err != nil {
+		return nil, err
+	}
+	if st.shared() {
+		if err := f.Chmod(st.fileMode); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// openOrCreate opens a file for reading and writing and makes it if it is missing. It opens first, because where
+// fs.protected_regular is set nobody may pass O_CREAT for a file of another user in a shared directory.
+func (st *store) openOrCreate(path string) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return f, err
+		}
+		f, err = st.create(path)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
+}
+
+// selfTest tries what the store is made of: that a flock keeps another one out, and that a socket can be connected to.
+func (st *store) selfTest() error {
+	refuse := func(what string, err error) error {
+		if err != nil {
+			what = fmt.Sprintf("%s (%v)", what, err)
+		}
+		return fmt.Errorf("filelock: the file system of %s cannot carry a store: %s: want a directory on a disk of this machine", st.dir, what)
+	}
+	name := "test-" + hashOf(driver.NewID()).String()
+	path := filepath.Join(st.sessions, name)
+	first, err := st.create(path)
+	if err != nil {
+		return fmt.Errorf("filelock: cannot write to the store: %w", err)
+	}
+	defer os.Remove(path)
+	defer first.Close()
+	second, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("filelock: %w", err)
+	}
+	defer second.Close()
+	if err := flock(int(first.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return refuse("flock does not work", err)
+	}
+	if err := flock(int(second.Fd()), unix.LOCK_SH|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+		return refuse("flock keeps nobody out", err)
+	}
+	l, err := st.listen(name + socketSuffix)
+	if err != nil {
+		return refuse("a socket cannot be made", err)
+	}
+	defer os.Remove(l.path)
+	defer l.Close()
+	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: l.path, Net: "unix"})
+	if err != nil {
+		return refuse("a socket cannot be connected to", err)
+	}
+	return c.Close()
+}
+
+// flock is flock(2) that signals do not interrupt.
+func flock(fd, how int) error {
+	for {
+		if err := unix.Flock(fd, how); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// socketSuffix ends the name of a session's socket.
+const socketSuffix = ".s"
+
+// listener is a socket of the store and the path by which it is reached.
+type listener struct {
+	*net.UnixListener
+	path    string
+	inStore bool // and not elsewhere because the store's path is too long
+}
+
+// listen makes the socket name. Its file stays until it is removed.
+func (st *store) listen(name string) (*listener, error) {
+	path, err := st.socketPath(name)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	// To connect takes the right to write; the umask must not decide about it.
+	if err := os.Chmod(path, st.fileMode); err != nil {
+		l.Close()
+		os.Remove(path)
+		return nil, err
+	}
+	_, err = os.Lstat(filepath.Join(st.sessions, name))
+	return &listener{l, path, err == nil}, nil
+}

@@ -1,0 +1,242 @@
+//go:build linux || darwin
+
+package filelock
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Tests start themselves again as other processes: with workerVariable set the binary is a worker that carries out
+// one task.
+const workerVariable = "FILELOCK_TEST_TASK"
+
+// task is what a worker does.
+type task struct {
+	Do    string
+	Dir   string
+	Name  string
+	Board string
+	TTL   time.Duration
+	Slot  int
+	Count int
+}
+
+var tasks = map[string]func(task, *bufio.Reader) error{
+	"hammer":  hammer,
+	"hold":    holdUntilToldOtherwise,
+	"wait":    waitAndTell,
+	"contend": contend,
+	"leave":   leaveChild,
+	"sleep":   func(_ task, in *bufio.Reader) error { _, err := io.Copy(io.Discard, in); return err },
+}
+
+func TestMain(m *testing.M) {
+	text := os.Getenv(workerVariable)
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	var j task
+	err := json.Unmarshal([]byte(text), &j)
+	if err == nil {
+		err = tasks[j.Do](j, bufio.NewReader(os.Stdin))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "worker:", j.Do+":", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// worker is another process.
+type worker struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   *bufio.Reader
+	ended sync.Once
+}
+
+// newWorker returns the command that carries out j, with what it inherits still to be added.
+func newWorker(j task) *exec.Cmd {
+	text, err := json.Marshal(j)
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), workerVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+type cleaner interface {
+	Helper()
+	Fatalf(string, ...any)
+	Cleanup(func())
+}
+
+func startWorker(t cleaner, j task) *worker {
+	t.Helper()
+	w := &worker{cmd: newWorker(j)}
+	in, err := w.cmd.StdinPipe()
+	if err != nil {
+		t.Fatalf("worker: %v", err)
+	}
+	out, err := w.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatalf("worker: %v", err)
+	}
+	w.in, w.out = in, bufio.NewReader(out)
+	if err := w.cmd.Start(); err != nil {
+		t.Fatalf("worker: %v", err)
+	}
+	t.Cleanup(w.kill)
+	return w
+}
+
+// kill ends the worker as kill -9 does.
+func (w *worker) kill() {
+	w.ended.Do(func() {
+		_ = w.cmd.Process.Kill()
+		_ = w.cmd.Wait()
+	})
+}
+
+// hear waits for the line that the worker prints next.
+func (w *worker) hear(t cleaner, want string) {
+	t.Helper()
+	got, err := w.out.ReadString('\n')
+	if err != nil || strings.TrimSpace(got) != want {
+		t.Fatalf("worker %s: said %q (%v), want %q", w.cmd.Env[len(w.cmd.Env)-1], got, err, want)
+	}
+}
+
+// say sends a line to the worker.
+func (w *worker) say(t cleaner, what string) {
+	t.Helper()
+	if _, err := fmt.Fprintln(w.in, what); err != nil {
+		t.Fatalf("worker: %v", err)
+	}
+}
+
+// join opens a store and a session in it, as every worker does.
+func join(j task) (*Driver, driver.Session, error) {
+	d, err := New(j.Dir, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := d.Open(context.Background(), driver.Spec{ID: driver.NewID(), Owner: driver.Owner{Name: "worker", PID: os.Getpid()}, TTL: j.TTL})
+	return d, s, err
+}
+
+// hold acquires c and waits until it is held.
+func hold(ctx context.Context, s driver.Session, c driver.Claim) (driver.Grant, error) {
+	g, err := s.Acquire(ctx, c)
+	for err == nil && !g.Held {
+		g, err = s.Wait(ctx, c)
+	}
+	return g, err
+}
+
+// mutexOf returns a new claim of name that waits.
+func mutexOf(name string) driver.Claim {
+	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Queue: true}
+}
+
+// hammer takes and releases the name as fast as it can until it is killed, one try after the other.
+func hammer(j task, _ *bufio.Reader) error {
+	_, s, err := join(j)
+	if err != nil {
+		return err
+	}
+	go renewEvery(s, j.TTL/4)
+	ctx := context.Background()
+	for n := 0; ; n++ {
+		c := mutexOf(j.Name)
+		c.Queue = false
+		if _, err := s.Acquire(ctx, c); err != nil {
+			return err
+		}
+		if _, err := s.Release(ctx, c); err != nil {
+			return err
+		}
+		if n == 10 {
+			fmt.Println("ready")
+		}
+	}
+}
+
+func renewEvery(s driver.Session, d time.Duration) {
+	for range time.Tick(d) {
+		if _, err := s.Renew(context.Background()); err != nil {
+			return
+		}
+	}
+}
+
+// holdUntilToldOtherwise holds the name until its standard input ends.
+func holdUntilToldOtherwise(j task, in *bufio.Reader) error {
+	d, s, err := join(j)
+	if err != nil {
+		return err
+	}
+	go renewEvery(s, j.TTL/4)
+	if _, err := hold(context.Background(), s, mutexOf(j.Name)); err != nil {
+		return err
+	}
+	fmt.Println("held")
+	if _, err := io.Copy(io.Discard, in); err != nil {
+		return err
+	}
+	return d.Close(context.Background())
+}
+
+// waitAndTell stands in line, says so, and says when it holds.
+func waitAndTell(j task, in *bufio.Reader) error {
+	_, s, err := join(j)
+	if err != nil {
+		return err
+	}
+	go renewEvery(s, j.TTL/4)
+	c := mutexOf(j.Name)
+	if _, err := s.Acquire(context.Background(), c); err != nil {
+		return err
+	}
+	fmt.Println("waiting")
+	if _, err := hold(context.Background(), s, c); err != nil {
+		return err
+	}
+	fmt.Println("held")
+	_, err = io.Copy(io.Discard, in)
+	return err
+}
+
+// leaveChild holds the name and starts a child that inherits the session; the child lives until its standard input
+// ends, which it shares with this process.
+func leaveChild(j task, in *bufio.Reader) error {
+	_, s, err := join(j)
+	if err != nil {
+		return err
+	}
+	if _, err := hold(context.Background(), s, mutexOf(j.Name)); err != nil {
+		return err
+	}
+	child := newWorker(task{Do: "sleep"})
+	child.ExtraFiles = s.(driver.Inheritor).Inherit()
+	child.Stdin = os.Stdin
+	if err := child.Start(); err != nil {
+		return err
+	}
+	fmt.Println(child.Process.Pid)
+	return child.Wait()
+}
