@@ -29,7 +29,7 @@ type hunter struct {
 	temp  string
 	built map[string]binary
 	mu    sync.Mutex // guards clean and runs
-	clean map[string]func() error
+	clean map[string]func() (time.Duration, error)
 	runs  int
 }
 
@@ -39,6 +39,10 @@ type binary struct {
 	err       error
 }
 
+// patience is how much longer than without its bug a test may take before it counts as one that hangs.
+const patience = 20 * time.Second
+
+// An outcome is what became of one bug.
 type outcome struct {
 	bug
 	err  error  // nil: convicted
@@ -54,7 +58,7 @@ func (h *hunter) run(ctx context.Context, bugs []bug) (escaped int, err error) {
 		return 0, err
 	}
 	defer os.RemoveAll(h.temp)
-	h.clean = map[string]func() error{}
+	h.clean = map[string]func() (time.Duration, error){}
 	h.build(ctx, bugs)
 
 	start := time.Now()
@@ -160,11 +164,13 @@ func (h *hunter) try(ctx context.Context, b bug) (v outcome) {
 	if v.err = h.built[b.pkg].err; v.err != nil {
 		return v
 	}
-	if v.err = h.passesClean(ctx, b); v.err != nil {
+	clean, err := h.passesClean(ctx, b)
+	if err != nil {
+		v.err = err
 		return v
 	}
 	start = time.Now()
-	out, err := h.test(ctx, b, b.id)
+	out, err := h.test(ctx, b, b.id, min(h.limit, 3*clean+patience))
 	v.how, v.err = judge(out, err)
 	if v.err != nil {
 		v.tail = tail(out, 20)
@@ -172,21 +178,23 @@ func (h *hunter) try(ctx context.Context, b bug) (v outcome) {
 	return v
 }
 
-// passesClean runs the bug's test without the bug, once for all bugs that the test is named for.
-func (h *hunter) passesClean(ctx context.Context, b bug) error {
+// passesClean runs the bug's test without the bug, once for all bugs that the test is named for, and returns how long it
+// took.
+func (h *hunter) passesClean(ctx context.Context, b bug) (time.Duration, error) {
 	key := b.pkg + " " + b.test
 	h.mu.Lock()
 	once := h.clean[key]
 	if once == nil {
-		once = sync.OnceValue(func() error {
-			out, err := h.test(ctx, b, "")
+		once = sync.OnceValues(func() (time.Duration, error) {
+			start := time.Now()
+			out, err := h.test(ctx, b, "", h.limit)
 			if err != nil {
-				return fmt.Errorf("the test fails without the bug: %w\n%s", err, tail(out, 40))
+				return 0, fmt.Errorf("the test fails without the bug: %w\n%s", err, tail(out, 40))
 			}
 			if !ran.MatchString(out) {
-				return fmt.Errorf("no test matches %q", b.test)
+				return 0, fmt.Errorf("no test matches %q", b.test)
 			}
-			return nil
+			return time.Since(start), nil
 		})
 		h.clean[key] = once
 	}
@@ -197,7 +205,7 @@ func (h *hunter) passesClean(ctx context.Context, b bug) error {
 // test runs the tests that the bug's line names, in a folder for temporary files of their own, and leaves none of the
 // processes that they started. A test that hangs is ended by its own limit, which shows where it hangs; one that does
 // not even react to that is killed a little later.
-func (h *hunter) test(ctx context.Context, b bug, id string) (string, error) {
+func (h *hunter) test(ctx context.Context, b bug, id string, limit time.Duration) (string, error) {
 	h.mu.Lock()
 	h.runs++
 	temp := filepath.Join(h.temp, strconv.Itoa(h.runs))
@@ -207,10 +215,10 @@ func (h *hunter) test(ctx context.Context, b bug, id string) (string, error) {
 	}
 	defer os.RemoveAll(temp)
 
-	ctx, cancel := context.WithTimeoutCause(ctx, h.limit+15*time.Second, errHangs)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit+15*time.Second, errHangs)
 	defer cancel()
 	bin := h.built[b.pkg]
-	cmd := exec.CommandContext(ctx, bin.file, "-test.run", b.test, "-test.v", "-test.count=1", "-test.timeout", h.limit.String())
+	cmd := exec.CommandContext(ctx, bin.file, "-test.run", b.test, "-test.v", "-test.count=1", "-test.timeout", limit.String())
 	cmd.Dir = bin.dir
 	setting := "TMPDIR=" + temp
 	cmd.Env = append(os.Environ(), "INTERLOCK_MUTANT="+id, setting)

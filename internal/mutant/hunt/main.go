@@ -32,7 +32,7 @@ func hunt(ctx context.Context, args []string) error {
 	root := flags.String("root", ".", "the `folder` of the module")
 	table := flags.String("table", "internal/mutant/mutants.txt", "the table of bugs, a `file` below the root")
 	id := flags.String("id", "", "hunt only the bug with this `ID`")
-	parallel := flags.Int("j", runtime.GOMAXPROCS(0), "how many tests run at once")
+	parallel := flags.Int("j", 4*runtime.GOMAXPROCS(0), "how many tests run at once; those that fail mostly wait")
 	limit := flags.Duration("timeout", time.Minute, "how long one test may run; one that hangs has noticed the bug")
 	race := flags.Bool("race", true, "build the tests with the race detector, which alone can see some bugs")
 	complete := flags.Bool("complete", false, "require a line for every row of the catalogue of failures")
