@@ -58,6 +58,7 @@ func TestSessionDescriptor(t *testing.T) {
 	supervisor, guard, child := s.Process.Pid, s.guard(t), s.child(t)
 	// Stopped first, so that neither sees the other die.
 	_ = syscall.Kill(supervisor, syscall.SIGSTOP)
+	eventually(t, "interlock is stopped", func() bool { return stopped(supervisor) })
 	_ = syscall.Kill(guard, syscall.SIGKILL)
 	_ = syscall.Kill(supervisor, syscall.SIGKILL)
 	s.exit(t)

@@ -155,7 +155,7 @@ func (g *Guard) Run(c Command) error {
 		KillRest: c.KillRest,
 		Deadline: c.Deadline,
 	}
-	if g.terminal {
+	if g.terminal && !mutant.On("guard-own-group") {
 		m.Group = syscall.Getpgrp()
 	}
 	fds := make([]int, len(c.Inherit))
@@ -227,7 +227,7 @@ func (g *Guard) Forward(sig syscall.Signal) {
 			return
 		}
 	}
-	if mutant.On("C7") {
+	if mutant.On("C7") || mutant.On("C5") && (sig == unix.SIGTSTP || sig == unix.SIGCONT) {
 		return
 	}
 	g.Signal(sig)

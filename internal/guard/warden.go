@@ -235,11 +235,11 @@ func (w *warden) kill() {
 	if !w.ended {
 		_ = unix.Kill(w.pid, unix.SIGKILL) // before the tree is read: that takes as long as a good deal of work
 	}
-	if w.group != 0 && !w.ended {
-		_ = unix.Kill(-w.group, unix.SIGKILL) // reaches what has left the tree, where there is no subreaper
-	}
 	if mutant.On("C2") {
 		return
+	}
+	if w.group != 0 && !w.ended {
+		_ = unix.Kill(-w.group, unix.SIGKILL) // reaches what has left the tree, where there is no subreaper
 	}
 	w.tree.kill(w.reap, w.died, func(pids []int) {
 		w.report(message{Op: opUnkillable, Pids: pids})
