@@ -372,11 +372,7 @@ func (k *desk) look(surplus bool) error {
 		}
 		k.d.stats.reads.Add(1)
 		r, err := f.peek()
-		gone := false
-		if err == nil {
-			gone, err = f.unlinked()
-		}
-		if gone {
+		if gone, gerr := f.unlinked(); gone && gerr == nil {
 			k.replace(f)
 			f.unref()
 			continue

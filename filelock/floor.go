@@ -103,14 +103,7 @@ func (fl *floor) enter() error {
 // takeOver begins a new boot: every claim is void, and so is every file, whole or torn by the crash. Only the floor
 // remains.
 func (fl *floor) takeOver() error {
-	highest := max(fl.base().Load(), fl.durable().Load())
-	for i := range slots {
-		at := fl.page[slotsAt+i*slotSize:]
-		value := binary.LittleEndian.Uint64(at)
-		if binary.LittleEndian.Uint64(at[8:]) == value^slotCheck {
-			highest = max(highest, value)
-		}
-	}
+	highest := max(fl.base().Load(), fl.durable().Load(), highestSlot(fl.page))
 	if !mutant.On("S22") {
 		fl.base().Store(highest)
 	}
@@ -129,6 +122,18 @@ func (fl *floor) takeOver() error {
 	}
 	copy(fl.page[16:32], fl.st.boot[:]) // last: who finds it need not look further
 	return nil
+}
+
+// highestSlot returns the floor that a page of a floor file holds.
+func highestSlot(page []byte) (highest uint64) {
+	for i := range slots {
+		at := page[slotsAt+i*slotSize:]
+		value := binary.LittleEndian.Uint64(at)
+		if binary.LittleEndian.Uint64(at[8:]) == value^slotCheck {
+			highest = max(highest, value)
+		}
+	}
+	return highest
 }
 
 // ready maps the page if it is complete and reports whether it is of this boot.
@@ -198,6 +203,10 @@ func (fl *floor) raise(reserved uint64) error {
 	var slot [slotSize]byte
 	binary.LittleEndian.PutUint64(slot[:], value)
 	binary.LittleEndian.PutUint64(slot[8:], value^slotCheck)
+	if mutant.On("filelock-floor") {
+		raiseWord(fl.durable(), value)
+		return nil
+	}
 	if _, err := fl.file.WriteAt(slot[:], int64(slotsAt+(value/floorAhead)%slots*slotSize)); err != nil {
 		return err
 	}

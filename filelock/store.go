@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // store is the directory: where things are, and with which rights.
@@ -28,8 +29,7 @@ type store struct {
 	sessionsDir          *os.File
 	fileMode, dirMode    os.FileMode // 0600 and 0700, or 0660 and 0770 in a directory that a group shares
 	boot                 hash
-	bootClock            func() int64
-	wallClock            func() time.Time
+	system
 }
 
 // system is what a store asks its machine, so that tests can be another one.
@@ -37,9 +37,10 @@ type system struct {
 	bootID    func() (string, error)
 	bootClock func() int64
 	wallClock func() time.Time
+	remoteFS  func(fd int) (string, error)
 }
 
-var machine = system{bootID, bootClock, time.Now}
+var machine = system{bootID, bootClock, time.Now, remoteFS}
 
 // openStore makes or opens the directory and refuses one that cannot carry a store.
 func openStore(dir string, sys system) (*store, error) {
@@ -59,10 +60,15 @@ func openStore(dir string, sys system) (*store, error) {
 	}
 	st := &store{
 		dir: abs, locks: filepath.Join(abs, "locks"), sessions: filepath.Join(abs, "sessions"),
-		boot: hashOf(id), bootClock: sys.bootClock, wallClock: sys.wallClock,
+		boot: hashOf(id), system: sys,
 	}
-	if err := st.makeDir(abs, 0o700); err != nil {
-		return nil, err
+	if _, err := os.Stat(abs); errors.Is(err, fs.ErrNotExist) {
+		if err := st.checkFS(filepath.Dir(abs)); err != nil {
+			return nil, err
+		}
+		if err := st.makeDir(abs, 0o700); err != nil {
+			return nil, err
+		}
 	}
 	if err := st.adopt(); err != nil {
 		return nil, err
@@ -118,21 +124,21 @@ func (st *store) adopt() error {
 	if err := st.checkRights(st.dir); err != nil {
 		return err
 	}
-	d, err := os.Open(st.dir)
-	if err != nil {
-		return fmt.Errorf("filelock: cannot open the store: %w", err)
-	}
-	defer d.Close()
-	name, err := remoteFS(int(d.Fd()))
-	if err != nil {
-		return fmt.Errorf("filelock: cannot tell the file system of %s: %w", st.dir, err)
-	}
-	return refuseFS(st.dir, name)
+	return st.checkFS(st.dir)
 }
 
-// refuseFS returns an error if name, as remoteFS found it, is a file system that cannot carry a store.
-func refuseFS(dir, name string) error {
-	if name == "" {
+// checkFS refuses a file system on which locks or sockets end at the machine, or are somebody's program.
+func (st *store) checkFS(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("filelock: cannot open the store: %w: want a directory in one that exists", err)
+	}
+	defer d.Close()
+	name, err := st.remoteFS(int(d.Fd()))
+	if err != nil {
+		return fmt.Errorf("filelock: cannot tell the file system of %s: %w", dir, err)
+	}
+	if name == "" || mutant.On("S19") {
 		return nil
 	}
 	return fmt.Errorf("filelock: %s is on %s, where locks and sockets do not reach other machines or do not work: want a directory on a disk of this machine", dir, name)

@@ -36,10 +36,15 @@ func checkClock() error {
 	if err != nil {
 		return nil //nolint:nilerr // a kernel without time namespaces
 	}
-	for l := range strings.Lines(string(b)) {
+	return checkOffsets(string(b))
+}
+
+// checkOffsets refuses the offsets of a time namespace, as the kernel writes them, if the boot-time clock has one.
+func checkOffsets(text string) error {
+	for l := range strings.Lines(text) {
 		f := strings.Fields(l)
 		if len(f) == 3 && (f[0] == "boottime" || f[0] == "7") && (f[1] != "0" || f[2] != "0") {
-			return fmt.Errorf("filelock: this process is in a time namespace whose boot-time clock is %s s ahead of the machine's: run it outside", f[1])
+			return fmt.Errorf("filelock: this process is in a time namespace, its boot-time clock is %s s off the machine's: want a process outside, or a store on a server", f[1])
 		}
 	}
 	return nil
