@@ -37,8 +37,16 @@ func (e *Election) Err() error { return e.err }
 // again after a random pause, until ctx ends. Errors of the waiting are those of [Mutex.Lock].
 func (e *Election) Lead(ctx context.Context, fn func(context.Context) error) error {
 	for {
-		err := do(ctx, fn, func(ctx context.Context) (*Lease, error) { return e.lock(ctx, "lead", mutexShape, false) })
-		if !errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) {
+		var lease *Lease
+		err := do(ctx, fn, func(ctx context.Context) (_ *Lease, err error) {
+			lease, err = e.lock(ctx, "lead", mutexShape, false)
+			return lease, err
+		})
+		if lease == nil {
+			return err
+		}
+		// Of this lease only: what fn returned may speak of another that it lost.
+		if lost := lease.Release(); !errors.Is(lost, ErrLost) || errors.Is(lost, ErrClosed) {
 			return err
 		}
 		if !rest(ctx, time.Duration(rand.Int64N(int64(min(e.settings.ttl/3, time.Second))))) {

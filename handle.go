@@ -145,6 +145,10 @@ func (p *pool) wait(ctx context.Context, bound <-chan time.Time, h *handle, s sh
 	l := p.line(h.name)
 	c, err := l.enter(w)
 	p.tidy(l)
+	if c != nil && bound != nil { // this goroutine must be free to see that it has been long enough
+		go p.errand(c.background(), c, 0)
+		c = nil
+	}
 	p.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -210,8 +214,8 @@ func do(ctx context.Context, fn func(context.Context) error, lock func(context.C
 		defer stop()
 	}
 	err = fn(work)
-	if lostErr := lease.Err(); lostErr != nil && !errors.Is(lostErr, ErrReleased) {
-		return errors.Join(err, &Error{Op: "do", Name: lease.name, Err: lostErr})
+	if released := lease.Release(); errors.Is(released, ErrLost) {
+		return errors.Join(err, released)
 	}
 	return err
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Lease is a lock that is held, and the only thing a holder needs. It is safe for concurrent use.
@@ -37,6 +39,7 @@ type lease struct {
 	ctx    context.Context // made when first asked for
 	cancel context.CancelCauseFunc
 	err    error // ErrReleased, or matches ErrLost
+	cause  error // the first of them
 	result error // of the first Release
 }
 
@@ -88,8 +91,8 @@ func (l *Lease) Context() context.Context {
 	defer l.mu.Unlock()
 	if l.ctx == nil {
 		l.ctx, l.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(l.values), leaseKey{}, l.lease))
-		if l.err != nil {
-			l.cancel(l.err)
+		if l.cause != nil {
+			l.cancel(l.cause)
 		}
 	}
 	return l.ctx
@@ -106,9 +109,10 @@ func (l *Lease) Err() error {
 
 // look ends a lease whose time is over although the trust timer has not come yet.
 func (l *lease) look() {
+	now := l.client.clock.look()
 	for _, t := range l.turns {
 		t.pool.mu.Lock()
-		if h := t.hold; h.lost == nil && !h.left && !l.client.clock.now().before(h.until()) {
+		if h := t.hold; h.lost == nil && !h.left && !now.before(h.until()) && !mutant.On("O1") {
 			t.pool.lose(h, fmt.Errorf("not renewed in time: %w", unavailable(t.pool.lastErr)))
 		}
 		t.pool.mu.Unlock()
@@ -221,6 +225,9 @@ func (l *lease) end(why error) {
 // finish sets the lease's end, for which the lease's mutex is held.
 func (l *lease) finish(why error) {
 	l.err = why
+	if l.cause == nil {
+		l.cause = why
+	}
 	if l.cancel != nil {
 		l.cancel(why)
 	}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/interlock-go/interlock"
@@ -121,7 +120,7 @@ func TestHandles_AreMadeAndCarryWhyTheyCannotBe(t *testing.T) {
 		{"note not UTF-8", "n", options{interlock.Note("\xff")}, "want at most 256 bytes of UTF-8"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
 				store := memlock.New()
 				client := newClient(t, store, nil)
 				for call, err := range everyCall(t.Context(), client, c.name, c.options...) {
@@ -141,7 +140,7 @@ func TestHandles_AreMadeAndCarryWhyTheyCannotBe(t *testing.T) {
 }
 
 func TestHandles_WhatTheStoreLacksIsUnsupported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		store := memlock.NewPersonality(memlock.Personality{NoShared: true, NoCount: true})
 		c := newClient(t, store, nil)
 		matches(t, c.RWMutex("n").Err(), errors.ErrUnsupported)
@@ -158,7 +157,7 @@ func TestHandles_WhatTheStoreLacksIsUnsupported(t *testing.T) {
 }
 
 func TestHandles_TheLongestAndTheOddestNamesAreNames(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		c := newClient(t, memlock.New(), nil)
 		for _, name := range []string{strings.Repeat("n", 1024), "ä/%2F ../\\{}*?", "🔒", " "} {
 			release(t, lock(t.Context(), t, c.Mutex(name)))
@@ -170,7 +169,7 @@ func TestHandles_TheLongestAndTheOddestNamesAreNames(t *testing.T) {
 }
 
 func TestHandles_TheBoundsThemselvesArePossible(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		c := newClient(t, memlock.New(), nil)
 		for _, o := range [][]interlock.LockOption{
 			{interlock.TTL(10 * time.Millisecond)},
@@ -202,7 +201,7 @@ func TestGrace_DefaultsToATenthWithinItsBounds(t *testing.T) {
 		{time.Second, 100 * time.Millisecond},
 		{10 * time.Millisecond, 2 * time.Millisecond},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
 			store := memlock.New()
 			l := lock(t.Context(), t, newClient(t, store, nil).Mutex("n", interlock.TTL(c.ttl)))
 			defer l.Release()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
@@ -120,6 +122,17 @@ func (s *tappedSession) Close(ctx context.Context) error {
 func (s *tappedSession) Lost() <-chan string { return s.Session.(driver.LossNotifier).Lost() }
 
 func (s *tappedSession) Nudge() <-chan struct{} { return s.Session.(driver.Nudger).Nudge() }
+
+// bubble runs f in a bubble of its own time. Leases are renewed for ever, so a bubble in which somebody waits for what
+// never comes does not end by itself: after two of its hours it panics.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		watchdog := time.AfterFunc(2*time.Hour, func() { panic(t.Name() + ": still waiting after two hours") })
+		t.Cleanup(func() { watchdog.Stop() })
+		f(t)
+	})
+}
 
 // lock is Lock that must succeed.
 func lock(ctx context.Context, t *testing.T, m interface {
