@@ -25,13 +25,18 @@ type place struct {
 	fd      *os.File      // from adapter.files
 }
 
-// A locker is one process's connection. Its methods may be called from any
-// number of goroutines.
+// A locker is one process's connection. Its methods and those of its mutexes
+// may be called from any number of goroutines.
 type locker interface {
-	// lock waits for the lock of that name. It returns errOver when nobody
-	// will hand over any more.
-	lock(ctx context.Context, name string) (unlock func() error, err error)
+	// mutex is the lock of that name. Users make it once, so it is not timed.
+	mutex(name string) mutex
 	close() error
+}
+
+type mutex interface {
+	// lock waits for the lock. It returns errOver when nobody will hand over
+	// any more.
+	lock(ctx context.Context) (unlock func() error, err error)
 }
 
 // A meter is a locker that knows what it asked of its store.
@@ -53,6 +58,8 @@ var adapters = map[string]adapter{
 	"datagram":            {open: openPingPong, files: datagramPairs},
 	"eof":                 {open: openEOF, files: streamPairs},
 	"goroutine per lease": {open: openKeepers},
+	"memlock":             {open: openMemlock},
+	"filelock":            {open: openFilelock},
 }
 
 func findAdapter(name string) (adapter, error) {

@@ -135,13 +135,14 @@ func contend(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 		return err
 	}
 
+	m := l.mutex(contestName)
 	res := contestant{Counted: make([]int64, j.Count), Calls: -1}
 	var mu sync.Mutex
 	var failure error
 	var all sync.WaitGroup
 	for i := range j.Count {
 		all.Go(func() {
-			entered, counted, longest, err := visit(ctx, l, b, int64(j.Place.Process), int64(j.First+i))
+			entered, counted, longest, err := visit(ctx, m, b, int64(j.Place.Process), int64(j.First+i))
 			mu.Lock()
 			defer mu.Unlock()
 			res.Entered += entered
@@ -155,8 +156,8 @@ func contend(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 	sleepUntil(b.end.Load())
 	res.CPU = cpuTime() - before
 	all.Wait()
-	if m, ok := l.(meter); ok {
-		res.Calls, _ = m.calls()
+	if counted, ok := l.(meter); ok {
+		res.Calls, _ = counted.calls()
 	}
 	if err := errors.Join(failure, l.close()); err != nil {
 		return err
@@ -165,10 +166,10 @@ func contend(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 }
 
 // visit takes the lock again and again until the window closes.
-func visit(ctx context.Context, l locker, b *board, process, goroutine int64) (entered, counted, longest int64, err error) {
+func visit(ctx context.Context, m mutex, b *board, process, goroutine int64) (entered, counted, longest int64, err error) {
 	end := b.end.Load()
 	for asked := now(); asked < end; {
-		unlock, err := l.lock(ctx, contestName)
+		unlock, err := m.lock(ctx)
 		if errors.Is(err, errOver) {
 			return entered, counted, longest, nil
 		}

@@ -22,7 +22,9 @@ func newFIFO() *fifo {
 	return &fifo{spare: sync.Pool{New: func() any { return make(chan struct{}, 1) }}}
 }
 
-func (f *fifo) lock(context.Context, string) (func() error, error) {
+func (f *fifo) mutex(string) mutex { return f }
+
+func (f *fifo) lock(context.Context) (func() error, error) {
 	f.mu.Lock()
 	if !f.held {
 		f.held = true
@@ -60,7 +62,9 @@ func openFIFOWithContexts(context.Context, place) (locker, error) {
 	return fifoWithContexts{newFIFO()}, nil
 }
 
-func (f fifoWithContexts) lock(ctx context.Context, _ string) (func() error, error) {
+func (f fifoWithContexts) mutex(string) mutex { return f }
+
+func (f fifoWithContexts) lock(ctx context.Context) (func() error, error) {
 	f.mu.Lock()
 	if f.held {
 		turn := make(chan struct{}, 1)

@@ -8,15 +8,12 @@ import (
 // The floor is a floor only if it keeps the order, which costs.
 func TestFIFOKeepsTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, err := openFIFO(t.Context(), place{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		unlock, _ := f.lock(t.Context(), "")
+		f := newFIFO()
+		unlock, _ := f.lock(t.Context())
 		var got []int
 		for i := range 10 {
 			go func() {
-				unlock, _ := f.lock(t.Context(), "")
+				unlock, _ := f.lock(t.Context())
 				got = append(got, i)
 				_ = unlock()
 			}()

@@ -46,7 +46,9 @@ func openKeepers(_ context.Context, p place) (locker, error) {
 	}, nil
 }
 
-func (k *keepers) lock(ctx context.Context, _ string) (func() error, error) {
+func (k *keepers) mutex(string) mutex { return k }
+
+func (k *keepers) lock(ctx context.Context) (func() error, error) {
 	i := k.used.Add(1) - 1
 	if i >= maxKeepers {
 		return nil, errors.New("bench: too many keepers")

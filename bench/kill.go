@@ -64,7 +64,7 @@ func hold(ctx context.Context, j job, _ *bufio.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if _, err := l.lock(ctx, contestName); err != nil {
+	if _, err := l.mutex(contestName).lock(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "held")
@@ -81,7 +81,7 @@ func follow(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error {
 	if _, err := in.ReadString('\n'); err != nil {
 		return err
 	}
-	if _, err := l.lock(ctx, contestName); err != nil {
+	if _, err := l.mutex(contestName).lock(ctx); err != nil {
 		return err
 	}
 	return json.NewEncoder(out).Encode(now())

@@ -74,7 +74,7 @@ type meteredRequeuer struct {
 	requeuer driver.Requeuer
 }
 
-func (s meteredRequeuer) Requeue(ctx context.Context, old, next driver.Claim) (driver.Grant, error) {
+func (s meteredRequeuer) Requeue(ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 	s.m.operations.Add(1)
 	return s.requeuer.Requeue(ctx, old, next)
 }

@@ -38,7 +38,7 @@ func TestMetered(t *testing.T) {
 		want++
 		next := c
 		next.ID = driver.NewID()
-		if _, err := requeuer.Requeue(ctx, c, next); err != nil {
+		if _, _, err := requeuer.Requeue(ctx, c, next); err != nil {
 			t.Fatal(err)
 		}
 		c = next

@@ -47,13 +47,14 @@ func pair(ctx context.Context, j job, _ *bufio.Reader, out io.Writer) error {
 	window := time.Duration(j.Count) * time.Millisecond
 	start := now() + window.Nanoseconds()/10
 	end := start + window.Nanoseconds()
+	m := l.mutex("bench/free")
 	took := make([]float64, 0, 1<<20)
 	for {
 		before := now()
 		if before > end || len(took) == cap(took) {
 			break
 		}
-		unlock, err := l.lock(ctx, "bench/free")
+		unlock, err := m.lock(ctx)
 		if err != nil {
 			return err
 		}

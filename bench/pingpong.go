@@ -33,7 +33,9 @@ func openPingPong(_ context.Context, p place) (locker, error) {
 	return pp, nil
 }
 
-func (pp *pingPong) lock(context.Context, string) (func() error, error) {
+func (pp *pingPong) mutex(string) mutex { return pp }
+
+func (pp *pingPong) lock(context.Context) (func() error, error) {
 	select {
 	case <-pp.first:
 		return pp.unlock, nil
@@ -94,7 +96,9 @@ func openEOF(_ context.Context, p place) (locker, error) {
 	return &eof{conn: conn, first: p.Process == 1}, nil
 }
 
-func (e *eof) lock(context.Context, string) (func() error, error) {
+func (e *eof) mutex(string) mutex { return e }
+
+func (e *eof) lock(context.Context) (func() error, error) {
 	if !e.first {
 		var buf [1]byte
 		if _, err := e.conn.Read(buf[:]); !errors.Is(ended(err), errOver) {

@@ -124,7 +124,7 @@ func takePlaces(ctx context.Context, j job, l locker) error {
 	if !j.Hold {
 		for i := range j.Count {
 			go func() {
-				_, err := l.lock(ctx, restName(i%j.Names))
+				_, err := l.mutex(restName(i % j.Names)).lock(ctx)
 				fmt.Fprintln(os.Stderr, "bench: a waiter came back while the lock was held:", err)
 				os.Exit(1)
 			}()
@@ -138,7 +138,7 @@ func takePlaces(ctx context.Context, j job, l locker) error {
 	for first := range abreast {
 		all.Go(func() {
 			for i := first; i < j.Count; i += abreast {
-				if _, err := l.lock(ctx, restName(i)); err != nil {
+				if _, err := l.mutex(restName(i)).lock(ctx); err != nil {
 					mu.Lock()
 					failure = errors.Join(failure, err)
 					mu.Unlock()

@@ -41,6 +41,8 @@ func local() row {
 		r.contenders = append(r.contenders,
 			contender{"bare FIFO" + n.suffix, floor, contest{"fifo", 1, n.goroutines}},
 			contender{"FIFO with contexts" + n.suffix, remark, contest{"fifo with contexts", 1, n.goroutines}},
+			contender{oursMem + n.suffix, ours, contest{"memlock", 1, n.goroutines}},
+			contender{oursFile + n.suffix, ours, contest{"filelock", 1, n.goroutines}},
 		)
 		for _, who := range []string{oursMem, oursFile} {
 			r.goals = append(r.goals,
@@ -65,6 +67,8 @@ func embedded() row {
 			{datagramPingPong, floor, contest{"datagram", 2, 1}},
 			{sqliteStrict, rival, contest{"sqlite", 8, 1}},
 			{"flock(2), 8 × 1, barges", remark, contest{"flock", 8, 1}},
+			{oursStrict, ours, contest{"filelock", 8, 1}},
+			{oursPassing, ours, contest{"filelock", 8, 8}},
 		},
 		goals: []goal{
 			{oursStrict, handoffs, atLeast, 0.33, 0.5, streamPingPong},
@@ -86,6 +90,7 @@ func free() row {
 		contenders: []contender{
 			{flockOpened, floor, freePair{"flock"}},
 			{sqliteRow, rival, freePair{"sqlite"}},
+			{oursFile, ours, freePair{"filelock"}},
 		},
 		goals: []goal{{oursFile, pairMedian, atMost, 4, 2, flockOpened}},
 	}
@@ -101,6 +106,7 @@ func killed() row {
 		contenders: []contender{
 			{"end of a stream socket", floor, takeover{"eof"}},
 			{"flock(2)", rival, takeover{"flock"}},
+			{oursFile, ours, takeover{"filelock"}},
 		},
 		goals: []goal{{oursFile, latency, atMost, 5, 1, ""}},
 	}
@@ -137,6 +143,8 @@ func leases() row {
 		metrics: []metric{cpuShare, renewals, operations, writeCalls},
 		contenders: []contender{
 			{perLease, rival, atRest{"goroutine per lease", ttl, 10_000, 0}},
+			{oursMem, ours, atRest{"memlock", ttl, 10_000, 0}},
+			{oursFile, ours, atRest{"filelock", ttl, 10_000, 0}},
 		},
 		goals: []goal{
 			{oursMem, cpuShare, atMost, 1.0 / 6, 1.0 / 20, perLease},
@@ -156,6 +164,8 @@ func idle() row {
 		metrics: []metric{operations, perTTL, renewals, writeCalls, cpuShare},
 		contenders: []contender{
 			{"SQLite polling, 1 lock", rival, atRest{"sqlite", ttl, 1, 1000}},
+			{oneName, ours, atRest{"filelock", ttl, 1, 1000}},
+			{manyNames, ours, atRest{"filelock", ttl, 1000, 1000}},
 		},
 		goals: []goal{
 			{oneName, perTTL, atMost, 1, 0, ""},

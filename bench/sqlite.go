@@ -54,14 +54,22 @@ func openSQLite(ctx context.Context, p place) (locker, error) {
 	return s, nil
 }
 
-func (s *sqliteLocks) lock(ctx context.Context, name string) (func() error, error) {
+func (s *sqliteLocks) mutex(name string) mutex { return sqliteLock{s, name} }
+
+// sqliteLock is one row.
+type sqliteLock struct {
+	*sqliteLocks
+	name string
+}
+
+func (s sqliteLock) lock(ctx context.Context) (func() error, error) {
 	for {
-		taken, err := s.try(ctx, name)
+		taken, err := s.try(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("sqlite: lock: %w", err)
 		}
 		if taken {
-			return func() error { return s.unlock(context.WithoutCancel(ctx), name) }, nil
+			return func() error { return s.unlock(context.WithoutCancel(ctx)) }, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -71,10 +79,10 @@ func (s *sqliteLocks) lock(ctx context.Context, name string) (func() error, erro
 	}
 }
 
-func (s *sqliteLocks) try(ctx context.Context, name string) (taken bool, err error) {
+func (s sqliteLock) try(ctx context.Context) (taken bool, err error) {
 	err = untilNotBusy(ctx, func() error {
 		s.statements.Add(1)
-		res, err := s.insert.ExecContext(ctx, name, 1)
+		res, err := s.insert.ExecContext(ctx, s.name, 1)
 		if err != nil {
 			return err
 		}
@@ -85,10 +93,10 @@ func (s *sqliteLocks) try(ctx context.Context, name string) (taken bool, err err
 	return taken, err
 }
 
-func (s *sqliteLocks) unlock(ctx context.Context, name string) error {
+func (s sqliteLock) unlock(ctx context.Context) error {
 	return untilNotBusy(ctx, func() error {
 		s.statements.Add(1)
-		_, err := s.remove.ExecContext(ctx, name)
+		_, err := s.remove.ExecContext(ctx, s.name)
 		return err
 	})
 }
