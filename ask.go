@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // errand sends the standing claim c from a goroutine of its own.
@@ -95,10 +96,17 @@ func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Gr
 		p.mu.Unlock()
 		return 0, g, driver.ErrSessionLost
 	}
+	if w := c.line.first(); w != nil && w.settings.grace > s.valid/2 {
+		p.mu.Unlock()
+		return 0, g, fmt.Errorf("grace of %v in a session that the store keeps for %v: want at most half of that: %w", w.settings.grace, s.valid, errors.ErrUnsupported)
+	}
 	c.session = s
 	s.track(c)
 	p.mu.Unlock()
 	g, err = s.driver.Acquire(bounded, c.Claim)
+	if mutant.On("L5-acquire") {
+		started = p.client.clock.now()
+	}
 	return started, g, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Client takes locks in one store. It is safe for concurrent use, and one is enough for a process: its locks share
@@ -55,14 +56,20 @@ func (c *Client) Key(name string) string {
 }
 
 // Health asks the store for a renewal of this client's session and returns ErrUnavailable, with the reason, if that
-// fails.
+// fails or is not answered for Options.Patience.
 func (c *Client) Health(ctx context.Context) error {
+	bounded := within(ctx, c.opts.Patience)
+	defer bounded.finish()
 	p, err := c.pool(c.opts.TTL, false)
-	if err == nil {
+	for again := true; err == nil; again = false {
 		var s *session
-		if s, err = p.open(ctx); err == nil {
-			err = s.renew(ctx)
+		if s, err = p.open(bounded); err != nil {
+			break
 		}
+		if err = s.renew(bounded); err == nil || !again || !errors.Is(err, driver.ErrSessionLost) {
+			break
+		}
+		err = nil // the session was over, which says nothing about the store: look with a new one
 	}
 	if err != nil && !errors.Is(err, ErrClosed) {
 		err = unavailable(err)
@@ -80,7 +87,7 @@ func (c *Client) pool(ttl time.Duration, isolated bool) (*pool, error) {
 	if c.closed {
 		return nil, ErrClosed
 	}
-	if isolated {
+	if isolated || mutant.On("L11") {
 		p := newPool(c, ttl, true)
 		c.isolated[p] = struct{}{}
 		return p, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // line is the local line of one name: the goroutines of this client that want it, in order of arrival, and the few
@@ -283,6 +284,9 @@ func (c *claim) until(grace time.Duration) instant {
 	if from.before(c.session.renewed) {
 		from = c.session.renewed
 	}
+	if mutant.On("L8") {
+		grace = -grace
+	}
 	return from.add(c.session.valid - grace)
 }
 
@@ -330,7 +334,7 @@ func (l *line) give(c *claim, w *waiter, n int, now instant) {
 	if c.fence != 0 {
 		h.fence = c.fence + uint64(n)
 	}
-	if d := w.settings.maxHold; d > 0 {
+	if d := w.settings.maxHold; d > 0 && !mutant.On("L13") {
 		h.maximum = time.AfterFunc(d-h.grace, func() {
 			l.pool.mu.Lock()
 			defer l.pool.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // pool is what the locks of a client with one TTL share: the session, which is opened when the first claim is sent and
@@ -133,6 +134,9 @@ func (p *pool) lose(h *hold, why error) {
 		return
 	}
 	h.lost = lost(why)
+	if mutant.On("O5") {
+		h.lost = ErrLost
+	}
 	if h.leaving != nil {
 		return // released, and kept for its MinHold only
 	}

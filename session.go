@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // session is the core's side of one session at the store: the only heartbeat anywhere, for all claims of its pool.
@@ -35,7 +36,8 @@ import (
 type session struct {
 	pool   *pool
 	driver driver.Session
-	done   chan struct{} // closed when over
+	ctx    context.Context // of its renewals; ended when over
+	cancel context.CancelFunc
 
 	valid    time.Duration
 	renewed  instant // start of the last answered Renew, or of Open
@@ -54,34 +56,28 @@ type session struct {
 
 func newSession(p *pool, d driver.Session, started instant) *session {
 	s := &session{
-		pool: p, driver: d, done: make(chan struct{}), valid: d.Valid(), renewed: started,
+		pool: p, driver: d, valid: d.Valid(), renewed: started,
 		claims: map[string]*claim{}, resting: true, idleSince: started,
 	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.heartbeat = time.AfterFunc(p.client.opts.Idle, s.beat)
 	s.trust = time.AfterFunc(time.Hour, s.check)
 	s.trust.Stop()
-	notifier, tellsLoss := d.(driver.LossNotifier)
-	nudger, nudges := d.(driver.Nudger)
-	if tellsLoss || nudges {
-		var lost <-chan string
-		var nudge <-chan struct{}
-		if tellsLoss {
-			lost = notifier.Lost()
-		}
-		if nudges {
-			nudge = nudger.Nudge()
-		}
-		go s.listen(lost, nudge)
+	if n, ok := d.(driver.LossNotifier); ok {
+		go s.hearLosses(n.Lost())
+	}
+	if n, ok := d.(driver.Nudger); ok {
+		go s.hearNudges(n.Nudge())
 	}
 	return s
 }
 
-// listen acts on what the store says by itself, until the session is over. A loss is handled before the next is
+// hearLosses acts on what the store says by itself, until the session is over. A loss is handled before the next is
 // received.
-func (s *session) listen(lost <-chan string, nudge <-chan struct{}) {
+func (s *session) hearLosses(lost <-chan string) {
 	for {
 		select {
-		case <-s.done:
+		case <-s.ctx.Done():
 			return
 		case id, ok := <-lost:
 			s.pool.mu.Lock()
@@ -94,8 +90,18 @@ func (s *session) listen(lost <-chan string, nudge <-chan struct{}) {
 			if !ok {
 				return
 			}
+		}
+	}
+}
+
+// hearNudges renews when the store asks for it, in a goroutine of its own: a renewal that hangs holds up no loss.
+func (s *session) hearNudges(nudge <-chan struct{}) {
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
 		case <-nudge:
-			ctx, cancel := context.WithTimeout(context.Background(), s.valid)
+			ctx, cancel := context.WithTimeout(s.ctx, s.pool.ttl)
 			_ = s.renew(ctx) // the heartbeat goes on trying
 			cancel()
 		}
@@ -105,6 +111,9 @@ func (s *session) listen(lost <-chan string, nudge <-chan struct{}) {
 // track notes a claim that is about to be sent, and has the session renewed from now on.
 func (s *session) track(c *claim) {
 	s.claims[c.ID] = c
+	if w := c.line.first(); w != nil {
+		s.maxGrace = max(s.maxGrace, w.settings.grace)
+	}
 	if s.resting && !s.over {
 		s.resting = false
 		s.heartbeat.Reset(s.period())
@@ -128,7 +137,10 @@ func (s *session) untrack(c *claim) {
 
 // period is the time between renewals, up to a tenth shorter so that the clients of a fleet do not march in step.
 func (s *session) period() time.Duration {
-	p := (s.valid - s.maxGrace) / 3
+	p := max(s.valid-s.maxGrace, s.valid/2) / 3
+	if mutant.On("O4") {
+		p = p * 5 / 2
+	}
 	return p - time.Duration(rand.Int64N(int64(p)/10+1))
 }
 
@@ -140,7 +152,7 @@ func (s *session) beat() {
 		p.mu.Unlock()
 		return
 	}
-	if len(s.claims) == 0 {
+	if len(s.claims) == 0 && !mutant.On("L1") {
 		s.resting = true
 		if left := p.client.opts.Idle - p.client.clock.passed(s.idleSince); left > 0 {
 			s.heartbeat.Reset(left)
@@ -150,11 +162,17 @@ func (s *session) beat() {
 		p.mu.Unlock()
 		return
 	}
+	started := p.client.clock.look() // before the deadline, which after a suspension would lie in the past
 	deadline := s.renewalDeadline()
+	if mutant.On("L6") {
+		deadline = started.add(10 * s.valid)
+	}
 	p.mu.Unlock()
 
-	started := p.client.clock.look()
-	ctx, cancel := context.WithTimeout(context.Background(), deadline.sub(started))
+	ctx, cancel := context.WithTimeout(s.ctx, deadline.sub(started))
+	if mutant.On("O6") {
+		ctx = context.Background()
+	}
 	err := s.renew(ctx)
 	cancel()
 
@@ -164,6 +182,13 @@ func (s *session) beat() {
 		return
 	}
 	next := s.period() - p.client.clock.passed(started)
+	if err != nil && mutant.On("L2") {
+		return
+	}
+	if err != nil && mutant.On("L9") {
+		s.end(err)
+		return
+	}
 	if err != nil {
 		s.failures++
 		p.trouble(err)
@@ -194,6 +219,9 @@ func (s *session) renew(ctx context.Context) error {
 	started := p.client.clock.look()
 	r, err := s.driver.Renew(ctx)
 	took := p.client.clock.passed(started)
+	if mutant.On("L5") {
+		started = started.add(took)
+	}
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +242,7 @@ func (s *session) renew(ctx context.Context) error {
 			s.renewed = started
 		}
 		for _, id := range r.Lost {
-			if c := s.claims[id]; c != nil {
+			if c := s.claims[id]; c != nil && !mutant.On("L7") {
 				p.gone(c, driver.ErrGone)
 			}
 		}
@@ -266,10 +294,16 @@ func (s *session) sleepUntil(u instant) {
 
 // check is the trust timer: it ends the leases whose time has come, whatever the store is doing.
 func (s *session) check() {
+	if mutant.On("L12") {
+		_ = s.renew(context.Background())
+	}
 	now := s.pool.client.clock.look()
+	if mutant.On("L4") {
+		now = now.add(-s.period())
+	}
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
-	if s.over {
+	if s.over || mutant.On("L3") {
 		return
 	}
 	for _, c := range s.claims {
@@ -307,7 +341,7 @@ func (s *session) retire() {
 // stop makes the session over for the core.
 func (s *session) stop() {
 	s.over = true
-	close(s.done)
+	s.cancel()
 	s.heartbeat.Stop()
 	s.trust.Stop()
 	if s.pool.session == s {

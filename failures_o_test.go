@@ -1,0 +1,245 @@
+package interlock_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+// What machines and clocks do to locks, one test each.
+
+// A process that was stopped goes on as if it still held the lock, until its timers come.
+func TestO01_FirstCallAfterAStopTellsTheLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &spy{Driver: memlock.New()}
+		c := newClient(t, d, nil)
+		l := hold(t, c, "m")
+		silent := errors.New("stopped")
+		d.ahead(func(_ context.Context, op string, _ driver.Claim) error {
+			if op == "renew" {
+				return silent
+			}
+			return nil
+		})
+		interlock.StopTrustTimers(c)
+		time.Sleep(13500*time.Millisecond - 1)
+		interlock.StopTrustTimers(c) // an earlier renewal may have set them
+		live(t, l)
+		time.Sleep(1)
+		if err := l.Err(); !errors.Is(err, interlock.ErrLost) {
+			t.Errorf("Err at the end of trust, before any timer: %v, want ErrLost", err)
+		}
+		if l.Context().Err() == nil {
+			t.Error("Err has seen the loss, and the context lives")
+		}
+		d.ahead(nil)
+	})
+	synctest.Test(t, func(t *testing.T) { // Release is such a first call, too
+		d := &spy{Driver: memlock.New()}
+		c, b := newClient(t, d, nil), newClient(t, d.Share(), nil)
+		l := hold(t, c, "m")
+		d.ahead(func(_ context.Context, op string, _ driver.Claim) error {
+			if op == "renew" {
+				return errors.New("stopped")
+			}
+			return nil
+		})
+		interlock.StopTrustTimers(c)
+		time.Sleep(15 * time.Second)
+		next := hold(t, b, "m")
+		if err := l.Release(); !errors.Is(err, interlock.ErrLost) {
+			t.Errorf("Release after the stop: %v, want ErrLost", err)
+		}
+		live(t, next)
+		if err := next.Release(); err != nil {
+			t.Error(err)
+		}
+		d.ahead(nil)
+	})
+}
+
+// sleeper is a clock that a test lets the machine be suspended by. The timers of Go stand still meanwhile, as they do.
+type sleeper struct{ slept atomic.Int64 }
+
+func (s *sleeper) suspended(time.Duration) time.Duration { return time.Duration(s.slept.Load()) }
+func (s *sleeper) suspend(d time.Duration)               { s.slept.Add(int64(d)) }
+
+func newSleepingClient(t *testing.T, d driver.Driver, o *interlock.Options) (*interlock.Client, *sleeper) {
+	t.Helper()
+	s := new(sleeper)
+	c := must[*interlock.Client](t)(interlock.NewClientWithClock(d, o, s.suspended))
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return c, s
+}
+
+// The monotonic clock stands still while the machine is suspended, and the lease's clock with it.
+func TestO02_SuspendedTimeCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, machine := newSleepingClient(t, memlock.New(), nil)
+		l := hold(t, c, "m")
+		machine.suspend(time.Minute)
+		if err := l.Err(); !errors.Is(err, interlock.ErrLost) {
+			t.Errorf("Err right after a minute of suspension: %v, want ErrLost", err)
+		}
+		l.Release()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		c, machine := newSleepingClient(t, memlock.New(), nil)
+		l := hold(t, c, "m")
+		time.Sleep(2500 * time.Millisecond)
+		machine.suspend(time.Minute)
+		start := time.Now()
+		if d := told(t, l).Sub(start); d > time.Second {
+			t.Errorf("the context ended %v after the machine woke, want a second at most", d)
+		}
+		l.Release()
+	})
+	synctest.Test(t, func(t *testing.T) { // a short nap costs nothing
+		c, machine := newSleepingClient(t, memlock.New(), nil)
+		l := hold(t, c, "m")
+		for range 20 {
+			machine.suspend(3 * time.Second)
+			time.Sleep(5 * time.Second)
+			live(t, l)
+		}
+		if err := l.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // and one that is longer than anybody's patience blames no store
+		store := memlock.New()
+		c, machine := newSleepingClient(t, store.Share(), &interlock.Options{Patience: time.Second})
+		b := newClient(t, store, nil)
+		l := hold(t, b, "m")
+		next := granted(t, c, "m")
+		time.Sleep(10 * time.Second)
+		machine.suspend(time.Hour)
+		time.Sleep(10 * time.Second)
+		l.Release()
+		if at := <-next; at.IsZero() {
+			t.Error("the waiter was sent away")
+		}
+	})
+}
+
+// A wall clock decides, and is set. No test can set the clock of its process; that the core does not ask it can be read.
+func TestO03_NoWallClockDecides(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wall := regexp.MustCompile(`\.Unix(Nano|Milli|Micro)?\(|\.Round\(|\.Truncate\(|time\.Unix|\.UTC\(|\.In\(`)
+	read := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read++
+		for n, line := range strings.Split(string(text), "\n") {
+			if wall.MatchString(line) && file != "owner.go" { // which says for people when the process began
+				t.Errorf("%s:%d has the wall clock: %s", file, n+1, strings.TrimSpace(line))
+			}
+		}
+	}
+	if read < 10 {
+		t.Errorf("%d files read, want the whole package", read)
+	}
+}
+
+// A renewer that comes late, for want of processor time, has no margin.
+func TestO04_TwoThirdsOfTheTrustAreMargin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &spy{Driver: memlock.New()}
+		d.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
+			if late := d.count("renew")%2 == 1; late && op == "renew" {
+				slow(ctx, 8900*time.Millisecond) // of 13.5 s
+			}
+			return nil
+		})
+		c := newClient(t, d, nil)
+		l := hold(t, c, "m")
+		time.Sleep(10 * time.Minute)
+		live(t, l)
+		if err := l.Release(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A renewal that has no file descriptor, no name service or an expired certificate fails in silence.
+func TestO05_CauseSaysWhatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &spy{Driver: memlock.New()}
+		c := newClient(t, d, nil)
+		l := hold(t, c, "m")
+		time.Sleep(time.Minute)
+		if n := d.count("open"); n != 1 {
+			t.Errorf("%d sessions opened by a lease that is renewed, want 1", n)
+		}
+		d.Fail(syscall.EMFILE)
+		told(t, l)
+		for _, err := range []error{context.Cause(l.Context()), l.Err(), l.Release()} {
+			if !errors.Is(err, syscall.EMFILE) || !errors.Is(err, interlock.ErrUnavailable) {
+				t.Errorf("%v: want what the store failed with", err)
+			}
+		}
+		d.Fail(nil)
+	})
+}
+
+// A call without a deadline hangs for minutes on a dead peer.
+func TestO06_EveryCallHasADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &spy{Driver: memlock.New()}
+		d.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
+			deadline, ok := ctx.Deadline()
+			if op != "wait" && (!ok || time.Until(deadline) > 15*time.Second) {
+				t.Errorf("%s may last for %v, want at most the TTL", op, time.Until(deadline))
+			}
+			return nil
+		})
+		c, b := newClient(t, d, nil), newClient(t, d.Share(), nil)
+		l := hold(t, b, "m")
+		next := granted(t, c, "m")
+		behind := granted(t, c, "m", interlock.Note("does not share"))
+		time.Sleep(time.Minute)
+		l.Release()
+		<-next
+		<-behind
+		if _, err := c.Mutex("m").TryLock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.Lose("m")
+		time.Sleep(time.Minute)
+		d.EndSessions()
+		if err := c.Health(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Minute) // the idle session is closed
+		for _, op := range []string{"open", "acquire", "wait", "renew", "release", "close"} {
+			if d.count(op) == 0 {
+				t.Errorf("no %s was seen", op)
+			}
+		}
+	})
+}
