@@ -38,6 +38,7 @@ type desk struct {
 	record   *record       // the last one read or written in a turn; nil if it may be wrong
 	stamp    stamp
 	buf      []byte
+	op       operation
 	watching map[sessionKey]*peer // whose deaths this desk wants to hear of
 	nextEnd  int64                // when a broken claim stops keeping others out, as the last timer knows
 
@@ -186,7 +187,8 @@ func (k *desk) load(f *recordFile) (*operation, error) {
 		k.record = nil
 		return nil, err
 	}
-	o := &operation{k: k, f: f, line: r}
+	o := &k.op
+	*o = operation{k: k, f: f, line: r, tell: o.tell[:0]}
 	o.now, o.boot = k.d.now()
 	switch {
 	case r.generation == 0:

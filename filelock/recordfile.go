@@ -23,15 +23,20 @@ type recordFile struct {
 	refs atomic.Int32
 }
 
+const openFlags = unix.O_RDWR | unix.O_CLOEXEC | unix.O_NOFOLLOW
+
 // openRecord opens a record and makes it if create is set.
 func (st *store) openRecord(path string, create bool) (*recordFile, error) {
 	for {
-		fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+		fd, err := unix.Open(path, openFlags|quietFlag, 0)
+		if err == unix.EPERM && quietFlag != 0 {
+			fd, err = unix.Open(path, openFlags, 0) // only the owner may be quiet
+		}
 		if err == unix.EINTR {
 			continue
 		}
 		if err == unix.ENOENT && create {
-			fd, err = unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_CREAT|unix.O_EXCL, uint32(st.fileMode))
+			fd, err = unix.Open(path, openFlags|quietFlag|unix.O_CREAT|unix.O_EXCL, uint32(st.fileMode))
 			if err == unix.EEXIST || err == unix.EINTR {
 				continue
 			}
@@ -116,11 +121,8 @@ func (f *recordFile) unlock() { _ = flock(f.fd, unix.LOCK_UN) }
 
 // unlinked reports whether the file has lost its name: then a new one stands in its place, or none.
 func (f *recordFile) unlinked() (bool, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(f.fd, &st); err != nil {
-		return false, err
-	}
-	return st.Nlink == 0, nil
+	n, err := links(f.fd)
+	return n == 0, err
 }
 
 // pread reads up to len(b) bytes at off.

@@ -22,6 +22,7 @@ import (
 type session struct {
 	d    *Driver
 	key  sessionKey
+	name string // the key, as records have it
 	ttl  time.Duration
 	file *sessionFile
 	lock *os.File // holds the flock that the owner's process tree inherits
@@ -57,7 +58,7 @@ func (d *Driver) openSession(spec driver.Spec) (*session, error) {
 		return nil, err
 	}
 	s := &session{
-		d: d, key: key, ttl: spec.TTL, file: file, lock: lock, sock: sock, nudge: make(chan struct{}, 1),
+		d: d, key: key, name: string(key[:]), ttl: spec.TTL, file: file, lock: lock, sock: sock, nudge: make(chan struct{}, 1),
 		claims: map[string]*claim{}, conns: map[*net.UnixConn]bool{}, lost: make(chan string, 64),
 	}
 	d.mu.Lock()
@@ -76,8 +77,8 @@ func (d *Driver) openSession(spec driver.Spec) (*session, error) {
 func (s *session) Valid() time.Duration { return s.ttl }
 
 // extend moves the end of the session's time, and ends the session if it is too late for that.
-func (s *session) extend() error {
-	if s.file.extend(s.d.st.bootClock() + int64(s.ttl)) {
+func (s *session) extend(now int64) error {
+	if s.file.extend(now + int64(s.ttl)) {
 		return nil
 	}
 	s.end()
@@ -100,10 +101,6 @@ func (s *session) Requeue(ctx context.Context, old, next driver.Claim) (driver.G
 }
 
 func (s *session) requeue(ctx context.Context, old *driver.Claim, c driver.Claim) (grant driver.Grant, held bool, err error) {
-	_, live := s.file.until()
-	if err := s.extend(); err != nil {
-		return driver.Grant{}, false, err
-	}
 	k, err := s.d.desk(c.Name)
 	if err != nil {
 		return driver.Grant{}, false, err
@@ -121,7 +118,6 @@ func (s *session) requeue(ctx context.Context, old *driver.Claim, c driver.Claim
 	defer o.end()
 	if old != nil {
 		held, err = o.leave(old.ID)
-		held = held && live
 	}
 	if err == nil {
 		grant, err = s.enter(o, mine, c)
@@ -146,8 +142,9 @@ func (s *session) requeue(ctx context.Context, old *driver.Claim, c driver.Claim
 
 // enter puts c into the line, or finds it there.
 func (s *session) enter(o *operation, mine *claim, c driver.Claim) (driver.Grant, error) {
-	// The wait for the record may have been long. Who enters renews: from here on nobody can drop the claim for Valid.
-	if err := s.extend(); err != nil {
+	// Who enters renews. It is done here and not before, because the wait for the record may have been long; from here
+	// on nobody can drop the claim for Valid.
+	if err := s.extend(o.boot); err != nil {
 		return driver.Grant{}, err
 	}
 	if i := o.line.Find(c.ID); i >= 0 {
@@ -159,7 +156,7 @@ func (s *session) enter(o *operation, mine *claim, c driver.Claim) (driver.Grant
 	if joined, err := o.k.fate(mine, o.line); joined {
 		return driver.Grant{}, err
 	}
-	wanted := line.New(string(s.key[:]), c)
+	wanted := line.New(s.name, c)
 	wanted.Note = cut(c.Note, maxNote)
 	for {
 		refused := o.line.Admits(wanted)
@@ -287,7 +284,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 			}
 		}
 	}
-	if err := s.extend(); err != nil {
+	if err := s.extend(s.d.st.bootClock()); err != nil {
 		return driver.Renewal{}, err
 	}
 	for k := range desks {

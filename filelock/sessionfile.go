@@ -213,8 +213,8 @@ func (f *sessionFile) orphaned() bool {
 
 // removed reports whether somebody took the file away.
 func (f *sessionFile) removed() bool {
-	var st unix.Stat_t
-	return unix.Fstat(int(f.file.Fd()), &st) == nil && st.Nlink == 0
+	n, err := links(int(f.file.Fd()))
+	return err == nil && n == 0
 }
 
 // socket returns where the session listens.

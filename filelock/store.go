@@ -40,7 +40,7 @@ type system struct {
 	remoteFS  func(fd int) (string, error)
 }
 
-var machine = system{bootID, bootClock, time.Now, remoteFS}
+var machine = system{bootID, newFastClock(bootClock).now, time.Now, remoteFS}
 
 // openStore makes or opens the directory and refuses one that cannot carry a store.
 func openStore(dir string, sys system) (*store, error) {

@@ -77,5 +77,15 @@ func (st *store) socketPath(name string) (string, error) {
 // nap sleeps for a short time.
 func nap(d time.Duration) { time.Sleep(d) }
 
+// quietFlag does not exist on macOS.
+const quietFlag = 0
+
+// links returns how many names a file has.
+func links(fd int) (uint32, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	return uint32(st.Nlink), err
+}
+
 // whoHas would say who has the flock on a file: macOS does not tell.
 func whoHas(uint64) string { return "" }
