@@ -254,9 +254,9 @@ func (a *actor) await(c driver.Claim, within time.Duration) driver.Grant {
 	for range manyTurns {
 		g, err := a.tryWait(ctx, c)
 		switch {
-		case err == nil && g.Held:
+		case ctx.Err() == nil && err == nil && g.Held:
 			return g
-		case ctx.Err() != nil:
+		case ctx.Err() != nil: // held or not, it comes too late
 			a.w.fail("%s waited %v for %s and was not told that it holds", a.name, within, a.w.story.claim(c))
 		case err != nil:
 			a.w.fail("Wait of %s for %s failed although nothing was wrong: %v", a.name, a.w.story.claim(c), err)

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 )
 
 var parallelLaw = Law{
@@ -40,6 +41,7 @@ func tryParallel(w *world) {
 				if inside[at].Add(1) != 1 {
 					w.fail("two claims of %s are held at once, %s of %s is one of them", w.story.name(c.Name), w.story.label(c.ID), a.name)
 				}
+				w.sleep(50 * time.Microsecond)
 				inside[at].Add(-1)
 				a.letGo(c)
 			}

@@ -78,7 +78,9 @@ func tryTimedOut(w *world) {
 			}
 			heal := a.stalled(st, way)
 			a.timesOut("Acquire", func(ctx context.Context) error { _, err := a.tryAcquire(ctx, c); return err })
-			a.timesOut("Release", func(ctx context.Context) error { _, err := a.tryRelease(ctx, c); return err })
+			ctx, cancel := context.WithTimeout(w.ctx, min(50*time.Millisecond, a.valid/20))
+			a.tryRelease(ctx, c) // who knows that nothing left may answer without the store
+			cancel()
 			heal()
 			a.release(c)
 			if busy {

@@ -1,0 +1,77 @@
+package broken
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/interlock-go/interlock/driver/drivertest"
+)
+
+func lawNamed(t *testing.T, name string) drivertest.Law {
+	for _, law := range drivertest.Laws() {
+		if law.Name == name {
+			return law
+		}
+	}
+	t.Fatalf("no law is called %s", name)
+	return drivertest.Law{}
+}
+
+// Each broken driver is convicted under the law that it breaks, and says the reason meant.
+func TestTheSuiteConvicts(t *testing.T) {
+	for _, d := range Drivers() {
+		t.Run(d.Law+"/"+d.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := drivertest.Judge(lawNamed(t, d.Law), d.Harness)
+				if !v.Convicted() {
+					t.Fatalf("the suite acquits a driver that is broken: %s", d.Fault)
+				}
+				if len(v.Faults) != 1 || !strings.Contains(v.Faults[0], d.Says) {
+					t.Fatalf("broken is: %s\nand the report should say %q, but it says:\n%s", d.Fault, d.Says, v)
+				}
+			})
+		})
+	}
+}
+
+// Each twin, which has all but the fault, is acquitted.
+func TestTheSuiteAcquitsTheTwins(t *testing.T) {
+	for _, d := range Drivers() {
+		t.Run(d.Law+"/"+d.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if v := drivertest.Judge(lawNamed(t, d.Law), d.Twin); v.Convicted() {
+					t.Fatalf("the suite convicts a driver without the fault:\n%s", v)
+				}
+			})
+		})
+	}
+}
+
+// The layer alone breaks no law.
+func TestTheLayerIsInnocent(t *testing.T) {
+	drivertest.RunBubble(t, func(*testing.T) drivertest.Harness { return Driver{}.Twin(t) })
+}
+
+func TestEveryLawHasABrokenDriver(t *testing.T) {
+	broken := map[string]bool{}
+	names := map[string]bool{}
+	for _, d := range Drivers() {
+		if names[d.Name] || d.Fault == "" || d.Says == "" {
+			t.Errorf("%s: want a name of its own, what the fault is and what the report says", d.Name)
+		}
+		broken[d.Law], names[d.Name] = true, true
+	}
+	laws := 0
+	for _, law := range drivertest.Laws() {
+		if strings.HasPrefix(law.Name, "Law") {
+			laws++
+		}
+		if !broken[law.Name] {
+			t.Errorf("no broken driver shows that %s can convict", law.Name)
+		}
+	}
+	if laws != 16 {
+		t.Errorf("there are %d laws, want the sixteen", laws)
+	}
+}

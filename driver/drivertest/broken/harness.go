@@ -1,0 +1,100 @@
+package broken
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+// A Driver is one way to be wrong.
+type Driver struct {
+	Name  string
+	Law   string // the law that it breaks, by the name of its test
+	Fault string // what it does
+	Says  string // a part of what the law's report must say
+
+	store memlock.Personality
+	new   func() *fault // with the fault
+	twin  func() *fault // without it; nil: an empty layer
+}
+
+// Harness returns the harness of a new store under the broken driver. It is for testing/synctest bubbles: it gives
+// the machine no time to be slow.
+func (d Driver) Harness(drivertest.T) drivertest.Harness { return newHarness(d.store, d.new()) }
+
+// Twin returns the harness of the same driver without its fault.
+func (d Driver) Twin(drivertest.T) drivertest.Harness {
+	f := &fault{}
+	if d.twin != nil {
+		f = d.twin()
+	}
+	return newHarness(d.store, f)
+}
+
+// Drivers returns all of them, in the order of the laws.
+func Drivers() []Driver {
+	var all []Driver
+	for _, some := range [][]Driver{standing, tokens, waiting, living, naming, showing} {
+		all = append(all, some...)
+	}
+	return all
+}
+
+// harness acts on memlock behind the layer's back.
+type harness struct {
+	store *memlock.Driver
+	fault *fault
+}
+
+func newHarness(p memlock.Personality, f *fault) *harness {
+	return &harness{store: memlock.NewPersonality(p), fault: f}
+}
+
+func (h *harness) Driver(drivertest.T) driver.Driver { return newLayer(h.store.Share(), h.fault) }
+func (h *harness) Prefix() string                    { return "broken/" }
+func (h *harness) TTL() time.Duration                { return time.Second }
+func (h *harness) Slack() time.Duration              { return 0 }
+
+func (h *harness) Stall(_ drivertest.T, d driver.Driver, way drivertest.Way) func() {
+	if way == drivertest.Replies {
+		return d.(*layer).memory.StallReplies()
+	}
+	return d.(*layer).memory.Stall()
+}
+
+func (h *harness) End(_ drivertest.T, d driver.Driver, _ driver.Spec) {
+	d.(*layer).memory.EndSessions()
+}
+
+func (h *harness) Calls(d driver.Driver) int { return d.(*layer).memory.Calls() }
+
+func (h *harness) Budget() drivertest.Budget {
+	return drivertest.Budget{Acquire: 1, Release: 1, Handoff: 1}
+}
+
+// Freeze stands for a process that is stopped in the middle of a write: it has the writers' lock of the name, where
+// the layer has such locks.
+func (h *harness) Freeze(_ drivertest.T, name string) func() {
+	if h.fault.writers == nil {
+		return func() {}
+	}
+	h.fault.writers.lock(context.Background(), name)
+	thawed := false
+	return func() {
+		if !thawed {
+			thawed = true
+			h.fault.writers.unlock(name)
+		}
+	}
+}
+
+// Cannot implements drivertest.Abstainer. The broken drivers of Law14 lose all notices themselves.
+func (h *harness) Cannot(law string) string {
+	if law == "Law14_LostNotice" {
+		return "notices are lost by the store's personality"
+	}
+	return ""
+}
