@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
@@ -352,6 +353,52 @@ func TestL13_MaxHoldEndsAHungJob(t *testing.T) {
 		if d := (<-next).Sub(start); d != 10*time.Minute {
 			t.Errorf("the next was granted after %v, want 10m", d)
 		}
+		l.Release()
+	})
+}
+
+// blockedLog is a log whose reader has gone.
+type blockedLog struct {
+	slog.Handler
+	open chan struct{}
+}
+
+func (b blockedLog) Enabled(context.Context, slog.Level) bool { return true }
+func (b blockedLog) Handle(context.Context, slog.Record) error {
+	<-b.open
+	return nil
+}
+
+func TestL12_TrustEndsThoughTheLogBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		log := blockedLog{slog.DiscardHandler, make(chan struct{})}
+		c := newClient(t, store, &interlock.Options{Logger: slog.New(log)})
+		l, start := hold(t, c, "m"), time.Now()
+		resume := store.Stall()
+		if d := told(t, l).Sub(start); d != 13500*time.Millisecond {
+			t.Errorf("told after %v, want 13.5s", d)
+		}
+		resume()
+		time.Sleep(time.Minute) // the store answers again, which is logged, too
+		again := make(chan error, 1)
+		go func() {
+			l, err := c.Mutex("other").Lock(t.Context())
+			if err == nil {
+				err = l.Release()
+			}
+			again <- err
+		}()
+		synctest.Wait()
+		select {
+		case err := <-again:
+			if err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Error("nobody gets a lock while the log blocks")
+		}
+		close(log.open)
 		l.Release()
 	})
 }

@@ -130,6 +130,9 @@ func (p *pool) loseAll(why error) {
 // lose ends the contexts of a hold's leases and takes the hold out of the line a grace later, unless its owner releases
 // it before: whoever is next gets in when the work has stopped or its time to stop is over.
 func (p *pool) lose(h *hold, why error) {
+	if h.leaving != nil && h.sharers == 0 && h.claim.gone {
+		h.leaving.Reset(0) // released, and there is nothing left to keep for its MinHold
+	}
 	if h.lost != nil || h.left {
 		return
 	}
@@ -140,10 +143,11 @@ func (p *pool) lose(h *hold, why error) {
 	if h.leaving != nil {
 		return // released, and kept for its MinHold only
 	}
-	p.client.opts.Logger.Warn("interlock: lease lost", "name", h.claim.Name, "fence", h.fence, "reason", why)
 	for _, l := range h.leases {
 		l.end(h.lost)
 	}
+	// A log that blocks must hold up neither the end of the leases nor the pool.
+	go p.client.opts.Logger.Warn("interlock: lease lost", "name", h.claim.Name, "fence", h.fence, "reason", why)
 	stay := max(h.grace, h.minHold-p.client.clock.passed(h.granted))
 	h.leaving = time.AfterFunc(stay, func() { _ = p.leave(h) })
 }

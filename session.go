@@ -224,17 +224,13 @@ func (s *session) renew(ctx context.Context) error {
 	}
 
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	claims := len(s.claims)
+	claims, failures := len(s.claims), s.failures
 	switch {
 	case s.over:
 		err = driver.ErrSessionLost
 	case errors.Is(err, driver.ErrSessionLost):
 		s.end(err)
 	case err == nil:
-		if s.failures > 0 {
-			p.client.opts.Logger.Info("interlock: store answers again", "owner", p.client.opts.Owner, "failures", s.failures)
-		}
 		s.failures = 0
 		p.answered(started.add(took))
 		s.valid = r.Valid
@@ -248,8 +244,13 @@ func (s *session) renew(ctx context.Context) error {
 		}
 		s.armTrust()
 	}
+	slack := s.renewed.add(s.valid - s.maxGrace).sub(p.client.clock.now())
+	p.mu.Unlock()
+
+	if err == nil && failures > 0 {
+		p.client.opts.Logger.Info("interlock: store answers again", "owner", p.client.opts.Owner, "failures", failures)
+	}
 	if t := p.client.opts.Tracer; t != nil {
-		slack := s.renewed.add(s.valid - s.maxGrace).sub(p.client.clock.now())
 		t.Renewed(context.Background(), Renewed{Claims: claims, Took: took, Slack: slack, Err: err})
 	}
 	return err
