@@ -82,9 +82,14 @@ func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Gr
 		bound -= started.sub(max(w.since, p.lastAnswer))
 	}
 	s := p.session
-	p.mu.Unlock()
 	bounded := within(ctx, max(bound, time.Millisecond))
 	defer bounded.finish()
+	c.sending = bounded
+	unwanted := c.line.standing != c
+	p.mu.Unlock()
+	if unwanted {
+		return 0, g, driver.ErrNotSent
+	}
 	if s == nil {
 		if s, err = p.open(bounded); err != nil {
 			return 0, g, err

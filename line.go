@@ -70,6 +70,8 @@ type claim struct {
 
 	ctx    context.Context // of its asking and waiting in the background; nil before there is any
 	cancel context.CancelFunc
+
+	sending *bounded // of its Acquire, in whatever goroutine
 }
 
 type state uint8
@@ -195,8 +197,11 @@ func (c *claim) background() context.Context {
 	return c.ctx
 }
 
-// settled ends what is done for c in the background: its asking and waiting is over.
+// settled ends what is done for c: its asking and waiting is over.
 func (c *claim) settled() {
+	if c.sending != nil {
+		c.sending.finish()
+	}
 	if c.cancel != nil {
 		c.cancel()
 	}
