@@ -40,6 +40,7 @@ type desk struct {
 	buf      []byte
 	op       operation
 	watching map[sessionKey]*peer // whose deaths this desk wants to hear of
+	want     []sessionKey         // scratch of rewatch
 	nextEnd  int64                // when a broken claim stops keeping others out, as the last timer knows
 
 	mu         sync.Mutex
@@ -253,20 +254,21 @@ func (o *operation) leave(id string) (held bool, err error) {
 	return held, err
 }
 
-// reap drops claims whose time is over or whose owners are dead and reports whether there were any. Where many stand in
-// line only those who hold are asked for: a waiter is watched by the one behind it.
-func (o *operation) reap() (bool, error) {
+// reap drops claims whose time is over or whose owners are dead and reports whether there were any. Who waits is asked
+// for only with waiting, and where few stand in line: a waiter is watched by the one behind it, and asked when it holds.
+func (o *operation) reap(waiting bool) (bool, error) {
 	const fewEnough = 64
-	few := len(o.line.Claims) <= fewEnough
+	all := waiting && len(o.line.Claims) <= fewEnough
 	verdict := map[string]bool{}
 	any := false
 	for {
+		// Once some are dropped others hold, who are asked in turn.
 		dropped := o.line.Drop(func(c line.Claim) bool {
 			if c.Broken && o.line.ends[c.ID] <= o.boot {
 				return true
 			}
 			over, asked := verdict[c.Session]
-			if !asked && (few || c.Held) {
+			if !asked && (all || c.Held) {
 				over = o.k.d.over(sessionKey([]byte(c.Session)), o.boot)
 				verdict[c.Session] = over
 			}
@@ -373,7 +375,7 @@ func (k *desk) look(surplus bool) error {
 			return err
 		}
 		k.d.stats.reads.Add(1)
-		r, err := f.peek()
+		r, seen, err := f.peek()
 		if gone, gerr := f.unlinked(); gone && gerr == nil {
 			k.replace(f)
 			f.unref()
@@ -385,10 +387,12 @@ func (k *desk) look(surplus bool) error {
 		}
 		if r.boot != k.d.st.boot {
 			r.Claims = nil
+			mine = false
 		}
 		k.observe(r, surplus)
 		if mine {
 			k.rewatch(r)
+			k.record, k.stamp = r, seen // an operation that finds this stamp need not decode it again
 		}
 		return nil
 	}
@@ -556,7 +560,7 @@ func (k *desk) check() {
 			return // the driver is closed, or the record is damaged, which others say
 		}
 		defer o.end()
-		_, err = o.reap()
+		_, err = o.reap(true)
 		for _, c := range slices.Clone(o.line.Claims) {
 			if s := k.d.local(sessionKey([]byte(c.Session))); s != nil && !k.wants(c.ID) {
 				_, lerr := o.leave(c.ID)
@@ -567,6 +571,20 @@ func (k *desk) check() {
 			k.d.later(k)
 		}
 	})
+}
+
+// wanted returns the claims of the line, by index, that wait and are known here and not released.
+func (k *desk) wanted(r *record) (indexes []int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := range r.Claims {
+		if in := &r.Claims[i]; !in.Held {
+			if c := k.claims[in.ID]; c != nil && !c.released {
+				indexes = append(indexes, i)
+			}
+		}
+	}
+	return indexes
 }
 
 // wants reports whether a claim is known here and not released.

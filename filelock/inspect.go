@@ -63,7 +63,7 @@ func (d *Driver) show(path, name string) (driver.Line, error) {
 		return driver.Line{}, fmt.Errorf("filelock: %w", err)
 	}
 	defer f.unref()
-	r, err := f.peek()
+	r, _, err := f.peek()
 	if err != nil {
 		return driver.Line{}, err
 	}

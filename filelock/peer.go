@@ -6,12 +6,14 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/interlock-go/interlock/internal/line"
 	"github.com/interlock-go/interlock/internal/mutant"
 )
 
@@ -202,6 +204,9 @@ func (p *peer) watch(k *desk) bool {
 	if p.dead {
 		return false
 	}
+	if p.watchers[k] && p.followed {
+		return true
+	}
 	p.watchers[k] = true
 	if p.conn == nil {
 		p.link()
@@ -354,40 +359,37 @@ func (k *desk) rewatch(r *record) {
 			k.d.after(time.Duration(end-k.d.st.bootClock()), k.check)
 		}
 	}
-	want := map[sessionKey]bool{}
-	first := true
-	var before, other string // the session before the claim, and the nearest one that is not that
-	for i := range r.Claims {
-		c := &r.Claims[i]
-		if !c.Held {
-			if k.wants(c.ID) {
-				if first {
-					for j := range i {
-						if r.Claims[j].Session != c.Session {
-							want[sessionKey([]byte(r.Claims[j].Session))] = true
-						}
-					}
-				} else if near := before; near != "" {
-					if near == c.Session {
-						near = other
-					}
-					if near != "" {
-						want[sessionKey([]byte(near))] = true
-					}
+	waiting := k.wanted(r)
+	if len(waiting) == 0 {
+		return
+	}
+	k.want = k.want[:0]
+	add := func(session string) {
+		if key := sessionKey([]byte(session)); !slices.Contains(k.want, key) {
+			k.want = append(k.want, key)
+		}
+	}
+	first := slices.IndexFunc(r.Claims, func(c line.Claim) bool { return !c.Held })
+	for _, i := range waiting {
+		session := r.Claims[i].Session
+		for j := i - 1; j >= 0; j-- {
+			if r.Claims[j].Session != session {
+				add(r.Claims[j].Session)
+				if i > first {
+					break
 				}
 			}
-			first = false
-		}
-		if c.Session != before {
-			before, other = c.Session, before
+			if _, waits := slices.BinarySearch(waiting, j); waits && i > first {
+				break // the same session waits there, and watches for both
+			}
 		}
 	}
 	for key := range k.watching {
-		if !want[key] {
+		if !slices.Contains(k.want, key) {
 			delete(k.watching, key)
 		}
 	}
-	for key := range want {
+	for _, key := range k.want {
 		p := k.watching[key]
 		if p == nil {
 			var err error

@@ -201,13 +201,13 @@ func (f *recordFile) explain(err error) error {
 const peekTries = 50
 
 // peek reads the record without taking its lock: the checksum tells whether a writer was at it meanwhile.
-func (f *recordFile) peek() (r *record, err error) {
+func (f *recordFile) peek() (r *record, seen stamp, err error) {
 	for range peekTries {
-		if r, _, err = f.read(nil, stamp{}); err == nil || !errors.Is(err, errDamaged) {
-			return r, err
+		if r, seen, err = f.read(nil, stamp{}); err == nil || !errors.Is(err, errDamaged) {
+			return r, seen, err
 		}
 	}
-	return nil, err
+	return nil, stamp{}, err
 }
 
 // write makes r the record: its generation is already the next one.

@@ -134,6 +134,9 @@ func (s *session) requeue(ctx context.Context, old *driver.Claim, c driver.Claim
 		k.strike(s, old.ID)
 	}
 	if i := o.line.Find(c.ID); i >= 0 {
+		if c := &o.line.Claims[i]; c.Held || old != nil {
+			return driver.Grant{Held: c.Held, Fence: c.Fence}, held, nil // who is in the way would cost more than it is worth
+		}
 		return o.line.Grant(i, s.d.describe), held, nil
 	}
 	k.withdraw(mine)
@@ -163,7 +166,7 @@ func (s *session) enter(o *operation, mine *claim, c driver.Claim) (driver.Grant
 		if refused == nil && o.line.Fits(wanted) {
 			break
 		}
-		if cleared, err := o.reap(); err != nil {
+		if cleared, err := o.reap(false); err != nil {
 			return driver.Grant{}, err
 		} else if cleared {
 			continue
