@@ -5,6 +5,10 @@ import (
 	"os"
 
 	"github.com/interlock-go/interlock/internal/cli"
+	"github.com/interlock-go/interlock/internal/guard"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:])) }
+func main() {
+	guard.Main() // does not return in the process that guards a command
+	os.Exit(cli.Main(os.Args[1:]))
+}

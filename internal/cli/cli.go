@@ -8,11 +8,14 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/term"
 
 	_ "github.com/interlock-go/interlock/all" // every scheme
+	"github.com/interlock-go/interlock/internal/guard"
 )
 
 // commandLine is the command line as kong reads it.
@@ -20,6 +23,8 @@ type commandLine struct {
 	storeFlags
 	JSON bool `help:"Print JSON instead of a table." name:"json"`
 
+	Run        runCommand        `cmd:"" help:"Run a command under a lock."`
+	Elect      electCommand      `cmd:"" help:"Run a command while leading, or print who leads."`
 	Ls         lsCommand         `cmd:"" help:"List who holds and who waits, in order."`
 	Show       showCommand       `cmd:"" help:"Show everything about one lock."`
 	Watch      watchCommand      `cmd:"" help:"Follow one lock: print it now and after every change."`
@@ -33,26 +38,33 @@ type commandLine struct {
 type terminal struct {
 	out, err io.Writer
 	colours  bool
+	person   bool // somebody reads err as it comes
 }
 
-// Main runs the command with these arguments, without its name, and returns the exit status.
+// Main runs the command with these arguments, without its name, and returns the exit status. A command of run that died
+// of Ctrl-C makes this process do so, too: a shell's loop around it ends only then.
 func Main(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	return run(ctx, args, terminal{out: os.Stdout, err: os.Stderr, colours: isTerminal(os.Stdout)})
+	status, by := run(args, terminal{
+		out: os.Stdout, err: os.Stderr, colours: isTerminal(os.Stdout), person: term.IsTerminal(int(os.Stderr.Fd())),
+	})
+	if by == syscall.SIGINT {
+		guard.DieOf(by)
+	}
+	return status
 }
 
-func run(ctx context.Context, args []string, t terminal) int {
-	var line commandLine
-	status := -1 // until kong asks to exit, after --help
+// run returns the exit status, and the signal that a command died of.
+func run(args []string, t terminal) (status int, by syscall.Signal) {
+	line := commandLine{storeFlags: storeFlags{args: args}}
+	status = -1 // until kong asks to exit, after --help
 	parser, err := newParser(&line, t, func(s int) { status = s })
 	if err != nil {
 		fmt.Fprintf(t.err, "interlock: %v\n", err)
-		return exitInternal
+		return exitInternal, 0
 	}
 	parsed, err := parser.Parse(args)
 	if status >= 0 {
-		return status
+		return status, 0
 	}
 	if err != nil {
 		fmt.Fprintf(t.err, "interlock: %v\n", err)
@@ -62,17 +74,40 @@ func run(ctx context.Context, args []string, t terminal) int {
 		} else {
 			fmt.Fprintln(t.err, "Try: interlock --help")
 		}
-		return exitUsage
+		return exitUsage, 0
+	}
+	ctx := context.Background()
+	if command := firstWord(parsed.Command()); command != "run" && command != "elect" {
+		// Those two catch signals themselves, and leave alone what was ignored when they started.
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	if err := parsed.Run(&line, t); err != nil {
-		var e *exitError
-		if !errors.As(err, &e) || e.err != nil {
-			fmt.Fprintf(t.err, "interlock: %s\n", oneLine(err))
-		}
-		return statusOf(err)
+	err = parsed.Run(&line, t)
+	t.complain(err, line.JSON)
+	var command *commandError
+	if errors.As(err, &command) {
+		by = command.by
 	}
-	return 0
+	return statusOf(err), by
+}
+
+// complain says what went wrong, if nobody has said so yet.
+func (t terminal) complain(err error, asJSON bool) {
+	var e *exitError
+	var command *commandError
+	if err == nil || errors.As(err, &command) && command.err == nil || errors.As(err, &e) && e.err == nil {
+		return
+	}
+	if asJSON {
+		_ = printJSON(t.err, struct {
+			Error  string `json:"error"`
+			Status int    `json:"status"`
+		}{oneLine(err), statusOf(err)})
+		return
+	}
+	fmt.Fprintf(t.err, "interlock: %s\n", strings.TrimPrefix(oneLine(err), "interlock: "))
 }
 
 func newParser(line *commandLine, t terminal, exit func(int)) (*kong.Kong, error) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
@@ -32,6 +33,22 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
+// commandError is how the command of run ended, if not well: its status is passed on as it is.
+type commandError struct {
+	status int
+	by     syscall.Signal // that ended it, or 0
+	err    error          // nil when the command has said everything itself
+}
+
+func (e *commandError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("the command ended with status %d", e.status)
+	}
+	return e.err.Error()
+}
+
+func (e *commandError) Unwrap() error { return e.err }
+
 // usage is an error of the command line.
 func usage(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
@@ -40,7 +57,12 @@ func usage(format string, args ...any) error {
 // statusOf returns the exit status for an error.
 func statusOf(err error) int {
 	var e *exitError
+	var command *commandError
 	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &command):
+		return command.status
 	case errors.As(err, &e):
 		return e.status
 	case errors.Is(err, interlock.ErrLost):

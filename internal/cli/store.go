@@ -17,10 +17,13 @@ import (
 type storeFlags struct {
 	Store     string `help:"The store's URL, as file:PATH. Default: the embedded store of this user." placeholder:"URL" env:"INTERLOCK_STORE"`
 	StoreFile string `help:"A file whose first line is the store's URL, so that its password is not seen by others." placeholder:"FILE" env:"INTERLOCK_STORE_FILE" type:"path"`
+
+	args []string // the command line as given
 }
 
 // url returns the store's URL, and a warning for people when it was given in an unwise way.
-func (f *storeFlags) url(args []string) (storeURL, warning string, err error) {
+func (f *storeFlags) url() (storeURL, warning string, err error) {
+	args := f.args
 	switch {
 	case f.Store != "" && f.StoreFile != "" && givenBoth(args, os.Getenv):
 		return "", "", usage("both --store and --store-file name a store: give one")
@@ -87,7 +90,7 @@ func defaultStore() (string, error) {
 
 // open opens the store and says so if it was named unwisely. It returns how to call the store before people.
 func (f *storeFlags) open(ctx context.Context, t terminal) (d driver.Driver, name string, err error) {
-	storeURL, warning, err := f.url(os.Args[1:])
+	storeURL, warning, err := f.url()
 	if err != nil {
 		return nil, "", err
 	}

@@ -126,7 +126,7 @@ func hasTerminal() bool {
 }
 
 // Run starts the command and returns when it runs. A [*StartError] says that it cannot be executed, ErrLate that its
-// deadline is too near. After an error only Close is of use; Run is called once.
+// deadline is too near; the guard is then as before, and Run may be called again. It is called no more once a command runs.
 func (g *Guard) Run(c Command) error {
 	if len(c.Args) == 0 {
 		return errors.New("guard: run: a command is needed")
@@ -232,6 +232,9 @@ func (g *Guard) Forward(sig syscall.Signal) {
 	}
 	g.Signal(sig)
 }
+
+// Continue continues a command that was stopped along with this process by Forward.
+func (g *Guard) Continue() { g.Forward(unix.SIGCONT) }
 
 // Done is closed when nothing is left of the command.
 func (g *Guard) Done() <-chan struct{} { return g.over }

@@ -69,3 +69,13 @@ func DieOf(sig syscall.Signal) {
 	}
 	os.Exit(128 + int(sig))
 }
+
+func kindOf(sig syscall.Signal) int {
+	switch sig {
+	case unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
+		return kindStop
+	case unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM:
+		return kindEnd
+	}
+	return kindOther
+}

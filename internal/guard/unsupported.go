@@ -48,6 +48,9 @@ func (*Guard) Signal(syscall.Signal) {}
 // Forward does nothing.
 func (*Guard) Forward(syscall.Signal) {}
 
+// Continue does nothing.
+func (*Guard) Continue() {}
+
 // Done returns nil.
 func (*Guard) Done() <-chan struct{} { return nil }
 
@@ -71,3 +74,5 @@ func StopSelf(sync.Locker) {}
 
 // DieOf exits with 128 and the number of the signal.
 func DieOf(sig syscall.Signal) { os.Exit(128 + int(sig)) }
+
+func kindOf(syscall.Signal) int { return kindOther }

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+)
+
+type electCommand struct {
+	Name    string   `arg:"" help:"The election's name."`
+	Command []string `arg:"" optional:"" help:"The command to run while leading, after --. Without one: print who leads."`
+	holdFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*electCommand) Help() string {
+	return `Stands for election, runs the command while leading, stops it when the leadership is lost, and stands again. It ends when the command ends by itself, with its exit status, or by a signal.`
+}
+
+// Run stands until the command has ended by itself.
+func (c *electCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+	if err := line.dashes("elect", c.Command); err != nil {
+		return err
+	}
+	if len(c.Command) == 0 {
+		return c.status(c.leader(ctx, t, line))
+	}
+	options, err := c.options(c.Command)
+	if err != nil {
+		return err
+	}
+	j := &job{line: line, t: t, name: c.Name, args: c.Command, flags: &c.holdFlags, again: true}
+	defer j.close()
+	return j.run(ctx, func(client *interlock.Client) (locker, error) {
+		m := client.Mutex(c.Name, options...)
+		return m.Lock, m.Err()
+	})
+}
+
+// leader prints who leads; that nobody does is exit status 75.
+func (c *electCommand) leader(ctx context.Context, t terminal, line *commandLine) error {
+	i, done, store, err := line.inspector(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer done()
+	l, err := i.Line(ctx, c.Name)
+	if err != nil {
+		return &exitError{exitStore, err}
+	}
+	for _, h := range l.Claims {
+		if !h.Held || !h.Kind.Exclusive() {
+			continue
+		}
+		if line.JSON {
+			return printJSON(t.out, jsonLine(driver.Line{Name: l.Name, Fence: l.Fence, Claims: []driver.Holder{h}}))
+		}
+		_, err := fmt.Fprintf(t.out, "%s leads %s, token %s, since %s\n", who(h.Owner), c.Name, fence(h.Fence), since(h.Since, time.Now()))
+		return err
+	}
+	return &exitError{exitHeld, fmt.Errorf("nobody leads %q, in %s", c.Name, store)}
+}
+
+// pause waits for a random time before standing again, so that those who lost together do not come back together.
+func (j *job) pause() error {
+	t := time.NewTimer(time.Duration(rand.Int64N(int64(min(j.flags.TTL/3, time.Second)) + 1)))
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			return nil
+		case s := <-j.signals.C:
+			if err := j.whileWaiting(s); err != nil {
+				return err
+			}
+		}
+	}
+}

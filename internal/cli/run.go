@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/guard"
+)
+
+// holdFlags are the choices for a lock under which a command runs.
+type holdFlags struct {
+	TTL      time.Duration  `default:"15s" help:"How long the lock outlives a machine that does not answer any more." name:"ttl" placeholder:"15s"`
+	Grace    *time.Duration `help:"Time to stop the command in when the lock is lost: SIGTERM, then SIGKILL before it is over. At most half of --ttl. Default: a tenth of it." placeholder:"1.5s"`
+	MinHold  *time.Duration `help:"Keep the lock for at least so long, however fast the command is." placeholder:"1m"`
+	MaxHold  *time.Duration `help:"Stop the command and let the lock go after so long." placeholder:"1h"`
+	Note     *string        `help:"What others are told about this holder. Default: the command's name."`
+	KillRest bool           `help:"Kill what the command leaves running behind it, instead of waiting for it."`
+
+	ExitHeld  int `default:"75" help:"Exit status when the lock was not acquired." placeholder:"75"`
+	ExitLost  int `default:"76" help:"Exit status when the lock was lost and the command stopped." placeholder:"76"`
+	ExitStore int `default:"69" help:"Exit status when the store cannot be used." placeholder:"69"`
+	ExitUsage int `default:"64" help:"Exit status when the command line is wrong." placeholder:"64"`
+}
+
+type runCommand struct {
+	Name    string         `arg:"" help:"The lock's name."`
+	Command []string       `arg:"" optional:"" help:"The command and its arguments, after --."`
+	Try     bool           `help:"Do not wait." xor:"wait"`
+	Wait    *time.Duration `help:"Wait no longer than this. Default: as long as it takes." placeholder:"30s" xor:"wait"`
+	Shared  bool           `help:"Share the lock with others that share it." xor:"kind"`
+	Permits *int           `help:"Let so many run at once." placeholder:"N" xor:"kind"`
+	holdFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*runCommand) Help() string {
+	return `The command gets stdin, the signals that this one gets, and INTERLOCK_NAME, INTERLOCK_FENCE and INTERLOCK_HELD in its environment. Its exit status is passed on, 128 and the signal's number for a signal, 127 or 126 if it cannot be executed.`
+}
+
+// Run runs a command under a lock.
+func (c *runCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+	options, err := c.options(c.Command)
+	if err != nil {
+		return err
+	}
+	if err := line.dashes("run", c.Command); err != nil {
+		return err
+	}
+	if c.Try {
+		options = append(options, interlock.Wait(0))
+	}
+	if c.Wait != nil {
+		options = append(options, interlock.Wait(*c.Wait))
+	}
+	j := &job{line: line, t: t, name: c.Name, args: c.Command, flags: &c.holdFlags}
+	defer j.close()
+	return j.run(ctx, func(client *interlock.Client) (locker, error) {
+		switch {
+		case c.Shared:
+			m := client.RWMutex(c.Name, options...)
+			return m.RLock, m.Err()
+		case c.Permits != nil:
+			s := client.Semaphore(c.Name, *c.Permits, options...)
+			return func(ctx context.Context) (*interlock.Lease, error) { return s.Acquire(ctx, 1) }, s.Err()
+		}
+		m := client.Mutex(c.Name, options...)
+		return m.Lock, m.Err()
+	})
+}
+
+// options are the lock's options, for a command.
+func (f *holdFlags) options(command []string) ([]interlock.LockOption, error) {
+	if len(command) == 0 {
+		return nil, usage("a command is needed: interlock run NAME -- command arguments…")
+	}
+	for flag, status := range map[string]int{
+		"held": f.ExitHeld, "lost": f.ExitLost, "store": f.ExitStore, "usage": f.ExitUsage,
+	} {
+		if status < 0 || status > 255 {
+			return nil, usage("--exit-%s is %d: want 0 to 255", flag, status)
+		}
+	}
+	note := filepath.Base(command[0])
+	if f.Note != nil {
+		note = *f.Note
+	}
+	options := []interlock.LockOption{interlock.TTL(f.TTL), interlock.Note(note)}
+	if f.Grace != nil {
+		options = append(options, interlock.Grace(*f.Grace))
+	}
+	if f.MinHold != nil {
+		options = append(options, interlock.MinHold(*f.MinHold))
+	}
+	if f.MaxHold != nil {
+		options = append(options, interlock.MaxHold(*f.MaxHold))
+	}
+	return options, nil
+}
+
+// grace is the grace that the lease has.
+func (f *holdFlags) grace() time.Duration {
+	if f.Grace != nil {
+		return *f.Grace
+	}
+	return min(max(f.TTL/10, 2*time.Millisecond), f.TTL/2)
+}
+
+// status replaces interlock's own exit statuses by those that were asked for.
+func (f *holdFlags) status(err error) error {
+	var command *commandError
+	if err == nil || errors.As(err, &command) {
+		return err
+	}
+	status := statusOf(err)
+	switch status {
+	case exitHeld:
+		status = f.ExitHeld
+	case exitLost:
+		status = f.ExitLost
+	case exitStore:
+		status = f.ExitStore
+	case exitUsage:
+		status = f.ExitUsage
+	}
+	return &exitError{status, err}
+}
+
+// dashes makes sure that NAME stands before the -- and nothing but NAME: `run -- cp a b` would run b's name under cp's.
+func (l *commandLine) dashes(command string, words []string) error {
+	i := slices.Index(l.args, "--")
+	switch after := len(l.args) - i - 1; {
+	case i < 0 || len(words) == after:
+		return nil
+	case len(words) < after:
+		return usage("NAME is missing before --: interlock %s NAME -- command arguments…", command)
+	default:
+		return usage("too many words before --: interlock %s NAME -- command arguments…", command)
+	}
+}
+
+// locker waits for a lock.
+type locker func(context.Context) (*interlock.Lease, error)
+
+// connect opens the store and makes the lock, both for one command.
+func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker, error)) error {
+	if slices.Contains(heldAround(), j.name) {
+		return usage("%q is held by the run around this one (INTERLOCK_HELD names it), which would wait for this one, and this one for it", j.name)
+	}
+	d, store, err := j.line.open(ctx, j.t)
+	if err != nil {
+		return err
+	}
+	j.store, j.tap, j.renewed = store, &tap{Driver: d}, make(renewals, 1)
+	j.client, err = interlock.New(j.tap, &interlock.Options{Tracer: j.renewed, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	if j.lock, err = lock(j.client); err != nil {
+		if errors.Is(err, errors.ErrUnsupported) {
+			return &exitError{exitStore, err}
+		}
+		return &exitError{exitUsage, err}
+	}
+	return nil
+}
+
+// inTheWay is the error of a lock that was not acquired, for people: who has it, since when, and in which store.
+func (j *job) inTheWay(err error) error {
+	var held *interlock.HeldError
+	switch {
+	case errors.As(err, &held):
+		return &exitError{exitHeld, fmt.Errorf("%q is %s, in %s", j.name, heldBy(held.Holder), j.store)}
+	case errors.Is(err, interlock.ErrUnavailable):
+		return &exitError{exitStore, fmt.Errorf("%w; the store is %s", err, j.store)}
+	}
+	return err
+}
+
+// heldBy says who holds.
+func heldBy(h *driver.Holder) string {
+	if h == nil {
+		return "held by another"
+	}
+	text := "held by " + who(h.Owner)
+	if h.Note != "" {
+		text += " (" + h.Note + ")"
+	}
+	if !h.Since.IsZero() {
+		text += fmt.Sprintf(" since %s, for %s", h.Since.Local().Format(time.DateTime), ago(time.Since(h.Since)))
+	}
+	return text
+}
+
+// until returns the deadline for the command of a lease, as it is known now.
+func (j *job) until(lease *interlock.Lease) guard.Deadline {
+	// Now is read first: time that passes in between makes the deadline earlier, never later. Err asks whether the machine
+	// was suspended, which Until does not.
+	now := guard.Now()
+	_ = lease.Err()
+	end := now + int64(time.Until(lease.Until()))
+	if j.latest != 0 {
+		end = min(end, j.latest)
+	}
+	return guard.DeadlineAt(end, j.flags.grace())
+}
