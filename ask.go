@@ -126,6 +126,8 @@ func (p *pool) failed(ctx context.Context, c *claim, err error) {
 			s.end(err)
 		case errors.Is(err, driver.ErrNotSent) || final(err):
 			s.untrack(c)
+		case mutant.On("A3") && ctx.Err() != nil, mutant.On("A13") && ctx.Err() == nil:
+			s.untrack(c)
 		default:
 			p.discard(c)
 		}
@@ -271,7 +273,7 @@ func (p *pool) leave(h *hold) error {
 	h.stop()
 	c, l := h.claim, h.claim.line
 	c.drop(h)
-	if len(c.holds) > 0 || h.lost == nil && l.pass(c, now) {
+	if len(c.holds) > 0 && !mutant.On("A21") || h.lost == nil && l.pass(c, now) {
 		p.mu.Unlock()
 		p.client.unheld()
 		return nil
@@ -282,6 +284,9 @@ func (p *pool) leave(h *hold) error {
 	lost := h.lost != nil || c.gone
 	p.mu.Unlock()
 	defer p.client.unheld()
+	if mutant.On("A15") && c.Kind == driver.Permit {
+		return nil
+	}
 	if lost {
 		p.giveBack(c, next)
 		return nil

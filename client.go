@@ -179,6 +179,9 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	defer close(finished)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
 	defer cancel()
+	if mutant.On("A20-unbounded") {
+		bounded = context.WithoutCancel(ctx)
+	}
 	c.cleaner.finish(bounded)
 	for _, p := range c.everyPool() {
 		p.shut(bounded)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // handle is what Mutex, RWMutex, Semaphore and Election have in common: a client, a name and choices. A handle holds
@@ -32,7 +33,7 @@ func (c *Client) handle(name string, options []LockOption, needs Feature) handle
 	if err == nil {
 		err = h.settings.check(c.traits)
 	}
-	if missing := needs &^ c.traits.Has(); err == nil && missing != 0 {
+	if missing := needs &^ c.traits.Has(); err == nil && missing != 0 && !mutant.On("A16") {
 		err = fmt.Errorf("this store has no such locks (%v): %w", missing, errors.ErrUnsupported)
 	}
 	if err != nil {
@@ -102,7 +103,7 @@ func (h *handle) bound() (fires <-chan time.Time, stop func() bool) {
 
 // take is lock without the lease around it.
 func (h *handle) take(ctx context.Context, bound <-chan time.Time, s shape, try bool) (turn, error) {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !mutant.On("A19") {
 		return turn{}, contextError(ctx)
 	}
 	again, err := h.client.reenter(ctx, h, s)
@@ -135,7 +136,7 @@ func (h *handle) take(ctx context.Context, bound <-chan time.Time, s shape, try 
 func (p *pool) fresh(h *hold) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return h.lost == nil && h.until().sub(p.client.clock.now()) >= h.grace
+	return mutant.On("A5") || h.lost == nil && h.until().sub(p.client.clock.now()) >= h.grace
 }
 
 // wait stands in the local line until it is granted, bound fires or ctx ends.

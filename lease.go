@@ -169,13 +169,21 @@ func (l *Lease) Until() time.Time {
 func (l *Lease) Release() error {
 	l.look()
 	l.mu.Lock()
-	if errors.Is(l.err, ErrReleased) {
+	if errors.Is(l.err, ErrReleased) && !mutant.On("A1") {
 		defer l.mu.Unlock()
 		return l.result
+	}
+	if mutant.On("A8") {
+		l.mu.Unlock()
+		time.Sleep(1) //nolint:forbidigo // the bug: others get in between the look and the step
+		l.mu.Lock()
 	}
 	was := l.err
 	l.finish(ErrReleased)
 	l.mu.Unlock()
+	if mutant.On("A4") && l.values.Err() != nil {
+		return l.values.Err()
+	}
 	l.dropped.Stop()
 
 	errs := []error{was}

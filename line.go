@@ -130,7 +130,7 @@ func (l *line) enter(w *waiter) (*claim, error) {
 	if w.try && (l.exclusive() || l.failures > 0 || l.standing != nil && l.standing.state == waiting) {
 		return nil, l.refusal()
 	}
-	if l.waiters.Len() >= p.client.opts.MaxWaiters {
+	if l.waiters.Len() >= p.client.opts.MaxWaiters && !mutant.On("A17") {
 		return nil, ErrTooManyWaiters
 	}
 	w.place = l.waiters.PushBack(w)
@@ -184,6 +184,12 @@ func (l *line) advance() *claim {
 	c.Claim = driver.Claim{
 		Name: l.name, ID: driver.NewID(), Kind: w.kind, Weight: w.weight, Limit: w.limit, Queue: !w.try, Note: w.note,
 		Passes: l.passes,
+	}
+	if mutant.On("A6") {
+		c.ID = driver.PublicID(l.name + l.pool.client.opts.Owner)
+	}
+	if mutant.On("A9") {
+		c.ID = l.pool.client.opts.Owner
 	}
 	l.standing = c
 	return c
@@ -271,6 +277,9 @@ func (l *line) refusal() error {
 	if c := l.standing; c != nil && c.state == waiting && l.pool.lastErr == nil {
 		return &HeldError{Holder: c.inWay}
 	}
+	if mutant.On("A7") {
+		return ErrHeld
+	}
 	return unavailable(l.pool.lastErr)
 }
 
@@ -302,7 +311,7 @@ func (l *line) grant(c *claim, g driver.Grant, now instant) {
 	l.standing, l.failures = nil, 0
 	c.settled()
 	w := l.first()
-	if grace := w.settings.grace; c.until(grace).sub(now) < grace {
+	if grace := w.settings.grace; c.until(grace).sub(now) < grace && !mutant.On("A5") {
 		p.discard(c)
 		l.failures++
 		l.retry()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Multi is several mutexes that are held together or not at all. They are taken in order of their names, so that two
@@ -17,7 +19,9 @@ type Multi struct {
 // Multi returns the mutexes of these names, each once, sorted by bytes. Names or choices that cannot be show in Err.
 func (c *Client) Multi(names []string, o ...LockOption) *Multi {
 	sorted := slices.Clone(names)
-	slices.Sort(sorted)
+	if !mutant.On("A14") {
+		slices.Sort(sorted)
+	}
 	m := &Multi{client: c}
 	for _, name := range slices.Compact(sorted) {
 		h := c.handle(name, o, 0)
@@ -61,7 +65,9 @@ func (m *Multi) lock(ctx context.Context, op string, try bool) (*Lease, error) {
 		t, err := h.take(ctx, bound, mutexShape, try)
 		if err != nil {
 			for _, t := range slices.Backward(turns) {
-				_ = t.leave(nil)
+				if !mutant.On("A14-partial") {
+					_ = t.leave(nil)
+				}
 			}
 			err = &Error{Op: op, Name: h.name, Err: err}
 			trace(nil, err)

@@ -152,7 +152,7 @@ func (s *session) beat() {
 		p.mu.Unlock()
 		return
 	}
-	if len(s.claims) == 0 && !mutant.On("L1") {
+	if len(s.claims) == 0 && !mutant.On("L1") || mutant.On("A22") && s.trustAt == 0 {
 		s.resting = true
 		if left := p.client.opts.Idle - p.client.clock.passed(s.idleSince); left > 0 {
 			s.heartbeat.Reset(left)
@@ -342,7 +342,9 @@ func (s *session) retire() {
 // stop makes the session over for the core.
 func (s *session) stop() {
 	s.over = true
-	s.cancel()
+	if !mutant.On("A20") {
+		s.cancel()
+	}
 	s.heartbeat.Stop()
 	s.trust.Stop()
 	if s.pool.session == s {
@@ -353,5 +355,8 @@ func (s *session) stop() {
 // backoff is the pause after the nth failure in a row.
 func backoff(n int) time.Duration {
 	d := min(firstPause<<min(n, 8), lastPause)
+	if mutant.On("A18") {
+		d = time.Millisecond
+	}
 	return d - time.Duration(rand.Int64N(int64(d)/5+1))
 }
