@@ -10,7 +10,7 @@ import (
 var requeueLaw = Law{
 	Name: "Also_Requeue",
 	Says: "Requeue leaves the line and stands at its end in one step: whoever waits is let in, alone the next claim is held at " +
-		"once with a new token, and after an error both claims can be released.",
+		"once with a new token and renewed, and after an error both claims can be released.",
 	try: tryRequeue,
 }
 
@@ -70,6 +70,7 @@ func tryRequeue(w *world) {
 	tryRequeueOfGone(w, k, a, mine)
 	tryRequeueBehind(w, k, a, b, c, a.held(mutex(k.name)))
 	tryRequeueInterrupted(w, a, b)
+	tryRequeueRenews(w)
 }
 
 // What was there no more is said not to have been held, and the next claim stands all the same.
@@ -134,4 +135,26 @@ func tryRequeueInterrupted(w *world, a, b *actor) {
 		a.release(next)
 		b.free(old.Name, "after a Requeue timed out and both claims were released")
 	}
+}
+
+// A Requeue that was answered renews the next claim, as an Acquire does.
+func tryRequeueRenews(w *world) {
+	if !w.traits.Expires {
+		return
+	}
+	a, b := w.still("E", w.ttl), w.actor("F")
+	old := a.held(mutex(w.name("requeue-renews")))
+	w.sleep(a.valid * 6 / 10)
+	started := time.Now()
+	next := queued(mutex(old.Name))
+	r, err := a.tryRequeue(nil, old, next)
+	if err != nil || !r.Held {
+		if time.Since(a.asked) < a.valid {
+			w.fail("Requeue of %s, within its time, answered %s", w.story.label(old.ID), w.story.grant(r.Grant, err))
+		}
+		return // the machine was too slow for this part
+	}
+	behind := b.queue(mutex(old.Name))
+	a.lettingIn(next, b, behind, started)
+	b.letGo(behind)
 }

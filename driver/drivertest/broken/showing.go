@@ -133,6 +133,13 @@ var showing = []Driver{
 		},
 	},
 	{
+		Name: "TakesAnyTTL", Law: "Also_Traits", Says: "gave a session that is valid for",
+		Fault: "A TTL beyond the store's longest is believed, and the store gives what it can.",
+		new: func() *fault {
+			return &fault{traits: func(t *driver.Traits) { t.MaxTTL /= 1000 }}
+		},
+	},
+	{
 		// Which symptom shows first is a matter of scheduling.
 		Name: "TwoInside", Law: "Also_Parallel", Says: "Also_Parallel is broken",
 		Fault: "What one claim of a session was told is told to all its claims of the name.",

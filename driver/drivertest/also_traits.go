@@ -1,0 +1,58 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var traitsLaw = Law{
+	Name: "Also_Traits",
+	Says: "Traits are promises: they are consistent, do not change, and a time-to-live outside their bounds is clamped or refused, " +
+		"never taken for another one.",
+	try: tryTraits,
+}
+
+func tryTraits(w *world) {
+	t := w.traits
+	switch {
+	case t.MinTTL <= 0 || t.MaxTTL > 0 && t.MaxTTL < t.MinTTL:
+		w.fail("the bounds of the TTL are %v and %v: want 0 < MinTTL ≤ MaxTTL", t.MinTTL, t.MaxTTL)
+	case t.Grain < 0 || t.Notice < 0:
+		w.fail("the grain is %v and the notice of death %v: want neither negative", t.Grain, t.Notice)
+	case t.Single && t.Fence == driver.NoFence:
+		w.fail("a grant is said to reserve a single token, and there are none")
+	}
+	w.actor("A").hold(mutex(w.name("traits")))
+	if again := w.process("again").d.Traits(); again != t {
+		w.fail("another driver on the same store has other traits: %s", describeTraits(again))
+	}
+	if again := w.processes[0].d.Traits(); again != t {
+		w.fail("the traits have changed: %s", describeTraits(again))
+	}
+	p := w.process("bounds")
+	outside := []time.Duration{t.MinTTL / 2, -time.Second, 0}
+	if t.MaxTTL > 0 {
+		outside = append(outside, 2*t.MaxTTL)
+	}
+	for _, ttl := range outside {
+		ctx, cancel := context.WithTimeout(w.ctx, patience)
+		from := time.Now()
+		s, err := p.d.Open(ctx, driver.Spec{ID: driver.NewID(), TTL: ttl})
+		cancel()
+		if err != nil {
+			w.story.add(from, "bounds", "Open(TTL %v) → error: %s", ttl, w.story.err(err))
+			if !errors.Is(err, driver.ErrRefused) {
+				w.fail("Open with a TTL of %v answered %v: want an error that matches ErrRefused, or a session with a TTL within bounds", ttl, err)
+			}
+			continue
+		}
+		valid := s.Valid()
+		w.story.add(from, "bounds", "Open(TTL %v) → valid %v", ttl, valid)
+		if valid <= 0 || t.MaxTTL > 0 && valid > t.MaxTTL {
+			w.fail("Open with a TTL of %v gave a session that is valid for %v: the bounds are %v and %v", ttl, valid, t.MinTTL, t.MaxTTL)
+		}
+	}
+}

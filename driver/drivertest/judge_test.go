@@ -1,0 +1,96 @@
+package drivertest_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+// bare is a harness without any means.
+type bare struct{ h *memory }
+
+func (b bare) Driver(t drivertest.T) driver.Driver { return b.h.Driver(t) }
+func (b bare) Prefix() string                      { return b.h.Prefix() }
+func (b bare) TTL() time.Duration                  { return b.h.TTL() }
+
+// modest is one that says so.
+type modest struct{ bare }
+
+func (modest) Cannot(string) string { return "there is only a Driver here" }
+
+// What a harness lacks is a fault, unless it says why; then it is in the log.
+func TestMissingMeansAreFaults(t *testing.T) {
+	needs := map[string]string{
+		"Law02_Idempotence": "Staller", "Law10_Quiet": "Counter", "Law13_NothingStays": "Staller",
+		"Law14_LostNotice": "Deafener", "Law16_RenewBounded": "Freezer", "Also_Loss": "Ender", "Also_Contexts": "Staller",
+	}
+	for _, law := range drivertest.Laws() {
+		t.Run(law.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				harness := bare{&memory{store: memlock.New()}}
+				v := drivertest.Judge(law, func(drivertest.T) drivertest.Harness { return harness })
+				means, need := needs[law.Name]
+				if v.Convicted() != need {
+					t.Fatalf("convicted is %v, want %v: %s", v.Convicted(), need, v)
+				}
+				if need && !strings.Contains(v.Faults[0], "is no "+means) {
+					t.Fatalf("the fault does not name %s: %s", means, v)
+				}
+				v = drivertest.Judge(law, func(drivertest.T) drivertest.Harness { return modest{harness} })
+				if v.Convicted() {
+					t.Fatalf("a harness that says what it lacks is convicted: %s", v)
+				}
+				if need && !strings.Contains(strings.Join(v.Log, "\n"), "there is only a Driver here") {
+					t.Fatalf("the reason is not in the log: %q", v.Log)
+				}
+			})
+		})
+	}
+}
+
+// forgetful is memlock with a driver whose Release does nothing.
+type forgetful struct{ *memory }
+
+func (f forgetful) Driver(t drivertest.T) driver.Driver { return forgetfulDriver{f.memory.Driver(t)} }
+
+type forgetfulDriver struct{ driver.Driver }
+
+func (d forgetfulDriver) Open(ctx context.Context, s driver.Spec) (driver.Session, error) {
+	inner, err := d.Driver.Open(ctx, s)
+	return forgetfulSession{inner}, err
+}
+
+type forgetfulSession struct{ driver.Session }
+
+func (forgetfulSession) Release(context.Context, driver.Claim) (bool, error) { return true, nil }
+
+// A fault tells what the law says, what was done by whom in which order, and what came back.
+func TestAFaultTellsItsStory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		law := drivertest.Laws()[2]
+		v := drivertest.Judge(law, func(drivertest.T) drivertest.Harness {
+			return forgetful{&memory{store: memlock.New()}}
+		})
+		if !v.Convicted() {
+			t.Fatal("a driver that releases nothing is acquitted")
+		}
+		rest := v.Faults[0]
+		for _, part := range []string{
+			law.Name + " is broken: ", "\n\nThe law says: " + law.Says, "Traits: Ordered", "seed 1",
+			"A      Open(TTL 1s) → valid 1s", `A      Acquire(c1: mutex, try on "one-session-1") → held, token `,
+			"A      Acquire(c2: mutex, try", "not held, mutex ", "A      Release(c",
+		} {
+			_, after, found := strings.Cut(rest, part)
+			if !found {
+				t.Fatalf("the story does not go on with %q:\n%s", part, v.Faults[0])
+			}
+			rest = after
+		}
+	})
+}
