@@ -127,6 +127,9 @@ func startUp() row {
 			{"flock(1) file true", rival, program{func(_, dir string) []string {
 				return []string{"flock", dir + "/x", "true"}
 			}}},
+			{oursRun, ours, program{func(bin, dir string) []string {
+				return []string{bin + "/interlock", "run", "--store", "file:" + dir + "/store", "x", "--", "true"}
+			}}},
 		},
 		goals: []goal{{oursRun, startToEnd, atMost, 8, 5, goHello}},
 	}

@@ -60,9 +60,15 @@ func buildPrograms(ctx context.Context, dir string) (string, error) {
 	if err := os.WriteFile(hello, []byte(helloSource), 0o600); err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, "hello"), hello)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("bench: build hello: %w\n%s", err, out)
+	for name, build := range map[string]struct{ module, source string }{
+		"hello":     {".", hello},
+		"interlock": {"..", "./cmd/interlock"}, // in its own module, with the versions that users get
+	} {
+		cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, name), build.source)
+		cmd.Dir = build.module
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("bench: build %s (the bench runs in its own directory): %w\n%s", name, err, out)
+		}
 	}
 	return dir, nil
 }
