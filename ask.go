@@ -179,8 +179,8 @@ func (p *pool) await(ctx context.Context, c *claim) {
 			return
 		case err == nil && g.Held:
 			// Granted long after the last renewal: the lease may be over at the store. Renewed, it is known.
-			p.mu.Unlock()
 			bounded := within(ctx, c.session.valid)
+			p.mu.Unlock()
 			err = c.session.renew(bounded)
 			bounded.finish()
 		case err == nil:

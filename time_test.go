@@ -80,6 +80,7 @@ type spy struct {
 	calls  map[string]int
 	before func(ctx context.Context, op string, c driver.Claim) error
 	after  func(ctx context.Context, op string, c driver.Claim)
+	opened func(driver.Spec)
 }
 
 func (d *spy) around(ctx context.Context, op string, c driver.Claim, call func() error) error {
@@ -123,6 +124,9 @@ func (d *spy) count(op string) int {
 }
 
 func (d *spy) Open(ctx context.Context, spec driver.Spec) (s driver.Session, err error) {
+	if d.opened != nil {
+		d.opened(spec)
+	}
 	err = d.around(ctx, "open", driver.Claim{}, func() error {
 		s, err = d.Driver.Open(ctx, spec)
 		return err

@@ -1,0 +1,476 @@
+package interlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+// What a holder is promised, on stores of every kind.
+
+func TestDefaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &spy{Driver: memlock.New()}
+		var spec driver.Spec
+		d.opened = func(s driver.Spec) { spec = s }
+		a, b := newClient(t, d, nil), newClient(t, d.Share(), nil)
+		l := hold(t, a, "m")
+		if spec.TTL != 15*time.Second {
+			t.Errorf("default TTL %v, want 15s", spec.TTL)
+		}
+		resume := d.Stall()
+		start := time.Now()
+		next := granted(t, b, "m")
+		if d := told(t, l).Sub(start); d != 13500*time.Millisecond {
+			t.Errorf("default grace of %v, want a tenth of 15s", 15*time.Second-d)
+		}
+		if d := (<-next).Sub(start); d != 15*time.Second {
+			t.Errorf("next after %v, want the TTL", d)
+		}
+		resume()
+		l.Release()
+		start = time.Now()
+		resume = d.Stall()
+		if _, err := a.Mutex("m").Lock(t.Context()); !errors.Is(err, interlock.ErrUnavailable) || time.Since(start) != 15*time.Second {
+			t.Errorf("%v after %v, want ErrUnavailable after the TTL", err, time.Since(start))
+		}
+		resume()
+	})
+}
+
+// A default of the grace: TTL/10, at least 2 ms, at most TTL/2.
+func TestGrace_Default(t *testing.T) {
+	for ttl, want := range map[time.Duration]time.Duration{
+		10 * time.Millisecond: 2 * time.Millisecond,
+		20 * time.Millisecond: 2 * time.Millisecond,
+		30 * time.Millisecond: 3 * time.Millisecond,
+		time.Hour:             6 * time.Minute,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClient(t, memlock.New(), nil)
+			l := hold(t, c, "m", interlock.TTL(ttl))
+			if got := ttl - time.Until(l.Until()); got != want {
+				t.Errorf("TTL %v: grace %v, want %v", ttl, got, want)
+			}
+			l.Release()
+		})
+	}
+}
+
+func TestRenewals_AboutThreeToATrustWithJitter(t *testing.T) {
+	for _, grace := range []time.Duration{time.Second, 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var at []time.Time
+			d := &spy{Driver: memlock.New()}
+			d.ahead(func(_ context.Context, op string, _ driver.Claim) error {
+				if op == "renew" {
+					at = append(at, time.Now())
+				}
+				return nil
+			})
+			c := newClient(t, d, &interlock.Options{TTL: 10 * time.Second, Grace: grace})
+			l := hold(t, c, "m")
+			last := time.Now()
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			third, different := (10*time.Second-grace)/3, map[time.Duration]bool{}
+			for _, now := range at {
+				gap := now.Sub(last)
+				if gap > third || gap < third*9/10 {
+					t.Errorf("%v between renewals, want between 9/10 of %v and all of it", gap, third)
+				}
+				last, different[gap] = now, true
+			}
+			if len(different) < len(at)/2 {
+				t.Errorf("%d different gaps among %d: no jitter", len(different), len(at))
+			}
+			if err := l.Release(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// personalities are the kinds of stores that the promises must hold on.
+var personalities = map[string]memlock.Personality{
+	"reference": {},
+	"clamped":   {Clamp: 4 * time.Second},
+	"rounded":   {Round: 3 * time.Second},
+	"no expiry": {NoExpiry: true},
+	"no order":  {NoOrder: true},
+	"no fence":  {NoFence: true},
+	"lost":      {Notices: memlock.Lost},
+	"doubled":   {Notices: memlock.Doubled},
+	"early":     {Notices: memlock.Early},
+}
+
+// on runs a test in a bubble for each personality.
+func on(t *testing.T, test func(t *testing.T, store *memlock.Driver, p memlock.Personality)) {
+	for name, p := range personalities {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, memlock.NewPersonality(p), p) })
+		})
+	}
+}
+
+// kept is for how long a store of this personality keeps a claim that nobody renews.
+func kept(ttl time.Duration, p memlock.Personality) time.Duration {
+	if p.Clamp > 0 {
+		ttl = min(ttl, p.Clamp)
+	}
+	if p.Round > 0 {
+		ttl = ttl.Truncate(p.Round)
+	}
+	return ttl
+}
+
+func TestTrust_SilenceEndsItAGraceBeforeTheNextIsGranted(t *testing.T) {
+	on(t, func(t *testing.T, store *memlock.Driver, p memlock.Personality) {
+		cut := store.Share()
+		o := &interlock.Options{TTL: 10 * time.Second, Grace: time.Second}
+		a, b := newClient(t, cut, o), newClient(t, store, o)
+		l, start := hold(t, a, "m"), time.Now()
+		ttl := kept(10*time.Second, p)
+		resume := cut.Stall()
+		next := granted(t, b, "m")
+		at := told(t, l)
+		if d := at.Sub(start); d != ttl-time.Second {
+			t.Errorf("told after %v, want %v", d, ttl-time.Second)
+		}
+		if p.NoExpiry {
+			time.Sleep(time.Hour)
+			select {
+			case <-next:
+				t.Error("a store without expiry let the next in")
+			default:
+			}
+			cut.EndSessions() // it learns of the death in its own way
+		}
+		at = at.Add(time.Second)
+		switch d := (<-next).Sub(at); {
+		case d < 0:
+			t.Errorf("the next was granted %v before the grace was over", -d)
+		case d > 0 && p.Notices != memlock.Lost && !p.NoExpiry:
+			t.Errorf("the next was granted %v after the grace was over", d)
+		case d > 4*time.Second && p.Notices == memlock.Lost:
+			t.Errorf("the next was granted %v after the grace was over, want at its next renewal", d)
+		}
+		resume()
+		l.Release()
+	})
+}
+
+func TestTrust_WaitersGetItInTurnOnEveryStore(t *testing.T) {
+	on(t, func(t *testing.T, store *memlock.Driver, p memlock.Personality) {
+		first := newClient(t, store, nil)
+		l := hold(t, first, "m")
+		var rest []<-chan time.Time
+		for range 10 {
+			rest = append(rest, granted(t, newClient(t, store.Share(), nil), "m"))
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute) // renewals go on with waiting claims
+		live(t, l)
+		if n := len(standing(t, store, "m")); n != 11 {
+			t.Errorf("%d claims after a minute, want 11", n)
+		}
+		if err := l.Release(); err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range rest {
+			if at := <-r; at.IsZero() {
+				t.Errorf("waiter %d did not get it", i)
+			}
+		}
+		if got := standing(t, store, "m"); len(got) != 0 {
+			t.Errorf("left in line: %+v", got)
+		}
+	})
+}
+
+func TestTrust_SessionEndedByTheStoreWhileHeld(t *testing.T) {
+	on(t, func(t *testing.T, store *memlock.Driver, p memlock.Personality) {
+		c := newClient(t, store, nil)
+		l := hold(t, c, "m")
+		at := time.Now()
+		store.EndSessions()
+		if d := told(t, l).Sub(at); d != 0 || !errors.Is(l.Err(), driver.ErrSessionLost) {
+			t.Errorf("told after %v of %v, want ErrSessionLost at once", d, l.Err())
+		}
+		// The store would let anybody in now; of this client nobody gets in before the old lease's grace is over.
+		again := hold(t, c, "m")
+		if d := time.Since(at); d != 1500*time.Millisecond {
+			t.Errorf("the next of this client was granted after %v, want the grace", d)
+		}
+		if err := l.Release(); !errors.Is(err, interlock.ErrLost) {
+			t.Errorf("release of the old lease: %v", err)
+		}
+		live(t, again)
+		time.Sleep(time.Minute)
+		live(t, again)
+		if err := again.Release(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestTrust_ClaimEndedByTheStoreWhileHeld(t *testing.T) {
+	on(t, func(t *testing.T, store *memlock.Driver, p memlock.Personality) {
+		c := newClient(t, store, &interlock.Options{TTL: 10 * time.Second, Grace: time.Second})
+		l, other := hold(t, c, "m"), hold(t, c, "other")
+		start := time.Now()
+		ctx := l.Context()
+		store.Lose("m")
+		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), driver.ErrGone) {
+			t.Errorf("cause %v when Lose has returned", context.Cause(ctx))
+		}
+		next := granted(t, newClient(t, store.Share(), nil), "m")
+		if d := (<-next).Sub(start); d != time.Second && p.Notices != memlock.Lost {
+			t.Errorf("the next was granted after %v, want the grace", d)
+		}
+		live(t, other) // of the same session
+		l.Release()
+		if err := other.Release(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestTrust_SessionEndedWhileIdleIsInvisible(t *testing.T) {
+	on(t, func(t *testing.T, store *memlock.Driver, p memlock.Personality) {
+		c := newClient(t, store, nil)
+		hold(t, c, "m").Release()
+		store.EndSessions() // and at once, before anybody here has heard of it:
+		l := must[*interlock.Lease](t)(c.Mutex("m").TryLock(t.Context()))
+		if err := l.Release(); err != nil {
+			t.Fatal(err)
+		}
+		store.EndSessions()
+		synctest.Wait()
+		start := time.Now()
+		if err := hold(t, c, "m").Release(); err != nil || !time.Now().Equal(start) {
+			t.Fatalf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+func TestTrust_SessionEndedWhileWaitingIsInvisible(t *testing.T) {
+	on(t, func(t *testing.T, store *memlock.Driver, p memlock.Personality) {
+		theirs := store.Share()
+		a, b := newClient(t, store, nil), newClient(t, theirs, nil)
+		l := hold(t, a, "m")
+		next := granted(t, b, "m")
+		for range 3 {
+			synctest.Wait()
+			theirs.EndSessions()
+			synctest.Wait()
+			if n := len(standing(t, store, "m")); n != 2 {
+				t.Fatalf("%d claims after the waiter's session ended, want it to stand again", n)
+			}
+			time.Sleep(20 * time.Second)
+		}
+		live(t, l)
+		if err := l.Release(); err != nil {
+			t.Fatal(err)
+		}
+		if at := <-next; at.IsZero() {
+			t.Error("the waiter noticed")
+		}
+	})
+}
+
+// The store comes and goes; who waits does not notice, as long as it is away for less than a session lives.
+func TestTrust_FlappingStoreIsInvisibleToWaiters(t *testing.T) {
+	on(t, func(t *testing.T, store *memlock.Driver, p memlock.Personality) {
+		theirs := store.Share()
+		a, b := newClient(t, store, nil), newClient(t, theirs, nil)
+		l := hold(t, a, "m")
+		next := granted(t, b, "m")
+		for i := range 20 {
+			synctest.Wait()
+			switch i % 3 {
+			case 0:
+				theirs.Fail(errors.New("connection reset"))
+			case 1:
+				resume := theirs.Stall()
+				time.AfterFunc(time.Duration(i)*300*time.Millisecond, resume)
+			case 2:
+				theirs.EndSessions()
+			}
+			time.Sleep(time.Duration(i) * 300 * time.Millisecond)
+			theirs.Fail(nil)
+			time.Sleep(2 * time.Second)
+		}
+		if err := l.Release(); err != nil {
+			t.Fatal(err)
+		}
+		if at := <-next; at.IsZero() {
+			t.Error("the waiter noticed")
+		}
+	})
+}
+
+// A5: a grant whose reply comes when the lease is over, or nearly, is never reported.
+func TestTrust_LateGrantIsNotReported(t *testing.T) {
+	for _, late := range []time.Duration{7999 * time.Millisecond, 8 * time.Second, 8001 * time.Millisecond, 8500 * time.Millisecond, 9 * time.Second, 9500 * time.Millisecond, 10 * time.Second, 12 * time.Second, 25 * time.Second} {
+		t.Run(fmt.Sprint(late), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New()
+				c := newClient(t, store, &interlock.Options{TTL: 10 * time.Second, Grace: time.Second, Patience: time.Minute})
+				hold(t, c, "warm").Release()
+				resume := store.StallReplies()
+				time.AfterFunc(late, resume)
+				start := time.Now()
+				l := hold(t, c, "m")
+				if left := time.Until(l.Until()); left < time.Second {
+					t.Errorf("reported with %v of trust, want a grace of 1s at least", left)
+				}
+				live(t, l)
+				if d := time.Since(start); d > late+20*time.Millisecond {
+					t.Errorf("reported after %v", d)
+				}
+				synctest.Wait()
+				if got := standing(t, store, "m"); len(got) != 1 || !got[0].Held {
+					t.Fatalf("in line: %+v, want the lease's claim", got)
+				} else if d := got[0].Until.Sub(l.Until()); d < time.Second {
+					t.Errorf("trust ends %v before the store's, want the grace", d)
+				}
+				if err := l.Release(); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// The same for a waiter whose notice, pushed by the store, comes late: it is renewed before it is reported.
+func TestTrust_GrantPushedAfterAStopIsRenewedFirst(t *testing.T) {
+	for _, late := range []time.Duration{time.Second, 8500 * time.Millisecond, 9500 * time.Millisecond, 10 * time.Second, time.Minute} {
+		t.Run(fmt.Sprint(late), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &spy{Driver: memlock.New()}
+				stopped := make(chan struct{})
+				d.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
+					if op == "renew" {
+						select { // nothing of the process runs
+						case <-stopped:
+						case <-ctx.Done():
+							return ctx.Err()
+						}
+					}
+					return nil
+				})
+				d.behind(func(_ context.Context, op string, _ driver.Claim) {
+					if op == "wait" {
+						<-stopped
+					}
+				})
+				o := &interlock.Options{TTL: 10 * time.Second, Grace: time.Second, Patience: time.Hour}
+				other := d.Share()
+				a, b := newClient(t, other, o), newClient(t, d, o)
+				l := hold(t, a, "m")
+				got := make(chan *interlock.Lease, 1)
+				go func() {
+					l, err := b.Mutex("m").Lock(t.Context())
+					if err != nil {
+						t.Error(err)
+					}
+					got <- l
+				}()
+				synctest.Wait()
+				l.Release()
+				time.AfterFunc(late, func() { close(stopped) })
+				mine := <-got
+				if left := time.Until(mine.Until()); left < time.Second {
+					t.Errorf("reported with %v of trust", left)
+				}
+				if n := d.count("renew"); late > 8*time.Second && n == 0 {
+					t.Error("reported without a renewal")
+				}
+				if n := standing(t, other, "m"); len(n) != 1 || !n[0].Held {
+					t.Errorf("in line: %+v", n)
+				}
+				live(t, mine)
+				if err := mine.Release(); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+func TestIdle_SessionClosesAndTheNextLockIsInvisibleAboutIt(t *testing.T) {
+	for _, idle := range []time.Duration{0, time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			want := idle
+			if idle == 0 {
+				want = time.Minute
+			}
+			d := &spy{Driver: memlock.New()}
+			c := newClient(t, d, &interlock.Options{Idle: idle})
+			for range 3 {
+				before := d.count("close")
+				l := hold(t, c, "m")
+				time.Sleep(20 * time.Second)
+				l.Release()
+				time.Sleep(want - 1)
+				synctest.Wait()
+				if d.count("close") != before {
+					t.Errorf("closed before %v", want)
+				}
+				time.Sleep(1 + 5*time.Second) // it is seen at the next heartbeat at the latest
+				synctest.Wait()
+				if d.count("close") != before+1 {
+					t.Errorf("not closed after %v", want)
+				}
+			}
+			if d.count("open") != 3 || d.count("close") != 3 {
+				t.Errorf("%d sessions opened, %d closed", d.count("open"), d.count("close"))
+			}
+		})
+	}
+}
+
+// The model of the whole: a thousand stalls at random phases, of either kind. Nobody is ever granted what another does
+// not yet know to be lost.
+func TestTrust_ThousandStalls(t *testing.T) {
+	late := 0
+	for seed := range uint64(1000) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 99))
+			store := memlock.New()
+			cut := store.Share()
+			o := &interlock.Options{TTL: 3 * time.Second, Patience: time.Minute}
+			a, b := newClient(t, cut, o), newClient(t, store, o)
+			l := hold(t, a, "m")
+			time.Sleep(time.Duration(rng.Int64N(int64(4 * time.Second))))
+			var at time.Time
+			context.AfterFunc(l.Context(), func() { at = time.Now() })
+			stall := []func() (resume func()){cut.Stall, cut.StallReplies}
+			first := stall[rng.IntN(2)]()
+			next := granted(t, b, "m")
+			// Replies that were held come late, and move nothing that they must not.
+			time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Second))))
+			second := cut.Stall()
+			first()
+			then := <-next
+			synctest.Wait()
+			if at.IsZero() || then.Before(at) {
+				late++
+			}
+			second()
+			l.Release()
+		})
+	}
+	if late > 0 {
+		t.Errorf("%d of 1,000 were told after the next was granted", late)
+	}
+}
