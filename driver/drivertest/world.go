@@ -19,8 +19,10 @@ type world struct {
 	h      Harness
 	law    Law
 	traits driver.Traits
-	ttl    time.Duration // a session's, unless a law asks for another one
-	slack  time.Duration
+
+	attempt int           // the first is 1
+	ttl     time.Duration // a session's, unless a law asks for another one
+	slack   time.Duration
 
 	longValid time.Duration // what the store gives a session that asks for long
 	rng       *rand.Rand
@@ -34,7 +36,7 @@ type world struct {
 	story     story
 	processes []*process
 	names     int
-	ended     bool
+	late      time.Duration // the longest time for which this process was kept from running
 }
 
 const (
@@ -47,8 +49,8 @@ const (
 // a failure comes back.
 const seedVariable = "INTERLOCK_SEED"
 
-func newWorld(t T, h Harness, law Law) *world {
-	w := &world{t: t, h: h, law: law, slack: 2 * time.Second, seed: 1}
+func newWorld(t T, h Harness, law Law, attempt int) *world {
+	w := &world{t: t, h: h, law: law, attempt: attempt, slack: 2 * time.Second, seed: 1}
 	if s, ok := h.(Slacker); ok {
 		w.slack = s.Slack()
 	}
@@ -63,11 +65,41 @@ func newWorld(t T, h Harness, law Law) *world {
 	}
 	w.traits = w.process("probe").d.Traits()
 	w.ttl = w.clamp(h.TTL())
+	w.start(w.watchClock)
 	if f := caught(w.probe); f != nil {
 		w.end()
 		t.Fatalf("%s", w.tell(f.what))
 	}
 	return w
+}
+
+// tick is how often the trial looks whether this process still runs.
+const tick = 20 * time.Millisecond
+
+// watchClock notes how late its ticks come.
+func (w *world) watchClock() {
+	for {
+		from := time.Now()
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-time.After(tick):
+		}
+		late := time.Since(from) - tick
+		w.mu.Lock()
+		w.late = max(w.late, late)
+		w.mu.Unlock()
+	}
+}
+
+// stoodStill returns for how long this process was kept from running, if sessions cannot bear that.
+func (w *world) stoodStill() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.late < w.ttl/5 {
+		return 0
+	}
+	return w.late
 }
 
 // probe finds out how long a long session really is.
@@ -98,6 +130,9 @@ func (w *world) name(of string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.names++
+	if w.attempt > 1 {
+		of = fmt.Sprintf("%s-again%d", of, w.attempt)
+	}
 	return fmt.Sprintf("%s%s-%d", w.h.Prefix(), of, w.names)
 }
 
@@ -106,7 +141,6 @@ func (w *world) end() {
 	w.cancel()
 	w.tasks.Wait()
 	w.mu.Lock()
-	w.ended = true
 	processes := w.processes
 	w.mu.Unlock()
 	for _, p := range processes {
@@ -133,11 +167,19 @@ func (w *world) lacks(means, forWhat string) {
 }
 
 // failure travels as a panic from where a law was seen broken to where the test ends.
-type failure struct{ what string }
+type failure struct {
+	what string
+	slow bool // the trial proves nothing
+}
 
 // fail ends the trial: the law is broken.
 func (w *world) fail(format string, args ...any) {
-	panic(&failure{fmt.Sprintf(format, args...)})
+	panic(&failure{what: fmt.Sprintf(format, args...)})
+}
+
+// tooSlow ends the trial: what it was about to show can no longer be seen.
+func (w *world) tooSlow(what string) {
+	panic(&failure{what: what + ": too late to show anything, so the harness's TTL is too short for this machine or store", slow: true})
 }
 
 // caught runs f and returns the failure that ended it.

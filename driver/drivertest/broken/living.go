@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/memlock"
 )
 
 // living are the faults about time, ends and renewal: laws 8, 12 and 16, and losses and contexts.
@@ -70,6 +71,12 @@ var living = []Driver{
 				return g, err
 			}}
 		},
+	},
+	{
+		Name: "ClaimsExpiry", Law: "Law08_Expiry", Says: "was not told that it holds",
+		Fault: "The traits say that claims expire, and they stay.",
+		store: memlock.Personality{NoExpiry: true},
+		new:   func() *fault { return &fault{traits: func(t *driver.Traits) { t.Expires = true }} },
 	},
 	{
 		Name: "ClaimsForever", Law: "Law08_Expiry", Says: "Traits.Expires should be true",

@@ -43,6 +43,17 @@ var standing = []Driver{
 		new:   func() *fault { return &fault{traits: func(t *driver.Traits) { t.Shared = false }} },
 	},
 	{
+		Name: "ClaimsPermits", Law: "Law01_Rule", Says: "got an error although nothing was wrong",
+		Fault: "The traits say that there are permits, and they are refused.",
+		store: memlock.Personality{NoCount: true},
+		new:   func() *fault { return &fault{traits: func(t *driver.Traits) { t.Counted = true }} },
+	},
+	{
+		Name: "ClaimsOneKind", Law: "Law01_Rule", Says: "in a store that does not mix kinds",
+		Fault: "The traits say that a name has one kind, and another kind is let in line.",
+		new:   func() *fault { return &fault{traits: func(t *driver.Traits) { t.Mixed = false }} },
+	},
+	{
 		Name: "NewIDAfterError", Law: "Law02_Idempotence", Says: "was not given",
 		Fault: "A request that was not answered is repeated under a new ID, and finds its own first attempt in the way.",
 		new:   newIDAfterError,

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/memlock"
 )
 
 // tokens are the faults about fencing tokens: law 5.
@@ -51,6 +52,12 @@ var tokens = []Driver{
 				return g, err
 			}}
 		},
+	},
+	{
+		Name: "ClaimsTokens", Law: "Law05_Tokens", Says: "without a token",
+		Fault: "The traits say that there are tokens, and there are none.",
+		store: memlock.Personality{NoFence: true},
+		new:   func() *fault { return &fault{traits: func(t *driver.Traits) { t.Fence = driver.UntilRestart }} },
 	},
 	{
 		Name: "ClaimsNoTokens", Law: "Law05_Tokens", Says: "from a store that promises none",
