@@ -56,6 +56,9 @@ func (c *Client) reenter(ctx context.Context, h *handle, s shape) (*turn, error)
 					return nil, fmt.Errorf("%w %d times, of %d", ErrDeadlock, taken, s.limit)
 				}
 				continue
+			case kind == driver.Permit:
+				t.pool.mu.Unlock() // a permit is no lock, and the store refuses one beside it
+				continue
 			case !h.settings.reentrant:
 				t.pool.mu.Unlock()
 				return nil, fmt.Errorf("%w; use Reentrant to allow it", ErrDeadlock)

@@ -1,0 +1,137 @@
+package interlock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+func TestMulti_TakesEachNameOnceInTheOrderOfBytes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := &tap{Driver: memlock.New()}
+		c := newClient(t, d, nil)
+		names := []string{"b", "é", "a", "b", "B", "a"}
+		l := lock(t.Context(), t, c.Multi(names))
+		order := func(op string) string {
+			var got []string
+			for _, call := range d.made(op) {
+				got = append(got, call.claim.Name)
+			}
+			return strings.Join(got, " ")
+		}
+		if got := order("acquire"); got != "B a b é" {
+			t.Errorf("taken in the order %s", got)
+		}
+		if !slices.Equal(names, []string{"b", "é", "a", "b", "B", "a"}) {
+			t.Errorf("the caller's names became %q", names)
+		}
+		for _, name := range []string{"B", "a", "b", "é"} {
+			f := l.FenceOf(name)
+			if f == 0 || interlock.Fence(l.Context(), name) != f || claims(t, d.Driver, name)[0].Fence != f {
+				t.Errorf("token %d of %s, %d in the context", f, name, interlock.Fence(l.Context(), name))
+			}
+		}
+		if l.Fence() != 0 || l.FenceOf("other") != 0 {
+			t.Error("a token for no single name")
+		}
+		release(t, l)
+		if got := order("release"); got != "é b a B" {
+			t.Errorf("released in the order %s", got)
+		}
+	})
+}
+
+func TestMulti_AllOrNothingWithinOneWait(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, a, b := two(t)
+		held, later := lock(t.Context(), t, a.Mutex("b")), lock(t.Context(), t, a.Mutex("c"))
+		start := time.Now()
+		time.AfterFunc(600*time.Millisecond, func() { release(t, held) })
+		_, err := b.Multi([]string{"a", "b", "c", "d"}, interlock.Wait(time.Second)).Lock(t.Context())
+		matches(t, err, interlock.ErrHeld)
+		var e *interlock.Error
+		if !errors.As(err, &e) || e.Name != "c" || time.Since(start) != time.Second {
+			t.Errorf("%v after %v: want that of c after one second for all", err, time.Since(start))
+		}
+		synctest.Wait()
+		for _, name := range []string{"a", "b", "d"} {
+			if n := len(claims(t, store, name)); n != 0 {
+				t.Errorf("%d claims of %s are kept", n, name)
+			}
+		}
+		release(t, later)
+		release(t, must[*interlock.Lease](t)(b.Multi([]string{"a", "b", "c", "d"}).TryLock(t.Context())))
+	})
+}
+
+func TestMulti_OneLossEndsTheLeaseAndTheOthersAreKept(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, c, _ := two(t)
+		err := c.Multi([]string{"a", "b", "c"}).Do(t.Context(), func(ctx context.Context) error {
+			store.Lose("b")
+			matches(t, context.Cause(ctx), interlock.ErrLost)
+			time.Sleep(time.Minute)
+			for _, name := range []string{"a", "c"} {
+				if n := len(claims(t, store, name)); n != 1 {
+					t.Errorf("%d claims of %s while fn runs", n, name)
+				}
+			}
+			return nil
+		})
+		matches(t, err, interlock.ErrLost)
+		synctest.Wait()
+		for _, name := range []string{"a", "b", "c"} {
+			if n := len(claims(t, store, name)); n != 0 {
+				t.Errorf("%d claims of %s afterwards", n, name)
+			}
+		}
+	})
+}
+
+func TestMulti_InsideOneOfItsNames(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, c, _ := two(t)
+		b := lock(t.Context(), t, c.Mutex("b"))
+		names := []string{"a", "b", "c"}
+		_, err := c.Multi(names).Lock(b.Context())
+		matches(t, err, interlock.ErrDeadlock)
+		synctest.Wait()
+		if n := len(claims(t, store, "a")); n != 0 {
+			t.Errorf("%d claims of a are kept", n)
+		}
+		l := lock(b.Context(), t, c.Multi(names, interlock.Reentrant()))
+		if l.FenceOf("b") != b.Fence() || l.FenceOf("a") == 0 {
+			t.Errorf("tokens %d of b, which has %d, and %d of a", l.FenceOf("b"), b.Fence(), l.FenceOf("a"))
+		}
+		release(t, l)
+		if n := len(claims(t, store, "b")); n != 1 || b.Err() != nil {
+			t.Errorf("%d claims of b, %v", n, b.Err())
+		}
+		release(t, b)
+	})
+}
+
+func TestMulti_ImpossibleNames(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, c, _ := two(t)
+		for _, names := range [][]string{nil, {}, {"good", ""}, {"good", "a\nb", "also"}} {
+			m := c.Multi(names)
+			if m.Err() == nil {
+				t.Errorf("%q are possible", names)
+			}
+			_, err := m.Lock(t.Context())
+			matches(t, err, m.Err())
+			matches(t, m.Do(t.Context(), func(context.Context) error { t.Error("fn ran"); return nil }), m.Err())
+		}
+		if n := store.Calls(); n != 0 {
+			t.Errorf("%d calls", n)
+		}
+	})
+}

@@ -1,0 +1,180 @@
+package interlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+)
+
+func TestReentry_WithoutTheOptionItIsADeadlockAndSaysSoAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, c, _ := two(t)
+		outer := lock(t.Context(), t, c.RWMutex("m"))
+		ctx := lock(outer.Context(), t, c.Mutex("between")).Context() // however far down
+		start := time.Now()
+		for call, err := range everyCall(ctx, c, "m") {
+			switch call {
+			case "Mutex.Err", "RWMutex.Err", "Semaphore.Err", "Election.Err", "Multi.Err", "Election.Leader", "Election.Observe":
+			default:
+				matches(t, err, interlock.ErrDeadlock)
+			}
+		}
+		if time.Since(start) != 0 {
+			t.Errorf("took %v", time.Since(start))
+		}
+		if n := len(claims(t, store, "m")) + len(claims(t, store, "good")); n != 1 {
+			t.Errorf("%d claims", n)
+		}
+		if err := outer.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestReentry_AWriterAdmitsReadersAReaderAdmitsNoWriter(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, c, _ := two(t)
+		m := c.RWMutex("m", interlock.Reentrant())
+		write := lock(t.Context(), t, m)
+		read := must[*interlock.Lease](t)(m.RLock(write.Context()))
+		again := lock(read.Context(), t, m)
+		if write.Fence() == 0 || again.Fence() != write.Fence() || read.Fence() != 0 || interlock.Fence(read.Context(), "m") != write.Fence() {
+			t.Errorf("tokens %d, %d inside, %d for reading, %d in its context", write.Fence(), again.Fence(), read.Fence(), interlock.Fence(read.Context(), "m"))
+		}
+		release(t, write, read)
+		if n := len(claims(t, store, "m")); n != 1 || again.Err() != nil {
+			t.Errorf("%d claims with one lease left: %v", n, again.Err())
+		}
+		release(t, again)
+		if n := len(claims(t, store, "m")); n != 0 {
+			t.Errorf("%d claims after the last", n)
+		}
+
+		read = must[*interlock.Lease](t)(m.RLock(t.Context()))
+		inner := must[*interlock.Lease](t)(m.RLock(read.Context()))
+		_, err := m.Lock(inner.Context())
+		matches(t, err, interlock.ErrDeadlock)
+		release(t, read, inner)
+	})
+}
+
+func TestReentry_ALossEndsAll(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, c, _ := two(t)
+		m := c.Mutex("m", interlock.Reentrant())
+		outer := lock(t.Context(), t, m)
+		inner := lock(outer.Context(), t, m)
+		released := lock(outer.Context(), t, m)
+		ctx := inner.Context()
+		release(t, released)
+		store.Lose("m")
+		for _, l := range []*interlock.Lease{outer, inner} {
+			matches(t, context.Cause(l.Context()), interlock.ErrLost)
+			matches(t, l.Release(), interlock.ErrLost)
+		}
+		matches(t, released.Err(), interlock.ErrReleased)
+		// What the context held is over, so it waits like anybody.
+		release(t, lock(context.WithoutCancel(ctx), t, c.Mutex("m")))
+	})
+}
+
+func TestReentry_GoroutinesThatShareTheContextShareTheLock(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, c, other := two(t)
+		m := c.Mutex("m", interlock.Reentrant())
+		err := m.Do(t.Context(), func(ctx context.Context) error {
+			if _, err := other.Mutex("m", interlock.Reentrant()).TryLock(ctx); !errors.Is(err, interlock.ErrHeld) {
+				t.Errorf("another client: %v", err)
+			}
+			var all sync.WaitGroup
+			for range 50 {
+				all.Go(func() {
+					if err := m.Do(ctx, func(ctx context.Context) error { time.Sleep(time.Second); return ctx.Err() }); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			time.Sleep(time.Millisecond)
+			if n := len(claims(t, store, "m")); n != 1 {
+				t.Errorf("%d claims", n)
+			}
+			all.Wait()
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The outer lease is released while others enter by its context: each of them gets a lease that counts, or waits in line.
+func TestReentry_RacingWithTheReleaseOfTheOuter(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, c, _ := two(t)
+		m := c.Mutex("m", interlock.Reentrant())
+		for range 200 {
+			outer := lock(t.Context(), t, m)
+			ctx := context.WithoutCancel(outer.Context())
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() {
+					l, err := m.Lock(ctx)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if err := l.Err(); err != nil || len(claims(t, store, "m")) != 1 {
+						t.Errorf("%v with %d claims", err, len(claims(t, store, "m")))
+					}
+					release(t, l)
+				})
+			}
+			release(t, outer)
+			all.Wait()
+		}
+		if n := len(claims(t, store, "m")); n != 0 {
+			t.Errorf("%d claims", n)
+		}
+	})
+}
+
+func TestReentry_PermitsAreLeasesOfTheirOwn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, c, other := two(t)
+		s := c.Semaphore("s", 3)
+		one := must[*interlock.Lease](t)(s.Acquire(t.Context(), 1))
+		two := must[*interlock.Lease](t)(s.Acquire(one.Context(), 1))
+		if n := len(claims(t, store, "s")); n != 2 {
+			t.Errorf("%d claims", n)
+		}
+		_, err := s.Acquire(two.Context(), 2) // would wait for itself
+		matches(t, err, interlock.ErrDeadlock)
+		third := must[*interlock.Lease](t)(other.Semaphore("s", 3).Acquire(t.Context(), 1))
+		waiting := background(func() (*interlock.Lease, error) { return s.Acquire(two.Context(), 1) }) // for another, which ends
+		synctest.Wait()
+		if waiting.over() {
+			t.Error("more permits than there are")
+		}
+		release(t, third)
+		release(t, waiting.wait(t), two, one)
+	})
+}
+
+func TestReentry_AMutexIsNotEnteredByAPermit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, c, _ := two(t)
+		permit := must[*interlock.Lease](t)(c.Semaphore("s", 3).Acquire(t.Context(), 1))
+		l, err := c.Mutex("s", interlock.Reentrant()).Lock(permit.Context())
+		if err == nil {
+			t.Errorf("one of three permits is a mutex with the token %d", l.Fence())
+		}
+		matches(t, err, driver.ErrRefused)
+		release(t, permit)
+	})
+}
