@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -111,68 +110,6 @@ func call[R any](a *actor, ctx context.Context, f func(context.Context) (R, erro
 		a.w.story.add(from, a.name, "%s", what(got.r, got.err))
 	}
 	return got.r, got.err
-}
-
-// keep renews the session in the background, as the core does, until the trial or unkeep ends it.
-func (a *actor) keep() *actor {
-	ctx, stop := context.WithCancel(a.w.ctx)
-	a.stopKeeping = stop
-	a.w.start(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(a.valid / 3):
-			}
-			within, cancel := context.WithTimeout(ctx, a.valid)
-			r, err := call(a, within, a.s.Renew, nil)
-			cancel()
-			if ctx.Err() != nil {
-				return
-			}
-			if err != nil || len(r.Lost) > 0 {
-				a.w.story.add(time.Now(), a.name, "Renew in the background → %s", a.renewal(r, err))
-			}
-			a.note(r, err)
-		}
-	})
-	return a
-}
-
-// unkeep ends keep.
-func (a *actor) unkeep() {
-	if a.stopKeeping != nil {
-		a.stopKeeping()
-	}
-}
-
-func (a *actor) note(r driver.Renewal, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, id := range r.Lost {
-		a.lost[id] = true
-	}
-	if errors.Is(err, driver.ErrSessionLost) {
-		a.sessionLost = true
-	}
-}
-
-// knowsLost reports whether a Renew has said that c is gone, alone or with its session.
-func (a *actor) knowsLost(c driver.Claim) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.lost[c.ID] || a.sessionLost
-}
-
-func (a *actor) renewal(r driver.Renewal, err error) string {
-	if err != nil {
-		return "error: " + a.w.story.err(err)
-	}
-	text := "valid " + r.Valid.String()
-	for _, id := range r.Lost {
-		text += ", lost " + a.w.story.label(id)
-	}
-	return text
 }
 
 // tryAcquire is Acquire as the driver answers it.
@@ -306,38 +243,11 @@ func (a *actor) close() {
 	}
 }
 
-// The claims. Each has a new ID; hold and denied take them as they are, queue makes them stay.
-
-func mutex(name string) driver.Claim {
-	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All}
-}
-
-func write(name string) driver.Claim {
-	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Write, Weight: driver.All, Limit: driver.All}
-}
-
-func read(name string) driver.Claim {
-	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Read, Weight: 1, Limit: driver.All}
-}
-
-func permit(name string, weight, limit int) driver.Claim {
-	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Permit, Weight: weight, Limit: limit}
-}
-
-// queued returns c as one that stays in line.
-func queued(c driver.Claim) driver.Claim {
-	c.Queue = true
-	return c
-}
-
 // held acquires c, which is free, and returns it.
 func (a *actor) held(c driver.Claim) driver.Claim {
 	a.hold(c)
 	return c
 }
-
-// same reports whether two answers tell the same state.
-func same(g, h driver.Grant) bool { return g.Held == h.Held && g.Fence == h.Fence }
 
 // channels returns the session's channels of nudges and losses, nil where it has none.
 func (a *actor) channels() (nudge <-chan struct{}, lost <-chan string) {

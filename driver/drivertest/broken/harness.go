@@ -2,6 +2,7 @@ package broken
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -45,18 +46,43 @@ func Drivers() []Driver {
 
 // harness acts on memlock behind the layer's back.
 type harness struct {
+	personality memlock.Personality
+	fault       *fault
+
+	mu    sync.Mutex
 	store *memlock.Driver
-	fault *fault
 }
 
 func newHarness(p memlock.Personality, f *fault) *harness {
-	return &harness{store: memlock.NewPersonality(p), fault: f}
+	return &harness{personality: p, fault: f, store: memlock.NewPersonality(p)}
 }
 
-func (h *harness) Driver(drivertest.T) driver.Driver { return newLayer(h.store.Share(), h.fault) }
-func (h *harness) Prefix() string                    { return "broken/" }
-func (h *harness) TTL() time.Duration                { return time.Second }
-func (h *harness) Slack() time.Duration              { return 0 }
+func (h *harness) Driver(drivertest.T) driver.Driver {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return newLayer(h.store.Share(), h.fault)
+}
+
+func (h *harness) Prefix() string       { return "broken/" }
+func (h *harness) TTL() time.Duration   { return time.Second }
+func (h *harness) Slack() time.Duration { return 0 }
+
+// Restart puts another store in the place of the first, which drivers that were opened before do not notice.
+func (h *harness) Restart(drivertest.T) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.fault.restart != nil {
+		h.store = h.fault.restart(h.store)
+		return
+	}
+	h.store = memlock.NewPersonality(h.personality)
+}
+
+func (h *harness) Kill(_ drivertest.T, d driver.Driver) {
+	if h.fault.kill != nil {
+		h.fault.kill(d.(*layer))
+	}
+}
 
 func (h *harness) Stall(_ drivertest.T, d driver.Driver, way drivertest.Way) func() {
 	if way == drivertest.Replies {

@@ -26,7 +26,9 @@ type fault struct {
 	lost    func(*session) <-chan string
 	line    func(*layer, *driver.Line)
 	breaks  func(l *layer, ctx context.Context, name, publicID string, fence uint64, now bool) error
-	writers *writers // the writers' locks of the store, if it has such
+	kill    func(*layer)                          // what the store sees of a death; nil: nothing
+	restart func(*memlock.Driver) *memlock.Driver // what is there after a restart; nil: an empty store
+	writers *writers                              // the writers' locks of the store, if it has such
 	watch   func(*layer, iter.Seq2[driver.Line, error]) iter.Seq2[driver.Line, error]
 }
 

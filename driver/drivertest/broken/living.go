@@ -73,6 +73,17 @@ var living = []Driver{
 		},
 	},
 	{
+		Name: "DoesNotSeeDeath", Law: "Law08_Expiry", Says: "was not told that it holds",
+		Fault: "The traits promise to notice a death in 100 ms, and nothing but time ends the claims of a dead process.",
+		new:   func() *fault { return &fault{traits: noticing} },
+		twin:  func() *fault { return &fault{traits: noticing, kill: endSessions} },
+	},
+	{
+		Name: "SeesDeath", Law: "Law08_Expiry", Says: "Traits.Notice should not be 0",
+		Fault: "The claims of a dead process go at once, and the traits do not say so.",
+		new:   func() *fault { return &fault{kill: endSessions} },
+	},
+	{
 		Name: "ClaimsExpiry", Law: "Law08_Expiry", Says: "was not told that it holds",
 		Fault: "The traits say that claims expire, and they stay.",
 		store: memlock.Personality{NoExpiry: true},
@@ -167,6 +178,10 @@ var living = []Driver{
 		},
 	},
 }
+
+func noticing(t *driver.Traits) { t.Notice = 100 * time.Millisecond }
+
+func endSessions(l *layer) { l.memory.EndSessions() }
 
 // behindWriters is a store whose writes take a lock of the name, as a file's do.
 func behindWriters() *fault {

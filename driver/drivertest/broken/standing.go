@@ -121,6 +121,16 @@ var standing = []Driver{
 		},
 	},
 	{
+		Name: "ClaimsSurvival", Law: "Law04_OnceHeld", Says: "although claims survive that",
+		Fault: "The traits say that claims survive a restart of the store, and it comes up empty.",
+		new:   func() *fault { return &fault{traits: func(t *driver.Traits) { t.Survives.Restart = true }} },
+	},
+	{
+		Name: "ClaimsToForget", Law: "Law04_OnceHeld", Says: "Traits.Survives.Restart should be true",
+		Fault: "The traits say that claims do not survive a restart of the store, and they do.",
+		new:   func() *fault { return &fault{restart: sameStore} },
+	},
+	{
 		Name: "LastComesFirst", Law: "Law11_NoOvertaking", Says: "were granted in the order",
 		Fault: "Who came last is granted first, in a store that promises order.",
 		store: memlock.Personality{NoOrder: true},
@@ -198,3 +208,6 @@ func sessionIsReentrant() *fault {
 		return s.acquire(ctx, c)
 	}}
 }
+
+// sameStore is a restart that everything survives.
+func sameStore(m *memlock.Driver) *memlock.Driver { return m }

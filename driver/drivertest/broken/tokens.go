@@ -41,6 +41,12 @@ var tokens = []Driver{
 		},
 	},
 	{
+		Name: "ForgetsTokens", Law: "Law05_Tokens", Says: "want at least",
+		Fault: "The counter is lost in a restart, and the traits say that it is durable.",
+		new:   func() *fault { return &fault{traits: durable} },
+		twin:  func() *fault { return &fault{traits: durable, restart: sameStore} },
+	},
+	{
 		Name: "ReadersHaveTokens", Law: "Law05_Tokens", Says: "only exclusive claims have tokens",
 		Fault: "A read claim is told the counter as it stands.",
 		new: func() *fault {
@@ -85,3 +91,5 @@ func tokensBy(of func(*session, uint64) uint64) *fault {
 		},
 	}
 }
+
+func durable(t *driver.Traits) { t.Fence = driver.Durable }
