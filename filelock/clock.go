@@ -8,7 +8,11 @@ import (
 )
 
 // fastClock reads the boot-time clock without a system call, most of the time: Go's monotonic clock costs a fifth, and
-// both run at the same pace except that it stops while the machine is suspended. A suspension moves the wall clock
+// both run at the same pace except that it stops while the machine is suspended. It is never behind, by which a lease
+// would be shorter than its owner was told, and may be some microseconds ahead: only the owner's time is set by it, and
+// whether that time has passed is asked of the boot-time clock itself.
+//
+// When to measure the difference anew? A suspension moves the wall clock
 // against the monotonic one by exactly the time that the boot-time clock is ahead; so does whoever sets the wall clock.
 // In either case, and four times a second in any case, the difference is measured anew.
 type fastClock struct {
@@ -25,12 +29,13 @@ type clockReading struct {
 
 const (
 	clockJump  = int64(time.Millisecond)
+	clockClose = int64(100 * time.Microsecond) // two readings further apart than this say little about each other
 	clockFresh = int64(250 * time.Millisecond)
 )
 
 func newFastClock(read func() int64) *fastClock { return &fastClock{read: read, origin: time.Now()} }
 
-// now returns the time of the boot-time clock, at most some microseconds off.
+// now returns the time of the boot-time clock, or a little more: by what passes between two readings.
 func (c *fastClock) now() int64 {
 	t := time.Now()
 	mono := int64(t.Sub(c.origin))
@@ -41,6 +46,8 @@ func (c *fastClock) now() int64 {
 		}
 	}
 	boot := c.read()
-	c.last.Store(&clockReading{mono: mono, ahead: boot - mono, offset: offset})
+	if int64(time.Since(c.origin))-mono < clockClose {
+		c.last.Store(&clockReading{mono: mono, ahead: boot - mono, offset: offset})
+	}
 	return boot
 }

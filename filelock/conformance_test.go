@@ -69,7 +69,9 @@ func (h *harness) Deafen(_ drivertest.T, d driver.Driver) (heal func()) {
 
 // End revokes the session in its file, as a reaper does.
 func (h *harness) End(t drivertest.T, d driver.Driver, s driver.Spec) {
-	p, err := h.Driver(t).(*Driver).peer(hashOf(s.ID))
+	operator := h.Driver(t).(*Driver)
+	defer operator.Close(context.Background())
+	p, err := operator.peer(hashOf(s.ID))
 	if err != nil {
 		t.Fatalf("end: %v", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/line"
 	"github.com/interlock-go/interlock/internal/mutant"
@@ -60,7 +62,8 @@ type claim struct {
 	k        *desk
 	id       string
 	joined   bool // it stands in the record, or stood there
-	released bool // its owner wants it gone
+	released bool // its owner is releasing it, so it is not lost if it is gone
+	stranded bool // the release failed: it is to be dropped
 	grant    driver.Grant
 	err      error         // why it is over although its owner has not released it
 	round    uint64        // the last observation that saw it
@@ -78,6 +81,21 @@ func (k *desk) use(create bool) (*recordFile, error) {
 		return f, nil
 	}
 	f, err := k.d.st.openRecord(k.path, create)
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		k.mu.Unlock()
+		for _, old := range k.d.spare() {
+			old.closeFile()
+		}
+		k.mu.Lock()
+		if k.file == nil {
+			f, err = k.d.st.openRecord(k.path, create)
+		} else {
+			f, err = k.file, nil
+			f.refs.Add(1)
+			k.mu.Unlock()
+			return f, nil
+		}
+	}
 	if err != nil {
 		k.mu.Unlock()
 		return nil, err
@@ -89,6 +107,15 @@ func (k *desk) use(create bool) (*recordFile, error) {
 		old.closeFile()
 	}
 	return f, nil
+}
+
+// exists reports whether there is a record, as far as can be told.
+func (k *desk) exists() bool {
+	f, err := k.use(false)
+	if err == nil {
+		f.unref()
+	}
+	return !errors.Is(err, os.ErrNotExist)
 }
 
 // closeFile closes the record as soon as nobody uses it.
@@ -264,12 +291,12 @@ func (o *operation) reap(waiting bool) (bool, error) {
 	for {
 		// Once some are dropped others hold, who are asked in turn.
 		dropped := o.line.Drop(func(c line.Claim) bool {
-			if c.Broken && o.line.ends[c.ID] <= o.boot {
+			if c.Broken && o.line.ends[c.ID] <= o.k.d.st.bootClock() {
 				return true
 			}
 			over, asked := verdict[c.Session]
 			if !asked && (all || c.Held) {
-				over = o.k.d.over(sessionKey([]byte(c.Session)), o.boot)
+				over = o.k.d.over(sessionKey([]byte(c.Session)))
 				verdict[c.Session] = over
 			}
 			return over
@@ -309,6 +336,12 @@ func (r *record) remember(id string) {
 func (o *operation) commit() error {
 	k := o.k
 	if o.changed {
+		// Others are told of a change twice, before and after it, so that a renewal which looks in between looks again.
+		for _, key := range o.tell {
+			if p, err := k.d.peer(key); err == nil {
+				p.file.changes().Add(1)
+			}
+		}
 		o.line.generation++
 		k.d.stats.writes.Add(1)
 		full, stamp, err := o.f.write(o.line, k.buf)
@@ -532,12 +565,13 @@ func (k *desk) fate(c *claim, r *record) (joined bool, err error) {
 	return true, fmt.Errorf("filelock: %q: %w", k.name, why)
 }
 
-// release notes that the owner of a claim wants it gone.
-func (k *desk) release(s *session, id string) {
+// release notes that a claim is being released, and, with stranded, that this has failed. In between nobody else may
+// drop it, or its owner would hear that it was not held.
+func (k *desk) release(s *session, id string, stranded bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if c := k.claims[id]; c != nil && c.s == s {
-		c.released = true
+		c.released, c.stranded = true, stranded
 	}
 }
 
@@ -548,7 +582,8 @@ func (k *desk) state(c *claim) (driver.Grant, error) {
 	return c.grant, c.err
 }
 
-// check drops the claims of the dead, and those of own sessions that nobody here knows, in the background.
+// check drops the claims of the dead, and those of own sessions that nobody here knows or whose release failed, in the
+// background.
 func (k *desk) check() {
 	if k.checking.Swap(true) {
 		return // one that has not begun yet will see what this one would
@@ -557,7 +592,10 @@ func (k *desk) check() {
 		o, err := k.begin(k.d.ctx)
 		k.checking.Store(false)
 		if err != nil {
-			return // the driver is closed, or the record is damaged, which others say
+			if k.waiting.Load() > 0 {
+				k.d.later(k) // unless the driver is closed
+			}
+			return
 		}
 		defer o.end()
 		_, err = o.reap(true)
@@ -587,10 +625,10 @@ func (k *desk) wanted(r *record) (indexes []int) {
 	return indexes
 }
 
-// wants reports whether a claim is known here and not released.
+// wants reports whether a claim is known here and not stranded.
 func (k *desk) wants(id string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c := k.claims[id]
-	return c != nil && !c.released
+	return c != nil && !c.stranded && !(c.released && mutant.On("filelock-overtaken"))
 }

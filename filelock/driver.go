@@ -210,15 +210,30 @@ func (d *Driver) keepOpen(k *desk) (closing []*desk) {
 	}
 	k.place = d.open.PushFront(k)
 	for d.open.Len() > d.options.Files {
-		old := d.open.Remove(d.open.Back()).(*desk)
-		old.place = nil
-		if old.users == 0 {
-			delete(d.desks, old.name)
-			delete(d.byHash, old.hash)
-		}
-		closing = append(closing, old)
+		closing = append(closing, d.dropOldest())
 	}
 	return closing
+}
+
+// spare forgets half of the open records, because this process may not open more files.
+func (d *Driver) spare() (closing []*desk) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for n := (d.open.Len() + 1) / 2; n > 0; n-- {
+		closing = append(closing, d.dropOldest())
+	}
+	return closing
+}
+
+// dropOldest forgets that the record which was not used for longest is open. The driver's mu is held.
+func (d *Driver) dropOldest() *desk {
+	old := d.open.Remove(d.open.Back()).(*desk)
+	old.place = nil
+	if old.users == 0 {
+		delete(d.desks, old.name)
+		delete(d.byHash, old.hash)
+	}
+	return old
 }
 
 // known returns the desk of a record's hash if somebody here uses it.
@@ -241,4 +256,4 @@ func (d *Driver) local(key sessionKey) *session {
 }
 
 // now reads both clocks.
-func (d *Driver) now() (wall time.Time, boot int64) { return d.st.wallClock(), d.st.bootClock() }
+func (d *Driver) now() (wall time.Time, boot int64) { return d.st.wallClock(), d.st.fastClock() }

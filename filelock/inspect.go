@@ -18,13 +18,15 @@ import (
 	"github.com/interlock-go/interlock/internal/line"
 )
 
-// Lines implements driver.Inspector: it reads every record of the directory, without locks.
+// Lines implements driver.Inspector: it reads every record of the directory, without locks. Records that cannot be read
+// make an error beside the lines of the others.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
 	entries, err := os.ReadDir(d.st.locks)
 	if err != nil {
 		return nil, fmt.Errorf("filelock: %w", err)
 	}
 	var lines []driver.Line
+	var failed error
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -34,14 +36,15 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 		}
 		l, err := d.show(filepath.Join(d.st.locks, e.Name()), "")
 		if err != nil {
-			return nil, err
+			failed = errors.Join(failed, err)
+			continue
 		}
 		if strings.HasPrefix(l.Name, prefix) && len(l.Claims) > 0 {
 			lines = append(lines, l)
 		}
 	}
 	slices.SortFunc(lines, func(a, b driver.Line) int { return strings.Compare(a.Name, b.Name) })
-	return lines, nil
+	return lines, failed
 }
 
 // Line implements driver.Inspector.
@@ -74,9 +77,8 @@ func (d *Driver) show(path, name string) (driver.Line, error) {
 	if r.boot != d.st.boot {
 		return l, nil
 	}
-	_, boot := d.now()
 	for _, c := range r.Claims {
-		if !d.over(sessionKey([]byte(c.Session)), boot) {
+		if !d.over(sessionKey([]byte(c.Session))) {
 			l.Claims = append(l.Claims, d.describe(c))
 		}
 	}
@@ -112,6 +114,9 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 		return err
 	}
 	defer d.leave(k)
+	if !k.exists() {
+		return fmt.Errorf("filelock: break: no claim %s stands in the line of %q: it has left: %w", publicID, name, driver.ErrRefused)
+	}
 	o, err := k.begin(ctx)
 	if err != nil {
 		return err

@@ -74,9 +74,13 @@ func (d *Driver) peer(key sessionKey) (*peer, error) {
 	p = &peer{d: d, key: key, file: f, watchers: map[*desk]bool{}, used: time.Now()}
 	d.peers[key] = p
 	if len(d.peers) > maxPeers {
-		for _, old := range d.peers {
-			if old != p {
-				d.tasks.Go(old.forgetIfIdle)
+		for key, old := range d.peers {
+			// Not the usual order of locks, so it may only be tried; who is busy is not idle.
+			if old != p && old.mu.TryLock() {
+				if !old.followed && len(old.watchers) == 0 {
+					delete(d.peers, key)
+				}
+				old.mu.Unlock()
 			}
 		}
 	}
@@ -85,9 +89,9 @@ func (d *Driver) peer(key sessionKey) (*peer, error) {
 
 // over reports whether a session is over, so that its claims may be dropped: its time has passed, its process tree has
 // ended, or its file was removed. It revokes the session in the first two cases.
-func (d *Driver) over(key sessionKey, now int64) bool {
+func (d *Driver) over(key sessionKey) bool {
 	if s := d.local(key); s != nil {
-		return s.file.over(now)
+		return s.file.over()
 	}
 	p, err := d.peer(key)
 	if err != nil {
@@ -96,7 +100,7 @@ func (d *Driver) over(key sessionKey, now int64) bool {
 	p.mu.Lock()
 	dead, linked := p.dead, p.conn != nil
 	p.mu.Unlock()
-	return dead || p.file.over(now) || !linked && p.file.orphaned()
+	return dead || p.file.over() || !linked && p.file.orphaned()
 }
 
 // tell has the process of a session look at a line. It never waits: a message that finds the socket full is dropped,
@@ -168,7 +172,7 @@ func (p *peer) send(m message) bool {
 
 // link connects to the peer's socket unless nobody listens. The peer's mu is held.
 func (p *peer) link() bool {
-	if p.dead {
+	if p.dead || p.d.ctx.Err() != nil {
 		return false
 	}
 	path, err := p.file.socket()
@@ -264,7 +268,7 @@ func (p *peer) run() {
 					return
 				}
 			}
-			if p.file.over(p.d.st.bootClock()) {
+			if p.file.over() {
 				p.die()
 				return
 			}
@@ -275,10 +279,15 @@ func (p *peer) run() {
 		case <-p.d.ctx.Done():
 		case <-t.C:
 		}
-		pause = min(2*pause, probeLongest)
-		if p.file.over(p.d.st.bootClock()) || p.file.orphaned() {
+		if p.file.over() || p.file.orphaned() {
 			p.die()
 			return
+		}
+		if pause = min(2*pause, probeLongest); pause == probeLongest {
+			// It lives. Perhaps it was stopped with more links waiting than its socket takes.
+			p.mu.Lock()
+			p.link()
+			p.mu.Unlock()
 		}
 	}
 }
@@ -326,16 +335,6 @@ func (p *peer) forget() {
 		delete(p.d.peers, p.key)
 	}
 	p.d.mu.Unlock()
-}
-
-// forgetIfIdle removes a peer that nobody is interested in.
-func (p *peer) forgetIfIdle() {
-	p.mu.Lock()
-	idle := !p.followed && len(p.watchers) == 0
-	p.mu.Unlock()
-	if idle {
-		p.forget()
-	}
 }
 
 // close ends the link when the driver is closed.

@@ -428,3 +428,71 @@ func TestLine_AThousandClaims(t *testing.T) {
 		release(t, sessions[i%2], c)
 	}
 }
+
+// A process that may open no more files goes on with those it has.
+func TestFiles_NoMoreToBeHad(t *testing.T) {
+	w := startWorker(t, task{Do: "starve", Dir: storeIn(t), Name: "n", TTL: long, Count: 100})
+	w.hear(t, "done")
+}
+
+// Of many leases a renewal looks only at what others have changed, and misses nothing.
+func TestRenew_OfManyLeases(t *testing.T) {
+	dir := storeIn(t)
+	d, s := openAt(t, dir, long)
+	other, s2 := openAt(t, dir, long)
+	var claims []driver.Claim
+	var fences []uint64
+	for i := range 4 * lookAlways {
+		c := mutexOf(fmt.Sprint("n", i))
+		fences = append(fences, acquire(t, s, c).Fence)
+		claims = append(claims, c)
+	}
+	waits := mutexOf("theirs")
+	theirs := mutexOf("theirs")
+	acquire(t, s2, theirs)
+	acquire(t, s, waits)
+	renew := func() driver.Renewal {
+		t.Helper()
+		r, err := s.Renew(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	renew()
+	before := d.Stats().RecordReads
+	for range lookEvery - 2 {
+		renew()
+	}
+	if n := d.Stats().RecordReads - before; n > uint64(len(claims)) {
+		t.Errorf("%d reads of records by %d renewals although nothing happened", n, lookEvery-2)
+	}
+	d.deaf.Store(true)
+	if err := other.Break(t.Context(), claims[7].Name, driver.PublicID(claims[7].ID), fences[7], false); err != nil {
+		t.Fatal(err)
+	}
+	release(t, s2, theirs)
+	if r := renew(); len(r.Lost) != 1 || r.Lost[0] != claims[7].ID {
+		t.Errorf("renewal after a break: %+v", r)
+	}
+	if g, err := s.Wait(within(t, time.Second), waits); err != nil || !g.Held {
+		t.Errorf("granted unheard, after a renewal: held %v, %v", g.Held, err)
+	}
+	d.deaf.Store(false)
+}
+
+// A check of the line for the dead goes on while claims are released: each is seen to have been held.
+func TestRelease_IsNotOvertakenByACheck(t *testing.T) {
+	d, s := openAt(t, storeIn(t), long)
+	k, err := d.desk("n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.leave(k)
+	for range 2000 {
+		c := mutexOf("n")
+		acquire(t, s, c)
+		k.check()
+		release(t, s, c)
+	}
+}

@@ -35,6 +35,9 @@ type session struct {
 	conns  map[*net.UnixConn]bool // that others opened
 	over   bool
 	lost   chan string
+
+	renewals uint64
+	seen     uint64 // changes that others had counted when all records were looked at last
 }
 
 // openSession makes a session: the socket first, so that whoever finds the file can connect.
@@ -108,7 +111,12 @@ func (s *session) requeue(ctx context.Context, old *driver.Claim, c driver.Claim
 	defer s.d.leave(k)
 	mine := k.enlist(s, c.ID)
 	if old != nil {
-		k.release(s, old.ID)
+		k.release(s, old.ID, false)
+		defer func() {
+			if err != nil {
+				k.release(s, old.ID, true)
+			}
+		}()
 	}
 	o, err := k.begin(ctx)
 	if err != nil {
@@ -127,7 +135,7 @@ func (s *session) requeue(ctx context.Context, old *driver.Claim, c driver.Claim
 		k.withdraw(mine)
 		return driver.Grant{}, false, err
 	}
-	if err := o.commit(); err != nil {
+	if err = o.commit(); err != nil {
 		return driver.Grant{}, false, err
 	}
 	if old != nil {
@@ -241,9 +249,14 @@ func (s *session) Release(ctx context.Context, c driver.Claim) (bool, error) {
 		return false, err
 	}
 	defer s.d.leave(k)
-	k.release(s, c.ID)
+	k.release(s, c.ID, false)
+	if !k.exists() {
+		k.strike(s, c.ID) // the record was removed, and the line with it
+		return false, nil
+	}
 	o, err := k.begin(ctx)
 	if err != nil {
+		k.release(s, c.ID, true)
 		return false, err
 	}
 	defer o.end()
@@ -254,6 +267,7 @@ func (s *session) Release(ctx context.Context, c driver.Claim) (bool, error) {
 		s.d.later(k)
 	}
 	if err := o.commit(); err != nil {
+		k.release(s, c.ID, true)
 		return false, err
 	}
 	k.strike(s, c.ID)
@@ -266,13 +280,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Renewal{}, fmt.Errorf("filelock: renew: %w: %w", driver.ErrNotSent, err)
 	}
-	s.mu.Lock()
-	over := s.over
-	desks := map[*desk]bool{}
-	for _, c := range s.claims {
-		desks[c.k] = true
-	}
-	s.mu.Unlock()
+	desks, changes, over := s.toLookAt()
 	if over {
 		return driver.Renewal{}, fmt.Errorf("filelock: %w", driver.ErrSessionLost)
 	}
@@ -290,11 +298,15 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	if err := s.extend(s.d.st.bootClock()); err != nil {
 		return driver.Renewal{}, err
 	}
+	whole := true
 	for k := range desks {
-		_ = k.look(true) // what cannot be read now is read next time
+		whole = k.look(true) == nil && whole // what cannot be read now is read next time
 	}
 	r := driver.Renewal{Valid: s.ttl}
 	s.mu.Lock()
+	if whole {
+		s.seen = changes
+	}
 	claims := make([]*claim, 0, len(s.claims))
 	for _, c := range s.claims {
 		claims = append(claims, c)
@@ -302,16 +314,39 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	s.mu.Unlock()
 	for _, c := range claims {
 		c.k.mu.Lock()
-		err, released := c.err, c.released
+		err, stranded := c.err, c.stranded
 		c.k.mu.Unlock()
 		switch {
-		case released:
-			c.k.check() // its release did not get through
+		case stranded:
+			c.k.check()
 		case err != nil:
 			r.Lost = append(r.Lost, c.id)
 		}
 	}
 	return r, nil
+}
+
+// Few claims are looked at by every renewal. Of many, only when others have counted a change in the session's file, and
+// now and then all the same, because whoever changes a record may be killed before he counts.
+const (
+	lookAlways = 64
+	lookEvery  = 8
+)
+
+// toLookAt returns the desks that a renewal has to look at, and how many changes others had counted before.
+func (s *session) toLookAt() (desks map[*desk]bool, changes uint64, over bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.renewals++
+	changes = s.file.changes().Load()
+	if len(s.claims) > lookAlways && changes == s.seen && s.renewals%lookEvery != 0 {
+		return nil, changes, s.over
+	}
+	desks = make(map[*desk]bool, len(s.claims))
+	for _, c := range s.claims {
+		desks[c.k] = true
+	}
+	return desks, changes, s.over
 }
 
 // Close implements driver.Session: every claim leaves its line, then the session's files go. A line that cannot be had

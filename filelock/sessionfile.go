@@ -190,9 +190,13 @@ func (f *sessionFile) revoke() { f.word().Store(revoked) }
 
 // over reports whether the session is revoked, and revokes it if its time has passed. An owner who renews at the same
 // moment wins or loses as a whole.
-func (f *sessionFile) over(now int64) bool {
+func (f *sessionFile) over() bool {
 	seen := f.word().Load()
-	return seen == revoked || int64(seen) <= now && f.word().CompareAndSwap(seen, revoked)
+	if seen == revoked {
+		return true
+	}
+	// The clock is read after the word: one that is read before, and used late, could only err in the owner's favour.
+	return int64(seen) <= f.st.bootClock() && f.word().CompareAndSwap(seen, revoked)
 }
 
 // orphaned asks for the verdict on death: it reports whether every process of the owner's tree has ended, and revokes
@@ -203,6 +207,7 @@ func (f *sessionFile) orphaned() bool {
 		return true
 	}
 	// Shared, so that two who ask at once do not take each other for the owner.
+	defer runtime.KeepAlive(f) // or its descriptor could be closed and be another file's
 	if flock(int(f.file.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil {
 		return false
 	}

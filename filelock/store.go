@@ -35,12 +35,13 @@ type store struct {
 // system is what a store asks its machine, so that tests can be another one.
 type system struct {
 	bootID    func() (string, error)
-	bootClock func() int64
+	bootClock func() int64 // exact
+	fastClock func() int64 // cheap, never behind
 	wallClock func() time.Time
 	remoteFS  func(fd int) (string, error)
 }
 
-var machine = system{bootID, newFastClock(bootClock).now, time.Now, remoteFS}
+var machine = system{bootID, bootClock, newFastClock(bootClock).now, time.Now, remoteFS}
 
 // openStore makes or opens the directory and refuses one that cannot carry a store.
 func openStore(dir string, sys system) (*store, error) {

@@ -93,7 +93,7 @@ func old(path string, now time.Time) bool {
 	return err == nil && now.Sub(info.ModTime()) > time.Hour
 }
 
-// sweepRecord removes a record that is empty. It holds the record's lock while it does, and whoever waited for that
+// sweepRecord removes a record that is empty or has claims of the dead alone. It holds the record's lock while it does, and whoever waited for that
 // lock finds that the file has lost its name. Where the clock has been set back behind the record's tokens, the base
 // of new records is raised above them first.
 func (d *Driver) sweepRecord(path string) {
@@ -110,8 +110,13 @@ func (d *Driver) sweepRecord(path string) {
 		return
 	}
 	r, _, err := f.read(nil, stamp{})
-	if err != nil || len(r.Claims) > 0 && r.boot == d.st.boot {
+	if err != nil {
 		return
+	}
+	for _, c := range r.Claims {
+		if r.boot == d.st.boot && !d.over(sessionKey([]byte(c.Session))) {
+			return
+		}
 	}
 	d.floor.forget(r.Fence)
 	os.Remove(path)

@@ -12,8 +12,11 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -39,13 +42,14 @@ var tasks = map[string]func(task, *bufio.Reader) error{
 	"wait":    waitAndTell,
 	"contend": contend,
 	"leave":   leaveChild,
+	"starve":  starve,
 	"sleep":   func(_ task, in *bufio.Reader) error { _, err := io.Copy(io.Discard, in); return err },
 }
 
 func TestMain(m *testing.M) {
 	text := os.Getenv(workerVariable)
 	if text == "" {
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m)
 	}
 	var j task
 	err := json.Unmarshal([]byte(text), &j)
@@ -239,4 +243,25 @@ func leaveChild(j task, in *bufio.Reader) error {
 	}
 	fmt.Println(child.Process.Pid)
 	return child.Wait()
+}
+
+// starve takes and renews more names than it may open files.
+func starve(j task, _ *bufio.Reader) error {
+	d, s, err := join(j)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 40, Max: 40}); err != nil {
+		return err
+	}
+	for i := range j.Count {
+		if g, err := s.Acquire(context.Background(), mutexOf(fmt.Sprint(j.Name, i))); err != nil || !g.Held {
+			return fmt.Errorf("name %d: held %v, %w", i, g.Held, err)
+		}
+		if _, err := s.Renew(context.Background()); err != nil {
+			return err
+		}
+	}
+	fmt.Println("done")
+	return d.Close(context.Background())
 }
