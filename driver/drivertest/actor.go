@@ -10,10 +10,10 @@ import (
 
 // process is a driver that shares nothing with the others but the store.
 type process struct {
-	w      *world
-	name   string
-	d      driver.Driver
-	killed bool
+	w    *world
+	name string
+	d    driver.Driver
+	gone bool // killed or closed by a law, so that its Close may fail
 }
 
 func (w *world) process(name string) *process {

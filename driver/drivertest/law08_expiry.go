@@ -190,7 +190,7 @@ func tryDeath(w *world) {
 	waiter.queue(mutex(mine.Name))
 	next := b.queue(mutex(mine.Name))
 	for _, dead := range []*actor{waiter, a} {
-		dead.p.killed = true
+		dead.p.gone = true
 		k.Kill(w.t, dead.p.d)
 		w.story.add(time.Now(), dead.name, "is killed")
 	}

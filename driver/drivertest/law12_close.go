@@ -20,6 +20,7 @@ func tryClose(w *world) {
 		ctx, cancel := context.WithTimeout(w.ctx, patience)
 		defer cancel()
 		from := time.Now()
+		a.p.gone = true
 		err := a.p.d.Close(ctx)
 		w.story.add(from, a.name, "Close of the driver → %v", err)
 		if err != nil {
@@ -28,6 +29,7 @@ func tryClose(w *world) {
 	})
 	d := w.still("D", w.long())
 	d.hold(mutex(w.name("close")))
+	d.p.gone = true
 	ended, cancel := context.WithCancel(w.ctx)
 	cancel()
 	call(d, ended, func(ctx context.Context) (struct{}, error) { return struct{}{}, d.p.d.Close(ctx) },

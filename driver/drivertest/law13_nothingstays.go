@@ -34,11 +34,28 @@ func (b *actor) free(name, after string) {
 	}, "%s still keeps others out %s", w.story.name(name), after)
 }
 
+// staysFree insists that b can hold the names at once: a request that straggled in after its claim's Release would have
+// taken one for nobody.
+func (b *actor) staysFree(names ...string) {
+	for _, name := range names {
+		c := mutex(name)
+		if g := b.state(c); !g.Held {
+			b.w.fail("%s was free and is taken again although nobody asked for it: a request straggled in after the Release", b.w.story.name(name))
+		}
+		b.release(c)
+	}
+}
+
+// straggle is how long a request may be under way that was given up.
+const straggle = 150 * time.Millisecond
+
 // An Acquire that is cancelled before, while or after it is sent, for a free name and for one that is held.
 func tryCancelled(w *world) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
+	var names []string
 	for i := range 40 {
 		name := w.name("cancelled")
+		names = append(names, name)
 		var holds driver.Claim
 		if i%2 == 1 {
 			holds = b.held(mutex(name))
@@ -58,6 +75,8 @@ func tryCancelled(w *world) {
 		b.free(name, "after its only other claim was cancelled and released")
 		w.renewBoth(i, a, b)
 	}
+	w.sleep(straggle)
+	b.staysFree(names...)
 }
 
 // An Acquire that times out because the wire is stalled, in either way, and is released when the wire is healed.
@@ -67,10 +86,13 @@ func tryTimedOut(w *world) {
 		w.lacks("Staller", "what stays after an Acquire that timed out on a stalled wire")
 		return
 	}
+	var names []string
+	b := w.actor("B")
 	for _, way := range []Way{BothWays, Replies} {
 		for _, busy := range []bool{false, true} {
-			a, b := w.still("A", w.long()), w.still("B", w.long())
+			a := w.still("A", w.long())
 			name := w.name("timed-out")
+			names = append(names, name)
 			c := queued(mutex(name))
 			var holds driver.Claim
 			if busy {
@@ -89,6 +111,8 @@ func tryTimedOut(w *world) {
 			b.free(name, "after its only other claim timed out and was released when the wire was healed")
 		}
 	}
+	w.sleep(straggle)
+	b.staysFree(names...)
 }
 
 // A Release that never arrived, or whose reply did not, and that nobody repeats.

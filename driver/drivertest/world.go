@@ -145,7 +145,7 @@ func (w *world) end() {
 	w.mu.Unlock()
 	for _, p := range processes {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		if err := p.d.Close(ctx); err != nil && !p.killed {
+		if err := p.d.Close(ctx); err != nil && !p.gone {
 			w.t.Errorf("%s", w.tell(fmt.Sprintf("Close of the driver of %s: %v", p.name, err)))
 		}
 		cancel()

@@ -117,6 +117,19 @@ var waiting = []Driver{
 		},
 	},
 	{
+		Name: "RetriesByItself", Law: "Law13_NothingStays", Says: "straggled in after the Release",
+		Fault: "The client library repeats an Acquire that was not answered, 100 ms later, when it has been released.",
+		new: func() *fault {
+			return &fault{acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+				g, err := s.acquire(ctx, c)
+				if err != nil {
+					time.AfterFunc(100*time.Millisecond, func() { s.acquire(context.WithoutCancel(ctx), c) })
+				}
+				return g, err
+			}}
+		},
+	},
+	{
 		Name: "RenewsWhatIsReleased", Law: "Law13_NothingStays", Says: "after its Release was lost and the session was renewed",
 		Fault: "Renew renews the session's claims in the store, also the one whose Release was lost.",
 		new: func() *fault {
