@@ -4,8 +4,12 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/memlock"
 )
 
 // traces keeps what a client tells its tracer.
@@ -16,6 +20,8 @@ type traces struct {
 	held    []interlock.HoldEnd
 	renewed []interlock.Renewed
 	during  func() // called by Renewed
+
+	contexts []context.Context // of the ends
 }
 
 type traceKey struct{}
@@ -27,24 +33,27 @@ func (r *traces) WaitStart(ctx context.Context, d interlock.WaitStart) context.C
 	return context.WithValue(ctx, traceKey{}, len(r.started))
 }
 
-func (r *traces) WaitEnd(_ context.Context, d interlock.WaitEnd) {
+func (r *traces) WaitEnd(ctx context.Context, d interlock.WaitEnd) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.contexts = append(r.contexts, ctx)
 	r.ended = append(r.ended, d)
 }
 
-func (r *traces) HoldEnd(_ context.Context, d interlock.HoldEnd) {
+func (r *traces) HoldEnd(ctx context.Context, d interlock.HoldEnd) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.contexts = append(r.contexts, ctx)
 	r.held = append(r.held, d)
 }
 
 func (r *traces) Renewed(_ context.Context, d interlock.Renewed) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.renewed = append(r.renewed, d)
-	if r.during != nil {
-		r.during()
+	during := r.during
+	r.mu.Unlock()
+	if during != nil {
+		during()
 	}
 }
 
@@ -52,4 +61,96 @@ func (r *traces) holds() []interlock.HoldEnd {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.held)
+}
+
+func TestTracer_IsToldOfWaitsAndHolds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		r := &traces{}
+		a, b := newClient(t, store, nil), newClient(t, store.Share(), &interlock.Options{Tracer: r})
+		first := lock(t.Context(), t, a.Mutex("m"))
+		time.AfterFunc(3*time.Second, func() { release(t, first) })
+		l := lock(t.Context(), t, b.Mutex("m"))
+		if l.Context().Value(traceKey{}) != 1 {
+			t.Error("the lease's context lacks what WaitStart put into it")
+		}
+		passed := background(func() (*interlock.Lease, error) { return b.Mutex("m").Lock(t.Context()) })
+		synctest.Wait()
+		time.Sleep(5 * time.Millisecond)
+		fence := l.Fence()
+		release(t, l)
+		second := passed.wait(t)
+		_, tryErr := b.Mutex("m").TryLock(t.Context())
+		store.Lose("m")
+		lost := second.Release()
+		permit := must[*interlock.Lease](t)(b.Semaphore("s", 2).Acquire(t.Context(), 1))
+		release(t, permit)
+		release(t, must[*interlock.Lease](t)(b.Multi([]string{"y", "x"}).Lock(t.Context())))
+
+		starts := []interlock.WaitStart{{Op: "lock", Name: "m"}, {Op: "lock", Name: "m"}, {Op: "try", Name: "m"}, {Op: "acquire", Name: "s"}, {Op: "lock", Name: "x"}}
+		if !slices.Equal(r.started, starts) {
+			t.Errorf("started: %+v", r.started)
+		}
+		ends := []interlock.WaitEnd{
+			{Op: "lock", Name: "m", Waited: 3 * time.Second, Fence: fence},
+			{Op: "lock", Name: "m", Waited: 5 * time.Millisecond, Fence: fence + 1, Passed: true},
+			{Op: "try", Name: "m", Err: tryErr},
+			{Op: "acquire", Name: "s"},
+			{Op: "lock", Name: "x"},
+		}
+		if !slices.Equal(r.ended, ends) {
+			t.Errorf("ended:\n%+v, want\n%+v", r.ended, ends)
+		}
+		holds := []interlock.HoldEnd{
+			{Name: "m", Held: 5 * time.Millisecond, Fence: fence},
+			{Name: "m", Fence: fence + 1, Err: lost},
+			{Name: "s"},
+		}
+		if len(r.held) != 4 || !slices.Equal(r.held[:3], holds) || r.held[3].Name != "x" {
+			t.Errorf("held:\n%+v, want\n%+v and that of x", r.held, holds)
+		}
+		for i, ctx := range r.contexts {
+			if ctx.Value(traceKey{}) == nil {
+				t.Errorf("end %d lacks what WaitStart put into its context", i)
+			}
+		}
+	})
+}
+
+// Hooks may use the lease: nothing is held while they are called.
+func TestTracer_IsToldOfRenewalsAndMayAskTheLease(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		r := &traces{}
+		c := newClient(t, store, &interlock.Options{TTL: 15 * time.Second, Grace: 3 * time.Second, Tracer: r})
+		l := lock(t.Context(), t, c.Mutex("m"))
+		other := lock(t.Context(), t, c.Mutex("n"))
+		r.mu.Lock()
+		r.during = func() { _, _, _ = l.Err(), l.Until(), c.Mutex("m").Err() }
+		r.mu.Unlock()
+		time.Sleep(time.Minute)
+		resume := store.Stall()
+		time.Sleep(time.Minute)
+		resume()
+		_, _ = l.Release(), other.Release()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		good, bad := 0, 0
+		for _, d := range r.renewed {
+			if d.Err != nil {
+				bad++
+				continue
+			}
+			good++
+			if d.Took == 0 && d.Slack != 12*time.Second {
+				t.Errorf("%+v: want a slack of 12s, which is TTL - grace", d)
+			}
+			if d.Claims > 2 {
+				t.Errorf("%+v: more claims than there are", d)
+			}
+		}
+		if good < 12 || bad == 0 {
+			t.Errorf("%d renewals succeeded and %d failed", good, bad)
+		}
+	})
 }

@@ -1,0 +1,166 @@
+package interlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+func TestShutdown_WaitersLeaveAndHoldersFinish(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		c := must[*interlock.Client](t)(interlock.New(store, nil))
+		l := lock(t.Context(), t, c.Mutex("m"))
+		waits := []*attempt{
+			background(func() (*interlock.Lease, error) { return c.Mutex("m").Lock(t.Context()) }),
+			background(func() (*interlock.Lease, error) { return c.Multi([]string{"a", "m"}).Lock(t.Context()) }),
+		}
+		synctest.Wait()
+		down := make(chan error, 2)
+		start := time.Now()
+		for range 2 { // as often as one likes
+			go func() { down <- c.Shutdown(t.Context()) }()
+		}
+		for _, w := range waits {
+			<-w.done
+			matches(t, w.err, interlock.ErrClosed)
+		}
+		if time.Since(start) != 0 {
+			t.Errorf("the waiters heard of it after %v", time.Since(start))
+		}
+		_, err := c.Mutex("new").TryLock(t.Context())
+		matches(t, err, interlock.ErrClosed)
+		time.Sleep(10 * time.Minute) // the holder is renewed meanwhile
+		if l.Err() != nil || len(down) != 0 {
+			t.Errorf("holder: %v; Shutdown returned: %t", l.Err(), len(down) > 0)
+		}
+		release(t, l)
+		for range 2 {
+			if err := <-down; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("Close after Shutdown: %v", err)
+		}
+		for _, name := range []string{"a", "m"} {
+			if n := len(claims(t, store, name)); n != 0 {
+				t.Errorf("%d claims of %s", n, name)
+			}
+		}
+	})
+}
+
+// The next holder gets in when fn has returned, or a grace after its context ended: whichever is first.
+func TestShutdown_TheNextGetsInWhenFnHasReturnedOrAGraceLater(t *testing.T) {
+	const grace, patience = 2 * time.Second, 10 * time.Second
+	for _, c := range []struct{ stops, next time.Duration }{
+		{0, 0},
+		{500 * time.Millisecond, 500 * time.Millisecond},
+		{time.Hour, grace},
+	} {
+		bubble(t, func(t *testing.T) {
+			store := memlock.New()
+			client := must[*interlock.Client](t)(interlock.New(store, nil))
+			other := newClient(t, store.Share(), nil)
+			done := make(chan error)
+			go func() {
+				done <- client.Mutex("m", interlock.Grace(grace)).Do(t.Context(), func(ctx context.Context) error {
+					<-ctx.Done()
+					matches(t, context.Cause(ctx), interlock.ErrLost, interlock.ErrClosed)
+					time.Sleep(c.stops)
+					return nil
+				})
+			}()
+			synctest.Wait()
+			next := background(func() (*interlock.Lease, error) { return other.Mutex("m").Lock(t.Context()) })
+			synctest.Wait()
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			down := make(chan error)
+			go func() { down <- client.Shutdown(ctx) }()
+			l := next.wait(t)
+			if got := time.Since(start); got != patience+c.next {
+				t.Errorf("fn takes %v to stop: the next got in after %v, want %v", c.stops, got, patience+c.next)
+			}
+			matches(t, <-down, context.DeadlineExceeded)
+			matches(t, <-done, interlock.ErrLost, interlock.ErrClosed)
+			release(t, l)
+		})
+	}
+}
+
+func TestClose_KeepsALeastTime(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		c := must[*interlock.Client](t)(interlock.New(store, nil))
+		other := newClient(t, store.Share(), nil)
+		start := time.Now()
+		if err := c.Mutex("m", interlock.MinHold(time.Minute)).Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		if time.Since(start) != 0 {
+			t.Errorf("Do waited %v", time.Since(start))
+		}
+		_, err := c.Mutex("m").TryLock(t.Context())
+		matches(t, err, interlock.ErrHeld)
+		next := background(func() (*interlock.Lease, error) { return other.Mutex("m").Lock(t.Context()) })
+		synctest.Wait()
+		time.Sleep(time.Second)
+		if err := c.Close(); err != nil || time.Since(start) != time.Minute {
+			t.Errorf("closed after %v: %v", time.Since(start), err)
+		}
+		l := next.wait(t)
+		if time.Since(start) != time.Minute {
+			t.Errorf("the next got in after %v", time.Since(start))
+		}
+		release(t, l)
+	})
+}
+
+func TestClose_ClosesOnlyWhatOpenOpened(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		closed := 0
+		d := &closing{Driver: memlock.New(), closed: &closed}
+		c := must[*interlock.Client](t)(interlock.New(d, nil))
+		release(t, lock(t.Context(), t, c.Mutex("m")))
+		if err := c.Close(); err != nil || closed != 0 {
+			t.Errorf("%v, the user's driver was closed %d times", err, closed)
+		}
+		scheme := fmt.Sprint("closing", schemes.Add(1)) // each once, however often the test runs
+		driver.Register(scheme, opener(d))
+		c = must[*interlock.Client](t)(interlock.Open(t.Context(), scheme+":", nil))
+		d.err = errors.New("cannot be closed")
+		matches(t, c.Close(), d.err)
+		if closed != 1 {
+			t.Errorf("what Open opened was closed %d times", closed)
+		}
+	})
+}
+
+var schemes atomic.Int32
+
+type closing struct {
+	*memlock.Driver
+	closed *int
+	err    error
+}
+
+func (d *closing) Close(context.Context) error {
+	*d.closed++
+	return d.err
+}
+
+func opener(d driver.Driver) driver.Opener {
+	return func(context.Context, *url.URL) (driver.Driver, error) { return d, nil }
+}
