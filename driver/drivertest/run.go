@@ -19,7 +19,7 @@ func Laws() []Law {
 		tokensLaw, wakeUpLaw, noHoleLaw, expiryLaw,
 		namesLaw, quietLaw, noOvertakingLaw, closeLaw,
 		nothingStaysLaw, lostNoticeLaw, breakLaw, renewBoundedLaw,
-		requeueLaw, lossLaw, inspectorLaw, watchLaw, contextsLaw, parallelLaw, traitsLaw,
+		requeueLaw, lossLaw, inspectorLaw, watchLaw, contextsLaw, parallelLaw, traitsLaw, inheritLaw,
 	}
 }
 

@@ -18,11 +18,19 @@ func lawNamed(t *testing.T, name string) drivertest.Law {
 	return drivertest.Law{}
 }
 
+func (d Driver) inItsTime(t *testing.T, f func(*testing.T)) {
+	if d.Real {
+		f(t)
+		return
+	}
+	synctest.Test(t, f)
+}
+
 // Each broken driver is convicted under the law that it breaks, and says the reason meant.
 func TestTheSuiteConvicts(t *testing.T) {
 	for _, d := range Drivers() {
 		t.Run(d.Law+"/"+d.Name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			d.inItsTime(t, func(t *testing.T) {
 				v := drivertest.Judge(lawNamed(t, d.Law), d.Harness)
 				if !v.Convicted() {
 					t.Fatalf("the suite acquits a driver that is broken: %s", d.Fault)
@@ -39,7 +47,7 @@ func TestTheSuiteConvicts(t *testing.T) {
 func TestTheSuiteAcquitsTheTwins(t *testing.T) {
 	for _, d := range Drivers() {
 		t.Run(d.Law+"/"+d.Name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			d.inItsTime(t, func(t *testing.T) {
 				if v := drivertest.Judge(lawNamed(t, d.Law), d.Twin); v.Convicted() {
 					t.Fatalf("the suite convicts a driver without the fault:\n%s", v)
 				}

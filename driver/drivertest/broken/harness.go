@@ -17,14 +17,16 @@ type Driver struct {
 	Fault string // what it does
 	Says  string // a part of what the law's report must say
 
+	Real bool // it has to do with real processes, so a bubble's time would stand still
+
 	store memlock.Personality
 	new   func() *fault // with the fault
 	twin  func() *fault // without it; nil: an empty layer
 }
 
-// Harness returns the harness of a new store under the broken driver. It is for testing/synctest bubbles: it gives
-// the machine no time to be slow.
-func (d Driver) Harness(drivertest.T) drivertest.Harness { return newHarness(d.store, d.new()) }
+// Harness returns the harness of a new store under the broken driver. Unless d is Real it is for testing/synctest
+// bubbles: it gives the machine no time to be slow.
+func (d Driver) Harness(drivertest.T) drivertest.Harness { return d.harness(d.new()) }
 
 // Twin returns the harness of the same driver without its fault.
 func (d Driver) Twin(drivertest.T) drivertest.Harness {
@@ -32,7 +34,15 @@ func (d Driver) Twin(drivertest.T) drivertest.Harness {
 	if d.twin != nil {
 		f = d.twin()
 	}
-	return newHarness(d.store, f)
+	return d.harness(f)
+}
+
+func (d Driver) harness(f *fault) *harness {
+	h := &harness{personality: d.store, fault: f, store: memlock.NewPersonality(d.store)}
+	if d.Real {
+		h.slack = 2 * time.Second
+	}
+	return h
 }
 
 // Drivers returns all of them, in the order of the laws.
@@ -48,13 +58,10 @@ func Drivers() []Driver {
 type harness struct {
 	personality memlock.Personality
 	fault       *fault
+	slack       time.Duration
 
 	mu    sync.Mutex
 	store *memlock.Driver
-}
-
-func newHarness(p memlock.Personality, f *fault) *harness {
-	return &harness{personality: p, fault: f, store: memlock.NewPersonality(p)}
 }
 
 func (h *harness) Driver(drivertest.T) driver.Driver {
@@ -65,7 +72,7 @@ func (h *harness) Driver(drivertest.T) driver.Driver {
 
 func (h *harness) Prefix() string       { return "broken/" }
 func (h *harness) TTL() time.Duration   { return time.Second }
-func (h *harness) Slack() time.Duration { return 0 }
+func (h *harness) Slack() time.Duration { return h.slack }
 
 // Restart puts another store in the place of the first, which drivers that were opened before do not notice.
 func (h *harness) Restart(drivertest.T) {

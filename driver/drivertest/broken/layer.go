@@ -3,6 +3,7 @@ package broken
 import (
 	"context"
 	"iter"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,7 @@ type fault struct {
 	line    func(*layer, *driver.Line)
 	breaks  func(l *layer, ctx context.Context, name, publicID string, fence uint64, now bool) error
 	kill    func(*layer)                          // what the store sees of a death; nil: nothing
+	inherit func(*session) []*os.File             // nil: sessions are no Inheritors
 	restart func(*memlock.Driver) *memlock.Driver // what is there after a restart; nil: an empty store
 	writers *writers                              // the writers' locks of the store, if it has such
 	watch   func(*layer, iter.Seq2[driver.Line, error]) iter.Seq2[driver.Line, error]
@@ -85,6 +87,9 @@ func (l *layer) Open(ctx context.Context, spec driver.Spec) (driver.Session, err
 	l.mu.Unlock()
 	if l.fault.open != nil {
 		l.fault.open(s)
+	}
+	if l.fault.inherit != nil {
+		return heir{s}, nil
 	}
 	return s, nil
 }
@@ -244,6 +249,11 @@ func (s *session) Lost() <-chan string {
 }
 
 func (s *session) Nudge() <-chan struct{} { return s.Session.(driver.Nudger).Nudge() }
+
+// heir is a session whose liveness is bound to files.
+type heir struct{ *session }
+
+func (h heir) Inherit() []*os.File { return h.l.fault.inherit(h.session) }
 
 // known returns what was last answered of a claim.
 func (s *session) known(id string) driver.Grant {

@@ -3,7 +3,9 @@ package broken
 import (
 	"context"
 	"errors"
+	"io"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -155,6 +157,17 @@ var living = []Driver{
 		twin: behindWriters,
 	},
 	{
+		Name: "DeadProcessIsDeadJob", Law: "Also_Inherit", Says: "while a child of the dead holder had the session's files",
+		Fault: "The death of the process that opened the session ends its claims, although a child acts for it.",
+		Real:  true,
+		new: func() *fault {
+			f := boundToFiles()
+			f.kill = endSessions
+			return f
+		},
+		twin: boundToFiles,
+	},
+	{
 		Name: "LostStaysOpen", Law: "Also_Loss", Says: "its Lost was not closed",
 		Fault: "The channel of losses stays open when the session is lost.",
 		new: func() *fault {
@@ -252,4 +265,39 @@ func (o *oneOf) first(key string) bool {
 	was := o.seen[key]
 	o.seen[key] = true
 	return !was
+}
+
+// boundToFiles is a store whose sessions live as long as any process has the writing end of a pipe.
+func boundToFiles() *fault {
+	type pipe struct{ read, write *os.File }
+	var mu sync.Mutex
+	pipes := map[*layer]pipe{}
+	return &fault{
+		traits: noticing,
+		inherit: func(s *session) []*os.File {
+			mu.Lock()
+			defer mu.Unlock()
+			r, w, err := os.Pipe()
+			if err != nil {
+				panic(err) // the process has no descriptors left
+			}
+			pipes[s.l] = pipe{r, w}
+			return []*os.File{w}
+		},
+		kill: func(l *layer) {
+			mu.Lock()
+			defer mu.Unlock()
+			p, ok := pipes[l]
+			if !ok {
+				endSessions(l)
+				return
+			}
+			p.write.Close()
+			go func() {
+				io.Copy(io.Discard, p.read) // until the last process that has the other end is gone
+				p.read.Close()
+				endSessions(l)
+			}()
+		},
+	}
 }
