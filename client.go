@@ -149,6 +149,11 @@ const lastWord = 2 * time.Second
 // After that the sessions are closed, and the store too if Open opened it; a store that does not answer delays that by
 // 2 s at most.
 func (c *Client) Shutdown(ctx context.Context) error {
+	return errors.Join(c.shutdown(ctx))
+}
+
+// shutdown returns whether it had to end leases, and how the store's own end went.
+func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 	c.mu.Lock()
 	first := !c.closed
 	if first {
@@ -162,19 +167,22 @@ func (c *Client) Shutdown(ctx context.Context) error {
 			p.turnAway(ErrClosed)
 		}
 	}
-	var err error
 	select {
-	case <-c.empty:
-	case <-ctx.Done():
-		err = fmt.Errorf("interlock: shutdown: leases were held: %w", ctx.Err())
-		for _, p := range c.everyPool() {
-			p.loseAll(ErrClosed)
+	case <-c.empty: // also when ctx has ended
+	default:
+		select {
+		case <-c.empty:
+		case <-ctx.Done():
+			held = fmt.Errorf("interlock: shutdown: leases were held: %w", ctx.Err())
+			for _, p := range c.everyPool() {
+				p.loseAll(ErrClosed)
+			}
+			<-c.empty
 		}
-		<-c.empty
 	}
 	if !first {
 		<-finished
-		return err
+		return held, nil
 	}
 	defer close(finished)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
@@ -187,9 +195,9 @@ func (c *Client) Shutdown(ctx context.Context) error {
 		p.shut(bounded)
 	}
 	if c.ownsDriver {
-		err = errors.Join(err, c.driver.Close(bounded))
+		closing = c.driver.Close(bounded)
 	}
-	return err
+	return held, closing
 }
 
 // Close is Shutdown with a context that has ended: leases end now and their claims a grace later. It returns nil
@@ -197,8 +205,6 @@ func (c *Client) Shutdown(ctx context.Context) error {
 func (c *Client) Close() error {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := c.Shutdown(ended); !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
+	_, err := c.shutdown(ended)
+	return err
 }

@@ -128,6 +128,20 @@ func TestClose_KeepsALeastTime(t *testing.T) {
 	})
 }
 
+func TestShutdown_WithoutLeasesSucceedsAlsoWhenItsContextIsOver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 20 {
+			c := must[*interlock.Client](t)(interlock.New(memlock.New(), nil))
+			release(t, lock(t.Context(), t, c.Mutex("m")))
+			if err := c.Shutdown(over); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 func TestClose_ClosesOnlyWhatOpenOpened(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		closed := 0
