@@ -12,13 +12,20 @@ import (
 
 // errand sends the standing claim c from a goroutine of its own.
 func (p *pool) errand(ctx context.Context, c *claim, pause time.Duration) {
-	if pause == 0 || rest(ctx, pause) {
+	if pause == 0 {
 		p.ask(ctx, c)
 		return
 	}
+	rest(ctx, pause)
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.trouble(p.lastErr) // the pause may have been the rest of somebody's patience
+	if c.line.standing == c {
+		p.mu.Unlock()
+		p.ask(ctx, c)
+		return
+	}
 	p.tidy(c.line)
+	p.mu.Unlock()
 }
 
 // ask sends the standing claim c to the store once, and takes in the answer. ctx may be that of the goroutine that
@@ -143,19 +150,19 @@ func (p *pool) failed(ctx context.Context, c *claim, err error) {
 	case ctx != c.ctx && ctx.Err() != nil:
 		// The caller gave up; it withdraws by itself. That is no failure of the store.
 		l.failures++
-		l.retry()
+		p.start(l)
 		return
 	}
 	l.failures++
 	if (errors.Is(err, driver.ErrSessionLost) || errors.Is(err, driver.ErrGone)) && l.failures == 1 {
 		p.answered(p.client.clock.now())
-		p.start(l) // at once, with a new session if that is what was lost
+		p.startAfter(l, 0) // with a new session if that is what was lost
 		return
 	}
 	p.lastErr = err
 	l.turnAwayTries()
 	p.trouble(err)
-	l.retry()
+	p.start(l)
 }
 
 // await waits in the store's line for a claim that was queued, until it is granted or given up.
@@ -229,7 +236,8 @@ func (p *pool) sendAway(c *claim, why error) {
 	l.turnAway(why, c.fits)
 }
 
-// discard gives c back to the store in the background: its outcome is unknown or nobody wants it any more.
+// discard gives c back to the store in the background: its outcome is unknown or nobody wants it any more. When as much
+// is being given back already as there may be, c waits for its turn among the session's orphans.
 func (p *pool) discard(c *claim) {
 	s := c.session
 	if s.over {
@@ -242,13 +250,16 @@ func (p *pool) discard(c *claim) {
 		}
 		return err
 	}
-	done := func() {
+	done := func(certain bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		s.untrack(c)
+		if certain {
+			s.adoptOrphans()
+		}
 	}
 	if !p.client.cleaner.clean(s.valid, release, done) {
-		s.untrack(c)
+		s.orphans = append(s.orphans, c)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// maxCleanups is how many releases of unknown outcome may be repeated at the same time. Beyond it a claim is left to
-// its time: a store that answers nothing must not fill the process with work for it.
+// maxCleanups is how many releases of unknown outcome may be repeated at the same time. Beyond it a claim waits
+// until the store answers: one that answers nothing must not fill the process with work for it.
 const maxCleanups = 64
 
 // cleaner repeats, on contexts of its own, releases whose outcome is unknown: of claims whose acquire was cancelled,
@@ -36,9 +36,9 @@ const (
 	lastPause  = 400 * time.Millisecond
 )
 
-// clean calls release in the background until it succeeds, each try bounded, for at most the time given, and then done.
-// It reports whether there was room for it; it does nothing otherwise.
-func (cl *cleaner) clean(within time.Duration, release func(context.Context) error, done func()) bool {
+// clean calls release in the background until it succeeds, each try bounded, for at most the time given, and then done
+// with whether it did. It reports whether there was room for it; it does nothing otherwise.
+func (cl *cleaner) clean(within time.Duration, release func(context.Context) error, done func(certain bool)) bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if cl.running == maxCleanups || cl.ctx.Err() != nil {
@@ -49,15 +49,18 @@ func (cl *cleaner) clean(within time.Duration, release func(context.Context) err
 	}
 	cl.running++
 	go func() {
-		defer cl.ended()
-		defer done()
+		certain := false
+		defer func() {
+			cl.ended() // first, so that done finds room for another
+			done(certain)
+		}()
 		ctx, cancel := context.WithTimeout(cl.ctx, within)
 		defer cancel()
 		for pause := firstPause; ; pause = min(2*pause, lastPause) {
 			try, cancelTry := context.WithTimeout(ctx, lastPause)
 			err := release(try)
 			cancelTry()
-			if err == nil || !rest(ctx, pause) {
+			if certain = err == nil; certain || !rest(ctx, pause) {
 				return
 			}
 		}

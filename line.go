@@ -213,10 +213,20 @@ func (c *claim) settled() {
 	}
 }
 
-// start is advance for a caller that does not send the claim itself.
+// start is advance for a caller that does not send the claim itself. After a failure there is a pause first, whoever
+// calls: a store that fails is not asked without end.
 func (p *pool) start(l *line) {
+	pause := time.Duration(0)
+	if w := l.first(); w != nil && l.failures > 0 {
+		now := p.client.clock.now()
+		pause = min(backoff(l.failures), max(p.patience(w).sub(now), 0))
+	}
+	p.startAfter(l, pause)
+}
+
+func (p *pool) startAfter(l *line, pause time.Duration) {
 	if c := l.advance(); c != nil {
-		go p.errand(c.background(), c, 0)
+		go p.errand(c.background(), c, pause)
 		return
 	}
 	p.tidy(l)
@@ -314,7 +324,7 @@ func (l *line) grant(c *claim, g driver.Grant, now instant) {
 	if grace := w.settings.grace; c.until(grace).sub(now) < grace && !mutant.On("A5") {
 		p.discard(c)
 		l.failures++
-		l.retry()
+		p.start(l)
 		return
 	}
 	c.state, c.granted, c.fence = held, now, g.Fence
@@ -331,15 +341,6 @@ func (l *line) grant(c *claim, g driver.Grant, now instant) {
 	if next != nil && l.standing == next { // the last of the tries may have been what it was for
 		go p.errand(next.background(), next, 0)
 	}
-}
-
-// retry asks anew after a failure, in the background and after a pause.
-func (l *line) retry() {
-	if c := l.advance(); c != nil {
-		go l.pool.errand(c.background(), c, backoff(l.failures))
-		return
-	}
-	l.pool.tidy(l)
 }
 
 // give lets w hold c, with the nth of its tokens.

@@ -27,6 +27,7 @@ type pool struct {
 
 	lastAnswer instant // when the store last answered anything
 	lastErr    error   // what it failed with since
+	nextEnd    instant // no waiter's patience ends earlier
 }
 
 func newPool(c *Client, ttl time.Duration, isolated bool) *pool {
@@ -78,25 +79,37 @@ func (p *pool) open(ctx context.Context) (*session, error) {
 // answered notes that the store is there.
 func (p *pool) answered(now instant) { p.lastAnswer, p.lastErr = now, nil }
 
-// trouble notes that the store failed, and turns away the waiters who have borne its silence for Options.Patience.
+// trouble notes that the store failed, and turns away the waiters who have borne its silence for Options.Patience. It
+// looks at the waiters only when somebody's patience may have ended: ends only move on, by answers and by newcomers.
 func (p *pool) trouble(err error) {
 	p.lastErr = err
-	now, patience := p.client.clock.now(), p.client.opts.Patience
-	if now.sub(p.lastAnswer) < patience {
+	now := p.client.clock.now()
+	if now.before(p.nextEnd) {
 		return
 	}
+	p.nextEnd = now.add(p.client.opts.Patience)
 	for _, l := range p.lines {
-		l.turnAway(unavailable(err), func(w *waiter) bool { return now.sub(w.since) >= patience })
+		l.turnAway(unavailable(err), func(w *waiter) bool {
+			end := p.patience(w)
+			if now.before(end) {
+				p.nextEnd = min(p.nextEnd, end)
+				return false
+			}
+			return true
+		})
 	}
 }
 
-// endOfPatience is the first moment after now at which a waiter will have borne the store's silence for long enough, or
-// limit if that is earlier.
+// patience is the moment at which w will have borne the store's silence for long enough.
+func (p *pool) patience(w *waiter) instant {
+	return max(w.since, p.lastAnswer).add(p.client.opts.Patience)
+}
+
+// endOfPatience is the first moment after now at which the patience of a waiter ends, or limit if that is earlier.
 func (p *pool) endOfPatience(now, limit instant) instant {
 	for _, l := range p.lines {
 		for e := l.waiters.Front(); e != nil; e = e.Next() {
-			since := max(e.Value.(*waiter).since, p.lastAnswer)
-			if end := since.add(p.client.opts.Patience); now.before(end) && end.before(limit) {
+			if end := p.patience(e.Value.(*waiter)); now.before(end) && end.before(limit) {
 				limit = end
 			}
 		}

@@ -43,6 +43,7 @@ type session struct {
 	renewed  instant // start of the last answered Renew, or of Open
 	maxGrace time.Duration
 	claims   map[string]*claim // every claim that may stand in the store's lines
+	orphans  []*claim          // of these, the ones that nobody wants and nobody has the time to give back
 	over     bool
 
 	heartbeat *time.Timer // renewal, or with resting the end of an idle session
@@ -191,8 +192,10 @@ func (s *session) beat() {
 	}
 	if err != nil {
 		s.failures++
+		s.forgetOrphans()
 		p.trouble(err)
-		next = backoff(s.failures)
+		now := p.client.clock.now()
+		next = p.endOfPatience(now, now.add(backoff(s.failures))).sub(now)
 	}
 	s.heartbeat.Reset(max(next, time.Millisecond))
 }
@@ -243,6 +246,7 @@ func (s *session) renew(ctx context.Context) error {
 			}
 		}
 		s.armTrust()
+		s.adoptOrphans()
 	}
 	slack := s.renewed.add(s.valid - s.maxGrace).sub(p.client.clock.now())
 	p.mu.Unlock()
@@ -339,9 +343,34 @@ func (s *session) retire() {
 	}()
 }
 
+// adoptOrphans gives back as many of the orphans as there is room for, now that the store answers.
+func (s *session) adoptOrphans() {
+	waiting := s.orphans
+	s.orphans = nil
+	for i, c := range waiting {
+		s.pool.discard(c)
+		if len(s.orphans) > 0 { // there was no room for c
+			s.orphans = waiting[i:]
+			return
+		}
+	}
+}
+
+// forgetOrphans drops them when the session was silent for so long that the store has ended their time.
+func (s *session) forgetOrphans() {
+	if !s.pool.client.traits.Expires || s.pool.client.clock.passed(s.renewed) < s.valid {
+		return
+	}
+	orphans := s.orphans
+	s.orphans = nil
+	for _, c := range orphans {
+		s.untrack(c)
+	}
+}
+
 // stop makes the session over for the core.
 func (s *session) stop() {
-	s.over = true
+	s.over, s.orphans = true, nil
 	if !mutant.On("A20") {
 		s.cancel()
 	}

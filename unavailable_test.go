@@ -1,0 +1,275 @@
+package interlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+// What those who want a lock are told when the store does not answer.
+
+var errReset = errors.New("connection reset")
+
+// silences are the ways in which a store can fail to answer.
+var silences = map[string]func(*memlock.Driver) (resume func()){
+	"stall":   (*memlock.Driver).Stall,
+	"replies": (*memlock.Driver).StallReplies,
+	"errors": func(d *memlock.Driver) func() {
+		d.Fail(errReset)
+		return func() { d.Fail(nil) }
+	},
+}
+
+// through runs a test in a bubble for each silence.
+func through(t *testing.T, test func(t *testing.T, silence func(*memlock.Driver) (resume func()))) {
+	for name, silence := range silences {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, silence) })
+		})
+	}
+}
+
+func TestPatience_OfALockWithoutDeadline(t *testing.T) {
+	for _, warm := range []bool{false, true} {
+		through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
+			store := memlock.New()
+			c := newClient(t, store, &interlock.Options{Patience: 7 * time.Second})
+			if warm {
+				hold(t, c, "m").Release()
+			}
+			time.Sleep(20 * time.Second) // the age of the last answer is no part of it
+			resume := silence(store)
+			start := time.Now()
+			_, err := c.Mutex("m").Lock(t.Context())
+			if !errors.Is(err, interlock.ErrUnavailable) || errors.Is(err, interlock.ErrHeld) || time.Since(start) != 7*time.Second {
+				t.Errorf("warm %v: %v after %v, want ErrUnavailable after 7s", warm, err, time.Since(start))
+			}
+			resume()
+			if err := hold(t, c, "m").Release(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The store falls silent while somebody waits in its line.
+func TestPatience_OfAWaiterInLine(t *testing.T) {
+	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
+		store := memlock.New()
+		theirs := store.Share()
+		a := newClient(t, store, nil)
+		b := newClient(t, theirs, &interlock.Options{Patience: 7 * time.Second})
+		l := hold(t, a, "m")
+		failed := make(chan error, 1)
+		go func() {
+			_, err := b.Mutex("m").Lock(t.Context())
+			failed <- err
+		}()
+		time.Sleep(time.Minute)
+		resume := silence(theirs)
+		start := time.Now()
+		err := <-failed
+		// Counted from its last answer, which is that to the last renewal: a third of the TTL ago at most.
+		if d := time.Since(start); !errors.Is(err, interlock.ErrUnavailable) || d > 7*time.Second || d < 2*time.Second {
+			t.Errorf("%v after %v, want ErrUnavailable 7s after the last answer", err, d)
+		}
+		time.Sleep(time.Second)
+		resume()
+		time.Sleep(time.Second)
+		if n := len(standing(t, store, "m")); n != 1 {
+			t.Errorf("%d claims a second after the silence, want the holder's", n)
+		}
+		live(t, l)
+		l.Release()
+	})
+}
+
+// Those who came later are told later.
+func TestPatience_OfEachWaiter(t *testing.T) {
+	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
+		store := memlock.New()
+		c := newClient(t, store, &interlock.Options{Patience: 7 * time.Second})
+		defer silence(store)()
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				time.Sleep(time.Duration(i) * 500 * time.Millisecond)
+				start := time.Now()
+				_, err := c.Mutex(fmt.Sprint("m", i%2)).Lock(t.Context())
+				if d := time.Since(start); !errors.Is(err, interlock.ErrUnavailable) || d < 7*time.Second || d > 7*time.Second+2*time.Millisecond {
+					t.Errorf("waiter %d: %v after %v, want ErrUnavailable after 7s", i, err, d)
+				}
+			}()
+		}
+		wg.Wait()
+	})
+}
+
+// A goroutine that waits behind another of its own client, which holds, hears of the silence likewise.
+func TestPatience_BehindAHolderOfThisClient(t *testing.T) {
+	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
+		store := memlock.New()
+		c := newClient(t, store, &interlock.Options{Patience: 7 * time.Second})
+		l := hold(t, c, "m")
+		resume := silence(store)
+		start := time.Now()
+		_, err := c.Mutex("m").Lock(t.Context())
+		if d := time.Since(start); !errors.Is(err, interlock.ErrUnavailable) || d < 7*time.Second || d > 12*time.Second {
+			t.Errorf("%v after %v, want ErrUnavailable", err, d)
+		}
+		resume()
+		l.Release()
+	})
+}
+
+func TestDeadline_OfALockAtASilentStoreMatchesBoth(t *testing.T) {
+	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
+		store := memlock.New()
+		c := newClient(t, store, nil)
+		resume := silence(store)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := c.Mutex("m").Lock(ctx)
+		if !errors.Is(err, interlock.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, interlock.ErrHeld) || time.Since(start) != 3*time.Second {
+			t.Errorf("%v after %v, want ErrUnavailable and the deadline after 3s", err, time.Since(start))
+		}
+		resume()
+	})
+}
+
+func TestDeadline_OfAWaiterInLineMatchesErrHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		a, b := newClient(t, store, nil), newClient(t, store.Share(), nil)
+		l := hold(t, a, "m")
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := b.Mutex("m").Lock(ctx)
+		if !errors.Is(err, interlock.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, interlock.ErrUnavailable) || time.Since(start) != 3*time.Second {
+			t.Errorf("%v after %v, want ErrHeld and the deadline after 3s", err, time.Since(start))
+		}
+		l.Release()
+	})
+}
+
+func TestTry_AtAFailingStoreAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		c := newClient(t, store, nil)
+		store.Fail(errReset)
+		waiting := make(chan error, 1)
+		go func() {
+			_, err := c.Mutex("m").Lock(t.Context())
+			waiting <- err
+		}()
+		for range 3 { // alone, and behind somebody who waits for the store
+			start := time.Now()
+			for _, name := range []string{"m", "n"} {
+				if _, err := c.Mutex(name).TryLock(t.Context()); !errors.Is(err, interlock.ErrUnavailable) || !errors.Is(err, errReset) || !time.Now().Equal(start) {
+					t.Errorf("%v after %v, want ErrUnavailable at once", err, time.Since(start))
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		store.Fail(nil)
+		if err := <-waiting; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A store that answers nothing costs the process nothing that stays.
+func TestUnavailable_TenThousandLocksLeaveNothing(t *testing.T) {
+	t.Run("10000", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { leaveNothing(t, 10_000, (*memlock.Driver).StallReplies) })
+	})
+	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) { leaveNothing(t, 500, silence) })
+}
+
+func leaveNothing(t *testing.T, locks int, silence func(*memlock.Driver) func()) {
+	d := &spy{Driver: memlock.New()}
+	var releasing, most atomic.Int64
+	d.ahead(func(_ context.Context, op string, _ driver.Claim) error {
+		if op == "release" {
+			most.Store(max(most.Load(), releasing.Add(1)))
+		}
+		return nil
+	})
+	d.behind(func(_ context.Context, op string, _ driver.Claim) {
+		if op == "release" {
+			releasing.Add(-1)
+		}
+	})
+	c := newClient(t, d, &interlock.Options{Patience: 5 * time.Second})
+	kept := hold(t, c, "kept") // keeps the session alive, so that no expiry cleans up for us
+	resume := silence(d.Driver)
+	before := runtime.NumGoroutine()
+	var wg sync.WaitGroup
+	for i := range locks {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			start := time.Now()
+			_, err := c.Mutex(fmt.Sprint("m", i)).Lock(t.Context())
+			if !errors.Is(err, interlock.ErrUnavailable) || time.Since(start) != 5*time.Second {
+				t.Errorf("%v after %v, want ErrUnavailable after 5s", err, time.Since(start))
+			}
+		}()
+	}
+	wg.Wait()
+	synctest.Wait()
+	if n := runtime.NumGoroutine() - before; n > 100 {
+		t.Errorf("%d goroutines stay", n)
+	}
+	if n := most.Load(); n > 64 {
+		t.Errorf("%d clean-ups at a time, want 64 at most", n)
+	}
+	live(t, kept)
+	resume()
+	time.Sleep(17 * time.Second) // TTL + 2 s
+	if lines := must[[]driver.Line](t)(d.Lines(t.Context(), "m")); len(lines) != 0 {
+		t.Errorf("%d names still taken a TTL after the store is back", len(lines))
+	}
+	live(t, kept)
+	if err := kept.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHealth_SaysWhetherTheStoreAnswers(t *testing.T) {
+	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
+		store := memlock.New()
+		c := newClient(t, store, &interlock.Options{Patience: 5 * time.Second})
+		if err := c.Health(t.Context()); err != nil {
+			t.Error(err)
+		}
+		resume := silence(store)
+		start := time.Now()
+		if err := c.Health(t.Context()); !errors.Is(err, interlock.ErrUnavailable) || time.Since(start) > 5*time.Second {
+			t.Errorf("%v after %v, want ErrUnavailable within 5s", err, time.Since(start))
+		}
+		resume()
+		store.EndSessions()
+		if err := c.Health(t.Context()); err != nil {
+			t.Errorf("after the store ended the session: %v", err)
+		}
+		c.Close()
+		if err := c.Health(t.Context()); !errors.Is(err, interlock.ErrClosed) {
+			t.Errorf("of a closed client: %v", err)
+		}
+	})
+}
