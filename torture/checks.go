@@ -1,0 +1,189 @@
+package torture
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// checkTokens is V1: the tokens of one name are unique and grow in the order of grants.
+//
+// When exactly the store granted is not known, only that it was between asked and granted. Two things are certain all
+// the same. What was granted before somebody asked has the smaller token. And of two leases that were both valid after
+// their Lock had returned, the one that was seen earlier was granted earlier: had it been the other way round, both
+// would have been held at that moment. A lease that was never seen valid may have been overtaken while its process was
+// stopped in Lock's last instruction, so it takes part in the first comparison only.
+func checkTokens(hs *history) finding {
+	var f finding
+	for name := range hs.names {
+		handles := hs.granted(name)
+		highest := make([]*handle, len(handles)) // among the first i+1
+		seen := map[uint64]*handle{}
+		var valid *handle // the one with the highest token of those that were seen valid
+		for i, h := range handles {
+			f.cases++
+			highest[i] = h
+			if i > 0 && highest[i-1].fence > h.fence {
+				highest[i] = highest[i-1]
+			}
+			if h.fence == 0 {
+				f.accuse(name, h.granted, "%s was granted the name without a token", h)
+				continue
+			}
+			if other := seen[h.fence]; other != nil {
+				f.accuse(name, h.granted, "token %d was given to %s and to %s", h.fence, other, h)
+				continue
+			}
+			seen[h.fence] = h
+			before, _ := slices.BinarySearchFunc(handles, h.asked, func(h *handle, t instant) int { return cmp.Compare(h.granted, t) })
+			if before > 0 && highest[before-1].fence > h.fence {
+				f.accuse(name, h.granted, "%s has token %d, and asked after %s had been granted %d", h, h.fence, highest[before-1], highest[before-1].fence)
+				continue
+			}
+			if !h.confirmed() {
+				continue
+			}
+			if valid != nil && valid.fence > h.fence {
+				f.accuse(name, h.granted, "%s has token %d, and was granted after %s with %d", h, h.fence, valid, valid.fence)
+				continue
+			}
+			valid = h
+		}
+	}
+	return f
+}
+
+// checkData is V2: no acknowledged read-modify-write is lost.
+//
+// Everybody adds 1 to a number, so each value between 0 and the final one must have been written once: by somebody who
+// was told that it is done, or by somebody who never knew. Two acknowledged writes of one value, an acknowledged value
+// above the final one, or a value that nobody wrote is a lost or an invented update. With tokens, the accepted ones
+// never fall.
+func checkData(hs *history, fenced bool) finding {
+	var f finding
+	for name := range hs.names {
+		byValue := map[int64]*handle{}
+		doubts := map[int64]bool{}
+		for _, h := range hs.granted(name) {
+			switch h.write {
+			case doubtful:
+				doubts[h.value] = true
+			case acknowledged:
+				f.cases++
+				if other := byValue[h.value]; other != nil {
+					f.accuse(name, h.leaving, "%s and %s both read %d and wrote %d: an update is lost", other, h, h.read, h.value)
+					continue
+				}
+				byValue[h.value] = h
+				if h.value > hs.finals[name] {
+					f.accuse(name, h.leaving, "%s was told that %d is written, and in the end there was %d", h, h.value, hs.finals[name])
+				}
+			case unwritten, refused:
+			}
+		}
+		var last *handle
+		for v := int64(1); v <= hs.finals[name]; v++ {
+			h := byValue[v]
+			if h == nil {
+				if !doubts[v] {
+					f.accuse(name, 0, "the number passed %d, which nobody wrote", v)
+				}
+				continue
+			}
+			if fenced && last != nil && h.fence < last.fence {
+				f.accuse(name, h.leaving, "the guard took %d with token %d after %d with token %d", h.value, h.fence, last.value, last.fence)
+			}
+			last = h
+		}
+	}
+	return f
+}
+
+// checkOverlap is V3: there is no instant at which two leases of one name are valid.
+//
+// A lease is valid for certain from the clock's reading after Lock returned to the reading before the last look that
+// found it so, because a lease that has ended never becomes valid again. What a process that is stopped would say does
+// not count: it says nothing, and when it wakes its first look asks the clock.
+func checkOverlap(hs *history) finding {
+	var f finding
+	for name := range hs.names {
+		var longest *handle // of those before, the one that was valid last
+		for _, h := range hs.granted(name) {
+			if !h.confirmed() {
+				continue
+			}
+			f.cases++
+			if longest != nil && longest.valid > h.granted {
+				f.accuse(name, h.granted, "%s was granted the name while the lease of %s was valid, which it was for another %v",
+					h, longest, min(longest.valid, h.valid).sub(h.granted))
+			}
+			if longest == nil || h.valid > longest.valid {
+				longest = h
+			}
+		}
+	}
+	return f
+}
+
+// wakeUp is how long a process may run, after it slept through the end of its lease, until the context has ended. It
+// is long because a machine that lets processes sleep lets them run by fits and starts; the report says how long it was.
+const wakeUp = time.Second
+
+// notices is what checkNotice found besides violations.
+type notices struct {
+	finding
+	margins []time.Duration // from told to the next grant, where the holder's process ran
+	naps    []time.Duration // that a process ran after it woke until the context had ended
+}
+
+// checkNotice is V4: whoever loses a lease is told at or before the moment at which the next gets in.
+//
+// Told is when the lease's context had ended; the next is the next lease of that name. Every process says every 2 ms
+// that it runs. One that did not run in the grace before the next got in, because it was stopped or starved, could not
+// be told; then what counts is how long it ran afterwards. A holder that ran on and was never told is as late as can
+// be.
+func checkNotice(hs *history, grace time.Duration) notices {
+	var n notices
+	for name := range hs.names {
+		handles := slices.DeleteFunc(hs.granted(name), func(h *handle) bool { return !h.confirmed() })
+		for i := 0; i+1 < len(handles); i++ {
+			h, next := handles[i], handles[i+1]
+			if h.leaving != 0 && (h.told == 0 || h.leaving < h.told) {
+				continue // released, as far as the holder knows
+			}
+			told, verb := h.told, "was"
+			if told == 0 {
+				if h.life.lastBeat <= next.granted {
+					continue // its process ended first
+				}
+				told, verb = h.life.lastBeat, "was never"
+			}
+			n.cases++
+			if told <= next.granted {
+				n.margins = append(n.margins, next.granted.sub(told))
+				continue
+			}
+			ran := h.life.ran(next.granted, told)
+			if h.life.ran(next.granted.add(-grace), next.granted) < grace && ran <= wakeUp {
+				n.naps = append(n.naps, ran)
+				continue
+			}
+			n.accuse(name, next.granted, "%v %s told of its loss by %v after %v had been granted the name, and ran for %v of that",
+				h, verb, told.sub(next.granted), next, ran)
+		}
+	}
+	return n
+}
+
+// jain is the fairness index of shares: 1 when all are equal, 1/n when one has everything.
+func jain(shares []int64) float64 {
+	var sum, squares float64
+	for _, s := range shares {
+		sum += float64(s)
+		squares += float64(s) * float64(s)
+	}
+	if squares == 0 {
+		return 0
+	}
+	return sum * sum / (float64(len(shares)) * squares)
+}

@@ -1,0 +1,203 @@
+package torture
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The histories of these tests are made by hand; their times are milliseconds.
+func ms(n int64) instant { return instant(n * int64(time.Millisecond)) }
+
+// lease is a handle that was granted, was valid until valid, and was released then.
+func lease(asked, granted, valid int64, fence uint64) *handle {
+	return &handle{asked: ms(asked), granted: ms(granted), valid: ms(valid), leaving: ms(valid), left: ms(valid + 1), outcome: 1, fence: fence}
+}
+
+// lostLease is one whose holder was told at told.
+func lostLease(granted, valid, told int64, fence uint64) *handle {
+	h := lease(granted-1, granted, valid, fence)
+	h.told, h.leaving, h.left = ms(told), ms(told+1), ms(told+2)
+	return h
+}
+
+// wrote gives a handle a read-modify-write.
+func wrote(h *handle, read int64, w writing) *handle {
+	h.read, h.value, h.write = read, read+1, w
+	return h
+}
+
+// of makes a history of one name in which every handle is of another process.
+func of(final int64, handles ...*handle) *history {
+	hs := &history{names: []string{"name"}, finals: []int64{final}}
+	for i, h := range handles {
+		h.life = &life{slot: i, lastBeat: ms(100_000), handles: []*handle{h}}
+		hs.lives = append(hs.lives, h.life)
+	}
+	return hs
+}
+
+// asleep says that the process of a handle did not run for a while.
+func asleep(h *handle, from, to int64, hs *history) *history {
+	h.life.silences = append(h.life.silences, span{ms(from), ms(to)})
+	return hs
+}
+
+func TestCheckTokens(t *testing.T) {
+	unconfirmed := lease(5, 30, 0, 10)
+	for name, c := range map[string]struct {
+		hs    *history
+		guilt string // part of the accusation, empty = none
+	}{
+		"in order":                       {of(0, lease(0, 1, 5, 10), lease(0, 6, 9, 11), lease(0, 10, 12, 43)), ""},
+		"the same twice":                 {of(0, lease(0, 1, 5, 10), lease(0, 6, 9, 10)), "token 10 was given to"},
+		"smaller, both valid":            {of(0, lease(0, 1, 5, 10), lease(0, 6, 9, 9)), "was granted after"},
+		"smaller, asked later":           {of(0, lease(0, 1, 0, 10), lease(2, 6, 0, 9)), "asked after"},
+		"none":                           {of(0, lease(0, 1, 5, 0)), "without a token"},
+		"stopped in the end of Lock":     {of(0, lease(0, 10, 20, 20), unconfirmed), ""},
+		"never seen valid, asked before": {of(0, lease(3, 4, 9, 10), lease(1, 6, 0, 9)), ""},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, c.hs, checkTokens(c.hs), c.guilt) })
+	}
+}
+
+// expect compares an accusation with the one that was planted.
+func expect(t *testing.T, hs *history, f finding, guilt string) {
+	t.Helper()
+	if f.cases == 0 {
+		t.Error("the check found no cases")
+	}
+	if guilt == "" {
+		if len(f.violations) > 0 {
+			t.Errorf("convicted without guilt: %v", hs.stories(f))
+		}
+		return
+	}
+	if len(f.violations) != 1 {
+		t.Fatalf("found %d violations, want 1: %v", len(f.violations), hs.stories(f))
+	}
+	story := hs.stories(f)[0]
+	if !strings.Contains(story, guilt) {
+		t.Errorf("the story does not say %q:\n%s", guilt, story)
+	}
+}
+
+func TestCheckData(t *testing.T) {
+	ack := func(granted, read int64, fence uint64) *handle {
+		return wrote(lease(0, granted, granted+5, fence), read, acknowledged)
+	}
+	doubt := func(granted, read int64) *handle { return wrote(lease(0, granted, granted+5, 99), read, doubtful) }
+	for name, c := range map[string]struct {
+		hs    *history
+		guilt string
+	}{
+		"all there":                     {of(3, ack(1, 0, 1), ack(10, 1, 2), ack(20, 2, 3)), ""},
+		"one overwritten":               {of(2, ack(1, 0, 1), ack(10, 1, 2), ack(20, 1, 3)), "an update is lost"},
+		"the last gone":                 {of(2, ack(1, 0, 1), ack(10, 1, 2), ack(20, 2, 3)), "in the end there was 2"},
+		"one that nobody wrote":         {of(3, ack(1, 0, 1), ack(10, 2, 2)), "passed 2, which nobody wrote"},
+		"killed after the write":        {of(3, ack(1, 0, 1), doubt(10, 1), ack(20, 2, 3)), ""},
+		"killed before the write":       {of(2, ack(1, 0, 1), doubt(10, 1), ack(20, 1, 3)), ""},
+		"a refused write does not show": {of(1, ack(1, 0, 1), wrote(lease(0, 10, 15, 2), 0, refused)), ""},
+		"tokens fall":                   {of(2, ack(1, 0, 7), ack(10, 1, 6)), "with token 6 after 1 with token 7"},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, c.hs, checkData(c.hs, true), c.guilt) })
+	}
+}
+
+func TestCheckOverlap(t *testing.T) {
+	for name, c := range map[string]struct {
+		hs    *history
+		guilt string
+	}{
+		"one after the other":         {of(0, lease(0, 1, 5, 1), lease(0, 5, 9, 2)), ""},
+		"both at once":                {of(0, lease(0, 1, 5, 1), lease(0, 4, 9, 2)), "for another 1ms"},
+		"one inside the other":        {of(0, lease(0, 1, 9, 1), lease(0, 3, 4, 2), lease(0, 10, 11, 3)), "while the lease of p0.0 g0 was valid"},
+		"behind a short one":          {of(0, lease(0, 1, 9, 1), lease(0, 2, 0, 2), lease(0, 8, 12, 3)), "p2.0 g0 was granted"},
+		"never seen valid":            {of(0, lease(0, 1, 5, 1), lease(0, 4, 0, 2)), ""},
+		"valid only before the sleep": {of(0, lostLease(1, 5, 50, 1), lease(0, 40, 60, 2)), ""},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, c.hs, checkOverlap(c.hs), c.guilt) })
+	}
+}
+
+func TestCheckNotice(t *testing.T) {
+	late := lostLease(1, 90, 120, 1)
+	sleeper := lostLease(1, 50, 520, 1)
+	dawdler := lostLease(1, 50, 2600, 1)
+	napper := lostLease(1, 90, 160, 1)
+	never := lostLease(1, 90, 0, 1)
+	never.leaving, never.left = 0, 0
+	killed := lostLease(1, 90, 0, 1)
+	killed.leaving, killed.left = 0, 0
+	killedHistory := of(0, killed, lease(0, 100, 200, 2))
+	killed.life.lastBeat = ms(95)
+	for name, c := range map[string]struct {
+		hs      *history
+		guilt   string
+		asleep  int
+		nothing bool
+	}{
+		"told before":                     {hs: of(0, lostLease(1, 90, 95, 1), lease(0, 100, 200, 2))},
+		"told after":                      {hs: of(0, late, lease(0, 100, 200, 2)), guilt: "was told of its loss by 20ms after"},
+		"asleep through it":               {hs: asleep(sleeper, 60, 518, of(0, sleeper, lease(0, 100, 200, 2))), asleep: 1},
+		"asleep, and slow to wake":        {hs: asleep(dawdler, 60, 520, of(0, dawdler, lease(0, 100, 200, 2))), guilt: "ran for 2.08s of that"},
+		"asleep only after the next came": {hs: asleep(napper, 105, 155, of(0, napper, lease(0, 100, 200, 2))), guilt: "was told of its loss by 60ms after"},
+		"never told":                      {hs: of(0, never, lease(0, 100, 200, 2)), guilt: "p0.0 g0 was never told of its loss"},
+		"killed first":                    {hs: killedHistory, nothing: true},
+		"released":                        {hs: of(0, lease(0, 1, 90, 1), lease(0, 100, 200, 2)), nothing: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := checkNotice(c.hs, 30*time.Millisecond)
+			if c.nothing {
+				if n.cases != 0 || len(n.violations) != 0 {
+					t.Errorf("%d cases, %d violations, want none", n.cases, len(n.violations))
+				}
+				return
+			}
+			expect(t, c.hs, n.finding, c.guilt)
+			if len(n.naps) != c.asleep {
+				t.Errorf("%d holders were asleep, want %d", len(n.naps), c.asleep)
+			}
+		})
+	}
+}
+
+func TestStory(t *testing.T) {
+	a, b := wrote(lease(0, 1, 9, 7), 4, acknowledged), wrote(lease(0, 5, 12, 8), 4, acknowledged)
+	hs := asleep(a, 2, 24, of(5, a, b))
+	hs.faults = []fault{{at: ms(2), slot: 0, what: "is stopped"}, {at: ms(3), slot: 5, what: "is killed"}}
+	story := hs.stories(checkOverlap(hs))[0]
+	at := 0
+	for _, want := range []string{
+		"name: p1.0 g0 was granted the name while the lease of p0.0 g0 was valid",
+		"is granted the name, token 7", "falls silent for 22ms", "p0         is stopped", ">        5.000 ms  p1.0 g0    is granted the name, token 8",
+		"releases; it read 4 and wrote 5",
+	} {
+		i := strings.Index(story[at:], want)
+		if i < 0 {
+			t.Fatalf("the story does not go on with %q:\n%s", want, story)
+		}
+		at += i
+	}
+	if strings.Contains(story, "is killed") {
+		t.Errorf("the story tells of a process that has no part in it:\n%s", story)
+	}
+}
+
+func TestJain(t *testing.T) {
+	for _, c := range []struct {
+		shares []int64
+		want   float64
+	}{
+		{[]int64{5, 5, 5, 5}, 1},
+		{[]int64{8, 0, 0, 0}, 0.25},
+		{[]int64{1, 2, 3}, 36.0 / 42},
+		{nil, 0},
+		{[]int64{0, 0}, 0},
+	} {
+		if got := jain(c.shares); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("jain(%v) is %v, want %v", c.shares, got, c.want)
+		}
+	}
+}

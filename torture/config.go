@@ -1,0 +1,110 @@
+package torture
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Config says what to run. The zero value of each field but Store means its default.
+type Config struct {
+	// Store is the URL of the store. Its package must be imported. The names that are locked begin with "torture/".
+	Store string
+
+	// For is how long each scenario goes on. Default: 20 s. Twins end as soon as they have failed, and take at most
+	// half of it.
+	For time.Duration
+
+	// Scenarios are the names of what to run, in this order: see [Scenarios]. Default: storm.
+	Scenarios []string
+
+	// Processes and Goroutines are how many workers there are, and how many goroutines in each. Default: 8 and 8.
+	// The scenarios turns and notice have numbers of their own.
+	Processes, Goroutines int
+
+	// Names is how many names the workers of a storm share. Default: 8.
+	Names int
+
+	// TTL and Grace are those of the locks where there are faults. Default: 300 ms, or what the store wants at least,
+	// and TTL/10. Without faults they are the library's.
+	TTL, Grace time.Duration
+
+	// Seed decides on the faults. Default: taken from the clock, and reported.
+	Seed uint64
+
+	// Handoffs is how many times the lock must go from one process to another in the scenario handoffs. Default: 0,
+	// which only counts.
+	Handoffs int
+
+	// Fairness is what Jain's index must reach where fairness is judged: 1 when everybody got as often. Default: 0.99.
+	Fairness float64
+}
+
+// The names of the scenarios.
+const (
+	Storm    = "storm"
+	Handoffs = "handoffs"
+	Kills    = "kills"
+	Turns    = "turns"
+	Notice   = "notice"
+)
+
+// Scenarios are all there are, with what each does.
+func Scenarios() []Scenario {
+	return []Scenario{
+		{Storm, "workers are killed, stopped and cut off while they add to numbers through the fence: V1, V2, V3, V4, V6"},
+		{Handoffs, "all goroutines add to one number in a plain file as fast as they can: nothing lost, nobody starved"},
+		{Kills, "the same through the fence, while three workers are killed and started again at random"},
+		{Turns, "a process with one goroutine and one with a hundred take turns"},
+		{Notice, "every holder is stopped or cut off at a random moment, and told before the next gets in"},
+	}
+}
+
+// Scenario is one of the things that can be run.
+type Scenario struct{ Name, Title string }
+
+// withDefaults fills in what can be, or says what would be right.
+func (c Config) withDefaults() (Config, error) {
+	for _, d := range []time.Duration{c.For, c.TTL, c.Grace} {
+		if d < 0 {
+			return c, fmt.Errorf("torture: %v is no time to run or to hold: want a positive duration", d)
+		}
+	}
+	c.For = cmp.Or(c.For, 20*time.Second)
+	c.Processes = cmp.Or(c.Processes, 8)
+	c.Goroutines = cmp.Or(c.Goroutines, 8)
+	c.Names = cmp.Or(c.Names, 8)
+	c.Seed = cmp.Or(c.Seed, uint64(time.Now().UnixNano())&(1<<31-1))
+	c.Fairness = cmp.Or(c.Fairness, 0.99)
+	if len(c.Scenarios) == 0 {
+		c.Scenarios = []string{Storm}
+	}
+	if c.Processes < 2 || c.Goroutines < 1 || c.Names < 1 || c.Processes*c.Goroutines > 1000 {
+		return c, fmt.Errorf("torture: %d processes of %d goroutines over %d names: want 2 processes or more, 1,000 goroutines at most, and a name", c.Processes, c.Goroutines, c.Names)
+	}
+	var known []string
+	for _, s := range Scenarios() {
+		known = append(known, s.Name)
+	}
+	for _, s := range c.Scenarios {
+		if !slices.Contains(known, s) {
+			return c, fmt.Errorf("torture: unknown scenario %q: want one of %s", s, strings.Join(known, ", "))
+		}
+	}
+	return c, nil
+}
+
+// fit adds what depends on the store.
+func (c Config) fit(t driver.Traits) Config {
+	if c.TTL == 0 {
+		c.TTL = max(300*time.Millisecond, t.MinTTL)
+	}
+	if c.Grace == 0 {
+		c.Grace = c.TTL / 10
+	}
+	return c
+}

@@ -1,0 +1,36 @@
+// Package torture shows what a store's locks are worth: worker processes that all want the same names, while they are
+// killed, stopped and cut off, and checks over what happened, on one clock.
+//
+//	func main() {
+//		torture.Main() // first: this program is executed again as its workers
+//		report, err := torture.Run(ctx, torture.Config{Store: "file:/tmp/locks", For: 20 * time.Second}, os.Stdout)
+//		…
+//		report.Print(os.Stdout)
+//	}
+//
+// # What is checked
+//
+//	V1  tokens of a name are unique and grow in the order of grants
+//	V2  of fenced read-modify-writes that were acknowledged none is lost, and accepted tokens never fall
+//	V3  there is no instant at which two leases of a name say that they are valid
+//	V4  who loses a lease is told at or before the moment at which the next gets in
+//	V6  after the faults every name can be had within TTL + 2 s, and nothing is left behind
+//
+// # Twins
+//
+// A run in which nothing goes wrong shows nothing unless something could have. So every run has twins that lack one
+// thing each: the lock, the fence, or the grace and the right end of time. Each must fail a check, in the same faults;
+// if it does not, the faults did not bite and the run does not count.
+//
+// # How it works
+//
+// Run, the conductor, executes its own binary again for every worker. A worker writes into a file that it maps into
+// memory; so does nobody else, and what it wrote before a kill -9 is there after it. All times are CLOCK_MONOTONIC,
+// which the processes of a machine share. After a round the conductor reads the files and judges. What failed is told
+// as a story: who did what when.
+//
+// A run is not repeatable by its seed alone, as processes run when the machine lets them; the seed repeats the kinds
+// and times of the faults.
+//
+// Linux and macOS only; elsewhere Run answers errors.ErrUnsupported.
+package torture

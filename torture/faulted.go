@@ -1,0 +1,84 @@
+//go:build linux || darwin
+
+package torture
+
+import (
+	"context"
+	"time"
+)
+
+// twin is a plan that lacks one thing, with the check that it must fail for that, and those that it may.
+type twin struct {
+	name     string
+	mustFail string
+	mayFail  []string
+	change   func(*plan)
+}
+
+// The twins of scenarios with faults. Without the fence tokens, exclusion and notice are as before. Without grace a
+// lease is trusted for too long, and two may be valid at once; but their tokens are in order, and the fence holds.
+var (
+	withoutFence = twin{"without the fence", "V2", nil, func(p *plan) { p.job.Guard = unfenced }}
+	withoutLock  = twin{"without the lock", "V3", []string{"V2"}, func(p *plan) {
+		p.job.Guard, p.job.Stalls = unlocked, 0
+	}}
+	withoutGrace = twin{"without grace, time from the reply", "V4", []string{"V1", "V3"}, func(p *plan) {
+		p.job.Lie, p.job.Stalls = true, min(p.job.Stalls, 10)
+	}}
+)
+
+// playAll plays a plan and its twins.
+func (c *conductor) playAll(ctx context.Context, scenario string, p plan, twins ...twin) ([]Trial, error) {
+	t, err := c.play(ctx, scenario, p, twin{}, c.For)
+	if err != nil {
+		return nil, err
+	}
+	trials := []Trial{t}
+	for _, w := range twins {
+		q := p
+		q.probe = false
+		w.change(&q)
+		t, err := c.play(ctx, scenario, q, w, c.For/2)
+		if err != nil {
+			return nil, err
+		}
+		trials = append(trials, t)
+	}
+	return trials, nil
+}
+
+// runStorm is everything at once.
+func (c *conductor) runStorm(ctx context.Context) ([]Trial, error) {
+	p := plan{
+		processes: c.Processes, names: c.Names, kills: max(c.Processes*3/8, 1), stops: true, probe: true,
+		job: job{
+			Guard: c.guard(), Count: c.Goroutines, Cuts: true, Stalls: 40,
+			Hold: time.Millisecond, Rest: 5 * time.Millisecond,
+		},
+	}
+	twins := []twin{withoutGrace, withoutLock}
+	if c.tokens() {
+		twins = append(twins, withoutFence)
+	}
+	return c.playAll(ctx, Storm, p, twins...)
+}
+
+// runKills is the contest through the fence while workers die.
+func (c *conductor) runKills(ctx context.Context) ([]Trial, error) {
+	p := plan{
+		processes: c.Processes, names: 1, kills: max(c.Processes*3/8, 1), probe: true,
+		job: job{Guard: c.guard(), Count: c.Goroutines},
+	}
+	return c.playAll(ctx, Kills, p, withoutLock)
+}
+
+// runNotice makes every holder lose its lease. Each lease has a session of its own, so that many names can go through
+// this at the same time, each at its own pace.
+func (c *conductor) runNotice(ctx context.Context) ([]Trial, error) {
+	const each = 20 // goroutines of a worker: each has a name that it shares with every second worker
+	p := plan{
+		processes: c.Processes, names: 2 * each, spread: true, stops: true, probe: true,
+		job: job{Guard: c.guard(), Count: each, Cuts: true, Stalls: 1, Alone: true},
+	}
+	return c.playAll(ctx, Notice, p, withoutGrace)
+}

@@ -1,0 +1,146 @@
+package torture
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// instant is a time on the observer's clock: CLOCK_MONOTONIC in nanoseconds, which all processes of a machine share. 0
+// is never.
+type instant int64
+
+func (i instant) add(d time.Duration) instant { return i + instant(d) }
+func (i instant) sub(j instant) time.Duration { return time.Duration(i - j) }
+
+// span is a stretch of the observer's time.
+type span struct{ from, to instant }
+
+// handle is what one call of Lock came to, as the worker that called it wrote it down. It holds nothing but what had
+// been written when its process ended, so after a kill its later fields are empty.
+type handle struct {
+	life      *life
+	name      int
+	goroutine int
+
+	asked   instant // read before Lock was called
+	granted instant // read after Lock had returned a lease
+	valid   instant // read before the last look at the lease that found it valid: it was valid from granted to here
+	trust   instant // until when it then was to be, if it was not renewed
+	told    instant // read when the lease's context had ended by loss
+	why     string  // for what reason
+	leaving instant // read before Release was called
+	left    instant // read after Release had returned
+	outcome outcome // of Lock
+	fence   uint64
+
+	write writing
+	read  int64 // the number found
+	value int64 // the number written in its place
+}
+
+// outcome is how a call of Lock ended.
+type outcome uint32
+
+const (
+	pending     outcome = iota // still waiting when the process ended
+	granted                    // with a lease
+	unavailable                // the store had not answered for too long
+	over                       // the run ended first
+	failed                     // with an error that no fault explains
+)
+
+// writing is what became of the read-modify-write under a lease.
+type writing uint32
+
+const (
+	unwritten    writing = iota // not begun
+	doubtful                    // begun, and nobody knows
+	acknowledged                // done, the worker was told
+	refused                     // the guard said that the token is stale
+)
+
+// confirmed reports whether the lease said at least once after Lock had returned that it is valid. One that a process
+// got just before it was stopped may be over when it wakes, and then says so at the first look.
+func (h *handle) confirmed() bool { return h.granted != 0 && h.valid >= h.granted }
+
+// String names the goroutine for people.
+func (h *handle) String() string { return fmt.Sprintf("%v g%d", h.life, h.goroutine) }
+
+// life is one process from its start to its end. A process that is killed and started again is another life of the same
+// slot.
+type life struct {
+	slot, number int
+	lastBeat     instant // when the process last said that it runs
+	silences     []span  // in which it did not, because it was stopped or had no CPU
+	handles      []*handle
+	full         bool // there was no room to write down more
+}
+
+func (l *life) String() string { return fmt.Sprintf("p%d.%d", l.slot, l.number) }
+
+// ran returns for how much of the time from one instant to another the process ran.
+func (l *life) ran(from, to instant) time.Duration {
+	d := max(to.sub(from), 0)
+	for _, s := range l.silences {
+		d -= max(min(to, s.to).sub(max(from, s.from)), 0)
+	}
+	return max(d, 0)
+}
+
+// fault is something that was done to a process.
+type fault struct {
+	at   instant
+	slot int
+	what string
+}
+
+// history is all that was written down in one round.
+type history struct {
+	names  []string
+	finals []int64 // the number in the guarded file of each name in the end
+	lives  []*life
+	faults []fault
+	began  instant
+}
+
+// granted returns the handles of one name that were granted, in the order in which their workers saw that.
+func (hs *history) granted(name int) []*handle {
+	var out []*handle
+	for _, l := range hs.lives {
+		for _, h := range l.handles {
+			if h.name == name && h.granted != 0 {
+				out = append(out, h)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *handle) int { return cmp.Compare(a.granted, b.granted) })
+	return out
+}
+
+// violation is one case in which a check failed.
+type violation struct {
+	name   int
+	at     instant
+	what   string
+	actors []*handle // whose processes the story is about
+}
+
+// finding is what a check found in a history.
+type finding struct {
+	cases      int // that could have failed
+	violations []violation
+}
+
+// accuse notes a violation. Those of args that are handles are its actors, and shown by their names.
+func (f *finding) accuse(name int, at instant, format string, args ...any) {
+	v := violation{name: name, at: at}
+	for _, a := range args {
+		if h, ok := a.(*handle); ok {
+			v.actors = append(v.actors, h)
+		}
+	}
+	v.what = fmt.Sprintf(format, args...)
+	f.violations = append(f.violations, v)
+}

@@ -1,0 +1,128 @@
+//go:build linux || darwin
+
+package torture
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// workerVariable marks a process that is to be a worker: the same binary, executed again. What it is to do comes over
+// its standard input, because a store's URL may have a password in it and the environment is inherited.
+const workerVariable = "INTERLOCK_TORTURE_WORKER"
+
+// job is what a worker is to do.
+type job struct {
+	Task   string // storm or contest
+	Store  string
+	TTL    time.Duration
+	Grace  time.Duration
+	Seed   uint64 // of this life
+	Slot   int
+	Number int
+	Diary  string // path
+	Board  string // path, of a contest
+	Names  []string
+	Files  []string // beside each name, the file whose number the lock guards
+	Count  int      // goroutines
+	First  int      // number of the first, over all processes
+	End    instant  // when to stop asking, which the conductor says in the diary
+	Guard  guardKind
+	Cuts   bool          // the link to the store is cut again and again
+	Lie    bool          // the store's promise is reported as longer than it is
+	Stalls int           // one in so many holders is cut off and holds on until it is told of its loss; 0 = none
+	Alone  bool          // every lease has a session of its own
+	Hold   time.Duration // how long a lease is held, at least
+	Rest   time.Duration // between leases, at most
+	Turns  bool          // tell turns from passes
+}
+
+// guardKind is what guards the number in the file.
+type guardKind string
+
+const (
+	fenced   guardKind = "fenced"   // the lock, and the token at the file
+	unfenced guardKind = "unfenced" // the lock alone
+	unlocked guardKind = "unlocked" // nothing
+)
+
+// Main must be the first thing in the main function of every program that calls [Run], and in TestMain of a test that
+// does. In a process that Run started as a worker it does the work and never returns; in every other process it
+// returns at once.
+func Main() {
+	if os.Getenv(workerVariable) == "" {
+		return
+	}
+	in := bufio.NewReader(os.Stdin)
+	if err := work(in); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func work(in *bufio.Reader) error {
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("torture: read the job: %w", err)
+	}
+	var j job
+	if err := json.Unmarshal(line, &j); err != nil {
+		return fmt.Errorf("torture: read the job: %w", err)
+	}
+	// The worker ends with its conductor, however that ends.
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		os.Exit(3)
+	}()
+	d, err := openDiary(j.Diary)
+	if err != nil {
+		return err
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	go d.beat(stop)
+	switch j.Task {
+	case "storm":
+		return storm(j, d)
+	case "contest":
+		return contest(j, d)
+	}
+	return fmt.Errorf("torture: no task %q", j.Task)
+}
+
+// open opens the store of the job, through a link if there is one.
+func (j job) open(ctx context.Context, l *link, tracer interlock.Tracer) (*interlock.Client, func() error, error) {
+	store, err := driver.OpenURL(ctx, j.Store)
+	if err != nil {
+		return nil, nil, err
+	}
+	wired := store
+	if l != nil {
+		l.Driver = store
+		wired = l
+	}
+	client, err := interlock.New(wired, &interlock.Options{
+		Owner: fmt.Sprintf("torture p%d.%d", j.Slot, j.Number), TTL: j.TTL, Grace: j.Grace, Tracer: tracer,
+		Logger: slog.New(slog.DiscardHandler), // it loses leases all the time
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close(ctx))
+	}
+	closeBoth := func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		return errors.Join(client.Close(), store.Close(ctx))
+	}
+	return client, closeBoth, nil
+}

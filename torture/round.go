@@ -1,0 +1,217 @@
+//go:build linux || darwin
+
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// plan is what the rounds of a trial have in common.
+type plan struct {
+	label     string
+	job       job // for every worker
+	processes int
+	names     int
+	spread    bool // worker i has names of its own: each is shared by a few workers only
+	kills     int  // how many of the workers may be killed
+	stops     bool
+	probe     bool // see afterwards whether every name can be had
+}
+
+// round is what came of one.
+type round struct {
+	history *history
+	kills   int
+	stops   int
+	cuts    int64
+	probes  int
+	slowest time.Duration // until a name could be had after the faults
+	stuck   []violation
+	errors  []error
+}
+
+// storm runs workers that write everything down for d, does to them what the plan says, and reads what they wrote.
+func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round, error) {
+	dir, names, files, err := c.place(p.names)
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	c.Seed++ // so that rounds differ
+	jobs := make([]job, p.processes)
+	for i := range jobs {
+		j := p.job
+		j.Task, j.Store, j.TTL, j.Grace, j.Seed = "storm", c.Config.Store, c.TTL, c.Grace, c.Seed
+		j.Names, j.Files = names, files
+		if p.spread {
+			// Neighbours share no names, every second worker does.
+			from := i * j.Count % len(names)
+			j.Names, j.Files = turned(names, from), turned(files, from)
+		}
+		jobs[i] = j
+	}
+	t, err := newTeam(dir, jobs)
+	if err != nil {
+		return nil, err
+	}
+	defer t.disband()
+	if err := t.await(ctx); err != nil {
+		return nil, err
+	}
+	began := now()
+	t.begin(began.add(d))
+	if err := c.rage(ctx, t, p, began, began.add(d)); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	out := &round{}
+	if p.kills > 0 { // the last thing that happens is a death, so that something is left behind
+		if w := t.procs[p.processes-1]; w != nil && !w.ended() {
+			t.kill(w)
+		}
+	}
+	ended := now()
+	if p.probe {
+		c.probe(ctx, out, names, ended)
+	}
+	t.finish(now().add(c.TTL*5 + 30*time.Second))
+	if p.probe {
+		c.leftovers(ctx, out, names)
+	}
+	hs := &history{names: names, lives: t.past, faults: t.faults, began: began}
+	if p.spread {
+		unturn(hs, p.job.Count)
+	}
+	for _, f := range files {
+		n, err := readNumber(f)
+		if err != nil {
+			return nil, err
+		}
+		hs.finals = append(hs.finals, n)
+	}
+	out.history, out.kills, out.stops, out.cuts = hs, t.kills, t.stops, t.cuts
+	out.errors = append(out.errors, t.errors...)
+	return out, nil
+}
+
+// turned returns s beginning at its nth element.
+func turned(s []string, n int) []string { return append(append([]string{}, s[n:]...), s[:n]...) }
+
+// unturn gives the names of spread workers their common numbers.
+func unturn(hs *history, count int) {
+	for _, l := range hs.lives {
+		for _, h := range l.handles {
+			h.name = (h.name + l.slot*count) % len(hs.names)
+		}
+	}
+}
+
+// rage lets the nemesis loose and shows progress.
+func (c *conductor) rage(ctx context.Context, t *team, p plan, began, end instant) error {
+	n := &nemesis{team: t, rand: rand.New(rand.NewPCG(c.Seed, 0)), ttl: c.TTL, stops: p.stops}
+	for slot := range p.kills {
+		n.kills = append(n.kills, p.processes-1-slot)
+	}
+	if p.kills == 0 && !p.stops {
+		n.ttl = 1 << 40 // nothing happens
+	}
+	shown := began
+	return n.rage(ctx, end, func() {
+		if at := now(); at.sub(shown) >= 2*time.Second {
+			shown = at
+			var grants, losses int64
+			for _, p := range t.procs {
+				if p != nil {
+					grants += p.diary.head.grants.Load()
+					losses += p.diary.head.losses.Load()
+				}
+			}
+			c.say("%s %2.0f s: %d leases, %d lost, %d kills, %d stops", p.label, at.sub(began).Seconds(), grants+t.grants, losses+t.losses, t.kills, t.stops)
+		}
+	})
+}
+
+// slack is how long after the end of a TTL a name must be there.
+const slack = 2 * time.Second
+
+// probe is the first half of V6: every name can be had within TTL + 2 s after the faults.
+func (c *conductor) probe(ctx context.Context, out *round, names []string, ended instant) {
+	client, err := interlock.New(c.store, &interlock.Options{
+		Owner: "torture conductor", TTL: c.TTL, Grace: c.Grace, Patience: c.TTL + slack, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		out.errors = append(out.errors, err)
+		return
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, c.TTL+slack+c.traits.Grain+c.traits.Notice-now().sub(ended))
+	defer cancel()
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for i, name := range names {
+		all.Go(func() {
+			lease, err := client.Mutex(name).Lock(ctx)
+			took := now().sub(ended)
+			mu.Lock()
+			defer mu.Unlock()
+			out.probes++
+			if err != nil {
+				out.stuck = append(out.stuck, violation{name: i, at: now(), what: fmt.Sprintf("cannot be had %v after the faults: %v", took, err)})
+				return
+			}
+			out.slowest = max(out.slowest, took)
+			if err := lease.Release(); err != nil && !errors.Is(err, interlock.ErrLost) && !errors.Is(err, interlock.ErrUncertain) {
+				out.errors = append(out.errors, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// leftovers is the second half of V6: TTL + 1 s after the last worker has ended nobody stands in any line, as far as
+// the store lets itself be looked into.
+func (c *conductor) leftovers(ctx context.Context, out *round, names []string) {
+	inspector, ok := c.store.(driver.Inspector)
+	if !ok {
+		return
+	}
+	prefix := names[0][:strings.LastIndexByte(names[0], '/')+1]
+	for deadline := now().add(c.TTL + c.traits.Grain + time.Second); ; pause(20*time.Millisecond, ctx.Done()) {
+		lines, err := inspector.Lines(ctx, prefix)
+		if errors.Is(err, errors.ErrUnsupported) {
+			return
+		}
+		var left []string
+		for _, l := range lines {
+			for _, h := range l.Claims {
+				left = append(left, fmt.Sprintf("%s: a claim of %s, held %v, until %v", l.Name, h.Owner.Name, h.Held, h.Until))
+			}
+		}
+		if err == nil && len(left) == 0 {
+			out.probes++
+			return
+		}
+		if now() > deadline || ctx.Err() != nil {
+			out.probes++
+			what := strings.Join(left, "; ")
+			if err != nil {
+				what = err.Error()
+			}
+			out.stuck = append(out.stuck, violation{at: now(), what: "left behind in the store: " + what})
+			return
+		}
+	}
+}

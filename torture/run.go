@@ -1,0 +1,116 @@
+//go:build linux || darwin
+
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// conductor runs the scenarios of one configuration.
+type conductor struct {
+	Config
+	out    io.Writer
+	dir    string // of diaries and guarded files
+	store  driver.Driver
+	traits driver.Traits
+	id     string // in the names of this run
+	rounds int
+}
+
+// Run runs the scenarios of a configuration and judges them. What it finds is in the report, whose Err says whether
+// everything held; an error of Run itself means that nothing could be judged. While it runs it writes a line to out
+// every two seconds.
+//
+// It executes its own binary again, whose main must call [Main] first. When ctx ends the workers are ended.
+func Run(ctx context.Context, cfg Config, out io.Writer) (*Report, error) {
+	if os.Getenv(workerVariable) != "" {
+		return nil, errors.New("torture: this process is to be a worker: want torture.Main as the first thing in main")
+	}
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	// Workers die with the thread that started them.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	store, err := driver.OpenURL(ctx, cfg.Store)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close(context.WithoutCancel(ctx))
+	traits := store.Traits()
+	dir, err := os.MkdirTemp(scratch(), "interlock-torture-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	c := &conductor{
+		Config: cfg.fit(traits), out: out, dir: dir, store: store, traits: traits, id: driver.PublicID(driver.NewID())[:8],
+	}
+	r := &Report{Store: driver.Redact(cfg.Store), Traits: traits.Has().String(), Seed: cfg.Seed, Started: time.Now()}
+	for _, name := range cfg.Scenarios {
+		trials, err := c.scenario(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("torture: %s: %w", name, err)
+		}
+		r.Trials = append(r.Trials, trials...)
+	}
+	r.Took = Duration(time.Since(r.Started))
+	return r, nil
+}
+
+// scratch is where diaries go: into memory where there is a file system for that, because writing to a disk would be a
+// load that the locks are not to blame for.
+func scratch() string {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		if f, err := os.CreateTemp("/dev/shm", "interlock-torture-"); err == nil {
+			f.Close()
+			os.Remove(f.Name())
+			return "/dev/shm"
+		}
+	}
+	return ""
+}
+
+func (c *conductor) scenario(ctx context.Context, name string) ([]Trial, error) {
+	switch name {
+	case Storm:
+		return c.runStorm(ctx)
+	case Handoffs:
+		return c.runHandoffs(ctx)
+	case Kills:
+		return c.runKills(ctx)
+	case Turns:
+		return c.runTurns(ctx)
+	case Notice:
+		return c.runNotice(ctx)
+	}
+	return nil, fmt.Errorf("no scenario %q", name)
+}
+
+// say writes a line of progress.
+func (c *conductor) say(format string, args ...any) {
+	if c.out != nil {
+		fmt.Fprintf(c.out, format+"\n", args...)
+	}
+}
+
+// place makes a directory for one round, and names that nobody has used.
+func (c *conductor) place(names int) (dir string, locks, files []string, err error) {
+	c.rounds++
+	dir, err = os.MkdirTemp(c.dir, "round-")
+	for i := range names {
+		locks = append(locks, fmt.Sprintf("torture/%s/%d/%d", c.id, c.rounds, i))
+		files = append(files, fmt.Sprintf("%s/number-%d", dir, i))
+	}
+	return dir, locks, files, err
+}

@@ -1,0 +1,206 @@
+//go:build linux || darwin
+
+package torture
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// judgement adds up the rounds of one trial.
+type judgement struct {
+	checks  map[string]*Check
+	order   []string
+	figures []Figure
+	errors  []string
+
+	grants, losses, handoffs, refused, doubtful, kills, stops, cuts, full float64
+	longest                                                               time.Duration
+	shares                                                                map[int]int64
+	margins, naps                                                         []time.Duration
+	probe                                                                 time.Duration
+}
+
+func newJudgement() *judgement {
+	return &judgement{checks: map[string]*Check{}, shares: map[int]int64{}}
+}
+
+// take adds what a check found.
+func (j *judgement) take(id, title string, hs *history, f finding) {
+	c := j.checks[id]
+	if c == nil {
+		c = &Check{ID: id, Title: title}
+		j.checks[id] = c
+		j.order = append(j.order, id)
+	}
+	c.Cases += f.cases
+	c.Violations += len(f.violations)
+	if len(c.Stories) < 3 {
+		c.Stories = append(c.Stories, hs.stories(f)...)
+	}
+}
+
+// The titles of the checks.
+const (
+	titleTokens  = "tokens are unique and grow"
+	titleData    = "no acknowledged update is lost"
+	titleOverlap = "no two leases are valid at once"
+	titleNotice  = "who loses is told before the next gets in"
+	titleAfter   = "everything can be had afterwards, nothing is left"
+)
+
+// judge looks at a round: at everything that the plan lets it show.
+func (j *judgement) judge(c *conductor, p plan, r *round) {
+	hs := r.history
+	locked := p.job.Guard != unlocked
+	if locked && c.tokens() {
+		j.take("V1", titleTokens, hs, checkTokens(hs))
+	}
+	j.take("V2", titleData, hs, checkData(hs, p.job.Guard == fenced))
+	j.take("V3", titleOverlap, hs, checkOverlap(hs))
+	if locked && (p.stops || p.job.Cuts) {
+		n := checkNotice(hs, c.Grace)
+		j.take("V4", titleNotice, hs, n.finding)
+		j.margins, j.naps = append(j.margins, n.margins...), append(j.naps, n.naps...)
+		j.checks["V4"].Note = j.notice()
+	}
+	if p.probe {
+		j.take("V6", titleAfter, hs, finding{cases: r.probes, violations: r.stuck})
+		j.probe = max(j.probe, r.slowest)
+		j.checks["V6"].Note = fmt.Sprintf("the slowest took %v", j.probe.Round(time.Millisecond))
+	}
+	for _, err := range r.errors {
+		j.errors = append(j.errors, err.Error())
+	}
+	j.count(c, r)
+}
+
+// notice says how close it was.
+func (j *judgement) notice() string {
+	var s string
+	if len(j.margins) > 0 {
+		slices.Sort(j.margins)
+		s = fmt.Sprintf("%d told before, the closest by %v", len(j.margins), j.margins[0].Round(10*time.Microsecond))
+	}
+	if n := len(j.naps); n > 0 {
+		slices.Sort(j.naps)
+		s += fmt.Sprintf("; %d slept then and were told when they had run for %v (median), %v at most", n, j.naps[n/2].Round(10*time.Microsecond), j.naps[n-1].Round(10*time.Microsecond))
+	}
+	return strings.TrimPrefix(s, "; ")
+}
+
+// count adds up what is no rule.
+func (j *judgement) count(c *conductor, r *round) {
+	for name := range r.history.names {
+		var last *handle
+		for _, h := range r.history.granted(name) {
+			j.grants++
+			if last != nil && last.life.slot != h.life.slot {
+				j.handoffs++
+			}
+			last = h
+			j.longest = max(j.longest, h.granted.sub(h.asked))
+			j.shares[h.life.slot*c.Goroutines+h.goroutine]++
+			if h.told != 0 {
+				j.losses++
+			}
+			switch h.write {
+			case refused:
+				j.refused++
+			case doubtful:
+				j.doubtful++
+			case unwritten, acknowledged:
+			}
+		}
+	}
+	for _, l := range r.history.lives {
+		if l.full {
+			j.full++
+		}
+	}
+	j.kills += float64(r.kills)
+	j.stops += float64(r.stops)
+	j.cuts += float64(r.cuts)
+}
+
+// trial is the verdict over all rounds.
+func (j *judgement) trial(scenario string, w twin, setup string, took time.Duration) Trial {
+	t := Trial{
+		Scenario: scenario, Twin: w.name, MustFail: w.mustFail, MayFail: w.mayFail, Setup: setup, Took: Duration(took), Errors: j.errors,
+	}
+	for _, id := range j.order {
+		t.Checks = append(t.Checks, *j.checks[id])
+	}
+	shares := make([]int64, 0, len(j.shares))
+	for _, n := range j.shares {
+		shares = append(shares, n)
+	}
+	t.Figures = []Figure{
+		{Name: "leases", Value: j.grants}, {Name: "lost", Value: j.losses}, {Name: "handoffs", Value: j.handoffs},
+		{Name: "refused writes", Value: j.refused}, {Name: "doubtful writes", Value: j.doubtful},
+		{Name: "kills", Value: j.kills}, {Name: "stops", Value: j.stops}, {Name: "calls held up", Value: j.cuts},
+		{Name: "longest wait", Value: float64(j.longest) / 1e6, Unit: "ms"}, {Name: "Jain", Value: jain(shares)},
+	}
+	if j.full > 0 {
+		t.Figures = append(t.Figures, Figure{Name: "full diaries", Value: j.full})
+	}
+	return t
+}
+
+// longestRound keeps diaries and their judgement small; what goes on for longer is several rounds.
+const longestRound = 10 * time.Second
+
+// play plays a plan in rounds for d. A twin ends with the first round in which it failed.
+func (c *conductor) play(ctx context.Context, scenario string, p plan, w twin, d time.Duration) (Trial, error) {
+	p.label = scenario
+	length := min(d, longestRound)
+	if w.name != "" {
+		p.label += ", twin " + w.name
+		length = max(min(d/3, longestRound), time.Second)
+	}
+	began := now()
+	j := newJudgement()
+	for end := began.add(d); end.sub(now()) > length/4; {
+		r, err := c.storm(ctx, p, min(length, end.sub(now())))
+		if err != nil {
+			return Trial{}, err
+		}
+		j.judge(c, p, r)
+		if check := j.checks[w.mustFail]; check != nil && check.Violations > 0 {
+			break
+		}
+	}
+	return j.trial(scenario, w, c.describe(p), now().sub(began)), nil
+}
+
+// describe says in a line what a plan is.
+func (c *conductor) describe(p plan) string {
+	s := fmt.Sprintf("%d processes × %d goroutines, %d names, TTL %v, grace %v", p.processes, p.job.Count, p.names, c.TTL, c.Grace)
+	for _, x := range []struct {
+		is   bool
+		what string
+	}{
+		{p.kills > 0, fmt.Sprintf("%d of them are killed and restarted", p.kills)},
+		{p.stops, "stopped"},
+		{p.job.Cuts, "cut off"},
+	} {
+		if x.is {
+			s += ", " + x.what
+		}
+	}
+	return s
+}
+
+// tokens reports whether the store has them.
+func (c *conductor) tokens() bool { return c.traits.Fence != 0 }
+
+// guard is the best guard of the number that there is in this store.
+func (c *conductor) guard() guardKind {
+	if c.tokens() {
+		return fenced
+	}
+	return unfenced
+}
