@@ -28,13 +28,23 @@ func tryBudget(w *world, c Counter) {
 	for _, x := range []*actor{a, b} { // the first use may load and connect
 		x.letGo(x.held(mutex(name)))
 	}
+	calls := func() int { return c.Calls(a.p.d) + c.Calls(b.p.d) }
 	spent := func(what string, allowed int, of func()) {
-		before := c.Calls(a.p.d) + c.Calls(b.p.d)
+		before := calls()
 		of()
-		got := c.Calls(a.p.d) + c.Calls(b.p.d) - before
+		got := calls() - before
 		w.story.add(time.Now(), "count", "%s cost %d calls of the store, the budget is %d", what, got, allowed)
 		if got > allowed {
 			w.fail("%s cost %d calls of the store, the budget is %d", what, got, allowed)
+		}
+	}
+	settled := func() { // nothing was called for a while; who never stops is seen below
+		for n, last, quiet := 0, calls(), 0; n < 50 && quiet < 3; n++ {
+			w.sleep(3 * time.Millisecond)
+			now := calls()
+			if quiet++; now != last {
+				last, quiet = now, 0
+			}
 		}
 	}
 	for range countedTurns {
@@ -48,7 +58,7 @@ func tryBudget(w *world, c Counter) {
 	for range countedTurns {
 		next := b.queue(mutex(name))
 		told := w.start(func() { b.await(next, patience) })
-		w.sleep(5 * time.Millisecond) // B's Wait is called and has done what it does first
+		settled() // B's Wait is called and has done what it does first
 		spent("a handoff", budget.Handoff, func() { a.letGo(mine); told.wait() })
 		a, b, mine = b, a, next
 	}
