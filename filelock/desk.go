@@ -53,6 +53,7 @@ type desk struct {
 	waiting    atomic.Int32      // how many of them wait
 
 	checking atomic.Bool // a check is about to begin
+	missed   atomic.Bool // a look came during an operation, which may have read the record before
 }
 
 // claim is a claim of a session of this process as it is known here; the truth stands in the record. Guarded by the
@@ -154,21 +155,38 @@ type operation struct {
 // begin waits for its turn and for the record's lock, and reads the record. Until begin has returned nothing has
 // changed, so its errors match driver.ErrNotSent.
 func (k *desk) begin(ctx context.Context) (*operation, error) {
-	select {
-	case k.turn <- struct{}{}:
-	default:
+	if !k.tryTurn() {
 		select {
 		case k.turn <- struct{}{}:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("filelock: %q: %w: %w", k.name, driver.ErrNotSent, ctx.Err())
+		case <-k.d.ctx.Done():
+			return nil, errClosed
 		}
 	}
 	o, err := k.seize(ctx)
 	if err != nil {
-		<-k.turn
+		k.endTurn()
 		return nil, fmt.Errorf("filelock: %q: %w: %w", k.name, driver.ErrNotSent, err)
 	}
 	return o, nil
+}
+
+func (k *desk) tryTurn() bool {
+	select {
+	case k.turn <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// endTurn lets the next operation of this process begin, and looks if a look was missed.
+func (k *desk) endTurn() {
+	<-k.turn
+	if k.missed.Load() && k.missed.Swap(false) {
+		k.d.start(func() { _ = k.look(false) })
+	}
 }
 
 // seize locks and reads the record. The turn is the caller's.
@@ -181,7 +199,7 @@ func (k *desk) seize(ctx context.Context) (*operation, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := f.lock(ctx, k.d.slow); err != nil {
+		if err := f.lock(ctx, k.d.ctx, k.d.slow); err != nil {
 			f.unref()
 			return nil, err
 		}
@@ -384,17 +402,20 @@ func (o *operation) abort() {
 }
 
 // end lets the next operation of this process begin.
-func (o *operation) end() { <-o.k.turn }
+func (o *operation) end() { o.k.endTurn() }
 
 // look reads the record without waiting for anybody and lets the claims see it. Errors are left to those who can tell
 // somebody: operations and renewals.
 func (k *desk) look(surplus bool) error {
-	mine := false
-	select {
-	case k.turn <- struct{}{}:
-		mine = true
-		defer func() { <-k.turn }()
-	default:
+	// What to watch is decided in a turn. Who has it now may have read the record before it changed.
+	mine := k.tryTurn()
+	if !mine {
+		k.missed.Store(true)
+		mine = k.tryTurn()
+	}
+	if mine {
+		k.missed.Store(false)
+		defer k.endTurn()
 	}
 	for {
 		before := uint64(k.d.st.bootClock())
@@ -535,7 +556,7 @@ func (k *desk) strike(s *session, id string) {
 	s.mu.Lock()
 	delete(s.claims, id)
 	s.mu.Unlock()
-	k.d.leave(k)
+	k.d.unuse(k)
 }
 
 // withdraw forgets a claim that did not get into the line; one that stands there, asked for again, stays.

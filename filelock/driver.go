@@ -82,6 +82,7 @@ func newDriver(dir string, o *Options, sys system) (*Driver, error) {
 		sessions: map[sessionKey]*session{}, peers: map[sessionKey]*peer{},
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
+	fl.start = d.start
 	d.start(d.sweepNowAndThen)
 	return d, nil
 }
@@ -184,14 +185,21 @@ func (d *Driver) desk(name string) (*desk, error) {
 		d.desks[name], d.byHash[h] = k, k
 	}
 	k.users++
+	d.tasks.Add(1) // what the caller uses is not closed before leave
 	if k.place != nil {
 		d.open.MoveToFront(k.place)
 	}
 	return k, nil
 }
 
-// leave lets go of a desk. One that nobody uses and whose record is not open is forgotten.
+// leave lets go of a desk.
 func (d *Driver) leave(k *desk) {
+	d.unuse(k)
+	d.tasks.Done()
+}
+
+// unuse counts one user of a desk less. One that nobody uses and whose record is not open is forgotten.
+func (d *Driver) unuse(k *desk) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k.users--
@@ -241,10 +249,11 @@ func (d *Driver) known(h hash) *desk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k := d.byHash[h]
-	if k == nil || k.users == 0 {
+	if k == nil || k.users == 0 || d.closed {
 		return nil
 	}
 	k.users++
+	d.tasks.Add(1)
 	return k
 }
 

@@ -38,6 +38,7 @@ type floor struct {
 	page  []byte
 	syncs atomic.Uint64
 	ahead atomic.Bool // somebody in this process is raising it ahead of time
+	start func(func())
 }
 
 const (
@@ -182,14 +183,14 @@ func (fl *floor) draw(stored uint64, now time.Time) (fence, reserved uint64, err
 			return 0, 0, fmt.Errorf("filelock: cannot make the tokens' floor durable: %w", err)
 		}
 	case reserved > durable-floorAhead/2 && fl.ahead.CompareAndSwap(false, true):
-		go func() {
+		fl.start(func() {
 			defer fl.ahead.Store(false)
 			// One process is enough. An error comes back when the floor is reached.
 			if flock(int(fl.file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 				defer flock(int(fl.file.Fd()), unix.LOCK_UN)
 				_ = fl.raise(reserved + floorAhead/2)
 			}
-		}()
+		})
 	}
 	return fence, reserved, nil
 }

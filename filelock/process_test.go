@@ -265,7 +265,7 @@ func TestStop_InsideTheRecordsLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.unref()
-	if err := f.lock(t.Context(), d.slow); err != nil {
+	if err := f.lock(t.Context(), d.ctx, d.slow); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
@@ -494,5 +494,60 @@ func TestRelease_IsNotOvertakenByACheck(t *testing.T) {
 		acquire(t, s, c)
 		k.check()
 		release(t, s, c)
+	}
+}
+
+// The driver is closed under calls that are under way, also under one that waits for a stopped stranger: they end, and
+// nothing is touched that is closed.
+func TestClose_WhileCallsAreUnderWay(t *testing.T) {
+	for range 20 {
+		dir := storeIn(t)
+		d, err := New(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := openSession(t, d, long)
+		var calls sync.WaitGroup
+		for i := range 4 {
+			calls.Go(func() {
+				for {
+					c := mutexOf(fmt.Sprint("n", i%2))
+					if _, err := hold(t.Context(), s, c); err != nil {
+						return
+					}
+					if _, err := s.Release(t.Context(), c); err != nil {
+						return
+					}
+				}
+			})
+		}
+		stuck := mutexOf("stuck")
+		acquire(t, s, stuck)
+		f, err := d.st.openRecord(d.Key("stuck"), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.lock(t.Context(), t.Context(), d.slow); err != nil {
+			t.Fatal(err)
+		}
+		calls.Go(func() {
+			if _, err := s.Release(t.Context(), stuck); err == nil {
+				t.Error("released under a lock that another has")
+			}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			_ = d.Close(ctx)
+		}()
+		select {
+		case <-closed:
+		case <-time.After(soon):
+			t.Fatal("Close waits for a stopped stranger")
+		}
+		calls.Wait()
+		cancel()
+		f.unref()
 	}
 }

@@ -72,9 +72,9 @@ const (
 	flockPatient = time.Second // then it is worth a word to the operator
 )
 
-// lock takes the record's flock, or returns when ctx ends. It asks again and again instead of blocking in the system
+// lock takes the record's flock, or returns when ctx or closing ends. It asks again and again instead of blocking in the system
 // call, because that could be neither cancelled nor left behind without a thread.
-func (f *recordFile) lock(ctx context.Context, slow func(*recordFile)) error {
+func (f *recordFile) lock(ctx, closing context.Context, slow func(*recordFile)) error {
 	for range flockTries {
 		if err := flock(f.fd, unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
 			return err
@@ -92,6 +92,8 @@ func (f *recordFile) lock(ctx context.Context, slow func(*recordFile)) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, flockLongest) {
 		t.Reset(pause)
 		select {
+		case <-closing.Done():
+			return errClosed
 		case <-ctx.Done():
 			return fmt.Errorf("%w while %s has the record's lock", ctx.Err(), f.owner())
 		case <-t.C:

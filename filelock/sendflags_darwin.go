@@ -1,4 +1,4 @@
 package filelock
 
-// sendFlags is empty: package net sets SO_NOSIGPIPE.
+// sendFlags is empty: the Go runtime ignores the SIGPIPE of a broken link.
 const sendFlags = 0
