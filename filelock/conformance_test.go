@@ -23,6 +23,7 @@ type harness struct {
 }
 
 func newHarness(t *testing.T) drivertest.Harness {
+	t.Helper()
 	return &harness{t: t, dir: filepath.Join(t.TempDir(), "store")}
 }
 

@@ -160,6 +160,7 @@ func BenchmarkFreePair(b *testing.B) {
 
 // processorTime reports what an operation costs where the clock says little because the machine is shared.
 func processorTime(b *testing.B) func() {
+	b.Helper()
 	used := func() time.Duration {
 		var r unix.Rusage
 		if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {

@@ -88,14 +88,12 @@ func (k *desk) use(create bool) (*recordFile, error) {
 			old.closeFile()
 		}
 		k.mu.Lock()
-		if k.file == nil {
-			f, err = k.d.st.openRecord(k.path, create)
-		} else {
-			f, err = k.file, nil
+		if f := k.file; f != nil { // somebody else was faster
 			f.refs.Add(1)
 			k.mu.Unlock()
 			return f, nil
 		}
+		f, err = k.d.st.openRecord(k.path, create)
 	}
 	if err != nil {
 		k.mu.Unlock()
@@ -305,7 +303,7 @@ func (o *operation) reap(waiting bool) (bool, error) {
 	const fewEnough = 64
 	all := waiting && len(o.line.Claims) <= fewEnough
 	verdict := map[string]bool{}
-	any := false
+	cleared := false
 	for {
 		// Once some are dropped others hold, who are asked in turn.
 		dropped := o.line.Drop(func(c line.Claim) bool {
@@ -320,9 +318,9 @@ func (o *operation) reap(waiting bool) (bool, error) {
 			return over
 		})
 		if len(dropped) == 0 {
-			return any, nil
+			return cleared, nil
 		}
-		any = true
+		cleared = true
 		for _, c := range dropped {
 			if c.Broken {
 				o.line.remember(c.ID)
@@ -336,7 +334,7 @@ func (o *operation) reap(waiting bool) (bool, error) {
 			}
 		}
 		if err := o.settle(); err != nil {
-			return any, err
+			return cleared, err
 		}
 	}
 }

@@ -20,7 +20,7 @@ type Driver struct {
 	floor   *floor
 	options Options
 
-	ctx    context.Context // of everything that goes on in the background; ends with Close
+	ctx    context.Context //nolint:containedctx // of everything that goes on in the background; ends with Close
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 	stats  counters

@@ -73,7 +73,7 @@ func (fl *floor) enter() error {
 	if err := lockFor(int(fl.file.Fd()), 10*time.Second); err != nil {
 		return fmt.Errorf("somebody is preparing the store and does not end: %w", err)
 	}
-	defer flock(int(fl.file.Fd()), unix.LOCK_UN)
+	defer unflock(int(fl.file.Fd()))
 	if ok, err := fl.ready(); ok || err != nil {
 		return err
 	}
@@ -186,8 +186,8 @@ func (fl *floor) draw(stored uint64, now time.Time) (fence, reserved uint64, err
 		fl.start(func() {
 			defer fl.ahead.Store(false)
 			// One process is enough. An error comes back when the floor is reached.
-			if flock(int(fl.file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-				defer flock(int(fl.file.Fd()), unix.LOCK_UN)
+			if ok, _ := flock(int(fl.file.Fd()), unix.LOCK_EX); ok {
+				defer unflock(int(fl.file.Fd()))
 				_ = fl.raise(reserved + floorAhead/2)
 			}
 		})

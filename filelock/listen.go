@@ -20,10 +20,12 @@ func (s *session) accept() {
 		}
 		if err != nil {
 			// Out of descriptors, most likely. The others' wake-ups wait in the backlog.
+			again := time.NewTimer(100 * time.Millisecond)
 			select {
 			case <-s.d.ctx.Done():
+				again.Stop()
 				return
-			case <-time.After(100 * time.Millisecond):
+			case <-again.C:
 			}
 			continue
 		}
@@ -66,7 +68,7 @@ func (s *session) read(conn *net.UnixConn) {
 			return
 		}
 		if r.Buffered() > (inbox-2)*len(m) {
-			r.Discard(r.Buffered() / len(m) * len(m))
+			_, _ = r.Discard(r.Buffered() / len(m) * len(m)) // no more than there are
 			s.lookAtAll()
 			continue
 		}

@@ -41,7 +41,10 @@ func until(t testing.TB, d time.Duration, what string, ok func() bool) {
 	}
 }
 
-func storeIn(t testing.TB) string { return filepath.Join(t.TempDir(), "store") }
+func storeIn(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "store")
+}
 
 func acquire(t testing.TB, s driver.Session, c driver.Claim) driver.Grant {
 	t.Helper()
@@ -327,6 +330,7 @@ func TestContention_EightProcesses(t *testing.T) {
 
 // acquisitions is how often the lock is taken while holders are killed.
 func acquisitions(t *testing.T) int64 {
+	t.Helper()
 	if text := os.Getenv("INTERLOCK_KILL_ACQUISITIONS"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {

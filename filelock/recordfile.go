@@ -76,13 +76,13 @@ const (
 // call, because that could be neither cancelled nor left behind without a thread.
 func (f *recordFile) lock(ctx, closing context.Context, slow func(*recordFile)) error {
 	for range flockTries {
-		if err := flock(f.fd, unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
+		if ok, err := flock(f.fd, unix.LOCK_EX); ok || err != nil {
 			return err
 		}
 	}
 	for range flockNaps {
 		nap(flockNap)
-		if err := flock(f.fd, unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
+		if ok, err := flock(f.fd, unix.LOCK_EX); ok || err != nil {
 			return err
 		}
 	}
@@ -98,7 +98,7 @@ func (f *recordFile) lock(ctx, closing context.Context, slow func(*recordFile)) 
 			return fmt.Errorf("%w while %s has the record's lock", ctx.Err(), f.owner())
 		case <-t.C:
 		}
-		if err := flock(f.fd, unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
+		if ok, err := flock(f.fd, unix.LOCK_EX); ok || err != nil {
 			return err
 		}
 		if !told && time.Since(began) > flockPatient {
@@ -112,14 +112,14 @@ func (f *recordFile) lock(ctx, closing context.Context, slow func(*recordFile)) 
 func (f *recordFile) owner() string {
 	var st unix.Stat_t
 	if unix.Fstat(f.fd, &st) == nil {
-		if who := whoHas(uint64(st.Ino)); who != "" {
+		if who := whoHas(st.Ino); who != "" {
 			return who
 		}
 	}
 	return "another process"
 }
 
-func (f *recordFile) unlock() { _ = flock(f.fd, unix.LOCK_UN) }
+func (f *recordFile) unlock() { unflock(f.fd) }
 
 // unlinked reports whether the file has lost its name: then a new one stands in its place, or none.
 func (f *recordFile) unlinked() (bool, error) {
@@ -226,15 +226,18 @@ func (f *recordFile) write(r *record, buf []byte) (full []byte, written stamp, e
 
 // lockFor is flock with a time limit, for the rare locks of the store itself.
 func lockFor(fd int, limit time.Duration) error {
-	deadline := time.Now().Add(limit)
-	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		err := flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-		if err != unix.EWOULDBLOCK {
+	over := time.NewTimer(limit)
+	defer over.Stop()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if ok, err := flock(fd, unix.LOCK_EX); ok || err != nil {
 			return err
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-again.C:
+		case <-over.C:
 			return fmt.Errorf("not done after %v", limit)
 		}
-		time.Sleep(pause)
 	}
 }

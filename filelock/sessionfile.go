@@ -3,6 +3,7 @@
 package filelock
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -90,8 +91,8 @@ func (st *store) createSession(key sessionKey, text sessionText, ttl time.Durati
 		lock.Close()
 		return nil, nil, err
 	}
-	if err := flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return undo(err)
+	if ok, err := flock(int(lock.Fd()), unix.LOCK_EX); !ok {
+		return undo(fmt.Errorf("the new file is locked: %w", cmp.Or(err, driver.ErrRefused)))
 	}
 	if _, err := lock.WriteAt(page, 0); err != nil {
 		return undo(err)
@@ -162,7 +163,9 @@ func (f *sessionFile) read() error {
 	return json.Unmarshal(js, &f.text)
 }
 
-func (f *sessionFile) word() *atomic.Uint64    { return (*atomic.Uint64)(unsafe.Pointer(&f.page[0])) }
+func (f *sessionFile) word() *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&f.page[0])) }
+
+// changes counts what others have changed in the session's lines: see session.toLookAt.
 func (f *sessionFile) changes() *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&f.page[8])) }
 
 // until returns the end of the session's time on the boot-time clock; revoked sessions have none.
@@ -208,11 +211,11 @@ func (f *sessionFile) orphaned() bool {
 	}
 	// Shared, so that two who ask at once do not take each other for the owner.
 	defer runtime.KeepAlive(f) // or its descriptor could be closed and be another file's
-	if flock(int(f.file.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil {
+	if ok, _ := flock(int(f.file.Fd()), unix.LOCK_SH); !ok {
 		return false
 	}
 	f.revoke()
-	_ = flock(int(f.file.Fd()), unix.LOCK_UN)
+	unflock(int(f.file.Fd()))
 	return true
 }
 

@@ -221,10 +221,10 @@ func (st *store) selfTest() error {
 		return fmt.Errorf("filelock: %w", err)
 	}
 	defer second.Close()
-	if err := flock(int(first.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if ok, err := flock(int(first.Fd()), unix.LOCK_EX); !ok {
 		return refuse("flock does not work", err)
 	}
-	if err := flock(int(second.Fd()), unix.LOCK_SH|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+	if ok, err := flock(int(second.Fd()), unix.LOCK_SH); ok || err != nil {
 		return refuse("flock keeps nobody out", err)
 	}
 	l, err := st.listen(name + socketSuffix)
@@ -240,14 +240,23 @@ func (st *store) selfTest() error {
 	return c.Close()
 }
 
-// flock is flock(2) that signals do not interrupt.
-func flock(fd, how int) error {
+// flock is flock(2) that does not wait, and that signals do not interrupt. It reports false when somebody else has the
+// lock.
+func flock(fd, how int) (bool, error) {
 	for {
-		if err := unix.Flock(fd, how); err != unix.EINTR {
-			return err
+		switch err := unix.Flock(fd, how|unix.LOCK_NB); {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return false, nil
+		case !errors.Is(err, unix.EINTR):
+			return false, err
 		}
 	}
 }
+
+// unflock gives a lock back.
+func unflock(fd int) { _ = unix.Flock(fd, unix.LOCK_UN) } // cannot fail on an open file
 
 // socketSuffix ends the name of a session's socket.
 const socketSuffix = ".s"

@@ -102,7 +102,7 @@ func (d *Driver) sweepRecord(path string) {
 		return
 	}
 	defer f.unref()
-	if flock(f.fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
+	if ok, _ := flock(f.fd, unix.LOCK_EX); !ok {
 		return
 	}
 	defer f.unlock()
