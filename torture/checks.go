@@ -139,9 +139,9 @@ type notices struct {
 // checkNotice is V4: whoever loses a lease is told at or before the moment at which the next gets in.
 //
 // Told is when the lease's context had ended; the next is the next lease of that name. Every process says every 2 ms
-// that it runs. One that did not run in the grace before the next got in, because it was stopped or starved, could not
-// be told; then what counts is how long it ran afterwards. A holder that ran on and was never told is as late as can
-// be.
+// that it runs. Its lease ends a grace before the next gets in, or earlier; one that did not run for most of that grace,
+// because it was stopped or starved, could not be told, and then what counts is how long it ran afterwards. A holder
+// that ran on and was never told is as late as can be.
 func checkNotice(hs *history, grace time.Duration) notices {
 	var n notices
 	for name := range hs.names {
@@ -164,7 +164,7 @@ func checkNotice(hs *history, grace time.Duration) notices {
 				continue
 			}
 			ran := h.life.ran(next.granted, told)
-			if h.life.ran(next.granted.add(-grace), next.granted) < grace && ran <= wakeUp {
+			if h.life.ran(next.granted.add(-grace), next.granted) < grace/2 && ran <= wakeUp {
 				n.naps = append(n.naps, ran)
 				continue
 			}

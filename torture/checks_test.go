@@ -124,6 +124,7 @@ func TestCheckOverlap(t *testing.T) {
 func TestCheckNotice(t *testing.T) {
 	late := lostLease(1, 90, 120, 1)
 	sleeper := lostLease(1, 50, 520, 1)
+	blinker := lostLease(1, 80, 120, 1)
 	dawdler := lostLease(1, 50, 2600, 1)
 	napper := lostLease(1, 90, 160, 1)
 	never := lostLease(1, 90, 0, 1)
@@ -142,6 +143,7 @@ func TestCheckNotice(t *testing.T) {
 		"told after":                      {hs: of(0, late, lease(0, 100, 200, 2)), guilt: "was told of its loss by 20ms after"},
 		"asleep through it":               {hs: asleep(sleeper, 60, 518, of(0, sleeper, lease(0, 100, 200, 2))), asleep: 1},
 		"asleep, and slow to wake":        {hs: asleep(dawdler, 60, 520, of(0, dawdler, lease(0, 100, 200, 2))), guilt: "ran for 2.08s of that"},
+		"asleep for a moment before":      {hs: asleep(blinker, 85, 92, of(0, blinker, lease(0, 100, 200, 2))), guilt: "was told of its loss by 20ms after"},
 		"asleep only after the next came": {hs: asleep(napper, 105, 155, of(0, napper, lease(0, 100, 200, 2))), guilt: "was told of its loss by 60ms after"},
 		"never told":                      {hs: of(0, never, lease(0, 100, 200, 2)), guilt: "p0.0 g0 was never told of its loss"},
 		"killed first":                    {hs: killedHistory, nothing: true},

@@ -15,8 +15,8 @@ type Config struct {
 	// Store is the URL of the store. Its package must be imported. The names that are locked begin with "torture/".
 	Store string
 
-	// For is how long each scenario goes on. Default: 20 s. Twins end as soon as they have failed, and take at most
-	// half of it.
+	// For is how long each scenario goes on. Default: 20 s. Twins end as soon as they have failed, and are given half of
+	// it or 10 s.
 	For time.Duration
 
 	// Scenarios are the names of what to run, in this order: see [Scenarios]. Default: storm.
@@ -30,7 +30,8 @@ type Config struct {
 	Names int
 
 	// TTL and Grace are those of the locks where there are faults. Default: 300 ms, or what the store wants at least,
-	// and TTL/10. Without faults they are the library's.
+	// and TTL/3: a machine that runs so many processes lets some of them wait for long, and 30 ms of grace, the
+	// library's default for such a TTL, would be about the machine. Without faults both are the library's.
 	TTL, Grace time.Duration
 
 	// Seed decides on the faults. Default: taken from the clock, and reported.
@@ -104,7 +105,7 @@ func (c Config) fit(t driver.Traits) Config {
 		c.TTL = max(300*time.Millisecond, t.MinTTL)
 	}
 	if c.Grace == 0 {
-		c.Grace = c.TTL / 10
+		c.Grace = c.TTL / 3
 	}
 	return c
 }

@@ -27,18 +27,21 @@ var (
 	}}
 )
 
-// playAll plays a plan and its twins.
+// playAll plays a plan and its twins. A plan that failed needs none.
 func (c *conductor) playAll(ctx context.Context, scenario string, p plan, twins ...twin) ([]Trial, error) {
 	t, err := c.play(ctx, scenario, p, twin{}, c.For)
 	if err != nil {
 		return nil, err
 	}
 	trials := []Trial{t}
+	if t.convicted() {
+		return trials, nil
+	}
 	for _, w := range twins {
 		q := p
 		q.probe = false
 		w.change(&q)
-		t, err := c.play(ctx, scenario, q, w, c.For/2)
+		t, err := c.play(ctx, scenario, q, w, c.For)
 		if err != nil {
 			return nil, err
 		}

@@ -106,7 +106,11 @@ func (w *wire) timetable() {
 		end := t.add(some(0.5, 1.5))
 		cuts = append(cuts, cut{span{t, end}, slow})
 		t = end.add(some(0.5, 3))
-		cuts = append(cuts, cut{span{end, min(t, w.link.end)}, requests + cutKind(w.rand.IntN(2))})
+		kind := requests
+		if w.rand.IntN(4) == 0 {
+			kind = replies
+		}
+		cuts = append(cuts, cut{span{end, min(t, w.link.end)}, kind})
 		if !w.link.alone {
 			break
 		}

@@ -140,7 +140,7 @@ func (s *stormer) work(rec *record, lease *interlock.Lease, name int, r *rand.Ra
 		s.link.strike()
 	}
 	if stall && r.IntN(2) == 0 {
-		late := time.Duration(r.Int64N(int64(2 * s.TTL)))
+		late := time.Duration(r.Int64N(int64(s.TTL)))
 		return s.add(rec, name, lease.Fence(), func() {
 			s.holdOut(rec, lease)
 			pause(late, nil)

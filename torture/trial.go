@@ -150,21 +150,27 @@ func (j *judgement) trial(scenario string, w twin, setup string, took time.Durat
 	return t
 }
 
-// longestRound keeps diaries and their judgement small; what goes on for longer is several rounds.
-const longestRound = 10 * time.Second
+// The length of rounds. Diaries and their judgement are to be small, so what goes on for longer is several rounds; those
+// of a twin are shorter, because it ends with the first round in which it failed.
+const (
+	longestRound = 10 * time.Second
+	twinRound    = 2 * time.Second
+	longestTwin  = 10 * time.Second // or half of what was asked for
+)
 
-// play plays a plan in rounds for d. A twin ends with the first round in which it failed.
+// play plays a plan in rounds for d, or until a twin has failed.
 func (c *conductor) play(ctx context.Context, scenario string, p plan, w twin, d time.Duration) (Trial, error) {
 	p.label = scenario
 	length := min(d, longestRound)
 	if w.name != "" {
 		p.label += ", twin " + w.name
-		length = max(min(d/3, longestRound), time.Second)
+		d = max(d/2, longestTwin)
+		length = max(twinRound, 7*c.TTL)
 	}
 	began := now()
 	j := newJudgement()
-	for end := began.add(d); end.sub(now()) > length/4; {
-		r, err := c.storm(ctx, p, min(length, end.sub(now())))
+	for end := began.add(d); end.sub(now()) > length/2; {
+		r, err := c.storm(ctx, p, length)
 		if err != nil {
 			return Trial{}, err
 		}
