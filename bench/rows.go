@@ -67,6 +67,7 @@ func embedded() row {
 			{datagramPingPong, floor, contest{"datagram", 2, 1}},
 			{sqliteStrict, rival, contest{"sqlite", 8, 1}},
 			{"flock(2), 8 × 1, barges", remark, contest{"flock", 8, 1}},
+			{"Interlock filelock, 2 × 1", ours, contest{"filelock", 2, 1}},
 			{oursStrict, ours, contest{"filelock", 8, 1}},
 			{oursPassing, ours, contest{"filelock", 8, 8}},
 		},
