@@ -6,15 +6,9 @@ import (
 	"errors"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
-
-	"github.com/interlock-go/interlock/internal/line"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // peer is another session as this process knows it: its file, and a link to its socket. The link carries wake-ups to
@@ -85,89 +79,6 @@ func (d *Driver) peer(key sessionKey) (*peer, error) {
 		}
 	}
 	return p, nil
-}
-
-// over reports whether a session is over, so that its claims may be dropped: its time has passed, its process tree has
-// ended, or its file was removed. It revokes the session in the first two cases.
-func (d *Driver) over(key sessionKey) bool {
-	if s := d.local(key); s != nil {
-		return s.file.over()
-	}
-	p, err := d.peer(key)
-	if err != nil {
-		return errors.Is(err, os.ErrNotExist)
-	}
-	p.mu.Lock()
-	dead, linked := p.dead, p.conn != nil
-	p.mu.Unlock()
-	return dead || p.file.over() || !linked && p.file.orphaned()
-}
-
-// tell has the process of a session look at a line. It never waits: a message that finds the socket full is dropped,
-// because then the receiver has unread ones and looks at everything when he has read them.
-func (d *Driver) tell(key sessionKey, k *desk) {
-	p, err := d.peer(key)
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			k.check() // it died, or left, just now
-		}
-		return
-	}
-	p.file.changes().Add(1)
-	d.stats.messages.Add(1)
-	if !p.send(wakeUp(k.hash)) {
-		p.watch(k) // nobody listens: seek the verdict, and check the line after it
-	}
-}
-
-// message is a wake-up: the hash of the name to look at.
-type message [1 + len(hash{})]byte
-
-// The kinds of messages. None of them says that something is so: the receiver looks.
-const (
-	kindLine    = 'l' // look at the line of the hash
-	kindSession = 's' // look at the word of the session
-)
-
-func wakeUp(h hash) (m message) {
-	m[0] = kindLine
-	copy(m[1:], h[:])
-	return m
-}
-
-// send writes m to the peer's socket if it takes it at once. It returns false when nobody listens there.
-func (p *peer) send(m message) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.used = time.Now()
-	for fresh := false; ; fresh = true {
-		if p.conn == nil {
-			if !p.link() {
-				return false
-			}
-			fresh = true
-		}
-		var err error
-		if mutant.On("filelock-blocking-write") {
-			_, err = p.conn.Write(m[:])
-		} else if werr := p.raw.Write(func(fd uintptr) bool {
-			var n int
-			n, err = unix.SendmsgN(int(fd), m[:], nil, nil, unix.MSG_DONTWAIT|sendFlags)
-			if err == nil && n < len(m) {
-				err = unix.EPIPE // half a message: the rest would be taken for another one
-			}
-			return true
-		}); werr != nil {
-			err = werr
-		}
-		switch {
-		case err == nil, errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOBUFS):
-			return true
-		case fresh:
-			return false
-		}
-		p.unlink() // it was closed on the other side; who listens there now?
-	}
 }
 
 // link connects to the peer's socket unless nobody listens. The peer's mu is held.
@@ -342,85 +253,4 @@ func (p *peer) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.unlink()
-}
-
-// rewatch makes sure that this process hears of the death of everybody whose leaving one of its waiting claims needs:
-// each waits for the one before it, and the first that waits for all who hold. A link is made after the line was
-// written or read, but what happens in between is not lost: who leaves tells those who stand in the line, and a link to
-// somebody who has died is refused. The turn is the caller's.
-func (k *desk) rewatch(r *record) {
-	if k.waiting.Load() == 0 {
-		return
-	}
-	for _, end := range r.ends {
-		if end != k.nextEnd {
-			k.nextEnd = end
-			k.d.after(time.Duration(end-k.d.st.bootClock()), k.check)
-		}
-	}
-	waiting := k.wanted(r)
-	if len(waiting) == 0 {
-		return
-	}
-	k.want = k.want[:0]
-	add := func(session string) {
-		if key := sessionKey([]byte(session)); !slices.Contains(k.want, key) {
-			k.want = append(k.want, key)
-		}
-	}
-	first := slices.IndexFunc(r.Claims, func(c line.Claim) bool { return !c.Held })
-	for _, i := range waiting {
-		session := r.Claims[i].Session
-		for j := i - 1; j >= 0; j-- {
-			if r.Claims[j].Session != session {
-				add(r.Claims[j].Session)
-				if i > first {
-					break
-				}
-			}
-			if _, waits := slices.BinarySearch(waiting, j); waits && i > first {
-				break // the same session waits there, and watches for both
-			}
-		}
-	}
-	for key := range k.watching {
-		if !slices.Contains(k.want, key) {
-			delete(k.watching, key)
-		}
-	}
-	for _, key := range k.want {
-		p := k.watching[key]
-		if p == nil {
-			var err error
-			if p, err = k.d.peer(key); err != nil {
-				if errors.Is(err, os.ErrNotExist) {
-					k.check()
-				} else {
-					k.d.later(k)
-				}
-				continue
-			}
-			k.watching[key] = p
-		}
-		if !p.watch(k) {
-			delete(k.watching, key)
-			k.check()
-		}
-	}
-}
-
-// later checks a line in a second, after something failed that may not fail then.
-func (d *Driver) later(k *desk) { d.after(time.Second, k.check) }
-
-// after calls f when pause is over, unless the driver is closed by then.
-func (d *Driver) after(pause time.Duration, f func()) {
-	d.start(func() {
-		t := time.NewTimer(max(pause, 0))
-		defer t.Stop()
-		select {
-		case <-d.ctx.Done():
-		case <-t.C:
-			f()
-		}
-	})
 }

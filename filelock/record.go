@@ -227,7 +227,11 @@ func decode(b []byte, readBody func(extent) ([]byte, error)) (*record, error) {
 func (r *record) parse(b []byte) error {
 	p := parser{rest: b}
 	r.Name = p.string()
-	n := p.uvarint(uint64(len(b))) // a claim takes more than a byte
+	const leastClaim = 38 // bytes
+	n := p.uvarint(uint64(len(b) / leastClaim))
+	if n > 0 {
+		r.Claims = make([]line.Claim, 0, n)
+	}
 	for range n {
 		var c line.Claim
 		head := p.bytes(2 + len(hash{}))

@@ -1,0 +1,181 @@
+//go:build linux || darwin
+
+package filelock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+func TestVersion_NewerOnesAreRefused(t *testing.T) {
+	dir := storeIn(t)
+	d, s := openAt(t, dir, long)
+	c := mutexOf("n")
+	acquire(t, s, c)
+	release(t, s, c)
+	bump := func(path string, at int64) {
+		t.Helper()
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteAt([]byte{layoutMajor + 1}, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bump(d.Key("n"), 8)
+	before, err := os.ReadFile(d.Key("n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, s2 := openAt(t, dir, long)
+	_, err = s2.Acquire(t.Context(), mutexOf("n"))
+	if !errors.Is(err, errNewer) || !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "use the newer version") {
+		t.Errorf("a newer record: %v", err)
+	}
+	if after, err := os.ReadFile(d.Key("n")); err != nil || string(after) != string(before) {
+		t.Errorf("a newer record was changed: %v", err)
+	}
+	bump(filepath.Join(dir, "floor"), 8)
+	if d, err := New(dir, nil); !errors.Is(err, errNewer) || !strings.Contains(err.Error(), "use the newer version") {
+		if err == nil {
+			d.Close(t.Context())
+		}
+		t.Errorf("a newer store: %v", err)
+	}
+	bump(filepath.Join(dir, "floor"), 8)
+	f, err := os.OpenFile(filepath.Join(dir, "floor"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte{layoutMajor}, 8); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A record that was torn or written to by somebody else is not guessed at: whoever wants the lock learns which file it
+// is, and nothing is granted.
+func TestDamage_NamesTheFile(t *testing.T) {
+	for name, spoil := range map[string]func(*os.File) error{
+		"flipped": func(f *os.File) error { _, err := f.WriteAt([]byte{0xff}, 70); return err },
+		"cut":     func(f *os.File) error { return f.Truncate(40) },
+		"zeroed":  func(f *os.File) error { _, err := f.WriteAt(make([]byte, 100), 0); return err },
+	} {
+		dir := storeIn(t)
+		d, s := openAt(t, dir, long)
+		c := mutexOf("n")
+		acquire(t, s, c)
+		f, err := os.OpenFile(d.Key("n"), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := spoil(f); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		_, s2 := openAt(t, dir, long)
+		g, err := s2.Acquire(t.Context(), mutexOf("n"))
+		if !errors.Is(err, errDamaged) || !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), d.Key("n")) {
+			t.Errorf("%s: held %v, %v: want an error that names the file", name, g.Held, err)
+		}
+		if err := os.Remove(d.Key("n")); err != nil {
+			t.Fatal(err)
+		}
+		if g := acquire(t, s2, mutexOf("n")); !g.Held {
+			t.Errorf("%s: after the file was removed, as the error says: not held", name)
+		}
+		// The holder of the removed line learns that it is lost.
+		if r, err := s.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != c.ID {
+			t.Errorf("%s: renewal of who held the removed record: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// rebooted is a machine after another boot, whose clock shows wall.
+func rebooted(boot string, wall time.Time) system {
+	sys := machine
+	began := time.Now()
+	sys.bootID = func() (string, error) { return boot, nil }
+	sys.wallClock = func() time.Time { return wall.Add(time.Since(began)) }
+	return sys
+}
+
+// After a reboot every claim is void at once, and tokens go on growing although the clock has come back far behind and
+// the records are gone or torn.
+func TestReboot_TokensGrow(t *testing.T) {
+	dir := storeIn(t)
+	wall := time.Now()
+	var last [3]uint64
+	for boot := range 5 {
+		d, err := newDriver(dir, nil, rebooted(fmt.Sprint("boot", boot), wall))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := openSession(t, d, long)
+		for i := range last {
+			c := mutexOf(fmt.Sprint("n", i))
+			g := acquire(t, s, c)
+			if !g.Held || g.Fence <= last[i] {
+				t.Fatalf("boot %d: held %v, token %d after %d", boot, g.Held, g.Fence, last[i])
+			}
+			last[i] = g.Fence + driver.Stride - 1
+		}
+		// The power goes: nobody released anything, and one record is half written.
+		d.die()
+		if err := os.WriteFile(d.Key("n1"), []byte("half a rec"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(d.Key("n2"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wall = wall.Add(-24 * time.Hour)
+	}
+}
+
+// What is on disk is always above every token that was handed out, and that costs a sync a minute at most.
+func TestFloor_IsAheadAndRarelySynced(t *testing.T) {
+	var ahead atomic.Int64
+	sys := machine
+	sys.wallClock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	d, err := newDriver(storeIn(t), nil, sys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close(t.Context())
+	s := openSession(t, d, long)
+	before := d.Stats().Syncs
+	const minutes = 20
+	for range minutes * 60 {
+		c := mutexOf("n")
+		g := acquire(t, s, c)
+		disk := onDisk(t, d)
+		if g.Fence+driver.Stride-1 > disk {
+			t.Fatalf("token %d is in use, the floor on disk is %d", g.Fence+driver.Stride-1, disk)
+		}
+		release(t, s, c)
+		ahead.Add(int64(time.Second))
+	}
+	if n := d.Stats().Syncs - before; n > minutes+2 {
+		t.Errorf("%d syncs in %d minutes", n, minutes)
+	}
+}
+
+// onDisk returns the floor as a reboot would find it.
+func onDisk(t *testing.T, d *Driver) uint64 {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(d.st.dir, "floor"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return highestSlot(page)
+}

@@ -1,0 +1,261 @@
+//go:build linux || darwin
+
+package filelock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/line"
+	"github.com/interlock-go/interlock/internal/mutant"
+)
+
+// operation is one change of a line: begin, then changes of line, then commit or abort, then end.
+type operation struct {
+	k       *desk
+	f       *recordFile
+	line    *record
+	now     time.Time
+	boot    int64
+	changed bool
+	first   string       // ID of the first claim that waited before
+	tell    []sessionKey // who should look at the line afterwards
+}
+
+// begin waits for its turn and for the record's lock, and reads the record. Until begin has returned nothing has
+// changed, so its errors match driver.ErrNotSent.
+func (k *desk) begin(ctx context.Context) (*operation, error) {
+	if !k.tryTurn() {
+		select {
+		case k.turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("filelock: %q: %w: %w", k.name, driver.ErrNotSent, ctx.Err())
+		case <-k.d.ctx.Done():
+			return nil, errClosed
+		}
+	}
+	o, err := k.seize(ctx)
+	if err != nil {
+		k.endTurn()
+		return nil, fmt.Errorf("filelock: %q: %w: %w", k.name, driver.ErrNotSent, err)
+	}
+	return o, nil
+}
+
+// seize locks and reads the record. The turn is the caller's.
+func (k *desk) seize(ctx context.Context) (*operation, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for {
+		f, err := k.use(true)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.lock(ctx, k.d.ctx, k.d.slow); err != nil {
+			f.unref()
+			return nil, err
+		}
+		// The sweeper removes a record under its lock: who waited for that lock has the lock of a file without a name,
+		// while the next one makes a new file.
+		gone, err := f.unlinked()
+		if gone && !mutant.On("S21") {
+			f.unlock()
+			k.replace(f)
+			f.unref()
+			k.record = nil
+			continue
+		}
+		if err == nil {
+			var o *operation
+			if o, err = k.load(f); err == nil {
+				return o, nil
+			}
+		}
+		f.unlock()
+		f.unref()
+		return nil, err
+	}
+}
+
+// load reads the record in f for an operation.
+func (k *desk) load(f *recordFile) (*operation, error) {
+	k.d.stats.reads.Add(1)
+	r, stamp, err := f.read(k.record, k.stamp)
+	if err != nil {
+		k.record = nil
+		return nil, err
+	}
+	o := &k.op
+	*o = operation{k: k, f: f, line: r, tell: o.tell[:0]}
+	o.now, o.boot = k.d.now()
+	switch {
+	case r.generation == 0:
+		// A new file continues behind every generation that a removed one can have reached.
+		r.Name, r.boot, r.generation = k.name, k.d.st.boot, uint64(o.boot)
+	case r.Name != k.name:
+		return nil, fmt.Errorf("record %s is of another name, %q: want a name whose hash is another: %w", f.path, r.Name, driver.ErrRefused)
+	case r.boot != k.d.st.boot:
+		r.boot, r.Claims, r.ends, r.broken = k.d.st.boot, nil, nil, nil
+	}
+	k.record, k.stamp = r, stamp
+	o.first = o.firstWaiting()
+	return o, nil
+}
+
+func (o *operation) firstWaiting() string {
+	for i := range o.line.Claims {
+		if !o.line.Claims[i].Held {
+			return o.line.Claims[i].ID
+		}
+	}
+	return ""
+}
+
+// settle applies the rule to a line that has changed. When it fails nobody was granted anything beyond what the line
+// says.
+func (o *operation) settle() error {
+	o.changed = true
+	granted, err := o.line.Settle(o.now, o.k.d.floor.draw)
+	for _, i := range granted {
+		o.notify(o.line.Claims[i].Session)
+	}
+	return err
+}
+
+// notify has the process of a session look at the line after the operation. Claims of this process learn of it in any
+// case.
+func (o *operation) notify(session string) {
+	key := sessionKey([]byte(session))
+	if o.k.d.local(key) == nil && !slices.Contains(o.tell, key) {
+		o.tell = append(o.tell, key)
+	}
+}
+
+// leave takes a claim out of the line and reports whether it was held.
+func (o *operation) leave(id string) (held bool, err error) {
+	o.line.broken = slices.DeleteFunc(o.line.broken, func(b string) bool {
+		o.changed = o.changed || b == id
+		return b == id
+	})
+	i := o.line.Find(id)
+	if i < 0 {
+		return false, nil
+	}
+	waited := !o.line.Claims[i].Held
+	delete(o.line.ends, id)
+	_, held = o.line.Leave(id)
+	err = o.settle()
+	if waited && i < len(o.line.Claims) && !o.line.Claims[i].Held {
+		o.notify(o.line.Claims[i].Session) // it watched the one who left, and must find another
+	}
+	return held, err
+}
+
+// reap drops claims whose time is over or whose owners are dead and reports whether there were any. Who waits is asked
+// for only with waiting, and where few stand in line: a waiter is watched by the one behind it, and asked when it holds.
+func (o *operation) reap(waiting bool) (bool, error) {
+	const fewEnough = 64
+	all := waiting && len(o.line.Claims) <= fewEnough
+	verdict := map[string]bool{}
+	cleared := false
+	for {
+		// Once some are dropped others hold, who are asked in turn.
+		dropped := o.line.Drop(func(c line.Claim) bool {
+			if c.Broken && o.line.ends[c.ID] <= o.k.d.st.bootClock() {
+				return true
+			}
+			over, asked := verdict[c.Session]
+			if !asked && (all || c.Held) {
+				over = o.k.d.over(sessionKey([]byte(c.Session)))
+				verdict[c.Session] = over
+			}
+			return over
+		})
+		if len(dropped) == 0 {
+			return cleared, nil
+		}
+		cleared = true
+		for _, c := range dropped {
+			if c.Broken {
+				o.line.remember(c.ID)
+			}
+			delete(o.line.ends, c.ID)
+		}
+		for _, c := range o.line.Claims {
+			if !c.Held {
+				o.notify(c.Session) // it may have watched one of the dropped
+				break
+			}
+		}
+		if err := o.settle(); err != nil {
+			return cleared, err
+		}
+	}
+}
+
+// remember keeps the ID of a claim that was broken and has left.
+func (r *record) remember(id string) {
+	if len(r.broken) == maxBroken {
+		r.broken = r.broken[1:]
+	}
+	r.broken = append(slices.Clip(r.broken), id)
+}
+
+// commit writes the line if it has changed, unlocks the record, and tells everybody: other processes first. The turn
+// stays with the caller until end.
+func (o *operation) commit() error {
+	k := o.k
+	if o.changed {
+		// Others are told of a change twice, before and after it, so that a renewal which looks in between looks again.
+		for _, key := range o.tell {
+			if p, err := k.d.peer(key); err == nil {
+				p.file.changes().Add(1)
+			}
+		}
+		o.line.generation++
+		k.d.stats.writes.Add(1)
+		full, stamp, err := o.f.write(o.line, k.buf)
+		k.buf, k.stamp = full, stamp
+		if err != nil {
+			o.abort()
+			return fmt.Errorf("filelock: %q: %w", k.name, err)
+		}
+	}
+	o.f.unlock()
+	o.f.unref()
+	if o.changed {
+		if f := o.firstWaiting(); f != "" && f != o.first && o.holders() > 1 {
+			o.notify(o.line.Claims[o.line.Find(f)].Session) // it must watch everybody who holds
+		}
+		for _, key := range o.tell {
+			k.d.tell(key, k)
+		}
+	}
+	k.observe(o.line, false)
+	k.rewatch(o.line)
+	return nil
+}
+
+// holders returns how many claims hold.
+func (o *operation) holders() (n int) {
+	for i := range o.line.Claims {
+		if o.line.Claims[i].Held {
+			n++
+		}
+	}
+	return n
+}
+
+// abort unlocks the record without writing it.
+func (o *operation) abort() {
+	o.k.record = nil
+	o.f.unlock()
+	o.f.unref()
+}
+
+// end lets the next operation of this process begin.
+func (o *operation) end() { o.k.endTurn() }

@@ -1,0 +1,109 @@
+//go:build linux || darwin
+
+package filelock
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/internal/line"
+)
+
+// over reports whether a session is over, so that its claims may be dropped: its time has passed, its process tree has
+// ended, or its file was removed. It revokes the session in the first two cases.
+func (d *Driver) over(key sessionKey) bool {
+	if s := d.local(key); s != nil {
+		return s.file.over()
+	}
+	p, err := d.peer(key)
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	p.mu.Lock()
+	dead, linked := p.dead, p.conn != nil
+	p.mu.Unlock()
+	return dead || p.file.over() || !linked && p.file.orphaned()
+}
+
+// rewatch makes sure that this process hears of the death of everybody whose leaving one of its waiting claims needs:
+// each waits for the one before it, and the first that waits for all who hold. A link is made after the line was
+// written or read, but what happens in between is not lost: who leaves tells those who stand in the line, and a link to
+// somebody who has died is refused. The turn is the caller's.
+func (k *desk) rewatch(r *record) {
+	if k.waiting.Load() == 0 {
+		return
+	}
+	for _, end := range r.ends {
+		if end != k.nextEnd {
+			k.nextEnd = end
+			k.d.after(time.Duration(end-k.d.st.bootClock()), k.check)
+		}
+	}
+	waiting := k.wanted(r)
+	if len(waiting) == 0 {
+		return
+	}
+	k.want = k.want[:0]
+	add := func(session string) {
+		if key := sessionKey([]byte(session)); !slices.Contains(k.want, key) {
+			k.want = append(k.want, key)
+		}
+	}
+	first := slices.IndexFunc(r.Claims, func(c line.Claim) bool { return !c.Held })
+	for _, i := range waiting {
+		session := r.Claims[i].Session
+		for j := i - 1; j >= 0; j-- {
+			if r.Claims[j].Session != session {
+				add(r.Claims[j].Session)
+				if i > first {
+					break
+				}
+			}
+			if _, waits := slices.BinarySearch(waiting, j); waits && i > first {
+				break // the same session waits there, and watches for both
+			}
+		}
+	}
+	for key := range k.watching {
+		if !slices.Contains(k.want, key) {
+			delete(k.watching, key)
+		}
+	}
+	for _, key := range k.want {
+		p := k.watching[key]
+		if p == nil {
+			var err error
+			if p, err = k.d.peer(key); err != nil {
+				if errors.Is(err, os.ErrNotExist) {
+					k.check()
+				} else {
+					k.d.later(k)
+				}
+				continue
+			}
+			k.watching[key] = p
+		}
+		if !p.watch(k) {
+			delete(k.watching, key)
+			k.check()
+		}
+	}
+}
+
+// later checks a line in a second, after something failed that may not fail then.
+func (d *Driver) later(k *desk) { d.after(time.Second, k.check) }
+
+// after calls f when pause is over, unless the driver is closed by then.
+func (d *Driver) after(pause time.Duration, f func()) {
+	d.start(func() {
+		t := time.NewTimer(max(pause, 0))
+		defer t.Stop()
+		select {
+		case <-d.ctx.Done():
+		case <-t.C:
+			f()
+		}
+	})
+}
