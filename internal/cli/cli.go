@@ -74,7 +74,7 @@ func run(args []string, t terminal) (status int, by syscall.Signal) {
 		} else {
 			fmt.Fprintln(t.err, "Try: interlock --help")
 		}
-		return exitUsage, 0
+		return usageStatus(args), 0
 	}
 	ctx := context.Background()
 	if command := firstWord(parsed.Command()); command != "run" && command != "elect" {

@@ -23,17 +23,22 @@ func (*electCommand) Help() string {
 
 // Run stands until the command has ended by itself.
 func (c *electCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
-	if err := line.dashes("elect", c.Command); err != nil {
-		return err
-	}
-	if len(c.Command) == 0 {
-		return c.status(c.leader(ctx, t, line))
-	}
-	options, err := c.options(c.Command)
+	return c.status(c.run(ctx, t, line))
+}
+
+func (c *electCommand) run(ctx context.Context, t terminal, line *commandLine) error {
+	words, err := line.words("elect", c.Command)
 	if err != nil {
 		return err
 	}
-	j := &job{line: line, t: t, name: c.Name, args: c.Command, flags: &c.holdFlags, again: true}
+	if len(words) == 0 {
+		return c.leader(ctx, t, line)
+	}
+	options, err := c.options(words)
+	if err != nil {
+		return err
+	}
+	j := &job{line: line, t: t, name: c.Name, args: words, flags: &c.holdFlags, again: true}
 	defer j.close()
 	return j.run(ctx, func(client *interlock.Client) (locker, error) {
 		m := client.Mutex(c.Name, options...)

@@ -45,7 +45,7 @@ var errLate = errors.New("the lock came too late to start the command")
 func (j *job) run(ctx context.Context, lock func(*interlock.Client) (locker, error)) error {
 	j.signals = guard.Catch()
 	if err := j.connect(ctx, lock); err != nil {
-		return j.flags.status(err)
+		return err
 	}
 	for {
 		err := j.turn(ctx)
@@ -59,7 +59,7 @@ func (j *job) run(ctx context.Context, lock func(*interlock.Client) (locker, err
 			}
 			continue
 		}
-		return j.flags.status(err)
+		return err
 	}
 }
 
@@ -249,21 +249,17 @@ func (j *job) end(lease *interlock.Lease, why error) error {
 func (j *job) event(e guard.Event) {
 	switch e.Kind {
 	case guard.Remaining:
-		j.say("the command has ended, but %s of it still run: keeping %q until they end (--kill-rest would kill them)", processes(e.Pids), j.name)
+		j.say("the command has ended, but %s of it goes on: keeping %q until that has ended, too (--kill-rest would kill it)", processes(e.Pids), j.name)
 	case guard.Unkillable:
-		j.say("cannot kill %s: no permission; keeping %q until they end", processes(e.Pids), j.name)
+		j.say("no permission to kill %s of the command: keeping %q until that has ended", processes(e.Pids), j.name)
 	}
 }
 
 func processes(pids []int) string {
-	const most = 5
 	if len(pids) == 1 {
 		return fmt.Sprintf("process %d", pids[0])
 	}
-	if len(pids) > most {
-		return fmt.Sprintf("%d processes", len(pids))
-	}
-	return fmt.Sprintf("processes %v", pids)
+	return fmt.Sprintf("a rest of %d processes, as %d,", len(pids), pids[0])
 }
 
 func (j *job) say(format string, args ...any) {

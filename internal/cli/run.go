@@ -7,7 +7,10 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
@@ -46,11 +49,16 @@ func (*runCommand) Help() string {
 
 // Run runs a command under a lock.
 func (c *runCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
-	options, err := c.options(c.Command)
+	return c.status(c.run(ctx, t, line))
+}
+
+func (c *runCommand) run(ctx context.Context, t terminal, line *commandLine) error {
+	words, err := line.words("run", c.Command)
 	if err != nil {
 		return err
 	}
-	if err := line.dashes("run", c.Command); err != nil {
+	options, err := c.options(words)
+	if err != nil {
 		return err
 	}
 	if c.Try {
@@ -59,7 +67,7 @@ func (c *runCommand) Run(ctx context.Context, t terminal, line *commandLine) err
 	if c.Wait != nil {
 		options = append(options, interlock.Wait(*c.Wait))
 	}
-	j := &job{line: line, t: t, name: c.Name, args: c.Command, flags: &c.holdFlags}
+	j := &job{line: line, t: t, name: c.Name, args: words, flags: &c.holdFlags}
 	defer j.close()
 	return j.run(ctx, func(client *interlock.Client) (locker, error) {
 		switch {
@@ -132,16 +140,47 @@ func (f *holdFlags) status(err error) error {
 	return &exitError{status, err}
 }
 
-// dashes makes sure that NAME stands before the -- and nothing but NAME: `run -- cp a b` would run b's name under cp's.
-func (l *commandLine) dashes(command string, words []string) error {
+// usageStatus is the exit status for a command line that cannot be read: what --exit-usage says, if that can be read.
+func usageStatus(args []string) int {
+	for i, a := range args {
+		value, ok := strings.CutPrefix(a, "--exit-usage=")
+		switch {
+		case a == "--":
+			return exitUsage
+		case a == "--exit-usage" && i+1 < len(args):
+			value, ok = args[i+1], true
+		}
+		if n, err := strconv.Atoi(value); ok && err == nil && n >= 0 && n <= 255 {
+			return n
+		}
+	}
+	return exitUsage
+}
+
+// words returns the command's words as they were given, which kong read as parsed. It makes sure that NAME stands before
+// the -- and nothing but NAME: `run -- cp a b` would run a under the lock cp. After -- any bytes may stand; kong replaces
+// what is not UTF-8.
+func (l *commandLine) words(command string, parsed []string) ([]string, error) {
 	i := slices.Index(l.args, "--")
-	switch after := len(l.args) - i - 1; {
-	case i < 0 || len(words) == after:
-		return nil
-	case len(words) < after:
-		return usage("NAME is missing before --: interlock %s NAME -- command arguments…", command)
+	own := l.args
+	if i >= 0 {
+		own = l.args[:i]
+	}
+	for _, a := range own {
+		if !utf8.ValidString(a) {
+			return nil, usage("%q is not UTF-8: want names and flags in UTF-8, and the command after --", a)
+		}
+	}
+	if i < 0 {
+		return parsed, nil
+	}
+	switch words := l.args[i+1:]; {
+	case len(parsed) < len(words):
+		return nil, usage("NAME is missing before --: interlock %s NAME -- command arguments…", command)
+	case len(parsed) > len(words):
+		return nil, usage("too many words before --: interlock %s NAME -- command arguments…", command)
 	default:
-		return usage("too many words before --: interlock %s NAME -- command arguments…", command)
+		return words, nil
 	}
 }
 

@@ -47,8 +47,9 @@ func newLink(fd int) (*link, error) {
 	return &link{file: f, raw: raw}, nil
 }
 
-// send sends m. A peer that is stopped while the socket is full is given a second; then the link is closed, because
-// half a message cannot be taken back, and each side takes the other for dead. That errs on the safe side.
+// send sends m. A peer that is stopped while the socket is full is given a second; then nothing more is sent, because
+// half a message cannot be taken back, and it takes this side for dead. That errs on the safe side. What a dead peer has
+// sent before can still be received.
 func (l *link) send(m message, files ...int) error {
 	body, err := json.Marshal(m)
 	if err != nil {
@@ -73,7 +74,7 @@ func (l *link) send(m message, files ...int) error {
 			return errno != unix.EAGAIN
 		})
 		if err = errors.Join(err, errno); err != nil {
-			l.close()
+			l.endSending()
 			return fmt.Errorf("guard: send %s: %w", m.Op, err)
 		}
 		data, rights = data[n:], nil

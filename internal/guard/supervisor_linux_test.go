@@ -114,7 +114,10 @@ func supervise(args []string) int {
 				g.Forward(syscall.SIGCONT)
 			}
 		case <-ticks:
-			g.SetDeadline(guard.DeadlineAt(guard.Now()+int64(*lease), *grace))
+			if guard.Now() < c.Deadline.Term { // a lease that is over is not renewed
+				c.Deadline = guard.DeadlineAt(guard.Now()+int64(*lease), *grace)
+				g.SetDeadline(c.Deadline)
+			}
 		case <-loss:
 			g.Stop(guard.DeadlineAt(guard.Now(), *grace))
 		case <-end:

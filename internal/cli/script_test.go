@@ -1,0 +1,145 @@
+//go:build linux || darwin
+
+package cli_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/interlock-go/interlock/internal/cli"
+	"github.com/interlock-go/interlock/internal/guard"
+)
+
+// The test binary is also the command interlock, and so, executed again, the guard.
+func TestMain(m *testing.M) {
+	guard.Main()
+	// The race detector makes every process wait for a second at its end; there are hundreds here.
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
+	testscript.Main(m, map[string]func(){
+		"interlock": func() { os.Exit(cli.Main(os.Args[1:])) },
+	})
+}
+
+// patience is how long that which must happen at all may take, on however slow a machine. With a seeded bug it mostly
+// never happens.
+func patience() time.Duration {
+	if os.Getenv("INTERLOCK_MUTANT") != "" {
+		return 6 * time.Second
+	}
+	return 30 * time.Second
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("INTERLOCK_STORE", "file:"+filepath.Join(e.WorkDir, "store"))
+			if err := makeProgramsExecutable(e.WorkDir); err != nil {
+				return err
+			}
+			for _, name := range []string{"GORACE", "INTERLOCK_MUTANT"} {
+				e.Setenv(name, os.Getenv(name))
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":  exits,
+			"until":  until,
+			"signal": signal,
+		},
+		RequireExplicitExec: true,
+	})
+}
+
+// makeProgramsExecutable does that to the files of a script that begin with #!.
+func makeProgramsExecutable(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if text, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(text), "#!") {
+			if err := os.Chmod(path, 0o755); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// exits N PROGRAM ARGS… runs a program that must end with exit status N.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS PROGRAM [ARG…]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var ee *exec.ExitError
+		if !errors.As(err, &ee) {
+			ts.Fatalf("%v", err)
+		}
+		got = ee.ExitCode()
+		if ws, ok := ee.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			got = 128 + int(ws.Signal())
+		}
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// until PATTERN PROGRAM ARGS… runs a program again and again until its output matches; ! until, until it does not.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: until PATTERN PROGRAM [ARG…]")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	for end := time.Now().Add(patience()); ; time.Sleep(5 * time.Millisecond) {
+		_ = ts.Exec(args[1], args[2:]...)
+		if pattern.MatchString(ts.ReadFile("stdout")) != neg {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("the output never became so")
+		}
+	}
+}
+
+// signal SIGNAL NAME sends a signal to the interlock that holds the lock NAME.
+func signal(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: signal TERM NAME")
+	}
+	signals := map[string]syscall.Signal{
+		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1,
+		"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+	}
+	ts.Check(ts.Exec("interlock", "show", "--json", args[1]))
+	var line struct {
+		Claims []struct {
+			Owner struct {
+				PID int `json:"pid"`
+			} `json:"owner"`
+		} `json:"claims"`
+	}
+	ts.Check(json.NewDecoder(strings.NewReader(ts.ReadFile("stdout"))).Decode(&line))
+	if len(line.Claims) == 0 {
+		ts.Fatalf("nobody holds %s", args[1])
+	}
+	ts.Check(syscall.Kill(line.Claims[0].Owner.PID, signals[args[0]]))
+}
