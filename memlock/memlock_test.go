@@ -261,29 +261,34 @@ func TestURL_NamesAStore(t *testing.T) {
 	}
 }
 
-// Every personality is seen to be worse in its way.
-func TestPersonalities(t *testing.T) {
-	worse := func(name string, p memlock.Personality, see func(t *testing.T, store *memlock.Driver)) {
+// Every personality is seen to be worse in its way, in the tests below.
+
+func TestPersonality_TimesThatTheStoreChanges(t *testing.T) {
+	for name, c := range map[string]struct {
+		personality memlock.Personality
+		trusted     time.Duration
+	}{
+		"clamp": {memlock.Personality{Clamp: 5 * time.Second}, 4 * time.Second},
+		"round": {memlock.Personality{Round: 4 * time.Second}, 11 * time.Second},
+	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { see(t, memlock.NewPersonality(p)) })
+			synctest.Test(t, func(t *testing.T) {
+				l := lock(t, client(t, memlock.NewPersonality(c.personality)).Mutex("m", interlock.Grace(time.Second)))
+				if d := time.Until(l.Until()); d != c.trusted {
+					t.Errorf("trusted for %v, want %v", d, c.trusted)
+				}
+				time.Sleep(time.Minute)
+				if err := l.Release(); err != nil {
+					t.Error(err)
+				}
+			})
 		})
 	}
-	trusted := func(want time.Duration) func(*testing.T, *memlock.Driver) {
-		return func(t *testing.T, store *memlock.Driver) {
-			l := lock(t, client(t, store).Mutex("m", interlock.Grace(time.Second)))
-			if d := time.Until(l.Until()); d != want {
-				t.Errorf("trusted for %v, want %v", d, want)
-			}
-			time.Sleep(time.Minute)
-			if err := l.Release(); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	worse("clamp", memlock.Personality{Clamp: 5 * time.Second}, trusted(4*time.Second))
-	worse("round", memlock.Personality{Round: 4 * time.Second}, trusted(11*time.Second))
-	worse("no fence", memlock.Personality{NoFence: true}, func(t *testing.T, store *memlock.Driver) {
-		l := lock(t, client(t, store).Mutex("m"))
+}
+
+func TestPersonality_NoFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lock(t, client(t, memlock.NewPersonality(memlock.Personality{NoFence: true})).Mutex("m"))
 		if l.Fence() != 0 {
 			t.Errorf("token %d", l.Fence())
 		}
@@ -291,7 +296,11 @@ func TestPersonalities(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	worse("no expiry", memlock.Personality{NoExpiry: true}, func(t *testing.T, store *memlock.Driver) {
+}
+
+func TestPersonality_NoExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.NewPersonality(memlock.Personality{NoExpiry: true})
 		dead := store.Share()
 		l := lock(t, client(t, dead).Mutex("m"))
 		resume := dead.Stall()
@@ -301,7 +310,11 @@ func TestPersonalities(t *testing.T) {
 		matches(t, err, interlock.ErrHeld)
 		resume()
 	})
-	worse("no order", memlock.Personality{NoOrder: true}, func(t *testing.T, store *memlock.Driver) {
+}
+
+func TestPersonality_NoOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.NewPersonality(memlock.Personality{NoOrder: true})
 		l := lock(t, client(t, store).Mutex("m"))
 		var order []string
 		var all sync.WaitGroup
@@ -323,26 +336,32 @@ func TestPersonalities(t *testing.T) {
 			t.Errorf("in order: %v", order)
 		}
 	})
+}
+
+func TestPersonality_Notices(t *testing.T) {
 	for name, c := range map[string]struct {
 		notices memlock.Notices
 		late    time.Duration
 	}{
-		"notices lost":    {memlock.Lost, 5 * time.Second}, // the next renewal finds the grant
-		"notices doubled": {memlock.Doubled, 0},
-		"notices early":   {memlock.Early, 0},
+		"lost":    {memlock.Lost, 5 * time.Second}, // the next renewal finds the grant
+		"doubled": {memlock.Doubled, 0},
+		"early":   {memlock.Early, 0},
 	} {
-		worse(name, memlock.Personality{Notices: c.notices}, func(t *testing.T, store *memlock.Driver) {
-			l := lock(t, client(t, store).Mutex("m"))
-			granted := next(t, client(t, store.Share()).Mutex("m"))
-			time.Sleep(time.Minute)
-			start := time.Now()
-			if err := l.Release(); err != nil {
-				t.Error(err)
-			}
-			if d := (<-granted).Sub(start); d > c.late || c.late > 0 && d == 0 {
-				t.Errorf("granted after %v", d)
-			}
-			time.Sleep(time.Minute)
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.NewPersonality(memlock.Personality{Notices: c.notices})
+				l := lock(t, client(t, store).Mutex("m"))
+				granted := next(t, client(t, store.Share()).Mutex("m"))
+				time.Sleep(time.Minute)
+				start := time.Now()
+				if err := l.Release(); err != nil {
+					t.Error(err)
+				}
+				if d := (<-granted).Sub(start); d > c.late || c.late > 0 && d == 0 {
+					t.Errorf("granted after %v", d)
+				}
+				time.Sleep(time.Minute)
+			})
 		})
 	}
 }

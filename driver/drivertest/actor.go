@@ -60,7 +60,7 @@ func (p *process) open(name string, ttl time.Duration) *actor {
 		Owner: driver.Owner{Name: "drivertest " + name, Host: "host-" + name, PID: 4711, Program: "suite"},
 	}
 	a.asked = time.Now()
-	s, err := call(a, nil, func(ctx context.Context) (driver.Session, error) { return p.d.Open(ctx, a.spec) },
+	s, err := call(a.w.ctx, a, func(ctx context.Context) (driver.Session, error) { return p.d.Open(ctx, a.spec) },
 		func(s driver.Session, err error) string {
 			if err != nil {
 				return "Open → error: " + p.w.story.err(err)
@@ -78,11 +78,12 @@ func (p *process) open(name string, ttl time.Duration) *actor {
 }
 
 // call makes one call of a driver and writes it down. A call that is not back soon after its context ended breaks
-// whatever law is being tried: the core relies on it everywhere. A nil ctx is one that allows patience.
-func call[R any](a *actor, ctx context.Context, f func(context.Context) (R, error), what func(R, error) string) (R, error) {
-	if ctx == nil {
+// whatever law is being tried: the core relies on it everywhere. A ctx without a deadline, such as the trial's own, gets
+// one that allows patience.
+func call[R any](ctx context.Context, a *actor, f func(context.Context) (R, error), what func(R, error) string) (R, error) {
+	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(a.w.ctx, patience)
+		ctx, cancel = context.WithTimeout(ctx, patience)
 		defer cancel()
 	}
 	type answer struct {
@@ -114,7 +115,7 @@ func call[R any](a *actor, ctx context.Context, f func(context.Context) (R, erro
 
 // tryAcquire is Acquire as the driver answers it.
 func (a *actor) tryAcquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return call(a, ctx, func(ctx context.Context) (driver.Grant, error) { return a.s.Acquire(ctx, c) },
+	return call(ctx, a, func(ctx context.Context) (driver.Grant, error) { return a.s.Acquire(ctx, c) },
 		func(g driver.Grant, err error) string {
 			return "Acquire(" + a.w.story.claim(c) + ") → " + a.w.story.grant(g, err)
 		})
@@ -122,7 +123,7 @@ func (a *actor) tryAcquire(ctx context.Context, c driver.Claim) (driver.Grant, e
 
 // tryWait is Wait as the driver answers it.
 func (a *actor) tryWait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return call(a, ctx, func(ctx context.Context) (driver.Grant, error) { return a.s.Wait(ctx, c) },
+	return call(ctx, a, func(ctx context.Context) (driver.Grant, error) { return a.s.Wait(ctx, c) },
 		func(g driver.Grant, err error) string {
 			return "Wait(" + a.w.story.label(c.ID) + ") → " + a.w.story.grant(g, err)
 		})
@@ -130,7 +131,7 @@ func (a *actor) tryWait(ctx context.Context, c driver.Claim) (driver.Grant, erro
 
 // tryRelease is Release as the driver answers it.
 func (a *actor) tryRelease(ctx context.Context, c driver.Claim) (bool, error) {
-	return call(a, ctx, func(ctx context.Context) (bool, error) { return a.s.Release(ctx, c) },
+	return call(ctx, a, func(ctx context.Context) (bool, error) { return a.s.Release(ctx, c) },
 		func(held bool, err error) string {
 			switch {
 			case err != nil:
@@ -144,14 +145,14 @@ func (a *actor) tryRelease(ctx context.Context, c driver.Claim) (bool, error) {
 
 // tryRenew is Renew as the driver answers it.
 func (a *actor) tryRenew(ctx context.Context) (driver.Renewal, error) {
-	r, err := call(a, ctx, a.s.Renew, func(r driver.Renewal, err error) string { return "Renew → " + a.renewal(r, err) })
+	r, err := call(ctx, a, a.s.Renew, func(r driver.Renewal, err error) string { return "Renew → " + a.renewal(r, err) })
 	a.note(r, err)
 	return r, err
 }
 
 // state returns what Acquire answers.
 func (a *actor) state(c driver.Claim) driver.Grant {
-	g, err := a.tryAcquire(nil, c)
+	g, err := a.tryAcquire(a.w.ctx, c)
 	if err != nil {
 		a.w.fail("%s asked for %s and got an error although nothing was wrong: %v", a.name, a.w.story.claim(c), err)
 	}
@@ -205,7 +206,7 @@ func (a *actor) await(c driver.Claim, within time.Duration) driver.Grant {
 
 // release releases c and reports whether it was held.
 func (a *actor) release(c driver.Claim) bool {
-	held, err := a.tryRelease(nil, c)
+	held, err := a.tryRelease(a.w.ctx, c)
 	if err != nil {
 		a.w.fail("%s could not release %s although nothing was wrong: %v", a.name, a.w.story.claim(c), err)
 	}
@@ -221,7 +222,7 @@ func (a *actor) letGo(c driver.Claim) {
 
 // renew renews and insists on success.
 func (a *actor) renew() driver.Renewal {
-	r, err := a.tryRenew(nil)
+	r, err := a.tryRenew(a.w.ctx)
 	if err != nil {
 		a.w.fail("%s could not renew although nothing was wrong: %v", a.name, err)
 	}
@@ -231,7 +232,7 @@ func (a *actor) renew() driver.Renewal {
 // close ends the session.
 func (a *actor) close() {
 	a.unkeep()
-	_, err := call(a, nil, func(ctx context.Context) (struct{}, error) { return struct{}{}, a.s.Close(ctx) },
+	_, err := call(a.w.ctx, a, func(ctx context.Context) (struct{}, error) { return struct{}{}, a.s.Close(ctx) },
 		func(_ struct{}, err error) string {
 			if err != nil {
 				return "Close → error: " + a.w.story.err(err)

@@ -62,7 +62,7 @@ func tryStalledCalls(w *world, st Staller, b *actor, way Way) {
 		}},
 	} {
 		b.timesOut(c.what, func(ctx context.Context) error {
-			_, err := call(b, ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.f(ctx) },
+			_, err := call(ctx, b, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.f(ctx) },
 				func(_ struct{}, err error) string { return c.what + " on the stalled wire → " + w.story.err(err) })
 			return err
 		})

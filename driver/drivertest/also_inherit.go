@@ -79,8 +79,8 @@ func (w *world) child(files []*os.File) (end func()) {
 			return
 		}
 		over = true
-		hold.Close() // the child reads the end of its input
-		cmd.Wait()
+		hold.Close()   // the child reads the end of its input
+		_ = cmd.Wait() // how it ends does not matter
 	}
 	w.t.Cleanup(end)
 	return end

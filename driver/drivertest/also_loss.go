@@ -31,7 +31,7 @@ func tryLoss(w *world) {
 	waits := a.queue(mutex(theirs.Name))
 	waiting := w.start(func() {
 		for range manyTurns {
-			g, err := a.tryWait(nil, waits)
+			g, err := a.tryWait(w.ctx, waits)
 			switch {
 			case errors.Is(err, driver.ErrSessionLost):
 				return
@@ -47,13 +47,13 @@ func tryLoss(w *world) {
 	if lost != nil {
 		w.closes(lost)
 	}
-	if _, err := a.tryRenew(nil); !errors.Is(err, driver.ErrSessionLost) {
+	if _, err := a.tryRenew(w.ctx); !errors.Is(err, driver.ErrSessionLost) {
 		w.fail("Renew of a session that the store ended answered %v: want ErrSessionLost", err)
 	}
-	if g, err := a.tryAcquire(nil, mine); !errors.Is(err, driver.ErrSessionLost) {
+	if g, err := a.tryAcquire(w.ctx, mine); !errors.Is(err, driver.ErrSessionLost) {
 		w.fail("Acquire in a session that the store ended answered %s: want ErrSessionLost", w.story.grant(g, err))
 	}
-	if held, err := a.tryRelease(nil, mine); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
+	if held, err := a.tryRelease(w.ctx, mine); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
 		w.fail("Release in a session that the store ended answered held=%v, error %v", held, err)
 	}
 	waiting.wait()

@@ -21,7 +21,7 @@ type requeued struct {
 }
 
 func (a *actor) tryRequeue(ctx context.Context, old, next driver.Claim) (requeued, error) {
-	return call(a, ctx, func(ctx context.Context) (requeued, error) {
+	return call(ctx, a, func(ctx context.Context) (requeued, error) {
 		g, held, err := a.s.(driver.Requeuer).Requeue(ctx, old, next)
 		return requeued{g, held}, err
 	}, func(r requeued, err error) string {
@@ -35,7 +35,7 @@ func (a *actor) tryRequeue(ctx context.Context, old, next driver.Claim) (requeue
 
 // requeue leaves with old, which is held, and stands in line again with next.
 func (a *actor) requeue(old, next driver.Claim) driver.Grant {
-	r, err := a.tryRequeue(nil, old, next)
+	r, err := a.tryRequeue(a.w.ctx, old, next)
 	if err != nil {
 		a.w.fail("%s could not requeue %s although nothing was wrong: %v", a.name, a.w.story.label(old.ID), err)
 	}
@@ -77,7 +77,7 @@ func tryRequeue(w *world) {
 func tryRequeueOfGone(w *world, k *tokens, a *actor, mine driver.Claim) {
 	a.letGo(mine)
 	next := queued(mutex(k.name))
-	r, err := a.tryRequeue(nil, mine, next)
+	r, err := a.tryRequeue(w.ctx, mine, next)
 	if err != nil || !r.Held || r.held {
 		w.fail("Requeue of %s, which had been released, answered held=%v for it and %s for the next", w.story.label(mine.ID), r.held, w.story.grant(r.Grant, err))
 	}
@@ -115,7 +115,7 @@ func tryRequeueInterrupted(w *world, a, b *actor) {
 		old := a.held(mutex(w.name("requeue-cancelled")))
 		next := queued(mutex(old.Name))
 		ctx, cancel := context.WithTimeout(w.ctx, time.Duration(w.intN(1+20*i))*time.Microsecond)
-		a.tryRequeue(ctx, old, next)
+		_, _ = a.tryRequeue(ctx, old, next) // whatever became of it
 		cancel()
 		a.release(old)
 		a.release(next)
@@ -147,7 +147,7 @@ func tryRequeueRenews(w *world) {
 	w.sleep(a.valid * 6 / 10)
 	started := time.Now()
 	next := queued(mutex(old.Name))
-	r, err := a.tryRequeue(nil, old, next)
+	r, err := a.tryRequeue(w.ctx, old, next)
 	if err != nil || !r.Held {
 		if time.Since(a.asked) >= a.valid {
 			w.tooSlow("the claim's time was over when it was requeued")

@@ -88,7 +88,10 @@ func tryWatch(w *world) {
 		}
 		break
 	}
-	for range d.Watch(w.ctx, name) { // a reader may stop at any time
+	for _, err := range d.Watch(w.ctx, name) { // a reader may stop at any time
+		if err != nil {
+			w.fail("a watch of %s began with %v although nothing was wrong", w.story.name(name), err)
+		}
 		break
 	}
 }

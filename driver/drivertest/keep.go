@@ -20,7 +20,7 @@ func (a *actor) keep() *actor {
 			case <-time.After(a.valid / 3):
 			}
 			within, cancel := context.WithTimeout(ctx, a.valid)
-			r, err := call(a, within, a.s.Renew, nil)
+			r, err := call(within, a, a.s.Renew, nil)
 			cancel()
 			if ctx.Err() != nil {
 				return

@@ -226,7 +226,7 @@ func (h *history) clear() {
 func tryKindsApart(w *world) {
 	a, b := w.actor("A"), w.actor("B")
 	refused := func(c driver.Claim, why string) {
-		g, err := b.tryAcquire(nil, c)
+		g, err := b.tryAcquire(w.ctx, c)
 		if !errors.Is(err, driver.ErrRefused) {
 			w.fail("%s: %s was answered with %s, want an error that matches ErrRefused", why, w.story.claim(c), w.story.grant(g, err))
 		}

@@ -73,5 +73,5 @@ func tryNoHole(w *world) {
 func (a *actor) cancelWait(c driver.Claim, after time.Duration) {
 	ctx, cancel := context.WithTimeout(a.w.ctx, after)
 	defer cancel()
-	a.tryWait(ctx, c)
+	_, _ = a.tryWait(ctx, c) // is to be ended, and may be back before
 }

@@ -50,17 +50,17 @@ func (a *actor) lettingIn(gone driver.Claim, b *actor, next driver.Claim, starte
 // afterwards shows that a's claim is gone for good and known to be, and that nothing a does about it touches b's.
 func (a *actor) afterwards(gone driver.Claim, b *actor, theirs driver.Claim) {
 	w := a.w
-	if held, err := a.tryRelease(nil, mutex(gone.Name)); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
+	if held, err := a.tryRelease(w.ctx, mutex(gone.Name)); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
 		w.fail("after %s had expired, the Release of another claim answered held=%v, error %v", w.story.label(gone.ID), held, err)
 	}
-	if g, err := a.tryAcquire(nil, gone); err == nil {
+	if g, err := a.tryAcquire(w.ctx, gone); err == nil {
 		w.fail("Acquire of %s, which had expired, answered %s: want an error that matches ErrGone or ErrSessionLost", w.story.label(gone.ID), w.story.grant(g, err))
 	}
-	a.tryRenew(nil)
+	_, _ = a.tryRenew(w.ctx) // tells by Lost or by its error
 	if !a.knowsLost(gone) {
 		w.fail("%s had expired, and the next Renew neither named it in Lost nor failed with ErrSessionLost", w.story.label(gone.ID))
 	}
-	if held, err := a.tryRelease(nil, gone); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
+	if held, err := a.tryRelease(w.ctx, gone); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
 		w.fail("the Release of %s, which had expired, answered held=%v, error %v", w.story.label(gone.ID), held, err)
 	}
 	if !b.state(theirs).Held {
@@ -98,9 +98,9 @@ func tryExpiryAfterRenew(w *world) {
 	}
 	a.valid = r.Valid
 	release := w.start(func() {
-		w.sleep(started.Add(a.valid * 8 / 10).Sub(time.Now())) // later than its time had it not been renewed
+		w.sleep(time.Until(started.Add(a.valid * 8 / 10))) // later than its time had it not been renewed
 		h.letGo(theirs)
-		g, err := a.tryWait(nil, waits)
+		g, err := a.tryWait(w.ctx, waits)
 		if time.Since(started) >= a.valid {
 			w.tooSlow("the waiter's time was over when it was let in")
 		}
@@ -120,7 +120,7 @@ func tryExpiryAfterAcquire(w *world) {
 	nextEarly := b.queue(mutex(early.Name))
 	w.sleep(a.valid * 6 / 10)
 	askedAgain := time.Now()
-	if g, err := a.tryAcquire(nil, early); !g.Held {
+	if g, err := a.tryAcquire(w.ctx, early); !g.Held {
 		if time.Since(a.asked) >= a.valid {
 			w.tooSlow("the claim's time was over when it was asked for")
 		}
@@ -202,7 +202,7 @@ func tryDeath(w *world) {
 			return
 		}
 		b.await(next, 2*(a.valid+w.traits.Grain+w.slack))
-		if early := started.Add(a.valid).Sub(time.Now()); early > 0 {
+		if early := time.Until(started.Add(a.valid)); early > 0 {
 			w.fail("%s was let in %v before the killed holder's time was over: the store sees deaths, so Traits.Notice should not be 0", w.story.claim(next), early)
 		}
 		b.letGo(next)

@@ -53,7 +53,7 @@ func tryNames(w *world) {
 	mine := map[string]driver.Claim{}
 	for i, n := range names {
 		c := mutex(n)
-		g, err := a.tryAcquire(nil, c)
+		g, err := a.tryAcquire(w.ctx, c)
 		if err != nil {
 			w.fail("the name %s of %d bytes was answered with %v", w.story.name(n), len(n), err)
 		}
@@ -138,11 +138,15 @@ func tryLines(w *world, d driver.Driver, prefix string, want []string) {
 // Names that the core never sends are kept exactly or refused.
 func tryUnkeepable(w *world, a, b *actor, beginning string) {
 	for _, pair := range [][2]string{
-		{"u\x00v", "u"}, {"u\nv", "u v"}, {"u\r\nv", "u\nw"}, {"u\xffv", "u\ufffdv"}, {"u\x7fv", "uv"},
+		{"u\x00v", "u"},
+		{"u\nv", "u v"},
+		{"u\r\nv", "u\nw"},
+		{"u\xffv", "u\ufffdv"},
+		{"u\x7fv", "uv"},
 		{strings.Repeat("y", 1500), strings.Repeat("y", 1024-len(beginning))},
 	} {
 		odd, plain := mutex(beginning+pair[0]), mutex(beginning+pair[1])
-		g, err := a.tryAcquire(nil, odd)
+		g, err := a.tryAcquire(w.ctx, odd)
 		if errors.Is(err, driver.ErrRefused) {
 			continue
 		}
@@ -150,7 +154,7 @@ func tryUnkeepable(w *world, a, b *actor, beginning string) {
 			w.fail("the name %q was answered with %s: want it held, or an error that matches ErrRefused", pair[0], w.story.grant(g, err))
 		}
 		b.denied(mutex(odd.Name))
-		if g, err := b.tryAcquire(nil, plain); err == nil && !g.Held {
+		if g, err := b.tryAcquire(w.ctx, plain); err == nil && !g.Held {
 			w.fail("%q is mixed up with %q", pair[1], pair[0])
 		}
 		b.release(plain)

@@ -32,7 +32,7 @@ func tryClose(w *world) {
 	d.p.gone = true
 	ended, cancel := context.WithCancel(w.ctx)
 	cancel()
-	call(d, ended, func(ctx context.Context) (struct{}, error) { return struct{}{}, d.p.d.Close(ctx) },
+	_, _ = call(ended, d, func(ctx context.Context) (struct{}, error) { return struct{}{}, d.p.d.Close(ctx) }, // all that counts is that it is back
 		func(struct{}, error) string { return "Close of the driver with a context that has ended" })
 }
 
@@ -53,13 +53,13 @@ func tryHandover(w *world, b, c *actor, what string, end func(*actor)) {
 	c.await(behind, w.atOnce())
 	c.letGo(behind)
 
-	if g, err := a.tryAcquire(nil, mutex(held)); err == nil {
+	if g, err := a.tryAcquire(w.ctx, mutex(held)); err == nil {
 		w.fail("after %s an Acquire of it was answered with %s: want an error", what, w.story.grant(g, err))
 	}
-	if g, err := a.tryAcquire(nil, mine); err == nil {
+	if g, err := a.tryAcquire(w.ctx, mine); err == nil {
 		w.fail("after %s an Acquire of what it had held was answered with %s: want an error", what, w.story.grant(g, err))
 	}
-	if held, err := a.tryRelease(nil, mine); held {
+	if held, err := a.tryRelease(w.ctx, mine); held {
 		w.fail("after %s a Release of what it had held said held=%v, error %v", what, held, err)
 	}
 	if !b.state(next).Held {

@@ -23,26 +23,26 @@ func tryNothingStays(w *world) {
 	tryReleaseLost(w)
 }
 
-// free insists that b can hold name within the law's second.
-func (b *actor) free(name, after string) {
-	w := b.w
+// free insists that a can hold name within the law's second.
+func (a *actor) free(name, after string) {
+	w := a.w
 	w.until(second+w.slack, func() bool {
 		c := mutex(name)
-		g := b.state(c)
-		b.release(c)
+		g := a.state(c)
+		a.release(c)
 		return g.Held
 	}, "%s still keeps others out %s", w.story.name(name), after)
 }
 
-// staysFree insists that b can hold the names at once: a request that straggled in after its claim's Release would have
+// staysFree insists that a can hold the names at once: a request that straggled in after its claim's Release would have
 // taken one for nobody.
-func (b *actor) staysFree(names ...string) {
+func (a *actor) staysFree(names ...string) {
 	for _, name := range names {
 		c := mutex(name)
-		if g := b.state(c); !g.Held {
-			b.w.fail("%s was free and is taken again although nobody asked for it: a request straggled in after the Release", b.w.story.name(name))
+		if g := a.state(c); !g.Held {
+			a.w.fail("%s was free and is taken again although nobody asked for it: a request straggled in after the Release", a.w.story.name(name))
 		}
-		b.release(c)
+		a.release(c)
 	}
 }
 
@@ -66,7 +66,7 @@ func tryCancelled(w *world) {
 		if i == 0 {
 			cancel()
 		}
-		a.tryAcquire(ctx, c)
+		_, _ = a.tryAcquire(ctx, c) // whatever became of it
 		cancel()
 		a.release(c)
 		if i%2 == 1 {
@@ -101,7 +101,7 @@ func tryTimedOut(w *world) {
 			heal := a.stalled(st, way)
 			a.timesOut("Acquire", func(ctx context.Context) error { _, err := a.tryAcquire(ctx, c); return err })
 			ctx, cancel := context.WithTimeout(w.ctx, min(50*time.Millisecond, a.valid/20))
-			a.tryRelease(ctx, c) // who knows that nothing left may answer without the store
+			_, _ = a.tryRelease(ctx, c) // who knows that nothing left may answer without the store
 			cancel()
 			heal()
 			a.release(c)

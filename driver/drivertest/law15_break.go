@@ -115,7 +115,7 @@ func (a *actor) told(c driver.Claim) {
 		a.renew()
 		return a.knowsLost(c)
 	}, "%s was broken and Renew does not name it in Lost", w.story.claim(c))
-	if g, err := a.tryAcquire(nil, c); err == nil {
+	if g, err := a.tryAcquire(w.ctx, c); err == nil {
 		w.fail("Acquire of %s, which was broken, answered %s: want an error that matches ErrBroken or ErrGone", w.story.label(c.ID), w.story.grant(g, err))
 	}
 }

@@ -59,6 +59,9 @@ func TestMemlockInABubble(t *testing.T) {
 	drivertest.RunBubble(t, func(*testing.T) drivertest.Harness { return &memory{store: memlock.New()} })
 }
 
+// The example's harness passes, with what it cannot do said.
+func TestTheTinyHarness(t *testing.T) { drivertest.RunBubble(t, newTiny) }
+
 // Each personality keeps the contract: it is worse only in what its traits leave out.
 func TestMemlockPersonalities(t *testing.T) {
 	for name, p := range map[string]memlock.Personality{

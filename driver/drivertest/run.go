@@ -25,6 +25,7 @@ func Laws() []Law {
 
 // Run tries the driver that newHarness opens against every law, a subtest each, in real time.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
+	t.Helper()
 	for _, law := range Laws() {
 		t.Run(law.Name, func(t *testing.T) { law.Try(t, newHarness(t)) })
 	}
@@ -33,6 +34,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 // RunBubble is Run with each subtest inside a testing/synctest bubble of its own, where time passes at once and
 // exactly. It is for stores in memory: newHarness is called inside the bubble and must not leave it.
 func RunBubble(t *testing.T, newHarness func(t *testing.T) Harness) {
+	t.Helper()
 	for _, law := range Laws() {
 		t.Run(law.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { law.Try(t, newHarness(t)) })

@@ -28,7 +28,7 @@ type world struct {
 	rng       *rand.Rand
 	seed      uint64
 
-	ctx    context.Context // ends with the trial
+	ctx    context.Context //nolint:containedctx // a trial has one lifetime, and everything that goes on in it ends with this
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 

@@ -9,6 +9,7 @@ import (
 )
 
 func lawNamed(t *testing.T, name string) drivertest.Law {
+	t.Helper()
 	for _, law := range drivertest.Laws() {
 		if law.Name == name {
 			return law
@@ -18,27 +19,28 @@ func lawNamed(t *testing.T, name string) drivertest.Law {
 	return drivertest.Law{}
 }
 
-func (d Driver) inItsTime(t *testing.T, f func(*testing.T)) {
+// judge returns the verdict of d's law on a harness, in a bubble unless d is Real.
+func (d Driver) judge(t *testing.T, newHarness func(drivertest.T) drivertest.Harness) (v drivertest.Verdict) {
+	t.Helper()
+	law := lawNamed(t, d.Law)
 	if d.Real {
-		f(t)
-		return
+		return drivertest.Judge(law, newHarness)
 	}
-	synctest.Test(t, f)
+	synctest.Test(t, func(*testing.T) { v = drivertest.Judge(law, newHarness) })
+	return v
 }
 
 // Each broken driver is convicted under the law that it breaks, and says the reason meant.
 func TestTheSuiteConvicts(t *testing.T) {
 	for _, d := range Drivers() {
 		t.Run(d.Law+"/"+d.Name, func(t *testing.T) {
-			d.inItsTime(t, func(t *testing.T) {
-				v := drivertest.Judge(lawNamed(t, d.Law), d.Harness)
-				if !v.Convicted() {
-					t.Fatalf("the suite acquits a driver that is broken: %s", d.Fault)
-				}
-				if len(v.Faults) != 1 || !strings.Contains(v.Faults[0], d.Says) {
-					t.Fatalf("broken is: %s\nand the report should say %q, but it says:\n%s", d.Fault, d.Says, v)
-				}
-			})
+			v := d.judge(t, d.Harness)
+			if !v.Convicted() {
+				t.Fatalf("the suite acquits a driver that is broken: %s", d.Fault)
+			}
+			if len(v.Faults) != 1 || !strings.Contains(v.Faults[0], d.Says) {
+				t.Fatalf("broken is: %s\nand the report should say %q, but it says:\n%s", d.Fault, d.Says, v)
+			}
 		})
 	}
 }
@@ -47,11 +49,9 @@ func TestTheSuiteConvicts(t *testing.T) {
 func TestTheSuiteAcquitsTheTwins(t *testing.T) {
 	for _, d := range Drivers() {
 		t.Run(d.Law+"/"+d.Name, func(t *testing.T) {
-			d.inItsTime(t, func(t *testing.T) {
-				if v := drivertest.Judge(lawNamed(t, d.Law), d.Twin); v.Convicted() {
-					t.Fatalf("the suite convicts a driver without the fault:\n%s", v)
-				}
-			})
+			if v := d.judge(t, d.Twin); v.Convicted() {
+				t.Fatalf("the suite convicts a driver without the fault:\n%s", v)
+			}
 		})
 	}
 }

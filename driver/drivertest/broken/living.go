@@ -53,7 +53,7 @@ var living = []Driver{
 						case <-s.l.closed:
 							return
 						case <-time.After(s.Session.Valid() / 3):
-							s.Session.Renew(context.Background())
+							_, _ = s.Session.Renew(context.Background()) // nobody asked for it
 						}
 					}
 				}()
@@ -67,7 +67,7 @@ var living = []Driver{
 			return &fault{acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 				g, err := s.acquire(ctx, c)
 				if errors.Is(err, driver.ErrGone) {
-					s.Session.Release(ctx, c)
+					_, _ = s.Session.Release(ctx, c) // makes the ID unknown
 					return s.acquire(ctx, c)
 				}
 				return g, err
@@ -294,7 +294,7 @@ func boundToFiles() *fault {
 			}
 			p.write.Close()
 			go func() {
-				io.Copy(io.Discard, p.read) // until the last process that has the other end is gone
+				_, _ = io.Copy(io.Discard, p.read) // until the last process that has the other end is gone
 				p.read.Close()
 				endSessions(l)
 			}()

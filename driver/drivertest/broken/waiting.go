@@ -87,7 +87,7 @@ var waiting = []Driver{
 		Fault: "Acquire looks whether the name is free and then takes it: two round trips, and the budget says one.",
 		new: func() *fault {
 			return &fault{acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-				s.l.memory.Line(ctx, c.Name)
+				_, _ = s.l.memory.Line(ctx, c.Name) // the answer is old before it is used
 				return s.acquire(ctx, c)
 			}}
 		},
@@ -123,7 +123,7 @@ var waiting = []Driver{
 			return &fault{acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 				g, err := s.acquire(ctx, c)
 				if err != nil {
-					time.AfterFunc(100*time.Millisecond, func() { s.acquire(context.WithoutCancel(ctx), c) })
+					time.AfterFunc(100*time.Millisecond, func() { _, _ = s.acquire(context.WithoutCancel(ctx), c) })
 				}
 				return g, err
 			}}
