@@ -66,6 +66,9 @@ func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.G
 		l.turnAwayTries()
 		if l.standing == c {
 			go p.await(c.background(), c)
+		} else { // it stood for a try only, the last that was left of those who wanted it
+			p.discard(c)
+			p.tidy(l)
 		}
 	case err == nil:
 		c.session.untrack(c)
@@ -312,10 +315,10 @@ func (p *pool) giveBack(c, next *claim) {
 	p.mu.Lock()
 	p.discard(c)
 	p.tidy(c.line)
-	p.mu.Unlock()
 	if next != nil {
 		go p.errand(next.background(), next, 0)
 	}
+	p.mu.Unlock()
 }
 
 // depart releases c at the store and, if somebody waits here, stands again at the end of the line with next: in one
