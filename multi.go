@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/interlock-go/interlock/internal/mutant"
 )
@@ -59,23 +60,47 @@ func (m *Multi) lock(ctx context.Context, op string, try bool) (*Lease, error) {
 	trace := first.trace(&ctx, op)
 	bound, stop := first.bound()
 	defer stop()
-	var turns []turn
-	for i := range m.handles {
-		h := &m.handles[i]
-		t, err := h.take(ctx, bound, mutexShape, try)
-		if err != nil {
-			for _, t := range slices.Backward(turns) {
-				if !mutant.On("A14-partial") {
-					_ = t.leave(nil)
-				}
-			}
-			err = &Error{Op: op, Name: h.name, Err: err}
-			trace(nil, err)
-			return nil, err
-		}
-		turns = append(turns, t)
+	turns, name, err := m.take(ctx, bound, try)
+	if err != nil {
+		err = &Error{Op: op, Name: name, Err: err}
+		trace(nil, err)
+		return nil, err
 	}
 	l := newLease(ctx, m.client, op, first.name, turns)
 	trace(l, nil)
 	return l, nil
+}
+
+// take takes the names one after the other. While it waits for one, those that it has can be lost: then it begins
+// again. It returns the name that could not be had.
+func (m *Multi) take(ctx context.Context, bound <-chan time.Time, try bool) (turns []turn, name string, err error) {
+	for {
+		turns = nil
+		for i := range m.handles {
+			h := &m.handles[i]
+			var t turn
+			if t, err = h.take(ctx, bound, mutexShape, try); err != nil {
+				name = h.name
+				break
+			}
+			turns = append(turns, t)
+		}
+		stale := slices.ContainsFunc(turns, func(t turn) bool { return !t.pool.fresh(t.hold) })
+		if err == nil && !stale {
+			return turns, "", nil
+		}
+		for _, t := range slices.Backward(turns) {
+			if mutant.On("A14-partial") {
+				continue
+			}
+			if ctx.Err() != nil {
+				go t.leave(nil) // the caller waits no longer
+				continue
+			}
+			_ = t.leave(nil)
+		}
+		if err != nil {
+			return nil, name, err
+		}
+	}
 }

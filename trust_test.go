@@ -474,3 +474,42 @@ func TestTrust_ThousandStalls(t *testing.T) {
 		t.Errorf("%d of 1,000 were told after the next was granted", late)
 	}
 }
+
+// While a Multi waits for one name it can lose another: it is not reported with that.
+func TestTrust_MultiBeginsAgainWhenItLosesOneWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		cut := store.Share()
+		a, b := newClient(t, cut, &interlock.Options{Patience: time.Hour}), newClient(t, store, nil)
+		second := hold(t, b, "b")
+		got := make(chan *interlock.Lease, 1)
+		go func() {
+			l, err := a.Multi([]string{"a", "b"}).Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- l
+		}()
+		synctest.Wait()
+		resume := cut.Stall()
+		first := hold(t, b, "a") // when the time of the first is over
+		resume()
+		time.Sleep(time.Second)
+		second.Release()
+		time.Sleep(time.Second)
+		select {
+		case <-got:
+			t.Fatal("reported, though another has one of the names")
+		default:
+		}
+		first.Release()
+		l := <-got
+		live(t, l)
+		if l.FenceOf("a") <= first.Fence() || l.FenceOf("b") <= second.Fence() {
+			t.Errorf("tokens %d after %d, %d after %d", l.FenceOf("a"), first.Fence(), l.FenceOf("b"), second.Fence())
+		}
+		if err := l.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}

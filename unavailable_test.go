@@ -273,3 +273,39 @@ func TestHealth_SaysWhetherTheStoreAnswers(t *testing.T) {
 		}
 	})
 }
+
+// A claim that was made for a waiter, and stood for a try when that had left, goes with the try.
+func TestTry_BehindAWaiterThatLeftLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		theirs := store.Share()
+		a, b := newClient(t, store, nil), newClient(t, theirs, nil)
+		l := hold(t, a, "m")
+		hold(t, b, "warm").Release()
+		resume := theirs.StallReplies()
+		waiter, try := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := b.Mutex("m", interlock.Wait(time.Second)).Lock(t.Context())
+			waiter <- err
+		}()
+		synctest.Wait()
+		go func() {
+			_, err := b.Mutex("m").TryLock(t.Context())
+			try <- err
+		}()
+		if err := <-waiter; !errors.Is(err, interlock.ErrUnavailable) {
+			t.Errorf("the waiter: %v", err)
+		}
+		resume()
+		if err := <-try; !errors.Is(err, interlock.ErrHeld) {
+			t.Errorf("the try: %v", err)
+		}
+		time.Sleep(time.Second)
+		if n := len(standing(t, store, "m")); n != 1 {
+			t.Errorf("%d claims in line, want the holder's", n)
+		}
+		if err := l.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}
