@@ -1,6 +1,8 @@
 package memlock
 
 import (
+	"time"
+
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/line"
 )
@@ -31,18 +33,22 @@ func (d *Driver) Lose(name string) {
 	}
 }
 
-// tell sends a loss and returns when it was received or the session is over.
+// tell sends a loss and returns when it was received, the session is over, or nobody can believe in it any more: a
+// client that could not close its session has stopped listening.
 func (s *session) tell(id string) {
-	s.losing.Lock()
-	defer s.losing.Unlock()
+	s.losing <- struct{}{}
+	defer func() { <-s.losing }()
 	select {
 	case <-s.done:
 		return
 	default:
 	}
+	over := time.NewTimer(s.ttl)
+	defer over.Stop()
 	select {
 	case s.lost <- id:
 	case <-s.done:
+	case <-over.C:
 	}
 }
 

@@ -3,7 +3,6 @@ package memlock
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -24,7 +23,7 @@ type session struct {
 	done    chan struct{} // closed when the session is over
 	nudge   chan struct{}
 
-	losing sync.Mutex // held by whoever sends on lost, and to close it
+	losing chan struct{} // full while somebody sends on lost or closes it: a mutex that a bubble of synctest can wait for
 	lost   chan string
 }
 
@@ -200,9 +199,9 @@ func (s *session) end() {
 		s.wake(id)
 	}
 	delete(s.store.sessions, s.spec.ID)
-	s.losing.Lock() // a sender gives up as soon as done is closed
+	s.losing <- struct{}{} // a sender gives up as soon as done is closed
 	close(s.lost)
-	s.losing.Unlock()
+	<-s.losing
 }
 
 // notice tells the session that c is granted, in the manner of the store's personality.
