@@ -463,3 +463,28 @@ func TestKey_IsTheDriversWord(t *testing.T) {
 type keyed struct{ *memlock.Driver }
 
 func (keyed) Key(name string) string { return "shop:" + strings.ReplaceAll(name, " ", "%20") }
+
+// Somebody who gave up while the store was asked for it does not make the store unavailable for others.
+func TestTryLock_AfterAnotherGaveUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, c, _ := two(t)
+		if err := c.Health(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		answer := store.StallReplies() // the store is slow
+		ctx, cancel := context.WithCancel(t.Context())
+		gaveUp := background(func() (*interlock.Lease, error) { return c.Mutex("m").Lock(ctx) })
+		synctest.Wait()
+		waiting := background(func() (*interlock.Lease, error) { return c.Mutex("m").Lock(t.Context()) })
+		synctest.Wait()
+		cancel()
+		<-gaveUp.done
+		answer()
+		_, err := c.Mutex("m").TryLock(t.Context())
+		matches(t, err, interlock.ErrHeld)
+		if errors.Is(err, interlock.ErrUnavailable) {
+			t.Errorf("%v, though somebody else of this process is before it", err)
+		}
+		release(t, waiting.wait(t))
+	})
+}

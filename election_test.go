@@ -224,3 +224,23 @@ func TestElection_ObserveTellsOfEveryChange(t *testing.T) {
 		})
 	}
 }
+
+func TestElection_EndsWithTheClient(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := must[*interlock.Client](t)(interlock.New(memlock.New(), nil))
+		led, waited := make(chan error), make(chan error)
+		go func() {
+			led <- c.Election("e").Lead(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) })
+		}()
+		synctest.Wait()
+		go func() { waited <- c.Election("e").Lead(t.Context(), func(context.Context) error { return nil }) }()
+		synctest.Wait()
+		go func() {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		matches(t, <-waited, interlock.ErrClosed)
+		matches(t, <-led, interlock.ErrClosed, interlock.ErrLost)
+	})
+}

@@ -127,7 +127,7 @@ func (l *line) enter(w *waiter) (*claim, error) {
 			return nil, nil
 		}
 	}
-	if w.try && (l.exclusive() || l.failures > 0 || l.standing != nil && l.standing.state == waiting) {
+	if w.try && (l.exclusive() || l.failures > 0 && p.lastErr != nil || l.standing != nil && l.standing.state == waiting) {
 		return nil, l.refusal()
 	}
 	if l.waiters.Len() >= p.client.opts.MaxWaiters && !mutant.On("A17") {

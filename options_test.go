@@ -3,7 +3,10 @@ package interlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -247,4 +250,28 @@ func TestOpen_ClosesAStoreThatLacksWhatIsRequired(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestOptions_TheOwnerIsWhoPeopleSee(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		host, err := os.Hostname()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct{ option, want string }{
+			{"", fmt.Sprintf("%s/%s/%d", host, filepath.Base(os.Args[0]), os.Getpid())},
+			{"billing", "billing"},
+		} {
+			l := lock(t.Context(), t, newClient(t, store, &interlock.Options{Owner: c.option}).Mutex("m"))
+			o := claims(t, store, "m")[0].Owner
+			if o.Name != c.want || o.Host != host || o.PID != os.Getpid() || o.Program != filepath.Base(os.Args[0]) {
+				t.Errorf("%+v, want the name %s", o, c.want)
+			}
+			if encoded := string(o.Encode()); len(os.Args) > 1 && strings.Contains(encoded, os.Args[1]) {
+				t.Errorf("%s shows the program's arguments", encoded)
+			}
+			release(t, l)
+		}
+	})
 }
