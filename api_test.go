@@ -202,7 +202,7 @@ func TestDo_JoinsBothContexts(t *testing.T) {
 				t.Error("the value is gone")
 			}
 			<-ctx.Done()
-			if time.Since(start) != time.Second || context.Cause(ctx) != why {
+			if time.Since(start) != time.Second || !errors.Is(context.Cause(ctx), why) {
 				t.Errorf("ended after %v: %v", time.Since(start), context.Cause(ctx))
 			}
 			time.Sleep(time.Minute) // Do waits for fn, however long that takes, and the lock is kept

@@ -218,7 +218,10 @@ func TestElection_ObserveTellsOfEveryChange(t *testing.T) {
 			if got, ok := <-seen; ok {
 				t.Errorf("after the error: %q", got)
 			}
-			for range observer.Election("e").Observe(t.Context()) {
+			for _, err := range observer.Election("e").Observe(t.Context()) {
+				if err != nil {
+					t.Error(err)
+				}
 				break // early
 			}
 		})

@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	_ "modernc.org/sqlite"
+
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/fence"
 	"github.com/interlock-go/interlock/memlock"
-
-	_ "modernc.org/sqlite"
 )
 
 // open stands for interlock.Open(ctx, "file:/var/lib/shop/locks", nil): each call is another machine of the same fleet.

@@ -394,10 +394,10 @@ func TestA10_AnyDurationIsRefusedOrKept(t *testing.T) {
 		math.MinInt64, -time.Second, -1, 0, 1, time.Microsecond, time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond,
 		time.Second, 15 * time.Second, time.Hour, 24 * time.Hour, 25 * time.Hour, math.MaxInt64 - 1, math.MaxInt64,
 	}
-	any := func() time.Duration { return durations[rand.IntN(len(durations))] }
+	some := func() time.Duration { return durations[rand.IntN(len(durations))] }
 	possible := 0
 	for i := range 300 {
-		ttl, grace, wait, least, most := any(), any(), any(), any(), any()
+		ttl, grace, wait, least, most := some(), some(), some(), some(), some()
 		if i < len(durations) {
 			ttl = durations[i]
 		}

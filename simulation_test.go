@@ -187,8 +187,13 @@ func (s *simulation) trouble(ctx context.Context, d *memlock.Driver) {
 
 func TestSimulation_NobodyHoldsWithTheWrongCompany(t *testing.T) {
 	for _, p := range []memlock.Personality{
-		{}, {Clamp: 7 * time.Second}, {Round: 4 * time.Second}, {NoOrder: true},
-		{Notices: memlock.Lost}, {Notices: memlock.Doubled}, {Notices: memlock.Early},
+		{},
+		{Clamp: 7 * time.Second},
+		{Round: 4 * time.Second},
+		{NoOrder: true},
+		{Notices: memlock.Lost},
+		{Notices: memlock.Doubled},
+		{Notices: memlock.Early},
 	} {
 		t.Run(fmt.Sprintf("%+v", p), func(t *testing.T) {
 			seed := rand.Uint64()
