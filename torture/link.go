@@ -259,9 +259,7 @@ func (w *wire) Renew(ctx context.Context) (r driver.Renewal, err error) {
 
 // Close implements driver.Session.
 func (w *wire) Close(ctx context.Context) error {
-	if w.over.CompareAndSwap(false, true) {
-		defer close(w.done)
-	}
+	defer w.hangUp()
 	return w.call(ctx, func() error { return w.Session.Close(ctx) })
 }
 
@@ -271,15 +269,25 @@ func (w *wire) Lost() <-chan string { return w.lost }
 // Nudge implements driver.Nudger; it says nothing where the store does not.
 func (w *wire) Nudge() <-chan struct{} { return w.nudge }
 
-// relay carries the store's notices over the wire, when it is whole.
+// relay carries the store's notices over the wire, when it is whole, until the session is closed or says that it is lost.
 func (w *wire) relay() {
 	if n, ok := w.Session.(driver.LossNotifier); ok {
 		w.lost = make(chan string, 64)
-		go forward(w, n.Lost(), w.lost)
+		go func() {
+			forward(w, n.Lost(), w.lost)
+			w.hangUp()
+		}()
 	}
 	if n, ok := w.Session.(driver.Nudger); ok {
 		w.nudge = make(chan struct{}, 1)
 		go forward(w, n.Nudge(), w.nudge)
+	}
+}
+
+// hangUp ends the relays.
+func (w *wire) hangUp() {
+	if w.over.CompareAndSwap(false, true) {
+		close(w.done)
 	}
 }
 

@@ -3,7 +3,6 @@
 package torture
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,8 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -79,7 +76,7 @@ func (t *team) start(slot, number int) error {
 	}
 	p := &process{slot: slot, number: number, diary: d, output: &transcript{}, done: make(chan struct{})}
 	p.cmd = exec.Command(t.self)
-	p.cmd.Env = append(os.Environ(), workerVariable+"=1")
+	p.cmd.Env = append(os.Environ(), workerVariable+"=1", "GOTRACEBACK=all")
 	p.cmd.Stdout, p.cmd.Stderr = io.Discard, p.output
 	p.cmd.SysProcAttr = attributes()
 	in, err := p.cmd.StdinPipe()
@@ -221,7 +218,7 @@ func (t *team) finish(deadline instant) {
 			pause(time.Second, p.done)
 			_ = p.cmd.Process.Kill()
 			<-p.done
-			t.errors = append(t.errors, fmt.Errorf("worker p%d.%d did not end; its stacks: %s", p.slot, p.number, p.output))
+			t.errors = append(t.errors, fmt.Errorf("worker p%d.%d did not end:\n%s", p.slot, p.number, ownStacks(p.output.String())))
 		}
 		timer.Stop()
 		t.bury(p)
@@ -238,29 +235,4 @@ func (t *team) disband() {
 		<-p.done
 		t.bury(p)
 	}
-}
-
-// transcript keeps the beginning of what a process says on standard error, where the reason is.
-type transcript struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-const maxTranscript = 1 << 16
-
-// Write implements io.Writer.
-func (t *transcript) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if room := maxTranscript - t.text.Len(); room > 0 {
-		t.text.Write(b[:min(room, len(b))])
-	}
-	return len(b), nil
-}
-
-// String returns what was said.
-func (t *transcript) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(t.text.String())
 }
