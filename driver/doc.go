@@ -4,7 +4,7 @@
 //
 //	A claim is held when its weight and the weights of all claims ahead of it add up to at most its limit.
 //
-// A mutex claim weighs [All] and has the limit All; a read claim weighs 1 under the limit All; a permit of a
+// A mutex or write claim weighs [All] and has the limit All; a read claim weighs 1 under the limit All; a permit of a
 // semaphore of n weighs what it takes under the limit n. Readers therefore share, a reader behind a waiting writer
 // waits, semaphores are first come first served, and a release decides by itself who is next.
 //
@@ -15,9 +15,10 @@
 //
 // # Liveness
 //
-// A [Session] is one liveness with any number of claims. What it may be trusted for is [Session.Valid], counted from
-// the START of the request that the store answered: of Open, of the last Renew, and for one claim of its own last
-// Acquire. The reply's time never matters, because nobody knows how long the reply was under way.
+// A [Session] is one liveness with any number of claims. It may be trusted for what the store gave, [Session.Valid] or
+// what the last [Renewal] says, counted from the START of a request that the store answered: of Open, of the last Renew,
+// and for one claim of its own last Acquire or Requeue. The reply's time never matters, because nobody knows how long the
+// reply was under way.
 //
 // # State, not messages
 //

@@ -81,8 +81,8 @@ type Claim struct {
 type Grant struct {
 	Held bool
 
-	// Fence is the lowest of the [Stride] tokens that this grant reserved; 0 while waiting, for readers and for permits.
-	// Asked again, the same claim answers the same token.
+	// Fence is the lowest of the [Stride] tokens that this grant reserved, or the only one where [Traits].Single says so;
+	// 0 while waiting, for readers and for permits. Asked again, the same claim answers the same token.
 	Fence uint64
 
 	// Holder is who is in the way of a claim that is not held, where the store can say so without a further request.
@@ -91,8 +91,8 @@ type Grant struct {
 
 // A Session is one liveness and its claims.
 //
-// Acquire, Wait, Release and Renew of different claims may be called concurrently; of one claim, the core never calls
-// two at a time, except that it may end a Wait through its context. Each call returns promptly when its context ends.
+// All methods may be called concurrently, Renew at any time; for one claim the core makes one call at a time, except that
+// it may end a Wait through its context. Each call returns promptly when its context ends.
 //
 // For one ID no Acquire is ever sent after a Release: a client library's own retry of a request must be switched off. The
 // driver holds a Release back until the last Acquire was answered, or sends it behind it on a connection that keeps
@@ -101,7 +101,8 @@ type Grant struct {
 type Session interface {
 	// Valid is how long the session can be trusted from the start of Open on: what the store gave, which may be
 	// less than Spec.TTL, less rounding, clamps and the drift of clocks. A store with one liveness for all claims that
-	// renews it along with an Acquire only when the last renewal is older than some time takes that time off, too.
+	// renews it along with an Acquire only when the last renewal is older than some time takes that time off, too. After
+	// a Renew what its answer says takes the place of this, also where it is called Valid below.
 	Valid() time.Duration
 
 	// Acquire puts c into the line of its name, or finds it there, and returns its state. As other claims see it, it is
@@ -121,9 +122,9 @@ type Session interface {
 	Wait(ctx context.Context, c Claim) (Grant, error)
 
 	// Release takes c out of the line, held or waiting, and lets in whoever is next. It reports whether c was held
-	// until now: false for a claim that waited, had expired, was broken at once, or was never there. Releasing a claim
-	// of which nothing is known is not an error. After a Release of unknown outcome, false says nothing: the first one
-	// may have released it.
+	// until now: false for a claim that waited, had expired, was broken, even if only marked so far, or was never there.
+	// Releasing a claim of which nothing is known is not an error. After a Release of unknown outcome, false says nothing:
+	// the first one may have released it.
 	Release(ctx context.Context, c Claim) (held bool, err error)
 
 	// Renew renews the session with every claim in line, held or waiting, and reconciles both sides: it reports claims
@@ -201,8 +202,8 @@ type Inspector interface {
 
 // Watcher is a [Driver] that can follow a line.
 type Watcher interface {
-	// Watch yields the line of name now and after every change that it notices, until the caller stops or an error
-	// was yielded. Changes may be merged.
+	// Watch yields the line of name now and after every change that it notices, until the caller stops, ctx ends or an
+	// error was yielded. Changes may be merged; the last one is always shown.
 	Watch(ctx context.Context, name string) iter.Seq2[Line, error]
 }
 

@@ -9,17 +9,22 @@ import (
 // Traits are the promises of a store as it was opened. Each is tested both ways: a store that does not promise order
 // must be seen to reorder.
 type Traits struct {
-	Ordered bool // a claim whose Acquire was answered before another was called is granted first
-	Shared  bool // has read claims
+	Ordered bool // a claim whose Acquire was answered before another was called is granted first, and no try overtakes
+	Shared  bool // has read claims; without them the core makes no write claims either, which mutexes can stand for
 	Counted bool // has permits
-	Mixed   bool // mutex, write and read claims of one name exclude each other by the rule; otherwise a name has one kind
+
+	// Mixed: mutex, write and read claims of one name stand in one line and exclude each other by the rule. Without it
+	// a line has mutexes alone, or write and read claims together. Permits stand alone on every store. A claim that
+	// does not go with those that stand there is refused with an error that matches [ErrRefused].
+	Mixed bool
+
 	Events  bool // all waiters are told, none has to ask
-	Expires bool // claims of a session that is not renewed go after its time
+	Expires bool // claims of a session that is not renewed go after its time, at most Grain late
 
 	Fence  Durability // what tokens survive
 	Single bool       // a grant reserves one token, a raw number of the store: its claim is never passed on
 
-	MinTTL, MaxTTL time.Duration // what Spec.TTL may be
+	MinTTL, MaxTTL time.Duration // what Spec.TTL may be, more than 0; what is outside is clamped or refused. MaxTTL 0: no bound
 	Grain          time.Duration // expiry may come this much late
 	Notice         time.Duration // how late the store learns of a death that it can see; 0 when it cannot see any
 

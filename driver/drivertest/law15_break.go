@@ -135,7 +135,9 @@ func tryBreakInTwoPhases(w *world, br *breaker, k *tokens) {
 	if b.state(next).Held {
 		w.fail("%s was let in before the owner of %s, which was broken, has released it", w.story.claim(next), w.story.claim(mine))
 	}
-	a.release(mine)
+	if a.release(mine) {
+		w.fail("the Release of %s, which was broken, said that it had been held until now", w.story.label(mine.ID))
+	}
 	k.granted(b, next, b.await(next, w.atOnce()))
 	b.letGo(next)
 	a.letGo(a.held(mutex(k.name))) // the session goes on
