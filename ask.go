@@ -49,6 +49,9 @@ func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.G
 	if err == nil {
 		p.answered(now)
 		c.acquired = started
+		if l.standing == c && g.Held {
+			l.admit(c.session)
+		}
 	}
 	if l.standing != c { // given up meanwhile
 		if c.session != nil {
@@ -111,9 +114,9 @@ func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Gr
 		p.mu.Unlock()
 		return 0, g, driver.ErrSessionLost
 	}
-	if w := c.line.first(); w != nil && w.settings.grace > s.valid/2 {
+	if c.line.admit(s); c.line.standing != c {
 		p.mu.Unlock()
-		return 0, g, fmt.Errorf("grace of %v in a session that the store keeps for %v: want at most half of that: %w", w.settings.grace, s.valid, errors.ErrUnsupported)
+		return 0, g, driver.ErrNotSent
 	}
 	c.session = s
 	s.track(c)
@@ -176,6 +179,9 @@ func (p *pool) await(ctx context.Context, c *claim) {
 		l := c.line
 		if err == nil && c.gone {
 			err = driver.ErrGone
+		}
+		if err == nil && g.Held {
+			l.admit(c.session)
 		}
 		switch {
 		case l.standing != c:

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -263,6 +264,17 @@ func (l *line) turnAway(why error, which func(*waiter) bool) {
 		c.settled()
 	}
 	l.pool.start(l)
+}
+
+// admit fails waiters who want a grace that s cannot give: the store may keep sessions for less than it was asked for.
+// Any of them may come to be first, with a claim that was made for another.
+func (l *line) admit(s *session) {
+	longest := s.valid / 2
+	if w := l.first(); w == nil || w.settings.grace <= longest {
+		return
+	}
+	l.turnAway(fmt.Errorf("the store keeps a session for %v, so there is no grace above half of that: %w", s.valid, errors.ErrUnsupported),
+		func(w *waiter) bool { return w.settings.grace > longest })
 }
 
 // turnAwayTries fails those who will not wait, once it is known that they would have to.

@@ -513,3 +513,41 @@ func TestTrust_MultiBeginsAgainWhenItLosesOneWhileItWaits(t *testing.T) {
 		}
 	})
 }
+
+// A store that keeps sessions for less than it is asked for cannot give every grace; that is said, and never tried
+// without end, also when who wants it comes to be first with the claim of another.
+func TestTrust_GraceThatTheStoreCannotGive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.NewPersonality(memlock.Personality{Clamp: 2 * time.Second})
+		other, c := newClient(t, store, nil), newClient(t, store.Share(), nil)
+		long := interlock.Grace(1001 * time.Millisecond)
+		start := time.Now()
+		if _, err := c.Mutex("m", long).Lock(t.Context()); !errors.Is(err, errors.ErrUnsupported) || !time.Now().Equal(start) {
+			t.Errorf("%v after %v, want ErrUnsupported at once", err, time.Since(start))
+		}
+		l := hold(t, other, "m", interlock.Grace(time.Second))
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := c.Mutex("m", interlock.Grace(time.Second), interlock.Wait(time.Second)).Lock(t.Context())
+			first <- err
+		}()
+		synctest.Wait()
+		go func() {
+			_, err := c.Mutex("m", long).Lock(t.Context())
+			second <- err
+		}()
+		if err := <-first; !errors.Is(err, interlock.ErrHeld) {
+			t.Error(err)
+		}
+		if err := l.Release(); err != nil {
+			t.Error(err)
+		}
+		if err := <-second; !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%v, want ErrUnsupported", err)
+		}
+		synctest.Wait()
+		if got := standing(t, store, "m"); len(got) != 0 {
+			t.Errorf("left in line: %+v", got)
+		}
+	})
+}
