@@ -488,3 +488,41 @@ func TestTryLock_AfterAnotherGaveUp(t *testing.T) {
 		release(t, waiting.wait(t))
 	})
 }
+
+func TestClient_KeepsNothingOfWhatIsOver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, a, b := two(t)
+		held := lock(t.Context(), t, b.Mutex("held"))
+		use := func(name string) {
+			for _, o := range [][]interlock.LockOption{{}, {interlock.Isolated()}, {interlock.TTL(time.Second)}, {interlock.Wait(10 * time.Millisecond)}} {
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				leases := []func() (*interlock.Lease, error){
+					func() (*interlock.Lease, error) { return a.Mutex(name, o...).Lock(ctx) },
+					func() (*interlock.Lease, error) { return a.Mutex(name, o...).TryLock(ctx) },
+					func() (*interlock.Lease, error) { return a.RWMutex(name, o...).RLock(ctx) },
+					func() (*interlock.Lease, error) { return a.Multi([]string{name, "other"}, o...).Lock(ctx) },
+				}
+				for _, lock := range leases {
+					if l, err := lock(); err == nil {
+						_ = l.Release()
+					}
+				}
+				cancel()
+			}
+		}
+		use("free")
+		use("held")
+		store.Fail(errors.New("connection reset"))
+		use("free")
+		store.Fail(nil)
+		resume := store.Stall()
+		use("free")
+		resume()
+		time.Sleep(20 * time.Second) // a TTL
+		synctest.Wait()
+		if isolated, lines, claims := interlock.Remains(a); isolated+lines+claims != 0 {
+			t.Errorf("%d isolated sessions, %d lines and %d claims remain", isolated, lines, claims)
+		}
+		release(t, held)
+	})
+}

@@ -13,3 +13,19 @@ func StopTrustTimers(c *Client) {
 		p.mu.Unlock()
 	}
 }
+
+// Remains counts what a client keeps for locks: isolated sessions, local lines, claims.
+func Remains(c *Client) (isolated, lines, claims int) {
+	c.mu.Lock()
+	isolated = len(c.isolated)
+	c.mu.Unlock()
+	for _, p := range c.everyPool() {
+		p.mu.Lock()
+		lines += len(p.lines)
+		if p.session != nil {
+			claims += len(p.session.claims)
+		}
+		p.mu.Unlock()
+	}
+	return isolated, lines, claims
+}

@@ -205,9 +205,11 @@ func TestSimulation_NobodyHoldsWithTheWrongCompany(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				var workers, troubles sync.WaitGroup
+				var clients []*interlock.Client
 				for range 4 {
 					d := s.store.Share()
 					c := newClient(t, d, nil)
+					clients = append(clients, c)
 					for range 3 {
 						workers.Go(func() { s.worker(c, 40) })
 					}
@@ -221,6 +223,11 @@ func TestSimulation_NobodyHoldsWithTheWrongCompany(t *testing.T) {
 				for _, name := range []string{"lock 0", "lock 1", "permits"} {
 					if line := claims(t, s.store, name); len(line) != 0 {
 						t.Errorf("%s: %d claims are left: %+v", name, len(line), line)
+					}
+				}
+				for _, c := range clients {
+					if isolated, lines, claims := interlock.Remains(c); isolated+lines+claims != 0 {
+						t.Errorf("%d isolated sessions, %d lines and %d claims remain", isolated, lines, claims)
 					}
 				}
 				if s.grants < 100 {
