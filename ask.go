@@ -285,6 +285,8 @@ func (p *pool) leave(h *hold) error {
 	if keep := h.minHold - now.sub(h.granted); keep > 0 && !h.claim.gone {
 		if h.leaving == nil {
 			h.leaving = time.AfterFunc(keep, func() { _ = p.leave(h) })
+		} else {
+			h.leaving.Reset(keep) // it may have come a little early: the clock is not the timer's
 		}
 		p.mu.Unlock()
 		return nil

@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	stressSeeds = flag.Uint64("interlock.seeds", 60, "how many histories TestStress plays")
+	stressSeeds = flag.Uint64("interlock.seeds", 30, "how many histories TestStress plays")
 	stressFirst = flag.Uint64("interlock.seed", 0, "the seed of the first of them")
 )
 
