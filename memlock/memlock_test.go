@@ -35,7 +35,7 @@ func lock(t *testing.T, m *interlock.Mutex) *interlock.Lease {
 	return l
 }
 
-// next locks m in the background and tells when it was granted.
+// next locks and releases m in the background and then tells when it was granted.
 func next(t *testing.T, m *interlock.Mutex) <-chan time.Time {
 	t.Helper()
 	granted := make(chan time.Time, 1)
@@ -45,10 +45,11 @@ func next(t *testing.T, m *interlock.Mutex) <-chan time.Time {
 			t.Error(err)
 			return
 		}
-		granted <- time.Now()
+		at := time.Now()
 		if err := l.Release(); err != nil {
 			t.Error(err)
 		}
+		granted <- at // last: the test may end with it
 	}()
 	synctest.Wait()
 	return granted
