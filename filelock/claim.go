@@ -67,6 +67,13 @@ func (k *desk) observe(r *record, surplus bool) {
 	}
 }
 
+// newer reports whether a record is newer than all that the claims have seen.
+func (k *desk) newer(r *record) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return r.generation > k.generation
+}
+
 // wake lets Wait look at the claim again.
 func (c *claim) wake() {
 	select {

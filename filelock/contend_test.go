@@ -209,13 +209,16 @@ func BenchmarkHandoff(b *testing.B) {
 			board.stop.Store(true)
 			b.ReportMetric(float64(board.handoffs.Load()-from)/took.Seconds(), "handoffs/s")
 			b.ReportMetric(float64(board.gap.Load())/1e6, "longest-ms")
+			var used time.Duration
 			for _, w := range ws {
 				line, _ := w.out.ReadString('\n')
 				if line == "" {
 					b.Error("a worker failed")
 				}
 				_ = w.cmd.Wait()
+				used += w.cmd.ProcessState.UserTime() + w.cmd.ProcessState.SystemTime()
 			}
+			b.ReportMetric(float64(used)/float64(board.handoffs.Load()), "cpu-ns/handoff")
 		})
 	}
 }

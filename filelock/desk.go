@@ -29,14 +29,17 @@ type desk struct {
 	users int           // guarded by d.mu: calls under way and claims of own sessions
 	place *list.Element // guarded by d.mu: in d.open while the record is open
 
-	turn     chan struct{} // has a token while an operation goes on
-	record   *record       // the last one read or written in a turn; nil if it may be wrong
-	stamp    stamp
-	buf      []byte
-	op       operation
-	watching map[sessionKey]*peer // whose deaths this desk wants to hear of
-	want     []sessionKey         // scratch of rewatch
-	nextEnd  int64                // when a broken claim stops keeping others out, as the last timer knows
+	turn          chan struct{} // has a token while an operation goes on
+	record        *record       // the last one read or written in a turn; nil if it may be wrong
+	stamp         stamp
+	buf           []byte
+	op            operation
+	watching      map[sessionKey]*peer // whose deaths this desk wants to hear of
+	named         *recordFile          // had its name
+	namedAt       int64                // at this time,
+	namedRemovals uint64               // after so many removals by sweepers
+	want          []sessionKey         // scratch of rewatch
+	nextEnd       int64                // when a broken claim stops keeping others out, as the last timer knows
 
 	mu         sync.Mutex
 	file       *recordFile
@@ -159,10 +162,12 @@ func (k *desk) look(surplus bool) error {
 		}
 		k.d.stats.reads.Add(1)
 		r, seen, err := f.peek()
-		if gone, gerr := f.unlinked(); gone && gerr == nil {
-			k.replace(f)
-			f.unref()
-			continue
+		if err != nil || !k.newer(r) { // what is newer was written by somebody who had looked for that
+			if gone, gerr := f.unlinked(); gone && gerr == nil {
+				k.replace(f)
+				f.unref()
+				continue
+			}
 		}
 		f.unref()
 		if err != nil {

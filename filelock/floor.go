@@ -32,6 +32,7 @@ import (
 //	32  8  durable: the highest floor known to be on disk
 //	40  8  base: records that are new begin above it
 //	48  8  when somebody last swept, on the boot-time clock
+//	56  8  removals: how many records sweepers have removed, or are about to
 type floor struct {
 	st    *store
 	file  *os.File
@@ -167,9 +168,10 @@ func (fl *floor) word(at int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&fl.page[at]))
 }
 
-func (fl *floor) durable() *atomic.Uint64 { return fl.word(32) }
-func (fl *floor) base() *atomic.Uint64    { return fl.word(40) }
-func (fl *floor) swept() *atomic.Uint64   { return fl.word(48) }
+func (fl *floor) durable() *atomic.Uint64  { return fl.word(32) }
+func (fl *floor) base() *atomic.Uint64     { return fl.word(40) }
+func (fl *floor) swept() *atomic.Uint64    { return fl.word(48) }
+func (fl *floor) removals() *atomic.Uint64 { return fl.word(56) }
 
 // draw reserves tokens as driver.Draw does, above the floor of earlier boots and never above the durable one.
 func (fl *floor) draw(stored uint64, now time.Time) (fence, reserved uint64, err error) {
@@ -219,8 +221,12 @@ func (fl *floor) raise(reserved uint64) error {
 	return nil
 }
 
-// forget makes sure that records made later begin above fence, because one that reached it is about to be removed.
-func (fl *floor) forget(fence uint64) { raiseWord(fl.base(), fence) }
+// forget is called before a record is removed that has reached fence: those made later begin above it, and everybody
+// who has the record open sees that it may be gone.
+func (fl *floor) forget(fence uint64) {
+	raiseWord(fl.base(), fence)
+	fl.removals().Add(1)
+}
 
 func (fl *floor) close() error {
 	return errors.Join(unix.Munmap(fl.page), fl.file.Close())

@@ -61,24 +61,40 @@ func (k *desk) seize(ctx context.Context) (*operation, error) {
 		}
 		// The sweeper removes a record under its lock: who waited for that lock has the lock of a file without a name,
 		// while the next one makes a new file.
-		gone, err := f.unlinked()
-		if gone && !mutant.On("S21") {
-			f.unlock()
+		gone, err := k.lostName(f)
+		if err == nil && (!gone || mutant.On("S21")) {
+			var o *operation
+			if o, err = k.load(f); err == nil {
+				return o, nil
+			}
+			k.named = nil // it may have been removed because it is damaged
+			gone, _ = f.unlinked()
+		}
+		f.unlock()
+		if gone {
 			k.replace(f)
 			f.unref()
 			k.record = nil
 			continue
 		}
-		if err == nil {
-			var o *operation
-			if o, err = k.load(f); err == nil {
-				return o, nil
-			}
-		}
-		f.unlock()
 		f.unref()
 		return nil, err
 	}
+}
+
+// nameFresh is for how long the name of a file is believed in, as long as no sweeper has removed any record. It is
+// there for people who remove files by hand.
+const nameFresh = int64(time.Millisecond)
+
+// lostName reports whether the record in f, whose flock is had, has lost its name.
+func (k *desk) lostName(f *recordFile) (bool, error) {
+	now, removals := k.d.st.fastClock(), k.d.floor.removals().Load()
+	if k.named == f && k.namedRemovals == removals && now-k.namedAt < nameFresh {
+		return false, nil
+	}
+	gone, err := f.unlinked()
+	k.named, k.namedAt, k.namedRemovals = f, now, removals
+	return gone, err
 }
 
 // load reads the record in f for an operation.
