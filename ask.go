@@ -69,7 +69,7 @@ func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.G
 		l.turnAwayTries()
 		if l.standing == c {
 			go p.await(c.background(), c)
-		} else { // it stood for a try only, the last that was left of those who wanted it
+		} else if !mutant.On("core-try") { // it stood for a try only, the last that was left of those who wanted it
 			p.discard(c)
 			p.tidy(l)
 		}
@@ -232,6 +232,9 @@ func (p *pool) await(ctx context.Context, c *claim) {
 
 // stale reports whether a grant that arrives now has too little trust left to be reported.
 func (p *pool) stale(c *claim) bool {
+	if mutant.On("core-stale") {
+		return false
+	}
 	grace := c.line.first().settings.grace
 	return c.until(grace).sub(p.client.clock.now()) < grace
 }
@@ -268,6 +271,10 @@ func (p *pool) discard(c *claim) {
 		}
 	}
 	if !p.client.cleaner.clean(s.valid, release, done) {
+		if mutant.On("core-orphans") {
+			s.untrack(c)
+			return
+		}
 		s.orphans = append(s.orphans, c)
 	}
 }
@@ -282,7 +289,7 @@ func (p *pool) leave(h *hold) error {
 		return nil
 	}
 	now := p.client.clock.now()
-	if keep := h.minHold - now.sub(h.granted); keep > 0 && !h.claim.gone {
+	if keep := h.minHold - now.sub(h.granted); keep > 0 && !h.claim.gone && !mutant.On("core-minhold") {
 		if h.leaving == nil {
 			h.leaving = time.AfterFunc(keep, func() { _ = p.leave(h) })
 		} else {

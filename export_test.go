@@ -29,3 +29,6 @@ func Remains(c *Client) (isolated, lines, claims int) {
 	}
 	return isolated, lines, claims
 }
+
+// SleptSoFar is how long the machine was suspended, given what is known.
+var SleptSoFar = sleptSoFar

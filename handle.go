@@ -113,13 +113,13 @@ func (h *handle) take(ctx context.Context, bound <-chan time.Time, s shape, try 
 	if again != nil {
 		return *again, nil
 	}
-	p, err := h.client.pool(h.settings.ttl, h.settings.isolated)
-	if err != nil {
-		return turn{}, err
-	}
 	s.note = h.settings.note
 	try = try || h.settings.bounded && h.settings.wait == 0
 	for {
+		p, err := h.client.pool(h.settings.ttl, h.settings.isolated) // an isolated one is for one claim
+		if err != nil {
+			return turn{}, err
+		}
 		hold, err := p.wait(ctx, bound, h, s, try)
 		if err != nil {
 			return turn{}, err

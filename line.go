@@ -362,7 +362,11 @@ func (l *line) give(c *claim, w *waiter, n int, now instant) {
 		h.fence = c.fence + uint64(n)
 	}
 	if d := w.settings.maxHold; d > 0 && !mutant.On("L13") {
-		h.maximum = time.AfterFunc(d-h.grace, func() {
+		early := d - h.grace
+		if mutant.On("core-maxhold") {
+			early = d
+		}
+		h.maximum = time.AfterFunc(early, func() {
 			l.pool.mu.Lock()
 			defer l.pool.mu.Unlock()
 			l.pool.lose(h, ErrMaxHold)

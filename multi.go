@@ -85,7 +85,7 @@ func (m *Multi) take(ctx context.Context, bound <-chan time.Time, try bool) (tur
 			}
 			turns = append(turns, t)
 		}
-		stale := slices.ContainsFunc(turns, func(t turn) bool { return !t.pool.fresh(t.hold) })
+		stale := slices.ContainsFunc(turns, func(t turn) bool { return !t.pool.fresh(t.hold) && !mutant.On("core-multi") })
 		if err == nil && !stale {
 			return turns, "", nil
 		}

@@ -156,12 +156,18 @@ func (p *pool) lose(h *hold, why error) {
 	if h.leaving != nil {
 		return // released, and kept for its MinHold only
 	}
+	if mutant.On("core-log") {
+		time.Sleep(time.Second) // as a slow log does
+	}
 	for _, l := range h.leases {
 		l.end(h.lost)
 	}
 	// A log that blocks must hold up neither the end of the leases nor the pool.
 	go p.client.opts.Logger.Warn("interlock: lease lost", "name", h.claim.Name, "fence", h.fence, "reason", why)
 	stay := max(h.grace, h.minHold-p.client.clock.passed(h.granted))
+	if mutant.On("core-grace") {
+		stay = 0
+	}
 	h.leaving = time.AfterFunc(stay, func() { _ = p.leave(h) })
 }
 

@@ -155,7 +155,7 @@ func (s *session) beat() {
 	}
 	if len(s.claims) == 0 && !mutant.On("L1") || mutant.On("A22") && s.trustAt == 0 {
 		s.resting = true
-		if left := p.client.opts.Idle - p.client.clock.passed(s.idleSince); left > 0 {
+		if left := p.client.opts.Idle - p.client.clock.passed(s.idleSince); left > 0 && !mutant.On("core-idle") {
 			s.heartbeat.Reset(left)
 		} else {
 			s.retire()

@@ -395,6 +395,9 @@ func TestTrust_GrantPushedAfterAStopIsRenewedFirst(t *testing.T) {
 				if n := d.count("renew"); late > 8*time.Second && n == 0 {
 					t.Error("reported without a renewal")
 				}
+				if n := d.count("acquire"); late < 10*time.Second && n != 1 {
+					t.Errorf("asked %d times, though the store had kept the claim", n)
+				}
 				if n := standing(t, other, "m"); len(n) != 1 || !n[0].Held {
 					t.Errorf("in line: %+v", n)
 				}
