@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,12 +14,19 @@ import (
 // anything.
 type instant time.Duration
 
-func (i instant) add(d time.Duration) instant      { return i + instant(d) }
 func (i instant) sub(j instant) time.Duration      { return time.Duration(i - j) }
 func (i instant) before(j instant) bool            { return i < j }
 func (c *clock) until(i instant) time.Duration     { return i.sub(c.now()) }
 func (c *clock) display(i instant) time.Time       { return time.Now().Add(c.until(i)) }
 func (c *clock) passed(from instant) time.Duration { return c.now().sub(from) }
+
+// add stops at the end of time: the longest duration that a user can give means never, not long ago.
+func (i instant) add(d time.Duration) instant {
+	if sum := i + instant(d); d <= 0 || sum > i {
+		return sum
+	}
+	return math.MaxInt64
+}
 
 type clock struct {
 	epoch     time.Time

@@ -275,3 +275,24 @@ func TestOptions_TheOwnerIsWhoPeopleSee(t *testing.T) {
 		}
 	})
 }
+
+func TestOptions_HugeOnesNeverWrapAround(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		c := newClient(t, store, &interlock.Options{Patience: math.MaxInt64, Idle: math.MaxInt64, MaxWaiters: math.MaxInt})
+		time.Sleep(time.Minute)
+		release(t, lock(t.Context(), t, c.Mutex("m")))
+		time.Sleep(time.Minute)
+		resume := store.Stall()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		start := time.Now()
+		_, err := c.Mutex("m").Lock(ctx)
+		matches(t, err, interlock.ErrUnavailable, context.DeadlineExceeded)
+		if time.Since(start) != time.Hour {
+			t.Errorf("the patience ended after %v", time.Since(start))
+		}
+		resume()
+		release(t, lock(t.Context(), t, c.Mutex("m")))
+	})
+}
