@@ -1,0 +1,94 @@
+package interlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+func TestHealth(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		c := must[*interlock.Client](t)(interlock.New(store, nil))
+		for range 2 {
+			if err := c.Health(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		broken := errors.New("connection refused")
+		store.Fail(broken)
+		matches(t, c.Health(t.Context()), interlock.ErrUnavailable, broken)
+		store.Fail(nil)
+		resume := store.Stall()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		matches(t, c.Health(ctx), interlock.ErrUnavailable, context.DeadlineExceeded)
+		resume()
+		store.EndSessions()
+		synctest.Wait()
+		if err := c.Health(t.Context()); err != nil {
+			t.Errorf("after the session was ended: %v", err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		matches(t, c.Health(t.Context()), interlock.ErrClosed)
+	})
+}
+
+func TestKey_IsTheDriversWord(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newClient(t, keyed{memlock.New()}, nil)
+		if got := c.Key("a b"); got != "shop:a%20b" {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+type keyed struct{ *memlock.Driver }
+
+func (keyed) Key(name string) string { return "shop:" + strings.ReplaceAll(name, " ", "%20") }
+
+func TestClient_KeepsNothingOfWhatIsOver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, a, b := two(t)
+		held := lock(t.Context(), t, b.Mutex("held"))
+		use := func(name string) {
+			for _, o := range [][]interlock.LockOption{{}, {interlock.Isolated()}, {interlock.TTL(time.Second)}, {interlock.Wait(10 * time.Millisecond)}} {
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				leases := []func() (*interlock.Lease, error){
+					func() (*interlock.Lease, error) { return a.Mutex(name, o...).Lock(ctx) },
+					func() (*interlock.Lease, error) { return a.Mutex(name, o...).TryLock(ctx) },
+					func() (*interlock.Lease, error) { return a.RWMutex(name, o...).RLock(ctx) },
+					func() (*interlock.Lease, error) { return a.Multi([]string{name, "other"}, o...).Lock(ctx) },
+				}
+				for _, lock := range leases {
+					if l, err := lock(); err == nil {
+						_ = l.Release()
+					}
+				}
+				cancel()
+			}
+		}
+		use("free")
+		use("held")
+		store.Fail(errors.New("connection reset"))
+		use("free")
+		store.Fail(nil)
+		resume := store.Stall()
+		use("free")
+		resume()
+		time.Sleep(20 * time.Second) // a TTL
+		synctest.Wait()
+		if isolated, lines, claims := interlock.Remains(a); isolated+lines+claims != 0 {
+			t.Errorf("%d isolated sessions, %d lines and %d claims remain", isolated, lines, claims)
+		}
+		release(t, held)
+	})
+}
