@@ -24,6 +24,7 @@
 // # Lock order
 //
 // The driver's own locks, in the order in which they may be taken: a desk's turn (one operation on a name at a time in
-// this process), the record's flock, a desk's mu, a peer's mu, the driver's mu. Renewals take neither a turn nor a
+// this process), the record's flock, a desk's mu, then one of a session's mu, a peer's mu and the driver's mu, the
+// driver's being the last. Renewals take neither a turn nor a
 // flock, so that nobody who is stopped can hold them up.
 package filelock

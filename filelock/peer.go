@@ -175,7 +175,7 @@ func (p *peer) run() {
 				p.mu.Unlock()
 				pause = probeFirst
 				if p.file.orphaned() {
-					p.die()
+					p.bury()
 					return
 				}
 			}
@@ -190,8 +190,12 @@ func (p *peer) run() {
 		case <-p.d.ctx.Done():
 		case <-t.C:
 		}
-		if p.file.over() || p.file.orphaned() {
+		if p.file.over() {
 			p.die()
+			return
+		}
+		if p.file.orphaned() {
+			p.bury()
 			return
 		}
 		if pause = min(2*pause, probeLongest); pause == probeLongest {
@@ -237,6 +241,12 @@ func (p *peer) die() {
 		k.check()
 	}
 	p.forget()
+}
+
+// bury ends the peer: nobody is left who acts for the session, so its files can go.
+func (p *peer) bury() {
+	p.file.remove()
+	p.die()
 }
 
 // forget removes the peer; whoever needs it again opens its file again.

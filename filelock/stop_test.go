@@ -33,13 +33,7 @@ func TestStop_OfAWaiterDoesNotBlockTheReleaser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.leave(k)
-	o, err := k.begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := sessionKey([]byte(o.line.Claims[1].Session))
-	o.abort()
-	o.end()
+	key := sessionsOf(t, d, "n")[1]
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -59,6 +53,41 @@ func TestStop_OfAWaiterDoesNotBlockTheReleaser(t *testing.T) {
 	}
 	<-done
 	w.hear(t, "held")
+}
+
+// A holder who is stopped past his time is out, and learns of it when he goes on; a moment before his time nobody gets in.
+func TestStop_OfTheHolder(t *testing.T) {
+	dir := storeIn(t)
+	const ttl = 500 * time.Millisecond
+	d, s := openAt(t, dir, long)
+	for range 3 {
+		w := startWorker(t, task{Do: "hold", Dir: dir, Name: "n", TTL: ttl})
+		w.hear(t, "held")
+		c := mutexOf("n")
+		acquire(t, s, c)
+		if err := w.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		w.stopped(t)
+		f, err := d.st.openSession(holderOf(t, d, "n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		end, _ := f.until()
+		f.file.Close()
+		if _, err := hold(within(t, soon), s, c); err != nil {
+			t.Fatal(err)
+		}
+		if early := time.Duration(end - bootClock()); early > 0 {
+			t.Errorf("granted %v before the time of the stopped holder was over", early)
+		}
+		if err := w.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		w.hear(t, "lost")
+		w.kill()
+		release(t, s, c)
+	}
 }
 
 // A process that hammers the same name is stopped 200 times at random instructions, also while it has the record's
@@ -192,4 +221,27 @@ func TestClose_WhileCallsAreUnderWay(t *testing.T) {
 		cancel()
 		f.unref()
 	}
+}
+
+// sessionsOf returns whose claims stand in the line of a name.
+func sessionsOf(t *testing.T, d *Driver, name string) (keys []sessionKey) {
+	t.Helper()
+	f, err := d.st.openRecord(d.Key(name), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.unref()
+	r, _, err := f.peek()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Claims {
+		keys = append(keys, sessionKey([]byte(c.Session)))
+	}
+	return keys
+}
+
+func holderOf(t *testing.T, d *Driver, name string) sessionKey {
+	t.Helper()
+	return sessionsOf(t, d, name)[0]
 }

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -116,6 +117,22 @@ func (w *worker) kill() {
 	})
 }
 
+// stopped waits until the worker, who was told to stop, has done so.
+func (w *worker) stopped(t cleaner) {
+	t.Helper()
+	var info syscall.WaitStatus
+	for {
+		pid, err := syscall.Wait4(w.cmd.Process.Pid, &info, syscall.WUNTRACED, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil || pid != w.cmd.Process.Pid || !info.Stopped() {
+			t.Fatalf("worker: %v, %v: want it stopped", info, err)
+		}
+		return
+	}
+}
+
 // hear waits for the line that the worker prints next.
 func (w *worker) hear(t cleaner, want string) {
 	t.Helper()
@@ -199,6 +216,11 @@ func holdUntilToldOtherwise(j task, in *bufio.Reader) error {
 		return err
 	}
 	fmt.Println("held")
+	go func() {
+		for range s.(driver.LossNotifier).Lost() {
+		}
+		fmt.Println("lost")
+	}()
 	if _, err := io.Copy(io.Discard, in); err != nil {
 		return err
 	}
@@ -216,9 +238,13 @@ func waitAndTell(j task, in *bufio.Reader) error {
 	if _, err := s.Acquire(context.Background(), c); err != nil {
 		return err
 	}
-	fmt.Println("waiting")
-	if _, err := hold(context.Background(), s, c); err != nil {
-		return err
+	fmt.Println("waiting") // and from here on the record is left alone
+	for held := false; !held; {
+		g, err := s.Wait(context.Background(), c)
+		if err != nil {
+			return err
+		}
+		held = g.Held
 	}
 	fmt.Println("held")
 	_, err = io.Copy(io.Discard, in)
