@@ -10,7 +10,7 @@ import (
 // must be seen to reorder.
 type Traits struct {
 	Ordered bool // a claim whose Acquire was answered before another was called is granted first, and no try overtakes
-	Shared  bool // has read claims; without them the core makes no write claims either, which mutexes can stand for
+	Shared  bool // has read claims; without them the core makes no write claims either
 	Counted bool // has permits
 
 	// Mixed: mutex, write and read claims of one name stand in one line and exclude each other by the rule. Without it
@@ -24,7 +24,7 @@ type Traits struct {
 	Fence  Durability // what tokens survive
 	Single bool       // a grant reserves one token, a raw number of the store: its claim is never passed on
 
-	MinTTL, MaxTTL time.Duration // what Spec.TTL may be, more than 0; what is outside is clamped or refused. MaxTTL 0: no bound
+	MinTTL, MaxTTL time.Duration // what Spec.TTL may be, else it is clamped or refused; MinTTL > 0, and 0 is no MaxTTL
 	Grain          time.Duration // expiry may come this much late
 	Notice         time.Duration // how late the store learns of a death that it can see; 0 when it cannot see any
 

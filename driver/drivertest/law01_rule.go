@@ -242,6 +242,13 @@ func tryKindsApart(w *world) {
 	}
 	a.letGo(mine)
 	b.letGo(b.held(mutex(name)))
+	if !w.traits.Mixed && w.traits.Shared {
+		name = w.name("kinds")
+		one := read(name)
+		a.hold(one)
+		refused(queued(mutex(name)), "a mutex on a name that is a read/write lock, in a store that does not mix kinds")
+		a.letGo(one)
+	}
 	if !w.traits.Shared {
 		refused(queued(read(w.name("kinds"))), "a read claim in a store that has none")
 	}

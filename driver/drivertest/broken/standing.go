@@ -3,6 +3,7 @@ package broken
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -51,7 +52,14 @@ var standing = []Driver{
 	{
 		Name: "ClaimsOneKind", Law: "Law01_Rule", Says: "in a store that does not mix kinds",
 		Fault: "The traits say that a name has one kind, and another kind is let in line.",
-		new:   func() *fault { return &fault{traits: func(t *driver.Traits) { t.Mixed = false }} },
+		new:   kindsApart(),
+		twin:  kindsApart(driver.Mutex, driver.Write, driver.Read),
+	},
+	{
+		Name: "MutexAmongReaders", Law: "Law01_Rule", Says: "a mutex on a name that is a read/write lock",
+		Fault: "A store that keeps kinds apart lets a mutex in line behind readers.",
+		new:   kindsApart(driver.Write, driver.Read),
+		twin:  kindsApart(driver.Mutex, driver.Write, driver.Read),
 	},
 	{
 		Name: "NewIDAfterError", Law: "Law02_Idempotence", Says: "was not given",
@@ -154,6 +162,26 @@ var standing = []Driver{
 		Fault: "The traits promise no order, and the store never reorders.",
 		new:   func() *fault { return &fault{traits: func(t *driver.Traits) { t.Ordered = false }} },
 	},
+}
+
+// kindsApart is a store that says it does not mix kinds: the kinds that it refuses are turned away where a mutex meets a
+// read/write lock.
+func kindsApart(refuses ...driver.Kind) func() *fault {
+	acquire := func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+		l, err := s.l.memory.Line(ctx, c.Name)
+		if err != nil {
+			return driver.Grant{}, err
+		}
+		for _, other := range l.Claims {
+			if slices.Contains(refuses, c.Kind) && (c.Kind == driver.Mutex) != (other.Kind == driver.Mutex) {
+				return driver.Grant{}, fmt.Errorf("%q is in use as a %s: %w", c.Name, other.Kind, driver.ErrRefused)
+			}
+		}
+		return s.acquire(ctx, c)
+	}
+	return func() *fault {
+		return &fault{traits: func(t *driver.Traits) { t.Mixed = false }, acquire: acquire}
+	}
 }
 
 // dropOlder releases what has been held for one time-to-live.
