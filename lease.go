@@ -200,10 +200,17 @@ func (l *Lease) Release() error {
 	l.mu.Lock()
 	l.result = err
 	l.mu.Unlock()
+	if was == nil {
+		l.trace(err)
+	}
+	return err
+}
+
+// trace tells the tracer of the lease's end, once: at its loss, or else at its Release.
+func (l *lease) trace(err error) {
 	if t := l.client.opts.Tracer; t != nil {
 		t.HoldEnd(l.values, HoldEnd{Name: l.name, Held: l.client.clock.passed(l.since), Fence: l.turns[0].fence(), Err: err})
 	}
-	return err
 }
 
 // leave takes one lease off the hold, which leaves the line with its last.
@@ -227,6 +234,7 @@ func (l *lease) end(why error) {
 	defer l.mu.Unlock()
 	if l.err == nil {
 		l.finish(why)
+		go l.trace(why) // a tracer that blocks must hold up neither the other leases nor the pool
 	}
 }
 

@@ -12,7 +12,7 @@ type Tracer interface {
 	WaitStart(ctx context.Context, d WaitStart) context.Context
 	// WaitEnd: it was granted, or not.
 	WaitEnd(ctx context.Context, d WaitEnd)
-	// HoldEnd: a lease was released or lost.
+	// HoldEnd: a lease was released or lost, whichever came first; a loss is told from a goroutine of its own.
 	HoldEnd(ctx context.Context, d HoldEnd)
 	// Renewed: a session was renewed, or not.
 	Renewed(ctx context.Context, d Renewed)

@@ -2,6 +2,7 @@ package interlock_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -82,7 +83,14 @@ func TestTracer_IsToldOfWaitsAndHolds(t *testing.T) {
 		second := passed.wait(t)
 		_, tryErr := b.Mutex("m").TryLock(t.Context())
 		store.Lose("m")
-		lost := second.Release()
+		synctest.Wait()
+		lost := second.Err()
+		if told := r.holds(); len(told) != 2 || !errors.Is(told[1].Err, interlock.ErrLost) {
+			t.Errorf("before the lost lease is released: %+v", told)
+		}
+		if err := second.Release(); !errors.Is(err, interlock.ErrLost) {
+			t.Errorf("release of a lost lease: %v", err)
+		}
 		permit := must[*interlock.Lease](t)(b.Semaphore("s", 2).Acquire(t.Context(), 1))
 		release(t, permit)
 		release(t, must[*interlock.Lease](t)(b.Multi([]string{"y", "x"}).Lock(t.Context())))
