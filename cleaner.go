@@ -8,7 +8,7 @@ import (
 
 // maxCleanups is how many releases of unknown outcome may be repeated at the same time. Beyond it a claim waits
 // until the store answers: one that answers nothing must not fill the process with work for it.
-const maxCleanups = 64
+const maxCleanups = 16
 
 // cleaner repeats, on contexts of its own, releases whose outcome is unknown: of claims whose acquire was cancelled,
 // timed out or failed on the way back, and of leases whose Release was not answered. It stops when the store has
