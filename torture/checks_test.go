@@ -2,6 +2,7 @@ package torture
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +185,20 @@ func TestStory(t *testing.T) {
 	}
 	if strings.Contains(story, "is killed") {
 		t.Errorf("the story tells of a process that has no part in it:\n%s", story)
+	}
+}
+
+func TestUnion(t *testing.T) {
+	got := union([]span{{ms(5), ms(7)}, {ms(1), ms(3)}, {ms(2), ms(4)}, {ms(7), ms(8)}, {ms(5), ms(6)}})
+	if want := []span{{ms(1), ms(4)}, {ms(5), ms(8)}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	l := &life{silences: got}
+	if ran := l.ran(ms(0), ms(10)); ran != 4*time.Millisecond {
+		t.Errorf("it ran for %v of 10ms, want 4ms", ran)
+	}
+	if ran := l.ran(ms(2), ms(6)); ran != time.Millisecond {
+		t.Errorf("it ran for %v of 4ms, want 1ms", ran)
 	}
 }
 

@@ -31,7 +31,7 @@ type diaryHead struct {
 	end      atomic.Int64 // when to stop asking: said by the conductor when all are up
 	beat     atomic.Int64 // when it last said that it runs
 	used     atomic.Int64 // records, and more than there are when it ran out of them
-	silent   atomic.Int64 // spans in silences
+	silent   atomic.Int64 // spans in silences, and more than there are when there was no room
 	holding  atomic.Int64 // leases right now
 	grants   atomic.Int64
 	losses   atomic.Int64
@@ -50,7 +50,7 @@ type record struct {
 }
 
 const (
-	maxSilences = 4096
+	maxSilences = 1 << 14
 	// diaryRecords is how many calls of Lock a life can write down. The file is sparse: only what is used costs memory.
 	diaryRecords = 1 << 16
 )
@@ -114,6 +114,10 @@ func (d *diary) awaitStart() instant {
 	return instant(d.head.end.Load())
 }
 
+// beats is how many goroutines of a worker say that it runs. One is not enough: on a starved machine some of the threads
+// of a process run and others do not, and those that do not may be the ones that have something to tell.
+const beats = 3
+
 // beat says every 2 ms that the process runs, until stop is closed, and writes down when it did not.
 func (d *diary) beat(stop <-chan struct{}) {
 	ticks := time.NewTicker(beatEvery)
@@ -128,10 +132,9 @@ func (d *diary) beat(stop <-chan struct{}) {
 		}
 		t := now()
 		if t.sub(last) > silenceAfter {
-			if i := d.head.silent.Load(); i < maxSilences {
+			if i := d.head.silent.Add(1) - 1; i < maxSilences {
 				d.head.silences[i].from.Store(int64(last))
 				d.head.silences[i].to.Store(int64(t))
-				d.head.silent.Store(i + 1)
 			}
 		}
 		last = t
@@ -141,12 +144,13 @@ func (d *diary) beat(stop <-chan struct{}) {
 // life reads what the diary says. The process has ended, or the reader takes what there is.
 func (d *diary) life(slot, number int) *life {
 	l := &life{slot: slot, number: number, lastBeat: instant(d.head.beat.Load())}
-	for i := range d.head.silent.Load() {
+	silent, used := d.head.silent.Load(), d.head.used.Load()
+	for i := range min(silent, maxSilences) {
 		s := &d.head.silences[i]
 		l.silences = append(l.silences, span{instant(s.from.Load()), instant(s.to.Load())})
 	}
-	used := d.head.used.Load()
-	l.full = used > int64(len(d.records)) || d.head.silent.Load() == maxSilences
+	l.silences = union(l.silences)
+	l.full = used > int64(len(d.records)) || silent > maxSilences
 	for i := range min(used, int64(len(d.records))) {
 		r := &d.records[i]
 		if r.asked.Load() == 0 {

@@ -73,7 +73,7 @@ func (h *handle) String() string { return fmt.Sprintf("%v g%d", h.life, h.gorout
 type life struct {
 	slot, number int
 	lastBeat     instant // when the process last said that it runs
-	silences     []span  // in which it did not, because it was stopped or had no CPU
+	silences     []span  // in which it did not, because it was stopped or had no CPU; in order and apart
 	handles      []*handle
 	full         bool // there was no room to write down more
 }
@@ -87,6 +87,20 @@ func (l *life) ran(from, to instant) time.Duration {
 		d -= max(min(to, s.to).sub(max(from, s.from)), 0)
 	}
 	return max(d, 0)
+}
+
+// union returns the time that the spans cover together.
+func union(spans []span) []span {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	var out []span
+	for _, s := range spans {
+		if n := len(out); n > 0 && s.from <= out[n-1].to {
+			out[n-1].to = max(out[n-1].to, s.to)
+		} else {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // fault is something that was done to a process.

@@ -91,7 +91,9 @@ func work(in *bufio.Reader) error {
 	}
 	stop := make(chan struct{})
 	defer close(stop)
-	go d.beat(stop)
+	for range beats {
+		go d.beat(stop)
+	}
 	switch j.Task {
 	case "storm":
 		return storm(j, d)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -85,7 +86,7 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 	}
 	ended := now()
 	if p.probe {
-		c.probe(ctx, out, names, ended)
+		c.probe(ctx, out, dir, names, ended)
 	}
 	t.finish(now().add(c.TTL*5 + 30*time.Second))
 	if p.probe {
@@ -148,7 +149,7 @@ func (c *conductor) rage(ctx context.Context, t *team, p plan, began, end instan
 const slack = 2 * time.Second
 
 // probe is the first half of V6: every name can be had within TTL + 2 s after the faults.
-func (c *conductor) probe(ctx context.Context, out *round, names []string, ended instant) {
+func (c *conductor) probe(ctx context.Context, out *round, dir string, names []string, ended instant) {
 	client, err := interlock.New(c.store, &interlock.Options{
 		Owner: "torture conductor", TTL: c.TTL, Grace: c.Grace, Patience: c.TTL + slack, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -157,6 +158,19 @@ func (c *conductor) probe(ctx context.Context, out *round, names []string, ended
 		return
 	}
 	defer client.Close()
+	d, err := openDiary(filepath.Join(dir, "diary-conductor"))
+	if err != nil {
+		out.errors = append(out.errors, err)
+		return
+	}
+	defer d.close()
+	stop := make(chan struct{})
+	var beating sync.WaitGroup
+	for range beats {
+		beating.Go(func() { d.beat(stop) })
+	}
+	defer beating.Wait()
+	defer close(stop)
 	ctx, cancel := context.WithTimeout(ctx, c.TTL+slack+c.traits.Grain+c.traits.Notice-now().sub(ended))
 	defer cancel()
 	var all sync.WaitGroup
@@ -165,6 +179,13 @@ func (c *conductor) probe(ctx context.Context, out *round, names []string, ended
 		all.Go(func() {
 			lease, err := client.Mutex(name).Lock(ctx)
 			took := now().sub(ended)
+			var released error
+			var ran time.Duration
+			if err == nil {
+				released = lease.Release()
+				pause(2*silenceAfter, nil) // a silence is written down when it ends
+				ran = d.life(0, 0).ran(now().add(-c.TTL), now())
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			out.probes++
@@ -173,8 +194,9 @@ func (c *conductor) probe(ctx context.Context, out *round, names []string, ended
 				return
 			}
 			out.slowest = max(out.slowest, took)
-			if err := lease.Release(); err != nil && !errors.Is(err, interlock.ErrLost) && !errors.Is(err, interlock.ErrUncertain) {
-				out.errors = append(out.errors, err)
+			// Nobody does anything to the conductor, so it must not lose a lease while it runs.
+			if released != nil && ran > c.TTL-c.Grace/2 {
+				out.errors = append(out.errors, fmt.Errorf("the conductor, which ran all the time, could not release: %w", released))
 			}
 		})
 	}

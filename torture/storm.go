@@ -107,10 +107,10 @@ func (s *stormer) visit(ctx context.Context, rec *record, name int, r *rand.Rand
 	defer s.diary.head.holding.Add(-1)
 
 	// The end of the context is written down beside the work, which may be stuck in a system call.
-	stop := context.AfterFunc(lease.Context(), func() { s.told(rec, lease) })
+	stop := context.AfterFunc(lease.Context(), func() { s.told(rec, lease, "") })
 	err = s.work(rec, lease, name, r)
 	if !rec.confirm(lease) {
-		s.told(rec, lease)
+		s.told(rec, lease, "when it asks: ")
 	}
 	stop()
 	rec.leaving.Store(int64(now()))
@@ -122,11 +122,11 @@ func (s *stormer) visit(ctx context.Context, rec *record, name int, r *rand.Rand
 	return errors.Join(err, released)
 }
 
-// told writes down that the holder knows of its loss, unless that is known already.
-func (s *stormer) told(rec *record, lease *interlock.Lease) {
+// told writes down that the holder knows of its loss, and how, unless that is known already.
+func (s *stormer) told(rec *record, lease *interlock.Lease, how string) {
 	t := now()
 	if why := context.Cause(lease.Context()); errors.Is(why, interlock.ErrLost) && rec.told.CompareAndSwap(0, int64(t)) {
-		copy(rec.why[:], why.Error())
+		copy(rec.why[:], how+why.Error())
 		s.diary.head.losses.Add(1)
 	}
 }
@@ -168,11 +168,12 @@ func (s *stormer) holdOut(rec *record, lease *interlock.Lease) {
 	defer looks.Stop()
 	for end := now().add(5 * s.TTL); now() < min(end, s.End.add(s.TTL)); {
 		if !rec.confirm(lease) {
+			s.told(rec, lease, "when it asks: ")
 			return
 		}
 		select {
 		case <-lease.Context().Done():
-			s.told(rec, lease)
+			s.told(rec, lease, "")
 			return
 		case <-looks.C:
 		}

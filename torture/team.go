@@ -215,7 +215,7 @@ func (t *team) finish(deadline instant) {
 			}
 		case <-timer.C:
 			_ = p.cmd.Process.Signal(syscall.SIGQUIT)
-			pause(time.Second, p.done)
+			pause(5*time.Second, p.done)
 			_ = p.cmd.Process.Kill()
 			<-p.done
 			t.errors = append(t.errors, fmt.Errorf("worker p%d.%d did not end:\n%s", p.slot, p.number, ownStacks(p.output.String())))
