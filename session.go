@@ -192,8 +192,10 @@ func (s *session) beat() {
 	}
 	if err != nil {
 		s.failures++
-		s.forgetOrphans()
 		p.trouble(err)
+		if s.abandon(); s.over {
+			return
+		}
 		now := p.client.clock.now()
 		next = p.endOfPatience(now, now.add(backoff(s.failures))).sub(now)
 	}
@@ -336,6 +338,11 @@ func (s *session) end(why error) {
 // retire closes a session that nobody needs any more.
 func (s *session) retire() {
 	s.stop()
+	s.close()
+}
+
+// close tells the store, in the background, that the session is over.
+func (s *session) close() {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lastWord)
 		defer cancel()
@@ -356,16 +363,15 @@ func (s *session) adoptOrphans() {
 	}
 }
 
-// forgetOrphans drops them when the session was silent for so long that the store has ended their time.
-func (s *session) forgetOrphans() {
-	if !s.pool.client.traits.Expires || s.pool.client.clock.passed(s.renewed) < s.valid {
+// abandon gives the session up when orphans have gathered in it and the store was silent for longer than it could keep
+// anybody's trust: the claims that they are then go with the session's time, and the list does not grow for ever. Only
+// to forget the orphans would not do, because renewals that were not answered may have arrived.
+func (s *session) abandon() {
+	if len(s.orphans) == 0 || s.pool.client.clock.passed(s.renewed) < s.valid {
 		return
 	}
-	orphans := s.orphans
-	s.orphans = nil
-	for _, c := range orphans {
-		s.untrack(c)
-	}
+	s.end(driver.ErrSessionLost)
+	s.close()
 }
 
 // stop makes the session over for the core.

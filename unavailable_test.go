@@ -421,6 +421,14 @@ func TestUnavailable_LongSilenceLeavesNothing(t *testing.T) {
 		theirs := store.Share()
 		c := newClient(t, theirs, &interlock.Options{TTL: 2 * time.Second, Patience: 6 * time.Second})
 		hold(t, c, "warm").Release()
+		busy := hold(t, newClient(t, store, nil), "busy")
+		ctx, stop := context.WithCancel(t.Context())
+		var asking sync.WaitGroup
+		asking.Go(func() { // so that the session is renewed all the time
+			for ctx.Err() == nil {
+				_, _ = c.Mutex("busy").Lock(ctx)
+			}
+		})
 		resume := theirs.StallReplies()
 		var wg sync.WaitGroup
 		for i := range 200 {
@@ -431,13 +439,16 @@ func TestUnavailable_LongSilenceLeavesNothing(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		time.Sleep(time.Minute)
+		time.Sleep(10 * time.Second)
 		resume()
 		l := hold(t, c, "kept") // keeps what is left of the session alive
 		time.Sleep(4 * time.Second)
 		if lines := must[[]driver.Line](t)(store.Lines(t.Context(), "m")); len(lines) != 0 {
 			t.Errorf("%d names still taken a TTL after the store is back", len(lines))
 		}
+		stop()
+		asking.Wait()
+		busy.Release()
 		if err := l.Release(); err != nil {
 			t.Error(err)
 		}
