@@ -65,63 +65,60 @@ func (j *job) run(ctx context.Context, lock func(*interlock.Client) (locker, err
 
 // turn waits for the lock and runs the command once.
 func (j *job) turn(ctx context.Context) error {
-	// The guard takes some milliseconds to start, which pass during the wait.
-	started := make(chan error, 1)
-	go func() {
-		var err error
-		j.guard, err = guard.Start(guard.Config{Event: j.event})
-		started <- err
-	}()
 	lease, err := j.wait(ctx)
-	if guardErr := <-started; guardErr != nil {
-		if lease != nil {
-			_ = lease.Release()
-		}
-		return errors.Join(err, guardErr)
+	if j.guard != nil {
+		defer j.guard.Close()
 	}
-	defer j.guard.Close()
+	if lease != nil {
+		defer lease.Release() // the command is over by then, or was never begun
+	}
 	if err != nil {
 		return err
 	}
-	defer lease.Release() // the command is over by then, or was never begun
 	return j.hold(lease)
 }
 
-// wait waits for the lock. A signal that would end a process ends the wait; others wait for the command.
-func (j *job) wait(ctx context.Context) (*interlock.Lease, error) {
+// wait waits for the lock, and for the guard, which takes some milliseconds to start. A signal that would end a process
+// ends the wait; others are answered, or kept for the command.
+func (j *job) wait(ctx context.Context) (lease *interlock.Lease, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	type result struct {
-		lease *interlock.Lease
-		err   error
-	}
-	results := make(chan result, 1)
+	j.guard = nil
+	starting := make(chan error, 1)
 	go func() {
-		lease, err := j.lock(ctx)
-		results <- result{lease, err}
+		g, err := guard.Start(guard.Config{Event: j.event})
+		j.guard = g // read after the answer was received
+		starting <- err
 	}()
-	var ended error
+	locking := make(chan error, 1)
+	go func() {
+		l, err := j.lock(ctx)
+		lease = l
+		locking <- err
+	}()
 	patience := time.NewTimer(time.Second)
 	defer patience.Stop()
-	for {
+	fail := func(e error) {
+		if err == nil && e != nil {
+			err = e
+			cancel()
+		}
+	}
+	for left := 2; left > 0; {
 		select {
-		case r := <-results:
-			if ended != nil {
-				if r.lease != nil {
-					_ = r.lease.Release()
-				}
-				return nil, ended
-			}
-			return r.lease, j.inTheWay(r.err)
+		case e := <-starting:
+			left--
+			fail(e)
+		case e := <-locking:
+			left--
+			fail(j.inTheWay(e))
 		case s := <-j.signals.C:
-			if err := j.whileWaiting(s); err != nil {
-				ended = err
-				cancel()
-			}
+			fail(j.whileWaiting(s))
 		case <-patience.C:
 			j.sayWhoWaits(ctx)
 		}
 	}
+	return lease, err
 }
 
 // whileWaiting does what a signal asks for while there is no command, and returns an error when that is to end.
@@ -158,14 +155,16 @@ func (j *job) sayWhoWaits(ctx context.Context) {
 	}
 }
 
-// hold runs the command under the lease.
+// hold runs the command under the lease, and passes on what happens until nothing is left of it. Signals are answered
+// from the beginning: Ctrl-Z may stop the child before it has executed the command, and then the start takes until fg.
 func (j *job) hold(lease *interlock.Lease) error {
 	grace := j.flags.grace()
 	j.latest = 0
 	if j.flags.MaxHold != nil {
 		j.latest = guard.Now() + int64(*j.flags.MaxHold-grace)
 	}
-	err := j.guard.Run(guard.Command{
+	starting := make(chan error, 1)
+	command := guard.Command{
 		Args:     j.args,
 		Env:      environ(j.name, lease.Fence()),
 		Inherit:  j.tap.inherit(),
@@ -173,7 +172,51 @@ func (j *job) hold(lease *interlock.Lease) error {
 		Least:    grace,
 		KillRest: j.flags.KillRest,
 		OwnStdio: true,
-	})
+	}
+	go func() { starting <- j.guard.Run(command) }()
+
+	var over <-chan struct{} // once it runs
+	var why error            // the lock was lost, and the guard was told
+	lost := lease.Context().Done()
+	for {
+		select {
+		case err := <-starting:
+			if err != nil {
+				return j.notStarted(lease, err)
+			}
+			over = j.guard.Done()
+			for _, s := range j.early {
+				j.pass(s)
+			}
+			j.early = nil
+		case <-over:
+			return j.end(lease, why)
+		case <-j.renewed:
+			j.guard.SetDeadline(j.until(lease))
+		case <-lost:
+			lost, why = nil, context.Cause(lease.Context())
+			j.guard.Stop(guard.DeadlineAt(guard.Now(), grace))
+		case s := <-j.signals.C:
+			j.pass(s)
+		}
+	}
+}
+
+// pass passes a signal on to the command, and stops this process along with it.
+func (j *job) pass(s os.Signal) {
+	sig, ok := s.(syscall.Signal)
+	if !ok {
+		return
+	}
+	j.guard.Forward(sig)
+	if guard.Stops(sig) {
+		guard.StopSelf(j.tap)
+		j.guard.Continue()
+	}
+}
+
+// notStarted returns why the command did not run.
+func (j *job) notStarted(lease *interlock.Lease, err error) error {
 	var cannot *guard.StartError
 	switch {
 	case errors.As(err, &cannot):
@@ -181,44 +224,20 @@ func (j *job) hold(lease *interlock.Lease) error {
 	case errors.Is(err, guard.ErrLate):
 		return errLate
 	case errors.Is(err, guard.ErrDied):
-		return &exitError{exitLost, fmt.Errorf("the guard of the command has died, and the command with it: %w", err)}
-	case err != nil:
-		return err
-	}
-	for _, s := range j.early {
-		if sig, ok := s.(syscall.Signal); ok {
-			j.guard.Forward(sig)
-		}
-	}
-	j.early = nil
-	return j.watch(lease)
-}
-
-// watch passes on what happens until nothing is left of the command.
-func (j *job) watch(lease *interlock.Lease) error {
-	lost := lease.Context().Done()
-	var why error // the lock was lost, and the guard was told
-	for {
-		select {
-		case <-j.guard.Done():
-			return j.end(lease, why)
-		case <-j.renewed:
-			j.guard.SetDeadline(j.until(lease))
-		case <-lost:
-			lost, why = nil, context.Cause(lease.Context())
-			j.guard.Stop(guard.DeadlineAt(guard.Now(), j.flags.grace()))
-		case s := <-j.signals.C:
-			sig, ok := s.(syscall.Signal)
-			if !ok {
+		// Ctrl-C at the very moment when the guard was forked ends it along with this process.
+		for {
+			select {
+			case s := <-j.signals.C:
+				if err := j.whileWaiting(s); err != nil {
+					return err
+				}
 				continue
+			default:
 			}
-			j.guard.Forward(sig)
-			if guard.Stops(sig) {
-				guard.StopSelf(j.tap)
-				j.guard.Continue()
-			}
+			return j.lost(lease.Err(), true)
 		}
 	}
+	return err
 }
 
 // end returns how the command ended. A loss counts when the command was stopped for it, or when others may have got in
@@ -227,22 +246,29 @@ func (j *job) end(lease *interlock.Lease, why error) error {
 	state := j.guard.Wait()
 	overtaken := errors.Is(why, driver.ErrGone) || errors.Is(why, driver.ErrSessionLost)
 	switch {
-	case state.GuardDied:
-		return &exitError{exitLost, fmt.Errorf("the guard of the command has died; everything of %q was killed", j.name)}
 	case state.Stopped || overtaken:
 		if why == nil {
 			why = lease.Err()
 		}
-		if why == nil {
-			why = errors.New("its time was over")
-		}
-		return &exitError{exitLost, fmt.Errorf("lost %q, in %s, and stopped the command: %w", j.name, j.store, why)}
+		return j.lost(why, state.GuardDied)
 	case state.Signal != 0:
 		return &commandError{status: state.ExitCode(), by: state.Signal}
 	case state.Code != 0:
 		return &commandError{status: state.Code}
 	}
 	return nil
+}
+
+// lost is the error of a command that was stopped, for a reason where one is known.
+func (j *job) lost(why error, guardDied bool) error {
+	switch {
+	case why != nil:
+	case guardDied:
+		why = errors.New("its guard has died")
+	default:
+		why = errors.New("its time was over")
+	}
+	return &exitError{exitLost, fmt.Errorf("lost %q, in %s, and stopped the command: %w", j.name, j.store, why)}
 }
 
 // event tells people what the guard sees.

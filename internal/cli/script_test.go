@@ -19,6 +19,7 @@ import (
 
 	"github.com/interlock-go/interlock/internal/cli"
 	"github.com/interlock-go/interlock/internal/guard"
+	"github.com/interlock-go/interlock/internal/guard/guardtest"
 )
 
 // The test binary is also the command interlock, and so, executed again, the guard.
@@ -29,15 +30,6 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"interlock": func() { os.Exit(cli.Main(os.Args[1:])) },
 	})
-}
-
-// patience is how long that which must happen at all may take, on however slow a machine. With a seeded bug it mostly
-// never happens.
-func patience() time.Duration {
-	if os.Getenv("INTERLOCK_MUTANT") != "" {
-		return 6 * time.Second
-	}
-	return 30 * time.Second
 }
 
 func TestScripts(t *testing.T) {
@@ -109,7 +101,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	pattern, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
-	for end := time.Now().Add(patience()); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(guardtest.Patience()); ; time.Sleep(5 * time.Millisecond) {
 		_ = ts.Exec(args[1], args[2:]...)
 		if pattern.MatchString(ts.ReadFile("stdout")) != neg {
 			return

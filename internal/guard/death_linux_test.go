@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/guard/guardtest"
 )
 
 // stubborn is a command that forks twice, becomes a daemon in a session of its own, and ignores SIGTERM: the child, its
@@ -23,7 +25,7 @@ while :; do sleep 1003; done`
 func launchTree(t *testing.T, flags ...string) *supervisor {
 	t.Helper()
 	s := launch(t, append(flags, "--", "sh", "-c", stubborn)...)
-	eventually(t, "the whole tree runs", func() bool { return len(marked(s.mark)) == 6 })
+	guardtest.Eventually(t, "the whole tree runs", func() bool { return len(marked(s.mark)) == 6 })
 	return s
 }
 
@@ -34,8 +36,8 @@ func TestKillInterlock(t *testing.T) {
 	s := launchTree(t)
 	guard := s.guard(t)
 	_ = syscall.Kill(s.Process.Pid, syscall.SIGKILL)
-	eventually(t, "the tree is dead", gone(s))
-	eventually(t, "the guard has ended", func() bool { return syscall.Kill(guard, 0) != nil })
+	guardtest.Eventually(t, "the tree is dead", gone(s))
+	guardtest.Eventually(t, "the guard has ended", func() bool { return syscall.Kill(guard, 0) != nil })
 }
 
 // The guard is killed: interlock inherits the tree and kills it.
@@ -59,9 +61,9 @@ func TestKillGuardOfStoppedInterlock(t *testing.T) {
 	child := s.child(t)
 	guard := s.guard(t)
 	_ = syscall.Kill(s.Process.Pid, syscall.SIGSTOP)
-	eventually(t, "interlock is stopped", func() bool { return stopped(s.Process.Pid) })
+	guardtest.Eventually(t, "interlock is stopped", func() bool { return stopped(s.Process.Pid) })
 	_ = syscall.Kill(guard, syscall.SIGKILL)
-	eventually(t, "the child is dead", func() bool { return !environment(child, "MARK="+s.mark) })
+	guardtest.Eventually(t, "the child is dead", func() bool { return !environment(child, "MARK="+s.mark) })
 	_ = syscall.Kill(s.Process.Pid, syscall.SIGCONT)
 	if got := s.exit(t); got != exitLost {
 		t.Errorf("exit status %d, want %d", got, exitLost)
@@ -100,11 +102,11 @@ func TestStopGroup(t *testing.T) {
 func stopInTime(t *testing.T, s *supervisor) {
 	t.Helper()
 	const lease, grace, noise = 2 * time.Second, 400 * time.Millisecond, 3 * time.Second
-	eventually(t, "interlock is stopped", func() bool { return stopped(s.Process.Pid) })
+	guardtest.Eventually(t, "interlock is stopped", func() bool { return stopped(s.Process.Pid) })
 	// The last renewal was before. To see that the tree is dead takes its time, too, so this bounds it only; that it is
 	// dead before the next one gets in is shown where there are locks.
 	end := time.Now().Add(lease + grace + noise)
-	eventually(t, "the tree is dead", gone(s))
+	guardtest.Eventually(t, "the tree is dead", gone(s))
 	if late := time.Since(end); late > 0 {
 		t.Errorf("the tree was dead %v after the lease's end and %v", late, noise)
 	}
@@ -132,7 +134,7 @@ func TestFreeze(t *testing.T) {
 	for _, pid := range append([]int{s.Process.Pid, guard}, tree...) {
 		_ = syscall.Kill(pid, syscall.SIGSTOP)
 	}
-	eventually(t, "everything is stopped", func() bool { return stopped(s.Process.Pid) && stopped(guard) })
+	guardtest.Eventually(t, "everything is stopped", func() bool { return stopped(s.Process.Pid) && stopped(guard) })
 	time.Sleep(700 * time.Millisecond) // the lease runs out
 	for _, pid := range append(tree, guard, s.Process.Pid) {
 		_ = syscall.Kill(pid, syscall.SIGCONT)

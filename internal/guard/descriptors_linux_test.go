@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/internal/guard/guardtest"
 )
 
 // What the user passes at 3, 4 and 9 arrives there, whatever the guard itself has open.
@@ -49,7 +51,7 @@ func TestSessionDescriptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := launch(t, "-inherit", session, "--", "sh", "-c", "setsid sleep 1000 & exec sleep 1000")
-	eventually(t, "two processes", func() bool { return len(marked(s.mark)) == 2 })
+	guardtest.Eventually(t, "two processes", func() bool { return len(marked(s.mark)) == 2 })
 	for _, pid := range marked(s.mark) {
 		if at := descriptor(pid, session); at < 700 {
 			t.Errorf("the command has the session's descriptor at %d", at)
@@ -58,11 +60,11 @@ func TestSessionDescriptor(t *testing.T) {
 	supervisor, guard, child := s.Process.Pid, s.guard(t), s.child(t)
 	// Stopped first, so that neither sees the other die.
 	_ = syscall.Kill(supervisor, syscall.SIGSTOP)
-	eventually(t, "interlock is stopped", func() bool { return stopped(supervisor) })
+	guardtest.Eventually(t, "interlock is stopped", func() bool { return stopped(supervisor) })
 	_ = syscall.Kill(guard, syscall.SIGKILL)
 	_ = syscall.Kill(supervisor, syscall.SIGKILL)
 	s.exit(t)
-	eventually(t, "the child is dead", func() bool { return !environment(child, "MARK="+s.mark) })
+	guardtest.Eventually(t, "the child is dead", func() bool { return !environment(child, "MARK="+s.mark) })
 
 	file, err := os.Open(session)
 	if err != nil {
@@ -76,7 +78,7 @@ func TestSessionDescriptor(t *testing.T) {
 		t.Error("the lock is free although the daemon lives")
 	} else {
 		_ = syscall.Kill(left[0], syscall.SIGKILL)
-		eventually(t, "the lock is free", free)
+		guardtest.Eventually(t, "the lock is free", free)
 	}
 }
 
@@ -110,7 +112,7 @@ func TestPipelineEnds(t *testing.T) {
 		text <- string(all)
 	}()
 	var got string
-	eventually(t, "the end of the pipe", func() bool {
+	guardtest.Eventually(t, "the end of the pipe", func() bool {
 		select {
 		case got = <-text:
 			return true
@@ -141,5 +143,5 @@ func TestGuardHoldsNothing(t *testing.T) {
 	if at := descriptor(s.child(t), path); at != 0 {
 		t.Errorf("the child has the file at %d, want 0", at)
 	}
-	eventually(t, "the guard has closed it", func() bool { return descriptor(s.guard(t), path) == -1 })
+	guardtest.Eventually(t, "the guard has closed it", func() bool { return descriptor(s.guard(t), path) == -1 })
 }

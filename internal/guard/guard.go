@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 
 	"github.com/interlock-go/interlock/internal/mutant"
 )
+
+// hearing is how long after the child's start a signal that came before it may be heard of.
+const hearing = 20 * time.Millisecond
 
 var (
 	// ErrLate is the answer to a command whose deadline leaves less than Command.Least. Nothing was started.
@@ -36,6 +40,8 @@ type Guard struct {
 	event    func(Event)
 	started  chan error // one answer to Run
 	over     chan struct{}
+
+	began atomic.Int64 // when it was heard that the command runs; 0: not yet
 
 	mu       sync.Mutex
 	deadline Deadline
@@ -217,13 +223,20 @@ func (g *Guard) Signal(sig syscall.Signal) {
 }
 
 // Forward passes on a signal that this process has caught, unless the child has got it as well: with a controlling
-// terminal the child is in this process's group, and INT, QUIT and TSTP are sent to groups.
+// terminal the child is in this process's group, and INT, QUIT and TSTP are sent to groups. A Ctrl-C that comes before
+// the child is there, or is heard of just after, has missed it and is passed on; TSTP is not, for the SIGCONT that
+// follows it would miss the child, too.
 func (g *Guard) Forward(sig syscall.Signal) {
 	switch sig {
 	case unix.SIGTTIN, unix.SIGTTOU:
 		return // about this process's own use of the terminal
-	case unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGCONT:
+	case unix.SIGTSTP, unix.SIGCONT:
 		if g.terminal {
+			return
+		}
+	case unix.SIGINT, unix.SIGQUIT:
+		began := g.began.Load()
+		if g.terminal && began != 0 && Now() > began+int64(hearing) {
 			return
 		}
 	}

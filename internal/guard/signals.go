@@ -56,6 +56,7 @@ func StopSelf(outside sync.Locker) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	stopThread()
+	continueCopies()
 }
 
 // DieOf ends this process by sig, so that whoever waits for it sees that. A bash loop goes on after a command that

@@ -3,6 +3,7 @@ package guard
 import (
 	"os"
 	"os/signal"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -40,4 +41,19 @@ func stopThread() {
 	}
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGTSTP)
 	_ = swapAction(unix.SIGTSTP, &handler, nil)
+}
+
+// continueCopies continues children that are still copies of this process. One that is forked at the moment of Ctrl-Z is
+// stopped before it executes its program; if it had just gone over to a process group of its own, nobody else would ever
+// continue it, and the thread that forked it would wait for ever.
+func continueCopies() {
+	own, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return
+	}
+	for _, pid := range lookUp()(os.Getpid()) {
+		if program, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe"); err == nil && program == own {
+			_ = unix.Kill(pid, unix.SIGCONT)
+		}
+	}
 }

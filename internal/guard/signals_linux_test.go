@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/interlock-go/interlock/internal/guard/guardtest"
 )
 
 // Signals are passed on; what the guard does for itself does not reach the child: it ends by SIGTERM (C7).
@@ -29,7 +31,7 @@ func TestSignalsPassedOn(t *testing.T) {
 // Without a terminal a signal reaches the whole group of the child, as Ctrl-C would with one.
 func TestSignalReachesGroup(t *testing.T) {
 	s := launch(t, "--", "sh", "-c", "sleep 1000; exit 7")
-	eventually(t, "two processes", func() bool { return len(marked(s.mark)) == 2 })
+	guardtest.Eventually(t, "two processes", func() bool { return len(marked(s.mark)) == 2 })
 	_ = syscall.Kill(s.Process.Pid, syscall.SIGTERM)
 	if got := s.exit(t); got != 143 || len(marked(s.mark)) > 0 {
 		t.Errorf("exit status %d, want 143; %d processes are left", got, len(marked(s.mark)))
@@ -113,11 +115,11 @@ func TestStopAndContinue(t *testing.T) {
 	interlock := children(s.Process.Pid)[0]
 	child := s.childOf(t, guardOf(t, interlock))
 	_ = syscall.Kill(interlock, syscall.SIGTSTP)
-	eventually(t, "both are stopped", func() bool { return stopped(child) && stopped(interlock) })
+	guardtest.Eventually(t, "both are stopped", func() bool { return stopped(child) && stopped(interlock) })
 	_ = syscall.Kill(interlock, syscall.SIGCONT)
-	eventually(t, "both are continued", func() bool { return !stopped(child) && !stopped(interlock) })
+	guardtest.Eventually(t, "both are continued", func() bool { return !stopped(child) && !stopped(interlock) })
 	_ = syscall.Kill(interlock, syscall.SIGTERM)
-	eventually(t, "the child is dead", gone(s))
+	guardtest.Eventually(t, "the child is dead", gone(s))
 }
 
 // In an orphaned process group, where nobody could continue it, SIGTSTP stops neither.

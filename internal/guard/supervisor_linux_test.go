@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/interlock-go/interlock/internal/guard"
+	"github.com/interlock-go/interlock/internal/guard/guardtest"
 )
 
 // The test binary is also the program that supervises, and so, executed again, the guard.
@@ -202,7 +203,7 @@ func launch(t *testing.T, args ...string) *supervisor {
 // says waits until the supervisor or its command has written a line to stderr.
 func (s *supervisor) says(t *testing.T, line string) {
 	t.Helper()
-	eventually(t, "the line "+line, func() bool { return strings.Contains("\n"+s.said(), "\n"+line+"\n") })
+	guardtest.Eventually(t, "the line "+line, func() bool { return strings.Contains("\n"+s.said(), "\n"+line+"\n") })
 }
 
 func (s *supervisor) said() string {
@@ -215,7 +216,7 @@ func (s *supervisor) exit(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-s.ended:
-	case <-time.After(patience()):
+	case <-time.After(guardtest.Patience()):
 		t.Fatalf("the supervisor still runs; it said:\n%s", s.said())
 	}
 	ws := s.ProcessState.Sys().(syscall.WaitStatus)
@@ -258,25 +259,6 @@ func (s *supervisor) childOf(t *testing.T, guard int) int {
 	}
 	t.Fatal("there is no child")
 	return 0
-}
-
-// patience is how long that which must happen at all may take, on however slow a machine. With a seeded bug it mostly
-// never happens.
-func patience() time.Duration {
-	if os.Getenv("INTERLOCK_MUTANT") != "" {
-		return 6 * time.Second
-	}
-	return 20 * time.Second
-}
-
-// eventually polls until the condition holds.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience()); !condition(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not after %v: %s", patience(), what)
-		}
-	}
 }
 
 func children(pid int) []int {

@@ -53,6 +53,7 @@ func (g *Guard) hear(m message) {
 	switch m.Op {
 	case opStarted:
 		g.child = m.Pids[0]
+		g.began.Store(Now())
 		g.answer(nil)
 	case opFailed:
 		g.answer(syscall.Errno(m.Errno))

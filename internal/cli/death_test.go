@@ -1,0 +1,92 @@
+//go:build linux
+
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/interlock-go/interlock/internal/guard/guardtest"
+)
+
+// family forks twice, becomes a daemon, and ignores SIGTERM. It writes its process ids into the file $PIDS.
+const family = `trap "" TERM
+echo $$ >>$PIDS
+sh -c 'echo $$ >>$PIDS; while :; do sleep 1; done' &
+(setsid sh -c 'echo $$ >>$PIDS; while :; do sleep 1; done' &)
+while :; do sleep 1; done`
+
+// When the next one runs, nothing of the last job is alive, however it ended (C1, C2, C4).
+func TestNextRunsAfterTheDead(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		rounds int
+		end    func(interlock int)
+	}{
+		{"interlock killed", 10, func(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }},
+		{"interlock stopped", 2, func(pid int) { _ = syscall.Kill(pid, syscall.SIGSTOP) }},
+		{"its group stopped", 2, func(pid int) { _ = syscall.Kill(-pid, syscall.SIGSTOP) }},
+		{"guard killed", 5, func(pid int) { _ = syscall.Kill(guardOf(pid), syscall.SIGKILL) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for range c.rounds {
+				succeed(t, c.end)
+			}
+		})
+	}
+}
+
+// succeed runs a family under a lock, has it ended, and asks the successor, under the lock, who is alive.
+func succeed(t *testing.T, end func(interlock int)) {
+	t.Helper()
+	dir := t.TempDir()
+	pids := filepath.Join(dir, "pids")
+	env := append(os.Environ(), "INTERLOCK_STORE=file:"+filepath.Join(dir, "store"), "PIDS="+pids)
+	first := exec.Command("interlock", "run", "--ttl", "1s", "--grace", "400ms", "job", "--", "sh", "-c", family)
+	first.Env = env
+	first.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = first.Process.Kill()
+		_ = first.Wait()
+	}()
+	var members []string
+	guardtest.Eventually(t, "the family is complete", func() bool {
+		text, _ := os.ReadFile(pids)
+		members = strings.Fields(string(text))
+		return len(members) == 3
+	})
+
+	next := exec.Command("interlock", "run", "job", "--", "sh", "-c",
+		`for p in $(cat $PIDS); do grep -s '^State:.[^ZX]' /proc/$p/status && echo $p is alive; done; true`)
+	next.Env = env
+	end(first.Process.Pid)
+	out, err := next.CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("error %v; of the family %v:\n%s", err, members, out)
+	}
+}
+
+// guardOf returns the process id of the guard of an interlock, its only child.
+func guardOf(interlock int) int {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", interlock, interlock))
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", interlock))
+	for _, list := range lists {
+		more, _ := os.ReadFile(list)
+		text = append(text, more...)
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) == 0 {
+		return 0
+	}
+	pid, _ := strconv.Atoi(fields[0])
+	return pid
+}
