@@ -339,6 +339,7 @@ func TestClose_AtASilentStore(t *testing.T) {
 				t.Errorf("a waiter: %v after %v, want ErrClosed at once", err, time.Since(start))
 			}
 		}
+		synctest.Wait()
 		if l.Context().Err() == nil || !time.Now().Equal(start) {
 			t.Errorf("the lease lives %v after Close", time.Since(start))
 		}
