@@ -202,7 +202,7 @@ func (k *desk) check() {
 			return
 		}
 		defer o.end()
-		_, err = o.reap(true)
+		_, err = o.reap(everybody)
 		for _, c := range slices.Clone(o.line.Claims) {
 			if s := k.d.local(sessionKey([]byte(c.Session))); s != nil && !k.wants(c.ID) {
 				_, lerr := o.leave(c.ID)

@@ -78,7 +78,7 @@ func (d *Driver) show(path, name string) (driver.Line, error) {
 		return l, nil
 	}
 	for _, c := range r.Claims {
-		if !d.over(sessionKey([]byte(c.Session))) {
+		if !d.over(sessionKey([]byte(c.Session)), true) {
 			l.Claims = append(l.Claims, d.describe(c))
 		}
 	}

@@ -171,11 +171,14 @@ func (o *operation) leave(id string) (held bool, err error) {
 	return held, err
 }
 
-// reap drops claims whose time is over or whose owners are dead and reports whether there were any. Who waits is asked
-// for only with waiting, and where few stand in line: a waiter is watched by the one behind it, and asked when it holds.
-func (o *operation) reap(waiting bool) (bool, error) {
+// reap drops claims whose time is over or whose owners are dead and reports whether there were any.
+//
+// How much it asks depends on what for. Who tries and will not wait needs to know whether those who hold are alive. Who
+// will wait learns of a death from the link that he is about to make, so it is enough to look at the clock. A check asks
+// for everybody, as long as there are few: a waiter is watched by the one behind it, and asked when it holds.
+func (o *operation) reap(how thoroughness) (bool, error) {
 	const fewEnough = 64
-	all := waiting && len(o.line.Claims) <= fewEnough
+	all := how == everybody && len(o.line.Claims) <= fewEnough
 	verdict := map[string]bool{}
 	cleared := false
 	for {
@@ -186,7 +189,7 @@ func (o *operation) reap(waiting bool) (bool, error) {
 			}
 			over, asked := verdict[c.Session]
 			if !asked && (all || c.Held) {
-				over = o.k.d.over(sessionKey([]byte(c.Session)))
+				over = o.k.d.over(sessionKey([]byte(c.Session)), how != byTheClock)
 				verdict[c.Session] = over
 			}
 			return over
@@ -212,6 +215,15 @@ func (o *operation) reap(waiting bool) (bool, error) {
 		}
 	}
 }
+
+// thoroughness says whom reap asks for.
+type thoroughness int
+
+const (
+	byTheClock thoroughness = iota // the time of those who hold
+	holders                        // and whether they are alive
+	everybody
+)
 
 // remember keeps the ID of a claim that was broken and has left.
 func (r *record) remember(id string) {
@@ -244,7 +256,7 @@ func (o *operation) commit() error {
 	o.f.unlock()
 	o.f.unref()
 	if o.changed {
-		if f := o.firstWaiting(); f != "" && f != o.first && o.holders() > 1 {
+		if f := o.firstWaiting(); f != "" && f != o.first && o.holding() > 1 {
 			o.notify(o.line.Claims[o.line.Find(f)].Session) // it must watch everybody who holds
 		}
 		for _, key := range o.tell {
@@ -256,8 +268,8 @@ func (o *operation) commit() error {
 	return nil
 }
 
-// holders returns how many claims hold.
-func (o *operation) holders() (n int) {
+// holding returns how many claims hold.
+func (o *operation) holding() (n int) {
 	for i := range o.line.Claims {
 		if o.line.Claims[i].Held {
 			n++

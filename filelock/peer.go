@@ -35,7 +35,7 @@ type peer struct {
 const (
 	linkLinger   = 10 * time.Second // an unused link is closed after that
 	linkGlance   = 5 * time.Second  // timers stop while the machine is suspended; the boot-time clock does not
-	probeFirst   = time.Millisecond
+	probeFirst   = 50 * time.Microsecond
 	probeLongest = 50 * time.Millisecond
 	maxPeers     = 512 // known at most without being linked
 )
@@ -185,10 +185,14 @@ func (p *peer) run() {
 			}
 			continue
 		}
-		t.Reset(pause)
-		select {
-		case <-p.d.ctx.Done():
-		case <-t.C:
+		if pause < time.Millisecond {
+			nap(pause) // a dead process closes its files one after the other, some microseconds apart
+		} else {
+			t.Reset(pause)
+			select {
+			case <-p.d.ctx.Done():
+			case <-t.C:
+			}
 		}
 		if p.file.over() {
 			p.die()

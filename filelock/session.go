@@ -173,7 +173,14 @@ func (s *session) enter(o *operation, mine *claim, c driver.Claim) (driver.Grant
 		if refused == nil && o.line.Fits(wanted) {
 			break
 		}
-		if cleared, err := o.reap(false); err != nil {
+		how := holders
+		switch {
+		case refused != nil:
+			how = everybody
+		case c.Queue:
+			how = byTheClock
+		}
+		if cleared, err := o.reap(how); err != nil {
 			return driver.Grant{}, err
 		} else if cleared {
 			continue

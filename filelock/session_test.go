@@ -134,3 +134,20 @@ func TestFiles_FewServeManyNames(t *testing.T) {
 		t.Errorf("%d names are remembered after all were released", n)
 	}
 }
+
+// A dead holder of another kind does not make a name unusable.
+func TestAcquire_AfterADeadHolderOfAnotherKind(t *testing.T) {
+	dir := storeIn(t)
+	_, s := openAt(t, dir, long)
+	w := startWorker(t, task{Do: "hold", Dir: dir, Name: "n", TTL: long})
+	w.hear(t, "held")
+	permit := driver.Claim{Name: "n", ID: driver.NewID(), Kind: driver.Permit, Weight: 1, Limit: 3, Queue: true}
+	if _, err := s.Acquire(t.Context(), permit); !errors.Is(err, driver.ErrRefused) {
+		t.Fatalf("a permit beside a mutex: %v", err)
+	}
+	w.kill()
+	until(t, soon, "a permit after the holder of the mutex died", func() bool {
+		g, err := s.Acquire(t.Context(), permit)
+		return err == nil && g.Held
+	})
+}

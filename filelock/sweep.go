@@ -114,7 +114,7 @@ func (d *Driver) sweepRecord(path string) {
 		return
 	}
 	for _, c := range r.Claims {
-		if r.boot == d.st.boot && !d.over(sessionKey([]byte(c.Session))) {
+		if r.boot == d.st.boot && !d.over(sessionKey([]byte(c.Session)), true) {
 			return
 		}
 	}

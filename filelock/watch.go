@@ -11,9 +11,9 @@ import (
 	"github.com/interlock-go/interlock/internal/line"
 )
 
-// over reports whether a session is over, so that its claims may be dropped: its time has passed, its process tree has
-// ended, or its file was removed. It revokes the session in the first two cases.
-func (d *Driver) over(key sessionKey) bool {
+// over reports whether a session is over, so that its claims may be dropped: its time has passed, its file was removed,
+// or, with probe, its process tree has ended. It revokes the session unless that was the file.
+func (d *Driver) over(key sessionKey, probe bool) bool {
 	if s := d.local(key); s != nil {
 		return s.file.over()
 	}
@@ -24,7 +24,7 @@ func (d *Driver) over(key sessionKey) bool {
 	p.mu.Lock()
 	dead, linked := p.dead, p.conn != nil
 	p.mu.Unlock()
-	return dead || p.file.over() || !linked && p.file.orphaned()
+	return dead || p.file.over() || probe && !linked && p.file.orphaned()
 }
 
 // rewatch makes sure that this process hears of the death of everybody whose leaving one of its waiting claims needs:
