@@ -50,16 +50,17 @@ var errOver = errors.New("bench: the other side has ended the run")
 
 // adapters is filled by the files of the contenders.
 var adapters = map[string]adapter{
-	"fifo":                {open: openFIFO},
-	"fifo with contexts":  {open: openFIFOWithContexts},
-	"flock":               {open: openFlock},
-	"sqlite":              {open: openSQLite},
-	"stream":              {open: openPingPong, files: streamPairs},
-	"datagram":            {open: openPingPong, files: datagramPairs},
-	"eof":                 {open: openEOF, files: streamPairs},
-	"goroutine per lease": {open: openKeepers},
-	"memlock":             {open: openMemlock},
-	"filelock":            {open: openFilelock},
+	"fifo":               {open: openFIFO},
+	"fifo with contexts": {open: openFIFOWithContexts},
+	"flock":              {open: openFlock},
+	"sqlite":             {open: openSQLite},
+	"stream":             {open: openPingPong, files: streamPairs},
+	"datagram":           {open: openPingPong, files: datagramPairs},
+	"eof":                {open: openEOF, files: streamPairs},
+	"file keepers":       {open: openFileKeepers},
+	"memory keepers":     {open: openMemKeepers},
+	"memlock":            {open: openMemlock},
+	"filelock":           {open: openFilelock},
 }
 
 func findAdapter(name string) (adapter, error) {

@@ -13,7 +13,7 @@ import (
 const profileVariable = "INTERLOCK_BENCH_CPUPROFILE"
 
 // startProfile begins the CPU profile of this worker, if the parent wants
-// one. Contests and pairs have profiles; workers that are killed leave none.
+// one. Workers that are killed leave none.
 func startProfile(j job) (stop func() error, err error) {
 	dir := os.Getenv(profileVariable)
 	if dir == "" {

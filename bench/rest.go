@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -70,6 +71,14 @@ func (a atRest) run(ctx context.Context, s scale) (sample, error) {
 		sum.Writes += q.Writes
 		sum.Window = max(sum.Window, q.Window)
 	}
+	for _, w := range slices.Backward(workers) { // waiters first: nobody may find a lock free
+		if err := w.say("end"); err != nil {
+			return nil, err
+		}
+		if err := w.finish(); err != nil {
+			return nil, err
+		}
+	}
 	seconds := float64(sum.Window) / 1e9
 	out := sample{
 		cpuShare:   float64(sum.CPU) / 1e7 / seconds,
@@ -114,7 +123,7 @@ func rest(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error {
 	if err := json.NewEncoder(out).Encode(q); err != nil {
 		return err
 	}
-	_, err = in.ReadString('\n') // rest on while the other worker measures; the parent ends both
+	_, err = in.ReadString('\n') // rest on while the other worker measures
 	return err
 }
 
