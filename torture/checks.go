@@ -138,10 +138,10 @@ type notices struct {
 
 // checkNotice is V4: whoever loses a lease is told at or before the moment at which the next gets in.
 //
-// Told is when the lease's context had ended; the next is the next lease of that name. Goroutines of every process
-// say each 2 ms that they run. A lease ends a grace before the next gets in, or earlier; one that did not run for most of that grace,
-// because it was stopped or starved, could not be told, and then what counts is how long it ran afterwards. A holder
-// that ran on and was never told is as late as can be.
+// Told is when the lease's context had ended; the next is the next lease of that name. Goroutines of every process say
+// each 2 ms that they run. A lease ends a grace before the next gets in, or earlier; a process that did not run for most
+// of that grace, because it was stopped or starved, could not be told, and then what counts is how long it ran
+// afterwards. A holder that ran on and was never told is as late as can be.
 func checkNotice(hs *history, grace time.Duration) notices {
 	var n notices
 	for name := range hs.names {

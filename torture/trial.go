@@ -139,10 +139,16 @@ func (j *judgement) trial(scenario string, w twin, setup string, took time.Durat
 		shares = append(shares, n)
 	}
 	t.Figures = []Figure{
-		{Name: "leases", Value: j.grants}, {Name: "lost", Value: j.losses}, {Name: "handoffs", Value: j.handoffs},
-		{Name: "refused writes", Value: j.refused}, {Name: "doubtful writes", Value: j.doubtful},
-		{Name: "kills", Value: j.kills}, {Name: "stops", Value: j.stops}, {Name: "calls held up", Value: j.cuts},
-		{Name: "longest wait", Value: float64(j.longest) / 1e6, Unit: "ms"}, {Name: "Jain", Value: jain(shares)},
+		{Name: "leases", Value: j.grants},
+		{Name: "lost", Value: j.losses},
+		{Name: "handoffs", Value: j.handoffs},
+		{Name: "refused writes", Value: j.refused},
+		{Name: "doubtful writes", Value: j.doubtful},
+		{Name: "kills", Value: j.kills},
+		{Name: "stops", Value: j.stops},
+		{Name: "calls held up", Value: j.cuts},
+		{Name: "longest wait", Value: float64(j.longest) / 1e6, Unit: "ms"},
+		{Name: "Jain", Value: jain(shares)},
 	}
 	if j.full > 0 {
 		t.Figures = append(t.Figures, Figure{Name: "full diaries", Value: j.full})

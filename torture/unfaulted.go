@@ -110,9 +110,12 @@ func (b *bout) checks(fenced bool) []Check {
 
 func (b *bout) figures(d time.Duration) []Figure {
 	return []Figure{
-		{Name: "leases", Value: float64(b.counted)}, {Name: "leases a second", Value: float64(b.counted) / d.Seconds()},
-		{Name: "handoffs", Value: float64(b.handoffs)}, {Name: "handoffs a second", Value: float64(b.handoffs) / d.Seconds()},
-		{Name: "longest wait", Value: float64(b.longest) / 1e6, Unit: "ms"}, {Name: "Jain", Value: jain(b.shares)},
+		{Name: "leases", Value: float64(b.counted)},
+		{Name: "leases a second", Value: float64(b.counted) / d.Seconds()},
+		{Name: "handoffs", Value: float64(b.handoffs)},
+		{Name: "handoffs a second", Value: float64(b.handoffs) / d.Seconds()},
+		{Name: "longest wait", Value: float64(b.longest) / 1e6, Unit: "ms"},
+		{Name: "Jain", Value: jain(b.shares)},
 		{Name: "lost", Value: float64(b.lost)},
 	}
 }
