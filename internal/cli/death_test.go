@@ -75,7 +75,39 @@ func succeed(t *testing.T, end func(interlock int)) {
 	}
 }
 
-// guardOf returns the process id of the guard of an interlock, its only child.
+// A dead process is not a dead job: while anything of the command lives, nobody gets in before the lease is over, even
+// when interlock is dead and the guard cannot act.
+func TestLockOutlivesInterlock(t *testing.T) {
+	env := append(os.Environ(), "INTERLOCK_STORE=file:"+filepath.Join(t.TempDir(), "store"))
+	first := exec.Command("interlock", "run", "--ttl", "10m", "job", "--", "sleep", "1000")
+	first.Env = env
+	first.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	guard := 0
+	guardtest.Eventually(t, "the command runs", func() bool {
+		guard = guardOf(first.Process.Pid)
+		return guard != 0 && guardOf(guard) != 0
+	})
+	_ = syscall.Kill(guard, syscall.SIGSTOP)
+	_ = first.Process.Kill()
+	_ = first.Wait()
+
+	try := exec.Command("interlock", "run", "--try", "job", "--", "true")
+	try.Env = env
+	if err := try.Run(); try.ProcessState.ExitCode() != 75 {
+		t.Errorf("error %v, want exit status 75: the command still runs", err)
+	}
+	_ = syscall.Kill(guard, syscall.SIGCONT)
+	next := exec.Command("interlock", "run", "job", "--", "true")
+	next.Env = env
+	if err := next.Run(); err != nil {
+		t.Errorf("error %v when the command is dead", err)
+	}
+}
+
+// guardOf returns the process id of the guard of an interlock, its only child; and of a guard, that of the command.
 func guardOf(interlock int) int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", interlock, interlock))
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", interlock))

@@ -11,6 +11,7 @@ import (
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/guard"
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // job is one command under one lock: it waits, runs, renews, and lets go.
@@ -167,7 +168,7 @@ func (j *job) hold(lease *interlock.Lease) error {
 	command := guard.Command{
 		Args:     j.args,
 		Env:      environ(j.name, lease.Fence()),
-		Inherit:  j.tap.inherit(),
+		Inherit:  j.inherited(),
 		Deadline: j.until(lease),
 		Least:    grace,
 		KillRest: j.flags.KillRest,
@@ -192,7 +193,9 @@ func (j *job) hold(lease *interlock.Lease) error {
 		case <-over:
 			return j.end(lease, why)
 		case <-j.renewed:
-			j.guard.SetDeadline(j.until(lease))
+			if !mutant.On("cli-renew") {
+				j.guard.SetDeadline(j.until(lease))
+			}
 		case <-lost:
 			lost, why = nil, context.Cause(lease.Context())
 			j.guard.Stop(guard.DeadlineAt(guard.Now(), grace))
@@ -200,6 +203,14 @@ func (j *job) hold(lease *interlock.Lease) error {
 			j.pass(s)
 		}
 	}
+}
+
+// inherited are the files that keep the store from letting anybody in while a process of the command lives.
+func (j *job) inherited() []*os.File {
+	if mutant.On("cli-inherit") {
+		return nil
+	}
+	return j.tap.inherit()
 }
 
 // pass passes a signal on to the command, and stops this process along with it.

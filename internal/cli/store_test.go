@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// The default store comes from the password entry, whatever the environment says: cron, systemd and sudo say otherwise
+// than a login does, and two stores would exclude nobody.
+func TestDefaultStore(t *testing.T) {
+	want := "/var/lib/interlock"
+	if uid := os.Geteuid(); uid != 0 {
+		u, err := user.LookupId(strconv.Itoa(uid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = filepath.Join(u.HomeDir, ".local", "state", "interlock")
+	}
+	for _, name := range []string{"HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "USER", "LOGNAME"} {
+		t.Setenv(name, t.TempDir())
+	}
+	if got, err := defaultStore(); err != nil || got != want {
+		t.Errorf("default store %s, error %v, want %s", got, err, want)
+	}
+}
+
+// Which store: a flag goes before a variable; two of the same authority are refused.
+func TestStoreChoice(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "url")
+	if err := os.WriteFile(file, []byte("file:from-file\nmore\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name        string
+		store, file string
+		args        []string
+		want        string
+		status      int
+	}{
+		{name: "flag", store: "file:a", args: []string{"ls", "--store", "file:a"}, want: "file:a"},
+		{name: "flag with =", store: "file:a", args: []string{"ls", "--store=file:a"}, want: "file:a"},
+		{name: "file", file: file, args: []string{"ls", "--store-file", file}, want: "file:from-file"},
+		{name: "both flags", store: "file:a", file: file, args: []string{"--store", "file:a", "--store-file", file}, status: exitUsage},
+		{name: "flag and variable", store: "file:a", file: file, args: []string{"--store", "file:a"}, want: "file:a"},
+		{name: "the command's own flag", store: "file:a", args: []string{"run", "x", "--", "p", "--store-file", "f"}, want: "file:a"},
+		{name: "no file", file: file + "x", args: []string{"--store-file", file + "x"}, status: exitStore},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("INTERLOCK_STORE", "")
+			t.Setenv("INTERLOCK_STORE_FILE", "")
+			f := storeFlags{Store: c.store, StoreFile: c.file, args: c.args}
+			got, _, err := f.url()
+			var e *exitError
+			if errors.As(err, &e) && e.status != c.status || err == nil && (c.status != 0 || got != c.want) {
+				t.Errorf("store %q, error %v; want %q, status %d", got, err, c.want, c.status)
+			}
+		})
+	}
+}
