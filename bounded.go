@@ -10,7 +10,7 @@ import (
 // link to its parent are made by the first call of Done. A free lock is taken and released without either, which is a
 // third of what the core does for it.
 type bounded struct {
-	parent   context.Context
+	parent   context.Context //nolint:containedctx // a context is made of its parent
 	deadline time.Time
 
 	mu     sync.Mutex

@@ -2,8 +2,11 @@ package interlock
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // maxCleanups is how many releases of unknown outcome may be repeated at the same time. Beyond it a claim waits
@@ -14,7 +17,7 @@ const maxCleanups = 16
 // timed out or failed on the way back, and of leases whose Release was not answered. It stops when the store has
 // answered or when the claim's time is over anyway.
 type cleaner struct {
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // lasts as long as the client
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
@@ -99,4 +102,13 @@ func rest(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// backoff is the pause after the nth failure in a row.
+func backoff(n int) time.Duration {
+	d := min(firstPause<<min(n, 8), lastPause)
+	if mutant.On("A18") {
+		d = time.Millisecond
+	}
+	return d - time.Duration(rand.Int64N(int64(d)/5+1))
 }

@@ -28,6 +28,7 @@ func newClient(t *testing.T, d driver.Driver, o *interlock.Options) *interlock.C
 }
 
 func must[T any](t *testing.T) func(T, error) T {
+	t.Helper()
 	return func(v T, err error) T {
 		t.Helper()
 		if err != nil {

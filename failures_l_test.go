@@ -111,6 +111,7 @@ func TestL04_LossIsToldBeforeTheNextIsGranted(t *testing.T) {
 // lateReply renews a lease with replies that take two seconds, then cuts the link, and returns by how much the holder
 // was told before the next was granted.
 func lateReply(t *testing.T, slow string) (margin time.Duration) {
+	t.Helper()
 	d := &spy{Driver: memlock.New()}
 	var lag atomic.Bool
 	lag.Store(true)

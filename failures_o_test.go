@@ -37,7 +37,7 @@ func TestO01_FirstCallAfterAStopTellsTheLoss(t *testing.T) {
 		time.Sleep(13500*time.Millisecond - 1)
 		interlock.StopTrustTimers(c) // an earlier renewal may have set them
 		live(t, l)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if err := l.Err(); !errors.Is(err, interlock.ErrLost) {
 			t.Errorf("Err at the end of trust, before any timer: %v, want ErrLost", err)
 		}

@@ -179,7 +179,7 @@ func (p *pool) wait(ctx context.Context, bound <-chan time.Time, h *handle, s sh
 		case ended == nil:
 			return w.hold, nil
 		}
-		go p.leave(w.hold) // the caller waits no longer
+		go func() { _ = p.leave(w.hold) }() // the caller waits no longer
 		return nil, ended
 	}
 	why := l.refusal()

@@ -35,13 +35,6 @@ func (h *hold) stop() {
 	}
 }
 
-// drop takes a hold off its claim.
-func (c *claim) drop(h *hold) {
-	if i := slices.Index(c.holds, h); i >= 0 {
-		c.holds = slices.Delete(c.holds, i, i+1)
-	}
-}
-
 // drop takes a claim out of those that are held here.
 func (l *line) drop(c *claim) {
 	if i := slices.Index(l.held, c); i >= 0 {

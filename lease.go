@@ -28,15 +28,15 @@ type Lease struct {
 type lease struct {
 	client *Client
 	op     string
-	name   string     // for people: the first one
-	place  [5]uintptr // where Lock was called, behind at most four functions of this package
-	values context.Context
-	parent *lease // that the context of Lock descends from
-	turns  []turn // one, or one for each name of a Multi
+	name   string          // for people: the first one
+	place  [5]uintptr      // where Lock was called, behind at most four functions of this package
+	values context.Context //nolint:containedctx // for the values of the lease's own
+	parent *lease          // that the context of Lock descends from
+	turns  []turn          // one, or one for each name of a Multi
 	since  instant
 
 	mu     sync.Mutex
-	ctx    context.Context // made when first asked for
+	ctx    context.Context //nolint:containedctx // the lease's own, made when first asked for
 	cancel context.CancelCauseFunc
 	err    error // ErrReleased, or matches ErrLost
 	cause  error // the first of them

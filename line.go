@@ -2,7 +2,6 @@ package interlock
 
 import (
 	"container/list"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,56 +31,6 @@ type line struct {
 	failures int // attempts without an answer in a row
 	passes   int // in all, for people
 }
-
-// shape is what must agree for two goroutines to stand for each other.
-type shape struct {
-	kind          driver.Kind
-	weight, limit int
-	note          string
-}
-
-// waiter is one goroutine that wants the name.
-type waiter struct {
-	shape
-	settings *settings
-	since    instant
-	try      bool
-
-	ready chan struct{} // closed when hold or err is set
-	hold  *hold
-	err   error
-	place *list.Element // in line.waiters, while it waits
-}
-
-// claim is one place in the store's line.
-type claim struct {
-	driver.Claim
-	line    *line
-	session *session // nil before it was sent
-	state   state
-	private bool // never shared: its first holder has a MinHold, or leads
-
-	acquired instant // start of the last answered Acquire
-	granted  instant
-	fence    uint64 // the lowest of the tokens of this grant
-	passes   int    // how often it was passed on
-	holds    []*hold
-	gone     bool           // the store lost it, or will not keep it for longer
-	inWay    *driver.Holder // when last asked
-
-	ctx    context.Context // of its asking and waiting in the background; nil before there is any
-	cancel context.CancelFunc
-
-	sending *bounded // of its Acquire, in whatever goroutine
-}
-
-type state uint8
-
-const (
-	asking  state = iota // being sent, or about to be
-	waiting              // in the store's line
-	held
-)
 
 // tenure is how long a claim may be passed on, or joined by readers, before the client stands again at the end of the
 // store's line. With driver.Stride it bounds what other processes wait for.
@@ -196,24 +145,6 @@ func (l *line) advance() *claim {
 	return c
 }
 
-// background gives c a context for what is done for it outside of the goroutine that wants it.
-func (c *claim) background() context.Context {
-	if c.ctx == nil {
-		c.ctx, c.cancel = context.WithCancel(context.Background())
-	}
-	return c.ctx
-}
-
-// settled ends what is done for c: its asking and waiting is over.
-func (c *claim) settled() {
-	if c.sending != nil {
-		c.sending.finish()
-	}
-	if c.cancel != nil {
-		c.cancel()
-	}
-}
-
 // start is advance for a caller that does not send the claim itself. After a failure there is a pause first, whoever
 // calls: a store that fails is not asked without end.
 func (p *pool) start(l *line) {
@@ -231,11 +162,6 @@ func (p *pool) startAfter(l *line, pause time.Duration) {
 		return
 	}
 	p.tidy(l)
-}
-
-// fits reports whether c was made for a waiter like w.
-func (c *claim) fits(w *waiter) bool {
-	return w != nil && c.Kind == w.kind && c.Weight == w.weight && c.Limit == w.limit && c.Note == w.note && (c.Queue || w.try)
 }
 
 // withdraw takes a waiter out that does not want to wait any longer. If the standing claim was for it and suits nobody
@@ -286,11 +212,6 @@ func (l *line) turnAwayTries() {
 	l.turnAway(refusal, func(w *waiter) bool { return w.try })
 }
 
-func (w *waiter) fail(err error) {
-	w.err = err
-	close(w.ready)
-}
-
 // refusal is the error of a try, or of a wait that ends: somebody has the name, or the store does not say.
 func (l *line) refusal() error {
 	for _, c := range l.held {
@@ -303,27 +224,6 @@ func (l *line) refusal() error {
 		return ErrHeld
 	}
 	return unavailable(l.pool.lastErr)
-}
-
-// describe is a claim of this client as people see it.
-func (c *claim) describe() *driver.Holder {
-	clk := c.line.pool.client.clock
-	return &driver.Holder{
-		PublicID: driver.PublicID(c.ID), Owner: c.line.pool.client.owner, Kind: c.Kind, Weight: c.Weight, Limit: c.Limit, Held: true,
-		Note: c.Note, Since: clk.display(c.granted), Until: clk.display(c.until(0)), Fence: c.fence, Passes: c.Passes,
-	}
-}
-
-// until is the end of trust in the claim, for a lease of this grace.
-func (c *claim) until(grace time.Duration) instant {
-	from := c.acquired
-	if from.before(c.session.renewed) {
-		from = c.session.renewed
-	}
-	if mutant.On("L8") {
-		grace = -grace
-	}
-	return from.add(c.session.valid - grace)
 }
 
 // grant takes in that the store has granted the standing claim, and serves it. A claim that has less than a grace of

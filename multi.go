@@ -94,7 +94,7 @@ func (m *Multi) take(ctx context.Context, bound <-chan time.Time, try bool) (tur
 				continue
 			}
 			if ctx.Err() != nil {
-				go t.leave(nil) // the caller waits no longer
+				go func() { _ = t.leave(nil) }() // the caller waits no longer
 				continue
 			}
 			_ = t.leave(nil)

@@ -157,7 +157,7 @@ func (p *pool) lose(h *hold, why error) {
 		return // released, and kept for its MinHold only
 	}
 	if mutant.On("core-log") {
-		time.Sleep(time.Second) // as a slow log does
+		time.Sleep(time.Second) //nolint:forbidigo // the bug: as a slow log does
 	}
 	for _, l := range h.leases {
 		l.end(h.lost)

@@ -70,10 +70,20 @@ type held struct {
 }
 
 func newHistory(t *testing.T, seed uint64) *history {
+	t.Helper()
 	h := &history{t: t, rng: rand.New(rand.NewPCG(seed, 1)), leases: map[string][]*held{}, newest: map[string]*held{}, tokens: map[string]bool{}}
 	kinds := []memlock.Personality{
-		{}, {}, {}, {Clamp: 2 * time.Second}, {Round: 200 * time.Millisecond}, {NoExpiry: true}, {NoOrder: true},
-		{NoFence: true}, {Notices: memlock.Lost}, {Notices: memlock.Doubled}, {Notices: memlock.Early},
+		{},
+		{},
+		{},
+		{Clamp: 2 * time.Second},
+		{Round: 200 * time.Millisecond},
+		{NoExpiry: true},
+		{NoOrder: true},
+		{NoFence: true},
+		{Notices: memlock.Lost},
+		{Notices: memlock.Doubled},
+		{Notices: memlock.Early},
 	}
 	h.p = kinds[h.rng.IntN(len(kinds))]
 	h.rough.Store(h.rng.IntN(3) == 0)

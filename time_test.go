@@ -328,13 +328,13 @@ func TestMinHold_KeepsTheNameThroughReleaseErrorsAndPanics(t *testing.T) {
 				}
 			},
 			"error": func() {
-				if err := m.Do(t.Context(), func(context.Context) error { return failed }); err != failed {
+				if err := m.Do(t.Context(), func(context.Context) error { return failed }); !errors.Is(err, failed) {
 					t.Errorf("do: %v", err)
 				}
 			},
 			"panic": func() {
-				defer func() { recover() }()
-				m.Do(t.Context(), func(context.Context) error { panic(failed) })
+				defer func() { _ = recover() }()
+				_ = m.Do(t.Context(), func(context.Context) error { panic(failed) })
 			},
 		} {
 			start := time.Now()
@@ -387,7 +387,7 @@ func TestRelease_WaitsTwoSecondsForAnAnswer(t *testing.T) {
 			if !errors.Is(err, interlock.ErrUncertain) || time.Since(start) != 2*time.Second {
 				t.Errorf("%s: %v after %v, want ErrUncertain after 2s", kind, err, time.Since(start))
 			}
-			if again := l.Release(); again != err {
+			if again := l.Release(); !errors.Is(again, err) {
 				t.Errorf("%s: the second release: %v", kind, again)
 			}
 			time.Sleep(3 * time.Second)

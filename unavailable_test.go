@@ -201,6 +201,7 @@ func TestUnavailable_TenThousandLocksLeaveNothing(t *testing.T) {
 }
 
 func leaveNothing(t *testing.T, locks int, silence func(*memlock.Driver) func()) {
+	t.Helper()
 	d := &spy{Driver: memlock.New()}
 	var releasing, most atomic.Int64
 	d.ahead(func(_ context.Context, op string, _ driver.Claim) error {

@@ -1,0 +1,91 @@
+package interlock
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
+)
+
+// claim is one place in the store's line.
+type claim struct {
+	driver.Claim
+	line    *line
+	session *session // nil before it was sent
+	state   state
+	private bool // never shared: its first holder has a MinHold, or leads
+
+	acquired instant // start of the last answered Acquire
+	granted  instant
+	fence    uint64 // the lowest of the tokens of this grant
+	passes   int    // how often it was passed on
+	holds    []*hold
+	gone     bool           // the store lost it, or will not keep it for longer
+	inWay    *driver.Holder // when last asked
+
+	ctx    context.Context //nolint:containedctx // of its asking and waiting in the background; nil before there is any
+	cancel context.CancelFunc
+
+	sending *bounded // of its Acquire, in whatever goroutine
+}
+
+type state uint8
+
+const (
+	asking  state = iota // being sent, or about to be
+	waiting              // in the store's line
+	held
+)
+
+// background gives c a context for what is done for it outside of the goroutine that wants it.
+func (c *claim) background() context.Context {
+	if c.ctx == nil {
+		c.ctx, c.cancel = context.WithCancel(context.Background())
+	}
+	return c.ctx
+}
+
+// settled ends what is done for c: its asking and waiting is over.
+func (c *claim) settled() {
+	if c.sending != nil {
+		c.sending.finish()
+	}
+	if c.cancel != nil {
+		c.cancel()
+	}
+}
+
+// fits reports whether c was made for a waiter like w.
+func (c *claim) fits(w *waiter) bool {
+	return w != nil && c.Kind == w.kind && c.Weight == w.weight && c.Limit == w.limit && c.Note == w.note && (c.Queue || w.try)
+}
+
+// until is the end of trust in the claim, for a lease of this grace.
+func (c *claim) until(grace time.Duration) instant {
+	from := c.acquired
+	if from.before(c.session.renewed) {
+		from = c.session.renewed
+	}
+	if mutant.On("L8") {
+		grace = -grace
+	}
+	return from.add(c.session.valid - grace)
+}
+
+// describe is a claim of this client as people see it.
+func (c *claim) describe() *driver.Holder {
+	clk := c.line.pool.client.clock
+	return &driver.Holder{
+		PublicID: driver.PublicID(c.ID), Owner: c.line.pool.client.owner, Kind: c.Kind, Weight: c.Weight, Limit: c.Limit, Held: true,
+		Note: c.Note, Since: clk.display(c.granted), Until: clk.display(c.until(0)), Fence: c.fence, Passes: c.Passes,
+	}
+}
+
+// drop takes a hold off its claim.
+func (c *claim) drop(h *hold) {
+	if i := slices.Index(c.holds, h); i >= 0 {
+		c.holds = slices.Delete(c.holds, i, i+1)
+	}
+}

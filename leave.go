@@ -1,0 +1,151 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
+)
+
+// leave takes a hold out of the line: its lease was released, or lost a grace ago. The claim goes to the next goroutine
+// here, or back to the store when its last hold has left. It returns ErrUncertain if the store has not confirmed that
+// in time, and ErrLost if the store says that the claim was not held any more.
+func (p *pool) leave(h *hold) error {
+	p.mu.Lock()
+	if h.left {
+		p.mu.Unlock()
+		return nil
+	}
+	now := p.client.clock.now()
+	if keep := h.minHold - now.sub(h.granted); keep > 0 && !h.claim.gone && !mutant.On("core-minhold") {
+		if h.leaving == nil {
+			h.leaving = time.AfterFunc(keep, func() { _ = p.leave(h) })
+		} else {
+			h.leaving.Reset(keep) // it may have come a little early: the clock is not the timer's
+		}
+		p.mu.Unlock()
+		return nil
+	}
+	h.left = true
+	h.stop()
+	c, l := h.claim, h.claim.line
+	c.drop(h)
+	if len(c.holds) > 0 && !mutant.On("A21") || h.lost == nil && l.pass(c, now) {
+		p.mu.Unlock()
+		p.client.unheld()
+		return nil
+	}
+	l.drop(c)
+	next := l.advance()
+	trust := c.until(h.grace).sub(now)
+	lost := h.lost != nil || c.gone
+	p.mu.Unlock()
+	defer p.client.unheld()
+	if mutant.On("A15") && c.Kind == driver.Permit {
+		return nil
+	}
+	if lost {
+		p.giveBack(c, next)
+		return nil
+	}
+	bounded := within(context.Background(), min(max(trust, time.Millisecond), lastWord))
+	defer bounded.finish()
+	return p.depart(bounded, c, next)
+}
+
+// giveBack is depart for a claim that was lost: nobody waits for the answer.
+func (p *pool) giveBack(c, next *claim) {
+	p.mu.Lock()
+	p.discard(c)
+	p.tidy(c.line)
+	if next != nil {
+		go p.errand(next.background(), next, 0)
+	}
+	p.mu.Unlock()
+}
+
+// depart releases c at the store and, if somebody waits here, stands again at the end of the line with next: in one
+// step where the store can.
+func (p *pool) depart(ctx context.Context, c, next *claim) error {
+	s := c.session
+	if r, ok := s.driver.(driver.Requeuer); ok && next != nil && p.adopt(next, s) {
+		started := p.client.clock.now()
+		g, wasHeld, err := r.Requeue(ctx, c.Claim, next.Claim)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.answer(next.background(), next, started, g, err)
+		return p.departed(c, wasHeld, err)
+	}
+	wasHeld, err := s.driver.Release(ctx, c.Claim)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if next != nil {
+		go p.errand(next.background(), next, 0)
+	}
+	return p.departed(c, wasHeld, err)
+}
+
+// adopt makes next a claim of the session, if that lives and next is still wanted.
+func (p *pool) adopt(next *claim, s *session) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.over || next.line.standing != next {
+		return false
+	}
+	next.session = s
+	s.track(next)
+	return true
+}
+
+// departed takes in what became of the first release of c.
+func (p *pool) departed(c *claim, wasHeld bool, err error) error {
+	defer p.tidy(c.line)
+	switch {
+	case errors.Is(err, driver.ErrSessionLost):
+		c.session.end(err)
+		return lost(err)
+	case err != nil:
+		p.discard(c)
+		return fmt.Errorf("%w: %w", ErrUncertain, err)
+	}
+	p.answered(p.client.clock.now())
+	c.session.untrack(c)
+	if !wasHeld {
+		return lost(driver.ErrGone)
+	}
+	return nil
+}
+
+// discard gives c back to the store in the background: its outcome is unknown or nobody wants it any more. When as much
+// is being given back already as there may be, c waits for its turn among the session's orphans.
+func (p *pool) discard(c *claim) {
+	s := c.session
+	if s.over {
+		return
+	}
+	release := func(ctx context.Context) error {
+		_, err := s.driver.Release(ctx, c.Claim)
+		if errors.Is(err, driver.ErrSessionLost) {
+			return nil
+		}
+		return err
+	}
+	done := func(certain bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		s.untrack(c)
+		if certain {
+			s.adoptOrphans()
+		}
+	}
+	if !p.client.cleaner.clean(s.valid, release, done) {
+		if mutant.On("core-orphans") {
+			s.untrack(c)
+			return
+		}
+		s.orphans = append(s.orphans, c)
+	}
+}

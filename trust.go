@@ -1,0 +1,70 @@
+package interlock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/internal/mutant"
+)
+
+// longestSleep is how long the trust timer sleeps at a stretch. Go's timers stand still while the machine is
+// suspended; after it, trust that has run out is noticed within this time.
+const longestSleep = time.Second
+
+// guard makes sure that the trust timer fires for a new hold.
+func (s *session) guard(h *hold) {
+	s.maxGrace = max(s.maxGrace, h.grace)
+	if u := h.until(); s.trustAt == 0 || u.before(s.trustAt) {
+		s.sleepUntil(u)
+	}
+}
+
+// armTrust sets the trust timer anew after until has moved.
+func (s *session) armTrust() {
+	first := instant(0)
+	for _, c := range s.claims {
+		for _, h := range c.holds {
+			if u := h.until(); h.lost == nil && (first == 0 || u.before(first)) {
+				first = u
+			}
+		}
+	}
+	if first == 0 {
+		s.trust.Stop()
+		s.trustAt = 0
+		return
+	}
+	s.sleepUntil(first)
+}
+
+func (s *session) sleepUntil(u instant) {
+	now := s.pool.client.clock.now()
+	d := min(u.sub(now), longestSleep)
+	s.trustAt = now.add(d)
+	s.trust.Reset(max(d, 0))
+}
+
+// check is the trust timer: it ends the leases whose time has come, whatever the store is doing.
+func (s *session) check() {
+	if mutant.On("L12") {
+		_ = s.renew(context.Background())
+	}
+	now := s.pool.client.clock.look()
+	if mutant.On("L4") {
+		now = now.add(-s.period())
+	}
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	if s.over || mutant.On("L3") {
+		return
+	}
+	for _, c := range s.claims {
+		for _, h := range c.holds {
+			if h.lost == nil && !now.before(h.until()) {
+				s.pool.lose(h, fmt.Errorf("not renewed in time: %w", unavailable(s.pool.lastErr)))
+			}
+		}
+	}
+	s.armTrust()
+}
