@@ -6,9 +6,11 @@ import (
 
 	"github.com/interlock-go/interlock/internal/cli"
 	"github.com/interlock-go/interlock/internal/guard"
+	"github.com/interlock-go/interlock/torture"
 )
 
 func main() {
-	guard.Main() // does not return in the process that guards a command
+	guard.Main()   // does not return in the process that guards a command
+	torture.Main() // nor this one in a worker
 	os.Exit(cli.Main(os.Args[1:]))
 }

@@ -29,6 +29,7 @@ type commandLine struct {
 	Show       showCommand       `cmd:"" help:"Show everything about one lock."`
 	Watch      watchCommand      `cmd:"" help:"Follow one lock: print it now and after every change."`
 	Break      breakCommand      `cmd:"" help:"Take a lock away from its holder."`
+	Torture    tortureCommand    `cmd:"" help:"Kill, stop and cut off workers over the store, and judge what they saw."`
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 	Complete   completeCommand   `cmd:"" hidden:""`
@@ -115,6 +116,7 @@ func newParser(line *commandLine, t terminal, exit func(int)) (*kong.Kong, error
 		kong.Name("interlock"),
 		kong.Description("Run a command under a lock, and see who holds and waits.\n\nExit status: 64 wrong command line, "+
 			"69 store unusable, 75 lock not acquired, 76 lock lost; run otherwise returns its command's."),
+		kong.Vars{"scenarios": scenarios()},
 		kong.Writers(t.out, t.err),
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),

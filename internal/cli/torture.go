@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/torture"
+)
+
+// scenarios names what torture can run, for its help.
+func scenarios() string {
+	var names []string
+	for _, s := range torture.Scenarios() {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+type tortureCommand struct {
+	For        time.Duration `help:"How long each scenario goes on." default:"20s" placeholder:"20s"`
+	Scenario   []string      `help:"What to run, of ${scenarios}. May be repeated." default:"storm" placeholder:"NAME"`
+	Processes  int           `help:"Worker processes." placeholder:"8"`
+	Goroutines int           `help:"Goroutines in each of them." placeholder:"8"`
+	Names      int           `help:"Names that the workers of a storm share." placeholder:"8"`
+	TTL        time.Duration `help:"TTL of the locks where there are faults." placeholder:"300ms" name:"ttl"`
+	Seed       uint64        `help:"Decides on the faults; reported, so that a run can be had again." placeholder:"N"`
+	Handoffs   int           `help:"How often the lock must go from one process to another in the scenario handoffs." placeholder:"N"`
+}
+
+// Run kills, stops and cuts off worker processes of its own over the store, and judges what they saw. Its status is 0
+// when every check held and every control failed as it must, 70 otherwise.
+func (c *tortureCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+	storeURL, warning, err := line.url()
+	if err != nil {
+		return err
+	}
+	if warning != "" {
+		fmt.Fprintf(t.err, "interlock: warning: %s\n", warning)
+	}
+	report, err := torture.Run(ctx, torture.Config{
+		Store: storeURL, For: c.For, Scenarios: c.Scenario, Processes: c.Processes, Goroutines: c.Goroutines, Names: c.Names,
+		TTL: c.TTL, Seed: c.Seed, Handoffs: c.Handoffs,
+	}, t.err)
+	if err != nil {
+		return &exitError{exitStore, err}
+	}
+	if line.JSON {
+		err = printJSON(t.out, report)
+	} else {
+		err = report.Print(t.out)
+	}
+	if err != nil {
+		return err
+	}
+	if err := report.Err(); err != nil {
+		return &exitError{exitInternal, err}
+	}
+	return nil
+}
