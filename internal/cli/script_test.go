@@ -36,7 +36,9 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("INTERLOCK_STORE", "file:"+filepath.Join(e.WorkDir, "store"))
+			store := "file:" + filepath.Join(e.WorkDir, "store")
+			e.Setenv("INTERLOCK_STORE", store)
+			e.Defer(func() { endAll(store) })
 			if err := makeProgramsExecutable(e.WorkDir); err != nil {
 				return err
 			}
@@ -52,6 +54,30 @@ func TestScripts(t *testing.T) {
 		},
 		RequireExplicitExec: true,
 	})
+}
+
+// line is what the scripts' commands need of a line in JSON.
+type line struct {
+	Claims []struct {
+		Owner struct {
+			PID int `json:"pid"`
+		} `json:"owner"`
+	} `json:"claims"`
+}
+
+// endAll kills whoever holds or waits, as a script that failed leaves them; their commands end with them.
+func endAll(store string) {
+	ls := exec.Command("interlock", "ls", "--json", "--store", store)
+	out, err := ls.Output()
+	var lines []line
+	if err != nil || json.Unmarshal(out, &lines) != nil {
+		return
+	}
+	for _, l := range lines {
+		for _, c := range l.Claims {
+			_ = syscall.Kill(c.Owner.PID, syscall.SIGKILL)
+		}
+	}
 }
 
 // makeProgramsExecutable does that to the files of a script that begin with #!.
@@ -122,14 +148,8 @@ func signal(ts *testscript.TestScript, neg bool, args []string) {
 		"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
 	}
 	ts.Check(ts.Exec("interlock", "show", "--json", args[1]))
-	var line struct {
-		Claims []struct {
-			Owner struct {
-				PID int `json:"pid"`
-			} `json:"owner"`
-		} `json:"claims"`
-	}
-	ts.Check(json.NewDecoder(strings.NewReader(ts.ReadFile("stdout"))).Decode(&line))
+	var line line
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &line))
 	if len(line.Claims) == 0 {
 		ts.Fatalf("nobody holds %s", args[1])
 	}

@@ -36,7 +36,7 @@ type Command struct {
 	Args     []string   // the program and its arguments; no shell is involved
 	Env      []string   // its whole environment, "name=value"; nil: that of this process
 	Dir      string     // its directory; "": that of this process
-	Inherit  []*os.File // further descriptors that the guard and the child keep open, at free numbers from 700 on
+	Inherit  []*os.File // further descriptors that the guard and the child keep open, at free numbers from 50 on
 	Deadline Deadline   // as by [Guard.SetDeadline], but before the start
 	Least    time.Duration
 	KillRest bool // kill what is left of the tree when the child has ended, instead of waiting for it

@@ -10,8 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shell scripts name descriptors by number: 3 to 9, 200 for flock(1), 255 in bash itself. The session's stand above.
-const firstInherited = 700
+// Shell scripts name descriptors by number: 3 to 9, 200 for flock(1); bash takes 10 and up, and 255. The session's stand
+// where hardly anybody else does, and below 64: beyond that the kernel makes a larger table, for which a process of
+// several threads waits tens of milliseconds (synchronize_rcu).
+const firstInherited = 50
 
 // passed reports whether fd is open and would be open after an exec.
 func passed(fd int) bool {

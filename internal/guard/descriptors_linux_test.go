@@ -53,7 +53,7 @@ func TestSessionDescriptor(t *testing.T) {
 	s := launch(t, "-inherit", session, "--", "sh", "-c", "setsid sleep 1000 & exec sleep 1000")
 	guardtest.Eventually(t, "two processes", func() bool { return len(marked(s.mark)) == 2 })
 	for _, pid := range marked(s.mark) {
-		if at := descriptor(pid, session); at < 700 {
+		if at := descriptor(pid, session); at < 50 {
 			t.Errorf("the command has the session's descriptor at %d", at)
 		}
 	}

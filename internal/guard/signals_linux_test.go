@@ -15,8 +15,12 @@ func TestSignalsPassedOn(t *testing.T) {
 		sig  syscall.Signal
 		want int
 	}{
-		{syscall.SIGTERM, 143}, {syscall.SIGHUP, 129}, {syscall.SIGINT, 130}, {syscall.SIGQUIT, 131},
-		{syscall.SIGUSR1, 138}, {syscall.SIGUSR2, 140},
+		{syscall.SIGTERM, 143},
+		{syscall.SIGHUP, 129},
+		{syscall.SIGINT, 130},
+		{syscall.SIGQUIT, 131},
+		{syscall.SIGUSR1, 138},
+		{syscall.SIGUSR2, 140},
 	} {
 		t.Run(c.sig.String(), func(t *testing.T) {
 			s := launch(t, "--", "sleep", "1000")
