@@ -143,12 +143,20 @@ type violation struct {
 
 // finding is what a check found in a history.
 type finding struct {
-	cases      int // that could have failed
-	violations []violation
+	cases      int         // that could have failed
+	failed     int         // that did
+	violations []violation // the first of those
 }
+
+// maxViolations is how many violations are kept to be told of. Without a lock there are hundreds of thousands.
+const maxViolations = 100
 
 // accuse notes a violation. Those of args that are handles are its actors, and shown by their names.
 func (f *finding) accuse(name int, at instant, format string, args ...any) {
+	f.failed++
+	if len(f.violations) == maxViolations {
+		return
+	}
 	v := violation{name: name, at: at}
 	for _, a := range args {
 		if h, ok := a.(*handle); ok {
