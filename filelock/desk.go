@@ -209,6 +209,9 @@ func (k *desk) check() {
 				err = errors.Join(err, lerr)
 			}
 		}
+		if o.unsettled() {
+			err = errors.Join(err, o.settle())
+		}
 		if cerr := o.commit(); err != nil || cerr != nil {
 			k.d.later(k)
 		}

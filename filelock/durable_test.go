@@ -179,3 +179,81 @@ func onDisk(t *testing.T, d *Driver) uint64 {
 	}
 	return highestSlot(page)
 }
+
+// A write of the record fails, as on a full or broken disk: the caller hears it, the line is as before, and what was in
+// memory is not believed.
+func TestWrite_FailureChangesNothing(t *testing.T) {
+	dir := storeIn(t)
+	d, s := openAt(t, dir, long)
+	_, s2 := openAt(t, dir, long)
+	before := mutexOf("n")
+	acquire(t, s, before)
+	release(t, s, before)
+	k, err := d.desk("n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.leave(k)
+	f, err := k.use(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.unref()
+	readOnly, err := os.Open(d.Key("n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer readOnly.Close()
+	works := f.fd
+	f.fd = int(readOnly.Fd())
+	c := mutexOf("n")
+	g, err := s.Acquire(t.Context(), c)
+	if err == nil || g.Held || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) {
+		t.Errorf("held %v, %v: want an error that says nothing for certain", g.Held, err)
+	}
+	f.fd = works
+	theirs := mutexOf("n")
+	if g := acquire(t, s2, theirs); !g.Held {
+		t.Error("the failed write has left something behind")
+	}
+	if held, err := s.Release(t.Context(), c); held || err != nil {
+		t.Errorf("release of what was not written: held %v, %v", held, err)
+	}
+	release(t, s2, theirs)
+}
+
+// No token is handed out while the floor cannot be made durable; the line goes on as soon as it can.
+func TestFloor_NoTokenWithoutIt(t *testing.T) {
+	var ahead atomic.Int64
+	sys := machine
+	sys.wallClock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	d, err := newDriver(storeIn(t), nil, sys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close(t.Context())
+	s := openSession(t, d, long)
+	first, second := mutexOf("n"), mutexOf("n")
+	acquire(t, s, first)
+	acquire(t, s, second)
+	works := d.floor.file
+	readOnly, err := os.Open(works.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer readOnly.Close()
+	d.floor.file = readOnly
+	ahead.Store(int64(time.Hour))
+	if g, err := s.Acquire(t.Context(), mutexOf("other")); err == nil || g.Held {
+		t.Errorf("a token without a floor: held %v, %v", g.Held, err)
+	}
+	release(t, s, first) // the claim leaves all the same
+	if g := acquire(t, s, second); g.Held {
+		t.Errorf("the next one has token %d without a floor", g.Fence)
+	}
+	d.floor.file = works
+	if _, err := hold(within(t, soon), s, second); err != nil {
+		t.Errorf("the floor can be written again: %v", err)
+	}
+	release(t, s, second)
+}

@@ -142,6 +142,18 @@ func (o *operation) settle() error {
 	return err
 }
 
+// unsettled reports whether a claim waits that could be held: there was no token for it.
+func (o *operation) unsettled() bool {
+	sum := int64(0)
+	for i := range o.line.Claims {
+		c := &o.line.Claims[i]
+		if sum += int64(c.Weight); !c.Held {
+			return sum <= int64(c.Limit)
+		}
+	}
+	return false
+}
+
 // notify has the process of a session look at the line after the operation. Claims of this process learn of it in any
 // case.
 func (o *operation) notify(session string) {

@@ -258,6 +258,7 @@ func (s *session) Release(ctx context.Context, c driver.Claim) (bool, error) {
 	held, err := o.leave(c.ID)
 	if err != nil {
 		// The next one cannot have a token now. The claim leaves all the same, and the line is looked at again.
+		s.d.options.Logger.Warn("filelock: the next holder cannot be let in", "name", c.Name, "error", err)
 		s.d.later(k)
 	}
 	if err := o.commit(); err != nil {
