@@ -76,7 +76,7 @@ func (j *job) turn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return j.hold(lease)
+	return j.hold(lease) //nolint:contextcheck // ctx bounds the wait; the hold ends with the lease, the command, or a signal
 }
 
 // wait waits for the lock, and for the guard, which takes some milliseconds to start. A signal that would end a process

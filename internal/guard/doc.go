@@ -30,6 +30,9 @@
 // works. INT, QUIT and TSTP are then not passed on, for they have already arrived. Without a terminal (cron, systemd,
 // CI) the child gets a group of its own, and all signals are passed on to that group.
 //
+// What a shell sends to the whole job (`kill %1`, SIGHUP at its end) has arrived, too, but cannot be told from what was
+// sent to interlock alone, and is passed on: such a child gets SIGTERM or SIGHUP twice.
+//
 // Signals go to the guard as messages. It sends them when the child exists, so one that comes between the fork and the
 // report of the fork is not lost, and none can hit a process that took over the number of a dead one.
 //

@@ -46,6 +46,7 @@ type Guard struct {
 	mu       sync.Mutex
 	deadline Deadline
 	closed   bool
+	asked    int64 // when SIGTERM or SIGHUP came last
 
 	// Written before over is closed.
 	child int
@@ -240,10 +241,26 @@ func (g *Guard) Forward(sig syscall.Signal) {
 			return
 		}
 	}
+	if g.again(sig) {
+		return
+	}
 	if mutant.On("C7") || mutant.On("C5") && (sig == unix.SIGTSTP || sig == unix.SIGCONT) {
 		return
 	}
 	g.Signal(sig)
+}
+
+// again reports whether sig, which asks to end, comes a second time within a moment. With one `kill %1` a run inside a run
+// gets it from the shell and, passed on, from the run around it; a person is slower.
+func (g *Guard) again(sig syscall.Signal) bool {
+	if !g.terminal || sig != unix.SIGTERM && sig != unix.SIGHUP {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	last, now := g.asked, Now()
+	g.asked = now
+	return last != 0 && now < last+int64(hearing)
 }
 
 // Continue continues a command that was stopped along with this process by Forward.

@@ -152,7 +152,7 @@ type supervisor struct {
 	*exec.Cmd
 	mark   string
 	stderr string // path of the file with what it said
-	ended  chan error
+	ended  chan struct{}
 }
 
 // prepare returns a supervisor that is not started yet; args are flags and the command.
@@ -163,7 +163,7 @@ func prepare(t *testing.T, args ...string) *supervisor {
 		Cmd:    exec.Command(self(t), append([]string{"supervise", "-mark", mark}, args...)...),
 		mark:   mark,
 		stderr: filepath.Join(t.TempDir(), "stderr"),
-		ended:  make(chan error, 1),
+		ended:  make(chan struct{}),
 	}
 	stderr, err := os.Create(s.stderr)
 	if err != nil {
@@ -188,7 +188,10 @@ func (s *supervisor) start(t *testing.T) {
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { s.ended <- s.Cmd.Wait() }()
+	go func() {
+		_ = s.Cmd.Wait() // exit looks at the state
+		close(s.ended)
+	}()
 }
 
 // launch starts a supervisor and waits until its command runs.

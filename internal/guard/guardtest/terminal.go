@@ -156,7 +156,9 @@ func Patience() time.Duration {
 // Eventually polls until the condition holds.
 func Eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(Patience()); !condition(); time.Sleep(2 * time.Millisecond) {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(Patience()); !condition(); <-tick.C {
 		if time.Now().After(end) {
 			t.Fatalf("not after %v: %s", Patience(), what)
 		}
