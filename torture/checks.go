@@ -6,6 +6,15 @@ import (
 	"time"
 )
 
+// The titles of the checks.
+const (
+	titleTokens  = "tokens are unique and grow"
+	titleData    = "no acknowledged update is lost"
+	titleOverlap = "no two leases are valid at once"
+	titleNotice  = "who loses is told before the next gets in"
+	titleAfter   = "everything can be had afterwards, nothing is left"
+)
+
 // checkTokens is V1: the tokens of one name are unique and grow in the order of grants.
 //
 // When exactly the store granted is not known, only that it was between asked and granted. Two things are certain all

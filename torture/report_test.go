@@ -56,7 +56,7 @@ func TestReportErr(t *testing.T) {
 			for _, e := range []error{ErrConvicted, ErrToothless, ErrBroken} {
 				wanted := false
 				for _, w := range c.want {
-					wanted = wanted || w == e
+					wanted = wanted || errors.Is(w, e)
 				}
 				if errors.Is(err, e) != wanted {
 					t.Errorf("Err() = %v, want %v in it: %v", err, e, wanted)

@@ -157,7 +157,7 @@ func (c *conductor) probe(ctx context.Context, out *round, dir string, names []s
 		out.errors = append(out.errors, err)
 		return
 	}
-	defer client.Close()
+	defer client.Close() //nolint:contextcheck // Close is bounded and takes no context
 	d, err := openDiary(filepath.Join(dir, "diary-conductor"))
 	if err != nil {
 		out.errors = append(out.errors, err)

@@ -107,10 +107,11 @@ func (s *stormer) visit(ctx context.Context, rec *record, name int, r *rand.Rand
 	defer s.diary.head.holding.Add(-1)
 
 	// The end of the context is written down beside the work, which may be stuck in a system call.
+	//nolint:contextcheck // the end of the lease is what this is about, not that of the wait
 	stop := context.AfterFunc(lease.Context(), func() { s.told(rec, lease, "") })
 	err = s.work(rec, lease, name, r)
 	if !rec.confirm(lease) {
-		s.told(rec, lease, "when it asks: ")
+		s.told(rec, lease, "when it asks: ") //nolint:contextcheck // as above
 	}
 	stop()
 	rec.leaving.Store(int64(now()))
@@ -218,10 +219,10 @@ func (s *stormer) add(rec *record, name int, token uint64, between func()) error
 // outcomeOf sorts the errors of Lock. What no fault explains is returned.
 func outcomeOf(ctx context.Context, err error) (outcome, error) {
 	switch {
-	case ctx.Err() != nil:
-		return over, nil
-	case errors.Is(err, interlock.ErrUnavailable):
+	case errors.Is(err, interlock.ErrUnavailable) && ctx.Err() == nil:
 		return unavailable, nil
+	case ctx.Err() == nil:
+		return failed, err
 	}
-	return failed, err
+	return over, nil
 }

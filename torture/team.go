@@ -99,6 +99,9 @@ func (t *team) start(slot, number int) error {
 	return nil
 }
 
+// errNotMain is what a program hears whose workers run something else.
+var errNotMain = errors.New("torture: a worker does not work: want torture.Main as the first thing in main")
+
 // comeUp is how long a worker may take until it is ready; machines that run tests are slow now and then.
 const comeUp = time.Minute
 
@@ -109,13 +112,16 @@ func (t *team) await(ctx context.Context) error {
 		for p.diary.head.ready.Load() == 0 {
 			select {
 			case <-p.done:
-				return fmt.Errorf("torture: a worker ended at once (%v): %s", p.failure, p.output)
+				if p.failure == nil {
+					return errNotMain
+				}
+				return fmt.Errorf("torture: a worker ended at once: %w: %s", p.failure, p.output)
 			case <-ctx.Done():
 				return ctx.Err()
 			default:
 			}
 			if now() > deadline {
-				return errors.New("torture: a worker did not come up: want torture.Main as the first thing in main")
+				return errNotMain
 			}
 			pause(2*time.Millisecond, ctx.Done())
 		}

@@ -15,7 +15,6 @@ type judgement struct {
 	excused []string // checks that may fail, of which nothing is told
 	checks  map[string]*Check
 	order   []string
-	figures []Figure
 	errors  []string
 
 	grants, losses, handoffs, refused, doubtful, kills, stops, cuts, full float64
@@ -43,15 +42,6 @@ func (j *judgement) take(id, title string, hs *history, f finding) {
 		c.Stories = append(c.Stories, hs.stories(f)...)
 	}
 }
-
-// The titles of the checks.
-const (
-	titleTokens  = "tokens are unique and grow"
-	titleData    = "no acknowledged update is lost"
-	titleOverlap = "no two leases are valid at once"
-	titleNotice  = "who loses is told before the next gets in"
-	titleAfter   = "everything can be had afterwards, nothing is left"
-)
 
 // judge looks at a round: at everything that the plan lets it show.
 func (j *judgement) judge(c *conductor, p plan, r *round) {
@@ -191,12 +181,12 @@ func (c *conductor) play(ctx context.Context, scenario string, p plan, w twin, d
 
 // describe says in a line what a plan is.
 func (c *conductor) describe(p plan) string {
-	s := fmt.Sprintf("%d processes × %d goroutines, %d names, TTL %v, grace %v", p.processes, p.job.Count, p.names, c.TTL, c.Grace)
+	s := fmt.Sprintf("%d processes × %d goroutines, names: %d, TTL %v, grace %v", p.processes, p.job.Count, p.names, c.TTL, c.Grace)
 	for _, x := range []struct {
 		is   bool
 		what string
 	}{
-		{p.kills > 0, fmt.Sprintf("%d of them are killed and restarted", p.kills)},
+		{p.kills > 0, fmt.Sprintf("%d killed and restarted", p.kills)},
 		{p.stops, "stopped"},
 		{p.job.Cuts, "cut off"},
 	} {
