@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux
 
 package cli_test
 
@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 	testscript.Main(m, map[string]func(){
 		"interlock": func() { os.Exit(cli.Main(os.Args[1:])) },
+		"fenced":    fenced,
 	})
 }
 

@@ -1,0 +1,104 @@
+//go:build linux
+
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/internal/guard/guardtest"
+)
+
+// fenced is a program that writes TEXT into FILE under the token that it is given, and says when that is refused:
+//
+//	fenced FILE TEXT [again]
+func fenced() {
+	token, err := strconv.ParseUint(os.Getenv("INTERLOCK_FENCE"), 10, 64)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	file := fence.NewFile(os.Args[1], 0o600)
+	for said := ""; ; {
+		now := "written"
+		switch err := file.Write(context.Background(), token, []byte(os.Args[2])); {
+		case errors.Is(err, fence.ErrStale):
+			now = "refused"
+		case err != nil:
+			now = err.Error()
+		}
+		if now != said {
+			fmt.Println(now)
+		}
+		if said = now; len(os.Args) < 4 {
+			return
+		}
+		<-time.NewTimer(5 * time.Millisecond).C
+	}
+}
+
+// Everything of a job is frozen past the lease and continued: nothing can keep it from running on for a moment, here as
+// long as its guard stays frozen. Its write is refused, and then it is killed.
+func TestFreeze(t *testing.T) {
+	dir := t.TempDir()
+	data, output := filepath.Join(dir, "data"), filepath.Join(dir, "output")
+	env := append(os.Environ(), "INTERLOCK_STORE=file:"+filepath.Join(dir, "store"))
+	said := func(word string) func() bool {
+		return func() bool {
+			text, _ := os.ReadFile(output)
+			return strings.Contains(string(text), word+"\n")
+		}
+	}
+	out, err := os.Create(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	first := exec.Command("interlock", "run", "--ttl", "1s", "job", "--", "fenced", data, "first", "again")
+	first.Env, first.Stdout = env, out
+	var complaint bytes.Buffer
+	first.Stderr = &complaint
+	first.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer first.Process.Kill()
+	guardtest.Eventually(t, "the first write", said("written"))
+	guard := guardOf(first.Process.Pid)
+	child := guardOf(guard)
+	all := []int{guard, first.Process.Pid, child}
+	for _, pid := range all {
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+	}
+
+	second := exec.Command("interlock", "run", "job", "--", "fenced", data, "second")
+	second.Env = env
+	if text, err := second.CombinedOutput(); err != nil || string(text) != "written\n" {
+		t.Fatalf("the second one: %v, %q", err, text)
+	}
+	_ = syscall.Kill(child, syscall.SIGCONT)
+	guardtest.Eventually(t, "the late write is refused", said("refused"))
+	if text, err := os.ReadFile(data); string(text) != "second" {
+		t.Errorf("the file has %q, error %v", text, err)
+	}
+	for _, pid := range all {
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+	}
+	if err := first.Wait(); first.ProcessState.ExitCode() != 76 {
+		t.Errorf("error %v, want exit status 76; it said %q", err, complaint.String())
+	}
+	if err := syscall.Kill(child, 0); err == nil {
+		t.Error("the child is alive")
+	}
+}
