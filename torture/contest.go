@@ -5,6 +5,7 @@ package torture
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"time"
@@ -71,6 +72,9 @@ func (c *contestant) race(number int, end instant) error {
 	seat := &c.board.seats[number]
 	for asked := now(); asked < end; asked = now() {
 		lease, turn, err := c.ask()
+		if errors.Is(err, errOver) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -119,9 +123,24 @@ func (c *contestant) ask() (lease *interlock.Lease, turn bool, err error) {
 	if c.Turns {
 		ctx = context.WithValue(ctx, turnKey{}, &turn)
 	}
-	lease, err = c.lock.Lock(ctx)
-	return lease, turn, err
+	if !c.Tries {
+		lease, err = c.lock.Lock(ctx)
+		return lease, turn, err
+	}
+	for {
+		lease, err = c.lock.TryLock(ctx)
+		if !errors.Is(err, interlock.ErrHeld) {
+			return lease, turn, err
+		}
+		pause(time.Millisecond+time.Duration(rand.Int64N(int64(time.Millisecond))), nil)
+		if !c.board.counts(now()) {
+			return nil, false, errOver
+		}
+	}
 }
+
+// errOver says that a try came to nothing before the end.
+var errOver = errors.New("torture: the contest is over")
 
 // turnKey finds where a turnTracer says whether a grant was a turn.
 type turnKey struct{}

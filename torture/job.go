@@ -45,6 +45,7 @@ type job struct {
 	Hold   time.Duration // how long a lease is held, at least
 	Rest   time.Duration // between leases, at most
 	Turns  bool          // tell turns from passes
+	Tries  bool          // try again and again, for want of a line
 }
 
 // guardKind is what guards the number in the file.
