@@ -60,11 +60,13 @@ func TestStop_OfTheHolder(t *testing.T) {
 	dir := storeIn(t)
 	const ttl = 500 * time.Millisecond
 	d, s := openAt(t, dir, long)
-	for range 3 {
+	for _, queue := range []bool{true, false} {
 		w := startWorker(t, task{Do: "hold", Dir: dir, Name: "n", TTL: ttl})
 		w.hear(t, "held")
 		c := mutexOf("n")
-		acquire(t, s, c)
+		if c.Queue = queue; queue {
+			acquire(t, s, c)
+		}
 		if err := w.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
@@ -75,8 +77,12 @@ func TestStop_OfTheHolder(t *testing.T) {
 		}
 		end, _ := f.until()
 		f.file.Close()
-		if _, err := hold(within(t, soon), s, c); err != nil {
-			t.Fatal(err)
+		if queue {
+			if _, err := hold(within(t, soon), s, c); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			until(t, soon, "a try after the holder's time", func() bool { return acquire(t, s, c).Held })
 		}
 		if early := time.Duration(end - bootClock()); early > 0 {
 			t.Errorf("granted %v before the time of the stopped holder was over", early)

@@ -44,6 +44,7 @@ var tasks = map[string]func(task, *bufio.Reader) error{
 	"contend": contend,
 	"leave":   leaveChild,
 	"starve":  starve,
+	"mingle":  mingle,
 	"sleep":   func(_ task, in *bufio.Reader) error { _, err := io.Copy(io.Discard, in); return err },
 }
 
