@@ -107,6 +107,9 @@ func contend(j task, in *bufio.Reader) error {
 	g, err := hold(ctx, s, c)
 	for ; err == nil; g, err = hold(ctx, s, c) {
 		b.enter(j.Slot, g.Fence)
+		if j.Count > 0 && b.by[j.Slot].Load()%int64(j.Count) == 0 {
+			nap(50 * time.Microsecond) // time to be seen in
+		}
 		b.leave(j.Slot)
 		if b.stop.Load() {
 			break

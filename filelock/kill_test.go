@@ -145,7 +145,7 @@ func TestKill_AtRandomTearsNothing(t *testing.T) {
 	var mu sync.Mutex
 	var all []*worker
 	begin := func(slot int) *worker {
-		w := startWorker(t, task{Do: "contend", Dir: dir, Name: "n", Board: path, TTL: ttl, Slot: slot})
+		w := startWorker(t, task{Do: "contend", Dir: dir, Name: "n", Board: path, TTL: ttl, Slot: slot, Count: 8})
 		w.hear(t, "ready")
 		w.say(t, "go")
 		mu.Lock()

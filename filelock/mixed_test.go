@@ -164,6 +164,7 @@ func (c *crowd) visit(s driver.Session, me int) error {
 		// unless the process was stopped.
 		if until, live := s.(*session).file.until(); live && until > bootClock()+int64(50*time.Millisecond) {
 			c.enter(me, name, what)
+			nap(100 * time.Microsecond) // time to be seen in
 			c.leave(me)
 		}
 	} else {

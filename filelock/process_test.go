@@ -65,7 +65,7 @@ func TestContention_EightProcesses(t *testing.T) {
 	const n = 8
 	var ws []*worker
 	for i := range n {
-		w := startWorker(t, task{Do: "contend", Dir: dir, Name: "n", Board: path, TTL: long, Slot: i + 1})
+		w := startWorker(t, task{Do: "contend", Dir: dir, Name: "n", Board: path, TTL: long, Slot: i + 1, Count: 8})
 		w.hear(t, "ready")
 		ws = append(ws, w)
 	}
