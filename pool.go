@@ -42,6 +42,10 @@ func (p *pool) open(ctx context.Context) (*session, error) {
 			p.mu.Unlock()
 			return s, nil
 		}
+		if p.closing != nil {
+			p.mu.Unlock()
+			return nil, ErrClosed
+		}
 		if opening := p.opening; opening != nil {
 			p.mu.Unlock()
 			select {
@@ -61,9 +65,9 @@ func (p *pool) open(ctx context.Context) (*session, error) {
 		p.mu.Lock()
 		p.opening = nil
 		close(opened)
-		if err == nil && p.closing != nil { // shut down meanwhile
+		if err == nil && p.closing != nil { // shut down, or an isolated pool whose only waiter has left, meanwhile
 			p.mu.Unlock()
-			_ = d.Close(ctx)
+			closeSession(d)
 			return nil, ErrClosed
 		}
 		if err == nil {
@@ -203,8 +207,10 @@ func (p *pool) shut(ctx context.Context) {
 	}
 }
 
-// forget drops an isolated pool, whose lease is gone, from the client.
+// forget drops an isolated pool, whose lease is gone, from the client. A session that is being opened for it is closed
+// when it comes.
 func (p *pool) forget() {
+	p.closing = ErrClosed
 	if p.session != nil {
 		p.session.retire()
 	}

@@ -271,20 +271,22 @@ func (s *session) end(why error) {
 		s.pool.gone(c, why)
 	}
 	clear(s.claims)
+	closeSession(s.driver)
 }
 
 // retire closes a session that nobody needs any more.
 func (s *session) retire() {
 	s.stop()
-	s.close()
+	closeSession(s.driver)
 }
 
-// close tells the store, in the background, that the session is over.
-func (s *session) close() {
+// closeSession tells the driver, in the background, that a session is over: also of one that the store ended, because
+// the driver may have files and connections for it.
+func closeSession(d driver.Session) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lastWord)
 		defer cancel()
-		_ = s.driver.Close(ctx) // what is not closed now goes by its TTL
+		_ = d.Close(ctx) // what is not closed now goes by its TTL
 	}()
 }
 
@@ -309,7 +311,6 @@ func (s *session) abandon() {
 		return
 	}
 	s.end(driver.ErrSessionLost)
-	s.close()
 }
 
 // stop makes the session over for the core.

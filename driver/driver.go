@@ -134,7 +134,8 @@ type Session interface {
 	// while any other process is stopped at any instruction.
 	Renew(ctx context.Context) (Renewal, error)
 
-	// Close releases every claim of the session, handing over at once, and ends it.
+	// Close releases every claim of the session, handing over at once, and ends it. It is called once for every session
+	// that was opened, also for one that the store has ended, and also while other calls are under way.
 	Close(ctx context.Context) error
 }
 
