@@ -32,6 +32,7 @@ type board struct {
 	backward atomic.Int64 // tokens that did not grow
 	stop     atomic.Bool
 	by       [64]atomic.Int64 // entries by slot
+	dying    [64]atomic.Bool  // about to be killed: whoever comes next may find it inside
 }
 
 func openBoard(path string) (*board, error) {
@@ -66,7 +67,7 @@ func (b *board) enter(slot int, fence uint64) {
 	if was := b.entries.Swap(now); was != 0 && now-was > b.gap.Load() {
 		b.gap.Store(now - was)
 	}
-	if b.inside.Swap(int64(slot)) > 0 {
+	if was := b.inside.Swap(int64(slot)); was > 0 && !b.dying[was].Load() {
 		b.overlaps.Add(1)
 	}
 	if b.fence.Swap(fence) >= fence {
@@ -81,7 +82,7 @@ func (b *board) enter(slot int, fence uint64) {
 
 // leave reports whether the slot was inside all the time.
 func (b *board) leave(slot int) {
-	if !b.inside.CompareAndSwap(int64(slot), 0) {
+	if !b.inside.CompareAndSwap(int64(slot), 0) && !b.dying[slot].Load() {
 		b.overlaps.Add(1)
 	}
 }
@@ -132,8 +133,11 @@ func contend(j task, in *bufio.Reader) error {
 	return d.Close(ctx)
 }
 
-// clear is called when a holder was killed: it is not inside any more.
-func (b *board) clear(slot int) { b.inside.CompareAndSwap(int64(slot), 0) }
+// clear is called when a slot's process was killed: it is not inside any more.
+func (b *board) clear(slot int) {
+	b.inside.CompareAndSwap(int64(slot), 0)
+	b.dying[slot].Store(false)
+}
 
 func (b *board) judge(t *testing.T) {
 	t.Helper()

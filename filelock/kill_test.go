@@ -165,6 +165,7 @@ func TestKill_AtRandomTearsNothing(t *testing.T) {
 		}
 		i := rand.IntN(n)
 		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+		b.dying[i+1].Store(true)
 		ws[i].kill()
 		b.clear(i + 1)
 		kills++
