@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -26,9 +27,11 @@ type Client struct {
 	pools    map[time.Duration]*pool // by TTL
 	isolated map[*pool]struct{}
 	closed   bool
-	holds    int           // granted and not yet given back to the store
-	empty    chan struct{} // closed when closed and holds is 0
-	finished chan struct{} // closed when Shutdown has ended
+	usual    atomic.Pointer[pool] // that of Options.TTL, once there is one
+	holds    atomic.Int64         // granted and not yet given back to the store
+	draining atomic.Bool          // nothing more can be granted
+	empty    chan struct{}        // closed when draining and holds is 0
+	finished chan struct{}        // closed when Shutdown has ended
 }
 
 // New returns a client of the store behind d. The driver stays open when the client is closed. A nil Options means the
@@ -82,6 +85,9 @@ func (c *Client) Health(ctx context.Context) error {
 
 // pool returns the pool for a TTL, or a new one for an isolated lease.
 func (c *Client) pool(ttl time.Duration, isolated bool) (*pool, error) {
+	if p := c.usual.Load(); p != nil && ttl == c.opts.TTL && !isolated {
+		return p, nil // which knows whether the client is closed
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -96,6 +102,9 @@ func (c *Client) pool(ttl time.Duration, isolated bool) (*pool, error) {
 	if p == nil {
 		p = newPool(c, ttl, false)
 		c.pools[ttl] = p
+		if ttl == c.opts.TTL {
+			c.usual.Store(p)
+		}
 	}
 	return p, nil
 }
@@ -115,22 +124,19 @@ func (c *Client) everyPool() []*pool {
 }
 
 // held counts a grant, which Shutdown waits for.
-func (c *Client) held() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.holds++
-}
+func (c *Client) held() { c.holds.Add(1) }
 
 // unheld counts its end.
 func (c *Client) unheld() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.holds--
-	c.checkEmpty()
+	if c.holds.Add(-1) == 0 && c.draining.Load() {
+		c.checkEmpty()
+	}
 }
 
 func (c *Client) checkEmpty() {
-	if !c.closed || c.holds > 0 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.holds.Load() > 0 {
 		return
 	}
 	select {
@@ -159,13 +165,14 @@ func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 	if first {
 		c.closed, c.finished = true, make(chan struct{})
 	}
-	c.checkEmpty()
 	finished := c.finished
 	c.mu.Unlock()
 	if first {
 		for _, p := range c.everyPool() {
 			p.turnAway(ErrClosed)
 		}
+		c.draining.Store(true) // only now: until a pool turned everybody away it could grant once more
+		c.checkEmpty()
 	}
 	select {
 	case <-c.empty: // also when ctx has ended

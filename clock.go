@@ -32,9 +32,10 @@ type clock struct {
 	epoch     time.Time
 	suspended func(known time.Duration) time.Duration // how long the machine slept so far; injected by tests
 
-	base  time.Duration
-	slept atomic.Int64 // of time.Duration, as known
-	mu    sync.Mutex   // held while looking
+	base   time.Duration
+	slept  atomic.Int64 // of time.Duration, as known
+	looked atomic.Int64 // of instant
+	mu     sync.Mutex   // held while looking
 }
 
 func newClock(suspended func(time.Duration) time.Duration) *clock {
@@ -56,7 +57,17 @@ func (c *clock) look() instant {
 		return c.now()
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.slept.Store(int64(c.suspended(time.Duration(c.slept.Load()))))
-	c.mu.Unlock()
-	return c.now()
+	now := c.now()
+	c.looked.Store(int64(now))
+	return now
+}
+
+// glance is look for what is called by the thousand: it asks the system once in a millisecond of running at most.
+func (c *clock) glance() instant {
+	if now := c.now(); now.sub(instant(c.looked.Load())) < time.Millisecond {
+		return now
+	}
+	return c.look()
 }

@@ -109,7 +109,7 @@ func (l *Lease) Err() error {
 
 // look ends a lease whose time is over although the trust timer has not come yet.
 func (l *lease) look() {
-	now := l.client.clock.look()
+	now := l.client.clock.glance()
 	for _, t := range l.turns {
 		t.pool.mu.Lock()
 		if h := t.hold; h.lost == nil && !h.left && !now.before(h.until()) && !mutant.On("O1") {

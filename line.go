@@ -84,6 +84,7 @@ func (l *line) enter(w *waiter) (*claim, error) {
 		return nil, ErrTooManyWaiters
 	}
 	w.place = l.waiters.PushBack(w)
+	p.waiting++
 	if w.try {
 		l.tries++
 	}
@@ -94,6 +95,7 @@ func (l *line) enter(w *waiter) (*claim, error) {
 func (l *line) remove(w *waiter) {
 	l.waiters.Remove(w.place)
 	w.place = nil
+	l.pool.waiting--
 	if w.try {
 		l.tries--
 	}

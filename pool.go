@@ -20,6 +20,7 @@ type pool struct {
 
 	mu      sync.Mutex
 	lines   map[string]*line
+	waiting int // in all lines
 	session *session
 	opening chan struct{} // closed when the opening under way has ended
 
@@ -111,6 +112,9 @@ func (p *pool) patience(w *waiter) instant {
 
 // endOfPatience is the first moment after now at which the patience of a waiter ends, or limit if that is earlier.
 func (p *pool) endOfPatience(now, limit instant) instant {
+	if p.waiting == 0 {
+		return limit
+	}
 	for _, l := range p.lines {
 		for e := l.waiters.Front(); e != nil; e = e.Next() {
 			if end := p.patience(e.Value.(*waiter)); now.before(end) && end.before(limit) {

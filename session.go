@@ -50,8 +50,9 @@ type session struct {
 	idleSince instant
 	failures  int // renewals without an answer in a row
 
-	trust   *time.Timer
-	trustAt instant // when the trust timer fires; 0 when it does not run
+	trust    *time.Timer
+	trustAt  instant // when the trust timer fires; 0 when it does not run
+	earliest instant // no hold's trust ends before it; 0 when there is none
 }
 
 func newSession(p *pool, d driver.Session, started instant) *session {
@@ -207,6 +208,9 @@ func (s *session) beat() {
 func (s *session) renewalDeadline() instant {
 	now := s.pool.client.clock.now()
 	deadline := s.pool.endOfPatience(now, now.add(s.valid))
+	if now.before(s.earliest) {
+		return min(deadline, s.earliest)
+	}
 	for _, c := range s.claims {
 		for _, h := range c.holds {
 			if u := h.until(); h.lost == nil && now.before(u) && u.before(deadline) {
@@ -246,7 +250,7 @@ func (s *session) renew(ctx context.Context) error {
 				p.gone(c, driver.ErrGone)
 			}
 		}
-		s.armTrust()
+		s.extended()
 		s.adoptOrphans()
 	}
 	slack := s.renewed.add(s.valid - s.maxGrace).sub(p.client.clock.now())

@@ -15,12 +15,25 @@ const longestSleep = time.Second
 // guard makes sure that the trust timer fires for a new hold.
 func (s *session) guard(h *hold) {
 	s.maxGrace = max(s.maxGrace, h.grace)
-	if u := h.until(); s.trustAt == 0 || u.before(s.trustAt) {
+	u := h.until()
+	if s.earliest == 0 || u.before(s.earliest) {
+		s.earliest = u
+	}
+	if s.trustAt == 0 || u.before(s.trustAt) {
 		s.sleepUntil(u)
 	}
 }
 
-// armTrust sets the trust timer anew after until has moved.
+// extended moves the end of trust on after a renewal. It does not look at the holds, of which there may be ten
+// thousand: none ends before the largest grace says, and nobody is the worse for a timer that comes too early.
+func (s *session) extended() {
+	if s.trustAt != 0 {
+		s.earliest = s.renewed.add(s.valid - s.maxGrace)
+		s.sleepUntil(s.earliest)
+	}
+}
+
+// armTrust sets the trust timer to the first end of trust there is, or stops it.
 func (s *session) armTrust() {
 	first := instant(0)
 	for _, c := range s.claims {
@@ -30,6 +43,7 @@ func (s *session) armTrust() {
 			}
 		}
 	}
+	s.earliest = first
 	if first == 0 {
 		s.trust.Stop()
 		s.trustAt = 0
@@ -57,6 +71,10 @@ func (s *session) check() {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	if s.over || mutant.On("L3") {
+		return
+	}
+	if now.before(s.earliest) {
+		s.sleepUntil(s.earliest)
 		return
 	}
 	for _, c := range s.claims {
