@@ -76,34 +76,46 @@ func succeed(t *testing.T, end func(interlock int)) {
 }
 
 // A dead process is not a dead job: while anything of the command lives, nobody gets in before the lease is over, even
-// when interlock is dead and the guard cannot act.
+// when interlock and the guard were killed together and a daemon got away.
 func TestLockOutlivesInterlock(t *testing.T) {
-	env := append(os.Environ(), "INTERLOCK_STORE=file:"+filepath.Join(t.TempDir(), "store"))
-	first := exec.Command("interlock", "run", "--ttl", "10m", "job", "--", "sleep", "1000")
+	dir := t.TempDir()
+	pid := filepath.Join(dir, "pid")
+	env := append(os.Environ(), "INTERLOCK_STORE=file:"+filepath.Join(dir, "store"), "DAEMON="+pid)
+	first := exec.Command("interlock", "run", "--ttl", "10m", "job", "--", "sh", "-c", "setsid sleep 1000 & echo $! >$DAEMON; wait")
 	first.Env = env
 	first.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
-	guard := 0
-	guardtest.Eventually(t, "the command runs", func() bool {
-		guard = guardOf(first.Process.Pid)
-		return guard != 0 && guardOf(guard) != 0
+	daemon := 0
+	guardtest.Eventually(t, "the daemon runs", func() bool {
+		text, _ := os.ReadFile(pid)
+		daemon, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", daemon))
+		return string(name) == "sleep\n"
 	})
-	_ = syscall.Kill(guard, syscall.SIGSTOP)
+	defer syscall.Kill(daemon, syscall.SIGKILL)
+	guard := guardOf(first.Process.Pid)
+	// Stopped first, so that it does not see the guard die.
+	_ = first.Process.Signal(syscall.SIGSTOP)
+	guardtest.Eventually(t, "interlock is stopped", func() bool {
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", first.Process.Pid))
+		return strings.Contains(string(stat), ") T ")
+	})
+	_ = syscall.Kill(guard, syscall.SIGKILL)
 	_ = first.Process.Kill()
 	_ = first.Wait()
 
 	try := exec.Command("interlock", "run", "--try", "job", "--", "true")
 	try.Env = env
 	if err := try.Run(); try.ProcessState.ExitCode() != 75 {
-		t.Errorf("error %v, want exit status 75: the command still runs", err)
+		t.Errorf("error %v, want exit status 75: the daemon lives", err)
 	}
-	_ = syscall.Kill(guard, syscall.SIGCONT)
+	_ = syscall.Kill(daemon, syscall.SIGKILL)
 	next := exec.Command("interlock", "run", "job", "--", "true")
 	next.Env = env
 	if err := next.Run(); err != nil {
-		t.Errorf("error %v when the command is dead", err)
+		t.Errorf("error %v when the daemon is dead", err)
 	}
 }
 

@@ -20,9 +20,10 @@ import (
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
 )
 
-// fenced is a program that writes TEXT into FILE under the token that it is given, and says when that is refused:
+// fenced is a program that writes TEXT into FILE under the token that it is given, and says whether that was refused.
+// With AGAIN it waits for a file of that name, and writes once more:
 //
-//	fenced FILE TEXT [again]
+//	fenced FILE TEXT [AGAIN]
 func fenced() {
 	token, err := strconv.ParseUint(os.Getenv("INTERLOCK_FENCE"), 10, 64)
 	if err != nil {
@@ -30,22 +31,27 @@ func fenced() {
 		os.Exit(1)
 	}
 	file := fence.NewFile(os.Args[1], 0o600)
-	for said := ""; ; {
-		now := "written"
+	write := func() {
 		switch err := file.Write(context.Background(), token, []byte(os.Args[2])); {
+		case err == nil:
+			fmt.Println("written")
 		case errors.Is(err, fence.ErrStale):
-			now = "refused"
-		case err != nil:
-			now = err.Error()
+			fmt.Println("refused")
+		default:
+			fmt.Println(err)
 		}
-		if now != said {
-			fmt.Println(now)
-		}
-		if said = now; len(os.Args) < 4 {
-			return
-		}
-		<-time.NewTimer(5 * time.Millisecond).C
 	}
+	write()
+	if len(os.Args) < 4 {
+		return
+	}
+	for tick := time.NewTicker(5 * time.Millisecond); ; <-tick.C {
+		if _, err := os.Stat(os.Args[3]); err == nil {
+			break
+		}
+	}
+	write()
+	<-time.NewTimer(time.Hour).C // it is killed before
 }
 
 // Everything of a job is frozen past the lease and continued: nothing can keep it from running on for a moment, here as
@@ -53,6 +59,7 @@ func fenced() {
 func TestFreeze(t *testing.T) {
 	dir := t.TempDir()
 	data, output := filepath.Join(dir, "data"), filepath.Join(dir, "output")
+	again := filepath.Join(dir, "again")
 	env := append(os.Environ(), "INTERLOCK_STORE=file:"+filepath.Join(dir, "store"))
 	said := func(word string) func() bool {
 		return func() bool {
@@ -65,7 +72,7 @@ func TestFreeze(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	first := exec.Command("interlock", "run", "--ttl", "1s", "job", "--", "fenced", data, "first", "again")
+	first := exec.Command("interlock", "run", "--ttl", "1s", "job", "--", "fenced", data, "first", again)
 	first.Env, first.Stdout = env, out
 	var complaint bytes.Buffer
 	first.Stderr = &complaint
@@ -86,6 +93,9 @@ func TestFreeze(t *testing.T) {
 	second.Env = env
 	if text, err := second.CombinedOutput(); err != nil || string(text) != "written\n" {
 		t.Fatalf("the second one: %v, %q", err, text)
+	}
+	if err := os.WriteFile(again, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	_ = syscall.Kill(child, syscall.SIGCONT)
 	guardtest.Eventually(t, "the late write is refused", said("refused"))

@@ -27,16 +27,17 @@ type job struct {
 	args  []string
 	flags *holdFlags
 
-	store   string // for people
-	tap     *tap
-	renewed renewals
-	client  *interlock.Client
-	lock    locker
-	signals *guard.Signals
-	guard   *guard.Guard
-	latest  int64       // the end of --max-hold less the grace, on the guard's clock; 0: none
-	early   []os.Signal // came while waiting and are for the command
-	again   bool        // after a loss, stand again
+	store    string // for people
+	tap      *tap
+	renewed  renewals
+	client   *interlock.Client
+	lock     locker
+	signals  *guard.Signals
+	guard    *guard.Guard
+	starting chan error  // answers when the guard has started, or not
+	latest   int64       // the end of --max-hold less the grace, on the guard's clock; 0: none
+	early    []os.Signal // came while waiting and are for the command
+	again    bool        // after a loss, stand again
 }
 
 // errLate: the lock had too little time left to start the command.
@@ -45,23 +46,40 @@ var errLate = errors.New("the lock came too late to start the command")
 // run runs the job once, from the wait to the release.
 func (j *job) run(ctx context.Context, lock func(*interlock.Client) (locker, error)) error {
 	j.signals = guard.Catch()
+	j.startGuard()
 	if err := j.connect(ctx, lock); err != nil {
+		if <-j.starting; j.guard != nil {
+			j.guard.Close()
+		}
 		return err
 	}
 	for {
 		err := j.turn(ctx)
 		switch {
 		case errors.Is(err, errLate):
-			continue // the next grant is a new one
+			// The next grant is a new one.
 		case j.again && statusOf(err) == exitLost:
 			j.say("%s; standing again", oneLine(err))
 			if err := j.pause(); err != nil {
 				return err
 			}
-			continue
+		default:
+			return err
 		}
-		return err
+		j.startGuard()
 	}
+}
+
+// startGuard starts a guard. That takes some milliseconds, in which the store is opened and the lock waited for; then
+// starting has an answer.
+func (j *job) startGuard() {
+	j.guard, j.starting = nil, make(chan error, 1)
+	starting := j.starting
+	go func() {
+		g, err := guard.Start(guard.Config{Event: j.event})
+		j.guard = g // read after the answer was received
+		starting <- err
+	}()
 }
 
 // turn waits for the lock and runs the command once.
@@ -79,18 +97,11 @@ func (j *job) turn(ctx context.Context) error {
 	return j.hold(lease) //nolint:contextcheck // ctx bounds the wait; the hold ends with the lease, the command, or a signal
 }
 
-// wait waits for the lock, and for the guard, which takes some milliseconds to start. A signal that would end a process
-// ends the wait; others are answered, or kept for the command.
+// wait waits for the lock and for the guard. A signal that would end a process ends the wait; others are answered, or
+// kept for the command.
 func (j *job) wait(ctx context.Context) (lease *interlock.Lease, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	j.guard = nil
-	starting := make(chan error, 1)
-	go func() {
-		g, err := guard.Start(guard.Config{Event: j.event})
-		j.guard = g // read after the answer was received
-		starting <- err
-	}()
 	locking := make(chan error, 1)
 	go func() {
 		l, err := j.lock(ctx)
@@ -107,7 +118,7 @@ func (j *job) wait(ctx context.Context) (lease *interlock.Lease, err error) {
 	}
 	for left := 2; left > 0; {
 		select {
-		case e := <-starting:
+		case e := <-j.starting:
 			left--
 			fail(e)
 		case e := <-locking:

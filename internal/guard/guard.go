@@ -38,8 +38,9 @@ type Guard struct {
 	below    tree // what is below this process
 	alarm    *alarm
 	event    func(Event)
-	started  chan error // one answer to Run
-	over     chan struct{}
+	started  chan error    // one answer to Run
+	over     chan struct{} // closed when nothing is left of the command
+	buried   chan struct{} // closed when nothing is left of the guard either
 
 	began atomic.Int64 // when it was heard that the command runs; 0: not yet
 
@@ -97,6 +98,7 @@ func Start(c Config) (*Guard, error) {
 		event:    c.Event,
 		started:  make(chan error, 1),
 		over:     make(chan struct{}),
+		buried:   make(chan struct{}),
 	}
 	if g.event == nil {
 		g.event = func(Event) {}
@@ -269,13 +271,13 @@ func (g *Guard) Continue() { g.Forward(unix.SIGCONT) }
 // Done is closed when nothing is left of the command.
 func (g *Guard) Done() <-chan struct{} { return g.over }
 
-// Wait returns when nothing is left of the command and of the guard.
+// Wait returns when nothing is left of the command.
 func (g *Guard) Wait() State {
 	<-g.over
 	return g.state
 }
 
-// Close ends the guard, and at once everything that it still guards. It returns when that is over.
+// Close ends the guard, and at once everything that it still guards. It returns when nothing is left of either.
 func (g *Guard) Close() {
 	g.mu.Lock()
 	if !g.closed {
@@ -284,5 +286,5 @@ func (g *Guard) Close() {
 		g.alarm.set(Now() + int64(time.Second)) // a guard that is stopped does not notice
 	}
 	g.mu.Unlock()
-	<-g.over
+	<-g.buried
 }

@@ -30,8 +30,9 @@ func (g *Guard) watch() {
 			switch {
 			case !ok:
 				open = false
-			case m.Op == opOver:
+			case m.Op == opOver && !over:
 				over, g.state = true, m.State
+				close(g.over) // the guard's own end takes a moment, which nobody needs to wait for
 			default:
 				g.hear(m)
 			}
@@ -46,7 +47,10 @@ func (g *Guard) watch() {
 	g.bury(over)
 	g.alarm.close()
 	g.link.close()
-	close(g.over)
+	if !over {
+		close(g.over)
+	}
+	close(g.buried)
 }
 
 func (g *Guard) hear(m message) {
