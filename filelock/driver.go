@@ -27,7 +27,8 @@ type Driver struct {
 	deaf   atomic.Bool // for tests: wake-ups are lost
 
 	mu       sync.Mutex
-	closed   bool
+	ending   bool // no new sessions
+	closed   bool // nothing at all
 	desks    map[string]*desk
 	byHash   map[hash]*desk
 	open     *list.List // of *desk: those with an open record, the last used one first
@@ -110,6 +111,14 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	if spec.TTL < minTTL || spec.TTL > maxTTL {
 		return nil, fmt.Errorf("filelock: TTL %v: want %v to %v: %w", spec.TTL, minTTL, maxTTL, driver.ErrRefused)
 	}
+	d.mu.Lock()
+	if d.ending {
+		d.mu.Unlock()
+		return nil, errClosed
+	}
+	d.tasks.Add(1) // what it uses is not closed before it has ended
+	d.mu.Unlock()
+	defer d.tasks.Done()
 	s, err := d.openSession(spec)
 	if err != nil {
 		return nil, fmt.Errorf("filelock: open a session: %w", err)
@@ -120,10 +129,11 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 // Close implements driver.Driver: it ends the sessions that d opened, and closes all files.
 func (d *Driver) Close(ctx context.Context) error {
 	d.mu.Lock()
-	if d.closed {
+	if d.ending {
 		d.mu.Unlock()
 		return nil
 	}
+	d.ending = true // a session opened from now on would be closed by nobody, and its listener waited for
 	var sessions []*session
 	for _, s := range d.sessions {
 		sessions = append(sessions, s)

@@ -64,7 +64,7 @@ func (d *Driver) openSession(spec driver.Spec) (*session, error) {
 		claims: map[string]*claim{}, conns: map[*net.UnixConn]bool{}, lost: make(chan string, 64),
 	}
 	d.mu.Lock()
-	if d.closed {
+	if d.ending {
 		d.mu.Unlock()
 		s.discard()
 		return nil, errClosed

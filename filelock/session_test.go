@@ -151,3 +151,44 @@ func TestAcquire_AfterADeadHolderOfAnotherKind(t *testing.T) {
 		return err == nil && g.Held
 	})
 }
+
+// A driver is closed while others open sessions and renew: it returns, and leaves no session of its own in the store.
+func TestDriver_ClosesWhileSessionsAreOpened(t *testing.T) {
+	dir := storeIn(t)
+	for range 50 {
+		d, err := New(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened := make(chan struct{})
+		for range 4 {
+			go func() {
+				defer func() { opened <- struct{}{} }()
+				for {
+					s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: long})
+					if err != nil {
+						return // the driver is closed
+					}
+					go s.Renew(context.WithoutCancel(t.Context()))
+				}
+			}()
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- d.Close(context.WithoutCancel(t.Context())) }()
+		select {
+		case err := <-closed:
+			if err != nil {
+				t.Errorf("close: %v", err)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("Close does not return")
+		}
+		for range 4 {
+			<-opened
+		}
+	}
+	left, err := os.ReadDir(dir + "/sessions")
+	if err != nil || len(left) > 0 {
+		t.Errorf("%d files of sessions are left (%v)", len(left), err)
+	}
+}

@@ -225,8 +225,16 @@ func (f *sessionFile) orphaned() bool {
 
 // removed reports whether somebody took the file away.
 func (f *sessionFile) removed() bool {
-	n, err := links(int(f.file.Fd()))
-	return err == nil && n == 0
+	conn, err := f.file.SyscallConn() // keeps the descriptor while Close comes from elsewhere
+	if err != nil {
+		return false
+	}
+	gone := false
+	err = conn.Control(func(fd uintptr) {
+		n, err := links(int(fd))
+		gone = err == nil && n == 0
+	})
+	return err == nil && gone
 }
 
 // socket returns where the session listens.
