@@ -66,24 +66,35 @@ func openCrowd(path string) (*crowd, error) {
 
 // enter notes that the member me holds what of a name, and looks for others whom that excludes.
 func (c *crowd) enter(me, name int, what int64) {
-	c.members[me].inside.Store(int64(name+1)<<16 | what)
-	permits := int64(0)
+	c.members[me].inside.Store(c.entered.Add(1)<<32 | int64(name+1)<<16 | what)
+	if what&insidePermits != 0 {
+		if c.tooMany(name) {
+			c.convict(name, me, -1)
+		}
+		return
+	}
 	for i := range c.members {
 		other := c.members[i].inside.Load()
-		if other>>16 != int64(name+1) || c.members[i].dying.Load() {
-			continue
-		}
-		switch {
-		case other&insidePermits != 0:
-			permits += other & 0xff
-		case i != me && (what == insideWriter || other&insideWriter != 0):
+		if i != me && other>>16&0xffff == int64(name+1) && (what == insideWriter || other&insideWriter != 0) && !c.members[i].dying.Load() {
 			c.convict(name, me, i)
 		}
 	}
-	if permits > permitLimit {
-		c.convict(name, me, -1)
+}
+
+// tooMany reports whether more permits of a name are inside than there are. One look proves nothing, because some leave
+// and others enter while it is taken; those who are there in two looks, in the same visit, were there together.
+func (c *crowd) tooMany(name int) bool {
+	var first [memberCount]int64
+	for i := range c.members {
+		first[i] = c.members[i].inside.Load()
 	}
-	c.entered.Add(1)
+	permits := int64(0)
+	for i := range c.members {
+		if seen := c.members[i].inside.Load(); seen == first[i] && seen>>16&0xffff == int64(name+1) && !c.members[i].dying.Load() {
+			permits += seen & 0xff
+		}
+	}
+	return permits > permitLimit
 }
 
 func (c *crowd) leave(me int) { c.members[me].inside.Store(0) }
