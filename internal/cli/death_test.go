@@ -94,7 +94,7 @@ func TestLockOutlivesInterlock(t *testing.T) {
 		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", daemon))
 		return string(name) == "sleep\n"
 	})
-	defer syscall.Kill(daemon, syscall.SIGKILL)
+	defer func() { _ = syscall.Kill(daemon, syscall.SIGKILL) }()
 	guard := guardOf(first.Process.Pid)
 	// Stopped first, so that it does not see the guard die.
 	_ = first.Process.Signal(syscall.SIGSTOP)

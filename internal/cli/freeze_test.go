@@ -80,7 +80,7 @@ func TestFreeze(t *testing.T) {
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer first.Process.Kill()
+	defer func() { _ = first.Process.Kill() }()
 	guardtest.Eventually(t, "the first write", said("written"))
 	guard := guardOf(first.Process.Pid)
 	child := guardOf(guard)

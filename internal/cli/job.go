@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"syscall"
-	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
@@ -48,7 +47,7 @@ func (j *job) run(ctx context.Context, lock func(*interlock.Client) (locker, err
 	j.signals = guard.Catch()
 	j.startGuard()
 	if err := j.connect(ctx, lock); err != nil {
-		if <-j.starting; j.guard != nil {
+		if guardErr := <-j.starting; guardErr == nil {
 			j.guard.Close()
 		}
 		return err
@@ -70,18 +69,6 @@ func (j *job) run(ctx context.Context, lock func(*interlock.Client) (locker, err
 	}
 }
 
-// startGuard starts a guard. That takes some milliseconds, in which the store is opened and the lock waited for; then
-// starting has an answer.
-func (j *job) startGuard() {
-	j.guard, j.starting = nil, make(chan error, 1)
-	starting := j.starting
-	go func() {
-		g, err := guard.Start(guard.Config{Event: j.event})
-		j.guard = g // read after the answer was received
-		starting <- err
-	}()
-}
-
 // turn waits for the lock and runs the command once.
 func (j *job) turn(ctx context.Context) error {
 	lease, err := j.wait(ctx)
@@ -95,76 +82,6 @@ func (j *job) turn(ctx context.Context) error {
 		return err
 	}
 	return j.hold(lease) //nolint:contextcheck // ctx bounds the wait; the hold ends with the lease, the command, or a signal
-}
-
-// wait waits for the lock and for the guard. A signal that would end a process ends the wait; others are answered, or
-// kept for the command.
-func (j *job) wait(ctx context.Context) (lease *interlock.Lease, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	locking := make(chan error, 1)
-	go func() {
-		l, err := j.lock(ctx)
-		lease = l
-		locking <- err
-	}()
-	patience := time.NewTimer(time.Second)
-	defer patience.Stop()
-	fail := func(e error) {
-		if err == nil && e != nil {
-			err = e
-			cancel()
-		}
-	}
-	for left := 2; left > 0; {
-		select {
-		case e := <-j.starting:
-			left--
-			fail(e)
-		case e := <-locking:
-			left--
-			fail(j.inTheWay(e))
-		case s := <-j.signals.C:
-			fail(j.whileWaiting(s))
-		case <-patience.C:
-			j.sayWhoWaits(ctx)
-		}
-	}
-	return lease, err
-}
-
-// whileWaiting does what a signal asks for while there is no command, and returns an error when that is to end.
-func (j *job) whileWaiting(s os.Signal) error {
-	sig, ok := s.(syscall.Signal)
-	switch {
-	case ok && guard.Ends(sig):
-		return &commandError{status: 128 + int(sig), by: sig}
-	case ok && guard.Stops(sig):
-		guard.StopSelf(j.tap)
-	default:
-		j.early = append(j.early, s)
-	}
-	return nil
-}
-
-// sayWhoWaits tells a person at a terminal what takes so long.
-func (j *job) sayWhoWaits(ctx context.Context) {
-	i, ok := j.tap.Driver.(driver.Inspector)
-	if !ok || !j.t.person {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	l, err := i.Line(ctx, j.name)
-	if err != nil {
-		return
-	}
-	for _, h := range l.Claims {
-		if h.Held {
-			j.say("waiting: %q is %s, in %s", j.name, heldBy(&h), j.store)
-			return
-		}
-	}
 }
 
 // hold runs the command under the lease, and passes on what happens until nothing is left of it. Signals are answered

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/guard"
 	"github.com/interlock-go/interlock/internal/mutant"
 )
@@ -215,33 +213,6 @@ func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker,
 		return &exitError{exitUsage, err}
 	}
 	return nil
-}
-
-// inTheWay is the error of a lock that was not acquired, for people: who has it, since when, and in which store.
-func (j *job) inTheWay(err error) error {
-	var held *interlock.HeldError
-	switch {
-	case errors.As(err, &held):
-		return &exitError{exitHeld, fmt.Errorf("%q is %s, in %s", j.name, heldBy(held.Holder), j.store)}
-	case errors.Is(err, interlock.ErrUnavailable):
-		return &exitError{exitStore, fmt.Errorf("%w; the store is %s", err, j.store)}
-	}
-	return err
-}
-
-// heldBy says who holds.
-func heldBy(h *driver.Holder) string {
-	if h == nil {
-		return "held by another"
-	}
-	text := "held by " + who(h.Owner)
-	if h.Note != "" {
-		text += " (" + h.Note + ")"
-	}
-	if !h.Since.IsZero() {
-		text += fmt.Sprintf(" since %s, for %s", h.Since.Local().Format(time.DateTime), ago(time.Since(h.Since)))
-	}
-	return text
 }
 
 // until returns the deadline for the command of a lease, as it is known now.

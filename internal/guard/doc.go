@@ -17,7 +17,8 @@
 //   - interlock dies: the socketpair ends, and the guard kills the tree at once.
 //   - The guard dies: the child is killed by the kernel (PDEATHSIG), and interlock, a second subreaper, inherits the
 //     rest and kills it at once.
-//   - The guard is stopped: interlock kills it between Deadline.Kill and Deadline.End, and the line above follows.
+//   - The guard is stopped: interlock kills it between Deadline.Kill and Deadline.End, and the line above follows. When
+//     interlock dies then, the kernel continues the guard, whose process group has become an orphan, and it kills the tree.
 //
 // A freeze of everything (a container, a virtual machine, SIGSTOP to all three) past the deadline lets the child run on
 // for a fraction of a millisecond after the thaw. Nothing outside the kernel can prevent that: fencing tokens are for
@@ -40,6 +41,10 @@
 // HUP, INT, TSTP, TTIN and TTOU only; other signals that were ignored are back at their default in the child.
 //
 // # What is not covered
+//
+// Whoever stops interlock and the guard by hand, and not the child, lets the child run on. Whoever kills both at the
+// same moment ends the child, but daemons that it started get away; the descriptors of Command.Inherit tell the store
+// that they live.
 //
 // The kernel clears PDEATHSIG when a setuid program is executed, and nobody but root may kill root's processes: `sudo`
 // belongs outside. systemd's default stop sends SIGTERM to every process of the unit: the guard survives it, but the

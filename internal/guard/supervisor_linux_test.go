@@ -177,7 +177,7 @@ func prepare(t *testing.T, args ...string) *supervisor {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		if s.Process != nil {
-			_ = syscall.Kill(s.Process.Pid, syscall.SIGKILL)
+			_ = syscall.Kill(-s.Process.Pid, syscall.SIGKILL)
 		}
 	})
 	return s

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/guard"
+)
+
+// startGuard starts a guard. That takes some milliseconds, in which the store is opened and the lock waited for; then
+// starting has an answer.
+func (j *job) startGuard() {
+	j.guard, j.starting = nil, make(chan error, 1)
+	starting := j.starting
+	go func() {
+		g, err := guard.Start(guard.Config{Event: j.event})
+		j.guard = g // read after the answer was received
+		starting <- err
+	}()
+}
+
+// wait waits for the lock and for the guard. A signal that would end a process ends the wait; others are answered, or
+// kept for the command.
+func (j *job) wait(ctx context.Context) (lease *interlock.Lease, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	locking := make(chan error, 1)
+	go func() {
+		l, err := j.lock(ctx)
+		lease = l
+		locking <- err
+	}()
+	patience := time.NewTimer(time.Second)
+	defer patience.Stop()
+	fail := func(e error) {
+		if err == nil && e != nil {
+			err = e
+			cancel()
+		}
+	}
+	for left := 2; left > 0; {
+		select {
+		case e := <-j.starting:
+			left--
+			fail(e)
+		case e := <-locking:
+			left--
+			fail(j.inTheWay(e))
+		case s := <-j.signals.C:
+			fail(j.whileWaiting(s))
+		case <-patience.C:
+			j.sayWhoWaits(ctx)
+		}
+	}
+	return lease, err
+}
+
+// whileWaiting does what a signal asks for while there is no command, and returns an error when that is to end.
+func (j *job) whileWaiting(s os.Signal) error {
+	sig, ok := s.(syscall.Signal)
+	switch {
+	case ok && guard.Ends(sig):
+		return &commandError{status: 128 + int(sig), by: sig}
+	case ok && guard.Stops(sig):
+		guard.StopSelf(j.tap)
+	default:
+		j.early = append(j.early, s)
+	}
+	return nil
+}
+
+// sayWhoWaits tells a person at a terminal what takes so long.
+func (j *job) sayWhoWaits(ctx context.Context) {
+	i, ok := j.tap.Driver.(driver.Inspector)
+	if !ok || !j.t.person {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	l, err := i.Line(ctx, j.name)
+	if err != nil {
+		return
+	}
+	for _, h := range l.Claims {
+		if h.Held {
+			j.say("waiting: %q is %s, in %s", j.name, heldBy(&h), j.store)
+			return
+		}
+	}
+}
+
+// inTheWay is the error of a lock that was not acquired, for people: who has it, since when, and in which store.
+func (j *job) inTheWay(err error) error {
+	var held *interlock.HeldError
+	switch {
+	case errors.As(err, &held):
+		return &exitError{exitHeld, fmt.Errorf("%q is %s, in %s", j.name, heldBy(held.Holder), j.store)}
+	case errors.Is(err, interlock.ErrUnavailable):
+		return &exitError{exitStore, fmt.Errorf("%w; the store is %s", err, j.store)}
+	}
+	return err
+}
+
+// heldBy says who holds.
+func heldBy(h *driver.Holder) string {
+	if h == nil {
+		return "held by another"
+	}
+	text := "held by " + who(h.Owner)
+	if h.Note != "" {
+		text += " (" + h.Note + ")"
+	}
+	if !h.Since.IsZero() {
+		text += fmt.Sprintf(" since %s, for %s", h.Since.Local().Format(time.DateTime), ago(time.Since(h.Since)))
+	}
+	return text
+}
