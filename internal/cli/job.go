@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
+	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
@@ -81,7 +83,7 @@ func (j *job) turn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return j.hold(lease) //nolint:contextcheck // ctx bounds the wait; the hold ends with the lease, the command, or a signal
+	return j.hold(lease)
 }
 
 // hold runs the command under the lease, and passes on what happens until nothing is left of it. Signals are answered
@@ -198,9 +200,26 @@ func (j *job) end(lease *interlock.Lease, why error) error {
 	return nil
 }
 
+// broken reports whether an operator broke this process's claim, which the core is told of as a claim that is gone: until
+// the release it stands in the line, marked.
+func (j *job) broken() bool {
+	i, ok := j.tap.Driver.(driver.Inspector)
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	l, err := i.Line(ctx, j.name)
+	return err == nil && slices.ContainsFunc(l.Claims, func(h driver.Holder) bool {
+		return h.Broken && h.Owner.PID == os.Getpid()
+	})
+}
+
 // lost is the error of a command that was stopped, for a reason where one is known.
 func (j *job) lost(why error, guardDied bool) error {
 	switch {
+	case errors.Is(why, driver.ErrGone) && j.broken():
+		why = driver.ErrBroken
 	case why != nil:
 	case guardDied:
 		why = errors.New("its guard has died")
