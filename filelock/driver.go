@@ -151,7 +151,7 @@ func (d *Driver) Close(ctx context.Context) error {
 // this process ends.
 func (d *Driver) shut() {
 	d.mu.Lock()
-	d.closed = true
+	d.ending, d.closed = true, true
 	var peers []*peer
 	for _, p := range d.peers {
 		peers = append(peers, p)
