@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
 )
 
@@ -15,14 +16,15 @@ const maxCleanups = 16
 
 // cleaner repeats, on contexts of its own, releases whose outcome is unknown: of claims whose acquire was cancelled,
 // timed out or failed on the way back, and of leases whose Release was not answered. It stops when the store has
-// answered or when the claim's time is over anyway.
+// answered or when the claim's time is over anyway. It also closes sessions that are over.
 type cleaner struct {
 	ctx    context.Context //nolint:containedctx // lasts as long as the client
 	cancel context.CancelFunc
 
-	mu      sync.Mutex
-	running int
-	idle    chan struct{} // closed when running is 0; replaced when it is not
+	mu       sync.Mutex
+	cleaning int
+	running  int           // with the sessions that are being closed
+	idle     chan struct{} // closed when running is 0; replaced when it is not
 }
 
 func newCleaner() *cleaner {
@@ -44,17 +46,15 @@ const (
 func (cl *cleaner) clean(within time.Duration, release func(context.Context) error, done func(certain bool)) bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if cl.running == maxCleanups || cl.ctx.Err() != nil {
+	if cl.cleaning == maxCleanups || cl.ctx.Err() != nil {
 		return false
 	}
-	if cl.running == 0 {
-		cl.idle = make(chan struct{})
-	}
-	cl.running++
+	cl.cleaning++
+	cl.begin()
 	go func() {
 		certain := false
 		defer func() {
-			cl.ended() // first, so that done finds room for another
+			cl.ended(1) // first, so that done finds room for another
 			done(certain)
 		}()
 		ctx, cancel := context.WithTimeout(cl.ctx, within)
@@ -71,9 +71,31 @@ func (cl *cleaner) clean(within time.Duration, release func(context.Context) err
 	return true
 }
 
-func (cl *cleaner) ended() {
+// close tells the driver, in the background, that a session is over: also of one that the store ended, because the
+// driver may have files and connections for it. What is not closed in time goes by its TTL.
+func (cl *cleaner) close(s driver.Session) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
+	cl.begin()
+	go func() {
+		defer cl.ended(0)
+		ctx, cancel := context.WithTimeout(cl.ctx, lastWord)
+		defer cancel()
+		_ = s.Close(ctx)
+	}()
+}
+
+func (cl *cleaner) begin() {
+	if cl.running == 0 {
+		cl.idle = make(chan struct{})
+	}
+	cl.running++
+}
+
+func (cl *cleaner) ended(cleaned int) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.cleaning -= cleaned
 	if cl.running--; cl.running == 0 {
 		close(cl.idle)
 	}

@@ -68,7 +68,7 @@ func (p *pool) open(ctx context.Context) (*session, error) {
 		close(opened)
 		if err == nil && p.closing != nil { // shut down, or an isolated pool whose only waiter has left, meanwhile
 			p.mu.Unlock()
-			closeSession(d)
+			p.client.cleaner.close(d)
 			return nil, ErrClosed
 		}
 		if err == nil {

@@ -275,23 +275,13 @@ func (s *session) end(why error) {
 		s.pool.gone(c, why)
 	}
 	clear(s.claims)
-	closeSession(s.driver)
+	s.pool.client.cleaner.close(s.driver)
 }
 
 // retire closes a session that nobody needs any more.
 func (s *session) retire() {
 	s.stop()
-	closeSession(s.driver)
-}
-
-// closeSession tells the driver, in the background, that a session is over: also of one that the store ended, because
-// the driver may have files and connections for it.
-func closeSession(d driver.Session) {
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), lastWord)
-		defer cancel()
-		_ = d.Close(ctx) // what is not closed now goes by its TTL
-	}()
+	s.pool.client.cleaner.close(s.driver)
 }
 
 // adoptOrphans gives back as many of the orphans as there is room for, now that the store answers.
