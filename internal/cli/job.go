@@ -223,6 +223,8 @@ func (j *job) lost(why error, guardDied bool) error {
 	case why != nil:
 	case guardDied:
 		why = errors.New("its guard has died")
+	case j.latest != 0 && guard.Now() >= j.latest: // the guard's timer came before the client's
+		why = interlock.ErrMaxHold
 	default:
 		why = errors.New("its time was over")
 	}
