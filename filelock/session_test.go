@@ -169,7 +169,7 @@ func TestDriver_ClosesWhileSessionsAreOpened(t *testing.T) {
 					if err != nil {
 						return // the driver is closed
 					}
-					go s.Renew(context.WithoutCancel(t.Context()))
+					go func() { _, _ = s.Renew(context.WithoutCancel(t.Context())) }()
 				}
 			}()
 		}
