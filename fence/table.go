@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 
 	"github.com/interlock-go/interlock/internal/mutant"
 )
@@ -28,7 +29,10 @@ type Table struct {
 }
 
 // identifier is the allow-list for table names: nothing in it needs quoting, so nothing can escape from it.
-var identifier = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+// It is compiled when first needed: every process of the command would pay for it at its start.
+var identifier = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+})
 
 // NewTable returns the table of fences called name, "fence" if name is empty. A name is letters, digits and
 // underscores, at most 63, not beginning with a digit, optionally after a schema and a dot; it must not be a word
@@ -37,7 +41,7 @@ func NewTable(d Dialect, name string) (*Table, error) {
 	if name == "" {
 		name = "fence"
 	}
-	if !identifier.MatchString(name) {
+	if !identifier().MatchString(name) {
 		return nil, fmt.Errorf("fence: table name %q: want letters, digits and underscores, optionally after a schema and a dot", name)
 	}
 	compare := "<="
