@@ -91,6 +91,7 @@ func (c *claim) lose(why error) {
 		c.k.waiting.Add(-1)
 	}
 	c.err = why
+	c.s.ailing.Store(true)
 	c.wake()
 	c.s.report(c.id)
 }
@@ -173,6 +174,9 @@ func (k *desk) release(s *session, id string, stranded bool) {
 	defer k.mu.Unlock()
 	if c := k.claims[id]; c != nil && c.s == s {
 		c.released, c.stranded = true, stranded
+		if stranded {
+			s.ailing.Store(true)
+		}
 	}
 }
 

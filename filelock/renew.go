@@ -55,6 +55,10 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	if whole {
 		s.seen = changes
 	}
+	if !s.ailing.Swap(false) {
+		s.mu.Unlock()
+		return r, nil
+	}
 	claims := make([]*claim, 0, len(s.claims))
 	for _, c := range s.claims {
 		claims = append(claims, c)
@@ -69,7 +73,10 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 			c.k.check()
 		case err != nil:
 			r.Lost = append(r.Lost, c.id)
+		default:
+			continue
 		}
+		s.ailing.Store(true) // until it is gone
 	}
 	return r, nil
 }
@@ -78,7 +85,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 // now and then all the same, because whoever changes a record may be killed before he counts.
 const (
 	lookAlways = 64
-	lookEvery  = 8
+	lookEvery  = 16
 )
 
 // toLookAt returns the desks that a renewal has to look at, and how many changes others had counted before.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +35,8 @@ type session struct {
 	conns  map[*net.UnixConn]bool // that others opened
 	over   bool
 	lost   chan string
+
+	ailing atomic.Bool // a claim is lost, or could not be released: Renew looks for it
 
 	renewals uint64
 	seen     uint64 // changes that others had counted when all records were looked at last

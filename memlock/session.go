@@ -149,20 +149,26 @@ func (s *session) Requeue(ctx context.Context, old, next driver.Claim) (g driver
 // Renew implements driver.Session.
 func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	return call(ctx, s, func() (driver.Renewal, error) {
-		r := driver.Renewal{Valid: s.ttl}
+		r, now := driver.Renewal{Valid: s.ttl}, time.Now()
+		late := !s.renewed.Add(s.ttl).After(now) // else no claim's time can be over
 		for id, p := range s.places {
 			e := s.store.lines[p.name]
-			s.store.expire(e) // before the renewal: what is over stays over
-			if p.released {
+			if late {
+				s.store.expire(e) // before the renewal: what is over stays over
+			}
+			switch {
+			case p.released:
 				s.release(driver.Claim{Name: p.name, ID: id})
-			} else if p.err != nil {
+			case p.err != nil:
 				r.Lost = append(r.Lost, id)
-			} else if i := e.Find(id); i >= 0 && e.Claims[i].Held && !p.granted.Held {
-				p.granted = driver.Grant{Held: true, Fence: e.Claims[i].Fence}
-				s.wake(id)
+			case !p.granted.Held:
+				if i := e.Find(id); i >= 0 && e.Claims[i].Held {
+					p.granted = driver.Grant{Held: true, Fence: e.Claims[i].Fence}
+					s.wake(id)
+				}
 			}
 		}
-		s.renewed = time.Now()
+		s.renewed = now
 		return r, nil
 	})
 }
