@@ -360,8 +360,14 @@ func TestTrust_GrantPushedAfterAStopIsRenewedFirst(t *testing.T) {
 				stopped := make(chan struct{})
 				d.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
 					if op == "renew" {
-						select { // nothing of the process runs
+						select {
 						case <-stopped:
+							return nil
+						default:
+						}
+						select { // nothing of the process runs, and what was under way is lost
+						case <-stopped:
+							return errors.New("connection reset")
 						case <-ctx.Done():
 							return ctx.Err()
 						}
