@@ -170,13 +170,25 @@ func (h *hunter) try(ctx context.Context, b bug) (v outcome) {
 		return v
 	}
 	start = time.Now()
-	out, err := h.test(ctx, b, b.id, min(h.limit, 3*clean+patience))
-	v.how, v.err = judge(out, err)
-	if v.err != nil {
-		v.tail = tail(out, 20)
+	for n := 1; ; n++ {
+		out, err := h.test(ctx, b, b.id, min(h.limit, 3*clean+patience))
+		v.how, v.err = judge(out, err)
+		switch {
+		case errors.Is(v.err, errPasses) && n < chances:
+			continue
+		case v.err != nil:
+			v.tail = tail(out, 20)
+		case n > 1:
+			v.how = fmt.Sprintf("%s, at try %d", v.how, n)
+		}
+		return v
 	}
-	return v
 }
+
+// chances is how often a test is tried with its bug before that has escaped. Some bugs are races, and this machine runs
+// several tests at a time: once in a hundred times the right moment does not come. The report says when it took more
+// than one.
+const chances = 3
 
 // passesClean runs the bug's test without the bug, once for all bugs that the test is named for, and returns how long it
 // took.
@@ -235,7 +247,8 @@ func (h *hunter) test(ctx context.Context, b bug, id string, limit time.Duration
 }
 
 var (
-	errHangs = errors.New("the test hangs and does not react to its own limit")
+	errHangs  = errors.New("the test hangs and does not react to its own limit")
+	errPasses = errors.New("the test passes with the bug")
 
 	ran     = regexp.MustCompile(`(?m)^\s*--- PASS: `)
 	failed  = regexp.MustCompile(`(?m)^\s*--- FAIL: `)
@@ -248,7 +261,7 @@ var (
 func judge(out string, err error) (how string, _ error) {
 	switch {
 	case err == nil:
-		return "", errors.New("the test passes with the bug")
+		return "", errPasses
 	case errors.Is(err, errHangs), timeout.MatchString(out):
 		return "hangs", nil
 	case failed.MatchString(out):
