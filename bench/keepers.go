@@ -10,9 +10,10 @@ import (
 	"time"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/memlock"
-	"golang.org/x/sys/unix"
 )
 
 // keepers hold leases as most lock libraries do: a goroutine, a timer and a
