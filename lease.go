@@ -113,7 +113,7 @@ func (l *lease) look() {
 	for _, t := range l.turns {
 		t.pool.mu.Lock()
 		if h := t.hold; h.lost == nil && !h.left && !now.before(h.until()) && !mutant.On("O1") {
-			t.pool.lose(h, fmt.Errorf("not renewed in time: %w", unavailable(t.pool.lastErr)))
+			t.pool.lose(h, h.claim.session.notRenewed())
 		}
 		t.pool.mu.Unlock()
 	}

@@ -48,7 +48,8 @@ type session struct {
 	heartbeat *time.Timer // renewal, or with resting the end of an idle session
 	resting   bool        // nothing to renew when the heartbeat last came
 	idleSince instant
-	failures  int // renewals without an answer in a row
+	asking    bool // the heartbeat waits for an answer
+	failures  int  // renewals without an answer in a row
 
 	trust    *time.Timer
 	trustAt  instant // when the trust timer fires; 0 when it does not run
@@ -168,6 +169,7 @@ func (s *session) beat() {
 	if mutant.On("L6") {
 		deadline = started.add(10 * s.valid)
 	}
+	s.asking = true
 	p.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(s.ctx, deadline.sub(started))
@@ -179,6 +181,7 @@ func (s *session) beat() {
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	s.asking = false
 	if s.over {
 		return
 	}

@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,6 +60,15 @@ func (s *session) sleepUntil(u instant) {
 	s.trust.Reset(max(d, 0))
 }
 
+// notRenewed is why a lease's time ran out: the store failed or has not answered yet, or else this process was stopped
+// and did not come to ask it.
+func (s *session) notRenewed() error {
+	if s.pool.lastErr == nil && !s.asking {
+		return errors.New("not renewed in time, although the store did not fail: this process may have been stopped")
+	}
+	return fmt.Errorf("not renewed in time: %w", unavailable(s.pool.lastErr))
+}
+
 // check is the trust timer: it ends the leases whose time has come, whatever the store is doing.
 func (s *session) check() {
 	if mutant.On("L12") {
@@ -80,7 +90,7 @@ func (s *session) check() {
 	for _, c := range s.claims {
 		for _, h := range c.holds {
 			if h.lost == nil && !now.before(h.until()) {
-				s.pool.lose(h, fmt.Errorf("not renewed in time: %w", unavailable(s.pool.lastErr)))
+				s.pool.lose(h, s.notRenewed())
 			}
 		}
 	}
