@@ -35,7 +35,8 @@ type board struct {
 	dying    [64]atomic.Bool  // about to be killed: whoever comes next may find it inside
 }
 
-func openBoard(path string) (*board, error) {
+// sharePage maps one page of memory that processes share, as a T of at most that size.
+func sharePage[T any](path string) (*T, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -48,13 +49,13 @@ func openBoard(path string) (*board, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (*board)(unsafe.Pointer(&page[0])), nil
+	return (*T)(unsafe.Pointer(&page[0])), nil
 }
 
 func newBoard(t testing.TB) (*board, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "board")
-	b, err := openBoard(path)
+	b, err := sharePage[board](path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func (b *board) leave(slot int) {
 
 // contend takes the lock again and again until the board says stop, and prints how it went.
 func contend(j task, in *bufio.Reader) error {
-	b, err := openBoard(j.Board)
+	b, err := sharePage[board](j.Board)
 	if err != nil {
 		return err
 	}

@@ -8,15 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -47,22 +43,6 @@ const (
 	insideReader  = 1 << 9
 	insidePermits = 1 << 10 // plus the weight
 )
-
-func openCrowd(path string) (*crowd, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if err := f.Truncate(pageSize); err != nil {
-		return nil, err
-	}
-	page, err := unix.Mmap(int(f.Fd()), 0, pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return nil, err
-	}
-	return (*crowd)(unsafe.Pointer(&page[0])), nil
-}
 
 // enter notes that the member me holds what of a name, and looks for others whom that excludes.
 func (c *crowd) enter(me, name int, what int64) {
@@ -109,7 +89,7 @@ func (c *crowd) convict(name, me, other int) {
 
 // mingle takes read locks, write locks and permits at random, and gives up some while it waits.
 func mingle(j task, in *bufio.Reader) error {
-	c, err := openCrowd(j.Board)
+	c, err := sharePage[crowd](j.Board)
 	if err != nil {
 		return err
 	}
@@ -194,7 +174,7 @@ func (c *crowd) visit(s driver.Session, me int) error {
 // everybody goes on.
 func TestKill_MixedKindsKeepToTheRule(t *testing.T) {
 	path := storeIn(t) + "-crowd"
-	c, err := openCrowd(path)
+	c, err := sharePage[crowd](path)
 	if err != nil {
 		t.Fatal(err)
 	}

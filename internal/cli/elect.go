@@ -48,14 +48,9 @@ func (c *electCommand) run(ctx context.Context, t terminal, line *commandLine) e
 
 // leader prints who leads; that nobody does is exit status 75.
 func (c *electCommand) leader(ctx context.Context, t terminal, line *commandLine) error {
-	i, done, store, err := line.inspector(ctx, t)
+	l, store, err := line.look(ctx, t, c.Name)
 	if err != nil {
 		return err
-	}
-	defer done()
-	l, err := i.Line(ctx, c.Name)
-	if err != nil {
-		return &exitError{exitStore, err}
 	}
 	for _, h := range l.Claims {
 		if !h.Held || !h.Kind.Exclusive() {

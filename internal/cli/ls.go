@@ -39,14 +39,9 @@ type showCommand struct {
 
 // Run shows one line.
 func (c *showCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
-	i, done, name, err := line.inspector(ctx, t)
+	l, name, err := line.look(ctx, t, c.Name)
 	if err != nil {
 		return err
-	}
-	defer done()
-	l, err := i.Line(ctx, c.Name)
-	if err != nil {
-		return &exitError{exitStore, err}
 	}
 	return t.show(l, name, line.JSON)
 }

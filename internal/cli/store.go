@@ -118,3 +118,16 @@ func (f *storeFlags) inspector(ctx context.Context, t terminal) (driver.Inspecto
 	}
 	return i, done, name, nil
 }
+
+// look returns one line, and how to call its store before people.
+func (f *storeFlags) look(ctx context.Context, t terminal, name string) (l driver.Line, store string, err error) {
+	i, done, store, err := f.inspector(ctx, t)
+	if err != nil {
+		return driver.Line{}, "", err
+	}
+	defer done()
+	if l, err = i.Line(ctx, name); err != nil {
+		return driver.Line{}, "", &exitError{exitStore, err}
+	}
+	return l, store, nil
+}

@@ -1,0 +1,146 @@
+package interlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+func through(t *testing.T, test func(t *testing.T, silence func(*memlock.Driver) (resume func()))) {
+	for name, silence := range silences {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, silence) })
+		})
+	}
+}
+
+func TestPatience_OfALockWithoutDeadline(t *testing.T) {
+	for _, warm := range []bool{false, true} {
+		through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
+			store := memlock.New()
+			c := newClient(t, store, &interlock.Options{Patience: 7 * time.Second})
+			if warm {
+				hold(t, c, "m").Release()
+			}
+			time.Sleep(20 * time.Second) // the age of the last answer is no part of it
+			resume := silence(store)
+			start := time.Now()
+			_, err := c.Mutex("m").Lock(t.Context())
+			if !errors.Is(err, interlock.ErrUnavailable) || errors.Is(err, interlock.ErrHeld) || time.Since(start) != 7*time.Second {
+				t.Errorf("warm %v: %v after %v, want ErrUnavailable after 7s", warm, err, time.Since(start))
+			}
+			resume()
+			if err := hold(t, c, "m").Release(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestPatience_OfAWaiterInLine(t *testing.T) {
+	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
+		store := memlock.New()
+		theirs := store.Share()
+		a := newClient(t, store, nil)
+		b := newClient(t, theirs, &interlock.Options{Patience: 7 * time.Second})
+		l := hold(t, a, "m")
+		failed := make(chan error, 1)
+		go func() {
+			_, err := b.Mutex("m").Lock(t.Context())
+			failed <- err
+		}()
+		time.Sleep(time.Minute)
+		resume := silence(theirs)
+		start := time.Now()
+		err := <-failed
+		// Counted from its last answer, which is that to the last renewal: a third of the TTL ago at most.
+		if d := time.Since(start); !errors.Is(err, interlock.ErrUnavailable) || d > 7*time.Second || d < 2*time.Second {
+			t.Errorf("%v after %v, want ErrUnavailable 7s after the last answer", err, d)
+		}
+		time.Sleep(time.Second)
+		resume()
+		time.Sleep(time.Second)
+		if n := len(standing(t, store, "m")); n != 1 {
+			t.Errorf("%d claims a second after the silence, want the holder's", n)
+		}
+		live(t, l)
+		l.Release()
+	})
+}
+
+func TestPatience_OfEachWaiter(t *testing.T) {
+	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
+		store := memlock.New()
+		c := newClient(t, store, &interlock.Options{Patience: 7 * time.Second})
+		defer silence(store)()
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				time.Sleep(time.Duration(i) * 500 * time.Millisecond)
+				start := time.Now()
+				_, err := c.Mutex(fmt.Sprint("m", i%2)).Lock(t.Context())
+				if d := time.Since(start); !errors.Is(err, interlock.ErrUnavailable) || d < 7*time.Second || d > 7*time.Second+2*time.Millisecond {
+					t.Errorf("waiter %d: %v after %v, want ErrUnavailable after 7s", i, err, d)
+				}
+			}()
+		}
+		wg.Wait()
+	})
+}
+
+func TestPatience_BehindAHolderOfThisClient(t *testing.T) {
+	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
+		store := memlock.New()
+		c := newClient(t, store, &interlock.Options{Patience: 7 * time.Second})
+		l := hold(t, c, "m")
+		resume := silence(store)
+		start := time.Now()
+		_, err := c.Mutex("m").Lock(t.Context())
+		if d := time.Since(start); !errors.Is(err, interlock.ErrUnavailable) || d < 7*time.Second || d > 12*time.Second {
+			t.Errorf("%v after %v, want ErrUnavailable", err, d)
+		}
+		resume()
+		l.Release()
+	})
+}
+
+func TestDeadline_OfALockAtASilentStoreMatchesBoth(t *testing.T) {
+	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
+		store := memlock.New()
+		c := newClient(t, store, nil)
+		resume := silence(store)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := c.Mutex("m").Lock(ctx)
+		if !errors.Is(err, interlock.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, interlock.ErrHeld) || time.Since(start) != 3*time.Second {
+			t.Errorf("%v after %v, want ErrUnavailable and the deadline after 3s", err, time.Since(start))
+		}
+		resume()
+	})
+}
+
+func TestDeadline_OfAWaiterInLineMatchesErrHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		a, b := newClient(t, store, nil), newClient(t, store.Share(), nil)
+		l := hold(t, a, "m")
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := b.Mutex("m").Lock(ctx)
+		if !errors.Is(err, interlock.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, interlock.ErrUnavailable) || time.Since(start) != 3*time.Second {
+			t.Errorf("%v after %v, want ErrHeld and the deadline after 3s", err, time.Since(start))
+		}
+		l.Release()
+	})
+}
