@@ -20,13 +20,12 @@ import (
 // crowd is a page on which goroutines of many processes write down what they hold. Whoever enters writes first and looks
 // at the others then, so that of two who must not be inside together at least one sees it.
 type crowd struct {
-	stop     atomic.Bool
-	entered  atomic.Int64
-	gaveUp   atomic.Int64
-	faults   atomic.Int64
-	fault    [3]atomic.Int64 // name, own and other's place of the first
-	members  [memberCount]member
-	reserved [8]atomic.Int64
+	stop    atomic.Bool
+	entered atomic.Int64
+	gaveUp  atomic.Int64
+	faults  atomic.Int64
+	fault   [3]atomic.Int64 // name, own and other's place of the first
+	members [memberCount]member
 }
 
 type member struct {
