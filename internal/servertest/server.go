@@ -1,0 +1,143 @@
+package servertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Options say what Start starts. The zero value is a Redis that keeps nothing on disk and evicts nothing.
+type Options struct {
+	Dir   string   // for the server's files; when empty a temporary folder, which Close removes
+	Args  []string // for redis-server, in the form "--appendonly", "yes"; they win over the defaults
+	Port  int      // when 0, a free one
+	Env   []string // "NAME=value", besides those of this process
+	Clock bool     // Step works; needs gcc
+}
+
+// Server is one server, running or not. Its methods may be called concurrently.
+type Server struct {
+	program program
+	o       Options
+	port    int
+	dir     string
+
+	mu      sync.Mutex // held while a process starts or ends
+	process *process   // the last one started, perhaps over by now
+	offset  time.Duration
+}
+
+// program is what a Server runs: how it is called and how it says that it is up.
+type program struct {
+	args  func(s *Server) ([]string, error)
+	ready string // part of the line of its log that tells that it accepts connections
+}
+
+var redis = program{ready: "Ready to accept connections", args: func(s *Server) ([]string, error) {
+	return slices.Concat([]string{
+		"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir, "--daemonize", "no",
+		"--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
+		"--enable-debug-command", "yes",
+		// A replica gets its copy at once instead of after five seconds, and one that is stuck holds up no shutdown for ten.
+		"--repl-diskless-sync-delay", "0", "--shutdown-timeout", "1",
+	}, s.o.Args), nil
+}}
+
+// Start starts one Redis and returns when it accepts connections. Where the port is its own choice and somebody else takes
+// it first, Start chooses again. The context bounds the start only.
+func Start(ctx context.Context, o Options) (*Server, error) { return start(ctx, redis, o) }
+
+func start(ctx context.Context, p program, o Options) (*Server, error) {
+	const attempts = 5 // each is lost only to a process that takes the port between our look and the server's
+	for i := 1; ; i++ {
+		s, err := startOnce(ctx, p, o)
+		if err == nil || o.Port != 0 || i == attempts || !errors.Is(err, errPortTaken) {
+			return s, err
+		}
+	}
+}
+
+func startOnce(ctx context.Context, p program, o Options) (_ *Server, err error) {
+	s := &Server{program: p, o: o, port: o.Port, dir: o.Dir}
+	if s.port == 0 {
+		if s.port, err = FreePort(); err != nil {
+			return nil, err
+		}
+	}
+	if s.dir == "" {
+		if s.dir, err = os.MkdirTemp("", "servertest-"); err != nil {
+			return nil, fmt.Errorf("servertest: no folder for a server: %w", err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.launch(ctx); err != nil {
+		return nil, errors.Join(err, s.removeDir())
+	}
+	return s, nil
+}
+
+// launch starts the process and waits until it is up. The caller holds mu.
+func (s *Server) launch(ctx context.Context) error {
+	args, err := s.program.args(s)
+	if err != nil {
+		return err
+	}
+	env := slices.Clone(s.o.Env)
+	if s.o.Clock {
+		preload, err := s.preload()
+		if err != nil {
+			return err
+		}
+		env = append(env, preload...)
+	}
+	p, err := startProcess(ctx, "redis-server", args, env, s.program.ready)
+	if err != nil {
+		return err
+	}
+	s.process = p
+	return nil
+}
+
+// Addr is the server's address, "127.0.0.1:port".
+func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
+
+// URL is the server's address in the form "redis://127.0.0.1:port".
+func (s *Server) URL() string { return "redis://" + s.Addr() }
+
+// Port is the port, the same after a Restart.
+func (s *Server) Port() int { return s.port }
+
+// Dir is the folder of the server's files.
+func (s *Server) Dir() string { return s.dir }
+
+// Pid is the process of the last start.
+func (s *Server) Pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process.pid()
+}
+
+// Log is what the process of the last start has written, cut at the front when that is much.
+func (s *Server) Log() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process.log.String()
+}
+
+// Close kills the server and removes its folder unless Options named it. A second call does nothing.
+func (s *Server) Close() error {
+	return errors.Join(s.Kill(), s.removeDir())
+}
+
+func (s *Server) removeDir() error {
+	if s.o.Dir != "" {
+		return nil
+	}
+	return os.RemoveAll(s.dir)
+}

@@ -1,0 +1,39 @@
+package servertest
+
+import (
+	"context"
+	"time"
+)
+
+// TB is the part of testing.TB that the functions for tests use; programs that start servers do not link package testing.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+}
+
+// startLimit bounds the start of whatever a test asks for, on a machine that does other things as well.
+const startLimit = time.Minute
+
+// Redis starts one server for the test and closes it at the test's end. The arguments have the form "--appendonly", "yes".
+func Redis(t TB, args ...string) *Server {
+	t.Helper()
+	return forTest(t, func(ctx context.Context) (*Server, error) { return Start(ctx, Options{Args: args}) })
+}
+
+func forTest[S interface{ Close() error }](t TB, start func(context.Context) (S, error)) S {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	s, err := start(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("cannot close it: %v", err)
+		}
+	})
+	return s
+}
