@@ -1,0 +1,238 @@
+//go:build unix
+
+package foreigntest
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+// A hold that no test waits for the end of.
+const long = time.Minute
+
+// in is how long something may take that has no reason to wait.
+const in = 10 * time.Second
+
+// Each client by itself: what it writes and where, how it waits, extends and lets go.
+func TestClients(t *testing.T) {
+	server := servertest.Redis(t)
+	for _, kind := range Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			name := "a lock of " + string(kind)
+			one := Start(t, kind, []string{server.Addr()}, name, long)
+			two := Start(t, kind, []string{server.Addr()}, name, long)
+			if want := kind.Key(name); one.Key() != want || one.Kind() != kind {
+				t.Errorf("client %s with key %q, want %s with %q", one.Kind(), one.Key(), kind, want)
+			}
+
+			value := lock(t, one, 0)
+			if got := do(t, server, "GET", one.Key()); got != value || value == "" {
+				t.Errorf("the key has %q, the client says that it wrote %q", got, value)
+			}
+			if left := ttl(t, server, one.Key()); left <= 0 || left > long {
+				t.Errorf("the lock ends in %v, want %v at most", left, long)
+			}
+			excluded(t, two)
+
+			if err := one.Extend(2 * long); err != nil {
+				t.Error(err)
+			}
+			if left := ttl(t, server, one.Key()); left <= long {
+				t.Errorf("the lock ends in %v after it was extended to %v", left, 2*long)
+			}
+			if got := do(t, server, "GET", one.Key()); got != value {
+				t.Errorf("the key has %q after it was extended, want %q", got, value)
+			}
+
+			taken := lockSoon(two)
+			unlock(t, one)
+			if err := <-taken; err != nil {
+				t.Errorf("the one that waited: %v", err)
+			}
+			excluded(t, one)
+			unlock(t, two)
+			if n := do(t, server, "EXISTS", one.Key()); n != "0" {
+				t.Error("the key is there when nobody holds the lock")
+			}
+		})
+	}
+}
+
+// Every client keeps every other one out and hands over to the next, whatever language it is written in.
+func TestClientsExcludeEachOther(t *testing.T) {
+	server := servertest.Redis(t)
+	const key = "mutex:everybody's" // which the clients without a prefix take as a name
+	var clients []*Client
+	for _, kind := range Kinds() {
+		clients = append(clients, Start(t, kind, []string{server.Addr()}, strings.TrimPrefix(key, kind.Key("")), long))
+	}
+	lock(t, clients[0], 0)
+	for i, holder := range clients {
+		for _, other := range clients {
+			if other == holder {
+				continue
+			}
+			if _, err := other.Lock(0); !errors.Is(err, ErrTimeout) {
+				t.Errorf("%s, while %s holds: %v, want %v", other.Kind(), holder.Kind(), err, ErrTimeout)
+			}
+		}
+		next := clients[(i+1)%len(clients)]
+		taken := lockSoon(next)
+		unlock(t, holder)
+		if err := <-taken; err != nil {
+			t.Fatalf("%s waited for %s: %v", next.Kind(), holder.Kind(), err)
+		}
+	}
+}
+
+// A client that was killed holds on for the rest of its TTL and no longer, even one that renews by itself.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	killed, waiting := startAll(t, server, 2*time.Second), startAll(t, server, long)
+	for i, c := range killed {
+		lock(t, c, 0)
+		c.Kill()
+		if _, err := waiting[i].Lock(0); !errors.Is(err, ErrTimeout) {
+			t.Errorf("%s, as soon as the holder was killed: %v, want %v", c.Kind(), err, ErrTimeout)
+		}
+	}
+	for i, c := range killed {
+		lock(t, waiting[i], in)
+		if _, err := c.Lock(0); err == nil || !strings.Contains(err.Error(), "has ended (signal: killed)") {
+			t.Errorf("%s was killed and answers %v", c.Kind(), err)
+		}
+	}
+}
+
+// A client that renews holds on beyond its TTL; others do not.
+func TestRenews(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	holding, asking := startAll(t, server, time.Second), startAll(t, server, long)
+	for _, c := range holding {
+		lock(t, c, 0)
+	}
+	for _, c := range asking {
+		if !c.Kind().Renews() {
+			lock(t, c, in)
+		}
+	}
+	for _, c := range asking {
+		if c.Kind().Renews() {
+			if _, err := c.Lock(2 * time.Second); !errors.Is(err, ErrTimeout) {
+				t.Errorf("%s held by one that renews: %v, want %v", c.Kind(), err, ErrTimeout)
+			}
+		}
+	}
+}
+
+// A client that was stopped for longer than its TTL must not release what is another one's by then.
+func TestLateUnlock(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	stopped, next := startAll(t, server, time.Second), startAll(t, server, long)
+	for _, c := range stopped {
+		lock(t, c, 0)
+		if err := c.Pause(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, c := range stopped {
+		value := lock(t, next[i], in)
+		if err := c.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Unlock(); err == nil && !c.Kind().Renews() {
+			t.Errorf("%s releases a lock that it had lost as if nothing had been", c.Kind())
+		}
+		if got := do(t, server, "GET", c.Key()); got != value {
+			t.Errorf("the key has %q after a late unlock of %s, want %q", got, c.Kind(), value)
+		}
+	}
+}
+
+// What is asked of a client that does not answer ends, and the client with it.
+func TestSilence(t *testing.T) {
+	server := servertest.Redis(t)
+	c := Start(t, Redsync, []string{server.Addr()}, "x", long)
+	if err := c.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.ask("lock 0", 10*time.Millisecond); err == nil || !strings.Contains(err.Error(), "did not answer for 10ms") {
+		t.Errorf("asked a client that is stopped: %v", err)
+	}
+	if err := c.Unlock(); err == nil {
+		t.Error("a client that missed its time still answers, perhaps to what was asked before")
+	}
+}
+
+// startAll starts a client of each kind, with a lock of its own.
+func startAll(t *testing.T, server *servertest.Server, ttl time.Duration) []*Client {
+	t.Helper()
+	var clients []*Client
+	for _, kind := range Kinds() {
+		clients = append(clients, Start(t, kind, []string{server.Addr()}, "one of "+string(kind), ttl))
+	}
+	return clients
+}
+
+// lock takes the lock or fails the test.
+func lock(t *testing.T, c *Client, wait time.Duration) (value string) {
+	t.Helper()
+	value, err := c.Lock(wait)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// lockSoon asks for the lock in the background.
+func lockSoon(c *Client) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Lock(in)
+		done <- err
+	}()
+	return done
+}
+
+func unlock(t *testing.T, c *Client) {
+	t.Helper()
+	if err := c.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func excluded(t *testing.T, c *Client) {
+	t.Helper()
+	for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
+		if _, err := c.Lock(wait); !errors.Is(err, ErrTimeout) {
+			t.Errorf("lock, waiting %v, while another one holds: %v, want %v", wait, err, ErrTimeout)
+		}
+	}
+}
+
+func do(t *testing.T, server *servertest.Server, args ...string) string {
+	t.Helper()
+	reply, err := server.Do(args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}
+
+func ttl(t *testing.T, server *servertest.Server, key string) time.Duration {
+	t.Helper()
+	ms, err := strconv.Atoi(do(t, server, "PTTL", key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(ms) * time.Millisecond
+}

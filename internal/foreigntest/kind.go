@@ -1,0 +1,49 @@
+package foreigntest
+
+// Kind names a lock client: a library, and which of its locks.
+type Kind string
+
+// The clients. All of them write the lock to one key, as SET with NX and PX does, and compare its value before they
+// delete it.
+const (
+	RedisPy          Kind = "redis-py"                // Python, redis.lock.Lock
+	Redlock4         Kind = "redlock4"                // npm redlock 4
+	Redlock5         Kind = "redlock5"                // npm redlock 5
+	SemaphoreMutex   Kind = "redis-semaphore"         // npm redis-semaphore, Mutex
+	SemaphoreRedlock Kind = "redis-semaphore-redlock" // npm redis-semaphore, RedlockMutex
+	Redsync          Kind = "redsync"                 // Go, github.com/go-redsync/redsync/v4
+	Redislock        Kind = "redislock"               // Go, github.com/bsm/redislock
+)
+
+// traits is what tests have to know of a client.
+type traits struct {
+	prefix string // before the name, in the key
+	many   bool   // takes the lock on a majority of several servers
+	renews bool   // renews by itself what it holds
+}
+
+var known = map[Kind]traits{
+	RedisPy:          {},
+	Redlock4:         {many: true},
+	Redlock5:         {many: true},
+	SemaphoreMutex:   {prefix: "mutex:", renews: true},
+	SemaphoreRedlock: {prefix: "mutex:", renews: true, many: true},
+	Redsync:          {},
+	Redislock:        {},
+}
+
+// Kinds returns all clients, in an order that stays.
+func Kinds() []Kind {
+	return []Kind{RedisPy, Redlock4, Redlock5, SemaphoreMutex, SemaphoreRedlock, Redsync, Redislock}
+}
+
+// Key returns the key to which the client writes the lock of that name. A lock of Interlock that has the key as its
+// name is the same lock.
+func (k Kind) Key(name string) string { return known[k].prefix + name }
+
+// Many reports whether the client can take a lock on a majority of several servers.
+func (k Kind) Many() bool { return known[k].many }
+
+// Renews reports whether the client renews by itself what it holds, so that a hold ends only when it is released or
+// when the process is killed or stopped.
+func (k Kind) Renews() bool { return known[k].renews }

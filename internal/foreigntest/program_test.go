@@ -1,0 +1,55 @@
+package foreigntest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Whoever lacks something is told what to install.
+func TestMissingPrograms(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if _, err := findPython("python3"); err == nil || !strings.Contains(err.Error(), "python3-redis") {
+		t.Errorf("without Python: %v", err)
+	}
+	if _, err := findNode(); err == nil || !strings.Contains(err.Error(), "install Node.js") {
+		t.Errorf("without Node.js: %v", err)
+	}
+	cache := t.TempDir()
+	if err := installPackages(cache, filepath.Join(cache, "npm")); err == nil || !strings.Contains(err.Error(), "package npm") {
+		t.Errorf("without npm: %v", err)
+	}
+	if left, err := os.ReadDir(cache); err != nil || len(left) > 0 {
+		t.Errorf("an installation that failed left %v (%v)", left, err)
+	}
+}
+
+// Processes that install at once all find the packages, and leave one copy.
+func TestInstallAtOnce(t *testing.T) {
+	cache := t.TempDir()
+	packages := filepath.Join(cache, "npm")
+	done := make(chan error)
+	for range 2 {
+		go func() { done <- installPackages(cache, packages) }()
+	}
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"ioredis", "redis-semaphore", "redlock", "redlock5"} {
+		if _, err := os.Stat(filepath.Join(packages, "node_modules", name, "package.json")); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := os.ReadDir(cache); err != nil || len(left) != 1 {
+		t.Errorf("in the cache are %v (%v), want the packages alone", left, err)
+	}
+}
+
+func TestUnknownKind(t *testing.T) {
+	if _, err := program(t, "zookeeper"); err == nil || !strings.Contains(err.Error(), `"zookeeper"`) {
+		t.Errorf("a client that is not there: %v", err)
+	}
+}
