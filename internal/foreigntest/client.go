@@ -40,7 +40,8 @@ type Client struct {
 }
 
 // Start runs a client for the lock of that name, whose holds last for the TTL, on the servers (HOST:PORT); more than one
-// is for kinds that take a majority. The test fails if the client cannot be run, and ends it.
+// is for kinds that take a majority. With a TTL of 0, which only redis-py knows, a hold has no end. The test fails if the
+// client cannot be run, and ends it.
 func Start(t testing.TB, kind Kind, servers []string, name string, ttl time.Duration) *Client {
 	t.Helper()
 	if len(servers) == 0 || len(servers) > 1 && !kind.Many() {

@@ -158,6 +158,45 @@ func TestLateUnlock(t *testing.T) {
 	}
 }
 
+// Those that can take a majority of several servers write the same value to each, and are kept out by a majority.
+func TestSeveralServers(t *testing.T) {
+	servers := []*servertest.Server{servertest.Redis(t), servertest.Redis(t), servertest.Redis(t)}
+	var addrs []string
+	for _, s := range servers {
+		addrs = append(addrs, s.Addr())
+	}
+	for _, kind := range Kinds() {
+		if !kind.Many() {
+			continue
+		}
+		c := Start(t, kind, addrs, "one of "+string(kind), long)
+		value := lock(t, c, 0)
+		for _, s := range servers {
+			if got := do(t, s, "GET", c.Key()); got != value {
+				t.Errorf("%s: one of the servers has %q, want %q", kind, got, value)
+			}
+		}
+		unlock(t, c)
+		for _, s := range servers[1:] {
+			do(t, s, "SET", c.Key(), "somebody's")
+		}
+		if _, err := c.Lock(0); !errors.Is(err, ErrTimeout) {
+			t.Errorf("%s, while somebody holds two of three servers: %v, want %v", kind, err, ErrTimeout)
+		}
+	}
+}
+
+// redis-py can hold for ever.
+func TestWithoutTTL(t *testing.T) {
+	server := servertest.Redis(t)
+	c := Start(t, RedisPy, []string{server.Addr()}, "x", 0)
+	lock(t, c, 0)
+	if left := do(t, server, "PTTL", "x"); left != "-1" {
+		t.Errorf("PTTL is %s, want -1: none", left)
+	}
+	unlock(t, c)
+}
+
 // What is asked of a client that does not answer ends, and the client with it.
 func TestSilence(t *testing.T) {
 	server := servertest.Redis(t)
