@@ -61,6 +61,7 @@ func (s *Server) Pause() error {
 	if s.process.over() {
 		return fmt.Errorf("servertest: the server at %s is not running and cannot be paused", s.Addr())
 	}
+	s.paused = true
 	return s.process.pause()
 }
 
@@ -71,6 +72,7 @@ func (s *Server) Resume() error {
 	if s.process.over() {
 		return fmt.Errorf("servertest: the server at %s is not running and cannot be resumed", s.Addr())
 	}
+	s.paused = false
 	return s.process.resume()
 }
 

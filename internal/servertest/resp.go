@@ -23,18 +23,20 @@ const patience = 5 * time.Second
 // value as "(nil)", the values of an array each on its line. An error of the server is an Error. The server has to answer
 // within five seconds.
 func (s *Server) Do(args ...string) (string, error) {
-	return do(s.Addr(), args...)
+	v, err := s.ask(args...)
+	return v.String(), err
 }
 
-func do(addr string, args ...string) (string, error) {
+// ask is Do with the shape of the reply.
+func (s *Server) ask(args ...string) (value, error) {
 	deadline := time.Now().Add(patience)
-	c, err := (&net.Dialer{Deadline: deadline}).Dial("tcp", addr)
+	c, err := (&net.Dialer{Deadline: deadline}).Dial("tcp", s.Addr())
 	if err != nil {
-		return "", err
+		return value{}, err
 	}
 	defer c.Close()
 	if err := c.SetDeadline(deadline); err != nil {
-		return "", err
+		return value{}, err
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(args))
@@ -42,52 +44,81 @@ func do(addr string, args ...string) (string, error) {
 		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
 	}
 	if _, err := io.WriteString(c, b.String()); err != nil {
-		return "", err
+		return value{}, err
 	}
-	return reply(bufio.NewReader(c))
+	return readValue(bufio.NewReader(c))
 }
 
-// reply reads one RESP2 value. Errors inside an array are text like the rest of it.
-func reply(r *bufio.Reader) (string, error) {
+// value is one RESP2 value: a text, or a list where the text is empty.
+type value struct {
+	text string
+	list []value
+}
+
+func (v value) String() string {
+	if v.list == nil {
+		return v.text
+	}
+	return strings.Join(v.texts(), "\n")
+}
+
+func (v value) texts() []string {
+	texts := make([]string, len(v.list))
+	for i, item := range v.list {
+		texts[i] = item.String()
+	}
+	return texts
+}
+
+// pairs reads a list of names and values.
+func (v value) pairs() map[string]string {
+	m := make(map[string]string, len(v.list)/2)
+	for i := 0; i+1 < len(v.list); i += 2 {
+		m[v.list[i].text] = v.list[i+1].String()
+	}
+	return m
+}
+
+// readValue reads one value. An error inside a list is a text like the rest of it.
+func readValue(r *bufio.Reader) (value, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {
-		return "", err
+		return value{}, err
 	}
 	line = strings.TrimSuffix(line, "\r\n")
 	if line == "" {
-		return "", errors.New("servertest: an empty line is no reply")
+		return value{}, errors.New("servertest: an empty line is no reply")
 	}
 	kind, rest := line[0], line[1:]
 	switch kind {
 	case '+', ':':
-		return rest, nil
+		return value{text: rest}, nil
 	case '-':
-		return "", Error(rest)
+		return value{}, Error(rest)
 	}
 	n, err := strconv.Atoi(rest)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("servertest: %q is no reply", line)
+		return value{}, fmt.Errorf("servertest: %q is no reply", line)
 	case n < 0:
-		return "(nil)", nil
+		return value{text: "(nil)"}, nil
 	case kind == '$':
 		b := make([]byte, n+2)
 		if _, err := io.ReadFull(r, b); err != nil {
-			return "", err
+			return value{}, err
 		}
-		return string(b[:n]), nil
+		return value{text: string(b[:n])}, nil
 	case kind == '*':
-		values := make([]string, n)
-		for i := range values {
-			var refusal Error
-			values[i], err = reply(r)
-			if errors.As(err, &refusal) {
-				values[i] = string(refusal)
+		list := make([]value, n)
+		for i := range list {
+			list[i], err = readValue(r)
+			if refusal := Error(""); errors.As(err, &refusal) {
+				list[i].text = string(refusal)
 			} else if err != nil {
-				return "", err
+				return value{}, err
 			}
 		}
-		return strings.Join(values, "\n"), nil
+		return value{list: list}, nil
 	}
-	return "", fmt.Errorf("servertest: %q is no reply", line)
+	return value{}, fmt.Errorf("servertest: %q is no reply", line)
 }

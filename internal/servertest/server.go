@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -25,10 +26,12 @@ type Server struct {
 	program program
 	o       Options
 	port    int
+	bus     int // the second port of a Cluster's node
 	dir     string
 
 	mu      sync.Mutex // held while a process starts or ends
 	process *process   // the last one started, perhaps over by now
+	paused  bool
 	offset  time.Duration
 }
 
@@ -60,6 +63,17 @@ func start(ctx context.Context, p program, o Options) (*Server, error) {
 			return s, err
 		}
 	}
+}
+
+// startIn is start for one of several servers: a folder that the caller named has a folder for each.
+func startIn(ctx context.Context, p program, o Options, name string) (*Server, error) {
+	if o.Dir != "" {
+		o.Dir = filepath.Join(o.Dir, name)
+		if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return start(ctx, p, o)
 }
 
 func startOnce(ctx context.Context, p program, o Options) (_ *Server, err error) {
@@ -100,12 +114,15 @@ func (s *Server) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.process = p
+	s.process, s.paused = p, false
 	return nil
 }
 
 // Addr is the server's address, "127.0.0.1:port".
 func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
+
+// String is the address.
+func (s *Server) String() string { return s.Addr() }
 
 // URL is the server's address in the form "redis://127.0.0.1:port".
 func (s *Server) URL() string { return "redis://" + s.Addr() }
@@ -121,6 +138,13 @@ func (s *Server) Pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process.pid()
+}
+
+// up reports whether the server runs and can answer.
+func (s *Server) up() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.process.over() && !s.paused
 }
 
 // Log is what the process of the last start has written, cut at the front when that is much.

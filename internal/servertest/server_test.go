@@ -11,12 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/interlock-go/interlock/internal/servertest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // said returns the reply to a command that has to succeed.
 func said(t *testing.T, s *servertest.Server, args ...string) string {

@@ -22,6 +22,21 @@ func Redis(t TB, args ...string) *Server {
 	return forTest(t, func(ctx context.Context) (*Server, error) { return Start(ctx, Options{Args: args}) })
 }
 
+// Sentinel starts a master, a replica and three Sentinels for the test and closes them at its end. The arguments are
+// those of master and replica.
+func Sentinel(t TB, args ...string) *Sentinels {
+	t.Helper()
+	return forTest(t, func(ctx context.Context) (*Sentinels, error) { return StartSentinel(ctx, Options{Args: args}) })
+}
+
+// RedisCluster starts a Cluster for the test and closes it at its end. The arguments are those of every node.
+func RedisCluster(t TB, masters, replicas int, args ...string) *Cluster {
+	t.Helper()
+	return forTest(t, func(ctx context.Context) (*Cluster, error) {
+		return StartCluster(ctx, masters, replicas, Options{Args: args})
+	})
+}
+
 func forTest[S interface{ Close() error }](t TB, start func(context.Context) (S, error)) S {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)

@@ -11,7 +11,8 @@ type framer struct {
 	alien bool   // the stream is not RESP: nothing more is found in it
 	line  []byte // the part of the current header line that is there
 	skip  int    // bytes of a string's content, and its line end, still to come
-	todo  int    // values still missing to the end of the frame; 0 between frames
+	begun bool   // a frame has begun and not ended
+	todo  int    // values of which it lacks the header
 	held  []byte // the part of the current frame that a filter keeps back
 }
 
@@ -29,7 +30,7 @@ func (f *framer) filter(b []byte, keep func([]byte) bool, filtering bool) []byte
 	}
 	for len(b) > 0 {
 		// A frame of which some has passed must pass whole.
-		passing := !filtering || f.todo > 0 && f.held == nil
+		passing := !filtering || f.begun && f.held == nil
 		n, end := f.next(b)
 		switch {
 		case f.alien:
@@ -54,8 +55,8 @@ func (f *framer) filter(b []byte, keep func([]byte) bool, filtering bool) []byte
 
 // next reads to the end of the current frame or of b, and returns how much that was.
 func (f *framer) next(b []byte) (n int, end bool) {
-	if f.todo == 0 {
-		f.todo = 1
+	if !f.begun {
+		f.begun, f.todo = true, 1
 	}
 	for n < len(b) {
 		if f.skip > 0 {
@@ -78,6 +79,7 @@ func (f *framer) next(b []byte) (n int, end bool) {
 			}
 		}
 		if f.skip == 0 && f.todo == 0 {
+			f.begun = false
 			return n, true
 		}
 	}

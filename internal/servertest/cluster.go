@@ -1,0 +1,149 @@
+package servertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Cluster is a Redis Cluster whose nodes take one another for dead after a second of silence.
+type Cluster struct {
+	// Nodes are the masters, then the first replica of each, then the second of each; a failover exchanges roles and not
+	// places.
+	Nodes   []*Server
+	masters int
+}
+
+// StartCluster starts a Cluster of that many masters, with that many replicas each, and returns when every node says that
+// it works and every replica has its copy; a master waits two seconds by itself. The options are those of every node;
+// the ports are chosen, and where Dir is given each node has a folder in it.
+func StartCluster(ctx context.Context, masters, replicas int, o Options) (_ *Cluster, err error) {
+	if masters < 1 || replicas < 0 {
+		return nil, fmt.Errorf("servertest: a Cluster has at least one master, not %d, with no fewer than 0 replicas, not %d", masters, replicas)
+	}
+	if o.Port != 0 {
+		return nil, errors.New("servertest: the nodes of a Cluster cannot share a port: leave Options.Port zero")
+	}
+	c := &Cluster{Nodes: make([]*Server, masters*(1+replicas)), masters: masters}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	if err := together(len(c.Nodes), func(i int) (err error) {
+		c.Nodes[i], err = startIn(ctx, clustered, o, "node-"+strconv.Itoa(i+1))
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if err := c.found(ctx); err != nil {
+		return nil, err
+	}
+	return c, poll(ctx, "the Cluster does not come up", c.complete)
+}
+
+// clustered is one node. Its second port, for the other nodes, is the same after a restart, as they expect.
+var clustered = program{ready: redis.ready, args: func(s *Server) (_ []string, err error) {
+	if s.bus == 0 {
+		if s.bus, err = FreePort(); err != nil {
+			return nil, err
+		}
+	}
+	args, err := redis.args(s)
+	return slices.Concat([]string{
+		"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
+		"--cluster-node-timeout", "1000", "--cluster-port", strconv.Itoa(s.bus),
+	}, args), err
+}}
+
+// found gives the masters their slots and epochs, introduces everybody to everybody, which is quicker than gossip, and
+// ties the replicas to their masters.
+func (c *Cluster) found(ctx context.Context) error {
+	if err := together(len(c.Nodes), func(i int) error {
+		if i < c.masters {
+			first, last := i*slots/c.masters, (i+1)*slots/c.masters-1
+			if _, err := c.Nodes[i].Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last)); err != nil {
+				return err
+			}
+		}
+		_, err := c.Nodes[i].Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+		return err
+	}); err != nil {
+		return err
+	}
+	for i, from := range c.Nodes {
+		for _, to := range c.Nodes[:i] {
+			if _, err := from.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(to.port), strconv.Itoa(to.bus)); err != nil {
+				return err
+			}
+		}
+	}
+	return together(len(c.Nodes), func(i int) error {
+		if i < c.masters {
+			return nil
+		}
+		master, err := c.Nodes[i%c.masters].Do("CLUSTER", "MYID")
+		if err != nil {
+			return err
+		}
+		return poll(ctx, "a replica does not meet its master", func() error {
+			_, err := c.Nodes[i].Do("CLUSTER", "REPLICATE", master)
+			return err
+		})
+	})
+}
+
+// complete returns what is missing for every node to work and every failover to be possible.
+func (c *Cluster) complete() error {
+	if err := c.working(); err != nil {
+		return err
+	}
+	for _, s := range c.Nodes {
+		all, err := s.view()
+		if err != nil {
+			return err
+		}
+		if len(all) != len(c.Nodes) {
+			return fmt.Errorf("the node at %s knows of %d nodes", s.Addr(), len(all))
+		}
+		for _, n := range all {
+			if i := c.index(n); i < 0 || n.master != (i < c.masters) || !n.sound {
+				return fmt.Errorf("the node at %s sees the one at %d as %q", s.Addr(), n.port, n.flags)
+			}
+		}
+	}
+	for _, s := range c.Nodes[c.masters:] {
+		if got, err := s.Do("INFO", "replication"); err != nil || !strings.Contains(got, "master_link_status:up") {
+			return fmt.Errorf("the replica at %s has no link to its master (%v): %s", s.Addr(), err, got)
+		}
+	}
+	return nil
+}
+
+// working returns an error until every node that is up says that the Cluster works.
+func (c *Cluster) working() error {
+	for _, s := range c.Nodes {
+		if !s.up() {
+			continue
+		}
+		if got, err := s.Do("CLUSTER", "INFO"); err != nil || !strings.Contains(got, "cluster_state:ok") {
+			return fmt.Errorf("the node at %s says (%v): %s", s.Addr(), err, got)
+		}
+	}
+	return nil
+}
+
+// URL names all nodes.
+func (c *Cluster) URL() string {
+	addrs := make([]string, len(c.Nodes))
+	for i, s := range c.Nodes {
+		addrs[i] = s.Addr()
+	}
+	return "redis+cluster://" + strings.Join(addrs, ",")
+}
+
+// Close kills all nodes and removes their folders.
+func (c *Cluster) Close() error { return closeAll(c.Nodes...) }

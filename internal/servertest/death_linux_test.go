@@ -1,0 +1,63 @@
+package servertest_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestServersDieWithTheirStarter(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "SERVERTEST_DIE="+t.TempDir())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	var pids []int
+	for text := range strings.FieldsSeq(line) {
+		pid, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("it says %q", line)
+		}
+		if err := syscall.Kill(pid, 0); err != nil {
+			t.Errorf("server %d: %v, want it to run", pid, err)
+		}
+		pids = append(pids, pid)
+	}
+	if err := errors.Join(err, cmd.Process.Kill()); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if len(pids) != 2 {
+		t.Fatalf("it says %q", line)
+	}
+	for _, pid := range pids {
+		for end := time.Now().Add(10 * time.Second); alive(pid); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("server %d outlives the process that started it", pid)
+			}
+		}
+	}
+}
+
+// alive reports whether the process runs; one that has ended and waits for a parent to ask does not.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}

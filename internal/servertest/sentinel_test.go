@@ -1,0 +1,48 @@
+package servertest_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+func TestSentinelFailsOverAndBack(t *testing.T) {
+	t.Parallel()
+	s := servertest.Sentinel(t)
+	if want := "redis+sentinel://" + s.Nodes[0].Addr() + "," + s.Nodes[1].Addr() + "," + s.Nodes[2].Addr() + "/mymaster"; s.URL() != want {
+		t.Errorf("URL %s, want %s", s.URL(), want)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	said(t, s.Master, "SET", "kept", "yes")
+	if got := said(t, s.Master, "WAIT", "1", "5000"); got != "1" {
+		t.Fatalf("%s replicas have the key", got)
+	}
+	for i := range 2 {
+		master, replica := s.Master, s.Replica
+		if err := s.Failover(ctx); err != nil {
+			t.Fatalf("failover %d: %v", i+1, err)
+		}
+		if s.Master != replica || s.Replica != master {
+			t.Fatalf("failover %d: the fields are not exchanged", i+1)
+		}
+		for _, node := range s.Nodes {
+			if got := said(t, node, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster"); strings.ReplaceAll(got, "\n", ":") != s.Master.Addr() {
+				t.Errorf("failover %d: a Sentinel says %s, the master is at %s", i+1, got, s.Master.Addr())
+			}
+		}
+		if got := said(t, s.Master, "GET", "kept"); got != "yes" {
+			t.Errorf("failover %d: the key is %q", i+1, got)
+		}
+		said(t, s.Master, "SET", "written", "after")
+		if err := s.Rejoin(ctx); err != nil {
+			t.Fatalf("rejoin %d: %v", i+1, err)
+		}
+		if got := said(t, s.Replica, "GET", "written"); got != "after" {
+			t.Errorf("rejoin %d: the replica has %q", i+1, got)
+		}
+	}
+}
