@@ -12,11 +12,11 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A hold that no test waits for the end of.
-const long = time.Minute
-
-// in is how long something may take that has no reason to wait.
-const in = 10 * time.Second
+const (
+	long  = time.Minute      // a TTL that no test waits for
+	short = 3 * time.Second  // one that a test waits for
+	in    = 10 * time.Second // for what has no reason to wait, or waits for a short TTL
+)
 
 // Each client by itself: what it writes and where, how it waits, extends and lets go.
 func TestClients(t *testing.T) {
@@ -95,7 +95,7 @@ func TestClientsExcludeEachOther(t *testing.T) {
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
-	killed, waiting := startAll(t, server, 2*time.Second), startAll(t, server, long)
+	killed, waiting := startAll(t, server, short), startAll(t, server, long)
 	for i, c := range killed {
 		lock(t, c, 0)
 		c.Kill()
@@ -115,7 +115,7 @@ func TestKilled(t *testing.T) {
 func TestRenews(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
-	holding, asking := startAll(t, server, time.Second), startAll(t, server, long)
+	holding, asking := startAll(t, server, short), startAll(t, server, long)
 	for _, c := range holding {
 		lock(t, c, 0)
 	}
@@ -126,7 +126,7 @@ func TestRenews(t *testing.T) {
 	}
 	for _, c := range asking {
 		if c.Kind().Renews() {
-			if _, err := c.Lock(2 * time.Second); !errors.Is(err, ErrTimeout) {
+			if _, err := c.Lock(short); !errors.Is(err, ErrTimeout) {
 				t.Errorf("%s held by one that renews: %v, want %v", c.Kind(), err, ErrTimeout)
 			}
 		}
@@ -137,7 +137,7 @@ func TestRenews(t *testing.T) {
 func TestLateUnlock(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
-	stopped, next := startAll(t, server, time.Second), startAll(t, server, long)
+	stopped, next := startAll(t, server, short), startAll(t, server, long)
 	for _, c := range stopped {
 		lock(t, c, 0)
 		if err := c.Pause(); err != nil {
