@@ -24,6 +24,13 @@ var (
 var homes = map[string]string{
 	"mem":  "memlock",
 	"file": "filelock",
+
+	"redis":              "redislock",
+	"rediss":             "redislock",
+	"redis+sentinel":     "redislock",
+	"redis+sentinel+tls": "redislock",
+	"redis+cluster":      "redislock",
+	"redis+cluster+tls":  "redislock",
 }
 
 // Register makes a scheme known to [OpenURL]. Packages of stores call it from init; a second call for a scheme panics.

@@ -12,7 +12,12 @@ import (
 var clients = map[string][]string{
 	"memlock":  nil,
 	"filelock": {"golang.org/x/sys"},
+
+	"redislock": {"github.com/redis/rueidis"},
 }
+
+// connections are packages of this module that several stores of one product share, beside driver and internal packages.
+var connections = []string{"redisconn"}
 
 // Names that say nothing about what is in a package.
 var meaningless = []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "base", "lib"}
@@ -59,7 +64,7 @@ func TestStoresImportTheirClientOnly(t *testing.T) {
 				continue
 			}
 			if dep.ImportPath != p.ImportPath && dep.ImportPath != path.Join(module, "driver") && !internal(dep.ImportPath) &&
-				!below(dep.ImportPath, store) {
+				!below(dep.ImportPath, store) && !slices.Contains(connections, strings.TrimPrefix(dep.ImportPath, module+"/")) {
 				t.Errorf("%s needs %s: of this module it may need driver and internal packages", store, dep.ImportPath)
 			}
 			for _, i := range dep.Imports {

@@ -1,0 +1,68 @@
+package redisconn
+
+import (
+	"context"
+	"sync"
+)
+
+// Conn is a Redis, one server or many, as a lock needs it. All methods may be called concurrently.
+type Conn interface {
+	// Do sends one command to the master that owns its keys and returns the answer: nil, int64, string or []any. It
+	// sends it once; only a redirection, which says that nothing was done, is followed. It returns by ctx's deadline.
+	// It need not notice that ctx is cancelled: what is under way goes on until it is answered or the deadline passes,
+	// since a command that was abandoned may still be carried out.
+	Do(ctx context.Context, cmd Command) (any, error)
+
+	// DoAll sends the commands together, each to the master that owns its keys, and returns the answers in order.
+	DoAll(ctx context.Context, cmds []Command) []Reply
+
+	// Subscribe listens to channel on the master that owns key, over a connection that carries nothing else, and
+	// returns when the master has confirmed it. heard is called for one message after the other.
+	Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error)
+
+	// Node names the master that owns key, as far as the client knows; it is empty where there is only one.
+	Node(key string) string
+
+	// EachMaster calls visit for each master with a way to send commands to it alone, until one fails.
+	EachMaster(ctx context.Context, visit func(do DoFunc) error) error
+
+	// Generation changes before a connection for commands that was newly made carries the first of them. It is 0 where
+	// the client does not say.
+	Generation() uint64
+
+	// Close closes what this Conn opened itself.
+	Close()
+}
+
+// DoFunc sends one command without keys, or with keys of that master only.
+type DoFunc func(ctx context.Context, words ...string) (any, error)
+
+// Command is one command of Redis.
+type Command struct {
+	Words []string // the command's name and its arguments
+	First int      // Words[First : First+Keys] are its keys, which share a slot
+	Keys  int
+}
+
+// Reply is the answer to one of several commands.
+type Reply struct {
+	Value any
+	Err   error
+}
+
+// Subscription is one channel that is listened to.
+type Subscription struct {
+	Node string          // of the master that confirmed it, as Conn.Node names it
+	Done <-chan struct{} // closed when the connection has ended; nothing is heard after that
+
+	once sync.Once
+	end  func()
+}
+
+// NewSubscription is for adapters: end makes done close.
+func NewSubscription(node string, done <-chan struct{}, end func()) *Subscription {
+	return &Subscription{Node: node, Done: done, end: end}
+}
+
+// Close stops listening and closes the connection.
+func (s *Subscription) Close() { s.once.Do(s.end) }

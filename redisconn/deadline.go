@@ -1,0 +1,62 @@
+package redisconn
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// deadline is a context that ends at its parent's deadline and not when the parent is cancelled: a command that is under
+// way may still be carried out, so nobody abandons it. Its channel is made by the first call of Done. rueidis does not
+// make that call while one goroutine at a time uses the connection: that goroutine then writes and reads itself and
+// sets the deadline on the connection, which takes half the time of a reader in the background.
+type deadline struct {
+	parent context.Context //nolint:containedctx // a context is made of its parent
+	at     time.Time
+	ends   bool // has a deadline
+
+	mu     sync.Mutex
+	inner  context.Context //nolint:containedctx // made by Done
+	cancel context.CancelFunc
+}
+
+func untilDeadline(ctx context.Context) *deadline {
+	at, ends := ctx.Deadline()
+	return &deadline{parent: ctx, at: at, ends: ends}
+}
+
+// Deadline implements context.Context.
+func (d *deadline) Deadline() (time.Time, bool) { return d.at, d.ends }
+
+// Value implements context.Context.
+func (d *deadline) Value(key any) any { return d.parent.Value(key) }
+
+// Done implements context.Context.
+func (d *deadline) Done() <-chan struct{} {
+	if !d.ends {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.inner == nil {
+		d.inner, d.cancel = context.WithDeadline(context.Background(), d.at)
+	}
+	return d.inner.Done()
+}
+
+// Err implements context.Context.
+func (d *deadline) Err() error {
+	if d.ends && !time.Now().Before(d.at) {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// finish gives the timer back when the call is over.
+func (d *deadline) finish() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cancel != nil {
+		d.cancel()
+	}
+}

@@ -1,0 +1,87 @@
+package redisconn
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Error is what a server answered in place of a result.
+type Error struct {
+	Code string // the first word of the answer, such as READONLY
+	Text string // the whole answer
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Text }
+
+// ParseError makes an Error of a server's answer.
+func ParseError(text string) *Error {
+	code, _, _ := strings.Cut(text, " ")
+	return &Error{Code: strings.TrimSuffix(code, ":"), Text: text}
+}
+
+// code says what an answer means for a lock.
+type code struct {
+	final bool   // asking again does not help
+	means string // for people
+}
+
+// codes are the answers that a server gives instead of carrying out a command or a script's first write: nothing was
+// changed. An answer that is not here leaves the outcome open.
+var codes = map[string]code{
+	"NOAUTH":      {true, "the server wants a password"},
+	"WRONGPASS":   {true, "the server does not accept this user name and password"},
+	"NOPERM":      {true, "this user lacks a right: see the rights that a lock needs in the documentation of Redis locks"},
+	"WRONGTYPE":   {true, "the key holds data of another type, so it is nobody's lock"},
+	"CROSSSLOT":   {true, "the keys of one lock lie in different slots"},
+	"NEWLAYOUT":   {true, "a newer version of this library has written there: update this program"},
+	"READONLY":    {false, "this server is a replica: the master has moved"},
+	"LOADING":     {false, "the server is still loading its data"},
+	"MISCONF":     {false, "the server cannot save to disk and takes no writes"},
+	"OOM":         {false, "the server's memory is full"},
+	"CLUSTERDOWN": {false, "the cluster does not cover every slot"},
+	"TRYAGAIN":    {false, "the slot is being moved"},
+	"MOVED":       {false, "the slot has moved"},
+	"ASK":         {false, "the slot is being moved"},
+	"BUSY":        {false, "the server is busy with another client's script"},
+	"MASTERDOWN":  {false, "this server is a replica without a master"},
+	"NOREPLICAS":  {false, "the server has fewer replicas than it wants for a write"},
+	"NOSCRIPT":    {false, "the server does not know the script"},
+	"UNKILLABLE":  {false, "the server is busy with another client's script"},
+}
+
+// Classify tells the outcome of a request that failed: an error that matches [driver.ErrRefused] or
+// [driver.ErrNotSent] changed nothing, any other may have.
+func Classify(err error) error {
+	if err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) {
+		return err
+	}
+	var answer *Error
+	if errors.As(err, &answer) {
+		c, known := codes[answer.Code]
+		switch {
+		case !known && strings.Contains(answer.Text, "invalid password"), !known && strings.Contains(answer.Text, "without any password"):
+			return fmt.Errorf("%w: %s: %w", driver.ErrRefused, codes["WRONGPASS"].means, err)
+		case !known:
+			return err
+		case c.final:
+			return fmt.Errorf("%w: %s: %w", driver.ErrRefused, c.means, err)
+		}
+		return fmt.Errorf("%s: %w: %w", c.means, driver.ErrNotSent, err)
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+	}
+	return err
+}
+
+// Is reports whether err is an answer with this code.
+func Is(err error, code string) bool {
+	var answer *Error
+	return errors.As(err, &answer) && answer.Code == code
+}

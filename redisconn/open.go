@@ -1,0 +1,274 @@
+package redisconn
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/redis/rueidis"
+)
+
+// Config is how [Open] reaches a Redis. Its fields are what a URL says.
+type Config struct {
+	Addrs    []string // host:port of the server, of cluster nodes, or of sentinels
+	Master   string   // the name that sentinels know the master by; empty without sentinels
+	Cluster  bool
+	Username string
+	Password string
+	DB       int
+
+	SentinelUsername string
+	SentinelPassword string
+
+	TLS *tls.Config // nil: not encrypted
+
+	// Timeout is how long a connection may take to be made and a command to be answered. Default 3 s. A connection
+	// with an unanswered command is then given up.
+	Timeout time.Duration
+
+	// KeepAlive is the time between the pings of a connection that is listened to. Default 5 s.
+	KeepAlive time.Duration
+
+	ClientName string // as CLIENT LIST shows it; default "interlock"
+}
+
+// Default values of Config.
+const (
+	DefaultTimeout   = 3 * time.Second
+	DefaultKeepAlive = 5 * time.Second
+)
+
+// ParseURL reads redis://, rediss:// (TLS), redis+sentinel:// and redis+cluster:// URLs; the last two take several
+// hosts, separated by commas, and "+tls" behind the scheme's name:
+//
+//	redis://user:password@host:6379/0
+//	redis+sentinel://:password@s1:26379,s2:26379,s3:26379/mymaster/0
+//	redis+cluster+tls://n1:7000,n2:7000,n3:7000
+//
+// Parameters: timeout, keepalive, client_name, db, sentinel_user, sentinel_password_file, password_file, and for TLS
+// ca, cert, key (files), server_name, skip_verify. The parameters that it does not know stay in p for others to read.
+func ParseURL(u *url.URL, p *driver.Params) (Config, error) {
+	c := Config{Timeout: DefaultTimeout, KeepAlive: DefaultKeepAlive, ClientName: "interlock"}
+	kind, encrypted := strings.CutSuffix(u.Scheme, "+tls")
+	if u.Scheme == "rediss" {
+		kind, encrypted = "redis", true
+	}
+	c.Cluster = kind == "redis+cluster"
+	sentinels := kind == "redis+sentinel"
+	if err := c.readHosts(u, sentinels); err != nil {
+		return c, err
+	}
+	if err := c.readPath(u, sentinels); err != nil {
+		return c, err
+	}
+	c.Username = u.User.Username()
+	c.Password, _ = u.User.Password()
+	if d := driver.Param(p, "timeout", positive); d > 0 {
+		c.Timeout = d
+	}
+	if d := driver.Param(p, "keepalive", positive); d > 0 {
+		c.KeepAlive = d
+	}
+	if name := driver.Param(p, "client_name", plain); name != "" {
+		c.ClientName = name
+	}
+	if db := driver.Param(p, "db", strconv.Atoi); db != 0 {
+		c.DB = db
+	}
+	if c.DB < 0 || c.Cluster && c.DB != 0 {
+		return c, fmt.Errorf("redisconn: database %d: want 0 or more, and 0 on a cluster", c.DB)
+	}
+	if secret := driver.Param(p, "password_file", readSecret); secret != "" {
+		c.Password = secret
+	}
+	c.SentinelUsername = driver.Param(p, "sentinel_user", plain)
+	c.SentinelPassword = driver.Param(p, "sentinel_password_file", readSecret)
+	return c, c.readTLS(p, encrypted)
+}
+
+func (c *Config) readHosts(u *url.URL, sentinels bool) error {
+	port := "6379"
+	if sentinels {
+		port = "26379"
+	}
+	for host := range strings.SplitSeq(u.Host, ",") {
+		if host == "" && (c.Cluster || sentinels || len(c.Addrs) > 0) {
+			return fmt.Errorf("redisconn: the URL names no host, or an empty one: want %s://host:%s,host:%s", u.Scheme, port, port)
+		}
+		h, p, err := net.SplitHostPort(host)
+		if err != nil {
+			h, p = strings.Trim(host, "[]"), port
+		}
+		if h == "" {
+			h = "localhost"
+		}
+		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+			return fmt.Errorf("redisconn: port %q of host %q: want a number from 1 to 65535", p, h)
+		}
+		c.Addrs = append(c.Addrs, net.JoinHostPort(h, p))
+	}
+	if !c.Cluster && !sentinels && len(c.Addrs) > 1 {
+		return fmt.Errorf("redisconn: %d hosts behind %s://: want one, or redis+cluster://, or redis+sentinel://", len(c.Addrs), u.Scheme)
+	}
+	return nil
+}
+
+func (c *Config) readPath(u *url.URL, sentinels bool) error {
+	path := strings.Trim(u.Path, "/")
+	if sentinels {
+		c.Master, path, _ = strings.Cut(path, "/")
+		if c.Master == "" {
+			return errors.New("redisconn: the URL does not name the master: want redis+sentinel://host:26379/NAME")
+		}
+	}
+	if path == "" {
+		return nil
+	}
+	db, err := strconv.Atoi(path)
+	if err != nil {
+		return fmt.Errorf("redisconn: database %q behind the host: want a number", path)
+	}
+	c.DB = db
+	return nil
+}
+
+func (c *Config) readTLS(p *driver.Params, encrypted bool) error {
+	ca := driver.Param(p, "ca", os.ReadFile)
+	cert, key := driver.Param(p, "cert", plain), driver.Param(p, "key", plain)
+	name := driver.Param(p, "server_name", plain)
+	skip := driver.Param(p, "skip_verify", strconv.ParseBool)
+	if !encrypted {
+		if ca != nil || cert != "" || key != "" || name != "" || skip {
+			return errors.New("redisconn: parameters for TLS without TLS: want rediss:// or +tls behind the scheme")
+		}
+		return nil
+	}
+	c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name, InsecureSkipVerify: skip} //nolint:gosec // only when asked for
+	if ca != nil {
+		c.TLS.RootCAs = x509.NewCertPool()
+		if !c.TLS.RootCAs.AppendCertsFromPEM(ca) {
+			return errors.New("redisconn: parameter ca: the file holds no certificate in PEM")
+		}
+	}
+	if cert != "" || key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return fmt.Errorf("redisconn: parameters cert and key: %w", err)
+		}
+		c.TLS.Certificates = []tls.Certificate{pair}
+	}
+	return nil
+}
+
+func plain(s string) (string, error) { return s, nil }
+
+func positive(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%q: want a duration above 0, such as 3s", s)
+	}
+	return d, nil
+}
+
+func readSecret(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	return strings.TrimRight(string(b), "\r\n"), err
+}
+
+// Open connects as c says. It returns when a server has answered.
+func Open(ctx context.Context, c Config) (Conn, error) {
+	made := new(atomic.Uint64)
+	made.Store(1)
+	timeout := c.Timeout
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	keepAlive := c.KeepAlive
+	if keepAlive <= 0 {
+		keepAlive = DefaultKeepAlive
+	}
+	dialer := net.Dialer{Timeout: timeout, KeepAlive: keepAlive}
+	option := rueidis.ClientOption{
+		InitAddress: c.Addrs, Username: c.Username, Password: c.Password, SelectDB: c.DB, ClientName: c.ClientName,
+		TLSConfig: c.TLS, Dialer: dialer, ConnWriteTimeout: timeout,
+		DisableRetry: true, DisableCache: true,
+		PipelineMultiplex:  -1, // one connection: commands keep their order
+		ForceSingleClient:  !c.Cluster && c.Master == "",
+		DialCtxFn:          countingDialer(made),
+		ReadBufferEachConn: 1 << 14, WriteBufferEachConn: 1 << 14,
+	}
+	if c.Master != "" {
+		option.Sentinel = rueidis.SentinelOption{
+			MasterSet: c.Master, Username: c.SentinelUsername, Password: c.SentinelPassword, Dialer: dialer, TLSConfig: c.TLS,
+		}
+	}
+	type opened struct {
+		client rueidis.Client
+		err    error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		client, err := rueidis.NewClient(option)
+		done <- opened{client, err}
+	}()
+	select {
+	case o := <-done:
+		if o.err != nil {
+			return nil, fmt.Errorf("redisconn: connect to %s: %w", strings.Join(c.Addrs, ", "), Classify(answered(o.err)))
+		}
+		return &conn{client: o.client, cmds: o.client.B(), made: made, own: true}, nil
+	case <-ctx.Done():
+		go func() {
+			if o := <-done; o.err == nil {
+				o.client.Close()
+			}
+		}()
+		return nil, fmt.Errorf("redisconn: connect to %s: %w: %w", strings.Join(c.Addrs, ", "), driver.ErrNotSent, ctx.Err())
+	}
+}
+
+func answered(err error) error {
+	if answer, ok := rueidis.IsRedisErr(err); ok {
+		return ParseError(answer.Error())
+	}
+	return err
+}
+
+// countingDialer makes connections and counts them before they are used. Closed, a connection drops what the server has not
+// received instead of going on to send it: a request that was given up must not arrive much later.
+func countingDialer(made *atomic.Uint64) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+	return func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+		c, err := d.DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return nil, err
+		}
+		made.Add(1)
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+		if t == nil {
+			return c, nil
+		}
+		if t.ServerName == "" {
+			host, _, _ := net.SplitHostPort(addr)
+			t = t.Clone()
+			t.ServerName = host
+		}
+		secured := tls.Client(c, t)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			_ = c.Close()
+			return nil, err
+		}
+		return secured, nil
+	}
+}

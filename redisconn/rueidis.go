@@ -1,0 +1,177 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/rueidis"
+)
+
+// conn is a Conn over rueidis.
+type conn struct {
+	client rueidis.Client
+	cmds   rueidis.Builder
+	made   *atomic.Uint64 // connections; nil where the client is the user's
+	own    bool
+
+	topology topology
+}
+
+// Rueidis makes a Conn of a client that the program has. The client stays open when the Conn is closed.
+//
+// Rueidis repeats commands by itself only when they read; a lock's never do. It does not tell when it makes a new
+// connection, so each grant asks the server for its time: [Open] saves that.
+func Rueidis(client rueidis.Client) Conn {
+	return &conn{client: client, cmds: client.B()}
+}
+
+// Do implements Conn.
+func (c *conn) Do(ctx context.Context, cmd Command) (any, error) {
+	until := untilDeadline(ctx)
+	defer until.finish()
+	return c.answer(c.client.Do(until, c.build(cmd)).ToAny())
+}
+
+// DoAll implements Conn.
+func (c *conn) DoAll(ctx context.Context, cmds []Command) []Reply {
+	built := make([]rueidis.Completed, len(cmds))
+	for i, cmd := range cmds {
+		built[i] = c.build(cmd)
+	}
+	replies := make([]Reply, len(cmds))
+	until := untilDeadline(ctx)
+	defer until.finish()
+	for i, r := range c.client.DoMulti(until, built...) {
+		replies[i].Value, replies[i].Err = c.answer(r.ToAny())
+	}
+	return replies
+}
+
+func (c *conn) build(cmd Command) rueidis.Completed {
+	b := c.cmds.Arbitrary(cmd.Words[:max(cmd.First, 1)]...)
+	if cmd.Keys == 0 {
+		return b.Args(cmd.Words[max(cmd.First, 1):]...).Build()
+	}
+	return b.Keys(cmd.Words[cmd.First : cmd.First+cmd.Keys]...).Args(cmd.Words[cmd.First+cmd.Keys:]...).Build()
+}
+
+// answer turns what rueidis says into what Conn says.
+func (c *conn) answer(v any, err error) (any, error) {
+	if err == nil {
+		return v, nil
+	}
+	if rueidis.IsRedisNil(err) {
+		return nil, nil //nolint:nilnil // a nil answer is an answer
+	}
+	if answer, ok := rueidis.IsRedisErr(err); ok {
+		e := ParseError(answer.Error())
+		if e.Code == "MOVED" || e.Code == "CLUSTERDOWN" {
+			c.topology.forget()
+		}
+		return nil, e
+	}
+	return nil, err
+}
+
+// EachMaster implements Conn.
+func (c *conn) EachMaster(ctx context.Context, visit func(do DoFunc) error) error {
+	if c.client.Mode() != rueidis.ClientModeCluster {
+		return visit(c.doing(c.client))
+	}
+	masters, err := c.topology.masters(ctx, c)
+	if err != nil {
+		return err
+	}
+	nodes := c.client.Nodes()
+	for _, addr := range masters {
+		node, ok := nodes[addr]
+		if !ok {
+			return fmt.Errorf("redisconn: the client does not know the master %s yet", addr)
+		}
+		if err := visit(c.doing(node)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *conn) doing(node rueidis.Client) DoFunc {
+	return func(ctx context.Context, words ...string) (any, error) {
+		until := untilDeadline(ctx)
+		defer until.finish()
+		return c.answer(node.Do(until, node.B().Arbitrary(words...).Build()).ToAny())
+	}
+}
+
+// Subscribe implements Conn.
+func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error) {
+	node := c.Node(key)
+	client := c.client
+	if node != "" {
+		var ok bool
+		if client, ok = c.client.Nodes()[node]; !ok {
+			c.topology.forget()
+			return nil, fmt.Errorf("redisconn: the client does not know the master %s yet", node)
+		}
+	} else if c.client.Mode() == rueidis.ClientModeCluster {
+		return nil, errors.New("redisconn: the cluster does not tell which master owns the slot")
+	}
+	dedicated, giveBack := client.Dedicate()
+	var once sync.Once
+	confirmed, closed := make(chan struct{}), make(chan struct{})
+	errs := dedicated.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage:      func(m rueidis.PubSubMessage) { heard(m.Message) },
+		OnSubscription: func(rueidis.PubSubSubscription) { once.Do(func() { close(confirmed) }) },
+	})
+	end := func() {
+		dedicated.Close()
+		giveBack()
+	}
+	until := untilDeadline(ctx)
+	defer until.finish()
+	if err := dedicated.Do(until, dedicated.B().Subscribe().Channel(channel).Build()).Error(); err != nil {
+		end()
+		_, err = c.answer(nil, err)
+		return nil, err
+	}
+	go func() {
+		<-errs
+		close(closed)
+	}()
+	select {
+	case <-confirmed:
+		return NewSubscription(node, closed, end), nil
+	case <-closed:
+		end()
+		return nil, errors.New("redisconn: the connection of a subscription was closed")
+	case <-ctx.Done():
+		end()
+		return nil, ctx.Err()
+	}
+}
+
+// Node implements Conn.
+func (c *conn) Node(key string) string {
+	if c.client.Mode() != rueidis.ClientModeCluster {
+		return ""
+	}
+	return c.topology.owner(c, Slot(key))
+}
+
+// Generation implements Conn.
+func (c *conn) Generation() uint64 {
+	if c.made == nil {
+		return 0
+	}
+	return c.made.Load()
+}
+
+// Close implements Conn.
+func (c *conn) Close() {
+	if c.own {
+		c.client.Close()
+	}
+}

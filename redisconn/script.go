@@ -1,0 +1,84 @@
+package redisconn
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"strconv"
+)
+
+// Script is a Lua script that runs on the server as one step.
+type Script struct {
+	Name string // under which a function library has it
+	Text string
+	sha  string
+}
+
+// NewScript makes a script of its text.
+func NewScript(name, text string) *Script {
+	sum := sha1.Sum([]byte(text))
+	return &Script{Name: name, Text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+// Call is one run of a script.
+type Call struct {
+	Script *Script
+	Keys   []string // of one slot
+	Args   []string
+}
+
+func (c Call) command(how, what string) Command {
+	words := make([]string, 0, 3+len(c.Keys)+len(c.Args))
+	words = append(words, how, what, strconv.Itoa(len(c.Keys)))
+	words = append(words, c.Keys...)
+	return Command{Words: append(words, c.Args...), First: 3, Keys: len(c.Keys)}
+}
+
+// Runner runs scripts over a Conn: by their digest, and by their text where the server does not know them, after a
+// restart, a failover or SCRIPT FLUSH. With Functions it calls the functions of a library that an administrator has
+// loaded, and needs no right to run scripts.
+type Runner struct {
+	Conn      Conn
+	Functions bool
+}
+
+func (r Runner) first(c Call) Command {
+	if r.Functions {
+		return c.command("FCALL", c.Script.Name)
+	}
+	return c.command("EVALSHA", c.Script.sha)
+}
+
+// Run runs one script. NOSCRIPT says that nothing was done, so that the text can follow.
+func (r Runner) Run(ctx context.Context, c Call) (any, error) {
+	v, err := r.Conn.Do(ctx, r.first(c))
+	if err != nil && Is(err, "NOSCRIPT") {
+		v, err = r.Conn.Do(ctx, c.command("EVAL", c.Script.Text))
+	}
+	return v, Classify(err)
+}
+
+// RunAll runs several scripts together; those that the server did not know follow together once more.
+func (r Runner) RunAll(ctx context.Context, calls []Call) []Reply {
+	cmds := make([]Command, len(calls))
+	for i, c := range calls {
+		cmds[i] = r.first(c)
+	}
+	replies := r.Conn.DoAll(ctx, cmds)
+	var again []int
+	for i := range replies {
+		if replies[i].Err != nil && Is(replies[i].Err, "NOSCRIPT") {
+			cmds[len(again)] = calls[i].command("EVAL", calls[i].Script.Text)
+			again = append(again, i)
+		}
+	}
+	if len(again) > 0 {
+		for j, reply := range r.Conn.DoAll(ctx, cmds[:len(again)]) {
+			replies[again[j]] = reply
+		}
+	}
+	for i := range replies {
+		replies[i].Err = Classify(replies[i].Err)
+	}
+	return replies
+}

@@ -1,0 +1,260 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// Acquire implements driver.Session. A free name takes one short script. Where somebody holds it the long script puts
+// the claim in line, after this process has subscribed to hear of its grant; a name where others stood in line lately is
+// asked for by the long script at once.
+func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, fmt.Errorf("redislock: %w: %w", driver.ErrNotSent, err)
+	}
+	c, err := s.claim(dc)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	err = s.fly(ctx, c, func(ctx context.Context) error { return s.enter(ctx, c) })
+	return s.answer(c, err)
+}
+
+// answer is the claim's state, unless err says that nothing is known.
+func (s *session) answer(c *claim, err error) (driver.Grant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case c.state == gone:
+		return driver.Grant{}, driver.ErrGone
+	case c.state == broken:
+		return driver.Grant{}, driver.ErrBroken
+	case err != nil:
+		if c.state == unsent && c.last.IsZero() && (errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused)) {
+			s.forget(c)
+		}
+		return driver.Grant{}, err
+	case c.state == unsent:
+		g := c.grant()
+		s.forget(c)
+		return g, nil
+	}
+	return c.grant(), nil
+}
+
+// enter asks for the claim's state and puts it in line if it is new.
+func (s *session) enter(ctx context.Context, c *claim) error {
+	s.mu.Lock()
+	again, leaving := c.state != unsent, c.leaving
+	s.mu.Unlock()
+	if leaving {
+		return fmt.Errorf("redislock: %w: the claim is being released", driver.ErrNotSent)
+	}
+	raise := false
+	if !again && c.exclusive() && !s.d.isCrowded(c.Name) {
+		decided, stale, err := s.take(ctx, c)
+		if decided || err != nil {
+			return err
+		}
+		raise = stale
+	}
+	return s.join(ctx, c, again, raise)
+}
+
+// take runs the short script. It reports whether that decided; if not, whether the token it drew may be too low.
+func (s *session) take(ctx context.Context, c *claim) (decided, stale bool, err error) {
+	us, generation := s.d.floor.get(s.d.conn)
+	value := make([]byte, 0, 256)
+	value = append(append(append(value, layout...), c.ID...), '-')
+	value = appendInfo(value, s.owner, c.Claim, "")
+	started := s.sent(c)
+	v, err := s.d.run.Run(ctx, redisconn.Call{
+		Script: takeScript, Keys: []string{c.keys.name, c.keys.counter}, Args: []string{string(value), s.ttlMS, us},
+	})
+	if err != nil {
+		return false, false, s.failed(c, started, err)
+	}
+	if us == "0" && generation != 0 {
+		s.d.floor.renew(limit{s.d.ctx, time.Now().Add(s.timeout)}, s.d.conn)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch v := v.(type) {
+	case int64:
+		if v == 0 {
+			return false, false, nil
+		}
+		if us != "0" && generation != s.d.conn.Generation() {
+			return false, true, nil // the floor is of a server that may have been another one
+		}
+		c.crowded = false
+		c.admit(v)
+		return true, false, nil
+	case string:
+		if c.Queue || v == cover || holderID(v) == c.ID {
+			return false, false, nil
+		}
+		c.holder = holder(v)
+		return true, false, nil
+	}
+	return false, false, nil
+}
+
+// join runs the long script for a claim that is new, or that stood in line before.
+func (s *session) join(ctx context.Context, c *claim, again, raise bool) error {
+	var e *ear
+	if c.Queue {
+		var err error
+		if e, err = s.d.listen(ctx, c.Name); err != nil {
+			return err
+		}
+		s.d.hears(c.ID, s)
+	}
+	s.mu.Lock()
+	if c.leaving {
+		s.mu.Unlock()
+		return fmt.Errorf("redislock: %w: the claim is being released", driver.ErrNotSent)
+	}
+	c.ear = e
+	s.mu.Unlock()
+	started := s.sent(c)
+	v, err := s.d.run.Run(ctx, s.lineCall(nil, c, e, again, raise))
+	if err != nil {
+		return s.failed(c, started, err)
+	}
+	r, err := parseLineReply(v)
+	if err != nil {
+		return s.failed(c, started, err)
+	}
+	return s.settle(c, r)
+}
+
+// sent notes that a request for c is about to leave.
+func (s *session) sent(c *claim) time.Time {
+	now := time.Now()
+	s.mu.Lock()
+	if c.last.IsZero() {
+		c.last = now
+	}
+	s.mu.Unlock()
+	return now
+}
+
+// failed notes of a request that failed whether it may still be carried out.
+func (s *session) failed(c *claim, started time.Time, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) {
+		if c.last.Equal(started) {
+			c.last = time.Time{}
+		}
+	} else {
+		c.doubt = true
+	}
+	return fmt.Errorf("redislock: %w", err)
+}
+
+// lineReply is the answer of the long script.
+type lineReply struct {
+	state, left, counter, wait, head, why int64
+	value                                 string
+}
+
+// States in the answer of the long script.
+const (
+	lineOut = iota
+	lineWaits
+	lineHeld
+	lineBroken
+	lineGone
+	lineMisfit
+)
+
+func parseLineReply(v any) (r lineReply, err error) {
+	f, _ := v.([]any)
+	if len(f) != 7 {
+		return r, errors.New("the long script answered something else than seven fields")
+	}
+	for i, n := range []*int64{&r.state, &r.left, &r.counter, &r.wait, &r.head, &r.why} {
+		var ok bool
+		if *n, ok = f[i].(int64); !ok {
+			return r, fmt.Errorf("the long script answered %T where a number belongs", f[i])
+		}
+	}
+	r.value, _ = f[6].(string)
+	return r, nil
+}
+
+// lineCall is a run of the long script in which old leaves and c joins; either may be nil.
+func (s *session) lineCall(old, c *claim, e *ear, again, raise bool) redisconn.Call {
+	args := []string{"", "", "", "1", "1", s.ttlMS, "0", "-", "", "0", "0", "0", s.keepMS}
+	var k keys
+	if old != nil {
+		k = old.keys
+		args[0] = old.ID
+	}
+	if c != nil {
+		k = c.keys
+		channel := ""
+		if e != nil {
+			channel, args[7] = e.channel, e.channel
+		}
+		args[1], args[2], args[3], args[4] = c.ID, kinds[c.Kind], strconv.Itoa(c.Weight), strconv.Itoa(c.Limit)
+		args[6], args[9], args[10] = digit(c.Queue), digit(again), digit(raise)
+		args[8] = string(appendInfo(nil, s.owner, c.Claim, channel))
+	}
+	args[11] = digit(s.d.options.Shared)
+	return redisconn.Call{Script: lineScript, Keys: k.all(), Args: args}
+}
+
+func digit(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+// settle takes in the answer of the long script.
+func (s *session) settle(c *claim, r lineReply) error {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.leaving {
+		return nil
+	}
+	switch r.state {
+	case lineHeld:
+		c.admit(r.counter)
+	case lineWaits:
+		if c.state <= waiting {
+			c.state, c.crowded = waiting, true
+			c.holder = s.inWay(c, r, now)
+			c.schedule(now, r.wait, r.head == 1, r.why)
+		}
+		s.d.setCrowded(c.Name, true)
+	case lineBroken:
+		c.end(broken)
+	case lineGone:
+		c.end(gone)
+	case lineMisfit:
+		return fmt.Errorf("redislock: name %q: %w: permits of a semaphore never share a name with other claims", c.Name, driver.ErrRefused)
+	default:
+		c.holder = s.inWay(c, r, now)
+	}
+	return nil
+}
+
+// inWay describes who stands in the way.
+func (s *session) inWay(c *claim, r lineReply, now time.Time) *driver.Holder {
+	h := holder(r.value)
+	if h != nil && h.Foreign && r.wait < 0 && now.Sub(c.since) >= s.ttl {
+		h.Note = "a value without an expiry time: it looks like somebody's data, not like a lock"
+	}
+	return h
+}

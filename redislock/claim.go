@@ -1,0 +1,114 @@
+package redislock
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+type state uint8
+
+const (
+	unsent  state = iota // or answered that it is not in line
+	waiting              // in line
+	held
+	gone   // was in line, and is not any more
+	broken // by an operator
+)
+
+// claim is one claim of a session. Its state only moves forward, whatever order messages and answers come in. Everything
+// here is guarded by the session's mutex.
+type claim struct {
+	driver.Claim
+	keys keys
+
+	state   state
+	fence   uint64
+	crowded bool // others wait behind it, as far as is known
+	holder  *driver.Holder
+	since   time.Time // when it was first sent
+	last    time.Time // when it was first sent; zero as long as nothing has left
+	doubt   bool      // a request for it had no answer and may still be carried out
+
+	ear    *ear      // whose channel stands beside it in line
+	lookAt time.Time // when to ask again; zero if a message or a renewal will say
+	polls  int       // of a name that another program holds
+	change chan struct{}
+
+	flight  chan struct{} // closed when the request under way is over
+	err     error         // of the last flight
+	leaving bool          // no request but those of a Release from now on
+	left    bool          // it is released, and held says whether it was held
+	held    bool
+}
+
+// exclusive reports whether the claim is kept as the value of the name itself.
+func (c *claim) exclusive() bool { return c.Kind.Exclusive() }
+
+// changed wakes the Wait of the claim.
+func (c *claim) changed() {
+	select {
+	case c.change <- struct{}{}:
+	default:
+	}
+}
+
+func (c *claim) grant() driver.Grant {
+	if c.state == held {
+		return driver.Grant{Held: true, Fence: c.fence}
+	}
+	return driver.Grant{Holder: c.holder}
+}
+
+// admit moves the claim to held. counter is the highest of the tokens that the grant has drawn.
+func (c *claim) admit(counter int64) {
+	if c.state > waiting {
+		return
+	}
+	c.state, c.holder, c.lookAt = held, nil, time.Time{}
+	if c.exclusive() {
+		c.fence = lowest(counter)
+	}
+	c.changed()
+}
+
+func lowest(counter int64) uint64 { return uint64(counter) - driver.Stride + 1 } //nolint:gosec // a counter of ours
+
+// end moves the claim to gone or broken.
+func (c *claim) end(s state) {
+	if c.state < gone {
+		c.state, c.fence = s, 0
+		c.changed()
+	}
+}
+
+// Why a claim waits, as the long script answers.
+const (
+	behindOurs = iota
+	behindForeign
+	behindGap
+)
+
+// schedule decides when a waiting claim asks again. Only the head of a line does, when what stands in its way is over: a
+// moment after, since the server's clock ticks in milliseconds. A name that another program holds is asked for after 5 ms
+// and less and less often, up to every 50 ms, since nobody tells when it is free.
+func (c *claim) schedule(now time.Time, wait int64, head bool, why int64) {
+	c.lookAt = time.Time{}
+	if !head {
+		c.polls = 0
+		return
+	}
+	after := time.Duration(wait)*time.Millisecond + time.Millisecond
+	if why == behindForeign {
+		pause := min(5*time.Millisecond<<min(c.polls, 4), 50*time.Millisecond)
+		pause -= rand.N(pause / 4)
+		c.polls++
+		if wait < 0 || pause < after {
+			after = pause
+		}
+	} else if c.polls = 0; wait < 0 {
+		return // without an end, and of ours: the next renewal says more
+	}
+	c.lookAt = now.Add(after)
+}

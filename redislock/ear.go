@@ -1,0 +1,120 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// ear is one subscription of this process, to one master. Its channel is new with each connection, so that a message to
+// the channel reaches exactly this connection or nobody: a script that is told "nobody" knows that whoever wrote the
+// channel beside its claim is dead or will ask again. On a cluster a master counts only its own subscribers, which is
+// why there is an ear for each master with a name that is waited for.
+type ear struct {
+	channel string
+	ready   chan struct{} // closed when sub or err is set
+	sub     *redisconn.Subscription
+	err     error
+}
+
+func (e *ear) deaf() bool {
+	select {
+	case <-e.ready:
+	default:
+		return false
+	}
+	if e.err != nil {
+		return true
+	}
+	select {
+	case <-e.sub.Done:
+		return true
+	default:
+		return false
+	}
+}
+
+// listen returns the ear at the master that owns key, and makes it if it is missing. No ID enters a line before its
+// channel is confirmed: a grant that nobody hears would skip the claim.
+func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
+	node := d.conn.Node(key)
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil, errClosed
+	}
+	e := d.ears[node]
+	if e == nil || e.deaf() {
+		e = &ear{channel: "il:push:" + driver.NewID(), ready: make(chan struct{})}
+		d.ears[node] = e
+		go d.open(e, node, key)
+	}
+	d.mu.Unlock()
+	select {
+	case <-e.ready:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("redislock: subscribe: %w: %w", driver.ErrNotSent, ctx.Err())
+	}
+	if e.err != nil {
+		return nil, fmt.Errorf("redislock: subscribe: %w: %w", driver.ErrNotSent, e.err)
+	}
+	return e, nil
+}
+
+// open subscribes, and when the subscription ends has every claim that relied on it ask again.
+func (d *Driver) open(e *ear, node, key string) {
+	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
+	e.sub, e.err = d.conn.Subscribe(ctx, key, e.channel, d.hear)
+	cancel()
+	close(e.ready)
+	if e.err == nil {
+		select {
+		case <-e.sub.Done:
+		case <-d.ctx.Done():
+			e.sub.Close()
+			return
+		}
+	}
+	d.mu.Lock()
+	if d.ears[node] == e {
+		delete(d.ears, node)
+	}
+	sessions := d.allSessions()
+	d.mu.Unlock()
+	for _, s := range sessions {
+		s.deafened(e)
+	}
+}
+
+// hear takes in a message: its first letter says what it is, the ID behind it whom it is for. The ID is a secret of the
+// store and its owner; a message with one that nobody here has is ignored.
+func (d *Driver) hear(payload string) {
+	f := strings.Fields(payload)
+	if len(f) < 2 {
+		return
+	}
+	d.mu.Lock()
+	s := d.listeners[f[1]]
+	d.mu.Unlock()
+	if s == nil {
+		return
+	}
+	var n [2]int64
+	for i := range min(len(f)-2, 2) {
+		n[i], _ = strconv.ParseInt(f[i+2], 10, 64)
+	}
+	switch f[0] {
+	case "h": // held: counter, and whether others wait
+		s.promoted(f[1], n[0], n[1] == 1)
+	case "g": // a gap for other programs: ms until it ends
+		s.gap(f[1], n[0])
+	case "x": // gone
+		s.told(f[1])
+	case "n": // broken, with its time left to finish
+		s.nudged()
+	}
+}

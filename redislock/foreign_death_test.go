@@ -1,0 +1,123 @@
+//go:build linux || darwin
+
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/foreigntest"
+)
+
+// early is how much sooner than by our clock a TTL may end by the server's, which counts whole milliseconds.
+const early = 20 * time.Millisecond
+
+// allTheirs starts a client of each library, with a lock of its own.
+func allTheirs(t *testing.T, m meeting, ttl time.Duration) []*foreigntest.Client {
+	t.Helper()
+	var all []*foreigntest.Client
+	for _, kind := range foreigntest.Kinds() {
+		all = append(all, m.theirs(t, kind, "of "+string(kind), ttl))
+	}
+	return all
+}
+
+// A holder of another library is killed: ours get in when its TTL is over, not before.
+func TestForeignHolderIsKilled(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	m := newMeeting(t)
+	client := m.open(t, nil)
+	type granted struct {
+		after time.Duration
+		lease *interlock.Lease
+		err   error
+	}
+	all := allTheirs(t, m, ttl)
+	results := make([]chan granted, len(all))
+	for i, theirs := range all {
+		start := time.Now()
+		m.locked(t, theirs, 0)
+		results[i] = make(chan granted, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), ttl+soon)
+			defer cancel()
+			lease, err := client.Mutex(theirs.Key()).Lock(ctx)
+			results[i] <- granted{time.Since(start), lease, err}
+		}()
+		m.stand(t, theirs.Key(), 2)
+		theirs.Kill()
+	}
+	for i, theirs := range all {
+		g := <-results[i]
+		if g.err != nil {
+			t.Errorf("after %s was killed: %v", theirs.Kind(), g.err)
+			continue
+		}
+		if g.after < ttl-early {
+			t.Errorf("%s was killed with a lock for %v, and ours held it after %v", theirs.Kind(), ttl, g.after)
+		}
+		m.release(t, g.lease)
+	}
+}
+
+// A holder of another library is stopped for longer than its TTL and releases what is ours by then: it changes nothing.
+func TestForeignHolderReleasesLate(t *testing.T) {
+	t.Parallel()
+	m := newMeeting(t)
+	client := m.open(t, nil)
+	for _, shape := range shapes {
+		all := allTheirs(t, m, time.Second)
+		for _, theirs := range all {
+			m.locked(t, theirs, soon)
+			if err := theirs.Pause(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, theirs := range all {
+			lease := m.hold(t, client, theirs.Key(), shape.take)
+			if err := theirs.Resume(); err != nil {
+				t.Fatal(err)
+			}
+			// Most of them notice that they had lost it.
+			if err := theirs.Unlock(); err != nil && !strings.Contains(err.Error(), string(theirs.Kind())+": unlock: ") {
+				t.Error(err)
+			}
+			if stored := m.get(t, theirs.Key()); !strings.HasPrefix(stored, "il") {
+				t.Errorf("%s releases late: the name has %q, want our %s's value", theirs.Kind(), stored, shape.name)
+			}
+			if err := lease.Err(); err != nil {
+				t.Errorf("%s releases late: our %s: %v", theirs.Kind(), shape.name, err)
+			}
+			m.release(t, lease)
+		}
+	}
+}
+
+// Ours lose a name behind their backs, and another library takes it: our release says so and leaves its value alone.
+func TestOursReleaseLate(t *testing.T) {
+	t.Parallel()
+	m := newMeeting(t)
+	client := m.open(t, &interlock.Options{TTL: ages})
+	for i, theirs := range allTheirs(t, m, ages) {
+		shape := shapes[i%len(shapes)]
+		lease := m.hold(t, client, theirs.Key(), shape.take)
+		if _, err := m.Do("DEL", theirs.Key()); err != nil {
+			t.Fatal(err)
+		}
+		value := m.locked(t, theirs, 0)
+		if err := lease.Release(); !errors.Is(err, interlock.ErrLost) {
+			t.Errorf("release of a %s that %s has now: %v, want %v", shape.name, theirs.Kind(), err, interlock.ErrLost)
+		}
+		if stored := m.get(t, theirs.Key()); stored != value {
+			t.Errorf("after our release the name has %q, want %q, which %s wrote", stored, value, theirs.Kind())
+		}
+		if err := theirs.Unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+}

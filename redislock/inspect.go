@@ -1,0 +1,271 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// sight is a line as the script look saw it, with what people must not see.
+type sight struct {
+	driver.Line
+	ids, channels []string // beside Claims
+}
+
+// Line implements driver.Inspector.
+func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
+	if err := checkName(name); err != nil {
+		return driver.Line{Name: name}, err
+	}
+	s, err := d.look(ctx, name)
+	return s.Line, err
+}
+
+func (d *Driver) look(ctx context.Context, name string) (sight, error) {
+	replies, err := d.together(ctx, d.options.Timeout, []redisconn.Call{{Script: lookScript, Keys: keysOf(name).all()}})
+	if err == nil {
+		err = replies[0].Err
+	}
+	if err != nil {
+		return sight{Line: driver.Line{Name: name}}, fmt.Errorf("redislock: look at %q: %w", name, err)
+	}
+	return parseSight(name, replies[0].Value)
+}
+
+// Lines implements driver.Inspector. It scans the counters of all names that ever were locked, so its cost grows with
+// these.
+func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
+	names, err := d.names(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var lines []driver.Line
+	for some := range slices.Chunk(names, batch) {
+		calls := make([]redisconn.Call, len(some))
+		for i, name := range some {
+			calls[i] = redisconn.Call{Script: lookScript, Keys: keysOf(name).all()}
+		}
+		replies, err := d.together(ctx, d.options.Timeout, calls)
+		if err != nil {
+			return nil, fmt.Errorf("redislock: look at lines: %w", err)
+		}
+		for i, reply := range replies {
+			if reply.Err != nil {
+				return nil, fmt.Errorf("redislock: look at %q: %w", some[i], reply.Err)
+			}
+			s, err := parseSight(some[i], reply.Value)
+			if err != nil {
+				return nil, err
+			}
+			if len(s.Claims) > 0 {
+				lines = append(lines, s.Line)
+			}
+		}
+	}
+	return lines, nil
+}
+
+var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
+func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
+	var names []string
+	err := d.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
+		for cursor := "0"; ; {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			v, err := do(ctx, "SCAN", cursor, "MATCH", "il:{*}:fence:"+globEscape.Replace(prefix)+"*", "COUNT", "1000")
+			if err != nil {
+				return redisconn.Classify(err)
+			}
+			page, _ := v.([]any)
+			if len(page) != 2 {
+				return errors.New("the server answered SCAN with something else")
+			}
+			found, _ := page[1].([]any)
+			for _, key := range found {
+				key, _ := key.(string)
+				if name := nameOf(key); name != "" && strings.HasPrefix(name, prefix) {
+					names = append(names, name)
+				}
+			}
+			if cursor, _ = page[0].(string); cursor == "0" || cursor == "" {
+				return nil
+			}
+		}
+	})
+	slices.Sort(names)
+	if err != nil {
+		err = fmt.Errorf("redislock: list names: %w", err)
+	}
+	return slices.Compact(names), err
+}
+
+func parseSight(name string, v any) (sight, error) {
+	s := sight{Line: driver.Line{Name: name}}
+	f, _ := v.([]any)
+	if len(f) < 5 || len(f)%2 == 0 {
+		return s, fmt.Errorf("redislock: look at %q: the server answered something else than a line", name)
+	}
+	text := func(i int) string { t, _ := f[i].(string); return t }
+	value, kind, counter := text(0), text(1), text(3)
+	pttl, _ := f[2].(int64)
+	ms, _ := f[4].(int64)
+	now := time.UnixMilli(ms)
+	var c int64
+	if _, err := fmt.Sscan(counter, &c); err == nil {
+		s.Fence = uint64(c - c%2) //nolint:gosec // a counter of ours
+	}
+	if kind != "string" && kind != "none" {
+		value = "\x00" + kind // somebody's data
+	}
+	if h := holder(value); h != nil && value != cover {
+		if pttl >= 0 {
+			h.Until = now.Add(time.Duration(pttl) * time.Millisecond)
+		}
+		channel := ""
+		if id := holderID(value); id != "" {
+			h.Fence = lowest(c - c%2)
+			channel = describe(h, value[headLen+1:])
+		} else if kind != "string" {
+			h.Note = "a " + kind + ", not a lock: it looks like somebody's data"
+		} else if pttl < 0 {
+			h.Note = "a value without an expiry time: it looks like somebody's data, not like a lock"
+		}
+		s.add(*h, holderID(value), channel)
+	}
+	for i := 5; i < len(f); i += 2 {
+		r, ok := parseRecord(text(i + 1))
+		if !ok {
+			return s, fmt.Errorf("redislock: look at %q: a claim's record is malformed", name)
+		}
+		if r.state != "w" && (value != cover || r.stop.Before(now)) {
+			continue // its time is over
+		}
+		h := driver.Holder{
+			PublicID: driver.PublicID(text(i)), Kind: r.kind, Weight: r.weight, Limit: r.limit,
+			Held: r.state != "w", Broken: r.state == "b", Since: r.since, Until: r.stop,
+		}
+		describe(&h, r.info)
+		s.add(h, text(i), strings.TrimPrefix(r.channel, "-"))
+	}
+	return s, nil
+}
+
+func (s *sight) add(h driver.Holder, id, channel string) {
+	s.Claims, s.ids, s.channels = append(s.Claims, h), append(s.ids, id), append(s.channels, channel)
+}
+
+// Break implements driver.Inspector. The owner of a claim that has waited before hears of it at once, any other by its
+// next renewal.
+func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	s, err := d.look(ctx, name)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(s.Claims, func(h driver.Holder) bool { return h.PublicID == publicID && h.Fence == fence })
+	if i < 0 {
+		return fmt.Errorf("redislock: break %q: %w: no claim %s with token %d stands there", name, driver.ErrRefused, publicID, fence)
+	}
+	k, h := keysOf(name), s.Claims[i]
+	if h.Foreign {
+		return d.breakForeign(ctx, k, publicID, now)
+	}
+	tell := redisconn.Call{Script: markScript, Keys: k.all(), Args: []string{s.ids[i], "tell", s.channels[i]}}
+	calls := []redisconn.Call{leaving(k, s.ids[i]), tell}
+	if h.Held && !now {
+		tell.Args[1] = "mark"
+		calls = []redisconn.Call{tell}
+	}
+	replies, err := d.together(ctx, d.options.Timeout, calls)
+	for _, reply := range replies {
+		err = errors.Join(err, reply.Err)
+	}
+	if err != nil {
+		return fmt.Errorf("redislock: break %q: %w", name, err)
+	}
+	if h.Held && !now && replies[0].Value != int64(1) {
+		return fmt.Errorf("redislock: break %q: %w: the claim has just left", name, driver.ErrRefused)
+	}
+	return nil
+}
+
+// breakForeign deletes another program's lock, if it still has the value that was seen.
+func (d *Driver) breakForeign(ctx context.Context, k keys, publicID string, now bool) error {
+	if !now {
+		return fmt.Errorf("redislock: break %q: %w: another program holds it and reads no marks; it can only be broken at once", k.name, driver.ErrRefused)
+	}
+	v, err := d.conn.Do(limit{ctx, time.Now().Add(d.options.Timeout)}, redisconn.Command{Words: []string{"GET", k.name}, First: 1, Keys: 1})
+	if err != nil {
+		return fmt.Errorf("redislock: break %q: %w", k.name, redisconn.Classify(err))
+	}
+	value, _ := v.(string)
+	if holderID(value) != "" || driver.PublicID(value) != publicID {
+		return fmt.Errorf("redislock: break %q: %w: another holds it now", k.name, driver.ErrRefused)
+	}
+	const script = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+	v, err = d.conn.Do(limit{ctx, time.Now().Add(d.options.Timeout)}, redisconn.Command{Words: []string{"EVAL", script, "1", k.name, value}, First: 3, Keys: 1})
+	if err == nil && v != int64(1) {
+		return fmt.Errorf("redislock: break %q: %w: another holds it now", k.name, driver.ErrRefused)
+	}
+	return redisconn.Classify(err)
+}
+
+// look again this often.
+const watchPeriod = 100 * time.Millisecond
+
+// Watch implements driver.Watcher: it looks ten times a second and yields what has changed.
+func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
+	return func(yield func(driver.Line, error) bool) {
+		var last driver.Line
+		tick := time.NewTicker(watchPeriod)
+		defer tick.Stop()
+		for first := true; ; first = false {
+			line, err := d.Line(ctx, name)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				yield(line, err)
+				return
+			}
+			if first || !sameLine(line, last) {
+				if !yield(line, nil) {
+					return
+				}
+				last = line
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// sameLine compares lines but for their ends, which every renewal moves.
+func sameLine(a, b driver.Line) bool {
+	if a.Fence != b.Fence || len(a.Claims) != len(b.Claims) {
+		return false
+	}
+	for i := range a.Claims {
+		x, y := a.Claims[i], b.Claims[i]
+		x.Until, y.Until = time.Time{}, time.Time{}
+		if !reflect.DeepEqual(x, y) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,170 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// Release implements driver.Session. A claim that nobody waits for leaves by a short script, else the long one hands on.
+func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
+	c, err := s.releasing(dc)
+	if err != nil {
+		return false, err
+	}
+	err = s.fly(ctx, c, func(ctx context.Context) error { return s.leave(ctx, c) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.left {
+		return c.held, nil
+	}
+	return false, err
+}
+
+// releasing returns the claim with no request but its Release from now on. One that nobody here knows, or of a session
+// that is closed, is released all the same.
+func (s *session) releasing(dc driver.Claim) (*claim, error) {
+	c, err := s.claim(dc)
+	if errors.Is(err, driver.ErrSessionLost) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if c = s.claims[dc.ID]; c == nil {
+			c = &claim{Claim: dc, keys: keysOf(dc.Name), change: make(chan struct{}, 1), state: gone, leaving: true}
+		}
+		return c, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.leaving = true
+	return c, nil
+}
+
+// leave takes the claim out, once.
+func (s *session) leave(ctx context.Context, c *claim) error {
+	s.mu.Lock()
+	if c.left {
+		s.mu.Unlock()
+		return nil
+	}
+	short := c.state == held && c.exclusive() && !c.doubt && !c.crowded
+	s.mu.Unlock()
+	if short {
+		v, err := s.d.run.Run(ctx, redisconn.Call{
+			Script: dropScript, Keys: []string{c.keys.name}, Args: []string{layout + c.ID + "-"},
+		})
+		if err != nil && !redisconn.Is(err, "WRONGTYPE") {
+			return s.undecided(c, err)
+		}
+		if v == int64(1) {
+			s.d.setCrowded(c.Name, false)
+			s.gone(c, true)
+			return nil
+		}
+	}
+	v, err := s.d.run.Run(ctx, s.lineCall(c, nil, nil, false, false))
+	if err != nil {
+		return s.undecided(c, err)
+	}
+	r, err := parseLineReply(v)
+	if err != nil {
+		return s.undecided(c, err)
+	}
+	s.gone(c, r.left == 1)
+	return nil
+}
+
+func (s *session) undecided(c *claim, err error) error {
+	return fmt.Errorf("redislock: release %q: %w", c.Name, err)
+}
+
+// gone notes that the claim has left. If a request for it may still be under way, it is watched for a while.
+func (s *session) gone(c *claim, wasHeld bool) {
+	s.mu.Lock()
+	c.left, c.held = true, wasHeld
+	c.end(gone)
+	s.forget(c)
+	doubt := c.doubt
+	s.mu.Unlock()
+	if doubt {
+		s.d.haunted(c.keys, c.ID, s.ttl+s.timeout)
+	}
+}
+
+// Requeue implements driver.Requeuer: the long script does both at once.
+func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim) (driver.Grant, bool, error) {
+	old, err := s.releasing(oldClaim)
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	next, err := s.claim(nextClaim)
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	wasHeld := false
+	err = s.fly(ctx, old, func(ctx context.Context) error {
+		return s.fly(ctx, next, func(ctx context.Context) (err error) {
+			wasHeld, err = s.turn(ctx, old, next)
+			return err
+		})
+	})
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	g, err := s.answer(next, nil)
+	return g, wasHeld, err
+}
+
+// turn has old leave and next join.
+func (s *session) turn(ctx context.Context, old, next *claim) (wasHeld bool, err error) {
+	var e *ear
+	if next.Queue {
+		if e, err = s.d.listen(ctx, next.Name); err != nil {
+			return false, err
+		}
+		s.d.hears(next.ID, s)
+	}
+	s.mu.Lock()
+	next.ear = e
+	s.mu.Unlock()
+	started := s.sent(next)
+	v, err := s.d.run.Run(ctx, s.lineCall(old, next, e, false, false))
+	if err != nil {
+		return false, s.failed(next, started, err)
+	}
+	r, err := parseLineReply(v)
+	if err != nil {
+		return false, s.failed(next, started, err)
+	}
+	s.gone(old, r.left == 1)
+	return r.left == 1, s.settle(next, r)
+}
+
+// leaveAll takes many claims out together.
+func (s *session) leaveAll(ctx context.Context, claims []*claim) error {
+	if len(claims) == 0 {
+		return nil
+	}
+	calls := make([]redisconn.Call, len(claims))
+	for i, c := range claims {
+		calls[i] = s.lineCall(c, nil, nil, false, false)
+	}
+	replies, err := s.d.together(ctx, s.timeout, calls)
+	if err != nil {
+		return fmt.Errorf("redislock: release all claims: %w", err)
+	}
+	for i, reply := range replies {
+		if reply.Err != nil {
+			err = errors.Join(err, s.undecided(claims[i], reply.Err))
+			continue
+		}
+		r, _ := parseLineReply(reply.Value)
+		s.gone(claims[i], r.left == 1)
+	}
+	return err
+}

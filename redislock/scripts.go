@@ -1,0 +1,42 @@
+package redislock
+
+import (
+	_ "embed" // the scripts
+	"strings"
+
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// The scripts. Each file begins with what it takes and returns.
+var (
+	//go:embed take.lua
+	takeText string
+	//go:embed drop.lua
+	dropText string
+	//go:embed line.lua
+	lineText string
+	//go:embed hold.lua
+	holdText string
+	//go:embed mark.lua
+	markText string
+	//go:embed look.lua
+	lookText string
+
+	takeScript = redisconn.NewScript("interlock_take", takeText)
+	dropScript = redisconn.NewScript("interlock_drop", dropText)
+	lineScript = redisconn.NewScript("interlock_line", lineText)
+	holdScript = redisconn.NewScript("interlock_hold", holdText)
+	markScript = redisconn.NewScript("interlock_mark", markText)
+	lookScript = redisconn.NewScript("interlock_look", lookText)
+)
+
+// Library returns the scripts as a function library for FUNCTION LOAD, Redis 7 or later. An administrator loads it once,
+// and users of locks then need the right to FCALL and none to EVAL; see [Options].Functions.
+func Library() string {
+	var b strings.Builder
+	b.WriteString("#!lua name=interlock\n")
+	for _, s := range []*redisconn.Script{takeScript, dropScript, lineScript, holdScript, markScript, lookScript} {
+		b.WriteString("redis.register_function('" + s.Name + "', function(KEYS, ARGV)\n" + s.Text + "\nend)\n")
+	}
+	return b.String()
+}

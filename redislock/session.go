@@ -1,0 +1,219 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// session is one liveness: the TTL of all its claims. The server knows nothing of it.
+type session struct {
+	d       *Driver
+	ttl     time.Duration
+	ttlMS   string
+	keepMS  string // how long a line outlives its last visitor
+	timeout time.Duration
+	owner   []byte
+
+	lost  chan string
+	nudge chan struct{}
+
+	mu     sync.Mutex
+	claims map[string]*claim
+	closed bool
+}
+
+func newSession(d *Driver, spec driver.Spec) *session {
+	ttl := spec.TTL.Truncate(time.Millisecond)
+	return &session{
+		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
+		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
+		timeout: min(d.options.Timeout, ttl), owner: spec.Owner.Encode(),
+		lost: make(chan string, 64), nudge: make(chan struct{}, 1), claims: map[string]*claim{},
+	}
+}
+
+// Valid implements driver.Session: the TTL less the drift between the server's clock and ours, as Redlock reckons it.
+// Source: "Distributed Locks with Redis", redis.io.
+func (s *session) Valid() time.Duration { return s.ttl - s.ttl/100 - 2*time.Millisecond }
+
+// Lost implements driver.LossNotifier.
+func (s *session) Lost() <-chan string { return s.lost }
+
+// Nudge implements driver.Nudger.
+func (s *session) Nudge() <-chan struct{} { return s.nudge }
+
+// claim returns what is known of c, from now on at least its ID.
+func (s *session) claim(c driver.Claim) (*claim, error) {
+	if len(c.ID) != idLen {
+		return nil, fmt.Errorf("redislock: claim ID of %d bytes: want %d, as driver.NewID makes them: %w", len(c.ID), idLen, driver.ErrRefused)
+	}
+	if err := checkName(c.Name); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, driver.ErrSessionLost
+	}
+	known := s.claims[c.ID]
+	if known == nil {
+		known = &claim{Claim: c, keys: keysOf(c.Name), since: time.Now(), change: make(chan struct{}, 1)}
+		s.claims[c.ID] = known
+	}
+	return known, nil
+}
+
+// forget drops a claim that does not stand in the store any more, or never did. s.mu is held.
+func (s *session) forget(c *claim) {
+	if s.claims[c.ID] == c {
+		delete(s.claims, c.ID)
+		if c.Queue {
+			s.d.hears(c.ID, nil)
+		}
+	}
+}
+
+// limit is a context with a deadline and nothing else: what is under way is not abandoned with its caller.
+type limit struct {
+	context.Context
+	at time.Time
+}
+
+// Deadline implements context.Context.
+func (l limit) Deadline() (time.Time, bool) { return l.at, true }
+
+// fly runs f, the requests of one call for c, apart from the caller: when ctx ends the caller goes, and f goes on until
+// its answer or its timeout. One flight for a claim follows the other. So a Release never overtakes an Acquire.
+func (s *session) fly(ctx context.Context, c *claim, f func(ctx context.Context) error) error {
+	for {
+		s.mu.Lock()
+		under := c.flight
+		if under == nil {
+			break
+		}
+		s.mu.Unlock()
+		select {
+		case <-under:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	done := make(chan struct{})
+	c.flight = done
+	s.mu.Unlock()
+	var err error
+	go func() {
+		err = f(limit{context.Background(), time.Now().Add(s.timeout)})
+		s.mu.Lock()
+		c.flight = nil
+		s.mu.Unlock()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// promoted takes in that a claim was granted by whoever left before it.
+func (s *session) promoted(id string, counter int64, crowded bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.claims[id]; c != nil && !c.leaving {
+		c.crowded = crowded
+		c.admit(counter)
+	}
+}
+
+// gap takes in that the head of the line is to come back after some ms.
+func (s *session) gap(id string, ms int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.claims[id]; c != nil && c.state == waiting {
+		c.schedule(time.Now(), ms, true, behindGap)
+		c.changed()
+	}
+}
+
+// told takes in that a claim was taken out of the line by an operator.
+func (s *session) told(id string) {
+	s.mu.Lock()
+	c := s.claims[id]
+	if c == nil || c.leaving {
+		s.mu.Unlock()
+		return
+	}
+	was := c.state
+	c.end(broken)
+	s.mu.Unlock()
+	if was == held {
+		select {
+		case s.lost <- id:
+		default:
+			s.nudged() // the renewal says it
+		}
+	}
+}
+
+func (s *session) nudged() {
+	select {
+	case s.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// deafened has every claim that stands in a line with e's channel ask again: messages for it may have been lost.
+func (s *session) deafened(e *ear) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.claims {
+		if c.state == waiting && c.ear == e {
+			c.lookAt = time.Now()
+			c.changed()
+		}
+	}
+}
+
+// Close implements driver.Session.
+func (s *session) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	var leaving []*claim
+	for _, c := range s.claims {
+		c.leaving = true
+		leaving = append(leaving, c)
+	}
+	s.mu.Unlock()
+	for _, c := range leaving { // a request under way may put a claim into the line
+		for s.flying(ctx, c) {
+		}
+	}
+	err := s.leaveAll(ctx, leaving)
+	s.d.mu.Lock()
+	delete(s.d.sessions, s)
+	s.d.mu.Unlock()
+	return err
+}
+
+// flying waits until the claim's request under way is over, and reports whether there was one and ctx has not ended.
+func (s *session) flying(ctx context.Context, c *claim) bool {
+	s.mu.Lock()
+	under := c.flight
+	s.mu.Unlock()
+	if under == nil {
+		return false
+	}
+	select {
+	case <-under:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,50 @@
+package redislock
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// Schemes that this package opens.
+var schemes = []string{
+	"redis", "rediss", "redis+sentinel", "redis+sentinel+tls", "redis+cluster", "redis+cluster+tls",
+}
+
+func init() {
+	for _, scheme := range schemes {
+		driver.Register(scheme, open)
+	}
+}
+
+// open reads the options of a connection and of the driver from the URL.
+func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
+	p := driver.NewParams(u)
+	config, err := redisconn.ParseURL(u, p)
+	if err != nil {
+		return nil, err
+	}
+	o := Options{
+		Timeout:   config.Timeout,
+		Strict:    driver.Param(p, "strict", strconv.ParseBool),
+		Functions: driver.Param(p, "functions", strconv.ParseBool),
+		Shared:    driver.Param(p, "shared", strconv.ParseBool),
+	}
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	conn, err := redisconn.Open(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	d, err := New(ctx, conn, &o)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	d.owned = true
+	return d, nil
+}
