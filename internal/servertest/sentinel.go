@@ -40,9 +40,8 @@ func StartSentinel(ctx context.Context, o Options) (_ *Sentinels, err error) {
 	if s.Replica, err = startIn(ctx, data(fmt.Sprintf("replicaof 127.0.0.1 %d\n", s.Master.Port())), o, "replica"); err != nil {
 		return nil, err
 	}
-	watch := sentinel(s.Master.Port())
 	if err := together(len(s.Nodes), func(i int) (err error) {
-		s.Nodes[i], err = startIn(ctx, watch, Options{Dir: o.Dir, Env: o.Env}, "sentinel-"+strconv.Itoa(i+1))
+		s.Nodes[i], err = startIn(ctx, sentinel(s.Master.Port(), patienceOf(i)), Options{Dir: o.Dir, Env: o.Env}, "sentinel-"+strconv.Itoa(i+1))
 		if err == nil {
 			err = s.hasten(i)
 		}
@@ -68,14 +67,24 @@ func data(first string) program {
 	}}
 }
 
+// patienceOf is the silence, in milliseconds, after which a Sentinel takes the master for dead. Two of them decide it; the
+// third is slower, so that it stands for no election and gives its vote to one of the two. Three that stand at once may
+// each vote for itself, and then nothing happens for twice the time of a failover.
+func patienceOf(i int) int {
+	if i == 2 {
+		return 1500
+	}
+	return 500
+}
+
 // sentinel is one Sentinel for the master at the port.
-func sentinel(master int) program {
+func sentinel(master, patience int) program {
 	return program{ready: "Sentinel ID is", args: func(s *Server) ([]string, error) {
 		path, err := s.config(fmt.Sprintf(""+
 			"bind 127.0.0.1\nport %d\ndir %q\n"+
 			"sentinel monitor %[3]s 127.0.0.1 %[4]d 2\n"+
-			"sentinel down-after-milliseconds %[3]s 500\n"+
-			"sentinel failover-timeout %[3]s 3000\n", s.port, s.dir, masterName, master))
+			"sentinel down-after-milliseconds %[3]s %[5]d\n"+
+			"sentinel failover-timeout %[3]s 3000\n", s.port, s.dir, masterName, master, patience))
 		return []string{path, "--sentinel"}, err
 	}}
 }
@@ -92,10 +101,12 @@ func (s *Server) config(first string) (string, error) {
 }
 
 // hasten shortens the periods, in milliseconds, in which a Sentinel looks and talks. Those it comes with are made for
-// networks, and for a machine that never pauses it for two seconds: after such a pause it would do nothing for 30.
+// networks, and for a machine that never pauses it for two seconds: after such a pause it would do nothing for 30. Five
+// times the period of PING is also how old the last word of a replica may be that is promoted, and while the master is
+// down a replica is asked once a second, whatever INFO-PERIOD says: below 200 no replica may be good enough.
 func (s *Sentinels) hasten(i int) error {
 	_, err := s.Nodes[i].Do("SENTINEL", "DEBUG",
-		"INFO-PERIOD", "200", "PING-PERIOD", "100", "ASK-PERIOD", "100", "PUBLISH-PERIOD", "200",
+		"INFO-PERIOD", "200", "PING-PERIOD", "400", "ASK-PERIOD", "100", "PUBLISH-PERIOD", "200",
 		"MIN-LINK-RECONNECT-PERIOD", "500", "TILT-TRIGGER", "10000", "TILT-PERIOD", "1000")
 	return err
 }
