@@ -116,8 +116,8 @@ func (c *Cluster) complete() error {
 		}
 	}
 	for _, s := range c.Nodes[c.masters:] {
-		if got, err := s.Do("INFO", "replication"); err != nil || !strings.Contains(got, "master_link_status:up") {
-			return fmt.Errorf("the replica at %s has no link to its master (%v): %s", s.Addr(), err, got)
+		if err := s.shows("master_link_status:up", "INFO", "replication"); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -129,8 +129,8 @@ func (c *Cluster) working() error {
 		if !s.up() {
 			continue
 		}
-		if got, err := s.Do("CLUSTER", "INFO"); err != nil || !strings.Contains(got, "cluster_state:ok") {
-			return fmt.Errorf("the node at %s says (%v): %s", s.Addr(), err, got)
+		if err := s.shows("cluster_state:ok", "CLUSTER", "INFO"); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -26,6 +27,15 @@ func poll(ctx context.Context, what string, look func() error) error {
 			return fmt.Errorf("servertest: %s: %w; at the last look: %w", what, context.Cause(ctx), err)
 		}
 	}
+}
+
+// shows returns an error unless the command's reply contains the text.
+func (s *Server) shows(text string, command ...string) error {
+	got, err := s.Do(command...)
+	if err == nil && !strings.Contains(got, text) {
+		err = fmt.Errorf("the server at %s does not answer %q to %q:\n%s", s.Addr(), text, command, got)
+	}
+	return err
 }
 
 // together calls f for 0 to n-1 at once and returns what went wrong.

@@ -113,8 +113,8 @@ func (s *Sentinels) hasten(i int) error {
 
 // complete returns what is missing for a failover to be possible.
 func (s *Sentinels) complete() error {
-	if got, err := s.Replica.Do("INFO", "replication"); err != nil || !strings.Contains(got, "master_link_status:up") {
-		return fmt.Errorf("the replica at %s has no link to its master (%v): %s", s.Replica.Addr(), err, got)
+	if err := s.Replica.shows("master_link_status:up", "INFO", "replication"); err != nil {
+		return err
 	}
 	for _, node := range s.Nodes {
 		v, err := node.ask("SENTINEL", "MASTER", masterName)
@@ -163,8 +163,8 @@ func (s *Sentinels) Failover(ctx context.Context) error {
 }
 
 func (s *Sentinels) promoted() error {
-	if got, err := s.Replica.Do("INFO", "replication"); err != nil || !strings.Contains(got, "role:master") {
-		return fmt.Errorf("the replica at %s is no master (%v): %s", s.Replica.Addr(), err, got)
+	if err := s.Replica.shows("role:master", "INFO", "replication"); err != nil {
+		return err
 	}
 	for _, node := range s.Nodes {
 		got, err := node.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName)

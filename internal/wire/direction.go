@@ -21,10 +21,3 @@ func (d Direction) String() string {
 	}
 	return "neither"
 }
-
-func (d Direction) index() int {
-	if d == Replies {
-		return 1
-	}
-	return 0
-}

@@ -18,14 +18,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// ending is how the server saw a connection end.
+type ending struct{ err error }
+
 // echo answers each line with itself, and ends a connection when its client does.
-func echo(t *testing.T) (addr string, closed <-chan error) {
+func echo(t *testing.T) (addr string, closed <-chan ending) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 100)
+	ended := make(chan ending, 100)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -37,7 +40,7 @@ func echo(t *testing.T) (addr string, closed <-chan error) {
 			go func() {
 				_, err := io.Copy(c, c)
 				c.Close()
-				ended <- err
+				ended <- ending{err}
 			}()
 		}
 	}()
@@ -112,15 +115,22 @@ func TestWireCarriesAndCounts(t *testing.T) {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
 	c.Close()
-	if err := <-closed; err != nil {
-		t.Errorf("the server saw the client's close as %v", err)
+	if end := <-closed; end.err != nil {
+		t.Errorf("the server saw the client's close as %v", end.err)
 	}
 	until(t, w, "the connection is gone", func(c wire.Counts) bool { return c.Open == 0 })
 
 	big := strings.Repeat("x", 3<<20)
 	c = dial(t, w)
-	go c.send(big)
+	sent := make(chan error)
+	go func() {
+		_, err := io.WriteString(c, big+"\n")
+		sent <- err
+	}()
 	c.receive(big)
+	if err := <-sent; err != nil {
+		t.Errorf("sending %d bytes: %v", len(big), err)
+	}
 }
 
 func TestStallHoldsOneWayOrBoth(t *testing.T) {
@@ -188,8 +198,8 @@ func TestStallHoldsTheCloseAsWell(t *testing.T) {
 	c.Close()
 	until(t, w, "the words are held", func(c wire.Counts) bool { return c.Requests.Held == 1 })
 	select {
-	case err := <-closed:
-		t.Fatalf("the close went through a stalled wire: %v", err)
+	case end := <-closed:
+		t.Fatalf("the close went through a stalled wire: %v", end.err)
 	case <-time.After(20 * time.Millisecond):
 	}
 	heal()
@@ -214,8 +224,8 @@ func TestCutResetsBothSides(t *testing.T) {
 		}
 		w.Cut()
 		c.fails(syscall.ECONNRESET)
-		if err := <-closed; !errors.Is(err, syscall.ECONNRESET) {
-			t.Errorf("stalled %v: the server saw %v, want a reset", stalled, err)
+		if end := <-closed; !errors.Is(end.err, syscall.ECONNRESET) {
+			t.Errorf("stalled %v: the server saw %v, want a reset", stalled, end.err)
 		}
 		heal()
 	}
