@@ -24,8 +24,8 @@ func StartCluster(ctx context.Context, masters, replicas int, o Options) (_ *Clu
 	if masters < 1 || replicas < 0 {
 		return nil, fmt.Errorf("servertest: a Cluster has at least one master, not %d, with no fewer than 0 replicas, not %d", masters, replicas)
 	}
-	if o.Port != 0 {
-		return nil, errors.New("servertest: the nodes of a Cluster cannot share a port: leave Options.Port zero")
+	if err := o.several(); err != nil {
+		return nil, err
 	}
 	c := &Cluster{Nodes: make([]*Server, masters*(1+replicas)), masters: masters}
 	defer func() {

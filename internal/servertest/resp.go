@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -30,7 +29,7 @@ func (s *Server) Do(args ...string) (string, error) {
 // ask is Do with the shape of the reply.
 func (s *Server) ask(args ...string) (value, error) {
 	deadline := time.Now().Add(patience)
-	c, err := (&net.Dialer{Deadline: deadline}).Dial("tcp", s.Addr())
+	c, err := s.dial(deadline)
 	if err != nil {
 		return value{}, err
 	}

@@ -25,8 +25,8 @@ type Sentinels struct {
 // copy. The options are those of master and replica; the ports are chosen, and where Dir is given each server has a
 // folder in it.
 func StartSentinel(ctx context.Context, o Options) (_ *Sentinels, err error) {
-	if o.Port != 0 {
-		return nil, errors.New("servertest: five servers cannot share a port: leave Options.Port zero")
+	if err := o.several(); err != nil {
+		return nil, err
 	}
 	s := &Sentinels{Nodes: make([]*Server, 3)}
 	defer func() {

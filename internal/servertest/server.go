@@ -19,6 +19,7 @@ type Options struct {
 	Port  int      // when 0, a free one
 	Env   []string // "NAME=value", besides those of this process
 	Clock bool     // Step works; needs gcc
+	TLS   bool     // one Redis that listens by TLS only
 }
 
 // Server is one server, running or not. Its methods may be called concurrently.
@@ -53,7 +54,12 @@ var redis = program{ready: "Ready to accept connections", args: func(s *Server) 
 
 // Start starts one Redis and returns when it accepts connections. Where the port is its own choice and somebody else takes
 // it first, Start chooses again. The context bounds the start only.
-func Start(ctx context.Context, o Options) (*Server, error) { return start(ctx, redis, o) }
+func Start(ctx context.Context, o Options) (*Server, error) {
+	if o.TLS {
+		return start(ctx, encrypted, o)
+	}
+	return start(ctx, redis, o)
+}
 
 func start(ctx context.Context, p program, o Options) (*Server, error) {
 	const attempts = 5 // each is lost only to a process that takes the port between our look and the server's
@@ -63,6 +69,17 @@ func start(ctx context.Context, p program, o Options) (*Server, error) {
 			return s, err
 		}
 	}
+}
+
+// several returns an error for options that servers in a group cannot have.
+func (o Options) several() error {
+	switch {
+	case o.Port != 0:
+		return errors.New("servertest: several servers cannot share a port: leave Options.Port zero")
+	case o.TLS:
+		return errors.New("servertest: only a single Redis speaks TLS: leave Options.TLS unset")
+	}
+	return nil
 }
 
 // startIn is start for one of several servers: a folder that the caller named has a folder for each.
@@ -124,8 +141,13 @@ func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
 // String is the address.
 func (s *Server) String() string { return s.Addr() }
 
-// URL is the server's address in the form "redis://127.0.0.1:port".
-func (s *Server) URL() string { return "redis://" + s.Addr() }
+// URL is the server's address in the form "redis://127.0.0.1:port", by TLS "rediss://127.0.0.1:port".
+func (s *Server) URL() string {
+	if s.o.TLS {
+		return "rediss://" + s.Addr()
+	}
+	return "redis://" + s.Addr()
+}
 
 // Port is the port, the same after a Restart.
 func (s *Server) Port() int { return s.port }
