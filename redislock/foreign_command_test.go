@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -48,13 +49,13 @@ func TestForeignHolderKeepsCommandsOut(t *testing.T) {
 		m.locked(t, theirs, 0)
 		try := interlock.run("--try", name, "--", "true")
 		out, err := try.CombinedOutput()
-		if try.ProcessState.ExitCode() != 75 || !strings.Contains(string(out), "held by another program") {
+		if try.ProcessState.ExitCode() != 75 || !strings.Contains(string(out), "is held by") {
 			t.Errorf("%s holds: interlock run --try: %v, want exit status 75; %s", theirs.Kind(), err, out)
 		}
 
 		wait := interlock.run("--wait", ages.String(), name, "--", "echo", "ran")
-		var said bytes.Buffer
-		wait.Stdout, wait.Stderr = &said, &said
+		var said, complaint bytes.Buffer
+		wait.Stdout, wait.Stderr = &said, &complaint
 		if err := wait.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +64,7 @@ func TestForeignHolderKeepsCommandsOut(t *testing.T) {
 			t.Error(err)
 		}
 		if err := wait.Wait(); err != nil || said.String() != "ran\n" {
-			t.Errorf("%s has released: interlock run: %v; %s", theirs.Kind(), err, said.String())
+			t.Errorf("%s has released: interlock run: %v; it wrote %q; %s", theirs.Kind(), err, said.String(), complaint.String())
 		}
 	}
 }
@@ -105,19 +106,19 @@ func TestForeignContestOfCommands(t *testing.T) {
 	t.Parallel()
 	m := newMeeting(t)
 	interlock := buildCommand(t, m)
-	c := newContest(t, m, 10*time.Second)
+	c := newContest(t, m)
 	c.joinTheirs(m.theirs(t, foreigntest.RedisPy, "wanted", ages))
 	c.joinTheirs(m.theirs(t, foreigntest.Redsync, "wanted", ages))
 	for i := range 8 {
-		c.join(fmt.Sprintf("loop %d of the command", i), func() (func() error, error) { return c.lockByCommand(interlock) })
+		c.join(fmt.Sprintf("loop %d of the command", i), alone, interlock.lock)
 	}
-	c.judge(t)
+	c.run(t, 10*time.Second)
 }
 
-// lockByCommand runs a program under the lock that says so and goes on until it is told to end.
-func (c *contest) lockByCommand(interlock command) (unlock func() error, err error) {
-	end, _ := c.over.Deadline()
-	held := interlock.run("--wait", max(time.Millisecond, time.Until(end)).String(), "wanted", "--", "sh", "-c", "echo here; cat")
+// lock runs a program under the lock that says so and goes on until it is told to end.
+func (c command) lock(over context.Context) (unlock func() error, err error) {
+	end, _ := over.Deadline()
+	held := c.run("--wait", max(time.Millisecond, time.Until(end)).String(), "wanted", "--", "sh", "-c", "echo here; cat")
 	in, err := held.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -143,7 +144,7 @@ func (c *contest) lockByCommand(interlock command) (unlock func() error, err err
 	}
 	err = unlock()
 	if held.ProcessState.ExitCode() == 75 {
-		<-c.over.Done() // it waited until then
+		<-over.Done() // it waited until then
 	}
 	return nil, cmp.Or(err, errors.New("interlock run has not run its program"))
 }

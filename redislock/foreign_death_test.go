@@ -121,3 +121,32 @@ func TestOursReleaseLate(t *testing.T) {
 		}
 	}
 }
+
+// A string without an end stands at the name: somebody's data, or a lock of redis-py in its default. Ours wait for it to go
+// and never touch it; after a TTL the error says what it looks like.
+func TestForeignValueWithoutEnd(t *testing.T) {
+	t.Parallel()
+	m := newMeeting(t)
+	const ttl = time.Second
+	client := m.open(t, &interlock.Options{TTL: ttl})
+	theirs := m.theirs(t, foreigntest.RedisPy, "precious", 0)
+	value := m.locked(t, theirs, 0)
+	for _, shape := range shapes {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*ttl)
+		_, err := shape.take(ctx, client, "precious")
+		cancel()
+		if !errors.Is(err, interlock.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "looks like somebody's data") {
+			t.Errorf("%s, waiting for two TTLs: %v, want %v, and that it looks like somebody's data", shape.name, err, interlock.ErrHeld)
+		}
+		if stored := m.get(t, "precious"); stored != value {
+			t.Errorf("the name has %q after our %s waited, want %q", stored, shape.name, value)
+		}
+		if ttl, err := m.Do("PTTL", "precious"); err != nil || ttl != "-1" {
+			t.Errorf("PTTL is %s, %v, want -1: no end", ttl, err)
+		}
+	}
+	if err := theirs.Unlock(); err != nil {
+		t.Error(err)
+	}
+	m.release(t, m.hold(t, client, "precious", shapes[0].take))
+}

@@ -161,7 +161,13 @@ func newMeeting(t *testing.T) meeting {
 // open opens a client of ours, for the test.
 func (m meeting) open(t *testing.T, o *interlock.Options) *interlock.Client {
 	t.Helper()
-	client, err := interlock.Open(t.Context(), m.URL(), o)
+	return m.openWith(t, "", o)
+}
+
+// openWith opens a client with these parameters in the URL.
+func (m meeting) openWith(t *testing.T, parameters string, o *interlock.Options) *interlock.Client {
+	t.Helper()
+	client, err := interlock.Open(t.Context(), m.URL()+parameters, o)
 	if err != nil {
 		t.Fatal(err)
 	}
