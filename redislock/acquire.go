@@ -57,22 +57,24 @@ func (s *session) enter(ctx context.Context, c *claim) error {
 		return fmt.Errorf("redislock: %w: the claim is being released", driver.ErrNotSent)
 	}
 	raise := false
-	if !again && c.exclusive() && !s.d.isCrowded(c.Name) {
-		decided, stale, err := s.take(ctx, c)
-		if decided || err != nil {
-			return err
+	if !again && c.exclusive() {
+		if crowded, channel := s.d.plan(c.Name); !crowded {
+			decided, stale, err := s.take(ctx, c, channel)
+			if decided || err != nil {
+				return err
+			}
+			raise = stale
 		}
-		raise = stale
 	}
 	return s.join(ctx, c, again, raise)
 }
 
 // take runs the short script. It reports whether that decided; if not, whether the token it drew may be too low.
-func (s *session) take(ctx context.Context, c *claim) (decided, stale bool, err error) {
+func (s *session) take(ctx context.Context, c *claim, channel string) (decided, stale bool, err error) {
 	us, generation := s.d.floor.get(s.d.conn)
 	value := make([]byte, 0, 256)
 	value = append(append(append(value, layout...), c.ID...), '-')
-	value = appendInfo(value, s.owner, c.Claim, "")
+	value = appendInfo(value, s.owner, c.Claim, channel)
 	started := s.sent(c)
 	v, err := s.d.run.Run(ctx, redisconn.Call{
 		Script: takeScript, Keys: []string{c.keys.name, c.keys.counter}, Args: []string{string(value), s.ttlMS, us},
@@ -93,8 +95,8 @@ func (s *session) take(ctx context.Context, c *claim) (decided, stale bool, err 
 		if us != "0" && generation != s.d.conn.Generation() {
 			return false, true, nil // the floor is of a server that may have been another one
 		}
-		c.crowded = false
 		c.admit(v)
+		s.d.listenSoon()
 		return true, false, nil
 	case string:
 		if c.Queue || v == cover || holderID(v) == c.ID {
@@ -193,23 +195,21 @@ func parseLineReply(v any) (r lineReply, err error) {
 
 // lineCall is a run of the long script in which old leaves and c joins; either may be nil.
 func (s *session) lineCall(old, c *claim, e *ear, again, raise bool) redisconn.Call {
-	args := []string{"", "", "", "1", "1", s.ttlMS, "0", "-", "", "0", "0", "0", s.keepMS}
+	args := make([]string, 3, 13)
+	args[1], args[2] = digit(s.d.options.Shared), s.keepMS
 	var k keys
 	if old != nil {
-		k = old.keys
-		args[0] = old.ID
+		k, args[0] = old.keys, old.ID
 	}
 	if c != nil {
 		k = c.keys
-		channel := ""
+		channel := "-"
 		if e != nil {
-			channel, args[7] = e.channel, e.channel
+			channel = e.channel
 		}
-		args[1], args[2], args[3], args[4] = c.ID, kinds[c.Kind], strconv.Itoa(c.Weight), strconv.Itoa(c.Limit)
-		args[6], args[9], args[10] = digit(c.Queue), digit(again), digit(raise)
-		args[8] = string(appendInfo(nil, s.owner, c.Claim, channel))
+		args = append(args, c.ID, kinds[c.Kind], strconv.Itoa(c.Weight), strconv.Itoa(c.Limit), s.ttlMS,
+			digit(c.Queue), channel, string(appendInfo(nil, s.owner, c.Claim, channel)), digit(again), digit(raise))
 	}
-	args[11] = digit(s.d.options.Shared)
 	return redisconn.Call{Script: lineScript, Keys: k.all(), Args: args}
 }
 
@@ -233,7 +233,7 @@ func (s *session) settle(c *claim, r lineReply) error {
 		c.admit(r.counter)
 	case lineWaits:
 		if c.state <= waiting {
-			c.state, c.crowded = waiting, true
+			c.state = waiting
 			c.holder = s.inWay(c, r, now)
 			c.schedule(now, r.wait, r.head == 1, r.why)
 		}

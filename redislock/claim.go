@@ -23,13 +23,12 @@ type claim struct {
 	driver.Claim
 	keys keys
 
-	state   state
-	fence   uint64
-	crowded bool // others wait behind it, as far as is known
-	holder  *driver.Holder
-	since   time.Time // when it was first sent
-	last    time.Time // when it was first sent; zero as long as nothing has left
-	doubt   bool      // a request for it had no answer and may still be carried out
+	state  state
+	fence  uint64
+	holder *driver.Holder
+	since  time.Time // when it was first sent
+	last   time.Time // when it was first sent; zero as long as nothing has left
+	doubt  bool      // a request for it had no answer and may still be carried out
 
 	ear    *ear      // whose channel stands beside it in line
 	lookAt time.Time // when to ask again; zero if a message or a renewal will say

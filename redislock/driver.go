@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -26,10 +27,13 @@ type Driver struct {
 	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel context.CancelFunc
 	floor  floor
+	soon   atomic.Bool // quiet runs
+	quiet  *time.Timer
 
 	mu        sync.Mutex
 	closed    bool
-	ears      map[string]*ear // by master
+	ears      map[string]*ear   // by master
+	channels  map[string]string // of the ears to come
 	sessions  map[*session]struct{}
 	listeners map[string]*session // by ID of a claim that may wait
 	ghosts    []ghost
@@ -42,7 +46,7 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 	options := o.withDefaults()
 	d := &Driver{
 		conn: conn, run: redisconn.Runner{Conn: conn, Functions: options.Functions}, options: options,
-		ears: map[string]*ear{}, sessions: map[*session]struct{}{}, listeners: map[string]*session{}, crowded: map[string]struct{}{},
+		ears: map[string]*ear{}, channels: map[string]string{}, sessions: map[*session]struct{}{}, listeners: map[string]*session{}, crowded: map[string]struct{}{},
 	}
 	var err error
 	if d.server, err = inspectServer(ctx, conn); err != nil {
@@ -52,6 +56,8 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 		return nil, err
 	}
 	d.cluster = conn.Node("x") != ""
+	d.quiet = time.AfterFunc(time.Hour, d.listenForHolders)
+	d.quiet.Stop()
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d, nil
 }
@@ -134,6 +140,7 @@ func (d *Driver) Close(ctx context.Context) error {
 	ears := d.ears
 	d.ears = map[string]*ear{}
 	d.mu.Unlock()
+	d.quiet.Stop()
 	d.cancel() // unsubscribed last: a process that cannot be told is skipped in line
 	for _, e := range ears {
 		select {
@@ -176,11 +183,13 @@ func (d *Driver) setCrowded(name string, crowded bool) {
 	}
 }
 
-func (d *Driver) isCrowded(name string) bool {
+// plan says whether others stood in line at a name when last seen, and the channel of this process at its master.
+func (d *Driver) plan(name string) (crowded bool, channel string) {
+	node := d.conn.Node(name)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	_, ok := d.crowded[name]
-	return ok
+	_, crowded = d.crowded[name]
+	return crowded, d.channel(node)
 }
 
 func (o Options) logger() *slog.Logger {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redisconn"
@@ -38,6 +39,59 @@ func (e *ear) deaf() bool {
 	}
 }
 
+// channel is the channel of the ear at a master, or of the next one there. d.mu is held.
+func (d *Driver) channel(node string) string {
+	if e := d.ears[node]; e != nil && !e.deaf() {
+		return e.channel
+	}
+	c, ok := d.channels[node]
+	if !ok {
+		c = "il:push:" + driver.NewID()
+		d.channels[node] = c
+	}
+	return c
+}
+
+// An operator who breaks a claim tells its process by the channel in the claim's value. A process that never waits has
+// no subscription; it makes one when it has held something for this long, and then looks whether it was told before.
+const quiet = 500 * time.Millisecond
+
+func (d *Driver) listenSoon() {
+	if d.soon.CompareAndSwap(false, true) {
+		d.quiet.Reset(quiet)
+	}
+}
+
+// listenForHolders subscribes at the masters of what is held.
+func (d *Driver) listenForHolders() {
+	d.soon.Store(false)
+	d.mu.Lock()
+	sessions := d.allSessions()
+	d.mu.Unlock()
+	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
+	defer cancel()
+	for _, s := range sessions {
+		names := map[string]string{} // by master
+		s.mu.Lock()
+		alone, _, _ := s.standing()
+		for _, c := range alone {
+			names[d.conn.Node(c.Name)] = c.Name
+		}
+		s.mu.Unlock()
+		for node, name := range names {
+			d.mu.Lock()
+			e := d.ears[node]
+			d.mu.Unlock()
+			if e != nil && !e.deaf() {
+				continue
+			}
+			if _, err := d.listen(ctx, name); err == nil {
+				s.nudged()
+			}
+		}
+	}
+}
+
 // listen returns the ear at the master that owns key, and makes it if it is missing. No ID enters a line before its
 // channel is confirmed: a grant that nobody hears would skip the claim.
 func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
@@ -49,7 +103,8 @@ func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
 	}
 	e := d.ears[node]
 	if e == nil || e.deaf() {
-		e = &ear{channel: "il:push:" + driver.NewID(), ready: make(chan struct{})}
+		e = &ear{channel: d.channel(node), ready: make(chan struct{})}
+		delete(d.channels, node)
 		d.ears[node] = e
 		go d.open(e, node, key)
 	}

@@ -37,6 +37,10 @@ func (f *floor) get(c redisconn.Conn) (us string, generation uint64) {
 func (f *floor) ask(ctx context.Context, c redisconn.Conn) error {
 	before := c.Generation()
 	v, err := c.Do(ctx, redisconn.Command{Words: []string{"TIME"}})
+	if err != nil && redisconn.Classify(err) == err { //nolint:errorlint // not an answer: the connection had ended unnoticed
+		before = c.Generation()
+		v, err = c.Do(ctx, redisconn.Command{Words: []string{"TIME"}})
+	}
 	if err != nil {
 		return err
 	}

@@ -61,10 +61,7 @@ func (d *Driver) exorcise() {
 
 // leaving is a run of the long script in which a claim leaves.
 func leaving(k keys, id string) redisconn.Call {
-	return redisconn.Call{
-		Script: lineScript, Keys: k.all(),
-		Args: []string{id, "", "", "1", "1", "0", "0", "-", "", "0", "0", "0", "3600000"},
-	}
+	return redisconn.Call{Script: lineScript, Keys: k.all(), Args: []string{id, "0", "3600000"}}
 }
 
 // together runs scripts, apart from the caller as session.fly does.

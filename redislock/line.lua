@@ -2,14 +2,14 @@
 --
 -- KEYS  1 the name   2 its counter   3 its line: IDs in order   4 its claims: ID -> record
 -- ARGV  1 ID that leaves, or ''
---       2 ID that joins, asks for its state, or renews itself, or ''
---       3 its kind: m mutex, w write, r read, p permit   4 weight   5 limit   6 TTL in ms
---       7 '1': it stays in line if it cannot be held     8 channel of its process, or '-'   9 information
---      10 '1': it stood in line before, so that it is not put there again
---      11 '1': draw anew if it is held, because its token may come from a counter that went back
---      12 '1': other programs use the name as well, seen or not
---      13 how long the line outlives its last visitor, in ms
--- Returns state, left, counter, wait, head, why, value.
+--       2 '1': other programs use the name as well, seen or not
+--       3 how long the line outlives its last visitor, in ms
+--       4 ID that joins, asks for its state, or renews itself; the rest is left out if none does
+--       5 its kind: m mutex, w write, r read, p permit   6 weight   7 limit   8 TTL in ms
+--       9 '1': it stays in line if it cannot be held    10 channel of its process, or '-'   11 information
+--      12 '1': it stood in line before, so that it is not put there again
+--      13 '1': draw anew if it is held, because its token may come from a counter that went back
+-- Returns 1 if the claim that left was held alone and nobody waits; else state, left, counter, wait, head, why, value.
 --   state    0 not in line, 1 waits, 2 held, 3 broken, 4 gone, 5 refused: permits never share a name with other claims
 --   left     1 if the claim that left was held until now
 --   counter  of a claim that is held alone: its tokens are the 32 up to there
@@ -25,8 +25,17 @@
 -- What holds after each run, and lets the short scripts be short: if and only if the line is not empty, the counter is
 -- odd, and the value of a claim that is held alone has a + behind its ID.
 local K, F, W, H = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local leave, enter, ttl = ARGV[1], ARGV[2], tonumber(ARGV[6])
-local queue, again, raise, mixed = ARGV[7] == '1', ARGV[10] == '1', ARGV[11] == '1', ARGV[12] == '1'
+local leave, enter = ARGV[1], ARGV[4] or ''
+
+-- Whoever joins a line turns the - behind the holder's ID into a +, so the holder sees the line where it looks anyway.
+if enter == '' and redis.pcall('GETRANGE', K, 0, 26) == 'il1:' .. leave .. '-' then
+  redis.call('DEL', K)
+  return 1
+end
+
+local mixed, outlives, kind, ttl = ARGV[2] == '1', ARGV[3], ARGV[5] or '', tonumber(ARGV[8] or '0')
+local weight, limit = tonumber(ARGV[6] or '1'), tonumber(ARGV[7] or '1')
+local queue, again, raise = ARGV[9] == '1', ARGV[12] == '1', ARGV[13] == '1'
 local ALL, COVER = 2147483647, 'il1:shared'
 
 local us
@@ -94,7 +103,7 @@ local function others()
 end
 local function note()
   redis.call('HSET', H, '*', table.concat({seen, gap, handoffs, open}, ' '))
-  redis.call('PEXPIRE', H, ARGV[13])
+  redis.call('PEXPIRE', H, outlives)
 end
 if foreign then
   others()
@@ -249,14 +258,14 @@ end
 
 -- misfit tells whether permits stand here and others want to join, or the other way round.
 local function misfit()
-  if id and ARGV[3] == 'p' then
+  if id and kind == 'p' then
     return true
   end
   while true do
     local first = redis.call('LINDEX', W, 0)
     local d = first and redis.call('HGET', H, first)
     if d then
-      return (string.sub(d, 3, 3) == 'p') ~= (ARGV[3] == 'p')
+      return (string.sub(d, 3, 3) == 'p') ~= (kind == 'p')
     elseif not first then
       return false
     end
@@ -264,7 +273,7 @@ local function misfit()
   end
 end
 
-local exclusive = ARGV[3] == 'm' or ARGV[3] == 'w'
+local exclusive = kind == 'm' or kind == 'w'
 if enter ~= '' then
   local d
   if id == enter then
@@ -283,10 +292,10 @@ if enter ~= '' then
     if c.state == 'b' then
       state = 3
     elseif c.state == 'w' then
-      c.channel, c.info, c.ttl = ARGV[8], ARGV[9], ttl
+      c.channel, c.info, c.ttl = ARGV[10], ARGV[11], ttl
       keep(enter, c)
-      redis.call('PEXPIRE', W, ARGV[13])
-      redis.call('PEXPIRE', H, ARGV[13])
+      redis.call('PEXPIRE', W, outlives)
+      redis.call('PEXPIRE', H, outlives)
       state = 1
     elseif cover and c.stop > ms() then
       c.stop = ms() + ttl
@@ -299,17 +308,17 @@ if enter ~= '' then
   elseif state == 0 and again then
     state = 4
   elseif state == 0 and exclusive and (not v or vacated) and redis.call('EXISTS', W, H) == 0 then
-    promote(enter, ARGV[9], ttl, false, draw()) -- nobody else is or was here
+    promote(enter, ARGV[11], ttl, false, draw()) -- nobody else is or was here
   elseif state == 0 and (misfit() and (settle() or misfit())) then
     state = 5
   elseif state == 0 and (queue or not id and not foreign) then
     redis.call('RPUSH', W, enter)
-    keep(enter, {state = 'w', kind = ARGV[3], weight = tonumber(ARGV[4]), limit = tonumber(ARGV[5]), ttl = ttl, stop = 0,
-      since = ms(), channel = ARGV[8], info = ARGV[9]})
-    redis.call('PEXPIRE', W, ARGV[13])
-    redis.call('PEXPIRE', H, ARGV[13])
-    if ARGV[3] == 'p' and tonumber(ARGV[5]) > tonumber(redis.call('HGET', H, '#') or '0') then
-      redis.call('HSET', H, '#', ARGV[5]) -- the largest limit here
+    keep(enter, {state = 'w', kind = kind, weight = weight, limit = limit, ttl = ttl, stop = 0, since = ms(),
+      channel = ARGV[10], info = ARGV[11]})
+    redis.call('PEXPIRE', W, outlives)
+    redis.call('PEXPIRE', H, outlives)
+    if kind == 'p' and limit > tonumber(redis.call('HGET', H, '#') or '0') then
+      redis.call('HSET', H, '#', limit) -- the largest limit here
     end
     state = 1
   end

@@ -9,7 +9,7 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// Release implements driver.Session. A claim that nobody waits for leaves by a short script, else the long one hands on.
+// Release implements driver.Session. One script frees the name, or hands it on if others wait.
 func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
 	c, err := s.releasing(dc)
 	if err != nil {
@@ -52,24 +52,15 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		s.mu.Unlock()
 		return nil
 	}
-	short := c.state == held && c.exclusive() && !c.doubt && !c.crowded
 	s.mu.Unlock()
-	if short {
-		v, err := s.d.run.Run(ctx, redisconn.Call{
-			Script: dropScript, Keys: []string{c.keys.name}, Args: []string{layout + c.ID + "-"},
-		})
-		if err != nil && !redisconn.Is(err, "WRONGTYPE") {
-			return s.undecided(c, err)
-		}
-		if v == int64(1) {
-			s.d.setCrowded(c.Name, false)
-			s.gone(c, true)
-			return nil
-		}
-	}
 	v, err := s.d.run.Run(ctx, s.lineCall(c, nil, nil, false, false))
 	if err != nil {
 		return s.undecided(c, err)
+	}
+	if v == int64(1) {
+		s.d.setCrowded(c.Name, false)
+		s.gone(c, true)
+		return nil
 	}
 	r, err := parseLineReply(v)
 	if err != nil {
@@ -145,26 +136,38 @@ func (s *session) turn(ctx context.Context, old, next *claim) (wasHeld bool, err
 	return r.left == 1, s.settle(next, r)
 }
 
-// leaveAll takes many claims out together.
+// leaveAll takes many claims out together. A connection that had ended unnoticed shows only now, so it tries twice.
 func (s *session) leaveAll(ctx context.Context, claims []*claim) error {
 	if len(claims) == 0 {
 		return nil
 	}
+	var err error
+	for range 2 {
+		if claims, err = s.leaveOnce(ctx, claims); len(claims) == 0 || ctx.Err() != nil {
+			break
+		}
+	}
+	return err
+}
+
+// leaveOnce returns the claims whose release is not certain.
+func (s *session) leaveOnce(ctx context.Context, claims []*claim) (left []*claim, err error) {
 	calls := make([]redisconn.Call, len(claims))
 	for i, c := range claims {
 		calls[i] = s.lineCall(c, nil, nil, false, false)
 	}
 	replies, err := s.d.together(ctx, s.timeout, calls)
 	if err != nil {
-		return fmt.Errorf("redislock: release all claims: %w", err)
+		return claims, fmt.Errorf("redislock: release all claims: %w", err)
 	}
 	for i, reply := range replies {
 		if reply.Err != nil {
 			err = errors.Join(err, s.undecided(claims[i], reply.Err))
+			left = append(left, claims[i])
 			continue
 		}
 		r, _ := parseLineReply(reply.Value)
-		s.gone(claims[i], r.left == 1)
+		s.gone(claims[i], r.left == 1 || reply.Value == int64(1))
 	}
-	return err
+	return left, err
 }

@@ -27,7 +27,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		s.mu.Unlock()
 		return driver.Renewal{}, driver.ErrSessionLost
 	}
-	alone, others := s.standing()
+	alone, others, lost := s.standing()
 	s.mu.Unlock()
 
 	timeout := s.timeout
@@ -41,13 +41,12 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		if err := s.d.contact(limit{ctx, time.Now().Add(timeout)}); err != nil {
 			return driver.Renewal{}, err
 		}
-		return driver.Renewal{Valid: s.Valid()}, nil
+		return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil
 	}
 	replies, err := s.d.together(ctx, timeout, r.calls)
 	if err != nil {
 		return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", err)
 	}
-	lost := []string(nil)
 	for i, reply := range replies {
 		if reply.Err != nil {
 			return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", reply.Err)
@@ -67,18 +66,21 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil
 }
 
-// standing returns the claims that hold alone, and those that wait or share. s.mu is held.
-func (s *session) standing() (alone, others []*claim) {
+// standing returns the claims that hold alone, those that wait or share, and the IDs of those that are lost, until they
+// are released. s.mu is held.
+func (s *session) standing() (alone, others []*claim, lost []string) {
 	for _, c := range s.claims {
 		switch {
-		case c.leaving || c.state == unsent || c.state >= gone:
+		case c.leaving || c.state == unsent:
+		case c.state >= gone:
+			lost = append(lost, c.ID)
 		case c.state == held && c.exclusive():
 			alone = append(alone, c)
 		default:
 			others = append(others, c)
 		}
 	}
-	return alone, others
+	return alone, others, lost
 }
 
 // holds adds the renewals of claims that hold alone.

@@ -11,8 +11,6 @@ import (
 var (
 	//go:embed take.lua
 	takeText string
-	//go:embed drop.lua
-	dropText string
 	//go:embed line.lua
 	lineText string
 	//go:embed hold.lua
@@ -23,7 +21,6 @@ var (
 	lookText string
 
 	takeScript = redisconn.NewScript("interlock_take", takeText)
-	dropScript = redisconn.NewScript("interlock_drop", dropText)
 	lineScript = redisconn.NewScript("interlock_line", lineText)
 	holdScript = redisconn.NewScript("interlock_hold", holdText)
 	markScript = redisconn.NewScript("interlock_mark", markText)
@@ -35,7 +32,7 @@ var (
 func Library() string {
 	var b strings.Builder
 	b.WriteString("#!lua name=interlock\n")
-	for _, s := range []*redisconn.Script{takeScript, dropScript, lineScript, holdScript, markScript, lookScript} {
+	for _, s := range []*redisconn.Script{takeScript, lineScript, holdScript, markScript, lookScript} {
 		b.WriteString("redis.register_function('" + s.Name + "', function(KEYS, ARGV)\n" + s.Text + "\nend)\n")
 	}
 	return b.String()

@@ -127,7 +127,7 @@ func (s *session) promoted(id string, counter int64, crowded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.claims[id]; c != nil && !c.leaving {
-		c.crowded = crowded
+		s.d.setCrowded(c.Name, crowded)
 		c.admit(counter)
 	}
 }
@@ -150,15 +150,12 @@ func (s *session) told(id string) {
 		s.mu.Unlock()
 		return
 	}
-	was := c.state
 	c.end(broken)
 	s.mu.Unlock()
-	if was == held {
-		select {
-		case s.lost <- id:
-		default:
-			s.nudged() // the renewal says it
-		}
+	select {
+	case s.lost <- id:
+	default:
+		s.nudged() // the renewal says it
 	}
 }
 
