@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/servertest"
 )
 
 func TestServersDieWithTheirStarter(t *testing.T) {
@@ -60,4 +62,37 @@ func alive(pid int) bool {
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	return !strings.HasPrefix(rest, "Z")
+}
+
+// A server that is killed while a copy of it writes a file takes the copy along.
+func TestKillTakesTheCopyAlong(t *testing.T) {
+	t.Parallel()
+	s := servertest.Redis(t, "--rdb-key-save-delay", "1000000")
+	for i := range 100 {
+		said(t, s, "SET", strconv.Itoa(i), "x")
+	}
+	said(t, s, "BGSAVE")
+	var pid int
+	for end := time.Now().Add(10 * time.Second); pid == 0; time.Sleep(time.Millisecond) {
+		_, rest, _ := strings.Cut(s.Log(), "Background saving started by pid ")
+		if text, _, ok := strings.Cut(rest, "\n"); ok {
+			var err error
+			if pid, err = strconv.Atoi(text); err != nil {
+				t.Fatal(err)
+			}
+		} else if time.Now().After(end) {
+			t.Fatalf("no copy is started:\n%s", s.Log())
+		}
+	}
+	if !alive(pid) {
+		t.Fatal("the copy is done already")
+	}
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); alive(pid); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the copy, process %d, outlives the server", pid)
+		}
+	}
 }

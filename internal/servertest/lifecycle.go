@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"syscall"
 	"time"
 )
@@ -47,7 +46,7 @@ func (s *Server) Kill() error {
 }
 
 func (s *Server) kill() error {
-	if err := s.process.signal(os.Kill); err != nil {
+	if err := s.process.kill(); err != nil {
 		return fmt.Errorf("servertest: cannot kill the server at %s: %w", s.Addr(), err)
 	}
 	<-s.process.done

@@ -49,7 +49,7 @@ func startProcess(ctx context.Context, name string, args, env []string, ready st
 		}
 		return nil, err
 	case <-ctx.Done():
-		_ = p.signal(os.Kill)
+		_ = p.kill()
 		<-p.done
 		return nil, fmt.Errorf("servertest: %s was not up in time: %w\n%s", name, context.Cause(ctx), p.log)
 	}
