@@ -15,14 +15,30 @@ type adapter struct {
 	open func(ctx context.Context, p place) (locker, error)
 	// files, where set, makes what worker i of n inherits as descriptor 3.
 	files func(n int) ([]*os.File, error)
+	// redis asks for a server, at place.Redis.
+	redis bool
+	// key is where the store keeps the lock of a name; nil = at the name.
+	key func(name string) string
+	// strands says that it is known to leave goroutines waiting for a lock
+	// that is free, which fails the run of any other.
+	strands bool
+}
+
+func (a adapter) keyOf(name string) string {
+	if a.key == nil {
+		return name
+	}
+	return a.key(name)
 }
 
 // place is where a worker stands in a run.
 type place struct {
-	Dir     string        // empty at the start of the run, shared by its workers
-	Process int           // from 1
-	TTL     time.Duration // 0 = the default of what is measured
-	fd      *os.File      // from adapter.files
+	Dir       string        // empty at the start of the run, shared by its workers
+	Redis     string        // host:port of the run's own server
+	Process   int           // from 1
+	Processes int           // that take part
+	TTL       time.Duration // 0 = the default of what is measured
+	fd        *os.File      // from adapter.files
 }
 
 // A locker is one process's connection. Its methods and those of its mutexes
@@ -61,6 +77,13 @@ var adapters = map[string]adapter{
 	"memory keepers":     {open: openMemKeepers},
 	"memlock":            {open: openMemlock},
 	"filelock":           {open: openFilelock},
+	"raw":                {open: openRawRedis, redis: true},
+	"push":               {open: openRedisPush, redis: true},
+	"redsync":            {open: openRedsync, redis: true},
+	"redislock":          {open: openRedislock, redis: true},
+	"rueidislock":        {open: openRueidislock, redis: true, key: rueidislockKey, strands: true},
+	"raw keepers":        {open: openRawKeepers, redis: true},
+	"redislock keepers":  {open: openRedislockKeepers, redis: true},
 }
 
 func findAdapter(name string) (adapter, error) {

@@ -8,8 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,27 +24,24 @@ type contest struct {
 type contestant struct {
 	Entered int64   // ever
 	Counted []int64 // within the window, by goroutine
-	Longest int64   // wait that ended within the window, in nanoseconds
+	Longest int64   // wait that ended within the window, or what of it had passed by then, in nanoseconds
 	CPU     int64   // of the window, in nanoseconds
 	Calls   int64   // operations of the store for all that entered; -1 = not known
+
+	Stranded int // goroutines that still waited when nobody had wanted the lock for a while
 }
 
 // contestName is the lock that everybody wants.
 const contestName = "bench/contest"
 
 // run holds the contest once.
-func (c contest) run(ctx context.Context, s scale) (sample, error) {
-	dir, err := os.MkdirTemp("", "interlock-bench-")
+func (c contest) run(ctx context.Context, s scale) (_ sample, err error) {
+	at, err := openSite(ctx, c.adapter)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	store := filepath.Join(dir, "store")
-	if err := os.Mkdir(store, 0o700); err != nil {
-		return nil, err
-	}
-	boardPath := filepath.Join(dir, "board")
-	b, err := createBoard(boardPath)
+	defer func() { err = errors.Join(err, at.close()) }()
+	b, path, err := at.board()
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +49,8 @@ func (c contest) run(ctx context.Context, s scale) (sample, error) {
 
 	workers, err := startTeam(ctx, c.processes, func(i int) job {
 		return job{
-			Task: "contend", Adapter: c.adapter, Board: boardPath,
-			Place: place{Dir: store, Process: i + 1},
+			Task: "contend", Adapter: c.adapter, Board: path,
+			Place: at.place(i+1, c.processes),
 			First: i*c.goroutines + 1, Count: c.goroutines,
 		}
 	})
@@ -73,6 +69,10 @@ func (c contest) run(ctx context.Context, s scale) (sample, error) {
 			return nil, err
 		}
 	}
+	did, err := at.watch(b)
+	if err != nil {
+		return nil, err
+	}
 	results := make([]contestant, len(workers))
 	for i, w := range workers {
 		if err := w.result(&results[i]); err != nil {
@@ -84,12 +84,21 @@ func (c contest) run(ctx context.Context, s scale) (sample, error) {
 			return nil, err
 		}
 	}
-	return c.judge(b, results, s.window)
+	out, err := c.judge(b, results, s.window)
+	if err == nil && at.redis != nil {
+		each := out[acquisitions] * s.window.Seconds()
+		out[scriptsEach] = did.scripts / each
+		out[scriptsPer32] = did.scripts * 32 / each
+		out[packets] = did.packets() / each
+		out[serverEach] = did.cpu * 1e6 / each
+	}
+	return out, err
 }
 
 // judge checks exclusion and turns what the workers measured into figures.
 func (c contest) judge(b *board, results []contestant, window time.Duration) (sample, error) {
 	var entered, counted, longest, cpu, calls int64
+	stranded := 0
 	var shares []int64
 	for _, r := range results {
 		entered += r.Entered
@@ -100,9 +109,13 @@ func (c contest) judge(b *board, results []contestant, window time.Duration) (sa
 		longest = max(longest, r.Longest)
 		cpu += r.CPU
 		calls += r.Calls
+		stranded += r.Stranded
 	}
 	if err := b.verdict(entered); err != nil {
 		return nil, err
+	}
+	if stranded > 0 && !adapters[c.adapter].strands {
+		return nil, fmt.Errorf("bench: %d goroutines still waited for a lock that nobody had held for %v", stranded, stranding)
 	}
 	if counted == 0 {
 		return nil, errors.New("bench: nobody got the lock")
@@ -113,11 +126,22 @@ func (c contest) judge(b *board, results []contestant, window time.Duration) (sa
 		jain:         jainIndex(shares),
 		longestWait:  float64(longest) / 1e6,
 		cpuEach:      float64(cpu) / 1e3 / float64(counted),
+		leftWaiting:  float64(stranded),
 	}
 	if calls >= 0 {
 		out[callsPer32] = float64(calls) * 32 / float64(entered)
 	}
 	return out, nil
+}
+
+// stranding is how long after the window a worker waits for its goroutines.
+const stranding = 3 * time.Second
+
+// visitor is a goroutine of a contest. Asked is stored last before it waits,
+// so that whoever reads it sees the rest, even if the wait never ends.
+type visitor struct {
+	asked                     atomic.Int64
+	entered, counted, longest int64
 }
 
 // contend is the task of a contest's worker.
@@ -135,62 +159,76 @@ func contend(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 		return err
 	}
 
-	m := l.mutex(contestName)
-	res := contestant{Counted: make([]int64, j.Count), Calls: -1}
-	var mu sync.Mutex
-	var failure error
-	var all sync.WaitGroup
-	for i := range j.Count {
-		all.Go(func() {
-			entered, counted, longest, err := visit(ctx, m, b, int64(j.Place.Process), int64(j.First+i))
-			mu.Lock()
-			defer mu.Unlock()
-			res.Entered += entered
-			res.Counted[i] = counted
-			res.Longest = max(res.Longest, longest)
-			failure = errors.Join(failure, err)
-		})
+	visitors := make([]*visitor, j.Count)
+	ends := make(chan error, j.Count)
+	for i := range visitors {
+		v := &visitor{}
+		visitors[i] = v
+		go func() { ends <- v.visit(ctx, l.mutex(contestName), b, int64(j.Place.Process), int64(j.First+i)) }()
 	}
 	sleepUntil(b.start.Load())
 	before := cpuTime()
 	sleepUntil(b.end.Load())
-	res.CPU = cpuTime() - before
-	all.Wait()
+	res := contestant{Calls: -1, CPU: cpuTime() - before, Stranded: j.Count}
+	var failure error
+	late := time.After(stranding)
+	for waiting := true; waiting && res.Stranded > 0; {
+		select {
+		case err := <-ends:
+			failure = errors.Join(failure, err)
+			res.Stranded--
+		case <-late:
+			waiting = false
+		}
+	}
+	for _, v := range visitors {
+		res.Longest = max(res.Longest, b.end.Load()-v.asked.Load(), v.longest) // the last wait outlasted the window
+		res.Entered += v.entered
+		res.Counted = append(res.Counted, v.counted)
+	}
 	if counted, ok := l.(meter); ok {
 		res.Calls, _ = counted.calls()
 	}
-	if err := errors.Join(failure, l.close()); err != nil {
-		return err
+	if res.Stranded == 0 {
+		failure = errors.Join(failure, l.close())
+	}
+	if failure != nil {
+		return failure
 	}
 	return json.NewEncoder(out).Encode(res)
 }
 
-// visit takes the lock again and again until the window closes.
-func visit(ctx context.Context, m mutex, b *board, process, goroutine int64) (entered, counted, longest int64, err error) {
+// visit takes the lock again and again until the window closes. A lock that
+// comes later is given back unused.
+func (v *visitor) visit(ctx context.Context, m mutex, b *board, process, goroutine int64) error {
 	end := b.end.Load()
 	for asked := now(); asked < end; {
+		v.asked.Store(asked)
 		unlock, err := m.lock(ctx)
 		if errors.Is(err, errOver) {
-			return entered, counted, longest, nil
+			return nil
 		}
 		if err != nil {
-			return entered, counted, longest, err
+			return err
 		}
 		got := now()
+		if got >= end {
+			return unlock()
+		}
 		counts := b.counts(got)
 		b.enter(process, goroutine, counts)
-		entered++
+		v.entered++
 		if counts {
-			counted++
-			longest = max(longest, got-asked)
+			v.counted++
+			v.longest = max(v.longest, got-asked)
 		}
 		b.leave(goroutine)
 		asked = now()
 		if err := unlock(); err != nil {
-			return entered, counted, longest, err
+			return err
 		}
 	}
-	return entered, counted, longest, nil
+	return nil
 }
 
 // startTeam starts n workers with what their adapter lets them inherit. On an

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 )
 
@@ -18,16 +17,16 @@ const settle = 30 * time.Millisecond
 // takeover is one holder killed with SIGKILL while another process waits.
 type takeover struct{ adapter string }
 
-func (t takeover) run(ctx context.Context, _ scale) (sample, error) {
-	dir, err := os.MkdirTemp("", "interlock-bench-")
+func (t takeover) run(ctx context.Context, _ scale) (_ sample, err error) {
+	at, err := openSite(ctx, t.adapter)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, at.close()) }()
 	workers, err := startTeam(ctx, 2, func(i int) job {
 		return job{
 			Task: []string{"hold", "follow"}[i], Adapter: t.adapter,
-			Place: place{Dir: dir, Process: i + 1},
+			Place: at.place(i+1, 2),
 		}
 	})
 	defer stopAll(workers)

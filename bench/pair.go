@@ -4,23 +4,23 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
-	"os"
 	"time"
 )
 
 // freePair is one goroutine that locks and unlocks what nobody else wants.
 type freePair struct{ adapter string }
 
-func (f freePair) run(ctx context.Context, s scale) (sample, error) {
-	dir, err := os.MkdirTemp("", "interlock-bench-")
+func (f freePair) run(ctx context.Context, s scale) (_ sample, err error) {
+	at, err := openSite(ctx, f.adapter)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, at.close()) }()
 	w, err := startWorker(ctx, job{
 		Task: "pair", Adapter: f.adapter, Count: int(s.window.Milliseconds()),
-		Place: place{Dir: dir, Process: 1},
+		Place: at.place(1, 1),
 	}, nil)
 	if err != nil {
 		return nil, err

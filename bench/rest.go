@@ -28,12 +28,12 @@ type quiet struct {
 	CPU, Operations, Renewals, Writes, Window int64 // Writes -1 = not known; Window and CPU in nanoseconds
 }
 
-func (a atRest) run(ctx context.Context, s scale) (sample, error) {
-	dir, err := os.MkdirTemp("", "interlock-bench-")
+func (a atRest) run(ctx context.Context, s scale) (_ sample, err error) {
+	at, err := openSite(ctx, a.adapter)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, at.close()) }()
 	names, waiters := max(1, a.names/s.shrink), a.waiters/s.shrink
 	jobs := []job{{Count: names, Hold: true}}
 	if waiters > 0 {
@@ -43,7 +43,8 @@ func (a atRest) run(ctx context.Context, s scale) (sample, error) {
 	defer func() { stopAll(workers) }()
 	for i, j := range jobs {
 		j.Task, j.Adapter, j.Names = "rest", a.adapter, names
-		j.Place = place{Dir: dir, Process: i + 1, TTL: a.ttl}
+		j.Place = at.place(i+1, len(jobs))
+		j.Place.TTL = a.ttl
 		w, err := startWorker(ctx, j, nil)
 		if err != nil {
 			return nil, err
@@ -54,6 +55,10 @@ func (a atRest) run(ctx context.Context, s scale) (sample, error) {
 		}
 	}
 	time.Sleep(s.warm) // the waiters get to their places
+	before, err := at.look()
+	if err != nil {
+		return nil, err
+	}
 	for _, w := range workers {
 		if err := w.say(strconv.FormatInt(s.rest.Nanoseconds(), 10)); err != nil {
 			return nil, err
@@ -70,6 +75,10 @@ func (a atRest) run(ctx context.Context, s scale) (sample, error) {
 		sum.Renewals += q.Renewals
 		sum.Writes += q.Writes
 		sum.Window = max(sum.Window, q.Window)
+	}
+	after, err := at.look()
+	if err != nil {
+		return nil, err
 	}
 	for _, w := range slices.Backward(workers) { // waiters first: nobody may find a lock free
 		if err := w.say("end"); err != nil {
@@ -88,6 +97,13 @@ func (a atRest) run(ctx context.Context, s scale) (sample, error) {
 	}
 	if a.ttl > 0 {
 		out[perTTL] = out[operations] * a.ttl.Seconds() / float64(len(workers)*names)
+	}
+	if at.redis != nil {
+		did := after.since(before)
+		out[serverShare] = did.cpu * 100 / seconds
+		out[serverCommands] = did.commands / seconds
+		out[requests] = did.received / seconds
+		out[requestsPerTTL] = max(0, out[requests]-out[renewals]) * a.ttl.Seconds() / float64(len(workers)*names)
 	}
 	return out, nil
 }

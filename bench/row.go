@@ -26,9 +26,12 @@ type row struct {
 type contender struct {
 	name string
 	role role
-	race interface {
-		run(ctx context.Context, s scale) (sample, error)
-	}
+	race racer
+}
+
+// racer does the work once.
+type racer interface {
+	run(ctx context.Context, s scale) (sample, error)
 }
 
 type role string

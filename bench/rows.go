@@ -23,7 +23,7 @@ const (
 
 // allRows are the rows in the order in which they run.
 func allRows() []row {
-	return []row{local(), embedded(), free(), killed(), startUp(), leases(), idle()}
+	return append([]row{local(), embedded(), free(), killed(), startUp(), leases(), idle()}, redisRows()...)
 }
 
 func local() row {

@@ -35,6 +35,7 @@ type job struct {
 // JSON.
 var tasks = map[string]func(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error{
 	"contend": contend,
+	"crowd":   crowdTask,
 	"hold":    hold,
 	"follow":  follow,
 	"pair":    pair,

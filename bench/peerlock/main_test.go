@@ -2,9 +2,7 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/interlock-go/interlock/internal/servertest"
 )
 
 // TestMain lets the test binary be peerlock.
@@ -77,7 +77,7 @@ func (p *peer) hear(want string) string {
 // A peer takes the canonical key, keeps its like out, hands over, and dies
 // with the lock when its input ends.
 func TestProtocol(t *testing.T) {
-	addr := redisServer(t)
+	addr := servertest.Redis(t).Addr()
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
 	for kind := range kinds {
@@ -148,31 +148,4 @@ func TestArguments(t *testing.T) {
 			t.Errorf("peerlock %q started", args)
 		}
 	}
-}
-
-// redisServer starts a server for the test and returns its address.
-func redisServer(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_, port, _ := strings.Cut(addr, ":")
-	l.Close()
-	cmd := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for client.Ping(ctx).Err() != nil {
-		if ctx.Err() != nil {
-			t.Fatal("redis-server does not answer")
-		}
-	}
-	return addr
 }

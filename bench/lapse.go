@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+)
+
+// lapse is one holder killed with SIGKILL on a store that cannot see it die,
+// so that another process holds when the lease is over and not before.
+type lapse struct {
+	adapter string
+	ttl     time.Duration
+}
+
+func (l lapse) run(ctx context.Context, _ scale) (_ sample, err error) {
+	at, err := openSite(ctx, l.adapter)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, at.close()) }()
+	// A server looks for keys that are over every 100 ms from its start on,
+	// so a lease must not always end at the same time after it.
+	ttl := l.ttl + rand.N(100*time.Millisecond).Round(time.Millisecond)
+	workers, err := startTeam(ctx, 2, func(i int) job {
+		p := at.place(i+1, 2)
+		p.TTL = ttl
+		return job{Task: []string{"hold", "follow"}[i], Adapter: l.adapter, Place: p}
+	})
+	defer stopAll(workers)
+	if err != nil {
+		return nil, err
+	}
+	holder, waiter := workers[0], workers[1]
+	if err := holder.hear("held"); err != nil {
+		return nil, err
+	}
+	if err := waiter.hear("ready"); err != nil {
+		return nil, err
+	}
+	if err := waiter.say("go"); err != nil {
+		return nil, err
+	}
+	time.Sleep(settle)
+	holder.kill()
+
+	end, err := at.leaseEnd(adapters[l.adapter].keyOf(contestName))
+	if err != nil {
+		return nil, err
+	}
+	var got int64
+	if err := waiter.result(&got); err != nil {
+		return nil, err
+	}
+	if got < end {
+		return nil, fmt.Errorf("exclusion violated: the waiter held %v before the lease was over", time.Duration(end-got))
+	}
+	return sample{latency: float64(got-end) / 1e6}, nil
+}
+
+// leaseEnd is when the server lets the key go, by now. Redis keeps a key for
+// the whole of the millisecond that PEXPIRETIME names.
+func (s *site) leaseEnd(key string) (int64, error) {
+	text, err := s.redis.Do("PEXPIRETIME", key)
+	if err != nil {
+		return 0, err
+	}
+	at, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || at < 0 {
+		return 0, fmt.Errorf("bench: PEXPIRETIME %s is %q: the killed holder has no lease there", key, text)
+	}
+	return now() + time.Until(time.UnixMilli(at)).Nanoseconds(), nil
+}

@@ -1,0 +1,163 @@
+package main
+
+import "time"
+
+// Names of contenders on Redis that goals refer to.
+const (
+	rawPair        = "raw SET NX PX + compare-and-delete"
+	pushRing       = "one script + one push, ring of 8"
+	redsyncRow     = "redsync"
+	redislockRow   = "redislock, tried every 20 ms"
+	rueidislockRow = "rueidislock"
+	rawKeepersRow  = "goroutine and script per lease"
+)
+
+// redisServer is said of every row on Redis.
+const redisServer = "one redis-server on loopback without persistence, new for each run; default options of each library"
+
+// redisRows are the rows of the store on Redis.
+func redisRows() []row {
+	return []row{
+		redisFree(), redis512(), redisLocal(), redisHandoffs(), redisPassing(), redisIdle(), redisDead(), redisLeases(),
+	}
+}
+
+// rivals are what people use on Redis, all doing the same work.
+func rivals(does func(adapter string) racer) []contender {
+	return []contender{
+		{redsyncRow, rival, does("redsync")},
+		{redislockRow, rival, does("redislock")},
+		{rueidislockRow, rival, does("rueidislock")},
+	}
+}
+
+func redisFree() row {
+	return row{
+		name:    "redis-free",
+		title:   "Redis, free lock and unlock",
+		options: "one goroutine, nobody else; 200 ms of pairs after 20 ms of warm-up; " + redisServer,
+		reps:    15,
+		scale:   scale{window: 200 * time.Millisecond},
+		metrics: []metric{pairMedian, pairSlow},
+		contenders: append([]contender{
+			{rawPair, floor, freePair{"raw"}},
+		}, rivals(func(a string) racer { return freePair{a} })...),
+	}
+}
+
+func redis512() row {
+	const n = 512
+	return row{
+		name:    "redis-512",
+		title:   "Redis, 512 goroutines of one process, a lock each",
+		options: "every goroutine locks and unlocks its own name; 500 ms of pairs after 100 ms of warm-up; " + redisServer,
+		reps:    7,
+		scale:   scale{warm: 100 * time.Millisecond, window: 500 * time.Millisecond},
+		metrics: []metric{pairs, packets, cpuEach, serverEach},
+		contenders: append([]contender{
+			{rawPair, floor, crowd{"raw", n}},
+		}, rivals(func(a string) racer { return crowd{a, n} })...),
+	}
+}
+
+func redisLocal() row {
+	r := row{
+		name:    "redis-local",
+		title:   "Redis, one process, 16 and 128 goroutines on one lock",
+		options: "empty critical section; a contest lasts 500 ms after 100 ms of warm-up; " + redisServer,
+		reps:    5,
+		scale:   scale{warm: 100 * time.Millisecond, window: 500 * time.Millisecond},
+		metrics: []metric{acquisitions, scriptsPer32, packets, jain, longestWait, cpuEach},
+	}
+	for _, n := range []struct {
+		suffix     string
+		goroutines int
+	}{{", 16 goroutines", 16}, {", 128 goroutines", 128}} {
+		r.contenders = append(r.contenders, contender{"bare FIFO" + n.suffix, floor, contest{"fifo", 1, n.goroutines}})
+		for _, c := range rivals(func(a string) racer { return contest{a, 1, n.goroutines} }) {
+			c.name += n.suffix
+			r.contenders = append(r.contenders, c)
+		}
+	}
+	return r
+}
+
+// contested is the common part of the rows in which 8 processes × 8
+// goroutines want one lock.
+func contested() row {
+	return row{
+		options: "n × m: processes × goroutines; empty critical section; a contest lasts 3 s after 300 ms of warm-up; " + redisServer,
+		reps:    5,
+		scale:   scale{warm: 300 * time.Millisecond, window: 3 * time.Second},
+		metrics: []metric{handoffs, acquisitions, jain, longestWait, leftWaiting, scriptsEach, packets, cpuEach, serverEach},
+	}
+}
+
+func redisHandoffs() row {
+	r := contested()
+	r.name = "redis-handoffs"
+	r.title = "Redis, 8 processes × 8 goroutines on one lock, strict: no goroutine passes the lock on within its process"
+	r.contenders = append([]contender{
+		{"one script + one push, 2 processes", floor, contest{"push", 2, 1}},
+		{pushRing, floor, contest{"push", 8, 1}},
+	}, rivals(func(a string) racer { return contest{a, 8, 8} })...)
+	return r
+}
+
+func redisPassing() row {
+	r := contested()
+	r.name = "redis-passing"
+	r.title = "Redis, 8 processes × 8 goroutines on one lock"
+	r.contenders = rivals(func(a string) racer { return contest{a, 8, 8} })
+	return r
+}
+
+func redisIdle() row {
+	const patient = 30 * time.Second
+	return row{
+		name:  "redis-idle",
+		title: "Redis, 1,000 goroutines of one process wait while another process holds",
+		options: "both processes together over 6 s; TTL " + patient.String() +
+			" where nobody renews; one redis-server on loopback without persistence, new for each run",
+		reps:    3,
+		scale:   scale{warm: time.Second, rest: 6 * time.Second},
+		metrics: []metric{requests, requestsPerTTL, renewals, serverCommands, cpuShare, serverShare},
+		contenders: []contender{
+			{redsyncRow, rival, atRest{"redsync", patient, 1, 1000}},
+			{redislockRow, rival, atRest{"redislock", patient, 1, 1000}},
+			{rueidislockRow, rival, atRest{"rueidislock", patient, 1, 1000}},
+		},
+	}
+}
+
+func redisDead() row {
+	const ttl = time.Second
+	return row{
+		name:  "redis-dead",
+		title: "Redis, kill -9 of the holder: from the end of its lease until the next process holds",
+		options: "TTL " + ttl.String() + " and up to 100 ms more; one kill a repetition, the waiter in line for " + settle.String() +
+			"; the lease's end is the server's own (PEXPIRETIME); " + redisServer,
+		reps:    15,
+		metrics: []metric{latency},
+		contenders: append([]contender{
+			{"raw SET NX PX, asked without a pause", floor, lapse{"raw", ttl}},
+		}, rivals(func(a string) racer { return lapse{a, ttl} })...),
+	}
+}
+
+func redisLeases() row {
+	const ttl = 10 * time.Second / 3 // renewed each second
+	return row{
+		name:    "redis-leases",
+		title:   "Redis, 10,000 leases held by one process and renewed each second",
+		options: "TTL " + ttl.String() + "; CPU of the process over 5 s of holding; " + redisServer,
+		reps:    3,
+		scale:   scale{warm: time.Second, rest: 5 * time.Second},
+		metrics: []metric{cpuShare, serverShare, requests, serverCommands},
+		contenders: []contender{
+			{rawKeepersRow, rival, atRest{"raw keepers", ttl, 10_000, 0}},
+			{"goroutine per lease, redislock", rival, atRest{"redislock keepers", ttl, 10_000, 0}},
+			{rueidislockRow, rival, atRest{"rueidislock", ttl, 10_000, 0}},
+		},
+	}
+}

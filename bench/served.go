@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// served is what a Redis server has done so far, by its own count.
+type served struct {
+	scripts  float64 // EVAL, EVALSHA, FCALL
+	commands float64 // those inside scripts included
+	// Packets: what it read from a connection at once, and what it wrote to
+	// one at once. Several commands that arrive together are one.
+	received, sent float64
+	cpu            float64 // seconds
+}
+
+func (s served) packets() float64 { return s.received + s.sent }
+
+// look asks the server of the run; a run without one has done nothing.
+func (s *site) look() (served, error) {
+	if s.redis == nil {
+		return served{}, nil
+	}
+	text, err := s.redis.Do("INFO", "all")
+	if err != nil {
+		return served{}, fmt.Errorf("bench: ask the server what it did: %w", err)
+	}
+	return parseServed(text)
+}
+
+// watch waits for the window to close and says what the server did in it.
+func (s *site) watch(b *board) (served, error) {
+	if s.redis == nil {
+		return served{}, nil
+	}
+	sleepUntil(b.start.Load())
+	before, err := s.look()
+	if err != nil {
+		return served{}, err
+	}
+	sleepUntil(b.end.Load())
+	after, err := s.look()
+	return after.since(before), err
+}
+
+// since is what the server did between two looks, less the looking: the
+// earlier one counts its INFO, its answer, and the end of its connection
+// only after it was taken, the later one has counted its question.
+func (s served) since(before served) served {
+	return served{
+		scripts:  s.scripts - before.scripts,
+		commands: s.commands - before.commands - 1,
+		received: s.received - before.received - 2,
+		sent:     s.sent - before.sent - 1,
+		cpu:      s.cpu - before.cpu,
+	}
+}
+
+// parseServed reads the answer to INFO.
+func parseServed(text string) (served, error) {
+	var out served
+	fields := map[string]*float64{
+		"total_commands_processed": &out.commands,
+		"total_reads_processed":    &out.received,
+		"total_writes_processed":   &out.sent,
+	}
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		var to *float64
+		add := 0.0
+		switch key {
+		case "cmdstat_eval", "cmdstat_evalsha", "cmdstat_fcall":
+			calls, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
+			to, add, value = &out.scripts, out.scripts, calls
+		case "used_cpu_user", "used_cpu_sys":
+			to, add = &out.cpu, out.cpu
+		default:
+			if to = fields[key]; to == nil {
+				continue
+			}
+			delete(fields, key)
+		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return served{}, fmt.Errorf("bench: the server says %q", line)
+		}
+		*to = n + add
+	}
+	if len(fields) > 0 {
+		return served{}, fmt.Errorf("bench: the server does not count %v", slices.Sorted(maps.Keys(fields)))
+	}
+	return out, nil
+}
