@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer client.Close()
+	defer func() { err = errors.Join(err, client.Shutdown(ctx)) }() // no buyer is inside any more
 
 	s, err := shop.New(shop.Options{
 		Name: fmt.Sprintf("shop %d", os.Getpid()), Guard: shop.Guard(*guard),

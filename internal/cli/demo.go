@@ -48,6 +48,9 @@ func (c *couponsCommand) Run(ctx context.Context, t terminal, line *commandLine)
 		config.Progress = func(line string) { fmt.Fprintln(t.err, line) }
 	}
 	report, err := stage.Run(ctx, config)
+	if t.person {
+		fmt.Fprintln(t.err)
+	}
 	if errors.Is(err, stage.ErrStore) {
 		return &exitError{exitStore, err}
 	}

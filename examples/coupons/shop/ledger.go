@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"net/url"
 
-	"github.com/interlock-go/interlock/fence"
+	_ "modernc.org/sqlite" // the driver that OpenLedger opens
 
-	_ "modernc.org/sqlite"
+	"github.com/interlock-go/interlock/fence"
 )
 
 // schema has no constraint that would notice a coupon sold twice: the second sale would fail after its buyer has paid.

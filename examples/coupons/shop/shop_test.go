@@ -81,7 +81,8 @@ func open(t *testing.T, guard shop.Guard, stock int) *market {
 
 // buy returns the status and the text that a buyer gets. It may be called from any goroutine.
 func (m *market) buy(t *testing.T, shop int, buyer string) (int, string) {
-	res, err := http.Post(m.shops[shop].URL+"/coupons/summer/buy?buyer="+buyer, "", nil) //nolint:noctx // the server ends with the test
+	t.Helper()
+	res, err := http.Post(m.shops[shop].URL+"/coupons/summer/buy?buyer="+buyer, "", nil)
 	if err != nil {
 		t.Error(err)
 		return 0, ""
@@ -157,7 +158,7 @@ func TestRefusesNonsense(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if text, _ := io.ReadAll(res.Body); res.StatusCode != 500 || !strings.Contains(string(text), `there are no coupons "winter"`) {
+	if text, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusInternalServerError || !strings.Contains(string(text), `there are no coupons "winter"`) {
 		t.Errorf("%d, %q", res.StatusCode, text)
 	}
 }

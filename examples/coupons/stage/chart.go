@@ -26,9 +26,13 @@ func (r *Report) SVG() []byte {
 	title := fmt.Sprintf("%d coupons, %d buyers, %d shops", r.Coupons, r.Buyers, r.Servers)
 	s.text("head", 20, "start", margin, 40, title)
 	y := r.bars(&s, 84) + 34
+	var longest time.Duration // so that the time lines have one scale
+	for _, a := range r.Acts {
+		longest = max(longest, a.length())
+	}
 	for _, a := range r.Acts {
 		if a.Stop != nil {
-			y = a.timeline(&s, y, r.Servers) + 36
+			y = a.timeline(&s, y, r.Servers, longest) + 36
 		}
 	}
 	legend(&s, y)
@@ -67,14 +71,22 @@ func (r *Report) bars(s *sheet, y float64) float64 {
 	return y
 }
 
-// timeline draws a lane for each shop, from y downwards, and returns where it ends. The stopped shop is the first.
-func (a *Act) timeline(s *sheet, y float64, shops int) float64 {
-	stop := a.Stop
-	end := max(time.Duration(stop.Ended), time.Duration(stop.Continued), time.Millisecond)
+// length is how long the time line of an act has to be; 0 if it has none.
+func (a *Act) length() time.Duration {
+	if a.Stop == nil {
+		return 0
+	}
+	end := max(time.Duration(a.Stop.Ended), time.Duration(a.Stop.Continued), time.Millisecond)
 	for _, v := range a.visits {
 		end = max(end, v.to.Sub(a.begun))
 	}
-	end += end / 50
+	return end + end/50
+}
+
+// timeline draws a lane for each shop, from y downwards and up to end, and returns where it ends. The stopped shop is
+// the first.
+func (a *Act) timeline(s *sheet, y float64, shops int, end time.Duration) float64 {
+	stop := a.Stop
 	x := func(d time.Duration) float64 { return laneLeft + laneWidth*float64(d)/float64(end) }
 
 	s.text("head", 14, "start", margin, y, fmt.Sprintf("Act %d: %s", a.Number, a.Title))

@@ -93,7 +93,7 @@ func (c Config) try(ctx context.Context) error {
 	client, err := interlock.New(d, &interlock.Options{TTL: c.TTL, Require: interlock.Fenced | interlock.Expires})
 	if err == nil {
 		err = client.Health(ctx)
-		err = errors.Join(err, client.Close())
+		err = errors.Join(err, client.Shutdown(ctx))
 	}
 	return errors.Join(err, d.Close(context.WithoutCancel(ctx)))
 }

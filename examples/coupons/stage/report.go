@@ -42,7 +42,7 @@ type Act struct {
 type Answers struct {
 	Sold    int      `json:"sold"`
 	SoldOut int      `json:"sold_out"`
-	Others  []string `json:"others,omitempty"` // in words
+	Others  []string `json:"others,omitempty"` // in the shops' words; the buyer of a stopped sale is not among them
 }
 
 // Stop is the story of a holder that was stopped in the middle of a sale. Times are counted from the act's beginning.
@@ -108,11 +108,8 @@ func (a *Act) judge() {
 	if !a.Right() || a.Left != 0 {
 		miss("%d coupons were sold of %d, %d of them twice, and %d are left", a.Sold, a.Stock, a.Twice, a.Left)
 	}
-	if a.Sold != a.Answers.Sold {
-		miss("%d buyers were told that they have a coupon, and the ledger has %d sales", a.Answers.Sold, a.Sold)
-	}
-	if len(a.Answers.Others) > 0 {
-		miss("%d buyers were told something else, as %s", len(a.Answers.Others), a.Answers.Others[0])
+	if lost := a.Answers.Sold - a.Sold; lost > 0 {
+		miss("%d buyers were told that they have a coupon, and the ledger does not know of it", lost)
 	}
 	if a.Stop != nil && a.Stop.Written {
 		miss("the late write was accepted")
@@ -121,6 +118,14 @@ func (a *Act) judge() {
 
 // Story is what happened, in a few sentences.
 func (a *Act) Story() string {
+	story := a.story()
+	if n := len(a.Answers.Others); n > 0 {
+		story += fmt.Sprintf(" Besides, the shops could not tell %d of the buyers whether they have a coupon, as “%s”.", n, a.Answers.Others[0])
+	}
+	return story
+}
+
+func (a *Act) story() string {
 	switch s := a.Stop; {
 	case a.Oversold > 0 && s == nil:
 		return fmt.Sprintf("Nothing keeps the shops apart. While a buyer pays, others look, see the same number, and buy the same coupon: "+

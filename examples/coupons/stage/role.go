@@ -56,7 +56,7 @@ func RunShop(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 		if err != nil {
 			return err
 		}
-		defer client.Close()
+		defer func() { err = errors.Join(err, client.Shutdown(ctx)) }()
 		o.Locks = client
 	}
 	s, err := shop.New(o)
