@@ -8,9 +8,8 @@ import (
 // Conn is a Redis, one server or many, as a lock needs it. All methods may be called concurrently.
 type Conn interface {
 	// Do sends one command to the master that owns its keys and returns the answer: nil, int64, string or []any. It
-	// sends it once; only a redirection, which says that nothing was done, is followed. It returns by ctx's deadline.
-	// It need not notice that ctx is cancelled: what is under way goes on until it is answered or the deadline passes,
-	// since a command that was abandoned may still be carried out.
+	// sends it once; only a redirection, which says that nothing was done, is followed. It returns by ctx's deadline,
+	// and need not notice that ctx is cancelled before: see Abandons.
 	Do(ctx context.Context, cmd Command) (any, error)
 
 	// DoAll sends the commands together, each to the master that owns its keys, and returns the answers in order.
@@ -30,6 +29,10 @@ type Conn interface {
 	// the client does not say.
 	Generation() uint64
 
+	// Abandons reports whether Do and DoAll return soon after ctx is cancelled. The command may then still be carried out,
+	// before what DoAll or Do with Behind sends to the same master afterwards, unless its connection was closed.
+	Abandons() bool
+
 	// Close closes what this Conn opened itself.
 	Close()
 }
@@ -42,6 +45,9 @@ type Command struct {
 	Words []string // the command's name and its arguments
 	First int      // Words[First : First+Keys] are its keys, which share a slot
 	Keys  int
+
+	// Behind has Do send the command behind those that it has abandoned, which another connection could overtake.
+	Behind bool
 }
 
 // Reply is the answer to one of several commands.

@@ -6,14 +6,17 @@ import (
 	"time"
 )
 
-// deadline is a context that ends at its parent's deadline and not when the parent is cancelled: a command that is under
-// way may still be carried out, so nobody abandons it. Its channel is made by the first call of Done. rueidis does not
+// deadline is a context that ends at its parent's deadline and, unless it abandons, not when the parent is cancelled: a
+// command that is under way may still be carried out, and others may overtake it on another connection. Its channel is made by the first call of Done. rueidis does not
 // make that call while one goroutine at a time uses the connection: that goroutine then writes and reads itself and
 // sets the deadline on the connection, which takes half the time of a reader in the background.
 type deadline struct {
 	parent context.Context //nolint:containedctx // a context is made of its parent
 	at     time.Time
 	ends   bool // has a deadline
+
+	abandons bool
+	alone    bool
 
 	mu     sync.Mutex
 	inner  context.Context //nolint:containedctx // made by Done
@@ -29,17 +32,29 @@ func untilDeadline(ctx context.Context) *deadline {
 func (d *deadline) Deadline() (time.Time, bool) { return d.at, d.ends }
 
 // Value implements context.Context.
-func (d *deadline) Value(key any) any { return d.parent.Value(key) }
+func (d *deadline) Value(key any) any {
+	if key == (aloneKey{}) {
+		if d.alone {
+			return true
+		}
+		return nil
+	}
+	return d.parent.Value(key)
+}
 
 // Done implements context.Context.
 func (d *deadline) Done() <-chan struct{} {
+	parent := context.Background()
+	if d.abandons {
+		parent = d.parent
+	}
 	if !d.ends {
-		return nil
+		return parent.Done()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.inner == nil {
-		d.inner, d.cancel = context.WithDeadline(context.Background(), d.at)
+		d.inner, d.cancel = context.WithDeadline(parent, d.at)
 	}
 	return d.inner.Done()
 }
@@ -48,6 +63,9 @@ func (d *deadline) Done() <-chan struct{} {
 func (d *deadline) Err() error {
 	if d.ends && !time.Now().Before(d.at) {
 		return context.DeadlineExceeded
+	}
+	if d.abandons {
+		return d.parent.Err()
 	}
 	return nil
 }

@@ -40,6 +40,10 @@ type Config struct {
 	KeepAlive time.Duration
 
 	ClientName string // as CLIENT LIST shows it; default "interlock"
+
+	// Dial makes a connection to addr, through a proxy for instance; a URL cannot say it. Default: a net.Dialer with
+	// Timeout and KeepAlive. TLS is added to what it returns.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Default values of Config.
@@ -187,7 +191,7 @@ func readSecret(file string) (string, error) {
 
 // Open connects as c says. It returns when a server has answered.
 func Open(ctx context.Context, c Config) (Conn, error) {
-	made := new(atomic.Uint64)
+	made, watch := new(atomic.Uint64), newWarden()
 	made.Store(1)
 	timeout := c.Timeout
 	if timeout <= 0 {
@@ -204,7 +208,7 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 		DisableRetry: true, DisableCache: true,
 		PipelineMultiplex:  -1, // one connection: commands keep their order
 		ForceSingleClient:  !c.Cluster && c.Master == "",
-		DialCtxFn:          countingDialer(made),
+		DialCtxFn:          countingDialer(made, watch, c.Dial),
 		ReadBufferEachConn: 1 << 14, WriteBufferEachConn: 1 << 14,
 	}
 	if c.Master != "" {
@@ -226,7 +230,7 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 		if o.err != nil {
 			return nil, fmt.Errorf("redisconn: connect to %s: %w", strings.Join(c.Addrs, ", "), Classify(answered(o.err)))
 		}
-		return &conn{client: o.client, cmds: o.client.B(), made: made, own: true}, nil
+		return &conn{client: o.client, cmds: o.client.B(), made: made, own: true, warden: watch}, nil
 	case <-ctx.Done():
 		go func() {
 			if o := <-done; o.err == nil {
@@ -246,9 +250,13 @@ func answered(err error) error {
 
 // countingDialer makes connections and counts them before they are used. Closed, a connection drops what the server has not
 // received instead of going on to send it: a request that was given up must not arrive much later.
-func countingDialer(made *atomic.Uint64) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+func countingDialer(made *atomic.Uint64, watch *warden, dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	return func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
-		c, err := d.DialContext(ctx, "tcp", addr)
+		through := dial
+		if through == nil {
+			through = d.DialContext
+		}
+		c, err := through(ctx, "tcp", addr)
 		if err != nil {
 			return nil, err
 		}
@@ -257,7 +265,7 @@ func countingDialer(made *atomic.Uint64) func(context.Context, string, *net.Dial
 			_ = tcp.SetLinger(0)
 		}
 		if t == nil {
-			return c, nil
+			return watch.adopt(ctx, c), nil
 		}
 		if t.ServerName == "" {
 			host, _, _ := net.SplitHostPort(addr)
@@ -269,6 +277,6 @@ func countingDialer(made *atomic.Uint64) func(context.Context, string, *net.Dial
 			_ = c.Close()
 			return nil, err
 		}
-		return secured, nil
+		return watch.adopt(ctx, secured), nil
 	}
 }

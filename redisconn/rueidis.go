@@ -16,6 +16,8 @@ type conn struct {
 	cmds   rueidis.Builder
 	made   *atomic.Uint64 // connections; nil where the client is the user's
 	own    bool
+	warden *warden    // nil where the client is the user's
+	solo   sync.Mutex // of the command that is alone
 
 	topology topology
 }
@@ -28,21 +30,30 @@ func Rueidis(client rueidis.Client) Conn {
 	return &conn{client: client, cmds: client.B()}
 }
 
-// Do implements Conn.
+// Do implements Conn. A command that is alone has a connection of its own; others share one, where they keep their order.
 func (c *conn) Do(ctx context.Context, cmd Command) (any, error) {
-	until := untilDeadline(ctx)
+	if c.warden != nil && !cmd.Behind && c.solo.TryLock() {
+		defer c.solo.Unlock()
+		until := untilDeadline(ctx)
+		until.abandons, until.alone = true, true
+		defer until.finish()
+		c.warden.enter(ctx)
+		defer c.warden.leave()
+		return c.answer(c.client.Do(until, c.build(cmd, true)).ToAny())
+	}
+	until := c.bound(ctx)
 	defer until.finish()
-	return c.answer(c.client.Do(until, c.build(cmd)).ToAny())
+	return c.answer(c.client.Do(until, c.build(cmd, false)).ToAny())
 }
 
 // DoAll implements Conn.
 func (c *conn) DoAll(ctx context.Context, cmds []Command) []Reply {
 	built := make([]rueidis.Completed, len(cmds))
 	for i, cmd := range cmds {
-		built[i] = c.build(cmd)
+		built[i] = c.build(cmd, false)
 	}
 	replies := make([]Reply, len(cmds))
-	until := untilDeadline(ctx)
+	until := c.bound(ctx)
 	defer until.finish()
 	for i, r := range c.client.DoMulti(until, built...) {
 		replies[i].Value, replies[i].Err = c.answer(r.ToAny())
@@ -50,12 +61,27 @@ func (c *conn) DoAll(ctx context.Context, cmds []Command) []Reply {
 	return replies
 }
 
-func (c *conn) build(cmd Command) rueidis.Completed {
+// bound makes the context of commands that share a connection.
+func (c *conn) bound(ctx context.Context) *deadline {
+	d := untilDeadline(ctx)
+	d.abandons = c.warden != nil
+	return d
+}
+
+// Abandons implements Conn.
+func (c *conn) Abandons() bool { return c.warden != nil }
+
+// build makes a command of rueidis. What rueidis takes for a command that blocks gets a connection from its pool.
+func (c *conn) build(cmd Command, alone bool) rueidis.Completed {
 	b := c.cmds.Arbitrary(cmd.Words[:max(cmd.First, 1)]...)
-	if cmd.Keys == 0 {
-		return b.Args(cmd.Words[max(cmd.First, 1):]...).Build()
+	if cmd.Keys > 0 {
+		b = b.Keys(cmd.Words[cmd.First : cmd.First+cmd.Keys]...)
 	}
-	return b.Keys(cmd.Words[cmd.First : cmd.First+cmd.Keys]...).Args(cmd.Words[cmd.First+cmd.Keys:]...).Build()
+	b = b.Args(cmd.Words[max(cmd.First, 1)+cmd.Keys:]...)
+	if alone {
+		return b.Blocking()
+	}
+	return b.Build()
 }
 
 // answer turns what rueidis says into what Conn says.

@@ -25,13 +25,14 @@ type Call struct {
 	Script *Script
 	Keys   []string // of one slot
 	Args   []string
+	Behind bool // see Command
 }
 
 func (c Call) command(how, what string) Command {
 	words := make([]string, 0, 3+len(c.Keys)+len(c.Args))
 	words = append(words, how, what, strconv.Itoa(len(c.Keys)))
 	words = append(words, c.Keys...)
-	return Command{Words: append(words, c.Args...), First: 3, Keys: len(c.Keys)}
+	return Command{Words: append(words, c.Args...), First: 3, Keys: len(c.Keys), Behind: c.Behind}
 }
 
 // Runner runs scripts over a Conn: by their digest, and by their text where the server does not know them, after a

@@ -69,6 +69,10 @@ func (d *Driver) together(ctx context.Context, timeout time.Duration, calls []re
 	if err := ctx.Err(); err != nil {
 		return nil, driver.ErrNotSent
 	}
+	if d.conn.Abandons() {
+		replies := d.run.RunAll(limit{ctx, time.Now().Add(timeout)}, calls)
+		return replies, ctx.Err()
+	}
 	done := make(chan []redisconn.Reply, 1)
 	go func() { done <- d.run.RunAll(limit{context.Background(), time.Now().Add(timeout)}, calls) }()
 	select {

@@ -52,8 +52,10 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		s.mu.Unlock()
 		return nil
 	}
+	call := s.lineCall(c, nil, nil, false, false)
+	call.Behind = c.doubt
 	s.mu.Unlock()
-	v, err := s.d.run.Run(ctx, s.lineCall(c, nil, nil, false, false))
+	v, err := s.d.run.Run(ctx, call)
 	if err != nil {
 		return s.undecided(c, err)
 	}

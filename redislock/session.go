@@ -87,8 +87,9 @@ type limit struct {
 // Deadline implements context.Context.
 func (l limit) Deadline() (time.Time, bool) { return l.at, true }
 
-// fly runs f, the requests of one call for c, apart from the caller: when ctx ends the caller goes, and f goes on until
-// its answer or its timeout. One flight for a claim follows the other. So a Release never overtakes an Acquire.
+// fly runs f, the requests of one call for c, one flight after the other: a Release never overtakes an Acquire. Where the
+// client abandons a command with its order kept, f runs right here. Elsewhere it runs apart from the caller: when ctx ends
+// the caller goes, and f goes on until its answer or its timeout.
 func (s *session) fly(ctx context.Context, c *claim, f func(ctx context.Context) error) error {
 	for {
 		s.mu.Lock()
@@ -107,13 +108,18 @@ func (s *session) fly(ctx context.Context, c *claim, f func(ctx context.Context)
 	c.flight = done
 	s.mu.Unlock()
 	var err error
-	go func() {
-		err = f(limit{context.Background(), time.Now().Add(s.timeout)})
+	run := func(ctx context.Context) {
+		err = f(limit{ctx, time.Now().Add(s.timeout)})
 		s.mu.Lock()
 		c.flight = nil
 		s.mu.Unlock()
 		close(done)
-	}()
+	}
+	if s.d.conn.Abandons() {
+		run(ctx)
+		return err
+	}
+	go run(context.Background())
 	select {
 	case <-done:
 		return err

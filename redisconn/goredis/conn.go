@@ -187,5 +187,8 @@ func listen(pubsub *redis.PubSub, heard func(payload string), done chan<- struct
 // Generation implements redisconn.Conn.
 func (c *conn) Generation() uint64 { return 0 }
 
+// Abandons implements redisconn.Conn: go-redis would send the next command on another connection.
+func (c *conn) Abandons() bool { return false }
+
 // Close implements redisconn.Conn: the client is the user's.
 func (c *conn) Close() {}

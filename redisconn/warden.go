@@ -1,0 +1,109 @@
+package redisconn
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// warden lets a caller go when its context ends while it waits for an answer by itself.
+//
+// A command that is alone has a connection of its own, on which the calling goroutine writes and reads itself: half the
+// time of handing it to a writer and a reader. But then nothing but an answer or a deadline wakes the caller. So a warden
+// looks every few milliseconds whether the context of that call is over, and then closes the connection. That is rare: an
+// answer takes far less than the first look, so it needs a network or a server that stands still, and a caller that gives
+// up just then. Commands that share a connection are rueidis' to abandon.
+type warden struct {
+	now atomic.Pointer[call] // the call under way, if any
+
+	mu      sync.Mutex
+	lines   map[*line]struct{}
+	running atomic.Bool
+}
+
+// call is a command under way.
+type call struct{ ctx context.Context } //nolint:containedctx // the warden asks it
+
+// line is a connection for commands that are alone.
+type line struct {
+	net.Conn
+	warden *warden
+}
+
+const (
+	look = 5 * time.Millisecond
+	rest = 200 // looks without a call until the warden goes
+)
+
+func newWarden() *warden { return &warden{lines: map[*line]struct{}{}} }
+
+// enter begins a call. There is one at a time.
+func (w *warden) enter(ctx context.Context) {
+	w.now.Store(&call{ctx})
+	if !w.running.Load() && w.running.CompareAndSwap(false, true) {
+		go w.watch()
+	}
+}
+
+func (w *warden) leave() { w.now.Store(nil) }
+
+// watch closes the connections when the same call was over at two looks: after the first, it may have noticed itself.
+func (w *warden) watch() {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	var over *call
+	for idle := 0; ; {
+		<-tick.C
+		c := w.now.Load()
+		switch {
+		case c == nil:
+			if idle++; idle > rest {
+				w.running.Store(false)
+				if w.now.Load() == nil || !w.running.CompareAndSwap(false, true) {
+					return
+				}
+			}
+		case c.ctx.Err() == nil:
+			idle, over = 0, nil
+		case over != c:
+			idle, over = 0, c
+		default:
+			w.closeAll()
+		}
+	}
+}
+
+func (w *warden) closeAll() {
+	w.mu.Lock()
+	lines := w.lines
+	w.lines = map[*line]struct{}{}
+	w.mu.Unlock()
+	for l := range lines {
+		_ = l.Conn.Close()
+	}
+}
+
+// aloneKey marks the context of a command that is alone, so that the connection which is made for it is known.
+type aloneKey struct{}
+
+// adopt makes c a connection that the warden may close, if it is made for commands that are alone.
+func (w *warden) adopt(ctx context.Context, c net.Conn) net.Conn {
+	if ctx.Value(aloneKey{}) == nil {
+		return c
+	}
+	l := &line{c, w}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lines[l] = struct{}{}
+	return l
+}
+
+// Close implements net.Conn.
+func (l *line) Close() error {
+	l.warden.mu.Lock()
+	delete(l.warden.lines, l)
+	l.warden.mu.Unlock()
+	return l.Conn.Close()
+}
