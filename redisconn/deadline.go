@@ -64,8 +64,14 @@ func (d *deadline) Err() error {
 	if d.ends && !time.Now().Before(d.at) {
 		return context.DeadlineExceeded
 	}
-	if d.abandons {
+	if d.abandons && d.parent.Err() != nil {
 		return d.parent.Err()
+	}
+	// Whoever was told by Done finds out why, also when that was finish: package context panics where there is no reason.
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.inner != nil {
+		return d.inner.Err()
 	}
 	return nil
 }
