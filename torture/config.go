@@ -2,6 +2,7 @@ package torture
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,16 @@ import (
 type Config struct {
 	// Store is the URL of the store. Its package must be imported. The names that are locked begin with "torture/".
 	Store string
+
+	// Start has the run start servers of its own in place of a Store: "redis" for one, which writes down everything
+	// before it answers. They can be harmed; Faults are what is done to them in a storm besides what is done to workers:
+	// see [FaultLink] and the others. Default: what the servers promise to bear.
+	Start  string
+	Faults []string
+
+	// Flawed are the names of locks with a flaw, see package flawed, that are to be run in place of a store, "all" for
+	// all of them: each must be convicted, and a correct lock must not be under the same faults. The scenarios are not run.
+	Flawed []string
 
 	// For is how long each scenario goes on. Default: 20 s. Twins end as soon as they have failed, and are given half of
 	// it or 10 s.
@@ -83,6 +94,18 @@ func (c Config) withDefaults() (Config, error) {
 	c.Fairness = cmp.Or(c.Fairness, 0.99)
 	if len(c.Scenarios) == 0 {
 		c.Scenarios = []string{Storm}
+	}
+	if c.Store != "" && (c.Start != "" || len(c.Flawed) > 0) {
+		return c, errors.New("torture: a store that is there cannot be started, nor replaced by a flawed one: want one of Store, Start and Flawed")
+	}
+	if c.Start == "" && len(c.Faults) > 0 {
+		return c, errors.New("torture: Faults are done to servers that the run starts itself: want Start")
+	}
+	if c.Start != "" {
+		var err error
+		if c.Faults, err = resolve(c.Start, c.Faults); err != nil {
+			return c, err
+		}
 	}
 	if c.Processes < 2 || c.Goroutines < 1 || c.Names < 1 || c.Processes*c.Goroutines > 1000 {
 		return c, fmt.Errorf("torture: %d processes of %d goroutines over %d names: want 2 processes or more, 1,000 goroutines at most, and a name", c.Processes, c.Goroutines, c.Names)

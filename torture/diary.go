@@ -36,7 +36,8 @@ type diaryHead struct {
 	grants   atomic.Int64
 	losses   atomic.Int64
 	cuts     atomic.Int64 // of the link to the store
-	_        [56]byte
+	wants    atomic.Int64 // its link struck, of the conductor
+	_        [48]byte
 	silences [maxSilences]struct{ from, to atomic.Int64 }
 }
 

@@ -12,17 +12,18 @@ type twin struct {
 	name     string
 	mustFail string
 	mayFail  []string
+	tell     bool // how it failed
 	change   func(*plan)
 }
 
 // The twins of scenarios with faults. Without the fence tokens, exclusion and notice are as before. Without grace a
 // lease is trusted for too long, and two may be valid at once; but their tokens are in order, and the fence holds.
 var (
-	withoutFence = twin{"without the fence", "V2", nil, func(p *plan) { p.job.Guard = unfenced }}
-	withoutLock  = twin{"without the lock", "V3", []string{"V2"}, func(p *plan) {
+	withoutFence = twin{name: "without the fence", mustFail: "V2", change: func(p *plan) { p.job.Guard = unfenced }}
+	withoutLock  = twin{name: "without the lock", mustFail: "V3", mayFail: []string{"V2"}, change: func(p *plan) {
 		p.job.Guard, p.job.Stalls = unlocked, 0
 	}}
-	withoutGrace = twin{"without grace, time from the reply", "V4", []string{"V1", "V3"}, func(p *plan) {
+	withoutGrace = twin{name: "without grace, time from the reply", mustFail: "V4", mayFail: []string{"V1", "V3"}, change: func(p *plan) {
 		p.job.Lie, p.job.Stalls = true, min(p.job.Stalls, 10)
 	}}
 )

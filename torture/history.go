@@ -103,12 +103,15 @@ func union(spans []span) []span {
 	return out
 }
 
-// fault is something that was done to a process.
+// fault is something that was done to a process, to its link, or to a server.
 type fault struct {
 	at   instant
-	slot int
+	slot int // or anyServer
 	what string
 }
+
+// anyServer stands for the servers where a fault names a slot.
+const anyServer = -1
 
 // history is all that was written down in one round.
 type history struct {
@@ -131,6 +134,17 @@ func (hs *history) granted(name int) []*handle {
 	}
 	slices.SortFunc(out, func(a, b *handle) int { return cmp.Compare(a.granted, b.granted) })
 	return out
+}
+
+// blame makes whoever got in last the actor of a name that cannot be had any more.
+func (hs *history) blame(stuck []violation) {
+	for i, v := range stuck {
+		if handles := hs.granted(v.name); len(handles) > 0 && len(v.actors) == 0 {
+			last := handles[len(handles)-1]
+			stuck[i].actors = []*handle{last}
+			stuck[i].what += fmt.Sprintf("; the last to get in was %s", last)
+		}
+	}
 }
 
 // violation is one case in which a check failed.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/driver"
 )
 
 // workerVariable marks a process that is to be a worker: the same binary, executed again. What it is to do comes over
@@ -38,7 +37,9 @@ type job struct {
 	First  int      // number of the first, over all processes
 	End    instant  // when to stop asking, which the conductor says in the diary
 	Guard  guardKind
-	Cuts   bool          // the link to the store is cut again and again
+	Cuts   bool          // the link to the store is cut again and again, by the worker itself
+	Wired  bool          // the link is one of the conductor's cables
+	Harmed bool          // the store may be out of reach when the worker starts
 	Lie    bool          // the store's promise is reported as longer than it is
 	Stalls int           // one in so many holders is cut off and holds on until it is told of its loss; 0 = none
 	Alone  bool          // every lease has a session of its own
@@ -106,7 +107,11 @@ func work(in *bufio.Reader) error {
 
 // open opens the store of the job, through a link if there is one.
 func (j job) open(ctx context.Context, l *link, tracer interlock.Tracer) (*interlock.Client, func() error, error) {
-	store, err := driver.OpenURL(ctx, j.Store)
+	open := openStore
+	if j.Harmed {
+		open = reach
+	}
+	store, err := open(ctx, j.Store)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -16,6 +16,9 @@ type nemesis struct {
 	kills []int // slots that may be killed
 	stops bool
 
+	cables *cables // of the workers; nil when the nemesis has none
+	next   instant // when the next of them is damaged
+
 	due []errand
 }
 
@@ -32,6 +35,7 @@ func (n *nemesis) rage(ctx context.Context, end instant, tick func()) error {
 	next := now().add(n.some(0.2, 1))
 	for now() < end && ctx.Err() == nil {
 		tick()
+		n.damage(now())
 		if err := n.settle(now()); err != nil {
 			return err
 		}
@@ -74,9 +78,31 @@ func (n *nemesis) settle(t instant) error {
 	return failure
 }
 
+// damage strikes the cables of workers that want that, and now and then one of the others: a quarter of them at a time.
+func (n *nemesis) damage(t instant) {
+	if n.cables == nil {
+		return
+	}
+	for slot, p := range n.team.procs {
+		if p != nil && p.diary.head.wants.CompareAndSwap(1, 0) && n.cables.free(slot) {
+			n.cables.strike(slot, n.rand)
+		}
+	}
+	if t < n.next || n.cables.damaged() >= max(len(n.team.jobs)/4, 1) {
+		return
+	}
+	n.next = t.add(n.some(0.2, 1))
+	if p := n.team.running(n.rand); p != nil && n.cables.free(p.slot) {
+		n.cables.strike(p.slot, n.rand)
+	}
+}
+
 // strike stops a worker for half to three times the TTL, or kills one and has it started again. At most a quarter
 // of the workers is out of action at a time, so that somebody is there to take over.
 func (n *nemesis) strike() {
+	if len(n.kills) == 0 && !n.stops {
+		return
+	}
 	if len(n.due) >= max(len(n.team.jobs)/4, 1) {
 		return
 	}

@@ -28,6 +28,18 @@ type plan struct {
 	kills     int  // how many of the workers may be killed
 	stops     bool
 	probe     bool // see afterwards whether every name can be had
+	harm      harm
+}
+
+// harm is what is done to the servers of a trial and to the way to them, and what that may cost.
+type harm struct {
+	wired  bool          // every worker has a cable, which is damaged
+	delay  time.Duration // of its cable
+	server []string      // what is done to the servers
+	pace   time.Duration // how soon, if not by the TTL
+	skew   time.Duration // how far ahead the clock of the first worker is
+	excuse []string      // checks that may fail for it
+	why    string
 }
 
 // round is what came of one.
@@ -36,6 +48,7 @@ type round struct {
 	kills   int
 	stops   int
 	cuts    int64
+	done    map[string]int // harm
 	probes  int
 	slowest time.Duration // until a name could be had after the faults
 	stuck   []violation
@@ -50,10 +63,24 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 	}
 	defer os.RemoveAll(dir)
 	c.Seed++ // so that rounds differ
+	var links *cables
+	if p.harm.wired {
+		if links, err = lay(ctx, c.servers.redis.Addr(), p.processes, p.harm.delay, c.TTL); err != nil {
+			return nil, err
+		}
+		defer links.remove()
+	}
 	jobs := make([]job, p.processes)
 	for i := range jobs {
 		j := p.job
 		j.Task, j.Store, j.TTL, j.Grace, j.Seed = "storm", c.Config.Store, c.TTL, c.Grace, c.Seed
+		j.Wired, j.Harmed = links != nil, links != nil || len(p.harm.server) > 0
+		if links != nil {
+			j.Store = links.url(j.Store, i)
+		}
+		if p.harm.skew != 0 && i == 0 {
+			j.Store += "?skew=" + p.harm.skew.String()
+		}
 		j.Names, j.Files = names, files
 		if p.spread {
 			// Neighbours share no names, every second worker does.
@@ -72,13 +99,14 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 	}
 	began := now()
 	t.begin(began.add(d))
-	if err := c.rage(ctx, t, p, began, began.add(d)); err != nil {
+	done, err := c.rage(ctx, t, p, links, began, began.add(d))
+	if err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	out := &round{}
+	out := &round{done: done}
 	if p.kills > 0 { // the last thing that happens is a death, so that something is left behind
 		if w := t.procs[p.processes-1]; w != nil && !w.ended() {
 			t.kill(w)
@@ -96,6 +124,7 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 	if p.spread {
 		unturn(hs, p.job.Count)
 	}
+	hs.blame(out.stuck)
 	for _, f := range files {
 		n, err := readNumber(f)
 		if err != nil {
@@ -120,14 +149,27 @@ func unturn(hs *history, count int) {
 	}
 }
 
-// rage lets the nemesis loose and shows progress.
-func (c *conductor) rage(ctx context.Context, t *team, p plan, began, end instant) error {
-	n := &nemesis{team: t, rand: rand.New(rand.NewPCG(c.Seed, 0)), ttl: c.TTL, stops: p.stops}
+// rage lets the nemesis and havoc loose, and shows progress. When it returns everything is whole again. It returns how
+// often each harm was done.
+func (c *conductor) rage(ctx context.Context, t *team, p plan, links *cables, began, end instant) (map[string]int, error) {
+	h := &havoc{servers: c.servers, faults: p.harm.server, rand: rand.New(rand.NewPCG(c.Seed, 1)), ttl: c.TTL, pace: p.harm.pace, done: map[string]int{}}
+	wreaked := make(chan error, 1)
+	go func() { wreaked <- h.wreak(ctx, end) }()
+	err := c.torment(ctx, t, p, links, began, end)
+	err = errors.Join(err, <-wreaked)
+	t.faults = append(t.faults, h.history...)
+	if links != nil {
+		t.faults = append(t.faults, links.mend()...)
+		h.done[FaultLink] = int(links.strikes.Load())
+	}
+	return h.done, err
+}
+
+// torment lets the nemesis loose on the workers and their cables.
+func (c *conductor) torment(ctx context.Context, t *team, p plan, links *cables, began, end instant) error {
+	n := &nemesis{team: t, rand: rand.New(rand.NewPCG(c.Seed, 0)), ttl: c.TTL, stops: p.stops, cables: links}
 	for slot := range p.kills {
 		n.kills = append(n.kills, p.processes-1-slot)
-	}
-	if p.kills == 0 && !p.stops {
-		n.ttl = 1 << 40 // nothing happens
 	}
 	shown := began
 	return n.rage(ctx, end, func() {

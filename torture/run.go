@@ -23,6 +23,8 @@ type conductor struct {
 	traits driver.Traits
 	id     string // in the names of this run
 	rounds int
+
+	servers *servers // that were started for this; nil when the store was there
 }
 
 // Run runs the scenarios of a configuration and judges them. What it finds is in the report, whose Err says whether
@@ -42,30 +44,62 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (*Report, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	store, err := driver.OpenURL(ctx, cfg.Store)
-	if err != nil {
-		return nil, err
-	}
-	defer store.Close(context.WithoutCancel(ctx))
-	traits := store.Traits()
 	dir, err := os.MkdirTemp(scratch(), "interlock-torture-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	c := &conductor{
-		Config: cfg.fit(traits), out: out, dir: dir, store: store, traits: traits, id: driver.PublicID(driver.NewID())[:8],
+	c := &conductor{Config: cfg, out: out, dir: dir, id: driver.PublicID(driver.NewID())[:8]}
+	r := &Report{Seed: cfg.Seed, Started: time.Now()}
+	if len(cfg.Flawed) > 0 {
+		r.Store = "locks with a flaw"
+		r.Trials, err = c.convict(ctx)
+	} else {
+		err = c.run(ctx, r)
 	}
-	r := &Report{Store: driver.Redact(cfg.Store), Traits: traits.Has().String(), Seed: cfg.Seed, Started: time.Now()}
-	for _, name := range cfg.Scenarios {
-		trials, err := c.scenario(ctx, name)
-		if err != nil {
-			return nil, fmt.Errorf("torture: %s: %w", name, err)
-		}
-		r.Trials = append(r.Trials, trials...)
+	if err != nil {
+		return nil, err
 	}
 	r.Took = Duration(time.Since(r.Started))
 	return r, nil
+}
+
+// run runs the scenarios on one store.
+func (c *conductor) run(ctx context.Context, r *Report) (err error) {
+	r.Store = driver.Redact(c.Store)
+	if c.Start != "" {
+		if c.servers, err = raise(ctx, c.Start); err != nil {
+			return err
+		}
+		defer c.servers.close()
+		c.Store = c.servers.url()
+		r.Store = c.Start + ", started for this"
+	}
+	closeStore, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeStore()
+	r.Traits = c.traits.Has().String()
+	for _, name := range c.Scenarios {
+		trials, err := c.scenario(ctx, name)
+		if err != nil {
+			return fmt.Errorf("torture: %s: %w", name, err)
+		}
+		r.Trials = append(r.Trials, trials...)
+	}
+	return nil
+}
+
+// open opens the conductor's own way to the store.
+func (c *conductor) open(ctx context.Context) (closeStore func(), err error) {
+	if c.store, err = openStore(ctx, c.Store); err != nil {
+		return nil, err
+	}
+	store := c.store
+	c.traits = store.Traits()
+	c.Config = c.fit(c.traits)
+	return func() { _ = store.Close(context.WithoutCancel(ctx)) }, nil
 }
 
 // scratch is where diaries go: into memory where there is a file system for that, because writing to a disk would be a

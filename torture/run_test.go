@@ -19,6 +19,7 @@ import (
 
 	_ "github.com/interlock-go/interlock/filelock"
 	_ "github.com/interlock-go/interlock/memlock"
+	_ "github.com/interlock-go/interlock/redislock"
 )
 
 const clockVariable = "INTERLOCK_TORTURE_CLOCK"
@@ -50,7 +51,7 @@ func (p progress) Write(b []byte) (int, error) {
 // torment runs a short version of a scenario and returns its trials, of which everything is as it must be.
 func torment(t *testing.T, cfg Config) []Trial {
 	t.Helper()
-	if cfg.Store == "" {
+	if cfg.Store == "" && cfg.Start == "" && len(cfg.Flawed) == 0 {
 		cfg.Store = fileStore(t)
 	}
 	r, err := Run(t.Context(), cfg, progress{t})

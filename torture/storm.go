@@ -80,7 +80,7 @@ func (s *stormer) visit(ctx context.Context, rec *record, name int, r *rand.Rand
 	if s.Guard == unlocked {
 		rec.granted.Store(int64(now()))
 		rec.valid.Store(int64(now()))
-		err := s.add(rec, name, 0, s.held(r))
+		err := s.add(rec, name, 0, s.held(rec, nil, r))
 		rec.valid.Store(int64(now()))
 		rec.leaving.Store(int64(now()))
 		return err
@@ -140,6 +140,9 @@ func (s *stormer) work(rec *record, lease *interlock.Lease, name int, r *rand.Ra
 	if stall && s.link != nil {
 		s.link.strike()
 	}
+	if stall && s.Wired {
+		s.diary.head.wants.Store(1)
+	}
 	if stall && r.IntN(2) == 0 {
 		late := time.Duration(r.Int64N(int64(s.TTL)))
 		return s.add(rec, name, lease.Fence(), func() {
@@ -147,20 +150,29 @@ func (s *stormer) work(rec *record, lease *interlock.Lease, name int, r *rand.Ra
 			pause(late, nil)
 		})
 	}
-	err := s.add(rec, name, lease.Fence(), s.held(r))
+	err := s.add(rec, name, lease.Fence(), s.held(rec, lease, r))
 	if stall {
 		s.holdOut(rec, lease)
 	}
 	return err
 }
 
-// held is what a holder does between reading and writing.
-func (s *stormer) held(r *rand.Rand) func() {
+// held is what a holder does between reading and writing: nothing, and if that takes long it looks at the lease now and
+// then. It does not stop when the lease is lost.
+func (s *stormer) held(rec *record, lease *interlock.Lease, r *rand.Rand) func() {
 	if s.Hold == 0 {
 		return func() {}
 	}
 	d := time.Duration(r.Int64N(int64(2 * s.Hold)))
-	return func() { pause(d, nil) }
+	return func() {
+		for look := min(s.TTL/30, 20*time.Millisecond); d > look; d -= look {
+			pause(look, nil)
+			if lease != nil && !rec.confirm(lease) {
+				s.told(rec, lease, "when it asks: ")
+			}
+		}
+		pause(d, nil)
+	}
 }
 
 // holdOut holds the lease until its loss, for five TTL at most, and looks at it all the time.

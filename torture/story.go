@@ -48,7 +48,7 @@ func (hs *history) tell(w io.Writer, v violation) {
 // processes of those who acted in it.
 func (hs *history) moments(v violation) []moment {
 	acts := func(slot int) bool {
-		return len(v.actors) == 0 || slices.ContainsFunc(v.actors, func(h *handle) bool { return h.life.slot == slot })
+		return slot == anyServer || len(v.actors) == 0 || slices.ContainsFunc(v.actors, func(h *handle) bool { return h.life.slot == slot })
 	}
 	var out []moment
 	add := func(at instant, who string, h *handle, format string, args ...any) {
@@ -73,7 +73,7 @@ func (hs *history) moments(v violation) []moment {
 			}
 			who := h.String()
 			add(h.asked, who, h, "asks")
-			add(h.granted, who, h, "is granted the name, token %d", h.fence)
+			add(h.granted, who, h, "is granted the name%s", h.token())
 			add(h.valid, who, h, "finds its lease valid for the last time, to be trusted for %v", h.trust.sub(h.valid).Round(10*time.Microsecond))
 			add(h.told, who, h, "is told: %s", h.why)
 			add(h.leaving, who, h, "%s", h.deed())
@@ -84,10 +84,22 @@ func (hs *history) moments(v violation) []moment {
 		if !acts(f.slot) {
 			continue
 		}
-		add(f.at, fmt.Sprintf("p%d", f.slot), nil, "%s", f.what)
+		who := fmt.Sprintf("p%d", f.slot)
+		if f.slot == anyServer {
+			who = "server"
+		}
+		add(f.at, who, nil, "%s", f.what)
 	}
 	slices.SortStableFunc(out, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
 	return out
+}
+
+// token is the token for people, if there is one.
+func (h *handle) token() string {
+	if h.fence == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", token %d", h.fence)
 }
 
 // deed says what the holder did before it released.

@@ -5,6 +5,7 @@ package torture
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,8 @@ import (
 // judgement adds up the rounds of one trial.
 type judgement struct {
 	excused []string // checks that may fail, of which nothing is told
+	tell    bool     // of the one that must fail all the same
+	why     string   // those that may
 	checks  map[string]*Check
 	order   []string
 	errors  []string
@@ -20,12 +23,15 @@ type judgement struct {
 	grants, losses, handoffs, refused, doubtful, kills, stops, cuts, full float64
 	longest                                                               time.Duration
 	shares                                                                map[int]int64
+	done                                                                  map[string]int
 	margins, naps                                                         []time.Duration
 	probe                                                                 time.Duration
 }
 
 func newJudgement(w twin) *judgement {
-	return &judgement{excused: append([]string{w.mustFail}, w.mayFail...), checks: map[string]*Check{}, shares: map[int]int64{}}
+	return &judgement{
+		excused: append([]string{w.mustFail}, w.mayFail...), tell: w.tell, checks: map[string]*Check{}, shares: map[int]int64{}, done: map[string]int{},
+	}
 }
 
 // take adds what a check found.
@@ -38,7 +44,7 @@ func (j *judgement) take(id, title string, hs *history, f finding) {
 	}
 	c.Cases += f.cases
 	c.Violations += f.failed
-	if len(c.Stories) < 3 && !slices.Contains(j.excused, id) {
+	if len(c.Stories) < 3 && (!slices.Contains(j.excused, id) || j.tell && id == j.excused[0]) {
 		c.Stories = append(c.Stories, hs.stories(f)...)
 	}
 }
@@ -52,7 +58,7 @@ func (j *judgement) judge(c *conductor, p plan, r *round) {
 	}
 	j.take("V2", titleData, hs, checkData(hs, p.job.Guard == fenced))
 	j.take("V3", titleOverlap, hs, checkOverlap(hs))
-	if locked && (p.stops || p.job.Cuts) {
+	if locked && (p.stops || p.job.Cuts || p.harm.wired || len(p.harm.server) > 0) {
 		n := checkNotice(hs, c.Grace)
 		j.take("V4", titleNotice, hs, n.finding)
 		j.margins, j.naps = append(j.margins, n.margins...), append(j.naps, n.naps...)
@@ -115,12 +121,15 @@ func (j *judgement) count(c *conductor, r *round) {
 	j.kills += float64(r.kills)
 	j.stops += float64(r.stops)
 	j.cuts += float64(r.cuts)
+	for what, n := range r.done {
+		j.done[what] += n
+	}
 }
 
 // trial is the verdict over all rounds.
 func (j *judgement) trial(scenario string, w twin, setup string, took time.Duration) Trial {
 	t := Trial{
-		Scenario: scenario, Twin: w.name, MustFail: w.mustFail, MayFail: w.mayFail, Setup: setup, Took: Duration(took), Errors: j.errors,
+		Scenario: scenario, Twin: w.name, MustFail: w.mustFail, MayFail: w.mayFail, Told: w.tell, Setup: setup, Took: Duration(took), Errors: j.errors,
 	}
 	for _, id := range j.order {
 		t.Checks = append(t.Checks, *j.checks[id])
@@ -140,6 +149,9 @@ func (j *judgement) trial(scenario string, w twin, setup string, took time.Durat
 		{Name: "calls held up", Value: j.cuts},
 		{Name: "longest wait", Value: float64(j.longest) / 1e6, Unit: "ms"},
 		{Name: "Jain", Value: jain(shares)},
+	}
+	for _, what := range slices.Sorted(maps.Keys(j.done)) {
+		t.Figures = append(t.Figures, Figure{Name: "faults " + what, Value: float64(j.done[what])})
 	}
 	if j.full > 0 {
 		t.Figures = append(t.Figures, Figure{Name: "full diaries", Value: j.full})
@@ -189,6 +201,9 @@ func (c *conductor) describe(p plan) string {
 		{p.kills > 0, fmt.Sprintf("%d killed and restarted", p.kills)},
 		{p.stops, "stopped"},
 		{p.job.Cuts, "cut off"},
+		{p.harm.wired, "on links that stall"},
+		{p.harm.skew != 0, fmt.Sprintf("the clock of one %v ahead", p.harm.skew)},
+		{len(p.harm.server) > 0, "server: " + strings.Join(p.harm.server, ", ")},
 	} {
 		if x.is {
 			s += ", " + x.what

@@ -1,0 +1,152 @@
+//go:build linux || darwin
+
+package torture
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/torture/flawed"
+)
+
+// control is how a lock with a flaw is convicted.
+type control struct {
+	flaw  string
+	check string // that it must fail
+	start string // the topology
+	plan  func(*plan)
+
+	ttl, grace time.Duration // where they are not the usual ones
+	round      time.Duration
+}
+
+// controls are the flaws, each with the least that provokes it: what the plan says besides 4 workers of 2 goroutines on 2
+// names. Where holders stall they hold on until they are told of a loss, while their link is damaged.
+var controls = []control{
+	{flaw: "forever", check: "V6", start: OneRedis, plan: func(p *plan) { p.kills = 2 }},
+	{flaw: "two-steps", check: "V6", start: OneRedis, plan: func(p *plan) {
+		p.kills, p.harm.wired, p.harm.delay, p.names = 3, true, 5*time.Millisecond, 4
+	}},
+	{flaw: "plain-delete", check: "V3", start: OneRedis, plan: func(p *plan) {
+		p.stops, p.harm.wired, p.job.Stalls, p.names, p.job.Count = true, true, 4, 4, 4
+	}},
+	{flaw: "one-value", check: "V3", start: OneRedis, plan: func(p *plan) {
+		p.stops, p.harm.wired, p.job.Stalls, p.names, p.job.Count = true, true, 4, 4, 4
+	}},
+	{flaw: "client-clocks", check: "V2", start: OneRedis, plan: func(p *plan) { p.harm.skew = time.Second }},
+	{flaw: "reply-time", check: "V4", start: OneRedis, grace: 30 * time.Millisecond, plan: func(p *plan) {
+		p.harm.wired, p.job.Stalls = true, 1
+	}},
+	{flaw: "revive", check: "V3", start: OneRedis, plan: func(p *plan) {
+		p.stops, p.harm.wired, p.job.Stalls, p.names, p.job.Count = true, true, 3, 4, 4
+	}},
+	// Leases that are not renewed during a failover, of which some began when the replica heard nothing any more.
+	{flaw: "promoted", check: "V3", start: Sentinel, ttl: 15 * time.Second, grace: 500 * time.Millisecond, round: 5 * time.Second, plan: func(p *plan) {
+		p.harm.server, p.harm.pace, p.probe = []string{faultStale}, 200*time.Millisecond, false
+		p.names, p.job.Count, p.job.Hold = 40, 20, 2000*time.Millisecond
+	}},
+}
+
+// The usual length of a control's rounds, and how long it may take until a flaw is convicted.
+const (
+	controlRound      = 2 * time.Second
+	longestConviction = time.Minute
+)
+
+// everything is what a lock with a flaw may fail.
+var everything = []string{"V1", "V2", "V3", "V4", "V6"}
+
+// convict runs the controls of the flaws that were asked for.
+func (c *conductor) convict(ctx context.Context) ([]Trial, error) {
+	var trials []Trial
+	for _, k := range controls {
+		if !slices.Contains(c.Flawed, k.flaw) && !slices.Contains(c.Flawed, "all") {
+			continue
+		}
+		bad, rounds, err := c.suspect(ctx, k, flawed.Prefix+k.flaw, 0)
+		if err != nil {
+			return nil, fmt.Errorf("torture: the flaw %s: %w", k.flaw, err)
+		}
+		good, _, err := c.suspect(ctx, k, correct(), rounds)
+		if err != nil {
+			return nil, fmt.Errorf("torture: the correct lock beside the flaw %s: %w", k.flaw, err)
+		}
+		trials = append(trials, bad, good)
+	}
+	return trials, nil
+}
+
+const realScheme = "redis"
+
+// correct is the scheme of a lock without a flaw: the real one, in a program that has it.
+func correct() string {
+	if slices.Contains(driver.Schemes(), realScheme) {
+		return realScheme
+	}
+	return flawed.Prefix + "honest"
+}
+
+// suspect runs a lock under what must convict the flaw, on servers that nobody has used: for so many rounds, or with 0
+// until it is convicted.
+func (c *conductor) suspect(ctx context.Context, k control, scheme string, rounds int) (Trial, int, error) {
+	s, err := raise(ctx, k.start)
+	if err != nil {
+		return Trial{}, 0, err
+	}
+	defer s.close()
+	own := *c
+	own.servers, own.Store = s, scheme+"://"+s.host()
+	if scheme == realScheme {
+		own.Store = s.url()
+	}
+	own.TTL, own.Grace = cmp.Or(k.ttl, c.TTL), cmp.Or(k.grace, c.Grace)
+	closeStore, err := own.open(ctx)
+	if err != nil {
+		return Trial{}, 0, err
+	}
+	defer closeStore()
+
+	p := plan{
+		processes: 4, names: 2, probe: true,
+		job: job{Guard: own.guard(), Count: 2, Hold: time.Millisecond, Rest: 5 * time.Millisecond},
+	}
+	k.plan(&p)
+	w := twin{name: "correct"}
+	bad := rounds == 0
+	switch {
+	case bad:
+		w = twin{name: k.flaw, mustFail: k.check, mayFail: everything, tell: true}
+	case own.guard() == unfenced:
+		w.mayFail = []string{"V2"} // a lock alone cannot keep the writes of a paused holder out
+	}
+	if k.start == Sentinel && !bad {
+		w.mayFail = append(w.mayFail, "V3", "V4")
+	}
+	if !strings.HasPrefix(scheme, flawed.Prefix) {
+		p.harm.skew = 0 // it looks at no client's clock
+	}
+	p.label = fmt.Sprintf("%s, %s", "flawed", w.name)
+	began, n := now(), 0
+	j := newJudgement(w)
+	for bad && now().sub(began) < longestConviction || n < rounds {
+		r, err := own.storm(ctx, p, cmp.Or(k.round, controlRound))
+		if err != nil {
+			return Trial{}, 0, err
+		}
+		n++
+		j.judge(&own, p, r)
+		if bad && j.checks[k.check].Violations > 0 {
+			break
+		}
+	}
+	if bad {
+		j.errors = nil // what goes wrong for the conductor, too, goes wrong by the flaw
+	}
+	t := j.trial("flawed", w, own.describe(p), now().sub(began))
+	return t, n, nil
+}

@@ -1,0 +1,14 @@
+// Package flawed has the Redis locks that people write by hand, each with one well-known fault: what a test of locks must
+// convict before its silence about others means anything.
+//
+// All of them are one honest lock, SET NX PX with a value of its own, released and extended by scripts that compare it,
+// and each is wrong in exactly one place. Nothing else is simplified: they wait, renew and give back as a good lock
+// does, under the same core. They have no line, no tokens and no place in a program that means it, so no scheme of
+// theirs is registered with package driver: only [Open] knows them, and only package torture calls it.
+//
+//	flawed+NAME://HOST:PORT                           one Redis
+//	flawed+promoted://HOST:PORT,HOST:PORT/MASTER      the Sentinels of a master with a replica
+//	flawed+honest://HOST:PORT                         the lock without a flaw
+//
+// A parameter skew=1s sets the clock of this process ahead, as far as the lock looks at it.
+package flawed

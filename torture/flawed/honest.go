@@ -1,0 +1,71 @@
+package flawed
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// grip is what a claim has at the server, if it has it.
+type grip struct {
+	key   string
+	id    string // the claim's own, of which nobody else knows
+	value string // what was stored at the key last
+}
+
+// lock is the steps that a flaw is in. Each is one exchange with the server, except where the flaw is that it is two.
+// What they report is whether the claim holds the key, or for release held it.
+type lock interface {
+	value(g *grip) string
+	acquire(ctx context.Context, g *grip, ttl time.Duration) (bool, error)
+	renew(ctx context.Context, g *grip, ttl time.Duration) (bool, error)
+	release(ctx context.Context, g *grip) (bool, error)
+
+	// valid is how long a renewal is trusted, from before it was sent. It took took.
+	valid(ttl, took time.Duration) time.Duration
+}
+
+// honest is the lock without a flaw. The others have it inside and differ in what they write anew.
+type honest struct{ redis rueidis.Client }
+
+var (
+	compareAndDelete = rueidis.NewLuaScript(`return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0`)
+	compareAndExpire = rueidis.NewLuaScript(`return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2]) or 0`)
+	compareAndSet    = rueidis.NewLuaScript(`return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('SET', KEYS[1], ARGV[2]) and 1 or 0`)
+)
+
+func (honest) value(g *grip) string { return g.id }
+
+func (h honest) acquire(ctx context.Context, g *grip, ttl time.Duration) (bool, error) {
+	r := h.redis.Do(ctx, h.redis.B().Set().Key(g.key).Value(g.value).Nx().Px(ttl).Build())
+	return done(r)
+}
+
+func (h honest) renew(ctx context.Context, g *grip, ttl time.Duration) (bool, error) {
+	return yes(compareAndExpire.Exec(ctx, h.redis, []string{g.key}, []string{g.value, millis(ttl)}))
+}
+
+func (h honest) release(ctx context.Context, g *grip) (bool, error) {
+	return yes(compareAndDelete.Exec(ctx, h.redis, []string{g.key}, []string{g.value}))
+}
+
+func (honest) valid(ttl, _ time.Duration) time.Duration { return ttl }
+
+// done reads the reply of a SET that may not have been done.
+func done(r rueidis.RedisResult) (bool, error) {
+	err := r.Error()
+	if rueidis.IsRedisNil(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// yes reads a reply of 1 or 0.
+func yes(r rueidis.RedisResult) (bool, error) {
+	n, err := r.AsInt64()
+	return n == 1, err
+}

@@ -1,0 +1,99 @@
+//go:build linux || darwin
+
+package torture
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// havoc does things to servers, by seed, one after the other. Each is over, and the servers are whole, before the next.
+type havoc struct {
+	servers *servers
+	faults  []string // what may be done
+	rand    *rand.Rand
+	ttl     time.Duration
+	pace    time.Duration // of gaps, in place of the TTL, unless 0
+	history []fault
+	done    map[string]int
+}
+
+func (h *havoc) note(format string, args ...any) {
+	h.history = append(h.history, fault{at: now(), slot: anyServer, what: fmt.Sprintf(format, args...)})
+}
+
+func (h *havoc) some(low, high float64) time.Duration {
+	return time.Duration((low + h.rand.Float64()*(high-low)) * float64(h.ttl))
+}
+
+// wreak goes on until end. Between two faults there is time enough for everybody to get in again.
+func (h *havoc) wreak(ctx context.Context, end instant) error {
+	if len(h.faults) == 0 {
+		return nil
+	}
+	for turn := h.rand.IntN(len(h.faults)); ; turn++ {
+		gap := time.Duration((2 + 4*h.rand.Float64()) * float64(cmp.Or(h.pace, h.ttl)))
+		pause(min(gap, max(end.sub(now()), 0)), ctx.Done())
+		if now() >= end || ctx.Err() != nil {
+			return nil
+		}
+		kind := h.faults[turn%len(h.faults)]
+		h.done[kind]++
+		if err := h.strike(ctx, kind); err != nil {
+			return fmt.Errorf("%s of a server: %w", kind, err)
+		}
+	}
+}
+
+func (h *havoc) strike(ctx context.Context, kind string) error {
+	ctx, cancel := context.WithTimeout(ctx, comeUp)
+	defer cancel()
+	switch kind {
+	case FaultPause:
+		if h.servers.redis == nil {
+			return h.split(ctx)
+		}
+		return h.pause(ctx)
+	case FaultFailover:
+		return h.failover(ctx, h.rand.IntN(2) == 0)
+	case faultStale:
+		return h.failover(ctx, true)
+	case FaultRestart:
+		return h.restart(ctx)
+	case FaultEvict:
+		defer h.note("drops every key that has a TTL")
+		return squeeze(h.servers.redis)
+	}
+	return fmt.Errorf("torture: no fault %q", kind)
+}
+
+// pause stops a server for half to three times the TTL.
+func (h *havoc) pause(ctx context.Context) error {
+	s := h.servers.redis
+	h.note("is stopped")
+	if err := s.Pause(); err != nil {
+		return err
+	}
+	pause(h.some(0.5, 3), ctx.Done())
+	defer h.note("is continued")
+	return s.Resume()
+}
+
+// restart lets a server die, or end in an orderly way, and starts it again up to twice the TTL later.
+func (h *havoc) restart(ctx context.Context) error {
+	s := h.servers.redis
+	end, how := s.Kill, "is killed"
+	if h.rand.IntN(2) == 0 {
+		end, how = s.Stop, "ends"
+	}
+	h.note("%s", how)
+	if err := end(); err != nil {
+		return err
+	}
+	pause(h.some(0, 2), ctx.Done())
+	defer h.note("is there again, with all its data")
+	return s.Restart(ctx)
+}

@@ -1,0 +1,114 @@
+//go:build linux || darwin
+
+package torture
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+// servers are what a run started itself, and so may harm.
+type servers struct {
+	topology
+	redis     *servertest.Server // nil on other topologies, as are the others
+	sentinels *servertest.Sentinels
+	cluster   *servertest.Cluster
+}
+
+// raise starts the servers of a topology.
+func raise(ctx context.Context, name string) (s *servers, err error) {
+	s = &servers{topology: topologies[name]}
+	ctx, cancel := context.WithTimeout(ctx, comeUp)
+	defer cancel()
+	// Whatever one Redis acknowledges is on its disk: a restart loses nothing.
+	o := servertest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}
+	switch name {
+	case OneRedis:
+		s.redis, err = servertest.Start(ctx, o)
+	case Sentinel:
+		s.sentinels, err = servertest.StartSentinel(ctx, servertest.Options{})
+	case Cluster:
+		s.cluster, err = servertest.StartCluster(ctx, 3, 1, servertest.Options{})
+	default:
+		err = fmt.Errorf("torture: no topology %q", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// url is where the lock is to be had, in its own scheme.
+func (s *servers) url() string {
+	switch {
+	case s.sentinels != nil:
+		return s.sentinels.URL()
+	case s.cluster != nil:
+		return s.cluster.URL()
+	}
+	return s.redis.URL()
+}
+
+// nodes are the servers that keep data.
+func (s *servers) nodes() []*servertest.Server {
+	switch {
+	case s.sentinels != nil:
+		return []*servertest.Server{s.sentinels.Master, s.sentinels.Replica}
+	case s.cluster != nil:
+		return s.cluster.Nodes
+	}
+	return []*servertest.Server{s.redis}
+}
+
+// host is url without the scheme.
+func (s *servers) host() string {
+	_, host, _ := strings.Cut(s.url(), "://")
+	return host
+}
+
+func (s *servers) close() error {
+	switch {
+	case s.sentinels != nil:
+		return s.sentinels.Close()
+	case s.cluster != nil:
+		return s.cluster.Close()
+	}
+	return s.redis.Close()
+}
+
+// squeeze makes a server drop every key that has a TTL, as it does when its memory is full and its policy is
+// volatile-lru. The four commands arrive in one piece and are carried out in one go, so nobody else is turned away for want
+// of memory.
+func squeeze(s *servertest.Server) error {
+	conn, err := net.DialTimeout("tcp", s.Addr(), 5*time.Second)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return err
+	}
+	commands := "CONFIG SET maxmemory-policy volatile-lru\r\nCONFIG SET maxmemory 1\r\nPING\r\nCONFIG SET maxmemory 0\r\n"
+	if _, err := conn.Write([]byte(commands)); err != nil {
+		return err
+	}
+	replies := bufio.NewReader(conn)
+	var errs []error
+	for range strings.Count(commands, "\n") {
+		line, err := replies.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(line, "-") {
+			errs = append(errs, errors.New(strings.TrimSpace(line)))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,88 @@
+package torture
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The topologies of servers that a run can start by itself.
+const (
+	OneRedis = "redis"
+	Sentinel = "sentinel"
+	Cluster  = "cluster"
+)
+
+// The faults of servers, and of the way to them.
+const (
+	FaultLink    = "link"    // the links of workers hold back what is sent, or are reset
+	FaultPause   = "pause"   // a server is stopped for a while
+	FaultRestart = "restart" // a server is killed, or ends, and starts again with its data
+	FaultEvict   = "evict"   // a server drops every key that has a TTL, for want of memory
+
+	// FaultFailover kills a master and waits until a replica has its place; before half of these the replica hears nothing
+	// any more for a while, so that it does not have what was acknowledged last.
+	FaultFailover = "failover"
+
+	faultStale = "stale failover" // always with a replica that heard nothing
+)
+
+// topology says what can be done to servers, and what the locks on them then still promise.
+type topology struct {
+	usual []string            // the faults that are the default
+	costs map[string][]string // for each possible fault, the checks that it may fail
+	why   map[string]string   // and why
+}
+
+var topologies = map[string]topology{
+	OneRedis: {
+		usual: []string{FaultLink, FaultPause, FaultRestart},
+		costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultEvict: {"V3", "V4"}},
+		why:   map[string]string{FaultEvict: "a server that evicts forgets who holds"},
+	},
+	// Where a replica follows a master that it has not heard the last of, it lets others in while the lost ones hold. A
+	// pause is longer than the Sentinels or nodes wait: it is a failover after which the old master is still there.
+	Sentinel: {
+		usual: []string{FaultLink, FaultFailover},
+		costs: map[string][]string{FaultLink: nil, FaultFailover: {"V3", "V4"}, FaultPause: {"V3", "V4"}},
+		why:   map[string]string{FaultFailover: failedOver, FaultPause: failedOver},
+	},
+	Cluster: {
+		usual: []string{FaultLink, FaultFailover},
+		costs: map[string][]string{FaultLink: nil, FaultFailover: {"V3", "V4"}, FaultPause: {"V3", "V4"}},
+		why:   map[string]string{FaultFailover: failedOver, FaultPause: failedOver},
+	},
+}
+
+const failedOver = "a replica may follow that has not heard of the last leases"
+
+// resolve returns the faults of a run on the topology of that name: those that were asked for, or the usual ones.
+func resolve(name string, faults []string) ([]string, error) {
+	t, ok := topologies[name]
+	if !ok {
+		return nil, fmt.Errorf("torture: cannot start %q: want one of %s", name, strings.Join(slices.Sorted(maps.Keys(topologies)), ", "))
+	}
+	if len(faults) == 0 {
+		return t.usual, nil
+	}
+	for _, f := range faults {
+		if _, ok := t.costs[f]; !ok {
+			return nil, fmt.Errorf("torture: no fault %q of %s: want one of %s", f, name, strings.Join(slices.Sorted(maps.Keys(t.costs)), ", "))
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(faults))), nil
+}
+
+// price returns the checks that may fail under these faults, with the reason.
+func (t topology) price(faults []string) (checks []string, why string) {
+	var reasons []string
+	for _, f := range faults {
+		checks = append(checks, t.costs[f]...)
+		if w := t.why[f]; w != "" {
+			reasons = append(reasons, w)
+		}
+	}
+	slices.Sort(checks)
+	return slices.Compact(checks), strings.Join(reasons, "; ")
+}
