@@ -53,7 +53,7 @@ func reset(c *net.TCPConn) {
 // run moves bytes until both ways have ended or the connection is reset.
 //
 // Each way has a reader, which takes what arrives at once and queues it with the time when it is due, and a writer, which
-// passes it on when it is due and the way is open. The end of a stream is queued like its bytes, so that a stall holds it
+// passes it on when it is due and the way is open; none overtakes another, whatever the jitter. The end of a stream is queued like its bytes, so that a stall holds it
 // back and a delay delays it; so is a reset. That one side has ended does not end the other way: a client that closes
 // while its replies are held has its requests, and its close, delivered.
 func (c *connection) run(ways [2]*way) {
@@ -98,7 +98,6 @@ type packet struct {
 
 func (c *connection) read(w *way, from *net.TCPConn, queue chan<- packet) {
 	var f framer
-	var last time.Time
 	b := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(b)
@@ -106,12 +105,7 @@ func (c *connection) read(w *way, from *net.TCPConn, queue chan<- packet) {
 		if len(p.data) == 0 && err == nil {
 			continue
 		}
-		// Packets of one connection do not overtake one another, whatever the jitter.
 		p.due = w.due()
-		if p.due.Before(last) {
-			p.due = last
-		}
-		last = p.due
 		w.hold(p)
 		select {
 		case queue <- p:

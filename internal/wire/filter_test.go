@@ -128,6 +128,20 @@ func TestFilterPassesWhatIsNotRESP(t *testing.T) {
 	c.receive("*not a number")
 	c.send("+no frame any more")
 	c.receive("+no frame any more")
+
+	c = dial(t, w)
+	const size = 200 << 10 // and no end of a line
+	sent := make(chan error)
+	go func() {
+		_, err := c.Write(make([]byte, size))
+		sent <- err
+	}()
+	if _, err := io.ReadFull(c.r, make([]byte, size)); err != nil {
+		t.Error(err)
+	}
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
 }
 
 // What a client of a server's that is paused and resumed sees, a client behind a stalled wire sees, too.

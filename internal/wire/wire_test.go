@@ -221,6 +221,8 @@ func TestCutResetsBothSides(t *testing.T) {
 			heal = w.Stall(wire.Both)
 			c.send("lost")
 			until(t, w, "the request is held", func(c wire.Counts) bool { return c.Requests.Held == 1 })
+			c.send("lost, too")
+			until(t, w, "the other is held", func(c wire.Counts) bool { return c.Requests.Held == 2 })
 		}
 		w.Cut()
 		c.fails(syscall.ECONNRESET)
@@ -232,8 +234,63 @@ func TestCutResetsBothSides(t *testing.T) {
 	c := dial(t, w)
 	c.send("again")
 	c.receive("again")
-	if n := w.Count().Requests; n.Held != 0 {
-		t.Errorf("the cut left %+v", n)
+	until(t, w, "what the cut has lost is not held", func(c wire.Counts) bool { return c.Requests.Held == 0 })
+}
+
+func TestResetOfAClientReachesTheServer(t *testing.T) {
+	addr, closed := echo(t)
+	w := wire.New(t, addr)
+	for _, stalled := range []bool{false, true} {
+		c := dial(t, w)
+		c.send("hello")
+		c.receive("hello")
+		heal := func() {}
+		if stalled {
+			heal = w.Stall(wire.Requests)
+			c.send("held")
+			until(t, w, "the request is held", func(c wire.Counts) bool { return c.Requests.Held == 1 })
+		}
+		if err := c.Conn.(*net.TCPConn).SetLinger(0); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if stalled {
+			select {
+			case end := <-closed:
+				t.Fatalf("the reset went through a stalled wire: %v", end.err)
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+		heal()
+		if end := <-closed; !errors.Is(end.err, syscall.ECONNRESET) {
+			t.Errorf("stalled %v: the server saw %v, want a reset", stalled, end.err)
+		}
+	}
+}
+
+// A server that only talks learns by a reset that nobody is there any more.
+func TestServerCannotTalkToNobody(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	w := wire.New(t, l.Addr().String())
+	c := dial(t, w)
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	c.Close()
+	if err := server.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = server.Write(make([]byte, 1024))
+	}
+	if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("the server could write until %v, want a reset", err)
 	}
 }
 
@@ -331,6 +388,9 @@ func TestCloseEndsEverything(t *testing.T) {
 	c.send("stuck")
 	until(t, w, "the request is held", func(c wire.Counts) bool { return c.Requests.Held == 1 })
 	w.Close()
+	if n := w.Count(); n.Open != 0 || n.Requests.Held != 0 {
+		t.Errorf("closed, and left %+v", n)
+	}
 	c.fails(syscall.ECONNRESET)
 	<-closed
 	if err := w.Accept(); !errors.Is(err, net.ErrClosed) {
