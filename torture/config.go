@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/torture/flawed"
 )
 
 // Config says what to run. The zero value of each field but Store means its default.
@@ -16,9 +17,11 @@ type Config struct {
 	// Store is the URL of the store. Its package must be imported. The names that are locked begin with "torture/".
 	Store string
 
-	// Start has the run start servers of its own in place of a Store: "redis" for one, which writes down everything
-	// before it answers. They can be harmed; Faults are what is done to them in a storm besides what is done to workers:
-	// see [FaultLink] and the others. Default: what the servers promise to bear.
+	// Start has the run start servers of its own in place of a Store: "redis" for one that writes down everything before
+	// it answers, "sentinel" for a master with its replica and three Sentinels, "cluster" for three masters with a replica
+	// each. They can be harmed; Faults are what is done to them in a storm besides what is done to workers: see [FaultLink]
+	// and the others. Default: link, pause and restart for one, link, failover and stale for the others. What a fault may
+	// cost is not held against the locks, and the report says so.
 	Start  string
 	Faults []string
 
@@ -100,6 +103,11 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Start == "" && len(c.Faults) > 0 {
 		return c, errors.New("torture: Faults are done to servers that the run starts itself: want Start")
+	}
+	for _, f := range c.Flawed {
+		if f != "all" && !slices.ContainsFunc(flawed.Flaws(), func(k flawed.Flaw) bool { return k.Name == f }) {
+			return c, fmt.Errorf("torture: no flaw %q: want all, or some of those that package flawed has", f)
+		}
 	}
 	if c.Start != "" {
 		var err error

@@ -47,7 +47,7 @@ var controls = []control{
 	}},
 	// Leases that are not renewed during a failover, of which some began when the replica heard nothing any more.
 	{flaw: "promoted", check: "V3", start: Sentinel, ttl: 15 * time.Second, grace: 500 * time.Millisecond, round: 5 * time.Second, plan: func(p *plan) {
-		p.harm.server, p.harm.pace, p.probe = []string{faultStale}, 200*time.Millisecond, false
+		p.harm.server, p.harm.pace, p.probe = []string{FaultStale}, 200*time.Millisecond, false
 		p.names, p.job.Count, p.job.Hold = 40, 20, 2000*time.Millisecond
 	}},
 }
@@ -124,8 +124,8 @@ func (c *conductor) suspect(ctx context.Context, k control, scheme string, round
 	case own.guard() == unfenced:
 		w.mayFail = []string{"V2"} // a lock alone cannot keep the writes of a paused holder out
 	}
-	if k.start == Sentinel && !bad {
-		w.mayFail = append(w.mayFail, "V3", "V4")
+	if excuse, why := s.price(p.harm.server); !bad && len(excuse) > 0 {
+		w.mayFail, p.harm.why = append(w.mayFail, excuse...), why
 	}
 	if !strings.HasPrefix(scheme, flawed.Prefix) {
 		p.harm.skew = 0 // it looks at no client's clock
@@ -147,6 +147,6 @@ func (c *conductor) suspect(ctx context.Context, k control, scheme string, round
 	if bad {
 		j.errors = nil // what goes wrong for the conductor, too, goes wrong by the flaw
 	}
-	t := j.trial("flawed", w, own.describe(p), now().sub(began))
+	t := j.trial("flawed", w, own.describe(p), p.harm.why, now().sub(began))
 	return t, n, nil
 }

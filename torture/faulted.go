@@ -4,6 +4,7 @@ package torture
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -30,7 +31,7 @@ var (
 
 // playAll plays a plan and its twins. A plan that failed needs none.
 func (c *conductor) playAll(ctx context.Context, scenario string, p plan, twins ...twin) ([]Trial, error) {
-	t, err := c.play(ctx, scenario, p, twin{}, c.For)
+	t, err := c.play(ctx, scenario, p, twin{mayFail: p.harm.excuse}, c.For)
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +43,7 @@ func (c *conductor) playAll(ctx context.Context, scenario string, p plan, twins 
 		q := p
 		q.probe = false
 		w.change(&q)
+		w.mayFail = append(slices.Clone(w.mayFail), p.harm.excuse...)
 		t, err := c.play(ctx, scenario, q, w, c.For)
 		if err != nil {
 			return nil, err
@@ -60,11 +62,31 @@ func (c *conductor) runStorm(ctx context.Context) ([]Trial, error) {
 			Hold: time.Millisecond, Rest: 5 * time.Millisecond,
 		},
 	}
+	if c.servers != nil {
+		c.harm(&p)
+	}
 	twins := []twin{withoutGrace, withoutLock}
 	if c.tokens() {
 		twins = append(twins, withoutFence)
 	}
 	return c.playAll(ctx, Storm, p, twins...)
+}
+
+// harm has the servers of a storm harmed. The way to one Redis leads over cables; where servers tell clients of one
+// another it cannot, and workers cut themselves off as ever.
+func (c *conductor) harm(p *plan) {
+	p.job.Cuts = false
+	for _, f := range c.Faults {
+		switch {
+		case f != FaultLink:
+			p.harm.server = append(p.harm.server, f)
+		case c.servers.redis != nil:
+			p.harm.wired = true
+		default:
+			p.job.Cuts = true
+		}
+	}
+	p.harm.excuse, p.harm.why = c.servers.price(c.Faults)
 }
 
 // runKills is the contest through the fence while workers die.

@@ -58,8 +58,8 @@ func (h *havoc) strike(ctx context.Context, kind string) error {
 		}
 		return h.pause(ctx)
 	case FaultFailover:
-		return h.failover(ctx, h.rand.IntN(2) == 0)
-	case faultStale:
+		return h.failover(ctx, false)
+	case FaultStale:
 		return h.failover(ctx, true)
 	case FaultRestart:
 		return h.restart(ctx)

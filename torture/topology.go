@@ -21,11 +21,10 @@ const (
 	FaultRestart = "restart" // a server is killed, or ends, and starts again with its data
 	FaultEvict   = "evict"   // a server drops every key that has a TTL, for want of memory
 
-	// FaultFailover kills a master and waits until a replica has its place; before half of these the replica hears nothing
-	// any more for a while, so that it does not have what was acknowledged last.
+	// A master is killed, and when a replica has its place started again as its replica: after a while in which the
+	// replica heard nothing from it where the failover is stale.
 	FaultFailover = "failover"
-
-	faultStale = "stale failover" // always with a replica that heard nothing
+	FaultStale    = "stale"
 )
 
 // topology says what can be done to servers, and what the locks on them then still promise.
@@ -41,27 +40,40 @@ var topologies = map[string]topology{
 		costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultEvict: {"V3", "V4"}},
 		why:   map[string]string{FaultEvict: "a server that evicts forgets who holds"},
 	},
-	// Where a replica follows a master that it has not heard the last of, it lets others in while the lost ones hold. A
-	// pause is longer than the Sentinels or nodes wait: it is a failover after which the old master is still there.
-	Sentinel: {
-		usual: []string{FaultLink, FaultFailover},
-		costs: map[string][]string{FaultLink: nil, FaultFailover: {"V3", "V4"}, FaultPause: {"V3", "V4"}},
-		why:   map[string]string{FaultFailover: failedOver, FaultPause: failedOver},
-	},
-	Cluster: {
-		usual: []string{FaultLink, FaultFailover},
-		costs: map[string][]string{FaultLink: nil, FaultFailover: {"V3", "V4"}, FaultPause: {"V3", "V4"}},
-		why:   map[string]string{FaultFailover: failedOver, FaultPause: failedOver},
-	},
+	Sentinel: replicated,
+	Cluster:  replicated,
+}
+
+// replicated are masters with replicas. Where a replica follows that has not heard the last, it lets others in while those
+// that it does not know hold. Pauses are for longer than the others wait: the old master is there again when a replica has
+// its place, and for a moment takes itself for the master.
+var replicated = topology{
+	usual: []string{FaultLink, FaultFailover, FaultStale},
+	costs: map[string][]string{FaultLink: nil, FaultPause: {"V3", "V4"}, FaultFailover: {"V3", "V4"}, FaultStale: {"V3", "V4"}},
+	why:   map[string]string{FaultPause: failedOver, FaultFailover: failedOver, FaultStale: failedOver},
 }
 
 const failedOver = "a replica may follow that has not heard of the last leases"
+
+// Topologies are the servers that a run can start.
+func Topologies() []string { return slices.Sorted(maps.Keys(topologies)) }
+
+// Faults are what can be done to them, to some of them at least.
+func Faults() []string {
+	all := map[string]bool{}
+	for _, t := range topologies {
+		for f := range t.costs {
+			all[f] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
 
 // resolve returns the faults of a run on the topology of that name: those that were asked for, or the usual ones.
 func resolve(name string, faults []string) ([]string, error) {
 	t, ok := topologies[name]
 	if !ok {
-		return nil, fmt.Errorf("torture: cannot start %q: want one of %s", name, strings.Join(slices.Sorted(maps.Keys(topologies)), ", "))
+		return nil, fmt.Errorf("torture: cannot start %q: want one of %s", name, strings.Join(Topologies(), ", "))
 	}
 	if len(faults) == 0 {
 		return t.usual, nil
@@ -79,7 +91,7 @@ func (t topology) price(faults []string) (checks []string, why string) {
 	var reasons []string
 	for _, f := range faults {
 		checks = append(checks, t.costs[f]...)
-		if w := t.why[f]; w != "" {
+		if w := t.why[f]; w != "" && !slices.Contains(reasons, w) {
 			reasons = append(reasons, w)
 		}
 	}

@@ -127,13 +127,14 @@ func (j *judgement) count(c *conductor, r *round) {
 }
 
 // trial is the verdict over all rounds.
-func (j *judgement) trial(scenario string, w twin, setup string, took time.Duration) Trial {
+func (j *judgement) trial(scenario string, w twin, setup, why string, took time.Duration) Trial {
 	t := Trial{
 		Scenario: scenario, Twin: w.name, MustFail: w.mustFail, MayFail: w.mayFail, Told: w.tell, Setup: setup, Took: Duration(took), Errors: j.errors,
 	}
 	for _, id := range j.order {
 		t.Checks = append(t.Checks, *j.checks[id])
 	}
+	t.Why = why
 	shares := make([]int64, 0, len(j.shares))
 	for _, n := range j.shares {
 		shares = append(shares, n)
@@ -188,7 +189,7 @@ func (c *conductor) play(ctx context.Context, scenario string, p plan, w twin, d
 			break
 		}
 	}
-	return j.trial(scenario, w, c.describe(p), now().sub(began)), nil
+	return j.trial(scenario, w, c.describe(p), p.harm.why, now().sub(began)), nil
 }
 
 // describe says in a line what a plan is.

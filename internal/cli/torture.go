@@ -26,21 +26,22 @@ type tortureCommand struct {
 	Names      int           `help:"Names that the workers of a storm share." placeholder:"8"`
 	TTL        time.Duration `help:"TTL of the locks where there are faults." placeholder:"300ms" name:"ttl"`
 	Seed       uint64        `help:"Decides on the faults; reported, so that a run can be had again." placeholder:"N"`
+	Start      string        `help:"Start servers for this in place of a store: redis, sentinel or cluster." placeholder:"KIND"`
+	Faults     []string      `help:"What is done to those servers in a storm: link, pause, restart, failover, stale, evict. Default: what they must bear." placeholder:"FAULT,…"`
+	Flawed     []string      `help:"Run Redis locks with a known flaw in place of a store, which must be convicted: all, or of forever, two-steps, plain-delete, one-value, client-clocks, reply-time, promoted, revive." placeholder:"NAME,…"`
 	Handoffs   int           `help:"How often the lock must go from one process to another in the scenario handoffs." placeholder:"N"`
 }
 
 // Run kills, stops and cuts off worker processes of its own over the store, and judges what they saw. Its status is 0
 // when every check held and every control failed as it must, 70 otherwise.
 func (c *tortureCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
-	storeURL, warning, err := line.url()
+	storeURL, err := c.store(t, line)
 	if err != nil {
 		return err
 	}
-	if warning != "" {
-		fmt.Fprintf(t.err, "interlock: warning: %s\n", warning)
-	}
 	report, err := torture.Run(ctx, torture.Config{
-		Store: storeURL, For: c.For, Scenarios: c.Scenario, Processes: c.Processes, Goroutines: c.Goroutines, Names: c.Names,
+		Store: storeURL, Start: c.Start, Faults: c.Faults, Flawed: c.Flawed,
+		For: c.For, Scenarios: c.Scenario, Processes: c.Processes, Goroutines: c.Goroutines, Names: c.Names,
 		TTL: c.TTL, Seed: c.Seed, Handoffs: c.Handoffs,
 	}, t.err)
 	if err != nil {
@@ -58,4 +59,19 @@ func (c *tortureCommand) Run(ctx context.Context, t terminal, line *commandLine)
 		return &exitError{exitInternal, err}
 	}
 	return nil
+}
+
+// store is the URL of the store, or "" where servers of its own are to be started.
+func (c *tortureCommand) store(t terminal, line *commandLine) (string, error) {
+	if c.Start != "" || len(c.Flawed) > 0 {
+		if given(line.args, "--store") || given(line.args, "--store-file") {
+			return "", usage("--start and --flawed bring a store of their own: leave out --store")
+		}
+		return "", nil
+	}
+	storeURL, warning, err := line.url()
+	if warning != "" {
+		fmt.Fprintf(t.err, "interlock: warning: %s\n", warning)
+	}
+	return storeURL, err
 }
