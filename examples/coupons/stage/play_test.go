@@ -1,6 +1,7 @@
 package stage_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -18,6 +19,8 @@ import (
 	"github.com/interlock-go/interlock/examples/coupons/shop"
 	"github.com/interlock-go/interlock/examples/coupons/stage"
 	_ "github.com/interlock-go/interlock/filelock"
+	"github.com/interlock-go/interlock/internal/servertest"
+	_ "github.com/interlock-go/interlock/redislock"
 )
 
 // The test binary is also the shops' program.
@@ -27,21 +30,42 @@ func TestMain(m *testing.M) {
 	if os.Getenv(shopVariable) == "" {
 		os.Exit(m.Run())
 	}
-	if err := stage.RunShop(context.Background(), os.Stdin, os.Stdout); err != nil {
+	if err := stage.RunShop(context.Background(), cast(os.Stdin), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func command() *exec.Cmd {
+// cast gives a shop another role than it was given, if it is to be miscast.
+func cast(in io.Reader) io.Reader {
+	if os.Getenv(shopVariable) != "miscast" {
+		return in
+	}
+	r := bufio.NewReader(in)
+	role, err := r.ReadString('\n')
+	if err != nil {
+		return r
+	}
+	role = strings.NewReplacer(`"Guard":"none"`, `"Guard":"lock"`, `"Guard":"fence"`, `"Guard":"lock"`).Replace(role)
+	return io.MultiReader(strings.NewReader(role), r)
+}
+
+func command() *exec.Cmd { return as("1") }
+
+func as(cast string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), shopVariable+"=1", "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), shopVariable+"="+cast, "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 
-func TestPlay(t *testing.T) {
+func TestPlay(t *testing.T) { play(t, "") }
+
+func TestPlayOnRedis(t *testing.T) { play(t, servertest.Redis(t).URL()) }
+
+func play(t *testing.T, store string) {
+	t.Helper()
 	r, err := stage.Run(t.Context(), stage.Config{
-		Servers: 3, Coupons: 24, Command: command, Progress: func(line string) { t.Log(line) },
+		Store: store, Servers: 3, Coupons: 24, Command: command, Progress: func(line string) { t.Log(line) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -125,6 +149,25 @@ func checkChart(t *testing.T, r *stage.Report) {
 		if !slices.Contains(texts, want) {
 			t.Errorf("the chart does not say %q", want)
 		}
+	}
+}
+
+// A play whose first act does not go wrong, and whose last one does, says so: it believes the database, not the program.
+func TestPlayThatShowsNothing(t *testing.T) {
+	r, err := stage.Run(t.Context(), stage.Config{
+		Servers: 2, Coupons: 8, TTL: time.Second, Command: func() *exec.Cmd { return as("miscast") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := r.Acts[0]; first.Tries != 3 || len(first.Missing) != 1 || !strings.Contains(first.Missing[0], "8 coupons were sold of 8, not too many") {
+		t.Errorf("the first act: %d tries, missing %q", first.Tries, first.Missing)
+	}
+	if last := r.Acts[3]; last.Tries != 1 || !slices.Contains(last.Missing, "the late write was accepted") || last.Oversold == 0 {
+		t.Errorf("the last act: %d tries, missing %q", last.Tries, last.Missing)
+	}
+	if err := r.Err(); !errors.Is(err, stage.ErrNotShown) || !strings.Contains(err.Error(), "act 1: ") || !strings.Contains(err.Error(), "act 4: ") {
+		t.Errorf("error %v, want %v in the acts 1 and 4", err, stage.ErrNotShown)
 	}
 }
 

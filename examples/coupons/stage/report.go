@@ -135,8 +135,8 @@ func (a *Act) story() string {
 			a.Sold, a.Answers.SoldOut)
 	case s.Written:
 		return fmt.Sprintf("%s looked, saw %d, took the money, and was stopped. %v later its lease was over: %s had the lock, rightly, and the others sold %s. "+
-			"Continued, %s wrote what it had in hand, “%d left”. Its lease's context had ended, but it did not look again; and had it looked, "+
-			"it could have been stopped just behind that. Afterwards Mutex.Do returned ErrLost: true, and too late. Oversold: %d.",
+			"Continued, %s wrote what it had in hand, “%d left”. Its lease's context ended the moment it ran again, and it did not look; "+
+			"had it looked, it could have been stopped just behind that. Afterwards Mutex.Do returned ErrLost: true, and too late. Oversold: %d.",
 			capital(s.Shop), s.Number, s.Overtaken-s.Stopped, s.By, plural(s.Meanwhile), s.Shop, s.Number-1, a.Oversold)
 	}
 	return fmt.Sprintf("The same: %s stopped with coupon %d in its hand, overtaken by %s after %v, continued when the others had sold %s. "+
