@@ -100,18 +100,20 @@ func TestCommandsKeepForeignOut(t *testing.T) {
 	}
 }
 
-// The same contest when ours are eight loops of the command, as in cron jobs: each time it is another process, which has
-// not seen the others before.
+// The same contest when ours are eight loops of the command, as in cron jobs: each time it is another process, and what was
+// seen of the others is in the store.
 func TestForeignContestOfCommands(t *testing.T) {
 	t.Parallel()
 	m := newMeeting(t)
 	interlock := buildCommand(t, m)
 	c := newContest(t, m)
-	c.joinTheirs(m.theirs(t, foreigntest.RedisPy, "wanted", ages))
+	python := m.theirs(t, foreigntest.RedisPy, "wanted", ages)
+	c.joinTheirs(python)
 	c.joinTheirs(m.theirs(t, foreigntest.Redsync, "wanted", ages))
 	for i := range 8 {
 		c.join(fmt.Sprintf("loop %d of the command", i), alone, interlock.lock)
 	}
+	m.meet(t, python)
 	c.run(t, 10*time.Second)
 }
 
