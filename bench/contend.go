@@ -85,8 +85,7 @@ func (c contest) run(ctx context.Context, s scale) (_ sample, err error) {
 		}
 	}
 	out, err := c.judge(b, results, s.window)
-	if err == nil && at.redis != nil {
-		each := out[acquisitions] * s.window.Seconds()
+	if each := out[acquisitions] * s.window.Seconds(); each > 0 && at.redis != nil {
 		out[scriptsEach] = did.scripts / each
 		out[scriptsPer32] = did.scripts * 32 / each
 		out[packets] = did.packets() / each
@@ -117,7 +116,7 @@ func (c contest) judge(b *board, results []contestant, window time.Duration) (sa
 	if stranded > 0 && !adapters[c.adapter].strands {
 		return nil, fmt.Errorf("bench: %d goroutines still waited for a lock that nobody had held for %v", stranded, stranding)
 	}
-	if counted == 0 {
+	if entered == 0 {
 		return nil, errors.New("bench: nobody got the lock")
 	}
 	out := sample{
@@ -125,8 +124,10 @@ func (c contest) judge(b *board, results []contestant, window time.Duration) (sa
 		handoffs:     float64(b.handoffs.Load()) / window.Seconds(),
 		jain:         jainIndex(shares),
 		longestWait:  float64(longest) / 1e6,
-		cpuEach:      float64(cpu) / 1e3 / float64(counted),
 		leftWaiting:  float64(stranded),
+	}
+	if counted > 0 {
+		out[cpuEach] = float64(cpu) / 1e3 / float64(counted)
 	}
 	if calls >= 0 {
 		out[callsPer32] = float64(calls) * 32 / float64(entered)
@@ -169,18 +170,9 @@ func contend(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 	sleepUntil(b.start.Load())
 	before := cpuTime()
 	sleepUntil(b.end.Load())
-	res := contestant{Calls: -1, CPU: cpuTime() - before, Stranded: j.Count}
+	res := contestant{Calls: -1, CPU: cpuTime() - before}
 	var failure error
-	late := time.After(stranding)
-	for waiting := true; waiting && res.Stranded > 0; {
-		select {
-		case err := <-ends:
-			failure = errors.Join(failure, err)
-			res.Stranded--
-		case <-late:
-			waiting = false
-		}
-	}
+	failure, res.Stranded = gather(ends, j.Count)
 	for _, v := range visitors {
 		res.Longest = max(res.Longest, b.end.Load()-v.asked.Load(), v.longest) // the last wait outlasted the window
 		res.Entered += v.entered
@@ -196,6 +188,22 @@ func contend(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 		return failure
 	}
 	return json.NewEncoder(out).Encode(res)
+}
+
+// gather collects how n goroutines ended, and says how many have not when
+// the window has been over for long.
+func gather(ends <-chan error, n int) (failure error, stranded int) {
+	late := time.NewTimer(stranding)
+	defer late.Stop()
+	for ; n > 0; n-- {
+		select {
+		case err := <-ends:
+			failure = errors.Join(failure, err)
+		case <-late.C:
+			return failure, n
+		}
+	}
+	return failure, 0
 }
 
 // visit takes the lock again and again until the window closes. A lock that

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"sync"
+	"sync/atomic"
 )
 
 // crowd is goroutines of one process that each lock and unlock a name of
@@ -19,7 +19,11 @@ type crowd struct {
 }
 
 // crowded is what the worker measured in the window.
-type crowded struct{ Pairs, CPU int64 }
+type crowded struct {
+	Pairs, CPU int64
+	Ever       int64 // pairs, before and after the window as well
+	Stranded   int // goroutines that still waited, long after the window, for a lock that nobody else wants
+}
 
 func (c crowd) run(ctx context.Context, s scale) (_ sample, err error) {
 	at, err := openSite(ctx, c.adapter)
@@ -57,16 +61,20 @@ func (c crowd) run(ctx context.Context, s scale) (_ sample, err error) {
 	if err := w.finish(); err != nil {
 		return nil, err
 	}
-	if r.Pairs == 0 {
+	if r.Stranded > 0 && !adapters[c.adapter].strands {
+		return nil, fmt.Errorf("bench: %d goroutines did not get a free lock in %v", r.Stranded, stranding)
+	}
+	if r.Ever == 0 {
 		return nil, errors.New("bench: no pair was made")
 	}
 	n := float64(r.Pairs)
-	return sample{
-		pairs:      n / s.window.Seconds(),
-		cpuEach:    float64(r.CPU) / 1e3 / n,
-		serverEach: did.cpu * 1e6 / n,
-		packets:    did.packets() / n,
-	}, nil
+	out := sample{pairs: n / s.window.Seconds(), leftWaiting: float64(r.Stranded)}
+	if n > 0 {
+		out[cpuEach] = float64(r.CPU) / 1e3 / n
+		out[serverEach] = did.cpu * 1e6 / n
+		out[packets] = did.packets() / n
+	}
+	return out, nil
 }
 
 // crowdTask is the task of crowd's worker.
@@ -83,47 +91,44 @@ func crowdTask(ctx context.Context, j job, in *bufio.Reader, out io.Writer) erro
 	if _, err := in.ReadString('\n'); err != nil {
 		return err
 	}
-	var res crowded
-	var mu sync.Mutex
-	var failure error
-	var all sync.WaitGroup
+	var made, ever atomic.Int64
+	ends := make(chan error, j.Count)
 	for i := range j.Count {
-		all.Go(func() {
-			n, err := pairUp(ctx, l.mutex("bench/crowd/"+strconv.Itoa(i)), b)
-			mu.Lock()
-			defer mu.Unlock()
-			res.Pairs += n
-			failure = errors.Join(failure, err)
-		})
+		go func() { ends <- pairUp(ctx, l.mutex("bench/crowd/"+strconv.Itoa(i)), b, &made, &ever) }()
 	}
 	sleepUntil(b.start.Load())
 	before := cpuTime()
 	sleepUntil(b.end.Load())
-	res.CPU = cpuTime() - before
-	all.Wait()
-	if err := errors.Join(failure, l.close()); err != nil {
-		return err
+	res := crowded{CPU: cpuTime() - before, Pairs: made.Load()}
+	var failure error
+	if failure, res.Stranded = gather(ends, j.Count); res.Stranded == 0 {
+		failure = errors.Join(failure, l.close())
 	}
+	if failure != nil {
+		return failure
+	}
+	res.Ever = ever.Load()
 	return json.NewEncoder(out).Encode(res)
 }
 
-// pairUp locks and unlocks until the window closes, and counts the pairs that
-// ended in it.
-func pairUp(ctx context.Context, m mutex, b *board) (pairs int64, err error) {
+// pairUp locks and unlocks until the window closes. Of the pairs that it ever
+// makes, those made are the ones that ended in the window.
+func pairUp(ctx context.Context, m mutex, b *board, made, ever *atomic.Int64) error {
 	for {
 		unlock, err := m.lock(ctx)
 		if err != nil {
-			return pairs, err
+			return err
 		}
 		if err := unlock(); err != nil {
-			return pairs, err
+			return err
 		}
+		ever.Add(1)
 		at := now()
 		if b.counts(at) {
-			pairs++
+			made.Add(1)
 		}
 		if at >= b.end.Load() {
-			return pairs, nil
+			return nil
 		}
 	}
 }

@@ -1,15 +1,23 @@
 package main
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Names of contenders on Redis that goals refer to.
 const (
-	rawPair        = "raw SET NX PX + compare-and-delete"
-	pushRing       = "one script + one push, ring of 8"
-	redsyncRow     = "redsync"
-	redislockRow   = "redislock, tried every 20 ms"
-	rueidislockRow = "rueidislock"
-	rawKeepersRow  = "goroutine and script per lease"
+	rawPair             = "raw SET NX PX + compare-and-delete"
+	pushRing            = "one script + one push, ring of 8"
+	redsyncRow          = "redsync"
+	redislockRow        = "redislock, tried every 20 ms"
+	rueidislockRow      = "rueidislock"
+	rawKeepersRow       = "goroutine and script per lease"
+	redislockKeepersRow = "goroutine per lease, redislock"
+	oursRedis           = "Interlock redislock"
+	oursRedisStrict     = "Interlock redislock, strict"
+	oursRedisIsolated   = "Interlock redislock, isolated"
+	oursRedisNames      = "Interlock redislock, 1,000 locks"
 )
 
 // redisServer is said of every row on Redis.
@@ -32,17 +40,26 @@ func rivals(does func(adapter string) racer) []contender {
 }
 
 func redisFree() row {
-	return row{
-		name:    "redis-free",
-		title:   "Redis, free lock and unlock",
-		options: "one goroutine, nobody else; 200 ms of pairs after 20 ms of warm-up; " + redisServer,
-		reps:    15,
-		scale:   scale{window: 200 * time.Millisecond},
+	on := &stage{adapters: []string{"raw", "redsync", "redislock", "rueidislock", "redis"}}
+	r := row{
+		name:  "redis-free",
+		title: "Redis, free lock and unlock",
+		options: fmt.Sprintf("one goroutine, nobody else; rounds of %d pairs in turn, all in one process and on one server; %s",
+			roundPairs, redisServer),
+		reps:    60,
+		stage:   on,
 		metrics: []metric{pairMedian, pairSlow},
-		contenders: append([]contender{
-			{rawPair, floor, freePair{"raw"}},
-		}, rivals(func(a string) racer { return freePair{a} })...),
 	}
+	r.contenders = append(r.contenders, contender{rawPair, floor, stagedPair{on, "raw"}})
+	r.contenders = append(r.contenders, rivals(func(a string) racer { return stagedPair{on, a} })...)
+	r.contenders = append(r.contenders, contender{oursRedis, ours, stagedPair{on, "redis"}})
+	r.goals = []goal{
+		{oursRedis, pairMedian, atMost, 1.15, 1, rawPair},
+		{oursRedis, pairMedian, atMost, 1, 0.8, redislockRow},
+		{oursRedis, pairMedian, atMost, 1, 0.8, rueidislockRow},
+		{oursRedis, pairMedian, atMost, 1, 0.8, redsyncRow},
+	}
+	return r
 }
 
 func redis512() row {
@@ -53,10 +70,17 @@ func redis512() row {
 		options: "every goroutine locks and unlocks its own name; 500 ms of pairs after 100 ms of warm-up; " + redisServer,
 		reps:    7,
 		scale:   scale{warm: 100 * time.Millisecond, window: 500 * time.Millisecond},
-		metrics: []metric{pairs, packets, cpuEach, serverEach},
-		contenders: append([]contender{
-			{rawPair, floor, crowd{"raw", n}},
-		}, rivals(func(a string) racer { return crowd{a, n} })...),
+		metrics: []metric{pairs, leftWaiting, packets, cpuEach, serverEach},
+		contenders: append(rivals(func(a string) racer { return crowd{a, n} }),
+			contender{rawPair, floor, crowd{"raw", n}},
+			contender{oursRedis, ours, crowd{"redis", n}},
+		),
+		goals: []goal{
+			{oursRedis, pairs, atLeast, 0.8, 0.95, rawPair},
+			{oursRedis, pairs, atLeast, 2.5, 0, redsyncRow},
+			{oursRedis, pairs, atLeast, 2.5, 0, redislockRow},
+			{oursRedis, pairs, atLeast, 2.5, 0, rueidislockRow},
+		},
 	}
 }
 
@@ -75,9 +99,15 @@ func redisLocal() row {
 	}{{", 16 goroutines", 16}, {", 128 goroutines", 128}} {
 		r.contenders = append(r.contenders, contender{"bare FIFO" + n.suffix, floor, contest{"fifo", 1, n.goroutines}})
 		for _, c := range rivals(func(a string) racer { return contest{a, 1, n.goroutines} }) {
+			r.goals = append(r.goals, goal{oursRedis + n.suffix, acquisitions, atLeast, 25, 0, c.name + n.suffix})
 			c.name += n.suffix
 			r.contenders = append(r.contenders, c)
 		}
+		r.contenders = append(r.contenders, contender{oursRedis + n.suffix, ours, contest{"redis", 1, n.goroutines}})
+		r.goals = append(r.goals,
+			goal{oursRedis + n.suffix, acquisitions, atLeast, 0.4, 0.6, "bare FIFO" + n.suffix},
+			goal{oursRedis + n.suffix, scriptsPer32, atMost, 2, 0, ""},
+		)
 	}
 	return r
 }
@@ -101,6 +131,17 @@ func redisHandoffs() row {
 		{"one script + one push, 2 processes", floor, contest{"push", 2, 1}},
 		{pushRing, floor, contest{"push", 8, 1}},
 	}, rivals(func(a string) racer { return contest{a, 8, 8} })...)
+	r.contenders = append(r.contenders,
+		contender{oursRedisStrict, ours, contest{"redis strict", 8, 8}},
+		contender{oursRedisIsolated, ours, contest{"redis isolated", 8, 8}},
+	)
+	r.goals = []goal{
+		{oursRedisStrict, handoffs, atLeast, 5, 8, rueidislockRow},
+		{oursRedisStrict, longestWait, atMost, 1.0 / 15, 1.0 / 30, rueidislockRow},
+		{oursRedisStrict, scriptsEach, atMost, 1, 0, ""},
+		{oursRedisStrict, packets, atMost, 4, 2, ""},
+		{oursRedisIsolated, handoffs, atLeast, 5, 8, rueidislockRow},
+	}
 	return r
 }
 
@@ -108,17 +149,24 @@ func redisPassing() row {
 	r := contested()
 	r.name = "redis-passing"
 	r.title = "Redis, 8 processes × 8 goroutines on one lock"
-	r.contenders = rivals(func(a string) racer { return contest{a, 8, 8} })
+	r.contenders = append(rivals(func(a string) racer { return contest{a, 8, 8} }),
+		contender{oursRedis, ours, contest{"redis", 8, 8}})
+	r.goals = []goal{
+		{oursRedis, acquisitions, atLeast, 50, 80, rueidislockRow},
+		{oursRedis, acquisitions, atLeast, 12, 0, redislockRow},
+		{oursRedis, jain, atLeast, 0.99, 0, ""},
+		{oursRedis, longestWait, atMost, 1.0 / 30, 1.0 / 60, rueidislockRow},
+	}
 	return r
 }
 
 func redisIdle() row {
-	const patient = 30 * time.Second
+	const ttl, patient = 2 * time.Second, 30 * time.Second
 	return row{
 		name:  "redis-idle",
 		title: "Redis, 1,000 goroutines of one process wait while another process holds",
-		options: "both processes together over 6 s; TTL " + patient.String() +
-			" where nobody renews; one redis-server on loopback without persistence, new for each run",
+		options: "both processes together over 6 s; TTL " + ttl.String() + ", " + patient.String() +
+			" for the others, two of which do not renew; renewals are no requests; one redis-server on loopback without persistence, new for each run",
 		reps:    3,
 		scale:   scale{warm: time.Second, rest: 6 * time.Second},
 		metrics: []metric{requests, requestsPerTTL, renewals, serverCommands, cpuShare, serverShare},
@@ -126,6 +174,12 @@ func redisIdle() row {
 			{redsyncRow, rival, atRest{"redsync", patient, 1, 1000}},
 			{redislockRow, rival, atRest{"redislock", patient, 1, 1000}},
 			{rueidislockRow, rival, atRest{"rueidislock", patient, 1, 1000}},
+			{oursRedis, ours, atRest{"redis metered", ttl, 1, 1000}},
+			{oursRedisNames, ours, atRest{"redis metered", ttl, 1000, 1000}},
+		},
+		goals: []goal{
+			{oursRedis, requestsPerTTL, atMost, 1, 0, ""},
+			{oursRedisNames, requestsPerTTL, atMost, 1, 0, ""},
 		},
 	}
 }
@@ -139,9 +193,11 @@ func redisDead() row {
 			"; the lease's end is the server's own (PEXPIRETIME); " + redisServer,
 		reps:    15,
 		metrics: []metric{latency},
-		contenders: append([]contender{
-			{"raw SET NX PX, asked without a pause", floor, lapse{"raw", ttl}},
-		}, rivals(func(a string) racer { return lapse{a, ttl} })...),
+		contenders: append(rivals(func(a string) racer { return lapse{a, ttl} }),
+			contender{"raw SET NX PX, asked without a pause", floor, lapse{"raw", ttl}},
+			contender{oursRedis, ours, lapse{"redis", ttl}},
+		),
+		goals: []goal{{oursRedis, latency, atMost, 5, 2, ""}},
 	}
 }
 
@@ -156,8 +212,13 @@ func redisLeases() row {
 		metrics: []metric{cpuShare, serverShare, requests, serverCommands},
 		contenders: []contender{
 			{rawKeepersRow, rival, atRest{"raw keepers", ttl, 10_000, 0}},
-			{"goroutine per lease, redislock", rival, atRest{"redislock keepers", ttl, 10_000, 0}},
+			{redislockKeepersRow, rival, atRest{"redislock keepers", ttl, 10_000, 0}},
 			{rueidislockRow, rival, atRest{"rueidislock", ttl, 10_000, 0}},
+			{oursRedis, ours, atRest{"redis", ttl, 10_000, 0}},
+		},
+		goals: []goal{
+			{oursRedis, cpuShare, atMost, 1.0 / 6, 1.0 / 20, rawKeepersRow},
+			{oursRedis, cpuShare, atMost, 1.0 / 6, 1.0 / 20, redislockKeepersRow},
 		},
 	}
 }

@@ -15,6 +15,7 @@ type row struct {
 	title      string
 	options    string // what was chosen, for people who judge the figures
 	programs   bool   // needs built programs
+	stage      *stage // where all contenders perform, or nil
 	reps       int
 	scale      scale
 	metrics    []metric // columns
@@ -93,6 +94,14 @@ type result struct {
 func (r row) measure(ctx context.Context, progress io.Writer) result {
 	samples := make([][]sample, len(r.contenders))
 	failures := map[string]error{}
+	if r.stage != nil {
+		if err := r.stage.open(ctx); err != nil {
+			for _, c := range r.contenders {
+				failures[c.name] = err
+			}
+		}
+		defer r.stage.close()
+	}
 	for rep := range r.reps {
 		for i, c := range r.contenders {
 			if failures[c.name] != nil {

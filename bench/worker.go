@@ -20,14 +20,15 @@ const jobVariable = "INTERLOCK_BENCH_JOB"
 
 // job is what a worker process is to do.
 type job struct {
-	Task    string // key of tasks
-	Adapter string
-	Place   place
-	Board   string // path; empty where the task needs none
-	First   int    // number of this process's first goroutine
-	Count   int    // goroutines, or locks
-	Hold    bool
-	Names   int // locks to spread over
+	Task     string // key of tasks
+	Adapter  string
+	Adapters []string // of a stage
+	Place    place
+	Board    string // path; empty where the task needs none
+	First    int    // number of this process's first goroutine
+	Count    int    // goroutines, or locks
+	Hold     bool
+	Names    int // locks to spread over
 }
 
 // tasks are what workers can do. A task talks in lines: it says what its
@@ -40,6 +41,7 @@ var tasks = map[string]func(ctx context.Context, j job, in *bufio.Reader, out io
 	"follow":  follow,
 	"pair":    pair,
 	"rest":    rest,
+	"stage":   perform,
 }
 
 // beWorker does the job of a worker process and reports whether this process

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// stage is one worker process and one site that the contenders of a row
+// share. It is for figures that lie so close together that they would drown
+// in where the kernel happens to put a process and its server.
+type stage struct {
+	adapters []string
+	at       *site
+	w        *worker
+}
+
+func (s *stage) open(ctx context.Context) (err error) {
+	if s.at, err = openSite(ctx, s.adapters[0]); err != nil {
+		return err
+	}
+	s.w, err = startWorker(ctx, job{Task: "stage", Adapters: s.adapters, Place: s.at.place(1, 1)}, nil)
+	if err != nil {
+		return err
+	}
+	return s.w.hear("ready")
+}
+
+func (s *stage) close() error {
+	if s.w != nil {
+		s.w.stop()
+	}
+	if s.at == nil {
+		return nil
+	}
+	return s.at.close()
+}
+
+// stagedPair is a round of pairs on a stage: one goroutine locks and unlocks
+// what nobody else wants.
+type stagedPair struct {
+	on      *stage
+	adapter string
+}
+
+// Pairs of a round; the first few are not counted.
+const (
+	roundPairs = 150
+	roundWarm  = 10
+)
+
+func (p stagedPair) run(ctx context.Context, _ scale) (sample, error) {
+	defer context.AfterFunc(ctx, p.on.w.kill)()
+	if err := p.on.w.say(p.adapter); err != nil {
+		return nil, err
+	}
+	var took [2]float64
+	if err := p.on.w.result(&took); err != nil {
+		return nil, err
+	}
+	return sample{pairMedian: took[0], pairSlow: took[1]}, nil
+}
+
+// perform is the task of a stage's worker: a round of pairs for each name of
+// an adapter that it hears, answered by median and 99th percentile in
+// microseconds.
+func perform(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error {
+	mutexes := map[string]mutex{}
+	for _, name := range j.Adapters {
+		one := j
+		one.Adapter = name
+		l, err := openLocker(ctx, one)
+		if err != nil {
+			return err
+		}
+		mutexes[name] = l.mutex("bench/free/" + name)
+	}
+	fmt.Fprintln(out, "ready")
+	for {
+		line, err := in.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		m := mutexes[strings.TrimSpace(line)]
+		took := make([]float64, 0, roundPairs)
+		for i := range roundWarm + roundPairs {
+			before := now()
+			unlock, err := m.lock(ctx)
+			if err != nil {
+				return err
+			}
+			if err := unlock(); err != nil {
+				return err
+			}
+			if i >= roundWarm {
+				took = append(took, float64(now()-before)/1e3)
+			}
+		}
+		answer := [2]float64{quantile(took, 0.5), quantile(took, 0.99)}
+		if err := json.NewEncoder(out).Encode(answer); err != nil {
+			return err
+		}
+	}
+}
