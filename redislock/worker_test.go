@@ -22,7 +22,10 @@ type worker struct {
 	stdin io.Closer
 }
 
-const workerVariable = "REDISLOCK_TEST_WORKER"
+const (
+	workerVariable = "REDISLOCK_TEST_WORKER"
+	workerTTL      = "REDISLOCK_TEST_TTL"
+)
 
 func TestMain(m *testing.M) {
 	if url := os.Getenv(workerVariable); url != "" {
@@ -41,7 +44,8 @@ func hammer(url, name string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	client, err := interlock.Open(ctx, url, nil)
+	ttl, _ := time.ParseDuration(os.Getenv(workerTTL)) // default: the client's own
+	client, err := interlock.Open(ctx, url, &interlock.Options{TTL: ttl})
 	if err != nil {
 		return err
 	}
@@ -57,9 +61,11 @@ func hammer(url, name string) error {
 	return nil
 }
 
-func startWorker(t drivertest.T, url, name string) *worker {
+func startWorker(t drivertest.T, url, name string) *worker { return startWorkerWith(t, url, name, 0) }
+
+func startWorkerWith(t drivertest.T, url, name string, ttl time.Duration) *worker {
 	cmd := exec.Command(os.Args[0], name)
-	cmd.Env = append(os.Environ(), workerVariable+"="+url)
+	cmd.Env = append(os.Environ(), workerVariable+"="+url, workerTTL+"="+ttl.String())
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -78,11 +84,14 @@ func startWorker(t drivertest.T, url, name string) *worker {
 	return &worker{cmd, stdin}
 }
 
-// stop stops it somewhere.
+// stop stops it somewhere, and returns when all of it stands still.
 func (w *worker) stop(t drivertest.T) {
 	timer := time.NewTimer(time.Duration(rand.IntN(3000)) * time.Microsecond)
 	<-timer.C
 	if err := w.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatalf("worker: %v", err)
+	}
+	if _, err := syscall.Wait4(w.cmd.Process.Pid, nil, syscall.WUNTRACED, nil); err != nil {
 		t.Fatalf("worker: %v", err)
 	}
 }

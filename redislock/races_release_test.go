@@ -1,0 +1,197 @@
+package redislock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/wire"
+	"github.com/interlock-go/interlock/redislock"
+)
+
+// Nobody else is there: what leaves comes back as the holder at once.
+func requeuesAlone(t *testing.T, s *stage) {
+	a := s.actor(t)
+	name := s.name("alone")
+	mine, last := mutex(name), uint64(0)
+	a.hold(mine)
+	for range 20 {
+		next := mutex(name)
+		g, held, err := a.session.(driver.Requeuer).Requeue(t.Context(), mine, next)
+		if err != nil || !held || !g.Held {
+			t.Fatalf("requeue: %+v, the old claim held: %v, %v; want both held", g, held, err)
+		}
+		if g.Fence <= last {
+			t.Fatalf("token %d after %d", g.Fence, last)
+		}
+		s.stands(t, next)
+		mine, last = next, g.Fence
+	}
+	a.release(mine)
+}
+
+// Each holder's value must say that others wait, or its release frees the name and wakes nobody.
+func marksEveryHandoff(t *testing.T, s *stage) {
+	const n = 5
+	var actors []*actor
+	var line []driver.Claim
+	var waiting []<-chan outcome
+	name := s.name("marks")
+	for i := range n {
+		a, c := s.actor(t), mutex(name)
+		if i == 0 {
+			a.hold(c)
+			waiting = append(waiting, nil)
+		} else {
+			a.queue(c)
+			waiting = append(waiting, a.waiting(c))
+		}
+		actors, line = append(actors, a), append(line, c)
+		s.stands(t, line[0], line[1:]...)
+	}
+	for i := range n - 1 {
+		actors[i].release(line[i])
+		granted(t, waiting[i+1])
+		s.stands(t, line[i+1], line[i+2:]...)
+	}
+	actors[n-1].release(line[n-1])
+}
+
+// A waiter gives up. Before its release arrives it is granted the lock: the release hands that on.
+func grantMeetsRelease(t *testing.T, s *stage) {
+	a, b, c := s.actor(t), s.actor(t), s.actor(t)
+	name := s.name("meets")
+	mine, unwanted, next := a.hold(mutex(name)), b.queue(mutex(name)), c.queue(mutex(name))
+	waiting := c.waiting(next)
+	heal := b.first.stall(wire.Requests)
+	defer heal()
+	released := make(chan outcome, 1)
+	go func() {
+		held, err := b.session.Release(t.Context(), unwanted)
+		released <- outcome{driver.Grant{Held: held}, err}
+	}()
+	until(t, "the release is on its way", func() bool { return b.first.count().Requests.Held > 0 })
+	before := b.rest.count().Replies.Packets
+	a.release(mine)
+	until(t, "the grant is pushed", func() bool { return b.rest.count().Replies.Packets > before })
+	s.stands(t, unwanted, next)
+	heal()
+	granted(t, released) // it was held until then, so the store says
+	granted(t, waiting)
+	s.stands(t, next)
+}
+
+// The release of the waiter that gave up is lost, and its claim is granted. Released once more it hands on: that it was
+// given up here is no answer of the store.
+func grantMeetsLostRelease(t *testing.T, s *stage) {
+	a, c := s.actor(t), s.actor(t)
+	b := s.actorWith(t, age, redislock.Options{Timeout: time.Second})
+	name := s.name("lost release")
+	mine, unwanted, next := a.hold(mutex(name)), b.queue(mutex(name)), c.queue(mutex(name))
+	waiting := c.waiting(next)
+	b.first.each(func(w *wire.Wire) { w.Drop(func(d wire.Direction, _ []byte) bool { return d == wire.Requests }) })
+	released := make(chan error, 1)
+	go func() {
+		_, err := b.session.Release(t.Context(), unwanted)
+		released <- err
+	}()
+	before := b.rest.count().Replies.Packets
+	a.release(mine)
+	until(t, "the grant is pushed", func() bool { return b.rest.count().Replies.Packets > before })
+	if err := <-released; err == nil {
+		t.Fatal("a release that was lost is answered")
+	}
+	b.first.each(func(w *wire.Wire) { w.Drop(nil); w.Cut() })
+	until(t, "the release is answered", func() bool {
+		_, err := b.session.Release(t.Context(), unwanted)
+		return err == nil
+	})
+	granted(t, waiting)
+	s.stands(t, next)
+}
+
+// An acquire is held up in the network until its client has given it up, has released the claim by another connection and
+// has been answered. Then it arrives: it takes the lock for nobody, and must not keep it.
+func stragglerAfterRelease(t *testing.T, s *stage) {
+	for range 5 {
+		t.Run("round", func(t *testing.T) {
+			t.Parallel()
+			straggle(t, s)
+		})
+	}
+}
+
+func straggle(t *testing.T, s *stage) {
+	b := s.actorWith(t, age, redislock.Options{Timeout: time.Second})
+	name := s.name("straggler")
+	heal := b.first.stall(wire.Requests)
+	defer heal()
+	c := mutex(name)
+	if g, err := b.session.Acquire(t.Context(), c); err == nil {
+		t.Fatalf("an acquire that is held up: %+v", g)
+	}
+	until(t, "the release is answered", func() bool { // the client may need some tries to see that its connection is dead
+		held, err := b.session.Release(t.Context(), c)
+		return err == nil && !held
+	})
+	heal()
+	counter, _, _ := sideKeys(name)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(time.Second); ; <-tick.C {
+		drawn := s.raw.Exists(t.Context(), counter).Val() > 0
+		free := s.raw.Exists(t.Context(), name).Val() == 0
+		switch {
+		case drawn && free:
+			return // the straggler arrived, and is gone
+		case time.Now().Before(end):
+		case !free:
+			t.Fatal("a second after the network healed a claim that was released holds the lock")
+		default:
+			return // the straggler was dropped with its connection
+		}
+	}
+}
+
+// A holder ran out of time and comes to release what another holds by now.
+func lateRelease(t *testing.T, s *stage) {
+	for _, crowded := range []bool{false, true} {
+		a, b, c := s.actor(t), s.actor(t), s.actor(t)
+		name := s.name("expired")
+		late := a.hold(mutex(name))
+		if err := s.raw.Del(t.Context(), name).Err(); err != nil {
+			t.Fatal(err)
+		}
+		theirs := b.hold(mutex(name))
+		var line []driver.Claim
+		if crowded {
+			line = append(line, c.queue(mutex(name)))
+		}
+		before := s.stands(t, theirs, line...)
+		a.leave(late)
+		a.leave(late)
+		if after := s.stands(t, theirs, line...); after.value != before.value {
+			t.Errorf("the value became %q, and was %q", after.value, before.value)
+		}
+		b.release(theirs)
+	}
+}
+
+// A try finds that the holder has run out of time, and others in line: it overtakes nobody, and the head holds by that
+// very call.
+func tryAtExpiredHolder(t *testing.T, s *stage) {
+	for _, kind := range []func(string) driver.Claim{mutex, reader} {
+		a, b, c, d := s.actor(t), s.actor(t), s.actor(t), s.actor(t)
+		name := s.name("try")
+		a.hold(mutex(name))
+		head, next := b.queue(mutex(name)), c.queue(mutex(name))
+		if err := s.raw.Del(t.Context(), name).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if g := d.acquire(try(kind(name))); g.Held {
+			t.Fatal("a try overtakes a line")
+		}
+		s.stands(t, head, next)
+		granted(t, b.waiting(head))
+	}
+}
