@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -111,17 +112,31 @@ func (c *conn) EachMaster(ctx context.Context, visit func(do DoFunc) error) erro
 	if err != nil {
 		return err
 	}
-	nodes := c.client.Nodes()
 	for _, addr := range masters {
-		node, ok := nodes[addr]
-		if !ok {
-			return fmt.Errorf("redisconn: the client does not know the master %s yet", addr)
+		node, err := c.node(addr)
+		if err != nil {
+			return err
 		}
 		if err := visit(c.doing(node)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// node returns the client of a master. One that has met no other node yet does not know its own host: it is the one with
+// that port.
+func (c *conn) node(addr string) (rueidis.Client, error) {
+	nodes := c.client.Nodes()
+	if node, ok := nodes[addr]; ok {
+		return node, nil
+	}
+	for known, node := range nodes {
+		if strings.HasPrefix(addr, ":") && strings.HasSuffix(known, addr) {
+			return node, nil
+		}
+	}
+	return nil, fmt.Errorf("redisconn: the client does not know the master %s yet", addr)
 }
 
 func (c *conn) doing(node rueidis.Client) DoFunc {
@@ -137,10 +152,10 @@ func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(pa
 	node := c.Node(key)
 	client := c.client
 	if node != "" {
-		var ok bool
-		if client, ok = c.client.Nodes()[node]; !ok {
+		var err error
+		if client, err = c.node(node); err != nil {
 			c.topology.forget()
-			return nil, fmt.Errorf("redisconn: the client does not know the master %s yet", node)
+			return nil, err
 		}
 	} else if c.client.Mode() == rueidis.ClientModeCluster {
 		return nil, errors.New("redisconn: the cluster does not tell which master owns the slot")
