@@ -90,6 +90,7 @@ func (c contest) run(ctx context.Context, s scale) (_ sample, err error) {
 		out[scriptsPer32] = did.scripts * 32 / each
 		out[packets] = did.packets() / each
 		out[serverEach] = did.cpu * 1e6 / each
+		out[scriptTime] = did.scripted / each
 	}
 	return out, err
 }

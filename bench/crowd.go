@@ -22,7 +22,7 @@ type crowd struct {
 type crowded struct {
 	Pairs, CPU int64
 	Ever       int64 // pairs, before and after the window as well
-	Stranded   int // goroutines that still waited, long after the window, for a lock that nobody else wants
+	Stranded   int   // goroutines that still waited, long after the window, for a lock that nobody else wants
 }
 
 func (c crowd) run(ctx context.Context, s scale) (_ sample, err error) {
@@ -72,6 +72,7 @@ func (c crowd) run(ctx context.Context, s scale) (_ sample, err error) {
 	if n > 0 {
 		out[cpuEach] = float64(r.CPU) / 1e3 / n
 		out[serverEach] = did.cpu * 1e6 / n
+		out[scriptTime] = did.scripted / n
 		out[packets] = did.packets() / n
 	}
 	return out, nil

@@ -3,6 +3,7 @@
 //
 //	go run -C bench .                 everything, some minutes
 //	go run -C bench . -row embedded   one row
+//	go run -C bench . -reps 3         fewer repetitions, wider spreads
 //	go run -C bench . -short          does everything work? no verdicts
 //	go run -C bench . -json           for programs
 //	go run -C bench . -cpuprofile DIR where does the time go?
@@ -50,6 +51,7 @@ func main() {
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	only := flags.String("row", "", "run only this `row`")
+	reps := flags.Int("reps", 0, "repeat each row `n` times instead of as often as its figures need")
 	quick := flags.Bool("short", false, "see that everything works; no verdicts")
 	asJSON := flags.Bool("json", false, "print JSON")
 	profiles := flags.String("cpuprofile", "", "leave CPU profiles of the workers in this `directory`")
@@ -79,6 +81,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	for _, r := range rows {
 		if *quick {
 			r.reps, r.scale = 1, short
+		}
+		if *reps > 0 {
+			r.reps = *reps
 		}
 		r.scale.shrink = max(1, r.scale.shrink)
 		if r.programs {

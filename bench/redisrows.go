@@ -70,7 +70,7 @@ func redis512() row {
 		options: "every goroutine locks and unlocks its own name; 500 ms of pairs after 100 ms of warm-up; " + redisServer,
 		reps:    7,
 		scale:   scale{warm: 100 * time.Millisecond, window: 500 * time.Millisecond},
-		metrics: []metric{pairs, leftWaiting, packets, cpuEach, serverEach},
+		metrics: []metric{pairs, leftWaiting, packets, cpuEach, serverEach, scriptTime},
 		contenders: append(rivals(func(a string) racer { return crowd{a, n} }),
 			contender{rawPair, floor, crowd{"raw", n}},
 			contender{oursRedis, ours, crowd{"redis", n}},
@@ -119,7 +119,7 @@ func contested() row {
 		options: "n × m: processes × goroutines; empty critical section; a contest lasts 3 s after 300 ms of warm-up; " + redisServer,
 		reps:    5,
 		scale:   scale{warm: 300 * time.Millisecond, window: 3 * time.Second},
-		metrics: []metric{handoffs, acquisitions, jain, longestWait, leftWaiting, scriptsEach, packets, cpuEach, serverEach},
+		metrics: []metric{handoffs, acquisitions, jain, longestWait, leftWaiting, scriptsEach, packets, cpuEach, serverEach, scriptTime},
 	}
 }
 
@@ -138,7 +138,7 @@ func redisHandoffs() row {
 	r.goals = []goal{
 		{oursRedisStrict, handoffs, atLeast, 5, 8, rueidislockRow},
 		{oursRedisStrict, longestWait, atMost, 1.0 / 15, 1.0 / 30, rueidislockRow},
-		{oursRedisStrict, scriptsEach, atMost, 1, 0, ""},
+		{oursRedisStrict, scriptsEach, atMost, 1.01, 0, ""}, // one, and those of the first claims and of renewals
 		{oursRedisStrict, packets, atMost, 4, 2, ""},
 		{oursRedisIsolated, handoffs, atLeast, 5, 8, rueidislockRow},
 	}

@@ -22,6 +22,7 @@ const (
 	scriptsEach    metric = "scripts each"
 	scriptsPer32   metric = "scripts per 32"
 	packets        metric = "server packets each"
+	scriptTime     metric = "script µs each"
 	serverEach     metric = "server CPU µs each"
 	latency        metric = "ms"
 	pairs          metric = "pairs/s"

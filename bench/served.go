@@ -11,6 +11,7 @@ import (
 // served is what a Redis server has done so far, by its own count.
 type served struct {
 	scripts  float64 // EVAL, EVALSHA, FCALL
+	scripted float64 // microseconds that they took, their commands included
 	commands float64 // those inside scripts included
 	// Packets: what it read from a connection at once, and what it wrote to
 	// one at once. Several commands that arrive together are one.
@@ -53,6 +54,7 @@ func (s *site) watch(b *board) (served, error) {
 func (s served) since(before served) served {
 	return served{
 		scripts:  s.scripts - before.scripts,
+		scripted: s.scripted - before.scripted,
 		commands: s.commands - before.commands - 1,
 		received: s.received - before.received - 2,
 		sent:     s.sent - before.sent - 1,
@@ -70,25 +72,26 @@ func parseServed(text string) (served, error) {
 	}
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		var to *float64
-		add := 0.0
+		var err error
 		switch key {
 		case "cmdstat_eval", "cmdstat_evalsha", "cmdstat_fcall":
-			calls, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
-			to, add, value = &out.scripts, out.scripts, calls
+			var calls, micros float64
+			_, err = fmt.Sscanf(value, "calls=%f,usec=%f,", &calls, &micros)
+			out.scripts += calls
+			out.scripted += micros
 		case "used_cpu_user", "used_cpu_sys":
-			to, add = &out.cpu, out.cpu
+			var seconds float64
+			seconds, err = strconv.ParseFloat(value, 64)
+			out.cpu += seconds
 		default:
-			if to = fields[key]; to == nil {
-				continue
+			if to := fields[key]; to != nil {
+				*to, err = strconv.ParseFloat(value, 64)
+				delete(fields, key)
 			}
-			delete(fields, key)
 		}
-		n, err := strconv.ParseFloat(value, 64)
 		if err != nil {
-			return served{}, fmt.Errorf("bench: the server says %q", line)
+			return served{}, fmt.Errorf("bench: the server says %q: %w", line, err)
 		}
-		*to = n + add
 	}
 	if len(fields) > 0 {
 		return served{}, fmt.Errorf("bench: the server does not count %v", slices.Sorted(maps.Keys(fields)))

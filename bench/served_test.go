@@ -31,7 +31,7 @@ func TestSince(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if did := after.since(idle); did.scripts != 1 || did.commands != 2 || did.received != 2 || did.sent != 1 {
+	if did := after.since(idle); did.scripts != 1 || did.commands != 2 || did.scripted <= 0 || did.received != 2 || did.sent != 1 {
 		t.Errorf("a script costs %+v", did)
 	}
 }
