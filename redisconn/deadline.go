@@ -7,9 +7,10 @@ import (
 )
 
 // deadline is a context that ends at its parent's deadline and, unless it abandons, not when the parent is cancelled: a
-// command that is under way may still be carried out, and others may overtake it on another connection. Its channel is made by the first call of Done. rueidis does not
-// make that call while one goroutine at a time uses the connection: that goroutine then writes and reads itself and
-// sets the deadline on the connection, which takes half the time of a reader in the background.
+// command that is under way may still be carried out, and others may overtake it on another connection. Its channel is
+// made by the first call of Done. rueidis does not make that call while one goroutine at a time uses the connection: that
+// goroutine then writes and reads itself and sets the deadline on the connection, which takes half the time of a reader
+// in the background.
 type deadline struct {
 	parent context.Context //nolint:containedctx // a context is made of its parent
 	at     time.Time
@@ -28,8 +29,14 @@ func untilDeadline(ctx context.Context) *deadline {
 	return &deadline{parent: ctx, at: at, ends: ends}
 }
 
-// Deadline implements context.Context.
-func (d *deadline) Deadline() (time.Time, bool) { return d.at, d.ends }
+// Deadline implements context.Context. Where commands share a connection and are to be abandoned, it hides: to a context
+// that has a channel and no deadline rueidis listens, with one that has it leaves the waiting to the connection.
+func (d *deadline) Deadline() (time.Time, bool) {
+	if d.abandons && !d.alone {
+		return time.Time{}, false
+	}
+	return d.at, d.ends
+}
 
 // Value implements context.Context.
 func (d *deadline) Value(key any) any {

@@ -206,7 +206,7 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 		InitAddress: c.Addrs, Username: c.Username, Password: c.Password, SelectDB: c.DB, ClientName: c.ClientName,
 		TLSConfig: c.TLS, Dialer: dialer, ConnWriteTimeout: timeout,
 		DisableRetry: true, DisableCache: true,
-		PipelineMultiplex:  -1, // one connection: commands keep their order
+		PipelineMultiplex:  -1, // one connection is shared: commands keep their order there
 		ForceSingleClient:  !c.Cluster && c.Master == "",
 		DialCtxFn:          countingDialer(made, watch, c.Dial),
 		ReadBufferEachConn: 1 << 14, WriteBufferEachConn: 1 << 14,
