@@ -137,6 +137,16 @@ if leave ~= '' then
   end
 end
 
+-- tell sends a message to a waiting process and returns whether it hears it. On a Cluster subscribers of every node get
+-- what is published, and only those of this node are counted: one that is left out because it does not count must not
+-- hear that it holds. So there, where channels are called il:push:=, it is counted first.
+local function tell(channel, message)
+  if string.sub(channel, 9, 9) == '=' and redis.call('PUBSUB', 'NUMSUB', channel)[2] == 0 then
+    return false
+  end
+  return redis.call('PUBLISH', channel, message) > 0
+end
+
 -- promote makes the claim the only holder.
 local function promote(who, info, time, more, c)
   v = 'il1:' .. who .. (more and '+' or '-') .. info
@@ -173,7 +183,7 @@ local function rest()
       return false
     end
     local d = redis.call('HGET', H, first)
-    if d and (first == enter or redis.call('PUBLISH', parse(d).channel, 'g ' .. first .. ' ' .. length) > 0) then
+    if d and (first == enter or tell(parse(d).channel, 'g ' .. first .. ' ' .. length)) then
       break
     end
     remove(first)
@@ -223,13 +233,13 @@ local function settle()
     elseif c.kind == 'm' or c.kind == 'w' then
       local drawn = draw()
       local more = redis.call('LLEN', W) > 1
-      local heard = who == enter or redis.call('PUBLISH', c.channel, string.format('h %s %.0f %d', who, drawn, more and 1 or 0)) > 0
+      local heard = who == enter or tell(c.channel, string.format('h %s %.0f %d', who, drawn, more and 1 or 0))
       remove(who)
       if heard then
         promote(who, c.info, c.ttl, more, drawn)
         break
       end
-    elseif who == enter or redis.call('PUBLISH', c.channel, 'h ' .. who .. ' 0 1') > 0 then
+    elseif who == enter or tell(c.channel, 'h ' .. who .. ' 0 1') then
       c.state, c.stop, c.since = 'h', ms() + c.ttl, ms()
       keep(who, c)
       if who == enter then
