@@ -228,7 +228,11 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 	select {
 	case o := <-done:
 		if o.err != nil {
-			return nil, fmt.Errorf("redisconn: connect to %s: %w", strings.Join(c.Addrs, ", "), Classify(answered(o.err)))
+			err := Classify(answered(o.err))
+			if !errors.Is(err, driver.ErrRefused) && !errors.Is(err, driver.ErrNotSent) { // to connect changes nothing
+				err = fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+			}
+			return nil, fmt.Errorf("redisconn: connect to %s: %w", strings.Join(c.Addrs, ", "), err)
 		}
 		return &conn{client: o.client, cmds: o.client.B(), made: made, own: true, warden: watch}, nil
 	case <-ctx.Done():
