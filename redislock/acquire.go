@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -232,7 +233,7 @@ func (s *session) settle(c *claim, r lineReply) error {
 	case lineHeld:
 		c.admit(r.counter)
 	case lineWaits:
-		if c.state <= waiting {
+		if c.state <= waiting || mutant.On("redis-state-back") {
 			c.state = waiting
 			c.holder = s.inWay(c, r, now)
 			c.schedule(now, r.wait, r.head == 1, r.why)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 type state uint8
@@ -94,7 +95,7 @@ const (
 // and less and less often, up to every 50 ms, since nobody tells when it is free.
 func (c *claim) schedule(now time.Time, wait int64, head bool, why int64) {
 	c.lookAt = time.Time{}
-	if !head {
+	if !head && !mutant.On("redis-head-only") {
 		c.polls = 0
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -16,6 +17,7 @@ import (
 // channel beside its claim is dead or will ask again. On a cluster a master counts only its own subscribers, which is
 // why there is an ear for each master with a name that is waited for.
 type ear struct {
+	node    string
 	channel string
 	ready   chan struct{} // closed when sub or err is set
 	sub     *redisconn.Subscription
@@ -47,6 +49,9 @@ func (d *Driver) channel(node string) string {
 	c, ok := d.channels[node]
 	if !ok {
 		c = "il:push:" + driver.NewID()
+		if node != "" {
+			c = "il:push:=" + driver.NewID() // one of several masters: see line.lua
+		}
 		d.channels[node] = c
 	}
 	return c
@@ -103,12 +108,15 @@ func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
 	}
 	e := d.ears[node]
 	if e == nil || e.deaf() {
-		e = &ear{channel: d.channel(node), ready: make(chan struct{})}
+		e = &ear{node: node, channel: d.channel(node), ready: make(chan struct{})}
 		delete(d.channels, node)
 		d.ears[node] = e
-		go d.open(e, node, key)
+		go d.open(e, key)
 	}
 	d.mu.Unlock()
+	if mutant.On("redis-subscribe-late") {
+		return e, nil
+	}
 	select {
 	case <-e.ready:
 	case <-ctx.Done():
@@ -121,9 +129,16 @@ func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
 }
 
 // open subscribes, and when the subscription ends has every claim that relied on it ask again.
-func (d *Driver) open(e *ear, node, key string) {
+func (d *Driver) open(e *ear, key string) {
 	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
+	if mutant.On("redis-node") {
+		key = "x"
+	}
 	e.sub, e.err = d.conn.Subscribe(ctx, key, e.channel, d.hear)
+	if e.err == nil && e.sub.Node != e.node {
+		e.sub.Close()
+		e.err = fmt.Errorf("the slot of %q has moved from %s to %s", key, e.node, e.sub.Node)
+	}
 	cancel()
 	close(e.ready)
 	if e.err == nil {
@@ -135,13 +150,43 @@ func (d *Driver) open(e *ear, node, key string) {
 		}
 	}
 	d.mu.Lock()
-	if d.ears[node] == e {
-		delete(d.ears, node)
+	if d.ears[e.node] == e {
+		delete(d.ears, e.node)
 	}
 	sessions := d.allSessions()
 	d.mu.Unlock()
 	for _, s := range sessions {
 		s.deafened(e)
+	}
+}
+
+// follow has claims ask again whose slot has moved to another master: the channel beside them in line is one that this
+// master cannot reach.
+func (d *Driver) follow(moves <-chan struct{}) {
+	for {
+		select {
+		case <-moves:
+		case <-d.ctx.Done():
+			return
+		}
+		d.mu.Lock()
+		sessions := d.allSessions()
+		d.mu.Unlock()
+		for _, s := range sessions {
+			s.displaced()
+		}
+	}
+}
+
+// displaced has every claim that stands in a line at another master than that of its ear ask again.
+func (s *session) displaced() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.claims {
+		if c.state == waiting && c.ear != nil && c.ear.node != s.d.conn.Node(c.Name) {
+			c.lookAt = time.Now()
+			c.changed()
+		}
 	}
 }
 

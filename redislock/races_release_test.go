@@ -124,6 +124,8 @@ func stragglerAfterRelease(t *testing.T, s *stage) {
 func straggle(t *testing.T, s *stage) {
 	b := s.actorWith(t, age, redislock.Options{Timeout: time.Second})
 	name := s.name("straggler")
+	b.release(b.hold(mutex(name))) // so the server knows the script
+	before := s.look(t, name).counter
 	heal := b.first.stall(wire.Requests)
 	defer heal()
 	c := mutex(name)
@@ -135,20 +137,12 @@ func straggle(t *testing.T, s *stage) {
 		return err == nil && !held
 	})
 	heal()
-	counter, _, _ := sideKeys(name)
+	until(t, "the straggler arrives", func() bool { return s.look(t, name).counter > before })
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(time.Second); ; <-tick.C {
-		drawn := s.raw.Exists(t.Context(), counter).Val() > 0
-		free := s.raw.Exists(t.Context(), name).Val() == 0
-		switch {
-		case drawn && free:
-			return // the straggler arrived, and is gone
-		case time.Now().Before(end):
-		case !free:
+	for end := time.Now().Add(time.Second); s.look(t, name).value != ""; <-tick.C {
+		if time.Now().After(end) {
 			t.Fatal("a second after the network healed a claim that was released holds the lock")
-		default:
-			return // the straggler was dropped with its connection
 		}
 	}
 }

@@ -20,8 +20,8 @@ var (
 	//go:embed look.lua
 	lookText string
 
-	takeScript = redisconn.NewScript("interlock_take", takeText)
-	lineScript = redisconn.NewScript("interlock_line", lineText)
+	takeScript = redisconn.NewScript("interlock_take", seeded(takeText, takeBugs))
+	lineScript = redisconn.NewScript("interlock_line", seeded(lineText, lineBugs))
 	holdScript = redisconn.NewScript("interlock_hold", holdText)
 	markScript = redisconn.NewScript("interlock_mark", markText)
 	lookScript = redisconn.NewScript("interlock_look", lookText)

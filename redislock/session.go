@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // session is one liveness: the TTL of all its claims. The server knows nothing of it.
@@ -132,7 +133,11 @@ func (s *session) fly(ctx context.Context, c *claim, f func(ctx context.Context)
 func (s *session) promoted(id string, counter int64, crowded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.claims[id]; c != nil && !c.leaving {
+	c := s.claims[id]
+	if c != nil && c.leaving && mutant.On("redis-push-leaving") {
+		c.left = true
+	}
+	if c != nil && !c.leaving {
 		s.d.setCrowded(c.Name, crowded)
 		c.admit(counter)
 	}
@@ -177,7 +182,7 @@ func (s *session) deafened(e *ear) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.claims {
-		if c.state == waiting && c.ear == e {
+		if c.state == waiting && c.ear == e && !mutant.On("redis-deaf") {
 			c.lookAt = time.Now()
 			c.changed()
 		}
