@@ -48,7 +48,7 @@ func TestClusterServesEverySlot(t *testing.T) {
 
 func TestClusterMovesASlotWithItsKeys(t *testing.T) {
 	t.Parallel()
-	c := servertest.RedisCluster(t, 3, 0)
+	c := servertest.RedisCluster(t, 3, 1) // replicas learn of the move by gossip
 	slot := c.Slot("{tag}")
 	from := c.Owner(slot)
 	const keys = 250

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -33,8 +32,8 @@ func TestServersDieWithTheirStarter(t *testing.T) {
 		if err != nil {
 			t.Fatalf("it says %q", line)
 		}
-		if err := syscall.Kill(pid, 0); err != nil {
-			t.Errorf("server %d: %v, want it to run", pid, err)
+		if !alive(pid) {
+			t.Errorf("server %d does not run while its starter does", pid)
 		}
 		pids = append(pids, pid)
 	}
@@ -67,10 +66,8 @@ func alive(pid int) bool {
 // A server that is killed while a copy of it writes a file takes the copy along.
 func TestKillTakesTheCopyAlong(t *testing.T) {
 	t.Parallel()
-	s := servertest.Redis(t, "--rdb-key-save-delay", "1000000")
-	for i := range 100 {
-		said(t, s, "SET", strconv.Itoa(i), "x")
-	}
+	s := servertest.Redis(t, "--rdb-key-save-delay", "60000000")
+	said(t, s, "SET", "a", "x")
 	said(t, s, "BGSAVE")
 	var pid int
 	for end := time.Now().Add(10 * time.Second); pid == 0; time.Sleep(time.Millisecond) {
@@ -87,12 +84,12 @@ func TestKillTakesTheCopyAlong(t *testing.T) {
 	if !alive(pid) {
 		t.Fatal("the copy is done already")
 	}
+	start := time.Now()
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); alive(pid); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the copy, process %d, outlives the server", pid)
-		}
+	// A copy that goes on is given ten seconds to close the log; its first look for its parent comes after a minute.
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("Kill took %v: the copy outlives the server", took)
 	}
 }

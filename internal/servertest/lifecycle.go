@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// leave is how long a server may take to end by itself.
+// leave is how long a server may take to end by itself, and how long what it started may keep its log open after it.
 const leave = 10 * time.Second
 
 // Stop asks the server to end (SIGTERM) and waits until it has; a paused server is resumed for it. One that has not ended

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -21,24 +22,23 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// startAndHang is what the process does that TestServersDieWithTheirStarter kills.
+// startAndHang is what the process does that TestServersDieWithTheirStarter kills. First it ends every thread that it
+// can: a server must not end with any of them.
 func startAndHang(dir string) {
 	var pids []string
-	for range 2 {
-		// On a thread that ends with its goroutine: the server must not end with it.
-		started := make(chan *servertest.Server)
-		go func() {
-			runtime.LockOSThread()
-			s, err := servertest.Start(context.Background(), servertest.Options{Dir: dir})
-			if err != nil {
-				fmt.Println(err)
-				os.Exit(1)
-			}
-			started <- s
-		}()
-		s := <-started
+	for i := range 2 {
+		s, err := servertest.Start(context.Background(), servertest.Options{Dir: dir})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
 		pids = append(pids, strconv.Itoa(s.Pid()))
-		if len(pids) == 2 {
+		var threads sync.WaitGroup
+		for range 100 {
+			threads.Go(runtime.LockOSThread) // a goroutine that ends locked takes its thread along
+		}
+		threads.Wait()
+		if i == 1 {
 			_ = s.Pause()
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"time"
 )
 
 var errPortTaken = errors.New("the port is taken")
@@ -31,8 +30,8 @@ func startProcess(ctx context.Context, name string, args, env []string, ready st
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.SysProcAttr = attributes()
-	// A copy of the server that rewrites its file may outlive it, with the pipe of the log open.
-	p.cmd.WaitDelay = time.Second
+	// A copy of the server that writes a file may outlive it, with the pipe of the log open.
+	p.cmd.WaitDelay = leave
 
 	started := make(chan error)
 	go p.run(started)
