@@ -19,8 +19,12 @@ type Conn interface {
 	// returns when the master has confirmed it. heard is called for one message after the other.
 	Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error)
 
-	// Node names the master that owns key, as far as the client knows; it is empty where there is only one.
+	// Node names the master that owns key, as far as the client knows, and at once; it is empty where there is only one.
 	Node(key string) string
+
+	// Moves yields a value after the client has learned that slots have got other masters, so that Node answers anew. It
+	// is nil where there is one master, or where the client does not say.
+	Moves() <-chan struct{}
 
 	// EachMaster calls visit for each master with a way to send commands to it alone, until one fails.
 	EachMaster(ctx context.Context, visit func(do DoFunc) error) error

@@ -234,7 +234,9 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 			}
 			return nil, fmt.Errorf("redisconn: connect to %s: %w", strings.Join(c.Addrs, ", "), err)
 		}
-		return &conn{client: o.client, cmds: o.client.B(), made: made, own: true, warden: watch}, nil
+		conn := newConn(o.client)
+		conn.made, conn.own, conn.warden = made, true, watch
+		return conn, nil
 	case <-ctx.Done():
 		go func() {
 			if o := <-done; o.err == nil {

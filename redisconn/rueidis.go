@@ -3,8 +3,6 @@ package redisconn
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -20,7 +18,13 @@ type conn struct {
 	warden *warden    // nil where the client is the user's
 	solo   sync.Mutex // of the command that is alone
 
-	topology topology
+	topology *topology
+}
+
+func newConn(client rueidis.Client) *conn {
+	c := &conn{client: client, cmds: client.B()}
+	c.topology = newTopology(c.askSlots)
+	return c
 }
 
 // Rueidis makes a Conn of a client that the program has. The client stays open when the Conn is closed.
@@ -28,11 +32,15 @@ type conn struct {
 // Rueidis repeats commands by itself only when they read; a lock's never do. It does not tell when it makes a new
 // connection, so each grant asks the server for its time: [Open] saves that.
 func Rueidis(client rueidis.Client) Conn {
-	return &conn{client: client, cmds: client.B()}
+	return newConn(client)
 }
 
 // Do implements Conn. A command that is alone has a connection of its own; others share one, where they keep their order.
+// One without keys goes to any node of a cluster that answers.
 func (c *conn) Do(ctx context.Context, cmd Command) (any, error) {
+	if cmd.Keys == 0 && c.clustered() {
+		return c.anyNode(ctx, cmd.Words)
+	}
 	if c.warden != nil && !cmd.Behind && c.solo.TryLock() {
 		defer c.solo.Unlock()
 		until := untilDeadline(ctx)
@@ -85,8 +93,18 @@ func (c *conn) build(cmd Command, alone bool) rueidis.Completed {
 	return b.Build()
 }
 
-// answer turns what rueidis says into what Conn says.
+// answer is what a master answered. One that does not, or that sends elsewhere, is perhaps no master any more.
 func (c *conn) answer(v any, err error) (any, error) {
+	v, err = read(v, err)
+	var refusal *Error
+	if err != nil && (!errors.As(err, &refusal) || refusal.Code == "MOVED" || refusal.Code == "CLUSTERDOWN") {
+		c.suspect()
+	}
+	return v, err
+}
+
+// read turns what rueidis says into what Conn says.
+func read(v any, err error) (any, error) {
 	if err == nil {
 		return v, nil
 	}
@@ -94,112 +112,9 @@ func (c *conn) answer(v any, err error) (any, error) {
 		return nil, nil //nolint:nilnil // a nil answer is an answer
 	}
 	if answer, ok := rueidis.IsRedisErr(err); ok {
-		e := ParseError(answer.Error())
-		if e.Code == "MOVED" || e.Code == "CLUSTERDOWN" {
-			c.topology.forget()
-		}
-		return nil, e
+		return nil, ParseError(answer.Error())
 	}
 	return nil, err
-}
-
-// EachMaster implements Conn.
-func (c *conn) EachMaster(ctx context.Context, visit func(do DoFunc) error) error {
-	if c.client.Mode() != rueidis.ClientModeCluster {
-		return visit(c.doing(c.client))
-	}
-	masters, err := c.topology.masters(ctx, c)
-	if err != nil {
-		return err
-	}
-	for _, addr := range masters {
-		node, err := c.node(addr)
-		if err != nil {
-			return err
-		}
-		if err := visit(c.doing(node)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// node returns the client of a master. One that has met no other node yet does not know its own host: it is the one with
-// that port.
-func (c *conn) node(addr string) (rueidis.Client, error) {
-	nodes := c.client.Nodes()
-	if node, ok := nodes[addr]; ok {
-		return node, nil
-	}
-	for known, node := range nodes {
-		if strings.HasPrefix(addr, ":") && strings.HasSuffix(known, addr) {
-			return node, nil
-		}
-	}
-	return nil, fmt.Errorf("redisconn: the client does not know the master %s yet", addr)
-}
-
-func (c *conn) doing(node rueidis.Client) DoFunc {
-	return func(ctx context.Context, words ...string) (any, error) {
-		until := untilDeadline(ctx)
-		defer until.finish()
-		return c.answer(node.Do(until, node.B().Arbitrary(words...).Build()).ToAny())
-	}
-}
-
-// Subscribe implements Conn.
-func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error) {
-	node := c.Node(key)
-	client := c.client
-	if node != "" {
-		var err error
-		if client, err = c.node(node); err != nil {
-			c.topology.forget()
-			return nil, err
-		}
-	} else if c.client.Mode() == rueidis.ClientModeCluster {
-		return nil, errors.New("redisconn: the cluster does not tell which master owns the slot")
-	}
-	dedicated, giveBack := client.Dedicate()
-	var once sync.Once
-	confirmed, closed := make(chan struct{}), make(chan struct{})
-	errs := dedicated.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(m rueidis.PubSubMessage) { heard(m.Message) },
-		OnSubscription: func(rueidis.PubSubSubscription) { once.Do(func() { close(confirmed) }) },
-	})
-	end := func() {
-		dedicated.Close()
-		giveBack()
-	}
-	until := untilDeadline(ctx)
-	defer until.finish()
-	if err := dedicated.Do(until, dedicated.B().Subscribe().Channel(channel).Build()).Error(); err != nil {
-		end()
-		_, err = c.answer(nil, err)
-		return nil, err
-	}
-	go func() {
-		<-errs
-		close(closed)
-	}()
-	select {
-	case <-confirmed:
-		return NewSubscription(node, closed, end), nil
-	case <-closed:
-		end()
-		return nil, errors.New("redisconn: the connection of a subscription was closed")
-	case <-ctx.Done():
-		end()
-		return nil, ctx.Err()
-	}
-}
-
-// Node implements Conn.
-func (c *conn) Node(key string) string {
-	if c.client.Mode() != rueidis.ClientModeCluster {
-		return ""
-	}
-	return c.topology.owner(c, Slot(key))
 }
 
 // Generation implements Conn.

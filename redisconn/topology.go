@@ -8,98 +8,162 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// topology is which master owns which slots of a cluster, as one of its nodes said.
+// topology is which master owns which slot of a cluster, as one of its nodes said last.
+//
+// Every acquire asks it, so the answer is the last one known, at once. An answer that has grown old, or that an error or
+// a redirection makes doubtful, is asked for anew in the background; who needs it fresh calls current. When slots turn
+// out to have other masters than before, moves yields a value.
 type topology struct {
-	mu     sync.Mutex
-	ranges []slotRange
-	read   time.Time
+	ask   func(ctx context.Context) (*slotTable, error)
+	moves chan struct{}
+
+	table  atomic.Pointer[slotTable] // nil before the first answer
+	doubt  atomic.Bool
+	asking atomic.Bool // in the background
+
+	mu   sync.Mutex // of who asks
+	last time.Time  // when somebody asked, with or without success
 }
 
-type slotRange struct {
-	from, to int
-	master   string
+// slotTable is one answer.
+type slotTable struct {
+	masters []string
+	owner   [Slots]uint16 // 1 + the place of the slot's master in masters, or 0
+	read    time.Time
 }
 
-// fresh is how long an answer is taken for true. A master that changes meanwhile shows by a redirection or by a
-// connection that ends, and both make the topology forgotten.
-const fresh = 10 * time.Second
+const (
+	fresh   = 2 * time.Second        // how long an answer is taken for true that nothing casts doubt on
+	between = 100 * time.Millisecond // questions, however doubtful the answer is
+)
 
-func (t *topology) forget() {
+// unknown is the name of a master that nobody knows.
+const unknown = "unknown"
+
+func newTopology(ask func(ctx context.Context) (*slotTable, error)) *topology {
+	return &topology{ask: ask, moves: make(chan struct{}, 1)}
+}
+
+// owner returns the master of a slot, as far as it is known now.
+func (t *topology) owner(slot int) string {
+	table := t.table.Load()
+	if table == nil || t.doubt.Load() || time.Since(table.read) > fresh {
+		t.refresh()
+	}
+	return table.master(slot)
+}
+
+func (table *slotTable) master(slot int) string {
+	if table == nil || table.owner[slot] == 0 {
+		return unknown
+	}
+	return table.masters[table.owner[slot]-1]
+}
+
+// suspect says that the answer may be out of date.
+func (t *topology) suspect() {
+	t.doubt.Store(true)
+	t.refresh()
+}
+
+// refresh asks in the background.
+func (t *topology) refresh() {
+	if !t.asking.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer t.asking.Store(false)
+		ctx, cancel := context.WithTimeout(context.Background(), DefaultTimeout)
+		defer cancel()
+		_, _ = t.current(ctx, between) // what is known stays better than nothing
+	}()
+}
+
+// current returns an answer that is no older than age and not in doubt. It asks at most once in a short while.
+func (t *topology) current(ctx context.Context, age time.Duration) (*slotTable, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.read = time.Time{}
-}
-
-func (t *topology) current(ctx context.Context, c Conn) ([]slotRange, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if time.Since(t.read) < fresh {
-		return t.ranges, nil
+	table := t.table.Load()
+	if table != nil && (time.Since(t.last) < between || !t.doubt.Load() && time.Since(table.read) < age) {
+		return table, nil
 	}
-	v, err := c.Do(ctx, Command{Words: []string{"CLUSTER", "SLOTS"}})
+	t.doubt.Store(false) // what happens from now on casts doubt on the coming answer, too
+	t.last = time.Now()
+	next, err := t.ask(ctx)
 	if err != nil {
-		return t.ranges, fmt.Errorf("redisconn: ask the cluster for its slots: %w", err)
+		t.doubt.Store(true)
+		return table, fmt.Errorf("redisconn: ask the cluster for its slots: %w", err)
 	}
-	ranges, err := parseSlots(v)
-	if err != nil {
-		return t.ranges, err
-	}
-	t.ranges, t.read = ranges, time.Now()
-	return ranges, nil
-}
-
-// owner returns the master of a slot, or "" where nobody knows it. A list that could not be renewed is better than none.
-func (t *topology) owner(c Conn, slot int) string {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	ranges, _ := t.current(ctx, c)
-	for _, r := range ranges {
-		if r.from <= slot && slot <= r.to {
-			return r.master
+	next.read = t.last
+	t.table.Store(next)
+	if table != nil && !slices.EqualFunc(table.owner[:], next.owner[:], func(was, is uint16) bool {
+		return was == 0 && is == 0 || was != 0 && is != 0 && table.masters[was-1] == next.masters[is-1]
+	}) {
+		select {
+		case t.moves <- struct{}{}:
+		default:
 		}
 	}
-	return ""
+	return next, nil
 }
 
-func (t *topology) masters(ctx context.Context, c Conn) ([]string, error) {
-	ranges, err := t.current(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	var masters []string
-	for _, r := range ranges {
-		if !slices.Contains(masters, r.master) {
-			masters = append(masters, r.master)
-		}
-	}
-	slices.Sort(masters)
-	return masters, nil
-}
-
-// parseSlots reads the answer to CLUSTER SLOTS: [from, to, [host, port, …], replicas…] for each range.
-func parseSlots(v any) ([]slotRange, error) {
+// parseSlots reads the answer to CLUSTER SLOTS: [from, to, [host, port, …], replicas…] for each range. A node that does
+// not know its own host means the one under which it was asked.
+func parseSlots(v any, asked string) (*slotTable, error) {
 	list, ok := v.([]any)
 	if !ok {
 		return nil, errors.New("redisconn: the cluster answered CLUSTER SLOTS with something else")
 	}
-	ranges := make([]slotRange, 0, len(list))
+	table := &slotTable{}
 	for _, item := range list {
 		fields, _ := item.([]any)
 		if len(fields) < 3 {
 			return nil, errors.New("redisconn: the cluster answered CLUSTER SLOTS with a range that has no master")
 		}
-		node, _ := fields[2].([]any)
-		if len(node) < 2 {
-			return nil, errors.New("redisconn: the cluster answered CLUSTER SLOTS with a master that has no address")
+		from, ok1 := fields[0].(int64)
+		to, ok2 := fields[1].(int64)
+		if !ok1 || !ok2 || from < 0 || to < from || to >= Slots {
+			return nil, fmt.Errorf("redisconn: the cluster answered CLUSTER SLOTS with a range from %v to %v", fields[0], fields[1])
 		}
-		from, _ := fields[0].(int64)
-		to, _ := fields[1].(int64)
-		host, _ := node[0].(string)
-		port, _ := node[1].(int64)
-		ranges = append(ranges, slotRange{int(from), int(to), net.JoinHostPort(host, strconv.FormatInt(port, 10))})
+		master, err := parseNode(fields[2], asked)
+		if err != nil {
+			return nil, err
+		}
+		if master == "" {
+			continue
+		}
+		at := slices.Index(table.masters, master)
+		if at < 0 {
+			at = len(table.masters)
+			table.masters = append(table.masters, master)
+		}
+		for slot := from; slot <= to; slot++ {
+			table.owner[slot] = uint16(at + 1) //nolint:gosec // there are no more masters than slots
+		}
 	}
-	return ranges, nil
+	if len(table.masters) == 0 {
+		return nil, errors.New("redisconn: the cluster answered CLUSTER SLOTS without a master")
+	}
+	return table, nil
+}
+
+// parseNode returns the address of a node, or "" where the cluster does not say it.
+func parseNode(v any, asked string) (string, error) {
+	node, _ := v.([]any)
+	if len(node) < 2 {
+		return "", errors.New("redisconn: the cluster answered CLUSTER SLOTS with a master that has no address")
+	}
+	host, _ := node[0].(string)
+	port, _ := node[1].(int64)
+	if host == "?" || port == 0 {
+		return "", nil
+	}
+	if host == "" {
+		host, _, _ = net.SplitHostPort(asked)
+	}
+	return net.JoinHostPort(host, strconv.FormatInt(port, 10)), nil
 }

@@ -3,7 +3,6 @@ package redisconn
 import (
 	"context"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -16,10 +15,8 @@ import (
 // answer takes far less than the first look, so it needs a network or a server that stands still, and a caller that gives
 // up just then. Commands that share a connection are rueidis' to abandon.
 type warden struct {
-	now atomic.Pointer[call] // the call under way, if any
-
-	mu      sync.Mutex
-	lines   map[*line]struct{}
+	now     atomic.Pointer[call] // the call under way, if any
+	busy    atomic.Pointer[line] // that it has written to: the others are idle, and rueidis would use them closed
 	running atomic.Bool
 }
 
@@ -37,10 +34,11 @@ const (
 	rest = 200 // looks without a call until the warden goes
 )
 
-func newWarden() *warden { return &warden{lines: map[*line]struct{}{}} }
+func newWarden() *warden { return &warden{} }
 
 // enter begins a call. There is one at a time.
 func (w *warden) enter(ctx context.Context) {
+	w.busy.Store(nil)
 	w.now.Store(&call{ctx})
 	if !w.running.Load() && w.running.CompareAndSwap(false, true) {
 		go w.watch()
@@ -49,7 +47,7 @@ func (w *warden) enter(ctx context.Context) {
 
 func (w *warden) leave() { w.now.Store(nil) }
 
-// watch closes the connections when the same call was over at two looks: after the first, it may have noticed itself.
+// watch closes the connection when the same call was over at two looks: after the first, it may have noticed itself.
 func (w *warden) watch() {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -70,18 +68,10 @@ func (w *warden) watch() {
 		case over != c:
 			idle, over = 0, c
 		default:
-			w.closeAll()
+			if l := w.busy.Load(); l != nil && w.now.Load() == c {
+				_ = l.Close()
+			}
 		}
-	}
-}
-
-func (w *warden) closeAll() {
-	w.mu.Lock()
-	lines := w.lines
-	w.lines = map[*line]struct{}{}
-	w.mu.Unlock()
-	for l := range lines {
-		_ = l.Conn.Close()
 	}
 }
 
@@ -93,17 +83,11 @@ func (w *warden) adopt(ctx context.Context, c net.Conn) net.Conn {
 	if ctx.Value(aloneKey{}) == nil {
 		return c
 	}
-	l := &line{c, w}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.lines[l] = struct{}{}
-	return l
+	return &line{c, w}
 }
 
-// Close implements net.Conn.
-func (l *line) Close() error {
-	l.warden.mu.Lock()
-	delete(l.warden.lines, l)
-	l.warden.mu.Unlock()
-	return l.Conn.Close()
+// Write implements net.Conn.
+func (l *line) Write(b []byte) (int, error) {
+	l.warden.busy.Store(l)
+	return l.Conn.Write(b)
 }

@@ -56,9 +56,13 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 		return nil, err
 	}
 	d.cluster = conn.Node("x") != ""
+	d.floor.none = d.cluster
 	d.quiet = time.AfterFunc(time.Hour, d.listenForHolders)
 	d.quiet.Stop()
 	d.ctx, d.cancel = context.WithCancel(context.Background())
+	if moves := conn.Moves(); moves != nil {
+		go d.follow(moves)
+	}
 	return d, nil
 }
 

@@ -17,6 +17,8 @@ type floor struct {
 	at  atomic.Pointer[mark]
 	mu  sync.Mutex // of who asks
 	one bool
+
+	none bool // on a cluster
 }
 
 type mark struct {
@@ -26,6 +28,9 @@ type mark struct {
 
 // get returns the floor as the script takes it, and the generation of connections that it is of.
 func (f *floor) get(c redisconn.Conn) (us string, generation uint64) {
+	if f.none {
+		return "0", 0
+	}
 	generation = c.Generation()
 	if m := f.at.Load(); m != nil && generation != 0 && m.generation == generation {
 		return m.us, generation
@@ -45,7 +50,7 @@ func (f *floor) ask(ctx context.Context, c redisconn.Conn) error {
 		return err
 	}
 	t, _ := v.([]any)
-	if before == 0 || before != c.Generation() || len(t) != 2 || c.Node("x") != "" {
+	if before == 0 || before != c.Generation() || len(t) != 2 || f.none {
 		return nil
 	}
 	s, _ := t[0].(string)

@@ -103,6 +103,9 @@ func (c *conn) Node(key string) string {
 	return master.Options().Addr
 }
 
+// Moves implements redisconn.Conn.
+func (c *conn) Moves() <-chan struct{} { return nil }
+
 // EachMaster implements redisconn.Conn.
 func (c *conn) EachMaster(ctx context.Context, visit func(do redisconn.DoFunc) error) error {
 	doing := func(client *redis.Client) redisconn.DoFunc {

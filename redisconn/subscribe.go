@@ -1,0 +1,103 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// glance is the time between looks whether a client behind sentinels has another master.
+const glance = 200 * time.Millisecond
+
+// Subscribe implements Conn.
+func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error) {
+	type subscribed struct {
+		s   *Subscription
+		err error
+	}
+	done := make(chan subscribed, 1)
+	go func() { // rueidis makes the connection without looking at a context
+		s, err := c.subscribe(ctx, key, channel, heard)
+		done <- subscribed{s, err}
+	}()
+	select {
+	case r := <-done:
+		return r.s, r.err
+	case <-ctx.Done():
+		go func() {
+			if r := <-done; r.s != nil {
+				r.s.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error) {
+	node, client, err := c.masterOf(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	dedicated, giveBack := client.Dedicate()
+	var once sync.Once
+	confirmed, closed := make(chan struct{}), make(chan struct{})
+	errs := dedicated.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage:      func(m rueidis.PubSubMessage) { heard(m.Message) },
+		OnSubscription: func(rueidis.PubSubSubscription) { once.Do(func() { close(confirmed) }) },
+	})
+	end := sync.OnceFunc(func() {
+		dedicated.Close()
+		giveBack()
+	})
+	until := untilDeadline(ctx)
+	defer until.finish()
+	if err := dedicated.Do(until, dedicated.B().Subscribe().Channel(channel).Build()).Error(); err != nil {
+		end()
+		_, err = c.answer(nil, err)
+		return nil, err
+	}
+	go func() {
+		defer close(closed)
+		defer c.suspect() // a connection that ends is often a master that does
+		c.attend(node, errs, end)
+	}()
+	select {
+	case <-confirmed:
+		if !c.clustered() {
+			return NewSubscription("", closed, end), nil // as Node says
+		}
+		return NewSubscription(node, closed, end), nil
+	case <-closed:
+		end()
+		return nil, errors.New("redisconn: the connection of a subscription was closed")
+	case <-ctx.Done():
+		end()
+		return nil, ctx.Err()
+	}
+}
+
+// attend returns when a subscription's connection has ended. Behind sentinels it ends the connection when the client has
+// another master: a former one that the sentinels cannot reach would keep it, and no message of the new one would come.
+func (c *conn) attend(node string, errs <-chan error, end func()) {
+	if c.client.Mode() != rueidis.ClientModeSentinel {
+		<-errs
+		return
+	}
+	tick := time.NewTicker(glance)
+	defer tick.Stop()
+	for {
+		select {
+		case <-errs:
+			return
+		case <-tick.C:
+			if _, same := c.client.Nodes()[node]; !same {
+				end()
+				<-errs
+				return
+			}
+		}
+	}
+}
