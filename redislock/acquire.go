@@ -31,6 +31,9 @@ func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, e
 func (s *session) answer(c *claim, err error) (driver.Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err == nil {
+		c.news = false
+	}
 	switch {
 	case c.state == gone:
 		return driver.Grant{}, driver.ErrGone
@@ -235,7 +238,9 @@ func (s *session) settle(c *claim, r lineReply) error {
 	case lineWaits:
 		if c.state <= waiting || mutant.On("redis-state-back") {
 			c.state = waiting
-			c.holder = s.inWay(c, r, now)
+			h := s.inWay(c, r, now)
+			c.news = c.news || h != nil && (c.holder == nil || h.PublicID != c.holder.PublicID || h.Note != c.holder.Note)
+			c.holder = h
 			c.schedule(now, r.wait, r.head == 1, r.why)
 		}
 		s.d.setCrowded(c.Name, true)

@@ -27,6 +27,7 @@ type claim struct {
 	state  state
 	fence  uint64
 	holder *driver.Holder
+	news   bool      // holder is another than Acquire or Wait have told
 	since  time.Time // when it was first sent
 	last   time.Time // when it was first sent; zero as long as nothing has left
 	doubt  bool      // a request for it had no answer and may still be carried out

@@ -109,9 +109,6 @@ if foreign then
   others()
   if ms() - seen > 1000 then
     seen = ms()
-    if gap == 0 then
-      gap = seen
-    end
     note()
   end
 end
@@ -158,32 +155,47 @@ local function promote(who, info, time, more, c)
 end
 
 -- rest leaves the name free for a while, if it is time to, and tells the head of the line when to come back. Programs
--- that poll for the name find it free only then: a handoff leaves them nothing.
+-- that poll for the name find it free only then: a handoff leaves them nothing. Where none was seen in the last minute the
+-- gap is just long enough to see one, sooner or later.
+local function due()
+  others()
+  local known = mixed or seen > 0 and ms() - seen < 60000
+  if gap == 0 then
+    gap = ms()
+    note()
+  end
+  local now = ms() - gap >= 1000 or known and handoffs >= 31
+  if known and not now then
+    handoffs = handoffs + 1
+    note()
+  end
+  return now, known
+end
+local function gapped() -- also where nobody else of ours is in line
+  others()
+  return open > ms() or vacated and due()
+end
 local function rest()
   others()
-  if seen == 0 and not mixed then
-    return false
-  end
-  if open > ms() and open - ms() <= 100 then -- later, it is of a clock that was set back since
+  if open > ms() then
     wait, why = open - ms(), 2
     return true
   end
-  if not vacated or not mixed and ms() - seen > 60000 then
+  if not vacated then
     return false
   end
-  handoffs = handoffs + 1
-  if handoffs < 32 and ms() - gap < 1000 then
-    note()
+  local now, known = due()
+  if not now then
     return false
   end
-  local length = math.max(2, math.min(100, math.floor((ms() - gap) / 4)))
+  local length = known and math.max(2, math.min(100, math.floor((ms() - gap) / 4))) or 5
   while true do
     local first = redis.call('LINDEX', W, 0)
     if not first then
       return false
     end
     local d = redis.call('HGET', H, first)
-    if d and (first == enter or tell(parse(d).channel, 'g ' .. first .. ' ' .. length)) then
+    if d and (first == enter or redis.call('PUBLISH', parse(d).channel, 'g ' .. first .. ' ' .. length) > 0) then
       break
     end
     remove(first)
@@ -317,8 +329,8 @@ if enter ~= '' then
     end
   elseif state == 0 and again then
     state = 4
-  elseif state == 0 and exclusive and (not v or vacated) and redis.call('EXISTS', W, H) == 0 then
-    promote(enter, ARGV[11], ttl, false, draw()) -- nobody else is or was here
+  elseif state == 0 and exclusive and (not v or vacated) and redis.call('EXISTS', W) == 0 and not gapped() then
+    promote(enter, ARGV[11], ttl, false, draw()) -- nobody else is here
   elseif state == 0 and (misfit() and (settle() or misfit())) then
     state = 5
   elseif state == 0 and (queue or not id and not foreign) then

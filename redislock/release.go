@@ -139,13 +139,14 @@ func (s *session) turn(ctx context.Context, old, next *claim) (wasHeld bool, err
 	return r.left == 1, s.settle(next, r)
 }
 
-// leaveAll takes many claims out together. A connection that had ended unnoticed shows only now, so it tries twice.
+// leaveAll takes many claims out together. A connection that had ended unnoticed shows only now, and a client
+// may have several, so it tries more than once.
 func (s *session) leaveAll(ctx context.Context, claims []*claim) error {
 	if len(claims) == 0 {
 		return nil
 	}
 	var err error
-	for range 2 {
+	for range 5 {
 		if claims, err = s.leaveOnce(ctx, claims); len(claims) == 0 || ctx.Err() != nil {
 			break
 		}

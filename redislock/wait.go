@@ -16,12 +16,15 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 	}
 	for {
 		s.mu.Lock()
-		state, at, under := c.state, c.lookAt, c.flight
+		state, news, at, under := c.state, c.news, c.lookAt, c.flight
 		s.mu.Unlock()
 		if state != waiting {
 			if state == unsent { // Acquire had no answer
 				return s.Acquire(ctx, dc)
 			}
+			return s.answer(c, nil)
+		}
+		if news { // somebody else is in the way, or is seen to be something else than a lock
 			return s.answer(c, nil)
 		}
 		var due <-chan time.Time

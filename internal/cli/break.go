@@ -47,7 +47,7 @@ func (c *breakCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 		return printJSON(t.out, jsonLine(driver.Line{Name: c.Name, Fence: l.Fence, Claims: targets}))
 	}
 	for _, h := range targets {
-		fmt.Fprintf(t.out, "%s: broke %s of %s\n", c.Name, h.PublicID, who(h.Owner))
+		fmt.Fprintf(t.out, "%s: broke %s of %s\n", c.Name, h.PublicID, by(h))
 	}
 	return nil
 }

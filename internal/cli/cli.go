@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -46,6 +47,8 @@ type terminal struct {
 // Main runs the command with these arguments, without its name, and returns the exit status. A command of run that died
 // of Ctrl-C makes this process do so, too: a shell's loop around it ends only then.
 func Main(args []string) int {
+	// What a store's configuration could lose is for whoever runs the store, not for each job's mail.
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	status, by := run(args, terminal{
 		out: os.Stdout, err: os.Stderr, colours: isTerminal(os.Stdout), person: term.IsTerminal(int(os.Stderr.Fd())),
 	})

@@ -25,7 +25,7 @@ func (t terminal) claims(lines []driver.Line) {
 	for _, l := range lines {
 		for _, h := range l.Claims {
 			w.AppendRow(table.Row{
-				l.Name, kind(h), t.state(h), h.PublicID, who(h.Owner), h.Note, since(h.Since, now), left(h, now), fence(h.Fence), h.Passes,
+				l.Name, kind(h), t.state(h), h.PublicID, by(h), h.Note, since(h.Since, now), left(h, now), fence(h.Fence), h.Passes,
 			})
 		}
 	}
@@ -59,6 +59,14 @@ func kind(h driver.Holder) string {
 		return fmt.Sprintf("%d of %d", h.Weight, h.Limit)
 	}
 	return h.Kind.String()
+}
+
+// by says whose a claim is. Another program's says nothing of its owner.
+func by(h driver.Holder) string {
+	if h.Foreign {
+		return "another program"
+	}
+	return who(h.Owner)
 }
 
 // who is an owner in a few words: its own name if it has one, else program, user, host and pid.

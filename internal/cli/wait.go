@@ -112,7 +112,7 @@ func heldBy(h *driver.Holder) string {
 	if h == nil {
 		return "held by another"
 	}
-	text := "held by " + who(h.Owner)
+	text := "held by " + by(*h)
 	if h.Note != "" {
 		text += " (" + h.Note + ")"
 	}
