@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // The titles of the checks.
@@ -22,12 +24,20 @@ const (
 // their Lock had returned, the one that was seen earlier was granted earlier: had it been the other way round, both
 // would have been held at that moment. A lease that was never seen valid may have been overtaken while its process was
 // stopped in Lock's last instruction, so it takes part in the first comparison only.
-func checkTokens(hs *history) finding {
+//
+// Where two may be held at once, because the servers promise no better, the second comparison says nothing, and in the
+// first a lease that was passed on inside its process was asked for when the claim was that it is a part of: the store
+// granted them together, and knows nothing of the passing.
+func checkTokens(hs *history, exclusive bool) finding {
 	var f finding
 	for name := range hs.names {
 		handles := hs.granted(name)
 		highest := make([]*handle, len(handles)) // among the first i+1
 		seen := map[uint64]*handle{}
+		asked := func(h *handle) instant { return h.asked }
+		if !exclusive {
+			asked = claimed(handles)
+		}
 		var valid *handle // the one with the highest token of those that were seen valid
 		for i, h := range handles {
 			f.cases++
@@ -44,12 +54,12 @@ func checkTokens(hs *history) finding {
 				continue
 			}
 			seen[h.fence] = h
-			before, _ := slices.BinarySearchFunc(handles, h.asked, func(h *handle, t instant) int { return cmp.Compare(h.granted, t) })
+			before, _ := slices.BinarySearchFunc(handles, asked(h), func(h *handle, t instant) int { return cmp.Compare(h.granted, t) })
 			if before > 0 && highest[before-1].fence > h.fence {
 				f.accuse(name, h.granted, "%s has token %d, and asked after %s had been granted %d", h, h.fence, highest[before-1], highest[before-1].fence)
 				continue
 			}
-			if !h.confirmed() {
+			if !exclusive || !h.confirmed() {
 				continue
 			}
 			if valid != nil && valid.fence > h.fence {
@@ -60,6 +70,21 @@ func checkTokens(hs *history) finding {
 		}
 	}
 	return f
+}
+
+// claimed returns when the claim was asked for that a lease is a part of: leases of one life whose tokens one grant of
+// the store has room for.
+func claimed(handles []*handle) func(*handle) instant {
+	sorted := slices.SortedFunc(slices.Values(handles), func(a, b *handle) int { return cmp.Compare(a.fence, b.fence) })
+	firsts := map[*life]*handle{}
+	asked := map[*handle]instant{}
+	for _, h := range sorted {
+		if first := firsts[h.life]; first == nil || h.fence-first.fence >= driver.Stride {
+			firsts[h.life] = h
+		}
+		asked[h] = firsts[h.life].asked
+	}
+	return func(h *handle) instant { return asked[h] }
 }
 
 // checkData is V2: no acknowledged read-modify-write is lost.

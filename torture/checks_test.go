@@ -29,6 +29,24 @@ func wrote(h *handle, read int64, w writing) *handle {
 	return h
 }
 
+// Where two may hold at once only what was granted before the store was asked is certain to have the smaller token.
+func TestCheckTokensOfASharedName(t *testing.T) {
+	first, passed := lease(0, 3, 4, 64), lease(6, 7, 8, 65)
+	passedOn := of(0, first, lease(0, 5, 9, 128), passed)
+	passed.life = first.life // the store gave it 64 and the next ones before it gave 128
+	for name, c := range map[string]struct {
+		hs    *history
+		guilt string
+	}{
+		"smaller, both valid":    {of(0, lease(0, 1, 5, 10), lease(0, 6, 9, 9)), ""},
+		"smaller, asked later":   {of(0, lease(0, 1, 0, 164), lease(2, 6, 0, 100)), "asked after"},
+		"passed on, asked later": {passedOn, ""},
+		"the same twice":         {of(0, lease(0, 1, 5, 10), lease(0, 6, 9, 10)), "token 10 was given to"},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, c.hs, checkTokens(c.hs, false), c.guilt) })
+	}
+}
+
 // of makes a history of one name in which every handle is of another process.
 func of(final int64, handles ...*handle) *history {
 	hs := &history{names: []string{"name"}, finals: []int64{final}}
@@ -59,7 +77,7 @@ func TestCheckTokens(t *testing.T) {
 		"stopped in the end of Lock":     {of(0, lease(0, 10, 20, 20), unconfirmed), ""},
 		"never seen valid, asked before": {of(0, lease(3, 4, 9, 10), lease(1, 6, 0, 9)), ""},
 	} {
-		t.Run(name, func(t *testing.T) { expect(t, c.hs, checkTokens(c.hs), c.guilt) })
+		t.Run(name, func(t *testing.T) { expect(t, c.hs, checkTokens(c.hs, true), c.guilt) })
 	}
 }
 
@@ -71,14 +89,14 @@ func expect(t *testing.T, hs *history, f finding, guilt string) {
 	}
 	if guilt == "" {
 		if f.failed > 0 {
-			t.Errorf("convicted without guilt: %v", hs.stories(f))
+			t.Errorf("convicted without guilt: %v", hs.stories(f, 3))
 		}
 		return
 	}
 	if f.failed != 1 || len(f.violations) != 1 {
-		t.Fatalf("found %d violations, want 1: %v", f.failed, hs.stories(f))
+		t.Fatalf("found %d violations, want 1: %v", f.failed, hs.stories(f, 3))
 	}
-	story := hs.stories(f)[0]
+	story := hs.stories(f, 1)[0]
 	if !strings.Contains(story, guilt) {
 		t.Errorf("the story does not say %q:\n%s", guilt, story)
 	}
@@ -170,7 +188,7 @@ func TestStory(t *testing.T) {
 	a, b := wrote(lease(0, 1, 9, 7), 4, acknowledged), wrote(lease(0, 5, 12, 8), 4, acknowledged)
 	hs := asleep(a, 2, 24, of(5, a, b))
 	hs.faults = []fault{{at: ms(2), slot: 0, what: "is stopped"}, {at: ms(3), slot: 5, what: "is killed"}}
-	story := hs.stories(checkOverlap(hs))[0]
+	story := hs.stories(checkOverlap(hs), 3)[0]
 	at := 0
 	for _, want := range []string{
 		"name: p1.0 g0 was granted the name while the lease of p0.0 g0 was valid",

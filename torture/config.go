@@ -68,6 +68,9 @@ const (
 	Notice   = "notice"
 )
 
+// Flawed is the name of what runs for Config.Flawed in place of scenarios.
+const Flawed = "flawed"
+
 // Scenarios are all there are, with what each does.
 func Scenarios() []Scenario {
 	return []Scenario{

@@ -130,7 +130,7 @@ func (c *conductor) suspect(ctx context.Context, k control, scheme string, round
 	if !strings.HasPrefix(scheme, flawed.Prefix) {
 		p.harm.skew = 0 // it looks at no client's clock
 	}
-	p.label = fmt.Sprintf("%s, %s", "flawed", w.name)
+	p.label = fmt.Sprintf("%s, %s", Flawed, w.name)
 	began, n := now(), 0
 	j := newJudgement(w)
 	for bad && now().sub(began) < longestConviction || n < rounds {
@@ -147,6 +147,6 @@ func (c *conductor) suspect(ctx context.Context, k control, scheme string, round
 	if bad {
 		j.errors = nil // what goes wrong for the conductor, too, goes wrong by the flaw
 	}
-	t := j.trial("flawed", w, own.describe(p), p.harm.why, now().sub(began))
+	t := j.trial(Flawed, w, own.describe(p), p.harm.why, now().sub(began))
 	return t, n, nil
 }

@@ -15,6 +15,7 @@ type moment struct {
 	who    string
 	what   string
 	handle *handle // that it is about, if any
+	server bool    // it is about a server
 }
 
 // The size of a story: it must fit on a screen. What the actors did is told in any case, and of their sleep only what
@@ -23,6 +24,8 @@ const (
 	storyBefore = 20
 	storyAfter  = 12
 	longSilence = 20 * time.Millisecond
+
+	serverBefore = 5 * time.Second // what was done to servers works for long
 )
 
 // tell writes who did what when around a violation: the leases of its name, and what was done to the processes that
@@ -33,7 +36,8 @@ func (hs *history) tell(w io.Writer, v violation) {
 	first, last := max(at-storyBefore, 0), min(at+storyAfter, len(moments))
 	fmt.Fprintf(w, "%s: %s\n", hs.names[v.name], v.what)
 	for i, m := range moments {
-		if (i < first || i >= last) && !slices.Contains(v.actors, m.handle) {
+		near := m.server && m.at > v.at.add(-serverBefore) && m.at <= v.at
+		if (i < first || i >= last) && !slices.Contains(v.actors, m.handle) && !near {
 			continue
 		}
 		mark := " "
@@ -53,7 +57,7 @@ func (hs *history) moments(v violation) []moment {
 	var out []moment
 	add := func(at instant, who string, h *handle, format string, args ...any) {
 		if at != 0 {
-			out = append(out, moment{at, who, fmt.Sprintf(format, args...), h})
+			out = append(out, moment{at, who, fmt.Sprintf(format, args...), h, who == "server"})
 		}
 	}
 	for _, l := range hs.lives {
@@ -116,10 +120,10 @@ func (h *handle) deed() string {
 	return "releases"
 }
 
-// stories are the first few violations of a finding, told.
-func (hs *history) stories(f finding) []string {
+// stories are the first violations of a finding, told: as many as there is room for.
+func (hs *history) stories(f finding, room int) []string {
 	var out []string
-	for _, v := range f.violations[:min(len(f.violations), 3)] {
+	for _, v := range f.violations[:max(min(len(f.violations), room), 0)] {
 		var b strings.Builder
 		hs.tell(&b, v)
 		out = append(out, b.String())
