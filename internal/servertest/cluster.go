@@ -18,8 +18,8 @@ type Cluster struct {
 }
 
 // StartCluster starts a Cluster of that many masters, with that many replicas each, and returns when every node says that
-// it works and every replica has its copy; a master waits two seconds by itself. The options are those of every node;
-// the ports are chosen, and where Dir is given each node has a folder in it.
+// it works and every replica gets whatever is written to its master; a master waits two seconds by itself. The options
+// are those of every node; the ports are chosen, and where Dir is given each node has a folder in it.
 func StartCluster(ctx context.Context, masters, replicas int, o Options) (_ *Cluster, err error) {
 	if masters < 1 || replicas < 0 {
 		return nil, fmt.Errorf("servertest: a Cluster has at least one master, not %d, with no fewer than 0 replicas, not %d", masters, replicas)
@@ -115,8 +115,8 @@ func (c *Cluster) complete() error {
 			}
 		}
 	}
-	for _, s := range c.Nodes[c.masters:] {
-		if err := s.shows("master_link_status:up", "INFO", "replication"); err != nil {
+	for i, s := range c.Nodes[c.masters:] {
+		if err := c.Nodes[i%c.masters].feeds(s); err != nil {
 			return err
 		}
 	}

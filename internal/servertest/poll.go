@@ -38,6 +38,21 @@ func (s *Server) shows(text string, command ...string) error {
 	return err
 }
 
+// feeds returns an error until the replica gets whatever is written to the server. When the replica has its copy and both
+// say that it is online, that is not yet so: the stream begins with its first acknowledgement, up to a second later, and
+// what is written before goes down with the server.
+func (s *Server) feeds(replica *Server) error {
+	got, err := s.Do("INFO", "replication")
+	if err != nil {
+		return err
+	}
+	_, offset, _ := strings.Cut(got, fmt.Sprintf(",port=%d,state=online,offset=", replica.port))
+	if offset == "" || strings.HasPrefix(offset, "0,") {
+		return fmt.Errorf("the server at %s does not feed its replica at %s:\n%s", s.Addr(), replica.Addr(), got)
+	}
+	return replica.shows("master_link_status:up", "INFO", "replication")
+}
+
 // together calls f for 0 to n-1 at once and returns what went wrong.
 func together(n int, f func(i int) error) error {
 	errs := make(chan error, n)

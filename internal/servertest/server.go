@@ -47,8 +47,9 @@ var redis = program{ready: "Ready to accept connections", args: func(s *Server) 
 		"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir, "--daemonize", "no",
 		"--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
 		"--enable-debug-command", "yes",
-		// A replica gets its copy at once instead of after five seconds, and one that is stuck holds up no shutdown for ten.
-		"--repl-diskless-sync-delay", "0", "--shutdown-timeout", "1",
+		// A replica gets its copy at once instead of after five seconds and a first sign of life after one instead of ten,
+		// and one that is stuck holds up no shutdown for ten.
+		"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1", "--shutdown-timeout", "1",
 	}, s.o.Args), nil
 }}
 
