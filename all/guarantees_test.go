@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
 )
 
 var update = flag.Bool("update", false, "write docs/guarantees.md anew")
@@ -26,6 +27,9 @@ var stores = []struct {
 }{
 	{"memlock", func(*testing.T) string { return "mem:" }},
 	{"filelock", func(t *testing.T) string { return "file:" + t.TempDir() + "/store" }},
+	{"redislock", func(t *testing.T) string {
+		return servertest.Redis(t, "--appendonly", "yes", "--appendfsync", "always").URL()
+	}},
 }
 
 // The table of guarantees says what the drivers say, and nothing else.
