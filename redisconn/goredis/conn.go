@@ -11,59 +11,34 @@ import (
 )
 
 // conn is a redisconn.Conn over go-redis.
-type conn struct{ client redis.UniversalClient }
+type conn struct {
+	client   redis.UniversalClient
+	punctual bool // the client heeds the deadlines of contexts
+}
 
 // Conn makes a redisconn.Conn of a client that the program has: a *redis.Client, also one made by NewFailoverClient, or a
 // *redis.ClusterClient. The client stays open when the Conn is closed.
 //
-// go-redis repeats commands by itself when a connection fails, and a lock's must not be: make the client with
-// MaxRetries: -1, or Conn refuses it. It does not tell when it makes a new connection, so each grant asks the server for
-// its time.
+// go-redis repeats commands by itself when a connection fails, and a lock's must not be: those that go through Conn are
+// sent once, whatever the client's MaxRetries. With ContextTimeoutEnabled each command costs a goroutine less. go-redis does
+// not tell when it makes a new connection, so each grant asks the server for its time.
 func Conn(client redis.UniversalClient) (redisconn.Conn, error) {
-	retries := 0
-	switch c := client.(type) {
+	switch client := client.(type) {
 	case *redis.Client:
-		retries = c.Options().MaxRetries
+		return &conn{client, client.Options().ContextTimeoutEnabled}, nil
 	case *redis.ClusterClient:
-		// MaxRetries is of its nodes; redirections, which say that nothing was done, have a limit of their own.
-		retries = c.Options().MaxRetries
-	default:
-		return nil, fmt.Errorf("goredis: client is a %T: want a *redis.Client or a *redis.ClusterClient", client)
+		return &conn{client, client.Options().ContextTimeoutEnabled}, nil
 	}
-	if retries > 0 {
-		return nil, fmt.Errorf("goredis: the client repeats commands up to %d times by itself: want MaxRetries: -1", retries)
-	}
-	return &conn{client}, nil
+	return nil, fmt.Errorf("goredis: client is a %T: want a *redis.Client or a *redis.ClusterClient", client)
 }
 
-// Do implements redisconn.Conn.
-func (c *conn) Do(ctx context.Context, cmd redisconn.Command) (any, error) {
-	v := c.command(ctx, cmd)
-	_ = c.client.Process(ctx, v)
-	return answer(v.Result())
-}
+// once is a command that go-redis does not repeat.
+type once struct{ *redis.Cmd }
 
-// DoAll implements redisconn.Conn.
-func (c *conn) DoAll(ctx context.Context, cmds []redisconn.Command) []redisconn.Reply {
-	pipe := c.client.Pipeline()
-	built := make([]*redis.Cmd, len(cmds))
-	for i, cmd := range cmds {
-		built[i] = c.command(ctx, cmd)
-		_ = pipe.Process(ctx, built[i])
-	}
-	_, err := pipe.Exec(ctx)
-	replies := make([]redisconn.Reply, len(cmds))
-	for i, cmd := range built {
-		v, e := cmd.Result()
-		if e == nil && v == nil && err != nil {
-			e = err // it was never sent
-		}
-		replies[i].Value, replies[i].Err = answer(v, e)
-	}
-	return replies
-}
+// NoRetry implements redis.Cmder.
+func (once) NoRetry() bool { return true }
 
-func (c *conn) command(ctx context.Context, cmd redisconn.Command) *redis.Cmd {
+func command(ctx context.Context, cmd redisconn.Command) once {
 	words := make([]any, len(cmd.Words))
 	for i, w := range cmd.Words {
 		words[i] = w
@@ -72,7 +47,64 @@ func (c *conn) command(ctx context.Context, cmd redisconn.Command) *redis.Cmd {
 	if cmd.Keys > 0 {
 		v.SetFirstKeyPos(int8(cmd.First)) //nolint:gosec // 1 or 3
 	}
-	return v
+	return once{v}
+}
+
+// Do implements redisconn.Conn.
+func (c *conn) Do(ctx context.Context, cmd redisconn.Command) (any, error) {
+	v := command(ctx, cmd)
+	if err := c.bounded(ctx, func() { _ = c.client.Process(ctx, v) }); err != nil {
+		return nil, err
+	}
+	return answer(v.Result())
+}
+
+// DoAll implements redisconn.Conn.
+func (c *conn) DoAll(ctx context.Context, cmds []redisconn.Command) []redisconn.Reply {
+	pipe := c.client.Pipeline()
+	built := make([]once, len(cmds))
+	for i, cmd := range cmds {
+		built[i] = command(ctx, cmd)
+		_ = pipe.Process(ctx, built[i])
+	}
+	var failed error
+	late := c.bounded(ctx, func() { _, failed = pipe.Exec(ctx) })
+	replies := make([]redisconn.Reply, len(cmds))
+	for i, cmd := range built {
+		if late != nil {
+			replies[i].Err = late
+			continue
+		}
+		v, err := cmd.Result()
+		if err == nil && v == nil {
+			err = failed // it has no answer: another one's error ended the connection
+		}
+		replies[i].Value, replies[i].Err = answer(v, err)
+	}
+	return replies
+}
+
+// bounded runs f and returns by ctx's deadline. A client that does not heed deadlines goes on with f for its own time, so
+// nothing that f writes may be read after an error.
+func (c *conn) bounded(ctx context.Context, f func()) error {
+	at, ends := ctx.Deadline()
+	if c.punctual || !ends {
+		f()
+		return nil
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-timer.C:
+		return context.DeadlineExceeded
+	}
 }
 
 func answer(v any, err error) (any, error) {
@@ -88,7 +120,7 @@ func answer(v any, err error) (any, error) {
 	return nil, err
 }
 
-// Node implements redisconn.Conn.
+// Node implements redisconn.Conn. The client reads once where the slots are and from then on answers at once.
 func (c *conn) Node(key string) string {
 	cluster, ok := c.client.(*redis.ClusterClient)
 	if !ok {
@@ -110,8 +142,10 @@ func (c *conn) Moves() <-chan struct{} { return nil }
 func (c *conn) EachMaster(ctx context.Context, visit func(do redisconn.DoFunc) error) error {
 	doing := func(client *redis.Client) redisconn.DoFunc {
 		return func(ctx context.Context, words ...string) (any, error) {
-			v := c.command(ctx, redisconn.Command{Words: words})
-			_ = client.Process(ctx, v)
+			v := command(ctx, redisconn.Command{Words: words})
+			if err := c.bounded(ctx, func() { _ = client.Process(ctx, v) }); err != nil {
+				return nil, err
+			}
 			return answer(v.Result())
 		}
 	}
@@ -127,64 +161,6 @@ func (c *conn) EachMaster(ctx context.Context, visit func(do redisconn.DoFunc) e
 		return visit(doing(client))
 	}
 	return nil
-}
-
-// Subscribe implements redisconn.Conn.
-func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*redisconn.Subscription, error) {
-	var pubsub *redis.PubSub
-	node := ""
-	switch client := c.client.(type) {
-	case *redis.ClusterClient:
-		master, err := client.MasterForKey(ctx, key)
-		if err != nil {
-			return nil, fmt.Errorf("goredis: find the master of the slot: %w", err)
-		}
-		node, pubsub = master.Options().Addr, master.Subscribe(ctx)
-	case *redis.Client:
-		pubsub = client.Subscribe(ctx)
-	}
-	if err := pubsub.Subscribe(ctx, channel); err != nil {
-		_ = pubsub.Close()
-		_, err = answer(nil, err)
-		return nil, err
-	}
-	if _, err := pubsub.Receive(ctx); err != nil {
-		_ = pubsub.Close()
-		_, err = answer(nil, err)
-		return nil, err
-	}
-	done := make(chan struct{})
-	go listen(pubsub, heard, done)
-	return redisconn.NewSubscription(node, done, func() { _ = pubsub.Close() }), nil
-}
-
-// listen passes messages on until the connection fails. go-redis would make another one by itself, and nobody would learn
-// that messages were lost in between.
-func listen(pubsub *redis.PubSub, heard func(payload string), done chan<- struct{}) {
-	defer close(done)
-	defer func() { _ = pubsub.Close() }()
-	silent := false
-	for {
-		m, err := pubsub.ReceiveTimeout(context.Background(), redisconn.DefaultKeepAlive)
-		switch m := m.(type) {
-		case *redis.Message:
-			heard(m.Payload)
-			silent = false
-		case *redis.Pong:
-			silent = false
-		}
-		if err == nil {
-			continue
-		}
-		var late interface{ Timeout() bool }
-		if !errors.As(err, &late) || !late.Timeout() || silent {
-			return // the second silence in a row: the ping was not answered
-		}
-		silent = true
-		if pubsub.Ping(context.Background()) != nil {
-			return
-		}
-	}
 }
 
 // Generation implements redisconn.Conn.

@@ -1,0 +1,114 @@
+package goredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/interlock-go/interlock/redisconn"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// failover is the address that a client of NewFailoverClient gives: its own is that of whoever is master.
+const failover = "FailoverClient"
+
+var errOnce = errors.New("goredis: a subscription is not made again by itself")
+
+// Subscribe implements redisconn.Conn. go-redis makes a connection that fails again and subscribes once more, and the
+// server would count a subscriber whom nobody tells that messages were lost. So each subscription has a client of its own
+// that can connect once.
+func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*redisconn.Subscription, error) {
+	var options redis.Options
+	node := ""
+	switch client := c.client.(type) {
+	case *redis.ClusterClient:
+		master, err := client.MasterForKey(ctx, key)
+		if err != nil {
+			return nil, fmt.Errorf("goredis: find the master of the slot: %w", err)
+		}
+		options = *master.Options()
+		node = options.Addr
+	case *redis.Client:
+		options = *client.Options()
+	}
+	options.Dialer = dialOnce(options.Dialer)
+	options.PoolSize, options.MinIdleConns, options.MaxIdleConns, options.DialerRetries = 1, 0, 1, 1
+	options.PushNotificationProcessor = nil // that of the user's client is its own
+	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	own := redis.NewClient(&options)
+	pubsub := own.Subscribe(ctx)
+	end := sync.OnceFunc(func() {
+		_ = pubsub.Close()
+		_ = own.Close()
+	})
+	err := pubsub.Subscribe(ctx, channel)
+	if err == nil {
+		_, err = pubsub.Receive(ctx)
+	}
+	if err != nil {
+		end()
+		_, err = answer(nil, err)
+		return nil, err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer end()
+		c.attend(pubsub, channel, options.Addr == failover, heard)
+	}()
+	return redisconn.NewSubscription(node, done, end), nil
+}
+
+// dialOnce lets the first connection be made and no other.
+func dialOnce(dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	var made atomic.Bool
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if made.Load() {
+			return nil, errOnce
+		}
+		c, err := dial(ctx, network, addr)
+		if err == nil {
+			made.Store(true)
+		}
+		return c, err
+	}
+}
+
+// attend passes messages on until the connection fails, or, where the master may change, until the channel has no
+// subscriber at the one that commands go to.
+func (c *conn) attend(pubsub *redis.PubSub, channel string, changes bool, heard func(payload string)) {
+	silent := false
+	for {
+		m, err := pubsub.ReceiveTimeout(context.Background(), redisconn.DefaultKeepAlive)
+		switch m := m.(type) {
+		case *redis.Message:
+			heard(m.Payload)
+			silent = false
+		case *redis.Pong:
+			silent = false
+		}
+		if err == nil {
+			continue
+		}
+		var late interface{ Timeout() bool }
+		if !errors.As(err, &late) || !late.Timeout() || silent {
+			return // the second silence in a row: the ping was not answered
+		}
+		silent = true
+		if pubsub.Ping(context.Background()) != nil || changes && c.unheard(channel) {
+			return
+		}
+	}
+}
+
+// unheard reports whether the master says that nobody listens to the channel.
+func (c *conn) unheard(channel string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), redisconn.DefaultTimeout)
+	defer cancel()
+	n, err := c.Do(ctx, redisconn.Command{Words: []string{"PUBLISH", channel, ""}})
+	return err == nil && n == int64(0)
+}
