@@ -270,11 +270,11 @@ local function settle()
     end
   elseif last > 0 then
     redis.call('SET', K, COVER, 'PX', math.max(1, last - ms()))
-    v, vacated = COVER, false
+    v, cover, vacated = COVER, true, false
     wait = math.max(1, soon - ms())
   elseif v then
     redis.call('DEL', K)
-    v, vacated = false, false
+    v, cover, vacated = false, false, false
   end
 end
 

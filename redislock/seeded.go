@@ -43,5 +43,6 @@ var lineBugs = []luaBug{
 	}},
 	{mutant.On("redis-late-release"), []string{"if id == leave then", "if id then"}},
 	{mutant.On("redis-foreign"), []string{"#v > 26 and string.sub(v, 1, 4) == 'il1:' and", "#v > 26 and"}},
-	{mutant.On("redis-gap"), []string{"if handoffs < 32 and ms() - gap < 1000 then", "if true then"}},
+	{mutant.On("redis-settle-twice"), []string{"v, cover, vacated = COVER, true, false", "v, vacated = COVER, false"}},
+	{mutant.On("redis-gap"), []string{"local now = ms() - gap >= 1000 or known and handoffs >= 31", "local now = false"}},
 }
