@@ -43,7 +43,7 @@ var controls = []control{
 		p.harm.wired, p.job.Stalls = true, 1
 	}},
 	{flaw: "revive", check: "V3", start: OneRedis, plan: func(p *plan) {
-		p.stops, p.harm.wired, p.job.Stalls, p.names, p.job.Count = true, true, 3, 4, 4
+		p.stops, p.harm.wired, p.job.Stalls, p.names, p.job.Count = true, true, 2, 4, 6
 	}},
 	// Leases that are not renewed during a failover, of which some began when the replica heard nothing any more.
 	{flaw: "promoted", check: "V3", start: Sentinel, ttl: 15 * time.Second, grace: 500 * time.Millisecond, round: 5 * time.Second, plan: func(p *plan) {

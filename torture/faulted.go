@@ -55,6 +55,15 @@ func (c *conductor) playAll(ctx context.Context, scenario string, p plan, twins 
 
 // runStorm is everything at once.
 func (c *conductor) runStorm(ctx context.Context) ([]Trial, error) {
+	twins := []twin{withoutGrace, withoutLock}
+	if c.tokens() {
+		twins = append(twins, withoutFence)
+	}
+	return c.playAll(ctx, Storm, c.stormy(), twins...)
+}
+
+// stormy is the plan of a storm, over the servers that were started for it too.
+func (c *conductor) stormy() plan {
 	p := plan{
 		processes: c.Processes, names: c.Names, kills: max(c.Processes*3/8, 1), stops: true, probe: true,
 		job: job{
@@ -65,11 +74,7 @@ func (c *conductor) runStorm(ctx context.Context) ([]Trial, error) {
 	if c.servers != nil {
 		c.harm(&p)
 	}
-	twins := []twin{withoutGrace, withoutLock}
-	if c.tokens() {
-		twins = append(twins, withoutFence)
-	}
-	return c.playAll(ctx, Storm, p, twins...)
+	return p
 }
 
 // harm has the servers of a storm harmed. The way to one Redis leads over cables; where servers tell clients of one

@@ -1,0 +1,102 @@
+//go:build linux || darwin
+
+package torture
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A storm over servers that fail, too, without its twins, which would take too long here. What the servers promise under
+// these faults holds; what they do not is excused by name.
+func TestStormOverServersThatFail(t *testing.T) {
+	for name, c := range map[string]struct {
+		start  string
+		faults []string
+		length time.Duration
+		excuse []string
+	}{
+		"one Redis":       {OneRedis, nil, 4 * time.Second, nil},
+		"one that evicts": {OneRedis, []string{FaultEvict, FaultLink}, 3 * time.Second, []string{"V3", "V4"}},
+		"Sentinel":        {Sentinel, nil, 6 * time.Second, []string{"V3", "V4"}},
+		"Cluster":         {Cluster, nil, 6 * time.Second, []string{"V3", "V4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait for most of the time
+			trial := stormOver(t, Config{Start: c.start, Faults: c.faults, Processes: 6, Goroutines: 4}, c.length)
+			var b strings.Builder
+			trial.print(&b)
+			t.Log(b.String())
+			if trial.convicted() || len(trial.Errors) > 0 {
+				t.Error("the locks did not hold")
+			}
+			if !slices.Equal(trial.MayFail, c.excuse) || (trial.Why == "") != (c.excuse == nil) {
+				t.Errorf("may fail %v because %q, want %v, and a reason if there are any", trial.MayFail, trial.Why, c.excuse)
+			}
+			for _, id := range []string{"V1", "V2", "V3", "V6"} {
+				if trial.check(id).Cases == 0 {
+					t.Errorf("%s has seen no cases", id)
+				}
+			}
+			done := 0.0
+			for _, f := range trial.Figures {
+				if strings.HasPrefix(f.Name, "faults ") && f.Name != "faults link" {
+					done += f.Value
+				}
+			}
+			if done == 0 {
+				t.Error("nothing was done to the servers")
+			}
+		})
+	}
+}
+
+// stormOver runs the one trial of a storm.
+func stormOver(t *testing.T, cfg Config, d time.Duration) Trial {
+	t.Helper()
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers, err := raise(t.Context(), cfg.Start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer servers.close()
+	c := &conductor{Config: cfg, out: progress{t}, dir: t.TempDir(), id: "test", servers: servers}
+	c.Store = servers.url()
+	closeStore, err := c.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore()
+	p := c.stormy()
+	trial, err := c.play(t.Context(), Storm, p, twin{mayFail: p.harm.excuse}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trial
+}
+
+// What cannot be is an error before anything is started.
+func TestServersRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg  Config
+		want string
+	}{
+		"a store and servers":   {Config{Store: "mem:", Start: OneRedis}, "one of Store, Start and Flawed"},
+		"faults of a store":     {Config{Store: "mem:", Faults: []string{FaultPause}}, "want Start"},
+		"an unknown topology":   {Config{Start: "ring"}, "want one of cluster, redis, sentinel"},
+		"a fault that is not":   {Config{Start: OneRedis, Faults: []string{"fire"}}, "want one of evict, link, pause, restart"},
+		"a failover of nothing": {Config{Start: OneRedis, Faults: []string{FaultFailover}}, "want one of evict, link"},
+		"an unknown flaw":       {Config{Flawed: []string{"none"}}, "no flaw"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Run(t.Context(), c.cfg, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q in it", err, c.want)
+			}
+		})
+	}
+}
