@@ -35,7 +35,7 @@ type code struct {
 var codes = map[string]code{
 	"NOAUTH":      {true, "the server wants a password"},
 	"WRONGPASS":   {true, "the server does not accept this user name and password"},
-	"NOPERM":      {true, "this user lacks a right: see the rights that a lock needs in the documentation of Redis locks"},
+	"NOPERM":      {true, "this user lacks a right: want those of redislock.ACL"},
 	"WRONGTYPE":   {true, "the key holds data of another type, so it is nobody's lock"},
 	"CROSSSLOT":   {true, "the keys of one lock lie in different slots"},
 	"NEWLAYOUT":   {true, "a newer version of this library has written there: update this program"},
@@ -54,6 +54,9 @@ var codes = map[string]code{
 	"UNKILLABLE":  {false, "the server is busy with another client's script"},
 }
 
+// forbidden is what Redis 7.0 answers, without a code, where a command in a script needs a right that the caller lacks.
+const forbidden = "The user executing the script can't"
+
 // Classify tells the outcome of a request that failed: an error that matches [driver.ErrRefused] or
 // [driver.ErrNotSent] changed nothing, any other may have.
 func Classify(err error) error {
@@ -66,6 +69,8 @@ func Classify(err error) error {
 		switch {
 		case !known && strings.Contains(answer.Text, "invalid password"), !known && strings.Contains(answer.Text, "without any password"):
 			return fmt.Errorf("%w: %s: %w", driver.ErrRefused, codes["WRONGPASS"].means, err)
+		case !known && strings.Contains(answer.Text, forbidden): // what the script did before stays done
+			return fmt.Errorf("%s: %w", codes["NOPERM"].means, err)
 		case !known:
 			return err
 		case c.final:

@@ -3,6 +3,7 @@ package redisconn
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -55,15 +56,22 @@ func (c *conn) Do(ctx context.Context, cmd Command) (any, error) {
 	return c.answer(c.client.Do(until, c.build(cmd, false)).ToAny())
 }
 
-// DoAll implements Conn.
+// DoAll implements Conn. A few commands go as one that is alone does.
 func (c *conn) DoAll(ctx context.Context, cmds []Command) []Reply {
-	built := make([]rueidis.Completed, len(cmds))
-	for i, cmd := range cmds {
-		built[i] = c.build(cmd, false)
-	}
-	replies := make([]Reply, len(cmds))
 	until := c.bound(ctx)
 	defer until.finish()
+	few := c.warden != nil && len(cmds) <= 2 && !slices.ContainsFunc(cmds, func(cmd Command) bool { return cmd.Behind })
+	if few = few && !c.clustered() && c.solo.TryLock(); few {
+		defer c.solo.Unlock()
+		until.alone = true
+		c.warden.enter(ctx)
+		defer c.warden.leave()
+	}
+	built := make([]rueidis.Completed, len(cmds))
+	for i, cmd := range cmds {
+		built[i] = c.build(cmd, few)
+	}
+	replies := make([]Reply, len(cmds))
 	for i, r := range c.client.DoMulti(until, built...) {
 		replies[i].Value, replies[i].Err = c.answer(r.ToAny())
 	}

@@ -75,28 +75,26 @@ func (s *session) enter(ctx context.Context, c *claim) error {
 
 // take runs the short script. It reports whether that decided; if not, whether the token it drew may be too low.
 func (s *session) take(ctx context.Context, c *claim, channel string) (decided, stale bool, err error) {
-	us, generation := s.d.floor.get(s.d.conn)
 	value := make([]byte, 0, 256)
 	value = append(append(append(value, layout...), c.ID...), '-')
 	value = appendInfo(value, s.owner, c.Claim, channel)
 	started := s.sent(c)
-	v, err := s.d.run.Run(ctx, redisconn.Call{
-		Script: takeScript, Keys: []string{c.keys.name, c.keys.counter}, Args: []string{string(value), s.ttlMS, us},
-	})
-	if err != nil {
+	o := order{keys: []string{c.keys.name, c.keys.counter}, args: []string{string(value), s.ttlMS}}
+	o.alone = redisconn.Call{Script: takeScript, Keys: o.keys}
+	if err := s.d.batch.send(ctx, &o); err != nil {
 		return false, false, s.failed(c, started, err)
 	}
-	if us == "0" && generation != 0 {
+	if o.us == "0" && o.generation != 0 {
 		s.d.floor.renew(limit{s.d.ctx, time.Now().Add(s.timeout)}, s.d.conn)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch v := v.(type) {
+	switch v := o.value.(type) {
 	case int64:
 		if v == 0 {
 			return false, false, nil
 		}
-		if us != "0" && generation != s.d.conn.Generation() {
+		if o.us != "0" && o.generation != s.d.conn.Generation() {
 			return false, true, nil // the floor is of a server that may have been another one
 		}
 		c.admit(v)

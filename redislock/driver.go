@@ -27,6 +27,7 @@ type Driver struct {
 	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel context.CancelFunc
 	floor  floor
+	batch  batcher
 	soon   atomic.Bool // quiet runs
 	quiet  *time.Timer
 
@@ -48,6 +49,7 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 		conn: conn, run: redisconn.Runner{Conn: conn, Functions: options.Functions}, options: options,
 		ears: map[string]*ear{}, channels: map[string]string{}, sessions: map[*session]struct{}{}, listeners: map[string]*session{}, crowded: map[string]struct{}{},
 	}
+	d.batch.d = d
 	var err error
 	if d.server, err = inspectServer(ctx, conn); err != nil {
 		return nil, err

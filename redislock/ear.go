@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -41,6 +42,9 @@ func (e *ear) deaf() bool {
 	}
 }
 
+// channels begins the names of all channels.
+const channels = "il:push:"
+
 // channel is the channel of the ear at a master, or of the next one there. d.mu is held.
 func (d *Driver) channel(node string) string {
 	if e := d.ears[node]; e != nil && !e.deaf() {
@@ -48,9 +52,9 @@ func (d *Driver) channel(node string) string {
 	}
 	c, ok := d.channels[node]
 	if !ok {
-		c = "il:push:" + driver.NewID()
+		c = channels + driver.NewID()
 		if node != "" {
-			c = "il:push:=" + driver.NewID() // one of several masters: see line.lua
+			c = channels + "=" + driver.NewID() // one of several masters: see line.lua
 		}
 		d.channels[node] = c
 	}
@@ -123,7 +127,11 @@ func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
 		return nil, fmt.Errorf("redislock: subscribe: %w: %w", driver.ErrNotSent, ctx.Err())
 	}
 	if e.err != nil {
-		return nil, fmt.Errorf("redislock: subscribe: %w: %w", driver.ErrNotSent, e.err)
+		err := redisconn.Classify(e.err)
+		if !errors.Is(err, driver.ErrRefused) && !errors.Is(err, driver.ErrNotSent) {
+			err = fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+		}
+		return nil, fmt.Errorf("redislock: subscribe: %w", err)
 	}
 	return e, nil
 }

@@ -61,7 +61,7 @@ func (d *Driver) exorcise() {
 
 // leaving is a run of the long script in which a claim leaves.
 func leaving(k keys, id string) redisconn.Call {
-	return redisconn.Call{Script: lineScript, Keys: k.all(), Args: []string{id, "0", "3600000"}}
+	return redisconn.Call{Script: lineScript, Keys: k.all(), Args: []string{id, "0", "3600000"}, Behind: true}
 }
 
 // together runs scripts, apart from the caller as session.fly does.

@@ -214,12 +214,14 @@ func (d *Driver) breakForeign(ctx context.Context, k keys, publicID string, now 
 	if holderID(value) != "" || driver.PublicID(value) != publicID {
 		return fmt.Errorf("redislock: break %q: %w: another holds it now", k.name, driver.ErrRefused)
 	}
-	const script = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
-	v, err = d.conn.Do(limit{ctx, time.Now().Add(d.options.Timeout)}, redisconn.Command{Words: []string{"EVAL", script, "1", k.name, value}, First: 3, Keys: 1})
-	if err == nil && v != int64(1) {
+	v, err = d.run.Run(limit{ctx, time.Now().Add(d.options.Timeout)}, redisconn.Call{Script: dropScript, Keys: []string{k.name}, Args: []string{value}})
+	if err != nil {
+		return fmt.Errorf("redislock: break %q: %w", k.name, err)
+	}
+	if v != int64(1) {
 		return fmt.Errorf("redislock: break %q: %w: another holds it now", k.name, driver.ErrRefused)
 	}
-	return redisconn.Classify(err)
+	return nil
 }
 
 // look again this often.

@@ -55,8 +55,18 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 	}
 	call := s.lineCall(c, nil, nil, false, false)
 	call.Behind = c.doubt
+	plain := c.state == held && c.exclusive() && !c.doubt
 	s.mu.Unlock()
-	v, err := s.d.run.Run(ctx, call)
+	var v any
+	var err error
+	if plain {
+		o := order{leave: true, alone: call, keys: call.Keys[:1], args: []string{layout + c.ID + "-"}}
+		err = s.d.batch.send(ctx, &o)
+		v = o.value
+	}
+	if !plain || err == nil && v == int64(0) { // the short script of a batch could not decide
+		v, err = s.d.run.Run(ctx, call)
+	}
 	if err != nil {
 		return s.undecided(c, err)
 	}
@@ -159,6 +169,7 @@ func (s *session) leaveOnce(ctx context.Context, claims []*claim) (left []*claim
 	calls := make([]redisconn.Call, len(claims))
 	for i, c := range claims {
 		calls[i] = s.lineCall(c, nil, nil, false, false)
+		calls[i].Behind = true
 	}
 	replies, err := s.d.together(ctx, s.timeout, calls)
 	if err != nil {

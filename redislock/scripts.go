@@ -11,6 +11,8 @@ import (
 var (
 	//go:embed take.lua
 	takeText string
+	//go:embed free.lua
+	freeText string
 	//go:embed line.lua
 	lineText string
 	//go:embed hold.lua
@@ -19,12 +21,16 @@ var (
 	markText string
 	//go:embed look.lua
 	lookText string
+	//go:embed drop.lua
+	dropText string
 
 	takeScript = redisconn.NewScript("interlock_take", seeded(takeText, takeBugs))
+	freeScript = redisconn.NewScript("interlock_free", freeText)
 	lineScript = redisconn.NewScript("interlock_line", seeded(lineText, lineBugs))
 	holdScript = redisconn.NewScript("interlock_hold", holdText)
 	markScript = redisconn.NewScript("interlock_mark", markText)
 	lookScript = redisconn.NewScript("interlock_look", lookText)
+	dropScript = redisconn.NewScript("interlock_drop", dropText)
 )
 
 // Library returns the scripts as a function library for FUNCTION LOAD, Redis 7 or later. An administrator loads it once,
@@ -32,7 +38,7 @@ var (
 func Library() string {
 	var b strings.Builder
 	b.WriteString("#!lua name=interlock\n")
-	for _, s := range []*redisconn.Script{takeScript, lineScript, holdScript, markScript, lookScript} {
+	for _, s := range []*redisconn.Script{takeScript, freeScript, lineScript, holdScript, markScript, lookScript, dropScript} {
 		b.WriteString("redis.register_function('" + s.Name + "', function(KEYS, ARGV)\n" + s.Text + "\nend)\n")
 	}
 	return b.String()

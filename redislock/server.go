@@ -56,7 +56,11 @@ func (s *server) read(ctx context.Context, do redisconn.DoFunc, fields map[strin
 		s.warn("appendonly is off: a server that restarts forgets who holds, and lets others in; tokens go on growing")
 	} else if s.syncs {
 		v, err := do(ctx, "CONFIG", "GET", "appendfsync")
-		if s.syncs = err == nil && configured(v) == "always"; !s.syncs {
+		s.syncs = err == nil && configured(v) == "always"
+		switch {
+		case redisconn.Is(err, "NOPERM"):
+			s.warn("this user may not ask for appendfsync: whether a machine that crashes forgets locks is unknown")
+		case !s.syncs:
 			s.warn("appendfsync is not always: a machine that crashes forgets the locks of its last second")
 		}
 	}
