@@ -19,9 +19,6 @@ type adapter struct {
 	redis bool
 	// key is where the store keeps the lock of a name; nil = at the name.
 	key func(name string) string
-	// strands says that it is known to leave goroutines waiting for a lock
-	// that is free, which fails the run of any other.
-	strands bool
 }
 
 func (a adapter) keyOf(name string) string {
@@ -85,7 +82,7 @@ var adapters = map[string]adapter{
 	"push":               {open: openRedisPush, redis: true},
 	"redsync":            {open: openRedsync, redis: true},
 	"redislock":          {open: openRedislock, redis: true},
-	"rueidislock":        {open: openRueidislock, redis: true, key: rueidislockKey, strands: true},
+	"rueidislock":        {open: openRueidislock, redis: true, key: rueidislockKey},
 	"raw keepers":        {open: openRawKeepers, redis: true},
 	"redislock keepers":  {open: openRedislockKeepers, redis: true},
 }

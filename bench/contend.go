@@ -114,7 +114,7 @@ func (c contest) judge(b *board, results []contestant, window time.Duration) (sa
 	if err := b.verdict(entered); err != nil {
 		return nil, err
 	}
-	if stranded > 0 && !adapters[c.adapter].strands {
+	if stranded > 0 {
 		return nil, fmt.Errorf("bench: %d goroutines still waited for a lock that nobody had held for %v", stranded, stranding)
 	}
 	if entered == 0 {
@@ -125,7 +125,6 @@ func (c contest) judge(b *board, results []contestant, window time.Duration) (sa
 		handoffs:     float64(b.handoffs.Load()) / window.Seconds(),
 		jain:         jainIndex(shares),
 		longestWait:  float64(longest) / 1e6,
-		leftWaiting:  float64(stranded),
 	}
 	if counted > 0 {
 		out[cpuEach] = float64(cpu) / 1e3 / float64(counted)
@@ -173,7 +172,7 @@ func contend(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 	sleepUntil(b.end.Load())
 	res := contestant{Calls: -1, CPU: cpuTime() - before}
 	var failure error
-	failure, res.Stranded = gather(ends, j.Count)
+	res.Stranded, failure = gather(ends, j.Count)
 	for _, v := range visitors {
 		res.Longest = max(res.Longest, b.end.Load()-v.asked.Load(), v.longest) // the last wait outlasted the window
 		res.Entered += v.entered
@@ -193,7 +192,7 @@ func contend(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 
 // gather collects how n goroutines ended, and says how many have not when
 // the window has been over for long.
-func gather(ends <-chan error, n int) (failure error, stranded int) {
+func gather(ends <-chan error, n int) (stranded int, failure error) {
 	late := time.NewTimer(stranding)
 	defer late.Stop()
 	for ; n > 0; n-- {
@@ -201,10 +200,10 @@ func gather(ends <-chan error, n int) (failure error, stranded int) {
 		case err := <-ends:
 			failure = errors.Join(failure, err)
 		case <-late.C:
-			return failure, n
+			return n, failure
 		}
 	}
-	return failure, 0
+	return 0, failure
 }
 
 // visit takes the lock again and again until the window closes. A lock that

@@ -61,14 +61,14 @@ func (c crowd) run(ctx context.Context, s scale) (_ sample, err error) {
 	if err := w.finish(); err != nil {
 		return nil, err
 	}
-	if r.Stranded > 0 && !adapters[c.adapter].strands {
+	if r.Stranded > 0 {
 		return nil, fmt.Errorf("bench: %d goroutines did not get a free lock in %v", r.Stranded, stranding)
 	}
 	if r.Ever == 0 {
 		return nil, errors.New("bench: no pair was made")
 	}
 	n := float64(r.Pairs)
-	out := sample{pairs: n / s.window.Seconds(), leftWaiting: float64(r.Stranded)}
+	out := sample{pairs: n / s.window.Seconds()}
 	if n > 0 {
 		out[cpuEach] = float64(r.CPU) / 1e3 / n
 		out[serverEach] = did.cpu * 1e6 / n
@@ -102,7 +102,7 @@ func crowdTask(ctx context.Context, j job, in *bufio.Reader, out io.Writer) erro
 	sleepUntil(b.end.Load())
 	res := crowded{CPU: cpuTime() - before, Pairs: made.Load()}
 	var failure error
-	if failure, res.Stranded = gather(ends, j.Count); res.Stranded == 0 {
+	if res.Stranded, failure = gather(ends, j.Count); res.Stranded == 0 {
 		failure = errors.Join(failure, l.close())
 	}
 	if failure != nil {

@@ -21,7 +21,7 @@ const (
 )
 
 // redisServer is said of every row on Redis.
-const redisServer = "one redis-server on loopback without persistence, new for each run; default options of each library"
+const redisServer = "one redis-server on loopback without persistence, new for each run; defaults of each library, rueidislock with one key and NoLoopTracking"
 
 // redisRows are the rows of the store on Redis.
 func redisRows() []row {
@@ -48,7 +48,7 @@ func redisFree() row {
 			roundPairs, redisServer),
 		reps:    60,
 		stage:   on,
-		metrics: []metric{pairMedian, pairSlow},
+		metrics: []metric{pairMedian, pairSlow, packets, scriptTime},
 	}
 	r.contenders = append(r.contenders, contender{rawPair, floor, stagedPair{on, "raw"}})
 	r.contenders = append(r.contenders, rivals(func(a string) racer { return stagedPair{on, a} })...)
@@ -70,7 +70,7 @@ func redis512() row {
 		options: "every goroutine locks and unlocks its own name; 500 ms of pairs after 100 ms of warm-up; " + redisServer,
 		reps:    7,
 		scale:   scale{warm: 100 * time.Millisecond, window: 500 * time.Millisecond},
-		metrics: []metric{pairs, leftWaiting, packets, cpuEach, serverEach, scriptTime},
+		metrics: []metric{pairs, packets, cpuEach, serverEach, scriptTime},
 		contenders: append(rivals(func(a string) racer { return crowd{a, n} }),
 			contender{rawPair, floor, crowd{"raw", n}},
 			contender{oursRedis, ours, crowd{"redis", n}},
@@ -119,7 +119,7 @@ func contested() row {
 		options: "n × m: processes × goroutines; empty critical section; a contest lasts 3 s after 300 ms of warm-up; " + redisServer,
 		reps:    5,
 		scale:   scale{warm: 300 * time.Millisecond, window: 3 * time.Second},
-		metrics: []metric{handoffs, acquisitions, jain, longestWait, leftWaiting, scriptsEach, packets, cpuEach, serverEach, scriptTime},
+		metrics: []metric{handoffs, acquisitions, jain, longestWait, scriptsEach, packets, cpuEach, serverEach, scriptTime},
 	}
 }
 

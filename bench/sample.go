@@ -16,7 +16,6 @@ const (
 	handoffs       metric = "handoffs/s"
 	jain           metric = "Jain"
 	longestWait    metric = "longest wait ms"
-	leftWaiting    metric = "left waiting"
 	cpuEach        metric = "CPU µs each"
 	callsPer32     metric = "store calls per 32"
 	scriptsEach    metric = "scripts each"

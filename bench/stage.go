@@ -55,6 +55,10 @@ const (
 
 func (p stagedPair) run(ctx context.Context, _ scale) (sample, error) {
 	defer context.AfterFunc(ctx, p.on.w.kill)()
+	before, err := p.on.at.look()
+	if err != nil {
+		return nil, err
+	}
 	if err := p.on.w.say(p.adapter); err != nil {
 		return nil, err
 	}
@@ -62,7 +66,16 @@ func (p stagedPair) run(ctx context.Context, _ scale) (sample, error) {
 	if err := p.on.w.result(&took); err != nil {
 		return nil, err
 	}
-	return sample{pairMedian: took[0], pairSlow: took[1]}, nil
+	after, err := p.on.at.look()
+	if err != nil {
+		return nil, err
+	}
+	did := after.since(before)
+	const all = roundWarm + roundPairs
+	return sample{
+		pairMedian: took[0], pairSlow: took[1],
+		packets: did.packets() / all, scriptTime: did.scripted / all,
+	}, nil
 }
 
 // perform is the task of a stage's worker: a round of pairs for each name of

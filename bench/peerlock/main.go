@@ -63,7 +63,7 @@ func run(args []string) error {
 		return err
 	}
 	say := func(text string) {
-		if _, err := fmt.Println(strings.ReplaceAll(text, "\n", " ")); err != nil { //nolint:forbidigo // the protocol
+		if _, err := fmt.Println(strings.ReplaceAll(text, "\n", " ")); err != nil {
 			os.Exit(1) // nobody listens
 		}
 	}
