@@ -46,8 +46,12 @@ finish() {
 # out, and 20 of those are longer than a package may take.
 readonly bubbles='^github\.com/interlock-go/interlock(/(driver|driver/drivertest/broken|memlock|internal/line))?$'
 
+# What starts servers, and is minutes of waiting for them to die, runs once.
+readonly servers='^github\.com/interlock-go/interlock/(redislock|redlock|redissonlock|redisconn|redisconn/goredis|fence/redisfence|torture|torture/flawed|examples/.*|internal/(servertest|wire|foreigntest))$'
+
 bubble_packages() { go list ./... | grep -E "$bubbles"; }
-other_packages() { go list ./... | grep -Ev "$bubbles"; }
+server_packages() { go list ./... | grep -E "$servers"; }
+other_packages() { go list ./... | grep -Ev "$bubbles|$servers"; }
 
 # modules prints the folder of each module of the repository.
 modules() { find . -name go.mod -not -path '*/testdata/*' -printf '%h\n'; }
