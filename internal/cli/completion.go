@@ -76,7 +76,7 @@ func (c *completeCommand) Run(ctx context.Context, t terminal, line *commandLine
 				found = append(found, "--"+f.Name)
 			}
 		}
-	case node == k.Model.Node:
+	case len(node.Children) > 0:
 		for _, child := range node.Children {
 			if !child.Hidden {
 				found = append(found, child.Name)
