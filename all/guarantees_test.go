@@ -70,6 +70,13 @@ var heads = []string{
 	"store", "ordered", "readers", "permits", "kinds mix", "events", "expires", "tokens", "TTL", "expiry late by", "sees a death within", "claims survive",
 }
 
+func span(t driver.Traits) string {
+	if t.MaxTTL == 0 {
+		return short(t.MinTTL) + " or more"
+	}
+	return short(t.MinTTL) + " – " + short(t.MaxTTL)
+}
+
 func cells(t driver.Traits) []string {
 	notice := "–"
 	if t.Notice > 0 {
@@ -93,7 +100,7 @@ func cells(t driver.Traits) []string {
 	}
 	return []string{
 		yes(t.Ordered), yes(t.Shared), yes(t.Counted), yes(t.Mixed), yes(t.Events), yes(t.Expires), tokens,
-		short(t.MinTTL) + " – " + short(t.MaxTTL), short(t.Grain), notice, strings.Join(survives, ", "),
+		span(t), short(t.Grain), notice, strings.Join(survives, ", "),
 	}
 }
 
