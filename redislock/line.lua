@@ -334,11 +334,13 @@ if enter ~= '' then
   elseif state == 0 and (misfit() and (settle() or misfit())) then
     state = 5
   elseif state == 0 and (queue or not id and not foreign) then
-    redis.call('RPUSH', W, enter)
+    local length = redis.call('RPUSH', W, enter)
     keep(enter, {state = 'w', kind = kind, weight = weight, limit = limit, ttl = ttl, stop = 0, since = ms(),
       channel = ARGV[10], info = ARGV[11]})
-    redis.call('PEXPIRE', W, outlives)
-    redis.call('PEXPIRE', H, outlives)
+    if length == 1 or us % 16 == 0 then -- now and then will do
+      redis.call('PEXPIRE', W, outlives)
+      redis.call('PEXPIRE', H, outlives)
+    end
     if kind == 'p' and limit > tonumber(redis.call('HGET', H, '#') or '0') then
       redis.call('HSET', H, '#', limit) -- the largest limit here
     end
