@@ -10,7 +10,8 @@ import (
 
 // ghost is a claim that was released although a request for it had no answer. That request may still reach the server,
 // from a network that held it back or from the buffer of a server that was stopped, and take the lock for nobody. So the
-// claim is released again for a while: soon at first, since most of what was held back arrives together.
+// claim is released again for a while: soon at first, since most of what was held back arrives together, and never so
+// seldom that it stands for a second in a server that can be reached again.
 type ghost struct {
 	keys  keys
 	id    string
@@ -28,7 +29,7 @@ func (d *Driver) haunted(k keys, id string, stay time.Duration) {
 
 // exorcise releases ghosts until none is left.
 func (d *Driver) exorcise() {
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 400*time.Millisecond) {
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
