@@ -1,0 +1,46 @@
+package redislock
+
+import (
+	"slices"
+	"strings"
+)
+
+// The commands of a user who locks. A script runs with the rights of whoever calls it, so that the commands in it count,
+// too.
+var (
+	commands = []string{
+		"time", "info", "subscribe", "scan", "ping", "select",
+		"set", "get", "getrange", "setrange", "del", "exists", "type", "pexpire", "pttl", "incr", "incrby", "decr",
+		"hget", "hset", "hdel", "rpush", "lindex", "llen", "lrange", "lrem", "publish",
+	}
+	scripting = []string{"eval", "evalsha"}
+	calling   = []string{"fcall"}
+)
+
+// ACL returns the rights of a user who locks names that match these patterns of Redis, and can do nothing else, as
+// ACL SETUSER and ACL files take them:
+//
+//	"ACL SETUSER locker on >password " + redislock.ACL(redislock.Options{}, "orders/*", "jobs/*")
+//
+// With o.Functions the user may call the functions of [Library], which somebody else has loaded, and can run no script
+// of its own.
+//
+// The user can list the names of all keys, and can read what INFO tells. It cannot ask for the server's configuration,
+// so that nobody learns whether an append-only file is synced with every write: New then says that it is not known.
+func ACL(o Options, names ...string) string {
+	words := []string{"resetkeys", "resetchannels", "-@all"}
+	run := scripting
+	if o.Functions {
+		run = calling
+	}
+	for _, command := range slices.Concat(run, commands) {
+		words = append(words, "+"+command)
+	}
+	for _, name := range names {
+		words = append(words, "~"+name)
+		for _, side := range []string{"fence", "line", "claims"} {
+			words = append(words, "~"+sideKeys+"*}:"+side+":"+name)
+		}
+	}
+	return strings.Join(append(words, "&"+channels+"*"), " ")
+}

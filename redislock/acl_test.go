@@ -1,0 +1,351 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/redisconn/goredis"
+	"github.com/interlock-go/interlock/redislock"
+	"github.com/redis/go-redis/v9"
+)
+
+// The rights of a user who locks are exactly those that it needs: with all of them everything works, and without any one
+// of them something does not.
+func TestACL_IsExact(t *testing.T) {
+	t.Parallel()
+	for _, functions := range []bool{false, true} {
+		t.Run(fmt.Sprintf("functions=%t", functions), func(t *testing.T) {
+			t.Parallel()
+			s := servertest.Redis(t, durable...)
+			do(t, s, "FUNCTION", "LOAD", redislock.Library())
+			o := redislock.Options{Functions: functions}
+			rights := strings.Fields(redislock.ACL(o, "a/*"))
+			if err := everything(t, s, o, rights); err != nil {
+				t.Errorf("with %q: %v", rights, err)
+			}
+			for i, right := range rights {
+				if !strings.ContainsAny(right[:1], "+~&") || right == "+ping" {
+					continue // it takes rights away, or see TestACL_Ping
+				}
+				t.Run("without "+right, func(t *testing.T) {
+					err := everything(t, s, o, append(append([]string{}, rights[:i]...), rights[i+1:]...))
+					t.Logf("%v", err)
+					if err == nil {
+						t.Errorf("everything works without %s", right)
+					}
+				})
+			}
+		})
+	}
+}
+
+// A right that is missing is said, where asking again would not help at once; and what a script did before it met the
+// right that it lacks does not stay.
+func TestACL_WhatIsMissingIsSaid(t *testing.T) {
+	t.Parallel()
+	for _, right := range []string{"+evalsha", "+incrby", "+rpush", "+subscribe", "&il:push:*", "~a/*", "~il:{*}:line:a/*"} {
+		t.Run(right, func(t *testing.T) {
+			t.Parallel()
+			s := servertest.Redis(t)
+			rights := slices.DeleteFunc(strings.Fields(redislock.ACL(redislock.Options{}, "a/*")), func(r string) bool { return r == right })
+			do(t, s, append([]string{"ACL", "SETUSER", "locker", "on", ">" + secret}, rights...)...)
+			do(t, s, "SET", "a/held", "theirs")
+			client := open(t, "redis://locker:"+secret+"@"+s.Addr(), &interlock.Options{TTL: ample, Patience: time.Second})
+			_, free := client.Mutex("a/free").Lock(t.Context())
+			_, held := client.Mutex("a/held", interlock.Wait(2*time.Second)).Lock(t.Context())
+			if free == nil && errors.Is(held, interlock.ErrHeld) {
+				t.Fatal("everything works")
+			}
+			for _, err := range []error{free, held} {
+				if err == nil || errors.Is(err, interlock.ErrHeld) {
+					continue
+				}
+				if !strings.Contains(err.Error(), "lacks a right") {
+					t.Errorf("%v: want that the user lacks a right", err)
+				}
+				if inScript := strings.Contains(err.Error(), "script:"); errors.Is(err, driver.ErrRefused) == inScript {
+					t.Errorf("%v: refused %t", err, !inScript)
+				}
+			}
+			if free != nil {
+				eventually(t, "nothing stays", func() bool { return do(t, s, "EXISTS", "a/free") == "0" })
+			}
+		})
+	}
+}
+
+// A subscription of go-redis that has been silent is kept by a ping, which is a right as well.
+func TestACL_Ping(t *testing.T) {
+	t.Parallel()
+	s := servertest.Redis(t)
+	for _, mayPing := range []bool{true, false} {
+		rights := strings.Fields(redislock.ACL(redislock.Options{}, "a/*"))
+		if !mayPing {
+			rights = slices.DeleteFunc(rights, func(r string) bool { return r == "+ping" })
+		}
+		user := fmt.Sprint("locker", mayPing)
+		do(t, s, append([]string{"ACL", "SETUSER", user, "on", ">pw"}, rights...)...)
+		client := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: user, Password: "pw", MaxRetries: -1})
+		t.Cleanup(func() { _ = client.Close() })
+		conn, err := goredis.Conn(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sub, err := conn.Subscribe(t.Context(), "a/x", "il:push:x", func(string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(sub.Close)
+		t.Run(fmt.Sprint("mayPing=", mayPing), func(t *testing.T) {
+			t.Parallel()
+			timer := time.NewTimer(2*redisconn.DefaultKeepAlive + time.Second)
+			defer timer.Stop()
+			select {
+			case <-sub.Done:
+				if mayPing {
+					t.Error("a silent subscription ends")
+				}
+			case <-timer.C:
+				if !mayPing {
+					t.Error("a silent subscription is kept without the right to ping")
+				}
+			}
+		})
+	}
+}
+
+// everything does with locks what can be done, as a user with these rights.
+func everything(t *testing.T, s *servertest.Server, o redislock.Options, rights []string) (err error) {
+	t.Helper()
+	do(t, s, "FLUSHALL")
+	do(t, s, "SCRIPT", "FLUSH")
+	do(t, s, append([]string{"ACL", "SETUSER", "locker", "reset", "on", ">pw"}, rights...)...)
+	admin := func(words ...string) {
+		as(t, redisconn.Config{Addrs: []string{s.Addr()}, DB: 1}, words)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	logs := &journal{}
+	o.Logger = slog.New(slog.NewTextHandler(logs, nil))
+	var parties [2]driver.Session
+	var d *redislock.Driver
+	for i := range parties {
+		conn, err := redisconn.Open(ctx, redisconn.Config{Addrs: []string{s.Addr()}, Username: "locker", Password: "pw", DB: 1, ClientName: "locker"})
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		if d, err = redislock.New(ctx, conn, &o); err != nil {
+			return err
+		}
+		defer func() {
+			over, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_ = d.Close(over)
+		}()
+		if parties[i], err = d.Open(ctx, driver.Spec{ID: driver.NewID(), TTL: 8 * time.Second}); err != nil {
+			return err
+		}
+	}
+	if text := logs.String(); strings.Contains(text, "INFO") {
+		return errors.New(text)
+	}
+	p := play{ctx, parties[0], parties[1], d, admin}
+	return first(p.mutex, p.readers, p.permits, p.requeue, p.breaking, p.foreign, p.vanished)
+}
+
+// play is what two processes do with locks.
+type play struct {
+	ctx   context.Context //nolint:containedctx // of one test
+	a, b  driver.Session
+	d     *redislock.Driver
+	admin func(words ...string)
+}
+
+func claimOf(name string, kind driver.Kind) driver.Claim {
+	c := driver.Claim{Name: name, ID: driver.NewID(), Kind: kind, Weight: driver.All, Limit: driver.All, Queue: true}
+	switch kind {
+	case driver.Read:
+		c.Weight = 1
+	case driver.Permit:
+		c.Weight, c.Limit = 1, 2
+	}
+	return c
+}
+
+// stands acquires c and checks whether it is held at once.
+func (p play) stands(s driver.Session, c driver.Claim, held bool) error {
+	g, err := s.Acquire(p.ctx, c)
+	if err == nil && g.Held != held {
+		err = fmt.Errorf("acquired: held is %t", g.Held)
+	}
+	return err
+}
+
+// granted waits for c until it is held, for less than anybody's time.
+func (p play) granted(s driver.Session, c driver.Claim) error {
+	ctx, cancel := context.WithTimeout(p.ctx, time.Second)
+	defer cancel()
+	for {
+		if g, err := s.Wait(ctx, c); err != nil || g.Held {
+			return err
+		}
+	}
+}
+
+func (p play) leaves(s driver.Session, claims ...driver.Claim) error {
+	for _, c := range claims {
+		if held, err := s.Release(p.ctx, c); err != nil || !held {
+			return fmt.Errorf("released: was held %t: %w", held, err)
+		}
+	}
+	return nil
+}
+
+func (p play) renews(s driver.Session, lost int) error {
+	r, err := s.Renew(p.ctx)
+	if err == nil && len(r.Lost) != lost {
+		err = fmt.Errorf("renewed: %d lost", len(r.Lost))
+	}
+	return err
+}
+
+func (p play) mutex() error {
+	one, two := claimOf("a/mutex", driver.Mutex), claimOf("a/mutex", driver.Write)
+	return first(
+		func() error { return p.stands(p.a, one, true) },
+		func() error { return p.stands(p.b, two, false) },
+		func() error { return p.renews(p.a, 0) },
+		func() error { return p.renews(p.b, 0) },
+		func() error { return p.leaves(p.a, one) },
+		func() error { return p.granted(p.b, two) },
+		func() error { return p.leaves(p.b, two) },
+	)
+}
+
+func (p play) readers() error {
+	one, two, write := claimOf("a/rw", driver.Read), claimOf("a/rw", driver.Read), claimOf("a/rw", driver.Write)
+	return first(
+		func() error { return p.stands(p.a, one, true) },
+		func() error { return p.stands(p.b, two, true) },
+		func() error { return p.stands(p.a, write, false) },
+		func() error { return p.renews(p.a, 0) },
+		func() error { return p.leaves(p.a, one) },
+		func() error { return p.leaves(p.b, two) },
+		func() error { return p.granted(p.a, write) },
+		func() error { return p.leaves(p.a, write) },
+	)
+}
+
+func (p play) permits() error {
+	one, two, three := claimOf("a/sem", driver.Permit), claimOf("a/sem", driver.Permit), claimOf("a/sem", driver.Permit)
+	return first(
+		func() error { return p.stands(p.a, one, true) },
+		func() error { return p.stands(p.b, two, true) },
+		func() error { return p.stands(p.b, three, false) },
+		func() error { return p.leaves(p.a, one) },
+		func() error { return p.granted(p.b, three) },
+		func() error { return p.renews(p.b, 0) },
+		func() error { return p.leaves(p.b, two, three) },
+	)
+}
+
+func (p play) requeue() error {
+	one, two := claimOf("a/again", driver.Mutex), claimOf("a/again", driver.Mutex)
+	return first(
+		func() error { return p.stands(p.a, one, true) },
+		func() error {
+			g, held, err := p.a.(driver.Requeuer).Requeue(p.ctx, one, two)
+			if err == nil && (!held || !g.Held) {
+				err = fmt.Errorf("requeued: %t, %t", held, g.Held)
+			}
+			return err
+		},
+		func() error { return p.leaves(p.a, two) },
+	)
+}
+
+// breaking takes a claim that holds and one that waits away from their owners, as they are listed.
+func (p play) breaking() error {
+	one, two, reader := claimOf("a/broken", driver.Mutex), claimOf("a/broken", driver.Mutex), claimOf("a/read", driver.Read)
+	return first(
+		func() error { return p.stands(p.a, one, true) },
+		func() error { return p.stands(p.b, two, false) },
+		func() error { return p.stands(p.b, reader, true) },
+		func() error {
+			lines, err := p.d.Lines(p.ctx, "a/")
+			if err != nil || len(lines) != 2 || len(lines[0].Claims) != 2 || len(lines[1].Claims) != 1 {
+				return fmt.Errorf("listed %+v: %w", lines, err)
+			}
+			for _, h := range []driver.Holder{lines[0].Claims[0], lines[0].Claims[1], lines[1].Claims[0]} {
+				name := "a/broken"
+				if h.Kind == driver.Read {
+					name = "a/read"
+				}
+				if err := p.d.Break(p.ctx, name, h.PublicID, h.Fence, false); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		func() error { return p.renews(p.a, 1) },
+		func() error { return p.renews(p.b, 2) },
+		func() error { _, err := p.a.Release(p.ctx, one); return err },
+		func() error { _, err := p.b.Release(p.ctx, two); return err },
+		func() error { _, err := p.b.Release(p.ctx, reader); return err },
+	)
+}
+
+// foreign breaks the lock of another program.
+func (p play) foreign() error {
+	one := claimOf("a/foreign", driver.Mutex)
+	p.admin("SET", "a/foreign", "theirs", "PX", "60000")
+	return first(
+		func() error { return p.stands(p.a, one, false) },
+		func() error {
+			line, err := p.d.Line(p.ctx, "a/foreign")
+			if err == nil {
+				err = p.d.Break(p.ctx, "a/foreign", line.Claims[0].PublicID, 0, true)
+			}
+			return err
+		},
+		func() error { return p.granted(p.a, one) },
+		func() error { return p.leaves(p.a, one) },
+	)
+}
+
+// vanished has a holder go without a word while another waits.
+func (p play) vanished() error {
+	one, two, three := claimOf("a/gone", driver.Mutex), claimOf("a/gone", driver.Mutex), claimOf("a/gone", driver.Mutex)
+	three.Queue = false
+	return first(
+		func() error { return p.stands(p.a, one, true) },
+		func() error { return p.stands(p.b, two, false) },
+		func() error { p.admin("DEL", "a/gone"); return nil },
+		func() error { return p.stands(p.a, three, false) },
+		func() error { return p.granted(p.b, two) },
+		func() error { return p.leaves(p.b, two) },
+		func() error { return p.renews(p.a, 1) },
+		func() error { _, err := p.a.Release(p.ctx, one); return err },
+	)
+}
+
+// first runs the steps until one fails.
+func first(steps ...func() error) error {
+	for i, step := range steps {
+		if err := step(); err != nil {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+	return nil
+}
