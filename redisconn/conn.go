@@ -19,8 +19,15 @@ type Conn interface {
 	// returns when the master has confirmed it. heard is called for one message after the other.
 	Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error)
 
+	// Listen opens a connection to the master that owns key, which carries nothing but channels: those of that master's
+	// slots alone with sharded (SSUBSCRIBE, Redis 7 on a Cluster). heard is called for one message after the other.
+	Listen(ctx context.Context, key string, sharded bool, heard func(channel, payload string)) (*Listener, error)
+
 	// Node names the master that owns key, as far as the client knows, and at once; it is empty where there is only one.
 	Node(key string) string
+
+	// Doubt says that what Node answers may be out of date. The client asks again in the background.
+	Doubt()
 
 	// Moves yields a value after the client has learned that slots have got other masters, so that Node answers anew. It
 	// is nil where there is one master, or where the client does not say.

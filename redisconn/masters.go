@@ -10,6 +10,9 @@ import (
 
 func (c *conn) clustered() bool { return c.client.Mode() == rueidis.ClientModeCluster }
 
+// Doubt implements Conn.
+func (c *conn) Doubt() { c.suspect() }
+
 // suspect has a cluster asked again where its slots are.
 func (c *conn) suspect() {
 	if c.clustered() {

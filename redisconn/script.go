@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"strconv"
+	"time"
 )
 
 // Script is a Lua script that runs on the server as one step.
@@ -50,13 +51,36 @@ func (r Runner) first(c Call) Command {
 	return c.command("EVALSHA", c.Script.sha)
 }
 
-// Run runs one script. NOSCRIPT says that nothing was done, so that the text can follow.
+// Run runs one script. NOSCRIPT says that nothing was done, so that the text can follow. So does TRYAGAIN, from a cluster
+// that is moving the slot and has some of the script's keys here and some there: it is asked again until ctx ends.
 func (r Runner) Run(ctx context.Context, c Call) (any, error) {
-	v, err := r.Conn.Do(ctx, r.first(c))
-	if err != nil && Is(err, "NOSCRIPT") {
-		v, err = r.Conn.Do(ctx, c.command("EVAL", c.Script.Text))
+	for pause := moving; ; pause = min(2*pause, 16*moving) {
+		v, err := r.Conn.Do(ctx, r.first(c))
+		if err != nil && Is(err, "NOSCRIPT") {
+			v, err = r.Conn.Do(ctx, c.command("EVAL", c.Script.Text))
+		}
+		if err == nil || !Is(err, "TRYAGAIN") || !sleep(ctx, pause) {
+			return v, Classify(err)
+		}
 	}
-	return v, Classify(err)
+}
+
+// moving is the shortest pause before a slot that is being moved is tried again.
+const moving = 2 * time.Millisecond
+
+// sleep returns true after the pause, or false at once when ctx has ended or will have by then.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	if at, ends := ctx.Deadline(); ends && time.Until(at) <= pause {
+		return false
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // RunAll runs several scripts together; those that the server did not know follow together once more.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -50,7 +51,11 @@ func cluster(t *testing.T) several {
 // cannot know which master a new name is at.
 func teach(t *testing.T, nodes ...*servertest.Server) {
 	t.Helper()
-	for _, file := range []string{"take.lua", "line.lua", "hold.lua"} {
+	files, err := filepath.Glob("*.lua")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("scripts: %q, %v", files, err)
+	}
+	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

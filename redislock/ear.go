@@ -198,6 +198,16 @@ func (s *session) displaced() {
 	}
 }
 
+// recheck has a waiting claim ask for its state.
+func (s *session) recheck(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.claims[id]; c != nil && c.state == waiting {
+		c.lookAt = time.Now()
+		c.changed()
+	}
+}
+
 // hear takes in a message: its first letter says what it is, the ID behind it whom it is for. The ID is a secret of the
 // store and its owner; a message with one that nobody here has is ignored.
 func (d *Driver) hear(payload string) {
@@ -222,6 +232,9 @@ func (d *Driver) hear(payload string) {
 		s.gap(f[1], n[0])
 	case "x": // gone
 		s.told(f[1])
+	case "r": // passed over: the slot has moved to a master that this process does not listen to
+		d.conn.Doubt()
+		s.recheck(f[1])
 	case "n": // broken, with its time left to finish
 		s.nudged()
 	}

@@ -136,9 +136,11 @@ end
 
 -- tell sends a message to a waiting process and returns whether it hears it. On a Cluster subscribers of every node get
 -- what is published, and only those of this node are counted: one that is left out because it does not count must not
--- hear that it holds. So there, where channels are called il:push:=, it is counted first.
+-- hear that it holds. So there, where channels are called il:push:=, it is counted first, and one that listens at the
+-- master that the slot has left hears that it is to ask again.
 local function tell(channel, message)
   if string.sub(channel, 9, 9) == '=' and redis.call('PUBSUB', 'NUMSUB', channel)[2] == 0 then
+    redis.call('PUBLISH', channel, 'r' .. string.sub(message, 2, 24))
     return false
   end
   return redis.call('PUBLISH', channel, message) > 0

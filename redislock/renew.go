@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,7 +37,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	}
 	var r renewal
 	r.holds(s, alone)
-	r.asks(ctx, s, others)
+	r.asks(ctx, timeout/4, s, others)
 	if len(r.calls) == 0 {
 		if err := s.d.contact(limit{ctx, time.Now().Add(timeout)}); err != nil {
 			return driver.Renewal{}, err
@@ -47,10 +48,16 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	if err != nil {
 		return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", err)
 	}
+	replies = r.divide(ctx, s, timeout, replies)
+	answered, unasked := false, error(nil)
 	for i, reply := range replies {
 		if reply.Err != nil {
+			if unasked = reply.Err; r.mayMiss(s, i, reply.Err) {
+				continue
+			}
 			return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", reply.Err)
 		}
+		answered = true
 		if r.calls[i].Script == holdScript {
 			lost = append(lost, s.missing(r.about[i], reply.Value)...)
 			continue
@@ -63,7 +70,47 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 			lost = append(lost, id)
 		}
 	}
+	if !answered && unasked != nil {
+		return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", unasked)
+	}
 	return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil
+}
+
+// divide renews the claims one by one whose slot a cluster is moving just now: it takes no script for keys of which some
+// are here and some there.
+func (r *renewal) divide(ctx context.Context, s *session, timeout time.Duration, replies []redisconn.Reply) []redisconn.Reply {
+	var single renewal
+	for i, about := range r.about {
+		if len(about) > 1 && redisconn.Is(replies[i].Err, "TRYAGAIN") {
+			for _, c := range about {
+				single.calls, single.about = append(single.calls, s.holdCall([]*claim{c})), append(single.about, []*claim{c})
+			}
+			replies[i], r.about[i] = redisconn.Reply{}, nil
+		}
+	}
+	if len(single.calls) == 0 {
+		return replies
+	}
+	more, err := s.d.together(ctx, timeout, single.calls)
+	if err != nil {
+		more = make([]redisconn.Reply, len(single.calls))
+		for i := range more {
+			more[i].Err = err
+		}
+	}
+	r.calls, r.about = append(r.calls, single.calls...), append(r.about, single.about...)
+	return append(replies, more...)
+}
+
+// mayMiss reports whether the question that failed was for a claim that waits, and nothing was done: it keeps its place
+// without, also while its slot is being moved or its master is being replaced.
+func (r *renewal) mayMiss(s *session, i int, err error) bool {
+	if r.calls[i].Script == holdScript || !errors.Is(err, driver.ErrNotSent) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.about[i][0].state == waiting
 }
 
 // standing returns the claims that hold alone, those that wait or share, and the IDs of those that are lost, until they
@@ -97,28 +144,39 @@ func (r *renewal) holds(s *session, claims []*claim) {
 		for len(group) > 0 {
 			some := group[:min(batch, len(group))]
 			group = group[len(some):]
-			call := redisconn.Call{Script: holdScript, Keys: make([]string, len(some)), Args: make([]string, len(some)+1)}
-			call.Args[0] = s.ttlMS
-			for i, c := range some {
-				call.Keys[i], call.Args[i+1] = c.keys.name, layout+c.ID
-			}
-			r.calls, r.about = append(r.calls, call), append(r.about, some)
+			r.calls, r.about = append(r.calls, s.holdCall(some)), append(r.about, some)
 		}
 	}
 }
 
-// asks adds the questions for claims that wait or share.
-func (r *renewal) asks(ctx context.Context, s *session, claims []*claim) {
+// holdCall is a run of the script that renews claims that hold alone.
+func (s *session) holdCall(claims []*claim) redisconn.Call {
+	call := redisconn.Call{Script: holdScript, Keys: make([]string, len(claims)), Args: make([]string, len(claims)+1)}
+	call.Args[0] = s.ttlMS
+	for i, c := range claims {
+		call.Keys[i], call.Args[i+1] = c.keys.name, layout+c.ID
+	}
+	return call
+}
+
+// asks adds the questions for claims that wait or share. Subscriptions that must be made again may take patience only:
+// everything else waits for them.
+func (r *renewal) asks(ctx context.Context, patience time.Duration, s *session, claims []*claim) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	for _, c := range claims {
 		var e *ear
 		if c.Queue {
-			var err error
-			if e, err = s.d.listen(ctx, c.Name); err != nil {
-				continue // Wait meets the same error and says it; what is held is renewed all the same
-			}
+			e, _ = s.d.listen(ctx, c.Name) // Wait meets the same error and says it
 			s.mu.Lock()
-			c.ear = e
+			waits := c.state == waiting
+			if e != nil {
+				c.ear = e
+			}
 			s.mu.Unlock()
+			if e == nil && waits {
+				continue // nobody could tell it; what is held is renewed all the same
+			}
 		}
 		r.calls, r.about = append(r.calls, s.lineCall(nil, c, e, true, false)), append(r.about, []*claim{c})
 	}

@@ -135,6 +135,13 @@ func (c *conn) Node(key string) string {
 	return master.Options().Addr
 }
 
+// Doubt implements redisconn.Conn.
+func (c *conn) Doubt() {
+	if cluster, ok := c.client.(*redis.ClusterClient); ok {
+		cluster.ReloadState(context.Background())
+	}
+}
+
 // Moves implements redisconn.Conn.
 func (c *conn) Moves() <-chan struct{} { return nil }
 
