@@ -347,6 +347,8 @@ if enter ~= '' then
       redis.call('HSET', H, '#', limit) -- the largest limit here
     end
     state = 1
+  elseif state == 0 then
+    redis.call('PEXPIRE', W, outlives) -- a replica, whose word is old, refuses to write
   end
 end
 

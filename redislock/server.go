@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -31,7 +33,12 @@ func inspectServer(ctx context.Context, conn redisconn.Conn) (server, error) {
 			return fmt.Errorf("redislock: ask the server for its configuration: %w", err)
 		}
 		text, _ := v.(string)
-		s.read(ctx, do, parseInfo(text))
+		fields := parseInfo(text)
+		if fields["role"] == "slave" && !mutant.On("R15") {
+			return fmt.Errorf("redislock: %w: this server is a replica of %s: want the URL of its master, or redis+sentinel://",
+				driver.ErrNotSent, net.JoinHostPort(fields["master_host"], fields["master_port"]))
+		}
+		s.read(ctx, do, fields)
 		return nil
 	})
 	return s, err
@@ -48,7 +55,7 @@ func parseInfo(text string) map[string]string {
 }
 
 func (s *server) read(ctx context.Context, do redisconn.DoFunc, fields map[string]string) {
-	if policy := fields["maxmemory_policy"]; policy != "" && policy != "noeviction" {
+	if policy := fields["maxmemory_policy"]; policy != "" && policy != "noeviction" && !mutant.On("R3") {
 		s.warn("maxmemory-policy is " + policy + ": a full server throws locks away while they are held, keys with a TTL first; set noeviction")
 	}
 	if fields["aof_enabled"] != "1" {
@@ -56,7 +63,7 @@ func (s *server) read(ctx context.Context, do redisconn.DoFunc, fields map[strin
 		s.warn("appendonly is off: a server that restarts forgets who holds, and lets others in; tokens go on growing")
 	} else if s.syncs {
 		v, err := do(ctx, "CONFIG", "GET", "appendfsync")
-		s.syncs = err == nil && configured(v) == "always"
+		s.syncs = err == nil && (configured(v) == "always" || mutant.On("R5"))
 		switch {
 		case redisconn.Is(err, "NOPERM"):
 			s.warn("this user may not ask for appendfsync: whether a machine that crashes forgets locks is unknown")
