@@ -85,6 +85,12 @@ func Classify(err error) error {
 	return err
 }
 
+// InScript reports whether err is an answer of a command that a script ran.
+func InScript(err error) bool {
+	var answer *Error
+	return errors.As(err, &answer) && strings.Contains(answer.Text, " script: ")
+}
+
 // Is reports whether err is an answer with this code.
 func Is(err error, code string) bool {
 	var answer *Error

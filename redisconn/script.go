@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"strconv"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Script is a Lua script that runs on the server as one step.
@@ -56,7 +58,7 @@ func (r Runner) first(c Call) Command {
 func (r Runner) Run(ctx context.Context, c Call) (any, error) {
 	for pause := moving; ; pause = min(2*pause, 16*moving) {
 		v, err := r.Conn.Do(ctx, r.first(c))
-		if err != nil && Is(err, "NOSCRIPT") {
+		if err != nil && Is(err, "NOSCRIPT") && !mutant.On("R7") {
 			v, err = r.Conn.Do(ctx, c.command("EVAL", c.Script.Text))
 		}
 		if err == nil || !Is(err, "TRYAGAIN") || !sleep(ctx, pause) {
@@ -92,7 +94,7 @@ func (r Runner) RunAll(ctx context.Context, calls []Call) []Reply {
 	replies := r.Conn.DoAll(ctx, cmds)
 	var again []int
 	for i := range replies {
-		if replies[i].Err != nil && Is(replies[i].Err, "NOSCRIPT") {
+		if replies[i].Err != nil && Is(replies[i].Err, "NOSCRIPT") && !mutant.On("R7b") {
 			cmds[len(again)] = calls[i].command("EVAL", calls[i].Script.Text)
 			again = append(again, i)
 		}

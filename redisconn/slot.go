@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Slots is the number of slots of a Redis Cluster.
@@ -34,7 +36,7 @@ func Tag(key string) string {
 	if tag, ok := hashTag(key); ok {
 		return tag
 	}
-	if !strings.Contains(key, "}") {
+	if !strings.Contains(key, "}") || mutant.On("R8") {
 		return key
 	}
 	return numberFor(Slot(key))

@@ -80,6 +80,9 @@ func (s *session) take(ctx context.Context, c *claim, channel string) (decided, 
 	value = appendInfo(value, s.owner, c.Claim, channel)
 	started := s.sent(c)
 	o := order{keys: []string{c.keys.name, c.keys.counter}, args: []string{string(value), s.ttlMS}}
+	if mutant.On("R13") {
+		o.args[1] = strconv.FormatInt(time.Now().Add(s.ttl).UnixMilli(), 10)
+	}
 	o.alone = redisconn.Call{Script: takeScript, Keys: o.keys}
 	if err := s.d.batch.send(ctx, &o); err != nil {
 		return false, false, s.failed(c, started, err)
@@ -157,6 +160,9 @@ func (s *session) failed(c *claim, started time.Time, err error) error {
 	if errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) {
 		if c.last.Equal(started) {
 			c.last = time.Time{}
+		}
+		if errors.Is(err, driver.ErrRefused) && redisconn.InScript(err) { // what the script did before its error stays done
+			s.d.haunted(c.keys, c.ID, 0)
 		}
 	} else {
 		c.doubt = true

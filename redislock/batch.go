@@ -2,12 +2,14 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -157,6 +159,12 @@ func (b *batcher) together(orders []*order) {
 	}
 	replies := b.d.run.RunAll(limit{context.Background(), time.Now().Add(b.d.options.Timeout)}, calls)
 	for i, reply := range replies {
+		if len(about[i]) > 1 && errors.Is(reply.Err, driver.ErrRefused) { // one name of them, but nobody says which
+			for _, o := range about[i] {
+				b.single(limit{context.Background(), time.Now().Add(b.d.options.Timeout)}, o)
+			}
+			continue
+		}
 		values, _ := reply.Value.([]any)
 		for j, o := range about[i] {
 			switch {
@@ -164,6 +172,8 @@ func (b *batcher) together(orders []*order) {
 				o.err = reply.Err
 			case len(about[i]) == 1 && !o.leave:
 				o.value = reply.Value
+			case j < len(values) && mutant.On("R11"):
+				o.value = values[len(values)-1-j]
 			case j < len(values):
 				o.value = values[j]
 			default:

@@ -105,6 +105,9 @@ func (d *Driver) listenForHolders() {
 // channel is confirmed: a grant that nobody hears would skip the claim.
 func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
 	node := d.conn.Node(key)
+	if mutant.On("R10") {
+		node = key
+	}
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()

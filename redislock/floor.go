@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -32,7 +33,7 @@ func (f *floor) get(c redisconn.Conn) (us string, generation uint64) {
 		return "0", 0
 	}
 	generation = c.Generation()
-	if m := f.at.Load(); m != nil && generation != 0 && m.generation == generation {
+	if m := f.at.Load(); m != nil && generation != 0 && (m.generation == generation || mutant.On("R1")) {
 		return m.us, generation
 	}
 	return "0", generation

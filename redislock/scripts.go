@@ -27,7 +27,7 @@ var (
 	takeScript = redisconn.NewScript("interlock_take", seeded(takeText, takeBugs))
 	freeScript = redisconn.NewScript("interlock_free", freeText)
 	lineScript = redisconn.NewScript("interlock_line", seeded(lineText, lineBugs))
-	holdScript = redisconn.NewScript("interlock_hold", holdText)
+	holdScript = redisconn.NewScript("interlock_hold", seeded(holdText, holdBugs))
 	markScript = redisconn.NewScript("interlock_mark", markText)
 	lookScript = redisconn.NewScript("interlock_look", lookText)
 	dropScript = redisconn.NewScript("interlock_drop", dropText)

@@ -27,7 +27,13 @@ func seeded(script string, bugs []luaBug) string {
 
 var takeBugs = []luaBug{
 	{mutant.On("redis-floor"), []string{"floor == 0 or c < floor", "c == 0"}},
+	{mutant.On("R4"), []string{"if floor == 0 or c < floor then", "if true then", "if c < us then", "if true then"}},
+	{mutant.On("R13"), []string{"'PX', ARGV[2 * i + 1]", "'PXAT', ARGV[2 * i + 1]"}},
 	{mutant.On("redis-take-parity"), []string{"if c % 2 == 1 then", "if c == 1 then"}},
+}
+
+var holdBugs = []luaBug{
+	{mutant.On("R6"), []string{"missing[#missing + 1] = i * 2\n", "redis.call('SET', KEYS[i], ARGV[i + 1] .. '-', 'PX', ARGV[1])\n"}},
 }
 
 var lineBugs = []luaBug{

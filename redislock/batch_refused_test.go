@@ -1,0 +1,55 @@
+package redislock_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/redislock"
+)
+
+// Requests that go to the server together are refused together where the user lacks the right to one of the names. Nobody
+// is refused a name for the sake of another.
+func TestBatch_OneNameIsRefused(t *testing.T) {
+	t.Parallel()
+	s := servertest.Redis(t)
+	do(t, s, append([]string{"ACL", "SETUSER", "locker", "on", ">pw"}, strings.Fields(redislock.ACL(redislock.Options{}, "a/*"))...)...)
+	client := open(t, "redis://locker:pw@"+s.Addr(), ttl(ample))
+	var all sync.WaitGroup
+	for i := range 32 {
+		all.Go(func() {
+			for range 20 {
+				if i%4 == 0 {
+					if _, err := client.Mutex(fmt.Sprint("b/", i)).TryLock(t.Context()); !errors.Is(err, driver.ErrRefused) {
+						t.Errorf("a name that is not ours: %v", err)
+					}
+					continue
+				}
+				l, err := client.Mutex(fmt.Sprint("a/", i)).TryLock(t.Context())
+				if err == nil {
+					err = l.Release()
+				}
+				if err != nil {
+					t.Errorf("a name that is ours: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A script that meets an error has done what comes before it. Where a name's counter is somebody's data, the lock is
+// refused, and the name does not stay taken.
+func TestTake_NothingStaysOfARefusal(t *testing.T) {
+	t.Parallel()
+	s := servertest.Redis(t)
+	client := open(t, s.URL(), ttl(ample))
+	do(t, s, "RPUSH", "il:{m}:fence:m", "data")
+	_, err := client.Mutex("m").TryLock(t.Context())
+	classed(t, "try", err, "data of another type", true)
+	eventually(t, "the name is free", func() bool { return do(t, s, "EXISTS", "m") == "0" })
+}
