@@ -16,7 +16,7 @@
 --   wait     ms until the state may change by time alone, or -1
 --   head     1 if nobody waits ahead of it
 --   why      0 ours stands in its way, 1 another program's, 2 a gap left for other programs
---   value    at the name, or ''
+--   value    at the name, unless the claim holds or has taken the place of another of its process
 --
 -- The rule: a claim is held when its weight and the weights of all claims ahead of it add up to at most its limit. A claim
 -- held alone is the value of the name itself and has left the line. Claims that share stay in the line with their ends,
@@ -150,7 +150,7 @@ end
 local function promote(who, info, time, more, c)
   v = 'il1:' .. who .. (more and '+' or '-') .. info
   redis.call('SET', K, v, 'PX', time)
-  id, vacated = who, false
+  id, vacated, wait = who, false, time
   if who == enter then
     state, counter = 2, c
   end
@@ -208,6 +208,8 @@ local function rest()
   return true
 end
 
+local seenID, seenRecord -- of the head of the line, where misfit has looked at it
+
 -- settle goes along the line from its head and lets in whoever may hold by the rule. A waiting process that a message
 -- does not reach is dead or will join again: it is left out.
 local function settle()
@@ -224,7 +226,8 @@ local function settle()
     if not who then
       break
     end
-    local d = redis.call('HGET', H, who)
+    local d = who == seenID and seenRecord or redis.call('HGET', H, who)
+    seenID = nil
     local c = d and parse(d)
     if not c or c.state ~= 'w' and (not cover or c.stop <= ms()) then
       remove(who) -- its time is over
@@ -266,7 +269,6 @@ local function settle()
     end
   end
   if id then
-    wait = redis.call('PTTL', K)
     if state == 1 and redis.call('LINDEX', W, 0) == enter then
       head = 1
     end
@@ -289,6 +291,7 @@ local function misfit()
     local first = redis.call('LINDEX', W, 0)
     local d = first and redis.call('HGET', H, first)
     if d then
+      seenID, seenRecord = first, d
       return (string.sub(d, 3, 3) == 'p') ~= (kind == 'p')
     elseif not first then
       return false
@@ -337,8 +340,8 @@ if enter ~= '' then
     state = 5
   elseif state == 0 and (queue or not id and not foreign) then
     local length = redis.call('RPUSH', W, enter)
-    keep(enter, {state = 'w', kind = kind, weight = weight, limit = limit, ttl = ttl, stop = 0, since = ms(),
-      channel = ARGV[10], info = ARGV[11]})
+    redis.call('HSET', H, enter, 'w ' .. kind .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8] .. ' 0 ' .. ms() .. ' ' ..
+      ARGV[10] .. ' ' .. ARGV[11])
     if length == 1 or us % 16 == 0 then -- now and then will do
       redis.call('PEXPIRE', W, outlives)
       redis.call('PEXPIRE', H, outlives)
@@ -377,4 +380,4 @@ if id then
     redis.call('SETRANGE', K, 26, want)
   end
 end
-return {state, left, counter, wait, head, why, enter ~= '' and state < 2 and v or ''}
+return {state, left, counter, wait, head, why, enter ~= '' and leave == '' and state < 2 and v or ''}
