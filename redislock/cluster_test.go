@@ -333,6 +333,9 @@ func TestCluster_InspectsEveryMaster(t *testing.T) {
 	}
 	for _, l := range leases {
 		told(t, l)
+		if err := l.Release(); !errors.Is(err, interlock.ErrLost) {
+			t.Errorf("release of a broken lease: %v; want %v", err, interlock.ErrLost)
+		}
 	}
 }
 
