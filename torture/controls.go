@@ -45,9 +45,9 @@ var controls = []control{
 	{flaw: "revive", check: "V3", start: OneRedis, plan: func(p *plan) {
 		p.stops, p.harm.wired, p.job.Stalls, p.names, p.job.Count = true, true, 2, 4, 6
 	}},
-	// Leases that are not renewed during a failover, of which some began when the replica heard nothing any more.
-	{flaw: "promoted", check: "V3", start: Sentinel, ttl: 15 * time.Second, grace: 500 * time.Millisecond, round: 5 * time.Second, plan: func(p *plan) {
-		p.harm.server, p.harm.pace, p.probe = []string{FaultStale}, 200*time.Millisecond, false
+	// Leases that are not renewed during a failover, and that began when the replica heard nothing any more.
+	{flaw: "promoted", check: "V3", start: Sentinel, ttl: 15 * time.Second, grace: 500 * time.Millisecond, round: 3 * time.Second, plan: func(p *plan) {
+		p.harm.server, p.harm.once, p.probe = []string{FaultStale}, true, false
 		p.names, p.job.Count, p.job.Hold = 40, 20, 2000*time.Millisecond
 	}},
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -160,7 +161,7 @@ func (d *diary) life(slot, number int) *life {
 		l.handles = append(l.handles, &handle{
 			life: l, name: int(r.name.Load()), goroutine: int(r.goroutine.Load()),
 			asked: instant(r.asked.Load()), granted: instant(r.granted.Load()), valid: instant(r.valid.Load()),
-			trust: instant(r.trust.Load()), told: instant(r.told.Load()), why: string(bytes.TrimRight(r.why[:], "\x00")), leaving: instant(r.leaving.Load()), left: instant(r.left.Load()),
+			trust: instant(r.trust.Load()), told: instant(r.told.Load()), why: strings.ToValidUTF8(string(bytes.TrimRight(r.why[:], "\x00")), ""), leaving: instant(r.leaving.Load()), left: instant(r.left.Load()),
 			outcome: outcome(r.outcome.Load()), fence: r.fence.Load(),
 			write: writing(r.write.Load()), read: r.read.Load(), value: r.value.Load(),
 		})

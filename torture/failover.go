@@ -26,18 +26,17 @@ func (h *havoc) split(ctx context.Context) error {
 
 // depose takes a master away by down and, when a replica has its place, brings it back by up.
 func (h *havoc) depose(ctx context.Context, deaf bool, how string, down, up func(*servertest.Server) error) error {
-	master, replica, err := h.pick()
-	if err != nil {
-		return err
-	}
+	var master, replica *servertest.Server
+	var err error
 	if deaf {
-		hear, err := deafen(replica, master)
-		if err != nil {
+		if err := h.mute(); err != nil {
 			return err
 		}
-		defer hear()
-		h.note("the replica at %s hears nothing any more", replica.Addr())
+		defer h.unmute()
+		master, replica = h.muted.master, h.muted.replica
 		pause(time.Duration((0.5+h.rand.Float64()/2)*float64(time.Second)), ctx.Done())
+	} else if master, replica, err = h.pick(); err != nil {
+		return err
 	}
 	h.note("the master at %s %s", master.Addr(), how)
 	if err := down(master); err != nil {
@@ -67,21 +66,33 @@ func (h *havoc) depose(ctx context.Context, deaf bool, how string, down, up func
 	return follows(ctx, master)
 }
 
-// deafen has the replica refused by its master, as one that does not know the password, until hear is called. Neither
-// clients nor those who watch over the two notice.
-func deafen(replica, master *servertest.Server) (hear func(), err error) {
-	set := func(user, password string) error {
-		_, err := replica.Do("CONFIG", "SET", "masteruser", user, "masterauth", password)
+// muted is a master whose replica hears nothing from it.
+type muted struct{ master, replica *servertest.Server }
+
+// mute has a replica refused by its master, as one that does not know the password, until unmute, unless one is already.
+// Neither clients nor those who watch over the two notice.
+func (h *havoc) mute() error {
+	if h.muted != nil {
+		return nil
+	}
+	master, replica, err := h.pick()
+	if err != nil {
 		return err
 	}
-	if err := set("nobody", "nothing"); err != nil {
-		return nil, err
+	if _, err := replica.Do("CONFIG", "SET", "masteruser", "nobody", "masterauth", "nothing"); err != nil {
+		return err
 	}
+	h.muted = &muted{master, replica}
 	_, err = master.Do("CLIENT", "KILL", "TYPE", "replica")
-	return func() {
-		_ = set("", "")
-		_, _ = replica.Do("CONFIG", "REWRITE") // a Sentinel may have had it written down
-	}, err
+	h.note("the replica at %s hears nothing any more", replica.Addr())
+	return err
+}
+
+func (h *havoc) unmute() {
+	replica := h.muted.replica
+	h.muted = nil
+	_, _ = replica.Do("CONFIG", "SET", "masteruser", "", "masterauth", "")
+	_, _ = replica.Do("CONFIG", "REWRITE") // a Sentinel may have had it written down
 }
 
 // promoted returns an error until the replica is master and those who watch over it say so.

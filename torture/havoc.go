@@ -3,7 +3,6 @@
 package torture
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -16,7 +15,8 @@ type havoc struct {
 	faults  []string // what may be done
 	rand    *rand.Rand
 	ttl     time.Duration
-	pace    time.Duration // of gaps, in place of the TTL, unless 0
+	once    bool   // at once, and never again
+	muted   *muted // what hears nothing at the moment
 	history []fault
 	done    map[string]int
 }
@@ -35,8 +35,9 @@ func (h *havoc) wreak(ctx context.Context, end instant) error {
 		return nil
 	}
 	for turn := h.rand.IntN(len(h.faults)); ; turn++ {
-		gap := time.Duration((2 + 4*h.rand.Float64()) * float64(cmp.Or(h.pace, h.ttl)))
-		pause(min(gap, max(end.sub(now()), 0)), ctx.Done())
+		if !h.once {
+			pause(min(h.some(2, 6), max(end.sub(now()), 0)), ctx.Done())
+		}
 		if now() >= end || ctx.Err() != nil {
 			return nil
 		}
@@ -44,6 +45,9 @@ func (h *havoc) wreak(ctx context.Context, end instant) error {
 		h.done[kind]++
 		if err := h.strike(ctx, kind); err != nil {
 			return fmt.Errorf("%s of a server: %w", kind, err)
+		}
+		if h.once {
+			return nil
 		}
 	}
 }

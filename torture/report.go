@@ -165,7 +165,7 @@ func (t Trial) print(b *strings.Builder) {
 		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", t.mark(c), c.ID, c.Title, c.count())
 	}
 	table.Flush()
-	if t.Why != "" {
+	if t.Why != "" && t.MustFail == "" {
 		fmt.Fprintf(b, "  not promised: %s, because %s\n", strings.Join(t.MayFail, ", "), t.Why)
 	}
 	for _, line := range wrap(t.Figures) {

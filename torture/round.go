@@ -36,7 +36,7 @@ type harm struct {
 	wired  bool          // every worker has a cable, which is damaged
 	delay  time.Duration // of its cable
 	server []string      // what is done to the servers
-	pace   time.Duration // how soon, if not by the TTL
+	once   bool          // one stale failover, of a replica that hears nothing from before the workers begin
 	skew   time.Duration // how far ahead the clock of the first worker is
 	excuse []string      // checks that may fail for it
 	why    string
@@ -97,9 +97,15 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 	if err := t.await(ctx); err != nil {
 		return nil, err
 	}
+	h := c.havoc(p)
+	if p.harm.once {
+		if err := h.mute(); err != nil {
+			return nil, err
+		}
+	}
 	began := now()
 	t.begin(began.add(d))
-	done, err := c.rage(ctx, t, p, links, began, began.add(d))
+	done, err := c.rage(ctx, t, p, h, links, began, began.add(d))
 	if err != nil {
 		return nil, err
 	}
@@ -149,10 +155,16 @@ func unturn(hs *history, count int) {
 	}
 }
 
+// havoc is what harms the servers of a plan.
+func (c *conductor) havoc(p plan) *havoc {
+	return &havoc{
+		servers: c.servers, faults: p.harm.server, rand: rand.New(rand.NewPCG(c.Seed, 1)), ttl: c.TTL, once: p.harm.once, done: map[string]int{},
+	}
+}
+
 // rage lets the nemesis and havoc loose, and shows progress. When it returns everything is whole again. It returns how
 // often each harm was done.
-func (c *conductor) rage(ctx context.Context, t *team, p plan, links *cables, began, end instant) (map[string]int, error) {
-	h := &havoc{servers: c.servers, faults: p.harm.server, rand: rand.New(rand.NewPCG(c.Seed, 1)), ttl: c.TTL, pace: p.harm.pace, done: map[string]int{}}
+func (c *conductor) rage(ctx context.Context, t *team, p plan, h *havoc, links *cables, began, end instant) (map[string]int, error) {
 	wreaked := make(chan error, 1)
 	go func() { wreaked <- h.wreak(ctx, end) }()
 	err := c.torment(ctx, t, p, links, began, end)
