@@ -145,3 +145,16 @@ func TestR15_AReplica(t *testing.T) {
 	do(t, replica, "REPLICAOF", "NO", "ONE")
 	grows(t, "a master again", lease.Fence(), get(t, waiting).Lease)
 }
+
+// R14: programs with different databases do not exclude each other, and nothing beside a canonical key could tell that from
+// programs that mean different locks. What a client can do is to show the key.
+func TestR14_DatabasesAreApart(t *testing.T) {
+	t.Parallel()
+	s := servertest.Redis(t)
+	a, b := open(t, s.URL()+"/0", nil), open(t, s.URL()+"?db=1", nil)
+	one, two := hold(t, a.Mutex("m")), hold(t, b.Mutex("m"))
+	if one.Err() != nil || two.Err() != nil || a.Key("m") != "m" || b.Key("m") != "m" {
+		t.Errorf("%v and %v, keys %q and %q", one.Err(), two.Err(), a.Key("m"), b.Key("m"))
+	}
+	release(t, one, two)
+}
