@@ -1,0 +1,154 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/redis/rueidis"
+)
+
+// Listener is a connection that listens to channels, which come and go. It ends when its connection does, and also when
+// the server takes a channel away because its slot has moved: who listened asks again then, where the channel is now.
+type Listener struct {
+	Node string          // of the master that it is connected to, as Conn.Node names it
+	Done <-chan struct{} // closed when the connection has ended; nothing is heard after that
+
+	subscribe   func(ctx context.Context, channel string) error
+	unsubscribe func(ctx context.Context, channel string)
+	once        sync.Once
+	end         func()
+}
+
+// NewListener is for adapters: end makes done close.
+func NewListener(
+	node string, done <-chan struct{},
+	subscribe func(ctx context.Context, channel string) error, unsubscribe func(ctx context.Context, channel string), end func(),
+) *Listener {
+	return &Listener{Node: node, Done: done, subscribe: subscribe, unsubscribe: unsubscribe, end: end}
+}
+
+// Subscribe listens to a channel, and returns when the server has confirmed it.
+func (l *Listener) Subscribe(ctx context.Context, channel string) error {
+	return l.subscribe(ctx, channel)
+}
+
+// Unsubscribe listens to a channel no more. When it has returned, a Subscribe to the same channel comes after it.
+func (l *Listener) Unsubscribe(ctx context.Context, channel string) { l.unsubscribe(ctx, channel) }
+
+// Close stops listening and closes the connection.
+func (l *Listener) Close() { l.once.Do(l.end) }
+
+// Listen implements Conn.
+func (c *conn) Listen(ctx context.Context, key string, sharded bool, heard func(channel, payload string)) (*Listener, error) {
+	type opened struct {
+		l   *Listener
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() { // rueidis makes the connection without looking at a context
+		l, err := c.listen(ctx, key, sharded, heard)
+		done <- opened{l, err}
+	}()
+	select {
+	case o := <-done:
+		return o.l, o.err
+	case <-ctx.Done():
+		go func() {
+			if o := <-done; o.l != nil {
+				o.l.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+// listening is a Listener over rueidis.
+type listening struct {
+	conn    *conn
+	client  rueidis.DedicatedClient
+	sharded bool
+	closed  chan struct{}
+
+	mu      sync.Mutex
+	leaving map[string]int // channels whose end was asked for
+}
+
+func (c *conn) listen(ctx context.Context, key string, sharded bool, heard func(channel, payload string)) (*Listener, error) {
+	node, client, err := c.masterOf(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	dedicated, giveBack := client.Dedicate()
+	g := &listening{conn: c, client: dedicated, sharded: sharded, closed: make(chan struct{}), leaving: map[string]int{}}
+	end := sync.OnceFunc(func() {
+		dedicated.Close()
+		giveBack()
+	})
+	errs := dedicated.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage: func(m rueidis.PubSubMessage) { heard(m.Channel, m.Message) },
+		OnSubscription: func(s rueidis.PubSubSubscription) {
+			if strings.HasSuffix(s.Kind, "unsubscribe") && !g.left(s.Channel) {
+				go end() // not from within the client's reader
+			}
+		},
+	})
+	go func() {
+		defer close(g.closed)
+		defer c.Doubt() // a connection that ends is often a master that does
+		c.attend(node, errs, end)
+	}()
+	if !c.clustered() {
+		node = "" // as Node says
+	}
+	return NewListener(node, g.closed, g.subscribe, g.unsubscribe, end), nil
+}
+
+// left reports whether the end of the channel was asked for.
+func (g *listening) left(channel string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.leaving[channel] == 0 {
+		return false
+	}
+	if g.leaving[channel]--; g.leaving[channel] == 0 {
+		delete(g.leaving, channel)
+	}
+	return true
+}
+
+func (g *listening) subscribe(ctx context.Context, channel string) error {
+	until := untilDeadline(ctx)
+	defer until.finish()
+	b := g.client.B()
+	cmd := b.Subscribe().Channel(channel).Build()
+	if g.sharded {
+		cmd = b.Ssubscribe().Channel(channel).Build()
+	}
+	done := make(chan error, 1)
+	go func() { done <- g.client.Do(until, cmd).Error() }()
+	select {
+	case err := <-done:
+		_, err = g.conn.answer(nil, err)
+		return err
+	case <-g.closed:
+		return errors.New("redisconn: the connection of a subscription was closed")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (g *listening) unsubscribe(ctx context.Context, channel string) {
+	g.mu.Lock()
+	g.leaving[channel]++
+	g.mu.Unlock()
+	b := g.client.B()
+	cmd := b.Unsubscribe().Channel(channel).Build()
+	if g.sharded {
+		cmd = b.Sunsubscribe().Channel(channel).Build()
+	}
+	until := untilDeadline(ctx)
+	defer until.finish()
+	_ = g.client.Do(until, cmd) // a connection that fails has ended, and says so by Done
+}
