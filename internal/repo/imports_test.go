@@ -14,6 +14,7 @@ var clients = map[string][]string{
 	"filelock": {"golang.org/x/sys"},
 
 	"redislock": {"github.com/redis/rueidis"},
+	"redlock":   {"github.com/redis/rueidis"},
 }
 
 // connections are packages of this module that several stores of one product share, beside driver and internal packages.
