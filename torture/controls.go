@@ -52,6 +52,16 @@ var controls = []control{
 	}},
 }
 
+// title is what is wrong with the lock.
+func (k control) title() string {
+	for _, f := range flawed.Flaws() {
+		if f.Name == k.flaw {
+			return f.Title
+		}
+	}
+	return ""
+}
+
 // The usual length of a control's rounds, and how long it may take until a flaw is convicted.
 const (
 	controlRound      = 2 * time.Second
@@ -147,6 +157,10 @@ func (c *conductor) suspect(ctx context.Context, k control, scheme string, round
 	if bad {
 		j.errors = nil // what goes wrong for the conductor, too, goes wrong by the flaw
 	}
-	t := j.trial(Flawed, w, own.describe(p), p.harm.why, now().sub(began))
+	setup := own.describe(p)
+	if bad {
+		setup = k.title() + "; " + setup
+	}
+	t := j.trial(Flawed, w, setup, p.harm.why, now().sub(began))
 	return t, n, nil
 }

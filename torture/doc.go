@@ -22,6 +22,12 @@
 // thing each: the lock, the fence, or the grace and the right end of time. Each must fail a check, in the same faults;
 // if it does not, the faults did not bite and the run does not count.
 //
+// # Servers and flaws
+//
+// Run starts servers by itself where Config.Start says so, and harms them: see [FaultLink] and the others. What a fault may
+// cost on which servers is one table, and the report names it. With Config.Flawed it runs the locks of package
+// torture/flawed, each wrong in one place, until they are convicted, and a correct one beside them.
+//
 // # How it works
 //
 // Run, the conductor, executes its own binary again for every worker. A worker writes into a file that it maps into

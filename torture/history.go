@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -136,13 +137,29 @@ func (hs *history) granted(name int) []*handle {
 	return out
 }
 
-// blame makes whoever got in last the actor of a name that cannot be had any more.
+// blame finds the actors of names that cannot be had any more: who got in last, unless it has left again, and else those
+// who died while they asked.
 func (hs *history) blame(stuck []violation) {
-	for i, v := range stuck {
-		if handles := hs.granted(v.name); len(handles) > 0 && len(v.actors) == 0 {
+	for i := range stuck {
+		v := &stuck[i]
+		handles := hs.granted(v.name)
+		if len(handles) > 0 && handles[len(handles)-1].left == 0 {
 			last := handles[len(handles)-1]
-			stuck[i].actors = []*handle{last}
-			stuck[i].what += fmt.Sprintf("; the last to get in was %s", last)
+			v.actors = []*handle{last}
+			v.what += fmt.Sprintf("; the last to get in was %s, which never left", last)
+			continue
+		}
+		var asked []string
+		for _, l := range hs.lives {
+			for _, h := range l.handles {
+				if h.name == v.name && h.outcome == pending && h.granted == 0 {
+					v.actors = append(v.actors, h)
+					asked = append(asked, h.String())
+				}
+			}
+		}
+		if len(asked) > 0 {
+			v.what += "; everybody who got in has left, and these died while they asked: " + strings.Join(asked, ", ")
 		}
 	}
 }

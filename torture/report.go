@@ -141,11 +141,18 @@ func (r *Report) Err() error {
 // Print writes the report for people.
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (%s), seed %d, %v\n", r.Store, r.Traits, r.Seed, r.Took)
+	store := r.Store
+	if r.Traits != "" {
+		store += " (" + r.Traits + ")"
+	}
+	fmt.Fprintf(&b, "%s, seed %d, %v\n", store, r.Seed, r.Took)
 	for _, t := range r.Trials {
 		t.print(&b)
 	}
 	verdict := "everything held, and every twin failed as it must"
+	if len(r.Trials) > 0 && r.Trials[0].Scenario == Flawed {
+		verdict = "every lock with a flaw was convicted, and the correct one held"
+	}
 	if err := r.Err(); err != nil {
 		verdict = err.Error()
 	}
@@ -156,7 +163,10 @@ func (r *Report) Print(w io.Writer) error {
 
 func (t Trial) print(b *strings.Builder) {
 	title := t.Scenario
-	if t.Twin != "" {
+	switch {
+	case t.Scenario == Flawed:
+		title += ", " + t.Twin
+	case t.Twin != "":
 		title += ", twin " + t.Twin
 	}
 	fmt.Fprintf(b, "\n%s: %s (%v)\n", title, t.Setup, t.Took)
