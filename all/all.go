@@ -6,4 +6,5 @@ import (
 	_ "github.com/interlock-go/interlock/filelock"  // file:
 	_ "github.com/interlock-go/interlock/memlock"   // mem:
 	_ "github.com/interlock-go/interlock/redislock" // redis: and its kin
+	_ "github.com/interlock-go/interlock/redlock"   // redlock:
 )

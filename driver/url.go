@@ -31,6 +31,9 @@ var homes = map[string]string{
 	"redis+sentinel+tls": "redislock",
 	"redis+cluster":      "redislock",
 	"redis+cluster+tls":  "redislock",
+
+	"redlock":     "redlock",
+	"redlock+tls": "redlock",
 }
 
 // Register makes a scheme known to [OpenURL]. Packages of stores call it from init; a second call for a scheme panics.

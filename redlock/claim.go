@@ -1,0 +1,171 @@
+package redlock
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+type state uint8
+
+const (
+	unsent  state = iota // or answered that it is not in line
+	waiting              // in the line of a majority, or of as many as could be reached
+	held
+	gone   // was held, and is not any more
+	broken // by an operator
+)
+
+// claim is one claim of a session. Its state only moves forward, whatever order messages and answers of the masters come
+// in. Everything here is guarded by the session's mutex.
+type claim struct {
+	driver.Claim
+	keys   keys
+	ticket int64 // its place in line, the same on all masters
+
+	state   state
+	token   int64 // the highest of the tokens that it reserved, or is being raised to
+	raising bool  // it has a majority, and gets one token to hold there
+	spots   []spot
+	holder  *driver.Holder
+
+	// need is what the core counts the claim's trust from, if the call under way is answered: it is held when a majority of
+	// masters was given or renewed after that.
+	need   time.Time
+	begun  bool    // something has left for it
+	flight *flight // of its Acquire, which anything may end
+	change chan struct{}
+
+	leaving bool // no request but those of a Release from now on
+	left    bool // it is released, and held says whether it was held
+	held    bool
+}
+
+// spot is what one master says of a claim.
+type spot struct {
+	has     bool      // the claim has this master
+	counter int64     // of the grant that gave it, or of its raise
+	void    int64     // grants up to this counter were given back: late news of them are nothing new
+	from    time.Time // when its time runs from, or earlier
+	known   time.Time // when the last question was given that it has answered
+
+	pending  int  // questions under way
+	raising  bool // under way
+	yielding bool // under way
+	doubt    bool // a request had no answer, and may still be carried out
+
+	lookAt time.Time // when to ask again; zero if a message or a renewal will say
+	polls  int
+	left   int8 // since the Release: 1 it had this master until then, -1 it had not, 0 not known
+}
+
+func (c *claim) place() string { return fmt.Sprintf("%016d", c.ticket) }
+
+// changed wakes the Wait of the claim.
+func (c *claim) changed() {
+	select {
+	case c.change <- struct{}{}:
+	default:
+	}
+}
+
+func (c *claim) grant() driver.Grant {
+	if c.state == held {
+		return driver.Grant{Held: true, Fence: lowest(c.token)}
+	}
+	return driver.Grant{Holder: c.holder}
+}
+
+func lowest(counter int64) uint64 { return uint64(counter) - driver.Stride + 1 } //nolint:gosec // a counter of ours
+
+// end moves the claim to gone or broken.
+func (c *claim) end(s state) {
+	if c.state < gone {
+		c.state = s
+		c.changed()
+	}
+}
+
+// has counts the masters that the claim has.
+func (c *claim) has() (n int) {
+	for i := range c.spots {
+		if c.spots[i].has {
+			n++
+		}
+	}
+	return n
+}
+
+// good counts the masters on which the token holds under the claim's ID, and which were given or renewed since a time that
+// is not over.
+func (c *claim) good(since time.Time, valid time.Duration) (n int) {
+	for i := range c.spots {
+		if c.spots[i].good(c.token, since, valid) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *spot) good(token int64, since time.Time, valid time.Duration) bool {
+	return s.has && s.counter >= token && !s.from.Before(since) && time.Since(s.from) < valid
+}
+
+// given takes in that the master has given itself to the claim, by an answer or by a message. News of a grant that was
+// given back since is old: each grant of a master has a larger counter.
+func (s *spot) given(counter int64, from time.Time) {
+	if counter <= s.void {
+		return
+	}
+	s.has, s.lookAt, s.polls = true, time.Time{}, 0
+	s.counter = max(s.counter, counter)
+	if from.After(s.from) {
+		s.from = from
+	}
+}
+
+// lacks takes in that the claim does not have the master as of a counter. A grant of which a message told before may be
+// newer.
+func (s *spot) lacks(counter int64) {
+	if s.has && s.counter <= counter {
+		s.has, s.void = false, max(s.void, s.counter)
+	}
+}
+
+// Why a claim waits, as the long script answers.
+const (
+	behindOurs = iota
+	behindForeign
+	behindGap
+)
+
+// schedule decides when a waiting claim asks a master again. Only the head of a line does, when what stands in its way is
+// over: a moment after, since the server's clock ticks in milliseconds. A name that another program holds is asked for
+// after 5 ms and less and less often, up to every 50 ms, since nobody tells when it is free.
+func (s *spot) schedule(now time.Time, wait int64, head bool, why int64) {
+	s.lookAt = time.Time{}
+	if !head {
+		s.polls = 0
+		return
+	}
+	after := time.Duration(wait)*time.Millisecond + time.Millisecond
+	if why == behindForeign {
+		pause := min(5*time.Millisecond<<min(s.polls, 4), 50*time.Millisecond)
+		pause -= rand.N(pause / 4)
+		s.polls++
+		if wait < 0 || pause < after {
+			after = pause
+		}
+	} else if s.polls = 0; wait < 0 {
+		return // without an end, and of ours: the next renewal says more
+	}
+	s.lookAt = now.Add(after)
+}
+
+// retry schedules another question to a master that did not answer.
+func (s *spot) retry(now time.Time) {
+	s.lookAt = now.Add(50*time.Millisecond<<min(s.polls, 5) + rand.N(20*time.Millisecond))
+	s.polls++
+}

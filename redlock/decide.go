@@ -1,0 +1,166 @@
+package redlock
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// uncertain reports whether a request may still be carried out.
+func uncertain(err error) bool {
+	return !errors.Is(err, driver.ErrNotSent) && !errors.Is(err, driver.ErrRefused)
+}
+
+// step decides what the masters' answers so far mean for a claim, and whether its Acquire is over. s.mu is held.
+func (s *session) step(c *claim) {
+	s.decide(c)
+	c.flight.check()
+}
+
+// decide counts. With a majority on which one counter holds it is held.
+// Where the counters differ, the largest is its token, and it is written back first: until a majority holds it under the
+// claim's ID the claim is not held, and does not step back either. s.mu is held.
+func (s *session) decide(c *claim) {
+	if c.leaving || c.state >= held {
+		return
+	}
+	if c.has() < s.d.quorum {
+		c.raising = false
+		return
+	}
+	if !c.raising {
+		c.token = 0
+		for i := range c.spots {
+			if c.spots[i].has {
+				c.token = max(c.token, c.spots[i].counter)
+			}
+		}
+	}
+	if c.good(c.need, s.Valid()) >= s.d.quorum {
+		c.state, c.raising, c.holder = held, false, nil
+		s.d.grants.Add(1)
+		s.d.saw(c.Name, c.token)
+		c.changed()
+		return
+	}
+	s.raise(c)
+}
+
+// raise writes the token of a claim back to those of its masters that do not hold it yet, and renews it there.
+func (s *session) raise(c *claim) {
+	if !c.raising {
+		c.raising = true
+		for i := range c.spots {
+			if c.spots[i].has && c.spots[i].counter < c.token {
+				s.d.raises.Add(1)
+				break
+			}
+		}
+	}
+	for i := range c.spots {
+		if sp := &c.spots[i]; sp.has && !sp.raising && !sp.good(c.token, c.need, s.Valid()) {
+			s.confirm(c, s.d.nodes[i], nil)
+		}
+	}
+}
+
+// confirm has one master store the token of a claim and renew it.
+func (s *session) confirm(c *claim, n *node, f *flight) {
+	c.spots[n.i].raising = true
+	since := time.Now()
+	if f != nil {
+		since = f.since
+		f.out++
+	}
+	n.give(order{
+		call:  redisconn.Call{Script: raiseScript, Keys: []string{c.keys.name, c.keys.counter}, Args: []string{layout + c.ID, strconv.FormatInt(c.token, 10), s.ttlMS}},
+		since: since, until: since.Add(s.timeout),
+		done: func(n *node, o *order, v any, err error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			sp := &c.spots[n.i]
+			sp.raising = false
+			counter, ok := v.(int64)
+			switch {
+			case err != nil || !ok:
+				sp.doubt = sp.doubt || uncertain(err)
+			case counter > 0:
+				sp.given(counter, o.since)
+			case counter < 0:
+				c.end(broken)
+			default:
+				sp.lacks(sp.counter)
+			}
+			if f != nil {
+				f.answer(n, err)
+			}
+			s.raised(c)
+			s.step(c)
+			f.check()
+		},
+	})
+}
+
+// raised looks, when the last master has answered to a raise, whether that has failed: the claim then asks for its state
+// again, and may be asked to step back.
+func (s *session) raised(c *claim) {
+	if !c.raising || c.state >= held {
+		return
+	}
+	for i := range c.spots {
+		if c.spots[i].raising {
+			return
+		}
+	}
+	if c.good(c.need, s.Valid()) >= s.d.quorum {
+		return
+	}
+	c.raising = false
+	now := time.Now()
+	for i := range c.spots {
+		c.spots[i].has = c.spots[i].has && c.spots[i].good(c.token, c.need, s.Valid())
+		c.spots[i].retry(now)
+	}
+	c.changed()
+}
+
+// settled reports whether nothing is under way that could still decide for the claim.
+func (c *claim) settled() bool {
+	for i := range c.spots {
+		if c.spots[i].raising || c.spots[i].yielding {
+			return false
+		}
+	}
+	return true
+}
+
+// yield steps back from a master that a claim with an older ticket waits for, at the own place in line. The claim counts
+// the master as lost from now on.
+func (s *session) yield(c *claim, n *node) {
+	sp := &c.spots[n.i]
+	if c.leaving || c.raising || c.state >= held || !sp.has || sp.yielding || !c.Queue {
+		return
+	}
+	back := sp.counter
+	sp.has, sp.void, sp.yielding = false, back, true
+	s.d.yields.Add(1)
+	now := time.Now()
+	proposal := strconv.FormatInt(s.d.propose(c.Name, back), 10)
+	n.give(order{
+		call: s.lineCall(nil, c, n, proposal, strconv.FormatInt(back, 10)), since: now, until: now.Add(s.timeout), vote: true,
+		done: func(n *node, o *order, v any, err error) {
+			r, err := parseLineReply(v, err)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			sp := &c.spots[n.i]
+			sp.yielding = false
+			if err == nil && r.state == lineHas && r.counter == back {
+				sp.void = back - 1 // nobody older waits any more, so it was never given back
+			}
+			s.heard(c, n, o.since, r, err)
+		},
+	})
+}

@@ -1,0 +1,230 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+var errClosed = fmt.Errorf("redlock: %w: the driver is closed", driver.ErrNotSent)
+
+// Driver is a number of independent Redis masters as one store of locks. It is safe for concurrent use.
+type Driver struct {
+	nodes   []*node
+	quorum  int
+	options Options
+	owned   bool // the connections were opened for this driver
+
+	ctx     context.Context //nolint:containedctx // of what goes on in the background; ends with Close
+	cancel  context.CancelFunc
+	serving sync.WaitGroup
+	soon    atomic.Bool // quiet runs
+	quiet   *time.Timer
+
+	grants, raises, yields atomic.Uint64
+	lastTicket             atomic.Int64
+
+	mu        sync.Mutex
+	closed    bool
+	sessions  map[*session]struct{}
+	listeners map[string]*session // by ID of a claim that may wait
+	crowded   map[string]struct{} // names where others stood in line when last seen
+	seen      map[string]int64    // counters that are ahead of this process's clock
+}
+
+// maxNodes bounds the number of masters; more than seven are of no use.
+const maxNodes = 31
+
+// New makes a driver over masters that the program has clients of: see [redisconn.Rueidis] and package
+// redisconn/goredis. Their number is odd, and each is a Redis of its own.
+func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, error) {
+	if len(conns)%2 == 0 || len(conns) > maxNodes {
+		return nil, fmt.Errorf("redlock: %d masters: want an odd number up to %d, such as 3 or 5: an even one bears no more failures than one less: %w", len(conns), maxNodes, driver.ErrRefused)
+	}
+	d := &Driver{
+		quorum: len(conns)/2 + 1, options: o.withDefaults(),
+		sessions: map[*session]struct{}{}, listeners: map[string]*session{}, crowded: map[string]struct{}{}, seen: map[string]int64{},
+	}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.quiet = time.AfterFunc(time.Hour, d.listenForHolders)
+	d.quiet.Stop()
+	for i, conn := range conns {
+		d.nodes = append(d.nodes, newNode(d, i, conn))
+	}
+	for _, n := range d.nodes {
+		d.serving.Add(1)
+		go n.serve()
+	}
+	return d, nil
+}
+
+// Traits implements driver.Driver.
+func (d *Driver) Traits() driver.Traits {
+	return driver.Traits{
+		Ordered: true, Mixed: true, Events: true, Expires: true, Fence: driver.Durable,
+		MinTTL: minTTL, MaxTTL: d.options.MaxTTL, Grain: grain,
+		Survives: driver.Survival{Process: true},
+	}
+}
+
+const (
+	minTTL = 100 * time.Millisecond
+	grain  = 50 * time.Millisecond // of the head's look at a claim that has run out
+)
+
+// Key implements driver.Keyer: the name itself.
+func (d *Driver) Key(name string) string { return name }
+
+// Stats counts what a driver has done since it was made.
+type Stats struct {
+	Grants uint64 // claims that were held
+	Raises uint64 // of these, how many had to write their token back first because the masters' counters differed
+	Yields uint64 // steps back from a master for a claim with an older ticket
+}
+
+// Stats returns the counts so far.
+func (d *Driver) Stats() Stats {
+	return Stats{Grants: d.grants.Load(), Raises: d.raises.Load(), Yields: d.yields.Load()}
+}
+
+// Open implements driver.Driver.
+func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
+	if spec.TTL < minTTL || spec.TTL > d.options.MaxTTL {
+		return nil, fmt.Errorf("redlock: TTL %v: want %v to %v, which is Options.MaxTTL: %w", spec.TTL, minTTL, d.options.MaxTTL, driver.ErrRefused)
+	}
+	s := newSession(d, spec)
+	if _, err := s.Renew(ctx); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, errClosed
+	}
+	d.sessions[s] = struct{}{}
+	return s, nil
+}
+
+func (d *Driver) allSessions() []*session {
+	all := make([]*session, 0, len(d.sessions))
+	for s := range d.sessions {
+		all = append(all, s)
+	}
+	return all
+}
+
+// Close implements driver.Driver.
+func (d *Driver) Close(ctx context.Context) error {
+	d.mu.Lock()
+	sessions, was := d.allSessions(), d.closed
+	d.mu.Unlock()
+	if was {
+		return nil
+	}
+	errs := make(chan error, len(sessions))
+	for _, s := range sessions {
+		go func() { errs <- s.Close(ctx) }()
+	}
+	var err error
+	for range sessions {
+		err = errors.Join(err, <-errs)
+	}
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.quiet.Stop()
+	for _, n := range d.nodes {
+		n.drain(ctx)
+	}
+	d.cancel() // unsubscribed last: a process that cannot be told is skipped in line
+	d.serving.Wait()
+	if d.owned {
+		for _, n := range d.nodes {
+			n.conn.Close()
+		}
+	}
+	return err
+}
+
+// hears has the messages for a claim go to its session, from before its ID is sent until it is released.
+func (d *Driver) hears(id string, s *session) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s == nil {
+		delete(d.listeners, id)
+	} else {
+		d.listeners[id] = s
+	}
+}
+
+// setCrowded remembers whether others stood in line at a name, which decides which script is tried first. It is only a
+// guess, and is forgotten when it grows large.
+func (d *Driver) setCrowded(name string, crowded bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case !crowded:
+		delete(d.crowded, name)
+	case len(d.crowded) < 4096:
+		d.crowded[name] = struct{}{}
+	default:
+		clear(d.crowded)
+	}
+}
+
+func (d *Driver) isCrowded(name string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, crowded := d.crowded[name]
+	return crowded
+}
+
+// ticket is a place in line: the clock of this process in µs, the same on all masters. It decides the order of waiting and
+// nothing else.
+func (d *Driver) ticket() int64 {
+	for {
+		last := d.lastTicket.Load()
+		t := max(time.Now().UnixMicro(), last+1)
+		if d.lastTicket.CompareAndSwap(last, t) {
+			return t
+		}
+	}
+}
+
+// stride is how far the counter moves with a grant: twice as far as the tokens reach, so that its last bits are free.
+const stride = 64
+
+// propose makes up a counter for the next grant of a name: above what was seen, and at least the clock, so that masters
+// whose counters differ answer the same one.
+func (d *Driver) propose(name string, above int64) int64 {
+	d.mu.Lock()
+	above = max(above, d.seen[name])
+	d.mu.Unlock()
+	return roundUp(max(time.Now().UnixMicro(), above+stride))
+}
+
+func roundUp(counter int64) int64 { return (counter + stride - 1) / stride * stride }
+
+func proposalOf(now time.Time) string { return strconv.FormatInt(roundUp(now.UnixMicro()), 10) }
+
+// saw remembers the counter of a name that is ahead of the clock.
+func (d *Driver) saw(name string, counter int64) {
+	ahead := counter+stride > time.Now().UnixMicro()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case !ahead:
+		delete(d.seen, name)
+	case len(d.seen) < 4096:
+		d.seen[name] = max(d.seen[name], counter)
+	default:
+		clear(d.seen)
+	}
+}

@@ -1,0 +1,215 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// ear is one subscription of this process, to one master. Its channel is new with each connection, so that a message to
+// the channel reaches exactly this connection or nobody: a script that is told "nobody" knows that whoever wrote the
+// channel beside its claim is dead or will ask again.
+type ear struct {
+	channel string
+	begun   time.Time
+	first   bool          // of this master
+	ready   chan struct{} // closed when sub or err is set
+	sub     *redisconn.Subscription
+	err     error
+}
+
+// hearing is the ear at one master, and the channel of the next one.
+type hearing struct {
+	mu   sync.Mutex
+	ear  *ear
+	next string
+}
+
+func newChannel() string { return "il:push:" + driver.NewID() }
+
+func (e *ear) settled() bool {
+	select {
+	case <-e.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// deaf reports whether the subscription has failed or ended.
+func (e *ear) deaf() bool {
+	if !e.settled() {
+		return false
+	}
+	if e.err != nil {
+		return true
+	}
+	select {
+	case <-e.sub.Done:
+		return true
+	default:
+		return false
+	}
+}
+
+// channel is the channel of the ear, or of the next one.
+func (n *node) channel() string {
+	n.hearing.mu.Lock()
+	defer n.hearing.mu.Unlock()
+	if e := n.hearing.ear; e != nil && !e.deaf() {
+		return e.channel
+	}
+	if n.hearing.next == "" {
+		n.hearing.next = newChannel()
+	}
+	return n.hearing.next
+}
+
+// A master that does not let us subscribe is asked again after pause. Nobody waits longer than patience for the first
+// subscription, and not at all for one that takes the place of another: the other masters decide meanwhile.
+const (
+	pause    = 100 * time.Millisecond
+	patience = 300 * time.Millisecond
+)
+
+// listen returns the ear at the master, and makes it if it is missing. No ID enters a line before its channel is confirmed:
+// a master that is given to it by a message that nobody hears would skip the claim.
+func (n *node) listen() *ear {
+	n.hearing.mu.Lock()
+	defer n.hearing.mu.Unlock()
+	e := n.hearing.ear
+	if e == nil || e.deaf() && time.Since(e.begun) > pause {
+		if n.hearing.next == "" {
+			n.hearing.next = newChannel()
+		}
+		e = &ear{channel: n.hearing.next, begun: time.Now(), first: e == nil, ready: make(chan struct{})}
+		n.hearing.ear, n.hearing.next = e, ""
+		go n.open(e)
+	}
+	return e
+}
+
+// await waits until the master has confirmed the subscription.
+func (e *ear) await(ctx context.Context, n *node) error {
+	if !e.settled() {
+		left := time.Duration(0)
+		if e.first {
+			left = patience - time.Since(e.begun)
+		}
+		timer := time.NewTimer(left)
+		defer timer.Stop()
+		select {
+		case <-e.ready:
+		case <-timer.C:
+			return fmt.Errorf("redlock: %s: subscribe: %w: no answer yet", n.name, driver.ErrNotSent)
+		case <-ctx.Done():
+			return fmt.Errorf("redlock: %s: subscribe: %w: %w", n.name, driver.ErrNotSent, ctx.Err())
+		}
+	}
+	if e.err != nil {
+		return fmt.Errorf("redlock: %s: subscribe: %w: %w", n.name, driver.ErrNotSent, e.err)
+	}
+	return nil
+}
+
+// open subscribes, and when the subscription ends has every claim that relied on it ask again.
+func (n *node) open(e *ear) {
+	ctx, cancel := context.WithTimeout(n.d.ctx, n.d.options.NodeTimeout*4)
+	e.sub, e.err = n.conn.Subscribe(ctx, "x", e.channel, n.hear)
+	cancel()
+	close(e.ready)
+	if e.err == nil {
+		select {
+		case <-e.sub.Done:
+		case <-n.d.ctx.Done():
+			e.sub.Close()
+			return
+		}
+	}
+	n.d.mu.Lock()
+	sessions := n.d.allSessions()
+	n.d.mu.Unlock()
+	for _, s := range sessions {
+		s.deafened(n)
+	}
+}
+
+// hear takes in a message: its first letter says what it is, the ID behind it whom it is for. The ID is a secret of the
+// store and its owner; a message with one that nobody here has is ignored.
+func (n *node) hear(payload string) {
+	f := strings.Fields(payload)
+	if len(f) < 2 {
+		return
+	}
+	n.d.mu.Lock()
+	s := n.d.listeners[f[1]]
+	n.d.mu.Unlock()
+	if s == nil {
+		return
+	}
+	var nums [2]int64
+	for i := range min(len(f)-2, 2) {
+		nums[i], _ = strconv.ParseInt(f[i+2], 10, 64)
+	}
+	switch f[0] {
+	case "h": // has this master: counter, and whether others wait
+		s.promoted(n, f[1], nums[0], nums[1] == 1)
+	case "i": // one with an older ticket waits
+		s.inquired(n, f[1])
+	case "g": // a gap for other programs: ms until it ends
+		s.gap(n, f[1], nums[0])
+	case "x": // gone
+		s.told(f[1])
+	case "n": // broken, with its time left to finish
+		s.nudged()
+	}
+}
+
+// An operator who breaks a claim tells its process by the channel in the claim's value. A process that never waits has
+// no subscription; it makes one when it has held something for this long, and then looks whether it was told before.
+const quiet = 500 * time.Millisecond
+
+func (d *Driver) listenSoon() {
+	if d.soon.CompareAndSwap(false, true) {
+		d.quiet.Reset(quiet)
+	}
+}
+
+// listenForHolders subscribes at every master if something is held.
+func (d *Driver) listenForHolders() {
+	d.soon.Store(false)
+	d.mu.Lock()
+	sessions, closed := d.allSessions(), d.closed
+	d.mu.Unlock()
+	for _, s := range sessions {
+		s.mu.Lock()
+		holds, _ := s.standing()
+		s.mu.Unlock()
+		if closed || len(holds) == 0 {
+			continue
+		}
+		made := false
+		for _, n := range d.nodes {
+			before := n.hears()
+			if e := n.listen(); !before {
+				made = true
+				_ = e.await(d.ctx, n)
+			}
+		}
+		if made {
+			s.nudged()
+		}
+	}
+}
+
+func (n *node) hears() bool {
+	n.hearing.mu.Lock()
+	defer n.hearing.mu.Unlock()
+	return n.hearing.ear != nil && !n.hearing.ear.deaf()
+}

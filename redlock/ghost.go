@@ -1,0 +1,87 @@
+package redlock
+
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// ghost is a claim that has been released and may still stand on one master: the master did not answer to the release, or
+// a request for the claim had no answer and may arrive there yet, from a network that held it back or from the buffer of
+// a server that was stopped, and take the master for nobody. So it is released there again: until that is answered, and for
+// a while after a request that may be under way.
+type ghost struct {
+	keys  keys
+	id    string
+	until time.Time
+	out   bool // a release was answered
+}
+
+// ghostsMax bounds what is remembered of a master that is away for long. What is forgotten goes by its TTL.
+const ghostsMax = 10000
+
+func (n *node) haunt(k keys, id string, stay time.Duration, out bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.ghosts) == ghostsMax {
+		n.ghosts = n.ghosts[1:]
+	}
+	n.ghosts = append(n.ghosts, ghost{k, id, time.Now().Add(stay), out})
+	if !n.haunts && !n.closed {
+		n.haunts = true
+		n.d.serving.Add(1)
+		go n.exorcise()
+	}
+}
+
+// exorcise releases ghosts until none is left.
+func (n *node) exorcise() {
+	defer n.d.serving.Done()
+	for rest := 50 * time.Millisecond; ; rest = min(2*rest, time.Second) {
+		timer := time.NewTimer(rest)
+		select {
+		case <-timer.C:
+		case <-n.d.ctx.Done():
+			timer.Stop()
+			return
+		}
+		n.mu.Lock()
+		some := append([]ghost(nil), n.ghosts...)
+		n.mu.Unlock()
+		answered := make(chan int, len(some))
+		since := time.Now()
+		for i, g := range some {
+			n.give(order{
+				call:  redisconn.Call{Script: lineScript, Keys: g.keys.all(), Args: []string{g.id, "0", "3600000", proposalOf(since)}},
+				since: since, until: since.Add(n.d.options.NodeTimeout),
+				done: func(_ *node, _ *order, _ any, err error) {
+					if err != nil {
+						i = -1
+					}
+					answered <- i
+				},
+			})
+		}
+		out := map[string]bool{}
+		for range some {
+			if i := <-answered; i >= 0 {
+				out[some[i].id] = true
+			}
+		}
+		n.mu.Lock()
+		left, now := n.ghosts[:0], time.Now()
+		for _, g := range n.ghosts {
+			g.out = g.out || out[g.id]
+			if !g.out || now.Before(g.until) {
+				left = append(left, g)
+			}
+		}
+		n.ghosts = left
+		n.haunts = len(left) > 0
+		done := !n.haunts
+		n.mu.Unlock()
+		if done {
+			return
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// lazy is a connection to a master that need not be there yet: a majority is enough to begin with.
+type lazy struct {
+	redisconn.Conn // nil: what is not below is for clusters and is not called
+	config         redisconn.Config
+
+	mu      sync.Mutex
+	conn    redisconn.Conn
+	opening chan struct{} // closed when the attempt under way is over
+	err     error         // of the last attempt
+	closed  bool
+}
+
+// connect opens the connections to all masters at once.
+func connect(ctx context.Context, configs []redisconn.Config) []redisconn.Conn {
+	conns := make([]redisconn.Conn, len(configs))
+	var all sync.WaitGroup
+	for i, config := range configs {
+		l := &lazy{config: config}
+		conns[i] = l
+		all.Go(func() { _, _ = l.open(ctx) }) // whoever uses it meets the error
+	}
+	all.Wait()
+	return conns
+}
+
+// open returns the connection, and makes it if it is missing.
+func (l *lazy) open(ctx context.Context) (redisconn.Conn, error) {
+	l.mu.Lock()
+	if l.conn != nil {
+		defer l.mu.Unlock()
+		return l.conn, nil
+	}
+	if l.closed {
+		l.mu.Unlock()
+		return nil, errClosed
+	}
+	if l.opening == nil {
+		l.opening = make(chan struct{})
+		go l.attempt(l.opening)
+	}
+	opening := l.opening
+	l.mu.Unlock()
+	select {
+	case <-opening:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("redlock: connect: %w: %w", driver.ErrNotSent, ctx.Err())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != nil {
+		return l.conn, nil
+	}
+	return nil, fmt.Errorf("%w: %w", driver.ErrNotSent, l.err)
+}
+
+func (l *lazy) attempt(opening chan struct{}) {
+	conn, err := redisconn.Open(context.Background(), l.config) // it has a timeout of its own
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err, l.opening = err, nil
+	switch {
+	case err != nil:
+	case l.closed:
+		conn.Close()
+	default:
+		l.conn = conn
+	}
+	close(opening)
+}
+
+// Do implements redisconn.Conn.
+func (l *lazy) Do(ctx context.Context, cmd redisconn.Command) (any, error) {
+	conn, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return conn.Do(ctx, cmd)
+}
+
+// DoAll implements redisconn.Conn.
+func (l *lazy) DoAll(ctx context.Context, cmds []redisconn.Command) []redisconn.Reply {
+	conn, err := l.open(ctx)
+	if err == nil {
+		return conn.DoAll(ctx, cmds)
+	}
+	replies := make([]redisconn.Reply, len(cmds))
+	for i := range replies {
+		replies[i].Err = err
+	}
+	return replies
+}
+
+// Subscribe implements redisconn.Conn.
+func (l *lazy) Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*redisconn.Subscription, error) {
+	conn, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return conn.Subscribe(ctx, key, channel, heard)
+}
+
+// EachMaster implements redisconn.Conn.
+func (l *lazy) EachMaster(ctx context.Context, visit func(do redisconn.DoFunc) error) error {
+	conn, err := l.open(ctx)
+	if err != nil {
+		return err
+	}
+	return conn.EachMaster(ctx, visit)
+}
+
+// Generation implements redisconn.Conn.
+func (l *lazy) Generation() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn == nil {
+		return 1 // there is none yet: the first one has a larger number
+	}
+	return l.conn.Generation()
+}
+
+// Abandons implements redisconn.Conn.
+func (l *lazy) Abandons() bool { return true }
+
+// Close implements redisconn.Conn.
+func (l *lazy) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.conn != nil {
+		l.conn.Close()
+	}
+}

@@ -1,0 +1,275 @@
+-- line: everything on one master that is more than a free name: a claim leaves, another joins or steps back, and whoever
+-- is first in line then gets this master.
+--
+-- KEYS  1 the name   2 its counter   3 its line: IDs by ticket   4 its claims: ID -> record
+-- ARGV  1 ID that leaves, or ''
+--       2 '1': other programs use the name as well, seen or not
+--       3 how long the line outlives its last visitor, in ms
+--       4 the counter that the client proposes for the next grant, a multiple of 64
+--       5 ID that joins or asks for its state; the rest is left out if none does
+--       6 TTL in ms   7 '1': it stays in line if it cannot have this master   8 channel of its process
+--       9 its ticket, 16 digits   10 information
+--      11 counter of a grant: the claim steps back from it if one with an older ticket waits; '0': it keeps what it has;
+--         '-1': as '0', but what it has is granted anew
+-- Returns 1 if the claim that left had this master and nobody waits; else state, left, counter, wait, head, why, older, value.
+--   state    0 not in line, 1 waits, 2 has this master, 3 broken
+--   left     1 if the claim that left had this master until now
+--   counter  now; of a claim that has this master it is that of its grant, or of its raise
+--   wait     ms until the state may change by time alone, or -1
+--   head     1 if nobody waits ahead of it
+--   why      0 ours stands in its way, 1 another program's, 2 a gap left for other programs
+--   older    1 if it has this master and one with an older ticket waits
+--   value    at the name, or ''
+--
+-- The line is in order of tickets, the same on every master, whatever order claims arrive in. When one joins behind a
+-- holder with a newer ticket, that holder's process is told; if it has no majority yet it steps back. So all masters turn
+-- to the oldest claim, and there is no deadlock: M. Maekawa, "A square root N algorithm for mutual exclusion in
+-- decentralized systems", 1985.
+--
+-- What holds after each run, and lets the short script be short: if and only if the line is not empty, the counter is odd,
+-- and the value of a claim of ours has a + behind its ID.
+local K, F, W, H = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local leave, enter = ARGV[1], ARGV[5] or ''
+
+if enter == '' and redis.pcall('GETRANGE', K, 0, 27) == 'ilq1:' .. leave .. '-' then
+  redis.call('DEL', K)
+  return 1
+end
+
+local mixed, outlives, proposal = ARGV[2] == '1', ARGV[3], tonumber(ARGV[4])
+local ttl, queue, channel, ticket, info = ARGV[6], ARGV[7] == '1', ARGV[8], ARGV[9], ARGV[10]
+local back = tonumber(ARGV[11] or '0')
+
+local us
+local function ms()
+  if not us then
+    local t = redis.call('TIME')
+    us = t[1] * 1000000 + t[2]
+  end
+  return math.floor(us / 1000)
+end
+
+local count = tonumber(redis.call('GET', F) or '0')
+local odd = count % 2
+count = count - odd
+local function draw() -- as in take
+  local c, p = count + 64, proposal
+  if p > c then
+    if p > count + 60000000 then
+      p = math.min(p, (ms() + 86400000) * 1000)
+      p = p - p % 64
+    end
+    c = math.max(c, p)
+  end
+  count = c
+  redis.call('SET', F, count + odd)
+end
+
+-- Who stands at the name: nobody, one of ours (id), or a value of another program, which is never touched.
+local v = redis.pcall('GET', K)
+if type(v) == 'table' then
+  if enter ~= '' then
+    return v -- WRONGTYPE
+  end
+  v = '?'
+end
+local id = v and #v > 45 and string.sub(v, 1, 5) == 'ilq1:' and string.sub(v, 6, 27) or nil
+local foreign = v and not id
+if foreign and enter ~= '' and string.find(v, '^ilq%d+:') then
+  return redis.error_reply('NEWLAYOUT the value at this name is of a layout that this program does not know')
+end
+
+-- Foreign programs: when they were last seen, by the clock of this master; and by that of the clients, the same on every
+-- master, so that gaps fall together: when the last gap was left to them; handoffs since; and when it ends; all ms.
+local seen, gap, handoffs, open
+local function others()
+  if not seen then
+    local a, b, c, d = string.match(redis.call('HGET', H, '*') or '0 0 0 0', '^(%d+) (%d+) (%d+) (%d+)$')
+    seen, gap, handoffs, open = tonumber(a), tonumber(b), tonumber(c), tonumber(d)
+  end
+end
+local function note()
+  redis.call('HSET', H, '*', string.format('%.0f %.0f %.0f %.0f', seen, gap, handoffs, open))
+  redis.call('PEXPIRE', H, outlives)
+end
+if foreign then
+  others()
+  if math.abs(ms() - seen) > 1000 then
+    seen = ms()
+    if gap == 0 then
+      gap = math.floor(proposal / 1000)
+    end
+    note()
+  end
+end
+
+local state, left, wait, head, why, older = 0, 0, -1, 0, 0, 0
+local vacated = false -- the value at the name is of a claim that has just left
+
+if leave ~= '' then
+  if id == leave then
+    if string.sub(v, 28, 28) ~= '!' then
+      left = 1
+    end
+    id, vacated = nil, true
+  else
+    redis.call('ZREM', W, leave)
+    redis.call('HDEL', H, leave)
+  end
+end
+
+local function remove(who)
+  redis.call('ZREM', W, who)
+  redis.call('HDEL', H, who)
+end
+local function stand()
+  redis.call('ZADD', W, ticket, enter)
+  redis.call('HSET', H, enter, string.format('w %s %.0f %s %s', ttl, ms(), channel, info))
+  redis.call('PEXPIRE', W, outlives)
+  redis.call('PEXPIRE', H, outlives)
+  state = 1
+end
+local function promote(who, when, time, where, what)
+  v = 'ilq1:' .. who .. '-' .. when .. ' ' .. where .. ' ' .. what
+  redis.call('SET', K, v, 'PX', time)
+  id, vacated = who, false
+  if who == enter then
+    state = 2
+  end
+end
+
+-- rest leaves the name free for a while, if it is time to, and tells the head of the line when to come back.
+local function rest()
+  others()
+  if seen == 0 and not mixed then
+    return false
+  end
+  if open > ms() and open - ms() <= 100 then -- later, it is of a clock that was set back since
+    wait, why = open - ms(), 2
+    return true
+  end
+  if not vacated or not mixed and ms() - seen > 60000 then
+    return false
+  end
+  handoffs = handoffs + 1
+  local at = math.floor(proposal / 1000)
+  if handoffs < 32 and at - gap < 1000 then
+    note()
+    return false
+  end
+  local length = math.max(2, math.min(100, math.floor((at - gap) / 4)))
+  while true do
+    local first = redis.call('ZRANGE', W, 0, 0)[1]
+    if not first then
+      return false
+    end
+    local where = string.match(redis.call('HGET', H, first) or '', '^w %d+ %d+ (%S+) ')
+    if where and (first == enter or redis.call('PUBLISH', where, 'g ' .. first .. ' ' .. length) > 0) then
+      break
+    end
+    remove(first)
+  end
+  gap, handoffs, open, wait, why = at, 0, ms() + length, length, 2
+  note()
+  return true
+end
+
+-- settle gives this master to the head of the line, if it is free. A process that a message does not reach is dead or will
+-- join again: it is left out.
+local function settle()
+  if id or foreign then
+    wait, why = redis.call('PTTL', K), foreign and 1 or 0
+    return
+  end
+  local drawn = false
+  while true do
+    local first = redis.call('ZRANGE', W, 0, 0, 'WITHSCORES')
+    local who = first[1]
+    if not who or rest() then
+      break
+    end
+    local time, where, what = string.match(redis.call('HGET', H, who) or '', '^w (%d+) %d+ (%S+) (.*)$')
+    remove(who)
+    if time then
+      if not drawn then
+        draw()
+        drawn = true
+      end
+      if who == enter or redis.call('PUBLISH', where, string.format('h %s %.0f %d', who, count, redis.call('EXISTS', W))) > 0 then
+        promote(who, string.format('%016.0f', first[2]), time, where, what)
+        wait = tonumber(time)
+        break
+      end
+    end
+  end
+  if v and vacated then
+    redis.call('DEL', K)
+    v, vacated = false, false
+  end
+end
+
+-- elder is the first in line if its ticket is older than that of the claim that has this master.
+local function elder()
+  local first = redis.call('ZRANGE', W, 0, 0, 'WITHSCORES')
+  if not first[1] then
+    return nil
+  end
+  local theirs, ours = tonumber(first[2]), tonumber(string.sub(v, 29, 44))
+  return ours and (theirs < ours or theirs == ours and first[1] < id) and first[1] or nil
+end
+
+if enter ~= '' then
+  if id == enter then
+    if string.sub(v, 28, 28) == '!' then
+      state = 3
+    elseif back == count and elder() then
+      stand()
+      id, vacated = nil, true
+    else
+      state = 2
+      if back < 0 then
+        draw()
+      end
+      promote(enter, ticket, ttl, channel, info)
+    end
+  else
+    local d = redis.call('HGET', H, enter)
+    if d and string.sub(d, 1, 1) == 'b' then
+      state = 3
+    elseif not d and (not v or vacated) and redis.call('EXISTS', W, H) == 0 then
+      draw()
+      promote(enter, ticket, ttl, channel, info) -- nobody else is or was here
+    elseif d or queue or not id and not foreign then
+      stand()
+    end
+  end
+end
+
+if not id or state == 1 then
+  settle()
+end
+
+if state == 1 then
+  head = redis.call('ZRANGE', W, 0, 0)[1] == enter and 1 or 0
+  if not queue then
+    remove(enter)
+    state = 0
+  elseif head == 1 and id and elder() == enter then
+    redis.call('PUBLISH', string.match(v, '^%S+ (%S+)'), 'i ' .. id)
+  end
+elseif state == 2 and elder() then
+  older = 1
+end
+
+local stands = redis.call('EXISTS', W)
+if stands ~= odd then
+  redis.call('SET', F, count + stands)
+end
+if id then
+  local mark = string.sub(v, 28, 28)
+  local want = stands == 1 and '+' or '-'
+  if mark ~= want and mark ~= '!' then
+    redis.call('SETRANGE', K, 27, want)
+  end
+end
+return {state, left, count, wait, head, why, older, enter ~= '' and state < 2 and v or ''}

@@ -1,0 +1,47 @@
+package redlock_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/redlock"
+)
+
+// durable are the arguments of a server that keeps locks over a restart.
+var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
+
+// startMasters starts n servers for the test.
+func startMasters(t *testing.T, n int, args ...string) []*servertest.Server {
+	t.Helper()
+	servers := make([]*servertest.Server, n)
+	for i := range servers {
+		servers[i] = servertest.Redis(t, args...)
+	}
+	return servers
+}
+
+func addrs(servers []*servertest.Server) []string {
+	var all []string
+	for _, s := range servers {
+		all = append(all, s.Addr())
+	}
+	return all
+}
+
+func urlOf(addrs []string) string { return "redlock://" + strings.Join(addrs, ",") }
+
+// open opens masters by URL.
+func open(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, url string) *redlock.Driver {
+	t.Helper()
+	d, err := driver.OpenURL(context.Background(), url)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	return d.(*redlock.Driver) //nolint:forcetypeassert // the scheme is ours
+}

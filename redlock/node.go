@@ -1,0 +1,188 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// order is one script for one master.
+type order struct {
+	call  redisconn.Call
+	since time.Time // when it was given: nothing that it brings about began before
+	until time.Time // it is not sent after that, and its answer is not awaited longer
+	vote  bool      // it may give the master to a claim, so the master must be one that has a vote
+	done  func(n *node, o *order, v any, err error)
+}
+
+// node is one master. Its orders are carried out in the order in which they were given, by one goroutine: what has
+// gathered while the last answer was awaited goes out together.
+type node struct {
+	d    *Driver
+	i    int
+	name string // for people
+	conn redisconn.Conn
+	run  redisconn.Runner
+
+	mu     sync.Mutex
+	some   sync.Cond
+	queue  []order
+	closed bool
+	doubt  time.Time // when a request last had no answer: it may be overtaken on another connection
+	ghosts []ghost
+	haunts bool // ghosts are being released
+
+	served  chan struct{} // closed when the last order was carried out
+	hearing hearing
+}
+
+func newNode(d *Driver, i int, conn redisconn.Conn) *node {
+	n := &node{d: d, i: i, name: fmt.Sprintf("master %d", i+1), conn: conn, run: redisconn.Runner{Conn: conn}, served: make(chan struct{})}
+	n.some.L = &n.mu
+	return n
+}
+
+// give hands the node an order. It never blocks.
+func (n *node) give(o order) {
+	n.mu.Lock()
+	closed := n.closed
+	if !closed {
+		n.queue = append(n.queue, o)
+		n.some.Signal()
+	}
+	n.mu.Unlock()
+	if closed {
+		go o.done(n, &o, nil, errClosed) // the giver may have locked what done locks
+	}
+}
+
+// serve carries out orders until the node is closed.
+func (n *node) serve() {
+	defer n.d.serving.Done()
+	defer close(n.served)
+	var batch []order
+	for {
+		n.mu.Lock()
+		for len(n.queue) == 0 && !n.closed {
+			n.some.Wait()
+		}
+		if len(n.queue) == 0 {
+			n.mu.Unlock()
+			return
+		}
+		batch, n.queue = n.queue, batch[:0]
+		n.mu.Unlock()
+		n.carry(batch)
+		clear(batch)
+	}
+}
+
+// straggling is how long a request that was given up may be under way on a connection that is still open.
+const straggling = 10 * time.Second
+
+// carry sends orders together and passes their answers on.
+func (n *node) carry(batch []order) {
+	due := n.due(batch)
+	if len(due) == 0 {
+		return
+	}
+	var until time.Time
+	for _, o := range due {
+		if o.until.After(until) {
+			until = o.until
+		}
+	}
+	ctx, cancel := context.WithDeadline(n.d.ctx, until)
+	defer cancel()
+	n.mu.Lock()
+	behind := !n.doubt.IsZero() && time.Since(n.doubt) < straggling
+	n.mu.Unlock()
+	replies := n.ask(ctx, due, behind)
+	n.repeat(ctx, due, replies)
+	for i, o := range due {
+		err := replies[i].Err
+		if err != nil {
+			err = fmt.Errorf("redlock: %s: %w", n.name, err)
+			if uncertain(err) {
+				n.mu.Lock()
+				n.doubt = time.Now()
+				n.mu.Unlock()
+			}
+		}
+		o.done(n, o, replies[i].Value, err)
+	}
+}
+
+// due returns the orders that are to be sent. The others are over.
+func (n *node) due(batch []order) []*order {
+	now := time.Now()
+	due := make([]*order, 0, len(batch))
+	for i := range batch {
+		o := &batch[i]
+		var err error
+		if !now.Before(o.until) {
+			err = fmt.Errorf("redlock: %s: %w: it has not answered what was asked before", n.name, driver.ErrNotSent)
+		} else if o.vote {
+			err = n.voteless()
+		}
+		if err != nil {
+			o.done(n, o, nil, err)
+		} else {
+			due = append(due, o)
+		}
+	}
+	return due
+}
+
+// repeat sends what a connection that had ended unnoticed did not bring through once more, unless it is a vote: that would
+// be in doubt all the same.
+func (n *node) repeat(ctx context.Context, due []*order, replies []redisconn.Reply) {
+	for range 2 { // a single command and several together have a connection each
+		var again []*order
+		var at []int
+		for i, o := range due {
+			if err := replies[i].Err; err != nil && uncertain(err) && !o.vote && ctx.Err() == nil {
+				again, at = append(again, o), append(at, i)
+			}
+		}
+		if len(again) == 0 {
+			return
+		}
+		for i, reply := range n.ask(ctx, again, true) {
+			replies[at[i]] = reply
+		}
+	}
+}
+
+// ask runs scripts on this master together.
+func (n *node) ask(ctx context.Context, orders []*order, behind bool) []redisconn.Reply {
+	if len(orders) == 1 {
+		orders[0].call.Behind = behind
+		v, err := n.run.Run(ctx, orders[0].call)
+		return []redisconn.Reply{{Value: v, Err: err}}
+	}
+	calls := make([]redisconn.Call, len(orders))
+	for i, o := range orders {
+		calls[i] = o.call
+	}
+	return n.run.RunAll(ctx, calls)
+}
+
+// voteless says why this master may not give itself to claims, if it may not.
+func (n *node) voteless() error { return nil }
+
+// drain has the node take no more orders, and waits until it has carried out those that it has.
+func (n *node) drain(ctx context.Context) {
+	n.mu.Lock()
+	n.closed = true
+	n.some.Signal()
+	n.mu.Unlock()
+	select {
+	case <-n.served:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,22 @@
+-- raise: a claim that has a majority makes one token hold on all its masters, and renews itself there.
+--
+-- KEYS  1 the name   2 its counter
+-- ARGV  1 the beginning of its value: ilq1:ID   2 the token   3 TTL in ms
+-- Returns the counter, if the claim still has this master; 0 if not; -1 if it was broken.
+--
+-- On the condition rests the order of tokens: any two majorities share a master, and there this token was stored before the
+-- claim's value left, so whoever came after it there has a larger one, whatever clocks do.
+local v = redis.pcall('GETRANGE', KEYS[1], 0, 27)
+if type(v) == 'table' or string.sub(v, 1, 27) ~= ARGV[1] then
+  return 0
+end
+if string.sub(v, 28, 28) == '!' then
+  return -1
+end
+local c, t = tonumber(redis.call('GET', KEYS[2]) or '0'), tonumber(ARGV[2])
+if c < t then
+  c = t + c % 2
+  redis.call('SET', KEYS[2], c)
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return c - c % 2

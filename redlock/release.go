@@ -1,0 +1,188 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Release implements driver.Session. One script on every master frees it, or hands it on if others wait; all are offered
+// the same counter for whoever comes next.
+func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
+	c, err := s.releasing(dc)
+	if err != nil {
+		return false, err
+	}
+	return s.departed(ctx, c, s.leave(c))
+}
+
+// releasing returns the claim with no request but its Release from now on. One that nobody here knows, or of a session
+// that is closed, is released all the same.
+func (s *session) releasing(dc driver.Claim) (*claim, error) {
+	c, err := s.claim(dc)
+	if errors.Is(err, driver.ErrSessionLost) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if c = s.claims[dc.ID]; c == nil {
+			c = s.d.newClaim(dc)
+			c.state, c.leaving = gone, true
+		}
+		return c, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.leaving = true
+	return c, nil
+}
+
+// leave has every master let the claim go, also those that seem not to have it: the answer that said so may be older than
+// a request under way.
+func (s *session) leave(c *claim) *flight {
+	f := newFlight(time.Now())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.left {
+		return f
+	}
+	f.propose(s.d, c.Name, c.token)
+	for _, n := range s.d.nodes {
+		s.depart(c, n, f)
+	}
+	return f
+}
+
+// depart has one master let the claim go. One that does not answer is asked again until it does. s.mu is held.
+func (s *session) depart(c *claim, n *node, f *flight) {
+	f.out++
+	n.give(order{
+		call: s.lineCall(c, nil, n, f.proposal, ""), since: f.since, until: f.since.Add(s.timeout),
+		done: func(n *node, _ *order, v any, err error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			f.answer(n, err)
+			s.out(c, n, v, err)
+			f.check()
+		},
+	})
+}
+
+// out takes in a master's answer to a claim that leaves, alone or along with another's entry. s.mu is held.
+func (s *session) out(c *claim, n *node, v any, err error) {
+	sp := &c.spots[n.i]
+	if err == nil {
+		alone := v == int64(1)
+		if r, _ := parseLineReply(v, nil); alone || r.left == 1 {
+			sp.left = 1
+		} else if sp.left == 0 {
+			sp.left = -1
+		}
+		if alone {
+			s.d.setCrowded(c.Name, false)
+		}
+	}
+	sp.has = false
+	if err != nil || sp.doubt {
+		n.haunt(c.keys, c.ID, s.ttl+s.timeout, err == nil)
+	}
+}
+
+// departed waits until the masters have decided whether the claim was held until now.
+func (s *session) departed(ctx context.Context, c *claim, f *flight) (bool, error) {
+	count := func() (yes, no int) {
+		for i := range c.spots {
+			switch c.spots[i].left {
+			case 1:
+				yes++
+			case -1:
+				no++
+			}
+		}
+		return yes, no
+	}
+	err := s.await(ctx, f, func() bool {
+		yes, no := count()
+		return c.left || f.out == 0 || yes >= s.d.quorum || no > len(s.d.nodes)-s.d.quorum && yes+no >= s.d.quorum
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.left {
+		return c.held, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	yes, no := count()
+	if yes+no < s.d.quorum {
+		return false, fmt.Errorf("redlock: release %q: %w", c.Name, s.d.unavailable(f))
+	}
+	// A majority has let it go. Masters that do not answer may have had it.
+	held := yes >= s.d.quorum || c.state == held && no <= len(s.d.nodes)-s.d.quorum
+	c.left, c.held = true, held
+	c.end(gone)
+	s.forget(c)
+	return held, nil
+}
+
+// Requeue implements driver.Requeuer: the long script does both at once.
+func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim) (driver.Grant, bool, error) {
+	old, err := s.releasing(oldClaim)
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	next, err := s.claim(nextClaim)
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	deaf := s.listening(ctx, next)
+	leaves, joins := newFlight(time.Now()), newFlight(time.Now())
+	s.mu.Lock()
+	next.need, next.begun, next.flight = joins.since, true, joins
+	leaves.propose(s.d, old.Name, old.token)
+	for i, n := range s.d.nodes {
+		if deaf[i] != nil {
+			s.depart(old, n, leaves)
+			joins.out++
+			joins.answer(n, deaf[i])
+			continue
+		}
+		s.turn(old, next, n, leaves, joins)
+	}
+	s.mu.Unlock()
+	if err := s.entered(ctx, next, joins); err != nil {
+		return driver.Grant{}, false, err
+	}
+	wasHeld, err := s.departed(ctx, old, leaves)
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	g, err := s.state(next)
+	return g, wasHeld, err
+}
+
+// turn has old leave one master and next join there. s.mu is held.
+func (s *session) turn(old, next *claim, n *node, leaves, joins *flight) {
+	leaves.out++
+	joins.out++
+	next.spots[n.i].pending++
+	n.give(order{
+		call: s.lineCall(old, next, n, leaves.proposal, "0"), since: joins.since, until: joins.since.Add(s.timeout), vote: true,
+		done: func(n *node, o *order, v any, err error) {
+			r, err := parseLineReply(v, err)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			next.spots[n.i].pending--
+			leaves.answer(n, err)
+			joins.answer(n, err)
+			s.out(old, n, v, err)
+			s.heard(next, n, o.since, r, err)
+			leaves.check()
+			joins.check()
+		},
+	})
+}

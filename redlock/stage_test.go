@@ -1,0 +1,130 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redlock"
+)
+
+// session opens a session on a driver, and closes both with the test.
+func session(t *testing.T, d *redlock.Driver, ttl time.Duration) driver.Session {
+	t.Helper()
+	s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: ttl})
+	if err != nil {
+		t.Fatalf("open a session: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = d.Close(ctx)
+	})
+	return s
+}
+
+func mutex(name string, queue bool) driver.Claim {
+	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Queue: queue}
+}
+
+// judge watches a name from inside one process: who holds, and that tokens grow.
+type judge struct {
+	t       *testing.T
+	inside  atomic.Int32
+	mu      sync.Mutex
+	last    uint64
+	grants  int
+	longest time.Duration
+}
+
+// enter is called while the claim is held.
+func (j *judge) enter(fence uint64, waited time.Duration) {
+	if n := j.inside.Add(1); n != 1 {
+		j.t.Errorf("%d hold at once", n)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if fence < j.last+driver.Stride {
+		j.t.Errorf("token %d after %d: want at least %d more", fence, j.last, driver.Stride)
+	}
+	j.last, j.grants, j.longest = fence, j.grants+1, max(j.longest, waited)
+}
+
+func (j *judge) leave() { j.inside.Add(-1) }
+
+// acquire acquires and waits until the claim is held.
+func acquire(ctx context.Context, s driver.Session, c driver.Claim) (driver.Grant, error) {
+	g, err := s.Acquire(ctx, c)
+	for err == nil && !g.Held {
+		g, err = s.Wait(ctx, c)
+	}
+	return g, err
+}
+
+// contend has one claim after the other of a session hold the name until ctx ends. With turn each stands in line again in
+// the step in which the last one leaves.
+func contend(ctx context.Context, s driver.Session, name string, turn bool, j *judge, think func()) error {
+	for c := mutex(name, true); ; {
+		began := time.Now()
+		g, err := acquire(ctx, s, c)
+		if err != nil {
+			_, _ = s.Release(context.WithoutCancel(ctx), c)
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("acquire: %w", err)
+		}
+		j.enter(g.Fence, time.Since(began))
+		if think != nil {
+			think()
+		}
+		j.leave()
+		next := mutex(name, true)
+		if turn && ctx.Err() == nil {
+			if _, _, err = s.(driver.Requeuer).Requeue(context.WithoutCancel(ctx), c, next); err == nil {
+				c = next
+				continue
+			}
+			_, _ = s.Release(context.WithoutCancel(ctx), next)
+		}
+		if _, err = s.Release(context.WithoutCancel(ctx), c); err != nil {
+			return fmt.Errorf("release: %w", err)
+		}
+		c = next
+	}
+}
+
+// crowd has n drivers contend for a name for a while, and returns them with the judge.
+func crowd(t *testing.T, n int, url func(i int) string, ttl, during time.Duration, turn bool, think func()) ([]*redlock.Driver, *judge) {
+	t.Helper()
+	j := &judge{t: t}
+	ctx, cancel := context.WithTimeout(t.Context(), during)
+	defer cancel()
+	var drivers []*redlock.Driver
+	var all sync.WaitGroup
+	for i := range n {
+		d := open(t, url(i))
+		s := session(t, d, ttl)
+		drivers = append(drivers, d)
+		all.Go(func() {
+			if err := contend(ctx, s, "crowd", turn, j, think); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("contender %d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+	return drivers, j
+}
+
+func total(drivers []*redlock.Driver) (sum redlock.Stats) {
+	for _, d := range drivers {
+		s := d.Stats()
+		sum.Grants, sum.Raises, sum.Yields = sum.Grants+s.Grants, sum.Raises+s.Raises, sum.Yields+s.Yields
+	}
+	return sum
+}

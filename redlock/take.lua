@@ -1,0 +1,28 @@
+-- take: a free name on this master, for an exclusive claim.
+--
+-- KEYS  1 the name   2 its counter of tokens
+-- ARGV  1 the value that says who holds   2 TTL in ms   3 the counter that the client proposes, a multiple of 64
+-- Returns the counter, if the claim has this master now; 0 if a line stands there and the long script must decide; or the
+-- value that stands there.
+--
+-- All masters are offered the same counter, so they answer the same one, unless one of them was ahead. Its last bit says
+-- that a line stands at the name. A proposal that is more than a minute ahead of the counter is held against the clock of
+-- this master: one client whose clock is wrong must not use up the numbers.
+if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  return redis.call('GET', KEYS[1])
+end
+local had = tonumber(redis.call('GET', KEYS[2]) or '0')
+if had % 2 == 1 then -- the holder has gone without a word, and others stand in line
+  redis.call('DEL', KEYS[1])
+  return 0
+end
+local c, p = had + 64, tonumber(ARGV[3])
+if p > c then
+  if p > had + 60000000 then
+    local t = redis.call('TIME')
+    p = math.min(p, (t[1] + 86400) * 1000000 + t[2] - t[2] % 64)
+  end
+  c = math.max(c, p)
+end
+redis.call('SET', KEYS[2], c)
+return c

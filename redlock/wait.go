@@ -1,0 +1,98 @@
+package redlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Wait implements driver.Session: it blocks until a message or an answer has moved the claim's state. It asks a master by
+// itself only when the head of the line there sees that what stands in its way is over, when the subscription there has
+// ended, or when the master did not answer.
+func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
+	c, err := s.claim(dc)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		state, settled := c.state, c.settled()
+		s.mu.Unlock()
+		switch {
+		case state == unsent: // Acquire had no answer
+			return s.Acquire(ctx, dc)
+		case state > waiting:
+			return s.state(c)
+		}
+		if settled {
+			if next := s.look(ctx, c); !next.IsZero() {
+				timer.Reset(time.Until(next))
+			} else {
+				timer.Stop()
+			}
+		}
+		select {
+		case <-c.change:
+		case <-timer.C:
+		case <-ctx.Done():
+			return s.answerWait(c, ctx.Err())
+		}
+	}
+}
+
+// answerWait is the claim's state if it has moved on, else err.
+func (s *session) answerWait(c *claim, err error) (driver.Grant, error) {
+	s.mu.Lock()
+	state := c.state
+	s.mu.Unlock()
+	if state > waiting {
+		return s.state(c)
+	}
+	return driver.Grant{}, err
+}
+
+// look asks the masters where it is time to, and returns when the next one is to be asked.
+func (s *session) look(ctx context.Context, c *claim) (next time.Time) {
+	s.mu.Lock()
+	now := time.Now()
+	due := make([]bool, len(c.spots))
+	some := false
+	for i := range c.spots {
+		at := c.spots[i].lookAt
+		switch {
+		case at.IsZero():
+		case !at.After(now.Add(2 * time.Millisecond)): // masters that gave the same answer are asked together
+			due[i], some = true, true
+		case next.IsZero() || at.Before(next):
+			next = at
+		}
+	}
+	s.mu.Unlock()
+	if !some {
+		return next
+	}
+	deaf := s.listening(ctx, c)
+	f := newFlight(now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.leaving {
+		return time.Time{}
+	}
+	f.propose(s.d, c.Name, 0)
+	for i, n := range s.d.nodes {
+		switch {
+		case !due[i]:
+		case deaf[i] != nil:
+			c.spots[i].retry(now)
+			if at := c.spots[i].lookAt; next.IsZero() || at.Before(next) {
+				next = at
+			}
+		default:
+			s.ask(c, n, f)
+		}
+	}
+	return next
+}
