@@ -86,7 +86,7 @@ func (s *session) forget(c *claim) {
 
 // limit is a context with a deadline and nothing else: what is under way is not abandoned with its caller.
 type limit struct {
-	context.Context
+	context.Context //nolint:containedctx // a context is made of its parent
 	at time.Time
 }
 
