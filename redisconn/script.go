@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/internal/mutant"
@@ -85,8 +86,36 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// RunAll runs several scripts together; those that the server did not know follow together once more.
+// RunAll runs several scripts together. Where there are several masters, each has its own time: one that does not answer
+// holds up none of the others.
 func (r Runner) RunAll(ctx context.Context, calls []Call) []Reply {
+	if len(calls) < 2 || r.Conn.Node(calls[0].Keys[0]) == "" {
+		return r.batch(ctx, calls)
+	}
+	masters := map[string][]int{}
+	for i, c := range calls {
+		node := r.Conn.Node(c.Keys[0])
+		masters[node] = append(masters[node], i)
+	}
+	replies := make([]Reply, len(calls))
+	var all sync.WaitGroup
+	for _, at := range masters {
+		some := make([]Call, len(at))
+		for j, i := range at {
+			some[j] = calls[i]
+		}
+		all.Go(func() {
+			for j, reply := range r.batch(ctx, some) {
+				replies[at[j]] = reply
+			}
+		})
+	}
+	all.Wait()
+	return replies
+}
+
+// batch runs scripts at one master; those that it did not know follow together once more.
+func (r Runner) batch(ctx context.Context, calls []Call) []Reply {
 	cmds := make([]Command, len(calls))
 	for i, c := range calls {
 		cmds[i] = r.first(c)

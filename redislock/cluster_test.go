@@ -270,6 +270,39 @@ func TestCluster_MasterIsReplaced(t *testing.T) {
 	}
 }
 
+// One master answers nothing for longer than leases last. Only those who hold names there lose them.
+func TestCluster_OneMasterStandsStill(t *testing.T) {
+	c := servertest.RedisCluster(t, 3, 0, "--cluster-require-full-coverage", "no")
+	client := open(t, c.URL(), ttl(3*time.Second))
+	lost := hold(t, client.Mutex(at(t, c, 0, "still")))
+	kept := hold(t, client.Mutex(at(t, c, 1, "still")))
+	shared := hold(t, reading{client.RWMutex(at(t, c, 2, "still"))})
+	if err := c.Nodes[0].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	told(t, lost)
+	pause := time.NewTimer(2 * 3 * time.Second)
+	select {
+	case <-kept.Context().Done():
+	case <-shared.Context().Done():
+	case <-pause.C:
+	}
+	for what, l := range map[string]*interlock.Lease{"a mutex": kept, "a reader": shared} {
+		if err := l.Err(); err != nil {
+			t.Errorf("%s at a master that answers: %v", what, err)
+		}
+	}
+	if err := c.Nodes[0].Resume(); err != nil {
+		t.Fatal(err)
+	}
+	release(t, kept, shared)
+}
+
+// reading is a lock that readers take.
+type reading struct{ *interlock.RWMutex }
+
+func (r reading) Lock(ctx context.Context) (*interlock.Lease, error) { return r.RLock(ctx) }
+
 // fieldOf is what a server says of its replication.
 func fieldOf(t *testing.T, s *servertest.Server, field string) string {
 	t.Helper()

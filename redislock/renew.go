@@ -29,6 +29,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		s.mu.Unlock()
 		return driver.Renewal{}, driver.ErrSessionLost
 	}
+	s.renewals++
 	alone, others, lost := s.standing()
 	s.mu.Unlock()
 
@@ -49,32 +50,80 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	if err != nil {
 		return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", err)
 	}
-	replies = r.divide(ctx, s, timeout, replies)
-	answered, unasked := false, error(nil)
+	more, err := r.takeIn(ctx, s, r.divide(ctx, s, timeout, replies))
+	if err != nil {
+		return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", err)
+	}
+	return driver.Renewal{Valid: s.Valid(), Lost: append(lost, more...)}, nil
+}
+
+// takeIn takes in the answers and returns the IDs of claims that are lost, or why the session was not renewed.
+//
+// A question for a claim that waits may fail: it keeps its place, and Wait meets the same error. A claim that shares a key
+// which holds something else by now is lost. Where a cluster has some masters that answer and others that do not, the
+// session is renewed late in its time all the same, without the claims that it could not renew: they are given up.
+func (r *renewal) takeIn(ctx context.Context, s *session, replies []redisconn.Reply) (lost []string, err error) {
+	var failed []*claim
+	answered := 0
 	for i, reply := range replies {
-		if reply.Err != nil {
-			if unasked = reply.Err; r.mayMiss(s, i, reply.Err) {
-				continue
-			}
-			return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", reply.Err)
+		about := r.about[i]
+		switch {
+		case len(about) == 0: // divided
+			continue
+		case reply.Err != nil && r.calls[i].Script == lineScript && s.waits(about[0]):
+			err = reply.Err
+			continue
+		case errors.Is(reply.Err, driver.ErrRefused) && r.calls[i].Script == lineScript:
+			lost = append(lost, s.giveUp(about)...)
+			continue
+		case reply.Err != nil:
+			err = reply.Err
+			failed = append(failed, about...)
+			continue
 		}
-		answered = true
+		answered++
 		if r.calls[i].Script == holdScript {
-			lost = append(lost, s.missing(r.about[i], reply.Value)...)
+			lost = append(lost, s.missing(about, reply.Value)...)
 			continue
 		}
 		answer, err := parseLineReply(reply.Value)
 		if err != nil {
-			return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", err)
+			return nil, err
 		}
-		if id := s.asked(r.about[i][0], answer); id != "" {
+		if id := s.asked(about[0], answer); id != "" {
 			lost = append(lost, id)
 		}
 	}
-	if !answered && unasked != nil {
-		return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", unasked)
+	if answered == 0 && err != nil || len(failed) > 0 && !s.late(ctx) {
+		return nil, err
 	}
-	return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil
+	return append(lost, s.giveUp(failed)...), nil
+}
+
+// late reports whether there are several masters and a renewal that must be answered by ctx's deadline has only the last
+// third of a session's time left.
+func (s *session) late(ctx context.Context) bool {
+	at, ends := ctx.Deadline()
+	return s.d.cluster && ends && time.Until(at) < s.ttl/3
+}
+
+func (s *session) waits(c *claim) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return c.state == waiting
+}
+
+// giveUp notes that claims are lost and returns their IDs.
+func (s *session) giveUp(claims []*claim) (lost []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range claims {
+		if !c.leaving {
+			c.end(gone)
+			lost = append(lost, c.ID)
+		}
+	}
+	return lost
 }
 
 // divide renews the claims one by one whose slot a cluster is moving just now: it takes no script for keys of which some
@@ -101,17 +150,6 @@ func (r *renewal) divide(ctx context.Context, s *session, timeout time.Duration,
 	}
 	r.calls, r.about = append(r.calls, single.calls...), append(r.about, single.about...)
 	return append(replies, more...)
-}
-
-// mayMiss reports whether the question that failed was for a claim that waits, and nothing was done: it keeps its place
-// without, also while its slot is being moved or its master is being replaced.
-func (r *renewal) mayMiss(s *session, i int, err error) bool {
-	if r.calls[i].Script == holdScript || !errors.Is(err, driver.ErrNotSent) {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return r.about[i][0].state == waiting
 }
 
 // standing returns the claims that hold alone, those that wait or share, and the IDs of those that are lost, until they
