@@ -34,6 +34,13 @@ var homes = map[string]string{
 
 	"redlock":     "redlock",
 	"redlock+tls": "redlock",
+
+	"redisson":              "redissonlock",
+	"redisson+tls":          "redissonlock",
+	"redisson+sentinel":     "redissonlock",
+	"redisson+sentinel+tls": "redissonlock",
+	"redisson+cluster":      "redissonlock",
+	"redisson+cluster+tls":  "redissonlock",
 }
 
 // Register makes a scheme known to [OpenURL]. Packages of stores call it from init; a second call for a scheme panics.

@@ -99,10 +99,11 @@ func (c *conn) listen(ctx context.Context, key string, sharded bool, heard func(
 		defer c.Doubt() // a connection that ends is often a master that does
 		c.attend(node, errs, end)
 	}()
+	named := node
 	if !c.clustered() {
-		node = "" // as Node says
+		named = "" // as Node says
 	}
-	return NewListener(node, g.closed, g.subscribe, g.unsubscribe, end), nil
+	return NewListener(named, g.closed, g.subscribe, g.unsubscribe, end), nil
 }
 
 // left reports whether the end of the channel was asked for.

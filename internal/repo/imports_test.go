@@ -15,6 +15,8 @@ var clients = map[string][]string{
 
 	"redislock": {"github.com/redis/rueidis"},
 	"redlock":   {"github.com/redis/rueidis"},
+
+	"redissonlock": {"github.com/redis/rueidis"},
 }
 
 // connections are packages of this module that several stores of one product share, beside driver and internal packages.

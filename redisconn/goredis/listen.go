@@ -7,8 +7,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/interlock-go/interlock/redisconn"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/interlock-go/interlock/redisconn"
 )
 
 // listening is a redisconn.Listener over go-redis.

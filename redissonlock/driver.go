@@ -1,0 +1,196 @@
+package redissonlock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+var errClosed = fmt.Errorf("redissonlock: %w: the driver is closed", driver.ErrNotSent)
+
+// Driver is a Redis as a store of locks in Redisson's layout. It is safe for concurrent use.
+type Driver struct {
+	conn    redisconn.Conn
+	owned   bool // the connection was opened for this driver
+	run     redisconn.Runner
+	options Options
+	server  server
+	cluster bool
+	sharded bool
+	publish string // the command that tells those who wait
+	client  string // what Redisson calls the id of a client, a UUID
+
+	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
+	cancel context.CancelFunc
+
+	mu       sync.Mutex
+	closed   bool
+	sessions map[*session]struct{}
+	ears     map[string]*ear // by master
+	rooms    map[place]*room
+	sweeper  *time.Timer
+	sweeping bool
+}
+
+// New makes a driver over a client that the program has; see [redisconn.Rueidis] and package redisconn/goredis. It looks
+// at the server's configuration and logs what a lock could lose by it; with Options.Strict that is an error.
+func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) {
+	d := &Driver{
+		conn: conn, run: redisconn.Runner{Conn: conn}, options: o.withDefaults(), client: newUUID(), publish: "PUBLISH",
+		cluster:  conn.Node("x") != "",
+		sessions: map[*session]struct{}{}, ears: map[string]*ear{}, rooms: map[place]*room{},
+	}
+	var err error
+	if d.server, err = inspectServer(ctx, conn, d.cluster); err != nil {
+		return nil, err
+	}
+	if err := d.server.judge(d.options); err != nil {
+		return nil, err
+	}
+	switch d.options.Sharding {
+	case ShardingAuto:
+		d.sharded = d.server.sharded
+	case ShardingOn:
+		d.sharded = true
+	}
+	if d.sharded {
+		d.publish = "SPUBLISH"
+	}
+	d.sweeper = time.AfterFunc(time.Hour, d.sweep)
+	d.sweeper.Stop()
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	if moves := conn.Moves(); moves != nil {
+		go d.follow(moves)
+	}
+	return d, nil
+}
+
+// newUUID returns a random UUID, version 4.
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// Traits implements driver.Driver.
+func (d *Driver) Traits() driver.Traits {
+	return driver.Traits{
+		Shared: true, Events: true, Expires: true, Fence: d.server.fence(), MinTTL: minTTL, Grain: grain,
+		Survives: driver.Survival{Process: true, Restart: d.server.appendOnly, Machine: d.server.appendOnly && d.server.syncs},
+	}
+}
+
+const (
+	minTTL = 50 * time.Millisecond
+	grain  = 50 * time.Millisecond // of the look at a hold that has run out
+)
+
+// Key implements driver.Keyer: the name itself.
+func (d *Driver) Key(name string) string { return name }
+
+// Open implements driver.Driver.
+func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
+	if spec.TTL < minTTL {
+		return nil, fmt.Errorf("redissonlock: TTL %v: want %v or more: %w", spec.TTL, minTTL, driver.ErrRefused)
+	}
+	s := newSession(d, spec)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if err := d.contact(ctx); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, errClosed
+	}
+	d.sessions[s] = struct{}{}
+	return s, nil
+}
+
+// contact has the server answer. Once more where a connection had ended unnoticed: it shows only now.
+func (d *Driver) contact(ctx context.Context) error {
+	ping := redisconn.Command{Words: []string{"PING"}}
+	done := make(chan error, 1)
+	go func() {
+		_, err := d.conn.Do(ctx, ping)
+		if err != nil && ctx.Err() == nil && redisconn.Classify(err) == err { //nolint:errorlint // not an answer
+			_, err = d.conn.Do(ctx, ping)
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return redisconn.Classify(err)
+	case <-ctx.Done():
+		return fmt.Errorf("redissonlock: %w: %w", driver.ErrNotSent, ctx.Err())
+	}
+}
+
+// Close implements driver.Driver.
+func (d *Driver) Close(ctx context.Context) error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	sessions := make([]*session, 0, len(d.sessions))
+	for s := range d.sessions {
+		sessions = append(sessions, s)
+	}
+	d.mu.Unlock()
+	errs := make(chan error, len(sessions))
+	for _, s := range sessions {
+		go func() { errs <- s.Close(ctx) }()
+	}
+	var err error
+	for range sessions {
+		err = errors.Join(err, <-errs)
+	}
+	d.mu.Lock()
+	d.closed = true
+	ears := d.ears
+	d.ears = map[string]*ear{}
+	d.sweeper.Stop()
+	d.mu.Unlock()
+	d.cancel()
+	for _, e := range ears {
+		select {
+		case <-e.ready:
+			if e.err == nil {
+				e.line.Close()
+			}
+		case <-ctx.Done():
+		}
+	}
+	if d.owned {
+		d.conn.Close()
+	}
+	return err
+}
+
+// together runs scripts, apart from the caller as session.fly does.
+func (d *Driver) together(ctx context.Context, timeout time.Duration, calls []redisconn.Call) ([]redisconn.Reply, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+	}
+	if d.conn.Abandons() {
+		replies := d.run.RunAll(limit{ctx, time.Now().Add(timeout)}, calls)
+		return replies, ctx.Err()
+	}
+	done := make(chan []redisconn.Reply, 1)
+	go func() { done <- d.run.RunAll(limit{context.Background(), time.Now().Add(timeout)}, calls) }()
+	select {
+	case replies := <-done:
+		return replies, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,6 @@
+package redissonlock
+
+// Scripts returns the texts of the scripts that claims use, for tests that count calls.
+func Scripts() []string {
+	return []string{takeScript.Text, leaveScript.Text, holdScript.Text, markScript.Text, lookScript.Text}
+}

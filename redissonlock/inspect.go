@@ -1,0 +1,226 @@
+package redissonlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// sight is a line as the script look saw it, with what people must not see.
+type sight struct {
+	driver.Line
+	fields []string // beside Claims
+}
+
+// Line implements driver.Inspector. Who holds is shown by the hash, with what our notes know of them; who waits, as far as
+// they are ours, or stand in the line of a fair lock.
+func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
+	if err := checkName(name); err != nil {
+		return driver.Line{Name: name}, err
+	}
+	s, err := d.look(ctx, name)
+	return s.Line, err
+}
+
+func (d *Driver) lookCall(name string) redisconn.Call {
+	k := keysOf(name, d.cluster)
+	return redisconn.Call{Script: lookScript, Keys: []string{k.name, k.counter, k.line, k.places, k.notes}, Args: []string{k.own}}
+}
+
+func (d *Driver) look(ctx context.Context, name string) (sight, error) {
+	replies, err := d.together(ctx, d.options.Timeout, []redisconn.Call{d.lookCall(name)})
+	if err == nil {
+		err = replies[0].Err
+	}
+	if err != nil {
+		return sight{Line: driver.Line{Name: name}}, fmt.Errorf("redissonlock: look at %q: %w", name, err)
+	}
+	return parseSight(name, replies[0].Value)
+}
+
+// Lines implements driver.Inspector. It goes through all keys that begin with prefix, so its cost grows with the store.
+func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
+	names, err := d.names(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var lines []driver.Line
+	for some := range slices.Chunk(names, batch) {
+		calls := make([]redisconn.Call, len(some))
+		for i, name := range some {
+			calls[i] = d.lookCall(name)
+		}
+		replies, err := d.together(ctx, d.options.Timeout, calls)
+		if err != nil {
+			return nil, fmt.Errorf("redissonlock: look at lines: %w", err)
+		}
+		for i, reply := range replies {
+			if reply.Err != nil {
+				return nil, fmt.Errorf("redissonlock: look at %q: %w", some[i], reply.Err)
+			}
+			s, err := parseSight(some[i], reply.Value)
+			if err != nil {
+				return nil, err
+			}
+			if s.isLock() {
+				lines = append(lines, s.Line)
+			}
+		}
+	}
+	return lines, nil
+}
+
+// isLock reports whether a lock stands at the name, not somebody's data.
+func (s sight) isLock() bool {
+	for i, h := range s.Claims {
+		if h.Foreign && thread.FindString(s.fields[i]) == "" {
+			return false
+		}
+	}
+	return len(s.Claims) > 0
+}
+
+var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
+// names returns the names of hashes, which locks may be.
+func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
+	var names []string
+	err := d.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
+		for cursor := "0"; ; {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			v, err := do(ctx, "SCAN", cursor, "MATCH", globEscape.Replace(prefix)+"*", "COUNT", "1000", "TYPE", "hash")
+			if err != nil {
+				return redisconn.Classify(err)
+			}
+			page, _ := v.([]any)
+			if len(page) != 2 {
+				return errors.New("the server answered SCAN with something else")
+			}
+			found, _ := page[1].([]any)
+			for _, key := range found {
+				if name, _ := key.(string); strings.HasPrefix(name, prefix) && checkName(name) == nil {
+					names = append(names, name)
+				}
+			}
+			if cursor, _ = page[0].(string); cursor == "0" || cursor == "" {
+				return nil
+			}
+		}
+	})
+	slices.Sort(names)
+	if err != nil {
+		err = fmt.Errorf("redissonlock: list names: %w", err)
+	}
+	return slices.Compact(names), err
+}
+
+func parseSight(name string, v any) (sight, error) {
+	s := sight{Line: driver.Line{Name: name}}
+	f, _ := v.([]any)
+	if len(f) < 5 || len(f)%5 != 0 {
+		return s, fmt.Errorf("redissonlock: look at %q: the server answered something else than a line", name)
+	}
+	kind, _ := f[0].(string)
+	counter, _ := f[2].(string)
+	ms, _ := f[3].(int64)
+	mode, _ := f[4].(string)
+	now := time.UnixMilli(ms)
+	s.Fence, _ = strconv.ParseUint(counter, 10, 63)
+	if kind != "hash" && kind != "none" {
+		h := foreign("\x00"+kind, "", "")
+		h.Note = "a " + kind + ", not a hash of Redisson: somebody's data, or a lock in another layout"
+		s.add(h, "")
+	}
+	var waiters sight
+	for i := 5; i < len(f); i += 5 {
+		text := func(j int) string { t, _ := f[i+j].(string); return t }
+		n, noted := parseNote(text(4))
+		switch field := text(1); text(0) {
+		case "h":
+			left, _ := f[i+3].(int64)
+			h := foreign(field, mode, text(2))
+			if noted {
+				h = n.holder()
+				h.Held = true
+			}
+			switch {
+			case left == -2 && noted:
+				continue // a reader whose time is over
+			case left < 0:
+				h.Note = strings.TrimPrefix(h.Note+"; without an expiry time", "; ")
+			default:
+				h.Until = now.Add(time.Duration(left) * time.Millisecond)
+			}
+			s.add(h, field)
+		case "w":
+			if noted && n.stop.After(now) {
+				h := n.holder()
+				h.Fence = 0
+				waiters.add(h, field)
+			}
+		case "f":
+			h := foreign(field, "", "")
+			h.Held = false
+			h.Note = strings.TrimPrefix(h.Note+"; in the line of a fair lock", "; ")
+			if till, err := strconv.ParseFloat(text(3), 64); err == nil {
+				h.Until = time.UnixMilli(int64(till))
+			}
+			waiters.add(h, field)
+		}
+	}
+	s.Claims, s.fields = append(s.Claims, waiters.Claims...), append(s.fields, waiters.fields...)
+	return s, nil
+}
+
+func (s *sight) add(h driver.Holder, field string) {
+	s.Claims, s.fields = append(s.Claims, h), append(s.fields, field)
+}
+
+// Break implements driver.Inspector. Redisson's layout has no place for a mark, so a claim of ours is marked in our notes:
+// its owner hears of it by its next renewal, or at once where it waits. A client of Redisson reads no marks.
+func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	s, err := d.look(ctx, name)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(s.Claims, func(h driver.Holder) bool { return h.PublicID == publicID && h.Fence == fence })
+	if i < 0 || s.fields[i] == "" {
+		return fmt.Errorf("redissonlock: break %q: %w: no claim %s with token %d stands there", name, driver.ErrRefused, publicID, fence)
+	}
+	k, h, field := keysOf(name, d.cluster), s.Claims[i], s.fields[i]
+	switch {
+	case h.Foreign && !h.Held:
+		return fmt.Errorf("redissonlock: break %q: %w: a fair lock's waiter leaves by itself when its time is over", name, driver.ErrRefused)
+	case h.Foreign && thread.FindString(field) == "":
+		return fmt.Errorf("redissonlock: break %q: %w: that is no lock", name, driver.ErrRefused)
+	case h.Foreign && !now:
+		return fmt.Errorf("redissonlock: break %q: %w: a client of Redisson holds it and reads no marks; it can only be broken at once", name, driver.ErrRefused)
+	}
+	call := d.leaving(k, field, h.Kind, "")
+	if !h.Held || !now {
+		call = redisconn.Call{Script: markScript, Keys: []string{k.name, k.notes}, Args: []string{field, d.publish, k.channel(h.Kind)}}
+	}
+	replies, err := d.together(ctx, d.options.Timeout, []redisconn.Call{call})
+	if err == nil {
+		err = replies[0].Err
+	}
+	if err != nil {
+		return fmt.Errorf("redissonlock: break %q: %w", name, err)
+	}
+	if replies[0].Value != int64(1) && !h.Broken {
+		return fmt.Errorf("redissonlock: break %q: %w: the claim has just left", name, driver.ErrRefused)
+	}
+	return nil
+}

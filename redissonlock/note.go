@@ -1,0 +1,134 @@
+package redissonlock
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// kinds are the letters of the kinds of claims in scripts and notes.
+var kinds = map[driver.Kind]string{driver.Mutex: "m", driver.Write: "w", driver.Read: "r"}
+
+func kindOf(letter string) driver.Kind {
+	for k, l := range kinds {
+		if l == letter {
+			return k
+		}
+	}
+	return 0
+}
+
+// info is what a note tells people.
+type info struct {
+	Owner  json.RawMessage `json:"o,omitempty"`
+	Note   string          `json:"n,omitempty"`
+	Passes int             `json:"p,omitempty"`
+}
+
+// appendNote writes the part of a claim's note that does not change: its public id and its info. owner is encoded
+// already, once for a session.
+func appendNote(b, owner []byte, c driver.Claim) []byte {
+	b = append(b, driver.PublicID(c.ID)...)
+	b = append(append(b, ` {"o":`...), owner...)
+	if c.Note != "" {
+		note, _ := json.Marshal(c.Note) // a string cannot fail
+		b = append(append(b, `,"n":`...), note...)
+	}
+	if c.Passes != 0 {
+		b = strconv.AppendInt(append(b, `,"p":`...), int64(c.Passes), 10)
+	}
+	return append(b, '}')
+}
+
+// note is a note as the scripts keep it: state kind token since stop public info.
+type note struct {
+	state       string // h held, w waits, b broken, x released
+	kind        driver.Kind
+	token       uint64
+	since, stop time.Time
+	public      string
+	info        info
+}
+
+func parseNote(text string) (n note, ok bool) {
+	f := strings.SplitN(text, " ", 7)
+	if len(f) != 7 {
+		return n, false
+	}
+	var numbers [3]uint64
+	for i := range numbers {
+		var err error
+		if numbers[i], err = strconv.ParseUint(f[i+2], 10, 63); err != nil {
+			return n, false
+		}
+	}
+	n = note{
+		state: f[0], kind: kindOf(f[1]), token: numbers[0], public: f[5],
+		since: time.UnixMilli(int64(numbers[1])), stop: time.UnixMilli(int64(numbers[2])), //nolint:gosec // 63 bits
+	}
+	return n, n.kind != 0 && json.Unmarshal([]byte(f[6]), &n.info) == nil
+}
+
+// holder describes a claim of ours by its note.
+func (n note) holder() driver.Holder {
+	h := driver.Holder{
+		PublicID: n.public, Kind: n.kind, Weight: driver.All, Limit: driver.All, Broken: n.state == "b", Held: n.state != "w",
+		Note: n.info.Note, Passes: n.info.Passes, Fence: n.token, Since: n.since,
+	}
+	if n.kind == driver.Read {
+		h.Weight = 1
+	}
+	if len(n.info.Owner) > 0 {
+		h.Owner = driver.DecodeOwner(n.info.Owner)
+	}
+	return h
+}
+
+// thread is the field of a client of Redisson: its id, the number of the thread, and whether it writes.
+var thread = regexp.MustCompile(`^([0-9a-f]{8})-[0-9a-f-]{27}:(-?\d+)(:write)?$`)
+
+// foreign describes a field that another program wrote. With the whole field one could unlock what it holds, so people
+// see a hash of it, and so much that they find the client.
+func foreign(field, mode, count string) driver.Holder {
+	h := driver.Holder{
+		PublicID: driver.PublicID(field), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true, Foreign: true,
+	}
+	f := thread.FindStringSubmatch(field)
+	switch {
+	case f == nil:
+		h.Note = "a field that Redisson does not write: it looks like somebody's data, not like a lock"
+		return h
+	case f[3] != "":
+		h.Kind = driver.Write
+	case mode != "":
+		h.Kind, h.Weight = driver.Read, 1
+	}
+	h.Note = fmt.Sprintf("Redisson client %s…, thread %s", f[1], f[2])
+	if count != "" && count != "1" {
+		h.Note += ", " + count + " holds"
+	}
+	return h
+}
+
+// inWay describes who stands in the way: a field and its note, as the script answers them.
+func inWay(field, text string, kind driver.Kind) *driver.Holder {
+	if field == "" {
+		return nil
+	}
+	if n, ok := parseNote(text); ok {
+		h := n.holder()
+		h.Held = true
+		return &h
+	}
+	mode := ""
+	if kind != driver.Mutex {
+		mode = "read"
+	}
+	h := foreign(field, mode, "")
+	return &h
+}

@@ -1,0 +1,136 @@
+package redissonlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// Release implements driver.Session. One script takes the claim out and tells those who wait.
+func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
+	c, err := s.releasing(dc)
+	if err != nil {
+		return false, err
+	}
+	err = s.fly(ctx, c, func(ctx context.Context) error { return s.leave(ctx, c) })
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if c.left {
+		return c.wasHeld, nil
+	}
+	return false, err
+}
+
+// releasing returns the claim with no request but its Release from now on. One that nobody here knows, or of a session
+// that is closed, is released all the same.
+func (s *session) releasing(dc driver.Claim) (*claim, error) {
+	c, err := s.claim(dc)
+	if err != nil && !errors.Is(err, driver.ErrSessionLost) {
+		return nil, err
+	}
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if err != nil {
+		if c = s.claims[dc.ID]; c == nil {
+			c = s.newClaim(dc)
+			c.state = gone
+		}
+	}
+	c.leaving = true
+	c.exit(time.Now())
+	return c, nil
+}
+
+// leave takes the claim out, once.
+func (s *session) leave(ctx context.Context, c *claim) error {
+	s.d.mu.Lock()
+	if c.left {
+		s.d.mu.Unlock()
+		return nil
+	}
+	call := s.leaveCall(c)
+	s.d.mu.Unlock()
+	v, err := s.d.run.Run(ctx, call)
+	if err != nil {
+		return s.undecided(c, err)
+	}
+	s.gone(c, v == int64(1))
+	return nil
+}
+
+// leaveCall is a run of the script in which c leaves. If a request for c may still be under way, the script remembers
+// that c is released: then that request finds it so whenever it arrives. d.mu is held.
+func (s *session) leaveCall(c *claim) redisconn.Call {
+	remember := ""
+	if c.doubt {
+		remember = s.keepMS
+	}
+	call := s.d.leaving(c.keys, c.field, c.Kind, remember)
+	call.Behind = c.doubt
+	return call
+}
+
+func (d *Driver) leaving(k keys, field string, kind driver.Kind, remember string) redisconn.Call {
+	return redisconn.Call{
+		Script: leaveScript, Keys: []string{k.name, k.notes},
+		Args: []string{field, kinds[kind], d.publish, k.channel(kind), k.own, remember},
+	}
+}
+
+func (s *session) undecided(c *claim, err error) error {
+	return fmt.Errorf("redissonlock: release %q: %w", c.Name, err)
+}
+
+// gone notes that the claim has left.
+func (s *session) gone(c *claim, wasHeld bool) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if c.left {
+		return
+	}
+	c.left, c.wasHeld = true, wasHeld
+	c.end(gone, time.Now())
+	s.forget(c)
+}
+
+// leaveAll takes many claims out together. A connection that had ended unnoticed shows only now, and a client
+// may have several, so it tries more than once.
+func (s *session) leaveAll(ctx context.Context, claims []*claim) error {
+	if len(claims) == 0 {
+		return nil
+	}
+	var err error
+	for range 5 {
+		if claims, err = s.leaveOnce(ctx, claims); len(claims) == 0 || ctx.Err() != nil {
+			break
+		}
+	}
+	return err
+}
+
+// leaveOnce returns the claims whose release is not certain.
+func (s *session) leaveOnce(ctx context.Context, claims []*claim) (left []*claim, err error) {
+	calls := make([]redisconn.Call, len(claims))
+	s.d.mu.Lock()
+	for i, c := range claims {
+		calls[i] = s.leaveCall(c)
+	}
+	s.d.mu.Unlock()
+	replies, err := s.d.together(ctx, s.timeout, calls)
+	if err != nil {
+		return claims, fmt.Errorf("redissonlock: release all claims: %w", err)
+	}
+	for i, reply := range replies {
+		if reply.Err != nil {
+			err = errors.Join(err, s.undecided(claims[i], reply.Err))
+			left = append(left, claims[i])
+			continue
+		}
+		s.gone(claims[i], reply.Value == int64(1))
+	}
+	return left, err
+}

@@ -1,0 +1,164 @@
+package redissonlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// session is one liveness: the TTL of all its claims. The server knows nothing of it.
+type session struct {
+	d       *Driver
+	ttl     time.Duration
+	ttlMS   string
+	keepMS  string // how long our notes outlive their last visitor
+	timeout time.Duration
+	owner   []byte
+
+	claims map[string]*claim // this and closed are guarded by the driver's mutex
+	closed bool
+}
+
+func newSession(d *Driver, spec driver.Spec) *session {
+	ttl := spec.TTL.Truncate(time.Millisecond)
+	return &session{
+		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
+		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
+		timeout: min(d.options.Timeout, ttl), owner: spec.Owner.Encode(), claims: map[string]*claim{},
+	}
+}
+
+// Valid implements driver.Session: the TTL less the drift between the server's clock and ours, as Redlock reckons it.
+// Source: "Distributed Locks with Redis", redis.io.
+func (s *session) Valid() time.Duration { return s.ttl - s.ttl/100 - 2*time.Millisecond }
+
+var errPermit = errors.New("the semaphores of Redisson know no owners, so that a crash loses permits for good, and its expirable ones trust the clocks of clients: use another store for semaphores")
+
+// claim returns what is known of c, from now on at least its ID.
+func (s *session) claim(c driver.Claim) (*claim, error) {
+	if c.ID == "" {
+		return nil, fmt.Errorf("redissonlock: a claim without an ID: want one of driver.NewID: %w", driver.ErrRefused)
+	}
+	if kinds[c.Kind] == "" {
+		return nil, fmt.Errorf("redissonlock: name %q: %w: %w", c.Name, driver.ErrRefused, errPermit)
+	}
+	if err := checkName(c.Name); err != nil {
+		return nil, err
+	}
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if s.closed {
+		return nil, driver.ErrSessionLost
+	}
+	known := s.claims[c.ID]
+	if known == nil {
+		known = s.newClaim(c)
+		s.claims[c.ID] = known
+	}
+	return known, nil
+}
+
+func (s *session) newClaim(c driver.Claim) *claim {
+	return &claim{Claim: c, keys: keysOf(c.Name, s.d.cluster), field: fieldOf(s.d.client, c.ID, c.Kind), change: make(chan struct{}, 1)}
+}
+
+// forget drops a claim that does not stand in the store any more, or never did. d.mu is held.
+func (s *session) forget(c *claim) {
+	if s.claims[c.ID] == c {
+		delete(s.claims, c.ID)
+	}
+}
+
+// limit is a context with a deadline and nothing else: what is under way is not abandoned with its caller.
+type limit struct {
+	context.Context //nolint:containedctx // it is one
+	at              time.Time
+}
+
+// Deadline implements context.Context.
+func (l limit) Deadline() (time.Time, bool) { return l.at, true }
+
+// fly runs f, the requests of one call for c, one flight after the other: a Release never overtakes an Acquire. Where the
+// client abandons a command with its order kept, f runs right here. Elsewhere it runs apart from the caller: when ctx ends
+// the caller goes, and f goes on until its answer or its timeout.
+func (s *session) fly(ctx context.Context, c *claim, f func(ctx context.Context) error) error {
+	for {
+		s.d.mu.Lock()
+		under := c.flight
+		if under == nil {
+			break
+		}
+		s.d.mu.Unlock()
+		select {
+		case <-under:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	done := make(chan struct{})
+	c.flight = done
+	s.d.mu.Unlock()
+	var err error
+	run := func(ctx context.Context) {
+		err = f(limit{ctx, time.Now().Add(s.timeout)})
+		s.d.mu.Lock()
+		c.flight = nil
+		s.d.mu.Unlock()
+		close(done)
+	}
+	if s.d.conn.Abandons() {
+		run(ctx)
+		return err
+	}
+	go run(context.Background())
+	select {
+	case <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// flying waits until the claim's request under way is over, and reports whether there was one and ctx has not ended.
+func (s *session) flying(ctx context.Context, c *claim) bool {
+	s.d.mu.Lock()
+	under := c.flight
+	s.d.mu.Unlock()
+	if under == nil {
+		return false
+	}
+	select {
+	case <-under:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Close implements driver.Session.
+func (s *session) Close(ctx context.Context) error {
+	s.d.mu.Lock()
+	s.closed = true
+	var leaving []*claim
+	now := time.Now()
+	for _, c := range s.claims {
+		c.leaving = true
+		c.exit(now)
+		c.changed()
+		leaving = append(leaving, c)
+	}
+	s.d.mu.Unlock()
+	for _, c := range leaving { // a request under way may take a name
+		for s.flying(ctx, c) {
+		}
+	}
+	err := s.leaveAll(ctx, leaving)
+	s.d.mu.Lock()
+	delete(s.d.sessions, s)
+	s.d.mu.Unlock()
+	return err
+}

@@ -1,0 +1,52 @@
+package redissonlock
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// Schemes that this package opens: those of package redisconn with redisson in place of redis.
+var schemes = []string{
+	"redisson", "redisson+tls", "redisson+sentinel", "redisson+sentinel+tls", "redisson+cluster", "redisson+cluster+tls",
+}
+
+func init() {
+	for _, scheme := range schemes {
+		driver.Register(scheme, open)
+	}
+}
+
+// open reads the options of a connection and of the driver from the URL.
+func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
+	p := driver.NewParams(u)
+	server := *u
+	server.Scheme = "redis" + strings.TrimPrefix(u.Scheme, "redisson")
+	config, err := redisconn.ParseURL(&server, p)
+	if err != nil {
+		return nil, err
+	}
+	o := Options{
+		Timeout:  config.Timeout,
+		Strict:   driver.Param(p, "strict", strconv.ParseBool),
+		Sharding: driver.Param(p, "sharding", parseSharding),
+	}
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	conn, err := redisconn.Open(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	d, err := New(ctx, conn, &o)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	d.owned = true
+	return d, nil
+}
