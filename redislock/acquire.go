@@ -23,7 +23,9 @@ func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, e
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	err = s.fly(ctx, c, func(ctx context.Context) error { return s.enter(ctx, c) })
+	err = s.fly(ctx, c, func(ctx context.Context) error {
+		return s.covered(ctx, c, func(ctx context.Context) error { return s.enter(ctx, c) })
+	})
 	return s.answer(c, err)
 }
 
@@ -97,7 +99,7 @@ func (s *session) take(ctx context.Context, c *claim, channel string) (decided, 
 		if v == 0 {
 			return false, false, nil
 		}
-		if o.us != "0" && o.generation != s.d.conn.Generation() {
+		if o.us != "0" && o.generation != s.d.conn.Generation() && !mutant.On("R1") {
 			return false, true, nil // the floor is of a server that may have been another one
 		}
 		c.admit(v)

@@ -116,9 +116,11 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	}
 	wasHeld := false
 	err = s.fly(ctx, old, func(ctx context.Context) error {
-		return s.fly(ctx, next, func(ctx context.Context) (err error) {
-			wasHeld, err = s.turn(ctx, old, next)
-			return err
+		return s.fly(ctx, next, func(ctx context.Context) error {
+			return s.covered(ctx, next, func(ctx context.Context) (err error) {
+				wasHeld, err = s.turn(ctx, old, next)
+				return err
+			})
 		})
 	})
 	if err != nil {

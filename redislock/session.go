@@ -26,6 +26,8 @@ type session struct {
 	mu     sync.Mutex
 	claims map[string]*claim
 	closed bool
+
+	renewals int // begun
 }
 
 func newSession(d *Driver, spec driver.Spec) *session {
@@ -87,7 +89,7 @@ func (s *session) forget(c *claim) {
 // limit is a context with a deadline and nothing else: what is under way is not abandoned with its caller.
 type limit struct {
 	context.Context //nolint:containedctx // a context is made of its parent
-	at time.Time
+	at              time.Time
 }
 
 // Deadline implements context.Context.
