@@ -45,7 +45,7 @@ var lineBugs = []luaBug{
 	}},
 	{mutant.On("redis-parity"), []string{"if n > 0 and odd == 0 then", "if n == 1 and odd == 0 and vacated then"}},
 	{mutant.On("redis-dead"), []string{
-		"string.format('h %s %.0f %d', who, drawn, more and 1 or 0)) > 0", "string.format('h %s %.0f %d', who, drawn, more and 1 or 0)) >= 0",
+		"return redis.call('PUBLISH', channel, message) > 0", "return redis.call('PUBLISH', channel, message) >= 0",
 	}},
 	{mutant.On("redis-late-release"), []string{"if id == leave then", "if id then"}},
 	{mutant.On("redis-foreign"), []string{"#v > 26 and string.sub(v, 1, 4) == 'il1:' and", "#v > 26 and"}},

@@ -1,0 +1,210 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/wire"
+	"github.com/interlock-go/interlock/redislock"
+)
+
+// counted is a client whose requests are counted, but for those with which the client itself greets a server.
+type counted struct {
+	*interlock.Client
+	wire  *wire.Wire
+	calls atomic.Int64
+}
+
+func newCounted(t *testing.T, server *servertest.Server, o *interlock.Options) *counted {
+	t.Helper()
+	c := &counted{wire: wire.New(t, server.Addr())}
+	c.wire.Filter(wire.Requests, func(frame []byte) bool {
+		if !overhead(frame) {
+			c.calls.Add(1)
+		}
+		return true
+	})
+	c.Client = open(t, "redis://"+c.wire.Addr(), o)
+	return c
+}
+
+// cost is how many requests what costs.
+func (c *counted) cost(what func()) int64 {
+	before := c.calls.Load()
+	what()
+	return c.calls.Load() - before
+}
+
+// The first lock of a process, a free lock and its release, a lock after the server has forgotten the scripts, and one
+// after a rest in which the server has closed the connections.
+func TestRequestsOfAFreeLock(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	c := newCounted(t, server, &interlock.Options{Idle: 200 * time.Millisecond})
+	var lease *interlock.Lease
+	lock := func() { lease = hold(t, c.Mutex("counted")) }
+	unlock := func() { release(t, lease) }
+	expect := func(what string, got, want int64) {
+		t.Helper()
+		if got > want {
+			t.Errorf("%s cost %d requests, want %d at most", what, got, want)
+		}
+	}
+	expect("the first lock", c.cost(lock), 3)
+	unlock() // the first release tells the server its script
+	for range 10 {
+		expect("a free lock", c.cost(lock), 1)
+		expect("its release", c.cost(unlock), 1)
+	}
+	do(t, server, "SCRIPT", "FLUSH")
+	expect("a lock after the scripts were forgotten", c.cost(lock), 2)
+	expect("its release", c.cost(unlock), 2)
+
+	rest := time.NewTimer(500 * time.Millisecond) // longer than Idle: the session is over
+	defer rest.Stop()
+	<-rest.C
+	do(t, server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+	expect("a lock after a long rest", c.cost(lock), 3)
+	unlock()
+}
+
+// A lock goes to and fro between two clients whose goroutines want it all the time: each turn is one script, and the
+// packets of its request, its answer and the message to the next one.
+func TestPacketsOfAHandoff(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	s := newStage(t, server)
+	a, b := s.actor(t), s.actor(t)
+	name := s.name("handoff")
+	packets := func() (n int64) {
+		for _, c := range []*cable{a.first, a.rest, b.first, b.rest} {
+			count := c.count()
+			n += count.Requests.Packets + count.Replies.Packets
+		}
+		return n
+	}
+	mine, next := a.hold(mutex(name)), b.queue(mutex(name))
+	turn := func() {
+		waiting, again := b.waiting(next), mutex(name)
+		g, held, err := a.session.(driver.Requeuer).Requeue(t.Context(), mine, again)
+		if err != nil || !held || g.Held {
+			t.Fatalf("requeue: %+v, %v, %v", g, held, err)
+		}
+		granted(t, waiting)
+		mine, next, a, b = next, again, b, a
+	}
+	for range 10 {
+		turn()
+	}
+	const handoffs = 1000
+	scripts, sent := scriptsOf(t, server), packets()
+	for range handoffs {
+		turn()
+	}
+	if n := scriptsOf(t, server) - scripts; n != handoffs {
+		t.Errorf("%d handoffs took %d scripts, want one each", handoffs, n)
+	}
+	n := packets() - sent
+	t.Logf("%d handoffs, %d packets", handoffs, n)
+	if n > 4*handoffs {
+		t.Errorf("%d handoffs took %d packets, want 4 each at most", handoffs, n)
+	}
+}
+
+// commandCount finds how often a command ran in INFO commandstats.
+var commandCount = regexp.MustCompile(`(?m)^cmdstat_(evalsha|eval|fcall):calls=(\d+)`)
+
+// scriptsOf is how many scripts the server has run.
+func scriptsOf(t testing.TB, server *servertest.Server) (n int64) {
+	t.Helper()
+	text, err := server.Do("INFO", "commandstats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range commandCount.FindAllStringSubmatch(text, -1) {
+		calls, _ := strconv.ParseInt(m[2], 10, 64)
+		n += calls
+	}
+	return n
+}
+
+// A thousand leases of a process are renewed by a hundred a script.
+func TestScriptsOfAThousandLeases(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	s := newStage(t, server)
+	a := s.actor(t)
+	const leases = 1000
+	if err := all(leases, func(i int) error {
+		g, err := a.session.Acquire(t.Context(), mutex(fmt.Sprintf("lease/%d", i)))
+		if err == nil && !g.Held {
+			err = fmt.Errorf("lease %d is not held", i)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.session.Renew(t.Context()); err != nil { // the first one tells the server its script
+		t.Fatal(err)
+	}
+	before := scriptsOf(t, server)
+	if r, err := a.session.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+		t.Fatalf("renew: %+v, %v", r, err)
+	}
+	if n := scriptsOf(t, server) - before; n > leases/100 {
+		t.Errorf("%d leases were renewed by %d scripts, want %d at most", leases, n, leases/100)
+	}
+}
+
+// A thousand claims of a process wait and nothing happens. For as long as no holder's time is over, that costs nothing but
+// renewals.
+func TestRequestsOfIdleWaiters(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, servertest.Redis(t))
+	const waiters, ttl = 1000, 200 * time.Millisecond
+	a, b := s.actor(t), s.actorWith(t, ttl, redislock.Options{Timeout: age})
+	if err := all(waiters, func(i int) error {
+		name := fmt.Sprintf("idle/%d", i)
+		if g, err := a.session.Acquire(t.Context(), mutex(name)); err != nil || !g.Held {
+			return fmt.Errorf("acquire: %+v, %w", g, err)
+		}
+		c := mutex(name)
+		if err := tries(func() error { // one answer may take longer than this session's time
+			g, err := b.session.Acquire(t.Context(), c)
+			if err == nil && g.Held {
+				return errors.New("a claim is held behind another")
+			}
+			if err != nil {
+				return errAgain
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		b.waiting(c)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	first, rest := b.first.calls(), b.rest.calls()
+	const times = 10
+	idle := time.NewTimer(times * ttl)
+	defer idle.Stop()
+	<-idle.C
+	if n := first.Load() + rest.Load(); n > 0 {
+		t.Errorf("%d waiters sent %d requests in %d times their TTL, want none", waiters, n, times)
+	}
+	if _, err := b.session.Renew(t.Context()); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	t.Logf("a renewal of %d that wait: %d requests", waiters, first.Load()+rest.Load())
+}
