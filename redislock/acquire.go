@@ -130,7 +130,7 @@ func (s *session) join(ctx context.Context, c *claim, again, raise bool) error {
 		s.mu.Unlock()
 		return fmt.Errorf("redislock: %w: the claim is being released", driver.ErrNotSent)
 	}
-	c.ear = e
+	c.listens(e)
 	s.mu.Unlock()
 	started := s.sent(c)
 	v, err := s.d.run.Run(ctx, s.lineCall(nil, c, e, again, raise))

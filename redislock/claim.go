@@ -32,13 +32,13 @@ type claim struct {
 	last   time.Time // when it was first sent; zero as long as nothing has left
 	doubt  bool      // a request for it had no answer and may still be carried out
 
-	ear    *ear      // whose channel stands beside it in line
-	lookAt time.Time // when to ask again; zero if a message or a renewal will say
-	polls  int       // of a name that another program holds
-	change chan struct{}
+	ear    *ear          // whose channel stands beside it in line
+	lookAt time.Time     // when to ask again; zero if a message or a renewal will say
+	polls  int           // of a name that another program holds
+	change chan struct{} // made before it stands in a line
 
-	flight  chan struct{} // closed when the request under way is over
-	err     error         // of the last flight
+	flying  bool          // a request for it is under way
+	landed  chan struct{} // closed when it is over; nil where nobody waits for that
 	leaving bool          // no request but those of a Release from now on
 	left    bool          // it is released, and held says whether it was held
 	held    bool
@@ -46,6 +46,22 @@ type claim struct {
 
 // exclusive reports whether the claim is kept as the value of the name itself.
 func (c *claim) exclusive() bool { return c.Kind.Exclusive() }
+
+// lands returns what is closed when the request under way is over.
+func (c *claim) lands() chan struct{} {
+	if c.landed == nil {
+		c.landed = make(chan struct{})
+	}
+	return c.landed
+}
+
+// listens notes whose channel stands beside the claim from now on.
+func (c *claim) listens(e *ear) {
+	c.ear = e
+	if c.change == nil {
+		c.change = make(chan struct{}, 1)
+	}
+}
 
 // changed wakes the Wait of the claim.
 func (c *claim) changed() {

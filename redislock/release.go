@@ -33,7 +33,7 @@ func (s *session) releasing(dc driver.Claim) (*claim, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if c = s.claims[dc.ID]; c == nil {
-			c = &claim{Claim: dc, keys: keysOf(dc.Name), change: make(chan struct{}, 1), state: gone, leaving: true}
+			c = &claim{Claim: dc, keys: keysOf(dc.Name), state: gone, leaving: true}
 		}
 		return c, nil
 	}
@@ -140,7 +140,7 @@ func (s *session) turn(ctx context.Context, old, next *claim) (wasHeld bool, err
 		s.d.hears(next.ID, s)
 	}
 	s.mu.Lock()
-	next.ear = e
+	next.listens(e)
 	s.mu.Unlock()
 	started := s.sent(next)
 	v, err := s.d.run.Run(ctx, s.lineCall(old, next, e, false, false))

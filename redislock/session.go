@@ -25,6 +25,7 @@ type session struct {
 
 	mu     sync.Mutex
 	claims map[string]*claim
+	names  map[string]keys // some of those that were used
 	closed bool
 
 	renewals int // begun
@@ -36,7 +37,7 @@ func newSession(d *Driver, spec driver.Spec) *session {
 		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
 		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
 		timeout: min(d.options.Timeout, ttl), owner: spec.Owner.Encode(),
-		lost: make(chan string, 64), nudge: make(chan struct{}, 1), claims: map[string]*claim{},
+		lost: make(chan string, 64), nudge: make(chan struct{}, 1), claims: map[string]*claim{}, names: map[string]keys{},
 	}
 }
 
@@ -44,7 +45,7 @@ func newSession(d *Driver, spec driver.Spec) *session {
 // Source: "Distributed Locks with Redis", redis.io.
 func (s *session) Valid() time.Duration {
 	if mutant.On("R16") {
-		return 2 * s.ttl
+		return 10 * s.ttl
 	}
 	return s.ttl - s.ttl/100 - 2*time.Millisecond
 }
@@ -70,10 +71,23 @@ func (s *session) claim(c driver.Claim) (*claim, error) {
 	}
 	known := s.claims[c.ID]
 	if known == nil {
-		known = &claim{Claim: c, keys: keysOf(c.Name), since: time.Now(), change: make(chan struct{}, 1)}
+		known = &claim{Claim: c, keys: s.keys(c.Name), since: time.Now()}
 		s.claims[c.ID] = known
 	}
 	return known, nil
+}
+
+// keys returns where a name is kept, and remembers it: most sessions lock few names, again and again. s.mu is held.
+func (s *session) keys(name string) keys {
+	k, ok := s.names[name]
+	if !ok {
+		if len(s.names) >= 1024 {
+			clear(s.names)
+		}
+		k = keysOf(name)
+		s.names[name] = k
+	}
+	return k
 }
 
 // forget drops a claim that does not stand in the store any more, or never did. s.mu is held.
@@ -99,40 +113,46 @@ func (l limit) Deadline() (time.Time, bool) { return l.at, true }
 // client abandons a command with its order kept, f runs right here. Elsewhere it runs apart from the caller: when ctx ends
 // the caller goes, and f goes on until its answer or its timeout.
 func (s *session) fly(ctx context.Context, c *claim, f func(ctx context.Context) error) error {
-	for {
-		s.mu.Lock()
-		under := c.flight
-		if under == nil {
-			break
-		}
+	s.mu.Lock()
+	for c.flying {
+		landed := c.lands()
 		s.mu.Unlock()
 		select {
-		case <-under:
+		case <-landed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}
-	done := make(chan struct{})
-	c.flight = done
-	s.mu.Unlock()
-	var err error
-	run := func(ctx context.Context) {
-		err = f(limit{ctx, time.Now().Add(s.timeout)})
 		s.mu.Lock()
-		c.flight = nil
-		s.mu.Unlock()
-		close(done)
 	}
+	c.flying = true
+	s.mu.Unlock()
 	if s.d.conn.Abandons() {
-		run(ctx)
+		err := f(limit{ctx, time.Now().Add(s.timeout)})
+		s.land(c)
 		return err
 	}
-	go run(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		err := f(limit{context.Background(), time.Now().Add(s.timeout)})
+		s.land(c)
+		done <- err
+	}()
 	select {
-	case <-done:
+	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// land ends a flight of c.
+func (s *session) land(c *claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.flying = false
+	if c.landed != nil {
+		close(c.landed)
+		c.landed = nil
 	}
 }
 
@@ -220,13 +240,14 @@ func (s *session) Close(ctx context.Context) error {
 // flying waits until the claim's request under way is over, and reports whether there was one and ctx has not ended.
 func (s *session) flying(ctx context.Context, c *claim) bool {
 	s.mu.Lock()
-	under := c.flight
-	s.mu.Unlock()
-	if under == nil {
+	if !c.flying {
+		s.mu.Unlock()
 		return false
 	}
+	landed := c.lands()
+	s.mu.Unlock()
 	select {
-	case <-under:
+	case <-landed:
 		return true
 	case <-ctx.Done():
 		return false

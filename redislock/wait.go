@@ -16,7 +16,11 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 	}
 	for {
 		s.mu.Lock()
-		state, news, at, under := c.state, c.news, c.lookAt, c.flight
+		state, news, at := c.state, c.news, c.lookAt
+		var under chan struct{}
+		if c.flying {
+			under = c.lands()
+		}
 		s.mu.Unlock()
 		if state != waiting {
 			if state == unsent { // Acquire had no answer
