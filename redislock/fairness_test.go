@@ -130,8 +130,16 @@ func seenOnce(t *testing.T, m meeting, raw *redis.Client) {
 func takeTurns(over context.Context, c *contest, m *interlock.Mutex) (n int, err error) {
 	for over.Err() == nil {
 		lease, err := m.Lock(over)
+		if over.Err() != nil {
+			if err == nil {
+				err = lease.Release()
+			} else {
+				err = nil // the contest is over
+			}
+			return n, err
+		}
 		if err != nil {
-			break
+			return n, err
 		}
 		if err := c.hold(alone); err != nil {
 			return n, err

@@ -20,7 +20,15 @@ import (
 // looked into: what stands there is sound, and as long as nobody interferes it is what the pure rule says.
 func TestRandomHistory(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, servertest.Redis(t))
+	t.Run("redis", func(t *testing.T) { t.Parallel(); tryHistories(t, newStage(t, servertest.Redis(t))) })
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		tryHistories(t, newClusterStage(t, servertest.RedisCluster(t, 3, 0)))
+	})
+}
+
+func tryHistories(t *testing.T, s *stage) {
+	t.Helper()
 	actors := make([]*actor, 3)
 	rapid.Check(t, func(r *rapid.T) {
 		h := newHistory(t, r, s, actors)
@@ -77,6 +85,7 @@ type place struct {
 const historyTTL = time.Hour
 
 func newHistory(t *testing.T, r *rapid.T, s *stage, actors []*actor) *history {
+	t.Helper()
 	h := &history{t: t, stage: s, actors: actors, claims: map[string]*place{}}
 	for i := range actors {
 		if actors[i] == nil {
@@ -316,6 +325,7 @@ func (h *history) hear(r *rapid.T) {
 
 // peek is what the claim's session knows.
 func (p *place) peek(t *testing.T) bool {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	g, _ := p.of.session.Wait(ctx, p.Claim)

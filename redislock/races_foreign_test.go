@@ -20,7 +20,8 @@ var (
 
 // Another program holds, and ours do all they can do meanwhile. Its value and its time stay as they are, and it can extend
 // and release.
-func foreignValueIsLeftAlone(t *testing.T, s *stage) {
+func foreignValueIsLeftAlone(s scene) {
+	t := s.T
 	for _, value := range []string{
 		"1", strings.Repeat("\x00\xff", 10), "0b5b1c3e-1f0e-4f8e-9b43-6f1d1b9cba4d/with-more-than-26-letters-", "il1",
 		"il:AbCdEfGhIjKlMnOpQrStUv-{}",

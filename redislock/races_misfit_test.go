@@ -2,14 +2,14 @@ package redislock_test
 
 import (
 	"errors"
-	"testing"
 
 	"github.com/interlock-go/interlock/driver"
 )
 
 // The holder of a line has run out of time, and the head of the line shares its turn with its like. A permit comes, which
 // does not go with those: it is refused, after it has let in the head. The head stays in.
-func misfitAtExpiredHolder(t *testing.T, s *stage) {
+func misfitAtExpiredHolder(s scene) {
+	t := s.T
 	a, b, c, d := s.actor(t), s.actor(t), s.actor(t), s.actor(t)
 	name := s.name("misfit")
 	a.hold(mutex(name))

@@ -10,7 +10,8 @@ import (
 )
 
 // Nobody else is there: what leaves comes back as the holder at once.
-func requeuesAlone(t *testing.T, s *stage) {
+func requeuesAlone(s scene) {
+	t := s.T
 	a := s.actor(t)
 	name := s.name("alone")
 	mine, last := mutex(name), uint64(0)
@@ -31,7 +32,8 @@ func requeuesAlone(t *testing.T, s *stage) {
 }
 
 // Each holder's value must say that others wait, or its release frees the name and wakes nobody.
-func marksEveryHandoff(t *testing.T, s *stage) {
+func marksEveryHandoff(s scene) {
+	t := s.T
 	const n = 5
 	var actors []*actor
 	var line []driver.Claim
@@ -58,7 +60,8 @@ func marksEveryHandoff(t *testing.T, s *stage) {
 }
 
 // A waiter gives up. Before its release arrives it is granted the lock: the release hands that on.
-func grantMeetsRelease(t *testing.T, s *stage) {
+func grantMeetsRelease(s scene) {
+	t := s.T
 	a, b, c := s.actor(t), s.actor(t), s.actor(t)
 	name := s.name("meets")
 	mine, unwanted, next := a.hold(mutex(name)), b.queue(mutex(name)), c.queue(mutex(name))
@@ -83,7 +86,8 @@ func grantMeetsRelease(t *testing.T, s *stage) {
 
 // The release of the waiter that gave up is lost, and its claim is granted. Released once more it hands on: that it was
 // given up here is no answer of the store.
-func grantMeetsLostRelease(t *testing.T, s *stage) {
+func grantMeetsLostRelease(s scene) {
+	t := s.T
 	a, c := s.actor(t), s.actor(t)
 	b := s.actorWith(t, age, redislock.Options{Timeout: time.Second})
 	name := s.name("lost release")
@@ -112,16 +116,18 @@ func grantMeetsLostRelease(t *testing.T, s *stage) {
 
 // An acquire is held up in the network until its client has given it up, has released the claim by another connection and
 // has been answered. Then it arrives: it takes the lock for nobody, and must not keep it.
-func stragglerAfterRelease(t *testing.T, s *stage) {
+func stragglerAfterRelease(s scene) {
+	t := s.T
 	for range 5 {
 		t.Run("round", func(t *testing.T) {
 			t.Parallel()
-			straggle(t, s)
+			straggle(scene{t, s.stage})
 		})
 	}
 }
 
-func straggle(t *testing.T, s *stage) {
+func straggle(s scene) {
+	t := s.T
 	b := s.actorWith(t, age, redislock.Options{Timeout: time.Second})
 	name := s.name("straggler")
 	b.release(b.hold(mutex(name))) // so the server knows the script
@@ -148,7 +154,8 @@ func straggle(t *testing.T, s *stage) {
 }
 
 // A holder ran out of time and comes to release what another holds by now.
-func lateRelease(t *testing.T, s *stage) {
+func lateRelease(s scene) {
+	t := s.T
 	for _, crowded := range []bool{false, true} {
 		a, b, c := s.actor(t), s.actor(t), s.actor(t)
 		name := s.name("expired")
@@ -173,7 +180,8 @@ func lateRelease(t *testing.T, s *stage) {
 
 // A try finds that the holder has run out of time, and others in line: it overtakes nobody, and the head holds by that
 // very call.
-func tryAtExpiredHolder(t *testing.T, s *stage) {
+func tryAtExpiredHolder(s scene) {
+	t := s.T
 	for _, kind := range []func(string) driver.Claim{mutex, reader} {
 		a, b, c, d := s.actor(t), s.actor(t), s.actor(t), s.actor(t)
 		name := s.name("try")

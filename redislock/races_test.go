@@ -9,7 +9,13 @@ import (
 // race is an order of events that went wrong somewhere once. The wires force it.
 type race struct {
 	name string // what happens
-	run  func(t *testing.T, s *stage)
+	run  func(s scene)
+}
+
+// scene is one run of a race.
+type scene struct {
+	*testing.T
+	*stage
 }
 
 var races = []race{
@@ -48,7 +54,7 @@ func TestRaces(t *testing.T) {
 			for _, r := range races {
 				t.Run(r.name, func(t *testing.T) {
 					t.Parallel()
-					r.run(t, s)
+					r.run(scene{t, s})
 				})
 			}
 		})

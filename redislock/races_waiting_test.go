@@ -14,7 +14,8 @@ import (
 )
 
 // A waiter's SUBSCRIBE is held back. Were its claim in line before, the release would find nobody who listens and skip it.
-func queuedBeforeSubscribed(t *testing.T, s *stage) {
+func queuedBeforeSubscribed(s scene) {
+	t := s.T
 	a, b := s.actor(t), s.actor(t)
 	name := s.name("subscribe")
 	mine := a.hold(mutex(name))
@@ -37,7 +38,8 @@ func queuedBeforeSubscribed(t *testing.T, s *stage) {
 
 // Messages and answers come by two connections. The grant is here before the answer to the acquire that put the claim in
 // line.
-func grantBeforeAnswer(t *testing.T, s *stage) {
+func grantBeforeAnswer(s scene) {
+	t := s.T
 	for _, claim := range []func(string) driver.Claim{mutex, reader} {
 		a, b := s.actor(t), s.actor(t)
 		name := s.name("early")
@@ -70,7 +72,8 @@ func (a *actor) crowd(name string, other *actor) {
 }
 
 // The grant comes when the claim is known to wait, however late.
-func grantAfterAnswer(t *testing.T, s *stage) {
+func grantAfterAnswer(s scene) {
+	t := s.T
 	for _, claim := range []func(string) driver.Claim{mutex, reader} {
 		a, b := s.actor(t), s.actor(t)
 		name := s.name("late")
@@ -95,7 +98,8 @@ func grantAfterAnswer(t *testing.T, s *stage) {
 }
 
 // The grant never comes. The next renewal tells.
-func grantIsLost(t *testing.T, s *stage) {
+func grantIsLost(s scene) {
+	t := s.T
 	a, b := s.actor(t), s.actor(t)
 	name := s.name("lost")
 	mine := a.hold(mutex(name))
@@ -112,7 +116,8 @@ func grantIsLost(t *testing.T, s *stage) {
 
 // Whoever releases finds that nobody listens for the head of the line and goes on to the next. The head comes back when
 // it can, and hears at once that its place is gone.
-func subscriptionCutThenRelease(t *testing.T, s *stage) {
+func subscriptionCutThenRelease(s scene) {
+	t := s.T
 	a, b, c := s.actor(t), s.actor(t), s.actor(t)
 	name := s.name("cut")
 	mine := a.hold(mutex(name))
@@ -137,7 +142,8 @@ func subscriptionCutThenRelease(t *testing.T, s *stage) {
 }
 
 // A waiter whose subscription ends asks again by itself, with a new one, and keeps its place.
-func subscriptionCutAndMended(t *testing.T, s *stage) {
+func subscriptionCutAndMended(s scene) {
+	t := s.T
 	a, b, c := s.actor(t), s.actor(t), s.actor(t)
 	name := s.name("mended")
 	mine := a.hold(mutex(name))
@@ -158,7 +164,8 @@ func subscriptionCutAndMended(t *testing.T, s *stage) {
 }
 
 // Eight wait for one that does not renew. When its time is over the head asks, once, and the others not at all.
-func onlyHeadLooks(t *testing.T, s *stage) {
+func onlyHeadLooks(s scene) {
+	t := s.T
 	a := s.actor(t)
 	name := s.name("head")
 	mine := a.hold(mutex(name))
@@ -201,7 +208,8 @@ func onlyHeadLooks(t *testing.T, s *stage) {
 }
 
 // A process that waits is killed. Whoever releases skips it there and then.
-func deadInLineIsSkipped(t *testing.T, s *stage) {
+func deadInLineIsSkipped(s scene) {
+	t := s.T
 	a, b, c := s.actor(t), s.actor(t), s.actor(t)
 	name := s.name("dead")
 	mine := a.hold(mutex(name))
@@ -262,7 +270,8 @@ func TestStoppedProcessInLineCostsItsTimeAtMost(t *testing.T) {
 
 // On a Cluster each master counts only its own subscribers: a script that publishes to one elsewhere is told that nobody
 // heard. The locks lie on every server here, and no waiter is skipped.
-func handoffsOnEveryServer(t *testing.T, s *stage) {
+func handoffsOnEveryServer(s scene) {
+	t := s.T
 	a, b := s.actorWith(t, age, redislock.Options{}), s.actor(t)
 	for range 6 * len(s.nodes) {
 		name := s.name("spread")

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/interlock-go/interlock/driver"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // standing is what the server keeps of one name.
@@ -60,8 +61,6 @@ func (st standing) holder() string {
 	}
 	return st.value[4:26]
 }
-
-func (st standing) foreign() bool { return st.value != "" && !strings.HasPrefix(st.value, ours) }
 
 // field is a field of a claim's record: state kind weight limit ttl stop since channel info.
 func (st standing) field(id string, i int) string {
@@ -151,14 +150,6 @@ func (st standing) unruly() (ills []string) {
 		ills = append(ills, "the name is covered for claims that share it, and there are none")
 	}
 	return ills
-}
-
-// idle reports that somebody waits although nobody is in the way.
-func (st standing) idle() bool {
-	if st.value != "" || len(st.line) == 0 {
-		return false
-	}
-	return st.number(st.line[0], 2) <= st.number(st.line[0], 3)
 }
 
 func (st standing) String() string {
