@@ -169,16 +169,19 @@ func (f *fabric) Freeze(t drivertest.T, name string) (thaw func()) {
 var selection = []string{"Law05", "Law06", "Law07", "Law09", "Law10", "Law12", "Law13", "Law14", "Law15", "Also_Inspector"}
 
 func TestConformanceCluster(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	try(t, selection, func(t *testing.T) drivertest.Harness { return newFabric(t, c, clusterByURL) })
 }
 
 func TestConformanceClusterByGoRedis(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	try(t, []string{"Law06", "Law07", "Law13", "Law14"}, func(t *testing.T) drivertest.Harness { return newFabric(t, c, clusterByGoRedis) })
 }
 
 func TestConformanceByGoRedis(t *testing.T) {
+	t.Parallel()
 	try(t, selection, func(t *testing.T) drivertest.Harness {
 		return newHarness(t, servertest.Redis(t, durable...), byGoRedis)
 	})

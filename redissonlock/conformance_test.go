@@ -160,7 +160,10 @@ func (h *harness) Freeze(t drivertest.T, name string) (thaw func()) {
 	return sync.OnceFunc(w.kill)
 }
 
-func TestConformanceByURL(t *testing.T) { conform(t, byURL) }
+func TestConformanceByURL(t *testing.T) {
+	t.Parallel()
+	conform(t, byURL)
+}
 
 func conform(t *testing.T, open opening) {
 	t.Helper()

@@ -12,6 +12,8 @@
 //	extend MILLISECONDS EXTENDED                  the hold ends so long from now
 //	                    ERR TEXT                  to any of them
 //
+// Redisson is the exception: what runs in its place is a program of this package that follows its layout.
+//
 // When its standard input ends, a client ends at once, without unlocking; so none outlives its test.
 //
 // A client that waits asks again every 20 ms, much sooner than the libraries do by themselves, to save the tests' time.

@@ -15,6 +15,19 @@ const (
 	Redislock        Kind = "redislock"               // Go, github.com/bsm/redislock
 )
 
+// The locks of Redisson, the client for Java, in its own layout. These are no real library but a program that writes and
+// tells the same: no package of Debian has a Redisson. They are not among Kinds. A TTL below 0 is that of a watchdog, which
+// renews it; on a Cluster one node is named. Names of RedissonMulti have commas between them.
+const (
+	RedissonLock   Kind = "redisson-lock"   // getLock
+	RedissonFenced Kind = "redisson-fenced" // getFencedLock; the value ends with the token
+	RedissonFair   Kind = "redisson-fair"   // getFairLock
+	RedissonSpin   Kind = "redisson-spin"   // getSpinLock
+	RedissonRead   Kind = "redisson-read"   // getReadWriteLock().readLock()
+	RedissonWrite  Kind = "redisson-write"  // getReadWriteLock().writeLock()
+	RedissonMulti  Kind = "redisson-multi"  // getMultiLock
+)
+
 // traits is what tests have to know of a client.
 type traits struct {
 	prefix string // before the name, in the key

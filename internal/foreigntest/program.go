@@ -17,6 +17,9 @@ var redisPyProgram []byte
 //go:embed clients/nodelock.js
 var nodeProgram []byte
 
+//go:embed clients/redisson.py
+var redissonProgram []byte
+
 // program returns the command that runs a client of the kind, to which servers, name and TTL are added.
 func program(t testing.TB, kind Kind) (*exec.Cmd, error) {
 	t.Helper()
@@ -27,6 +30,12 @@ func program(t testing.TB, kind Kind) (*exec.Cmd, error) {
 			return nil, err
 		}
 		return script(t, python, "redispy.py", redisPyProgram)
+	case RedissonLock, RedissonFenced, RedissonFair, RedissonSpin, RedissonRead, RedissonWrite, RedissonMulti:
+		python, err := python()
+		if err != nil {
+			return nil, err
+		}
+		return script(t, python, "redisson.py", redissonProgram, strings.TrimPrefix(string(kind), "redisson-"))
 	case Redlock4, Redlock5, SemaphoreMutex, SemaphoreRedlock:
 		node, err := node()
 		if err != nil {
