@@ -146,7 +146,7 @@ func (d *Driver) open(e *ear, key string) {
 		key = "x"
 	}
 	e.sub, e.err = d.conn.Subscribe(ctx, key, e.channel, d.hear)
-	if e.err == nil && e.sub.Node != e.node {
+	if e.err == nil && e.sub.Node != e.node && !mutant.On("R10") {
 		e.sub.Close()
 		e.err = fmt.Errorf("the slot of %q has moved from %s to %s", key, e.node, e.sub.Node)
 	}

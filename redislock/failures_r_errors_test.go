@@ -117,7 +117,7 @@ func TestR12_EveryErrorIsItsOwn(t *testing.T) {
 			for what, l := range map[string]*interlock.Lease{"lease": lease, "reader": reader} {
 				err := l.Release()
 				if !errors.Is(err, interlock.ErrUncertain) || errors.Is(err, interlock.ErrLost) || errors.Is(err, interlock.ErrHeld) {
-					t.Errorf("release of the %s: %v, want %v", what, err, interlock.ErrUncertain)
+					t.Fatalf("release of the %s: %v, want %v", what, err, interlock.ErrUncertain)
 				} else if !strings.Contains(err.Error(), r.means) || strings.Contains(err.Error(), secret) {
 					t.Errorf("release of the %s: %v: want it to say %q", what, err, r.means)
 				}

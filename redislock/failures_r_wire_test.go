@@ -128,7 +128,7 @@ func TestR09_AMessageIsLost(t *testing.T) {
 // R10: however many names are waited for, a process listens over one connection.
 func TestR10_ManyNamesAreWaitedForOverOneConnection(t *testing.T) {
 	t.Parallel()
-	s := servertest.Redis(t, "--maxclients", "100")
+	s := servertest.Redis(t)
 	w := wire.New(t, s.Addr())
 	long := &interlock.Options{TTL: 5 * time.Minute, Patience: 5 * time.Minute}
 	a, b := open(t, s.URL(), long), open(t, "redis://"+w.Addr()+"?timeout=1m", long)

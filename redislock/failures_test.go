@@ -91,7 +91,7 @@ func get(t *testing.T, granted <-chan grant) grant {
 // told waits until the holder is told that its lease is lost, and returns when that was.
 func told(t *testing.T, l *interlock.Lease) time.Time {
 	t.Helper()
-	timer := time.NewTimer(ample)
+	timer := time.NewTimer(ample / 2) // no lease that a test loses is longer than ten seconds
 	defer timer.Stop()
 	select {
 	case <-l.Context().Done():
@@ -101,7 +101,7 @@ func told(t *testing.T, l *interlock.Lease) time.Time {
 		}
 		return at
 	case <-timer.C:
-		t.Fatalf("nobody told the holder within %v", ample)
+		t.Fatalf("nobody told the holder within %v", ample/2)
 		return time.Time{}
 	}
 }
