@@ -61,8 +61,9 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 	var err error
 	if plain {
 		o := order{leave: true, alone: call, keys: call.Keys[:1], args: []string{layout + c.ID + "-"}}
-		err = s.d.batch.send(ctx, &o)
-		v = o.value
+		if err = s.d.batch.send(ctx, &o); err == nil {
+			v = o.value // else it may be under way
+		}
 	}
 	if !plain || err == nil && v == int64(0) { // the short script of a batch could not decide
 		v, err = s.d.run.Run(ctx, call)
