@@ -14,8 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/interlock-go/interlock/driver"
 	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // Config is how [Open] reaches a Redis. Its fields are what a URL says.
@@ -59,6 +60,8 @@ const (
 //	redis+sentinel://:password@s1:26379,s2:26379,s3:26379/mymaster/0
 //	redis+cluster+tls://n1:7000,n2:7000,n3:7000
 //
+// Another word may stand in the place of redis, so that the same servers are named for another layout.
+//
 // Parameters: timeout, keepalive, client_name, db, sentinel_user, sentinel_password_file, password_file, and for TLS
 // ca, cert, key (files), server_name, skip_verify. The parameters that it does not know stay in p for others to read.
 func ParseURL(u *url.URL, p *driver.Params) (Config, error) {
@@ -67,8 +70,9 @@ func ParseURL(u *url.URL, p *driver.Params) (Config, error) {
 	if u.Scheme == "rediss" {
 		kind, encrypted = "redis", true
 	}
-	c.Cluster = kind == "redis+cluster"
-	sentinels := kind == "redis+sentinel"
+	_, how, _ := strings.Cut(kind, "+")
+	c.Cluster = how == "cluster"
+	sentinels := how == "sentinel"
 	if err := c.readHosts(u, sentinels); err != nil {
 		return c, err
 	}
@@ -122,9 +126,18 @@ func (c *Config) readHosts(u *url.URL, sentinels bool) error {
 		c.Addrs = append(c.Addrs, net.JoinHostPort(h, p))
 	}
 	if !c.Cluster && !sentinels && len(c.Addrs) > 1 {
-		return fmt.Errorf("redisconn: %d hosts behind %s://: want one, or redis+cluster://, or redis+sentinel://", len(c.Addrs), u.Scheme)
+		return fmt.Errorf("redisconn: %d hosts behind %s://: want one, or %[2]s+cluster://, or %[2]s+sentinel://", len(c.Addrs), family(u.Scheme))
 	}
 	return nil
+}
+
+// family is the first word of a scheme: redis of redis+cluster+tls, and of rediss.
+func family(scheme string) string {
+	if scheme == "rediss" {
+		return "redis"
+	}
+	word, _, _ := strings.Cut(scheme, "+")
+	return word
 }
 
 func (c *Config) readPath(u *url.URL, sentinels bool) error {
@@ -132,7 +145,7 @@ func (c *Config) readPath(u *url.URL, sentinels bool) error {
 	if sentinels {
 		c.Master, path, _ = strings.Cut(path, "/")
 		if c.Master == "" {
-			return errors.New("redisconn: the URL does not name the master: want redis+sentinel://host:26379/NAME")
+			return fmt.Errorf("redisconn: the URL does not name the master: want %s+sentinel://host:26379/NAME", family(u.Scheme))
 		}
 	}
 	if path == "" {

@@ -35,21 +35,27 @@ type shape struct {
 var (
 	mutexes = shape{
 		"mutex",
-		func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error) { return c.Mutex(name).Lock(ctx) },
+		func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error) {
+			return c.Mutex(name).Lock(ctx)
+		},
 		func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error) {
 			return c.Mutex(name).TryLock(ctx)
 		},
 	}
 	writers = shape{
 		"writer",
-		func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error) { return c.RWMutex(name).Lock(ctx) },
+		func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error) {
+			return c.RWMutex(name).Lock(ctx)
+		},
 		func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error) {
 			return c.RWMutex(name).TryLock(ctx)
 		},
 	}
 	readers = shape{
 		"reader",
-		func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error) { return c.RWMutex(name).RLock(ctx) },
+		func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error) {
+			return c.RWMutex(name).RLock(ctx)
+		},
 		func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error) {
 			return c.RWMutex(name).TryRLock(ctx)
 		},

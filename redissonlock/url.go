@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redisconn"
@@ -24,9 +23,7 @@ func init() {
 // open reads the options of a connection and of the driver from the URL.
 func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	p := driver.NewParams(u)
-	server := *u
-	server.Scheme = "redis" + strings.TrimPrefix(u.Scheme, "redisson")
-	config, err := redisconn.ParseURL(&server, p)
+	config, err := redisconn.ParseURL(u, p)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,288 @@
+package redissonlock_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// The holder releases after a waiter has looked and before it listens: nobody tells it, so it has to look again.
+func TestReleaseBetweenLookAndListen(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t, durable...)
+	d, g := newGated(t, server)
+	holder := newActor(t, byURL(t, server.Addr()), ages)
+	waiter := newActor(t, d, ages)
+	mine := claimOf(driver.Mutex, "look")
+	holder.holds(mine)
+	g.set(func(g *gate) { g.listen = func() { holder.releases(mine, true) } })
+	next := claimOf(driver.Mutex, "look")
+	next.Queue = true
+	grant, err := waiter.s.Acquire(t.Context(), next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !grant.Held {
+		if err := within(t, "the one who looked before the release", waiter.waits(next)); err != nil {
+			t.Error(err)
+		}
+	}
+	waiter.releases(next, true)
+}
+
+// A message comes while the waiter asks because of an earlier one: the answer that is under way is too old to sleep on.
+func TestMessageWhileAsking(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t, durable...)
+	d, g := newGated(t, server)
+	holder := newActor(t, byURL(t, server.Addr()), ages)
+	waiter := newActor(t, d, ages)
+	mine, next := claimOf(driver.Mutex, "asking"), claimOf(driver.Mutex, "asking")
+	holder.holds(mine)
+	next.Queue = true
+	waiter.denied(next)
+	asked, told := make(chan struct{}), make(chan struct{})
+	g.set(func(g *gate) {
+		g.after = func(redisconn.Command, any, error) {
+			close(asked)
+			<-told
+		}
+	})
+	got := waiter.waits(next)
+	publish(t, server, "redisson_lock__channel:{asking}", "0")
+	within(t, "the question", asked)
+	holder.releases(mine, true)
+	// The message of the release has reached the waiter's process when one that was sent behind it on the same connection
+	// has: another name's waiter there shows it.
+	other, gone := claimOf(driver.Mutex, "asking too"), claimOf(driver.Mutex, "asking too")
+	holder.holds(other)
+	gone.Queue = true
+	waiter.denied(gone)
+	second := waiter.waits(gone)
+	holder.releases(other, true)
+	if err := within(t, "the other name's waiter", second); err != nil {
+		t.Fatal(err)
+	}
+	close(told)
+	if err := within(t, "the one who was asking", got); err != nil {
+		t.Fatal(err)
+	}
+	waiter.releases(next, true)
+	waiter.releases(gone, true)
+}
+
+// A request that was given up arrives after the claim's release. It takes nothing.
+func TestLateRequest(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t, durable...)
+	d, g := newGated(t, server)
+	a, b := newActor(t, d, ages), newActor(t, byURL(t, server.Addr()), ages)
+	for _, kind := range []driver.Kind{driver.Mutex, driver.Write, driver.Read} {
+		for _, queue := range []bool{false, true} {
+			name := fmt.Sprintf("late %v %v", kind, queue)
+			warm := claimOf(kind, name) // the server knows the script
+			a.holds(warm)
+			a.releases(warm, true)
+			late := claimOf(kind, name)
+			late.Queue = queue
+			var request redisconn.Command
+			g.set(func(g *gate) {
+				g.do = func(cmd redisconn.Command) (any, error, bool) {
+					request = cmd
+					return nil, errLost, true
+				}
+			})
+			if _, err := a.s.Acquire(t.Context(), late); !errors.Is(err, errLost) {
+				t.Fatalf("Acquire: %v, want %v", err, errLost)
+			}
+			a.releases(late, false)
+			if _, err := g.Conn.Do(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+			other := driver.Mutex
+			if kind != driver.Mutex {
+				other = driver.Write
+			}
+			mine := claimOf(other, name)
+			b.holds(mine)
+			b.releases(mine, true)
+			if n, err := server.Do("EXISTS", name); err != nil || n != "0" {
+				t.Errorf("%s: the key is there (%s, %v) when nobody holds", name, n, err)
+			}
+		}
+	}
+}
+
+// The connection that listens ends while somebody waits, and the holder releases before it is made again.
+func TestListenerEnds(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t, durable...)
+	d, g := newGated(t, server)
+	holder := newActor(t, byURL(t, server.Addr()), ages)
+	waiter := newActor(t, d, ages)
+	mine, next := claimOf(driver.Mutex, "deaf"), claimOf(driver.Mutex, "deaf")
+	holder.holds(mine)
+	next.Queue = true
+	waiter.denied(next)
+	got := waiter.waits(next)
+	g.set(func(g *gate) { g.listen = func() { holder.releases(mine, true) } })
+	if _, err := server.Do("CLIENT", "KILL", "TYPE", "pubsub"); err != nil {
+		t.Fatal(err)
+	}
+	if err := within(t, "the one whose connection was ended", got); err != nil {
+		t.Fatal(err)
+	}
+	waiter.releases(next, true)
+}
+
+// Of those who wait in one process one asks for all.
+func TestOneAsksForAll(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t, durable...)
+	h := newHarness(t, server, byURL)
+	d := h.Driver(t)
+	holder, waiter := newActor(t, byURL(t, server.Addr()), ages), newActor(t, d, ages)
+	mine := claimOf(driver.Mutex, "crowd")
+	holder.holds(mine)
+	const crowd = 8
+	var claims []driver.Claim
+	var waits []<-chan error
+	for range crowd {
+		c := claimOf(driver.Mutex, mine.Name)
+		c.Queue = true
+		waiter.denied(c)
+		claims, waits = append(claims, c), append(waits, waiter.waits(c))
+	}
+	const messages = 10
+	before := h.Calls(d)
+	for range messages {
+		publish(t, server, "redisson_lock__channel:{crowd}", "0")
+	}
+	until(t, "nobody asks after a message", func() bool { return h.Calls(d) > before })
+	holder.releases(mine, true)
+	for range crowd { // each gets in, one after the other, with one question and one release
+		i := within(t, "one of the crowd", first(waits))
+		waiter.releases(claims[i], true)
+		waits[i] = nil
+	}
+	// Two messages may be one question, and one question may come too early for the last message.
+	if calls, most := h.Calls(d)-before, messages+1+3*crowd; calls > most {
+		t.Errorf("%d waiters of one process cost %d calls for %d messages and as many turns, want %d at most", crowd, calls, messages, most)
+	}
+}
+
+// first yields the index of the first channel that has something to say.
+func first(from []<-chan error) <-chan int {
+	done := make(chan int, 1)
+	go func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for end := time.Now().Add(soon); time.Now().Before(end); <-tick.C {
+			for i, c := range from {
+				if len(c) > 0 {
+					done <- i
+					return
+				}
+			}
+		}
+	}()
+	return done
+}
+
+// A reader whose own time is over is lost, although the hash lives for other readers.
+func TestReaderExpiresAmongReaders(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t, durable...)
+	for _, by := range []string{"Acquire", "Renew"} {
+		short, long := newActor(t, byURL(t, server.Addr()), 300*time.Millisecond), newActor(t, byURL(t, server.Addr()), ages)
+		dies, lives := claimOf(driver.Read, "readers by "+by), claimOf(driver.Read, "readers by "+by)
+		short.holds(dies)
+		long.holds(lives)
+		until(t, "the first reader does not expire", func() bool {
+			keys, err := server.Do("KEYS", "*readers by "+by+"*rwlock_timeout*")
+			return err == nil && strings.Count(keys, "rwlock_timeout") == 1
+		})
+		if by == "Acquire" {
+			if g, err := short.s.Acquire(t.Context(), dies); !errors.Is(err, driver.ErrGone) {
+				t.Errorf("Acquire of a reader that had expired: %+v, %v: want %v", g, err, driver.ErrGone)
+			}
+		} else if r, err := short.s.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != dies.ID {
+			t.Errorf("Renew with a reader that had expired: %+v, %v: want it lost", r, err)
+		}
+		short.releases(dies, false)
+		long.releases(lives, true)
+	}
+}
+
+// A reader with a short lease that renews does not shorten the lease of another.
+func TestReaderShortensNobody(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t, durable...)
+	short, long := newActor(t, byURL(t, server.Addr()), time.Second), newActor(t, byURL(t, server.Addr()), ages)
+	one, other := claimOf(driver.Read, "shorten"), claimOf(driver.Read, "shorten")
+	long.holds(other)
+	left := func(when string) {
+		t.Helper()
+		ms, err := server.Do("PTTL", "shorten")
+		if err != nil || len(ms) < 5 { // fewer than 10 s of a minute
+			t.Errorf("%s, the hash ends in %s ms, %v: want the time of the reader with the longer lease", when, ms, err)
+		}
+	}
+	short.holds(one)
+	left("after the take")
+	short.holds(one)
+	left("after the claim was asked for again")
+	if _, err := short.s.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	left("after the renewal")
+	short.releases(one, true)
+	left("after the release")
+	long.releases(other, true)
+}
+
+// The tokens start again where a server has lost its counter, and the traits say so.
+func TestTokensAreAsDurableAsTheServer(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	d := byURL(t, server.Addr())
+	if got := d.Traits().Fence; got != driver.UntilRestart {
+		t.Errorf("without a log tokens are %v, want %v", got, driver.UntilRestart)
+	}
+	take := func() uint64 {
+		d := byURL(t, server.Addr())
+		defer func() { _ = d.Close(t.Context()) }()
+		a, c := newActor(t, d, ages), claimOf(driver.Mutex, "restart")
+		defer a.releases(c, true)
+		return a.holds(c).Fence
+	}
+	if one, two := take(), take(); one != 1 || two != 1+driver.Stride {
+		t.Errorf("the first tokens are %d and %d, want 1 and %d", one, two, 1+driver.Stride)
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if again := take(); again != 1 {
+		t.Errorf("after the counter was lost the token is %d, want 1 as Redisson counts", again)
+	}
+	logged := servertest.Redis(t, durable...)
+	if got := byURL(t, logged.Addr()).Traits().Fence; got != driver.Durable {
+		t.Errorf("with a log that is written at once tokens are %v, want %v", got, driver.Durable)
+	}
+}
+
+func publish(t *testing.T, server *servertest.Server, channel, message string) {
+	t.Helper()
+	if _, err := server.Do("PUBLISH", channel, message); err != nil {
+		t.Fatal(err)
+	}
+}
