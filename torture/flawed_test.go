@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -23,9 +24,10 @@ func TestFlawedLocksAreConvicted(t *testing.T) {
 			t.Fatalf("%s: %v", runsVariable, err)
 		}
 	}
+	t.Parallel()
+	abreast := newAbreast(t)
 	for _, k := range controls {
-		t.Run(k.flaw, func(t *testing.T) {
-			t.Parallel() // they wait for most of the time
+		abreast.run(k.flaw, func(t *testing.T) {
 			for seed := range runs {
 				trials := torment(t, Config{Flawed: []string{k.flaw}, Seed: uint64(seed + 1)})
 				if len(trials) != 2 {
@@ -38,4 +40,24 @@ func TestFlawedLocksAreConvicted(t *testing.T) {
 			}
 		})
 	}
+	abreast.wait()
 }
+
+// abreast runs several subtests at once, more than there are processors: they wait for most of the time.
+type abreast struct {
+	t     *testing.T
+	all   sync.WaitGroup
+	slots chan struct{}
+}
+
+func newAbreast(t *testing.T) *abreast { return &abreast{t: t, slots: make(chan struct{}, 4)} }
+
+func (a *abreast) run(name string, test func(*testing.T)) {
+	a.all.Go(func() {
+		a.slots <- struct{}{}
+		defer func() { <-a.slots }()
+		a.t.Run(name, test)
+	})
+}
+
+func (a *abreast) wait() { a.all.Wait() }

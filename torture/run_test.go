@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 		fmt.Println(int64(now()))
 		os.Exit(0)
 	}
+	// The race detector makes every process wait for a second at its end; there are hundreds here.
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 	os.Exit(m.Run())
 }
 
@@ -70,6 +72,7 @@ func torment(t *testing.T, cfg Config) []Trial {
 }
 
 func TestStorm(t *testing.T) {
+	t.Parallel()
 	trials := torment(t, Config{For: 4 * time.Second, Processes: 6, Goroutines: 4, Names: 6})
 	if len(trials) != 4 {
 		t.Fatalf("%d trials, want the scenario and three twins", len(trials))
@@ -92,6 +95,7 @@ func TestHandoffs(t *testing.T) {
 }
 
 func TestKills(t *testing.T) {
+	t.Parallel()
 	trials := torment(t, Config{Scenarios: []string{Kills}, For: 2 * time.Second})
 	if n := trials[0].Figure("kills"); n < 3 {
 		t.Errorf("%v workers were killed, want 3 at least", n)
@@ -104,6 +108,7 @@ func TestTurns(t *testing.T) {
 
 // The real number is 1,000 cases, which take half a minute.
 func TestNotice(t *testing.T) {
+	t.Parallel()
 	trials := torment(t, Config{Scenarios: []string{Notice}, For: 4 * time.Second})
 	if c := trials[0].check("V4"); c.Cases < 50 {
 		t.Errorf("%d holders lost their leases, want 50 at least", c.Cases)

@@ -12,6 +12,8 @@ import (
 // A storm over servers that fail, too, without its twins, which would take too long here. What the servers promise under
 // these faults holds; what they do not is excused by name.
 func TestStormOverServersThatFail(t *testing.T) {
+	t.Parallel()
+	abreast := newAbreast(t)
 	for name, c := range map[string]struct {
 		start  string
 		faults []string
@@ -23,8 +25,7 @@ func TestStormOverServersThatFail(t *testing.T) {
 		"Sentinel":        {Sentinel, nil, 6 * time.Second, []string{"V3", "V4"}},
 		"Cluster":         {Cluster, nil, 6 * time.Second, []string{"V3", "V4"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they wait for most of the time
+		abreast.run(name, func(t *testing.T) {
 			trial := stormOver(t, Config{Start: c.start, Faults: c.faults, Processes: 6, Goroutines: 4}, c.length)
 			var b strings.Builder
 			trial.print(&b)
@@ -51,6 +52,7 @@ func TestStormOverServersThatFail(t *testing.T) {
 			}
 		})
 	}
+	abreast.wait()
 }
 
 // stormOver runs the one trial of a storm.
