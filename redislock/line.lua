@@ -100,6 +100,9 @@ local function others()
   end
   local a, b, c, d = string.match(redis.call('HGET', H, '*') or '0 0 0 0', '^(%d+) (%d+) (%d+) (%d+)$')
   seen, gap, handoffs, open = tonumber(a), tonumber(b), tonumber(c), tonumber(d)
+  if math.max(seen, gap, open) > ms() + 100 then -- a gap is no longer: the clock was set back since
+    seen, gap, open = math.min(seen, ms()), math.min(gap, ms()), 0
+  end
 end
 local function note()
   redis.call('HSET', H, '*', table.concat({seen, gap, handoffs, open}, ' '))
