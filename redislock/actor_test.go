@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/wire"
 	"github.com/interlock-go/interlock/redislock"
 )
 
@@ -16,6 +19,7 @@ type actor struct {
 	stage *stage
 
 	first, rest *cable
+	client      rueidis.Client
 	driver      *redislock.Driver
 	session     driver.Session
 }
@@ -28,13 +32,22 @@ func (s *stage) actor(t *testing.T) *actor {
 func (s *stage) actorWith(t *testing.T, ttl time.Duration, o redislock.Options) *actor {
 	t.Helper()
 	a := &actor{t: t, stage: s, first: s.newCable(t), rest: s.newCable(t)}
-	a.driver = s.connect(t, a.first, a.rest, o)
+	a.driver, a.client = s.connect(t, a.first, a.rest, o)
 	var err error
 	a.session, err = a.driver.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: ttl, Owner: driver.Owner{Name: "actor"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
+}
+
+// kill ends the process without a word: all its connections break, and it makes none any more.
+func (a *actor) kill() {
+	for _, c := range []*cable{a.first, a.rest} {
+		c.each((*wire.Wire).Refuse)
+		c.each((*wire.Wire).Cut)
+	}
+	a.client.Close()
 }
 
 // claims of each kind, that wait if they must.

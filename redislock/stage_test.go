@@ -128,7 +128,7 @@ func (c *cable) calls() *atomic.Int64 {
 
 // connect makes a client whose connections for commands go over first and whose later ones go over rest: its subscriptions,
 // and connections that replace lost ones.
-func (s *stage) connect(t *testing.T, first, rest *cable, o redislock.Options) *redislock.Driver {
+func (s *stage) connect(t *testing.T, first, rest *cable, o redislock.Options) (*redislock.Driver, rueidis.Client) {
 	t.Helper()
 	over := new(atomic.Pointer[cable])
 	over.Store(first)
@@ -137,7 +137,11 @@ func (s *stage) connect(t *testing.T, first, rest *cable, o redislock.Options) *
 		InitAddress: s.addrs(), DisableRetry: true, DisableCache: true, PipelineMultiplex: -1, ForceSingleClient: s.cluster == nil,
 		ConnWriteTimeout: o.Timeout, Dialer: net.Dialer{KeepAlive: o.Timeout}, // 0 is the client's own choice
 		DialCtxFn: func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			return d.DialContext(ctx, "tcp", over.Load().wires[addr].Addr())
+			w := over.Load().wires[addr]
+			if w == nil {
+				return nil, fmt.Errorf("%s is no server of this stage", addr)
+			}
+			return d.DialContext(ctx, "tcp", w.Addr())
 		},
 	})
 	if err != nil {
@@ -154,7 +158,7 @@ func (s *stage) connect(t *testing.T, first, rest *cable, o redislock.Options) *
 		defer cancel()
 		_ = d.Close(ctx) // its wires may be cut
 	})
-	return d
+	return d, client
 }
 
 // until waits for a condition.

@@ -85,7 +85,7 @@ func (st standing) held() []string {
 	}
 	var held []string
 	for _, id := range st.line {
-		if st.field(id, 0) != "w" && st.value == cover {
+		if st.field(id, 0) != "w" && st.value == cover && st.number(id, 5) > 1 { // ended by a test, and nobody has looked
 			held = append(held, id)
 		}
 	}
@@ -151,6 +151,9 @@ func (st standing) unruly() (ills []string) {
 	}
 	return ills
 }
+
+// idle reports that somebody waits although nobody is in the way.
+func (st standing) idle() bool { return st.value == "" && len(st.line) > 0 }
 
 func (st standing) String() string {
 	var b strings.Builder
