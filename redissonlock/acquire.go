@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -68,6 +69,9 @@ func (s *session) enter(ctx context.Context, c *claim) error {
 	d.mu.Unlock()
 	if now == nil || listened && now == r {
 		return nil
+	}
+	if mutant.On("redisson-look-again") {
+		return s.d.listen(ctx, now)
 	}
 	return s.look(ctx, c, now)
 }
@@ -196,6 +200,9 @@ func (s *session) settle(c *claim, a answer, seen uint64) error {
 		c.state, c.holder = waiting, h
 		if c.room == nil {
 			s.d.room(c).enter(c)
+		}
+		if mutant.On("redisson-turn") {
+			seen = c.room.turn
 		}
 		c.room.occupied(seen, time.Duration(a.left)*time.Millisecond)
 		if c.news {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -58,6 +59,9 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 		d.sharded = d.server.sharded
 	case ShardingOn:
 		d.sharded = true
+	}
+	if d.sharded && mutant.On("redisson-sharded") {
+		d.sharded = false
 	}
 	if d.sharded {
 		d.publish = "SPUBLISH"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -201,7 +202,9 @@ func (e *ear) open(name string) {
 			if r.ear == e {
 				r.ear = nil
 			}
-			r.stir()
+			if !mutant.On("redisson-deaf") {
+				r.stir()
+			}
 		}
 	}
 }
