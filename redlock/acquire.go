@@ -111,7 +111,7 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 	f.out = len(s.d.nodes)
 	lines := false
 	f.propose(s.d, c.Name, 0)
-	keys := []string{c.keys.name, c.keys.counter}
+	keys := []string{c.keys.name, c.keys.counter, voteKey}
 	done := func(n *node, o *order, v any, err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 		c.spots[n.i].pending++
 		n.give(order{
 			call: redisconn.Call{Script: takeScript, Keys: keys, Args: []string{
-				string(appendValue(value, c, n.channel(), s.owner)), s.ttlMS, f.proposal,
+				string(appendValue(value, c, n.channel(), s.owner)), s.ttlMS, f.proposal, s.d.fingerprint(),
 			}},
 			since: since, until: since.Add(s.timeout), vote: true, done: done,
 		})
@@ -161,6 +161,7 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 	switch {
 	case state >= held:
 		s.d.listenSoon()
+		s.d.tell()
 		return true, nil
 	case silent > len(s.d.nodes)-s.d.quorum:
 		return true, s.giveUp(c, f)
@@ -227,6 +228,12 @@ func (s *session) entered(ctx context.Context, c *claim, f *flight) error {
 		return err
 	}
 	s.mu.Lock()
+	waits := c.state < held && f.answered() >= s.d.quorum
+	s.mu.Unlock()
+	if waits {
+		s.linger(ctx, f)
+	}
+	s.mu.Lock()
 	state, enough := c.state, f.answered() >= s.d.quorum
 	if state < held && c.Queue && enough {
 		c.state = waiting
@@ -235,6 +242,7 @@ func (s *session) entered(ctx context.Context, c *claim, f *flight) error {
 	switch {
 	case state >= held:
 		s.d.listenSoon()
+		s.d.tell()
 	case !enough:
 		return s.giveUp(c, f)
 	case !c.Queue:
@@ -358,7 +366,7 @@ func parseLineReply(v any, err error) (r lineReply, _ error) {
 
 // lineCall is a run of the long script at n in which old leaves and c joins; either may be nil. s.mu is held.
 func (s *session) lineCall(old, c *claim, n *node, proposal, mode string) redisconn.Call {
-	args := make([]string, 4, 11)
+	args := make([]string, 4, 12)
 	args[1], args[2], args[3] = digit(s.d.options.Shared), s.keepMS, proposal
 	var k keys
 	if old != nil {
@@ -366,7 +374,7 @@ func (s *session) lineCall(old, c *claim, n *node, proposal, mode string) redisc
 	}
 	if c != nil {
 		k = c.keys
-		args = append(args, c.ID, s.ttlMS, digit(c.Queue), n.channel(), c.place(), string(appendInfo(nil, s.owner, c.Claim)), mode)
+		args = append(args, c.ID, s.ttlMS, digit(c.Queue), n.channel(), c.place(), string(appendInfo(nil, s.owner, c.Claim)), mode, s.d.fingerprint())
 	}
 	return redisconn.Call{Script: lineScript, Keys: k.all(), Args: args}
 }

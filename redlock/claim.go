@@ -38,6 +38,7 @@ type claim struct {
 	flight *flight // of its Acquire, which anything may end
 	change chan struct{}
 
+	others  bool // stood in line when it left
 	leaving bool // no request but those of a Release from now on
 	left    bool // it is released, and held says whether it was held
 	held    bool

@@ -39,7 +39,7 @@ func newHarness(t *testing.T, set []*servertest.Server) *harness {
 }
 
 func (h *harness) Prefix() string     { return h.prefix }
-func (h *harness) TTL() time.Duration { return time.Second }
+func (h *harness) TTL() time.Duration { return 2 * time.Second }
 
 func (h *harness) Driver(t drivertest.T) driver.Driver {
 	var wires []*line
@@ -61,9 +61,10 @@ func (h *harness) Driver(t drivertest.T) driver.Driver {
 	return d
 }
 
-// overhead reports whether a request is the client's own: it greets a server and asks whether it lives.
+// overhead reports whether a request is the client's own: it greets a server, asks on a new connection which one it is, and
+// whether it lives.
 func overhead(frame []byte) bool {
-	for _, word := range []string{"HELLO", "CLIENT", "PING", "ping", "hello", "client"} {
+	for _, word := range []string{"HELLO", "CLIENT", "PING", "ping", "hello", "client", "INFO"} {
 		if bytes.Contains(frame[:min(len(frame), 24)], []byte(word)) {
 			return true
 		}
@@ -129,9 +130,11 @@ func (h *harness) Calls(d driver.Driver) int {
 	return int(most)
 }
 
-// Budget is for one master: all are asked at once.
+// Budget is for one master: all are asked at once. A handoff costs one more where the next claim was given some masters
+// before the others and must write its token back, and yet one more where a master does not know the script for it:
+// TestRoundTrips counts exactly.
 func (h *harness) Budget() drivertest.Budget {
-	return drivertest.Budget{Acquire: 1, Release: 1, Handoff: 1}
+	return drivertest.Budget{Acquire: 1, Release: 1, Handoff: 3}
 }
 
 func (h *harness) Cannot(law string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ type Driver struct {
 	nodes   []*node
 	quorum  int
 	options Options
+	durable bool // no master forgets anything when it restarts
 	owned   bool // the connections were opened for this driver
 
 	ctx     context.Context //nolint:containedctx // of what goes on in the background; ends with Close
@@ -27,6 +29,7 @@ type Driver struct {
 	serving sync.WaitGroup
 	soon    atomic.Bool // quiet runs
 	quiet   *time.Timer
+	survey  surveyor
 
 	grants, raises, yields atomic.Uint64
 	lastTicket             atomic.Int64
@@ -43,7 +46,8 @@ type Driver struct {
 const maxNodes = 31
 
 // New makes a driver over masters that the program has clients of: see [redisconn.Rueidis] and package
-// redisconn/goredis. Their number is odd, and each is a Redis of its own.
+// redisconn/goredis. Their number is odd, and each is a Redis of its own. A majority of them must answer, and all of them
+// the first time.
 func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, error) {
 	if len(conns)%2 == 0 || len(conns) > maxNodes {
 		return nil, fmt.Errorf("redlock: %d masters: want an odd number up to %d, such as 3 or 5: an even one bears no more failures than one less: %w", len(conns), maxNodes, driver.ErrRefused)
@@ -58,8 +62,19 @@ func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, erro
 	for i, conn := range conns {
 		d.nodes = append(d.nodes, newNode(d, i, conn))
 	}
+	d.survey.wanted = make(chan struct{}, 1)
+	all, missing, err := d.look(ctx)
+	if err != nil {
+		d.cancel()
+		return nil, err
+	}
+	d.durable = !slices.ContainsFunc(all, func(p *portrait) bool { return !p.durable })
+	if missing {
+		d.resurvey()
+	}
+	d.serving.Add(len(d.nodes) + 1)
+	go d.watch()
 	for _, n := range d.nodes {
-		d.serving.Add(1)
 		go n.serve()
 	}
 	return d, nil
@@ -70,7 +85,7 @@ func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Ordered: true, Mixed: true, Events: true, Expires: true, Fence: driver.Durable,
 		MinTTL: minTTL, MaxTTL: d.options.MaxTTL, Grain: grain,
-		Survives: driver.Survival{Process: true},
+		Survives: driver.Survival{Process: true, Restart: d.durable, Machine: d.durable},
 	}
 }
 

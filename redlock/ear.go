@@ -71,12 +71,9 @@ func (n *node) channel() string {
 	return n.hearing.next
 }
 
-// A master that does not let us subscribe is asked again after pause. Nobody waits longer than patience for the first
-// subscription, and not at all for one that takes the place of another: the other masters decide meanwhile.
-const (
-	pause    = 100 * time.Millisecond
-	patience = 300 * time.Millisecond
-)
+// A master that does not let us subscribe is asked again after pause. Nobody waits for it longer than for another answer,
+// and not at all for a subscription that takes the place of another: the other masters decide meanwhile.
+const pause = 100 * time.Millisecond
 
 // listen returns the ear at the master, and makes it if it is missing. No ID enters a line before its channel is confirmed:
 // a master that is given to it by a message that nobody hears would skip the claim.
@@ -100,7 +97,7 @@ func (e *ear) await(ctx context.Context, n *node) error {
 	if !e.settled() {
 		left := time.Duration(0)
 		if e.first {
-			left = patience - time.Since(e.begun)
+			left = n.d.options.NodeTimeout - time.Since(e.begun)
 		}
 		timer := time.NewTimer(left)
 		defer timer.Stop()

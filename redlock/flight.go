@@ -19,11 +19,15 @@ type flight struct {
 	err         error
 	proposal    string // of a counter, the same for all masters
 	over        func() bool
+	rested      bool
 	ended       bool
 	done        chan struct{}
+	rest        chan struct{} // closed when all have answered, or have not in time
 }
 
-func newFlight(since time.Time) *flight { return &flight{since: since, done: make(chan struct{})} }
+func newFlight(since time.Time) *flight {
+	return &flight{since: since, done: make(chan struct{}), rest: make(chan struct{})}
+}
 
 // propose makes up the counter that the masters are offered. s.mu may be held.
 func (f *flight) propose(d *Driver, name string, above int64) {
@@ -51,9 +55,16 @@ func (f *flight) silent() int   { return bits.OnesCount64(f.failed &^ f.yes) }
 
 // check ends the flight when its condition holds.
 func (f *flight) check() {
-	if f != nil && !f.ended && f.over != nil && f.over() {
+	if f == nil || f.over == nil {
+		return
+	}
+	if !f.ended && f.over() {
 		f.ended = true
 		close(f.done)
+	}
+	if !f.rested && f.out == 0 {
+		f.rested = true
+		close(f.rest)
 	}
 }
 
@@ -68,6 +79,31 @@ func (s *session) await(ctx context.Context, f *flight, over func() bool) error 
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// grace is how long a claim that joins a line, or leaves one in which others wait, waits for the last masters after a
+// majority has answered. Whoever joins afterwards then comes behind it everywhere, and need not step back.
+const grace = 20 * time.Millisecond
+
+// linger waits for the masters that have not answered yet, unless they have not answered lately either.
+func (s *session) linger(ctx context.Context, f *flight) {
+	s.mu.Lock()
+	missing := ^(f.yes | f.failed)
+	s.mu.Unlock()
+	worth := false
+	for _, n := range s.d.nodes {
+		worth = worth || missing&(1<<n.i) != 0 && !n.ailing()
+	}
+	if !worth {
+		return
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-f.rest:
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

@@ -27,7 +27,14 @@ func keysOf(name string) keys {
 	return keys{name: name, counter: tag + "}:qfence:" + name, line: tag + "}:qline:" + name, claims: tag + "}:qclaims:" + name}
 }
 
-func (k keys) all() []string { return []string{k.name, k.counter, k.line, k.claims} }
+// Keys of the master itself.
+const (
+	memberKey = sideKeys + "redlock}:member" // its record
+	voteKey   = sideKeys + "redlock}:vote"   // fingerprint of the set that it may vote in
+	usedKey   = sideKeys + "redlock}:used"   // the same, as long as the set is in use
+)
+
+func (k keys) all() []string { return []string{k.name, k.counter, k.line, k.claims, voteKey} }
 
 // nameOf is the name whose counter key is, or "".
 func nameOf(key string) string {

@@ -129,6 +129,12 @@ func (l *lazy) Generation() uint64 {
 	return l.conn.Generation()
 }
 
+// Node implements redisconn.Conn.
+func (l *lazy) Node(string) string { return "" }
+
+// Moves implements redisconn.Conn.
+func (l *lazy) Moves() <-chan struct{} { return nil }
+
 // Abandons implements redisconn.Conn.
 func (l *lazy) Abandons() bool { return true }
 

@@ -2,6 +2,7 @@
 -- is first in line then gets this master.
 --
 -- KEYS  1 the name   2 its counter   3 its line: IDs by ticket   4 its claims: ID -> record
+--       5 the vote of this master
 -- ARGV  1 ID that leaves, or ''
 --       2 '1': other programs use the name as well, seen or not
 --       3 how long the line outlives its last visitor, in ms
@@ -11,6 +12,7 @@
 --       9 its ticket, 16 digits   10 information
 --      11 counter of a grant: the claim steps back from it if one with an older ticket waits; '0': it keeps what it has;
 --         '-1': as '0', but what it has is granted anew
+--      12 fingerprint of the set of masters that the client uses
 -- Returns 1 if the claim that left had this master and nobody waits; else state, left, counter, wait, head, why, older, value.
 --   state    0 not in line, 1 waits, 2 has this master, 3 broken
 --   left     1 if the claim that left had this master until now
@@ -38,7 +40,16 @@ end
 
 local mixed, outlives, proposal = ARGV[2] == '1', ARGV[3], tonumber(ARGV[4])
 local ttl, queue, channel, ticket, info = ARGV[6], ARGV[7] == '1', ARGV[8], ARGV[9], ARGV[10]
-local back = tonumber(ARGV[11] or '0')
+local back, set = tonumber(ARGV[11] or '0'), ARGV[12]
+
+-- A master that has lost its memory, or that belongs to another set by now, gives itself to nobody.
+local vote = redis.call('GET', KEYS[5])
+if enter ~= '' and vote ~= set then
+  if leave == '' then
+    return redis.error_reply('NOVOTE this master has no vote among the masters of this program')
+  end
+  enter, set = '', nil -- whoever leaves, leaves
+end
 
 local us
 local function ms()
@@ -124,7 +135,7 @@ local function remove(who)
 end
 local function stand()
   redis.call('ZADD', W, ticket, enter)
-  redis.call('HSET', H, enter, string.format('w %s %.0f %s %s', ttl, ms(), channel, info))
+  redis.call('HSET', H, enter, string.format('w %s %.0f %s %s %s', ttl, ms(), channel, set, info))
   redis.call('PEXPIRE', W, outlives)
   redis.call('PEXPIRE', H, outlives)
   state = 1
@@ -188,9 +199,9 @@ local function settle()
     if not who or rest() then
       break
     end
-    local time, where, what = string.match(redis.call('HGET', H, who) or '', '^w (%d+) %d+ (%S+) (.*)$')
+    local time, where, theirs, what = string.match(redis.call('HGET', H, who) or '', '^w (%d+) %d+ (%S+) (%S+) (.*)$')
     remove(who)
-    if time then
+    if time and theirs == vote then
       if not drawn then
         draw()
         drawn = true
@@ -271,5 +282,8 @@ if id then
   if mark ~= want and mark ~= '!' then
     redis.call('SETRANGE', K, 27, want)
   end
+end
+if ARGV[5] and not set then
+  return redis.error_reply('LEFT the claim that left has left; this master has no vote among the masters of this program')
 end
 return {state, left, count, wait, head, why, older, enter ~= '' and state < 2 and v or ''}

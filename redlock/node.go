@@ -3,7 +3,9 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -36,14 +38,29 @@ type node struct {
 	ghosts []ghost
 	haunts bool // ghosts are being released
 
-	served  chan struct{} // closed when the last order was carried out
-	hearing hearing
+	standing atomic.Pointer[standing]
+	served   chan struct{} // closed when the last order was carried out
+	hearing  hearing
 }
 
 func newNode(d *Driver, i int, conn redisconn.Conn) *node {
-	n := &node{d: d, i: i, name: fmt.Sprintf("master %d", i+1), conn: conn, run: redisconn.Runner{Conn: conn}, served: make(chan struct{})}
+	n := &node{d: d, i: i, name: nameOfMaster(i, conn), conn: conn, run: redisconn.Runner{Conn: conn}, served: make(chan struct{})}
 	n.some.L = &n.mu
 	return n
+}
+
+func nameOfMaster(i int, conn redisconn.Conn) string {
+	if l, ok := conn.(*lazy); ok {
+		return fmt.Sprintf("master %d (%s)", i+1, strings.Join(l.config.Addrs, ", "))
+	}
+	return fmt.Sprintf("master %d", i+1)
+}
+
+// ailing reports whether the master has not answered lately, or is not answering now.
+func (n *node) ailing() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.doubt.IsZero() && time.Since(n.doubt) < time.Second
 }
 
 // give hands the node an order. It never blocks.
@@ -86,7 +103,8 @@ const straggling = 10 * time.Second
 
 // carry sends orders together and passes their answers on.
 func (n *node) carry(batch []order) {
-	due := n.due(batch)
+	generation := n.conn.Generation()
+	due, votes := n.due(batch)
 	if len(due) == 0 {
 		return
 	}
@@ -103,8 +121,19 @@ func (n *node) carry(batch []order) {
 	n.mu.Unlock()
 	replies := n.ask(ctx, due, behind)
 	n.repeat(ctx, due, replies)
+	var foreign error // the votes are perhaps of another start of the server
+	if votes && generation != n.conn.Generation() {
+		foreign = n.voteless(ctx)
+	}
 	for i, o := range due {
 		err := replies[i].Err
+		if redisconn.Is(err, "NOVOTE") {
+			err = fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+			n.unsure(err)
+		}
+		if foreign != nil && o.vote && err == nil {
+			err = fmt.Errorf("the answer does not count: %v", foreign) //nolint:errorlint // something was done
+		}
 		if err != nil {
 			err = fmt.Errorf("redlock: %s: %w", n.name, err)
 			if uncertain(err) {
@@ -117,17 +146,23 @@ func (n *node) carry(batch []order) {
 	}
 }
 
-// due returns the orders that are to be sent. The others are over.
-func (n *node) due(batch []order) []*order {
+// due returns the orders that are to be sent, and whether there are votes among them. The others are over.
+func (n *node) due(batch []order) (due []*order, votes bool) {
 	now := time.Now()
-	due := make([]*order, 0, len(batch))
+	var voteless error
 	for i := range batch {
 		o := &batch[i]
+		if o.vote && !votes && voteless == nil && now.Before(o.until) {
+			ctx, cancel := context.WithDeadline(n.d.ctx, o.until)
+			voteless = n.voteless(ctx)
+			votes = voteless == nil
+			cancel()
+		}
 		var err error
 		if !now.Before(o.until) {
 			err = fmt.Errorf("redlock: %s: %w: it has not answered what was asked before", n.name, driver.ErrNotSent)
 		} else if o.vote {
-			err = n.voteless()
+			err = voteless
 		}
 		if err != nil {
 			o.done(n, o, nil, err)
@@ -135,7 +170,7 @@ func (n *node) due(batch []order) []*order {
 			due = append(due, o)
 		}
 	}
-	return due
+	return due, votes
 }
 
 // repeat sends what a connection that had ended unnoticed did not bring through once more, unless it is a vote: that would
@@ -171,9 +206,6 @@ func (n *node) ask(ctx context.Context, orders []*order, behind bool) []rediscon
 	}
 	return n.run.RunAll(ctx, calls)
 }
-
-// voteless says why this master may not give itself to claims, if it may not.
-func (n *node) voteless() error { return nil }
 
 // drain has the node take no more orders, and waits until it has carried out those that it has.
 func (n *node) drain(ctx context.Context) {

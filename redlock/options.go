@@ -7,7 +7,7 @@ import (
 
 // Options of a [Driver].
 type Options struct {
-	// NodeTimeout is how long one master may take for one answer; a session takes a fifth of its TTL where that is less.
+	// NodeTimeout is how long one master may take for one answer; a session takes a third of its TTL where that is less.
 	// A master that takes longer counts as one that did not answer. Default 500 ms.
 	NodeTimeout time.Duration
 

@@ -82,6 +82,7 @@ func (s *session) out(c *claim, n *node, v any, err error) {
 		} else if sp.left == 0 {
 			sp.left = -1
 		}
+		c.others = c.others || !alone
 		if alone {
 			s.d.setCrowded(c.Name, false)
 		}
@@ -109,6 +110,12 @@ func (s *session) departed(ctx context.Context, c *claim, f *flight) (bool, erro
 		yes, no := count()
 		return c.left || f.out == 0 || yes >= s.d.quorum || no > len(s.d.nodes)-s.d.quorum && yes+no >= s.d.quorum
 	})
+	s.mu.Lock()
+	others := c.others
+	s.mu.Unlock()
+	if err == nil && others {
+		s.linger(ctx, f)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.left {

@@ -122,6 +122,7 @@ func (s *session) judge(ctx context.Context, f *flight, claims []*claim) (driver
 		}
 		return driver.Renewal{}, fmt.Errorf("redlock: renew: %w", s.d.unavailable(f))
 	}
+	s.d.tell()
 	var lost []string
 	for _, c := range s.claims {
 		if !c.leaving && c.state >= gone {
@@ -180,11 +181,11 @@ func (s *session) held(n *node, claims []*claim, missing []any, since time.Time)
 	}
 }
 
-// ping asks a master only whether it is there: a run of hold without names.
+// ping asks a master only whether it is there.
 func (s *session) ping(n *node, f *flight, until time.Time) {
 	f.out++
 	n.give(order{
-		call: redisconn.Call{Script: holdScript, Args: []string{s.ttlMS}}, since: f.since, until: until,
+		call: redisconn.Call{Script: memberScript, Keys: memberKeys, Args: []string{"look"}}, since: f.since, until: until,
 		done: func(n *node, _ *order, _ any, err error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

@@ -20,6 +20,12 @@ var (
 	markText string
 	//go:embed look.lua
 	lookText string
+	//go:embed evict.lua
+	evictText string
+	//go:embed member.lua
+	memberText string
+	//go:embed lift.lua
+	liftText string
 
 	takeScript  = redisconn.NewScript("interlock_quorum_take", takeText)
 	lineScript  = redisconn.NewScript("interlock_quorum_line", lineText)
@@ -27,4 +33,8 @@ var (
 	holdScript  = redisconn.NewScript("interlock_quorum_hold", holdText)
 	markScript  = redisconn.NewScript("interlock_quorum_mark", markText)
 	lookScript  = redisconn.NewScript("interlock_quorum_look", lookText)
+	evictScript = redisconn.NewScript("interlock_quorum_evict", evictText)
+
+	memberScript = redisconn.NewScript("interlock_quorum_member", memberText)
+	liftScript   = redisconn.NewScript("interlock_quorum_lift", liftText)
 )

@@ -32,7 +32,7 @@ func newSession(d *Driver, spec driver.Spec) *session {
 	return &session{
 		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
 		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
-		timeout: min(d.options.NodeTimeout, ttl/5), owner: spec.Owner.Encode(),
+		timeout: min(d.options.NodeTimeout, ttl/3), owner: spec.Owner.Encode(),
 		lost: make(chan string, 64), nudge: make(chan struct{}, 1), claims: map[string]*claim{},
 	}
 }

@@ -1,13 +1,17 @@
 -- take: a free name on this master, for an exclusive claim.
 --
--- KEYS  1 the name   2 its counter of tokens
+-- KEYS  1 the name   2 its counter of tokens   3 the vote of this master
 -- ARGV  1 the value that says who holds   2 TTL in ms   3 the counter that the client proposes, a multiple of 64
+--       4 fingerprint of the set of masters that the client uses
 -- Returns the counter, if the claim has this master now; 0 if a line stands there and the long script must decide; or the
 -- value that stands there.
 --
 -- All masters are offered the same counter, so they answer the same one, unless one of them was ahead. Its last bit says
 -- that a line stands at the name. A proposal that is more than a minute ahead of the counter is held against the clock of
 -- this master: one client whose clock is wrong must not use up the numbers.
+if redis.call('GET', KEYS[3]) ~= ARGV[4] then
+  return redis.error_reply('NOVOTE this master has no vote among the masters of this program')
+end
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return redis.call('GET', KEYS[1])
 end

@@ -104,17 +104,17 @@ func describe(h *driver.Holder, text string) {
 	h.Note, h.Passes = i.Note, i.Passes
 }
 
-// record is a claim in the hash of claims, as the script line writes it: w ttl since channel info.
+// record is a claim in the hash of claims, as the script line writes it: w ttl since channel set info.
 type record struct {
 	since         time.Time
 	channel, info string
 }
 
 func parseRecord(text string) (r record, ok bool) {
-	f := strings.SplitN(text, " ", 5)
-	if len(f) != 5 || f[0] != "w" {
+	f := strings.SplitN(text, " ", 6)
+	if len(f) != 6 || f[0] != "w" {
 		return r, false
 	}
 	ms, err := strconv.ParseInt(f[2], 10, 64)
-	return record{time.UnixMilli(ms), f[3], f[4]}, err == nil
+	return record{time.UnixMilli(ms), f[3], f[5]}, err == nil
 }

@@ -1,0 +1,316 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// glimpse is what one master shows of a name.
+type glimpse struct {
+	value, kind string
+	pttl        time.Duration
+	counter     int64
+	now         time.Time
+	waits       []place
+}
+
+// place is a claim in one master's line.
+type place struct {
+	id     string
+	ticket int64
+	record record
+}
+
+// seat is a claim as all masters together show it, with what people must not see.
+type seat struct {
+	driver.Holder
+	id, channel string
+	ticket      int64
+	counters    []int64 // of the masters that it has
+	until       []time.Time
+}
+
+// Line implements driver.Inspector. A claim is shown as held if a majority of the masters says so.
+func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
+	if err := checkName(name); err != nil {
+		return driver.Line{Name: name}, err
+	}
+	seats, fence, err := d.view(ctx, name)
+	line := driver.Line{Name: name, Fence: fence}
+	for _, s := range seats {
+		line.Claims = append(line.Claims, s.Holder)
+	}
+	return line, err
+}
+
+// view looks at a name on all masters.
+func (d *Driver) view(ctx context.Context, name string) ([]*seat, uint64, error) {
+	glimpses := make([]glimpse, len(d.nodes))
+	f, err := d.everywhere(ctx, func(n *node) (redisconn.Call, bool) {
+		return redisconn.Call{Script: lookScript, Keys: keysOf(name).all()[:4]}, true
+	}, func(n *node, v any) error {
+		g, err := parseGlimpse(v)
+		glimpses[n.i] = g
+		return err
+	})
+	if err == nil && f.answered() < d.quorum {
+		err = d.unavailable(f)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("redlock: look at %q: %w", name, err)
+	}
+	seats, fence := d.merge(glimpses)
+	return seats, fence, nil
+}
+
+// everywhere gives every master an order and waits for all answers.
+func (d *Driver) everywhere(ctx context.Context, call func(*node) (redisconn.Call, bool), answer func(*node, any) error) (*flight, error) {
+	f := newFlight(time.Now())
+	var mu sync.Mutex
+	f.over = func() bool { return f.out == 0 }
+	mu.Lock()
+	for _, n := range d.nodes {
+		c, wanted := call(n)
+		if !wanted {
+			continue
+		}
+		f.out++
+		n.give(order{call: c, since: f.since, until: f.since.Add(d.options.NodeTimeout), done: func(n *node, _ *order, v any, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				err = answer(n, v)
+			}
+			f.answer(n, err)
+			f.check()
+		}})
+	}
+	f.check()
+	mu.Unlock()
+	select {
+	case <-f.done:
+		return f, nil
+	case <-ctx.Done():
+		return newFlight(f.since), ctx.Err()
+	}
+}
+
+func parseGlimpse(v any) (g glimpse, err error) {
+	f, _ := v.([]any)
+	if len(f) < 5 || len(f)%3 != 2 {
+		return g, errors.New("redlock: the server answered something else than a line")
+	}
+	text := func(i int) string { t, _ := f[i].(string); return t }
+	pttl, _ := f[2].(int64)
+	ms, _ := f[4].(int64)
+	g = glimpse{value: text(0), kind: text(1), pttl: time.Duration(pttl) * time.Millisecond, now: time.UnixMilli(ms)}
+	g.counter, _ = strconv.ParseInt(text(3), 10, 64)
+	g.counter -= g.counter % 2
+	if g.kind != "string" && g.kind != "none" {
+		g.value = "\x00" + g.kind // somebody's data
+	}
+	for i := 5; i < len(f); i += 3 {
+		p := place{id: text(i)}
+		p.ticket, _ = strconv.ParseInt(text(i+1), 10, 64)
+		var ok bool
+		if p.record, ok = parseRecord(text(i + 2)); ok {
+			g.waits = append(g.waits, p)
+		}
+	}
+	return g, nil
+}
+
+// merge makes one line of what the masters show: first who holds a majority, then another program that stands in the way,
+// then the others by ticket.
+func (d *Driver) merge(glimpses []glimpse) (seats []*seat, fence uint64) {
+	byID := map[string]*seat{}
+	at := func(id string, h driver.Holder) *seat {
+		s := byID[id]
+		if s == nil {
+			s = &seat{Holder: h, id: id}
+			byID[id] = s
+			seats = append(seats, s)
+		}
+		return s
+	}
+	for _, g := range glimpses {
+		fence = max(fence, uint64(g.counter)) //nolint:gosec // a counter of ours
+		if h := holder(g.value); h != nil {
+			id := holderID(g.value)
+			if id == "" {
+				id = "\x00" + g.value
+				h.Note = note(g)
+			}
+			s := at(id, *h)
+			s.Broken = s.Broken || h.Broken
+			s.counters = append(s.counters, g.counter)
+			if g.pttl >= 0 {
+				s.until = append(s.until, g.now.Add(g.pttl))
+			}
+			if !h.Foreign {
+				s.ticket, _ = strconv.ParseInt(g.value[headLen+1:fullLen-1], 10, 64)
+				s.channel, _ = afterPlace(g.value)
+			}
+		}
+		for _, p := range g.waits {
+			h := driver.Holder{PublicID: driver.PublicID(p.id), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Since: p.record.since}
+			describe(&h, p.record.info)
+			s := at(p.id, h)
+			s.ticket, s.channel = p.ticket, p.record.channel
+		}
+	}
+	for _, s := range seats {
+		s.settle(d.quorum)
+	}
+	slices.SortStableFunc(seats, func(a, b *seat) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ticket, b.ticket), cmp.Compare(a.id, b.id))
+	})
+	return seats, fence
+}
+
+// settle decides whether a claim is held, and until when and with which token, as a majority has it.
+func (s *seat) settle(quorum int) {
+	s.Held = len(s.counters) >= quorum
+	slices.SortFunc(s.counters, func(a, b int64) int { return cmp.Compare(b, a) })
+	slices.SortFunc(s.until, func(a, b time.Time) int { return b.Compare(a) })
+	if s.Held && !s.Foreign {
+		s.Fence = lowest(s.counters[quorum-1])
+	}
+	if s.Held {
+		s.Since = time.Time{}
+		if len(s.until) >= quorum {
+			s.Until = s.until[quorum-1]
+		}
+	}
+}
+
+func rank(s *seat) int {
+	switch {
+	case s.Held:
+		return 0
+	case s.Foreign:
+		return 1
+	}
+	return 2
+}
+
+// note says of a value of another program what is strange about it.
+func note(g glimpse) string {
+	switch {
+	case g.kind != "string":
+		return "a " + g.kind + ", not a lock: it looks like somebody's data"
+	case g.pttl < 0:
+		return "a value without an expiry time: it looks like somebody's data, not like a lock"
+	}
+	return ""
+}
+
+// Lines implements driver.Inspector. It scans the counters of all names that ever were locked, so its cost grows with
+// these.
+func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
+	var mu sync.Mutex
+	var names []string
+	var errs []error
+	var all sync.WaitGroup
+	for _, n := range d.nodes {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, 4*d.options.NodeTimeout)
+			defer cancel()
+			err := n.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
+				return scan(ctx, do, "il:{*}:qfence:"+globEscape.Replace(prefix)+"*", func(keys []string) error {
+					mu.Lock()
+					defer mu.Unlock()
+					for _, key := range keys {
+						if name := nameOf(key); strings.HasPrefix(name, prefix) {
+							names = append(names, name)
+						}
+					}
+					return nil
+				})
+			})
+			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, fmt.Errorf("redlock: list names on %s: %w", n.name, redisconn.Classify(err)))
+			}
+		})
+	}
+	all.Wait()
+	if len(d.nodes)-len(errs) < d.quorum {
+		return nil, errors.Join(errs...)
+	}
+	slices.Sort(names)
+	var lines []driver.Line
+	for _, name := range slices.Compact(names) {
+		line, err := d.Line(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if len(line.Claims) > 0 {
+			lines = append(lines, line)
+		}
+	}
+	return lines, nil
+}
+
+var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
+// look again this often.
+const watchPeriod = 100 * time.Millisecond
+
+// Watch implements driver.Watcher: it looks ten times a second and yields what has changed.
+func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
+	return func(yield func(driver.Line, error) bool) {
+		var last driver.Line
+		tick := time.NewTicker(watchPeriod)
+		defer tick.Stop()
+		for first := true; ; first = false {
+			line, err := d.Line(ctx, name)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				yield(line, err)
+				return
+			}
+			if first || !sameLine(line, last) {
+				if !yield(line, nil) {
+					return
+				}
+				last = line
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// sameLine compares lines but for their ends, which every renewal moves.
+func sameLine(a, b driver.Line) bool {
+	if a.Fence != b.Fence || len(a.Claims) != len(b.Claims) {
+		return false
+	}
+	for i := range a.Claims {
+		x, y := a.Claims[i], b.Claims[i]
+		x.Until, y.Until = time.Time{}, time.Time{}
+		if !reflect.DeepEqual(x, y) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,109 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// lift has a master's counters follow those of the others, or with at = -1 all masters' counters each other. The masters
+// that remember are a majority, so the last token of every name is among theirs.
+func (d *Driver) lift(ctx context.Context, all []*portrait, at int) error {
+	largest := map[string]int64{}
+	sources := 0
+	for i, p := range all {
+		if i == at || p.err != nil || at >= 0 && (p.vote == "" || p.knew != p.run && !p.durable) {
+			continue
+		}
+		sources++
+		if err := d.nodes[i].counters(ctx, largest); err != nil {
+			return err
+		}
+	}
+	if at >= 0 && sources < d.quorum {
+		return fmt.Errorf("it has lost its counters, and only %d of %d masters remember theirs, want %d", sources, len(all), d.quorum)
+	}
+	for i, n := range d.nodes {
+		if i == at || at < 0 {
+			if err := n.raiseTo(ctx, largest); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// counters adds a master's counters where they are the largest.
+func (n *node) counters(ctx context.Context, largest map[string]int64) error {
+	err := n.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
+		return scan(ctx, do, "il:{*}:qfence:*", func(keys []string) error {
+			v, err := do(ctx, append([]string{"MGET"}, keys...)...)
+			if err != nil {
+				return err
+			}
+			values, _ := v.([]any)
+			for i, value := range values {
+				text, _ := value.(string)
+				if c, err := strconv.ParseInt(text, 10, 64); err == nil && i < len(keys) {
+					largest[keys[i]] = max(largest[keys[i]], c-c%2)
+				}
+			}
+			return nil
+		})
+	})
+	return redisconn.Classify(err)
+}
+
+// scan calls found with keys that match, some at a time.
+func scan(ctx context.Context, do redisconn.DoFunc, match string, found func(keys []string) error) error {
+	for cursor := "0"; ; {
+		v, err := do(ctx, "SCAN", cursor, "MATCH", match, "COUNT", "1000")
+		if err != nil {
+			return err
+		}
+		page, _ := v.([]any)
+		if len(page) != 2 {
+			return errors.New("the server answered SCAN with something else")
+		}
+		some, _ := page[1].([]any)
+		var keys []string
+		for _, key := range some {
+			if key, _ := key.(string); nameOf(key) != "" || strings.HasSuffix(key, ":qfence:") {
+				keys = append(keys, key)
+			}
+		}
+		if len(keys) > 0 {
+			if err := found(keys); err != nil {
+				return err
+			}
+		}
+		if cursor, _ = page[0].(string); cursor == "0" || cursor == "" {
+			return nil
+		}
+	}
+}
+
+func (n *node) raiseTo(ctx context.Context, largest map[string]int64) error {
+	call := redisconn.Call{Script: liftScript, Behind: true}
+	send := func() error {
+		if len(call.Keys) == 0 {
+			return nil
+		}
+		_, err := n.run.Run(ctx, call)
+		call.Keys, call.Args = nil, nil
+		return err
+	}
+	for key, c := range largest {
+		call.Keys, call.Args = append(call.Keys, key), append(call.Args, strconv.FormatInt(c, 10))
+		if len(call.Keys) == 5*batch {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+	}
+	return send()
+}

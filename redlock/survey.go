@@ -1,0 +1,353 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// standing is what this driver knows of a master's vote.
+type standing struct {
+	generation uint64 // of the connections over which that was found out
+	run        string
+	err        error // why it has no vote; nil if it has one
+}
+
+// surveyor finds out which masters have a vote.
+type surveyor struct {
+	mu     sync.Mutex // of who surveys
+	set    atomic.Pointer[agreed]
+	wanted chan struct{}
+	told   atomic.Int64 // when the masters were last told that the set is in use, in ns of this process
+}
+
+// agreed is a set with its fingerprint.
+type agreed struct {
+	membership
+	vote string
+}
+
+func (d *Driver) fingerprint() string {
+	if m := d.survey.set.Load(); m != nil {
+		return m.vote
+	}
+	return "-"
+}
+
+// voteless says why this master may not give itself to claims, if it may not. A server that restarts ends its connections:
+// over a connection that is known it still is the one that had its vote, over a new one it has to say so first.
+func (n *node) voteless(ctx context.Context) error {
+	s := n.standing.Load()
+	if s != nil && s.err == nil && s.generation != 0 && s.generation == n.conn.Generation() {
+		return nil
+	}
+	if s == nil || s.err != nil {
+		n.d.resurvey()
+		if s == nil {
+			return fmt.Errorf("redlock: %s: %w: it has not said yet whether it has a vote", n.name, driver.ErrNotSent)
+		}
+		return s.err
+	}
+	generation := n.conn.Generation()
+	run, err := n.runID(ctx)
+	if err != nil {
+		return fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, err)
+	}
+	if run == s.run {
+		n.standing.Store(&standing{generation: generation, run: run})
+		return nil
+	}
+	err = fmt.Errorf("redlock: %s: %w: it has restarted", n.name, driver.ErrNotSent)
+	n.standing.Store(&standing{run: s.run, err: err})
+	n.d.resurvey()
+	return err
+}
+
+// forgotten drops what claims that are not held yet have got of a master that has lost its memory.
+func (d *Driver) forgotten(n *node) {
+	d.mu.Lock()
+	sessions := d.allSessions()
+	d.mu.Unlock()
+	for _, s := range sessions {
+		s.mu.Lock()
+		for _, c := range s.claims {
+			if c.state < held {
+				c.spots[n.i].lacks(c.spots[n.i].counter)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// unsure has a master that says it has no vote, or that may be another one than before, asked again.
+func (n *node) unsure(err error) {
+	if s := n.standing.Load(); s != nil && s.err == nil {
+		n.standing.Store(&standing{run: s.run, err: err})
+	}
+	n.d.resurvey()
+}
+
+func (d *Driver) resurvey() {
+	select {
+	case d.survey.wanted <- struct{}{}:
+	default:
+	}
+}
+
+// Between surveys that were not called for, while a master has no vote.
+const (
+	soonest = 50 * time.Millisecond
+	latest  = time.Second
+)
+
+// watch surveys the masters when one of them has no vote, until all have.
+func (d *Driver) watch() {
+	defer d.serving.Done()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for pause := soonest; ; {
+		select {
+		case <-d.survey.wanted:
+			pause = soonest
+		case <-timer.C:
+		case <-d.ctx.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(d.ctx, 4*d.options.NodeTimeout)
+		_, missing, err := d.look(ctx)
+		cancel()
+		if err != nil || missing {
+			timer.Reset(pause)
+			pause = min(2*pause, latest)
+		}
+		select {
+		case <-time.After(soonest): // however many ask for it
+		case <-d.ctx.Done():
+			return
+		}
+	}
+}
+
+// look asks all masters who they are, sees to it that they agree on the set, and gives each its vote that may have one. It
+// reports whether one has none.
+func (d *Driver) look(ctx context.Context) (all []*portrait, missing bool, err error) {
+	d.survey.mu.Lock()
+	defer d.survey.mu.Unlock()
+	all = make([]*portrait, len(d.nodes))
+	generations := make([]uint64, len(d.nodes))
+	var asked sync.WaitGroup
+	for i, n := range d.nodes {
+		generations[i] = n.conn.Generation()
+		asked.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, 2*d.options.NodeTimeout)
+			defer cancel()
+			all[i] = n.portray(ctx)
+		})
+	}
+	asked.Wait()
+	errs := make([]error, len(d.nodes))
+	set, err := d.agree(ctx, all, errs)
+	if err != nil {
+		for _, n := range d.nodes {
+			n.standing.Store(&standing{err: fmt.Errorf("%w: %w", driver.ErrNotSent, err)})
+		}
+		return all, true, err
+	}
+	d.survey.set.Store(&agreed{set, set.print()})
+	d.survey.told.Store(int64(time.Since(epoch)))
+	for i, n := range d.nodes {
+		if before := n.standing.Load(); before != nil && all[i].err == nil && before.run != all[i].run && !all[i].durable {
+			d.forgotten(n)
+		}
+		s := &standing{generation: generations[i], run: all[i].run}
+		switch {
+		case all[i].err != nil:
+			s.run = ""
+			s.err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, all[i].err)
+		case errs[i] != nil:
+			s.err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, errs[i])
+		}
+		missing = missing || s.err != nil
+		n.standing.Store(s)
+	}
+	return all, missing, nil
+}
+
+// epoch is when this process began, for times of its own.
+var epoch = time.Now()
+
+// agree finds the set that the masters belong to, or founds it, and has each take its place there. errs says why a master
+// has no vote.
+func (d *Driver) agree(ctx context.Context, all []*portrait, errs []error) (membership, error) {
+	if err := d.independent(all); err != nil {
+		return membership{}, err
+	}
+	var silent []error
+	var set membership
+	for i, p := range all {
+		if p.err != nil {
+			silent = append(silent, fmt.Errorf("%s: %w", d.nodes[i].name, p.err))
+		} else if p.record.version > set.version {
+			set = p.record
+		}
+	}
+	if answered := len(all) - len(silent); answered < d.quorum {
+		return set, fmt.Errorf("redlock: %d of %d masters answered, want %d or more: %w", answered, len(all), d.quorum, silent[0])
+	}
+	strange := set.maxTTL != d.options.MaxTTL || len(set.members) != len(d.nodes)
+	known := 0
+	for _, p := range all {
+		switch {
+		case p.err != nil || p.blank():
+		case slices.Contains(set.members, p.id):
+			known++
+		default:
+			strange = true
+		}
+	}
+	inUse := slices.ContainsFunc(all, func(p *portrait) bool { return p.used })
+	switch {
+	case strange, known == 0, known < d.quorum && !inUse:
+		return d.found(ctx, all, errs, set)
+	case known < d.quorum:
+		return set, fmt.Errorf("redlock: %d of %d masters know that they are %v, want %d or more: a new set begins %v after the last use of this one",
+			known, len(all), set, d.quorum, used(set.maxTTL))
+	}
+	return d.complete(ctx, all, errs, set)
+}
+
+// found makes a new set of the masters. All must answer, and none may belong to another set that is in use.
+func (d *Driver) found(ctx context.Context, all []*portrait, errs []error, old membership) (membership, error) {
+	set := membership{version: old.version + 1, maxTTL: d.options.MaxTTL}
+	for i, p := range all {
+		if p.err != nil {
+			return set, fmt.Errorf("redlock: %s: %w: a new set of masters begins when all of them answer", d.nodes[i].name, p.err)
+		}
+		set.members = append(set.members, p.run)
+	}
+	slices.Sort(set.members)
+	for i, p := range all {
+		if p.used && p.record.version > 0 {
+			return set, refuse("%s belongs to %v, which are in use; this program has %d masters with MaxTTL %v: end the programs that use the others and wait for %v",
+				d.nodes[i].name, p.record, len(d.nodes), set.maxTTL, used(p.record.maxTTL))
+		}
+	}
+	if err := d.lift(ctx, all, -1); err != nil {
+		return set, err
+	}
+	for i, n := range d.nodes {
+		if errs[i] = n.enlist(ctx, all[i], set, all[i].run, "give"); errs[i] != nil {
+			d.resurvey() // another program founds it, too
+		}
+	}
+	return set, nil
+}
+
+// complete brings the masters that were away up to date. One that has lost its memory takes a new place in the set, which
+// those that know the set must hear of first: from then on programs that count on another master in its place get no
+// majority. It waits until whatever it has forgotten is over.
+func (d *Driver) complete(ctx context.Context, all []*portrait, errs []error, set membership) (membership, error) {
+	before := set
+	for _, p := range all {
+		if p.blank() {
+			set = d.replace(all, set, p.run)
+		}
+	}
+	if !set.same(before) {
+		set.version++
+	}
+	heard := 0
+	for i, p := range all {
+		if p.err != nil || p.blank() {
+			continue
+		}
+		var done bool
+		if done, errs[i] = d.refresh(ctx, i, all, set); done {
+			heard++
+		}
+	}
+	for i, p := range all {
+		if p.err != nil || !p.blank() {
+			continue
+		}
+		if heard < d.quorum {
+			errs[i] = fmt.Errorf("it has lost its memory, and %d of %d masters know its new place, want %d", heard, len(all), d.quorum)
+		} else if errs[i] = d.nodes[i].enlist(ctx, p, set, p.run, "wait"); errs[i] == nil {
+			errs[i] = fmt.Errorf("it has lost its memory, and has no vote for %v", rejoin(set.maxTTL))
+		}
+	}
+	return set, nil
+}
+
+// replace gives the master with this run the place of one that does not answer or has lost its memory.
+func (d *Driver) replace(all []*portrait, set membership, run string) membership {
+	present := map[string]bool{}
+	for _, p := range all {
+		present[p.id] = p.err == nil
+	}
+	members := slices.Clone(set.members)
+	for i, id := range members {
+		if !present[id] {
+			members[i] = run
+			break
+		}
+	}
+	slices.Sort(members)
+	set.members = members
+	return set
+}
+
+// refresh brings one master's record up to date. It reports whether that is done, and why the master has no vote, if it has
+// none.
+func (d *Driver) refresh(ctx context.Context, i int, all []*portrait, set membership) (done bool, err error) {
+	n, p := d.nodes[i], all[i]
+	forgot := p.knew != p.run && !p.durable
+	switch {
+	case forgot: // it has restarted with a memory that may be old
+		if err := n.enlist(ctx, p, set, p.id, "wait"); err != nil {
+			return false, err
+		}
+		return true, fmt.Errorf("it has restarted and may have forgotten, and has no vote for %v", rejoin(set.maxTTL))
+	case p.vote != "" && p.knew == p.run && p.record.same(set) && p.vote == set.print():
+		return true, nil
+	case p.vote != "":
+		err := n.enlist(ctx, p, set, p.id, "give")
+		return err == nil, err
+	case p.wait > 0:
+		if !p.record.same(set) {
+			if err := n.enlist(ctx, p, set, p.id, "stay"); err != nil {
+				return false, err
+			}
+		}
+		return true, fmt.Errorf("it had lost its memory, and has no vote for %v", p.wait)
+	}
+	if err := d.lift(ctx, all, i); err != nil {
+		return false, err
+	}
+	err = n.enlist(ctx, p, set, p.id, "give")
+	return err == nil, err
+}
+
+// tell has the masters know that their set is in use, now and then.
+func (d *Driver) tell() {
+	now := time.Since(epoch)
+	told := d.survey.told.Load()
+	if now-time.Duration(told) < d.options.MaxTTL/2 || !d.survey.told.CompareAndSwap(told, int64(now)) {
+		return
+	}
+	ms := strconv.FormatInt(used(d.options.MaxTTL).Milliseconds(), 10)
+	since := time.Now()
+	for _, n := range d.nodes {
+		n.give(order{
+			call:  redisconn.Call{Script: memberScript, Keys: memberKeys, Args: []string{"use", d.fingerprint(), ms}},
+			since: since, until: since.Add(d.options.NodeTimeout), done: func(*node, *order, any, error) {},
+		})
+	}
+}
