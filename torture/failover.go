@@ -98,8 +98,11 @@ func (h *havoc) unmute() {
 // promoted returns an error until the replica is master and those who watch over it say so.
 func (h *havoc) promoted(replica *servertest.Server) error {
 	text, err := replica.Do("INFO", "replication")
-	if err != nil || !strings.Contains(text, "role:master") {
-		return fmt.Errorf("the replica at %s is no master (%v):\n%s", replica.Addr(), err, text)
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(text, "role:master") {
+		return fmt.Errorf("the replica at %s is no master:\n%s", replica.Addr(), text)
 	}
 	s := h.servers.sentinels
 	if s == nil {
@@ -107,8 +110,11 @@ func (h *havoc) promoted(replica *servertest.Server) error {
 	}
 	for _, n := range s.Nodes {
 		addr, err := n.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster")
-		if err != nil || strings.ReplaceAll(addr, "\n", ":") != replica.Addr() {
-			return fmt.Errorf("a Sentinel says (%v) that the master is %s", err, addr)
+		if err != nil {
+			return err
+		}
+		if addr = strings.ReplaceAll(addr, "\n", ":"); addr != replica.Addr() {
+			return fmt.Errorf("a Sentinel says that the master is at %s, not at %s", addr, replica.Addr())
 		}
 	}
 	return nil

@@ -50,7 +50,10 @@ type abreast struct {
 	slots chan struct{}
 }
 
-func newAbreast(t *testing.T) *abreast { return &abreast{t: t, slots: make(chan struct{}, 4)} }
+func newAbreast(t *testing.T) *abreast {
+	t.Helper()
+	return &abreast{t: t, slots: make(chan struct{}, 4)}
+}
 
 func (a *abreast) run(name string, test func(*testing.T)) {
 	a.all.Go(func() {

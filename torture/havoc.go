@@ -34,27 +34,35 @@ func (h *havoc) wreak(ctx context.Context, end instant) error {
 	if len(h.faults) == 0 {
 		return nil
 	}
+	if h.once {
+		return h.strike(ctx, h.faults[0])
+	}
 	for turn := h.rand.IntN(len(h.faults)); ; turn++ {
-		if !h.once {
-			pause(min(h.some(2, 6), max(end.sub(now()), 0)), ctx.Done())
-		}
-		if now() >= end || ctx.Err() != nil {
+		pause(min(h.some(2, 6), max(end.sub(now()), 0)), ctx.Done())
+		if now() >= end {
 			return nil
 		}
-		kind := h.faults[turn%len(h.faults)]
-		h.done[kind]++
-		if err := h.strike(ctx, kind); err != nil {
-			return fmt.Errorf("%s of a server: %w", kind, err)
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		if h.once {
-			return nil
+		if err := h.strike(ctx, h.faults[turn%len(h.faults)]); err != nil {
+			return err
 		}
 	}
 }
 
+// strike does one thing, and returns when everything is whole again.
 func (h *havoc) strike(ctx context.Context, kind string) error {
 	ctx, cancel := context.WithTimeout(ctx, comeUp)
 	defer cancel()
+	h.done[kind]++
+	if err := h.harm(ctx, kind); err != nil {
+		return fmt.Errorf("%s of a server: %w", kind, err)
+	}
+	return nil
+}
+
+func (h *havoc) harm(ctx context.Context, kind string) error {
 	switch kind {
 	case FaultPause:
 		if h.servers.redis == nil {

@@ -16,7 +16,6 @@ type judgement struct {
 	excused []string // checks that may fail
 	tell    bool     // how the one that must fail did
 	twin    bool     // of the others that may, nothing is told
-	why     string   // those that may
 	checks  map[string]*Check
 	order   []string
 	errors  []string
