@@ -62,7 +62,7 @@ func (r Runner) Run(ctx context.Context, c Call) (any, error) {
 		if err != nil && Is(err, "NOSCRIPT") && !mutant.On("R7") {
 			v, err = r.Conn.Do(ctx, c.command("EVAL", c.Script.Text))
 		}
-		if err == nil || !Is(err, "TRYAGAIN") || !sleep(ctx, pause) {
+		if err == nil || !Is(err, "TRYAGAIN") || mutant.On("conn-tryagain") || !sleep(ctx, pause) {
 			return v, Classify(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/redis/rueidis"
 )
 
@@ -82,7 +83,7 @@ func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(pa
 // attend returns when a subscription's connection has ended. Behind sentinels it ends the connection when the client has
 // another master: a former one that the sentinels cannot reach would keep it, and no message of the new one would come.
 func (c *conn) attend(node string, errs <-chan error, end func()) {
-	if c.client.Mode() != rueidis.ClientModeSentinel {
+	if c.client.Mode() != rueidis.ClientModeSentinel || mutant.On("conn-former-master") {
 		<-errs
 		return
 	}

@@ -106,7 +106,7 @@ func TestTopology_AnswersAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.gate = make(chan struct{})
-	top.suspect()
+	until(t, "a question without an answer", func() bool { top.suspect(); return o.asked.Load() == 2 })
 	answered := make(chan string, 1)
 	go func() { answered <- top.owner(7) }()
 	select {

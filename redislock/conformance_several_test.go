@@ -193,7 +193,7 @@ func newFabric(t *testing.T, servers several, open connecting) *fabric {
 }
 
 func (f *fabric) Prefix() string     { return f.prefix }
-func (f *fabric) TTL() time.Duration { return time.Second }
+func (f *fabric) TTL() time.Duration { return 1500 * time.Millisecond }
 
 func (f *fabric) Driver(t drivertest.T) driver.Driver {
 	u, err := url.Parse(f.servers.url)

@@ -104,7 +104,7 @@ func (r *renewal) takeIn(ctx context.Context, s *session, replies []redisconn.Re
 // third of a session's time left.
 func (s *session) late(ctx context.Context) bool {
 	at, ends := ctx.Deadline()
-	return s.d.cluster && ends && time.Until(at) < s.ttl/3
+	return s.d.cluster && ends && time.Until(at) < s.ttl/3 && !mutant.On("redis-one-master")
 }
 
 func (s *session) waits(c *claim) bool {
@@ -131,7 +131,7 @@ func (s *session) giveUp(claims []*claim) (lost []string) {
 func (r *renewal) divide(ctx context.Context, s *session, timeout time.Duration, replies []redisconn.Reply) []redisconn.Reply {
 	var single renewal
 	for i, about := range r.about {
-		if len(about) > 1 && redisconn.Is(replies[i].Err, "TRYAGAIN") {
+		if len(about) > 1 && redisconn.Is(replies[i].Err, "TRYAGAIN") && !mutant.On("redis-half-moved") {
 			for _, c := range about {
 				single.calls, single.about = append(single.calls, s.holdCall([]*claim{c})), append(single.about, []*claim{c})
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/redis/go-redis/v9"
 )
@@ -36,7 +37,7 @@ func Conn(client redis.UniversalClient) (redisconn.Conn, error) {
 type once struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
-func (once) NoRetry() bool { return true }
+func (once) NoRetry() bool { return !mutant.On("conn-repeat") }
 
 func command(ctx context.Context, cmd redisconn.Command) once {
 	words := make([]any, len(cmd.Words))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -67,7 +68,7 @@ func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(pa
 func dialOnce(dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	var made atomic.Bool
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if made.Load() {
+		if made.Load() && !mutant.On("conn-resubscribe") {
 			return nil, errOnce
 		}
 		c, err := dial(ctx, network, addr)
