@@ -104,7 +104,8 @@ func TestRequestsOfAFreeLock(t *testing.T) {
 }
 
 // A lock goes to and fro between two clients whose goroutines want it all the time: each turn is one script, and the
-// packets of its request, its answer and the message to the next one.
+// packets of its request, its answer and the message to the next one. Once a second the name rests for a moment, to see
+// whether another program polls for it.
 func TestPacketsOfAHandoff(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
@@ -132,12 +133,13 @@ func TestPacketsOfAHandoff(t *testing.T) {
 		turn()
 	}
 	const handoffs = 1000
-	scripts, sent := scriptsOf(t, server), packets()
+	began, scripts, sent := time.Now(), scriptsOf(t, server), packets()
 	for range handoffs {
 		turn()
 	}
-	if n := scriptsOf(t, server) - scripts; n != handoffs {
-		t.Errorf("%d handoffs took %d scripts, want one each", handoffs, n)
+	rests := int64(time.Since(began)/time.Second) + 1 // each costs the one who comes back a question
+	if n := scriptsOf(t, server) - scripts; n < handoffs || n > handoffs+2*rests {
+		t.Errorf("%d handoffs took %d scripts, want one each, and up to %d after rests", handoffs, n, 2*rests)
 	}
 	n := packets() - sent
 	t.Logf("%d handoffs, %d packets", handoffs, n)

@@ -97,8 +97,7 @@ func TestCounterAndScriptsAreLostBetweenGrants(t *testing.T) {
 	} {
 		t.Run(open.name, func(t *testing.T) {
 			session := open.make(t)
-			name := s.name("counter")
-			counter, _, _ := sideKeys(name)
+			var counter string
 			lose := func() {
 				t.Helper()
 				if err := s.raw.Del(t.Context(), counter).Err(); err != nil {
@@ -117,6 +116,9 @@ func TestCounterAndScriptsAreLostBetweenGrants(t *testing.T) {
 				last = g.Fence
 			}
 			for range 3 {
+				name := s.name("counter")
+				counter, _, _ = sideKeys(name)
+				last = 0
 				lose()
 				free := mutex(name)
 				larger(session.Acquire(t.Context(), free))
