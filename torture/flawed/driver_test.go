@@ -1,0 +1,75 @@
+package flawed
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+func TestOpenRefuses(t *testing.T) {
+	for _, u := range []string{"flawed+none://127.0.0.1:1", "redis://127.0.0.1:1", "flawed+honest://", "flawed+client-clocks://127.0.0.1:1?skew=far"} {
+		if _, err := Open(t.Context(), u); err == nil || !strings.Contains(err.Error(), "flawed: ") {
+			t.Errorf("%s: got %v, want an error of this package", u, err)
+		}
+	}
+	for _, s := range driver.Schemes() {
+		if strings.HasPrefix(s, Prefix) {
+			t.Errorf("%s is registered: everybody could lock with it", s)
+		}
+	}
+}
+
+// Where nothing goes wrong all of them are locks: one holds, the next does when it has left, and only what is held is
+// released. What differs is what a server sees of them.
+func TestAllExcludeWhileNothingGoesWrong(t *testing.T) {
+	server := servertest.Redis(t)
+	for _, k := range kinds {
+		t.Run(k.Name, func(t *testing.T) {
+			d, err := Open(t.Context(), Prefix+k.Name+"://"+server.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = d.Close(context.Background()) })
+			var sessions [2]driver.Session
+			var claims [2]driver.Claim
+			for i := range sessions {
+				if sessions[i], err = d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute}); err != nil {
+					t.Fatal(err)
+				}
+				claims[i] = driver.Claim{Name: k.Name, ID: driver.NewID(), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Queue: true}
+				if g, err := sessions[i].Acquire(t.Context(), claims[i]); err != nil || g.Held != (i == 0) {
+					t.Fatalf("claim %d: held %v, %v", i, g.Held, err)
+				}
+			}
+			if r, err := sessions[0].Renew(t.Context()); err != nil || len(r.Lost) > 0 || r.Valid < time.Minute {
+				t.Fatalf("renew: %+v, %v", r, err)
+			}
+			if held, err := sessions[1].Release(t.Context(), claims[1]); err != nil || held {
+				t.Fatalf("release of what waits: held %v, %v", held, err)
+			}
+			next := claims[1]
+			next.ID = driver.NewID()
+			if g, err := sessions[1].Acquire(t.Context(), next); err != nil || g.Held {
+				t.Fatalf("a waiter that left took the lock with it: held %v, %v", g.Held, err)
+			}
+			if held, err := sessions[0].Release(t.Context(), claims[0]); err != nil || !held {
+				t.Fatalf("release: held %v, %v", held, err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			if g, err := sessions[1].Wait(ctx, next); err != nil || !g.Held {
+				t.Fatalf("the next one: held %v, %v", g.Held, err)
+			}
+			if err := sessions[1].Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := server.Do("EXISTS", k.Name); err != nil || n != "0" {
+				t.Errorf("left behind: %s keys, %v", n, err)
+			}
+		})
+	}
+}
