@@ -147,6 +147,9 @@ func Redact(rawURL string) string {
 		scheme, _, _ := strings.Cut(rawURL, ":")
 		return scheme + ":…"
 	}
+	if (u.Host != "" || u.User != nil) && strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
+		return u.Scheme + ":…" // an unescaped character of a password has ended the host
+	}
 	if _, has := u.User.Password(); has {
 		u.User = url.UserPassword(u.User.Username(), "xxxxx")
 	}

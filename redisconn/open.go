@@ -71,6 +71,9 @@ func ParseURL(u *url.URL, p *driver.Params) (Config, error) {
 		kind, encrypted = "redis", true
 	}
 	_, how, _ := strings.Cut(kind, "+")
+	if err := misread(u); err != nil {
+		return c, err
+	}
 	c.Cluster = how == "cluster"
 	sentinels := how == "sentinel"
 	if err := c.readHosts(u, sentinels); err != nil {
@@ -91,6 +94,9 @@ func ParseURL(u *url.URL, p *driver.Params) (Config, error) {
 		c.ClientName = name
 	}
 	if db := driver.Param(p, "db", strconv.Atoi); db != 0 {
+		if c.DB != 0 && c.DB != db {
+			return c, fmt.Errorf("redisconn: the database stands twice in the URL, as %d and as %d: want it once", c.DB, db)
+		}
 		c.DB = db
 	}
 	if c.DB < 0 || c.Cluster && c.DB != 0 {
@@ -101,7 +107,24 @@ func ParseURL(u *url.URL, p *driver.Params) (Config, error) {
 	}
 	c.SentinelUsername = driver.Param(p, "sentinel_user", plain)
 	c.SentinelPassword = driver.Param(p, "sentinel_password_file", readSecret)
+	if !sentinels && (c.SentinelUsername != "" || c.SentinelPassword != "") {
+		return c, fmt.Errorf("redisconn: parameters for sentinels without sentinels: want %s+sentinel://", family(u.Scheme))
+	}
 	return c, c.readTLS(p, encrypted)
+}
+
+// misread refuses a URL that does not mean what its writer meant. Unescaped, a character of a password can end the host,
+// and what is left of the password stands where others may be quoted from: an @ there gives it away.
+func misread(u *url.URL) error {
+	switch {
+	case strings.Contains(u.Opaque+u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@"):
+		return errors.New("redisconn: the URL has an @ behind the host: want the characters / ? # % and @ of a password written as %2F %3F %23 %25 and %40, and an @ elsewhere as %40")
+	case u.Opaque != "":
+		return fmt.Errorf("redisconn: the URL names no host: want %s://host:port", u.Scheme)
+	case u.Fragment != "":
+		return errors.New("redisconn: the URL has a # behind the host: want one in a password written as %23")
+	}
+	return nil
 }
 
 func (c *Config) readHosts(u *url.URL, sentinels bool) error {
