@@ -164,6 +164,7 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 		s.d.tell()
 		return true, nil
 	case silent > len(s.d.nodes)-s.d.quorum:
+		s.linger(ctx, f)
 		return true, s.giveUp(c, f)
 	case c.Queue || line:
 		return false, nil
@@ -228,9 +229,9 @@ func (s *session) entered(ctx context.Context, c *claim, f *flight) error {
 		return err
 	}
 	s.mu.Lock()
-	waits := c.state < held && f.answered() >= s.d.quorum
+	undecided := c.state < held
 	s.mu.Unlock()
-	if waits {
+	if undecided {
 		s.linger(ctx, f)
 	}
 	s.mu.Lock()

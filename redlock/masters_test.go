@@ -7,7 +7,9 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redlock"
+	"github.com/redis/rueidis"
 )
 
 // durable are the arguments of a server that keeps locks over a restart.
@@ -44,4 +46,15 @@ func open(t interface {
 		t.Fatalf("open: %v", err)
 	}
 	return d.(*redlock.Driver) //nolint:forcetypeassert // the scheme is ours
+}
+
+// rueidisConn is a connection of a client that the user has.
+func rueidisConn(t *testing.T, addr string) redisconn.Conn {
+	t.Helper()
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return redisconn.Rueidis(client)
 }
