@@ -30,6 +30,9 @@ var stores = []struct {
 	{"redislock", func(t *testing.T) string {
 		return servertest.Redis(t, "--appendonly", "yes", "--appendfsync", "always").URL()
 	}},
+	{"redissonlock", func(t *testing.T) string {
+		return "redisson" + strings.TrimPrefix(servertest.Redis(t, "--appendonly", "yes", "--appendfsync", "always").URL(), "redis")
+	}},
 }
 
 // The table of guarantees says what the drivers say, and nothing else.

@@ -132,7 +132,7 @@ func (a actor) releases(c driver.Claim, held bool) {
 	}
 }
 
-// waits calls Wait as the core does, until the claim is held.
+// waits calls Wait as the core does, until the claim is held or an error is final.
 func (a actor) waits(c driver.Claim) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -140,9 +140,16 @@ func (a actor) waits(c driver.Claim) <-chan error {
 		defer cancel()
 		for {
 			g, err := a.s.Wait(ctx, c)
-			if err != nil || g.Held {
+			final := ctx.Err() != nil || errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrGone) || errors.Is(err, driver.ErrBroken)
+			if err == nil && g.Held || final {
 				done <- err
 				return
+			}
+			if err != nil { // the core pauses, too
+				select {
+				case <-time.After(10 * time.Millisecond):
+				case <-ctx.Done():
+				}
 			}
 		}
 	}()
