@@ -18,6 +18,10 @@ check: ## format, vet, lint, tidy, API text, docs, and builds for every platform
 mutants: ## turn on each seeded bug and see its test fail
 	@.ci/mutants
 
+.PHONY: models
+models: ## check the Spin models: what must hold does, and fails with a rule left out
+	@.ci/models
+
 .PHONY: bench
 bench: ## measure against the floors and the other libraries
 	@.ci/bench
