@@ -47,7 +47,8 @@ func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.G
 	}
 	if err == nil {
 		p.answered(now)
-		c.acquired = started
+		c.acquired, c.known = started, now
+		c.session.fresh = c.session.renewing > 0
 		if l.standing == c && g.Held {
 			l.admit(c.session)
 		}

@@ -18,6 +18,7 @@ type claim struct {
 	private bool // never shared: its first holder has a MinHold, or leads
 
 	acquired instant // start of the last answered Acquire
+	known    instant // when that answer arrived
 	granted  instant
 	fence    uint64 // the lowest of the tokens of this grant
 	passes   int    // how often it was passed on
@@ -62,10 +63,12 @@ func (c *claim) fits(w *waiter) bool {
 	return w != nil && c.Kind == w.kind && c.Weight == w.weight && c.Limit == w.limit && c.Note == w.note && (c.Queue || w.try)
 }
 
-// until is the end of trust in the claim, for a lease of this grace.
+// until is the end of trust in the claim, for a lease of this grace. A renewal counts if it began when the claim's Acquire
+// had been answered: one that began earlier may have reached the store before the claim did, or passed over a claim of
+// which the driver did not know yet whether it stands.
 func (c *claim) until(grace time.Duration) instant {
 	from := c.acquired
-	if from.before(c.session.renewed) {
+	if !c.session.renewed.before(c.known) || mutant.On("core-covered") && from.before(c.session.renewed) {
 		from = c.session.renewed
 	}
 	if mutant.On("L8") {

@@ -50,6 +50,8 @@ type session struct {
 	idleSince instant
 	asking    bool // the heartbeat waits for an answer
 	failures  int  // renewals without an answer in a row
+	renewing  int  // renewals under way
+	fresh     bool // a claim was answered meanwhile, which they may not have covered
 
 	trust    *time.Timer
 	trustAt  instant // when the trust timer fires; 0 when it does not run
@@ -227,6 +229,9 @@ func (s *session) renewalDeadline() instant {
 // renew asks the store once, and takes in its answer. The pool's mutex must not be held.
 func (s *session) renew(ctx context.Context) error {
 	p := s.pool
+	p.mu.Lock()
+	s.renewing++
+	p.mu.Unlock()
 	started := p.client.clock.look()
 	r, err := s.driver.Renew(ctx)
 	took := p.client.clock.passed(started)
@@ -235,6 +240,7 @@ func (s *session) renew(ctx context.Context) error {
 	}
 
 	p.mu.Lock()
+	s.renewing--
 	claims, failures := len(s.claims), s.failures
 	switch {
 	case s.over:
@@ -253,9 +259,14 @@ func (s *session) renew(ctx context.Context) error {
 				p.gone(c, driver.ErrGone)
 			}
 		}
-		s.extended()
+		if s.fresh {
+			s.armTrust()
+		} else {
+			s.extended()
+		}
 		s.adoptOrphans()
 	}
+	s.fresh = s.fresh && s.renewing > 0
 	slack := s.renewed.add(s.valid - s.maxGrace).sub(p.client.clock.now())
 	p.mu.Unlock()
 

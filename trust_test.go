@@ -395,3 +395,32 @@ func TestTrust_GraceThatTheStoreCannotGive(t *testing.T) {
 		}
 	})
 }
+
+// A renewal that began while an Acquire was under way may not have reached the claim: its trust is that of the Acquire.
+func TestARenewalUnderWayCoversNoNewClaim(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := &tap{Driver: memlock.New()}
+		d.after = func(op string, c driver.Claim, err error) error {
+			if op == "acquire" && c.Name == "slow" {
+				time.Sleep(6 * time.Second) // the store has it; the answer takes its time
+			}
+			return err
+		}
+		c := newClient(t, d, nil)
+		defer release(t, hold(t, c, "other")) // so that the session is renewed meanwhile
+		time.Sleep(time.Second)
+		started := time.Now()
+		l := hold(t, c, "slow")
+		defer release(t, l)
+		if len(d.made("renew")) == 0 {
+			t.Fatal("nothing was renewed while the answer was on its way")
+		}
+		if got, want := l.Until().Sub(started), 13500*time.Millisecond; got > want {
+			t.Errorf("trusted for %v from the start of its Acquire, want %v", got, want)
+		}
+		time.Sleep(6 * time.Second)
+		if got, least := l.Until().Sub(started), 15*time.Second; got < least {
+			t.Errorf("trusted for %v from the start of its Acquire although it was renewed since, want more than %v", got, least)
+		}
+	})
+}
