@@ -23,9 +23,7 @@ func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, e
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	err = s.fly(ctx, c, func(ctx context.Context) error {
-		return s.covered(ctx, c, func(ctx context.Context) error { return s.enter(ctx, c) })
-	})
+	err = s.fly(ctx, c, func(ctx context.Context) error { return s.enter(ctx, c) })
 	return s.answer(c, err)
 }
 

@@ -56,7 +56,12 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 	call := s.lineCall(c, nil, nil, false, false)
 	call.Behind = c.doubt
 	plain := c.state == held && c.exclusive() && !c.doubt
+	unknown := c.state == unsent
 	s.mu.Unlock()
+	if unknown && mutant.On("redis-A3") {
+		s.gone(c, false)
+		return nil
+	}
 	var v any
 	var err error
 	if plain {
@@ -100,7 +105,7 @@ func (s *session) gone(c *claim, wasHeld bool) {
 	s.forget(c)
 	doubt := c.doubt
 	s.mu.Unlock()
-	if doubt && !mutant.On("redis-ghost") {
+	if doubt && !mutant.On("redis-ghost") && !mutant.On("redis-A3") {
 		s.d.haunted(c.keys, c.ID, s.ttl+s.timeout)
 	}
 }
@@ -117,11 +122,9 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	}
 	wasHeld := false
 	err = s.fly(ctx, old, func(ctx context.Context) error {
-		return s.fly(ctx, next, func(ctx context.Context) error {
-			return s.covered(ctx, next, func(ctx context.Context) (err error) {
-				wasHeld, err = s.turn(ctx, old, next)
-				return err
-			})
+		return s.fly(ctx, next, func(ctx context.Context) (err error) {
+			wasHeld, err = s.turn(ctx, old, next)
+			return err
 		})
 	})
 	if err != nil {

@@ -29,7 +29,6 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		s.mu.Unlock()
 		return driver.Renewal{}, driver.ErrSessionLost
 	}
-	s.renewals++
 	alone, others, lost := s.standing()
 	s.mu.Unlock()
 

@@ -48,6 +48,7 @@ var lineBugs = []luaBug{
 		"return redis.call('PUBLISH', channel, message) > 0", "return redis.call('PUBLISH', channel, message) >= 0",
 	}},
 	{mutant.On("redis-late-release"), []string{"if id == leave then", "if id then"}},
+	{mutant.On("redis-A2"), []string{"== 'il1:' .. leave .. '-' then", "~= '' then"}},
 	{mutant.On("R4b"), []string{"if math.max(seen, gap, open) > ms() + 100 then", "if false then"}},
 	{mutant.On("redis-foreign"), []string{"#v > 26 and string.sub(v, 1, 4) == 'il1:' and", "#v > 26 and"}},
 	{mutant.On("redis-settle-twice"), []string{"v, cover, vacated = COVER, true, false", "v, vacated = COVER, false"}},

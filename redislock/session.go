@@ -27,8 +27,6 @@ type session struct {
 	claims map[string]*claim
 	names  map[string]keys // some of those that were used
 	closed bool
-
-	renewals int // begun
 }
 
 func newSession(d *Driver, spec driver.Spec) *session {
