@@ -80,7 +80,7 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 // isLock reports whether a lock stands at the name, not somebody's data.
 func (s sight) isLock() bool {
 	for i, h := range s.Claims {
-		if h.Foreign && thread.FindString(s.fields[i]) == "" {
+		if h.Foreign && h.Held && thread.FindString(s.fields[i]) == "" {
 			return false
 		}
 	}
@@ -168,12 +168,13 @@ func parseSight(name string, v any) (sight, error) {
 				waiters.add(h, field)
 			}
 		case "f":
-			h := foreign(field, "", "")
-			h.Held = false
-			h.Note = strings.TrimPrefix(h.Note+"; in the line of a fair lock", "; ")
-			if till, err := strconv.ParseFloat(text(3), 64); err == nil {
-				h.Until = time.UnixMilli(int64(till))
+			till, err := strconv.ParseFloat(text(3), 64)
+			if err != nil || int64(till) <= ms {
+				continue // it is in nobody's way
 			}
+			h := foreign(field, "", "")
+			h.Held, h.Until = false, time.UnixMilli(int64(till))
+			h.Note += "; in the line of a fair lock"
 			waiters.add(h, field)
 		}
 	}
