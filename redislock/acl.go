@@ -25,6 +25,8 @@ var (
 // With o.Functions the user may call the functions of [Library], which somebody else has loaded, and can run no script
 // of its own.
 //
+// On a Cluster the user needs cluster|slots and pubsub|numsub besides.
+//
 // The user can list the names of all keys, and can read what INFO tells. It cannot ask for the server's configuration,
 // so that nobody learns whether an append-only file is synced with every write: New then says that it is not known.
 func ACL(o Options, names ...string) string {
