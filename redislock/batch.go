@@ -35,8 +35,18 @@ type order struct {
 	generation uint64
 	value      any
 	err        error
-	turn       chan bool // answered, or true: send
+	turn       chan bool     // answered, or true: send
+	over       chan struct{} // closed when a batch with it is answered, or will not be
 }
+
+// unanswered is the error of a caller who goes while its request is under way with those of others.
+type unanswered struct {
+	error
+	over <-chan struct{}
+}
+
+// Unwrap returns why the caller goes.
+func (u *unanswered) Unwrap() error { return u.error }
 
 // send has o answered, or returns ctx's error: with ErrNotSent if nothing has left.
 func (b *batcher) send(ctx context.Context, o *order) error {
@@ -52,7 +62,7 @@ func (b *batcher) send(ctx context.Context, o *order) error {
 		b.pass()
 		return o.err
 	}
-	o.turn = make(chan bool, 1)
+	o.turn, o.over = make(chan bool, 1), make(chan struct{})
 	b.waiting = append(b.waiting, o)
 	b.mu.Unlock()
 	select {
@@ -80,7 +90,7 @@ func (b *batcher) send(ctx context.Context, o *order) error {
 		b.pass()
 		return fmt.Errorf("%w: %w", driver.ErrNotSent, ctx.Err())
 	default:
-		return ctx.Err() // under way, and nobody reads the answer
+		return &unanswered{ctx.Err(), o.over}
 	}
 }
 
@@ -100,6 +110,7 @@ func (b *batcher) lead(ctx context.Context, o *order) error {
 		b.together(orders)
 		b.pass()
 		for _, o := range orders {
+			close(o.over)
 			o.turn <- false
 		}
 	}()
@@ -107,7 +118,7 @@ func (b *batcher) lead(ctx context.Context, o *order) error {
 	case <-o.turn:
 		return o.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return &unanswered{ctx.Err(), o.over}
 	}
 }
 
