@@ -23,6 +23,7 @@
  *   -DFIXED        the token stays as first chosen, though a node that is granted later answers more
  *   -DNARROW       grants are one apart, and two leases use what one has reserved
  *   -DMINORITY     one node is enough
+ *   -DCLOCKS -DEARLY  locks go before their claim has ended: two claims are held at once, though their tokens are in order
  *   -DREJOIN -DNODELAY, -DREJOIN -DNOCOPY
  *
  * Bounds: CLIENTS, claims of each one after the other (ROUNDS), grants of each node (GRANTS), proposals {0, HIGH}.
@@ -68,6 +69,8 @@ Lease said[CLAIMS + 1];
 #ifdef CLOCKS
 bool over[CLAIMS + 1];
 byte holders = 0;
+#endif
+#if defined(CLOCKS) && !defined(EARLY)
 #define MAYGO(x) (over[lock[x]])
 #define EXPIRES false
 #else
