@@ -53,7 +53,10 @@ func cluster(t *testing.T) several {
 				return err
 			}
 		}
-		return c.KillMaster(ctx, 1)
+		if err := c.KillMaster(ctx, 1); err != nil {
+			return err
+		}
+		return c.Nodes[1].Restart(ctx)
 	}}
 }
 
