@@ -58,6 +58,10 @@ func (d *Driver) listen(ctx context.Context, r *room) error {
 			d.mu.Unlock()
 			return errClosed
 		}
+		if d.rooms[r.place] != r {
+			d.mu.Unlock()
+			return fmt.Errorf("redissonlock: subscribe: %w: nobody waits any more", driver.ErrNotSent)
+		}
 		if r.listens() && r.ear.node == node {
 			d.mu.Unlock()
 			return nil
@@ -128,7 +132,7 @@ func (e *ear) tune(ctx context.Context, r *room) (bool, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, still := st.rooms[r]; !still || d.rooms[r.place] != r {
+	if _, still := st.rooms[r]; !still {
 		return false, nil
 	}
 	r.ear = e
@@ -149,7 +153,9 @@ func (e *ear) subscribe(channel string, st *station) {
 
 // drop has a room heard no more. The channel goes with the last room that wants it. d.mu is held.
 func (e *ear) drop(r *room) {
-	r.ear = nil
+	if r.ear == e {
+		r.ear = nil
+	}
 	st := e.channels[r.channel]
 	if st == nil {
 		return

@@ -20,10 +20,11 @@ import (
 type gate struct {
 	redisconn.Conn
 
-	mu     sync.Mutex
-	listen func()                                             // before the next Listen
-	do     func(cmd redisconn.Command) (any, error, bool)     // in place of the next script, if it says so
-	after  func(cmd redisconn.Command, answer any, err error) // when the next script was answered
+	mu        sync.Mutex
+	listen    func()                                             // before the next Listen
+	subscribe func()                                             // before the next channel is listened to
+	do        func(cmd redisconn.Command) (any, error, bool)     // in place of the next script, if it says so
+	after     func(cmd redisconn.Command, answer any, err error) // when the next script was answered
 }
 
 var errLost = errors.New("the answer was lost")
@@ -36,7 +37,20 @@ func (g *gate) Listen(ctx context.Context, key string, sharded bool, heard func(
 	if f != nil {
 		f()
 	}
-	return g.Conn.Listen(ctx, key, sharded, heard)
+	l, err := g.Conn.Listen(ctx, key, sharded, heard)
+	if err != nil {
+		return nil, err
+	}
+	return redisconn.NewListener(l.Node, l.Done, func(ctx context.Context, channel string) error {
+		g.mu.Lock()
+		f := g.subscribe
+		g.subscribe = nil
+		g.mu.Unlock()
+		if f != nil {
+			f()
+		}
+		return l.Subscribe(ctx, channel)
+	}, l.Unsubscribe, l.Close), nil
 }
 
 func (g *gate) Do(ctx context.Context, cmd redisconn.Command) (any, error) {

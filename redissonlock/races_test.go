@@ -3,6 +3,7 @@
 package redissonlock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -286,5 +287,58 @@ func publish(t *testing.T, server *servertest.Server, channel, message string) {
 	t.Helper()
 	if _, err := server.Do("PUBLISH", channel, message); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What nobody waits for any more is listened to no more, however those who waited gave up; and who comes while a channel is
+// being given up is told all the same.
+func TestChannelsGoWithTheLastWaiter(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t, durable...)
+	d, g := newGated(t, server)
+	holder, waiter := newActor(t, byURL(t, server.Addr()), ages), newActor(t, d, ages)
+	channels := func() string {
+		list, err := server.Do("PUBSUB", "CHANNELS")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	for round := range 3 {
+		mine := claimOf(driver.Mutex, "channels")
+		holder.holds(mine)
+		gone := claimOf(driver.Mutex, mine.Name) // gives up while its channel is being asked for
+		gone.Queue = true
+		ctx, cancel := context.WithCancel(t.Context())
+		back := make(chan struct{})
+		g.set(func(g *gate) {
+			g.subscribe = func() {
+				cancel()
+				<-back
+			}
+		})
+		_, err := waiter.s.Acquire(ctx, gone)
+		cancel()
+		close(back)
+		g.set(func(g *gate) { g.subscribe = nil })
+		if round == 0 && err == nil {
+			t.Error("the Acquire was answered although it was cancelled while it subscribed")
+		}
+		waiter.releases(gone, false)
+		if round != 1 { // the second time somebody comes at once
+			until(t, "channels that nobody waits for are listened to", func() bool { return channels() == "" })
+		}
+		next := claimOf(driver.Mutex, mine.Name)
+		next.Queue = true
+		waiter.denied(next)
+		if got := channels(); !strings.Contains(got, "{channels}") {
+			t.Errorf("somebody waits, and listened to is %q", got)
+		}
+		got := waiter.waits(next)
+		holder.releases(mine, true)
+		if err := within(t, "the one who waits", got); err != nil {
+			t.Fatal(err)
+		}
+		waiter.releases(next, true)
 	}
 }
