@@ -88,13 +88,30 @@ func (s *scripted) count(is func(words []string) bool) (n int) {
 	return n
 }
 
-// leaves reports whether a request takes a claim out, and enters whether it asks for one.
-func leaves(words []string) bool {
-	return strings.HasPrefix(words[0], "EVAL") && words[2] == "4" && words[7] != ""
+// call tells the scripts apart by what they are given, and for how many claims it is.
+func call(words []string) (script string, claims int) {
+	if !strings.HasPrefix(words[0], "EVAL") {
+		return "", 0
+	}
+	n, _ := strconv.Atoi(words[2])
+	keys, args := words[3:3+n], words[3+n:]
+	switch {
+	case n == 4 && strings.Contains(keys[2], ":line:") && args[0] != "":
+		return "leave", 1
+	case n == 4 && strings.Contains(keys[2], ":line:"):
+		return "enter", 1
+	case n%2 == 0 && strings.Contains(keys[1], ":fence:"):
+		return "take", n / 2
+	case len(args) == n && strings.HasPrefix(args[0], "il1:"):
+		return "free", n
+	}
+	return "hold", n
 }
 
-func enters(words []string) bool {
-	return strings.HasPrefix(words[0], "EVAL") && (words[2] == "2" || words[2] == "4" && words[7] == "")
+// leaves reports whether a request takes a claim out.
+func leaves(words []string) bool {
+	script, _ := call(words)
+	return script == "leave" || script == "free"
 }
 
 func (s *scripted) serve(c net.Conn) {
@@ -140,13 +157,18 @@ func usual(words []string) string {
 	case "SUBSCRIBE":
 		return ">3\r\n+subscribe\r\n" + bulk(words[1]) + ":1\r\n"
 	case "EVALSHA", "EVAL":
-		switch {
-		case leaves(words):
+		counter := fmt.Sprintf(":%d\r\n", now.UnixMicro()/64*64)
+		switch script, n := call(words); {
+		case script == "leave":
 			return ":1\r\n"
-		case words[2] == "2":
-			return fmt.Sprintf(":%d\r\n", now.UnixMicro()/64*64)
-		case enters(words): // held
-			return fmt.Sprintf("*7\r\n:2\r\n:0\r\n:%d\r\n:-1\r\n:0\r\n:0\r\n+\r\n", now.UnixMicro()/64*64)
+		case script == "enter": // held
+			return "*7\r\n:2\r\n:0\r\n" + counter + ":-1\r\n:0\r\n:0\r\n+\r\n"
+		case script == "take" && n == 1:
+			return counter
+		case script == "take":
+			return fmt.Sprintf("*%d\r\n", n) + strings.Repeat(counter, n)
+		case script == "free":
+			return fmt.Sprintf("*%d\r\n", n) + strings.Repeat(":1\r\n", n)
 		}
 		return "*0\r\n"
 	}
