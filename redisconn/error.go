@@ -35,7 +35,7 @@ type code struct {
 var codes = map[string]code{
 	"NOAUTH":      {true, "the server wants a password"},
 	"WRONGPASS":   {true, "the server does not accept this user name and password"},
-	"NOPERM":      {true, "this user lacks a right: want those of redislock.ACL"},
+	"NOPERM":      {true, "this user lacks a right: want those of ACL in the lock's package"},
 	"WRONGTYPE":   {true, "the key holds data of another type, so it is nobody's lock"},
 	"CROSSSLOT":   {true, "the keys of one lock lie in different slots"},
 	"NEWLAYOUT":   {true, "a newer version of this library has written there: update this program"},
