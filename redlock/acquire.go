@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -144,8 +145,18 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 			call: redisconn.Call{Script: takeScript, Keys: keys, Args: []string{
 				string(appendValue(value, c, n.channel(), s.owner)), s.ttlMS, f.proposal, s.d.fingerprint(),
 			}},
-			since: since, until: since.Add(s.timeout), vote: true, done: done,
+			since: since, until: time.Now().Add(s.timeout), vote: true, done: done,
 		})
+		if mutant.On("Q9") {
+			s.mu.Unlock()
+			for one := range time.Tick(time.Millisecond) {
+				s.mu.Lock()
+				if c.spots[n.i].pending == 0 || one.IsZero() {
+					break
+				}
+				s.mu.Unlock()
+			}
+		}
 	}
 	s.mu.Unlock()
 	err = s.await(ctx, f, func() bool {
@@ -189,7 +200,7 @@ func (s *session) giveBack(ctx context.Context, c *claim) error {
 	c.leaving = true
 	f.propose(s.d, c.Name, c.token)
 	for i := range c.spots {
-		if sp := &c.spots[i]; sp.has || sp.doubt || sp.pending > 0 {
+		if sp := &c.spots[i]; (sp.has || sp.doubt || sp.pending > 0) && !mutant.On("Q5") {
 			s.depart(c, s.d.nodes[i], f)
 		}
 	}
@@ -252,23 +263,6 @@ func (s *session) entered(ctx context.Context, c *claim, f *flight) error {
 	return nil
 }
 
-// listening subscribes at every master for a claim that may wait, and says where that failed.
-func (s *session) listening(ctx context.Context, c *claim) []error {
-	errs := make([]error, len(s.d.nodes))
-	if !c.Queue {
-		return errs
-	}
-	s.d.hears(c.ID, s)
-	ears := make([]*ear, len(s.d.nodes))
-	for i, n := range s.d.nodes {
-		ears[i] = n.listen()
-	}
-	for i, n := range s.d.nodes {
-		errs[i] = ears[i].await(ctx, n)
-	}
-	return errs
-}
-
 // ask runs the long script on one master. s.mu is held.
 func (s *session) ask(c *claim, n *node, f *flight) {
 	f.out++
@@ -280,7 +274,7 @@ func (s *session) ask(c *claim, n *node, f *flight) {
 		mode = "-1" // an order to step back may be under way, and must not fit the grant that we count on
 	}
 	n.give(order{
-		call: s.lineCall(nil, c, n, f.proposal, mode), since: f.since, until: f.since.Add(s.timeout), vote: true,
+		call: s.lineCall(nil, c, n, f.proposal, mode), since: f.since, until: time.Now().Add(s.timeout), vote: true,
 		done: func(n *node, o *order, v any, err error) {
 			r, err := parseLineReply(v, err)
 			s.mu.Lock()

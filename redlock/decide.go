@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -29,17 +30,22 @@ func (s *session) decide(c *claim) {
 	}
 	if c.has() < s.d.quorum {
 		c.raising = false
-		return
-	}
-	if !c.raising {
-		c.token = 0
-		for i := range c.spots {
-			if c.spots[i].has {
-				c.token = max(c.token, c.spots[i].counter)
+		for i := range c.spots { // who is asked may not have known yet that it has the master, or still be stepping back
+			if c.spots[i].asked {
+				s.yield(c, s.d.nodes[i])
 			}
 		}
+		return
 	}
-	if c.good(c.need, s.Valid()) >= s.d.quorum {
+	// The largest anew each time, also while raising: a master that was won meanwhile may have given a larger one to
+	// somebody in between, and counts only with the claim's own above it.
+	c.token = 0
+	for i := range c.spots {
+		if c.spots[i].has {
+			c.token = max(c.token, c.spots[i].counter)
+		}
+	}
+	if c.good(c.need, s.Valid()) >= s.d.quorum || mutant.On("Q11") {
 		c.state, c.raising, c.holder = held, false, nil
 		s.d.grants.Add(1)
 		s.d.saw(c.Name, c.token)
@@ -141,11 +147,12 @@ func (c *claim) settled() bool {
 // the master as lost from now on.
 func (s *session) yield(c *claim, n *node) {
 	sp := &c.spots[n.i]
-	if c.leaving || c.raising || c.state >= held || !sp.has || sp.yielding || !c.Queue {
+	decided := (c.raising || c.state >= held) && !mutant.On("redlock-yield-held")
+	if c.leaving || decided || !sp.has || sp.yielding || !c.Queue || mutant.On("Q8") {
 		return
 	}
 	back := sp.counter
-	sp.has, sp.void, sp.yielding = false, back, true
+	sp.has, sp.void, sp.yielding, sp.asked = false, back, true, false
 	s.d.yields.Add(1)
 	now := time.Now()
 	proposal := strconv.FormatInt(s.d.propose(c.Name, back), 10)

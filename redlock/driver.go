@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -53,7 +54,7 @@ func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, erro
 		return nil, fmt.Errorf("redlock: %d masters: want an odd number up to %d, such as 3 or 5: an even one bears no more failures than one less: %w", len(conns), maxNodes, driver.ErrRefused)
 	}
 	d := &Driver{
-		quorum: len(conns)/2 + 1, options: o.withDefaults(),
+		quorum: majority(len(conns)), options: o.withDefaults(),
 		sessions: map[*session]struct{}{}, listeners: map[string]*session{}, crowded: map[string]struct{}{}, seen: map[string]int64{},
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
@@ -68,7 +69,7 @@ func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, erro
 		d.cancel()
 		return nil, err
 	}
-	d.durable = !slices.ContainsFunc(all, func(p *portrait) bool { return !p.durable })
+	d.durable = !slices.ContainsFunc(all, func(p *portrait) bool { return p.err == nil && !p.durable })
 	if missing {
 		d.resurvey()
 	}
@@ -78,6 +79,13 @@ func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, erro
 		go n.serve()
 	}
 	return d, nil
+}
+
+func majority(n int) int {
+	if mutant.On("Q1") {
+		return n / 2
+	}
+	return n/2 + 1
 }
 
 // Traits implements driver.Driver.

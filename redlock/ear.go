@@ -71,8 +71,8 @@ func (n *node) channel() string {
 	return n.hearing.next
 }
 
-// A master that does not let us subscribe is asked again after pause. Nobody waits for it longer than for another answer,
-// and not at all for a subscription that takes the place of another: the other masters decide meanwhile.
+// A master that does not let us subscribe is asked again after pause. Nobody waits for a subscription that takes the place of
+// another: the other masters decide meanwhile.
 const pause = 100 * time.Millisecond
 
 // listen returns the ear at the master, and makes it if it is missing. No ID enters a line before its channel is confirmed:
@@ -92,14 +92,10 @@ func (n *node) listen() *ear {
 	return e
 }
 
-// await waits until the master has confirmed the subscription.
-func (e *ear) await(ctx context.Context, n *node) error {
+// await waits until the master has confirmed the subscription, but not longer than until limit.
+func (e *ear) await(ctx context.Context, n *node, limit time.Time) error {
 	if !e.settled() {
-		left := time.Duration(0)
-		if e.first {
-			left = n.d.options.NodeTimeout - time.Since(e.begun)
-		}
-		timer := time.NewTimer(left)
+		timer := time.NewTimer(time.Until(limit))
 		defer timer.Stop()
 		select {
 		case <-e.ready:
@@ -113,6 +109,37 @@ func (e *ear) await(ctx context.Context, n *node) error {
 		return fmt.Errorf("redlock: %s: subscribe: %w: %w", n.name, driver.ErrNotSent, e.err)
 	}
 	return nil
+}
+
+// listening subscribes at every master for a claim that may wait, and says where that failed. Where a majority has
+// confirmed it, nobody waits long for the others.
+func (s *session) listening(ctx context.Context, c *claim) []error {
+	errs := make([]error, len(s.d.nodes))
+	if !c.Queue {
+		return errs
+	}
+	s.d.hears(c.ID, s)
+	ears := make([]*ear, len(s.d.nodes))
+	for i, n := range s.d.nodes {
+		ears[i] = n.listen()
+	}
+	now := time.Now()
+	for _, limit := range []time.Time{now.Add(grace), now.Add(s.d.options.NodeTimeout)} {
+		ready := 0
+		for i, n := range s.d.nodes {
+			limit := limit
+			if n.ailing() || !ears[i].first {
+				limit = now
+			}
+			if errs[i] = ears[i].await(ctx, n, limit); errs[i] == nil {
+				ready++
+			}
+		}
+		if ready >= s.d.quorum || ctx.Err() != nil {
+			break
+		}
+	}
+	return errs
 }
 
 // open subscribes, and when the subscription ends has every claim that relied on it ask again.
@@ -196,7 +223,7 @@ func (d *Driver) listenForHolders() {
 			before := n.hears()
 			if e := n.listen(); !before {
 				made = true
-				_ = e.await(d.ctx, n)
+				_ = e.await(d.ctx, n, time.Now().Add(d.options.NodeTimeout))
 			}
 		}
 		if made {

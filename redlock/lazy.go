@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redisconn"
@@ -21,16 +22,33 @@ type lazy struct {
 	closed  bool
 }
 
-// connect opens the connections to all masters at once.
+// connect opens the connections to all masters at once. It returns when all are open, or a while after a majority is.
 func connect(ctx context.Context, configs []redisconn.Config) []redisconn.Conn {
 	conns := make([]redisconn.Conn, len(configs))
-	var all sync.WaitGroup
+	opened := make(chan error, len(configs))
 	for i, config := range configs {
 		l := &lazy{config: config}
 		conns[i] = l
-		all.Go(func() { _, _ = l.open(ctx) }) // whoever uses it meets the error
+		go func() {
+			_, err := l.open(ctx) // whoever uses it meets the error
+			opened <- err
+		}()
 	}
-	all.Wait()
+	there := 0
+	var hesitates <-chan time.Time
+	for range configs {
+		select {
+		case err := <-opened:
+			if err == nil {
+				there++
+			}
+			if there == majority(len(configs)) {
+				hesitates = time.After(hesitation)
+			}
+		case <-hesitates:
+			return conns
+		}
+	}
 	return conns
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Release implements driver.Session. One script on every master frees it, or hands it on if others wait; all are offered
@@ -51,8 +52,10 @@ func (s *session) leave(c *claim) *flight {
 		return f
 	}
 	f.propose(s.d, c.Name, c.token)
-	for _, n := range s.d.nodes {
-		s.depart(c, n, f)
+	for i, n := range s.d.nodes {
+		if c.spots[i].has || !mutant.On("Q10") {
+			s.depart(c, n, f)
+		}
 	}
 	return f
 }
@@ -61,7 +64,7 @@ func (s *session) leave(c *claim) *flight {
 func (s *session) depart(c *claim, n *node, f *flight) {
 	f.out++
 	n.give(order{
-		call: s.lineCall(c, nil, n, f.proposal, ""), since: f.since, until: f.since.Add(s.timeout),
+		call: s.lineCall(c, nil, n, f.proposal, ""), since: f.since, until: time.Now().Add(s.timeout),
 		done: func(n *node, _ *order, v any, err error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -178,7 +181,7 @@ func (s *session) turn(old, next *claim, n *node, leaves, joins *flight) {
 	joins.out++
 	next.spots[n.i].pending++
 	n.give(order{
-		call: s.lineCall(old, next, n, leaves.proposal, "0"), since: joins.since, until: joins.since.Add(s.timeout), vote: true,
+		call: s.lineCall(old, next, n, leaves.proposal, "0"), since: joins.since, until: time.Now().Add(s.timeout), vote: true,
 		done: func(n *node, o *order, v any, err error) {
 			r, err := parseLineReply(v, err)
 			s.mu.Lock()

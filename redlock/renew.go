@@ -26,13 +26,13 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	holds, waits := s.standing()
 	s.mu.Unlock()
 
-	until := f.since.Add(s.timeout)
-	if end, ok := ctx.Deadline(); ok && end.Before(until) {
-		until = end
-	}
 	deaf := map[*claim][]error{}
 	for _, c := range waits {
 		deaf[c] = s.listening(ctx, c)
+	}
+	until := time.Now().Add(s.timeout)
+	if end, ok := ctx.Deadline(); ok && end.Before(until) {
+		until = end
 	}
 	s.mu.Lock()
 	for _, c := range waits {

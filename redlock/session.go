@@ -112,6 +112,7 @@ func (s *session) inquired(n *node, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.claims[id]; c != nil {
+		c.spots[n.i].asked = true // the question may overtake the answer that gives it the master
 		s.yield(c, n)
 	}
 }

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -137,21 +139,10 @@ func (d *Driver) watch() {
 
 // look asks all masters who they are, sees to it that they agree on the set, and gives each its vote that may have one. It
 // reports whether one has none.
-func (d *Driver) look(ctx context.Context) (all []*portrait, missing bool, err error) {
+func (d *Driver) look(ctx context.Context) (_ []*portrait, missing bool, _ error) {
 	d.survey.mu.Lock()
 	defer d.survey.mu.Unlock()
-	all = make([]*portrait, len(d.nodes))
-	generations := make([]uint64, len(d.nodes))
-	var asked sync.WaitGroup
-	for i, n := range d.nodes {
-		generations[i] = n.conn.Generation()
-		asked.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, 2*d.options.NodeTimeout)
-			defer cancel()
-			all[i] = n.portray(ctx)
-		})
-	}
-	asked.Wait()
+	all, generations := d.portraits(ctx)
 	errs := make([]error, len(d.nodes))
 	set, err := d.agree(ctx, all, errs)
 	if err != nil {
@@ -178,6 +169,47 @@ func (d *Driver) look(ctx context.Context) (all []*portrait, missing bool, err e
 		n.standing.Store(s)
 	}
 	return all, missing, nil
+}
+
+// hesitation is how long a survey waits for the last masters after a majority has answered.
+const hesitation = 100 * time.Millisecond
+
+// portraits asks all masters who they are. One that does not answer is not waited for when a majority has, unless none of
+// those that did knows of a set: a new one begins with all.
+func (d *Driver) portraits(ctx context.Context) ([]*portrait, []uint64) {
+	ctx, cancel := context.WithTimeout(ctx, 2*d.options.NodeTimeout)
+	defer cancel()
+	type answer struct {
+		i int
+		p *portrait
+	}
+	answers := make(chan answer, len(d.nodes))
+	all := make([]*portrait, len(d.nodes))
+	generations := make([]uint64, len(d.nodes))
+	for i, n := range d.nodes {
+		generations[i] = n.conn.Generation()
+		all[i] = &portrait{err: errors.New("no answer yet")}
+		go func() { answers <- answer{i, n.portray(ctx)} }()
+	}
+	known := 0
+	var hesitates <-chan time.Time
+	for range d.nodes {
+		select {
+		case a := <-answers:
+			all[a.i] = a.p
+			if a.p.err == nil && !a.p.blank() {
+				known++
+			}
+			if known == d.quorum {
+				hesitates = time.After(hesitation)
+			}
+		case <-hesitates:
+			return all, generations
+		case <-ctx.Done():
+			return all, generations
+		}
+	}
+	return all, generations
 }
 
 // epoch is when this process began, for times of its own.
@@ -234,7 +266,7 @@ func (d *Driver) found(ctx context.Context, all []*portrait, errs []error, old m
 	}
 	slices.Sort(set.members)
 	for i, p := range all {
-		if p.used && p.record.version > 0 {
+		if p.used && p.record.version > 0 && !mutant.On("Q13") {
 			return set, refuse("%s belongs to %v, which are in use; this program has %d masters with MaxTTL %v: end the programs that use the others and wait for %v",
 				d.nodes[i].name, p.record, len(d.nodes), set.maxTTL, used(p.record.maxTTL))
 		}
@@ -279,6 +311,8 @@ func (d *Driver) complete(ctx context.Context, all []*portrait, errs []error, se
 		}
 		if heard < d.quorum {
 			errs[i] = fmt.Errorf("it has lost its memory, and %d of %d masters know its new place, want %d", heard, len(all), d.quorum)
+		} else if mutant.On("Q2") {
+			errs[i] = d.nodes[i].enlist(ctx, p, set, p.run, "give")
 		} else if errs[i] = d.nodes[i].enlist(ctx, p, set, p.run, "wait"); errs[i] == nil {
 			errs[i] = fmt.Errorf("it has lost its memory, and has no vote for %v", rejoin(set.maxTTL))
 		}
@@ -308,7 +342,7 @@ func (d *Driver) replace(all []*portrait, set membership, run string) membership
 // none.
 func (d *Driver) refresh(ctx context.Context, i int, all []*portrait, set membership) (done bool, err error) {
 	n, p := d.nodes[i], all[i]
-	forgot := p.knew != p.run && !p.durable
+	forgot := p.knew != p.run && !p.durable && !mutant.On("Q2")
 	switch {
 	case forgot: // it has restarted with a memory that may be old
 		if err := n.enlist(ctx, p, set, p.id, "wait"); err != nil {
