@@ -23,7 +23,7 @@ func TestDeadlineSaysWhyItEnded(t *testing.T) {
 		d.finish()
 		select {
 		case <-child.Done():
-		case <-time.After(10 * time.Second): //nolint:forbidigo // the bound of a test that fails
+		case <-time.After(10 * time.Second):
 			t.Fatalf("abandons %v: a child does not hear that the call is over", abandons)
 		}
 		if err := d.Err(); !errors.Is(err, context.Canceled) {

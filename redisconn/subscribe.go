@@ -6,8 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // glance is the time between looks whether a client behind sentinels has another master.
@@ -84,19 +85,19 @@ func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(pa
 // another master: a former one that the sentinels cannot reach would keep it, and no message of the new one would come.
 func (c *conn) attend(node string, errs <-chan error, end func()) {
 	if c.client.Mode() != rueidis.ClientModeSentinel || mutant.On("conn-former-master") {
-		<-errs
+		_ = <-errs // why it ended is of no use: it is made again
 		return
 	}
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
 	for {
 		select {
-		case <-errs:
+		case _ = <-errs:
 			return
 		case <-tick.C:
 			if _, same := c.client.Nodes()[node]; !same {
 				end()
-				<-errs
+				_ = <-errs
 				return
 			}
 		}

@@ -18,16 +18,22 @@ func TestParseSlots(t *testing.T) {
 		answer any
 		want   map[int]string // nil: an error
 	}{
-		{"RESP2 of an old server", []any{span(0, 5460, "10.0.0.1", int64(7000)), span(5461, 16383, "10.0.0.2", int64(7001))},
-			map[int]string{0: "10.0.0.1:7000", 5460: "10.0.0.1:7000", 5461: "10.0.0.2:7001", 16383: "10.0.0.2:7001"}},
+		{
+			"RESP2 of an old server",
+			[]any{span(0, 5460, "10.0.0.1", int64(7000)), span(5461, 16383, "10.0.0.2", int64(7001))},
+			map[int]string{0: "10.0.0.1:7000", 5460: "10.0.0.1:7000", 5461: "10.0.0.2:7001", 16383: "10.0.0.2:7001"},
+		},
 		{"RESP2 with IDs, metadata and replicas", []any{
 			[]any{int64(0), int64(99), []any{"10.0.0.1", int64(7000), "id", []any{"hostname", "a.example"}}, []any{"10.0.0.3", int64(7003), "id2", []any{}}},
 		}, map[int]string{0: "10.0.0.1:7000", 99: "10.0.0.1:7000", 100: unknown}},
 		{"RESP3, where metadata are a map", []any{
 			[]any{int64(0), int64(99), []any{"a.example", int64(7000), "id", map[string]any{"ip": "10.0.0.1"}}},
 		}, map[int]string{50: "a.example:7000"}},
-		{"a master of several ranges", []any{span(0, 1, "h", int64(1)), span(2, 3, "i", int64(1)), span(4, 5, "h", int64(1))},
-			map[int]string{1: "h:1", 2: "i:1", 5: "h:1", 6: unknown}},
+		{
+			"a master of several ranges",
+			[]any{span(0, 1, "h", int64(1)), span(2, 3, "i", int64(1)), span(4, 5, "h", int64(1))},
+			map[int]string{1: "h:1", 2: "i:1", 5: "h:1", 6: unknown},
+		},
 		{"a node that does not know its host", []any{span(0, 9, "", int64(7000))}, map[int]string{0: "10.0.0.9:7000"}},
 		{"a node whose host is the one that was asked", []any{span(0, 9, nil, int64(7001))}, map[int]string{0: "10.0.0.9:7001"}},
 		{"a node without a known host", []any{span(0, 9, "?", int64(7001)), span(10, 11, "h", int64(1))}, map[int]string{0: unknown, 10: "h:1"}},
@@ -114,7 +120,7 @@ func TestTopology_AnswersAtOnce(t *testing.T) {
 		if got != "a:1" {
 			t.Errorf("slot 7 is at %s while the cluster does not answer; want where it was", got)
 		}
-	case <-time.After(10 * time.Second): //nolint:forbidigo // the bound of a test that fails
+	case <-time.After(10 * time.Second):
 		t.Error("asking waits for the cluster")
 	}
 	close(o.gate)
@@ -136,7 +142,7 @@ func TestTopology_LearnsOfMoves(t *testing.T) {
 	until(t, "the move", func() bool { top.suspect(); return top.owner(7) == "b:1" })
 	select {
 	case <-top.moves:
-	case <-time.After(10 * time.Second): //nolint:forbidigo // the bound of a test that fails
+	case <-time.After(10 * time.Second):
 		t.Error("nobody was told of the move")
 	}
 

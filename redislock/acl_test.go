@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redisconn/goredis"
 	"github.com/interlock-go/interlock/redislock"
-	"github.com/redis/go-redis/v9"
 )
 
 // The rights of a user who locks are exactly those that it needs: with all of them everything works, and without any one
@@ -166,7 +167,7 @@ func everything(t *testing.T, s *servertest.Server, o redislock.Options, rights 
 
 // play is what two processes do with locks.
 type play struct {
-	ctx   context.Context //nolint:containedctx // of one test
+	ctx   context.Context
 	a, b  driver.Session
 	d     *redislock.Driver
 	admin func(words ...string)

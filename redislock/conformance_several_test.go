@@ -13,13 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/internal/wire"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redisconn/goredis"
-	"github.com/redis/go-redis/v9"
 )
 
 // several is a Cluster, or a master with Sentinels, for the conformance suite.
@@ -97,7 +98,8 @@ func sentinels(t *testing.T) several {
 		}
 	}
 	patience(60_000)
-	return several{url: s.URL(), idle: idle, restart: func(ctx context.Context) error { return s.Master.Restart(ctx) },
+	return several{
+		url: s.URL(), idle: idle, restart: func(ctx context.Context) error { return s.Master.Restart(ctx) },
 		upset: func(ctx context.Context) error {
 			patience(500)
 			if err := s.Failover(ctx); err != nil {
@@ -108,7 +110,8 @@ func sentinels(t *testing.T) several {
 			}
 			patience(60_000)
 			return nil
-		}}
+		},
+	}
 }
 
 // teach has every master know the scripts: the first use of each would cost a second call, and a law that counts calls

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
 	"github.com/interlock-go/interlock/internal/servertest"
@@ -16,8 +19,6 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redisconn/goredis"
 	"github.com/interlock-go/interlock/redislock"
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/rueidis"
 )
 
 // durable are the arguments of a server that keeps locks over a restart.

@@ -6,13 +6,14 @@ import (
 	"log"
 	"log/slog"
 
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redisconn/goredis"
 	"github.com/interlock-go/interlock/redislock"
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/rueidis"
 )
 
 // A lock over the rueidis client that the program has already.

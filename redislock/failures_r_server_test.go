@@ -62,7 +62,8 @@ func TestR03R05_WhatAServerCanLoseIsSaid(t *testing.T) {
 		},
 		"volatile-lru": {
 			append(slices.Clone(durable), "--maxmemory-policy", "volatile-lru"),
-			[]string{"maxmemory-policy is volatile-lru: a full server throws locks away while they are held"}, all,
+			[]string{"maxmemory-policy is volatile-lru: a full server throws locks away while they are held"},
+			all,
 		},
 		"allkeys-lfu without a log": {
 			[]string{"--maxmemory-policy", "allkeys-lfu"}, []string{"maxmemory-policy is allkeys-lfu", "appendonly is off"}, driver.Survival{Process: true},

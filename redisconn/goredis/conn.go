@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
-	"github.com/redis/go-redis/v9"
 )
 
 // conn is a redisconn.Conn over go-redis.

@@ -8,10 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/interlock-go/interlock/internal/mutant"
-	"github.com/interlock-go/interlock/redisconn"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/redisconn"
 )
 
 // failover is the address that a client of NewFailoverClient gives: its own is that of whoever is master.
