@@ -84,20 +84,26 @@ func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(pa
 // attend returns when a subscription's connection has ended. Behind sentinels it ends the connection when the client has
 // another master: a former one that the sentinels cannot reach would keep it, and no message of the new one would come.
 func (c *conn) attend(node string, errs <-chan error, end func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range errs { // why it ended is of no use: it is made again
+		}
+	}()
 	if c.client.Mode() != rueidis.ClientModeSentinel || mutant.On("conn-former-master") {
-		_ = <-errs // why it ended is of no use: it is made again
+		<-ended
 		return
 	}
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
 	for {
 		select {
-		case _ = <-errs:
+		case <-ended:
 			return
 		case <-tick.C:
 			if _, same := c.client.Nodes()[node]; !same {
 				end()
-				_ = <-errs
+				<-ended
 				return
 			}
 		}
