@@ -3,6 +3,7 @@ package redlock
 import (
 	_ "embed" // the scripts
 
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -27,7 +28,7 @@ var (
 	//go:embed lift.lua
 	liftText string
 
-	takeScript = redisconn.NewScript("interlock_quorum_take", seeded(takeText, "Q3",
+	takeScript = redisconn.NewScript("interlock_quorum_take", seeded(takeText, mutant.On("Q3"),
 		"redis.call('SET', KEYS[2], c)\nreturn c", "local t = redis.call('TIME') c = t[1] * 1000000 + t[2] - t[2] % 64 redis.call('SET', KEYS[2], c) return c"))
 	lineScript  = redisconn.NewScript("interlock_quorum_line", lineText)
 	raiseScript = redisconn.NewScript("interlock_quorum_raise", raiseText)
