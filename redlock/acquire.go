@@ -175,7 +175,7 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 		s.d.tell()
 		return true, nil
 	case silent > len(s.d.nodes)-s.d.quorum:
-		s.linger(ctx, f)
+		s.linger(ctx, f, grace)
 		return true, s.giveUp(c, f)
 	case c.Queue || line:
 		return false, nil
@@ -193,7 +193,8 @@ func (s *session) giveUp(c *claim, f *flight) error {
 	return s.d.unavailable(f)
 }
 
-// giveBack frees the masters that a claim without a majority has or may have. It leaves nothing behind where it is answered.
+// giveBack frees the masters that a claim without a majority has or may have. It leaves nothing behind on masters
+// that answer; the others are asked until they do.
 func (s *session) giveBack(ctx context.Context, c *claim) error {
 	f := newFlight(time.Now())
 	s.mu.Lock()
@@ -205,7 +206,11 @@ func (s *session) giveBack(ctx context.Context, c *claim) error {
 		}
 	}
 	s.mu.Unlock()
-	return s.await(ctx, f, func() bool { return f.out == 0 })
+	if err := s.await(ctx, f, func() bool { return true }); err != nil {
+		return err
+	}
+	s.linger(ctx, f, 5*grace)
+	return nil
 }
 
 // join runs the long script on all masters: a claim that is new enters the line, one that is not asks for its state.
@@ -243,7 +248,7 @@ func (s *session) entered(ctx context.Context, c *claim, f *flight) error {
 	undecided := c.state < held
 	s.mu.Unlock()
 	if undecided {
-		s.linger(ctx, f)
+		s.linger(ctx, f, grace)
 	}
 	s.mu.Lock()
 	state, enough := c.state, f.answered() >= s.d.quorum

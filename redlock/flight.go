@@ -87,7 +87,7 @@ func (s *session) await(ctx context.Context, f *flight, over func() bool) error 
 const grace = 20 * time.Millisecond
 
 // linger waits for the masters that have not answered yet, unless they have not answered lately either.
-func (s *session) linger(ctx context.Context, f *flight) {
+func (s *session) linger(ctx context.Context, f *flight, limit time.Duration) {
 	s.mu.Lock()
 	missing := ^(f.yes | f.failed)
 	s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *session) linger(ctx context.Context, f *flight) {
 	if !worth {
 		return
 	}
-	timer := time.NewTimer(grace)
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-f.rest:

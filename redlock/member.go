@@ -151,6 +151,8 @@ func configured(v any) string {
 	return text
 }
 
+var errOvertaken = errors.New("another program has just changed what it has on record")
+
 // enlist writes a master's record and what becomes of its vote, unless the record is not the one that p saw.
 func (n *node) enlist(ctx context.Context, p *portrait, m membership, id, vote string) error {
 	ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
@@ -160,7 +162,7 @@ func (n *node) enlist(ctx context.Context, p *portrait, m membership, id, vote s
 		ms(rejoin(m.maxTTL)), ms(used(m.maxTTL)),
 	}})
 	if err == nil && v != int64(1) {
-		err = fmt.Errorf("redlock: %s: %w: another program has just changed what it has on record", n.name, driver.ErrNotSent)
+		err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, errOvertaken)
 	}
 	return err
 }

@@ -19,7 +19,7 @@ type Options struct {
 	// 32nd handoff and once a second. Otherwise gaps are left for a minute after such a client was seen holding.
 	Shared bool
 
-	Logger *slog.Logger // default slog.Default()
+	Logger *slog.Logger // told when a master loses its vote, and when it has it again; default slog.Default()
 }
 
 // Default values of Options.

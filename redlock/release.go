@@ -117,7 +117,7 @@ func (s *session) departed(ctx context.Context, c *claim, f *flight) (bool, erro
 	others := c.others
 	s.mu.Unlock()
 	if err == nil && others {
-		s.linger(ctx, f)
+		s.linger(ctx, f, grace)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

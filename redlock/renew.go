@@ -55,12 +55,15 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	}
 	s.mu.Unlock()
 	err := s.await(ctx, f, func() bool {
-		return f.out == 0 || f.answered() >= s.d.quorum && len(waits) == 0 && s.renewed(f.since, holds)
+		return f.out == 0 || f.answered() >= s.d.quorum && s.renewed(f.since, holds) && s.heardOf(f.since, waits)
 	})
 	if err != nil {
 		return driver.Renewal{}, err
 	}
-	return s.judge(ctx, f, append(holds, waits...))
+	if len(waits) > 0 {
+		s.linger(ctx, f, grace)
+	}
+	return s.judge(ctx, f, holds, waits)
 }
 
 // standing returns the claims that hold and those that wait. s.mu is held.
@@ -87,23 +90,40 @@ func (s *session) renewed(since time.Time, claims []*claim) bool {
 	return true
 }
 
+// heardOf reports whether a majority has said what every claim that waits has.
+func (s *session) heardOf(since time.Time, claims []*claim) bool {
+	for _, c := range claims {
+		n := 0
+		for i := range c.spots {
+			if !c.spots[i].known.Before(since) {
+				n++
+			}
+		}
+		if n < s.d.quorum && !c.leaving && c.state < gone {
+			return false
+		}
+	}
+	return true
+}
+
 // judge says what became of the claims. One that was granted meanwhile, by masters some of which did not hear of this
 // renewal, is renewed on its own.
-func (s *session) judge(ctx context.Context, f *flight, claims []*claim) (driver.Renewal, error) {
+func (s *session) judge(ctx context.Context, f *flight, holds, waits []*claim) (driver.Renewal, error) {
 	s.mu.Lock()
 	late := newFlight(f.since)
-	for _, c := range claims {
+	for _, c := range waits {
 		if s.renewed(f.since, []*claim{c}) {
 			continue
 		}
 		for i := range c.spots {
-			if sp := &c.spots[i]; sp.has && !sp.raising && !sp.good(c.token, f.since, s.Valid()) && sp.known.Equal(f.since) {
+			if sp := &c.spots[i]; sp.has && !sp.raising && !sp.good(c.token, f.since, s.Valid()) {
 				s.confirm(c, s.d.nodes[i], late)
 			}
 		}
 	}
 	s.mu.Unlock()
-	if err := s.await(ctx, late, func() bool { return late.out == 0 }); err != nil {
+	claims := append(holds, waits...)
+	if err := s.await(ctx, late, func() bool { return late.out == 0 || s.renewed(f.since, claims) }); err != nil {
 		return driver.Renewal{}, err
 	}
 	s.mu.Lock()

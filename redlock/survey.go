@@ -142,9 +142,19 @@ func (d *Driver) watch() {
 func (d *Driver) look(ctx context.Context) (_ []*portrait, missing bool, _ error) {
 	d.survey.mu.Lock()
 	defer d.survey.mu.Unlock()
-	all, generations := d.portraits(ctx)
-	errs := make([]error, len(d.nodes))
-	set, err := d.agree(ctx, all, errs)
+	var all []*portrait
+	var generations []uint64
+	var set membership
+	var errs []error
+	var err error
+	for range overtakings {
+		all, generations = d.portraits(ctx)
+		errs = make([]error, len(d.nodes))
+		set, err = d.agree(ctx, all, errs)
+		if !slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, errOvertaken) }) {
+			break
+		}
+	}
 	if err != nil {
 		for _, n := range d.nodes {
 			n.standing.Store(&standing{err: fmt.Errorf("%w: %w", driver.ErrNotSent, err)})
@@ -166,10 +176,23 @@ func (d *Driver) look(ctx context.Context) (_ []*portrait, missing bool, _ error
 			s.err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, errs[i])
 		}
 		missing = missing || s.err != nil
-		n.standing.Store(s)
+		d.report(n, n.standing.Swap(s), s)
 	}
 	return all, missing, nil
 }
+
+// report logs that a master has lost its vote, or has it again.
+func (d *Driver) report(n *node, before, now *standing) {
+	switch had := before == nil || before.err == nil; {
+	case had && now.err != nil:
+		d.options.Logger.Warn("interlock: redlock: a master has no vote", "master", n.name, "reason", now.err)
+	case !had && now.err == nil:
+		d.options.Logger.Info("interlock: redlock: a master has its vote again", "master", n.name)
+	}
+}
+
+// overtakings is how often other programs may change the masters' records before this one leaves it to them for a while.
+const overtakings = 5
 
 // hesitation is how long a survey waits for the last masters after a majority has answered.
 const hesitation = 100 * time.Millisecond
