@@ -82,7 +82,9 @@ func (s *session) confirm(c *claim, n *node, f *flight) {
 		f.out++
 	}
 	n.give(order{
-		call:  redisconn.Call{Script: raiseScript, Keys: []string{c.keys.name, c.keys.counter}, Args: []string{layout + c.ID, strconv.FormatInt(c.token, 10), s.ttlMS}},
+		call: redisconn.Call{Script: raiseScript, Keys: []string{c.keys.name, c.keys.counter, voteKey}, Args: []string{
+			layout + c.ID, strconv.FormatInt(c.token, 10), s.ttlMS, s.d.fingerprint(),
+		}},
 		since: since, until: since.Add(s.timeout),
 		done: func(n *node, o *order, v any, err error) {
 			s.mu.Lock()

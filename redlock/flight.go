@@ -82,6 +82,11 @@ func (s *session) await(ctx context.Context, f *flight, over func() bool) error 
 	}
 }
 
+// enough reports whether a majority has answered, or cannot any more.
+func (f *flight) enough(d *Driver) bool {
+	return f.answered() >= d.quorum || f.silent() > len(d.nodes)-d.quorum
+}
+
 // grace is how long a claim that joins a line, or leaves one in which others wait, waits for the last masters after a
 // majority has answered. Whoever joins afterwards then comes behind it everywhere, and need not step back.
 const grace = 20 * time.Millisecond

@@ -233,3 +233,38 @@ func TestUsersClient(t *testing.T) {
 		}
 	}
 }
+
+// A lease goes on while a master that has forgotten comes back, waits, and votes again in a new place of the set.
+func TestLeaseOutlivesRejoin(t *testing.T) {
+	set := startMasters(t, 5)
+	url := urlOf(addrs(set)) + "?max_ttl=2s"
+	client, err := interlock.Open(t.Context(), url, &interlock.Options{TTL: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	lease, err := client.Mutex("goes on").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := set[4].Pause(); err != nil { // nobody but this program knows whose place is free
+		t.Fatal(err)
+	}
+	defer func() { _ = set[4].Resume() }()
+	if err := set[0].Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, 30*time.Second, "a vote of the master that came back", func() bool {
+		_, _ = client.Mutex("something else").TryLock(t.Context())
+		vote, err := set[0].Do("GET", "il:{redlock}:vote")
+		return err == nil && vote != "" && vote != "(nil)"
+	})
+	select {
+	case <-lease.Context().Done():
+		t.Errorf("the lease was lost: %v", context.Cause(lease.Context()))
+	default:
+	}
+	if err := lease.Release(); err != nil {
+		t.Errorf("release: %v", err)
+	}
+}

@@ -39,6 +39,7 @@ type node struct {
 	haunts bool // ghosts are being released
 
 	standing atomic.Pointer[standing]
+	member   string        // its ID in the set when it was last met; guarded by the surveyor
 	served   chan struct{} // closed when the last order was carried out
 	hearing  hearing
 }

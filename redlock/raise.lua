@@ -1,11 +1,15 @@
 -- raise: a claim that has a majority makes one token hold on all its masters, and renews itself there.
 --
--- KEYS  1 the name   2 its counter
+-- KEYS  1 the name   2 its counter   3 the vote of this master
 -- ARGV  1 the beginning of its value: ilq1:ID   2 the token   3 TTL in ms
+--       4 fingerprint of the set of masters that the client uses
 -- Returns the counter, if the claim still has this master; 0 if not; -1 if it was broken.
 --
 -- On the condition rests the order of tokens: any two majorities share a master, and there this token was stored before the
 -- claim's value left, so whoever came after it there has a larger one, whatever clocks do.
+if redis.call('GET', KEYS[3]) ~= ARGV[4] then
+  return redis.error_reply('NOVOTE this master has no vote among the masters of this program')
+end
 local v = redis.pcall('GETRANGE', KEYS[1], 0, 27)
 if type(v) == 'table' or string.sub(v, 1, 27) ~= ARGV[1] then
   return 0

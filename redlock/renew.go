@@ -163,10 +163,10 @@ func (s *session) hold(n *node, claims []*claim, f *flight, until time.Time) {
 	for len(mine) > 0 {
 		some := mine[:min(batch, len(mine))]
 		mine = mine[len(some):]
-		call := redisconn.Call{Script: holdScript, Keys: make([]string, len(some)), Args: make([]string, len(some)+1)}
-		call.Args[0] = s.ttlMS
+		call := redisconn.Call{Script: holdScript, Keys: make([]string, len(some)+1), Args: make([]string, len(some)+2)}
+		call.Keys[0], call.Args[0], call.Args[1] = voteKey, s.ttlMS, s.d.fingerprint()
 		for i, c := range some {
-			call.Keys[i], call.Args[i+1] = c.keys.name, layout+c.ID
+			call.Keys[i+1], call.Args[i+2] = c.keys.name, layout+c.ID
 		}
 		f.out++
 		n.give(order{call: call, since: f.since, until: until, done: func(n *node, o *order, v any, err error) {

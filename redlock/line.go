@@ -1,0 +1,184 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// join runs the long script on all masters: a claim that is new enters the line, one that is not asks for its state.
+func (s *session) join(ctx context.Context, c *claim, since time.Time) error {
+	hearing := s.listening(ctx, c)
+	f := newFlight(since)
+	s.mu.Lock()
+	if c.leaving {
+		s.mu.Unlock()
+		return fmt.Errorf("redlock: %w: the claim is being released", driver.ErrNotSent)
+	}
+	c.begun, c.flight = true, f
+	f.propose(s.d, c.Name, 0)
+	for i, n := range s.d.nodes {
+		if hearing[i] != nil {
+			f.out++
+			f.answer(n, hearing[i])
+			continue
+		}
+		s.ask(c, n, f)
+	}
+	s.mu.Unlock()
+	return s.entered(ctx, c, f)
+}
+
+// entered waits until the masters that were asked have decided that the claim is held, or that it is not for now.
+func (s *session) entered(ctx context.Context, c *claim, f *flight) error {
+	err := s.await(ctx, f, func() bool {
+		return c.state >= held || c.settled() && (f.out == 0 || !c.raising && c.has()+f.out < s.d.quorum && f.enough(s.d))
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	undecided := c.state < held
+	s.mu.Unlock()
+	if undecided {
+		s.linger(ctx, f, grace)
+	}
+	s.mu.Lock()
+	state, enough := c.state, f.answered() >= s.d.quorum
+	if state < held && c.Queue && enough {
+		c.state = waiting
+	}
+	s.mu.Unlock()
+	switch {
+	case state >= held:
+		s.d.listenSoon()
+		s.d.tell()
+	case !enough:
+		return s.giveUp(c, f)
+	case !c.Queue:
+		return s.giveBack(ctx, c)
+	}
+	return nil
+}
+
+// ask runs the long script on one master. s.mu is held.
+func (s *session) ask(c *claim, n *node, f *flight) {
+	f.out++
+	sp := &c.spots[n.i]
+	sp.pending++
+	sp.lookAt = time.Time{}
+	mode := "0"
+	if sp.doubt && !sp.has {
+		mode = "-1" // an order to step back may be under way, and must not fit the grant that we count on
+	}
+	n.give(order{
+		call: s.lineCall(nil, c, n, f.proposal, mode), since: f.since, until: time.Now().Add(s.timeout), vote: true,
+		done: func(n *node, o *order, v any, err error) {
+			r, err := parseLineReply(v, err)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			c.spots[n.i].pending--
+			f.answer(n, err)
+			s.heard(c, n, o.since, r, err)
+			f.check()
+		},
+	})
+}
+
+// heard takes in one master's answer about a claim's state. s.mu is held.
+func (s *session) heard(c *claim, n *node, since time.Time, r lineReply, err error) {
+	sp := &c.spots[n.i]
+	now := time.Now()
+	if err != nil {
+		sp.doubt = sp.doubt || uncertain(err)
+		sp.retry(now)
+		c.changed()
+		s.step(c)
+		return
+	}
+	if since.After(sp.known) {
+		sp.known = since
+	}
+	switch r.state {
+	case lineHas:
+		sp.given(r.counter, since)
+	case lineBroken:
+		if !c.leaving {
+			c.end(broken)
+		}
+	default:
+		sp.lacks(r.counter)
+		if !sp.has && !sp.yielding {
+			sp.schedule(now, r.wait, r.head == 1, r.why)
+		}
+		if h := holder(r.value); h != nil {
+			c.holder = h
+		}
+		s.d.setCrowded(c.Name, c.Queue)
+		if c.state == waiting {
+			c.changed()
+		}
+	}
+	s.step(c)
+	if r.older == 1 && r.state == lineHas {
+		s.yield(c, n)
+	}
+}
+
+// lineReply is the answer of the long script.
+type lineReply struct {
+	state, left, counter, wait, head, why, older int64
+	value                                        string
+}
+
+// States in the answer of the long script.
+const (
+	lineOut = iota
+	lineWaits
+	lineHas
+	lineBroken
+)
+
+func parseLineReply(v any, err error) (r lineReply, _ error) {
+	if err != nil {
+		return r, err
+	}
+	f, _ := v.([]any)
+	if len(f) != 8 {
+		return r, errors.New("redlock: the long script answered something else than eight fields")
+	}
+	for i, n := range []*int64{&r.state, &r.left, &r.counter, &r.wait, &r.head, &r.why, &r.older} {
+		var ok bool
+		if *n, ok = f[i].(int64); !ok {
+			return r, fmt.Errorf("redlock: the long script answered %T where a number belongs", f[i])
+		}
+	}
+	r.value, _ = f[7].(string)
+	return r, nil
+}
+
+// lineCall is a run of the long script at n in which old leaves and c joins; either may be nil. s.mu is held.
+func (s *session) lineCall(old, c *claim, n *node, proposal, mode string) redisconn.Call {
+	args := make([]string, 4, 12)
+	args[1], args[2], args[3] = digit(s.d.options.Shared), s.keepMS, proposal
+	var k keys
+	if old != nil {
+		k, args[0] = old.keys, old.ID
+	}
+	if c != nil {
+		k = c.keys
+		args = append(args, c.ID, s.ttlMS, digit(c.Queue), n.channel(), c.place(), string(appendInfo(nil, s.owner, c.Claim)), mode, s.d.fingerprint())
+	}
+	return redisconn.Call{Script: lineScript, Keys: k.all(), Args: args}
+}
+
+func digit(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
