@@ -3,8 +3,10 @@ package redisconn
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
+	"syscall"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -95,4 +97,12 @@ func InScript(err error) bool {
 func Is(err error, code string) bool {
 	var answer *Error
 	return errors.As(err, &answer) && answer.Code == code
+}
+
+// Broken reports whether err says that a connection ended without an answer, so that whether the request was carried out is
+// unknown, and that the same request can be sent at once.
+func Broken(err error) bool {
+	var op *net.OpError
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.As(err, &op) && op.Op != "dial" && !op.Timeout()
 }

@@ -175,6 +175,7 @@ func TestConformanceByGoRedis(t *testing.T) { conform(t, byGoRedis) }
 
 func conform(t *testing.T, open opening) {
 	t.Helper()
+	t.Parallel()
 	drivertest.Run(t, func(t *testing.T) drivertest.Harness {
 		return newHarness(t, servertest.Redis(t, durable...), open)
 	})

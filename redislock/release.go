@@ -77,6 +77,13 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		s.gone(c, true)
 		return nil
 	}
+	if err != nil && redisconn.Broken(err) && ctx.Err() == nil {
+		// The connection may have ended long ago, with the server that was restarted, and nothing have arrived. That the claim
+		// still stood there, the answer to the same request can tell; that it did not, cannot tell when it left.
+		if again, e := s.d.run.Run(ctx, call); e == nil && (again == int64(1) || wasHeld(again)) {
+			v, err = again, nil
+		}
+	}
 	if err != nil {
 		return s.undecided(c, err)
 	}
@@ -91,6 +98,12 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 	}
 	s.gone(c, r.left == 1)
 	return nil
+}
+
+// wasHeld reports whether the long script has answered that the claim that left was held.
+func wasHeld(v any) bool {
+	r, err := parseLineReply(v)
+	return err == nil && r.left == 1
 }
 
 func (s *session) undecided(c *claim, err error) error {
