@@ -1,0 +1,278 @@
+//go:build linux || darwin
+
+package redissonlock_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/foreigntest"
+	"github.com/interlock-go/interlock/internal/servertest"
+	_ "github.com/interlock-go/interlock/redissonlock"
+)
+
+// A lock of Redisson and one of ours with the same name are the same lock. In Redisson's place runs a program that writes and
+// tells what it does: package foreigntest.
+
+const (
+	ages = time.Minute      // a TTL that no test waits for, nor a third of it
+	soon = 10 * time.Second // for what has to wait for no TTL and no renewal, on a machine that has other things to do
+)
+
+// shape is a way in which ours take a name.
+type shape struct {
+	name      string
+	take, try func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error)
+}
+
+var (
+	mutexes = shape{
+		"mutex",
+		func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error) {
+			return c.Mutex(name).Lock(ctx)
+		},
+		func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error) {
+			return c.Mutex(name).TryLock(ctx)
+		},
+	}
+	writers = shape{
+		"writer",
+		func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error) {
+			return c.RWMutex(name).Lock(ctx)
+		},
+		func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error) {
+			return c.RWMutex(name).TryLock(ctx)
+		},
+	}
+	readers = shape{
+		"reader",
+		func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error) {
+			return c.RWMutex(name).RLock(ctx)
+		},
+		func(ctx context.Context, c *interlock.Client, name string) (*interlock.Lease, error) {
+			return c.RWMutex(name).TryRLock(ctx)
+		},
+	}
+)
+
+// pairs exclude each other.
+var pairs = []struct {
+	theirs foreigntest.Kind
+	ours   shape
+}{
+	{foreigntest.RedissonLock, mutexes},
+	{foreigntest.RedissonFenced, mutexes},
+	{foreigntest.RedissonMulti, mutexes},
+	{foreigntest.RedissonWrite, writers},
+	{foreigntest.RedissonWrite, readers},
+	{foreigntest.RedissonRead, writers},
+}
+
+// meeting is a server, or a Cluster, where our locks and those of Redisson meet.
+type meeting struct {
+	url  string
+	node *servertest.Server
+	at   func(name string) *servertest.Server // that has the name
+}
+
+func newMeeting(t *testing.T) meeting {
+	t.Helper()
+	s := servertest.Redis(t, durable...)
+	return meeting{"redisson" + strings.TrimPrefix(s.URL(), "redis"), s, func(string) *servertest.Server { return s }}
+}
+
+func newClusterMeeting(t *testing.T) meeting {
+	t.Helper()
+	c := servertest.RedisCluster(t, 3, 0, durable...)
+	return meeting{
+		"redisson" + strings.TrimPrefix(c.URL(), "redis"), c.Nodes[0],
+		func(name string) *servertest.Server { return c.Owner(c.Slot(name)) },
+	}
+}
+
+func (m meeting) open(t *testing.T, ttl time.Duration) *interlock.Client {
+	t.Helper()
+	client, err := interlock.Open(t.Context(), m.url, &interlock.Options{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return client
+}
+
+func (m meeting) theirs(t *testing.T, kind foreigntest.Kind, name string, lease time.Duration) *foreigntest.Client {
+	t.Helper()
+	return foreigntest.Start(t, kind, []string{m.node.Addr()}, name, lease)
+}
+
+func (m meeting) do(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	reply, err := m.at(name).Do(args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}
+
+// line returns who stands at the name.
+func (m meeting) line(t *testing.T, name string) []driver.Holder {
+	t.Helper()
+	d, err := driver.OpenURL(t.Context(), m.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close(t.Context()) }()
+	l, err := d.(driver.Inspector).Line(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Claims
+}
+
+// listened waits until somebody listens for the end of the holds of a name.
+func (m meeting) listened(t *testing.T, name string) {
+	t.Helper()
+	until(t, "nobody listens at "+name, func() bool { return m.subscribers(t, name) > 0 })
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, met func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(soon); !met(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("after %v: %s", soon, what)
+		}
+	}
+}
+
+func locked(t *testing.T, c *foreigntest.Client, wait time.Duration) (value string) {
+	t.Helper()
+	value, err := c.Lock(wait)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+func unlocked(t *testing.T, c *foreigntest.Client) {
+	t.Helper()
+	if err := c.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func released(t *testing.T, l *interlock.Lease) {
+	t.Helper()
+	if err := l.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// taken takes a name that is free, or becomes free without anybody's TTL.
+func taken(t *testing.T, c *interlock.Client, s shape, name string) *interlock.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	l, err := s.take(ctx, c, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// started is what goes on in the background.
+type started struct {
+	lease *interlock.Lease
+	err   error
+}
+
+func taking(t *testing.T, c *interlock.Client, s shape, name string) <-chan started {
+	t.Helper()
+	done := make(chan started, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), ages)
+		defer cancel()
+		l, err := s.take(ctx, c, name)
+		done <- started{l, err}
+	}()
+	return done
+}
+
+func locking(c *foreigntest.Client) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Lock(ages)
+		done <- err
+	}()
+	return done
+}
+
+// within receives what must come soon.
+func within[T any](t *testing.T, what string, from <-chan T) (v T) {
+	t.Helper()
+	timer := time.NewTimer(soon)
+	defer timer.Stop()
+	select {
+	case v = <-from:
+	case <-timer.C:
+		t.Fatalf("%s: not in %v, although the holder has released: nobody told", what, soon)
+	}
+	return v
+}
+
+// refusedTheirs sees that Redisson is kept out, whether it tries or waits.
+func refusedTheirs(t *testing.T, c *foreigntest.Client) {
+	t.Helper()
+	for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
+		if _, err := c.Lock(wait); !errors.Is(err, foreigntest.ErrTimeout) {
+			t.Errorf("%s, waiting %v while ours holds: %v, want %v", c.Kind(), wait, err, foreigntest.ErrTimeout)
+		}
+	}
+}
+
+// refusedOurs sees that ours is kept out by a foreign holder.
+func refusedOurs(t *testing.T, c *interlock.Client, s shape, name string) {
+	t.Helper()
+	_, err := s.try(t.Context(), c, name)
+	var held *interlock.HeldError
+	if !errors.Is(err, interlock.ErrHeld) || !errors.As(err, &held) || held.Holder == nil || !held.Holder.Foreign {
+		t.Errorf("a %s tries while another program holds: %v, want %v by another program", s.name, err, interlock.ErrHeld)
+	}
+}
+
+// theirName is one name, or several for those who take several.
+func theirName(kind foreigntest.Kind, name string) string {
+	if kind == foreigntest.RedissonMulti {
+		return "first of " + name + "," + name
+	}
+	return name
+}
+
+// subscribers counts who listens at the name. Ours goes on listening for a second after it has got in.
+func (m meeting) subscribers(t *testing.T, name string) (n int) {
+	t.Helper()
+	braced := name
+	if !strings.Contains(name, "{") {
+		braced = "{" + name + "}"
+	}
+	for _, count := range []string{"NUMSUB", "SHARDNUMSUB"} {
+		for _, channel := range []string{"redisson_lock__channel:", "redisson_rwlock:"} {
+			fields := strings.Fields(m.do(t, name, "PUBSUB", count, channel+braced))
+			some, _ := strconv.Atoi(fields[len(fields)-1])
+			n += some
+		}
+	}
+	return n
+}
