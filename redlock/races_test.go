@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -49,5 +50,34 @@ func TestSplit(t *testing.T) {
 	}
 	if j.longest > 2*time.Second {
 		t.Errorf("one waited %v", j.longest)
+	}
+}
+
+// Two claims have a master each of the two that are left, and wait for each other's. The newer one steps back, or both wait
+// until their time is over.
+func TestNewerOneStepsBack(t *testing.T) {
+	set := startMasters(t, 3)
+	late, wires := wired(t, set, "?node_timeout=10s")
+	elder := session(t, late, time.Minute)
+	younger := session(t, open(t, urlOf(addrs(set))), time.Minute)
+	occupy(t, "split", set[2])
+	heal := wires[1].Stall(wire.Both)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	got := make(chan error, 1)
+	go func() {
+		_, err := acquire(ctx, elder, mutex("split", true))
+		got <- err
+	}()
+	until(t, 10*time.Second, "taken by the elder", func() bool { return ours(t, set[0], "split") })
+	if g, err := younger.Acquire(t.Context(), mutex("split", true)); g.Held || err != nil {
+		t.Fatalf("with one master of three: %+v, %v", g, err)
+	}
+	if !ours(t, set[1], "split") {
+		t.Fatal("the younger has no master: nothing is shown")
+	}
+	heal()
+	if err := <-got; err != nil {
+		t.Errorf("the elder was not let in: %v", err)
 	}
 }
