@@ -120,6 +120,12 @@ func TestCounterAndScriptsAreLostBetweenGrants(t *testing.T) {
 				counter, _, _ = sideKeys(name)
 				last = 0
 				lose()
+				first := mutex(name)
+				larger(session.Acquire(t.Context(), first))
+				if held, err := session.Release(t.Context(), first); err != nil || !held {
+					t.Fatalf("release: %v, %v", held, err)
+				}
+				lose()
 				free := mutex(name)
 				larger(session.Acquire(t.Context(), free))
 				lose()
