@@ -147,7 +147,8 @@ func TestTopology_LearnsOfMoves(t *testing.T) {
 	}
 
 	o.says("") // fails
-	until(t, "a question that fails", func() bool { n := o.asked.Load(); top.suspect(); return o.asked.Load() > n })
+	n := o.asked.Load()
+	until(t, "a question that fails", func() bool { top.suspect(); return o.asked.Load() > n })
 	if got := top.owner(7); got != "b:1" {
 		t.Errorf("after a question that failed slot 7 is at %s; want where it was", got)
 	}
