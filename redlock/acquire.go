@@ -131,7 +131,7 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 				c.holder = holder(v)
 			}
 		}
-		sp.doubt = sp.doubt || err != nil && uncertain(err)
+		sp.doubt = sp.doubt || o.again || err != nil && uncertain(err)
 		s.step(c)
 		f.check()
 	}

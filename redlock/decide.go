@@ -166,6 +166,7 @@ func (s *session) yield(c *claim, n *node) {
 			defer s.mu.Unlock()
 			sp := &c.spots[n.i]
 			sp.yielding = false
+			sp.doubt = sp.doubt || o.again
 			if err == nil && r.state == lineHas && r.counter == back {
 				sp.void = back - 1 // nobody older waits any more, so it was never given back
 			}

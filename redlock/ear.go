@@ -111,8 +111,8 @@ func (e *ear) await(ctx context.Context, n *node, limit time.Time) error {
 	return nil
 }
 
-// listening subscribes at every master for a claim that may wait, and says where that failed. Where a majority has
-// confirmed it, nobody waits long for the others.
+// listening subscribes at every master for a claim that may wait, and says where that failed. Where a majority
+// that may vote has confirmed it, nobody waits long for the others.
 func (s *session) listening(ctx context.Context, c *claim) []error {
 	errs := make([]error, len(s.d.nodes))
 	if !c.Queue {
@@ -124,20 +124,25 @@ func (s *session) listening(ctx context.Context, c *claim) []error {
 		ears[i] = n.listen()
 	}
 	now := time.Now()
-	for _, limit := range []time.Time{now.Add(grace), now.Add(s.d.options.NodeTimeout)} {
-		ready := 0
+	confirmed := func(limit func(i int) time.Time) (n int) {
+		for i := range ears {
+			if errs[i] = ears[i].await(ctx, s.d.nodes[i], limit(i)); errs[i] == nil && s.d.nodes[i].votes() {
+				n++
+			}
+		}
+		return n
+	}
+	ready := confirmed(func(i int) time.Time {
+		if s.d.nodes[i].ailing() || !ears[i].first {
+			return now
+		}
+		return now.Add(5 * grace)
+	})
+	for end := now.Add(s.d.options.NodeTimeout); ready < s.d.quorum && time.Now().Before(end) && ctx.Err() == nil; {
 		for i, n := range s.d.nodes {
-			limit := limit
-			if n.ailing() || !ears[i].first {
-				limit = now
-			}
-			if errs[i] = ears[i].await(ctx, n, limit); errs[i] == nil {
-				ready++
-			}
+			ears[i] = n.listen() // again, where it has failed meanwhile
 		}
-		if ready >= s.d.quorum || ctx.Err() != nil {
-			break
-		}
+		ready = confirmed(func(int) time.Time { return time.Now().Add(grace / 4) })
 	}
 	return errs
 }

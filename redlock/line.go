@@ -82,6 +82,7 @@ func (s *session) ask(c *claim, n *node, f *flight) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			c.spots[n.i].pending--
+			c.spots[n.i].doubt = c.spots[n.i].doubt || o.again
 			f.answer(n, err)
 			s.heard(c, n, o.since, r, err)
 			f.check()

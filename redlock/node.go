@@ -18,6 +18,8 @@ type order struct {
 	since time.Time // when it was given: nothing that it brings about began before
 	until time.Time // it is not sent after that, and its answer is not awaited longer
 	vote  bool      // it may give the master to a claim, so the master must be one that has a vote
+	once  bool      // it is not sent again when its connection has ended
+	again bool      // it was, so that it may be carried out twice, and late
 	done  func(n *node, o *order, v any, err error)
 }
 
@@ -174,14 +176,14 @@ func (n *node) due(batch []order) (due []*order, votes bool) {
 	return due, votes
 }
 
-// repeat sends what a connection that had ended unnoticed did not bring through once more, unless it is a vote: that would
-// be in doubt all the same.
+// repeat sends what a connection that had ended unnoticed did not bring through once more.
 func (n *node) repeat(ctx context.Context, due []*order, replies []redisconn.Reply) {
 	for range 2 { // a single command and several together have a connection each
 		var again []*order
 		var at []int
 		for i, o := range due {
-			if err := replies[i].Err; err != nil && uncertain(err) && !o.vote && ctx.Err() == nil {
+			if err := replies[i].Err; err != nil && uncertain(err) && !o.once && ctx.Err() == nil {
+				o.again = true
 				again, at = append(again, o), append(at, i)
 			}
 		}

@@ -181,7 +181,7 @@ func (s *session) turn(old, next *claim, n *node, leaves, joins *flight) {
 	joins.out++
 	next.spots[n.i].pending++
 	n.give(order{
-		call: s.lineCall(old, next, n, leaves.proposal, "0"), since: joins.since, until: time.Now().Add(s.timeout), vote: true,
+		call: s.lineCall(old, next, n, leaves.proposal, "0"), since: joins.since, until: time.Now().Add(s.timeout), vote: true, once: true,
 		done: func(n *node, o *order, v any, err error) {
 			r, err := parseLineReply(v, err)
 			s.mu.Lock()

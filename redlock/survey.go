@@ -71,6 +71,12 @@ func (n *node) voteless(ctx context.Context) error {
 	return err
 }
 
+// votes reports whether the master had its vote when last heard of.
+func (n *node) votes() bool {
+	s := n.standing.Load()
+	return s != nil && s.err == nil
+}
+
 // forgotten drops what claims that are not held yet have got of a master that has lost its memory.
 func (d *Driver) forgotten(n *node) {
 	d.mu.Lock()
@@ -121,7 +127,7 @@ func (d *Driver) watch() {
 		case <-d.ctx.Done():
 			return
 		}
-		ctx, cancel := context.WithTimeout(d.ctx, 4*d.options.NodeTimeout)
+		ctx, cancel := context.WithTimeout(d.ctx, 4*max(d.options.NodeTimeout, redisconn.DefaultTimeout))
 		_, missing, err := d.look(ctx)
 		cancel()
 		if err != nil || missing {
@@ -205,7 +211,7 @@ const hesitation = 100 * time.Millisecond
 // portraits asks all masters who they are. One that does not answer is not waited for when a majority has, unless none of
 // those that did knows of a set: a new one begins with all.
 func (d *Driver) portraits(ctx context.Context) ([]*portrait, []uint64) {
-	ctx, cancel := context.WithTimeout(ctx, 2*d.options.NodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, max(2*d.options.NodeTimeout, redisconn.DefaultTimeout))
 	defer cancel()
 	type answer struct {
 		i int
