@@ -30,6 +30,13 @@ var stores = []struct {
 	{"redislock", func(t *testing.T) string {
 		return servertest.Redis(t, "--appendonly", "yes", "--appendfsync", "always").URL()
 	}},
+	{"redlock", func(t *testing.T) string {
+		var addrs []string
+		for range 3 {
+			addrs = append(addrs, servertest.Redis(t, "--appendonly", "yes", "--appendfsync", "always").Addr())
+		}
+		return "redlock://" + strings.Join(addrs, ",")
+	}},
 	{"redissonlock", func(t *testing.T) string {
 		return "redisson" + strings.TrimPrefix(servertest.Redis(t, "--appendonly", "yes", "--appendfsync", "always").URL(), "redis")
 	}},
