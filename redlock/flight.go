@@ -117,7 +117,7 @@ func (s *session) linger(ctx context.Context, f *flight, limit time.Duration) {
 func (d *Driver) unavailable(f *flight) error {
 	const format = "redlock: %d of %d masters answered, want %d or more: "
 	if f.sent {
-		return fmt.Errorf(format+"%v", f.answered(), len(d.nodes), d.quorum, f.err) //nolint:errorlint // it says too much: see above
+		return fmt.Errorf(format+"%v", f.answered(), len(d.nodes), d.quorum, f.err)
 	}
 	return fmt.Errorf(format+"%w", f.answered(), len(d.nodes), d.quorum, f.err)
 }

@@ -43,7 +43,9 @@ func connect(ctx context.Context, configs []redisconn.Config) []redisconn.Conn {
 				there++
 			}
 			if there == majority(len(configs)) {
-				hesitates = time.After(hesitation)
+				timer := time.NewTimer(hesitation)
+				defer timer.Stop()
+				hesitates = timer.C
 			}
 		case <-hesitates:
 			return conns

@@ -5,11 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/rueidis"
+
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redlock"
-	"github.com/redis/rueidis"
 )
 
 // durable are the arguments of a server that keeps locks over a restart.
@@ -39,7 +40,8 @@ func urlOf(addrs []string) string { return "redlock://" + strings.Join(addrs, ",
 func open(t interface {
 	Helper()
 	Fatalf(string, ...any)
-}, url string) *redlock.Driver {
+}, url string,
+) *redlock.Driver {
 	t.Helper()
 	d, err := driver.OpenURL(context.Background(), url)
 	if err != nil {

@@ -75,7 +75,7 @@ func contend(ctx context.Context, s driver.Session, name string, turn bool, j *j
 		if err != nil {
 			_, _ = s.Release(context.WithoutCancel(ctx), c)
 			if ctx.Err() != nil {
-				return nil
+				return nil //nolint:nilerr // it is over, and the error says so
 			}
 			return fmt.Errorf("acquire: %w", err)
 		}

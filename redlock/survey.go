@@ -134,9 +134,11 @@ func (d *Driver) watch() {
 			timer.Reset(pause)
 			pause = min(2*pause, latest)
 		}
+		rest := time.NewTimer(soonest) // however many ask for it
 		select {
-		case <-time.After(soonest): // however many ask for it
+		case <-rest.C:
 		case <-d.ctx.Done():
+			rest.Stop()
 			return
 		}
 	}
@@ -235,7 +237,9 @@ func (d *Driver) portraits(ctx context.Context) ([]*portrait, []uint64) {
 				known++
 			}
 			if known == d.quorum {
-				hesitates = time.After(hesitation)
+				timer := time.NewTimer(hesitation)
+				defer timer.Stop()
+				hesitates = timer.C
 			}
 		case <-hesitates:
 			return all, generations
