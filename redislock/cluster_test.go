@@ -273,7 +273,7 @@ func TestCluster_MasterIsReplaced(t *testing.T) {
 // One master answers nothing for longer than leases last. Only those who hold names there lose them.
 func TestCluster_OneMasterStandsStill(t *testing.T) {
 	c := servertest.RedisCluster(t, 3, 0, "--cluster-require-full-coverage", "no")
-	client := open(t, c.URL(), ttl(3*time.Second))
+	client := open(t, c.URL(), ttl(6*time.Second))
 	lost := hold(t, client.Mutex(at(t, c, 0, "still")))
 	kept := hold(t, client.Mutex(at(t, c, 1, "still")))
 	shared := hold(t, reading{client.RWMutex(at(t, c, 2, "still"))})
@@ -281,7 +281,7 @@ func TestCluster_OneMasterStandsStill(t *testing.T) {
 		t.Fatal(err)
 	}
 	told(t, lost)
-	pause := time.NewTimer(2 * 3 * time.Second)
+	pause := time.NewTimer(2 * 6 * time.Second)
 	select {
 	case <-kept.Context().Done():
 	case <-shared.Context().Done():
