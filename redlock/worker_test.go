@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"syscall"
+	"strconv"
 	"testing"
 	"time"
 
@@ -82,7 +82,7 @@ func startWorker(t drivertest.T, url, name string) *worker {
 func (w *worker) stop(t drivertest.T) {
 	timer := time.NewTimer(time.Duration(rand.IntN(3000)) * time.Microsecond)
 	<-timer.C
-	if err := w.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := exec.Command("kill", "-STOP", strconv.Itoa(w.cmd.Process.Pid)).Run(); err != nil {
 		t.Fatalf("worker: %v", err)
 	}
 	if _, err := syscall.Wait4(w.cmd.Process.Pid, nil, syscall.WUNTRACED, nil); err != nil {
