@@ -5,10 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
-	"strconv"
 	"testing"
 	"time"
 
@@ -82,18 +80,6 @@ func startWorkerWith(t drivertest.T, url, name string, ttl time.Duration) *worke
 		t.Fatalf("worker: %v", err)
 	}
 	return &worker{cmd, stdin}
-}
-
-// stop stops it somewhere, and returns when all of it stands still.
-func (w *worker) stop(t drivertest.T) {
-	timer := time.NewTimer(time.Duration(rand.IntN(3000)) * time.Microsecond)
-	<-timer.C
-	if err := exec.Command("kill", "-STOP", strconv.Itoa(w.cmd.Process.Pid)).Run(); err != nil {
-		t.Fatalf("worker: %v", err)
-	}
-	if _, err := syscall.Wait4(w.cmd.Process.Pid, nil, syscall.WUNTRACED, nil); err != nil {
-		t.Fatalf("worker: %v", err)
-	}
 }
 
 func (w *worker) kill() {
