@@ -11,7 +11,8 @@ var (
 	// does not go with the one that stands there, missing rights.
 	ErrRefused = errors.New("refused by the store")
 
-	// ErrNotSent: nothing left this process.
+	// ErrNotSent: nothing was changed, and asking again may help. Nothing left this process, or the store has answered that
+	// it does nothing for now, as while it loads its data or its master moves.
 	ErrNotSent = errors.New("not sent")
 
 	// ErrBroken: this claim was broken by an operator. Final for the claim, not for its session.
