@@ -15,7 +15,6 @@ import (
 // or sleep out the lease, and nothing stays.
 func TestRedissonKinds(t *testing.T) {
 	t.Parallel()
-	server := servertest.Redis(t)
 	for _, pair := range []struct {
 		holder, waiter Kind
 		leaves         string // behind
@@ -30,6 +29,7 @@ func TestRedissonKinds(t *testing.T) {
 	} {
 		t.Run(string(pair.holder+" "+pair.waiter), func(t *testing.T) {
 			t.Parallel()
+			server := servertest.Redis(t) // of its own, so that what is left is of this pair
 			name := strings.TrimPrefix(string(pair.holder), "redisson-")
 			if pair.holder == RedissonMulti {
 				name = "one,two"
