@@ -140,9 +140,54 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
+// redsync takes several servers, writes one value to each, and a majority that
+// somebody else has keeps it out.
+func TestRedsyncOverSeveral(t *testing.T) {
+	var addrs []string
+	var clients []*redis.Client
+	for range 3 {
+		addr := servertest.Redis(t).Addr()
+		client := redis.NewClient(&redis.Options{Addr: addr})
+		defer client.Close()
+		addrs, clients = append(addrs, addr), append(clients, client)
+	}
+	one := start(t, "redsync", strings.Join(addrs, ","), "several", "60000")
+	two := start(t, "redsync", strings.Join(addrs, ","), "several", "60000")
+	one.say("lock 1000")
+	_, value, _ := strings.Cut(one.hear("LOCKED"), "=")
+	for i, client := range clients {
+		if stored := client.Get(t.Context(), "several").Val(); stored != value || value == "" {
+			t.Errorf("server %d has %q, redsync says that it wrote %q", i+1, stored, value)
+		}
+	}
+	two.say("lock 0")
+	two.hear("TIMEOUT")
+	one.say("extend 90000")
+	one.hear("EXTENDED")
+	for i, client := range clients {
+		if left := client.PTTL(t.Context(), "several").Val(); left <= time.Minute {
+			t.Errorf("server %d: %v left after extend 90000", i+1, left)
+		}
+	}
+	one.say("unlock")
+	one.hear("UNLOCKED")
+	clients[0].Set(t.Context(), "several", "somebody's", time.Minute) // a minority
+	two.say("lock 0")
+	two.hear("LOCKED")
+	two.say("unlock")
+	two.hear("UNLOCKED")
+	clients[1].Set(t.Context(), "several", "somebody's", time.Minute)
+	two.say("lock 30")
+	two.hear("TIMEOUT")
+	if n := clients[2].Exists(t.Context(), "several").Val(); n != 0 {
+		t.Error("a try without a majority leaves what it got")
+	}
+}
+
 func TestArguments(t *testing.T) {
 	for _, args := range [][]string{
 		nil, {"redsync", "x:1"}, {"redlock", "x:1", "n"}, {"redsync", "x:1", "n", "soon"}, {"redsync", "x:1", "n", "0"},
+		{"redislock", "x:1,x:2", "n"},
 	} {
 		if err := run(args); err == nil {
 			t.Errorf("peerlock %q started", args)

@@ -3,14 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 )
 
-// redsyncLock is redsync over one server, through go-redis.
+// redsyncLock is redsync over one server or several, through go-redis.
 type redsyncLock struct {
 	rs   *redsync.Redsync
 	name string
@@ -18,28 +20,40 @@ type redsyncLock struct {
 	held *redsync.Mutex
 }
 
-func openRedsync(ctx context.Context, addr, name string, ttl time.Duration) (locker, error) {
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	if err := client.Ping(ctx).Err(); err != nil {
-		return nil, err
+func openRedsync(ctx context.Context, addrs, name string, ttl time.Duration) (locker, error) {
+	var pools []redsyncredis.Pool
+	for addr := range strings.SplitSeq(addrs, ",") {
+		client := redis.NewClient(&redis.Options{Addr: addr})
+		if err := client.Ping(ctx).Err(); err != nil {
+			return nil, err
+		}
+		pools = append(pools, goredis.NewPool(client))
 	}
-	return &redsyncLock{rs: redsync.New(goredis.NewPool(client)), name: name, ttl: ttl}, nil
+	return &redsyncLock{rs: redsync.New(pools...), name: name, ttl: ttl}, nil
 }
 
 func (l *redsyncLock) lock(ctx context.Context, wait time.Duration) (string, error) {
 	m := l.rs.NewMutex(l.name, redsync.WithExpiry(l.ttl))
 	err := poll(wait, func() (bool, error) {
 		err := m.TryLockContext(ctx)
-		if taken := new(redsync.ErrTaken); errors.As(err, &taken) {
-			return false, nil
-		}
-		return err == nil, err
+		return err == nil, notTaken(err)
 	})
 	if err != nil {
 		return "", err
 	}
 	l.held = m
 	return l.name + "=" + m.Value(), nil
+}
+
+// notTaken is err unless it says that somebody else has a server. Where a
+// majority is taken redsync says so; where fewer are, and others do not
+// answer, it says so of each.
+func notTaken(err error) error {
+	all, one := new(redsync.ErrTaken), new(redsync.ErrNodeTaken)
+	if errors.As(err, &all) || errors.As(err, &one) {
+		return nil
+	}
+	return err
 }
 
 func (l *redsyncLock) unlock(ctx context.Context) error {

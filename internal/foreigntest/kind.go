@@ -41,7 +41,7 @@ var known = map[Kind]traits{
 	Redlock5:         {many: true},
 	SemaphoreMutex:   {prefix: "mutex:", renews: true},
 	SemaphoreRedlock: {prefix: "mutex:", renews: true, many: true},
-	Redsync:          {},
+	Redsync:          {many: true},
 	Redislock:        {},
 }
 

@@ -30,7 +30,7 @@ func (b bug) reasonOnly() bool { return b.pkg == "-" }
 var catalogue = []struct {
 	letter string
 	rows   int
-}{{"A", 22}, {"L", 16}, {"R", 16}, {"O", 6}, {"C", 10}}
+}{{"A", 22}, {"L", 16}, {"R", 16}, {"Q", 13}, {"O", 6}, {"C", 10}}
 
 func readTable(file string) ([]bug, error) {
 	text, err := os.ReadFile(file)
