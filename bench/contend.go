@@ -147,16 +147,8 @@ type visitor struct {
 
 // contend is the task of a contest's worker.
 func contend(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error {
-	b, err := openBoard(j.Board)
+	b, l, err := enterContest(ctx, j, in, out)
 	if err != nil {
-		return err
-	}
-	l, err := openLocker(ctx, j)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(out, "ready")
-	if _, err := in.ReadString('\n'); err != nil {
 		return err
 	}
 

@@ -80,16 +80,8 @@ func (c crowd) run(ctx context.Context, s scale) (_ sample, err error) {
 
 // crowdTask is the task of crowd's worker.
 func crowdTask(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error {
-	b, err := openBoard(j.Board)
+	b, l, err := enterContest(ctx, j, in, out)
 	if err != nil {
-		return err
-	}
-	l, err := openLocker(ctx, j)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(out, "ready")
-	if _, err := in.ReadString('\n'); err != nil {
 		return err
 	}
 	var made, ever atomic.Int64

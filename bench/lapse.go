@@ -25,34 +25,19 @@ func (l lapse) run(ctx context.Context, _ scale) (_ sample, err error) {
 	// A server looks for keys that are over every 100 ms from its start on,
 	// so a lease must not always end at the same time after it.
 	ttl := l.ttl + rand.N(100*time.Millisecond).Round(time.Millisecond)
-	workers, err := startTeam(ctx, 2, func(i int) job {
-		p := at.place(i+1, 2)
-		p.TTL = ttl
-		return job{Task: []string{"hold", "follow"}[i], Adapter: l.adapter, Place: p}
-	})
-	defer stopAll(workers)
+	s, err := startSuccession(ctx, at, l.adapter, ttl)
+	defer s.stop()
 	if err != nil {
 		return nil, err
 	}
-	holder, waiter := workers[0], workers[1]
-	if err := holder.hear("held"); err != nil {
-		return nil, err
-	}
-	if err := waiter.hear("ready"); err != nil {
-		return nil, err
-	}
-	if err := waiter.say("go"); err != nil {
-		return nil, err
-	}
-	time.Sleep(settle)
-	holder.kill()
+	s.holder.kill()
 
 	end, err := at.leaseEnd(adapters[l.adapter].keyOf(contestName))
 	if err != nil {
 		return nil, err
 	}
 	var got int64
-	if err := waiter.result(&got); err != nil {
+	if err := s.waiter.result(&got); err != nil {
 		return nil, err
 	}
 	if got < end {

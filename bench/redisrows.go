@@ -85,31 +85,24 @@ func redis512() row {
 }
 
 func redisLocal() row {
-	r := row{
+	return inOneProcess(row{
 		name:    "redis-local",
-		title:   "Redis, one process, 16 and 128 goroutines on one lock",
+		title:   "Redis, ",
 		options: "empty critical section; a contest lasts 500 ms after 100 ms of warm-up; " + redisServer,
 		reps:    5,
-		scale:   scale{warm: 100 * time.Millisecond, window: 500 * time.Millisecond},
 		metrics: []metric{acquisitions, scriptsPer32, packets, jain, longestWait, cpuEach},
-	}
-	for _, n := range []struct {
-		suffix     string
-		goroutines int
-	}{{", 16 goroutines", 16}, {", 128 goroutines", 128}} {
-		r.contenders = append(r.contenders, contender{"bare FIFO" + n.suffix, floor, contest{"fifo", 1, n.goroutines}})
-		for _, c := range rivals(func(a string) racer { return contest{a, 1, n.goroutines} }) {
-			r.goals = append(r.goals, goal{oursRedis + n.suffix, acquisitions, atLeast, 25, 0, c.name + n.suffix})
-			c.name += n.suffix
+	}, func(r *row, suffix string, goroutines int) {
+		for _, c := range rivals(func(a string) racer { return contest{a, 1, goroutines} }) {
+			c.name += suffix
 			r.contenders = append(r.contenders, c)
+			r.goals = append(r.goals, goal{oursRedis + suffix, acquisitions, atLeast, 25, 0, c.name})
 		}
-		r.contenders = append(r.contenders, contender{oursRedis + n.suffix, ours, contest{"redis", 1, n.goroutines}})
+		r.contenders = append(r.contenders, contender{oursRedis + suffix, ours, contest{"redis", 1, goroutines}})
 		r.goals = append(r.goals,
-			goal{oursRedis + n.suffix, acquisitions, atLeast, 0.4, 0.6, "bare FIFO" + n.suffix},
-			goal{oursRedis + n.suffix, scriptsPer32, atMost, 2, 0, ""},
+			goal{oursRedis + suffix, acquisitions, atLeast, 0.4, 0.6, bareFIFO + suffix},
+			goal{oursRedis + suffix, scriptsPer32, atMost, 2, 0, ""},
 		)
-	}
-	return r
+	})
 }
 
 // contested is the common part of the rows in which 8 processes × 8

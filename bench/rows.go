@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Names of contenders that goals refer to.
 const (
@@ -26,33 +29,41 @@ func allRows() []row {
 	return append([]row{local(), embedded(), free(), killed(), startUp(), leases(), idle()}, redisRows()...)
 }
 
+// bareFIFO is the floor of a process's own line.
+const bareFIFO = "bare FIFO"
+
+// inOneProcess completes a row of contests within one process. Adds puts in
+// who takes part, and what they have to reach, for each number of goroutines.
+func inOneProcess(r row, adds func(r *row, suffix string, goroutines int)) row {
+	r.title += "one process, 16 and 128 goroutines on one lock"
+	r.scale = scale{warm: 100 * time.Millisecond, window: 500 * time.Millisecond}
+	for _, n := range []int{16, 128} {
+		suffix := fmt.Sprintf(", %d goroutines", n)
+		r.contenders = append(r.contenders, contender{bareFIFO + suffix, floor, contest{"fifo", 1, n}})
+		adds(&r, suffix, n)
+	}
+	return r
+}
+
 func local() row {
-	r := row{
+	return inOneProcess(row{
 		name:    "local",
-		title:   "one process, 16 and 128 goroutines on one lock",
 		options: "empty critical section; default options; a contest lasts 500 ms after 100 ms of warm-up",
 		reps:    7,
-		scale:   scale{warm: 100 * time.Millisecond, window: 500 * time.Millisecond},
 		metrics: []metric{acquisitions, callsPer32, jain, longestWait, cpuEach},
-	}
-	for _, n := range []struct {
-		suffix     string
-		goroutines int
-	}{{", 16 goroutines", 16}, {", 128 goroutines", 128}} {
+	}, func(r *row, suffix string, goroutines int) {
 		r.contenders = append(r.contenders,
-			contender{"bare FIFO" + n.suffix, floor, contest{"fifo", 1, n.goroutines}},
-			contender{"FIFO with contexts" + n.suffix, remark, contest{"fifo with contexts", 1, n.goroutines}},
-			contender{oursMem + n.suffix, ours, contest{"memlock", 1, n.goroutines}},
-			contender{oursFile + n.suffix, ours, contest{"filelock", 1, n.goroutines}},
+			contender{"FIFO with contexts" + suffix, remark, contest{"fifo with contexts", 1, goroutines}},
+			contender{oursMem + suffix, ours, contest{"memlock", 1, goroutines}},
+			contender{oursFile + suffix, ours, contest{"filelock", 1, goroutines}},
 		)
 		for _, who := range []string{oursMem, oursFile} {
 			r.goals = append(r.goals,
-				goal{who + n.suffix, acquisitions, atLeast, 0.4, 0.6, "bare FIFO" + n.suffix},
-				goal{who + n.suffix, callsPer32, atMost, 2, 0, ""},
+				goal{who + suffix, acquisitions, atLeast, 0.4, 0.6, bareFIFO + suffix},
+				goal{who + suffix, callsPer32, atMost, 2, 0, ""},
 			)
 		}
-	}
-	return r
+	})
 }
 
 func embedded() row {

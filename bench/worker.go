@@ -99,6 +99,28 @@ func openLocker(ctx context.Context, j job) (locker, error) {
 	return a.open(ctx, p)
 }
 
+// getReady is what a task starts with that its parent lets go: it opens the
+// locker, says ready, and returns when it hears the word.
+func getReady(ctx context.Context, j job, in *bufio.Reader, out io.Writer) (locker, error) {
+	l, err := openLocker(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(out, "ready")
+	_, err = in.ReadString('\n')
+	return l, err
+}
+
+// enterContest is getReady for a task that keeps to the window on a board.
+func enterContest(ctx context.Context, j job, in *bufio.Reader, out io.Writer) (*board, locker, error) {
+	b, err := openBoard(j.Board)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := getReady(ctx, j, in, out)
+	return b, l, err
+}
+
 // worker is the parent's side of a worker process.
 type worker struct {
 	cmd    *exec.Cmd
