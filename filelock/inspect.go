@@ -9,7 +9,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -168,40 +167,7 @@ const watchEvery = 50 * time.Millisecond
 // Watch implements driver.Watcher. It reads the record again and again; a stranger is not told of changes, so that
 // nobody who watches costs those who lock.
 func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
-	return func(yield func(driver.Line, error) bool) {
-		t := time.NewTicker(watchEvery)
-		defer t.Stop()
-		var shown driver.Line
-		for first := true; ; first = false {
-			l, err := d.Line(ctx, name)
-			if err != nil {
-				yield(driver.Line{}, err)
-				return
-			}
-			if (first || !same(l, shown)) && !yield(l, nil) {
-				return
-			}
-			shown = l
-			select {
-			case <-ctx.Done():
-				yield(driver.Line{}, ctx.Err())
-				return
-			case <-t.C:
-			}
-		}
-	}
-}
-
-// same reports whether two looks at a line show the same. That a session was renewed is no change.
-func same(a, b driver.Line) bool {
-	timeless := func(l driver.Line) driver.Line {
-		l.Claims = slices.Clone(l.Claims)
-		for i := range l.Claims {
-			l.Claims[i].Until = time.Time{}
-		}
-		return l
-	}
-	return reflect.DeepEqual(timeless(a), timeless(b))
+	return driver.PollLine(ctx, watchEvery, func(ctx context.Context) (driver.Line, error) { return d.Line(ctx, name) })
 }
 
 var _ interface {

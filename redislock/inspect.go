@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -224,50 +223,10 @@ func (d *Driver) breakForeign(ctx context.Context, k keys, publicID string, now 
 	return nil
 }
 
-// look again this often.
+// watchPeriod is how often Watch looks.
 const watchPeriod = 100 * time.Millisecond
 
 // Watch implements driver.Watcher: it looks ten times a second and yields what has changed.
 func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
-	return func(yield func(driver.Line, error) bool) {
-		var last driver.Line
-		tick := time.NewTicker(watchPeriod)
-		defer tick.Stop()
-		for first := true; ; first = false {
-			line, err := d.Line(ctx, name)
-			if ctx.Err() != nil {
-				return
-			}
-			if err != nil {
-				yield(line, err)
-				return
-			}
-			if first || !sameLine(line, last) {
-				if !yield(line, nil) {
-					return
-				}
-				last = line
-			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
-}
-
-// sameLine compares lines but for their ends, which every renewal moves.
-func sameLine(a, b driver.Line) bool {
-	if a.Fence != b.Fence || len(a.Claims) != len(b.Claims) {
-		return false
-	}
-	for i := range a.Claims {
-		x, y := a.Claims[i], b.Claims[i]
-		x.Until, y.Until = time.Time{}, time.Time{}
-		if !reflect.DeepEqual(x, y) {
-			return false
-		}
-	}
-	return true
+	return driver.PollLine(ctx, watchPeriod, func(ctx context.Context) (driver.Line, error) { return d.Line(ctx, name) })
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"reflect"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -45,23 +44,5 @@ func follow(ctx context.Context, i driver.Inspector, name string) iter.Seq2[driv
 	if w, ok := i.(driver.Watcher); ok {
 		return w.Watch(ctx, name)
 	}
-	return func(yield func(driver.Line, error) bool) {
-		t := time.NewTicker(time.Second)
-		defer t.Stop()
-		for last := (driver.Line{}); ; {
-			l, err := i.Line(ctx, name)
-			if err != nil || !reflect.DeepEqual(l, last) {
-				if !yield(l, err) || err != nil {
-					return
-				}
-			}
-			last = l
-			select {
-			case <-ctx.Done():
-				yield(driver.Line{}, ctx.Err())
-				return
-			case <-t.C:
-			}
-		}
-	}
+	return driver.PollLine(ctx, time.Second, func(ctx context.Context) (driver.Line, error) { return i.Line(ctx, name) })
 }
