@@ -2,14 +2,12 @@ package redislock_test
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,13 +15,12 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
-	"github.com/interlock-go/interlock/internal/wire"
 	"github.com/interlock-go/interlock/redisconn"
-	"github.com/interlock-go/interlock/redisconn/goredis"
 )
 
-// several is a Cluster, or a master with Sentinels, for the conformance suite.
+// several is a Cluster, or a master with Sentinels, for the conformance suite. One set of servers serves all laws.
 type several struct {
 	url     string
 	idle    []string // servers that only tell where others are
@@ -34,54 +31,42 @@ type several struct {
 func cluster(t *testing.T) several {
 	t.Helper()
 	c := servertest.RedisCluster(t, 3, 1, durable...)
-	teach(t, c.Nodes...)
-	return several{url: c.URL(), restart: func(ctx context.Context) error {
-		errs := make(chan error, len(c.Nodes))
-		for _, node := range c.Nodes {
-			go func() { errs <- node.Restart(ctx) }()
-		}
-		for range c.Nodes {
-			if err := <-errs; err != nil {
+	texts := scripts(t)
+	if err := redistest.Teach(c, texts); err != nil {
+		t.Fatal(err)
+	}
+	return several{
+		url: c.URL(), restart: func(ctx context.Context) error { return redistest.RestartCluster(ctx, c, texts) },
+		upset: func(ctx context.Context) error {
+			for slot := 0; slot < redisconn.Slots; slot += redisconn.Slots / 4 {
+				owner := slices.Index(c.Nodes, c.Owner(slot))
+				if err := c.Move(ctx, slot, c.Nodes[(owner+1)%3]); err != nil {
+					return err
+				}
+			}
+			if err := c.KillMaster(ctx, 1); err != nil {
 				return err
 			}
-		}
-		teach(t, c.Nodes...)
-		return works(ctx, c)
-	}, upset: func(ctx context.Context) error {
-		for slot := 0; slot < redisconn.Slots; slot += redisconn.Slots / 4 {
-			owner := slices.Index(c.Nodes, c.Owner(slot))
-			if err := c.Move(ctx, slot, c.Nodes[(owner+1)%3]); err != nil {
-				return err
-			}
-		}
-		if err := c.KillMaster(ctx, 1); err != nil {
-			return err
-		}
-		return c.Nodes[1].Restart(ctx)
-	}}
+			return c.Nodes[1].Restart(ctx)
+		},
+	}
 }
 
-// works returns when every node says that the Cluster works, and every replica has its copy.
-func works(ctx context.Context, c *servertest.Cluster) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		ok := true
-		for _, node := range c.Nodes {
-			info, err := node.Do("CLUSTER", "INFO")
-			ok = ok && err == nil && strings.Contains(info, "cluster_state:ok")
-			info, err = node.Do("INFO", "replication")
-			ok = ok && err == nil && (strings.Contains(info, "role:master") || strings.Contains(info, "master_link_status:up"))
-		}
-		if ok {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+// scripts returns the texts of the scripts that claims use.
+func scripts(t *testing.T) (texts []string) {
+	t.Helper()
+	files, err := filepath.Glob("*.lua")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("scripts: %q, %v", files, err)
 	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	return texts
 }
 
 func sentinels(t *testing.T) several {
@@ -114,174 +99,32 @@ func sentinels(t *testing.T) several {
 	}
 }
 
-// teach has every master know the scripts: the first use of each would cost a second call, and a law that counts calls
-// cannot know which master a new name is at.
-func teach(t *testing.T, nodes ...*servertest.Server) {
-	t.Helper()
-	files, err := filepath.Glob("*.lua")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("scripts: %q, %v", files, err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, node := range nodes {
-			if _, err := node.Do("SCRIPT", "LOAD", string(text)); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
+// connecting makes a connection to the store by a client that dials through the board.
+type connecting func(t drivertest.T, b *redistest.Board, rawURL string) redisconn.Conn
 
-// connecting opens the store at u with a client that dials through the switchboard.
-type connecting func(t drivertest.T, u *url.URL, b *switchboard) driver.Driver
-
-// openedByURL does what the driver does with a URL.
-func openedByURL(t drivertest.T, u *url.URL, b *switchboard) driver.Driver {
-	p := driver.NewParams(u)
-	config, err := redisconn.ParseURL(u, p)
-	if err == nil {
-		err = p.Err()
-	}
+func failoverByGoRedis(t drivertest.T, b *redistest.Board, rawURL string) redisconn.Conn {
+	u, err := url.Parse(rawURL)
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
-	config.Dial = b.dial
-	conn, err := redisconn.Open(context.Background(), config)
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	t.Cleanup(conn.Close)
-	return over(t, conn)
-}
-
-func clusterByGoRedis(t drivertest.T, u *url.URL, b *switchboard) driver.Driver {
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: strings.Split(u.Host, ","), MaxRetries: -1, Dialer: b.dial})
-	t.Cleanup(func() { _ = client.Close() })
-	return overGoRedis(t, client)
-}
-
-func failoverByGoRedis(t drivertest.T, u *url.URL, b *switchboard) driver.Driver {
-	client := redis.NewFailoverClient(&redis.FailoverOptions{
-		MasterName: strings.Trim(u.Path, "/"), SentinelAddrs: strings.Split(u.Host, ","), MaxRetries: -1, Dialer: b.dial,
-	})
-	t.Cleanup(func() { _ = client.Close() })
-	return overGoRedis(t, client)
-}
-
-func overGoRedis(t drivertest.T, client redis.UniversalClient) driver.Driver {
-	conn, err := goredis.Conn(client)
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	return over(t, conn)
-}
-
-// fabric is a harness whose drivers each have a switchboard. One set of servers serves all laws.
-type fabric struct {
-	t       *testing.T
-	servers several
-	open    connecting
-	prefix  string
-
-	mu     sync.Mutex
-	boards map[driver.Driver]*switchboard
-}
-
-func newFabric(t *testing.T, servers several, open connecting) *fabric {
-	t.Helper()
-	return &fabric{
-		t: t, servers: servers, open: open, boards: map[driver.Driver]*switchboard{},
-		prefix: fmt.Sprintf("suite/%d/", harnesses.Add(1)),
-	}
-}
-
-func (f *fabric) Prefix() string     { return f.prefix }
-func (f *fabric) TTL() time.Duration { return 1500 * time.Millisecond }
-
-func (f *fabric) Driver(t drivertest.T) driver.Driver {
-	u, err := url.Parse(f.servers.url)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	b := newSwitchboard(t, f.servers.idle...)
-	d := f.open(t, u, b)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.boards[d] = b
-	return d
-}
-
-func (f *fabric) board(d driver.Driver) *switchboard {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.boards[d]
-}
-
-func (f *fabric) Kill(_ drivertest.T, d driver.Driver) { f.board(d).kill() }
-
-func (f *fabric) Restart(t drivertest.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := f.servers.restart(ctx); err != nil {
-		t.Fatalf("restart: %v", err)
-	}
-}
-
-func (f *fabric) Stall(_ drivertest.T, d driver.Driver, way drivertest.Way) (heal func()) {
-	if way == drivertest.Replies {
-		return f.board(d).stall(wire.Replies)
-	}
-	return f.board(d).stall(wire.Both)
-}
-
-func (f *fabric) Deafen(_ drivertest.T, d driver.Driver) (heal func()) { return f.board(d).deafen() }
-
-func (f *fabric) Calls(d driver.Driver) int { return int(f.board(d).calls.Load()) }
-
-func (f *fabric) Budget() drivertest.Budget {
-	return drivertest.Budget{Acquire: 1, Release: 1, Handoff: 1}
-}
-
-func (f *fabric) Cannot(law string) string {
-	return "a Redis knows no sessions that it could end: " + law + " is tried without"
-}
-
-func (f *fabric) Freeze(t drivertest.T, name string) (thaw func()) {
-	w := startWorker(t, f.servers.url, name)
-	w.stop(t)
-	return sync.OnceFunc(w.kill)
+	return redistest.GoRedis(t, redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: strings.Trim(u.Path, "/"), SentinelAddrs: strings.Split(u.Host, ","), MaxRetries: -1, Dialer: b.Dial,
+	}))
 }
 
 func TestConformanceClusterByURL(t *testing.T) {
-	conformSeveral(t, cluster(t), openedByURL)
+	conformSeveral(t, cluster(t), redistest.Connect, every())
 }
 
 func TestConformanceSentinelByURL(t *testing.T) {
-	conformSeveral(t, sentinels(t), openedByURL)
+	conformSeveral(t, sentinels(t), redistest.Connect, every())
 }
 
-// conformSeveral tries all laws, the last half of them after masters have changed.
-func conformSeveral(t *testing.T, servers several, open connecting) {
-	t.Helper()
-	laws, law := len(drivertest.Laws()), 0
-	drivertest.Run(t, func(t *testing.T) drivertest.Harness {
-		if law++; law == laws/2 {
-			servers.upsetFor(t)
-		}
-		return newFabric(t, servers, open)
-	})
-}
-
-func (s several) upsetFor(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := s.upset(ctx); err != nil {
-		t.Fatal(err)
+func every() (names []string) {
+	for _, law := range drivertest.Laws() {
+		names = append(names, law.Name)
 	}
+	return names
 }
 
 // selection is of the laws that depend on how a client follows masters, subscribes and reports errors.
@@ -290,25 +133,31 @@ var selection = []string{
 }
 
 func TestConformanceClusterByGoRedis(t *testing.T) {
-	conformSelected(t, cluster(t), clusterByGoRedis)
+	conformSeveral(t, cluster(t), redistest.GoRedisCluster, selection)
 }
 
 func TestConformanceSentinelByGoRedis(t *testing.T) {
-	conformSelected(t, sentinels(t), failoverByGoRedis)
+	conformSeveral(t, sentinels(t), failoverByGoRedis, selection)
 }
 
-func conformSelected(t *testing.T, servers several, open connecting) {
+// conformSeveral tries laws, the last half of them after masters have changed.
+func conformSeveral(t *testing.T, servers several, connect connecting, laws []string) {
 	t.Helper()
 	tried := 0
-	for _, law := range drivertest.Laws() {
-		if slices.ContainsFunc(selection, func(name string) bool { return strings.HasPrefix(law.Name, name) }) {
-			if tried++; tried == len(selection)/2 {
-				servers.upsetFor(t)
+	redistest.Try(t, laws, func(t *testing.T) drivertest.Harness {
+		if tried++; tried == len(laws)/2 {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if err := servers.upset(ctx); err != nil {
+				t.Fatal(err)
 			}
-			t.Run(law.Name, func(t *testing.T) { law.Try(t, newFabric(t, servers, open)) })
 		}
-	}
-	if tried != len(selection) {
-		t.Errorf("%d laws of %d in the selection", tried, len(selection))
-	}
+		return redistest.NewHarness(redistest.Store{
+			URL: servers.url, TTL: 1500 * time.Millisecond, Budget: budget, Restart: servers.restart,
+			Open: func(t drivertest.T, b *redistest.Board) driver.Driver {
+				b.Idle = servers.idle
+				return over(t, connect(t, b, servers.url))
+			},
+		})
+	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/internal/wire"
 	"github.com/interlock-go/interlock/redislock"
@@ -30,7 +31,7 @@ func newCounted(t *testing.T, server *servertest.Server, o *interlock.Options) *
 	c := &counted{}
 	w := wire.New(t, server.Addr())
 	w.Filter(wire.Requests, func(frame []byte) bool {
-		if !overhead(frame) {
+		if !redistest.Overhead(frame) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.sent = append(c.sent, bytes.Contains(frame[:min(len(frame), 24)], []byte("EVAL")))

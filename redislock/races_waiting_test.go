@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/internal/wire"
 	"github.com/interlock-go/interlock/redislock"
@@ -234,8 +235,8 @@ func TestStoppedProcessInLineCostsItsTimeAtMost(t *testing.T) {
 	a := s.actor(t)
 	name := s.name("stopped")
 	mine := a.hold(mutex(name))
-	stopped := startWorkerWith(t, server.URL(), name, ttl)
-	defer stopped.kill()
+	stopped := redistest.StartWorker(t, server.URL(), name, ttl)
+	defer stopped.Kill()
 	until(t, "the other process waits", func() bool { return len(s.look(t, name).waits()) == 1 })
 	theirs := s.look(t, name).line[0]
 	client, err := interlock.Open(t.Context(), server.URL(), &interlock.Options{TTL: ttl})
@@ -254,7 +255,7 @@ func TestStoppedProcessInLineCostsItsTimeAtMost(t *testing.T) {
 		next <- err
 	}()
 	until(t, "the next one waits", func() bool { return len(s.look(t, name).waits()) == 2 })
-	stopped.stop(t)
+	stopped.Stop(t)
 	a.release(mine)
 	if st := s.sound(t, name); st.holder() != theirs {
 		t.Fatalf("the process that was stopped is skipped, although its connections stand\n%s", st)

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/internal/wire"
 	"github.com/interlock-go/interlock/redisconn"
@@ -128,31 +127,14 @@ func TestSentinel_FailoverUnderLoad(t *testing.T) {
 // nothing of the new one, so it ends with the client's move.
 func TestSentinel_SubscriptionLeavesTheFormerMaster(t *testing.T) {
 	s := servertest.Sentinel(t)
-	b := newSwitchboard(t)
-	u, err := url.Parse(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := driver.NewParams(u)
-	config, err := redisconn.ParseURL(u, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.Dial = b.dial
-	conn, err := redisconn.Open(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
+	b := redistest.NewBoard(t)
+	conn := redistest.Connect(t, b, s.URL())
 	sub, err := conn.Subscribe(t.Context(), "m", "news", func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The wire to the former master stays up with nothing behind it, as a network that lost its other end.
-	former := s.Master.Addr()
-	b.mu.Lock()
-	heal := b.wires[former].Stall(wire.Both)
-	b.mu.Unlock()
+	heal := b.To(s.Master.Addr()).Stall(wire.Both)
 	t.Cleanup(heal)
 	if err := s.Failover(t.Context()); err != nil {
 		t.Fatal(err)

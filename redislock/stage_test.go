@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/internal/wire"
 	"github.com/interlock-go/interlock/redisconn"
@@ -117,7 +118,7 @@ func (c *cable) calls() *atomic.Int64 {
 	n := new(atomic.Int64)
 	c.each(func(w *wire.Wire) {
 		w.Filter(wire.Requests, func(frame []byte) bool {
-			if !overhead(frame) {
+			if !redistest.Overhead(frame) {
 				n.Add(1)
 			}
 			return true

@@ -6,12 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
@@ -146,60 +143,6 @@ func TestListenerEnds(t *testing.T) {
 	waiter.releases(next, true)
 }
 
-// Of those who wait in one process one asks for all.
-func TestOneAsksForAll(t *testing.T) {
-	t.Parallel()
-	server := servertest.Redis(t, durable...)
-	h := newHarness(t, server, byURL)
-	d := h.Driver(t)
-	holder, waiter := newActor(t, byURL(t, server.Addr()), ages), newActor(t, d, ages)
-	mine := claimOf(driver.Mutex, "crowd")
-	holder.holds(mine)
-	const crowd = 8
-	var claims []driver.Claim
-	var waits []<-chan error
-	for range crowd {
-		c := claimOf(driver.Mutex, mine.Name)
-		c.Queue = true
-		waiter.denied(c)
-		claims, waits = append(claims, c), append(waits, waiter.waits(c))
-	}
-	const messages = 10
-	before := h.Calls(d)
-	for range messages {
-		publish(t, server, "redisson_lock__channel:{crowd}", "0")
-	}
-	until(t, "nobody asks after a message", func() bool { return h.Calls(d) > before })
-	holder.releases(mine, true)
-	for range crowd { // each gets in, one after the other, with one question and one release
-		i := within(t, "one of the crowd", first(waits))
-		waiter.releases(claims[i], true)
-		waits[i] = nil
-	}
-	// Two messages may be one question, and one question may come too early for the last message.
-	if calls, most := h.Calls(d)-before, messages+1+3*crowd; calls > most {
-		t.Errorf("%d waiters of one process cost %d calls for %d messages and as many turns, want %d at most", crowd, calls, messages, most)
-	}
-}
-
-// first yields the index of the first channel that has something to say.
-func first(from []<-chan error) <-chan int {
-	done := make(chan int, 1)
-	go func() {
-		tick := time.NewTicker(time.Millisecond)
-		defer tick.Stop()
-		for end := time.Now().Add(soon); time.Now().Before(end); <-tick.C {
-			for i, c := range from {
-				if len(c) > 0 {
-					done <- i
-					return
-				}
-			}
-		}
-	}()
-	return done
-}
-
 func publish(t *testing.T, server *servertest.Server, channel, message string) {
 	t.Helper()
 	if _, err := server.Do("PUBLISH", channel, message); err != nil {
@@ -257,77 +200,5 @@ func TestChannelsGoWithTheLastWaiter(t *testing.T) {
 			t.Fatal(err)
 		}
 		waiter.releases(next, true)
-	}
-}
-
-// What is held is renewed a hundred a script, and what is gone or broken among them is named, and nothing else.
-func TestRenewalsGoTogether(t *testing.T) {
-	t.Parallel()
-	server := servertest.Redis(t, durable...)
-	h := newHarness(t, server, byURL)
-	d := h.Driver(t)
-	a := newActor(t, d, ages)
-	const many = 250
-	claims := make([]driver.Claim, many)
-	for i := range claims {
-		claims[i] = claimOf([]driver.Kind{driver.Mutex, driver.Write, driver.Read}[i%3], fmt.Sprint("renewed/", i))
-		g := a.holds(claims[i])
-		if i == 0 { // the first use of the script costs a call more
-			if _, err := a.s.Renew(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if i == 7 {
-			if err := d.(driver.Inspector).Break(t.Context(), claims[i].Name, driver.PublicID(claims[i].ID), g.Fence, false); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for _, words := range [][]string{{"DEL", claims[120].Name}, {"PEXPIRE", claims[9].Name, "20000"}} {
-		if _, err := server.Do(words...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	before := h.Calls(d)
-	r, err := a.s.Renew(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if calls := h.Calls(d) - before; calls > 3 {
-		t.Errorf("the renewal of %d claims cost %d calls, want 3", many, calls)
-	}
-	slices.Sort(r.Lost)
-	want := []string{claims[7].ID, claims[120].ID}
-	slices.Sort(want)
-	if !slices.Equal(r.Lost, want) {
-		t.Errorf("lost are %d claims, want the broken one and the deleted one", len(r.Lost))
-	}
-	if left, err := server.Do("PTTL", claims[9].Name); err != nil || len(left) != 5 || left < "5" {
-		t.Errorf("a renewed claim ends in %s ms, %v: want about %v", left, err, ages)
-	}
-}
-
-// Entered again in this process, a lock is still held once in Redis.
-func TestReentryIsCountedHere(t *testing.T) {
-	t.Parallel()
-	m := newMeeting(t)
-	client := m.open(t, ages)
-	lock := client.Mutex("again", interlock.Reentrant())
-	first, err := lock.Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := lock.Lock(first.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range []*interlock.Lease{second, first} {
-		if held := strings.Fields(m.do(t, "again", "HVALS", "again")); !slices.Equal(held, []string{"1"}) {
-			t.Errorf("the holds are %q, want one", held)
-		}
-		released(t, l)
-	}
-	if n := m.do(t, "again", "EXISTS", "again"); n != "0" {
-		t.Error("the key is there when the last has released")
 	}
 }

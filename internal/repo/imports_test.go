@@ -22,6 +22,9 @@ var clients = map[string][]string{
 // connections are packages of this module that several stores of one product share, beside driver and internal packages.
 var connections = []string{"redisconn"}
 
+// forTests are packages that only tests import.
+var forTests = []string{"internal/redistest"}
+
 // Names that say nothing about what is in a package.
 var meaningless = []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "base", "lib"}
 
@@ -92,6 +95,16 @@ func TestNothingImportsACommand(t *testing.T) {
 			}
 			if strings.HasPrefix(i, "github.com/stretchr/testify") {
 				t.Errorf("%s imports %s: write the comparison", p.ImportPath, i)
+			}
+		}
+	}
+}
+
+func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		for _, i := range p.Imports {
+			if slices.Contains(forTests, strings.TrimPrefix(i, module+"/")) {
+				t.Errorf("%s imports %s, which is for tests", p.ImportPath, i)
 			}
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package redislock_test
+package redistest
 
 import (
 	"math/rand/v2"
@@ -10,9 +10,10 @@ import (
 	"github.com/interlock-go/interlock/driver/drivertest"
 )
 
-// stop stops it somewhere, and returns when all of it stands still.
-func (w *worker) stop(t drivertest.T) {
-	timer := time.NewTimer(time.Duration(rand.IntN(3000)) * time.Microsecond)
+// Stop stops it somewhere, and returns when all of it stands still.
+func (w *Worker) Stop(t drivertest.T) {
+	t.Helper()
+	timer := time.NewTimer(rand.N(3 * time.Millisecond))
 	<-timer.C
 	if err := w.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatalf("worker: %v", err)

@@ -1,0 +1,130 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest"
+	"github.com/interlock-go/interlock/internal/wire"
+)
+
+// Store is what a [Harness] needs to know of a store.
+type Store struct {
+	URL      string // by which another process opens it
+	TTL      time.Duration
+	Budget   drivertest.Budget
+	Together bool // each request goes to all servers at once: what counts is the server that was asked most
+	Open     func(t drivertest.T, b *Board) driver.Driver
+	Restart  func(ctx context.Context) error
+}
+
+// Harness is a store in Redis for the conformance suite. Each driver has a [Board] of its own.
+type Harness struct {
+	store  Store
+	prefix string
+
+	mu     sync.Mutex
+	boards map[driver.Driver]*Board
+}
+
+var harnesses atomic.Int64
+
+// NewHarness makes a harness. Several may have the same servers.
+func NewHarness(s Store) *Harness {
+	return &Harness{store: s, prefix: fmt.Sprintf("suite/%d/", harnesses.Add(1)), boards: map[driver.Driver]*Board{}}
+}
+
+// Prefix is one that no other harness of the process has.
+func (h *Harness) Prefix() string { return h.prefix }
+
+// TTL is the store's.
+func (h *Harness) TTL() time.Duration { return h.store.TTL }
+
+// Driver opens the store over a board.
+func (h *Harness) Driver(t drivertest.T) driver.Driver {
+	b := NewBoard(t)
+	d := h.store.Open(t, b)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.boards[d] = b
+	return d
+}
+
+func (h *Harness) board(d driver.Driver) *Board {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.boards[d]
+}
+
+// Kill cuts the driver off for good.
+func (h *Harness) Kill(_ drivertest.T, d driver.Driver) { h.board(d).Kill() }
+
+// Restart restarts the servers, in a minute at most.
+func (h *Harness) Restart(t drivertest.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := h.store.Restart(ctx); err != nil {
+		t.Fatalf("restart: %v", err)
+	}
+}
+
+// Stall holds what the driver and its servers send.
+func (h *Harness) Stall(_ drivertest.T, d driver.Driver, way drivertest.Way) (heal func()) {
+	if way == drivertest.Replies {
+		return h.board(d).Stall(wire.Replies)
+	}
+	return h.board(d).Stall(wire.Both)
+}
+
+// Deafen loses the messages of subscriptions.
+func (h *Harness) Deafen(_ drivertest.T, d driver.Driver) (heal func()) { return h.board(d).Deafen() }
+
+// Calls counts the requests of the driver.
+func (h *Harness) Calls(d driver.Driver) int {
+	calls := h.board(d).Calls()
+	if h.store.Together {
+		return slices.Max(calls)
+	}
+	sum := 0
+	for _, n := range calls {
+		sum += n
+	}
+	return sum
+}
+
+// Budget is the store's.
+func (h *Harness) Budget() drivertest.Budget { return h.store.Budget }
+
+// Cannot says what no store in Redis can do.
+func (h *Harness) Cannot(law string) string {
+	return "a Redis knows no sessions that it could end: " + law + " is tried without"
+}
+
+// Freeze stops a [Worker].
+func (h *Harness) Freeze(t drivertest.T, name string) (thaw func()) {
+	w := StartWorker(t, h.store.URL, name, h.store.TTL)
+	w.Stop(t)
+	return w.Kill
+}
+
+// Try tries the laws whose names begin like these, each of which must be one.
+func Try(t *testing.T, names []string, newHarness func(t *testing.T) drivertest.Harness) {
+	t.Helper()
+	tried := 0
+	for _, law := range drivertest.Laws() {
+		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(law.Name, name) }) {
+			tried++
+			t.Run(law.Name, func(t *testing.T) { law.Try(t, newHarness(t)) })
+		}
+	}
+	if tried != len(names) {
+		t.Errorf("%d laws tried, want the %d that begin with %q", tried, len(names), names)
+	}
+}

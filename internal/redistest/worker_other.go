@@ -1,0 +1,8 @@
+//go:build !unix
+
+package redistest
+
+import "github.com/interlock-go/interlock/driver/drivertest"
+
+// Stop would stop it.
+func (w *Worker) Stop(t drivertest.T) { t.Fatalf("worker: this system cannot stop a process") }

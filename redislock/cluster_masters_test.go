@@ -1,0 +1,110 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+// A master dies and its replica is promoted, or an operator has them change places, so that subscriptions at the former
+// master stay up. Who waits is served within a TTL after it, and tokens grow.
+func TestCluster_MasterIsReplaced(t *testing.T) {
+	c := servertest.RedisCluster(t, 3, 1)
+	for master, how := range []string{"by an operator", "by its death"} {
+		t.Run(how, func(t *testing.T) {
+			name := at(t, c, master, "replaced")
+			slot := c.Slot(name)
+			var clients []*interlock.Client
+			for range 3 {
+				clients = append(clients, open(t, c.URL(), ttl(6*time.Second)))
+			}
+			elsewhere := hold(t, clients[0].Mutex(at(t, c, master+1, "other")))
+			lease := hold(t, clients[0].Mutex(name))
+			var served []<-chan grant
+			for i, client := range clients[1:] {
+				served = append(served, asking(t.Context(), client.Mutex(name)))
+				waitsFor(t, c.Nodes[master], name, i+1)
+			}
+			replica := c.Nodes[master+3]
+			eventually(t, "the replica has it all", func() bool {
+				return fieldOf(t, replica, "slave_repl_offset") == fieldOf(t, c.Nodes[master], "master_repl_offset")
+			})
+			if how == "by its death" {
+				if err := c.KillMaster(t.Context(), master); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				do(t, replica, "CLUSTER", "FAILOVER")
+				eventually(t, "the replica has the slots", func() bool { return c.Owner(slot) == replica })
+			}
+			started, top := time.Now(), lease.Fence()
+			if err := lease.Release(); err != nil && !errors.Is(err, interlock.ErrUncertain) {
+				t.Error(err)
+			}
+			for range served {
+				g, i := firstServed(t, served)
+				top = grows(t, "after the failover", top, g.Lease)
+				served = append(served[:i:i], served[i+1:]...)
+				release(t, g.Lease)
+			}
+			if took := time.Since(started); took > 9*time.Second {
+				t.Errorf("the last was served after %v; want it within the TTL", took)
+			}
+			if err := elsewhere.Err(); err != nil {
+				t.Errorf("a lock at another master: %v", err)
+			}
+			release(t, elsewhere)
+			crowd := newCrowd(t, name, clients...)
+			crowd.everybody(6)
+			crowd.turns(20)
+			crowd.stop()
+			crowd.exclusive(6 * time.Second)
+		})
+	}
+}
+
+// fieldOf is what a server says of its replication.
+func fieldOf(t *testing.T, s *servertest.Server, field string) string {
+	t.Helper()
+	_, rest, _ := strings.Cut(do(t, s, "INFO", "replication"), field+":")
+	value, _, _ := strings.Cut(rest, "\r")
+	return value
+}
+
+// One master answers nothing for longer than leases last. Only those who hold names there lose them.
+func TestCluster_OneMasterStandsStill(t *testing.T) {
+	c := servertest.RedisCluster(t, 3, 0, "--cluster-require-full-coverage", "no")
+	client := open(t, c.URL(), ttl(6*time.Second))
+	lost := hold(t, client.Mutex(at(t, c, 0, "still")))
+	kept := hold(t, client.Mutex(at(t, c, 1, "still")))
+	shared := hold(t, reading{client.RWMutex(at(t, c, 2, "still"))})
+	if err := c.Nodes[0].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	told(t, lost)
+	pause := time.NewTimer(2 * 6 * time.Second)
+	select {
+	case <-kept.Context().Done():
+	case <-shared.Context().Done():
+	case <-pause.C:
+	}
+	for what, l := range map[string]*interlock.Lease{"a mutex": kept, "a reader": shared} {
+		if err := l.Err(); err != nil {
+			t.Errorf("%s at a master that answers: %v", what, err)
+		}
+	}
+	if err := c.Nodes[0].Resume(); err != nil {
+		t.Fatal(err)
+	}
+	release(t, kept, shared)
+}
+
+// reading is a lock that readers take.
+type reading struct{ *interlock.RWMutex }
+
+func (r reading) Lock(ctx context.Context) (*interlock.Lease, error) { return r.RLock(ctx) }

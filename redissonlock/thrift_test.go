@@ -1,0 +1,142 @@
+//go:build linux || darwin
+
+package redissonlock_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+// Of those who wait in one process one asks for all.
+func TestOneAsksForAll(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t, durable...)
+	b := redistest.NewBoard(t)
+	d := byURL(t, b.To(server.Addr()).Addr())
+	holder, waiter := newActor(t, byURL(t, server.Addr()), ages), newActor(t, d, ages)
+	mine := claimOf(driver.Mutex, "crowd")
+	holder.holds(mine)
+	const crowd = 8
+	var claims []driver.Claim
+	var waits []<-chan error
+	for range crowd {
+		c := claimOf(driver.Mutex, mine.Name)
+		c.Queue = true
+		waiter.denied(c)
+		claims, waits = append(claims, c), append(waits, waiter.waits(c))
+	}
+	const messages = 10
+	before := b.Calls()[0]
+	for range messages {
+		publish(t, server, "redisson_lock__channel:{crowd}", "0")
+	}
+	until(t, "nobody asks after a message", func() bool { return b.Calls()[0] > before })
+	holder.releases(mine, true)
+	for range crowd { // each gets in, one after the other, with one question and one release
+		i := within(t, "one of the crowd", first(waits))
+		waiter.releases(claims[i], true)
+		waits[i] = nil
+	}
+	// Two messages may be one question, and one question may come too early for the last message.
+	if calls, most := b.Calls()[0]-before, messages+1+3*crowd; calls > most {
+		t.Errorf("%d waiters of one process cost %d calls for %d messages and as many turns, want %d at most", crowd, calls, messages, most)
+	}
+}
+
+// first yields the index of the first channel that has something to say.
+func first(from []<-chan error) <-chan int {
+	done := make(chan int, 1)
+	go func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for end := time.Now().Add(soon); time.Now().Before(end); <-tick.C {
+			for i, c := range from {
+				if len(c) > 0 {
+					done <- i
+					return
+				}
+			}
+		}
+	}()
+	return done
+}
+
+// What is held is renewed a hundred a script, and what is gone or broken among them is named, and nothing else.
+func TestRenewalsGoTogether(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t, durable...)
+	b := redistest.NewBoard(t)
+	d := byURL(t, b.To(server.Addr()).Addr())
+	a := newActor(t, d, ages)
+	const many = 250
+	claims := make([]driver.Claim, many)
+	for i := range claims {
+		claims[i] = claimOf([]driver.Kind{driver.Mutex, driver.Write, driver.Read}[i%3], fmt.Sprint("renewed/", i))
+		g := a.holds(claims[i])
+		if i == 0 { // the first use of the script costs a call more
+			if _, err := a.s.Renew(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i == 7 {
+			if err := d.(driver.Inspector).Break(t.Context(), claims[i].Name, driver.PublicID(claims[i].ID), g.Fence, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, words := range [][]string{{"DEL", claims[120].Name}, {"PEXPIRE", claims[9].Name, "20000"}} {
+		if _, err := server.Do(words...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := b.Calls()[0]
+	r, err := a.s.Renew(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if calls := b.Calls()[0] - before; calls > 3 {
+		t.Errorf("the renewal of %d claims cost %d calls, want 3", many, calls)
+	}
+	slices.Sort(r.Lost)
+	want := []string{claims[7].ID, claims[120].ID}
+	slices.Sort(want)
+	if !slices.Equal(r.Lost, want) {
+		t.Errorf("lost are %d claims, want the broken one and the deleted one", len(r.Lost))
+	}
+	if left, err := server.Do("PTTL", claims[9].Name); err != nil || len(left) != 5 || left < "5" {
+		t.Errorf("a renewed claim ends in %s ms, %v: want about %v", left, err, ages)
+	}
+}
+
+// Entered again in this process, a lock is still held once in Redis.
+func TestReentryIsCountedHere(t *testing.T) {
+	t.Parallel()
+	m := newMeeting(t)
+	client := m.open(t, ages)
+	lock := client.Mutex("again", interlock.Reentrant())
+	first, err := lock.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := lock.Lock(first.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []*interlock.Lease{second, first} {
+		if held := strings.Fields(m.do(t, "again", "HVALS", "again")); !slices.Equal(held, []string{"1"}) {
+			t.Errorf("the holds are %q, want one", held)
+		}
+		released(t, l)
+	}
+	if n := m.do(t, "again", "EXISTS", "again"); n != "0" {
+		t.Error("the key is there when the last has released")
+	}
+}
