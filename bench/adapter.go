@@ -15,8 +15,10 @@ type adapter struct {
 	open func(ctx context.Context, p place) (locker, error)
 	// files, where set, makes what worker i of n inherits as descriptor 3.
 	files func(n int) ([]*os.File, error)
-	// redis asks for a server, at place.Redis.
-	redis bool
+	// redis asks for as many servers, at place.Redis.
+	redis int
+	// found, where set, makes of new servers what the processes then find.
+	found func(ctx context.Context, p place) error
 	// key is where the store keeps the lock of a name; nil = at the name.
 	key func(name string) string
 }
@@ -31,7 +33,7 @@ func (a adapter) keyOf(name string) string {
 // place is where a worker stands in a run.
 type place struct {
 	Dir       string        // empty at the start of the run, shared by its workers
-	Redis     string        // host:port of the run's own server
+	Redis     []string      // host:port of the run's own servers
 	Process   int           // from 1
 	Processes int           // that take part
 	TTL       time.Duration // 0 = the default of what is measured
@@ -52,11 +54,22 @@ type mutex interface {
 	lock(ctx context.Context) (unlock func() error, err error)
 }
 
+// tokened is a mutex whose leases have fencing tokens, which must not go back.
+type tokened interface {
+	lockToken(ctx context.Context) (token uint64, unlock func() error, err error)
+}
+
 // A meter is a locker that knows what it asked of its store.
 type meter interface {
 	// calls counts operations on locks; renewals, which keep what is there,
 	// apart.
 	calls() (operations, renewals int64)
+}
+
+// A grantor is a locker that knows how its store came to its grants.
+type grantor interface {
+	// grants counts them, and those for which a token had to be raised first.
+	grants() (all, raised uint64)
 }
 
 var errOver = errors.New("bench: the other side has ended the run")
@@ -74,17 +87,21 @@ var adapters = map[string]adapter{
 	"memory keepers":     {open: openMemKeepers},
 	"memlock":            {open: openMemlock},
 	"filelock":           {open: openFilelock},
-	"redis":              {open: openRedis, redis: true},
-	"redis strict":       {open: openRedisStrict, redis: true},
-	"redis isolated":     {open: openRedisIsolated, redis: true},
-	"redis metered":      {open: openRedisMetered, redis: true},
-	"raw":                {open: openRawRedis, redis: true},
-	"push":               {open: openRedisPush, redis: true},
-	"redsync":            {open: openRedsync, redis: true},
-	"redislock":          {open: openRedislock, redis: true},
-	"rueidislock":        {open: openRueidislock, redis: true, key: rueidislockKey},
-	"raw keepers":        {open: openRawKeepers, redis: true},
-	"redislock keepers":  {open: openRedislockKeepers, redis: true},
+	"redis":              {open: openRedis, redis: 1},
+	"redis strict":       {open: openRedisStrict, redis: 1},
+	"redis isolated":     {open: openRedisIsolated, redis: 1},
+	"redis metered":      {open: openRedisMetered, redis: 1},
+	"raw":                {open: openRawRedis, redis: 1},
+	"push":               {open: openRedisPush, redis: 1},
+	"redsync":            {open: openRedsync, redis: 1},
+	"redislock":          {open: openRedislock, redis: 1},
+	"rueidislock":        {open: openRueidislock, redis: 1, key: rueidislockKey},
+	"raw keepers":        {open: openRawKeepers, redis: 1},
+	"redislock keepers":  {open: openRedislockKeepers, redis: 1},
+	"redlock":            {open: openRedlock, redis: masters, found: foundMasters},
+	"redlock strict":     {open: openRedlockStrict, redis: masters, found: foundMasters},
+	"raw quorum":         {open: openRawQuorum, redis: masters},
+	"redsync quorum":     {open: openRedsync, redis: masters},
 }
 
 func findAdapter(name string) (adapter, error) {

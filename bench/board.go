@@ -25,7 +25,9 @@ type board struct {
 	sum        atomic.Int64 // incremented by load and store, so an overlap loses updates
 	handoffs   atomic.Int64 // within the window, from one process to another
 	violations atomic.Int64
-	_          [24]byte
+	token      atomic.Uint64 // of the last lease that has one
+	older      atomic.Int64  // tokens that were not larger than the one before
+	_          [8]byte
 }
 
 // createBoard makes a board in the file at path.
@@ -89,6 +91,14 @@ func (b *board) enter(process, goroutine int64, counted bool) {
 	b.sum.Store(b.sum.Load() + 1)
 }
 
+// draw is what a holder does whose lease has a token.
+func (b *board) draw(token uint64) {
+	if token <= b.token.Load() {
+		b.older.Add(1)
+	}
+	b.token.Store(token)
+}
+
 // leave is the last thing a holder does before it unlocks.
 func (b *board) leave(goroutine int64) {
 	if !b.inside.CompareAndSwap(goroutine, 0) {
@@ -97,13 +107,17 @@ func (b *board) leave(goroutine int64) {
 }
 
 // verdict says whether entered, the number of all entries as the workers
-// counted them, passed without two being inside at once.
+// counted them, passed without two being inside at once, and with tokens that
+// grew.
 func (b *board) verdict(entered int64) error {
 	if n := b.violations.Load(); n > 0 {
 		return fmt.Errorf("exclusion violated: %d of %d entries met another holder", n, entered)
 	}
 	if sum := b.sum.Load(); sum != entered {
 		return fmt.Errorf("exclusion violated: %d of %d updates lost", entered-sum, entered)
+	}
+	if n := b.older.Load(); n > 0 {
+		return fmt.Errorf("tokens went back: those of %d of %d entries were not larger than the one before", n, entered)
 	}
 	return nil
 }

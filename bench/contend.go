@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/interlock-go/interlock"
 )
 
 // contest is goroutines of one or several processes that all want one lock
@@ -24,12 +26,20 @@ type contest struct {
 type contestant struct {
 	Entered int64   // ever
 	Counted []int64 // within the window, by goroutine
+	Waited  int64   // by those that are counted, in nanoseconds
 	Longest int64   // wait that ended within the window, or what of it had passed by then, in nanoseconds
 	CPU     int64   // of the window, in nanoseconds
 	Calls   int64   // operations of the store for all that entered; -1 = not known
 
+	Grants, Raised uint64 // of the store, ever; 0 = not known
+
 	Stranded int // goroutines that still waited when nobody had wanted the lock for a while
+
+	Waits [][]wait // by goroutine, where the job asks for them
 }
+
+// wait is when the lock was asked for, and when it was held, by now.
+type wait [2]int64
 
 // contestName is the lock that everybody wants.
 const contestName = "bench/contest"
@@ -47,32 +57,54 @@ func (c contest) run(ctx context.Context, s scale) (_ sample, err error) {
 	}
 	defer b.close()
 
-	workers, err := startTeam(ctx, c.processes, func(i int) job {
-		return job{
-			Task: "contend", Adapter: c.adapter, Board: path,
-			Place: at.place(i+1, c.processes),
-			First: i*c.goroutines + 1, Count: c.goroutines,
-		}
-	})
+	workers, err := c.assemble(ctx, at, job{Board: path})
 	defer stopAll(workers)
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range workers {
-		if err := w.hear("ready"); err != nil {
-			return nil, err
-		}
-	}
 	b.schedule(s.warm, s.window)
-	for _, w := range workers {
-		if err := w.say("go"); err != nil {
-			return nil, err
-		}
+	if err := sayAll(workers, "go"); err != nil {
+		return nil, err
 	}
 	did, err := at.watch(b)
 	if err != nil {
 		return nil, err
 	}
+	results, err := collect(workers)
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.judge(b, results, s.window)
+	if each := out[acquisitions] * s.window.Seconds(); each > 0 && len(at.redis) > 0 {
+		out[scriptsEach] = did.scripts / each
+		out[scriptsPer32] = did.scripts * 32 / each
+		out[packets] = did.packets() / each
+		out[serverEach] = did.cpu * 1e6 / each
+		out[scriptTime] = did.scripted / each
+	}
+	return out, err
+}
+
+// assemble starts the processes of a contest, which all get the job j, and
+// returns when they are ready. On an error the workers returned are those that
+// did start.
+func (c contest) assemble(ctx context.Context, at *site, j job) ([]*worker, error) {
+	j.Task, j.Adapter, j.Count = "contend", c.adapter, c.goroutines
+	workers, err := startTeam(ctx, c.processes, func(i int) job {
+		one := j
+		one.Place, one.First = at.place(i+1, c.processes), i*c.goroutines+1
+		return one
+	})
+	for _, w := range workers {
+		if err == nil {
+			err = w.hear("ready")
+		}
+	}
+	return workers, err
+}
+
+// collect hears what the workers measured, and sees them end.
+func collect(workers []*worker) ([]contestant, error) {
 	results := make([]contestant, len(workers))
 	for i, w := range workers {
 		if err := w.result(&results[i]); err != nil {
@@ -84,20 +116,13 @@ func (c contest) run(ctx context.Context, s scale) (_ sample, err error) {
 			return nil, err
 		}
 	}
-	out, err := c.judge(b, results, s.window)
-	if each := out[acquisitions] * s.window.Seconds(); each > 0 && at.redis != nil {
-		out[scriptsEach] = did.scripts / each
-		out[scriptsPer32] = did.scripts * 32 / each
-		out[packets] = did.packets() / each
-		out[serverEach] = did.cpu * 1e6 / each
-		out[scriptTime] = did.scripted / each
-	}
-	return out, err
+	return results, nil
 }
 
 // judge checks exclusion and turns what the workers measured into figures.
 func (c contest) judge(b *board, results []contestant, window time.Duration) (sample, error) {
-	var entered, counted, longest, cpu, calls int64
+	var entered, counted, waited, longest, cpu, calls int64
+	var grants, raised uint64
 	stranded := 0
 	var shares []int64
 	for _, r := range results {
@@ -106,7 +131,10 @@ func (c contest) judge(b *board, results []contestant, window time.Duration) (sa
 			counted += n
 			shares = append(shares, n)
 		}
+		waited += r.Waited
 		longest = max(longest, r.Longest)
+		grants += r.Grants
+		raised += r.Raised
 		cpu += r.CPU
 		calls += r.Calls
 		stranded += r.Stranded
@@ -129,6 +157,13 @@ func (c contest) judge(b *board, results []contestant, window time.Duration) (sa
 	if counted > 0 {
 		out[cpuEach] = float64(cpu) / 1e3 / float64(counted)
 	}
+	if waited > 0 {
+		out[meanWait] = float64(waited) / 1e6 / float64(counted)
+		out[longestToMean] = out[longestWait] / out[meanWait]
+	}
+	if grants > 0 {
+		out[raises] = float64(raised) * 100 / float64(grants)
+	}
 	if calls >= 0 {
 		out[callsPer32] = float64(calls) * 32 / float64(entered)
 	}
@@ -141,8 +176,11 @@ const stranding = 3 * time.Second
 // visitor is a goroutine of a contest. Asked is stored last before it waits,
 // so that whoever reads it sees the rest, even if the wait never ends.
 type visitor struct {
-	asked                     atomic.Int64
-	entered, counted, longest int64
+	asked                             atomic.Int64
+	entered, counted, waited, longest int64
+
+	keeps bool // each wait
+	waits []wait
 }
 
 // contend is the task of a contest's worker.
@@ -155,7 +193,8 @@ func contend(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 	visitors := make([]*visitor, j.Count)
 	ends := make(chan error, j.Count)
 	for i := range visitors {
-		v := &visitor{}
+		v := &visitor{keeps: j.Waits}
+		v.asked.Store(now())
 		visitors[i] = v
 		go func() { ends <- v.visit(ctx, l.mutex(contestName), b, int64(j.Place.Process), int64(j.First+i)) }()
 	}
@@ -169,6 +208,13 @@ func contend(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 		res.Longest = max(res.Longest, b.end.Load()-v.asked.Load(), v.longest) // the last wait outlasted the window
 		res.Entered += v.entered
 		res.Counted = append(res.Counted, v.counted)
+		res.Waited += v.waited
+		if v.keeps {
+			res.Waits = append(res.Waits, v.waits)
+		}
+	}
+	if g, ok := l.(grantor); ok {
+		res.Grants, res.Raised = g.grants()
 	}
 	if counted, ok := l.(meter); ok {
 		res.Calls, _ = counted.calls()
@@ -202,9 +248,17 @@ func gather(ends <-chan error, n int) (stranded int, failure error) {
 // comes later is given back unused.
 func (v *visitor) visit(ctx context.Context, m mutex, b *board, process, goroutine int64) error {
 	end := b.end.Load()
+	tokens, _ := m.(tokened)
 	for asked := now(); asked < end; {
 		v.asked.Store(asked)
-		unlock, err := m.lock(ctx)
+		var token uint64
+		var unlock func() error
+		var err error
+		if tokens != nil {
+			token, unlock, err = tokens.lockToken(ctx)
+		} else {
+			unlock, err = m.lock(ctx)
+		}
 		if errors.Is(err, errOver) {
 			return nil
 		}
@@ -212,19 +266,30 @@ func (v *visitor) visit(ctx context.Context, m mutex, b *board, process, gorouti
 			return err
 		}
 		got := now()
+		if v.keeps {
+			v.waits = append(v.waits, wait{asked, got})
+		}
 		if got >= end {
 			return unlock()
 		}
 		counts := b.counts(got)
 		b.enter(process, goroutine, counts)
+		if tokens != nil {
+			b.draw(token)
+		}
 		v.entered++
 		if counts {
 			v.counted++
+			v.waited += got - asked
 			v.longest = max(v.longest, got-asked)
 		}
 		b.leave(goroutine)
 		asked = now()
-		if err := unlock(); err != nil {
+		err = unlock()
+		if v.keeps && errors.Is(err, interlock.ErrUncertain) {
+			err = nil // the masters are stopped just now; the store goes on giving it back
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -258,6 +323,15 @@ func startTeam(ctx context.Context, n int, jobOf func(i int) job) ([]*worker, er
 		team = append(team, w)
 	}
 	return team, nil
+}
+
+func sayAll(team []*worker, word string) error {
+	for _, w := range team {
+		if err := w.say(word); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func stopAll(team []*worker) {

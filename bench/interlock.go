@@ -28,31 +28,37 @@ func openFilelock(ctx context.Context, p place) (locker, error) {
 }
 
 func openRedis(ctx context.Context, p place) (locker, error) {
-	client, err := interlock.Open(ctx, "redis://"+p.Redis, &interlock.Options{TTL: p.TTL})
+	client, err := interlock.Open(ctx, p.redisURL(), &interlock.Options{TTL: p.TTL})
 	return &interlocked{client: client}, err
 }
 
-// openRedisStrict gives every goroutine's lock a note of its own. A claim is
-// passed on within its process only to those with the same note, so each
-// lease is one that the store has granted.
-func openRedisStrict(ctx context.Context, p place) (locker, error) {
-	client, err := interlock.Open(ctx, "redis://"+p.Redis, &interlock.Options{TTL: p.TTL})
+func (p place) redisURL() string { return "redis://" + p.Redis[0] }
+
+// strictly gives every goroutine's lock a note of its own. A claim is passed
+// on within its process only to those with the same note, so each lease is
+// one that the store has granted.
+func strictly() func() []interlock.LockOption {
 	var notes atomic.Int64
-	return &interlocked{client, func() []interlock.LockOption {
+	return func() []interlock.LockOption {
 		return []interlock.LockOption{interlock.Note(strconv.FormatInt(notes.Add(1), 10))}
-	}}, err
+	}
+}
+
+func openRedisStrict(ctx context.Context, p place) (locker, error) {
+	client, err := interlock.Open(ctx, p.redisURL(), &interlock.Options{TTL: p.TTL})
+	return &interlocked{client, strictly()}, err
 }
 
 // openRedisIsolated gives every lease a session and a claim of its own.
 func openRedisIsolated(ctx context.Context, p place) (locker, error) {
-	client, err := interlock.Open(ctx, "redis://"+p.Redis, &interlock.Options{TTL: p.TTL})
+	client, err := interlock.Open(ctx, p.redisURL(), &interlock.Options{TTL: p.TTL})
 	return &interlocked{client, func() []interlock.LockOption {
 		return []interlock.LockOption{interlock.Isolated()}
 	}}, err
 }
 
 func openRedisMetered(ctx context.Context, p place) (locker, error) {
-	return openMetered(ctx, "redis://"+p.Redis, p)
+	return openMetered(ctx, p.redisURL(), p)
 }
 
 func (i *interlocked) mutex(name string) mutex {

@@ -49,7 +49,7 @@ func (l lapse) run(ctx context.Context, _ scale) (_ sample, err error) {
 // leaseEnd is when the server lets the key go, by now. Redis keeps a key for
 // the whole of the millisecond that PEXPIRETIME names.
 func (s *site) leaseEnd(key string) (int64, error) {
-	text, err := s.redis.Do("PEXPIRETIME", key)
+	text, err := s.redis[0].Do("PEXPIRETIME", key)
 	if err != nil {
 		return 0, err
 	}

@@ -3,6 +3,7 @@
 //
 //	go run -C bench .                 everything, some minutes
 //	go run -C bench . -row embedded   one row
+//	go run -C bench . -row 'redis-*'  some rows
 //	go run -C bench . -reps 3         fewer repetitions, wider spreads
 //	go run -C bench . -short          does everything work? no verdicts
 //	go run -C bench . -json           for programs
@@ -16,6 +17,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +26,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path"
 	"strings"
 	"time"
 
@@ -50,7 +53,7 @@ func main() {
 // be had or are void, never that they are bad.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	only := flags.String("row", "", "run only this `row`")
+	only := flags.String("row", "", "run only this `row`, or those that fit a pattern")
 	reps := flags.Int("reps", 0, "repeat each row `n` times instead of as often as its figures need")
 	quick := flags.Bool("short", false, "see that everything works; no verdicts")
 	asJSON := flags.Bool("json", false, "print JSON")
@@ -80,7 +83,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	var broken []string
 	for _, r := range rows {
 		if *quick {
-			r.reps, r.scale = 1, short
+			r.reps, r.scale = 1, cmp.Or(r.short, short)
 		}
 		if *reps > 0 {
 			r.reps = *reps
@@ -117,20 +120,26 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	return nil
 }
 
-// choose finds the row of that name, or all for the empty name.
-func choose(name string) ([]row, error) {
+// choose finds the rows whose names fit a pattern, or all for the empty one.
+func choose(pattern string) ([]row, error) {
 	rows := allRows()
-	if name == "" {
+	if pattern == "" {
 		return rows, nil
 	}
+	var fit []row
 	var known []string
 	for _, r := range rows {
-		if r.name == name {
-			return []row{r}, nil
+		if yes, err := path.Match(pattern, r.name); err != nil {
+			return nil, fmt.Errorf("row %q: %w", pattern, err)
+		} else if yes {
+			fit = append(fit, r)
 		}
 		known = append(known, r.name)
 	}
-	return nil, fmt.Errorf("no row %q; there are %s", name, strings.Join(known, ", "))
+	if len(fit) == 0 {
+		return nil, fmt.Errorf("no row %q; there are %s", pattern, strings.Join(known, ", "))
+	}
+	return fit, nil
 }
 
 // progressTo is w if somebody looks at it, else nowhere.

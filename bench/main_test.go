@@ -10,10 +10,11 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary be its own worker, with one more adapter than
-// the program has: one that lets everybody in.
+// TestMain lets the test binary be its own worker, with adapters that the
+// program does not have: one that lets everybody in, and one without memory.
 func TestMain(m *testing.M) {
 	adapters["none"] = adapter{open: func(context.Context, place) (locker, error) { return none{}, nil }}
+	adapters["forgetful"] = adapter{open: func(context.Context, place) (locker, error) { return forgetful{newFIFO()}, nil }}
 	if code, yes := beWorker(); yes {
 		os.Exit(code)
 	}
@@ -80,6 +81,23 @@ func TestOverlapFailsTheRow(t *testing.T) {
 	}
 }
 
+// forgetful is a lock that excludes, and has the same token for everybody.
+type forgetful struct{ *fifo }
+
+func (f forgetful) mutex(string) mutex { return f }
+
+func (f forgetful) lockToken(ctx context.Context) (uint64, func() error, error) {
+	unlock, err := f.lock(ctx)
+	return 1, unlock, err
+}
+
+func TestTokensThatDoNotGrowFailTheRow(t *testing.T) {
+	_, err := contest{"forgetful", 1, 8}.run(t.Context(), short)
+	if err == nil || !strings.Contains(err.Error(), "tokens went back") {
+		t.Errorf("the same token for everybody: %v", err)
+	}
+}
+
 func TestEarlyTakeoverFailsTheRow(t *testing.T) {
 	_, err := takeover{"none"}.run(t.Context(), short)
 	if err == nil || !strings.Contains(err.Error(), "exclusion violated") {
@@ -91,6 +109,13 @@ func TestEarlyWaiterFailsTheRow(t *testing.T) {
 	_, err := atRest{"none", 0, 1, 40}.run(t.Context(), short)
 	if err == nil || !strings.Contains(err.Error(), "while the lock was held") {
 		t.Errorf("waiters who did not wait: %v", err)
+	}
+}
+
+func TestRowsByPattern(t *testing.T) {
+	rows, err := choose("redlock-*")
+	if err != nil || len(rows) != len(redlockRows()) {
+		t.Errorf("redlock-*: %d rows, %v; want %d", len(rows), err, len(redlockRows()))
 	}
 }
 

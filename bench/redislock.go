@@ -23,7 +23,7 @@ type redislocks struct {
 }
 
 func openRedislock(_ context.Context, p place) (locker, error) {
-	client := redis.NewClient(&redis.Options{Addr: p.Redis})
+	client := redis.NewClient(&redis.Options{Addr: p.Redis[0]})
 	r := &redislocks{client: client, locks: redislock.New(client), ttl: redislockTTL}
 	if p.TTL > 0 {
 		r.ttl = p.TTL

@@ -42,11 +42,11 @@ func openRedisPush(ctx context.Context, p place) (locker, error) {
 		me:    channel(p.Process), next: channel(p.Process%p.Processes + 1),
 	}
 	var err error
-	if r.commands, err = dialRedis(p.Redis); err != nil {
+	if r.commands, err = dialRedis(p.Redis[0]); err != nil {
 		return nil, err
 	}
 	// A connection of its own: one that carries pushes answers commands later.
-	if r.pushes, err = dialRedis(p.Redis); err != nil {
+	if r.pushes, err = dialRedis(p.Redis[0]); err != nil {
 		return nil, err
 	}
 	if r.hand, err = loadScript(ctx, r.commands, pushSource); err != nil {

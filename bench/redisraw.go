@@ -45,7 +45,7 @@ func loadScript(ctx context.Context, c rueidis.Client, source string) (script, e
 }
 
 func openRawRedis(ctx context.Context, p place) (locker, error) {
-	client, err := dialRedis(p.Redis)
+	client, err := dialRedis(p.Redis[0])
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 )
@@ -12,14 +13,20 @@ import (
 // redsyncs is redsync with its default options: 8 s of expiry, and up to 32
 // tries with 50 to 250 ms between them, begun anew when they are used up.
 type redsyncs struct {
-	client  *redis.Client
+	clients []*redis.Client // of each master
 	rs      *redsync.Redsync
 	options []redsync.Option
 }
 
 func openRedsync(_ context.Context, p place) (locker, error) {
-	client := redis.NewClient(&redis.Options{Addr: p.Redis})
-	r := &redsyncs{client: client, rs: redsync.New(goredis.NewPool(client))}
+	r := &redsyncs{}
+	var pools []redsyncredis.Pool
+	for _, addr := range p.Redis {
+		client := redis.NewClient(&redis.Options{Addr: addr})
+		r.clients = append(r.clients, client)
+		pools = append(pools, goredis.NewPool(client))
+	}
+	r.rs = redsync.New(pools...)
 	if p.TTL > 0 {
 		r.options = append(r.options, redsync.WithExpiry(p.TTL))
 	}
@@ -45,7 +52,7 @@ func (r redsyncName) lock(ctx context.Context) (func() error, error) {
 				return err
 			}, nil
 		}
-		if taken := new(redsync.ErrTaken); !errors.As(err, &taken) && !errors.Is(err, redsync.ErrFailed) {
+		if !redsyncTaken(err) {
 			return nil, err
 		}
 		if ctx.Err() != nil {
@@ -54,4 +61,18 @@ func (r redsyncName) lock(ctx context.Context) (func() error, error) {
 	}
 }
 
-func (r *redsyncs) close() error { return r.client.Close() }
+// redsyncTaken reports whether others have the lock, or enough of its masters
+// that nobody has it.
+func redsyncTaken(err error) bool {
+	var taken *redsync.ErrTaken
+	var node *redsync.ErrNodeTaken
+	return errors.As(err, &taken) || errors.As(err, &node) || errors.Is(err, redsync.ErrFailed)
+}
+
+func (r *redsyncs) close() error {
+	var err error
+	for _, c := range r.clients {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}

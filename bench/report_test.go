@@ -61,6 +61,7 @@ func TestVerdicts(t *testing.T) {
 				{"b", handoffs, atLeast, 0.4, 0.6, "a"},
 				{"b", handoffs, atMost, 40, 0, ""},
 				{"c", handoffs, atLeast, 0.4, 0, "a"},
+				{"b", handoffs, neverOver, 55, 0, ""},
 			},
 		},
 		spreads:  []map[metric]spread{{handoffs: {100, 90, 110}}, {handoffs: {50, 40, 60}}, {}},
@@ -72,6 +73,7 @@ func TestVerdicts(t *testing.T) {
 		"met      b, handoffs/s ≥ 0.4 × a: 0.5 × (stretch 0.6 not reached)",
 		"NOT MET  b, handoffs/s ≤ 40: 50",
 		"unknown  c, handoffs/s ≥ 0.4 × a: not measured",
+		"NOT MET  b, handoffs/s in no repetition > 55: 60",
 		"FAILED c: exclusion violated: of course",
 		"50 (40–60)",
 	} {

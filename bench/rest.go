@@ -98,7 +98,7 @@ func (a atRest) run(ctx context.Context, s scale) (_ sample, err error) {
 	if a.ttl > 0 {
 		out[perTTL] = out[operations] * a.ttl.Seconds() / float64(len(workers)*names)
 	}
-	if at.redis != nil {
+	if len(at.redis) > 0 {
 		did := after.since(before)
 		out[serverShare] = did.cpu * 100 / seconds
 		out[serverCommands] = did.commands / seconds

@@ -18,6 +18,7 @@ type row struct {
 	stage      *stage // where all contenders perform, or nil
 	reps       int
 	scale      scale
+	short      scale    // for -short; zero = short
 	metrics    []metric // columns
 	contenders []contender
 	goals      []goal
@@ -57,7 +58,7 @@ type scale struct {
 var short = scale{warm: 20 * time.Millisecond, window: 60 * time.Millisecond, rest: 100 * time.Millisecond, runs: 2, shrink: 20}
 
 // goal compares a median of ours with one of another contender, or with a
-// number.
+// number; where no repetition may miss it, the worst of ours.
 type goal struct {
 	who     string
 	metric  metric
@@ -70,8 +71,9 @@ type goal struct {
 type sign string
 
 const (
-	atLeast sign = "≥"
-	atMost  sign = "≤"
+	atLeast   sign = "≥"
+	atMost    sign = "≤"
+	neverOver sign = "in no repetition >" // the largest counts, not the median
 )
 
 func (s sign) holds(value, bound float64) bool {
@@ -155,15 +157,15 @@ func column(samples []sample, m metric) []float64 {
 	return values
 }
 
-// of finds the median of a contender's metric.
-func (res result) of(name string, m metric) (float64, bool) {
+// of finds what the repetitions of a contender say of a metric.
+func (res result) of(name string, m metric) (spread, bool) {
 	for i, c := range res.row.contenders {
 		if c.name == name {
 			s, ok := res.spreads[i][m]
-			return s.Median, ok
+			return s, ok
 		}
 	}
-	return 0, false
+	return spread{}, false
 }
 
 // verdict is a goal with what was measured.
@@ -180,11 +182,16 @@ func (res result) verdicts() []verdict {
 	var out []verdict
 	for _, g := range res.row.goals {
 		v := verdict{goal: g}
-		v.value, v.known = res.of(g.who, g.metric)
+		var s spread
+		s, v.known = res.of(g.who, g.metric)
+		v.value = s.Median
+		if g.sign == neverOver {
+			v.value = s.Max
+		}
 		if g.than != "" && v.known {
-			var other float64
+			var other spread
 			if other, v.known = res.of(g.than, g.metric); v.known {
-				v.value /= other
+				v.value /= other.Median
 			}
 		}
 		out = append(out, v)

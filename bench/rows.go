@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -26,7 +27,9 @@ const (
 
 // allRows are the rows in the order in which they run.
 func allRows() []row {
-	return append([]row{local(), embedded(), free(), killed(), startUp(), leases(), idle()}, redisRows()...)
+	return slices.Concat(
+		[]row{local(), embedded(), free(), killed(), startUp(), leases(), idle()}, redisRows(), redlockRows(),
+	)
 }
 
 // bareFIFO is the floor of a process's own line.

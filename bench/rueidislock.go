@@ -21,7 +21,7 @@ type rueidislocks struct {
 
 func openRueidislock(_ context.Context, p place) (locker, error) {
 	o := rueidislock.LockerOption{
-		ClientOption: rueidis.ClientOption{InitAddress: []string{p.Redis}},
+		ClientOption: rueidis.ClientOption{InitAddress: p.Redis},
 		KeyMajority:  1, NoLoopTracking: true, KeyValidity: p.TTL,
 	}
 	nap := time.Second

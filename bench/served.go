@@ -8,8 +8,10 @@ import (
 	"strings"
 )
 
-// served is what a Redis server has done so far, by its own count.
+// served is what the Redis servers of a run have done so far, by their own
+// count.
 type served struct {
+	servers  float64
 	scripts  float64 // EVAL, EVALSHA, FCALL
 	scripted float64 // microseconds that they took, their commands included
 	commands float64 // those inside scripts included
@@ -21,21 +23,34 @@ type served struct {
 
 func (s served) packets() float64 { return s.received + s.sent }
 
-// look asks the server of the run; a run without one has done nothing.
+// look asks the servers of the run; a run without them has done nothing.
 func (s *site) look() (served, error) {
-	if s.redis == nil {
-		return served{}, nil
+	var all served
+	for _, server := range s.redis {
+		text, err := server.Do("INFO", "all")
+		if err != nil {
+			return served{}, fmt.Errorf("bench: ask the server what it did: %w", err)
+		}
+		one, err := parseServed(text)
+		if err != nil {
+			return served{}, err
+		}
+		all = all.and(one)
 	}
-	text, err := s.redis.Do("INFO", "all")
-	if err != nil {
-		return served{}, fmt.Errorf("bench: ask the server what it did: %w", err)
-	}
-	return parseServed(text)
+	return all, nil
 }
 
-// watch waits for the window to close and says what the server did in it.
+func (s served) and(o served) served {
+	return served{
+		servers: s.servers + o.servers,
+		scripts: s.scripts + o.scripts, scripted: s.scripted + o.scripted, commands: s.commands + o.commands,
+		received: s.received + o.received, sent: s.sent + o.sent, cpu: s.cpu + o.cpu,
+	}
+}
+
+// watch waits for the window to close and says what the servers did in it.
 func (s *site) watch(b *board) (served, error) {
-	if s.redis == nil {
+	if len(s.redis) == 0 {
 		return served{}, nil
 	}
 	sleepUntil(b.start.Load())
@@ -48,23 +63,23 @@ func (s *site) watch(b *board) (served, error) {
 	return after.since(before), err
 }
 
-// since is what the server did between two looks, less the looking: the
+// since is what the servers did between two looks, less the looking: the
 // earlier one counts its INFO, its answer, and the end of its connection
 // only after it was taken, the later one has counted its question.
 func (s served) since(before served) served {
 	return served{
 		scripts:  s.scripts - before.scripts,
 		scripted: s.scripted - before.scripted,
-		commands: s.commands - before.commands - 1,
-		received: s.received - before.received - 2,
-		sent:     s.sent - before.sent - 1,
+		commands: s.commands - before.commands - s.servers,
+		received: s.received - before.received - 2*s.servers,
+		sent:     s.sent - before.sent - s.servers,
 		cpu:      s.cpu - before.cpu,
 	}
 }
 
 // parseServed reads the answer to INFO.
 func parseServed(text string) (served, error) {
-	var out served
+	out := served{servers: 1}
 	fields := map[string]*float64{
 		"total_commands_processed": &out.commands,
 		"total_reads_processed":    &out.received,

@@ -10,7 +10,7 @@ import (
 // Looking at the server leaves no trace in what lies between two looks, and
 // what is done between them is counted once.
 func TestSince(t *testing.T) {
-	s := &site{redis: servertest.Redis(t)}
+	s := &site{redis: []*servertest.Server{servertest.Redis(t), servertest.Redis(t)}}
 	before, err := s.look()
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestSince(t *testing.T) {
 	}
 	// One packet in, one out, and the end of the connection; the script and
 	// its PING are two commands.
-	if _, err := s.redis.Do("EVAL", `return redis.call("PING")`, "0"); err != nil {
+	if _, err := s.redis[0].Do("EVAL", `return redis.call("PING")`, "0"); err != nil {
 		t.Fatal(err)
 	}
 	after, err := s.look()

@@ -10,10 +10,10 @@ import (
 )
 
 // site is where one run takes place: a new directory and, for adapters that
-// lock on Redis, a new server, so that no run finds what another has left.
+// lock on Redis, new servers, so that no run finds what another has left.
 type site struct {
 	dir   string
-	redis *servertest.Server // nil where the adapter needs none
+	redis []*servertest.Server // none where the adapter needs none
 }
 
 func openSite(ctx context.Context, adapterName string) (_ *site, err error) {
@@ -33,8 +33,15 @@ func openSite(ctx context.Context, adapterName string) (_ *site, err error) {
 	if err := os.Mkdir(s.store(), 0o700); err != nil {
 		return nil, err
 	}
-	if a.redis {
-		if s.redis, err = servertest.Start(ctx, servertest.Options{}); err != nil {
+	for range a.redis {
+		one, err := servertest.Start(ctx, servertest.Options{})
+		if err != nil {
+			return nil, err
+		}
+		s.redis = append(s.redis, one)
+	}
+	if a.found != nil {
+		if err := a.found(ctx, s.place(0, 0)); err != nil {
 			return nil, err
 		}
 	}
@@ -47,8 +54,8 @@ func (s *site) store() string { return filepath.Join(s.dir, "store") }
 // place is where a worker of this run stands.
 func (s *site) place(process, of int) place {
 	p := place{Dir: s.store(), Process: process, Processes: of}
-	if s.redis != nil {
-		p.Redis = s.redis.Addr()
+	for _, one := range s.redis {
+		p.Redis = append(p.Redis, one.Addr())
 	}
 	return p
 }
@@ -62,8 +69,8 @@ func (s *site) board() (*board, string, error) {
 
 func (s *site) close() error {
 	var err error
-	if s.redis != nil {
-		err = s.redis.Close()
+	for _, one := range s.redis {
+		err = errors.Join(err, one.Close())
 	}
 	return errors.Join(err, os.RemoveAll(s.dir))
 }

@@ -28,7 +28,8 @@ type job struct {
 	First    int    // number of this process's first goroutine
 	Count    int    // goroutines, or locks
 	Hold     bool
-	Names    int // locks to spread over
+	Waits    bool // it reports each wait
+	Names    int  // locks to spread over
 }
 
 // tasks are what workers can do. A task talks in lines: it says what its

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redlock"
+)
+
+// masters is how many servers the contenders on a quorum have.
+const masters = 5
+
+// redlocked is Interlock with its default options on several masters.
+type redlocked struct {
+	interlocked
+	driver *redlock.Driver
+}
+
+func openRedlock(ctx context.Context, p place) (locker, error) { return openMasters(ctx, p, nil) }
+
+func openRedlockStrict(ctx context.Context, p place) (locker, error) {
+	return openMasters(ctx, p, strictly())
+}
+
+// foundMasters makes a set of the masters, so that processes that all start at
+// the same moment find one.
+func foundMasters(ctx context.Context, p place) error {
+	d, err := driver.OpenURL(ctx, p.redlockURL())
+	if err != nil {
+		return err
+	}
+	return d.Close(ctx)
+}
+
+func (p place) redlockURL() string { return "redlock://" + strings.Join(p.Redis, ",") }
+
+// openMasters keeps hold of the driver, which counts its raises.
+func openMasters(ctx context.Context, p place, options func() []interlock.LockOption) (locker, error) {
+	d, err := driver.OpenURL(ctx, p.redlockURL())
+	if err != nil {
+		return nil, err
+	}
+	client, err := interlock.New(d, &interlock.Options{TTL: p.TTL})
+	if err != nil {
+		return nil, errors.Join(err, d.Close(ctx))
+	}
+	return &redlocked{interlocked{client, options}, d.(*redlock.Driver)}, nil
+}
+
+func (r *redlocked) mutex(name string) mutex {
+	return tokenedMutex{r.interlocked.mutex(name).(interlockedMutex)}
+}
+
+func (r *redlocked) grants() (all, raised uint64) {
+	s := r.driver.Stats()
+	return s.Grants, s.Raises
+}
+
+func (r *redlocked) close() error {
+	return errors.Join(r.client.Close(), r.driver.Close(context.Background()))
+}
+
+// tokenedMutex is an interlockedMutex whose tokens are checked.
+type tokenedMutex struct{ interlockedMutex }
+
+func (m tokenedMutex) lockToken(ctx context.Context) (uint64, func() error, error) {
+	lease, err := m.Lock(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	return lease.Fence(), lease.Release, nil
+}
