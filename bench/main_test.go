@@ -74,7 +74,10 @@ func TestGoalsArePrinted(t *testing.T) {
 // and between processes.
 func TestOverlapFailsTheRow(t *testing.T) {
 	for _, c := range []contest{{"none", 1, 8}, {"none", 4, 1}} {
-		_, err := c.run(t.Context(), short)
+		var err error
+		for try := 0; try < 20 && err == nil; try++ { // on a busy machine they may come one after the other by chance
+			_, err = c.run(t.Context(), short)
+		}
 		if err == nil || !strings.Contains(err.Error(), "exclusion violated") {
 			t.Errorf("%d × %d goroutines without a lock: %v", c.processes, c.goroutines, err)
 		}

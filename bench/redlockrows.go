@@ -57,7 +57,7 @@ func quorumContest() row {
 		scale:   scale{warm: 500 * time.Millisecond, window: 3 * time.Second},
 		short:   quorumShort,
 		metrics: []metric{
-			handoffs, acquisitions, jain, meanWait, longestWait, raises, scriptsEach, packets, cpuEach, serverEach,
+			handoffs, acquisitions, jain, meanWait, longestWait, raises, scriptsEach, packets, cpuEach, serverEach, scriptTime,
 		},
 	}
 }
