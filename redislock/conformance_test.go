@@ -23,13 +23,7 @@ var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 type opening func(t drivertest.T, addr string) driver.Driver
 
 // byURL is the client that redislock makes itself.
-func byURL(t drivertest.T, addr string) driver.Driver {
-	d, err := driver.OpenURL(context.Background(), "redis://"+addr)
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	return d
-}
+func byURL(t drivertest.T, addr string) driver.Driver { return redistest.Open(t, "redis://"+addr) }
 
 func byRueidis(t drivertest.T, addr string) driver.Driver {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})

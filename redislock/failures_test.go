@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
@@ -109,13 +110,7 @@ func told(t *testing.T, l *interlock.Lease) time.Time {
 // eventually waits for what nobody announces.
 func eventually(t *testing.T, what string, look func() bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(ample); !look(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("within %v not: %s", ample, what)
-		}
-	}
+	redistest.Until(t, ample, "not: "+what, look)
 }
 
 // do sends the server a command past all locks.

@@ -46,7 +46,7 @@ func TestForeignHolderKeepsCommandsOut(t *testing.T) {
 	interlock := buildCommand(t, m)
 	for _, theirs := range allTheirs(t, m, ages) {
 		name := theirs.Key()
-		m.locked(t, theirs, 0)
+		theirs.MustLock(t, 0)
 		try := interlock.run("--try", name, "--", "true")
 		out, err := try.CombinedOutput()
 		if try.ProcessState.ExitCode() != 75 || !strings.Contains(string(out), "is held by") {
@@ -60,9 +60,7 @@ func TestForeignHolderKeepsCommandsOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.stand(t, name, 2)
-		if err := theirs.Unlock(); err != nil {
-			t.Error(err)
-		}
+		theirs.MustUnlock(t)
 		if err := wait.Wait(); err != nil || said.String() != "ran\n" {
 			t.Errorf("%s has released: interlock run: %v; it wrote %q; %s", theirs.Kind(), err, said.String(), complaint.String())
 		}
@@ -87,15 +85,13 @@ func TestCommandsKeepForeignOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			m.stand(t, theirs.Key(), 1)
-			m.refused(t, theirs, fmt.Sprintf("interlock run %v", shape))
+			theirs.MustNotLock(t, fmt.Sprintf("interlock run %v", shape))
 			_ = in.Close()
 			if err := held.Wait(); err != nil {
 				t.Errorf("interlock run %v: %v: %s", shape, err, complaint.String())
 			}
-			m.locked(t, theirs, soon)
-			if err := theirs.Unlock(); err != nil {
-				t.Error(err)
-			}
+			theirs.MustLock(t, soon)
+			theirs.MustUnlock(t)
 		}
 	}
 }

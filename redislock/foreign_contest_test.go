@@ -171,16 +171,14 @@ func TestForeignContest(t *testing.T) {
 func (m meeting) meet(t *testing.T, theirs *foreigntest.Client) {
 	t.Helper()
 	client := m.open(t, nil)
-	m.locked(t, theirs, 0)
+	theirs.MustLock(t, 0)
 	waiting := make(chan *interlock.Lease)
 	go func() {
 		lease, _ := client.Mutex(theirs.Key()).Lock(t.Context())
 		waiting <- lease
 	}()
 	m.stand(t, theirs.Key(), 2)
-	if err := theirs.Unlock(); err != nil {
-		t.Fatal(err)
-	}
+	theirs.MustUnlock(t)
 	if lease := <-waiting; lease == nil {
 		t.Fatal("ours did not get the lock that another program had released")
 	} else {

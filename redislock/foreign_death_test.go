@@ -41,7 +41,7 @@ func TestForeignHolderIsKilled(t *testing.T) {
 	results := make([]chan granted, len(all))
 	for i, theirs := range all {
 		start := time.Now()
-		m.locked(t, theirs, 0)
+		theirs.MustLock(t, 0)
 		results[i] = make(chan granted, 1)
 		go func() {
 			ctx, cancel := context.WithTimeout(t.Context(), ttl+soon)
@@ -73,7 +73,7 @@ func TestForeignHolderReleasesLate(t *testing.T) {
 	for _, shape := range shapes {
 		all := allTheirs(t, m, time.Second)
 		for _, theirs := range all {
-			m.locked(t, theirs, soon)
+			theirs.MustLock(t, soon)
 			if err := theirs.Pause(); err != nil {
 				t.Fatal(err)
 			}
@@ -109,16 +109,14 @@ func TestOursReleaseLate(t *testing.T) {
 		if _, err := m.Do("DEL", theirs.Key()); err != nil {
 			t.Fatal(err)
 		}
-		value := m.locked(t, theirs, 0)
+		value := theirs.MustLock(t, 0)
 		if err := lease.Release(); !errors.Is(err, interlock.ErrLost) {
 			t.Errorf("release of a %s that %s has now: %v, want %v", shape.name, theirs.Kind(), err, interlock.ErrLost)
 		}
 		if stored := m.get(t, theirs.Key()); stored != value {
 			t.Errorf("after our release the name has %q, want %q, which %s wrote", stored, value, theirs.Kind())
 		}
-		if err := theirs.Unlock(); err != nil {
-			t.Error(err)
-		}
+		theirs.MustUnlock(t)
 	}
 }
 
@@ -130,7 +128,7 @@ func TestForeignValueWithoutEnd(t *testing.T) {
 	const ttl = time.Second
 	client := m.open(t, &interlock.Options{TTL: ttl})
 	theirs := m.theirs(t, foreigntest.RedisPy, "precious", 0)
-	value := m.locked(t, theirs, 0)
+	value := theirs.MustLock(t, 0)
 	for _, shape := range shapes {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*ttl)
 		_, err := shape.take(ctx, client, "precious")
@@ -145,8 +143,6 @@ func TestForeignValueWithoutEnd(t *testing.T) {
 			t.Errorf("PTTL is %s, %v, want -1: no end", ttl, err)
 		}
 	}
-	if err := theirs.Unlock(); err != nil {
-		t.Error(err)
-	}
+	theirs.MustUnlock(t)
 	m.release(t, m.hold(t, client, "precious", shapes[0].take))
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/foreigntest"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	_ "github.com/interlock-go/interlock/redislock"
 )
@@ -68,7 +68,7 @@ func TestForeignHolderKeepsOursOut(t *testing.T) {
 			theirs := m.theirs(t, kind, "held by "+string(kind), ages)
 			name := theirs.Key()
 			for _, shape := range shapes {
-				value := m.locked(t, theirs, 0)
+				value := theirs.MustLock(t, 0)
 				_, err := shape.try(t.Context(), client, name)
 				var held *interlock.HeldError
 				if !errors.Is(err, interlock.ErrHeld) || !errors.As(err, &held) || held.Holder == nil || !held.Holder.Foreign {
@@ -127,11 +127,11 @@ func TestOursKeepForeignOut(t *testing.T) {
 					leases = append(leases, m.hold(t, second, name, shape.take))
 				}
 				for len(leases) > 1 {
-					m.refused(t, theirs, shape.name)
+					theirs.MustNotLock(t, "our "+shape.name)
 					m.release(t, leases[0])
 					leases = leases[1:]
 				}
-				m.refused(t, theirs, shape.name)
+				theirs.MustNotLock(t, "our "+shape.name)
 
 				waiting := make(chan error, 1)
 				go func() {
@@ -142,9 +142,7 @@ func TestOursKeepForeignOut(t *testing.T) {
 				if err := <-waiting; err != nil {
 					t.Fatalf("%s has released: %v", shape.name, err)
 				}
-				if err := theirs.Unlock(); err != nil {
-					t.Error(err)
-				}
+				theirs.MustUnlock(t)
 			}
 		})
 	}
@@ -167,16 +165,7 @@ func (m meeting) open(t *testing.T, o *interlock.Options) *interlock.Client {
 // openWith opens a client with these parameters in the URL.
 func (m meeting) openWith(t *testing.T, parameters string, o *interlock.Options) *interlock.Client {
 	t.Helper()
-	client, err := interlock.Open(t.Context(), m.URL()+parameters, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return client
+	return redistest.OpenClient(t, m.URL()+parameters, o)
 }
 
 // theirs starts a client of another library.
@@ -207,26 +196,6 @@ func (m meeting) release(t *testing.T, lease *interlock.Lease) {
 	}
 }
 
-// locked has another library take its lock.
-func (m meeting) locked(t *testing.T, c *foreigntest.Client, wait time.Duration) (value string) {
-	t.Helper()
-	value, err := c.Lock(wait)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return value
-}
-
-// refused sees that another library is kept out, whether it tries or waits.
-func (m meeting) refused(t *testing.T, c *foreigntest.Client, holder string) {
-	t.Helper()
-	for _, wait := range []time.Duration{0, 100 * time.Millisecond} {
-		if _, err := c.Lock(wait); !errors.Is(err, foreigntest.ErrTimeout) {
-			t.Errorf("%s, waiting %v while our %s holds: %v, want %v", c.Kind(), wait, holder, err, foreigntest.ErrTimeout)
-		}
-	}
-}
-
 // get returns what is stored at the name.
 func (m meeting) get(t *testing.T, name string) string {
 	t.Helper()
@@ -237,28 +206,13 @@ func (m meeting) get(t *testing.T, name string) string {
 	return value
 }
 
-// line returns who stands at the name.
-func (m meeting) line(t *testing.T, name string) []driver.Holder {
-	t.Helper()
-	d, err := driver.OpenURL(t.Context(), m.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = d.Close(t.Context()) }()
-	l, err := d.(driver.Inspector).Line(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l.Claims
-}
-
 // stand waits until so many stand at the name, holders and waiters.
 func (m meeting) stand(t *testing.T, name string, n int) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(soon); ; <-tick.C {
-		claims := m.line(t, name)
+		claims := redistest.Claims(t, m.URL(), name)
 		if len(claims) == n {
 			return
 		}

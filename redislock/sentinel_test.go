@@ -14,13 +14,6 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// isolate has the master's replica learn nothing from here on. Sentinels may promote it all the same.
-func isolate(t *testing.T, s *servertest.Sentinels) {
-	t.Helper()
-	do(t, s.Master, "ACL", "SETUSER", "default", "-psync", "-sync")
-	do(t, s.Master, "CLIENT", "KILL", "TYPE", "replica")
-}
-
 // Claims that wait, and one that holds, when the master dies: whether the replica had heard of them or not, everybody is
 // served, and the tokens go on growing. With a TTL that is longer than the test may take, the handoffs afterwards can only
 // come by messages over subscriptions that were made again.
@@ -40,7 +33,7 @@ func TestSentinel_WaitersGoOnAfterAFailover(t *testing.T) {
 				release(t, l)
 			}
 			if lost {
-				isolate(t, s)
+				redistest.Isolate(t, s)
 			}
 			lease := hold(t, holder.Mutex("m"))
 			top = grows(t, "before the failover", top, lease)

@@ -162,16 +162,10 @@ func (s *stage) connect(t *testing.T, first, rest *cable, o redislock.Options) (
 	return d, client
 }
 
-// until waits for a condition.
+// until waits for what takes no TTL.
 func until(t *testing.T, what string, met func() bool) {
 	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(prompt); !met(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("after %v still not: %s", prompt, what)
-		}
-	}
+	redistest.Until(t, prompt, "still not: "+what, met)
 }
 
 // prompt is for what has to wait for nobody's TTL, on a machine that has other things to do; and whatever happens in spite

@@ -26,10 +26,7 @@ func TestSlotMovesWhileSomebodyWaits(t *testing.T) {
 	}
 	holder, waiter := newActor(t, open(), ages), newActor(t, open(), ages)
 	for _, kind := range []driver.Kind{driver.Mutex, driver.Write} {
-		mine, next := claimOf(kind, "moves "+kind.String()), claimOf(kind, "moves "+kind.String())
-		holder.holds(mine)
-		next.Queue = true
-		waiter.denied(next)
+		mine, next := holder.takes(kind, "moves "+kind.String()), waiter.queues(kind, "moves "+kind.String())
 		got := waiter.waits(next)
 		slot := c.Slot(mine.Name)
 		to := c.Nodes[0]
@@ -70,10 +67,7 @@ func TestClusterWithoutSharding(t *testing.T) {
 			t.Cleanup(func() { _ = d.Close(context.Background()) })
 			actors = append(actors, newActor(t, d, ages))
 		}
-		mine, next := claimOf(driver.Mutex, name), claimOf(driver.Mutex, name)
-		actors[0].holds(mine)
-		next.Queue = true
-		actors[1].denied(next)
+		mine, next := actors[0].takes(driver.Mutex, name), actors[1].queues(driver.Mutex, name)
 		got := actors[1].waits(next)
 		actors[0].releases(mine, true)
 		if err := within(t, "the one who waits", got); err != nil {

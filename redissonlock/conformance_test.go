@@ -24,13 +24,7 @@ var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 type opening func(t drivertest.T, addr string) driver.Driver
 
 // byURL is the client that redissonlock makes itself.
-func byURL(t drivertest.T, addr string) driver.Driver {
-	d, err := driver.OpenURL(context.Background(), "redisson://"+addr)
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	return d
-}
+func byURL(t drivertest.T, addr string) driver.Driver { return redistest.Open(t, "redisson://"+addr) }
 
 func byGoRedis(t drivertest.T, addr string) driver.Driver {
 	return over(t, redistest.GoRedis(t, redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/foreigntest"
+	"github.com/interlock-go/interlock/internal/redistest"
 )
 
 // Locks of Redisson that tell nobody, or only their own kind, are found free by a renewal. A fair lock with a line refuses
@@ -21,10 +22,10 @@ func TestRedissonThatDoesNotTell(t *testing.T) {
 	client := m.open(t, 3*time.Second)
 	for _, kind := range []foreigntest.Kind{foreigntest.RedissonSpin, foreigntest.RedissonFair} {
 		theirs := m.theirs(t, kind, string(kind), ages)
-		locked(t, theirs, 0)
+		theirs.MustLock(t, 0)
 		waits := taking(t, client, mutexes, string(kind))
 		m.listened(t, string(kind))
-		unlocked(t, theirs)
+		theirs.MustUnlock(t)
 		got := within(t, "ours, by a renewal", waits)
 		if got.err != nil {
 			t.Fatal(got.err)
@@ -33,7 +34,7 @@ func TestRedissonThatDoesNotTell(t *testing.T) {
 	}
 	const name = "a fair line"
 	holder, waiter := m.theirs(t, foreigntest.RedissonFair, name, ages), m.theirs(t, foreigntest.RedissonFair, name, ages)
-	locked(t, holder, 0)
+	holder.MustLock(t, 0)
 	waits := taking(t, client, mutexes, name)
 	m.listened(t, name)
 	line := locking(waiter)
@@ -41,14 +42,14 @@ func TestRedissonThatDoesNotTell(t *testing.T) {
 	if got := within(t, "our refusal", waits); !errors.Is(got.err, driver.ErrRefused) || !strings.Contains(got.err.Error(), "fair lock") {
 		t.Errorf("ours waits for a fair lock in whose line another stands: %v, want %v", got.err, driver.ErrRefused)
 	}
-	if shown := m.line(t, name); len(shown) != 2 || !shown[0].Held || shown[1].Held || !shown[1].Foreign || !strings.Contains(shown[1].Note, "fair") {
+	if shown := redistest.Claims(t, m.url, name); len(shown) != 2 || !shown[0].Held || shown[1].Held || !shown[1].Foreign || !strings.Contains(shown[1].Note, "fair") {
 		t.Errorf("the line is shown as %+v, want the holder and one of theirs that waits", shown)
 	}
-	unlocked(t, holder)
+	holder.MustUnlock(t)
 	if err := within(t, "their fair waiter", line); err != nil {
 		t.Error(err)
 	}
-	unlocked(t, waiter)
+	waiter.MustUnlock(t)
 }
 
 // Who holds with Redisson is shown, with its holds, and can be broken at once alone.
@@ -70,7 +71,7 @@ func TestRedissonIsShownAndBroken(t *testing.T) {
 	} {
 		name := "shown " + string(p.theirs)
 		theirs := m.theirs(t, p.theirs, name, ages)
-		field := locked(t, theirs, 0)
+		field := theirs.MustLock(t, 0)
 		m.do(t, name, "HINCRBY", name, field, "1") // entered twice
 		if p.kind == driver.Read {
 			m.do(t, name, "SET", "{"+name+"}:"+field+":rwlock_timeout:2", "1", "PX", "60000")
@@ -134,15 +135,15 @@ func TestMembersAreLocksOfTheirNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refusedTheirs(t, theirs)
+	theirs.MustNotLock(t, "ours")
 	if n := m.do(t, "b", "EXISTS", "b"); n != "0" {
 		t.Error("theirs keeps a member although it did not get all")
 	}
 	released(t, lease)
-	locked(t, theirs, soon)
+	theirs.MustLock(t, soon)
 	for _, name := range []string{"a", "b"} {
 		refusedOurs(t, client, mutexes, name)
 	}
 	released(t, taken(t, client, mutexes, "c"))
-	unlocked(t, theirs)
+	theirs.MustUnlock(t)
 }

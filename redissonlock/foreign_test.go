@@ -23,7 +23,7 @@ func (m meeting) bothWays(t *testing.T, kind foreigntest.Kind, ours shape, name 
 	client := m.open(t, ages)
 	theirs := m.theirs(t, kind, theirName(kind, name), ages)
 	l := taken(t, client, ours, name)
-	refusedTheirs(t, theirs)
+	theirs.MustNotLock(t, "ours")
 	theyWait := locking(theirs)
 	m.listened(t, name)
 	released(t, l)
@@ -34,7 +34,7 @@ func (m meeting) bothWays(t *testing.T, kind foreigntest.Kind, ours shape, name 
 	until(t, "theirs goes on listening", func() bool { return m.subscribers(t, name) == 0 })
 	weWait := taking(t, client, ours, name)
 	m.listened(t, name)
-	unlocked(t, theirs)
+	theirs.MustUnlock(t)
 	got := within(t, "our "+ours.name, weWait)
 	if got.err != nil {
 		t.Fatal(got.err)
@@ -47,23 +47,18 @@ func (m meeting) bothWays(t *testing.T, kind foreigntest.Kind, ours shape, name 
 
 func TestRedissonAndOursExcludeAndWakeEachOther(t *testing.T) {
 	t.Parallel()
-	m := newMeeting(t)
-	for _, p := range pairs {
-		t.Run(string(p.theirs)+" "+p.ours.name, func(t *testing.T) {
-			t.Parallel()
-			m.bothWays(t, p.theirs, p.ours, fmt.Sprintf("%s and our %s", p.theirs, p.ours.name))
-		})
-	}
+	newMeeting(t).meet(t, pairs)
 }
 
 // On a Cluster of Redis 7 Redisson tells by messages of the shard, and hears no others.
 func TestRedissonAndOursOnACluster(t *testing.T) {
 	t.Parallel()
-	m := newClusterMeeting(t)
-	for _, p := range pairs[:4] {
-		if p.theirs == foreigntest.RedissonMulti {
-			continue // as Lock
-		}
+	newClusterMeeting(t).meet(t, append(pairs[:2:2], pairs[3])) // without Multi, which is as Lock
+}
+
+func (m meeting) meet(t *testing.T, pairs []pair) {
+	t.Helper()
+	for _, p := range pairs {
 		t.Run(string(p.theirs)+" "+p.ours.name, func(t *testing.T) {
 			t.Parallel()
 			m.bothWays(t, p.theirs, p.ours, fmt.Sprintf("%s and our %s", p.theirs, p.ours.name))
@@ -95,12 +90,12 @@ func TestRedissonTokens(t *testing.T) {
 	client := m.open(t, ages)
 	theirs := m.theirs(t, foreigntest.RedissonFenced, name, ages)
 	token := func() uint64 {
-		value := strings.Fields(locked(t, theirs, soon))
+		value := strings.Fields(theirs.MustLock(t, soon))
 		n, err := strconv.ParseUint(value[len(value)-1], 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		unlocked(t, theirs)
+		theirs.MustUnlock(t)
 		return n
 	}
 	if first := token(); first != 1 {
@@ -148,7 +143,7 @@ func TestRedissonWatchdogs(t *testing.T) {
 			released(t, l)
 
 			theirs := m.theirs(t, p.kind, name, -ttl)
-			locked(t, theirs, soon)
+			theirs.MustLock(t, soon)
 			excluded := mutexes
 			if p.kind != foreigntest.RedissonLock {
 				excluded = writers
@@ -158,7 +153,7 @@ func TestRedissonWatchdogs(t *testing.T) {
 			if _, err := excluded.take(ctx, client, name); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, interlock.ErrHeld) {
 				t.Errorf("while theirs holds for two leases: %v, want %v", err, interlock.ErrHeld)
 			}
-			unlocked(t, theirs)
+			theirs.MustUnlock(t)
 		})
 	}
 }
@@ -175,7 +170,7 @@ func TestRedissonDeadHolder(t *testing.T) {
 			name := fmt.Sprintf("dead %s, our %s", p.theirs, p.ours.name)
 			theirs, next := m.theirs(t, p.theirs, name, ttl), m.theirs(t, p.theirs, name, ages)
 			began := time.Now()
-			locked(t, theirs, 0)
+			theirs.MustLock(t, 0)
 			theirs.Kill()
 			l := taken(t, m.open(t, ages), p.ours, name)
 			if early := ttl - time.Since(began); early > 0 {
@@ -201,11 +196,11 @@ func TestRedissonDeadHolder(t *testing.T) {
 			if g, err := s.Acquire(t.Context(), driver.Claim{Name: name, ID: driver.NewID(), Kind: kind, Weight: weight, Limit: driver.All}); err != nil || !g.Held {
 				t.Fatalf("Acquire: %+v, %v", g, err)
 			}
-			locked(t, next, soon)
+			next.MustLock(t, soon)
 			if early := ttl - time.Since(began); early > 0 {
 				t.Errorf("theirs got in %v before our lease was over", early)
 			}
-			unlocked(t, next)
+			next.MustUnlock(t)
 		})
 	}
 }
@@ -218,15 +213,15 @@ func TestRedissonReadersTogether(t *testing.T) {
 	client := m.open(t, ages)
 	theirs, writer := m.theirs(t, foreigntest.RedissonRead, name, ages), m.theirs(t, foreigntest.RedissonWrite, name, ages)
 	for _, first := range []string{"ours", "theirs"} {
-		locked(t, theirs, soon)
+		theirs.MustLock(t, soon)
 		l := taken(t, client, readers, name)
-		refusedTheirs(t, writer)
+		writer.MustNotLock(t, "ours")
 		waits := locking(writer)
 		m.listened(t, name)
 		if first == "ours" {
 			released(t, l)
 		} else {
-			unlocked(t, theirs)
+			theirs.MustUnlock(t)
 		}
 		if l, err := writers.try(t.Context(), client, name); !errors.Is(err, interlock.ErrHeld) {
 			t.Errorf("our writer, while one reader is left: %v, %v", l, err)
@@ -235,7 +230,7 @@ func TestRedissonReadersTogether(t *testing.T) {
 			t.Fatalf("%s left, and a writer got in beside the other reader: %v", first, <-waits)
 		}
 		if first == "ours" {
-			unlocked(t, theirs)
+			theirs.MustUnlock(t)
 		} else {
 			if err := l.Err(); err != nil {
 				t.Errorf("our lease after their reader left: %v", err)
@@ -245,6 +240,6 @@ func TestRedissonReadersTogether(t *testing.T) {
 		if err := within(t, "their writer", waits); err != nil {
 			t.Fatal(err)
 		}
-		unlocked(t, writer)
+		writer.MustUnlock(t)
 	}
 }

@@ -79,14 +79,15 @@ func (g *gate) set(f func(g *gate)) {
 	f(g)
 }
 
-// newGated opens a driver whose requests the test may stand in the way of.
-func newGated(t *testing.T, server *servertest.Server) (*redissonlock.Driver, *gate) {
+// newGated starts a server with one who has no gate, and one in whose way the test may stand.
+func newGated(t *testing.T) (server *servertest.Server, g *gate, free, gated actor) {
 	t.Helper()
+	server = servertest.Redis(t, durable...)
 	conn, err := redisconn.Open(t.Context(), redisconn.Config{Addrs: []string{server.Addr()}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gate{Conn: conn}
+	g = &gate{Conn: conn}
 	d, err := redissonlock.New(t.Context(), g, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +98,7 @@ func newGated(t *testing.T, server *servertest.Server) (*redissonlock.Driver, *g
 		}
 		conn.Close()
 	})
-	return d, g
+	return server, g, newActor(t, byURL(t, server.Addr()), ages), newActor(t, d, ages)
 }
 
 // actor is a session that nobody renews, of long life.
@@ -139,6 +140,23 @@ func (a actor) denied(c driver.Claim) {
 	if g, err := a.s.Acquire(a.t.Context(), c); err != nil || g.Held {
 		a.t.Fatalf("Acquire of %q: %+v, %v: want it not held", c.Name, g, err)
 	}
+}
+
+// takes takes a name that is free.
+func (a actor) takes(kind driver.Kind, name string) driver.Claim {
+	a.t.Helper()
+	c := claimOf(kind, name)
+	a.holds(c)
+	return c
+}
+
+// queues asks for a name that somebody holds, to wait for it.
+func (a actor) queues(kind driver.Kind, name string) driver.Claim {
+	a.t.Helper()
+	c := claimOf(kind, name)
+	c.Queue = true
+	a.denied(c)
+	return c
 }
 
 func (a actor) releases(c driver.Claim, held bool) {

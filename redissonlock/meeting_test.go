@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/foreigntest"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	_ "github.com/interlock-go/interlock/redissonlock"
 )
@@ -61,11 +61,13 @@ var (
 	}
 )
 
-// pairs exclude each other.
-var pairs = []struct {
+// pair is a lock of Redisson and one of ours that exclude each other.
+type pair struct {
 	theirs foreigntest.Kind
 	ours   shape
-}{
+}
+
+var pairs = []pair{
 	{foreigntest.RedissonLock, mutexes},
 	{foreigntest.RedissonFenced, mutexes},
 	{foreigntest.RedissonMulti, mutexes},
@@ -98,16 +100,7 @@ func newClusterMeeting(t *testing.T) meeting {
 
 func (m meeting) open(t *testing.T, ttl time.Duration) *interlock.Client {
 	t.Helper()
-	client, err := interlock.Open(t.Context(), m.url, &interlock.Options{TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return client
+	return redistest.OpenClient(t, m.url, &interlock.Options{TTL: ttl})
 }
 
 func (m meeting) theirs(t *testing.T, kind foreigntest.Kind, name string, lease time.Duration) *foreigntest.Client {
@@ -124,21 +117,6 @@ func (m meeting) do(t *testing.T, name string, args ...string) string {
 	return reply
 }
 
-// line returns who stands at the name.
-func (m meeting) line(t *testing.T, name string) []driver.Holder {
-	t.Helper()
-	d, err := driver.OpenURL(t.Context(), m.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = d.Close(t.Context()) }()
-	l, err := d.(driver.Inspector).Line(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l.Claims
-}
-
 // listened waits until somebody listens for the end of the holds of a name.
 func (m meeting) listened(t *testing.T, name string) {
 	t.Helper()
@@ -148,29 +126,7 @@ func (m meeting) listened(t *testing.T, name string) {
 // until waits for a condition.
 func until(t *testing.T, what string, met func() bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(soon); !met(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("after %v: %s", soon, what)
-		}
-	}
-}
-
-func locked(t *testing.T, c *foreigntest.Client, wait time.Duration) (value string) {
-	t.Helper()
-	value, err := c.Lock(wait)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return value
-}
-
-func unlocked(t *testing.T, c *foreigntest.Client) {
-	t.Helper()
-	if err := c.Unlock(); err != nil {
-		t.Error(err)
-	}
+	redistest.Until(t, soon, what, met)
 }
 
 func released(t *testing.T, l *interlock.Lease) {
@@ -230,16 +186,6 @@ func within[T any](t *testing.T, what string, from <-chan T) (v T) {
 		t.Fatalf("%s: not in %v, although the holder has released: nobody told", what, soon)
 	}
 	return v
-}
-
-// refusedTheirs sees that Redisson is kept out, whether it tries or waits.
-func refusedTheirs(t *testing.T, c *foreigntest.Client) {
-	t.Helper()
-	for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
-		if _, err := c.Lock(wait); !errors.Is(err, foreigntest.ErrTimeout) {
-			t.Errorf("%s, waiting %v while ours holds: %v, want %v", c.Kind(), wait, err, foreigntest.ErrTimeout)
-		}
-	}
 }
 
 // refusedOurs sees that ours is kept out by a foreign holder.

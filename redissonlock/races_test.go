@@ -17,12 +17,8 @@ import (
 // The holder releases after a waiter has looked and before it listens: nobody tells it, so it has to look again.
 func TestReleaseBetweenLookAndListen(t *testing.T) {
 	t.Parallel()
-	server := servertest.Redis(t, durable...)
-	d, g := newGated(t, server)
-	holder := newActor(t, byURL(t, server.Addr()), ages)
-	waiter := newActor(t, d, ages)
-	mine := claimOf(driver.Mutex, "look")
-	holder.holds(mine)
+	_, g, holder, waiter := newGated(t)
+	mine := holder.takes(driver.Mutex, "look")
 	g.set(func(g *gate) { g.listen = func() { holder.releases(mine, true) } })
 	next := claimOf(driver.Mutex, "look")
 	next.Queue = true
@@ -41,14 +37,8 @@ func TestReleaseBetweenLookAndListen(t *testing.T) {
 // A message comes while the waiter asks because of an earlier one: the answer that is under way is too old to sleep on.
 func TestMessageWhileAsking(t *testing.T) {
 	t.Parallel()
-	server := servertest.Redis(t, durable...)
-	d, g := newGated(t, server)
-	holder := newActor(t, byURL(t, server.Addr()), ages)
-	waiter := newActor(t, d, ages)
-	mine, next := claimOf(driver.Mutex, "asking"), claimOf(driver.Mutex, "asking")
-	holder.holds(mine)
-	next.Queue = true
-	waiter.denied(next)
+	server, g, holder, waiter := newGated(t)
+	mine, next := holder.takes(driver.Mutex, "asking"), waiter.queues(driver.Mutex, "asking")
 	asked, told := make(chan struct{}), make(chan struct{})
 	g.set(func(g *gate) {
 		g.after = func(redisconn.Command, any, error) {
@@ -62,10 +52,7 @@ func TestMessageWhileAsking(t *testing.T) {
 	holder.releases(mine, true)
 	// The message of the release has reached the waiter's process when one that was sent behind it on the same connection
 	// has: another name's waiter there shows it.
-	other, gone := claimOf(driver.Mutex, "asking too"), claimOf(driver.Mutex, "asking too")
-	holder.holds(other)
-	gone.Queue = true
-	waiter.denied(gone)
+	other, gone := holder.takes(driver.Mutex, "asking too"), waiter.queues(driver.Mutex, "asking too")
 	second := waiter.waits(gone)
 	holder.releases(other, true)
 	if err := within(t, "the other name's waiter", second); err != nil {
@@ -82,15 +69,11 @@ func TestMessageWhileAsking(t *testing.T) {
 // A request that was given up arrives after the claim's release. It takes nothing.
 func TestLateRequest(t *testing.T) {
 	t.Parallel()
-	server := servertest.Redis(t, durable...)
-	d, g := newGated(t, server)
-	a, b := newActor(t, d, ages), newActor(t, byURL(t, server.Addr()), ages)
+	server, g, b, a := newGated(t)
 	for _, kind := range []driver.Kind{driver.Mutex, driver.Write, driver.Read} {
 		for _, queue := range []bool{false, true} {
 			name := fmt.Sprintf("late %v %v", kind, queue)
-			warm := claimOf(kind, name) // the server knows the script
-			a.holds(warm)
-			a.releases(warm, true)
+			a.releases(a.takes(kind, name), true) // the server knows the script
 			late := claimOf(kind, name)
 			late.Queue = queue
 			var request redisconn.Command
@@ -111,9 +94,7 @@ func TestLateRequest(t *testing.T) {
 			if kind != driver.Mutex {
 				other = driver.Write
 			}
-			mine := claimOf(other, name)
-			b.holds(mine)
-			b.releases(mine, true)
+			b.releases(b.takes(other, name), true)
 			if n, err := server.Do("EXISTS", name); err != nil || n != "0" {
 				t.Errorf("%s: the key is there (%s, %v) when nobody holds", name, n, err)
 			}
@@ -124,14 +105,8 @@ func TestLateRequest(t *testing.T) {
 // The connection that listens ends while somebody waits, and the holder releases before it is made again.
 func TestListenerEnds(t *testing.T) {
 	t.Parallel()
-	server := servertest.Redis(t, durable...)
-	d, g := newGated(t, server)
-	holder := newActor(t, byURL(t, server.Addr()), ages)
-	waiter := newActor(t, d, ages)
-	mine, next := claimOf(driver.Mutex, "deaf"), claimOf(driver.Mutex, "deaf")
-	holder.holds(mine)
-	next.Queue = true
-	waiter.denied(next)
+	server, g, holder, waiter := newGated(t)
+	mine, next := holder.takes(driver.Mutex, "deaf"), waiter.queues(driver.Mutex, "deaf")
 	got := waiter.waits(next)
 	g.set(func(g *gate) { g.listen = func() { holder.releases(mine, true) } })
 	if _, err := server.Do("CLIENT", "KILL", "TYPE", "pubsub"); err != nil {
@@ -154,9 +129,7 @@ func publish(t *testing.T, server *servertest.Server, channel, message string) {
 // being given up is told all the same.
 func TestChannelsGoWithTheLastWaiter(t *testing.T) {
 	t.Parallel()
-	server := servertest.Redis(t, durable...)
-	d, g := newGated(t, server)
-	holder, waiter := newActor(t, byURL(t, server.Addr()), ages), newActor(t, d, ages)
+	server, g, holder, waiter := newGated(t)
 	channels := func() string {
 		list, err := server.Do("PUBSUB", "CHANNELS")
 		if err != nil {
@@ -165,8 +138,7 @@ func TestChannelsGoWithTheLastWaiter(t *testing.T) {
 		return list
 	}
 	for round := range 3 {
-		mine := claimOf(driver.Mutex, "channels")
-		holder.holds(mine)
+		mine := holder.takes(driver.Mutex, "channels")
 		gone := claimOf(driver.Mutex, mine.Name) // gives up while its channel is being asked for
 		gone.Queue = true
 		ctx, cancel := context.WithCancel(t.Context())
@@ -188,9 +160,7 @@ func TestChannelsGoWithTheLastWaiter(t *testing.T) {
 		if round != 1 { // the second time somebody comes at once
 			until(t, "channels that nobody waits for are listened to", func() bool { return channels() == "" })
 		}
-		next := claimOf(driver.Mutex, mine.Name)
-		next.Queue = true
-		waiter.denied(next)
+		next := waiter.queues(driver.Mutex, mine.Name)
 		if got := channels(); !strings.Contains(got, "{channels}") {
 			t.Errorf("somebody waits, and listened to is %q", got)
 		}

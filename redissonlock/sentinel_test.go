@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/internal/foreigntest"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
@@ -37,7 +38,7 @@ func TestSentinelFailover(t *testing.T) {
 				{name: "reader", holds: readers, waits: writers},
 			}
 			if lost {
-				leaveBehind(t, s)
+				redistest.Isolate(t, s)
 			}
 			for _, o := range stands {
 				o.begin(t, m, holder, waiter)
@@ -122,15 +123,5 @@ func told(t *testing.T, l *interlock.Lease) {
 	}
 	if err := l.Release(); !errors.Is(err, interlock.ErrLost) {
 		t.Errorf("release of a hold that was lost: %v, want %v", err, interlock.ErrLost)
-	}
-}
-
-// leaveBehind has the replica learn nothing from here on. Sentinels may promote it all the same.
-func leaveBehind(t *testing.T, s *servertest.Sentinels) {
-	t.Helper()
-	for _, words := range [][]string{{"ACL", "SETUSER", "default", "-psync", "-sync"}, {"CLIENT", "KILL", "TYPE", "replica"}} {
-		if _, err := s.Master.Do(words...); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

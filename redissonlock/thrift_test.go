@@ -22,15 +22,12 @@ func TestOneAsksForAll(t *testing.T) {
 	b := redistest.NewBoard(t)
 	d := byURL(t, b.To(server.Addr()).Addr())
 	holder, waiter := newActor(t, byURL(t, server.Addr()), ages), newActor(t, d, ages)
-	mine := claimOf(driver.Mutex, "crowd")
-	holder.holds(mine)
+	mine := holder.takes(driver.Mutex, "crowd")
 	const crowd = 8
 	var claims []driver.Claim
 	var waits []<-chan error
 	for range crowd {
-		c := claimOf(driver.Mutex, mine.Name)
-		c.Queue = true
-		waiter.denied(c)
+		c := waiter.queues(driver.Mutex, mine.Name)
 		claims, waits = append(claims, c), append(waits, waiter.waits(c))
 	}
 	const messages = 10

@@ -8,23 +8,10 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/internal/wire"
 )
-
-// lame is a set of five masters some of which are not there. What is restarted are the others.
-type lame struct {
-	*harness
-	there []*servertest.Server
-}
-
-func (h *lame) Restart(t drivertest.T) {
-	for _, s := range h.there {
-		if err := s.Restart(context.Background()); err != nil {
-			t.Fatalf("restart: %v", err)
-		}
-	}
-}
 
 // Laws that a majority must keep as well as all.
 var majorityLaws = []string{
@@ -32,27 +19,15 @@ var majorityLaws = []string{
 	"Also_Parallel",
 }
 
-// limp tries the laws on five masters after something has happened to some of them, and returns which are there.
+// limp tries the laws on five masters after something has happened to them, which says which are there all the same.
 func limp(t *testing.T, happens func(t *testing.T, set []*servertest.Server) (there []*servertest.Server)) {
 	t.Helper()
-	tried := 0
-	for _, law := range drivertest.Laws() {
-		if !slices.Contains(majorityLaws, law.Name) {
-			continue
-		}
-		tried++
-		t.Run(law.Name, func(t *testing.T) {
-			set := startMasters(t, 5, durable...)
-			d := open(t, urlOf(addrs(set))) // which founds the set
-			defer func() { _ = d.Close(context.Background()) }()
-			h := &lame{harness: newHarness(t, set)}
-			h.there = happens(t, set)
-			law.Try(t, h)
-		})
-	}
-	if tried != len(majorityLaws) {
-		t.Errorf("%d laws tried, want %d", tried, len(majorityLaws))
-	}
+	redistest.Try(t, majorityLaws, func(t *testing.T) drivertest.Harness {
+		set := startMasters(t, 5, durable...)
+		d := open(t, urlOf(addrs(set))) // which founds the set
+		t.Cleanup(func() { _ = d.Close(context.Background()) })
+		return harness(set, happens(t, set))
+	})
 }
 
 func TestConformanceWithTwoOfFiveKilled(t *testing.T) {
@@ -152,16 +127,12 @@ func TestHolderKeepsWhatAnOlderOneWants(t *testing.T) {
 // A free claim and its release cost one request to each master, sent to all before one has answered.
 func TestRoundTrips(t *testing.T) {
 	set := startMasters(t, 5)
-	h := newHarness(t, set)
-	d := h.Driver(t)
+	b := redistest.NewBoard(t)
+	d := openOver(t, b, set)
 	defer func() { _ = d.Close(context.Background()) }()
 	s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
-	}
-	counts := func() (all []int64) {
-		h.each(d, func(w *line) { all = append(all, w.calls.Load()) })
-		return all
 	}
 	pair := func() {
 		c := mutex("pair", true)
@@ -173,10 +144,10 @@ func TestRoundTrips(t *testing.T) {
 		}
 	}
 	pair() // the scripts are known from now on, when the last master has answered
-	var before []int64
+	var before []int
 	same := 0
 	until(t, 10*time.Second, "quiet", func() bool {
-		now := counts()
+		now := b.Calls()
 		if same++; !slices.Equal(now, before) {
 			before, same = now, 0
 		}
@@ -186,14 +157,14 @@ func TestRoundTrips(t *testing.T) {
 		pair()
 	}
 	until(t, 10*time.Second, "20 requests at each master", func() bool {
-		for i, n := range counts() {
+		for i, n := range b.Calls() {
 			if n-before[i] < 20 {
 				return false
 			}
 		}
 		return true
 	})
-	for i, n := range counts() {
+	for i, n := range b.Calls() {
 		if n-before[i] != 20 {
 			t.Errorf("master %d: %d requests for ten pairs, want 20", i+1, n-before[i])
 		}

@@ -44,9 +44,7 @@ func TestForeignRedlockAndOursExcludeEachOther(t *testing.T) {
 // meet has theirs hold while ours wait, and the other way round.
 func meet(t *testing.T, client *interlock.Client, theirs *foreigntest.Client, name string) {
 	t.Helper()
-	if _, err := theirs.Lock(10 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	theirs.MustLock(t, 10*time.Second)
 	var held *interlock.HeldError
 	if _, err := client.Mutex(name).TryLock(t.Context()); !errors.As(err, &held) || held.Holder == nil || !held.Holder.Foreign {
 		t.Fatalf("a try while another program holds: %v, want %v by another program", err, interlock.ErrHeld)
@@ -107,9 +105,7 @@ func TestForeignRedlockGetsGaps(t *testing.T) {
 			}
 		}()
 	}
-	if err := theirs.Unlock(); err != nil {
-		t.Fatal(err)
-	}
+	theirs.MustUnlock(t)
 	for range 3 {
 		if _, err := theirs.Lock(20 * time.Second); err != nil {
 			t.Errorf("among ours: %v", err)
@@ -118,9 +114,7 @@ func TestForeignRedlockGetsGaps(t *testing.T) {
 		if n := j.inside.Load(); n != 0 {
 			t.Errorf("%d of ours hold as well", n)
 		}
-		if err := theirs.Unlock(); err != nil {
-			t.Error(err)
-		}
+		theirs.MustUnlock(t)
 	}
 	cancel()
 	for range 3 {
@@ -136,9 +130,7 @@ func TestSingleLocksOnAMajorityKeepOursOut(t *testing.T) {
 	var holders []*foreigntest.Client
 	for i, kind := range []foreigntest.Kind{foreigntest.Redsync, foreigntest.RedisPy, foreigntest.Redsync} {
 		c := foreigntest.Start(t, kind, []string{set[i].Addr()}, "by-hand", time.Minute)
-		if _, err := c.Lock(10 * time.Second); err != nil {
-			t.Fatal(err)
-		}
+		c.MustLock(t, 10*time.Second)
 		holders = append(holders, c)
 	}
 	if _, err := client.Mutex("by-hand").TryLock(t.Context()); !errors.Is(err, interlock.ErrHeld) {

@@ -1,13 +1,13 @@
 package redlock_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/redis/rueidis"
 
-	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redlock"
@@ -37,17 +37,9 @@ func addrs(servers []*servertest.Server) []string {
 func urlOf(addrs []string) string { return "redlock://" + strings.Join(addrs, ",") }
 
 // open opens masters by URL.
-func open(t interface {
-	Helper()
-	Fatalf(string, ...any)
-}, url string,
-) *redlock.Driver {
+func open(t drivertest.T, url string) *redlock.Driver {
 	t.Helper()
-	d, err := driver.OpenURL(context.Background(), url)
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	return d.(*redlock.Driver) //nolint:forcetypeassert // the scheme is ours
+	return redistest.Open(t, url).(*redlock.Driver) //nolint:forcetypeassert // the scheme is ours
 }
 
 // rueidisConn is a connection of a client that the user has.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redlock"
@@ -17,16 +18,7 @@ import (
 // until looks again and again until what is wanted is there.
 func until(t *testing.T, limit time.Duration, what string, look func() bool) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(limit); ; <-tick.C {
-		if look() {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("after %v: not %s", limit, what)
-		}
-	}
+	redistest.Until(t, limit, "not "+what, look)
 }
 
 // refused insists that opening fails with driver.ErrRefused and names all of these.

@@ -31,14 +31,14 @@ func TestClients(t *testing.T) {
 				t.Errorf("client %s with key %q, want %s with %q", one.Kind(), one.Key(), kind, want)
 			}
 
-			value := lock(t, one, 0)
+			value := one.MustLock(t, 0)
 			if got := do(t, server, "GET", one.Key()); got != value || value == "" {
 				t.Errorf("the key has %q, the client says that it wrote %q", got, value)
 			}
 			if left := ttl(t, server, one.Key()); left <= 0 || left > long {
 				t.Errorf("the lock ends in %v, want %v at most", left, long)
 			}
-			excluded(t, two)
+			two.MustNotLock(t, "another one")
 
 			if err := one.Extend(2 * long); err != nil {
 				t.Error(err)
@@ -51,12 +51,12 @@ func TestClients(t *testing.T) {
 			}
 
 			taken := lockSoon(two)
-			unlock(t, one)
+			one.MustUnlock(t)
 			if err := <-taken; err != nil {
 				t.Errorf("the one that waited: %v", err)
 			}
-			excluded(t, one)
-			unlock(t, two)
+			one.MustNotLock(t, "another one")
+			two.MustUnlock(t)
 			if n := do(t, server, "EXISTS", one.Key()); n != "0" {
 				t.Error("the key is there when nobody holds the lock")
 			}
@@ -72,7 +72,7 @@ func TestClientsExcludeEachOther(t *testing.T) {
 	for _, kind := range Kinds() {
 		clients = append(clients, Start(t, kind, []string{server.Addr()}, strings.TrimPrefix(key, kind.Key("")), long))
 	}
-	lock(t, clients[0], 0)
+	clients[0].MustLock(t, 0)
 	for i, holder := range clients {
 		for _, other := range clients {
 			if other == holder {
@@ -84,7 +84,7 @@ func TestClientsExcludeEachOther(t *testing.T) {
 		}
 		next := clients[(i+1)%len(clients)]
 		taken := lockSoon(next)
-		unlock(t, holder)
+		holder.MustUnlock(t)
 		if err := <-taken; err != nil {
 			t.Fatalf("%s waited for %s: %v", next.Kind(), holder.Kind(), err)
 		}
@@ -97,14 +97,14 @@ func TestKilled(t *testing.T) {
 	server := servertest.Redis(t)
 	killed, waiting := startAll(t, server, short), startAll(t, server, long)
 	for i, c := range killed {
-		lock(t, c, 0)
+		c.MustLock(t, 0)
 		c.Kill()
 		if _, err := waiting[i].Lock(0); !errors.Is(err, ErrTimeout) {
 			t.Errorf("%s, as soon as the holder was killed: %v, want %v", c.Kind(), err, ErrTimeout)
 		}
 	}
 	for i, c := range killed {
-		lock(t, waiting[i], in)
+		waiting[i].MustLock(t, in)
 		if _, err := c.Lock(0); err == nil || !strings.Contains(err.Error(), "has ended (signal: killed)") {
 			t.Errorf("%s was killed and answers %v", c.Kind(), err)
 		}
@@ -117,11 +117,11 @@ func TestRenews(t *testing.T) {
 	server := servertest.Redis(t)
 	holding, asking := startAll(t, server, short), startAll(t, server, long)
 	for _, c := range holding {
-		lock(t, c, 0)
+		c.MustLock(t, 0)
 	}
 	for _, c := range asking {
 		if !c.Kind().Renews() {
-			lock(t, c, in)
+			c.MustLock(t, in)
 		}
 	}
 	for _, c := range asking {
@@ -139,13 +139,13 @@ func TestLateUnlock(t *testing.T) {
 	server := servertest.Redis(t)
 	stopped, next := startAll(t, server, short), startAll(t, server, long)
 	for _, c := range stopped {
-		lock(t, c, 0)
+		c.MustLock(t, 0)
 		if err := c.Pause(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i, c := range stopped {
-		value := lock(t, next[i], in)
+		value := next[i].MustLock(t, in)
 		if err := c.Resume(); err != nil {
 			t.Fatal(err)
 		}
@@ -170,13 +170,13 @@ func TestSeveralServers(t *testing.T) {
 			continue
 		}
 		c := Start(t, kind, addrs, "one of "+string(kind), long)
-		value := lock(t, c, 0)
+		value := c.MustLock(t, 0)
 		for _, s := range servers {
 			if got := do(t, s, "GET", c.Key()); got != value {
 				t.Errorf("%s: one of the servers has %q, want %q", kind, got, value)
 			}
 		}
-		unlock(t, c)
+		c.MustUnlock(t)
 		for _, s := range servers[1:] {
 			do(t, s, "SET", c.Key(), "somebody's")
 		}
@@ -190,11 +190,11 @@ func TestSeveralServers(t *testing.T) {
 func TestWithoutTTL(t *testing.T) {
 	server := servertest.Redis(t)
 	c := Start(t, RedisPy, []string{server.Addr()}, "x", 0)
-	lock(t, c, 0)
+	c.MustLock(t, 0)
 	if left := do(t, server, "PTTL", "x"); left != "-1" {
 		t.Errorf("PTTL is %s, want -1: none", left)
 	}
-	unlock(t, c)
+	c.MustUnlock(t)
 }
 
 // What is asked of a client that does not answer ends, and the client with it.
@@ -222,16 +222,6 @@ func startAll(t *testing.T, server *servertest.Server, ttl time.Duration) []*Cli
 	return clients
 }
 
-// lock takes the lock or fails the test.
-func lock(t *testing.T, c *Client, wait time.Duration) (value string) {
-	t.Helper()
-	value, err := c.Lock(wait)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return value
-}
-
 // lockSoon asks for the lock in the background.
 func lockSoon(c *Client) <-chan error {
 	done := make(chan error, 1)
@@ -240,22 +230,6 @@ func lockSoon(c *Client) <-chan error {
 		done <- err
 	}()
 	return done
-}
-
-func unlock(t *testing.T, c *Client) {
-	t.Helper()
-	if err := c.Unlock(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func excluded(t *testing.T, c *Client) {
-	t.Helper()
-	for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
-		if _, err := c.Lock(wait); !errors.Is(err, ErrTimeout) {
-			t.Errorf("lock, waiting %v, while another one holds: %v, want %v", wait, err, ErrTimeout)
-		}
-	}
 }
 
 func do(t *testing.T, server *servertest.Server, args ...string) string {

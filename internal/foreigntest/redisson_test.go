@@ -36,22 +36,22 @@ func TestRedissonKinds(t *testing.T) {
 			}
 			one := Start(t, pair.holder, []string{server.Addr()}, name, long)
 			two := Start(t, pair.waiter, []string{server.Addr()}, name, long)
-			lock(t, one, 0)
-			excluded(t, two)
+			one.MustLock(t, 0)
+			two.MustNotLock(t, "another one")
 			for key := range strings.SplitSeq(name, ",") {
 				if left := ttl(t, server, key); left <= 0 || left > long {
 					t.Errorf("the lock ends in %v, want %v at most", left, long)
 				}
 			}
 			taken := lockSoon(two)
-			unlock(t, one)
+			one.MustUnlock(t)
 			if err := <-taken; err != nil {
 				t.Fatal(err)
 			}
 			if err := one.Unlock(); err == nil {
 				t.Error("unlocks what it does not hold")
 			}
-			unlock(t, two)
+			two.MustUnlock(t)
 			for key := range strings.SplitSeq(name, ",") {
 				if left := do(t, server, "KEYS", "*"+key+"*"); left != pair.leaves {
 					t.Errorf("%q stays, want %q", left, pair.leaves)
@@ -74,12 +74,12 @@ func TestRedissonWatchdog(t *testing.T) {
 			}
 			one := Start(t, kind, []string{server.Addr()}, string(kind), -time.Second)
 			two := Start(t, other, []string{server.Addr()}, string(kind), long)
-			lock(t, one, 0)
+			one.MustLock(t, 0)
 			if _, err := two.Lock(2 * time.Second); !errors.Is(err, ErrTimeout) {
 				t.Errorf("held by one that renews: %v, want %v", err, ErrTimeout)
 			}
 			one.Kill()
-			lock(t, two, in)
+			two.MustLock(t, in)
 		})
 	}
 }

@@ -19,11 +19,11 @@ type Board struct {
 	Idle []string // servers whose requests do not count, such as Sentinels; set before the first connection
 	Own  []string // commands that do not count, besides those of [Overhead]; set before the first connection
 
-	t    drivertest.T
-	deaf atomic.Bool
+	t drivertest.T
 
 	mu     sync.Mutex
 	lines  []*line // in the order in which they were laid
+	deaf   bool
 	dead   bool
 	stalls []*stall
 }
@@ -84,9 +84,9 @@ func (b *Board) line(server string) (*line, error) {
 			return true
 		})
 	}
-	l.Filter(wire.Replies, func(frame []byte) bool {
-		return !b.deaf.Load() || !bytes.Contains(frame[:min(len(frame), 20)], []byte("message"))
-	})
+	if b.deaf {
+		l.Filter(wire.Replies, noMessage)
+	}
 	if b.dead {
 		l.Refuse()
 	}
@@ -151,6 +151,19 @@ func (b *Board) Stall(way wire.Direction) (heal func()) {
 
 // Deafen loses the messages of subscriptions until heal is called.
 func (b *Board) Deafen() (heal func()) {
-	b.deaf.Store(true)
-	return func() { b.deaf.Store(false) }
+	b.deafen(true, noMessage)
+	return func() { b.deafen(false, nil) }
+}
+
+func (b *Board) deafen(deaf bool, passes func(reply []byte) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deaf = deaf
+	for _, l := range b.lines {
+		l.Filter(wire.Replies, passes)
+	}
+}
+
+func noMessage(reply []byte) bool {
+	return !bytes.Contains(reply[:min(len(reply), 20)], []byte("message"))
 }
