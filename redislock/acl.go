@@ -3,6 +3,8 @@ package redislock
 import (
 	"slices"
 	"strings"
+
+	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
 // The commands of a user who locks. A script runs with the rights of whoever calls it, so that the commands in it count,
@@ -41,7 +43,7 @@ func ACL(o Options, names ...string) string {
 	for _, name := range names {
 		words = append(words, "~"+name)
 		for _, side := range []string{"fence", "line", "claims"} {
-			words = append(words, "~"+sideKeys+"*}:"+side+":"+name)
+			words = append(words, "~"+redisstore.SideKeys+"*}:"+side+":"+name)
 		}
 	}
 	return strings.Join(append(words, "&"+channels+"*"), " ")

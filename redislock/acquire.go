@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -62,8 +63,8 @@ func (s *session) enter(ctx context.Context, c *claim) error {
 	}
 	raise := false
 	if !again && c.exclusive() {
-		if crowded, channel := s.d.plan(c.Name); !crowded {
-			decided, stale, err := s.take(ctx, c, channel)
+		if !s.d.crowd.At(c.Name) {
+			decided, stale, err := s.take(ctx, c, s.d.channelAt(c.Name))
 			if decided || err != nil {
 				return err
 			}
@@ -77,7 +78,7 @@ func (s *session) enter(ctx context.Context, c *claim) error {
 func (s *session) take(ctx context.Context, c *claim, channel string) (decided, stale bool, err error) {
 	value := make([]byte, 0, 256)
 	value = append(append(append(value, layout...), c.ID...), '-')
-	value = appendInfo(value, s.owner, c.Claim, channel)
+	value = s.info(c, channel).Append(value)
 	started := s.sent(c)
 	o := order{keys: []string{c.keys.name, c.keys.counter}, args: []string{string(value), s.ttlMS}}
 	if mutant.On("R13") {
@@ -88,7 +89,7 @@ func (s *session) take(ctx context.Context, c *claim, channel string) (decided, 
 		return false, false, s.failed(c, started, err)
 	}
 	if o.us == "0" && o.generation != 0 {
-		s.d.floor.renew(limit{s.d.ctx, time.Now().Add(s.timeout)}, s.d.conn)
+		s.d.floor.renew(redisstore.Within(s.d.ctx, s.timeout), s.d.conn)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,8 +216,8 @@ func (s *session) lineCall(old, c *claim, e *ear, again, raise bool) redisconn.C
 		if e != nil {
 			channel = e.channel
 		}
-		args = append(args, c.ID, kinds[c.Kind], strconv.Itoa(c.Weight), strconv.Itoa(c.Limit), s.ttlMS,
-			digit(c.Queue), channel, string(appendInfo(nil, s.owner, c.Claim, channel)), digit(again), digit(raise))
+		args = append(args, c.ID, redisstore.Letter(c.Kind), strconv.Itoa(c.Weight), strconv.Itoa(c.Limit), s.ttlMS,
+			digit(c.Queue), channel, string(s.info(c, channel).Append(nil)), digit(again), digit(raise))
 	}
 	return redisconn.Call{Script: lineScript, Keys: k.all(), Args: args}
 }
@@ -245,9 +246,9 @@ func (s *session) settle(c *claim, r lineReply) error {
 			h := s.inWay(c, r, now)
 			c.news = c.news || h != nil && (c.holder == nil || h.PublicID != c.holder.PublicID || h.Note != c.holder.Note)
 			c.holder = h
-			c.schedule(now, r.wait, r.head == 1, r.why)
+			c.recheck.Schedule(now, r.wait, r.head == 1, r.why)
 		}
-		s.d.setCrowded(c.Name, true)
+		s.d.crowd.Set(c.Name, true)
 	case lineBroken:
 		c.end(broken)
 	case lineGone:

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -38,15 +38,6 @@ type order struct {
 	turn       chan bool     // answered, or true: send
 	over       chan struct{} // closed when a batch with it is answered, or will not be
 }
-
-// unanswered is the error of a caller who goes while its request is under way with those of others.
-type unanswered struct {
-	error
-	over <-chan struct{}
-}
-
-// Unwrap returns why the caller goes.
-func (u *unanswered) Unwrap() error { return u.error }
 
 // send has o answered, or returns ctx's error: with ErrNotSent if nothing has left.
 func (b *batcher) send(ctx context.Context, o *order) error {
@@ -90,7 +81,7 @@ func (b *batcher) send(ctx context.Context, o *order) error {
 		b.pass()
 		return fmt.Errorf("%w: %w", driver.ErrNotSent, ctx.Err())
 	default:
-		return &unanswered{ctx.Err(), o.over}
+		return &redisstore.Underway{Cause: ctx.Err(), Over: o.over}
 	}
 }
 
@@ -118,7 +109,7 @@ func (b *batcher) lead(ctx context.Context, o *order) error {
 	case <-o.turn:
 		return o.err
 	case <-ctx.Done():
-		return &unanswered{ctx.Err(), o.over}
+		return &redisstore.Underway{Cause: ctx.Err(), Over: o.over}
 	}
 }
 
@@ -168,11 +159,11 @@ func (b *batcher) together(orders []*order) {
 	if len(taking) > 0 {
 		calls, about = append(calls, take), append(about, taking)
 	}
-	replies := b.d.run.RunAll(limit{context.Background(), time.Now().Add(b.d.options.Timeout)}, calls)
+	replies := b.d.run.RunAll(redisstore.Within(context.Background(), b.d.options.Timeout), calls)
 	for i, reply := range replies {
 		if len(about[i]) > 1 && errors.Is(reply.Err, driver.ErrRefused) { // one name of them, but nobody says which
 			for _, o := range about[i] {
-				b.single(limit{context.Background(), time.Now().Add(b.d.options.Timeout)}, o)
+				b.single(redisstore.Within(context.Background(), b.d.options.Timeout), o)
 			}
 			continue
 		}

@@ -1,11 +1,10 @@
 package redislock
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
 type state uint8
@@ -32,28 +31,18 @@ type claim struct {
 	last   time.Time // when it was first sent; zero as long as nothing has left
 	doubt  bool      // a request for it had no answer and may still be carried out
 
-	ear    *ear          // whose channel stands beside it in line
-	lookAt time.Time     // when to ask again; zero if a message or a renewal will say
-	polls  int           // of a name that another program holds
-	change chan struct{} // made before it stands in a line
+	ear     *ear // whose channel stands beside it in line
+	recheck redisstore.Recheck
+	change  chan struct{} // made before it stands in a line
 
-	flying  bool          // a request for it is under way
-	landed  chan struct{} // closed when it is over; nil where nobody waits for that
-	leaving bool          // no request but those of a Release from now on
-	left    bool          // it is released, and held says whether it was held
+	flight  redisstore.Flight
+	leaving bool // no request but those of a Release from now on
+	left    bool // it is released, and held says whether it was held
 	held    bool
 }
 
 // exclusive reports whether the claim is kept as the value of the name itself.
 func (c *claim) exclusive() bool { return c.Kind.Exclusive() }
-
-// lands returns what is closed when the request under way is over.
-func (c *claim) lands() chan struct{} {
-	if c.landed == nil {
-		c.landed = make(chan struct{})
-	}
-	return c.landed
-}
 
 // listens notes whose channel stands beside the claim from now on.
 func (c *claim) listens(e *ear) {
@@ -83,7 +72,7 @@ func (c *claim) admit(counter int64) {
 	if c.state > waiting {
 		return
 	}
-	c.state, c.holder, c.lookAt = held, nil, time.Time{}
+	c.state, c.holder, c.recheck = held, nil, redisstore.Recheck{}
 	if c.exclusive() {
 		c.fence = lowest(counter)
 	}
@@ -98,34 +87,4 @@ func (c *claim) end(s state) {
 		c.state, c.fence = s, 0
 		c.changed()
 	}
-}
-
-// Why a claim waits, as the long script answers.
-const (
-	behindOurs = iota
-	behindForeign
-	behindGap
-)
-
-// schedule decides when a waiting claim asks again. Only the head of a line does, when what stands in its way is over: a
-// moment after, since the server's clock ticks in milliseconds. A name that another program holds is asked for after 5 ms
-// and less and less often, up to every 50 ms, since nobody tells when it is free.
-func (c *claim) schedule(now time.Time, wait int64, head bool, why int64) {
-	c.lookAt = time.Time{}
-	if !head && !mutant.On("redis-head-only") {
-		c.polls = 0
-		return
-	}
-	after := time.Duration(wait)*time.Millisecond + time.Millisecond
-	if why == behindForeign {
-		pause := min(5*time.Millisecond<<min(c.polls, 4), 50*time.Millisecond)
-		pause -= rand.N(pause / 4)
-		c.polls++
-		if wait < 0 || pause < after {
-			after = pause
-		}
-	} else if c.polls = 0; wait < 0 {
-		return // without an end, and of ours: the next renewal says more
-	}
-	c.lookAt = now.Add(after)
 }

@@ -2,14 +2,15 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -21,13 +22,14 @@ type Driver struct {
 	owned   bool // the connection was opened for this driver
 	run     redisconn.Runner
 	options Options
-	server  server
+	server  redisstore.Server
 	cluster bool
 
 	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel context.CancelFunc
 	floor  floor
 	batch  batcher
+	crowd  redisstore.Crowd
 	soon   atomic.Bool // quiet runs
 	quiet  *time.Timer
 
@@ -38,7 +40,6 @@ type Driver struct {
 	sessions  map[*session]struct{}
 	listeners map[string]*session // by ID of a claim that may wait
 	ghosts    []ghost
-	crowded   map[string]struct{} // names where others stood in line when last seen
 }
 
 // New makes a driver over a client that the program has; see [redisconn.Rueidis] and package redisconn/goredis. It looks
@@ -47,15 +48,15 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 	options := o.withDefaults()
 	d := &Driver{
 		conn: conn, run: redisconn.Runner{Conn: conn, Functions: options.Functions}, options: options,
-		ears: map[string]*ear{}, channels: map[string]string{}, sessions: map[*session]struct{}{}, listeners: map[string]*session{}, crowded: map[string]struct{}{},
+		ears: map[string]*ear{}, channels: map[string]string{}, sessions: map[*session]struct{}{}, listeners: map[string]*session{},
 	}
 	d.batch.d = d
 	var err error
-	if d.server, err = inspectServer(ctx, conn); err != nil {
-		return nil, err
+	if d.server, err = redisstore.Inspect(ctx, conn, "tokens go on growing"); err == nil {
+		err = d.server.Judge(options.Strict, options.Logger)
 	}
-	if err := d.server.judge(options); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	d.cluster = conn.Node("x") != ""
 	d.floor.none = d.cluster
@@ -73,7 +74,7 @@ func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Ordered: true, Shared: true, Counted: true, Mixed: true, Events: true, Expires: true,
 		Fence: driver.Durable, MinTTL: minTTL, Grain: grain,
-		Survives: driver.Survival{Process: true, Restart: d.server.appendOnly, Machine: d.server.appendOnly && d.server.syncs},
+		Survives: driver.Survival{Process: true, Restart: d.server.AppendOnly, Machine: d.server.Syncs},
 	}
 }
 
@@ -117,30 +118,15 @@ func (d *Driver) contact(ctx context.Context) error {
 	}
 }
 
-func (d *Driver) allSessions() []*session {
-	all := make([]*session, 0, len(d.sessions))
-	for s := range d.sessions {
-		all = append(all, s)
-	}
-	return all
-}
-
 // Close implements driver.Driver.
 func (d *Driver) Close(ctx context.Context) error {
 	d.mu.Lock()
-	sessions, was := d.allSessions(), d.closed
+	sessions, was := slices.Collect(maps.Keys(d.sessions)), d.closed
 	d.mu.Unlock()
 	if was {
 		return nil
 	}
-	errs := make(chan error, len(sessions))
-	for _, s := range sessions {
-		go func() { errs <- s.Close(ctx) }()
-	}
-	var err error
-	for range sessions {
-		err = errors.Join(err, <-errs)
-	}
+	err := redisstore.CloseAll(ctx, sessions)
 	d.mu.Lock()
 	d.closed = true
 	ears := d.ears
@@ -174,33 +160,10 @@ func (d *Driver) hears(id string, s *session) {
 	}
 }
 
-// setCrowded remembers whether others stood in line at a name, which decides which script is tried first. It is only a
-// guess, and is forgotten when it grows large.
-func (d *Driver) setCrowded(name string, crowded bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case !crowded:
-		delete(d.crowded, name)
-	case len(d.crowded) < 4096:
-		d.crowded[name] = struct{}{}
-	default:
-		clear(d.crowded)
-	}
-}
-
-// plan says whether others stood in line at a name when last seen, and the channel of this process at its master.
-func (d *Driver) plan(name string) (crowded bool, channel string) {
+// channelAt is the channel of this process at the master of a name.
+func (d *Driver) channelAt(name string) string {
 	node := d.conn.Node(name)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	_, crowded = d.crowded[name]
-	return crowded, d.channel(node)
-}
-
-func (o Options) logger() *slog.Logger {
-	if o.Logger != nil {
-		return o.Logger
-	}
-	return slog.Default()
+	return d.channel(node)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,7 +77,7 @@ func (d *Driver) listenSoon() {
 func (d *Driver) listenForHolders() {
 	d.soon.Store(false)
 	d.mu.Lock()
-	sessions := d.allSessions()
+	sessions := slices.Collect(maps.Keys(d.sessions))
 	d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
 	defer cancel()
@@ -164,7 +166,7 @@ func (d *Driver) open(e *ear, key string) {
 	if d.ears[e.node] == e {
 		delete(d.ears, e.node)
 	}
-	sessions := d.allSessions()
+	sessions := slices.Collect(maps.Keys(d.sessions))
 	d.mu.Unlock()
 	for _, s := range sessions {
 		s.deafened(e)
@@ -181,7 +183,7 @@ func (d *Driver) follow(moves <-chan struct{}) {
 			return
 		}
 		d.mu.Lock()
-		sessions := d.allSessions()
+		sessions := slices.Collect(maps.Keys(d.sessions))
 		d.mu.Unlock()
 		for _, s := range sessions {
 			s.displaced()
@@ -195,7 +197,7 @@ func (s *session) displaced() {
 	defer s.mu.Unlock()
 	for _, c := range s.claims {
 		if c.state == waiting && c.ear != nil && c.ear.node != s.d.conn.Node(c.Name) {
-			c.lookAt = time.Now()
+			c.recheck.At = time.Now()
 			c.changed()
 		}
 	}
@@ -206,7 +208,7 @@ func (s *session) recheck(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.claims[id]; c != nil && c.state == waiting {
-		c.lookAt = time.Now()
+		c.recheck.At = time.Now()
 		c.changed()
 	}
 }

@@ -1,10 +1,9 @@
 package redislock
 
 import (
-	"context"
 	"time"
 
-	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -43,7 +42,7 @@ func (d *Driver) exorcise() {
 			calls[i] = leaving(g.keys, g.id)
 		}
 		d.mu.Unlock()
-		_, _ = d.together(d.ctx, d.options.Timeout, calls)
+		_, _ = redisstore.Together(d.ctx, d.run, d.options.Timeout, calls)
 		d.mu.Lock()
 		left, now := d.ghosts[:0], time.Now()
 		for _, g := range d.ghosts {
@@ -63,23 +62,4 @@ func (d *Driver) exorcise() {
 // leaving is a run of the long script in which a claim leaves.
 func leaving(k keys, id string) redisconn.Call {
 	return redisconn.Call{Script: lineScript, Keys: k.all(), Args: []string{id, "0", "3600000"}, Behind: true}
-}
-
-// together runs scripts, apart from the caller as session.fly does.
-func (d *Driver) together(ctx context.Context, timeout time.Duration, calls []redisconn.Call) ([]redisconn.Reply, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, driver.ErrNotSent
-	}
-	if d.conn.Abandons() {
-		replies := d.run.RunAll(limit{ctx, time.Now().Add(timeout)}, calls)
-		return replies, ctx.Err()
-	}
-	done := make(chan []redisconn.Reply, 1)
-	go func() { done <- d.run.RunAll(limit{context.Background(), time.Now().Add(timeout)}, calls) }()
-	select {
-	case replies := <-done:
-		return replies, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -21,7 +22,7 @@ type sight struct {
 
 // Line implements driver.Inspector.
 func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
-	if err := checkName(name); err != nil {
+	if err := redisstore.CheckName("redislock", name); err != nil {
 		return driver.Line{Name: name}, err
 	}
 	s, err := d.look(ctx, name)
@@ -29,7 +30,7 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 }
 
 func (d *Driver) look(ctx context.Context, name string) (sight, error) {
-	replies, err := d.together(ctx, d.options.Timeout, []redisconn.Call{{Script: lookScript, Keys: keysOf(name).all()}})
+	replies, err := redisstore.Together(ctx, d.run, d.options.Timeout, []redisconn.Call{{Script: lookScript, Keys: keysOf(name).all()}})
 	if err == nil {
 		err = replies[0].Err
 	}
@@ -42,9 +43,9 @@ func (d *Driver) look(ctx context.Context, name string) (sight, error) {
 // Lines implements driver.Inspector. It scans the counters of all names that ever were locked, so its cost grows with
 // these.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
-	names, err := d.names(ctx, prefix)
+	names, err := redisstore.Names(ctx, d.conn, redisstore.Glob("il:{*}:fence:", prefix), prefix, nameOf)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	var lines []driver.Line
 	for some := range slices.Chunk(names, batch) {
@@ -52,7 +53,7 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 		for i, name := range some {
 			calls[i] = redisconn.Call{Script: lookScript, Keys: keysOf(name).all()}
 		}
-		replies, err := d.together(ctx, d.options.Timeout, calls)
+		replies, err := redisstore.Together(ctx, d.run, d.options.Timeout, calls)
 		if err != nil {
 			return nil, fmt.Errorf("redislock: look at lines: %w", err)
 		}
@@ -70,42 +71,6 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 		}
 	}
 	return lines, nil
-}
-
-var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
-
-func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
-	var names []string
-	err := d.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
-		for cursor := "0"; ; {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			v, err := do(ctx, "SCAN", cursor, "MATCH", "il:{*}:fence:"+globEscape.Replace(prefix)+"*", "COUNT", "1000")
-			if err != nil {
-				return redisconn.Classify(err)
-			}
-			page, _ := v.([]any)
-			if len(page) != 2 {
-				return errors.New("the server answered SCAN with something else")
-			}
-			found, _ := page[1].([]any)
-			for _, key := range found {
-				key, _ := key.(string)
-				if name := nameOf(key); name != "" && strings.HasPrefix(name, prefix) {
-					names = append(names, name)
-				}
-			}
-			if cursor, _ = page[0].(string); cursor == "0" || cursor == "" {
-				return nil
-			}
-		}
-	})
-	slices.Sort(names)
-	if err != nil {
-		err = fmt.Errorf("redislock: list names: %w", err)
-	}
-	return slices.Compact(names), err
 }
 
 func parseSight(name string, v any) (sight, error) {
@@ -133,7 +98,7 @@ func parseSight(name string, v any) (sight, error) {
 		channel := ""
 		if id := holderID(value); id != "" {
 			h.Fence = lowest(c - c%2)
-			channel = describe(h, value[headLen+1:])
+			channel = redisstore.Describe(h, value[headLen+1:])
 		} else if kind != "string" {
 			h.Note = "a " + kind + ", not a lock: it looks like somebody's data"
 		} else if pttl < 0 {
@@ -153,7 +118,7 @@ func parseSight(name string, v any) (sight, error) {
 			PublicID: driver.PublicID(text(i)), Kind: r.kind, Weight: r.weight, Limit: r.limit,
 			Held: r.state != "w", Broken: r.state == "b", Since: r.since, Until: r.stop,
 		}
-		describe(&h, r.info)
+		redisstore.Describe(&h, r.info)
 		s.add(h, text(i), strings.TrimPrefix(r.channel, "-"))
 	}
 	return s, nil
@@ -166,7 +131,7 @@ func (s *sight) add(h driver.Holder, id, channel string) {
 // Break implements driver.Inspector. The owner of a claim that has waited before hears of it at once, any other by its
 // next renewal.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
-	if err := checkName(name); err != nil {
+	if err := redisstore.CheckName("redislock", name); err != nil {
 		return err
 	}
 	s, err := d.look(ctx, name)
@@ -187,7 +152,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 		tell.Args[1] = "mark"
 		calls = []redisconn.Call{tell}
 	}
-	replies, err := d.together(ctx, d.options.Timeout, calls)
+	replies, err := redisstore.Together(ctx, d.run, d.options.Timeout, calls)
 	for _, reply := range replies {
 		err = errors.Join(err, reply.Err)
 	}
@@ -205,7 +170,7 @@ func (d *Driver) breakForeign(ctx context.Context, k keys, publicID string, now 
 	if !now {
 		return fmt.Errorf("redislock: break %q: %w: another program holds it and reads no marks; it can only be broken at once", k.name, driver.ErrRefused)
 	}
-	v, err := d.conn.Do(limit{ctx, time.Now().Add(d.options.Timeout)}, redisconn.Command{Words: []string{"GET", k.name}, First: 1, Keys: 1})
+	v, err := d.conn.Do(redisstore.Within(ctx, d.options.Timeout), redisconn.Command{Words: []string{"GET", k.name}, First: 1, Keys: 1})
 	if err != nil {
 		return fmt.Errorf("redislock: break %q: %w", k.name, redisconn.Classify(err))
 	}
@@ -213,7 +178,7 @@ func (d *Driver) breakForeign(ctx context.Context, k keys, publicID string, now 
 	if holderID(value) != "" || driver.PublicID(value) != publicID {
 		return fmt.Errorf("redislock: break %q: %w: another holds it now", k.name, driver.ErrRefused)
 	}
-	v, err = d.run.Run(limit{ctx, time.Now().Add(d.options.Timeout)}, redisconn.Call{Script: dropScript, Keys: []string{k.name}, Args: []string{value}})
+	v, err = d.run.Run(redisstore.Within(ctx, d.options.Timeout), redisconn.Call{Script: dropScript, Keys: []string{k.name}, Args: []string{value}})
 	if err != nil {
 		return fmt.Errorf("redislock: break %q: %w", k.name, err)
 	}

@@ -1,11 +1,7 @@
 package redislock
 
 import (
-	"errors"
-	"fmt"
-	"strings"
-
-	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -18,11 +14,8 @@ type keys struct {
 	claims  string // a hash: ID -> record
 }
 
-// sideKeys begins the keys beside a name, so no name may begin with it.
-const sideKeys = "il:{"
-
 func keysOf(name string) keys {
-	tag := sideKeys + redisconn.Tag(name)
+	tag := redisstore.SideKeys + redisconn.Tag(name)
 	return keys{name: name, counter: tag + "}:fence:" + name, line: tag + "}:line:" + name, claims: tag + "}:claims:" + name}
 }
 
@@ -30,24 +23,5 @@ func (k keys) all() []string { return []string{k.name, k.counter, k.line, k.clai
 
 // nameOf is the name whose counter key is, or "".
 func nameOf(key string) string {
-	for rest := key; ; {
-		_, after, ok := strings.Cut(rest, "}:fence:")
-		if !ok {
-			return ""
-		}
-		if keysOf(after).counter == key { // a tag may hold the same letters
-			return after
-		}
-		rest = after
-	}
-}
-
-var errSideKey = errors.New("names that begin with il:{ are the store's own keys")
-
-// checkName refuses a name that Redis locks cannot keep.
-func checkName(name string) error {
-	if strings.HasPrefix(name, sideKeys) {
-		return fmt.Errorf("redislock: name %q: %w: %w", name, driver.ErrRefused, errSideKey)
-	}
-	return nil
+	return redisstore.NameOf(key, "}:fence:", func(name string) string { return keysOf(name).counter })
 }

@@ -34,5 +34,8 @@ func (o *Options) withDefaults() Options {
 	if options.Timeout <= 0 {
 		options.Timeout = redisconn.DefaultTimeout
 	}
+	if options.Logger == nil {
+		options.Logger = slog.Default()
+	}
 	return options
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -88,7 +89,7 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		return s.undecided(c, err)
 	}
 	if v == int64(1) {
-		s.d.setCrowded(c.Name, false)
+		s.d.crowd.Set(c.Name, false)
 		s.gone(c, true)
 		return nil
 	}
@@ -194,7 +195,7 @@ func (s *session) leaveOnce(ctx context.Context, claims []*claim) (left []*claim
 		calls[i] = s.lineCall(c, nil, nil, false, false)
 		calls[i].Behind = true
 	}
-	replies, err := s.d.together(ctx, s.timeout, calls)
+	replies, err := redisstore.Together(ctx, s.d.run, s.timeout, calls)
 	if err != nil {
 		return claims, fmt.Errorf("redislock: release all claims: %w", err)
 	}

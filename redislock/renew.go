@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -40,12 +41,12 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	r.holds(s, alone)
 	r.asks(ctx, timeout/4, s, others)
 	if len(r.calls) == 0 {
-		if err := s.d.contact(limit{ctx, time.Now().Add(timeout)}); err != nil {
+		if err := s.d.contact(redisstore.Within(ctx, timeout)); err != nil {
 			return driver.Renewal{}, err
 		}
 		return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil
 	}
-	replies, err := s.d.together(ctx, timeout, r.calls)
+	replies, err := redisstore.Together(ctx, s.d.run, timeout, r.calls)
 	if err != nil {
 		return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", err)
 	}
@@ -140,7 +141,7 @@ func (r *renewal) divide(ctx context.Context, s *session, timeout time.Duration,
 	if len(single.calls) == 0 {
 		return replies
 	}
-	more, err := s.d.together(ctx, timeout, single.calls)
+	more, err := redisstore.Together(ctx, s.d.run, timeout, single.calls)
 	if err != nil {
 		more = make([]redisconn.Reply, len(single.calls))
 		for i := range more {

@@ -4,6 +4,7 @@ import (
 	_ "embed" // the scripts
 	"strings"
 
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -24,10 +25,10 @@ var (
 	//go:embed drop.lua
 	dropText string
 
-	takeScript = redisconn.NewScript("interlock_take", seeded(takeText, takeBugs))
+	takeScript = redisconn.NewScript("interlock_take", mutant.Seed(takeText, takeBugs))
 	freeScript = redisconn.NewScript("interlock_free", freeText)
-	lineScript = redisconn.NewScript("interlock_line", seeded(lineText, lineBugs))
-	holdScript = redisconn.NewScript("interlock_hold", seeded(holdText, holdBugs))
+	lineScript = redisconn.NewScript("interlock_line", mutant.Seed(lineText, lineBugs))
+	holdScript = redisconn.NewScript("interlock_hold", mutant.Seed(holdText, holdBugs))
 	markScript = redisconn.NewScript("interlock_mark", markText)
 	lookScript = redisconn.NewScript("interlock_look", lookText)
 	dropScript = redisconn.NewScript("interlock_drop", dropText)

@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
 // session is one liveness: the TTL of all its claims. The server knows nothing of it.
@@ -60,7 +60,7 @@ func (s *session) claim(c driver.Claim) (*claim, error) {
 	if len(c.ID) != idLen {
 		return nil, fmt.Errorf("redislock: claim ID of %d bytes: want %d, as driver.NewID makes them: %w", len(c.ID), idLen, driver.ErrRefused)
 	}
-	if err := checkName(c.Name); err != nil {
+	if err := redisstore.CheckName("redislock", c.Name); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -99,68 +99,14 @@ func (s *session) forget(c *claim) {
 	}
 }
 
-// limit is a context with a deadline and nothing else: what is under way is not abandoned with its caller.
-type limit struct {
-	context.Context //nolint:containedctx // a context is made of its parent
-	at              time.Time
+// fly makes one call for c, after the one before.
+func (s *session) fly(ctx context.Context, c *claim, call func(ctx context.Context) error) error {
+	return c.flight.Fly(ctx, &s.mu, s.d.conn.Abandons(), s.timeout, call)
 }
 
-// Deadline implements context.Context.
-func (l limit) Deadline() (time.Time, bool) { return l.at, true }
-
-// fly runs f, the requests of one call for c, one flight after the other: a Release never overtakes an Acquire. Where the
-// client abandons a command with its order kept, f runs right here. Elsewhere it runs apart from the caller: when ctx ends
-// the caller goes, and f goes on until its answer or its timeout.
-func (s *session) fly(ctx context.Context, c *claim, f func(ctx context.Context) error) error {
-	s.mu.Lock()
-	for c.flying {
-		landed := c.lands()
-		s.mu.Unlock()
-		select {
-		case <-landed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		s.mu.Lock()
-	}
-	c.flying = true
-	s.mu.Unlock()
-	if s.d.conn.Abandons() {
-		err := f(limit{ctx, time.Now().Add(s.timeout)})
-		var u *unanswered
-		if errors.As(err, &u) && !mutant.On("redis-batch-overtaken") { // only the caller is back
-			go func() {
-				<-u.over
-				s.land(c)
-			}()
-			return err
-		}
-		s.land(c)
-		return err
-	}
-	done := make(chan error, 1)
-	go func() {
-		err := f(limit{context.Background(), time.Now().Add(s.timeout)})
-		s.land(c)
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// land ends a flight of c.
-func (s *session) land(c *claim) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.flying = false
-	if c.landed != nil {
-		close(c.landed)
-		c.landed = nil
-	}
+// info is what a claim tells people.
+func (s *session) info(c *claim, channel string) redisstore.Info {
+	return redisstore.Info{Owner: s.owner, Kind: redisstore.Letter(c.Kind), Note: c.Note, Passes: c.Passes, Channel: channel}
 }
 
 // promoted takes in that a claim was granted by whoever left before it.
@@ -172,7 +118,7 @@ func (s *session) promoted(id string, counter int64, crowded bool) {
 		c.left = true
 	}
 	if c != nil && !c.leaving {
-		s.d.setCrowded(c.Name, crowded)
+		s.d.crowd.Set(c.Name, crowded)
 		c.admit(counter)
 	}
 }
@@ -182,7 +128,7 @@ func (s *session) gap(id string, ms int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.claims[id]; c != nil && c.state == waiting {
-		c.schedule(time.Now(), ms, true, behindGap)
+		c.recheck.Schedule(time.Now(), ms, true, redisstore.BehindGap)
 		c.changed()
 	}
 }
@@ -217,7 +163,7 @@ func (s *session) deafened(e *ear) {
 	defer s.mu.Unlock()
 	for _, c := range s.claims {
 		if c.state == waiting && c.ear == e && !mutant.On("redis-deaf") {
-			c.lookAt = time.Now()
+			c.recheck.At = time.Now()
 			c.changed()
 		}
 	}
@@ -234,29 +180,11 @@ func (s *session) Close(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	for _, c := range leaving { // a request under way may put a claim into the line
-		for s.flying(ctx, c) {
-		}
+		c.flight.Rest(ctx, &s.mu)
 	}
 	err := s.leaveAll(ctx, leaving)
 	s.d.mu.Lock()
 	delete(s.d.sessions, s)
 	s.d.mu.Unlock()
 	return err
-}
-
-// flying waits until the claim's request under way is over, and reports whether there was one and ctx has not ended.
-func (s *session) flying(ctx context.Context, c *claim) bool {
-	s.mu.Lock()
-	if !c.flying {
-		s.mu.Unlock()
-		return false
-	}
-	landed := c.lands()
-	s.mu.Unlock()
-	select {
-	case <-landed:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

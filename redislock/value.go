@@ -1,12 +1,12 @@
 package redislock
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
 // A value of ours is the layout's version, the ID of the claim, a mark and information:
@@ -30,47 +30,6 @@ func holderID(value string) string {
 	return value[len(layout):headLen]
 }
 
-// info is what a value tells people.
-type info struct {
-	Owner   json.RawMessage `json:"o,omitempty"`
-	Kind    string          `json:"k"`
-	Note    string          `json:"n,omitempty"`
-	Passes  int             `json:"p,omitempty"`
-	Channel string          `json:"c,omitempty"` // of its process, once it listens
-}
-
-// kinds are the letters of the kinds of claims in records.
-var kinds = map[driver.Kind]string{driver.Mutex: "m", driver.Write: "w", driver.Read: "r", driver.Permit: "p"}
-
-func kindOf(letter string) driver.Kind {
-	for k, l := range kinds {
-		if l == letter {
-			return k
-		}
-	}
-	return 0
-}
-
-// appendInfo writes the info of a claim; owner is encoded already, once for a session.
-func appendInfo(b, owner []byte, c driver.Claim, channel string) []byte {
-	b = append(b, `{"o":`...)
-	b = append(b, owner...)
-	b = append(b, `,"k":"`...)
-	b = append(b, kinds[c.Kind]...)
-	b = append(b, '"')
-	if c.Note != "" {
-		note, _ := json.Marshal(c.Note) // a string cannot fail
-		b = append(append(b, `,"n":`...), note...)
-	}
-	if c.Passes != 0 {
-		b = strconv.AppendInt(append(b, `,"p":`...), int64(c.Passes), 10)
-	}
-	if channel != "" {
-		b = append(append(append(b, `,"c":"`...), channel...), '"')
-	}
-	return append(b, '}')
-}
-
 // holder reads a value at a name for people: nil where nobody stands there.
 func holder(value string) *driver.Holder {
 	if value == "" {
@@ -81,36 +40,15 @@ func holder(value string) *driver.Holder {
 	}
 	id := holderID(value)
 	if id == "" {
-		return foreign(value)
+		h := redisstore.Foreign(value)
+		return &h
 	}
 	h := &driver.Holder{
 		PublicID: driver.PublicID(id), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true,
 		Broken: value[headLen] == '!',
 	}
-	describe(h, value[headLen+1:])
+	redisstore.Describe(h, value[headLen+1:])
 	return h
-}
-
-// foreign describes a value that another program wrote. It is that program's secret, so people see a hash of it.
-func foreign(value string) *driver.Holder {
-	return &driver.Holder{
-		PublicID: driver.PublicID(value), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true, Foreign: true,
-	}
-}
-
-func describe(h *driver.Holder, text string) (channel string) {
-	var i info
-	if json.Unmarshal([]byte(text), &i) != nil {
-		return ""
-	}
-	if len(i.Owner) > 0 {
-		h.Owner = driver.DecodeOwner(i.Owner)
-	}
-	if k := kindOf(i.Kind); k != 0 {
-		h.Kind = k
-	}
-	h.Note, h.Passes = i.Note, i.Passes
-	return i.Channel
 }
 
 // record is a claim in the hash of claims: state kind weight limit ttl stop since channel info.
@@ -134,7 +72,7 @@ func parseRecord(text string) (r record, ok bool) {
 			return r, false
 		}
 	}
-	r = record{state: f[0], kind: kindOf(f[1]), weight: int(n[2]), limit: int(n[3]), channel: f[7], info: f[8], since: time.UnixMilli(n[6])}
+	r = record{state: f[0], kind: redisstore.KindOf(f[1]), weight: int(n[2]), limit: int(n[3]), channel: f[7], info: f[8], since: time.UnixMilli(n[6])}
 	if n[5] > 0 {
 		r.stop = time.UnixMilli(n[5])
 	}

@@ -16,11 +16,8 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 	}
 	for {
 		s.mu.Lock()
-		state, news, at := c.state, c.news, c.lookAt
-		var under chan struct{}
-		if c.flying {
-			under = c.lands()
-		}
+		state, news, at := c.state, c.news, c.recheck.At
+		under := c.flight.Landing()
 		s.mu.Unlock()
 		if state != waiting {
 			if state == unsent { // Acquire had no answer
@@ -65,6 +62,6 @@ func (s *session) later(c *claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.state == waiting {
-		c.lookAt = time.Now().Add(10 * time.Millisecond)
+		c.recheck.At = time.Now().Add(10 * time.Millisecond)
 	}
 }

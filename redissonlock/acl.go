@@ -1,6 +1,10 @@
 package redissonlock
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/interlock-go/interlock/internal/redisstore"
+)
 
 // The commands of a user who locks. A script runs with the rights of whoever calls it, so that the commands in it count,
 // too.
@@ -24,7 +28,7 @@ func ACL(names ...string) string {
 		words = append(words, "+"+command)
 	}
 	for _, name := range names {
-		words = append(words, "~"+name, "~"+notesKey+"*}:redisson:"+name)
+		words = append(words, "~"+name, "~"+redisstore.SideKeys+"*}:redisson:"+name)
 		for _, braced := range []string{"{" + name + "}", name} {
 			words = append(words, "~redisson_lock_*:"+braced, "~"+braced+":*:rwlock_timeout:*")
 		}

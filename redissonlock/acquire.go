@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -116,7 +117,7 @@ func (s *session) takeCall(c *claim) redisconn.Call {
 	k := c.keys
 	return redisconn.Call{
 		Script: takeScript, Keys: []string{k.name, k.counter, k.places, k.notes, k.ownTime(c.Kind, c.field)},
-		Args: []string{c.field, kinds[c.Kind], s.ttlMS, s.keepMS, waits, c.known(), string(appendNote(nil, s.owner, c.Claim))},
+		Args: []string{c.field, redisstore.Letter(c.Kind), s.ttlMS, s.keepMS, waits, c.known(), string(appendNote(nil, s.owner, c.Claim))},
 	}
 }
 

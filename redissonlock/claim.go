@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
 type state uint8
@@ -32,9 +33,9 @@ type claim struct {
 	room   *room // while it waits
 	change chan struct{}
 
-	flight  chan struct{} // closed when the request under way is over
-	leaving bool          // no request but those of a Release from now on
-	left    bool          // it is released, and wasHeld says whether it was held
+	flight  redisstore.Flight
+	leaving bool // no request but those of a Release from now on
+	left    bool // it is released, and wasHeld says whether it was held
 	wasHeld bool
 }
 

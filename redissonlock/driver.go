@@ -3,13 +3,15 @@ package redissonlock
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -21,7 +23,7 @@ type Driver struct {
 	owned   bool // the connection was opened for this driver
 	run     redisconn.Runner
 	options Options
-	server  server
+	server  redisstore.Server
 	cluster bool
 	sharded bool
 	publish string // the command that tells those who wait
@@ -48,18 +50,13 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 		sessions: map[*session]struct{}{}, ears: map[string]*ear{}, rooms: map[place]*room{},
 	}
 	var err error
-	if d.server, err = inspectServer(ctx, conn, d.cluster); err != nil {
-		return nil, err
+	if d.server, err = redisstore.Inspect(ctx, conn, "tokens go back with it"); err == nil {
+		err = d.server.Judge(d.options.Strict, d.options.Logger)
 	}
-	if err := d.server.judge(d.options); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("redissonlock: %w", err)
 	}
-	switch d.options.Sharding {
-	case ShardingAuto:
-		d.sharded = d.server.sharded
-	case ShardingOn:
-		d.sharded = true
-	}
+	d.sharded = d.options.Sharding == ShardingOn || d.options.Sharding == ShardingAuto && d.cluster && sharded(ctx, conn)
 	if d.sharded && mutant.On("redisson-sharded") {
 		d.sharded = false
 	}
@@ -86,9 +83,25 @@ func newUUID() string {
 // Traits implements driver.Driver.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Shared: true, Events: true, Expires: true, Fence: d.server.fence(), MinTTL: minTTL, Grain: grain,
-		Survives: driver.Survival{Process: true, Restart: d.server.appendOnly, Machine: d.server.appendOnly && d.server.syncs},
+		Shared: true, Events: true, Expires: true, Fence: d.fence(), MinTTL: minTTL, Grain: grain,
+		Survives: driver.Survival{Process: true, Restart: d.server.AppendOnly, Machine: d.server.Syncs},
 	}
+}
+
+// fence says what the counters of tokens survive. Redisson counts from 1, so nothing repairs one that was lost.
+func (d *Driver) fence() driver.Durability {
+	if d.server.Syncs && !d.server.Forgets {
+		return driver.Durable
+	}
+	return driver.UntilRestart
+}
+
+// sharded reports whether every master knows messages of a shard.
+func sharded(ctx context.Context, conn redisconn.Conn) bool {
+	return conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
+		_, err := do(ctx, "PUBSUB", "SHARDNUMSUB")
+		return err
+	}) == nil
 }
 
 const (
@@ -145,19 +158,9 @@ func (d *Driver) Close(ctx context.Context) error {
 		d.mu.Unlock()
 		return nil
 	}
-	sessions := make([]*session, 0, len(d.sessions))
-	for s := range d.sessions {
-		sessions = append(sessions, s)
-	}
+	sessions := slices.Collect(maps.Keys(d.sessions))
 	d.mu.Unlock()
-	errs := make(chan error, len(sessions))
-	for _, s := range sessions {
-		go func() { errs <- s.Close(ctx) }()
-	}
-	var err error
-	for range sessions {
-		err = errors.Join(err, <-errs)
-	}
+	err := redisstore.CloseAll(ctx, sessions)
 	d.mu.Lock()
 	d.closed = true
 	ears := d.ears
@@ -178,23 +181,4 @@ func (d *Driver) Close(ctx context.Context) error {
 		d.conn.Close()
 	}
 	return err
-}
-
-// together runs scripts, apart from the caller as session.fly does.
-func (d *Driver) together(ctx context.Context, timeout time.Duration, calls []redisconn.Call) ([]redisconn.Reply, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("%w: %w", driver.ErrNotSent, err)
-	}
-	if d.conn.Abandons() {
-		replies := d.run.RunAll(limit{ctx, time.Now().Add(timeout)}, calls)
-		return replies, ctx.Err()
-	}
-	done := make(chan []redisconn.Reply, 1)
-	go func() { done <- d.run.RunAll(limit{context.Background(), time.Now().Add(timeout)}, calls) }()
-	select {
-	case replies := <-done:
-		return replies, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

@@ -2,7 +2,6 @@ package redissonlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -22,7 +22,7 @@ type sight struct {
 // Line implements driver.Inspector. Who holds is shown by the hash, with what our notes know of them; who waits, as far as
 // they are ours, or stand in the line of a fair lock.
 func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
-	if err := checkName(name); err != nil {
+	if err := redisstore.CheckName("redissonlock", name); err != nil {
 		return driver.Line{Name: name}, err
 	}
 	s, err := d.look(ctx, name)
@@ -35,7 +35,7 @@ func (d *Driver) lookCall(name string) redisconn.Call {
 }
 
 func (d *Driver) look(ctx context.Context, name string) (sight, error) {
-	replies, err := d.together(ctx, d.options.Timeout, []redisconn.Call{d.lookCall(name)})
+	replies, err := redisstore.Together(ctx, d.run, d.options.Timeout, []redisconn.Call{d.lookCall(name)})
 	if err == nil {
 		err = replies[0].Err
 	}
@@ -47,9 +47,15 @@ func (d *Driver) look(ctx context.Context, name string) (sight, error) {
 
 // Lines implements driver.Inspector. It goes through all keys that begin with prefix, so its cost grows with the store.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
-	names, err := d.names(ctx, prefix)
+	legal := func(key string) string {
+		if strings.HasPrefix(key, redisstore.SideKeys) {
+			return ""
+		}
+		return key
+	}
+	names, err := redisstore.Names(ctx, d.conn, redisstore.Glob("", prefix), prefix, legal, "TYPE", "hash")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("redissonlock: %w", err)
 	}
 	var lines []driver.Line
 	for some := range slices.Chunk(names, batch) {
@@ -57,7 +63,7 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 		for i, name := range some {
 			calls[i] = d.lookCall(name)
 		}
-		replies, err := d.together(ctx, d.options.Timeout, calls)
+		replies, err := redisstore.Together(ctx, d.run, d.options.Timeout, calls)
 		if err != nil {
 			return nil, fmt.Errorf("redissonlock: look at lines: %w", err)
 		}
@@ -85,42 +91,6 @@ func (s sight) isLock() bool {
 		}
 	}
 	return len(s.Claims) > 0
-}
-
-var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
-
-// names returns the names of hashes, which locks may be.
-func (d *Driver) names(ctx context.Context, prefix string) ([]string, error) {
-	var names []string
-	err := d.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
-		for cursor := "0"; ; {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			v, err := do(ctx, "SCAN", cursor, "MATCH", globEscape.Replace(prefix)+"*", "COUNT", "1000", "TYPE", "hash")
-			if err != nil {
-				return redisconn.Classify(err)
-			}
-			page, _ := v.([]any)
-			if len(page) != 2 {
-				return errors.New("the server answered SCAN with something else")
-			}
-			found, _ := page[1].([]any)
-			for _, key := range found {
-				if name, _ := key.(string); strings.HasPrefix(name, prefix) && checkName(name) == nil {
-					names = append(names, name)
-				}
-			}
-			if cursor, _ = page[0].(string); cursor == "0" || cursor == "" {
-				return nil
-			}
-		}
-	})
-	slices.Sort(names)
-	if err != nil {
-		err = fmt.Errorf("redissonlock: list names: %w", err)
-	}
-	return slices.Compact(names), err
 }
 
 func parseSight(name string, v any) (sight, error) {
@@ -189,7 +159,7 @@ func (s *sight) add(h driver.Holder, field string) {
 // Break implements driver.Inspector. Redisson's layout has no place for a mark, so a claim of ours is marked in our notes:
 // its owner hears of it by its next renewal, or at once where it waits. A client of Redisson reads no marks.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
-	if err := checkName(name); err != nil {
+	if err := redisstore.CheckName("redissonlock", name); err != nil {
 		return err
 	}
 	s, err := d.look(ctx, name)
@@ -213,7 +183,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	if !h.Held || !now {
 		call = redisconn.Call{Script: markScript, Keys: []string{k.name, k.notes}, Args: []string{field, d.publish, k.channel(h.Kind)}}
 	}
-	replies, err := d.together(ctx, d.options.Timeout, []redisconn.Call{call})
+	replies, err := redisstore.Together(ctx, d.run, d.options.Timeout, []redisconn.Call{call})
 	if err == nil {
 		err = replies[0].Err
 	}

@@ -3,12 +3,11 @@ package redissonlock
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -23,9 +22,6 @@ type keys struct {
 	lock    string // channel of an RLock
 	rw      string // channel of a ReadWriteLock
 }
-
-// notesKey begins the keys of our own, so no name may begin with it.
-const notesKey = "il:{"
 
 // keysOf names the keys of a name. Redisson puts the name into braces, so that all are in its slot, unless it has a
 // brace already. On a Cluster that fails for names such as a}b, {} or a{b: there Redisson can take a lock but cannot
@@ -44,7 +40,7 @@ func keysOf(name string, cluster bool) keys {
 		counter: "redisson_lock_token:" + braced,
 		line:    "redisson_lock_queue:" + braced,
 		places:  "redisson_lock_timeout:" + braced,
-		notes:   notesKey + tag + "}:redisson:" + name,
+		notes:   redisstore.SideKeys + tag + "}:redisson:" + name,
 		own:     braced + ":",
 		lock:    "redisson_lock__channel:" + braced,
 		rw:      "redisson_rwlock:" + braced,
@@ -65,15 +61,6 @@ func (k keys) ownTime(kind driver.Kind, field string) string {
 		return k.own + field + ":rwlock_timeout:1"
 	}
 	return k.name
-}
-
-var errNotesKey = errors.New("names that begin with il:{ are the store's own keys")
-
-func checkName(name string) error {
-	if strings.HasPrefix(name, notesKey) {
-		return fmt.Errorf("redissonlock: name %q: %w: %w", name, driver.ErrRefused, errNotesKey)
-	}
-	return nil
 }
 
 // fieldOf is the claim's field in the hash: what Redisson writes for a thread of a client. The client is the driver, and

@@ -9,40 +9,14 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 )
-
-// kinds are the letters of the kinds of claims in scripts and notes.
-var kinds = map[driver.Kind]string{driver.Mutex: "m", driver.Write: "w", driver.Read: "r"}
-
-func kindOf(letter string) driver.Kind {
-	for k, l := range kinds {
-		if l == letter {
-			return k
-		}
-	}
-	return 0
-}
-
-// info is what a note tells people.
-type info struct {
-	Owner  json.RawMessage `json:"o,omitempty"`
-	Note   string          `json:"n,omitempty"`
-	Passes int             `json:"p,omitempty"`
-}
 
 // appendNote writes the part of a claim's note that does not change: its public id and its info. owner is encoded
 // already, once for a session.
 func appendNote(b, owner []byte, c driver.Claim) []byte {
-	b = append(b, driver.PublicID(c.ID)...)
-	b = append(append(b, ` {"o":`...), owner...)
-	if c.Note != "" {
-		note, _ := json.Marshal(c.Note) // a string cannot fail
-		b = append(append(b, `,"n":`...), note...)
-	}
-	if c.Passes != 0 {
-		b = strconv.AppendInt(append(b, `,"p":`...), int64(c.Passes), 10)
-	}
-	return append(b, '}')
+	b = append(append(b, driver.PublicID(c.ID)...), ' ')
+	return redisstore.Info{Owner: owner, Note: c.Note, Passes: c.Passes}.Append(b)
 }
 
 // note is a note as the scripts keep it: state kind token since stop public info.
@@ -52,7 +26,7 @@ type note struct {
 	token       uint64
 	since, stop time.Time
 	public      string
-	info        info
+	info        redisstore.Info
 }
 
 func parseNote(text string) (n note, ok bool) {
@@ -68,7 +42,7 @@ func parseNote(text string) (n note, ok bool) {
 		}
 	}
 	n = note{
-		state: f[0], kind: kindOf(f[1]), token: numbers[0], public: f[5],
+		state: f[0], kind: redisstore.KindOf(f[1]), token: numbers[0], public: f[5],
 		since: time.UnixMilli(int64(numbers[1])), stop: time.UnixMilli(int64(numbers[2])), //nolint:gosec // 63 bits
 	}
 	return n, n.kind != 0 && json.Unmarshal([]byte(f[6]), &n.info) == nil
@@ -78,13 +52,11 @@ func parseNote(text string) (n note, ok bool) {
 func (n note) holder() driver.Holder {
 	h := driver.Holder{
 		PublicID: n.public, Kind: n.kind, Weight: driver.All, Limit: driver.All, Broken: n.state == "b", Held: n.state != "w",
-		Note: n.info.Note, Passes: n.info.Passes, Fence: n.token, Since: n.since,
+		Fence: n.token, Since: n.since,
 	}
+	n.info.Tell(&h)
 	if n.kind == driver.Read {
 		h.Weight = 1
-	}
-	if len(n.info.Owner) > 0 {
-		h.Owner = driver.DecodeOwner(n.info.Owner)
 	}
 	return h
 }
@@ -95,9 +67,7 @@ var thread = regexp.MustCompile(`^([0-9a-f]{8})-[0-9a-f-]{27}:(-?\d+)(:write)?$`
 // foreign describes a field that another program wrote. With the whole field one could unlock what it holds, so people
 // see a hash of it, and so much that they find the client.
 func foreign(field, mode, count string) driver.Holder {
-	h := driver.Holder{
-		PublicID: driver.PublicID(field), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true, Foreign: true,
-	}
+	h := redisstore.Foreign(field)
 	f := thread.FindStringSubmatch(field)
 	switch {
 	case f == nil:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -78,7 +79,7 @@ func (s *session) leaveCall(c *claim) redisconn.Call {
 func (d *Driver) leaving(k keys, field string, kind driver.Kind, remember string) redisconn.Call {
 	return redisconn.Call{
 		Script: leaveScript, Keys: []string{k.name, k.notes},
-		Args: []string{field, kinds[kind], d.publish, k.channel(kind), k.own, remember},
+		Args: []string{field, redisstore.Letter(kind), d.publish, k.channel(kind), k.own, remember},
 	}
 }
 
@@ -121,7 +122,7 @@ func (s *session) leaveOnce(ctx context.Context, claims []*claim) (left []*claim
 		calls[i] = s.leaveCall(c)
 	}
 	s.d.mu.Unlock()
-	replies, err := s.d.together(ctx, s.timeout, calls)
+	replies, err := redisstore.Together(ctx, s.d.run, s.timeout, calls)
 	if err != nil {
 		return claims, fmt.Errorf("redissonlock: release all claims: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -42,12 +43,12 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		timeout = max(min(timeout, time.Until(end)/2), time.Millisecond)
 	}
 	if len(r.calls) == 0 {
-		if err := s.d.contact(limit{ctx, time.Now().Add(timeout)}); err != nil {
+		if err := s.d.contact(redisstore.Within(ctx, timeout)); err != nil {
 			return driver.Renewal{}, err
 		}
 		return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil
 	}
-	replies, err := s.d.together(ctx, timeout, r.calls)
+	replies, err := redisstore.Together(ctx, s.d.run, timeout, r.calls)
 	for i, reply := range replies {
 		if err == nil {
 			err = reply.Err
@@ -68,7 +69,7 @@ func (s *session) renewal() (r renewal, lost []string) {
 	for _, c := range s.claims {
 		switch {
 		case c.leaving:
-			if c.flight == nil && !c.left {
+			if c.flight.Landing() == nil && !c.left {
 				r.add(s.leaveCall(c), 0, c)
 			}
 		case c.state >= gone:

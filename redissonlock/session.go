@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
 // session is one liveness: the TTL of all its claims. The server knows nothing of it.
@@ -43,10 +44,10 @@ func (s *session) claim(c driver.Claim) (*claim, error) {
 	if c.ID == "" {
 		return nil, fmt.Errorf("redissonlock: a claim without an ID: want one of driver.NewID: %w", driver.ErrRefused)
 	}
-	if kinds[c.Kind] == "" {
+	if c.Kind == driver.Permit {
 		return nil, fmt.Errorf("redissonlock: name %q: %w: %w", c.Name, driver.ErrRefused, errPermit)
 	}
-	if err := checkName(c.Name); err != nil {
+	if err := redisstore.CheckName("redissonlock", c.Name); err != nil {
 		return nil, err
 	}
 	s.d.mu.Lock()
@@ -73,70 +74,9 @@ func (s *session) forget(c *claim) {
 	}
 }
 
-// limit is a context with a deadline and nothing else: what is under way is not abandoned with its caller.
-type limit struct {
-	context.Context //nolint:containedctx // it is one
-	at              time.Time
-}
-
-// Deadline implements context.Context.
-func (l limit) Deadline() (time.Time, bool) { return l.at, true }
-
-// fly runs f, the requests of one call for c, one flight after the other: a Release never overtakes an Acquire. Where the
-// client abandons a command with its order kept, f runs right here. Elsewhere it runs apart from the caller: when ctx ends
-// the caller goes, and f goes on until its answer or its timeout.
-func (s *session) fly(ctx context.Context, c *claim, f func(ctx context.Context) error) error {
-	for {
-		s.d.mu.Lock()
-		under := c.flight
-		if under == nil {
-			break
-		}
-		s.d.mu.Unlock()
-		select {
-		case <-under:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	done := make(chan struct{})
-	c.flight = done
-	s.d.mu.Unlock()
-	var err error
-	run := func(ctx context.Context) {
-		err = f(limit{ctx, time.Now().Add(s.timeout)})
-		s.d.mu.Lock()
-		c.flight = nil
-		s.d.mu.Unlock()
-		close(done)
-	}
-	if s.d.conn.Abandons() {
-		run(ctx)
-		return err
-	}
-	go run(context.Background())
-	select {
-	case <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// flying waits until the claim's request under way is over, and reports whether there was one and ctx has not ended.
-func (s *session) flying(ctx context.Context, c *claim) bool {
-	s.d.mu.Lock()
-	under := c.flight
-	s.d.mu.Unlock()
-	if under == nil {
-		return false
-	}
-	select {
-	case <-under:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+// fly makes one call for c, after the one before.
+func (s *session) fly(ctx context.Context, c *claim, call func(ctx context.Context) error) error {
+	return c.flight.Fly(ctx, &s.d.mu, s.d.conn.Abandons(), s.timeout, call)
 }
 
 // Close implements driver.Session.
@@ -153,8 +93,7 @@ func (s *session) Close(ctx context.Context) error {
 	}
 	s.d.mu.Unlock()
 	for _, c := range leaving { // a request under way may take a name
-		for s.flying(ctx, c) {
-		}
+		c.flight.Rest(ctx, &s.d.mu)
 	}
 	err := s.leaveAll(ctx, leaving)
 	s.d.mu.Lock()

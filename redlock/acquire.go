@@ -37,7 +37,7 @@ func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, e
 		return s.state(c)
 	case state == held:
 		return s.again(ctx, c, since)
-	case !begun && !s.d.isCrowded(c.Name):
+	case !begun && !s.d.crowd.At(c.Name):
 		if decided, err := s.take(ctx, c, since); decided || err != nil {
 			return s.answer(c, err)
 		}

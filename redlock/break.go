@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
 // Break implements driver.Inspector. A held claim is marked on all masters that it has, and no majority renews it any more;
 // with now, and where it only waits, it leaves all of them.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
-	if err := checkName(name); err != nil {
+	if err := redisstore.CheckName("redlock", name); err != nil {
 		return err
 	}
 	seats, _, err := d.view(ctx, name)

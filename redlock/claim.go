@@ -2,11 +2,11 @@ package redlock
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
 type state uint8
@@ -59,9 +59,8 @@ type spot struct {
 	asked    bool // to yield, and has not done so since
 	doubt    bool // a request had no answer, and may still be carried out
 
-	lookAt time.Time // when to ask again; zero if a message or a renewal will say
-	polls  int
-	left   int8 // since the Release: 1 it had this master until then, -1 it had not, 0 not known
+	recheck redisstore.Recheck
+	left    int8 // since the Release: 1 it had this master until then, -1 it had not, 0 not known
 }
 
 func (c *claim) place() string { return fmt.Sprintf("%016d", c.ticket) }
@@ -122,7 +121,7 @@ func (s *spot) given(counter int64, from time.Time) {
 	if counter <= s.void {
 		return
 	}
-	s.has, s.lookAt, s.polls = true, time.Time{}, 0
+	s.has, s.recheck = true, redisstore.Recheck{}
 	s.counter = max(s.counter, counter)
 	if from.After(s.from) {
 		s.from = from
@@ -135,40 +134,4 @@ func (s *spot) lacks(counter int64) {
 	if s.has && s.counter <= counter {
 		s.has, s.void = false, max(s.void, s.counter)
 	}
-}
-
-// Why a claim waits, as the long script answers.
-const (
-	behindOurs = iota
-	behindForeign
-	behindGap
-)
-
-// schedule decides when a waiting claim asks a master again. Only the head of a line does, when what stands in its way is
-// over: a moment after, since the server's clock ticks in milliseconds. A name that another program holds is asked for
-// after 5 ms and less and less often, up to every 50 ms, since nobody tells when it is free.
-func (s *spot) schedule(now time.Time, wait int64, head bool, why int64) {
-	s.lookAt = time.Time{}
-	if !head {
-		s.polls = 0
-		return
-	}
-	after := time.Duration(wait)*time.Millisecond + time.Millisecond
-	if why == behindForeign {
-		pause := min(5*time.Millisecond<<min(s.polls, 4), 50*time.Millisecond)
-		pause -= rand.N(pause / 4)
-		s.polls++
-		if wait < 0 || pause < after {
-			after = pause
-		}
-	} else if s.polls = 0; wait < 0 {
-		return // without an end, and of ours: the next renewal says more
-	}
-	s.lookAt = now.Add(after)
-}
-
-// retry schedules another question to a master that did not answer.
-func (s *spot) retry(now time.Time) {
-	s.lookAt = now.Add(50*time.Millisecond<<min(s.polls, 5) + rand.N(20*time.Millisecond))
-	s.polls++
 }

@@ -130,7 +130,7 @@ func (s *session) raised(c *claim) {
 	now := time.Now()
 	for i := range c.spots {
 		c.spots[i].has = c.spots[i].has && c.spots[i].good(c.token, c.need, s.Valid())
-		c.spots[i].retry(now)
+		c.spots[i].recheck.Retry(now)
 	}
 	c.changed()
 }

@@ -2,8 +2,8 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -31,6 +32,7 @@ type Driver struct {
 	soon    atomic.Bool // quiet runs
 	quiet   *time.Timer
 	survey  surveyor
+	crowd   redisstore.Crowd
 
 	grants, raises, yields atomic.Uint64
 	lastTicket             atomic.Int64
@@ -39,7 +41,6 @@ type Driver struct {
 	closed    bool
 	sessions  map[*session]struct{}
 	listeners map[string]*session // by ID of a claim that may wait
-	crowded   map[string]struct{} // names where others stood in line when last seen
 	seen      map[string]int64    // counters that are ahead of this process's clock
 }
 
@@ -55,7 +56,7 @@ func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, erro
 	}
 	d := &Driver{
 		quorum: majority(len(conns)), options: o.withDefaults(),
-		sessions: map[*session]struct{}{}, listeners: map[string]*session{}, crowded: map[string]struct{}{}, seen: map[string]int64{},
+		sessions: map[*session]struct{}{}, listeners: map[string]*session{}, seen: map[string]int64{},
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.quiet = time.AfterFunc(time.Hour, d.listenForHolders)
@@ -135,30 +136,15 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	return s, nil
 }
 
-func (d *Driver) allSessions() []*session {
-	all := make([]*session, 0, len(d.sessions))
-	for s := range d.sessions {
-		all = append(all, s)
-	}
-	return all
-}
-
 // Close implements driver.Driver.
 func (d *Driver) Close(ctx context.Context) error {
 	d.mu.Lock()
-	sessions, was := d.allSessions(), d.closed
+	sessions, was := slices.Collect(maps.Keys(d.sessions)), d.closed
 	d.mu.Unlock()
 	if was {
 		return nil
 	}
-	errs := make(chan error, len(sessions))
-	for _, s := range sessions {
-		go func() { errs <- s.Close(ctx) }()
-	}
-	var err error
-	for range sessions {
-		err = errors.Join(err, <-errs)
-	}
+	err := redisstore.CloseAll(ctx, sessions)
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
@@ -185,28 +171,6 @@ func (d *Driver) hears(id string, s *session) {
 	} else {
 		d.listeners[id] = s
 	}
-}
-
-// setCrowded remembers whether others stood in line at a name, which decides which script is tried first. It is only a
-// guess, and is forgotten when it grows large.
-func (d *Driver) setCrowded(name string, crowded bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case !crowded:
-		delete(d.crowded, name)
-	case len(d.crowded) < 4096:
-		d.crowded[name] = struct{}{}
-	default:
-		clear(d.crowded)
-	}
-}
-
-func (d *Driver) isCrowded(name string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	_, crowded := d.crowded[name]
-	return crowded
 }
 
 // ticket is a place in line: the clock of this process in µs, the same on all masters. It decides the order of waiting and

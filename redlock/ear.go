@@ -3,6 +3,8 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -162,7 +164,7 @@ func (n *node) open(e *ear) {
 		}
 	}
 	n.d.mu.Lock()
-	sessions := n.d.allSessions()
+	sessions := slices.Collect(maps.Keys(n.d.sessions))
 	n.d.mu.Unlock()
 	for _, s := range sessions {
 		s.deafened(n)
@@ -214,7 +216,7 @@ func (d *Driver) listenSoon() {
 func (d *Driver) listenForHolders() {
 	d.soon.Store(false)
 	d.mu.Lock()
-	sessions, closed := d.allSessions(), d.closed
+	sessions, closed := slices.Collect(maps.Keys(d.sessions)), d.closed
 	d.mu.Unlock()
 	for _, s := range sessions {
 		s.mu.Lock()

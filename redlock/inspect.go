@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -43,7 +44,7 @@ type seat struct {
 
 // Line implements driver.Inspector. A claim is shown as held if a majority of the masters says so.
 func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
-	if err := checkName(name); err != nil {
+	if err := redisstore.CheckName("redlock", name); err != nil {
 		return driver.Line{Name: name}, err
 	}
 	seats, fence, err := d.view(ctx, name)
@@ -165,7 +166,7 @@ func (d *Driver) merge(glimpses []glimpse) (seats []*seat, fence uint64) {
 		}
 		for _, p := range g.waits {
 			h := driver.Holder{PublicID: driver.PublicID(p.id), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Since: p.record.since}
-			describe(&h, p.record.info)
+			redisstore.Describe(&h, p.record.info)
 			s := at(p.id, h)
 			s.ticket, s.channel = p.ticket, p.record.channel
 		}
@@ -228,7 +229,7 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 			ctx, cancel := context.WithTimeout(ctx, 4*d.options.NodeTimeout)
 			defer cancel()
 			err := n.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
-				return scan(ctx, do, "il:{*}:qfence:"+globEscape.Replace(prefix)+"*", func(keys []string) error {
+				return redisstore.Scan(ctx, do, redisstore.Glob("il:{*}:qfence:", prefix), func(keys []string) error {
 					mu.Lock()
 					defer mu.Unlock()
 					for _, key := range keys {
@@ -263,8 +264,6 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 	}
 	return lines, nil
 }
-
-var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 // watchPeriod is how often Watch looks.
 const watchPeriod = 100 * time.Millisecond

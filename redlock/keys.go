@@ -1,11 +1,7 @@
 package redlock
 
 import (
-	"errors"
-	"fmt"
-	"strings"
-
-	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -19,43 +15,21 @@ type keys struct {
 	claims  string // a hash: ID -> record
 }
 
-// sideKeys begins the keys beside a name, so no name may begin with it.
-const sideKeys = "il:{"
-
 func keysOf(name string) keys {
-	tag := sideKeys + redisconn.Tag(name)
+	tag := redisstore.SideKeys + redisconn.Tag(name)
 	return keys{name: name, counter: tag + "}:qfence:" + name, line: tag + "}:qline:" + name, claims: tag + "}:qclaims:" + name}
 }
 
 // Keys of the master itself.
 const (
-	memberKey = sideKeys + "redlock}:member" // its record
-	voteKey   = sideKeys + "redlock}:vote"   // fingerprint of the set that it may vote in
-	usedKey   = sideKeys + "redlock}:used"   // the same, as long as the set is in use
+	memberKey = redisstore.SideKeys + "redlock}:member" // its record
+	voteKey   = redisstore.SideKeys + "redlock}:vote"   // fingerprint of the set that it may vote in
+	usedKey   = redisstore.SideKeys + "redlock}:used"   // the same, as long as the set is in use
 )
 
 func (k keys) all() []string { return []string{k.name, k.counter, k.line, k.claims, voteKey} }
 
 // nameOf is the name whose counter key is, or "".
 func nameOf(key string) string {
-	for rest := key; ; {
-		_, after, ok := strings.Cut(rest, "}:qfence:")
-		if !ok {
-			return ""
-		}
-		if keysOf(after).counter == key { // a tag may hold the same letters
-			return after
-		}
-		rest = after
-	}
-}
-
-var errSideKey = errors.New("names that begin with il:{ are the store's own keys")
-
-// checkName refuses a name that Redis locks cannot keep.
-func checkName(name string) error {
-	if strings.HasPrefix(name, sideKeys) {
-		return fmt.Errorf("redlock: name %q: %w: %w", name, driver.ErrRefused, errSideKey)
-	}
-	return nil
+	return redisstore.NameOf(key, "}:qfence:", func(name string) string { return keysOf(name).counter })
 }

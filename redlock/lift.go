@@ -2,11 +2,12 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -40,7 +41,11 @@ func (d *Driver) lift(ctx context.Context, all []*portrait, at int) error {
 // counters adds a master's counters where they are the largest.
 func (n *node) counters(ctx context.Context, largest map[string]int64) error {
 	err := n.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
-		return scan(ctx, do, "il:{*}:qfence:*", func(keys []string) error {
+		return redisstore.Scan(ctx, do, redisstore.Glob("il:{*}:qfence:", ""), func(keys []string) error {
+			keys = slices.DeleteFunc(keys, func(key string) bool { return nameOf(key) == "" && !strings.HasSuffix(key, ":qfence:") })
+			if len(keys) == 0 {
+				return nil
+			}
 			v, err := do(ctx, append([]string{"MGET"}, keys...)...)
 			if err != nil {
 				return err
@@ -56,35 +61,6 @@ func (n *node) counters(ctx context.Context, largest map[string]int64) error {
 		})
 	})
 	return redisconn.Classify(err)
-}
-
-// scan calls found with keys that match, some at a time.
-func scan(ctx context.Context, do redisconn.DoFunc, match string, found func(keys []string) error) error {
-	for cursor := "0"; ; {
-		v, err := do(ctx, "SCAN", cursor, "MATCH", match, "COUNT", "1000")
-		if err != nil {
-			return err
-		}
-		page, _ := v.([]any)
-		if len(page) != 2 {
-			return errors.New("the server answered SCAN with something else")
-		}
-		some, _ := page[1].([]any)
-		var keys []string
-		for _, key := range some {
-			if key, _ := key.(string); nameOf(key) != "" || strings.HasSuffix(key, ":qfence:") {
-				keys = append(keys, key)
-			}
-		}
-		if len(keys) > 0 {
-			if err := found(keys); err != nil {
-				return err
-			}
-		}
-		if cursor, _ = page[0].(string); cursor == "0" || cursor == "" {
-			return nil
-		}
-	}
 }
 
 func (n *node) raiseTo(ctx context.Context, largest map[string]int64) error {

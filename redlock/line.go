@@ -70,7 +70,7 @@ func (s *session) ask(c *claim, n *node, f *flight) {
 	f.out++
 	sp := &c.spots[n.i]
 	sp.pending++
-	sp.lookAt = time.Time{}
+	sp.recheck.At = time.Time{}
 	mode := "0"
 	if sp.doubt && !sp.has {
 		mode = "-1" // an order to step back may be under way, and must not fit the grant that we count on
@@ -96,7 +96,7 @@ func (s *session) heard(c *claim, n *node, since time.Time, r lineReply, err err
 	now := time.Now()
 	if err != nil {
 		sp.doubt = sp.doubt || uncertain(err)
-		sp.retry(now)
+		sp.recheck.Retry(now)
 		c.changed()
 		s.step(c)
 		return
@@ -114,12 +114,12 @@ func (s *session) heard(c *claim, n *node, since time.Time, r lineReply, err err
 	default:
 		sp.lacks(r.counter)
 		if !sp.has && !sp.yielding {
-			sp.schedule(now, r.wait, r.head == 1, r.why)
+			sp.recheck.Schedule(now, r.wait, r.head == 1, r.why)
 		}
 		if h := holder(r.value); h != nil {
 			c.holder = h
 		}
-		s.d.setCrowded(c.Name, c.Queue)
+		s.d.crowd.Set(c.Name, c.Queue)
 		if c.state == waiting {
 			c.changed()
 		}
@@ -172,7 +172,7 @@ func (s *session) lineCall(old, c *claim, n *node, proposal, mode string) redisc
 	}
 	if c != nil {
 		k = c.keys
-		args = append(args, c.ID, s.ttlMS, digit(c.Queue), n.channel(), c.place(), string(appendInfo(nil, s.owner, c.Claim)), mode, s.d.fingerprint())
+		args = append(args, c.ID, s.ttlMS, digit(c.Queue), n.channel(), c.place(), string(infoOf(c, s.owner).Append(nil)), mode, s.d.fingerprint())
 	}
 	return redisconn.Call{Script: lineScript, Keys: k.all(), Args: args}
 }

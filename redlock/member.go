@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -66,19 +67,11 @@ func (p *portrait) blank() bool { return p.err == nil && p.record.version == 0 }
 func (n *node) portray(ctx context.Context) *portrait {
 	p := &portrait{}
 	var info map[string]string
-	p.err = n.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
-		v, err := do(ctx, "INFO")
-		if err != nil {
-			return err
+	p.err = n.conn.EachMaster(ctx, func(do redisconn.DoFunc) (err error) {
+		if info, err = redisstore.About(ctx, do); err == nil {
+			p.durable = redisstore.Durable(ctx, do, info)
 		}
-		text, _ := v.(string)
-		info = parseInfo(text)
-		if info["aof_enabled"] == "1" {
-			if v, err := do(ctx, "CONFIG", "GET", "appendfsync"); err == nil {
-				p.durable = configured(v) == "always"
-			}
-		}
-		return nil
+		return err
 	})
 	if p.err = redisconn.Classify(p.err); p.err != nil {
 		return p
@@ -110,46 +103,14 @@ func (n *node) portray(ctx context.Context) *portrait {
 // runID asks a master which start of the server it is.
 func (n *node) runID(ctx context.Context) (run string, err error) {
 	err = n.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
-		v, err := do(ctx, "INFO", "server")
-		text, _ := v.(string)
-		run = parseInfo(text)["run_id"]
+		info, err := redisstore.About(ctx, do, "server")
+		run = info["run_id"]
 		return err
 	})
 	return run, redisconn.Classify(err)
 }
 
 var memberKeys = []string{memberKey, voteKey, usedKey}
-
-func parseInfo(text string) map[string]string {
-	fields := map[string]string{}
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			fields[name] = value
-		}
-	}
-	return fields
-}
-
-// configured reads the answer to CONFIG GET: a list of name and value, or a map in RESP3.
-func configured(v any) string {
-	var value any
-	switch v := v.(type) {
-	case []any:
-		if len(v) == 2 {
-			value = v[1]
-		}
-	case map[string]any:
-		for _, x := range v {
-			value = x
-		}
-	case map[any]any:
-		for _, x := range v {
-			value = x
-		}
-	}
-	text, _ := value.(string)
-	return text
-}
 
 var errOvertaken = errors.New("another program has just changed what it has on record")
 

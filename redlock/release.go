@@ -87,7 +87,7 @@ func (s *session) out(c *claim, n *node, v any, err error) {
 		}
 		c.others = c.others || !alone
 		if alone {
-			s.d.setCrowded(c.Name, false)
+			s.d.crowd.Set(c.Name, false)
 		}
 	}
 	sp.has = false

@@ -28,8 +28,10 @@ var (
 	//go:embed lift.lua
 	liftText string
 
-	takeScript = redisconn.NewScript("interlock_quorum_take", seeded(takeText, mutant.On("Q3"),
-		"redis.call('SET', KEYS[2], c)\nreturn c", "local t = redis.call('TIME') c = t[1] * 1000000 + t[2] - t[2] % 64 redis.call('SET', KEYS[2], c) return c"))
+	takeScript = redisconn.NewScript("interlock_quorum_take", mutant.Seed(takeText, []mutant.Swap{{On: mutant.On("Q3"), Texts: []string{
+		"redis.call('SET', KEYS[2], c)\nreturn c",
+		"local t = redis.call('TIME') c = t[1] * 1000000 + t[2] - t[2] % 64 redis.call('SET', KEYS[2], c) return c",
+	}}}))
 	lineScript  = redisconn.NewScript("interlock_quorum_line", lineText)
 	raiseScript = redisconn.NewScript("interlock_quorum_raise", raiseText)
 	holdScript  = redisconn.NewScript("interlock_quorum_hold", holdText)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
 // session is one liveness: the TTL of all its claims. The masters know nothing of it.
@@ -62,7 +63,7 @@ func (s *session) claim(c driver.Claim) (*claim, error) {
 	if !c.Kind.Exclusive() {
 		return nil, fmt.Errorf("redlock: a %s claim: want a mutex: two majorities can let in one reader or permit too many: %w", c.Kind, driver.ErrRefused)
 	}
-	if err := checkName(c.Name); err != nil {
+	if err := redisstore.CheckName("redlock", c.Name); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -101,7 +102,7 @@ func (s *session) promoted(n *node, id string, counter int64, crowded bool) {
 	if c == nil || c.leaving {
 		return
 	}
-	s.d.setCrowded(c.Name, crowded)
+	s.d.crowd.Set(c.Name, crowded)
 	sp := &c.spots[n.i]
 	sp.given(counter, sp.known)
 	s.step(c)
@@ -122,7 +123,7 @@ func (s *session) gap(n *node, id string, ms int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.claims[id]; c != nil && !c.spots[n.i].has {
-		c.spots[n.i].schedule(time.Now(), ms, true, behindGap)
+		c.spots[n.i].recheck.Schedule(time.Now(), ms, true, redisstore.BehindGap)
 		c.changed()
 	}
 }
@@ -151,7 +152,7 @@ func (s *session) deafened(n *node) {
 	now := time.Now()
 	for _, c := range s.claims {
 		if sp := &c.spots[n.i]; c.Queue && c.state <= waiting && !sp.has {
-			sp.lookAt = now
+			sp.recheck.At = now
 			c.changed()
 		}
 	}

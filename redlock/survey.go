@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -80,7 +81,7 @@ func (n *node) votes() bool {
 // forgotten drops what claims that are not held yet have got of a master that has lost its memory.
 func (d *Driver) forgotten(n *node) {
 	d.mu.Lock()
-	sessions := d.allSessions()
+	sessions := slices.Collect(maps.Keys(d.sessions))
 	d.mu.Unlock()
 	for _, s := range sessions {
 		s.mu.Lock()

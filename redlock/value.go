@@ -1,12 +1,12 @@
 package redlock
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
 // A value of ours is the layout's version, the ID of the claim, a mark, the claim's ticket, the channel of its process and
@@ -33,35 +33,12 @@ func holderID(value string) string {
 func appendValue(b []byte, c *claim, channel string, owner []byte) []byte {
 	b = append(append(append(b, layout...), c.ID...), '-')
 	b = append(append(append(b, c.place()...), ' '), channel...)
-	return appendInfo(append(b, ' '), owner, c.Claim)
+	return infoOf(c, owner).Append(append(b, ' '))
 }
 
-// info is what a value tells people.
-type info struct {
-	Owner  json.RawMessage `json:"o,omitempty"`
-	Kind   string          `json:"k"`
-	Note   string          `json:"n,omitempty"`
-	Passes int             `json:"p,omitempty"`
-}
-
-// kinds are the letters of the kinds of claims.
-var kinds = map[driver.Kind]string{driver.Mutex: "m", driver.Write: "w"}
-
-// appendInfo writes the info of a claim; owner is encoded already, once for a session.
-func appendInfo(b, owner []byte, c driver.Claim) []byte {
-	b = append(b, `{"o":`...)
-	b = append(b, owner...)
-	b = append(b, `,"k":"`...)
-	b = append(b, kinds[c.Kind]...)
-	b = append(b, '"')
-	if c.Note != "" {
-		note, _ := json.Marshal(c.Note) // a string cannot fail
-		b = append(append(b, `,"n":`...), note...)
-	}
-	if c.Passes != 0 {
-		b = strconv.AppendInt(append(b, `,"p":`...), int64(c.Passes), 10)
-	}
-	return append(b, '}')
+// infoOf is what a claim tells people; owner is encoded already, once for a session.
+func infoOf(c *claim, owner []byte) redisstore.Info {
+	return redisstore.Info{Owner: owner, Kind: redisstore.Letter(c.Kind), Note: c.Note, Passes: c.Passes}
 }
 
 // holder reads a value at a name for people: nil where nobody stands there.
@@ -70,17 +47,16 @@ func holder(value string) *driver.Holder {
 		return nil
 	}
 	id := holderID(value)
-	if id == "" { // another program's, and its secret: people see a hash of it
-		return &driver.Holder{
-			PublicID: driver.PublicID(value), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true, Foreign: true,
-		}
+	if id == "" {
+		h := redisstore.Foreign(value)
+		return &h
 	}
 	h := &driver.Holder{
 		PublicID: driver.PublicID(id), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true,
 		Broken: value[headLen] == '!',
 	}
 	_, text := afterPlace(value)
-	describe(h, text)
+	redisstore.Describe(h, text)
 	return h
 }
 
@@ -88,20 +64,6 @@ func holder(value string) *driver.Holder {
 func afterPlace(value string) (channel, text string) {
 	channel, text, _ = strings.Cut(value[fullLen:], " ")
 	return channel, text
-}
-
-func describe(h *driver.Holder, text string) {
-	var i info
-	if json.Unmarshal([]byte(text), &i) != nil {
-		return
-	}
-	if len(i.Owner) > 0 {
-		h.Owner = driver.DecodeOwner(i.Owner)
-	}
-	if i.Kind == kinds[driver.Write] {
-		h.Kind = driver.Write
-	}
-	h.Note, h.Passes = i.Note, i.Passes
 }
 
 // record is a claim in the hash of claims, as the script line writes it: w ttl since channel set info.

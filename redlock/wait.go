@@ -61,7 +61,7 @@ func (s *session) look(ctx context.Context, c *claim) (next time.Time) {
 	due := make([]bool, len(c.spots))
 	some := false
 	for i := range c.spots {
-		at := c.spots[i].lookAt
+		at := c.spots[i].recheck.At
 		switch {
 		case at.IsZero():
 		case !at.After(now.Add(2 * time.Millisecond)): // masters that gave the same answer are asked together
@@ -86,8 +86,8 @@ func (s *session) look(ctx context.Context, c *claim) (next time.Time) {
 		switch {
 		case !due[i]:
 		case deaf[i] != nil:
-			c.spots[i].retry(now)
-			if at := c.spots[i].lookAt; next.IsZero() || at.Before(next) {
+			c.spots[i].recheck.Retry(now)
+			if at := c.spots[i].recheck.At; next.IsZero() || at.Before(next) {
 				next = at
 			}
 		default:

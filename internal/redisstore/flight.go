@@ -1,0 +1,111 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/internal/mutant"
+)
+
+// Flight has the calls for one claim follow each other: a Release never overtakes an Acquire, whoever gave up waiting for
+// its answer. The zero value is ready; the claim's mutex, which every method is given, guards it.
+type Flight struct {
+	under  bool
+	landed chan struct{} // closed when the call under way is over; nil where nobody waits for that
+}
+
+// Underway is the error of a call whose caller is back while its request is not.
+type Underway struct {
+	Cause error // why the caller is back
+	Over  <-chan struct{}
+}
+
+// Error says why the caller is back.
+func (u *Underway) Error() string { return u.Cause.Error() }
+
+// Unwrap returns why the caller is back.
+func (u *Underway) Unwrap() error { return u.Cause }
+
+// Landing returns what is closed when the call under way is over, or nil if there is none. The mutex is held.
+func (f *Flight) Landing() <-chan struct{} {
+	if !f.under {
+		return nil
+	}
+	if f.landed == nil {
+		f.landed = make(chan struct{})
+	}
+	return f.landed
+}
+
+// Fly makes a call with so much time, when the one before is over. Where here is true the client abandons a command with
+// its order kept, and the call is made right here. Elsewhere it is made apart from the caller: when ctx ends the caller
+// goes, and the call goes on until its answer or its timeout.
+func (f *Flight) Fly(ctx context.Context, mu sync.Locker, here bool, timeout time.Duration, call func(ctx context.Context) error) error {
+	mu.Lock()
+	for f.under {
+		landing := f.Landing()
+		mu.Unlock()
+		select {
+		case <-landing:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		mu.Lock()
+	}
+	f.under = true
+	mu.Unlock()
+	if here {
+		err := call(Within(ctx, timeout))
+		var u *Underway
+		if errors.As(err, &u) && !mutant.On("redis-batch-overtaken") {
+			go func() {
+				<-u.Over
+				f.land(mu)
+			}()
+			return err
+		}
+		f.land(mu)
+		return err
+	}
+	done := make(chan error, 1)
+	go func() {
+		err := call(Within(context.Background(), timeout))
+		f.land(mu)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (f *Flight) land(mu sync.Locker) {
+	mu.Lock()
+	defer mu.Unlock()
+	f.under = false
+	if f.landed != nil {
+		close(f.landed)
+		f.landed = nil
+	}
+}
+
+// Rest waits until no call is under way, or ctx ends.
+func (f *Flight) Rest(ctx context.Context, mu sync.Locker) {
+	for {
+		mu.Lock()
+		landing := f.Landing()
+		mu.Unlock()
+		if landing == nil {
+			return
+		}
+		select {
+		case <-landing:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

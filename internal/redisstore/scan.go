@@ -1,0 +1,68 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+var escape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
+// Glob is the pattern for keys that begin with what before matches, and then prefix as it stands.
+func Glob(before, prefix string) string { return before + escape.Replace(prefix) + "*" }
+
+// Scan goes through a master's keys that match, a page at a time. A key may come more than once, and one that comes or
+// goes meanwhile may come or not. Words are further ones of the command SCAN.
+func Scan(ctx context.Context, do redisconn.DoFunc, match string, found func(keys []string) error, words ...string) error {
+	for cursor := "0"; ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		v, err := do(ctx, append([]string{"SCAN", cursor, "MATCH", match, "COUNT", "1000"}, words...)...)
+		if err != nil {
+			return redisconn.Classify(err)
+		}
+		page, _ := v.([]any)
+		if len(page) != 2 {
+			return errors.New("the server answered SCAN with something else")
+		}
+		some, _ := page[1].([]any)
+		keys := make([]string, 0, len(some))
+		for _, key := range some {
+			if key, ok := key.(string); ok {
+				keys = append(keys, key)
+			}
+		}
+		if err := found(keys); err != nil {
+			return err
+		}
+		if cursor, _ = page[0].(string); cursor == "0" || cursor == "" {
+			return nil
+		}
+	}
+}
+
+// Names returns the names that begin with prefix, in order, from the keys of all masters that match. nameOf says whose a
+// key is, or "".
+func Names(ctx context.Context, conn redisconn.Conn, match, prefix string, nameOf func(key string) string, words ...string) ([]string, error) {
+	var names []string
+	err := conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
+		return Scan(ctx, do, match, func(keys []string) error {
+			for _, key := range keys {
+				if name := nameOf(key); name != "" && strings.HasPrefix(name, prefix) {
+					names = append(names, name)
+				}
+			}
+			return nil
+		}, words...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list names: %w", err)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}

@@ -1,0 +1,132 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// Server is what the configuration of all masters says about locks.
+type Server struct {
+	AppendOnly bool // every master writes its changes to a log
+	Syncs      bool // and waits for the disk with each
+	Forgets    bool // a key without a TTL may be lost while a master runs, or by a failover
+	warnings   []string
+}
+
+// Inspect asks every master for its configuration: one request each, and a second where there is a log. tokens says in a
+// warning what becomes of tokens when a master forgets.
+func Inspect(ctx context.Context, conn redisconn.Conn, tokens string) (Server, error) {
+	s := Server{AppendOnly: true, Syncs: true}
+	err := conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
+		info, err := About(ctx, do)
+		if redisconn.Is(err, "NOPERM") {
+			s.AppendOnly, s.Syncs, s.Forgets = false, false, true
+			s.warn("this user may not ask INFO: whether the server can lose locks is unknown")
+			return nil
+		}
+		if err = redisconn.Classify(err); err != nil {
+			return fmt.Errorf("ask the server for its configuration: %w", err)
+		}
+		if info["role"] == "slave" && !mutant.On("R15") {
+			return fmt.Errorf("%w: this server is a replica of %s: want its master's address, or those of its Sentinels",
+				driver.ErrNotSent, net.JoinHostPort(info["master_host"], info["master_port"]))
+		}
+		s.read(ctx, do, info, tokens)
+		return nil
+	})
+	return s, err
+}
+
+func (s *Server) read(ctx context.Context, do redisconn.DoFunc, info map[string]string, tokens string) {
+	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" && !mutant.On("R3") {
+		s.Forgets = s.Forgets || strings.HasPrefix(policy, "allkeys")
+		s.warn("maxmemory-policy is " + policy + ": a full server throws locks away while they are held, keys with a TTL first; set noeviction")
+	}
+	if info["aof_enabled"] != "1" {
+		s.AppendOnly, s.Syncs = false, false
+		s.warn("appendonly is off: a server that restarts forgets who holds, and lets others in; " + tokens)
+	} else if s.Syncs {
+		policy, err := syncs(ctx, do)
+		s.Syncs = err == nil && (policy == "always" || mutant.On("R5"))
+		switch {
+		case redisconn.Is(err, "NOPERM"):
+			s.warn("this user may not ask for appendfsync: whether a machine that crashes forgets locks is unknown")
+		case !s.Syncs:
+			s.warn("appendfsync is not always: a machine that crashes forgets the locks of its last second; " + tokens)
+		}
+	}
+	if n := info["connected_slaves"]; n != "" && n != "0" || info["cluster_enabled"] == "1" {
+		s.Forgets = s.Forgets || n != "0"
+		s.warn("replicas acknowledge late: a failover can lose locks that were just taken, and let others in; " + tokens)
+	}
+}
+
+func (s *Server) warn(text string) {
+	if !slices.Contains(s.warnings, text) {
+		s.warnings = append(s.warnings, text)
+	}
+}
+
+// Judge logs what could be lost, or refuses it.
+func (s *Server) Judge(strict bool, log *slog.Logger) error {
+	if strict && len(s.warnings) > 0 {
+		return fmt.Errorf("%w: %w", driver.ErrRefused, errors.New(strings.Join(s.warnings, "; ")))
+	}
+	for _, w := range s.warnings {
+		log.Warn("interlock: redis: " + w)
+	}
+	return nil
+}
+
+// About asks a server about itself; sections are as INFO takes them, none for the usual ones.
+func About(ctx context.Context, do redisconn.DoFunc, sections ...string) (map[string]string, error) {
+	v, err := do(ctx, append([]string{"INFO"}, sections...)...)
+	if err != nil {
+		return nil, err
+	}
+	text, _ := v.(string)
+	fields := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields, nil
+}
+
+// Durable reports whether a server that says info about itself has forgotten nothing when it starts again, not even after its
+// machine has crashed.
+func Durable(ctx context.Context, do redisconn.DoFunc, info map[string]string) bool {
+	if info["aof_enabled"] != "1" {
+		return false
+	}
+	policy, err := syncs(ctx, do)
+	return err == nil && policy == "always"
+}
+
+// syncs asks when a server waits for the disk. The answer to CONFIG GET is a list of name and value, or a map in RESP3.
+func syncs(ctx context.Context, do redisconn.DoFunc) (string, error) {
+	v, err := do(ctx, "CONFIG", "GET", "appendfsync")
+	var value any
+	switch v := v.(type) {
+	case []any:
+		if len(v) == 2 {
+			value = v[1]
+		}
+	case map[string]any:
+		value = v["appendfsync"]
+	case map[any]any:
+		value = v["appendfsync"]
+	}
+	text, _ := value.(string)
+	return text, err
+}
