@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 )
@@ -32,7 +33,7 @@ func legal(name string) bool {
 // keep checks the keys of a legal name: one slot for all, by the server's own reckoning, and the name found again.
 func keep(t *testing.T, s *servertest.Server, name string) {
 	t.Helper()
-	if refused := checkName(name); (refused != nil) != strings.HasPrefix(name, "il:{") || refused != nil && !errors.Is(refused, driver.ErrRefused) {
+	if refused := redisstore.CheckName("redislock", name); (refused != nil) != strings.HasPrefix(name, "il:{") || refused != nil && !errors.Is(refused, driver.ErrRefused) {
 		t.Errorf("%q: %v, want names with il:{ in front refused and no others", name, refused)
 	}
 	k := keysOf(name)
