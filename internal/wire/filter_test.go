@@ -2,7 +2,6 @@ package wire_test
 
 import (
 	"io"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -85,18 +84,7 @@ func TestFilterTakesSingleRequests(t *testing.T) {
 
 // A frame of which some has passed passes whole, and one of which the rest is missing is held.
 func TestFilterKnowsFramesThatItHasNotSeenBegin(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	w := wire.New(t, l.Addr().String())
-	c := dial(t, w)
-	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
+	w, c, server := accepted(t)
 	say := func(s string) {
 		t.Helper()
 		if _, err := io.WriteString(server, s); err != nil {
@@ -122,12 +110,9 @@ func TestFilterPassesWhatIsNotRESP(t *testing.T) {
 	w := wire.New(t, addr)
 	w.Filter(wire.Replies, func(frame []byte) bool { return string(frame) == "+\n" })
 	c := dial(t, w)
-	c.send("+")
-	c.receive("+")
-	c.send("*not a number")
-	c.receive("*not a number")
-	c.send("+no frame any more")
-	c.receive("+no frame any more")
+	c.says("+")
+	c.says("*not a number")
+	c.says("+no frame any more")
 
 	c = dial(t, w)
 	const size = 200 << 10 // and no end of a line
