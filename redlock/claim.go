@@ -27,8 +27,10 @@ type claim struct {
 	ticket int64 // its place in line, the same on all masters
 
 	state   state
-	token   int64 // the highest of the tokens that it reserved, or is being raised to
-	raising bool  // it has a majority, and gets one token to hold there
+	token   int64     // the highest of the tokens that it reserved, or is being raised to
+	raising bool      // it has a majority, and gets one token to hold there
+	hope    time.Time // until when it waits for masters that need no raise
+	wrote   bool      // since it is raising: its token, where the counter was lower
 	spots   []spot
 	holder  *driver.Holder
 

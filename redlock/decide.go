@@ -55,22 +55,59 @@ func (s *session) decide(c *claim) {
 	s.raise(c)
 }
 
+// agreement is how long a claim with a majority that disagrees waits for masters that it does not have yet.
+const agreement = 2 * time.Millisecond
+
 // raise writes the token of a claim back to those of its masters that do not hold it yet, and renews it there.
+// A handoff reaches the masters one by one within a moment. A claim that had one of them before then sees two answer the new
+// counter, beside the old one, just before the others answer the new one, too. So it waits a moment for these, if they can
+// make a majority that agrees; nearly all raises under contention are saved by that.
 func (s *session) raise(c *claim) {
+	now := time.Now()
 	if !c.raising {
-		c.raising = true
-		for i := range c.spots {
-			if c.spots[i].has && c.spots[i].counter < c.token {
-				s.d.raises.Add(1)
-				break
-			}
+		c.raising, c.wrote, c.hope = true, false, now.Add(agreement)
+		if s.hopes(c, now) && !mutant.On("redlock-hope") {
+			time.AfterFunc(agreement, func() { s.despair(c) })
 		}
 	}
+	if s.hopes(c, now) {
+		return
+	}
+	c.hope = time.Time{}
 	for i := range c.spots {
 		if sp := &c.spots[i]; sp.has && !sp.raising && !sp.good(c.token, c.need, s.Valid()) {
+			if sp.counter < c.token && !c.wrote {
+				c.wrote = true
+				s.d.raises.Add(1)
+			}
 			s.confirm(c, s.d.nodes[i], nil)
 		}
 	}
+}
+
+// hopes reports whether a majority may soon hold the claim's token by itself: masters that do, and those whose answer is on
+// its way or whose line the claim stands in.
+func (s *session) hopes(c *claim, now time.Time) bool {
+	if !now.Before(c.hope) {
+		return false
+	}
+	n := 0
+	for i := range c.spots {
+		sp := &c.spots[i]
+		coming := !sp.has && !sp.yielding && (sp.pending > 0 || c.state == waiting) && !s.d.nodes[i].ailing()
+		if coming || sp.good(c.token, c.need, s.Valid()) {
+			n++
+		}
+	}
+	return n >= s.d.quorum
+}
+
+// despair ends the hope of a claim. It may have come true, or the claim may be gone: then nothing is left to decide.
+func (s *session) despair(c *claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.step(c)
+	c.changed()
 }
 
 // confirm has one master store the token of a claim and renew it.
@@ -137,6 +174,9 @@ func (s *session) raised(c *claim) {
 
 // settled reports whether nothing is under way that could still decide for the claim.
 func (c *claim) settled() bool {
+	if c.raising && time.Now().Before(c.hope) {
+		return false
+	}
 	for i := range c.spots {
 		if c.spots[i].raising || c.spots[i].yielding {
 			return false
