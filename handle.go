@@ -61,34 +61,37 @@ func (h *handle) lock(ctx context.Context, op string, s shape, try bool) (*Lease
 	if h.err != nil {
 		return nil, h.err
 	}
-	trace := h.trace(&ctx, op)
+	ctx, trace := h.trace(ctx, op)
 	bound, stop := h.bound()
 	defer stop()
-	t, err := h.take(ctx, bound, s, try)
-	if err != nil {
-		err = &Error{Op: op, Name: h.name, Err: err}
-		trace(nil, err)
-		return nil, err
+	for {
+		t, err := h.take(ctx, bound, s, try)
+		if err != nil {
+			err = &Error{Op: op, Name: h.name, Err: err}
+			trace(nil, err)
+			return nil, err
+		}
+		if l := newLease(ctx, h.client, op, h.name, t); l != nil {
+			trace(l, nil)
+			return l, nil
+		}
 	}
-	l := newLease(ctx, h.client, op, h.name, []turn{t})
-	trace(l, nil)
-	return l, nil
 }
 
-// trace tells the tracer that a wait starts, and returns what tells it how that ended.
-func (h *handle) trace(ctx *context.Context, op string) func(*Lease, error) {
+// trace tells the tracer that a wait starts, and returns the tracer's context and what tells it how that ended.
+func (h *handle) trace(ctx context.Context, op string) (context.Context, func(*Lease, error)) {
 	t := h.client.opts.Tracer
 	if t == nil {
-		return func(*Lease, error) {}
+		return ctx, func(*Lease, error) {}
 	}
 	started := h.client.clock.now()
-	*ctx = t.WaitStart(*ctx, WaitStart{Op: op, Name: h.name})
-	return func(l *Lease, err error) {
+	traced := t.WaitStart(ctx, WaitStart{Op: op, Name: h.name})
+	return traced, func(l *Lease, err error) {
 		end := WaitEnd{Op: op, Name: h.name, Waited: h.client.clock.passed(started), Err: err}
 		if l != nil {
 			end.Fence, end.Passed = l.Fence(), l.turns[0].hold.passed
 		}
-		t.WaitEnd(*ctx, end)
+		t.WaitEnd(traced, end)
 	}
 }
 
@@ -115,28 +118,15 @@ func (h *handle) take(ctx context.Context, bound <-chan time.Time, s shape, try 
 	}
 	s.note = h.settings.note
 	try = try || h.settings.bounded && h.settings.wait == 0
-	for {
-		p, err := h.client.pool(h.settings.ttl, h.settings.isolated) // an isolated one is for one claim
-		if err != nil {
-			return turn{}, err
-		}
-		hold, err := p.wait(ctx, bound, h, s, try)
-		if err != nil {
-			return turn{}, err
-		}
-		if p.fresh(hold) {
-			return turn{name: h.name, pool: p, hold: hold, read: s.kind == driver.Read}, nil
-		}
-		// This goroutine was stopped between the grant and now, for so long that the lease is over or nearly so.
-		_ = p.leave(hold)
+	p, err := h.client.pool(h.settings.ttl, h.settings.isolated) // an isolated one is for one claim
+	if err != nil {
+		return turn{}, err
 	}
-}
-
-// fresh reports whether a hold can be reported as one.
-func (p *pool) fresh(h *hold) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return mutant.On("A5") || h.lost == nil && h.until().sub(p.client.clock.now()) >= h.grace
+	hold, err := p.wait(ctx, bound, h, s, try)
+	if err != nil {
+		return turn{}, err
+	}
+	return turn{name: h.name, pool: p, hold: hold, read: s.kind == driver.Read}, nil
 }
 
 // wait stands in the local line until it is granted, bound fires or ctx ends.
@@ -171,7 +161,7 @@ func (p *pool) wait(ctx context.Context, bound <-chan time.Time, h *handle, s sh
 		ended = contextError(ctx)
 	}
 	p.mu.Lock()
-	if w.place == nil { // decided at the same moment
+	if !w.stands { // decided at the same moment
 		p.mu.Unlock()
 		switch {
 		case w.err != nil:

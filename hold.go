@@ -17,7 +17,8 @@ type hold struct {
 
 	sharers int // leases on it, made or about to be
 	leases  []*lease
-	lost    error // matches ErrLost, once it is lost
+	single  [1]*lease // what leases is where there is one
+	lost    error     // matches ErrLost, once it is lost
 	left    bool
 	maximum *time.Timer // its MaxHold
 	leaving *time.Timer // its grace after a loss, or the rest of its MinHold

@@ -15,11 +15,15 @@ import (
 // in time, and ErrLost if the store says that the claim was not held any more.
 func (p *pool) leave(h *hold) error {
 	p.mu.Lock()
+	return p.vacate(h, p.client.clock.now())
+}
+
+// vacate is leave with the pool's mutex held; it is not when vacate returns.
+func (p *pool) vacate(h *hold, now instant) error {
 	if h.left {
 		p.mu.Unlock()
 		return nil
 	}
-	now := p.client.clock.now()
 	if keep := h.minHold - now.sub(h.granted); keep > 0 && !h.claim.gone && !mutant.On("core-minhold") {
 		if h.leaving == nil {
 			h.leaving = time.AfterFunc(keep, func() { _ = p.leave(h) })

@@ -1,7 +1,6 @@
 package interlock
 
 import (
-	"container/list"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,8 +23,8 @@ import (
 type line struct {
 	pool     *pool
 	name     string
-	waiters  list.List // of *waiter
-	standing *claim    // asked for or waiting at the store
+	waiters  queue
+	standing *claim // asked for or waiting at the store
 	held     []*claim
 	tries    int // of the waiters, those who will not wait
 	failures int // attempts without an answer in a row
@@ -48,7 +47,7 @@ func (p *pool) line(name string) *line {
 
 // tidy drops a line in which nobody is left.
 func (p *pool) tidy(l *line) {
-	if l.waiters.Len() > 0 || l.standing != nil || len(l.held) > 0 || p.lines[l.name] != l {
+	if l.waiters.length > 0 || l.standing != nil || len(l.held) > 0 || p.lines[l.name] != l {
 		return
 	}
 	delete(p.lines, l.name)
@@ -57,12 +56,7 @@ func (p *pool) tidy(l *line) {
 	}
 }
 
-func (l *line) first() *waiter {
-	if e := l.waiters.Front(); e != nil {
-		return e.Value.(*waiter)
-	}
-	return nil
-}
+func (l *line) first() *waiter { return l.waiters.first }
 
 // enter puts w into the line, or grants it at once what is here already. It returns the claim that w is to ask the
 // store for, if it is w's turn to do so.
@@ -71,7 +65,7 @@ func (l *line) enter(w *waiter) (*claim, error) {
 	if p.closing != nil {
 		return nil, p.closing
 	}
-	if l.waiters.Len() == 0 && w.kind == driver.Read {
+	if l.waiters.length == 0 && w.kind == driver.Read {
 		if c := l.joinable(w); c != nil {
 			l.give(c, w, 0, w.since)
 			return nil, nil
@@ -80,10 +74,10 @@ func (l *line) enter(w *waiter) (*claim, error) {
 	if w.try && (l.exclusive() || l.failures > 0 && p.lastErr != nil || l.standing != nil && l.standing.state == waiting) {
 		return nil, l.refusal()
 	}
-	if l.waiters.Len() >= p.client.opts.MaxWaiters && !mutant.On("A17") {
+	if l.waiters.length >= p.client.opts.MaxWaiters && !mutant.On("A17") {
 		return nil, ErrTooManyWaiters
 	}
-	w.place = l.waiters.PushBack(w)
+	l.waiters.push(w)
 	p.waiting++
 	if w.try {
 		l.tries++
@@ -93,8 +87,7 @@ func (l *line) enter(w *waiter) (*claim, error) {
 
 // remove takes w out of the waiters.
 func (l *line) remove(w *waiter) {
-	l.waiters.Remove(w.place)
-	w.place = nil
+	l.waiters.remove(w)
 	l.pool.waiting--
 	if w.try {
 		l.tries--
@@ -179,13 +172,13 @@ func (l *line) withdraw(w *waiter) {
 
 // turnAway fails the waiters that which picks.
 func (l *line) turnAway(why error, which func(*waiter) bool) {
-	for e := l.waiters.Front(); e != nil; {
-		w := e.Value.(*waiter)
-		e = e.Next()
+	for w := l.waiters.first; w != nil; {
+		next := w.next // gone from w when it has left
 		if which(w) {
 			l.remove(w)
 			w.fail(why)
 		}
+		w = next
 	}
 	if c := l.standing; c != nil && !c.fits(l.first()) {
 		l.standing = nil
@@ -259,7 +252,8 @@ func (l *line) grant(c *claim, g driver.Grant, now instant) {
 
 // give lets w hold c, with the nth of its tokens.
 func (l *line) give(c *claim, w *waiter, n int, now instant) {
-	h := &hold{claim: c, grace: w.settings.grace, minHold: w.settings.minHold, granted: now, passed: n > 0, sharers: 1}
+	w.turn = hold{claim: c, grace: w.settings.grace, minHold: w.settings.minHold, granted: now, passed: n > 0, sharers: 1}
+	h := &w.turn
 	if c.fence != 0 {
 		h.fence = c.fence + uint64(n)
 	}
@@ -277,7 +271,7 @@ func (l *line) give(c *claim, w *waiter, n int, now instant) {
 	c.holds = append(c.holds, h)
 	c.session.guard(h)
 	l.pool.client.held()
-	if w.place != nil {
+	if w.stands {
 		l.remove(w)
 	}
 	w.hold = h

@@ -57,50 +57,33 @@ func (m *Multi) lock(ctx context.Context, op string, try bool) (*Lease, error) {
 		return nil, m.err
 	}
 	first := &m.handles[0]
-	trace := first.trace(&ctx, op)
+	ctx, trace := first.trace(ctx, op)
 	bound, stop := first.bound()
 	defer stop()
-	turns, name, err := m.take(ctx, bound, try)
-	if err != nil {
-		err = &Error{Op: op, Name: name, Err: err}
-		trace(nil, err)
-		return nil, err
+	for { // while it waits for one name, those that it has can be lost: then it begins again
+		turns, name, err := m.take(ctx, bound, try)
+		if err != nil {
+			err = &Error{Op: op, Name: name, Err: err}
+			trace(nil, err)
+			return nil, err
+		}
+		if l := newLease(ctx, m.client, op, first.name, turns...); l != nil {
+			trace(l, nil)
+			return l, nil
+		}
 	}
-	l := newLease(ctx, m.client, op, first.name, turns)
-	trace(l, nil)
-	return l, nil
 }
 
-// take takes the names one after the other. While it waits for one, those that it has can be lost: then it begins
-// again. It returns the name that could not be had.
+// take takes the names one after the other. It returns the name that could not be had.
 func (m *Multi) take(ctx context.Context, bound <-chan time.Time, try bool) (turns []turn, name string, err error) {
-	for {
-		turns = nil
-		for i := range m.handles {
-			h := &m.handles[i]
-			var t turn
-			if t, err = h.take(ctx, bound, mutexShape, try); err != nil {
-				name = h.name
-				break
-			}
-			turns = append(turns, t)
-		}
-		stale := slices.ContainsFunc(turns, func(t turn) bool { return !t.pool.fresh(t.hold) && !mutant.On("core-multi") })
-		if err == nil && !stale {
-			return turns, "", nil
-		}
-		for _, t := range slices.Backward(turns) {
-			if mutant.On("A14-partial") {
-				continue
-			}
-			if ctx.Err() != nil {
-				go func() { _ = t.leave(nil) }() // the caller waits no longer
-				continue
-			}
-			_ = t.leave(nil)
-		}
+	for i := range m.handles {
+		h := &m.handles[i]
+		t, err := h.take(ctx, bound, mutexShape, try)
 		if err != nil {
-			return nil, name, err
+			giveBack(ctx, turns, nil)
+			return nil, h.name, err
 		}
+		turns = append(turns, t)
 	}
+	return turns, "", nil
 }

@@ -20,7 +20,8 @@ type pool struct {
 
 	mu      sync.Mutex
 	lines   map[string]*line
-	waiting int // in all lines
+	young   map[*Lease]struct{} // which nobody watches for being dropped yet
+	waiting int                 // in all lines
 	session *session
 	opening chan struct{} // closed when the opening under way has ended
 
@@ -32,7 +33,7 @@ type pool struct {
 }
 
 func newPool(c *Client, ttl time.Duration, isolated bool) *pool {
-	return &pool{client: c, ttl: ttl, isolated: isolated, lines: map[string]*line{}}
+	return &pool{client: c, ttl: ttl, isolated: isolated, lines: map[string]*line{}, young: map[*Lease]struct{}{}}
 }
 
 // open returns the pool's session, opening one if there is none. Of several callers one opens and the others wait.
@@ -116,8 +117,8 @@ func (p *pool) endOfPatience(now, limit instant) instant {
 		return limit
 	}
 	for _, l := range p.lines {
-		for e := l.waiters.Front(); e != nil; e = e.Next() {
-			if end := p.patience(e.Value.(*waiter)); now.before(end) && end.before(limit) {
+		for w := l.waiters.first; w != nil; w = w.next {
+			if end := p.patience(w); now.before(end) && end.before(limit) {
 				limit = end
 			}
 		}

@@ -83,6 +83,7 @@ func (s *session) check() {
 	if s.over || mutant.On("L3") {
 		return
 	}
+	s.pool.watch()
 	if now.before(s.earliest) {
 		s.sleepUntil(s.earliest)
 		return
