@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redisconn/goredis"
@@ -27,7 +28,7 @@ func TestACL_IsExact(t *testing.T) {
 	for _, functions := range []bool{false, true} {
 		t.Run(fmt.Sprintf("functions=%t", functions), func(t *testing.T) {
 			t.Parallel()
-			s := servertest.Redis(t, durable...)
+			s := servertest.Redis(t, redistest.Durable...)
 			do(t, s, "FUNCTION", "LOAD", redislock.Library())
 			o := redislock.Options{Functions: functions}
 			rights := strings.Fields(redislock.ACL(o, "a/*"))

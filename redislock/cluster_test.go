@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redislock"
@@ -186,7 +187,7 @@ func TestCluster_InspectsEveryMaster(t *testing.T) {
 
 // What a failover can lose is said when the store is opened, and strictly it is not opened.
 func TestCluster_WarnsOfFailovers(t *testing.T) {
-	c := servertest.RedisCluster(t, 1, 0, durable...)
+	c := servertest.RedisCluster(t, 1, 0, redistest.Durable...)
 	var log bytes.Buffer
 	if _, err := onCluster(t, c, &redislock.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}); err != nil {
 		t.Fatal(err)

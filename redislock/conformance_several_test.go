@@ -30,7 +30,7 @@ type several struct {
 
 func cluster(t *testing.T) several {
 	t.Helper()
-	c := servertest.RedisCluster(t, 3, 1, durable...)
+	c := servertest.RedisCluster(t, 3, 1, redistest.Durable...)
 	texts := scripts(t)
 	if err := redistest.Teach(c, texts); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func scripts(t *testing.T) (texts []string) {
 
 func sentinels(t *testing.T) several {
 	t.Helper()
-	s := servertest.Sentinel(t, durable...)
+	s := servertest.Sentinel(t, redistest.Durable...)
 	var idle []string
 	for _, node := range s.Nodes {
 		idle = append(idle, node.Addr())

@@ -3,7 +3,6 @@ package redislock_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
@@ -11,13 +10,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
 	"github.com/interlock-go/interlock/internal/redistest"
-	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redislock"
 )
-
-// durable are the arguments of a server that keeps locks over a restart.
-var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
 // opening makes a driver to the server at addr, with a client of its own.
 type opening func(t drivertest.T, addr string) driver.Driver
@@ -61,11 +56,5 @@ func TestConformanceByGoRedis(t *testing.T) { conform(t, byGoRedis) }
 func conform(t *testing.T, open opening) {
 	t.Helper()
 	t.Parallel()
-	drivertest.Run(t, func(t *testing.T) drivertest.Harness {
-		server := servertest.Redis(t, durable...)
-		return redistest.NewHarness(redistest.Store{
-			URL: server.URL(), TTL: time.Second, Budget: budget, Restart: server.Restart,
-			Open: func(t drivertest.T, b *redistest.Board) driver.Driver { return open(t, b.To(server.Addr()).Addr()) },
-		})
-	})
+	drivertest.Run(t, func(t *testing.T) drivertest.Harness { return redistest.Single(t, "redis", budget, open) })
 }

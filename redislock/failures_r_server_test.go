@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redislock"
@@ -48,7 +49,7 @@ func TestR03R05_WhatAServerCanLoseIsSaid(t *testing.T) {
 		says     []string
 		survives driver.Survival
 	}{
-		"all is well": {durable, nil, all},
+		"all is well": {redistest.Durable, nil, all},
 		"no log": {
 			nil, []string{"appendonly is off: a server that restarts forgets who holds"}, driver.Survival{Process: true},
 		},
@@ -61,7 +62,7 @@ func TestR03R05_WhatAServerCanLoseIsSaid(t *testing.T) {
 			[]string{"--appendonly", "yes", "--appendfsync", "no"}, []string{"appendfsync is not always"}, driver.Survival{Process: true, Restart: true},
 		},
 		"volatile-lru": {
-			append(slices.Clone(durable), "--maxmemory-policy", "volatile-lru"),
+			append(slices.Clone(redistest.Durable), "--maxmemory-policy", "volatile-lru"),
 			[]string{"maxmemory-policy is volatile-lru: a full server throws locks away while they are held"},
 			all,
 		},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
@@ -81,7 +82,7 @@ func TestR05_ARestartLosesALockAndNoToken(t *testing.T) {
 // R5: a server that logs every write keeps a lock although it is killed.
 func TestR05_AKilledServerWithALogKeepsLocks(t *testing.T) {
 	t.Parallel()
-	s := servertest.Redis(t, durable...)
+	s := servertest.Redis(t, redistest.Durable...)
 	a, b := open(t, s.URL(), ttl(ample)), open(t, s.URL(), ttl(ample))
 	lease := hold(t, a.Mutex("m"))
 	if err := s.Kill(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redissonlock"
 )
@@ -31,7 +32,7 @@ var unseen = map[string]string{
 // of them something does not.
 func TestACLIsExact(t *testing.T) {
 	t.Parallel()
-	s := servertest.Redis(t, durable...)
+	s := servertest.Redis(t, redistest.Durable...)
 	for _, c := range []struct {
 		pattern, name string
 		spare         []string // rights for names with braces, or without
@@ -143,7 +144,7 @@ func meet(ctx context.Context, d driver.Driver, s []driver.Session, one, two dri
 // On a Cluster the same rights are enough, with messages of the shard.
 func TestACLOnACluster(t *testing.T) {
 	t.Parallel()
-	c := servertest.RedisCluster(t, 2, 0, durable...)
+	c := servertest.RedisCluster(t, 2, 0, redistest.Durable...)
 	for _, node := range c.Nodes {
 		if _, err := node.Do(append([]string{"ACL", "SETUSER", "locker", "on", ">pw"}, strings.Fields(redissonlock.ACL("a/*"))...)...); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
@@ -15,7 +16,7 @@ import (
 // one, and the old one ends the subscription. Whoever waits is told all the same, and the hold survives.
 func TestSlotMovesWhileSomebodyWaits(t *testing.T) {
 	t.Parallel()
-	c := servertest.RedisCluster(t, 2, 0, durable...)
+	c := servertest.RedisCluster(t, 2, 0, redistest.Durable...)
 	open := func() driver.Driver {
 		d, err := driver.OpenURL(t.Context(), "redisson"+strings.TrimPrefix(c.URL(), "redis"))
 		if err != nil {
@@ -55,7 +56,7 @@ func TestSlotMovesWhileSomebodyWaits(t *testing.T) {
 // With sharding off, as Redisson before 3.22 has it, messages go to the whole Cluster.
 func TestClusterWithoutSharding(t *testing.T) {
 	t.Parallel()
-	c := servertest.RedisCluster(t, 2, 0, durable...)
+	c := servertest.RedisCluster(t, 2, 0, redistest.Durable...)
 	url := "redisson" + strings.TrimPrefix(c.URL(), "redis") + "?sharding=off"
 	for _, name := range []string{"one", "two", "three", "four"} { // on both masters
 		var actors []actor

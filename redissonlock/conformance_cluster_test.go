@@ -29,7 +29,7 @@ func TestConformanceClusterByGoRedis(t *testing.T) {
 // conformCluster tries laws on one Cluster.
 func conformCluster(t *testing.T, connect func(t drivertest.T, b *redistest.Board, rawURL string) redisconn.Conn, laws []string) {
 	t.Helper()
-	c := servertest.RedisCluster(t, 3, 0, durable...)
+	c := servertest.RedisCluster(t, 3, 0, redistest.Durable...)
 	if err := redistest.Teach(c, redissonlock.Scripts()); err != nil {
 		t.Fatal(err)
 	}

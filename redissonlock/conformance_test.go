@@ -5,20 +5,15 @@ package redissonlock_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
 	"github.com/interlock-go/interlock/internal/redistest"
-	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redissonlock"
 )
-
-// durable are the arguments of a server that keeps locks and tokens over a restart.
-var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
 // opening makes a driver to the server at addr, with a client of its own.
 type opening func(t drivertest.T, addr string) driver.Driver
@@ -63,10 +58,6 @@ func TestConformanceByGoRedis(t *testing.T) {
 func harness(open opening) func(t *testing.T) drivertest.Harness {
 	return func(t *testing.T) drivertest.Harness {
 		t.Helper()
-		server := servertest.Redis(t, durable...)
-		return redistest.NewHarness(redistest.Store{
-			URL: "redisson://" + server.Addr(), TTL: time.Second, Budget: budget, Restart: server.Restart,
-			Open: func(t drivertest.T, b *redistest.Board) driver.Driver { return open(t, b.To(server.Addr()).Addr()) },
-		})
+		return redistest.Single(t, "redisson", budget, open)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redissonlock"
@@ -82,7 +83,7 @@ func (g *gate) set(f func(g *gate)) {
 // newGated starts a server with one who has no gate, and one in whose way the test may stand.
 func newGated(t *testing.T) (server *servertest.Server, g *gate, free, gated actor) {
 	t.Helper()
-	server = servertest.Redis(t, durable...)
+	server = servertest.Redis(t, redistest.Durable...)
 	conn, err := redisconn.Open(t.Context(), redisconn.Config{Addrs: []string{server.Addr()}})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
@@ -26,7 +27,7 @@ const thread = `[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{
 // own notes alone, and afterwards the counter alone.
 func TestLayout(t *testing.T) {
 	t.Parallel()
-	server := servertest.Redis(t, durable...)
+	server := servertest.Redis(t, redistest.Durable...)
 	raw := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	t.Cleanup(func() { _ = raw.Close() })
 	a := newActor(t, byURL(t, server.Addr()), ages)
@@ -144,7 +145,7 @@ func sameKeys(t *testing.T, raw *redis.Client, name string, patterns []string, a
 // What is no lock of the kind that is asked for is refused with the reason, and not touched.
 func TestOtherKindsAreRefused(t *testing.T) {
 	t.Parallel()
-	server := servertest.Redis(t, durable...)
+	server := servertest.Redis(t, redistest.Durable...)
 	raw := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	t.Cleanup(func() { _ = raw.Close() })
 	a := newActor(t, byURL(t, server.Addr()), ages)

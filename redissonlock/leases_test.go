@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
 // A reader whose own time is over is lost, although the hash lives for other readers.
 func TestReaderExpiresAmongReaders(t *testing.T) {
 	t.Parallel()
-	server := servertest.Redis(t, durable...)
+	server := servertest.Redis(t, redistest.Durable...)
 	for _, by := range []string{"Acquire", "Renew"} {
 		short, long := newActor(t, byURL(t, server.Addr()), 300*time.Millisecond), newActor(t, byURL(t, server.Addr()), ages)
 		dies, lives := claimOf(driver.Read, "readers by "+by), claimOf(driver.Read, "readers by "+by)
@@ -40,7 +41,7 @@ func TestReaderExpiresAmongReaders(t *testing.T) {
 // A reader with a short lease that renews does not shorten the lease of another.
 func TestReaderShortensNobody(t *testing.T) {
 	t.Parallel()
-	server := servertest.Redis(t, durable...)
+	server := servertest.Redis(t, redistest.Durable...)
 	short, long := newActor(t, byURL(t, server.Addr()), time.Second), newActor(t, byURL(t, server.Addr()), ages)
 	one, other := claimOf(driver.Read, "shorten"), claimOf(driver.Read, "shorten")
 	long.holds(other)
@@ -91,7 +92,7 @@ func TestTokensAreAsDurableAsTheServer(t *testing.T) {
 	if again := take(); again != 1 {
 		t.Errorf("after the counter was lost the token is %d, want 1 as Redisson counts", again)
 	}
-	logged := servertest.Redis(t, durable...)
+	logged := servertest.Redis(t, redistest.Durable...)
 	if got := byURL(t, logged.Addr()).Traits().Fence; got != driver.Durable {
 		t.Errorf("with a log that is written at once tokens are %v, want %v", got, driver.Durable)
 	}

@@ -85,13 +85,13 @@ type meeting struct {
 
 func newMeeting(t *testing.T) meeting {
 	t.Helper()
-	s := servertest.Redis(t, durable...)
+	s := servertest.Redis(t, redistest.Durable...)
 	return meeting{"redisson" + strings.TrimPrefix(s.URL(), "redis"), s, func(string) *servertest.Server { return s }}
 }
 
 func newClusterMeeting(t *testing.T) meeting {
 	t.Helper()
-	c := servertest.RedisCluster(t, 3, 0, durable...)
+	c := servertest.RedisCluster(t, 3, 0, redistest.Durable...)
 	return meeting{
 		"redisson" + strings.TrimPrefix(c.URL(), "redis"), c.Nodes[0],
 		func(name string) *servertest.Server { return c.Owner(c.Slot(name)) },

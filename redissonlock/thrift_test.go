@@ -18,7 +18,7 @@ import (
 // Of those who wait in one process one asks for all.
 func TestOneAsksForAll(t *testing.T) {
 	t.Parallel()
-	server := servertest.Redis(t, durable...)
+	server := servertest.Redis(t, redistest.Durable...)
 	b := redistest.NewBoard(t)
 	d := byURL(t, b.To(server.Addr()).Addr())
 	holder, waiter := newActor(t, byURL(t, server.Addr()), ages), newActor(t, d, ages)
@@ -69,7 +69,7 @@ func first(from []<-chan error) <-chan int {
 // What is held is renewed a hundred a script, and what is gone or broken among them is named, and nothing else.
 func TestRenewalsGoTogether(t *testing.T) {
 	t.Parallel()
-	server := servertest.Redis(t, durable...)
+	server := servertest.Redis(t, redistest.Durable...)
 	b := redistest.NewBoard(t)
 	d := byURL(t, b.To(server.Addr()).Addr())
 	a := newActor(t, d, ages)

@@ -52,7 +52,7 @@ func TestConformanceOverFive(t *testing.T)  { conform(t, 5) }
 func conform(t *testing.T, n int) {
 	t.Helper()
 	drivertest.Run(t, func(t *testing.T) drivertest.Harness {
-		set := startMasters(t, n, durable...)
+		set := startMasters(t, n, redistest.Durable...)
 		return harness(set, set)
 	})
 }

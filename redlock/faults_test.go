@@ -23,7 +23,7 @@ var majorityLaws = []string{
 func limp(t *testing.T, happens func(t *testing.T, set []*servertest.Server) (there []*servertest.Server)) {
 	t.Helper()
 	redistest.Try(t, majorityLaws, func(t *testing.T) drivertest.Harness {
-		set := startMasters(t, 5, durable...)
+		set := startMasters(t, 5, redistest.Durable...)
 		d := open(t, urlOf(addrs(set))) // which founds the set
 		t.Cleanup(func() { _ = d.Close(context.Background()) })
 		return harness(set, happens(t, set))

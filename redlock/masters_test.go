@@ -13,9 +13,6 @@ import (
 	"github.com/interlock-go/interlock/redlock"
 )
 
-// durable are the arguments of a server that keeps locks over a restart.
-var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
-
 // startMasters starts n servers for the test.
 func startMasters(t *testing.T, n int, args ...string) []*servertest.Server {
 	t.Helper()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
+	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/internal/wire"
 )
 
@@ -32,6 +33,19 @@ type Harness struct {
 
 	mu     sync.Mutex
 	boards map[driver.Driver]*Board
+}
+
+// Durable are the arguments of a server that keeps locks and tokens over a restart.
+var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
+
+// Single makes a harness for a server of its own. URLs of the store have the scheme, and open opens it at an address.
+func Single(t *testing.T, scheme string, budget drivertest.Budget, open func(t drivertest.T, addr string) driver.Driver) *Harness {
+	t.Helper()
+	server := servertest.Redis(t, Durable...)
+	return NewHarness(Store{
+		URL: scheme + "://" + server.Addr(), TTL: time.Second, Budget: budget, Restart: server.Restart,
+		Open: func(t drivertest.T, b *Board) driver.Driver { return open(t, b.To(server.Addr()).Addr()) },
+	})
 }
 
 var harnesses atomic.Int64

@@ -10,24 +10,31 @@ import (
 	"github.com/interlock-go/interlock/internal/wire"
 )
 
+// held is a client that has spoken with the server, and whose later lines, if any, a stall holds.
+func held(t *testing.T, w *wire.Wire, way wire.Direction, lines ...string) (c *client, heal func()) {
+	t.Helper()
+	c = dial(t, w)
+	c.says("hello")
+	if lines == nil {
+		return c, func() {}
+	}
+	heal = w.Stall(way)
+	for i, line := range lines {
+		c.send(line)
+		holds(t, w, int64(i+1))
+	}
+	return c, heal
+}
+
 func TestCutResetsBothSides(t *testing.T) {
 	addr, closed := echo(t)
 	w := wire.New(t, addr)
-	for _, stalled := range []bool{false, true} {
-		c := dial(t, w)
-		c.says("hello")
-		heal := func() {}
-		if stalled {
-			heal = w.Stall(wire.Both)
-			c.send("lost")
-			holds(t, w, 1)
-			c.send("lost, too")
-			holds(t, w, 2)
-		}
+	for _, lost := range [][]string{nil, {"one", "and another"}} {
+		c, heal := held(t, w, wire.Both, lost...)
 		w.Cut()
 		c.fails(syscall.ECONNRESET)
 		if end := <-closed; !errors.Is(end.err, syscall.ECONNRESET) {
-			t.Errorf("stalled %v: the server saw %v, want a reset", stalled, end.err)
+			t.Errorf("%q held: the server saw %v, want a reset", lost, end.err)
 		}
 		heal()
 	}
@@ -39,20 +46,13 @@ func TestCutResetsBothSides(t *testing.T) {
 func TestResetOfAClientReachesTheServer(t *testing.T) {
 	addr, closed := echo(t)
 	w := wire.New(t, addr)
-	for _, stalled := range []bool{false, true} {
-		c := dial(t, w)
-		c.says("hello")
-		heal := func() {}
-		if stalled {
-			heal = w.Stall(wire.Requests)
-			c.send("held")
-			holds(t, w, 1)
-		}
+	for _, lines := range [][]string{nil, {"held"}} {
+		c, heal := held(t, w, wire.Requests, lines...)
 		if err := c.Conn.(*net.TCPConn).SetLinger(0); err != nil {
 			t.Fatal(err)
 		}
 		c.Close()
-		if stalled {
+		if lines != nil {
 			select {
 			case end := <-closed:
 				t.Fatalf("the reset went through a stalled wire: %v", end.err)
@@ -61,7 +61,7 @@ func TestResetOfAClientReachesTheServer(t *testing.T) {
 		}
 		heal()
 		if end := <-closed; !errors.Is(end.err, syscall.ECONNRESET) {
-			t.Errorf("stalled %v: the server saw %v, want a reset", stalled, end.err)
+			t.Errorf("%q held: the server saw %v, want a reset", lines, end.err)
 		}
 	}
 }
