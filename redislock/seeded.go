@@ -16,10 +16,10 @@ var holdBugs = []mutant.Swap{
 }
 
 var lineBugs = []mutant.Swap{
-	{On: mutant.On("redis-draw"), Texts: []string{"local t = clock()\n  if c < t then", "local t = 0\n  if c < t then"}},
-	{On: mutant.On("redis-requeue-fastpath"), Texts: []string{"if enter == '' and redis.pcall('GETRANGE'", "if redis.pcall('GETRANGE'"}},
+	{On: mutant.On("redis-draw"), Texts: []string{"odd = c % 2\n  if c < us then", "odd = c % 2\n  if c < 0 then", "if c < us then", "if c < 0 then"}},
+	{On: mutant.On("redis-requeue-fastpath"), Texts: []string{"if enter == '' and v == 'il1:'", "if v == 'il1:'"}},
 	{On: mutant.On("redis-mark"), Texts: []string{
-		"promote(who, c.info, c.ttl, more, drawn)", "promote(who, c.info, c.ttl, false, drawn)",
+		"promote(who, info, time, more, drawn)", "promote(who, info, time, false, drawn)",
 		"local want = n > 0 and '+' or '-'", "local want = n == 1 and '+' or mark",
 	}},
 	{On: mutant.On("redis-parity"), Texts: []string{"if n > 0 and odd == 0 then", "if n == 1 and odd == 0 and vacated then"}},
@@ -28,8 +28,8 @@ var lineBugs = []mutant.Swap{
 	}},
 	{On: mutant.On("redis-late-release"), Texts: []string{"if id == leave then", "if id then"}},
 	{On: mutant.On("redis-A2"), Texts: []string{"== 'il1:' .. leave .. '-' then", "~= '' then"}},
-	{On: mutant.On("R4b"), Texts: []string{"if math.max(seen, gap, open) > ms() + 100 then", "if false then"}},
+	{On: mutant.On("R4b"), Texts: []string{"if math.max(seen, gap, open) > now + 100 then", "if false then"}},
 	{On: mutant.On("redis-foreign"), Texts: []string{"#v > 26 and string.sub(v, 1, 4) == 'il1:' and", "#v > 26 and"}},
 	{On: mutant.On("redis-settle-twice"), Texts: []string{"v, cover, vacated = COVER, true, false", "v, vacated = COVER, false"}},
-	{On: mutant.On("redis-gap"), Texts: []string{"local now = ms() - gap >= 1000 or known and handoffs >= 31", "local now = false"}},
+	{On: mutant.On("redis-gap"), Texts: []string{"local yes = now - gap >= 1000 or known and handoffs >= 31", "local yes = false"}},
 }
