@@ -102,7 +102,7 @@ func (s *session) take(ctx context.Context, c *claim, channel string) (decided, 
 			return false, true, nil // the floor is of a server that may have been another one
 		}
 		c.admit(v)
-		s.d.listenSoon()
+		s.d.holding.Began()
 		return true, false, nil
 	case string:
 		if c.Queue || v == cover || holderID(v) == c.ID {
@@ -122,7 +122,7 @@ func (s *session) join(ctx context.Context, c *claim, again, raise bool) error {
 		if e, err = s.d.listen(ctx, c.Name); err != nil {
 			return err
 		}
-		s.d.hears(c.ID, s)
+		s.d.audience.Add(c.ID, s)
 	}
 	s.mu.Lock()
 	if c.leaving {

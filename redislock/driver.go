@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -25,21 +24,20 @@ type Driver struct {
 	server  redisstore.Server
 	cluster bool
 
-	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
-	cancel context.CancelFunc
-	floor  floor
-	batch  batcher
-	crowd  redisstore.Crowd
-	soon   atomic.Bool // quiet runs
-	quiet  *time.Timer
+	ctx      context.Context //nolint:containedctx // of what goes on in the background; ends with Close
+	cancel   context.CancelFunc
+	floor    floor
+	batch    batcher
+	crowd    redisstore.Crowd
+	audience redisstore.Audience[*session] // of claims that may wait
+	holding  *redisstore.Holding
 
-	mu        sync.Mutex
-	closed    bool
-	ears      map[string]*ear   // by master
-	channels  map[string]string // of the ears to come
-	sessions  map[*session]struct{}
-	listeners map[string]*session // by ID of a claim that may wait
-	ghosts    []ghost
+	mu       sync.Mutex
+	closed   bool
+	ears     map[string]*ear   // by master
+	channels map[string]string // of the ears to come
+	sessions map[*session]struct{}
+	ghosts   []ghost
 }
 
 // New makes a driver over a client that the program has; see [redisconn.Rueidis] and package redisconn/goredis. It looks
@@ -48,7 +46,7 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 	options := o.withDefaults()
 	d := &Driver{
 		conn: conn, run: redisconn.Runner{Conn: conn, Functions: options.Functions}, options: options,
-		ears: map[string]*ear{}, channels: map[string]string{}, sessions: map[*session]struct{}{}, listeners: map[string]*session{},
+		ears: map[string]*ear{}, channels: map[string]string{}, sessions: map[*session]struct{}{},
 	}
 	d.batch.d = d
 	var err error
@@ -60,8 +58,7 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 	}
 	d.cluster = conn.Node("x") != ""
 	d.floor.none = d.cluster
-	d.quiet = time.AfterFunc(time.Hour, d.listenForHolders)
-	d.quiet.Stop()
+	d.holding = redisstore.NewHolding(d.listenForHolders)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if moves := conn.Moves(); moves != nil {
 		go d.follow(moves)
@@ -108,14 +105,10 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 
 // contact has the server answer, and learns its time.
 func (d *Driver) contact(ctx context.Context) error {
-	done := make(chan error, 1)
-	go func() { done <- d.floor.ask(ctx, d.conn) }()
-	select {
-	case err := <-done:
-		return redisconn.Classify(err)
-	case <-ctx.Done():
-		return fmt.Errorf("redislock: %w: %w", driver.ErrNotSent, ctx.Err())
+	if err := redisstore.Apart(ctx, func() error { return d.floor.ask(ctx, d.conn) }); err != nil {
+		return fmt.Errorf("redislock: %w", err)
 	}
+	return nil
 }
 
 // Close implements driver.Driver.
@@ -132,32 +125,15 @@ func (d *Driver) Close(ctx context.Context) error {
 	ears := d.ears
 	d.ears = map[string]*ear{}
 	d.mu.Unlock()
-	d.quiet.Stop()
+	d.holding.Stop()
 	d.cancel() // unsubscribed last: a process that cannot be told is skipped in line
 	for _, e := range ears {
-		select {
-		case <-e.ready:
-			if e.err == nil {
-				e.sub.Close()
-			}
-		case <-ctx.Done():
-		}
+		e.Close(ctx)
 	}
 	if d.owned {
 		d.conn.Close()
 	}
 	return err
-}
-
-// hears has the messages for a claim go to its session, from before its ID is sent until it is released.
-func (d *Driver) hears(id string, s *session) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s == nil {
-		delete(d.listeners, id)
-	} else {
-		d.listeners[id] = s
-	}
 }
 
 // channelAt is the channel of this process at the master of a name.

@@ -2,17 +2,14 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
-	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
 // ear is one subscription of this process, to one master. Its channel is new with each connection, so that a message to
@@ -20,28 +17,9 @@ import (
 // channel beside its claim is dead or will ask again. On a cluster a master counts only its own subscribers, which is
 // why there is an ear for each master with a name that is waited for.
 type ear struct {
+	redisstore.Ear
 	node    string
 	channel string
-	ready   chan struct{} // closed when sub or err is set
-	sub     *redisconn.Subscription
-	err     error
-}
-
-func (e *ear) deaf() bool {
-	select {
-	case <-e.ready:
-	default:
-		return false
-	}
-	if e.err != nil {
-		return true
-	}
-	select {
-	case <-e.sub.Done:
-		return true
-	default:
-		return false
-	}
 }
 
 // channels begins the names of all channels.
@@ -49,7 +27,7 @@ const channels = "il:push:"
 
 // channel is the channel of the ear at a master, or of the next one there. d.mu is held.
 func (d *Driver) channel(node string) string {
-	if e := d.ears[node]; e != nil && !e.deaf() {
+	if e := d.ears[node]; e != nil && !e.Deaf() {
 		return e.channel
 	}
 	c, ok := d.channels[node]
@@ -63,19 +41,8 @@ func (d *Driver) channel(node string) string {
 	return c
 }
 
-// An operator who breaks a claim tells its process by the channel in the claim's value. A process that never waits has
-// no subscription; it makes one when it has held something for this long, and then looks whether it was told before.
-const quiet = 500 * time.Millisecond
-
-func (d *Driver) listenSoon() {
-	if d.soon.CompareAndSwap(false, true) {
-		d.quiet.Reset(quiet)
-	}
-}
-
 // listenForHolders subscribes at the masters of what is held.
 func (d *Driver) listenForHolders() {
-	d.soon.Store(false)
 	d.mu.Lock()
 	sessions := slices.Collect(maps.Keys(d.sessions))
 	d.mu.Unlock()
@@ -93,11 +60,11 @@ func (d *Driver) listenForHolders() {
 			d.mu.Lock()
 			e := d.ears[node]
 			d.mu.Unlock()
-			if e != nil && !e.deaf() {
+			if e != nil && !e.Deaf() {
 				continue
 			}
 			if _, err := d.listen(ctx, name); err == nil {
-				s.nudged()
+				s.Hurry()
 			}
 		}
 	}
@@ -116,8 +83,8 @@ func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
 		return nil, errClosed
 	}
 	e := d.ears[node]
-	if e == nil || e.deaf() {
-		e = &ear{node: node, channel: d.channel(node), ready: make(chan struct{})}
+	if e == nil || e.Deaf() {
+		e = &ear{Ear: redisstore.NewEar(), node: node, channel: d.channel(node)}
 		delete(d.channels, node)
 		d.ears[node] = e
 		go d.open(e, key)
@@ -126,17 +93,8 @@ func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
 	if mutant.On("redis-subscribe-late") {
 		return e, nil
 	}
-	select {
-	case <-e.ready:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("redislock: subscribe: %w: %w", driver.ErrNotSent, ctx.Err())
-	}
-	if e.err != nil {
-		err := redisconn.Classify(e.err)
-		if !errors.Is(err, driver.ErrRefused) && !errors.Is(err, driver.ErrNotSent) {
-			err = fmt.Errorf("%w: %w", driver.ErrNotSent, err)
-		}
-		return nil, fmt.Errorf("redislock: subscribe: %w", err)
+	if err := e.Await(ctx); err != nil {
+		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	return e, nil
 }
@@ -147,20 +105,19 @@ func (d *Driver) open(e *ear, key string) {
 	if mutant.On("redis-node") {
 		key = "x"
 	}
-	e.sub, e.err = d.conn.Subscribe(ctx, key, e.channel, d.hear)
-	if e.err == nil && e.sub.Node != e.node && !mutant.On("R10") {
-		e.sub.Close()
-		e.err = fmt.Errorf("the slot of %q has moved from %s to %s", key, e.node, e.sub.Node)
-	}
+	sub, err := d.conn.Subscribe(ctx, key, e.channel, d.hear)
 	cancel()
-	close(e.ready)
-	if e.err == nil {
-		select {
-		case <-e.sub.Done:
-		case <-d.ctx.Done():
-			e.sub.Close()
-			return
-		}
+	if err == nil && sub.Node != e.node && !mutant.On("R10") {
+		sub.Close()
+		err = fmt.Errorf("the slot of %q has moved from %s to %s", key, e.node, sub.Node)
+	}
+	if err != nil {
+		e.Settle(nil, nil, err)
+	} else {
+		e.Settle(sub.Done, sub.Close, nil)
+	}
+	if !e.Listen(d.ctx) {
+		return
 	}
 	d.mu.Lock()
 	if d.ears[e.node] == e {
@@ -213,34 +170,23 @@ func (s *session) recheck(id string) {
 	}
 }
 
-// hear takes in a message: its first letter says what it is, the ID behind it whom it is for. The ID is a secret of the
-// store and its owner; a message with one that nobody here has is ignored.
+// hear takes in a message for a claim.
 func (d *Driver) hear(payload string) {
-	f := strings.Fields(payload)
-	if len(f) < 2 {
+	m, s, ok := d.audience.Hear(payload)
+	if !ok {
 		return
 	}
-	d.mu.Lock()
-	s := d.listeners[f[1]]
-	d.mu.Unlock()
-	if s == nil {
-		return
-	}
-	var n [2]int64
-	for i := range min(len(f)-2, 2) {
-		n[i], _ = strconv.ParseInt(f[i+2], 10, 64)
-	}
-	switch f[0] {
+	switch m.Letter {
 	case "h": // held: counter, and whether others wait
-		s.promoted(f[1], n[0], n[1] == 1)
+		s.promoted(m.ID, m.Numbers[0], m.Numbers[1] == 1)
 	case "g": // a gap for other programs: ms until it ends
-		s.gap(f[1], n[0])
+		s.gap(m.ID, m.Numbers[0])
 	case "x": // gone
-		s.told(f[1])
+		s.told(m.ID)
 	case "r": // passed over: the slot has moved to a master that this process does not listen to
 		d.conn.Doubt()
-		s.recheck(f[1])
+		s.recheck(m.ID)
 	case "n": // broken, with its time left to finish
-		s.nudged()
+		s.Hurry()
 	}
 }

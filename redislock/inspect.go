@@ -29,15 +29,27 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	return s.Line, err
 }
 
-func (d *Driver) look(ctx context.Context, name string) (sight, error) {
-	replies, err := redisstore.Together(ctx, d.run, d.options.Timeout, []redisconn.Call{{Script: lookScript, Keys: keysOf(name).all()}})
-	if err == nil {
-		err = replies[0].Err
-	}
+func (d *Driver) look(ctx context.Context, name string) (s sight, err error) {
+	s.Name = name
+	err = d.each(ctx, []string{name}, func(seen sight) { s = seen })
+	return s, err
+}
+
+// each looks at names.
+func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) error {
+	err := redisstore.Each(ctx, d.run, d.options.Timeout, names, func(name string) redisconn.Call {
+		return redisconn.Call{Script: lookScript, Keys: keysOf(name).all()}
+	}, func(name string, v any) error {
+		s, err := parseSight(name, v)
+		if err == nil {
+			saw(s)
+		}
+		return err
+	})
 	if err != nil {
-		return sight{Line: driver.Line{Name: name}}, fmt.Errorf("redislock: look at %q: %w", name, err)
+		return fmt.Errorf("redislock: %w", err)
 	}
-	return parseSight(name, replies[0].Value)
+	return nil
 }
 
 // Lines implements driver.Inspector. It scans the counters of all names that ever were locked, so its cost grows with
@@ -48,36 +60,19 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	var lines []driver.Line
-	for some := range slices.Chunk(names, batch) {
-		calls := make([]redisconn.Call, len(some))
-		for i, name := range some {
-			calls[i] = redisconn.Call{Script: lookScript, Keys: keysOf(name).all()}
+	err = d.each(ctx, names, func(s sight) {
+		if len(s.Claims) > 0 {
+			lines = append(lines, s.Line)
 		}
-		replies, err := redisstore.Together(ctx, d.run, d.options.Timeout, calls)
-		if err != nil {
-			return nil, fmt.Errorf("redislock: look at lines: %w", err)
-		}
-		for i, reply := range replies {
-			if reply.Err != nil {
-				return nil, fmt.Errorf("redislock: look at %q: %w", some[i], reply.Err)
-			}
-			s, err := parseSight(some[i], reply.Value)
-			if err != nil {
-				return nil, err
-			}
-			if len(s.Claims) > 0 {
-				lines = append(lines, s.Line)
-			}
-		}
-	}
-	return lines, nil
+	})
+	return lines, err
 }
 
 func parseSight(name string, v any) (sight, error) {
 	s := sight{Line: driver.Line{Name: name}}
 	f, _ := v.([]any)
 	if len(f) < 5 || len(f)%2 == 0 {
-		return s, fmt.Errorf("redislock: look at %q: the server answered something else than a line", name)
+		return s, errors.New("the server answered something else than a line")
 	}
 	text := func(i int) string { t, _ := f[i].(string); return t }
 	value, kind, counter := text(0), text(1), text(3)
@@ -109,7 +104,7 @@ func parseSight(name string, v any) (sight, error) {
 	for i := 5; i < len(f); i += 2 {
 		r, ok := parseRecord(text(i + 1))
 		if !ok {
-			return s, fmt.Errorf("redislock: look at %q: a claim's record is malformed", name)
+			return s, errors.New("a claim's record is malformed")
 		}
 		if r.state != "w" && (value != cover || r.stop.Before(now)) {
 			continue // its time is over

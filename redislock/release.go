@@ -155,7 +155,7 @@ func (s *session) turn(ctx context.Context, old, next *claim) (wasHeld bool, err
 		if e, err = s.d.listen(ctx, next.Name); err != nil {
 			return false, err
 		}
-		s.d.hears(next.ID, s)
+		s.d.audience.Add(next.ID, s)
 	}
 	s.mu.Lock()
 	next.listens(e)
@@ -173,40 +173,15 @@ func (s *session) turn(ctx context.Context, old, next *claim) (wasHeld bool, err
 	return r.left == 1, s.settle(next, r)
 }
 
-// leaveAll takes many claims out together. A connection that had ended unnoticed shows only now, and a client
-// may have several, so it tries more than once.
+// leaveAll takes many claims out together.
 func (s *session) leaveAll(ctx context.Context, claims []*claim) error {
-	if len(claims) == 0 {
-		return nil
-	}
-	var err error
-	for range 5 {
-		if claims, err = s.leaveOnce(ctx, claims); len(claims) == 0 || ctx.Err() != nil {
-			break
-		}
-	}
-	return err
-}
-
-// leaveOnce returns the claims whose release is not certain.
-func (s *session) leaveOnce(ctx context.Context, claims []*claim) (left []*claim, err error) {
-	calls := make([]redisconn.Call, len(claims))
-	for i, c := range claims {
-		calls[i] = s.lineCall(c, nil, nil, false, false)
-		calls[i].Behind = true
-	}
-	replies, err := redisstore.Together(ctx, s.d.run, s.timeout, calls)
+	err := redisstore.LeaveAll(ctx, s.d.run, s.timeout, claims, func(c *claim) redisconn.Call {
+		call := s.lineCall(c, nil, nil, false, false)
+		call.Behind = true
+		return call
+	}, func(c *claim, v any) { s.gone(c, v == int64(1) || wasHeld(v)) })
 	if err != nil {
-		return claims, fmt.Errorf("redislock: release all claims: %w", err)
+		return fmt.Errorf("redislock: %w", err)
 	}
-	for i, reply := range replies {
-		if reply.Err != nil {
-			err = errors.Join(err, s.undecided(claims[i], reply.Err))
-			left = append(left, claims[i])
-			continue
-		}
-		r, _ := parseLineReply(reply.Value)
-		s.gone(claims[i], r.left == 1 || reply.Value == int64(1))
-	}
-	return left, err
+	return nil
 }

@@ -21,8 +21,7 @@ type session struct {
 	timeout time.Duration
 	owner   []byte
 
-	lost  chan string
-	nudge chan struct{}
+	redisstore.Alarm
 
 	mu     sync.Mutex
 	claims map[string]*claim
@@ -36,7 +35,7 @@ func newSession(d *Driver, spec driver.Spec) *session {
 		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
 		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
 		timeout: min(d.options.Timeout, ttl), owner: spec.Owner.Encode(),
-		lost: make(chan string, 64), nudge: make(chan struct{}, 1), claims: map[string]*claim{}, names: map[string]keys{},
+		Alarm: redisstore.NewAlarm(), claims: map[string]*claim{}, names: map[string]keys{},
 	}
 }
 
@@ -48,12 +47,6 @@ func (s *session) Valid() time.Duration {
 	}
 	return s.ttl - s.ttl/100 - 2*time.Millisecond
 }
-
-// Lost implements driver.LossNotifier.
-func (s *session) Lost() <-chan string { return s.lost }
-
-// Nudge implements driver.Nudger.
-func (s *session) Nudge() <-chan struct{} { return s.nudge }
 
 // claim returns what is known of c, from now on at least its ID.
 func (s *session) claim(c driver.Claim) (*claim, error) {
@@ -94,7 +87,7 @@ func (s *session) forget(c *claim) {
 	if s.claims[c.ID] == c {
 		delete(s.claims, c.ID)
 		if c.Queue {
-			s.d.hears(c.ID, nil)
+			s.d.audience.Remove(c.ID)
 		}
 	}
 }
@@ -143,18 +136,7 @@ func (s *session) told(id string) {
 	}
 	c.end(broken)
 	s.mu.Unlock()
-	select {
-	case s.lost <- id:
-	default:
-		s.nudged() // the renewal says it
-	}
-}
-
-func (s *session) nudged() {
-	select {
-	case s.nudge <- struct{}{}:
-	default:
-	}
+	s.Lose(id)
 }
 
 // deafened has every claim that stands in a line with e's channel ask again: messages for it may have been lost.

@@ -135,20 +135,17 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 // contact has the server answer. Once more where a connection had ended unnoticed: it shows only now.
 func (d *Driver) contact(ctx context.Context) error {
 	ping := redisconn.Command{Words: []string{"PING"}}
-	done := make(chan error, 1)
-	go func() {
+	err := redisstore.Apart(ctx, func() error {
 		_, err := d.conn.Do(ctx, ping)
 		if err != nil && ctx.Err() == nil && redisconn.Classify(err) == err { //nolint:errorlint // not an answer
 			_, err = d.conn.Do(ctx, ping)
 		}
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		return redisconn.Classify(err)
-	case <-ctx.Done():
-		return fmt.Errorf("redissonlock: %w: %w", driver.ErrNotSent, ctx.Err())
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("redissonlock: %w", err)
 	}
+	return nil
 }
 
 // Close implements driver.Driver.
@@ -169,13 +166,7 @@ func (d *Driver) Close(ctx context.Context) error {
 	d.mu.Unlock()
 	d.cancel()
 	for _, e := range ears {
-		select {
-		case <-e.ready:
-			if e.err == nil {
-				e.line.Close()
-			}
-		case <-ctx.Done():
-		}
+		e.Close(ctx)
 	}
 	if d.owned {
 		d.conn.Close()

@@ -2,22 +2,21 @@ package redissonlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
 // ear is one connection of this process that listens, to one master; channels come and go on it with the rooms that want
 // them.
 type ear struct {
-	d     *Driver
-	node  string
-	ready chan struct{} // closed when line or err is set
-	line  *redisconn.Listener
-	err   error
+	redisstore.Ear
+	d    *Driver
+	node string
+	line *redisconn.Listener
 
 	channels map[string]*station // guarded by the driver's mutex
 }
@@ -28,24 +27,6 @@ type station struct {
 	ready  chan struct{} // closed when the server has confirmed it, or err is set
 	err    error
 	closed chan struct{} // nil, or closed when the server has been told that nobody listens any more
-}
-
-// deaf reports whether the connection has ended.
-func (e *ear) deaf() bool {
-	select {
-	case <-e.ready:
-	default:
-		return false
-	}
-	if e.err != nil {
-		return true
-	}
-	select {
-	case <-e.line.Done:
-		return true
-	default:
-		return false
-	}
 }
 
 // listen has the room's channel listened to, at the master that owns the name now, and returns when that has confirmed it:
@@ -67,42 +48,23 @@ func (d *Driver) listen(ctx context.Context, r *room) error {
 			return nil
 		}
 		e := d.ears[node]
-		if e == nil || e.deaf() {
-			e = &ear{d: d, node: node, ready: make(chan struct{}), channels: map[string]*station{}}
+		if e == nil || e.Deaf() {
+			e = &ear{Ear: redisstore.NewEar(), d: d, node: node, channels: map[string]*station{}}
 			d.ears[node] = e
 			go e.open(r.place.name)
 		}
 		d.mu.Unlock()
-		if err := await(ctx, e.ready); err != nil {
-			return err
-		}
-		if e.err != nil {
-			return unheard(e.err)
+		if err := e.Await(ctx); err != nil {
+			return fmt.Errorf("redissonlock: %w", err)
 		}
 		tuned, err := e.tune(ctx, r)
-		if tuned || err != nil {
-			return err
+		if err != nil {
+			return fmt.Errorf("redissonlock: %w", err)
+		}
+		if tuned {
+			return nil
 		}
 	}
-}
-
-// await waits for something that nothing was sent for yet.
-func await(ctx context.Context, done <-chan struct{}) error {
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("redissonlock: subscribe: %w: %w", driver.ErrNotSent, ctx.Err())
-	}
-}
-
-// unheard says why nobody listens. Nothing was changed by trying to.
-func unheard(err error) error {
-	err = redisconn.Classify(err)
-	if !errors.Is(err, driver.ErrRefused) && !errors.Is(err, driver.ErrNotSent) {
-		err = fmt.Errorf("%w: %w", driver.ErrNotSent, err)
-	}
-	return fmt.Errorf("redissonlock: subscribe: %w", err)
 }
 
 // tune listens to the room's channel. It reports false where the channel was just being given up.
@@ -112,7 +74,7 @@ func (e *ear) tune(ctx context.Context, r *room) (bool, error) {
 	st := e.channels[r.channel]
 	if st != nil && st.closed != nil {
 		d.mu.Unlock()
-		return false, await(ctx, st.closed)
+		return false, redisstore.Await(ctx, st.closed)
 	}
 	if st == nil {
 		st = &station{rooms: map[*room]struct{}{}, ready: make(chan struct{})}
@@ -124,11 +86,11 @@ func (e *ear) tune(ctx context.Context, r *room) (bool, error) {
 	}
 	st.rooms[r] = struct{}{}
 	d.mu.Unlock()
-	if err := await(ctx, st.ready); err != nil {
+	if err := redisstore.Await(ctx, st.ready); err != nil {
 		return false, err
 	}
 	if st.err != nil {
-		return false, unheard(st.err)
+		return false, redisstore.Unheard(st.err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -183,20 +145,20 @@ func (e *ear) drop(r *room) {
 func (e *ear) open(name string) {
 	d := e.d
 	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
-	e.line, e.err = d.conn.Listen(ctx, name, d.sharded, func(channel, _ string) { e.hear(channel) })
-	if e.err == nil && e.line.Node != e.node {
-		e.line.Close()
-		e.err = fmt.Errorf("the slot of %q has moved from %s to %s", name, e.node, e.line.Node)
-	}
+	line, err := d.conn.Listen(ctx, name, d.sharded, func(channel, _ string) { e.hear(channel) })
 	cancel()
-	close(e.ready)
-	if e.err == nil {
-		select {
-		case <-e.line.Done:
-		case <-d.ctx.Done():
-			e.line.Close()
-			return
-		}
+	if err == nil && line.Node != e.node {
+		line.Close()
+		err = fmt.Errorf("the slot of %q has moved from %s to %s", name, e.node, line.Node)
+	}
+	if err != nil {
+		e.Settle(nil, nil, err)
+	} else {
+		e.line = line
+		e.Settle(line.Done, line.Close, nil)
+	}
+	if !e.Listen(d.ctx) {
+		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

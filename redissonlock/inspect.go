@@ -2,6 +2,7 @@ package redissonlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -34,15 +35,25 @@ func (d *Driver) lookCall(name string) redisconn.Call {
 	return redisconn.Call{Script: lookScript, Keys: []string{k.name, k.counter, k.line, k.places, k.notes}, Args: []string{k.own}}
 }
 
-func (d *Driver) look(ctx context.Context, name string) (sight, error) {
-	replies, err := redisstore.Together(ctx, d.run, d.options.Timeout, []redisconn.Call{d.lookCall(name)})
-	if err == nil {
-		err = replies[0].Err
-	}
+func (d *Driver) look(ctx context.Context, name string) (s sight, err error) {
+	s.Name = name
+	err = d.each(ctx, []string{name}, func(seen sight) { s = seen })
+	return s, err
+}
+
+// each looks at names.
+func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) error {
+	err := redisstore.Each(ctx, d.run, d.options.Timeout, names, d.lookCall, func(name string, v any) error {
+		s, err := parseSight(name, v)
+		if err == nil {
+			saw(s)
+		}
+		return err
+	})
 	if err != nil {
-		return sight{Line: driver.Line{Name: name}}, fmt.Errorf("redissonlock: look at %q: %w", name, err)
+		return fmt.Errorf("redissonlock: %w", err)
 	}
-	return parseSight(name, replies[0].Value)
+	return nil
 }
 
 // Lines implements driver.Inspector. It goes through all keys that begin with prefix, so its cost grows with the store.
@@ -58,29 +69,12 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 		return nil, fmt.Errorf("redissonlock: %w", err)
 	}
 	var lines []driver.Line
-	for some := range slices.Chunk(names, batch) {
-		calls := make([]redisconn.Call, len(some))
-		for i, name := range some {
-			calls[i] = d.lookCall(name)
+	err = d.each(ctx, names, func(s sight) {
+		if s.isLock() {
+			lines = append(lines, s.Line)
 		}
-		replies, err := redisstore.Together(ctx, d.run, d.options.Timeout, calls)
-		if err != nil {
-			return nil, fmt.Errorf("redissonlock: look at lines: %w", err)
-		}
-		for i, reply := range replies {
-			if reply.Err != nil {
-				return nil, fmt.Errorf("redissonlock: look at %q: %w", some[i], reply.Err)
-			}
-			s, err := parseSight(some[i], reply.Value)
-			if err != nil {
-				return nil, err
-			}
-			if s.isLock() {
-				lines = append(lines, s.Line)
-			}
-		}
-	}
-	return lines, nil
+	})
+	return lines, err
 }
 
 // isLock reports whether a lock stands at the name, not somebody's data.
@@ -97,7 +91,7 @@ func parseSight(name string, v any) (sight, error) {
 	s := sight{Line: driver.Line{Name: name}}
 	f, _ := v.([]any)
 	if len(f) < 5 || len(f)%5 != 0 {
-		return s, fmt.Errorf("redissonlock: look at %q: the server answered something else than a line", name)
+		return s, errors.New("the server answered something else than a line")
 	}
 	kind, _ := f[0].(string)
 	counter, _ := f[2].(string)

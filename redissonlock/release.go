@@ -99,40 +99,15 @@ func (s *session) gone(c *claim, wasHeld bool) {
 	s.forget(c)
 }
 
-// leaveAll takes many claims out together. A connection that had ended unnoticed shows only now, and a client
-// may have several, so it tries more than once.
+// leaveAll takes many claims out together.
 func (s *session) leaveAll(ctx context.Context, claims []*claim) error {
-	if len(claims) == 0 {
-		return nil
-	}
-	var err error
-	for range 5 {
-		if claims, err = s.leaveOnce(ctx, claims); len(claims) == 0 || ctx.Err() != nil {
-			break
-		}
-	}
-	return err
-}
-
-// leaveOnce returns the claims whose release is not certain.
-func (s *session) leaveOnce(ctx context.Context, claims []*claim) (left []*claim, err error) {
-	calls := make([]redisconn.Call, len(claims))
-	s.d.mu.Lock()
-	for i, c := range claims {
-		calls[i] = s.leaveCall(c)
-	}
-	s.d.mu.Unlock()
-	replies, err := redisstore.Together(ctx, s.d.run, s.timeout, calls)
+	err := redisstore.LeaveAll(ctx, s.d.run, s.timeout, claims, func(c *claim) redisconn.Call {
+		s.d.mu.Lock()
+		defer s.d.mu.Unlock()
+		return s.leaveCall(c)
+	}, func(c *claim, v any) { s.gone(c, v == int64(1)) })
 	if err != nil {
-		return claims, fmt.Errorf("redissonlock: release all claims: %w", err)
+		return fmt.Errorf("redissonlock: %w", err)
 	}
-	for i, reply := range replies {
-		if reply.Err != nil {
-			err = errors.Join(err, s.undecided(claims[i], reply.Err))
-			left = append(left, claims[i])
-			continue
-		}
-		s.gone(claims[i], reply.Value == int64(1))
-	}
-	return left, err
+	return nil
 }

@@ -76,7 +76,7 @@ func (r *room) stir() {
 }
 
 // listens reports whether every message will be heard.
-func (r *room) listens() bool { return r.ear != nil && !r.ear.deaf() }
+func (r *room) listens() bool { return r.ear != nil && !r.ear.Deaf() }
 
 // due reports whether it is time to ask.
 func (r *room) due(now time.Time) bool {

@@ -170,7 +170,7 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 	s.mu.Unlock()
 	switch {
 	case state >= held:
-		s.d.listenSoon()
+		s.d.holding.Began()
 		s.d.tell()
 		return true, nil
 	case lost:

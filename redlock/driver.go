@@ -26,22 +26,21 @@ type Driver struct {
 	durable bool // no master forgets anything when it restarts
 	owned   bool // the connections were opened for this driver
 
-	ctx     context.Context //nolint:containedctx // of what goes on in the background; ends with Close
-	cancel  context.CancelFunc
-	serving sync.WaitGroup
-	soon    atomic.Bool // quiet runs
-	quiet   *time.Timer
-	survey  surveyor
-	crowd   redisstore.Crowd
+	ctx      context.Context //nolint:containedctx // of what goes on in the background; ends with Close
+	cancel   context.CancelFunc
+	serving  sync.WaitGroup
+	holding  *redisstore.Holding
+	survey   surveyor
+	crowd    redisstore.Crowd
+	audience redisstore.Audience[*session] // of claims that may wait
 
 	grants, raises, yields atomic.Uint64
 	lastTicket             atomic.Int64
 
-	mu        sync.Mutex
-	closed    bool
-	sessions  map[*session]struct{}
-	listeners map[string]*session // by ID of a claim that may wait
-	seen      map[string]int64    // counters that are ahead of this process's clock
+	mu       sync.Mutex
+	closed   bool
+	sessions map[*session]struct{}
+	seen     map[string]int64 // counters that are ahead of this process's clock
 }
 
 // maxNodes bounds the number of masters; more than seven are of no use.
@@ -56,11 +55,10 @@ func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, erro
 	}
 	d := &Driver{
 		quorum: majority(len(conns)), options: o.withDefaults(),
-		sessions: map[*session]struct{}{}, listeners: map[string]*session{}, seen: map[string]int64{},
+		sessions: map[*session]struct{}{}, seen: map[string]int64{},
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	d.quiet = time.AfterFunc(time.Hour, d.listenForHolders)
-	d.quiet.Stop()
+	d.holding = redisstore.NewHolding(d.listenForHolders)
 	for i, conn := range conns {
 		d.nodes = append(d.nodes, newNode(d, i, conn))
 	}
@@ -148,7 +146,7 @@ func (d *Driver) Close(ctx context.Context) error {
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
-	d.quiet.Stop()
+	d.holding.Stop()
 	for _, n := range d.nodes {
 		n.drain(ctx)
 	}
@@ -160,17 +158,6 @@ func (d *Driver) Close(ctx context.Context) error {
 		}
 	}
 	return err
-}
-
-// hears has the messages for a claim go to its session, from before its ID is sent until it is released.
-func (d *Driver) hears(id string, s *session) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s == nil {
-		delete(d.listeners, id)
-	} else {
-		d.listeners[id] = s
-	}
 }
 
 // ticket is a place in line: the clock of this process in µs, the same on all masters. It decides the order of waiting and

@@ -2,28 +2,25 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/redisconn"
+	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
 // ear is one subscription of this process, to one master. Its channel is new with each connection, so that a message to
 // the channel reaches exactly this connection or nobody: a script that is told "nobody" knows that whoever wrote the
 // channel beside its claim is dead or will ask again.
 type ear struct {
+	redisstore.Ear
 	channel string
 	begun   time.Time
-	first   bool          // of this master
-	ready   chan struct{} // closed when sub or err is set
-	sub     *redisconn.Subscription
-	err     error
+	first   bool // of this master
 }
 
 // hearing is the ear at one master, and the channel of the next one.
@@ -35,36 +32,11 @@ type hearing struct {
 
 func newChannel() string { return "il:push:" + driver.NewID() }
 
-func (e *ear) settled() bool {
-	select {
-	case <-e.ready:
-		return true
-	default:
-		return false
-	}
-}
-
-// deaf reports whether the subscription has failed or ended.
-func (e *ear) deaf() bool {
-	if !e.settled() {
-		return false
-	}
-	if e.err != nil {
-		return true
-	}
-	select {
-	case <-e.sub.Done:
-		return true
-	default:
-		return false
-	}
-}
-
 // channel is the channel of the ear, or of the next one.
 func (n *node) channel() string {
 	n.hearing.mu.Lock()
 	defer n.hearing.mu.Unlock()
-	if e := n.hearing.ear; e != nil && !e.deaf() {
+	if e := n.hearing.ear; e != nil && !e.Deaf() {
 		return e.channel
 	}
 	if n.hearing.next == "" {
@@ -83,11 +55,11 @@ func (n *node) listen() *ear {
 	n.hearing.mu.Lock()
 	defer n.hearing.mu.Unlock()
 	e := n.hearing.ear
-	if e == nil || e.deaf() && time.Since(e.begun) > pause {
+	if e == nil || e.Deaf() && time.Since(e.begun) > pause {
 		if n.hearing.next == "" {
 			n.hearing.next = newChannel()
 		}
-		e = &ear{channel: n.hearing.next, begun: time.Now(), first: e == nil, ready: make(chan struct{})}
+		e = &ear{channel: n.hearing.next, begun: time.Now(), first: e == nil, Ear: redisstore.NewEar()}
 		n.hearing.ear, n.hearing.next = e, ""
 		go n.open(e)
 	}
@@ -96,22 +68,18 @@ func (n *node) listen() *ear {
 
 // await waits until the master has confirmed the subscription, but not longer than until limit.
 func (e *ear) await(ctx context.Context, n *node, limit time.Time) error {
-	if !e.settled() {
-		timer := time.NewTimer(time.Until(limit))
-		defer timer.Stop()
-		select {
-		case <-e.ready:
-		case <-timer.C:
-			return fmt.Errorf("redlock: %s: subscribe: %w: no answer yet", n.name, driver.ErrNotSent)
-		case <-ctx.Done():
-			return fmt.Errorf("redlock: %s: subscribe: %w: %w", n.name, driver.ErrNotSent, ctx.Err())
-		}
+	if !e.Settled() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, limit, errNoAnswer)
+		defer cancel()
 	}
-	if e.err != nil {
-		return fmt.Errorf("redlock: %s: subscribe: %w: %w", n.name, driver.ErrNotSent, e.err)
+	if err := e.Await(ctx); err != nil {
+		return fmt.Errorf("redlock: %s: %w", n.name, err)
 	}
 	return nil
 }
+
+var errNoAnswer = errors.New("no answer yet")
 
 // listening subscribes at every master for a claim that may wait, and says where that failed. Where a majority
 // that may vote has confirmed it, nobody waits long for the others.
@@ -120,7 +88,7 @@ func (s *session) listening(ctx context.Context, c *claim) []error {
 	if !c.Queue {
 		return errs
 	}
-	s.d.hears(c.ID, s)
+	s.d.audience.Add(c.ID, s)
 	ears := make([]*ear, len(s.d.nodes))
 	for i, n := range s.d.nodes {
 		ears[i] = n.listen()
@@ -152,16 +120,15 @@ func (s *session) listening(ctx context.Context, c *claim) []error {
 // open subscribes, and when the subscription ends has every claim that relied on it ask again.
 func (n *node) open(e *ear) {
 	ctx, cancel := context.WithTimeout(n.d.ctx, n.d.options.NodeTimeout*4)
-	e.sub, e.err = n.conn.Subscribe(ctx, "x", e.channel, n.hear)
+	sub, err := n.conn.Subscribe(ctx, "x", e.channel, n.hear)
 	cancel()
-	close(e.ready)
-	if e.err == nil {
-		select {
-		case <-e.sub.Done:
-		case <-n.d.ctx.Done():
-			e.sub.Close()
-			return
-		}
+	if err != nil {
+		e.Settle(nil, nil, err)
+	} else {
+		e.Settle(sub.Done, sub.Close, nil)
+	}
+	if !e.Listen(n.d.ctx) {
+		return
 	}
 	n.d.mu.Lock()
 	sessions := slices.Collect(maps.Keys(n.d.sessions))
@@ -171,50 +138,28 @@ func (n *node) open(e *ear) {
 	}
 }
 
-// hear takes in a message: its first letter says what it is, the ID behind it whom it is for. The ID is a secret of the
-// store and its owner; a message with one that nobody here has is ignored.
+// hear takes in a message for a claim.
 func (n *node) hear(payload string) {
-	f := strings.Fields(payload)
-	if len(f) < 2 {
+	m, s, ok := n.d.audience.Hear(payload)
+	if !ok {
 		return
 	}
-	n.d.mu.Lock()
-	s := n.d.listeners[f[1]]
-	n.d.mu.Unlock()
-	if s == nil {
-		return
-	}
-	var nums [2]int64
-	for i := range min(len(f)-2, 2) {
-		nums[i], _ = strconv.ParseInt(f[i+2], 10, 64)
-	}
-	switch f[0] {
+	switch m.Letter {
 	case "h": // has this master: counter, and whether others wait
-		s.promoted(n, f[1], nums[0], nums[1] == 1)
+		s.promoted(n, m.ID, m.Numbers[0], m.Numbers[1] == 1)
 	case "i": // one with an older ticket waits
-		s.inquired(n, f[1])
+		s.inquired(n, m.ID)
 	case "g": // a gap for other programs: ms until it ends
-		s.gap(n, f[1], nums[0])
+		s.gap(n, m.ID, m.Numbers[0])
 	case "x": // gone
-		s.told(f[1])
+		s.told(m.ID)
 	case "n": // broken, with its time left to finish
-		s.nudged()
-	}
-}
-
-// An operator who breaks a claim tells its process by the channel in the claim's value. A process that never waits has
-// no subscription; it makes one when it has held something for this long, and then looks whether it was told before.
-const quiet = 500 * time.Millisecond
-
-func (d *Driver) listenSoon() {
-	if d.soon.CompareAndSwap(false, true) {
-		d.quiet.Reset(quiet)
+		s.Hurry()
 	}
 }
 
 // listenForHolders subscribes at every master if something is held.
 func (d *Driver) listenForHolders() {
-	d.soon.Store(false)
 	d.mu.Lock()
 	sessions, closed := slices.Collect(maps.Keys(d.sessions)), d.closed
 	d.mu.Unlock()
@@ -234,7 +179,7 @@ func (d *Driver) listenForHolders() {
 			}
 		}
 		if made {
-			s.nudged()
+			s.Hurry()
 		}
 	}
 }
@@ -242,5 +187,5 @@ func (d *Driver) listenForHolders() {
 func (n *node) hears() bool {
 	n.hearing.mu.Lock()
 	defer n.hearing.mu.Unlock()
-	return n.hearing.ear != nil && !n.hearing.ear.deaf()
+	return n.hearing.ear != nil && !n.hearing.ear.Deaf()
 }

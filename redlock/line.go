@@ -55,7 +55,7 @@ func (s *session) entered(ctx context.Context, c *claim, f *flight) error {
 	s.mu.Unlock()
 	switch {
 	case state >= held:
-		s.d.listenSoon()
+		s.d.holding.Began()
 		s.d.tell()
 	case !enough:
 		return s.giveUp(c, f)

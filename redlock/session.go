@@ -20,8 +20,7 @@ type session struct {
 	timeout time.Duration // of one master
 	owner   []byte
 
-	lost  chan string
-	nudge chan struct{}
+	redisstore.Alarm
 
 	mu     sync.Mutex
 	claims map[string]*claim
@@ -34,26 +33,13 @@ func newSession(d *Driver, spec driver.Spec) *session {
 		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
 		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
 		timeout: min(d.options.NodeTimeout, ttl/3), owner: spec.Owner.Encode(),
-		lost: make(chan string, 64), nudge: make(chan struct{}, 1), claims: map[string]*claim{},
+		Alarm: redisstore.NewAlarm(), claims: map[string]*claim{},
 	}
 }
 
 // Valid implements driver.Session: the TTL less the drift between the clocks of the masters and ours, 1 % and 2 ms.
 // Source: "Distributed Locks with Redis", redis.io.
 func (s *session) Valid() time.Duration { return s.ttl - s.ttl/100 - 2*time.Millisecond }
-
-// Lost implements driver.LossNotifier.
-func (s *session) Lost() <-chan string { return s.lost }
-
-// Nudge implements driver.Nudger.
-func (s *session) Nudge() <-chan struct{} { return s.nudge }
-
-func (s *session) nudged() {
-	select {
-	case s.nudge <- struct{}{}:
-	default:
-	}
-}
 
 // claim returns what is known of c, from now on at least its ID.
 func (s *session) claim(c driver.Claim) (*claim, error) {
@@ -88,7 +74,7 @@ func (s *session) forget(c *claim) {
 	if s.claims[c.ID] == c {
 		delete(s.claims, c.ID)
 		if c.Queue {
-			s.d.hears(c.ID, nil)
+			s.d.audience.Remove(c.ID)
 		}
 	}
 }
@@ -138,11 +124,7 @@ func (s *session) told(id string) {
 	}
 	c.end(broken)
 	s.mu.Unlock()
-	select {
-	case s.lost <- id:
-	default:
-		s.nudged() // the renewal says it
-	}
+	s.Lose(id)
 }
 
 // deafened has every claim that waits for a master ask there again: messages for it may have been lost.

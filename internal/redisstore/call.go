@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -55,6 +56,75 @@ func CloseAll[S interface {
 	var err error
 	for range sessions {
 		err = errors.Join(err, <-errs)
+	}
+	return err
+}
+
+// Apart runs a question to a server, and leaves it behind when ctx ends first: some clients do not look at a context while
+// they connect. The question changes nothing.
+func Apart(ctx context.Context, ask func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- ask() }()
+	select {
+	case err := <-done:
+		return redisconn.Classify(err)
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", driver.ErrNotSent, ctx.Err())
+	}
+}
+
+// Each runs a script for each of many names, a hundred together, and hands on the answers. The first error ends it.
+func Each(
+	ctx context.Context, run redisconn.Runner, timeout time.Duration, names []string,
+	call func(name string) redisconn.Call, answered func(name string, value any) error,
+) error {
+	for some := range slices.Chunk(names, 100) {
+		calls := make([]redisconn.Call, len(some))
+		for i, name := range some {
+			calls[i] = call(name)
+		}
+		replies, err := Together(ctx, run, timeout, calls)
+		if err != nil {
+			return fmt.Errorf("look at %q: %w", some[0], err)
+		}
+		for i, reply := range replies {
+			if err = reply.Err; err == nil {
+				err = answered(some[i], reply.Value)
+			}
+			if err != nil {
+				return fmt.Errorf("look at %q: %w", some[i], err)
+			}
+		}
+	}
+	return nil
+}
+
+// LeaveAll takes many claims out together. A connection that had ended unnoticed shows only now, and a client may have
+// several, so what has no certain answer is tried more than once.
+func LeaveAll[C any](
+	ctx context.Context, run redisconn.Runner, timeout time.Duration, claims []C,
+	call func(C) redisconn.Call, left func(c C, value any),
+) (err error) {
+	for try := 0; try < 5 && len(claims) > 0 && (try == 0 || ctx.Err() == nil); try++ {
+		calls := make([]redisconn.Call, len(claims))
+		for i, c := range claims {
+			calls[i] = call(c)
+		}
+		replies, e := Together(ctx, run, timeout, calls)
+		if e != nil {
+			return fmt.Errorf("release all claims: %w", e)
+		}
+		err = nil
+		var again []C
+		for i, reply := range replies {
+			if reply.Err != nil {
+				err = errors.Join(err, fmt.Errorf("release %q: %w", calls[i].Keys[0], reply.Err))
+				again = append(again, claims[i])
+				continue
+			}
+			left(claims[i], reply.Value)
+		}
+		claims = again
 	}
 	return err
 }

@@ -1,0 +1,55 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+func TestAnEarHearsFromItsSettlingUntilItsConnectionEnds(t *testing.T) {
+	e := NewEar()
+	if e.Settled() || e.Deaf() {
+		t.Error("an ear that is being made is said to be settled, or deaf")
+	}
+	done := make(chan struct{})
+	go e.Settle(done, func() { close(done) }, nil)
+	if err := e.Await(t.Context()); err != nil || e.Deaf() {
+		t.Errorf("%v, deaf %v; want an ear that hears", err, e.Deaf())
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if e.Listen(ctx) {
+		t.Error("a connection that was closed is said to have ended by itself")
+	}
+	if !e.Deaf() {
+		t.Error("an ear whose connection has ended is not deaf")
+	}
+	if !e.Listen(t.Context()) {
+		t.Error("a connection that has ended is said to have been closed just now")
+	}
+}
+
+// Whatever goes wrong before an ear hears, nothing was changed, so that a claim which wanted it is not in doubt.
+func TestAnEarThatHearsNothingChangedNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := NewEar()
+		cause := errors.New("too late")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
+		defer cancel()
+		if err := e.Await(ctx); !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, cause) {
+			t.Errorf("got %v, want ErrNotSent and why nobody waits any more", err)
+		}
+		e.Settle(nil, nil, errors.New("reset"))
+		if err := e.Await(t.Context()); !errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("got %v, want ErrNotSent", err)
+		}
+		if !e.Deaf() || !e.Listen(t.Context()) {
+			t.Error("an ear that failed is not deaf")
+		}
+		e.Close(t.Context())
+	})
+}
