@@ -48,7 +48,7 @@ func redisFree() row {
 			roundPairs, redisServer),
 		reps:    60,
 		stage:   on,
-		metrics: []metric{pairMedian, pairSlow, packets, scriptTime},
+		metrics: []metric{pairMedian, pairSlow, packets, cpuEach, serverEach, scriptTime},
 	}
 	r.contenders = append(r.contenders, contender{rawPair, floor, stagedPair{on, "raw"}})
 	r.contenders = append(r.contenders, rivals(func(a string) racer { return stagedPair{on, a} })...)

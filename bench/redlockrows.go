@@ -35,7 +35,7 @@ func redlockFree() row {
 			roundPairs, redisMasters),
 		reps:    40,
 		stage:   on,
-		metrics: []metric{pairMedian, pairSlow, packets, scriptTime},
+		metrics: []metric{pairMedian, pairSlow, packets, cpuEach, serverEach, scriptTime},
 		contenders: []contender{
 			{rawQuorumRow, floor, stagedPair{on, "raw quorum"}},
 			{redsyncRow, rival, stagedPair{on, "redsync quorum"}},

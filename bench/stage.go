@@ -62,7 +62,7 @@ func (p stagedPair) run(ctx context.Context, _ scale) (sample, error) {
 	if err := p.on.w.say(p.adapter); err != nil {
 		return nil, err
 	}
-	var took [2]float64
+	var took [3]float64
 	if err := p.on.w.result(&took); err != nil {
 		return nil, err
 	}
@@ -73,14 +73,14 @@ func (p stagedPair) run(ctx context.Context, _ scale) (sample, error) {
 	did := after.since(before)
 	const all = roundWarm + roundPairs
 	return sample{
-		pairMedian: took[0], pairSlow: took[1],
-		packets: did.packets() / all, scriptTime: did.scripted / all,
+		pairMedian: took[0], pairSlow: took[1], cpuEach: took[2],
+		packets: did.packets() / all, scriptTime: did.scripted / all, serverEach: did.cpu * 1e6 / all,
 	}, nil
 }
 
 // perform is the task of a stage's worker: a round of pairs for each name of
-// an adapter that it hears, answered by median and 99th percentile in
-// microseconds.
+// an adapter that it hears, answered by median, 99th percentile and CPU time
+// of a pair in microseconds.
 func perform(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error {
 	mutexes := map[string]mutex{}
 	for _, name := range j.Adapters {
@@ -103,6 +103,7 @@ func perform(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 		}
 		m := mutexes[strings.TrimSpace(line)]
 		took := make([]float64, 0, roundPairs)
+		used := cpuTime()
 		for i := range roundWarm + roundPairs {
 			before := now()
 			unlock, err := m.lock(ctx)
@@ -116,7 +117,7 @@ func perform(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 				took = append(took, float64(now()-before)/1e3)
 			}
 		}
-		answer := [2]float64{quantile(took, 0.5), quantile(took, 0.99)}
+		answer := [3]float64{quantile(took, 0.5), quantile(took, 0.99), float64(cpuTime()-used) / 1e3 / (roundWarm + roundPairs)}
 		if err := json.NewEncoder(out).Encode(answer); err != nil {
 			return err
 		}
