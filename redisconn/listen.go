@@ -42,25 +42,32 @@ func (l *Listener) Close() { l.once.Do(l.end) }
 
 // Listen implements Conn.
 func (c *conn) Listen(ctx context.Context, key string, sharded bool, heard func(channel, payload string)) (*Listener, error) {
+	return apart(ctx, func() (*Listener, error) { return c.listen(ctx, key, sharded, heard) })
+}
+
+// apart opens a connection, which rueidis does without looking at a context: when ctx ends first the caller goes, and what
+// was opened for nobody is closed.
+func apart[T interface{ Close() }](ctx context.Context, open func() (T, error)) (T, error) {
 	type opened struct {
-		l   *Listener
+		t   T
 		err error
 	}
 	done := make(chan opened, 1)
-	go func() { // rueidis makes the connection without looking at a context
-		l, err := c.listen(ctx, key, sharded, heard)
-		done <- opened{l, err}
+	go func() {
+		t, err := open()
+		done <- opened{t, err}
 	}()
 	select {
 	case o := <-done:
-		return o.l, o.err
+		return o.t, o.err
 	case <-ctx.Done():
 		go func() {
-			if o := <-done; o.l != nil {
-				o.l.Close()
+			if o := <-done; o.err == nil {
+				o.t.Close()
 			}
 		}()
-		return nil, ctx.Err()
+		var none T
+		return none, ctx.Err()
 	}
 }
 

@@ -16,26 +16,7 @@ const glance = 200 * time.Millisecond
 
 // Subscribe implements Conn.
 func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error) {
-	type subscribed struct {
-		s   *Subscription
-		err error
-	}
-	done := make(chan subscribed, 1)
-	go func() { // rueidis makes the connection without looking at a context
-		s, err := c.subscribe(ctx, key, channel, heard)
-		done <- subscribed{s, err}
-	}()
-	select {
-	case r := <-done:
-		return r.s, r.err
-	case <-ctx.Done():
-		go func() {
-			if r := <-done; r.s != nil {
-				r.s.Close()
-			}
-		}()
-		return nil, ctx.Err()
-	}
+	return apart(ctx, func() (*Subscription, error) { return c.subscribe(ctx, key, channel, heard) })
 }
 
 func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error) {

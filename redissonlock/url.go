@@ -22,20 +22,14 @@ func init() {
 
 // open reads the options of a connection and of the driver from the URL.
 func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
-	p := driver.NewParams(u)
-	config, err := redisconn.ParseURL(u, p)
-	if err != nil {
-		return nil, err
-	}
-	o := Options{
-		Timeout:  config.Timeout,
-		Strict:   driver.Param(p, "strict", strconv.ParseBool),
-		Sharding: driver.Param(p, "sharding", parseSharding),
-	}
-	if err := p.Err(); err != nil {
-		return nil, err
-	}
-	conn, err := redisconn.Open(ctx, config)
+	var o Options
+	conn, err := redisconn.OpenURL(ctx, u, func(p *driver.Params, c redisconn.Config) {
+		o = Options{
+			Timeout:  c.Timeout,
+			Strict:   driver.Param(p, "strict", strconv.ParseBool),
+			Sharding: driver.Param(p, "sharding", parseSharding),
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
