@@ -23,7 +23,11 @@ type redsyncLock struct {
 func openRedsync(ctx context.Context, addrs, name string, ttl time.Duration) (locker, error) {
 	var pools []redsyncredis.Pool
 	for addr := range strings.SplitSeq(addrs, ",") {
-		client := redis.NewClient(&redis.Options{Addr: addr})
+		o := &redis.Options{Addr: addr}
+		if addr != addrs { // a majority may be there without one that is gone
+			o.MaxRetries, o.DialerRetries = -1, 1
+		}
+		client := redis.NewClient(o)
 		if err := client.Ping(ctx).Err(); err != nil {
 			return nil, err
 		}
