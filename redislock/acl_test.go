@@ -29,7 +29,7 @@ func TestACL_IsExact(t *testing.T) {
 		t.Run(fmt.Sprintf("functions=%t", functions), func(t *testing.T) {
 			t.Parallel()
 			s := servertest.Redis(t, redistest.Durable...)
-			do(t, s, "FUNCTION", "LOAD", redislock.Library())
+			s.MustDo(t, "FUNCTION", "LOAD", redislock.Library())
 			o := redislock.Options{Functions: functions}
 			rights := strings.Fields(redislock.ACL(o, "a/*"))
 			if err := everything(t, s, o, rights); err != nil {
@@ -60,8 +60,8 @@ func TestACL_WhatIsMissingIsSaid(t *testing.T) {
 			t.Parallel()
 			s := servertest.Redis(t)
 			rights := slices.DeleteFunc(strings.Fields(redislock.ACL(redislock.Options{}, "a/*")), func(r string) bool { return r == right })
-			do(t, s, append([]string{"ACL", "SETUSER", "locker", "on", ">" + secret}, rights...)...)
-			do(t, s, "SET", "a/held", "theirs")
+			s.MustDo(t, append([]string{"ACL", "SETUSER", "locker", "on", ">" + secret}, rights...)...)
+			s.MustDo(t, "SET", "a/held", "theirs")
 			client := open(t, "redis://locker:"+secret+"@"+s.Addr(), &interlock.Options{TTL: ample, Patience: time.Second})
 			_, free := client.Mutex("a/free").Lock(t.Context())
 			_, held := client.Mutex("a/held", interlock.Wait(2*time.Second)).Lock(t.Context())
@@ -80,7 +80,7 @@ func TestACL_WhatIsMissingIsSaid(t *testing.T) {
 				}
 			}
 			if free != nil {
-				eventually(t, "nothing stays", func() bool { return do(t, s, "EXISTS", "a/free") == "0" })
+				eventually(t, "nothing stays", func() bool { return s.MustDo(t, "EXISTS", "a/free") == "0" })
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func TestACL_Ping(t *testing.T) {
 			rights = slices.DeleteFunc(rights, func(r string) bool { return r == "+ping" })
 		}
 		user := fmt.Sprint("locker", mayPing)
-		do(t, s, append([]string{"ACL", "SETUSER", user, "on", ">pw"}, rights...)...)
+		s.MustDo(t, append([]string{"ACL", "SETUSER", user, "on", ">pw"}, rights...)...)
 		client := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: user, Password: "pw", MaxRetries: -1})
 		t.Cleanup(func() { _ = client.Close() })
 		conn, err := goredis.Conn(client)
@@ -129,9 +129,9 @@ func TestACL_Ping(t *testing.T) {
 // everything does with locks what can be done, as a user with these rights.
 func everything(t *testing.T, s *servertest.Server, o redislock.Options, rights []string) (err error) {
 	t.Helper()
-	do(t, s, "FLUSHALL")
-	do(t, s, "SCRIPT", "FLUSH")
-	do(t, s, append([]string{"ACL", "SETUSER", "locker", "reset", "on", ">pw"}, rights...)...)
+	s.MustDo(t, "FLUSHALL")
+	s.MustDo(t, "SCRIPT", "FLUSH")
+	s.MustDo(t, append([]string{"ACL", "SETUSER", "locker", "reset", "on", ">pw"}, rights...)...)
 	admin := func(words ...string) {
 		as(t, redisconn.Config{Addrs: []string{s.Addr()}, DB: 1}, words)
 	}

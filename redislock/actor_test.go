@@ -1,7 +1,6 @@
 package redislock_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/wire"
 	"github.com/interlock-go/interlock/redislock"
 )
@@ -158,13 +158,5 @@ func granted(t *testing.T, answer <-chan outcome) driver.Grant {
 
 func answered(t *testing.T, answer <-chan outcome) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), prompt)
-	defer cancel()
-	select {
-	case o := <-answer:
-		return o
-	case <-ctx.Done():
-		t.Fatalf("no answer after %v", prompt)
-	}
-	return outcome{}
+	return redistest.Receive(t, prompt, "a call is answered", answer)
 }

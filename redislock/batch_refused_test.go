@@ -17,7 +17,7 @@ import (
 func TestBatch_OneNameIsRefused(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)
-	do(t, s, append([]string{"ACL", "SETUSER", "locker", "on", ">pw"}, strings.Fields(redislock.ACL(redislock.Options{}, "a/*"))...)...)
+	s.MustDo(t, append([]string{"ACL", "SETUSER", "locker", "on", ">pw"}, strings.Fields(redislock.ACL(redislock.Options{}, "a/*"))...)...)
 	client := open(t, "redis://locker:pw@"+s.Addr(), ttl(ample))
 	var all sync.WaitGroup
 	for i := range 32 {
@@ -48,8 +48,8 @@ func TestTake_NothingStaysOfARefusal(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)
 	client := open(t, s.URL(), ttl(ample))
-	do(t, s, "RPUSH", "il:{m}:fence:m", "data")
+	s.MustDo(t, "RPUSH", "il:{m}:fence:m", "data")
 	_, err := client.Mutex("m").TryLock(t.Context())
 	classed(t, "try", err, "data of another type", true)
-	eventually(t, "the name is free", func() bool { return do(t, s, "EXISTS", "m") == "0" })
+	eventually(t, "the name is free", func() bool { return s.MustDo(t, "EXISTS", "m") == "0" })
 }

@@ -39,7 +39,7 @@ func TestCluster_MasterIsReplaced(t *testing.T) {
 					t.Fatal(err)
 				}
 			} else {
-				do(t, replica, "CLUSTER", "FAILOVER")
+				replica.MustDo(t, "CLUSTER", "FAILOVER")
 				eventually(t, "the replica has the slots", func() bool { return c.Owner(slot) == replica })
 			}
 			started, top := time.Now(), lease.Fence()
@@ -71,7 +71,7 @@ func TestCluster_MasterIsReplaced(t *testing.T) {
 // fieldOf is what a server says of its replication.
 func fieldOf(t *testing.T, s *servertest.Server, field string) string {
 	t.Helper()
-	_, rest, _ := strings.Cut(do(t, s, "INFO", "replication"), field+":")
+	_, rest, _ := strings.Cut(s.MustDo(t, "INFO", "replication"), field+":")
 	value, _, _ := strings.Cut(rest, "\r")
 	return value
 }

@@ -77,9 +77,9 @@ func TestCluster_SlotStaysHalfMoved(t *testing.T) {
 	from := c.Owner(slot)
 	to := c.Nodes[(slices.Index(c.Nodes, from)+1)%3]
 	number := strconv.Itoa(slot)
-	do(t, to, "CLUSTER", "SETSLOT", number, "IMPORTING", do(t, from, "CLUSTER", "MYID"))
-	do(t, from, "CLUSTER", "SETSLOT", number, "MIGRATING", do(t, to, "CLUSTER", "MYID"))
-	do(t, from, "MIGRATE", "127.0.0.1", strconv.Itoa(to.Port()), names[0], "0", "5000")
+	to.MustDo(t, "CLUSTER", "SETSLOT", number, "IMPORTING", from.MustDo(t, "CLUSTER", "MYID"))
+	from.MustDo(t, "CLUSTER", "SETSLOT", number, "MIGRATING", to.MustDo(t, "CLUSTER", "MYID"))
+	from.MustDo(t, "MIGRATE", "127.0.0.1", strconv.Itoa(to.Port()), names[0], "0", "5000")
 	waits := asking(t.Context(), open(t, c.URL(), ttl(1500*time.Millisecond)).Mutex("{half}d"))
 	pause := time.NewTimer(4 * time.Second) // of leases that last 1.5 s
 	select {

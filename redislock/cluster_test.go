@@ -112,13 +112,13 @@ func TestCluster_ThousandHandoffs(t *testing.T) {
 		holders[name], tokens[name] = next, g.Fence
 	}
 	for _, name := range names {
-		value := do(t, c.Owner(c.Slot(name)), "GET", name)
+		value := c.Owner(c.Slot(name)).MustDo(t, "GET", name)
 		if !strings.HasPrefix(value, "il1:"+holders[name].ID) {
 			t.Errorf("at %s stands %q, not the last who was granted it", name, value)
 		}
 	}
 	for i, node := range c.Nodes {
-		if n := len(strings.Fields(do(t, node, "PUBSUB", "CHANNELS", "il:push:*"))); n != 2 {
+		if n := len(strings.Fields(node.MustDo(t, "PUBSUB", "CHANNELS", "il:push:*"))); n != 2 {
 			t.Errorf("node %d has %d subscriptions; want one of each process", i, n)
 		}
 	}

@@ -79,7 +79,7 @@ func sentinels(t *testing.T) several {
 	// Sentinels that are patient take no restart for a death: a failover in the middle of a law may lose its locks.
 	patience := func(ms int) {
 		for _, node := range s.Nodes {
-			do(t, node, "SENTINEL", "SET", "mymaster", "down-after-milliseconds", strconv.Itoa(ms))
+			node.MustDo(t, "SENTINEL", "SET", "mymaster", "down-after-milliseconds", strconv.Itoa(ms))
 		}
 	}
 	patience(60_000)

@@ -92,14 +92,14 @@ func TestRequestsOfAFreeLock(t *testing.T) {
 		expect("a free lock", c.cost(lock), 1)
 		expect("its release", c.cost(unlock), 1)
 	}
-	do(t, server, "SCRIPT", "FLUSH")
+	server.MustDo(t, "SCRIPT", "FLUSH")
 	expect("a lock after the scripts were forgotten", c.cost(lock), 2)
 	expect("its release", c.cost(unlock), 2)
 
 	rest := time.NewTimer(500 * time.Millisecond) // longer than Idle: the session is over
 	defer rest.Stop()
 	<-rest.C
-	do(t, server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+	server.MustDo(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 	expect("a lock after a long rest", c.cost(lock), 3+1) // the last asks the time for the next lock; nobody waits for it
 	unlock()
 }
@@ -155,10 +155,7 @@ var commandCount = regexp.MustCompile(`(?m)^cmdstat_(evalsha|eval|fcall):calls=(
 // scriptsOf is how many scripts the server has run.
 func scriptsOf(t testing.TB, server *servertest.Server) (n int64) {
 	t.Helper()
-	text, err := server.Do("INFO", "commandstats")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := server.MustDo(t, "INFO", "commandstats")
 	for _, m := range commandCount.FindAllStringSubmatch(text, -1) {
 		calls, _ := strconv.ParseInt(m[2], 10, 64)
 		n += calls

@@ -33,10 +33,10 @@ func TestA02_ALateReleaseDeletesNobodysLock(t *testing.T) {
 			b, c := open(t, s.URL(), ttl(ample)), open(t, s.URL(), ttl(ample))
 			late := hold(t, a.Mutex("m"))
 			heal := w.Stall(wire.Both)
-			eventually(t, "the lease is over", func() bool { return do(t, s, "EXISTS", "m") == "0" })
+			eventually(t, "the lease is over", func() bool { return s.MustDo(t, "EXISTS", "m") == "0" })
 			var held *interlock.Lease
 			if next == "another program's" {
-				do(t, s, "SET", "m", "theirs", "NX", "PX", "60000")
+				s.MustDo(t, "SET", "m", "theirs", "NX", "PX", "60000")
 			} else {
 				held = hold(t, b.Mutex("m"))
 			}
@@ -45,13 +45,13 @@ func TestA02_ALateReleaseDeletesNobodysLock(t *testing.T) {
 				waiting = asking(t.Context(), c.Mutex("m"))
 				waitsFor(t, s, "m", 1)
 			}
-			before := do(t, s, "GET", "m")
+			before := s.MustDo(t, "GET", "m")
 			heal()
 			if err := late.Release(); !errors.Is(err, interlock.ErrLost) {
 				t.Errorf("the late release: %v, want %v", err, interlock.ErrLost)
 			}
 			release(t, hold(t, a.Mutex("behind"))) // the connection has carried what was to be sent
-			if after := do(t, s, "GET", "m"); after != before {
+			if after := s.MustDo(t, "GET", "m"); after != before {
 				t.Errorf("the name has %q, want %q", after, before)
 			}
 			if held != nil {
@@ -94,8 +94,8 @@ func TestA03_ACancelledCallLeavesNothing(t *testing.T) {
 				release(t, again)
 			}
 			eventually(t, "no claim stays", func() bool {
-				notes := do(t, s, "HKEYS", "il:{m}:claims:m") // when gaps were left to other programs
-				return do(t, s, "EXISTS", "m", "il:{m}:line:m") == "0" && len(strings.ReplaceAll(notes, "\n", "")) <= len("*#")
+				notes := s.MustDo(t, "HKEYS", "il:{m}:claims:m") // when gaps were left to other programs
+				return s.MustDo(t, "EXISTS", "m", "il:{m}:line:m") == "0" && len(strings.ReplaceAll(notes, "\n", "")) <= len("*#")
 			})
 		})
 	}
@@ -145,7 +145,7 @@ func TestA06_TheReleaseOfAnEarlierAttempt(t *testing.T) {
 		l := get(t, next).Lease
 		release(t, hold(t, a.Mutex("behind"))) // whatever of the first attempt was under way has arrived, or comes again
 		eventually(t, "the releases of the first attempt are over", func() bool { return w.Count().Requests.Held == 0 })
-		if do(t, s, "EXISTS", "m") != "1" || l.Err() != nil {
+		if s.MustDo(t, "EXISTS", "m") != "1" || l.Err() != nil {
 			t.Errorf("the second attempt's lock is gone: %v", l.Err())
 		}
 		release(t, l)
@@ -202,7 +202,7 @@ func TestL07_ARenewalRevivesNothing(t *testing.T) {
 		}
 	}
 	release(t, hold(t, a.Mutex("behind")))
-	if keys := do(t, s, "EXISTS", "m", "r"); keys != "0" {
+	if keys := s.MustDo(t, "EXISTS", "m", "r"); keys != "0" {
 		t.Errorf("%s of the names are taken again", keys)
 	}
 }

@@ -44,7 +44,7 @@ func lasts(t *testing.T, s *servertest.Server, name string) time.Duration {
 	if err != nil || len(line.Claims) == 0 {
 		t.Fatalf("line of %s: %+v, %v", name, line, err)
 	}
-	seconds, _, _ := strings.Cut(do(t, s, "TIME"), "\n")
+	seconds, _, _ := strings.Cut(s.MustDo(t, "TIME"), "\n")
 	now, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
 		t.Fatal(err)

@@ -261,19 +261,19 @@ func TestDataAtTheName(t *testing.T) {
 		{"RPUSH", "list", "a"}, {"HSET", "hash", "a", "b"}, {"SADD", "set", "a"}, {"ZADD", "zset", "1", "a"}, {"XADD", "stream", "*", "a", "b"},
 	} {
 		name := words[1]
-		do(t, s, words...)
-		before := do(t, s, "DEBUG", "DIGEST-VALUE", name)
+		s.MustDo(t, words...)
+		before := s.MustDo(t, "DEBUG", "DIGEST-VALUE", name)
 		for what, err := range map[string]error{
 			"try": second(client.Mutex(name).TryLock(t.Context())), "lock": second(client.Mutex(name).Lock(t.Context())),
 			"read": second(client.RWMutex(name).RLock(t.Context())), "permit": second(client.Semaphore(name, 2).Acquire(t.Context(), 1)),
 		} {
 			classed(t, name+": "+what, err, "data of another type", true)
 		}
-		if after := do(t, s, "DEBUG", "DIGEST-VALUE", name); after != before {
+		if after := s.MustDo(t, "DEBUG", "DIGEST-VALUE", name); after != before {
 			t.Errorf("the %s was touched", name)
 		}
 	}
-	if keys := do(t, s, "KEYS", "il:*"); keys != "" {
+	if keys := s.MustDo(t, "KEYS", "il:*"); keys != "" {
 		t.Errorf("beside the data stand %q", keys)
 	}
 }

@@ -45,10 +45,7 @@ func keep(t *testing.T, s *servertest.Server, name string) {
 	}
 	want := ""
 	for _, key := range k.all() {
-		slot, err := s.Do("CLUSTER", "KEYSLOT", key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		slot := s.MustDo(t, "CLUSTER", "KEYSLOT", key)
 		if got := strconv.Itoa(redisconn.Slot(key)); got != slot {
 			t.Errorf("slot of %q: %s here, %s at the server", key, got, slot)
 		}

@@ -103,7 +103,7 @@ func TestR15_AReplica(t *testing.T) {
 	master := servertest.Redis(t)
 	replica := servertest.Redis(t, "--replicaof", "127.0.0.1 "+strconv.Itoa(master.Port()))
 	eventually(t, "the replica follows", func() bool {
-		return strings.Contains(do(t, replica, "INFO", "replication"), "master_link_status:up")
+		return strings.Contains(replica.MustDo(t, "INFO", "replication"), "master_link_status:up")
 	})
 	_, err := interlock.Open(t.Context(), replica.URL(), nil)
 	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "is a replica") || !strings.Contains(err.Error(), strconv.Itoa(master.Port())) {
@@ -115,7 +115,7 @@ func TestR15_AReplica(t *testing.T) {
 	}
 
 	// The replica becomes a master, is used, and goes back.
-	do(t, replica, "REPLICAOF", "NO", "ONE")
+	replica.MustDo(t, "REPLICAOF", "NO", "ONE")
 	client := open(t, replica.URL(), &interlock.Options{TTL: 3 * time.Second, Patience: time.Second})
 	other := open(t, replica.URL(), &interlock.Options{TTL: 3 * time.Second, Patience: ample})
 	conn, err := redisconn.Open(t.Context(), redisconn.Config{Addrs: []string{replica.Addr()}})
@@ -131,7 +131,7 @@ func TestR15_AReplica(t *testing.T) {
 	lease := hold(t, client.Mutex("m"))
 	waiting := asking(t.Context(), other.Mutex("m"))
 	waitsFor(t, replica, "m", 1)
-	do(t, replica, "REPLICAOF", "127.0.0.1", strconv.Itoa(master.Port()))
+	replica.MustDo(t, "REPLICAOF", "127.0.0.1", strconv.Itoa(master.Port()))
 	for what, err := range map[string]error{
 		"try":  second(client.Mutex("n").TryLock(t.Context())),
 		"lock": second(client.Mutex("n").Lock(t.Context())),
@@ -144,7 +144,7 @@ func TestR15_AReplica(t *testing.T) {
 		t.Errorf("a replica was asked who holds: %v", err)
 	}
 	told(t, lease)
-	do(t, replica, "REPLICAOF", "NO", "ONE")
+	replica.MustDo(t, "REPLICAOF", "NO", "ONE")
 	grows(t, "a master again", lease.Fence(), get(t, waiting).Lease)
 }
 

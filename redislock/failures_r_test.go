@@ -22,12 +22,12 @@ func TestR01_AFailoverLosesALockAndNoToken(t *testing.T) {
 		release(t, hold(t, b.Mutex("m")))
 	}
 	eventually(t, "the replica has the counter", func() bool {
-		return do(t, s.Replica, "GET", counter) == do(t, s.Master, "GET", counter)
+		return s.Replica.MustDo(t, "GET", counter) == s.Master.MustDo(t, "GET", counter)
 	})
 
 	// From here on the replica learns nothing.
-	do(t, s.Master, "ACL", "SETUSER", "default", "-psync", "-sync")
-	do(t, s.Master, "CLIENT", "KILL", "TYPE", "replica")
+	s.Master.MustDo(t, "ACL", "SETUSER", "default", "-psync", "-sync")
+	s.Master.MustDo(t, "CLIENT", "KILL", "TYPE", "replica")
 	last := uint64(0)
 	for range 5 {
 		l := hold(t, a.Mutex("m"))
@@ -116,7 +116,7 @@ func TestR06_AnotherProgramDeletesTheLock(t *testing.T) {
 			waiting := asking(t.Context(), b.Mutex("m"))
 			waitsFor(t, s, "m", 1)
 			start := time.Now()
-			do(t, s, words...)
+			s.MustDo(t, words...)
 			if d := told(t, lease).Sub(start); d > 2*time.Second {
 				t.Errorf("the holder was told after %v, want a third of the TTL of 3s", d)
 			}
@@ -182,7 +182,7 @@ func TestR03_Eviction(t *testing.T) {
 			a, b := open(t, s.URL(), ttl(9*time.Second)), open(t, s.URL(), ttl(9*time.Second))
 			lease := hold(t, a.Mutex("m"))
 			start := time.Now()
-			for i := 0; do(t, s, "EXISTS", "m") == "1"; i++ {
+			for i := 0; s.MustDo(t, "EXISTS", "m") == "1"; i++ {
 				if _, err := s.Do("SET", fmt.Sprint("data:", i), string(make([]byte, 20_000))); err != nil && i > 1000 {
 					t.Fatalf("the server is full and still has the lock: %v", err)
 				}
@@ -190,7 +190,7 @@ func TestR03_Eviction(t *testing.T) {
 			if d := told(t, lease).Sub(start); d > 6*time.Second {
 				t.Errorf("the holder was told after %v, want a third of the TTL of 9s", d)
 			}
-			do(t, s, "CONFIG", "SET", "maxmemory", "0")
+			s.MustDo(t, "CONFIG", "SET", "maxmemory", "0")
 			grows(t, "after the eviction", lease.Fence(), hold(t, b.Mutex("m")))
 		})
 	}

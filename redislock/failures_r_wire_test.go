@@ -31,14 +31,14 @@ func TestR07_ScriptsAreForgotten(t *testing.T) {
 	last := uint64(0)
 	for i := range 60 {
 		if i%3 == 0 {
-			do(t, s, "SCRIPT", "FLUSH")
+			s.MustDo(t, "SCRIPT", "FLUSH")
 		}
 		lease := hold(t, a.Mutex("m"))
 		last = grows(t, "taken", last, lease)
 		waiting := asking(t.Context(), b.Mutex("m"))
 		waitsFor(t, s, "m", 1)
 		if i%5 == 0 {
-			do(t, s, "SCRIPT", "FLUSH")
+			s.MustDo(t, "SCRIPT", "FLUSH")
 		}
 		release(t, lease)
 		next := get(t, waiting)
@@ -70,8 +70,8 @@ func TestR07_ScriptsAreForgottenBetweenRenewals(t *testing.T) {
 			names = append(names, c.Name)
 		}
 		for range 3 {
-			do(t, s, each("for _, name in ipairs(KEYS) do redis.call('PEXPIRE', name, 20000) end", names)...)
-			do(t, s, "SCRIPT", "FLUSH")
+			s.MustDo(t, each("for _, name in ipairs(KEYS) do redis.call('PEXPIRE', name, 20000) end", names)...)
+			s.MustDo(t, "SCRIPT", "FLUSH")
 			r, err := session.Renew(t.Context())
 			if err != nil || len(r.Lost) > 0 {
 				t.Errorf("%s: renewed after SCRIPT FLUSH: lost %d claims, %v", what, len(r.Lost), err)
@@ -81,7 +81,7 @@ func TestR07_ScriptsAreForgottenBetweenRenewals(t *testing.T) {
 				t.Errorf("%s: %d of %d names were not renewed", what, n, len(names))
 			}
 		}
-		do(t, s, "SCRIPT", "FLUSH")
+		s.MustDo(t, "SCRIPT", "FLUSH")
 		if err := d.Close(t.Context()); err != nil {
 			t.Errorf("%s: close after SCRIPT FLUSH: %v", what, err)
 		}
@@ -190,7 +190,7 @@ func TestR11_AnswersOfCancelledCalls(t *testing.T) {
 			)
 			s := servertest.Redis(t)
 			for i := range names {
-				do(t, s, "SET", fmt.Sprintf("il:{n%d}:fence:n%[1]d", i), strconv.Itoa(1<<51+i*apart))
+				s.MustDo(t, "SET", fmt.Sprintf("il:{n%d}:fence:n%[1]d", i), strconv.Itoa(1<<51+i*apart))
 			}
 			w := wire.New(t, s.Addr())
 			client, err := interlock.New(open(t, w.Addr()), &interlock.Options{TTL: ample, Patience: ample})
@@ -242,7 +242,7 @@ func TestR11_AnswersOfCancelledCalls(t *testing.T) {
 			w.Delay(0, 0)
 			for i := range names { // nothing of the cancelled calls stays
 				key := fmt.Sprint("n", i)
-				eventually(t, key+" is free", func() bool { return do(t, s, "EXISTS", key) == "0" })
+				eventually(t, key+" is free", func() bool { return s.MustDo(t, "EXISTS", key) == "0" })
 			}
 		})
 	}

@@ -75,36 +75,22 @@ func asking(ctx context.Context, m *interlock.Mutex) <-chan grant {
 // get waits for what was asked for.
 func get(t *testing.T, granted <-chan grant) grant {
 	t.Helper()
-	timer := time.NewTimer(ample)
-	defer timer.Stop()
-	select {
-	case g := <-granted:
-		if g.err != nil {
-			t.Fatal(g.err)
-		}
-		return g
-	case <-timer.C:
-		t.Fatalf("not granted within %v", ample)
-		return grant{}
+	g := redistest.Receive(t, ample, "what was asked for is granted", granted)
+	if g.err != nil {
+		t.Fatal(g.err)
 	}
+	return g
 }
 
 // told waits until the holder is told that its lease is lost, and returns when that was.
 func told(t *testing.T, l *interlock.Lease) time.Time {
 	t.Helper()
-	timer := time.NewTimer(ample / 2) // no lease that a test loses is longer than ten seconds
-	defer timer.Stop()
-	select {
-	case <-l.Context().Done():
-		at := time.Now()
-		if err := context.Cause(l.Context()); !errors.Is(err, interlock.ErrLost) {
-			t.Errorf("the lease ended by %v, want %v", err, interlock.ErrLost)
-		}
-		return at
-	case <-timer.C:
-		t.Fatalf("nobody told the holder within %v", ample/2)
-		return time.Time{}
+	redistest.Receive(t, ample/2, "the holder is told", l.Context().Done()) // no lease that a test loses is longer than ten seconds
+	at := time.Now()
+	if err := context.Cause(l.Context()); !errors.Is(err, interlock.ErrLost) {
+		t.Errorf("the lease ended by %v, want %v", err, interlock.ErrLost)
 	}
+	return at
 }
 
 // eventually waits for what nobody announces.
@@ -113,19 +99,9 @@ func eventually(t *testing.T, what string, look func() bool) {
 	redistest.Until(t, ample, "not: "+what, look)
 }
 
-// do sends the server a command past all locks.
-func do(t *testing.T, s *servertest.Server, words ...string) string {
-	t.Helper()
-	v, err := s.Do(words...)
-	if err != nil {
-		t.Fatalf("%q: %v", words, err)
-	}
-	return v
-}
-
 func number(t *testing.T, s *servertest.Server, words ...string) int {
 	t.Helper()
-	n, err := strconv.Atoi(do(t, s, words...))
+	n, err := strconv.Atoi(s.MustDo(t, words...))
 	if err != nil {
 		t.Fatalf("%q: %v", words, err)
 	}

@@ -106,9 +106,7 @@ func TestOursReleaseLate(t *testing.T) {
 	for i, theirs := range allTheirs(t, m, ages) {
 		shape := shapes[i%len(shapes)]
 		lease := m.hold(t, client, theirs.Key(), shape.take)
-		if _, err := m.Do("DEL", theirs.Key()); err != nil {
-			t.Fatal(err)
-		}
+		m.MustDo(t, "DEL", theirs.Key())
 		value := theirs.MustLock(t, 0)
 		if err := lease.Release(); !errors.Is(err, interlock.ErrLost) {
 			t.Errorf("release of a %s that %s has now: %v, want %v", shape.name, theirs.Kind(), err, interlock.ErrLost)

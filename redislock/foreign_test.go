@@ -199,11 +199,7 @@ func (m meeting) release(t *testing.T, lease *interlock.Lease) {
 // get returns what is stored at the name.
 func (m meeting) get(t *testing.T, name string) string {
 	t.Helper()
-	value, err := m.Do("GET", name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return value
+	return m.MustDo(t, "GET", name)
 }
 
 // stand waits until so many stand at the name, holders and waiters.

@@ -50,7 +50,7 @@ func TestNoAcquireFollowsItsRelease(t *testing.T) {
 					return true
 				})
 				if forgets {
-					do(t, server, "SCRIPT", "FLUSH")
+					server.MustDo(t, "SCRIPT", "FLUSH")
 				}
 				heal := l.Stall(way)
 				defer heal()

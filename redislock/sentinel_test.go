@@ -105,9 +105,9 @@ func TestSentinel_FailoverUnderLoad(t *testing.T) {
 	crowd.everybody(6)
 	crowd.turns(5)
 	before := crowd.top()
-	do(t, s.Nodes[0], "SENTINEL", "FAILOVER", "mymaster")
+	s.Nodes[0].MustDo(t, "SENTINEL", "FAILOVER", "mymaster")
 	eventually(t, "the replica is master", func() bool {
-		return do(t, s.Nodes[0], "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster") == fmt.Sprintf("127.0.0.1\n%d", s.Replica.Port())
+		return s.Nodes[0].MustDo(t, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster") == fmt.Sprintf("127.0.0.1\n%d", s.Replica.Port())
 	})
 	crowd.turns(20)
 	crowd.stop()
@@ -144,7 +144,7 @@ func TestSentinel_SubscriptionLeavesTheFormerMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if n := do(t, s.Master, "PUBLISH", "news", "x"); n != "1" {
+	if n := s.Master.MustDo(t, "PUBLISH", "news", "x"); n != "1" {
 		t.Errorf("the new master counts %s subscribers; want 1", n)
 	}
 }

@@ -207,10 +207,7 @@ func (s *stage) listeners(t testing.TB, name, channel string) int64 {
 	if s.cluster != nil {
 		node = s.cluster.Owner(s.cluster.Slot(name))
 	}
-	text, err := node.Do("PUBSUB", "NUMSUB", channel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := node.MustDo(t, "PUBSUB", "NUMSUB", channel)
 	_, count, _ := strings.Cut(text, "\n")
 	n, err := strconv.ParseInt(count, 10, 64)
 	if err != nil {

@@ -71,9 +71,7 @@ func everything(t *testing.T, s *servertest.Server, rights []string, name string
 		{"ACL", "DELUSER", "locker"},
 		append([]string{"ACL", "SETUSER", "locker", "on", ">pw"}, rights...),
 	} {
-		if _, err := s.Do(words...); err != nil {
-			t.Fatal(err)
-		}
+		s.MustDo(t, words...)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()

@@ -110,11 +110,7 @@ func (m meeting) theirs(t *testing.T, kind foreigntest.Kind, name string, lease 
 
 func (m meeting) do(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	reply, err := m.at(name).Do(args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply
+	return m.at(name).MustDo(t, args...)
 }
 
 // listened waits until somebody listens for the end of the holds of a name.
@@ -175,17 +171,10 @@ func locking(c *foreigntest.Client) <-chan error {
 	return done
 }
 
-// within receives what must come soon.
-func within[T any](t *testing.T, what string, from <-chan T) (v T) {
+// within receives what must come soon, since the holder has released.
+func within[T any](t *testing.T, what string, from <-chan T) T {
 	t.Helper()
-	timer := time.NewTimer(soon)
-	defer timer.Stop()
-	select {
-	case v = <-from:
-	case <-timer.C:
-		t.Fatalf("%s: not in %v, although the holder has released: nobody told", what, soon)
-	}
-	return v
+	return redistest.Receive(t, soon, "an answer for "+what, from)
 }
 
 // refusedOurs sees that ours is kept out by a foreign holder.

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -47,7 +46,7 @@ func TestMessageWhileAsking(t *testing.T) {
 		}
 	})
 	got := waiter.waits(next)
-	publish(t, server, "redisson_lock__channel:{asking}", "0")
+	server.MustDo(t, "PUBLISH", "redisson_lock__channel:{asking}", "0")
 	within(t, "the question", asked)
 	holder.releases(mine, true)
 	// The message of the release has reached the waiter's process when one that was sent behind it on the same connection
@@ -109,20 +108,11 @@ func TestListenerEnds(t *testing.T) {
 	mine, next := holder.takes(driver.Mutex, "deaf"), waiter.queues(driver.Mutex, "deaf")
 	got := waiter.waits(next)
 	g.set(func(g *gate) { g.listen = func() { holder.releases(mine, true) } })
-	if _, err := server.Do("CLIENT", "KILL", "TYPE", "pubsub"); err != nil {
-		t.Fatal(err)
-	}
+	server.MustDo(t, "CLIENT", "KILL", "TYPE", "pubsub")
 	if err := within(t, "the one whose connection was ended", got); err != nil {
 		t.Fatal(err)
 	}
 	waiter.releases(next, true)
-}
-
-func publish(t *testing.T, server *servertest.Server, channel, message string) {
-	t.Helper()
-	if _, err := server.Do("PUBLISH", channel, message); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // What nobody waits for any more is listened to no more, however those who waited gave up; and who comes while a channel is
@@ -130,13 +120,7 @@ func publish(t *testing.T, server *servertest.Server, channel, message string) {
 func TestChannelsGoWithTheLastWaiter(t *testing.T) {
 	t.Parallel()
 	server, g, holder, waiter := newGated(t)
-	channels := func() string {
-		list, err := server.Do("PUBSUB", "CHANNELS")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return list
-	}
+	channels := func() string { return server.MustDo(t, "PUBSUB", "CHANNELS") }
 	for round := range 3 {
 		mine := holder.takes(driver.Mutex, "channels")
 		gone := claimOf(driver.Mutex, mine.Name) // gives up while its channel is being asked for

@@ -111,15 +111,9 @@ func (o *standoff) keeps(t *testing.T) {
 // told waits until a holder hears that its hold is lost: at its next renewal, a third of the TTL later at most.
 func told(t *testing.T, l *interlock.Lease) {
 	t.Helper()
-	timer := time.NewTimer(patient)
-	defer timer.Stop()
-	select {
-	case <-l.Context().Done():
-		if err := context.Cause(l.Context()); !errors.Is(err, interlock.ErrLost) {
-			t.Errorf("the holder is told %v, want %v", err, interlock.ErrLost)
-		}
-	case <-timer.C:
-		t.Error("a hold that the new master does not know goes on")
+	redistest.Receive(t, patient, "a hold that the new master does not know ends", l.Context().Done())
+	if err := context.Cause(l.Context()); !errors.Is(err, interlock.ErrLost) {
+		t.Errorf("the holder is told %v, want %v", err, interlock.ErrLost)
 	}
 	if err := l.Release(); !errors.Is(err, interlock.ErrLost) {
 		t.Errorf("release of a hold that was lost: %v, want %v", err, interlock.ErrLost)

@@ -33,7 +33,7 @@ func TestOneAsksForAll(t *testing.T) {
 	const messages = 10
 	before := b.Calls()[0]
 	for range messages {
-		publish(t, server, "redisson_lock__channel:{crowd}", "0")
+		server.MustDo(t, "PUBLISH", "redisson_lock__channel:{crowd}", "0")
 	}
 	until(t, "nobody asks after a message", func() bool { return b.Calls()[0] > before })
 	holder.releases(mine, true)
@@ -90,9 +90,7 @@ func TestRenewalsGoTogether(t *testing.T) {
 		}
 	}
 	for _, words := range [][]string{{"DEL", claims[120].Name}, {"PEXPIRE", claims[9].Name, "20000"}} {
-		if _, err := server.Do(words...); err != nil {
-			t.Fatal(err)
-		}
+		server.MustDo(t, words...)
 	}
 	before := b.Calls()[0]
 	r, err := a.s.Renew(t.Context())

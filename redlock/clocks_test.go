@@ -170,8 +170,8 @@ func clockRun(t *testing.T, w *witness, holds driver.Session, others []driver.Se
 			t.Fatal(err)
 		}
 	}
-	do(t, out1, "DEL", "clocks")
-	do(t, out2, "DEL", "clocks")
+	out1.MustDo(t, "DEL", "clocks")
+	out2.MustDo(t, "DEL", "clocks")
 	in := make(chan bool, len(others))
 	var all sync.WaitGroup
 	for i, s := range others {

@@ -25,28 +25,18 @@ func wired(t *testing.T, set []*servertest.Server, parameters string) (*redlock.
 	return open(t, urlOf(all)+parameters), wires
 }
 
-// do sends one command to a server.
-func do(t *testing.T, s *servertest.Server, words ...string) string {
-	t.Helper()
-	answer, err := s.Do(words...)
-	if err != nil {
-		t.Fatalf("%v: %v", words, err)
-	}
-	return answer
-}
-
 // occupy has another program hold the name on some masters.
 func occupy(t *testing.T, name string, set ...*servertest.Server) {
 	t.Helper()
 	for _, s := range set {
-		do(t, s, "SET", name, "theirs", "PX", "600000")
+		s.MustDo(t, "SET", name, "theirs", "PX", "600000")
 	}
 }
 
 // ours reports whether a claim of ours has the master.
 func ours(t *testing.T, s *servertest.Server, name string) bool {
 	t.Helper()
-	return strings.HasPrefix(do(t, s, "GET", name), "ilq1:")
+	return strings.HasPrefix(s.MustDo(t, "GET", name), "ilq1:")
 }
 
 // Two of five masters' clocks go an hour forth and back. Exclusion may suffer from that, the order of tokens does not: what
@@ -91,7 +81,7 @@ func TestClocks(t *testing.T) {
 		if _, err := s.Release(t.Context(), c); err != nil {
 			t.Fatalf("round %d: release: %v", round, err)
 		}
-		do(t, out, "DEL", "clocks")
+		out.MustDo(t, "DEL", "clocks")
 	}
 }
 
@@ -102,7 +92,7 @@ func TestVotesGrowOld(t *testing.T) {
 	d := open(t, urlOf(addrs(set)))
 	s := session(t, d, 300*time.Millisecond)
 	for _, server := range set { // all answer the same counter, whoever asks when
-		do(t, server, "SET", "il:{old}:qfence:old", strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro()/64*64, 10)[:9]+"0000000")
+		server.MustDo(t, "SET", "il:{old}:qfence:old", strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro()/64*64, 10)[:9]+"0000000")
 	}
 	occupy(t, "old", set[1:]...)
 	c := mutex("old", true)
@@ -111,7 +101,7 @@ func TestVotesGrowOld(t *testing.T) {
 	}
 	until(t, 10*time.Second, "over", func() bool { return !ours(t, set[0], "old") })
 	occupy(t, "old", set[0])
-	do(t, set[1], "DEL", "old")
+	set[1].MustDo(t, "DEL", "old")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	taken := make(chan bool, 1)
@@ -222,7 +212,7 @@ func TestRaise(t *testing.T) {
 	d := open(t, urlOf(addrs(set)))
 	s := session(t, d, 5*time.Second)
 	ahead := time.Now().Add(time.Hour).UnixMicro() / 64 * 64
-	do(t, set[0], "SET", "il:{raise}:qfence:raise", strconv.FormatInt(ahead, 10))
+	set[0].MustDo(t, "SET", "il:{raise}:qfence:raise", strconv.FormatInt(ahead, 10))
 	last := uint64(0)
 	for _, out := range []int{2, 0, 1} {
 		occupy(t, "raise", set[out])
@@ -237,7 +227,7 @@ func TestRaise(t *testing.T) {
 		}
 		last = g.Fence
 		_, _ = other.Release(t.Context(), c)
-		do(t, set[out], "DEL", "raise")
+		set[out].MustDo(t, "DEL", "raise")
 	}
 	_ = s
 	if last < uint64(ahead) {

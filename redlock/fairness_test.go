@@ -157,16 +157,16 @@ func TestRaiseDoesNotWaitForever(t *testing.T) {
 	set := startMasters(t, 3)
 	d := open(t, urlOf(addrs(set)))
 	s := session(t, d, 30*time.Second)
-	do(t, set[0], "SET", "il:{vain}:qfence:vain", strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro()/64*64, 10))
+	set[0].MustDo(t, "SET", "il:{vain}:qfence:vain", strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro()/64*64, 10))
 	occupy(t, "vain", set[:2]...)
 	gone := fmt.Sprintf("ilq1:%s-%016d nobody {}", driver.NewID(), 1)
-	do(t, set[2], "SET", "vain", gone, "PX", "600000")
+	set[2].MustDo(t, "SET", "vain", gone, "PX", "600000")
 	c := mutex("vain", true)
 	if g, err := s.Acquire(t.Context(), c); g.Held || err != nil {
 		t.Fatalf("without any master: %+v, %v", g, err)
 	}
 	for _, server := range set[:2] {
-		do(t, server, "DEL", "vain")
+		server.MustDo(t, "DEL", "vain")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -54,7 +54,7 @@ func TestConformanceWithOneOfFivePaused(t *testing.T) {
 // The one that has forgotten has no vote for a minute, which is longer than any law takes.
 func TestConformanceWithOneOfFiveWithoutMemory(t *testing.T) {
 	limp(t, func(t *testing.T, set []*servertest.Server) []*servertest.Server {
-		do(t, set[3], "FLUSHALL")
+		set[3].MustDo(t, "FLUSHALL")
 		if err := set[3].Restart(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestHolderKeepsWhatAnOlderOneWants(t *testing.T) {
 		t.Fatalf("while another program holds: %+v, %v", g, err)
 	}
 	for _, s := range set {
-		do(t, s, "DEL", "older")
+		s.MustDo(t, "DEL", "older")
 	}
 	g, err := acquire(t.Context(), holds, c)
 	if err != nil {

@@ -26,7 +26,7 @@ func TestRedsyncAndOursExcludeEachOther(t *testing.T) {
 	theirs := foreigntest.Start(t, foreigntest.Redsync, addrs(set), "held by redsync", time.Minute)
 	meet(t, client, theirs, theirs.Key())
 	for i, s := range set {
-		if n := do(t, s, "EXISTS", theirs.Key()); n != "0" {
+		if n := s.MustDo(t, "EXISTS", theirs.Key()); n != "0" {
 			t.Errorf("master %d keeps the lock when nobody holds it", i+1)
 		}
 	}
@@ -138,19 +138,40 @@ func (r *rivals) ours(over context.Context, who string, m *interlock.Mutex) {
 const enough = 5
 
 // Three parties want one lock over five masters: redsync, node-redlock, and eight clients of ours with eight goroutines each,
-// who hand the lock to each other by themselves. Nobody starves, never do two hold it, and our tokens grow.
+// who hand the lock to each other by themselves. Nobody starves, never do two hold it, and our tokens grow: whether ours have
+// seen the others, or were told of them and have not.
 func TestRivals(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		t.Run(map[bool]string{false: "seen", true: "told"}[told], func(t *testing.T) {
+			t.Parallel()
+			contest(t, told)
+		})
+	}
+}
+
+func contest(t *testing.T, told bool) {
+	t.Helper()
 	set := startMasters(t, 5)
 	r := &rivals{guard: servertest.Redis(t), turns: map[string]int{}}
 	theirs := []*foreigntest.Client{
 		foreigntest.Start(t, foreigntest.Redsync, addrs(set), "wanted", time.Minute),
 		foreigntest.Start(t, foreigntest.Redlock5, addrs(set), "wanted", time.Minute),
 	}
+	url := urlOf(addrs(set))
+	if told {
+		url += "?shared=true"
+	} else {
+		meet(t, openClient(t, set), theirs[0], "wanted")
+	}
 	var mutexes []*interlock.Mutex
 	for range 8 {
-		mutexes = append(mutexes, openClient(t, set).Mutex("wanted"))
+		client, err := interlock.Open(t.Context(), url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		mutexes = append(mutexes, client.Mutex("wanted"))
 	}
-	meet(t, openClient(t, set), theirs[0], "wanted") // so ours know that others use the name
 	over, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var group sync.WaitGroup
@@ -179,7 +200,7 @@ func TestRivals(t *testing.T) {
 	}
 	slices.Sort(all)
 	t.Logf("redsync %d, node-redlock %d, all %d turns; each: %v", r.turns[string(foreigntest.Redsync)], r.turns[string(foreigntest.Redlock5)], sum, all)
-	if got := do(t, r.guard, "GET", "turns"); got != strconv.Itoa(sum) {
+	if got := r.guard.MustDo(t, "GET", "turns"); got != strconv.Itoa(sum) {
 		t.Errorf("the number counts %s of %d turns: some held it at once", got, sum)
 	}
 }

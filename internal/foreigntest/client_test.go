@@ -32,7 +32,7 @@ func TestClients(t *testing.T) {
 			}
 
 			value := one.MustLock(t, 0)
-			if got := do(t, server, "GET", one.Key()); got != value || value == "" {
+			if got := server.MustDo(t, "GET", one.Key()); got != value || value == "" {
 				t.Errorf("the key has %q, the client says that it wrote %q", got, value)
 			}
 			if left := ttl(t, server, one.Key()); left <= 0 || left > long {
@@ -46,7 +46,7 @@ func TestClients(t *testing.T) {
 			if left := ttl(t, server, one.Key()); left <= long {
 				t.Errorf("the lock ends in %v after it was extended to %v", left, 2*long)
 			}
-			if got := do(t, server, "GET", one.Key()); got != value {
+			if got := server.MustDo(t, "GET", one.Key()); got != value {
 				t.Errorf("the key has %q after it was extended, want %q", got, value)
 			}
 
@@ -57,7 +57,7 @@ func TestClients(t *testing.T) {
 			}
 			one.MustNotLock(t, "another one")
 			two.MustUnlock(t)
-			if n := do(t, server, "EXISTS", one.Key()); n != "0" {
+			if n := server.MustDo(t, "EXISTS", one.Key()); n != "0" {
 				t.Error("the key is there when nobody holds the lock")
 			}
 		})
@@ -152,7 +152,7 @@ func TestLateUnlock(t *testing.T) {
 		if err := c.Unlock(); err == nil && !c.Kind().Renews() {
 			t.Errorf("%s releases a lock that it had lost as if nothing had been", c.Kind())
 		}
-		if got := do(t, server, "GET", c.Key()); got != value {
+		if got := server.MustDo(t, "GET", c.Key()); got != value {
 			t.Errorf("the key has %q after a late unlock of %s, want %q", got, c.Kind(), value)
 		}
 	}
@@ -172,13 +172,13 @@ func TestSeveralServers(t *testing.T) {
 		c := Start(t, kind, addrs, "one of "+string(kind), long)
 		value := c.MustLock(t, 0)
 		for _, s := range servers {
-			if got := do(t, s, "GET", c.Key()); got != value {
+			if got := s.MustDo(t, "GET", c.Key()); got != value {
 				t.Errorf("%s: one of the servers has %q, want %q", kind, got, value)
 			}
 		}
 		c.MustUnlock(t)
 		for _, s := range servers[1:] {
-			do(t, s, "SET", c.Key(), "somebody's")
+			s.MustDo(t, "SET", c.Key(), "somebody's")
 		}
 		if _, err := c.Lock(0); !errors.Is(err, ErrTimeout) {
 			t.Errorf("%s, while somebody holds two of three servers: %v, want %v", kind, err, ErrTimeout)
@@ -191,7 +191,7 @@ func TestWithoutTTL(t *testing.T) {
 	server := servertest.Redis(t)
 	c := Start(t, RedisPy, []string{server.Addr()}, "x", 0)
 	c.MustLock(t, 0)
-	if left := do(t, server, "PTTL", "x"); left != "-1" {
+	if left := server.MustDo(t, "PTTL", "x"); left != "-1" {
 		t.Errorf("PTTL is %s, want -1: none", left)
 	}
 	c.MustUnlock(t)
@@ -232,18 +232,9 @@ func lockSoon(c *Client) <-chan error {
 	return done
 }
 
-func do(t *testing.T, server *servertest.Server, args ...string) string {
-	t.Helper()
-	reply, err := server.Do(args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply
-}
-
 func ttl(t *testing.T, server *servertest.Server, key string) time.Duration {
 	t.Helper()
-	ms, err := strconv.Atoi(do(t, server, "PTTL", key))
+	ms, err := strconv.Atoi(server.MustDo(t, "PTTL", key))
 	if err != nil {
 		t.Fatal(err)
 	}

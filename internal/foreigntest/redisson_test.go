@@ -53,7 +53,7 @@ func TestRedissonKinds(t *testing.T) {
 			}
 			two.MustUnlock(t)
 			for key := range strings.SplitSeq(name, ",") {
-				if left := do(t, server, "KEYS", "*"+key+"*"); left != pair.leaves {
+				if left := server.MustDo(t, "KEYS", "*"+key+"*"); left != pair.leaves {
 					t.Errorf("%q stays, want %q", left, pair.leaves)
 				}
 			}

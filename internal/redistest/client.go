@@ -60,6 +60,19 @@ func Until(t drivertest.T, limit time.Duration, what string, met func() bool) {
 	}
 }
 
+// Receive takes what must come. What says what it is.
+func Receive[V any](t drivertest.T, limit time.Duration, what string, from <-chan V) (v V) {
+	t.Helper()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case v = <-from:
+	case <-timer.C:
+		t.Fatalf("after %v still not: %s", limit, what)
+	}
+	return v
+}
+
 // Isolate has the master's replica learn nothing from here on. Sentinels may promote it all the same.
 func Isolate(t drivertest.T, s *servertest.Sentinels) {
 	t.Helper()

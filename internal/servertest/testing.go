@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -51,4 +52,14 @@ func forTest[S interface{ Close() error }](t TB, start func(context.Context) (S,
 		}
 	})
 	return s
+}
+
+// MustDo is Do for a test, which fails at an error.
+func (s *Server) MustDo(t TB, args ...string) string {
+	t.Helper()
+	reply, err := s.Do(args...)
+	if err != nil {
+		t.Fatal(fmt.Errorf("%q: %w", args, err))
+	}
+	return reply
 }
