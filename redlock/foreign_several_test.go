@@ -26,7 +26,7 @@ func TestRedsyncAndOursExcludeEachOther(t *testing.T) {
 	theirs := foreigntest.Start(t, foreigntest.Redsync, addrs(set), "held by redsync", time.Minute)
 	meet(t, client, theirs, theirs.Key())
 	for i, s := range set {
-		if n := do(t, s, "EXISTS", theirs.Key()); n != "0" {
+		if n := s.MustDo(t, "EXISTS", theirs.Key()); n != "0" {
 			t.Errorf("master %d keeps the lock when nobody holds it", i+1)
 		}
 	}
@@ -200,7 +200,7 @@ func contest(t *testing.T, told bool) {
 	}
 	slices.Sort(all)
 	t.Logf("redsync %d, node-redlock %d, all %d turns; each: %v", r.turns[string(foreigntest.Redsync)], r.turns[string(foreigntest.Redlock5)], sum, all)
-	if got := do(t, r.guard, "GET", "turns"); got != strconv.Itoa(sum) {
+	if got := r.guard.MustDo(t, "GET", "turns"); got != strconv.Itoa(sum) {
 		t.Errorf("the number counts %s of %d turns: some held it at once", got, sum)
 	}
 }
