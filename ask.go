@@ -68,7 +68,7 @@ func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.G
 		c.state, c.inWay = waiting, g.Holder
 		l.turnAwayTries()
 		if l.standing == c {
-			go p.await(c.background(), c)
+			p.attended(c)
 		} else if !mutant.On("core-try") { // it stood for a try only, the last that was left of those who wanted it
 			p.discard(c)
 			p.tidy(l)
@@ -171,6 +171,36 @@ func (p *pool) failed(ctx context.Context, c *claim, err error) {
 	p.start(l)
 }
 
+// attended has somebody await c, if there is one: whoever is first here, or else a goroutine of its own.
+func (p *pool) attended(c *claim) {
+	switch {
+	case c == nil:
+	case c.line.standing != c: // given up before anybody came to await it
+		p.discard(c)
+		p.tidy(c.line)
+	case !c.line.first().offer(c):
+		go p.await(c.background(), c)
+	}
+}
+
+// attend is await in the goroutine of w, for as long as w itself waits.
+func (p *pool) attend(ctx context.Context, w *waiter, c *claim) {
+	p.mu.Lock()
+	if !w.stands || c.line.standing != c {
+		p.attended(c)
+		p.mu.Unlock()
+		return
+	}
+	if c.cancel != nil {
+		c.cancel() // of what was done for it so far
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.ctx, c.cancel, w.interrupt = ctx, cancel, cancel
+	p.mu.Unlock()
+	p.await(ctx, c)
+}
+
 // await waits in the store's line for a claim that was queued, until it is granted or given up.
 func (p *pool) await(ctx context.Context, c *claim) {
 	for failures := 0; ; {
@@ -217,6 +247,13 @@ func (p *pool) await(ctx context.Context, c *claim) {
 			}
 			p.discard(c)
 			p.start(l)
+			p.mu.Unlock()
+			return
+		case ctx.Err() != nil: // who awaited it waits no longer, and it stands for others
+			c.ctx = nil
+			if !mutant.On("core-await") {
+				go p.await(c.background(), c)
+			}
 			p.mu.Unlock()
 			return
 		default:

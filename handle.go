@@ -131,7 +131,7 @@ func (h *handle) take(ctx context.Context, bound <-chan time.Time, s shape, try 
 
 // wait stands in the local line until it is granted, bound fires or ctx ends.
 func (p *pool) wait(ctx context.Context, bound <-chan time.Time, h *handle, s shape, try bool) (*hold, error) {
-	w := &waiter{shape: s, settings: &h.settings, since: p.client.clock.now(), try: try, ready: make(chan struct{})}
+	w := &waiter{shape: s, settings: &h.settings, since: p.client.clock.now(), try: try, bound: bound, ready: make(chan *claim, 1)}
 	p.mu.Lock()
 	l := p.line(h.name)
 	c, err := l.enter(w)
@@ -147,21 +147,29 @@ func (p *pool) wait(ctx context.Context, bound <-chan time.Time, h *handle, s sh
 	if c != nil {
 		p.ask(ctx, c)
 	}
-	select {
-	case <-w.ready:
-		return w.hold, w.err
-	default:
+	for {
+		c, decided := w.told(ctx)
+		switch {
+		case decided:
+			return w.hold, w.err
+		case c != nil:
+			p.attend(ctx, w, c)
+		default:
+			return p.giveUp(ctx, l, w)
+		}
 	}
+}
+
+// giveUp takes w out of the line, because bound has fired or ctx has ended.
+func (p *pool) giveUp(ctx context.Context, l *line, w *waiter) (*hold, error) {
 	var ended error
-	select {
-	case <-w.ready:
-		return w.hold, w.err
-	case <-bound:
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		ended = contextError(ctx)
 	}
 	p.mu.Lock()
+	offered := w.refuse()
 	if !w.stands { // decided at the same moment
+		p.attended(offered)
 		p.mu.Unlock()
 		switch {
 		case w.err != nil:
@@ -174,6 +182,7 @@ func (p *pool) wait(ctx context.Context, bound <-chan time.Time, h *handle, s sh
 	}
 	why := l.refusal()
 	l.withdraw(w)
+	p.attended(offered)
 	p.mu.Unlock()
 	if ended != nil {
 		why = fmt.Errorf("%w: %w", why, ended)
