@@ -3,8 +3,6 @@ package redislock
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -32,11 +30,10 @@ type Driver struct {
 	audience redisstore.Audience[*session] // of claims that may wait
 	holding  *redisstore.Holding
 
+	sessions redisstore.Sessions[*session]
 	mu       sync.Mutex
-	closed   bool
 	ears     map[string]*ear   // by master
 	channels map[string]string // of the ears to come
-	sessions map[*session]struct{}
 	ghosts   []ghost
 }
 
@@ -46,7 +43,7 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 	options := o.withDefaults()
 	d := &Driver{
 		conn: conn, run: redisconn.Runner{Conn: conn, Functions: options.Functions}, options: options,
-		ears: map[string]*ear{}, channels: map[string]string{}, sessions: map[*session]struct{}{},
+		ears: map[string]*ear{}, channels: map[string]string{},
 	}
 	d.batch.d = d
 	var err error
@@ -94,12 +91,9 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	if err := d.contact(ctx); err != nil {
 		return nil, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
+	if !d.sessions.Add(s) {
 		return nil, errClosed
 	}
-	d.sessions[s] = struct{}{}
 	return s, nil
 }
 
@@ -113,15 +107,11 @@ func (d *Driver) contact(ctx context.Context) error {
 
 // Close implements driver.Driver.
 func (d *Driver) Close(ctx context.Context) error {
-	d.mu.Lock()
-	sessions, was := slices.Collect(maps.Keys(d.sessions)), d.closed
-	d.mu.Unlock()
-	if was {
+	first, err := d.sessions.Close(ctx)
+	if !first {
 		return nil
 	}
-	err := redisstore.CloseAll(ctx, sessions)
 	d.mu.Lock()
-	d.closed = true
 	ears := d.ears
 	d.ears = map[string]*ear{}
 	d.mu.Unlock()

@@ -3,8 +3,6 @@ package redislock
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -43,9 +41,7 @@ func (d *Driver) channel(node string) string {
 
 // listenForHolders subscribes at the masters of what is held.
 func (d *Driver) listenForHolders() {
-	d.mu.Lock()
-	sessions := slices.Collect(maps.Keys(d.sessions))
-	d.mu.Unlock()
+	sessions := d.sessions.All()
 	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
 	defer cancel()
 	for _, s := range sessions {
@@ -78,7 +74,7 @@ func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
 		node = key
 	}
 	d.mu.Lock()
-	if d.closed {
+	if d.sessions.Closed() {
 		d.mu.Unlock()
 		return nil, errClosed
 	}
@@ -123,7 +119,7 @@ func (d *Driver) open(e *ear, key string) {
 	if d.ears[e.node] == e {
 		delete(d.ears, e.node)
 	}
-	sessions := slices.Collect(maps.Keys(d.sessions))
+	sessions := d.sessions.All()
 	d.mu.Unlock()
 	for _, s := range sessions {
 		s.deafened(e)
@@ -139,10 +135,7 @@ func (d *Driver) follow(moves <-chan struct{}) {
 		case <-d.ctx.Done():
 			return
 		}
-		d.mu.Lock()
-		sessions := slices.Collect(maps.Keys(d.sessions))
-		d.mu.Unlock()
-		for _, s := range sessions {
+		for _, s := range d.sessions.All() {
 			s.displaced()
 		}
 	}

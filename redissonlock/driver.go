@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -32,9 +30,8 @@ type Driver struct {
 	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel context.CancelFunc
 
+	sessions redisstore.Sessions[*session]
 	mu       sync.Mutex
-	closed   bool
-	sessions map[*session]struct{}
 	ears     map[string]*ear // by master
 	rooms    map[place]*room
 	sweeper  *time.Timer
@@ -46,8 +43,8 @@ type Driver struct {
 func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) {
 	d := &Driver{
 		conn: conn, run: redisconn.Runner{Conn: conn}, options: o.withDefaults(), client: newUUID(), publish: "PUBLISH",
-		cluster:  conn.Node("x") != "",
-		sessions: map[*session]struct{}{}, ears: map[string]*ear{}, rooms: map[place]*room{},
+		cluster: conn.Node("x") != "",
+		ears:    map[string]*ear{}, rooms: map[place]*room{},
 	}
 	var err error
 	if d.server, err = redisstore.Inspect(ctx, conn, "tokens go back with it"); err == nil {
@@ -123,12 +120,9 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	if err := d.contact(ctx); err != nil {
 		return nil, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
+	if !d.sessions.Add(s) {
 		return nil, errClosed
 	}
-	d.sessions[s] = struct{}{}
 	return s, nil
 }
 
@@ -150,16 +144,11 @@ func (d *Driver) contact(ctx context.Context) error {
 
 // Close implements driver.Driver.
 func (d *Driver) Close(ctx context.Context) error {
-	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
+	first, err := d.sessions.Close(ctx)
+	if !first {
 		return nil
 	}
-	sessions := slices.Collect(maps.Keys(d.sessions))
-	d.mu.Unlock()
-	err := redisstore.CloseAll(ctx, sessions)
 	d.mu.Lock()
-	d.closed = true
 	ears := d.ears
 	d.ears = map[string]*ear{}
 	d.sweeper.Stop()

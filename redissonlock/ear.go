@@ -35,7 +35,7 @@ func (d *Driver) listen(ctx context.Context, r *room) error {
 	for {
 		node := d.conn.Node(r.place.name)
 		d.mu.Lock()
-		if d.closed {
+		if d.sessions.Closed() {
 			d.mu.Unlock()
 			return errClosed
 		}

@@ -96,8 +96,6 @@ func (s *session) Close(ctx context.Context) error {
 		c.flight.Rest(ctx, &s.d.mu)
 	}
 	err := s.leaveAll(ctx, leaving)
-	s.d.mu.Lock()
-	delete(s.d.sessions, s)
-	s.d.mu.Unlock()
+	s.d.sessions.Remove(s)
 	return err
 }

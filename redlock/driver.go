@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -37,9 +36,8 @@ type Driver struct {
 	grants, raises, yields atomic.Uint64
 	lastTicket             atomic.Int64
 
+	sessions redisstore.Sessions[*session]
 	mu       sync.Mutex
-	closed   bool
-	sessions map[*session]struct{}
 	seen     map[string]int64 // counters that are ahead of this process's clock
 }
 
@@ -55,7 +53,7 @@ func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, erro
 	}
 	d := &Driver{
 		quorum: majority(len(conns)), options: o.withDefaults(),
-		sessions: map[*session]struct{}{}, seen: map[string]int64{},
+		seen: map[string]int64{},
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.holding = redisstore.NewHolding(d.listenForHolders)
@@ -125,26 +123,19 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	if _, err := s.Renew(ctx); err != nil {
 		return nil, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
+	if !d.sessions.Add(s) {
 		return nil, errClosed
 	}
-	d.sessions[s] = struct{}{}
 	return s, nil
 }
 
 // Close implements driver.Driver.
 func (d *Driver) Close(ctx context.Context) error {
-	d.mu.Lock()
-	sessions, was := slices.Collect(maps.Keys(d.sessions)), d.closed
-	d.mu.Unlock()
-	if was {
+	first, err := d.sessions.Close(ctx)
+	if !first {
 		return nil
 	}
-	err := redisstore.CloseAll(ctx, sessions)
 	d.mu.Lock()
-	d.closed = true
 	d.mu.Unlock()
 	d.holding.Stop()
 	for _, n := range d.nodes {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -130,10 +128,7 @@ func (n *node) open(e *ear) {
 	if !e.Listen(n.d.ctx) {
 		return
 	}
-	n.d.mu.Lock()
-	sessions := slices.Collect(maps.Keys(n.d.sessions))
-	n.d.mu.Unlock()
-	for _, s := range sessions {
+	for _, s := range n.d.sessions.All() {
 		s.deafened(n)
 	}
 }
@@ -160,9 +155,7 @@ func (n *node) hear(payload string) {
 
 // listenForHolders subscribes at every master if something is held.
 func (d *Driver) listenForHolders() {
-	d.mu.Lock()
-	sessions, closed := slices.Collect(maps.Keys(d.sessions)), d.closed
-	d.mu.Unlock()
+	sessions, closed := d.sessions.All(), d.sessions.Closed()
 	for _, s := range sessions {
 		s.mu.Lock()
 		holds, _ := s.standing()

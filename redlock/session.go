@@ -160,8 +160,6 @@ func (s *session) Close(ctx context.Context) error {
 			err = e
 		}
 	}
-	s.d.mu.Lock()
-	delete(s.d.sessions, s)
-	s.d.mu.Unlock()
+	s.d.sessions.Remove(s)
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -80,10 +79,7 @@ func (n *node) votes() bool {
 
 // forgotten drops what claims that are not held yet have got of a master that has lost its memory.
 func (d *Driver) forgotten(n *node) {
-	d.mu.Lock()
-	sessions := slices.Collect(maps.Keys(d.sessions))
-	d.mu.Unlock()
-	for _, s := range sessions {
+	for _, s := range d.sessions.All() {
 		s.mu.Lock()
 		for _, c := range s.claims {
 			if c.state < held {

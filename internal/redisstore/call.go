@@ -45,21 +45,6 @@ func Together(ctx context.Context, run redisconn.Runner, timeout time.Duration, 
 	}
 }
 
-// CloseAll closes sessions, all at once.
-func CloseAll[S interface {
-	Close(ctx context.Context) error
-}](ctx context.Context, sessions []S) error {
-	errs := make(chan error, len(sessions))
-	for _, s := range sessions {
-		go func() { errs <- s.Close(ctx) }()
-	}
-	var err error
-	for range sessions {
-		err = errors.Join(err, <-errs)
-	}
-	return err
-}
-
 // Apart runs a question to a server, and leaves it behind when ctx ends first: some clients do not look at a context while
 // they connect. The question changes nothing.
 func Apart(ctx context.Context, ask func() error) error {
