@@ -5,6 +5,7 @@ package torture
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,14 +14,14 @@ import (
 	proxy "github.com/interlock-go/interlock/internal/wire"
 )
 
-// cables are the links between the workers of a round and one server: for every slot a proxy, over which go all bytes of
-// all lives of that slot. A link that fails here fails as networks do: what was sent before a stall arrives after it,
-// also when its sender has given up, hung up or died.
+// cables are the links between the workers of a round and the servers: for every slot a proxy for each server, over which go
+// all bytes of all lives of that slot. A link that fails here fails as networks do: what was sent before a stall arrives
+// after it, also when its sender has given up, hung up or died.
 type cables struct {
-	target string
-	wires  []*proxy.Wire
-	ttl    time.Duration
-	over   chan struct{} // closed when all must be whole again
+	targets []string
+	wires   [][]*proxy.Wire // by slot and server
+	ttl     time.Duration
+	over    chan struct{} // closed when all must be whole again
 
 	mu      sync.Mutex
 	struck  []bool // by slot
@@ -29,24 +30,30 @@ type cables struct {
 	all     sync.WaitGroup
 }
 
-// lay opens a cable to the server at target for each of n slots. Each packet takes up to twice delay, half of it at random.
-func lay(ctx context.Context, target string, n int, delay, ttl time.Duration) (*cables, error) {
-	c := &cables{target: target, ttl: ttl, over: make(chan struct{}), struck: make([]bool, n)}
-	for range n {
-		w, err := proxy.Listen(ctx, target)
-		if err != nil {
-			c.remove()
-			return nil, err
+// lay opens a cable to each of the servers at targets for each of n slots. Each packet takes up to twice delay, half of it
+// at random.
+func lay(ctx context.Context, targets []string, n int, delay, ttl time.Duration) (*cables, error) {
+	c := &cables{targets: targets, ttl: ttl, over: make(chan struct{}), struck: make([]bool, n), wires: make([][]*proxy.Wire, n)}
+	for slot := range n {
+		for _, target := range targets {
+			w, err := proxy.Listen(ctx, target)
+			if err != nil {
+				c.remove()
+				return nil, err
+			}
+			w.Delay(delay, delay)
+			c.wires[slot] = append(c.wires[slot], w)
 		}
-		w.Delay(delay, delay)
-		c.wires = append(c.wires, w)
 	}
 	return c, nil
 }
 
 // url is the store's URL as the worker of a slot must use it.
 func (c *cables) url(store string, slot int) string {
-	return strings.Replace(store, c.target, c.wires[slot].Addr(), 1)
+	for i, target := range c.targets {
+		store = strings.Replace(store, target, c.wires[slot][i].Addr(), 1)
+	}
+	return store
 }
 
 // free reports whether nothing is wrong with a slot's cable.
@@ -75,47 +82,80 @@ func (c *cables) note(slot int, what string) {
 	c.faults = append(c.faults, fault{at: now(), slot: slot, what: what})
 }
 
-// strike damages a cable. Either its connections are reset, or its replies are held for a while, and in the moment in which
-// they are let through it is stalled for half to three times the TTL, both ways or one: so there are replies that come
-// late to somebody who then cannot ask again.
-func (c *cables) strike(slot int, r *rand.Rand) {
+// strike damages the cables of a slot: all of them, or where there are several servers those to a majority or, unless the
+// worker wants to be cut off, to a minority. Either their connections are reset, or their replies are held for a while, and
+// in the moment in which they are let through they are stalled for half to three times the TTL, both ways or one: so there
+// are replies that come late to somebody who then cannot ask again.
+func (c *cables) strike(slot int, r *rand.Rand, off bool) {
 	some := func(low, high float64) time.Duration {
 		return time.Duration((low + r.Float64()*(high-low)) * float64(c.ttl))
 	}
 	slow, long, kind := some(0.2, 0.8), some(0.5, 3), r.IntN(8)
+	hit, where := c.draw(slot, r, off)
 	c.strikes.Add(1)
-	w := c.wires[slot]
 	if kind == 0 {
-		w.Cut()
-		c.note(slot, "has its connections reset")
+		for _, w := range hit {
+			w.Cut()
+		}
+		c.note(slot, "has its connections reset"+where)
 		return
 	}
 	c.mu.Lock()
 	c.struck[slot] = true
 	c.mu.Unlock()
 	c.all.Go(func() {
-		heal := w.Stall(proxy.Replies)
-		c.note(slot, "gets no replies any more")
+		heal := stall(hit, proxy.Replies)
+		c.note(slot, "gets no replies any more"+where)
 		pause(slow, c.over)
 		way := [...]proxy.Direction{proxy.Both, proxy.Both, proxy.Requests, proxy.Requests, proxy.Replies, proxy.Replies, proxy.Both}[kind-1]
 		if way != proxy.Replies {
 			healed := heal
-			heal = w.Stall(proxy.Requests)
+			heal = stall(hit, proxy.Requests)
 			healed()
 			if way == proxy.Both {
 				pause(5*time.Millisecond, c.over) // for what was held to get through
-				healRequests, healReplies := heal, w.Stall(proxy.Replies)
+				healRequests, healReplies := heal, stall(hit, proxy.Replies)
 				heal = func() { healReplies(); healRequests() }
 			}
-			c.note(slot, map[proxy.Direction]string{proxy.Both: "gets what was held, and nothing goes either way", proxy.Requests: "gets its replies, and its requests are held"}[way])
+			c.note(slot, map[proxy.Direction]string{proxy.Both: "gets what was held, and nothing goes either way", proxy.Requests: "gets its replies, and its requests are held"}[way]+where)
 		}
 		pause(long, c.over)
 		heal()
-		c.note(slot, "has a link again; what was held arrives")
+		c.note(slot, "has a link again; what was held arrives"+where)
 		c.mu.Lock()
 		c.struck[slot] = false
 		c.mu.Unlock()
 	})
+}
+
+// draw returns which cables of a slot are damaged, and says so where they are not all.
+func (c *cables) draw(slot int, r *rand.Rand, off bool) (hit []*proxy.Wire, where string) {
+	n := len(c.targets)
+	if n == 1 || r.IntN(2) == 0 {
+		return c.wires[slot], ""
+	}
+	k := 1 + r.IntN(n/2+1)
+	if off {
+		k = n/2 + 1
+	}
+	for _, i := range slices.Sorted(slices.Values(r.Perm(n)[:k])) {
+		hit = append(hit, c.wires[slot][i])
+		where += ", " + c.targets[i]
+	}
+	return hit, " (" + strings.TrimPrefix(where, ", ") + ")"
+}
+
+// stall holds back what goes one way over several cables.
+func stall(wires []*proxy.Wire, d proxy.Direction) (heal func()) {
+	var heals []func()
+	for _, w := range wires {
+		heals = append(heals, w.Stall(d))
+	}
+	return func() {
+		for _, heal := range heals {
+			heal()
+		}
+	}
 }
 
 // mend makes all cables whole, and returns what was done to them.
@@ -129,7 +169,9 @@ func (c *cables) mend() []fault {
 
 // remove takes the cables away.
 func (c *cables) remove() {
-	for _, w := range c.wires {
-		w.Close()
+	for _, wires := range c.wires {
+		for _, w := range wires {
+			w.Close()
+		}
 	}
 }

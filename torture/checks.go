@@ -3,6 +3,7 @@ package torture
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -14,7 +15,9 @@ const (
 	titleData    = "no acknowledged update is lost"
 	titleOverlap = "no two leases are valid at once"
 	titleNotice  = "who loses is told before the next gets in"
+	titlePermits = "no more permits are valid at once than there are"
 	titleAfter   = "everything can be had afterwards, nothing is left"
+	titleSoon    = "a name that is free is granted soon"
 )
 
 // checkTokens is V1: the tokens of one name are unique and grow in the order of grants.
@@ -133,27 +136,72 @@ func checkData(hs *history, fenced bool) finding {
 	return f
 }
 
-// checkOverlap is V3: there is no instant at which two leases of one name are valid.
+// checkOverlap is V3: there is no instant at which two leases of one name are valid, or more than there are permits.
 //
 // A lease is valid for certain from the clock's reading after Lock returned to the reading before the last look that
 // found it so, because a lease that has ended never becomes valid again. What a process that is stopped would say does
 // not count: it says nothing, and when it wakes its first look asks the clock.
-func checkOverlap(hs *history) finding {
+func checkOverlap(hs *history, permits int) finding {
 	var f finding
 	for name := range hs.names {
-		var longest *handle // of those before, the one that was valid last
+		var valid []*handle // of those before, the ones that may still be
 		for _, h := range hs.granted(name) {
 			if !h.confirmed() {
 				continue
 			}
 			f.cases++
-			if longest != nil && longest.valid > h.granted {
+			valid = slices.DeleteFunc(valid, func(v *handle) bool { return v.valid <= h.granted })
+			if n := len(valid); n >= permits && permits == 1 {
+				longest := slices.MaxFunc(valid, func(a, b *handle) int { return cmp.Compare(a.valid, b.valid) })
 				f.accuse(name, h.granted, "%s was granted the name while the lease of %s was valid, which it was for another %v",
 					h, longest, min(longest.valid, h.valid).sub(h.granted))
+			} else if n >= permits {
+				args := []any{h, permits}
+				for _, v := range valid {
+					args = append(args, v)
+				}
+				f.accuse(name, h.granted, "%s was granted one of %d permits while these were valid:"+strings.Repeat(" %s", n), args...)
 			}
-			if longest == nil || h.valid > longest.valid {
-				longest = h
+			valid = append(valid, h)
+		}
+	}
+	return f
+}
+
+// checkSoon is V8: a name that is free, and wanted, is granted before long. It is free when everybody who got in has
+// released, and what became of those who did not is not known.
+func checkSoon(hs *history, within time.Duration) finding {
+	var f finding
+	for name := range hs.names {
+		free := hs.began
+		for _, h := range hs.granted(name) {
+			f.cases++
+			if since := max(free, h.asked); h.granted.sub(since) > within {
+				f.accuse(name, h.granted, "%s was granted the name after it had been free and wanted for %v", h, h.granted.sub(since))
 			}
+			if free = max(free, h.left); h.left == 0 {
+				free = 0
+				break
+			}
+		}
+		if free == 0 {
+			continue
+		}
+		var longest *handle // that waited in vain
+		var waited time.Duration
+		for _, l := range hs.lives {
+			for _, h := range l.handles {
+				if w := min(hs.ended, l.lastBeat).sub(max(free, h.asked)); h.name == name && h.granted == 0 && w > waited {
+					longest, waited = h, w
+				}
+			}
+		}
+		if longest == nil {
+			continue
+		}
+		f.cases++
+		if waited > within {
+			f.accuse(name, max(free, longest.asked), "%s was never granted the name, which had been free and wanted for %v", longest, waited)
 		}
 	}
 	return f

@@ -136,7 +136,7 @@ func TestCheckOverlap(t *testing.T) {
 		"never seen valid":            {of(0, lease(0, 1, 5, 1), lease(0, 4, 0, 2)), ""},
 		"valid only before the sleep": {of(0, lostLease(1, 5, 50, 1), lease(0, 40, 60, 2)), ""},
 	} {
-		t.Run(name, func(t *testing.T) { expect(t, c.hs, checkOverlap(c.hs), c.guilt) })
+		t.Run(name, func(t *testing.T) { expect(t, c.hs, checkOverlap(c.hs, 1), c.guilt) })
 	}
 }
 
@@ -188,7 +188,7 @@ func TestStory(t *testing.T) {
 	a, b := wrote(lease(0, 1, 9, 7), 4, acknowledged), wrote(lease(0, 5, 12, 8), 4, acknowledged)
 	hs := asleep(a, 2, 24, of(5, a, b))
 	hs.faults = []fault{{at: ms(2), slot: 0, what: "is stopped"}, {at: ms(3), slot: 5, what: "is killed"}}
-	story := hs.stories(checkOverlap(hs), 3)[0]
+	story := hs.stories(checkOverlap(hs, 1), 3)[0]
 	at := 0
 	for _, want := range []string{
 		"name: p1.0 g0 was granted the name while the lease of p0.0 g0 was valid",
@@ -212,7 +212,7 @@ func TestViolationsAreBounded(t *testing.T) {
 	for i := range int64(1000) {
 		handles = append(handles, lease(0, 1+i, 5000, uint64(i+1)))
 	}
-	f := checkOverlap(of(0, handles...))
+	f := checkOverlap(of(0, handles...), 1)
 	if f.failed != 999 || len(f.violations) != maxViolations {
 		t.Errorf("%d violations, %d kept, want 999 and %d", f.failed, len(f.violations), maxViolations)
 	}

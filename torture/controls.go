@@ -50,7 +50,33 @@ var controls = []control{
 		p.harm.server, p.harm.once, p.probe = []string{FaultStale}, true, false
 		p.names, p.job.Count, p.job.Hold = 40, 20, 2000*time.Millisecond
 	}},
+
+	// Over several masters. On slow links those who want a name reach the masters in different orders, so holders have no
+	// more of them than they need.
+	{flaw: "quorum", check: "V3", start: Redlock, plan: func(p *plan) { p.split() }},
+	{flaw: "token-max", check: "V1", start: Redlock, plan: func(p *plan) {
+		p.split()
+		p.harm.server = []string{FaultPause}
+	}},
+	// Who gets in while two masters are stopped has only three, until it leaves; then one of them forgets, long before the
+	// next renewal.
+	{flaw: "rejoin", check: "V3", start: Redlock, ttl: 3 * time.Second, round: 5 * time.Second, plan: func(p *plan) {
+		p.split()
+		p.harm.server, p.harm.pace = []string{FaultPause, FaultForget}, 200*time.Millisecond
+		p.names, p.job.Count, p.job.Hold = 8, 4, 500*time.Millisecond
+	}},
+	{flaw: "minority", check: "V8", start: Redlock, ttl: 3 * time.Second, round: 5 * time.Second, plan: func(p *plan) {
+		p.split()
+		p.probe, p.soon = false, 1500*time.Millisecond
+	}},
+	{flaw: "counting", check: "V3", start: Redlock, plan: func(p *plan) {
+		p.split()
+		p.probe, p.job.Guard, p.job.Permits, p.job.Count, p.job.Hold = false, shared, 2, 4, 10*time.Millisecond
+	}},
 }
+
+// split lays slow links that do not fail.
+func (p *plan) split() { p.harm.wired, p.harm.calm, p.harm.delay = true, true, 3*time.Millisecond }
 
 // title is what is wrong with the lock.
 func (k control) title() string {
@@ -69,7 +95,7 @@ const (
 )
 
 // everything is what a lock with a flaw may fail.
-var everything = []string{"V1", "V2", "V3", "V4", "V6"}
+var everything = []string{"V1", "V2", "V3", "V4", "V6", "V8"}
 
 // convict runs the controls of the flaws that were asked for.
 func (c *conductor) convict(ctx context.Context) ([]Trial, error) {
@@ -82,39 +108,59 @@ func (c *conductor) convict(ctx context.Context) ([]Trial, error) {
 		if err != nil {
 			return nil, fmt.Errorf("torture: the flaw %s: %w", k.flaw, err)
 		}
-		good, _, err := c.suspect(ctx, k, correct(), rounds)
-		if err != nil {
-			return nil, fmt.Errorf("torture: the correct lock beside the flaw %s: %w", k.flaw, err)
+		trials = append(trials, bad)
+		for _, scheme := range k.correct() {
+			good, _, err := c.suspect(ctx, k, scheme, rounds)
+			if err != nil {
+				return nil, fmt.Errorf("torture: the correct lock beside the flaw %s: %w", k.flaw, err)
+			}
+			trials = append(trials, good)
 		}
-		trials = append(trials, bad, good)
 	}
 	return trials, nil
 }
 
-const realScheme = "redis"
+const (
+	realRedis   = "redis"
+	realRedlock = "redlock"
+)
 
-// correct is the scheme of a lock without a flaw: the real one, in a program that has it.
-func correct() string {
-	if slices.Contains(driver.Schemes(), realScheme) {
-		return realScheme
+// correct are the schemes of locks without a flaw: the real one, in a program that has it, and for several masters the one
+// that differs from the flawed one by nothing but the flaw. The real one has no permits there.
+func (k control) correct() []string {
+	single, several := slices.Contains(driver.Schemes(), realRedis), slices.Contains(driver.Schemes(), realRedlock)
+	switch {
+	case k.start != Redlock && single:
+		return []string{realRedis}
+	case k.start != Redlock:
+		return []string{flawed.Prefix + "honest"}
+	case several && k.flaw != "counting":
+		return []string{flawed.Prefix + "majority", realRedlock}
 	}
-	return flawed.Prefix + "honest"
+	return []string{flawed.Prefix + "majority"}
 }
 
 // suspect runs a lock under what must convict the flaw, on servers that nobody has used: for so many rounds, or with 0
 // until it is convicted.
 func (c *conductor) suspect(ctx context.Context, k control, scheme string, rounds int) (Trial, int, error) {
-	s, err := raise(ctx, k.start)
+	s, err := raise(ctx, k.start, nil)
 	if err != nil {
 		return Trial{}, 0, err
 	}
 	defer s.close()
 	own := *c
+	own.TTL, own.Grace = cmp.Or(k.ttl, c.TTL), cmp.Or(k.grace, c.Grace)
+	real := !strings.HasPrefix(scheme, flawed.Prefix)
+	if s.masters != nil {
+		s.masters.bear(own.TTL)
+		if !real {
+			s.masters.vote = ""
+		}
+	}
 	own.servers, own.Store = s, scheme+"://"+s.host()
-	if scheme == realScheme {
+	if real {
 		own.Store = s.url()
 	}
-	own.TTL, own.Grace = cmp.Or(k.ttl, c.TTL), cmp.Or(k.grace, c.Grace)
 	closeStore, err := own.open(ctx)
 	if err != nil {
 		return Trial{}, 0, err
@@ -127,6 +173,9 @@ func (c *conductor) suspect(ctx context.Context, k control, scheme string, round
 	}
 	k.plan(&p)
 	w := twin{name: "correct"}
+	if s.masters != nil {
+		w.name += " (" + strings.TrimPrefix(scheme, flawed.Prefix) + ")"
+	}
 	bad := rounds == 0
 	switch {
 	case bad:
@@ -137,7 +186,7 @@ func (c *conductor) suspect(ctx context.Context, k control, scheme string, round
 	if excuse, why := s.price(p.harm.server); !bad && len(excuse) > 0 {
 		w.mayFail, p.harm.why = append(w.mayFail, excuse...), why
 	}
-	if !strings.HasPrefix(scheme, flawed.Prefix) {
+	if real {
 		p.harm.skew = 0 // it looks at no client's clock
 	}
 	p.label = fmt.Sprintf("%s, %s", Flawed, w.name)

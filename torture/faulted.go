@@ -77,15 +77,16 @@ func (c *conductor) stormy() plan {
 	return p
 }
 
-// harm has the servers of a storm harmed. The way to one Redis leads over cables; where servers tell clients of one
-// another it cannot, and workers cut themselves off as ever.
+// harm has the servers of a storm harmed. The way to one Redis, and to masters that know nothing of each other, leads over
+// cables; where servers tell clients of one another it cannot, and workers cut themselves off as ever.
 func (c *conductor) harm(p *plan) {
-	p.job.Cuts = false
+	// Where nothing is done to links, workers cut themselves off from masters, or no twin would be told late.
+	p.job.Cuts = c.servers.masters != nil && !slices.Contains(c.Faults, FaultLink)
 	for _, f := range c.Faults {
 		switch {
 		case f != FaultLink:
 			p.harm.server = append(p.harm.server, f)
-		case c.servers.redis != nil:
+		case c.servers.wirable() != nil:
 			p.harm.wired = true
 		default:
 			p.job.Cuts = true

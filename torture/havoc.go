@@ -63,9 +63,12 @@ func (h *havoc) strike(ctx context.Context, kind string) error {
 }
 
 func (h *havoc) harm(ctx context.Context, kind string) error {
+	if h.servers.masters != nil {
+		return h.harmMasters(ctx, kind)
+	}
 	switch kind {
 	case FaultPause:
-		if h.servers.redis == nil {
+		if h.servers.sentinels != nil || h.servers.cluster != nil {
 			return h.split(ctx)
 		}
 		return h.pause(ctx)

@@ -121,6 +121,7 @@ type history struct {
 	lives  []*life
 	faults []fault
 	began  instant
+	ended  instant // of the faults
 }
 
 // granted returns the handles of one name that were granted, in the order in which their workers saw that.

@@ -47,6 +47,8 @@ type job struct {
 	Rest   time.Duration // between leases, at most
 	Turns  bool          // tell turns from passes
 	Tries  bool          // try again and again, for want of a line
+
+	Permits int // each name is a semaphore of so many, of which a goroutine wants one; 0 = it is a mutex
 }
 
 // guardKind is what guards the number in the file.
@@ -56,6 +58,7 @@ const (
 	fenced   guardKind = "fenced"   // the lock, and the token at the file
 	unfenced guardKind = "unfenced" // the lock alone
 	unlocked guardKind = "unlocked" // nothing
+	shared   guardKind = "shared"   // there is no number: permits guard none
 )
 
 // Main must be the first thing in the main function of every program that calls [Run], and in TestMain of a test that

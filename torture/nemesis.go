@@ -85,7 +85,7 @@ func (n *nemesis) damage(t instant) {
 	}
 	for slot, p := range n.team.procs {
 		if p != nil && p.diary.head.wants.CompareAndSwap(1, 0) && n.cables.free(slot) {
-			n.cables.strike(slot, n.rand)
+			n.cables.strike(slot, n.rand, true)
 		}
 	}
 	if t < n.next || n.cables.damaged() >= max(len(n.team.jobs)/4, 1) {
@@ -93,7 +93,7 @@ func (n *nemesis) damage(t instant) {
 	}
 	n.next = t.add(n.some(0.2, 1))
 	if p := n.team.running(n.rand); p != nil && n.cables.free(p.slot) {
-		n.cables.strike(p.slot, n.rand)
+		n.cables.strike(p.slot, n.rand, false)
 	}
 }
 

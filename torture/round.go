@@ -3,19 +3,12 @@
 package torture
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
-	"strings"
-	"sync"
 	"time"
-
-	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/driver"
 )
 
 // plan is what the rounds of a trial have in common.
@@ -27,7 +20,8 @@ type plan struct {
 	spread    bool // worker i has names of its own: each is shared by a few workers only
 	kills     int  // how many of the workers may be killed
 	stops     bool
-	probe     bool // see afterwards whether every name can be had
+	probe     bool          // see afterwards whether every name can be had
+	soon      time.Duration // within which a free name is granted; 0 = that is not looked at
 	harm      harm
 }
 
@@ -35,7 +29,9 @@ type plan struct {
 type harm struct {
 	wired  bool          // every worker has a cable, which is damaged
 	delay  time.Duration // of its cable
+	calm   bool          // the cables are slow, and nothing else is wrong with them
 	server []string      // what is done to the servers
+	pace   time.Duration // how fast one thing follows another at the servers; 0 = as the TTL has it
 	once   bool          // one stale failover, of a replica that hears nothing from before the workers begin
 	skew   time.Duration // how far ahead the clock of the first worker is
 	excuse []string      // checks that may fail for it
@@ -51,6 +47,7 @@ type round struct {
 	done    map[string]int // harm
 	probes  int
 	slowest time.Duration // until a name could be had after the faults
+	swept   int           // names where a claim of the dead had stayed on a master until somebody came by
 	stuck   []violation
 	errors  []error
 }
@@ -65,7 +62,7 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 	c.Seed++ // so that rounds differ
 	var links *cables
 	if p.harm.wired {
-		if links, err = lay(ctx, c.servers.redis.Addr(), p.processes, p.harm.delay, c.TTL); err != nil {
+		if links, err = lay(ctx, c.servers.wirable(), p.processes, p.harm.delay, c.TTL); err != nil {
 			return nil, err
 		}
 		defer links.remove()
@@ -126,7 +123,7 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 	if p.probe {
 		c.leftovers(ctx, out, names)
 	}
-	hs := &history{names: names, lives: t.past, faults: t.faults, began: began}
+	hs := &history{names: names, lives: t.past, faults: t.faults, began: began, ended: ended}
 	if p.spread {
 		unturn(hs, p.job.Count)
 	}
@@ -158,7 +155,7 @@ func unturn(hs *history, count int) {
 // havoc is what harms the servers of a plan.
 func (c *conductor) havoc(p plan) *havoc {
 	return &havoc{
-		servers: c.servers, faults: p.harm.server, rand: rand.New(rand.NewPCG(c.Seed, 1)), ttl: c.TTL, once: p.harm.once, done: map[string]int{},
+		servers: c.servers, faults: p.harm.server, rand: rand.New(rand.NewPCG(c.Seed, 1)), ttl: cmp.Or(p.harm.pace, c.TTL), once: p.harm.once, done: map[string]int{},
 	}
 }
 
@@ -179,7 +176,10 @@ func (c *conductor) rage(ctx context.Context, t *team, p plan, h *havoc, links *
 
 // torment lets the nemesis loose on the workers and their cables.
 func (c *conductor) torment(ctx context.Context, t *team, p plan, links *cables, began, end instant) error {
-	n := &nemesis{team: t, rand: rand.New(rand.NewPCG(c.Seed, 0)), ttl: c.TTL, stops: p.stops, cables: links}
+	n := &nemesis{team: t, rand: rand.New(rand.NewPCG(c.Seed, 0)), ttl: c.TTL, stops: p.stops}
+	if !p.harm.calm {
+		n.cables = links
+	}
 	for slot := range p.kills {
 		n.kills = append(n.kills, p.processes-1-slot)
 	}
@@ -197,97 +197,4 @@ func (c *conductor) torment(ctx context.Context, t *team, p plan, links *cables,
 			c.say("%s %2.0f s: %d leases, %d lost, %d kills, %d stops", p.label, at.sub(began).Seconds(), grants+t.grants, losses+t.losses, t.kills, t.stops)
 		}
 	})
-}
-
-// slack is how long after the end of a TTL a name must be there.
-const slack = 2 * time.Second
-
-// probe is the first half of V6: every name can be had within TTL + 2 s after the faults.
-func (c *conductor) probe(ctx context.Context, out *round, dir string, names []string, ended instant) {
-	client, err := interlock.New(c.store, &interlock.Options{
-		Owner: "torture conductor", TTL: c.TTL, Grace: c.Grace, Patience: c.TTL + slack, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		out.errors = append(out.errors, err)
-		return
-	}
-	defer client.Close() //nolint:contextcheck // Close is bounded and takes no context
-	d, err := openDiary(filepath.Join(dir, "diary-conductor"))
-	if err != nil {
-		out.errors = append(out.errors, err)
-		return
-	}
-	defer d.close()
-	stop := make(chan struct{})
-	var beating sync.WaitGroup
-	for range beats {
-		beating.Go(func() { d.beat(stop) })
-	}
-	defer beating.Wait()
-	defer close(stop)
-	ctx, cancel := context.WithTimeout(ctx, c.TTL+slack+c.traits.Grain+c.traits.Notice-now().sub(ended))
-	defer cancel()
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	for i, name := range names {
-		all.Go(func() {
-			lease, err := client.Mutex(name).Lock(ctx)
-			took := now().sub(ended)
-			var released error
-			var ran time.Duration
-			if err == nil {
-				released = lease.Release()
-				pause(2*silenceAfter, nil) // a silence is written down when it ends
-				ran = d.life(0, 0).ran(now().add(-c.TTL), now())
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			out.probes++
-			if err != nil {
-				out.stuck = append(out.stuck, violation{name: i, at: now(), what: fmt.Sprintf("cannot be had %v after the faults: %v", took, err)})
-				return
-			}
-			out.slowest = max(out.slowest, took)
-			// Nobody does anything to the conductor, so it must not lose a lease while it runs.
-			if released != nil && ran > c.TTL-c.Grace/2 {
-				out.errors = append(out.errors, fmt.Errorf("the conductor, which ran all the time, could not release: %w", released))
-			}
-		})
-	}
-	all.Wait()
-}
-
-// leftovers is the second half of V6: TTL + 1 s after the last worker has ended nobody stands in any line, as far as
-// the store lets itself be looked into.
-func (c *conductor) leftovers(ctx context.Context, out *round, names []string) {
-	inspector, ok := c.store.(driver.Inspector)
-	if !ok {
-		return
-	}
-	prefix := names[0][:strings.LastIndexByte(names[0], '/')+1]
-	for deadline := now().add(c.TTL + c.traits.Grain + time.Second); ; pause(20*time.Millisecond, ctx.Done()) {
-		lines, err := inspector.Lines(ctx, prefix)
-		if errors.Is(err, errors.ErrUnsupported) {
-			return
-		}
-		var left []string
-		for _, l := range lines {
-			for _, h := range l.Claims {
-				left = append(left, fmt.Sprintf("%s: a claim of %s, held %v, until %v", l.Name, h.Owner.Name, h.Held, h.Until))
-			}
-		}
-		if err == nil && len(left) == 0 {
-			out.probes++
-			return
-		}
-		if now() > deadline || ctx.Err() != nil {
-			out.probes++
-			what := strings.Join(left, "; ")
-			if err != nil {
-				what = err.Error()
-			}
-			out.stuck = append(out.stuck, violation{at: now(), what: "left behind in the store: " + what})
-			return
-		}
-	}
 }

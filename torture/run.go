@@ -68,10 +68,13 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (*Report, error) {
 func (c *conductor) run(ctx context.Context, r *Report) (err error) {
 	r.Store = driver.Redact(c.Store)
 	if c.Start != "" {
-		if c.servers, err = raise(ctx, c.Start); err != nil {
+		if c.servers, err = raise(ctx, c.Start, c.Faults); err != nil {
 			return err
 		}
 		defer c.servers.close()
+		if c.servers.masters != nil {
+			c.servers.masters.bear(c.TTL)
+		}
 		c.Store = c.servers.url()
 		r.Store = c.Start + ", started for this"
 	}

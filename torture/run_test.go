@@ -20,6 +20,7 @@ import (
 	_ "github.com/interlock-go/interlock/filelock"
 	_ "github.com/interlock-go/interlock/memlock"
 	_ "github.com/interlock-go/interlock/redislock"
+	_ "github.com/interlock-go/interlock/redlock"
 )
 
 const clockVariable = "INTERLOCK_TORTURE_CLOCK"

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,22 +21,23 @@ type servers struct {
 	redis     *servertest.Server // nil on other topologies, as are the others
 	sentinels *servertest.Sentinels
 	cluster   *servertest.Cluster
+	masters   *masters
 }
 
-// raise starts the servers of a topology.
-func raise(ctx context.Context, name string) (s *servers, err error) {
+// raise starts the servers of a topology, so that those faults can be done to them.
+func raise(ctx context.Context, name string, faults []string) (s *servers, err error) {
 	s = &servers{topology: topologies[name]}
 	ctx, cancel := context.WithTimeout(ctx, comeUp)
 	defer cancel()
-	// Whatever one Redis acknowledges is on its disk: a restart loses nothing.
-	o := servertest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}
 	switch name {
 	case OneRedis:
-		s.redis, err = servertest.Start(ctx, o)
+		s.redis, err = servertest.Start(ctx, servertest.Options{Args: durable})
 	case Sentinel:
 		s.sentinels, err = servertest.StartSentinel(ctx, servertest.Options{})
 	case Cluster:
 		s.cluster, err = servertest.StartCluster(ctx, 3, 1, servertest.Options{})
+	case Redlock:
+		s.masters, err = raiseMasters(ctx, slices.Contains(faults, FaultClock))
 	default:
 		err = fmt.Errorf("torture: no topology %q", name)
 	}
@@ -45,6 +47,9 @@ func raise(ctx context.Context, name string) (s *servers, err error) {
 	return s, nil
 }
 
+// durable has a Redis write down whatever it acknowledges before it does: a restart loses nothing.
+var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
+
 // url is where the lock is to be had, in its own scheme.
 func (s *servers) url() string {
 	switch {
@@ -52,6 +57,8 @@ func (s *servers) url() string {
 		return s.sentinels.URL()
 	case s.cluster != nil:
 		return s.cluster.URL()
+	case s.masters != nil:
+		return s.masters.url()
 	}
 	return s.redis.URL()
 }
@@ -63,8 +70,22 @@ func (s *servers) nodes() []*servertest.Server {
 		return []*servertest.Server{s.sentinels.Master, s.sentinels.Replica}
 	case s.cluster != nil:
 		return s.cluster.Nodes
+	case s.masters != nil:
+		return s.masters.nodes
 	}
 	return []*servertest.Server{s.redis}
+}
+
+// wirable are the addresses that workers can reach over proxies: none where servers tell clients of one another.
+func (s *servers) wirable() []string {
+	if s.sentinels != nil || s.cluster != nil {
+		return nil
+	}
+	var addrs []string
+	for _, n := range s.nodes() {
+		addrs = append(addrs, n.Addr())
+	}
+	return addrs
 }
 
 // host is url without the scheme.
@@ -79,6 +100,8 @@ func (s *servers) close() error {
 		return s.sentinels.Close()
 	case s.cluster != nil:
 		return s.cluster.Close()
+	case s.masters != nil:
+		return s.masters.close()
 	}
 	return s.redis.Close()
 }

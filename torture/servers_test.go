@@ -20,10 +20,12 @@ func TestStormOverServersThatFail(t *testing.T) {
 		length time.Duration
 		excuse []string
 	}{
-		"one Redis":       {OneRedis, nil, 4 * time.Second, nil},
-		"one that evicts": {OneRedis, []string{FaultEvict, FaultLink}, 3 * time.Second, []string{"V3", "V4"}},
-		"Sentinel":        {Sentinel, nil, 6 * time.Second, []string{"V3", "V4"}},
-		"Cluster":         {Cluster, nil, 6 * time.Second, []string{"V3", "V4"}},
+		"one Redis":        {OneRedis, nil, 4 * time.Second, nil},
+		"one that evicts":  {OneRedis, []string{FaultEvict, FaultLink}, 3 * time.Second, []string{"V3", "V4"}},
+		"Sentinel":         {Sentinel, nil, 6 * time.Second, []string{"V3", "V4"}},
+		"Cluster":          {Cluster, nil, 6 * time.Second, []string{"V3", "V4"}},
+		"five masters":     {Redlock, nil, 6 * time.Second, nil},
+		"and their clocks": {Redlock, []string{FaultClock, FaultForget, FaultLink}, 4 * time.Second, []string{"V3", "V4"}},
 	} {
 		abreast.run(name, func(t *testing.T) {
 			trial := stormOver(t, Config{Start: c.start, Faults: c.faults, Processes: 6, Goroutines: 4}, c.length)
@@ -62,7 +64,7 @@ func stormOver(t *testing.T, cfg Config, d time.Duration) Trial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	servers, err := raise(t.Context(), cfg.Start)
+	servers, err := raise(t.Context(), cfg.Start, cfg.Faults)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +92,7 @@ func TestServersRefused(t *testing.T) {
 	}{
 		"a store and servers":   {Config{Store: "mem:", Start: OneRedis}, "one of Store, Start and Flawed"},
 		"faults of a store":     {Config{Store: "mem:", Faults: []string{FaultPause}}, "want Start"},
-		"an unknown topology":   {Config{Start: "ring"}, "want one of cluster, redis, sentinel"},
+		"an unknown topology":   {Config{Start: "ring"}, "want one of cluster, redis, redlock, sentinel"},
 		"a fault that is not":   {Config{Start: OneRedis, Faults: []string{"fire"}}, "want one of evict, link, pause, restart"},
 		"a failover of nothing": {Config{Start: OneRedis, Faults: []string{FaultFailover}}, "want one of evict, link"},
 		"an unknown flaw":       {Config{Flawed: []string{"none"}}, "no flaw"},

@@ -89,7 +89,7 @@ func (s *stormer) visit(ctx context.Context, rec *record, name int, r *rand.Rand
 	if s.Alone {
 		options = append(options, interlock.Isolated())
 	}
-	lease, err := s.client.Mutex(s.Names[name], options...).Lock(ctx)
+	lease, err := s.lock(ctx, s.Names[name], options...)
 	if err != nil {
 		o, err := outcomeOf(ctx, err)
 		rec.outcome.Store(uint32(o))
@@ -123,6 +123,14 @@ func (s *stormer) visit(ctx context.Context, rec *record, name int, r *rand.Rand
 	return errors.Join(err, released)
 }
 
+// lock takes the name, or a permit of it.
+func (s *stormer) lock(ctx context.Context, name string, options ...interlock.LockOption) (*interlock.Lease, error) {
+	if s.Permits > 0 {
+		return s.client.Semaphore(name, s.Permits, options...).Acquire(ctx, 1)
+	}
+	return s.client.Mutex(name, options...).Lock(ctx)
+}
+
 // told writes down that the holder knows of its loss, and how, unless that is known already.
 func (s *stormer) told(rec *record, lease *interlock.Lease, how string) {
 	t := now()
@@ -136,6 +144,10 @@ func (s *stormer) told(rec *record, lease *interlock.Lease, how string) {
 // their loss, after that or in the middle of it, and those in the middle then dawdle and write all the same: that the
 // guard must see.
 func (s *stormer) work(rec *record, lease *interlock.Lease, name int, r *rand.Rand) error {
+	if s.Guard == shared {
+		s.held(rec, lease, r)()
+		return nil
+	}
 	stall := s.Stalls > 0 && r.IntN(s.Stalls) == 0
 	if stall && s.link != nil {
 		s.link.strike()

@@ -12,6 +12,7 @@ const (
 	OneRedis = "redis"
 	Sentinel = "sentinel"
 	Cluster  = "cluster"
+	Redlock  = "redlock" // five masters that know nothing of each other
 )
 
 // The faults of servers, and of the way to them.
@@ -25,6 +26,12 @@ const (
 	// replica heard nothing from it where the failover is stale.
 	FaultFailover = "failover"
 	FaultStale    = "stale"
+
+	// Of several masters that know nothing of each other one or two come back without what they knew last, three are
+	// stopped at once, or two have their clocks set an hour forth or back for a while.
+	FaultForget = "forget"
+	FaultOutage = "outage"
+	FaultClock  = "clock"
 )
 
 // topology says what can be done to servers, and what the locks on them then still promise.
@@ -42,6 +49,14 @@ var topologies = map[string]topology{
 	},
 	Sentinel: replicated,
 	Cluster:  replicated,
+	// Exclusion rests on the masters' clocks, the order of tokens does not.
+	Redlock: {
+		usual: []string{FaultLink, FaultPause, FaultRestart, FaultForget, FaultOutage},
+		costs: map[string][]string{
+			FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultForget: nil, FaultOutage: nil, FaultClock: {"V3", "V4"},
+		},
+		why: map[string]string{FaultClock: "a master whose clock jumps forth ends leases before their time"},
+	},
 }
 
 // replicated are masters with replicas. Where a replica follows that has not heard the last, it lets others in while those

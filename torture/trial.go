@@ -26,6 +26,7 @@ type judgement struct {
 	done                                                                  map[string]int
 	margins, naps                                                         []time.Duration
 	probe                                                                 time.Duration
+	swept                                                                 int
 }
 
 func newJudgement(w twin) *judgement {
@@ -56,12 +57,18 @@ func (j *judgement) take(id, title string, hs *history, f finding) {
 // judge looks at a round: at everything that the plan lets it show.
 func (j *judgement) judge(c *conductor, p plan, r *round) {
 	hs := r.history
-	locked := p.job.Guard != unlocked
+	locked, permits := p.job.Guard != unlocked && p.job.Guard != shared, max(p.job.Permits, 1)
 	if locked && c.tokens() {
 		j.take("V1", titleTokens, hs, checkTokens(hs, !slices.Contains(j.excused, "V3")))
 	}
-	j.take("V2", titleData, hs, checkData(hs, p.job.Guard == fenced))
-	j.take("V3", titleOverlap, hs, checkOverlap(hs))
+	if p.job.Guard != shared {
+		j.take("V2", titleData, hs, checkData(hs, p.job.Guard == fenced))
+	}
+	title := titleOverlap
+	if permits > 1 {
+		title = titlePermits
+	}
+	j.take("V3", title, hs, checkOverlap(hs, permits))
 	if locked && (p.stops || p.job.Cuts || p.harm.wired || len(p.harm.server) > 0) {
 		n := checkNotice(hs, c.Grace)
 		j.take("V4", titleNotice, hs, n.finding)
@@ -71,7 +78,14 @@ func (j *judgement) judge(c *conductor, p plan, r *round) {
 	if p.probe {
 		j.take("V6", titleAfter, hs, finding{cases: r.probes, failed: len(r.stuck), violations: r.stuck})
 		j.probe = max(j.probe, r.slowest)
+		j.swept += r.swept
 		j.checks["V6"].Note = fmt.Sprintf("the slowest took %v", j.probe.Round(time.Millisecond))
+		if j.swept > 0 {
+			j.checks["V6"].Note += fmt.Sprintf("; of %d names a claim of the dead stood on a master until the next one came by", j.swept)
+		}
+	}
+	if p.soon > 0 {
+		j.take("V8", titleSoon, hs, checkSoon(hs, p.soon))
 	}
 	for _, err := range r.errors {
 		j.errors = append(j.errors, err.Error())
@@ -180,7 +194,7 @@ func (c *conductor) play(ctx context.Context, scenario string, p plan, w twin, d
 		p.label += ", twin " + w.name
 		d = max(d/2, longestTwin)
 		length = max(twinRound, 7*c.TTL)
-		if c.servers != nil && c.servers.redis == nil && len(p.harm.server) > 0 {
+		if c.servers != nil && c.servers.wirable() == nil && len(p.harm.server) > 0 {
 			// A failover takes seconds, in which nobody gets in.
 			d, length = 3*d, 3*length
 		}
@@ -210,7 +224,9 @@ func (c *conductor) describe(p plan) string {
 		{p.kills > 0, fmt.Sprintf("%d killed and restarted", p.kills)},
 		{p.stops, "stopped"},
 		{p.job.Cuts, "cut off"},
-		{p.harm.wired, "on links that stall"},
+		{p.job.Permits > 0, fmt.Sprintf("%d permits", p.job.Permits)},
+		{p.harm.wired && !p.harm.calm, "on links that stall"},
+		{p.harm.calm, fmt.Sprintf("on links that are up to %v slow", 2*p.harm.delay)},
 		{p.harm.skew != 0, fmt.Sprintf("the clock of one %v ahead", p.harm.skew)},
 		{len(p.harm.server) > 0, "server: " + strings.Join(p.harm.server, ", ")},
 	} {

@@ -41,6 +41,9 @@ func (c *conductor) hold(ctx context.Context, j job, counts []int, d time.Durati
 	for i, n := range counts {
 		jobs[i] = j
 		jobs[i].Task, jobs[i].Store, jobs[i].TTL = "contest", c.Store, max(15*time.Second, c.traits.MinTTL)
+		if most := c.traits.MaxTTL; most > 0 {
+			jobs[i].TTL = min(jobs[i].TTL, most)
+		}
 		jobs[i].Names, jobs[i].Files, jobs[i].Board = names, files, path
 		jobs[i].Count, jobs[i].First = n, seats
 		seats += n

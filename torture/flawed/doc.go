@@ -6,9 +6,15 @@
 // does, under the same core. They have no line, no tokens and no place in a program that means it, so no scheme of
 // theirs is registered with package driver: only [Open] knows them, and only package torture calls it.
 //
+// Over several masters that know nothing of each other there is one more, with a quorum, tokens, permits and a delay for
+// masters that come back, but without a line: again one that is correct, called majority, and each of the others wrong in
+// one place.
+//
 //	flawed+NAME://HOST:PORT                           one Redis
+//	flawed+NAME://HOST:PORT,HOST:PORT,…?max_ttl=1s    several masters
 //	flawed+promoted://HOST:PORT,HOST:PORT/MASTER      the Sentinels of a master with a replica
 //	flawed+honest://HOST:PORT                         the lock without a flaw
+//	flawed+majority://HOST:PORT,HOST:PORT,…           and that over several masters
 //
 // A parameter skew=1s sets the clock of this process ahead, as far as the lock looks at it.
 package flawed

@@ -18,7 +18,8 @@ import (
 const Prefix = "flawed+"
 
 type options struct {
-	skew time.Duration // of this process's clock
+	skew   time.Duration // of this process's clock
+	maxTTL time.Duration // of locks over several masters
 }
 
 // Open connects to the lock that a URL names.
@@ -34,7 +35,7 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 		}
 		return nil, fmt.Errorf("flawed: cannot read %q: want %sNAME://HOST:PORT with a NAME of %s", rawURL, Prefix, strings.Join(names, ", "))
 	}
-	var o options
+	o := options{maxTTL: time.Minute}
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return nil, fmt.Errorf("flawed: the parameters of the URL are malformed: %w", err)
@@ -44,6 +45,14 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 			return nil, fmt.Errorf("flawed: parameter skew: %w", err)
 		}
 	}
+	if s := values.Get("max_ttl"); s != "" {
+		if o.maxTTL, err = time.ParseDuration(s); err != nil {
+			return nil, fmt.Errorf("flawed: parameter max_ttl: %w", err)
+		}
+	}
+	if kinds[i].over != nil {
+		return openQuorum(ctx, kinds[i], strings.Split(hosts, ","), o)
+	}
 	redis, err := dial(strings.Split(hosts, ","), master)
 	if err != nil {
 		return nil, err
@@ -52,7 +61,27 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 		redis.Close()
 		return nil, fmt.Errorf("flawed: %w", err)
 	}
-	return &store{lock: kinds[i].make(honest{redis}, o), redis: redis}, nil
+	return &store{lock: kinds[i].make(honest{redis}, o), close: redis.Close, traits: driver.Traits{
+		Expires: true, MinTTL: 20 * time.Millisecond, Grain: time.Millisecond,
+	}}, nil
+}
+
+// openQuorum opens a lock over several masters, of which a majority must be there.
+func openQuorum(ctx context.Context, k kind, hosts []string, o options) (driver.Driver, error) {
+	var masters []*master
+	for _, addr := range hosts {
+		masters = append(masters, newMaster(addr))
+	}
+	q := k.over(newQuorum(masters, o.maxTTL))
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second+2*o.maxTTL)
+	defer cancel()
+	if err := q.settled(ctx); err != nil {
+		q.close()
+		return nil, fmt.Errorf("flawed: %w", err)
+	}
+	return &store{lock: q, close: q.close, traits: driver.Traits{
+		Expires: true, Counted: true, Fence: driver.Durable, MinTTL: 100 * time.Millisecond, MaxTTL: o.maxTTL, Grain: time.Millisecond,
+	}}, nil
 }
 
 // dial connects with one connection for all commands, which keeps their order, and without a retry of anything.
@@ -73,23 +102,25 @@ func dial(hosts []string, master string) (rueidis.Client, error) {
 
 // store implements driver.Driver.
 type store struct {
-	lock  lock
-	redis rueidis.Client
+	lock   lock
+	traits driver.Traits
+	close  func()
 }
 
-// Traits implements driver.Driver: mutexes, and nothing else.
-func (s *store) Traits() driver.Traits {
-	return driver.Traits{Expires: true, MinTTL: 20 * time.Millisecond, Grain: time.Millisecond}
-}
+// Traits implements driver.Driver: mutexes, and nothing else but permits where there are several masters.
+func (s *store) Traits() driver.Traits { return s.traits }
 
 // Close implements driver.Driver.
 func (s *store) Close(context.Context) error {
-	s.redis.Close()
+	s.close()
 	return nil
 }
 
 // Open implements driver.Driver. A session is nothing at the server: each key has a time of its own.
 func (s *store) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
-	ttl := max(spec.TTL.Truncate(time.Millisecond), s.Traits().MinTTL)
-	return &session{lock: s.lock, ttl: ttl, claims: map[string]*claim{}}, nil
+	ttl := max(spec.TTL.Truncate(time.Millisecond), s.traits.MinTTL)
+	if most := s.traits.MaxTTL; most > 0 && ttl > most {
+		return nil, fmt.Errorf("flawed: a TTL of %v: want %v at most, which is max_ttl: %w", ttl, most, driver.ErrRefused)
+	}
+	return &session{lock: s.lock, ttl: ttl, permits: s.traits.Counted, claims: map[string]*claim{}}, nil
 }

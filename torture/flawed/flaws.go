@@ -19,8 +19,10 @@ type Flaw struct {
 // Flaws are all there are.
 func Flaws() []Flaw {
 	var out []Flaw
-	for _, k := range kinds[1:] {
-		out = append(out, k.Flaw)
+	for _, k := range kinds {
+		if k.Title != noFlaw {
+			out = append(out, k.Flaw)
+		}
 	}
 	return out
 }
@@ -28,19 +30,43 @@ func Flaws() []Flaw {
 type kind struct {
 	Flaw
 	make func(honest, options) lock
+	over func(quorum) quorum // of a lock over several masters
 }
 
-// kinds are the locks, the honest one first.
+const noFlaw = "no flaw"
+
+// kinds are the locks.
 var kinds = []kind{
-	{Flaw{"honest", "no flaw"}, func(h honest, _ options) lock { return h }},
-	{Flaw{"forever", "SETNX without expiry"}, func(h honest, _ options) lock { return forever{h} }},
-	{Flaw{"two-steps", "SETNX, then EXPIRE as a second command"}, func(h honest, _ options) lock { return twoSteps{h} }},
-	{Flaw{"plain-delete", "plain DEL on release"}, func(h honest, _ options) lock { return plainDelete{h} }},
-	{Flaw{"one-value", "one value for all clients"}, func(h honest, _ options) lock { return oneValue{h} }},
-	{Flaw{"client-clocks", "GETSET with the clients' clocks"}, func(h honest, o options) lock { return clientClocks{h, o.skew} }},
-	{Flaw{"reply-time", "validity counted from the reply"}, func(h honest, _ options) lock { return replyTime{h} }},
-	{Flaw{"promoted", "a replica promoted before it had the key"}, func(h honest, _ options) lock { return h }},
-	{Flaw{"revive", "an extend that revives"}, func(h honest, _ options) lock { return revive{h} }},
+	{Flaw{"honest", noFlaw}, func(h honest, _ options) lock { return h }, nil},
+	{Flaw{"forever", "SETNX without expiry"}, func(h honest, _ options) lock { return forever{h} }, nil},
+	{Flaw{"two-steps", "SETNX, then EXPIRE as a second command"}, func(h honest, _ options) lock { return twoSteps{h} }, nil},
+	{Flaw{"plain-delete", "plain DEL on release"}, func(h honest, _ options) lock { return plainDelete{h} }, nil},
+	{Flaw{"one-value", "one value for all clients"}, func(h honest, _ options) lock { return oneValue{h} }, nil},
+	{Flaw{"client-clocks", "GETSET with the clients' clocks"}, func(h honest, o options) lock { return clientClocks{h, o.skew} }, nil},
+	{Flaw{"reply-time", "validity counted from the reply"}, func(h honest, _ options) lock { return replyTime{h} }, nil},
+	{Flaw{"promoted", "a replica promoted before it had the key"}, func(h honest, _ options) lock { return h }, nil},
+	{Flaw{"revive", "an extend that revives"}, func(h honest, _ options) lock { return revive{h} }, nil},
+	{Flaw{"majority", noFlaw}, nil, func(q quorum) quorum { return q }},
+	{Flaw{"quorum", "half of the masters suffice"}, nil, func(q quorum) quorum {
+		q.need = func(masters, _ int) int { return masters / 2 }
+		return q
+	}},
+	{Flaw{"token-max", "the largest counter is the token, and not written back"}, nil, func(q quorum) quorum {
+		q.raise = false
+		return q
+	}},
+	{Flaw{"rejoin", "a master that has lost its memory counts at once"}, nil, func(q quorum) quorum {
+		q.voteless = true
+		return q
+	}},
+	{Flaw{"minority", "what was won in vain is not given back"}, nil, func(q quorum) quorum {
+		q.keep = true
+		return q
+	}},
+	{Flaw{"counting", "permits counted on a plain majority"}, nil, func(q quorum) quorum {
+		q.need = func(masters, _ int) int { return masters/2 + 1 }
+		return q
+	}},
 }
 
 // forever has no expiry: who dies with the lock keeps it.

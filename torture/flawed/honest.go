@@ -13,6 +13,8 @@ type grip struct {
 	key   string
 	id    string // the claim's own, of which nobody else knows
 	value string // what was stored at the key last
+	limit int    // how many may hold it
+	token int64  // of a lock that has them
 }
 
 // lock is the steps that a flaw is in. Each is one exchange with the server, except where the flaw is that it is two.

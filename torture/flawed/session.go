@@ -11,8 +11,9 @@ import (
 
 // session implements driver.Session.
 type session struct {
-	lock lock
-	ttl  time.Duration
+	lock    lock
+	ttl     time.Duration
+	permits bool // there are not only mutexes
 
 	mu      sync.Mutex
 	claims  map[string]*claim
@@ -28,14 +29,17 @@ type claim struct {
 }
 
 // Valid implements driver.Session.
-func (s *session) Valid() time.Duration { return s.ttl }
+func (s *session) Valid() time.Duration { return s.lock.valid(s.ttl, 0) }
 
 // take returns the session's claim, which it makes if there is none, when it is its turn.
 func (s *session) take(ctx context.Context, c driver.Claim) (*claim, error) {
 	s.mu.Lock()
 	k := s.claims[c.ID]
 	if k == nil {
-		k = &claim{turn: make(chan struct{}, 1), grip: grip{key: c.Name, id: c.ID}}
+		k = &claim{turn: make(chan struct{}, 1), grip: grip{key: c.Name, id: c.ID, limit: 1}}
+		if c.Kind == driver.Permit {
+			k.grip.limit = c.Limit
+		}
 		k.grip.value = s.lock.value(&k.grip)
 		s.claims[c.ID] = k
 	}
@@ -50,7 +54,7 @@ func (s *session) take(ctx context.Context, c driver.Claim) (*claim, error) {
 
 // Acquire implements driver.Session.
 func (s *session) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if c.Kind != driver.Mutex {
+	if c.Kind != driver.Mutex && (c.Kind != driver.Permit || !s.permits || c.Weight != 1) {
 		return driver.Grant{}, fmt.Errorf("flawed: a %v claim: %w", c.Kind, driver.ErrRefused)
 	}
 	k, err := s.take(ctx, c)
@@ -75,11 +79,20 @@ func (s *session) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 		}
 		k.held = held
 		if !held || s.renewals(0) == before {
-			return driver.Grant{Held: held}, nil
+			return k.grant(), nil
 		}
 		// A renewal passed this claim by while it was under way, and is taken for its renewal, too.
 		step = s.lock.renew
 	}
+}
+
+// grant is the claim's state; its token is the lowest of those that it reserved.
+func (k *claim) grant() driver.Grant {
+	g := driver.Grant{Held: k.held}
+	if k.held && k.grip.limit == 1 && k.grip.token > 0 {
+		g.Fence = uint64(k.grip.token) - driver.Stride + 1 //nolint:gosec // a counter of ours
+	}
+	return g
 }
 
 // renewals counts renewals.

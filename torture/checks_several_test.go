@@ -1,0 +1,49 @@
+package torture
+
+import (
+	"testing"
+	"time"
+)
+
+func TestCheckOverlapOfPermits(t *testing.T) {
+	for name, c := range map[string]struct {
+		hs    *history
+		guilt string
+	}{
+		"two of two":              {of(0, lease(0, 1, 9, 0), lease(0, 2, 8, 0)), ""},
+		"three of two":            {of(0, lease(0, 1, 9, 0), lease(0, 2, 8, 0), lease(0, 3, 4, 0)), "p2.0 g0 was granted one of 2 permits while these were valid: p0.0 g0 p1.0 g0"},
+		"the third when one left": {of(0, lease(0, 1, 9, 0), lease(0, 2, 5, 0), lease(0, 5, 8, 0)), ""},
+		"a short one in between":  {of(0, lease(0, 1, 9, 0), lease(0, 2, 3, 0), lease(0, 4, 8, 0), lease(0, 5, 6, 0)), "p3.0 g0 was granted"},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, c.hs, checkOverlap(c.hs, 2), c.guilt) })
+	}
+}
+
+func TestCheckSoon(t *testing.T) {
+	inVain := func(asked int64) *handle { return &handle{asked: ms(asked)} }
+	dead := func(hs *history, at int64) *history {
+		hs.lives[len(hs.lives)-1].lastBeat = ms(at)
+		return hs
+	}
+	held := lease(0, 1, 0, 1)
+	held.left = 0
+	for name, c := range map[string]struct {
+		hs    *history
+		guilt string
+	}{
+		"at once":                      {of(0, lease(0, 1, 50, 1), lease(2, 53, 60, 2)), ""},
+		"late, because it was held":    {of(0, lease(0, 1, 500, 1), lease(2, 520, 600, 2)), ""},
+		"late, because nobody asked":   {of(0, lease(0, 1, 5, 1), lease(500, 510, 600, 2)), ""},
+		"free and wanted for long":     {of(0, lease(0, 1, 5, 1), lease(2, 107, 110, 2)), "had been free and wanted for 101ms"},
+		"not even the first":           {of(0, lease(0, 150, 160, 1)), "p0.0 g0 was granted the name after"},
+		"never":                        {of(0, lease(0, 1, 5, 1), inVain(10)), "was never granted the name, which had been free and wanted for 990ms"},
+		"never, asked in the end":      {of(0, lease(0, 1, 5, 1), inVain(950)), ""},
+		"never, but it died":           {dead(of(0, lease(0, 1, 5, 1), inVain(10)), 40), ""},
+		"never, but who held is there": {of(0, held, inVain(10)), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.hs.ended = ms(1000)
+			expect(t, c.hs, checkSoon(c.hs, 100*time.Millisecond), c.guilt)
+		})
+	}
+}
