@@ -47,7 +47,7 @@ func NewBoard(t drivertest.T) *Board { return &Board{t: t} }
 // To returns the wire to the server at addr, and lays it when there is none.
 func (b *Board) To(addr string) *wire.Wire {
 	b.t.Helper()
-	l, err := b.line(addr)
+	l, err := b.line(context.Background(), addr)
 	if err != nil {
 		b.t.Fatalf("%v", err)
 	}
@@ -56,20 +56,20 @@ func (b *Board) To(addr string) *wire.Wire {
 
 // Dial connects a client with the server at addr.
 func (b *Board) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	l, err := b.line(addr)
+	l, err := b.line(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
 	return new(net.Dialer).DialContext(ctx, network, l.Addr())
 }
 
-func (b *Board) line(server string) (*line, error) {
+func (b *Board) line(ctx context.Context, server string) (*line, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if i := slices.IndexFunc(b.lines, func(l *line) bool { return l.server == server }); i >= 0 {
 		return b.lines[i], nil
 	}
-	w, err := wire.Listen(context.Background(), server)
+	w, err := wire.Listen(ctx, server)
 	if err != nil {
 		return nil, err
 	}
