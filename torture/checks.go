@@ -207,6 +207,23 @@ func checkSoon(hs *history, within time.Duration) finding {
 	return f
 }
 
+// checkGoesOn is V6 while the round goes on: whatever was done to masters, somebody gets in soon after.
+func checkGoesOn(hs *history, within time.Duration) finding {
+	var f finding
+	for _, at := range hs.whole {
+		if at.add(within) > hs.ended {
+			continue
+		}
+		f.cases++
+		if !slices.ContainsFunc(hs.lives, func(l *life) bool {
+			return slices.ContainsFunc(l.handles, func(h *handle) bool { return h.granted > at && h.granted <= at.add(within) })
+		}) {
+			f.accuse(0, at, "all masters were there again, and for %v nobody got in", within)
+		}
+	}
+	return f
+}
+
 // wakeUp is how long a process may run, after it slept through the end of its lease, until the context has ended. It
 // is long because a machine that lets processes sleep lets them run by fits and starts; the report says how long it was.
 const wakeUp = time.Second

@@ -47,3 +47,24 @@ func TestCheckSoon(t *testing.T) {
 		})
 	}
 }
+
+func TestCheckGoesOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		hs    *history
+		guilt string
+	}{
+		"at once":     {of(0, lease(0, 1, 5, 1), lease(2, 210, 220, 2)), ""},
+		"too late":    {of(0, lease(0, 1, 5, 1), lease(2, 310, 320, 2)), "for 100ms nobody got in"},
+		"only before": {of(0, lease(0, 1, 199, 1)), "nobody got in"},
+		"in the end":  {of(0, lease(0, 1, 190, 1), lease(0, 299, 0, 3)), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.hs.ended, c.hs.whole = ms(1000), []instant{ms(200), ms(950)}
+			f := checkGoesOn(c.hs, 100*time.Millisecond)
+			expect(t, c.hs, f, c.guilt)
+			if f.cases != 1 {
+				t.Errorf("%d cases, want 1: what happened too near to the end is none", f.cases)
+			}
+		})
+	}
+}

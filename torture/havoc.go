@@ -19,6 +19,7 @@ type havoc struct {
 	muted   *muted // what hears nothing at the moment
 	history []fault
 	done    map[string]int
+	whole   []instant // when all servers were there again, of masters
 }
 
 func (h *havoc) note(format string, args ...any) {
@@ -58,6 +59,9 @@ func (h *havoc) strike(ctx context.Context, kind string) error {
 	h.done[kind]++
 	if err := h.harm(ctx, kind); err != nil {
 		return fmt.Errorf("%s of a server: %w", kind, err)
+	}
+	if h.servers.masters != nil {
+		h.whole = append(h.whole, now())
 	}
 	return nil
 }

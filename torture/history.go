@@ -121,7 +121,8 @@ type history struct {
 	lives  []*life
 	faults []fault
 	began  instant
-	ended  instant // of the faults
+	ended  instant
+	whole  []instant // when all servers were there again after a fault of one of several that a majority does without
 }
 
 // granted returns the handles of one name that were granted, in the order in which their workers saw that.

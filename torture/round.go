@@ -123,7 +123,7 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 	if p.probe {
 		c.leftovers(ctx, out, names)
 	}
-	hs := &history{names: names, lives: t.past, faults: t.faults, began: began, ended: ended}
+	hs := &history{names: names, lives: t.past, faults: t.faults, began: began, ended: began.add(d), whole: h.whole}
 	if p.spread {
 		unturn(hs, p.job.Count)
 	}

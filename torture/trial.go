@@ -77,6 +77,7 @@ func (j *judgement) judge(c *conductor, p plan, r *round) {
 	}
 	if p.probe {
 		j.take("V6", titleAfter, hs, finding{cases: r.probes, failed: len(r.stuck), violations: r.stuck})
+		j.take("V6", titleAfter, hs, checkGoesOn(hs, c.TTL+slack))
 		j.probe = max(j.probe, r.slowest)
 		j.swept += r.swept
 		j.checks["V6"].Note = fmt.Sprintf("the slowest took %v", j.probe.Round(time.Millisecond))
