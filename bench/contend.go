@@ -10,8 +10,6 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
-
-	"github.com/interlock-go/interlock"
 )
 
 // contest is goroutines of one or several processes that all want one lock
@@ -285,11 +283,7 @@ func (v *visitor) visit(ctx context.Context, m mutex, b *board, process, gorouti
 		}
 		b.leave(goroutine)
 		asked = now()
-		err = unlock()
-		if v.keeps && errors.Is(err, interlock.ErrUncertain) {
-			err = nil // the masters are stopped just now; the store goes on giving it back
-		}
-		if err != nil {
+		if err := unlock(); err != nil {
 			return err
 		}
 	}

@@ -63,7 +63,8 @@ func (r *redlocked) close() error {
 	return errors.Join(r.client.Close(), r.driver.Close(context.Background()))
 }
 
-// tokenedMutex is an interlockedMutex whose tokens are checked.
+// tokenedMutex is an interlockedMutex whose tokens are checked, and whose
+// releases go on behind the back of a holder who cannot wait for them.
 type tokenedMutex struct{ interlockedMutex }
 
 func (m tokenedMutex) lockToken(ctx context.Context) (uint64, func() error, error) {
@@ -71,5 +72,11 @@ func (m tokenedMutex) lockToken(ctx context.Context) (uint64, func() error, erro
 	if err != nil {
 		return 0, nil, err
 	}
-	return lease.Fence(), lease.Release, nil
+	return lease.Fence(), func() error {
+		err := lease.Release()
+		if errors.Is(err, interlock.ErrUncertain) {
+			return nil // too few masters answered in time: they are stopped, or the machine is busy
+		}
+		return err
+	}, nil
 }
