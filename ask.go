@@ -223,18 +223,6 @@ func (p *pool) await(ctx context.Context, c *claim) {
 			l.grant(c, g, p.client.clock.now())
 			p.mu.Unlock()
 			return
-		case err == nil && g.Held:
-			// Granted long after the last renewal: the lease may be over at the store. Renewed, it is known.
-			bounded := within(ctx, c.session.valid)
-			p.mu.Unlock()
-			err = c.session.renew(bounded)
-			bounded.finish()
-		case err == nil:
-			failures = 0
-			if g.Holder != nil {
-				c.inWay = g.Holder
-			}
-			p.mu.Unlock()
 		case refused(err):
 			p.sendAway(c, err)
 			p.mu.Unlock()
@@ -256,6 +244,18 @@ func (p *pool) await(ctx context.Context, c *claim) {
 			}
 			p.mu.Unlock()
 			return
+		case err == nil && g.Held:
+			// Granted long after the last renewal: the lease may be over at the store. Renewed, it is known.
+			bounded := within(ctx, c.session.valid)
+			p.mu.Unlock()
+			err = c.session.renew(bounded)
+			bounded.finish()
+		case err == nil:
+			failures = 0
+			if g.Holder != nil {
+				c.inWay = g.Holder
+			}
+			p.mu.Unlock()
 		default:
 			p.trouble(err)
 			p.mu.Unlock()
