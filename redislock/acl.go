@@ -12,8 +12,8 @@ import (
 var (
 	commands = []string{
 		"time", "info", "subscribe", "scan", "ping", "select",
-		"set", "get", "getrange", "setrange", "del", "exists", "type", "pexpire", "pttl", "incr", "incrby", "decr",
-		"hget", "hset", "hdel", "rpush", "lindex", "llen", "lrange", "lrem", "publish",
+		"set", "get", "getrange", "setrange", "del", "type", "pexpire", "pttl", "incr", "incrby", "decr",
+		"hget", "hmget", "hset", "hdel", "rpush", "lindex", "llen", "lrange", "lrem", "publish",
 	}
 	scripting = []string{"eval", "evalsha"}
 	calling   = []string{"fcall"}

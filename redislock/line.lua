@@ -54,7 +54,7 @@ if enter ~= '' and v == 'il1:' .. leave .. '+' and ARGV[2] == '0' and ARGV[9] ==
       end
       if redis.call('PUBLISH', channel, string.format('h %s %.0f 1', who, c - 1)) > 0 then
         redis.call('SET', K, 'il1:' .. who .. '+' .. info, 'PX', time)
-        redis.call('LPOP', W)
+        redis.call('LREM', W, '1', who)
         redis.call('HDEL', H, who)
         redis.call('HSET', H, enter, 'w ' .. ARGV[5] .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8] .. ' 0 ' .. now .. ' ' ..
           ARGV[10] .. ' ' .. ARGV[11])
