@@ -19,14 +19,13 @@ import (
 type race struct {
 	judge judge
 
-	mu      sync.Mutex
-	grants  int             // so far
-	turns   []int           // of each contender
-	waits   []time.Duration // of each turn that began when it counted
-	passed  []int           // others that were granted during it
-	counts  bool
-	settled redlock.Stats // when it began to count
-	sum     redlock.Stats // since then
+	mu     sync.Mutex
+	grants int             // so far
+	turns  []int           // of each contender
+	waits  []time.Duration // of each turn that began when it counted
+	passed []int           // others that were granted during it
+	counts bool
+	sum    redlock.Stats // since then
 }
 
 // run has n contenders take turns until each has had that many of those that count, all of them within a limit.

@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -99,11 +98,11 @@ func contend(ctx context.Context, s driver.Session, name string, turn bool, j *j
 	}
 }
 
-// crowd has n drivers contend for a name for a while, and returns them with the judge.
-func crowd(t *testing.T, n int, url func(i int) string, ttl, during time.Duration, turn bool, think func()) ([]*redlock.Driver, *judge) {
+// crowd has n drivers contend for a name until there were so many grants, and returns them with the judge.
+func crowd(t *testing.T, n, grants int, url func(i int) string, ttl time.Duration, turn bool, think func()) ([]*redlock.Driver, *judge) {
 	t.Helper()
 	j := &judge{t: t}
-	ctx, cancel := context.WithTimeout(t.Context(), during)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var drivers []*redlock.Driver
 	var all sync.WaitGroup
@@ -112,11 +111,17 @@ func crowd(t *testing.T, n int, url func(i int) string, ttl, during time.Duratio
 		s := session(t, d, ttl)
 		drivers = append(drivers, d)
 		all.Go(func() {
-			if err := contend(ctx, s, "crowd", turn, j, think); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			if err := contend(ctx, s, "crowd", turn, j, think); err != nil {
 				t.Errorf("contender %d: %v", i, err)
 			}
 		})
 	}
+	until(t, 4*ttl, fmt.Sprintf("%d grants", grants), func() bool {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return j.grants >= grants
+	})
+	cancel()
 	all.Wait()
 	return drivers, j
 }
