@@ -135,8 +135,6 @@ func (d *Driver) Close(ctx context.Context) error {
 	if !first {
 		return nil
 	}
-	d.mu.Lock()
-	d.mu.Unlock()
 	d.holding.Stop()
 	for _, n := range d.nodes {
 		n.drain(ctx)

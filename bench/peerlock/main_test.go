@@ -186,7 +186,11 @@ func TestRedsyncOverSeveral(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	for _, args := range [][]string{
-		nil, {"redsync", "x:1"}, {"redlock", "x:1", "n"}, {"redsync", "x:1", "n", "soon"}, {"redsync", "x:1", "n", "0"},
+		nil,
+		{"redsync", "x:1"},
+		{"redlock", "x:1", "n"},
+		{"redsync", "x:1", "n", "soon"},
+		{"redsync", "x:1", "n", "0"},
 		{"redislock", "x:1,x:2", "n"},
 	} {
 		if err := run(args); err == nil {

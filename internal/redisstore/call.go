@@ -36,7 +36,7 @@ func Together(ctx context.Context, run redisconn.Runner, timeout time.Duration, 
 		return replies, ctx.Err()
 	}
 	done := make(chan []redisconn.Reply, 1)
-	go func() { done <- run.RunAll(Within(context.Background(), timeout), calls) }()
+	go func() { done <- run.RunAll(Within(context.Background(), timeout), calls) }() //nolint:contextcheck // outlives its caller
 	select {
 	case replies := <-done:
 		return replies, nil

@@ -70,7 +70,7 @@ func (f *Flight) Fly(ctx context.Context, mu sync.Locker, here bool, timeout tim
 		return err
 	}
 	done := make(chan error, 1)
-	go func() {
+	go func() { //nolint:contextcheck // the call outlives its caller
 		err := call(Within(context.Background(), timeout))
 		f.land(mu)
 		done <- err
