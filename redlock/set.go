@@ -43,11 +43,23 @@ func (d *Driver) agree(ctx context.Context, all []*portrait, errs []error) (memb
 	case strange, known == 0, known < d.quorum && !inUse:
 		return d.found(ctx, all, errs, set)
 	case known < d.quorum:
-		return set, fmt.Errorf("redlock: %d of %d masters know that they are %v, want %d or more: a new set begins %v after the last use of this one",
+		err := fmt.Errorf("redlock: %d of %d masters know that they are %v, want %d or more: a new set begins %v after the last use of this one",
 			known, len(all), set, d.quorum, used(set.maxTTL))
+		if !slices.ContainsFunc(all, func(p *portrait) bool { return p.blank() && !slices.Contains(set.members, p.run) }) {
+			err = &founding{err}
+		}
+		return set, err
 	}
 	return d.complete(ctx, all, errs, set)
 }
+
+// founding is the error of a program that meets a set which some masters know, and the others not yet, although none has
+// restarted since: another program enlists them one after the other just now. Or they were emptied by hand, which looks the
+// same and lasts.
+type founding struct{ error }
+
+// Unwrap returns what is said of it if it lasts.
+func (f *founding) Unwrap() error { return f.error }
 
 // found makes a new set of the masters. All must answer, and none may belong to another set that is in use.
 func (d *Driver) found(ctx context.Context, all []*portrait, errs []error, old membership) (membership, error) {
