@@ -19,6 +19,7 @@ type flight struct {
 	err         error
 	proposal    string // of a counter, the same for all masters
 	over        func() bool
+	awaits      uint64 // by master: which linger waits for; 0 for all
 	rested      bool
 	ended       bool
 	done        chan struct{}
@@ -38,6 +39,7 @@ func (f *flight) propose(d *Driver, name string, above int64) {
 func (f *flight) answer(n *node, err error) {
 	f.out--
 	if err == nil {
+		n.late.Store(0)
 		f.yes |= 1 << n.i
 		f.sent = true
 		return
@@ -62,7 +64,7 @@ func (f *flight) check() {
 		f.ended = true
 		close(f.done)
 	}
-	if !f.rested && f.out == 0 {
+	if !f.rested && (f.out == 0 || f.awaits != 0 && f.awaits&^(f.yes|f.failed) == 0) {
 		f.rested = true
 		close(f.rest)
 	}
@@ -91,16 +93,19 @@ func (f *flight) enough(d *Driver) bool {
 // majority has answered. Whoever joins afterwards then comes behind it everywhere, and need not step back.
 const grace = 20 * time.Millisecond
 
-// linger waits for the masters that have not answered yet, unless they have not answered lately either.
+// linger waits for the masters that have not answered yet, but for those that have not answered lately either. One that is
+// waited for in vain is late: nobody waits for it until it has answered again, or for a second.
 func (s *session) linger(ctx context.Context, f *flight, limit time.Duration) {
 	s.mu.Lock()
-	missing := ^(f.yes | f.failed)
-	s.mu.Unlock()
-	worth := false
+	var missing uint64
 	for _, n := range s.d.nodes {
-		worth = worth || missing&(1<<n.i) != 0 && !n.ailing()
+		if (f.yes|f.failed)&(1<<n.i) == 0 && !n.ailing() {
+			missing |= 1 << n.i
+		}
 	}
-	if !worth {
+	f.awaits = missing
+	s.mu.Unlock()
+	if missing == 0 {
 		return
 	}
 	timer := time.NewTimer(limit)
@@ -108,6 +113,13 @@ func (s *session) linger(ctx context.Context, f *flight, limit time.Duration) {
 	select {
 	case <-f.rest:
 	case <-timer.C:
+		s.mu.Lock()
+		for _, n := range s.d.nodes {
+			if missing&^(f.yes|f.failed)&(1<<n.i) != 0 {
+				n.late.Store(time.Now().UnixNano())
+			}
+		}
+		s.mu.Unlock()
 	case <-ctx.Done():
 	}
 }

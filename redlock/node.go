@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -41,6 +42,7 @@ type node struct {
 	haunts bool // ghosts are being released
 
 	standing atomic.Pointer[standing]
+	late     atomic.Int64  // when somebody last lingered for it in vain, in ns; 0 since it has answered
 	member   string        // its ID in the set when it was last met; guarded by the surveyor
 	served   chan struct{} // closed when the last order was carried out
 	hearing  hearing
@@ -59,11 +61,17 @@ func nameOfMaster(i int, conn redisconn.Conn) string {
 	return fmt.Sprintf("master %d", i+1)
 }
 
+// ailment is how long nobody waits for a master that kept somebody waiting in vain.
+const ailment = time.Second
+
 // ailing reports whether the master has not answered lately, or is not answering now.
 func (n *node) ailing() bool {
+	if t := n.late.Load(); t != 0 && time.Now().UnixNano()-t < int64(ailment) && !mutant.On("redlock-late") {
+		return true
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return !n.doubt.IsZero() && time.Since(n.doubt) < time.Second
+	return !n.doubt.IsZero() && time.Since(n.doubt) < ailment
 }
 
 // give hands the node an order. It never blocks.

@@ -71,3 +71,25 @@ func TestNewerOneStepsBack(t *testing.T) {
 		t.Errorf("the elder was not let in: %v", err)
 	}
 }
+
+// A master is stopped. Each contender waits for it once, not at every turn: when it stops, as for all that follows, only until
+// it is seen to be late.
+func TestTurnsGoOnWithoutAMasterThatIsLate(t *testing.T) {
+	const turns, grace = 150, 20 * time.Millisecond
+	set := startMasters(t, 5)
+	race := func() time.Duration {
+		began := time.Now()
+		crowd(t, 4, turns, func(int) string { return urlOf(addrs(set)) + "?node_timeout=20s" }, time.Minute, true, nil)
+		return time.Since(began)
+	}
+	usual := race()
+	if err := set[4].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = set[4].Resume() }()
+	took := race()
+	t.Logf("%d turns took %v, and %v with one of five stopped", turns, usual, took)
+	if most := 2*usual + turns*grace/2; took > most {
+		t.Errorf("%d turns took %v with one master stopped, want %v at most: somebody waits for it at every turn", turns, took, most)
+	}
+}
