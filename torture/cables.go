@@ -48,6 +48,15 @@ func lay(ctx context.Context, targets []string, n int, delay, ttl time.Duration)
 	return c, nil
 }
 
+// part has nobody but the last slot reach the first n servers.
+func (c *cables) part(n int) {
+	for _, wires := range c.wires[:len(c.wires)-1] {
+		for _, w := range wires[:n] {
+			w.Refuse()
+		}
+	}
+}
+
 // url is the store's URL as the worker of a slot must use it.
 func (c *cables) url(store string, slot int) string {
 	for i, target := range c.targets {

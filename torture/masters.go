@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/torture/flawed"
 )
 
 // masters are five Redis servers that know nothing of each other. The first two keep everything over a restart. The others
@@ -20,7 +21,7 @@ import (
 type masters struct {
 	nodes  []*servertest.Server
 	maxTTL time.Duration // of the leases on them, on which the time until a master votes again depends
-	vote   string        // the key of a master that has its vote; "" where that is not to be seen
+	vote   string        // the key of a master that has its vote; "" where there is none
 	forgot []instant     // by node, when it was there again with less than it knew; 0 when it has its vote
 }
 
@@ -30,9 +31,24 @@ const (
 	most        = fiveMasters / 2 // masters that may be without a vote at a time
 )
 
+// redlockVote is the key that a master has which may give itself to claims of package redlock.
+const redlockVote = "il:{redlock}:vote"
+
+// countsBy says by which locks the masters are used: those of a scheme.
+func (m *masters) countsBy(scheme string) {
+	switch {
+	case !strings.HasPrefix(scheme, flawed.Prefix):
+		m.vote = redlockVote
+	case scheme == flawed.Prefix+"rejoin":
+		m.vote = ""
+	default:
+		m.vote = flawed.VoteKey
+	}
+}
+
 // raiseMasters starts them, with clocks that can be set.
 func raiseMasters(ctx context.Context, clocks bool) (*masters, error) {
-	m := &masters{vote: "il:{redlock}:vote", forgot: make([]instant, fiveMasters)}
+	m := &masters{vote: redlockVote, forgot: make([]instant, fiveMasters)}
 	m.bear(0)
 	for i := range fiveMasters {
 		o := servertest.Options{Clock: clocks}
@@ -86,8 +102,15 @@ func (m *masters) votes(i int) bool {
 	if m.vote == "" {
 		return true
 	}
-	n, err := m.nodes[i].Do("EXISTS", m.vote)
-	return err == nil && n == "1"
+	v, err := m.nodes[i].Do("GET", m.vote)
+	if err != nil || v == "(nil)" {
+		return false
+	}
+	if m.vote == flawed.VoteKey { // which an old memory has as well, of another start of the server
+		info, err := m.nodes[i].Do("INFO", "server")
+		return err == nil && strings.Contains(info, v)
+	}
+	return true
 }
 
 // harmMasters does one thing to masters. A majority keeps its memory: no more than two are without a vote at a time.

@@ -30,6 +30,7 @@ type harm struct {
 	wired  bool          // every worker has a cable, which is damaged
 	delay  time.Duration // of its cable
 	calm   bool          // the cables are slow, and nothing else is wrong with them
+	apart  int           // the first masters, so many, that no worker reaches but the last
 	server []string      // what is done to the servers
 	pace   time.Duration // how fast one thing follows another at the servers; 0 = as the TTL has it
 	once   bool          // one stale failover, of a replica that hears nothing from before the workers begin
@@ -66,6 +67,7 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 			return nil, err
 		}
 		defer links.remove()
+		links.part(p.harm.apart)
 	}
 	jobs := make([]job, p.processes)
 	for i := range jobs {

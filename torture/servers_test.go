@@ -89,7 +89,7 @@ func stormOver(t *testing.T, cfg Config, scheme string, d time.Duration) Trial {
 	c.Store = servers.url()
 	if scheme != "" {
 		c.Store = scheme + "://" + servers.host()
-		servers.masters.vote = ""
+		servers.masters.countsBy(scheme)
 	}
 	closeStore, err := c.open(t.Context())
 	if err != nil {

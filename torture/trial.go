@@ -228,6 +228,7 @@ func (c *conductor) describe(p plan) string {
 		{p.job.Permits > 0, fmt.Sprintf("%d permits", p.job.Permits)},
 		{p.harm.wired && !p.harm.calm, "on links that stall"},
 		{p.harm.calm, fmt.Sprintf("on links that are up to %v slow", 2*p.harm.delay)},
+		{p.harm.apart > 0, fmt.Sprintf("%d masters out of reach of all but one", p.harm.apart)},
 		{p.harm.skew != 0, fmt.Sprintf("the clock of one %v ahead", p.harm.skew)},
 		{len(p.harm.server) > 0, "server: " + strings.Join(p.harm.server, ", ")},
 	} {

@@ -22,9 +22,11 @@ var (
 	admitScript = rueidis.NewLuaScript(admitText)
 )
 
+// VoteKey is what a master has that counts: the run_id of the start of the server that got it.
+const VoteKey = "flawed:vote"
+
 const (
 	countersKey = "flawed:counters"
-	voteKey     = "flawed:vote"
 	sinceKey    = "flawed:since"
 )
 
@@ -73,7 +75,7 @@ func (m *master) step(ctx context.Context, g *grip, what, value string, ttl time
 	if voteless {
 		always = "1"
 	}
-	n, err := stepScript.Exec(ctx, c, []string{g.key, countersKey, voteKey}, []string{
+	n, err := stepScript.Exec(ctx, c, []string{g.key, countersKey, VoteKey}, []string{
 		what, value, millis(ttl), strconv.Itoa(g.limit), strconv.FormatInt(number, 10), always,
 	}).AsInt64()
 	if err == nil && n < 0 {
@@ -114,7 +116,7 @@ func (m *master) knock(ctx context.Context, wait time.Duration, args ...string) 
 	if err != nil {
 		return 0, err
 	}
-	ms, err := admitScript.Exec(ctx, c, []string{voteKey, sinceKey, countersKey}, append([]string{millis(wait)}, args...)).AsInt64()
+	ms, err := admitScript.Exec(ctx, c, []string{VoteKey, sinceKey, countersKey}, append([]string{millis(wait)}, args...)).AsInt64()
 	return time.Duration(ms) * time.Millisecond, err
 }
 

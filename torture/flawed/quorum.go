@@ -105,7 +105,7 @@ func (q quorum) acquire(ctx context.Context, g *grip, ttl time.Duration) (held b
 	defer close(decided)
 	votes := q.ask(context.WithoutCancel(ctx), ttl, q.everywhere(), func(ctx context.Context, m *master) (int64, error) {
 		n, err := m.step(ctx, g, "take", value, ttl, driver.Stride, q.voteless)
-		go q.undo(m, g, value, ttl, decided, &held)
+		go q.undo(ctx, m, g, value, ttl, decided, &held)
 		return n, err
 	})
 	won, err := q.count(votes, len(q.masters), need)
@@ -123,11 +123,11 @@ func (q quorum) acquire(ctx context.Context, g *grip, ttl time.Duration) (held b
 
 // undo gives a master back when it is decided that the claim is not held: after what may have won it, on the same
 // connection.
-func (q quorum) undo(m *master, g *grip, value string, ttl time.Duration, decided <-chan struct{}, held *bool) {
+func (q quorum) undo(ctx context.Context, m *master, g *grip, value string, ttl time.Duration, decided <-chan struct{}, held *bool) {
 	if <-decided; *held || q.keep {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), ttl)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ttl)
 	defer cancel()
 	_, _ = m.step(ctx, g, "leave", value, 0, 0, true)
 }
