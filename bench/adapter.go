@@ -17,8 +17,6 @@ type adapter struct {
 	files func(n int) ([]*os.File, error)
 	// redis asks for as many servers, at place.Redis.
 	redis int
-	// found, where set, makes of new servers what the processes then find.
-	found func(ctx context.Context, p place) error
 	// key is where the store keeps the lock of a name; nil = at the name.
 	key func(name string) string
 }
@@ -98,8 +96,8 @@ var adapters = map[string]adapter{
 	"rueidislock":        {open: openRueidislock, redis: 1, key: rueidislockKey},
 	"raw keepers":        {open: openRawKeepers, redis: 1},
 	"redislock keepers":  {open: openRedislockKeepers, redis: 1},
-	"redlock":            {open: openRedlock, redis: masters, found: foundMasters},
-	"redlock strict":     {open: openRedlockStrict, redis: masters, found: foundMasters},
+	"redlock":            {open: openRedlock, redis: masters},
+	"redlock strict":     {open: openRedlockStrict, redis: masters},
 	"raw quorum":         {open: openRawQuorum, redis: masters},
 	"redsync quorum":     {open: openRedsync, redis: masters},
 }

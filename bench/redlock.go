@@ -25,16 +25,6 @@ func openRedlockStrict(ctx context.Context, p place) (locker, error) {
 	return openMasters(ctx, p, strictly())
 }
 
-// foundMasters makes a set of the masters, so that processes that all start at
-// the same moment find one.
-func foundMasters(ctx context.Context, p place) error {
-	d, err := driver.OpenURL(ctx, p.redlockURL())
-	if err != nil {
-		return err
-	}
-	return d.Close(ctx)
-}
-
 func (p place) redlockURL() string { return "redlock://" + strings.Join(p.Redis, ",") }
 
 // openMasters keeps hold of the driver, which counts its raises.

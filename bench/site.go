@@ -40,11 +40,6 @@ func openSite(ctx context.Context, adapterName string) (_ *site, err error) {
 		}
 		s.redis = append(s.redis, one)
 	}
-	if a.found != nil {
-		if err := a.found(ctx, s.place(0, 0)); err != nil {
-			return nil, err
-		}
-	}
 	return s, nil
 }
 
