@@ -3,7 +3,6 @@ package goredis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -27,17 +26,11 @@ type listening struct {
 // Listen implements redisconn.Conn.
 func (c *conn) Listen(ctx context.Context, key string, sharded bool, heard func(channel, payload string)) (*redisconn.Listener, error) {
 	g := &listening{sharded: sharded, closed: make(chan struct{}), awaiting: map[string][]chan struct{}{}, leaving: map[string]int{}}
-	node := ""
-	switch client := c.client.(type) {
-	case *redis.ClusterClient:
-		master, err := client.MasterForKey(ctx, key)
-		if err != nil {
-			return nil, fmt.Errorf("goredis: find the master of the slot: %w", err)
-		}
-		node, g.pubsub = master.Options().Addr, master.Subscribe(ctx)
-	case *redis.Client:
-		g.pubsub = client.Subscribe(ctx)
+	node, client, err := c.master(ctx, key)
+	if err != nil {
+		return nil, err
 	}
+	g.pubsub = client.Subscribe(ctx)
 	if err := g.pubsub.Ping(ctx); err != nil {
 		_ = g.pubsub.Close()
 		_, err = answer(nil, err)

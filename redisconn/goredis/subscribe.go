@@ -24,19 +24,11 @@ var errOnce = errors.New("goredis: a subscription is not made again by itself")
 // server would count a subscriber whom nobody tells that messages were lost. So each subscription has a client of its own
 // that can connect once.
 func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*redisconn.Subscription, error) {
-	var options redis.Options
-	node := ""
-	switch client := c.client.(type) {
-	case *redis.ClusterClient:
-		master, err := client.MasterForKey(ctx, key)
-		if err != nil {
-			return nil, fmt.Errorf("goredis: find the master of the slot: %w", err)
-		}
-		options = *master.Options()
-		node = options.Addr
-	case *redis.Client:
-		options = *client.Options()
+	node, client, err := c.master(ctx, key)
+	if err != nil {
+		return nil, err
 	}
+	options := *client.Options()
 	options.Dialer = dialOnce(options.Dialer)
 	options.PoolSize, options.MinIdleConns, options.MaxIdleConns, options.DialerRetries = 1, 0, 1, 1
 	options.PushNotificationProcessor = nil // that of the user's client is its own
@@ -47,7 +39,7 @@ func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(pa
 		_ = pubsub.Close()
 		_ = own.Close()
 	})
-	err := pubsub.Subscribe(ctx, channel)
+	err = pubsub.Subscribe(ctx, channel)
 	if err == nil {
 		_, err = pubsub.Receive(ctx)
 	}
@@ -63,6 +55,18 @@ func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(pa
 		c.attend(pubsub, channel, options.Addr == failover, heard)
 	}()
 	return redisconn.NewSubscription(node, done, end), nil
+}
+
+// master returns the client of the master that owns key, and its address on a Cluster.
+func (c *conn) master(ctx context.Context, key string) (node string, client *redis.Client, err error) {
+	cluster, several := c.client.(*redis.ClusterClient)
+	if !several {
+		return "", c.client.(*redis.Client), nil //nolint:forcetypeassert // Conn takes no third kind
+	}
+	if client, err = cluster.MasterForKey(ctx, key); err != nil {
+		return "", nil, fmt.Errorf("goredis: find the master of the slot: %w", err)
+	}
+	return client.Options().Addr, client, nil
 }
 
 // dialOnce lets the first connection be made and no other.
