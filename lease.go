@@ -111,13 +111,24 @@ func giveBack(ctx context.Context, turns []turn, l *Lease) {
 
 // watch has the young leases looked after: one that its user drops is logged. To be told of a drop costs a fifth of what a
 // lease does that is passed on and released at once. So it is left until the trust timer comes, which is within
-// longestSleep; till then the pool itself keeps the lease alive.
-func (p *pool) watch() {
-	for l := range p.young {
-		l.dropped = runtime.AddCleanup(l, (*lease).warnDropped, l.lease)
+// longestSleep; till then the pool itself keeps the lease alive. There may be ten thousand, so it takes a few at a time:
+// nobody's end of trust waits for all of them.
+func (p *pool) watch(young int) {
+	for ; young > 0; young -= few {
+		p.mu.Lock()
+		n := 0
+		for l := range p.young {
+			if n++; n > few {
+				break
+			}
+			l.dropped = runtime.AddCleanup(l, (*lease).warnDropped, l.lease)
+			delete(p.young, l)
+		}
+		p.mu.Unlock()
 	}
-	clear(p.young)
 }
+
+const few = 64
 
 // warnDropped says once that a lease was forgotten. It goes on being held: its user may still be at work with its
 // context.

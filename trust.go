@@ -83,7 +83,9 @@ func (s *session) check() {
 	if s.over || mutant.On("L3") {
 		return
 	}
-	s.pool.watch()
+	if n := len(s.pool.young); n > 0 {
+		go s.pool.watch(n)
+	}
 	if now.before(s.earliest) {
 		s.sleepUntil(s.earliest)
 		return
