@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -82,8 +83,8 @@ func (c *conductor) probe(ctx context.Context, out *round, dir string, names []s
 // has come by.
 func (c *conductor) leftovers(ctx context.Context, out *round, names []string) {
 	inspector, ok := c.store.(driver.Inspector)
-	if !ok {
-		return
+	if !ok || slices.Contains(c.Faults, FaultClock) {
+		return // a master whose clock was ahead keeps what it then had for as long as that
 	}
 	prefix := names[0][:strings.LastIndexByte(names[0], '/')+1]
 	for deadline := now().add(c.TTL + c.traits.Grain + time.Second); ; pause(20*time.Millisecond, ctx.Done()) {

@@ -85,7 +85,7 @@ func claimed(handles []*handle) func(*handle) instant {
 		if first := firsts[h.life]; first == nil || h.fence-first.fence >= driver.Stride {
 			firsts[h.life] = h
 		}
-		asked[h] = firsts[h.life].asked
+		asked[h] = min(firsts[h.life].asked, h.asked) // where tokens are not in order the first may be the later one
 	}
 	return func(h *handle) instant { return asked[h] }
 }
@@ -207,11 +207,18 @@ func checkSoon(hs *history, within time.Duration) finding {
 	return f
 }
 
-// checkGoesOn is V6 while the round goes on: whatever was done to masters, somebody gets in soon after.
+// checkGoesOn is V6 while the round goes on: whatever was done to masters, somebody gets in soon after. It says nothing about
+// times in which fewer than half of the workers ran.
 func checkGoesOn(hs *history, within time.Duration) finding {
 	var f finding
 	for _, at := range hs.whole {
-		if at.add(within) > hs.ended {
+		running := 0
+		for _, l := range hs.lives {
+			if l.lastBeat >= at.add(within) && l.ran(at, at.add(within)) >= within-within/8 {
+				running++
+			}
+		}
+		if at.add(within) > hs.ended || 2*running < hs.slots() {
 			continue
 		}
 		f.cases++

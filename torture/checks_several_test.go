@@ -49,14 +49,16 @@ func TestCheckSoon(t *testing.T) {
 }
 
 func TestCheckGoesOn(t *testing.T) {
+	starved, awake := lease(0, 1, 5, 1), lease(0, 6, 9, 2)
 	for name, c := range map[string]struct {
 		hs    *history
 		guilt string
 	}{
-		"at once":     {of(0, lease(0, 1, 5, 1), lease(2, 210, 220, 2)), ""},
-		"too late":    {of(0, lease(0, 1, 5, 1), lease(2, 310, 320, 2)), "for 100ms nobody got in"},
-		"only before": {of(0, lease(0, 1, 199, 1)), "nobody got in"},
-		"in the end":  {of(0, lease(0, 1, 190, 1), lease(0, 299, 0, 3)), ""},
+		"at once":            {of(0, lease(0, 1, 5, 1), lease(2, 210, 220, 2)), ""},
+		"too late":           {of(0, lease(0, 1, 5, 1), lease(2, 310, 320, 2)), "for 100ms nobody got in"},
+		"half of them slept": {asleep(starved, 150, 250, of(0, starved, awake)), "nobody got in"},
+		"only before":        {of(0, lease(0, 1, 199, 1)), "nobody got in"},
+		"in the end":         {of(0, lease(0, 1, 190, 1), lease(0, 299, 0, 3)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.hs.ended, c.hs.whole = ms(1000), []instant{ms(200), ms(950)}
@@ -66,5 +68,17 @@ func TestCheckGoesOn(t *testing.T) {
 				t.Errorf("%d cases, want 1: what happened too near to the end is none", f.cases)
 			}
 		})
+	}
+}
+
+// Where most of the workers did not run nobody can be expected to get in.
+func TestCheckGoesOnWantsWorkersThatRun(t *testing.T) {
+	asleepAll := of(0, lease(0, 1, 5, 1), lease(0, 6, 9, 2), lease(0, 10, 12, 3))
+	asleepAll.ended, asleepAll.whole = ms(1000), []instant{ms(200)}
+	for _, l := range asleepAll.lives[:2] {
+		l.silences = []span{{ms(150), ms(250)}}
+	}
+	if f := checkGoesOn(asleepAll, 100*time.Millisecond); f.cases != 0 || f.failed != 0 {
+		t.Errorf("%d of %d cases failed while two of three workers slept, want none", f.failed, f.cases)
 	}
 }

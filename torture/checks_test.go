@@ -34,6 +34,9 @@ func TestCheckTokensOfASharedName(t *testing.T) {
 	first, passed := lease(0, 3, 4, 64), lease(6, 7, 8, 65)
 	passedOn := of(0, first, lease(0, 5, 9, 128), passed)
 	passed.life = first.life // the store gave it 64 and the next ones before it gave 128
+	higher, lower := lease(0, 3, 4, 65), lease(6, 7, 8, 64)
+	falling := of(0, higher, lower)
+	lower.life = higher.life
 	for name, c := range map[string]struct {
 		hs    *history
 		guilt string
@@ -41,6 +44,7 @@ func TestCheckTokensOfASharedName(t *testing.T) {
 		"smaller, both valid":    {of(0, lease(0, 1, 5, 10), lease(0, 6, 9, 9)), ""},
 		"smaller, asked later":   {of(0, lease(0, 1, 0, 164), lease(2, 6, 0, 100)), "asked after"},
 		"passed on, asked later": {passedOn, ""},
+		"falling in one process": {falling, "asked after"},
 		"the same twice":         {of(0, lease(0, 1, 5, 10), lease(0, 6, 9, 10)), "token 10 was given to"},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, c.hs, checkTokens(c.hs, false), c.guilt) })

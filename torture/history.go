@@ -125,6 +125,14 @@ type history struct {
 	whole  []instant // when all servers were there again after a fault of one of several that a majority does without
 }
 
+// slots is how many workers there were at a time.
+func (hs *history) slots() (n int) {
+	for _, l := range hs.lives {
+		n = max(n, l.slot+1)
+	}
+	return n
+}
+
 // granted returns the handles of one name that were granted, in the order in which their workers saw that.
 func (hs *history) granted(name int) []*handle {
 	var out []*handle
