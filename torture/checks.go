@@ -169,15 +169,15 @@ func checkOverlap(hs *history, permits int) finding {
 }
 
 // checkSoon is V8: a name that is free, and wanted, is granted before long. It is free when everybody who got in has
-// released, and what became of those who did not is not known.
+// released, and what became of those who did not is not known. What counts is the time in which the waiting process ran.
 func checkSoon(hs *history, within time.Duration) finding {
 	var f finding
 	for name := range hs.names {
 		free := hs.began
 		for _, h := range hs.granted(name) {
 			f.cases++
-			if since := max(free, h.asked); h.granted.sub(since) > within {
-				f.accuse(name, h.granted, "%s was granted the name after it had been free and wanted for %v", h, h.granted.sub(since))
+			if waited := h.life.ran(max(free, h.asked), h.granted); waited > within {
+				f.accuse(name, h.granted, "%s was granted the name after it had been free and wanted for %v", h, waited)
 			}
 			if free = max(free, h.left); h.left == 0 {
 				free = 0
@@ -191,7 +191,7 @@ func checkSoon(hs *history, within time.Duration) finding {
 		var waited time.Duration
 		for _, l := range hs.lives {
 			for _, h := range l.handles {
-				if w := min(hs.ended, l.lastBeat).sub(max(free, h.asked)); h.name == name && h.granted == 0 && w > waited {
+				if w := l.ran(max(free, h.asked), min(hs.ended, l.lastBeat)); h.name == name && h.granted == 0 && w > waited {
 					longest, waited = h, w
 				}
 			}

@@ -25,6 +25,7 @@ func TestCheckSoon(t *testing.T) {
 		hs.lives[len(hs.lives)-1].lastBeat = ms(at)
 		return hs
 	}
+	slept := lease(2, 107, 110, 2)
 	held := lease(0, 1, 0, 1)
 	held.left = 0
 	for name, c := range map[string]struct {
@@ -35,6 +36,7 @@ func TestCheckSoon(t *testing.T) {
 		"late, because it was held":    {of(0, lease(0, 1, 500, 1), lease(2, 520, 600, 2)), ""},
 		"late, because nobody asked":   {of(0, lease(0, 1, 5, 1), lease(500, 510, 600, 2)), ""},
 		"free and wanted for long":     {of(0, lease(0, 1, 5, 1), lease(2, 107, 110, 2)), "had been free and wanted for 101ms"},
+		"asleep for most of it":        {asleep(slept, 6, 100, of(0, lease(0, 1, 5, 1), slept)), ""},
 		"not even the first":           {of(0, lease(0, 150, 160, 1)), "p0.0 g0 was granted the name after"},
 		"never":                        {of(0, lease(0, 1, 5, 1), inVain(10)), "was never granted the name, which had been free and wanted for 990ms"},
 		"never, asked in the end":      {of(0, lease(0, 1, 5, 1), inVain(950)), ""},
