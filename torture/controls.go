@@ -58,12 +58,12 @@ var controls = []control{
 		p.split()
 		p.harm.server = []string{FaultPause}
 	}},
-	// One worker reaches nothing but the three masters that may forget, and the other, which reaches all, needs one of these: it
-	// gets in when one forgets, long before the first renews.
+	// Three of four workers reach nothing but the three masters that may forget, and the fourth, which reaches all, needs one
+	// of these: it gets in when one forgets, long before the next renewal of whoever holds it.
 	{flaw: "rejoin", check: "V3", start: Redlock, ttl: 1500 * time.Millisecond, round: 5 * time.Second, plan: func(p *plan) {
 		p.split()
 		p.harm.apart, p.harm.server, p.harm.pace = keepers, []string{FaultForget}, 200*time.Millisecond
-		p.processes, p.names, p.job.Count, p.job.Hold = 2, 8, 8, 300*time.Millisecond
+		p.names, p.job.Count, p.job.Hold = 4, 8, 300*time.Millisecond
 	}},
 	{flaw: "minority", check: "V8", start: Redlock, ttl: 3 * time.Second, round: 5 * time.Second, plan: func(p *plan) {
 		p.split()
