@@ -7,13 +7,14 @@
 --
 -- A master that belongs to another set by now renews for nobody: a majority of that set may be none of the former one.
 -- A key that is gone is never made again: somebody may have held the name in between.
-if redis.call('GET', KEYS[1]) ~= ARGV[2] then
+local r = redis.call('MGET', unpack(KEYS))
+if r[1] ~= ARGV[2] then
   return redis.error_reply('NOVOTE this master has no vote among the masters of this program')
 end
 local missing = {}
 for i = 2, #KEYS do
-  local v = redis.pcall('GETRANGE', KEYS[i], 0, 27)
-  if type(v) == 'table' or string.sub(v, 1, 27) ~= ARGV[i + 1] then
+  local v = r[i]
+  if not v or string.sub(v, 1, 27) ~= ARGV[i + 1] then
     missing[#missing + 1] = i * 2 - 2
   elseif string.sub(v, 28, 28) == '!' then
     missing[#missing + 1] = i * 2 - 1

@@ -17,7 +17,7 @@
 --   state    0 not in line, 1 waits, 2 has this master, 3 broken
 --   left     1 if the claim that left had this master until now
 --   counter  now; of a claim that has this master it is that of its grant, or of its raise
---   wait     ms until the state may change by time alone, or -1
+--   wait     of the head of the line: ms until its state may change by time alone, or -1
 --   head     1 if nobody waits ahead of it
 --   why      0 ours stands in its way, 1 another program's, 2 a gap left for other programs
 --   older    1 if it has this master and one with an older ticket waits
@@ -33,17 +33,57 @@
 local K, F, W, H = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local leave, enter = ARGV[1], ARGV[5] or ''
 
-if enter == '' and redis.pcall('GETRANGE', K, 0, 27) == 'ilq1:' .. leave .. '-' then
+if enter == '' and redis.pcall('GETRANGE', K, '0', '27') == 'ilq1:' .. leave .. '-' then
   redis.call('DEL', K)
   return 1
 end
 
-local mixed, outlives, proposal = ARGV[2] == '1', ARGV[3], tonumber(ARGV[4])
-local ttl, queue, channel, ticket, info = ARGV[6], ARGV[7] == '1', ARGV[8], ARGV[9], ARGV[10]
-local back, set = tonumber(ARGV[11] or '0'), ARGV[12]
+-- A record: w ttl since channel set info.
+local RECORD = '^w (%d+) %d+ (%S+) (%S+) (.*)$'
+
+local ticket, set, proposal = ARGV[9], ARGV[12], tonumber(ARGV[4])
+local got = redis.call('MGET', K, F, KEYS[5])
+local v, count, vote = got[1], tonumber(got[2] or '0'), got[3]
+local odd = count % 2
+count = count - odd
+
+-- The usual turn: one leaves, may stand again behind the others, and the first in line gets this master. It makes no
+-- functions, asks nothing twice and lets numbers be the text that they come as, which is half of what the rest of this
+-- script takes for it; and it changes nothing before the first in line has heard of it. Whatever is not quite usual is left
+-- to the rest.
+if leave ~= '' and odd == 1 and v and string.sub(v, 1, 28) == 'ilq1:' .. leave .. '+' and ARGV[2] == '0'
+  and proposal >= count + 64 and proposal <= count + 60000000 and (enter == '' or vote == set and ARGV[7] == '1' and ARGV[11] == '0') then
+  local call, c = redis.call, ARGV[4]
+  local top = call('ZRANGE', W, '0', '0', 'WITHSCORES')
+  local who, place = top[1], top[2] or ''
+  local d = call('HMGET', H, who or '', '*', enter)
+  local time, channel, theirs, info = string.match(d[1] or '', RECORD)
+  if time and theirs == vote and not d[2] and not d[3] and #place == 16 and (enter == '' or ticket > place) then
+    local more = enter ~= '' or call('ZCARD', W) > 1
+    if call('PUBLISH', channel, 'h ' .. who .. ' ' .. c .. (more and ' 1' or ' 0')) > 0 then
+      v = 'ilq1:' .. who .. (more and '+' or '-') .. place .. ' ' .. channel .. ' ' .. info
+      call('SET', K, v, 'PX', time)
+      call('SET', F, more and string.sub(c, 1, -2) .. string.sub(c, -1) + 1 or c)
+      if enter ~= '' then -- before the other goes: a key that is empty for a moment comes back without an end
+        local t = call('TIME')
+        call('ZADD', W, ticket, enter)
+        call('HSET', H, enter, 'w ' .. ARGV[6] .. ' ' .. t[1] * 1000 + math.floor(t[2] / 1000) .. ' ' .. ARGV[8] .. ' ' .. set .. ' ' .. ARGV[10])
+      end
+      call('ZREM', W, who)
+      call('HDEL', H, who)
+      if proposal % 1024 == 0 then -- now and then will do
+        call('PEXPIRE', W, ARGV[3])
+        call('PEXPIRE', H, ARGV[3])
+      end
+      if enter == '' then
+        return {0, 1, proposal, -1, 0, 0, 0, ''}
+      end
+      return {1, 1, proposal, tonumber(time), call('ZRANGE', W, '0', '0')[1] == enter and 1 or 0, 0, 0, v}
+    end
+  end
+end
 
 -- A master that has lost its memory, or that belongs to another set by now, gives itself to nobody.
-local vote = redis.call('GET', KEYS[5])
 if enter ~= '' and vote ~= set then
   if leave == '' then
     return redis.error_reply('NOVOTE this master has no vote among the masters of this program')
@@ -51,33 +91,10 @@ if enter ~= '' and vote ~= set then
   enter, set = '', nil -- whoever leaves, leaves
 end
 
-local us
-local function ms()
-  if not us then
-    local t = redis.call('TIME')
-    us = t[1] * 1000000 + t[2]
-  end
-  return math.floor(us / 1000)
-end
-
-local count = tonumber(redis.call('GET', F) or '0')
-local odd = count % 2
-count = count - odd
-local function draw() -- as in take
-  local c, p = count + 64, proposal
-  if p > c then
-    if p > count + 60000000 then
-      p = math.min(p, (ms() + 86400000) * 1000)
-      p = p - p % 64
-    end
-    c = math.max(c, p)
-  end
-  count = c
-  redis.call('SET', F, count + odd)
-end
-
 -- Who stands at the name: nobody, one of ours (id), or a value of another program, which is never touched.
-local v = redis.pcall('GET', K)
+if not v then
+  v = redis.pcall('GET', K) -- which tells what is no string
+end
 if type(v) == 'table' then
   if enter ~= '' then
     return v -- WRONGTYPE
@@ -88,6 +105,32 @@ local id = v and #v > 45 and string.sub(v, 1, 5) == 'ilq1:' and string.sub(v, 6,
 local foreign = v and not id
 if foreign and enter ~= '' and string.find(v, '^ilq%d+:') then
   return redis.error_reply('NEWLAYOUT the value at this name is of a layout that this program does not know')
+end
+
+local mixed, outlives = ARGV[2] == '1', ARGV[3]
+local ttl, queue, channel, info = ARGV[6], ARGV[7] == '1', ARGV[8], ARGV[10]
+local back = tonumber(ARGV[11] or '0')
+
+local us
+local function ms()
+  if not us then
+    local t = redis.call('TIME')
+    us = t[1] * 1000000 + t[2]
+  end
+  return math.floor(us / 1000)
+end
+
+local drawn = false
+local function draw() -- as in take
+  local c, p = count + 64, proposal
+  if p > c then
+    if p > count + 60000000 then
+      p = math.min(p, (ms() + 86400000) * 1000)
+      p = p - p % 64
+    end
+    c = math.max(c, p)
+  end
+  count, drawn = c, true
 end
 
 -- Foreign programs: when they were last seen, by the clock of this master; and by that of the clients, the same on every
@@ -117,28 +160,26 @@ end
 local state, left, wait, head, why, older = 0, 0, -1, 0, 0, 0
 local vacated = false -- the value at the name is of a claim that has just left
 
-if leave ~= '' then
-  if id == leave then
-    if string.sub(v, 28, 28) ~= '!' then
-      left = 1
-    end
-    id, vacated = nil, true
-  else
-    redis.call('ZREM', W, leave)
-    redis.call('HDEL', H, leave)
+-- The head of the line and its ticket, as long as they are known.
+local first, place, looked
+local function top()
+  if not looked then
+    local t = redis.call('ZRANGE', W, '0', '0', 'WITHSCORES')
+    first, place, looked = t[1], tonumber(t[2]), true
   end
+  return first
 end
-
 local function remove(who)
   redis.call('ZREM', W, who)
   redis.call('HDEL', H, who)
+  looked = false
 end
 local function stand()
   redis.call('ZADD', W, ticket, enter)
   redis.call('HSET', H, enter, string.format('w %s %.0f %s %s %s', ttl, ms(), channel, set, info))
   redis.call('PEXPIRE', W, outlives)
   redis.call('PEXPIRE', H, outlives)
-  state = 1
+  state, looked = 1, false
 end
 local function promote(who, when, time, where, what)
   v = 'ilq1:' .. who .. '-' .. when .. ' ' .. where .. ' ' .. what
@@ -146,6 +187,17 @@ local function promote(who, when, time, where, what)
   id, vacated = who, false
   if who == enter then
     state = 2
+  end
+end
+
+if leave ~= '' then
+  if id == leave then
+    if string.sub(v, 28, 28) ~= '!' then
+      left = 1
+    end
+    id, vacated = nil, true
+  else
+    remove(leave)
   end
 end
 
@@ -170,15 +222,15 @@ local function rest()
   end
   local length = math.max(2, math.min(100, math.floor((at - gap) / 4)))
   while true do
-    local first = redis.call('ZRANGE', W, 0, 0)[1]
-    if not first then
+    local who = top()
+    if not who then
       return false
     end
-    local where = string.match(redis.call('HGET', H, first) or '', '^w %d+ %d+ (%S+) ')
-    if where and (first == enter or redis.call('PUBLISH', where, 'g ' .. first .. ' ' .. length) > 0) then
+    local where = string.match(redis.call('HGET', H, who) or '', '^w %d+ %d+ (%S+) ')
+    if where and (who == enter or redis.call('PUBLISH', where, 'g ' .. who .. ' ' .. length) > 0) then
       break
     end
-    remove(first)
+    remove(who)
   end
   gap, handoffs, open, wait, why = at, 0, ms() + length, length, 2
   note()
@@ -188,26 +240,16 @@ end
 -- settle gives this master to the head of the line, if it is free. A process that a message does not reach is dead or will
 -- join again: it is left out.
 local function settle()
-  if id or foreign then
-    wait, why = redis.call('PTTL', K), foreign and 1 or 0
-    return
-  end
-  local drawn = false
-  while true do
-    local first = redis.call('ZRANGE', W, 0, 0, 'WITHSCORES')
-    local who = first[1]
-    if not who or rest() then
-      break
-    end
-    local time, where, theirs, what = string.match(redis.call('HGET', H, who) or '', '^w (%d+) %d+ (%S+) (%S+) (.*)$')
+  while top() and not rest() and top() do
+    local who, when = first, place
+    local time, where, theirs, what = string.match(redis.call('HGET', H, who) or '', RECORD)
     remove(who)
     if time and theirs == vote then
       if not drawn then
         draw()
-        drawn = true
       end
-      if who == enter or redis.call('PUBLISH', where, string.format('h %s %.0f %d', who, count, redis.call('EXISTS', W))) > 0 then
-        promote(who, string.format('%016.0f', first[2]), time, where, what)
+      if who == enter or redis.call('PUBLISH', where, string.format('h %s %.0f %d', who, count, top() and 1 or 0)) > 0 then
+        promote(who, string.format('%016.0f', when), time, where, what)
         wait = tonumber(time)
         break
       end
@@ -221,12 +263,11 @@ end
 
 -- elder is the first in line if its ticket is older than that of the claim that has this master.
 local function elder()
-  local first = redis.call('ZRANGE', W, 0, 0, 'WITHSCORES')
-  if not first[1] then
+  if not top() then
     return nil
   end
-  local theirs, ours = tonumber(first[2]), tonumber(string.sub(v, 29, 44))
-  return ours and (theirs < ours or theirs == ours and first[1] < id) and first[1] or nil
+  local ours = tonumber(string.sub(v, 29, 44))
+  return ours and (place < ours or place == ours and first < id) and first or nil
 end
 
 if enter ~= '' then
@@ -250,30 +291,38 @@ if enter ~= '' then
     elseif not d and (not v or vacated) and redis.call('EXISTS', W, H) == 0 then
       draw()
       promote(enter, ticket, ttl, channel, info) -- nobody else is or was here
+      first, looked = nil, true
     elseif d or queue or not id and not foreign then
       stand()
     end
   end
 end
 
-if not id or state == 1 then
+if not id and not foreign then
   settle()
 end
 
 if state == 1 then
-  head = redis.call('ZRANGE', W, 0, 0)[1] == enter and 1 or 0
+  if top() == enter then
+    head = 1
+  end
   if not queue then
     remove(enter)
     state = 0
-  elseif head == 1 and id and elder() == enter then
-    redis.call('PUBLISH', string.match(v, '^%S+ (%S+)'), 'i ' .. id)
+  elseif head == 1 then
+    if wait < 0 and (id or foreign) then
+      wait, why = redis.call('PTTL', K), foreign and 1 or 0
+    end
+    if id and elder() then
+      redis.call('PUBLISH', string.match(v, '^%S+ (%S+)'), 'i ' .. id)
+    end
   end
 elseif state == 2 and elder() then
   older = 1
 end
 
-local stands = redis.call('EXISTS', W)
-if stands ~= odd then
+local stands = top() and 1 or 0
+if drawn or stands ~= odd then
   redis.call('SET', F, count + stands)
 end
 if id then

@@ -7,17 +7,18 @@
 --
 -- On the condition rests the order of tokens: any two majorities share a master, and there this token was stored before the
 -- claim's value left, so whoever came after it there has a larger one, whatever clocks do.
-if redis.call('GET', KEYS[3]) ~= ARGV[4] then
+local r = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3])
+local v = r[1]
+if r[3] ~= ARGV[4] then
   return redis.error_reply('NOVOTE this master has no vote among the masters of this program')
 end
-local v = redis.pcall('GETRANGE', KEYS[1], 0, 27)
-if type(v) == 'table' or string.sub(v, 1, 27) ~= ARGV[1] then
+if not v or string.sub(v, 1, 27) ~= ARGV[1] then
   return 0
 end
 if string.sub(v, 28, 28) == '!' then
   return -1
 end
-local c, t = tonumber(redis.call('GET', KEYS[2]) or '0'), tonumber(ARGV[2])
+local c, t = tonumber(r[2] or '0'), tonumber(ARGV[2])
 if c < t then
   c = t + c % 2
   redis.call('SET', KEYS[2], c)

@@ -9,16 +9,19 @@
 -- All masters are offered the same counter, so they answer the same one, unless one of them was ahead. Its last bit says
 -- that a line stands at the name. A proposal that is more than a minute ahead of the counter is held against the clock of
 -- this master: one client whose clock is wrong must not use up the numbers.
-if redis.call('GET', KEYS[3]) ~= ARGV[4] then
+local r = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3])
+if r[3] ~= ARGV[4] then
   return redis.error_reply('NOVOTE this master has no vote among the masters of this program')
 end
-if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
-  return redis.call('GET', KEYS[1])
+if r[1] then
+  return r[1]
 end
-local had = tonumber(redis.call('GET', KEYS[2]) or '0')
+local had = tonumber(r[2] or '0')
 if had % 2 == 1 then -- the holder has gone without a word, and others stand in line
-  redis.call('DEL', KEYS[1])
   return 0
+end
+if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  return redis.call('GET', KEYS[1]) -- WRONGTYPE
 end
 local c, p = had + 64, tonumber(ARGV[3])
 if p > c then
