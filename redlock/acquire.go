@@ -127,8 +127,8 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 			}
 		case string:
 			lines = lines || holderID(v) == c.ID // an answer got lost before
-			if c.holder == nil {
-				c.holder = holder(v)
+			if c.stands == "" {
+				c.stands = v
 			}
 		}
 		sp.doubt = sp.doubt || o.again || err != nil && uncertain(err)
@@ -138,11 +138,10 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 	s.mu.Lock()
 	c.begun, c.flight = true, f
 	for _, n := range s.d.nodes {
-		value := make([]byte, 0, 256)
 		c.spots[n.i].pending++
 		n.give(order{
 			call: redisconn.Call{Script: takeScript, Keys: keys, Args: []string{
-				string(appendValue(value, c, n.channel(), s.owner)), s.ttlMS, f.proposal, s.d.fingerprint(),
+				c.value(n.channel()), s.ttlMS, f.proposal, s.d.fingerprint(),
 			}},
 			since: since, until: time.Now().Add(s.timeout), vote: true, done: done,
 		})

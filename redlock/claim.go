@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -24,7 +23,9 @@ const (
 type claim struct {
 	driver.Claim
 	keys   keys
-	ticket int64 // its place in line, the same on all masters
+	all    []string // keys of the long script
+	ticket string   // its place in line, the same on all masters, in 16 digits
+	info   string   // for people
 
 	state   state
 	token   int64     // the highest of the tokens that it reserved, or is being raised to
@@ -32,7 +33,9 @@ type claim struct {
 	hope    time.Time // until when it waits for masters that need no raise
 	wrote   bool      // since it is raising: its token, where the counter was lower
 	spots   []spot
-	holder  *driver.Holder
+	stands  string         // the value at the name that a master answered last
+	holder  *driver.Holder // what seen says, read when it is asked for
+	seen    string
 
 	// need is what the core counts the claim's trust from, if the call under way is answered: it is held when a majority of
 	// masters was given or renewed after that.
@@ -65,8 +68,6 @@ type spot struct {
 	left    int8 // since the Release: 1 it had this master until then, -1 it had not, 0 not known
 }
 
-func (c *claim) place() string { return fmt.Sprintf("%016d", c.ticket) }
-
 // changed wakes the Wait of the claim.
 func (c *claim) changed() {
 	select {
@@ -78,6 +79,9 @@ func (c *claim) changed() {
 func (c *claim) grant() driver.Grant {
 	if c.state == held {
 		return driver.Grant{Held: true, Fence: lowest(c.token)}
+	}
+	if c.seen != c.stands {
+		c.holder, c.seen = holder(c.stands), c.stands
 	}
 	return driver.Grant{Holder: c.holder}
 }

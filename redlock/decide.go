@@ -46,7 +46,7 @@ func (s *session) decide(c *claim) {
 		}
 	}
 	if c.good(c.need, s.Valid()) >= s.d.quorum || mutant.On("Q11") {
-		c.state, c.raising, c.holder = held, false, nil
+		c.state, c.raising, c.stands = held, false, ""
 		s.d.grants.Add(1)
 		s.d.saw(c.Name, c.token)
 		c.changed()

@@ -116,8 +116,8 @@ func (s *session) heard(c *claim, n *node, since time.Time, r lineReply, err err
 		if !sp.has && !sp.yielding {
 			sp.recheck.Schedule(now, r.wait, r.head == 1, r.why)
 		}
-		if h := holder(r.value); h != nil {
-			c.holder = h
+		if r.value != "" {
+			c.stands = r.value
 		}
 		s.d.crowd.Set(c.Name, c.Queue)
 		if c.state == waiting {
@@ -166,15 +166,15 @@ func parseLineReply(v any, err error) (r lineReply, _ error) {
 func (s *session) lineCall(old, c *claim, n *node, proposal, mode string) redisconn.Call {
 	args := make([]string, 4, 12)
 	args[1], args[2], args[3] = digit(s.d.options.Shared), s.keepMS, proposal
-	var k keys
+	var all []string
 	if old != nil {
-		k, args[0] = old.keys, old.ID
+		all, args[0] = old.all, old.ID
 	}
 	if c != nil {
-		k = c.keys
-		args = append(args, c.ID, s.ttlMS, digit(c.Queue), n.channel(), c.place(), string(infoOf(c, s.owner).Append(nil)), mode, s.d.fingerprint())
+		all = c.all
+		args = append(args, c.ID, s.ttlMS, digit(c.Queue), n.channel(), c.ticket, c.info, mode, s.d.fingerprint())
 	}
-	return redisconn.Call{Script: lineScript, Keys: k.all(), Args: args}
+	return redisconn.Call{Script: lineScript, Keys: all, Args: args}
 }
 
 func digit(b bool) string {

@@ -28,7 +28,7 @@ func (s *session) releasing(dc driver.Claim) (*claim, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if c = s.claims[dc.ID]; c == nil {
-			c = s.d.newClaim(dc)
+			c = s.newClaim(dc)
 			c.state, c.leaving = gone, true
 		}
 		return c, nil

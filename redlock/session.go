@@ -59,14 +59,18 @@ func (s *session) claim(c driver.Claim) (*claim, error) {
 	}
 	known := s.claims[c.ID]
 	if known == nil {
-		known = s.d.newClaim(c)
+		known = s.newClaim(c)
 		s.claims[c.ID] = known
 	}
 	return known, nil
 }
 
-func (d *Driver) newClaim(c driver.Claim) *claim {
-	return &claim{Claim: c, keys: keysOf(c.Name), ticket: d.ticket(), spots: make([]spot, len(d.nodes)), change: make(chan struct{}, 1)}
+func (s *session) newClaim(c driver.Claim) *claim {
+	k := keysOf(c.Name)
+	return &claim{
+		Claim: c, keys: k, all: k.all(), ticket: fmt.Sprintf("%016d", s.d.ticket()), info: infoOf(c, s.owner),
+		spots: make([]spot, len(s.d.nodes)), change: make(chan struct{}, 1),
+	}
 }
 
 // forget drops a claim that does not stand in the store any more, or never did. s.mu is held.

@@ -30,15 +30,14 @@ func holderID(value string) string {
 	return value[len(layout):headLen]
 }
 
-func appendValue(b []byte, c *claim, channel string, owner []byte) []byte {
-	b = append(append(append(b, layout...), c.ID...), '-')
-	b = append(append(append(b, c.place()...), ' '), channel...)
-	return infoOf(c, owner).Append(append(b, ' '))
+// value is what a claim writes at the name; channel is that of its process at one master.
+func (c *claim) value(channel string) string {
+	return layout + c.ID + "-" + c.ticket + " " + channel + " " + c.info
 }
 
 // infoOf is what a claim tells people; owner is encoded already, once for a session.
-func infoOf(c *claim, owner []byte) redisstore.Info {
-	return redisstore.Info{Owner: owner, Kind: redisstore.Letter(c.Kind), Note: c.Note, Passes: c.Passes}
+func infoOf(c driver.Claim, owner []byte) string {
+	return string(redisstore.Info{Owner: owner, Kind: redisstore.Letter(c.Kind), Note: c.Note, Passes: c.Passes}.Append(make([]byte, 0, 128)))
 }
 
 // holder reads a value at a name for people: nil where nobody stands there.
