@@ -48,7 +48,7 @@ func (c *conn) Do(ctx context.Context, cmd Command) (any, error) {
 		until := untilDeadline(ctx)
 		until.abandons, until.alone = true, true
 		defer until.finish()
-		c.warden.enter(ctx)
+		c.warden.enter(until)
 		defer c.warden.leave()
 		return c.answer(c.client.Do(until, c.build(cmd, true)).ToAny())
 	}
@@ -65,7 +65,7 @@ func (c *conn) DoAll(ctx context.Context, cmds []Command) []Reply {
 	if few = few && !c.clustered() && c.solo.TryLock(); few {
 		defer c.solo.Unlock()
 		until.alone = true
-		c.warden.enter(ctx)
+		c.warden.enter(until)
 		defer c.warden.leave()
 	}
 	built := make([]rueidis.Completed, len(cmds))

@@ -15,13 +15,10 @@ import (
 // answer takes far less than the first look, so it needs a network or a server that stands still, and a caller that gives
 // up just then. Commands that share a connection are rueidis' to abandon.
 type warden struct {
-	now     atomic.Pointer[call] // the call under way, if any
-	busy    atomic.Pointer[line] // that it has written to: the others are idle, and rueidis would use them closed
+	now     atomic.Pointer[deadline] // of the call under way, if any
+	busy    atomic.Pointer[line]     // that it has written to: the others are idle, and rueidis would use them closed
 	running atomic.Bool
 }
-
-// call is a command under way.
-type call struct{ ctx context.Context } //nolint:containedctx // the warden asks it
 
 // line is a connection for commands that are alone.
 type line struct {
@@ -37,9 +34,9 @@ const (
 func newWarden() *warden { return &warden{} }
 
 // enter begins a call. There is one at a time.
-func (w *warden) enter(ctx context.Context) {
+func (w *warden) enter(c *deadline) {
 	w.busy.Store(nil)
-	w.now.Store(&call{ctx})
+	w.now.Store(c)
 	if !w.running.Load() && w.running.CompareAndSwap(false, true) {
 		go w.watch()
 	}
@@ -51,7 +48,7 @@ func (w *warden) leave() { w.now.Store(nil) }
 func (w *warden) watch() {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	var over *call
+	var over *deadline
 	for idle := 0; ; {
 		<-tick.C
 		c := w.now.Load()
@@ -63,7 +60,7 @@ func (w *warden) watch() {
 					return
 				}
 			}
-		case c.ctx.Err() == nil:
+		case c.parent.Err() == nil:
 			idle, over = 0, nil
 		case over != c:
 			idle, over = 0, c
