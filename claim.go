@@ -23,6 +23,7 @@ type claim struct {
 	fence    uint64 // the lowest of the tokens of this grant
 	passes   int    // how often it was passed on
 	holds    []*hold
+	only     [1]*hold       // what holds is where there is one
 	gone     bool           // the store lost it, or will not keep it for longer
 	inWay    *driver.Holder // when last asked
 

@@ -26,9 +26,10 @@ type line struct {
 	waiters  queue
 	standing *claim // asked for or waiting at the store
 	held     []*claim
-	tries    int // of the waiters, those who will not wait
-	failures int // attempts without an answer in a row
-	passes   int // in all, for people
+	only     [1]*claim // what held is where there is one
+	tries    int       // of the waiters, those who will not wait
+	failures int       // attempts without an answer in a row
+	passes   int       // in all, for people
 }
 
 // tenure is how long a claim may be passed on, or joined by readers, before the client stands again at the end of the
@@ -40,6 +41,7 @@ func (p *pool) line(name string) *line {
 	l := p.lines[name]
 	if l == nil {
 		l = &line{pool: p, name: name}
+		l.held = l.only[:0]
 		p.lines[name] = l
 	}
 	return l
@@ -267,6 +269,9 @@ func (l *line) give(c *claim, w *waiter, n int, now instant) {
 			defer l.pool.mu.Unlock()
 			l.pool.lose(h, ErrMaxHold)
 		})
+	}
+	if c.holds == nil {
+		c.holds = c.only[:0]
 	}
 	c.holds = append(c.holds, h)
 	c.session.guard(h)

@@ -80,11 +80,10 @@ func (s *session) take(ctx context.Context, c *claim, channel string) (decided, 
 	value = append(append(append(value, layout...), c.ID...), '-')
 	value = s.info(c, channel).Append(value)
 	started := s.sent(c)
-	o := order{keys: []string{c.keys.name, c.keys.counter}, args: []string{string(value), s.ttlMS}}
+	o := order{keys: &c.keys, value: string(value), ttl: s.ttlMS}
 	if mutant.On("R13") {
-		o.args[1] = strconv.FormatInt(time.Now().Add(s.ttl).UnixMilli(), 10)
+		o.ttl = strconv.FormatInt(time.Now().Add(s.ttl).UnixMilli(), 10)
 	}
-	o.alone = redisconn.Call{Script: takeScript, Keys: o.keys}
 	if err := s.d.batch.send(ctx, &o); err != nil {
 		return false, false, s.failed(c, started, err)
 	}
@@ -93,7 +92,7 @@ func (s *session) take(ctx context.Context, c *claim, channel string) (decided, 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch v := o.value.(type) {
+	switch v := o.answer.(type) {
 	case int64:
 		if v == 0 {
 			return false, false, nil
@@ -217,7 +216,7 @@ func (s *session) lineCall(old, c *claim, e *ear, again, raise bool) redisconn.C
 			channel = e.channel
 		}
 		args = append(args, c.ID, redisstore.Letter(c.Kind), strconv.Itoa(c.Weight), strconv.Itoa(c.Limit), s.ttlMS,
-			digit(c.Queue), channel, string(s.info(c, channel).Append(nil)), digit(again), digit(raise))
+			digit(c.Queue), channel, string(s.info(c, channel).Append(make([]byte, 0, 256))), digit(again), digit(raise))
 	}
 	return redisconn.Call{Script: lineScript, Keys: k.all(), Args: args}
 }

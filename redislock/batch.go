@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
@@ -17,27 +18,44 @@ import (
 // come meanwhile wait, and when its answer is there the first of them sends them all, as one script for the names to
 // be taken and one for the names to be freed. So nobody waits for company, and a crowd costs the server and this process
 // a fraction of what each would alone. It is for one server: on a cluster one script has one slot.
+//
+// Whoever waits does not look at its context, because a channel for its end and the timer behind that would be a tenth of
+// what a lock in a crowd costs. A lookout does, every few milliseconds while somebody waits.
 type batcher struct {
 	d *Driver
 
 	mu      sync.Mutex
-	busy    bool // somebody sends
-	waiting []*order
+	busy    bool     // somebody sends
+	waiting []*order // until that is over
+	flying  []*order // sent together
+	watched bool     // the lookout is there
 }
 
 // order is the request of one claim: to take a free name, or to leave one.
 type order struct {
-	leave      bool
-	alone      redisconn.Call // as it goes when it is alone
-	keys, args []string       // its part of a batch
+	keys  *keys
+	value string                             // that says who holds; to leave, its beginning
+	ttl   string                             // in ms
+	leave func(context.Context) (any, error) // leaves alone; nil to take
 
 	us         string // the floor that went with it, and its generation; see floor
 	generation uint64
-	value      any
+	answer     any
 	err        error
-	turn       chan bool     // answered, or true: send
-	over       chan struct{} // closed when a batch with it is answered, or will not be
+
+	ctx  context.Context //nolint:containedctx // the lookout asks it
+	turn chan turn
+	over chan struct{} // made when the caller goes before the answer; closed when that is there, or will not be
 }
+
+// turn is what whoever waits is told.
+type turn uint8
+
+const (
+	answered  turn = iota
+	leading        // it is to send for all who wait
+	abandoned      // its context has ended
+)
 
 // send has o answered, or returns ctx's error: with ErrNotSent if nothing has left.
 func (b *batcher) send(ctx context.Context, o *order) error {
@@ -53,102 +71,140 @@ func (b *batcher) send(ctx context.Context, o *order) error {
 		b.pass()
 		return o.err
 	}
-	o.turn, o.over = make(chan bool, 1), make(chan struct{})
+	o.ctx, o.turn = ctx, make(chan turn, 1)
 	b.waiting = append(b.waiting, o)
+	if !b.watched {
+		b.watched = true
+		go b.watch()
+	}
 	b.mu.Unlock()
-	select {
-	case first := <-o.turn:
-		if first {
-			return b.lead(ctx, o)
-		}
+	told := <-o.turn
+	if told == leading {
+		told = b.lead(ctx, o)
+	}
+	switch {
+	case told == answered:
 		return o.err
-	case <-ctx.Done():
-	}
-	b.mu.Lock()
-	i := slices.Index(b.waiting, o)
-	if i >= 0 {
-		b.waiting = slices.Delete(b.waiting, i, i+1)
-	}
-	b.mu.Unlock()
-	if i >= 0 {
-		return fmt.Errorf("%w: %w", driver.ErrNotSent, ctx.Err())
-	}
-	select {
-	case first := <-o.turn:
-		if !first {
-			return o.err
-		}
-		b.pass()
-		return fmt.Errorf("%w: %w", driver.ErrNotSent, ctx.Err())
-	default:
+	case o.over != nil:
 		return &redisstore.Underway{Cause: ctx.Err(), Over: o.over}
+	default:
+		return fmt.Errorf("%w: %w", driver.ErrNotSent, ctx.Err())
 	}
 }
 
 // lead sends all orders that wait, with o.
-func (b *batcher) lead(ctx context.Context, o *order) error {
+func (b *batcher) lead(ctx context.Context, o *order) turn {
+	if ctx.Err() != nil {
+		b.pass()
+		return abandoned
+	}
 	b.mu.Lock()
 	n := min(len(b.waiting), batch-1)
-	orders := append(slices.Clone(b.waiting[:n]), o)
-	b.waiting = slices.Delete(b.waiting, 0, n)
-	b.mu.Unlock()
 	if n == 0 {
+		b.mu.Unlock()
 		b.single(ctx, o)
 		b.pass()
-		return o.err
+		return answered
 	}
+	orders := append(slices.Clone(b.waiting[:n]), o)
+	b.waiting = slices.Delete(b.waiting, 0, n)
+	b.flying = orders
+	b.mu.Unlock()
 	go func() { // the leader may go; the others' requests go on
 		b.together(orders)
 		b.pass()
 		for _, o := range orders {
-			close(o.over)
-			o.turn <- false
+			if o.over != nil {
+				close(o.over)
+			} else {
+				o.turn <- answered
+			}
 		}
 	}()
-	select {
-	case <-o.turn:
-		return o.err
-	case <-ctx.Done():
-		return &redisstore.Underway{Cause: ctx.Err(), Over: o.over}
-	}
+	return <-o.turn
 }
 
-// pass has the next order send, if there is one.
+// pass ends what was sent, and has the next order send, if there is one.
 func (b *batcher) pass() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.flying = nil // whom the lookout has not told by now is told the answer
 	if len(b.waiting) == 0 {
 		b.busy = false
 		return
 	}
 	next := b.waiting[0]
 	b.waiting = slices.Delete(b.waiting, 0, 1)
-	next.turn <- true
+	next.turn <- leading
 }
 
-func (b *batcher) single(ctx context.Context, o *order) {
-	call := o.alone
-	if !o.leave {
-		o.us, o.generation = b.d.floor.get(b.d.conn)
-		call.Args = append([]string{o.us}, o.args...)
+const (
+	look = 5 * time.Millisecond
+	rest = 200 // looks at nobody until the lookout goes
+)
+
+// watch is the lookout.
+func (b *batcher) watch() {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for idle := 0; ; idle++ {
+		select {
+		case <-tick.C:
+		case <-b.d.ctx.Done():
+			idle = rest
+		}
+		b.mu.Lock()
+		if (len(b.waiting) > 0 || len(b.flying) > 0) && b.d.ctx.Err() == nil {
+			idle = 0
+		}
+		b.waiting = slices.DeleteFunc(b.waiting, func(o *order) bool {
+			if o.ctx.Err() == nil {
+				return false
+			}
+			o.turn <- abandoned
+			return true
+		})
+		for _, o := range b.flying {
+			if o.over == nil && o.ctx.Err() != nil {
+				o.over = make(chan struct{})
+				o.turn <- abandoned
+			}
+		}
+		if b.watched = idle < rest; !b.watched {
+			b.mu.Unlock()
+			return
+		}
+		b.mu.Unlock()
 	}
-	o.value, o.err = b.d.run.Run(ctx, call)
+}
+
+// single sends one order alone.
+func (b *batcher) single(ctx context.Context, o *order) {
+	if o.leave != nil {
+		o.answer, o.err = o.leave(ctx)
+		return
+	}
+	o.us, o.generation = b.d.floor.get(b.d.conn)
+	o.answer, o.err = b.d.run.Run(ctx, redisconn.Call{
+		Script: takeScript, Keys: []string{o.keys.name, o.keys.counter}, Args: []string{o.us, o.value, o.ttl},
+	})
 }
 
 // together runs the two scripts for all orders.
 func (b *batcher) together(orders []*order) {
 	us, generation := b.d.floor.get(b.d.conn)
-	take := redisconn.Call{Script: takeScript, Args: []string{us}}
+	take := redisconn.Call{Script: takeScript, Keys: make([]string, 0, 2*len(orders)), Args: make([]string, 1, 1+2*len(orders))}
+	take.Args[0] = us
 	leave := redisconn.Call{Script: freeScript}
 	var taking, leaving []*order
 	for _, o := range orders {
-		if o.leave {
-			leave.Keys, leave.Args = append(leave.Keys, o.keys...), append(leave.Args, o.args...)
+		if o.leave != nil {
+			leave.Keys, leave.Args = append(leave.Keys, o.keys.name), append(leave.Args, o.value)
 			leaving = append(leaving, o)
 			continue
 		}
 		o.us, o.generation = us, generation
-		take.Keys, take.Args = append(take.Keys, o.keys...), append(take.Args, o.args...)
+		take.Keys, take.Args = append(take.Keys, o.keys.name, o.keys.counter), append(take.Args, o.value, o.ttl)
 		taking = append(taking, o)
 	}
 	var calls []redisconn.Call
@@ -172,12 +228,12 @@ func (b *batcher) together(orders []*order) {
 			switch {
 			case reply.Err != nil:
 				o.err = reply.Err
-			case len(about[i]) == 1 && !o.leave:
-				o.value = reply.Value
+			case len(about[i]) == 1 && o.leave == nil:
+				o.answer = reply.Value
 			case j < len(values) && mutant.On("R11"):
-				o.value = values[len(values)-1-j]
+				o.answer = values[len(values)-1-j]
 			case j < len(values):
-				o.value = values[j]
+				o.answer = values[j]
 			default:
 				o.err = fmt.Errorf("the server answered %d of %d claims", len(values), len(about[i]))
 			}

@@ -54,25 +54,28 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		s.mu.Unlock()
 		return nil
 	}
-	call := s.lineCall(c, nil, nil, false, false)
-	call.Behind = c.doubt
-	plain := c.state == held && c.exclusive() && !c.doubt
+	plain, doubt := c.state == held && c.exclusive() && !c.doubt, c.doubt
 	unknown := c.state == unsent
 	s.mu.Unlock()
 	if unknown && mutant.On("redis-A3") {
 		s.gone(c, false)
 		return nil
 	}
+	line := func(ctx context.Context) (any, error) {
+		call := s.lineCall(c, nil, nil, false, false)
+		call.Behind = doubt
+		return s.d.run.Run(ctx, call)
+	}
 	var v any
 	var err error
 	if plain {
-		o := order{leave: true, alone: call, keys: call.Keys[:1], args: []string{layout + c.ID + "-"}}
+		o := order{keys: &c.keys, value: layout + c.ID + "-", leave: line}
 		if err = s.d.batch.send(ctx, &o); err == nil {
-			v = o.value // else it may be under way
+			v = o.answer // else it may be under way
 		}
 	}
 	if !plain || err == nil && v == int64(0) { // the short script of a batch could not decide
-		v, err = s.d.run.Run(ctx, call)
+		v, err = line(ctx)
 	}
 	if err != nil && mutant.On("R12") {
 		s.gone(c, true)
@@ -81,7 +84,7 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 	if err != nil && redisconn.Broken(err) && ctx.Err() == nil {
 		// The connection may have ended long ago, with the server that was restarted, and nothing have arrived. That the claim
 		// still stood there, the answer to the same request can tell; that it did not, cannot tell when it left.
-		if again, e := s.d.run.Run(ctx, call); e == nil && (again == int64(1) || wasHeld(again)) {
+		if again, e := line(ctx); e == nil && (again == int64(1) || wasHeld(again)) {
 			v, err = again, nil
 		}
 	}

@@ -18,7 +18,7 @@ local function take(i)
     local v = redis.pcall('GET', name)
     return type(v) == 'string' and v or 0
   end
-  local c = redis.call('INCRBY', counter, 64)
+  local c = redis.call('INCRBY', counter, '64')
   if c % 2 == 1 then -- the holder has gone without a word, and others stand in line
     redis.call('DEL', name)
     return 0

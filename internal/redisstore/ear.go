@@ -55,8 +55,10 @@ func (e *Ear) Deaf() bool {
 
 // Await waits until the ear is settled and says why it does not hear. Nothing was changed by trying to.
 func (e *Ear) Await(ctx context.Context) error {
-	if err := Await(ctx, e.ready); err != nil {
-		return err
+	if !e.Settled() { // else ctx may never have to make a channel for its end
+		if err := Await(ctx, e.ready); err != nil {
+			return err
+		}
 	}
 	return Unheard(e.err)
 }

@@ -58,8 +58,7 @@ func (f *Flight) Fly(ctx context.Context, mu sync.Locker, here bool, timeout tim
 	mu.Unlock()
 	if here {
 		err := call(Within(ctx, timeout))
-		var u *Underway
-		if errors.As(err, &u) && !mutant.On("redis-batch-overtaken") {
+		if u := underway(err); u != nil && !mutant.On("redis-batch-overtaken") {
 			go func() {
 				<-u.Over
 				f.land(mu)
@@ -81,6 +80,16 @@ func (f *Flight) Fly(ctx context.Context, mu sync.Locker, here bool, timeout tim
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// underway is what an error says of a request whose caller is back, or nil.
+func underway(err error) *Underway {
+	if err == nil {
+		return nil
+	}
+	var u *Underway
+	errors.As(err, &u)
+	return u
 }
 
 func (f *Flight) land(mu sync.Locker) {
