@@ -4,12 +4,17 @@ package torture
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	proxy "github.com/interlock-go/interlock/internal/wire"
 )
@@ -22,6 +27,7 @@ type cables struct {
 	wires   [][]*proxy.Wire // by slot and server
 	ttl     time.Duration
 	over    chan struct{} // closed when all must be whole again
+	taken   []int         // sockets on ports on which nobody is to listen
 
 	mu      sync.Mutex
 	struck  []bool // by slot
@@ -48,13 +54,30 @@ func lay(ctx context.Context, targets []string, n int, delay, ttl time.Duration)
 	return c, nil
 }
 
-// part has nobody but the last slot reach the first n servers.
-func (c *cables) part(n int) {
+// part has nobody but the last slot reach the first n servers. The ports stay taken: on one that is free another server may
+// come to listen, and be counted as one of these.
+func (c *cables) part(n int) error {
 	for _, wires := range c.wires[:len(c.wires)-1] {
 		for _, w := range wires[:n] {
+			_, text, _ := strings.Cut(w.Addr(), ":")
+			port, err := strconv.Atoi(text)
+			if err != nil {
+				return err
+			}
+			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+			if err != nil {
+				return err
+			}
+			c.taken = append(c.taken, fd)
 			w.Refuse()
+			err = errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
+				unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}))
+			if err != nil {
+				return fmt.Errorf("torture: keep port %d from being listened on: %w", port, err)
+			}
 		}
 	}
+	return nil
 }
 
 // url is the store's URL as the worker of a slot must use it.
@@ -178,6 +201,9 @@ func (c *cables) mend() []fault {
 
 // remove takes the cables away.
 func (c *cables) remove() {
+	for _, fd := range c.taken {
+		_ = unix.Close(fd)
+	}
 	for _, wires := range c.wires {
 		for _, w := range wires {
 			w.Close()

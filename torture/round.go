@@ -67,7 +67,9 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 			return nil, err
 		}
 		defer links.remove()
-		links.part(p.harm.apart)
+		if err := links.part(p.harm.apart); err != nil {
+			return nil, err
+		}
 	}
 	jobs := make([]job, p.processes)
 	for i := range jobs {
