@@ -46,11 +46,11 @@ local got = redis.call('MGET', K, F, KEYS[5])
 local v, count, vote = got[1], tonumber(got[2] or '0'), got[3]
 local odd = count % 2
 count = count - odd
+local drawn = false -- the counter of a grant, which is to be written
 
 -- The usual turn: one leaves, may stand again behind the others, and the first in line gets this master. It makes no
 -- functions, asks nothing twice and lets numbers be the text that they come as, which is half of what the rest of this
--- script takes for it; and it changes nothing before the first in line has heard of it. Whatever is not quite usual is left
--- to the rest.
+-- script takes for it. Whatever is not quite usual is left to the rest.
 if leave ~= '' and odd == 1 and v and string.sub(v, 1, 28) == 'ilq1:' .. leave .. '+' and ARGV[2] == '0'
   and proposal >= count + 64 and proposal <= count + 60000000 and (enter == '' or vote == set and ARGV[7] == '1' and ARGV[11] == '0') then
   local call, c = redis.call, ARGV[4]
@@ -60,10 +60,12 @@ if leave ~= '' and odd == 1 and v and string.sub(v, 1, 28) == 'ilq1:' .. leave .
   local time, channel, theirs, info = string.match(d[1] or '', RECORD)
   if time and theirs == vote and not d[2] and not d[3] and #place == 16 and (enter == '' or ticket > place) then
     local more = enter ~= '' or call('ZCARD', W) > 1
+    -- First, since a server that takes no writes refuses the first of them: nobody may hear of a grant that is not written.
+    call('SET', F, more and string.sub(c, 1, -2) .. string.sub(c, -1) + 1 or c)
+    count, drawn = proposal, true
     if call('PUBLISH', channel, 'h ' .. who .. ' ' .. c .. (more and ' 1' or ' 0')) > 0 then
       v = 'ilq1:' .. who .. (more and '+' or '-') .. place .. ' ' .. channel .. ' ' .. info
       call('SET', K, v, 'PX', time)
-      call('SET', F, more and string.sub(c, 1, -2) .. string.sub(c, -1) + 1 or c)
       if enter ~= '' then -- before the other goes: a key that is empty for a moment comes back without an end
         local t = call('TIME')
         call('ZADD', W, ticket, enter)
@@ -120,7 +122,6 @@ local function ms()
   return math.floor(us / 1000)
 end
 
-local drawn = false
 local function draw() -- as in take
   local c, p = count + 64, proposal
   if p > c then

@@ -93,3 +93,39 @@ func TestTurnsGoOnWithoutAMasterThatIsLate(t *testing.T) {
 		t.Errorf("%d turns took %v with one master stopped, want %v at most: somebody waits for it at every turn", turns, took, most)
 	}
 }
+
+// The masters' memory is full when the holder leaves. The one behind it must not hear of a grant that no master can write, and
+// is let in when they can.
+func TestNobodyHearsOfAGrantThatIsNotWritten(t *testing.T) {
+	set := startMasters(t, 3)
+	url := urlOf(addrs(set))
+	holder, waiter := session(t, open(t, url), 30*time.Second), session(t, open(t, url), 30*time.Second)
+	first, next := mutex("full", true), mutex("full", true)
+	if g, err := holder.Acquire(t.Context(), first); !g.Held || err != nil {
+		t.Fatalf("a free name: %+v, %v", g, err)
+	}
+	if g, err := waiter.Acquire(t.Context(), next); g.Held || err != nil {
+		t.Fatalf("behind a holder: %+v, %v", g, err)
+	}
+	memory := func(limit string) {
+		for _, server := range set {
+			server.MustDo(t, "CONFIG", "SET", "maxmemory", limit)
+		}
+	}
+	memory("1")
+	if held, err := holder.Release(t.Context(), first); err == nil {
+		t.Errorf("a release that hands on where nothing can be written: held %v and no error", held)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	g, err := waiter.Wait(ctx, next)
+	cancel()
+	if g.Held {
+		t.Errorf("granted with token %d, %v, although no master could write it", g.Fence, err)
+	}
+	memory("0")
+	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := acquire(ctx, waiter, next); err != nil {
+		t.Errorf("when the masters can write again: %v", err)
+	}
+}

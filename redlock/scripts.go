@@ -32,7 +32,9 @@ var (
 		"redis.call('SET', KEYS[2], c)\nreturn c",
 		"local t = redis.call('TIME') c = t[1] * 1000000 + t[2] - t[2] % 64 redis.call('SET', KEYS[2], c) return c",
 	}}}))
-	lineScript  = redisconn.NewScript("interlock_quorum_line", lineText)
+	lineScript = redisconn.NewScript("interlock_quorum_line", mutant.Seed(lineText, []mutant.Swap{{On: mutant.On("redlock-unwritten"), Texts: []string{
+		"call('SET', F, more and string.sub(c, 1, -2) .. string.sub(c, -1) + 1 or c)", "",
+	}}}))
 	raiseScript = redisconn.NewScript("interlock_quorum_raise", raiseText)
 	holdScript  = redisconn.NewScript("interlock_quorum_hold", holdText)
 	markScript  = redisconn.NewScript("interlock_quorum_mark", markText)
