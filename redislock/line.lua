@@ -54,12 +54,12 @@ if enter ~= '' and v == 'il1:' .. leave .. '+' and ARGV[2] == '0' and ARGV[9] ==
       end
       if redis.call('PUBLISH', channel, string.format('h %s %.0f 1', who, c - 1)) > 0 then
         redis.call('SET', K, 'il1:' .. who .. '+' .. info, 'PX', time)
-        redis.call('LREM', W, '1', who)
-        redis.call('HDEL', H, who)
         redis.call('HSET', H, enter, 'w ' .. ARGV[5] .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8] .. ' 0 ' .. now .. ' ' ..
           ARGV[10] .. ' ' .. ARGV[11])
-        local n = redis.call('RPUSH', W, enter)
-        return {1, 1, 0, tonumber(time), n == 1 and 1 or 0, 0, ''}
+        local n = redis.call('RPUSH', W, enter) -- before the other goes: a line that is empty for a moment comes back without an end
+        redis.call('LREM', W, '1', who)
+        redis.call('HDEL', H, who)
+        return {1, 1, 0, tonumber(time), n == 2 and 1 or 0, 0, ''}
       end
     end
   end

@@ -31,5 +31,8 @@ var lineBugs = []mutant.Swap{
 	{On: mutant.On("R4b"), Texts: []string{"if math.max(seen, gap, open) > now + 100 then", "if false then"}},
 	{On: mutant.On("redis-foreign"), Texts: []string{"#v > 26 and string.sub(v, 1, 4) == 'il1:' and", "#v > 26 and"}},
 	{On: mutant.On("redis-settle-twice"), Texts: []string{"v, cover, vacated = COVER, true, false", "v, vacated = COVER, false"}},
+	{On: mutant.On("redis-endless"), Texts: []string{
+		"local n = redis.call('RPUSH', W, enter)", "redis.call('LREM', W, '1', who)\n        local n = 1 + redis.call('RPUSH', W, enter)",
+	}},
 	{On: mutant.On("redis-gap"), Texts: []string{"local yes = now - gap >= 1000 or known and handoffs >= 31", "local yes = false"}},
 }

@@ -19,11 +19,13 @@ type standing struct {
 	counter int64
 	line    []string          // IDs
 	records map[string]string // by ID, and the notes of the whole line, whose names are signs
+	endless bool              // the line, or its records, would stay for ever
 }
 
 // lookScript reads the keys of a name in one step: a step of its own, so that no mistake of ours covers up another.
 var lookScript = redis.NewScript(`
-return {redis.call('GET', KEYS[1]) or '', redis.call('GET', KEYS[2]) or '0', redis.call('LRANGE', KEYS[3], 0, -1), redis.call('HGETALL', KEYS[4])}`)
+return {redis.call('GET', KEYS[1]) or '', redis.call('GET', KEYS[2]) or '0', redis.call('LRANGE', KEYS[3], 0, -1), redis.call('HGETALL', KEYS[4]),
+  redis.call('PTTL', KEYS[3]) == -1 or redis.call('PTTL', KEYS[4]) == -1}`)
 
 // sideKeys are the counter, the line and the claims of a name without braces.
 func sideKeys(name string) (counter, line, claims string) {
@@ -46,6 +48,7 @@ func (s *stage) look(t testing.TB, name string) standing {
 	for i := 0; i < len(pairs); i += 2 {
 		st.records[pairs[i].(string)] = pairs[i+1].(string)
 	}
+	st.endless = v[4] != nil
 	return st
 }
 
@@ -100,6 +103,9 @@ func (st standing) waits() []string {
 // ill lists what must not be, whatever has happened.
 func (st standing) ill() (ills []string) {
 	complain := func(format string, args ...any) { ills = append(ills, fmt.Sprintf(format, args...)) }
+	if st.endless {
+		complain("the line or its records have no end: they would stay when everybody has gone")
+	}
 	if odd := st.counter%2 == 1; odd != (len(st.line) > 0) {
 		complain("the counter is %d, and %d stand in line: it must be odd if and only if somebody does", st.counter, len(st.line))
 	}
