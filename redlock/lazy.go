@@ -71,6 +71,11 @@ func (l *lazy) open(ctx context.Context) (redisconn.Conn, error) {
 	}
 	opening := l.opening
 	l.mu.Unlock()
+	if until, ends := ctx.Deadline(); ends { // it may be one without a timer
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, until)
+		defer cancel()
+	}
 	select {
 	case <-opening:
 	case <-ctx.Done():

@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mutant"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -40,6 +41,9 @@ type node struct {
 	doubt  time.Time // when a request last had no answer: it may be overtaken on another connection
 	ghosts []ghost
 	haunts bool // ghosts are being released
+
+	going []*order           // the last batch, for its room; guarded by serve, as is:
+	reply [1]redisconn.Reply // where it was one
 
 	standing atomic.Pointer[standing]
 	late     atomic.Int64  // when somebody last lingered for it in vain, in ns; 0 since it has answered
@@ -84,7 +88,8 @@ func (n *node) give(o order) {
 	}
 	n.mu.Unlock()
 	if closed {
-		go o.done(n, &o, nil, errClosed) // the giver may have locked what done locks
+		late := o
+		go late.done(n, &late, nil, errClosed) // the giver may have locked what done locks
 	}
 }
 
@@ -115,18 +120,18 @@ const straggling = 10 * time.Second
 // carry sends orders together and passes their answers on.
 func (n *node) carry(batch []order) {
 	generation := n.conn.Generation()
-	due, votes := n.due(batch)
+	var until time.Time
+	for i := range batch {
+		if batch[i].until.After(until) {
+			until = batch[i].until
+		}
+	}
+	ctx, cancel := n.within(until)
+	defer cancel()
+	due, votes := n.due(ctx, batch)
 	if len(due) == 0 {
 		return
 	}
-	var until time.Time
-	for _, o := range due {
-		if o.until.After(until) {
-			until = o.until
-		}
-	}
-	ctx, cancel := context.WithDeadline(n.d.ctx, until)
-	defer cancel()
 	n.mu.Lock()
 	behind := !n.doubt.IsZero() && time.Since(n.doubt) < straggling
 	n.mu.Unlock()
@@ -138,7 +143,7 @@ func (n *node) carry(batch []order) {
 	}
 	for i, o := range due {
 		err := replies[i].Err
-		if redisconn.Is(err, "NOVOTE") {
+		if err != nil && redisconn.Is(err, "NOVOTE") {
 			err = fmt.Errorf("%w: %w", driver.ErrNotSent, err)
 			n.unsure(err)
 		}
@@ -157,17 +162,25 @@ func (n *node) carry(batch []order) {
 	}
 }
 
+// within returns a context that ends at a time. Where the connection lets go by itself then, it costs no timer.
+func (n *node) within(until time.Time) (context.Context, context.CancelFunc) {
+	if n.conn.Abandons() {
+		return redisstore.Within(n.d.ctx, time.Until(until)), func() {}
+	}
+	return context.WithDeadline(n.d.ctx, until)
+}
+
 // due returns the orders that are to be sent, and whether there are votes among them. The others are over.
-func (n *node) due(batch []order) (due []*order, votes bool) {
+func (n *node) due(ctx context.Context, batch []order) (due []*order, votes bool) {
 	now := time.Now()
+	due = n.going[:0]
+	defer func() { n.going = due }()
 	var voteless error
 	for i := range batch {
 		o := &batch[i]
 		if o.vote && !votes && voteless == nil && now.Before(o.until) {
-			ctx, cancel := context.WithDeadline(n.d.ctx, o.until)
 			voteless = n.voteless(ctx)
 			votes = voteless == nil
-			cancel()
 		}
 		var err error
 		if !now.Before(o.until) {
@@ -186,11 +199,12 @@ func (n *node) due(batch []order) (due []*order, votes bool) {
 
 // repeat sends what a connection that had ended unnoticed did not bring through once more.
 func (n *node) repeat(ctx context.Context, due []*order, replies []redisconn.Reply) {
+	until, _ := ctx.Deadline()
 	for range 2 { // a single command and several together have a connection each
 		var again []*order
 		var at []int
 		for i, o := range due {
-			if err := replies[i].Err; err != nil && uncertain(err) && !o.once && ctx.Err() == nil {
+			if err := replies[i].Err; err != nil && uncertain(err) && !o.once && ctx.Err() == nil && time.Now().Before(until) {
 				o.again = true
 				again, at = append(again, o), append(at, i)
 			}
@@ -209,7 +223,8 @@ func (n *node) ask(ctx context.Context, orders []*order, behind bool) []rediscon
 	if len(orders) == 1 {
 		orders[0].call.Behind = behind
 		v, err := n.run.Run(ctx, orders[0].call)
-		return []redisconn.Reply{{Value: v, Err: err}}
+		n.reply[0] = redisconn.Reply{Value: v, Err: err}
+		return n.reply[:]
 	}
 	calls := make([]redisconn.Call, len(orders))
 	for i, o := range orders {

@@ -79,8 +79,11 @@ func (s *session) depart(c *claim, n *node, f *flight) {
 func (s *session) out(c *claim, n *node, v any, err error) {
 	sp := &c.spots[n.i]
 	if err == nil {
-		alone := v == int64(1)
-		if r, _ := parseLineReply(v, nil); alone || r.left == 1 {
+		r, alone := lineReply{}, v == int64(1)
+		if !alone {
+			r, _ = parseLineReply(v, nil)
+		}
+		if alone || r.left == 1 {
 			sp.left = 1
 		} else if sp.left == 0 {
 			sp.left = -1
