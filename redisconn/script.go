@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -57,12 +58,17 @@ func (r Runner) first(c Call) Command {
 // Run runs one script. NOSCRIPT says that nothing was done, so that the text can follow. So does TRYAGAIN, from a cluster
 // that is moving the slot and has some of the script's keys here and some there: it is asked again until ctx ends.
 func (r Runner) Run(ctx context.Context, c Call) (any, error) {
+	moved := false // it was, when last asked
 	for pause := moving; ; pause = min(2*pause, 16*moving) {
 		v, err := r.Conn.Do(ctx, r.first(c))
 		if err != nil && Is(err, "NOSCRIPT") && !mutant.On("R7") {
 			v, err = r.Conn.Do(ctx, c.command("EVAL", c.Script.Text))
 		}
-		if err == nil || !Is(err, "TRYAGAIN") || mutant.On("conn-tryagain") || !sleep(ctx, pause) {
+		again := err != nil && Is(err, "TRYAGAIN") && !mutant.On("conn-tryagain")
+		if moved && err != nil && !again { // ctx has ended, as a rule, and says nothing of why
+			return v, fmt.Errorf("%w; %s", Classify(err), codes["TRYAGAIN"].means)
+		}
+		if moved = again; !again || !sleep(ctx, pause) {
 			return v, Classify(err)
 		}
 	}

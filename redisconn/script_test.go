@@ -185,3 +185,20 @@ func TestRunner_TriesAgainWhileASlotMoves(t *testing.T) {
 		t.Errorf("after the end: %v, sent %q", err, n.sent)
 	}
 }
+
+// A context that ends while the slot is being moved says nothing of why: the error does, and leaves open what the request
+// that had no answer did.
+func TestAContextThatEndsBehindAMoveIsExplained(t *testing.T) {
+	tries := 0
+	n := &noting{Conn: opened(t, servertest.Redis(t))}
+	n.answer = func([]string) error {
+		if tries++; tries < 3 {
+			return redisconn.ParseError("TRYAGAIN Multiple keys request during rehashing of slot")
+		}
+		return context.DeadlineExceeded
+	}
+	_, err := redisconn.Runner{Conn: n}.Run(t.Context(), redisconn.Call{Script: redisconn.NewScript("one", "return 1"), Keys: []string{"k"}})
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "slot is being moved") {
+		t.Errorf("got %v, want the end of the context, nothing said of what was done, and that the slot is being moved", err)
+	}
+}
