@@ -3,10 +3,8 @@ package interlock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -44,14 +42,6 @@ type lease struct {
 	result error // of the first Release
 }
 
-// turn is one of the holds of a lease.
-type turn struct {
-	name string
-	pool *pool
-	hold *hold
-	read bool // by re-entry, a read lease can share an exclusive hold
-}
-
 // leaseKey finds the innermost lease that a context descends from.
 type leaseKey struct{}
 
@@ -73,72 +63,6 @@ func newLease(ctx context.Context, c *Client, op, name string, turns ...turn) *L
 		return nil
 	}
 	return l
-}
-
-// begin puts a lease on the hold, and reports whether the hold is good for one. Where the lease re-enters, the one that is
-// there already has shown that.
-func (t turn) begin(l *Lease) (fresh bool) {
-	p, h := t.pool, t.hold
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if h.leases == nil {
-		h.leases = h.single[:0]
-	}
-	h.leases = append(h.leases, l.lease)
-	if p == l.turns[0].pool {
-		p.young[l] = struct{}{}
-	}
-	fresh = h.sharers > 1 || h.lost == nil && h.until().sub(l.since) >= h.grace
-	fresh = fresh || mutant.On("A5") || mutant.On("core-multi") && len(l.turns) > 1
-	if fresh && h.lost != nil {
-		l.end(h.lost)
-	}
-	return fresh
-}
-
-// giveBack takes the lease l off turns that nobody will use, the last one first.
-func giveBack(ctx context.Context, turns []turn, l *Lease) {
-	for _, t := range slices.Backward(turns) {
-		switch {
-		case mutant.On("A14-partial") && len(turns) > 1:
-		case ctx.Err() != nil: // the caller waits no longer
-			go func() { _ = t.leave(l) }()
-		default:
-			_ = t.leave(l)
-		}
-	}
-}
-
-// watch has the young leases looked after: one that its user drops is logged. To be told of a drop costs a fifth of what a
-// lease does that is passed on and released at once. So it is left until the trust timer comes, which is within
-// longestSleep; till then the pool itself keeps the lease alive. There may be ten thousand, so it takes a few at a time:
-// nobody's end of trust waits for all of them.
-func (p *pool) watch(young int) {
-	for ; young > 0; young -= few {
-		p.mu.Lock()
-		n := 0
-		for l := range p.young {
-			if n++; n > few {
-				break
-			}
-			l.dropped = runtime.AddCleanup(l, (*lease).warnDropped, l.lease)
-			delete(p.young, l)
-		}
-		p.mu.Unlock()
-	}
-}
-
-const few = 64
-
-// warnDropped says once that a lease was forgotten. It goes on being held: its user may still be at work with its
-// context.
-func (l *lease) warnDropped() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err == nil {
-		l.client.opts.Logger.Warn("interlock: lease dropped without Release; it is held until the process ends or its MaxHold is over",
-			"name", l.name, "locked_at", caller(l.place[:]))
-	}
 }
 
 // Context ends when the lease can no longer be guaranteed, or was released: context.Cause is then an error that matches
@@ -170,13 +94,6 @@ func (l *Lease) Err() error {
 	return l.err
 }
 
-// look ends the leases of a hold whose time is over although the trust timer has not come yet. The pool's mutex is held.
-func (t turn) look(now instant) {
-	if h := t.hold; h.lost == nil && !h.left && !now.before(h.until()) && !mutant.On("O1") {
-		t.pool.lose(h, h.claim.session.notRenewed())
-	}
-}
-
 // Fence returns the lease's token: larger than that of every earlier lease of this name, to be checked where the
 // protected thing is written; see package fence. It is 0 for readers and permits, for stores without tokens, and for
 // several names at once: see FenceOf.
@@ -197,13 +114,6 @@ func (l *lease) fenceOf(name string) uint64 {
 		}
 	}
 	return 0
-}
-
-func (t turn) fence() uint64 {
-	if t.read {
-		return 0
-	}
-	return t.hold.fence
 }
 
 // Until returns the end of the lease as it is known now, for display. Renewals move it on; it is never a reason to do
@@ -284,28 +194,6 @@ func (l *lease) trace(err error) {
 	}
 }
 
-// leave takes one lease, or none yet, off the hold, which leaves the line with its last.
-func (t turn) leave(l *Lease) error {
-	t.pool.mu.Lock()
-	return t.quit(l, t.pool.client.clock.now())
-}
-
-// quit is leave with the pool's mutex held; it is not when quit returns.
-func (t turn) quit(l *Lease, now instant) error {
-	p, h := t.pool, t.hold
-	if l != nil {
-		delete(p.young, l)
-		if i := slices.Index(h.leases, l.lease); i >= 0 {
-			h.leases = slices.Delete(h.leases, i, i+1)
-		}
-	}
-	if h.sharers--; h.sharers > 0 {
-		p.mu.Unlock()
-		return nil
-	}
-	return p.vacate(h, now)
-}
-
 // end makes the lease lost. It may be called with the pool's mutex held.
 func (l *lease) end(why error) {
 	l.mu.Lock()
@@ -324,19 +212,5 @@ func (l *lease) finish(why error) {
 	}
 	if l.cancel != nil {
 		l.cancel(why)
-	}
-}
-
-// caller returns the first place outside of this package.
-func caller(pcs []uintptr) string {
-	frames := runtime.CallersFrames(pcs)
-	for {
-		f, more := frames.Next()
-		if f.Function != "" && !strings.HasPrefix(f.Function, "github.com/interlock-go/interlock.") {
-			return fmt.Sprintf("%s:%d", f.File, f.Line)
-		}
-		if !more {
-			return "unknown"
-		}
 	}
 }

@@ -1,0 +1,86 @@
+package interlock
+
+import (
+	"context"
+	"slices"
+
+	"github.com/interlock-go/interlock/internal/mutant"
+)
+
+// turn is one of the holds of a lease.
+type turn struct {
+	name string
+	pool *pool
+	hold *hold
+	read bool // by re-entry, a read lease can share an exclusive hold
+}
+
+// begin puts a lease on the hold, and reports whether the hold is good for one. Where the lease re-enters, the one that is
+// there already has shown that.
+func (t turn) begin(l *Lease) (fresh bool) {
+	p, h := t.pool, t.hold
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h.leases == nil {
+		h.leases = h.single[:0]
+	}
+	h.leases = append(h.leases, l.lease)
+	if p == l.turns[0].pool {
+		p.young[l] = struct{}{}
+	}
+	fresh = h.sharers > 1 || h.lost == nil && h.until().sub(l.since) >= h.grace
+	fresh = fresh || mutant.On("A5") || mutant.On("core-multi") && len(l.turns) > 1
+	if fresh && h.lost != nil {
+		l.end(h.lost)
+	}
+	return fresh
+}
+
+// giveBack takes the lease l off turns that nobody will use, the last one first.
+func giveBack(ctx context.Context, turns []turn, l *Lease) {
+	for _, t := range slices.Backward(turns) {
+		switch {
+		case mutant.On("A14-partial") && len(turns) > 1:
+		case ctx.Err() != nil: // the caller waits no longer
+			go func() { _ = t.leave(l) }()
+		default:
+			_ = t.leave(l)
+		}
+	}
+}
+
+// look ends the leases of a hold whose time is over although the trust timer has not come yet. The pool's mutex is held.
+func (t turn) look(now instant) {
+	if h := t.hold; h.lost == nil && !h.left && !now.before(h.until()) && !mutant.On("O1") {
+		t.pool.lose(h, h.claim.session.notRenewed())
+	}
+}
+
+func (t turn) fence() uint64 {
+	if t.read {
+		return 0
+	}
+	return t.hold.fence
+}
+
+// leave takes one lease, or none yet, off the hold, which leaves the line with its last.
+func (t turn) leave(l *Lease) error {
+	t.pool.mu.Lock()
+	return t.quit(l, t.pool.client.clock.now())
+}
+
+// quit is leave with the pool's mutex held; it is not when quit returns.
+func (t turn) quit(l *Lease, now instant) error {
+	p, h := t.pool, t.hold
+	if l != nil {
+		delete(p.young, l)
+		if i := slices.Index(h.leases, l.lease); i >= 0 {
+			h.leases = slices.Delete(h.leases, i, i+1)
+		}
+	}
+	if h.sharers--; h.sharers > 0 {
+		p.mu.Unlock()
+		return nil
+	}
+	return p.vacate(h, now)
+}
