@@ -67,11 +67,11 @@ func (s *session) state(c *claim) (driver.Grant, error) {
 	case broken:
 		return driver.Grant{}, driver.ErrBroken
 	case unsent:
-		g := c.grant()
+		g := c.grant(s.said)
 		s.forget(c)
 		return g, nil
 	}
-	return c.grant(), nil
+	return c.grant(s.said), nil
 }
 
 // again renews a held claim on its masters.

@@ -76,12 +76,12 @@ func (c *claim) changed() {
 	}
 }
 
-func (c *claim) grant() driver.Grant {
+func (c *claim) grant(said readings) driver.Grant {
 	if c.state == held {
 		return driver.Grant{Held: true, Fence: lowest(c.token)}
 	}
 	if c.seen != c.stands {
-		c.holder, c.seen = holder(c.stands), c.stands
+		c.holder, c.seen = said.holder(c.stands), c.stands
 	}
 	return driver.Grant{Holder: c.holder}
 }

@@ -135,7 +135,7 @@ func parseGlimpse(v any) (g glimpse, err error) {
 // merge makes one line of what the masters show: first who holds a majority, then another program that stands in the way,
 // then the others by ticket.
 func (d *Driver) merge(glimpses []glimpse) (seats []*seat, fence uint64) {
-	byID := map[string]*seat{}
+	byID, said := map[string]*seat{}, readings{}
 	at := func(id string, h driver.Holder) *seat {
 		s := byID[id]
 		if s == nil {
@@ -147,7 +147,7 @@ func (d *Driver) merge(glimpses []glimpse) (seats []*seat, fence uint64) {
 	}
 	for _, g := range glimpses {
 		fence = max(fence, uint64(g.counter)) //nolint:gosec // a counter of ours
-		if h := holder(g.value); h != nil {
+		if h := said.holder(g.value); h != nil {
 			id := holderID(g.value)
 			if id == "" {
 				id = "\x00" + g.value

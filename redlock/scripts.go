@@ -29,7 +29,7 @@ var (
 	liftText string
 
 	takeScript = redisconn.NewScript("interlock_quorum_take", mutant.Seed(takeText, []mutant.Swap{{On: mutant.On("Q3"), Texts: []string{
-		"redis.call('SET', KEYS[2], c)\nreturn c",
+		"redis.call('SET', KEYS[2], text)\nreturn c",
 		"local t = redis.call('TIME') c = t[1] * 1000000 + t[2] - t[2] % 64 redis.call('SET', KEYS[2], c) return c",
 	}}}))
 	lineScript = redisconn.NewScript("interlock_quorum_line", mutant.Seed(lineText, []mutant.Swap{{On: mutant.On("redlock-unwritten"), Texts: []string{

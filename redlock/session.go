@@ -24,6 +24,7 @@ type session struct {
 
 	mu     sync.Mutex
 	claims map[string]*claim
+	said   readings
 	closed bool
 }
 
@@ -33,7 +34,7 @@ func newSession(d *Driver, spec driver.Spec) *session {
 		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
 		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
 		timeout: min(d.options.NodeTimeout, ttl/3), owner: spec.Owner.Encode(),
-		Alarm: redisstore.NewAlarm(), claims: map[string]*claim{},
+		Alarm: redisstore.NewAlarm(), claims: map[string]*claim{}, said: readings{},
 	}
 }
 

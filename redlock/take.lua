@@ -23,13 +23,14 @@ end
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return redis.call('GET', KEYS[1]) -- WRONGTYPE
 end
-local c, p = had + 64, tonumber(ARGV[3])
-if p > c then
-  if p > had + 60000000 then
+local c, text = tonumber(ARGV[3]), ARGV[3]
+if c < had + 64 or c > had + 60000000 then
+  if c > had + 60000000 then
     local t = redis.call('TIME')
-    p = math.min(p, (t[1] + 86400) * 1000000 + t[2] - t[2] % 64)
+    c = math.min(c, (t[1] + 86400) * 1000000 + t[2] - t[2] % 64)
   end
-  c = math.max(c, p)
+  c = math.max(had + 64, c)
+  text = c
 end
-redis.call('SET', KEYS[2], c)
+redis.call('SET', KEYS[2], text)
 return c

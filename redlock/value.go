@@ -40,8 +40,14 @@ func infoOf(c driver.Claim, owner []byte) string {
 	return string(redisstore.Info{Owner: owner, Kind: redisstore.Letter(c.Kind), Note: c.Note, Passes: c.Passes}.Append(make([]byte, 0, 128)))
 }
 
+// readings is what the information in values says, by its text. The same programs hold again and again, and to read what
+// they write takes longer than all else that is done with an answer.
+type readings map[string]driver.Holder
+
+const readingsMax = 64
+
 // holder reads a value at a name for people: nil where nobody stands there.
-func holder(value string) *driver.Holder {
+func (r readings) holder(value string) *driver.Holder {
 	if value == "" {
 		return nil
 	}
@@ -50,13 +56,18 @@ func holder(value string) *driver.Holder {
 		h := redisstore.Foreign(value)
 		return &h
 	}
-	h := &driver.Holder{
-		PublicID: driver.PublicID(id), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true,
-		Broken: value[headLen] == '!',
-	}
 	_, text := afterPlace(value)
-	redisstore.Describe(h, text)
-	return h
+	h, known := r[text]
+	if !known {
+		h = driver.Holder{Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true}
+		redisstore.Describe(&h, text)
+		if len(r) == readingsMax {
+			clear(r)
+		}
+		r[strings.Clone(text)] = h
+	}
+	h.PublicID, h.Broken = driver.PublicID(id), value[headLen] == '!'
+	return &h
 }
 
 // afterPlace returns the channel and the information in a value of ours.
