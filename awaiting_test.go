@@ -3,6 +3,7 @@ package interlock_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -35,8 +36,9 @@ func TestLock_WhoAwaitsForOthersGoes(t *testing.T) {
 					synctest.Wait()
 				}
 				order := make(chan string, 2)
+				var all sync.WaitGroup
 				for who, c := range []*interlock.Client{waiters, last} {
-					go func() {
+					all.Go(func() {
 						l, err := c.Mutex("x").Lock(t.Context())
 						if err != nil {
 							t.Error(err)
@@ -44,7 +46,7 @@ func TestLock_WhoAwaitsForOthersGoes(t *testing.T) {
 						}
 						order <- []string{"the claim that stood", "the one behind it"}[who]
 						release(t, l)
-					}()
+					})
 					synctest.Wait()
 				}
 				for _, cancel := range cancels {
@@ -59,7 +61,7 @@ func TestLock_WhoAwaitsForOthersGoes(t *testing.T) {
 				if first := <-order; first != "the claim that stood" {
 					t.Errorf("%s is granted first", first)
 				}
-				<-order
+				all.Wait()
 			})
 		})
 	}
