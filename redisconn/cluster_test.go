@@ -26,7 +26,7 @@ func works(t *testing.T, conn redisconn.Conn, c *servertest.Cluster, named func(
 		if v, err := conn.Do(ctx, redisconn.Command{Words: []string{"SET", key, "x"}, First: 1, Keys: 1}); err != nil || v != "OK" {
 			t.Errorf("SET %s: %v, %v", key, v, err)
 		}
-		heard := make(chan string, 1)
+		heard := make(chan string, 2*len(spread)) // a Cluster tells all nodes, so what was told for another key may come late
 		s, err := conn.Subscribe(ctx, key, "news", func(payload string) { heard <- payload })
 		if err != nil {
 			t.Fatalf("subscribe at the master of %s: %v", key, err)
