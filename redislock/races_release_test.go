@@ -195,3 +195,22 @@ func tryAtExpiredHolder(s scene) {
 		granted(t, b.waiting(head))
 	}
 }
+
+// lineHasAnEnd: where two take turns, one leaves the line as the other joins it. The line goes on having an end after each
+// turn, or it stays for ever when both have died.
+func lineHasAnEnd(s scene) {
+	a, b := s.actor(s.T), s.actor(s.T)
+	name := s.name("turns")
+	holds, waits := a.hold(mutex(name)), b.queue(mutex(name))
+	for turn := range 10 {
+		next := mutex(name)
+		if _, held, err := a.session.(driver.Requeuer).Requeue(s.Context(), holds, next); !held || err != nil {
+			s.Fatalf("turn %d: held %v, %v", turn, held, err)
+		}
+		granted(s.T, b.waiting(waits))
+		if st := s.look(s.T, name); st.endless || len(st.line) != 1 {
+			s.Fatalf("after turn %d: the line %v, without an end: %v", turn, st.line, st.endless)
+		}
+		a, b, holds, waits = b, a, waits, next
+	}
+}

@@ -21,6 +21,7 @@ type scene struct {
 var races = []race{
 	{"a claim is not queued before its subscription is confirmed", queuedBeforeSubscribed},
 	{"a claim requeues alone", requeuesAlone},
+	{"two take turns, and the line is empty for a moment", lineHasAnEnd},
 	{"each of many waiters is handed the lock", marksEveryHandoff},
 	{"a grant is pushed while the release of its claim is on its way", grantMeetsRelease},
 	{"a grant is pushed while the release of its claim is lost", grantMeetsLostRelease},
