@@ -43,16 +43,11 @@ const contestName = "bench/contest"
 
 // run holds the contest once.
 func (c contest) run(ctx context.Context, s scale) (_ sample, err error) {
-	at, err := openSite(ctx, c.adapter)
+	at, b, path, err := openArena(ctx, c.adapter)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, at.close()) }()
-	b, path, err := at.board()
-	if err != nil {
-		return nil, err
-	}
-	defer b.close()
+	defer func() { err = errors.Join(err, b.close(), at.close()) }()
 
 	workers, err := c.assemble(ctx, at, job{Board: path})
 	defer stopAll(workers)

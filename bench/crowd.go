@@ -26,16 +26,11 @@ type crowded struct {
 }
 
 func (c crowd) run(ctx context.Context, s scale) (_ sample, err error) {
-	at, err := openSite(ctx, c.adapter)
+	at, b, path, err := openArena(ctx, c.adapter)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, at.close()) }()
-	b, path, err := at.board()
-	if err != nil {
-		return nil, err
-	}
-	defer b.close()
+	defer func() { err = errors.Join(err, b.close(), at.close()) }()
 	w, err := startWorker(ctx, job{
 		Task: "crowd", Adapter: c.adapter, Board: path, Count: c.goroutines, Place: at.place(1, 1),
 	}, nil)

@@ -22,16 +22,11 @@ const fading = 100 * time.Millisecond
 // run has the contest go on undisturbed for as long as it is watched after
 // the stop: rest without the masters and window with them again.
 func (o outage) run(ctx context.Context, s scale) (_ sample, err error) {
-	at, err := openSite(ctx, o.adapter)
+	at, b, path, err := openArena(ctx, o.adapter)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, at.close()) }()
-	b, path, err := at.board()
-	if err != nil {
-		return nil, err
-	}
-	defer b.close()
+	defer func() { err = errors.Join(err, b.close(), at.close()) }()
 	workers, err := o.assemble(ctx, at, job{Board: path, Waits: true})
 	defer stopAll(workers)
 	if err != nil {

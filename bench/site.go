@@ -55,11 +55,18 @@ func (s *site) place(process, of int) place {
 	return p
 }
 
-// board makes the board of this run.
-func (s *site) board() (*board, string, error) {
+// openArena makes a site with the board on which its workers count.
+func openArena(ctx context.Context, adapterName string) (*site, *board, string, error) {
+	s, err := openSite(ctx, adapterName)
+	if err != nil {
+		return nil, nil, "", err
+	}
 	path := filepath.Join(s.dir, "board")
 	b, err := createBoard(path)
-	return b, path, err
+	if err != nil {
+		return nil, nil, "", errors.Join(err, s.close())
+	}
+	return s, b, path, nil
 }
 
 func (s *site) close() error {

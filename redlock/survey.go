@@ -149,16 +149,18 @@ func (d *Driver) look(ctx context.Context) (_ []*portrait, missing bool, _ error
 	var errs []error
 	var err error
 	patience := time.Now().Add(foundation)
-	for tries := 0; tries < overtakings; tries++ {
+	for tries := overtakings; tries > 0; {
 		all, generations = d.portraits(ctx)
 		errs = make([]error, len(d.nodes))
 		set, err = d.agree(ctx, all, errs)
 		var f *founding
-		if errors.As(err, &f) && time.Now().Before(patience) && rest(ctx, soonest) && !mutant.On("redlock-founding") {
-			tries = -1
-		} else if !slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, errOvertaken) }) {
+		if errors.As(err, &f) && time.Now().Before(patience) && !mutant.On("redlock-founding") && rest(ctx, soonest) {
+			continue
+		}
+		if !slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, errOvertaken) }) {
 			break
 		}
+		tries--
 	}
 	if err != nil {
 		for _, n := range d.nodes {
