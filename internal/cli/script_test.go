@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"interlock": func() { os.Exit(cli.Main(os.Args[1:])) },
 		"fenced":    fenced,
+		"stopper":   stopper,
 	})
 }
 

@@ -140,15 +140,14 @@ func TestTerminal_Background(t *testing.T) {
 	p := sitInShell(t)
 	p.Press(t, "interlock run job -- cat &\n")
 	p.seesHeld(t, "job")
-	guardtest.Eventually(t, "the job is stopped", func() bool {
-		p.Press(t, "jobs\n")
-		return strings.Contains(p.Shown(), "Stopped")
-	})
+	p.Press(t, "until jobs | grep Stopped; do sleep 0.01; done\n") // typed once: what is typed ahead would go to cat
+	p.Shows(t, "interlock run job -- cat\n$ ")
 	p.Press(t, "fg\n")
-	p.Shows(t, "interlock run job")
+	p.Shows(t, "interlock run job -- cat\n")
 	p.Press(t, "hello\n")
-	p.Shows(t, "hello\n")
+	p.Shows(t, "hello\nhello\n")
 	p.Press(t, guardtest.CtrlD)
+	p.Shows(t, "$ ")
 	p.Press(t, "echo status $?\n")
 	p.Shows(t, "status 0")
 }

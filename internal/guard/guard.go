@@ -113,6 +113,10 @@ func forkGuard(end int) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("guard: find this program: %w", err)
 	}
+	if !mutant.On("guard-forking") {
+		forking.Lock()
+		defer forking.Unlock()
+	}
 	pid, err := syscall.ForkExec(program, []string{processName, strconv.Itoa(end)}, &syscall.ProcAttr{
 		Env:   os.Environ(),
 		Files: inPlace(end),

@@ -22,6 +22,9 @@ var caught = []unix.Signal{
 // dropped are those that the guard catches, so as not to end by them: it is told by messages.
 var dropped = append([]unix.Signal{unix.SIGALRM, unix.SIGVTALRM, unix.SIGWINCH}, caught...)
 
+// forking is held while this process forks.
+var forking sync.Mutex
+
 // Signals are the signals that this process gets from outside.
 type Signals struct {
 	C <-chan os.Signal
@@ -53,10 +56,10 @@ func StopSelf(outside sync.Locker) {
 		outside.Lock()
 		defer outside.Unlock()
 	}
+	defer betweenForks()()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	stopThread()
-	continueCopies()
 }
 
 // DieOf ends this process by sig, so that whoever waits for it sees that. A bash loop goes on after a command that

@@ -16,5 +16,8 @@ func stopThread() {
 	}
 }
 
-// continueCopies does nothing here: what was forked at the moment of Ctrl-Z is not told from other children.
-func continueCopies() {}
+// betweenForks waits for nothing here: a fork does not keep the process from being stopped.
+func betweenForks() (over func()) { return func() {} }
+
+// signalCopies does nothing here: a child between fork and exec is not told from others.
+func signalCopies(unix.Signal) {}

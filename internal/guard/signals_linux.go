@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -43,17 +44,27 @@ func stopThread() {
 	_ = swapAction(unix.SIGTSTP, &handler, nil)
 }
 
-// continueCopies continues children that are still copies of this process. One that is forked at the moment of Ctrl-Z is
-// stopped before it executes its program; if it had just gone over to a process group of its own, nobody else would ever
-// continue it, and the thread that forked it would wait for ever.
-func continueCopies() {
+// betweenForks waits until no child of this process is between fork and exec, and keeps it so until the result is called.
+// Ctrl-Z stops such a copy as well, and the thread that forked sleeps until the copy executes its program, which keeps the
+// kernel from stopping the process as a whole: nobody sees it stopped, so nobody continues it. So copies are continued
+// first.
+func betweenForks() (over func()) {
+	for !forking.TryLock() {
+		signalCopies(unix.SIGCONT)
+		<-time.NewTimer(time.Millisecond).C
+	}
+	return forking.Unlock
+}
+
+// signalCopies sends sig to children that are between fork and exec, and so still copies of this process.
+func signalCopies(sig unix.Signal) {
 	own, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return
 	}
 	for _, pid := range lookUp()(os.Getpid()) {
 		if program, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe"); err == nil && program == own {
-			_ = unix.Kill(pid, unix.SIGCONT)
+			_ = unix.Kill(pid, sig)
 		}
 	}
 }

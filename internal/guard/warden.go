@@ -117,8 +117,11 @@ func (w *warden) loop() {
 		defer close(messages)
 		for {
 			m, err := w.link.receive()
-			if err != nil {
-				return // interlock is dead, or what it says cannot be trusted
+			if err != nil { // interlock is dead, or what it says cannot be trusted
+				if !mutant.On("guard-copy") {
+					signalCopies(unix.SIGKILL) // one that Ctrl-Z has stopped would keep fork from returning
+				}
+				return
 			}
 			messages <- m
 		}

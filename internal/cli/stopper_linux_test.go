@@ -1,0 +1,121 @@
+package cli_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/internal/guard/guardtest"
+)
+
+const starts = 60
+
+// stopper is a shell that stops its job and continues it all the time while it starts, as Ctrl-Z and fg do. Every other time
+// it kills interlock when that has been stopped along with what the guard forks. A process forks by a copy of itself, and for the moment until that executes
+// another program the thread that forked sleeps: if the copy is stopped then, so is that thread, in a sleep in which it can
+// neither be stopped nor do anything.
+func stopper() {
+	for i := range starts {
+		err := stopAndContinue(i%2 == 1)
+		fmt.Printf("start %d: %v\n", i, err)
+		if err != nil {
+			return
+		}
+	}
+}
+
+func stopAndContinue(kill bool) error {
+	job := exec.Command("interlock", "run", "--wait", guardtest.Patience().String(), "job", "--", "true")
+	job.Stdin, job.Stdout, job.Stderr = os.Stdin, os.Stdout, os.Stderr
+	job.SysProcAttr = &syscall.SysProcAttr{Foreground: true}
+	if err := job.Start(); err != nil {
+		return err
+	}
+	pid := job.Process.Pid
+	for {
+		_ = unix.Kill(-pid, unix.SIGTSTP)
+		ws, err := changed(pid)
+		switch {
+		case err != nil:
+			return err
+		case ws.Exited() && ws.ExitStatus() != 0:
+			return fmt.Errorf("it ended with %d", ws.ExitStatus())
+		case !ws.Stopped():
+			return nil
+		case kill && forked(pid):
+			_ = unix.Kill(pid, unix.SIGKILL)
+			_, err := changed(pid)
+			return err
+		}
+		_ = unix.Kill(-pid, unix.SIGCONT)
+		pause := time.Now().Add(time.Duration(rand.IntN(400)) * time.Microsecond)
+		for time.Now().Before(pause) { // a timer is coarser than what is to be met
+		}
+	}
+}
+
+// forked goes on stopping the group of a stopped interlock for a moment, in which its guard may fork, and reports whether
+// what the guard forked is stopped.
+func forked(pid int) bool {
+	for end := time.Now().Add(time.Millisecond); time.Now().Before(end); {
+		_ = unix.Kill(-pid, unix.SIGTSTP)
+	}
+	for _, guard := range children(pid) {
+		for _, copied := range children(guard) {
+			stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", copied))
+			if strings.Contains(string(stat), fmt.Sprintf(") T %d %d ", guard, pid)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func children(pid int) (pids []int) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, path := range threads {
+		text, _ := os.ReadFile(path)
+		for _, field := range strings.Fields(string(text)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}
+
+// changed waits until the process has stopped or ended.
+func changed(pid int) (unix.WaitStatus, error) {
+	var ws unix.WaitStatus
+	for end := time.Now().Add(guardtest.Patience()); ; {
+		if got, err := unix.Wait4(pid, &ws, unix.WUNTRACED|unix.WNOHANG, nil); got == pid || err != nil {
+			return ws, err
+		}
+		if time.Now().After(end) {
+			_ = unix.Kill(-pid, unix.SIGKILL)
+			return ws, fmt.Errorf("it has neither stopped nor ended after %v", guardtest.Patience())
+		}
+		<-time.NewTimer(20 * time.Microsecond).C
+	}
+}
+
+// Ctrl-Z at any moment of the start stops it, and nothing that is stopped then outlives it.
+func TestStoppedWhileItForks(t *testing.T) {
+	p := sit(t, "stopper")
+	for i := range starts {
+		p.Shows(t, fmt.Sprintf("start %d: ", i))
+		guardtest.Eventually(t, "it says how that went", func() bool { return strings.Contains(p.Shown(), "\n") })
+		if s := p.Shown(); !strings.HasPrefix(s, "<nil>") {
+			t.Fatal(s)
+		}
+	}
+}
