@@ -61,21 +61,16 @@ func (s *session) enter(ctx context.Context, c *claim) error {
 	if leaving {
 		return fmt.Errorf("redislock: %w: the claim is being released", driver.ErrNotSent)
 	}
-	raise := false
-	if !again && c.exclusive() {
-		if !s.d.crowd.At(c.Name) {
-			decided, stale, err := s.take(ctx, c, s.d.channelAt(c.Name))
-			if decided || err != nil {
-				return err
-			}
-			raise = stale
+	if !again && c.exclusive() && !s.d.crowd.At(c.Name) {
+		if decided, err := s.take(ctx, c, s.d.channelAt(c.Name)); decided || err != nil {
+			return err
 		}
 	}
-	return s.join(ctx, c, again, raise)
+	return s.join(ctx, c, again)
 }
 
-// take runs the short script. It reports whether that decided; if not, whether the token it drew may be too low.
-func (s *session) take(ctx context.Context, c *claim, channel string) (decided, stale bool, err error) {
+// take runs the short script, and reports whether that decided.
+func (s *session) take(ctx context.Context, c *claim, channel string) (decided bool, err error) {
 	value := make([]byte, 0, 256)
 	value = append(append(append(value, layout...), c.ID...), '-')
 	value = s.info(c, channel).Append(value)
@@ -85,36 +80,30 @@ func (s *session) take(ctx context.Context, c *claim, channel string) (decided, 
 		o.ttl = strconv.FormatInt(time.Now().Add(s.ttl).UnixMilli(), 10)
 	}
 	if err := s.d.batch.send(ctx, &o); err != nil {
-		return false, false, s.failed(c, started, err)
-	}
-	if o.us == "0" && o.generation != 0 {
-		s.d.floor.renew(redisstore.Within(s.d.ctx, s.timeout), s.d.conn)
+		return false, s.failed(c, started, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch v := o.answer.(type) {
 	case int64:
 		if v == 0 {
-			return false, false, nil
-		}
-		if o.us != "0" && o.generation != s.d.conn.Generation() && !mutant.On("R1") {
-			return false, true, nil // the floor is of a server that may have been another one
+			return false, nil
 		}
 		c.admit(v)
 		s.d.holding.Began()
-		return true, false, nil
+		return true, nil
 	case string:
 		if c.Queue || v == cover || holderID(v) == c.ID {
-			return false, false, nil
+			return false, nil
 		}
 		c.holder = holder(v)
-		return true, false, nil
+		return true, nil
 	}
-	return false, false, nil
+	return false, nil
 }
 
 // join runs the long script for a claim that is new, or that stood in line before.
-func (s *session) join(ctx context.Context, c *claim, again, raise bool) error {
+func (s *session) join(ctx context.Context, c *claim, again bool) error {
 	var e *ear
 	if c.Queue {
 		var err error
@@ -131,7 +120,7 @@ func (s *session) join(ctx context.Context, c *claim, again, raise bool) error {
 	c.listens(e)
 	s.mu.Unlock()
 	started := s.sent(c)
-	v, err := s.d.run.Run(ctx, s.lineCall(nil, c, e, again, raise))
+	v, err := s.d.run.Run(ctx, s.lineCall(nil, c, e, again))
 	if err != nil {
 		return s.failed(c, started, err)
 	}
@@ -202,8 +191,8 @@ func parseLineReply(v any) (r lineReply, err error) {
 }
 
 // lineCall is a run of the long script in which old leaves and c joins; either may be nil.
-func (s *session) lineCall(old, c *claim, e *ear, again, raise bool) redisconn.Call {
-	args := make([]string, 3, 13)
+func (s *session) lineCall(old, c *claim, e *ear, again bool) redisconn.Call {
+	args := make([]string, 3, 12)
 	args[1], args[2] = digit(s.d.options.Shared), s.keepMS
 	var k keys
 	if old != nil {
@@ -216,7 +205,7 @@ func (s *session) lineCall(old, c *claim, e *ear, again, raise bool) redisconn.C
 			channel = e.channel
 		}
 		args = append(args, c.ID, redisstore.Letter(c.Kind), strconv.Itoa(c.Weight), strconv.Itoa(c.Limit), s.ttlMS,
-			digit(c.Queue), channel, string(s.info(c, channel).Append(make([]byte, 0, 256))), digit(again), digit(raise))
+			digit(c.Queue), channel, string(s.info(c, channel).Append(make([]byte, 0, 256))), digit(again))
 	}
 	return redisconn.Call{Script: lineScript, Keys: k.all(), Args: args}
 }

@@ -38,10 +38,8 @@ type order struct {
 	ttl   string                             // in ms
 	leave func(context.Context) (any, error) // leaves alone; nil to take
 
-	us         string // the floor that went with it, and its generation; see floor
-	generation uint64
-	answer     any
-	err        error
+	answer any
+	err    error
 
 	ctx  context.Context //nolint:containedctx // the lookout asks it
 	turn chan turn
@@ -184,17 +182,14 @@ func (b *batcher) single(ctx context.Context, o *order) {
 		o.answer, o.err = o.leave(ctx)
 		return
 	}
-	o.us, o.generation = b.d.floor.get(b.d.conn)
 	o.answer, o.err = b.d.run.Run(ctx, redisconn.Call{
-		Script: takeScript, Keys: []string{o.keys.name, o.keys.counter}, Args: []string{o.us, o.value, o.ttl},
+		Script: takeScript, Keys: []string{o.keys.name, o.keys.counter}, Args: []string{o.value, o.ttl},
 	})
 }
 
 // together runs the two scripts for all orders.
 func (b *batcher) together(orders []*order) {
-	us, generation := b.d.floor.get(b.d.conn)
-	take := redisconn.Call{Script: takeScript, Keys: make([]string, 0, 2*len(orders)), Args: make([]string, 1, 1+2*len(orders))}
-	take.Args[0] = us
+	take := redisconn.Call{Script: takeScript, Keys: make([]string, 0, 2*len(orders)), Args: make([]string, 0, 2*len(orders))}
 	leave := redisconn.Call{Script: freeScript}
 	var taking, leaving []*order
 	for _, o := range orders {
@@ -203,7 +198,6 @@ func (b *batcher) together(orders []*order) {
 			leaving = append(leaving, o)
 			continue
 		}
-		o.us, o.generation = us, generation
 		take.Keys, take.Args = append(take.Keys, o.keys.name, o.keys.counter), append(take.Args, o.value, o.ttl)
 		taking = append(taking, o)
 	}

@@ -24,7 +24,6 @@ type Driver struct {
 
 	ctx      context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel   context.CancelFunc
-	floor    floor
 	batch    batcher
 	crowd    redisstore.Crowd
 	audience redisstore.Audience[*session] // of claims that may wait
@@ -54,7 +53,6 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	d.cluster = conn.Node("x") != ""
-	d.floor.none = d.cluster
 	d.holding = redisstore.NewHolding(d.listenForHolders)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if moves := conn.Moves(); moves != nil {
@@ -88,21 +86,13 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	s := newSession(d, spec)
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if err := d.contact(ctx); err != nil {
-		return nil, err
+	if err := redisstore.Reach(ctx, d.conn); err != nil {
+		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	if !d.sessions.Add(s) {
 		return nil, errClosed
 	}
 	return s, nil
-}
-
-// contact has the server answer, and learns its time.
-func (d *Driver) contact(ctx context.Context) error {
-	if err := redisstore.Apart(ctx, func() error { return d.floor.ask(ctx, d.conn) }); err != nil {
-		return fmt.Errorf("redislock: %w", err)
-	}
-	return nil
 }
 
 // Close implements driver.Driver.

@@ -17,7 +17,7 @@ func TestR01_AFailoverLosesALockAndNoToken(t *testing.T) {
 	s := servertest.Sentinel(t)
 	a, b := open(t, s.URL(), ttl(6*time.Second)), open(t, s.URL(), ttl(6*time.Second))
 	const counter = "il:{m}:fence:m"
-	for range 20 { // until both know the server's time, and the counter is later than that
+	for range 20 {
 		release(t, hold(t, a.Mutex("m")), hold(t, b.Mutex("n")))
 		release(t, hold(t, b.Mutex("m")))
 	}
@@ -47,6 +47,26 @@ func TestR01_AFailoverLosesALockAndNoToken(t *testing.T) {
 	}
 	told(t, lease)
 	grows(t, "the former holder's next", last, hold(t, a.Mutex("m")))
+}
+
+// R1: a master that comes back grants for a moment, until it hears that another one has taken its place. Both grant then,
+// over connections that are as old as may be, and each draws tokens above those that the other has drawn before, as far
+// as the servers' clocks tell before from after.
+func TestR01_TwoMastersForAMoment(t *testing.T) {
+	t.Parallel()
+	servers := []*servertest.Server{servertest.Redis(t), servertest.Redis(t)}
+	clients := []*interlock.Client{open(t, servers[0].URL(), nil), open(t, servers[1].URL(), nil)}
+	last := uint64(0)
+	for i := range 20 {
+		l := hold(t, clients[i%2].Mutex("m"))
+		last = grows(t, "of one after the other", last, l)
+		release(t, l)
+		eventually(t, "the clock has passed the tokens", func() bool {
+			var seconds, micros uint64
+			_, _ = fmt.Sscan(servers[i%2].MustDo(t, "TIME"), &seconds, &micros)
+			return seconds*1e6+micros > last+64
+		})
+	}
 }
 
 // R5: a server that keeps nothing on disk restarts and forgets who holds. The holder is told, and tokens go on growing.

@@ -8,7 +8,6 @@
 --       5 its kind: m mutex, w write, r read, p permit   6 weight   7 limit   8 TTL in ms
 --       9 '1': it stays in line if it cannot be held    10 channel of its process, or '-'   11 information
 --      12 '1': it stood in line before, so that it is not put there again
---      13 '1': draw anew if it is held, because its token may come from a counter that went back
 -- Returns 1 if the claim that left was held alone and nobody waits; else state, left, counter, wait, head, why, value.
 --   state    0 not in line, 1 waits, 2 held, 3 broken, 4 gone, 5 refused: permits never share a name with other claims
 --   left     1 if the claim that left was held until now
@@ -86,7 +85,7 @@ end
 
 local mixed, outlives, kind, ttl = ARGV[2] == '1', ARGV[3], ARGV[5] or '', tonumber(ARGV[8] or '0')
 local weight, limit = tonumber(ARGV[6] or '1'), tonumber(ARGV[7] or '1')
-local queue, again, raise = ARGV[9] == '1', ARGV[12] == '1', ARGV[13] == '1'
+local queue, again = ARGV[9] == '1', ARGV[12] == '1'
 local state, left, counter, wait, head, why = 0, 0, 0, -1, 0, 0
 local vacated = false -- the value at the name is of a claim that has just left
 
@@ -322,7 +321,7 @@ if id == enter then
     state = 3
   else
     redis.call('PEXPIRE', K, ttl)
-    state, counter = 2, raise and draw() or tonumber(redis.call('GET', F) or '0')
+    state, counter = 2, tonumber(redis.call('GET', F) or '0')
     counter = counter - counter % 2
   end
 elseif mine then

@@ -62,7 +62,7 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		return nil
 	}
 	line := func(ctx context.Context) (any, error) {
-		call := s.lineCall(c, nil, nil, false, false)
+		call := s.lineCall(c, nil, nil, false)
 		call.Behind = doubt
 		return s.d.run.Run(ctx, call)
 	}
@@ -164,7 +164,7 @@ func (s *session) turn(ctx context.Context, old, next *claim) (wasHeld bool, err
 	next.listens(e)
 	s.mu.Unlock()
 	started := s.sent(next)
-	v, err := s.d.run.Run(ctx, s.lineCall(old, next, e, false, false))
+	v, err := s.d.run.Run(ctx, s.lineCall(old, next, e, false))
 	if err != nil {
 		return false, s.failed(next, started, err)
 	}
@@ -179,7 +179,7 @@ func (s *session) turn(ctx context.Context, old, next *claim) (wasHeld bool, err
 // leaveAll takes many claims out together.
 func (s *session) leaveAll(ctx context.Context, claims []*claim) error {
 	err := redisstore.LeaveAll(ctx, s.d.run, s.timeout, claims, func(c *claim) redisconn.Call {
-		call := s.lineCall(c, nil, nil, false, false)
+		call := s.lineCall(c, nil, nil, false)
 		call.Behind = true
 		return call
 	}, func(c *claim, v any) { s.gone(c, v == int64(1) || wasHeld(v)) })

@@ -41,8 +41,8 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	r.holds(s, alone)
 	r.asks(ctx, timeout/4, s, others)
 	if len(r.calls) == 0 {
-		if err := s.d.contact(redisstore.Within(ctx, timeout)); err != nil {
-			return driver.Renewal{}, err
+		if err := redisstore.Reach(redisstore.Within(ctx, timeout), s.d.conn); err != nil {
+			return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", err)
 		}
 		return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil
 	}
@@ -220,7 +220,7 @@ func (r *renewal) asks(ctx context.Context, patience time.Duration, s *session, 
 				continue // nobody could tell it; what is held is renewed all the same
 			}
 		}
-		r.calls, r.about = append(r.calls, s.lineCall(nil, c, e, true, false)), append(r.about, []*claim{c})
+		r.calls, r.about = append(r.calls, s.lineCall(nil, c, e, true)), append(r.about, []*claim{c})
 	}
 }
 

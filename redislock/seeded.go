@@ -5,9 +5,10 @@ import (
 )
 
 var takeBugs = []mutant.Swap{
-	{On: mutant.On("redis-floor"), Texts: []string{"floor == 0 or c < floor", "c == 0"}},
-	{On: mutant.On("R4"), Texts: []string{"if floor == 0 or c < floor then", "if true then", "if c < us then", "if true then"}},
-	{On: mutant.On("R13"), Texts: []string{"'PX', ARGV[2 * i + 1]", "'PXAT', ARGV[2 * i + 1]"}},
+	{On: mutant.On("redis-time"), Texts: []string{"if c < us then", "if c < 0 then"}},
+	{On: mutant.On("R1"), Texts: []string{"if c < us then", "if c == 64 then"}},
+	{On: mutant.On("R4"), Texts: []string{"if c < us then", "if true then"}},
+	{On: mutant.On("R13"), Texts: []string{"'PX', ARGV[2 * i]", "'PXAT', ARGV[2 * i]"}},
 	{On: mutant.On("redis-take-parity"), Texts: []string{"if c % 2 == 1 then", "if c == 1 then"}},
 }
 

@@ -117,29 +117,13 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	s := newSession(d, spec)
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if err := d.contact(ctx); err != nil {
-		return nil, err
+	if err := redisstore.Reach(ctx, d.conn); err != nil {
+		return nil, fmt.Errorf("redissonlock: %w", err)
 	}
 	if !d.sessions.Add(s) {
 		return nil, errClosed
 	}
 	return s, nil
-}
-
-// contact has the server answer. Once more where a connection had ended unnoticed: it shows only now.
-func (d *Driver) contact(ctx context.Context) error {
-	ping := redisconn.Command{Words: []string{"PING"}}
-	err := redisstore.Apart(ctx, func() error {
-		_, err := d.conn.Do(ctx, ping)
-		if err != nil && ctx.Err() == nil && redisconn.Classify(err) == err { //nolint:errorlint // not an answer
-			_, err = d.conn.Do(ctx, ping)
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("redissonlock: %w", err)
-	}
-	return nil
 }
 
 // Close implements driver.Driver.

@@ -43,8 +43,8 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		timeout = max(min(timeout, time.Until(end)/2), time.Millisecond)
 	}
 	if len(r.calls) == 0 {
-		if err := s.d.contact(redisstore.Within(ctx, timeout)); err != nil {
-			return driver.Renewal{}, err
+		if err := redisstore.Reach(redisstore.Within(ctx, timeout), s.d.conn); err != nil {
+			return driver.Renewal{}, fmt.Errorf("redissonlock: renew: %w", err)
 		}
 		return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil
 	}

@@ -45,11 +45,18 @@ func Together(ctx context.Context, run redisconn.Runner, timeout time.Duration, 
 	}
 }
 
-// Apart runs a question to a server, and leaves it behind when ctx ends first: some clients do not look at a context while
-// they connect. The question changes nothing.
-func Apart(ctx context.Context, ask func() error) error {
+// Reach has a server answer: once more where a connection had ended unnoticed, which shows only now. It returns when ctx
+// ends, if that is first: some clients do not look at a context while they connect.
+func Reach(ctx context.Context, conn redisconn.Conn) error {
+	ping := redisconn.Command{Words: []string{"PING"}}
 	done := make(chan error, 1)
-	go func() { done <- ask() }()
+	go func() {
+		_, err := conn.Do(ctx, ping)
+		if err != nil && ctx.Err() == nil && redisconn.Classify(err) == err { //nolint:errorlint // not an answer
+			_, err = conn.Do(ctx, ping)
+		}
+		done <- err
+	}()
 	select {
 	case err := <-done:
 		return redisconn.Classify(err)
