@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -19,22 +20,22 @@ import (
 
 const starts = 60
 
-// stopper is a shell that stops its job and continues it all the time while it starts, as Ctrl-Z and fg do. Every other time
-// it kills interlock when that has been stopped along with what the guard forks. A process forks by a copy of itself, and for the moment until that executes
-// another program the thread that forked sleeps: if the copy is stopped then, so is that thread, in a sleep in which it can
-// neither be stopped nor do anything.
+// stopper is a shell that stops its job and continues it all the time while it starts, as Ctrl-Z and fg do. Every other
+// time it kills interlock when what the guard has forked is stopped, too. A process forks by a copy of itself, and until
+// that executes another program the thread that forked sleeps: if the copy is stopped then, the thread can neither be
+// stopped nor do anything.
 func stopper() {
 	for i := range starts {
 		err := stopAndContinue(i%2 == 1)
 		fmt.Printf("start %d: %v\n", i, err)
 		if err != nil {
-			return
+			os.Exit(1)
 		}
 	}
 }
 
 func stopAndContinue(kill bool) error {
-	job := exec.Command("interlock", "run", "--wait", guardtest.Patience().String(), "job", "--", "true")
+	job := exec.Command("interlock", "run", "--wait", (guardtest.Patience() / 2).String(), "job", "--", "true")
 	job.Stdin, job.Stdout, job.Stderr = os.Stdin, os.Stdout, os.Stderr
 	job.SysProcAttr = &syscall.SysProcAttr{Foreground: true}
 	if err := job.Start(); err != nil {
@@ -51,10 +52,13 @@ func stopAndContinue(kill bool) error {
 			return fmt.Errorf("it ended with %d", ws.ExitStatus())
 		case !ws.Stopped():
 			return nil
-		case kill && forked(pid):
-			_ = unix.Kill(pid, unix.SIGKILL)
-			_, err := changed(pid)
-			return err
+		}
+		if kill {
+			if copied := forked(pid); copied != 0 {
+				_ = unix.Kill(pid, unix.SIGKILL)
+				_, err := changed(pid)
+				return errors.Join(err, ends(copied))
+			}
 		}
 		_ = unix.Kill(-pid, unix.SIGCONT)
 		pause := time.Now().Add(time.Duration(rand.IntN(400)) * time.Microsecond)
@@ -63,9 +67,9 @@ func stopAndContinue(kill bool) error {
 	}
 }
 
-// forked goes on stopping the group of a stopped interlock for a moment, in which its guard may fork, and reports whether
-// what the guard forked is stopped.
-func forked(pid int) bool {
+// forked goes on stopping the group of a stopped interlock for a moment, in which its guard may fork, and returns what the
+// guard has forked if that is stopped, else 0.
+func forked(pid int) int {
 	for end := time.Now().Add(time.Millisecond); time.Now().Before(end); {
 		_ = unix.Kill(-pid, unix.SIGTSTP)
 	}
@@ -73,11 +77,22 @@ func forked(pid int) bool {
 		for _, copied := range children(guard) {
 			stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", copied))
 			if strings.Contains(string(stat), fmt.Sprintf(") T %d %d ", guard, pid)) {
-				return true
+				return copied
 			}
 		}
 	}
-	return false
+	return 0
+}
+
+// ends waits until the process is gone.
+func ends(pid int) error {
+	for end := time.Now().Add(guardtest.Patience() / 2); unix.Kill(pid, 0) == nil; <-time.NewTimer(time.Millisecond).C {
+		if time.Now().After(end) {
+			_ = unix.Kill(pid, unix.SIGKILL)
+			return errors.New("what the guard had forked outlives interlock")
+		}
+	}
+	return nil
 }
 
 func children(pid int) (pids []int) {
@@ -96,13 +111,19 @@ func children(pid int) (pids []int) {
 // changed waits until the process has stopped or ended.
 func changed(pid int) (unix.WaitStatus, error) {
 	var ws unix.WaitStatus
-	for end := time.Now().Add(guardtest.Patience()); ; {
+	patience := guardtest.Patience() / 2
+	for end := time.Now().Add(patience); ; {
 		if got, err := unix.Wait4(pid, &ws, unix.WUNTRACED|unix.WNOHANG, nil); got == pid || err != nil {
 			return ws, err
 		}
 		if time.Now().After(end) {
+			for _, guard := range children(pid) {
+				for _, copied := range append(children(guard), guard) {
+					_ = unix.Kill(copied, unix.SIGKILL)
+				}
+			}
 			_ = unix.Kill(-pid, unix.SIGKILL)
-			return ws, fmt.Errorf("it has neither stopped nor ended after %v", guardtest.Patience())
+			return ws, fmt.Errorf("it has neither stopped nor ended after %v", patience)
 		}
 		<-time.NewTimer(20 * time.Microsecond).C
 	}
