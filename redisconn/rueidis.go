@@ -31,8 +31,7 @@ func newConn(client rueidis.Client) *conn {
 // Rueidis makes a Conn of a client that the program has. The client stays open when the Conn is closed.
 //
 // Make the client with a ConnWriteTimeout and a Dialer.KeepAlive of a few seconds: by default it takes longer to notice a
-// connection that stands still. Rueidis repeats commands by itself only when they read; a lock's never do. It does not tell when it makes a new
-// connection, so each grant asks the server for its time: [Open] saves that.
+// connection that stands still. Rueidis repeats commands by itself only when they read; a lock's never do.
 func Rueidis(client rueidis.Client) Conn {
 	return newConn(client)
 }

@@ -75,16 +75,17 @@ func (s *session) take(ctx context.Context, c *claim, channel string) (decided b
 	value = append(append(append(value, layout...), c.ID...), '-')
 	value = s.info(c, channel).Append(value)
 	started := s.sent(c)
-	o := order{keys: &c.keys, value: string(value), ttl: s.ttlMS}
+	r := request{keys: &c.keys, value: string(value), ttl: s.ttlMS}
 	if mutant.On("R13") {
-		o.ttl = strconv.FormatInt(time.Now().Add(s.ttl).UnixMilli(), 10)
+		r.ttl = strconv.FormatInt(time.Now().Add(s.ttl).UnixMilli(), 10)
 	}
-	if err := s.d.batch.send(ctx, &o); err != nil {
+	answer, err := s.d.batch.send(ctx, r)
+	if err != nil {
 		return false, s.failed(c, started, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch v := o.answer.(type) {
+	switch v := answer.(type) {
 	case int64:
 		if v == 0 {
 			return false, nil

@@ -15,9 +15,10 @@ import (
 )
 
 // batcher sends the requests of many claims together. A request that finds none under way goes alone, at once. Those that
-// come meanwhile wait, and when its answer is there the first of them sends them all, as one script for the names to
-// be taken and one for the names to be freed. So nobody waits for company, and a crowd costs the server and this process
-// a fraction of what each would alone. It is for one server: on a cluster one script has one slot.
+// come meanwhile wait, and when its answer is there, or when they are a hundred, one of them sends them all, as one script
+// for the names to be taken and one for the names to be freed. So nobody waits for company, a crowd costs the server and
+// this process a fraction of what each would alone, and both work at the same time. It is for one server: on a cluster one
+// script has one slot.
 //
 // Whoever waits does not look at its context, because a channel for its end and the timer behind that would be a tenth of
 // what a lock in a crowd costs. A lookout does, every few milliseconds while somebody waits.
@@ -25,19 +26,23 @@ type batcher struct {
 	d *Driver
 
 	mu      sync.Mutex
-	busy    bool     // somebody sends
-	waiting []*order // until that is over
+	flights int      // under way
+	waiting []*order // for the end of one
 	flying  []*order // sent together
 	watched bool     // the lookout is there
 }
 
-// order is the request of one claim: to take a free name, or to leave one.
-type order struct {
+// request is that of one claim: to take a free name, or to leave one.
+type request struct {
 	keys  *keys
 	value string                             // that says who holds; to leave, its beginning
 	ttl   string                             // in ms
 	leave func(context.Context) (any, error) // leaves alone; nil to take
+}
 
+// order is a request that goes with others.
+type order struct {
+	request
 	answer any
 	err    error
 
@@ -45,6 +50,9 @@ type order struct {
 	turn chan turn
 	over chan struct{} // made when the caller goes before the answer; closed when that is there, or will not be
 }
+
+// orders are used again: their channels would be a good part of what a crowd leaves to the garbage collector.
+var orders = sync.Pool{New: func() any { return &order{turn: make(chan turn, 1)} }}
 
 // turn is what whoever waits is told.
 type turn uint8
@@ -55,62 +63,69 @@ const (
 	abandoned      // its context has ended
 )
 
-// send has o answered, or returns ctx's error: with ErrNotSent if nothing has left.
-func (b *batcher) send(ctx context.Context, o *order) error {
+// send returns the answer to r, or ctx's error: with ErrNotSent if nothing has left.
+func (b *batcher) send(ctx context.Context, r request) (any, error) {
 	if b.d.cluster {
-		b.single(ctx, o)
-		return o.err
+		return b.single(ctx, r)
 	}
 	b.mu.Lock()
-	if !b.busy {
-		b.busy = true
+	if b.flights == 0 {
+		b.flights++
 		b.mu.Unlock()
-		b.single(ctx, o)
-		b.pass()
-		return o.err
+		defer b.pass(nil)
+		return b.single(ctx, r)
 	}
-	o.ctx, o.turn = ctx, make(chan turn, 1)
-	b.waiting = append(b.waiting, o)
 	if !b.watched {
 		b.watched = true
 		go b.watch()
 	}
-	b.mu.Unlock()
-	told := <-o.turn
-	if told == leading {
-		told = b.lead(ctx, o)
+	o := orders.Get().(*order) //nolint:errcheck,forcetypeassert // nothing else is in there
+	o.request, o.ctx = r, ctx
+	var told turn
+	if b.flights < most && len(b.waiting) >= batch-1 {
+		b.flights++
+		b.mu.Unlock()
+		told = b.lead(o)
+	} else {
+		b.waiting = append(b.waiting, o)
+		b.mu.Unlock()
+		if told = <-o.turn; told == leading {
+			told = b.lead(o)
+		}
 	}
-	switch {
-	case told == answered:
-		return o.err
-	case o.over != nil:
-		return &redisstore.Underway{Cause: ctx.Err(), Over: o.over}
-	default:
-		return fmt.Errorf("%w: %w", driver.ErrNotSent, ctx.Err())
+	if o.over != nil {
+		return nil, &redisstore.Underway{Cause: ctx.Err(), Over: o.over}
 	}
+	v, err := o.answer, o.err
+	if told == abandoned {
+		err = fmt.Errorf("%w: %w", driver.ErrNotSent, ctx.Err())
+	}
+	*o = order{turn: o.turn}
+	orders.Put(o)
+	return v, err
 }
 
 // lead sends all orders that wait, with o.
-func (b *batcher) lead(ctx context.Context, o *order) turn {
-	if ctx.Err() != nil {
-		b.pass()
+func (b *batcher) lead(o *order) turn {
+	if o.ctx.Err() != nil {
+		b.pass(nil)
 		return abandoned
 	}
 	b.mu.Lock()
 	n := min(len(b.waiting), batch-1)
 	if n == 0 {
 		b.mu.Unlock()
-		b.single(ctx, o)
-		b.pass()
+		o.answer, o.err = b.single(o.ctx, o.request)
+		b.pass(nil)
 		return answered
 	}
 	orders := append(slices.Clone(b.waiting[:n]), o)
 	b.waiting = slices.Delete(b.waiting, 0, n)
-	b.flying = orders
+	b.flying = append(b.flying, orders...)
 	b.mu.Unlock()
 	go func() { // the leader may go; the others' requests go on
 		b.together(orders)
-		b.pass()
+		b.pass(orders)
 		for _, o := range orders {
 			if o.over != nil {
 				close(o.over)
@@ -123,20 +138,26 @@ func (b *batcher) lead(ctx context.Context, o *order) turn {
 }
 
 // pass ends what was sent, and has the next order send, if there is one.
-func (b *batcher) pass() {
+func (b *batcher) pass(flown []*order) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.flying = nil // whom the lookout has not told by now is told the answer
-	if len(b.waiting) == 0 {
-		b.busy = false
+	for i := range b.flying {
+		if len(flown) > 0 && b.flying[i] == flown[0] {
+			b.flying = slices.Delete(b.flying, i, i+len(flown)) // whom the lookout has not told by now is told the answer
+			break
+		}
+	}
+	if b.flights--; len(b.waiting) == 0 || (b.flights > 0 || mutant.On("redis-last-flight")) && len(b.waiting) < batch {
 		return
 	}
+	b.flights++
 	next := b.waiting[0]
 	b.waiting = slices.Delete(b.waiting, 0, 1)
 	next.turn <- leading
 }
 
 const (
+	most = 3 // flights
 	look = 5 * time.Millisecond
 	rest = 200 // looks at nobody until the lookout goes
 )
@@ -176,44 +197,40 @@ func (b *batcher) watch() {
 	}
 }
 
-// single sends one order alone.
-func (b *batcher) single(ctx context.Context, o *order) {
-	if o.leave != nil {
-		o.answer, o.err = o.leave(ctx)
-		return
+// single sends one request alone.
+func (b *batcher) single(ctx context.Context, r request) (any, error) {
+	if r.leave != nil {
+		return r.leave(ctx)
 	}
-	o.answer, o.err = b.d.run.Run(ctx, redisconn.Call{
-		Script: takeScript, Keys: []string{o.keys.name, o.keys.counter}, Args: []string{o.value, o.ttl},
+	return b.d.run.Run(ctx, redisconn.Call{
+		Script: takeScript, Keys: []string{r.keys.name, r.keys.counter}, Args: []string{r.value, r.ttl},
 	})
 }
 
 // together runs the two scripts for all orders.
 func (b *batcher) together(orders []*order) {
-	take := redisconn.Call{Script: takeScript, Keys: make([]string, 0, 2*len(orders)), Args: make([]string, 0, 2*len(orders))}
-	leave := redisconn.Call{Script: freeScript}
-	var taking, leaving []*order
-	for _, o := range orders {
-		if o.leave != nil {
-			leave.Keys, leave.Args = append(leave.Keys, o.keys.name), append(leave.Args, o.value)
-			leaving = append(leaving, o)
-			continue
-		}
-		take.Keys, take.Args = append(take.Keys, o.keys.name, o.keys.counter), append(take.Args, o.value, o.ttl)
-		taking = append(taking, o)
-	}
+	leaving, taking := divide(orders)
 	var calls []redisconn.Call
 	var about [][]*order
-	if len(leaving) > 0 {
-		calls, about = append(calls, leave), append(about, leaving)
+	if n := len(leaving); n > 0 {
+		c := redisconn.Call{Script: freeScript, Keys: make([]string, 0, n), Args: make([]string, 0, n)}
+		for _, o := range leaving {
+			c.Keys, c.Args = append(c.Keys, o.keys.name), append(c.Args, o.value)
+		}
+		calls, about = append(calls, c), append(about, leaving)
 	}
-	if len(taking) > 0 {
-		calls, about = append(calls, take), append(about, taking)
+	if n := len(taking); n > 0 {
+		c := redisconn.Call{Script: takeScript, Keys: make([]string, 0, 2*n), Args: make([]string, 0, 2*n)}
+		for _, o := range taking {
+			c.Keys, c.Args = append(c.Keys, o.keys.name, o.keys.counter), append(c.Args, o.value, o.ttl)
+		}
+		calls, about = append(calls, c), append(about, taking)
 	}
 	replies := b.d.run.RunAll(redisstore.Within(context.Background(), b.d.options.Timeout), calls)
 	for i, reply := range replies {
 		if len(about[i]) > 1 && errors.Is(reply.Err, driver.ErrRefused) { // one name of them, but nobody says which
 			for _, o := range about[i] {
-				b.single(redisstore.Within(context.Background(), b.d.options.Timeout), o)
+				o.answer, o.err = b.single(redisstore.Within(context.Background(), b.d.options.Timeout), o.request)
 			}
 			continue
 		}
@@ -233,4 +250,20 @@ func (b *batcher) together(orders []*order) {
 			}
 		}
 	}
+}
+
+// divide sorts the orders by script.
+func divide(orders []*order) (leaving, taking []*order) {
+	all := make([]*order, len(orders))
+	n, end := 0, len(orders)
+	for _, o := range orders {
+		if o.leave != nil {
+			all[n] = o
+			n++
+		} else {
+			end--
+			all[end] = o
+		}
+	}
+	return all[:n], all[n:]
 }

@@ -69,10 +69,7 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 	var v any
 	var err error
 	if plain {
-		o := order{keys: &c.keys, value: layout + c.ID + "-", leave: line}
-		if err = s.d.batch.send(ctx, &o); err == nil {
-			v = o.answer // else it may be under way
-		}
+		v, err = s.d.batch.send(ctx, request{keys: &c.keys, value: layout + c.ID + "-", leave: line})
 	}
 	if !plain || err == nil && v == int64(0) { // the short script of a batch could not decide
 		v, err = line(ctx)

@@ -9,6 +9,7 @@
 -- token ever drawn, also by a server that has lost it (restart, failover, eviction, DEL), and also by another server: for a
 -- moment, a master that comes back and the one that took its place both grant. So no grant goes without the server's
 -- time, which no counter overtakes at less than 15,000 grants a second.
+local us
 local function take(i)
   local name, counter = KEYS[2 * i - 1], KEYS[2 * i]
   if not redis.call('SET', name, ARGV[2 * i - 1], 'NX', 'PX', ARGV[2 * i]) then
@@ -20,8 +21,10 @@ local function take(i)
     redis.call('DEL', name)
     return 0
   end
-  local t = redis.call('TIME')
-  local us = t[1] * 1000000 + t[2]
+  if not us then
+    local t = redis.call('TIME')
+    us = t[1] * 1000000 + t[2]
+  end
   if c < us then
     c = us - us % 64 + 64
     redis.call('SET', counter, c)

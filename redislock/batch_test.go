@@ -9,8 +9,40 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/wire"
 	"github.com/interlock-go/interlock/redislock"
 )
+
+// What a crowd asks goes to the server by the hundred, before the last answers are there. The rest is not forgotten when
+// they are: it is fewer than would go before.
+func TestBatch_SeveralAreUnderWay(t *testing.T) {
+	t.Parallel()
+	const crowd = 340 // one alone, two times a hundred, and the rest
+	s := servertest.Redis(t)
+	w := wire.New(t, s.Addr())
+	client := open(t, "redis://"+w.Addr(), ttl(ample))
+	release(t, hold(t, client.Mutex("first")))
+	heal := w.Stall(wire.Replies)
+	t.Cleanup(heal)
+	var all sync.WaitGroup
+	for i := range crowd {
+		all.Go(func() {
+			if _, err := client.Mutex(fmt.Sprint("m", i)).TryLock(t.Context()); err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	}
+	held := func() int { return len(strings.Fields(s.MustDo(t, "KEYS", "m*"))) }
+	eventually(t, "three requests are carried out", func() bool { return held() >= 201 })
+	if n := held(); n != 201 {
+		t.Errorf("%d names are held while no answer comes, want 1 + 100 + 100", n)
+	}
+	heal()
+	all.Wait()
+	if n := held(); n != crowd {
+		t.Errorf("%d names are held, want %d", n, crowd)
+	}
+}
 
 // Requests that go to the server together are refused together where the user lacks the right to one of the names. Nobody
 // is refused a name for the sake of another.
