@@ -79,7 +79,7 @@ func (b *batcher) send(ctx context.Context, r request) (any, error) {
 		b.watched = true
 		go b.watch()
 	}
-	o := orders.Get().(*order) //nolint:errcheck,forcetypeassert // nothing else is in there
+	o := orders.Get().(*order) //nolint:forcetypeassert // nothing else is in there
 	o.request, o.ctx = r, ctx
 	var told turn
 	if b.flights < most && len(b.waiting) >= batch-1 {
