@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/internal/mutant"
@@ -103,22 +102,43 @@ func (r Runner) RunAll(ctx context.Context, calls []Call) []Reply {
 		node := r.Conn.Node(c.Keys[0])
 		masters[node] = append(masters[node], i)
 	}
-	replies := make([]Reply, len(calls))
-	var all sync.WaitGroup
+	type answer struct {
+		at      []int
+		replies []Reply
+	}
+	answers := make(chan answer, len(masters))
 	for _, at := range masters {
 		some := make([]Call, len(at))
 		for j, i := range at {
 			some[j] = calls[i]
 		}
-		all.Go(func() {
-			for j, reply := range r.batch(ctx, some) {
-				replies[at[j]] = reply
-			}
-		})
+		go func() { answers <- answer{at, r.batch(ctx, some)} }()
 	}
-	all.Wait()
+	var late <-chan time.Time // a client that connects may not look at the deadline
+	if at, ends := ctx.Deadline(); ends && !mutant.On("conn-late") {
+		timer := time.NewTimer(time.Until(at) + grace)
+		defer timer.Stop()
+		late = timer.C
+	}
+	replies := make([]Reply, len(calls))
+	for i := range replies {
+		replies[i].Err = Classify(context.DeadlineExceeded)
+	}
+	for range masters {
+		select {
+		case a := <-answers:
+			for j, reply := range a.replies {
+				replies[a.at[j]] = reply
+			}
+		case <-late:
+			return replies
+		}
+	}
 	return replies
 }
+
+// grace is how much later than its deadline a client may say so itself, with a better reason.
+const grace = 10 * time.Millisecond
 
 // batch runs scripts at one master; those that it did not know follow together once more.
 func (r Runner) batch(ctx context.Context, calls []Call) []Reply {

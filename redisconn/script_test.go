@@ -136,6 +136,44 @@ func TestRunner_RunAll(t *testing.T) {
 	}
 }
 
+// deaf is a client with a master for each key, one of which it goes on connecting to whatever a context says.
+type deaf struct {
+	redisconn.Conn
+	over chan struct{}
+}
+
+func (d deaf) Node(key string) string { return key }
+
+func (d deaf) DoAll(ctx context.Context, cmds []redisconn.Command) []redisconn.Reply {
+	if slices.Contains(cmds[0].Words, "deaf") {
+		<-d.over
+	}
+	return d.Conn.DoAll(context.WithoutCancel(ctx), cmds)
+}
+
+// A master to which the client is still connecting holds up the answers of the others until the deadline and no longer.
+func TestRunner_AMasterHoldsUpNobody(t *testing.T) {
+	d := deaf{opened(t, servertest.Redis(t)), make(chan struct{})}
+	end := time.AfterFunc(5*time.Second, func() { close(d.over) })
+	defer func() {
+		if end.Stop() {
+			close(d.over)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	replies := redisconn.Runner{Conn: d}.RunAll(ctx, []redisconn.Call{
+		{Script: count, Keys: []string{"deaf"}, Args: []string{"1"}},
+		{Script: count, Keys: []string{"n"}, Args: []string{"1"}},
+	})
+	if err := replies[0].Err; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the master that does not answer: %v; want the deadline", err)
+	}
+	if r := replies[1]; r.Err != nil || r.Value != int64(1) {
+		t.Errorf("the master that does: %v, %v; want 1", r.Value, r.Err)
+	}
+}
+
 func TestRunner_Functions(t *testing.T) {
 	s := servertest.Redis(t)
 	n := &noting{Conn: opened(t, s)}
