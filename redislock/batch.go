@@ -137,15 +137,14 @@ func (b *batcher) lead(o *order) turn {
 	return <-o.turn
 }
 
-// pass ends what was sent, and has the next order send, if there is one.
+// pass ends what was sent, with flown if that was several, and has the next order send if the server has nothing else to
+// do or enough wait.
 func (b *batcher) pass(flown []*order) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i := range b.flying {
-		if len(flown) > 0 && b.flying[i] == flown[0] {
-			b.flying = slices.Delete(b.flying, i, i+len(flown)) // whom the lookout has not told by now is told the answer
-			break
-		}
+	if len(flown) > 0 {
+		at := slices.Index(b.flying, flown[0])
+		b.flying = slices.Delete(b.flying, at, at+len(flown)) // whom the lookout has not told by now is told the answer
 	}
 	if b.flights--; len(b.waiting) == 0 || (b.flights > 0 || mutant.On("redis-last-flight")) && len(b.waiting) < batch {
 		return

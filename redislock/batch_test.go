@@ -27,8 +27,15 @@ func TestBatch_SeveralAreUnderWay(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range crowd {
 		all.Go(func() {
-			if _, err := client.Mutex(fmt.Sprint("m", i)).TryLock(t.Context()); err != nil {
-				t.Errorf("%d: %v", i, err)
+			for range 20 { // of which the first meets the stall, and the crowd's end leaves few behind the last requests
+				l, err := client.Mutex(fmt.Sprint("m", i)).TryLock(t.Context())
+				if err == nil {
+					err = l.Release()
+				}
+				if err != nil {
+					t.Errorf("%d: %v", i, err)
+					return
+				}
 			}
 		})
 	}
@@ -39,8 +46,8 @@ func TestBatch_SeveralAreUnderWay(t *testing.T) {
 	}
 	heal()
 	all.Wait()
-	if n := held(); n != crowd {
-		t.Errorf("%d names are held, want %d", n, crowd)
+	if n := held(); n != 0 {
+		t.Errorf("%d names are held, want none", n)
 	}
 }
 

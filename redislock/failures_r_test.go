@@ -17,7 +17,7 @@ func TestR01_AFailoverLosesALockAndNoToken(t *testing.T) {
 	s := servertest.Sentinel(t)
 	a, b := open(t, s.URL(), ttl(6*time.Second)), open(t, s.URL(), ttl(6*time.Second))
 	const counter = "il:{m}:fence:m"
-	for range 20 {
+	for range 20 { // over connections that both keep, until the counter is one that the replica has heard of
 		release(t, hold(t, a.Mutex("m")), hold(t, b.Mutex("n")))
 		release(t, hold(t, b.Mutex("m")))
 	}
