@@ -15,8 +15,12 @@ check: ## format, vet, lint, tidy, API text, docs, and builds for every platform
 	@.ci/check
 
 .PHONY: mutants
-mutants: ## turn on each seeded bug and see its test fail
-	@.ci/mutants
+mutants: ## turn on each seeded bug, or those of ID=A8, and see its test fail
+	@.ci/mutants $(if $(ID),-id $(ID))
+
+.PHONY: failures
+failures: ## write docs/failures.md, the catalogue of failures with their tests and bugs
+	@go run ./internal/mutant -page > docs/failures.md.new && mv docs/failures.md.new docs/failures.md
 
 .PHONY: models
 models: ## check the Spin models: what must hold does, and fails with a rule left out

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // errand sends the standing claim c from a goroutine of its own.
@@ -69,7 +68,7 @@ func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.G
 		l.turnAwayTries()
 		if l.standing == c {
 			p.attended(c)
-		} else if !mutant.On("core-try") { // it stood for a try only, the last that was left of those who wanted it
+		} else { // it stood for a try only, the last that was left of those who wanted it
 			p.discard(c)
 			p.tidy(l)
 		}
@@ -122,9 +121,6 @@ func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Gr
 	s.track(c)
 	p.mu.Unlock()
 	g, err = s.driver.Acquire(bounded, c.Claim)
-	if mutant.On("L5-acquire") {
-		started = p.client.clock.now()
-	}
 	return started, g, err
 }
 
@@ -138,8 +134,6 @@ func (p *pool) failed(ctx context.Context, c *claim, err error) {
 		case errors.Is(err, driver.ErrSessionLost):
 			s.end(err)
 		case errors.Is(err, driver.ErrNotSent) || final(err):
-			s.untrack(c)
-		case mutant.On("A3") && ctx.Err() != nil, mutant.On("A13") && ctx.Err() == nil:
 			s.untrack(c)
 		default:
 			p.discard(c)
@@ -239,9 +233,7 @@ func (p *pool) await(ctx context.Context, c *claim) {
 			return
 		case ctx.Err() != nil: // who awaited it waits no longer, and it stands for others
 			c.ctx = nil
-			if !mutant.On("core-await") {
-				go p.await(c.background(), c)
-			}
+			go p.await(c.background(), c)
 			p.mu.Unlock()
 			return
 		case err == nil && g.Held:
@@ -269,9 +261,6 @@ func (p *pool) await(ctx context.Context, c *claim) {
 
 // stale reports whether a grant that arrives now has too little trust left to be reported.
 func (p *pool) stale(c *claim) bool {
-	if mutant.On("core-stale") {
-		return false
-	}
 	grace := c.line.first().settings.grace
 	return c.until(grace).sub(p.client.clock.now()) < grace
 }

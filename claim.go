@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // claim is one place in the store's line.
@@ -69,11 +68,8 @@ func (c *claim) fits(w *waiter) bool {
 // which the driver did not know yet whether it stands.
 func (c *claim) until(grace time.Duration) instant {
 	from := c.acquired
-	if !c.session.renewed.before(c.known) || mutant.On("core-covered") && from.before(c.session.renewed) {
+	if !c.session.renewed.before(c.known) {
 		from = c.session.renewed
-	}
-	if mutant.On("L8") {
-		grace = -grace
 	}
 	return from.add(c.session.valid - grace)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // maxCleanups is how many releases of unknown outcome may be repeated at the same time. Beyond it a claim waits
@@ -129,8 +128,5 @@ func rest(ctx context.Context, d time.Duration) bool {
 // backoff is the pause after the nth failure in a row.
 func backoff(n int) time.Duration {
 	d := min(firstPause<<min(n, 8), lastPause)
-	if mutant.On("A18") {
-		d = time.Millisecond
-	}
 	return d - time.Duration(rand.Int64N(int64(d)/5+1))
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Client takes locks in one store. It is safe for concurrent use, and one is enough for a process: its locks share
@@ -93,7 +92,7 @@ func (c *Client) pool(ttl time.Duration, isolated bool) (*pool, error) {
 	if c.closed {
 		return nil, ErrClosed
 	}
-	if isolated || mutant.On("L11") {
+	if isolated {
 		p := newPool(c, ttl, true)
 		c.isolated[p] = struct{}{}
 		return p, nil
@@ -194,9 +193,6 @@ func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 	defer close(finished)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
 	defer cancel()
-	if mutant.On("A20-unbounded") {
-		bounded = context.WithoutCancel(ctx)
-	}
 	c.cleaner.finish(bounded)
 	for _, p := range c.everyPool() {
 		p.shut(bounded)

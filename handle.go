@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // handle is what Mutex, RWMutex, Semaphore and Election have in common: a client, a name and choices. A handle holds
@@ -33,7 +32,7 @@ func (c *Client) handle(name string, options []LockOption, needs Feature) handle
 	if err == nil {
 		err = h.settings.check(c.traits)
 	}
-	if missing := needs &^ c.traits.Has(); err == nil && missing != 0 && !mutant.On("A16") {
+	if missing := needs &^ c.traits.Has(); err == nil && missing != 0 {
 		err = fmt.Errorf("this store has no such locks (%v): %w", missing, errors.ErrUnsupported)
 	}
 	if err != nil {
@@ -106,7 +105,7 @@ func (h *handle) bound() (fires <-chan time.Time, stop func() bool) {
 
 // take is lock without the lease around it.
 func (h *handle) take(ctx context.Context, bound <-chan time.Time, s shape, try bool) (turn, error) {
-	if ctx.Err() != nil && !mutant.On("A19") {
+	if ctx.Err() != nil {
 		return turn{}, contextError(ctx)
 	}
 	again, err := h.client.reenter(ctx, h, s)

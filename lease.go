@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Lease is a lock that is held, and the only thing a holder needs. It is safe for concurrent use.
@@ -146,25 +144,14 @@ func (l *Lease) Release() error {
 	t.pool.mu.Lock() // once for all that is to be done with one name: the goroutines that want it meet here
 	t.look(now)
 	l.mu.Lock()
-	if l.err == ErrReleased && !mutant.On("A1") { //nolint:errorlint // as finish has set it
+	if l.err == ErrReleased { //nolint:errorlint // as finish has set it
 		defer l.mu.Unlock()
 		t.pool.mu.Unlock()
 		return l.result
 	}
-	if mutant.On("A8") { // the bug: others get in between the look and the step
-		l.mu.Unlock()
-		t.pool.mu.Unlock()
-		time.Sleep(time.Nanosecond) //nolint:forbidigo // as others would
-		t.pool.mu.Lock()
-		l.mu.Lock()
-	}
 	was := l.err
 	l.finish(ErrReleased)
 	l.mu.Unlock()
-	if mutant.On("A4") && l.values.Err() != nil {
-		t.pool.mu.Unlock()
-		return l.values.Err()
-	}
 	err := t.quit(l, now)
 	for _, t := range slices.Backward(l.turns[:last]) {
 		if e := t.leave(l); e != nil {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // leave takes a hold out of the line: its lease was released, or lost a grace ago. The claim goes to the next goroutine
@@ -24,7 +23,7 @@ func (p *pool) vacate(h *hold, now instant) error {
 		p.mu.Unlock()
 		return nil
 	}
-	if keep := h.minHold - now.sub(h.granted); keep > 0 && !h.claim.gone && !mutant.On("core-minhold") {
+	if keep := h.minHold - now.sub(h.granted); keep > 0 && !h.claim.gone {
 		if h.leaving == nil {
 			h.leaving = time.AfterFunc(keep, func() { _ = p.leave(h) })
 		} else {
@@ -37,7 +36,7 @@ func (p *pool) vacate(h *hold, now instant) error {
 	h.stop()
 	c, l := h.claim, h.claim.line
 	c.drop(h)
-	if len(c.holds) > 0 && !mutant.On("A21") || h.lost == nil && l.pass(c, now) {
+	if len(c.holds) > 0 || h.lost == nil && l.pass(c, now) {
 		p.mu.Unlock()
 		p.client.unheld()
 		return nil
@@ -48,9 +47,6 @@ func (p *pool) vacate(h *hold, now instant) error {
 	lost := h.lost != nil || c.gone
 	p.mu.Unlock()
 	defer p.client.unheld()
-	if mutant.On("A15") && c.Kind == driver.Permit {
-		return nil
-	}
 	if lost {
 		p.giveBack(c, next)
 		return nil
@@ -146,10 +142,6 @@ func (p *pool) discard(c *claim) {
 		}
 	}
 	if !p.client.cleaner.clean(s.valid, release, done) {
-		if mutant.On("core-orphans") {
-			s.untrack(c)
-			return
-		}
 		s.orphans = append(s.orphans, c)
 	}
 }

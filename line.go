@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // line is the local line of one name: the goroutines of this client that want it, in order of arrival, and the few
@@ -76,7 +75,7 @@ func (l *line) enter(w *waiter) (*claim, error) {
 	if w.try && (l.exclusive() || l.failures > 0 && p.lastErr != nil || l.standing != nil && l.standing.state == waiting) {
 		return nil, l.refusal()
 	}
-	if l.waiters.length >= p.client.opts.MaxWaiters && !mutant.On("A17") {
+	if l.waiters.length >= p.client.opts.MaxWaiters {
 		return nil, ErrTooManyWaiters
 	}
 	l.waiters.push(w)
@@ -131,12 +130,6 @@ func (l *line) advance() *claim {
 	c.Claim = driver.Claim{
 		Name: l.name, ID: driver.NewID(), Kind: w.kind, Weight: w.weight, Limit: w.limit, Queue: !w.try, Note: w.note,
 		Passes: l.passes,
-	}
-	if mutant.On("A6") {
-		c.ID = driver.PublicID(l.name + l.pool.client.opts.Owner)
-	}
-	if mutant.On("A9") {
-		c.ID = l.pool.client.opts.Owner
 	}
 	l.standing = c
 	return c
@@ -217,9 +210,6 @@ func (l *line) refusal() error {
 	if c := l.standing; c != nil && c.state == waiting && l.pool.lastErr == nil {
 		return &HeldError{Holder: c.inWay}
 	}
-	if mutant.On("A7") {
-		return ErrHeld
-	}
 	return unavailable(l.pool.lastErr)
 }
 
@@ -230,7 +220,7 @@ func (l *line) grant(c *claim, g driver.Grant, now instant) {
 	l.standing, l.failures = nil, 0
 	c.settled()
 	w := l.first()
-	if grace := w.settings.grace; c.until(grace).sub(now) < grace && !mutant.On("A5") {
+	if grace := w.settings.grace; c.until(grace).sub(now) < grace {
 		p.discard(c)
 		l.failures++
 		p.start(l)
@@ -259,11 +249,8 @@ func (l *line) give(c *claim, w *waiter, n int, now instant) {
 	if c.fence != 0 {
 		h.fence = c.fence + uint64(n)
 	}
-	if d := w.settings.maxHold; d > 0 && !mutant.On("L13") {
+	if d := w.settings.maxHold; d > 0 {
 		early := d - h.grace
-		if mutant.On("core-maxhold") {
-			early = d
-		}
 		h.maximum = time.AfterFunc(early, func() {
 			l.pool.mu.Lock()
 			defer l.pool.mu.Unlock()

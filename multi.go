@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 	"time"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Multi is several mutexes that are held together or not at all. They are taken in order of their names, so that two
@@ -20,9 +18,7 @@ type Multi struct {
 // Multi returns the mutexes of these names, each once, sorted by bytes. Names or choices that cannot be show in Err.
 func (c *Client) Multi(names []string, o ...LockOption) *Multi {
 	sorted := slices.Clone(names)
-	if !mutant.On("A14") {
-		slices.Sort(sorted)
-	}
+	slices.Sort(sorted)
 	m := &Multi{client: c}
 	for _, name := range slices.Compact(sorted) {
 		h := c.handle(name, o, 0)

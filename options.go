@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Feature names what a store may promise, for Options.Require.
@@ -201,7 +200,7 @@ func (s *settings) check(t driver.Traits) error {
 	if s.err != nil {
 		return s.err
 	}
-	if s.ttl < t.MinTTL && !mutant.On("A10") || t.MaxTTL > 0 && s.ttl > t.MaxTTL {
+	if s.ttl < t.MinTTL || t.MaxTTL > 0 && s.ttl > t.MaxTTL {
 		return fmt.Errorf("TTL of %v: this store wants between %v and %v", s.ttl, t.MinTTL, t.MaxTTL)
 	}
 	if s.grace == 0 {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // pool is what the locks of a client with one TTL share: the session, which is opened when the first claim is sent and
@@ -159,14 +158,8 @@ func (p *pool) lose(h *hold, why error) {
 		return
 	}
 	h.lost = lost(why)
-	if mutant.On("O5") {
-		h.lost = ErrLost
-	}
 	if h.leaving != nil {
 		return // released, and kept for its MinHold only
-	}
-	if mutant.On("core-log") {
-		time.Sleep(time.Second) //nolint:forbidigo // the bug: as a slow log does
 	}
 	for _, l := range h.leases {
 		l.end(h.lost)
@@ -174,9 +167,6 @@ func (p *pool) lose(h *hold, why error) {
 	// A log that blocks must hold up neither the end of the leases nor the pool.
 	go p.client.opts.Logger.Warn("interlock: lease lost", "name", h.claim.Name, "fence", h.fence, "reason", why)
 	stay := max(h.grace, h.minHold-p.client.clock.passed(h.granted))
-	if mutant.On("core-grace") {
-		stay = 0
-	}
 	h.leaving = time.AfterFunc(stay, func() { _ = p.leave(h) })
 }
 

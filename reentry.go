@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Fence returns the token that ctx carries for name: that of the innermost lease for writing, of this name, whose
@@ -27,9 +26,6 @@ func leaseOf(ctx context.Context) *lease {
 // reenter decides what it means that ctx may hold name already: the owner of a lock is its context. It returns a turn on
 // the hold that is there, no turn and no error when ctx holds nothing of this name, or ErrDeadlock.
 func (c *Client) reenter(ctx context.Context, h *handle, s shape) (*turn, error) {
-	if mutant.On("A12") {
-		return nil, nil
-	}
 	taken := 0 // of a semaphore, by ctx
 	for l := leaseOf(ctx); l != nil; l = l.parent {
 		if l.client != c {
@@ -67,12 +63,6 @@ func (c *Client) reenter(ctx context.Context, h *handle, s shape) (*turn, error)
 				return nil, fmt.Errorf("%w for reading, which cannot become writing", ErrDeadlock)
 			}
 			t.hold.sharers++ // keeps the hold from leaving until the new lease is on it
-			if mutant.On("A11") {
-				t.hold.fence++
-			}
-			if mutant.On("A11-forgets") {
-				t.hold.sharers--
-			}
 			t.pool.mu.Unlock()
 			return &turn{name: h.name, pool: t.pool, hold: t.hold, read: s.kind == driver.Read}, nil
 		}

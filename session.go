@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // session is the core's side of one session at the store: the only heartbeat anywhere, for all claims of its pool.
@@ -142,9 +141,6 @@ func (s *session) untrack(c *claim) {
 // period is the time between renewals, up to a tenth shorter so that the clients of a fleet do not march in step.
 func (s *session) period() time.Duration {
 	p := max(s.valid-s.maxGrace, s.valid/2) / 3
-	if mutant.On("O4") {
-		p = p * 5 / 2
-	}
 	return p - time.Duration(rand.Int64N(int64(p)/10+1))
 }
 
@@ -156,9 +152,9 @@ func (s *session) beat() {
 		p.mu.Unlock()
 		return
 	}
-	if len(s.claims) == 0 && !mutant.On("L1") || mutant.On("A22") && s.trustAt == 0 {
+	if len(s.claims) == 0 {
 		s.resting = true
-		if left := p.client.opts.Idle - p.client.clock.passed(s.idleSince); left > 0 && !mutant.On("core-idle") {
+		if left := p.client.opts.Idle - p.client.clock.passed(s.idleSince); left > 0 {
 			s.heartbeat.Reset(left)
 		} else {
 			s.retire()
@@ -168,16 +164,10 @@ func (s *session) beat() {
 	}
 	started := p.client.clock.look() // before the deadline, which after a suspension would lie in the past
 	deadline := s.renewalDeadline()
-	if mutant.On("L6") {
-		deadline = started.add(10 * s.valid)
-	}
 	s.asking = true
 	p.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(s.ctx, deadline.sub(started))
-	if mutant.On("O6") {
-		ctx = context.Background()
-	}
 	err := s.renew(ctx)
 	cancel()
 
@@ -188,13 +178,6 @@ func (s *session) beat() {
 		return
 	}
 	next := s.period() - p.client.clock.passed(started)
-	if err != nil && mutant.On("L2") {
-		return
-	}
-	if err != nil && mutant.On("L9") {
-		s.end(err)
-		return
-	}
 	if err != nil {
 		s.failures++
 		p.trouble(err)
@@ -235,9 +218,6 @@ func (s *session) renew(ctx context.Context) error {
 	started := p.client.clock.look()
 	r, err := s.driver.Renew(ctx)
 	took := p.client.clock.passed(started)
-	if mutant.On("L5") {
-		started = started.add(took)
-	}
 
 	p.mu.Lock()
 	s.renewing--
@@ -255,7 +235,7 @@ func (s *session) renew(ctx context.Context) error {
 			s.renewed = started
 		}
 		for _, id := range r.Lost {
-			if c := s.claims[id]; c != nil && !mutant.On("L7") {
+			if c := s.claims[id]; c != nil {
 				p.gone(c, driver.ErrGone)
 			}
 		}
@@ -324,9 +304,7 @@ func (s *session) abandon() {
 // stop makes the session over for the core.
 func (s *session) stop() {
 	s.over, s.orphans = true, nil
-	if !mutant.On("A20") {
-		s.cancel()
-	}
+	s.cancel()
 	s.heartbeat.Stop()
 	s.trust.Stop()
 	if s.pool.session == s {

@@ -1,12 +1,9 @@
 package interlock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // longestSleep is how long the trust timer sleeps at a stretch. Go's timers stand still while the machine is
@@ -71,16 +68,10 @@ func (s *session) notRenewed() error {
 
 // check is the trust timer: it ends the leases whose time has come, whatever the store is doing.
 func (s *session) check() {
-	if mutant.On("L12") {
-		_ = s.renew(context.Background())
-	}
 	now := s.pool.client.clock.look()
-	if mutant.On("L4") {
-		now = now.add(-s.period())
-	}
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
-	if s.over || mutant.On("L3") {
+	if s.over {
 		return
 	}
 	if n := len(s.pool.young); n > 0 {

@@ -3,8 +3,6 @@ package interlock
 import (
 	"context"
 	"slices"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // turn is one of the holds of a lease.
@@ -29,7 +27,6 @@ func (t turn) begin(l *Lease) (fresh bool) {
 		p.young[l] = struct{}{}
 	}
 	fresh = h.sharers > 1 || h.lost == nil && h.until().sub(l.since) >= h.grace
-	fresh = fresh || mutant.On("A5") || mutant.On("core-multi") && len(l.turns) > 1
 	if fresh && h.lost != nil {
 		l.end(h.lost)
 	}
@@ -40,7 +37,6 @@ func (t turn) begin(l *Lease) (fresh bool) {
 func giveBack(ctx context.Context, turns []turn, l *Lease) {
 	for _, t := range slices.Backward(turns) {
 		switch {
-		case mutant.On("A14-partial") && len(turns) > 1:
 		case ctx.Err() != nil: // the caller waits no longer
 			go func() { _ = t.leave(l) }()
 		default:
@@ -51,7 +47,7 @@ func giveBack(ctx context.Context, turns []turn, l *Lease) {
 
 // look ends the leases of a hold whose time is over although the trust timer has not come yet. The pool's mutex is held.
 func (t turn) look(now instant) {
-	if h := t.hold; h.lost == nil && !h.left && !now.before(h.until()) && !mutant.On("O1") {
+	if h := t.hold; h.lost == nil && !h.left && !now.before(h.until()) {
 		t.pool.lose(h, h.claim.session.notRenewed())
 	}
 }

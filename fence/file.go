@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // A File is a file whose content only the latest holder of a lock can replace, on any number of processes of one
@@ -72,9 +70,6 @@ func (f *File) Write(ctx context.Context, token uint64, data []byte) error {
 		return err
 	}
 	l, err := f.claim(ctx, token) // a later holder may have come since
-	if mutant.On("F6") && errors.Is(err, ErrStale) {
-		l, err = openLedger(ctx, f.path+".fence", f.perm)
-	}
 	if err != nil {
 		_ = os.Remove(temp)
 		return err
@@ -92,10 +87,8 @@ func (f *File) Write(ctx context.Context, token uint64, data []byte) error {
 // result is refused. An error of change is returned as it is and nothing is written; other errors are as of
 // [File.Write]. Two Updates with the same token are one holder's, and to keep them apart is the holder's business.
 func (f *File) Update(ctx context.Context, token uint64, change func(content []byte) ([]byte, error)) error {
-	if !mutant.On("F1") {
-		if err := f.Claim(ctx, token); err != nil {
-			return err
-		}
+	if err := f.Claim(ctx, token); err != nil {
+		return err
 	}
 	content, err := f.Read()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

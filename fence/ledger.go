@@ -9,8 +9,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // A ledger is the side file of a fenced file, open and locked: the highest token, kept so that no crash can make it
@@ -92,9 +90,6 @@ func (l *ledger) format() error {
 
 // raise stores token, which must be larger than the highest, and returns when it is on the disk.
 func (l *ledger) raise(token uint64) error {
-	if mutant.On("F7") {
-		l.next = 1 - l.next
-	}
 	if _, err := l.f.WriteAt(encodeSlot(token), l.next*slotSize); err != nil {
 		return err
 	}

@@ -3,8 +3,6 @@ package fence
 import (
 	"errors"
 	"fmt"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Max is the largest token a guard accepts, 2⁶³-1: what a signed 64-bit column can hold.
@@ -41,7 +39,7 @@ func (e *StaleError) Is(target error) bool { return target == ErrStale }
 // Valid reports whether token can be one at all: its error matches [ErrNoToken] for 0 and [ErrRange] above [Max].
 func Valid(token uint64) error {
 	switch {
-	case token == 0 && !mutant.On("F3"):
+	case token == 0:
 		return ErrNoToken
 	case token > Max:
 		return ErrRange
@@ -59,7 +57,7 @@ func Check(resource string, highest, token uint64) error {
 	if err := Valid(token); err != nil {
 		return err
 	}
-	if token < highest || mutant.On("F2") && token == highest {
+	if token < highest {
 		return &StaleError{Resource: resource, Token: token, Highest: highest}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 
 // A seeded bug is meant to fail the properties, so what fails them then is not worth a file of rapid's.
 func init() {
-	if os.Getenv("INTERLOCK_MUTANT") != "" {
+	if os.Getenv("INTERLOCK_BUG") != "" {
 		if err := flag.Set("rapid.nofailfile", "true"); err != nil {
 			panic(err)
 		}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"sync"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // ErrUnclaimed is matched by the error of [Table.Guard] for a name that no token was ever claimed for, so that the table
@@ -45,9 +43,6 @@ func NewTable(d Dialect, name string) (*Table, error) {
 		return nil, fmt.Errorf("fence: table name %q: want letters, digits and underscores, optionally after a schema and a dot", name)
 	}
 	compare := "<="
-	if mutant.On("F4") {
-		compare = "<>"
-	}
 	s, err := d.statements(name, compare)
 	if err != nil {
 		return nil, err
@@ -105,12 +100,6 @@ func (t *Table) once(ctx context.Context, db *sql.DB, name string, token uint64,
 		return err
 	}
 	defer tx.Rollback() //nolint:errcheck // does nothing after Commit, and there is nobody to tell otherwise
-	if mutant.On("F5") {
-		if err := errors.Join(fn(tx), t.Guard(ctx, tx, name, token)); err != nil {
-			return err
-		}
-		return tx.Commit()
-	}
 	if err := t.Guard(ctx, tx, name, token); err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // claim is a claim of a session of this process as it is known here; the truth stands in the record. Guarded by the
@@ -206,5 +205,5 @@ func (k *desk) wants(id string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c := k.claims[id]
-	return c != nil && !c.stranded && !(c.released && mutant.On("filelock-overtaken"))
+	return c != nil && !c.stranded
 }

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // floor is the durable side of the tokens, and the page that says which layout and which boot the store is in.
@@ -106,9 +105,7 @@ func (fl *floor) enter() error {
 // remains.
 func (fl *floor) takeOver() error {
 	highest := max(fl.base().Load(), fl.durable().Load(), highestSlot(fl.page))
-	if !mutant.On("S22") {
-		fl.base().Store(highest)
-	}
+	fl.base().Store(highest)
 	fl.durable().Store(highest)
 	fl.swept().Store(0)
 	for _, dir := range []string{fl.st.locks, fl.st.sessions} {
@@ -206,10 +203,6 @@ func (fl *floor) raise(reserved uint64) error {
 	var slot [slotSize]byte
 	binary.LittleEndian.PutUint64(slot[:], value)
 	binary.LittleEndian.PutUint64(slot[8:], value^slotCheck)
-	if mutant.On("filelock-floor") {
-		raiseWord(fl.durable(), value)
-		return nil
-	}
 	if _, err := fl.file.WriteAt(slot[:], int64(slotsAt+(value/floorAhead)%slots*slotSize)); err != nil {
 		return err
 	}

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // tell has the process of a session look at a line. It never waits: a message that finds the socket full is dropped,
@@ -57,9 +55,7 @@ func (p *peer) send(m message) bool {
 			fresh = true
 		}
 		var err error
-		if mutant.On("filelock-blocking-write") {
-			_, err = p.conn.Write(m[:])
-		} else if werr := p.raw.Write(func(fd uintptr) bool {
+		if werr := p.raw.Write(func(fd uintptr) bool {
 			var n int
 			n, err = unix.SendmsgN(int(fd), m[:], nil, nil, unix.MSG_DONTWAIT|sendFlags)
 			if err == nil && n < len(m) {

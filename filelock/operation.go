@@ -10,7 +10,6 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/line"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // operation is one change of a line: begin, then changes of line, then commit or abort, then end.
@@ -62,7 +61,7 @@ func (k *desk) seize(ctx context.Context) (*operation, error) {
 		// The sweeper removes a record under its lock: who waited for that lock has the lock of a file without a name,
 		// while the next one makes a new file.
 		gone, err := k.lostName(f)
-		if err == nil && (!gone || mutant.On("S21")) {
+		if err == nil && !gone {
 			var o *operation
 			if o, err = k.load(f); err == nil {
 				return o, nil

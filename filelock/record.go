@@ -10,7 +10,6 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/line"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // A record is the line of one name as its file keeps it.
@@ -197,7 +196,7 @@ func decode(b []byte, readBody func(extent) ([]byte, error)) (*record, error) {
 		return nil, damaged("it is cut off")
 	}
 	b = b[:size]
-	if binary.LittleEndian.Uint32(b[16:]) != checksum(b) && !mutant.On("filelock-checksum") {
+	if binary.LittleEndian.Uint32(b[16:]) != checksum(b) {
 		return nil, damaged("its checksum is wrong")
 	}
 	r.generation = binary.LittleEndian.Uint64(b[24:])

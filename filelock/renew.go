@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // because turns the loss of one claim into the loss of the session where that is the reason.
@@ -34,14 +33,6 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	}
 	if s.file.removed() {
 		s.file.revoke() // the others take a session without a file for over
-	}
-	if mutant.On("filelock-renew-queues") {
-		for k := range desks {
-			if o, err := k.begin(ctx); err == nil {
-				_ = o.commit()
-				o.end()
-			}
-		}
 	}
 	if err := s.extend(s.d.st.bootClock()); err != nil {
 		return driver.Renewal{}, err

@@ -19,7 +19,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // sessionFile is one session's file, as its owner and as every other process sees it.
@@ -200,19 +199,12 @@ func (f *sessionFile) over() bool {
 	}
 	// The clock is read after the word: one that is read before, and used late, could only err in the owner's favour.
 	now := f.st.bootClock()
-	if mutant.On("filelock-early") {
-		now += int64(f.ttl) / 5
-	}
 	return int64(seen) <= now && f.word().CompareAndSwap(seen, revoked)
 }
 
 // orphaned asks for the verdict on death: it reports whether every process of the owner's tree has ended, and revokes
 // the session then. A stopped process is alive.
 func (f *sessionFile) orphaned() bool {
-	if mutant.On("filelock-eof") {
-		f.revoke()
-		return true
-	}
 	// Shared, so that two who ask at once do not take each other for the owner.
 	defer runtime.KeepAlive(f) // or its descriptor could be closed and be another file's
 	if ok, _ := flock(int(f.file.Fd()), unix.LOCK_SH); !ok {

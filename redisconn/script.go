@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Script is a Lua script that runs on the server as one step.
@@ -60,10 +58,10 @@ func (r Runner) Run(ctx context.Context, c Call) (any, error) {
 	moved := false // it was, when last asked
 	for pause := moving; ; pause = min(2*pause, 16*moving) {
 		v, err := r.Conn.Do(ctx, r.first(c))
-		if err != nil && Is(err, "NOSCRIPT") && !mutant.On("R7") {
+		if err != nil && Is(err, "NOSCRIPT") {
 			v, err = r.Conn.Do(ctx, c.command("EVAL", c.Script.Text))
 		}
-		again := err != nil && Is(err, "TRYAGAIN") && !mutant.On("conn-tryagain")
+		again := err != nil && Is(err, "TRYAGAIN")
 		if moved && err != nil && !again { // ctx has ended, as a rule, and says nothing of why
 			return v, fmt.Errorf("%w; %s", Classify(err), codes["TRYAGAIN"].means)
 		}
@@ -115,7 +113,7 @@ func (r Runner) RunAll(ctx context.Context, calls []Call) []Reply {
 		go func() { answers <- answer{at, r.batch(ctx, some)} }()
 	}
 	var late <-chan time.Time // a client that connects may not look at the deadline
-	if at, ends := ctx.Deadline(); ends && !mutant.On("conn-late") {
+	if at, ends := ctx.Deadline(); ends {
 		timer := time.NewTimer(time.Until(at) + grace)
 		defer timer.Stop()
 		late = timer.C
@@ -149,7 +147,7 @@ func (r Runner) batch(ctx context.Context, calls []Call) []Reply {
 	replies := r.Conn.DoAll(ctx, cmds)
 	var again []int
 	for i := range replies {
-		if replies[i].Err != nil && Is(replies[i].Err, "NOSCRIPT") && !mutant.On("R7b") {
+		if replies[i].Err != nil && Is(replies[i].Err, "NOSCRIPT") {
 			cmds[len(again)] = calls[i].command("EVAL", calls[i].Script.Text)
 			again = append(again, i)
 		}

@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Slots is the number of slots of a Redis Cluster.
@@ -36,7 +34,7 @@ func Tag(key string) string {
 	if tag, ok := hashTag(key); ok {
 		return tag
 	}
-	if !strings.Contains(key, "}") || mutant.On("R8") {
+	if !strings.Contains(key, "}") {
 		return key
 	}
 	return numberFor(Slot(key))

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // glance is the time between looks whether a client behind sentinels has another master.
@@ -71,7 +69,7 @@ func (c *conn) attend(node string, errs <-chan error, end func()) {
 		for range errs { // why it ended is of no use: it is made again
 		}
 	}()
-	if c.client.Mode() != rueidis.ClientModeSentinel || mutant.On("conn-former-master") {
+	if c.client.Mode() != rueidis.ClientModeSentinel {
 		<-ended
 		return
 	}

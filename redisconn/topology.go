@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // topology is which master owns which slot of a cluster, as one of its nodes said last.
@@ -55,9 +53,6 @@ func (t *topology) owner(slot int) string {
 	table := t.table.Load()
 	if table == nil || t.doubt.Load() || time.Since(table.read) > fresh {
 		t.refresh()
-	}
-	if mutant.On("conn-topology") {
-		table, _ = t.current(context.Background(), fresh)
 	}
 	return table.master(slot)
 }

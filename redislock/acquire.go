@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
@@ -76,9 +75,6 @@ func (s *session) take(ctx context.Context, c *claim, channel string) (decided b
 	value = s.info(c, channel).Append(value)
 	started := s.sent(c)
 	r := request{keys: &c.keys, value: string(value), ttl: s.ttlMS}
-	if mutant.On("R13") {
-		r.ttl = strconv.FormatInt(time.Now().Add(s.ttl).UnixMilli(), 10)
-	}
 	answer, err := s.d.batch.send(ctx, r)
 	if err != nil {
 		return false, s.failed(c, started, err)
@@ -230,7 +226,7 @@ func (s *session) settle(c *claim, r lineReply) error {
 	case lineHeld:
 		c.admit(r.counter)
 	case lineWaits:
-		if c.state <= waiting || mutant.On("redis-state-back") {
+		if c.state <= waiting {
 			c.state = waiting
 			h := s.inWay(c, r, now)
 			c.news = c.news || h != nil && (c.holder == nil || h.PublicID != c.holder.PublicID || h.Note != c.holder.Note)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
@@ -146,7 +145,7 @@ func (b *batcher) pass(flown []*order) {
 		at := slices.Index(b.flying, flown[0])
 		b.flying = slices.Delete(b.flying, at, at+len(flown)) // whom the lookout has not told by now is told the answer
 	}
-	if b.flights--; len(b.waiting) == 0 || (b.flights > 0 || mutant.On("redis-last-flight")) && len(b.waiting) < batch {
+	if b.flights--; len(b.waiting) == 0 || b.flights > 0 && len(b.waiting) < batch {
 		return
 	}
 	b.flights++
@@ -240,8 +239,6 @@ func (b *batcher) together(orders []*order) {
 				o.err = reply.Err
 			case len(about[i]) == 1 && o.leave == nil:
 				o.answer = reply.Value
-			case j < len(values) && mutant.On("R11"):
-				o.answer = values[len(values)-1-j]
 			case j < len(values):
 				o.answer = values[j]
 			default:

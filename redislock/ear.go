@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
@@ -70,9 +69,6 @@ func (d *Driver) listenForHolders() {
 // channel is confirmed: a grant that nobody hears would skip the claim.
 func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
 	node := d.conn.Node(key)
-	if mutant.On("R10") {
-		node = key
-	}
 	d.mu.Lock()
 	if d.sessions.Closed() {
 		d.mu.Unlock()
@@ -86,9 +82,6 @@ func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
 		go d.open(e, key)
 	}
 	d.mu.Unlock()
-	if mutant.On("redis-subscribe-late") {
-		return e, nil
-	}
 	if err := e.Await(ctx); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
@@ -98,12 +91,9 @@ func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
 // open subscribes, and when the subscription ends has every claim that relied on it ask again.
 func (d *Driver) open(e *ear, key string) {
 	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
-	if mutant.On("redis-node") {
-		key = "x"
-	}
 	sub, err := d.conn.Subscribe(ctx, key, e.channel, d.hear)
 	cancel()
-	if err == nil && sub.Node != e.node && !mutant.On("R10") {
+	if err == nil && sub.Node != e.node {
 		sub.Close()
 		err = fmt.Errorf("the slot of %q has moved from %s to %s", key, e.node, sub.Node)
 	}

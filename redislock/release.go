@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
@@ -55,12 +54,7 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		return nil
 	}
 	plain, doubt := c.state == held && c.exclusive() && !c.doubt, c.doubt
-	unknown := c.state == unsent
 	s.mu.Unlock()
-	if unknown && mutant.On("redis-A3") {
-		s.gone(c, false)
-		return nil
-	}
 	line := func(ctx context.Context) (any, error) {
 		call := s.lineCall(c, nil, nil, false)
 		call.Behind = doubt
@@ -73,10 +67,6 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 	}
 	if !plain || err == nil && v == int64(0) { // the short script of a batch could not decide
 		v, err = line(ctx)
-	}
-	if err != nil && mutant.On("R12") {
-		s.gone(c, true)
-		return nil
 	}
 	if err != nil && redisconn.Broken(err) && ctx.Err() == nil {
 		// The connection may have ended long ago, with the server that was restarted, and nothing have arrived. That the claim
@@ -119,7 +109,7 @@ func (s *session) gone(c *claim, wasHeld bool) {
 	s.forget(c)
 	doubt := c.doubt
 	s.mu.Unlock()
-	if doubt && !mutant.On("redis-ghost") && !mutant.On("redis-A3") {
+	if doubt {
 		s.d.haunted(c.keys, c.ID, s.ttl+s.timeout)
 	}
 }

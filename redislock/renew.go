@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
@@ -104,7 +103,7 @@ func (r *renewal) takeIn(ctx context.Context, s *session, replies []redisconn.Re
 // third of a session's time left.
 func (s *session) late(ctx context.Context) bool {
 	at, ends := ctx.Deadline()
-	return s.d.cluster && ends && time.Until(at) < s.ttl/3 && !mutant.On("redis-one-master")
+	return s.d.cluster && ends && time.Until(at) < s.ttl/3
 }
 
 func (s *session) waits(c *claim) bool {
@@ -131,7 +130,7 @@ func (s *session) giveUp(claims []*claim) (lost []string) {
 func (r *renewal) divide(ctx context.Context, s *session, timeout time.Duration, replies []redisconn.Reply) []redisconn.Reply {
 	var single renewal
 	for i, about := range r.about {
-		if len(about) > 1 && redisconn.Is(replies[i].Err, "TRYAGAIN") && !mutant.On("redis-half-moved") {
+		if len(about) > 1 && redisconn.Is(replies[i].Err, "TRYAGAIN") {
 			for _, c := range about {
 				single.calls, single.about = append(single.calls, s.holdCall([]*claim{c})), append(single.about, []*claim{c})
 			}
@@ -204,9 +203,6 @@ func (r *renewal) asks(ctx context.Context, patience time.Duration, s *session, 
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, c := range claims {
-		if mutant.On("R9") {
-			continue
-		}
 		var e *ear
 		if c.Queue {
 			e, _ = s.d.listen(ctx, c.Name) // Wait meets the same error and says it

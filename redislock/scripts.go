@@ -4,7 +4,6 @@ import (
 	_ "embed" // the scripts
 	"strings"
 
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -25,10 +24,10 @@ var (
 	//go:embed drop.lua
 	dropText string
 
-	takeScript = redisconn.NewScript("interlock_take", mutant.Seed(takeText, takeBugs))
+	takeScript = redisconn.NewScript("interlock_take", takeText)
 	freeScript = redisconn.NewScript("interlock_free", freeText)
-	lineScript = redisconn.NewScript("interlock_line", mutant.Seed(lineText, lineBugs))
-	holdScript = redisconn.NewScript("interlock_hold", mutant.Seed(holdText, holdBugs))
+	lineScript = redisconn.NewScript("interlock_line", lineText)
+	holdScript = redisconn.NewScript("interlock_hold", holdText)
 	markScript = redisconn.NewScript("interlock_mark", markText)
 	lookScript = redisconn.NewScript("interlock_look", lookText)
 	dropScript = redisconn.NewScript("interlock_drop", dropText)

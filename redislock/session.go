@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
@@ -42,9 +41,6 @@ func newSession(d *Driver, spec driver.Spec) *session {
 // Valid implements driver.Session: the TTL less the drift between the server's clock and ours, as Redlock reckons it.
 // Source: "Distributed Locks with Redis", redis.io.
 func (s *session) Valid() time.Duration {
-	if mutant.On("R16") {
-		return 10 * s.ttl
-	}
 	return s.ttl - s.ttl/100 - 2*time.Millisecond
 }
 
@@ -107,9 +103,6 @@ func (s *session) promoted(id string, counter int64, crowded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.claims[id]
-	if c != nil && c.leaving && mutant.On("redis-push-leaving") {
-		c.left = true
-	}
 	if c != nil && !c.leaving {
 		s.d.crowd.Set(c.Name, crowded)
 		c.admit(counter)
@@ -144,7 +137,7 @@ func (s *session) deafened(e *ear) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.claims {
-		if c.state == waiting && c.ear == e && !mutant.On("redis-deaf") {
+		if c.state == waiting && c.ear == e {
 			c.recheck.At = time.Now()
 			c.changed()
 		}

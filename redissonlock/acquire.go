@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
@@ -70,9 +69,6 @@ func (s *session) enter(ctx context.Context, c *claim) error {
 	d.mu.Unlock()
 	if now == nil || listened && now == r {
 		return nil
-	}
-	if mutant.On("redisson-look-again") {
-		return s.d.listen(ctx, now)
 	}
 	return s.look(ctx, c, now)
 }
@@ -201,9 +197,6 @@ func (s *session) settle(c *claim, a answer, seen uint64) error {
 		c.state, c.holder = waiting, h
 		if c.room == nil {
 			s.d.room(c).enter(c)
-		}
-		if mutant.On("redisson-turn") {
-			seen = c.room.turn
 		}
 		c.room.occupied(seen, time.Duration(a.left)*time.Millisecond)
 		if c.news {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
@@ -54,9 +53,6 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 		return nil, fmt.Errorf("redissonlock: %w", err)
 	}
 	d.sharded = d.options.Sharding == ShardingOn || d.options.Sharding == ShardingAuto && d.cluster && sharded(ctx, conn)
-	if d.sharded && mutant.On("redisson-sharded") {
-		d.sharded = false
-	}
 	if d.sharded {
 		d.publish = "SPUBLISH"
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
@@ -170,9 +169,7 @@ func (e *ear) open(name string) {
 			if r.ear == e {
 				r.ear = nil
 			}
-			if !mutant.On("redisson-deaf") {
-				r.stir()
-			}
+			r.stir()
 		}
 	}
 }

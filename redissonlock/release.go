@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
@@ -68,7 +67,7 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 // that c is released: then that request finds it so whenever it arrives. d.mu is held.
 func (s *session) leaveCall(c *claim) redisconn.Call {
 	remember := ""
-	if c.doubt && !mutant.On("redisson-late") {
+	if c.doubt {
 		remember = s.keepMS
 	}
 	call := s.d.leaving(c.keys, c.field, c.Kind, remember)

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // place is what the claims of a room want: for one of them that holds alone nothing is different from another.
@@ -87,7 +86,7 @@ func (r *room) due(now time.Time) bool {
 func (r *room) begin() bool {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
-	if r.asking && !mutant.On("redisson-one-asks") || !r.due(time.Now()) {
+	if r.asking || !r.due(time.Now()) {
 		return false
 	}
 	r.asking = true
@@ -138,9 +137,7 @@ func (d *Driver) sweep() {
 		default:
 			delete(d.rooms, p)
 			for _, e := range d.ears { // also one where it was to be heard, and nobody waited for that to be confirmed
-				if !mutant.On("redisson-channels") || r.ear == e {
-					e.drop(r)
-				}
+				e.drop(r)
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package redissonlock
 import (
 	_ "embed" // the scripts
 
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -20,9 +19,9 @@ var (
 	//go:embed look.lua
 	lookText string
 
-	takeScript  = redisconn.NewScript("interlock_redisson_take", mutant.Seed(takeText, takeBugs))
-	leaveScript = redisconn.NewScript("interlock_redisson_leave", mutant.Seed(leaveText, leaveBugs))
-	holdScript  = redisconn.NewScript("interlock_redisson_hold", mutant.Seed(holdText, holdBugs))
+	takeScript  = redisconn.NewScript("interlock_redisson_take", takeText)
+	leaveScript = redisconn.NewScript("interlock_redisson_leave", leaveText)
+	holdScript  = redisconn.NewScript("interlock_redisson_hold", holdText)
 	markScript  = redisconn.NewScript("interlock_redisson_mark", markText)
 	lookScript  = redisconn.NewScript("interlock_redisson_look", lookText)
 )

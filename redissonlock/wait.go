@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Wait implements driver.Session: it blocks until an answer has moved the claim's state. It asks by itself when its room
@@ -26,7 +25,7 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 			return s.answer(c, nil)
 		}
 		now := time.Now()
-		asks := r.due(now) && (!r.asking || mutant.On("redisson-one-asks")) && under == nil
+		asks := r.due(now) && !r.asking && under == nil
 		at, changed := r.at, r.changed
 		s.d.mu.Unlock()
 		if asks {

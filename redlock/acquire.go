@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -145,16 +144,6 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 			}},
 			since: since, until: time.Now().Add(s.timeout), vote: true, done: done,
 		})
-		if mutant.On("Q9") {
-			s.mu.Unlock()
-			for one := range time.Tick(time.Millisecond) {
-				s.mu.Lock()
-				if c.spots[n.i].pending == 0 || one.IsZero() {
-					break
-				}
-				s.mu.Unlock()
-			}
-		}
 	}
 	s.mu.Unlock()
 	err = s.await(ctx, f, func() bool {
@@ -199,7 +188,7 @@ func (s *session) giveBack(ctx context.Context, c *claim) error {
 	c.leaving = true
 	f.propose(s.d, c.Name, c.token)
 	for i := range c.spots {
-		if sp := &c.spots[i]; (sp.has || sp.doubt || sp.pending > 0) && !mutant.On("Q5") {
+		if sp := &c.spots[i]; sp.has || sp.doubt || sp.pending > 0 {
 			s.depart(c, s.d.nodes[i], f)
 		}
 	}

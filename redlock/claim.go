@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
@@ -118,7 +117,7 @@ func (c *claim) good(since time.Time, valid time.Duration) (n int) {
 }
 
 func (s *spot) good(token int64, since time.Time, valid time.Duration) bool {
-	return s.has && s.counter >= token && !s.from.Before(since) && (time.Since(s.from) < valid || mutant.On("Q4"))
+	return s.has && s.counter >= token && !s.from.Before(since) && time.Since(s.from) < valid
 }
 
 // given takes in that the master has given itself to the claim, by an answer or by a message. News of a grant that was

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -45,7 +44,7 @@ func (s *session) decide(c *claim) {
 			c.token = max(c.token, c.spots[i].counter)
 		}
 	}
-	if c.good(c.need, s.Valid()) >= s.d.quorum || mutant.On("Q11") {
+	if c.good(c.need, s.Valid()) >= s.d.quorum {
 		c.state, c.raising, c.stands = held, false, ""
 		s.d.grants.Add(1)
 		s.d.saw(c.Name, c.token)
@@ -66,7 +65,7 @@ func (s *session) raise(c *claim) {
 	now := time.Now()
 	if !c.raising {
 		c.raising, c.wrote, c.hope = true, false, now.Add(agreement)
-		if s.hopes(c, now) && !mutant.On("redlock-hope") {
+		if s.hopes(c, now) {
 			time.AfterFunc(agreement, func() { s.despair(c) })
 		}
 	}
@@ -189,8 +188,8 @@ func (c *claim) settled() bool {
 // the master as lost from now on.
 func (s *session) yield(c *claim, n *node) {
 	sp := &c.spots[n.i]
-	decided := (c.raising || c.state >= held) && !mutant.On("redlock-yield-held")
-	if c.leaving || decided || !sp.has || sp.yielding || !c.Queue || mutant.On("Q8") {
+	decided := c.raising || c.state >= held
+	if c.leaving || decided || !sp.has || sp.yielding || !c.Queue {
 		return
 	}
 	back := sp.counter

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
@@ -79,9 +78,6 @@ func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, erro
 }
 
 func majority(n int) int {
-	if mutant.On("Q1") {
-		return n / 2
-	}
 	return n/2 + 1
 }
 
@@ -156,9 +152,6 @@ func (d *Driver) ticket() int64 {
 		last := d.lastTicket.Load()
 		t := max(time.Now().UnixMicro(), last+1)
 		if d.lastTicket.CompareAndSwap(last, t) {
-			if mutant.On("redlock-ticket") {
-				t += t % 8 * 100_000
-			}
 			return t
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
@@ -131,9 +130,6 @@ func (n *node) enlist(ctx context.Context, p *portrait, m membership, id, vote s
 // rejoin is how long a master that has lost its memory has no vote: whatever it forgot is over then, by its clock, and
 // whoever counted on it has noticed.
 func rejoin(maxTTL time.Duration) time.Duration {
-	if mutant.On("Q12") {
-		return 0
-	}
 	return maxTTL + maxTTL/50 + 10*time.Millisecond
 }
 
@@ -156,7 +152,7 @@ func (d *Driver) independent(all []*portrait) error {
 			return refuse("%s is a %s of %s: want %d masters that know nothing of each other", n.name, p.role, p.master, len(d.nodes))
 		case p.cluster:
 			return refuse("%s is a node of a Cluster: want %d masters that know nothing of each other", n.name, len(d.nodes))
-		case other != nil && !mutant.On("Q6"):
+		case other != nil:
 			return refuse("%s and %s are the same server, run_id %s: want %d different ones", other.name, n.name, p.run, len(d.nodes))
 		default:
 			runs[p.run] = n

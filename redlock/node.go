@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
@@ -70,7 +69,7 @@ const ailment = time.Second
 
 // ailing reports whether the master has not answered lately, or is not answering now.
 func (n *node) ailing() bool {
-	if t := n.late.Load(); t != 0 && time.Now().UnixNano()-t < int64(ailment) && !mutant.On("redlock-late") {
+	if t := n.late.Load(); t != 0 && time.Now().UnixNano()-t < int64(ailment) {
 		return true
 	}
 	n.mu.Lock()

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Release implements driver.Session. One script on every master frees it, or hands it on if others wait; all are offered
@@ -52,10 +51,8 @@ func (s *session) leave(c *claim) *flight {
 		return f
 	}
 	f.propose(s.d, c.Name, c.token)
-	for i, n := range s.d.nodes {
-		if c.spots[i].has || !mutant.On("Q10") {
-			s.depart(c, n, f)
-		}
+	for _, n := range s.d.nodes {
+		s.depart(c, n, f)
 	}
 	return f
 }

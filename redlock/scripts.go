@@ -3,7 +3,6 @@ package redlock
 import (
 	_ "embed" // the scripts
 
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -28,13 +27,8 @@ var (
 	//go:embed lift.lua
 	liftText string
 
-	takeScript = redisconn.NewScript("interlock_quorum_take", mutant.Seed(takeText, []mutant.Swap{{On: mutant.On("Q3"), Texts: []string{
-		"redis.call('SET', KEYS[2], text)\nreturn c",
-		"local t = redis.call('TIME') c = t[1] * 1000000 + t[2] - t[2] % 64 redis.call('SET', KEYS[2], c) return c",
-	}}}))
-	lineScript = redisconn.NewScript("interlock_quorum_line", mutant.Seed(lineText, []mutant.Swap{{On: mutant.On("redlock-unwritten"), Texts: []string{
-		"call('SET', F, more and string.sub(c, 1, -2) .. string.sub(c, -1) + 1 or c)", "",
-	}}}))
+	takeScript  = redisconn.NewScript("interlock_quorum_take", takeText)
+	lineScript  = redisconn.NewScript("interlock_quorum_line", lineText)
 	raiseScript = redisconn.NewScript("interlock_quorum_raise", raiseText)
 	holdScript  = redisconn.NewScript("interlock_quorum_hold", holdText)
 	markScript  = redisconn.NewScript("interlock_quorum_mark", markText)

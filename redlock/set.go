@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // agree finds the set that the masters belong to, or founds it, and has each take its place there. errs says why a master
@@ -72,7 +70,7 @@ func (d *Driver) found(ctx context.Context, all []*portrait, errs []error, old m
 	}
 	slices.Sort(set.members)
 	for i, p := range all {
-		if p.used && p.record.version > 0 && !mutant.On("Q13") {
+		if p.used && p.record.version > 0 {
 			return set, refuse("%s belongs to %v, which are in use; this program has %d masters with MaxTTL %v: end the programs that use the others and wait for %v",
 				d.nodes[i].name, p.record, len(d.nodes), set.maxTTL, used(p.record.maxTTL))
 		}
@@ -115,8 +113,6 @@ func (d *Driver) complete(ctx context.Context, all []*portrait, errs []error, se
 			errs[i] = errors.New("it has lost its memory, and others do not answer: whose place it had is not known")
 		} else if heard < d.quorum {
 			errs[i] = fmt.Errorf("it has lost its memory, and %d of %d masters know its new place, want %d", heard, len(all), d.quorum)
-		} else if mutant.On("Q2") {
-			errs[i] = d.nodes[i].enlist(ctx, p, set, p.run, "give")
 		} else if errs[i] = d.nodes[i].enlist(ctx, p, set, p.run, "wait"); errs[i] == nil {
 			errs[i] = fmt.Errorf("it has lost its memory, and has no vote for %v", rejoin(set.maxTTL))
 		}
@@ -166,7 +162,7 @@ func (d *Driver) house(all []*portrait, set membership) (membership, []bool) {
 // none.
 func (d *Driver) refresh(ctx context.Context, i int, all []*portrait, set membership) (done bool, err error) {
 	n, p := d.nodes[i], all[i]
-	forgot := p.knew != p.run && !p.durable && !mutant.On("Q2")
+	forgot := p.knew != p.run && !p.durable
 	switch {
 	case forgot: // it has restarted with a memory that may be old
 		if err := n.enlist(ctx, p, set, p.id, "wait"); err != nil {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -154,7 +153,7 @@ func (d *Driver) look(ctx context.Context) (_ []*portrait, missing bool, _ error
 		errs = make([]error, len(d.nodes))
 		set, err = d.agree(ctx, all, errs)
 		var f *founding
-		if errors.As(err, &f) && time.Now().Before(patience) && !mutant.On("redlock-founding") && rest(ctx, soonest) {
+		if errors.As(err, &f) && time.Now().Before(patience) && rest(ctx, soonest) {
 			continue
 		}
 		if !slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, errOvertaken) }) {

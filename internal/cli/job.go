@@ -12,7 +12,6 @@ import (
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/guard"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // job is one command under one lock: it waits, runs, renews, and lets go.
@@ -123,9 +122,7 @@ func (j *job) hold(lease *interlock.Lease) error {
 		case <-over:
 			return j.end(lease, why)
 		case <-j.renewed:
-			if !mutant.On("cli-renew") {
-				j.guard.SetDeadline(j.until(lease))
-			}
+			j.guard.SetDeadline(j.until(lease))
 		case <-lost:
 			lost, why = nil, context.Cause(lease.Context())
 			j.guard.Stop(guard.DeadlineAt(guard.Now(), grace))
@@ -137,9 +134,6 @@ func (j *job) hold(lease *interlock.Lease) error {
 
 // inherited are the files that keep the store from letting anybody in while a process of the command lives.
 func (j *job) inherited() []*os.File {
-	if mutant.On("cli-inherit") {
-		return nil
-	}
 	return j.tap.inherit()
 }
 

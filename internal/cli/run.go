@@ -13,7 +13,6 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/internal/guard"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // holdFlags are the choices for a lock under which a command runs.
@@ -56,9 +55,6 @@ func (c *runCommand) run(ctx context.Context, t terminal, line *commandLine) err
 	if err != nil {
 		return err
 	}
-	if len(words) == 0 && mutant.On("C8") {
-		words = []string{"sleep", "5"}
-	}
 	options, err := c.options(words)
 	if err != nil {
 		return err
@@ -98,9 +94,6 @@ func (f *holdFlags) options(command []string) ([]interlock.LockOption, error) {
 		}
 	}
 	note := filepath.Base(command[0])
-	if mutant.On("C10") {
-		note = strings.Join(command, " ")
-	}
 	if f.Note != nil {
 		note = *f.Note
 	}
@@ -194,7 +187,7 @@ type locker func(context.Context) (*interlock.Lease, error)
 
 // connect opens the store and makes the lock, both for one command.
 func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker, error)) error {
-	if slices.Contains(heldAround(), j.name) && !mutant.On("cli-nested") {
+	if slices.Contains(heldAround(), j.name) {
 		return usage("%q is held by the run around this one (INTERLOCK_HELD names it), which would wait for this one, and this one for it", j.name)
 	}
 	d, store, err := j.line.open(ctx, j.t)

@@ -44,7 +44,7 @@ func TestScripts(t *testing.T) {
 			if err := makeProgramsExecutable(e.WorkDir); err != nil {
 				return err
 			}
-			for _, name := range []string{"GORACE", "INTERLOCK_MUTANT"} {
+			for _, name := range []string{"GORACE", "INTERLOCK_BUG"} {
 				e.Setenv(name, os.Getenv(name))
 			}
 			return nil

@@ -3,12 +3,9 @@
 package guard
 
 import (
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // run starts the child. The deadline comes with the command and is looked at here, in the last step before the fork:
@@ -23,14 +20,12 @@ func (w *warden) run(m message) {
 		return
 	}
 	for i, fd := range held {
-		if !mutant.On("guard-inherit") {
-			held[i] = settle(fd)
-		}
+		held[i] = settle(fd)
 	}
 	if m.Deadline != (Deadline{}) && !w.stopping {
 		w.deadline = m.Deadline
 	}
-	if d := w.deadline; d != (Deadline{}) && Now()+m.Least >= d.Term && !mutant.On("C9") {
+	if d := w.deadline; d != (Deadline{}) && Now()+m.Least >= d.Term {
 		w.report(message{Op: opLate})
 		return
 	}
@@ -48,12 +43,10 @@ func (w *warden) run(m message) {
 	if m.Group == 0 {
 		w.group = pid
 	}
-	if !mutant.On("guard-stdio") {
-		// Else a pipeline never ends: the other end waits until the last descriptor is closed.
-		replaceByNull(0, 1, 2)
-		for _, fd := range w.users {
-			_ = unix.Close(fd)
-		}
+	// Else a pipeline never ends: the other end waits until the last descriptor is closed.
+	replaceByNull(0, 1, 2)
+	for _, fd := range w.users {
+		_ = unix.Close(fd)
 	}
 	w.report(message{Op: opStarted, Pids: []int{pid}})
 	for _, sig := range w.queued {
@@ -70,17 +63,5 @@ func (w *warden) fork(m message) (pid int, err error) {
 		Files: inPlace(2),
 		Sys:   childAttributes(m.Group),
 	}
-	start := func() { pid, err = syscall.ForkExec(string(m.Path), toStrings(m.Args), attr) }
-	if mutant.On("C3") {
-		forked := make(chan struct{})
-		go func() {
-			runtime.LockOSThread() // and the thread ends with the goroutine
-			start()
-			close(forked)
-		}()
-		<-forked
-		return pid, err
-	}
-	start()
-	return pid, err
+	return syscall.ForkExec(string(m.Path), toStrings(m.Args), attr)
 }

@@ -5,8 +5,6 @@ import (
 	"os"
 	"syscall"
 	"time"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Config is what a guard is started with.
@@ -55,7 +53,7 @@ type State struct {
 
 // ExitCode returns the exit status as a shell shows it: the child's code, or 128 and the number of its signal.
 func (s State) ExitCode() int {
-	if s.Signal != 0 && !mutant.On("C6") {
+	if s.Signal != 0 {
 		return 128 + int(s.Signal)
 	}
 	return s.Code

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // hearing is how long after the child's start a signal that came before it may be heard of.
@@ -57,10 +55,8 @@ type Guard struct {
 // Start starts a guard process. That takes some milliseconds, so it is done before it is known when there will be
 // something to guard. The guard has no effect until [Guard.Run].
 func Start(c Config) (*Guard, error) {
-	if !mutant.On("guard-second-subreaper") {
-		if err := becomeSubreaper(); err != nil {
-			return nil, fmt.Errorf("guard: become a subreaper: %w", err)
-		}
+	if err := becomeSubreaper(); err != nil {
+		return nil, fmt.Errorf("guard: become a subreaper: %w", err)
 	}
 	self := os.Getpid()
 	spare := map[int]bool{}
@@ -113,14 +109,12 @@ func forkGuard(end int) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("guard: find this program: %w", err)
 	}
-	if !mutant.On("guard-forking") {
-		forking.Lock()
-		defer forking.Unlock()
-	}
+	forking.Lock()
+	defer forking.Unlock()
 	pid, err := syscall.ForkExec(program, []string{processName, strconv.Itoa(end)}, &syscall.ProcAttr{
 		Env:   os.Environ(),
 		Files: inPlace(end),
-		Sys:   &syscall.SysProcAttr{Setpgid: !mutant.On("guard-group")},
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
 		return 0, fmt.Errorf("guard: execute %s: %w", program, err)
@@ -168,7 +162,7 @@ func (g *Guard) Run(c Command) error {
 		KillRest: c.KillRest,
 		Deadline: c.Deadline,
 	}
-	if g.terminal && !mutant.On("guard-own-group") {
+	if g.terminal {
 		m.Group = syscall.Getpgrp()
 	}
 	fds := make([]int, len(c.Inherit))
@@ -248,9 +242,6 @@ func (g *Guard) Forward(sig syscall.Signal) {
 		}
 	}
 	if g.again(sig) {
-		return
-	}
-	if mutant.On("C7") || mutant.On("C5") && (sig == unix.SIGTSTP || sig == unix.SIGCONT) {
 		return
 	}
 	g.Signal(sig)

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // processName is argv[0] of the guard process; argv[1] is the number of its end of the socketpair.
@@ -82,10 +80,8 @@ func serve(fd int) error {
 	}
 	catch()
 	signal.Notify(w.died, unix.SIGCHLD)
-	if !mutant.On("guard-subreaper") {
-		if err := becomeSubreaper(); err != nil {
-			return fmt.Errorf("guard: become a subreaper: %w", err)
-		}
+	if err := becomeSubreaper(); err != nil {
+		return fmt.Errorf("guard: become a subreaper: %w", err)
 	}
 	if w.alarm, err = newAlarm(); err != nil {
 		return err
@@ -100,11 +96,7 @@ func serve(fd int) error {
 func catch() {
 	drain := make(chan os.Signal, 1)
 	for _, sig := range dropped {
-		if ignored(sig) && !mutant.On("guard-nohup") {
-			continue
-		}
-		if mutant.On("guard-ignores") {
-			signal.Ignore(sig)
+		if ignored(sig) {
 			continue
 		}
 		signal.Notify(drain, sig) // Notify never blocks; what does not fit is dropped
@@ -118,9 +110,7 @@ func (w *warden) loop() {
 		for {
 			m, err := w.link.receive()
 			if err != nil { // interlock is dead, or what it says cannot be trusted
-				if !mutant.On("guard-copy") {
-					signalCopies(unix.SIGKILL) // one that Ctrl-Z has stopped would keep fork from returning
-				}
+				signalCopies(unix.SIGKILL) // one that Ctrl-Z has stopped would keep fork from returning
 				return
 			}
 			messages <- m
@@ -133,8 +123,6 @@ func (w *warden) loop() {
 			switch {
 			case ok:
 				w.handle(m)
-			case mutant.On("C4"):
-				messages = nil
 			case w.pid == 0:
 				return
 			default:
@@ -169,14 +157,11 @@ func (w *warden) handle(m message) {
 	case opRun:
 		w.run(m)
 	case opDeadline:
-		if !w.stopping && !mutant.On("C1") {
+		if !w.stopping {
 			w.deadline = m.Deadline
 			w.look()
 		}
 	case opStop:
-		if mutant.On("C1") {
-			return
-		}
 		if w.deadline.Kill == 0 || m.Deadline.Kill < w.deadline.Kill {
 			w.deadline = m.Deadline
 		}
@@ -238,9 +223,6 @@ func (w *warden) kill() {
 	if !w.ended {
 		_ = unix.Kill(w.pid, unix.SIGKILL) // before the tree is read: that takes as long as a good deal of work
 	}
-	if mutant.On("C2") {
-		return
-	}
 	if w.group != 0 && !w.ended {
 		_ = unix.Kill(-w.group, unix.SIGKILL) // reaches what has left the tree, where there is no subreaper
 	}
@@ -254,7 +236,6 @@ func (w *warden) kill() {
 // gets it.
 func (w *warden) pass(sig unix.Signal) {
 	switch {
-	case w.pid == 0 && mutant.On("guard-early-signal"):
 	case w.pid == 0:
 		w.queued = append(w.queued, sig)
 	case w.ended:

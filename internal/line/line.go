@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Line is the line of one name. It is not safe for concurrent use.
@@ -94,9 +93,6 @@ func (l *Line) JoinFirst(c Claim, now time.Time) {
 // Leave takes the claim id out of the line and reports whether it was there, and held and not broken.
 func (l *Line) Leave(id string) (found, held bool) {
 	i := l.Find(id)
-	if mutant.On("A2") && i < 0 && len(l.Claims) > 0 {
-		i = 0
-	}
 	if i < 0 {
 		return false, false
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 	"time"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // Flight has the calls for one claim follow each other: a Release never overtakes an Acquire, whoever gave up waiting for
@@ -58,7 +56,7 @@ func (f *Flight) Fly(ctx context.Context, mu sync.Locker, here bool, timeout tim
 	mu.Unlock()
 	if here {
 		err := call(Within(ctx, timeout))
-		if u := underway(err); u != nil && !mutant.On("redis-batch-overtaken") {
+		if u := underway(err); u != nil {
 			go func() {
 				<-u.Over
 				f.land(mu)

@@ -3,8 +3,6 @@ package redisstore
 import (
 	"math/rand/v2"
 	"time"
-
-	"github.com/interlock-go/interlock/internal/mutant"
 )
 
 // What stands in a waiting claim's way, as the scripts answer.
@@ -26,7 +24,7 @@ type Recheck struct {
 // when it is free.
 func (r *Recheck) Schedule(now time.Time, wait int64, head bool, behind int64) {
 	r.At = time.Time{}
-	if !head && !mutant.On("redis-head-only") {
+	if !head {
 		r.polls = 0
 		return
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -36,7 +35,7 @@ func Inspect(ctx context.Context, conn redisconn.Conn, tokens string) (Server, e
 		if err = redisconn.Classify(err); err != nil {
 			return fmt.Errorf("ask the server for its configuration: %w", err)
 		}
-		if info["role"] == "slave" && !mutant.On("R15") {
+		if info["role"] == "slave" {
 			return fmt.Errorf("%w: this server is a replica of %s: want its master's address, or those of its Sentinels",
 				driver.ErrNotSent, net.JoinHostPort(info["master_host"], info["master_port"]))
 		}
@@ -47,7 +46,7 @@ func Inspect(ctx context.Context, conn redisconn.Conn, tokens string) (Server, e
 }
 
 func (s *Server) read(ctx context.Context, do redisconn.DoFunc, info map[string]string, tokens string) {
-	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" && !mutant.On("R3") {
+	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		s.Forgets = s.Forgets || strings.HasPrefix(policy, "allkeys")
 		s.warn("maxmemory-policy is " + policy + ": a full server throws locks away while they are held, keys with a TTL first; set noeviction")
 	}
@@ -56,7 +55,7 @@ func (s *Server) read(ctx context.Context, do redisconn.DoFunc, info map[string]
 		s.warn("appendonly is off: a server that restarts forgets who holds, and lets others in; " + tokens)
 	} else if s.Syncs {
 		policy, err := syncs(ctx, do)
-		s.Syncs = err == nil && (policy == "always" || mutant.On("R5"))
+		s.Syncs = err == nil && policy == "always"
 		switch {
 		case redisconn.Is(err, "NOPERM"):
 			s.warn("this user may not ask for appendfsync: whether a machine that crashes forgets locks is unknown")

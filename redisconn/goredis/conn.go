@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -38,7 +37,7 @@ func Conn(client redis.UniversalClient) (redisconn.Conn, error) {
 type once struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
-func (once) NoRetry() bool { return !mutant.On("conn-repeat") }
+func (once) NoRetry() bool { return true }
 
 func command(ctx context.Context, cmd redisconn.Command) once {
 	words := make([]any, len(cmd.Words))

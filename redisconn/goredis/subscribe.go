@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/interlock-go/interlock/internal/mutant"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -73,7 +72,7 @@ func (c *conn) master(ctx context.Context, key string) (node string, client *red
 func dialOnce(dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	var made atomic.Bool
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if made.Load() && !mutant.On("conn-resubscribe") {
+		if made.Load() {
 			return nil, errOnce
 		}
 		c, err := dial(ctx, network, addr)

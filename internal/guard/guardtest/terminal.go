@@ -147,7 +147,7 @@ func (c *Terminal) Ends(t *testing.T) int {
 // Patience is how long that which must happen at all may take, on however slow a machine. With a seeded bug it mostly
 // never happens.
 func Patience() time.Duration {
-	if os.Getenv("INTERLOCK_MUTANT") != "" {
+	if os.Getenv("INTERLOCK_BUG") != "" {
 		return 6 * time.Second
 	}
 	return 30 * time.Second

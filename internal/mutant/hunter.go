@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A hunter runs the tests. All test binaries are built once, with every bug in them and none turned on; each test then runs
+// twice, without and with its bug.
+type hunter struct {
+	root     string
+	limit    time.Duration // of one test
+	race     bool
+	parallel int
+	out      io.Writer
+
+	temp  string
+	built map[string]binary // by package
+	mu    sync.Mutex        // guards clean, runs and again
+	clean map[string]func() (time.Duration, error)
+	runs  int
+	again []string // what failed or passed by chance and was tried again
+}
+
+// A binary is the tests of one package and the folder that they expect to run in.
+type binary struct{ file, dir string }
+
+// patience is how much longer than without its bug a test may take before it is ended.
+const patience = 30 * time.Second
+
+// An outcome is what became of one bug.
+type outcome struct {
+	*bug
+	err  error // nil: convicted
+	took time.Duration
+	tail string // of the output, when not convicted
+}
+
+// run hunts all bugs and returns how many escaped. An error means that the hunt itself failed.
+func (h *hunter) run(ctx context.Context, bugs []*bug) (escaped int, err error) {
+	if h.temp, err = os.MkdirTemp("", "hunt"); err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(h.temp)
+	h.clean = map[string]func() (time.Duration, error){}
+	start := time.Now()
+	if err := h.build(ctx, bugs); err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(h.out, "built the tests of %d packages with %d bugs in them in %.1fs\n", len(h.built), len(bugs), time.Since(start).Seconds())
+
+	start = time.Now()
+	jobs := make(chan *bug)
+	results := make(chan outcome)
+	var workers sync.WaitGroup
+	for range h.parallel {
+		workers.Go(func() {
+			for b := range jobs {
+				results <- h.try(ctx, b)
+			}
+		})
+	}
+	go func() {
+		for _, b := range bugs {
+			jobs <- b
+		}
+		close(jobs)
+		workers.Wait()
+		close(results)
+	}()
+	for v := range results {
+		if v.err != nil {
+			escaped++
+		}
+		h.report(v)
+	}
+	for _, again := range h.again {
+		fmt.Fprintln(h.out, "tried twice:", again)
+	}
+	fmt.Fprintf(h.out, "%d of %d bugs convicted in %.1fs, %d tried twice\n", len(bugs)-escaped, len(bugs), time.Since(start).Seconds(), len(h.again))
+	if len(h.again) > 1 {
+		return escaped, fmt.Errorf("%d tests were tried twice, want one at most: they pass and fail by chance", len(h.again))
+	}
+	return escaped, ctx.Err()
+}
+
+func (h *hunter) report(v outcome) {
+	if v.err == nil {
+		fmt.Fprintf(h.out, "convicted      %-8s %5.1fs  %s %s\n", v.id, v.took.Seconds(), v.pkg, v.test)
+		return
+	}
+	fmt.Fprintf(h.out, "NOT convicted  %-8s %5.1fs  %s %s: %v\n    %s: %s\n", v.id, v.took.Seconds(), v.pkg, v.test, v.err, v.at, v.says)
+	for line := range strings.Lines(v.tail) {
+		fmt.Fprintf(h.out, "    | %s", line)
+	}
+}
+
+// build makes the test binaries of the packages that the bugs name.
+func (h *hunter) build(ctx context.Context, bugs []*bug) error {
+	overlay, err := seed(h.root, h.temp, bugs)
+	if err != nil {
+		return err
+	}
+	var packages []string
+	for _, b := range bugs {
+		packages = append(packages, "./"+b.pkg)
+	}
+	slices.Sort(packages)
+	packages = slices.Compact(packages)
+
+	bin := filepath.Join(h.temp, "bin")
+	args := []string{"test", "-c", "-overlay", overlay, "-o", bin + string(filepath.Separator)}
+	if h.race {
+		args = append(args, "-race")
+	}
+	if _, err := h.output(ctx, "go", append(args, packages...)...); err != nil {
+		return err
+	}
+	h.built = map[string]binary{}
+	for _, p := range packages {
+		about, err := h.output(ctx, "go", "list", "-f", "{{.ImportPath}}\n{{.Dir}}", p)
+		if err != nil {
+			return err
+		}
+		name, dir, _ := strings.Cut(strings.TrimSpace(about), "\n")
+		b := binary{filepath.Join(bin, path.Base(name)+".test"), dir}
+		if _, err := os.Stat(b.file); err != nil {
+			return fmt.Errorf("package %s has bugs and no tests", p)
+		}
+		h.built[p] = b
+	}
+	return nil
+}
+
+func (h *hunter) output(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = h.root
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, stderr.String())
+	}
+	return string(out), nil
+}
+
+// try convicts one bug, or says why it could not. Some bugs are races: one whose test passes is tried once more, which is
+// reported.
+func (h *hunter) try(ctx context.Context, b *bug) (v outcome) {
+	v = outcome{bug: b}
+	start := time.Now()
+	clean, err := h.passesClean(ctx, b)
+	if err != nil {
+		v.err, v.took = err, time.Since(start)
+		return v
+	}
+	start = time.Now()
+	out, err := h.test(ctx, b, b.id, min(h.limit, 3*clean+patience))
+	v.err = judge(b, out, err)
+	if errors.Is(v.err, errPasses) {
+		h.repeats(fmt.Sprintf("%s with bug %s, which it did not notice", b.test, b.id))
+		out, err = h.test(ctx, b, b.id, min(h.limit, 3*clean+patience))
+		v.err = judge(b, out, err)
+	}
+	v.took = time.Since(start)
+	if v.err != nil {
+		v.tail = tail(out, 30)
+	}
+	return v
+}
+
+func (h *hunter) repeats(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.again = append(h.again, what)
+}
+
+// passesClean runs the bug's test without the bug, once for all bugs that the test is named for, and returns how long it
+// took.
+func (h *hunter) passesClean(ctx context.Context, b *bug) (time.Duration, error) {
+	key := b.pkg + " " + b.test
+	h.mu.Lock()
+	once := h.clean[key]
+	if once == nil {
+		once = sync.OnceValues(func() (time.Duration, error) {
+			start := time.Now()
+			out, err := h.test(ctx, b, "", h.limit)
+			if err != nil && ctx.Err() == nil {
+				h.repeats(b.test + " without a bug, which failed:\n" + tail(out, 30))
+				start = time.Now()
+				out, err = h.test(ctx, b, "", h.limit)
+			}
+			if err != nil {
+				return 0, fmt.Errorf("the test fails without the bug: %w\n%s", err, tail(out, 40))
+			}
+			if !passed.MatchString(out) {
+				return 0, fmt.Errorf("no test matches %q", b.test)
+			}
+			return time.Since(start), nil
+		})
+		h.clean[key] = once
+	}
+	h.mu.Unlock()
+	return once()
+}
+
+// test runs the tests that the bug names, in a folder for temporary files of their own, and leaves none of the processes
+// that they started. A test that hangs is ended by its own limit, which shows where it hangs; one that does not even
+// react to that is killed a little later.
+func (h *hunter) test(ctx context.Context, b *bug, id string, limit time.Duration) (string, error) {
+	h.mu.Lock()
+	h.runs++
+	temp := filepath.Join(h.temp, strconv.Itoa(h.runs))
+	h.mu.Unlock()
+	if err := os.Mkdir(temp, 0o700); err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(temp)
+
+	ctx, cancel := context.WithTimeoutCause(ctx, limit+15*time.Second, errHangs)
+	defer cancel()
+	bin := h.built["./"+b.pkg]
+	cmd := exec.CommandContext(ctx, bin.file, "-test.run", b.test, "-test.v", "-test.count=1", "-test.timeout", limit.String())
+	cmd.Dir = bin.dir
+	setting := "TMPDIR=" + temp
+	cmd.Env = append(os.Environ(), variable+"="+id, setting)
+	cmd.WaitDelay = time.Second
+	lead(cmd)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	sweep(cmd, setting)
+	if err != nil && errors.Is(context.Cause(ctx), errHangs) {
+		err = errHangs
+	}
+	return out.String(), err
+}
