@@ -8,8 +8,9 @@ import (
 // Conn is a Redis, one server or many, as a lock needs it. All methods may be called concurrently.
 type Conn interface {
 	// Do sends one command to the master that owns its keys and returns the answer: nil, int64, string or []any. It
-	// sends it once; only a redirection, which says that nothing was done, is followed. It returns by ctx's deadline,
-	// and need not notice that ctx is cancelled before: see Abandons.
+	// sends it once, also where the connection turns out to have ended: see [Call].Again for what repeats it. Only a
+	// redirection, which says that nothing was done, is followed. It returns by ctx's deadline, and need not notice that
+	// ctx is cancelled before: see Abandons.
 	Do(ctx context.Context, cmd Command) (any, error)
 
 	// DoAll sends the commands together, each to the master that owns its keys, and returns the answers in order.
@@ -59,6 +60,10 @@ type Command struct {
 
 	// Behind has Do send the command behind those that it has abandoned, which another connection could overtake.
 	Behind bool
+
+	// Fresh has Do send the command over a connection that has answered a PING just before, behind what was abandoned.
+	// DoAll looks at the first command only, and takes the master of its keys to own those of all.
+	Fresh bool
 }
 
 // Reply is the answer to one of several commands.

@@ -103,6 +103,6 @@ func Is(err error, code string) bool {
 // unknown, and that the same request can be sent at once.
 func Broken(err error) bool {
 	var op *net.OpError
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) ||
 		errors.As(err, &op) && op.Op != "dial" && !op.Timeout()
 }

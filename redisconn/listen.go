@@ -82,12 +82,34 @@ type listening struct {
 	leaving map[string]int // channels whose end was asked for
 }
 
+// dedicate returns a connection of its own that answers.
+func dedicate(ctx context.Context, client rueidis.Client) (d rueidis.DedicatedClient, giveBack func(), err error) {
+	until := untilDeadline(ctx)
+	defer until.finish()
+	for range idle {
+		d, giveBack = client.Dedicate()
+		if _, err = read(d.Do(until, d.B().Arbitrary("PING").Build()).ToAny()); err == nil {
+			return d, giveBack, nil
+		}
+		d.Close()
+		giveBack()
+		if !Broken(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, nil, err
+}
+
 func (c *conn) listen(ctx context.Context, key string, sharded bool, heard func(channel, payload string)) (*Listener, error) {
 	node, client, err := c.masterOf(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	dedicated, giveBack := client.Dedicate()
+	dedicated, giveBack, err := dedicate(ctx, client)
+	if err != nil {
+		_, err = c.answer(nil, err)
+		return nil, err
+	}
 	g := &listening{conn: c, client: dedicated, sharded: sharded, closed: make(chan struct{}), leaving: map[string]int{}}
 	end := sync.OnceFunc(func() {
 		dedicated.Close()

@@ -49,7 +49,9 @@ func (c *conn) eachNode(ctx context.Context, try func(ctx context.Context, addr 
 			return errors.Join(err, ctx.Err())
 		}
 		some, cancel := context.WithTimeout(ctx, DefaultTimeout/4)
-		err = try(some, addr, node)
+		if err = try(some, addr, node); err != nil && Broken(err) { // the connection may have ended while it was idle
+			err = try(some, addr, node)
+		}
 		cancel()
 		if err == nil {
 			return nil

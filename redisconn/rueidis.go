@@ -42,6 +42,10 @@ func (c *conn) Do(ctx context.Context, cmd Command) (any, error) {
 	if cmd.Keys == 0 && c.clustered() {
 		return c.anyNode(ctx, cmd.Words)
 	}
+	if cmd.Fresh {
+		reply := c.fresh(ctx, []Command{cmd})[0]
+		return reply.Value, reply.Err
+	}
 	if c.warden != nil && !cmd.Behind && c.solo.TryLock() {
 		defer c.solo.Unlock()
 		until := untilDeadline(ctx)
@@ -58,6 +62,9 @@ func (c *conn) Do(ctx context.Context, cmd Command) (any, error) {
 
 // DoAll implements Conn. A few commands go as one that is alone does.
 func (c *conn) DoAll(ctx context.Context, cmds []Command) []Reply {
+	if len(cmds) > 0 && cmds[0].Fresh {
+		return c.fresh(ctx, cmds)
+	}
 	until := c.bound(ctx)
 	defer until.finish()
 	few := c.warden != nil && len(cmds) <= 2 && !slices.ContainsFunc(cmds, func(cmd Command) bool { return cmd.Behind })

@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // Script is a Lua script that runs on the server as one step.
@@ -28,7 +31,15 @@ type Call struct {
 	Keys   []string // of one slot
 	Args   []string
 	Behind bool // see Command
+
+	// Again is asked when the connection ended before the answer, and tells whether to send the call once more, over one
+	// that has just answered. The first may have been carried out, or still be on its way through somebody's buffer, so only
+	// a step that is idempotent is sent again. Nil: never. It is called at most once, before Run or RunAll return.
+	Again func() bool
 }
+
+// Idempotent is the Again of a call whose repeat changes nothing and whose late arrival harms nobody.
+func Idempotent() bool { return true }
 
 func (c Call) command(how, what string) Command {
 	words := make([]string, 0, 3+len(c.Keys)+len(c.Args))
@@ -57,9 +68,14 @@ func (r Runner) first(c Call) Command {
 func (r Runner) Run(ctx context.Context, c Call) (any, error) {
 	moved := false // it was, when last asked
 	for pause := moving; ; pause = min(2*pause, 16*moving) {
-		v, err := r.Conn.Do(ctx, r.first(c))
-		if err != nil && Is(err, "NOSCRIPT") {
-			v, err = r.Conn.Do(ctx, c.command("EVAL", c.Script.Text))
+		v, err := r.send(ctx, c, false)
+		if err != nil && c.again(ctx, err) {
+			c.Again = nil
+			var e error
+			if v, e = r.send(ctx, c, true); e != nil {
+				return nil, twice(err, e)
+			}
+			err = nil
 		}
 		again := err != nil && Is(err, "TRYAGAIN")
 		if moved && err != nil && !again { // ctx has ended, as a rule, and says nothing of why
@@ -69,6 +85,38 @@ func (r Runner) Run(ctx context.Context, c Call) (any, error) {
 			return v, Classify(err)
 		}
 	}
+}
+
+// send sends one script.
+func (r Runner) send(ctx context.Context, c Call, fresh bool) (any, error) {
+	cmd := r.first(c)
+	cmd.Fresh = fresh
+	v, err := r.Conn.Do(ctx, cmd)
+	if err != nil && Is(err, "NOSCRIPT") {
+		cmd = c.command("EVAL", c.Script.Text)
+		cmd.Behind = c.Behind || fresh
+		v, err = r.Conn.Do(ctx, cmd)
+	}
+	return v, err
+}
+
+// again reports whether c, which failed, is to be sent once more.
+func (c Call) again(ctx context.Context, err error) bool {
+	if c.Again == nil || !Broken(err) || ctx.Err() != nil {
+		return false
+	}
+	at, ends := ctx.Deadline()
+	return (!ends || time.Now().Before(at)) && c.Again()
+}
+
+// twice is the error of a call that failed as well when it was sent once more. What the second says of itself it does not
+// say of the first, which may have been carried out.
+func twice(first, second error) error {
+	second = Classify(second)
+	if errors.Is(second, driver.ErrNotSent) || errors.Is(second, driver.ErrRefused) {
+		return fmt.Errorf("%w; once more: %s", first, second.Error())
+	}
+	return fmt.Errorf("%w; once more: %w", first, second)
 }
 
 // moving is the shortest pause before a slot that is being moved is tried again.
@@ -138,17 +186,45 @@ func (r Runner) RunAll(ctx context.Context, calls []Call) []Reply {
 // grace is how much later than its deadline a client may say so itself, with a better reason.
 const grace = 10 * time.Millisecond
 
-// batch runs scripts at one master; those that it did not know follow together once more.
+// batch runs scripts at one master; those whose connection ended follow together once more.
 func (r Runner) batch(ctx context.Context, calls []Call) []Reply {
+	replies := r.sendAll(ctx, calls, false)
+	var again []Call
+	var at []int
+	for i, c := range calls {
+		if err := replies[i].Err; err != nil && c.again(ctx, err) {
+			again, at = append(again, c), append(at, i)
+		}
+	}
+	if len(again) > 0 {
+		for j, reply := range r.sendAll(ctx, again, true) {
+			if reply.Err != nil {
+				reply.Err = twice(replies[at[j]].Err, reply.Err)
+			}
+			replies[at[j]] = reply
+		}
+	}
+	for i := range replies {
+		replies[i].Err = Classify(replies[i].Err)
+	}
+	return replies
+}
+
+// sendAll sends scripts to one master; those that it did not know follow together once more.
+func (r Runner) sendAll(ctx context.Context, calls []Call, fresh bool) []Reply {
 	cmds := make([]Command, len(calls))
 	for i, c := range calls {
 		cmds[i] = r.first(c)
+	}
+	if fresh {
+		cmds[0].Fresh = true
 	}
 	replies := r.Conn.DoAll(ctx, cmds)
 	var again []int
 	for i := range replies {
 		if replies[i].Err != nil && Is(replies[i].Err, "NOSCRIPT") {
 			cmds[len(again)] = calls[i].command("EVAL", calls[i].Script.Text)
+			cmds[len(again)].Behind = calls[i].Behind || fresh
 			again = append(again, i)
 		}
 	}
@@ -156,9 +232,6 @@ func (r Runner) batch(ctx context.Context, calls []Call) []Reply {
 		for j, reply := range r.Conn.DoAll(ctx, cmds[:len(again)]) {
 			replies[again[j]] = reply
 		}
-	}
-	for i := range replies {
-		replies[i].Err = Classify(replies[i].Err)
 	}
 	return replies
 }

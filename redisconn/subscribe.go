@@ -2,7 +2,8 @@ package redisconn
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -14,8 +15,19 @@ const glance = 200 * time.Millisecond
 
 // Subscribe implements Conn.
 func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error) {
-	return apart(ctx, func() (*Subscription, error) { return c.subscribe(ctx, key, channel, heard) })
+	return apart(ctx, func() (s *Subscription, err error) {
+		for range idle {
+			s, err = c.subscribe(ctx, key, channel, heard)
+			if err == nil || !Broken(err) || ctx.Err() != nil {
+				break
+			}
+		}
+		return s, err
+	})
 }
+
+// idle is how many connections that have ended while they were idle rueidis may offer for a subscription.
+const idle = 8
 
 func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error) {
 	node, client, err := c.masterOf(ctx, key)
@@ -53,7 +65,7 @@ func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(pa
 		return NewSubscription(node, closed, end), nil
 	case <-closed:
 		end()
-		return nil, errors.New("redisconn: the connection of a subscription was closed")
+		return nil, fmt.Errorf("redisconn: the connection of a subscription was closed: %w", io.EOF)
 	case <-ctx.Done():
 		end()
 		return nil, ctx.Err()

@@ -74,7 +74,7 @@ func (s *session) take(ctx context.Context, c *claim, channel string) (decided b
 	value = append(append(append(value, layout...), c.ID...), '-')
 	value = s.info(c, channel).Append(value)
 	started := s.sent(c)
-	r := request{keys: &c.keys, value: string(value), ttl: s.ttlMS}
+	r := request{keys: &c.keys, value: string(value), ttl: s.ttlMS, again: s.again(c)}
 	answer, err := s.d.batch.send(ctx, r)
 	if err != nil {
 		return false, s.failed(c, started, err)
@@ -117,7 +117,9 @@ func (s *session) join(ctx context.Context, c *claim, again bool) error {
 	c.listens(e)
 	s.mu.Unlock()
 	started := s.sent(c)
-	v, err := s.d.run.Run(ctx, s.lineCall(nil, c, e, again))
+	call := s.lineCall(nil, c, e, again)
+	call.Again = s.again(c)
+	v, err := s.d.run.Run(ctx, call)
 	if err != nil {
 		return s.failed(c, started, err)
 	}
@@ -126,6 +128,21 @@ func (s *session) join(ctx context.Context, c *claim, again bool) error {
 		return s.failed(c, started, err)
 	}
 	return s.settle(c, r)
+}
+
+// again has a request by which c may come to stand in the store sent once more, unless c is known to have gone meanwhile:
+// then it would stand there for nobody. A Release waits until that is over. The first request may arrive even after the
+// Release: see gone.
+func (s *session) again(c *claim) func() bool {
+	return func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if c.state >= gone {
+			return false
+		}
+		c.doubt = true
+		return true
+	}
 }
 
 // sent notes that a request for c is about to leave.

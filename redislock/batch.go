@@ -37,6 +37,7 @@ type request struct {
 	value string                             // that says who holds; to leave, its beginning
 	ttl   string                             // in ms
 	leave func(context.Context) (any, error) // leaves alone; nil to take
+	again func() bool                        // see redisconn.Call
 }
 
 // order is a request that goes with others.
@@ -201,7 +202,7 @@ func (b *batcher) single(ctx context.Context, r request) (any, error) {
 		return r.leave(ctx)
 	}
 	return b.d.run.Run(ctx, redisconn.Call{
-		Script: takeScript, Keys: []string{r.keys.name, r.keys.counter}, Args: []string{r.value, r.ttl},
+		Script: takeScript, Keys: []string{r.keys.name, r.keys.counter}, Args: []string{r.value, r.ttl}, Again: r.again,
 	})
 }
 
@@ -211,14 +212,14 @@ func (b *batcher) together(orders []*order) {
 	var calls []redisconn.Call
 	var about [][]*order
 	if n := len(leaving); n > 0 {
-		c := redisconn.Call{Script: freeScript, Keys: make([]string, 0, n), Args: make([]string, 0, n)}
+		c := redisconn.Call{Script: freeScript, Keys: make([]string, 0, n), Args: make([]string, 0, n), Again: again(leaving)}
 		for _, o := range leaving {
 			c.Keys, c.Args = append(c.Keys, o.keys.name), append(c.Args, o.value)
 		}
 		calls, about = append(calls, c), append(about, leaving)
 	}
 	if n := len(taking); n > 0 {
-		c := redisconn.Call{Script: takeScript, Keys: make([]string, 0, 2*n), Args: make([]string, 0, 2*n)}
+		c := redisconn.Call{Script: takeScript, Keys: make([]string, 0, 2*n), Args: make([]string, 0, 2*n), Again: again(taking)}
 		for _, o := range taking {
 			c.Keys, c.Args = append(c.Keys, o.keys.name, o.keys.counter), append(c.Args, o.value, o.ttl)
 		}
@@ -245,6 +246,17 @@ func (b *batcher) together(orders []*order) {
 				o.err = fmt.Errorf("the server answered %d of %d claims", len(values), len(about[i]))
 			}
 		}
+	}
+}
+
+// again is that of orders that go in one script: where one of them may not be sent again, none is.
+func again(orders []*order) func() bool {
+	return func() bool {
+		yes := true
+		for _, o := range orders {
+			yes = o.again() && yes
+		}
+		return yes
 	}
 }
 

@@ -59,7 +59,9 @@ func (d *Driver) exorcise() {
 	}
 }
 
-// leaving is a run of the long script in which a claim leaves.
+// leaving is a run of the long script in which a claim leaves. No ID comes back.
 func leaving(k keys, id string) redisconn.Call {
-	return redisconn.Call{Script: lineScript, Keys: k.all(), Args: []string{id, "0", "3600000"}, Behind: true}
+	return redisconn.Call{
+		Script: lineScript, Keys: k.all(), Args: []string{id, "0", "3600000"}, Behind: true, Again: redisconn.Idempotent,
+	}
 }

@@ -38,7 +38,7 @@ func (d *Driver) look(ctx context.Context, name string) (s sight, err error) {
 // each looks at names.
 func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) error {
 	err := redisstore.Each(ctx, d.run, d.options.Timeout, names, func(name string) redisconn.Call {
-		return redisconn.Call{Script: lookScript, Keys: keysOf(name).all()}
+		return redisconn.Call{Script: lookScript, Keys: keysOf(name).all(), Again: redisconn.Idempotent}
 	}, func(name string, v any) error {
 		s, err := parseSight(name, v)
 		if err == nil {
@@ -141,7 +141,11 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	if h.Foreign {
 		return d.breakForeign(ctx, k, publicID, now)
 	}
-	tell := redisconn.Call{Script: markScript, Keys: k.all(), Args: []string{s.ids[i], "tell", s.channels[i]}}
+	again := false
+	tell := redisconn.Call{Script: markScript, Keys: k.all(), Args: []string{s.ids[i], "tell", s.channels[i]}, Again: func() bool {
+		again = true
+		return true
+	}}
 	calls := []redisconn.Call{leaving(k, s.ids[i]), tell}
 	if h.Held && !now {
 		tell.Args[1] = "mark"
@@ -155,6 +159,9 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 		return fmt.Errorf("redislock: break %q: %w", name, err)
 	}
 	if h.Held && !now && replies[0].Value != int64(1) {
+		if again { // it was perhaps marked before it left
+			return fmt.Errorf("redislock: break %q: %w", name, errTwice)
+		}
 		return fmt.Errorf("redislock: break %q: %w: the claim has just left", name, driver.ErrRefused)
 	}
 	return nil
@@ -173,6 +180,7 @@ func (d *Driver) breakForeign(ctx context.Context, k keys, publicID string, now 
 	if holderID(value) != "" || driver.PublicID(value) != publicID {
 		return fmt.Errorf("redislock: break %q: %w: another holds it now", k.name, driver.ErrRefused)
 	}
+	// Not sent again: the other program's next lock may have the same value.
 	v, err = d.run.Run(redisstore.Within(ctx, d.options.Timeout), redisconn.Call{Script: dropScript, Keys: []string{k.name}, Args: []string{value}})
 	if err != nil {
 		return fmt.Errorf("redislock: break %q: %w", k.name, err)

@@ -54,29 +54,33 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		return nil
 	}
 	plain, doubt := c.state == held && c.exclusive() && !c.doubt, c.doubt
+	stood := c.state == held
 	s.mu.Unlock()
+	twice := false
+	again := func() bool {
+		twice = true
+		return true
+	}
 	line := func(ctx context.Context) (any, error) {
 		call := s.lineCall(c, nil, nil, false)
-		call.Behind = doubt
+		call.Behind, call.Again = doubt, again
 		return s.d.run.Run(ctx, call)
 	}
 	var v any
 	var err error
 	if plain {
-		v, err = s.d.batch.send(ctx, request{keys: &c.keys, value: layout + c.ID + "-", leave: line})
+		v, err = s.d.batch.send(ctx, request{keys: &c.keys, value: layout + c.ID + "-", leave: line, again: again})
 	}
 	if !plain || err == nil && v == int64(0) { // the short script of a batch could not decide
 		v, err = line(ctx)
 	}
-	if err != nil && redisconn.Broken(err) && ctx.Err() == nil {
-		// The connection may have ended long ago, with the server that was restarted, and nothing have arrived. That the claim
-		// still stood there, the answer to the same request can tell; that it did not, cannot tell when it left.
-		if again, e := line(ctx); e == nil && (again == int64(1) || wasHeld(again)) {
-			v, err = again, nil
-		}
-	}
 	if err != nil {
 		return s.undecided(c, err)
+	}
+	if twice && stood && v != int64(1) && !wasHeld(v) {
+		// The connection ended before the first answer. That the claim still stood there, the second can tell; that it did not,
+		// cannot tell whether the first took it out.
+		return s.undecided(c, errTwice)
 	}
 	if v == int64(1) {
 		s.d.crowd.Set(c.Name, false)
@@ -90,6 +94,8 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 	s.gone(c, r.left == 1)
 	return nil
 }
+
+var errTwice = errors.New("the connection ended before the answer, and when asked again the server has the claim no more")
 
 // wasHeld reports whether the long script has answered that the claim that left was held.
 func wasHeld(v any) bool {
@@ -149,15 +155,25 @@ func (s *session) turn(ctx context.Context, old, next *claim) (wasHeld bool, err
 	}
 	s.mu.Lock()
 	next.listens(e)
+	stood := old.state == held
 	s.mu.Unlock()
 	started := s.sent(next)
-	v, err := s.d.run.Run(ctx, s.lineCall(old, next, e, false))
+	call := s.lineCall(old, next, e, false)
+	twice, again := false, s.again(next)
+	call.Again = func() bool {
+		twice = again()
+		return twice
+	}
+	v, err := s.d.run.Run(ctx, call)
 	if err != nil {
 		return false, s.failed(next, started, err)
 	}
 	r, err := parseLineReply(v)
 	if err != nil {
 		return false, s.failed(next, started, err)
+	}
+	if twice && stood && r.left == 0 { // as in leave; both are to be released now
+		return false, s.failed(next, started, errTwice)
 	}
 	s.gone(old, r.left == 1)
 	return r.left == 1, s.settle(next, r)

@@ -189,7 +189,9 @@ func (r *renewal) holds(s *session, claims []*claim) {
 
 // holdCall is a run of the script that renews claims that hold alone.
 func (s *session) holdCall(claims []*claim) redisconn.Call {
-	call := redisconn.Call{Script: holdScript, Keys: make([]string, len(claims)), Args: make([]string, len(claims)+1)}
+	call := redisconn.Call{
+		Script: holdScript, Keys: make([]string, len(claims)), Args: make([]string, len(claims)+1), Again: redisconn.Idempotent,
+	}
 	call.Args[0] = s.ttlMS
 	for i, c := range claims {
 		call.Keys[i], call.Args[i+1] = c.keys.name, layout+c.ID
@@ -216,7 +218,9 @@ func (r *renewal) asks(ctx context.Context, patience time.Duration, s *session, 
 				continue // nobody could tell it; what is held is renewed all the same
 			}
 		}
-		r.calls, r.about = append(r.calls, s.lineCall(nil, c, e, true)), append(r.about, []*claim{c})
+		call := s.lineCall(nil, c, e, true)
+		call.Again = redisconn.Idempotent // what stood in line before is not put there
+		r.calls, r.about = append(r.calls, call), append(r.about, []*claim{c})
 	}
 }
 

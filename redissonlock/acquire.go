@@ -114,7 +114,21 @@ func (s *session) takeCall(c *claim) redisconn.Call {
 	return redisconn.Call{
 		Script: takeScript, Keys: []string{k.name, k.counter, k.places, k.notes, k.ownTime(c.Kind, c.field)},
 		Args: []string{c.field, redisstore.Letter(c.Kind), s.ttlMS, s.keepMS, waits, c.known(), string(appendNote(nil, s.owner, c.Claim))},
+		Again: func() bool { return s.again(c) },
 	}
+}
+
+// again has a request by which c may come to stand in the store sent once more, unless c is known to have gone meanwhile:
+// then it would stand there for nobody. A Release waits until that is over. The first request may arrive even after the
+// Release: see leaveCall.
+func (s *session) again(c *claim) bool {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if c.state >= gone {
+		return false
+	}
+	c.doubt = true
+	return true
 }
 
 // failed notes of a request that failed whether it may still be carried out.

@@ -35,6 +35,7 @@ type claim struct {
 
 	flight  redisstore.Flight
 	leaving bool // no request but those of a Release from now on
+	twice   bool // its Release was sent once more, since a connection ended before the answer
 	left    bool // it is released, and wasHeld says whether it was held
 	wasHeld bool
 }

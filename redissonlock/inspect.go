@@ -32,7 +32,7 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 
 func (d *Driver) lookCall(name string) redisconn.Call {
 	k := keysOf(name, d.cluster)
-	return redisconn.Call{Script: lookScript, Keys: []string{k.name, k.counter, k.line, k.places, k.notes}, Args: []string{k.own}}
+	return redisconn.Call{Script: lookScript, Keys: []string{k.name, k.counter, k.line, k.places, k.notes}, Args: []string{k.own}, Again: redisconn.Idempotent}
 }
 
 func (d *Driver) look(ctx context.Context, name string) (s sight, err error) {
@@ -177,6 +177,13 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	if !h.Held || !now {
 		call = redisconn.Call{Script: markScript, Keys: []string{k.name, k.notes}, Args: []string{field, d.publish, k.channel(h.Kind)}}
 	}
+	again := false
+	if !h.Foreign { // a thread of Redisson locks again under the same field
+		call.Again = func() bool {
+			again = true
+			return true
+		}
+	}
 	replies, err := redisstore.Together(ctx, d.run, d.options.Timeout, []redisconn.Call{call})
 	if err == nil {
 		err = replies[0].Err
@@ -185,6 +192,9 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 		return fmt.Errorf("redissonlock: break %q: %w", name, err)
 	}
 	if replies[0].Value != int64(1) && !h.Broken {
+		if again { // perhaps it was broken by that
+			return fmt.Errorf("redissonlock: break %q: %w", name, errTwice)
+		}
 		return fmt.Errorf("redissonlock: break %q: %w: the claim has just left", name, driver.ErrRefused)
 	}
 	return nil

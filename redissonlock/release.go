@@ -53,11 +53,20 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		s.d.mu.Unlock()
 		return nil
 	}
-	call := s.leaveCall(c)
+	call, stood := s.leaveCall(c), c.state == held
+	c.twice = false
 	s.d.mu.Unlock()
 	v, err := s.d.run.Run(ctx, call)
 	if err != nil {
 		return s.undecided(c, err)
+	}
+	s.d.mu.Lock()
+	twice := c.twice
+	s.d.mu.Unlock()
+	if twice && stood && v != int64(1) {
+		// The connection ended before the first answer. That the claim still stood there, the second can tell; that it did not,
+		// cannot tell whether the first took it out.
+		return s.undecided(c, errTwice)
 	}
 	s.gone(c, v == int64(1))
 	return nil
@@ -72,6 +81,12 @@ func (s *session) leaveCall(c *claim) redisconn.Call {
 	}
 	call := s.d.leaving(c.keys, c.field, c.Kind, remember)
 	call.Behind = c.doubt
+	call.Again = func() bool {
+		s.d.mu.Lock()
+		defer s.d.mu.Unlock()
+		c.twice = true
+		return true
+	}
 	return call
 }
 
@@ -81,6 +96,8 @@ func (d *Driver) leaving(k keys, field string, kind driver.Kind, remember string
 		Args: []string{field, redisstore.Letter(kind), d.publish, k.channel(kind), k.own, remember},
 	}
 }
+
+var errTwice = errors.New("the connection ended before the answer, and when asked again the server has the claim no more")
 
 func (s *session) undecided(c *claim, err error) error {
 	return fmt.Errorf("redissonlock: release %q: %w", c.Name, err)

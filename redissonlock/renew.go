@@ -88,7 +88,7 @@ func (s *session) renewal() (r renewal, lost []string) {
 		for len(claims) > 0 {
 			some := claims[:min(batch, len(claims))]
 			claims = claims[len(some):]
-			call := redisconn.Call{Script: holdScript, Args: []string{s.ttlMS, s.keepMS}}
+			call := redisconn.Call{Script: holdScript, Args: []string{s.ttlMS, s.keepMS}, Again: redisconn.Idempotent}
 			for _, c := range some {
 				call.Keys = append(call.Keys, c.keys.name, c.keys.notes, c.keys.ownTime(c.Kind, c.field))
 				call.Args = append(call.Args, c.field)

@@ -53,6 +53,7 @@ func Reach(ctx context.Context, conn redisconn.Conn) error {
 	go func() {
 		_, err := conn.Do(ctx, ping)
 		if err != nil && ctx.Err() == nil && redisconn.Classify(err) == err { //nolint:errorlint // not an answer
+			ping.Fresh = true
 			_, err = conn.Do(ctx, ping)
 		}
 		done <- err

@@ -21,7 +21,7 @@ type conn struct {
 // *redis.ClusterClient. The client stays open when the Conn is closed.
 //
 // go-redis repeats commands by itself when a connection fails, and a lock's must not be: those that go through Conn are
-// sent once, whatever the client's MaxRetries. With ContextTimeoutEnabled each command costs a goroutine less. go-redis does
+// sent once, whatever the client's MaxRetries, unless [redisconn.Call].Again says more. With ContextTimeoutEnabled each command costs a goroutine less. go-redis does
 // not tell when it makes a new connection, so each grant asks the server for its time.
 func Conn(client redis.UniversalClient) (redisconn.Conn, error) {
 	switch client := client.(type) {
@@ -53,6 +53,10 @@ func command(ctx context.Context, cmd redisconn.Command) once {
 
 // Do implements redisconn.Conn.
 func (c *conn) Do(ctx context.Context, cmd redisconn.Command) (any, error) {
+	if cmd.Fresh {
+		reply := c.DoAll(ctx, []redisconn.Command{cmd})[0]
+		return reply.Value, reply.Err
+	}
 	v := command(ctx, cmd)
 	if err := c.bounded(ctx, func() { _ = c.client.Process(ctx, v) }); err != nil {
 		return nil, err
@@ -62,25 +66,42 @@ func (c *conn) Do(ctx context.Context, cmd redisconn.Command) (any, error) {
 
 // DoAll implements redisconn.Conn.
 func (c *conn) DoAll(ctx context.Context, cmds []redisconn.Command) []redisconn.Reply {
-	pipe := c.client.Pipeline()
+	var replies []redisconn.Reply
+	if err := c.bounded(ctx, func() {
+		if len(cmds) > 0 && cmds[0].Fresh {
+			replies = c.fresh(ctx, cmds)
+		} else {
+			replies = together(ctx, c.client.Pipeline(), cmds)
+		}
+	}); err != nil {
+		return failed(cmds, err)
+	}
+	return replies
+}
+
+// together sends commands in one go.
+func together(ctx context.Context, pipe redis.Pipeliner, cmds []redisconn.Command) []redisconn.Reply {
 	built := make([]once, len(cmds))
 	for i, cmd := range cmds {
 		built[i] = command(ctx, cmd)
 		_ = pipe.Process(ctx, built[i])
 	}
-	var failed error
-	late := c.bounded(ctx, func() { _, failed = pipe.Exec(ctx) })
+	_, ended := pipe.Exec(ctx)
 	replies := make([]redisconn.Reply, len(cmds))
 	for i, cmd := range built {
-		if late != nil {
-			replies[i].Err = late
-			continue
-		}
 		v, err := cmd.Result()
 		if err == nil && v == nil {
-			err = failed // it has no answer: another one's error ended the connection
+			err = ended // it has no answer: another one's error ended the connection
 		}
 		replies[i].Value, replies[i].Err = answer(v, err)
+	}
+	return replies
+}
+
+func failed(cmds []redisconn.Command, err error) []redisconn.Reply {
+	replies := make([]redisconn.Reply, len(cmds))
+	for i := range replies {
+		replies[i].Err = err
 	}
 	return replies
 }

@@ -1,0 +1,63 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/rueidis"
+)
+
+// fresh sends commands to the master that owns the keys of the first, over a connection that has just answered. Of the
+// connections that rueidis has to a master it is the one that commands take which name no keys, as a PING does.
+func (c *conn) fresh(ctx context.Context, cmds []Command) []Reply {
+	master := c.client
+	if c.clustered() {
+		var err error
+		if _, master, err = c.masterOf(ctx, cmds[0].Words[cmds[0].First]); err != nil {
+			return failed(cmds, err)
+		}
+	}
+	until := c.bound(ctx)
+	defer until.finish()
+	if err := c.answering(until, master); err != nil {
+		return failed(cmds, err)
+	}
+	built := make([]rueidis.Completed, len(cmds))
+	for i, cmd := range cmds {
+		built[i] = master.B().Arbitrary(cmd.Words...).Build()
+	}
+	replies := make([]Reply, len(cmds))
+	for i, r := range master.DoMulti(until, built...) {
+		v, err := c.answer(r.ToAny())
+		if Is(err, "MOVED") || Is(err, "ASK") { // nothing was done
+			cmd := cmds[i]
+			cmd.Fresh, cmd.Behind = false, true
+			v, err = c.Do(ctx, cmd)
+		}
+		replies[i] = Reply{v, err}
+	}
+	return replies
+}
+
+// answering has a master answer, over a new connection where the one that there was had ended.
+func (c *conn) answering(ctx context.Context, master rueidis.Client) (err error) {
+	for range 2 {
+		_, err = c.answer(master.Do(ctx, master.B().Arbitrary("PING").Build()).ToAny())
+		var refusal *Error
+		if errors.As(err, &refusal) {
+			return nil // the commands will be told so, too
+		}
+		if err == nil || !Broken(err) {
+			return err
+		}
+	}
+	return err
+}
+
+func failed(cmds []Command, err error) []Reply {
+	replies := make([]Reply, len(cmds))
+	for i := range replies {
+		replies[i].Err = err
+	}
+	return replies
+}
