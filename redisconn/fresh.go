@@ -7,8 +7,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// fresh sends commands to the master that owns the keys of the first, over a connection that has just answered. Of the
-// connections that rueidis has to a master it is the one that commands take which name no keys, as a PING does.
+// fresh sends commands to the master that owns the keys of the first, over a connection that has just answered. Where
+// commands share one connection to a master, it is that one, so that they keep behind those that were abandoned. A user's
+// client may have several and not tell which it takes, so it is asked for one apart.
 func (c *conn) fresh(ctx context.Context, cmds []Command) []Reply {
 	master := c.client
 	if c.clustered() {
@@ -19,15 +20,29 @@ func (c *conn) fresh(ctx context.Context, cmds []Command) []Reply {
 	}
 	until := c.bound(ctx)
 	defer until.finish()
-	if err := c.answering(until, master); err != nil {
-		return failed(cmds, err)
+	var over interface {
+		B() rueidis.Builder
+		DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult
+	} = master
+	if c.warden != nil {
+		if err := c.answering(until, master); err != nil {
+			return failed(cmds, err)
+		}
+	} else {
+		own, giveBack, err := dedicate(until, master)
+		if err != nil {
+			_, err = c.answer(nil, err)
+			return failed(cmds, err)
+		}
+		defer giveBack()
+		over = own
 	}
 	built := make([]rueidis.Completed, len(cmds))
 	for i, cmd := range cmds {
-		built[i] = master.B().Arbitrary(cmd.Words...).Build()
+		built[i] = over.B().Arbitrary(cmd.Words...).Build()
 	}
 	replies := make([]Reply, len(cmds))
-	for i, r := range master.DoMulti(until, built...) {
+	for i, r := range over.DoMulti(until, built...) {
 		v, err := c.answer(r.ToAny())
 		if Is(err, "MOVED") || Is(err, "ASK") { // nothing was done
 			cmd := cmds[i]

@@ -83,9 +83,7 @@ type listening struct {
 }
 
 // dedicate returns a connection of its own that answers.
-func dedicate(ctx context.Context, client rueidis.Client) (d rueidis.DedicatedClient, giveBack func(), err error) {
-	until := untilDeadline(ctx)
-	defer until.finish()
+func dedicate(until *deadline, client rueidis.Client) (d rueidis.DedicatedClient, giveBack func(), err error) {
 	for range idle {
 		d, giveBack = client.Dedicate()
 		if _, err = read(d.Do(until, d.B().Arbitrary("PING").Build()).ToAny()); err == nil {
@@ -93,7 +91,7 @@ func dedicate(ctx context.Context, client rueidis.Client) (d rueidis.DedicatedCl
 		}
 		d.Close()
 		giveBack()
-		if !Broken(err) || ctx.Err() != nil {
+		if !Broken(err) || until.Err() != nil {
 			break
 		}
 	}
@@ -105,7 +103,9 @@ func (c *conn) listen(ctx context.Context, key string, sharded bool, heard func(
 	if err != nil {
 		return nil, err
 	}
-	dedicated, giveBack, err := dedicate(ctx, client)
+	until := untilDeadline(ctx)
+	defer until.finish()
+	dedicated, giveBack, err := dedicate(until, client)
 	if err != nil {
 		_, err = c.answer(nil, err)
 		return nil, err

@@ -94,7 +94,7 @@ func (r Runner) send(ctx context.Context, c Call, fresh bool) (any, error) {
 	v, err := r.Conn.Do(ctx, cmd)
 	if err != nil && Is(err, "NOSCRIPT") {
 		cmd = c.command("EVAL", c.Script.Text)
-		cmd.Behind = c.Behind || fresh
+		cmd.Fresh = fresh
 		v, err = r.Conn.Do(ctx, cmd)
 	}
 	return v, err
@@ -224,11 +224,11 @@ func (r Runner) sendAll(ctx context.Context, calls []Call, fresh bool) []Reply {
 	for i := range replies {
 		if replies[i].Err != nil && Is(replies[i].Err, "NOSCRIPT") {
 			cmds[len(again)] = calls[i].command("EVAL", calls[i].Script.Text)
-			cmds[len(again)].Behind = calls[i].Behind || fresh
 			again = append(again, i)
 		}
 	}
 	if len(again) > 0 {
+		cmds[0].Fresh = fresh
 		for j, reply := range r.Conn.DoAll(ctx, cmds[:len(again)]) {
 			replies[again[j]] = reply
 		}

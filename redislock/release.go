@@ -183,7 +183,7 @@ func (s *session) turn(ctx context.Context, old, next *claim) (wasHeld bool, err
 func (s *session) leaveAll(ctx context.Context, claims []*claim) error {
 	err := redisstore.LeaveAll(ctx, s.d.run, s.timeout, claims, func(c *claim) redisconn.Call {
 		call := s.lineCall(c, nil, nil, false)
-		call.Behind = true
+		call.Behind, call.Again = true, redisconn.Idempotent
 		return call
 	}, func(c *claim, v any) { s.gone(c, v == int64(1) || wasHeld(v)) })
 	if err != nil {

@@ -113,7 +113,7 @@ func (s *session) takeCall(c *claim) redisconn.Call {
 	k := c.keys
 	return redisconn.Call{
 		Script: takeScript, Keys: []string{k.name, k.counter, k.places, k.notes, k.ownTime(c.Kind, c.field)},
-		Args: []string{c.field, redisstore.Letter(c.Kind), s.ttlMS, s.keepMS, waits, c.known(), string(appendNote(nil, s.owner, c.Claim))},
+		Args:  []string{c.field, redisstore.Letter(c.Kind), s.ttlMS, s.keepMS, waits, c.known(), string(appendNote(nil, s.owner, c.Claim))},
 		Again: func() bool { return s.again(c) },
 	}
 }

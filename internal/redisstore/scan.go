@@ -22,7 +22,7 @@ func Scan(ctx context.Context, do redisconn.DoFunc, match string, found func(key
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		v, err := do(ctx, append([]string{"SCAN", cursor, "MATCH", match, "COUNT", "1000"}, words...)...)
+		v, err := read(ctx, do, append([]string{"SCAN", cursor, "MATCH", match, "COUNT", "1000"}, words...)...)
 		if err != nil {
 			return redisconn.Classify(err)
 		}
@@ -44,6 +44,15 @@ func Scan(ctx context.Context, do redisconn.DoFunc, match string, found func(key
 			return nil
 		}
 	}
+}
+
+// read sends a command that changes nothing, and once more where the connection had ended.
+func read(ctx context.Context, do redisconn.DoFunc, words ...string) (any, error) {
+	v, err := do(ctx, words...)
+	if err != nil && redisconn.Broken(err) && ctx.Err() == nil {
+		return do(ctx, words...)
+	}
+	return v, err
 }
 
 // Names returns the names that begin with prefix, in order, from the keys of all masters that match. nameOf says whose a

@@ -88,7 +88,7 @@ func (s *Server) Judge(strict bool, log *slog.Logger) error {
 
 // About asks a server about itself; sections are as INFO takes them, none for the usual ones.
 func About(ctx context.Context, do redisconn.DoFunc, sections ...string) (map[string]string, error) {
-	v, err := do(ctx, append([]string{"INFO"}, sections...)...)
+	v, err := read(ctx, do, append([]string{"INFO"}, sections...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func Durable(ctx context.Context, do redisconn.DoFunc, info map[string]string) b
 
 // syncs asks when a server waits for the disk. The answer to CONFIG GET is a list of name and value, or a map in RESP3.
 func syncs(ctx context.Context, do redisconn.DoFunc) (string, error) {
-	v, err := do(ctx, "CONFIG", "GET", "appendfsync")
+	v, err := read(ctx, do, "CONFIG", "GET", "appendfsync")
 	var value any
 	switch v := v.(type) {
 	case []any:
