@@ -37,6 +37,7 @@ type claim struct {
 
 	flight  redisstore.Flight
 	leaving bool // no request but those of a Release from now on
+	unsure  bool // a Release of it had no answer, so that what the next one finds says nothing
 	left    bool // it is released, and held says whether it was held
 	held    bool
 }

@@ -54,7 +54,7 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		return nil
 	}
 	plain, doubt := c.state == held && c.exclusive() && !c.doubt, c.doubt
-	stood := c.state == held
+	unknown, stood := c.state == unsent, c.state == held && !c.unsure
 	s.mu.Unlock()
 	twice := false
 	again := func() bool {
@@ -104,6 +104,9 @@ func wasHeld(v any) bool {
 }
 
 func (s *session) undecided(c *claim, err error) error {
+	s.mu.Lock()
+	c.unsure = true
+	s.mu.Unlock()
 	return fmt.Errorf("redislock: release %q: %w", c.Name, err)
 }
 
@@ -133,7 +136,9 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	wasHeld := false
 	err = s.fly(ctx, old, func(ctx context.Context) error {
 		return s.fly(ctx, next, func(ctx context.Context) (err error) {
-			wasHeld, err = s.turn(ctx, old, next)
+			if wasHeld, err = s.turn(ctx, old, next); err != nil {
+				_ = s.undecided(old, err)
+			}
 			return err
 		})
 	})
@@ -155,7 +160,7 @@ func (s *session) turn(ctx context.Context, old, next *claim) (wasHeld bool, err
 	}
 	s.mu.Lock()
 	next.listens(e)
-	stood := old.state == held
+	stood := old.state == held && !old.unsure
 	s.mu.Unlock()
 	started := s.sent(next)
 	call := s.lineCall(old, next, e, false)

@@ -35,7 +35,7 @@ type claim struct {
 
 	flight  redisstore.Flight
 	leaving bool // no request but those of a Release from now on
-	twice   bool // its Release was sent once more, since a connection ended before the answer
+	unsure  bool // a Release of it had no answer, so that what the next one finds says nothing
 	left    bool // it is released, and wasHeld says whether it was held
 	wasHeld bool
 }

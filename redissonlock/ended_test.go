@@ -24,3 +24,16 @@ func TestConnectionsEndWhileIdle(t *testing.T) {
 		})
 	}
 }
+
+// Nor does one that ends while a request is under way, except where nobody can say what became of a release.
+func TestConnectionsEndUnderWay(t *testing.T) {
+	t.Parallel()
+	for what, open := range clients {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			redistest.TryCuts(t, open)
+			redistest.TryCutsInARow(t, open)
+			redistest.TryCutAndCancelled(t, open)
+		})
+	}
+}

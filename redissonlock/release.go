@@ -53,16 +53,17 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		s.d.mu.Unlock()
 		return nil
 	}
-	call, stood := s.leaveCall(c), c.state == held
-	c.twice = false
+	call, stood := s.leaveCall(c), c.state == held && !c.unsure
 	s.d.mu.Unlock()
+	twice := false
+	call.Again = func() bool {
+		twice = true
+		return true
+	}
 	v, err := s.d.run.Run(ctx, call)
 	if err != nil {
 		return s.undecided(c, err)
 	}
-	s.d.mu.Lock()
-	twice := c.twice
-	s.d.mu.Unlock()
 	if twice && stood && v != int64(1) {
 		// The connection ended before the first answer. That the claim still stood there, the second can tell; that it did not,
 		// cannot tell whether the first took it out.
@@ -80,13 +81,7 @@ func (s *session) leaveCall(c *claim) redisconn.Call {
 		remember = s.keepMS
 	}
 	call := s.d.leaving(c.keys, c.field, c.Kind, remember)
-	call.Behind = c.doubt
-	call.Again = func() bool {
-		s.d.mu.Lock()
-		defer s.d.mu.Unlock()
-		c.twice = true
-		return true
-	}
+	call.Behind, call.Again = c.doubt, redisconn.Idempotent
 	return call
 }
 
@@ -100,6 +95,9 @@ func (d *Driver) leaving(k keys, field string, kind driver.Kind, remember string
 var errTwice = errors.New("the connection ended before the answer, and when asked again the server has the claim no more")
 
 func (s *session) undecided(c *claim, err error) error {
+	s.d.mu.Lock()
+	c.unsure = true
+	s.d.mu.Unlock()
 	return fmt.Errorf("redissonlock: release %q: %w", c.Name, err)
 }
 
