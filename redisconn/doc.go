@@ -1,7 +1,9 @@
 // Package redisconn is what the lock packages for Redis need of a Redis client, and no more.
 //
 // A [Conn] sends commands without ever repeating one by itself, sends many of them together, and subscribes to a channel
-// on a connection of its own. Programs that have a client already wrap it:
+// on a connection of its own. A [Runner] runs scripts over it, and sends one once more, over a connection that has just
+// answered, where its own had ended and its caller says that the step is idempotent: see [Call]. Programs that have a
+// client already wrap it:
 //
 //	conn := redisconn.Rueidis(client)         // a rueidis.Client
 //	conn := goredis.Conn(client)              // a redis.UniversalClient, package redisconn/goredis

@@ -48,7 +48,8 @@
 // State, not messages: a claim is waiting, held or gone, and messages, answers and renewals only move it forward. One that
 // is lost, doubled, late or early does no harm; the next renewal finds what was missed.
 //
-// A request without an answer leaves its outcome open. Its claim is released, after it on the same connection where there
+// A request whose connection ends is sent once more on another one: a connection that was closed while idle does not show.
+// One without an answer all the same leaves its outcome open. Its claim is released, after it on the same connection where there
 // is one and for a while again, since a request that a network held back may arrive after its own release.
 //
 // # What it promises

@@ -54,7 +54,7 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		return nil
 	}
 	plain, doubt := c.state == held && c.exclusive() && !c.doubt, c.doubt
-	unknown, stood := c.state == unsent, c.state == held && !c.unsure
+	stood := c.state == held && !c.unsure
 	s.mu.Unlock()
 	twice := false
 	again := func() bool {

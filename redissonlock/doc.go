@@ -49,6 +49,7 @@
 // side wakes the other at once. Beside it stands a hash of our own in the same slot, il:{TAG}:redisson:NAME, that Redisson
 // never looks at: it tells people who holds and waits, has the mark of an operator who breaks a claim, and remembers a
 // claim that was released while a request for it may still be under way, so that this one takes nothing when it arrives.
+// A request whose connection ends is sent once more on another one: a connection that was closed while idle does not show.
 //
 // # What it promises
 //
