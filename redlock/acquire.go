@@ -107,7 +107,6 @@ func (s *session) again(ctx context.Context, c *claim, since time.Time) (driver.
 // take runs the short script on all masters. It reports whether that decided.
 func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided bool, err error) {
 	f := newFlight(since)
-	f.out = len(s.d.nodes)
 	lines := false
 	f.propose(s.d, c.Name, 0)
 	keys := []string{c.keys.name, c.keys.counter, voteKey}
@@ -138,6 +137,7 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 	c.begun, c.flight = true, f
 	for _, n := range s.d.nodes {
 		c.spots[n.i].pending++
+		f.give(n)
 		n.give(order{
 			call: redisconn.Call{Script: takeScript, Keys: keys, Args: []string{
 				c.value(n.channel()), s.ttlMS, f.proposal, s.d.fingerprint(),
@@ -147,7 +147,7 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 	}
 	s.mu.Unlock()
 	err = s.await(ctx, f, func() bool {
-		return c.state >= held || c.settled() && (f.out == 0 || !c.raising && c.has()+f.out < s.d.quorum && f.enough(s.d))
+		return c.state >= held || c.settled() && (f.out == 0 || !c.raising && c.has()+f.coming(s.d) < s.d.quorum && f.enough(s.d))
 	})
 	if err != nil {
 		return false, err
@@ -162,12 +162,13 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 		s.d.tell()
 		return true, nil
 	case lost:
-		s.linger(ctx, f, grace)
+		s.linger(ctx, f, f.half())
 		return true, s.giveUp(c, f)
 	case c.Queue || line:
 		return false, nil
 	}
-	return true, s.giveBack(ctx, c)
+	s.giveBack(ctx, c, since)
+	return true, nil
 }
 
 // giveUp is for a claim that too few masters answered. Nothing was done where nothing left this process.
@@ -181,9 +182,10 @@ func (s *session) giveUp(c *claim, f *flight) error {
 }
 
 // giveBack frees the masters that a claim without a majority has or may have. It leaves nothing behind on masters
-// that answer; the others are asked until they do.
-func (s *session) giveBack(ctx context.Context, c *claim) error {
-	f := newFlight(time.Now())
+// that answer; the others are asked until they do. It waits for them at most as long as the call, which began at since, has
+// taken so far.
+func (s *session) giveBack(ctx context.Context, c *claim, since time.Time) {
+	f := newFlight(since)
 	s.mu.Lock()
 	c.leaving = true
 	f.propose(s.d, c.Name, c.token)
@@ -193,9 +195,7 @@ func (s *session) giveBack(ctx context.Context, c *claim) error {
 		}
 	}
 	s.mu.Unlock()
-	if err := s.await(ctx, f, func() bool { return true }); err != nil {
-		return err
+	if err := s.await(ctx, f, func() bool { return true }); err == nil {
+		s.linger(ctx, f, time.Since(since))
 	}
-	s.linger(ctx, f, 5*grace)
-	return nil
 }

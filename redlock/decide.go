@@ -115,7 +115,7 @@ func (s *session) confirm(c *claim, n *node, f *flight) {
 	since := time.Now()
 	if f != nil {
 		since = f.since
-		f.out++
+		f.give(n)
 	}
 	n.give(order{
 		call: redisconn.Call{Script: raiseScript, Keys: []string{c.keys.name, c.keys.counter, voteKey}, Args: []string{

@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -64,23 +63,21 @@ func (n *node) listen() *ear {
 	return e
 }
 
-// await waits until the master has confirmed the subscription, but not longer than until limit.
-func (e *ear) await(ctx context.Context, n *node, limit time.Time) error {
-	if !e.Settled() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, limit, errNoAnswer)
-		defer cancel()
+// confirmed returns nil if the master has confirmed the subscription, or why it has not.
+func (e *ear) confirmed(ctx context.Context, n *node) error {
+	err := errNoAnswer
+	if e.Settled() {
+		err = e.Await(ctx)
 	}
-	if err := e.Await(ctx); err != nil {
+	if err != nil {
 		return fmt.Errorf("redlock: %s: %w", n.name, err)
 	}
 	return nil
 }
 
-var errNoAnswer = errors.New("no answer yet")
+var errNoAnswer = fmt.Errorf("subscribe: %w: no answer yet", driver.ErrNotSent)
 
-// listening subscribes at every master for a claim that may wait, and says where that failed. Where a majority
-// that may vote has confirmed it, nobody waits long for the others.
+// listening subscribes at every master for a claim that may wait, and says where that failed.
 func (s *session) listening(ctx context.Context, c *claim) []error {
 	errs := make([]error, len(s.d.nodes))
 	if !c.Queue {
@@ -88,31 +85,73 @@ func (s *session) listening(ctx context.Context, c *claim) []error {
 	}
 	s.d.audience.Add(c.ID, s)
 	ears := make([]*ear, len(s.d.nodes))
-	for i, n := range s.d.nodes {
-		ears[i] = n.listen()
-	}
-	now := time.Now()
-	confirmed := func(limit func(i int) time.Time) (n int) {
-		for i := range ears {
-			if errs[i] = ears[i].await(ctx, s.d.nodes[i], limit(i)); errs[i] == nil && s.d.nodes[i].votes() {
-				n++
+	// look reports how many masters that may vote have confirmed, and which others are worth waiting for.
+	look := func() (ready int, missing uint64) {
+		for i, n := range s.d.nodes {
+			e := n.listen() // again, where it has failed meanwhile
+			ears[i], errs[i] = e, e.confirmed(ctx, n)
+			switch {
+			case errs[i] == nil && n.votes():
+				ready++
+			case !e.Settled() && e.first && !n.ailing():
+				missing |= 1 << i
 			}
 		}
-		return n
+		return ready, missing
 	}
-	ready := confirmed(func(i int) time.Time {
-		if s.d.nodes[i].ailing() || !ears[i].first {
-			return now
-		}
-		return now.Add(5 * grace)
-	})
-	for end := now.Add(s.d.options.NodeTimeout); ready < s.d.quorum && time.Now().Before(end) && ctx.Err() == nil; {
-		for i, n := range s.d.nodes {
-			ears[i] = n.listen() // again, where it has failed meanwhile
-		}
-		ready = confirmed(func(int) time.Time { return time.Now().Add(grace / 4) })
+	if ready, missing := look(); ready < s.d.quorum || missing != 0 {
+		s.awaitEars(ctx, ears, look)
 	}
 	return errs
+}
+
+// awaitEars waits until a majority has confirmed. It waits for the others as linger does: until they are late. Where one of
+// them confirms then, the claims that wait here join its line.
+func (s *session) awaitEars(ctx context.Context, ears []*ear, look func() (ready int, missing uint64)) {
+	ctx, cancel := context.WithTimeout(ctx, s.d.options.NodeTimeout)
+	defer cancel()
+	news := make(chan struct{}, 1)
+	watched := make([]*ear, len(ears))
+	var late time.Time
+	for since := time.Now(); ctx.Err() == nil; {
+		ready, missing := look()
+		limit := time.Now().Add(grace / 4) // what has failed is made again, and who has no vote may get it
+		if ready >= s.d.quorum {
+			if late.IsZero() {
+				late = lateness(time.Since(since) / 2)
+			}
+			if limit = late; missing == 0 {
+				return
+			}
+			if !time.Now().Before(late) {
+				for _, n := range s.d.nodes {
+					if missing&(1<<n.i) != 0 {
+						n.isLate()
+					}
+				}
+				return
+			}
+		}
+		for i, e := range ears {
+			if e != watched[i] && !e.Settled() {
+				watched[i] = e
+				go func() {
+					_ = e.Await(ctx)
+					select {
+					case news <- struct{}{}:
+					default:
+					}
+				}()
+			}
+		}
+		timer := time.NewTimer(time.Until(limit))
+		select {
+		case <-news:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
 }
 
 // open subscribes, and when the subscription ends has every claim that relied on it ask again.
@@ -124,12 +163,15 @@ func (n *node) open(e *ear) {
 		e.Settle(nil, nil, err)
 	} else {
 		e.Settle(sub.Done, sub.Close, nil)
+		for _, s := range n.d.sessions.All() {
+			s.unheard(n) // who came when it was not settled stands in the lines of the other masters only
+		}
 	}
 	if !e.Listen(n.d.ctx) {
 		return
 	}
 	for _, s := range n.d.sessions.All() {
-		s.deafened(n)
+		s.unheard(n)
 	}
 }
 
@@ -168,7 +210,9 @@ func (d *Driver) listenForHolders() {
 			before := n.hears()
 			if e := n.listen(); !before {
 				made = true
-				_ = e.await(d.ctx, n, time.Now().Add(d.options.NodeTimeout))
+				ctx, cancel := context.WithTimeout(d.ctx, d.options.NodeTimeout)
+				_ = e.Await(ctx)
+				cancel()
 			}
 		}
 		if made {

@@ -14,12 +14,14 @@ import (
 type flight struct {
 	since       time.Time // the start of the call
 	out         int       // orders without an answer
-	yes, failed uint64    // by master: which have answered, and which have not
+	asked       uint64    // by master: which have got one
+	yes, failed uint64    // the same: which have answered, and which have not
 	sent        bool      // one of those that failed may have been carried out, or was answered
 	err         error
 	proposal    string // of a counter, the same for all masters
 	over        func() bool
-	awaits      uint64 // by master: which linger waits for; 0 for all
+	awaits      uint64    // the same: which linger waits for; 0 for all
+	late        time.Time // an answer after that is late; zero as long as none is
 	rested      bool
 	ended       bool
 	done        chan struct{}
@@ -39,7 +41,9 @@ func (f *flight) propose(d *Driver, name string, above int64) {
 func (f *flight) answer(n *node, err error) {
 	f.out--
 	if err == nil {
-		n.late.Store(0)
+		if f.late.IsZero() || time.Now().Before(f.late) {
+			n.late.Store(false)
+		}
 		f.yes |= 1 << n.i
 		f.sent = true
 		return
@@ -50,6 +54,15 @@ func (f *flight) answer(n *node, err error) {
 		f.err = err
 	}
 }
+
+// give counts an order for a master.
+func (f *flight) give(n *node) {
+	f.out++
+	f.asked |= 1 << n.i
+}
+
+// missing returns the masters that were asked and of which nothing is known yet.
+func (f *flight) missing() uint64 { return f.asked &^ (f.yes | f.failed) }
 
 // answered is how many masters have answered, silent how many have not although they were asked.
 func (f *flight) answered() int { return bits.OnesCount64(f.yes) }
@@ -62,9 +75,12 @@ func (f *flight) check() {
 	}
 	if !f.ended && f.over() {
 		f.ended = true
+		if f.late.IsZero() {
+			f.late = lateness(f.half())
+		}
 		close(f.done)
 	}
-	if !f.rested && (f.out == 0 || f.awaits != 0 && f.awaits&^(f.yes|f.failed) == 0) {
+	if !f.rested && (f.out == 0 || f.awaits != 0 && f.awaits&f.missing() == 0) {
 		f.rested = true
 		close(f.rest)
 	}
@@ -89,23 +105,41 @@ func (f *flight) enough(d *Driver) bool {
 	return f.answered() >= d.quorum || f.silent() > len(d.nodes)-d.quorum
 }
 
-// grace is how long a claim that joins a line, or leaves one in which others wait, waits for the last masters after a
-// majority has answered. Whoever joins afterwards then comes behind it everywhere, and need not step back.
-const grace = 20 * time.Millisecond
-
-// linger waits for the masters that have not answered yet, but for those that have not answered lately either. One that is
-// waited for in vain is late: nobody waits for it until it has answered again, or for a second.
-func (s *session) linger(ctx context.Context, f *flight, limit time.Duration) {
-	s.mu.Lock()
-	var missing uint64
-	for _, n := range s.d.nodes {
-		if (f.yes|f.failed)&(1<<n.i) == 0 && !n.ailing() {
-			missing |= 1 << n.i
+// coming counts the masters that were asked, have not answered and are not silent.
+func (f *flight) coming(d *Driver) (n int) {
+	for _, node := range d.nodes {
+		if f.missing()&(1<<node.i) != 0 && !node.silent() {
+			n++
 		}
 	}
-	f.awaits = missing
+	return n
+}
+
+// grace bounds how long a call waits for the last masters after a majority has answered. Whoever joins a line afterwards
+// then comes behind it everywhere, and need not step back.
+const grace = 20 * time.Millisecond
+
+// half is how long a call waits for the others as a rule: half the time that a majority took, by now. So one that is slow or
+// silent cannot make the call much longer, however fast or slow the others are.
+func (f *flight) half() time.Duration { return time.Since(f.since) / 2 }
+
+// lateness is when that is over.
+func lateness(patience time.Duration) time.Time { return time.Now().Add(min(grace, patience)) }
+
+// linger waits for the masters that have not answered yet, until their answers are late. One that is waited for in vain is
+// late from then on: nobody waits for it until it has answered in time.
+func (s *session) linger(ctx context.Context, f *flight, patience time.Duration) {
+	s.mu.Lock()
+	f.late = lateness(patience)
+	f.awaits = f.missing()
+	for _, n := range s.d.nodes {
+		if n.ailing() {
+			f.awaits &^= 1 << n.i
+		}
+	}
+	some, limit := f.awaits != 0, time.Until(f.late)
 	s.mu.Unlock()
-	if missing == 0 {
+	if !some {
 		return
 	}
 	timer := time.NewTimer(limit)
@@ -115,8 +149,8 @@ func (s *session) linger(ctx context.Context, f *flight, limit time.Duration) {
 	case <-timer.C:
 		s.mu.Lock()
 		for _, n := range s.d.nodes {
-			if missing&^(f.yes|f.failed)&(1<<n.i) != 0 {
-				n.late.Store(time.Now().UnixNano())
+			if f.awaits&f.missing()&(1<<n.i) != 0 {
+				n.isLate()
 			}
 		}
 		s.mu.Unlock()

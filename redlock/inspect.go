@@ -78,6 +78,7 @@ func (d *Driver) view(ctx context.Context, name string) ([]*seat, uint64, error)
 // everywhere gives every master an order and waits for all answers.
 func (d *Driver) everywhere(ctx context.Context, call func(*node) (redisconn.Call, bool), answer func(*node, any) error) (*flight, error) {
 	f := newFlight(time.Now())
+	f.late = f.since // it waits for all, so nobody is in time
 	var mu sync.Mutex
 	f.over = func() bool { return f.out == 0 }
 	mu.Lock()
@@ -86,7 +87,7 @@ func (d *Driver) everywhere(ctx context.Context, call func(*node) (redisconn.Cal
 		if !wanted {
 			continue
 		}
-		f.out++
+		f.give(n)
 		n.give(order{call: c, since: f.since, until: f.since.Add(d.options.NodeTimeout), done: func(n *node, _ *order, v any, err error) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -23,7 +23,7 @@ func (s *session) join(ctx context.Context, c *claim, since time.Time) error {
 	f.propose(s.d, c.Name, 0)
 	for i, n := range s.d.nodes {
 		if hearing[i] != nil {
-			f.out++
+			f.give(n)
 			f.answer(n, hearing[i])
 			continue
 		}
@@ -36,16 +36,16 @@ func (s *session) join(ctx context.Context, c *claim, since time.Time) error {
 // entered waits until the masters that were asked have decided that the claim is held, or that it is not for now.
 func (s *session) entered(ctx context.Context, c *claim, f *flight) error {
 	err := s.await(ctx, f, func() bool {
-		return c.state >= held || c.settled() && (f.out == 0 || !c.raising && c.has()+f.out < s.d.quorum && f.enough(s.d))
+		return c.state >= held || c.settled() && (f.out == 0 || !c.raising && c.has()+f.coming(s.d) < s.d.quorum && f.enough(s.d))
 	})
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	undecided := c.state < held
+	undecided := c.state < held && c.Queue
 	s.mu.Unlock()
 	if undecided {
-		s.linger(ctx, f, grace)
+		s.linger(ctx, f, f.half())
 	}
 	s.mu.Lock()
 	state, enough := c.state, f.answered() >= s.d.quorum
@@ -60,14 +60,14 @@ func (s *session) entered(ctx context.Context, c *claim, f *flight) error {
 	case !enough:
 		return s.giveUp(c, f)
 	case !c.Queue:
-		return s.giveBack(ctx, c)
+		s.giveBack(ctx, c, f.since)
 	}
 	return nil
 }
 
 // ask runs the long script on one master. s.mu is held.
 func (s *session) ask(c *claim, n *node, f *flight) {
-	f.out++
+	f.give(n)
 	sp := &c.spots[n.i]
 	sp.pending++
 	sp.recheck.At = time.Time{}

@@ -45,7 +45,9 @@ type node struct {
 	reply [1]redisconn.Reply // where it was one
 
 	standing atomic.Pointer[standing]
-	late     atomic.Int64  // when somebody last lingered for it in vain, in ns; 0 since it has answered
+	mute     atomic.Int64  // when a request last had no answer, in ns; 0 for never
+	late     atomic.Bool   // it has let somebody wait in vain, and has not answered in time since
+	vain     atomic.Int64  // how often it has let somebody wait in vain
 	member   string        // its ID in the set when it was last met; guarded by the surveyor
 	served   chan struct{} // closed when the last order was carried out
 	hearing  hearing
@@ -64,17 +66,27 @@ func nameOfMaster(i int, conn redisconn.Conn) string {
 	return fmt.Sprintf("master %d", i+1)
 }
 
-// ailment is how long nobody waits for a master that kept somebody waiting in vain.
+// ailment is how long a request without an answer makes a master a silent one.
 const ailment = time.Second
 
-// ailing reports whether the master has not answered lately, or is not answering now.
+// ailing reports whether the master is late or silent, so that nobody waits for it who can do without it.
 func (n *node) ailing() bool {
-	if t := n.late.Load(); t != 0 && time.Now().UnixNano()-t < int64(ailment) {
-		return true
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return !n.doubt.IsZero() && time.Since(n.doubt) < ailment
+	return n.late.Load() || n.silent()
+}
+
+// isLate notes that the master has let somebody wait in vain.
+func (n *node) isLate() {
+	n.late.Store(true)
+	n.vain.Add(1)
+}
+
+// unanswered notes that the master did not answer.
+func (n *node) unanswered() { n.mute.Store(time.Now().UnixNano()) }
+
+// silent reports whether a request had no answer lately.
+func (n *node) silent() bool {
+	t := n.mute.Load()
+	return t != 0 && time.Now().UnixNano()-t < int64(ailment)
 }
 
 // give hands the node an order. It never blocks.
@@ -155,6 +167,7 @@ func (n *node) carry(batch []order) {
 				n.mu.Lock()
 				n.doubt = time.Now()
 				n.mu.Unlock()
+				n.unanswered()
 			}
 		}
 		o.done(n, o, replies[i].Value, err)

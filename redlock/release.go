@@ -59,7 +59,7 @@ func (s *session) leave(c *claim) *flight {
 
 // depart has one master let the claim go. One that does not answer is asked again until it does. s.mu is held.
 func (s *session) depart(c *claim, n *node, f *flight) {
-	f.out++
+	f.give(n)
 	n.give(order{
 		call: s.lineCall(c, nil, n, f.proposal, ""), since: f.since, until: time.Now().Add(s.timeout),
 		done: func(n *node, _ *order, v any, err error) {
@@ -111,13 +111,14 @@ func (s *session) departed(ctx context.Context, c *claim, f *flight) (bool, erro
 	}
 	err := s.await(ctx, f, func() bool {
 		yes, no := count()
-		return c.left || f.out == 0 || yes >= s.d.quorum || no > len(s.d.nodes)-s.d.quorum && yes+no >= s.d.quorum
+		return c.left || f.out == 0 || yes+no >= s.d.quorum
 	})
 	s.mu.Lock()
-	others := c.others
+	yes, no := count()
+	waits := c.others || yes < s.d.quorum && no <= len(s.d.nodes)-s.d.quorum // the others may say something else
 	s.mu.Unlock()
-	if err == nil && others {
-		s.linger(ctx, f, grace)
+	if err == nil && waits {
+		s.linger(ctx, f, f.half())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,11 +128,10 @@ func (s *session) departed(ctx context.Context, c *claim, f *flight) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	yes, no := count()
-	if yes+no < s.d.quorum {
+	if yes, no = count(); yes+no < s.d.quorum {
 		return false, fmt.Errorf("redlock: release %q: %w", c.Name, s.d.unavailable(f))
 	}
-	// A majority has let it go. Masters that do not answer may have had it.
+	// A majority has let it go. Masters that have not answered may have had it.
 	held := yes >= s.d.quorum || c.state == held && no <= len(s.d.nodes)-s.d.quorum
 	c.left, c.held = true, held
 	c.end(gone)
@@ -157,7 +157,7 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	for i, n := range s.d.nodes {
 		if deaf[i] != nil {
 			s.depart(old, n, leaves)
-			joins.out++
+			joins.give(n)
 			joins.answer(n, deaf[i])
 			continue
 		}
@@ -177,8 +177,8 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 
 // turn has old leave one master and next join there. s.mu is held.
 func (s *session) turn(old, next *claim, n *node, leaves, joins *flight) {
-	leaves.out++
-	joins.out++
+	leaves.give(n)
+	joins.give(n)
 	next.spots[n.i].pending++
 	n.give(order{
 		call: s.lineCall(old, next, n, leaves.proposal, "0"), since: joins.since, until: time.Now().Add(s.timeout), vote: true, once: true,

@@ -61,7 +61,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		return driver.Renewal{}, err
 	}
 	if len(waits) > 0 {
-		s.linger(ctx, f, grace)
+		s.linger(ctx, f, f.half())
 	}
 	return s.judge(ctx, f, holds, waits)
 }
@@ -168,7 +168,7 @@ func (s *session) hold(n *node, claims []*claim, f *flight, until time.Time) {
 		for i, c := range some {
 			call.Keys[i+1], call.Args[i+2] = c.keys.name, layout+c.ID
 		}
-		f.out++
+		f.give(n)
 		n.give(order{call: call, since: f.since, until: until, done: func(n *node, o *order, v any, err error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -203,7 +203,7 @@ func (s *session) held(n *node, claims []*claim, missing []any, since time.Time)
 
 // ping asks a master only whether it is there.
 func (s *session) ping(n *node, f *flight, until time.Time) {
-	f.out++
+	f.give(n)
 	n.give(order{
 		call: redisconn.Call{Script: memberScript, Keys: memberKeys, Args: []string{"look"}}, since: f.since, until: until,
 		done: func(n *node, _ *order, _ any, err error) {

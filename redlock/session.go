@@ -132,8 +132,9 @@ func (s *session) told(id string) {
 	s.Lose(id)
 }
 
-// deafened has every claim that waits for a master ask there again: messages for it may have been lost.
-func (s *session) deafened(n *node) {
+// unheard has every claim that waits for a master ask there again: it was not asked before the subscription there was
+// confirmed, or messages for it were lost when that ended.
+func (s *session) unheard(n *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()

@@ -59,6 +59,7 @@ func (n *node) voteless(ctx context.Context) error {
 	generation := n.conn.Generation()
 	run, err := n.runID(ctx)
 	if err != nil {
+		n.unanswered()
 		return fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, err)
 	}
 	if run == s.run {

@@ -76,6 +76,7 @@ func (s *session) look(ctx context.Context, c *claim) (next time.Time) {
 	}
 	deaf := s.listening(ctx, c)
 	f := newFlight(now)
+	f.late = now // nobody waits for it, so nobody is in time
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.leaving {

@@ -1,0 +1,199 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/wire"
+	"github.com/interlock-go/interlock/redlock"
+)
+
+// A silence is a minority of masters that answers one process late or never.
+type silence struct {
+	name      string
+	masters   int
+	harm      func(w *wire.Wire) (heal func())
+	of        []int
+	opened    bool   // the process met all of them before
+	idle      bool   // each call finds them with nothing to answer
+	parameter string // of the URL; an answer is awaited for 20 s otherwise
+}
+
+// What happens to a master.
+var (
+	paused  = func(w *wire.Wire) func() { return w.Stall(wire.Both) }
+	mute    = func(w *wire.Wire) func() { return w.Stall(wire.Replies) }
+	refuses = func(w *wire.Wire) func() { w.Refuse(); w.Cut(); return func() {} }
+	slow    = func(w *wire.Wire) func() { w.Delay(50*time.Millisecond, 0); return func() { w.Delay(0, 0) } }
+)
+
+var silences = []silence{
+	{name: "one of three paused", masters: 3, harm: paused, of: []int{0}, opened: true},
+	{name: "one of five mute", masters: 5, harm: mute, of: []int{2}, opened: true},
+	{name: "one of five slow", masters: 5, harm: slow, of: []int{4}, opened: true},
+	{name: "one of five slow, asked now and then", masters: 5, harm: slow, of: []int{1}, opened: true, idle: true},
+	{name: "one of five paused from the start", masters: 5, harm: paused, of: []int{0}},
+	{name: "two of five paused", masters: 5, harm: paused, of: []int{0, 3}, opened: true},
+	{name: "two of five paused, with the usual timeout", masters: 5, harm: paused, of: []int{1, 2}, opened: true, parameter: "?node_timeout=500ms"},
+	{name: "two of five mute from the start", masters: 5, harm: mute, of: []int{1, 4}},
+	{name: "two of five slow from the start", masters: 5, harm: slow, of: []int{0, 1}},
+	{name: "two of five refuse", masters: 5, harm: refuses, of: []int{2, 3}, opened: true},
+	{name: "two of five refuse from the start", masters: 5, harm: refuses, of: []int{0, 4}},
+}
+
+// A side is two processes that reach the masters in the same way.
+type side struct {
+	one, two *process
+	wires    []*wire.Wire
+}
+
+type process struct {
+	driver.Session
+	d *redlock.Driver
+}
+
+// sides starts two sides, of which the second one's wires are harmed: before it opens, or when it is set up.
+func (q silence) sides(t *testing.T, set []*servertest.Server, setUp func(side)) (healthy, harmed side, heal func()) {
+	t.Helper()
+	parameter := q.parameter
+	if parameter == "" {
+		parameter = "?node_timeout=20s"
+	}
+	begin := func(harm func([]*wire.Wire)) side {
+		wires, all := make([]*wire.Wire, len(set)), make([]string, len(set))
+		for i, s := range set {
+			wires[i] = wire.New(t, s.Addr())
+			all[i] = wires[i].Addr()
+		}
+		process := func() *process {
+			d := open(t, urlOf(all)+parameter)
+			return &process{session(t, d, time.Minute), d}
+		}
+		if !q.opened {
+			harm(wires)
+		}
+		s := side{process(), process(), wires}
+		setUp(s)
+		if q.opened {
+			harm(wires)
+		}
+		return s
+	}
+	var heals []func()
+	healthy = begin(func([]*wire.Wire) {}) // which founds the set
+	harmed = begin(func(wires []*wire.Wire) {
+		for _, i := range q.of {
+			heals = append(heals, q.harm(wires[i]))
+		}
+	})
+	return healthy, harmed, func() {
+		for _, heal := range heals {
+			heal()
+		}
+	}
+}
+
+// attempts is how often sides are compared until a machine that does other things lets them be.
+const attempts = 3
+
+// paces are how long two sides took for the same, in turn, so that both met the same machine. Whatever else the machine does
+// makes some of them longer, and a wait makes all of them longer: what counts is the first quarter.
+type paces struct{ with, without []time.Duration }
+
+func (p *paces) judge(what string, q silence) error {
+	quarter := func(all []time.Duration) time.Duration { slices.Sort(all); return all[len(all)/4] }
+	with, without := quarter(p.with), quarter(p.without)
+	if with > 3*without {
+		return fmt.Errorf("%s takes %v, and %v with %s: want three times as long at most, it waits for masters that are silent", what, without, with, q.name)
+	}
+	return nil
+}
+
+// besides has two sides do the same again and again, one of them with silent masters. These are waited for in vain a few times,
+// until they are known to be late, and not every time.
+func besides(t *testing.T, what string, act func(t *testing.T, s side, name string) func() time.Duration) {
+	t.Helper()
+	const rounds = 20
+	for _, q := range silences {
+		t.Run(q.name, func(t *testing.T) {
+			var acts []func() time.Duration
+			_, harmed, heal := q.sides(t, startMasters(t, q.masters), func(s side) {
+				acts = append(acts, act(t, s, fmt.Sprint("besides ", len(acts))))
+			})
+			defer heal()
+			var err error
+			for attempt := range attempts {
+				var p paces
+				for range rounds {
+					p.without, p.with = append(p.without, acts[0]()), append(p.with, acts[1]())
+					if q.idle {
+						until(t, 10*time.Second, "answered by the slow master", func() bool {
+							c := harmed.wires[q.of[0]].Count()
+							return c.Requests.Held+c.Replies.Held == 0
+						})
+					}
+				}
+				for _, d := range []*redlock.Driver{harmed.one.d, harmed.two.d} {
+					for _, i := range q.of {
+						if vain := d.Vain()[i]; vain > int64(attempt+1)*rounds/3 {
+							t.Fatalf("%s waited for a silent master in vain %d times in %d rounds with %s: want a few times, until it is late", what, vain, (attempt+1)*rounds, q.name)
+						}
+					}
+				}
+				if err = p.judge(what, q); err == nil {
+					return
+				}
+			}
+			t.Error(err)
+		})
+	}
+}
+
+// anew has two sides do something once, and others after them, so that each meets the silence for the first time.
+func anew(t *testing.T, what string, opened bool, setUp func(s side, name string), act func(t *testing.T, s side, name string) time.Duration) {
+	t.Helper()
+	const rounds = 4
+	for _, q := range silences {
+		if q.opened != opened || q.idle {
+			continue
+		}
+		t.Run(q.name, func(t *testing.T) {
+			set := startMasters(t, q.masters)
+			var err error
+			for attempt := range attempts {
+				var p paces
+				for round := range rounds {
+					var names []string
+					healthy, harmed, heal := q.sides(t, set, func(s side) {
+						name := fmt.Sprintf("anew %d.%d.%d", attempt, round, len(names))
+						setUp(s, name)
+						names = append(names, name)
+					})
+					defer heal()
+					p.without, p.with = append(p.without, act(t, healthy, names[0])), append(p.with, act(t, harmed, names[1]))
+				}
+				if err = p.judge(what, q); err == nil {
+					return
+				}
+			}
+			t.Error(err)
+		})
+	}
+}
+
+// within runs f with a limit that only a call meets which waits for a master that is silent until the test ends.
+func within(t *testing.T, what string, f func(ctx context.Context) error) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	began := time.Now()
+	if err := f(ctx); err != nil {
+		t.Fatalf("%s has not returned after %v: %v", what, time.Since(began), err)
+	}
+	return time.Since(began)
+}

@@ -1,0 +1,161 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/wire"
+)
+
+// occupied has a name held by one of the side.
+func occupied(t *testing.T, s side, name string) driver.Claim {
+	t.Helper()
+	c := mutex(name, true)
+	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, s.one, c); return err })
+	return c
+}
+
+// behind has a claim of the other one meet the holder.
+func behind(t *testing.T, s side, what string, c driver.Claim) time.Duration {
+	t.Helper()
+	return within(t, what, func(ctx context.Context) error {
+		g, err := s.two.Acquire(ctx, c)
+		if g.Held {
+			t.Errorf("%s at a held name is held", what)
+		}
+		return err
+	})
+}
+
+// A try at a held name is denied when a majority has denied it.
+func TestATryDoesNotWaitForSilentMasters(t *testing.T) {
+	besides(t, "a denied try", func(t *testing.T, s side, name string) func() time.Duration {
+		t.Helper()
+		occupied(t, s, name)
+		return func() time.Duration { return behind(t, s, "a denied try", mutex(name, false)) }
+	})
+}
+
+// A claim waits in line when it stands in that of a majority.
+func TestAClaimThatQueuesDoesNotWaitForSilentMasters(t *testing.T) {
+	besides(t, "a claim that queues", func(t *testing.T, s side, name string) func() time.Duration {
+		t.Helper()
+		occupied(t, s, name)
+		return func() time.Duration {
+			c := mutex(name, true)
+			took := behind(t, s, "a claim that queues", c)
+			within(t, "a release", func(ctx context.Context) error { _, err := s.two.Release(ctx, c); return err })
+			return took
+		}
+	})
+}
+
+// The first claim of a process that queues subscribes first, and waits no longer than for a majority.
+func TestAFirstClaimDoesNotWaitForSilentMasters(t *testing.T) {
+	anew(t, "a first claim that queues", false, func(s side, name string) {
+		occupied(t, s, name)
+	}, func(t *testing.T, s side, name string) time.Duration {
+		t.Helper()
+		return behind(t, s, "a first claim that queues", mutex(name, true))
+	})
+}
+
+// Masters fall silent while one holds and one waits behind it. The waiter is let in when a majority was handed on.
+func TestAWaiterDoesNotWaitForMastersThatFallSilent(t *testing.T) {
+	held, waits := map[string]driver.Claim{}, map[string]driver.Claim{}
+	anew(t, "a handoff", true, func(s side, name string) {
+		held[name], waits[name] = occupied(t, s, name), mutex(name, true)
+		behind(t, s, "a claim that queues", waits[name])
+	}, func(t *testing.T, s side, name string) time.Duration {
+		t.Helper()
+		return within(t, "a handoff", func(ctx context.Context) error {
+			if was, err := s.one.Release(ctx, held[name]); err != nil || !was {
+				return fmt.Errorf("release: it was held: %v: %w", was, err)
+			}
+			_, err := acquire(ctx, s.two, waits[name])
+			return err
+		})
+	})
+}
+
+// A turn is over when a majority has been handed on: whoever leaves and stands in line again, and whoever is let in, wait for
+// nobody else.
+func TestATurnDoesNotWaitForSilentMasters(t *testing.T) {
+	besides(t, "a turn", func(t *testing.T, s side, name string) func() time.Duration {
+		t.Helper()
+		holder, next := s.one, s.two
+		held, waits := occupied(t, s, name), mutex(name, true)
+		behind(t, s, "a claim that queues", waits)
+		var last uint64
+		return func() time.Duration {
+			again := mutex(name, true)
+			took := within(t, "a turn", func(ctx context.Context) error {
+				if _, was, err := holder.Session.(driver.Requeuer).Requeue(ctx, held, again); err != nil || !was {
+					return fmt.Errorf("whoever leaves held: %v: %w", was, err)
+				}
+				g, err := acquire(ctx, next, waits)
+				if g.Fence < last+driver.Stride {
+					t.Errorf("token %d after %d", g.Fence, last)
+				}
+				last = g.Fence
+				return err
+			})
+			holder, next, held, waits = next, holder, waits, again
+			return took
+		}
+	})
+}
+
+// A claim has two of three masters and another waits with the third. One of the two falls silent, so that a release hears one
+// yes and one no. Nobody is asked who will not answer: it was held as far as is known, and the waiter is let in.
+func TestAReleaseDoesNotWaitForASilentMaster(t *testing.T) {
+	set := startMasters(t, 3)
+	d, wires := wired(t, set, "?node_timeout=20s")
+	holds, waits := session(t, d, time.Minute), session(t, open(t, urlOf(addrs(set))), time.Minute)
+	occupy(t, "split", set[2])
+	c, next := mutex("split", false), mutex("split", true) // the former stands in no line, so that it does not get the third
+	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, holds, c); return err })
+	until(t, 10*time.Second, "taken", func() bool { return ours(t, set[0], "split") && ours(t, set[1], "split") })
+	set[2].MustDo(t, "DEL", "split")
+	if g, err := waits.Acquire(t.Context(), next); g.Held || err != nil {
+		t.Fatalf("with one master of three: %+v, %v", g, err)
+	}
+	until(t, 10*time.Second, "given to the waiter", func() bool { return strings.HasPrefix(set[2].MustDo(t, "GET", "split"), "ilq1:"+next.ID) })
+	heal := wires[0].Stall(wire.Replies)
+	defer heal()
+	within(t, "a release", func(ctx context.Context) error {
+		if held, err := holds.Release(ctx, c); err != nil || !held {
+			return fmt.Errorf("it was held: %v: %w", held, err)
+		}
+		return nil
+	})
+	within(t, "the waiter", func(ctx context.Context) error { _, err := acquire(ctx, waits, next); return err })
+}
+
+// Two of five masters are silent, and another program has one of the others: a try needs one of the silent ones, and waits
+// until they have not answered in time. The next try does not.
+func TestASecondTryDoesNotWaitForSilentMasters(t *testing.T) {
+	set := startMasters(t, 5)
+	d, wires := wired(t, set, "?node_timeout=2s")
+	s := session(t, d, time.Minute)
+	occupy(t, "split", set[2])
+	for _, w := range wires[3:] {
+		defer w.Stall(wire.Both)()
+	}
+	try := func() time.Duration {
+		return within(t, "a denied try", func(ctx context.Context) error {
+			g, err := s.Acquire(ctx, mutex("split", false))
+			if g.Held {
+				t.Error("held by two of five")
+			}
+			return err
+		})
+	}
+	if first, second := try(), try(); second > first/2 {
+		t.Errorf("a try that needed a silent master took %v, and the next one %v: want half at most, it is known to be silent", first, second)
+	}
+}
