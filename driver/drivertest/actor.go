@@ -34,8 +34,10 @@ type actor struct {
 	asked time.Time     // when Open was called
 	valid time.Duration // what Open gave
 
-	stopKeeping context.CancelFunc
 	mu          sync.Mutex
+	until       time.Time // when its time is over unless it is renewed
+	lapses      bool      // nobody is to renew it any more
+	stopKeeping context.CancelFunc
 	lost        map[string]bool // what Renew reported while the session was kept
 	sessionLost bool
 }
@@ -74,6 +76,10 @@ func (p *process) open(name string, ttl time.Duration) *actor {
 	if a.valid <= 0 {
 		p.w.fail("a session with a TTL of %v is valid for %v: want more than 0", ttl, a.valid)
 	}
+	a.until = a.asked.Add(a.valid)
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	p.w.actors = append(p.w.actors, a)
 	return a
 }
 
@@ -110,6 +116,9 @@ func call[R any](ctx context.Context, a *actor, f func(context.Context) (R, erro
 	if what != nil {
 		a.w.story.add(from, a.name, "%s", what(got.r, got.err))
 	}
+	if timedOut(got.err) && ctx.Err() == nil {
+		got.err = unanswered{got.err}
+	}
 	return got.r, got.err
 }
 
@@ -145,8 +154,9 @@ func (a *actor) tryRelease(ctx context.Context, c driver.Claim) (bool, error) {
 
 // tryRenew is Renew as the driver answers it.
 func (a *actor) tryRenew(ctx context.Context) (driver.Renewal, error) {
+	from := time.Now()
 	r, err := call(ctx, a, a.s.Renew, func(r driver.Renewal, err error) string { return "Renew → " + a.renewal(r, err) })
-	a.note(r, err)
+	a.note(from, r, err)
 	return r, err
 }
 
@@ -185,16 +195,19 @@ func (a *actor) denied(c driver.Claim) {
 	}
 }
 
-// await calls Wait until c is held, as the core does, for at most within.
+// await calls Wait until c is held, as the core does, for at most within, or longer where this process did not run.
 func (a *actor) await(c driver.Claim, within time.Duration) driver.Grant {
-	ctx, cancel := context.WithTimeout(a.w.ctx, within)
-	defer cancel()
+	from := time.Now()
 	for range manyTurns {
+		ctx, cancel := context.WithDeadline(a.w.ctx, from.Add(within+a.w.lateness()))
 		g, err := a.tryWait(ctx, c)
+		over := ctx.Err() != nil
+		cancel()
 		switch {
-		case ctx.Err() == nil && err == nil && g.Held:
+		case !over && err == nil && g.Held:
 			return g
-		case ctx.Err() != nil: // held or not, it comes too late
+		case over && a.w.ctx.Err() == nil && time.Since(from) < within+a.w.lateness(): // it was late meanwhile
+		case over: // held or not, it comes too late
 			a.w.fail("%s waited %v for %s and was not told that it holds", a.name, within, a.w.story.claim(c))
 		case err != nil:
 			a.w.fail("Wait of %s for %s failed although nothing was wrong: %v", a.name, a.w.story.claim(c), err)
@@ -232,6 +245,7 @@ func (a *actor) renew() driver.Renewal {
 // close ends the session.
 func (a *actor) close() {
 	a.unkeep()
+	a.lapse()
 	_, err := call(a.w.ctx, a, func(ctx context.Context) (struct{}, error) { return struct{}{}, a.s.Close(ctx) },
 		func(_ struct{}, err error) string {
 			if err != nil {

@@ -38,6 +38,7 @@ func tryInherit(w *world) {
 	mine := a.held(mutex(w.name("inherit")))
 	next := b.queue(mutex(mine.Name))
 	a.p.gone = true
+	a.lapse()
 	k.Kill(w.t, a.p.d)
 	w.story.add(time.Now(), "A", "is killed, and its child lives on")
 	for from := time.Now(); time.Since(from) < alive; w.sleep(alive / 20) {
@@ -51,10 +52,10 @@ func tryInherit(w *world) {
 	if w.traits.Notice == 0 {
 		return // then nothing but time lets the next in, and Law08_Expiry has seen to that
 	}
-	b.await(next, w.traits.Notice+w.slack+patience)
-	if late := time.Since(from) - w.traits.Notice - w.slack; late > 0 {
+	b.await(next, w.traits.Notice+w.slack()+patience)
+	if late := time.Since(from) - w.traits.Notice - w.slack(); late > 0 {
 		w.fail("%s was let in %v after the last process that acted for the holder: want at most Notice, %v, and %v for a slow machine",
-			w.story.claim(next), time.Since(from), w.traits.Notice, w.slack)
+			w.story.claim(next), time.Since(from), w.traits.Notice, w.slack())
 	}
 	b.letGo(next)
 }

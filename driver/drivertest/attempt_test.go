@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,24 +18,28 @@ func (p plain) Driver(T) driver.Driver { return p.store.Share() }
 func (p plain) Prefix() string         { return "attempt/" }
 func (p plain) TTL() time.Duration     { return time.Second }
 
-// A fault counts at once, unless the machine stood still; then the trial is repeated, and the third counts.
-func TestATrialOnASlowMachineIsRepeated(t *testing.T) {
+// A fault counts at once, unless a step came too late; then the trial is void, and the next one has more time.
+func TestATrialOnASlowMachineIsVoid(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		faults    int // trials that find a fault
+		void      int // trials that find a fault
 		late      time.Duration
-		slow      bool
+		slow      bool // a step is late
+		unrenewed time.Duration
 		trials    int
-		convicted bool
+		verdict   string
 	}{
-		{"Fault", 1, 0, false, 1, true},
-		{"FaultAndALittleLate", 1, 100 * time.Millisecond, false, 1, true},
-		{"StoodStillOnce", 1, 300 * time.Millisecond, false, 2, false},
-		{"StoodStillTwice", 2, 300 * time.Millisecond, false, 3, false},
-		{"StoodStillAlways", 9, 300 * time.Millisecond, false, 3, true},
-		{"TooSlowOnce", 1, 0, true, 2, false},
-		{"TooSlowAlways", 9, 0, true, 3, true},
-		{"StoodStillWithoutAFault", 0, time.Minute, false, 1, false},
+		{"Fault", 1, 0, false, 0, 1, "is broken: a fault"},
+		{"FaultAndALittleLate", 1, 100 * time.Millisecond, false, 0, 1, "is broken: a fault"},
+		{"FaultInTime", 1, 0, false, 999 * time.Millisecond, 1, "is broken: a fault"},
+		{"StoodStillOnce", 1, 300 * time.Millisecond, false, 0, 2, ""},
+		{"StoodStillTwice", 2, 300 * time.Millisecond, false, 0, 2, "is broken: a fault"}, // sessions of 2 s bear that
+		{"StoodStillAlways", 9, time.Minute, false, 0, 4, "was not judged: the machine or the store was too slow in each of 4 trials, in the last because this process did not run for 1m0s"},
+		{"TooSlowOnce", 1, 0, true, 0, 2, ""},
+		{"TooSlowAlways", 9, 0, true, 0, 4, "was not judged: the machine or the store was too slow in each of 4 trials, in the last because a step"},
+		{"UnrenewedOnce", 1, 0, false, 1500 * time.Millisecond, 2, ""},
+		{"UnrenewedAlways", 9, 0, false, time.Minute, 4, "because the time of A's session was over for 52s"},
+		{"StoodStillWithoutAFault", 0, time.Minute, false, 0, 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -42,11 +48,16 @@ func TestATrialOnASlowMachineIsRepeated(t *testing.T) {
 				law := Law{Name: "Law99_Attempts", try: func(w *world) {
 					trials++
 					names[w.name("n")] = true
+					if want := time.Second << (trials - 1); w.ttl != want {
+						t.Errorf("sessions of %v in trial %d, want %v", w.ttl, trials, want)
+					}
+					w.still("A", w.ttl)
+					time.Sleep(c.unrenewed)
 					w.mu.Lock()
 					w.late = c.late
 					w.mu.Unlock()
 					switch {
-					case trials > c.faults:
+					case trials > c.void:
 					case c.slow:
 						w.tooSlow("a step")
 					default:
@@ -54,16 +65,94 @@ func TestATrialOnASlowMachineIsRepeated(t *testing.T) {
 					}
 				}}
 				v := Judge(law, func(T) Harness { return plain{memlock.New()} })
-				if trials != c.trials || v.Convicted() != c.convicted {
-					t.Fatalf("%d trials, convicted %v; want %d, %v: %s", trials, v.Convicted(), c.trials, c.convicted, v)
+				if trials != c.trials || v.Convicted() != (c.verdict != "") || !strings.Contains(v.String(), c.verdict) {
+					t.Fatalf("%d trials, want %d and %q: %s", trials, c.trials, c.verdict, v)
 				}
 				if len(names) != trials {
 					t.Errorf("%d trials used %d names: what one left behind is in the next one's way", trials, len(names))
 				}
-				if again := strings.Count(strings.Join(v.Log, "\n"), "tried again"); again != trials-1 {
-					t.Errorf("the log speaks of %d repetitions, want %d", again, trials-1)
+				if again := strings.Count(strings.Join(v.Log, "\n"), "void: "); again != trials-1 {
+					t.Errorf("the log speaks of %d void trials, want %d", again, trials-1)
 				}
 			})
 		})
 	}
+}
+
+// A session that the suite leaves alone on purpose, or has closed, excuses nothing.
+func TestASessionThatIsToEndExcusesNothing(t *testing.T) {
+	for name, end := range map[string]func(a *actor){"left alone": (*actor).lapse, "closed": (*actor).close} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				law := Law{Name: "Law99_Ends", try: func(w *world) {
+					end(w.still("A", w.ttl))
+					time.Sleep(time.Minute)
+					w.fail("a fault")
+				}}
+				v := Judge(law, func(T) Harness { return plain{memlock.New()} })
+				if !v.Convicted() || !strings.Contains(v.Faults[0], "Law99_Ends is broken: a fault") {
+					t.Errorf("want the fault at once: %s %v", v, v.Log)
+				}
+			})
+		})
+	}
+}
+
+// A store that did not answer a driver in time has not broken a law; one that did not answer the suite has.
+func TestAStoreThatDoesNotAnswerIsNotJudged(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		answer  func(ctx context.Context) error
+		verdict string
+	}{
+		{"InTheDriversTime", func(context.Context) error { return fmt.Errorf("server 1: %w", context.DeadlineExceeded) }, "was not judged: the machine or the store was too slow in each of 4 trials, in the last because the store did not answer in the driver's own time: server 1"},
+		{"InTheSuitesTime", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, "is broken: asked and got context deadline exceeded"},
+		{"AnotherError", func(context.Context) error { return context.Canceled }, "is broken: asked and got context canceled"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				law := Law{Name: "Law99_Answers", try: func(w *world) {
+					a := w.still("A", w.long())
+					_, err := call(w.ctx, a, func(ctx context.Context) (int, error) { return 0, c.answer(ctx) }, nil)
+					w.fail("asked and got %v", err)
+				}}
+				if v := Judge(law, func(T) Harness { return plain{memlock.New()} }); !strings.Contains(v.String(), c.verdict) {
+					t.Errorf("want %q: %s", c.verdict, v)
+				}
+			})
+		})
+	}
+}
+
+// A bound is moved by as much as this process did not run.
+func TestBoundsBearWhatTheMachineIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, plain{memlock.New()}, Law{Name: "Law99_Bounds"}, 1)
+		defer w.end()
+		a, b := w.still("A", w.long()), w.still("B", w.long())
+		c := a.held(mutex(w.name("n")))
+		next := b.queue(mutex(c.Name))
+		w.mu.Lock()
+		w.late = 150 * time.Millisecond
+		w.mu.Unlock()
+		for _, x := range []struct {
+			after time.Duration
+			fault bool
+		}{{200 * time.Millisecond, false}, {350 * time.Millisecond, true}} {
+			from := time.Now()
+			fault := caught(func() {
+				w.until(100*time.Millisecond, func() bool { return time.Since(from) > x.after }, "never")
+			})
+			if (fault != nil) != x.fault {
+				t.Errorf("100 ms and 150 ms late, over after %v: %+v", x.after, fault)
+			}
+		}
+		from := time.Now()
+		if f := caught(func() { b.await(next, 100*time.Millisecond) }); f == nil || time.Since(from) != 250*time.Millisecond {
+			t.Errorf("waited %v, want 250ms and a fault: %+v", time.Since(from), f)
+		}
+		if got := w.slack(); got != 2150*time.Millisecond {
+			t.Errorf("slack %v, want the harness's 2s and 150ms", got)
+		}
+	})
 }

@@ -114,6 +114,7 @@ type Abstainer interface {
 
 // Slacker is a Harness that knows how late its machine may be.
 type Slacker interface {
-	// Slack is added to every upper bound on time: 2 s unless a harness says otherwise. Lower bounds have no slack.
+	// Slack is added to every upper bound on time, with what the suite sees its machine to be late: 2 s unless a harness
+	// says otherwise. Lower bounds have no slack.
 	Slack() time.Duration
 }

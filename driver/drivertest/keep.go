@@ -19,6 +19,8 @@ func (a *actor) keep() *actor {
 				return
 			case <-time.After(a.valid / 3):
 			}
+			a.overdue()
+			from := time.Now()
 			within, cancel := context.WithTimeout(ctx, a.valid)
 			r, err := call(within, a, a.s.Renew, nil)
 			cancel()
@@ -28,7 +30,7 @@ func (a *actor) keep() *actor {
 			if err != nil || len(r.Lost) > 0 {
 				a.w.story.add(time.Now(), a.name, "Renew in the background → %s", a.renewal(r, err))
 			}
-			a.note(r, err)
+			a.note(from, r, err)
 		}
 	})
 	return a
@@ -41,9 +43,16 @@ func (a *actor) unkeep() {
 	}
 }
 
-func (a *actor) note(r driver.Renewal, err error) {
+// note remembers the answer to a Renew that was called at from.
+func (a *actor) note(from time.Time, r driver.Renewal, err error) {
+	if err == nil {
+		a.overdue() // when it was answered
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err == nil {
+		a.until = from.Add(r.Valid)
+	}
 	for _, id := range r.Lost {
 		a.lost[id] = true
 	}

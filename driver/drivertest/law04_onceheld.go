@@ -63,7 +63,11 @@ func tryOnceHeld(w *world) {
 		}},
 	}
 	if w.traits.Expires {
-		disturb = append(disturb, disturbance{"a waiter whom nobody renews", func() { w.still("B", w.ttl).queue(mutex(name)) }})
+		disturb = append(disturb, disturbance{"a waiter whom nobody renews", func() {
+			b := w.still("B", w.ttl)
+			b.queue(mutex(name))
+			b.lapse()
+		}})
 	}
 	began := time.Now()
 	pause := a.valid / 4

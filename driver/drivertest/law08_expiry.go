@@ -34,16 +34,17 @@ func tryExpiry(w *world) {
 // moment with the claim's time. Started is the start of the call that renewed the claim last.
 func (a *actor) lettingIn(gone driver.Claim, b *actor, next driver.Claim, started time.Time) {
 	w := a.w
+	a.lapse()
 	answered := time.Now()
-	b.await(next, a.valid+w.traits.Grain+w.slack+patience)
+	b.await(next, a.valid+w.traits.Grain+w.slack()+patience)
 	held := time.Now()
 	if early := started.Add(a.valid).Sub(held); early > 0 {
 		w.fail("%s was let in %v before the time of %s was over: that is %v from the start of the last call that renewed it",
 			w.story.claim(next), early, w.story.claim(gone), a.valid)
 	}
-	if late := held.Sub(answered.Add(a.valid + w.traits.Grain + w.slack)); late > 0 {
+	if late := held.Sub(answered.Add(a.valid + w.traits.Grain + w.slack())); late > 0 {
 		w.fail("%s was let in %v too late: the time of %s, %v, was over, with %v of grain and %v for a slow machine",
-			w.story.claim(next), late, w.story.claim(gone), a.valid, w.traits.Grain, w.slack)
+			w.story.claim(next), late, w.story.claim(gone), a.valid, w.traits.Grain, w.slack())
 	}
 }
 
@@ -146,11 +147,12 @@ func tryExpiryOfWaiter(w *world) {
 	dead := a.queue(mutex(holds.Name))
 	next := b.queue(mutex(holds.Name))
 	w.sleep(a.valid / 2)
+	a.lapse()
 	h.letGo(holds)
 	if w.traits.Ordered { // whoever did not look holds now, until its time is over
 		a.lettingIn(dead, b, next, started)
 	} else {
-		b.await(next, a.valid+w.traits.Grain+w.slack+patience)
+		b.await(next, a.valid+w.traits.Grain+w.slack()+patience)
 	}
 	b.letGo(next)
 }
@@ -160,6 +162,7 @@ func tryStays(w *world) {
 	a, b := w.still("A", w.ttl), w.actor("B")
 	mine := a.held(mutex(w.name("stays")))
 	next := b.queue(mutex(mine.Name))
+	a.lapse()
 	w.sleep(a.valid * 5 / 2)
 	b.denied(mutex(mine.Name))
 	if b.state(next).Held {
@@ -191,6 +194,7 @@ func tryDeath(w *world) {
 	next := b.queue(mutex(mine.Name))
 	for _, dead := range []*actor{waiter, a} {
 		dead.p.gone = true
+		dead.lapse()
 		k.Kill(w.t, dead.p.d)
 		w.story.add(time.Now(), dead.name, "is killed")
 	}
@@ -201,17 +205,17 @@ func tryDeath(w *world) {
 			b.denied(mutex(mine.Name))
 			return
 		}
-		b.await(next, 2*(a.valid+w.traits.Grain+w.slack))
+		b.await(next, 2*(a.valid+w.traits.Grain+w.slack()))
 		if early := time.Until(started.Add(a.valid)); early > 0 {
 			w.fail("%s was let in %v before the killed holder's time was over: the store sees deaths, so Traits.Notice should not be 0", w.story.claim(next), early)
 		}
 		b.letGo(next)
 		return
 	}
-	b.await(next, w.traits.Notice+w.slack+patience)
-	if late := time.Since(from) - w.traits.Notice - w.slack; late > 0 {
+	b.await(next, w.traits.Notice+w.slack()+patience)
+	if late := time.Since(from) - w.traits.Notice - w.slack(); late > 0 {
 		w.fail("%s was let in %v after the holder and the waiter before it had been killed: want at most Notice, %v, and %v for a slow machine",
-			w.story.claim(next), time.Since(from), w.traits.Notice, w.slack)
+			w.story.claim(next), time.Since(from), w.traits.Notice, w.slack())
 	}
 	h.denied(mutex(mine.Name))
 	b.letGo(next)

@@ -1,6 +1,9 @@
 package drivertest
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 var quietLaw = Law{
 	Name: "Law10_Quiet",
@@ -40,7 +43,7 @@ func tryBudget(w *world, c Counter) {
 	}
 	settled := func() { // nothing was called for a while; who never stops is seen below
 		for n, last, quiet := 0, calls(), 0; n < 50 && quiet < 3; n++ {
-			w.sleep(3 * time.Millisecond)
+			w.sleep(3*time.Millisecond + w.lateness())
 			now := calls()
 			if quiet++; now != last {
 				last, quiet = now, 0
@@ -74,6 +77,7 @@ func tryIdle(w *world, c Counter) {
 		mine := b.queue(mutex(holds.Name))
 		waiters = append(waiters, w.start(func() { b.await(mine, 10*b.valid+patience); b.letGo(mine) }))
 	}
+	began := time.Now()
 	w.sleep(b.valid / 10)
 	before := c.Calls(b.p.d)
 	w.sleep(b.valid * 4 / 10)
@@ -83,6 +87,9 @@ func tryIdle(w *world, c Counter) {
 	w.sleep(b.valid * 5 / 10)
 	idle := middle - before + c.Calls(b.p.d) - renewed
 	w.story.add(time.Now(), "count", "three idle waiters of one process and name cost %d calls in nine tenths of %v, apart from Renew", idle, b.valid)
+	if took := time.Since(began); took > b.valid*5/4 {
+		w.tooSlow(fmt.Sprintf("nine tenths of %v took %v", b.valid, took))
+	}
 	if w.traits.Events && idle > 1 {
 		w.fail("three idle waiters of one process and name cost %d calls in nine tenths of %v, want at most 1", idle, b.valid)
 	}

@@ -26,7 +26,7 @@ func tryNothingStays(w *world) {
 // free insists that a can hold name within the law's second.
 func (a *actor) free(name, after string) {
 	w := a.w
-	w.until(second+w.slack, func() bool {
+	w.until(second+w.slack(), func() bool {
 		c := mutex(name)
 		g := a.state(c)
 		a.release(c)

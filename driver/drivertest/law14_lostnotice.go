@@ -49,7 +49,7 @@ func tryLostNotice(w *world) {
 	for range 3 {
 		mine := a.held(mutex(name))
 		next := b.queue(mutex(name))
-		told := w.start(func() { b.await(next, w.atOnce()+w.slack+time.Second) })
+		told := w.start(func() { b.await(next, w.atOnce()+w.slack()+time.Second) })
 		w.sleep(5 * time.Millisecond)
 		heal := deafen()
 		a.letGo(mine)
@@ -70,7 +70,7 @@ func tryLostNotice(w *world) {
 // afterRenew renews and insists that the first Wait then says that c is held.
 func (a *actor) afterRenew(c driver.Claim) {
 	w := a.w
-	w.until(w.slack, func() bool { // a store may be a moment late in granting, but what is granted Renew must find
+	w.until(w.slack(), func() bool { // a store may be a moment late in granting, but what is granted Renew must find
 		a.renew()
 		ctx, cancel := context.WithTimeout(w.ctx, 20*time.Millisecond)
 		defer cancel()

@@ -13,7 +13,7 @@ const freezes = 12
 
 func tryRenewBounded(w *world) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
-	bound := min(a.valid/3, 2*time.Second) + w.slack
+	bound := min(a.valid/3, 2*time.Second) + w.slack()
 	name := w.name("stranger")
 	mine := a.held(mutex(w.name("mine")))
 

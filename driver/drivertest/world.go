@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -22,7 +23,7 @@ type world struct {
 
 	attempt int           // the first is 1
 	ttl     time.Duration // a session's, unless a law asks for another one
-	slack   time.Duration
+	machine time.Duration // by which the harness says that its machine may be late
 
 	longValid time.Duration // what the store gives a session that asks for long
 	rng       *rand.Rand
@@ -36,7 +37,9 @@ type world struct {
 	story     story
 	processes []*process
 	names     int
+	actors    []*actor
 	late      time.Duration // the longest time for which this process was kept from running
+	tooLate   string        // the first step of the suite that came too late for what depends on it
 }
 
 const (
@@ -50,9 +53,9 @@ const (
 const seedVariable = "INTERLOCK_SEED"
 
 func newWorld(t T, h Harness, law Law, attempt int) *world {
-	w := &world{t: t, h: h, law: law, attempt: attempt, slack: 2 * time.Second, seed: 1}
+	w := &world{t: t, h: h, law: law, attempt: attempt, machine: 2 * time.Second, seed: 1}
 	if s, ok := h.(Slacker); ok {
-		w.slack = s.Slack()
+		w.machine = s.Slack()
 	}
 	if n, err := strconv.ParseUint(os.Getenv(seedVariable), 10, 64); err == nil {
 		w.seed = n
@@ -64,42 +67,9 @@ func newWorld(t T, h Harness, law Law, attempt int) *world {
 		t.Fatalf("drivertest: the harness's prefix has %d bytes: want at most 64", len(h.Prefix()))
 	}
 	w.traits = w.process("probe").d.Traits()
-	w.ttl = w.clamp(h.TTL())
+	w.ttl = w.clamp(h.TTL() << (attempt - 1)) // what was void by slowness has twice the time now
 	w.start(w.watchClock)
-	if f := caught(w.probe); f != nil {
-		w.end()
-		t.Fatalf("%s", w.tell(f.what))
-	}
 	return w
-}
-
-// tick is how often the trial looks whether this process still runs.
-const tick = 20 * time.Millisecond
-
-// watchClock notes how late its ticks come.
-func (w *world) watchClock() {
-	for {
-		from := time.Now()
-		select {
-		case <-w.ctx.Done():
-			return
-		case <-time.After(tick):
-		}
-		late := time.Since(from) - tick
-		w.mu.Lock()
-		w.late = max(w.late, late)
-		w.mu.Unlock()
-	}
-}
-
-// stoodStill returns for how long this process was kept from running, if sessions cannot bear that.
-func (w *world) stoodStill() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.late < w.ttl/5 {
-		return 0
-	}
-	return w.late
 }
 
 // probe finds out how long a long session really is.
@@ -169,17 +139,18 @@ func (w *world) lacks(means, forWhat string) {
 // failure travels as a panic from where a law was seen broken to where the test ends.
 type failure struct {
 	what string
-	slow bool // the trial proves nothing
+	void string // why it proves nothing; empty: it does
 }
 
-// fail ends the trial: the law is broken.
+// fail ends the trial: the law is broken, unless it is by slowness. An error among args is what a driver answered.
 func (w *world) fail(format string, args ...any) {
-	panic(&failure{what: fmt.Sprintf(format, args...)})
-}
-
-// tooSlow ends the trial: what it was about to show can no longer be seen.
-func (w *world) tooSlow(what string) {
-	panic(&failure{what: what + ": too late to show anything, so the harness's TTL is too short for this machine or store", slow: true})
+	f := &failure{what: fmt.Sprintf(format, args...), void: w.void()}
+	for _, arg := range args {
+		if err, ok := arg.(error); ok && f.void == "" && errors.As(err, new(unanswered)) {
+			f.void = fmt.Sprintf("the store did not answer in the driver's own time: %v", err)
+		}
+	}
+	panic(f)
 }
 
 // caught runs f and returns the failure that ended it.
@@ -230,8 +201,14 @@ func (w *world) together(fs ...func()) {
 	for _, t := range tasks {
 		<-t.done
 	}
+	var failed *failure
 	for _, t := range tasks {
-		t.wait()
+		if t.failed != nil && (failed == nil || failed.void != "" && t.failed.void == "") { // what is certain comes first
+			failed = t.failed
+		}
+	}
+	if failed != nil {
+		panic(failed)
 	}
 }
 
@@ -250,12 +227,13 @@ func (w *world) sleep(d time.Duration) {
 	}
 }
 
-// until calls look, ever less often, until it answers true; after within the law is broken in the words of what.
+// until calls look, ever less often, until it answers true; after within, or longer where this process did not run, the law is
+// broken in the words of what.
 func (w *world) until(within time.Duration, look func() bool, what string, args ...any) {
-	deadline := time.Now().Add(within)
+	from := time.Now()
 	for pause := time.Millisecond; !look(); pause = min(2*pause, 50*time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.fail("%s, after %v of looking", fmt.Sprintf(what, args...), within)
+		if took := time.Since(from); took > within+w.lateness() {
+			w.fail("%s, after %v of looking", fmt.Sprintf(what, args...), took)
 		}
 		w.sleep(pause)
 	}

@@ -1,0 +1,93 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// tick is how often the trial looks whether this process still runs.
+const tick = 20 * time.Millisecond
+
+// watchClock notes how late its ticks come.
+func (w *world) watchClock() {
+	for {
+		from := time.Now()
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-time.After(tick):
+		}
+		late := time.Since(from) - tick
+		w.mu.Lock()
+		w.late = max(w.late, late)
+		w.mu.Unlock()
+	}
+}
+
+// lateness returns the longest time for which this process has been kept from running so far.
+func (w *world) lateness() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.late
+}
+
+// slack is added to every upper bound on time: what the harness says of its machine, and what was seen of it.
+func (w *world) slack() time.Duration { return w.machine + w.lateness() }
+
+// tooSlow ends the trial: what it was about to show can no longer be seen.
+func (w *world) tooSlow(what string) {
+	panic(&failure{what: what + ": too late to show anything", void: what})
+}
+
+// void returns why a fault that is found now proves nothing, or "": the process did not run for longer than sessions can
+// bear, or the suite has left a session without a Renew until its time was over.
+func (w *world) void() string {
+	w.mu.Lock()
+	actors := w.actors
+	w.mu.Unlock()
+	for _, a := range actors {
+		a.overdue()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.tooLate == "" && w.late >= w.ttl/5 {
+		return fmt.Sprintf("this process did not run for %v, with sessions of %v", w.late, w.ttl)
+	}
+	return w.tooLate
+}
+
+// overdue notes if the session's time is over although it was to live.
+func (a *actor) overdue() {
+	a.mu.Lock()
+	late := time.Since(a.until)
+	lapses := a.lapses
+	a.mu.Unlock()
+	if late < 0 || lapses {
+		return
+	}
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	if a.w.tooLate == "" {
+		a.w.tooLate = fmt.Sprintf("the time of %s's session was over for %v without a Renew", a.name, late)
+	}
+}
+
+// lapse says that nobody is to renew the session any more, so that its end is no accident.
+func (a *actor) lapse() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lapses = true
+}
+
+// unanswered is an error of a driver that gave the store less time than it was given itself. It tells nothing of a law.
+type unanswered struct{ error }
+
+func (u unanswered) Unwrap() error { return u.error }
+
+// timedOut reports whether an error says that time was over.
+func timedOut(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+}
