@@ -20,7 +20,8 @@ import (
 // slack is how long after the end of a TTL a name must be there.
 const slack = 2 * time.Second
 
-// probe is the first half of V6: every name can be had within TTL + 2 s after the faults.
+// probe is the first half of V6: every name can be had within TTL + 2 s after the faults, of which only those count in which
+// the conductor ran.
 func (c *conductor) probe(ctx context.Context, out *round, dir string, names []string, ended instant) {
 	client, err := interlock.New(c.store, &interlock.Options{
 		Owner: "torture conductor", TTL: c.TTL, Grace: c.Grace, Patience: c.TTL + slack, Logger: slog.New(slog.DiscardHandler),
@@ -43,7 +44,7 @@ func (c *conductor) probe(ctx context.Context, out *round, dir string, names []s
 	}
 	defer beating.Wait()
 	defer close(stop)
-	ctx, cancel := context.WithTimeout(ctx, c.TTL+slack+c.traits.Grain+c.traits.Notice-now().sub(ended))
+	ctx, cancel := running(ctx, c.TTL+slack+c.traits.Grain+c.traits.Notice-now().sub(ended))
 	defer cancel()
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -60,6 +61,10 @@ func (c *conductor) probe(ctx context.Context, out *round, dir string, names []s
 			}
 			mu.Lock()
 			defer mu.Unlock()
+			if err != nil && errors.Is(context.Cause(ctx), errStarved) {
+				out.void++
+				return
+			}
 			out.probes++
 			if err != nil {
 				out.stuck = append(out.stuck, violation{name: i, at: now(), what: fmt.Sprintf("cannot be had %v after the faults: %v", took, err)})
@@ -87,7 +92,9 @@ func (c *conductor) leftovers(ctx context.Context, out *round, names []string) {
 		return // a master whose clock was ahead keeps what it then had for as long as that
 	}
 	prefix := names[0][:strings.LastIndexByte(names[0], '/')+1]
-	for deadline := now().add(c.TTL + c.traits.Grain + time.Second); ; pause(20*time.Millisecond, ctx.Done()) {
+	within, cancel := running(ctx, c.TTL+c.traits.Grain+time.Second)
+	defer func() { cancel() }()
+	for ; ; pause(20*time.Millisecond, ctx.Done()) {
 		lines, err := inspector.Lines(ctx, prefix)
 		if errors.Is(err, errors.ErrUnsupported) {
 			return
@@ -102,15 +109,20 @@ func (c *conductor) leftovers(ctx context.Context, out *round, names []string) {
 			out.probes++
 			return
 		}
-		if now() > deadline && err == nil && out.swept == 0 && c.servers != nil && c.servers.masters != nil {
+		if within.Err() != nil && err == nil && out.swept == 0 && c.servers != nil && c.servers.masters != nil {
 			out.swept = len(lines)
 			err = c.comeBy(ctx, lines)
-			deadline = now().add(time.Second)
+			cancel()
+			within, cancel = running(ctx, time.Second)
 			if err == nil {
 				continue
 			}
 		}
-		if now() > deadline || ctx.Err() != nil {
+		if errors.Is(context.Cause(within), errStarved) {
+			out.void++
+			return
+		}
+		if within.Err() != nil || ctx.Err() != nil {
 			out.probes++
 			what := strings.Join(left, "; ")
 			if err != nil {

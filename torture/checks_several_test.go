@@ -50,6 +50,32 @@ func TestCheckSoon(t *testing.T) {
 	}
 }
 
+// A wait is void in which somebody was starved who wanted the name as well: it may have been its turn.
+func TestCheckSoonIsVoidWhereAWorkerIsStarved(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to int64 // in which another one that wants the name sleeps
+		void     int
+	}{
+		"for most of it":       {10, 100, 1},
+		"for a moment":         {10, 20, 0},
+		"when all was over":    {110, 900, 0},
+		"who died before that": {10, 100, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := &handle{asked: ms(2)}
+			hs := asleep(other, c.from, c.to, of(0, lease(0, 1, 5, 1), lease(2, 107, 990, 2), other))
+			hs.ended = ms(1000)
+			if name == "who died before that" {
+				other.life.lastBeat = ms(6)
+			}
+			f := checkSoon(hs, 100*time.Millisecond)
+			if f.void != c.void || f.failed != 1-c.void {
+				t.Errorf("%d of %d cases failed, %d void, want %d void and else a failure", f.failed, f.cases, f.void, c.void)
+			}
+		})
+	}
+}
+
 func TestCheckGoesOn(t *testing.T) {
 	starved, awake := lease(0, 1, 5, 1), lease(0, 6, 9, 2)
 	for name, c := range map[string]struct {
@@ -80,7 +106,7 @@ func TestCheckGoesOnWantsWorkersThatRun(t *testing.T) {
 	for _, l := range asleepAll.lives[:2] {
 		l.silences = []span{{ms(150), ms(250)}}
 	}
-	if f := checkGoesOn(asleepAll, 100*time.Millisecond); f.cases != 0 || f.failed != 0 {
-		t.Errorf("%d of %d cases failed while two of three workers slept, want none", f.failed, f.cases)
+	if f := checkGoesOn(asleepAll, 100*time.Millisecond); f.cases != 0 || f.failed != 0 || f.void != 1 {
+		t.Errorf("%d of %d cases failed, %d void while two of three workers slept, want one void", f.failed, f.cases, f.void)
 	}
 }

@@ -133,6 +133,18 @@ func (hs *history) slots() (n int) {
 	return n
 }
 
+// starved reports whether a process that wanted a name at some time between two instants did not run for an eighth of what it
+// lived of that time.
+func (hs *history) starved(name int, from, to instant) bool {
+	return slices.ContainsFunc(hs.lives, func(l *life) bool {
+		wants := slices.ContainsFunc(l.handles, func(h *handle) bool {
+			return h.name == name && h.asked < to && (h.granted == 0 || h.granted > from)
+		})
+		lived := min(to, l.lastBeat)
+		return wants && l.ran(from, lived) < lived.sub(from)*7/8
+	})
+}
+
 // granted returns the handles of one name that were granted, in the order in which their workers saw that.
 func (hs *history) granted(name int) []*handle {
 	var out []*handle
@@ -186,6 +198,7 @@ type violation struct {
 type finding struct {
 	cases      int         // that could have failed
 	failed     int         // that did
+	void       int         // that might have, and say nothing because somebody did not run
 	violations []violation // the first of those
 }
 

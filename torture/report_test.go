@@ -31,8 +31,12 @@ func TestReportErr(t *testing.T) {
 		spoil func(*Report)
 		want  []error
 	}{
-		"as it must be":         {func(*Report) {}, nil},
-		"a check failed":        {func(r *Report) { r.Trials[0].Checks[0].Violations = 1 }, []error{ErrConvicted}},
+		"as it must be":       {func(*Report) {}, nil},
+		"a check failed":      {func(r *Report) { r.Trials[0].Checks[0].Violations = 1 }, []error{ErrConvicted}},
+		"all cases were void": {func(r *Report) { r.Trials[0].Checks[1].Cases, r.Trials[0].Checks[1].Void = 0, 3 }, []error{ErrToothless}},
+		"nobody held a flawless lock": {func(r *Report) {
+			r.Trials[0].Scenario, r.Trials[0].Figures = Flawed, nil
+		}, []error{ErrToothless}},
 		"a check had no cases":  {func(r *Report) { r.Trials[0].Checks[1].Cases = 0 }, []error{ErrToothless}},
 		"a twin did not fail":   {func(r *Report) { r.Trials[1].Checks[0].Violations = 0 }, []error{ErrToothless}},
 		"a twin was not judged": {func(r *Report) { r.Trials[1].Checks = nil }, []error{ErrToothless}},

@@ -50,6 +50,7 @@ type round struct {
 	slowest time.Duration // until a name could be had after the faults
 	swept   int           // names where a claim of the dead had stayed on a master until somebody came by
 	stuck   []violation
+	void    int // probes of which nothing can be said, because the conductor did not run
 	errors  []error
 }
 

@@ -45,6 +45,7 @@ func (j *judgement) take(id, title string, hs *history, f finding) {
 	}
 	c.Cases += f.cases
 	c.Violations += f.failed
+	c.Void += f.void
 	excused := slices.Contains(j.excused, id)
 	switch {
 	case !excused || j.tell && id == j.excused[0]:
@@ -76,7 +77,7 @@ func (j *judgement) judge(c *conductor, p plan, r *round) {
 		j.checks["V4"].Note = j.notice()
 	}
 	if p.probe {
-		j.take("V6", titleAfter, hs, finding{cases: r.probes, failed: len(r.stuck), violations: r.stuck})
+		j.take("V6", titleAfter, hs, finding{cases: r.probes, failed: len(r.stuck), void: r.void, violations: r.stuck})
 		j.take("V6", titleAfter, hs, checkGoesOn(hs, c.TTL+slack))
 		j.probe = max(j.probe, r.slowest)
 		j.swept += r.swept
@@ -187,7 +188,7 @@ const (
 	longestTwin  = 10 * time.Second // or half of what was asked for
 )
 
-// play plays a plan in rounds for d, or until a twin has failed.
+// play plays a plan in rounds for d, or until a twin has failed. One that has not seen enough by then goes on until it has.
 func (c *conductor) play(ctx context.Context, scenario string, p plan, w twin, d time.Duration) (Trial, error) {
 	p.label = scenario
 	length := min(d, longestRound)
@@ -202,7 +203,8 @@ func (c *conductor) play(ctx context.Context, scenario string, p plan, w twin, d
 	}
 	began := now()
 	j := newJudgement(w)
-	for end := began.add(d); end.sub(now()) > length/2; {
+	end := began.add(d)
+	for end.sub(now()) > length/2 || end.add(goOn) > now() && !c.enough(j.trial(scenario, w, "", "", 0)) {
 		r, err := c.storm(ctx, p, length)
 		if err != nil {
 			return Trial{}, err
@@ -213,6 +215,11 @@ func (c *conductor) play(ctx context.Context, scenario string, p plan, w twin, d
 		}
 	}
 	return j.trial(scenario, w, c.describe(p), p.harm.why, now().sub(began)), nil
+}
+
+// enough reports whether a trial has seen all that it is to judge.
+func (c *conductor) enough(t Trial) bool {
+	return t.convicted() || !t.toothless() && (t.Twin != "" || c.want == nil || c.want(t))
 }
 
 // describe says in a line what a plan is.
