@@ -61,7 +61,7 @@ func (c *conductor) probe(ctx context.Context, out *round, dir string, names []s
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil && errors.Is(context.Cause(ctx), errStarved) {
+			if err != nil && starved(d, ended) {
 				out.void++
 				return
 			}
@@ -78,6 +78,14 @@ func (c *conductor) probe(ctx context.Context, out *round, dir string, names []s
 		})
 	}
 	all.Wait()
+}
+
+// starved reports whether the process of a diary did not run for an eighth of the time since an instant. Then servers and
+// workers did not either, and what has not happened yet may be on its way.
+func starved(d *diary, since instant) bool {
+	pause(2*silenceAfter, nil) // a silence is written down when it ends
+	t := now()
+	return d.life(0, 0).ran(since, t) < t.sub(since)*7/8
 }
 
 // leftovers is the second half of V6: TTL + 1 s after the last worker has ended nobody stands in any line, as far as
