@@ -7,8 +7,12 @@ help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-8s %s\n", $$1, $$2 }'
 
 .PHONY: test
-test: ## install what the tests need, then run every test under the race detector
-	@.ci/test
+test: ## install what the tests need, then run every test under the race detector; SLOW=1: on a slow machine
+	@SLOW=$(SLOW) .ci/test
+
+.PHONY: proof
+proof: ## run the core 20 times under the race detector
+	@.ci/proof
 
 .PHONY: check
 check: ## format, vet, lint, tidy, API text, docs, and builds for every platform

@@ -41,9 +41,9 @@ finish() {
 }
 
 # The core and the stores in memory run in bubbles of virtual time: they are quick, and what they get wrong they get wrong
-# rarely, so they run many times. So does the suite of the contract, by the drivers that it convicts. Its own tests in
+# rarely, so they run several times. So does the suite of the contract, by the drivers that it convicts. Its own tests in
 # driver/drivertest are not among them: they try memlock in real time as well, a quarter of a minute that is mostly waited
-# out, and 20 of those are longer than a package may take.
+# out, again and again.
 readonly bubbles='^github\.com/interlock-go/interlock(/(driver|driver/drivertest/broken|memlock|internal/line))?$'
 
 # What starts servers, and is minutes of waiting for them to die, runs once.
