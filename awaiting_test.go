@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/memlock"
@@ -39,12 +40,13 @@ func TestLock_WhoAwaitsForOthersGoes(t *testing.T) {
 				var all sync.WaitGroup
 				for who, c := range []*interlock.Client{waiters, last} {
 					all.Go(func() {
-						l, err := c.Mutex("x").Lock(t.Context())
+						name := []string{"the claim that stood", "the one behind it"}[who]
+						l, err := c.Mutex("x", interlock.Wait(time.Hour)).Lock(t.Context())
 						if err != nil {
-							t.Error(err)
+							t.Errorf("%s is not granted in an hour: %v", name, err)
 							return
 						}
-						order <- []string{"the claim that stood", "the one behind it"}[who]
+						order <- name
 						release(t, l)
 					})
 					synctest.Wait()
@@ -58,10 +60,11 @@ func TestLock_WhoAwaitsForOthersGoes(t *testing.T) {
 					}
 				}
 				release(t, held)
-				if first := <-order; first != "the claim that stood" {
-					t.Errorf("%s is granted first", first)
-				}
 				all.Wait()
+				close(order)
+				if first := <-order; first != "the claim that stood" {
+					t.Errorf("granted first: %q, want the claim that stood", first)
+				}
 			})
 		})
 	}

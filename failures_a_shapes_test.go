@@ -23,6 +23,10 @@ func TestA11_ReentryNeitherShortensNorRenumbers(t *testing.T) {
 		m := c.RWMutex("m", interlock.Reentrant())
 		outer := lock(t.Context(), t, m)
 		fence := outer.Fence()
+		release(t, must[*interlock.Lease](t)(m.RLock(outer.Context())))
+		if n := len(claims(t, store, "m")); n != 1 {
+			t.Fatalf("%d claims after an inner lease left, want the outer one's", n)
+		}
 		stack := []*interlock.Lease{outer}
 		for range 300 {
 			time.Sleep(time.Duration(rand.IntN(3000)) * time.Millisecond)
@@ -37,7 +41,7 @@ func TestA11_ReentryNeitherShortensNorRenumbers(t *testing.T) {
 				}
 				stack = append(stack, must[*interlock.Lease](t)(l, err))
 				if write && l.Fence() != fence || interlock.Fence(l.Context(), "m") != fence {
-					t.Fatalf("token %d, in context %d, want %d", l.Fence(), interlock.Fence(l.Context(), "m"), fence)
+					t.Fatalf("token %d, in context %d, want %d as of the outer lease", l.Fence(), interlock.Fence(l.Context(), "m"), fence)
 				}
 			} else {
 				i := 1 + rand.IntN(len(stack)-1) // in any order
@@ -48,7 +52,7 @@ func TestA11_ReentryNeitherShortensNorRenumbers(t *testing.T) {
 				t.Fatalf("outer: %v, token %d of %d, until %v of %v", outer.Err(), outer.Fence(), fence, got, until)
 			}
 			if n := len(claims(t, store, "m")); n != 1 {
-				t.Fatalf("%d claims", n)
+				t.Fatalf("%d claims while %d leases are held, want one for all", n, len(stack))
 			}
 		}
 		release(t, stack...)
@@ -73,7 +77,7 @@ func TestA12_TheOwnerIsTheLeaseAndItsContext(t *testing.T) {
 			defer close(done)
 			inner, err := m.TryLock(l.Context())
 			if err != nil {
-				t.Error(err)
+				t.Errorf("another goroutine, with the lease's context: %v, want it to own the lock", err)
 				return
 			}
 			release(t, inner, l)
@@ -102,13 +106,16 @@ func TestA13_ALostReplyBlocksNobody(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		start := time.Now()
-		l := lock(ctx, t, c.Mutex("m"))
+		l, err := c.Mutex("m").Lock(ctx)
+		if err != nil {
+			t.Fatalf("the reply was lost, and the lock is held by the attempt that nobody wants any more: %v", err)
+		}
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("took %v", took)
 		}
 		release(t, l)
 		lose = true
-		_, err := c.Mutex("m").TryLock(ctx)
+		_, err = c.Mutex("m").TryLock(ctx)
 		matches(t, err, interlock.ErrUnavailable)
 		time.Sleep(time.Second)
 		if n := len(claims(t, store, "m")); n != 0 {
@@ -136,7 +143,7 @@ func TestA14_SeveralLocksAreAllOrNothingWithoutDeadlock(t *testing.T) {
 					l, err := c.Multi(set).Lock(ctx)
 					cancel()
 					if err != nil {
-						t.Errorf("%v: %v", set, err)
+						t.Errorf("%v: not locked in ten minutes: %v", set, err)
 						return
 					}
 					for _, name := range set[:len(set)-1] {
@@ -166,7 +173,7 @@ func TestA14_SeveralLocksAreAllOrNothingWithoutDeadlock(t *testing.T) {
 		synctest.Wait()
 		for _, name := range names {
 			if n := len(claims(t, store, name)); n > 0 && name != "c" {
-				t.Errorf("%d claims of %s are kept", n, name)
+				t.Errorf("%d claims of %s are kept, want none", n, name)
 			}
 		}
 		release(t, l)
@@ -196,7 +203,7 @@ func TestA15_PermitsComeBackOnceAlsoFromTheDead(t *testing.T) {
 			l := must[*interlock.Lease](t)(watch.Semaphore("s", permits).TryAcquire(t.Context(), 2))
 			release(t, l, l)
 			if n := free(); n != permits {
-				t.Fatalf("%d of %d are free", n, permits)
+				t.Fatalf("%d of %d permits are free after a release", n, permits)
 			}
 		}
 		for _, kill := range []func(*memlock.Driver){
@@ -212,7 +219,7 @@ func TestA15_PermitsComeBackOnceAlsoFromTheDead(t *testing.T) {
 			}
 			time.Sleep(15 * time.Second)
 			if n := free(); n != permits {
-				t.Fatalf("%d of %d are free a TTL after their holders died", n, permits)
+				t.Fatalf("%d of %d permits are free a TTL after their holders died", n, permits)
 			}
 		}
 	})

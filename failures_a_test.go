@@ -60,7 +60,7 @@ func TestA02_ALateReleaseFreesNobodyElse(t *testing.T) {
 		matches(t, late.Release(), interlock.ErrLost)
 		time.Sleep(time.Minute)
 		if line := claims(t, store, "m"); len(line) != 1 || line[0].Fence != held.Fence() || held.Err() != nil {
-			t.Errorf("a's late release freed b: %+v, %v", line, held.Err())
+			t.Errorf("a's late release freed b: %+v, %v, want b to hold it", line, held.Err())
 		}
 		release(t, held)
 	})
@@ -89,7 +89,7 @@ func TestA03_ACancelledLockLeavesNothing(t *testing.T) {
 		resume()
 		time.Sleep(time.Second)
 		if line := claims(t, store, "m"); len(line) != 0 {
-			t.Errorf("a second after the wire healed: %+v", line)
+			t.Errorf("a second after the wire healed the cancelled claim stands in line: %+v", line)
 		}
 		// The same for one who waits in line.
 		l := lock(t.Context(), t, newClient(t, store, nil).Mutex("m"))
@@ -115,7 +115,7 @@ func TestA04_ReleaseIsSentAlthoughTheContextIsOver(t *testing.T) {
 			l := lock(ctx, t, c.Mutex("m"))
 			cancel()
 			if err := l.Release(); err != nil {
-				t.Fatalf("release %d: %v", i, err)
+				t.Fatalf("release %d, after the end of its Lock's context: %v, want it sent", i, err)
 			}
 			if n := len(claims(t, store, "m")); n != 0 {
 				t.Fatalf("release %d left %d claims", i, n)
@@ -139,7 +139,7 @@ func TestA05_AnAnswerThatComesTooLateIsNoLease(t *testing.T) {
 				t.Errorf("a reply %v late: got a lease that is over: %v", late, err)
 			}
 			if left := time.Until(l.Until()); left < 1500*time.Millisecond {
-				t.Errorf("a reply %v late: a lease with %v of trust left", late, left)
+				t.Errorf("a reply %v late: a lease with %v of trust left, want its grace of 1.5s at least", late, left)
 			}
 			if n := len(claims(t, store, "m")); n != 1 {
 				t.Errorf("%d claims", n)
@@ -179,7 +179,7 @@ func TestA06_EveryAttemptHasAnIDOfItsOwn(t *testing.T) {
 		l := attempt.wait(t)
 		time.Sleep(time.Minute)
 		if n := len(claims(t, store, "m")); n != 1 || l.Err() != nil {
-			t.Errorf("a minute later: %d claims, %v", n, l.Err())
+			t.Errorf("a minute after the first attempt was released: %d claims, %v, want the second's", n, l.Err())
 		}
 		release(t, l)
 		seen := map[string]bool{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -39,7 +40,7 @@ func TestA17_WaitersAreCappedAndLeaveNothing(t *testing.T) {
 			}
 		}
 		if refused != callers-most {
-			t.Errorf("%d were refused, want %d", refused, callers-most)
+			t.Errorf("%d of %d were refused, want %d", refused, callers, callers-most)
 		}
 		if n := len(claims(t, store, "m")); n != 1 {
 			t.Errorf("%d claims, want the holder's, which is passed on", n)
@@ -90,7 +91,7 @@ func TestA18_AReleaseWakesOneAndAFailingStoreIsSpared(t *testing.T) {
 		time.AfterFunc(10*time.Second, func() { store.Fail(nil) })
 		release(t, lock(t.Context(), t, c.Mutex("m")))
 		if n := store.Calls() - before; n > 50 {
-			t.Errorf("%d calls in ten seconds of failure", n)
+			t.Errorf("%d calls in ten seconds of failure, want 50 at most", n)
 		}
 	})
 }
@@ -153,8 +154,15 @@ func TestA20_CloseIsBoundedAndLeavesNobody(t *testing.T) {
 					}
 				}()
 			}
-			if err := c.Close(); err != nil {
-				t.Error(err)
+			closed := make(chan error, 1)
+			go func() { closed <- c.Close() }()
+			select {
+			case err := <-closed:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("stalled %t: Close has not returned after a minute, want three seconds at most", stall)
 			}
 			if took, most := time.Since(start), 3*time.Second; took > most || !stall && took != time.Second {
 				t.Errorf("stalled %t: took %v", stall, took)
@@ -174,6 +182,23 @@ func TestA20_CloseIsBoundedAndLeavesNobody(t *testing.T) {
 	}
 }
 
+// The same without a bubble, in which it can be said.
+func TestA20_NoGoroutineOutlivesClose(t *testing.T) {
+	before := runtime.NumGoroutine()
+	c := must[*interlock.Client](t)(interlock.New(memlock.New(), nil))
+	release(t, lock(t.Context(), t, c.Mutex("m")), lock(t.Context(), t, c.Mutex("isolated", interlock.Isolated())))
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("%d goroutines outlive Close by ten seconds", runtime.NumGoroutine()-before)
+		}
+	}
+}
+
 // A21: the unlock of a reader frees the writer or the other readers; leaving a read lock lets a writer in to another.
 func TestA21_ReadersAndWritersLeaveForThemselves(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -183,8 +208,10 @@ func TestA21_ReadersAndWritersLeaveForThemselves(t *testing.T) {
 		barred := func(when string) {
 			t.Helper()
 			if l, err := b.RWMutex("m").TryLock(t.Context()); !errors.Is(err, interlock.ErrHeld) {
-				t.Errorf("%s, another writer: %v", when, err)
-				release(t, l)
+				t.Errorf("%s, another writer: %v, want ErrHeld", when, err)
+				if err == nil {
+					release(t, l)
+				}
 			}
 		}
 		one, another := read(t.Context()), read(t.Context())
@@ -254,7 +281,7 @@ func TestA22_DeadWaitersLeaveAndLivingOnesKeepTheirPlaces(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		for i, c := range claims(t, store, "m") {
 			if c.PublicID != after[i].PublicID || !slices.ContainsFunc(before, func(b driver.Holder) bool { return b.PublicID == c.PublicID && b.Since.Equal(c.Since) }) {
-				t.Errorf("place %d was lost", i)
+				t.Errorf("place %d was lost in ten minutes of waiting", i)
 			}
 		}
 		start := time.Now()

@@ -31,7 +31,7 @@ func TestL01_NothingIsRenewedAfterTheRelease(t *testing.T) {
 		before := d.count("renew")
 		time.Sleep(59 * time.Second) // after a minute the session is closed
 		if n := d.count("renew") - before; n != 0 {
-			t.Errorf("%d renewals after the release", n)
+			t.Errorf("%d renewals after the release, want none", n)
 		}
 		if got := standing(t, d.Driver, "m"); len(got) != 0 {
 			t.Errorf("in line after the release: %+v", got)
@@ -50,7 +50,7 @@ func TestL02_RenewalsGoOnAfterErrors(t *testing.T) {
 			time.Sleep(time.Second)
 			store.Fail(nil)
 			time.Sleep(700 * time.Millisecond)
-			live(t, l)
+			outlived(t, l, "errors for a second")
 		}
 		if err := l.Release(); err != nil {
 			t.Fatal(err)
@@ -161,7 +161,7 @@ func TestL06_RenewalEndsWithTheTrustThatItExtends(t *testing.T) {
 		d.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
 			if l := held.Load(); op == "renew" && l.Err() == nil {
 				if deadline, ok := ctx.Deadline(); !ok || deadline.After(l.Until()) {
-					t.Errorf("a renewal until %v of a lease until %v", deadline, l.Until())
+					t.Errorf("a renewal may last until %v, the lease only until %v", deadline, l.Until())
 				}
 			}
 			return nil
@@ -190,7 +190,7 @@ func TestL07_WhatTheStoreGaveAwayIsNeverRevived(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second) // one renewal
 		if ctx.Err() == nil || !errors.Is(l.Err(), interlock.ErrLost) {
-			t.Fatalf("after a renewal that told of the loss: %v", l.Err())
+			t.Fatalf("after a renewal that told of the loss: %v, want ErrLost", l.Err())
 		}
 		if got := standing(t, store, "m"); len(got) != 0 {
 			t.Fatalf("revived: %+v", got)
@@ -271,7 +271,7 @@ func TestL09_FailedRenewalLeavesTheLeaseToItsEnd(t *testing.T) {
 		l := hold(t, c, "m")
 		store.Fail(errors.New("connection reset"))
 		time.Sleep(13 * time.Second)
-		live(t, l)
+		outlived(t, l, "renewals that failed for 13 s of 13.5 s")
 		store.Fail(nil)
 		time.Sleep(time.Minute)
 		live(t, l)
@@ -289,6 +289,9 @@ func TestL11_TenThousandLeasesAreOneRenewal(t *testing.T) {
 		leases := make([]*interlock.Lease, 10_000)
 		for i := range leases {
 			leases[i] = hold(t, c, fmt.Sprint("m", i))
+			if n := d.count("open"); n != 1 {
+				t.Fatalf("%d sessions to renew for %d leases, want one for all", n, i+1)
+			}
 		}
 		d.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
 			if op == "renew" {
@@ -328,7 +331,7 @@ func TestL12_TrustEndsThoughTheRenewerHangs(t *testing.T) {
 		next := granted(t, b, "m")
 		at := told(t, l)
 		if d := at.Sub(start); d != 13500*time.Millisecond {
-			t.Errorf("told after %v, want 13.5s", d)
+			t.Errorf("told after %v though the renewer hangs, want 13.5s", d)
 		}
 		if d := (<-next).Sub(at); d != 1500*time.Millisecond {
 			t.Errorf("%v from told to the next grant, want the grace of 1.5s", d)
@@ -358,27 +361,38 @@ func TestL13_MaxHoldEndsAHungJob(t *testing.T) {
 	})
 }
 
-// blockedLog is a log whose reader has gone.
+// blockedLog is a log whose reader has gone. early reports whether it is written too early, and fails the test then.
 type blockedLog struct {
 	slog.Handler
-	open chan struct{}
+	early func() bool
+	open  chan struct{}
 }
 
 func (b blockedLog) Enabled(context.Context, slog.Level) bool { return true }
 func (b blockedLog) Handle(context.Context, slog.Record) error {
-	<-b.open
+	if !b.early() { // who writes it early may hold a mutex: then to block would let nobody say so
+		<-b.open
+	}
 	return nil
 }
 
 func TestL12_TrustEndsThoughTheLogBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New()
-		log := blockedLog{slog.DiscardHandler, make(chan struct{})}
+		var held atomic.Pointer[interlock.Lease]
+		log := blockedLog{slog.DiscardHandler, func() bool {
+			early := held.Load().Context().Err() == nil
+			if early {
+				t.Error("the log is written before the lease's context has ended")
+			}
+			return early
+		}, make(chan struct{})}
 		c := newClient(t, store, &interlock.Options{Logger: slog.New(log)})
 		l, start := hold(t, c, "m"), time.Now()
+		held.Store(l)
 		resume := store.Stall()
 		if d := told(t, l).Sub(start); d != 13500*time.Millisecond {
-			t.Errorf("told after %v, want 13.5s", d)
+			t.Errorf("told after %v though the log blocks, want 13.5s", d)
 		}
 		resume()
 		time.Sleep(time.Minute) // the store answers again, which is logged, too

@@ -65,6 +65,14 @@ func live(t *testing.T, l *interlock.Lease) {
 	}
 }
 
+// outlived fails the test if the lease is over after what a lease outlives.
+func outlived(t *testing.T, l *interlock.Lease, what string) {
+	t.Helper()
+	if err := l.Err(); err != nil || l.Context().Err() != nil {
+		t.Fatalf("%s ended the lease: %v", what, err)
+	}
+}
+
 // standing returns what stands in the store's line of name, as seen by a driver whose wire is whole.
 func standing(t *testing.T, store *memlock.Driver, name string) []driver.Holder {
 	t.Helper()

@@ -171,7 +171,7 @@ func TestTry_BehindAWaiterThatLeftLeavesNothing(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if n := len(standing(t, store, "m")); n != 1 {
-			t.Errorf("%d claims in line, want the holder's", n)
+			t.Errorf("a second after the try was turned away: %d claims in line, want the holder's alone", n)
 		}
 		if err := l.Release(); err != nil {
 			t.Error(err)
