@@ -34,7 +34,7 @@ func (d Dialect) String() string {
 //	lock     the same, and locks the row
 type statements struct{ create, insert, raise, look, lock string }
 
-func (d Dialect) statements(table, compare string) (statements, error) {
+func (d Dialect) statements(table string) (statements, error) {
 	var name, insert string            // the type of names, and how to insert what may be there
 	parameters := []any{"?", "?", "?"} // the first, second and third
 	forUpdate := " FOR UPDATE"
@@ -56,7 +56,7 @@ func (d Dialect) statements(table, compare string) (statements, error) {
 	s := statements{
 		create: format("CREATE TABLE IF NOT EXISTS %s (name " + name + " NOT NULL PRIMARY KEY, token BIGINT NOT NULL)"),
 		insert: format(insert, parameters[:2]...),
-		raise:  format("UPDATE %s SET token = %s WHERE name = %s AND token "+compare+" %s", parameters...),
+		raise:  format("UPDATE %s SET token = %s WHERE name = %s AND token <= %s", parameters...),
 		look:   format("SELECT token FROM %s WHERE name = %s", parameters[0]),
 	}
 	s.lock = s.look + forUpdate

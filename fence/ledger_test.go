@@ -42,10 +42,10 @@ func TestFile_SpoiltLedger(t *testing.T) {
 			floor = 20
 		}
 		if err := f.Claim(ctx, floor-1); !errors.Is(err, fence.ErrStale) {
-			t.Errorf("byte %d spoilt: %d accepted or %v", i, floor-1, err)
+			t.Errorf("byte %d spoilt: claim of %d got %v, want ErrStale: %d is claimed", i, floor-1, err, floor)
 		}
 		if err := f.Claim(ctx, floor); err != nil {
-			t.Errorf("byte %d spoilt: %d: %v", i, floor, err)
+			t.Errorf("byte %d spoilt: claim of %d got %v, want it accepted", i, floor, err)
 		}
 	}
 	for name, content := range map[string]string{

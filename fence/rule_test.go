@@ -139,7 +139,7 @@ func TestEqual_Passes(t *testing.T) {
 	for name, g := range guards(t) {
 		for i := range 3 {
 			if err := errors.Join(g.claim(7), g.write(7, i+1)); err != nil {
-				t.Errorf("%s: pass %d with an equal token: %v", name, i, err)
+				t.Errorf("%s: pass %d with an equal token: %v, want it accepted", name, i, err)
 			}
 		}
 		if g.read() != 3 {

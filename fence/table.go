@@ -42,8 +42,7 @@ func NewTable(d Dialect, name string) (*Table, error) {
 	if !identifier().MatchString(name) {
 		return nil, fmt.Errorf("fence: table name %q: want letters, digits and underscores, optionally after a schema and a dot", name)
 	}
-	compare := "<="
-	s, err := d.statements(name, compare)
+	s, err := d.statements(name)
 	if err != nil {
 		return nil, err
 	}
