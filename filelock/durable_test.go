@@ -126,7 +126,7 @@ func TestReboot_TokensGrow(t *testing.T) {
 			c := mutexOf(fmt.Sprint("n", i))
 			g := acquire(t, s, c)
 			if !g.Held || g.Fence <= last[i] {
-				t.Fatalf("boot %d: held %v, token %d after %d", boot, g.Held, g.Fence, last[i])
+				t.Fatalf("boot %d: held %v, token %d, want more than %d, which was handed out before the reboot", boot, g.Held, g.Fence, last[i])
 			}
 			last[i] = g.Fence + driver.Stride - 1
 		}

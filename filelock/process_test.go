@@ -52,7 +52,7 @@ func acquire(t testing.TB, s driver.Session, c driver.Claim) driver.Grant {
 func release(t testing.TB, s driver.Session, c driver.Claim) {
 	t.Helper()
 	if held, err := s.Release(within(t, soon), c); err != nil || !held {
-		t.Fatalf("release: held %v, %v", held, err)
+		t.Fatalf("release: held %v, %v, want held true", held, err)
 	}
 }
 

@@ -128,7 +128,7 @@ func TestRecord_EveryFlippedByteIsDetected(t *testing.T) {
 			}
 			f[at] ^= 0x10
 			if _, err := f.read(); !errors.Is(err, errDamaged) && !errors.Is(err, errNewer) {
-				t.Fatalf("%d claims: byte %d of %d flipped: %v", n, at, len(f), err)
+				t.Fatalf("%d claims: byte %d of %d flipped: %v, want errDamaged", n, at, len(f), err)
 			}
 			f[at] ^= 0x10
 		}

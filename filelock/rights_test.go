@@ -154,7 +154,7 @@ func TestDirectory_RemoteFileSystemsAreRefusedUntouched(t *testing.T) {
 			d.Close(t.Context())
 		}
 		if err == nil || !strings.Contains(err.Error(), "is on NFS") || !strings.Contains(err.Error(), "want a directory on a disk") {
-			t.Errorf("%s: %v", dir, err)
+			t.Errorf("%s: a directory on NFS is opened: %v, want it refused", dir, err)
 		}
 	}
 	if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
