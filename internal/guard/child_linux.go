@@ -1,12 +1,9 @@
 package guard
 
-import (
-	"syscall"
-)
+import "syscall"
 
 // childAttributes puts the child into the process group, or into one of its own where group is 0, and has the kernel
 // kill it when the guard ends.
 func childAttributes(group int) *syscall.SysProcAttr {
-	a := &syscall.SysProcAttr{Setpgid: true, Pgid: group, Pdeathsig: syscall.SIGKILL}
-	return a
+	return &syscall.SysProcAttr{Setpgid: true, Pgid: group, Pdeathsig: syscall.SIGKILL}
 }

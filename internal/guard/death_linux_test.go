@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
 )
 
@@ -31,12 +33,33 @@ func launchTree(t *testing.T, flags ...string) *supervisor {
 
 func gone(s *supervisor) func() bool { return func() bool { return len(marked(s.mark)) == 0 } }
 
+// treeDies waits until nothing of the tree of launchTree is left.
+func treeDies(t *testing.T, s *supervisor) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(guardtest.Patience()); !gone(s)(); <-tick.C {
+		if time.Now().Before(end) {
+			continue
+		}
+		command, daemon := 0, 0
+		for _, pid := range marked(s.mark) {
+			if session, _ := unix.Getsid(pid); session == s.Process.Pid {
+				command++
+			} else {
+				daemon++
+			}
+		}
+		t.Fatalf("not after %v: the tree is dead; %d processes of the command and %d of the daemon live", guardtest.Patience(), command, daemon)
+	}
+}
+
 // interlock is killed: the guard kills the tree, grandchildren and daemons too (C2, C4).
 func TestKillInterlock(t *testing.T) {
 	s := launchTree(t)
 	guard := s.guard(t)
 	_ = syscall.Kill(s.Process.Pid, syscall.SIGKILL)
-	guardtest.Eventually(t, "the tree is dead", gone(s))
+	treeDies(t, s)
 	guardtest.Eventually(t, "the guard has ended", func() bool { return syscall.Kill(guard, 0) != nil })
 }
 
@@ -77,7 +100,7 @@ func TestKillGuardOfStoppedInterlock(t *testing.T) {
 func TestStopGuard(t *testing.T) {
 	s := launchTree(t, "-lease", "1s")
 	_ = syscall.Kill(s.guard(t), syscall.SIGSTOP)
-	if got := s.exit(t); got != exitLost {
+	if got := s.exitAfter(t, "the end of the lease"); got != exitLost {
 		t.Errorf("exit status %d, want %d", got, exitLost)
 	}
 	if left := marked(s.mark); len(left) > 0 {
@@ -106,7 +129,7 @@ func stopInTime(t *testing.T, s *supervisor) {
 	// The last renewal was before. To see that the tree is dead takes its time, too, so this bounds it only; that it is
 	// dead before the next one gets in is shown where there are locks.
 	end := time.Now().Add(lease + grace + noise)
-	guardtest.Eventually(t, "the tree is dead", gone(s))
+	treeDies(t, s)
 	if late := time.Since(end); late > 0 {
 		t.Errorf("the tree was dead %v after the lease's end and %v", late, noise)
 	}

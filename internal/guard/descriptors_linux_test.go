@@ -54,7 +54,7 @@ func TestSessionDescriptor(t *testing.T) {
 	guardtest.Eventually(t, "two processes", func() bool { return len(marked(s.mark)) == 2 })
 	for _, pid := range marked(s.mark) {
 		if at := descriptor(pid, session); at < 50 {
-			t.Errorf("the command has the session's descriptor at %d", at)
+			t.Errorf("the command has the session's descriptor at %d, want 50 or more", at)
 		}
 	}
 	supervisor, guard, child := s.Process.Pid, s.guard(t), s.child(t)

@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"fmt"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -37,7 +38,7 @@ func TestSignalReachesGroup(t *testing.T) {
 	s := launch(t, "--", "sh", "-c", "sleep 1000; exit 7")
 	guardtest.Eventually(t, "two processes", func() bool { return len(marked(s.mark)) == 2 })
 	_ = syscall.Kill(s.Process.Pid, syscall.SIGTERM)
-	if got := s.exit(t); got != 143 || len(marked(s.mark)) > 0 {
+	if got := s.exitAfter(t, "SIGTERM to interlock"); got != 143 || len(marked(s.mark)) > 0 {
 		t.Errorf("exit status %d, want 143; %d processes are left", got, len(marked(s.mark)))
 	}
 }
@@ -45,7 +46,7 @@ func TestSignalReachesGroup(t *testing.T) {
 // A signal that comes before the child exists is delivered when it does.
 func TestEarlySignal(t *testing.T) {
 	s := launch(t, "-early", "15", "--", "sleep", "1000")
-	if got := s.exit(t); got != 143 {
+	if got := s.exitAfter(t, "SIGTERM from before the command"); got != 143 {
 		t.Errorf("exit status %d, want 143", got)
 	}
 }
@@ -88,8 +89,23 @@ func TestDispositions(t *testing.T) {
 			if string(through) != string(direct) {
 				t.Errorf("directly:\n%s\nguarded:\n%s", direct, through)
 			}
+			if got, want := ignored(t, through), ignored(t, direct); got&^want != 0 {
+				t.Errorf("the guarded command ignores the signals %#x, which it would not directly", got&^want)
+			} else if want&^got != 0 {
+				t.Errorf("the guarded command does not ignore the signals %#x, which it would directly", want&^got)
+			}
 		})
 	}
+}
+
+// ignored returns the set of ignored signals in the text of a process's status.
+func ignored(t *testing.T, status []byte) (set uint64) {
+	t.Helper()
+	_, mask, _ := strings.Cut(string(status), "SigIgn:")
+	if _, err := fmt.Sscanf(mask, "%x", &set); err != nil {
+		t.Fatalf("%v in the status %q", err, status)
+	}
+	return set
 }
 
 func TestNohup(t *testing.T) {

@@ -50,7 +50,7 @@ func TestExitStatus(t *testing.T) {
 func TestThreadOutlivesChild(t *testing.T) {
 	s := launch(t, "--", "sh", "-c", "sleep 0.3; exit 7")
 	if got := s.exit(t); got != 7 {
-		t.Errorf("exit status %d, want 7", got)
+		t.Errorf("exit status %d, want the child's 7", got)
 	}
 }
 
@@ -85,6 +85,6 @@ func TestTooLate(t *testing.T) {
 		t.Errorf("exit status %d, want %d", got, exitLate)
 	}
 	if _, err := os.Stat(file); err == nil {
-		t.Error("the command was started")
+		t.Error("the command was started, with less time than it needs")
 	}
 }

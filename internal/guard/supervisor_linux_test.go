@@ -217,10 +217,19 @@ func (s *supervisor) said() string {
 // exit waits for the supervisor's end and returns its exit status as a shell shows it.
 func (s *supervisor) exit(t *testing.T) int {
 	t.Helper()
+	return s.exitAfter(t, "")
+}
+
+// exitAfter is exit whose failure says after what.
+func (s *supervisor) exitAfter(t *testing.T, what string) int {
+	t.Helper()
 	select {
 	case <-s.ended:
 	case <-time.After(guardtest.Patience()):
-		t.Fatalf("the supervisor still runs; it said:\n%s", s.said())
+		if what != "" {
+			what = " after " + what
+		}
+		t.Fatalf("the supervisor still runs%s; it said:\n%s", what, s.said())
 	}
 	ws := s.ProcessState.Sys().(syscall.WaitStatus)
 	if ws.Signaled() {

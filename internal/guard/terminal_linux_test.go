@@ -70,7 +70,7 @@ func TestCtrlCEndsScript(t *testing.T) {
 			c.Shows(t, "runs")
 			c.Press(t, guardtest.CtrlC)
 			if got := c.Ends(t); got != 130 || strings.Contains(c.Shown(), "AFTER") {
-				t.Errorf("exit status %d, want 130; the screen shows %q", got, c.Shown())
+				t.Errorf("the script ended with %d, want 130 of Ctrl-C; the screen shows %q", got, c.Shown())
 			}
 		})
 	}
