@@ -97,7 +97,7 @@ func (j *job) hold(lease *interlock.Lease) error {
 	command := guard.Command{
 		Args:     j.args,
 		Env:      environ(j.name, lease.Fence()),
-		Inherit:  j.inherited(),
+		Inherit:  j.tap.inherit(), // nobody is let in while a process that has them lives
 		Deadline: j.until(lease),
 		Least:    grace,
 		KillRest: j.flags.KillRest,
@@ -130,11 +130,6 @@ func (j *job) hold(lease *interlock.Lease) error {
 			j.pass(s)
 		}
 	}
-}
-
-// inherited are the files that keep the store from letting anybody in while a process of the command lives.
-func (j *job) inherited() []*os.File {
-	return j.tap.inherit()
 }
 
 // pass passes a signal on to the command, and stops this process along with it.
