@@ -192,7 +192,11 @@ func within(t *testing.T, what string, f func(ctx context.Context) error) time.D
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	began := time.Now()
-	if err := f(ctx); err != nil {
+	err := f(ctx)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
 		t.Fatalf("%s has not returned after %v: %v", what, time.Since(began), err)
 	}
 	return time.Since(began)

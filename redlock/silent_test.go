@@ -45,12 +45,14 @@ func TestAClaimThatQueuesDoesNotWaitForSilentMasters(t *testing.T) {
 	besides(t, "a claim that queues", func(t *testing.T, s side, name string) func() time.Duration {
 		t.Helper()
 		occupied(t, s, name)
-		return func() time.Duration {
+		queue := func() time.Duration {
 			c := mutex(name, true)
 			took := behind(t, s, "a claim that queues", c)
 			within(t, "a release", func(ctx context.Context) error { _, err := s.two.Release(ctx, c); return err })
 			return took
 		}
+		queue() // which has subscribed
+		return queue
 	})
 }
 
