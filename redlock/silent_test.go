@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/internal/wire"
 )
 
@@ -159,5 +160,32 @@ func TestASecondTryDoesNotWaitForSilentMasters(t *testing.T) {
 	}
 	if first, second := try(), try(); second > first/2 {
 		t.Errorf("a try that needed a silent master took %v, and the next one %v: want half at most, it is known to be silent", first, second)
+	}
+}
+
+// A master confirms the subscription of a process when a claim of it already waits at the others. It joins the line there too.
+func TestAWaiterJoinsTheLineOfAMasterThatConfirmsLater(t *testing.T) {
+	set := startMasters(t, 3)
+	holds := session(t, open(t, urlOf(addrs(set))), time.Minute)
+	d, wires := wired(t, set, "?node_timeout=20s")
+	waits := session(t, d, time.Minute)
+	c, next := mutex("later", false), mutex("later", true)
+	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, holds, c); return err })
+	heal := wires[2].Stall(wire.Both)
+	defer heal()
+	got := make(chan error, 1)
+	go func() {
+		_, err := acquire(t.Context(), waits, next)
+		got <- err
+	}()
+	stands := func(s *servertest.Server) bool { return s.MustDo(t, "ZCARD", "il:{later}:qline:later") == "1" }
+	until(t, 10*time.Second, "in line at two masters", func() bool { return stands(set[0]) && stands(set[1]) })
+	heal()
+	until(t, 10*time.Second, "in line at the master that confirms later", func() bool { return stands(set[2]) })
+	if held, err := holds.Release(t.Context(), c); err != nil || !held {
+		t.Errorf("release: %v, %v", held, err)
+	}
+	if err := <-got; err != nil {
+		t.Errorf("the waiter: %v", err)
 	}
 }
