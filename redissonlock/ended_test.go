@@ -33,7 +33,8 @@ func TestConnectionsEndUnderWay(t *testing.T) {
 			t.Parallel()
 			redistest.TryCuts(t, open)
 			redistest.TryCutsInARow(t, open)
-			redistest.TryCutAndCancelled(t, open)
+			redistest.TryCutAndReleased(t, open)
+			redistest.TryLateArrival(t, open)
 		})
 	}
 }

@@ -47,6 +47,13 @@ func (c *cutter) sent() int {
 	return len(c.scripts)
 }
 
+// first returns the script that left first since the last arm.
+func (c *cutter) first() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.scripts[0]
+}
+
 // cut resets every connection. What is sent meanwhile waits, so that nothing is carried out by one that is reset next.
 func (c *cutter) cut() {
 	over := make(chan struct{})
@@ -252,55 +259,5 @@ func TryCutsInARow(t *testing.T, open Opening) {
 				t.Errorf("%d stand at the name, want nobody", n)
 			}
 		})
-	}
-}
-
-// TryCutAndCancelled has the connection of an Acquire end, holds back what follows, and has the caller give up and release.
-// The server never gets the Acquire behind the Release.
-func TryCutAndCancelled(t *testing.T, open Opening) {
-	e, cut := cutting(t, open)
-	c := exclusive("name", true)
-	var heal func()
-	held := make(chan struct{})
-	cut.w.Filter(wire.Requests, func(frame []byte) bool {
-		passes := cut.request(frame)
-		if !passes {
-			heal = e.w.Stall(wire.Requests)
-			close(held)
-		}
-		return passes
-	})
-	cut.arm(1, false)
-	ctx, cancel := context.WithCancel(t.Context())
-	acquired := make(chan error, 1)
-	go func() {
-		_, err := e.session.Acquire(ctx, c)
-		acquired <- err
-	}()
-	Receive(t, limit, "the connection of the Acquire ends", held)
-	cancel()
-	if err := Receive(t, limit, "Acquire returns when its caller gives up", acquired); err == nil {
-		t.Error("the Acquire was answered although nothing comes through")
-	}
-	released := make(chan error, 1)
-	go func() {
-		_, err := e.session.Release(t.Context(), c)
-		released <- err
-	}()
-	heal()
-	if err := Receive(t, limit, "Release returns", released); err != nil {
-		t.Errorf("Release: %v; want no error", err)
-	}
-	e.line("name")
-	cut.mu.Lock()
-	defer cut.mu.Unlock()
-	released2 := false
-	for _, script := range cut.scripts {
-		switch asks := bytes.Contains([]byte(script), []byte(`{"o":`)); {
-		case !asks:
-			released2 = true
-		case released2:
-			t.Error("the server got the Acquire once more behind its Release")
-		}
 	}
 }
