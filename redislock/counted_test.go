@@ -196,7 +196,7 @@ func TestScriptsOfAThousandLeases(t *testing.T) {
 func TestRequestsOfIdleWaiters(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, servertest.Redis(t))
-	const waiters, ttl = 1000, 200 * time.Millisecond
+	const waiters, ttl = 1000, 2 * time.Second
 	a, b := s.actor(t), s.actorWith(t, ttl, redislock.Options{Timeout: age})
 	if err := all(waiters, func(i int) error {
 		name := fmt.Sprintf("idle/%d", i)
@@ -222,7 +222,7 @@ func TestRequestsOfIdleWaiters(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, rest := b.first.calls(), b.rest.calls()
-	const times = 10
+	const times = 2
 	idle := time.NewTimer(times * ttl)
 	defer idle.Stop()
 	<-idle.C

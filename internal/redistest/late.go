@@ -99,5 +99,5 @@ func TryLateArrival(t *testing.T, open Opening) {
 	if n, err := conn.Read(answer); err != nil || strings.HasPrefix(string(answer[:n]), "-") {
 		t.Fatalf("the late request was answered %q, %v", answer[:n], err)
 	}
-	Until(t, limit, "a request that arrived late has taken the lock for nobody", func() bool { return e.line("name") == 0 })
+	Until(t, limit/3, "a request that arrived late has taken the lock for nobody", func() bool { return e.line("name") == 0 })
 }
