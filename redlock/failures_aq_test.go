@@ -98,6 +98,9 @@ func TestQ03_TwoHoldAndTheirTokensAreInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, s := range set { // a request that comes after the jump would count from then on
+		until(t, ttl/2, "held by all three", func() bool { return ours(t, s, "jump") })
+	}
 	for _, s := range set[1:] {
 		if err := s.Step(ttl + time.Second); err != nil {
 			t.Fatal(err)
