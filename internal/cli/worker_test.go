@@ -46,7 +46,7 @@ func TestL14_NobodyRenewsForTheDead(t *testing.T) {
 			})
 			c.dies(first.Process.Pid, worker)
 
-			next := exec.Command("interlock", "run", "--wait", "20s", "job", "--", "true")
+			next := exec.Command("interlock", "run", "--wait", guardtest.Patience().String(), "job", "--", "true")
 			next.Env = env
 			if out, err := next.CombinedOutput(); err != nil {
 				t.Errorf("the worker is dead, and the lock is renewed for it: %v: %s", err, out)
