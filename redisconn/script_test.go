@@ -205,7 +205,7 @@ func TestRunner_TriesAgainWhileASlotMoves(t *testing.T) {
 	}
 	call := redisconn.Call{Script: count, Keys: []string{"n"}, Args: []string{"1"}}
 	if v, err := (redisconn.Runner{Conn: n}).Run(t.Context(), call); err != nil || v != int64(1) {
-		t.Errorf("the script answered %v, %v", v, err)
+		t.Errorf("a script whose slot was being moved answered %v, %v; want 1 when it has moved", v, err)
 	}
 	if got := strings.Join(n.sent, " "); got != "EVALSHA EVALSHA EVALSHA EVALSHA EVAL" {
 		t.Errorf("sent %s", got)

@@ -89,7 +89,7 @@ func TestConn_NeverRepeatsCommands(t *testing.T) {
 				t.Errorf("answered %v although the connection was cut", v)
 			}
 			if n := c.seen.Load(); n != 1 {
-				t.Errorf("Do sent the command %d times", n)
+				t.Errorf("Do sent the command %d times; want once", n)
 			}
 			c.seen.Store(0)
 			for _, r := range conn.DoAll(ctx, []redisconn.Command{keyed("APPEND", "k", "x")}) {
@@ -98,7 +98,7 @@ func TestConn_NeverRepeatsCommands(t *testing.T) {
 				}
 			}
 			if n := c.seen.Load(); n != 1 {
-				t.Errorf("DoAll sent the command %d times", n)
+				t.Errorf("DoAll sent the command %d times; want once", n)
 			}
 		})
 	}
