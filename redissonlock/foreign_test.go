@@ -27,7 +27,7 @@ func (m meeting) bothWays(t *testing.T, kind foreigntest.Kind, ours shape, name 
 	theyWait := locking(theirs)
 	m.listened(t, name)
 	released(t, l)
-	if err := within(t, string(kind), theyWait); err != nil {
+	if err := within(t, string(kind)+", which waits for ours", theyWait); err != nil {
 		t.Fatal(err)
 	}
 	refusedOurs(t, client, ours, name)
@@ -35,7 +35,7 @@ func (m meeting) bothWays(t *testing.T, kind foreigntest.Kind, ours shape, name 
 	weWait := taking(t, client, ours, name)
 	m.listened(t, name)
 	theirs.MustUnlock(t)
-	got := within(t, "our "+ours.name, weWait)
+	got := within(t, "our "+ours.name+", which waits for theirs", weWait)
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
@@ -223,8 +223,11 @@ func TestRedissonReadersTogether(t *testing.T) {
 		} else {
 			theirs.MustUnlock(t)
 		}
+		if mode := m.do(t, name, "HGET", name, "mode"); mode != "read" {
+			t.Fatalf("%s left, and the mode of the other reader's lock is %q, want read", first, mode)
+		}
 		if l, err := writers.try(t.Context(), client, name); !errors.Is(err, interlock.ErrHeld) {
-			t.Errorf("our writer, while one reader is left: %v, %v", l, err)
+			t.Errorf("our writer, while one reader is left: %v, %v; want %v", l, err, interlock.ErrHeld)
 		}
 		if len(waits) > 0 {
 			t.Fatalf("%s left, and a writer got in beside the other reader: %v", first, <-waits)

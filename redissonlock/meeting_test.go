@@ -128,7 +128,7 @@ func until(t *testing.T, what string, met func() bool) {
 func released(t *testing.T, l *interlock.Lease) {
 	t.Helper()
 	if err := l.Release(); err != nil {
-		t.Error(err)
+		t.Errorf("release: %v; want it held until now", err)
 	}
 }
 
