@@ -165,7 +165,7 @@ func TestStraggler(t *testing.T) {
 func freeForGood(t *testing.T, name string, set ...*servertest.Server) {
 	t.Helper()
 	free := 0
-	until(t, 20*time.Second, "free for good", func() bool {
+	until(t, 20*time.Second, "free of "+name+" for good", func() bool {
 		free++
 		for _, s := range set {
 			if ours(t, s, name) {
@@ -199,9 +199,9 @@ func TestNobodyWaitsForWhoDoesNotAnswer(t *testing.T) {
 		if held, err := s.Release(t.Context(), c); !held || err != nil {
 			t.Fatalf("release: %v, %v", held, err)
 		}
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %v, longer than the time that a single master has for its answer", took)
+		if took := time.Since(began); took > 5*time.Second {
+			t.Fatalf("it took %v, longer than the time that a single master has for its answer", took)
+		}
 	}
 }
 
@@ -223,7 +223,7 @@ func TestRaise(t *testing.T) {
 			t.Fatal(err)
 		}
 		if g.Fence < last+driver.Stride {
-			t.Errorf("without master %d: token %d after %d", out+1, g.Fence, last)
+			t.Errorf("without master %d: token %d after %d, want a larger one", out+1, g.Fence, last)
 		}
 		last = g.Fence
 		_, _ = other.Release(t.Context(), c)
