@@ -142,16 +142,22 @@ func (a *actor) leave(c driver.Claim) {
 	a.t.Helper()
 	held, err := a.session.Release(a.t.Context(), c)
 	if err != nil || held {
-		a.t.Fatalf("release: held %v, %v; want false", held, err)
+		a.t.Fatalf("the release of a claim that is not held: held %v, %v; want false", held, err)
 	}
 }
 
 // granted sees a call answered promptly with a grant.
 func granted(t *testing.T, answer <-chan outcome) driver.Grant {
 	t.Helper()
-	o := answered(t, answer)
+	return grantOf(t, "a call is granted the lock", answer)
+}
+
+// grantOf is granted with words of its own: what says what is to happen.
+func grantOf(t *testing.T, what string, answer <-chan outcome) driver.Grant {
+	t.Helper()
+	o := redistest.Receive(t, prompt, what, answer)
 	if o.err != nil || !o.Held {
-		t.Fatalf("answered %+v, %v; want a grant", o.Grant, o.err)
+		t.Fatalf("not: %s: answered %+v, %v", what, o.Grant, o.err)
 	}
 	return o.Grant
 }

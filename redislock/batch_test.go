@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,17 +25,28 @@ func TestBatch_SeveralAreUnderWay(t *testing.T) {
 	release(t, hold(t, client.Mutex("first")))
 	heal := w.Stall(wire.Replies)
 	t.Cleanup(heal)
+	crowded, over := context.WithCancel(t.Context())
+	defer over()
+	turn := func(i int) error {
+		ctx, cancel := context.WithTimeout(crowded, 2*prompt)
+		defer cancel()
+		l, err := client.Mutex(fmt.Sprint("m", i)).TryLock(ctx)
+		if err == nil {
+			err = l.Release()
+		}
+		return err
+	}
 	var all sync.WaitGroup
 	for i := range crowd {
 		all.Go(func() {
 			for range 20 { // of which the first meets the stall, and the crowd's end leaves few behind the last requests
-				l, err := client.Mutex(fmt.Sprint("m", i)).TryLock(t.Context())
-				if err == nil {
-					err = l.Release()
+				err := turn(i)
+				if crowded.Err() != nil {
+					return
 				}
 				if err != nil {
-					t.Errorf("%d: %v", i, err)
-					return
+					t.Errorf("m%d: %v; want it sent when the last request under way is answered", i, err)
+					over()
 				}
 			}
 		})

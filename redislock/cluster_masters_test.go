@@ -95,7 +95,7 @@ func TestCluster_OneMasterStandsStill(t *testing.T) {
 	}
 	for what, l := range map[string]*interlock.Lease{"a mutex": kept, "a reader": shared} {
 		if err := l.Err(); err != nil {
-			t.Errorf("%s at a master that answers: %v", what, err)
+			t.Errorf("%s at a master that answers: %v; want it to hold on", what, err)
 		}
 	}
 	if err := c.Nodes[0].Resume(); err != nil {

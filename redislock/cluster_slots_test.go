@@ -90,7 +90,7 @@ func TestCluster_SlotStaysHalfMoved(t *testing.T) {
 	}
 	for i, l := range leases {
 		if err := l.Err(); err != nil {
-			t.Errorf("the holder of %s: %v", names[i], err)
+			t.Errorf("the holder of %s: %v; want it to hold on", names[i], err)
 		}
 	}
 	if err := c.Move(t.Context(), slot, to); err != nil {

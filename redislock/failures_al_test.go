@@ -52,7 +52,7 @@ func TestA02_ALateReleaseDeletesNobodysLock(t *testing.T) {
 			}
 			release(t, hold(t, a.Mutex("behind"))) // the connection has carried what was to be sent
 			if after := s.MustDo(t, "GET", "m"); after != before {
-				t.Errorf("the name has %q, want %q", after, before)
+				t.Errorf("after the late release the name has %q, want %q", after, before)
 			}
 			if held != nil {
 				release(t, held)
@@ -72,8 +72,8 @@ func TestA03_ACancelledCallLeavesNothing(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := servertest.Redis(t)
-			a, w := wired(t, s, ttl(ample))
-			other := open(t, s.URL(), ttl(ample))
+			a, w := wired(t, s, ttl(age))
+			other := open(t, s.URL(), ttl(age))
 			release(t, hold(t, a.Mutex("warm")))
 			for range 10 {
 				heal := w.Stall(way)
@@ -85,7 +85,7 @@ func TestA03_ACancelledCallLeavesNothing(t *testing.T) {
 				}
 				heal()
 				// Long before anybody's time is over: nothing but the release lets these in.
-				l := hold(t, other.Mutex("m"))
+				l := within(t, prompt, "the lock that a cancelled call asked for is free", asking(t.Context(), other.Mutex("m"))).Lease
 				release(t, l)
 				again := hold(t, a.Mutex("m"))
 				if again.Fence() <= l.Fence() {

@@ -114,7 +114,7 @@ func TestR09_AMessageIsLost(t *testing.T) {
 	next := get(t, second)
 	released := time.Now()
 	release(t, next.Lease)
-	g := get(t, third)
+	g := within(t, ample/2, "a renewal finds the grant whose message was lost", third)
 	if d := g.at.Sub(released); d > lives/3+2*time.Second {
 		t.Errorf("the grant was found after %v, want the next renewal after %v at most", d, lives/3)
 	}
@@ -206,7 +206,9 @@ func TestR11_AnswersOfCancelledCalls(t *testing.T) {
 				last := uint64(0)
 				for range rival {
 					all.Go(func() {
-						for range 60 {
+						// A busy machine cancels most: this goes on until there are some of both.
+						few := func() bool { return got.Load() < 20 || cancelled.Load() < 20 }
+						for n := 0; n < 60 || n < 3000 && few(); n++ {
 							ctx, cancel := context.WithTimeout(t.Context(), rand.N(6*time.Millisecond))
 							l, err := client.Mutex(fmt.Sprint("n", i)).Lock(ctx)
 							switch {
@@ -240,6 +242,9 @@ func TestR11_AnswersOfCancelledCalls(t *testing.T) {
 				t.Errorf("%d granted and %d cancelled: want many of both", got.Load(), cancelled.Load())
 			}
 			w.Delay(0, 0)
+			if t.Failed() {
+				return
+			}
 			for i := range names { // nothing of the cancelled calls stays
 				key := fmt.Sprint("n", i)
 				eventually(t, key+" is free", func() bool { return s.MustDo(t, "EXISTS", key) == "0" })

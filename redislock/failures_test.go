@@ -41,7 +41,7 @@ func hold(t *testing.T, m interface {
 	defer cancel()
 	lease, err := m.Lock(ctx)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("lock: %v; want it within %v", err, ample)
 	}
 	return lease
 }
@@ -75,7 +75,13 @@ func asking(ctx context.Context, m *interlock.Mutex) <-chan grant {
 // get waits for what was asked for.
 func get(t *testing.T, granted <-chan grant) grant {
 	t.Helper()
-	g := redistest.Receive(t, ample, "what was asked for is granted", granted)
+	return within(t, ample, "what was asked for is granted", granted)
+}
+
+// within is get with a limit and words of its own: what says what is to happen.
+func within(t *testing.T, limit time.Duration, what string, granted <-chan grant) grant {
+	t.Helper()
+	g := redistest.Receive(t, limit, what, granted)
 	if g.err != nil {
 		t.Fatal(g.err)
 	}

@@ -108,10 +108,10 @@ func TestCounterAndScriptsAreLostBetweenGrants(t *testing.T) {
 				}
 			}
 			last := uint64(0)
-			larger := func(g driver.Grant, err error) {
+			larger := func(what string, g driver.Grant, err error) {
 				t.Helper()
 				if err != nil || !g.Held || g.Fence < last+driver.Stride {
-					t.Fatalf("after token %d: %+v, %v; want one larger by %d", last, g, err, driver.Stride)
+					t.Fatalf("%s after token %d: %+v, %v; want one larger by %d", what, last, g, err, driver.Stride)
 				}
 				last = g.Fence
 			}
@@ -121,17 +121,19 @@ func TestCounterAndScriptsAreLostBetweenGrants(t *testing.T) {
 				last = 0
 				lose()
 				first := mutex(name)
-				larger(session.Acquire(t.Context(), first))
+				g, err := session.Acquire(t.Context(), first)
+				larger("a free name", g, err)
 				if held, err := session.Release(t.Context(), first); err != nil || !held {
 					t.Fatalf("release: %v, %v", held, err)
 				}
 				lose()
 				free := mutex(name)
-				larger(session.Acquire(t.Context(), free))
+				g, err = session.Acquire(t.Context(), free)
+				larger("a free name", g, err)
 				lose()
 				next := mutex(name)
-				g, _, err := session.(driver.Requeuer).Requeue(t.Context(), free, next)
-				larger(g, err)
+				g, _, err = session.(driver.Requeuer).Requeue(t.Context(), free, next)
+				larger("a turn", g, err)
 				queued := mutex(name)
 				if g, err := session.Acquire(t.Context(), queued); err != nil || g.Held {
 					t.Fatalf("acquire: %+v, %v", g, err)
@@ -140,7 +142,8 @@ func TestCounterAndScriptsAreLostBetweenGrants(t *testing.T) {
 				if held, err := session.Release(t.Context(), next); err != nil || !held {
 					t.Fatalf("release: %v, %v", held, err)
 				}
-				larger(session.Wait(t.Context(), queued))
+				g, err = session.Wait(t.Context(), queued)
+				larger("a handoff", g, err)
 				s.sound(t, name)
 				if held, err := session.Release(t.Context(), queued); err != nil || !held {
 					t.Fatalf("release: %v, %v", held, err)

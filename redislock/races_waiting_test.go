@@ -58,7 +58,7 @@ func grantBeforeAnswer(s scene) {
 			if o := answered(t, answer); o.err != nil { // held or waiting, whichever message was read first
 				t.Fatal(o.err)
 			}
-			granted(t, b.waiting(theirs))
+			grantOf(t, "a claim is held whose grant came before the answer that it waits", b.waiting(theirs))
 			b.release(theirs)
 		}
 	}
@@ -220,7 +220,7 @@ func deadInLineIsSkipped(s scene) {
 	b.kill()
 	s.reached(t, name, channel, 0)
 	a.release(mine)
-	granted(t, waiting)
+	grantOf(t, "the one behind the dead process is granted the lock", waiting)
 	s.stands(t, next)
 }
 
@@ -282,7 +282,7 @@ func handoffsOnEveryServer(s scene) {
 			theirs := b.queue(mutex(name))
 			waiting := b.waiting(theirs)
 			a.release(mine)
-			if g := granted(t, waiting); g.Fence <= last {
+			if g := grantOf(t, "who waits at one of the masters is granted the lock", waiting); g.Fence <= last {
 				t.Fatalf("token %d after %d", g.Fence, last)
 			} else {
 				last = g.Fence
