@@ -90,7 +90,7 @@ func TestClocks(t *testing.T) {
 func TestVotesGrowOld(t *testing.T) {
 	set := startMasters(t, 3)
 	d := open(t, urlOf(addrs(set)))
-	s := session(t, d, 300*time.Millisecond)
+	s := session(t, d, time.Second)
 	for _, server := range set { // all answer the same counter, whoever asks when
 		server.MustDo(t, "SET", "il:{old}:qfence:old", strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro()/64*64, 10)[:9]+"0000000")
 	}

@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := complete(parts, bugs); err != nil && os.Getenv("NOROWS") == "" {
+	if err := complete(parts, bugs); err != nil {
 		return err
 	}
 	if *page {
