@@ -153,7 +153,7 @@ func conformSeveral(t *testing.T, servers several, connect connecting, laws []st
 			}
 		}
 		return redistest.NewHarness(redistest.Store{
-			URL: servers.url, TTL: 1500 * time.Millisecond, Budget: budget, Restart: servers.restart,
+			URL: servers.url, TTL: 2500 * time.Millisecond, Budget: budget, Restart: servers.restart,
 			Open: func(t drivertest.T, b *redistest.Board) driver.Driver {
 				b.Idle = servers.idle
 				return over(t, connect(t, b, servers.url))

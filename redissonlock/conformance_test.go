@@ -94,7 +94,7 @@ func conformCluster(t *testing.T, connect func(t drivertest.T, b *redistest.Boar
 	}
 	redistest.Try(t, laws, func(*testing.T) drivertest.Harness {
 		return redistest.NewHarness(redistest.Store{
-			URL: "redisson" + strings.TrimPrefix(c.URL(), "redis"), TTL: time.Second, Budget: budget,
+			URL: "redisson" + strings.TrimPrefix(c.URL(), "redis"), TTL: 2 * time.Second, Budget: budget,
 			Open:    func(t drivertest.T, b *redistest.Board) driver.Driver { return over(t, connect(t, b, c.URL())) },
 			Restart: func(ctx context.Context) error { return redistest.RestartCluster(ctx, c, redissonlock.Scripts()) },
 		})

@@ -69,8 +69,10 @@ func TestHunt_RefusesWrongTables(t *testing.T) {
 	const head = "bug A1\ntest TestAdd$\nfails Add\nsays It subtracts.\n"
 	for name, c := range map[string]struct{ table, want string }{
 		"the old text is missing": {head + "in lock.go\n-\treturn a * b\n+\treturn a\n", "a.bugs:5: bug A1: the old text is not in lock.go"},
-		"the old text is twice there": {head + "in lock.go\n-\t}\n+\t} // end\n",
-			"a.bugs:5: bug A1: the old text is 2 times in lock.go, the second time at line "},
+		"the old text is twice there": {
+			head + "in lock.go\n-\t}\n+\t} // end\n",
+			"a.bugs:5: bug A1: the old text is 2 times in lock.go, the second time at line ",
+		},
 		"nothing changes":       {head + "in lock.go\n \treturn a + b\n", "a.bugs:5: bug A1: it changes nothing"},
 		"no old text":           {head + "in lock.go\n+\treturn a\n", "a.bugs:5: bug A1: no old text"},
 		"no edit":               {head, "a.bugs:1: bug A1 changes nothing"},

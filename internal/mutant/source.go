@@ -128,8 +128,10 @@ func (s *source) replaceBody(changed *parsed, old, f *ast.FuncDecl, id string) e
 	case results == "":
 		body += "return"
 	}
-	s.splices = append(s.splices, splice{back.Offset, back.Offset,
-		fmt.Sprintf(" if seededBug == %q {%s\n};/*line %s:%d:%d*/", id, body, file, back.Line, back.Column)})
+	s.splices = append(s.splices, splice{
+		back.Offset, back.Offset,
+		fmt.Sprintf(" if seededBug == %q {%s\n};/*line %s:%d:%d*/", id, body, file, back.Line, back.Column),
+	})
 	return nil
 }
 
