@@ -20,9 +20,11 @@ func TestMain(m *testing.M) {
 // harness is of a set of masters, of which some may not be there to be restarted. A handoff may cost one more where the
 // next claim was given some masters before the others and must write its token back, and yet one more where a master does
 // not know the script for it: TestRoundTrips counts exactly.
-func harness(set, there []*servertest.Server) *redistest.Harness {
+//
+// An answer may take a third of the TTL, however slow the machine.
+func harness(set, there []*servertest.Server, ttl time.Duration) *redistest.Harness {
 	return redistest.NewHarness(redistest.Store{
-		URL: urlOf(addrs(set)), TTL: 2 * time.Second, Together: true,
+		URL: urlOf(addrs(set)) + patient, TTL: ttl, Together: true,
 		Budget: drivertest.Budget{Acquire: 1, Release: 1, Handoff: 3},
 		Open:   func(t drivertest.T, b *redistest.Board) driver.Driver { return openOver(t, b, set) },
 		Restart: func(ctx context.Context) error {
@@ -43,8 +45,10 @@ func openOver(t drivertest.T, b *redistest.Board, set []*servertest.Server) *red
 	for _, s := range set {
 		wires = append(wires, b.To(s.Addr()).Addr())
 	}
-	return open(t, urlOf(wires))
+	return open(t, urlOf(wires)+patient)
 }
+
+const patient = "?node_timeout=5s"
 
 func TestConformanceOverThree(t *testing.T) { conform(t, 3) }
 func TestConformanceOverFive(t *testing.T)  { conform(t, 5) }
@@ -53,6 +57,6 @@ func conform(t *testing.T, n int) {
 	t.Helper()
 	drivertest.Run(t, func(t *testing.T) drivertest.Harness {
 		set := startMasters(t, n, redistest.Durable...)
-		return harness(set, set)
+		return harness(set, set, 2*time.Second)
 	})
 }

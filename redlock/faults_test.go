@@ -24,9 +24,9 @@ func limp(t *testing.T, happens func(t *testing.T, set []*servertest.Server) (th
 	t.Helper()
 	redistest.Try(t, majorityLaws, func(t *testing.T) drivertest.Harness {
 		set := startMasters(t, 5, redistest.Durable...)
-		d := open(t, urlOf(addrs(set))) // which founds the set
+		d := open(t, urlOf(addrs(set))+patient) // which founds the set
 		t.Cleanup(func() { _ = d.Close(context.Background()) })
-		return harness(set, happens(t, set))
+		return harness(set, happens(t, set), 4*time.Second)
 	})
 }
 

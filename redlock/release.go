@@ -111,7 +111,9 @@ func (s *session) departed(ctx context.Context, c *claim, f *flight) (bool, erro
 	}
 	err := s.await(ctx, f, func() bool {
 		yes, no := count()
-		return c.left || f.out == 0 || yes+no >= s.d.quorum
+		// One that waits may have been let in just now and not know it: whoever can answer says whether it was.
+		decided := yes >= s.d.quorum || c.state >= held || yes+f.coming(s.d) < s.d.quorum
+		return c.left || f.out == 0 || decided && yes+no >= s.d.quorum
 	})
 	s.mu.Lock()
 	yes, no := count()

@@ -189,3 +189,61 @@ func TestAWaiterJoinsTheLineOfAMasterThatConfirmsLater(t *testing.T) {
 		t.Errorf("the waiter: %v", err)
 	}
 }
+
+// A waiter is let in and has heard so of one master only when it is released. Two others say that they never had it, and the last
+// two answer late: with theirs it was held.
+func TestAReleaseWaitsForMastersThatDecide(t *testing.T) {
+	set := startMasters(t, 5)
+	holds := session(t, open(t, urlOf(addrs(set))), time.Minute)
+	d, wires := wired(t, set, "?node_timeout=20s")
+	waits := session(t, d, time.Minute)
+	occupy(t, "decide", set[3:]...)
+	c, next := mutex("decide", false), mutex("decide", true)
+	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, holds, c); return err })
+	until(t, 10*time.Second, "in line everywhere", func() bool {
+		if g, err := waits.Acquire(t.Context(), next); g.Held || err != nil {
+			t.Fatalf("behind a holder: %+v, %v", g, err)
+		}
+		for _, s := range set {
+			if s.MustDo(t, "ZCARD", "il:{decide}:qline:decide") != "1" {
+				return false
+			}
+		}
+		return true
+	})
+	var heals []func()
+	for _, w := range wires[1:3] {
+		heal := w.Stall(wire.Replies)
+		defer heal()
+		heals = append(heals, heal)
+	}
+	within(t, "a release", func(ctx context.Context) error { _, err := holds.Release(ctx, c); return err })
+	until(t, 10*time.Second, "handed on", func() bool {
+		for _, s := range set[:3] {
+			if !strings.HasPrefix(s.MustDo(t, "GET", "decide"), "ilq1:"+next.ID) {
+				return false
+			}
+		}
+		return true
+	})
+	type result struct {
+		held bool
+		err  error
+	}
+	released := make(chan result, 1)
+	go func() {
+		held, err := waits.Release(t.Context(), next)
+		released <- result{held, err}
+	}()
+	select {
+	case r := <-released:
+		t.Fatalf("a release of a waiter that a majority has let in says held %v, %v, before that majority has answered", r.held, r.err)
+	case <-time.After(300 * time.Millisecond): // a release that is wrong has time to be
+	}
+	for _, heal := range heals {
+		heal()
+	}
+	if r := <-released; !r.held || r.err != nil {
+		t.Errorf("a release of a waiter that a majority has let in says held %v, %v", r.held, r.err)
+	}
+}
