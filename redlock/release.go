@@ -109,13 +109,27 @@ func (s *session) departed(ctx context.Context, c *claim, f *flight) (bool, erro
 		}
 		return yes, no
 	}
+	// A majority that says yes and no does not decide. One that waits may have been let in just now and not know it: whoever can
+	// answer says whether it was. One that is held was, but the next one needs masters that are free: they get a moment.
+	var moment *time.Timer
+	spent := false
 	err := s.await(ctx, f, func() bool {
 		yes, no := count()
-		// One that waits may have been let in just now and not know it: whoever can answer says whether it was.
-		decided := yes >= s.d.quorum || c.state >= held || yes+f.coming(s.d) < s.d.quorum
+		decided := yes >= s.d.quorum || spent || yes+f.coming(s.d) < s.d.quorum
+		if !decided && yes+no >= s.d.quorum && c.state >= held && moment == nil {
+			moment = time.AfterFunc(5*grace, func() {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				spent = true
+				f.check()
+			})
+		}
 		return c.left || f.out == 0 || decided && yes+no >= s.d.quorum
 	})
 	s.mu.Lock()
+	if moment != nil {
+		moment.Stop()
+	}
 	yes, no := count()
 	waits := c.others || yes < s.d.quorum && no <= len(s.d.nodes)-s.d.quorum // the others may say something else
 	s.mu.Unlock()
