@@ -71,8 +71,11 @@ func (c *conductor) probe(ctx context.Context, out *round, dir string, names []s
 				return
 			}
 			out.slowest = max(out.slowest, took)
-			// Nobody does anything to the conductor, so it must not lose a lease while it runs.
-			if released != nil && ran > c.TTL-c.Grace/2 {
+			// Nobody does anything to the conductor, so it must not lose a lease while it runs. A store that is slow to answer
+			// leaves it uncertain.
+			if errors.Is(released, interlock.ErrUncertain) && !errors.Is(released, interlock.ErrLost) {
+				out.void++
+			} else if released != nil && ran > c.TTL-c.Grace/2 {
 				out.errors = append(out.errors, fmt.Errorf("the conductor, which ran all the time, could not release: %w", released))
 			}
 		})

@@ -99,6 +99,15 @@ func TestCheckGoesOn(t *testing.T) {
 	}
 }
 
+// A round in which nobody got in at all, before the fault and after it, is no case.
+func TestCheckGoesOnWantsLeases(t *testing.T) {
+	hs := of(0, &handle{asked: ms(1)}, &handle{asked: ms(2)})
+	hs.ended, hs.whole = ms(1000), []instant{ms(200)}
+	if f := checkGoesOn(hs, 100*time.Millisecond); f.cases != 0 || f.failed != 0 || f.void != 1 {
+		t.Errorf("%d of %d cases failed, %d void in a round without a lease, want one void", f.failed, f.cases, f.void)
+	}
+}
+
 // Where most of the workers did not run nobody can be expected to get in.
 func TestCheckGoesOnWantsWorkersThatRun(t *testing.T) {
 	asleepAll := of(0, lease(0, 1, 5, 1), lease(0, 6, 9, 2), lease(0, 10, 12, 3))
