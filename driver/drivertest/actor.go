@@ -116,7 +116,7 @@ func call[R any](ctx context.Context, a *actor, f func(context.Context) (R, erro
 	if what != nil {
 		a.w.story.add(from, a.name, "%s", what(got.r, got.err))
 	}
-	if timedOut(got.err) && ctx.Err() == nil {
+	if ctx.Err() == nil && (timedOut(got.err) || noAnswer(got.err) && time.Since(from) >= tardy) {
 		got.err = unanswered{got.err}
 	}
 	return got.r, got.err

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -107,6 +108,14 @@ func TestAStoreThatDoesNotAnswerIsNotJudged(t *testing.T) {
 	}{
 		{"InTheDriversTime", func(context.Context) error { return fmt.Errorf("server 1: %w", context.DeadlineExceeded) }, "was not judged: the machine or the store was too slow in each of 4 trials, in the last because the store did not answer in the driver's own time: server 1"},
 		{"InTheSuitesTime", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, "is broken: asked and got context deadline exceeded"},
+		{"WaitedForSomeOfSeveral", func(context.Context) error {
+			time.Sleep(tardy)
+			return errors.New("2 of 5 answered")
+		}, "was not judged: the machine or the store was too slow in each of 4 trials, in the last because the store did not answer in the driver's own time: 2 of 5"},
+		{"AnAnswerThatTookLong", func(context.Context) error {
+			time.Sleep(tardy)
+			return driver.ErrGone
+		}, "is broken: asked and got "},
 		{"AnotherError", func(context.Context) error { return context.Canceled }, "is broken: asked and got context canceled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

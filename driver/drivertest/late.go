@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // tick is how often the trial looks whether this process still runs.
@@ -86,6 +88,19 @@ func (a *actor) lapse() {
 type unanswered struct{ error }
 
 func (u unanswered) Unwrap() error { return u.error }
+
+// tardy is how long no store takes to refuse something: whoever comes back with an error later has waited for an answer.
+const tardy = 200 * time.Millisecond
+
+// noAnswer reports whether an error is none that the contract knows, which would be the store's answer.
+func noAnswer(err error) bool {
+	for _, answer := range []error{nil, driver.ErrSessionLost, driver.ErrGone, driver.ErrRefused, driver.ErrBroken} {
+		if errors.Is(err, answer) {
+			return false
+		}
+	}
+	return true
+}
 
 // timedOut reports whether an error says that time was over.
 func timedOut(err error) bool {
