@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +41,9 @@ type binary struct{ file, dir string }
 // patience is how much longer than without its bug a test may take before it is ended.
 const patience = 30 * time.Second
 
+// version is the end of an import path that go test leaves out of a binary's name.
+var version = regexp.MustCompile(`/v[0-9]+$`)
+
 // An outcome is what became of one bug.
 type outcome struct {
 	*bug
@@ -50,6 +54,12 @@ type outcome struct {
 
 // run hunts all bugs and returns how many escaped. An error means that the hunt itself failed.
 func (h *hunter) run(ctx context.Context, bugs []*bug) (escaped int, err error) {
+	if len(bugs) == 0 {
+		return 0, fmt.Errorf("there are no bugs below %s", h.root)
+	}
+	if !filepath.IsAbs(os.TempDir()) {
+		return 0, fmt.Errorf("TMPDIR is %q: want an absolute path", os.TempDir())
+	}
 	if h.temp, err = os.MkdirTemp("", "hunt"); err != nil {
 		return 0, err
 	}
@@ -74,17 +84,25 @@ func (h *hunter) run(ctx context.Context, bugs []*bug) (escaped int, err error) 
 	}
 	go func() {
 		for _, b := range bugs {
-			jobs <- b
+			if ctx.Err() == nil {
+				jobs <- b
+			}
 		}
 		close(jobs)
 		workers.Wait()
 		close(results)
 	}()
 	for v := range results {
+		if ctx.Err() != nil {
+			continue // it says nothing about the bug
+		}
 		if v.err != nil {
 			escaped++
 		}
 		h.report(v)
+	}
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
 	}
 	for _, again := range h.again {
 		fmt.Fprintln(h.out, "tried twice:", again)
@@ -93,7 +111,7 @@ func (h *hunter) run(ctx context.Context, bugs []*bug) (escaped int, err error) 
 	if len(h.again) > 1 {
 		return escaped, fmt.Errorf("%d tests were tried twice, want one at most: they pass and fail by chance", len(h.again))
 	}
-	return escaped, ctx.Err()
+	return escaped, nil
 }
 
 func (h *hunter) report(v outcome) {
@@ -135,7 +153,7 @@ func (h *hunter) build(ctx context.Context, bugs []*bug) error {
 			return err
 		}
 		name, dir, _ := strings.Cut(strings.TrimSpace(about), "\n")
-		b := binary{filepath.Join(bin, path.Base(name)+".test"), dir}
+		b := binary{filepath.Join(bin, path.Base(version.ReplaceAllString(name, ""))+".test"), dir}
 		if _, err := os.Stat(b.file); err != nil {
 			return fmt.Errorf("package %s has bugs and no tests", p)
 		}
@@ -147,6 +165,8 @@ func (h *hunter) build(ctx context.Context, bugs []*bug) error {
 func (h *hunter) output(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = h.root
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it removes its own temporary files
+	cmd.WaitDelay = 10 * time.Second
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -205,8 +225,8 @@ func (h *hunter) passesClean(ctx context.Context, b *bug) (time.Duration, error)
 			if err != nil {
 				return 0, fmt.Errorf("the test fails without the bug: %w\n%s", err, tail(out, 40))
 			}
-			if !passed.MatchString(out) {
-				return 0, fmt.Errorf("no test matches %q", b.test)
+			if err := reportOf(out).passes(b.test); err != nil {
+				return 0, err
 			}
 			return time.Since(start), nil
 		})
@@ -232,7 +252,7 @@ func (h *hunter) test(ctx context.Context, b *bug, id string, limit time.Duratio
 	ctx, cancel := context.WithTimeoutCause(ctx, limit+15*time.Second, errHangs)
 	defer cancel()
 	bin := h.built["./"+b.pkg]
-	cmd := exec.CommandContext(ctx, bin.file, "-test.run", b.test, "-test.v", "-test.count=1", "-test.timeout", limit.String())
+	cmd := exec.CommandContext(ctx, bin.file, "-test.run", b.test, "-test.v=test2json", "-test.count=1", "-test.paniconexit0", "-test.timeout", limit.String())
 	cmd.Dir = bin.dir
 	setting := "TMPDIR=" + temp
 	cmd.Env = append(os.Environ(), variable+"="+id, setting)

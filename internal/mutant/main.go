@@ -20,13 +20,15 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		stop()
@@ -50,6 +52,9 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("unexpected argument %q: want flags only, see -help", flags.Arg(0))
 	}
 
+	if target, err := filepath.EvalSymlinks(*root); err == nil { // or reading it says why not
+		*root = target
+	}
 	bugs, err := readBugs(*root)
 	if err != nil {
 		return err
@@ -71,7 +76,12 @@ func run(ctx context.Context, args []string) error {
 		}
 	}
 	if *list {
-		_, err := variantsOf(*root, bugs)
+		dir, err := os.MkdirTemp("", "hunt")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		_, err = seed(*root, dir, bugs)
 		return err
 	}
 	h := hunter{root: *root, limit: *limit, race: *race, parallel: max(1, *parallel), out: os.Stdout}
