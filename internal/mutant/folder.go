@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"os"
@@ -24,6 +26,7 @@ type source struct {
 	parsed
 	splices  []splice
 	appended []string
+	brought  map[string]bool // what is there already, since another bug has brought it
 	changed  []variant
 }
 
@@ -68,6 +71,15 @@ func readFolder(dir string) (*folder, error) {
 		if err != nil {
 			return nil, err
 		}
+		if ok, err := build.Default.MatchFile(dir, filepath.Base(file)); err != nil || !ok {
+			if err != nil {
+				return nil, err
+			}
+			continue // for another system, or for a program such as go run file.go
+		}
+		if bytes.Contains(text, []byte("seededBug")) {
+			return nil, fmt.Errorf("%s has the name seededBug, which mutant needs for itself", file)
+		}
 		p, err := parse(file, text)
 		if err != nil {
 			return nil, err
@@ -98,7 +110,11 @@ func (f *folder) switched() (map[string][]byte, error) {
 		}
 	}
 	for file, variants := range f.texts {
-		if err := f.embed(filepath.Base(file), variants); err != nil {
+		err := f.embed(filepath.Base(file), variants)
+		if strings.HasSuffix(file, ".go") {
+			err = fmt.Errorf("%s is not compiled here: it is for another system or has a build constraint", filepath.Base(file))
+		}
+		if err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: bug %s: %w", variants[0].bug.at, variants[0].bug.id, err))
 		}
 	}
@@ -113,6 +129,11 @@ func (f *folder) switched() (map[string][]byte, error) {
 
 // embed makes the variable that a text is embedded in begin as the text that the bug which is on makes of it.
 func (f *folder) embed(text string, variants []variant) error {
+	var of strings.Builder
+	for _, v := range variants {
+		fmt.Fprintf(&of, "\t%q: %s,\n", v.bug.id, strconv.Quote(string(v.text)))
+	}
+	found := false
 	for _, s := range f.source {
 		for _, d := range s.tree.Decls {
 			g, ok := d.(*ast.GenDecl)
@@ -129,16 +150,15 @@ func (f *folder) embed(text string, variants []variant) error {
 				}
 				name := v.Names[0]
 				s.splices = append(s.splices, splice{s.offset(name.Pos()), s.offset(name.End()), "embedded_" + name.Name})
-				var of strings.Builder
-				for _, v := range variants {
-					fmt.Fprintf(&of, "\t%q: %s,\n", v.bug.id, strconv.Quote(string(v.text)))
-				}
 				s.appended = append(s.appended, fmt.Sprintf("var %s = seededText(embedded_%[1]s, map[string]string{\n%s})", name.Name, of.String()))
-				return nil
+				found = true
 			}
 		}
 	}
-	return fmt.Errorf("%s is no Go file and embedded in none", text)
+	if !found {
+		return fmt.Errorf("%s is no Go file and embedded in none of the Go files beside it", text)
+	}
+	return nil
 }
 
 func embeds(text string, doc *ast.CommentGroup) bool {

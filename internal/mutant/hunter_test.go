@@ -88,8 +88,18 @@ func TestHunt_RefusesWrongTables(t *testing.T) {
 		"another signature":     {head + "in lock.go\n-func Add(a, b int) int {\n+func Add(b, a int) int {\n", "a.bugs:1: bug A1: lock.go: the bug changes what Add takes or returns"},
 		"another type":          {head + "in lock.go\n-type Pair struct{ A, B int }\n+type Pair struct{ A, B, C int }\n", "a.bugs:1: bug A1: lock.go: the bug changes the declaration"},
 		"a function taken away": {head + "in lock.go\n-func One() int { return 1 }\n", "a.bugs:1: bug A1: lock.go: the bug takes away func One"},
+		"a type of a variable":  {head + "in lock.go\n-var limit = 3\n+var limit int8 = 3\n", "a.bugs:1: bug A1: lock.go: the bug changes the declaration"},
+		"several of one call":   {head + "in lock.go\n-var one, two = pair()\n+var one, two = pair2()\n", "a.bugs:1: bug A1: lock.go: the bug changes the declaration"},
+		"a constant by place":   {head + "in lock.go\n+\t_ = iota\n \tfirst = iota\n", "a.bugs:1: bug A1: lock.go: the bug changes the declaration"},
+		"a method of a type":    {head + "in lock.go\n func One() int { return 1 }\n+func (p *Pair) String() string { return \"\" }\n", "a.bugs:1: bug A1: lock.go: the bug adds the method String to the type Pair"},
+		"a new init":            {head + "in lock.go\n func One() int { return 1 }\n+func init() { limit = 4 }\n", "a.bugs:1: bug A1: lock.go: the bug adds func \" init()"},
+		"an import for effects": {head + "in lock.go\n \t\"fmt\"\n+\t_ \"io\"\n", "a.bugs:1: bug A1: lock.go: the bug adds import \"_"},
+		"a comment":             {head + "in lock.go\n-// Add returns the sum.\n+// Add adds.\n", "a.bugs:1: bug A1: lock.go: the bug changes nothing that is compiled"},
+		"another system":        {head + "in lock_plan9.go\n-var a = 1\n+var a = 2\n", "a.bugs:1: bug A1: lock_plan9.go is not compiled here"},
+		"an edit of an edit":    {head + "in lock.go\n-var limit = 3\n+var limit = 4\n@@\n-var limit = 4\n+var limit = 5\n", "a.bugs:8: bug A1: the old text is not in lock.go"},
+		"edits that overlap":    {head + "in lock.go\n-var limit = 3\n+var limit = 4\n@@\n var limit = 3\n \n+var a int\n", "a.bugs:8: bug A1: it overlaps with the edit at "},
 		"no Go":                 {head + "in lock.go\n-\treturn a + b\n+\treturn a +\n", "a.bugs:1: bug A1: lock.go: as the bug changes it: "},
-		"a text of nobody's":    {head + "in other.txt\n-nobody\n+somebody\n", "a.bugs:1: bug A1: other.txt is no Go file and embedded in none"},
+		"a text of nobody's":    {head + "in other.txt\n-nobody\n+somebody\n", "a.bugs:1: bug A1: other.txt is no Go file and embedded in none of the Go files beside it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := copyOf(t, c.table)
@@ -108,7 +118,7 @@ func TestHunt_RefusesWrongTables(t *testing.T) {
 func TestHunt_NamesWhatDoesNotCompile(t *testing.T) {
 	root := copyOf(t, "bug A1\ntest TestAdd$\nfails Add\nsays It returns what is not there.\nin lock.go\n-\treturn a + b\n+\treturn c\n")
 	h := hunter{root: root, limit: time.Second, parallel: 1, out: &strings.Builder{}}
-	if _, err := h.run(t.Context(), bugsOf(t, root)); err == nil || !strings.Contains(err.Error(), "lock.go[A1]:19:9: undefined: c") {
+	if _, err := h.run(t.Context(), bugsOf(t, root)); err == nil || !strings.Contains(err.Error(), "lock.go[A1]:28:9: undefined: c") {
 		t.Errorf("%v, want the place in the file as the bug changes it", err)
 	}
 }
@@ -122,9 +132,11 @@ func copyOf(t *testing.T, table string) (root string) {
 	}
 	bugs := filepath.Join(root, "lock", "testdata", "bugs")
 	for file, text := range map[string]string{
-		filepath.Join(bugs, "lock.bugs"):         "",
-		filepath.Join(bugs, "a.bugs"):            table,
-		filepath.Join(root, "lock", "other.txt"): "nobody\n",
+		filepath.Join(bugs, "lock.bugs"):             "",
+		filepath.Join(bugs, "a.bugs"):                table,
+		filepath.Join(root, "lock", "other.txt"):     "nobody\n",
+		filepath.Join(root, "lock", "lock_plan9.go"): "package lock\n\nvar a = 1\n",
+		filepath.Join(root, "lock", "program.go"):    "//go:build ignore\n\npackage main\n",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

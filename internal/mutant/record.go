@@ -51,10 +51,10 @@ func readRecords(file string, kinds map[string][]string) (records []*record, _ e
 		case r == nil:
 			return nil, fmt.Errorf("%s: %q: want a record, which begins with its kind and its id", at, line)
 		case word == "in" && rest != "":
-			open = &edit{file: rest, at: at}
+			open = &edit{file: rest, bug: r.id, at: at}
 			r.edits = append(r.edits, open)
 		case line == "@@" && open != nil:
-			open = &edit{file: open.file, at: at}
+			open = &edit{file: open.file, bug: r.id, at: at}
 			r.edits = append(r.edits, open)
 		case slices.Contains(kinds[r.kind], word) && rest != "":
 			r.fields[word] = append(r.fields[word], rest)

@@ -17,7 +17,7 @@ import (
 //
 //   - a function that bugs change begins with a copy of its changed body for each of them, behind the question whether
 //     that bug is turned on;
-//   - a package variable has the changed value behind that question;
+//   - a package variable has the changed value behind that question, and nothing evaluates it before;
 //   - an embedded text, such as a script, is a variable that begins as the changed text.
 //
 // Which bug is on is asked of the environment, once for each process, so that processes that a test starts have it too.
@@ -28,15 +28,18 @@ const variable = "INTERLOCK_BUG"
 // switchFile is what a package with bugs gets.
 const switchFile = `package %s
 
-import "os"
+import seededOS "os"
 
-var seededBug = os.Getenv(` + "`" + variable + "`" + `)
+var seededBug = seededOS.Getenv(` + "`" + variable + "`" + `)
 
-func seededValue[T any](id string, changed, value T) T {
-	if seededBug == id {
-		return changed
+func seededValue[T any](id string, changed func() any, value T) (v T) {
+	if seededBug != id {
+		return value
 	}
-	return value
+	if c := changed(); c != nil {
+		v = c.(T)
+	}
+	return v
 }
 
 func seededText(text string, changed map[string]string) string {
@@ -76,7 +79,8 @@ func seed(root, dir string, bugs []*bug) (overlay string, _ error) {
 		folders[in].change(file, variants[file])
 	}
 	var wrong []error
-	for in, f := range folders {
+	for _, in := range slices.Sorted(maps.Keys(folders)) {
+		f := folders[in]
 		files, err := f.switched()
 		wrong = append(wrong, err)
 		for name, text := range files {
@@ -104,26 +108,25 @@ func variantsOf(root string, bugs []*bug) (map[string][]variant, error) {
 	variants := map[string][]variant{}
 	var wrong []error
 	for _, b := range bugs {
-		changed := map[string][]string{}
+		edits := map[string][]*edit{}
 		for _, e := range b.edits {
 			file := filepath.Join(root, b.pkg, e.file)
-			lines, err := changed[file], error(nil)
-			if lines == nil {
-				if lines, err = readLines(file); err == nil && strings.HasSuffix(file, "_test.go") {
-					err = fmt.Errorf("%s is a test: want the code that it tests", e.file)
-				}
-			}
-			if err == nil {
-				lines, err = e.apply(lines)
-			}
-			if err != nil {
-				wrong = append(wrong, fmt.Errorf("%s: bug %s: %w", e.at, b.id, err))
-				continue
-			}
-			changed[file] = lines
+			edits[file] = append(edits[file], e)
 		}
-		for file, lines := range changed {
-			variants[file] = append(variants[file], variant{b, []byte(strings.Join(lines, "\n"))})
+		for file, of := range edits {
+			lines, err := readLines(file)
+			switch {
+			case err != nil:
+				err = of[0].error(err)
+			case strings.HasSuffix(file, "_test.go"):
+				err = of[0].error(fmt.Errorf("%s is a test: want the code that it tests", of[0].file))
+			default:
+				lines, err = apply(lines, of)
+			}
+			wrong = append(wrong, err)
+			if err == nil {
+				variants[file] = append(variants[file], variant{b, []byte(strings.Join(lines, "\n"))})
+			}
 		}
 	}
 	return variants, errors.Join(wrong...)

@@ -11,6 +11,15 @@ var greeting string
 
 var limit = 3
 
+const (
+	first = iota
+	second
+)
+
+var one, two = pair()
+
+func pair() (int, int) { return first, second }
+
 // words depends on an embedded text before main begins, as a script does.
 var words = len(greeting)
 
