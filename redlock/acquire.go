@@ -162,7 +162,7 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 		s.d.tell()
 		return true, nil
 	case lost:
-		s.linger(ctx, f, f.half())
+		s.linger(ctx, f, grace) // for a true count: those that refuse are the first to answer
 		return true, s.giveUp(c, f)
 	case c.Queue || line:
 		return false, nil

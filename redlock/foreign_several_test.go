@@ -134,8 +134,24 @@ func (r *rivals) ours(over context.Context, who string, m *interlock.Mutex) {
 	}
 }
 
-// enough is how often everybody gets the lock in ten seconds, at least.
-const enough = 5
+// enough is how often everybody gets the lock before the contest is over: after longest at the latest, and after shortest at
+// the soonest.
+const (
+	enough            = 5
+	shortest, longest = 5 * time.Second, time.Minute
+)
+
+// settled reports whether everybody had enough turns.
+func (r *rivals) settled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range r.turns {
+		if n < enough {
+			return false
+		}
+	}
+	return true
+}
 
 // Three parties want one lock over five masters: redsync, node-redlock, and eight clients of ours with eight goroutines each,
 // who hand the lock to each other by themselves. Nobody starves, never do two hold it, and our tokens grow: whether ours have
@@ -172,8 +188,9 @@ func contest(t *testing.T, told bool) {
 		defer client.Close()
 		mutexes = append(mutexes, client.Mutex("wanted"))
 	}
-	over, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	over, cancel := context.WithTimeout(t.Context(), longest)
 	defer cancel()
+	began := time.Now()
 	var group sync.WaitGroup
 	for _, c := range theirs {
 		r.joins(string(c.Kind()))
@@ -186,6 +203,13 @@ func contest(t *testing.T, told bool) {
 			group.Go(func() { r.ours(over, who, m) })
 		}
 	}
+	for over.Err() == nil && (time.Since(began) < shortest || !r.settled()) {
+		select {
+		case <-over.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	cancel()
 	group.Wait()
 	for _, err := range r.ill[:min(len(r.ill), 10)] {
 		t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,11 +39,13 @@ type seat struct {
 	driver.Holder
 	id, channel string
 	ticket      int64
+	masters     uint64  // which show it
 	counters    []int64 // of the masters that it has
 	until       []time.Time
 }
 
-// Line implements driver.Inspector. A claim is shown as held if a majority of the masters says so.
+// Line implements driver.Inspector. A claim is shown as held if a majority of the masters says so, and not at all if it can
+// stand on a minority only: it is leaving, or too late.
 func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	if err := redisstore.CheckName("redlock", name); err != nil {
 		return driver.Line{Name: name}, err
@@ -50,12 +53,14 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	seats, fence, err := d.view(ctx, name)
 	line := driver.Line{Name: name, Fence: fence}
 	for _, s := range seats {
-		line.Claims = append(line.Claims, s.Holder)
+		if s.Foreign || bits.OnesCount64(s.masters) >= d.quorum {
+			line.Claims = append(line.Claims, s.Holder)
+		}
 	}
 	return line, err
 }
 
-// view looks at a name on all masters.
+// view looks at a name on all masters. What those that do not answer would show is unknown: they count for every claim.
 func (d *Driver) view(ctx context.Context, name string) ([]*seat, uint64, error) {
 	glimpses := make([]glimpse, len(d.nodes))
 	f, err := d.everywhere(ctx, func(n *node) (redisconn.Call, bool) {
@@ -72,6 +77,9 @@ func (d *Driver) view(ctx context.Context, name string) ([]*seat, uint64, error)
 		return nil, 0, fmt.Errorf("redlock: look at %q: %w", name, err)
 	}
 	seats, fence := d.merge(glimpses)
+	for _, s := range seats {
+		s.masters |= f.asked &^ f.yes
+	}
 	return seats, fence, nil
 }
 
@@ -146,7 +154,7 @@ func (d *Driver) merge(glimpses []glimpse) (seats []*seat, fence uint64) {
 		}
 		return s
 	}
-	for _, g := range glimpses {
+	for i, g := range glimpses {
 		fence = max(fence, uint64(g.counter)) //nolint:gosec // a counter of ours
 		if h := said.holder(g.value); h != nil {
 			id := holderID(g.value)
@@ -155,6 +163,7 @@ func (d *Driver) merge(glimpses []glimpse) (seats []*seat, fence uint64) {
 				h.Note = note(g)
 			}
 			s := at(id, *h)
+			s.masters |= 1 << i
 			s.Broken = s.Broken || h.Broken
 			s.counters = append(s.counters, g.counter)
 			if g.pttl >= 0 {
@@ -169,6 +178,7 @@ func (d *Driver) merge(glimpses []glimpse) (seats []*seat, fence uint64) {
 			h := driver.Holder{PublicID: driver.PublicID(p.id), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Since: p.record.since}
 			redisstore.Describe(&h, p.record.info)
 			s := at(p.id, h)
+			s.masters |= 1 << i
 			s.ticket, s.channel = p.ticket, p.record.channel
 		}
 	}
