@@ -24,6 +24,18 @@ func (w *world) process(name string) *process {
 	return p
 }
 
+// close closes the driver.
+func (p *process) close(ctx context.Context) error {
+	_, err := ask(ctx, p.w, p.name, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.d.Close(ctx) },
+		func(_ struct{}, err error) string {
+			if err != nil {
+				return "Close of the driver → error: " + p.w.story.err(err)
+			}
+			return "Close of the driver"
+		})
+	return err
+}
+
 // actor is a session of a process. Its methods that return no error end the trial when one comes.
 type actor struct {
 	w     *world
@@ -35,8 +47,10 @@ type actor struct {
 	valid time.Duration // what Open gave
 
 	mu          sync.Mutex
-	until       time.Time // when its time is over unless it is renewed
-	lapses      bool      // nobody is to renew it any more
+	until       time.Time     // when its time is over unless it is renewed
+	given       time.Duration // for how long it was opened or renewed last
+	lapses      bool          // nobody is to renew it any more
+	refused     bool          // the last Renew came in time and was answered with an error or without a time
 	stopKeeping context.CancelFunc
 	lost        map[string]bool // what Renew reported while the session was kept
 	sessionLost bool
@@ -76,17 +90,22 @@ func (p *process) open(name string, ttl time.Duration) *actor {
 	if a.valid <= 0 {
 		p.w.fail("a session with a TTL of %v is valid for %v: want more than 0", ttl, a.valid)
 	}
-	a.until = a.asked.Add(a.valid)
+	a.until, a.given = a.asked.Add(a.valid), a.valid
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	p.w.actors = append(p.w.actors, a)
 	return a
 }
 
-// call makes one call of a driver and writes it down. A call that is not back soon after its context ended breaks
+// call makes one call of a's session and writes it down.
+func call[R any](ctx context.Context, a *actor, f func(context.Context) (R, error), what func(R, error) string) (R, error) {
+	return ask(ctx, a.w, a.name, f, what)
+}
+
+// ask makes one call of a driver and writes it down. A call that is not back soon after its context ended breaks
 // whatever law is being tried: the core relies on it everywhere. A ctx without a deadline, such as the trial's own, gets
 // one that allows patience.
-func call[R any](ctx context.Context, a *actor, f func(context.Context) (R, error), what func(R, error) string) (R, error) {
+func ask[R any](ctx context.Context, w *world, who string, f func(context.Context) (R, error), what func(R, error) string) (R, error) {
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, patience)
@@ -109,14 +128,14 @@ func call[R any](ctx context.Context, a *actor, f func(context.Context) (R, erro
 		select {
 		case got = <-back:
 		case <-time.After(promptly):
-			a.w.story.add(from, a.name, "a call does not return although its context has ended")
-			a.w.fail("a call of %s was not back %v after its context had ended: each call returns promptly when its context ends", a.name, promptly)
+			w.story.add(from, who, "a call does not return although its context has ended")
+			w.fail("a call of %s was not back %v after its context had ended: each call returns promptly when its context ends", who, promptly)
 		}
 	}
 	if what != nil {
-		a.w.story.add(from, a.name, "%s", what(got.r, got.err))
+		w.story.add(from, who, "%s", what(got.r, got.err))
 	}
-	if ctx.Err() == nil && (timedOut(got.err) || noAnswer(got.err) && time.Since(from) >= tardy) {
+	if ctx.Err() == nil && noAnswer(got.err) && (timedOut(got.err) || time.Since(from) >= tardy) {
 		got.err = unanswered{got.err}
 	}
 	return got.r, got.err

@@ -90,16 +90,12 @@ func tryInspector(w *world) {
 
 // lookAt is one look at a line.
 func lookAt(w *world, look driver.Inspector, name string) (driver.Line, error) {
-	ctx, cancel := context.WithTimeout(w.ctx, patience)
-	defer cancel()
-	return look.Line(ctx, name)
+	return ask(w.ctx, w, "viewer", func(ctx context.Context) (driver.Line, error) { return look.Line(ctx, name) }, nil)
 }
 
 // lookAtAll is one look at all lines under a prefix.
 func lookAtAll(w *world, look driver.Inspector, prefix string) ([]driver.Line, error) {
-	ctx, cancel := context.WithTimeout(w.ctx, patience)
-	defer cancel()
-	return look.Lines(ctx, prefix)
+	return ask(w.ctx, w, "viewer", func(ctx context.Context) ([]driver.Line, error) { return look.Lines(ctx, prefix) }, nil)
 }
 
 // shows compares what is shown of a claim with what it is.

@@ -36,7 +36,7 @@ func tryLoss(w *world) {
 			case errors.Is(err, driver.ErrSessionLost):
 				return
 			case err != nil || g.Held:
-				w.fail("Wait in a session that the store ended answered %s: want ErrSessionLost", w.story.grant(g, err))
+				w.fail("Wait in a session that the store ended answered %s: want ErrSessionLost", w.story.answer(g, err))
 			}
 		}
 	})
@@ -51,7 +51,7 @@ func tryLoss(w *world) {
 		w.fail("Renew of a session that the store ended answered %v: want ErrSessionLost", err)
 	}
 	if g, err := a.tryAcquire(w.ctx, mine); !errors.Is(err, driver.ErrSessionLost) {
-		w.fail("Acquire in a session that the store ended answered %s: want ErrSessionLost", w.story.grant(g, err))
+		w.fail("Acquire in a session that the store ended answered %s: want ErrSessionLost", w.story.answer(g, err))
 	}
 	if held, err := a.tryRelease(w.ctx, mine); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
 		w.fail("Release in a session that the store ended answered held=%v, error %v", held, err)

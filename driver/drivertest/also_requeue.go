@@ -79,7 +79,7 @@ func tryRequeueOfGone(w *world, k *tokens, a *actor, mine driver.Claim) {
 	next := queued(mutex(k.name))
 	r, err := a.tryRequeue(w.ctx, mine, next)
 	if err != nil || !r.Held || r.held {
-		w.fail("Requeue of %s, which had been released, answered held=%v for it and %s for the next", w.story.label(mine.ID), r.held, w.story.grant(r.Grant, err))
+		w.fail("Requeue of %s, which had been released, answered held=%v for it and %s for the next", w.story.label(mine.ID), r.held, w.story.answer(r.Grant, err))
 	}
 	a.letGo(next)
 }
@@ -152,7 +152,7 @@ func tryRequeueRenews(w *world) {
 		if time.Since(a.asked) >= a.valid {
 			w.tooSlow("the claim's time was over when it was requeued")
 		}
-		w.fail("within its time Requeue of %s answered %s", w.story.label(old.ID), w.story.grant(r.Grant, err))
+		w.fail("within its time Requeue of %s answered %s", w.story.label(old.ID), w.story.answer(r.Grant, err))
 	}
 	behind := b.queue(mutex(old.Name))
 	a.lettingIn(next, b, behind, started)

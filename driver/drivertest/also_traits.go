@@ -38,10 +38,10 @@ func tryTraits(w *world) {
 		outside = append(outside, 2*t.MaxTTL)
 	}
 	for _, ttl := range outside {
-		ctx, cancel := context.WithTimeout(w.ctx, patience)
 		from := time.Now()
-		s, err := p.d.Open(ctx, driver.Spec{ID: driver.NewID(), TTL: ttl})
-		cancel()
+		s, err := ask(w.ctx, w, p.name, func(ctx context.Context) (driver.Session, error) {
+			return p.d.Open(ctx, driver.Spec{ID: driver.NewID(), TTL: ttl})
+		}, nil)
 		if err != nil {
 			w.story.add(from, "bounds", "Open(TTL %v) → error: %s", ttl, w.story.err(err))
 			if !errors.Is(err, driver.ErrRefused) {

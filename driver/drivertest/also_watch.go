@@ -29,7 +29,7 @@ func tryWatch(w *world) {
 	defer cancel()
 	seen := make(chan driver.Line)
 	ended := make(chan error, 1)
-	w.start(func() {
+	go func() { // beside the trial's tasks: a watch that does not end must not hold up the trial
 		var last error
 		for l, err := range d.Watch(ctx, name) {
 			if last = err; err != nil {
@@ -42,7 +42,7 @@ func tryWatch(w *world) {
 			}
 		}
 		ended <- last
-	})
+	}()
 	sees := func(what string, state func(driver.Line) bool) {
 		deadline := time.After(w.atOnce())
 		for {
@@ -88,10 +88,13 @@ func tryWatch(w *world) {
 		}
 		break
 	}
-	for _, err := range d.Watch(w.ctx, name) { // a reader may stop at any time
-		if err != nil {
-			w.fail("a watch of %s began with %v although nothing was wrong", w.story.name(name), err)
+	_, err := ask(w.ctx, w, "viewer", func(ctx context.Context) (struct{}, error) {
+		for _, err := range d.Watch(ctx, name) { // a reader may stop at any time
+			return struct{}{}, err
 		}
-		break
+		return struct{}{}, nil
+	}, nil)
+	if err != nil {
+		w.fail("a watch of %s began with %v although nothing was wrong", w.story.name(name), err)
 	}
 }

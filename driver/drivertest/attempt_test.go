@@ -116,6 +116,9 @@ func TestAStoreThatDoesNotAnswerIsNotJudged(t *testing.T) {
 			time.Sleep(tardy)
 			return driver.ErrGone
 		}, "is broken: asked and got "},
+		{"AnAnswerThatSpeaksOfTime", func(context.Context) error {
+			return fmt.Errorf("%w: %w", driver.ErrGone, context.DeadlineExceeded)
+		}, "is broken: asked and got "},
 		{"AnotherError", func(context.Context) error { return context.Canceled }, "is broken: asked and got context canceled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -164,4 +167,64 @@ func TestBoundsBearWhatTheMachineIsLate(t *testing.T) {
 			t.Errorf("slack %v, want the harness's 2s and 150ms", got)
 		}
 	})
+}
+
+// What was found first counts: what the others find then may be its consequence. Of what is apart the certain counts.
+func TestTheFirstFailureOfSeveralCounts(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		run     func(w *world, fs ...func())
+		verdict string
+	}{
+		{"Together", (*world).together, "Law99_Several was not judged"},
+		{"Apart", (*world).apart, "Law99_Several is broken: a fault"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				law := Law{Name: "Law99_Several", try: func(w *world) {
+					c.run(w,
+						func() { w.sleep(time.Second); w.fail("a fault") },
+						func() { w.tooSlow("a step") },
+					)
+				}}
+				v := Judge(law, func(T) Harness { return plain{memlock.New()} })
+				if !strings.Contains(v.String(), c.verdict) {
+					t.Errorf("want %q: %s", c.verdict, v)
+				}
+			})
+		})
+	}
+}
+
+// A session of a part that is over excuses nothing, nor does one whose Renew the driver refused.
+func TestWhatIsNotTheSuitesExcusesNothing(t *testing.T) {
+	for name, try := range map[string]func(w *world){
+		"a part that is over": func(w *world) {
+			w.parts(
+				func(w *world) { w.still("A", w.ttl); w.actor("B") },
+				func(w *world) { w.sleep(time.Minute); w.fail("a fault") },
+			)
+		},
+		"a Renew that was refused": func(w *world) {
+			a := w.still("A", w.ttl)
+			a.note(time.Now(), driver.Renewal{}, errors.New("refused"))
+			w.sleep(time.Minute)
+			w.fail("a fault")
+		},
+		"a Renew without a time": func(w *world) {
+			a := w.still("A", w.ttl)
+			a.note(time.Now(), driver.Renewal{}, nil)
+			w.sleep(time.Minute)
+			w.fail("a fault")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := Judge(Law{Name: "Law99_Excuses", try: try}, func(T) Harness { return plain{memlock.New()} })
+				if !v.Convicted() || !strings.Contains(v.Faults[0], "Law99_Excuses is broken: a fault") {
+					t.Errorf("want the fault at once: %s %v", v, v.Log)
+				}
+			})
+		})
+	}
 }

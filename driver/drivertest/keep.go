@@ -13,16 +13,19 @@ func (a *actor) keep() *actor {
 	ctx, stop := context.WithCancel(a.w.ctx)
 	a.stopKeeping = stop
 	a.w.start(func() {
-		for {
+		for from := a.asked; ; {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(a.valid / 3):
+			case <-time.After(time.Until(from.Add(a.pace()))):
 			}
 			a.overdue()
-			from := time.Now()
-			within, cancel := context.WithTimeout(ctx, a.valid)
+			from = time.Now()
+			within, cancel := context.WithTimeout(ctx, 3*a.pace())
 			r, err := call(within, a, a.s.Renew, nil)
+			if err != nil && within.Err() != nil {
+				err = unanswered{err}
+			}
 			cancel()
 			if ctx.Err() != nil {
 				return
@@ -34,6 +37,13 @@ func (a *actor) keep() *actor {
 		}
 	})
 	return a
+}
+
+// pace is how long after the start of a Renew the next one is due.
+func (a *actor) pace() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.given / 3
 }
 
 // unkeep ends keep.
@@ -50,8 +60,11 @@ func (a *actor) note(from time.Time, r driver.Renewal, err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err == nil {
-		a.until = from.Add(r.Valid)
+	switch {
+	case err == nil && r.Valid > 0:
+		a.until, a.given, a.refused = from.Add(r.Valid), r.Valid, false
+	case !errors.As(err, new(unanswered)) && time.Now().Before(a.until):
+		a.refused = true
 	}
 	for _, id := range r.Lost {
 		a.lost[id] = true

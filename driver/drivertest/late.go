@@ -41,7 +41,7 @@ func (w *world) slack() time.Duration { return w.machine + w.lateness() }
 
 // tooSlow ends the trial: what it was about to show can no longer be seen.
 func (w *world) tooSlow(what string) {
-	panic(&failure{what: what + ": too late to show anything", void: what})
+	panic(w.failed(&failure{what: what + ": too late to show anything", void: what}))
 }
 
 // void returns why a fault that is found now proves nothing, or "": the process did not run for longer than sessions can
@@ -65,7 +65,7 @@ func (w *world) void() string {
 func (a *actor) overdue() {
 	a.mu.Lock()
 	late := time.Since(a.until)
-	lapses := a.lapses
+	lapses := a.lapses || a.refused
 	a.mu.Unlock()
 	if late < 0 || lapses {
 		return

@@ -228,7 +228,7 @@ func tryKindsApart(w *world) {
 	refused := func(c driver.Claim, why string) {
 		g, err := b.tryAcquire(w.ctx, c)
 		if !errors.Is(err, driver.ErrRefused) {
-			w.fail("%s: %s was answered with %s, want an error that matches ErrRefused", why, w.story.claim(c), w.story.grant(g, err))
+			w.fail("%s: %s was answered with %s, want an error that matches ErrRefused", why, w.story.claim(c), w.story.answer(g, err))
 		}
 	}
 	name := w.name("kinds")

@@ -13,10 +13,7 @@ var idempotenceLaw = Law{
 }
 
 func tryIdempotence(w *world) {
-	tryAskingAgain(w)
-	tryPlaceKept(w)
-	tryAfterInterruption(w)
-	tryAfterLostReplies(w)
+	w.parts(tryAskingAgain, tryPlaceKept, tryAfterInterruption, tryAfterLostReplies)
 }
 
 func tryAskingAgain(w *world) {

@@ -9,7 +9,7 @@ var onceHeldLaw = Law{
 	Name: "Law04_OnceHeld",
 	Says: "A claim that is held stays held until it is released, its session ends, or it is broken: renewed in time, it " +
 		"outlives any number of times-to-live and whatever others do.",
-	try: tryOnceHeld,
+	try: func(w *world) { w.parts(tryOnceHeld, tryOverRestart) },
 }
 
 // disturbance is something that must not end a hold.
@@ -89,7 +89,6 @@ func tryOnceHeld(w *world) {
 	}
 	a.letGo(mine)
 	steady.await(waits, patience)
-	tryOverRestart(w)
 }
 
 // renewInTime renews and insists that the claim is not reported lost.
@@ -118,7 +117,9 @@ func tryOverRestart(w *world) {
 	w.story.add(from, "store", "is restarted")
 	var held bool
 	w.until(patience, func() bool {
-		g, err := w.still("B", w.ttl).tryAcquire(w.ctx, mutex(name))
+		b := w.still("B", w.ttl)
+		b.lapse()
+		g, err := b.tryAcquire(w.ctx, mutex(name))
 		held = g.Held
 		return err == nil
 	}, "a new session cannot use the store after its restart")

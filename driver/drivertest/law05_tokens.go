@@ -13,7 +13,10 @@ var tokensLaw = Law{
 		"is a single token), whoever makes them: over sessions, releases, deletion and, where tokens are durable, restarts. A " +
 		"try that fails changes no token that anybody holds. " +
 		"Who shares or waits has no token; a store without tokens never shows one.",
-	try: tryTokens,
+	try: func(w *world) {
+		k := &tokens{w: w, name: w.name("tokens")}
+		w.parts(func(*world) { tryTokens(w, k) }, func(*world) { tryTokensOverRestart(w, k) })
+	},
 }
 
 // tokens are those of one name in the order of their grants.
@@ -52,8 +55,7 @@ func (w *world) stride() uint64 {
 	return driver.Stride
 }
 
-func tryTokens(w *world) {
-	k := &tokens{w: w, name: w.name("tokens")}
+func tryTokens(w *world, k *tokens) {
 	a, b := w.actor("A"), w.actor("B")
 	turn := func(x *actor, c driver.Claim) {
 		k.granted(x, c, x.hold(c))
@@ -76,9 +78,6 @@ func tryTokens(w *world) {
 	tryTokensInTurns(w, k)
 	tryFailedTries(w, k, a, b)
 	tryNoTokens(w, a, b)
-	if w.traits.Fence == driver.Durable {
-		tryTokensOverRestart(w, k)
-	}
 }
 
 // A token that is handed over with the lock is told once, and the same by Wait and Acquire.
@@ -165,6 +164,9 @@ func tryNoTokens(w *world, a, b *actor) {
 }
 
 func tryTokensOverRestart(w *world, k *tokens) {
+	if w.traits.Fence != driver.Durable {
+		return
+	}
 	r, ok := w.h.(Restarter)
 	if !ok {
 		w.lacks("Restarter", "whether tokens grow over a restart of the store, as Traits.Fence says")

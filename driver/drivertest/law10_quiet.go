@@ -18,8 +18,7 @@ func tryQuiet(w *world) {
 		w.lacks("Counter", "what the driver asks of the store")
 		return
 	}
-	tryBudget(w, c)
-	tryIdle(w, c)
+	w.parts(func(w *world) { tryBudget(w, c) }, func(w *world) { tryIdle(w, c) })
 }
 
 const countedTurns = 10
@@ -77,6 +76,7 @@ func tryIdle(w *world, c Counter) {
 		mine := b.queue(mutex(holds.Name))
 		waiters = append(waiters, w.start(func() { b.await(mine, 10*b.valid+patience); b.letGo(mine) }))
 	}
+	b.renew()
 	began := time.Now()
 	w.sleep(b.valid / 10)
 	before := c.Calls(b.p.d)

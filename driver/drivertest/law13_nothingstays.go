@@ -18,9 +18,7 @@ var nothingStaysLaw = Law{
 const second = time.Second
 
 func tryNothingStays(w *world) {
-	tryCancelled(w)
-	tryTimedOut(w)
-	tryReleaseLost(w)
+	w.parts(tryCancelled, tryTimedOut, tryReleaseLost)
 }
 
 // free insists that a can hold name within the law's second.

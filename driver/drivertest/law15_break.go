@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -28,11 +29,13 @@ func tryBreak(w *world) {
 		w.t.Logf("Break is not supported: %v", err)
 		return
 	}
-	tryBreakMisses(w, br)
-	tryBreakInTwoPhases(w, br, k)
-	tryBreakNow(w, br, k)
-	tryBreakWaiter(w, br)
-	tryBreakUnheard(w, br)
+	w.parts(
+		func(*world) { tryBreakMisses(w, br) },
+		func(*world) { tryBreakInTwoPhases(w, br, k) },
+		func(*world) { tryBreakNow(w, br, k) },
+		func(*world) { tryBreakWaiter(w, br) },
+		func(*world) { tryBreakUnheard(w, br) },
+	)
 }
 
 // breaker is the operator.
@@ -42,15 +45,15 @@ type breaker struct {
 }
 
 func (b *breaker) try(name, publicID string, fence uint64, now bool) error {
-	ctx, cancel := context.WithTimeout(b.w.ctx, patience)
-	defer cancel()
-	from := time.Now()
-	err := b.look.Break(ctx, name, publicID, fence, now)
-	text := "done"
-	if err != nil {
-		text = "error: " + b.w.story.err(err)
-	}
-	b.w.story.add(from, "op", "Break(%s, %s, token %d, now %v) → %s", b.w.story.name(name), publicID, fence, now, text)
+	_, err := ask(b.w.ctx, b.w, "op", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, b.look.Break(ctx, name, publicID, fence, now)
+	}, func(_ struct{}, err error) string {
+		text := "done"
+		if err != nil {
+			text = "error: " + b.w.story.err(err)
+		}
+		return fmt.Sprintf("Break(%s, %s, token %d, now %v) → %s", b.w.story.name(name), publicID, fence, now, text)
+	})
 	return err
 }
 
@@ -115,8 +118,8 @@ func (a *actor) told(c driver.Claim) {
 		a.renew()
 		return a.knowsLost(c)
 	}, "%s was broken and Renew does not name it in Lost", w.story.claim(c))
-	if g, err := a.tryAcquire(w.ctx, c); err == nil {
-		w.fail("Acquire of %s, which was broken, answered %s: want an error that matches ErrBroken or ErrGone", w.story.label(c.ID), w.story.grant(g, err))
+	if g, err := a.tryAcquire(w.ctx, c); !errors.Is(err, driver.ErrBroken) && !errors.Is(err, driver.ErrGone) {
+		w.fail("Acquire of %s, which was broken, answered %s: want an error that matches ErrBroken or ErrGone", w.story.label(c.ID), w.story.answer(g, err))
 	}
 }
 
@@ -187,7 +190,7 @@ func tryBreakWaiter(w *world, br *breaker) {
 			break
 		}
 		if err != nil || g.Held || n > manyTurns {
-			w.fail("Wait of %s, which was broken while it waited, answered %s: want an error that matches ErrBroken or ErrGone", w.story.label(waits.ID), w.story.grant(g, err))
+			w.fail("Wait of %s, which was broken while it waited, answered %s: want an error that matches ErrBroken or ErrGone", w.story.label(waits.ID), w.story.answer(g, err))
 		}
 	}
 	a.letGo(holds)

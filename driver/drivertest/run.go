@@ -70,8 +70,11 @@ func (l Law) Try(t T, h Harness) {
 // trial tries once. It returns what was found, and why that means nothing, if it does not.
 func (l Law) trial(t T, h Harness, n int) (fault, void string) {
 	w := newWorld(t, h, l, n)
-	defer w.end()
-	if f := caught(func() { w.probe(); l.try(w) }); f != nil {
+	f := caught(func() { w.probe(); l.try(w) })
+	if g := w.end(); f == nil {
+		f = g
+	}
+	if f != nil {
 		return w.tell(f.what), f.void
 	}
 	return "", ""

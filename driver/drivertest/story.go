@@ -98,6 +98,18 @@ func (s *story) grant(g driver.Grant, err error) string {
 	return "not held"
 }
 
+// answered is an answer as an argument of fail, which must know whether the store has answered at all.
+type answered struct {
+	error
+	text string
+}
+
+func (a answered) Error() string { return a.text }
+func (a answered) Unwrap() error { return a.error }
+
+// answer describes an answer that the law is broken by.
+func (s *story) answer(g driver.Grant, err error) error { return answered{err, s.grant(g, err)} }
+
 // err describes an error and which of the contract's outcomes it is.
 func (s *story) err(err error) string {
 	for _, known := range []error{driver.ErrSessionLost, driver.ErrRefused, driver.ErrNotSent, driver.ErrBroken, driver.ErrGone} {

@@ -39,6 +39,7 @@ type world struct {
 	names     int
 	actors    []*actor
 	late      time.Duration // the longest time for which this process was kept from running
+	failures  int           // so far
 	tooLate   string        // the first step of the suite that came too late for what depends on it
 }
 
@@ -106,20 +107,24 @@ func (w *world) name(of string) string {
 	return fmt.Sprintf("%s%s-%d", w.h.Prefix(), of, w.names)
 }
 
-// end stops everything that the trial began and closes every driver.
-func (w *world) end() {
+// end stops everything that the trial began and closes every driver. It returns the first failure of that.
+func (w *world) end() (failed *failure) {
 	w.cancel()
 	w.tasks.Wait()
 	w.mu.Lock()
 	processes := w.processes
 	w.mu.Unlock()
 	for _, p := range processes {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		if err := p.d.Close(ctx); err != nil && !p.gone {
-			w.t.Errorf("%s", w.tell(fmt.Sprintf("Close of the driver of %s: %v", p.name, err)))
+		f := caught(func() {
+			if err := p.close(context.Background()); err != nil && !p.gone {
+				w.fail("Close of the driver of %s failed although nothing was wrong: %v", p.name, err)
+			}
+		})
+		if failed == nil {
+			failed = f
 		}
-		cancel()
 	}
+	return failed
 }
 
 // lacks says that the harness has no means for a part of the law, and fails unless the harness says why.
@@ -140,6 +145,16 @@ func (w *world) lacks(means, forWhat string) {
 type failure struct {
 	what string
 	void string // why it proves nothing; empty: it does
+	nth  int    // in the trial, counted from 1: what comes later may be its consequence
+}
+
+// failed gives a failure its number.
+func (w *world) failed(f *failure) *failure {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failures++
+	f.nth = w.failures
+	return f
 }
 
 // fail ends the trial: the law is broken, unless it is by slowness. An error among args is what a driver answered.
@@ -150,7 +165,7 @@ func (w *world) fail(format string, args ...any) {
 			f.void = fmt.Sprintf("the store did not answer in the driver's own time: %v", err)
 		}
 	}
-	panic(f)
+	panic(w.failed(f))
 }
 
 // caught runs f and returns the failure that ended it.
@@ -192,23 +207,58 @@ func (t *task) wait() {
 	}
 }
 
-// together runs all of fs at the same time and returns when the last has ended.
+// together runs all of fs at the same time and returns when the last has ended. The first failure ends the trial: what the
+// others find then may be its consequence.
 func (w *world) together(fs ...func()) {
+	tasks := make([]*task, len(fs))
+	for i, f := range fs {
+		tasks[i] = w.start(func() {
+			if failed := caught(f); failed != nil {
+				w.cancel()
+				panic(failed)
+			}
+		})
+	}
+	waitForAll(tasks, sooner)
+}
+
+// sooner reports whether f was before the other.
+func sooner(f, other *failure) bool { return f.nth < other.nth }
+
+// apart is together for what has nothing in common, where what is certain comes first.
+func (w *world) apart(fs ...func()) {
 	tasks := make([]*task, len(fs))
 	for i, f := range fs {
 		tasks[i] = w.start(f)
 	}
-	for _, t := range tasks {
-		<-t.done
-	}
+	waitForAll(tasks, func(f, other *failure) bool { return other.void != "" && f.void == "" })
+}
+
+// waitForAll returns when the last task has ended; of their failures that one counts which is better than the others.
+func waitForAll(tasks []*task, better func(f, other *failure) bool) {
 	var failed *failure
 	for _, t := range tasks {
-		if t.failed != nil && (failed == nil || failed.void != "" && t.failed.void == "") { // what is certain comes first
+		<-t.done
+		if t.failed != nil && (failed == nil || better(t.failed, failed)) {
 			failed = t.failed
 		}
 	}
 	if failed != nil {
 		panic(failed)
+	}
+}
+
+// parts tries one part of a law after the other. A session of a part that is over excuses nothing any more.
+func (w *world) parts(parts ...func(*world)) {
+	for _, part := range parts {
+		part(w)
+		w.mu.Lock()
+		actors := w.actors
+		w.mu.Unlock()
+		for _, a := range actors {
+			a.unkeep()
+			a.lapse()
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ func TestTheSuiteConvicts(t *testing.T) {
 			if !v.Convicted() {
 				t.Fatalf("the suite acquits a driver that is broken: %s", d.Fault)
 			}
-			if len(v.Faults) != 1 || !strings.Contains(v.Faults[0], d.Says) {
+			if len(v.Faults) != 1 || !strings.HasPrefix(v.Faults[0], d.Law+" is broken: ") || !strings.Contains(v.Faults[0], d.Says) {
 				t.Fatalf("broken is: %s\nand the report should say %q, but it says:\n%s", d.Fault, d.Says, v)
 			}
 		})
