@@ -151,11 +151,11 @@ func tryUnkeepable(w *world, a, b *actor, beginning string) {
 			continue
 		}
 		if err != nil || !g.Held {
-			w.fail("the name %q was answered with %s: want it held, or an error that matches ErrRefused", pair[0], w.story.grant(g, err))
+			w.fail("the name %q was answered with %s: want it held, or an error that matches ErrRefused", pair[0], w.story.answer(g, err))
 		}
 		b.denied(mutex(odd.Name))
-		if g, err := b.tryAcquire(w.ctx, plain); err == nil && !g.Held {
-			w.fail("%q is mixed up with %q", pair[1], pair[0])
+		if g, err := b.tryAcquire(w.ctx, plain); !g.Held && !errors.Is(err, driver.ErrRefused) {
+			w.fail("%q is mixed up with %q: it was answered with %s", pair[1], pair[0], w.story.answer(g, err))
 		}
 		b.release(plain)
 		a.letGo(odd)

@@ -62,9 +62,7 @@ func grantOrder(w *world, actors []*actor, holder *actor) []int {
 	}
 	w.sleep(2 * time.Millisecond)
 	holder.letGo(first)
-	for _, t := range tasks {
-		t.wait()
-	}
+	waitForAll(tasks, sooner)
 	return order
 }
 
@@ -106,7 +104,7 @@ func tryTriesAtHandoff(w *world) {
 		c.denied(mutex(name))
 		stop := make(chan struct{})
 		tries := w.start(func() {
-			for {
+			for pause := 20 * time.Microsecond; ; pause = min(pause*21/20, time.Millisecond) { // densest at the handoff
 				select {
 				case <-stop:
 					return
@@ -117,7 +115,7 @@ func tryTriesAtHandoff(w *world) {
 					c.release(try)
 					w.fail("%s was given %s while %s stood in line", c.name, w.story.claim(try), w.story.claim(next))
 				}
-				w.sleep(20 * time.Microsecond)
+				w.sleep(pause)
 			}
 		})
 		w.sleep(time.Duration(w.intN(100)) * time.Microsecond)

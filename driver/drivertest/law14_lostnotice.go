@@ -67,14 +67,20 @@ func tryLostNotice(w *world) {
 	}
 }
 
-// afterRenew renews and insists that the first Wait then says that c is held.
+// afterRenew renews and insists that the first Wait then says that c is held. A store may be a moment late in granting, so
+// it is tried some more times, and at last with all the time that a slow machine may need for the answer.
 func (a *actor) afterRenew(c driver.Claim) {
 	w := a.w
-	w.until(w.slack(), func() bool { // a store may be a moment late in granting, but what is granted Renew must find
+	for within := 20 * time.Millisecond; ; within *= 2 {
 		a.renew()
-		ctx, cancel := context.WithTimeout(w.ctx, 20*time.Millisecond)
-		defer cancel()
+		ctx, cancel := context.WithTimeout(w.ctx, within)
 		g, err := a.tryWait(ctx, c)
-		return err == nil && g.Held
-	}, "%s has become held, and Wait does not say so after a Renew", w.story.claim(c))
+		cancel()
+		if err == nil && g.Held {
+			return
+		}
+		if within > min(w.slack(), a.valid/4) {
+			w.fail("%s has become held, and Wait does not say so after a Renew: %s", w.story.claim(c), w.story.answer(g, err))
+		}
+	}
 }
