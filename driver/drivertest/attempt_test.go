@@ -72,6 +72,9 @@ func TestATrialOnASlowMachineIsVoid(t *testing.T) {
 				if len(names) != trials {
 					t.Errorf("%d trials used %d names: what one left behind is in the next one's way", trials, len(names))
 				}
+				if v.Convicted() && strings.Contains(c.verdict, "not judged") && strings.Contains(v.String(), "Law99_Attempts is broken") {
+					t.Errorf("not judged, and said to be broken: %s", v)
+				}
 				if again := strings.Count(strings.Join(v.Log, "\n"), "void: "); again != trials-1 {
 					t.Errorf("the log speaks of %d void trials, want %d", again, trials-1)
 				}

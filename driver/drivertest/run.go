@@ -57,12 +57,12 @@ func (l Law) Try(t T, h Harness) {
 		case fault == "":
 			return
 		case void == "":
-			t.Fatalf("%s", fault)
+			t.Fatalf("%s is broken: %s", l.Name, fault)
 		case n == attempts:
-			t.Fatalf("%s was not judged: the machine or the store was too slow in each of %d trials, in the last because %s. There %s",
+			t.Fatalf("%s was not judged: the machine or the store was too slow in each of %d trials, in the last because %s. What was found there proves nothing: %s",
 				l.Name, n, void, fault)
 		default:
-			t.Logf("void: %s; tried again with more time. There %s", void, fault)
+			t.Logf("void: %s; tried again with more time. What was found proves nothing: %s", void, fault)
 		}
 	}
 }

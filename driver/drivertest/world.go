@@ -291,8 +291,8 @@ func (w *world) until(within time.Duration, look func() bool, what string, args 
 
 // tell returns the whole story of a trial that found what.
 func (w *world) tell(what string) string {
-	return fmt.Sprintf("%s is broken: %s.\n\nThe law says: %s\n\nTraits: %s; seed %d. What was done:\n%s",
-		w.law.Name, what, w.law.Says, describeTraits(w.traits), w.seed, w.story.String())
+	return fmt.Sprintf("%s.\n\nThe law says: %s\n\nTraits: %s; seed %d. What was done:\n%s",
+		what, w.law.Says, describeTraits(w.traits), w.seed, w.story.String())
 }
 
 func describeTraits(t driver.Traits) string {
