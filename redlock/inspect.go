@@ -83,12 +83,24 @@ func (d *Driver) view(ctx context.Context, name string) ([]*seat, uint64, error)
 	return seats, fence, nil
 }
 
-// everywhere gives every master an order and waits for all answers.
+// moment is how long those get that have not answered a question to all masters when a majority has.
+const moment = 5 * grace
+
+// everywhere gives every master an order and waits for the answers: of all, or, when a majority has answered, of those that
+// are neither late nor silent, for a moment. One that is late here is waited for again when it has answered within grace.
 func (d *Driver) everywhere(ctx context.Context, call func(*node) (redisconn.Call, bool), answer func(*node, any) error) (*flight, error) {
 	f := newFlight(time.Now())
-	f.late = f.since // it waits for all, so nobody is in time
+	f.late = f.since.Add(grace)
 	var mu sync.Mutex
-	f.over = func() bool { return f.out == 0 }
+	var late *time.Timer
+	f.over = func() bool {
+		for _, n := range d.nodes {
+			if f.missing()&(1<<n.i) != 0 && (f.answered() < d.quorum || !n.ailing()) {
+				return false
+			}
+		}
+		return true
+	}
 	mu.Lock()
 	for _, n := range d.nodes {
 		c, wanted := call(n)
@@ -99,18 +111,36 @@ func (d *Driver) everywhere(ctx context.Context, call func(*node) (redisconn.Cal
 		n.give(order{call: c, since: f.since, until: f.since.Add(d.options.NodeTimeout), done: func(n *node, _ *order, v any, err error) {
 			mu.Lock()
 			defer mu.Unlock()
-			if err == nil {
+			if err == nil && !f.ended {
 				err = answer(n, v)
 			}
 			f.answer(n, err)
 			f.check()
+			if !f.ended && f.answered() >= d.quorum && late == nil {
+				late = time.AfterFunc(moment, func() {
+					mu.Lock()
+					defer mu.Unlock()
+					for _, n := range d.nodes {
+						if !f.ended && f.missing()&(1<<n.i) != 0 {
+							n.isLate()
+						}
+					}
+					f.check()
+				})
+			}
 		}})
 	}
 	f.check()
 	mu.Unlock()
 	select {
 	case <-f.done:
-		return f, nil
+		mu.Lock()
+		defer mu.Unlock()
+		if late != nil {
+			late.Stop()
+		}
+		seen := *f // later answers do not change it
+		return &seen, nil
 	case <-ctx.Done():
 		return newFlight(f.since), ctx.Err()
 	}

@@ -111,13 +111,13 @@ func (s *session) departed(ctx context.Context, c *claim, f *flight) (bool, erro
 	}
 	// A majority that says yes and no does not decide. One that waits may have been let in just now and not know it: whoever can
 	// answer says whether it was. One that is held was, but the next one needs masters that are free: they get a moment.
-	var moment *time.Timer
+	var timer *time.Timer
 	spent := false
 	err := s.await(ctx, f, func() bool {
 		yes, no := count()
 		decided := yes >= s.d.quorum || spent || yes+f.coming(s.d) < s.d.quorum
-		if !decided && yes+no >= s.d.quorum && c.state >= held && moment == nil {
-			moment = time.AfterFunc(5*grace, func() {
+		if !decided && yes+no >= s.d.quorum && c.state >= held && timer == nil {
+			timer = time.AfterFunc(moment, func() {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				spent = true
@@ -127,8 +127,8 @@ func (s *session) departed(ctx context.Context, c *claim, f *flight) (bool, erro
 		return c.left || f.out == 0 || decided && yes+no >= s.d.quorum
 	})
 	s.mu.Lock()
-	if moment != nil {
-		moment.Stop()
+	if timer != nil {
+		timer.Stop()
 	}
 	yes, no := count()
 	waits := c.others || yes < s.d.quorum && no <= len(s.d.nodes)-s.d.quorum // the others may say something else

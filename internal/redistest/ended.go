@@ -133,6 +133,7 @@ func TryIdleTimeout(t *testing.T, open Opening) {
 
 // TryIdleEnds has every connection of a driver end while it is idle, before each kind of call. None notices.
 func TryIdleEnds(t *testing.T, open Opening) {
+	t.Helper()
 	for what, end := range endings {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
