@@ -3,6 +3,7 @@ package drivertest
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -14,15 +15,25 @@ type Verdict struct {
 	Log    []string
 }
 
+// Judged reports whether the law could be judged. Where the machine or the store was too slow in every trial, the law neither
+// convicts the driver nor acquits it.
+func (v Verdict) Judged() bool {
+	return !slices.ContainsFunc(v.Faults, func(f string) bool { return strings.HasPrefix(f, v.Law+notJudged) })
+}
+
 // Convicted reports whether the law was broken.
-func (v Verdict) Convicted() bool { return len(v.Faults) > 0 }
+func (v Verdict) Convicted() bool { return len(v.Faults) > 0 && v.Judged() }
 
 // String tells the verdict with every fault.
 func (v Verdict) String() string {
-	if !v.Convicted() {
+	what := "broken"
+	switch {
+	case len(v.Faults) == 0:
 		return v.Law + ": kept"
+	case !v.Judged():
+		what = "not judged"
 	}
-	return v.Law + ": broken\n" + strings.Join(v.Faults, "\n")
+	return v.Law + ": " + what + "\n" + strings.Join(v.Faults, "\n")
 }
 
 // Judge tries one law and returns the verdict instead of failing a test. It is for tests which show that the suite

@@ -42,6 +42,9 @@ func RunBubble(t *testing.T, newHarness func(t *testing.T) Harness) {
 	}
 }
 
+// notJudged stands between a law's name and why nobody can say whether it was kept.
+const notJudged = " was not judged: "
+
 // attempts is how many trials of a law may be void.
 const attempts = 4
 
@@ -59,8 +62,8 @@ func (l Law) Try(t T, h Harness) {
 		case void == "":
 			t.Fatalf("%s is broken: %s", l.Name, fault)
 		case n == attempts:
-			t.Fatalf("%s was not judged: the machine or the store was too slow in each of %d trials, in the last because %s. What was found there proves nothing: %s",
-				l.Name, n, void, fault)
+			t.Fatalf("%s%sthe machine or the store was too slow in each of %d trials, in the last because %s. What was found there proves nothing: %s",
+				l.Name, notJudged, n, void, fault)
 		default:
 			t.Logf("void: %s; tried again with more time. What was found proves nothing: %s", void, fault)
 		}
