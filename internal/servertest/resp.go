@@ -16,11 +16,11 @@ type Error string
 func (e Error) Error() string { return string(e) }
 
 // patience bounds one Do.
-const patience = 5 * time.Second
+const patience = 20 * time.Second
 
 // Do sends one command over a connection of its own and returns the reply as text: strings and numbers as they are, no
 // value as "(nil)", the values of an array each on its line. An error of the server is an Error. The server has to answer
-// within five seconds.
+// within twenty seconds.
 func (s *Server) Do(args ...string) (string, error) {
 	v, err := s.ask(args...)
 	return v.String(), err
