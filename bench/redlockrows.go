@@ -100,6 +100,7 @@ func redlockFair() row {
 	r.title = "Redlock on five masters, 50 contenders on one lock: how long the unluckiest waits"
 	r.options = "n × m: processes × goroutines; empty critical section; a contest lasts 3 s after 2 s of warm-up; a wait counts when it ends; " + redisMasters
 	r.scale.warm = 2 * time.Second
+	r.short.window = 2 * time.Second // 50 processes need longer to get going
 	r.metrics = []metric{longestToMean, meanWait, longestWait, jain, handoffs, acquisitions, raises}
 	r.contenders = []contender{
 		{redsyncRow + ", 10 × 5", rival, contest{"redsync quorum", 10, 5}},
