@@ -121,10 +121,10 @@ func cutting(t *testing.T, open Opening) (*ended, *cutter) {
 	return e, newCutter(e.w)
 }
 
-// TryCuts has the connection end while a request of each kind is under way, before the server has it or after that has
+// tryCuts has the connection end while a request of each kind is under way, before the server has it or after that has
 // carried it out. Who asked is answered as if nothing had been, but for a Release that may have been carried out: that
 // its claim was held until then nobody can say.
-func TryCuts(t *testing.T, open Opening) {
+func tryCuts(t *testing.T, open Opening) {
 	t.Helper()
 	for what, after := range map[string]bool{"before the server has it": false, "before the answer is there": true} {
 		t.Run(what, func(t *testing.T) {
@@ -201,9 +201,9 @@ func (e *ended) leave(cut *cutter, c driver.Claim, after bool) {
 	})
 }
 
-// TryCutsInARow has the connection end twice in a row, or end and no other be made. Then the call says that the outcome is
+// tryCutsInARow has the connection end twice in a row, or end and no other be made. Then the call says that the outcome is
 // open, and is not sent a third time.
-func TryCutsInARow(t *testing.T, open Opening) {
+func tryCutsInARow(t *testing.T, open Opening) {
 	t.Helper()
 	for what, call := range map[string]func(ctx context.Context, e *ended, c driver.Claim) error{
 		"Acquire": func(ctx context.Context, e *ended, c driver.Claim) error {

@@ -110,8 +110,8 @@ func (e *ended) line(name string) int {
 	return len(l.Claims)
 }
 
-// TryIdleTimeout has the server close what is idle, as its setting timeout says.
-func TryIdleTimeout(t *testing.T, open Opening) {
+// tryIdleTimeout has the server close what is idle, as its setting timeout says.
+func tryIdleTimeout(t *testing.T, open Opening) {
 	t.Helper()
 	s := servertest.Redis(t)
 	e := newEnded(t, s, wire.New(t, s.Addr()), open)
@@ -131,8 +131,8 @@ func TryIdleTimeout(t *testing.T, open Opening) {
 	e.release(e.session, "a claim that is held", c, true)
 }
 
-// TryIdleEnds has every connection of a driver end while it is idle, before each kind of call. None notices.
-func TryIdleEnds(t *testing.T, open Opening) {
+// tryIdleEnds has every connection of a driver end while it is idle, before each kind of call. None notices.
+func tryIdleEnds(t *testing.T, open Opening) {
 	t.Helper()
 	for what, end := range endings {
 		t.Run(what, func(t *testing.T) {

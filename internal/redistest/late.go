@@ -15,9 +15,9 @@ import (
 // asks reports whether a script is an Acquire: those name the owner.
 func asks(script []byte) bool { return bytes.Contains(script, []byte(`{"o":`)) }
 
-// TryCutAndReleased has the connection of an Acquire end, holds back the Acquire that is sent once more, and has its caller
+// tryCutAndReleased has the connection of an Acquire end, holds back the Acquire that is sent once more, and has its caller
 // give up and release. The Release stays behind it.
-func TryCutAndReleased(t *testing.T, open Opening) {
+func tryCutAndReleased(t *testing.T, open Opening) {
 	t.Helper()
 	e, cut := cutting(t, open)
 	c := exclusive("name", true)
@@ -76,9 +76,9 @@ func TryCutAndReleased(t *testing.T, open Opening) {
 	Until(t, limit, "the name is not free", func() bool { return e.line("name") == 0 })
 }
 
-// TryLateArrival has the first request of an Acquire that was sent once more arrive when the claim has been released, as out
+// tryLateArrival has the first request of an Acquire that was sent once more arrive when the claim has been released, as out
 // of the buffer of a proxy whose client has gone.
-func TryLateArrival(t *testing.T, open Opening) {
+func tryLateArrival(t *testing.T, open Opening) {
 	t.Helper()
 	e, cut := cutting(t, open)
 	c := exclusive("name", true)

@@ -1,0 +1,32 @@
+package redistest
+
+import "testing"
+
+// TryEndsWhileIdle tries each way to a server: a connection that has ended while it was idle never shows.
+func TryEndsWhileIdle(t *testing.T, clients map[string]Opening) {
+	t.Helper()
+	for what, open := range clients {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			tryIdleEnds(t, open)
+			if what != "rueidis" { // sends a PING each second
+				tryIdleTimeout(t, open)
+			}
+		})
+	}
+}
+
+// TryEndsUnderWay tries each way to a server: nor does a connection that ends while a request is under way, except where
+// nobody can say what became of a release.
+func TryEndsUnderWay(t *testing.T, clients map[string]Opening) {
+	t.Helper()
+	for what, open := range clients {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			tryCuts(t, open)
+			tryCutsInARow(t, open)
+			tryCutAndReleased(t, open)
+			tryLateArrival(t, open)
+		})
+	}
+}
