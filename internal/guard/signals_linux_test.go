@@ -2,6 +2,7 @@ package guard_test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -150,5 +151,14 @@ func TestStopOfOrphans(t *testing.T) {
 	_ = syscall.Kill(s.Process.Pid, syscall.SIGUSR1)
 	if got := s.exit(t); got != 7 {
 		t.Errorf("exit status %d, want 7", got)
+	}
+}
+
+// What ignores SIGHUP, as nohup does, leaves that to all programs below it; the tests say what hangups do all the same.
+func TestUnderNohup(t *testing.T) {
+	cmd := exec.Command("sh", "-c", `trap '' HUP; exec "$0" "$@"`, os.Args[0], "-test.run=^(TestHangup|TestSignalsPassedOn)$", "-test.v")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestHangup") {
+		t.Errorf("%v:\n%s", err, out)
 	}
 }
