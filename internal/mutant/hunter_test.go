@@ -157,6 +157,8 @@ func TestRun_FailsAsACommand(t *testing.T) {
 		{args("-id", "A1"), ""},
 		{args("-id", "A2"), "1 of 1 bugs NOT convicted"},
 		{args("-id", "Z1"), `no bug and no row "Z1"`},
+		{args("-pkg", "./lock/", "-id", "A1"), ""},
+		{args("-pkg", ".", "-id", "A1"), "no bug in .: want a folder"},
 		{args("A1"), `unexpected argument "A1"`},
 	} {
 		err := run(context.Background(), c.args)

@@ -9,6 +9,7 @@
 //
 //	go run ./internal/mutant            hunts all bugs
 //	go run ./internal/mutant -id A3     one of them
+//	go run ./internal/mutant -pkg .     those of one package
 //	go run ./internal/mutant -list      only checks the data against the source
 //	go run ./internal/mutant -page      prints the catalogue
 package main
@@ -20,6 +21,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -42,6 +44,7 @@ func run(ctx context.Context, args []string) error {
 	root := flags.String("root", ".", "the `folder` of the module")
 	rows := flags.String("rows", "internal/mutant/rows", "the `folder` of the catalogue's rows, below the root")
 	id := flags.String("id", "", "hunt only the bug with this `ID`, or those of this row")
+	pkg := flags.String("pkg", "", "hunt only the bugs of the tests in this `folder`, . or ./redlock")
 	parallel := flags.Int("j", 4*runtime.GOMAXPROCS(0), "how many tests run at once; those that fail mostly wait")
 	limit := flags.Duration("timeout", 2*time.Minute, "how long one test may run")
 	race := flags.Bool("race", true, "build the tests with the race detector, which alone can see some bugs")
@@ -73,6 +76,12 @@ func run(ctx context.Context, args []string) error {
 		bugs = slices.DeleteFunc(bugs, func(b *bug) bool { return b.id != *id && b.row != *id })
 		if len(bugs) == 0 {
 			return fmt.Errorf("no bug and no row %q", *id)
+		}
+	}
+	if *pkg != "" {
+		bugs = slices.DeleteFunc(bugs, func(b *bug) bool { return b.pkg != path.Clean(filepath.ToSlash(*pkg)) })
+		if len(bugs) == 0 {
+			return fmt.Errorf("no bug in %s: want a folder with testdata/bugs, such as . or ./redlock", *pkg)
 		}
 	}
 	if *list {
