@@ -52,6 +52,7 @@ func tryBudget(w *world, c Counter) {
 	for range countedTurns {
 		for _, n := range []string{name, w.name("quiet-new")} {
 			mine := mutex(n)
+			settled() // a release may have returned while some of several servers have yet to hear of it: they say no
 			spent("a free claim", budget.Acquire, func() { a.hold(mine) })
 			spent("a release that nobody waits for", budget.Release, func() { a.letGo(mine) })
 		}

@@ -54,7 +54,8 @@ func (c *cutter) first() string {
 	return c.scripts[0]
 }
 
-// cut resets every connection. What is sent meanwhile waits, so that nothing is carried out by one that is reset next.
+// cut resets every connection. What is sent meanwhile waits, so that nothing is carried out by one that is reset next, and what
+// is answered is lost: else the reply to a script gets through when it was the one to another connection that began the cut.
 func (c *cutter) cut() {
 	over := make(chan struct{})
 	c.over = over
@@ -90,6 +91,11 @@ func (c *cutter) request(frame []byte) bool {
 func (c *cutter) answer(frame []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	select {
+	case <-c.over:
+	default:
+		return false // the cut has yet to reach this connection: what is answered there meanwhile is lost as well
+	}
 	if !c.reply || !noMessage(frame) {
 		return true
 	}
