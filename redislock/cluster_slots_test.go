@@ -13,6 +13,9 @@ import (
 // A slot moves from master to master while six goroutines of three processes lock and unlock a name in it: nobody gets an
 // error, no two hold, and nobody waits longer than the TTL.
 func TestCluster_SlotMovesUnderLoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a contest: make proof")
+	}
 	c := servertest.RedisCluster(t, 3, 0)
 	const name = "moves"
 	var clients []*interlock.Client
@@ -66,6 +69,9 @@ func TestCluster_SlotMovesWhileClaimsSleep(t *testing.T) {
 // A slot stays half moved for longer than leases last: those who hold names in it keep them, one by one, and who locks a
 // name there waits and is told of nothing.
 func TestCluster_SlotStaysHalfMoved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a state that is left alone for seconds: make proof")
+	}
 	c := servertest.RedisCluster(t, 3, 0)
 	client := open(t, c.URL(), ttl(1500*time.Millisecond))
 	names := []string{"{half}a", "{half}b", "{half}c"}

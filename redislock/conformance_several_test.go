@@ -113,10 +113,16 @@ func failoverByGoRedis(t drivertest.T, b *redistest.Board, rawURL string) redisc
 }
 
 func TestConformanceClusterByURL(t *testing.T) {
+	if testing.Short() {
+		t.Skip("laws over a Cluster: make proof")
+	}
 	conformSeveral(t, cluster(t), redistest.Connect, every())
 }
 
 func TestConformanceSentinelByURL(t *testing.T) {
+	if testing.Short() {
+		t.Skip("laws over Sentinels: make proof")
+	}
 	conformSeveral(t, sentinels(t), redistest.Connect, every())
 }
 
@@ -133,10 +139,16 @@ var selection = []string{
 }
 
 func TestConformanceClusterByGoRedis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("laws over a Cluster: make proof")
+	}
 	conformSeveral(t, cluster(t), redistest.GoRedisCluster, selection)
 }
 
 func TestConformanceSentinelByGoRedis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("laws over Sentinels: make proof")
+	}
 	conformSeveral(t, sentinels(t), failoverByGoRedis, selection)
 }
 

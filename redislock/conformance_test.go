@@ -49,9 +49,21 @@ func TestMain(m *testing.M) {
 // budget is of a store on one server or several.
 var budget = drivertest.Budget{Acquire: 1, Release: 1, Handoff: 1}
 
-func TestConformanceByURL(t *testing.T)     { conform(t, byURL) }
-func TestConformanceByRueidis(t *testing.T) { conform(t, byRueidis) }
-func TestConformanceByGoRedis(t *testing.T) { conform(t, byGoRedis) }
+func TestConformanceByURL(t *testing.T) { conform(t, byURL) }
+
+func TestConformanceByRueidis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("another client, the same laws: make proof")
+	}
+	conform(t, byRueidis)
+}
+
+func TestConformanceByGoRedis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("another client, the same laws: make proof")
+	}
+	conform(t, byGoRedis)
+}
 
 func conform(t *testing.T, open opening) {
 	t.Helper()

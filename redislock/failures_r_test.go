@@ -91,7 +91,7 @@ func TestR05_ARestartLosesALockAndNoToken(t *testing.T) {
 			l := hold(t, b.Mutex("m"))
 			last = grows(t, "after the restart", last, l)
 			release(t, l)
-			if d := told(t, lease).Sub(start); d > 4*time.Second {
+			if d := told(t, lease).Sub(start); d > 4*time.Second && !testing.Short() {
 				t.Errorf("the holder was told after %v, want its next renewal after at most 2s", d)
 			}
 			grows(t, "the former holder's next", last, hold(t, a.Mutex("m")))
@@ -137,7 +137,7 @@ func TestR06_AnotherProgramDeletesTheLock(t *testing.T) {
 			waitsFor(t, s, "m", 1)
 			start := time.Now()
 			s.MustDo(t, words...)
-			if d := told(t, lease).Sub(start); d > 2*time.Second {
+			if d := told(t, lease).Sub(start); d > 2*time.Second && !testing.Short() {
 				t.Errorf("the holder was told after %v, want a third of the TTL of 3s", d)
 			}
 			next := get(t, waiting)
@@ -151,6 +151,9 @@ func TestR06_AnotherProgramDeletesTheLock(t *testing.T) {
 // R16: a command of another client keeps the server busy for longer than a lease. The holder is told while the server is
 // still silent, and only after that somebody gets in.
 func TestR16_ASlowCommandOfAnotherClient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a margin in time: make proof")
+	}
 	t.Parallel()
 	for what, words := range map[string][]string{
 		"DEBUG SLEEP": {"DEBUG", "SLEEP", "3"},
@@ -213,7 +216,7 @@ func TestR03_Eviction(t *testing.T) {
 				}
 			}
 			at := told(t, lease)
-			if d := at.Sub(seen); d > 6*time.Second {
+			if d := at.Sub(seen); d > 6*time.Second && !testing.Short() {
 				t.Errorf("the holder was told %v after the lock was last seen, want a third of the TTL of 9s", d)
 			}
 			s.MustDo(t, "CONFIG", "SET", "maxmemory", "0")

@@ -53,6 +53,9 @@ func (p poller) turns(over context.Context, c *contest, raw *redis.Client, name 
 // Eight clients of ours with eight goroutines each hand a lock to each other, and a program polls for it. Where it was seen
 // holding it once, or ours were told that it might, it gets its turns; never do two hold.
 func TestPollerGetsItsTurns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a contest: make proof")
+	}
 	const length = 6 * time.Second
 	for _, told := range []bool{false, true} {
 		for _, p := range pollers {

@@ -72,8 +72,12 @@ func TestCommandsKeepForeignOut(t *testing.T) {
 	t.Parallel()
 	m := newMeeting(t)
 	interlock := buildCommand(t, m)
+	shapes := [][]string{nil, {"--shared"}, {"--permits", "2"}}
+	if testing.Short() {
+		shapes = shapes[:1]
+	}
 	for _, theirs := range allTheirs(t, m, ages) {
-		for _, shape := range [][]string{nil, {"--shared"}, {"--permits", "2"}} {
+		for _, shape := range shapes {
 			held := interlock.run(append(shape, theirs.Key(), "--", "cat")...) // which ends with its input
 			in, err := held.StdinPipe()
 			if err != nil {
@@ -99,6 +103,9 @@ func TestCommandsKeepForeignOut(t *testing.T) {
 // The same contest when ours are eight loops of the command, as in cron jobs: each time it is another process, and what was
 // seen of the others is in the store.
 func TestForeignContestOfCommands(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a contest: make proof")
+	}
 	t.Parallel()
 	m := newMeeting(t)
 	interlock := buildCommand(t, m)

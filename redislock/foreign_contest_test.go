@@ -127,6 +127,9 @@ func (c *contest) hold(weight int64) error {
 // Three parties want one lock: a Python program, a Go program with another library, and eight clients of ours with eight
 // goroutines each, who hand the lock to each other by themselves. Nobody starves, and never do two hold it.
 func TestForeignContest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a contest: make proof")
+	}
 	for _, variant := range []struct {
 		name       string
 		parameters string // of our URL

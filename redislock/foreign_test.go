@@ -102,7 +102,7 @@ func TestForeignHolderKeepsOursOut(t *testing.T) {
 				if err := <-waiting; err != nil {
 					t.Fatalf("%s, after waiting for the other program: %v", shape.name, err)
 				}
-				if took := time.Since(start); took > soon {
+				if took := time.Since(start); took > soon && !testing.Short() {
 					t.Errorf("%s: got in %v after the other program had released, want %v at most", shape.name, took, soon)
 				}
 				m.release(t, got)

@@ -167,6 +167,9 @@ func subscriptionCutAndMended(s scene) {
 // Eight wait for one that does not renew. When its time is over the head asks, once, and the others not at all.
 func onlyHeadLooks(s scene) {
 	t := s.T
+	if testing.Short() {
+		t.Skip("a count that depends on when each of them is awake: make proof")
+	}
 	a := s.actor(t)
 	name := s.name("head")
 	mine := a.hold(mutex(name))
@@ -264,7 +267,7 @@ func TestStoppedProcessInLineCostsItsTimeAtMost(t *testing.T) {
 	if err := <-next; err != nil {
 		t.Fatal(err)
 	}
-	if took, limit := time.Since(released), ttl+ttl; took > limit && !h.stopped(released) {
+	if took, limit := time.Since(released), ttl+ttl; took > limit && !h.stopped(released) && !testing.Short() {
 		t.Errorf("the next one had the lock after %v, want %v at most", took, limit)
 	}
 }

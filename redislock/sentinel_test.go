@@ -18,6 +18,9 @@ import (
 // served, and the tokens go on growing. With a TTL that is longer than the test may take, the handoffs afterwards can only
 // come by messages over subscriptions that were made again.
 func TestSentinel_WaitersGoOnAfterAFailover(t *testing.T) {
+	if testing.Short() {
+		t.Skip("failovers that take their time: make proof")
+	}
 	for what, lost := range map[string]bool{"nothing is lost": false, "the last writes are lost": true} {
 		t.Run(what, func(t *testing.T) {
 			s := servertest.Sentinel(t)
@@ -96,6 +99,9 @@ func firstServed(t *testing.T, served []<-chan grant) (g grant, which int) {
 // A failover that an operator orders, or that Sentinels decide on while a master lives, under load: nobody who waits is
 // told of an error, and everybody goes on.
 func TestSentinel_FailoverUnderLoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a contest: make proof")
+	}
 	s := servertest.Sentinel(t)
 	var clients []*interlock.Client
 	for range 3 {

@@ -63,6 +63,9 @@ func TestConformanceByURL(t *testing.T) {
 var selection = []string{"Law05", "Law06", "Law07", "Law09", "Law10", "Law12", "Law13", "Law14", "Law15", "Also_Inspector"}
 
 func TestConformanceByGoRedis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("another client, the same laws: make proof")
+	}
 	t.Parallel()
 	redistest.Try(t, selection, harness(byGoRedis))
 }
@@ -76,11 +79,17 @@ func harness(open opening) func(t *testing.T) drivertest.Harness {
 }
 
 func TestConformanceCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("laws over a Cluster: make proof")
+	}
 	t.Parallel()
 	conformCluster(t, redistest.Connect, selection)
 }
 
 func TestConformanceClusterByGoRedis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("laws over a Cluster: make proof")
+	}
 	t.Parallel()
 	conformCluster(t, redistest.GoRedisCluster, []string{"Law06", "Law07", "Law13", "Law14"})
 }

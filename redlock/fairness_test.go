@@ -114,6 +114,9 @@ func mean[N int | time.Duration](all []N) N {
 // Fifty contend for one lock. Nobody is passed by more than everybody else twice over, and nobody waits longer than five
 // times the mean; the latter is tried up to three times, since a machine that stands still for a second makes long waits, too.
 func TestFifty(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a contest: make proof")
+	}
 	const n, tries = 50, 3
 	url := urlOf(addrs(startMasters(t, 5))) + "?node_timeout=10s"
 	for try := 1; ; try++ {

@@ -31,6 +31,9 @@ func limp(t *testing.T, happens func(t *testing.T, set []*servertest.Server) (th
 }
 
 func TestConformanceWithTwoOfFiveKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("laws with masters that are killed: make proof")
+	}
 	limp(t, func(t *testing.T, set []*servertest.Server) []*servertest.Server {
 		for _, s := range set[1:3] {
 			if err := s.Kill(); err != nil {
@@ -42,6 +45,9 @@ func TestConformanceWithTwoOfFiveKilled(t *testing.T) {
 }
 
 func TestConformanceWithOneOfFivePaused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("laws with masters that are paused: make proof")
+	}
 	limp(t, func(t *testing.T, set []*servertest.Server) []*servertest.Server {
 		if err := set[2].Pause(); err != nil {
 			t.Fatal(err)
@@ -53,6 +59,9 @@ func TestConformanceWithOneOfFivePaused(t *testing.T) {
 
 // The one that has forgotten has no vote for a minute, which is longer than any law takes.
 func TestConformanceWithOneOfFiveWithoutMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("laws with masters that come back empty: make proof")
+	}
 	limp(t, func(t *testing.T, set []*servertest.Server) []*servertest.Server {
 		set[3].MustDo(t, "FLUSHALL")
 		if err := set[3].Restart(context.Background()); err != nil {
@@ -146,7 +155,7 @@ func TestRoundTrips(t *testing.T) {
 	pair() // the scripts are known from now on, when the last master has answered
 	var before []int
 	same := 0
-	until(t, 10*time.Second, "quiet", func() bool {
+	until(t, 30*time.Second, "quiet", func() bool {
 		now := b.Calls()
 		if same++; !slices.Equal(now, before) {
 			before, same = now, 0
@@ -156,7 +165,7 @@ func TestRoundTrips(t *testing.T) {
 	for range 10 {
 		pair()
 	}
-	until(t, 10*time.Second, "20 requests at each master", func() bool {
+	until(t, 30*time.Second, "20 requests at each master", func() bool {
 		for i, n := range b.Calls() {
 			if n-before[i] < 20 {
 				return false

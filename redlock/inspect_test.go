@@ -29,7 +29,7 @@ func TestLine_ShowsNobodyOfAMinority(t *testing.T) {
 		}
 		return len(line.Claims)
 	}
-	until(t, 10*time.Second, "the holder and the waiter are shown", func() bool { return shows() == 2 })
+	until(t, 30*time.Second, "the holder and the waiter are shown", func() bool { return shows() == 2 })
 
 	for _, i := range []int{1, 3} {
 		defer wires[i].Stall(wire.Both)()

@@ -59,7 +59,7 @@ func TestNewerOneStepsBack(t *testing.T) {
 		_, err := acquire(ctx, elder, mutex("split", true))
 		got <- err
 	}()
-	until(t, 10*time.Second, "taken by the elder", func() bool { return ours(t, set[0], "split") })
+	until(t, 30*time.Second, "taken by the elder", func() bool { return ours(t, set[0], "split") })
 	if g, err := younger.Acquire(t.Context(), mutex("split", true)); g.Held || err != nil {
 		t.Fatalf("with one master of three: %+v, %v", g, err)
 	}
@@ -79,7 +79,7 @@ func TestTurnsGoOnWithoutAMasterThatIsLate(t *testing.T) {
 	set := startMasters(t, 5)
 	defer func() { _ = set[4].Resume() }()
 	grants := 0
-	drivers, _ := crowd(t, contenders, turns, func(int) string { return urlOf(addrs(set)) + "?node_timeout=20s" }, time.Minute, true, func() {
+	drivers, _ := crowd(t, contenders, turns, func(int) string { return urlOf(addrs(set)) + "?node_timeout=90s" }, time.Minute, true, func() {
 		if grants++; grants == before {
 			if err := set[4].Pause(); err != nil {
 				t.Error(err)

@@ -117,17 +117,16 @@ func TestATurnDoesNotWaitForSilentMasters(t *testing.T) {
 // yes and one no. Nobody is asked who will not answer: it was held as far as is known, and the waiter is let in.
 func TestAReleaseDoesNotWaitForASilentMaster(t *testing.T) {
 	set := startMasters(t, 3)
-	d, wires := wired(t, set, "?node_timeout=20s")
+	d, wires := wired(t, set, "?node_timeout=90s")
 	holds, waits := session(t, d, time.Minute), session(t, open(t, urlOf(addrs(set))), time.Minute)
-	occupy(t, "split", set[2])
-	c, next := mutex("split", false), mutex("split", true) // the former stands in no line, so that it does not get the third
+	c, next := mutex("split", false), mutex("split", true) // the former stands in no line, so that it does not get the third back
 	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, holds, c); return err })
-	until(t, 10*time.Second, "taken", func() bool { return ours(t, set[0], "split") && ours(t, set[1], "split") })
+	everywhere(t, set, "split") // else it might take the third after the next line
 	set[2].MustDo(t, "DEL", "split")
 	if g, err := waits.Acquire(t.Context(), next); g.Held || err != nil {
 		t.Fatalf("with one master of three: %+v, %v", g, err)
 	}
-	until(t, 10*time.Second, "given to the waiter", func() bool { return strings.HasPrefix(set[2].MustDo(t, "GET", "split"), "ilq1:"+next.ID) })
+	until(t, 30*time.Second, "given to the waiter", func() bool { return strings.HasPrefix(set[2].MustDo(t, "GET", "split"), "ilq1:"+next.ID) })
 	heal := wires[0].Stall(wire.Replies)
 	defer heal()
 	within(t, "a release", func(ctx context.Context) error {
@@ -167,10 +166,11 @@ func TestASecondTryDoesNotWaitForSilentMasters(t *testing.T) {
 func TestAWaiterJoinsTheLineOfAMasterThatConfirmsLater(t *testing.T) {
 	set := startMasters(t, 3)
 	holds := session(t, open(t, urlOf(addrs(set))), time.Minute)
-	d, wires := wired(t, set, "?node_timeout=20s")
+	d, wires := wired(t, set, "?node_timeout=90s")
 	waits := session(t, d, time.Minute)
 	c, next := mutex("later", false), mutex("later", true)
 	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, holds, c); return err })
+	everywhere(t, set, "later") // else the waiter might take one of them
 	heal := wires[2].Stall(wire.Both)
 	defer heal()
 	got := make(chan error, 1)
@@ -179,9 +179,9 @@ func TestAWaiterJoinsTheLineOfAMasterThatConfirmsLater(t *testing.T) {
 		got <- err
 	}()
 	stands := func(s *servertest.Server) bool { return s.MustDo(t, "ZCARD", "il:{later}:qline:later") == "1" }
-	until(t, 10*time.Second, "in line at two masters", func() bool { return stands(set[0]) && stands(set[1]) })
+	until(t, 30*time.Second, "in line at two masters", func() bool { return stands(set[0]) && stands(set[1]) })
 	heal()
-	until(t, 10*time.Second, "in line at the master that confirms later", func() bool { return stands(set[2]) })
+	until(t, 30*time.Second, "in line at the master that confirms later", func() bool { return stands(set[2]) })
 	if held, err := holds.Release(t.Context(), c); err != nil || !held {
 		t.Errorf("release: %v, %v", held, err)
 	}
@@ -195,12 +195,12 @@ func TestAWaiterJoinsTheLineOfAMasterThatConfirmsLater(t *testing.T) {
 func TestAReleaseWaitsForMastersThatDecide(t *testing.T) {
 	set := startMasters(t, 5)
 	holds := session(t, open(t, urlOf(addrs(set))), time.Minute)
-	d, wires := wired(t, set, "?node_timeout=20s")
+	d, wires := wired(t, set, "?node_timeout=90s")
 	waits := session(t, d, time.Minute)
 	occupy(t, "decide", set[3:]...)
 	c, next := mutex("decide", false), mutex("decide", true)
 	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, holds, c); return err })
-	until(t, 10*time.Second, "in line everywhere", func() bool {
+	until(t, 30*time.Second, "in line everywhere", func() bool {
 		if g, err := waits.Acquire(t.Context(), next); g.Held || err != nil {
 			t.Fatalf("behind a holder: %+v, %v", g, err)
 		}
@@ -218,7 +218,7 @@ func TestAReleaseWaitsForMastersThatDecide(t *testing.T) {
 		heals = append(heals, heal)
 	}
 	within(t, "a release", func(ctx context.Context) error { _, err := holds.Release(ctx, c); return err })
-	until(t, 10*time.Second, "handed on", func() bool {
+	until(t, 30*time.Second, "handed on", func() bool {
 		for _, s := range set[:3] {
 			if !strings.HasPrefix(s.MustDo(t, "GET", "decide"), "ilq1:"+next.ID) {
 				return false

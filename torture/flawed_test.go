@@ -20,6 +20,9 @@ const runsVariable = "INTERLOCK_FLAWED_RUNS"
 
 // Each lock with a flaw is convicted by the check that its flaw breaks, and the correct lock is not under the same faults.
 func TestFlawedLocksAreConvicted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a storm for each flawed lock: make proof")
+	}
 	runs := 1
 	if s := os.Getenv(runsVariable); s != "" {
 		var err error

@@ -106,10 +106,16 @@ func TestStorm(t *testing.T) {
 // The real number, 10,000 handoffs in ten seconds, is for a run with nothing else on the machine. Here it is one that a
 // store misses only if every handoff waits for a timer, also under the race detector.
 func TestHandoffs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a storm: make proof")
+	}
 	torment(t, Config{Scenarios: []string{Handoffs}, For: 2 * time.Second, Handoffs: 200, Fairness: 0.9})
 }
 
 func TestKills(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a storm: make proof")
+	}
 	t.Parallel()
 	trials := torment(t, Config{Scenarios: []string{Kills}, For: 2 * time.Second, want: figures(map[string]float64{"kills": 3})})
 	if n := trials[0].Figure("kills"); n < 3 {
@@ -118,11 +124,17 @@ func TestKills(t *testing.T) {
 }
 
 func TestTurns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a storm: make proof")
+	}
 	torment(t, Config{Scenarios: []string{Turns}, For: 2 * time.Second})
 }
 
 // The real number is 1,000 cases, which take half a minute.
 func TestNotice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a margin in time: make proof")
+	}
 	t.Parallel()
 	trials := torment(t, Config{Scenarios: []string{Notice}, For: 4 * time.Second, want: func(t Trial) bool {
 		return t.check("V4").Cases >= 50

@@ -14,6 +14,9 @@ import (
 // A storm over servers that fail, too, without its twins, which would take too long here. What the servers promise under
 // these faults holds; what they do not is excused by name.
 func TestStormOverServersThatFail(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a storm: make proof")
+	}
 	t.Parallel()
 	abreast := newAbreast(t)
 	for name, c := range map[string]struct {
@@ -70,6 +73,9 @@ func harmed(t Trial) (done float64) {
 
 // The lock beside those with a flaw over several masters bears what they must bear, but for a restart: each costs it a vote.
 func TestStormOverTheFlawlessMajority(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a storm: make proof")
+	}
 	t.Parallel()
 	trial := stormOver(t, Config{
 		Start: Redlock, Faults: []string{FaultLink, FaultPause, FaultForget, FaultOutage}, Processes: 6, Goroutines: 4,

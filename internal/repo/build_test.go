@@ -9,6 +9,9 @@ import (
 // The library builds wherever Go programs run; a store that cannot work there says so when it is opened. The command
 // needs signals and terminals.
 func TestBuildsOnEveryPlatform(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles everything three times: make proof, and make check")
+	}
 	var libraries, everything []string
 	for _, p := range list(t, "./...") {
 		everything = append(everything, p.ImportPath)
