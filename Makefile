@@ -7,20 +7,24 @@ help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-8s %s\n", $$1, $$2 }'
 
 .PHONY: test
-test: ## install what the tests need, then run every test under the race detector; SLOW=1: on a slow machine
-	@SLOW=$(SLOW) .ci/test
+test: ## does this change break a promise? In minutes; PKG=./redlock RUN=Name: only these tests
+	@PKG='$(PKG)' RUN='$(RUN)' .ci/test
+
+.PHONY: quick
+quick: ## build, vet, and what runs in virtual time: within a minute
+	@.ci/quick
 
 .PHONY: proof
-proof: ## run the core 20 times under the race detector
-	@.ci/proof
+proof: ## do the promises hold for long, in time and under torture? Part by part; PKG=./redlock: only its parts
+	@PKG='$(PKG)' AGAIN='$(AGAIN)' .ci/proof
 
 .PHONY: check
 check: ## format, vet, lint, tidy, API text, docs, and builds for every platform
 	@.ci/check
 
 .PHONY: mutants
-mutants: ## turn on each seeded bug, or those of ID=A8, and see its test fail
-	@.ci/mutants $(if $(ID),-id $(ID))
+mutants: ## turn on each seeded bug, or those of ID=A8 or PKG=./redlock, and see its test fail
+	@.ci/mutants $(if $(ID),-id $(ID)) $(if $(PKG),-pkg $(PKG))
 
 .PHONY: failures
 failures: ## write docs/failures.md, the catalogue of failures with their tests and bugs

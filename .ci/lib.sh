@@ -1,4 +1,4 @@
-# Sourced by the scripts beside it: named steps with timings, and the one list of which packages run how often.
+# Sourced by the scripts beside it: named steps with timings, and the one list of which packages run how.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -40,18 +40,16 @@ finish() {
 	printf 'all steps passed in %ds\n' "$SECONDS"
 }
 
-# The core and the stores in memory run in bubbles of virtual time: they are quick, and what they get wrong they get wrong
-# rarely, so they run several times. So does the suite of the contract, by the drivers that it convicts. Its own tests in
-# driver/drivertest are not among them: they try memlock in real time as well, a quarter of a minute that is mostly waited
-# out, again and again.
+# The core, the contract and the stores in memory run in bubbles of virtual time, and so does the suite of the contract by the
+# drivers that it convicts: they are quick under the race detector, on any machine. The suite's own tests in driver/drivertest
+# are not among them: they try memlock in real time as well.
 readonly bubbles='^github\.com/interlock-go/interlock(/(driver|driver/drivertest/broken|memlock|internal/line))?$'
 
-# What starts servers, and is minutes of waiting for them to die, runs once.
-readonly servers='^github\.com/interlock-go/interlock/(redislock|redlock|redissonlock|redisconn|redisconn/goredis|fence/redisfence|torture|torture/flawed|examples/.*|internal/(servertest|wire|foreigntest))$'
+# packages prints the packages that PKG names, or all: by their import paths.
+packages() { go list ${PKG:-./...}; } # several in PKG are separated by spaces
 
-bubble_packages() { go list ./... | grep -E "$bubbles"; }
-server_packages() { go list ./... | grep -E "$servers"; }
-other_packages() { go list ./... | grep -Ev "$bubbles|$servers"; }
+bubble_packages() { packages | grep -E "$bubbles" || true; }
+other_packages() { packages | grep -Ev "$bubbles" || true; }
 
 # modules prints the folder of each module of the repository.
 modules() { find . -name go.mod -not -path '*/testdata/*' -printf '%h\n'; }

@@ -45,33 +45,86 @@ func TestMachinePathsAreSeen(t *testing.T) {
 	}
 }
 
-// A test that was skipped looks like one that passed. By rapid's r.Skip an action says that it cannot be done now, and another
-// one is drawn: that is no test that was skipped.
+// A test that was skipped looks like one that passed. There is one reason to skip: go test -short, which leaves to make proof
+// what is long or a matter of time. By rapid's r.Skip an action says that it cannot be done now, and another one is drawn: that
+// is no test that was skipped.
 func TestNoTestIsSkipped(t *testing.T) {
-	fset := token.NewFileSet()
 	for name, text := range texts(t) {
 		if !strings.HasSuffix(name, ".go") {
 			continue
 		}
-		file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+		skips, err := skipsOf(name, text)
 		if err != nil {
 			t.Error(err)
-			continue
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok {
+		for _, at := range skips {
+			t.Errorf("%s: only testing.Short() is a reason to skip: let the test fail, or move it to a file for the platform that can run it", at)
+		}
+	}
+}
+
+func TestSkipsAreSeen(t *testing.T) {
+	for body, want := range map[string]int{
+		`if testing.Short() { t.Skip("long") }`:                   0,
+		`if testing.Short() && c.long { t.Skip("long"); return }`: 0,
+		`t.Skip("later")`: 1,
+		`if testing.Short() || broken { t.Skip("later") }`:               1,
+		`if !testing.Short() { t.SkipNow() }`:                            1,
+		`if testing.Short() { return } else { t.Skipf("%d", 1) }`:        1,
+		`if testing.Short() { for range 3 { t.Skip("a case of many") }}`: 0,
+	} {
+		got, err := skipsOf("x_test.go", "package x\nfunc TestX(t *testing.T) {\n"+body+"\n}\n")
+		if err != nil || len(got) != want {
+			t.Errorf("%s: %d skips without that reason, %v, want %d", body, len(got), err, want)
+		}
+	}
+}
+
+// skipsOf returns where a file skips a test for another reason than testing.Short().
+func skipsOf(name, text string) (at []string, _ error) {
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	var short []*ast.BlockStmt // what is only done with -short
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IfStmt:
+			if onlyShort(n.Cond) {
+				short = append(short, n.Body)
+			}
+		case *ast.CallExpr:
+			sel, ok := n.Fun.(*ast.SelectorExpr)
+			if !ok || !slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) {
 				return true
 			}
-			if sel, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) {
-				if x, ok := sel.X.(*ast.Ident); ok && x.Name == "r" && strings.Contains(text, "pgregory.net/rapid") {
-					return true
-				}
-				t.Errorf("%s: %s: let the test fail, or move it to a file for the platform that can run it", fset.Position(call.Pos()), sel.Sel.Name)
+			x, ok := sel.X.(*ast.Ident)
+			rapid := ok && x.Name == "r" && strings.Contains(text, "pgregory.net/rapid")
+			if !rapid && !slices.ContainsFunc(short, func(b *ast.BlockStmt) bool { return b.Pos() <= n.Pos() && n.Pos() < b.End() }) {
+				at = append(at, fset.Position(n.Pos()).String())
 			}
-			return true
-		})
+		}
+		return true
+	})
+	return at, nil
+}
+
+// onlyShort says whether a condition is testing.Short(), or that and more.
+func onlyShort(cond ast.Expr) bool {
+	if both, ok := cond.(*ast.BinaryExpr); ok && both.Op == token.LAND {
+		return onlyShort(both.X) || onlyShort(both.Y)
 	}
+	call, ok := cond.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	x, ok := sel.X.(*ast.Ident)
+	return ok && x.Name == "testing" && sel.Sel.Name == "Short"
 }
 
 // texts returns the text files of the repository by their names from the root. What git ignores is no part of it, nor
