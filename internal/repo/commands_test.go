@@ -45,3 +45,25 @@ func TestFinalFailuresAreKnownByTheirWords(t *testing.T) {
 		}
 	}
 }
+
+// The proof by night has a job for each package, or a few of them: a package that comes later is not forgotten there.
+func TestProofByNightHasEveryPackage(t *testing.T) {
+	workflow, err := os.ReadFile(filepath.Join(root, ".github", "workflows", "proof.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(workflow), "packages: [")
+	jobs, _, ok := strings.Cut(rest, "]")
+	if !ok {
+		t.Fatal("proof.yml has no list of packages")
+	}
+	have := map[string]bool{}
+	for _, p := range list(t, strings.Fields(strings.ReplaceAll(jobs, ",", " "))...) {
+		have[p.ImportPath] = true
+	}
+	for _, p := range list(t, "./...") {
+		if len(p.TestImports)+len(p.XTestImports) > 0 && !have[p.ImportPath] {
+			t.Errorf("no job of proof.yml has %s", p.ImportPath)
+		}
+	}
+}
