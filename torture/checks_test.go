@@ -150,6 +150,9 @@ func TestCheckNotice(t *testing.T) {
 	blinker := lostLease(1, 80, 120, 1)
 	dawdler := lostLease(1, 50, 2600, 1)
 	napper := lostLease(1, 90, 160, 1)
+	last := lostLease(1, 50, 520, 1)
+	lastHistory := of(0, last, lease(0, 100, 200, 2))
+	last.life.lastBeat = ms(60)
 	never := lostLease(1, 90, 0, 1)
 	never.leaving, never.left = 0, 0
 	killed := lostLease(1, 90, 0, 1)
@@ -168,6 +171,7 @@ func TestCheckNotice(t *testing.T) {
 		"asleep, and slow to wake":        {hs: asleep(dawdler, 60, 520, of(0, dawdler, lease(0, 100, 200, 2))), guilt: "ran for 2.08s of that"},
 		"asleep for a moment before":      {hs: asleep(blinker, 85, 92, of(0, blinker, lease(0, 100, 200, 2))), guilt: "was told of its loss by 20ms after"},
 		"asleep only after the next came": {hs: asleep(napper, 105, 155, of(0, napper, lease(0, 100, 200, 2))), guilt: "was told of its loss by 60ms after"},
+		"asleep, and ended as it woke":    {hs: lastHistory, asleep: 1},
 		"never told":                      {hs: of(0, never, lease(0, 100, 200, 2)), guilt: "p0.0 g0 was never told of its loss"},
 		"killed first":                    {hs: killedHistory, nothing: true},
 		"released":                        {hs: of(0, lease(0, 1, 90, 1), lease(0, 100, 200, 2)), nothing: true},
@@ -227,12 +231,16 @@ func TestUnion(t *testing.T) {
 	if want := []span{{ms(1), ms(4)}, {ms(5), ms(8)}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	l := &life{silences: got}
+	l := &life{silences: got, lastBeat: ms(100)}
 	if ran := l.ran(ms(0), ms(10)); ran != 4*time.Millisecond {
 		t.Errorf("it ran for %v of 10ms, want 4ms", ran)
 	}
 	if ran := l.ran(ms(2), ms(6)); ran != time.Millisecond {
 		t.Errorf("it ran for %v of 4ms, want 1ms", ran)
+	}
+	l.lastBeat = ms(9)
+	if ran := l.ran(ms(6), ms(20)); ran != time.Millisecond {
+		t.Errorf("it ran for %v from 6ms on, want 1ms: its last beat was after 9ms", ran)
 	}
 }
 

@@ -56,7 +56,8 @@ type Config struct {
 	// which only counts.
 	Handoffs int
 
-	want func(Trial) bool // of a scenario with faults, besides a case for each check; nil: nothing
+	want    func(Trial) bool // of a scenario with faults, besides a case for each check; nil: nothing
+	untimed bool             // of a storm: that V4 fails is told and no verdict, and its twin does not run
 
 	// Fairness is what Jain's index must reach where fairness is judged: 1 when everybody got as often. Default: 0.99.
 	Fairness float64

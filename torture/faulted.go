@@ -55,11 +55,18 @@ func (c *conductor) playAll(ctx context.Context, scenario string, p plan, twins 
 
 // runStorm is everything at once.
 func (c *conductor) runStorm(ctx context.Context) ([]Trial, error) {
-	twins := []twin{withoutGrace, withoutLock}
+	p := c.stormy()
+	var twins []twin
+	if c.untimed {
+		p.harm.excuse = append(slices.Clone(p.harm.excuse), withoutGrace.mustFail)
+	} else {
+		twins = append(twins, withoutGrace)
+	}
+	twins = append(twins, withoutLock)
 	if c.tokens() {
 		twins = append(twins, withoutFence)
 	}
-	return c.playAll(ctx, Storm, c.stormy(), twins...)
+	return c.playAll(ctx, Storm, p, twins...)
 }
 
 // stormy is the plan of a storm, over the servers that were started for it too.

@@ -81,8 +81,10 @@ type life struct {
 
 func (l *life) String() string { return fmt.Sprintf("p%d.%d", l.slot, l.number) }
 
-// ran returns for how much of the time from one instant to another the process ran.
+// ran returns for how much of the time from one instant to another the process ran, as far as it said. A silence is written
+// down when it ends, so a process that ended just after it woke left the last one out: its last beat is where that began.
 func (l *life) ran(from, to instant) time.Duration {
+	to = min(to, l.lastBeat)
 	d := max(to.sub(from), 0)
 	for _, s := range l.silences {
 		d -= max(min(to, s.to).sub(max(from, s.from)), 0)
