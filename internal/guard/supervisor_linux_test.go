@@ -267,13 +267,17 @@ func (s *supervisor) child(t *testing.T) int {
 
 func (s *supervisor) childOf(t *testing.T, guard int) int {
 	t.Helper()
-	for _, pid := range children(guard) {
-		if environment(pid, "MARK="+s.mark) {
-			return pid
+	child := 0
+	guardtest.Eventually(t, "there is a child", func() bool { // unseen while a shell executes it
+		for _, pid := range children(guard) {
+			if environment(pid, "MARK="+s.mark) {
+				child = pid
+				return true // of those after it the guard is the reaper only
+			}
 		}
-	}
-	t.Fatal("there is no child")
-	return 0
+		return false
+	})
+	return child
 }
 
 func children(pid int) []int {
