@@ -27,16 +27,24 @@ func tryBudget(w *world, c Counter) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
 	budget := c.Budget()
 	name := w.name("quiet")
-	for _, x := range []*actor{a, b} { // the first use may load and connect
-		x.letGo(x.held(mutex(name)))
+	began := time.Now()
+	for range 2 { // the first use may load, connect and subscribe
+		mine, next := a.held(mutex(name)), b.queue(mutex(name))
+		a.letGo(mine)
+		b.await(next, patience)
+		b.letGo(next)
+		a, b = b, a
 	}
 	calls := func() int { return c.Calls(a.p.d) + c.Calls(b.p.d) }
+	over := 0
 	spent := func(what string, allowed int, of func()) {
 		before := calls()
 		of()
 		got := calls() - before
 		w.story.add(time.Now(), "count", "%s cost %d calls of the store, the budget is %d", what, got, allowed)
-		if got > allowed {
+		// What a driver does once a second, such as leaving a name to other programs for a moment, is no part of an operation. On a
+		// machine so slow that all this takes seconds it falls into some.
+		if over += max(got-allowed, 0); got > allowed && over > int(time.Since(began)/time.Second) {
 			w.fail("%s cost %d calls of the store, the budget is %d", what, got, allowed)
 		}
 	}
