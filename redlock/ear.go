@@ -221,6 +221,14 @@ func (d *Driver) listenForHolders() {
 	}
 }
 
+// confirms reports whether the master has confirmed the subscription, which stands.
+func (n *node) confirms() bool {
+	n.hearing.mu.Lock()
+	defer n.hearing.mu.Unlock()
+	e := n.hearing.ear
+	return e != nil && e.Settled() && !e.Deaf()
+}
+
 func (n *node) hears() bool {
 	n.hearing.mu.Lock()
 	defer n.hearing.mu.Unlock()

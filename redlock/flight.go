@@ -13,6 +13,7 @@ import (
 // session's mutex.
 type flight struct {
 	since       time.Time // the start of the call
+	joins       bool      // it is of a claim that joins lines, which it can where a subscription is confirmed
 	out         int       // orders without an answer
 	asked       uint64    // by master: which have got one
 	yes, failed uint64    // the same: which have answered, and which have not

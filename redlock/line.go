@@ -19,10 +19,10 @@ func (s *session) join(ctx context.Context, c *claim, since time.Time) error {
 		s.mu.Unlock()
 		return fmt.Errorf("redlock: %w: the claim is being released", driver.ErrNotSent)
 	}
-	c.begun, c.flight = true, f
+	c.begun, c.flight, f.joins = true, f, true
 	f.propose(s.d, c.Name, 0)
 	for i, n := range s.d.nodes {
-		if hearing[i] != nil {
+		if hearing[i] != nil && !n.confirms() { // what confirms after this finds the flight
 			f.give(n)
 			f.answer(n, hearing[i])
 			continue

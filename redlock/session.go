@@ -139,9 +139,16 @@ func (s *session) unheard(n *node) {
 	defer s.mu.Unlock()
 	now := time.Now()
 	for _, c := range s.claims {
-		if sp := &c.spots[n.i]; c.Queue && c.state <= waiting && !sp.has {
-			sp.recheck.At = now
-			c.changed()
+		sp := &c.spots[n.i]
+		if !c.Queue || c.state > waiting || sp.has {
+			continue
+		}
+		sp.recheck.At = now
+		c.changed()
+		// An Acquire under way may need this master for its majority: others that have confirmed may be silent by now.
+		if f := c.flight; f != nil && f.joins && !f.ended && !c.leaving && sp.pending == 0 && f.failed&(1<<n.i) != 0 && n.confirms() {
+			f.failed &^= 1 << n.i
+			s.ask(c, n, f)
 		}
 	}
 }

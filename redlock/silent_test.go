@@ -1,9 +1,11 @@
 package redlock_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -187,6 +189,53 @@ func TestAWaiterJoinsTheLineOfAMasterThatConfirmsLater(t *testing.T) {
 	}
 	if err := <-got; err != nil {
 		t.Errorf("the waiter: %v", err)
+	}
+}
+
+// A claim joins the lines of four masters that have confirmed, of which two have fallen silent. The fifth confirms while it waits
+// for their answers, and is the third that it needs.
+func TestAClaimJoinsTheLineOfAMasterThatConfirmsMeanwhile(t *testing.T) {
+	set := startMasters(t, 5)
+	holds := session(t, open(t, urlOf(addrs(set))), time.Minute)
+	d, wires := wired(t, set, "?node_timeout=90s")
+	waits := session(t, d, time.Minute)
+	for _, name := range []string{"first", "second"} {
+		within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, holds, mutex(name, false)); return err })
+		everywhere(t, set, name) // else the waiter might take one of them
+	}
+	stands := func(name string, at ...*servertest.Server) func() bool {
+		return func() bool {
+			for _, s := range at {
+				if s.MustDo(t, "ZCARD", "il:{"+name+"}:qline:"+name) != "1" {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	confirm := make(chan struct{})
+	heal := sync.OnceFunc(func() { close(confirm) })
+	defer heal()
+	wires[1].Filter(wire.Replies, func(frame []byte) bool {
+		if bytes.Contains(frame, []byte("subscribe")) {
+			<-confirm
+		}
+		return true
+	})
+	within(t, "a claim that queues", func(ctx context.Context) error { _, err := waits.Acquire(ctx, mutex("first", true)); return err })
+	until(t, 30*time.Second, "confirmed by four", stands("first", set[0], set[2], set[3], set[4]))
+	for _, i := range []int{0, 3} {
+		defer wires[i].Stall(wire.Both)()
+	}
+	queued := make(chan error, 1)
+	go func() {
+		_, err := waits.Acquire(t.Context(), mutex("second", true))
+		queued <- err
+	}()
+	until(t, 30*time.Second, "in line at two", stands("second", set[2], set[4]))
+	heal()
+	if err := <-queued; err != nil {
+		t.Errorf("a majority answers, and a claim does not get into its line: %v", err)
 	}
 }
 
