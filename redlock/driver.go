@@ -65,7 +65,7 @@ func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, erro
 		d.cancel()
 		return nil, err
 	}
-	d.durable = !slices.ContainsFunc(all, func(p *portrait) bool { return p.err == nil && !p.durable })
+	d.durable = !slices.ContainsFunc(all, func(p *portrait) bool { return p.err != nil || !p.durable })
 	if missing {
 		d.resurvey()
 	}

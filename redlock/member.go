@@ -68,7 +68,7 @@ func (n *node) portray(ctx context.Context) *portrait {
 	var info map[string]string
 	p.err = n.conn.EachMaster(ctx, func(do redisconn.DoFunc) (err error) {
 		if info, err = redisstore.About(ctx, do); err == nil {
-			p.durable = redisstore.Durable(ctx, do, info)
+			p.durable, err = redisstore.Durable(ctx, do, info)
 		}
 		return err
 	})

@@ -1,9 +1,11 @@
 package redlock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/wire"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redlock"
 )
@@ -170,6 +173,56 @@ func TestRejoin(t *testing.T) {
 	if next.Fence < g.Fence+driver.Stride {
 		t.Errorf("token %d after %d", next.Fence, g.Fence)
 	}
+}
+
+// A master that keeps everything restarts, and what it is asked about that gets no answer: nobody knows then whether it has
+// forgotten, so it keeps its vote, and is asked again.
+func TestAQuestionWithoutAnswerCostsNoVote(t *testing.T) {
+	set := startMasters(t, 3, redistest.Durable...)
+	d, wires := wired(t, set, "")
+	s := session(t, d, 10*time.Second)
+	c := mutex("before", true)
+	if _, err := acquire(t.Context(), s, c); err != nil {
+		t.Fatal(err)
+	}
+	everywhere(t, set, "before")
+	vote := set[0].MustDo(t, "GET", "il:{redlock}:vote")
+	if vote == "" {
+		t.Fatal("the master has no vote to lose")
+	}
+
+	var cut atomic.Int32
+	wires[0].Filter(wire.Replies, func(reply []byte) bool {
+		if !bytes.Contains(reply, []byte("appendfsync")) {
+			return true
+		}
+		cut.Add(1)
+		wires[0].Cut() // here, so that no later reply is taken for this one
+		return false
+	})
+	if err := set[0].Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	granted := func() bool {
+		c := mutex("after", true)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err := acquire(ctx, s, c)
+		_, _ = s.Release(t.Context(), c)
+		return err == nil
+	}
+	now := func() string { return set[0].MustDo(t, "GET", "il:{redlock}:vote") }
+	until(t, 30*time.Second, "the master is asked, and asked again", func() bool { return granted() && (cut.Load() >= 3 || now() != vote) })
+	if got := now(); got != vote {
+		t.Fatalf("its vote is %q, want %q: what got no answer is taken for one", got, vote)
+	}
+
+	wires[0].Filter(wire.Replies, nil)
+	if err := set[1].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = set[1].Resume() }()
+	until(t, 30*time.Second, "a grant with its vote", granted)
 }
 
 // Fewer than a majority: the core says that the store is unavailable, soon, and how many answered.

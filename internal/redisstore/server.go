@@ -39,34 +39,37 @@ func Inspect(ctx context.Context, conn redisconn.Conn, tokens string) (Server, e
 			return fmt.Errorf("%w: this server is a replica of %s: want its master's address, or those of its Sentinels",
 				driver.ErrNotSent, net.JoinHostPort(info["master_host"], info["master_port"]))
 		}
-		s.read(ctx, do, info, tokens)
+		if err := s.read(ctx, do, info, tokens); err != nil {
+			return fmt.Errorf("ask the server for its configuration: %w", redisconn.Classify(err))
+		}
 		return nil
 	})
 	return s, err
 }
 
-func (s *Server) read(ctx context.Context, do redisconn.DoFunc, info map[string]string, tokens string) {
+func (s *Server) read(ctx context.Context, do redisconn.DoFunc, info map[string]string, tokens string) error {
+	l, err := logOf(ctx, do, info)
+	if err != nil {
+		return err
+	}
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		s.Forgets = s.Forgets || strings.HasPrefix(policy, "allkeys")
 		s.warn("maxmemory-policy is " + policy + ": a full server throws locks away while they are held, keys with a TTL first; set noeviction")
 	}
-	if info["aof_enabled"] != "1" {
-		s.AppendOnly, s.Syncs = false, false
+	s.AppendOnly, s.Syncs = s.AppendOnly && l.on, s.Syncs && l.syncs
+	switch {
+	case !l.on:
 		s.warn("appendonly is off: a server that restarts forgets who holds, and lets others in; " + tokens)
-	} else if s.Syncs {
-		policy, err := syncs(ctx, do)
-		s.Syncs = err == nil && policy == "always"
-		switch {
-		case redisconn.Is(err, "NOPERM"):
-			s.warn("this user may not ask for appendfsync: whether a machine that crashes forgets locks is unknown")
-		case !s.Syncs:
-			s.warn("appendfsync is not always: a machine that crashes forgets the locks of its last second; " + tokens)
-		}
+	case !l.told:
+		s.warn("the server does not tell this user its appendfsync: whether a machine that crashes forgets locks is unknown")
+	case !l.syncs:
+		s.warn("appendfsync is not always: a machine that crashes forgets the locks of its last second; " + tokens)
 	}
 	if n := info["connected_slaves"]; n != "" && n != "0" || info["cluster_enabled"] == "1" {
 		s.Forgets = s.Forgets || n != "0"
 		s.warn("replicas acknowledge late: a failover can lose locks that were just taken, and let others in; " + tokens)
 	}
+	return nil
 }
 
 func (s *Server) warn(text string) {
@@ -103,13 +106,36 @@ func About(ctx context.Context, do redisconn.DoFunc, sections ...string) (map[st
 }
 
 // Durable reports whether a server that says info about itself has forgotten nothing when it starts again, not even after its
-// machine has crashed.
-func Durable(ctx context.Context, do redisconn.DoFunc, info map[string]string) bool {
+// machine has crashed. An error is no answer: the server may be either.
+func Durable(ctx context.Context, do redisconn.DoFunc, info map[string]string) (bool, error) {
+	l, err := logOf(ctx, do, info)
+	return l.syncs, err
+}
+
+// changeLog is what a server keeps of its changes on a disk.
+type changeLog struct {
+	on    bool
+	told  bool // whether it waits for the disk
+	syncs bool // it does, with each
+}
+
+// logOf asks a server that says info about itself. That it does not tell is an answer, of a server whose CONFIG this user may
+// not use or that has none; that nothing came back is not.
+func logOf(ctx context.Context, do redisconn.DoFunc, info map[string]string) (changeLog, error) {
+	if info["loading"] == "1" { // while a server reads its log it writes none, and says so
+		return changeLog{}, redisconn.ParseError("LOADING the server reads what it has on disk")
+	}
 	if info["aof_enabled"] != "1" {
-		return false
+		return changeLog{told: true}, nil
 	}
 	policy, err := syncs(ctx, do)
-	return err == nil && policy == "always"
+	switch {
+	case redisconn.Is(err, "NOPERM"), redisconn.Is(err, "ERR"):
+		return changeLog{on: true}, nil
+	case err != nil:
+		return changeLog{}, err
+	}
+	return changeLog{on: true, told: true, syncs: policy == "always"}, nil
 }
 
 // syncs asks when a server waits for the disk. The answer to CONFIG GET is a list of name and value, or a map in RESP3.
