@@ -52,7 +52,12 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 	if err != nil {
 		return nil, fmt.Errorf("redissonlock: %w", err)
 	}
-	d.sharded = d.options.Sharding == ShardingOn || d.options.Sharding == ShardingAuto && d.cluster && sharded(ctx, conn)
+	d.sharded = d.options.Sharding == ShardingOn
+	if d.options.Sharding == ShardingAuto && d.cluster {
+		if d.sharded, err = sharded(ctx, conn); err != nil {
+			return nil, fmt.Errorf("redissonlock: ask the masters for messages of a shard: %w", err)
+		}
+	}
 	if d.sharded {
 		d.publish = "SPUBLISH"
 	}
@@ -89,12 +94,18 @@ func (d *Driver) fence() driver.Durability {
 	return driver.UntilRestart
 }
 
-// sharded reports whether every master knows messages of a shard.
-func sharded(ctx context.Context, conn redisconn.Conn) bool {
-	return conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
+// sharded reports whether every master knows messages of a shard, which those from Redis 7 on do. One that gave no answer may
+// be either.
+func sharded(ctx context.Context, conn redisconn.Conn) (bool, error) {
+	all := true
+	err := conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
 		_, err := do(ctx, "PUBSUB", "SHARDNUMSUB")
+		if redisconn.Is(err, "ERR") || redisconn.Is(err, "NOPERM") {
+			all, err = false, nil
+		}
 		return err
-	}) == nil
+	})
+	return all, redisconn.Classify(err)
 }
 
 const (
