@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,10 +47,23 @@ func (f *storeFlags) url() (storeURL, warning string, err error) {
 		return f.Store, warning, nil
 	}
 	dir, err := defaultStore()
+	if err == nil {
+		err = makeAbove(dir)
+	}
 	if err != nil {
 		return "", "", err
 	}
 	return "file:" + dir, "", nil
+}
+
+// makeAbove makes the folders above the default store. A new user has no ~/.local/state, and programs that want one make it
+// for the user alone (XDG Base Directory Specification). A store that was named must have its folder: there a new one would be
+// a misspelt one.
+func makeAbove(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return &exitError{exitStore, fmt.Errorf("cannot make the folder of the embedded store: %w: want a home that this user may write to, or --store file:PATH", err)}
+	}
+	return nil
 }
 
 // given reports whether a flag stands on the command line, before the arguments of the command that run runs.
@@ -97,9 +111,12 @@ func (f *storeFlags) open(ctx context.Context, t terminal) (d driver.Driver, nam
 	if warning != "" {
 		fmt.Fprintf(t.err, "interlock: warning: %s\n", warning)
 	}
-	d, err = driver.OpenURL(ctx, storeURL)
-	if err != nil {
-		return nil, "", &exitError{exitStore, err}
+	if d, err = driver.OpenURL(ctx, storeURL); err != nil {
+		status := exitStore
+		if u, err := url.Parse(storeURL); err != nil || !slices.Contains(driver.Schemes(), u.Scheme) {
+			status = exitUsage // no such store can be there
+		}
+		return nil, "", &exitError{status, err}
 	}
 	return d, driver.Redact(storeURL), nil
 }

@@ -6,6 +6,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -25,6 +26,34 @@ func TestDefaultStore(t *testing.T) {
 	}
 	if got, err := defaultStore(); err != nil || got != want {
 		t.Errorf("default store %s, error %v, want %s", got, err, want)
+	}
+}
+
+// What is missing above the default store is made, for the user alone, and what is there is left as it is.
+func TestMakeAbove(t *testing.T) {
+	home := t.TempDir()
+	if err := os.Mkdir(filepath.Join(home, ".local"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := makeAbove(filepath.Join(home, ".local", "state", "interlock")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for folder, want := range map[string]os.FileMode{".local": 0o755, ".local/state": 0o700} {
+		if info, err := os.Stat(filepath.Join(home, folder)); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v, want mode %v", folder, info, err, want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(home, ".local", "state", "interlock")); err == nil {
+		t.Error("the store itself is made: that is for the store, which looks first")
+	}
+	if err := os.WriteFile(filepath.Join(home, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var e *exitError
+	if err := makeAbove(filepath.Join(home, "file", "state", "interlock")); !errors.As(err, &e) || e.status != exitStore || !strings.Contains(err.Error(), "--store file:PATH") {
+		t.Errorf("where none can be made: %v, want status %d and what to do", err, exitStore)
 	}
 }
 
