@@ -61,7 +61,7 @@ func TestCluster_SlotMovesWhileClaimsSleep(t *testing.T) {
 		served = append(served[:i:i], served[i+1:]...)
 		release(t, g.Lease)
 	}
-	if took := time.Since(started); took > 6*time.Second {
+	if took := time.Since(started); took > 6*time.Second && !testing.Short() {
 		t.Errorf("the last was served after %v; want it within the TTL", took)
 	}
 }

@@ -91,7 +91,8 @@ type Counter interface {
 	Budget() Budget
 }
 
-// Budget is what one operation may cost, in calls of the store.
+// Budget is what one operation may cost, in calls of the store. What a driver does by the clock, at most once a second, is no
+// part of an operation.
 type Budget struct {
 	Acquire int // a free claim
 	Release int // of a claim that nobody waits for
