@@ -8,7 +8,7 @@ help: ## show this list
 
 .PHONY: test
 test: ## does this change break a promise? In minutes; PKG=./redlock RUN=Name: only these tests
-	@PKG='$(PKG)' RUN='$(RUN)' .ci/test
+	@PKG='$(PKG)' RUN='$(value RUN)' .ci/test
 
 .PHONY: quick
 quick: ## build, vet, and what runs in virtual time: within a minute
