@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +19,15 @@ type here struct {
 	machine string
 }
 
+// commitOf is what a part was proved at that began here and ended now. Where sources changed meanwhile nobody can say which
+// they were.
+func (h here) commitOf(now here) string {
+	if h.commit != now.commit {
+		return strings.TrimSuffix(h.commit, "+") + "+"
+	}
+	return h.commit
+}
+
 // sources are what a proof is about: all but its page.
 var sources = []string{"--", ".", ":(exclude)" + pageFile}
 
@@ -25,6 +35,10 @@ func git(ctx context.Context, args ...string) (string, error) {
 	// A clone that belongs to another user is read all the same.
 	c := exec.CommandContext(ctx, "git", append([]string{"-c", "safe.directory=*"}, args...)...)
 	out, err := c.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
 	return strings.TrimSpace(string(out)), err
 }
 
@@ -33,7 +47,7 @@ func present(ctx context.Context) (here, error) {
 	if err != nil {
 		return here{}, fmt.Errorf("which commit this is: %w", err)
 	}
-	changes, err := git(ctx, append([]string{"status", "--porcelain"}, sources...)...)
+	changes, err := git(ctx, append([]string{"status", "--porcelain", "--untracked-files=normal"}, sources...)...)
 	if err != nil {
 		return here{}, fmt.Errorf("what is not committed: %w", err)
 	}

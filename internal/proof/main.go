@@ -5,10 +5,11 @@
 // It runs the parts one after another, so that none makes another late, and prints a line for each: held, broken, or not judged
 // and why not. Nothing is tried again. What came of a part, when, where and at which commit is kept in docs/proof.md, also that
 // it was broken; a part that held there for the same sources is not run again, so that a run which was ended goes on where it
-// was. The status is 1 only for what is broken.
+// was. The status is 1 only for what is broken, and 2 where nothing could be found out.
 //
 //	go run ./internal/proof             all parts
 //	go run ./internal/proof ./redlock   those of a package
+//	go run ./internal/proof models      that one, by its name
 //	go run ./internal/proof -again …    also what has held before
 package main
 
@@ -20,6 +21,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -28,13 +30,24 @@ import (
 const pageFile = "docs/proof.md"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ends := []os.Signal{syscall.SIGTERM}
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if !signal.Ignored(s) { // nohup is meant
+			ends = append(ends, s)
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		stop()
-		fmt.Fprintln(os.Stderr, "proof:", err)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "proof:", err)
+	if errors.Is(err, errBroken) {
 		os.Exit(1)
 	}
+	os.Exit(2)
 }
 
 var errBroken = errors.New("what is broken above does not hold")
@@ -53,6 +66,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	unlock, err := alone()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	page, err := readPage(pageFile)
 	if err != nil {
 		return err
@@ -64,6 +82,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 
 	start, counts, before := time.Now(), map[verdict]int{}, 0
+	var unwritten error // a page that cannot be written does not end the night: the next part may find room
 	for _, p := range chosen {
 		if old := page.rows[p.name]; !*again && old.Verdict == held && here.sameSources(ctx, old.Commit) {
 			before++
@@ -71,16 +90,21 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		r := p.prove(ctx, out)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		counts[r.verdict]++
 		fmt.Fprintln(out, r.line(p.name))
+		now, err := present(ctx)
+		if err != nil {
+			return err
+		}
 		page.rows[p.name] = row{
 			Verdict: r.verdict, Cases: r.cases, Took: r.took, Date: time.Now().UTC().Format(time.DateOnly),
-			Commit: here.commit, Machine: here.machine, Command: p.command, Why: r.why,
+			Commit: here.commitOf(now), Machine: here.machine, Command: p.command, Why: r.why,
 		}
-		if err := page.write(pageFile); err != nil {
-			return err
+		here = now
+		if unwritten = page.write(pageFile); unwritten != nil {
+			fmt.Fprintln(out, "not written:", unwritten)
 		}
 	}
 	fmt.Fprintf(out, "%d parts in %v: %d held, %d broken, %d not judged; %d held before and were not run again (AGAIN=1 runs them, too)\n",
@@ -88,26 +112,48 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if counts[broken] > 0 {
 		return errBroken
 	}
-	return nil
+	return unwritten
 }
 
-// choose returns the parts of the packages that match the patterns; without a pattern all, also those that are of no package.
+// choose returns the parts of the packages that match the patterns, and those of no package whose name is one; without a
+// pattern all.
 func choose(ctx context.Context, all []part, patterns []string) ([]part, error) {
 	if len(patterns) == 0 {
 		return all, nil
 	}
-	packages, err := golist(ctx, patterns...)
-	if err != nil {
-		return nil, err
+	named := func(p part) bool { return p.of == "" && slices.Contains(patterns, p.name) }
+	rest := slices.DeleteFunc(slices.Clone(patterns), func(name string) bool {
+		return slices.ContainsFunc(all, func(p part) bool { return named(p) && p.name == name })
+	})
+	var packages []pkg
+	if len(rest) > 0 {
+		var err error
+		if packages, err = golist(ctx, rest...); err != nil {
+			return nil, err
+		}
 	}
 	var out []part
 	for _, p := range all {
-		if slices.ContainsFunc(packages, func(k pkg) bool { return k.path == p.of }) {
+		if named(p) || p.of != "" && slices.ContainsFunc(packages, func(k pkg) bool { return k.path == p.of }) {
 			out = append(out, p)
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("no part of the proof is of %q: want a package with tests, such as ./redlock", patterns)
+		return nil, fmt.Errorf("no part of the proof is of %q: want a package with tests, such as ./redlock, or models or bench", patterns)
 	}
 	return out, nil
+}
+
+// alone keeps a second proof of this clone out, which would overwrite what the first has found out. The kernel gives the lock
+// back when this process ends, however it ends.
+func alone() (unlock func(), err error) {
+	f, err := os.Open(filepath.Dir(pageFile))
+	if err != nil {
+		return nil, fmt.Errorf("this is not the folder of the module: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another proof runs in this clone, and they would make each other late: want one at a time, or another clone (%w)", err)
+	}
+	return func() { f.Close() }, nil
 }

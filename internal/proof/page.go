@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -147,8 +148,17 @@ func (p *page) String() string {
 
 // write replaces the page as a whole, so that a run which is ended leaves one that can be read.
 func (p *page) write(path string) error {
-	if err := os.WriteFile(path+".new", []byte(p.String()), 0o644); err != nil { //nolint:gosec // a page of the documentation
+	f, err := os.CreateTemp(filepath.Dir(path), ".proof-*") // of which git is told to take no notice
+	if err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	_, err = f.WriteString(p.String())
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
 }

@@ -53,6 +53,26 @@ func TestVerdictOfEvents(t *testing.T) {
 		{"ImportPath":"m/p [m/p.test]","Action":"build-fail"}
 		{"Action":"output","Package":"m/p","Output":"FAIL\tm/p [build failed]\n"}
 		{"Action":"fail","Package":"m/p"}`
+	const finds = `
+		{"Action":"run","Package":"m/p","Test":"TestF"}
+		{"Action":"output","Package":"m/p","Test":"TestF","Output":"    f_test.go:1: two hold at once\n"}
+		{"Action":"output","Package":"m/p","Test":"TestF","Output":"    f_test.go:2: Law04 was not judged: slow\n"}
+		{"Action":"fail","Package":"m/p","Test":"TestF"}`
+	const void = `
+		{"Action":"run","Package":"m/p","Test":"TestG"}
+		{"Action":"output","Package":"m/p","Test":"TestG","Output":"    g_test.go:1: void: B was let in while A held it\n"}
+		{"Action":"output","Package":"m/p","Test":"TestG","Output":"    g_test.go:2: Law04 was not judged: slow\n"}
+		{"Action":"fail","Package":"m/p","Test":"TestG"}`
+	const parent = `
+		{"Action":"run","Package":"m/p","Test":"TestH"}
+		{"Action":"run","Package":"m/p","Test":"TestH/a"}
+		{"Action":"output","Package":"m/p","Test":"TestH/a","Output":"    h.go:3: Law04 was not judged: slow\n"}
+		{"Action":"fail","Package":"m/p","Test":"TestH/a"}
+		{"Action":"output","Package":"m/p","Test":"TestH","Output":"    h_test.go:9: two hold at once\n"}
+		{"Action":"fail","Package":"m/p","Test":"TestH"}`
+	const race = `
+		{"Action":"output","Package":"m/p","Output":"WARNING: DATA RACE\n"}
+		{"Action":"fail","Package":"m/p"}`
 	status := errors.New("exit status 1")
 	for name, c := range map[string]struct {
 		events  string
@@ -70,8 +90,11 @@ func TestVerdictOfEvents(t *testing.T) {
 		"is slow on a slow machine": {passes + hangs, status, true, notJudged, 4, []string{"TestE: panic: test timed out after 20m0s"}},
 		"does not compile":          {builds, status, false, broken, 0, []string{"m/p [m/p.test]: p/p.go:3: undefined: x"}},
 		"ends without a word":       {passes, status, false, broken, 3, []string{"exit status 1"}},
-		"is ended, being slow":      {passes, errSlow, true, notJudged, 3, []string{"not done in 20m0s"}},
-		"is ended, and should not":  {passes, errSlow, false, broken, 3, []string{"not done in 20m0s"}},
+		"is ended, being slow":      {passes, errSlow, false, notJudged, 3, []string{"not done in 20m0s"}},
+		"found something before":    {passes + finds, status, false, broken, 4, []string{"TestF: f_test.go:1: two hold at once"}},
+		"void is no finding":        {passes + void, status, false, notJudged, 4, []string{"TestG: g_test.go:1: void: B was let in while A held it"}},
+		"a parent found something":  {passes + parent, status, false, broken, 4, []string{"TestH/a: h.go:3: Law04 was not judged: slow", "TestH: h_test.go:9: two hold at once"}},
+		"a race beside it":          {passes + unable + race, status, false, broken, 4, []string{"TestD: run.go:65: Law04 was not judged: the machine was too slow", "m/p: WARNING: DATA RACE"}},
 		"no test":                   {"", nil, false, notJudged, 0, []string{"it has no cases"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,6 +130,38 @@ func TestVerdictOfCommands(t *testing.T) {
 				t.Errorf("%+v, want %+v", r, c.want)
 			}
 		})
+	}
+}
+
+// A second proof in the same clone would overwrite the page of the first.
+func TestAlone(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("docs", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := alone()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := alone(); err == nil || !strings.Contains(err.Error(), "want one at a time") {
+		t.Errorf("a second one: %v, want it refused", err)
+	}
+	unlock()
+	unlock, err = alone()
+	if err != nil {
+		t.Fatalf("after the first: %v", err)
+	}
+	unlock()
+}
+
+// What changed while a part ran was not proved.
+func TestCommitOf(t *testing.T) {
+	for _, c := range []struct{ before, after, want string }{
+		{"abc", "abc", "abc"}, {"abc", "abc+", "abc+"}, {"abc", "def", "abc+"}, {"abc+", "abc+", "abc+"}, {"abc+", "abc", "abc+"},
+	} {
+		if got := (here{commit: c.before}).commitOf(here{commit: c.after}); got != c.want {
+			t.Errorf("from %s to %s: %s, want %s", c.before, c.after, got, c.want)
+		}
 	}
 }
 
@@ -169,7 +224,7 @@ func TestEveryPackageHasAPart(t *testing.T) {
 	for _, p := range all {
 		names = append(names, p.name)
 	}
-	for _, want := range []string{"., 20 times", "./redlock", "./redlock on a slow machine", "./memlock, 20 times", "seeded bugs of .", "models", "bench, in short"} {
+	for _, want := range []string{"., 20 times", "./redlock", "./redlock on a slow machine", "./memlock, 20 times", "seeded bugs of .", "models", "bench"} {
 		if want == "., 20 times" {
 			want = "." // not among the bubbles of this test
 		}

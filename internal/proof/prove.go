@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -158,7 +159,8 @@ func (t *tally) event(text []byte) {
 			f.said = b.String()
 		}
 		delete(t.output, key)
-		if slices.ContainsFunc(t.failed, func(g failure) bool { return e.Test == "" || strings.HasPrefix(g.test, e.Test+"/") }) && !strings.Contains(f.said, "panic: ") {
+		told := slices.ContainsFunc(t.failed, func(g failure) bool { return e.Test == "" || strings.HasPrefix(g.test, e.Test+"/") })
+		if told && (e.Test == "" || gist(f.said) == silent) && !final.MatchString(f.said) {
 			return // it failed for what is told already
 		}
 		t.failed = append(t.failed, f)
@@ -177,7 +179,27 @@ func (t *tally) count(test, key string) {
 // unjudged is what a test says that failed because nothing could be judged.
 const unjudged = " was not judged: "
 
+// final are the words of those who find what nothing excuses: a data race, two holders, a token out of order. make test does not
+// try such a failure again.
+var final = regexp.MustCompile("(?m)" + strings.ReplaceAll(strings.TrimSpace(finalWords), "\n", "|"))
+
+//go:embed final
+var finalWords string
+
 var timedOut = regexp.MustCompile(`(?m)^panic: test timed out`)
+
+// unable reports whether a test failed for nothing else than that it could not judge: what it found before is a finding.
+func unable(said string) bool {
+	if !strings.Contains(said, unjudged) {
+		return false
+	}
+	for line := range strings.Lines(said) {
+		if !strings.Contains(line, unjudged) && !strings.Contains(line, ": void: ") && final.MatchString(line) {
+			return false
+		}
+	}
+	return true
+}
 
 // result is the verdict. failure is of the command itself.
 func (t *tally) result(err error, patient bool) result {
@@ -190,14 +212,14 @@ func (t *tally) result(err error, patient bool) result {
 	}
 	for _, f := range t.failed {
 		v := broken
-		if strings.Contains(f.said, unjudged) || patient && timedOut.MatchString(f.said) {
+		if unable(f.said) || patient && timedOut.MatchString(f.said) {
 			v = notJudged
 		}
 		condemn(v, f.test+": "+gist(f.said))
 	}
 	switch {
 	case len(r.why) > 0:
-	case errors.Is(err, errSlow) && patient:
+	case errors.Is(err, errSlow): // a test that hangs is ended before that
 		condemn(notJudged, err.Error())
 	case err != nil:
 		condemn(broken, strings.Join(append(t.last, err.Error()), "; "))
@@ -207,7 +229,7 @@ func (t *tally) result(err error, patient bool) result {
 	return r
 }
 
-var frame = regexp.MustCompile(`^\s*(===|---|#) `)
+var frame = regexp.MustCompile(`^\s*(===|---|#) |^(PASS|FAIL|ok)\b|^exit status `)
 
 // gist is the first line in which a test says what is wrong.
 func gist(said string) string {
@@ -221,5 +243,7 @@ func gist(said string) string {
 		}
 		return line
 	}
-	return "it failed without a word"
+	return silent
 }
+
+const silent = "it failed without a word"

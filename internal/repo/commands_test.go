@@ -11,7 +11,7 @@ import (
 // A test that failed is tried once more, but not where it has seen what no busy machine explains. Such failures are known by
 // their words.
 func TestFinalFailuresAreKnownByTheirWords(t *testing.T) {
-	words, err := os.ReadFile(filepath.Join(root, ".ci", "final"))
+	words, err := os.ReadFile(filepath.Join(root, "internal", "proof", "final"))
 	if err != nil {
 		t.Fatal(err)
 	}
