@@ -100,6 +100,9 @@ func newBug(r *record, pkg string) (*bug, error) {
 	if b.fails.MatchString("") {
 		return nil, fmt.Errorf("%s: bug %s: fails: %q matches nothing at all: want words of the test's message", b.at, b.id, fails)
 	}
+	if b.fails.MatchString("☃") || b.fails.MatchString("--- FAIL: TestAny (0.00s)") {
+		return nil, fmt.Errorf("%s: bug %s: fails: %q matches any failure: want words of the test's message", b.at, b.id, fails)
+	}
 	if len(b.edits) == 0 {
 		return nil, fmt.Errorf("%s: bug %s changes nothing: want an edit, which begins with \"in FILE\"", b.at, b.id)
 	}

@@ -79,6 +79,7 @@ func TestHunt_RefusesWrongTables(t *testing.T) {
 		"no such file":          {head + "in luck.go\n-a\n+b\n", "a.bugs:5: bug A1: open "},
 		"a test":                {head + "in lock_test.go\n-a\n+b\n", "a.bugs:5: bug A1: lock_test.go is a test"},
 		"no message":            {"bug A1\ntest TestAdd$\nsays Nothing.\nin lock.go\n-a\n+b\n", `a.bugs:1: bug A1 has no line "fails"`},
+		"any letter":            {"bug A1\ntest TestAdd$\nfails .\nsays Nothing.\nin lock.go\n-a\n+b\n", `a.bugs:1: bug A1: fails: "." matches any failure`},
 		"any message":           {"bug A1\ntest TestAdd$\nfails .*\nsays Nothing.\nin lock.go\n-a\n+b\n", `a.bugs:1: bug A1: fails: ".*" matches nothing at all`},
 		"no pattern":            {"bug A1\ntest Test(\nfails x\nsays Nothing.\nin lock.go\n-a\n+b\n", "a.bugs:1: bug A1: test: error parsing regexp"},
 		"two sentences":         {"bug A1\ntest T\nfails x\nsays One.\nsays Two.\nin lock.go\n-a\n+b\n", `a.bugs:1: bug A1 has 2 lines "says", want one`},

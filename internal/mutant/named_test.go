@@ -37,6 +37,28 @@ func TestRows_NameTestsThatExist(t *testing.T) {
 	}
 }
 
+// So would one that a bug names, until the proof hunts it.
+func TestBugs_NameTestsThatExist(t *testing.T) {
+	bugs, err := readBugs(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(bugs) == 0 {
+		t.Fatal("there are no bugs")
+	}
+	known := map[string]string{}
+	for _, b := range bugs {
+		if known[b.pkg] == "" {
+			known[b.pkg] = testsOf(t, filepath.Join(module, b.pkg))
+		}
+		first, _, _ := strings.Cut(b.test, "/")
+		pattern, err := regexp.Compile("(?m)^.*" + strings.Trim(first, "^$") + ".*$")
+		if err != nil || !pattern.MatchString(known[b.pkg]) {
+			t.Errorf("%s: bug %s names %s, which is no test of %s", b.at, b.id, b.test, b.pkg)
+		}
+	}
+}
+
 // testsOf lists the test functions of a folder.
 func testsOf(t *testing.T, dir string) string {
 	t.Helper()
