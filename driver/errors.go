@@ -15,6 +15,10 @@ var (
 	// it does nothing for now, as while it loads its data or its master moves.
 	ErrNotSent = errors.New("not sent")
 
+	// ErrUnable: the store is there and says that it cannot do this, for a reason that people have to deal with: its disk
+	// or its memory is full. Whoever asked is told at once. It stands beside ErrNotSent where nothing was changed.
+	ErrUnable = errors.New("the store is unable")
+
 	// ErrBroken: this claim was broken by an operator. Final for the claim, not for its session.
 	ErrBroken = errors.New("broken by an operator")
 

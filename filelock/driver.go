@@ -121,7 +121,7 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	defer d.tasks.Done()
 	s, err := d.openSession(spec)
 	if err != nil {
-		return nil, fmt.Errorf("filelock: open a session: %w", err)
+		return nil, fmt.Errorf("filelock: open a session: %w", unable(err))
 	}
 	return s, nil
 }

@@ -63,44 +63,6 @@ func TestVersion_NewerOnesAreRefused(t *testing.T) {
 	}
 }
 
-// A record that was torn or written to by somebody else is not guessed at: whoever wants the lock learns which file it
-// is, and nothing is granted.
-func TestDamage_NamesTheFile(t *testing.T) {
-	for name, spoil := range map[string]func(*os.File) error{
-		"flipped": func(f *os.File) error { _, err := f.WriteAt([]byte{0xff}, 70); return err },
-		"cut":     func(f *os.File) error { return f.Truncate(40) },
-		"zeroed":  func(f *os.File) error { _, err := f.WriteAt(make([]byte, 100), 0); return err },
-	} {
-		dir := storeIn(t)
-		d, s := openAt(t, dir, long)
-		c := mutexOf("n")
-		acquire(t, s, c)
-		f, err := os.OpenFile(d.Key("n"), os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := spoil(f); err != nil {
-			t.Fatal(err)
-		}
-		f.Close()
-		_, s2 := openAt(t, dir, long)
-		g, err := s2.Acquire(t.Context(), mutexOf("n"))
-		if !errors.Is(err, errDamaged) || !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), d.Key("n")) {
-			t.Errorf("%s: held %v, %v: want an error that names the file", name, g.Held, err)
-		}
-		if err := os.Remove(d.Key("n")); err != nil {
-			t.Fatal(err)
-		}
-		if g := acquire(t, s2, mutexOf("n")); !g.Held {
-			t.Errorf("%s: after the file was removed, as the error says: not held", name)
-		}
-		// The holder of the removed line learns that it is lost.
-		if r, err := s.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != c.ID {
-			t.Errorf("%s: renewal of who held the removed record: %+v, %v", name, r, err)
-		}
-	}
-}
-
 // rebooted is a machine after another boot, whose clock shows wall.
 func rebooted(boot string, wall time.Time) system {
 	sys := machine

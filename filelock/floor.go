@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -33,15 +32,16 @@ import (
 //	48  8  when somebody last swept, on the boot-time clock
 //	56  8  removals: how many records sweepers have removed, or are about to
 type floor struct {
-	st    *store
-	file  *os.File
-	page  []byte
+	st   *store
+	file *os.File
+	mapped
 	syncs atomic.Uint64
 	ahead atomic.Bool // somebody in this process is raising it ahead of time
 	start func(func())
 }
 
 const (
+	floorName  = "floor"
 	floorMagic = "ilkfloor"
 	floorAhead = uint64(time.Minute / time.Microsecond) // tokens are microseconds when they follow the clock
 	slotsAt    = 64
@@ -50,9 +50,12 @@ const (
 	slotCheck  = 0x9e3779b97f4a7c15
 )
 
+// errNoFloor says that the file of that name is no floor.
+var errNoFloor = fmt.Errorf("%w: it does not begin as a floor does; is the directory used for something else?", errDamaged)
+
 // openFloor opens the floor of st, makes it in a new store, and takes the store over into this boot.
 func openFloor(st *store) (*floor, error) {
-	path := filepath.Join(st.dir, "floor")
+	path := filepath.Join(st.dir, floorName)
 	f, err := st.openOrCreate(path)
 	if err != nil {
 		return nil, fmt.Errorf("filelock: %w", err)
@@ -98,22 +101,25 @@ func (fl *floor) enter() error {
 		_, err := fl.ready()
 		return err
 	}
-	return fl.takeOver()
+	return fl.use(fl.takeOver)
 }
 
-// takeOver begins a new boot: every claim is void, and so is every file, whole or torn by the crash. Only the floor
-// remains.
+// takeOver begins a new boot: every claim is void, and so is every file of the store, whole or torn by the crash. Only
+// the floor remains, and what is not the store's.
 func (fl *floor) takeOver() error {
 	highest := max(fl.base().Load(), fl.durable().Load(), highestSlot(fl.page))
 	fl.base().Store(highest)
 	fl.durable().Store(highest)
 	fl.swept().Store(0)
-	for _, dir := range []string{fl.st.locks, fl.st.sessions} {
+	for dir, ours := range map[string]func(string, os.DirEntry) bool{fl.st.locks: isRecord, fl.st.sessions: isOfSession} {
 		files, err := os.ReadDir(dir)
 		if err != nil {
 			return err
 		}
 		for _, f := range files {
+			if !ours(dir, f) {
+				continue
+			}
 			if err := os.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
@@ -136,7 +142,7 @@ func highestSlot(page []byte) (highest uint64) {
 }
 
 // ready maps the page if it is complete and reports whether it is of this boot.
-func (fl *floor) ready() (bool, error) {
+func (fl *floor) ready() (_ bool, err error) {
 	if fl.page == nil {
 		info, err := fl.file.Stat()
 		if err != nil || info.Size() == 0 {
@@ -145,25 +151,36 @@ func (fl *floor) ready() (bool, error) {
 		if info.Size() < pageSize {
 			return false, fmt.Errorf("%w: it has %d bytes, not %d", errDamaged, info.Size(), pageSize)
 		}
-		page, err := unix.Mmap(int(fl.file.Fd()), 0, pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-		if err != nil {
+		if fl.mapped, err = mapFile(fl.file); err != nil {
 			return false, err
 		}
-		fl.page = page
 	}
-	major := binary.LittleEndian.Uint16(fl.page[8:])
-	switch {
-	case string(fl.page[:8]) != floorMagic || major == 0:
-		return false, fmt.Errorf("%w: it does not begin as a floor does; is the directory used for something else?", errDamaged)
-	case major > layoutMajor:
-		return false, fmt.Errorf("%w of Interlock: its layout is %d, this program knows %d: use the newer version for all programs of this store", errNewer, major, layoutMajor)
-	}
-	return string(fl.page[16:32]) == string(fl.st.boot[:]), nil
+	ready := false
+	err = fl.use(func() error {
+		if major := binary.LittleEndian.Uint16(fl.page[8:]); major > layoutMajor {
+			return fmt.Errorf("%w of Interlock: its layout is %d, this program knows %d: use the newer version for all programs of this store", errNewer, major, layoutMajor)
+		}
+		ready = string(fl.page[16:32]) == string(fl.st.boot[:])
+		return nil
+	})
+	return ready, err
 }
 
-func (fl *floor) word(at int) *atomic.Uint64 {
-	return (*atomic.Uint64)(unsafe.Pointer(&fl.page[at]))
+// use runs do, which may use the page, if it begins as that of a floor. There is no token without one, because those of
+// the next boot could begin below it.
+func (fl *floor) use(do func() error) error {
+	err := damaged("somebody has cut it short")
+	fl.touch(func() {
+		if string(fl.page[:8]) != floorMagic || binary.LittleEndian.Uint16(fl.page[8:]) == 0 {
+			err = errNoFloor
+			return
+		}
+		err = do()
+	})
+	return err
 }
+
+// The words of the page, to be used within use.
 
 func (fl *floor) durable() *atomic.Uint64  { return fl.word(32) }
 func (fl *floor) base() *atomic.Uint64     { return fl.word(40) }
@@ -172,26 +189,34 @@ func (fl *floor) removals() *atomic.Uint64 { return fl.word(56) }
 
 // draw reserves tokens as driver.Draw does, above the floor of earlier boots and never above the durable one.
 func (fl *floor) draw(stored uint64, now time.Time) (fence, reserved uint64, err error) {
-	fence, reserved, err = driver.Draw(max(stored, fl.base().Load()), now)
-	if err != nil {
-		return 0, 0, err
-	}
-	switch durable := fl.durable().Load(); {
-	case reserved > durable:
-		if err := fl.raise(reserved); err != nil {
-			return 0, 0, fmt.Errorf("filelock: cannot make the tokens' floor durable: %w", err)
+	err = fl.use(func() error {
+		fence, reserved, err = driver.Draw(max(stored, fl.base().Load()), now)
+		if err != nil {
+			return err
 		}
-	case reserved > durable-floorAhead/2 && fl.ahead.CompareAndSwap(false, true):
-		fl.start(func() {
-			defer fl.ahead.Store(false)
-			// One process is enough. An error comes back when the floor is reached.
-			if ok, _ := flock(int(fl.file.Fd()), unix.LOCK_EX); ok {
-				defer unflock(int(fl.file.Fd()))
-				_ = fl.raise(reserved + floorAhead/2)
-			}
-		})
+		durable := fl.durable().Load()
+		if reserved > durable {
+			return fl.raise(reserved)
+		}
+		if reserved > durable-floorAhead/2 && fl.ahead.CompareAndSwap(false, true) {
+			fl.start(func() { fl.raiseAhead(reserved + floorAhead/2) })
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("filelock: %s: %w", fl.file.Name(), err)
 	}
 	return fence, reserved, nil
+}
+
+// raiseAhead makes the floor durable before somebody has to wait for it. One process is enough. An error comes back when the
+// floor is reached.
+func (fl *floor) raiseAhead(reserved uint64) {
+	defer fl.ahead.Store(false)
+	if ok, _ := flock(int(fl.file.Fd()), unix.LOCK_EX); ok {
+		defer unflock(int(fl.file.Fd()))
+		_ = fl.use(func() error { return fl.raise(reserved) })
+	}
 }
 
 // raise makes a floor above reserved durable.
@@ -204,26 +229,47 @@ func (fl *floor) raise(reserved uint64) error {
 	binary.LittleEndian.PutUint64(slot[:], value)
 	binary.LittleEndian.PutUint64(slot[8:], value^slotCheck)
 	if _, err := fl.file.WriteAt(slot[:], int64(slotsAt+(value/floorAhead)%slots*slotSize)); err != nil {
-		return err
+		return fmt.Errorf("cannot make the tokens' floor durable: %w", err)
 	}
 	if err := fl.file.Sync(); err != nil {
-		return err
+		return fmt.Errorf("cannot make the tokens' floor durable: %w", err)
 	}
 	fl.syncs.Add(1)
 	raiseWord(fl.durable(), value) // only now: whoever sees it hands out tokens below it
 	return nil
 }
 
-// forget is called before a record is removed that has reached fence: those made later begin above it, and everybody
-// who has the record open sees that it may be gone.
-func (fl *floor) forget(fence uint64) {
-	raiseWord(fl.base(), fence)
-	fl.removals().Add(1)
+// dueToSweep reports whether nobody has swept for long, and notes that the caller does. A store that has just come into
+// this boot has nothing to sweep.
+func (fl *floor) dueToSweep(now uint64) (due bool) {
+	_ = fl.use(func() error {
+		last := fl.swept().Load()
+		due = (last == 0 || now-last >= uint64(sweepEvery)) && fl.swept().CompareAndSwap(last, max(now, 1)) && last != 0
+		return nil
+	})
+	return due
 }
 
-func (fl *floor) close() error {
-	return errors.Join(unix.Munmap(fl.page), fl.file.Close())
+// removed returns how many records sweepers have removed. It reports false if that cannot be told.
+func (fl *floor) removed() (n uint64, ok bool) {
+	err := fl.use(func() error {
+		n = fl.removals().Load()
+		return nil
+	})
+	return n, err == nil
 }
+
+// forget is called before a record is removed that has reached fence: those made later begin above it, and everybody
+// who has the record open sees that it may be gone.
+func (fl *floor) forget(fence uint64) error {
+	return fl.use(func() error {
+		raiseWord(fl.base(), fence)
+		fl.removals().Add(1)
+		return nil
+	})
+}
+
+func (fl *floor) close() error { return errors.Join(fl.unmap(), fl.file.Close()) }
 
 // raiseWord sets w to value unless it is higher.
 func raiseWord(w *atomic.Uint64, value uint64) {

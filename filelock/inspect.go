@@ -98,7 +98,7 @@ func (d *Driver) describe(c line.Claim) driver.Holder {
 		return h
 	}
 	h.Owner = f.text.Owner
-	if until, live := f.until(); live {
+	if until, live := f.until(); live && until != unknown {
 		wall, boot := d.now()
 		h.Until = wall.Add(time.Duration(until - boot))
 	}

@@ -4,6 +4,7 @@ package filelock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -39,17 +40,17 @@ func (k *desk) begin(ctx context.Context) (*operation, error) {
 	o, err := k.seize(ctx)
 	if err != nil {
 		k.endTurn()
-		return nil, fmt.Errorf("filelock: %q: %w: %w", k.name, driver.ErrNotSent, err)
+		return nil, fmt.Errorf("filelock: %q: %w: %w", k.name, driver.ErrNotSent, unable(err))
 	}
 	return o, nil
 }
 
 // seize locks and reads the record. The turn is the caller's.
 func (k *desk) seize(ctx context.Context) (*operation, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	for {
+	for empty := 0; ; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		f, err := k.use(true)
 		if err != nil {
 			return nil, err
@@ -68,6 +69,18 @@ func (k *desk) seize(ctx context.Context) (*operation, error) {
 			}
 			k.named = nil // it may have been removed because it is damaged
 			gone, _ = f.unlinked()
+			if !gone && errors.Is(err, errEmpty) && empty < emptyPatience {
+				f.unlock()
+				f.unref()
+				empty++
+				nap(time.Millisecond)
+				continue
+			}
+			if !gone && errors.Is(err, errDamaged) {
+				if o, err = k.begins(f); err == nil {
+					return o, nil
+				}
+			}
 		}
 		f.unlock()
 		if gone {
@@ -81,14 +94,19 @@ func (k *desk) seize(ctx context.Context) (*operation, error) {
 	}
 }
 
+// emptyPatience is how often, a millisecond apart, a record is found empty that somebody is just making, before it is taken
+// for one that was cut to nothing.
+const emptyPatience = 100
+
 // nameFresh is for how long the name of a file is believed in, as long as no sweeper has removed any record. It is
 // there for people who remove files by hand.
 const nameFresh = int64(time.Millisecond)
 
 // lostName reports whether the record in f, whose flock is had, has lost its name.
 func (k *desk) lostName(f *recordFile) (bool, error) {
-	now, removals := k.d.st.fastClock(), k.d.floor.removals().Load()
-	if k.named == f && k.namedRemovals == removals && now-k.namedAt < nameFresh {
+	now := k.d.st.fastClock()
+	removals, known := k.d.floor.removed()
+	if known && k.named == f && k.namedRemovals == removals && now-k.namedAt < nameFresh {
 		return false, nil
 	}
 	gone, err := f.unlinked()
@@ -114,10 +132,13 @@ func (k *desk) load(f *recordFile) (*operation, error) {
 	case r.Name != k.name:
 		return nil, fmt.Errorf("record %s is of another name, %q: want a name whose hash is another: %w", f.path, r.Name, driver.ErrRefused)
 	case r.boot != k.d.st.boot:
-		r.boot, r.Claims, r.ends, r.broken = k.d.st.boot, nil, nil, nil
+		r.boot, r.Claims, r.ends, r.broken, r.closed = k.d.st.boot, nil, nil, nil, 0
 	}
 	k.record, k.stamp = r, stamp
 	o.first = o.firstWaiting()
+	if r.closed == notYetKnown {
+		return o, o.closeUntilAllKnow()
+	}
 	return o, nil
 }
 
@@ -134,6 +155,9 @@ func (o *operation) firstWaiting() string {
 // says.
 func (o *operation) settle() error {
 	o.changed = true
+	if o.shut() {
+		return nil
+	}
 	granted, err := o.line.Settle(o.now, o.k.d.floor.draw)
 	for _, i := range granted {
 		o.notify(o.line.Claims[i].Session)
@@ -143,6 +167,9 @@ func (o *operation) settle() error {
 
 // unsettled reports whether a claim waits that could be held: there was no token for it.
 func (o *operation) unsettled() bool {
+	if o.shut() {
+		return false
+	}
 	sum := int64(0)
 	for i := range o.line.Claims {
 		c := &o.line.Claims[i]
@@ -252,7 +279,7 @@ func (o *operation) commit() error {
 		// Others are told of a change twice, before and after it, so that a renewal which looks in between looks again.
 		for _, key := range o.tell {
 			if p, err := k.d.peer(key); err == nil {
-				p.file.changes().Add(1)
+				p.file.changed()
 			}
 		}
 		o.line.generation++
@@ -261,7 +288,7 @@ func (o *operation) commit() error {
 		k.buf, k.stamp = full, stamp
 		if err != nil {
 			o.abort()
-			return fmt.Errorf("filelock: %q: %w", k.name, err)
+			return fmt.Errorf("filelock: %q: %w", k.name, unable(err))
 		}
 	}
 	o.f.unlock()

@@ -22,7 +22,7 @@ import (
 //
 //	head   0  8  magic
 //	       8  2  major version of the layout; everything behind it may change with it
-//	      10  2  flags: 1 = the line stands in a body
+//	      10  2  flags: 1 = the line stands in a body, 2 = it is closed
 //	      12  4  length of the head with what stands in it
 //	      16  4  checksum (CRC-32C) of the head but for these four bytes
 //	      20  4  checksum of the body, if there is one
@@ -33,7 +33,8 @@ import (
 //	      60  4  offset of the body, in pages
 //	      64     the line, or nothing
 //
-//	line      name, number of claims, claims, number of broken IDs, IDs; numbers and lengths as varints
+//	line      name, number of claims, claims, number of broken IDs, IDs, until when it is closed if it is; numbers and
+//	          lengths as varints, times as 8 bytes
 const (
 	recordMagic = "ilkrec\r\n"
 	layoutMajor = 1
@@ -42,6 +43,7 @@ const (
 	maxBody     = 64 << 20 // a body is never longer; a longer one is damage
 	maxBroken   = 16       // broken IDs that are remembered
 	flagBody    = 1
+	flagClosed  = 2
 )
 
 // record is the decoded state of one name's file.
@@ -51,6 +53,7 @@ type record struct {
 	generation uint64
 	ends       map[string]int64 // of broken claims by ID: until when they keep others out, on the boot-time clock
 	broken     []string         // IDs of claims that were broken and have left, so that their owners learn why
+	closed     int64            // nobody is granted anything before this, on the boot-time clock; 0: it is not closed
 
 	body extent // where the line stands, if not in the head
 }
@@ -66,6 +69,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 var (
 	errDamaged = errors.New("damaged")
 	errNewer   = errors.New("written by a newer version")
+	errEmpty   = fmt.Errorf("%w (it is empty)", errDamaged)
 )
 
 // checksum returns the checksum of a head.
@@ -112,6 +116,9 @@ func (r *record) appendLine(b []byte) []byte {
 	for _, id := range r.broken {
 		b = appendString(b, id)
 	}
+	if r.closed != 0 {
+		b = binary.LittleEndian.AppendUint64(b, uint64(r.closed))
+	}
 	return b
 }
 
@@ -137,6 +144,9 @@ func (r *record) encode(buf []byte) (head, body, full []byte) {
 	if body != nil {
 		flags |= flagBody
 		binary.LittleEndian.PutUint32(head[20:], crc32.Checksum(body, castagnoli))
+	}
+	if r.closed != 0 {
+		flags |= flagClosed
 	}
 	copy(head, recordMagic)
 	binary.LittleEndian.PutUint16(head[8:], layoutMajor)
@@ -175,12 +185,11 @@ func stampOf(head []byte) stamp {
 	return stamp{binary.LittleEndian.Uint64(head[24:]), binary.LittleEndian.Uint32(head[16:])}
 }
 
-// decode reads the head in b, the first page of a file. A line that stands in a body is read through readBody. An empty
-// file is a record that nobody has written yet.
+// decode reads the head in b, the first page of a file. A line that stands in a body is read through readBody.
 func decode(b []byte, readBody func(extent) ([]byte, error)) (*record, error) {
 	r := &record{}
 	if len(b) == 0 {
-		return r, nil
+		return nil, errEmpty
 	}
 	if len(b) < headSize || string(b[:8]) != recordMagic {
 		return nil, damaged("it does not begin as a record does")
@@ -219,11 +228,11 @@ func decode(b []byte, readBody func(extent) ([]byte, error)) (*record, error) {
 	} else if r.body != (extent{}) {
 		return nil, damaged("it has a body too many")
 	}
-	return r, r.parse(text)
+	return r, r.parse(text, flags&flagClosed != 0)
 }
 
 // parse reads what appendLine wrote.
-func (r *record) parse(b []byte) error {
+func (r *record) parse(b []byte, closed bool) error {
 	p := parser{rest: b}
 	r.Name = p.string()
 	const leastClaim = 38 // bytes
@@ -260,6 +269,9 @@ func (r *record) parse(b []byte) error {
 	}
 	for range p.uvarint(maxBroken) {
 		r.broken = append(r.broken, p.string())
+	}
+	if closed {
+		r.closed = int64(p.uint64())
 	}
 	if p.bad || len(p.rest) > 0 {
 		return damaged("its line cannot be read")

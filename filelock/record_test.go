@@ -190,11 +190,11 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := &record{}
-		if err := r.parse(b); err != nil {
+		if err := r.parse(b, false); err != nil {
 			return
 		}
 		again := &record{}
-		if err := again.parse(r.appendLine(nil)); err != nil {
+		if err := again.parse(r.appendLine(nil), false); err != nil {
 			t.Fatalf("what was read cannot be read again: %v", err)
 		}
 		if !reflect.DeepEqual(again.Line, r.Line) {

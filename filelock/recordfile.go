@@ -25,7 +25,8 @@ type recordFile struct {
 
 const openFlags = unix.O_RDWR | unix.O_CLOEXEC | unix.O_NOFOLLOW
 
-// openRecord opens a record and makes it if create is set.
+// openRecord opens a record and makes it if create is set: with a head for which nobody stands in line, because an empty
+// file is one that somebody has cut to nothing, except for the moment until that head is written.
 func (st *store) openRecord(path string, create bool) (*recordFile, error) {
 	for {
 		fd, err := unix.Open(path, openFlags|quietFlag, 0)
@@ -40,10 +41,8 @@ func (st *store) openRecord(path string, create bool) (*recordFile, error) {
 			if err == unix.EEXIST || err == unix.EINTR {
 				continue
 			}
-			if err == nil && st.shared() {
-				if err = unix.Fchmod(fd, uint32(st.fileMode)); err != nil {
-					unix.Close(fd)
-				}
+			if err == nil {
+				err = st.beginRecord(fd, path)
 			}
 		}
 		if err != nil {
@@ -53,6 +52,23 @@ func (st *store) openRecord(path string, create bool) (*recordFile, error) {
 		f.refs.Store(1)
 		return f, nil
 	}
+}
+
+// beginRecord writes the first head of a record that was just made.
+func (st *store) beginRecord(fd int, path string) error {
+	var err error
+	if st.shared() {
+		err = unix.Fchmod(fd, uint32(st.fileMode))
+	}
+	if err == nil {
+		head, _, _ := (&record{}).encode(nil)
+		err = (&recordFile{fd: fd, path: path}).pwrite(head, 0)
+	}
+	if err != nil {
+		_ = unix.Unlink(path)
+		_ = unix.Close(fd)
+	}
+	return err
 }
 
 func (f *recordFile) unref() {
@@ -193,7 +209,7 @@ func (f *recordFile) explain(err error) error {
 	case errors.Is(err, errNewer):
 		return fmt.Errorf("filelock: record %s is %w: use the newer version for all programs of this store: %w", f.path, err, driver.ErrRefused)
 	case errors.Is(err, errDamaged):
-		return fmt.Errorf("filelock: record %s is %w: stop the programs that use this lock, then remove the file: %w", f.path, err, driver.ErrRefused)
+		return fmt.Errorf("filelock: record %s is %w: whoever wants this lock next begins it anew", f.path, err)
 	}
 	return fmt.Errorf("filelock: %w", err)
 }

@@ -84,7 +84,7 @@ func (s *session) toLookAt() (desks map[*desk]bool, changes uint64, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renewals++
-	changes = s.file.changes().Load()
+	changes = s.file.changes()
 	if len(s.claims) > lookAlways && changes == s.seen && s.renewals%lookEvery != 0 {
 		return nil, changes, s.over
 	}

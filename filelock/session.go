@@ -146,6 +146,8 @@ func (s *session) requeue(ctx context.Context, old *driver.Claim, c driver.Claim
 	if i := o.line.Find(c.ID); i >= 0 {
 		if c := &o.line.Claims[i]; c.Held || old != nil {
 			return driver.Grant{Held: c.Held, Fence: c.Fence}, held, nil // who is in the way would cost more than it is worth
+		} else if o.line.closed != 0 {
+			return driver.Grant{}, held, nil // nobody knows who
 		}
 		return o.line.Grant(i, s.d.describe), held, nil
 	}
@@ -173,7 +175,7 @@ func (s *session) enter(o *operation, mine *claim, c driver.Claim) (driver.Grant
 	wanted.Note = cut(c.Note, maxNote)
 	for {
 		refused := o.line.Admits(wanted)
-		if refused == nil && o.line.Fits(wanted) {
+		if refused == nil && o.line.Fits(wanted) && (c.Queue || !o.shut()) {
 			break
 		}
 		how := holders
@@ -261,7 +263,7 @@ func (s *session) Release(ctx context.Context, c driver.Claim) (bool, error) {
 	held, err := o.leave(c.ID)
 	if err != nil {
 		// The next one cannot have a token now. The claim leaves all the same, and the line is looked at again.
-		s.d.options.Logger.Warn("filelock: the next holder cannot be let in", "name", c.Name, "error", err)
+		go s.d.options.Logger.Warn("filelock: the next holder cannot be let in", "name", c.Name, "error", err)
 		s.d.later(k)
 	}
 	if err := o.commit(); err != nil {
@@ -283,7 +285,7 @@ func (s *session) Close(ctx context.Context) error {
 	s.mu.Unlock()
 	for _, c := range claims {
 		if _, err := s.Release(ctx, driver.Claim{Name: c.k.name, ID: c.id}); err != nil {
-			s.d.options.Logger.Debug("filelock: a claim of a closed session is left to others", "name", c.k.name, "error", err)
+			go s.d.options.Logger.Debug("filelock: a claim of a closed session is left to others", "name", c.k.name, "error", err)
 		}
 	}
 	s.end()

@@ -9,12 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -28,6 +29,10 @@ import (
 // for nobody, whoever is stopped wherever, and it is decided once who was first. The flock on the file belongs to the
 // owner's process tree; when it can be had, nobody is left who may act for the session.
 //
+// A file that is not as it was written, because somebody has cut it short or written over it, has no word that could be
+// believed. Its owner finds that at the next renewal and gives the session up; to others only the flock tells when it is
+// over.
+//
 //	 0  8  until, or revoked              28  4  length of what follows
 //	 8  8  changes made by others         32 16  boot id
 //	16  8  magic                          48  8  time-to-live in nanoseconds
@@ -37,7 +42,7 @@ type sessionFile struct {
 	st   *store
 	key  sessionKey
 	file *os.File
-	page []byte
+	mapped
 	text sessionText
 	ttl  time.Duration
 }
@@ -115,16 +120,21 @@ func (st *store) createSession(key sessionKey, text sessionText, ttl time.Durati
 const draftSuffix = ".new"
 
 // openSession opens the file of a session, through an open file description of its own: to close it does not touch the
-// owner's lock. The error matches os.ErrNotExist when the session is over.
+// owner's lock. The error matches os.ErrNotExist when the session is over, also if something stands in its place that
+// nobody can have locked. A damaged file is opened, because its lock can be asked for.
 func (st *store) openSession(key sessionKey) (*sessionFile, error) {
-	file, err := os.OpenFile(st.sessionPath(key), os.O_RDWR|unix.O_NOFOLLOW, 0)
+	path := st.sessionPath(key)
+	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
+		return nil, fmt.Errorf("filelock: session %s: %w: %w", path, errNoFile, os.ErrNotExist)
+	}
 	if err != nil {
 		return nil, err
 	}
 	f := &sessionFile{st: st, key: key, file: file}
-	if err := f.read(); err != nil {
+	if err := f.read(); err != nil && !errors.Is(err, errDamaged) {
 		file.Close()
-		return nil, fmt.Errorf("filelock: session %s: %w", file.Name(), err)
+		return nil, fmt.Errorf("filelock: session %s: %w", path, err)
 	}
 	return f, nil
 }
@@ -132,19 +142,18 @@ func (st *store) openSession(key sessionKey) (*sessionFile, error) {
 // read maps the page and decodes it.
 func (f *sessionFile) read() error {
 	info, err := f.file.Stat()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if info.Size() != pageSize {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%w: %w", errNoFile, os.ErrNotExist)
+	case info.Size() != pageSize:
 		return damaged("its size is wrong")
 	}
-	page, err := unix.Mmap(int(f.file.Fd()), 0, pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
+	page := make([]byte, pageSize)
+	if _, err := f.file.ReadAt(page, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	// Readers of the word take no lock, so the page is unmapped only when nobody has the file any more.
-	runtime.AddCleanup(f, func(page []byte) { _ = unix.Munmap(page) }, page)
-	f.page = page
 	size := binary.LittleEndian.Uint32(page[28:])
 	switch major := binary.LittleEndian.Uint16(page[24:]); {
 	case string(page[16:24]) != sessionMagic:
@@ -158,48 +167,87 @@ func (f *sessionFile) read() error {
 	if crc32.Checksum(js, castagnoli) != binary.LittleEndian.Uint32(page[56:]) {
 		return damaged("its checksum is wrong")
 	}
+	if err := json.Unmarshal(js, &f.text); err != nil {
+		return damaged(err.Error())
+	}
 	f.ttl = time.Duration(binary.LittleEndian.Uint64(page[48:]))
-	return json.Unmarshal(js, &f.text)
+	if f.mapped, err = mapFile(f.file); err != nil {
+		return err
+	}
+	// Readers of the word take no lock, so the page is unmapped only when nobody has the file any more.
+	runtime.AddCleanup(f, func(m mapped) { _ = m.unmap() }, f.mapped)
+	return nil
 }
 
-func (f *sessionFile) word() *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&f.page[0])) }
+// whole runs do, which may use the page's words, if the file is as it was written, and reports that. Whoever writes over a
+// file begins at its beginning, so do sees the words first and whole what stands behind them.
+func (f *sessionFile) whole(do func()) (whole bool) {
+	if f.page == nil {
+		return false
+	}
+	return f.touch(func() {
+		if whole = f.sound(); whole {
+			do()
+		}
+	}) && whole
+}
 
-// changes counts what others have changed in the session's lines: see session.toLookAt.
-func (f *sessionFile) changes() *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&f.page[8])) }
+// sound reports whether the page still begins as a session does. It is used within whole.
+func (f *sessionFile) sound() bool { return string(f.page[16:24]) == sessionMagic }
+
+// end is the word that says when the session's time ends.
+func (f *sessionFile) end() *atomic.Uint64 { return f.word(0) }
+
+// others counts what others have changed in the session's lines: see session.toLookAt.
+func (f *sessionFile) others() *atomic.Uint64 { return f.word(8) }
+
+// changes returns what others count; nothing if the file is damaged.
+func (f *sessionFile) changes() (n uint64) {
+	f.whole(func() { n = f.others().Load() })
+	return n
+}
+
+// changed counts one change more.
+func (f *sessionFile) changed() { f.whole(func() { f.others().Add(1) }) }
+
+// unknown is the end of a session's time if its file is damaged.
+const unknown = int64(math.MaxInt64)
 
 // until returns the end of the session's time on the boot-time clock; revoked sessions have none.
 func (f *sessionFile) until() (until int64, live bool) {
-	w := f.word().Load()
+	w := uint64(unknown)
+	f.whole(func() { w = f.end().Load() })
 	return int64(w), w != revoked
 }
 
 // extend moves the end of the session's time to until, unless it is later. It returns false when the session has been
-// revoked, which is final.
-func (f *sessionFile) extend(until int64) bool {
-	for {
-		seen := f.word().Load()
-		if seen == revoked {
-			return false
+// revoked or its file is damaged, which is final.
+func (f *sessionFile) extend(until int64) (extended bool) {
+	return f.whole(func() {
+		for {
+			seen := f.end().Load()
+			if seen == revoked {
+				return
+			}
+			if int64(seen) >= until || f.end().CompareAndSwap(seen, uint64(until)) {
+				extended = f.sound()
+				return
+			}
 		}
-		if int64(seen) >= until || f.word().CompareAndSwap(seen, uint64(until)) {
-			return true
-		}
-	}
+	}) && extended
 }
 
 // revoke ends the session for good, whatever its time.
-func (f *sessionFile) revoke() { f.word().Store(revoked) }
+func (f *sessionFile) revoke() { f.whole(func() { f.end().Store(revoked) }) }
 
 // over reports whether the session is revoked, and revokes it if its time has passed. An owner who renews at the same
 // moment wins or loses as a whole.
-func (f *sessionFile) over() bool {
-	seen := f.word().Load()
-	if seen == revoked {
-		return true
-	}
-	// The clock is read after the word: one that is read before, and used late, could only err in the owner's favour.
-	now := f.st.bootClock()
-	return int64(seen) <= now && f.word().CompareAndSwap(seen, revoked)
+func (f *sessionFile) over() (over bool) {
+	return f.whole(func() {
+		seen := f.end().Load()
+		// The clock is read after the word: one that is read before, and used late, could only err in the owner's favour.
+		over = f.sound() && (seen == revoked || int64(seen) <= f.st.bootClock() && f.end().CompareAndSwap(seen, revoked))
+	}) && over
 }
 
 // orphaned asks for the verdict on death: it reports whether every process of the owner's tree has ended, and revokes

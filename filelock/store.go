@@ -73,6 +73,9 @@ func openStore(dir string, sys system) (*store, error) {
 	if err := st.adopt(); err != nil {
 		return nil, err
 	}
+	if err := st.checkOurs(); err != nil {
+		return nil, err
+	}
 	for _, sub := range []string{st.locks, st.sessions} {
 		if err := st.makeDir(sub, st.dirMode); err != nil {
 			return nil, err
@@ -184,6 +187,16 @@ func (st *store) create(path string) (*os.File, error) {
 	return f, nil
 }
 
+// unable notes of an error that people have to deal with before it goes away.
+func unable(err error) error {
+	for _, full := range []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG, unix.EROFS} {
+		if errors.Is(err, full) {
+			return fmt.Errorf("%w: %w", driver.ErrUnable, err)
+		}
+	}
+	return err
+}
+
 // openOrCreate opens a file for reading and writing and makes it if it is missing. It opens first, because where
 // fs.protected_regular is set nobody may pass O_CREAT for a file of another user in a shared directory.
 func (st *store) openOrCreate(path string) (*os.File, error) {
@@ -199,6 +212,9 @@ func (st *store) openOrCreate(path string) (*os.File, error) {
 	}
 }
 
+// testPrefix begins the names of what the self-test makes.
+const testPrefix = "test-"
+
 // selfTest tries what the store is made of: that a flock keeps another one out, and that a socket can be connected to.
 func (st *store) selfTest() error {
 	refuse := func(what string, err error) error {
@@ -207,7 +223,7 @@ func (st *store) selfTest() error {
 		}
 		return fmt.Errorf("filelock: the file system of %s cannot carry a store: %s: want a directory on a disk of this machine", st.dir, what)
 	}
-	name := "test-" + hashOf(driver.NewID()).String()
+	name := testPrefix + hashOf(driver.NewID()).String()
 	path := filepath.Join(st.sessions, name)
 	first, err := st.create(path)
 	if err != nil {

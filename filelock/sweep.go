@@ -31,9 +31,7 @@ func (d *Driver) sweepNowAndThen() {
 			return
 		case <-t.C:
 		}
-		now := uint64(d.st.bootClock())
-		last := d.floor.swept().Load()
-		if (last == 0 || now-last >= uint64(sweepEvery)) && d.floor.swept().CompareAndSwap(last, max(now, 1)) && last != 0 {
+		if d.floor.dueToSweep(uint64(d.st.bootClock())) {
 			d.sweep(d.ctx, sweepIdle)
 		}
 		t.Reset(sweepEvery)
@@ -47,14 +45,16 @@ func (d *Driver) sweep(ctx context.Context, idle time.Duration) {
 		if ctx.Err() != nil {
 			return
 		}
-		d.sweepSession(e.Name())
+		if isOfSession(d.st.sessions, e) {
+			d.sweepSession(e.Name())
+		}
 	}
 	entries, _ = os.ReadDir(d.st.locks)
 	for _, e := range entries {
 		if ctx.Err() != nil {
 			return
 		}
-		if info, err := e.Info(); err == nil && d.st.wallClock().Sub(info.ModTime()) >= idle {
+		if info, err := e.Info(); err == nil && isRecord(d.st.locks, e) && d.st.wallClock().Sub(info.ModTime()) >= idle {
 			d.sweepRecord(filepath.Join(d.st.locks, e.Name()))
 		}
 	}
@@ -110,7 +110,7 @@ func (d *Driver) sweepRecord(path string) {
 		return
 	}
 	r, _, err := f.read(nil, stamp{})
-	if err != nil {
+	if err != nil || r.boot == d.st.boot && r.closed > d.st.bootClock() {
 		return
 	}
 	for _, c := range r.Claims {
@@ -118,12 +118,14 @@ func (d *Driver) sweepRecord(path string) {
 			return
 		}
 	}
-	d.floor.forget(r.Fence)
-	os.Remove(path)
+	if d.floor.forget(r.Fence) == nil {
+		os.Remove(path)
+	}
 }
 
-// slow tells the operator that a record's lock has been taken for long.
+// slow tells the operator that a record's lock has been taken for long. Like everything that is logged here it is told by a
+// goroutine of its own: a log that blocks holds up no lock.
 func (d *Driver) slow(f *recordFile) {
-	d.options.Logger.Warn("filelock: a record has been locked for more than a second; its lock is held for microseconds unless the process is stopped",
+	go d.options.Logger.Warn("filelock: a record has been locked for more than a second; its lock is held for microseconds unless the process is stopped",
 		"record", f.path, "holder", f.owner())
 }

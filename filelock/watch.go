@@ -35,11 +35,17 @@ func (k *desk) rewatch(r *record) {
 	if k.waiting.Load() == 0 {
 		return
 	}
-	for _, end := range r.ends {
+	checkAt := func(end int64) {
 		if end != k.nextEnd {
 			k.nextEnd = end
 			k.d.after(time.Duration(end-k.d.st.bootClock()), k.check)
 		}
+	}
+	for _, end := range r.ends {
+		checkAt(end)
+	}
+	if r.closed != 0 {
+		checkAt(r.closed)
 	}
 	waiting := k.wanted(r)
 	if len(waiting) == 0 {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -45,6 +47,7 @@ var tasks = map[string]func(task, *bufio.Reader) error{
 	"leave":   leaveChild,
 	"starve":  starve,
 	"mingle":  mingle,
+	"full":    onAFullDisk,
 	"sleep":   func(_ task, in *bufio.Reader) error { _, err := io.Copy(io.Discard, in); return err },
 }
 
@@ -173,6 +176,51 @@ func hold(ctx context.Context, s driver.Session, c driver.Claim) (driver.Grant, 
 // mutexOf returns a new claim of name that waits.
 func mutexOf(name string) driver.Claim {
 	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Queue: true}
+}
+
+// onAFullDisk finds that it may not write another byte: before it opens a session, or with one that is open.
+func onAFullDisk(j task, _ *bufio.Reader) error {
+	d, err := New(j.Dir, nil)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	spec := driver.Spec{ID: driver.NewID(), TTL: j.TTL}
+	s, err := d.Open(ctx, spec)
+	if err != nil {
+		return err
+	}
+	held := mutexOf("held")
+	if _, err := s.Acquire(ctx, held); err != nil {
+		return err
+	}
+	signal.Ignore(unix.SIGXFSZ)
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 0, Max: unix.RLIM_INFINITY}); err != nil {
+		return err
+	}
+	spec.ID = driver.NewID()
+	_, errOpen := d.Open(ctx, spec)
+	_, errAcquire := s.Acquire(ctx, mutexOf(j.Name))
+	for what, err := range map[string]error{"session": errOpen, "claim": errAcquire} {
+		if !errors.Is(err, driver.ErrUnable) || !strings.Contains(err.Error(), j.Dir) {
+			return fmt.Errorf("a %s on a full disk: %w; want ErrUnable, and which file", what, err)
+		}
+	}
+	if _, err := s.Renew(ctx); err != nil {
+		return fmt.Errorf("a renewal writes nothing: %w", err)
+	}
+	fmt.Println("unable")
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}); err != nil {
+		return err
+	}
+	if held, err := s.Release(ctx, held); err != nil || !held {
+		return fmt.Errorf("release: held %v, %w", held, err)
+	}
+	if g, err := s.Acquire(ctx, mutexOf(j.Name)); err != nil || !g.Held {
+		return fmt.Errorf("with room again: held %v, %w", g.Held, err)
+	}
+	fmt.Println("able")
+	return nil
 }
 
 // hammer takes and releases the name as fast as it can until it is killed, one try after the other.
