@@ -101,7 +101,7 @@ func (j *job) hold(lease *interlock.Lease) error {
 		Deadline: j.until(lease),
 		Least:    grace,
 		KillRest: j.flags.KillRest,
-		OwnStdio: true,
+		OwnStdio: !j.again, // the next term's command wants them, too
 	}
 	go func() { starting <- j.guard.Run(command) }()
 
