@@ -84,14 +84,21 @@ func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.G
 	}
 }
 
-// send makes the call. An attempt goes on for no longer than the session could be trusted afterwards, nor longer than
-// the patience of whoever is first.
+// tryPatience is how long whoever will not wait for others waits for a store that does not answer.
+const tryPatience = 2 * time.Second
+
+// send makes the call. An attempt goes on for half of what is left of the patience of whoever is first, so that another one
+// fits, and for tryPatience if it is for a try.
 func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Grant, err error) {
 	started = p.client.clock.now()
 	p.mu.Lock()
-	bound := p.client.opts.Patience
+	patience := p.client.opts.Patience
+	bound := patience
 	if w := c.line.first(); w != nil {
-		bound -= started.sub(max(w.since, p.lastAnswer))
+		bound = oneTry(bound-started.sub(max(w.since, p.lastAnswer)), patience)
+		if w.try {
+			bound = min(bound, tryPatience)
+		}
 	}
 	s := p.session
 	bounded := within(ctx, max(bound, time.Millisecond))
@@ -138,6 +145,9 @@ func (p *pool) failed(ctx context.Context, c *claim, err error) {
 		default:
 			p.discard(c)
 		}
+	}
+	if errors.Is(err, driver.ErrUnable) {
+		err = unavailable(err)
 	}
 	switch {
 	case refused(err):
@@ -236,6 +246,13 @@ func (p *pool) await(ctx context.Context, c *claim) {
 			go p.await(c.background(), c)
 			p.mu.Unlock()
 			return
+		case err == nil && g.Held && l.tooLate(c, p.client.clock.now()):
+			l.standing = nil
+			c.settled()
+			p.discard(c)
+			p.start(l)
+			p.mu.Unlock()
+			return
 		case err == nil && g.Held:
 			// Granted long after the last renewal: the lease may be over at the store. Renewed, it is known.
 			bounded := within(ctx, c.session.valid)
@@ -261,7 +278,7 @@ func (p *pool) await(ctx context.Context, c *claim) {
 
 // stale reports whether a grant that arrives now has too little trust left to be reported.
 func (p *pool) stale(c *claim) bool {
-	grace := c.line.first().settings.grace
+	grace := c.line.first().grace
 	return c.until(grace).sub(p.client.clock.now()) < grace
 }
 

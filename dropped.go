@@ -31,9 +31,11 @@ const few = 64
 // context.
 func (l *lease) warnDropped() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err == nil {
-		l.client.opts.Logger.Warn("interlock: lease dropped without Release; it is held until the process ends or its MaxHold is over",
+	over := l.err != nil
+	l.mu.Unlock()
+	if !over {
+		// A log that blocks must hold up neither the lease's end, nor the runtime, which calls this.
+		go l.client.opts.Logger.Warn("interlock: lease dropped without Release; it is held until the process ends or its MaxHold is over",
 			"name", l.name, "locked_at", caller(l.place[:]))
 	}
 }

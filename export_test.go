@@ -1,5 +1,7 @@
 package interlock
 
+import "context"
+
 // NewClientWithClock is New with a clock that counts suspension in its own way.
 var NewClientWithClock = newClient
 
@@ -12,6 +14,40 @@ func StopTrustTimers(c *Client) {
 		}
 		p.mu.Unlock()
 	}
+}
+
+// Drop does what the garbage collector does to a lease that nobody has any more.
+func Drop(l *Lease) { l.warnDropped() }
+
+// GiveUpInTheMomentOfItsGrant does what a Lock does whose context ends when the store has just granted it.
+func GiveUpInTheMomentOfItsGrant(ctx context.Context, m *Mutex) error {
+	p, err := m.client.pool(m.settings.ttl, m.settings.isolated)
+	if err != nil {
+		return err
+	}
+	w := &waiter{shape: mutexShape, settings: &m.settings, grace: m.settings.grace, since: m.client.clock.now(), ready: make(chan *claim, 1)}
+	p.mu.Lock()
+	l := p.line(m.name)
+	c, err := l.enter(w)
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	p.ask(ctx, c)
+	<-w.ready
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = p.giveUp(cancelled, l, w)
+	return err
+}
+
+// Locked reports whether somebody has the mutex for which the end of a lease waits.
+func Locked(l *Lease) bool {
+	if l.mu.TryLock() {
+		l.mu.Unlock()
+		return false
+	}
+	return true
 }
 
 // Remains counts what a client keeps for locks: isolated sessions, local lines, claims.

@@ -215,7 +215,7 @@ func TestA09_TheLabelIsNoSecretAndNoIdentity(t *testing.T) {
 // A10: durations that are zero, negative, tiny, huge or of the wrong unit.
 func TestA10_AnyDurationIsRefusedOrKept(t *testing.T) {
 	durations := []time.Duration{
-		math.MinInt64, -time.Second, -1, 0, 1, time.Microsecond, time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond,
+		math.MinInt64, -time.Second, -1, 0, 1, time.Microsecond, time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 9 * time.Millisecond, 10 * time.Millisecond,
 		time.Second, 15 * time.Second, time.Hour, 24 * time.Hour, 25 * time.Hour, math.MaxInt64 - 1, math.MaxInt64,
 	}
 	some := func() time.Duration { return durations[rand.IntN(len(durations))] }

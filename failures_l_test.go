@@ -233,7 +233,7 @@ func TestL08_TrustEndsAGraceBeforeWhatTheStorePromised(t *testing.T) {
 		{ttl: time.Second, want: 900 * time.Millisecond},
 		{want: 13500 * time.Millisecond}, // the defaults
 		{ttl: 24 * time.Hour, want: 24 * time.Hour * 9 / 10},
-		{ttl: 10 * time.Second, grace: 5 * time.Second, want: 5 * time.Second},
+		{ttl: 10 * time.Second, grace: 3 * time.Second, want: 7 * time.Second},
 		{ttl: 10 * time.Second, grace: 2 * time.Millisecond, want: 9998 * time.Millisecond},
 		{ttl: 10 * time.Second, clamp: 4 * time.Second, want: 3 * time.Second},
 		{ttl: 3700 * time.Millisecond, grace: 500 * time.Millisecond, round: time.Second, want: 2500 * time.Millisecond},
@@ -415,5 +415,57 @@ func TestL12_TrustEndsThoughTheLogBlocks(t *testing.T) {
 		}
 		close(log.open)
 		l.Release()
+	})
+}
+
+// A log that blocks while it is told of one lease keeps no other one alive past its end, nor that one.
+func TestL12_TrustEndsThoughTheLogOfADropBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		var held atomic.Pointer[interlock.Lease]
+		log := blockedLog{slog.DiscardHandler, func() bool {
+			locked := interlock.Locked(held.Load())
+			if locked {
+				t.Error("the log is told of a dropped lease under the mutex for which its end waits")
+			}
+			return locked
+		}, make(chan struct{})}
+		c := newClient(t, store, &interlock.Options{Logger: slog.New(log)})
+		dropped, other := hold(t, c, "dropped"), hold(t, c, "other")
+		held.Store(dropped)
+		go interlock.Drop(dropped)
+		synctest.Wait()
+		resume := store.Stall()
+		time.Sleep(13500 * time.Millisecond)
+		synctest.Wait()
+		for name, l := range map[string]*interlock.Lease{"dropped": dropped, "other": other} {
+			if l.Context().Err() == nil {
+				t.Errorf("%s: its context is alive 13.5s after the last renewal, because the log blocks", name)
+			}
+		}
+		close(log.open)
+		resume()
+		for _, l := range []*interlock.Lease{dropped, other} {
+			_ = l.Release()
+		}
+	})
+}
+
+// A log that blocks while it is told that the store answers again keeps no lease from being renewed.
+func TestL12_RenewalsGoOnThoughTheLogBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		log := blockedLog{slog.DiscardHandler, func() bool { return false }, make(chan struct{})}
+		c := newClient(t, store, &interlock.Options{Logger: slog.New(log)})
+		l := hold(t, c, "m")
+		store.Fail(errReset)
+		time.Sleep(6 * time.Second)
+		store.Fail(nil)
+		time.Sleep(time.Minute)
+		if err := l.Err(); err != nil {
+			t.Errorf("lost, because the log blocks: %v", err)
+		}
+		close(log.open)
+		_ = l.Release()
 	})
 }

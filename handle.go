@@ -130,7 +130,7 @@ func (h *handle) take(ctx context.Context, bound <-chan time.Time, s shape, try 
 
 // wait stands in the local line until it is granted, bound fires or ctx ends.
 func (p *pool) wait(ctx context.Context, bound <-chan time.Time, h *handle, s shape, try bool) (*hold, error) {
-	w := &waiter{shape: s, settings: &h.settings, since: p.client.clock.now(), try: try, bound: bound, ready: make(chan *claim, 1)}
+	w := &waiter{shape: s, settings: &h.settings, grace: h.settings.grace, since: p.client.clock.now(), try: try, bound: bound, ready: make(chan *claim, 1)}
 	p.mu.Lock()
 	l := p.line(h.name)
 	c, err := l.enter(w)
@@ -138,6 +138,11 @@ func (p *pool) wait(ctx context.Context, bound <-chan time.Time, h *handle, s sh
 	if c != nil && bound != nil { // this goroutine must be free to see that it has been long enough
 		go p.errand(c.background(), c, 0)
 		c = nil
+	}
+	if try && c == nil && bound == nil && w.stands { // behind somebody who asks a store that may be silent
+		t := time.NewTimer(tryPatience)
+		defer t.Stop()
+		w.bound = t.C
 	}
 	p.mu.Unlock()
 	if err != nil {

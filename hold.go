@@ -15,7 +15,8 @@ type hold struct {
 	granted instant
 	passed  bool // from another goroutine of this client
 
-	sharers int // leases on it, made or about to be
+	sharers int  // leases on it, made or about to be
+	used    bool // somebody had a lease on it: it was released or lost, and not only declined
 	leases  []*lease
 	single  [1]*lease // what leases is where there is one
 	lost    error     // matches ErrLost, once it is lost

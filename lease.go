@@ -152,9 +152,10 @@ func (l *Lease) Release() error {
 	was := l.err
 	l.finish(ErrReleased)
 	l.mu.Unlock()
-	err := t.quit(l, now)
+	err := t.release(l, now)
 	for _, t := range slices.Backward(l.turns[:last]) {
-		if e := t.leave(l); e != nil {
+		t.pool.mu.Lock()
+		if e := t.release(l, now); e != nil {
 			err = errors.Join(err, e)
 		}
 	}

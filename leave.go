@@ -23,7 +23,7 @@ func (p *pool) vacate(h *hold, now instant) error {
 		p.mu.Unlock()
 		return nil
 	}
-	if keep := h.minHold - now.sub(h.granted); keep > 0 && !h.claim.gone {
+	if keep := h.minHold - now.sub(h.granted); keep > 0 && h.used && !h.claim.gone {
 		if h.leaving == nil {
 			h.leaving = time.AfterFunc(keep, func() { _ = p.leave(h) })
 		} else {

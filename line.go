@@ -28,6 +28,7 @@ type line struct {
 	only     [1]*claim // what held is where there is one
 	tries    int       // of the waiters, those who will not wait
 	failures int       // attempts without an answer in a row
+	late     int       // grants in a row that came too late to be used
 	passes   int       // in all, for people
 }
 
@@ -111,7 +112,7 @@ func (l *line) joinable(w *waiter) *claim {
 	switch {
 	case c.Kind != driver.Read || c.Note != w.note || c.gone || c.private || w.settings.minHold > 0:
 		return nil
-	case c.until(w.settings.grace).sub(now) < w.settings.grace:
+	case c.until(w.grace).sub(now) < w.grace:
 		return nil
 	case now.sub(c.granted) >= tenure && len(l.held) == 1:
 		return nil
@@ -183,14 +184,19 @@ func (l *line) turnAway(why error, which func(*waiter) bool) {
 }
 
 // admit fails waiters who want a grace that s cannot give: the store may keep sessions for less than it was asked for.
-// Any of them may come to be first, with a claim that was made for another.
+// Any of them may come to be first, with a claim that was made for another. Who chose no grace has what there is.
 func (l *line) admit(s *session) {
-	longest := s.valid / 2
-	if w := l.first(); w == nil || w.settings.grace <= longest {
+	longest := s.valid / 5 * 2 // a session is always kept for a little less than its TTL
+	if w := l.first(); w == nil || w.grace <= longest {
 		return
 	}
-	l.turnAway(fmt.Errorf("the store keeps a session for %v, so there is no grace above half of that: %w", s.valid, errors.ErrUnsupported),
-		func(w *waiter) bool { return w.settings.grace > longest })
+	for w := l.first(); w != nil; w = w.next {
+		if w.settings.anyGrace {
+			w.grace = min(w.grace, longestGrace(s.valid))
+		}
+	}
+	l.turnAway(fmt.Errorf("the store keeps a session for %v, so there is no grace above two fifths of that: %w", s.valid, errors.ErrUnsupported),
+		func(w *waiter) bool { return w.grace > longest })
 }
 
 // turnAwayTries fails those who will not wait, once it is known that they would have to.
@@ -220,12 +226,14 @@ func (l *line) grant(c *claim, g driver.Grant, now instant) {
 	l.standing, l.failures = nil, 0
 	c.settled()
 	w := l.first()
-	if grace := w.settings.grace; c.until(grace).sub(now) < grace {
+	if grace := w.grace; c.until(grace).sub(now) < grace {
 		p.discard(c)
 		l.failures++
+		l.tooLate(c, now)
 		p.start(l)
 		return
 	}
+	l.late = 0
 	c.state, c.granted, c.fence = held, now, g.Fence
 	l.held = append(l.held, c)
 	l.give(c, w, 0, now)
@@ -242,9 +250,26 @@ func (l *line) grant(c *claim, g driver.Grant, now instant) {
 	}
 }
 
+// lateGrants is how many grants may come too late before those who wait for one are told: each takes the name from
+// everybody else for a moment.
+const lateGrants = 3
+
+// tooLate counts a grant with too little trust left, and reports whether those for whom it was were told that there is never
+// more.
+func (l *line) tooLate(c *claim, now instant) bool {
+	if l.late++; l.late < lateGrants {
+		return false
+	}
+	left := max(c.until(0).sub(now), 0)
+	l.turnAway(fmt.Errorf("%w: granted %d times, and too late each time: it took the store %v, and of the %v for which it keeps a session no grace of %v was left twice; want a longer TTL or a shorter grace",
+		ErrUnavailable, l.late, c.session.valid-left, c.session.valid, l.first().grace), c.fits)
+	l.late = 0
+	return true
+}
+
 // give lets w hold c, with the nth of its tokens.
 func (l *line) give(c *claim, w *waiter, n int, now instant) {
-	w.turn = hold{claim: c, grace: w.settings.grace, minHold: w.settings.minHold, granted: now, passed: n > 0, sharers: 1}
+	w.turn = hold{claim: c, grace: w.grace, minHold: w.settings.minHold, granted: now, passed: n > 0, sharers: 1}
 	h := &w.turn
 	if c.fence != 0 {
 		h.fence = c.fence + uint64(n)
@@ -284,7 +309,7 @@ func (l *line) pass(c *claim, now instant) bool {
 	if w.settings.minHold > 0 || w.settings.noPassing || c.passes == driver.Stride-1 {
 		return false
 	}
-	if now.sub(c.granted) >= tenure || c.until(w.settings.grace).sub(now) < w.settings.grace {
+	if now.sub(c.granted) >= tenure || c.until(w.grace).sub(now) < w.grace {
 		return false
 	}
 	c.passes++
@@ -294,4 +319,6 @@ func (l *line) pass(c *claim, now instant) bool {
 }
 
 // refused reports whether err ends the wait of those whom the claim stood for.
-func refused(err error) bool { return final(err) || errors.Is(err, driver.ErrBroken) }
+func refused(err error) bool {
+	return final(err) || errors.Is(err, driver.ErrBroken) || errors.Is(err, driver.ErrUnable)
+}

@@ -135,3 +135,52 @@ func TestMulti_ImpossibleNames(t *testing.T) {
 		}
 	})
 }
+
+// A MinHold binds what somebody got. A Multi that could not have its second name leaves its first to others at once.
+func TestMulti_ThatFailsKeepsNothingForItsMinHold(t *testing.T) {
+	for _, how := range []string{"try", "wait", "cancelled"} {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New()
+			a, b := newClient(t, store, nil), newClient(t, store.Share(), nil)
+			l := hold(t, a, "second")
+			var err error
+			switch both := b.Multi([]string{"first", "second"}, interlock.MinHold(time.Minute), interlock.Wait(time.Second)); how {
+			case "try":
+				_, err = both.TryLock(t.Context())
+			case "wait":
+				_, err = both.Lock(t.Context())
+			case "cancelled":
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				_, err = both.Lock(ctx)
+				cancel()
+			}
+			if !errors.Is(err, interlock.ErrHeld) {
+				t.Errorf("%s: %v, want ErrHeld", how, err)
+			}
+			synctest.Wait()
+			if l, err := a.Mutex("first").TryLock(t.Context()); err != nil {
+				t.Errorf("%s: a name that nobody got is kept: %v", how, err)
+			} else {
+				_ = l.Release()
+			}
+			_ = l.Release()
+		})
+	}
+}
+
+// Nor does a Lock keep anything that is cancelled in the moment of its grant.
+func TestMinHold_OfALockCancelledInTheMomentOfItsGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		a, b := newClient(t, store, nil), newClient(t, store.Share(), nil)
+		if err := interlock.GiveUpInTheMomentOfItsGrant(t.Context(), a.Mutex("m", interlock.MinHold(time.Hour))); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v, want that it was cancelled", err)
+		}
+		synctest.Wait()
+		if l, err := b.Mutex("m").TryLock(t.Context()); err != nil {
+			t.Errorf("a name that nobody got is kept: %v", err)
+		} else {
+			_ = l.Release()
+		}
+	})
+}

@@ -36,7 +36,7 @@ type Options struct {
 	TTL time.Duration
 
 	// Grace is how long, at least, from the end of a lease's context until anybody else can get in. Default: TTL/10, at
-	// least 2 ms, at most TTL/2. A single lock can have its own by the option Grace.
+	// least 2 ms, at most TTL/3. A single lock can have its own by the option Grace.
 	Grace time.Duration
 
 	// Idle is how long a session without locks is kept open. Default: 1 min.
@@ -51,7 +51,8 @@ type Options struct {
 	// Require makes New fail, naming what is missing, on a store that lacks one of these.
 	Require Feature
 
-	// Logger hears of losses, of recoveries, and of leases that were dropped without Release. Default: slog.Default().
+	// Logger hears of losses, of recoveries, and of leases that were dropped without Release. Default: slog.Default(). A
+	// handler that blocks holds up no lease and no renewal.
 	Logger *slog.Logger
 
 	// Tracer is told of waits, holds and renewals.
@@ -106,6 +107,7 @@ type LockOption func(*settings)
 // settings are the choices for one lock.
 type settings struct {
 	ttl, grace       time.Duration
+	anyGrace         bool          // it is a default
 	wait             time.Duration // valid with bounded
 	bounded          bool
 	minHold, maxHold time.Duration
@@ -139,7 +141,8 @@ func TTL(d time.Duration) LockOption {
 }
 
 // Grace is how long, at least, from the end of the lease's context until anybody else can get in: the time in which
-// the work must stop. Between 2 ms and half the TTL.
+// the work must stop. Between 2 ms and a third of the TTL: what is left must have room for the store's answer and for two
+// renewals.
 func Grace(d time.Duration) LockOption {
 	return func(s *settings) {
 		s.grace = d
@@ -204,10 +207,11 @@ func (s *settings) check(t driver.Traits) error {
 		return fmt.Errorf("TTL of %v: this store wants between %v and %v", s.ttl, t.MinTTL, t.MaxTTL)
 	}
 	if s.grace == 0 {
-		s.grace = min(max(s.ttl/10, minGrace), s.ttl/2)
+		s.anyGrace = true
+		s.grace = min(max(s.ttl/10, minGrace), longestGrace(s.ttl))
 	}
-	if s.grace < minGrace || s.grace > s.ttl/2 {
-		return fmt.Errorf("grace of %v with a TTL of %v: want %v ≤ grace ≤ TTL/2 = %v, or there is no time left to renew", s.grace, s.ttl, minGrace, s.ttl/2)
+	if longest := longestGrace(s.ttl); s.grace < minGrace || s.grace > longest {
+		return fmt.Errorf("grace of %v with a TTL of %v: want %v ≤ grace ≤ TTL/3 = %v, or there is no time left to renew", s.grace, s.ttl, minGrace, longest)
 	}
 	if s.maxHold > 0 && s.maxHold <= s.grace {
 		return fmt.Errorf("maximum hold of %v with a grace of %v: want it longer, because the lease's context ends a grace before it", s.maxHold, s.grace)
@@ -217,6 +221,10 @@ func (s *settings) check(t driver.Traits) error {
 	}
 	return nil
 }
+
+// longestGrace is the longest grace of a lease whose session is kept for valid. A grant is worth something while a grace of
+// trust is left, so the store has a third of the time to answer.
+func longestGrace(valid time.Duration) time.Duration { return valid / 3 }
 
 // MaxName is the longest name in bytes.
 const MaxName = 1024

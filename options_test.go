@@ -54,7 +54,7 @@ func TestOptions_ImpossibleOnesAreRefusedByNew(t *testing.T) {
 		{interlock.Options{MaxWaiters: -1}, "Options.MaxWaiters is -1"},
 		{interlock.Options{TTL: time.Millisecond}, "between 10ms and 24h0m0s"},
 		{interlock.Options{TTL: math.MaxInt64}, "between 10ms and 24h0m0s"},
-		{interlock.Options{TTL: time.Second, Grace: 501 * time.Millisecond}, "TTL/2 = 500ms"},
+		{interlock.Options{TTL: time.Second, Grace: 334 * time.Millisecond}, "TTL/3 = 333.333333ms"},
 		{interlock.Options{Grace: time.Millisecond}, "2ms ≤ grace"},
 	} {
 		store := memlock.New()
@@ -112,8 +112,8 @@ func TestHandles_AreMadeAndCarryWhyTheyCannotBe(t *testing.T) {
 		{"grace 0", "n", options{interlock.Grace(0)}, "grace of 0s: want a positive"},
 		{"grace negative", "n", options{interlock.Grace(-1)}, "want a positive"},
 		{"grace too short", "n", options{interlock.Grace(time.Millisecond)}, "want 2ms ≤ grace"},
-		{"grace too long", "n", options{interlock.Grace(8 * time.Second)}, "TTL/2 = 7.5s"},
-		{"grace overflowing", "n", options{interlock.Grace(math.MaxInt64)}, "TTL/2 = 7.5s"},
+		{"grace too long", "n", options{interlock.Grace(8 * time.Second)}, "TTL/3 = 5s"},
+		{"grace overflowing", "n", options{interlock.Grace(math.MaxInt64)}, "TTL/3 = 5s"},
 		{"wait negative", "n", options{interlock.Wait(-1)}, "want 0 or a positive"},
 		{"minimum negative", "n", options{interlock.MinHold(-1)}, "want 0 or a positive"},
 		{"maximum 0", "n", options{interlock.MaxHold(0)}, "want a positive"},
@@ -178,7 +178,7 @@ func TestHandles_TheBoundsThemselvesArePossible(t *testing.T) {
 			{interlock.TTL(10 * time.Millisecond)},
 			{interlock.TTL(24 * time.Hour)},
 			{interlock.Grace(2 * time.Millisecond)},
-			{interlock.Grace(7500 * time.Millisecond)},
+			{interlock.Grace(5 * time.Second)},
 			{interlock.TTL(time.Second), interlock.MinHold(time.Second), interlock.MaxHold(time.Second)},
 			{interlock.MinHold(0)},
 			{interlock.Note(strings.Repeat("x", 256))},

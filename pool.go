@@ -162,11 +162,15 @@ func (p *pool) lose(h *hold, why error) {
 		return // released, and kept for its MinHold only
 	}
 	for _, l := range h.leases {
+		h.used = true
 		l.end(h.lost)
 	}
 	// A log that blocks must hold up neither the end of the leases nor the pool.
 	go p.client.opts.Logger.Warn("interlock: lease lost", "name", h.claim.Name, "fence", h.fence, "reason", why)
-	stay := max(h.grace, h.minHold-p.client.clock.passed(h.granted))
+	stay := h.grace
+	if h.used {
+		stay = max(stay, h.minHold-p.client.clock.passed(h.granted))
+	}
 	h.leaving = time.AfterFunc(stay, func() { _ = p.leave(h) })
 }
 

@@ -19,8 +19,8 @@ import (
 //
 // where the request is the later of the session's last Renew (or Open) and the claim's own Acquire. Two timers keep
 // that promise. The trust timer ends the contexts of leases at their until and does no I/O, so nothing that hangs can
-// delay it. The renewal timer asks the store for more time, about three times in Valid less the largest grace, and may
-// hang as long as it likes: its own deadline is the until that it would move. Neither exists per lease.
+// delay it. The renewal timer asks the store for more time, about three times in Valid less the largest grace. A try that
+// gets no answer ends when half of the trust that it would extend is over, so that another one fits. Neither exists per lease.
 //
 //	        renew        renew        renew
 //	 ├────────┴────────────┴────────────┴──────────────┬─────────────┤
@@ -115,7 +115,7 @@ func (s *session) hearNudges(nudge <-chan struct{}) {
 func (s *session) track(c *claim) {
 	s.claims[c.ID] = c
 	if w := c.line.first(); w != nil {
-		s.maxGrace = max(s.maxGrace, w.settings.grace)
+		s.maxGrace = max(s.maxGrace, w.grace)
 	}
 	if s.resting && !s.over {
 		s.resting = false
@@ -163,11 +163,11 @@ func (s *session) beat() {
 		return
 	}
 	started := p.client.clock.look() // before the deadline, which after a suspension would lie in the past
-	deadline := s.renewalDeadline()
+	limit := oneTry(s.renewalDeadline().sub(started), s.valid-s.maxGrace)
 	s.asking = true
 	p.mu.Unlock()
 
-	ctx, cancel := context.WithTimeout(s.ctx, deadline.sub(started))
+	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	err := s.renew(ctx)
 	cancel()
 
@@ -188,6 +188,15 @@ func (s *session) beat() {
 		next = p.endOfPatience(now, now.add(backoff(s.failures))).sub(now)
 	}
 	s.heartbeat.Reset(max(next, time.Millisecond))
+}
+
+// oneTry is how long a call may last of which one without an answer must not be the last: half of the time that is left, so
+// that another one fits, which has the rest.
+func oneTry(left, whole time.Duration) time.Duration {
+	if left > whole/2 {
+		return left / 2
+	}
+	return left
 }
 
 // renewalDeadline is the end of the trust that a renewal would extend: a call must not last longer than what it
@@ -251,7 +260,8 @@ func (s *session) renew(ctx context.Context) error {
 	p.mu.Unlock()
 
 	if err == nil && failures > 0 {
-		p.client.opts.Logger.Info("interlock: store answers again", "owner", p.client.opts.Owner, "failures", failures)
+		// A log that blocks must not hold up the heartbeat.
+		go p.client.opts.Logger.Info("interlock: store answers again", "owner", p.client.opts.Owner, "failures", failures)
 	}
 	if t := p.client.opts.Tracer; t != nil {
 		t.Renewed(context.Background(), Renewed{Claims: claims, Took: took, Slack: slack, Err: err})

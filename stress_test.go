@@ -93,7 +93,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 		wire := h.store.Share()
 		o := &interlock.Options{TTL: h.between(400*time.Millisecond, 6*time.Second), Idle: h.between(time.Second, time.Minute)}
 		if h.rng.IntN(2) == 0 {
-			o.Grace = h.between(2*time.Millisecond, min(o.TTL, 2*time.Second)/2)
+			o.Grace = h.between(2*time.Millisecond, min(o.TTL, 2*time.Second)/3)
 		}
 		if h.rng.IntN(2) == 0 {
 			o.Patience = h.between(100*time.Millisecond, 20*time.Second)
@@ -253,7 +253,7 @@ func (h *history) once(c *interlock.Client) {
 		o = append(o, interlock.TTL(ttl))
 	}
 	if h.intN(4) == 0 {
-		grace = h.between(2*time.Millisecond, 200*time.Millisecond)
+		grace = h.between(2*time.Millisecond, 130*time.Millisecond)
 		o = append(o, interlock.Grace(grace))
 	}
 	switch h.intN(8) {

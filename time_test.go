@@ -146,10 +146,10 @@ func TestWait_BoundsAllNamesOfAMulti(t *testing.T) {
 func TestMaxHold_EndsTheContextAGraceEarlierAndReleasesInTime(t *testing.T) {
 	on(t, func(t *testing.T, store *memlock.Driver, p memlock.Personality) {
 		a, b := newClient(t, store, nil), newClient(t, store.Share(), nil)
-		l, start := hold(t, a, "m", interlock.MaxHold(20*time.Second), interlock.Grace(2*time.Second)), time.Now()
+		l, start := hold(t, a, "m", interlock.MaxHold(20*time.Second), interlock.Grace(time.Second)), time.Now()
 		next := granted(t, b, "m")
-		if d := told(t, l).Sub(start); d != 18*time.Second || !errors.Is(context.Cause(l.Context()), interlock.ErrMaxHold) {
-			t.Errorf("%v after %v, want ErrMaxHold after 18s", context.Cause(l.Context()), d)
+		if d := told(t, l).Sub(start); d != 19*time.Second || !errors.Is(context.Cause(l.Context()), interlock.ErrMaxHold) {
+			t.Errorf("%v after %v, want ErrMaxHold after 19s", context.Cause(l.Context()), d)
 		}
 		if d := (<-next).Sub(start); d != 20*time.Second && p.Notices != memlock.Lost {
 			t.Errorf("the next was granted after %v, want 20s", d)
@@ -292,7 +292,7 @@ func TestRelease_WaitsTwoSecondsForAnAnswer(t *testing.T) {
 func TestRelease_WaitsNoLongerThanTrustLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New()
-		c := newClient(t, store, &interlock.Options{TTL: 2 * time.Second, Grace: time.Second})
+		c := newClient(t, store, &interlock.Options{TTL: 2 * time.Second, Grace: 600 * time.Millisecond})
 		l := hold(t, c, "m")
 		resume := store.Stall()
 		until := l.Until()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,7 +47,7 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
-// A default of the grace: TTL/10, at least 2 ms, at most TTL/2.
+// A default of the grace: TTL/10, at least 2 ms, at most TTL/3.
 func TestGrace_Default(t *testing.T) {
 	for ttl, want := range map[time.Duration]time.Duration{
 		10 * time.Millisecond: 2 * time.Millisecond,
@@ -364,15 +365,15 @@ func TestTrust_GraceThatTheStoreCannotGive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.NewPersonality(memlock.Personality{Clamp: 2 * time.Second})
 		other, c := newClient(t, store, nil), newClient(t, store.Share(), nil)
-		long := interlock.Grace(1001 * time.Millisecond)
+		short, long := interlock.Grace(800*time.Millisecond), interlock.Grace(801*time.Millisecond)
 		start := time.Now()
 		if _, err := c.Mutex("m", long).Lock(t.Context()); !errors.Is(err, errors.ErrUnsupported) || !time.Now().Equal(start) {
 			t.Errorf("%v after %v, want ErrUnsupported at once", err, time.Since(start))
 		}
-		l := hold(t, other, "m", interlock.Grace(time.Second))
+		l := hold(t, other, "m", short)
 		first, second := make(chan error, 1), make(chan error, 1)
 		go func() {
-			_, err := c.Mutex("m", interlock.Grace(time.Second), interlock.Wait(time.Second)).Lock(t.Context())
+			_, err := c.Mutex("m", short, interlock.Wait(time.Second)).Lock(t.Context())
 			first <- err
 		}()
 		synctest.Wait()
@@ -421,6 +422,59 @@ func TestARenewalUnderWayCoversNoNewClaim(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		if got, least := l.Until().Sub(started), 15*time.Second; got < least {
 			t.Errorf("trusted for %v from the start of its Acquire although it was renewed since, want more than %v", got, least)
+		}
+	})
+}
+
+// The longest grace that is accepted can be kept, by a store that takes its time, too.
+func TestGrace_TheLongestIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &spy{Driver: memlock.New()}
+		d.ahead(func(ctx context.Context, _ string, _ driver.Claim) error {
+			slow(ctx, time.Second)
+			return nil
+		})
+		c := newClient(t, d, nil)
+		longest := 15 * time.Second
+		for c.Mutex("m", interlock.Grace(longest)).Err() != nil {
+			longest -= 100 * time.Millisecond
+		}
+		l := hold(t, c, "m", interlock.Grace(longest))
+		time.Sleep(10 * time.Minute)
+		outlived(t, l, "ten minutes with a grace of a third of the TTL")
+		if err := l.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A store that grants again and again when too little trust is left is too slow for this TTL and this grace: that is said,
+// and the name is not taken from the others without end.
+func TestGrant_TooLateTimeAfterTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		d := &spy{Driver: store.Share()}
+		d.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
+			if op == "acquire" {
+				slow(ctx, 6*time.Second)
+			}
+			return nil
+		})
+		c := newClient(t, d, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		_, err := c.Mutex("m", interlock.Grace(5*time.Second)).Lock(ctx)
+		if n := d.count("acquire"); n > 5 {
+			t.Errorf("%d acquires, of which each takes the name from others", n)
+		}
+		for _, part := range []string{"15s", "5s", "6s", "want a longer TTL or a shorter grace"} {
+			if !errors.Is(err, interlock.ErrUnavailable) || !strings.Contains(err.Error(), part) {
+				t.Errorf("%v, want ErrUnavailable and %q", err, part)
+			}
+		}
+		synctest.Wait()
+		if got := standing(t, d.Driver, "m"); len(got) != 0 {
+			t.Errorf("left in line: %+v", got)
 		}
 	})
 }

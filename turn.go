@@ -38,9 +38,9 @@ func giveBack(ctx context.Context, turns []turn, l *Lease) {
 	for _, t := range slices.Backward(turns) {
 		switch {
 		case ctx.Err() != nil: // the caller waits no longer
-			go func() { _ = t.leave(l) }()
+			go t.decline(l)
 		default:
-			_ = t.leave(l)
+			t.decline(l)
 		}
 	}
 }
@@ -59,13 +59,23 @@ func (t turn) fence() uint64 {
 	return t.hold.fence
 }
 
-// leave takes one lease, or none yet, off the hold, which leaves the line with its last.
-func (t turn) leave(l *Lease) error {
-	t.pool.mu.Lock()
-	return t.quit(l, t.pool.client.clock.now())
+// A turn ends in one of two ways. A lease on it is released: then a MinHold binds. Or nobody was ever given one, because
+// its Lock failed: then the turn leaves no trace.
+
+// release takes a lease off the hold, which leaves the line with its last. The pool's mutex is held; it is not when release
+// returns.
+func (t turn) release(l *Lease, now instant) error {
+	t.hold.used = true
+	return t.quit(l, now)
 }
 
-// quit is leave with the pool's mutex held; it is not when quit returns.
+// decline takes a lease that nobody was given off the hold, or none yet.
+func (t turn) decline(l *Lease) {
+	t.pool.mu.Lock()
+	_ = t.quit(l, t.pool.client.clock.now())
+}
+
+// quit is what both have in common. The pool's mutex is held; it is not when quit returns.
 func (t turn) quit(l *Lease, now instant) error {
 	p, h := t.pool, t.hold
 	if l != nil {

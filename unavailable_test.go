@@ -62,6 +62,105 @@ func TestTry_AtAFailingStoreAtOnce(t *testing.T) {
 	})
 }
 
+// A store that says why it cannot is not asked until patience ends: whoever wants the lock hears it at once, whether that
+// takes a session, a line of its own, or stands behind others of its client.
+func TestUnable_IsToldAtOnce(t *testing.T) {
+	for _, warm := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New()
+			c := newClient(t, store, nil)
+			if warm {
+				hold(t, c, "m").Release()
+			}
+			full := fmt.Errorf("%w: the disk is full", driver.ErrUnable)
+			store.Fail(full)
+			start := time.Now()
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() {
+					_, err := c.Mutex("m").Lock(t.Context())
+					if !errors.Is(err, interlock.ErrUnavailable) || !errors.Is(err, full) || errors.Is(err, interlock.ErrHeld) {
+						t.Errorf("warm %v: %v, want ErrUnavailable and the reason", warm, err)
+					}
+				})
+			}
+			all.Wait()
+			if took := time.Since(start); took > 0 {
+				t.Errorf("warm %v: told of a full disk after %v, want at once", warm, took)
+			}
+			store.Fail(nil)
+			if err := hold(t, c, "m").Release(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A call that gets no answer at all, on a connection that is dead for all one knows, is not the last one: another fits
+// before the end of trust or patience, and is answered.
+func TestSilence_OfOneCall(t *testing.T) {
+	for _, silent := range []string{"renew", "acquire", "requeue", "open"} {
+		t.Run(silent, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &spy{Driver: memlock.New()}
+				var asked atomic.Int32
+				d.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
+					if op != silent || asked.Add(1) > 1 {
+						return nil
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				})
+				c := newClient(t, d, nil)
+				l := hold(t, c, "m")
+				next := make(chan error, 1)
+				go func() {
+					l, err := c.Mutex("m", interlock.TTL(15*time.Second)).Lock(t.Context())
+					if err == nil {
+						err = l.Release()
+					}
+					next <- err
+				}()
+				time.Sleep(time.Minute)
+				outlived(t, l, "one "+silent+" without an answer")
+				_ = l.Release()
+				if err := <-next; err != nil {
+					t.Errorf("the next one: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// Who will not wait for others does not wait for a silent store either.
+func TestTry_OnASilentStore(t *testing.T) {
+	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
+		store := memlock.New()
+		c := newClient(t, store, nil)
+		hold(t, c, "warm").Release()
+		resume := silence(store)
+		start := time.Now()
+		var all sync.WaitGroup
+		for range 3 { // the first asks, the others are behind it
+			all.Go(func() {
+				if _, err := c.Mutex("m").TryLock(t.Context()); !errors.Is(err, interlock.ErrUnavailable) || errors.Is(err, interlock.ErrHeld) {
+					t.Errorf("%v, want ErrUnavailable", err)
+				}
+			})
+		}
+		all.Go(func() {
+			if _, err := c.Mutex("n", interlock.Wait(0)).Lock(t.Context()); !errors.Is(err, interlock.ErrUnavailable) {
+				t.Errorf("%v, want ErrUnavailable", err)
+			}
+		})
+		all.Wait()
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("a try took %v on a silent store, want 2s at most", took)
+		}
+		resume()
+	})
+}
+
 // A store that answers nothing costs the process nothing that stays.
 func TestUnavailable_TenThousandLocksLeaveNothing(t *testing.T) {
 	t.Run("10000", func(t *testing.T) {

@@ -18,6 +18,7 @@ type shape struct {
 type waiter struct {
 	shape
 	settings *settings
+	grace    time.Duration // of the settings, or less of a default that the store cannot give
 	since    instant
 	try      bool
 	bound    <-chan time.Time // fires when it has waited for long enough; nil where only its context says so

@@ -194,13 +194,13 @@ func (d *Driver) look(ctx context.Context) (_ []*portrait, missing bool, _ error
 	return all, missing, nil
 }
 
-// report logs that a master has lost its vote, or has it again.
+// report logs that a master has lost its vote, or has it again. A log that blocks must not hold up the survey.
 func (d *Driver) report(n *node, before, now *standing) {
 	switch had := before == nil || before.err == nil; {
 	case had && now.err != nil:
-		d.options.Logger.Warn("interlock: redlock: a master has no vote", "master", n.name, "reason", now.err)
+		go d.options.Logger.Warn("interlock: redlock: a master has no vote", "master", n.name, "reason", now.err)
 	case !had && now.err == nil:
-		d.options.Logger.Info("interlock: redlock: a master has its vote again", "master", n.name)
+		go d.options.Logger.Info("interlock: redlock: a master has its vote again", "master", n.name)
 	}
 }
 

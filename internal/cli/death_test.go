@@ -48,7 +48,7 @@ func succeed(t *testing.T, end func(interlock int)) {
 	dir := t.TempDir()
 	pids := filepath.Join(dir, "pids")
 	env := append(os.Environ(), "INTERLOCK_STORE=file:"+filepath.Join(dir, "store"), "PIDS="+pids)
-	first := exec.Command("interlock", "run", "--ttl", "1s", "--grace", "400ms", "job", "--", "sh", "-c", family)
+	first := exec.Command("interlock", "run", "--ttl", "1200ms", "--grace", "400ms", "job", "--", "sh", "-c", family)
 	first.Env = env
 	first.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := first.Start(); err != nil {

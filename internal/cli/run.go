@@ -18,7 +18,7 @@ import (
 // holdFlags are the choices for a lock under which a command runs.
 type holdFlags struct {
 	TTL      time.Duration  `default:"15s" help:"How long the lock outlives a machine that does not answer any more." name:"ttl" placeholder:"15s"`
-	Grace    *time.Duration `help:"Time to stop the command in when the lock is lost: SIGTERM, then SIGKILL before it is over. At most half of --ttl. Default: a tenth of it." placeholder:"1.5s"`
+	Grace    *time.Duration `help:"Time to stop the command in when the lock is lost: SIGTERM, then SIGKILL before it is over. At most a third of --ttl. Default: a tenth of it." placeholder:"1.5s"`
 	MinHold  *time.Duration `help:"Keep the lock for at least so long, however fast the command is." placeholder:"1m"`
 	MaxHold  *time.Duration `help:"Stop the command and let the lock go after so long." placeholder:"1h"`
 	Note     *string        `help:"What others are told about this holder. Default: the command's name."`
@@ -115,7 +115,7 @@ func (f *holdFlags) grace() time.Duration {
 	if f.Grace != nil {
 		return *f.Grace
 	}
-	return min(max(f.TTL/10, 2*time.Millisecond), f.TTL/2)
+	return min(max(f.TTL/10, 2*time.Millisecond), f.TTL/3)
 }
 
 // status replaces interlock's own exit statuses by those that were asked for.
