@@ -165,7 +165,7 @@ func recordDamaged(t *testing.T, damage func(path string) error) {
 		t.Fatal("two hold")
 	}
 	r, err := s.Renew(t.Context())
-	if err != nil || !slices.Contains(r.Lost, held.ID) {
+	if !slices.Contains(r.Lost, held.ID) && !errors.Is(err, driver.ErrSessionLost) { // the latter if this machine was slow
 		t.Errorf("the holder's renewal: lost %q, %v; want it told", r.Lost, err)
 	}
 	g, err := s2.Wait(within(t, soon), next)
@@ -190,7 +190,7 @@ func claimed(t *testing.T, s driver.Session, name string) driver.Claim {
 // next.
 func TestDamage_BegunAndNotFinished(t *testing.T) {
 	dir := storeIn(t)
-	d, _ := openAt(t, dir, time.Second)
+	d, _ := openAt(t, dir, soon/4)
 	_, s := openAt(t, dir, long)
 	k, err := d.desk("n")
 	if err != nil {

@@ -1,0 +1,124 @@
+package interlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+// A default of the grace: TTL/10, at least 2 ms, at most TTL/3.
+func TestGrace_Default(t *testing.T) {
+	for ttl, want := range map[time.Duration]time.Duration{
+		10 * time.Millisecond: 2 * time.Millisecond,
+		20 * time.Millisecond: 2 * time.Millisecond,
+		30 * time.Millisecond: 3 * time.Millisecond,
+		time.Hour:             6 * time.Minute,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClient(t, memlock.New(), nil)
+			l := hold(t, c, "m", interlock.TTL(ttl))
+			if got := ttl - time.Until(l.Until()); got != want {
+				t.Errorf("TTL %v: grace %v, want %v", ttl, got, want)
+			}
+			l.Release()
+		})
+	}
+}
+
+// The longest grace that is accepted can be kept, by a store that takes its time, too.
+func TestGrace_TheLongestIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &spy{Driver: memlock.New()}
+		d.ahead(func(ctx context.Context, _ string, _ driver.Claim) error {
+			slow(ctx, time.Second)
+			return nil
+		})
+		c := newClient(t, d, nil)
+		longest := 15 * time.Second
+		for c.Mutex("m", interlock.Grace(longest)).Err() != nil {
+			longest -= 100 * time.Millisecond
+		}
+		l := hold(t, c, "m", interlock.Grace(longest))
+		time.Sleep(10 * time.Minute)
+		outlived(t, l, "ten minutes with a grace of a third of the TTL")
+		if err := l.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A store that grants again and again when too little trust is left is too slow for this TTL and this grace: that is said,
+// and the name is not taken from the others without end.
+func TestGrant_TooLateTimeAfterTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		d := &spy{Driver: store.Share()}
+		d.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
+			if op == "acquire" {
+				slow(ctx, 6*time.Second)
+			}
+			return nil
+		})
+		c := newClient(t, d, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		_, err := c.Mutex("m", interlock.Grace(5*time.Second)).Lock(ctx)
+		if n := d.count("acquire"); n > 5 {
+			t.Errorf("%d acquires, of which each takes the name from others", n)
+		}
+		for _, part := range []string{"15s", "5s", "6s", "want a longer TTL or a shorter grace"} {
+			if !errors.Is(err, interlock.ErrUnavailable) || !strings.Contains(err.Error(), part) {
+				t.Errorf("%v, want ErrUnavailable and %q", err, part)
+			}
+		}
+		synctest.Wait()
+		if got := standing(t, d.Driver, "m"); len(got) != 0 {
+			t.Errorf("left in line: %+v", got)
+		}
+	})
+}
+
+// A store that keeps sessions for less than it is asked for cannot give every grace; that is said, and never tried
+// without end, also when who wants it comes to be first with the claim of another.
+func TestTrust_GraceThatTheStoreCannotGive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.NewPersonality(memlock.Personality{Clamp: 2 * time.Second})
+		other, c := newClient(t, store, nil), newClient(t, store.Share(), nil)
+		short, long := interlock.Grace(800*time.Millisecond), interlock.Grace(801*time.Millisecond)
+		start := time.Now()
+		if _, err := c.Mutex("m", long).Lock(t.Context()); !errors.Is(err, errors.ErrUnsupported) || !time.Now().Equal(start) {
+			t.Errorf("%v after %v, want ErrUnsupported at once", err, time.Since(start))
+		}
+		l := hold(t, other, "m", short)
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := c.Mutex("m", short, interlock.Wait(time.Second)).Lock(t.Context())
+			first <- err
+		}()
+		synctest.Wait()
+		go func() {
+			_, err := c.Mutex("m", long).Lock(t.Context())
+			second <- err
+		}()
+		if err := <-first; !errors.Is(err, interlock.ErrHeld) {
+			t.Error(err)
+		}
+		if err := l.Release(); err != nil {
+			t.Error(err)
+		}
+		if err := <-second; !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%v, want ErrUnsupported", err)
+		}
+		synctest.Wait()
+		if got := standing(t, store, "m"); len(got) != 0 {
+			t.Errorf("left in line: %+v", got)
+		}
+	})
+}
