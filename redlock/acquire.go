@@ -175,7 +175,7 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 func (s *session) giveUp(c *claim, f *flight) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !f.sent && c.state == unsent {
+	if !f.touched() && c.state == unsent {
 		c.begun = false
 	}
 	return s.d.unavailable(f)

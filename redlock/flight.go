@@ -159,11 +159,15 @@ func (s *session) linger(ctx context.Context, f *flight, patience time.Duration)
 	}
 }
 
+// touched reports whether a master may have carried out an order: it has answered, its answer is lost, or it has yet to come.
+func (f *flight) touched() bool { return f.sent || f.out > 0 }
+
 // unavailable says that too few masters have answered, and what the first of the others said. Only where nothing was done
-// anywhere does the error match [driver.ErrNotSent] or [driver.ErrRefused].
+// anywhere, and nothing is under way, does the error match [driver.ErrNotSent] or [driver.ErrRefused]: the core forgets a
+// claim that was not sent, and an order that arrives after that would put it into a line for good.
 func (d *Driver) unavailable(f *flight) error {
 	const format = "redlock: %d of %d masters answered, want %d or more: "
-	if f.sent {
+	if f.touched() {
 		return fmt.Errorf(format+"%v", f.answered(), len(d.nodes), d.quorum, f.err)
 	}
 	return fmt.Errorf(format+"%w", f.answered(), len(d.nodes), d.quorum, f.err)

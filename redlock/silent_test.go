@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -294,5 +295,51 @@ func TestAReleaseWaitsForMastersThatDecide(t *testing.T) {
 	}
 	if r := <-released; !r.held || r.err != nil {
 		t.Errorf("a release of a waiter that a majority has let in says held %v, %v", r.held, r.err)
+	}
+}
+
+// Three of five masters cannot be reached, and two carry out a claim while their answers are under way. Who is told that nothing
+// was sent forgets the claim, and the two masters keep it until its TTL is over.
+func TestAClaimThatIsUnderWayIsNotCalledUnsent(t *testing.T) {
+	for _, queue := range []bool{false, true} {
+		t.Run(fmt.Sprintf("queue=%v", queue), func(t *testing.T) {
+			set := startMasters(t, 5)
+			d, wires := wired(t, set, "?node_timeout=90s")
+			s := session(t, d, time.Minute)
+			known := mutex("known", false)
+			within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, s, known); return err })
+			everywhere(t, set, "known") // so nothing of it is under way any more
+			var heals []func()
+			for i, w := range wires {
+				if i < 2 {
+					heal := w.Stall(wire.Replies)
+					defer heal()
+					heals = append(heals, heal)
+				} else {
+					w.Refuse()
+					w.Cut()
+				}
+			}
+			c := mutex("under way", queue)
+			_, err := s.Acquire(t.Context(), c)
+			if err == nil || errors.Is(err, driver.ErrNotSent) {
+				t.Fatalf("an acquire that two of five masters carry out, and the others cannot: %v; want an error that does not say that nothing was sent", err)
+			}
+			for _, one := range set[:2] {
+				until(t, 30*time.Second, "carried out", func() bool {
+					return strings.HasPrefix(one.MustDo(t, "GET", "under way"), "ilq1:"+c.ID)
+				})
+			}
+			released := make(chan struct{})
+			go func() { // as the core does: it has no majority, and goes on when it is answered
+				defer close(released)
+				_, _ = s.Release(t.Context(), c)
+			}()
+			for _, heal := range heals {
+				heal()
+			}
+			<-released
+			freeForGood(t, "under way", set[:2]...)
+		})
 	}
 }
