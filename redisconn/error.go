@@ -50,6 +50,7 @@ var codes = map[string]code{
 	"MOVED":       {false, "the slot has moved"},
 	"ASK":         {false, "the slot is being moved"},
 	"BUSY":        {false, "the server is busy with another client's script"},
+	"UNBLOCKED":   {false, "this server has become a replica: the master has moved"},
 	"MASTERDOWN":  {false, "this server is a replica without a master"},
 	"NOREPLICAS":  {false, "the server has fewer replicas than it wants for a write"},
 	"NOSCRIPT":    {false, "the server does not know the script"},

@@ -29,7 +29,7 @@ func (c *conn) fresh(ctx context.Context, cmds []Command) []Reply {
 			return failed(cmds, err)
 		}
 	} else {
-		own, giveBack, err := dedicate(until, master)
+		own, giveBack, err := c.dedicate(until, master, cmds[0].Words[cmds[0].First])
 		if err != nil {
 			_, err = c.answer(nil, err)
 			return failed(cmds, err)
@@ -44,6 +44,9 @@ func (c *conn) fresh(ctx context.Context, cmds []Command) []Reply {
 	replies := make([]Reply, len(cmds))
 	for i, r := range over.DoMulti(until, built...) {
 		v, err := c.answer(r.ToAny())
+		if Moved(cmds[i].Words, v, err) && !c.clustered() {
+			c.moved()
+		}
 		if Is(err, "MOVED") || Is(err, "ASK") { // nothing was done
 			cmd := cmds[i]
 			cmd.Fresh, cmd.Behind = false, true

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock/internal/redislink"
 )
 
 // Listener is a connection that listens to channels, which come and go. It ends when its connection does, and also when
@@ -82,16 +84,24 @@ type listening struct {
 	leaving map[string]int // channels whose end was asked for
 }
 
-// dedicate returns a connection of its own that answers.
-func dedicate(until *deadline, client rueidis.Client) (d rueidis.DedicatedClient, giveBack func(), err error) {
+// dedicate returns a connection of its own that answers. Where an idle one may lead to a former master, it shows by a write
+// that does nothing whether it does.
+func (c *conn) dedicate(until *deadline, client rueidis.Client, key string) (d rueidis.DedicatedClient, giveBack func(), err error) {
+	question, strayed := []string{"PING"}, c.straying()
+	if strayed {
+		question = redislink.Probe(key)
+	}
 	for range idle {
 		d, giveBack = client.Dedicate()
-		if _, err = read(d.Do(until, d.B().Arbitrary("PING").Build()).ToAny()); err == nil {
+		_, err = read(d.Do(until, d.B().Arbitrary(question...).Build()).ToAny())
+		moved := Moved(nil, nil, err)
+		var refusal *Error
+		if err == nil || strayed && !moved && errors.As(err, &refusal) { // a right is missing, which says nothing
 			return d, giveBack, nil
 		}
 		d.Close()
 		giveBack()
-		if !Broken(err) || until.Err() != nil {
+		if !Broken(err) && !moved || until.Err() != nil {
 			break
 		}
 	}
@@ -105,7 +115,7 @@ func (c *conn) listen(ctx context.Context, key string, sharded bool, heard func(
 	}
 	until := untilDeadline(ctx)
 	defer until.finish()
-	dedicated, giveBack, err := dedicate(until, client)
+	dedicated, giveBack, err := c.dedicate(until, client, key)
 	if err != nil {
 		_, err = c.answer(nil, err)
 		return nil, err
@@ -125,8 +135,9 @@ func (c *conn) listen(ctx context.Context, key string, sharded bool, heard func(
 	})
 	go func() {
 		defer close(g.closed)
+		defer c.links.Add(func() { go end() })()
 		defer c.Doubt() // a connection that ends is often a master that does
-		c.attend(node, errs, end)
+		c.attend(node, key, dedicated, errs, end)
 	}()
 	named := node
 	if !c.clustered() {

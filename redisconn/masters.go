@@ -125,7 +125,7 @@ func (c *conn) doing(node rueidis.Client) DoFunc {
 	return func(ctx context.Context, words ...string) (any, error) {
 		until := untilDeadline(ctx)
 		defer until.finish()
-		return c.answer(node.Do(until, node.B().Arbitrary(words...).Build()).ToAny())
+		return c.answered(ctx, Command{Words: words}, node.Do(until, node.B().Arbitrary(words...).Build()))
 	}
 }
 

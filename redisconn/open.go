@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redislink"
 )
 
 // Config is how [Open] reaches a Redis. Its fields are what a URL says.
@@ -51,7 +52,7 @@ const (
 
 // Open connects as c says. It returns when a server has answered.
 func Open(ctx context.Context, c Config) (Conn, error) {
-	made, watch := new(atomic.Uint64), newWarden()
+	made, watch, links := new(atomic.Uint64), newWarden(), new(redislink.Links)
 	made.Store(1)
 	timeout := c.Timeout
 	if timeout <= 0 {
@@ -68,7 +69,7 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 		DisableRetry: true, DisableCache: true,
 		PipelineMultiplex:  -1, // one connection is shared: commands keep their order there
 		ForceSingleClient:  !c.Cluster && c.Master == "",
-		DialCtxFn:          countingDialer(made, watch, c.Dial),
+		DialCtxFn:          countingDialer(made, watch, links, c.Dial),
 		ReadBufferEachConn: 1 << 14, WriteBufferEachConn: 1 << 14,
 	}
 	if c.Master != "" {
@@ -95,7 +96,7 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 			return nil, fmt.Errorf("redisconn: connect to %s: %w", strings.Join(c.Addrs, ", "), err)
 		}
 		conn := newConn(o.client)
-		conn.made, conn.own, conn.warden = made, true, watch
+		conn.made, conn.own, conn.warden, conn.links = made, true, watch, links
 		return conn, nil
 	case <-ctx.Done():
 		go func() {
@@ -116,7 +117,7 @@ func answered(err error) error {
 
 // countingDialer makes connections and counts them before they are used. Closed, a connection drops what the server has not
 // received instead of going on to send it: a request that was given up must not arrive much later.
-func countingDialer(made *atomic.Uint64, watch *warden, dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+func countingDialer(made *atomic.Uint64, watch *warden, links *redislink.Links, dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	return func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 		through := dial
 		if through == nil {
@@ -131,7 +132,7 @@ func countingDialer(made *atomic.Uint64, watch *warden, dial func(ctx context.Co
 			_ = tcp.SetLinger(0)
 		}
 		if t == nil {
-			return watch.adopt(ctx, c), nil
+			return watch.adopt(ctx, links.Adopt(c)), nil
 		}
 		if t.ServerName == "" {
 			host, _, _ := net.SplitHostPort(addr)
@@ -143,6 +144,6 @@ func countingDialer(made *atomic.Uint64, watch *warden, dial func(ctx context.Co
 			_ = c.Close()
 			return nil, err
 		}
-		return watch.adopt(ctx, secured), nil
+		return watch.adopt(ctx, links.Adopt(secured)), nil
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock/internal/redislink"
 )
 
 // conn is a Conn over rueidis.
@@ -19,11 +21,13 @@ type conn struct {
 	warden *warden    // nil where the client is the user's
 	solo   sync.Mutex // of the command that is alone
 
+	links *redislink.Links // the connections, or where the client is the user's the subscriptions
+
 	topology *topology
 }
 
 func newConn(client rueidis.Client) *conn {
-	c := &conn{client: client, cmds: client.B()}
+	c := &conn{client: client, cmds: client.B(), links: new(redislink.Links)}
 	c.topology = newTopology(c.askSlots)
 	return c
 }
@@ -42,7 +46,7 @@ func (c *conn) Do(ctx context.Context, cmd Command) (any, error) {
 	if cmd.Keys == 0 && c.clustered() {
 		return c.anyNode(ctx, cmd.Words)
 	}
-	if cmd.Fresh {
+	if cmd.Fresh || c.straying() {
 		reply := c.fresh(ctx, []Command{cmd})[0]
 		return reply.Value, reply.Err
 	}
@@ -53,16 +57,16 @@ func (c *conn) Do(ctx context.Context, cmd Command) (any, error) {
 		defer until.finish()
 		c.warden.enter(until)
 		defer c.warden.leave()
-		return c.answer(c.client.Do(until, c.build(cmd, true)).ToAny())
+		return c.answered(ctx, cmd, c.client.Do(until, c.build(cmd, true)))
 	}
 	until := c.bound(ctx)
 	defer until.finish()
-	return c.answer(c.client.Do(until, c.build(cmd, false)).ToAny())
+	return c.answered(ctx, cmd, c.client.Do(until, c.build(cmd, false)))
 }
 
 // DoAll implements Conn. A few commands go as one that is alone does.
 func (c *conn) DoAll(ctx context.Context, cmds []Command) []Reply {
-	if len(cmds) > 0 && cmds[0].Fresh {
+	if len(cmds) > 0 && (cmds[0].Fresh || c.straying()) {
 		return c.fresh(ctx, cmds)
 	}
 	until := c.bound(ctx)
@@ -82,6 +86,7 @@ func (c *conn) DoAll(ctx context.Context, cmds []Command) []Reply {
 	for i, r := range c.client.DoMulti(until, built...) {
 		replies[i].Value, replies[i].Err = c.answer(r.ToAny())
 	}
+	c.found(ctx, cmds, replies)
 	return replies
 }
 
@@ -106,6 +111,17 @@ func (c *conn) build(cmd Command, alone bool) rueidis.Completed {
 		return b.Blocking()
 	}
 	return b.Build()
+}
+
+// answered is what a server answered to a command, or the master where it was another one.
+func (c *conn) answered(ctx context.Context, cmd Command, r rueidis.RedisResult) (any, error) {
+	v, err := c.answer(r.ToAny())
+	if Moved(cmd.Words, v, err) {
+		replies := []Reply{{v, err}}
+		c.found(ctx, []Command{cmd}, replies)
+		return replies[0].Value, replies[0].Err
+	}
+	return v, err
 }
 
 // answer is what a master answered. One that does not, or that sends elsewhere, is perhaps no master any more.

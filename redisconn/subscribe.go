@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock/internal/redislink"
 )
 
 // glance is the time between looks whether a client behind sentinels has another master.
@@ -34,7 +36,17 @@ func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(pa
 	if err != nil {
 		return nil, err
 	}
-	dedicated, giveBack := client.Dedicate()
+	until := untilDeadline(ctx)
+	defer until.finish()
+	var dedicated rueidis.DedicatedClient
+	var giveBack func()
+	if c.straying() {
+		if dedicated, giveBack, err = c.dedicate(until, client, key); err != nil {
+			return nil, err
+		}
+	} else {
+		dedicated, giveBack = client.Dedicate()
+	}
 	var once sync.Once
 	confirmed, closed := make(chan struct{}), make(chan struct{})
 	errs := dedicated.SetPubSubHooks(rueidis.PubSubHooks{
@@ -45,8 +57,6 @@ func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(pa
 		dedicated.Close()
 		giveBack()
 	})
-	until := untilDeadline(ctx)
-	defer until.finish()
 	if err := dedicated.Do(until, dedicated.B().Subscribe().Channel(channel).Build()).Error(); err != nil {
 		end()
 		_, err = c.answer(nil, err)
@@ -54,8 +64,9 @@ func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(pa
 	}
 	go func() {
 		defer close(closed)
+		defer c.links.Add(func() { go end() })()
 		defer c.suspect() // a connection that ends is often a master that does
-		c.attend(node, errs, end)
+		c.attend(node, key, dedicated, errs, end)
 	}()
 	select {
 	case <-confirmed:
@@ -72,27 +83,37 @@ func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(pa
 	}
 }
 
-// attend returns when a subscription's connection has ended. Behind sentinels it ends the connection when the client has
-// another master: a former one that the sentinels cannot reach would keep it, and no message of the new one would come.
-func (c *conn) attend(node string, errs <-chan error, end func()) {
+// attend returns when a subscription's connection has ended. It ends the connection when the server is not the master any more,
+// which would keep it, and no message of the new one would come. Behind sentinels the client has another master then. Else the
+// server says so: a connection that listens carries commands as well, since version 3 of the protocol.
+func (c *conn) attend(node, key string, own rueidis.DedicatedClient, errs <-chan error, end func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for range errs { // why it ended is of no use: it is made again
 		}
 	}()
-	if c.client.Mode() != rueidis.ClientModeSentinel {
+	between, same := glance, func() bool { _, same := c.client.Nodes()[node]; return same }
+	switch c.client.Mode() {
+	case rueidis.ClientModeCluster:
 		<-ended
 		return
+	case rueidis.ClientModeStandalone:
+		between, same = DefaultKeepAlive, func() bool {
+			ctx, cancel := context.WithTimeout(context.Background(), DefaultTimeout)
+			defer cancel()
+			_, err := read(own.Do(ctx, own.B().Arbitrary(redislink.Probe(key)...).Build()).ToAny())
+			return !Moved(nil, nil, err)
+		}
 	}
-	tick := time.NewTicker(glance)
+	tick := time.NewTicker(between)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ended:
 			return
 		case <-tick.C:
-			if _, same := c.client.Nodes()[node]; !same {
+			if !same() {
 				end()
 				<-ended
 				return

@@ -157,7 +157,7 @@ func (s *session) awaitEars(ctx context.Context, ears []*ear, look func() (ready
 // open subscribes, and when the subscription ends has every claim that relied on it ask again.
 func (n *node) open(e *ear) {
 	ctx, cancel := context.WithTimeout(n.d.ctx, n.d.options.NodeTimeout*4)
-	sub, err := n.conn.Subscribe(ctx, "x", e.channel, n.hear)
+	sub, err := n.conn.Subscribe(ctx, memberKey, e.channel, n.hear)
 	cancel()
 	if err != nil {
 		e.Settle(nil, nil, err)

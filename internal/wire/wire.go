@@ -12,12 +12,12 @@ import (
 // Wire is a proxy between any number of clients and one server. Its methods may be called concurrently; what they set
 // holds for the connections that exist as well as for later ones.
 type Wire struct {
-	target string
-	addr   string
+	addr string
 	ways   [2]*way
 	wg     sync.WaitGroup
 
 	mu          sync.Mutex
+	target      string
 	listener    net.Listener // nil while connections are refused
 	connections map[*connection]struct{}
 	opened      int64
@@ -99,7 +99,10 @@ func (w *Wire) connect(client *net.TCPConn) {
 		case <-dialling.Done():
 		}
 	})
-	server, err := (&net.Dialer{}).DialContext(dialling, "tcp", w.target)
+	w.mu.Lock()
+	target := w.target
+	w.mu.Unlock()
+	server, err := (&net.Dialer{}).DialContext(dialling, "tcp", target)
 	if err != nil || !c.join(server.(*net.TCPConn)) {
 		c.reset()
 		return
@@ -122,6 +125,13 @@ func (w *Wire) leave(c *connection) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.connections, c)
+}
+
+// Redirect has connections that are made from now on lead to another server. Those that are there stay.
+func (w *Wire) Redirect(target string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.target = target
 }
 
 // Cut resets every connection, on both sides and stalled or not: each end sees a reset, and what was on its way is lost.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/interlock-go/interlock/internal/redislink"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -15,6 +16,8 @@ import (
 type conn struct {
 	client   redis.UniversalClient
 	punctual bool // the client heeds the deadlines of contexts
+
+	links redislink.Links // the subscriptions
 }
 
 // Conn makes a redisconn.Conn of a client that the program has: a *redis.Client, also one made by NewFailoverClient, or a
@@ -26,9 +29,9 @@ type conn struct {
 func Conn(client redis.UniversalClient) (redisconn.Conn, error) {
 	switch client := client.(type) {
 	case *redis.Client:
-		return &conn{client, client.Options().ContextTimeoutEnabled}, nil
+		return &conn{client: client, punctual: client.Options().ContextTimeoutEnabled}, nil
 	case *redis.ClusterClient:
-		return &conn{client, client.Options().ContextTimeoutEnabled}, nil
+		return &conn{client: client, punctual: client.Options().ContextTimeoutEnabled}, nil
 	}
 	return nil, fmt.Errorf("goredis: client is a %T: want a *redis.Client or a *redis.ClusterClient", client)
 }
@@ -61,7 +64,7 @@ func (c *conn) Do(ctx context.Context, cmd redisconn.Command) (any, error) {
 	if err := c.bounded(ctx, func() { _ = c.client.Process(ctx, v) }); err != nil {
 		return nil, err
 	}
-	return answer(v.Result())
+	return c.answered(ctx, cmd, v)
 }
 
 // DoAll implements redisconn.Conn.
@@ -76,6 +79,7 @@ func (c *conn) DoAll(ctx context.Context, cmds []redisconn.Command) []redisconn.
 	}); err != nil {
 		return failed(cmds, err)
 	}
+	c.found(ctx, cmds, replies)
 	return replies
 }
 
@@ -129,6 +133,17 @@ func (c *conn) bounded(ctx context.Context, f func()) error {
 	}
 }
 
+// answered is what a server answered to a command, or the master where it was another one.
+func (c *conn) answered(ctx context.Context, cmd redisconn.Command, sent once) (any, error) {
+	v, err := answer(sent.Result())
+	if redisconn.Moved(cmd.Words, v, err) {
+		replies := []redisconn.Reply{{Value: v, Err: err}}
+		c.found(ctx, []redisconn.Command{cmd}, replies)
+		return replies[0].Value, replies[0].Err
+	}
+	return v, err
+}
+
 func answer(v any, err error) (any, error) {
 	var said redis.Error
 	switch {
@@ -175,7 +190,7 @@ func (c *conn) EachMaster(ctx context.Context, visit func(do redisconn.DoFunc) e
 			if err := c.bounded(ctx, func() { _ = client.Process(ctx, v) }); err != nil {
 				return nil, err
 			}
-			return answer(v.Result())
+			return c.answered(ctx, redisconn.Command{Words: words}, v)
 		}
 	}
 	switch client := c.client.(type) {

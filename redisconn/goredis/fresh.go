@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/interlock-go/interlock/internal/redislink"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -16,7 +17,7 @@ func (c *conn) fresh(ctx context.Context, cmds []redisconn.Command) []redisconn.
 	if err != nil {
 		return failed(cmds, err)
 	}
-	one, err := answering(ctx, client)
+	one, err := c.answering(ctx, client, cmds[0].Words[cmds[0].First])
 	if at, ends := ctx.Deadline(); err == nil && ends && !time.Now().Before(at) { // nobody awaits the answer any more
 		_ = one.Close()
 		err = context.DeadlineExceeded
@@ -35,13 +36,21 @@ func (c *conn) fresh(ctx context.Context, cmds []redisconn.Command) []redisconn.
 }
 
 // answering returns a connection that answers. Each of the pool's may have ended while it was idle, and go-redis sees that
-// before it uses one, except over TLS.
-func answering(ctx context.Context, client *redis.Client) (*redis.Conn, error) {
+// before it uses one, except over TLS; or it may lead to a former master.
+func (c *conn) answering(ctx context.Context, client *redis.Client, key string) (*redis.Conn, error) {
+	question := []string{"PING"}
+	if c.links.Lately() {
+		question = redislink.Probe(key)
+	}
 	for idle := client.Options().PoolSize; ; idle-- {
 		one := client.Conn()
-		v := command(ctx, redisconn.Command{Words: []string{"PING"}})
+		v := command(ctx, redisconn.Command{Words: question})
 		_ = one.Process(ctx, v)
 		_, err := answer(v.Result())
+		if redisconn.Moved(nil, nil, err) && idle > 0 {
+			quit(ctx, one)
+			continue
+		}
 		var refusal *redisconn.Error
 		if err == nil || errors.As(err, &refusal) { // the commands will be told so, too
 			return one, nil

@@ -36,8 +36,12 @@ func (c *conn) Listen(ctx context.Context, key string, sharded bool, heard func(
 		_, err = answer(nil, err)
 		return nil, err
 	}
-	go g.run(heard)
-	return redisconn.NewListener(node, g.closed, g.subscribe, g.unsubscribe, func() { _ = g.pubsub.Close() }), nil
+	end := func() { _ = g.pubsub.Close() }
+	go func() {
+		defer c.links.Add(end)()
+		g.run(heard)
+	}()
+	return redisconn.NewListener(node, g.closed, g.subscribe, g.unsubscribe, end), nil
 }
 
 // run takes in what comes until the connection fails; see listen.

@@ -14,9 +14,6 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// failover is the address that a client of NewFailoverClient gives: its own is that of whoever is master.
-const failover = "FailoverClient"
-
 var errOnce = errors.New("goredis: a subscription is not made again by itself")
 
 // Subscribe implements redisconn.Conn. go-redis makes a connection that fails again and subscribes once more, and the
@@ -50,8 +47,10 @@ func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(pa
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		defer c.links.Add(func() { go end() })()
 		defer end()
-		c.attend(pubsub, channel, options.Addr == failover, heard)
+		_, several := c.client.(*redis.ClusterClient)
+		c.attend(pubsub, channel, !several, heard)
 	}()
 	return redisconn.NewSubscription(node, done, end), nil
 }
@@ -83,8 +82,8 @@ func dialOnce(dial func(ctx context.Context, network, addr string) (net.Conn, er
 	}
 }
 
-// attend passes messages on until the connection fails, or, where the master may change, until the channel has no
-// subscriber at the one that commands go to.
+// attend passes messages on until the connection fails, or, where the master may move to another server, until the channel
+// has no subscriber at the one that commands go to.
 func (c *conn) attend(pubsub *redis.PubSub, channel string, changes bool, heard func(payload string)) {
 	silent := false
 	for {

@@ -1,0 +1,89 @@
+// Package redislink keeps the connections to a Redis whose master may move behind one address: that of a managed Redis, of a
+// Kubernetes service, of a proxy.
+//
+// A failover there makes a replica of the server that was master, or has it load its data anew, and gives the address to
+// another one. What is connected stays connected to the former master, for good: it lives, and refuses writes. So whoever is
+// told that a server is not the master, or not yet, ends what is open to it. What is opened then asks the address again.
+package redislink
+
+import (
+	"math"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// between is the time that lies at least between two ends: what was asked over the former connections is answered meanwhile.
+const between = 100 * time.Millisecond
+
+// Links are what is open to a server: connections, or subscriptions of which each has one. The zero value is ready, and
+// methods may be called concurrently.
+type Links struct {
+	mu    sync.Mutex
+	count int
+	open  map[int]func()
+	ended atomic.Int64 // when, in ns; 0 for never
+}
+
+// Add takes in a link that end closes, and returns what forgets it.
+func (l *Links) Add(end func()) (forget func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open == nil {
+		l.open = map[int]func(){}
+	}
+	l.count++
+	n := l.count
+	l.open[n] = end
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.open, n)
+	}
+}
+
+// End closes all that is open, and reports whether it did: not if it was done a moment ago.
+func (l *Links) End() bool {
+	l.mu.Lock()
+	if l.since() < between {
+		l.mu.Unlock()
+		return false
+	}
+	l.ended.Store(time.Now().UnixNano())
+	open := l.open
+	l.open = nil
+	l.mu.Unlock()
+	for _, end := range open {
+		end()
+	}
+	return true
+}
+
+// since is how long ago the last end was.
+func (l *Links) since() time.Duration {
+	if t := l.ended.Load(); t != 0 {
+		return time.Since(time.Unix(0, t))
+	}
+	return math.MaxInt64
+}
+
+// Lately reports whether all was closed lately, so that connections which are not links may still lead to the former master.
+func (l *Links) Lately() bool { return l.since() < time.Minute }
+
+// Probe is a write that does nothing. It tells whether a server is the master, and who may lock key has the right to it.
+func Probe(key string) []string { return []string{"DEL", key + ":none"} }
+
+// Adopt makes c a link.
+func (l *Links) Adopt(c net.Conn) net.Conn { return &conn{c, l.Add(func() { _ = c.Close() })} }
+
+type conn struct {
+	net.Conn
+	forget func()
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.forget()
+	return c.Conn.Close()
+}

@@ -1,0 +1,44 @@
+package goredis
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// found sends commands, of which some were answered by a server that is not the master, to the master once more. A cluster
+// says by itself where a slot is.
+func (c *conn) found(ctx context.Context, cmds []redisconn.Command, replies []redisconn.Reply) {
+	if _, several := c.client.(*redis.ClusterClient); several {
+		return
+	}
+	var again []redisconn.Command
+	var at []int
+	for i, cmd := range cmds {
+		if redisconn.Moved(cmd.Words, replies[i].Value, replies[i].Err) {
+			again, at = append(again, cmd), append(at, i)
+		}
+	}
+	if len(again) == 0 {
+		return
+	}
+	c.links.End()
+	var once []redisconn.Reply
+	if err := c.bounded(ctx, func() { once = c.fresh(ctx, again) }); err != nil {
+		once = failed(again, err)
+	}
+	for j, reply := range once {
+		replies[at[j]] = reply // whatever it is: this time the command may have been carried out
+	}
+}
+
+// quit closes a connection that leads to a former master, which go-redis does only where it hears READONLY. The server closes
+// it, and go-redis sees that when it uses it. Nobody else does meanwhile.
+func quit(ctx context.Context, one *redis.Conn) {
+	defer func() { _ = one.Close() }()
+	for _, word := range []string{"QUIT", "PING"} {
+		_ = one.Process(ctx, command(ctx, redisconn.Command{Words: []string{word}}))
+	}
+}

@@ -1,0 +1,65 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// elsewhere are the codes of a server that is not the master, or not yet.
+var elsewhere = []string{"READONLY", "MASTERDOWN", "LOADING", "UNBLOCKED"}
+
+// Moved reports whether the answer to a command is that of a server which is not the master, or not yet, so that nothing was
+// done. The connections to it then lead to the wrong server, though they work: package redislink. It is for adapters.
+func Moved(words []string, v any, err error) bool {
+	var answer *Error
+	if errors.As(err, &answer) {
+		return slices.Contains(elsewhere, answer.Code)
+	}
+	if text, ok := v.(string); ok && len(words) > 0 && words[0] == "INFO" {
+		return strings.Contains(text, "\nrole:slave")
+	}
+	return false
+}
+
+// moved has the connections made anew: the server that has answered is not the master. Where the client is the user's, its
+// connections are not ours to close, and for a while we use such as have shown that they lead to the master.
+func (c *conn) moved() {
+	if c.links.End() && c.own {
+		go func() { // rueidis sees that a connection has ended when it uses it, and the command fails
+			ctx, cancel := context.WithTimeout(context.Background(), DefaultTimeout)
+			defer cancel()
+			for range idle {
+				if _, err := c.Do(ctx, Command{Words: []string{"PING"}}); err == nil || !Broken(err) {
+					return
+				}
+			}
+		}()
+	}
+}
+
+// straying reports whether a connection of the user's client may lead to a former master.
+func (c *conn) straying() bool { return !c.own && c.links.Lately() }
+
+// found sends commands, of which some were answered by a server that is not the master, to the master once more. A cluster
+// says by itself where a slot is.
+func (c *conn) found(ctx context.Context, cmds []Command, replies []Reply) {
+	if c.clustered() {
+		return
+	}
+	var again []Command
+	var at []int
+	for i, cmd := range cmds {
+		if Moved(cmd.Words, replies[i].Value, replies[i].Err) {
+			again, at = append(again, cmd), append(at, i)
+		}
+	}
+	if len(again) == 0 {
+		return
+	}
+	c.moved()
+	for j, reply := range c.fresh(ctx, again) {
+		replies[at[j]] = reply // whatever it is: this time the command may have been carried out
+	}
+}

@@ -1,0 +1,14 @@
+//go:build linux || darwin
+
+package redissonlock_test
+
+import (
+	"testing"
+
+	"github.com/interlock-go/interlock/internal/redistest"
+)
+
+func TestMasterMovesBehindOneAddress(t *testing.T) {
+	t.Parallel()
+	redistest.TryMoves(t, clients)
+}
