@@ -23,6 +23,10 @@
 --
 -- What holds after each run, and lets the short scripts be short: if and only if the line is not empty, the counter is
 -- odd, and the value of a claim that is held alone has a + behind its ID.
+--
+-- A server whose memory is full denies a script's first write, if that may need memory, and none that comes after another one.
+-- So whoever leaves or stands here already begins with one that needs none, an HDEL of nothing: it leaves, hands over and is
+-- renewed. Whoever is new is denied, and costs nobody else anything.
 local K, F, W, H = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local leave, enter = ARGV[1], ARGV[4] or ''
 
@@ -45,6 +49,7 @@ if enter ~= '' and v == 'il1:' .. leave .. '+' and ARGV[2] == '0' and ARGV[9] ==
     local t = redis.call('TIME')
     local us = t[1] * 1000000 + t[2]
     local now = math.floor(us / 1000)
+    redis.call('HDEL', H, '')
     local c = redis.call('INCRBY', F, '64')
     if c % 2 == 1 and now >= tonumber(gap) and now - gap < 1000 and now >= tonumber(open) then
       if c < us then
@@ -120,6 +125,9 @@ local n = redis.call('LLEN', W)
 local first = n > 0 and redis.call('LINDEX', W, '0')
 local d = redis.call('HMGET', H, '*', enter, first or '')
 local notes, mine, record = d[1], d[2], d[3]
+if leave ~= '' or mine then
+  redis.call('HDEL', H, '')
+end
 local function at(i)
   if i == 0 and first then
     return first, record

@@ -13,13 +13,12 @@ local me, kind, publish, channel, own, remember = ARGV[1], ARGV[2], ARGV[3], ARG
 
 local note = redis.call('HGET', notes, me)
 local state = note and string.sub(note, 1, 1)
+redis.call('HDEL', notes, me) -- the first write: a full memory denies none that comes after it
 if remember ~= '' then
   local t = redis.call('TIME')
   local stop = t[1] * 1000 + math.floor(t[2] / 1000) + tonumber(remember)
   redis.call('HSET', notes, me, string.format('x %s 0 0 %.0f ', kind, stop))
   redis.call('PEXPIRE', notes, math.max(tonumber(remember), redis.call('PTTL', notes)))
-elseif note then
-  redis.call('HDEL', notes, me)
 end
 
 local found = redis.pcall('HMGET', name, 'mode', me)

@@ -46,8 +46,14 @@ local function note(state, token, since)
   end
 end
 
+-- A server whose memory is full denies a script's first write, if that may need memory, and none that comes after another one.
+-- So whoever stands here already begins with one that needs none: it is renewed, and let in when its turn has come. Whoever is
+-- new is denied, and costs nobody else anything.
 local mine = redis.call('HGET', notes, me)
 local state = mine and string.sub(mine, 1, 1)
+if mine then
+  redis.call('HDEL', notes, '')
+end
 if state == 'b' then
   return {2, 0, 0, '', ''}
 elseif state == 'x' then

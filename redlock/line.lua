@@ -30,6 +30,10 @@
 --
 -- What holds after each run, and lets the short script be short: if and only if the line is not empty, the counter is odd,
 -- and the value of a claim of ours has a + behind its ID.
+--
+-- A server that takes no writes refuses a script's first one, and one whose memory is full too, if that may need memory; neither
+-- refuses what comes after another one. So whoever leaves or stands here already begins with a write that needs none, an HDEL of
+-- nothing: it leaves and hands on, and keeps its place. Whoever is new is denied. And nobody hears of a grant before a write.
 local K, F, W, H = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local leave, enter = ARGV[1], ARGV[5] or ''
 
@@ -60,7 +64,7 @@ if leave ~= '' and odd == 1 and v and string.sub(v, 1, 28) == 'ilq1:' .. leave .
   local time, channel, theirs, info = string.match(d[1] or '', RECORD)
   if time and theirs == vote and not d[2] and not d[3] and #place == 16 and (enter == '' or ticket > place) then
     local more = enter ~= '' or call('ZCARD', W) > 1
-    -- First, since a server that takes no writes refuses the first of them: nobody may hear of a grant that is not written.
+    call('HDEL', H, '')
     call('SET', F, more and string.sub(c, 1, -2) .. string.sub(c, -1) + 1 or c)
     count, drawn = proposal, true
     if call('PUBLISH', channel, 'h ' .. who .. ' ' .. c .. (more and ' 1' or ' 0')) > 0 then
@@ -112,6 +116,11 @@ end
 local mixed, outlives = ARGV[2] == '1', ARGV[3]
 local ttl, queue, channel, info = ARGV[6], ARGV[7] == '1', ARGV[8], ARGV[10]
 local back = tonumber(ARGV[11] or '0')
+
+local mine = enter ~= '' and redis.call('HGET', H, enter)
+if leave ~= '' or mine or id and id == enter then
+  redis.call('HDEL', H, '')
+end
 
 local us
 local function ms()
@@ -286,14 +295,13 @@ if enter ~= '' then
       promote(enter, ticket, ttl, channel, info)
     end
   else
-    local d = redis.call('HGET', H, enter)
-    if d and string.sub(d, 1, 1) == 'b' then
+    if mine and string.sub(mine, 1, 1) == 'b' then
       state = 3
-    elseif not d and (not v or vacated) and redis.call('EXISTS', W, H) == 0 then
+    elseif not mine and (not v or vacated) and redis.call('EXISTS', W, H) == 0 then
       draw()
       promote(enter, ticket, ttl, channel, info) -- nobody else is or was here
       first, looked = nil, true
-    elseif d or queue or not id and not foreign then
+    elseif mine or queue or not id and not foreign then
       stand()
     end
   end

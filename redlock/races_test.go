@@ -96,25 +96,25 @@ func TestTurnsGoOnWithoutAMasterThatIsLate(t *testing.T) {
 	}
 }
 
-// The masters' memory is full when the holder leaves. The one behind it must not hear of a grant that no master can write, and
-// is let in when they can.
+// The masters take no writes when the holder leaves, for want of replicas. The one behind it must not hear of a grant that no
+// master can write, and is let in when they can.
 func TestNobodyHearsOfAGrantThatIsNotWritten(t *testing.T) {
 	set := startMasters(t, 3)
 	url := urlOf(addrs(set))
 	holder, waiter := session(t, open(t, url), 30*time.Second), session(t, open(t, url), 30*time.Second)
-	first, next := mutex("full", true), mutex("full", true)
+	first, next := mutex("refused", true), mutex("refused", true)
 	if g, err := holder.Acquire(t.Context(), first); !g.Held || err != nil {
 		t.Fatalf("a free name: %+v, %v", g, err)
 	}
 	if g, err := waiter.Acquire(t.Context(), next); g.Held || err != nil {
 		t.Fatalf("behind a holder: %+v, %v", g, err)
 	}
-	memory := func(limit string) {
+	replicas := func(want string) {
 		for _, server := range set {
-			server.MustDo(t, "CONFIG", "SET", "maxmemory", limit)
+			server.MustDo(t, "CONFIG", "SET", "min-replicas-to-write", want)
 		}
 	}
-	memory("1")
+	replicas("1")
 	if held, err := holder.Release(t.Context(), first); err == nil {
 		t.Errorf("a release that hands on where nothing can be written: held %v and no error", held)
 	}
@@ -124,7 +124,7 @@ func TestNobodyHearsOfAGrantThatIsNotWritten(t *testing.T) {
 	if g.Held {
 		t.Errorf("granted with token %d, %v, although no master could write it", g.Fence, err)
 	}
-	memory("0")
+	replicas("0")
 	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if _, err := acquire(ctx, waiter, next); err != nil {

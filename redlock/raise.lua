@@ -18,10 +18,10 @@ end
 if string.sub(v, 28, 28) == '!' then
   return -1
 end
+redis.call('PEXPIRE', KEYS[1], ARGV[3]) -- first: a full memory denies no write that comes after it
 local c, t = tonumber(r[2] or '0'), tonumber(ARGV[2])
 if c < t then
   c = t + c % 2
   redis.call('SET', KEYS[2], c)
 end
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return c - c % 2

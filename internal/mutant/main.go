@@ -25,18 +25,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/nohup"
 )
 
 func main() {
-	ends := []os.Signal{syscall.SIGTERM}
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // nohup is meant
-			ends = append(ends, s)
-		}
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	ctx, stop := signal.NotifyContext(context.Background(), nohup.Signals()...)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		stop()

@@ -9,7 +9,7 @@
 //
 //	go run ./internal/proof             all parts
 //	go run ./internal/proof ./redlock   those of a package
-//	go run ./internal/proof models      that one, by its name
+//	go run ./internal/proof models 'seeded bugs of .'   those, by their names
 //	go run ./internal/proof -again …    also what has held before
 package main
 
@@ -23,20 +23,17 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/nohup"
 )
 
 const pageFile = "docs/proof.md"
 
 func main() {
-	ends := []os.Signal{syscall.SIGTERM}
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // nohup is meant
-			ends = append(ends, s)
-		}
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	ctx, stop := signal.NotifyContext(context.Background(), nohup.Signals()...)
 	defer stop()
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
@@ -115,13 +112,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return unwritten
 }
 
-// choose returns the parts of the packages that match the patterns, and those of no package whose name is one; without a
-// pattern all.
+// choose returns the parts of the packages that match the patterns, and those whose own name is one; without a pattern all. The
+// first part of a package is named like the package, and means all of them.
 func choose(ctx context.Context, all []part, patterns []string) ([]part, error) {
 	if len(patterns) == 0 {
 		return all, nil
 	}
-	named := func(p part) bool { return p.of == "" && slices.Contains(patterns, p.name) }
+	named := func(p part) bool {
+		return (p.of == "" || strings.Contains(p.name, " ")) && slices.Contains(patterns, p.name)
+	}
 	rest := slices.DeleteFunc(slices.Clone(patterns), func(name string) bool {
 		return slices.ContainsFunc(all, func(p part) bool { return named(p) && p.name == name })
 	})

@@ -244,6 +244,10 @@ func TestEveryPackageHasAPart(t *testing.T) {
 	if len(some) < 4 {
 		t.Errorf("%d parts of redlock and fence, want 4 at least", len(some))
 	}
+	one, err := choose(t.Context(), all, []string{"./redlock on a slow machine", "seeded bugs of ."})
+	if err != nil || len(one) != 2 {
+		t.Errorf("two parts by their names: %v, %v", one, err)
+	}
 	if _, err := choose(t.Context(), all, []string{"./redlock/flawless"}); err == nil {
 		t.Error("a package that is not there has a part")
 	}

@@ -8,7 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"syscall"
+
+	"github.com/interlock-go/interlock/internal/nohup"
 )
 
 func main() {
@@ -29,11 +30,7 @@ func main() {
 func run(cmd *exec.Cmd) int {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	signals := make(chan os.Signal, 4)
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // nohup is meant
-			signal.Notify(signals, s)
-		}
-	}
+	signal.Notify(signals, nohup.Signals()...)
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "slow:", err)
 		return 127
