@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -142,5 +143,30 @@ func TestDeadline_OfAWaiterInLineMatchesErrHeld(t *testing.T) {
 			t.Errorf("%v after %v, want ErrHeld and the deadline after 3s", err, time.Since(start))
 		}
 		l.Release()
+	})
+}
+
+// A session with nothing to renew is renewed without a question to the store, and so without an answer: whoever waits while the
+// store refuses all else has waited in vain all the same.
+func TestPatience_ARenewalOfNothingIsNoAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, over := &tap{Driver: memlock.New()}, make(chan struct{})
+		defer close(over)
+		store.before = func(op string, _ driver.Claim) error {
+			if op != "acquire" {
+				return nil
+			}
+			select {
+			case <-time.After(time.Second): // several renewals long
+			case <-over:
+			}
+			return fmt.Errorf("a replica: %w", driver.ErrNotSent)
+		}
+		c := newClient(t, store, &interlock.Options{TTL: time.Second, Patience: 5 * time.Second})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := c.Mutex("m").Lock(ctx); !errors.Is(err, interlock.ErrUnavailable) || ctx.Err() != nil {
+			t.Errorf("a store that refuses each acquire: %v, want ErrUnavailable when the patience is over", err)
+		}
 	})
 }

@@ -223,6 +223,7 @@ func (s *session) renew(ctx context.Context) error {
 	p := s.pool
 	p.mu.Lock()
 	s.renewing++
+	asks := s.asks()
 	p.mu.Unlock()
 	started := p.client.clock.look()
 	r, err := s.driver.Renew(ctx)
@@ -237,8 +238,10 @@ func (s *session) renew(ctx context.Context) error {
 	case errors.Is(err, driver.ErrSessionLost):
 		s.end(err)
 	case err == nil:
-		s.failures = 0
-		p.answered(started.add(took))
+		if asks {
+			s.failures = 0
+			p.answered(started.add(took))
+		}
 		s.valid = r.Valid
 		if s.renewed.before(started) { // two renewals can overtake each other
 			s.renewed = started
@@ -259,7 +262,7 @@ func (s *session) renew(ctx context.Context) error {
 	slack := s.renewed.add(s.valid - s.maxGrace).sub(p.client.clock.now())
 	p.mu.Unlock()
 
-	if err == nil && failures > 0 {
+	if err == nil && asks && failures > 0 {
 		// A log that blocks must not hold up the heartbeat.
 		go p.client.opts.Logger.Info("interlock: store answers again", "owner", p.client.opts.Owner, "failures", failures)
 	}
@@ -267,6 +270,17 @@ func (s *session) renew(ctx context.Context) error {
 		t.Renewed(context.Background(), Renewed{Claims: claims, Took: took, Slack: slack, Err: err})
 	}
 	return err
+}
+
+// asks reports whether a renewal has anything to ask the store for. One that has not, since no claim was answered yet, succeeds
+// whatever the store does, and proves nothing of it.
+func (s *session) asks() bool {
+	for _, c := range s.claims {
+		if c.state != asking {
+			return true
+		}
+	}
+	return false
 }
 
 // end is the loss of the whole session.
