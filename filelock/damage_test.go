@@ -141,6 +141,7 @@ func TestDamage_OfARecord(t *testing.T) {
 }
 
 func recordDamaged(t *testing.T, damage func(path string) error) {
+	t.Helper()
 	dir := storeIn(t)
 	d, s := openAt(t, dir, 2*time.Second)
 	_, s2 := openAt(t, dir, long)

@@ -30,15 +30,15 @@ const openFlags = unix.O_RDWR | unix.O_CLOEXEC | unix.O_NOFOLLOW
 func (st *store) openRecord(path string, create bool) (*recordFile, error) {
 	for {
 		fd, err := unix.Open(path, openFlags|quietFlag, 0)
-		if err == unix.EPERM && quietFlag != 0 {
+		if errors.Is(err, unix.EPERM) && quietFlag != 0 {
 			fd, err = unix.Open(path, openFlags, 0) // only the owner may be quiet
 		}
-		if err == unix.EINTR {
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		if err == unix.ENOENT && create {
+		if errors.Is(err, unix.ENOENT) && create {
 			fd, err = unix.Open(path, openFlags|quietFlag|unix.O_CREAT|unix.O_EXCL, uint32(st.fileMode))
-			if err == unix.EEXIST || err == unix.EINTR {
+			if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EINTR) {
 				continue
 			}
 			if err == nil {

@@ -259,7 +259,8 @@ func TestSameSources(t *testing.T) {
 	commit := func(file, text string) here {
 		t.Helper()
 		for _, args := range [][]string{
-			{"init", "-q"}, {"add", "-A"},
+			{"init", "-q"},
+			{"add", "-A"},
 			{"-c", "user.name=n", "-c", "user.email=e@example.org", "commit", "-qm", "c"},
 		} {
 			if args[0] == "add" {

@@ -21,7 +21,7 @@ func TryFullMemory(t *testing.T, servers []*servertest.Server, open func() drive
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = d.Close(context.Background()) })
+		t.Cleanup(func() { _ = d.Close(context.WithoutCancel(ctx)) })
 		return s
 	}
 	must := func(what string, s driver.Session, c driver.Claim, held bool) {

@@ -13,8 +13,8 @@ import (
 // holds for the connections that exist as well as for later ones.
 type Wire struct {
 	addr string
-	ways   [2]*way
-	wg     sync.WaitGroup
+	ways [2]*way
+	wg   sync.WaitGroup
 
 	mu          sync.Mutex
 	target      string
