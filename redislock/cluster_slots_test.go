@@ -67,7 +67,7 @@ func TestCluster_SlotMovesWhileClaimsSleep(t *testing.T) {
 }
 
 // A slot stays half moved for longer than leases last: those who hold names in it keep them, one by one, and who locks a
-// name there waits and is told of nothing.
+// name there waits for as long as it has patience, and is told of nothing.
 func TestCluster_SlotStaysHalfMoved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a state that is left alone for seconds: make proof")
@@ -86,7 +86,8 @@ func TestCluster_SlotStaysHalfMoved(t *testing.T) {
 	to.MustDo(t, "CLUSTER", "SETSLOT", number, "IMPORTING", from.MustDo(t, "CLUSTER", "MYID"))
 	from.MustDo(t, "CLUSTER", "SETSLOT", number, "MIGRATING", to.MustDo(t, "CLUSTER", "MYID"))
 	from.MustDo(t, "MIGRATE", "127.0.0.1", strconv.Itoa(to.Port()), names[0], "0", "5000")
-	waits := asking(t.Context(), open(t, c.URL(), ttl(1500*time.Millisecond)).Mutex("{half}d"))
+	patient := &interlock.Options{TTL: 1500 * time.Millisecond, Patience: ample}
+	waits := asking(t.Context(), open(t, c.URL(), patient).Mutex("{half}d"))
 	pause := time.NewTimer(4 * time.Second) // of leases that last 1.5 s
 	select {
 	case <-leases[0].Context().Done():
