@@ -84,8 +84,9 @@ func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(pa
 }
 
 // attend returns when a subscription's connection has ended. It ends the connection when the server is not the master any more,
-// which would keep it, and no message of the new one would come. Behind sentinels the client has another master then. Else the
-// server says so: a connection that listens carries commands as well, since version 3 of the protocol.
+// which would keep it, and no message of the new one would come. Behind sentinels the client has another master then. Else a
+// connection that was made since may lead to it, and the server says so: one that listens carries commands as well, since version
+// 3 of the protocol.
 func (c *conn) attend(node, key string, own rueidis.DedicatedClient, errs <-chan error, end func()) {
 	ended := make(chan struct{})
 	go func() {
@@ -99,7 +100,12 @@ func (c *conn) attend(node, key string, own rueidis.DedicatedClient, errs <-chan
 		<-ended
 		return
 	case rueidis.ClientModeStandalone:
+		made := c.Generation()
 		between, same = DefaultKeepAlive, func() bool {
+			if made == c.Generation() {
+				return true
+			}
+			made = c.Generation()
 			ctx, cancel := context.WithTimeout(context.Background(), DefaultTimeout)
 			defer cancel()
 			_, err := read(own.Do(ctx, own.B().Arbitrary(redislink.Probe(key)...).Build()).ToAny())

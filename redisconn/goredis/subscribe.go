@@ -14,6 +14,24 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
+// failover is the address that a client of NewFailoverClient gives: its own is that of whoever is master.
+const failover = "FailoverClient"
+
+// changes returns what tells whether commands may go to another master by now: behind Sentinels always, on a Cluster never, and
+// else if the client has made a connection since it was last asked.
+func (c *conn) changes(addr string) func() bool {
+	client, one := c.client.(*redis.Client)
+	if !one || addr == failover {
+		return func() bool { return one }
+	}
+	made := client.PoolStats().Misses
+	return func() bool {
+		was := made
+		made = client.PoolStats().Misses
+		return made != was
+	}
+}
+
 var errOnce = errors.New("goredis: a subscription is not made again by itself")
 
 // Subscribe implements redisconn.Conn. go-redis makes a connection that fails again and subscribes once more, and the
@@ -49,8 +67,7 @@ func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(pa
 		defer close(done)
 		defer c.links.Add(func() { go end() })()
 		defer end()
-		_, several := c.client.(*redis.ClusterClient)
-		c.attend(pubsub, channel, !several, heard)
+		c.attend(pubsub, channel, c.changes(options.Addr), heard)
 	}()
 	return redisconn.NewSubscription(node, done, end), nil
 }
@@ -84,7 +101,7 @@ func dialOnce(dial func(ctx context.Context, network, addr string) (net.Conn, er
 
 // attend passes messages on until the connection fails, or, where the master may move to another server, until the channel
 // has no subscriber at the one that commands go to.
-func (c *conn) attend(pubsub *redis.PubSub, channel string, changes bool, heard func(payload string)) {
+func (c *conn) attend(pubsub *redis.PubSub, channel string, changes func() bool, heard func(payload string)) {
 	silent := false
 	for {
 		m, err := pubsub.ReceiveTimeout(context.Background(), redisconn.DefaultKeepAlive)
@@ -103,7 +120,7 @@ func (c *conn) attend(pubsub *redis.PubSub, channel string, changes bool, heard 
 			return // the second silence in a row: the ping was not answered
 		}
 		silent = true
-		if pubsub.Ping(context.Background()) != nil || changes && c.unheard(channel) {
+		if pubsub.Ping(context.Background()) != nil || changes() && c.unheard(channel) {
 			return
 		}
 	}
