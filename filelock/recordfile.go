@@ -27,6 +27,9 @@ const openFlags = unix.O_RDWR | unix.O_CLOEXEC | unix.O_NOFOLLOW
 
 // openRecord opens a record and makes it if create is set: with a head for which nobody stands in line, because an empty
 // file is one that somebody has cut to nothing, except for the moment until that head is written.
+//
+// Whoever makes it may be stopped in that moment, and others then begin the line anew. So the head is written under the
+// flock, and only into a file that is still empty: else it would wipe out those who hold by then.
 func (st *store) openRecord(path string, create bool) (*recordFile, error) {
 	for {
 		fd, err := unix.Open(path, openFlags|quietFlag, 0)
@@ -54,21 +57,33 @@ func (st *store) openRecord(path string, create bool) (*recordFile, error) {
 	}
 }
 
-// beginRecord writes the first head of a record that was just made.
-func (st *store) beginRecord(fd int, path string) error {
-	var err error
+// beginRecord writes the first head of a record that was just made, unless somebody else has begun it meanwhile.
+func (st *store) beginRecord(fd int, path string) (err error) {
+	f := &recordFile{fd: fd, path: path}
+	defer func() {
+		if err != nil {
+			_ = unix.Close(fd)
+		}
+	}()
 	if st.shared() {
-		err = unix.Fchmod(fd, uint32(st.fileMode))
+		if err := unix.Fchmod(fd, uint32(st.fileMode)); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		head, _, _ := (&record{}).encode(nil)
-		err = (&recordFile{fd: fd, path: path}).pwrite(head, 0)
+	if err := lockFor(fd, flockPatient); err != nil {
+		return nil // whoever has it begins the line
 	}
-	if err != nil {
+	defer f.unlock()
+	var first [1]byte
+	if n, err := f.pread(first[:], 0); n > 0 || err != nil {
+		return err
+	}
+	head, _, _ := (&record{}).encode(nil)
+	if err := f.pwrite(head, 0); err != nil {
 		_ = unix.Unlink(path)
-		_ = unix.Close(fd)
+		return err
 	}
-	return err
+	return nil
 }
 
 func (f *recordFile) unref() {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A stopped waiter does not hold up the releaser, however often he is told: a socket that takes no more drops messages.
@@ -172,6 +174,36 @@ func TestStop_InsideTheRecordsLock(t *testing.T) {
 	}
 	f.unlock()
 	release(t, s, mine)
+}
+
+// Somebody is stopped between making a record and writing its first head. Another takes the record for one that was cut to
+// nothing, begins it anew and holds; the one who goes on does not wipe that out.
+func TestStop_WhileARecordIsMade(t *testing.T) {
+	d, s := openAt(t, storeIn(t), long)
+	path := d.Key("n")
+	fd, err := unix.Open(path, openFlags|unix.O_CREAT|unix.O_EXCL, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	mine := mutexOf("n")
+	first, err := hold(within(t, soon), s, mine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.st.beginRecord(fd, path); err != nil {
+		t.Fatal(err)
+	}
+	_, s2 := openAt(t, d.st.dir, long)
+	try := mutexOf("n")
+	try.Queue = false
+	if g := acquire(t, s2, try); g.Held {
+		t.Fatalf("two hold: one with token %d, then one with %d", first.Fence, g.Fence)
+	}
+	release(t, s, mine)
+	if g := acquire(t, s2, mutexOf("n")); !g.Held || g.Fence <= first.Fence {
+		t.Errorf("the next: %+v, want it held with a token above %d", g, first.Fence)
+	}
 }
 
 // The driver is closed under calls that are under way, also under one that waits for a stopped stranger: they end, and
