@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -28,8 +27,7 @@ func TestMain(m *testing.M) {
 	}
 	// The race detector makes every process wait for a second at its end; there are hundreds here.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
-	// Programs inherit that a signal is ignored, here from nohup, but not that it is caught.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	guardtest.Heed()
 	os.Exit(m.Run())
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +18,16 @@ import (
 
 	"github.com/creack/pty"
 )
+
+// Heed makes the programs that this process starts heed hangups and the keys of a terminal. Programs inherit that a signal is
+// ignored, from nohup or from a shell that starts a job in the background, but not that it is caught.
+func Heed() {
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
+}
 
 // Terminal is a person at a terminal in which a program runs.
 type Terminal struct {
@@ -27,9 +38,10 @@ type Terminal struct {
 	screen bytes.Buffer
 }
 
-// Open runs the program in a new terminal, as the leader of its session, with env in its environment.
+// Open runs the program in a new terminal, as the leader of its session, with env in its environment. It heeds the keys.
 func Open(t *testing.T, env []string, program string, args ...string) *Terminal {
 	t.Helper()
+	Heed()
 	c := &Terminal{Cmd: exec.Command(program, args...)}
 	c.Env = append(append(os.Environ(), "PS1=$ ", "TERM=dumb"), env...)
 	keys, err := pty.Start(c.Cmd)
