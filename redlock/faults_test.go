@@ -26,8 +26,20 @@ func limp(t *testing.T, happens func(t *testing.T, set []*servertest.Server) (th
 		set := startMasters(t, 5, redistest.Durable...)
 		d := open(t, urlOf(addrs(set))+patient) // which founds the set
 		t.Cleanup(func() { _ = d.Close(context.Background()) })
-		return harness(set, happens(t, set), 4*time.Second)
+		there := happens(t, set)
+		h := harness(set, there, 4*time.Second)
+		if len(there) < len(set) {
+			return some{Harness: h}
+		}
+		return h
 	})
+}
+
+// some is a harness of masters that are not all there. Whether those that are away forget anything when they restart nobody knows,
+// so the driver says that claims don't survive a restart; that they do when the others are restarted is no fault of it.
+type some struct {
+	*redistest.Harness
+	Restart struct{} // hides the method: no law restarts the store
 }
 
 func TestConformanceWithTwoOfFiveKilled(t *testing.T) {
