@@ -21,7 +21,7 @@ type silence struct {
 	of        []int
 	opened    bool   // the process met all of them before
 	idle      bool   // each call finds them with nothing to answer
-	parameter string // of the URL; an answer is awaited for 20 s otherwise
+	parameter string // of the URL; an answer is awaited for 90 s otherwise
 }
 
 // What happens to a master.
@@ -39,12 +39,18 @@ var silences = []silence{
 	{name: "one of five slow, asked now and then", masters: 5, harm: slow, of: []int{1}, opened: true, idle: true},
 	{name: "one of five paused from the start", masters: 5, harm: paused, of: []int{0}},
 	{name: "two of five paused", masters: 5, harm: paused, of: []int{0, 3}, opened: true},
-	{name: "two of five paused, with the usual timeout", masters: 5, harm: paused, of: []int{1, 2}, opened: true, parameter: "?node_timeout=500ms"},
+	{name: "two of five paused, with the usual timeout", masters: 5, harm: paused, of: []int{1, 2}, opened: true, parameter: "?node_timeout=500ms&max_ttl=5m"},
 	{name: "two of five mute from the start", masters: 5, harm: mute, of: []int{1, 4}},
 	{name: "two of five slow from the start", masters: 5, harm: slow, of: []int{0, 1}},
 	{name: "two of five refuse", masters: 5, harm: refuses, of: []int{2, 3}, opened: true},
 	{name: "two of five refuse from the start", masters: 5, harm: refuses, of: []int{0, 4}},
 }
+
+// With these a master may take longer for an answer than any test has patience: a session gives it a third of its TTL at most.
+const (
+	endless    = "?node_timeout=90s&max_ttl=5m"
+	endlessTTL = 5 * time.Minute
+)
 
 // A side is two processes that reach the masters in the same way.
 type side struct {
@@ -60,9 +66,9 @@ type process struct {
 // sides starts two sides, of which the second one's wires are harmed: before it opens, or when it is set up.
 func (q silence) sides(t *testing.T, set []*servertest.Server, setUp func(side)) (healthy, harmed side, heal func()) {
 	t.Helper()
-	parameter := q.parameter
+	parameter, ttl := q.parameter, endlessTTL
 	if parameter == "" {
-		parameter = "?node_timeout=90s"
+		parameter = endless
 	}
 	begin := func(harm func([]*wire.Wire)) side {
 		wires, all := make([]*wire.Wire, len(set)), make([]string, len(set))
@@ -72,7 +78,7 @@ func (q silence) sides(t *testing.T, set []*servertest.Server, setUp func(side))
 		}
 		process := func() *process {
 			d := open(t, urlOf(all)+parameter)
-			return &process{session(t, d, time.Minute), d}
+			return &process{session(t, d, ttl), d}
 		}
 		if !q.opened {
 			harm(wires)

@@ -120,8 +120,8 @@ func TestATurnDoesNotWaitForSilentMasters(t *testing.T) {
 // yes and one no. Nobody is asked who will not answer: it was held as far as is known, and the waiter is let in.
 func TestAReleaseDoesNotWaitForASilentMaster(t *testing.T) {
 	set := startMasters(t, 3)
-	d, wires := wired(t, set, "?node_timeout=90s")
-	holds, waits := session(t, d, time.Minute), session(t, open(t, urlOf(addrs(set))), time.Minute)
+	d, wires := wired(t, set, endless)
+	holds, waits := session(t, d, endlessTTL), session(t, open(t, urlOf(addrs(set))+endless), endlessTTL)
 	c, next := mutex("split", false), mutex("split", true) // the former stands in no line, so that it does not get the third back
 	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, holds, c); return err })
 	everywhere(t, set, "split") // else it might take the third after the next line
