@@ -214,9 +214,11 @@ func (s *session) lineCall(old, c *claim, e *ear, again bool) redisconn.Call {
 	}
 	if c != nil {
 		k = c.keys
-		channel := "-"
+		var channel string
 		if e != nil {
 			channel = e.channel
+		} else { // it does not wait, and is to hear all the same that it was broken
+			channel = s.d.channelAt(c.Name)
 		}
 		args = append(args, c.ID, redisstore.Letter(c.Kind), strconv.Itoa(c.Weight), strconv.Itoa(c.Limit), s.ttlMS,
 			digit(c.Queue), channel, string(s.info(c, channel).Append(make([]byte, 0, 256))), digit(again))
@@ -242,6 +244,7 @@ func (s *session) settle(c *claim, r lineReply) error {
 	switch r.state {
 	case lineHeld:
 		c.admit(r.counter)
+		s.d.holding.Began()
 	case lineWaits:
 		if c.state <= waiting {
 			c.state = waiting

@@ -38,7 +38,7 @@ func (d *Driver) channel(node string) string {
 	return c
 }
 
-// listenForHolders subscribes at the masters of what is held.
+// listenForHolders subscribes at the masters of what is held. A break may have come before that, so a renewal looks.
 func (d *Driver) listenForHolders() {
 	sessions := d.sessions.All()
 	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
@@ -46,8 +46,8 @@ func (d *Driver) listenForHolders() {
 	for _, s := range sessions {
 		names := map[string]string{} // by master
 		s.mu.Lock()
-		alone, _, _ := s.standing()
-		for _, c := range alone {
+		alone, others, _ := s.standing()
+		for _, c := range append(alone, others...) {
 			names[d.conn.Node(c.Name)] = c.Name
 		}
 		s.mu.Unlock()
@@ -156,6 +156,12 @@ func (s *session) recheck(id string) {
 // hear takes in a message for a claim.
 func (d *Driver) hear(payload string) {
 	m, s, ok := d.audience.Hear(payload)
+	if m.Letter == "x" || m.Letter == "n" { // gone, or broken with its time left to finish: also a claim that never waited
+		for _, s := range d.sessions.All() {
+			s.told(m)
+		}
+		return
+	}
 	if !ok {
 		return
 	}
@@ -164,12 +170,8 @@ func (d *Driver) hear(payload string) {
 		s.promoted(m.ID, m.Numbers[0], m.Numbers[1] == 1)
 	case "g": // a gap for other programs: ms until it ends
 		s.gap(m.ID, m.Numbers[0])
-	case "x": // gone
-		s.told(m.ID)
 	case "r": // passed over: the slot has moved to a master that this process does not listen to
 		d.conn.Doubt()
 		s.recheck(m.ID)
-	case "n": // broken, with its time left to finish
-		s.Hurry()
 	}
 }

@@ -111,7 +111,7 @@ func (h *history) kill(r *rapid.T) {
 			continue
 		}
 		p.dead = true
-		if channel := h.stage.look(h.t, p.Name).channel(p.ID); channel != "" && channel != "-" {
+		if channel := h.stage.look(h.t, p.Name).channel(p.ID); channel != "" {
 			h.stage.reached(h.t, p.Name, channel, 0)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -114,7 +113,7 @@ func parseSight(name string, v any) (sight, error) {
 			Held: r.state != "w", Broken: r.state == "b", Since: r.since, Until: r.stop,
 		}
 		redisstore.Describe(&h, r.info)
-		s.add(h, text(i), strings.TrimPrefix(r.channel, "-"))
+		s.add(h, text(i), r.channel)
 	}
 	return s, nil
 }
@@ -123,8 +122,8 @@ func (s *sight) add(h driver.Holder, id, channel string) {
 	s.Claims, s.ids, s.channels = append(s.Claims, h), append(s.ids, id), append(s.channels, channel)
 }
 
-// Break implements driver.Inspector. The owner of a claim that has waited before hears of it at once, any other by its
-// next renewal.
+// Break implements driver.Inspector. The owner hears of it at once, or half a second after it got the name where its process
+// has not listened before. Where its subscription has ended since, its next renewal says it.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
 	if err := redisstore.CheckName("redislock", name); err != nil {
 		return err

@@ -6,7 +6,7 @@
 --       3 how long the line outlives its last visitor, in ms
 --       4 ID that joins, asks for its state, or renews itself; the rest is left out if none does
 --       5 its kind: m mutex, w write, r read, p permit   6 weight   7 limit   8 TTL in ms
---       9 '1': it stays in line if it cannot be held    10 channel of its process, or '-'   11 information
+--       9 '1': it stays in line if it cannot be held    10 channel of its process   11 information
 --      12 '1': it stood in line before, so that it is not put there again
 -- Returns 1 if the claim that left was held alone and nobody waits; else state, left, counter, wait, head, why, value.
 --   state    0 not in line, 1 waits, 2 held, 3 broken, 4 gone, 5 refused: permits never share a name with other claims

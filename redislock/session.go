@@ -119,17 +119,22 @@ func (s *session) gap(id string, ms int64) {
 	}
 }
 
-// told takes in that a claim was taken out of the line by an operator.
-func (s *session) told(id string) {
+// told takes in that an operator broke a claim, if it is one of this session: it was taken out of the line, or was marked,
+// and then a renewal says what became of it.
+func (s *session) told(m redisstore.Message) {
 	s.mu.Lock()
-	c := s.claims[id]
-	if c == nil || c.leaving {
+	c := s.claims[m.ID]
+	switch {
+	case c == nil || c.leaving:
 		s.mu.Unlock()
-		return
+	case m.Letter == "n":
+		s.mu.Unlock()
+		s.Hurry()
+	default:
+		c.end(broken)
+		s.mu.Unlock()
+		s.Lose(m.ID)
 	}
-	c.end(broken)
-	s.mu.Unlock()
-	s.Lose(id)
 }
 
 // deafened has every claim that stands in a line with e's channel ask again: messages for it may have been lost.

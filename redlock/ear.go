@@ -178,6 +178,12 @@ func (n *node) open(e *ear) {
 // hear takes in a message for a claim.
 func (n *node) hear(payload string) {
 	m, s, ok := n.d.audience.Hear(payload)
+	if m.Letter == "x" || m.Letter == "n" { // gone, or broken with its time left to finish: also a claim that never waited
+		for _, s := range n.d.sessions.All() {
+			s.told(m)
+		}
+		return
+	}
 	if !ok {
 		return
 	}
@@ -188,10 +194,6 @@ func (n *node) hear(payload string) {
 		s.inquired(n, m.ID)
 	case "g": // a gap for other programs: ms until it ends
 		s.gap(n, m.ID, m.Numbers[0])
-	case "x": // gone
-		s.told(m.ID)
-	case "n": // broken, with its time left to finish
-		s.Hurry()
 	}
 }
 

@@ -119,17 +119,22 @@ func (s *session) gap(n *node, id string, ms int64) {
 	}
 }
 
-// told takes in that a claim was taken out of the line by an operator.
-func (s *session) told(id string) {
+// told takes in that an operator broke a claim, if it is one of this session: it was taken out of the line, or was marked,
+// and then a renewal says what became of it.
+func (s *session) told(m redisstore.Message) {
 	s.mu.Lock()
-	c := s.claims[id]
-	if c == nil || c.leaving || c.state >= gone {
+	c := s.claims[m.ID]
+	switch {
+	case c == nil || c.leaving || c.state >= gone:
 		s.mu.Unlock()
-		return
+	case m.Letter == "n":
+		s.mu.Unlock()
+		s.Hurry()
+	default:
+		c.end(broken)
+		s.mu.Unlock()
+		s.Lose(m.ID)
 	}
-	c.end(broken)
-	s.mu.Unlock()
-	s.Lose(id)
 }
 
 // unheard has every claim that waits for a master ask there again: it was not asked before the subscription there was
