@@ -23,6 +23,24 @@ func Moved(words []string, v any, err error) bool {
 	return false
 }
 
+// Resend has those of the commands sent once more, by send, that were answered by a server which is not the master, and puts
+// the new answers into replies: whatever they are, since this time the commands may have been carried out. It is for adapters.
+func Resend(cmds []Command, replies []Reply, send func(again []Command) []Reply) {
+	var again []Command
+	var at []int
+	for i, cmd := range cmds {
+		if Moved(cmd.Words, replies[i].Value, replies[i].Err) {
+			again, at = append(again, cmd), append(at, i)
+		}
+	}
+	if len(again) == 0 {
+		return
+	}
+	for j, reply := range send(again) {
+		replies[at[j]] = reply
+	}
+}
+
 // moved has the connections made anew: the server that has answered is not the master. Where the client is the user's, its
 // connections are not ours to close, and for a while we use such as have shown that they lead to the master.
 func (c *conn) moved() {
@@ -48,18 +66,8 @@ func (c *conn) found(ctx context.Context, cmds []Command, replies []Reply) {
 	if c.clustered() {
 		return
 	}
-	var again []Command
-	var at []int
-	for i, cmd := range cmds {
-		if Moved(cmd.Words, replies[i].Value, replies[i].Err) {
-			again, at = append(again, cmd), append(at, i)
-		}
-	}
-	if len(again) == 0 {
-		return
-	}
-	c.moved()
-	for j, reply := range c.fresh(ctx, again) {
-		replies[at[j]] = reply // whatever it is: this time the command may have been carried out
-	}
+	Resend(cmds, replies, func(again []Command) []Reply {
+		c.moved()
+		return c.fresh(ctx, again)
+	})
 }

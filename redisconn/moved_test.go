@@ -2,6 +2,7 @@ package redisconn_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/redis/rueidis"
@@ -52,6 +53,26 @@ func TestMoved(t *testing.T) {
 	} {
 		if got := redisconn.Moved(c.words, c.v, c.err); got != c.want {
 			t.Errorf("%q answered %q, %v: moved %v, want %v", c.words, c.v, c.err, got, c.want)
+		}
+	}
+}
+
+// Only what a server that is not the master has answered is sent once more; every other answer stands.
+func TestResend(t *testing.T) {
+	cmds := []redisconn.Command{{Words: []string{"GET", "a"}}, {Words: []string{"DEL", "b"}}, {Words: []string{"DEL", "c"}}}
+	replies := []redisconn.Reply{{Value: "1"}, {Err: redisconn.ParseError("READONLY")}, {Err: errors.New("cut")}}
+	want := []redisconn.Reply{replies[0], {Value: int64(1)}, replies[2]}
+	var sent []string
+	send := func(again []redisconn.Command) []redisconn.Reply {
+		for _, cmd := range again {
+			sent = append(sent, cmd.Words[1])
+		}
+		return []redisconn.Reply{want[1]}
+	}
+	for range 2 { // the second time nothing has moved
+		redisconn.Resend(cmds, replies, send)
+		if !slices.Equal(replies, want) || !slices.Equal(sent, []string{"b"}) {
+			t.Errorf("sent %q, answers %v; want b alone sent, once, and %v", sent, replies, want)
 		}
 	}
 }

@@ -14,24 +14,14 @@ func (c *conn) found(ctx context.Context, cmds []redisconn.Command, replies []re
 	if _, several := c.client.(*redis.ClusterClient); several {
 		return
 	}
-	var again []redisconn.Command
-	var at []int
-	for i, cmd := range cmds {
-		if redisconn.Moved(cmd.Words, replies[i].Value, replies[i].Err) {
-			again, at = append(again, cmd), append(at, i)
+	redisconn.Resend(cmds, replies, func(again []redisconn.Command) []redisconn.Reply {
+		c.links.End()
+		var once []redisconn.Reply
+		if err := c.bounded(ctx, func() { once = c.fresh(ctx, again) }); err != nil {
+			return failed(again, err)
 		}
-	}
-	if len(again) == 0 {
-		return
-	}
-	c.links.End()
-	var once []redisconn.Reply
-	if err := c.bounded(ctx, func() { once = c.fresh(ctx, again) }); err != nil {
-		once = failed(again, err)
-	}
-	for j, reply := range once {
-		replies[at[j]] = reply // whatever it is: this time the command may have been carried out
-	}
+		return once
+	})
 }
 
 // quit closes a connection that leads to a former master, which go-redis does only where it hears READONLY. The server closes
