@@ -70,3 +70,8 @@ func conform(t *testing.T, open opening) {
 	t.Parallel()
 	drivertest.Run(t, func(t *testing.T) drivertest.Harness { return redistest.Single(t, "redis", budget, open) })
 }
+
+func TestFullMemory(t *testing.T) {
+	t.Parallel()
+	redistest.TryFullMemory(t, byURL)
+}

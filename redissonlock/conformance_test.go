@@ -109,3 +109,8 @@ func conformCluster(t *testing.T, connect func(t drivertest.T, b *redistest.Boar
 		})
 	})
 }
+
+func TestFullMemory(t *testing.T) {
+	t.Parallel()
+	redistest.TryFullMemory(t, byURL)
+}

@@ -9,5 +9,5 @@ import (
 
 func TestFullMemory(t *testing.T) {
 	set := startMasters(t, 3)
-	redistest.TryFullMemory(t, set, func() driver.Driver { return open(t, urlOf(addrs(set))) }, false)
+	redistest.TryFullMemories(t, set, func() driver.Driver { return open(t, urlOf(addrs(set))) })
 }

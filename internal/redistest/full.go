@@ -10,13 +10,21 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// TryFullMemory tries what goes on when the servers' memory is full: what is held is renewed, waiters keep their places, a
-// release frees and hands over, and only who is new is denied. Each open makes a driver. Shares says that the store has readers.
-func TryFullMemory(t *testing.T, servers []*servertest.Server, open func() driver.Driver, shares bool) {
+// TryFullMemory is TryFullMemories on one server.
+func TryFullMemory(t *testing.T, open Opening) {
 	t.Helper()
-	ctx := t.Context()
+	s := servertest.Redis(t)
+	TryFullMemories(t, []*servertest.Server{s}, func() driver.Driver { return open(t, s.Addr()) })
+}
+
+// TryFullMemories tries what goes on when the servers' memory is full: what is held is renewed, waiters keep their places, a
+// release frees and hands over, and only who is new is denied. Each open makes a driver.
+func TryFullMemories(t *testing.T, servers []*servertest.Server, open func() driver.Driver) {
+	t.Helper()
+	ctx, shares := t.Context(), false
 	session := func() driver.Session {
 		d := open()
+		shares = d.Traits().Shared
 		s, err := d.Open(ctx, driver.Spec{ID: driver.NewID(), TTL: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
