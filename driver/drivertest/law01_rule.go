@@ -216,9 +216,12 @@ func (h *history) reference() string {
 	return "by the rule the line is [" + strings.Join(places, "; ") + "]"
 }
 
+// clear has all claims leave, one after the other: each leaves as what the rule makes it, also where the store let it in a
+// moment after the one before.
 func (h *history) clear() {
 	for len(h.order) > 0 {
 		h.leave(h.order[0])
+		h.compare()
 	}
 }
 
