@@ -185,7 +185,8 @@ type Keyer interface {
 
 // Inspector is a [Driver] that can be looked into. What a store cannot do of it answers errors.ErrUnsupported.
 type Inspector interface {
-	// Lines yields the lines whose names begin with prefix and that have claims, in order of name.
+	// Lines yields the lines whose names begin with prefix and that have claims, in order of name. With an error come those that
+	// could be read all the same.
 	Lines(ctx context.Context, prefix string) ([]Line, error)
 
 	// Line returns the line of one name; without claims when nobody stands there.

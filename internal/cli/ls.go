@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
@@ -11,7 +12,7 @@ type lsCommand struct {
 	Prefix string `arg:"" optional:"" help:"Only names that begin so."`
 }
 
-// Run lists all lines with claims.
+// Run lists all lines with claims: what can be listed, and then what is wrong with the rest.
 func (c *lsCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
 	i, done, name, err := line.inspector(ctx, t)
 	if err != nil {
@@ -20,17 +21,20 @@ func (c *lsCommand) Run(ctx context.Context, t terminal, line *commandLine) erro
 	defer done()
 	lines, err := i.Lines(ctx, c.Prefix)
 	if err != nil {
-		return &exitError{exitStore, err}
+		err = &exitError{exitStore, err}
+		if len(lines) == 0 {
+			return err
+		}
 	}
 	if line.JSON {
-		return printJSON(t.out, jsonLines(lines))
+		return errors.Join(printJSON(t.out, jsonLines(lines)), err)
 	}
 	if len(lines) == 0 {
 		fmt.Fprintf(t.err, "interlock: nobody holds or waits in %s\n", name)
 		return nil
 	}
 	t.claims(lines)
-	return nil
+	return err
 }
 
 type showCommand struct {
