@@ -27,7 +27,8 @@ type job struct {
 	args  []string
 	flags *holdFlags
 
-	store    string // for people
+	patience time.Duration // with a store that is opened; 0: as much as it takes
+	store    string        // for people
 	tap      *tap
 	renewed  renewals
 	client   *interlock.Client

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/guard"
 )
 
@@ -59,13 +61,14 @@ func (c *runCommand) run(ctx context.Context, t terminal, line *commandLine) err
 	if err != nil {
 		return err
 	}
+	j := &job{line: line, t: t, name: c.Name, args: words, flags: &c.holdFlags}
 	if c.Try {
-		options = append(options, interlock.Wait(0))
+		c.Wait = new(time.Duration)
 	}
 	if c.Wait != nil {
 		options = append(options, interlock.Wait(*c.Wait))
+		j.patience = max(*c.Wait, tryPatience)
 	}
-	j := &job{line: line, t: t, name: c.Name, args: words, flags: &c.holdFlags}
 	defer j.close()
 	return j.run(ctx, func(client *interlock.Client) (locker, error) {
 		switch {
@@ -190,7 +193,7 @@ func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker,
 	if slices.Contains(heldAround(), j.name) {
 		return usage("%q is held by the run around this one (INTERLOCK_HELD names it), which would wait for this one, and this one for it", j.name)
 	}
-	d, store, err := j.line.open(ctx, j.t)
+	d, store, err := j.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -206,6 +209,23 @@ func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker,
 		return &exitError{exitUsage, err}
 	}
 	return nil
+}
+
+// tryPatience is how long a store may take to answer somebody who does not wait for the lock, as it is for TryLock.
+const tryPatience = 2 * time.Second
+
+// open opens the store, for as long as the job has patience with one that does not answer.
+func (j *job) open(ctx context.Context) (driver.Driver, string, error) {
+	if j.patience == 0 {
+		return j.line.open(ctx, j.t)
+	}
+	opening, cancel := context.WithTimeout(ctx, j.patience)
+	defer cancel()
+	d, store, err := j.line.open(opening, j.t)
+	if err != nil && opening.Err() != nil && ctx.Err() == nil {
+		err = &exitError{exitStore, fmt.Errorf("no answer within %v: %w", j.patience, err)}
+	}
+	return d, store, err
 }
 
 // until returns the deadline for the command of a lease, as it is known now.
