@@ -267,7 +267,8 @@ func (s *session) renew(ctx context.Context) error {
 		go p.client.opts.Logger.Info("interlock: store answers again", "owner", p.client.opts.Owner, "failures", failures)
 	}
 	if t := p.client.opts.Tracer; t != nil {
-		t.Renewed(context.Background(), Renewed{Claims: claims, Took: took, Slack: slack, Err: err})
+		// Nor must a tracer that does.
+		go t.Renewed(context.Background(), Renewed{Claims: claims, Took: took, Slack: slack, Err: err})
 	}
 	return err
 }

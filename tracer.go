@@ -14,7 +14,7 @@ type Tracer interface {
 	WaitEnd(ctx context.Context, d WaitEnd)
 	// HoldEnd: a lease was released or lost, whichever came first; a loss is told from a goroutine of its own.
 	HoldEnd(ctx context.Context, d HoldEnd)
-	// Renewed: a session was renewed, or not.
+	// Renewed: a session was renewed, or not. It is told from a goroutine of its own, which renewals do not wait for.
 	Renewed(ctx context.Context, d Renewed)
 }
 

@@ -125,6 +125,22 @@ func TestTracer_IsToldOfWaitsAndHolds(t *testing.T) {
 	})
 }
 
+// Renewals do not wait for a tracer that blocks.
+func TestTracer_ThatBlocksHoldsUpNoRenewal(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		open, r := make(chan struct{}), &traces{}
+		c := newClient(t, memlock.New(), &interlock.Options{Tracer: r})
+		r.during = func() { <-open }
+		l := lock(t.Context(), t, c.Mutex("m"))
+		time.Sleep(time.Minute)
+		if err := l.Err(); err != nil {
+			t.Errorf("the lease of a client whose tracer blocks: %v", err)
+		}
+		close(open)
+		_ = l.Release()
+	})
+}
+
 // Hooks may use the lease: nothing is held while they are called.
 func TestTracer_IsToldOfRenewalsAndMayAskTheLease(t *testing.T) {
 	bubble(t, func(t *testing.T) {
