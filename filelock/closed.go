@@ -9,7 +9,7 @@ import (
 	"math"
 	"os"
 
-	"github.com/interlock-go/interlock/internal/line"
+	"github.com/interlock-go/interlock/driver/line"
 )
 
 // A record that is damaged does not tell who holds. It is begun anew, without claims, and closed: nobody is granted anything

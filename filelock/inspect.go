@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/line"
+	"github.com/interlock-go/interlock/driver/line"
 )
 
 // Lines implements driver.Inspector: it reads every record of the directory, without locks. Records that cannot be read

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/line"
+	"github.com/interlock-go/interlock/driver/line"
 )
 
 // operation is one change of a line: begin, then changes of line, then commit or abort, then end.

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/line"
+	"github.com/interlock-go/interlock/driver/line"
 )
 
 // session is one liveness: a file with a word, a lock on it, a socket.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/interlock-go/interlock/internal/line"
+	"github.com/interlock-go/interlock/driver/line"
 )
 
 // over reports whether a session is over, so that its claims may be dropped: its time has passed, its file was removed,

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/line"
+	"github.com/interlock-go/interlock/driver/line"
 )
 
 // Lose takes the name away from whoever holds it over any driver of this store, as an operator or a failing store

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/line"
+	"github.com/interlock-go/interlock/driver/line"
 )
 
 // session is one liveness. Its places are what the session knows of its claims, which notices, replies and Renew move

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/interlock-go/interlock/driver"
-	rule "github.com/interlock-go/interlock/internal/line"
+	rule "github.com/interlock-go/interlock/driver/line"
 )
 
 // track is what a name should be like.

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/interlock-go/interlock/driver"
-	rule "github.com/interlock-go/interlock/internal/line"
+	rule "github.com/interlock-go/interlock/driver/line"
 )
 
 func (h *history) acquire(r *rapid.T) { h.enter(r, true) }

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/interlock-go/interlock/driver"
-	rule "github.com/interlock-go/interlock/internal/line"
+	rule "github.com/interlock-go/interlock/driver/line"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redislock"
 )

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
-	"github.com/interlock-go/interlock/internal/wire"
 )
 
 // What a request says of a claim: its value is to be set at a free name, or it is named alone, as when it leaves.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/internal/wire"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
 // scripted is a server that answers what a test says, and else as a Redis with nothing in it: a take is granted, a release

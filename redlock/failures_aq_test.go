@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/fence"
 	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
-	"github.com/interlock-go/interlock/internal/wire"
 )
 
 // A16: every two of three users of a semaphore can have two of three masters on their side, so a limit of two would let in

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/internal/wire"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
 // A release returns when a majority has let the claim go. Whoever looks then does not see it, although it still stands on

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/internal/wire"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
 // Contenders with one driver each take turns, and their tokens grow.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
-	"github.com/interlock-go/interlock/internal/wire"
 )
 
 // occupied has a name held by one of the side.

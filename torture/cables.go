@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	proxy "github.com/interlock-go/interlock/internal/wire"
+	proxy "github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
 // cables are the links between the workers of a round and the servers: for every slot a proxy for each server, over which go

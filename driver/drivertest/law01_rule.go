@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/line"
+	"github.com/interlock-go/interlock/driver/line"
 )
 
 var ruleLaw = Law{

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/fence"
 	"github.com/interlock-go/interlock/fence/redisfence"
 	"github.com/interlock-go/interlock/internal/servertest"
-	"github.com/interlock-go/interlock/internal/wire"
 	"github.com/interlock-go/interlock/redisconn"
 	_ "github.com/interlock-go/interlock/redislock"
 )

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/interlock-go/interlock/driver/drivertest"
-	"github.com/interlock-go/interlock/internal/wire"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
 // Board carries the connections of one driver to its servers, over a wire to each. The driver is given the addresses of the

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/internal/wire"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
 // asks reports whether a script is an Acquire: those name the owner.

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What each store may import besides the standard library, driver and internal packages: the client of its product. The
+// What each store may import besides the standard library, the contract and internal packages: the client of its product. The
 // rule holds for what the store's internal packages import, too.
 var clients = map[string][]string{
 	"memlock":  nil,
@@ -19,7 +19,10 @@ var clients = map[string][]string{
 	"redissonlock": {"github.com/redis/rueidis"},
 }
 
-// connections are packages of this module that several stores of one product share, beside driver and internal packages.
+// contract are the packages that every driver may import: the contract, and the rule.
+var contract = []string{"driver", "driver/line"}
+
+// connections are packages of this module that several stores of one product share, beside the contract and internal packages.
 var connections = []string{"redisconn"}
 
 // forTests are packages that only tests import.
@@ -29,14 +32,14 @@ var forTests = []string{"internal/redistest"}
 var meaningless = []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "base", "lib"}
 
 func TestCoreImportsOnlyTheStandardLibrary(t *testing.T) {
-	for _, core := range []string{"", "driver"} {
+	for _, core := range append([]string{""}, contract...) {
 		seen := false
 		for _, p := range list(t, "-deps", "./"+core) {
 			if p.Standard {
 				continue
 			}
 			seen = true
-			if p.ImportPath != module && p.ImportPath != path.Join(module, "driver") && !internal(p.ImportPath) {
+			if p.ImportPath != module && !slices.Contains(contract, strings.TrimPrefix(p.ImportPath, module+"/")) && !internal(p.ImportPath) {
 				t.Errorf("%s needs %s: it may need the standard library, driver and internal packages", path.Join(module, core), p.ImportPath)
 			}
 		}
@@ -47,7 +50,7 @@ func TestCoreImportsOnlyTheStandardLibrary(t *testing.T) {
 }
 
 func TestDriverDoesNotKnowTheCore(t *testing.T) {
-	for _, p := range list(t, "-deps", "./driver") {
+	for _, p := range list(t, "-deps", "./driver", "./driver/line") {
 		if p.ImportPath == module {
 			t.Error("driver needs the core: a contract must not know who uses it")
 		}
@@ -69,9 +72,10 @@ func TestStoresImportTheirClientOnly(t *testing.T) {
 			if !own(dep.ImportPath) {
 				continue
 			}
-			if dep.ImportPath != p.ImportPath && dep.ImportPath != path.Join(module, "driver") && !internal(dep.ImportPath) &&
-				!below(dep.ImportPath, store) && !slices.Contains(connections, strings.TrimPrefix(dep.ImportPath, module+"/")) {
-				t.Errorf("%s needs %s: of this module it may need driver and internal packages", store, dep.ImportPath)
+			shared := slices.Concat(contract, connections)
+			if dep.ImportPath != p.ImportPath && !internal(dep.ImportPath) && !below(dep.ImportPath, store) &&
+				!slices.Contains(shared, strings.TrimPrefix(dep.ImportPath, module+"/")) {
+				t.Errorf("%s needs %s: of this module it may need %s and internal packages", store, dep.ImportPath, strings.Join(contract, ", "))
 			}
 			for _, i := range dep.Imports {
 				if !own(i) && !standard(i) && !belongs(i, client) {

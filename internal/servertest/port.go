@@ -3,7 +3,7 @@ package servertest
 import (
 	"net"
 
-	"github.com/interlock-go/interlock/internal/wire"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
 // FreePort returns a port of the loopback interface on which nothing listens. It is not reserved: a server that finds it

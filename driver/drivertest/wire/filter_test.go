@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
-	"github.com/interlock-go/interlock/internal/wire"
 )
 
 // redis is a client of a real server behind a wire, by RESP3 as pushes need it.

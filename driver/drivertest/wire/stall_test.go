@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/internal/wire"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
 func TestStallHoldsOneWayOrBoth(t *testing.T) {

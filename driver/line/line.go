@@ -4,8 +4,69 @@
 // the end and leave from anywhere, so once a claim is held it stays held until it leaves: what is ahead of it can only
 // become less.
 //
-// The package knows no clock, no store and no wire. memlock keeps Lines in memory, filelock encodes them into records,
-// and the conformance suite compares every other store with them: the reference is what runs in production.
+// A driver that keeps a whole line in one place, such as a row, a document or a file, reads the [Line], changes it here,
+// and writes it back in one atomic step:
+//
+//	package main
+//
+//	import (
+//		"fmt"
+//		"log"
+//		"time"
+//
+//		"github.com/interlock-go/interlock/driver"
+//		"github.com/interlock-go/interlock/driver/line"
+//	)
+//
+//	// arrive puts a claim at the end of the line, or finds it there, and returns its state.
+//	func arrive(l *line.Line, session string, c driver.Claim, now time.Time) (driver.Grant, error) {
+//		if l.Find(c.ID) < 0 {
+//			mine := line.New(session, c)
+//			if err := l.Admits(mine); err != nil {
+//				return driver.Grant{}, err
+//			}
+//			if !c.Queue && !l.Fits(mine) {
+//				return l.Denied(line.Claim.Describe), nil
+//			}
+//			l.Join(mine, now)
+//			if _, err := l.Settle(now, driver.Draw); err != nil {
+//				return driver.Grant{}, err
+//			}
+//		}
+//		return l.Grant(l.Find(c.ID), line.Claim.Describe), nil
+//	}
+//
+//	func main() {
+//		now := time.Unix(1_700_000_000, 0) // the store's clock
+//		l := &line.Line{Name: "coupons/42"}
+//		for _, id := range []string{"ann", "bob"} {
+//			c := driver.Claim{Name: l.Name, ID: id, Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Queue: true}
+//			g, err := arrive(l, "session of "+id, c, now)
+//			if err != nil {
+//				log.Fatal(err)
+//			}
+//			fmt.Println(id, "holds:", g.Held)
+//		}
+//		l.Leave("ann")
+//		granted, err := l.Settle(now, driver.Draw)
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		for _, i := range granted {
+//			fmt.Println(l.Claims[i].ID, "is next") // the one to wake
+//		}
+//	}
+//
+// It prints
+//
+//	ann holds: true
+//	bob holds: false
+//	bob is next
+//
+// The package knows no clock, no store and no wire: when a claim's time is over, who is told, and how a line is written
+// down are the driver's. Times are passed in, those of the store's clock where it has one, and are only kept for people,
+// except that they seed the tokens. memlock keeps Lines in memory, filelock encodes them into records, and the conformance
+// suite compares every other store with them: the reference is what runs in production.
 package line
 
 import (
@@ -16,17 +77,20 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Line is the line of one name. It is not safe for concurrent use.
+// Line is the line of one name. Its zero value with a Name is an empty one. It is not safe for concurrent use.
+//
+// The fields are there to be written down and read back. Fence must outlive the claims: a line without any is not to be
+// deleted unless the store's clock, which seeds the tokens, never steps back.
 type Line struct {
 	Name   string
-	Fence  uint64 // the highest token that anyone may have used
-	Claims []Claim
+	Fence  uint64  // the highest token that anyone may have used
+	Claims []Claim // in order of arrival
 }
 
 // Claim is one place in a line.
 type Claim struct {
-	Session       string
-	ID            string
+	Session       string // whose it is, by driver.Spec.ID; a secret
+	ID            string // as in driver.Claim; a secret
 	Kind          driver.Kind
 	Weight, Limit int
 	Note          string
@@ -34,7 +98,7 @@ type Claim struct {
 
 	Held   bool
 	Broken bool      // an operator took it away; it keeps others out until it leaves or its session's time is over
-	Since  time.Time // when it was granted, or when it joined while it waits
+	Since  time.Time // when it was granted, or when it joined while it waits, for people
 	Fence  uint64    // the lowest of its tokens, for an exclusive claim that is held
 }
 
@@ -90,7 +154,8 @@ func (l *Line) JoinFirst(c Claim, now time.Time) {
 	l.Claims = slices.Insert(l.Claims, at, c)
 }
 
-// Leave takes the claim id out of the line and reports whether it was there, and held and not broken.
+// Leave takes the claim id out of the line and reports whether it was there, and held and not broken. The caller calls
+// [Line.Settle] afterwards.
 func (l *Line) Leave(id string) (found, held bool) {
 	i := l.Find(id)
 	if i < 0 {
@@ -101,7 +166,8 @@ func (l *Line) Leave(id string) (found, held bool) {
 	return true, held
 }
 
-// Drop takes out every claim for which gone answers true and returns them.
+// Drop takes out every claim for which gone answers true, such as those whose time is over, and returns them in order. The
+// caller calls [Line.Settle] afterwards.
 func (l *Line) Drop(gone func(Claim) bool) []Claim {
 	var dropped []Claim
 	l.Claims = slices.DeleteFunc(l.Claims, func(c Claim) bool {
@@ -115,7 +181,8 @@ func (l *Line) Drop(gone func(Claim) bool) []Claim {
 }
 
 // Settle applies the rule after a change: it grants what can be held now, draws tokens for the exclusive ones from
-// draw, and returns the indexes of the newly granted claims. When draw fails the claim and all behind it go on waiting.
+// draw, which is [driver.Draw] in most stores, and returns the indexes of the newly granted claims. When draw fails the
+// claim and all behind it go on waiting, and its error is returned beside what was granted before.
 func (l *Line) Settle(now time.Time, draw func(stored uint64, now time.Time) (fence, reserved uint64, err error)) (granted []int, err error) {
 	sum := int64(0)
 	for i := range l.Claims {
@@ -137,7 +204,8 @@ func (l *Line) Settle(now time.Time, draw func(stored uint64, now time.Time) (fe
 	return granted, nil
 }
 
-// Grant returns the state of the claim at index i as the contract tells it, with the first holder in its way.
+// Grant returns the state of the claim at index i as the contract tells it, with the first holder in its way as describe
+// tells people of it: [Claim.Describe], with Owner and Until where they are known. A broken claim is told as held.
 func (l *Line) Grant(i int, describe func(Claim) driver.Holder) driver.Grant {
 	c := l.Claims[i]
 	if c.Held {
@@ -161,7 +229,8 @@ func (l *Line) inWay(describe func(Claim) driver.Holder) *driver.Holder {
 }
 
 // Break takes the claim of a public id and token away from its owner: a waiting one and, with now, a held one leaves at
-// once; otherwise it is marked. It returns the claim as it was, or an error that matches driver.ErrRefused.
+// once, and the caller calls [Line.Settle]; otherwise it is marked. It returns the claim as it was, or an error that matches
+// driver.ErrRefused.
 func (l *Line) Break(publicID string, fence uint64, now bool) (Claim, error) {
 	for i, c := range l.Claims {
 		if driver.PublicID(c.ID) != publicID {

@@ -1,0 +1,61 @@
+package wire_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"time"
+
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
+)
+
+func Example() {
+	server, err := net.Listen("tcp", "127.0.0.1:0") // it answers each line with itself
+	if err != nil {
+		log.Fatal(err)
+	}
+	go func() {
+		for {
+			c, err := server.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(c, c) }()
+		}
+	}()
+	defer server.Close()
+
+	w, err := wire.Listen(context.Background(), server.Addr().String())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer w.Close()
+	client, err := net.Dial("tcp", w.Addr()) // instead of the server's address
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	heal := w.Stall(wire.Replies) // requests arrive and are carried out, replies do not come back
+	fmt.Fprintln(client, "hello")
+	for w.Count().Replies.Held == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Println("replies so far:", w.Count().Replies.Packets)
+	heal()
+	reply, err := bufio.NewReader(client).ReadString('\n')
+	fmt.Print(reply)
+	if err != nil {
+		log.Fatal(err)
+	}
+	w.Cut() // both ends see a reset
+	_, err = client.Read(make([]byte, 1))
+	fmt.Println("cut:", err != nil)
+	// Output:
+	// replies so far: 0
+	// hello
+	// cut: true
+}
