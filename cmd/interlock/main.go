@@ -2,15 +2,8 @@
 package main
 
 import (
-	"os"
-
-	"github.com/interlock-go/interlock/internal/cli"
-	"github.com/interlock-go/interlock/internal/guard"
-	"github.com/interlock-go/interlock/torture"
+	_ "github.com/interlock-go/interlock/all" // every store of this module; package command says how to add others
+	"github.com/interlock-go/interlock/command"
 )
 
-func main() {
-	guard.Main()   // does not return in the process that guards a command
-	torture.Main() // nor this one in a worker
-	os.Exit(cli.Main(os.Args[1:]))
-}
+func main() { command.Main() }

@@ -15,7 +15,6 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
 
-	_ "github.com/interlock-go/interlock/all" // every scheme
 	"github.com/interlock-go/interlock/internal/guard"
 )
 
@@ -128,6 +127,19 @@ func newParser(line *commandLine, t terminal, exit func(int)) (*kong.Kong, error
 	)
 }
 
+// modulePath is the module of the command, which the program may need as one of others.
+const modulePath = "github.com/interlock-go/interlock"
+
+// moduleVersion returns the version of Interlock in a program, or "" when it does not say.
+func moduleVersion(info *debug.BuildInfo) string {
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == modulePath {
+			return m.Version
+		}
+	}
+	return ""
+}
+
 type versionCommand struct{}
 
 // Run prints the module's version and the toolchain.
@@ -135,8 +147,8 @@ func (versionCommand) Run(t terminal, line *commandLine) error {
 	version, goVersion := "(devel)", ""
 	if info, ok := debug.ReadBuildInfo(); ok {
 		goVersion = info.GoVersion
-		if info.Main.Version != "" {
-			version = info.Main.Version
+		if v := moduleVersion(info); v != "" {
+			version = v
 		}
 	}
 	if line.JSON {

@@ -1,6 +1,6 @@
-// Package cli is the command interlock: what cmd/interlock runs, and what the scripts under testdata test.
+// Package cli is the command interlock: what package command makes public, and what the scripts under testdata test.
 //
-// Every command talks to a store that --store, --store-file or the environment names, or to the embedded store of this
+// It imports no store: the program does. Every command talks to a store that --store, --store-file or the environment names, or to the embedded store of this
 // user. What people read is a table; with --json it is the same as JSON, tokens as strings because they may exceed what
 // other languages' numbers carry. Errors go to stderr in one line and say what would be right; the exit status says
 // which kind it was:

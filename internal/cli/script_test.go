@@ -17,6 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	_ "github.com/interlock-go/interlock/all" // as cmd/interlock
 	"github.com/interlock-go/interlock/internal/cli"
 	"github.com/interlock-go/interlock/internal/guard"
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
