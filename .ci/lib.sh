@@ -40,10 +40,10 @@ finish() {
 	printf 'all steps passed in %ds\n' "$SECONDS"
 }
 
-# The core, the contract and the stores in memory run in bubbles of virtual time, and so does the suite of the contract by the
+# The core, the contract, the stores in memory and the example of a driver run in bubbles of virtual time, and so does the suite of the contract by the
 # drivers that it convicts: they are quick under the race detector, on any machine. The suite's own tests in driver/drivertest
 # are not among them: they try memlock in real time as well.
-readonly bubbles='^github\.com/interlock-go/interlock(/(driver|driver/drivertest/broken|memlock|driver/line))?$'
+readonly bubbles='^github\.com/interlock-go/interlock(/(driver|driver/drivertest/broken|driver/line|memlock|examples/versioned))?$'
 
 # packages prints the packages that PKG names, or all: by their import paths.
 packages() { go list ${PKG:-./...}; } # several in PKG are separated by spaces
