@@ -65,13 +65,7 @@
 //	hello
 //	cut: true
 //
-// In a test [New] closes the wire by itself. A harness of package drivertest puts one in front of each server that a
-// driver connects with, a wire of its own for each driver, and has most of what the suite asks for:
-//
-//	Staller   Stall(Both) or Stall(Replies)
-//	Deafener  Filter(Replies, …) or Drop, of what the store tells unasked
-//	Counter   Count().Requests.Packets, where a request is a packet, or a Filter that counts and keeps everything
-//	Killer    Refuse and Cut, for good
+// In a test [New] closes the wire by itself. Package links makes of wires what the suite's laws ask a harness for.
 //
 // A wire knows no product. Drop sees packets as they come; only Filter reads RESP, the protocol of Redis, so that single
 // frames can be taken out of a stream. All errors of the package begin with "wire: ".
