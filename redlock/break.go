@@ -21,7 +21,10 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(seats, func(s *seat) bool { return s.PublicID == publicID && s.Fence == fence })
+	i := slices.IndexFunc(seats, func(s *seat) bool { return s.PublicID == publicID && (s.unsure || s.Fence == fence) })
+	if i >= 0 && seats[i].unsure {
+		return fmt.Errorf("redlock: break %q: too few masters answered to tell whether %s holds it", name, publicID)
+	}
 	if i < 0 {
 		return fmt.Errorf("redlock: break %q: %w: no claim %s with token %d stands there", name, driver.ErrRefused, publicID, fence)
 	}
@@ -63,7 +66,7 @@ func (d *Driver) mark(ctx context.Context, k keys, s *seat, how string) (has []b
 			stands++
 		}
 		return nil
-	})
+	}, nil)
 	switch {
 	case err != nil:
 	case f.answered() < d.quorum:
@@ -82,7 +85,7 @@ func (d *Driver) takeOut(ctx context.Context, k keys, s *seat, has []bool) error
 	proposal := proposalOf(time.Now())
 	f, err := d.everywhere(ctx, func(n *node) (redisconn.Call, bool) {
 		return redisconn.Call{Script: lineScript, Keys: k.all(), Args: []string{s.id, "0", "3600000", proposal}}, has[n.i]
-	}, func(*node, any) error { return nil })
+	}, func(*node, any) error { return nil }, nil)
 	if err == nil && s.Held && f.answered() < d.quorum {
 		err = d.unavailable(f)
 	}
@@ -102,7 +105,7 @@ func (d *Driver) breakForeign(ctx context.Context, k keys, value string) error {
 			gone++
 		}
 		return nil
-	})
+	}, nil)
 	if err == nil && f.answered() < d.quorum {
 		err = d.unavailable(f)
 	}

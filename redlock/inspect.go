@@ -42,6 +42,7 @@ type seat struct {
 	masters     uint64  // which show it
 	counters    []int64 // of the masters that it has
 	until       []time.Time
+	unsure      bool // with those that have not answered it would be held
 }
 
 // Line implements driver.Inspector. A claim is shown as held if a majority of the masters says so, and not at all if it can
@@ -60,7 +61,8 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	return line, err
 }
 
-// view looks at a name on all masters. What those that do not answer would show is unknown: they count for every claim.
+// view looks at a name on all masters. What those that do not answer would show is unknown: they count for every claim. Where
+// they decide whether a claim is held, they are waited for, also if they are late.
 func (d *Driver) view(ctx context.Context, name string) ([]*seat, uint64, error) {
 	glimpses := make([]glimpse, len(d.nodes))
 	f, err := d.everywhere(ctx, func(n *node) (redisconn.Call, bool) {
@@ -69,6 +71,19 @@ func (d *Driver) view(ctx context.Context, name string) ([]*seat, uint64, error)
 		g, err := parseGlimpse(v)
 		glimpses[n.i] = g
 		return err
+	}, func(missing int) bool {
+		has := map[string]int{}
+		for _, g := range glimpses {
+			if id := holderID(g.value); id != "" {
+				has[id]++
+			}
+		}
+		for _, n := range has {
+			if n < d.quorum && n+missing >= d.quorum {
+				return true
+			}
+		}
+		return false
 	})
 	if err == nil && f.answered() < d.quorum {
 		err = d.unavailable(f)
@@ -77,8 +92,10 @@ func (d *Driver) view(ctx context.Context, name string) ([]*seat, uint64, error)
 		return nil, 0, fmt.Errorf("redlock: look at %q: %w", name, err)
 	}
 	seats, fence := d.merge(glimpses)
+	missing := f.asked &^ f.yes
 	for _, s := range seats {
-		s.masters |= f.asked &^ f.yes
+		s.masters |= missing
+		s.unsure = !s.Held && len(s.counters) > 0 && len(s.counters)+bits.OnesCount64(missing) >= d.quorum
 	}
 	return seats, fence, nil
 }
@@ -88,14 +105,18 @@ const moment = 5 * grace
 
 // everywhere gives every master an order and waits for the answers: of all, or, when a majority has answered, of those that
 // are neither late nor silent, for a moment. One that is late here is waited for again when it has answered within grace.
-func (d *Driver) everywhere(ctx context.Context, call func(*node) (redisconn.Call, bool), answer func(*node, any) error) (*flight, error) {
+// While undecided says, of how many answers are missing, that they matter, all are waited for; nil says never.
+func (d *Driver) everywhere(
+	ctx context.Context, call func(*node) (redisconn.Call, bool), answer func(*node, any) error, undecided func(missing int) bool,
+) (*flight, error) {
 	f := newFlight(time.Now())
 	f.late = f.since.Add(grace)
 	var mu sync.Mutex
 	var late *time.Timer
 	f.over = func() bool {
+		all := f.answered() < d.quorum || undecided != nil && undecided(bits.OnesCount64(f.missing()))
 		for _, n := range d.nodes {
-			if f.missing()&(1<<n.i) != 0 && (f.answered() < d.quorum || !n.ailing()) {
+			if f.missing()&(1<<n.i) != 0 && (all || !n.ailing()) {
 				return false
 			}
 		}
