@@ -25,7 +25,7 @@ type Traits struct {
 	Single bool       // a grant reserves one token, a raw number of the store: its claim is never passed on
 
 	MinTTL, MaxTTL time.Duration // what Spec.TTL may be, else it is clamped or refused; MinTTL > 0, and 0 is no MaxTTL
-	Grain          time.Duration // expiry may come this much late
+	Grain          time.Duration // expiry may come this much late; where that grows with the TTL, for one of MaxTTL
 	Notice         time.Duration // how late the store learns of a death that it can see; 0 when it cannot see any
 
 	Survives Survival // what claims survive

@@ -20,9 +20,12 @@
 //		return d
 //	}
 //
-//	func (h *harness) Prefix() string            { return h.prefix }
-//	func (h *harness) TTL() time.Duration        { return time.Second }
-//	func (h *harness) Budget() drivertest.Budget { return drivertest.Budget{Acquire: 1, Release: 1, Handoff: 2} }
+//	func (h *harness) Prefix() string     { return h.prefix }
+//	func (h *harness) TTL() time.Duration { return time.Second }
+//
+//	func (h *harness) Budget() drivertest.Budget {
+//		return drivertest.Budget{Acquire: 1, Release: 1, Handoff: 2}
+//	}
 //
 //	func TestConformance(t *testing.T) { drivertest.Run(t, newHarness) }
 //
