@@ -51,7 +51,7 @@ func tryRequeue(w *world) {
 		w.t.Logf("%T is no driver.Requeuer: the core calls Release and then Acquire", a.s)
 		return
 	}
-	k := &tokens{w: w, name: w.name("requeue")}
+	k := &tokens{w: w, name: w.name("requeue"), claim: mutex}
 	mine := mutex(k.name)
 	k.granted(a, mine, a.hold(mine))
 	for range 3 { // alone: held at once, anew

@@ -20,6 +20,37 @@ func permit(name string, weight, limit int) driver.Claim {
 	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Permit, Weight: weight, Limit: limit}
 }
 
+// kind is a kind of claims that the store has. Of own, which is of the kind, and rival only one can be held.
+type kind struct {
+	driver.Kind
+	own, rival func(name string) driver.Claim
+}
+
+// kinds are those that the traits allow.
+func (w *world) kinds() []kind {
+	most := func(name string) driver.Claim { return permit(name, 2, 3) }
+	ks := []kind{{driver.Mutex, mutex, mutex}}
+	if w.traits.Shared || w.traits.Mixed {
+		ks = append(ks, kind{driver.Write, write, write})
+	}
+	if w.traits.Shared {
+		ks = append(ks, kind{driver.Read, read, write})
+	}
+	if w.traits.Counted {
+		ks = append(ks, kind{driver.Permit, most, most})
+	}
+	return ks
+}
+
+// eachKind tries something of each kind at the same time, with names and sessions of its own.
+func (w *world) eachKind(try func(w *world, k kind)) {
+	var fs []func()
+	for _, k := range w.kinds() {
+		fs = append(fs, func() { try(w, k) })
+	}
+	w.apart(fs...)
+}
+
 // queued returns c as one that stays in line.
 func queued(c driver.Claim) driver.Claim {
 	c.Queue = true

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -10,22 +11,54 @@ import (
 var tokensLaw = Law{
 	Name: "Law05_Tokens",
 	Says: "Of two exclusive claims of a name the later granted has the larger token, by Stride at least (by one, where a grant " +
-		"is a single token), whoever makes them: over sessions, releases, deletion and, where tokens are durable, restarts. A " +
-		"try that fails changes no token that anybody holds. " +
+		"is a single token), whoever makes them: over sessions, releases, expiries, deletion and, where tokens are durable, " +
+		"restarts. A try that fails changes no token that anybody holds. " +
 		"Who shares or waits has no token; a store without tokens never shows one.",
 	try: func(w *world) {
-		k := &tokens{w: w, name: w.name("tokens")}
-		w.parts(func(*world) { tryTokens(w, k) }, func(*world) { tryTokensOverRestart(w, k) })
+		all := exclusives(w)
+		w.parts(
+			func(w *world) {
+				for _, k := range all {
+					tryTokens(w, k)
+				}
+				tryNoTokens(w)
+			},
+			func(w *world) { tryTokensOverRestart(w, all) }, // before any time has passed that could repair a counter
+			func(w *world) { w.eachKind(tryTokensAfterExpiry) },
+		)
 	},
+}
+
+// exclusives has a name for each kind that draws tokens.
+func exclusives(w *world) (all []*tokens) {
+	for _, k := range w.kinds() {
+		if k.Exclusive() {
+			all = append(all, &tokens{w: w, name: w.name("tokens-" + k.String()), claim: k.own})
+		}
+	}
+	return all
 }
 
 // tokens are those of one name in the order of their grants.
 type tokens struct {
-	w    *world
-	name string
-	mu   sync.Mutex
-	last uint64
-	by   string
+	w     *world
+	name  string
+	claim func(name string) driver.Claim // a claim that draws
+
+	mu    sync.Mutex
+	last  uint64
+	by    string
+	since string // what has happened since, for the report
+}
+
+// own returns a new claim of the name.
+func (k *tokens) own() driver.Claim { return k.claim(k.name) }
+
+// after says what happened before the next grant.
+func (k *tokens) after(format string, args ...any) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.since = " and after " + fmt.Sprintf(format, args...)
 }
 
 // granted takes note of a grant while it is held, so that grants come in their order.
@@ -42,9 +75,9 @@ func (k *tokens) granted(a *actor, c driver.Claim, g driver.Grant) {
 		k.w.fail("%s holds %s without a token", a.name, k.w.story.claim(c))
 	}
 	if k.last != 0 && g.Fence < k.last+k.w.stride() {
-		k.w.fail("%s holds %s with the token %d, after %s with %d: want at least %d", a.name, k.w.story.claim(c), g.Fence, k.by, k.last, k.last+k.w.stride())
+		k.w.fail("%s holds %s with the token %d, after %s with %d%s: want at least %d", a.name, k.w.story.claim(c), g.Fence, k.by, k.last, k.since, k.last+k.w.stride())
 	}
-	k.last, k.by = g.Fence, k.w.story.label(c.ID)
+	k.last, k.by, k.since = g.Fence, k.w.story.label(c.ID), ""
 }
 
 // stride is how many tokens a grant reserves.
@@ -62,30 +95,34 @@ func tryTokens(w *world, k *tokens) {
 		x.letGo(c)
 	}
 	for range 4 { // over releases and sessions; the line is empty in between, so a store may have deleted it
-		turn(a, mutex(k.name))
-		turn(b, mutex(k.name))
+		turn(a, k.own())
+		turn(b, k.own())
 	}
 	for range 2 { // over the end of every session that knew the name
 		x := w.actor("X")
-		turn(x, mutex(k.name))
+		turn(x, k.own())
 		x.close()
 	}
 	if w.traits.Mixed {
 		turn(a, write(k.name)) // a mutex and a write lock of one name draw from one counter
 		turn(b, mutex(k.name))
 	}
+	if shares := read(k.name); w.traits.Shared && (w.traits.Mixed || k.own().Kind == driver.Write) {
+		a.letGo(a.held(shares)) // a reader that was there in between changes nothing
+		k.after("%s was there", w.story.claim(shares))
+		turn(b, k.own())
+	}
 	tryWaitersTokens(w, k, a, b)
 	tryTokensInTurns(w, k)
 	tryFailedTries(w, k, a, b)
-	tryNoTokens(w, a, b)
 }
 
 // A token that is handed over with the lock is told once, and the same by Wait and Acquire.
 func tryWaitersTokens(w *world, k *tokens, a, b *actor) {
 	for range 3 {
-		mine := mutex(k.name)
+		mine := k.own()
 		k.granted(a, mine, a.hold(mine))
-		theirs := b.queue(mutex(k.name))
+		theirs := b.queue(k.own())
 		if g := b.state(theirs); g.Fence != 0 {
 			w.fail("%s waits and has the token %d", w.story.claim(theirs), g.Fence)
 		}
@@ -106,7 +143,7 @@ func tryTokensInTurns(w *world, k *tokens) {
 		x := w.actor(name)
 		turns = append(turns, func() {
 			for range 8 {
-				c := queued(mutex(k.name))
+				c := queued(k.own())
 				g := x.state(c)
 				if !g.Held {
 					g = x.await(c, patience)
@@ -121,11 +158,11 @@ func tryTokensInTurns(w *world, k *tokens) {
 
 // A try that fails changes no token that anybody holds.
 func tryFailedTries(w *world, k *tokens, a, b *actor) {
-	mine := mutex(k.name)
+	mine := k.own()
 	g := a.hold(mine)
 	k.granted(a, mine, g)
 	for range 20 {
-		b.denied(mutex(k.name))
+		b.denied(k.own())
 	}
 	if again := a.state(mine); !same(again, g) {
 		w.fail("20 tries that failed changed what %s answers from %s to %s", w.story.label(mine.ID), w.story.grant(g, nil), w.story.grant(again, nil))
@@ -138,12 +175,13 @@ func tryFailedTries(w *world, k *tokens, a, b *actor) {
 		}
 	}
 	a.letGo(mine)
-	next := mutex(k.name)
+	next := k.own()
 	k.granted(b, next, b.hold(next))
 	b.letGo(next)
 }
 
-func tryNoTokens(w *world, a, b *actor) {
+func tryNoTokens(w *world) {
+	a, b := w.actor("A"), w.actor("B")
 	none := func(x *actor, c driver.Claim) {
 		if g := x.hold(c); g.Fence != 0 {
 			w.fail("%s has the token %d, but only exclusive claims have tokens", w.story.claim(c), g.Fence)
@@ -163,7 +201,42 @@ func tryNoTokens(w *world, a, b *actor) {
 	}
 }
 
-func tryTokensOverRestart(w *world, k *tokens) {
+// Whoever comes after an expiry has a larger token than all before it, let in by the expiry or finding the name free, and also
+// where only a reader's time was over.
+func tryTokensAfterExpiry(w *world, k kind) {
+	if !w.traits.Expires || w.traits.Fence == driver.NoFence || !k.rival("").Kind.Exclusive() {
+		return
+	}
+	try := func(waits bool) {
+		x := &tokens{w: w, name: w.name("tokens-expiry-" + k.String()), claim: k.rival}
+		b, dead := w.actor("B"), w.still("A", w.ttl)
+		first := x.own()
+		x.granted(b, first, b.hold(first))
+		b.letGo(first)
+		mine := k.own(x.name)
+		g := dead.hold(mine)
+		if k.Exclusive() {
+			x.granted(dead, mine, g)
+		}
+		dead.lapse()
+		within := dead.valid + w.traits.Grain + w.slack() + patience
+		next := x.own()
+		if waits {
+			next = b.queue(next)
+			g = b.await(next, within)
+		} else {
+			w.sleep(dead.valid)
+			w.until(within, func() bool { g = b.state(next); return g.Held },
+				"%s cannot be had long after the time of %s", w.story.claim(next), w.story.claim(mine))
+		}
+		x.after("the expiry of %s", w.story.claim(mine))
+		x.granted(b, next, g)
+		b.letGo(next)
+	}
+	w.apart(func() { try(true) }, func() { try(false) })
+}
+
+func tryTokensOverRestart(w *world, all []*tokens) {
 	if w.traits.Fence != driver.Durable {
 		return
 	}
@@ -175,8 +248,10 @@ func tryTokensOverRestart(w *world, k *tokens) {
 	from := time.Now()
 	r.Restart(w.t)
 	w.story.add(from, "store", "is restarted")
-	x := w.actor("Y")
-	c := mutex(k.name)
-	k.granted(x, c, x.hold(c))
-	x.letGo(c)
+	for _, k := range all {
+		x, c := w.actor("Y"), k.own()
+		k.after("a restart of the store")
+		k.granted(x, c, x.hold(c))
+		x.letGo(c)
+	}
 }

@@ -23,7 +23,7 @@ func tryBreak(w *world) {
 		w.t.Logf("%T is no driver.Inspector: nobody can break anything", op.d)
 		return
 	}
-	k := &tokens{w: w, name: w.name("break")}
+	k := &tokens{w: w, name: w.name("break"), claim: mutex}
 	br := &breaker{w: w, look: look}
 	if err := br.try(w.name("break"), driver.PublicID("nobody"), 0, true); errors.Is(err, errors.ErrUnsupported) {
 		w.t.Logf("Break is not supported: %v", err)

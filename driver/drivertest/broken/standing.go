@@ -168,7 +168,7 @@ var standing = []Driver{
 // read/write lock.
 func kindsApart(refuses ...driver.Kind) func() *fault {
 	acquire := func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-		l, err := s.l.memory.Line(ctx, c.Name)
+		l, err := s.l.memory.Share().Line(ctx, c.Name) // costs nothing
 		if err != nil {
 			return driver.Grant{}, err
 		}
