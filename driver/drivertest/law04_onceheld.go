@@ -3,13 +3,20 @@ package drivertest
 import (
 	"context"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 var onceHeldLaw = Law{
 	Name: "Law04_OnceHeld",
 	Says: "A claim that is held stays held until it is released, its session ends, or it is broken: renewed in time, it " +
-		"outlives any number of times-to-live and whatever others do.",
-	try: func(w *world) { w.parts(tryOnceHeld, tryOverRestart) },
+		"outlives any number of times-to-live and whatever others do, of whatever kind it is and however many there are.",
+	try: func(w *world) {
+		w.parts(
+			func(w *world) { w.apart(func() { w.eachKind(tryOnceHeld) }, func() { tryMany(w) }) },
+			tryOverRestart,
+		)
+	},
 }
 
 // disturbance is something that must not end a hold.
@@ -19,60 +26,23 @@ type disturbance struct {
 }
 
 // The holder is renewed for more than two times its time while all the others come, wait, give up, die and leave.
-func tryOnceHeld(w *world) {
+func tryOnceHeld(w *world, k kind) {
 	a := w.still("A", w.ttl)
-	name := w.name("held")
-	mine := mutex(name)
+	name := w.name("held-" + k.String())
+	mine := k.own(name)
 	first := a.hold(mine)
 	steady := w.actor("W")
-	waits := steady.queue(mutex(name)) // stands behind from the first moment to the last
+	waits := steady.queue(k.rival(name)) // stands behind from the first moment to the last
 	check := func(after string) {
 		if g := steady.state(waits); g.Held {
-			w.fail("after %s the next in line holds although %s was neither released nor broken and its session was renewed in time", after, w.story.claim(mine))
+			w.fail("after %s the next in line holds although this %s was neither released nor broken and its session was renewed in time: %s", after, k, w.story.claim(mine))
 		}
 	}
-	disturb := []disturbance{
-		{"a stranger's try", func() { w.actor("B").denied(mutex(name)) }},
-		{"a waiter that gave up", func() {
-			b := w.actor("B")
-			c := b.queue(mutex(name))
-			ctx, cancel := context.WithTimeout(w.ctx, 5*time.Millisecond)
-			defer cancel()
-			_, _ = b.tryWait(ctx, c) // is to be ended, and may be back before
-			b.release(c)
-		}},
-		{"a waiter whose session was closed", func() {
-			b := w.actor("B")
-			b.queue(mutex(name))
-			b.close()
-		}},
-		{"another session of the same process was closed", func() {
-			b := a.p.open("A2", w.ttl)
-			b.hold(mutex(w.name("other")))
-			b.queue(mutex(name))
-			b.close()
-		}},
-		{"another claim of the same session was released", func() {
-			c := a.held(mutex(w.name("other")))
-			a.letGo(c)
-		}},
-		{"a release by somebody who never held it", func() {
-			if w.actor("B").release(mutex(name)) {
-				w.fail("the Release of a claim that was never there said that it had been held")
-			}
-		}},
-	}
-	if w.traits.Expires {
-		disturb = append(disturb, disturbance{"a waiter whom nobody renews", func() {
-			b := w.still("B", w.ttl)
-			b.queue(mutex(name))
-			b.lapse()
-		}})
-	}
+	disturb := disturbances(w, k, a, name)
 	began := time.Now()
 	pause := a.valid / 4
 	for i := 0; i < len(disturb) || time.Since(began) < a.valid*9/4; i++ {
-		a.renewInTime(mine.ID)
+		a.renewInTime(mine)
 		after := "nothing but time"
 		if i < len(disturb) {
 			disturb[i].do()
@@ -83,7 +53,7 @@ func tryOnceHeld(w *world) {
 			w.sleep(pause)
 		}
 	}
-	a.renewInTime(mine.ID)
+	a.renewInTime(mine)
 	if g := a.state(mine); !g.Held || g.Fence != first.Fence {
 		w.fail("%s answered %s when it was granted and %s at the end", w.story.claim(mine), w.story.grant(first, nil), w.story.grant(g, nil))
 	}
@@ -91,11 +61,78 @@ func tryOnceHeld(w *world) {
 	steady.await(waits, patience)
 }
 
+// disturbances are what must not end the hold of a.
+func disturbances(w *world, k kind, a *actor, name string) []disturbance {
+	disturb := []disturbance{
+		{"a stranger's try", func() { w.actor("B").denied(k.rival(name)) }},
+		{"a waiter that gave up", func() {
+			b := w.actor("B")
+			c := b.queue(k.rival(name))
+			ctx, cancel := context.WithTimeout(w.ctx, 5*time.Millisecond)
+			defer cancel()
+			_, _ = b.tryWait(ctx, c) // is to be ended, and may be back before
+			b.release(c)
+		}},
+		{"a waiter whose session was closed", func() {
+			b := w.actor("B")
+			b.queue(k.rival(name))
+			b.close()
+		}},
+		{"another session of the same process was closed", func() {
+			b := a.p.open("A2", w.ttl)
+			b.hold(k.own(w.name("other")))
+			b.queue(k.rival(name))
+			b.close()
+		}},
+		{"another claim of the same session was released", func() {
+			c := a.held(k.own(w.name("other")))
+			a.letGo(c)
+		}},
+		{"a release by somebody who never held it", func() {
+			if w.actor("B").release(k.own(name)) {
+				w.fail("the Release of a claim that was never there said that it had been held")
+			}
+		}},
+	}
+	if w.traits.Expires {
+		disturb = append(disturb, disturbance{"a waiter whom nobody renews", func() {
+			b := w.still("B", w.ttl)
+			b.queue(k.rival(name))
+			b.lapse()
+		}})
+	}
+	return disturb
+}
+
+// many is how many claims a session has that has many: more than any page, batch or buffer of a round number.
+const many = 250
+
+// Renew reaches all claims of a session, of all kinds.
+func tryMany(w *world) {
+	a, b := w.actor("M"), w.actor("N")
+	ks := w.kinds()
+	var mine, rivals []driver.Claim
+	for i := range many {
+		k, name := ks[i%len(ks)], w.name("many")
+		mine, rivals = append(mine, a.held(k.own(name))), append(rivals, k.rival(name))
+	}
+	w.sleep(a.valid * 5 / 4)
+	for i, c := range mine {
+		if a.knowsLost(c) {
+			w.fail("%s, number %d of %d claims of one session, is lost although the session was renewed in time", w.story.claim(c), i+1, many)
+		}
+		if g := b.state(rivals[i]); g.Held {
+			w.fail("%s was let in although %s, number %d of %d claims of one session, was renewed in time", w.story.claim(rivals[i]), w.story.claim(c), i+1, many)
+		}
+	}
+	a.close()
+}
+
 // renewInTime renews and insists that the claim is not reported lost.
-func (a *actor) renewInTime(id string) {
+func (a *actor) renewInTime(c driver.Claim) {
 	for _, lost := range a.renew().Lost {
-		if lost == id {
-			a.w.fail("Renew says that %s is lost although it was neither released nor broken and its session was renewed in time", a.w.story.label(id))
+		if lost == c.ID {
+			a.w.fail("Renew says that %s is lost although it was neither released nor broken and its session was renewed in time", a.w.story.claim(c))
 		}
 	}
 }

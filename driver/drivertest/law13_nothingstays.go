@@ -127,7 +127,7 @@ func tryReleaseLost(w *world) {
 		heal := a.stalled(st, way)
 		a.timesOut("Release", func(ctx context.Context) error { _, err := a.tryRelease(ctx, c); return err })
 		heal()
-		a.renewInTime(other.ID)
+		a.renewInTime(other)
 		b.free(name, "after its Release was lost and the session was renewed")
 		if !a.state(other).Held {
 			w.fail("%s is gone after the Release of another claim was lost", w.story.claim(other))

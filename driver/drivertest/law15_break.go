@@ -86,7 +86,7 @@ func tryBreakMisses(w *world, br *breaker) {
 		br.misses("a claim under another name", mine.Name+"x", public, g.Fence, now)
 		br.misses("a waiting claim with the holder's token", mine.Name, driver.PublicID(waits.ID), g.Fence+driver.Stride, now)
 	}
-	a.renewInTime(mine.ID)
+	a.renewInTime(mine)
 	if again := a.state(mine); !same(again, g) {
 		w.fail("%s answers %s after breaks that hit nothing, and answered %s before", w.story.claim(mine), w.story.grant(again, nil), w.story.grant(g, nil))
 	}

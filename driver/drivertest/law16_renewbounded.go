@@ -1,6 +1,10 @@
 package drivertest
 
-import "time"
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
 
 var renewBoundedLaw = Law{
 	Name: "Law16_RenewBounded",
@@ -22,7 +26,7 @@ func tryRenewBounded(w *world) {
 	waits := a.queue(mutex(name))
 	b.queue(mutex(mine.Name))
 	told := w.start(func() { a.await(waits, a.valid) })
-	a.renewsWithin(bound, mine.ID, "while claims wait")
+	a.renewsWithin(bound, mine, "while claims wait")
 	b.letGo(theirs)
 	told.wait()
 	a.letGo(waits)
@@ -40,7 +44,7 @@ func tryRenewBounded(w *world) {
 		from := time.Now()
 		thaw := f.Freeze(w.t, of)
 		w.story.add(from, "other", "is stopped while it uses %s", w.story.name(of))
-		g := caught(func() { a.renewsWithin(bound, mine.ID, "while a stranger is stopped") })
+		g := caught(func() { a.renewsWithin(bound, mine, "while a stranger is stopped") })
 		thaw()
 		w.story.add(time.Now(), "other", "is gone")
 		if g != nil {
@@ -53,9 +57,9 @@ func tryRenewBounded(w *world) {
 	a.letGo(mine)
 }
 
-func (a *actor) renewsWithin(bound time.Duration, id, when string) {
+func (a *actor) renewsWithin(bound time.Duration, c driver.Claim, when string) {
 	from := time.Now()
-	a.renewInTime(id)
+	a.renewInTime(c)
 	if took := time.Since(from); took > bound {
 		a.w.fail("Renew took %v %s, want at most %v", took, when, bound)
 	}

@@ -2,7 +2,9 @@ package broken
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -27,6 +29,28 @@ var kinds = []Driver{
 			})
 		},
 		twin: apartFault,
+	},
+	{
+		Name: "RenewsNoWrites", Law: "Law04_OnceHeld", Says: "although this write was neither released nor broken and its session was renewed in time",
+		Fault: "Renew walks the mutexes: the record of a write lock runs out one time after it was taken.",
+		new:   unrenewed(driver.Write),
+	},
+	{
+		Name: "RenewsNoReads", Law: "Law04_OnceHeld", Says: "although this read was neither released nor broken and its session was renewed in time",
+		Fault: "Renew walks the holders of the exclusive kinds: a reader's time is over one time after it came.",
+		new:   unrenewed(driver.Read),
+	},
+	{
+		Name: "RenewsNoPermits", Law: "Law04_OnceHeld", Says: "although this permit was neither released nor broken and its session was renewed in time",
+		Fault: "Renew does not reach the set in which permits stand.",
+		new:   unrenewed(driver.Permit),
+	},
+	{
+		Name: "RenewsAHundred", Law: "Law04_OnceHeld", Says: "of 250 claims",
+		Fault: "Renew sends one page: the claims beyond the first hundred of a session are not renewed.",
+		new: func() *fault {
+			return besides(0, func(_ *session, _ driver.Claim, before int) bool { return before >= 100 })
+		},
 	},
 }
 
@@ -109,4 +133,70 @@ func tokenAgainAfterExpiry() *fault {
 		return l.memory.Break(ctx, name, publicID, fence, now)
 	}
 	return f
+}
+
+// besides is a fault with a second session beside each, for the claims that has picks when they are first acquired.
+// Nobody renews it. Its time is the session's own, or ttl.
+func besides(ttl time.Duration, has func(s *session, c driver.Claim, before int) bool) *fault {
+	var mu sync.Mutex
+	second := map[*session]driver.Session{}
+	stands := map[*session]map[string]bool{} // by ID: in the second
+	of := func(s *session, c driver.Claim) driver.Session {
+		mu.Lock()
+		defer mu.Unlock()
+		in, known := stands[s][c.ID]
+		if !known {
+			in = has(s, c, len(s.all()))
+			stands[s][c.ID] = in
+		}
+		if in {
+			return second[s]
+		}
+		return s.Session
+	}
+	return &fault{
+		open: func(s *session) {
+			spec := s.spec
+			if spec.ID += "-second"; ttl > 0 {
+				spec.TTL = ttl
+			}
+			other, err := s.l.memory.Open(context.Background(), spec)
+			if err != nil {
+				panic(err) // the first was just opened
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			second[s], stands[s] = other, map[string]bool{}
+		},
+		acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			return of(s, c).Acquire(ctx, c)
+		},
+		wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			return of(s, c).Wait(ctx, c)
+		},
+		release: func(s *session, ctx context.Context, c driver.Claim) (bool, error) {
+			return of(s, c).Release(ctx, c)
+		},
+		requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
+			if of(s, next) != of(s, old) {
+				held, err := of(s, old).Release(ctx, old)
+				if err != nil {
+					return driver.Grant{}, false, err
+				}
+				g, err := of(s, next).Acquire(ctx, next)
+				return g, held, err
+			}
+			return of(s, old).(driver.Requeuer).Requeue(ctx, old, next)
+		},
+		close: func(s *session, ctx context.Context) error {
+			return errors.Join(s.Session.Close(ctx), second[s].Close(ctx))
+		},
+	}
+}
+
+// unrenewed is a fault whose Renew does not reach the claims of a kind.
+func unrenewed(kind driver.Kind) func() *fault {
+	return func() *fault {
+		return besides(0, func(_ *session, c driver.Claim, _ int) bool { return c.Kind == kind })
+	}
 }
