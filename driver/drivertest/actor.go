@@ -216,6 +216,14 @@ func (a *actor) denied(c driver.Claim) {
 
 // await calls Wait until c is held, as the core does, for at most within, or longer where this process did not run.
 func (a *actor) await(c driver.Claim, within time.Duration) driver.Grant {
+	return a.awaitAfter(c, within, "")
+}
+
+// awaitAfter is await for a report that says after what c should be held.
+func (a *actor) awaitAfter(c driver.Claim, within time.Duration, what string) driver.Grant {
+	if what != "" {
+		what = " after " + what
+	}
 	from := time.Now()
 	for range manyTurns {
 		ctx, cancel := context.WithDeadline(a.w.ctx, from.Add(within+a.w.lateness()))
@@ -227,7 +235,7 @@ func (a *actor) await(c driver.Claim, within time.Duration) driver.Grant {
 			return g
 		case over && a.w.ctx.Err() == nil && time.Since(from) < within+a.w.lateness(): // it was late meanwhile
 		case over: // held or not, it comes too late
-			a.w.fail("%s waited %v for %s and was not told that it holds", a.name, within, a.w.story.claim(c))
+			a.w.fail("%s waited %v for %s and was not told that it holds%s", a.name, within, a.w.story.claim(c), what)
 		case err != nil:
 			a.w.fail("Wait of %s for %s failed although nothing was wrong: %v", a.name, a.w.story.claim(c), err)
 		}

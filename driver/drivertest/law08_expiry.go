@@ -19,15 +19,17 @@ var expiryLaw = Law{
 // Each part has sessions and names of its own, so they pass their time together.
 func tryExpiry(w *world) {
 	if !w.traits.Expires {
-		w.apart(func() { tryStays(w) }, func() { tryDeath(w) })
+		w.apart(func() { w.eachKind(tryStays) }, func() { w.eachKind(tryDeath) })
 		return
 	}
 	w.apart(
-		func() { tryExpiryOfHolder(w) },
-		func() { tryExpiryAfterRenew(w) },
-		func() { tryExpiryAfterAcquire(w) },
-		func() { tryExpiryOfWaiter(w) },
-		func() { tryDeath(w) },
+		func() { w.eachKind(tryExpiryOfHolder) },
+		func() { w.eachKind(tryExpiryAfterRenew) },
+		func() { w.eachKind(tryExpiryAfterAcquire) },
+		func() { w.eachKind(tryExpiryOfWaiter) },
+		func() { w.eachKind(tryAcquireLate) },
+		func() { w.eachKind(tryQueueLate) },
+		func() { w.eachKind(tryDeath) },
 	)
 }
 
@@ -49,7 +51,7 @@ func (a *actor) lettingIn(gone driver.Claim, b *actor, next driver.Claim, starte
 		g = b.state(next)
 	}
 	if !g.Held {
-		b.await(next, a.valid+w.traits.Grain+w.slack()+patience)
+		b.awaitAfter(next, a.valid+w.traits.Grain+w.slack()+patience, "the time of "+w.story.claim(gone)+" was over")
 	}
 	held := time.Now()
 	if early := started.Add(a.valid).Sub(held); early > 0 {
@@ -63,9 +65,9 @@ func (a *actor) lettingIn(gone driver.Claim, b *actor, next driver.Claim, starte
 }
 
 // afterwards shows that a's claim is gone for good and known to be, and that nothing a does about it touches b's.
-func (a *actor) afterwards(gone driver.Claim, b *actor, theirs driver.Claim) {
+func (a *actor) afterwards(k kind, gone driver.Claim, b *actor, theirs driver.Claim) {
 	w := a.w
-	if held, err := a.tryRelease(w.ctx, mutex(gone.Name)); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
+	if held, err := a.tryRelease(w.ctx, k.own(gone.Name)); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
 		w.fail("after %s had expired, the Release of another claim answered held=%v, error %v", w.story.label(gone.ID), held, err)
 	}
 	if g, err := a.tryAcquire(w.ctx, gone); !errors.Is(err, driver.ErrGone) && !errors.Is(err, driver.ErrSessionLost) {
@@ -81,27 +83,27 @@ func (a *actor) afterwards(gone driver.Claim, b *actor, theirs driver.Claim) {
 	if !b.state(theirs).Held {
 		w.fail("%s is gone after the former holder renewed and released %s", w.story.claim(theirs), w.story.label(gone.ID))
 	}
-	w.actor("Z").denied(mutex(gone.Name))
+	w.actor("Z").denied(k.own(gone.Name))
 	b.letGo(theirs)
 }
 
-func tryExpiryOfHolder(w *world) {
+func tryExpiryOfHolder(w *world, k kind) {
 	a, b := w.still("A", w.ttl), w.actor("B")
-	mine := mutex(w.name("expiry"))
+	mine := k.own(w.name("expiry-" + k.String()))
 	started := time.Now()
 	a.hold(mine)
-	next := b.queue(mutex(mine.Name))
+	next := b.queue(k.rival(mine.Name))
 	a.lettingIn(mine, b, next, started)
-	a.afterwards(mine, b, next)
+	a.afterwards(k, mine, b, next)
 }
 
 // One Renew at half time moves the end of what is held and of what waits.
-func tryExpiryAfterRenew(w *world) {
+func tryExpiryAfterRenew(w *world, k kind) {
 	a, b, h := w.still("C", w.ttl), w.actor("D"), w.actor("H")
-	mine := a.held(mutex(w.name("expiry-renewed")))
-	next := b.queue(mutex(mine.Name))
-	theirs := h.held(mutex(w.name("expiry-renewed-waiter")))
-	waits := a.queue(mutex(theirs.Name))
+	mine := a.held(k.own(w.name("expiry-renewed-" + k.String())))
+	next := b.queue(k.rival(mine.Name))
+	theirs := h.held(k.rival(w.name("expiry-renewed-waiter-" + k.String())))
+	waits := a.queue(k.own(theirs.Name))
 	w.sleep(time.Until(a.asked.Add(a.valid / 2)))
 	started := time.Now()
 	r := a.renew()
@@ -121,7 +123,7 @@ func tryExpiryAfterRenew(w *world) {
 			}
 		}
 		if w.traits.Ordered {
-			g, _ := h.tryAcquire(w.ctx, mutex(theirs.Name)) // an error says nothing of the waiter
+			g, _ := h.tryAcquire(w.ctx, k.rival(theirs.Name)) // an error says nothing of the waiter
 			inTime()
 			if g.Held {
 				w.fail("%s waited in a session that was renewed in time, and then H was let in past it", w.story.claim(waits))
@@ -142,14 +144,14 @@ func tryExpiryAfterRenew(w *world) {
 	})
 	a.lettingIn(mine, b, next, started)
 	release.wait()
-	a.afterwards(mine, b, next)
+	a.afterwards(k, mine, b, next)
 }
 
 // An answered Acquire renews its own claim, put in line then or asked for again, in a session that nobody renews.
-func tryExpiryAfterAcquire(w *world) {
+func tryExpiryAfterAcquire(w *world, k kind) {
 	a, b, c := w.still("E", w.ttl), w.actor("F"), w.actor("G")
-	early := a.held(mutex(w.name("expiry-asked")))
-	nextEarly := b.queue(mutex(early.Name))
+	early := a.held(k.own(w.name("expiry-asked-" + k.String())))
+	nextEarly := b.queue(k.rival(early.Name))
 	w.sleep(time.Until(a.asked.Add(a.valid * 6 / 10)))
 	askedAgain := time.Now()
 	if g, err := a.tryAcquire(w.ctx, early); !g.Held {
@@ -158,25 +160,25 @@ func tryExpiryAfterAcquire(w *world) {
 		}
 		w.fail("within its time %s answered %s", w.story.claim(early), w.story.answer(g, err))
 	}
-	late := mutex(w.name("expiry-late"))
+	late := k.own(w.name("expiry-late-" + k.String()))
 	acquired := time.Now()
 	a.hold(late)
-	nextLate := c.queue(mutex(late.Name))
+	nextLate := c.queue(k.rival(late.Name))
 	w.apart(
 		func() { a.lettingIn(early, b, nextEarly, askedAgain) },
 		func() { a.lettingIn(late, c, nextLate, acquired) },
 	)
 	b.letGo(nextEarly)
-	a.afterwards(late, c, nextLate)
+	a.afterwards(k, late, c, nextLate)
 }
 
 // A waiter that nobody renews keeps nobody out after its time.
-func tryExpiryOfWaiter(w *world) {
+func tryExpiryOfWaiter(w *world, k kind) {
 	h, a, b := w.actor("I"), w.still("J", w.ttl), w.actor("K")
-	holds := h.held(mutex(w.name("expiry-waiter")))
+	holds := h.held(k.rival(w.name("expiry-waiter-" + k.String())))
 	started := time.Now()
-	dead := a.queue(mutex(holds.Name))
-	next := b.queue(mutex(holds.Name))
+	dead := a.queue(k.own(holds.Name))
+	next := b.queue(k.rival(holds.Name))
 	w.sleep(a.valid / 2)
 	a.lapse()
 	h.letGo(holds)
@@ -188,14 +190,67 @@ func tryExpiryOfWaiter(w *world) {
 	b.letGo(next)
 }
 
+// An Acquire that is answered is worth its time also in a session that nobody has renewed for longer than that, unless the
+// store has ended the session and says so.
+func tryAcquireLate(w *world, k kind) {
+	a, b := w.still("P", w.ttl), w.actor("Q")
+	a.lapse()
+	w.sleep(a.valid * 3 / 2)
+	mine := k.own(w.name("expiry-unrenewed-" + k.String()))
+	next := queued(k.rival(mine.Name))
+	started := time.Now()
+	g, err := a.tryAcquire(w.ctx, mine)
+	if errors.Is(err, driver.ErrSessionLost) {
+		b.letGo(b.held(next)) // it stands nowhere
+		return
+	}
+	if err != nil || !g.Held {
+		w.fail("in a session that nobody had renewed for %v %s, which is free, answered %s: want held, or an error that matches ErrSessionLost",
+			a.valid*3/2, w.story.claim(mine), w.story.answer(g, err))
+	}
+	if b.state(next).Held {
+		if time.Since(started) >= a.valid {
+			w.tooSlow("the claim's time was over when its rival came")
+		}
+		w.fail("in a session that nobody had renewed for %v %s was answered held, and its rival %s was let in at once",
+			a.valid*3/2, w.story.claim(mine), w.story.claim(next))
+	}
+	a.lettingIn(mine, b, next, started)
+	b.letGo(next)
+}
+
+// The same of a claim that waits at first.
+func tryQueueLate(w *world, k kind) {
+	a, b, h := w.still("R", w.ttl), w.actor("S"), w.actor("T")
+	theirs := h.held(k.rival(w.name("expiry-unrenewed-waiter-" + k.String())))
+	a.lapse()
+	w.sleep(a.valid * 3 / 2)
+	waits := queued(k.own(theirs.Name))
+	started := time.Now()
+	g, err := a.tryAcquire(w.ctx, waits)
+	lost := errors.Is(err, driver.ErrSessionLost)
+	if g.Held || err != nil && !lost {
+		w.fail("in a session that nobody had renewed for %v %s, behind %s, answered %s: want that it waits, or an error that matches ErrSessionLost",
+			a.valid*3/2, w.story.claim(waits), w.story.claim(theirs), w.story.answer(g, err))
+	}
+	next := b.queue(k.rival(theirs.Name))
+	h.letGo(theirs)
+	if w.traits.Ordered && !lost { // whoever did not look holds now, until its time is over
+		a.lettingIn(waits, b, next, started)
+	} else {
+		b.await(next, a.valid+w.traits.Grain+w.slack()+patience)
+	}
+	b.letGo(next)
+}
+
 // A store without expiry is seen not to expire.
-func tryStays(w *world) {
+func tryStays(w *world, k kind) {
 	a, b := w.still("A", w.ttl), w.actor("B")
-	mine := a.held(mutex(w.name("stays")))
-	next := b.queue(mutex(mine.Name))
+	mine := a.held(k.own(w.name("stays-" + k.String())))
+	next := b.queue(k.rival(mine.Name))
 	a.lapse()
 	w.sleep(a.valid * 5 / 2)
-	b.denied(mutex(mine.Name))
+	b.denied(k.rival(mine.Name))
 	if b.state(next).Held {
 		w.fail("%s was let in after %v without a Renew of the holder: then Traits.Expires should be true", w.story.claim(next), a.valid*5/2)
 	}
@@ -205,8 +260,8 @@ func tryStays(w *world) {
 }
 
 // The death of a process is seen within Notice by a store that can see it, and by nothing but time elsewhere.
-func tryDeath(w *world) {
-	k, ok := w.h.(Killer)
+func tryDeath(w *world, k kind) {
+	killer, ok := w.h.(Killer)
 	if !ok {
 		if w.traits.Notice > 0 || w.traits.Survives.Process {
 			w.lacks("Killer", "what the store does when a process dies, as Traits.Notice and Traits.Survives.Process say")
@@ -218,22 +273,22 @@ func tryDeath(w *world) {
 		ttl = w.long()
 	}
 	a, waiter, b, h := w.still("L", ttl), w.still("M", ttl), w.actor("N"), w.actor("O")
-	mine := mutex(w.name("death"))
+	mine := k.own(w.name("death-" + k.String()))
 	started := time.Now()
 	a.hold(mine)
-	waiter.queue(mutex(mine.Name))
-	next := b.queue(mutex(mine.Name))
+	waiter.queue(k.rival(mine.Name))
+	next := b.queue(k.rival(mine.Name))
 	for _, dead := range []*actor{waiter, a} {
 		dead.p.gone = true
 		dead.lapse()
-		k.Kill(w.t, dead.p.d)
+		killer.Kill(w.t, dead.p.d)
 		w.story.add(time.Now(), dead.name, "is killed")
 	}
 	from := time.Now()
 	if w.traits.Notice == 0 {
 		if !w.traits.Expires {
 			w.sleep(a.valid * 5 / 2)
-			b.denied(mutex(mine.Name))
+			b.denied(k.rival(mine.Name))
 			return
 		}
 		b.await(next, 2*(a.valid+w.traits.Grain+w.slack()))
@@ -248,6 +303,6 @@ func tryDeath(w *world) {
 		w.fail("%s was let in %v after the holder and the waiter before it had been killed: want at most Notice, %v, and %v for a slow machine",
 			w.story.claim(next), time.Since(from), w.traits.Notice, w.slack())
 	}
-	h.denied(mutex(mine.Name))
+	h.denied(k.own(mine.Name))
 	b.letGo(next)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -40,6 +41,7 @@ type world struct {
 	actors    []*actor
 	late      time.Duration // the longest time for which this process was kept from running
 	failures  int           // so far
+	lacking   []string      // what was said to be missing
 	tooLate   string        // the first step of the suite that came too late for what depends on it
 }
 
@@ -129,6 +131,13 @@ func (w *world) end() (failed *failure) {
 
 // lacks says that the harness has no means for a part of the law, and fails unless the harness says why.
 func (w *world) lacks(means, forWhat string) {
+	w.mu.Lock()
+	said := slices.Contains(w.lacking, forWhat)
+	w.lacking = append(w.lacking, forWhat)
+	w.mu.Unlock()
+	if said {
+		return
+	}
 	why := ""
 	if a, ok := w.h.(Abstainer); ok {
 		why = a.Cannot(w.law.Name)

@@ -52,6 +52,18 @@ var kinds = []Driver{
 			return besides(0, func(_ *session, _ driver.Claim, before int) bool { return before >= 100 })
 		},
 	},
+	{
+		Name: "ReadsNeverExpire", Law: "Law08_Expiry", Says: `read, try on "expiry-read`,
+		Fault: "A reader has no time: one that died keeps writers out for ever.",
+		new: func() *fault {
+			return besides(time.Hour, func(_ *session, c driver.Claim, _ int) bool { return c.Kind == driver.Read })
+		},
+	},
+	{
+		Name: "AcquiresInVain", Law: "Law08_Expiry", Says: "in a session that nobody had renewed for",
+		Fault: "Acquire in a session whose time is over answers held, and the claim goes with the session when somebody looks.",
+		new:   acquiresInVain,
+	},
 }
 
 // apartFault is a store that keeps kinds apart, as it says.
@@ -198,5 +210,36 @@ func besides(ttl time.Duration, has func(s *session, c driver.Claim, before int)
 func unrenewed(kind driver.Kind) func() *fault {
 	return func() *fault {
 		return besides(0, func(_ *session, c driver.Claim, _ int) bool { return c.Kind == kind })
+	}
+}
+
+// acquiresInVain answers held in a session whose time is over without a claim that would last.
+func acquiresInVain() *fault {
+	var mu sync.Mutex
+	renewed := map[*session]time.Time{}
+	note := func(s *session) {
+		mu.Lock()
+		defer mu.Unlock()
+		renewed[s] = time.Now()
+	}
+	return &fault{
+		open: note,
+		renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
+			r, err := s.Session.Renew(ctx)
+			if err == nil {
+				note(s)
+			}
+			return r, err
+		},
+		acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			mu.Lock()
+			over := time.Since(renewed[s]) >= s.Session.Valid()
+			mu.Unlock()
+			g, err := s.acquire(ctx, c)
+			if err == nil && g.Held && over {
+				_, _ = s.Session.Release(ctx, c) // the next who comes drops the claims of sessions that are over
+			}
+			return g, err
+		},
 	}
 }
