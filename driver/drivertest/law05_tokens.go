@@ -65,6 +65,12 @@ func (k *tokens) after(format string, args ...any) {
 func (k *tokens) granted(a *actor, c driver.Claim, g driver.Grant) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if !c.Kind.Exclusive() {
+		if g.Fence != 0 {
+			k.w.fail("%s has the token %d, but only exclusive claims have tokens", k.w.story.claim(c), g.Fence)
+		}
+		return
+	}
 	if k.w.traits.Fence == driver.NoFence {
 		if g.Fence != 0 {
 			k.w.fail("%s got the token %d from a store that promises none", k.w.story.claim(c), g.Fence)
@@ -215,9 +221,7 @@ func tryTokensAfterExpiry(w *world, k kind) {
 		b.letGo(first)
 		mine := k.own(x.name)
 		g := dead.hold(mine)
-		if k.Exclusive() {
-			x.granted(dead, mine, g)
-		}
+		x.granted(dead, mine, g)
 		dead.lapse()
 		within := dead.valid + w.traits.Grain + w.slack() + patience
 		next := x.own()

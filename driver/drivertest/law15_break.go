@@ -12,7 +12,8 @@ import (
 var breakLaw = Law{
 	Name: "Law15_Break",
 	Says: "Break hits the claim and token that it names, or nothing. A held claim is marked and its owner nudged; the next is let " +
-		"in when the owner has released it or its time is over, so that the owner knows before. With now the next is let in at once.",
+		"in when the owner has released it or its time is over, so that the owner knows before. With now the next is let in at once. " +
+		"A Wait under way of a claim that waits does not sleep on. So it is for each kind, and whoever shares is left alone.",
 	try: tryBreak,
 }
 
@@ -23,19 +24,20 @@ func tryBreak(w *world) {
 		w.t.Logf("%T is no driver.Inspector: nobody can break anything", op.d)
 		return
 	}
-	k := &tokens{w: w, name: w.name("break"), claim: mutex}
 	br := &breaker{w: w, look: look}
-	if err := br.try(w.name("break"), driver.PublicID("nobody"), 0, true); errors.Is(err, errors.ErrUnsupported) {
+	if err := br.try(w.name("break-nobody"), driver.PublicID("nobody"), 0, true); errors.Is(err, errors.ErrUnsupported) {
 		w.t.Logf("Break is not supported: %v", err)
 		return
 	}
-	w.parts(
-		func(*world) { tryBreakMisses(w, br) },
-		func(*world) { tryBreakInTwoPhases(w, br, k) },
-		func(*world) { tryBreakNow(w, br, k) },
-		func(*world) { tryBreakWaiter(w, br) },
-		func(*world) { tryBreakUnheard(w, br) },
-	)
+	w.eachKind(func(w *world, k kind) {
+		x := &tokens{w: w, name: w.name("break-" + k.String()), claim: k.rival}
+		w.apart(
+			func() { tryBreakMisses(w, br, k) },
+			func() { tryBreakInTwoPhases(w, br, k, x); tryBreakNow(w, br, k, x) },
+			func() { tryBreakWaiter(w, br, k) },
+			func() { tryBreakUnheard(w, br, k) },
+		)
+	})
 }
 
 // breaker is the operator.
@@ -69,14 +71,16 @@ func (b *breaker) misses(why, name, publicID string, fence uint64, now bool) {
 	}
 }
 
-func tryBreakMisses(w *world, br *breaker) {
+func tryBreakMisses(w *world, br *breaker, k kind) {
 	a, b := w.actor("A"), w.actor("B")
-	mine := mutex(w.name("break-misses"))
+	mine := k.own(w.name("break-misses-" + k.String()))
 	g := a.hold(mine)
-	waits := b.queue(mutex(mine.Name))
+	waits := b.queue(k.rival(mine.Name))
 	public := driver.PublicID(mine.ID)
 	for _, now := range []bool{false, true} {
-		if w.traits.Fence != driver.NoFence {
+		if !k.Exclusive() {
+			br.misses("a claim that has no token by one", mine.Name, public, driver.Stride, now)
+		} else if w.traits.Fence != driver.NoFence {
 			br.misses("a claim with the token of an earlier one", mine.Name, public, g.Fence-w.stride(), now)
 			br.misses("a claim with another of its tokens", mine.Name, public, g.Fence+1, now)
 			br.misses("a claim with no token", mine.Name, public, 0, now)
@@ -90,7 +94,7 @@ func tryBreakMisses(w *world, br *breaker) {
 	if again := a.state(mine); !same(again, g) {
 		w.fail("%s answers %s after breaks that hit nothing, and answered %s before", w.story.claim(mine), w.story.grant(again, nil), w.story.grant(g, nil))
 	}
-	b.denied(mutex(mine.Name))
+	b.denied(k.rival(mine.Name))
 	a.letGo(mine)
 	b.await(waits, patience)
 	br.misses("a claim that has left", mine.Name, public, g.Fence, true)
@@ -111,49 +115,53 @@ func (a *actor) told(c driver.Claim) {
 		case id := <-lost:
 			w.story.add(time.Now(), a.name, "is told that %s is lost", w.story.label(id))
 		case <-time.After(w.atOnce()):
-			w.fail("%s was broken and its owner was neither nudged nor told", w.story.claim(c))
+			w.fail("a %s was broken and its owner was neither nudged nor told: %s", c.Kind, w.story.claim(c))
 		}
 	}
 	w.until(w.atOnce(), func() bool {
 		a.renew()
 		return a.knowsLost(c)
-	}, "%s was broken and Renew does not name it in Lost", w.story.claim(c))
+	}, "a %s was broken and Renew does not name it in Lost: %s", c.Kind, w.story.claim(c))
 	if g, err := a.tryAcquire(w.ctx, c); !errors.Is(err, driver.ErrBroken) && !errors.Is(err, driver.ErrGone) {
 		w.fail("Acquire of %s, which was broken, answered %s: want an error that matches ErrBroken or ErrGone", w.story.label(c.ID), w.story.answer(g, err))
 	}
 }
 
-func tryBreakInTwoPhases(w *world, br *breaker, k *tokens) {
+func tryBreakInTwoPhases(w *world, br *breaker, k kind, x *tokens) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
-	mine := mutex(k.name)
+	mine := k.own(x.name)
 	g := a.hold(mine)
-	k.granted(a, mine, g)
-	next := b.queue(mutex(k.name))
+	x.granted(a, mine, g)
+	next := b.queue(x.own())
 	br.hits(mine, g, false)
 	if b.state(next).Held {
 		w.fail("%s was let in before the owner of %s, which was broken, could know", w.story.claim(next), w.story.claim(mine))
 	}
 	a.told(mine)
-	b.denied(mutex(k.name))
+	b.denied(x.own())
 	if b.state(next).Held {
 		w.fail("%s was let in before the owner of %s, which was broken, has released it", w.story.claim(next), w.story.claim(mine))
 	}
 	if a.release(mine) {
 		w.fail("the Release of %s, which was broken, said that it had been held until now", w.story.label(mine.ID))
 	}
-	k.granted(b, next, b.await(next, w.atOnce()))
+	x.after("the Break of %s", w.story.claim(mine))
+	x.granted(b, next, b.await(next, w.atOnce()))
 	b.letGo(next)
-	a.letGo(a.held(mutex(k.name))) // the session goes on
+	again := k.own(x.name) // the session goes on
+	x.granted(a, again, a.hold(again))
+	a.letGo(again)
 }
 
-func tryBreakNow(w *world, br *breaker, k *tokens) {
+func tryBreakNow(w *world, br *breaker, k kind, x *tokens) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
-	mine := mutex(k.name)
+	mine := k.own(x.name)
 	g := a.hold(mine)
-	k.granted(a, mine, g)
-	next := b.queue(mutex(k.name))
+	x.granted(a, mine, g)
+	next := b.queue(x.own())
 	br.hits(mine, g, true)
-	k.granted(b, next, b.await(next, w.atOnce()))
+	x.after("the Break of %s", w.story.claim(mine))
+	x.granted(b, next, b.await(next, w.atOnce()))
 	a.told(mine)
 	if a.release(mine) {
 		w.fail("the Release of %s, which was broken at once, said that it had been held until now", w.story.label(mine.ID))
@@ -165,11 +173,11 @@ func tryBreakNow(w *world, br *breaker, k *tokens) {
 }
 
 // A waiting claim goes at once, and its owner's Wait does not sleep on.
-func tryBreakWaiter(w *world, br *breaker) {
+func tryBreakWaiter(w *world, br *breaker, k kind) {
 	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
-	holds := a.held(mutex(w.name("break-waiter")))
-	waits := b.queue(mutex(holds.Name))
-	next := c.queue(mutex(holds.Name))
+	holds := a.held(k.rival(w.name("break-waiter-" + k.String())))
+	waits := b.queue(k.own(holds.Name))
+	next := c.queue(k.rival(holds.Name))
 	public, fence := driver.PublicID(waits.ID), uint64(0)
 	l, err := lookAt(w, br.look, holds.Name) // some stores draw a token when a claim is put in line
 	if err != nil {
@@ -180,35 +188,49 @@ func tryBreakWaiter(w *world, br *breaker) {
 			fence = h.Fence
 		}
 	}
+	ctx, stop := context.WithCancel(w.ctx)
+	defer stop()
+	underWay := w.start(func() { b.hearsOfBreak(ctx, waits, "a Wait under way") })
+	w.sleep(5 * time.Millisecond)
 	br.hits(waits, driver.Grant{Fence: fence}, false)
 	b.told(waits)
-	waiting, stop := context.WithTimeout(w.ctx, w.atOnce())
+	defer time.AfterFunc(w.atOnce()+w.lateness(), stop).Stop()
+	underWay.wait()
+	late, stop := context.WithTimeout(w.ctx, w.atOnce())
 	defer stop()
-	for n := 0; ; n++ {
-		g, err := b.tryWait(waiting, waits)
-		if errors.Is(err, driver.ErrBroken) || errors.Is(err, driver.ErrGone) {
-			break
-		}
-		if err != nil || g.Held || n > manyTurns {
-			w.fail("Wait of %s, which was broken while it waited, answered %s: want an error that matches ErrBroken or ErrGone", w.story.label(waits.ID), w.story.answer(g, err))
-		}
-	}
+	b.hearsOfBreak(late, waits, "a Wait that is called afterwards")
 	a.letGo(holds)
 	c.await(next, w.atOnce())
 	c.letGo(next)
 	b.release(waits)
 }
 
+// hearsOfBreak calls Wait until it says that c, which is broken, is broken or gone.
+func (a *actor) hearsOfBreak(ctx context.Context, c driver.Claim, what string) {
+	w := a.w
+	for n := 0; ; n++ {
+		g, err := a.tryWait(ctx, c)
+		switch {
+		case errors.Is(err, driver.ErrBroken) || errors.Is(err, driver.ErrGone):
+			return
+		case ctx.Err() != nil:
+			w.fail("%s sleeps through the Break of its claim, which waited: %s: want an error that matches ErrBroken or ErrGone", what, w.story.claim(c))
+		case err != nil || g.Held || n > manyTurns:
+			w.fail("%s, whose claim waited and was broken, answered %s for %s: want an error that matches ErrBroken or ErrGone", what, w.story.answer(g, err), w.story.claim(c))
+		}
+	}
+}
+
 // An owner that does not answer keeps the next out until its time is over, and no longer.
-func tryBreakUnheard(w *world, br *breaker) {
+func tryBreakUnheard(w *world, br *breaker, k kind) {
 	if !w.traits.Expires {
 		return
 	}
 	a, b := w.still("A", w.ttl), w.actor("B")
-	mine := mutex(w.name("break-unheard"))
+	mine := k.own(w.name("break-unheard-" + k.String()))
 	started := time.Now()
 	g := a.hold(mine)
-	next := b.queue(mutex(mine.Name))
+	next := b.queue(k.rival(mine.Name))
 	br.hits(mine, g, false)
 	a.lettingIn(mine, b, next, started)
 	b.letGo(next)

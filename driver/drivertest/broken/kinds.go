@@ -64,6 +64,16 @@ var kinds = []Driver{
 		Fault: "Acquire in a session whose time is over answers held, and the claim goes with the session when somebody looks.",
 		new:   acquiresInVain,
 	},
+	{
+		Name: "BreaksNoReads", Law: "Law15_Break", Says: "a read was broken and its owner was neither nudged nor told",
+		Fault: "Break of a read claim answers that it is done, and does nothing.",
+		new:   breaksNot(driver.Read),
+	},
+	{
+		Name: "SleepsThroughBreak", Law: "Law15_Break", Says: "a Wait under way sleeps through the Break of its claim",
+		Fault: "A Wait that is under way when its claim is broken sleeps on: only the next one says so.",
+		new:   sleepsThroughBreak,
+	},
 }
 
 // apartFault is a store that keeps kinds apart, as it says.
@@ -241,5 +251,38 @@ func acquiresInVain() *fault {
 			}
 			return g, err
 		},
+	}
+}
+
+// sleepsThroughBreak is a Wait that is under way and does not look at what was broken.
+func sleepsThroughBreak() *fault {
+	return &fault{wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+		if _, err := s.Session.Wait(ended(), c); errors.Is(err, driver.ErrBroken) {
+			return driver.Grant{}, err // what was known before
+		}
+		g, err := s.Session.Wait(ctx, c)
+		if errors.Is(err, driver.ErrBroken) {
+			<-ctx.Done()
+			return driver.Grant{}, ctx.Err()
+		}
+		return g, err
+	}}
+}
+
+// breaksNot answers that a claim of the kind is broken, and it goes on.
+func breaksNot(kind driver.Kind) func() *fault {
+	return func() *fault {
+		return &fault{breaks: func(l *layer, ctx context.Context, name, publicID string, fence uint64, now bool) error {
+			line, err := l.memory.Line(ctx, name)
+			if err != nil {
+				return err
+			}
+			for _, h := range line.Claims {
+				if h.PublicID == publicID && h.Fence == fence && h.Kind == kind {
+					return nil
+				}
+			}
+			return l.memory.Break(ctx, name, publicID, fence, now)
+		}}
 	}
 }
