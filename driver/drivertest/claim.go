@@ -20,24 +20,27 @@ func permit(name string, weight, limit int) driver.Claim {
 	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Permit, Weight: weight, Limit: limit}
 }
 
-// kind is a kind of claims that the store has. Of own, which is of the kind, and rival only one can be held.
+// kind is a kind of claims that the store has. Of own, which is of the kind, and rival only one can be held. Where the kind
+// shares, mate can be held beside own, and rival beside neither.
 type kind struct {
 	driver.Kind
-	own, rival func(name string) driver.Claim
+	own, rival, mate func(name string) driver.Claim
 }
 
 // kinds are those that the traits allow.
 func (w *world) kinds() []kind {
-	most := func(name string) driver.Claim { return permit(name, 2, 3) }
-	ks := []kind{{driver.Mutex, mutex, mutex}}
+	permits := func(weight int) func(string) driver.Claim {
+		return func(name string) driver.Claim { return permit(name, weight, 4) }
+	}
+	ks := []kind{{driver.Mutex, mutex, mutex, nil}}
 	if w.traits.Shared || w.traits.Mixed {
-		ks = append(ks, kind{driver.Write, write, write})
+		ks = append(ks, kind{driver.Write, write, write, nil})
 	}
 	if w.traits.Shared {
-		ks = append(ks, kind{driver.Read, read, write})
+		ks = append(ks, kind{driver.Read, read, write, read})
 	}
 	if w.traits.Counted {
-		ks = append(ks, kind{driver.Permit, most, most})
+		ks = append(ks, kind{driver.Permit, permits(2), permits(4), permits(1)})
 	}
 	return ks
 }

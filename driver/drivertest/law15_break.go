@@ -34,6 +34,7 @@ func tryBreak(w *world) {
 		w.apart(
 			func() { tryBreakMisses(w, br, k) },
 			func() { tryBreakInTwoPhases(w, br, k, x); tryBreakNow(w, br, k, x) },
+			func() { tryBreakAlone(w, br, k) },
 			func() { tryBreakWaiter(w, br, k) },
 			func() { tryBreakUnheard(w, br, k) },
 		)
@@ -170,6 +171,37 @@ func tryBreakNow(w *world, br *breaker, k kind, x *tokens) {
 		w.fail("%s is gone after the former owner released %s", w.story.claim(next), w.story.label(mine.ID))
 	}
 	b.letGo(next)
+}
+
+// The owner hears of it also when nobody waits, and whoever shares with the claim, in its session or in another, is left alone.
+func tryBreakAlone(w *world, br *breaker, k kind) {
+	for _, now := range []bool{false, true} {
+		a, b := w.still("A", w.long()), w.still("B", w.long())
+		mine := k.own(w.name("break-alone-" + k.String()))
+		g := a.hold(mine)
+		mates := map[*actor]driver.Claim{}
+		if k.mate != nil {
+			mates[a], mates[b] = a.held(k.mate(mine.Name)), b.held(k.mate(mine.Name))
+		}
+		br.hits(mine, g, now)
+		a.told(mine)
+		if a.release(mine) {
+			w.fail("the Release of %s, which was broken, said that it had been held until now", w.story.claim(mine))
+		}
+		for of, mate := range mates {
+			of.renewInTime(mate)
+			if of.knowsLost(mate) || !of.state(mate).Held {
+				w.fail("%s of %s is gone after the Break of %s, which it shared with", w.story.claim(mate), of.name, w.story.claim(mine))
+			}
+		}
+		if k.mate != nil {
+			w.actor("C").denied(k.rival(mine.Name))
+		}
+		for of, mate := range mates {
+			of.letGo(mate)
+		}
+		b.letGo(b.held(k.rival(mine.Name)))
+	}
 }
 
 // A waiting claim goes at once, and its owner's Wait does not sleep on.

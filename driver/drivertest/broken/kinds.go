@@ -3,6 +3,7 @@ package broken
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,6 +74,16 @@ var kinds = []Driver{
 		Name: "SleepsThroughBreak", Law: "Law15_Break", Says: "a Wait under way sleeps through the Break of its claim",
 		Fault: "A Wait that is under way when its claim is broken sleeps on: only the next one says so.",
 		new:   sleepsThroughBreak,
+	},
+	{
+		Name: "BreaksAllReaders", Law: "Law15_Break", Says: `read, try on "break-alone`,
+		Fault: "Break deletes the readers of the name, of which one was named.",
+		new:   breaksAllReaders,
+	},
+	{
+		Name: "NudgesBeforeWaiters", Law: "Law15_Break", Says: "was broken and its owner was neither nudged nor told",
+		Fault: "A claim listens when somebody stands behind it: the Break of one that is alone nudges nobody.",
+		new:   nudgesBeforeWaiters,
 	},
 }
 
@@ -284,5 +295,64 @@ func breaksNot(kind driver.Kind) func() *fault {
 			}
 			return l.memory.Break(ctx, name, publicID, fence, now)
 		}}
+	}
+}
+
+// breaksAllReaders breaks the readers that share with a reader.
+func breaksAllReaders() *fault {
+	return &fault{breaks: func(l *layer, ctx context.Context, name, publicID string, fence uint64, now bool) error {
+		line, err := l.memory.Line(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := l.memory.Break(ctx, name, publicID, fence, now); err != nil {
+			return err
+		}
+		reads := false
+		for _, h := range line.Claims {
+			reads = reads || h.PublicID == publicID && h.Kind == driver.Read && h.Held
+		}
+		for _, h := range line.Claims {
+			if reads && h.Kind == driver.Read && h.Held && h.PublicID != publicID {
+				_ = l.memory.Break(ctx, name, h.PublicID, h.Fence, now) // may have left
+			}
+		}
+		return nil
+	}}
+}
+
+// nudgesBeforeWaiters takes back the nudge for a claim that nobody waits for.
+func nudgesBeforeWaiters() *fault {
+	var mu sync.Mutex
+	var sessions []*session
+	return &fault{
+		open: func(s *session) {
+			mu.Lock()
+			defer mu.Unlock()
+			sessions = append(sessions, s)
+		},
+		breaks: func(l *layer, ctx context.Context, name, publicID string, fence uint64, now bool) error {
+			line, err := l.memory.Line(ctx, name)
+			if err != nil {
+				return err
+			}
+			if err := l.memory.Break(ctx, name, publicID, fence, now); err != nil {
+				return err
+			}
+			if slices.ContainsFunc(line.Claims, func(h driver.Holder) bool { return !h.Held }) {
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, s := range sessions {
+				if slices.ContainsFunc(s.all(), func(c driver.Claim) bool { return driver.PublicID(c.ID) == publicID }) {
+					select {
+					case <-s.Nudge():
+					default:
+					}
+				}
+			}
+			return nil
+		},
 	}
 }
