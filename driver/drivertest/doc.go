@@ -14,7 +14,8 @@
 // store in memory: see [RunBubble]. A law that fails tells its story: what it says, what was done in which order by
 // whom, what came back, and what should have.
 //
-// Histories are random with a fixed seed, so that a failure comes back; INTERLOCK_SEED=N gives another one.
+// Histories are random, and each process has other ones. The seed is logged with every law and stands in every report;
+// INTERLOCK_SEED=N brings its histories back.
 //
 // A suite that convicts nobody proves nothing. Package broken has drivers that each break a law, and its test shows
 // that the suite convicts them on every run. Whoever writes a driver can do the same with [Judge].

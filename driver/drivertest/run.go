@@ -54,6 +54,7 @@ const attempts = 4
 // that cannot be judged so is a failure, too, and says that it is the machine's.
 func (l Law) Try(t T, h Harness) {
 	t.Helper()
+	t.Logf("seed: %d; %s=%[1]d brings its histories back", seed(), seedVariable)
 	for n := 1; ; n++ {
 		fault, void := l.trial(t, h, n)
 		switch {

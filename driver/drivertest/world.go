@@ -28,7 +28,6 @@ type world struct {
 
 	longValid time.Duration // what the store gives a session that asks for long
 	rng       *rand.Rand
-	seed      uint64
 
 	ctx    context.Context //nolint:containedctx // a trial has one lifetime, and everything that goes on in it ends with this
 	cancel context.CancelFunc
@@ -51,19 +50,23 @@ const (
 	manyTurns = 10_000           // spurious returns of one Wait, after which it is a spin
 )
 
-// seedVariable is the environment variable that gives the seed of random histories; without it the seed is 1, so that
-// a failure comes back.
+// seedVariable is the environment variable that gives the seed of random histories; without it each process has another one.
 const seedVariable = "INTERLOCK_SEED"
 
+// seed is that of this process, so that one number brings all of its histories back.
+var seed = sync.OnceValue(func() uint64 {
+	if n, err := strconv.ParseUint(os.Getenv(seedVariable), 10, 64); err == nil {
+		return n
+	}
+	return 1 + rand.Uint64N(999_999)
+})
+
 func newWorld(t T, h Harness, law Law, attempt int) *world {
-	w := &world{t: t, h: h, law: law, attempt: attempt, machine: 2 * time.Second, seed: 1}
+	w := &world{t: t, h: h, law: law, attempt: attempt, machine: 2 * time.Second}
 	if s, ok := h.(Slacker); ok {
 		w.machine = s.Slack()
 	}
-	if n, err := strconv.ParseUint(os.Getenv(seedVariable), 10, 64); err == nil {
-		w.seed = n
-	}
-	w.rng = rand.New(rand.NewPCG(w.seed, w.seed))
+	w.rng = rand.New(rand.NewPCG(seed(), uint64(attempt)))
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.story.begin(h.Prefix())
 	if len(h.Prefix()) > 64 {
@@ -301,7 +304,7 @@ func (w *world) until(within time.Duration, look func() bool, what string, args 
 // tell returns the whole story of a trial that found what.
 func (w *world) tell(what string) string {
 	return fmt.Sprintf("%s.\n\nThe law says: %s\n\nTraits: %s; seed %d. What was done:\n%s",
-		what, w.law.Says, describeTraits(w.traits), w.seed, w.story.String())
+		what, w.law.Says, describeTraits(w.traits), seed(), w.story.String())
 }
 
 func describeTraits(t driver.Traits) string {
