@@ -91,6 +91,10 @@ func (s *session) ask(ctx context.Context, c *claim, seen uint64) error {
 		s.d.mu.Unlock()
 		return fmt.Errorf("redissonlock: %w: the claim is being released", driver.ErrNotSent)
 	}
+	if c.state >= gone { // asked for once more it would stand there for nobody
+		s.d.mu.Unlock()
+		return nil
+	}
 	call := s.takeCall(c)
 	s.d.mu.Unlock()
 	v, err := s.d.run.Run(ctx, call)

@@ -65,6 +65,22 @@ func TestMessageWhileAsking(t *testing.T) {
 	waiter.releases(gone, true)
 }
 
+// A claim that is known to be gone is asked for once more. It is not put there again.
+func TestGoneIsNotTakenAgain(t *testing.T) {
+	t.Parallel()
+	server, _, other, mine := newGated(t)
+	c := mine.takes(driver.Mutex, "gone")
+	server.MustDo(t, "DEL", "gone")
+	if r, err := mine.s.Renew(t.Context()); err != nil || len(r.Lost) != 1 {
+		t.Fatalf("Renew of a claim that was deleted: %+v, %v: want it lost", r, err)
+	}
+	if g, err := mine.s.Acquire(t.Context(), c); !errors.Is(err, driver.ErrGone) {
+		t.Fatalf("Acquire of a claim that is gone: %+v, %v: want ErrGone", g, err)
+	}
+	other.takes(driver.Mutex, "gone")
+	mine.releases(c, false)
+}
+
 // A request that was given up arrives after the claim's release. It takes nothing.
 func TestLateRequest(t *testing.T) {
 	t.Parallel()

@@ -185,6 +185,11 @@ func tryBreakAlone(w *world, br *breaker, k kind) {
 		}
 		br.hits(mine, g, now)
 		a.told(mine)
+		var theirs driver.Claim
+		taken := now && k.mate == nil
+		if taken { // what was broken at once is free, and whoever comes keeps it
+			theirs = b.held(k.rival(mine.Name))
+		}
 		if a.release(mine) {
 			w.fail("the Release of %s, which was broken, said that it had been held until now", w.story.claim(mine))
 		}
@@ -200,7 +205,10 @@ func tryBreakAlone(w *world, br *breaker, k kind) {
 		for of, mate := range mates {
 			of.letGo(mate)
 		}
-		b.letGo(b.held(k.rival(mine.Name)))
+		if !taken {
+			theirs = b.held(k.rival(mine.Name))
+		}
+		b.letGo(theirs)
 	}
 }
 
