@@ -76,7 +76,11 @@ func (p *process) open(name string, ttl time.Duration) *actor {
 		Owner: driver.Owner{Name: "drivertest " + name, Host: "host-" + name, PID: 4711, Program: "suite"},
 	}
 	a.asked = time.Now()
-	s, err := call(a.w.ctx, a, func(ctx context.Context) (driver.Session, error) { return p.d.Open(ctx, a.spec) },
+	s, err := call(a.w.ctx, a, func(ctx context.Context) (driver.Session, error) {
+		s, err := p.d.Open(ctx, a.spec)
+		a.w.answered(a.asked, err)
+		return s, err
+	},
 		func(s driver.Session, err error) string {
 			if err != nil {
 				return "Open → error: " + p.w.story.err(err)
@@ -143,7 +147,12 @@ func ask[R any](ctx context.Context, w *world, who string, f func(context.Contex
 
 // tryAcquire is Acquire as the driver answers it.
 func (a *actor) tryAcquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return call(ctx, a, func(ctx context.Context) (driver.Grant, error) { return a.s.Acquire(ctx, c) },
+	return call(ctx, a, func(ctx context.Context) (driver.Grant, error) {
+		from := time.Now()
+		g, err := a.s.Acquire(ctx, c)
+		a.w.answered(from, err)
+		return g, err
+	},
 		func(g driver.Grant, err error) string {
 			return "Acquire(" + a.w.story.claim(c) + ") → " + a.w.story.grant(g, err)
 		})
@@ -159,7 +168,12 @@ func (a *actor) tryWait(ctx context.Context, c driver.Claim) (driver.Grant, erro
 
 // tryRelease is Release as the driver answers it.
 func (a *actor) tryRelease(ctx context.Context, c driver.Claim) (bool, error) {
-	return call(ctx, a, func(ctx context.Context) (bool, error) { return a.s.Release(ctx, c) },
+	return call(ctx, a, func(ctx context.Context) (bool, error) {
+		from := time.Now()
+		held, err := a.s.Release(ctx, c)
+		a.w.answered(from, err)
+		return held, err
+	},
 		func(held bool, err error) string {
 			switch {
 			case err != nil:
@@ -235,7 +249,7 @@ func (a *actor) awaitAfter(c driver.Claim, within time.Duration, what string) dr
 			return g
 		case over && a.w.ctx.Err() == nil && time.Since(from) < within+a.w.lateness(): // it was late meanwhile
 		case over: // held or not, it comes too late
-			a.w.fail("%s waited %v for %s and was not told that it holds%s", a.name, within, a.w.story.claim(c), what)
+			a.w.failLate("%s waited %v for %s and was not told that it holds%s", a.name, within, a.w.story.claim(c), what)
 		case err != nil:
 			a.w.fail("Wait of %s for %s failed although nothing was wrong: %v", a.name, a.w.story.claim(c), err)
 		}

@@ -61,6 +61,26 @@ func (w *world) void() string {
 	return w.tooLate
 }
 
+// answered notes how long the store took to answer a call, begun at from, that nothing holds up.
+func (w *world) answered(from time.Time, err error) {
+	took := time.Since(from)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		w.slowest = max(w.slowest, took)
+	}
+}
+
+// failLate is fail for what did not come in time: where the store needs a second for an answer, nobody knows what time it needs.
+func (w *world) failLate(format string, args ...any) {
+	w.mu.Lock()
+	if w.tooLate == "" && w.slowest >= patience/10 {
+		w.tooLate = fmt.Sprintf("the store took %v for an answer", w.slowest)
+	}
+	w.mu.Unlock()
+	w.fail(format, args...)
+}
+
 // overdue notes if the session's time is over although it was to live.
 func (a *actor) overdue() {
 	a.mu.Lock()

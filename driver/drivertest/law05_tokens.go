@@ -222,13 +222,14 @@ func tryTokensAfterExpiry(w *world, k kind) {
 		mine := k.own(x.name)
 		g := dead.hold(mine)
 		x.granted(dead, mine, g)
-		dead.lapse()
 		within := dead.valid + w.traits.Grain + w.slack() + patience
 		next := x.own()
 		if waits {
 			next = b.queue(next)
+			dead.lapse()
 			g = b.await(next, within)
 		} else {
+			dead.lapse()
 			w.sleep(dead.valid)
 			w.until(within, func() bool { g = b.state(next); return g.Held },
 				"%s cannot be had long after the time of %s", w.story.claim(next), w.story.claim(mine))

@@ -80,7 +80,7 @@ func (a *actor) afterRenew(c driver.Claim) {
 			return
 		}
 		if within > min(w.slack(), a.valid/4) {
-			w.fail("%s has become held, and Wait does not say so after a Renew: %s", w.story.claim(c), w.story.answer(g, err))
+			w.failLate("%s has become held, and Wait does not say so after a Renew: %s", w.story.claim(c), w.story.answer(g, err))
 		}
 	}
 }

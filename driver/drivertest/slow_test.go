@@ -112,6 +112,8 @@ func TestASlowDriverIsNotConvicted(t *testing.T) {
 		"GivesUp":  {&slow{silent: 61}, false},
 		"OftenSo":  {&slow{silent: 7}, false},
 		"SlowCall": {&slow{answer: 300 * time.Millisecond}, true},
+		"TooSlow":  {&slow{answer: 700 * time.Millisecond}, false},
+		"Stalled":  {&slow{answer: 3 * time.Second}, false},
 	} {
 		for _, law := range Laws() {
 			t.Run(name+"/"+law.Name, func(t *testing.T) {

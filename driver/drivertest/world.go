@@ -39,6 +39,7 @@ type world struct {
 	names     int
 	actors    []*actor
 	late      time.Duration // the longest time for which this process was kept from running
+	slowest   time.Duration // the longest that the store took for an answer
 	failures  int           // so far
 	lacking   []string      // what was said to be missing
 	tooLate   string        // the first step of the suite that came too late for what depends on it
@@ -295,7 +296,7 @@ func (w *world) until(within time.Duration, look func() bool, what string, args 
 	from := time.Now()
 	for pause := time.Millisecond; !look(); pause = min(2*pause, 50*time.Millisecond) {
 		if took := time.Since(from); took > within+w.lateness() {
-			w.fail("%s, after %v of looking", fmt.Sprintf(what, args...), took)
+			w.failLate("%s, after %v of looking", fmt.Sprintf(what, args...), took)
 		}
 		w.sleep(pause)
 	}
