@@ -109,7 +109,7 @@ type Freezer interface {
 // Abstainer is a Harness that lacks means and says so.
 type Abstainer interface {
 	// Cannot returns why this harness cannot try a law completely, or "". It is asked with the name of the law, such as
-	// "Law16_RenewBounded", only when something is missing, and the reason is logged.
+	// "Law16_RenewBounded", only when something is missing. The reason is logged, and [Run] lists all of them at its end.
 	Cannot(law string) string
 }
 

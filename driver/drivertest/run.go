@@ -1,6 +1,9 @@
 package drivertest
 
 import (
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 )
@@ -23,11 +26,29 @@ func Laws() []Law {
 	}
 }
 
-// Run tries the driver that newHarness opens against every law, a subtest each, in real time.
+// Run tries the driver that newHarness opens against every law, a subtest each, in real time. At the end it lists what the
+// harness has excused.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
+	run(t, func(t *testing.T, l Law, excuse func(string)) { l.attempt(t, newHarness(t), excuse) })
+}
+
+func run(t *testing.T, try func(t *testing.T, l Law, excuse func(string))) {
+	t.Helper()
+	var mu sync.Mutex
+	var excuses []string
+	excuse := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Contains(excuses, what) { // a trial that was void is followed by another one
+			excuses = append(excuses, what)
+		}
+	}
 	for _, law := range Laws() {
-		t.Run(law.Name, func(t *testing.T) { law.Try(t, newHarness(t)) })
+		t.Run(law.Name, func(t *testing.T) { try(t, law, excuse) })
+	}
+	if len(excuses) > 0 {
+		t.Logf("not tried, since the harness excuses it:\n%s", strings.Join(excuses, "\n"))
 	}
 }
 
@@ -35,11 +56,9 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 // exactly. It is for stores in memory: newHarness is called inside the bubble and must not leave it.
 func RunBubble(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
-	for _, law := range Laws() {
-		t.Run(law.Name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { law.Try(t, newHarness(t)) })
-		})
-	}
+	run(t, func(t *testing.T, l Law, excuse func(string)) {
+		synctest.Test(t, func(t *testing.T) { l.attempt(t, newHarness(t), excuse) })
+	})
 }
 
 // notJudged stands between a law's name and why nobody can say whether it was kept.
@@ -54,9 +73,15 @@ const attempts = 4
 // that cannot be judged so is a failure, too, and says that it is the machine's.
 func (l Law) Try(t T, h Harness) {
 	t.Helper()
+	l.attempt(t, h, nil)
+}
+
+// attempt is Try for who wants to hear of excuses.
+func (l Law) attempt(t T, h Harness, excuse func(string)) {
+	t.Helper()
 	t.Logf("seed: %d; %s=%[1]d brings its histories back", seed(), seedVariable)
 	for n := 1; ; n++ {
-		fault, void := l.trial(t, h, n)
+		fault, void := l.trial(t, h, n, excuse)
 		switch {
 		case fault == "":
 			return
@@ -72,8 +97,9 @@ func (l Law) Try(t T, h Harness) {
 }
 
 // trial tries once. It returns what was found, and why that means nothing, if it does not.
-func (l Law) trial(t T, h Harness, n int) (fault, void string) {
+func (l Law) trial(t T, h Harness, n int, excuse func(string)) (fault, void string) {
 	w := newWorld(t, h, l, n)
+	w.excuse = excuse
 	f := caught(func() { w.probe(); l.try(w) })
 	if g := w.end(); f == nil {
 		f = g

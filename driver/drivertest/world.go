@@ -22,6 +22,8 @@ type world struct {
 	law    Law
 	traits driver.Traits
 
+	excuse func(string) // is told what the harness excuses; may be nil
+
 	attempt int           // the first is 1
 	ttl     time.Duration // a session's, unless a law asks for another one
 	machine time.Duration // by which the harness says that its machine may be late
@@ -151,7 +153,10 @@ func (w *world) lacks(means, forWhat string) {
 			w.law.Name, w.h, means, forWhat, means, w.law.Name)
 		return
 	}
-	w.t.Logf("not tried: %s: %s", forWhat, why)
+	w.t.Logf("excused: %s: nobody has tried %s: %s", w.law.Name, forWhat, why)
+	if w.excuse != nil {
+		w.excuse(fmt.Sprintf("%s: %s: %s", w.law.Name, forWhat, why))
+	}
 }
 
 // failure travels as a panic from where a law was seen broken to where the test ends.
