@@ -181,6 +181,12 @@ func TestTheFirstFailureOfSeveralCounts(t *testing.T) {
 	}{
 		{"Together", (*world).together, "Law99_Several was not judged"},
 		{"Apart", (*world).apart, "Law99_Several is broken: a fault"},
+		{"ApartFromWhatIsTogether", func(w *world, fs ...func()) {
+			w.apart(
+				func() { <-w.ctx.Done(); w.fail("a consequence") },
+				func() { w.together(fs...) },
+			)
+		}, "Law99_Several was not judged"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -43,6 +43,7 @@ type world struct {
 	late      time.Duration // the longest time for which this process was kept from running
 	slowest   time.Duration // the longest that the store took for an answer
 	failures  int           // so far
+	cut       bool          // a failure has ended what others were doing
 	lacking   []string      // what was said to be missing
 	tooLate   string        // the first step of the suite that came too late for what depends on it
 }
@@ -172,6 +173,9 @@ func (w *world) failed(f *failure) *failure {
 	defer w.mu.Unlock()
 	w.failures++
 	f.nth = w.failures
+	if w.cut && f.void == "" {
+		f.void = "another part had ended the trial before"
+	}
 	return f
 }
 
@@ -232,6 +236,9 @@ func (w *world) together(fs ...func()) {
 	for i, f := range fs {
 		tasks[i] = w.start(func() {
 			if failed := caught(f); failed != nil {
+				w.mu.Lock()
+				w.cut = true
+				w.mu.Unlock()
 				w.cancel()
 				panic(failed)
 			}
