@@ -27,6 +27,13 @@ func tryLoss(w *world) {
 	}
 	mine := a.held(mutex(w.name("ended")))
 	next := b.queue(mutex(mine.Name))
+	more := map[string]driver.Claim{} // of the other kinds, by ID of what waits behind
+	var behind []driver.Claim
+	for _, k := range w.kinds()[1:] {
+		c := a.held(k.own(w.name("ended-" + k.String())))
+		behind = append(behind, b.queue(k.rival(c.Name)))
+		more[behind[len(behind)-1].ID] = c
+	}
 	theirs := b.held(mutex(w.name("ended-waits")))
 	waits := a.queue(mutex(theirs.Name))
 	waiting := w.start(func() {
@@ -44,6 +51,10 @@ func tryLoss(w *world) {
 	e.End(w.t, a.p.d, a.spec)
 	w.story.add(time.Now(), "store", "ends the session of A")
 	b.await(next, w.atOnce())
+	for _, c := range behind {
+		b.awaitAfter(c, w.atOnce(), "the end of the session of "+w.story.claim(more[c.ID]))
+		b.letGo(c)
+	}
 	if lost != nil {
 		w.closes(lost)
 	}

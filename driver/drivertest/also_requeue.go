@@ -46,37 +46,41 @@ func (a *actor) requeue(old, next driver.Claim) driver.Grant {
 }
 
 func tryRequeue(w *world) {
-	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
+	a := w.still("A", w.long())
 	if _, ok := a.s.(driver.Requeuer); !ok {
 		w.t.Logf("%T is no driver.Requeuer: the core calls Release and then Acquire", a.s)
 		return
 	}
-	k := &tokens{w: w, name: w.name("requeue"), claim: mutex}
-	mine := mutex(k.name)
-	k.granted(a, mine, a.hold(mine))
-	for range 3 { // alone: held at once, anew
-		next := queued(mutex(k.name))
+	w.eachKind(func(w *world, k kind) {
+		tryRequeueAlone(w, k)
+		tryRequeueBehind(w, k)
+		tryRequeueInterrupted(w, k)
+		tryRequeueRenews(w, k)
+	})
+}
+
+// Alone it is held at once, anew.
+func tryRequeueAlone(w *world, k kind) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	x := &tokens{w: w, name: w.name("requeue-" + k.String()), claim: k.own}
+	mine := x.own()
+	x.granted(a, mine, a.hold(mine))
+	for range 3 {
+		next := queued(x.own())
 		g := a.requeue(mine, next)
 		if !g.Held {
 			w.fail("%s is alone in line and not held after Requeue", w.story.claim(next))
 		}
-		k.granted(a, next, g)
+		x.granted(a, next, g)
 		if a.release(mine) {
 			w.fail("%s was requeued, and its Release said that it had still been held", w.story.label(mine.ID))
 		}
-		b.denied(mutex(k.name))
+		b.denied(k.rival(x.name))
 		mine = next
 	}
-	tryRequeueOfGone(w, k, a, mine)
-	tryRequeueBehind(w, k, a, b, c, a.held(mutex(k.name)))
-	tryRequeueInterrupted(w, a, b)
-	tryRequeueRenews(w)
-}
-
-// What was there no more is said not to have been held, and the next claim stands all the same.
-func tryRequeueOfGone(w *world, k *tokens, a *actor, mine driver.Claim) {
+	// What was there no more is said not to have been held, and the next claim stands all the same.
 	a.letGo(mine)
-	next := queued(mutex(k.name))
+	next := queued(x.own())
 	r, err := a.tryRequeue(w.ctx, mine, next)
 	if err != nil || !r.Held || r.held {
 		w.fail("Requeue of %s, which had been released, answered held=%v for it and %s for the next", w.story.label(mine.ID), r.held, w.story.answer(r.Grant, err))
@@ -85,68 +89,72 @@ func tryRequeueOfGone(w *world, k *tokens, a *actor, mine driver.Claim) {
 }
 
 // With others in line the next is let in at once and the requeued claim stands behind the last.
-func tryRequeueBehind(w *world, k *tokens, a, b, c *actor, mine driver.Claim) {
+func tryRequeueBehind(w *world, k kind) {
 	if !w.traits.Ordered {
-		a.letGo(mine)
 		return
 	}
-	second, third := b.queue(mutex(k.name)), c.queue(mutex(k.name))
+	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
+	x := &tokens{w: w, name: w.name("requeue-behind-" + k.String()), claim: k.rival}
+	mine := x.own()
+	x.granted(a, mine, a.hold(mine))
+	second, third := b.queue(x.own()), c.queue(x.own())
 	for range 6 {
-		next := queued(mutex(k.name))
+		next := queued(x.own())
 		if g := a.requeue(mine, next); g.Held {
 			w.fail("%s is held after Requeue although %s waits", w.story.claim(next), w.story.claim(second))
 		}
-		k.granted(b, second, b.await(second, w.atOnce()))
+		x.granted(b, second, b.await(second, w.atOnce()))
 		if c.state(third).Held || a.state(next).Held {
 			w.fail("more than %s is held", w.story.claim(second))
 		}
 		a, b, c, mine, second, third = b, c, a, second, third, next
 	}
 	a.letGo(mine)
-	k.granted(b, second, b.await(second, w.atOnce()))
+	x.granted(b, second, b.await(second, w.atOnce()))
 	b.letGo(second)
-	k.granted(c, third, c.await(third, w.atOnce()))
+	x.granted(c, third, c.await(third, w.atOnce()))
 	c.letGo(third)
 }
 
 // Whenever a Requeue is cancelled or times out, releasing both leaves nothing.
-func tryRequeueInterrupted(w *world, a, b *actor) {
+func tryRequeueInterrupted(w *world, k kind) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
 	for i := range 30 {
-		old := a.held(mutex(w.name("requeue-cancelled")))
-		next := queued(mutex(old.Name))
+		old := a.held(k.own(w.name("requeue-cancelled")))
+		next := queued(k.own(old.Name))
 		ctx, cancel := context.WithTimeout(w.ctx, time.Duration(w.intN(1+20*i))*time.Microsecond)
 		_, _ = a.tryRequeue(ctx, old, next) // whatever became of it
 		cancel()
 		a.release(old)
 		a.release(next)
-		b.free(old.Name, "after a Requeue was cancelled and both claims were released")
+		b.free(k, old.Name, "after a Requeue was cancelled and both claims were released")
 	}
 	st, ok := w.h.(Staller)
 	if !ok {
 		return
 	}
 	for _, way := range []Way{BothWays, Replies} {
-		old := a.held(mutex(w.name("requeue-lost")))
-		next := queued(mutex(old.Name))
+		old := a.held(k.own(w.name("requeue-lost")))
+		next := queued(k.own(old.Name))
 		heal := a.stalled(st, way)
 		a.timesOut("Requeue", func(ctx context.Context) error { _, err := a.tryRequeue(ctx, old, next); return err })
 		heal()
 		a.release(old)
 		a.release(next)
-		b.free(old.Name, "after a Requeue timed out and both claims were released")
+		b.free(k, old.Name, "after a Requeue timed out and both claims were released")
 	}
 }
 
 // A Requeue that was answered renews the next claim, as an Acquire does.
-func tryRequeueRenews(w *world) {
+func tryRequeueRenews(w *world, k kind) {
 	if !w.traits.Expires {
 		return
 	}
 	a, b := w.still("E", w.ttl), w.actor("F")
-	old := a.held(mutex(w.name("requeue-renews")))
+	old := a.held(k.own(w.name("requeue-renews")))
 	w.sleep(a.valid * 6 / 10)
 	started := time.Now()
-	next := queued(mutex(old.Name))
+	next := queued(k.own(old.Name))
 	r, err := a.tryRequeue(w.ctx, old, next)
 	if err != nil || !r.Held {
 		if time.Since(a.asked) >= a.valid {
@@ -154,7 +162,7 @@ func tryRequeueRenews(w *world) {
 		}
 		w.fail("within its time Requeue of %s answered %s", w.story.label(old.ID), w.story.answer(r.Grant, err))
 	}
-	behind := b.queue(mutex(old.Name))
+	behind := b.queue(k.rival(old.Name))
 	a.lettingIn(next, b, behind, started)
 	b.letGo(behind)
 }

@@ -74,7 +74,31 @@ func (a *actor) note(from time.Time, r driver.Renewal, err error) {
 	}
 }
 
-// knowsLost reports whether a Renew has said that c is gone, alone or with its session.
+// hears notes what the session's channel of losses says until the trial ends.
+func (a *actor) hears() {
+	_, lost := a.channels()
+	if lost == nil {
+		return
+	}
+	a.w.start(func() {
+		for {
+			select {
+			case <-a.w.ctx.Done():
+				return
+			case id, open := <-lost:
+				if !open {
+					return
+				}
+				a.w.story.add(time.Now(), a.name, "is told that %s is lost", a.w.story.label(id))
+				a.mu.Lock()
+				a.lost[id] = true
+				a.mu.Unlock()
+			}
+		}
+	})
+}
+
+// knowsLost reports whether a Renew, or the channel where somebody hears it, has said that c is gone, alone or with its session.
 func (a *actor) knowsLost(c driver.Claim) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -30,10 +30,14 @@ func tryOnceHeld(w *world, k kind) {
 	a := w.still("A", w.ttl)
 	name := w.name("held-" + k.String())
 	mine := k.own(name)
+	a.hears()
 	first := a.hold(mine)
 	steady := w.actor("W")
 	waits := steady.queue(k.rival(name)) // stands behind from the first moment to the last
 	check := func(after string) {
+		if a.knowsLost(mine) {
+			w.fail("after %s its session is told that this %s is lost although it was neither released nor broken: %s", after, k, w.story.claim(mine))
+		}
 		if g := steady.state(waits); g.Held {
 			w.fail("after %s the next in line holds although this %s was neither released nor broken and its session was renewed in time: %s", after, k, w.story.claim(mine))
 		}
@@ -147,23 +151,28 @@ func tryOverRestart(w *world) {
 		return
 	}
 	a := w.still("A", w.long())
-	name := w.name("restart")
-	mine := a.held(mutex(name))
+	ks := w.kinds()
+	var all []driver.Claim
+	for _, k := range ks {
+		all = append(all, a.held(k.own(w.name("restart-"+k.String()))))
+	}
 	from := time.Now()
 	r.Restart(w.t)
 	w.story.add(from, "store", "is restarted")
-	var held bool
-	w.until(patience, func() bool {
-		b := w.still("B", w.ttl)
-		b.lapse()
-		g, err := b.tryAcquire(w.ctx, mutex(name))
-		held = g.Held
-		return err == nil
-	}, "a new session cannot use the store after its restart")
-	switch {
-	case w.traits.Survives.Restart && held:
-		w.fail("%s was given to another after the store restarted, although claims survive that", w.story.claim(mine))
-	case !w.traits.Survives.Restart && !held && time.Since(from) < a.valid/2:
-		w.fail("%s still stands after the store restarted: Traits.Survives.Restart should be true", w.story.claim(mine))
+	for i, mine := range all {
+		var held bool
+		w.until(patience, func() bool {
+			b := w.still("B", w.ttl)
+			b.lapse()
+			g, err := b.tryAcquire(w.ctx, ks[i].rival(mine.Name))
+			held = g.Held
+			return err == nil
+		}, "a new session cannot use the store after its restart")
+		switch {
+		case w.traits.Survives.Restart && held:
+			w.fail("after the store restarted another was let in beside this %s, although claims survive that: %s", mine.Kind, w.story.claim(mine))
+		case !w.traits.Survives.Restart && !held && time.Since(from) < a.valid/2:
+			w.fail("this %s still stands after the store restarted: Traits.Survives.Restart should be true: %s", mine.Kind, w.story.claim(mine))
+		}
 	}
 }

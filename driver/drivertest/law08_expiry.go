@@ -27,6 +27,7 @@ func tryExpiry(w *world) {
 		func() { w.eachKind(tryExpiryAfterRenew) },
 		func() { w.eachKind(tryExpiryAfterAcquire) },
 		func() { w.eachKind(tryExpiryOfWaiter) },
+		func() { w.eachKind(tryExpiryLetsInAll) },
 		func() { w.eachKind(tryAcquireLate) },
 		func() { w.eachKind(tryQueueLate) },
 		func() { w.eachKind(tryDeath) },
@@ -151,6 +152,9 @@ func tryExpiryAfterRenew(w *world, k kind) {
 func tryExpiryAfterAcquire(w *world, k kind) {
 	a, b, c := w.still("E", w.ttl), w.actor("F"), w.actor("G")
 	early := a.held(k.own(w.name("expiry-asked-" + k.String())))
+	// Where claims have times of their own this one's is over first, which does nothing to the others.
+	other := a.held(k.own(w.name("expiry-first-" + k.String())))
+	b.queue(k.rival(other.Name))
 	nextEarly := b.queue(k.rival(early.Name))
 	w.sleep(time.Until(a.asked.Add(a.valid * 6 / 10)))
 	askedAgain := time.Now()
@@ -188,6 +192,28 @@ func tryExpiryOfWaiter(w *world, k kind) {
 		b.await(next, a.valid+w.traits.Grain+w.slack()+patience)
 	}
 	b.letGo(next)
+}
+
+// An expiry that lets in many wakes all of them, and they are not renewed meanwhile.
+func tryExpiryLetsInAll(w *world, k kind) {
+	if k.mate == nil {
+		return
+	}
+	a := w.still("A", w.ttl)
+	if w.longValid < 2*a.valid {
+		return // whoever waits has to be renewed before the time is over, and may learn of the grant by that
+	}
+	gone := a.held(k.rival(w.name("expiry-all-" + k.String())))
+	var waits []func()
+	for _, name := range []string{"R1", "R2", "R3"} {
+		r := w.still(name, w.long())
+		mine := r.queue(k.mate(gone.Name))
+		waits = append(waits, func() {
+			r.awaitAfter(mine, a.valid+w.traits.Grain+w.slack()+w.atOnce(), "the time of "+w.story.claim(gone)+" was over, which lets in three")
+		})
+	}
+	a.lapse()
+	w.apart(waits...)
 }
 
 // An Acquire that is answered is worth its time also in a session that nobody has renewed for longer than that, unless the

@@ -18,18 +18,22 @@ func tryQuiet(w *world) {
 		w.lacks("Counter", "what the driver asks of the store")
 		return
 	}
-	w.parts(func(w *world) { tryBudget(w, c) }, func(w *world) { tryIdle(w, c) })
+	var parts []func(*world)
+	for _, k := range w.kinds() { // one after the other: what a driver does by the clock is not to fall into all of them
+		parts = append(parts, func(w *world) { tryBudget(w, c, k) })
+	}
+	w.parts(append(parts, func(w *world) { w.eachKind(func(w *world, k kind) { tryIdle(w, c, k) }) })...)
 }
 
 const countedTurns = 10
 
-func tryBudget(w *world, c Counter) {
+func tryBudget(w *world, c Counter, k kind) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
 	budget := c.Budget()
-	name := w.name("quiet")
+	name := w.name("quiet-" + k.String())
 	began := time.Now()
 	for range 2 { // the first use may load, connect and subscribe
-		mine, next := a.held(mutex(name)), b.queue(mutex(name))
+		mine, next := a.held(k.own(name)), b.queue(k.rival(name))
 		a.letGo(mine)
 		b.await(next, patience)
 		b.letGo(next)
@@ -59,15 +63,15 @@ func tryBudget(w *world, c Counter) {
 	}
 	for range countedTurns {
 		for _, n := range []string{name, w.name("quiet-new")} {
-			mine := mutex(n)
+			mine := k.own(n)
 			settled() // a release may have returned while some of several servers have yet to hear of it: they say no
-			spent("a free claim", budget.Acquire, func() { a.hold(mine) })
-			spent("a release that nobody waits for", budget.Release, func() { a.letGo(mine) })
+			spent("a free "+k.String()+" claim", budget.Acquire, func() { a.hold(mine) })
+			spent("a release of a "+k.String()+" that nobody waits for", budget.Release, func() { a.letGo(mine) })
 		}
 	}
-	mine := a.held(mutex(name))
+	mine := a.held(k.rival(name))
 	for range countedTurns {
-		next := b.queue(mutex(name))
+		next := b.queue(k.rival(name))
 		told := w.start(func() { b.await(next, patience) })
 		settled() // B's Wait is called and has done what it does first
 		spent("a handoff", budget.Handoff, func() { a.letGo(mine); told.wait() })
@@ -77,12 +81,12 @@ func tryBudget(w *world, c Counter) {
 }
 
 // Three claims of one process wait for one name while nothing happens.
-func tryIdle(w *world, c Counter) {
+func tryIdle(w *world, c Counter, k kind) {
 	h, b := w.actor("H"), w.still("W", w.ttl)
-	holds := h.held(mutex(w.name("quiet-idle")))
+	holds := h.held(k.rival(w.name("quiet-idle-" + k.String())))
 	var waiters []*task
 	for range 3 {
-		mine := b.queue(mutex(holds.Name))
+		mine := b.queue(k.rival(holds.Name))
 		waiters = append(waiters, w.start(func() { b.await(mine, 10*b.valid+patience); b.letGo(mine) }))
 	}
 	b.renew()

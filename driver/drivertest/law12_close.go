@@ -3,6 +3,8 @@ package drivertest
 import (
 	"context"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 var closeLaw = Law{
@@ -14,14 +16,17 @@ var closeLaw = Law{
 
 // All sessions are of long life, so that no expiry can do what Close should.
 func tryClose(w *world) {
-	b, c := w.still("B", w.long()), w.still("C", w.long())
-	tryHandover(w, b, c, "Close of the session", func(a *actor) { a.close() })
-	tryHandover(w, b, c, "Close of the driver", func(a *actor) {
-		a.p.gone = true
-		if err := a.p.close(w.ctx); err != nil {
-			w.fail("Close of the driver failed although nothing was wrong: %v", err)
-		}
+	w.eachKind(func(w *world, k kind) {
+		b, c := w.still("B", w.long()), w.still("C", w.long())
+		tryHandover(w, k, b, c, "Close of the session", func(a *actor) { a.close() })
+		tryHandover(w, k, b, c, "Close of the driver", func(a *actor) {
+			a.p.gone = true
+			if err := a.p.close(w.ctx); err != nil {
+				w.fail("Close of the driver failed although nothing was wrong: %v", err)
+			}
+		})
 	})
+	tryCloseOfMany(w)
 	d := w.still("D", w.long())
 	d.hold(mutex(w.name("close")))
 	d.p.gone = true
@@ -31,15 +36,15 @@ func tryClose(w *world) {
 	_ = d.p.close(ended) // all that counts is that it is back
 }
 
-func tryHandover(w *world, b, c *actor, what string, end func(*actor)) {
+func tryHandover(w *world, k kind, b, c *actor, what string, end func(*actor)) {
 	a := w.still("A", w.long())
-	held, waited := w.name("close-held"), w.name("close-waited")
-	mine := a.held(mutex(held))
-	next := b.queue(mutex(held))
-	holds := b.held(mutex(waited))
-	a.queue(mutex(waited))
-	behind := c.queue(mutex(waited))
-	told := w.start(func() { b.await(next, w.atOnce()) })
+	held, waited := w.name("close-held-"+k.String()), w.name("close-waited-"+k.String())
+	mine := a.held(k.own(held))
+	next := b.queue(k.rival(held))
+	holds := b.held(k.rival(waited))
+	a.queue(k.own(waited))
+	behind := c.queue(k.rival(waited))
+	told := w.start(func() { b.awaitAfter(next, w.atOnce(), what+" that held "+w.story.claim(mine)) })
 	from := time.Now()
 	end(a)
 	told.wait()
@@ -48,7 +53,7 @@ func tryHandover(w *world, b, c *actor, what string, end func(*actor)) {
 	c.await(behind, w.atOnce())
 	c.letGo(behind)
 
-	if g, err := a.tryAcquire(w.ctx, mutex(held)); err == nil {
+	if g, err := a.tryAcquire(w.ctx, k.own(held)); err == nil {
 		w.fail("after %s an Acquire of it was answered with %s: want an error", what, w.story.answer(g, err))
 	}
 	if g, err := a.tryAcquire(w.ctx, mine); err == nil {
@@ -61,5 +66,20 @@ func tryHandover(w *world, b, c *actor, what string, end func(*actor)) {
 		w.fail("%s is gone after the closed session released and acquired once more", w.story.claim(next))
 	}
 	b.letGo(next)
-	c.letGo(c.held(mutex(held)))
+	c.letGo(c.held(k.rival(held)))
+}
+
+// Close reaches all claims of a session.
+func tryCloseOfMany(w *world) {
+	a, b := w.still("M", w.long()), w.still("N", w.long())
+	ks := w.kinds()
+	var mine []driver.Claim
+	for i := range many {
+		mine = append(mine, a.held(ks[i%len(ks)].own(w.name("close-many"))))
+	}
+	a.close()
+	for i, c := range mine {
+		w.until(w.atOnce(), func() bool { return b.state(ks[i%len(ks)].rival(c.Name)).Held },
+			"%s, number %d of %d claims of a session that was closed, still keeps others out", w.story.claim(c), i+1, many)
+	}
 }

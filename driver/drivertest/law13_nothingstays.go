@@ -18,14 +18,18 @@ var nothingStaysLaw = Law{
 const second = time.Second
 
 func tryNothingStays(w *world) {
-	w.parts(tryCancelled, tryTimedOut, tryReleaseLost)
+	w.parts(
+		tryCancelled,
+		func(w *world) { w.eachKind(tryTimedOut) },
+		func(w *world) { w.eachKind(tryReleaseLost) },
+	)
 }
 
 // free insists that a can hold name within the law's second.
-func (a *actor) free(name, after string) {
+func (a *actor) free(k kind, name, after string) {
 	w := a.w
 	w.until(second+w.slack(), func() bool {
-		c := mutex(name)
+		c := k.rival(name)
 		g := a.state(c)
 		a.release(c)
 		return g.Held
@@ -34,9 +38,9 @@ func (a *actor) free(name, after string) {
 
 // staysFree insists that a can hold the names at once: a request that straggled in after its claim's Release would have
 // taken one for nobody.
-func (a *actor) staysFree(names ...string) {
-	for _, name := range names {
-		c := mutex(name)
+func (a *actor) staysFree(names map[string]kind) {
+	for name, k := range names {
+		c := k.rival(name)
 		if g := a.state(c); !g.Held {
 			a.w.fail("%s was free and is taken again although nobody asked for it: a request straggled in after the Release", a.w.story.name(name))
 		}
@@ -50,15 +54,17 @@ const straggle = 150 * time.Millisecond
 // An Acquire that is cancelled before, while or after it is sent, for a free name and for one that is held.
 func tryCancelled(w *world) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
-	var names []string
+	names := map[string]kind{}
+	ks := w.kinds()
 	for i := range 40 {
+		k := ks[i/4%len(ks)]
 		name := w.name("cancelled")
-		names = append(names, name)
+		names[name] = k
 		var holds driver.Claim
 		if i%2 == 1 {
-			holds = b.held(mutex(name))
+			holds = b.held(k.rival(name))
 		}
-		c := mutex(name)
+		c := k.own(name)
 		c.Queue = i%4 < 2
 		ctx, cancel := context.WithTimeout(w.ctx, time.Duration(w.intN(1+10*i))*time.Microsecond)
 		if i == 0 {
@@ -70,31 +76,31 @@ func tryCancelled(w *world) {
 		if i%2 == 1 {
 			b.letGo(holds)
 		}
-		b.free(name, "after its only other claim was cancelled and released")
+		b.free(k, name, "after its only other claim was cancelled and released")
 		w.renewBoth(i, a, b)
 	}
 	w.sleep(straggle)
-	b.staysFree(names...)
+	b.staysFree(names)
 }
 
 // An Acquire that times out because the wire is stalled, in either way, and is released when the wire is healed.
-func tryTimedOut(w *world) {
+func tryTimedOut(w *world, k kind) {
 	st, ok := w.h.(Staller)
 	if !ok {
 		w.lacks("Staller", "what stays after an Acquire that timed out on a stalled wire")
 		return
 	}
-	var names []string
+	names := map[string]kind{}
 	b := w.actor("B")
 	for _, way := range []Way{BothWays, Replies} {
 		for _, busy := range []bool{false, true} {
 			a := w.still("A", w.long())
-			name := w.name("timed-out")
-			names = append(names, name)
-			c := queued(mutex(name))
+			name := w.name("timed-out-" + k.String())
+			names[name] = k
+			c := queued(k.own(name))
 			var holds driver.Claim
 			if busy {
-				holds = b.held(mutex(name))
+				holds = b.held(k.rival(name))
 			}
 			heal := a.stalled(st, way)
 			a.timesOut("Acquire", func(ctx context.Context) error { _, err := a.tryAcquire(ctx, c); return err })
@@ -106,29 +112,29 @@ func tryTimedOut(w *world) {
 			if busy {
 				b.letGo(holds)
 			}
-			b.free(name, "after its only other claim timed out and was released when the wire was healed")
+			b.free(k, name, "after its only other claim timed out and was released when the wire was healed")
 		}
 	}
 	w.sleep(straggle)
-	b.staysFree(names...)
+	b.staysFree(names)
 }
 
 // A Release that never arrived, or whose reply did not, and that nobody repeats.
-func tryReleaseLost(w *world) {
+func tryReleaseLost(w *world, k kind) {
 	st, ok := w.h.(Staller)
 	if !ok {
 		return // said above
 	}
 	for _, way := range []Way{BothWays, Replies} {
 		a, b := w.still("A", w.long()), w.still("B", w.long())
-		name := w.name("release-lost")
-		c := a.held(mutex(name))
-		other := a.held(mutex(w.name("release-lost-other")))
+		name := w.name("release-lost-" + k.String())
+		c := a.held(k.own(name))
+		other := a.held(k.own(w.name("release-lost-other")))
 		heal := a.stalled(st, way)
 		a.timesOut("Release", func(ctx context.Context) error { _, err := a.tryRelease(ctx, c); return err })
 		heal()
 		a.renewInTime(other)
-		b.free(name, "after its Release was lost and the session was renewed")
+		b.free(k, name, "after the Release of a "+k.String()+" was lost and the session was renewed")
 		if !a.state(other).Held {
 			w.fail("%s is gone after the Release of another claim was lost", w.story.claim(other))
 		}

@@ -14,19 +14,21 @@ var lostNoticeLaw = Law{
 	try: tryLostNotice,
 }
 
-func tryLostNotice(w *world) {
+func tryLostNotice(w *world) { w.eachKind(tryUnheard) }
+
+func tryUnheard(w *world, k kind) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
 	// Nobody listens while the grant comes.
-	name := w.name("unheard")
-	mine := a.held(mutex(name))
-	next := b.queue(mutex(name))
+	name := w.name("unheard-" + k.String())
+	mine := a.held(k.rival(name))
+	next := b.queue(k.own(name))
 	a.letGo(mine)
 	b.afterRenew(next)
 	b.letGo(next)
 
 	// Somebody listens, and a Renew that comes for another reason changes nothing for a claim that is not held.
-	mine = a.held(mutex(name))
-	next = b.queue(mutex(name))
+	mine = a.held(k.rival(name))
+	next = b.queue(k.own(name))
 	ctx, cancel := context.WithTimeout(w.ctx, 50*time.Millisecond)
 	b.renew()
 	if g, err := b.tryWait(ctx, next); err == nil && g.Held {
@@ -47,8 +49,8 @@ func tryLostNotice(w *world) {
 		w.lacks("Deafener", "whether a grant whose notice is lost is found by Renew")
 	}
 	for range 3 {
-		mine := a.held(mutex(name))
-		next := b.queue(mutex(name))
+		mine := a.held(k.rival(name))
+		next := b.queue(k.own(name))
 		told := w.start(func() { b.await(next, w.atOnce()+w.slack()+time.Second) })
 		w.sleep(5 * time.Millisecond)
 		heal := deafen()
@@ -58,8 +60,8 @@ func tryLostNotice(w *world) {
 		told.wait()
 		b.letGo(next)
 
-		mine = a.held(mutex(name)) // the same, with nobody listening
-		next = b.queue(mutex(name))
+		mine = a.held(k.rival(name)) // the same, with nobody listening
+		next = b.queue(k.own(name))
 		a.letGo(mine)
 		b.afterRenew(next)
 		b.letGo(next)

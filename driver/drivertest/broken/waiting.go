@@ -83,7 +83,7 @@ var waiting = []Driver{
 		},
 	},
 	{
-		Name: "LooksFirst", Law: "Law10_Quiet", Says: "a free claim cost 2 calls",
+		Name: "LooksFirst", Law: "Law10_Quiet", Says: "a free mutex claim cost 2 calls",
 		Fault: "Acquire looks whether the name is free and then takes it: two round trips, and the budget says one.",
 		new: func() *fault {
 			return &fault{acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -130,7 +130,7 @@ var waiting = []Driver{
 		},
 	},
 	{
-		Name: "RenewsWhatIsReleased", Law: "Law13_NothingStays", Says: "after its Release was lost and the session was renewed",
+		Name: "RenewsWhatIsReleased", Law: "Law13_NothingStays", Says: "after the Release of a mutex was lost and the session was renewed",
 		Fault: "Renew renews the session's claims in the store, also the one whose Release was lost.",
 		new: func() *fault {
 			return &fault{renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
