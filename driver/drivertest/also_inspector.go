@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,6 +83,34 @@ func tryInspector(w *world) {
 	c.letGo(third)
 	if l := line(mine.Name); len(l.Claims) != 0 {
 		w.fail("after all left, the line of %s is shown as %+v", w.story.name(mine.Name), l.Claims)
+	}
+	for _, k := range w.kinds() {
+		if k.mate == nil {
+			continue
+		}
+		one := a.held(k.own(w.name("look-" + k.String()))) // who shares is shown beside whom
+		two, waits := b.held(k.mate(one.Name)), c.queue(k.rival(one.Name))
+		l := line(one.Name)
+		if len(l.Claims) != 3 && w.traits.Ordered || len(l.Claims) < 2 {
+			w.fail("the line of %s, where two share as %s and one waits, has %d claims, want 3", w.story.name(one.Name), k, len(l.Claims))
+		}
+		for i, of := range []struct {
+			a *actor
+			c driver.Claim
+		}{{a, one}, {b, two}, {c, waits}} {
+			at := slices.IndexFunc(l.Claims, func(h driver.Holder) bool { return h.PublicID == driver.PublicID(of.c.ID) })
+			switch {
+			case at >= 0:
+				w.shows(l.Claims[at], of.a, of.c, i < 2)
+			case i < 2 || w.traits.Ordered:
+				w.fail("%s is not shown", w.story.claim(of.c))
+			}
+		}
+		w.keepsSecrets(l, []driver.Claim{one, two, waits}, []*actor{a, b, c})
+		a.letGo(one)
+		b.letGo(two)
+		c.await(waits, patience)
+		c.letGo(waits)
 	}
 	if g := b.state(mutex(other.Name)); g.Holder != nil { // who is in the way, where the store says so
 		w.shows(*g.Holder, c, other, true)

@@ -22,9 +22,13 @@ func tryWatch(w *world) {
 		w.t.Logf("%T is no driver.Watcher: nobody can follow a line", p.d)
 		return
 	}
+	w.eachKind(func(w *world, k kind) { tryWatchOf(w, d, k) })
+}
+
+func tryWatchOf(w *world, d driver.Watcher, k kind) {
 	a, b := w.actor("A"), w.actor("B")
-	name := w.name("watch")
-	mine := a.held(mutex(name))
+	name := w.name("watch-" + k.String())
+	mine := a.held(k.own(name))
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
 	seen := make(chan driver.Line)
@@ -57,7 +61,7 @@ func tryWatch(w *world) {
 			case err := <-ended:
 				w.fail("the watch ended with %v before it showed %s", err, what)
 			case <-deadline:
-				w.fail("the watch did not show %s within %v", what, w.atOnce())
+				w.fail("the watch of a %s did not show %s within %v", k, what, w.atOnce())
 			}
 		}
 	}
@@ -67,7 +71,7 @@ func tryWatch(w *world) {
 		}
 	}
 	sees("the holder", holds(1, mine))
-	next := b.queue(mutex(name))
+	next := b.queue(k.rival(name))
 	sees("a waiter behind the holder", holds(2, mine))
 	a.letGo(mine)
 	sees("the waiter as the holder", holds(1, next))

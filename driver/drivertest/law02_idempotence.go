@@ -13,43 +13,48 @@ var idempotenceLaw = Law{
 }
 
 func tryIdempotence(w *world) {
-	w.parts(tryAskingAgain, tryPlaceKept, tryAfterInterruption, tryAfterLostReplies)
+	w.parts(
+		func(w *world) { w.eachKind(tryAskingAgain) },
+		func(w *world) { w.eachKind(tryPlaceKept) },
+		tryAfterInterruption,
+		func(w *world) { w.eachKind(tryAfterLostReplies) },
+	)
 }
 
-func tryAskingAgain(w *world) {
+func tryAskingAgain(w *world, k kind) {
 	a, b := w.actor("A"), w.actor("B")
-	name := w.name("again")
-	c := mutex(name)
+	name := w.name("again-" + k.String())
+	c := k.own(name)
 	first := a.hold(c)
 	for range 3 {
 		if again := a.state(c); !again.Held || again.Fence != first.Fence {
 			w.fail("the same claim answered %s first and %s when asked again", w.story.grant(first, nil), w.story.grant(again, nil))
 		}
 	}
-	b.denied(mutex(name))
+	b.denied(k.rival(name))
 	a.letGo(c)
-	theirs := b.held(mutex(name)) // one Release takes out what was asked for four times
+	theirs := b.held(k.rival(name)) // one Release takes out what was asked for four times
 	if a.release(c) {
 		w.fail("the second Release of %s said that it had been held", w.story.label(c.ID))
 	}
-	if a.release(mutex(name)) {
+	if a.release(k.own(name)) {
 		w.fail("the Release of a claim that was never there said that it had been held")
 	}
-	w.actor("C").denied(mutex(name)) // neither of them took out B's claim
+	w.actor("C").denied(k.own(name)) // neither of them took out B's claim
 	b.letGo(theirs)
 }
 
 // A waiter that asks again, or whose Wait ends, keeps its one place.
-func tryPlaceKept(w *world) {
+func tryPlaceKept(w *world, k kind) {
 	a, b, c := w.actor("A"), w.actor("B"), w.actor("C")
-	name := w.name("place")
-	holds := a.held(mutex(name))
-	first, second := b.queue(mutex(name)), c.queue(mutex(name))
+	name := w.name("place-" + k.String())
+	holds := a.held(k.rival(name))
+	first, second := b.queue(k.own(name)), c.queue(k.rival(name))
 	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Millisecond)
 	defer cancel()
 	for ctx.Err() == nil {
 		if g, err := b.tryWait(ctx, first); err == nil && g.Held {
-			w.fail("Wait says that %s is held while A holds the name", w.story.label(first.ID))
+			w.fail("Wait says that this %s is held while A holds the name: %s", k, w.story.claim(first))
 		}
 	}
 	if b.state(first).Held {
@@ -63,7 +68,7 @@ func tryPlaceKept(w *world) {
 		)
 		return
 	}
-	b.await(first, w.atOnce())
+	b.awaitAfter(first, w.atOnce(), "a Wait of it had ended and it was asked for again")
 	if c.state(second).Held {
 		w.fail("%s and %s are both held", w.story.label(first.ID), w.story.label(second.ID))
 	}
@@ -75,9 +80,11 @@ func tryPlaceKept(w *world) {
 // A call whose context ends at any moment leaves a claim that can be asked for and released.
 func tryAfterInterruption(w *world) {
 	a, b := w.actor("A"), w.actor("B")
+	ks := w.kinds()
 	for i := range 40 {
+		k := ks[i%len(ks)]
 		name := w.name("interrupted")
-		c := mutex(name)
+		c := k.own(name)
 		ctx, cancel := context.WithTimeout(w.ctx, time.Duration(w.intN(1+30*i))*time.Microsecond)
 		g, err := a.tryAcquire(ctx, c)
 		cancel()
@@ -89,12 +96,12 @@ func tryAfterInterruption(w *world) {
 		_, _ = a.tryRelease(ctx, c) // whatever became of it
 		cancel()
 		a.release(c)
-		b.letGo(b.held(mutex(name)))
+		b.letGo(b.held(k.rival(name)))
 	}
 }
 
 // Requests whose replies were lost are asked again, both for a free claim and for one that waits.
-func tryAfterLostReplies(w *world) {
+func tryAfterLostReplies(w *world, k kind) {
 	st, ok := w.h.(Staller)
 	if !ok {
 		w.lacks("Staller", "whether a claim survives a lost reply with the same token and one place")
@@ -102,8 +109,8 @@ func tryAfterLostReplies(w *world) {
 	}
 	a, b, c := w.actor("A"), w.still("B", w.long()), w.actor("C")
 	for _, way := range []Way{Replies, BothWays} {
-		name := w.name("lost-reply")
-		mine := queued(mutex(name))
+		name := w.name("lost-reply-" + k.String())
+		mine := queued(k.own(name))
 		lose := func(what string, f func(context.Context) error) {
 			heal := b.stalled(st, way)
 			b.timesOut(what, f)
@@ -114,20 +121,20 @@ func tryAfterLostReplies(w *world) {
 		if again := b.state(mine); again.Fence != first.Fence {
 			w.fail("the same claim answered token %d first and %d when asked again", first.Fence, again.Fence)
 		}
-		a.denied(mutex(name))
+		a.denied(k.rival(name))
 		lose("Release", func(ctx context.Context) error { _, err := b.tryRelease(ctx, mine); return err })
 		b.release(mine)
-		holds := a.held(mutex(name))
+		holds := a.held(k.rival(name))
 
-		waits := queued(mutex(name))
+		waits := queued(k.own(name))
 		lose("Acquire", func(ctx context.Context) error { _, err := b.tryAcquire(ctx, waits); return err })
 		b.queue(waits)
-		behind := c.queue(mutex(name))
+		behind := c.queue(k.rival(name))
 		a.letGo(holds)
 		w.together(
 			func() { b.await(waits, patience); b.letGo(waits) },
 			func() { c.await(behind, patience); c.letGo(behind) },
 		)
-		a.letGo(a.held(mutex(name)))
+		a.letGo(a.held(k.rival(name)))
 	}
 }

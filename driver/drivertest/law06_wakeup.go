@@ -13,11 +13,19 @@ const wakeUps = 60
 
 // The sessions' time is far longer than the bound, so a waiter that is only found by renewal or expiry is too late.
 func tryWakeUp(w *world) {
+	w.eachKind(func(w *world, k kind) { tryHandoffs(w, k); tryHerd(w, k) })
+}
+
+func tryHandoffs(w *world, k kind) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
-	name := w.name("wake")
-	c := a.held(mutex(name))
+	name := w.name("wake-" + k.String())
+	c := a.held(k.own(name))
 	for i := range wakeUps {
-		next := b.queue(mutex(name))
+		of := k.rival // own and rival by turns
+		if i%2 == 1 {
+			of = k.own
+		}
+		next := b.queue(of(name))
 		switch i % 3 {
 		case 0: // the grant comes before Wait
 			a.letGo(c)
@@ -42,7 +50,6 @@ func tryWakeUp(w *world) {
 		w.renewBoth(i, a, b)
 	}
 	a.letGo(c)
-	tryHerd(w)
 }
 
 // renewBoth keeps a store happy whose longest time is short, between rounds and never during one.
@@ -55,8 +62,8 @@ func (w *world) renewBoth(round int, actors ...*actor) {
 }
 
 // One release that lets in many wakes all of them.
-func tryHerd(w *world) {
-	if !w.traits.Shared {
+func tryHerd(w *world, k kind) {
+	if k.mate == nil {
 		return
 	}
 	a := w.still("A", w.long())
@@ -65,12 +72,15 @@ func tryHerd(w *world) {
 		readers = append(readers, w.still(name, w.long()))
 	}
 	for range 5 {
-		name := w.name("wake-all")
-		c := a.held(write(name))
+		name := w.name("wake-all-" + k.String())
+		c := a.held(k.rival(name))
 		var waits []func()
 		for _, r := range readers {
-			mine := r.queue(read(name))
-			waits = append(waits, func() { r.await(mine, w.atOnce()); r.release(mine) })
+			mine := r.queue(k.mate(name))
+			waits = append(waits, func() {
+				r.awaitAfter(mine, w.atOnce(), "a release that lets in four")
+				r.letGo(mine)
+			})
 		}
 		w.together(append(waits, func() { a.letGo(c) })...)
 	}

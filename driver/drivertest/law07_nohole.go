@@ -15,11 +15,16 @@ var noHoleLaw = Law{
 }
 
 func tryNoHole(w *world) {
+	w.eachKind(tryGivingUp)
+	trySharersBehind(w)
+}
+
+func tryGivingUp(w *world, k kind) {
 	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
 	actors := []*actor{a, b, c}
 	for i := range 20 {
-		name := w.name("hole")
-		holds, gone, next := a.held(mutex(name)), b.queue(mutex(name)), c.queue(mutex(name))
+		name := w.name("hole-" + k.String())
+		holds, gone, next := a.held(k.rival(name)), b.queue(k.own(name)), c.queue(k.rival(name))
 		if i%2 == 0 { // gives up first
 			b.cancelWait(gone, time.Duration(w.intN(500))*time.Microsecond)
 			if b.release(gone) && w.traits.Ordered {
@@ -39,6 +44,20 @@ func tryNoHole(w *world) {
 		c.letGo(next)
 		w.renewBoth(i, actors...)
 	}
+	// A session that is closed while it waits gives up all its waiters.
+	name := w.name("hole-closed-" + k.String())
+	holds := a.held(k.rival(name))
+	d := w.still("D", w.long())
+	d.queue(k.own(name))
+	next := c.queue(k.rival(name))
+	d.close()
+	a.letGo(holds)
+	c.await(next, w.atOnce())
+	c.letGo(next)
+}
+
+func trySharersBehind(w *world) {
+	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
 	if w.traits.Shared && w.traits.Ordered { // the reader behind a writer that gave up holds beside the first reader
 		name := w.name("hole-rw")
 		holds, gone, next := a.held(read(name)), b.queue(write(name)), c.queue(read(name))
@@ -57,16 +76,6 @@ func tryNoHole(w *world) {
 		a.letGo(holds)
 		c.letGo(next)
 	}
-	// A session that is closed while it waits gives up all its waiters.
-	name := w.name("hole-closed")
-	holds := a.held(mutex(name))
-	d := w.still("D", w.long())
-	d.queue(mutex(name))
-	next := c.queue(mutex(name))
-	d.close()
-	a.letGo(holds)
-	c.await(next, w.atOnce())
-	c.letGo(next)
 }
 
 // cancelWait calls Wait and ends it through its context after a time.

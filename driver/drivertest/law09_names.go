@@ -40,7 +40,13 @@ func longEndings(beginning int) []string {
 }
 
 func tryNames(w *world) {
-	beginning := w.name("n")
+	for _, k := range w.kinds() { // apart, so that what is mixed up is of one kind
+		tryNamesOf(w, k)
+	}
+}
+
+func tryNamesOf(w *world, k kind) {
+	beginning := w.name(k.String())
 	seen := map[string]bool{}
 	var names []string
 	for _, e := range append(longEndings(len(beginning)), oddEndings...) {
@@ -52,18 +58,18 @@ func tryNames(w *world) {
 	a, b := w.actor("A"), w.actor("B")
 	mine := map[string]driver.Claim{}
 	for i, n := range names {
-		c := mutex(n)
+		c := k.own(n)
 		g, err := a.tryAcquire(w.ctx, c)
 		if err != nil {
 			w.fail("the name %s of %d bytes was answered with %v", w.story.name(n), len(n), err)
 		}
 		if !g.Held {
-			w.fail("%s is not free although nobody has used it: it is mixed up with one of the %d names held before it", w.story.name(n), i)
+			w.fail("%s is not free for a %s although nobody has used it: it is mixed up with one of the %d names held before it", w.story.name(n), k, i)
 		}
 		mine[n] = c
 	}
 	for _, n := range names { // one name is one lock
-		b.denied(mutex(n))
+		b.denied(k.rival(n))
 	}
 	tryKeys(w, b.p.d, names)
 	tryLines(w, b.p.d, beginning, names)
@@ -74,12 +80,12 @@ func tryNames(w *world) {
 	}
 	for i, n := range names {
 		if i%2 == 0 {
-			b.denied(mutex(n))
+			b.denied(k.rival(n))
 			continue
 		}
-		b.hold(mutex(n))
+		b.hold(k.rival(n))
 	}
-	tryUnkeepable(w, a, b, beginning)
+	tryUnkeepable(w, k, a, b, beginning)
 }
 
 // tryKeys asks a Keyer: two names have two keys, one name always the same.
@@ -136,7 +142,7 @@ func tryLines(w *world, d driver.Driver, prefix string, want []string) {
 }
 
 // Names that the core never sends are kept exactly or refused.
-func tryUnkeepable(w *world, a, b *actor, beginning string) {
+func tryUnkeepable(w *world, k kind, a, b *actor, beginning string) {
 	for _, pair := range [][2]string{
 		{"u\x00v", "u"},
 		{"u\nv", "u v"},
@@ -145,7 +151,7 @@ func tryUnkeepable(w *world, a, b *actor, beginning string) {
 		{"u\x7fv", "uv"},
 		{strings.Repeat("y", 1500), strings.Repeat("y", 1024-len(beginning))},
 	} {
-		odd, plain := mutex(beginning+pair[0]), mutex(beginning+pair[1])
+		odd, plain := k.own(beginning+pair[0]), k.rival(beginning+pair[1])
 		g, err := a.tryAcquire(w.ctx, odd)
 		if errors.Is(err, driver.ErrRefused) {
 			continue
@@ -153,7 +159,7 @@ func tryUnkeepable(w *world, a, b *actor, beginning string) {
 		if err != nil || !g.Held {
 			w.fail("the name %q was answered with %s: want it held, or an error that matches ErrRefused", pair[0], w.story.answer(g, err))
 		}
-		b.denied(mutex(odd.Name))
+		b.denied(k.rival(odd.Name))
 		if g, err := b.tryAcquire(w.ctx, plain); !g.Held && !errors.Is(err, driver.ErrRefused) {
 			w.fail("%q is mixed up with %q: it was answered with %s", pair[1], pair[0], w.story.answer(g, err))
 		}

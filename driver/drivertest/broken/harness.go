@@ -48,7 +48,7 @@ func (d Driver) harness(f *fault) *harness {
 // Drivers returns all of them, in the order of the laws.
 func Drivers() []Driver {
 	var all []Driver
-	for _, some := range [][]Driver{standing, tokens, waiting, living, naming, showing, hiding, kinds, ending} {
+	for _, some := range [][]Driver{standing, tokens, waiting, living, naming, showing, hiding, kinds, ending, sharing} {
 		all = append(all, some...)
 	}
 	return all
