@@ -125,7 +125,9 @@ func (h *history) join(a *actor, c driver.Claim) {
 	place := line.New(a.name, c)
 	fits := h.model.Fits(place)
 	if !c.Queue && !fits {
-		a.denied(c)
+		if a.state(c).Held {
+			h.w.fail("%s holds %s although the weights ahead of it leave no room: %s", a.name, h.w.story.claim(c), h.reference())
+		}
 		return
 	}
 	h.model.Join(place, time.Time{})
