@@ -268,7 +268,9 @@ func acquiresInVain() *fault {
 // sleepsThroughBreak is a Wait that is under way and does not look at what was broken.
 func sleepsThroughBreak() *fault {
 	return &fault{wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-		if _, err := s.Session.Wait(ended(), c); errors.Is(err, driver.ErrBroken) {
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		if _, err := s.Session.Wait(over, c); errors.Is(err, driver.ErrBroken) {
 			return driver.Grant{}, err // what was known before
 		}
 		g, err := s.Session.Wait(ctx, c)
