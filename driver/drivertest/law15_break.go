@@ -243,6 +243,9 @@ func tryBreakWaiter(w *world, br *breaker, k kind) {
 	c.await(next, w.atOnce())
 	c.letGo(next)
 	b.release(waits)
+	free := k.rival(holds.Name)
+	w.until(w.atOnce(), func() bool { return a.state(free).Held }, "after the Break of %s, which waited, and when all had left, something of it keeps others out", w.story.claim(waits))
+	a.letGo(free)
 }
 
 // hearsOfBreak calls Wait until it says that c, which is broken, is broken or gone.

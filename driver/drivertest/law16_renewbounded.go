@@ -26,6 +26,7 @@ func tryRenewBounded(w *world) {
 	waits := a.queue(mutex(name))
 	b.queue(mutex(mine.Name))
 	told := w.start(func() { a.await(waits, a.valid) })
+	w.sleep(5 * time.Millisecond) // a Wait is under way
 	a.renewsWithin(bound, mine, "while claims wait")
 	b.letGo(theirs)
 	told.wait()

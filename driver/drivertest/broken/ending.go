@@ -65,6 +65,22 @@ var ending = []Driver{
 		Fault: "What ends a session ends its exclusive claims, and its readers stay until their time is over.",
 		new:   endLeavesReaders,
 	},
+	{
+		Name: "RestartForgetsReaders", Law: "Law04_OnceHeld", Says: "another was let in beside this read",
+		Fault: "Readers stand in memory alone, and the traits say that claims survive a restart.",
+		new:   func() *fault { return &fault{traits: surviving, restart: forgetReaders} },
+		twin:  func() *fault { return &fault{traits: surviving, restart: sameStore} },
+	},
+	{
+		Name: "BrokenWaiterComesBack", Law: "Law15_Break", Says: "something of it keeps others out",
+		Fault: "A reader that is broken while it waits is put at the end of the line for nobody.",
+		new:   brokenWaiterComesBack,
+	},
+	{
+		Name: "RenewsBehindWait", Law: "Law16_RenewBounded", Says: "could not renew",
+		Fault: "A Wait has the connection to itself while it is under way, and Renew stands behind it.",
+		new:   renewsBehindWait,
+	},
 }
 
 // expiryWakesOneReader tells one of the readers that an expiry has let in.
@@ -268,6 +284,71 @@ func endLeavesReaders() *fault {
 		},
 		close: func(s *session, ctx context.Context) error {
 			return errors.Join(s.Session.Close(ctx), of(s, driver.Claim{Kind: driver.Read}).Close(ctx))
+		},
+	}
+}
+
+func surviving(t *driver.Traits) { t.Survives.Restart = true }
+
+// forgetReaders is a restart that readers do not survive.
+func forgetReaders(m *memlock.Driver) *memlock.Driver {
+	ctx := context.Background()
+	lines, err := m.Lines(ctx, "")
+	if err != nil {
+		panic(err) // nobody has cut this wire
+	}
+	for _, l := range lines {
+		for _, h := range l.Claims {
+			if h.Kind == driver.Read {
+				_ = m.Break(ctx, l.Name, h.PublicID, h.Fence, true) // its time may just be over
+			}
+		}
+	}
+	return m
+}
+
+func brokenWaiterComesBack() *fault {
+	return &fault{breaks: func(l *layer, ctx context.Context, name, publicID string, fence uint64, now bool) error {
+		line, err := l.memory.Line(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := l.memory.Break(ctx, name, publicID, fence, now); err != nil {
+			return err
+		}
+		for _, h := range line.Claims {
+			if h.PublicID != publicID || h.Held || h.Kind != driver.Read {
+				continue
+			}
+			s, err := l.memory.Open(ctx, driver.Spec{ID: driver.NewID(), TTL: time.Hour})
+			if err != nil {
+				return err
+			}
+			ghost := driver.Claim{Name: name, ID: driver.NewID(), Kind: h.Kind, Weight: h.Weight, Limit: h.Limit, Queue: true}
+			if _, err := s.Acquire(ctx, ghost); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+func renewsBehindWait() *fault {
+	w := &writers{held: map[string]chan struct{}{}} // one for each session
+	return &fault{
+		wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			if err := w.lock(ctx, s.spec.ID); err != nil {
+				return driver.Grant{}, err
+			}
+			defer w.unlock(s.spec.ID)
+			return s.Session.Wait(ctx, c)
+		},
+		renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
+			if err := w.lock(ctx, s.spec.ID); err != nil {
+				return driver.Renewal{}, err
+			}
+			defer w.unlock(s.spec.ID)
+			return s.Session.Renew(ctx)
 		},
 	}
 }

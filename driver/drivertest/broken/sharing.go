@@ -118,6 +118,20 @@ var sharing = []Driver{
 		},
 	},
 	{
+		Name: "IsInItsOwnWay", Law: "Also_Inspector", Says: "is said to be in the way of",
+		Fault: "Whoever is behind readers or permits is told that it is in its own way.",
+		new: func() *fault {
+			return telling(&fault{}, func(_ *session, c driver.Claim, g driver.Grant) driver.Grant {
+				if g.Holder != nil && !g.Holder.Kind.Exclusive() {
+					h := *g.Holder
+					h.Kind, h.PublicID = c.Kind, driver.PublicID(c.ID)
+					g.Holder = &h
+				}
+				return g
+			})
+		},
+	},
+	{
 		Name: "WatchMissesSharers", Law: "Also_Watch", Says: "the watch of a read did not show",
 		Fault: "Watch tells of mutexes and write locks, and not of readers and permits that come and go.",
 		new: func() *fault {
