@@ -269,6 +269,9 @@ func (s *session) settle(c *claim, r lineReply) error {
 // inWay describes who stands in the way.
 func (s *session) inWay(c *claim, r lineReply, now time.Time) *driver.Holder {
 	h := holder(r.value)
+	if r.value == cover && c.Kind == driver.Permit { // what permits wait for are permits
+		h.Kind, h.Limit = driver.Permit, c.Limit
+	}
 	if h != nil && h.Foreign && r.wait < 0 && now.Sub(c.since) >= s.ttl {
 		h.Note = "a value without an expiry time: it looks like somebody's data, not like a lock"
 	}
