@@ -222,7 +222,10 @@ func besides(ttl time.Duration, has func(s *session, c driver.Claim, before int)
 			return of(s, old).(driver.Requeuer).Requeue(ctx, old, next)
 		},
 		close: func(s *session, ctx context.Context) error {
-			return errors.Join(s.Session.Close(ctx), second[s].Close(ctx))
+			mu.Lock()
+			other := second[s]
+			mu.Unlock()
+			return errors.Join(s.Session.Close(ctx), other.Close(ctx))
 		},
 	}
 }
