@@ -56,6 +56,7 @@ const (
 type side struct {
 	one, two *process
 	wires    []*wire.Wire
+	there    []*servertest.Server // which it reaches when it is set up
 }
 
 type process struct {
@@ -70,7 +71,7 @@ func (q silence) sides(t *testing.T, set []*servertest.Server, setUp func(side))
 	if parameter == "" {
 		parameter = endless
 	}
-	begin := func(harm func([]*wire.Wire)) side {
+	begin := func(harm func([]*wire.Wire), there []*servertest.Server) side {
 		wires, all := make([]*wire.Wire, len(set)), make([]string, len(set))
 		for i, s := range set {
 			wires[i] = wire.New(t, s.Addr())
@@ -83,7 +84,7 @@ func (q silence) sides(t *testing.T, set []*servertest.Server, setUp func(side))
 		if !q.opened {
 			harm(wires)
 		}
-		s := side{process(), process(), wires}
+		s := side{process(), process(), wires, there}
 		setUp(s)
 		if q.opened {
 			harm(wires)
@@ -91,12 +92,21 @@ func (q silence) sides(t *testing.T, set []*servertest.Server, setUp func(side))
 		return s
 	}
 	var heals []func()
-	healthy = begin(func([]*wire.Wire) {}) // which founds the set
+	there := set
+	healthy = begin(func([]*wire.Wire) {}, there) // which founds the set
+	if !q.opened {
+		there = nil
+		for i, s := range set {
+			if !slices.Contains(q.of, i) {
+				there = append(there, s)
+			}
+		}
+	}
 	harmed = begin(func(wires []*wire.Wire) {
 		for _, i := range q.of {
 			heals = append(heals, q.harm(wires[i]))
 		}
-	})
+	}, there)
 	return healthy, harmed, func() {
 		for _, heal := range heals {
 			heal()
@@ -207,7 +217,7 @@ func anew(t *testing.T, what string, opened bool, setUp func(s side, name string
 // within runs f with a limit that only a call meets which waits for a master that is silent until the test ends.
 func within(t *testing.T, what string, f func(ctx context.Context) error) time.Duration {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	began := time.Now()
 	err := f(ctx)

@@ -15,11 +15,13 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// occupied has a name held by one of the side.
+// occupied has a name held by one of the side, at every master that it reaches: what it lacks another one of the side might get, and
+// wait for the silent masters as those that decide.
 func occupied(t *testing.T, s side, name string) driver.Claim {
 	t.Helper()
 	c := mutex(name, true)
 	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, s.one, c); return err })
+	everywhere(t, s.there, name)
 	return c
 }
 
@@ -223,8 +225,13 @@ func TestAClaimJoinsTheLineOfAMasterThatConfirmsMeanwhile(t *testing.T) {
 		}
 		return true
 	})
-	within(t, "a claim that queues", func(ctx context.Context) error { _, err := waits.Acquire(ctx, mutex("first", true)); return err })
-	until(t, 30*time.Second, "confirmed by four", stands("first", set[0], set[2], set[3], set[4]))
+	until(t, 30*time.Second, "confirmed by four", func() bool {
+		first := mutex("first", true)
+		within(t, "a claim that queues", func(ctx context.Context) error { _, err := waits.Acquire(ctx, first); return err })
+		confirmed := stands("first", set[0], set[2], set[3], set[4])()
+		within(t, "a release", func(ctx context.Context) error { _, err := waits.Release(ctx, first); return err })
+		return confirmed
+	})
 	for _, i := range []int{0, 3} {
 		defer wires[i].Stall(wire.Both)()
 	}
