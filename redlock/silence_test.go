@@ -46,9 +46,10 @@ var silences = []silence{
 	{name: "two of five refuse from the start", masters: 5, harm: refuses, of: []int{0, 4}},
 }
 
-// With these a master may take longer for an answer than any test has patience: a session gives it a third of its TTL at most.
+// With these a master may take longer for an answer than any test has patience: a session gives it a third of its TTL at most, and a
+// connection that does not answer pings is closed.
 const (
-	endless    = "?node_timeout=90s&max_ttl=5m"
+	endless    = "?node_timeout=90s&max_ttl=5m&keepalive=5m&timeout=90s"
 	endlessTTL = 5 * time.Minute
 )
 
