@@ -2,6 +2,7 @@ package redisconn
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -18,6 +19,7 @@ type deadline struct {
 
 	abandons bool
 	alone    bool
+	since    int64 // the moment when it was made; only where commands share a connection
 
 	mu     sync.Mutex
 	inner  context.Context //nolint:containedctx // made by Done
@@ -40,11 +42,8 @@ func (d *deadline) Deadline() (time.Time, bool) {
 
 // Value implements context.Context.
 func (d *deadline) Value(key any) any {
-	if key == (aloneKey{}) {
-		if d.alone {
-			return true
-		}
-		return nil
+	if key == (callKey{}) {
+		return d
 	}
 	return d.parent.Value(key)
 }
@@ -83,11 +82,13 @@ func (d *deadline) Err() error {
 	return nil
 }
 
-// finish gives the timer back when the call is over.
-func (d *deadline) finish() {
+// finish gives the timer back when the call is over, and reports whether somebody who waited was let go by it.
+func (d *deadline) finish() (passed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.cancel != nil {
+		passed = errors.Is(d.inner.Err(), context.DeadlineExceeded)
 		d.cancel()
 	}
+	return passed
 }

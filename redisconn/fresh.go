@@ -13,13 +13,19 @@ import (
 func (c *conn) fresh(ctx context.Context, cmds []Command) []Reply {
 	master := c.client
 	if c.clustered() {
-		var err error
-		if _, master, err = c.masterOf(ctx, cmds[0].Words[cmds[0].First]); err != nil {
-			return failed(cmds, err)
+		key := cmds[0].Words[cmds[0].First]
+		if master = nil; c.deaf() {
+			master = c.lastMasterOf(key)
+		}
+		if master == nil {
+			var err error
+			if _, master, err = c.masterOf(ctx, key); err != nil {
+				return failed(cmds, err)
+			}
 		}
 	}
 	until := c.bound(ctx)
-	defer until.finish()
+	defer c.finish(until)
 	var over interface {
 		B() rueidis.Builder
 		DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult
@@ -29,12 +35,20 @@ func (c *conn) fresh(ctx context.Context, cmds []Command) []Reply {
 			return failed(cmds, err)
 		}
 	} else {
-		own, giveBack, err := c.dedicate(until, master, cmds[0].Words[cmds[0].First])
+		own, err := apart(until, func() (own own, err error) {
+			own.DedicatedClient, own.giveBack, err = c.dedicate(until, master, cmds[0].Words[cmds[0].First])
+			return own, err
+		})
 		if err != nil {
 			_, err = c.answer(nil, err)
 			return failed(cmds, err)
 		}
-		defer giveBack()
+		defer func() {
+			if until.Err() != nil { // an answer may still come
+				own.Close()
+			}
+			own.giveBack()
+		}()
 		over = own
 	}
 	built := make([]rueidis.Completed, len(cmds))
@@ -50,11 +64,17 @@ func (c *conn) fresh(ctx context.Context, cmds []Command) []Reply {
 		if Is(err, "MOVED") || Is(err, "ASK") { // nothing was done
 			cmd := cmds[i]
 			cmd.Fresh, cmd.Behind = false, true
-			v, err = c.Do(ctx, cmd)
+			v, err = c.do(ctx, cmd)
 		}
 		replies[i] = Reply{v, err}
 	}
 	return replies
+}
+
+// own is a connection for one caller.
+type own struct {
+	rueidis.DedicatedClient
+	giveBack func()
 }
 
 // answering has a master answer, over a new connection where the one that there was had ended.

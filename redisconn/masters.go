@@ -79,6 +79,12 @@ func (c *conn) masterOf(ctx context.Context, key string) (string, rueidis.Client
 	return "", c.client, nil
 }
 
+// lastMasterOf returns the master that owned key by the last answer, at once, or nil. To ask takes time where the question may
+// go over a connection that is dead; a wrong master says so.
+func (c *conn) lastMasterOf(key string) rueidis.Client {
+	return c.client.Nodes()[c.topology.owner(Slot(key))]
+}
+
 // known returns the client's connections to a master. A client that has not met it yet does so by a command for a slot
 // that the master owns: the old owner sends it there.
 func (c *conn) known(ctx context.Context, addr string, slot int) (rueidis.Client, error) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -21,6 +22,8 @@ type conn struct {
 	warden *warden    // nil where the client is the user's
 	solo   sync.Mutex // of the command that is alone
 
+	unheard atomic.Int64 // the moment when a command over the user's client last had no answer in its time; 0 for never
+
 	links *redislink.Links // the connections, or where the client is the user's the subscriptions
 
 	topology *topology
@@ -35,7 +38,8 @@ func newConn(client rueidis.Client) *conn {
 // Rueidis makes a Conn of a client that the program has. The client stays open when the Conn is closed.
 //
 // Make the client with a ConnWriteTimeout and a Dialer.KeepAlive of a few seconds: by default it takes longer to notice a
-// connection that stands still. Rueidis repeats commands by itself only when they read; a lock's never do.
+// connection that stands still, and until then each command takes a connection apart. Rueidis repeats commands by itself only
+// when they read; a lock's never do.
 func Rueidis(client rueidis.Client) Conn {
 	return newConn(client)
 }
@@ -46,10 +50,15 @@ func (c *conn) Do(ctx context.Context, cmd Command) (any, error) {
 	if cmd.Keys == 0 && c.clustered() {
 		return c.anyNode(ctx, cmd.Words)
 	}
-	if cmd.Fresh || c.straying() {
+	if cmd.Fresh || c.straying() || c.deaf() {
 		reply := c.fresh(ctx, []Command{cmd})[0]
 		return reply.Value, reply.Err
 	}
+	return c.do(ctx, cmd)
+}
+
+// do sends one command over a connection that the client has.
+func (c *conn) do(ctx context.Context, cmd Command) (any, error) {
 	if c.warden != nil && !cmd.Behind && c.solo.TryLock() {
 		defer c.solo.Unlock()
 		until := untilDeadline(ctx)
@@ -60,17 +69,17 @@ func (c *conn) Do(ctx context.Context, cmd Command) (any, error) {
 		return c.answered(ctx, cmd, c.client.Do(until, c.build(cmd, true)))
 	}
 	until := c.bound(ctx)
-	defer until.finish()
+	defer c.finish(until)
 	return c.answered(ctx, cmd, c.client.Do(until, c.build(cmd, false)))
 }
 
 // DoAll implements Conn. A few commands go as one that is alone does.
 func (c *conn) DoAll(ctx context.Context, cmds []Command) []Reply {
-	if len(cmds) > 0 && (cmds[0].Fresh || c.straying()) {
+	if len(cmds) > 0 && (cmds[0].Fresh || c.straying() || c.deaf()) {
 		return c.fresh(ctx, cmds)
 	}
 	until := c.bound(ctx)
-	defer until.finish()
+	defer c.finish(until)
 	few := c.warden != nil && len(cmds) <= 2 && !slices.ContainsFunc(cmds, func(cmd Command) bool { return cmd.Behind })
 	if few = few && !c.clustered() && c.solo.TryLock(); few {
 		defer c.solo.Unlock()
@@ -93,8 +102,31 @@ func (c *conn) DoAll(ctx context.Context, cmds []Command) []Reply {
 // bound makes the context of commands that share a connection.
 func (c *conn) bound(ctx context.Context) *deadline {
 	d := untilDeadline(ctx)
-	d.abandons = c.warden != nil
+	d.abandons, d.since = c.warden != nil, moment()
 	return d
+}
+
+// finish ends the time of commands that share a connection. Where it has passed without an answer, nothing that follows waits
+// for that connection: the next try would end like this one.
+func (c *conn) finish(until *deadline) {
+	switch {
+	case !until.finish():
+	case c.warden != nil:
+		c.warden.fell(until.since)
+	default:
+		c.unheard.Store(moment())
+	}
+}
+
+// apartFor is how long commands keep off the connections that a user's client shares among them, after one had no answer. To
+// find such a connection dead is up to the client, by its ConnWriteTimeout, and we cannot close it.
+const apartFor = time.Minute
+
+// deaf reports whether a connection that the user's client shares may be dead. Each command then gets one of its own, which has
+// just answered.
+func (c *conn) deaf() bool {
+	at := c.unheard.Load()
+	return at != 0 && moment()-at < int64(apartFor)
 }
 
 // Abandons implements Conn.

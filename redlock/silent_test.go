@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
@@ -349,4 +350,14 @@ func TestAClaimThatIsUnderWayIsNotCalledUnsent(t *testing.T) {
 			freeForGood(t, "under way", set[:2]...)
 		})
 	}
+}
+
+// The connections to all masters die and nobody knows, first those of the command that is alone, and then those of what follows
+// one without an answer.
+func TestSilentConnectionsCostNoLease(t *testing.T) {
+	set := startMasters(t, 3)
+	d, wires := wired(t, set, "?timeout=90s&keepalive=90s")
+	s := session(t, d, 30*time.Second)
+	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, s, mutex("m", false)); return err })
+	redistest.TrySilentConnections(t, s, time.Second, wires...)
 }

@@ -16,6 +16,7 @@ type connection struct {
 	mu     sync.Mutex
 	server *net.TCPConn // nil until the server has accepted
 	over   bool
+	silent bool
 }
 
 // join adds the server's side; false if the connection was reset meanwhile.
@@ -102,6 +103,9 @@ func (c *connection) read(w *way, from *net.TCPConn, queue chan<- packet) {
 	for {
 		n, err := from.Read(b)
 		p := packet{data: w.screen(&f, b[:n]), err: err}
+		if c.silenced(w, p.data) {
+			p.data = nil
+		}
 		if len(p.data) == 0 && err == nil {
 			continue
 		}
@@ -117,6 +121,16 @@ func (c *connection) read(w *way, from *net.TCPConn, queue chan<- packet) {
 			return
 		}
 	}
+}
+
+// silenced reports whether the connection brings nothing any more, be it because this packet matches.
+func (c *connection) silenced(w *way, packet []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.silent && len(packet) > 0 {
+		c.silent = w.silences(packet)
+	}
+	return c.silent
 }
 
 func (c *connection) write(w *way, to *net.TCPConn, queue <-chan packet) {

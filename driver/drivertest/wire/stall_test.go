@@ -1,6 +1,9 @@
 package wire_test
 
 import (
+	"errors"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,4 +83,27 @@ func TestStallHoldsTheCloseAsWell(t *testing.T) {
 	if n := w.Count().Requests.Bytes; n != int64(len("last words\n")) {
 		t.Errorf("%d bytes reached the server before the close", n)
 	}
+}
+
+// A connection that is silenced brings nothing more, either way, and does not end. The others go on, and new ones work.
+func TestSilenceTakesOneConnection(t *testing.T) {
+	addr, closed := echo(t)
+	w := wire.New(t, addr)
+	other, c := dial(t, w), dial(t, w)
+	other.says("before")
+	c.says("before")
+	silenced := w.Silence(func(packet []byte) bool { return strings.HasPrefix(string(packet), "die") })
+	c.says("die not yet"[4:])
+	c.send("die")
+	<-silenced
+	other.says("die after it")
+	dial(t, w).says("new")
+	if err := c.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := c.r.ReadByte(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a silenced connection brought %q, %v", b, err)
+	}
+	c.Close()
+	<-closed
 }

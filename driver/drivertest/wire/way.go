@@ -17,6 +17,7 @@ type way struct {
 	jitter time.Duration
 	drop   func(Direction, []byte) bool
 	keep   func([]byte) bool
+	mute   func([]byte) bool // nil where no connection is to be silenced
 	flow   Flow
 }
 
@@ -73,6 +74,34 @@ func (w *Wire) Drop(match func(d Direction, packet []byte) bool) {
 // stream that is not RESP, pass. keep may be called concurrently and must not keep the frame.
 func (w *Wire) Filter(d Direction, keep func(frame []byte) bool) {
 	w.each(d, func(way *way) { way.keep = keep })
+}
+
+// Silence has the connection of the first request for which match is true bring nothing more, either way, that request
+// included: it has died and nobody knows. The others go on, and new ones work. What it returns is closed when a connection was
+// silenced. A later call takes the place of one that has not met its request. match must not keep the packet.
+func (w *Wire) Silence(match func(packet []byte) bool) (silenced <-chan struct{}) {
+	done := make(chan struct{})
+	w.each(Requests, func(way *way) {
+		way.mute = func(packet []byte) bool {
+			if !match(packet) {
+				return false
+			}
+			close(done)
+			return true
+		}
+	})
+	return done
+}
+
+// silences reports whether a packet ends what its connection brings.
+func (w *way) silences(packet []byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mute == nil || !w.mute(packet) {
+		return false
+	}
+	w.mute = nil
+	return true
 }
 
 // screen returns what Drop and Filter leave of a packet, in memory of its own.

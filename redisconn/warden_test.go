@@ -1,0 +1,95 @@
+package redisconn
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
+)
+
+func init() { began = began.Add(-time.Hour) } // so that there are moments before a test
+
+// quiet is a connection on which every write succeeds and every read brings a byte.
+type quiet struct {
+	net.Conn
+	closed bool
+}
+
+func (q *quiet) Write(b []byte) (int, error) { return len(b), nil }
+func (q *quiet) Read([]byte) (int, error)    { return 1, nil }
+func (q *quiet) Close() error                { q.closed = true; return nil }
+
+// When the time of a command is over, the connections are closed that have owed an answer for most of it, and no others: others'
+// commands go over them.
+func TestWardenClosesWhatOwesAnAnswer(t *testing.T) {
+	const ago = int64(time.Second)
+	for what, c := range map[string]struct {
+		steps  string // w: bytes leave, r: bytes come, each a second after the one before and the last one a second ago
+		took   int64  // by the command
+		closed bool
+	}{
+		"silent":                              {"w", ago, true},
+		"silent, and asked again":             {"rww", ago, true},
+		"silent for longer than the command":  {"wwwww", ago, true},
+		"answered":                            {"wr", 3 * ago, false},
+		"idle":                                {"", 10 * ago, false},
+		"a subscription that hears":           {"wrrrr", 10 * ago, false},
+		"answers that come one by one":        {"wwwrr", 10 * ago, false},
+		"silent for less than half the time":  {"wrw", 3 * ago, false},
+		"answered to who asked before":        {"wwr", 2 * ago, true},
+		"answered to all, before the command": {"wwr", ago / 2, false},
+	} {
+		w, q := newWarden(), &quiet{}
+		s := w.adopt(t.Context(), q).(*shared) //nolint:forcetypeassert // nobody calls
+		now := moment()
+		for i, step := range c.steps {
+			if step == 'w' {
+				_, _ = s.Write(nil)
+			} else {
+				_, _ = s.Read(nil)
+			}
+			at := now - int64(len(c.steps)-i)*ago
+			for _, m := range []*int64{&s.asked, &s.wrote, &s.heard, &s.overlap} {
+				if *m >= now {
+					*m = at
+				}
+			}
+		}
+		w.fell(now - c.took)
+		if q.closed != c.closed {
+			t.Errorf("%s: a connection with the steps %q is closed: %v; want %v", what, c.steps, q.closed, c.closed)
+		}
+	}
+}
+
+// A command for which a connection has to be made is back by its deadline, also where the server accepts and says nothing.
+func TestANewConnectionKeepsNobody(t *testing.T) {
+	w := wire.New(t, servertest.Redis(t).Addr())
+	c, err := Open(t.Context(), Config{Addrs: []string{w.Addr()}, Timeout: time.Minute, KeepAlive: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	defer w.Stall(wire.Both)()
+	w.Cut()
+	cmd := Command{Words: []string{"PING"}}
+	for range 2 { // the first finds that the connection has ended
+		done := make(chan []Reply, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			done <- c.DoAll(ctx, []Command{cmd, cmd, cmd})
+		}()
+		select {
+		case replies := <-done:
+			if replies[0].Err == nil {
+				t.Error("answered by a server that says nothing")
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("a command for which a connection has to be made has not returned 30 s after its deadline")
+		}
+	}
+}
