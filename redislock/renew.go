@@ -60,7 +60,8 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 //
 // A question for a claim that waits may fail: it keeps its place, and Wait meets the same error. A claim that shares a key
 // which holds something else by now is lost. Where a cluster has some masters that answer and others that do not, the
-// session is renewed late in its time all the same, without the claims that it could not renew: they are given up.
+// session is renewed late in its time all the same, without the claims that it could not renew: they are given up. But not by
+// the first renewal that meets this: it may have met no more than a connection that had died unnoticed.
 func (r *renewal) takeIn(ctx context.Context, s *session, replies []redisconn.Reply) (lost []string, err error) {
 	var failed []*claim
 	answered := 0
@@ -93,6 +94,7 @@ func (r *renewal) takeIn(ctx context.Context, s *session, replies []redisconn.Re
 			lost = append(lost, id)
 		}
 	}
+	defer s.note(len(failed) > 0)
 	if answered == 0 && err != nil || len(failed) > 0 && !s.late(ctx) {
 		return nil, err
 	}
@@ -100,10 +102,20 @@ func (r *renewal) takeIn(ctx context.Context, s *session, replies []redisconn.Re
 }
 
 // late reports whether there are several masters and a renewal that must be answered by ctx's deadline has only the last
-// third of a session's time left.
+// third of a session's time left, and is not the first that some of them do not answer.
 func (s *session) late(ctx context.Context) bool {
+	s.mu.Lock()
+	again := s.partial
+	s.mu.Unlock()
 	at, ends := ctx.Deadline()
-	return s.d.cluster && ends && time.Until(at) < s.ttl/3
+	return again && s.d.cluster && ends && time.Until(at) < s.ttl/3
+}
+
+// note remembers whether a renewal was answered by some masters and not by others.
+func (s *session) note(partial bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.partial = partial
 }
 
 func (s *session) waits(c *claim) bool {

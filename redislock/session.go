@@ -22,10 +22,11 @@ type session struct {
 
 	redisstore.Alarm
 
-	mu     sync.Mutex
-	claims map[string]*claim
-	names  map[string]keys // some of those that were used
-	closed bool
+	mu      sync.Mutex
+	claims  map[string]*claim
+	names   map[string]keys // some of those that were used
+	closed  bool
+	partial bool // the last renewal was not answered for some claims
 }
 
 func newSession(d *Driver, spec driver.Spec) *session {

@@ -89,3 +89,26 @@ func TestOneSilentConnectionCostsNoLease(t *testing.T) {
 		}
 	}
 }
+
+// On a Cluster it is one of several masters whose connection dies. What it has is not given up by the first renewal that it does
+// not answer.
+func TestCluster_OneSilentConnectionCostsNoLease(t *testing.T) {
+	t.Parallel()
+	c := servertest.RedisCluster(t, 3, 0)
+	for what, open := range map[string]func(t *testing.T, b *redistest.Board) redisconn.Conn{
+		"by URL": func(t *testing.T, b *redistest.Board) redisconn.Conn {
+			t.Helper()
+			return redistest.Connect(t, b, "redis+cluster://"+c.Nodes[0].Addr()+patient)
+		},
+		"rueidis": func(t *testing.T, b *redistest.Board) redisconn.Conn {
+			t.Helper()
+			return patientRueidis(t, b, c.Nodes[0].Addr())
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := redistest.NewBoard(t)
+			s := crowdOf(t, over(t, open(t, b)), 50)
+			redistest.TrySilentConnections(t, s, time.Second, b.To(c.Nodes[1].Addr()))
+		})
+	}
+}
