@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
+	"github.com/interlock-go/interlock/internal/servertest"
 )
 
 func init() { began = began.Add(-time.Hour) } // so that there are moments before a test
