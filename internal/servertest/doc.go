@@ -1,7 +1,7 @@
 // Package servertest starts the servers that tests, torture and benchmarks lock on: a Redis, a master with its replica and
-// three Sentinels, a Cluster. They listen on free ports of the loopback interface, keep their files in a temporary folder,
+// three Sentinels, a Cluster, a PostgreSQL. They listen on free ports of the loopback interface, keep their files in a temporary folder,
 // and on Linux die with the process that started them, however that ends.
 //
-// A server can be stopped, killed, paused and started again with its data, its wall clock can be stepped, and Do looks at
-// it behind the back of the code under test.
+// A server can be stopped, killed, paused and started again with its data. The wall clock of a Redis can be stepped, and Do
+// looks at it behind the back of the code under test; a PostgreSQL is paused by its connections, see package wire.
 package servertest

@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,7 @@ import (
 // leave is how long a server may take to end by itself, and how long what it started may keep its log open after it.
 const leave = 10 * time.Second
 
-// Stop asks the server to end (SIGTERM) and waits until it has; a paused server is resumed for it. One that has not ended
+// Stop asks the server to end (SIGTERM, a PostgreSQL by SIGINT, which waits for no client) and waits until it has; a paused server is resumed for it. One that has not ended
 // after ten seconds is killed, which is an error. Stopping a server that is not running does nothing.
 func (s *Server) Stop() error {
 	s.mu.Lock()
@@ -23,7 +24,7 @@ func (s *Server) stop() error {
 	if s.process.over() {
 		return nil
 	}
-	err := errors.Join(s.process.signal(syscall.SIGTERM), s.process.resume())
+	err := errors.Join(s.process.signal(cmp.Or(s.program.end, syscall.SIGTERM)), s.process.resume())
 	if err != nil {
 		return fmt.Errorf("servertest: cannot stop the server at %s: %w", s.Addr(), err)
 	}
@@ -33,7 +34,7 @@ func (s *Server) stop() error {
 	case <-s.process.done:
 		return nil
 	case <-timer.C:
-		return errors.Join(fmt.Errorf("servertest: the server at %s did not end within %v of SIGTERM and was killed:\n%s", s.Addr(), leave, s.process.log), s.kill())
+		return errors.Join(fmt.Errorf("servertest: the server at %s did not end within %v of its signal and was killed:\n%s", s.Addr(), leave, s.process.log), s.kill())
 	}
 }
 

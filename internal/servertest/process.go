@@ -19,17 +19,26 @@ type process struct {
 	done chan struct{} // closed when the process has ended and is reaped
 }
 
+// launch is what a process is started with.
+type launch struct {
+	command   string
+	args, env []string
+	ready     string   // part of the line of the log that says that it is up
+	as        *account // who it runs as; nil for whoever runs this
+}
+
 // startProcess starts the program and returns when its log shows the line that contains ready. The log is proof where a
 // connection is none: on a port that somebody else took in between, another server would answer.
-func startProcess(ctx context.Context, name string, args, env []string, ready string) (*process, error) {
-	path, err := exec.LookPath(name)
+func startProcess(ctx context.Context, l launch) (*process, error) {
+	name := l.command
+	path, err := find(name)
 	if err != nil {
 		return nil, fmt.Errorf("servertest: %s is needed to run this: install it (on Debian: apt-get install %[1]s): %w", name, err)
 	}
-	p := &process{cmd: exec.Command(path, args...), log: newJournal(ready), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), env...)
+	p := &process{cmd: exec.Command(path, l.args...), log: newJournal(l.ready), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), l.env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.cmd.SysProcAttr = attributes()
+	p.cmd.SysProcAttr = attributes(l.as)
 	// A copy of the server that writes a file may outlive it, with the pipe of the log open.
 	p.cmd.WaitDelay = leave
 

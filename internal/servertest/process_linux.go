@@ -6,8 +6,12 @@ import (
 )
 
 // attributes keep the terminal's signals from the server and have the kernel kill it with the thread that started it.
-func attributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+func attributes(as *account) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if as != nil {
+		a.Credential = &syscall.Credential{Uid: uint32(as.uid), Gid: uint32(as.gid)}
+	}
+	return a
 }
 
 // kill ends the process and its copies that write a file or feed a replica: they are a group.

@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -36,10 +39,15 @@ type Server struct {
 	offset  time.Duration
 }
 
-// program is what a Server runs: how it is called and how it says that it is up.
+// program is what a Server runs: how it is called, how it says that it is up, and how it is asked to end.
 type program struct {
-	args  func(s *Server) ([]string, error)
-	ready string // part of the line of its log that tells that it accepts connections
+	command string // redis-server when empty
+	args    func(s *Server) ([]string, error)
+	ready   string                 // part of the line of its log that tells that it accepts connections
+	url     func(s *Server) string // redis:// when nil
+	end     syscall.Signal         // SIGTERM when 0
+	as      func() (*account, error)
+	again   string // part of a log that says that the last process still has to go
 }
 
 var redis = program{ready: "Ready to accept connections", args: func(s *Server) ([]string, error) {
@@ -128,7 +136,17 @@ func (s *Server) launch(ctx context.Context) error {
 		}
 		env = append(env, preload...)
 	}
-	p, err := startProcess(ctx, "redis-server", args, env, s.program.ready)
+	run := launch{command: cmp.Or(s.program.command, "redis-server"), args: args, env: env, ready: s.program.ready}
+	if s.program.as != nil {
+		if run.as, err = s.program.as(); err != nil {
+			return err
+		}
+	}
+	p, err := startProcess(ctx, run)
+	for err != nil && s.program.again != "" && strings.Contains(err.Error(), s.program.again) && ctx.Err() == nil {
+		time.Sleep(between)
+		p, err = startProcess(ctx, run)
+	}
 	if err != nil {
 		return err
 	}
@@ -142,8 +160,12 @@ func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
 // String is the address.
 func (s *Server) String() string { return s.Addr() }
 
-// URL is the server's address in the form "redis://127.0.0.1:port", by TLS "rediss://127.0.0.1:port".
+// URL is the server's address in the form "redis://127.0.0.1:port", by TLS "rediss://127.0.0.1:port", or that of a PostgreSQL's
+// superuser.
 func (s *Server) URL() string {
+	if s.program.url != nil {
+		return s.program.url(s)
+	}
 	if s.o.TLS {
 		return "rediss://" + s.Addr()
 	}

@@ -23,6 +23,12 @@ func Redis(t TB, args ...string) *Server {
 	return forTest(t, func(ctx context.Context) (*Server, error) { return Start(ctx, Options{Args: args}) })
 }
 
+// Postgres starts one PostgreSQL for the test and closes it at the test's end. The arguments have the form "-c", "fsync=on".
+func Postgres(t TB, args ...string) *Server {
+	t.Helper()
+	return forTest(t, func(ctx context.Context) (*Server, error) { return StartPostgres(ctx, Options{Args: args}) })
+}
+
 // Sentinel starts a master, a replica and three Sentinels for the test and closes them at its end. The arguments are
 // those of master and replica.
 func Sentinel(t TB, args ...string) *Sentinels {
