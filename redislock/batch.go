@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -94,7 +94,7 @@ func (b *batcher) send(ctx context.Context, r request) (any, error) {
 		}
 	}
 	if o.over != nil {
-		return nil, &redisstore.Underway{Cause: ctx.Err(), Over: o.over}
+		return nil, &sessions.Underway{Cause: ctx.Err(), Over: o.over}
 	}
 	v, err := o.answer, o.err
 	if told == abandoned {
@@ -225,11 +225,11 @@ func (b *batcher) together(orders []*order) {
 		}
 		calls, about = append(calls, c), append(about, taking)
 	}
-	replies := b.d.run.RunAll(redisstore.Within(context.Background(), b.d.options.Timeout), calls)
+	replies := b.d.run.RunAll(sessions.Within(context.Background(), b.d.options.Timeout), calls)
 	for i, reply := range replies {
 		if len(about[i]) > 1 && errors.Is(reply.Err, driver.ErrRefused) { // one name of them, but nobody says which
 			for _, o := range about[i] {
-				o.answer, o.err = b.single(redisstore.Within(context.Background(), b.d.options.Timeout), o.request)
+				o.answer, o.err = b.single(sessions.Within(context.Background(), b.d.options.Timeout), o.request)
 			}
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 type state uint8
@@ -35,7 +36,7 @@ type claim struct {
 	recheck redisstore.Recheck
 	change  chan struct{} // made before it stands in a line
 
-	flight  redisstore.Flight
+	flight  sessions.Flight
 	leaving bool // no request but those of a Release from now on
 	unsure  bool // a Release of it had no answer, so that what the next one finds says nothing
 	left    bool // it is released, and held says whether it was held

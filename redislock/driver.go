@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -29,7 +30,7 @@ type Driver struct {
 	audience redisstore.Audience[*session] // of claims that may wait
 	holding  *redisstore.Holding
 
-	sessions redisstore.Sessions[*session]
+	sessions sessions.Set[*session]
 	mu       sync.Mutex
 	ears     map[string]*ear   // by master
 	channels map[string]string // of the ears to come

@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -171,7 +172,7 @@ func (d *Driver) breakForeign(ctx context.Context, k keys, publicID string, now 
 	if !now {
 		return fmt.Errorf("redislock: break %q: %w: another program holds it and reads no marks; it can only be broken at once", k.name, driver.ErrRefused)
 	}
-	v, err := d.conn.Do(redisstore.Within(ctx, d.options.Timeout), redisconn.Command{Words: []string{"GET", k.name}, First: 1, Keys: 1})
+	v, err := d.conn.Do(sessions.Within(ctx, d.options.Timeout), redisconn.Command{Words: []string{"GET", k.name}, First: 1, Keys: 1})
 	if err != nil {
 		return fmt.Errorf("redislock: break %q: %w", k.name, redisconn.Classify(err))
 	}
@@ -180,7 +181,7 @@ func (d *Driver) breakForeign(ctx context.Context, k keys, publicID string, now 
 		return fmt.Errorf("redislock: break %q: %w: another holds it now", k.name, driver.ErrRefused)
 	}
 	// Not sent again: the other program's next lock may have the same value.
-	v, err = d.run.Run(redisstore.Within(ctx, d.options.Timeout), redisconn.Call{Script: dropScript, Keys: []string{k.name}, Args: []string{value}})
+	v, err = d.run.Run(sessions.Within(ctx, d.options.Timeout), redisconn.Call{Script: dropScript, Keys: []string{k.name}, Args: []string{value}})
 	if err != nil {
 		return fmt.Errorf("redislock: break %q: %w", k.name, err)
 	}

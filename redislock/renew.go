@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -40,7 +41,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	r.holds(s, alone)
 	r.asks(ctx, timeout/4, s, others)
 	if len(r.calls) == 0 {
-		if err := redisstore.Reach(redisstore.Within(ctx, timeout), s.d.conn); err != nil {
+		if err := redisstore.Reach(sessions.Within(ctx, timeout), s.d.conn); err != nil {
 			return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", err)
 		}
 		return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil

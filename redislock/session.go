@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 // session is one liveness: the TTL of all its claims. The server knows nothing of it.
@@ -20,7 +21,7 @@ type session struct {
 	timeout time.Duration
 	owner   []byte
 
-	redisstore.Alarm
+	sessions.Alarm
 
 	mu      sync.Mutex
 	claims  map[string]*claim
@@ -35,7 +36,7 @@ func newSession(d *Driver, spec driver.Spec) *session {
 		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
 		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
 		timeout: min(d.options.Timeout, ttl), owner: spec.Owner.Encode(),
-		Alarm: redisstore.NewAlarm(), claims: map[string]*claim{}, names: map[string]keys{},
+		Alarm: sessions.NewAlarm(), claims: map[string]*claim{}, names: map[string]keys{},
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 type state uint8
@@ -33,7 +33,7 @@ type claim struct {
 	room   *room // while it waits
 	change chan struct{}
 
-	flight  redisstore.Flight
+	flight  sessions.Flight
 	leaving bool // no request but those of a Release from now on
 	unsure  bool // a Release of it had no answer, so that what the next one finds says nothing
 	left    bool // it is released, and wasHeld says whether it was held

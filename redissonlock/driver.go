@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -29,7 +30,7 @@ type Driver struct {
 	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel context.CancelFunc
 
-	sessions redisstore.Sessions[*session]
+	sessions sessions.Set[*session]
 	mu       sync.Mutex
 	ears     map[string]*ear // by master
 	rooms    map[place]*room

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -43,7 +44,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		timeout = max(min(timeout, time.Until(end)/2), time.Millisecond)
 	}
 	if len(r.calls) == 0 {
-		if err := redisstore.Reach(redisstore.Within(ctx, timeout), s.d.conn); err != nil {
+		if err := redisstore.Reach(sessions.Within(ctx, timeout), s.d.conn); err != nil {
 			return driver.Renewal{}, fmt.Errorf("redissonlock: renew: %w", err)
 		}
 		return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil

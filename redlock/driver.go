@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -35,7 +36,7 @@ type Driver struct {
 	grants, raises, yields atomic.Uint64
 	lastTicket             atomic.Int64
 
-	sessions redisstore.Sessions[*session]
+	sessions sessions.Set[*session]
 	mu       sync.Mutex
 	seen     map[string]int64 // counters that are ahead of this process's clock
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -177,7 +177,7 @@ func (n *node) carry(batch []order) {
 // within returns a context that ends at a time. Where the connection lets go by itself then, it costs no timer.
 func (n *node) within(until time.Time) (context.Context, context.CancelFunc) {
 	if n.conn.Abandons() {
-		return redisstore.Within(n.d.ctx, time.Until(until)), func() {}
+		return sessions.Within(n.d.ctx, time.Until(until)), func() {}
 	}
 	return context.WithDeadline(n.d.ctx, until)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 // session is one liveness: the TTL of all its claims. The masters know nothing of it.
@@ -20,7 +21,7 @@ type session struct {
 	timeout time.Duration // of one master
 	owner   []byte
 
-	redisstore.Alarm
+	sessions.Alarm
 
 	mu     sync.Mutex
 	claims map[string]*claim
@@ -34,7 +35,7 @@ func newSession(d *Driver, spec driver.Spec) *session {
 		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
 		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
 		timeout: min(d.options.NodeTimeout, ttl/3), owner: spec.Owner.Encode(),
-		Alarm: redisstore.NewAlarm(), claims: map[string]*claim{}, said: readings{},
+		Alarm: sessions.NewAlarm(), claims: map[string]*claim{}, said: readings{},
 	}
 }
 

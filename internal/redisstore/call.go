@@ -8,22 +8,9 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/redisconn"
 )
-
-// limit is a context with a deadline and no timer: clients read the deadline, and a command needs nothing else.
-type limit struct {
-	context.Context //nolint:containedctx // it is one
-	at              time.Time
-}
-
-// Deadline implements context.Context.
-func (l limit) Deadline() (time.Time, bool) { return l.at, true }
-
-// Within returns ctx with a deadline for one command. It costs no timer: ctx does not end then, the command does.
-func Within(ctx context.Context, d time.Duration) context.Context {
-	return limit{ctx, time.Now().Add(d)}
-}
 
 // Together runs scripts in one go. Where the client abandons a command with its order kept, they run right here; elsewhere
 // apart from the caller: when ctx ends the caller goes, and they go on until their answers or the timeout.
@@ -32,11 +19,11 @@ func Together(ctx context.Context, run redisconn.Runner, timeout time.Duration, 
 		return nil, fmt.Errorf("%w: %w", driver.ErrNotSent, err)
 	}
 	if run.Conn.Abandons() {
-		replies := run.RunAll(Within(ctx, timeout), calls)
+		replies := run.RunAll(sessions.Within(ctx, timeout), calls)
 		return replies, ctx.Err()
 	}
 	done := make(chan []redisconn.Reply, 1)
-	go func() { done <- run.RunAll(Within(context.Background(), timeout), calls) }() //nolint:contextcheck // outlives its caller
+	go func() { done <- run.RunAll(sessions.Within(context.Background(), timeout), calls) }() //nolint:contextcheck // outlives its caller
 	select {
 	case replies := <-done:
 		return replies, nil

@@ -1,4 +1,4 @@
-package redisstore
+package sessions
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 )
 
 type fakeSession struct {
-	all  *Sessions[*fakeSession]
+	all  *Set[*fakeSession]
 	late bool // it was asked to close when the driver was closed already
 	err  error
 }
@@ -20,7 +20,7 @@ func (s *fakeSession) Close(context.Context) error {
 
 // A driver that closes lets its sessions leave first, takes no new one in, and says what went wrong.
 func TestSessionsCloseWithTheirDriver(t *testing.T) {
-	var all Sessions[*fakeSession]
+	var all Set[*fakeSession]
 	cause := errors.New("cut")
 	some := []*fakeSession{{all: &all}, {all: &all, err: cause}}
 	for _, s := range some {

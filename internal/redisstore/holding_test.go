@@ -7,22 +7,6 @@ import (
 	"time"
 )
 
-// More losses than anybody reads are told by a renewal, and nobody is held up.
-func TestAnAlarmNeverBlocks(t *testing.T) {
-	a := NewAlarm()
-	for range 1000 {
-		a.Lose("id")
-	}
-	select {
-	case <-a.Nudge():
-	default:
-		t.Error("losses that nobody was told of ask for no renewal")
-	}
-	if id := <-a.Lost(); id != "id" {
-		t.Errorf("%q is lost, want id", id)
-	}
-}
-
 func TestWhoHoldsListensAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var listened atomic.Int64

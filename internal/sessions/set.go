@@ -1,4 +1,4 @@
-package redisstore
+package sessions
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Sessions are those that a driver has open. The zero value is ready.
-type Sessions[S interface {
+// Set has the sessions that a driver has open. The zero value is ready.
+type Set[S interface {
 	comparable
 	Close(ctx context.Context) error
 }] struct {
@@ -20,7 +20,7 @@ type Sessions[S interface {
 }
 
 // Add takes a session in. It returns false when the driver is closed, or is being closed.
-func (r *Sessions[S]) Add(s S) bool {
+func (r *Set[S]) Add(s S) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closing {
@@ -34,28 +34,28 @@ func (r *Sessions[S]) Add(s S) bool {
 }
 
 // Remove forgets a session that is closed.
-func (r *Sessions[S]) Remove(s S) {
+func (r *Set[S]) Remove(s S) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.all, s)
 }
 
 // All returns the sessions of now.
-func (r *Sessions[S]) All() []S {
+func (r *Set[S]) All() []S {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Keys(r.all))
 }
 
 // Closed reports whether all sessions were closed with their driver.
-func (r *Sessions[S]) Closed() bool {
+func (r *Set[S]) Closed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.closed
 }
 
 // Close closes all sessions, side by side. It returns false, and does nothing, where it was called before.
-func (r *Sessions[S]) Close(ctx context.Context) (first bool, err error) {
+func (r *Set[S]) Close(ctx context.Context) (first bool, err error) {
 	r.mu.Lock()
 	first, r.closing = !r.closing, true
 	r.mu.Unlock()
