@@ -10,6 +10,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
 	"github.com/interlock-go/interlock/internal/redistest"
+	"github.com/interlock-go/interlock/internal/worker"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redislock"
 )
@@ -42,7 +43,7 @@ func over(t drivertest.T, conn redisconn.Conn) driver.Driver {
 }
 
 func TestMain(m *testing.M) {
-	redistest.Work()
+	worker.Work()
 	m.Run()
 }
 

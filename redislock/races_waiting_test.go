@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
-	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/worker"
 	"github.com/interlock-go/interlock/redislock"
 )
 
@@ -238,7 +238,7 @@ func TestStoppedProcessInLineCostsItsTimeAtMost(t *testing.T) {
 	a := s.actor(t)
 	name := s.name("stopped")
 	mine := a.hold(mutex(name))
-	stopped := redistest.StartWorker(t, server.URL(), name, ttl)
+	stopped := worker.Start(t, server.URL(), name, ttl)
 	defer stopped.Kill()
 	until(t, "the other process waits", func() bool { return len(s.look(t, name).waits()) == 1 })
 	theirs := s.look(t, name).line[0]

@@ -15,6 +15,7 @@ import (
 	"github.com/interlock-go/interlock/driver/drivertest"
 	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/worker"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redissonlock"
 )
@@ -47,7 +48,7 @@ func over(t drivertest.T, conn redisconn.Conn) driver.Driver {
 }
 
 func TestMain(m *testing.M) {
-	redistest.Work()
+	worker.Work()
 	m.Run()
 }
 

@@ -9,11 +9,12 @@ import (
 	"github.com/interlock-go/interlock/driver/drivertest"
 	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/worker"
 	"github.com/interlock-go/interlock/redlock"
 )
 
 func TestMain(m *testing.M) {
-	redistest.Work()
+	worker.Work()
 	m.Run()
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/interlock-go/interlock/driver/drivertest"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/worker"
 )
 
 // Store is what a [Harness] needs to know of a store.
@@ -121,9 +122,9 @@ func (h *Harness) Cannot(law string) string {
 	return "a Redis knows no sessions that it could end: " + law + " is tried without"
 }
 
-// Freeze stops a [Worker].
+// Freeze stops a [worker.Worker].
 func (h *Harness) Freeze(t drivertest.T, name string) (thaw func()) {
-	w := StartWorker(t, h.store.URL, name, h.store.TTL)
+	w := worker.Start(t, h.store.URL, name, h.store.TTL)
 	w.Stop(t)
 	return w.Kill
 }

@@ -1,4 +1,6 @@
-package redistest
+// Package worker is another process of a test, of the same binary, that takes and releases a lock as fast as it can and can be
+// stopped anywhere.
+package worker
 
 import (
 	"bufio"
@@ -22,7 +24,7 @@ type Worker struct {
 
 const workerVariable = "INTERLOCK_TEST_WORKER"
 
-// Work makes this process a worker if [StartWorker] started it, and does not return then. TestMain begins with it.
+// Work makes this process a worker if [Start] started it, and does not return then. TestMain begins with it.
 func Work() {
 	url := os.Getenv(workerVariable)
 	if url == "" {
@@ -61,8 +63,8 @@ func hammer(url, name, ttl string) error {
 	return nil
 }
 
-// StartWorker starts a worker, and returns when it has opened the store.
-func StartWorker(t drivertest.T, url, name string, ttl time.Duration) *Worker {
+// Start starts a worker, and returns when it has opened the store.
+func Start(t drivertest.T, url, name string, ttl time.Duration) *Worker {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], name, ttl.String())
 	cmd.Env = append(os.Environ(), workerVariable+"="+url)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package redistest
+package worker
 
 import (
 	"math/rand/v2"

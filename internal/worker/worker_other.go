@@ -1,6 +1,6 @@
 //go:build !unix
 
-package redistest
+package worker
 
 import "github.com/interlock-go/interlock/driver/drivertest"
 
