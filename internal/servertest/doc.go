@@ -2,6 +2,6 @@
 // three Sentinels, a Cluster, a PostgreSQL. They listen on free ports of the loopback interface, keep their files in a temporary folder,
 // and on Linux die with the process that started them, however that ends.
 //
-// A server can be stopped, killed, paused and started again with its data. The wall clock of a Redis can be stepped, and Do
-// looks at it behind the back of the code under test; a PostgreSQL is paused by its connections, see package wire.
+// A server can be stopped, killed, paused and started again with its data, and its wall clock can be stepped. Do looks at a Redis
+// behind the back of the code under test. A PostgreSQL is paused by its connections: see package wire.
 package servertest

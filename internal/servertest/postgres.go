@@ -19,8 +19,8 @@ import (
 //
 // It does not call fsync unless told to: a process that is killed loses nothing by that, only a machine would.
 func StartPostgres(ctx context.Context, o Options) (*Server, error) {
-	if o.TLS || o.Clock {
-		return nil, fmt.Errorf("servertest: a PostgreSQL has neither Options.TLS nor Options.Clock")
+	if o.TLS {
+		return nil, fmt.Errorf("servertest: only a single Redis speaks TLS: leave Options.TLS unset")
 	}
 	return start(ctx, postgres, o)
 }

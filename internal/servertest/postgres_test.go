@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -123,5 +124,23 @@ func TestPostgresTakesArgumentsAndCleansUp(t *testing.T) {
 	}
 	if s, err := servertest.StartPostgres(t.Context(), servertest.Options{TLS: true}); err == nil {
 		t.Errorf("%v speaks TLS", s)
+	}
+}
+
+func TestPostgresHasAClockOfItsOwn(t *testing.T) {
+	t.Parallel()
+	s, err := servertest.StartPostgres(t.Context(), servertest.Options{Clock: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 2 {
+		if err := s.Step(time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seconds, err := strconv.ParseFloat(mustSQL(t, s, "SELECT extract(epoch FROM clock_timestamp())"), 64)
+	if ahead := seconds - float64(time.Now().Unix()); err != nil || ahead < 7000 || ahead > 7400 {
+		t.Errorf("ahead by %v s, %v; want two hours", ahead, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -140,6 +141,11 @@ func (s *Server) launch(ctx context.Context) error {
 	if s.program.as != nil {
 		if run.as, err = s.program.as(); err != nil {
 			return err
+		}
+		for _, name := range []string{"clock.so", filepath.Base(s.offsetFile())} {
+			if err := run.as.own(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
 	}
 	p, err := startProcess(ctx, run)
