@@ -41,6 +41,9 @@ var homes = map[string]string{
 	"redisson+sentinel+tls": "redissonlock",
 	"redisson+cluster":      "redissonlock",
 	"redisson+cluster+tls":  "redissonlock",
+
+	"postgres":   "pglock",
+	"postgresql": "pglock",
 }
 
 // Register makes a scheme known to [OpenURL]. Packages of stores call it from init; a second call for a scheme panics.

@@ -17,6 +17,8 @@ var clients = map[string][]string{
 	"redlock":   {"github.com/redis/rueidis"},
 
 	"redissonlock": {"github.com/redis/rueidis"},
+
+	"pglock": {"github.com/jackc/pgx/v5"},
 }
 
 // contract are the packages that every driver may import: the contract, and the rule.

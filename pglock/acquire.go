@@ -1,0 +1,255 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Acquire implements driver.Session.
+func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, fmt.Errorf("pglock: %w: %w", driver.ErrNotSent, err)
+	}
+	c, err := s.claim(dc)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	err = s.fly(ctx, c, func(ctx context.Context) error {
+		_, err := s.turn(ctx, nil, c)
+		return err
+	})
+	return s.answer(c, err)
+}
+
+// answer is the claim's state, unless err says that nothing is known.
+func (s *session) answer(c *claim, err error) (driver.Grant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.lost:
+		return driver.Grant{}, driver.ErrSessionLost
+	case c.state == gone:
+		return driver.Grant{}, driver.ErrGone
+	case c.state == broken:
+		return driver.Grant{}, driver.ErrBroken
+	case err != nil:
+		if c.state == out && c.void.IsZero() && (errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused)) && c.flight.Landing() == nil {
+			s.forget(c)
+		}
+		return driver.Grant{}, err
+	case c.state == out:
+		g := c.grant()
+		s.forget(c)
+		return g, nil
+	}
+	return c.grant(), nil
+}
+
+// turn is one step of a line, in which old leaves and c joins or is found; either may be nil. It reports whether old was held.
+func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error) {
+	about, oldID, newID := c, "null", "null"
+	if old != nil {
+		about, oldID = old, "'"+old.ID+"'"
+	}
+	var dc driver.Claim
+	known := false
+	s.mu.Lock()
+	if c != nil {
+		if c.leaving || s.lost {
+			s.mu.Unlock()
+			return false, fmt.Errorf("pglock: %w: the claim is being released", driver.ErrNotSent)
+		}
+		dc, newID, known = c.Claim, "'"+c.ID+"'", c.state != out
+		c.asked = s.d.hearing(s, c)
+	}
+	s.mu.Unlock()
+	started := time.Now()
+	a, err := s.d.call(ctx, fmt.Sprintf("select * from %sturn(decode('%x', 'hex'), '%s', %s, %s, %t, %t, %d, %d, %d, %d, decode('%x', 'hex'), %d, %d)",
+		s.d.in, about.Name, s.id, oldID, newID, known, dc.Queue, dc.Kind, dc.Weight, dc.Limit, dc.Passes, dc.Note, s.deadline(), max((s.timeout/2).Milliseconds(), 1)))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c != nil && (a.twice || err != nil && !errors.Is(err, driver.ErrNotSent) && !errors.Is(err, driver.ErrRefused)) {
+		c.void = started.Add(s.timeout)
+	}
+	if err != nil {
+		return false, fmt.Errorf("pglock: %w", err)
+	}
+	f := a.rows[0]
+	was = string(f[1]) == "t"
+	if old != nil && a.twice && !was && old.state == held && !old.unsure {
+		// That the claim stood there, the second attempt could tell; that it did not, cannot tell whether the first took it out.
+		return false, errTwice
+	}
+	if c == nil || c.leaving {
+		return was, nil
+	}
+	switch st := state(number(f[0])); st {
+	case held:
+		c.admit(number(f[2]))
+		s.d.unhear(c)
+	case waiting:
+		if c.state <= waiting {
+			c.state, c.holder = waiting, first(f[5])
+			c.schedule(f[3], f[4], s.d.direct)
+		}
+	case out:
+		c.holder = first(f[5])
+	case broken, gone:
+		c.end(st)
+	case misfit:
+		return was, fmt.Errorf("pglock: name %q: %w: permits of a semaphore never share a name with other claims", c.Name, driver.ErrRefused)
+	case over:
+		s.lost = true
+		for _, other := range s.claims {
+			other.end(gone)
+		}
+		return was, driver.ErrSessionLost
+	case void:
+		s.at, s.clock = started, number(f[3]) // it was set
+		return was, fmt.Errorf("pglock: %w: the request was late, or the database's clock has leapt", driver.ErrNotSent)
+	}
+	return was, nil
+}
+
+var errTwice = errors.New("pglock: the connection ended before the answer, and when asked again the server has the claim no more")
+
+// schedule takes in when a waiting claim should look again by itself: a moment later, so that the time is over then. Where nobody
+// can be told, the first in line looks often. The session's mutex is held.
+func (c *claim) schedule(left, head []byte, direct bool) {
+	c.again = time.Time{}
+	if left != nil {
+		c.again = time.Now().Add(time.Duration(number(left))*time.Microsecond + time.Millisecond)
+	}
+	if !direct {
+		pause := poll
+		if string(head) == "t" {
+			pause = pollFirst
+		}
+		if at := time.Now().Add(pause); c.again.IsZero() || at.Before(c.again) {
+			c.again = at
+		}
+	}
+	c.changed()
+}
+
+// How often a claim asks that nobody can tell.
+const (
+	pollFirst = 25 * time.Millisecond
+	poll      = 250 * time.Millisecond
+)
+
+// Release implements driver.Session.
+func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
+	c, err := s.releasing(dc)
+	if err != nil {
+		return false, err
+	}
+	err = s.fly(ctx, c, func(ctx context.Context) error { return s.leave(ctx, c) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.left {
+		return c.was, nil
+	}
+	return false, err
+}
+
+// releasing returns the claim with no request but its Release from now on. One that nobody here knows, or of a session that is closed, is
+// released all the same.
+func (s *session) releasing(dc driver.Claim) (*claim, error) {
+	c, err := s.claim(dc)
+	if errors.Is(err, driver.ErrSessionLost) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if c = s.claims[dc.ID]; c == nil {
+			c = &claim{Claim: dc, state: gone}
+		}
+		c.leaving = true
+		return c, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.leaving = true
+	return c, nil
+}
+
+// leave takes the claim out, once.
+func (s *session) leave(ctx context.Context, c *claim) error {
+	s.mu.Lock()
+	left := c.left
+	s.mu.Unlock()
+	if left {
+		return nil
+	}
+	was, err := s.turn(ctx, c, nil)
+	if err != nil {
+		s.mu.Lock()
+		c.unsure = true
+		s.mu.Unlock()
+		return fmt.Errorf("release %q: %w", c.Name, err)
+	}
+	s.gone(c, was)
+	return nil
+}
+
+// gone notes that the claim has left. If a request for it may still be under way, it is released once more when that is void.
+func (s *session) gone(c *claim, was bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.left, c.was = true, was
+	c.end(gone)
+	s.forget(c)
+	if wait := time.Until(c.void); wait > 0 {
+		go s.exorcise(c, wait)
+	}
+}
+
+// exorcise releases what a request may have put into the line after the Release of its claim, when no more can come.
+func (s *session) exorcise(c *claim, wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.d.ctx.Done():
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.d.ctx, s.timeout)
+	defer cancel()
+	_, _ = s.turn(ctx, c, nil) // else the session's end removes it
+}
+
+// Requeue implements driver.Requeuer: one statement does both.
+func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim) (driver.Grant, bool, error) {
+	next, err := s.claim(nextClaim)
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	old, err := s.releasing(oldClaim)
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	was := false
+	err = s.fly(ctx, old, func(ctx context.Context) error {
+		return s.fly(ctx, next, func(ctx context.Context) (err error) {
+			if was, err = s.turn(ctx, old, next); err != nil {
+				s.mu.Lock()
+				old.unsure = true
+				s.mu.Unlock()
+				return err
+			}
+			s.gone(old, was)
+			return nil
+		})
+	})
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	g, err := s.answer(next, nil)
+	return g, was, err
+}

@@ -1,0 +1,159 @@
+package pglock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sessions"
+)
+
+var errClosed = fmt.Errorf("pglock: %w: the driver is closed", driver.ErrNotSent)
+
+// Driver is a PostgreSQL as a store of locks. It is safe for concurrent use.
+type Driver struct {
+	pool    *pgxpool.Pool
+	owned   bool // the pool was opened for this driver
+	options Options
+	in      string // begins names in SQL
+	channel string // that this process is told by
+	direct  bool   // a NOTIFY can be heard
+	safe    bool   // the server flushes what it commits
+
+	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
+	cancel context.CancelFunc
+
+	sessions sessions.Set[*session]
+	mu       sync.Mutex
+	ear      *ear
+	waiting  map[string]*waiter // by nonce
+}
+
+// New makes a driver over a pool that the program has. It looks whether the tables are there, in a version that it knows, and
+// logs what locks could lose by the server's settings. The pool is the program's, whatever becomes of the driver.
+func New(ctx context.Context, pool *pgxpool.Pool, o *Options) (*Driver, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{
+		pool: pool, options: options, in: options.in(), channel: "il_" + driver.NewID(),
+		waiting: map[string]*waiter{},
+	}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	ctx, cancel := context.WithTimeout(ctx, options.Timeout)
+	defer cancel()
+	if err := d.inspect(ctx); err != nil {
+		d.cancel()
+		return nil, fmt.Errorf("pglock: %w", err)
+	}
+	return d, nil
+}
+
+// inspect looks at the server and at the tables.
+func (d *Driver) inspect(ctx context.Context) error {
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return classify(unconnected{err}, &d.options)
+	}
+	defer conn.Release()
+	pg := conn.Conn().PgConn()
+	results, err := pg.Exec(ctx, "select pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'), pg_backend_pid(), "+
+		"(select version from "+d.in+"version)").ReadAll()
+	if err != nil {
+		return classify(err, &d.options)
+	}
+	f := results[0].Rows[0]
+	d.safe = string(f[1]) == "on" && string(f[2]) == "on"
+	// A pooler that shares connections gives us another one for each transaction than the one that it greeted us for.
+	d.direct = number(f[3]) == int64(pg.PID()) || d.options.Listen != nil
+	switch v := number(f[4]); {
+	case string(f[0]) == "t":
+		return fmt.Errorf("%w: the server is a standby: want its primary", driver.ErrNotSent)
+	case v < version:
+		return fmt.Errorf("%w: schema %s has version %d, and this program needs %d: run interlock migrate --store URL", driver.ErrRefused, d.options.Schema, v, version)
+	case v > version+1:
+		return fmt.Errorf("%w: schema %s has version %d, and this program knows %d and the next: run a newer one", driver.ErrRefused, d.options.Schema, v, version)
+	}
+	if !d.safe {
+		d.options.Logger.Warn("pglock: fsync or full_page_writes is off: a machine that crashes can lose locks and tokens, or the database")
+	}
+	if !d.direct {
+		d.options.Logger.Warn("pglock: the server is behind a pooler that shares connections, so claims that wait ask instead of being told: name the server itself by listen")
+	}
+	return nil
+}
+
+// Traits implements driver.Driver.
+func (d *Driver) Traits() driver.Traits {
+	return driver.Traits{
+		Ordered: true, Shared: true, Counted: true, Mixed: true, Events: d.direct, Expires: true,
+		Fence: driver.Durable, MinTTL: minTTL, Grain: grain,
+		Survives: driver.Survival{Process: true, Restart: true, Machine: d.safe},
+	}
+}
+
+const (
+	minTTL = 100 * time.Millisecond
+	grain  = 50 * time.Millisecond // of the look at a claim that has run out
+)
+
+// Open implements driver.Driver.
+func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
+	if spec.TTL < minTTL {
+		return nil, fmt.Errorf("pglock: TTL %v: want %v or more: %w", spec.TTL, minTTL, driver.ErrRefused)
+	}
+	if !validID(spec.ID) {
+		return nil, fmt.Errorf("pglock: session ID of %d bytes: want one as driver.NewID makes them: %w", len(spec.ID), driver.ErrRefused)
+	}
+	s := newSession(d, spec)
+	if !d.sessions.Add(s) {
+		return nil, errClosed
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if err := s.open(ctx, spec.Owner.Encode()); err != nil {
+		d.sessions.Remove(s)
+		return nil, fmt.Errorf("pglock: open a session: %w", err)
+	}
+	return s, nil
+}
+
+// Close implements driver.Driver.
+func (d *Driver) Close(ctx context.Context) error {
+	first, err := d.sessions.Close(ctx)
+	if !first {
+		return nil
+	}
+	d.cancel()
+	d.mu.Lock()
+	e := d.ear
+	d.mu.Unlock()
+	if e != nil {
+		select {
+		case <-e.done:
+		case <-ctx.Done():
+		}
+	}
+	if d.owned {
+		d.closePool(ctx)
+	}
+	return err
+}
+
+// closePool returns when ctx ends, if that is first: a request may hold a connection that does not answer.
+func (d *Driver) closePool(ctx context.Context) {
+	closed := make(chan struct{})
+	go func() {
+		d.pool.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,190 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// linger is how long an ear stays when nobody waits any more. Every listener of a database is woken by every NOTIFY in it, whatever
+// the channel: a hundred idle ones cost four tenths of the handoffs.
+const linger = 5 * time.Second
+
+// waiter is a claim that messages may be for.
+type waiter struct {
+	s *session
+	c *claim
+}
+
+// ear is the connection over which this process is told, from before it is made until it has ended. It is not of the pool, since it
+// is kept; it is dialled as the pool dials.
+type ear struct {
+	ready chan struct{} // closed when it hears, or never will: then err says why
+	done  chan struct{} // closed when it hears no more
+	err   error
+}
+
+// hearing returns the ear that hears what is said to a claim from now on, or nil. A claim may be let in before the answer that put it
+// in line is read, and before anybody calls Wait.
+func (d *Driver) hearing(s *session, c *claim) *ear {
+	if !c.Queue {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.waiting[nonce(c.ID)] = &waiter{s, c}
+	if d.ear != nil {
+		select {
+		case <-d.ear.ready:
+			return d.ear
+		default:
+		}
+	}
+	return nil
+}
+
+// listen returns the ear, and makes it if it is missing.
+func (d *Driver) listen(ctx context.Context) (*ear, error) {
+	d.mu.Lock()
+	if d.sessions.Closed() {
+		d.mu.Unlock()
+		return nil, errClosed
+	}
+	e := d.ear
+	if e == nil {
+		e = &ear{ready: make(chan struct{}), done: make(chan struct{})}
+		d.ear = e
+		go d.hear(e)
+	}
+	d.mu.Unlock()
+	select {
+	case <-e.ready:
+		if e.err != nil {
+			return nil, fmt.Errorf("pglock: listen: %w: %w", driver.ErrNotSent, e.err)
+		}
+		return e, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("pglock: listen: %w: %w", driver.ErrNotSent, ctx.Err())
+	}
+}
+
+// unhear has nobody hear the messages for a claim.
+func (d *Driver) unhear(c *claim) {
+	if c.Queue {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.waiting, nonce(c.ID))
+	}
+}
+
+// hear connects, listens until nobody waits any more or the connection ends, and has those who wait then look again.
+func (d *Driver) hear(e *ear) {
+	conn, err := d.dial()
+	e.err = err
+	if err != nil {
+		d.mu.Lock()
+		d.ear = nil
+		d.mu.Unlock()
+	}
+	close(e.ready)
+	if err == nil {
+		d.follow(e, conn.PgConn())
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		_ = conn.Close(ctx)
+		cancel()
+	}
+	close(e.done)
+}
+
+// follow takes in messages.
+func (d *Driver) follow(e *ear, pg *pgconn.PgConn) {
+	for idle := false; ; {
+		ctx, cancel := context.WithTimeout(d.ctx, linger)
+		err := pg.WaitForNotification(ctx) // OnNotification has it
+		cancel()
+		quiet := err != nil && pgconn.Timeout(err) && d.ctx.Err() == nil
+		d.mu.Lock()
+		nobody := len(d.waiting) == 0
+		if err != nil && !quiet || quiet && nobody && idle {
+			d.ear = nil
+			d.mu.Unlock()
+			return
+		}
+		idle = quiet && nobody
+		d.mu.Unlock()
+	}
+}
+
+// dial makes the connection and proves that what is said to the channel is heard: a pooler answers LISTEN and hears nothing.
+func (d *Driver) dial() (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
+	defer cancel()
+	pool := d.pool.Config()
+	config := pool.ConnConfig
+	if d.options.Listen != nil {
+		config = d.options.Listen.Copy()
+	} else if pool.BeforeConnect != nil { // as one that fetches a password of the hour
+		if err := pool.BeforeConnect(ctx, config); err != nil {
+			return nil, err
+		}
+	}
+	proof, proved := "p "+driver.NewID(), false
+	config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
+		proved = proved || n.Payload == proof
+		d.told(n.Payload)
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if pool.AfterConnect != nil && d.options.Listen == nil { // as one that takes a role
+		err = pool.AfterConnect(ctx, conn)
+	}
+	if err == nil { // the settings are those of this connection of ours, as far as the server knows them
+		_, err = conn.PgConn().Exec(ctx, "select set_config(name, '0', false) from pg_settings where name in ('idle_session_timeout', 'statement_timeout'); "+
+			`listen "`+d.channel+`"; notify "`+d.channel+`", '`+proof+"'").ReadAll()
+	}
+	for err == nil && !proved {
+		err = conn.PgConn().WaitForNotification(ctx)
+	}
+	if err != nil {
+		_ = conn.Close(ctx)
+		if ctx.Err() != nil && d.ctx.Err() == nil {
+			err = errors.New("a NOTIFY to this connection was not heard: it goes through a pooler, perhaps: name the server itself by listen")
+		}
+		return nil, err
+	}
+	return conn, nil
+}
+
+// told takes in a message: "h nonce token" for a claim that is held, "r nonce" for one that should look again.
+func (d *Driver) told(payload string) {
+	f := strings.Fields(payload)
+	if len(f) < 2 {
+		return
+	}
+	d.mu.Lock()
+	w := d.waiting[f[1]]
+	d.mu.Unlock()
+	if w == nil {
+		return
+	}
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	switch {
+	case w.c.leaving || w.c.state > waiting:
+	case f[0] == "h" && len(f) == 3:
+		w.c.admit(number([]byte(f[2])))
+		d.unhear(w.c)
+	case f[0] == "r":
+		w.c.asked = nil
+		w.c.changed()
+	}
+}

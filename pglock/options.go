@@ -1,0 +1,62 @@
+package pglock
+
+import (
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Options of a driver. The zero value is what most want.
+type Options struct {
+	// Technique is how locks are kept: "rows", the default and the only one.
+	Technique string
+
+	// Schema has the tables; default "interlock". Prefix begins the names of all that is in it; default none. Both are made of
+	// a-z, 0-9 and _.
+	Schema, Prefix string
+
+	// Timeout is how long the server may take for one answer, at most the TTL of a session; default 3 s. A request without an
+	// answer leaves its outcome open: the core then releases the claim until that is certain.
+	Timeout time.Duration
+
+	// Listen says how to connect to the server itself where the pool goes through a pooler that shares connections, over which
+	// nobody hears a NOTIFY. Without it those who wait ask. See [pgx.ParseConfig].
+	Listen *pgx.ConnConfig
+
+	Logger *slog.Logger // default slog.Default()
+}
+
+const defaultTimeout = 3 * time.Second
+
+var identifier = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,29}$`)
+
+func (o *Options) withDefaults() (Options, error) {
+	var options Options
+	if o != nil {
+		options = *o
+	}
+	if options.Schema == "" {
+		options.Schema = "interlock"
+	}
+	if options.Timeout <= 0 {
+		options.Timeout = defaultTimeout
+	}
+	if options.Logger == nil {
+		options.Logger = slog.Default()
+	}
+	switch {
+	case options.Technique != "" && options.Technique != "rows":
+		return options, fmt.Errorf("pglock: unknown technique %q: want rows", options.Technique)
+	case !identifier.MatchString(options.Schema):
+		return options, fmt.Errorf("pglock: schema %q: want at most 30 of a-z, 0-9 and _, and no digit first", options.Schema)
+	case options.Prefix != "" && !identifier.MatchString(options.Prefix):
+		return options, fmt.Errorf("pglock: prefix %q: want at most 30 of a-z, 0-9 and _, and no digit first", options.Prefix)
+	}
+	return options, nil
+}
+
+// in begins the names of tables and functions in SQL.
+func (o *Options) in() string { return `"` + o.Schema + `".` + o.Prefix }

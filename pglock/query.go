@@ -1,0 +1,142 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// isolation begins every message: what is decided under the lock of a row must see what was there when it got the lock,
+// whatever the default of the database or the role is. It holds for the implicit transaction of the message alone.
+const isolation = "set transaction isolation level read committed; "
+
+// answer is what came of a request.
+type answer struct {
+	rows  [][][]byte
+	twice bool // it was sent once more after an attempt of unknown outcome
+}
+
+// number reads a field that the functions of the schema always fill; null is 0.
+func number(field []byte) (n int64) {
+	_, _ = fmt.Sscan(string(field), &n)
+	return n
+}
+
+// call sends a statement, as one message of the simple protocol: it is one round trip, the server does nothing before it has all of
+// it, and no prepared statement is needed, which a pooler would lose. What the server has certainly not carried out is sent
+// again until ctx ends; what it may have carried out once, since every statement may be repeated.
+func (d *Driver) call(ctx context.Context, sql string) (a answer, err error) {
+	if end, ok := ctx.Deadline(); ok { // of a context without a timer, perhaps
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end)
+		defer cancel()
+	}
+	for broken := 0; ; {
+		a.rows, err = d.try(ctx, sql)
+		switch {
+		case err == nil:
+			return a, nil
+		case ctx.Err() != nil || broken > int(d.pool.Stat().MaxConns()):
+		case undone(err):
+			broken++
+			continue
+		case unknown(err) && !a.twice:
+			a.twice = true
+			continue
+		}
+		err = classify(err, &d.options)
+		if a.twice && errors.Is(err, driver.ErrNotSent) { // that of the second attempt, which says nothing of the first
+			err = fmt.Errorf("%s, after a request without an answer", err.Error()) //nolint:errorlint // its kind would be wrong
+		}
+		return a, err
+	}
+}
+
+// unconnected is an error of a statement that had no connection to be sent over.
+type unconnected struct{ error }
+
+func (u unconnected) Unwrap() error { return u.error }
+
+// try sends a statement once.
+func (d *Driver) try(ctx context.Context, sql string) ([][][]byte, error) {
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return nil, unconnected{err}
+	}
+	defer conn.Release()
+	pg := conn.Conn().PgConn()
+	results, err := pg.Exec(ctx, isolation+sql).ReadAll()
+	if code(err) == readOnly {
+		if pg.ParameterStatus("default_transaction_read_only") == "on" && pg.ParameterStatus("in_hot_standby") != "on" {
+			return nil, fmt.Errorf("%w: the default of the database or the role is read-only: %w", driver.ErrUnable, err)
+		}
+		_ = pg.Close(ctx) // it was a primary when the connection was made; the next one is made anew
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(results) == 0 {
+		return nil, errors.New("the server answered nothing")
+	}
+	return results[len(results)-1].Rows, nil
+}
+
+// readOnly is the SQLSTATE of a server that does not write.
+const readOnly = "25006"
+
+// code is the SQLSTATE of an error that the server answered, or "".
+func code(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// undone reports whether a statement may simply be sent again: it lost to another one and was rolled back, or its connection had
+// ended before it. A server that ends a connection, for an administrator or for having been idle, says so before it begins
+// what comes then, or rolls back.
+func undone(err error) bool {
+	switch code(err) {
+	case "40001", "40P01", "57P01", "57P05", "25P03":
+		return true
+	case "":
+		return !errors.As(err, new(unconnected)) && pgconn.SafeToRetry(err)
+	}
+	return false
+}
+
+// unknown reports whether nobody can say what came of a statement: there was no answer, or the server crashed (57P02).
+func unknown(err error) bool {
+	if errors.As(err, new(unconnected)) {
+		return false
+	}
+	c := code(err)
+	return c == "57P02" || c == "" && !pgconn.SafeToRetry(err)
+}
+
+// classify names what is certain, as the contract has it, and says what would be right. What the server answers with an error, it has
+// rolled back.
+func classify(err error, o *Options) error {
+	if unknown(err) {
+		return err
+	}
+	switch c := code(err); {
+	case c == "42P01" || c == "3F000" || c == "42883" || c == "42704":
+		return fmt.Errorf("%w: no locks are kept in schema %s: make its tables with interlock migrate --store URL, or pglock.Migrate: %w", driver.ErrRefused, o.Schema, err)
+	case c == "42501":
+		return fmt.Errorf("%w: the role needs USAGE of schema %s, SELECT, INSERT and UPDATE of its tables, and DELETE of sessions: %w", driver.ErrRefused, o.Schema, err)
+	case c == readOnly:
+		return fmt.Errorf("%w: the server is read-only: want its primary: %w", driver.ErrNotSent, err)
+	case strings.HasPrefix(c, "53") && c != "53300":
+		return fmt.Errorf("%w: %w: %w", driver.ErrNotSent, driver.ErrUnable, err)
+	case c == "3D000" || strings.HasPrefix(c, "28") || strings.HasPrefix(c, "22") || strings.HasPrefix(c, "23") || strings.HasPrefix(c, "42"):
+		return fmt.Errorf("%w: %w", driver.ErrRefused, err)
+	}
+	return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+}

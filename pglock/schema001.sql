@@ -1,0 +1,383 @@
+-- Schema 1. Whoever applies it writes another schema and prefix in place of "interlock.", all in one transaction.
+--
+-- Times are microseconds since 1970 by the database's clock, which no time zone touches. What people write (names, notes,
+-- owners) is bytes: no collation folds it, and no encoding refuses it.
+
+create type interlock.claim as (
+  id text,          -- a secret of its owner
+  session text,     -- whose it is; a secret
+  kind int,         -- 1 mutex, 2 write, 3 read, 4 permit
+  weight int,
+  lim int,
+  held boolean,
+  broken boolean,   -- an operator took it away; it keeps others out until it leaves, or until stop
+  stop bigint,      -- when a broken claim goes by itself
+  since bigint,     -- when it was granted, or when it joined while it waits
+  fence bigint,     -- the lowest of its tokens; 0 while it waits or shares
+  passes int,
+  note bytea
+);
+
+-- One row a name, and the whole line in it: what is decided of a line is decided under the lock of one row, which READ
+-- COMMITTED reads again after waiting for it. Rows are never deleted, so tokens survive. Room is left in the pages to update
+-- rows in place.
+create table interlock.lock (
+  name bytea primary key,
+  fence bigint not null check (fence between 0 and 9007199254740991), -- the highest token reserved
+  line interlock.claim[] not null                                     -- in order of arrival
+) with (fillfactor = 40);
+
+-- One row a session: one update renews any number of claims.
+create table interlock.session (
+  id text collate "C" primary key,
+  channel text not null,        -- to wake it by; 128 random bits
+  ttl bigint not null,
+  until bigint not null,
+  broken text[] not null,       -- its claims that an operator broke, until they are released
+  owner bytea not null
+) with (fillfactor = 40);
+
+create table interlock.version (version int not null);
+insert into interlock.version values (1);
+
+create function interlock.us() returns bigint language sql volatile as $$
+  select (extract(epoch from clock_timestamp()) * 1000000)::bigint
+$$;
+
+-- The name of a claim that people may see, as driver.PublicID.
+create function interlock.public(id text) returns text language sql immutable as $$
+  select encode(substr(sha256(('interlock:' || id)::bytea), 1, 6), 'hex')
+$$;
+
+-- What a message calls a claim: a nonce that only who may read its row can tell, and that releases nothing.
+create function interlock.nonce(id text) returns text language sql immutable as $$
+  select encode(substr(sha256(('interlock wake:' || id)::bytea), 1, 16), 'hex')
+$$;
+
+-- Every change is durable whatever the user set, and waits for nobody longer than patience, in ms.
+create function interlock.careful(patience int) returns void language plpgsql as $$
+begin
+  if current_setting('synchronous_commit') in ('off', 'local') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  perform set_config('lock_timeout', patience::text, true);
+end $$;
+
+-- settle is the rule, as driver/line has it: a claim is held when its weight and the weights of all claims ahead of it add
+-- up to at most its limit. granted are the places that are held now and were not.
+create function interlock.settle(inout line interlock.claim[], inout fence bigint, us bigint, out granted int[])
+language plpgsql as $$
+declare
+  sum bigint := 0;
+  c interlock.claim;
+begin
+  granted := '{}';
+  for i in 1 .. cardinality(line) loop
+    c := line[i];
+    sum := sum + c.weight;
+    if c.held or sum > c.lim then
+      continue;
+    end if;
+    if c.kind <= 2 then
+      if greatest(fence + 32, us) > 9007199254740991 then
+        return; -- this one and all behind go on waiting
+      end if;
+      fence := greatest(fence + 32, us);
+      c.fence := fence - 31;
+    end if;
+    c.held := true;
+    c.since := us;
+    line[i] := c;
+    granted := granted || i;
+  end loop;
+end $$;
+
+-- place is how a claim stands in a line. state: 1 waits, 2 held, 3 broken, 4 not there. left_us: when it should look again by
+-- itself, null for never. Only the first who waits looks after holders, and each of the others after who waits before it.
+create function interlock.place(line interlock.claim[], p_id text, us bigint, out state int, out fence bigint, out left_us bigint, out head boolean)
+language plpgsql stable as $$
+declare
+  c interlock.claim;
+  before interlock.claim;
+  ends bigint;
+begin
+  state := 4;
+  fence := 0;
+  foreach c in array line loop
+    if c.id = p_id then
+      state := case when c.broken then 3 when c.held then 2 else 1 end;
+      fence := c.fence;
+      exit;
+    end if;
+    if not c.held then
+      before := c;
+    end if;
+  end loop;
+  head := state = 1 and before.id is null;
+  if head then
+    select min(least(s.until, case when u.broken then u.stop end)) into ends
+      from unnest(line) u left join interlock.session s on s.id = u.session where u.held;
+    left_us := greatest(coalesce(ends, us) - us, 0);
+  elsif state = 1 and before.session <> c.session then
+    select s.until into ends from interlock.session s where s.id = before.session;
+    left_us := greatest(coalesce(ends, us) - us, 0);
+  end if;
+end $$;
+
+-- shown is a line as people see it, without the claims of sessions whose time is over.
+create function interlock.shown(line interlock.claim[], us bigint) returns json language sql stable as $$
+  select coalesce(json_agg(json_build_object(
+      'id', interlock.public(u.id), 'kind', u.kind, 'weight', u.weight, 'limit', u.lim, 'held', u.held, 'broken', u.broken,
+      'since', u.since, 'until', case when u.broken then least(u.stop, s.until) else s.until end, 'fence', u.fence,
+      'passes', u.passes, 'note', encode(u.note, 'base64'), 'owner', encode(s.owner, 'base64')) order by u.n), '[]')
+    from unnest(line) with ordinality as u(id, session, kind, weight, lim, held, broken, stop, since, fence, passes, note, n)
+    join interlock.session s on s.id = u.session
+    where s.until > us
+$$;
+
+-- bury declares sessions dead whose time is over, and returns those of a line that are no more. The caller has the lock of the
+-- line's row. That a time is over is looked at under the lock of the session's row: a snapshot may be older than a renewal. A
+-- row that somebody else has, who renews it or declares it dead, is left to him; nobody waits for two.
+create function interlock.bury(line interlock.claim[], us bigint) returns text[] language plpgsql as $$
+declare
+  doubtful text[];
+begin
+  select array_agg(distinct u.session) into doubtful from unnest(line) u
+    where not exists (select from interlock.session s where s.id = u.session and s.until > us);
+  if doubtful is null then
+    return '{}';
+  end if;
+  delete from interlock.session where id in (
+    select s.id from interlock.session s where s.id = any (doubtful) and s.until <= interlock.us() order by s.id for update skip locked);
+  return array(select d from unnest(doubtful) d where not exists (select from interlock.session s where s.id = d));
+end $$;
+
+-- wake tells those who were granted, except one who has it in an answer.
+create function interlock.wake(line interlock.claim[], granted int[], but text) returns void language plpgsql as $$
+declare
+  i int;
+begin
+  foreach i in array granted loop
+    if line[i].id is distinct from but then
+      perform pg_notify(s.channel, 'h ' || interlock.nonce(line[i].id) || ' ' || line[i].fence)
+        from interlock.session s where s.id = line[i].session;
+    end if;
+  end loop;
+end $$;
+
+-- turn is every step of a line: p_old leaves it and p_id joins it, or is found there; either may be null. p_again: it was in
+-- line before, and is not put there again. p_deadline: when the request is void, however late it comes.
+--
+-- state: 0 not held and no trace left, 1 waits, 2 held, 3 broken, 4 gone, 5 does not go with those who stand there,
+-- 6 the session is over, 7 void. was: p_old was held until now. way: who is in the way, of a claim that is not held.
+create function interlock.turn(
+  p_name bytea, p_session text, p_old text, p_id text, p_again boolean, p_queue boolean, p_kind int, p_weight int, p_lim int,
+  p_passes int, p_note bytea, p_deadline bigint, p_patience int,
+  out state int, out was boolean, out fence bigint, out left_us bigint, out head boolean, out way json)
+language plpgsql as $$
+declare
+  us bigint := interlock.us();
+  stands interlock.lock;
+  c interlock.claim;
+  ln interlock.claim[] := '{}';
+  dead text[];
+  granted int[];
+  total bigint := 0;
+  alive bigint;
+  there boolean := false;
+  misfit boolean := false;
+begin
+  perform interlock.careful(p_patience);
+  was := false;
+  state := 0;
+  fence := 0;
+
+  -- A free name, in a session that needs no renewal, is taken by the unique index, or by finding the line empty under the
+  -- lock of its row. The deadline is looked at there, too: an insert may have waited.
+  if p_old is null and not p_again then
+    insert into interlock.lock as l (name, fence, line)
+      select p_name, case when p_kind <= 2 then us else 0 end, array[row(p_id, p_session, p_kind, p_weight, p_lim, true, false, 0, us,
+        case when p_kind <= 2 then us - 31 else 0 end, p_passes, p_note)::interlock.claim]
+      from interlock.session s where s.id = p_session and s.until - us >= s.ttl - s.ttl / 10 and us <= p_deadline
+    on conflict (name) do update set fence = case when p_kind <= 2 then greatest(l.fence + 32, us) else l.fence end,
+      line = array[row(p_id, p_session, p_kind, p_weight, p_lim, true, false, 0, us,
+        case when p_kind <= 2 then greatest(l.fence + 32, us) - 31 else 0 end, p_passes, p_note)::interlock.claim]
+      where cardinality(l.line) = 0 and interlock.us() <= p_deadline
+    returning (l.line[1]).fence into fence;
+    if found then
+      state := 2;
+      return;
+    end if;
+    fence := 0;
+  elsif p_id is null then
+    -- Alone in line, it leaves. Who has been declared dead, or should be, has not held until now.
+    update interlock.lock l set line = '{}' where l.name = p_name and cardinality(l.line) = 1 and (l.line[1]).id = p_old
+      and (l.line[1]).held and not (l.line[1]).broken
+      and exists (select from interlock.session s where s.id = p_session and s.until > interlock.us());
+    if found then
+      was := true;
+      return;
+    end if;
+  end if;
+
+  select * into stands from interlock.lock l where l.name = p_name for update;
+  if not found and p_id is not null and not p_again then
+    insert into interlock.lock values (p_name, 0, '{}') on conflict do nothing;
+    select * into strict stands from interlock.lock l where l.name = p_name for update;
+  end if;
+  us := interlock.us(); -- the row may have been waited for
+
+  if p_id is not null then
+    if us > p_deadline then
+      state := 7;
+      left_us := us; -- what the time is
+      return;
+    end if;
+    select s.until - us - (s.ttl - s.ttl / 10) into alive from interlock.session s where s.id = p_session;
+    if alive is null or alive < 0 then -- behind the row of the line: who renews holds no other
+      update interlock.session s set until = us + s.ttl where s.id = p_session and s.until > us;
+      if not found then
+        state := 6;
+        return;
+      end if;
+    end if;
+  end if;
+
+  dead := interlock.bury(stands.line, us);
+  foreach c in array coalesce(stands.line, '{}') loop
+    if c.session = any (dead) or c.broken and c.stop <= us then
+      continue;
+    end if;
+    if c.id = p_old then
+      was := c.held and not c.broken;
+      continue;
+    end if;
+    there := there or c.id = p_id;
+    misfit := misfit or (c.kind = 4) <> (p_kind = 4);
+    total := total + c.weight;
+    ln := ln || c;
+  end loop;
+  if p_old is not null and not was then
+    update interlock.session s set broken = array_remove(s.broken, p_old) where s.id = p_session and p_old = any (s.broken);
+  end if;
+
+  if p_id is not null and not there then
+    if p_again then
+      select case when p_id = any (s.broken) then 3 else 4 end into state from interlock.session s where s.id = p_session;
+    elsif misfit then
+      state := 5;
+    elsif p_queue or total + p_weight <= p_lim then
+      ln := ln || row(p_id, p_session, p_kind, p_weight, p_lim, false, false, 0, us, 0, p_passes, p_note)::interlock.claim;
+      there := true;
+    end if;
+  end if;
+  select * into ln, stands.fence, granted from interlock.settle(ln, stands.fence, us);
+  if ln is distinct from stands.line then
+    update interlock.lock l set fence = stands.fence, line = ln where l.name = p_name;
+    perform interlock.wake(ln, granted, p_id);
+  end if;
+  if there then
+    select p.state, p.fence, p.left_us, p.head into state, fence, left_us, head from interlock.place(ln, p_id, us) p;
+  end if;
+  if p_id is not null and state <= 1 then
+    way := interlock.shown(ln[1:1], us);
+  end if;
+end $$;
+
+-- renew renews a session and answers how each of its claims stands that is not held as it was known to be: its number in the
+-- arguments, and the state as in turn. Of a session that is over the only answer is state 6, of one that lives the first is
+-- state 0 with the time in place of a token. The rows of lines are only read: nobody is waited for.
+create function interlock.renew(p_session text, p_names text[], p_ids text[], p_held boolean[], p_patience int)
+returns table (n bigint, state int, fence bigint, left_us bigint, head boolean) language plpgsql as $$
+declare
+  us bigint;
+  gone text[];
+begin
+  perform interlock.careful(p_patience);
+  update interlock.session s set until = interlock.us() + s.ttl where s.id = p_session and s.until > interlock.us() returning s.broken into gone;
+  if not found then
+    return query select 0::bigint, 6, 0::bigint, 0::bigint, false;
+    return;
+  end if;
+  us := interlock.us();
+  return query
+    select 0::bigint, 0, us, 0::bigint, false
+    union all
+    select k.n, case when p.state = 4 and k.id = any (gone) then 3 else p.state end, p.fence, p.left_us, p.head
+      from unnest(p_names, p_ids, p_held) with ordinality as k(name, id, held, n)
+      left join interlock.lock l on l.name = decode(k.name, 'hex')
+      cross join lateral interlock.place(coalesce(l.line, '{}'), k.id, us) p
+      where not (k.held and p.state = 2);
+end $$;
+
+-- finish ends a session: it leaves the lines of p_names, or where that is null every line, and hands over. The row of the session goes last,
+-- since who looks at a line wants it after that of the line. By hand, to end somebody else's: select interlock.finish('…').
+create function interlock.finish(p_session text, p_names text[] default null) returns void language plpgsql as $$
+declare
+  v_name bytea;
+  stands interlock.lock;
+  c interlock.claim;
+  ln interlock.claim[];
+  granted int[];
+  us bigint;
+begin
+  perform interlock.careful(10000);
+  for v_name in
+    select decode(n, 'hex') from unnest(p_names) n
+    union select l.name from interlock.lock l where p_names is null and exists (select from unnest(l.line) u where u.session = p_session)
+    order by 1
+  loop
+    select * into stands from interlock.lock l where l.name = v_name for update;
+    ln := '{}';
+    us := interlock.us();
+    foreach c in array coalesce(stands.line, '{}') loop
+      if c.session <> p_session then
+        ln := ln || c;
+      end if;
+    end loop;
+    select * into ln, stands.fence, granted from interlock.settle(ln, stands.fence, us);
+    if ln is distinct from stands.line then
+      update interlock.lock l set fence = stands.fence, line = ln where l.name = v_name;
+      perform interlock.wake(ln, granted, null);
+    end if;
+  end loop;
+  delete from interlock.session where id = p_session;
+end $$;
+
+-- break takes a claim away from its owner: a waiting one and, with p_now, a held one goes at once; otherwise it is marked, and goes
+-- when it is released or when its session's time of now is over. Whether it was there as p_public and p_fence name it is the answer.
+create function interlock.break(p_name bytea, p_public text, p_fence bigint, p_now boolean) returns boolean language plpgsql as $$
+declare
+  us bigint;
+  stands interlock.lock;
+  c interlock.claim;
+  ln interlock.claim[] := '{}';
+  hit interlock.claim;
+  granted int[];
+begin
+  perform interlock.careful(10000);
+  select * into stands from interlock.lock l where l.name = p_name for update;
+  us := interlock.us();
+  foreach c in array coalesce(stands.line, '{}') loop
+    if interlock.public(c.id) = p_public and c.fence = p_fence then
+      hit := c;
+      if p_now or not c.held then
+        continue;
+      elsif not c.broken then
+        c.broken := true;
+        select s.until into c.stop from interlock.session s where s.id = c.session;
+        c.stop := coalesce(c.stop, us);
+      end if;
+    end if;
+    ln := ln || c;
+  end loop;
+  if hit.id is null then
+    return false;
+  end if;
+  select * into ln, stands.fence, granted from interlock.settle(ln, stands.fence, us);
+  update interlock.lock l set fence = stands.fence, line = ln where l.name = p_name;
+  update interlock.session s set broken = s.broken || hit.id where s.id = hit.session and not hit.id = any (s.broken);
+  perform interlock.wake(ln, granted, null);
+  perform pg_notify(s.channel, 'r ' || interlock.nonce(hit.id)) from interlock.session s where s.id = hit.session;
+  return true;
+end $$;

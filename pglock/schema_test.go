@@ -1,0 +1,310 @@
+package pglock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/pglock"
+)
+
+// execute runs SQL as the superuser, over a connection of its own: tests end others.
+func execute(t *testing.T, s *servertest.Server, sql string) {
+	t.Helper()
+	conn := connect(t, s)
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// ask returns the only value of a query of the superuser.
+func ask[V any](t *testing.T, s *servertest.Server, sql string) (v V) {
+	t.Helper()
+	conn := connect(t, s)
+	defer conn.Close(context.Background())
+	if err := conn.QueryRow(t.Context(), sql).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
+func connect(t *testing.T, s *servertest.Server) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// user opens a session at a URL, by a driver of its own.
+func user(t *testing.T, url string) driver.Session {
+	t.Helper()
+	s, err := enter(t, url, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func enter(t *testing.T, url string, ttl time.Duration) (driver.Session, error) {
+	t.Helper()
+	d, err := driver.OpenURL(t.Context(), url)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = d.Close(ctx)
+	})
+	return d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: ttl})
+}
+
+func mutex(name string) driver.Claim {
+	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Queue: true}
+}
+
+// asks is Acquire, which must answer held or not as wanted.
+func asks(t *testing.T, s driver.Session, c driver.Claim, held bool) driver.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), c)
+	if err != nil || g.Held != held {
+		t.Fatalf("Acquire: held %v, %v; want %v and no error", g.Held, err, held)
+	}
+	return g
+}
+
+// awaits waits until a claim is held.
+func awaits(t *testing.T, s driver.Session, c driver.Claim) driver.Grant {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		g, err := s.Wait(ctx, c)
+		if err == nil && g.Held {
+			return g
+		}
+		if ctx.Err() != nil || err != nil && !errors.Is(err, driver.ErrNotSent) {
+			t.Fatalf("Wait: held %v, %v; want it held", g.Held, err)
+		}
+	}
+}
+
+func leaves(t *testing.T, s driver.Session, c driver.Claim, held bool) {
+	t.Helper()
+	if was, err := s.Release(t.Context(), c); err != nil || was != held {
+		t.Fatalf("Release: was held %v, %v; want %v and no error", was, err, held)
+	}
+}
+
+// cycle is everything that a user of locks does.
+func cycle(t *testing.T, url string) {
+	t.Helper()
+	a, b := user(t, url), user(t, url)
+	mine, next, third := mutex("cycle"), mutex("cycle"), mutex("cycle")
+	asks(t, a, mine, true)
+	asks(t, b, next, false)
+	for _, s := range []driver.Session{a, b} {
+		if r, err := s.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+			t.Fatalf("Renew: %+v, %v", r, err)
+		}
+	}
+	if g, held, err := a.(driver.Requeuer).Requeue(t.Context(), mine, third); err != nil || !held || g.Held {
+		t.Fatalf("Requeue: %+v, %v, %v", g, held, err)
+	}
+	awaits(t, b, next)
+	leaves(t, b, next, true)
+	awaits(t, a, third)
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	last := mutex("cycle")
+	asks(t, b, last, true)
+	leaves(t, b, last, true)
+}
+
+func TestMigrateAtOnceAndAgain(t *testing.T) {
+	t.Parallel()
+	s := servertest.Postgres(t)
+	p := pool(t, s.URL()+"&pool_max_conns=10")
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			if err := pglock.Migrate(t.Context(), p, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	cycle(t, s.URL())
+	execute(t, s, "update interlock.version set version = 7")
+	if err := pglock.Migrate(t.Context(), p, nil); err == nil || !strings.Contains(err.Error(), "version 7") {
+		t.Errorf("a newer schema is migrated: %v", err)
+	}
+	for version, want := range map[string]string{"0": "interlock migrate", "2": "", "3": "run a newer one"} {
+		execute(t, s, "update interlock.version set version = "+version)
+		_, err := enter(t, s.URL(), time.Second)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("a schema of version %s: %v; want %q", version, err, want)
+		}
+	}
+}
+
+func TestSchemaByHand(t *testing.T) {
+	t.Parallel()
+	s := servertest.Postgres(t)
+	for _, o := range []*pglock.Options{nil, {Schema: "public", Prefix: "il_"}, {Schema: "other"}} {
+		sql, err := pglock.Schema(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		execute(t, s, "begin; "+sql+"; commit")
+	}
+	cycle(t, s.URL())
+	holds := mutex("cycle")
+	asks(t, user(t, s.URL()), holds, true) // in one set of tables, and in no other
+	cycle(t, s.URL()+"&schema=public&prefix=il_")
+	cycle(t, s.URL()+"&schema=other")
+	if err := pglock.Migrate(t.Context(), pool(t, s.URL()), &pglock.Options{Schema: "public", Prefix: "il_"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A role of the least rights does all that a user of locks does; one without any can neither hear nor forge.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	execute(t, s, `create role app login; grant usage on schema interlock to app;
+		grant select on interlock.version to app; grant select, insert, update on interlock.lock to app;
+		grant select, insert, update, delete on interlock.session to app; create role nobody login`)
+	app, nobody := strings.Replace(s.URL(), "postgres@", "app@", 1), strings.Replace(s.URL(), "postgres@", "nobody@", 1)
+	cycle(t, app)
+	_, err := enter(t, nobody, time.Second)
+	if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "the role needs USAGE of schema interlock") {
+		t.Errorf("a role without rights: %v; want which it lacks", err)
+	}
+
+	a, b := user(t, app), user(t, app)
+	mine, next := mutex("secret"), mutex("secret")
+	asks(t, a, mine, true)
+	asks(t, b, next, false)
+	p := pool(t, nobody)
+	for _, sql := range []string{"select * from interlock.lock", "select * from interlock.session", "select interlock.nonce('x')"} {
+		if _, err := p.Exec(t.Context(), sql); err == nil {
+			t.Errorf("a role without rights may do %s", sql)
+		}
+	}
+	var seen int
+	if err := p.QueryRow(t.Context(), "select count(*) from pg_stat_activity where query like '%listen \"il%' and pid <> pg_backend_pid()").Scan(&seen); err != nil || seen != 0 {
+		t.Errorf("a role without rights sees %d names of channels, %v", seen, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if g, _ := b.Wait(ctx, next); g.Held {
+		t.Error("held before it was handed over")
+	}
+	leaves(t, a, mine, true)
+	awaits(t, b, next)
+}
+
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	s := servertest.Postgres(t)
+	_, err := enter(t, s.URL(), time.Second)
+	if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "interlock migrate") {
+		t.Errorf("no tables: %v; want how to make them", err)
+	}
+	if n := ask[int](t, s, "select count(*) from pg_namespace where nspname = 'interlock'"); n != 0 {
+		t.Error("opening has made something")
+	}
+	execute(t, s, "create role locked login password 'right'")
+	for url, want := range map[string]string{
+		s.URL() + "&technique=magic":                                  `unknown technique "magic"`,
+		s.URL() + "&schema=x;drop":                                    `malformed`,
+		s.URL() + "&schema=A":                                         `schema "A"`,
+		s.URL() + "&prefix=1x":                                        `prefix "1x"`,
+		s.URL() + "&timeout=soon":                                     `parameter timeout`,
+		s.URL() + "&listen=nowhere:x:y":                               `parameter listen`,
+		s.URL() + "&technique=rows&technique=rows":                    `stands 2 times`,
+		s.URL() + "&nonsense=1":                                       `unrecognized configuration parameter "nonsense"`,
+		strings.Replace(s.URL(), "disable", "require", 1):             `TLS`,
+		strings.Replace(s.URL(), "/postgres?", "/nowhere?", 1):        `database "nowhere" does not exist`,
+		"postgres://locked:hunter2@" + s.Addr() + "/x?sslmode=banana": `sslmode`,
+	} {
+		_, err := enter(t, url, time.Second)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v; want %q, and no password", driver.Redact(url), err, want)
+		}
+	}
+	m := migrated(t)
+	session := user(t, m.URL())
+	for what, c := range map[string]driver.Claim{
+		"an ID that is none": {Name: "a", ID: "'; drop table interlock.lock; --", Kind: driver.Mutex, Weight: 1, Limit: 1},
+		"no name":            {ID: driver.NewID(), Kind: driver.Mutex, Weight: 1, Limit: 1},
+		"a long name":        {Name: strings.Repeat("x", 3000), ID: driver.NewID(), Kind: driver.Mutex, Weight: 1, Limit: 1},
+		"no weight":          {Name: "a", ID: driver.NewID(), Kind: driver.Mutex, Limit: 1},
+	} {
+		if _, err := session.Acquire(t.Context(), c); !errors.Is(err, driver.ErrRefused) {
+			t.Errorf("%s: %v; want %v", what, err, driver.ErrRefused)
+		}
+	}
+	if n := ask[int](t, m, "select count(*) from interlock.lock"); n != 0 {
+		t.Errorf("%d rows were made for what was refused", n)
+	}
+}
+
+// The pool is the program's: it goes on when the driver has closed, and with nothing that was set for a lock.
+func TestPoolOfOne(t *testing.T) {
+	t.Parallel()
+	s := migrated(t, "-c", "synchronous_commit=off")
+	config, err := pgxpool.ParseConfig(s.URL() + "&pool_max_conns=1&default_transaction_isolation=serializable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var sessions []driver.Session
+	for range 2 {
+		d, err := pglock.New(t.Context(), p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := d.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+			var isolation, commit, lock string
+			err := p.QueryRow(context.Background(), "select current_setting('transaction_isolation'), current_setting('synchronous_commit'), current_setting('lock_timeout')").
+				Scan(&isolation, &commit, &lock)
+			if err != nil || isolation != "serializable" || commit != "off" || lock != "0" {
+				t.Errorf("left behind: isolation %s, synchronous_commit %s, lock_timeout %s, %v; want what the program set", isolation, commit, lock, err)
+			}
+		}()
+		session, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions = append(sessions, session)
+	}
+	mine, next := mutex("one"), mutex("one")
+	asks(t, sessions[0], mine, true)
+	asks(t, sessions[1], next, false)
+	told := make(chan driver.Grant, 1)
+	go func() { told <- awaits(t, sessions[1], next) }()
+	leaves(t, sessions[0], mine, true)
+	<-told
+	leaves(t, sessions[1], next, true)
+}

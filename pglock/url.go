@@ -1,0 +1,87 @@
+package pglock
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+func init() {
+	for _, scheme := range []string{"postgres", "postgresql"} {
+		driver.Register(scheme, open)
+	}
+}
+
+// ours are the parameters of a URL that are for this package. All others are for the client and the server.
+var ours = []string{"technique", "schema", "prefix", "timeout", "listen"}
+
+// ParseURL reads a URL as libpq and pgx know it, with our parameters: technique, schema, prefix, timeout and listen, which is another
+// such URL. See [Options].
+func ParseURL(rawURL string) (*pgxpool.Config, *Options, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, nil, fmt.Errorf("pglock: the store's URL is malformed: want postgres://USER@HOST:PORT/DATABASE")
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, nil, fmt.Errorf("pglock: the parameters of the store's URL are malformed: want ?name=value&name=value")
+	}
+	for name := range q {
+		if len(q[name]) > 1 {
+			return nil, nil, fmt.Errorf("pglock: parameter %s stands %d times in the store's URL: want it once", name, len(q[name]))
+		}
+	}
+	o := &Options{Technique: q.Get("technique"), Schema: q.Get("schema"), Prefix: q.Get("prefix")}
+	if s := q.Get("timeout"); s != "" {
+		if o.Timeout, err = time.ParseDuration(s); err != nil || o.Timeout <= 0 {
+			return nil, nil, fmt.Errorf("pglock: parameter timeout of the store's URL: want a time such as 3s")
+		}
+	}
+	if s := q.Get("listen"); s != "" {
+		if o.Listen, err = pgx.ParseConfig(s); err != nil {
+			return nil, nil, fmt.Errorf("pglock: parameter listen of the store's URL: want a URL of the server itself, such as postgres://USER@HOST:PORT/DATABASE")
+		}
+	}
+	for _, name := range ours {
+		q.Del(name)
+	}
+	if _, err := o.withDefaults(); err != nil {
+		return nil, nil, err
+	}
+	u.RawQuery = q.Encode()
+	config, err := pgxpool.ParseConfig(u.String())
+	if err != nil {
+		return nil, nil, fmt.Errorf("pglock: %w", err) // pgx leaves the password out
+	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "interlock"
+	}
+	// A connection that has ended unnoticed shows when it is used, and then another one is.
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	return config, o, nil
+}
+
+// open opens the store of a URL.
+func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
+	config, o, err := ParseURL(u.String())
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("pglock: %w", err)
+	}
+	d, err := New(ctx, pool, o)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	d.owned = true
+	return d, nil
+}
