@@ -50,8 +50,8 @@ func (d *Driver) call(ctx context.Context, sql string) (a answer, err error) {
 			continue
 		}
 		err = classify(err, &d.options)
-		if a.twice && errors.Is(err, driver.ErrNotSent) { // that of the second attempt, which says nothing of the first
-			err = fmt.Errorf("%s, after a request without an answer", err.Error()) //nolint:errorlint // its kind would be wrong
+		if a.twice && errors.Is(err, driver.ErrNotSent) { // the kind of the second attempt says nothing of the first
+			err = fmt.Errorf("%s, after a request without an answer", err.Error())
 		}
 		return a, err
 	}

@@ -151,7 +151,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	}
 	s.mu.Unlock()
 	for _, c := range stuck {
-		go func() { _ = s.fly(s.d.ctx, c, func(ctx context.Context) error { return s.leave(ctx, c) }) }() //nolint:contextcheck // outlives its caller
+		go func() { _ = s.fly(s.d.ctx, c, func(ctx context.Context) error { return s.leave(ctx, c) }) }()
 	}
 
 	timeout := s.timeout

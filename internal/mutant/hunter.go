@@ -63,6 +63,9 @@ func (h *hunter) run(ctx context.Context, bugs []*bug) (escaped int, err error) 
 	if h.temp, err = os.MkdirTemp("", "hunt"); err != nil {
 		return 0, err
 	}
+	if err := os.Chmod(h.temp, 0o711); err != nil { // a PostgreSQL that root starts runs as another user, in a folder below
+		return 0, err
+	}
 	defer os.RemoveAll(h.temp)
 	h.clean = map[string]func() (time.Duration, error){}
 	start := time.Now()
@@ -244,7 +247,7 @@ func (h *hunter) test(ctx context.Context, b *bug, id string, limit time.Duratio
 	h.runs++
 	temp := filepath.Join(h.temp, strconv.Itoa(h.runs))
 	h.mu.Unlock()
-	if err := os.Mkdir(temp, 0o700); err != nil {
+	if err := os.Mkdir(temp, 0o711); err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(temp)

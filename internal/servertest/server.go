@@ -148,12 +148,16 @@ func (s *Server) launch(ctx context.Context) error {
 			}
 		}
 	}
-	p, err := startProcess(ctx, run)
-	for err != nil && s.program.again != "" && strings.Contains(err.Error(), s.program.again) && ctx.Err() == nil {
-		time.Sleep(between)
-		p, err = startProcess(ctx, run)
-	}
-	if err != nil {
+	var p *process
+	var refused error
+	err = poll(ctx, "the last process does not go", func() error {
+		p, refused = startProcess(ctx, run)
+		if refused != nil && s.program.again != "" && strings.Contains(refused.Error(), s.program.again) {
+			return refused
+		}
+		return nil
+	})
+	if err = errors.Join(err, refused); err != nil {
 		return err
 	}
 	s.process, s.paused = p, false

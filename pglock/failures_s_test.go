@@ -1,0 +1,293 @@
+package pglock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/pglock"
+)
+
+// clocked starts a server with the tables whose clock can be stepped.
+func clocked(t *testing.T) *servertest.Server {
+	t.Helper()
+	s, err := servertest.StartPostgres(t.Context(), servertest.Options{Clock: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if err := pglock.Migrate(t.Context(), pool(t, s.URL()), nil); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// tries is a claim that does not queue.
+func tries(name string) driver.Claim {
+	c := mutex(name)
+	c.Queue = false
+	return c
+}
+
+// Four connections serve fifty who wait, since none is kept for one who waits or holds.
+func TestS02_NoConnectionIsKept(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	config, err := pgxpool.ParseConfig(s.URL() + "&pool_max_conns=4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := pglock.New(t.Context(), p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close(context.Background()) })
+	session, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := mutex("pool")
+	asks(t, session, mine, true)
+	if n := p.Stat().AcquiredConns(); n != 0 {
+		t.Fatalf("%d connections of the pool are kept while one lock is held, want none", n)
+	}
+	defer p.Close()
+	var all sync.WaitGroup
+	for range 50 {
+		next := mutex("pool")
+		asks(t, session, next, false)
+		all.Go(func() {
+			awaits(t, session, next)
+			leaves(t, session, next, true)
+		})
+	}
+	if n := p.Stat().AcquiredConns(); n > 4 {
+		t.Errorf("%d connections", n)
+	}
+	leaves(t, session, mine, true)
+	all.Wait()
+}
+
+// A Release says what the store says: an operator took the claim away.
+func TestS03_ReleaseSaysWhatTheStoreSays(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	a, b := user(t, s.URL()), user(t, s.URL())
+	for _, now := range []bool{false, true} {
+		mine := mutex("taken")
+		g := asks(t, a, mine, true)
+		d, err := driver.OpenURL(t.Context(), s.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.(driver.Inspector).Break(t.Context(), "taken", driver.PublicID(mine.ID), g.Fence, now); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		leaves(t, a, mine, false)
+		next := mutex("taken")
+		asks(t, b, next, true)
+		leaves(t, b, next, true)
+	}
+}
+
+// The holder's network carries nothing any more, and its connection stays open for hours: the time of its session ends.
+func TestS04_TheHolderIsCutOff(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	w := wire.New(t, s.Addr())
+	a, err := enter(t, strings.Replace(s.URL(), s.Addr(), w.Addr(), 1), 500*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks(t, a, mutex("cut"), true)
+	heal := w.Stall(wire.Both)
+	defer heal()
+	b, next := user(t, s.URL()), mutex("cut")
+	if _, err := b.Acquire(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	for {
+		g, err := b.Wait(ctx, next)
+		if g.Held {
+			return
+		}
+		if err != nil {
+			t.Fatalf("the next one still waits, 15 s after a holder of half a second was cut off: %v", err)
+		}
+	}
+}
+
+// A session that is renewed in the moment in which somebody finds its time over lives on: what was read before its row was
+// locked counts for nothing.
+func TestS04_DeathIsDeclaredUnderTheLock(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	id := driver.NewID()
+	d, err := driver.OpenURL(t.Context(), s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close(context.Background()) })
+	a, err := d.Open(t.Context(), driver.Spec{ID: id, TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := user(t, s.URL())
+	mine := mutex("renewed")
+	asks(t, a, mine, true)
+	p := pool(t, s.URL())
+	if _, err := p.Exec(t.Context(), "update interlock.session set until = interlock.us() - 1000 where id = $1", id); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := p.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), "update interlock.session set until = interlock.us() + ttl where id = $1", id); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := b.Acquire(t.Context(), tries("renewed")); err != nil || g.Held {
+		t.Fatalf("taken from a session that is being renewed: held %v, %v", g.Held, err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	leaves(t, a, mine, true)
+}
+
+func TestS05_NamesAreWhole(t *testing.T) {
+	t.Parallel()
+	a := user(t, migrated(t).URL())
+	long := strings.Repeat("x", 1000)
+	for _, name := range []string{long + "1", long + "2", "a", "A", "a ", "a\x00", "a\x00b", "\xff\xfe"} {
+		if g, err := a.Acquire(t.Context(), tries(name)); err != nil || !g.Held {
+			t.Errorf("a name of %d bytes that nobody has: held %v, %v; it is taken for another one", len(name), g.Held, err)
+		}
+	}
+}
+
+// Who gives up waiting in the moment in which the lock is handed over leaves nothing behind.
+func TestS06_AWaitThatIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	a, b := user(t, s.URL()), user(t, s.URL())
+	for i := range 150 {
+		mine, next := mutex("given up"), mutex("given up")
+		asks(t, a, mine, true)
+		asks(t, b, next, false)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
+		var both sync.WaitGroup
+		both.Go(func() { _, _ = b.Wait(ctx, next) })
+		both.Go(func() { leaves(t, a, mine, true) })
+		both.Wait()
+		cancel()
+		if _, err := b.Release(t.Context(), next); err != nil {
+			t.Fatal(err)
+		}
+		if n := ask[int](t, s, "select sum(cardinality(line)) from interlock.lock"); n != 0 {
+			t.Fatalf("%d claims stand there for nobody, after round %d", n, i)
+		}
+	}
+}
+
+// A server that ends connections for being idle ends no lock: those of the pool are made anew, and that which listens is exempt.
+func TestS07_IdleConnectionsAreEnded(t *testing.T) {
+	t.Parallel()
+	s := migrated(t, "-c", "idle_session_timeout=200ms")
+	a, b := user(t, s.URL()), user(t, s.URL())
+	mine, next := mutex("idle"), mutex("idle")
+	asks(t, a, mine, true)
+	asks(t, b, next, false)
+	told := make(chan driver.Grant, 1)
+	go func() { told <- awaits(t, b, next) }()
+	until(t, "the connections of the pools are ended", func() bool {
+		return ask[int](t, s, "select count(*) from pg_stat_activity where application_name = 'interlock' and query not like '%listen%'") == 0
+	})
+	if n := ask[int](t, s, "select count(*) from pg_stat_activity where application_name = 'interlock'"); n != 1 {
+		t.Errorf("%d connections listen, want 1", n)
+	}
+	leaves(t, a, mine, true)
+	<-told
+	leaves(t, b, next, true)
+}
+
+func until(t *testing.T, what string, look func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !look(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+// Backends are terminated and the server is restarted while a lock is held and waited for: nobody loses anything. When the
+// session is ended in the database, the holder is told.
+func TestS08_ConnectionsAreLost(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	a, b := user(t, s.URL()), user(t, s.URL())
+	for what, harm := range map[string]func(){
+		"backends terminated": func() {
+			execute(t, s, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'interlock'")
+		},
+		"restart": func() {
+			if err := s.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"crash": func() {
+			if err := errors.Join(s.Kill(), s.Restart(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		mine, next := mutex(what), mutex(what)
+		asks(t, a, mine, true)
+		asks(t, b, next, false)
+		told := make(chan driver.Grant, 1)
+		go func() { told <- awaits(t, b, next) }()
+		until(t, "somebody listens", func() bool {
+			return ask[int](t, s, "select count(*) from pg_stat_activity where application_name = 'interlock' and query like '%listen%'") == 1
+		})
+		harm()
+		for _, session := range []driver.Session{a, b} {
+			until(t, what+", and renewed", func() bool {
+				r, err := session.Renew(t.Context())
+				if len(r.Lost) > 0 || errors.Is(err, driver.ErrSessionLost) {
+					t.Fatalf("%s: lost %d, %v", what, len(r.Lost), err)
+				}
+				return err == nil
+			})
+		}
+		leaves(t, a, mine, true)
+		<-told
+		leaves(t, b, next, true)
+	}
+	mine := mutex("ended")
+	asks(t, a, mine, true)
+	execute(t, s, "select interlock.finish(id) from interlock.session")
+	if r, err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
+		t.Fatalf("the session was ended in the database, and its holder is not told: lost %d, %v", len(r.Lost), err)
+	}
+	if _, err := a.Acquire(t.Context(), mine); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("Acquire: %v; want %v", err, driver.ErrSessionLost)
+	}
+}

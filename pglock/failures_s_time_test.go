@@ -1,0 +1,211 @@
+package pglock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// The database's clock is an hour off ours, one way or the other: only it counts.
+func TestS09_ClocksOfClientsDoNotCount(t *testing.T) {
+	t.Parallel()
+	s := clocked(t)
+	for _, step := range []time.Duration{time.Hour, -2 * time.Hour} {
+		if err := s.Step(step); err != nil {
+			t.Fatal(err)
+		}
+		name := step.String()
+		a, err := enter(t, s.URL(), 2*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine, started := mutex(name), time.Now()
+		asks(t, a, mine, true)
+		b, next := user(t, s.URL()), mutex(name)
+		asks(t, b, next, false)
+		awaits(t, b, next)
+		if held := time.Since(started); held < a.Valid() || held > 20*time.Second {
+			t.Errorf("a database whose clock is off by %v: the next one holds after %v, want a little more than %v", step, held, a.Valid())
+		}
+		leaves(t, b, next, true)
+	}
+}
+
+// A request that had to wait for a row is late by the clock of now, not by that of when it began.
+func TestS10_TheClockGoesOnInATransaction(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	p := pool(t, s.URL())
+	user(t, s.URL())
+	execute(t, s, "insert into interlock.lock values ('late', 0, '{}')")
+	tx, err := p.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), "select from interlock.lock where name = 'late' for update"); err != nil {
+		t.Fatal(err)
+	}
+	state := make(chan int, 1)
+	go func() {
+		var n int
+		err := p.QueryRow(t.Context(), `select t.state from interlock.session s, interlock.turn('late', s.id, null, 'x', false, true, 1, 2147483647, 2147483647, 0, '',
+			interlock.us() + 300000, 20000) t`).Scan(&n)
+		if err != nil {
+			t.Error(err)
+		}
+		state <- n
+	}()
+	until(t, "the request waits for the row", func() bool {
+		return ask[int](t, s, "select count(*) from pg_stat_activity where wait_event_type = 'Lock'") == 1
+	})
+	began := ask[int64](t, s, "select interlock.us()")
+	until(t, "its time is over", func() bool { return ask[int64](t, s, "select interlock.us()") > began+400000 })
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-state; n != 7 {
+		t.Errorf("a request that came too late answered state %d, want 7: it is void", n)
+	}
+}
+
+// A renewal that had to wait counts from when it is written.
+func TestS11_TheTimeIsReadWhereItIsWritten(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	a := user(t, s.URL())
+	p := pool(t, s.URL())
+	tx, err := p.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), "update interlock.session set broken = broken"); err != nil {
+		t.Fatal(err)
+	}
+	renewed := make(chan error, 1)
+	go func() { _, err := a.Renew(t.Context()); renewed <- err }()
+	until(t, "the renewal waits for the row", func() bool {
+		return ask[int](t, s, "select count(*) from pg_stat_activity where wait_event_type = 'Lock'") == 1
+	})
+	var now, ends, ttl int64
+	if err := tx.QueryRow(t.Context(), "select interlock.us()").Scan(&now); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-renewed; err != nil {
+		t.Fatal(err)
+	}
+	if err := p.QueryRow(t.Context(), "select until, ttl from interlock.session").Scan(&ends, &ttl); err != nil {
+		t.Fatal(err)
+	}
+	if ends < now+ttl {
+		t.Errorf("renewed until %d µs before its time, counted from when it was written", now+ttl-ends)
+	}
+}
+
+// Sixteen clients want names that nobody has used, all at once, in sessions that are to be renewed on the way.
+func TestS12_NewNamesAtOnce(t *testing.T) {
+	t.Parallel()
+	s := migrated(t, "-c", "max_connections=200")
+	var sessions []driver.Session
+	for range 16 {
+		sessions = append(sessions, user(t, s.URL()+"&pool_max_conns=2"))
+	}
+	for round := range 25 {
+		execute(t, s, "update interlock.session set until = interlock.us() + ttl / 2")
+		var all sync.WaitGroup
+		for _, session := range sessions {
+			all.Go(func() {
+				for i := range 2 {
+					c := mutex(fmt.Sprintf("new/%d/%d", round, i))
+					g, err := session.Acquire(t.Context(), c)
+					if err == nil && !g.Held {
+						awaits(t, session, c)
+					}
+					if err != nil {
+						t.Errorf("a new name: %v", err)
+						return
+					}
+					leaves(t, session, c, true)
+				}
+			})
+		}
+		all.Wait()
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// Tokens grow while backends are terminated in the middle of grants, over a restart, and when the database's clock has been set back.
+func TestS16S17_TokensGrow(t *testing.T) {
+	t.Parallel()
+	s := clocked(t)
+	a, b := user(t, s.URL()), user(t, s.URL())
+	var last uint64
+	turns := func(when string) {
+		t.Helper()
+		for range 40 {
+			for _, session := range []driver.Session{a, b} {
+				c := mutex("tokens")
+				g, err := session.Acquire(t.Context(), c)
+				if err == nil && g.Held && g.Fence < last+driver.Stride {
+					t.Fatalf("token %d after %d, %s", g.Fence, last, when)
+				}
+				last = max(last, g.Fence)
+				until(t, "released", func() bool { _, err := session.Release(t.Context(), c); return err == nil })
+			}
+		}
+	}
+	turns("at first")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 20 {
+			execute(t, s, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'interlock'")
+		}
+	}()
+	turns("while backends are terminated")
+	<-done
+	if err := errors.Join(s.Kill(), s.Step(-time.Hour), s.Restart(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	a, b = user(t, s.URL()), user(t, s.URL())
+	turns("after the database's clock was set back")
+}
+
+// Two clients whose sessions have other time zones see the same times.
+func TestS23_TimeZones(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	execute(t, s, "alter database postgres set timezone = 'America/Caracas'")
+	a, err := enter(t, s.URL()+"&timezone=Asia/Kathmandu", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := user(t, s.URL()+"&timezone=America/New_York")
+	mine, next := mutex("zones"), mutex("zones")
+	asks(t, a, mine, true)
+	asks(t, b, next, false)
+	leaves(t, a, mine, true)
+	awaits(t, b, next)
+	leaves(t, b, next, true)
+	d, err := driver.OpenURL(t.Context(), s.URL()+"&timezone=Pacific/Chatham")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close(t.Context())
+	asks(t, a, mutex("zones"), true)
+	l, err := d.(driver.Inspector).Line(t.Context(), "zones")
+	if err != nil || len(l.Claims) != 1 || time.Since(l.Claims[0].Since).Abs() > time.Minute {
+		t.Errorf("%+v, %v: want one claim, since now", l.Claims, err)
+	}
+}
