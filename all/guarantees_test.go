@@ -8,8 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/pglock"
 )
 
 var update = flag.Bool("update", false, "write docs/guarantees.md anew")
@@ -29,6 +32,22 @@ var stores = []struct {
 	{"filelock", func(t *testing.T) string { return "file:" + t.TempDir() + "/store" }},
 	{"redislock", func(t *testing.T) string {
 		return servertest.Redis(t, "--appendonly", "yes", "--appendfsync", "always").URL()
+	}},
+	{"pglock", func(t *testing.T) string {
+		s := servertest.Postgres(t, "-c", "fsync=on")
+		config, o, err := pglock.ParseURL(s.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool, err := pgxpool.NewWithConfig(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		if err := pglock.Migrate(t.Context(), pool, o); err != nil {
+			t.Fatal(err)
+		}
+		return s.URL()
 	}},
 	{"redlock", func(t *testing.T) string {
 		var addrs []string

@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/interlock-go/interlock/internal/cli"
 	"github.com/interlock-go/interlock/internal/guard"
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
+	"github.com/interlock-go/interlock/internal/servertest"
 )
 
 // The test binary is also the command interlock, and so, executed again, the guard.
@@ -54,6 +56,8 @@ func TestScripts(t *testing.T) {
 			"exits":  exits,
 			"until":  until,
 			"signal": signal,
+
+			"postgres": postgres,
 		},
 		RequireExplicitExec: true,
 	})
@@ -121,6 +125,19 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
 	}
+}
+
+// postgres starts a server and makes it the store of what follows.
+func postgres(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: postgres")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s, err := servertest.StartPostgres(ctx, servertest.Options{})
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(s.Close()) })
+	ts.Setenv("INTERLOCK_STORE", s.URL())
 }
 
 // until PATTERN PROGRAM ARGS… runs a program again and again until its output matches; ! until, until it does not.
