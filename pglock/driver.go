@@ -30,6 +30,7 @@ type Driver struct {
 	sessions sessions.Set[*session]
 	mu       sync.Mutex
 	ear      *ear
+	deaf     time.Time          // until when no other ear is tried, since the last one failed
 	waiting  map[string]*waiter // by nonce
 }
 

@@ -17,6 +17,11 @@ import (
 // the channel: a hundred idle ones cost four tenths of the handoffs.
 const linger = 5 * time.Second
 
+// retry is how long claims ask when no ear could be made, until the next one is tried.
+const retry = 5 * time.Second
+
+var errDeaf = fmt.Errorf("pglock: listen: %w: there is no connection to listen over", driver.ErrNotSent)
+
 // waiter is a claim that messages may be for.
 type waiter struct {
 	s *session
@@ -58,6 +63,10 @@ func (d *Driver) listen(ctx context.Context) (*ear, error) {
 		return nil, errClosed
 	}
 	e := d.ear
+	if e == nil && time.Now().Before(d.deaf) {
+		d.mu.Unlock()
+		return nil, errDeaf
+	}
 	if e == nil {
 		e = &ear{ready: make(chan struct{}), done: make(chan struct{})}
 		d.ear = e
@@ -89,8 +98,9 @@ func (d *Driver) hear(e *ear) {
 	conn, err := d.dial()
 	e.err = err
 	if err != nil {
+		d.options.Logger.Warn("pglock: claims that wait ask, since nobody can tell them", "error", err)
 		d.mu.Lock()
-		d.ear = nil
+		d.ear, d.deaf = nil, time.Now().Add(retry)
 		d.mu.Unlock()
 	}
 	close(e.ready)

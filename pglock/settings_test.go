@@ -2,12 +2,16 @@ package pglock_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/pglock"
 )
 
 // What an administrator may set does not break locks, or is said.
@@ -72,5 +76,73 @@ func TestSerializableByDefault(t *testing.T) {
 	})
 	if n := ask[int](t, s, rollbacks) - before; n != 0 {
 		t.Errorf("%d statements were rolled back, want none", n)
+	}
+}
+
+// What was granted is on the disk when it is told, also where the program does not wait for its own commits: a server that crashes
+// at once has the grant, and the token, when it is back.
+func TestGrantsAreDurable(t *testing.T) {
+	t.Parallel()
+	s := migrated(t, "-c", "synchronous_commit=off", "-c", "wal_writer_delay=10s")
+	a, b := user(t, s.URL()), user(t, s.URL())
+	for i := range 3 {
+		name := fmt.Sprint("durable/", i)
+		mine := mutex(name)
+		g := asks(t, a, mine, true)
+		if err := errors.Join(s.Kill(), s.Restart(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if other, err := b.Acquire(t.Context(), tries(name)); err != nil || other.Held {
+			t.Fatalf("held %v, %v: a grant was lost when the server crashed", other.Held, err)
+		}
+		if again := asks(t, a, mine, true); again.Fence != g.Fence {
+			t.Errorf("token %d, and before the crash %d", again.Fence, g.Fence)
+		}
+		leaves(t, a, mine, true)
+	}
+}
+
+// Where nobody can be told, who waits asks: behind a pooler, and where no connection to listen over can be had.
+func TestWaitersAskWhereNobodyTells(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	nowhere, err := pgx.ParseConfig("postgres://postgres@127.0.0.1:1/postgres?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, o := range map[string]*pglock.Options{"behind a pooler": nil, "without a connection to listen over": {Listen: nowhere}} {
+		d, err := pglock.New(t.Context(), pool(t, s.URL()), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o == nil {
+			d.Pooled()
+			if d.Traits().Events {
+				t.Error("a driver whose claims ask promises that they are told")
+			}
+		}
+		b, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, mine := user(t, s.URL()), mutex(what)
+		asks(t, a, mine, true)
+		var all sync.WaitGroup
+		for range 3 {
+			next := mutex(what)
+			asks(t, b, next, false)
+			all.Go(func() {
+				awaits(t, b, next)
+				leaves(t, b, next, true)
+			})
+		}
+		leaves(t, a, mine, true)
+		all.Wait()
+		if n := ask[int](t, s, "select count(*) from pg_stat_activity where query like '%listen%' and pid <> pg_backend_pid()"); n != 0 {
+			t.Errorf("%s, %d connections listen", what, n)
+		}
+		if err := d.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -26,8 +26,12 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 		}
 		var e *ear
 		if s.d.direct {
-			if e, err = s.d.listen(ctx); err != nil {
-				return s.answer(c, err)
+			var deaf error
+			if e, deaf = s.d.listen(ctx); deaf != nil {
+				if ctx.Err() != nil || s.d.ctx.Err() != nil {
+					return s.answer(c, deaf)
+				}
+				s.soon(c)
 			}
 		}
 		s.mu.Lock()
@@ -76,5 +80,14 @@ func (s *session) later(c *claim) {
 	defer s.mu.Unlock()
 	if c.state == waiting {
 		c.again = time.Now().Add(10 * time.Millisecond)
+	}
+}
+
+// soon has a claim ask that nobody can tell, unless it is about to.
+func (s *session) soon(c *claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := time.Now().Add(poll); c.again.IsZero() || c.again.After(at) {
+		c.again = at
 	}
 }
