@@ -34,7 +34,7 @@ var postgres = program{
 		}
 		return slices.Concat([]string{
 			"-D", s.dir, "-p", strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
-			"-c", "shared_buffers=16MB", "-c", "fsync=off", "-c", "autovacuum=off", "-c", "max_wal_senders=0", "-c", "wal_level=minimal",
+			"-c", "shared_buffers=16MB", "-c", "max_connections=400", "-c", "fsync=off", "-c", "autovacuum=off", "-c", "max_wal_senders=0", "-c", "wal_level=minimal",
 		}, s.o.Args), nil
 	},
 	url: func(s *Server) string { return "postgres://postgres@" + s.Addr() + "/postgres?sslmode=disable" },
