@@ -1,6 +1,7 @@
 package broken
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,9 +31,17 @@ func (d Driver) judge(t *testing.T, newHarness func(drivertest.T) drivertest.Har
 	return v
 }
 
+// drivers are those to try: in a short run without the hundred that only show how far the laws reach.
+func drivers() []Driver {
+	if testing.Short() {
+		return Drivers()
+	}
+	return slices.Concat(Drivers(), noticed())
+}
+
 // Each broken driver is convicted under the law that it breaks, and says the reason meant.
 func TestTheSuiteConvicts(t *testing.T) {
-	for _, d := range Drivers() {
+	for _, d := range drivers() {
 		t.Run(d.Law+"/"+d.Name, func(t *testing.T) {
 			v := d.judge(t, d.Harness)
 			if !v.Convicted() {
@@ -48,7 +57,7 @@ func TestTheSuiteConvicts(t *testing.T) {
 
 // Each twin, which has all but the fault, is acquitted.
 func TestTheSuiteAcquitsTheTwins(t *testing.T) {
-	for _, d := range Drivers() {
+	for _, d := range drivers() {
 		t.Run(d.Law+"/"+d.Name, func(t *testing.T) {
 			if v := d.judge(t, d.Twin); len(v.Faults) > 0 {
 				t.Fatalf("the suite does not acquit a driver without the fault:\n%s", v)
@@ -65,7 +74,7 @@ func TestTheLayerIsInnocent(t *testing.T) {
 func TestEveryLawHasABrokenDriver(t *testing.T) {
 	broken := map[string]bool{}
 	names := map[string]bool{}
-	for _, d := range Drivers() {
+	for _, d := range slices.Concat(Drivers(), noticed()) {
 		if names[d.Name] || d.Fault == "" || d.Says == "" {
 			t.Errorf("%s: want a name of its own, what the fault is and what the report says", d.Name)
 		}

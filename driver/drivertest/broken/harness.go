@@ -13,7 +13,7 @@ import (
 // A Driver is one way to be wrong.
 type Driver struct {
 	Name  string
-	Law   string // the law that it breaks, by the name of its test
+	Law   string // the law that it breaks, by the name of its test; none if the suite does not notice it
 	Fault string // what it does
 	Says  string // a part of what the law's report must say
 
@@ -45,7 +45,7 @@ func (d Driver) harness(f *fault) *harness {
 	return h
 }
 
-// Drivers returns all of them, in the order of the laws.
+// Drivers returns those from which the laws were made, in their order.
 func Drivers() []Driver {
 	var all []Driver
 	for _, some := range [][]Driver{standing, tokens, waiting, living, naming, showing, hiding, kinds, ending, sharing} {

@@ -32,6 +32,13 @@ type fault struct {
 	restart func(*memlock.Driver) *memlock.Driver // what is there after a restart; nil: an empty store
 	writers *writers                              // the writers' locks of the store, if it has such
 	watch   func(*layer, iter.Seq2[driver.Line, error]) iter.Seq2[driver.Line, error]
+
+	validIn func(*session, time.Duration) time.Duration // as valid, of one session
+	opens   func(l *layer, ctx context.Context, spec driver.Spec) (driver.Session, error)
+	closes  func(l *layer, ctx context.Context) error
+	nudge   func(*session) <-chan struct{}
+	looks   func(l *layer, ctx context.Context, name string) (driver.Line, error)
+	lines   func(l *layer, ctx context.Context, prefix string) ([]driver.Line, error)
 }
 
 // layer is a driver over memlock with a fault.
@@ -73,7 +80,11 @@ func (l *layer) Traits() driver.Traits {
 }
 
 func (l *layer) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
-	inner, err := l.memory.Open(ctx, spec)
+	open := l.memory.Open
+	if f := l.fault.opens; f != nil {
+		open = func(ctx context.Context, spec driver.Spec) (driver.Session, error) { return f(l, ctx, spec) }
+	}
+	inner, err := open(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -102,11 +113,18 @@ func (l *layer) Close(ctx context.Context) error {
 	default:
 		close(l.closed)
 	}
+	if l.fault.closes != nil {
+		return l.fault.closes(l, ctx)
+	}
 	return l.memory.Close(ctx)
 }
 
 func (l *layer) Line(ctx context.Context, name string) (driver.Line, error) {
-	line, err := l.memory.Line(ctx, l.name(name))
+	look := l.memory.Line
+	if f := l.fault.looks; f != nil {
+		look = func(ctx context.Context, name string) (driver.Line, error) { return f(l, ctx, name) }
+	}
+	line, err := look(ctx, l.name(name))
 	if l.fault.line != nil {
 		l.fault.line(l, &line)
 	}
@@ -114,6 +132,9 @@ func (l *layer) Line(ctx context.Context, name string) (driver.Line, error) {
 }
 
 func (l *layer) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
+	if l.fault.lines != nil {
+		return l.fault.lines(l, ctx, prefix)
+	}
 	return l.memory.Lines(ctx, prefix)
 }
 
@@ -125,7 +146,7 @@ func (l *layer) Break(ctx context.Context, name, publicID string, fence uint64, 
 }
 
 func (l *layer) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
-	lines := l.memory.Watch(ctx, name)
+	lines := l.memory.Watch(ctx, l.name(name))
 	if l.fault.watch != nil {
 		return l.fault.watch(l, lines)
 	}
@@ -142,6 +163,9 @@ func (l *layer) name(name string) string {
 func (s *session) Valid() time.Duration {
 	if s.l.fault.valid != nil {
 		return s.l.fault.valid(s.Session.Valid())
+	}
+	if s.l.fault.validIn != nil {
+		return s.l.fault.validIn(s, s.Session.Valid())
 	}
 	return s.Session.Valid()
 }
@@ -248,7 +272,12 @@ func (s *session) Lost() <-chan string {
 	return s.Session.(driver.LossNotifier).Lost()
 }
 
-func (s *session) Nudge() <-chan struct{} { return s.Session.(driver.Nudger).Nudge() }
+func (s *session) Nudge() <-chan struct{} {
+	if s.l.fault.nudge != nil {
+		return s.l.fault.nudge(s)
+	}
+	return s.Session.(driver.Nudger).Nudge()
+}
 
 // heir is a session whose liveness is bound to files.
 type heir struct{ *session }
