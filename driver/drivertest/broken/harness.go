@@ -17,6 +17,9 @@ type Driver struct {
 	Fault string // what it does
 	Says  string // a part of what the law's report must say
 
+	Breaks string // without a law: the contract's words that it breaks
+	Want   string // and what a law would have to do
+
 	Real bool // it has to do with real processes, so a bubble's time would stand still
 
 	store memlock.Personality

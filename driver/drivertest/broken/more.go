@@ -10,7 +10,7 @@ import (
 )
 
 // more are faults thought up from the contract's words alone, without a look at how the laws try them. Those without a
-// law are not noticed by any: the test has a table of them.
+// law are not noticed by any.
 func more() []Driver {
 	var all []Driver
 	for _, some := range [][]Driver{

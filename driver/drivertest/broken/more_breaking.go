@@ -107,8 +107,10 @@ var moreBreaking = []Driver{
 		}),
 	},
 	{
-		Name:  "BreaksOnce",
-		Fault: "Break with now of a claim that is marked is refused: it is broken already.",
+		Name:   "BreaksOnce",
+		Breaks: "With now the next is let in at once",
+		Want:   "break a held claim and break it again with now",
+		Fault:  "Break with now of a claim that is marked is refused: it is broken already.",
 		new: breaking(func(l *layer, ctx context.Context, h driver.Holder, b breakage) error {
 			if h.Broken {
 				return driver.ErrRefused
@@ -117,8 +119,10 @@ var moreBreaking = []Driver{
 		}),
 	},
 	{
-		Name:  "SecondMarkFails",
-		Fault: "Break of a claim that is marked is an error that says nothing.",
+		Name:   "SecondMarkFails",
+		Breaks: "if it still is the claim of that public id and fence",
+		Want:   "break a held claim twice, and want no error",
+		Fault:  "Break of a claim that is marked is an error that says nothing.",
 		new: breaking(func(l *layer, ctx context.Context, h driver.Holder, b breakage) error {
 			if h.Broken && !b.now {
 				return errors.New("a record of that key stands there")
@@ -195,8 +199,10 @@ var moreBreaking = []Driver{
 		},
 	},
 	{
-		Name:  "RequeuedBrokenWasHeld",
-		Fault: "Requeue of a claim that is marked says that it was held until now.",
+		Name:   "RequeuedBrokenWasHeld",
+		Breaks: "It reports of old what Release would",
+		Want:   "requeue a claim that was broken and not released, and want that it was not held",
+		Fault:  "Requeue of a claim that is marked says that it was held until now.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				h, _ := find(s.l.look(old.Name), driver.PublicID(old.ID))
@@ -206,9 +212,11 @@ var moreBreaking = []Driver{
 		},
 	},
 	{
-		Name:  "NudgesOnce",
-		Fault: "A session is nudged at the first Break of one of its claims, and not at the next.",
-		new:   nudging(func(_ *session, n int) bool { return n == 0 }),
+		Name:   "NudgesOnce",
+		Breaks: "A held one is marked and its owner nudged",
+		Want:   "break two claims of one session, one after the other, and want a nudge each time",
+		Fault:  "A session is nudged at the first Break of one of its claims, and not at the next.",
+		new:    nudging(func(_ *session, n int) bool { return n == 0 }),
 	},
 	{
 		Name: "NudgesInANewChannel", Law: "Also_Loss", Says: "Lost or Nudge returned another channel when asked again",

@@ -57,8 +57,10 @@ var moreErrors = []Driver{
 		},
 	},
 	{
-		Name:  "CloseForEver",
-		Fault: "Close of a session does not look at its context.",
+		Name:   "CloseForEver",
+		Breaks: "Each call returns promptly when its context ends.",
+		Want:   "stall the wire under a Close of a session whose context ends",
+		Fault:  "Close of a session does not look at its context.",
 		new: func() *fault {
 			return &fault{close: func(s *session, ctx context.Context) error { return s.Session.Close(s.l.endless(ctx)) }}
 		},
@@ -77,8 +79,10 @@ var moreErrors = []Driver{
 		},
 	},
 	{
-		Name:  "RenewLingers",
-		Fault: "Renew that is not answered is back three seconds after its context's end.",
+		Name:   "RenewLingers",
+		Breaks: "Each call returns promptly when its context ends.",
+		Want:   "measure how long after its context's end a stalled Renew is back, by less than seconds",
+		Fault:  "Renew that is not answered is back three seconds after its context's end.",
 		new: func() *fault {
 			return &fault{renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
 				r, err := s.Session.Renew(ctx)
@@ -90,28 +94,38 @@ var moreErrors = []Driver{
 		},
 	},
 	{
-		Name:  "AcquireWasNotSent",
-		Fault: "Acquire that was not answered says that it was not sent, and it was carried out.",
-		new:   acquireSays(driver.ErrNotSent),
+		Name:   "AcquireWasNotSent",
+		Breaks: "ErrNotSent: nothing was changed",
+		Want:   "let a request through, hold its answer, and want an error that matches no outcome",
+		Fault:  "Acquire that was not answered says that it was not sent, and it was carried out.",
+		new:    acquireSays(driver.ErrNotSent),
 	},
 	{
-		Name:  "AcquireWasRefused",
-		Fault: "Acquire that was not answered says that it was refused.",
-		new:   acquireSays(driver.ErrRefused),
+		Name:   "AcquireWasRefused",
+		Breaks: "ErrRefused: the store changed nothing",
+		Want:   "let a request through, hold its answer, and want an error that matches no outcome",
+		Fault:  "Acquire that was not answered says that it was refused.",
+		new:    acquireSays(driver.ErrRefused),
 	},
 	{
-		Name:  "AcquireWasGone",
-		Fault: "Acquire that was not answered says that the claim is gone.",
-		new:   acquireSays(driver.ErrGone),
+		Name:   "AcquireWasGone",
+		Breaks: "ErrGone: this claim is no longer in line",
+		Want:   "let a request through, hold its answer, and want an error that matches no outcome",
+		Fault:  "Acquire that was not answered says that the claim is gone.",
+		new:    acquireSays(driver.ErrGone),
 	},
 	{
-		Name:  "AcquireWasLost",
-		Fault: "Acquire that was not answered says that the session is lost.",
-		new:   acquireSays(driver.ErrSessionLost),
+		Name:   "AcquireWasLost",
+		Breaks: "ErrSessionLost: the session is over, and all its claims with it. Final.",
+		Want:   "let a request through, hold its answer, and want an error that matches no outcome",
+		Fault:  "Acquire that was not answered says that the session is lost.",
+		new:    acquireSays(driver.ErrSessionLost),
 	},
 	{
-		Name:  "ReleaseWasNotSent",
-		Fault: "Release that was not answered says that it was not sent, and it was carried out.",
+		Name:   "ReleaseWasNotSent",
+		Breaks: "ErrNotSent: nothing was changed",
+		Want:   "hold the answer of a Release and look at the class of its error",
+		Fault:  "Release that was not answered says that it was not sent, and it was carried out.",
 		new: func() *fault {
 			return &fault{release: func(s *session, ctx context.Context, c driver.Claim) (bool, error) {
 				held, err := s.Session.Release(ctx, c)
@@ -120,8 +134,10 @@ var moreErrors = []Driver{
 		},
 	},
 	{
-		Name:  "RequeueWasNotSent",
-		Fault: "Requeue that was not answered says that it was not sent, and it was carried out.",
+		Name:   "RequeueWasNotSent",
+		Breaks: "ErrNotSent: nothing was changed",
+		Want:   "hold the answer of a Requeue and look at the class of its error",
+		Fault:  "Requeue that was not answered says that it was not sent, and it was carried out.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				g, held, err := s.Session.(driver.Requeuer).Requeue(ctx, old, next)
@@ -130,8 +146,10 @@ var moreErrors = []Driver{
 		},
 	},
 	{
-		Name:  "OpenWasNotSent",
-		Fault: "Open that was not answered says that it was not sent, and the session stands.",
+		Name:   "OpenWasNotSent",
+		Breaks: "ErrNotSent: nothing was changed",
+		Want:   "hold the answer of an Open and look at the class of its error",
+		Fault:  "Open that was not answered says that it was not sent, and the session stands.",
 		new: func() *fault {
 			return &fault{opens: func(l *layer, ctx context.Context, spec driver.Spec) (driver.Session, error) {
 				s, err := l.memory.Open(ctx, spec)
@@ -140,8 +158,10 @@ var moreErrors = []Driver{
 		},
 	},
 	{
-		Name:  "BreakWasRefused",
-		Fault: "Break whose context has ended says that it was refused.",
+		Name:   "BreakWasRefused",
+		Breaks: "otherwise it changes nothing and returns an error that matches ErrRefused",
+		Want:   "hold the answer of a Break that hits, and want an error that matches no outcome",
+		Fault:  "Break whose context has ended says that it was refused.",
 		new: breaking(func(l *layer, ctx context.Context, _ driver.Holder, b breakage) error {
 			err := b.pass(l, ctx)
 			if err != nil && ctx.Err() != nil {
@@ -151,8 +171,10 @@ var moreErrors = []Driver{
 		}),
 	},
 	{
-		Name:  "RenewWasLost",
-		Fault: "Renew that was not answered says that the session is lost.",
+		Name:   "RenewWasLost",
+		Breaks: "ErrSessionLost: the session is over, and all its claims with it. Final.",
+		Want:   "hold the answer of a Renew, look at the class of its error, and go on with the session",
+		Fault:  "Renew that was not answered says that the session is lost.",
 		new: func() *fault {
 			return &fault{renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
 				r, err := s.Session.Renew(ctx)
@@ -213,24 +235,32 @@ var moreErrors = []Driver{
 		},
 	},
 	{
-		Name:  "CancelledWaitIsGone",
-		Fault: "A Wait whose context has ended says that the claim is gone, and it keeps its place.",
-		new:   waitSays(driver.ErrGone),
+		Name:   "CancelledWaitIsGone",
+		Breaks: "When it returns an error the claim keeps its place unless the error says otherwise.",
+		Want:   "cancel a Wait and want an error that matches no outcome",
+		Fault:  "A Wait whose context has ended says that the claim is gone, and it keeps its place.",
+		new:    waitSays(driver.ErrGone),
 	},
 	{
-		Name:  "CancelledWaitIsBroken",
-		Fault: "A Wait whose context has ended says that the claim was broken, and it keeps its place.",
-		new:   waitSays(driver.ErrBroken),
+		Name:   "CancelledWaitIsBroken",
+		Breaks: "When it returns an error the claim keeps its place unless the error says otherwise.",
+		Want:   "cancel a Wait and want an error that matches no outcome",
+		Fault:  "A Wait whose context has ended says that the claim was broken, and it keeps its place.",
+		new:    waitSays(driver.ErrBroken),
 	},
 	{
-		Name:  "CancelledWaitIsLost",
-		Fault: "A Wait whose context has ended says that the session is lost.",
-		new:   waitSays(driver.ErrSessionLost),
+		Name:   "CancelledWaitIsLost",
+		Breaks: "When it returns an error the claim keeps its place unless the error says otherwise.",
+		Want:   "cancel a Wait and want an error that matches no outcome",
+		Fault:  "A Wait whose context has ended says that the session is lost.",
+		new:    waitSays(driver.ErrSessionLost),
 	},
 	{
-		Name:  "CancelledWaitIsRefused",
-		Fault: "A Wait whose context has ended says that it was refused.",
-		new:   waitSays(driver.ErrRefused),
+		Name:   "CancelledWaitIsRefused",
+		Breaks: "When it returns an error the claim keeps its place unless the error says otherwise.",
+		Want:   "cancel a Wait and want an error that matches no outcome",
+		Fault:  "A Wait whose context has ended says that it was refused.",
+		new:    waitSays(driver.ErrRefused),
 	},
 	{
 		Name: "CancelledWaitIsHeld", Law: "Also_Contexts", Says: "is told to be held while",
@@ -259,8 +289,10 @@ var moreErrors = []Driver{
 		},
 	},
 	{
-		Name:  "BreakWasFine",
-		Fault: "Break that was not answered says that it is done.",
+		Name:   "BreakWasFine",
+		Breaks: "Every other error means that the outcome is unknown",
+		Want:   "stall the wire of who breaks, and want an error",
+		Fault:  "Break that was not answered says that it is done.",
 		new: breaking(func(l *layer, ctx context.Context, _ driver.Holder, b breakage) error {
 			if err := b.pass(l, ctx); ctx.Err() == nil {
 				return err
@@ -269,8 +301,10 @@ var moreErrors = []Driver{
 		}),
 	},
 	{
-		Name:  "EndedContextIsSent",
-		Fault: "Acquire with a context that has ended says that it was not sent, and is sent.",
+		Name:   "EndedContextIsSent",
+		Breaks: "ErrNotSent: nothing was changed",
+		Want:   "call Acquire with a context that has ended, and see from another process that the name is free",
+		Fault:  "Acquire with a context that has ended says that it was not sent, and is sent.",
 		new: func() *fault {
 			return &fault{acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 				if err := ctx.Err(); err != nil {

@@ -40,8 +40,10 @@ var moreLosing = []Driver{
 		}),
 	},
 	{
-		Name:  "RenewTellsOnce",
-		Fault: "A loss is named in the answer to one Renew, and not again until the claim is released.",
+		Name:   "RenewTellsOnce",
+		Breaks: "those stand in line until they are released or their time is over",
+		Want:   "renew twice after a Break, and want the claim named each time",
+		Fault:  "A loss is named in the answer to one Renew, and not again until the claim is released.",
 		new: losing(func(s *session, r *driver.Renewal) {
 			r.Lost = slices.DeleteFunc(r.Lost, func(id string) bool { return s.mark(id, true) })
 		}),
@@ -61,8 +63,10 @@ var moreLosing = []Driver{
 		}),
 	},
 	{
-		Name:  "RenewNamesReleased",
-		Fault: "Renew names claims that were released here.",
+		Name:   "RenewNamesReleased",
+		Breaks: "claims that are no longer in line although nobody here released them",
+		Want:   "renew after a Release, and want nothing lost",
+		Fault:  "Renew names claims that were released here.",
 		new: func() *fault {
 			f := losing(func(s *session, r *driver.Renewal) {
 				s.mu.Lock()
@@ -93,8 +97,10 @@ var moreLosing = []Driver{
 		}),
 	},
 	{
-		Name:  "RenewNamesDenied",
-		Fault: "Renew names tries that were denied.",
+		Name:   "RenewNamesDenied",
+		Breaks: "claims that are no longer in line although nobody here released them",
+		Want:   "renew after a try that was denied, and want nothing lost",
+		Fault:  "Renew names tries that were denied.",
 		new: func() *fault {
 			f := losing(func(s *session, r *driver.Renewal) {
 				s.mu.Lock()
@@ -114,8 +120,10 @@ var moreLosing = []Driver{
 		},
 	},
 	{
-		Name:  "RenewNamesStrangers",
-		Fault: "Renew names lost claims of all sessions.",
+		Name:   "RenewNamesStrangers",
+		Breaks: "who knows it can release the claim",
+		Want:   "renew a session after a claim of another one was lost, and want nothing lost",
+		Fault:  "Renew names lost claims of all sessions.",
 		new: func() *fault {
 			var mu sync.Mutex
 			lost := map[string]bool{}
@@ -134,8 +142,10 @@ var moreLosing = []Driver{
 		},
 	},
 	{
-		Name:  "LossesToAll",
-		Fault: "The channel of losses names the claims of all sessions that leave, with their secret IDs.",
+		Name:   "LossesToAll",
+		Breaks: "who knows it can release the claim",
+		Want:   "want that Lost names claims of its own session alone",
+		Fault:  "The channel of losses names the claims of all sessions that leave, with their secret IDs.",
 		new: func() *fault {
 			var all losses
 			f := all.fault()
@@ -150,8 +160,10 @@ var moreLosing = []Driver{
 		},
 	},
 	{
-		Name:  "LossOfWaiters",
-		Fault: "The channel of losses names claims that wait.",
+		Name:   "LossOfWaiters",
+		Breaks: "whose store says by itself that a claim is gone or broken",
+		Want:   "want that Lost does not name a claim that waits and stands",
+		Fault:  "The channel of losses names claims that wait.",
 		new: func() *fault {
 			var all losses
 			f := all.fault()
@@ -184,8 +196,10 @@ var moreLosing = []Driver{
 		},
 	},
 	{
-		Name:  "BreakClosesLosses",
-		Fault: "The channel of losses is closed when one claim of the session was broken.",
+		Name:   "BreakClosesLosses",
+		Breaks: "the channel is closed when the session is lost as a whole",
+		Want:   "break one of two claims and want that Lost stays open",
+		Fault:  "The channel of losses is closed when one claim of the session was broken.",
 		new: func() *fault {
 			var all losses
 			known := &owned{}
@@ -202,8 +216,10 @@ var moreLosing = []Driver{
 		},
 	},
 	{
-		Name:  "TimeoutClosesLosses",
-		Fault: "The channel of losses is closed when a Renew was not answered.",
+		Name:   "TimeoutClosesLosses",
+		Breaks: "the channel is closed when the session is lost as a whole",
+		Want:   "stall a Renew until its context ends and want that Lost stays open",
+		Fault:  "The channel of losses is closed when a Renew was not answered.",
 		new: func() *fault {
 			var all losses
 			f := all.fault()
@@ -218,8 +234,10 @@ var moreLosing = []Driver{
 		},
 	},
 	{
-		Name:  "ReleaseClosesLosses",
-		Fault: "The channel of losses is closed when the last claim of the session was released.",
+		Name:   "ReleaseClosesLosses",
+		Breaks: "the channel is closed when the session is lost as a whole",
+		Want:   "release the last claim of a session and want that Lost stays open",
+		Fault:  "The channel of losses is closed when the last claim of the session was released.",
 		new: func() *fault {
 			var all losses
 			f := all.fault()
@@ -262,8 +280,10 @@ var moreLosing = []Driver{
 		},
 	},
 	{
-		Name:  "GoneIsWaiting",
-		Fault: "Wait of a claim that has expired sleeps on: there is no record that could change.",
+		Name:   "GoneIsWaiting",
+		Breaks: "it answers ErrBroken or ErrGone, and so does Wait",
+		Want:   "call Wait of a claim that has expired",
+		Fault:  "Wait of a claim that has expired sleeps on: there is no record that could change.",
 		new: func() *fault {
 			return &fault{wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 				g, err := s.Session.Wait(ctx, c)
@@ -276,9 +296,11 @@ var moreLosing = []Driver{
 		},
 	},
 	{
-		Name:  "WaitOfTheGoneIsUnknown",
-		Fault: "Wait of a claim that has expired is an error that says nothing.",
-		new:   func() *fault { return &fault{wait: unsaidByWait(driver.ErrGone)} },
+		Name:   "WaitOfTheGoneIsUnknown",
+		Breaks: "it answers ErrBroken or ErrGone, and so does Wait",
+		Want:   "call Wait of a claim that has expired and look at the class of its error",
+		Fault:  "Wait of a claim that has expired is an error that says nothing.",
+		new:    func() *fault { return &fault{wait: unsaidByWait(driver.ErrGone)} },
 	},
 	{
 		Name: "WaitOfTheBrokenIsUnknown", Law: "Law15_Break", Says: "a Wait under way, whose claim waited and was broken, answered error: no row (outcome",
@@ -286,8 +308,10 @@ var moreLosing = []Driver{
 		new:   func() *fault { return &fault{wait: unsaidByWait(driver.ErrBroken)} },
 	},
 	{
-		Name:  "BrokenWaiterIsLost",
-		Fault: "Acquire of a claim that was broken says that the session is lost.",
+		Name:   "BrokenWaiterIsLost",
+		Breaks: "Final for the claim, not for its session.",
+		Want:   "want that the error of a broken claim does not match ErrSessionLost",
+		Fault:  "Acquire of a claim that was broken says that the session is lost.",
 		new: func() *fault {
 			return &fault{acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 				g, err := s.acquire(ctx, c)
@@ -315,8 +339,10 @@ var moreLosing = []Driver{
 		},
 	},
 	{
-		Name:  "GoneWaiterComesAgain",
-		Fault: "A claim that expired while it waited is put in line again when it is asked for.",
+		Name:   "GoneWaiterComesAgain",
+		Breaks: "A claim that was in line, as far as this driver was told, and is gone is not put there again",
+		Want:   "let a claim expire while it waits and ask for it again",
+		Fault:  "A claim that expired while it waited is put in line again when it is asked for.",
 		new: func() *fault {
 			return &fault{acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 				g, err := s.acquire(ctx, c)

@@ -42,8 +42,10 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:  "UnnoticedWasNotHeld",
-		Fault: "Release of a claim that was granted says no when its owner had not heard of it.",
+		Name:   "UnnoticedWasNotHeld",
+		Breaks: "It reports whether c was held until now",
+		Want:   "release a claim that was granted before its Wait was called, and want that it was held",
+		Fault:  "Release of a claim that was granted says no when its owner had not heard of it.",
 		new: func() *fault {
 			return &fault{release: func(s *session, ctx context.Context, c driver.Claim) (bool, error) {
 				held, err := s.Session.Release(ctx, c)
@@ -67,8 +69,10 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:  "ReleasesItsOwnOnly",
-		Fault: "Release of a claim by its ID from another session than the one that has it does nothing.",
+		Name:   "ReleasesItsOwnOnly",
+		Breaks: "who knows it can release the claim",
+		Want:   "release a claim by its ID from another session",
+		Fault:  "Release of a claim by its ID from another session than the one that has it does nothing.",
 		new: func() *fault {
 			known := &owned{}
 			return &fault{
@@ -164,8 +168,10 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:  "RequeueOfTheBrokenFails",
-		Fault: "Requeue of a claim that is marked is ErrBroken, and the next one is not acquired.",
+		Name:   "RequeueOfTheBrokenFails",
+		Breaks: "if old is gone, next is acquired all the same",
+		Want:   "requeue a claim that was broken",
+		Fault:  "Requeue of a claim that is marked is ErrBroken, and the next one is not acquired.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				if h, _ := find(s.l.look(old.Name), driver.PublicID(old.ID)); h.Broken {
@@ -186,8 +192,10 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:  "RequeueKeepsWeight",
-		Fault: "Requeue changes the ID of the record, which keeps its weight and its limit.",
+		Name:   "RequeueKeepsWeight",
+		Breaks: "Requeue releases old and acquires next",
+		Want:   "requeue a permit with another weight, or a reader as a writer",
+		Fault:  "Requeue changes the ID of the record, which keeps its weight and its limit.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				next.Weight, next.Limit, next.Kind = old.Weight, old.Limit, old.Kind
@@ -196,8 +204,10 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:  "RequeueKeepsNote",
-		Fault: "Requeue changes the ID of the record, which keeps its note.",
+		Name:   "RequeueKeepsNote",
+		Breaks: "Requeue releases old and acquires next",
+		Want:   "requeue with another note and look at the line",
+		Fault:  "Requeue changes the ID of the record, which keeps its note.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				next.Note, next.Passes = old.Note, old.Passes
@@ -206,8 +216,10 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:  "RequeueRenewsNothing",
-		Fault: "Requeue in a session whose time is over answers held, and the claim goes with the session.",
+		Name:   "RequeueRenewsNothing",
+		Breaks: "Answered without an error it renews next as Acquire does.",
+		Want:   "requeue in a session that nobody has renewed for its time, and see the claim stand",
+		Fault:  "Requeue in a session whose time is over answers held, and the claim goes with the session.",
 		new: func() *fault {
 			var old stale
 			return &fault{
@@ -225,8 +237,10 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:  "RequeueWithoutQueueStays",
-		Fault: "Requeue puts the next claim in line although it may not queue.",
+		Name:   "RequeueWithoutQueueStays",
+		Breaks: "A claim without Queue that cannot be held leaves nothing behind",
+		Want:   "requeue a holder in front of a waiter with a next claim that may not queue",
+		Fault:  "Requeue puts the next claim in line although it may not queue.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				next.Queue = true
@@ -235,8 +249,10 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:  "RequeueOfWaiterKeepsIt",
-		Fault: "Requeue of a claim that waits leaves it in line.",
+		Name:   "RequeueOfWaiterKeepsIt",
+		Breaks: "Requeue releases old and acquires next",
+		Want:   "requeue a claim that waits and count the line",
+		Fault:  "Requeue of a claim that waits leaves it in line.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				if h, ok := find(s.l.look(old.Name), driver.PublicID(old.ID)); ok && !h.Held {
@@ -248,8 +264,10 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:  "RequeueTwiceIsTwo",
-		Fault: "Requeue that is repeated, as after an answer that was lost, is in line twice.",
+		Name:   "RequeueTwiceIsTwo",
+		Breaks: "Every call is idempotent by it",
+		Want:   "hold the answer of a Requeue, repeat it, and count the line",
+		Fault:  "Requeue that is repeated, as after an answer that was lost, is in line twice.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				if _, ok := find(s.l.look(next.Name), driver.PublicID(next.ID)); ok {
@@ -260,8 +278,10 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:  "RenewOfTheRequeued",
-		Fault: "Renew names a claim as lost that was left by a Requeue.",
+		Name:   "RenewOfTheRequeued",
+		Breaks: "claims that are no longer in line although nobody here released them",
+		Want:   "renew after a Requeue, and want nothing lost",
+		Fault:  "Renew names a claim as lost that was left by a Requeue.",
 		new: func() *fault {
 			return &fault{
 				requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {

@@ -13,8 +13,10 @@ import (
 // moreSessions are faults about sessions: several of a driver, their times, their renewal and their end.
 var moreSessions = []Driver{
 	{
-		Name:  "FirstTTLForAll",
-		Fault: "All sessions of a driver have the time of its first one, and say the one that was asked for.",
+		Name:   "FirstTTLForAll",
+		Breaks: "what was given is Session.Valid",
+		Want:   "open two sessions of one driver with different times, and let the one with the longer time expire",
+		Fault:  "All sessions of a driver have the time of its first one, and say the one that was asked for.",
 		new: func() *fault {
 			var mu sync.Mutex
 			first := map[*layer]time.Duration{}
@@ -33,8 +35,10 @@ var moreSessions = []Driver{
 		},
 	},
 	{
-		Name:  "RenewsTheOthers",
-		Fault: "Renew of one session renews all of its driver: one that was given up goes on.",
+		Name:   "RenewsTheOthers",
+		Breaks: "claims of a session that is not renewed go after its time",
+		Want:   "let one session of a driver expire while another one of it is renewed",
+		Fault:  "Renew of one session renews all of its driver: one that was given up goes on.",
 		new: func() *fault {
 			return &fault{renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
 				s.l.mu.Lock()
@@ -131,8 +135,10 @@ var moreSessions = []Driver{
 		},
 	},
 	{
-		Name:  "ValidRunsDown",
-		Fault: "Valid is what is left of the session's time, and not what was given.",
+		Name:   "ValidRunsDown",
+		Breaks: "Valid is how long the session can be trusted from the start of Open on",
+		Want:   "ask Valid again later, before the first Renew, and want the same",
+		Fault:  "Valid is what is left of the session's time, and not what was given.",
 		new: func() *fault {
 			var opened stale
 			return &fault{
@@ -166,8 +172,10 @@ var moreSessions = []Driver{
 		},
 	},
 	{
-		Name:  "OneOwnerForAll",
-		Fault: "All sessions of a driver have the owner of its first one.",
+		Name:   "OneOwnerForAll",
+		Breaks: "Owner Owner // who, for people",
+		Want:   "look at the claims of two sessions of one driver with different owners",
+		Fault:  "All sessions of a driver have the owner of its first one.",
 		new: func() *fault {
 			var mu sync.Mutex
 			first := map[*layer]driver.Owner{}
@@ -204,8 +212,10 @@ var moreSessions = []Driver{
 		},
 	},
 	{
-		Name:  "CloseAfterWait",
-		Fault: "Close waits until the calls that are under way are back.",
+		Name:   "CloseAfterWait",
+		Breaks: "also while other calls are under way",
+		Want:   "close a session while a Wait of it is under way, and bound how long that takes",
+		Fault:  "Close waits until the calls that are under way are back.",
 		new: func() *fault {
 			var mu sync.Mutex
 			under := map[*session]int{}
@@ -249,8 +259,10 @@ var moreSessions = []Driver{
 		},
 	},
 	{
-		Name:  "CloseEndsOtherWaits",
-		Fault: "Close of one session ends the waits of the other sessions of its driver, as if they were over.",
+		Name:   "CloseEndsOtherWaits",
+		Breaks: "ErrSessionLost: the session is over, and all its claims with it. Final.",
+		Want:   "close one session of a driver while a Wait of another one is under way",
+		Fault:  "Close of one session ends the waits of the other sessions of its driver, as if they were over.",
 		new: func() *fault {
 			var mu sync.Mutex
 			closed := map[*layer]chan struct{}{}
@@ -312,8 +324,10 @@ var moreSessions = []Driver{
 		},
 	},
 	{
-		Name:  "AsksAfterClose",
-		Fault: "A closed session goes on asking the store, from a goroutine that nobody ends.",
+		Name:   "AsksAfterClose",
+		Breaks: "Close releases every claim of the session, handing over at once, and ends it.",
+		Want:   "count the calls of a driver for some times-to-live after its sessions were closed",
+		Fault:  "A closed session goes on asking the store, from a goroutine that nobody ends.",
 		new: func() *fault {
 			return &fault{close: func(s *session, ctx context.Context) error {
 				go func() {
@@ -342,8 +356,10 @@ var moreSessions = []Driver{
 		},
 	},
 	{
-		Name:  "PoolOfTen",
-		Fault: "A driver has ten connections and each Wait takes one: with ten who wait, Renew and Release stand behind them.",
+		Name:   "PoolOfTen",
+		Breaks: "It never queues behind claims",
+		Want:   "renew a session of which a hundred Waits are under way",
+		Fault:  "A driver has ten connections and each Wait takes one: with ten who wait, Renew and Release stand behind them.",
 		new: func() *fault {
 			w := &writers{held: map[string]chan struct{}{}}
 			var mu sync.Mutex
@@ -398,8 +414,10 @@ var moreSessions = []Driver{
 		},
 	},
 	{
-		Name:  "WaitsBehindWait",
-		Fault: "A session has one subscription, so the second Wait stands behind the first.",
+		Name:   "WaitsBehindWait",
+		Breaks: "All methods may be called concurrently",
+		Want:   "have two Waits of a session under way, and let the second one's claim in first",
+		Fault:  "A session has one subscription, so the second Wait stands behind the first.",
 		new: func() *fault {
 			w := &writers{held: map[string]chan struct{}{}}
 			return &fault{wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -412,8 +430,10 @@ var moreSessions = []Driver{
 		},
 	},
 	{
-		Name:  "OpensBehindWait",
-		Fault: "A driver is under a lock that Wait keeps, so no other session can be opened.",
+		Name:   "OpensBehindWait",
+		Breaks: "All methods may be called concurrently",
+		Want:   "open a session of a driver while a Wait of another of its sessions is under way",
+		Fault:  "A driver is under a lock that Wait keeps, so no other session can be opened.",
 		new: func() *fault {
 			var mu sync.Mutex
 			locks := map[*layer]chan struct{}{}
@@ -445,8 +465,10 @@ var moreSessions = []Driver{
 		},
 	},
 	{
-		Name:  "OneRenewAtATime",
-		Fault: "A Renew while another one is under way is an error.",
+		Name:   "OneRenewAtATime",
+		Breaks: "All methods may be called concurrently, Renew at any time",
+		Want:   "call Renew twice at a time and want two answers",
+		Fault:  "A Renew while another one is under way is an error.",
 		new: func() *fault {
 			return &fault{renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
 				if s.mark("renew", true) {
@@ -459,8 +481,10 @@ var moreSessions = []Driver{
 		},
 	},
 	{
-		Name:  "RenewHoldsAcquire",
-		Fault: "Acquire stands behind a Renew whose answer does not come.",
+		Name:   "RenewHoldsAcquire",
+		Breaks: "Each call returns promptly when its context ends.",
+		Want:   "stall a Renew under a long context and call Acquire under a short one beside it",
+		Fault:  "Acquire stands behind a Renew whose answer does not come.",
 		new: func() *fault {
 			w := &writers{held: map[string]chan struct{}{}}
 			return &fault{

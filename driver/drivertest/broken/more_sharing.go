@@ -64,8 +64,10 @@ var moreSharing = []Driver{
 		},
 	},
 	{
-		Name:  "Limits16Bits",
-		Fault: "Limits and weights are kept in sixteen bits: what is more is the most that they hold.",
+		Name:   "Limits16Bits",
+		Breaks: "1 ≤ Weight ≤ Limit ≤ All",
+		Want:   "hold permits of a semaphore of more than 65535",
+		Fault:  "Limits and weights are kept in sixteen bits: what is more is the most that they hold.",
 		new: joining(func(_ *layer, c driver.Claim) driver.Claim {
 			if c.Kind == driver.Permit {
 				c.Weight, c.Limit = min(c.Weight, 1<<16-1), min(c.Limit, 1<<16-1)
@@ -74,8 +76,10 @@ var moreSharing = []Driver{
 		}),
 	},
 	{
-		Name:  "SumsOverflow",
-		Fault: "Weights are added in 32 bits, so two of All are less than nothing.",
+		Name:   "SumsOverflow",
+		Breaks: "A claim is held when its weight and the weights of all claims ahead of it add up to at most its limit.",
+		Want:   "stand with two permits of All in a line",
+		Fault:  "Weights are added in 32 bits, so two of All are less than nothing.",
 		new: func() *fault {
 			return &fault{acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 				g, err := s.acquire(ctx, c)
@@ -127,14 +131,18 @@ var moreSharing = []Driver{
 		},
 	},
 	{
-		Name:  "TenReaders",
-		Fault: "A record has room for ten readers, and the next one waits.",
-		new:   readersAtMost(10),
+		Name:   "TenReaders",
+		Breaks: "Readers therefore share",
+		Want:   "hold one name with a hundred readers",
+		Fault:  "A record has room for ten readers, and the next one waits.",
+		new:    readersAtMost(10),
 	},
 	{
-		Name:  "HundredReaders",
-		Fault: "A record has room for a hundred readers, and the next one waits.",
-		new:   readersAtMost(100),
+		Name:   "HundredReaders",
+		Breaks: "Readers therefore share",
+		Want:   "hold one name with a thousand readers",
+		Fault:  "A record has room for a hundred readers, and the next one waits.",
+		new:    readersAtMost(100),
 	},
 	{
 		Name: "ReaderOncePerSession", Law: "Law01_Rule", Says: "although the weights ahead of it leave",
@@ -239,8 +247,10 @@ var moreSharing = []Driver{
 		},
 	},
 	{
-		Name:  "KindForEver",
-		Fault: "A name that was a semaphore once is refused as a lock, and the other way, also when nobody stands there.",
+		Name:   "KindForEver",
+		Breaks: "A claim that does not go with those that stand there is refused",
+		Want:   "use a free name as a lock that was a semaphore, and the other way",
+		Fault:  "A name that was a semaphore once is refused as a lock, and the other way, also when nobody stands there.",
 		new: func() *fault {
 			var mu sync.Mutex
 			first := map[string]driver.Kind{}

@@ -39,13 +39,17 @@ var moreShowing = []Driver{
 		new:   showing1(func(h *driver.Holder) { h.Held = true }),
 	},
 	{
-		Name:  "ShowsNoBroken",
-		Fault: "A claim that is marked is shown as any other.",
-		new:   showing1(func(h *driver.Holder) { h.Broken = false }),
+		Name:   "ShowsNoBroken",
+		Breaks: "Held, Broken bool",
+		Want:   "look at a line with a claim that is marked",
+		Fault:  "A claim that is marked is shown as any other.",
+		new:    showing1(func(h *driver.Holder) { h.Broken = false }),
 	},
 	{
-		Name:  "ShowsBrokenAsGone",
-		Fault: "A claim that is marked is not shown, although it keeps others out.",
+		Name:   "ShowsBrokenAsGone",
+		Breaks: "A held one is marked",
+		Want:   "look at a line with a claim that is marked, and want it there",
+		Fault:  "A claim that is marked is not shown, although it keeps others out.",
 		new: func() *fault {
 			return shown(&fault{}, func(_ *layer, line *driver.Line) {
 				line.Claims = slices.DeleteFunc(line.Claims, func(h driver.Holder) bool { return h.Broken })
@@ -58,9 +62,11 @@ var moreShowing = []Driver{
 		new:   showing1(func(h *driver.Holder) { h.Note = "" }),
 	},
 	{
-		Name:  "NoteIsOneLine",
-		Fault: "A note ends at its first line feed.",
-		new:   showing1(func(h *driver.Holder) { h.Note, _, _ = strings.Cut(h.Note, "\n") }),
+		Name:   "NoteIsOneLine",
+		Breaks: "Note string // of the holder, for people",
+		Want:   "look at the claim of a note of two lines",
+		Fault:  "A note ends at its first line feed.",
+		new:    showing1(func(h *driver.Holder) { h.Note, _, _ = strings.Cut(h.Note, "\n") }),
 	},
 	{
 		Name: "NoteInASCII", Law: "Also_Inspector", Says: "is shown as {public:",
@@ -75,9 +81,11 @@ var moreShowing = []Driver{
 		}),
 	},
 	{
-		Name:  "NoteCutAt64",
-		Fault: "A note holds 64 bytes.",
-		new:   showing1(func(h *driver.Holder) { h.Note = h.Note[:min(len(h.Note), 64)] }),
+		Name:   "NoteCutAt64",
+		Breaks: "Note string // of the holder, for people",
+		Want:   "look at the claim of a long note",
+		Fault:  "A note holds 64 bytes.",
+		new:    showing1(func(h *driver.Holder) { h.Note = h.Note[:min(len(h.Note), 64)] }),
 	},
 	{
 		Name: "ShowsNoPasses", Law: "Also_Inspector", Says: "is shown as {public:",
@@ -85,9 +93,11 @@ var moreShowing = []Driver{
 		new:   showing1(func(h *driver.Holder) { h.Passes = 0 }),
 	},
 	{
-		Name:  "PassesOf8Bits",
-		Fault: "How often a client has passed the name on is kept in eight bits.",
-		new:   showing1(func(h *driver.Holder) { h.Passes &= 255 }),
+		Name:   "PassesOf8Bits",
+		Breaks: "how often this client has passed the name on inside its process so far",
+		Want:   "look at a claim of a thousand passes",
+		Fault:  "How often a client has passed the name on is kept in eight bits.",
+		new:    showing1(func(h *driver.Holder) { h.Passes &= 255 }),
 	},
 	{
 		Name: "ShowsNoToken", Law: "Also_Inspector", Says: "the holder's token is shown as 0 and is",
@@ -104,20 +114,26 @@ var moreShowing = []Driver{
 		}),
 	},
 	{
-		Name:  "ShowsOwnerShort",
-		Fault: "Of the owner only its name and host are kept.",
+		Name:   "ShowsOwnerShort",
+		Breaks: "MaxOwner is the size in bytes that a store must be able to carry for an encoded Owner.",
+		Want:   "look at the claim of an owner with all fields",
+		Fault:  "Of the owner only its name and host are kept.",
 		new: showing1(func(h *driver.Holder) {
 			h.Owner = driver.Owner{Name: h.Owner.Name, Host: h.Owner.Host}
 		}),
 	},
 	{
-		Name:  "OwnerLosesTime",
-		Fault: "Of the owner everything is kept but its start and boot.",
-		new:   showing1(func(h *driver.Holder) { h.Owner.Start, h.Owner.Boot = time.Time{}, "" }),
+		Name:   "OwnerLosesTime",
+		Breaks: "Stores carry its JSON form as opaque bytes.",
+		Want:   "look at the claim of an owner with all fields",
+		Fault:  "Of the owner everything is kept but its start and boot.",
+		new:    showing1(func(h *driver.Holder) { h.Owner.Start, h.Owner.Boot = time.Time{}, "" }),
 	},
 	{
-		Name:  "OwnerOf255Bytes",
-		Fault: "A column of 255 bytes holds the owner, whose rest is lost.",
+		Name:   "OwnerOf255Bytes",
+		Breaks: "MaxOwner is the size in bytes that a store must be able to carry for an encoded Owner.",
+		Want:   "look at the claim of an owner of MaxOwner bytes",
+		Fault:  "A column of 255 bytes holds the owner, whose rest is lost.",
 		new: func() *fault {
 			return &fault{opens: func(l *layer, ctx context.Context, spec driver.Spec) (driver.Session, error) {
 				b := spec.Owner.Encode()
@@ -127,8 +143,10 @@ var moreShowing = []Driver{
 		},
 	},
 	{
-		Name:  "OwnerOf512Fails",
-		Fault: "An owner of more than 512 bytes is refused.",
+		Name:   "OwnerOf512Fails",
+		Breaks: "MaxOwner is the size in bytes that a store must be able to carry for an encoded Owner.",
+		Want:   "open a session with an owner of MaxOwner bytes",
+		Fault:  "An owner of more than 512 bytes is refused.",
 		new: func() *fault {
 			return &fault{opens: func(l *layer, ctx context.Context, spec driver.Spec) (driver.Session, error) {
 				if len(spec.Owner.Encode()) > 512 {
@@ -198,8 +216,10 @@ var moreShowing = []Driver{
 		new:   telling1(func(h *driver.Holder) { h.Held = false }),
 	},
 	{
-		Name:  "SinceArrival",
-		Fault: "A claim that was granted after a wait is shown as held since it came.",
+		Name:   "SinceArrival",
+		Breaks: "when it was granted, or when it entered the line while it waits",
+		Want:   "look at a claim that was granted after a wait",
+		Fault:  "A claim that was granted after a wait is shown as held since it came.",
 		new: func() *fault {
 			known := &owned{}
 			f := shown(&fault{}, func(_ *layer, line *driver.Line) {
@@ -214,9 +234,11 @@ var moreShowing = []Driver{
 		},
 	},
 	{
-		Name:  "SinceNow",
-		Fault: "Each look shows the claims as of now.",
-		new:   showing1(func(h *driver.Holder) { h.Since = time.Now() }),
+		Name:   "SinceNow",
+		Breaks: "when it was granted, or when it entered the line while it waits",
+		Want:   "look twice at a claim that stands, and want the same Since",
+		Fault:  "Each look shows the claims as of now.",
+		new:    showing1(func(h *driver.Holder) { h.Since = time.Now() }),
 	},
 	{
 		Name: "SinceUTCIsLocal", Law: "Also_Inspector", Says: "is shown to stand there since 2000-01-01 02:00:00 +0000 UTC: that is -2h0m",
@@ -229,8 +251,10 @@ var moreShowing = []Driver{
 		}),
 	},
 	{
-		Name:  "UntilStands",
-		Fault: "Until is the end that a claim had when it came, whatever was renewed.",
+		Name:   "UntilStands",
+		Breaks: "when it goes unless it is renewed",
+		Want:   "look at a claim before and after a Renew",
+		Fault:  "Until is the end that a claim had when it came, whatever was renewed.",
 		new: func() *fault {
 			var mu sync.Mutex
 			first := map[string]time.Time{}
@@ -266,8 +290,10 @@ var moreShowing = []Driver{
 		},
 	},
 	{
-		Name:  "ShowsTenClaims",
-		Fault: "A line is shown up to its tenth claim.",
+		Name:   "ShowsTenClaims",
+		Breaks: "Claims []Holder // in order, holders and waiters",
+		Want:   "look at a line of a hundred claims",
+		Fault:  "A line is shown up to its tenth claim.",
 		new: func() *fault {
 			return shown(&fault{}, func(_ *layer, line *driver.Line) {
 				line.Claims = line.Claims[:min(10, len(line.Claims))]
@@ -280,8 +306,10 @@ var moreShowing = []Driver{
 		new:   showing1(func(h *driver.Holder) { h.Foreign = true }),
 	},
 	{
-		Name:  "ShowsTheExpired",
-		Fault: "A claim is shown for a while after its time is over.",
+		Name:   "ShowsTheExpired",
+		Breaks: "when it goes unless it is renewed",
+		Want:   "look at a line after the time of its only claim is over",
+		Fault:  "A claim is shown for a while after its time is over.",
 		new: func() *fault {
 			var mu sync.Mutex
 			before := map[string]driver.Line{}
@@ -374,8 +402,10 @@ var moreShowing = []Driver{
 		}),
 	},
 	{
-		Name:  "WatchStopsAfterTen",
-		Fault: "Watch ends after ten changes.",
+		Name:   "WatchStopsAfterTen",
+		Breaks: "until the caller stops, ctx ends or an error was yielded",
+		Want:   "watch a hundred changes",
+		Fault:  "Watch ends after ten changes.",
 		new: watching(func(lines iter.Seq2[driver.Line, error], yield func(driver.Line, error) bool) {
 			n := 0
 			for l, err := range lines {
@@ -386,8 +416,10 @@ var moreShowing = []Driver{
 		}),
 	},
 	{
-		Name:  "WatchMissesMarks",
-		Fault: "Watch does not tell that a claim was marked.",
+		Name:   "WatchMissesMarks",
+		Breaks: "Changes may be merged; the last one is always shown.",
+		Want:   "watch a line while its holder is broken without now",
+		Fault:  "Watch does not tell that a claim was marked.",
 		new: watching(changed(func(a, b driver.Line) bool {
 			return len(a.Claims) == len(b.Claims) && slices.EqualFunc(a.Claims, b.Claims, func(a, b driver.Holder) bool {
 				return a.PublicID == b.PublicID && a.Held == b.Held
@@ -420,8 +452,10 @@ var moreShowing = []Driver{
 		new:   watching(changed(func(_, b driver.Line) bool { return len(b.Claims) == 0 })),
 	},
 	{
-		Name:  "WatchMissesExpiry",
-		Fault: "Watch does not tell that a claim has expired.",
+		Name:   "WatchMissesExpiry",
+		Breaks: "Changes may be merged; the last one is always shown.",
+		Want:   "watch a line whose only claim expires",
+		Fault:  "Watch does not tell that a claim has expired.",
 		new: watching(changed(func(a, b driver.Line) bool {
 			return slices.ContainsFunc(a.Claims, func(h driver.Holder) bool {
 				_, still := find(b, h.PublicID)
@@ -476,8 +510,10 @@ var moreShowing = []Driver{
 		},
 	},
 	{
-		Name:  "WatchShowsNoTokens",
-		Fault: "What Watch yields has no tokens.",
+		Name:   "WatchShowsNoTokens",
+		Breaks: "Watch yields the line of name now and after every change",
+		Want:   "compare what Watch shows with what Line shows",
+		Fault:  "What Watch yields has no tokens.",
 		new: watching(func(lines iter.Seq2[driver.Line, error], yield func(driver.Line, error) bool) {
 			for l, err := range lines {
 				l.Fence, l.Claims = 0, slices.Clone(l.Claims)

@@ -43,8 +43,10 @@ var moreTokens = []Driver{
 		},
 	},
 	{
-		Name:  "CloseResetsTokens",
-		Fault: "Close of a session deletes its records, and the counters in them.",
+		Name:   "CloseResetsTokens",
+		Breaks: "tokens grow until the store restarts or forgets",
+		Want:   "take the token of who comes after the Close of a session that held the name",
+		Fault:  "Close of a session deletes its records, and the counters in them.",
 		new: func() *fault {
 			k := &counter{}
 			f := k.fault()
@@ -171,8 +173,10 @@ var moreTokens = []Driver{
 		},
 	},
 	{
-		Name:  "DeniedHaveTokens",
-		Fault: "A try that is denied is told the token of who holds the name.",
+		Name:   "DeniedHaveTokens",
+		Breaks: "Fence is the lowest of the Stride tokens that this grant reserved",
+		Want:   "want no token in the answer to a try that is denied",
+		Fault:  "A try that is denied is told the token of who holds the name.",
 		new: func() *fault {
 			return telling(&fault{}, func(_ *session, c driver.Claim, g driver.Grant) driver.Grant {
 				if !g.Held && g.Holder != nil && !c.Queue {
@@ -312,8 +316,10 @@ var moreTokens = []Driver{
 		},
 	},
 	{
-		Name:  "EmptyShowsNoToken",
-		Fault: "A line without claims shows no token, although the store keeps the counter.",
+		Name:   "EmptyShowsNoToken",
+		Breaks: "the highest token reserved so far; 0 where the store keeps no counter for a name",
+		Want:   "look at Line.Fence of a name that was held and is free",
+		Fault:  "A line without claims shows no token, although the store keeps the counter.",
 		new: func() *fault {
 			return shown(&fault{}, func(_ *layer, line *driver.Line) {
 				if len(line.Claims) == 0 {
