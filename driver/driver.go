@@ -152,8 +152,8 @@ type Renewal struct {
 // Requeuer is a [Session] that can leave a line and stand in it again in one step.
 type Requeuer interface {
 	// Requeue releases old and acquires next, a claim of the same name, at the end of the line. It reports of old what
-	// Release would; if old is gone, next is acquired all the same. Answered without an error it renews next as Acquire
-	// does. After an error both are to be released. Without it the core calls Release and then Acquire.
+	// Release would; if old is gone or broken, next is acquired all the same. Answered without an error it renews next as
+	// Acquire does. After an error both are to be released. Without it the core calls Release and then Acquire.
 	Requeue(ctx context.Context, old, next Claim) (g Grant, held bool, err error)
 }
 

@@ -10,7 +10,8 @@ import (
 var requeueLaw = Law{
 	Name: "Also_Requeue",
 	Says: "Requeue leaves the line and stands at its end in one step: whoever waits is let in, alone the next claim is held at " +
-		"once with a new token and renewed, and after an error both claims can be released.",
+		"once with a new token and renewed, and after an error both claims can be released. The next claim is what it says and " +
+		"nothing of the old one, which may also have waited, or be broken or gone.",
 	try: tryRequeue,
 }
 
@@ -54,8 +55,9 @@ func tryRequeue(w *world) {
 	w.eachKind(func(w *world, k kind) {
 		tryRequeueAlone(w, k)
 		tryRequeueBehind(w, k)
+		tryRequeueOthers(w, k)
 		tryRequeueInterrupted(w, k)
-		tryRequeueRenews(w, k)
+		w.apart(func() { tryRequeueRenews(w, k) }, func() { tryRequeueLate(w, k) })
 	})
 }
 

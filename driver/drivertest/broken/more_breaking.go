@@ -199,10 +199,8 @@ var moreBreaking = []Driver{
 		},
 	},
 	{
-		Name:   "RequeuedBrokenWasHeld",
-		Breaks: "It reports of old what Release would",
-		Want:   "requeue a claim that was broken and not released, and want that it was not held",
-		Fault:  "Requeue of a claim that is marked says that it was held until now.",
+		Name: "RequeuedBrokenWasHeld", Law: "Also_Requeue", Says: "which was broken, answered held=true for it and held",
+		Fault: "Requeue of a claim that is marked says that it was held until now.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				h, _ := find(s.l.look(old.Name), driver.PublicID(old.ID))

@@ -168,10 +168,8 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:   "RequeueOfTheBrokenFails",
-		Breaks: "if old is gone, next is acquired all the same",
-		Want:   "requeue a claim that was broken",
-		Fault:  "Requeue of a claim that is marked is ErrBroken, and the next one is not acquired.",
+		Name: "RequeueOfTheBrokenFails", Law: "Also_Requeue", Says: `for it and error: broken by an operator (is "broken by an operator") for the next: want that only`,
+		Fault: "Requeue of a claim that is marked is ErrBroken, and the next one is not acquired.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				if h, _ := find(s.l.look(old.Name), driver.PublicID(old.ID)); h.Broken {
@@ -192,10 +190,8 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:   "RequeueKeepsWeight",
-		Breaks: "Requeue releases old and acquires next",
-		Want:   "requeue a permit with another weight, or a reader as a writer",
-		Fault:  "Requeue changes the ID of the record, which keeps its weight and its limit.",
+		Name: "RequeueKeepsWeight", Law: "Also_Requeue", Says: "which had taken the place of another",
+		Fault: "Requeue changes the ID of the record, which keeps its weight and its limit.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				next.Weight, next.Limit, next.Kind = old.Weight, old.Limit, old.Kind
@@ -204,10 +200,8 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:   "RequeueKeepsNote",
-		Breaks: "Requeue releases old and acquires next",
-		Want:   "requeue with another note and look at the line",
-		Fault:  "Requeue changes the ID of the record, which keeps its note.",
+		Name: "RequeueKeepsNote", Law: "Also_Requeue", Says: "is shown as",
+		Fault: "Requeue changes the ID of the record, which keeps its note.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				next.Note, next.Passes = old.Note, old.Passes
@@ -216,10 +210,8 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:   "RequeueRenewsNothing",
-		Breaks: "Answered without an error it renews next as Acquire does.",
-		Want:   "requeue in a session that nobody has renewed for its time, and see the claim stand",
-		Fault:  "Requeue in a session whose time is over answers held, and the claim goes with the session.",
+		Name: "RequeueRenewsNothing", Law: "Also_Requeue", Says: "was requeued and answered held, and its rival",
+		Fault: "Requeue in a session whose time is over answers held, and the claim goes with the session.",
 		new: func() *fault {
 			var old stale
 			return &fault{
@@ -237,10 +229,8 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:   "RequeueWithoutQueueStays",
-		Breaks: "A claim without Queue that cannot be held leaves nothing behind",
-		Want:   "requeue a holder in front of a waiter with a next claim that may not queue",
-		Fault:  "Requeue puts the next claim in line although it may not queue.",
+		Name: "RequeueWithoutQueueStays", Law: "Also_Requeue", Says: "after a Requeue whose next claim could not be held and may not queue",
+		Fault: "Requeue puts the next claim in line although it may not queue.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				next.Queue = true
@@ -249,10 +239,8 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:   "RequeueOfWaiterKeepsIt",
-		Breaks: "Requeue releases old and acquires next",
-		Want:   "requeue a claim that waits and count the line",
-		Fault:  "Requeue of a claim that waits leaves it in line.",
+		Name: "RequeueOfWaiterKeepsIt", Law: "Also_Requeue", Says: "which waited before it, had been requeued",
+		Fault: "Requeue of a claim that waits leaves it in line.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				if h, ok := find(s.l.look(old.Name), driver.PublicID(old.ID)); ok && !h.Held {
@@ -264,10 +252,8 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:   "RequeueTwiceIsTwo",
-		Breaks: "Every call is idempotent by it",
-		Want:   "hold the answer of a Requeue, repeat it, and count the line",
-		Fault:  "Requeue that is repeated, as after an answer that was lost, is in line twice.",
+		Name: "RequeueTwiceIsTwo", Law: "Also_Requeue", Says: "after the same Requeue was asked for twice",
+		Fault: "Requeue that is repeated, as after an answer that was lost, is in line twice.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				if _, ok := find(s.l.look(next.Name), driver.PublicID(next.ID)); ok {
@@ -278,10 +264,8 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:   "RenewOfTheRequeued",
-		Breaks: "claims that are no longer in line although nobody here released them",
-		Want:   "renew after a Requeue, and want nothing lost",
-		Fault:  "Renew names a claim as lost that was left by a Requeue.",
+		Name: "RenewOfTheRequeued", Law: "Also_Requeue", Says: "is lost, which was left by a Requeue",
+		Fault: "Renew names a claim as lost that was left by a Requeue.",
 		new: func() *fault {
 			return &fault{
 				requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
