@@ -65,8 +65,9 @@ type Spec struct {
 type Claim struct {
 	Name string
 
-	// ID is 128 random bits, the owner's secret: who knows it can release the claim. Every call is idempotent by it,
-	// and a new attempt has a new one, so that a late reply or release of an old attempt can hit nothing else.
+	// ID is 128 random bits, the owner's secret: in most stores who knows it can release the claim, from any session. Every
+	// call is idempotent by it, and a new attempt has a new one, so that a late reply or release of an old attempt can hit
+	// nothing else.
 	ID string
 
 	Kind          Kind

@@ -247,6 +247,14 @@ func tryKindsApart(w *world) {
 	}
 	a.letGo(mine)
 	b.letGo(b.held(mutex(name)))
+	if w.traits.Counted { // a name is of no kind when nobody stands there
+		b.letGo(b.held(permit(name, 1, 3)))
+		b.letGo(b.held(mutex(name)))
+	}
+	if w.traits.Shared {
+		b.letGo(b.held(read(name)))
+		b.letGo(b.held(mutex(name)))
+	}
 	if !w.traits.Mixed && w.traits.Shared {
 		name = w.name("kinds")
 		one := read(name)

@@ -10,12 +10,12 @@ import (
 var noHoleLaw = Law{
 	Name: "Law07_NoHole",
 	Says: "A waiter that gave up leaves no hole: after its Release the line goes on as if it had never been there, " +
-		"also when its grant was on its way.",
+		"also when its grant was on its way. A claim that was granted had been held, whether its owner has heard of it or not.",
 	try: tryNoHole,
 }
 
 func tryNoHole(w *world) {
-	w.eachKind(tryGivingUp)
+	w.eachKind(func(w *world, k kind) { tryGivingUp(w, k); tryUnnoticed(w, k) })
 	trySharersBehind(w)
 }
 
@@ -54,6 +54,27 @@ func tryGivingUp(w *world, k kind) {
 	a.letGo(holds)
 	c.await(next, w.atOnce())
 	c.letGo(next)
+}
+
+// A claim that was granted and is released before its owner has asked was held until now. A store may be a moment late in granting.
+func tryUnnoticed(w *world, k kind) {
+	if !w.traits.Ordered {
+		return
+	}
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	for late := time.Duration(0); ; late = 2*late + time.Millisecond {
+		holds := a.held(k.rival(w.name("hole-unnoticed-" + k.String())))
+		next := b.queue(k.own(holds.Name))
+		a.letGo(holds)
+		w.sleep(late)
+		switch {
+		case b.release(next):
+			return
+		case late > min(w.slack(), a.valid/4):
+			w.failLate("%s stood behind %s, which was released, and its own Release %v later said that it had not been held",
+				w.story.claim(next), w.story.label(holds.ID), late)
+		}
+	}
 }
 
 func trySharersBehind(w *world) {

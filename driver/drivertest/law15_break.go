@@ -13,7 +13,8 @@ var breakLaw = Law{
 	Name: "Law15_Break",
 	Says: "Break hits the claim and token that it names, or nothing. A held claim is marked and its owner nudged; the next is let " +
 		"in when the owner has released it or its time is over, so that the owner knows before. With now the next is let in at once. " +
-		"A Wait under way of a claim that waits does not sleep on. So it is for each kind, and whoever shares is left alone.",
+		"A Wait under way of a claim that waits does not sleep on. A claim that is marked can be broken again, and the owner of two " +
+		"hears of each. So it is for each kind, and whoever shares is left alone.",
 	try: tryBreak,
 }
 
@@ -35,6 +36,7 @@ func tryBreak(w *world) {
 			func() { tryBreakMisses(w, br, k) },
 			func() { tryBreakInTwoPhases(w, br, k, x); tryBreakNow(w, br, k, x) },
 			func() { tryBreakAlone(w, br, k) },
+			func() { tryBreakAgain(w, br, k) },
 			func() { tryBreakWaiter(w, br, k) },
 			func() { tryBreakUnheard(w, br, k) },
 		)
@@ -210,6 +212,39 @@ func tryBreakAlone(w *world, br *breaker, k kind) {
 		}
 		b.letGo(theirs)
 	}
+}
+
+// A claim that is marked still stands as named: it can be marked again, and broken with now. The owner of two hears of each.
+func tryBreakAgain(w *world, br *breaker, k kind) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	first, second := k.own(w.name("break-again-"+k.String())), k.own(w.name("break-next-"+k.String()))
+	g, h := a.hold(first), a.hold(second)
+	next := b.queue(k.rival(first.Name))
+	br.hits(first, g, false)
+	a.told(first)
+	br.hits(first, g, false)
+	if b.state(next).Held {
+		w.fail("%s was let in when %s was broken for the second time, before its owner has released it", w.story.claim(next), w.story.claim(first))
+	}
+	br.hits(first, g, true)
+	b.awaitAfter(next, w.atOnce(), w.story.claim(first)+", which was marked, was broken with now")
+	a.release(first)
+	for nudge, lost := a.channels(); ; { // what was said of the first is no news
+		select {
+		case <-nudge:
+			continue
+		case _, open := <-lost:
+			if open {
+				continue
+			}
+		case <-time.After(20 * time.Millisecond):
+		}
+		break
+	}
+	br.hits(second, h, false)
+	a.told(second)
+	a.release(second)
+	b.letGo(next)
 }
 
 // A waiting claim goes at once, and its owner's Wait does not sleep on.

@@ -23,6 +23,7 @@ func Laws() []Law {
 		namesLaw, quietLaw, noOvertakingLaw, closeLaw,
 		nothingStaysLaw, lostNoticeLaw, breakLaw, renewBoundedLaw,
 		requeueLaw, lossLaw, inspectorLaw, watchLaw, contextsLaw, parallelLaw, traitsLaw, inheritLaw,
+		numbersLaw,
 	}
 }
 

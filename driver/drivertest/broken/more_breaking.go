@@ -107,10 +107,8 @@ var moreBreaking = []Driver{
 		}),
 	},
 	{
-		Name:   "BreaksOnce",
-		Breaks: "With now the next is let in at once",
-		Want:   "break a held claim and break it again with now",
-		Fault:  "Break with now of a claim that is marked is refused: it is broken already.",
+		Name: "BreaksOnce", Law: "Law15_Break", Says: "which stands as named, failed: refused by the store",
+		Fault: "Break with now of a claim that is marked is refused: it is broken already.",
 		new: breaking(func(l *layer, ctx context.Context, h driver.Holder, b breakage) error {
 			if h.Broken {
 				return driver.ErrRefused
@@ -119,10 +117,8 @@ var moreBreaking = []Driver{
 		}),
 	},
 	{
-		Name:   "SecondMarkFails",
-		Breaks: "if it still is the claim of that public id and fence",
-		Want:   "break a held claim twice, and want no error",
-		Fault:  "Break of a claim that is marked is an error that says nothing.",
+		Name: "SecondMarkFails", Law: "Law15_Break", Says: "which stands as named, failed: a record of that key stands there",
+		Fault: "Break of a claim that is marked is an error that says nothing.",
 		new: breaking(func(l *layer, ctx context.Context, h driver.Holder, b breakage) error {
 			if h.Broken && !b.now {
 				return errors.New("a record of that key stands there")
@@ -210,11 +206,9 @@ var moreBreaking = []Driver{
 		},
 	},
 	{
-		Name:   "NudgesOnce",
-		Breaks: "A held one is marked and its owner nudged",
-		Want:   "break two claims of one session, one after the other, and want a nudge each time",
-		Fault:  "A session is nudged at the first Break of one of its claims, and not at the next.",
-		new:    nudging(func(_ *session, n int) bool { return n == 0 }),
+		Name: "NudgesOnce", Law: "Law15_Break", Says: `"break-next-mutex`,
+		Fault: "A session is nudged at the first Break of one of its claims, and not at the next.",
+		new:   nudging(func(_ *session, n int) bool { return n == 0 }),
 	},
 	{
 		Name: "NudgesInANewChannel", Law: "Also_Loss", Says: "Lost or Nudge returned another channel when asked again",

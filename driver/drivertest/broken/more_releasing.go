@@ -42,10 +42,8 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
-		Name:   "UnnoticedWasNotHeld",
-		Breaks: "It reports whether c was held until now",
-		Want:   "release a claim that was granted before its Wait was called, and want that it was held",
-		Fault:  "Release of a claim that was granted says no when its owner had not heard of it.",
+		Name: "UnnoticedWasNotHeld", Law: "Law07_NoHole", Says: "and its own Release",
+		Fault: "Release of a claim that was granted says no when its owner had not heard of it.",
 		new: func() *fault {
 			return &fault{release: func(s *session, ctx context.Context, c driver.Claim) (bool, error) {
 				held, err := s.Session.Release(ctx, c)
@@ -66,24 +64,6 @@ var moreReleasing = []Driver{
 				}
 				return s.Session.Release(ctx, c)
 			}}
-		},
-	},
-	{
-		Name:   "ReleasesItsOwnOnly",
-		Breaks: "who knows it can release the claim",
-		Want:   "release a claim by its ID from another session",
-		Fault:  "Release of a claim by its ID from another session than the one that has it does nothing.",
-		new: func() *fault {
-			known := &owned{}
-			return &fault{
-				acquire: known.acquire,
-				release: func(s *session, ctx context.Context, c driver.Claim) (bool, error) {
-					if _, of, _ := known.claim(driver.PublicID(c.ID)); of != nil && of != s {
-						return false, nil
-					}
-					return s.Session.Release(ctx, c)
-				},
-			}
 		},
 	},
 	{

@@ -64,10 +64,8 @@ var moreSharing = []Driver{
 		},
 	},
 	{
-		Name:   "Limits16Bits",
-		Breaks: "1 ≤ Weight ≤ Limit ≤ All",
-		Want:   "hold permits of a semaphore of more than 65535",
-		Fault:  "Limits and weights are kept in sixteen bits: what is more is the most that they hold.",
+		Name: "Limits16Bits", Law: "Also_Numbers", Says: "permit 33333 of 100000",
+		Fault: "Limits and weights are kept in sixteen bits: what is more is the most that they hold.",
 		new: joining(func(_ *layer, c driver.Claim) driver.Claim {
 			if c.Kind == driver.Permit {
 				c.Weight, c.Limit = min(c.Weight, 1<<16-1), min(c.Limit, 1<<16-1)
@@ -76,10 +74,8 @@ var moreSharing = []Driver{
 		}),
 	},
 	{
-		Name:   "SumsOverflow",
-		Breaks: "A claim is held when its weight and the weights of all claims ahead of it add up to at most its limit.",
-		Want:   "stand with two permits of All in a line",
-		Fault:  "Weights are added in 32 bits, so two of All are less than nothing.",
+		Name: "SumsOverflow", Law: "Also_Numbers", Says: "permit 1 of 2147483647, try",
+		Fault: "Weights are added in 32 bits, so two of All are less than nothing.",
 		new: func() *fault {
 			return &fault{acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 				g, err := s.acquire(ctx, c)
@@ -131,18 +127,14 @@ var moreSharing = []Driver{
 		},
 	},
 	{
-		Name:   "TenReaders",
-		Breaks: "Readers therefore share",
-		Want:   "hold one name with a hundred readers",
-		Fault:  "A record has room for ten readers, and the next one waits.",
-		new:    readersAtMost(10),
+		Name: "TenReaders", Law: "Also_Numbers", Says: "number 11, was not let in beside the others",
+		Fault: "A record has room for ten readers, and the next one waits.",
+		new:   readersAtMost(10),
 	},
 	{
-		Name:   "HundredReaders",
-		Breaks: "Readers therefore share",
-		Want:   "hold one name with a thousand readers",
-		Fault:  "A record has room for a hundred readers, and the next one waits.",
-		new:    readersAtMost(100),
+		Name: "HundredReaders", Law: "Also_Numbers", Says: "number 101, was not let in beside the others",
+		Fault: "A record has room for a hundred readers, and the next one waits.",
+		new:   readersAtMost(100),
 	},
 	{
 		Name: "ReaderOncePerSession", Law: "Law01_Rule", Says: "although the weights ahead of it leave",
@@ -247,10 +239,8 @@ var moreSharing = []Driver{
 		},
 	},
 	{
-		Name:   "KindForEver",
-		Breaks: "A claim that does not go with those that stand there is refused",
-		Want:   "use a free name as a lock that was a semaphore, and the other way",
-		Fault:  "A name that was a semaphore once is refused as a lock, and the other way, also when nobody stands there.",
+		Name: "KindForEver", Law: "Law01_Rule", Says: "and got an error although nothing was wrong: refused by the store",
+		Fault: "A name that was a semaphore once is refused as a lock, and the other way, also when nobody stands there.",
 		new: func() *fault {
 			var mu sync.Mutex
 			first := map[string]driver.Kind{}
