@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -8,9 +9,9 @@ import (
 
 var parallelLaw = Law{
 	Name: "Also_Parallel",
-	Says: "Claims of one session may be used concurrently, with Renew beside them: still never two holders of one name. Run with " +
-		"-race.",
-	try: tryParallel,
+	Says: "Claims of one session may be used concurrently, with Renew beside them: still never two holders of one name, and no " +
+		"call stands behind the Wait of another claim. Run with -race.",
+	try: func(w *world) { tryParallel(w); w.eachKind(tryBesideWait) },
 }
 
 const parallelTurns = 12
@@ -58,4 +59,28 @@ func tryParallel(w *world) {
 		})
 	}
 	w.together(work...)
+}
+
+// While a Wait is under way its session's other claims come and go.
+func tryBesideWait(w *world, k kind) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	holds := a.held(k.rival(w.name("beside-" + k.String())))
+	waits, other := b.queue(k.own(holds.Name)), k.own(w.name("beside-other-"+k.String()))
+	told := w.start(func() { b.await(waits, patience) })
+	w.sleep(5 * time.Millisecond)
+	prompt := func(what string, call func(ctx context.Context) (bool, error)) {
+		ctx, cancel := context.WithTimeout(w.ctx, w.atOnce())
+		defer cancel()
+		switch held, err := call(ctx); {
+		case err != nil && ctx.Err() != nil:
+			w.failLate("%s was not answered while a Wait of another claim of its session was under way: %s", what, w.story.claim(other))
+		case err != nil || !held:
+			w.fail("%s of %s beside a Wait answered held=%v, error %v", what, w.story.claim(other), held, err)
+		}
+	}
+	prompt("Acquire", func(ctx context.Context) (bool, error) { g, err := b.tryAcquire(ctx, other); return g.Held, err })
+	prompt("Release", func(ctx context.Context) (bool, error) { return b.tryRelease(ctx, other) })
+	a.letGo(holds)
+	told.wait()
+	b.letGo(waits)
 }

@@ -125,15 +125,24 @@ func tryTokens(w *world, k *tokens) {
 
 // A token that is handed over with the lock is told once, and the same by Wait and Acquire.
 func tryWaitersTokens(w *world, k *tokens, a, b *actor) {
-	for range 3 {
+	for i := range 4 {
 		mine := k.own()
 		k.granted(a, mine, a.hold(mine))
 		theirs := b.queue(k.own())
 		if g := b.state(theirs); g.Fence != 0 {
 			w.fail("%s waits and has the token %d", w.story.claim(theirs), g.Fence)
 		}
-		a.letGo(mine)
-		g := b.await(theirs, w.atOnce())
+		var g driver.Grant
+		if i%2 == 0 {
+			a.letGo(mine)
+			g = b.await(theirs, w.atOnce())
+		} else {
+			k.after("its Release, while Wait was asking")
+			told := w.start(func() { g = b.await(theirs, w.atOnce()) })
+			w.sleep(5 * time.Millisecond)
+			a.letGo(mine)
+			told.wait()
+		}
 		k.granted(b, theirs, g)
 		if again := b.state(theirs); again.Fence != g.Fence {
 			w.fail("Wait told the token %d of %s and Acquire %d", g.Fence, w.story.label(theirs.ID), again.Fence)

@@ -45,6 +45,7 @@ func tryHandover(w *world, k kind, b, c *actor, what string, end func(*actor)) {
 	a.queue(k.own(waited))
 	behind := c.queue(k.rival(waited))
 	told := w.start(func() { b.awaitAfter(next, w.atOnce(), what+" that held "+w.story.claim(mine)) })
+	w.sleep(5 * time.Millisecond) // the Wait is under way
 	from := time.Now()
 	end(a)
 	told.wait()
