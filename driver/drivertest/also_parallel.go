@@ -11,7 +11,7 @@ var parallelLaw = Law{
 	Name: "Also_Parallel",
 	Says: "Claims of one session may be used concurrently, with Renew beside them: still never two holders of one name, and no " +
 		"call stands behind the Wait of another claim. Run with -race.",
-	try: func(w *world) { tryParallel(w); w.eachKind(tryBesideWait) },
+	try: func(w *world) { w.eachKind(tryBesideWait); tryParallel(w) },
 }
 
 const parallelTurns = 12
