@@ -11,13 +11,13 @@ var contextsLaw = Law{
 	Name: "Also_Contexts",
 	Says: "Each call returns promptly when its context ends, on a stalled wire too, and a Wait that was ended leaves the claim in " +
 		"its place.",
-	try: tryContexts,
+	try: func(w *world) { w.eachKind(tryContexts) },
 }
 
-func tryContexts(w *world) {
+func tryContexts(w *world, k kind) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
-	holds := a.held(mutex(w.name("contexts")))
-	waits := b.queue(mutex(holds.Name))
+	holds := a.held(k.rival(w.name("contexts-" + k.String())))
+	waits := b.queue(k.own(holds.Name))
 	for _, after := range []time.Duration{0, time.Millisecond, 30 * time.Millisecond} {
 		ctx, cancel := context.WithTimeout(w.ctx, after)
 		for n := 0; ctx.Err() == nil; n++ { // an early return is allowed
@@ -35,7 +35,7 @@ func tryContexts(w *world) {
 		w.lacks("Staller", "whether calls return when their contexts end on a stalled wire")
 	} else {
 		for _, way := range []Way{BothWays, Replies} {
-			tryStalledCalls(w, st, b, way)
+			tryStalledCalls(w, st, k, b, way)
 			a.renew()
 			b.renew()
 		}
@@ -46,9 +46,9 @@ func tryContexts(w *world) {
 }
 
 // tryStalledCalls makes every call once on a stalled wire; call insists that each is back in time.
-func tryStalledCalls(w *world, st Staller, b *actor, way Way) {
+func tryStalledCalls(w *world, st Staller, k kind, b *actor, way Way) {
 	heal := b.stalled(st, way)
-	other := mutex(w.name("contexts-other"))
+	other := k.own(w.name("contexts-other"))
 	for _, c := range []struct {
 		what string
 		f    func(context.Context) error

@@ -11,17 +11,20 @@ var parallelLaw = Law{
 	Name: "Also_Parallel",
 	Says: "Claims of one session may be used concurrently, with Renew beside them: still never two holders of one name, and no " +
 		"call stands behind the Wait of another claim. Run with -race.",
-	try: func(w *world) { w.eachKind(tryBesideWait); tryParallel(w) },
+	try: func(w *world) { w.eachKind(tryBesideWait); w.eachKind(tryParallel) },
 }
 
-const parallelTurns = 12
+const (
+	parallelTurns = 12
+	whole         = 1000 // what who cannot share adds to a name's counter; who shares adds 1
+)
 
 // Two processes with four goroutines each, all on one session of their process, use three names; a counter per name
-// tells two holders at once.
-func tryParallel(w *world) {
+// tells two holders at once. Where the kind shares, half of the turns are of claims that do not.
+func tryParallel(w *world, k kind) {
 	var names []string
 	for range 3 {
-		names = append(names, w.name("parallel"))
+		names = append(names, w.name("parallel-"+k.String()))
 	}
 	inside := make([]atomic.Int32, len(names))
 	var work []func()
@@ -30,7 +33,12 @@ func tryParallel(w *world) {
 		for g := range 4 {
 			turn := func(i int) {
 				at := (i + g) % len(names)
-				c := mutex(names[at])
+				alone := k.mate == nil || (i+g)%2 == 0
+				of := k.rival
+				if !alone {
+					of = k.own
+				}
+				c := of(names[at])
 				c.Queue = i%4 != 3
 				c.Note = fmt.Sprintf("%s%d", process, g)
 				if got := a.state(c); !got.Held {
@@ -39,11 +47,15 @@ func tryParallel(w *world) {
 					}
 					a.await(c, patience)
 				}
-				if inside[at].Add(1) != 1 {
+				weighs := int32(1)
+				if alone {
+					weighs = whole
+				}
+				if n := inside[at].Add(weighs); n > whole {
 					w.fail("two claims of %s are held at once, %s of %s is one of them", w.story.name(c.Name), w.story.label(c.ID), a.name)
 				}
 				w.sleep(50 * time.Microsecond)
-				inside[at].Add(-1)
+				inside[at].Add(-weighs)
 				a.letGo(c)
 			}
 			work = append(work, func() {

@@ -8,38 +8,47 @@ var oneSessionLaw = Law{
 }
 
 func tryOneSession(w *world) {
+	w.eachKind(tryOneSessionOf)
+	trySharersOfOneSession(w)
+}
+
+func tryOneSessionOf(w *world, k kind) {
 	a, b := w.actor("A"), w.actor("B")
-	name := w.name("one-session")
-	first := a.held(mutex(name))
-	a.denied(mutex(name))
-	second := a.queue(mutex(name))
-	third := a.queue(mutex(name))
-	b.denied(mutex(name))
+	name := w.name("one-session-" + k.String())
+	first := a.held(k.own(name))
+	a.denied(k.rival(name))
+	second := a.queue(k.rival(name))
+	third := a.queue(k.rival(name))
+	b.denied(k.rival(name))
 
 	// A waiting claim of the same session that leaves takes nothing away from the one that holds.
 	if a.release(third) {
 		w.fail("%s waited, and its Release said that it had been held", w.story.label(third.ID))
 	}
-	b.denied(mutex(name))
+	b.denied(k.rival(name))
 	if !a.state(first).Held {
 		w.fail("%s is gone after another claim of the same session was released", w.story.label(first.ID))
 	}
 	a.letGo(first)
 	a.await(second, w.atOnce())
-	b.denied(mutex(name))
+	b.denied(k.own(name))
 	a.letGo(second)
-	b.letGo(b.held(mutex(name)))
+	b.letGo(b.held(k.rival(name)))
 
 	// Two sessions of one process are no closer than two processes.
 	twin := a.p.open("A2", w.ttl).keep()
-	mine := a.held(mutex(name))
-	twin.denied(mutex(name))
-	theirs := twin.queue(mutex(name))
+	mine := a.held(k.own(name))
+	twin.denied(k.rival(name))
+	theirs := twin.queue(k.rival(name))
 	a.letGo(mine)
 	twin.await(theirs, w.atOnce())
-	a.denied(mutex(name))
+	a.denied(k.own(name))
 	twin.letGo(theirs)
+}
 
+// Of one session, too, the last that shares keeps the others out.
+func trySharersOfOneSession(w *world) {
+	a, b := w.actor("A"), w.actor("B")
 	if w.traits.Shared {
 		name := w.name("one-session-rw")
 		one, two := a.held(read(name)), a.held(read(name))

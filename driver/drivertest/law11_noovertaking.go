@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 var noOvertakingLaw = Law{
@@ -19,8 +21,12 @@ func tryNoOvertaking(w *world) {
 		tryReorders(w)
 		return
 	}
-	tryOrder(w)
-	tryTriesAtHandoff(w)
+	w.eachKind(func(w *world, k kind) {
+		if k.Kind != driver.Read { // who shares is let in together, and who does not is a write
+			tryOrder(w, k)
+			tryTriesAtHandoff(w, k)
+		}
+	})
 	if w.traits.Shared {
 		a, b, c := w.actor("A"), w.actor("B"), w.actor("C")
 		name := w.name("try-rw")
@@ -42,16 +48,16 @@ func tryNoOvertaking(w *world) {
 }
 
 // grantOrder lets each of n processes stand in line and returns the order in which they came to hold.
-func grantOrder(w *world, actors []*actor, holder *actor) []int {
-	name := w.name("order")
-	first := holder.held(mutex(name))
+func grantOrder(w *world, k kind, actors []*actor, holder *actor) []int {
+	name := w.name("order-" + k.String())
+	first := holder.held(k.rival(name))
 	var (
 		mu    sync.Mutex
 		order []int
 		tasks []*task
 	)
 	for i, x := range actors {
-		c := x.queue(mutex(name))
+		c := x.queue(k.rival(name))
 		tasks = append(tasks, w.start(func() {
 			x.await(c, patience)
 			mu.Lock()
@@ -73,11 +79,11 @@ func fleet(w *world) (actors []*actor, holder *actor) {
 	return actors, w.actor("H")
 }
 
-func tryOrder(w *world) {
+func tryOrder(w *world, k kind) {
 	actors, holder := fleet(w)
 	for range 5 {
-		if order := grantOrder(w, actors, holder); !slices.IsSorted(order) {
-			w.fail("W1, W2, W3 and W4 came in this order, and were granted in the order %v (counted from 0)", order)
+		if order := grantOrder(w, k, actors, holder); !slices.IsSorted(order) {
+			w.fail("W1, W2, W3 and W4 came in this order for a %s, and were granted in the order %v (counted from 0)", k, order)
 		}
 	}
 }
@@ -87,7 +93,7 @@ const reorderRounds = 60
 func tryReorders(w *world) {
 	actors, holder := fleet(w)
 	for range reorderRounds {
-		if !slices.IsSorted(grantOrder(w, actors, holder)) {
+		if !slices.IsSorted(grantOrder(w, w.kinds()[0], actors, holder)) {
 			return
 		}
 	}
@@ -95,13 +101,13 @@ func tryReorders(w *world) {
 }
 
 // While a claim waits, tries that rain down in the moment of the handoff all fail.
-func tryTriesAtHandoff(w *world) {
+func tryTriesAtHandoff(w *world, k kind) {
 	a, b, c := w.actor("A"), w.actor("B"), w.actor("C")
-	name := w.name("try")
-	mine := a.held(mutex(name))
+	name := w.name("try-" + k.String())
+	mine := a.held(k.rival(name))
 	for range 30 {
-		next := b.queue(mutex(name))
-		c.denied(mutex(name))
+		next := b.queue(k.rival(name))
+		c.denied(k.own(name))
 		stop := make(chan struct{})
 		tries := w.start(func() {
 			for pause := 20 * time.Microsecond; ; pause = min(pause*21/20, time.Millisecond) { // densest at the handoff
@@ -110,7 +116,7 @@ func tryTriesAtHandoff(w *world) {
 					return
 				default:
 				}
-				try := mutex(name)
+				try := k.own(name)
 				if g := c.state(try); g.Held {
 					c.release(try)
 					w.fail("%s was given %s while %s stood in line", c.name, w.story.claim(try), w.story.claim(next))

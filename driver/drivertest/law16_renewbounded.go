@@ -16,21 +16,36 @@ var renewBoundedLaw = Law{
 const freezes = 12
 
 func tryRenewBounded(w *world) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
-	bound := min(a.valid/3, 2*time.Second) + w.slack()
-	name := w.name("stranger")
-	mine := a.held(mutex(w.name("mine")))
+	w.eachKind(tryRenewBesideWaiters)
+	tryRenewBesideStranger(w)
+}
 
-	// Claims that wait, for the holder's own name and for others, hold nothing up.
-	theirs := b.held(mutex(name))
-	waits := a.queue(mutex(name))
-	b.queue(mutex(mine.Name))
+// Claims that wait, for the holder's own name and for others, hold nothing up.
+func tryRenewBesideWaiters(w *world, k kind) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	mine, theirs := a.held(k.own(w.name("mine-"+k.String()))), b.held(k.rival(w.name("theirs-"+k.String())))
+	waits := a.queue(k.own(theirs.Name))
+	behind := b.queue(k.rival(mine.Name))
 	told := w.start(func() { a.await(waits, a.valid) })
 	w.sleep(5 * time.Millisecond) // a Wait is under way
-	a.renewsWithin(bound, mine, "while claims wait")
+	a.renewsWithin(min(a.valid/3, 2*time.Second)+w.slack(), mine, "while claims wait")
 	b.letGo(theirs)
 	told.wait()
 	a.letGo(waits)
+	b.release(behind)
+	a.letGo(mine)
+}
+
+func tryRenewBesideStranger(w *world) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	bound := min(a.valid/3, 2*time.Second) + w.slack()
+	name := w.name("stranger")
+	var all []driver.Claim
+	for _, k := range w.kinds() {
+		all = append(all, a.held(k.own(w.name("mine-"+k.String()))))
+	}
+	mine := all[0]
+	b.queue(mutex(mine.Name)) // somebody waits meanwhile
 
 	f, ok := w.h.(Freezer)
 	if !ok {
@@ -51,11 +66,15 @@ func tryRenewBounded(w *world) {
 		if g != nil {
 			panic(g)
 		}
-		if !a.state(mine).Held {
-			w.fail("%s is lost after a stranger was stopped", w.story.claim(mine))
+		for _, c := range all {
+			if !a.state(c).Held {
+				w.fail("%s is lost after a stranger was stopped", w.story.claim(c))
+			}
 		}
 	}
-	a.letGo(mine)
+	for _, c := range all {
+		a.letGo(c)
+	}
 }
 
 func (a *actor) renewsWithin(bound time.Duration, c driver.Claim, when string) {

@@ -15,7 +15,7 @@ func more() []Driver {
 	var all []Driver
 	for _, some := range [][]Driver{
 		moreNaming, moreTokens, moreSharing, moreSessions, moreBreaking, moreWaiting, moreReleasing, moreLosing, moreShowing,
-		moreErrors, moreTraits, moreUnderWay,
+		moreErrors, moreTraits, moreUnderWay, moreOfKinds,
 	} {
 		all = append(all, some...)
 	}
