@@ -83,7 +83,7 @@ func TestAFaultTellsItsStory(t *testing.T) {
 		rest := v.Faults[0]
 		for _, part := range []string{
 			law.Name + " is broken: ", "\n\nThe law says: " + law.Says, "Traits: Ordered", "seed ",
-			"A      Open(TTL 1s) → valid 1s", `A      Acquire(c1: mutex, try on "one-session-1") → held, token `,
+			"A      Open(TTL 1s) → valid 1s", `A      Acquire(c1: mutex, try on "one-session-mutex-1") → held, token `,
 			"A      Acquire(c2: mutex, try", "not held, mutex ", "A      Release(c",
 		} {
 			_, after, found := strings.Cut(rest, part)

@@ -8,7 +8,9 @@ var oneSessionLaw = Law{
 }
 
 func tryOneSession(w *world) {
-	w.eachKind(tryOneSessionOf)
+	for _, k := range w.kinds() { // one after the other, so that the story is of one
+		tryOneSessionOf(w, k)
+	}
 	trySharersOfOneSession(w)
 }
 
