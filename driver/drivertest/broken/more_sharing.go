@@ -137,22 +137,22 @@ var moreSharing = []Driver{
 		new:   readersAtMost(100),
 	},
 	{
-		Name: "ReaderOncePerSession", Law: "Law01_Rule", Says: "although the weights ahead of it leave",
+		Name: "ReaderOncePerSession", Law: "Law01_Rule", Says: "by the rule",
 		Fault: "Readers are kept by session: the second read of a session is the first one, and goes with it.",
 		new:   oncePerSession(driver.Read),
 	},
 	{
-		Name: "PermitOncePerSession", Law: "Law01_Rule", Says: "although the weights ahead of it leave",
+		Name: "PermitOncePerSession", Law: "Law01_Rule", Says: "by the rule",
 		Fault: "Permits are kept by session: the second permit of a session is the first one, and goes with it.",
 		new:   oncePerSession(driver.Permit),
 	},
 	{
-		Name: "ReleaseOfAllReads", Law: "Law01_Rule", Says: "although the weights ahead of it leave",
+		Name: "ReleaseOfAllReads", Law: "Law01_Rule", Says: "by the rule",
 		Fault: "Release of a read takes out all reads of the session on that name.",
 		new:   releasesAll(driver.Read),
 	},
 	{
-		Name: "ReleaseOfAllPermits", Law: "Law01_Rule", Says: "although the weights ahead of it leave",
+		Name: "ReleaseOfAllPermits", Law: "Law01_Rule", Says: "by the rule",
 		Fault: "Release of a permit takes out all permits of the session on that name.",
 		new:   releasesAll(driver.Permit),
 	},
