@@ -78,6 +78,9 @@ func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, 
 		changed := make(chan struct{}, 1)
 		d.store.mu.Lock()
 		d.store.watchers[name] = append(d.store.watchers[name], changed)
+		if e := d.store.lines[name]; e != nil {
+			d.store.arm(e)
+		}
 		d.store.mu.Unlock()
 		defer func() {
 			d.store.mu.Lock()

@@ -22,7 +22,7 @@ type store struct {
 }
 
 // entry is one line and the timer that ends the wait for a holder whose time is over. The timer runs only while
-// somebody waits: without a waiter, expiry shows when the line is next looked at.
+// somebody waits or watches: without them, expiry shows when the line is next looked at.
 type entry struct {
 	line.Line
 	expiry *time.Timer
@@ -117,10 +117,11 @@ func (st *store) draw(stored uint64, now time.Time) (fence, reserved uint64, err
 	return driver.Draw(stored, now)
 }
 
-// arm sets the line's timer to the first moment at which a claim's time may be over, if anybody waits.
+// arm sets the line's timer to the first moment at which a claim's time may be over, if anybody waits or watches.
 func (st *store) arm(e *entry) {
 	waiting := slices.ContainsFunc(e.Claims, func(c line.Claim) bool { return !c.Held })
-	if !waiting || st.personality.NoExpiry {
+	watched := len(e.Claims) > 0 && len(st.watchers[e.Name]) > 0
+	if !waiting && !watched || st.personality.NoExpiry {
 		if e.expiry != nil {
 			e.expiry.Stop()
 		}
