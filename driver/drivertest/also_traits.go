@@ -10,8 +10,8 @@ import (
 
 var traitsLaw = Law{
 	Name: "Also_Traits",
-	Says: "Traits are promises: they are consistent, do not change, and a time-to-live outside their bounds is clamped or refused, " +
-		"never taken for another one.",
+	Says: "Traits are promises: they are consistent, do not change, a time-to-live within their bounds is not refused, and one " +
+		"outside them is clamped or refused, never taken for another one.",
 	try: tryTraits,
 }
 
@@ -33,6 +33,7 @@ func tryTraits(w *world) {
 		w.fail("the traits have changed: %s", describeTraits(again))
 	}
 	p := w.process("bounds")
+	tryBounds(w, p)
 	outside := []time.Duration{t.MinTTL / 2, -time.Second, 0}
 	if t.MaxTTL > 0 {
 		outside = append(outside, 2*t.MaxTTL)
@@ -54,5 +55,21 @@ func tryTraits(w *world) {
 		if valid <= 0 || t.MaxTTL > 0 && valid > t.MaxTTL {
 			w.fail("Open with a TTL of %v gave a session that is valid for %v: the bounds are %v and %v", ttl, valid, t.MinTTL, t.MaxTTL)
 		}
+	}
+	for _, again := range []driver.Traits{w.processes[0].d.Traits(), p.d.Traits()} {
+		if again != t {
+			w.fail("the traits have changed from %s to %s", describeTraits(t), describeTraits(again))
+		}
+	}
+}
+
+// A time-to-live within the bounds is not refused. It may be clamped: Valid says what was given.
+func tryBounds(w *world, p *process) {
+	most := w.traits.MaxTTL
+	if most == 0 {
+		most = max(w.traits.MinTTL, 30*24*time.Hour) // there is no limit
+	}
+	for _, ttl := range []time.Duration{w.traits.MinTTL, most} {
+		p.open("bounds", ttl).lapse()
 	}
 }

@@ -294,8 +294,8 @@ func tryDeath(w *world, k kind) {
 		}
 		return
 	}
-	ttl := w.ttl
-	if w.traits.Notice > 0 {
+	ttl, seen := w.ttl, w.traits.Notice > 0 && !w.traits.Survives.Process
+	if seen {
 		ttl = w.long()
 	}
 	a, waiter, b, h := w.still("L", ttl), w.still("M", ttl), w.actor("N"), w.actor("O")
@@ -311,7 +311,7 @@ func tryDeath(w *world, k kind) {
 		w.story.add(time.Now(), dead.name, "is killed")
 	}
 	from := time.Now()
-	if w.traits.Notice == 0 {
+	if !seen {
 		if !w.traits.Expires {
 			w.sleep(a.valid * 5 / 2)
 			b.denied(k.rival(mine.Name))
@@ -319,7 +319,8 @@ func tryDeath(w *world, k kind) {
 		}
 		b.await(next, 2*(a.valid+w.traits.Grain+w.slack()))
 		if early := time.Until(started.Add(a.valid)); early > 0 {
-			w.fail("%s was let in %v before the killed holder's time was over: the store sees deaths, so Traits.Notice should not be 0", w.story.claim(next), early)
+			w.fail("%s was let in %v before the killed holder's time was over: the store sees deaths, so Traits.Notice should not be 0 and Traits.Survives.Process not be true",
+				w.story.claim(next), early)
 		}
 		b.letGo(next)
 		return

@@ -11,10 +11,8 @@ import (
 // moreTraits are stores that promise what they do not keep, or keep what they do not promise.
 var moreTraits = []Driver{
 	{
-		Name:   "TraitsChange",
-		Breaks: "Traits says what the store, as it was opened, promises. It does not change afterwards.",
-		Want:   "compare Traits at the end of a law with those at its start",
-		Fault:  "The traits are those of a server of which nothing is known until it was asked, and change then.",
+		Name: "TraitsChange", Law: "Also_Traits", Says: "the traits have changed from",
+		Fault: "The traits are those of a server of which nothing is known until it was asked, and change then.",
 		new: func() *fault {
 			var asked atomic.Int64
 			return promising(func(t *driver.Traits) {
@@ -44,31 +42,23 @@ var moreTraits = []Driver{
 		new:   promising(func(t *driver.Traits) { t.MinTTL = 0 }),
 	},
 	{
-		Name:   "ClaimsSmallTTL",
-		Breaks: "what Spec.TTL may be, else it is clamped or refused",
-		Want:   "open a session with MinTTL and want it to be given",
-		Fault:  "The traits say that a millisecond is enough of a TTL, and it is refused.",
-		new:    promising(func(t *driver.Traits) { t.MinTTL = time.Millisecond }),
+		Name: "ClaimsSmallTTL", Law: "Also_Traits", Says: "bounds could not open a session: memlock: TTL 1ms",
+		Fault: "The traits say that a millisecond is enough of a TTL, and it is refused.",
+		new:   promising(func(t *driver.Traits) { t.MinTTL = time.Millisecond }),
 	},
 	{
-		Name:   "ClaimsAnyTTL",
-		Breaks: "what Spec.TTL may be, else it is clamped or refused",
-		Want:   "open a session with a very long time where there is no MaxTTL, and want it to be given",
-		Fault:  "The traits say that a TTL has no limit, and two days are refused.",
-		new:    promising(func(t *driver.Traits) { t.MaxTTL = 0 }),
+		Name: "ClaimsAnyTTL", Law: "Also_Traits", Says: "bounds could not open a session: memlock: TTL 720h0m0s",
+		Fault: "The traits say that a TTL has no limit, and two days are refused.",
+		new:   promising(func(t *driver.Traits) { t.MaxTTL = 0 }),
 	},
 	{
-		Name:   "ClaimsLongTTL",
-		Breaks: "what Spec.TTL may be, else it is clamped or refused",
-		Want:   "open a session with MaxTTL and want it to be given",
-		Fault:  "The traits say that a TTL may be a week, and two days are refused.",
-		new:    promising(func(t *driver.Traits) { t.MaxTTL = 7 * 24 * time.Hour }),
+		Name: "ClaimsLongTTL", Law: "Also_Traits", Says: "bounds could not open a session: memlock: TTL 168h0m0s",
+		Fault: "The traits say that a TTL may be a week, and two days are refused.",
+		new:   promising(func(t *driver.Traits) { t.MaxTTL = 7 * 24 * time.Hour }),
 	},
 	{
-		Name:   "ClaimsSurvivalOfProcess",
-		Breaks: "the end of every process that acts for the session; they then go by TTL",
-		Want:   "kill a process whose store says that its claims survive it, and see others kept out until the time is over",
-		Fault:  "The traits say that claims survive their process, and they go with it.",
+		Name: "ClaimsSurvivalOfProcess", Law: "Law08_Expiry", Says: "and Traits.Survives.Process not be true",
+		Fault: "The traits say that claims survive their process, and they go with it.",
 		new: func() *fault {
 			return &fault{kill: endSessions, traits: func(t *driver.Traits) {
 				t.Survives.Process, t.Notice = true, 100*time.Millisecond
