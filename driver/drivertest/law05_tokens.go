@@ -13,7 +13,7 @@ var tokensLaw = Law{
 	Says: "Of two exclusive claims of a name the later granted has the larger token, by Stride at least (by one, where a grant " +
 		"is a single token), whoever makes them: over sessions, releases, expiries, deletion and, where tokens are durable, " +
 		"restarts. A try that fails changes no token that anybody holds. " +
-		"Who shares or waits has no token; a store without tokens never shows one.",
+		"Who shares or waits has no token; a store without tokens never shows one. A counter that is kept is shown.",
 	try: func(w *world) {
 		all := exclusives(w)
 		w.parts(
@@ -108,7 +108,13 @@ func tryTokens(w *world, k *tokens) {
 		x := w.actor("X")
 		turn(x, k.own())
 		x.close()
+		x = w.actor("X") // and of one that held it
+		c := k.own()
+		k.granted(x, c, x.hold(c))
+		x.close()
+		k.after("Close of the session that held %s", w.story.claim(c))
 	}
+	tryEmptyShowsToken(w, k, a, b)
 	if w.traits.Mixed {
 		turn(a, write(k.name)) // a mutex and a write lock of one name draw from one counter
 		turn(b, mutex(k.name))
@@ -121,6 +127,31 @@ func tryTokens(w *world, k *tokens) {
 	tryWaitersTokens(w, k, a, b)
 	tryTokensInTurns(w, k)
 	tryFailedTries(w, k, a, b)
+}
+
+// A counter that is kept for a name while nobody stands there is shown. That it is kept is seen where the tokens follow each
+// other without a gap, whatever other names draw meanwhile.
+func tryEmptyShowsToken(w *world, k *tokens, a, b *actor) {
+	look, ok := b.p.d.(driver.Inspector)
+	if !ok || w.traits.Fence == driver.NoFence || w.traits.Single {
+		return
+	}
+	var last uint64
+	kept, shown := true, true
+	for range 4 {
+		c := k.own()
+		g := a.hold(c)
+		k.granted(a, c, g)
+		kept = kept && (last == 0 || g.Fence == last+w.stride())
+		last = g.Fence
+		a.letGo(c)
+		l, err := lookAt(w, look, k.name)
+		shown = shown && (err != nil || l.Fence != 0)
+		a.letGo(a.held(k.claim(w.name("tokens-other"))))
+	}
+	if kept && !shown {
+		w.fail("the tokens of %s follow each other without a gap, so a counter is kept, but without claims the line's highest token is shown as 0", w.story.name(k.name))
+	}
 }
 
 // A token that is handed over with the lock is told once, and the same by Wait and Acquire.
@@ -176,11 +207,20 @@ func tryFailedTries(w *world, k *tokens, a, b *actor) {
 	mine := k.own()
 	g := a.hold(mine)
 	k.granted(a, mine, g)
+	var tries []driver.Claim
 	for range 20 {
-		b.denied(k.own())
+		tries = append(tries, k.own())
+	}
+	if w.traits.Shared && (w.traits.Mixed || mine.Kind == driver.Write) {
+		tries = append(tries, read(k.name))
+	}
+	for _, c := range tries {
+		if g := b.state(c); g.Held || g.Fence != 0 {
+			w.fail("%s, which others are in the way of, was answered with held=%v and the token %d: want neither", w.story.claim(c), g.Held, g.Fence)
+		}
 	}
 	if again := a.state(mine); !same(again, g) {
-		w.fail("20 tries that failed changed what %s answers from %s to %s", w.story.label(mine.ID), w.story.grant(g, nil), w.story.grant(again, nil))
+		w.fail("%d tries that failed changed what %s answers from %s to %s", len(tries), w.story.label(mine.ID), w.story.grant(g, nil), w.story.grant(again, nil))
 	}
 	if look, ok := b.p.d.(driver.Inspector); ok && w.traits.Fence != driver.NoFence {
 		// What is stored is the highest token that anyone may use, so that a rival or a crash continues above it.

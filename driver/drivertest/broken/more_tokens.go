@@ -43,10 +43,8 @@ var moreTokens = []Driver{
 		},
 	},
 	{
-		Name:   "CloseResetsTokens",
-		Breaks: "tokens grow until the store restarts or forgets",
-		Want:   "take the token of who comes after the Close of a session that held the name",
-		Fault:  "Close of a session deletes its records, and the counters in them.",
+		Name: "CloseResetsTokens", Law: "Law05_Tokens", Says: "and after Close of the session that held",
+		Fault: "Close of a session deletes its records, and the counters in them.",
 		new: func() *fault {
 			k := &counter{}
 			f := k.fault()
@@ -173,10 +171,8 @@ var moreTokens = []Driver{
 		},
 	},
 	{
-		Name:   "DeniedHaveTokens",
-		Breaks: "Fence is the lowest of the Stride tokens that this grant reserved",
-		Want:   "want no token in the answer to a try that is denied",
-		Fault:  "A try that is denied is told the token of who holds the name.",
+		Name: "DeniedHaveTokens", Law: "Law05_Tokens", Says: "was answered with held=false and the token",
+		Fault: "A try that is denied is told the token of who holds the name.",
 		new: func() *fault {
 			return telling(&fault{}, func(_ *session, c driver.Claim, g driver.Grant) driver.Grant {
 				if !g.Held && g.Holder != nil && !c.Queue {
@@ -257,7 +253,7 @@ var moreTokens = []Driver{
 		},
 	},
 	{
-		Name: "TryMovesTokens", Law: "Law05_Tokens", Says: "20 tries that failed changed what",
+		Name: "TryMovesTokens", Law: "Law05_Tokens", Says: "tries that failed changed what",
 		Fault: "A try that is denied has drawn a token, which is written over the holder's.",
 		new: func() *fault {
 			var mu sync.Mutex
@@ -316,10 +312,8 @@ var moreTokens = []Driver{
 		},
 	},
 	{
-		Name:   "EmptyShowsNoToken",
-		Breaks: "the highest token reserved so far; 0 where the store keeps no counter for a name",
-		Want:   "look at Line.Fence of a name that was held and is free",
-		Fault:  "A line without claims shows no token, although the store keeps the counter.",
+		Name: "EmptyShowsNoToken", Law: "Law05_Tokens", Says: "but without claims the line's highest token is shown as 0",
+		Fault: "A line without claims shows no token, although the store keeps the counter.",
 		new: func() *fault {
 			return shown(&fault{}, func(_ *layer, line *driver.Line) {
 				if len(line.Claims) == 0 {
