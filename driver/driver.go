@@ -74,7 +74,7 @@ type Claim struct {
 	Weight, Limit int  // the rule's numbers; 1 ≤ Weight ≤ Limit ≤ All
 	Queue         bool // if it cannot be held now, stay in line; otherwise leave no trace
 
-	Note   string // of the holder, for people
+	Note   string // of the holder, for people: any UTF-8 of up to 256 bytes
 	Passes int    // how often this client has passed the name on inside its process so far, for people
 }
 
@@ -206,7 +206,8 @@ type Inspector interface {
 // Watcher is a [Driver] that can follow a line.
 type Watcher interface {
 	// Watch yields the line of name now and after every change that it notices, until the caller stops, ctx ends or an
-	// error was yielded. Changes may be merged; the last one is always shown.
+	// error was yielded. Changes may be merged; the last one is always shown. That a claim is marked, or that its time is
+	// over, is a change, too.
 	Watch(ctx context.Context, name string) iter.Seq2[Line, error]
 }
 

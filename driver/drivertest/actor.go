@@ -70,11 +70,13 @@ func (w *world) still(name string, ttl time.Duration) *actor {
 
 // open returns another session of p that nobody renews.
 func (p *process) open(name string, ttl time.Duration) *actor {
+	return p.openAs(name, ttl, driver.Owner{Name: "drivertest " + name, Host: "host-" + name, PID: 4711, Program: "suite"})
+}
+
+// openAs is open for an owner.
+func (p *process) openAs(name string, ttl time.Duration, owner driver.Owner) *actor {
 	a := &actor{w: p.w, p: p, name: name, lost: map[string]bool{}}
-	a.spec = driver.Spec{
-		ID: driver.NewID(), TTL: ttl,
-		Owner: driver.Owner{Name: "drivertest " + name, Host: "host-" + name, PID: 4711, Program: "suite"},
-	}
+	a.spec = driver.Spec{ID: driver.NewID(), TTL: ttl, Owner: owner}
 	a.asked = time.Now()
 	s, err := call(a.w.ctx, a, func(ctx context.Context) (driver.Session, error) {
 		s, err := p.d.Open(ctx, a.spec)

@@ -20,26 +20,12 @@ var inspectorLaw = Law{
 }
 
 func tryInspector(w *world) {
-	look, ok := w.process("viewer").d.(driver.Inspector)
-	if !ok {
-		w.t.Logf("the driver is no driver.Inspector: nobody can look into it")
+	look := viewer(w)
+	if look == nil {
 		return
 	}
 	prefix := w.name("look")
-	if _, err := lookAt(w, look, prefix); errors.Is(err, errors.ErrUnsupported) {
-		w.t.Logf("Line is not supported: %v", err)
-		return
-	}
-	line := func(name string) driver.Line {
-		l, err := lookAt(w, look, name)
-		if err != nil {
-			w.fail("Line(%s): %v", w.story.name(name), err)
-		}
-		if l.Name != name {
-			w.fail("Line(%q) is the line of %q", name, l.Name)
-		}
-		return l
-	}
+	line := func(name string) driver.Line { return lineOf(w, look, name) }
 	if l := line(prefix + "-nobody"); len(l.Claims) != 0 {
 		w.fail("a line that nobody stands in has %d claims", len(l.Claims))
 	}
@@ -68,11 +54,19 @@ func tryInspector(w *world) {
 		w.fail("the holder's token is shown as %d and is %d", h.Fence, g.Fence)
 	}
 	lines, err := lookAtAll(w, look, prefix)
-	if unsupported := errors.Is(err, errors.ErrUnsupported); !unsupported && (err != nil || len(lines) != 2 || lines[0].Name != other.Name || lines[1].Name != mine.Name) {
+	listed := !errors.Is(err, errors.ErrUnsupported)
+	if listed && (err != nil || len(lines) != 2 || lines[0].Name != other.Name || lines[1].Name != mine.Name) {
 		w.fail("Lines(%s) has %d lines, error %v: want those of /a and /b in this order", w.story.name(prefix), len(lines), err)
 	}
 	for _, l := range append(lines, l) {
 		w.keepsSecrets(l, []driver.Claim{mine, second, third, other}, []*actor{a, b, c})
+	}
+	for _, l := range lines {
+		shown := line(l.Name)
+		w.keepsSecrets(shown, []driver.Claim{mine, second, third, other}, []*actor{a, b, c})
+		if !alike(l, shown) {
+			w.fail("Lines shows %s as %+v and Line as %+v", w.story.name(l.Name), l, shown)
+		}
 	}
 	b.release(second)
 	a.letGo(mine)
@@ -83,6 +77,9 @@ func tryInspector(w *world) {
 	c.letGo(third)
 	if l := line(mine.Name); len(l.Claims) != 0 {
 		w.fail("after all left, the line of %s is shown as %+v", w.story.name(mine.Name), l.Claims)
+	}
+	if lines, err := lookAtAll(w, look, prefix); listed && (err != nil || len(lines) != 1 || lines[0].Name != other.Name) {
+		w.fail("after all left %s, Lines(%s) has %d lines, error %v: want that of /a alone", w.story.name(mine.Name), w.story.name(prefix), len(lines), err)
 	}
 	for _, k := range w.kinds() {
 		if k.mate == nil {
@@ -119,6 +116,44 @@ func tryInspector(w *world) {
 	if g := b.state(mutex(other.Name)); g.Holder != nil { // who is in the way, where the store says so
 		w.shows(*g.Holder, c, other, true)
 	}
+}
+
+// viewer looks into the store as people do. It is nil where the driver does not support that.
+func viewer(w *world) driver.Inspector {
+	look, ok := w.process("viewer").d.(driver.Inspector)
+	if !ok {
+		w.t.Logf("the driver is no driver.Inspector: nobody can look into it")
+		return nil
+	}
+	if _, err := lookAt(w, look, w.name("look")); errors.Is(err, errors.ErrUnsupported) {
+		w.t.Logf("Line is not supported: %v", err)
+		return nil
+	}
+	return look
+}
+
+// lineOf looks at the line of name and insists on an answer.
+func lineOf(w *world, look driver.Inspector, name string) driver.Line {
+	l, err := lookAt(w, look, name)
+	if err != nil {
+		w.fail("Line(%s): %v", w.story.name(name), err)
+	}
+	if l.Name != name {
+		w.fail("Line(%q) is the line of %q", name, l.Name)
+	}
+	return l
+}
+
+// alike reports whether two looks at a line show the same but for times.
+func alike(l, other driver.Line) bool {
+	text := func(l driver.Line) string {
+		l.Claims = append([]driver.Holder{}, l.Claims...)
+		for i := range l.Claims {
+			l.Claims[i].Since, l.Claims[i].Until = time.Time{}, time.Time{}
+		}
+		return fmt.Sprintf("%+v", l)
+	}
+	return text(l) == text(other)
 }
 
 // lookAt is one look at a line.

@@ -15,6 +15,9 @@ var watchLaw = Law{
 	try: tryWatch,
 }
 
+// watchedTurns is how often a watched name is locked and released once more.
+const watchedTurns = 16
+
 func tryWatch(w *world) {
 	p := w.process("viewer")
 	d, ok := p.d.(driver.Watcher)
@@ -28,10 +31,11 @@ func tryWatch(w *world) {
 func tryWatchOf(w *world, d driver.Watcher, k kind) {
 	a, b := w.actor("A"), w.actor("B")
 	name := w.name("watch-" + k.String())
+	look, _ := d.(driver.Inspector) // may be nil
 	mine := a.held(k.own(name))
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
-	seen := make(chan driver.Line)
+	seen := make(chan driver.Line, 4*watchedTurns)
 	ended := make(chan error, 1)
 	go func() { // beside the trial's tasks: a watch that does not end must not hold up the trial
 		var last error
@@ -47,17 +51,16 @@ func tryWatchOf(w *world, d driver.Watcher, k kind) {
 		}
 		ended <- last
 	}()
+	var shown *driver.Line // last
 	sees := func(what string, state func(driver.Line) bool) {
 		deadline := time.After(w.atOnce())
-		for {
+		for shown == nil || !state(*shown) {
 			select {
 			case l := <-seen:
 				if l.Name != name {
 					w.fail("the watch of %s yields the line of %s", w.story.name(name), w.story.name(l.Name))
 				}
-				if state(l) {
-					return
-				}
+				shown = &l
 			case err := <-ended:
 				w.fail("the watch ended with %v before it showed %s", err, what)
 			case <-deadline:
@@ -73,10 +76,31 @@ func tryWatchOf(w *world, d driver.Watcher, k kind) {
 	sees("the holder", holds(1, mine))
 	next := b.queue(k.rival(name))
 	sees("a waiter behind the holder", holds(2, mine))
+	if look != nil {
+		if l, err := lookAt(w, look, name); err == nil {
+			sees("what Line shows of a waiter behind a holder", func(shown driver.Line) bool { return alike(shown, l) })
+		}
+	}
 	a.letGo(mine)
 	sees("the waiter as the holder", holds(1, next))
 	b.await(next, patience)
 	b.letGo(next)
+	for range watchedTurns { // a watch does not end after so many changes
+		a.letGo(a.held(k.own(name)))
+		w.sleep(time.Millisecond)
+	}
+	if look != nil {
+		marked := k.own(name)
+		g := a.hold(marked)
+		sees("the next holder", holds(1, marked))
+		br := &breaker{w: w, look: look}
+		if err := br.try(name, driver.PublicID(marked.ID), g.Fence, false); err == nil {
+			sees("that the holder is marked", func(l driver.Line) bool { return holds(1, marked)(l) && l.Claims[0].Broken })
+		} else if !errors.Is(err, errors.ErrUnsupported) {
+			w.fail("Break of %s, which stands as named, failed: %v", w.story.claim(marked), err)
+		}
+		a.release(marked)
+	}
 	sees("an empty line", func(l driver.Line) bool { return len(l.Claims) == 0 })
 	cancel()
 	for deadline := time.After(promptly); ; {

@@ -12,7 +12,7 @@ var expiryLaw = Law{
 	Name: "Law08_Expiry",
 	Says: "Where claims expire, one goes after Valid and at most Grain later, and never before Valid is over, counted from " +
 		"the start of the session's last good Renew or of the claim's own last Acquire, unless the store knows that every " +
-		"process which may act for the session has ended: then within Notice. Elsewhere it stays. What is gone does not come back.",
+		"process which may act for the session has ended: then within Notice. Elsewhere it stays. What is gone does not come back, and is shown no more.",
 	try: tryExpiry,
 }
 
@@ -31,6 +31,7 @@ func tryExpiry(w *world) {
 		func() { w.eachKind(tryAcquireLate) },
 		func() { w.eachKind(tryQueueLate) },
 		func() { w.eachKind(tryDeath) },
+		func() { tryExpiryIsShown(w) },
 	)
 }
 

@@ -22,7 +22,7 @@ func Laws() []Law {
 		tokensLaw, wakeUpLaw, noHoleLaw, expiryLaw,
 		namesLaw, quietLaw, noOvertakingLaw, closeLaw,
 		nothingStaysLaw, lostNoticeLaw, breakLaw, renewBoundedLaw,
-		requeueLaw, lossLaw, inspectorLaw, watchLaw, contextsLaw, parallelLaw, traitsLaw, inheritLaw,
+		requeueLaw, lossLaw, inspectorLaw, shownLaw, watchLaw, contextsLaw, parallelLaw, traitsLaw, inheritLaw,
 		numbersLaw,
 	}
 }

@@ -2,7 +2,6 @@ package broken
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -12,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// moreShowing are faults about what people see of lines.
+// moreShowing are faults about what people see of claims.
 var moreShowing = []Driver{
 	{
 		Name: "ShowsWeightOne", Law: "Also_Inspector", Says: "is shown as {public:",
@@ -39,17 +38,13 @@ var moreShowing = []Driver{
 		new:   showing1(func(h *driver.Holder) { h.Held = true }),
 	},
 	{
-		Name:   "ShowsNoBroken",
-		Breaks: "Held, Broken bool",
-		Want:   "look at a line with a claim that is marked",
-		Fault:  "A claim that is marked is shown as any other.",
-		new:    showing1(func(h *driver.Holder) { h.Broken = false }),
+		Name: "ShowsNoBroken", Law: "Also_Shown", Says: "and is shown with held=true, broken=false: want both",
+		Fault: "A claim that is marked is shown as any other.",
+		new:   showing1(func(h *driver.Holder) { h.Broken = false }),
 	},
 	{
-		Name:   "ShowsBrokenAsGone",
-		Breaks: "A held one is marked",
-		Want:   "look at a line with a claim that is marked, and want it there",
-		Fault:  "A claim that is marked is not shown, although it keeps others out.",
+		Name: "ShowsBrokenAsGone", Law: "Also_Shown", Says: "which stands in line, is not shown",
+		Fault: "A claim that is marked is not shown, although it keeps others out.",
 		new: func() *fault {
 			return shown(&fault{}, func(_ *layer, line *driver.Line) {
 				line.Claims = slices.DeleteFunc(line.Claims, func(h driver.Holder) bool { return h.Broken })
@@ -62,11 +57,9 @@ var moreShowing = []Driver{
 		new:   showing1(func(h *driver.Holder) { h.Note = "" }),
 	},
 	{
-		Name:   "NoteIsOneLine",
-		Breaks: "Note string // of the holder, for people",
-		Want:   "look at the claim of a note of two lines",
-		Fault:  "A note ends at its first line feed.",
-		new:    showing1(func(h *driver.Holder) { h.Note, _, _ = strings.Cut(h.Note, "\n") }),
+		Name: "NoteIsOneLine", Law: "Also_Shown", Says: "and is shown with 7 as",
+		Fault: "A note ends at its first line feed.",
+		new:   showing1(func(h *driver.Holder) { h.Note, _, _ = strings.Cut(h.Note, "\n") }),
 	},
 	{
 		Name: "NoteInASCII", Law: "Also_Inspector", Says: "is shown as {public:",
@@ -81,11 +74,9 @@ var moreShowing = []Driver{
 		}),
 	},
 	{
-		Name:   "NoteCutAt64",
-		Breaks: "Note string // of the holder, for people",
-		Want:   "look at the claim of a long note",
-		Fault:  "A note holds 64 bytes.",
-		new:    showing1(func(h *driver.Holder) { h.Note = h.Note[:min(len(h.Note), 64)] }),
+		Name: "NoteCutAt64", Law: "Also_Shown", Says: "has 256 bytes",
+		Fault: "A note holds 64 bytes.",
+		new:   showing1(func(h *driver.Holder) { h.Note = h.Note[:min(len(h.Note), 64)] }),
 	},
 	{
 		Name: "ShowsNoPasses", Law: "Also_Inspector", Says: "is shown as {public:",
@@ -93,11 +84,9 @@ var moreShowing = []Driver{
 		new:   showing1(func(h *driver.Holder) { h.Passes = 0 }),
 	},
 	{
-		Name:   "PassesOf8Bits",
-		Breaks: "how often this client has passed the name on inside its process so far",
-		Want:   "look at a claim of a thousand passes",
-		Fault:  "How often a client has passed the name on is kept in eight bits.",
-		new:    showing1(func(h *driver.Holder) { h.Passes &= 255 }),
+		Name: "PassesOf8Bits", Law: "Also_Shown", Says: "was passed on 1000 times, and 232 are shown",
+		Fault: "How often a client has passed the name on is kept in eight bits.",
+		new:   showing1(func(h *driver.Holder) { h.Passes &= 255 }),
 	},
 	{
 		Name: "ShowsNoToken", Law: "Also_Inspector", Says: "the holder's token is shown as 0 and is",
@@ -114,26 +103,20 @@ var moreShowing = []Driver{
 		}),
 	},
 	{
-		Name:   "ShowsOwnerShort",
-		Breaks: "MaxOwner is the size in bytes that a store must be able to carry for an encoded Owner.",
-		Want:   "look at the claim of an owner with all fields",
-		Fault:  "Of the owner only its name and host are kept.",
+		Name: "ShowsOwnerShort", Law: "Also_Shown", Says: `"host":"host-A"}, want {"name":`,
+		Fault: "Of the owner only its name and host are kept.",
 		new: showing1(func(h *driver.Holder) {
 			h.Owner = driver.Owner{Name: h.Owner.Name, Host: h.Owner.Host}
 		}),
 	},
 	{
-		Name:   "OwnerLosesTime",
-		Breaks: "Stores carry its JSON form as opaque bytes.",
-		Want:   "look at the claim of an owner with all fields",
-		Fault:  "Of the owner everything is kept but its start and boot.",
-		new:    showing1(func(h *driver.Holder) { h.Owner.Start, h.Owner.Boot = time.Time{}, "" }),
+		Name: "OwnerLosesTime", Law: "Also_Shown", Says: `pppp"}, want {"name":`,
+		Fault: "Of the owner everything is kept but its start and boot.",
+		new:   showing1(func(h *driver.Holder) { h.Owner.Start, h.Owner.Boot = time.Time{}, "" }),
 	},
 	{
-		Name:   "OwnerOf255Bytes",
-		Breaks: "MaxOwner is the size in bytes that a store must be able to carry for an encoded Owner.",
-		Want:   "look at the claim of an owner of MaxOwner bytes",
-		Fault:  "A column of 255 bytes holds the owner, whose rest is lost.",
+		Name: "OwnerOf255Bytes", Law: "Also_Shown", Says: `is shown as {"name":"{\"name\":`,
+		Fault: "A column of 255 bytes holds the owner, whose rest is lost.",
 		new: func() *fault {
 			return &fault{opens: func(l *layer, ctx context.Context, spec driver.Spec) (driver.Session, error) {
 				b := spec.Owner.Encode()
@@ -143,10 +126,8 @@ var moreShowing = []Driver{
 		},
 	},
 	{
-		Name:   "OwnerOf512Fails",
-		Breaks: "MaxOwner is the size in bytes that a store must be able to carry for an encoded Owner.",
-		Want:   "open a session with an owner of MaxOwner bytes",
-		Fault:  "An owner of more than 512 bytes is refused.",
+		Name: "OwnerOf512Fails", Law: "Also_Shown", Says: "could not open a session: refused by the store",
+		Fault: "An owner of more than 512 bytes is refused.",
 		new: func() *fault {
 			return &fault{opens: func(l *layer, ctx context.Context, spec driver.Spec) (driver.Session, error) {
 				if len(spec.Owner.Encode()) > 512 {
@@ -216,10 +197,8 @@ var moreShowing = []Driver{
 		new:   telling1(func(h *driver.Holder) { h.Held = false }),
 	},
 	{
-		Name:   "SinceArrival",
-		Breaks: "when it was granted, or when it entered the line while it waits",
-		Want:   "look at a claim that was granted after a wait",
-		Fault:  "A claim that was granted after a wait is shown as held since it came.",
+		Name: "SinceArrival", Law: "Also_Shown", Says: "before the other came at",
+		Fault: "A claim that was granted after a wait is shown as held since it came.",
 		new: func() *fault {
 			known := &owned{}
 			f := shown(&fault{}, func(_ *layer, line *driver.Line) {
@@ -234,11 +213,9 @@ var moreShowing = []Driver{
 		},
 	},
 	{
-		Name:   "SinceNow",
-		Breaks: "when it was granted, or when it entered the line while it waits",
-		Want:   "look twice at a claim that stands, and want the same Since",
-		Fault:  "Each look shows the claims as of now.",
-		new:    showing1(func(h *driver.Holder) { h.Since = time.Now() }),
+		Name: "SinceNow", Law: "Also_Shown", Says: "which stands there unchanged, is shown to hold since",
+		Fault: "Each look shows the claims as of now.",
+		new:   showing1(func(h *driver.Holder) { h.Since = time.Now() }),
 	},
 	{
 		Name: "SinceUTCIsLocal", Law: "Also_Inspector", Says: "is shown to stand there since 2000-01-01 02:00:00 +0000 UTC: that is -2h0m",
@@ -251,10 +228,8 @@ var moreShowing = []Driver{
 		}),
 	},
 	{
-		Name:   "UntilStands",
-		Breaks: "when it goes unless it is renewed",
-		Want:   "look at a claim before and after a Renew",
-		Fault:  "Until is the end that a claim had when it came, whatever was renewed.",
+		Name: "UntilStands", Law: "Law08_Expiry", Says: "of renewals at",
+		Fault: "Until is the end that a claim had when it came, whatever was renewed.",
 		new: func() *fault {
 			var mu sync.Mutex
 			first := map[string]time.Time{}
@@ -269,274 +244,6 @@ var moreShowing = []Driver{
 				}
 			})
 		},
-	},
-	{
-		Name: "ShowsBackwards", Law: "Also_Inspector", Says: "is shown as {public:",
-		Fault: "The claims are shown from the last to the first.",
-		new: func() *fault {
-			return shown(&fault{}, func(_ *layer, line *driver.Line) { slices.Reverse(line.Claims) })
-		},
-	},
-	{
-		Name: "ShowsWaitersBackwards", Law: "Also_Inspector", Says: "is shown as {public:",
-		Fault: "The claims that wait are shown from the last to the first.",
-		new: func() *fault {
-			return shown(&fault{}, func(_ *layer, line *driver.Line) {
-				i := slices.IndexFunc(line.Claims, func(h driver.Holder) bool { return !h.Held })
-				if i >= 0 {
-					slices.Reverse(line.Claims[i:])
-				}
-			})
-		},
-	},
-	{
-		Name:   "ShowsTenClaims",
-		Breaks: "Claims []Holder // in order, holders and waiters",
-		Want:   "look at a line of a hundred claims",
-		Fault:  "A line is shown up to its tenth claim.",
-		new: func() *fault {
-			return shown(&fault{}, func(_ *layer, line *driver.Line) {
-				line.Claims = line.Claims[:min(10, len(line.Claims))]
-			})
-		},
-	},
-	{
-		Name: "ShowsAForeigner", Law: "Also_Inspector", Says: "is shown as {public:",
-		Fault: "Claims of other sessions of this program are shown as written by another program.",
-		new:   showing1(func(h *driver.Holder) { h.Foreign = true }),
-	},
-	{
-		Name:   "ShowsTheExpired",
-		Breaks: "when it goes unless it is renewed",
-		Want:   "look at a line after the time of its only claim is over",
-		Fault:  "A claim is shown for a while after its time is over.",
-		new: func() *fault {
-			var mu sync.Mutex
-			before := map[string]driver.Line{}
-			return &fault{looks: func(l *layer, ctx context.Context, name string) (driver.Line, error) {
-				line, err := l.memory.Line(ctx, name)
-				mu.Lock()
-				defer mu.Unlock()
-				if old, ok := before[name]; ok && err == nil && len(line.Claims) == 0 {
-					for _, h := range old.Claims {
-						if h.Held && time.Since(h.Until) >= 0 && time.Since(h.Until) < time.Minute {
-							line.Claims = append(line.Claims, h)
-						}
-					}
-					return line, nil
-				}
-				before[name] = line
-				return line, err
-			}}
-		},
-	},
-	{
-		Name: "ShowsFromACache", Law: "Also_Inspector", Says: "is shown as [{",
-		Fault: "A line is shown as it was up to half a second before.",
-		new: func() *fault {
-			var mu sync.Mutex
-			type seen struct {
-				line driver.Line
-				at   time.Time
-			}
-			before := map[string]seen{}
-			return &fault{looks: func(l *layer, ctx context.Context, name string) (driver.Line, error) {
-				mu.Lock()
-				defer mu.Unlock()
-				if s, ok := before[name]; ok && time.Since(s.at) < 500*time.Millisecond {
-					return s.line, nil
-				}
-				line, err := l.memory.Line(ctx, name)
-				before[name] = seen{line, time.Now()}
-				return line, err
-			}}
-		},
-	},
-	{
-		Name: "EmptyIsError", Law: "Also_Inspector", Says: "no row.",
-		Fault: "Line of a name where nobody stands is an error.",
-		new: func() *fault {
-			return &fault{looks: func(l *layer, ctx context.Context, name string) (driver.Line, error) {
-				line, err := l.memory.Line(ctx, name)
-				if err == nil && len(line.Claims) == 0 {
-					err = errors.New("no row")
-				}
-				return line, err
-			}}
-		},
-	},
-	{
-		Name: "LineWithoutName", Law: "Also_Inspector", Says: "is the line of",
-		Fault: "A line is shown without its name.",
-		new:   func() *fault { return shown(&fault{}, func(_ *layer, line *driver.Line) { line.Name = "" }) },
-	},
-	{
-		Name: "WatchSkipsTheFirst", Law: "Also_Watch", Says: "the watch of a mutex did not show the holder within",
-		Fault: "Watch yields changes, and not the line as it is.",
-		new: watching(func(lines iter.Seq2[driver.Line, error], yield func(driver.Line, error) bool) {
-			first := true
-			for l, err := range lines {
-				if !first || err != nil {
-					if !yield(l, err) {
-						return
-					}
-				}
-				first = false
-			}
-		}),
-	},
-	{
-		Name: "WatchDropsTheLast", Law: "Also_Watch", Says: "the watch of a mutex did not show a waiter behind the holder within",
-		Fault: "Watch leaves out a change that comes within 100 ms after another.",
-		new: watching(func(lines iter.Seq2[driver.Line, error], yield func(driver.Line, error) bool) {
-			var last time.Time
-			for l, err := range lines {
-				if err == nil && time.Since(last) < 100*time.Millisecond {
-					continue
-				}
-				last = time.Now()
-				if !yield(l, err) {
-					return
-				}
-			}
-		}),
-	},
-	{
-		Name:   "WatchStopsAfterTen",
-		Breaks: "until the caller stops, ctx ends or an error was yielded",
-		Want:   "watch a hundred changes",
-		Fault:  "Watch ends after ten changes.",
-		new: watching(func(lines iter.Seq2[driver.Line, error], yield func(driver.Line, error) bool) {
-			n := 0
-			for l, err := range lines {
-				if n++; n > 10 || !yield(l, err) {
-					return
-				}
-			}
-		}),
-	},
-	{
-		Name:   "WatchMissesMarks",
-		Breaks: "Changes may be merged; the last one is always shown.",
-		Want:   "watch a line while its holder is broken without now",
-		Fault:  "Watch does not tell that a claim was marked.",
-		new: watching(changed(func(a, b driver.Line) bool {
-			return len(a.Claims) == len(b.Claims) && slices.EqualFunc(a.Claims, b.Claims, func(a, b driver.Holder) bool {
-				return a.PublicID == b.PublicID && a.Held == b.Held
-			})
-		})),
-	},
-	{
-		Name: "WatchMissesWaiters", Law: "Also_Watch", Says: "the watch of a mutex did not show a waiter behind the holder within",
-		Fault: "Watch tells of holders alone: who comes to wait and who gives up is not told.",
-		new: watching(changed(func(a, b driver.Line) bool {
-			holders := func(l driver.Line) (ids []string) {
-				for _, h := range l.Claims {
-					if h.Held {
-						ids = append(ids, h.PublicID)
-					}
-				}
-				return ids
-			}
-			return slices.Equal(holders(a), holders(b))
-		})),
-	},
-	{
-		Name: "WatchMissesHandoff", Law: "Also_Watch", Says: "the watch of a mutex did not show the waiter as the holder within",
-		Fault: "Watch tells when the number of claims grows, and not when one leaves.",
-		new:   watching(changed(func(a, b driver.Line) bool { return len(b.Claims) < len(a.Claims) && len(b.Claims) > 0 })),
-	},
-	{
-		Name: "WatchMissesTheEnd", Law: "Also_Watch", Says: "the watch of a mutex did not show an empty line within",
-		Fault: "Watch does not tell that a line became empty.",
-		new:   watching(changed(func(_, b driver.Line) bool { return len(b.Claims) == 0 })),
-	},
-	{
-		Name:   "WatchMissesExpiry",
-		Breaks: "Changes may be merged; the last one is always shown.",
-		Want:   "watch a line whose only claim expires",
-		Fault:  "Watch does not tell that a claim has expired.",
-		new: watching(changed(func(a, b driver.Line) bool {
-			return slices.ContainsFunc(a.Claims, func(h driver.Holder) bool {
-				_, still := find(b, h.PublicID)
-				return !still && !h.Until.IsZero() && time.Since(h.Until) >= 0
-			})
-		})),
-	},
-	{
-		Name: "WatchGoesOn", Law: "Also_Watch", Says: "after its context was cancelled",
-		Fault: "Watch does not look at its context: it ends when the driver is closed.",
-		new: func() *fault {
-			return &fault{watch: func(l *layer, lines iter.Seq2[driver.Line, error]) iter.Seq2[driver.Line, error] {
-				return func(yield func(driver.Line, error) bool) {
-					for line, err := range lines {
-						if err != nil {
-							<-l.closed
-						}
-						if !yield(line, err) {
-							return
-						}
-					}
-				}
-			}}
-		},
-	},
-	{
-		Name: "OneWatchAtATime", Law: "Also_Watch", Says: "the watch ended with the subscription was taken over before it showed",
-		Fault: "A driver has one subscription: the second Watch ends the first.",
-		new: func() *fault {
-			var mu sync.Mutex
-			latest := map[*layer]int{}
-			return &fault{watch: func(l *layer, lines iter.Seq2[driver.Line, error]) iter.Seq2[driver.Line, error] {
-				return func(yield func(driver.Line, error) bool) {
-					mu.Lock()
-					latest[l]++
-					mine := latest[l]
-					mu.Unlock()
-					for line, err := range lines {
-						mu.Lock()
-						over := latest[l] != mine
-						mu.Unlock()
-						if over {
-							yield(driver.Line{}, errors.New("the subscription was taken over"))
-							return
-						}
-						if !yield(line, err) {
-							return
-						}
-					}
-				}
-			}}
-		},
-	},
-	{
-		Name:   "WatchShowsNoTokens",
-		Breaks: "Watch yields the line of name now and after every change",
-		Want:   "compare what Watch shows with what Line shows",
-		Fault:  "What Watch yields has no tokens.",
-		new: watching(func(lines iter.Seq2[driver.Line, error], yield func(driver.Line, error) bool) {
-			for l, err := range lines {
-				l.Fence, l.Claims = 0, slices.Clone(l.Claims)
-				for i := range l.Claims {
-					l.Claims[i].Fence = 0
-				}
-				if !yield(l, err) {
-					return
-				}
-			}
-		}),
-	},
-	{
-		Name: "WatchShowsHolders", Law: "Also_Watch", Says: "the watch of a mutex did not show a waiter behind the holder within",
-		Fault: "What Watch yields has no claims that wait.",
-		new: watching(func(lines iter.Seq2[driver.Line, error], yield func(driver.Line, error) bool) {
-			for l, err := range lines {
-				l.Claims = slices.DeleteFunc(slices.Clone(l.Claims), func(h driver.Holder) bool { return !h.Held })
-				if !yield(l, err) {
-					return
-				}
-			}
-		}),
 	},
 }
 
@@ -585,27 +292,5 @@ func telling1(of func(*driver.Holder)) func() *fault {
 			}
 			return g
 		})
-	}
-}
-
-// watching is a Watch of its own over memlock's.
-func watching(watch func(lines iter.Seq2[driver.Line, error], yield func(driver.Line, error) bool)) func() *fault {
-	return func() *fault {
-		return &fault{watch: func(_ *layer, lines iter.Seq2[driver.Line, error]) iter.Seq2[driver.Line, error] {
-			return func(yield func(driver.Line, error) bool) { watch(lines, yield) }
-		}}
-	}
-}
-
-// changed is a Watch that leaves out changes for which same answers true, as often as it does.
-func changed(same func(a, b driver.Line) bool) func(lines iter.Seq2[driver.Line, error], yield func(driver.Line, error) bool) {
-	return func(lines iter.Seq2[driver.Line, error], yield func(driver.Line, error) bool) {
-		first, before := true, driver.Line{}
-		for l, err := range lines {
-			if (first || err != nil || !same(before, l)) && !yield(l, err) {
-				return
-			}
-			first, before = false, l
-		}
 	}
 }

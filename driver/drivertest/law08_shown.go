@@ -1,0 +1,83 @@
+package drivertest
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// A claim whose time is over is shown no more, and one that is renewed is shown to end later.
+func tryExpiryIsShown(w *world) {
+	look := viewer(w)
+	if look == nil {
+		return
+	}
+	w.apart(
+		func() { w.eachKind(func(w *world, k kind) { tryExpiredIsGone(w, look, k) }) },
+		func() { w.eachKind(func(w *world, k kind) { tryRenewedIsShown(w, look, k) }) },
+		func() { w.eachKind(tryExpiryIsWatched) },
+	)
+}
+
+// What can be had again is shown as free when it was had and released.
+func tryExpiredIsGone(w *world, look driver.Inspector, k kind) {
+	a, b := w.still("U", w.ttl), w.actor("V")
+	mine := a.held(k.own(w.name("expiry-shown-" + k.String())))
+	a.lapse()
+	lineOf(w, look, mine.Name)
+	w.sleep(a.valid)
+	next := k.rival(mine.Name)
+	w.until(a.valid+w.traits.Grain+w.slack()+patience, func() bool { return b.state(next).Held },
+		"%s cannot be had long after the time of %s", w.story.claim(next), w.story.claim(mine))
+	b.letGo(next)
+	if l := lineOf(w, look, mine.Name); len(l.Claims) > 0 {
+		w.fail("the time of %s is over and %s was released, and the line is shown with %+v", w.story.claim(mine), w.story.claim(next), l.Claims)
+	}
+}
+
+// A claim that has outlived what was shown as its end is shown to end later.
+func tryRenewedIsShown(w *world, look driver.Inspector, k kind) {
+	a := w.actor("W")
+	mine := a.held(k.own(w.name("expiry-moved-" + k.String())))
+	first := shownOf(w, look, mine)
+	w.sleep(a.valid * 5 / 4)
+	a.renewInTime(mine)
+	again := shownOf(w, look, mine)
+	if !first.Until.IsZero() && !again.Until.IsZero() && !again.Until.After(first.Until) {
+		w.fail("%s is shown to end at %v, and after %v of renewals at %v", w.story.claim(mine), first.Until, a.valid*5/4, again.Until)
+	}
+	a.letGo(mine)
+}
+
+// Who follows a line sees an expiry, too, also where nobody else stands there.
+func tryExpiryIsWatched(w *world, k kind) {
+	d, ok := w.process("follower").d.(driver.Watcher)
+	if !ok {
+		return
+	}
+	a := w.still("X", w.ttl)
+	mine := a.held(k.own(w.name("expiry-watched-" + k.String())))
+	a.lapse()
+	ctx, cancel := context.WithTimeout(w.ctx, a.valid+w.traits.Grain+w.slack()+patience)
+	defer cancel()
+	free, err := ask(ctx, w, "follower", func(ctx context.Context) (bool, error) {
+		for l, err := range d.Watch(ctx, mine.Name) {
+			if err != nil {
+				return false, err
+			}
+			w.story.add(time.Now(), "follower", "sees %d claims in line", len(l.Claims))
+			if len(l.Claims) == 0 {
+				return true, nil
+			}
+		}
+		return false, nil
+	}, nil)
+	switch {
+	case free || w.ctx.Err() != nil:
+	case ctx.Err() != nil:
+		w.failLate("the watch of %s does not show that its time is over", w.story.claim(mine))
+	default:
+		w.fail("the watch of %s ended before it showed that its time is over: %v", w.story.claim(mine), err)
+	}
+}
