@@ -45,10 +45,8 @@ var moreNaming = []Driver{
 			"o\u0301", "ó", "n\u0303", "ñ", "c\u0327", "ç", "A\u030a", "Å", "a\u030a", "å", "E\u0301", "É", "U\u0308", "Ü", "\u212b", "Å").Replace),
 	},
 	{
-		Name:   "StripsAccents",
-		Breaks: "A store keeps, for every name, one line",
-		Want:   "hold a name beside the same one with an accent",
-		Fault:  "An accent does not count, as in many a collation.",
+		Name: "StripsAccents", Law: "Law09_Names", Says: "mixed up with",
+		Fault: "An accent does not count, as in many a collation.",
 		new: renaming(strings.NewReplacer(
 			"é", "e", "è", "e", "ê", "e", "á", "a", "à", "a", "ä", "a", "å", "a", "ö", "o", "ó", "o", "ü", "u", "ñ", "n", "ç", "c",
 			"É", "E", "Ä", "A", "Ö", "O", "Ü", "U").Replace),
@@ -66,10 +64,8 @@ var moreNaming = []Driver{
 		}),
 	},
 	{
-		Name:   "ThreeBytes",
-		Breaks: "A store keeps, for every name, one line",
-		Want:   "hold two names together that differ in a character of four bytes",
-		Fault:  "A character of four bytes becomes a question mark, as in utf8mb3.",
+		Name: "ThreeBytes", Law: "Law09_Names", Says: "mixed up with",
+		Fault: "A character of four bytes becomes a question mark, as in utf8mb3.",
 		new: renaming(func(n string) string {
 			var b strings.Builder
 			for len(n) > 0 {
@@ -100,21 +96,17 @@ var moreNaming = []Driver{
 		new:   renaming(strings.NewReplacer("+", " ").Replace),
 	},
 	{
-		Name:   "TrimsBefore",
-		Breaks: "A store keeps, for every name, one line",
-		Want:   "hold a name beside the same one with a blank behind its last slash",
-		Fault:  "Blanks at the start of a part of a name do not count.",
+		Name: "TrimsBefore", Law: "Law09_Names", Says: "mixed up with",
+		Fault: "Blanks at the start of a part of a name do not count.",
 		new: renaming(func(n string) string {
 			i := strings.LastIndexByte(n, '/') + 1
 			return n[:i] + strings.TrimLeft(n[i:], " \t\n")
 		}),
 	},
 	{
-		Name:   "TrimsLineEnd",
-		Breaks: "A store keeps, for every name, one line",
-		Want:   "hold a name beside the same one with a line feed at its end",
-		Fault:  "A line feed at the end of a name does not count.",
-		new:    renaming(func(n string) string { return strings.TrimRight(n, "\r\n") }),
+		Name: "TrimsLineEnd", Law: "Law09_Names", Says: "mixed up with",
+		Fault: "A line feed at the end of a name does not count.",
+		new:   renaming(func(n string) string { return strings.TrimRight(n, "\r\n") }),
 	},
 	{
 		Name: "TrimsSlash", Law: "Law09_Names", Says: "mixed up with",
@@ -149,17 +141,13 @@ var moreNaming = []Driver{
 		}),
 	},
 	{
-		Name:   "HashesTo32Bits",
-		Breaks: "A store keeps, for every name, one line",
-		Want:   "hold two names together whose usual hashes of 32 bits are equal",
-		Fault:  "A name is kept by its CRC of 32 bits, as the key of an advisory lock.",
-		new:    renaming(func(n string) string { return fmt.Sprint("crc", crc32.ChecksumIEEE([]byte(n))) }),
+		Name: "HashesTo32Bits", Law: "Law09_Names", Says: "mixed up with",
+		Fault: "A name is kept by its CRC of 32 bits, as the key of an advisory lock.",
+		new:   renaming(func(n string) string { return fmt.Sprint("crc", crc32.ChecksumIEEE([]byte(n))) }),
 	},
 	{
-		Name:   "HashesAsJava",
-		Breaks: "A store keeps, for every name, one line",
-		Want:   "hold two names together whose usual hashes of 32 bits are equal, as Aa and BB",
-		Fault:  "A name is kept by its hashCode, in which Aa is BB.",
+		Name: "HashesAsJava", Law: "Law09_Names", Says: "mixed up with",
+		Fault: "A name is kept by its hashCode, in which Aa is BB.",
 		new: renaming(func(n string) string {
 			var h int32
 			for i := range len(n) {
@@ -174,11 +162,9 @@ var moreNaming = []Driver{
 		new:   renaming(func(n string) string { return n[:min(len(n), 1000)] }),
 	},
 	{
-		Name:   "CutsAt4000",
-		Breaks: "A store keeps, for every name, one line",
-		Want:   "hold two names of more than 4000 bytes that differ in the last one, or be refused",
-		Fault:  "A column holds 4000 bytes.",
-		new:    renaming(func(n string) string { return n[:min(len(n), 4000)] }),
+		Name: "CutsAt4000", Law: "Law09_Names", Says: "mixed up with",
+		Fault: "A column holds 4000 bytes.",
+		new:   renaming(func(n string) string { return n[:min(len(n), 4000)] }),
 	},
 	{
 		Name: "ReleaseCutsName", Law: "Law09_Names", Says: "had not been held",
@@ -215,28 +201,22 @@ var moreNaming = []Driver{
 		},
 	},
 	{
-		Name:   "ListsLike",
-		Breaks: "yields the lines whose names begin with prefix",
-		Want:   "list by a prefix with _ and % beside a name that such a pattern matches",
-		Fault:  "The prefix of Lines is a pattern of LIKE, in which _ and % stand for others.",
+		Name: "ListsLike", Law: "Law09_Names", Says: "which does not begin with that",
+		Fault: "The prefix of Lines is a pattern of LIKE, in which _ and % stand for others.",
 		new: listing(func(name, prefix string) bool {
 			return matches(name, prefix+"%", '_', '%')
 		}),
 	},
 	{
-		Name:   "ListsGlob",
-		Breaks: "yields the lines whose names begin with prefix",
-		Want:   "list by a prefix with ? and * beside a name that such a pattern matches",
-		Fault:  "The prefix of Lines is a pattern of a shell, in which ? and * stand for others.",
+		Name: "ListsGlob", Law: "Law09_Names", Says: "which does not begin with that",
+		Fault: "The prefix of Lines is a pattern of a shell, in which ? and * stand for others.",
 		new: listing(func(name, prefix string) bool {
 			return matches(name, prefix+"*", '?', '*')
 		}),
 	},
 	{
-		Name:   "ListsWithoutCase",
-		Breaks: "yields the lines whose names begin with prefix",
-		Want:   "list by a prefix beside a name that begins with it in another case",
-		Fault:  "The prefix of Lines is compared without case.",
+		Name: "ListsWithoutCase", Law: "Law09_Names", Says: "which does not begin with that",
+		Fault: "The prefix of Lines is compared without case.",
 		new: listing(func(name, prefix string) bool {
 			return strings.HasPrefix(strings.ToLower(name), strings.ToLower(prefix))
 		}),
@@ -249,7 +229,7 @@ var moreNaming = []Driver{
 		}),
 	},
 	{
-		Name: "ListsAll", Law: "Law09_Names", Says: "which nobody holds",
+		Name: "ListsAll", Law: "Law09_Names", Says: "which does not begin with that",
 		Fault: "Lines does not look at the prefix.",
 		new:   listing(func(string, string) bool { return true }),
 	},
@@ -269,10 +249,8 @@ var moreNaming = []Driver{
 		}),
 	},
 	{
-		Name:   "ListsNamesOnly",
-		Breaks: "Claims []Holder // in order, holders and waiters",
-		Want:   "compare what Lines says of a line with what Line says",
-		Fault:  "Lines has names without claims.",
+		Name: "ListsNamesOnly", Law: "Also_Inspector", Says: "Lines shows",
+		Fault: "Lines has names without claims.",
 		new: listed(func(_ *layer, _ string, lines []driver.Line) []driver.Line {
 			for i := range lines {
 				lines[i].Claims = nil
@@ -281,10 +259,8 @@ var moreNaming = []Driver{
 		}),
 	},
 	{
-		Name:   "ListsHolders",
-		Breaks: "Claims []Holder // in order, holders and waiters",
-		Want:   "compare what Lines says of a line with waiters with what Line says",
-		Fault:  "Lines leaves out who waits.",
+		Name: "ListsHolders", Law: "Also_Inspector", Says: "Lines shows",
+		Fault: "Lines leaves out who waits.",
 		new: listed(func(_ *layer, _ string, lines []driver.Line) []driver.Line {
 			for i := range lines {
 				lines[i].Claims = slices.DeleteFunc(lines[i].Claims, func(h driver.Holder) bool { return !h.Held })
@@ -303,10 +279,8 @@ var moreNaming = []Driver{
 		}),
 	},
 	{
-		Name:   "ListsTheEmpty",
-		Breaks: "yields the lines whose names begin with prefix and that have claims",
-		Want:   "list after a name was released, and want it gone",
-		Fault:  "Lines shows names that had claims once.",
+		Name: "ListsTheEmpty", Law: "Also_Inspector", Says: "want that of /a alone",
+		Fault: "Lines shows names that had claims once.",
 		new: func() *fault {
 			known := &owned{}
 			f := listed(func(l *layer, prefix string, lines []driver.Line) []driver.Line {
