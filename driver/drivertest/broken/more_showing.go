@@ -187,7 +187,7 @@ var moreShowing = []Driver{
 		},
 	},
 	{
-		Name: "HolderOfNobody", Law: "Also_Inspector", Says: "want one of the two that share as read",
+		Name: "HolderOfNobody", Law: "Also_Inspector", Says: "is shown as {public: owner: host: ",
 		Fault: "Who is in the way is told without a public id and an owner.",
 		new:   telling1(func(h *driver.Holder) { h.PublicID, h.Owner = "", driver.Owner{} }),
 	},
