@@ -135,9 +135,6 @@ func tryShownMark(w *world, look driver.Inspector, k kind) {
 	a.release(mine)
 }
 
-// crowd is how many wait in a line that many wait in: more than a page has.
-const crowd = 100
-
 func tryShownCrowd(w *world, look driver.Inspector) {
 	a, b := w.actor("A"), w.actor("B")
 	mine := a.held(mutex(w.name("shown-crowd")))
