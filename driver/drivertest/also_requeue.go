@@ -53,11 +53,16 @@ func tryRequeue(w *world) {
 		return
 	}
 	w.eachKind(func(w *world, k kind) {
-		tryRequeueAlone(w, k)
-		tryRequeueBehind(w, k)
-		tryRequeueOthers(w, k)
-		tryRequeueInterrupted(w, k)
-		w.apart(func() { tryRequeueRenews(w, k) }, func() { tryRequeueLate(w, k) })
+		w.apart(
+			func() {
+				tryRequeueAlone(w, k)
+				tryRequeueBehind(w, k)
+				tryRequeueOthers(w, k)
+				tryRequeueInterrupted(w, k)
+			},
+			func() { tryRequeueRenews(w, k) }, // which takes its time
+			func() { tryRequeueLate(w, k) },
+		)
 	})
 }
 

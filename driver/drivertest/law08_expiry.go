@@ -12,14 +12,15 @@ var expiryLaw = Law{
 	Name: "Law08_Expiry",
 	Says: "Where claims expire, one goes after Valid and at most Grain later, and never before Valid is over, counted from " +
 		"the start of the session's last good Renew or of the claim's own last Acquire, unless the store knows that every " +
-		"process which may act for the session has ended: then within Notice. Elsewhere it stays. What is gone does not come back, and is shown no more.",
+		"process which may act for the session has ended: then within Notice. Elsewhere it stays, and so does what waits in a session " +
+		"that is renewed. What is gone does not come back, and is shown no more.",
 	try: tryExpiry,
 }
 
 // Each part has sessions and names of its own, so they pass their time together.
 func tryExpiry(w *world) {
 	if !w.traits.Expires {
-		w.apart(func() { w.eachKind(tryStays) }, func() { w.eachKind(tryDeath) })
+		w.apart(func() { w.eachKind(tryStays) }, func() { w.eachKind(tryWaitsLong) }, func() { w.eachKind(tryDeath) })
 		return
 	}
 	w.apart(
@@ -30,6 +31,7 @@ func tryExpiry(w *world) {
 		func() { w.eachKind(tryExpiryLetsInAll) },
 		func() { w.eachKind(tryAcquireLate) },
 		func() { w.eachKind(tryQueueLate) },
+		func() { w.eachKind(tryWaitsLong) },
 		func() { w.eachKind(tryDeath) },
 		func() { tryExpiryIsShown(w) },
 	)
@@ -75,6 +77,9 @@ func (a *actor) afterwards(k kind, gone driver.Claim, b *actor, theirs driver.Cl
 	if g, err := a.tryAcquire(w.ctx, gone); !errors.Is(err, driver.ErrGone) && !errors.Is(err, driver.ErrSessionLost) {
 		w.fail("Acquire of %s, which had expired, answered %s: want an error that matches ErrGone or ErrSessionLost", w.story.label(gone.ID), w.story.answer(g, err))
 	}
+	if gone.Queue {
+		a.waitEnds(gone)
+	}
 	r, err := a.tryRenew(w.ctx) // tells by Lost or by its error
 	if !a.knowsLost(gone) {
 		w.fail("%s had expired, and the next Renew neither named it in Lost nor failed with ErrSessionLost: %s", w.story.label(gone.ID), answered{err, a.renewal(r, err)})
@@ -89,13 +94,26 @@ func (a *actor) afterwards(k kind, gone driver.Claim, b *actor, theirs driver.Cl
 	b.letGo(theirs)
 }
 
+// What expires while it waits is gone as well, where the store has a time for what waits.
 func tryExpiryOfHolder(w *world, k kind) {
-	a, b := w.still("A", w.ttl), w.actor("B")
-	mine := k.own(w.name("expiry-" + k.String()))
+	a, b, h := w.still("A", w.ttl), w.actor("B"), w.actor("H")
+	theirs := h.held(k.rival(w.name("expiry-waits-" + k.String())))
+	waits := a.queue(k.own(theirs.Name))
+	behind := b.queue(k.rival(theirs.Name))
+	mine := queued(k.own(w.name("expiry-" + k.String())))
 	started := time.Now()
 	a.hold(mine)
 	next := b.queue(k.rival(mine.Name))
 	a.lettingIn(mine, b, next, started)
+	h.letGo(theirs)
+	if w.traits.Ordered {
+		a.standsOrIsGone(waits, b, behind)
+	}
+	if _, err := a.tryRelease(w.ctx, waits); err != nil && !errors.Is(err, driver.ErrSessionLost) {
+		w.fail("the Release of %s, whose time was over, failed: %v", w.story.claim(waits), err)
+	}
+	b.await(behind, patience)
+	b.letGo(behind)
 	a.afterwards(k, mine, b, next)
 }
 
