@@ -21,53 +21,39 @@ var moreWaiting = []Driver{
 		new:   deaf(expired, func(c driver.Claim) bool { return c.Kind == driver.Permit }),
 	},
 	{
-		Name:   "DeafToCloseOfSharers",
-		Breaks: "all waiters are told, none has to ask",
-		Want:   "close a session while Waits of readers and permits are under way, and bound the time until they tell",
-		Fault:  "Close of a session tells those who wait for a mutex, and nobody else.",
-		new:    deaf(closed, func(c driver.Claim) bool { return c.Kind != driver.Mutex }),
+		Name: "DeafToCloseOfSharers", Law: "Also_Told", Says: "and was not told that it holds after the Close of the session of c",
+		Fault: "Close of a session tells those who wait for a mutex, and nobody else.",
+		new:   deaf(closed, func(c driver.Claim) bool { return c.Kind != driver.Mutex }),
 	},
 	{
-		Name:   "DeafToBreak",
-		Breaks: "all waiters are told, none has to ask",
-		Want:   "break the holder with now while a Wait is under way, and bound the time until that tells",
-		Fault:  "Break with now tells nobody: who waits hears at its next Renew.",
-		new:    deaf(brokenOff, nil),
+		Name: "DeafToBreak", Law: "Also_Told", Says: "and was not told that it holds after the Break with now of c",
+		Fault: "Break with now tells nobody: who waits hears at its next Renew.",
+		new:   deaf(brokenOff, nil),
 	},
 	{
-		Name:   "DeafToRequeue",
-		Breaks: "all waiters are told, none has to ask",
-		Want:   "requeue the holder while a Wait is under way, and bound the time until that tells",
-		Fault:  "Requeue tells nobody: who waits hears at its next Renew.",
-		new:    deaf(requeued, nil),
+		Name: "DeafToRequeue", Law: "Also_Told", Says: "and was not told that it holds after the Requeue of c",
+		Fault: "Requeue tells nobody: who waits hears at its next Renew.",
+		new:   deaf(requeued, nil),
 	},
 	{
-		Name:   "DeafToRequeueOfSharers",
-		Breaks: "all waiters are told, none has to ask",
-		Want:   "requeue a reader or a permit while a Wait is under way, and bound the time until that tells",
-		Fault:  "Requeue tells those who wait for a mutex, and nobody else.",
-		new:    deaf(requeued, func(c driver.Claim) bool { return c.Kind != driver.Mutex }),
+		Name: "DeafToRequeueOfSharers", Law: "Also_Told", Says: "and was not told that it holds after the Requeue of c",
+		Fault: "Requeue tells those who wait for a mutex, and nobody else.",
+		new:   deaf(requeued, func(c driver.Claim) bool { return c.Kind != driver.Mutex }),
 	},
 	{
-		Name:   "DeafToGivingUp",
-		Breaks: "all waiters are told, none has to ask",
-		Want:   "release a waiting writer between readers while the Wait of those behind it is under way",
-		Fault:  "The Release of a claim that waited tells nobody: the readers behind it hear at their next Renew.",
-		new:    deaf(gaveUp, nil),
+		Name: "DeafToGivingUp", Law: "Also_Told", Says: "and was not told that it holds after the Release, while it waited ahead, of c",
+		Fault: "The Release of a claim that waited tells nobody: the readers behind it hear at their next Renew.",
+		new:   deaf(gaveUp, nil),
 	},
 	{
-		Name:   "DeafToGivingUpOfPermits",
-		Breaks: "all waiters are told, none has to ask",
-		Want:   "release a large permit that waits while the Wait of a smaller one behind it is under way",
-		Fault:  "The Release of a permit that waited tells nobody: the smaller ones behind it hear at their next Renew.",
-		new:    deaf(gaveUp, func(c driver.Claim) bool { return c.Kind == driver.Permit }),
+		Name: "DeafToGivingUpOfPermits", Law: "Also_Told", Says: "and was not told that it holds after the Release, while it waited ahead, of c",
+		Fault: "The Release of a permit that waited tells nobody: the smaller ones behind it hear at their next Renew.",
+		new:   deaf(gaveUp, func(c driver.Claim) bool { return c.Kind == driver.Permit }),
 	},
 	{
-		Name:   "DeafToGivingUpOfWriters",
-		Breaks: "all waiters are told, none has to ask",
-		Want:   "release a waiting writer between readers while the Wait of those behind it is under way",
-		Fault:  "The Release of a write claim that waited tells no reader: it hears at its next Renew.",
-		new:    deaf(gaveUp, func(c driver.Claim) bool { return c.Kind == driver.Read }),
+		Name: "DeafToGivingUpOfWriters", Law: "Also_Told", Says: "and was not told that it holds after the Release, while it waited ahead, of c",
+		Fault: "The Release of a write claim that waited tells no reader: it hears at its next Renew.",
+		new:   deaf(gaveUp, func(c driver.Claim) bool { return c.Kind == driver.Read }),
 	},
 	{
 		Name: "DeafToReleaseOfReaders", Law: "Law06_WakeUp", Says: "and was not told that it holds",
@@ -75,17 +61,13 @@ var moreWaiting = []Driver{
 		new:   deaf(released, func(c driver.Claim) bool { return c.Kind == driver.Write }),
 	},
 	{
-		Name:   "DeafToWaitingBroken",
-		Breaks: "all waiters are told, none has to ask",
-		Want:   "break a waiting writer between readers while the Wait of those behind it is under way",
-		Fault:  "The Break of a claim that waits tells nobody who stands behind it: they hear at their next Renew.",
-		new:    deaf(waitBroken, nil),
+		Name: "DeafToWaitingBroken", Law: "Also_Told", Says: "and was not told that it holds after the Break, while it waited ahead, of c",
+		Fault: "The Break of a claim that waits tells nobody who stands behind it: they hear at their next Renew.",
+		new:   deaf(waitBroken, nil),
 	},
 	{
-		Name:   "LockDelay",
-		Breaks: "Close releases every claim of the session, handing over at once",
-		Want:   "close a session while a Wait for its name is under way, and bound the time until that tells",
-		Fault:  "After the Close of a session the next is let in a second later.",
+		Name: "LockDelay", Law: "Also_Told", Says: "and was not told that it holds after the Close of the session of c",
+		Fault: "After the Close of a session the next is let in a second later.",
 		new: func() *fault {
 			k := &causes{}
 			f := k.fault()
@@ -106,10 +88,8 @@ var moreWaiting = []Driver{
 		},
 	},
 	{
-		Name:   "WaitOfTheHeldHangs",
-		Breaks: "Acquire and Wait return that state, any number of times, until Release.",
-		Want:   "call Wait of a claim that Acquire answered as held, and want that at once",
-		Fault:  "Wait of a claim that was told to be held sleeps, since nothing more happens to it.",
+		Name: "WaitOfTheHeldHangs", Law: "Also_Told", Says: "and was not told that it holds after Acquire had said so",
+		Fault: "Wait of a claim that was told to be held sleeps, since nothing more happens to it.",
 		new: func() *fault {
 			return &fault{wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 				if s.known(c.ID).Held {
@@ -121,10 +101,8 @@ var moreWaiting = []Driver{
 		},
 	},
 	{
-		Name:   "SecondWaitHangs",
-		Breaks: "Acquire and Wait return that state, any number of times, until Release.",
-		Want:   "call Wait again after it told the grant, and want the same at once",
-		Fault:  "A grant is told by one Wait, and the next one of the same claim sleeps.",
+		Name: "SecondWaitHangs", Law: "Also_Told", Says: "and was not told that it holds after a Wait had said so",
+		Fault: "A grant is told by one Wait, and the next one of the same claim sleeps.",
 		new: func() *fault {
 			return &fault{wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 				if s.isMarked(c.ID) {
@@ -171,10 +149,8 @@ var moreWaiting = []Driver{
 		},
 	},
 	{
-		Name:   "WaitersByName",
-		Breaks: "all waiters are told, none has to ask",
-		Want:   "have two claims of one session wait for one name with a Wait under way each, and grant the first",
-		Fault:  "Who waits is kept by name: of two claims of a session the one before hears at its next Renew.",
+		Name: "WaitersByName", Law: "Also_Told", Says: "and was not told that it holds after it was let in while other Waits of its session and process were under way",
+		Fault: "Who waits is kept by name: of two claims of a session the one before hears at its next Renew.",
 		new: func() *fault {
 			var mu sync.Mutex
 			latest := map[*session]map[string]string{}
@@ -197,10 +173,8 @@ var moreWaiting = []Driver{
 		},
 	},
 	{
-		Name:   "WaitersBySession",
-		Breaks: "all waiters are told, none has to ask",
-		Want:   "have two claims of one session wait for two names with a Wait under way each, and grant the first",
-		Fault:  "A session has one waiter: of its claims that wait in several lines the latest alone is told.",
+		Name: "WaitersBySession", Law: "Also_Told", Says: "and was not told that it holds after it was let in while other Waits of its session and process were under way",
+		Fault: "A session has one waiter: of its claims that wait in several lines the latest alone is told.",
 		new: func() *fault {
 			var mu sync.Mutex
 			latest := map[*session]string{}
@@ -220,10 +194,8 @@ var moreWaiting = []Driver{
 		},
 	},
 	{
-		Name:   "WaitersByNameOfDriver",
-		Breaks: "all waiters are told, none has to ask",
-		Want:   "have two sessions of one driver wait for one name with a Wait under way each, and grant the first",
-		Fault:  "Who waits is kept by name in the driver: of two sessions of it the one before hears at its next Renew.",
+		Name: "WaitersByNameOfDriver", Law: "Also_Told", Says: "and was not told that it holds after it was let in while other Waits of its session and process were under way",
+		Fault: "Who waits is kept by name in the driver: of two sessions of it the one before hears at its next Renew.",
 		new: func() *fault {
 			var mu sync.Mutex
 			latest := map[*layer]map[string]*session{}
@@ -246,10 +218,8 @@ var moreWaiting = []Driver{
 		},
 	},
 	{
-		Name:   "WaitsOneTime",
-		Breaks: "a waiting one keeps its place as long as the store sees its process",
-		Want:   "wait for many times-to-live in a session that is renewed",
-		Fault:  "A claim that has waited for three times-to-live leaves the line: the store ends long transactions.",
+		Name: "WaitsOneTime", Law: "Law08_Expiry", Says: "Wait of V for c",
+		Fault: "A claim that has waited for three times-to-live leaves the line: the store ends long transactions.",
 		new: func() *fault {
 			return &fault{wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 				s.mu.Lock()
