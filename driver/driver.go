@@ -146,7 +146,8 @@ type Renewal struct {
 	Valid time.Duration
 
 	// Lost has the IDs of claims that are no longer in line although nobody here released them, and of claims that are
-	// broken: those stand in line until they are released or their time is over, and must be given up.
+	// broken: those stand in line until they are released or their time is over, and must be given up. A claim that is
+	// broken is in every answer until its Release, since an answer may not arrive.
 	Lost []string
 }
 

@@ -23,7 +23,7 @@ func Laws() []Law {
 		namesLaw, quietLaw, noOvertakingLaw, closeLaw,
 		nothingStaysLaw, lostNoticeLaw, breakLaw, renewBoundedLaw,
 		requeueLaw, lossLaw, inspectorLaw, shownLaw, watchLaw, contextsLaw, parallelLaw, traitsLaw, inheritLaw,
-		numbersLaw, toldLaw,
+		numbersLaw, toldLaw, lostClaimsLaw,
 	}
 }
 
