@@ -54,21 +54,29 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	if err := d.wire.send(ctx); err != nil {
 		return err
 	}
-	d.store.mu.Lock()
-	defer d.store.mu.Unlock()
-	e := d.store.at(name)
+	err := d.store.breaks(name, publicID, fence, now)
+	if werr := d.wire.receive(ctx); werr != nil {
+		return werr
+	}
+	return err
+}
+
+func (st *store) breaks(name, publicID string, fence uint64, now bool) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	e := st.at(name)
 	c, err := e.Break(publicID, fence, now)
 	if err != nil {
 		return fmt.Errorf("memlock: break: %w", err)
 	}
-	if s := d.store.sessions[c.Session]; s != nil {
+	if s := st.sessions[c.Session]; s != nil {
 		s.forget(c.ID, driver.ErrBroken)
 		select {
 		case s.nudge <- struct{}{}:
 		default:
 		}
 	}
-	d.store.settle(e)
+	st.settle(e)
 	return nil
 }
 
