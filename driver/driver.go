@@ -101,7 +101,7 @@ type Grant struct {
 // is left running when its context ends, and the Release waits for its answer.
 type Session interface {
 	// Valid is how long the session can be trusted from the start of Open on: what the store gave, which may be
-	// less than Spec.TTL, less rounding, clamps and the drift of clocks. A store with one liveness for all claims that
+	// less than Spec.TTL, less rounding, clamps and the drift of clocks. It does not run down: asked later it is no less. A store with one liveness for all claims that
 	// renews it along with an Acquire only when the last renewal is older than some time takes that time off, too. After
 	// a Renew what its answer says takes the place of this, also where it is called Valid below.
 	Valid() time.Duration
@@ -136,7 +136,8 @@ type Session interface {
 	Renew(ctx context.Context) (Renewal, error)
 
 	// Close releases every claim of the session, handing over at once, and ends it. It is called once for every session
-	// that was opened, also for one that the store has ended, and also while other calls are under way.
+	// that was opened, also for one that the store has ended, and also while other calls are under way: a Wait does not hold
+	// it up. Nothing is asked of the store for the session afterwards.
 	Close(ctx context.Context) error
 }
 

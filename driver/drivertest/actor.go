@@ -131,11 +131,12 @@ func ask[R any](ctx context.Context, w *world, who string, f func(context.Contex
 	select {
 	case got = <-back:
 	case <-ctx.Done():
+		bound := min(promptly, 2*time.Second+w.slack())
 		select {
 		case got = <-back:
-		case <-time.After(promptly):
+		case <-time.After(bound):
 			w.story.add(from, who, "a call does not return although its context has ended")
-			w.fail("a call of %s was not back %v after its context had ended: each call returns promptly when its context ends", who, promptly)
+			w.fail("a call of %s was not back %v after its context had ended: each call returns promptly when its context ends", who, bound)
 		}
 	}
 	if what != nil {

@@ -9,9 +9,14 @@ import (
 
 var contextsLaw = Law{
 	Name: "Also_Contexts",
-	Says: "Each call returns promptly when its context ends, on a stalled wire too, and a Wait that was ended leaves the claim in " +
-		"its place.",
-	try: func(w *world) { w.eachKind(tryContexts) },
+	Says: "Each call returns promptly when its own context ends, on a stalled wire and beside another call too, and a Wait that " +
+		"was ended leaves the claim in its place.",
+	try: func(w *world) {
+		w.eachKind(tryContexts)
+		if st, ok := w.h.(Staller); ok {
+			tryStalledClose(w, st)
+		}
+	},
 }
 
 func tryContexts(w *world, k kind) {
@@ -39,6 +44,7 @@ func tryContexts(w *world, k kind) {
 			a.renew()
 			b.renew()
 		}
+		tryBesideStalled(w, st, b, waits)
 	}
 	a.letGo(holds)
 	b.await(waits, w.atOnce())
@@ -69,4 +75,37 @@ func tryStalledCalls(w *world, st Staller, k kind, b *actor, way Way) {
 	}
 	heal()
 	b.release(other)
+}
+
+// tryBesideStalled makes calls beside a Renew that is not answered: each is back when its own context ends.
+func tryBesideStalled(w *world, st Staller, b *actor, waits driver.Claim) {
+	other := mutex(w.name("contexts-beside"))
+	heal := b.stalled(st, BothWays)
+	defer heal()
+	renew := w.start(func() { _, _ = call(w.ctx, b, b.s.Renew, nil) }) // whatever became of it
+	w.sleep(5 * time.Millisecond)
+	during("beside a Renew that is not answered", func() {
+		b.timesOut("Acquire", func(ctx context.Context) error { _, err := b.tryAcquire(ctx, other); return err })
+		ctx, cancel := context.WithTimeout(w.ctx, time.Millisecond)
+		defer cancel()
+		_, _ = b.tryWait(ctx, waits) // all that counts is that it is back
+	})
+	heal()
+	renew.wait()
+	b.release(other)
+	b.renew()
+}
+
+// tryStalledClose closes a session on a stalled wire.
+func tryStalledClose(w *world, st Staller) {
+	c := w.still("C", w.long())
+	c.hold(mutex(w.name("contexts-closing")))
+	c.lapse()
+	heal := c.stalled(st, BothWays)
+	defer heal()
+	c.timesOut("Close", func(ctx context.Context) error {
+		_, err := call(ctx, c, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.s.Close(ctx) },
+			func(_ struct{}, err error) string { return "Close on the stalled wire → " + w.story.err(err) })
+		return err
+	})
 }

@@ -68,6 +68,15 @@ func tryInspector(w *world) {
 			w.fail("Lines shows %s as %+v and Line as %+v", w.story.name(l.Name), l, shown)
 		}
 	}
+	// Another session of the process has its own owner.
+	own := a.p.open("A2", w.long())
+	theirs := own.held(mutex(prefix + "/c"))
+	if l := line(theirs.Name); len(l.Claims) != 1 {
+		w.fail("the line of %s has %d claims, want 1", w.story.name(theirs.Name), len(l.Claims))
+	} else {
+		during("beside another session of its driver", func() { w.shows(l.Claims[0], own, theirs, true) })
+	}
+	own.close()
 	b.release(second)
 	a.letGo(mine)
 	c.await(third, patience)

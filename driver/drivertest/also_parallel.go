@@ -64,11 +64,13 @@ func tryParallel(w *world, k kind) {
 				}
 			})
 		}
-		work = append(work, func() {
-			for range parallelTurns {
-				a.renew()
-			}
-		})
+		for range 2 { // beside each other, too
+			work = append(work, func() {
+				for range parallelTurns {
+					during("while others were under way", func() { a.renew() })
+				}
+			})
+		}
 	}
 	w.together(work...)
 }

@@ -1,6 +1,10 @@
 package drivertest
 
-import "time"
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
 
 var wakeUpLaw = Law{
 	Name: "Law06_WakeUp",
@@ -13,7 +17,7 @@ const wakeUps = 60
 
 // The sessions' time is far longer than the bound, so a waiter that is only found by renewal or expiry is too late.
 func tryWakeUp(w *world) {
-	w.eachKind(func(w *world, k kind) { tryHandoffs(w, k); tryHerd(w, k) })
+	w.eachKind(func(w *world, k kind) { tryHandoffs(w, k); tryHerd(w, k); tryTwoWaits(w, k) })
 }
 
 func tryHandoffs(w *world, k kind) {
@@ -83,5 +87,25 @@ func tryHerd(w *world, k kind) {
 			})
 		}
 		w.together(append(waits, func() { a.letGo(c) })...)
+	}
+}
+
+// Two Waits of one session are under way, and the second one's claim is let in first.
+func tryTwoWaits(w *world, k kind) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	var holds, waits []driver.Claim
+	var told []*task
+	for i := range 2 {
+		holds = append(holds, a.held(k.rival(w.name("wake-two-"+k.String()))))
+		waits = append(waits, b.queue(k.own(holds[i].Name)))
+	}
+	for i, within := range []time.Duration{2 * w.atOnce(), w.atOnce()} {
+		told = append(told, w.start(func() { b.awaitAfter(waits[i], within, "its release, with two Waits of its session under way") }))
+		w.sleep(5 * time.Millisecond)
+	}
+	for _, i := range []int{1, 0} {
+		a.letGo(holds[i])
+		told[i].wait()
+		b.letGo(waits[i])
 	}
 }

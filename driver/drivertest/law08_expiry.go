@@ -32,6 +32,7 @@ func tryExpiry(w *world) {
 		func() { w.eachKind(tryAcquireLate) },
 		func() { w.eachKind(tryQueueLate) },
 		func() { w.eachKind(tryWaitsLong) },
+		func() { w.eachKind(tryExpiryBesideOther) },
 		func() { w.eachKind(tryDeath) },
 		func() { tryExpiryIsShown(w) },
 	)
@@ -295,6 +296,7 @@ func tryStays(w *world, k kind) {
 	next := b.queue(k.rival(mine.Name))
 	a.lapse()
 	w.sleep(a.valid * 5 / 2)
+	a.validStays()
 	b.denied(k.rival(mine.Name))
 	if b.state(next).Held {
 		w.fail("%s was let in after %v without a Renew of the holder: then Traits.Expires should be true", w.story.claim(next), a.valid*5/2)

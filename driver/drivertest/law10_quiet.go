@@ -8,7 +8,8 @@ import (
 var quietLaw = Law{
 	Name: "Law10_Quiet",
 	Says: "Apart from Renew an idle waiter costs at most one statement per process, name and time-to-live where waiters are " +
-		"told, and a free claim and a handoff stay inside the store's budget. Where waiters ask, they are seen to ask.",
+		"told, and a free claim and a handoff stay inside the store's budget. Where waiters ask, they are seen to ask. " +
+		"Nothing is asked for a session that was closed.",
 	try: tryQuiet,
 }
 
@@ -22,7 +23,12 @@ func tryQuiet(w *world) {
 	for _, k := range w.kinds() { // one after the other: what a driver does by the clock is not to fall into all of them
 		parts = append(parts, func(w *world) { tryBudget(w, c, k) })
 	}
-	w.parts(append(parts, func(w *world) { w.eachKind(func(w *world, k kind) { tryIdle(w, c, k) }) })...)
+	w.parts(append(parts, func(w *world) {
+		w.apart(
+			func() { w.eachKind(func(w *world, k kind) { tryIdle(w, c, k) }) },
+			func() { tryClosed(w, c) },
+		)
+	})...)
 }
 
 const countedTurns = 10
@@ -113,5 +119,23 @@ func tryIdle(w *world, c Counter, k kind) {
 	h.letGo(holds)
 	for _, t := range waiters {
 		t.wait()
+	}
+}
+
+// What a closed session had asked for by the clock ends with it.
+func tryClosed(w *world, c Counter) {
+	a := w.still("X", w.ttl)
+	for _, k := range w.kinds() {
+		a.hold(k.own(w.name("quiet-closed-" + k.String())))
+	}
+	a.renew()
+	a.close()
+	w.sleep(a.valid / 10)
+	before, began := c.Calls(a.p.d), time.Now()
+	w.sleep(a.valid * 8 / 10)
+	got, took := c.Calls(a.p.d)-before, time.Since(began)
+	w.story.add(began, "count", "a driver whose session was closed cost %d calls", got)
+	if want := 1 + int(took/time.Second); got > want { // what it does once a second
+		w.fail("a driver whose only session was closed made %d calls of the store in %v afterwards, want at most %d", got, took, want)
 	}
 }

@@ -10,7 +10,8 @@ import (
 var closeLaw = Law{
 	Name: "Law12_Close",
 	Says: "Close of a session releases what it holds and what it waits for, hands over at once, and ends it. Close of a driver " +
-		"does so for all its sessions, and is back in bounded time also when its context has ended.",
+		"does so for all its sessions, and is back in bounded time also when its context has ended. A Wait that is " +
+		"under way holds up neither Open nor Close, and the Waits of other sessions of the driver go on.",
 	try: tryClose,
 }
 
@@ -27,6 +28,7 @@ func tryClose(w *world) {
 		})
 	})
 	tryCloseOfMany(w)
+	w.eachKind(tryCloseBesideWait)
 	d := w.still("D", w.long())
 	d.hold(mutex(w.name("close")))
 	d.p.gone = true
@@ -83,4 +85,46 @@ func tryCloseOfMany(w *world) {
 		w.until(w.atOnce(), func() bool { return b.state(ks[i%len(ks)].rival(c.Name)).Held },
 			"%s, number %d of %d claims of a session that was closed, still keeps others out", w.story.claim(c), i+1, many)
 	}
+}
+
+// One session waits while another of its driver is opened, waits too, and is closed.
+func tryCloseBesideWait(w *world, k kind) {
+	h, a := w.still("H", w.long()), w.actor("A")
+	holds := h.held(k.rival(w.name("close-beside-" + k.String())))
+	waits := a.queue(k.own(holds.Name))
+	told := w.start(func() {
+		during("although only another session of its driver was closed", func() { a.await(waits, 2*patience) })
+	})
+	w.sleep(5 * time.Millisecond)
+	var other *actor
+	during("while a Wait of another session of its driver was under way", func() { other = a.p.open("A2", w.long()) })
+	behind := other.queue(k.own(holds.Name))
+	mine := other.held(k.own(w.name("close-waiting-" + k.String())))
+	next := h.queue(k.rival(mine.Name))
+	ctx, stop := context.WithTimeout(w.ctx, 2*patience)
+	defer stop()
+	ended := w.start(func() {
+		for range manyTurns {
+			if g, err := other.tryWait(ctx, behind); err != nil || ctx.Err() != nil {
+				return
+			} else if g.Held {
+				w.fail("%s, whose session was closed, is told to be held while H holds the name", w.story.claim(behind))
+			}
+		}
+	})
+	w.sleep(5 * time.Millisecond)
+	from := time.Now()
+	during("while a Wait of it was under way", func() {
+		other.close()
+		if took := time.Since(from); took > w.atOnce()+w.lateness() {
+			w.failLate("Close of a session took %v", took)
+		}
+	})
+	h.awaitAfter(next, w.atOnce(), "Close of the session that held "+w.story.claim(mine)+", beside a Wait")
+	h.letGo(next)
+	stop()
+	ended.wait()
+	h.letGo(holds)
+	told.wait()
+	a.letGo(waits)
 }

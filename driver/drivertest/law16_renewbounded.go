@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -17,6 +19,7 @@ const freezes = 12
 
 func tryRenewBounded(w *world) {
 	w.eachKind(tryRenewBesideWaiters)
+	tryRenewBesideWaits(w)
 	tryRenewBesideStranger(w)
 }
 
@@ -74,6 +77,44 @@ func tryRenewBesideStranger(w *world) {
 	}
 	for _, c := range all {
 		a.letGo(c)
+	}
+}
+
+// manyWaits is how many Waits of one session are under way: more than a pool has connections.
+const manyWaits = 100
+
+// tryRenewBesideWaits renews a session that waits for many claims of all kinds.
+func tryRenewBesideWaits(w *world) {
+	a, b := w.still("C", w.long()), w.still("D", w.long())
+	bound := min(a.valid/3, 2*time.Second) + w.slack()
+	mine := a.held(mutex(w.name("mine")))
+	ks := w.kinds()
+	var holds []driver.Claim
+	for _, k := range ks {
+		holds = append(holds, b.held(k.rival(w.name("under-way-"+k.String()))))
+	}
+	ctx, stop := context.WithTimeout(w.ctx, 2*patience)
+	defer stop()
+	var waits []*task
+	for i := range manyWaits {
+		c := a.queue(ks[i%len(ks)].own(holds[i%len(ks)].Name))
+		waits = append(waits, w.start(func() {
+			for n := 0; ctx.Err() == nil && n < manyTurns; n++ {
+				_, _ = a.s.Wait(ctx, c) // is to be ended
+			}
+		}))
+	}
+	w.sleep(5 * time.Millisecond)
+	during(fmt.Sprintf("while %d Waits of its session were under way", manyWaits), func() {
+		a.renewsWithin(bound, mine, "meanwhile")
+	})
+	stop()
+	for _, t := range waits {
+		t.wait()
+	}
+	a.close()
+	for _, c := range holds {
+		b.letGo(c)
 	}
 }
 

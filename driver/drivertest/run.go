@@ -22,8 +22,8 @@ func Laws() []Law {
 		tokensLaw, wakeUpLaw, noHoleLaw, expiryLaw,
 		namesLaw, quietLaw, noOvertakingLaw, closeLaw,
 		nothingStaysLaw, lostNoticeLaw, breakLaw, renewBoundedLaw,
-		requeueLaw, lossLaw, inspectorLaw, shownLaw, watchLaw, contextsLaw, parallelLaw, traitsLaw, inheritLaw,
-		numbersLaw, toldLaw, lostClaimsLaw,
+		requeueLaw, lossLaw, lostClaimsLaw, toldLaw, inspectorLaw, shownLaw, watchLaw, contextsLaw, outcomesLaw, parallelLaw,
+		numbersLaw, traitsLaw, inheritLaw,
 	}
 }
 

@@ -50,7 +50,7 @@ type world struct {
 
 const (
 	patience  = 10 * time.Second // for a call that nothing holds up
-	promptly  = 5 * time.Second  // after which a call whose context has ended must be back
+	promptly  = 5 * time.Second  // after which a call whose context has ended must be back, whatever the machine
 	manyTurns = 10_000           // spurious returns of one Wait, after which it is a spin
 )
 
@@ -203,6 +203,14 @@ func caught(f func()) (failed *failure) {
 	}()
 	f()
 	return nil
+}
+
+// during runs f, and a failure that ends it says during what.
+func during(what string, f func()) {
+	if failed := caught(f); failed != nil {
+		failed.what += ", " + what
+		panic(failed)
+	}
 }
 
 // task is something that goes on beside the law's own steps.

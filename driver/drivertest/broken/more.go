@@ -14,8 +14,8 @@ import (
 func more() []Driver {
 	var all []Driver
 	for _, some := range [][]Driver{
-		moreNaming, moreTokens, moreSharing, moreSessions, moreBreaking, moreWaiting, moreReleasing, moreLosing, moreLosses, moreShowing,
-		moreLines, moreWatching, moreErrors, moreTraits, moreUnderWay, moreOfKinds,
+		moreNaming, moreTokens, moreSharing, moreSessions, moreRenewing, moreClosing, moreBeside, moreBreaking, moreWaiting,
+		moreReleasing, moreLosing, moreLosses, moreShowing, moreLines, moreWatching, moreErrors, moreTraits, moreUnderWay, moreOfKinds,
 	} {
 		all = append(all, some...)
 	}

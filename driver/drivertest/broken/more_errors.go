@@ -57,75 +57,61 @@ var moreErrors = []Driver{
 		},
 	},
 	{
-		Name:   "CloseForEver",
-		Breaks: "Each call returns promptly when its context ends.",
-		Want:   "stall the wire under a Close of a session whose context ends",
-		Fault:  "Close of a session does not look at its context.",
+		Name: "CloseForEver", Law: "Also_Contexts", Says: "after its context had ended: each call returns promptly when its context ends",
+		Fault: "Close of a session does not look at its context.",
 		new: func() *fault {
 			return &fault{close: func(s *session, ctx context.Context) error { return s.Session.Close(s.l.endless(ctx)) }}
 		},
 	},
 	{
-		Name: "WaitLingers", Law: "Law08_Expiry", Says: "too late",
+		Name: "WaitLingers", Law: "Also_Contexts", Says: "after its context had ended: each call returns promptly when its context ends",
 		Fault: "Wait looks at its context every three seconds.",
 		new: func() *fault {
 			return &fault{wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 				g, err := s.Session.Wait(ctx, c)
 				if err != nil && ctx.Err() != nil {
-					time.Sleep(3 * time.Second)
+					s.l.linger(3 * time.Second)
 				}
 				return g, err
 			}}
 		},
 	},
 	{
-		Name:   "RenewLingers",
-		Breaks: "Each call returns promptly when its context ends.",
-		Want:   "measure how long after its context's end a stalled Renew is back, by less than seconds",
-		Fault:  "Renew that is not answered is back three seconds after its context's end.",
+		Name: "RenewLingers", Law: "Also_Contexts", Says: "after its context had ended: each call returns promptly when its context ends",
+		Fault: "Renew that is not answered is back three seconds after its context's end.",
 		new: func() *fault {
 			return &fault{renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
 				r, err := s.Session.Renew(ctx)
 				if err != nil && ctx.Err() != nil {
-					time.Sleep(3 * time.Second)
+					s.l.linger(3 * time.Second)
 				}
 				return r, err
 			}}
 		},
 	},
 	{
-		Name:   "AcquireWasNotSent",
-		Breaks: "ErrNotSent: nothing was changed",
-		Want:   "let a request through, hold its answer, and want an error that matches no outcome",
-		Fault:  "Acquire that was not answered says that it was not sent, and it was carried out.",
-		new:    acquireSays(driver.ErrNotSent),
+		Name: "AcquireWasNotSent", Law: "Also_Outcomes", Says: "the error of Acquire says that nothing was changed",
+		Fault: "Acquire that was not answered says that it was not sent, and it was carried out.",
+		new:   acquireSays(driver.ErrNotSent),
 	},
 	{
-		Name:   "AcquireWasRefused",
-		Breaks: "ErrRefused: the store changed nothing",
-		Want:   "let a request through, hold its answer, and want an error that matches no outcome",
-		Fault:  "Acquire that was not answered says that it was refused.",
-		new:    acquireSays(driver.ErrRefused),
+		Name: "AcquireWasRefused", Law: "Also_Outcomes", Says: `an Acquire with a context that had ended was not answered, and its error says that the outcome is known, "refused`,
+		Fault: "Acquire that was not answered says that it was refused.",
+		new:   acquireSays(driver.ErrRefused),
 	},
 	{
-		Name:   "AcquireWasGone",
-		Breaks: "ErrGone: this claim is no longer in line",
-		Want:   "let a request through, hold its answer, and want an error that matches no outcome",
-		Fault:  "Acquire that was not answered says that the claim is gone.",
-		new:    acquireSays(driver.ErrGone),
+		Name: "AcquireWasGone", Law: "Also_Outcomes", Says: `an Acquire with a context that had ended was not answered, and its error says that the outcome is known, "claim gone`,
+		Fault: "Acquire that was not answered says that the claim is gone.",
+		new:   acquireSays(driver.ErrGone),
 	},
 	{
-		Name:   "AcquireWasLost",
-		Breaks: "ErrSessionLost: the session is over, and all its claims with it. Final.",
-		Want:   "let a request through, hold its answer, and want an error that matches no outcome",
-		Fault:  "Acquire that was not answered says that the session is lost.",
-		new:    acquireSays(driver.ErrSessionLost),
+		Name: "AcquireWasLost", Law: "Also_Outcomes", Says: `an Acquire with a context that had ended was not answered, and its error says that the outcome is known, "session lost`,
+		Fault: "Acquire that was not answered says that the session is lost.",
+		new:   acquireSays(driver.ErrSessionLost),
 	},
 	{
-		Name:   "ReleaseWasNotSent",
-		Breaks: "ErrNotSent: nothing was changed",
-		Want:   "hold the answer of a Release and look at the class of its error",
-		Fault:  "Release that was not answered says that it was not sent, and it was carried out.",
+		Name: "ReleaseWasNotSent", Law: "Also_Outcomes", Says: "the error of Release says that nothing was changed",
+		Fault: "Release that was not answered says that it was not sent, and it was carried out.",
 		new: func() *fault {
 			return &fault{release: func(s *session, ctx context.Context, c driver.Claim) (bool, error) {
 				held, err := s.Session.Release(ctx, c)
@@ -134,10 +120,8 @@ var moreErrors = []Driver{
 		},
 	},
 	{
-		Name:   "RequeueWasNotSent",
-		Breaks: "ErrNotSent: nothing was changed",
-		Want:   "hold the answer of a Requeue and look at the class of its error",
-		Fault:  "Requeue that was not answered says that it was not sent, and it was carried out.",
+		Name: "RequeueWasNotSent", Law: "Also_Outcomes", Says: "the error of Requeue says that nothing was changed",
+		Fault: "Requeue that was not answered says that it was not sent, and it was carried out.",
 		new: func() *fault {
 			return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
 				g, held, err := s.Session.(driver.Requeuer).Requeue(ctx, old, next)
@@ -148,8 +132,9 @@ var moreErrors = []Driver{
 	{
 		Name:   "OpenWasNotSent",
 		Breaks: "ErrNotSent: nothing was changed",
-		Want:   "hold the answer of an Open and look at the class of its error",
-		Fault:  "Open that was not answered says that it was not sent, and the session stands.",
+		Want: "hold the answer of an Open and look at the class of its error; but nobody sees a session without claims, and where " +
+			"not even the greeting of a new connection was answered, it was not sent",
+		Fault: "Open that was not answered says that it was not sent, and the session stands.",
 		new: func() *fault {
 			return &fault{opens: func(l *layer, ctx context.Context, spec driver.Spec) (driver.Session, error) {
 				s, err := l.memory.Open(ctx, spec)
@@ -158,10 +143,8 @@ var moreErrors = []Driver{
 		},
 	},
 	{
-		Name:   "BreakWasRefused",
-		Breaks: "otherwise it changes nothing and returns an error that matches ErrRefused",
-		Want:   "hold the answer of a Break that hits, and want an error that matches no outcome",
-		Fault:  "Break whose context has ended says that it was refused.",
+		Name: "BreakWasRefused", Law: "Also_Outcomes", Says: `Break was not answered, and its error says that the outcome is known, "refused`,
+		Fault: "Break whose context has ended says that it was refused.",
 		new: breaking(func(l *layer, ctx context.Context, _ driver.Holder, b breakage) error {
 			err := b.pass(l, ctx)
 			if err != nil && ctx.Err() != nil {
@@ -171,10 +154,8 @@ var moreErrors = []Driver{
 		}),
 	},
 	{
-		Name:   "RenewWasLost",
-		Breaks: "ErrSessionLost: the session is over, and all its claims with it. Final.",
-		Want:   "hold the answer of a Renew, look at the class of its error, and go on with the session",
-		Fault:  "Renew that was not answered says that the session is lost.",
+		Name: "RenewWasLost", Law: "Also_Outcomes", Says: `Renew was not answered, and its error says that the outcome is known, "session lost`,
+		Fault: "Renew that was not answered says that the session is lost.",
 		new: func() *fault {
 			return &fault{renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
 				r, err := s.Session.Renew(ctx)
@@ -235,32 +216,24 @@ var moreErrors = []Driver{
 		},
 	},
 	{
-		Name:   "CancelledWaitIsGone",
-		Breaks: "When it returns an error the claim keeps its place unless the error says otherwise.",
-		Want:   "cancel a Wait and want an error that matches no outcome",
-		Fault:  "A Wait whose context has ended says that the claim is gone, and it keeps its place.",
-		new:    waitSays(driver.ErrGone),
+		Name: "CancelledWaitIsGone", Law: "Also_Outcomes", Says: `a Wait that its context ended was not answered, and its error says that the outcome is known, "claim gone`,
+		Fault: "A Wait whose context has ended says that the claim is gone, and it keeps its place.",
+		new:   waitSays(driver.ErrGone),
 	},
 	{
-		Name:   "CancelledWaitIsBroken",
-		Breaks: "When it returns an error the claim keeps its place unless the error says otherwise.",
-		Want:   "cancel a Wait and want an error that matches no outcome",
-		Fault:  "A Wait whose context has ended says that the claim was broken, and it keeps its place.",
-		new:    waitSays(driver.ErrBroken),
+		Name: "CancelledWaitIsBroken", Law: "Also_Outcomes", Says: `a Wait that its context ended was not answered, and its error says that the outcome is known, "broken`,
+		Fault: "A Wait whose context has ended says that the claim was broken, and it keeps its place.",
+		new:   waitSays(driver.ErrBroken),
 	},
 	{
-		Name:   "CancelledWaitIsLost",
-		Breaks: "When it returns an error the claim keeps its place unless the error says otherwise.",
-		Want:   "cancel a Wait and want an error that matches no outcome",
-		Fault:  "A Wait whose context has ended says that the session is lost.",
-		new:    waitSays(driver.ErrSessionLost),
+		Name: "CancelledWaitIsLost", Law: "Also_Outcomes", Says: `a Wait that its context ended was not answered, and its error says that the outcome is known, "session lost`,
+		Fault: "A Wait whose context has ended says that the session is lost.",
+		new:   waitSays(driver.ErrSessionLost),
 	},
 	{
-		Name:   "CancelledWaitIsRefused",
-		Breaks: "When it returns an error the claim keeps its place unless the error says otherwise.",
-		Want:   "cancel a Wait and want an error that matches no outcome",
-		Fault:  "A Wait whose context has ended says that it was refused.",
-		new:    waitSays(driver.ErrRefused),
+		Name: "CancelledWaitIsRefused", Law: "Also_Outcomes", Says: `a Wait that its context ended was not answered, and its error says that the outcome is known, "refused`,
+		Fault: "A Wait whose context has ended says that it was refused.",
+		new:   waitSays(driver.ErrRefused),
 	},
 	{
 		Name: "CancelledWaitIsHeld", Law: "Also_Contexts", Says: "is told to be held while",
@@ -289,10 +262,8 @@ var moreErrors = []Driver{
 		},
 	},
 	{
-		Name:   "BreakWasFine",
-		Breaks: "Every other error means that the outcome is unknown",
-		Want:   "stall the wire of who breaks, and want an error",
-		Fault:  "Break that was not answered says that it is done.",
+		Name: "BreakWasFine", Law: "Also_Outcomes", Says: "Break was answered over a stalled wire",
+		Fault: "Break that was not answered says that it is done.",
 		new: breaking(func(l *layer, ctx context.Context, _ driver.Holder, b breakage) error {
 			if err := b.pass(l, ctx); ctx.Err() == nil {
 				return err
@@ -301,10 +272,8 @@ var moreErrors = []Driver{
 		}),
 	},
 	{
-		Name:   "EndedContextIsSent",
-		Breaks: "ErrNotSent: nothing was changed",
-		Want:   "call Acquire with a context that has ended, and see from another process that the name is free",
-		Fault:  "Acquire with a context that has ended says that it was not sent, and is sent.",
+		Name: "EndedContextIsSent", Law: "Also_Outcomes", Says: "the error of Acquire with a context that had ended says that nothing was changed",
+		Fault: "Acquire with a context that has ended says that it was not sent, and is sent.",
 		new: func() *fault {
 			return &fault{acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 				if err := ctx.Err(); err != nil {
@@ -355,5 +324,13 @@ func waitSays(says error) func() *fault {
 			g, err := s.Session.Wait(ctx, c)
 			return g, unanswered(ctx, err, says)
 		}}
+	}
+}
+
+// linger lets d pass, or less when the driver is closed.
+func (l *layer) linger(d time.Duration) {
+	select {
+	case <-l.closed:
+	case <-time.After(d):
 	}
 }

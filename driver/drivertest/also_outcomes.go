@@ -1,0 +1,211 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var outcomesLaw = Law{
+	Name: "Also_Outcomes",
+	Says: "An error says no more than is known. Of a call whose answer did not come it matches none of ErrSessionLost, ErrRefused, " +
+		"ErrBroken and ErrGone, and ErrNotSent only where nothing was changed; so it is with a Wait that its context ended, which " +
+		"leaves the claim in its place.",
+	try: tryOutcomes,
+}
+
+func tryOutcomes(w *world) {
+	parts := []func(){
+		func() { w.eachKind(tryEndedWait) },
+		func() { w.eachKind(tryEndedContext) },
+	}
+	st, ok := w.h.(Staller)
+	if !ok {
+		w.lacks("Staller", "what the error of a call says whose answer did not come")
+	} else {
+		for _, way := range []Way{Replies, BothWays} {
+			parts = append(parts,
+				func() { tryUnansweredSession(w, st, way) },
+				func() { tryUnansweredBreak(w, st, way) },
+				func() {
+					w.eachKind(func(w *world, k kind) {
+						tryUnansweredAcquire(w, st, way, k)
+						tryUnansweredRelease(w, st, way, k)
+						tryUnansweredRequeue(w, st, way, k)
+					})
+				},
+			)
+		}
+	}
+	w.apart(parts...)
+}
+
+// unknown insists that err, of a call that nobody has answered, claims no outcome.
+func (w *world) unknown(what string, err error) {
+	for _, known := range []error{driver.ErrSessionLost, driver.ErrRefused, driver.ErrBroken, driver.ErrGone} {
+		if errors.Is(err, known) {
+			w.fail("%s was not answered, and its error says that the outcome is known, %q: %v", what, known, err)
+		}
+	}
+}
+
+// unanswered makes a call on a wire that is stalled meanwhile. It reports whether the error says that nothing was changed, of
+// a request that has arrived if it was sent.
+func (a *actor) unanswered(st Staller, way Way, what string, f func(context.Context) error) (notSent bool) {
+	heal := a.stalled(st, way)
+	defer heal()
+	var err error
+	a.timesOut(what, func(ctx context.Context) error { err = f(ctx); return err })
+	a.w.unknown(what, err)
+	return way == Replies && errors.Is(err, driver.ErrNotSent)
+}
+
+// A Wait that is ended says nothing of its claim, which keeps its place.
+func tryEndedWait(w *world, k kind) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	holds := a.held(k.rival(w.name("outcome-wait-" + k.String())))
+	waits := b.queue(k.own(holds.Name))
+	for _, after := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond} {
+		ctx, cancel := context.WithCancel(w.ctx)
+		timer := time.AfterFunc(after, cancel)
+		for n := 0; ctx.Err() == nil && n < manyTurns; n++ { // an early return is allowed
+			if g, err := b.tryWait(ctx, waits); err != nil {
+				w.unknown("a Wait that its context ended", err)
+			} else if g.Held {
+				w.fail("%s is told to be held while A holds the name", w.story.claim(waits))
+			}
+		}
+		timer.Stop()
+		cancel()
+	}
+	a.letGo(holds)
+	b.await(waits, w.atOnce())
+	b.letGo(waits)
+}
+
+// What was not sent because its context had ended is not sent later.
+func tryEndedContext(w *world, k kind) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	for i := range 6 {
+		c := k.own(w.name("outcome-ended-" + k.String()))
+		c.Queue = i%2 == 0
+		ended, cancel := context.WithCancel(w.ctx)
+		cancel()
+		_, err := a.tryAcquire(ended, c)
+		w.unknown("an Acquire with a context that had ended", err)
+		if errors.Is(err, driver.ErrNotSent) {
+			if i >= 4 {
+				w.sleep(5 * time.Millisecond) // on its way, if it was sent
+			}
+			b.unchanged(k, c, "Acquire with a context that had ended")
+		}
+		a.release(c)
+	}
+}
+
+// unchanged insists that c, of which its owner was told that it was not sent, does not stand there.
+func (a *actor) unchanged(k kind, c driver.Claim, what string) {
+	w := a.w
+	mine := k.rival(c.Name)
+	if g := a.state(mine); !g.Held {
+		w.fail("the error of %s says that nothing was changed, and %s keeps others out", what, w.story.claim(c))
+	}
+	a.letGo(mine)
+}
+
+func tryUnansweredAcquire(w *world, st Staller, way Way, k kind) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	c := queued(k.own(w.name("outcome-acquire-" + k.String())))
+	if a.unanswered(st, way, "Acquire", func(ctx context.Context) error { _, err := a.tryAcquire(ctx, c); return err }) {
+		b.unchanged(k, c, "Acquire")
+	}
+	a.release(c)
+}
+
+func tryUnansweredRelease(w *world, st Staller, way Way, k kind) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	c := a.held(k.own(w.name("outcome-release-" + k.String())))
+	next := b.queue(k.rival(c.Name))
+	notSent := a.unanswered(st, way, "Release", func(ctx context.Context) error { _, err := a.tryRelease(ctx, c); return err })
+	if notSent && b.state(next).Held {
+		w.fail("the error of Release says that nothing was changed, and %s was let in", w.story.claim(next))
+	}
+	a.release(c)
+	b.await(next, w.atOnce())
+	b.letGo(next)
+}
+
+func tryUnansweredRequeue(w *world, st Staller, way Way, k kind) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	if _, ok := a.s.(driver.Requeuer); !ok {
+		return
+	}
+	old := a.held(k.own(w.name("outcome-requeue-" + k.String())))
+	again := queued(k.own(old.Name))
+	next := b.queue(k.rival(old.Name))
+	notSent := a.unanswered(st, way, "Requeue", func(ctx context.Context) error { _, err := a.tryRequeue(ctx, old, again); return err })
+	if notSent && b.state(next).Held {
+		w.fail("the error of Requeue says that nothing was changed, and %s was let in", w.story.claim(next))
+	}
+	a.release(old)
+	a.release(again)
+	b.await(next, w.atOnce())
+	b.letGo(next)
+}
+
+// A session whose Renew was not answered goes on, and so does its driver after an Open that was not.
+func tryUnansweredSession(w *world, st Staller, way Way) {
+	a := w.still("A", w.long())
+	mine := a.held(mutex(w.name("outcome-session")))
+	a.unanswered(st, way, "Renew", func(ctx context.Context) error {
+		_, err := call(ctx, a, a.s.Renew, func(r driver.Renewal, err error) string { return "Renew → " + a.renewal(r, err) })
+		return err
+	})
+	a.unanswered(st, way, "Open", func(ctx context.Context) error {
+		_, err := call(ctx, a, func(ctx context.Context) (driver.Session, error) {
+			return a.p.d.Open(ctx, driver.Spec{ID: driver.NewID(), TTL: w.ttl})
+		}, nil)
+		return err
+	})
+	a.renewInTime(mine)
+	a.letGo(mine)
+}
+
+func tryUnansweredBreak(w *world, st Staller, way Way) {
+	op := w.process("operator")
+	look, ok := op.d.(driver.Inspector)
+	if !ok {
+		return
+	}
+	br := &breaker{w: w, look: look}
+	if err := br.try(w.name("outcome-nobody"), driver.PublicID("nobody"), 0, true); errors.Is(err, errors.ErrUnsupported) {
+		return
+	}
+	a, b := w.still("A", w.long()), w.still("B", w.long())
+	mine := mutex(w.name("outcome-break"))
+	g := a.hold(mine)
+	next := b.queue(mutex(mine.Name))
+	heal := st.Stall(w.t, op.d, way)
+	defer heal()
+	w.story.add(time.Now(), "wire", "of the operator: %s", way)
+	ctx, cancel := context.WithTimeout(w.ctx, min(50*time.Millisecond, a.valid/20))
+	defer cancel()
+	_, err := ask(ctx, w, "op", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, look.Break(ctx, mine.Name, driver.PublicID(mine.ID), g.Fence, true)
+	}, func(_ struct{}, err error) string {
+		return "Break(" + w.story.label(mine.ID) + ") → " + w.story.err(err)
+	})
+	if err == nil {
+		w.fail("Break was answered over a stalled wire: the harness does not stall, or the driver answers for the store")
+	}
+	w.unknown("Break", err)
+	if way == Replies && errors.Is(err, driver.ErrNotSent) && b.state(next).Held {
+		w.fail("the error of Break says that nothing was changed, and %s was let in", w.story.claim(next))
+	}
+	heal()
+	a.release(mine)
+	b.await(next, w.atOnce())
+	b.letGo(next)
+}
