@@ -124,6 +124,7 @@ func tryCloseBesideWait(w *world, k kind) {
 	h.letGo(next)
 	stop()
 	ended.wait()
+	w.sleep(5 * time.Millisecond) // whatever the Close does to others is done before they are let in
 	h.letGo(holds)
 	told.wait()
 	a.letGo(waits)
