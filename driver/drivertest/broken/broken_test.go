@@ -48,11 +48,16 @@ func TestTheSuiteConvicts(t *testing.T) {
 				t.Fatalf("the suite does not convict a driver that is broken: %s\n%s", d.Fault, v)
 			}
 			verdict, _, _ := strings.Cut(v.Faults[0], "\n\nThe law says: ") // without the story
-			if len(v.Faults) != 1 || !strings.HasPrefix(verdict, d.Law+" is broken: ") || !strings.Contains(verdict, d.Says) {
+			if len(v.Faults) != 1 || !strings.HasPrefix(verdict, d.Law+" is broken: ") || !says(verdict, d.Says) {
 				t.Fatalf("broken is: %s\nand the report should say %q, but it says:\n%s", d.Fault, d.Says, v)
 			}
 		})
 	}
+}
+
+// says reports whether a report has one of the parts.
+func says(report, parts string) bool {
+	return slices.ContainsFunc(strings.Split(parts, " | "), func(part string) bool { return strings.Contains(report, part) })
 }
 
 // Each twin, which has all but the fault, is acquitted.

@@ -54,7 +54,7 @@ var kinds = []Driver{
 		},
 	},
 	{
-		Name: "ReadsNeverExpire", Law: "Law08_Expiry", Says: `read, try on "expiry-read`,
+		Name: "ReadsNeverExpire", Law: "Law08_Expiry", Says: `read, try on "expiry-read | read on "expiry-read`,
 		Fault: "A reader has no time: one that died keeps writers out for ever.",
 		new: func() *fault {
 			return besides(time.Hour, func(_ *session, c driver.Claim, _ int) bool { return c.Kind == driver.Read })

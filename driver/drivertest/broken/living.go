@@ -61,7 +61,7 @@ var living = []Driver{
 		},
 	},
 	{
-		Name: "RevivesTheExpired", Law: "Law08_Expiry", Says: "want an error that matches ErrGone",
+		Name: "RevivesTheExpired", Law: "Law08_Expiry", Says: "want an error that matches ErrGone | stands in line again, behind",
 		Fault: "A claim that has expired is put in line again when it is asked for.",
 		new: func() *fault {
 			return &fault{acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
