@@ -35,7 +35,7 @@ var hiding = []Driver{
 		},
 	},
 	{
-		Name: "DropsWaiters", Law: "Law08_Expiry", Says: "was let in past it | stands in line again, behind",
+		Name: "DropsWaiters", Law: "Law08_Expiry", Says: "was let in past it | stands in line again, behind | and was not told that it holds",
 		Fault: "Renew reaches what the session holds, and what waits beside it goes unseen after one time, and its Wait goes on.",
 		new: func() *fault {
 			return &fault{

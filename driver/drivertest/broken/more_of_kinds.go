@@ -3,6 +3,7 @@ package broken
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -34,8 +35,11 @@ var moreOfKinds = []Driver{
 		Fault: "Permits stand on a stack: who came last is granted first.",
 		new: func() *fault {
 			known := &owned{}
+			var restacking sync.Mutex
 			return &fault{
 				acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+					restacking.Lock()
+					defer restacking.Unlock()
 					line := s.l.look(c.Name)
 					_, again := find(line, driver.PublicID(c.ID))
 					g, err := known.acquire(s, ctx, c)
@@ -53,7 +57,10 @@ var moreOfKinds = []Driver{
 				wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 					for {
 						g, err := s.Session.Wait(ctx, c)
-						if _, stands := find(s.l.look(c.Name), driver.PublicID(c.ID)); !errors.Is(err, driver.ErrGone) || !stands {
+						restacking.Lock() // a claim that is put behind is gone for a moment
+						_, stands := find(s.l.look(c.Name), driver.PublicID(c.ID))
+						restacking.Unlock()
+						if !errors.Is(err, driver.ErrGone) || !stands {
 							return g, err
 						}
 						time.Sleep(time.Millisecond)
