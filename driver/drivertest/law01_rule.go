@@ -58,6 +58,9 @@ func tryRule(w *world) {
 	for i := range histories {
 		f := families[i%len(families)]
 		h := &history{w: w, family: f, actors: actors, model: line.Line{Name: w.name("rule-" + f.name)}, claims: map[string]*standing{}}
+		if i < len(families) {
+			h.begin()
+		}
 		for range steps {
 			h.step()
 			h.compare()
@@ -84,7 +87,20 @@ type standing struct {
 
 func (h *history) random() driver.Claim {
 	w := h.w
-	switch kind := h.family.kinds[w.intN(len(h.family.kinds))]; kind {
+	kind := h.family.kinds[w.intN(len(h.family.kinds))]
+	if kind != driver.Permit {
+		return h.alone(kind)
+	}
+	limit := 3
+	if w.intN(4) == 0 {
+		limit = 1 + w.intN(4) // clients need not agree on n
+	}
+	return permit(h.model.Name, 1+w.intN(limit), limit)
+}
+
+// alone is a claim of kind that goes with none of the family's first kind.
+func (h *history) alone(kind driver.Kind) driver.Claim {
+	switch kind {
 	case driver.Mutex:
 		return mutex(h.model.Name)
 	case driver.Write:
@@ -92,11 +108,29 @@ func (h *history) random() driver.Claim {
 	case driver.Read:
 		return read(h.model.Name)
 	default:
-		limit := 3
-		if w.intN(4) == 0 {
-			limit = 1 + w.intN(4) // clients need not agree on n
+		return permit(h.model.Name, 3, 3)
+	}
+}
+
+// begin takes the steps that chance may leave out: a try of each kind that does not fit leaves nothing behind, which whoever comes
+// next would find in its way, and a permit counts under its own limit, not under one of those ahead of it.
+func (h *history) begin() {
+	a, b := h.actors[0], h.actors[2]
+	for _, kind := range h.family.kinds {
+		mine, next := h.alone(h.family.kinds[0]), queued(h.alone(h.family.kinds[0]))
+		h.join(a, mine)
+		h.join(b, h.alone(kind))
+		h.leave(mine.ID)
+		h.join(a, next)
+		h.compare()
+		h.leave(next.ID)
+	}
+	if h.family.kinds[0] == driver.Permit {
+		for _, limit := range []int{2, 1, 4} {
+			h.join(a, queued(permit(h.model.Name, 1, limit)))
+			h.compare()
 		}
-		return permit(h.model.Name, 1+w.intN(limit), limit)
+		h.clear()
 	}
 }
 
