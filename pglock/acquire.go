@@ -37,16 +37,14 @@ func (s *session) answer(c *claim, err error) (driver.Grant, error) {
 	case c.state == broken:
 		return driver.Grant{}, driver.ErrBroken
 	case err != nil:
-		if c.state == out && c.void.IsZero() && (errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused)) && c.flight.Landing() == nil {
+		if c.state == out && c.void.IsZero() && (errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused)) && c.Landing() == nil {
 			s.forget(c)
 		}
 		return driver.Grant{}, err
 	case c.state == out:
-		g := c.grant()
 		s.forget(c)
-		return g, nil
 	}
-	return c.grant(), nil
+	return c.grant, nil
 }
 
 // turn is one step of a line, in which old leaves and c joins or is found; either may be nil. It reports whether old was held.
@@ -59,7 +57,7 @@ func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error)
 	known := false
 	s.mu.Lock()
 	if c != nil {
-		if c.leaving || s.lost {
+		if c.Leaving || s.lost {
 			s.mu.Unlock()
 			return false, fmt.Errorf("pglock: %w: the claim is being released", driver.ErrNotSent)
 		}
@@ -80,11 +78,11 @@ func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error)
 	}
 	f := a.rows[0]
 	was = string(f[1]) == "t"
-	if old != nil && a.twice && !was && old.state == held && !old.unsure {
+	if old != nil && a.twice && !was && old.state == held && !old.Unsure {
 		// That the claim stood there, the second attempt could tell; that it did not, cannot tell whether the first took it out.
 		return false, errTwice
 	}
-	if c == nil || c.leaving {
+	if c == nil || c.Leaving {
 		return was, nil
 	}
 	switch st := state(number(f[0])); st {
@@ -93,11 +91,11 @@ func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error)
 		s.d.unhear(c)
 	case waiting:
 		if c.state <= waiting {
-			c.state, c.holder = waiting, first(f[5])
+			c.state, c.grant.Holder = waiting, first(f[5])
 			c.schedule(f[3], f[4], s.d.direct)
 		}
 	case out:
-		c.holder = first(f[5])
+		c.grant.Holder = first(f[5])
 	case broken, gone:
 		c.end(st)
 	case misfit:
@@ -133,7 +131,7 @@ func (c *claim) schedule(left, head []byte, direct bool) {
 			c.again = at
 		}
 	}
-	c.changed()
+	c.change.Give()
 }
 
 // How often a claim asks that nobody can tell.
@@ -148,61 +146,36 @@ func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = s.fly(ctx, c, func(ctx context.Context) error { return s.leave(ctx, c) })
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c.left {
-		return c.was, nil
-	}
-	return false, err
+	return s.release(ctx, c)
 }
 
-// releasing returns the claim with no request but its Release from now on. One that nobody here knows, or of a session that is closed, is
-// released all the same.
+// releasing returns the claim with no request but its Release from now on.
 func (s *session) releasing(dc driver.Claim) (*claim, error) {
-	c, err := s.claim(dc)
-	if errors.Is(err, driver.ErrSessionLost) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if c = s.claims[dc.ID]; c == nil {
-			c = &claim{Claim: dc, state: gone}
-		}
-		c.leaving = true
-		return c, nil
-	}
-	if err != nil {
+	if err := check(dc); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.leaving = true
-	return c, nil
+	return s.claims.Leaving(dc.ID, s.closed || s.lost, func() *claim { return newClaim(dc) }), nil
 }
 
-// leave takes the claim out, once.
-func (s *session) leave(ctx context.Context, c *claim) error {
-	s.mu.Lock()
-	left := c.left
-	s.mu.Unlock()
-	if left {
+// release takes the claim out, once.
+func (s *session) release(ctx context.Context, c *claim) (bool, error) {
+	return c.Release(ctx, &s.mu, false, s.timeout, func(ctx context.Context) error {
+		was, err := s.turn(ctx, c, nil)
+		if err != nil {
+			return fmt.Errorf("release %q: %w", c.Name, err)
+		}
+		s.gone(c, was)
 		return nil
-	}
-	was, err := s.turn(ctx, c, nil)
-	if err != nil {
-		s.mu.Lock()
-		c.unsure = true
-		s.mu.Unlock()
-		return fmt.Errorf("release %q: %w", c.Name, err)
-	}
-	s.gone(c, was)
-	return nil
+	})
 }
 
 // gone notes that the claim has left. If a request for it may still be under way, it is released once more when that is void.
 func (s *session) gone(c *claim, was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.left, c.was = true, was
+	c.Left, c.Was = true, was
 	c.end(gone)
 	s.forget(c)
 	if wait := time.Until(c.void); wait > 0 {
@@ -239,7 +212,7 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 		return s.fly(ctx, next, func(ctx context.Context) (err error) {
 			if was, err = s.turn(ctx, old, next); err != nil {
 				s.mu.Lock()
-				old.unsure = true
+				old.Unsure = true
 				s.mu.Unlock()
 				return err
 			}

@@ -27,51 +27,33 @@ const (
 // guarded by the session's mutex.
 type claim struct {
 	driver.Claim
-	state  state
-	fence  uint64
-	holder *driver.Holder
+	state state
+	grant driver.Grant
 
-	void   time.Time     // when the last request without an answer is void; zero where there is none
-	asked  *ear          // that has heard since before it last asked; nil to ask again
-	again  time.Time     // when it asks by itself; zero for never
-	change chan struct{} // wakes its Wait
+	void   time.Time       // when the last request without an answer is void; zero where there is none
+	asked  *ear            // that has heard since before it last asked; nil to ask again
+	again  time.Time       // when it asks by itself; zero for never
+	change sessions.Signal // wakes its Wait
 
-	flight  sessions.Flight
-	leaving bool // no request but those of a Release from now on
-	unsure  bool // a Release of it had no answer, so that what the next one finds says nothing
-	left    bool // it is released, and was says whether it was held
-	was     bool
+	sessions.Departure
 }
 
-// changed wakes the Wait of the claim.
-func (c *claim) changed() {
-	select {
-	case c.change <- struct{}{}:
-	default:
-	}
-}
-
-func (c *claim) grant() driver.Grant {
-	if c.state == held {
-		return driver.Grant{Held: true, Fence: c.fence}
-	}
-	return driver.Grant{Holder: c.holder}
-}
+func newClaim(c driver.Claim) *claim { return &claim{Claim: c, change: sessions.NewSignal()} }
 
 // admit moves the claim to held.
 func (c *claim) admit(fence int64) {
 	if c.state <= waiting {
-		c.state, c.holder, c.again = held, nil, time.Time{}
-		c.fence = uint64(fence) //nolint:gosec // drawn by us
-		c.changed()
+		c.state, c.again = held, time.Time{}
+		c.grant = driver.Grant{Held: true, Fence: uint64(fence)} //nolint:gosec // drawn by us
+		c.change.Give()
 	}
 }
 
 // end moves the claim to gone or broken.
 func (c *claim) end(s state) {
 	if c.state < broken {
-		c.state, c.fence = s, 0
-		c.changed()
+		c.state = s
+		c.change.Give()
 	}
 }
 

@@ -189,12 +189,12 @@ func (d *Driver) told(payload string) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	switch {
-	case w.c.leaving || w.c.state > waiting:
+	case w.c.Leaving || w.c.state > waiting:
 	case f[0] == "h" && len(f) == 3:
 		w.c.admit(number([]byte(f[2])))
 		d.unhear(w.c)
 	case f[0] == "r":
 		w.c.asked = nil
-		w.c.changed()
+		w.c.change.Give()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 // session is one row of the database, and what this process knows of its claims.
@@ -19,7 +20,7 @@ type session struct {
 	timeout time.Duration
 
 	mu     sync.Mutex
-	claims map[string]*claim
+	claims sessions.Claims[*claim]
 	closed bool
 	lost   bool      // the database knows it no more
 	clock  int64     // the database's, in µs, when it answered a request
@@ -28,7 +29,7 @@ type session struct {
 
 func newSession(d *Driver, spec driver.Spec) *session {
 	ttl := spec.TTL.Truncate(time.Microsecond)
-	return &session{d: d, id: spec.ID, ttl: ttl, timeout: min(d.options.Timeout, ttl), claims: map[string]*claim{}}
+	return &session{d: d, id: spec.ID, ttl: ttl, timeout: min(d.options.Timeout, ttl), claims: sessions.Claims[*claim]{}}
 }
 
 // Valid implements driver.Session: the TTL less a tenth, by which the last renewal may be old when an Acquire relies on it, and the
@@ -67,27 +68,30 @@ func (s *session) deadline() int64 {
 	return s.clock + (time.Since(s.at) + s.timeout*3/4).Microseconds()
 }
 
-// claim returns what is known of c, from now on at least its ID.
-func (s *session) claim(c driver.Claim) (*claim, error) {
+// check refuses a claim that cannot be kept.
+func check(c driver.Claim) error {
 	switch {
 	case !validID(c.ID):
-		return nil, fmt.Errorf("pglock: claim ID of %d bytes: want one as driver.NewID makes them: %w", len(c.ID), driver.ErrRefused)
+		return fmt.Errorf("pglock: claim ID of %d bytes: want one as driver.NewID makes them: %w", len(c.ID), driver.ErrRefused)
 	case c.Name == "" || len(c.Name) > maxName:
-		return nil, fmt.Errorf("pglock: name of %d bytes: want 1 to %d: %w", len(c.Name), maxName, driver.ErrRefused)
+		return fmt.Errorf("pglock: name of %d bytes: want 1 to %d: %w", len(c.Name), maxName, driver.ErrRefused)
 	case c.Weight < 1 || c.Limit < c.Weight || c.Limit > driver.All:
-		return nil, fmt.Errorf("pglock: a claim of weight %d under limit %d: want 1 ≤ weight ≤ limit ≤ %d: %w", c.Weight, c.Limit, driver.All, driver.ErrRefused)
+		return fmt.Errorf("pglock: a claim of weight %d under limit %d: want 1 ≤ weight ≤ limit ≤ %d: %w", c.Weight, c.Limit, driver.All, driver.ErrRefused)
+	}
+	return nil
+}
+
+// claim returns what is known of c, from now on at least its ID.
+func (s *session) claim(c driver.Claim) (*claim, error) {
+	if err := check(c); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.lost {
 		return nil, driver.ErrSessionLost
 	}
-	known := s.claims[c.ID]
-	if known == nil {
-		known = &claim{Claim: c, change: make(chan struct{}, 1)}
-		s.claims[c.ID] = known
-	}
-	return known, nil
+	return s.claims.Of(c.ID, func() *claim { return newClaim(c) }), nil
 }
 
 // maxName is what the index of the table can hold, and some.
@@ -95,8 +99,7 @@ const maxName = 2048
 
 // forget drops a claim that does not stand in the store any more, or never did. s.mu is held.
 func (s *session) forget(c *claim) {
-	if s.claims[c.ID] == c {
-		delete(s.claims, c.ID)
+	if s.claims.Forget(c.ID, c) {
 		s.d.unhear(c)
 	}
 }
@@ -104,7 +107,7 @@ func (s *session) forget(c *claim) {
 // fly makes one call for c, after the one before, apart from the caller: a statement that is under way is not cancelled, since to
 // cancel it would leave its outcome open.
 func (s *session) fly(ctx context.Context, c *claim, call func(ctx context.Context) error) error {
-	return c.flight.Fly(ctx, &s.mu, false, s.timeout, call)
+	return c.Fly(ctx, &s.mu, false, s.timeout, call)
 }
 
 // ends takes in that the session is no more, with everything that it had.
@@ -129,9 +132,9 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	var lost []string
 	for _, c := range s.claims {
 		switch {
-		case c.leaving && !c.left && c.flight.Landing() == nil:
+		case c.Leaving && !c.Left && c.Landing() == nil:
 			stuck = append(stuck, c) // its Release had no answer, and perhaps nobody repeats it
-		case c.leaving || c.state == out:
+		case c.Leaving || c.state == out:
 		case c.state >= broken:
 			lost = append(lost, c.ID)
 		default:
@@ -151,7 +154,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	}
 	s.mu.Unlock()
 	for _, c := range stuck {
-		go func() { _ = s.fly(s.d.ctx, c, func(ctx context.Context) error { return s.leave(ctx, c) }) }()
+		go func() { _, _ = s.release(s.d.ctx, c) }()
 	}
 
 	timeout := s.timeout
@@ -177,7 +180,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	defer s.mu.Unlock()
 	for _, f := range a.rows[1:] {
 		c := about[number(f[0])-1]
-		if c.leaving {
+		if c.Leaving {
 			continue
 		}
 		switch st := state(number(f[1])); st {
@@ -199,15 +202,13 @@ func (s *session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	names := map[string]struct{}{}
-	var all []*claim
-	for _, c := range s.claims {
-		c.leaving = true
-		all = append(all, c)
+	all := s.claims.AllLeaving()
+	for _, c := range all {
 		names[fmt.Sprintf("%x", c.Name)] = struct{}{}
 	}
 	s.mu.Unlock()
 	for _, c := range all { // a request under way may put a claim into the line
-		c.flight.Rest(ctx, &s.mu)
+		c.Rest(ctx, &s.mu)
 	}
 	list := make([]string, 0, len(names))
 	for n := range names {
@@ -218,7 +219,7 @@ func (s *session) Close(ctx context.Context) error {
 	_, err := s.d.call(cctx, fmt.Sprintf("select %sfinish('%s', '{%s}')", s.d.in, s.id, strings.Join(list, ",")))
 	s.mu.Lock()
 	for _, c := range all {
-		c.left = c.left || err == nil
+		c.Left = c.Left || err == nil
 		c.end(gone)
 		s.forget(c)
 	}

@@ -36,7 +36,7 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 		}
 		s.mu.Lock()
 		again, ask := c.again, c.state == waiting && (c.asked != e || !c.again.IsZero() && !time.Now().Before(c.again))
-		under := c.flight.Landing()
+		under := c.Landing()
 		s.mu.Unlock()
 		if under == nil && ask {
 			// Subscribe, then look: what was told before that, nobody heard.

@@ -55,7 +55,7 @@ func (s *session) answer(c *claim, err error) (driver.Grant, error) {
 // enter asks for the claim's state and puts it in line if it is new.
 func (s *session) enter(ctx context.Context, c *claim) error {
 	s.mu.Lock()
-	again, leaving := c.state != unsent, c.leaving
+	again, leaving := c.state != unsent, c.Leaving
 	s.mu.Unlock()
 	if leaving {
 		return fmt.Errorf("redislock: %w: the claim is being released", driver.ErrNotSent)
@@ -110,7 +110,7 @@ func (s *session) join(ctx context.Context, c *claim, again bool) error {
 		s.d.audience.Add(c.ID, s)
 	}
 	s.mu.Lock()
-	if c.leaving {
+	if c.Leaving {
 		s.mu.Unlock()
 		return fmt.Errorf("redislock: %w: the claim is being released", driver.ErrNotSent)
 	}
@@ -238,7 +238,7 @@ func (s *session) settle(c *claim, r lineReply) error {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.leaving {
+	if c.Leaving {
 		return nil
 	}
 	switch r.state {

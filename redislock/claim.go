@@ -34,13 +34,9 @@ type claim struct {
 
 	ear     *ear // whose channel stands beside it in line
 	recheck redisstore.Recheck
-	change  chan struct{} // made before it stands in a line
+	change  sessions.Signal // wakes its Wait; made before it stands in a line
 
-	flight  sessions.Flight
-	leaving bool // no request but those of a Release from now on
-	unsure  bool // a Release of it had no answer, so that what the next one finds says nothing
-	left    bool // it is released, and held says whether it was held
-	held    bool
+	sessions.Departure
 }
 
 // exclusive reports whether the claim is kept as the value of the name itself.
@@ -50,15 +46,7 @@ func (c *claim) exclusive() bool { return c.Kind.Exclusive() }
 func (c *claim) listens(e *ear) {
 	c.ear = e
 	if c.change == nil {
-		c.change = make(chan struct{}, 1)
-	}
-}
-
-// changed wakes the Wait of the claim.
-func (c *claim) changed() {
-	select {
-	case c.change <- struct{}{}:
-	default:
+		c.change = sessions.NewSignal()
 	}
 }
 
@@ -78,7 +66,7 @@ func (c *claim) admit(counter int64) {
 	if c.exclusive() {
 		c.fence = lowest(counter)
 	}
-	c.changed()
+	c.change.Give()
 }
 
 func lowest(counter int64) uint64 { return uint64(counter) - driver.Stride + 1 } //nolint:gosec // a counter of ours
@@ -87,6 +75,6 @@ func lowest(counter int64) uint64 { return uint64(counter) - driver.Stride + 1 }
 func (c *claim) end(s state) {
 	if c.state < gone {
 		c.state, c.fence = s, 0
-		c.changed()
+		c.change.Give()
 	}
 }

@@ -138,7 +138,7 @@ func (s *session) displaced() {
 	for _, c := range s.claims {
 		if c.state == waiting && c.ear != nil && c.ear.node != s.d.conn.Node(c.Name) {
 			c.recheck.At = time.Now()
-			c.changed()
+			c.change.Give()
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (s *session) recheck(id string) {
 	defer s.mu.Unlock()
 	if c := s.claims[id]; c != nil && c.state == waiting {
 		c.recheck.At = time.Now()
-		c.changed()
+		c.change.Give()
 	}
 }
 

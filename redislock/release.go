@@ -16,45 +16,24 @@ func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = s.fly(ctx, c, func(ctx context.Context) error { return s.leave(ctx, c) })
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c.left {
-		return c.held, nil
-	}
-	return false, err
+	return c.Release(ctx, &s.mu, s.d.conn.Abandons(), s.timeout, func(ctx context.Context) error { return s.leave(ctx, c) })
 }
 
-// releasing returns the claim with no request but its Release from now on. One that nobody here knows, or of a session
-// that is closed, is released all the same.
+// releasing returns the claim with no request but its Release from now on.
 func (s *session) releasing(dc driver.Claim) (*claim, error) {
-	c, err := s.claim(dc)
-	if errors.Is(err, driver.ErrSessionLost) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if c = s.claims[dc.ID]; c == nil {
-			c = &claim{Claim: dc, keys: keysOf(dc.Name), state: gone, leaving: true}
-		}
-		return c, nil
-	}
-	if err != nil {
+	if err := check(dc); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.leaving = true
-	return c, nil
+	return s.claims.Leaving(dc.ID, s.closed, func() *claim { return s.newClaim(dc) }), nil
 }
 
-// leave takes the claim out, once.
+// leave takes the claim out.
 func (s *session) leave(ctx context.Context, c *claim) error {
 	s.mu.Lock()
-	if c.left {
-		s.mu.Unlock()
-		return nil
-	}
 	plain, doubt := c.state == held && c.exclusive() && !c.doubt, c.doubt
-	stood := c.state == held && !c.unsure
+	stood := c.state == held && !c.Unsure
 	s.mu.Unlock()
 	twice := false
 	again := func() bool {
@@ -75,12 +54,12 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		v, err = line(ctx)
 	}
 	if err != nil {
-		return s.undecided(c, err)
+		return undecided(c, err)
 	}
 	if twice && stood && v != int64(1) && !wasHeld(v) {
 		// The connection ended before the first answer. That the claim still stood there, the second can tell; that it did not,
 		// cannot tell whether the first took it out.
-		return s.undecided(c, errTwice)
+		return undecided(c, errTwice)
 	}
 	if v == int64(1) {
 		s.d.crowd.Set(c.Name, false)
@@ -89,7 +68,7 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 	}
 	r, err := parseLineReply(v)
 	if err != nil {
-		return s.undecided(c, err)
+		return undecided(c, err)
 	}
 	s.gone(c, r.left == 1)
 	return nil
@@ -103,17 +82,14 @@ func wasHeld(v any) bool {
 	return err == nil && r.left == 1
 }
 
-func (s *session) undecided(c *claim, err error) error {
-	s.mu.Lock()
-	c.unsure = true
-	s.mu.Unlock()
+func undecided(c *claim, err error) error {
 	return fmt.Errorf("redislock: release %q: %w", c.Name, err)
 }
 
 // gone notes that the claim has left. If a request for it may still be under way, it is watched for a while.
 func (s *session) gone(c *claim, wasHeld bool) {
 	s.mu.Lock()
-	c.left, c.held = true, wasHeld
+	c.Left, c.Was = true, wasHeld
 	c.end(gone)
 	s.forget(c)
 	doubt := c.doubt
@@ -137,7 +113,9 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	err = s.fly(ctx, old, func(ctx context.Context) error {
 		return s.fly(ctx, next, func(ctx context.Context) (err error) {
 			if wasHeld, err = s.turn(ctx, old, next); err != nil {
-				_ = s.undecided(old, err)
+				s.mu.Lock()
+				old.Unsure = true
+				s.mu.Unlock()
 			}
 			return err
 		})
@@ -160,7 +138,7 @@ func (s *session) turn(ctx context.Context, old, next *claim) (wasHeld bool, err
 	}
 	s.mu.Lock()
 	next.listens(e)
-	stood := old.state == held && !old.unsure
+	stood := old.state == held && !old.Unsure
 	s.mu.Unlock()
 	started := s.sent(next)
 	call := s.lineCall(old, next, e, false)

@@ -130,7 +130,7 @@ func (s *session) giveUp(claims []*claim) (lost []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range claims {
-		if !c.leaving {
+		if !c.Leaving {
 			c.end(gone)
 			lost = append(lost, c.ID)
 		}
@@ -169,7 +169,7 @@ func (r *renewal) divide(ctx context.Context, s *session, timeout time.Duration,
 func (s *session) standing() (alone, others []*claim, lost []string) {
 	for _, c := range s.claims {
 		switch {
-		case c.leaving || c.state == unsent:
+		case c.Leaving || c.state == unsent:
 		case c.state >= gone:
 			lost = append(lost, c.ID)
 		case c.state == held && c.exclusive():
@@ -245,7 +245,7 @@ func (s *session) missing(claims []*claim, v any) (lost []string) {
 	for _, n := range numbers {
 		n, _ := n.(int64)
 		i := n/2 - 1
-		if i < 0 || i >= int64(len(claims)) || claims[i].leaving || claims[i].state != held {
+		if i < 0 || i >= int64(len(claims)) || claims[i].Leaving || claims[i].state != held {
 			continue
 		}
 		c := claims[i]
@@ -264,9 +264,9 @@ func (s *session) asked(c *claim, r lineReply) string {
 	_ = s.settle(c, r) // a claim that stands in line fits there
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !c.leaving && c.state >= gone {
+	if !c.Leaving && c.state >= gone {
 		return c.ID
 	}
-	c.changed()
+	c.change.Give()
 	return ""
 }

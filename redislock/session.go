@@ -24,7 +24,7 @@ type session struct {
 	sessions.Alarm
 
 	mu      sync.Mutex
-	claims  map[string]*claim
+	claims  sessions.Claims[*claim]
 	names   map[string]keys // some of those that were used
 	closed  bool
 	partial bool // the last renewal was not answered for some claims
@@ -36,7 +36,7 @@ func newSession(d *Driver, spec driver.Spec) *session {
 		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
 		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
 		timeout: min(d.options.Timeout, ttl), owner: spec.Owner.Encode(),
-		Alarm: sessions.NewAlarm(), claims: map[string]*claim{}, names: map[string]keys{},
+		Alarm: sessions.NewAlarm(), claims: sessions.Claims[*claim]{}, names: map[string]keys{},
 	}
 }
 
@@ -46,12 +46,17 @@ func (s *session) Valid() time.Duration {
 	return s.ttl - s.ttl/100 - 2*time.Millisecond
 }
 
+// check refuses a claim that cannot be kept.
+func check(c driver.Claim) error {
+	if len(c.ID) != idLen {
+		return fmt.Errorf("redislock: claim ID of %d bytes: want %d, as driver.NewID makes them: %w", len(c.ID), idLen, driver.ErrRefused)
+	}
+	return redisstore.CheckName("redislock", c.Name)
+}
+
 // claim returns what is known of c, from now on at least its ID.
 func (s *session) claim(c driver.Claim) (*claim, error) {
-	if len(c.ID) != idLen {
-		return nil, fmt.Errorf("redislock: claim ID of %d bytes: want %d, as driver.NewID makes them: %w", len(c.ID), idLen, driver.ErrRefused)
-	}
-	if err := redisstore.CheckName("redislock", c.Name); err != nil {
+	if err := check(c); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -59,12 +64,11 @@ func (s *session) claim(c driver.Claim) (*claim, error) {
 	if s.closed {
 		return nil, driver.ErrSessionLost
 	}
-	known := s.claims[c.ID]
-	if known == nil {
-		known = &claim{Claim: c, keys: s.keys(c.Name), since: time.Now()}
-		s.claims[c.ID] = known
-	}
-	return known, nil
+	return s.claims.Of(c.ID, func() *claim { return s.newClaim(c) }), nil
+}
+
+func (s *session) newClaim(c driver.Claim) *claim {
+	return &claim{Claim: c, keys: s.keys(c.Name), since: time.Now()}
 }
 
 // keys returns where a name is kept, and remembers it: most sessions lock few names, again and again. s.mu is held.
@@ -82,17 +86,14 @@ func (s *session) keys(name string) keys {
 
 // forget drops a claim that does not stand in the store any more, or never did. s.mu is held.
 func (s *session) forget(c *claim) {
-	if s.claims[c.ID] == c {
-		delete(s.claims, c.ID)
-		if c.Queue {
-			s.d.audience.Remove(c.ID)
-		}
+	if s.claims.Forget(c.ID, c) && c.Queue {
+		s.d.audience.Remove(c.ID)
 	}
 }
 
 // fly makes one call for c, after the one before.
 func (s *session) fly(ctx context.Context, c *claim, call func(ctx context.Context) error) error {
-	return c.flight.Fly(ctx, &s.mu, s.d.conn.Abandons(), s.timeout, call)
+	return c.Fly(ctx, &s.mu, s.d.conn.Abandons(), s.timeout, call)
 }
 
 // info is what a claim tells people.
@@ -105,7 +106,7 @@ func (s *session) promoted(id string, counter int64, crowded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.claims[id]
-	if c != nil && !c.leaving {
+	if c != nil && !c.Leaving {
 		s.d.crowd.Set(c.Name, crowded)
 		c.admit(counter)
 	}
@@ -117,7 +118,7 @@ func (s *session) gap(id string, ms int64) {
 	defer s.mu.Unlock()
 	if c := s.claims[id]; c != nil && c.state == waiting {
 		c.recheck.Schedule(time.Now(), ms, true, redisstore.BehindGap)
-		c.changed()
+		c.change.Give()
 	}
 }
 
@@ -127,7 +128,7 @@ func (s *session) told(m redisstore.Message) {
 	s.mu.Lock()
 	c := s.claims[m.ID]
 	switch {
-	case c == nil || c.leaving:
+	case c == nil || c.Leaving:
 		s.mu.Unlock()
 	case m.Letter == "n":
 		s.mu.Unlock()
@@ -146,7 +147,7 @@ func (s *session) deafened(e *ear) {
 	for _, c := range s.claims {
 		if c.state == waiting && c.ear == e {
 			c.recheck.At = time.Now()
-			c.changed()
+			c.change.Give()
 		}
 	}
 }
@@ -155,14 +156,10 @@ func (s *session) deafened(e *ear) {
 func (s *session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
-	var leaving []*claim
-	for _, c := range s.claims {
-		c.leaving = true
-		leaving = append(leaving, c)
-	}
+	leaving := s.claims.AllLeaving()
 	s.mu.Unlock()
 	for _, c := range leaving { // a request under way may put a claim into the line
-		c.flight.Rest(ctx, &s.mu)
+		c.Rest(ctx, &s.mu)
 	}
 	err := s.leaveAll(ctx, leaving)
 	s.d.sessions.Remove(s)

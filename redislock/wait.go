@@ -17,7 +17,7 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 	for {
 		s.mu.Lock()
 		state, news, at := c.state, c.news, c.recheck.At
-		under := c.flight.Landing()
+		under := c.Landing()
 		s.mu.Unlock()
 		if state != waiting {
 			if state == unsent { // Acquire had no answer

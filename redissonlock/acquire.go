@@ -87,7 +87,7 @@ func (s *session) look(ctx context.Context, c *claim, r *room) error {
 // ask runs the script for a claim. seen is the turn of its room before.
 func (s *session) ask(ctx context.Context, c *claim, seen uint64) error {
 	s.d.mu.Lock()
-	if c.leaving {
+	if c.Leaving {
 		s.d.mu.Unlock()
 		return fmt.Errorf("redissonlock: %w: the claim is being released", driver.ErrNotSent)
 	}
@@ -185,7 +185,7 @@ func parseAnswer(v any) (a answer, err error) {
 func (s *session) settle(c *claim, a answer, seen uint64) error {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
-	if c.leaving {
+	if c.Leaving {
 		return nil
 	}
 	now := time.Now()
@@ -218,7 +218,7 @@ func (s *session) settle(c *claim, a answer, seen uint64) error {
 		}
 		c.room.occupied(seen, time.Duration(a.left)*time.Millisecond)
 		if c.news {
-			c.changed()
+			c.change.Give()
 		}
 	case isBroken:
 		c.end(broken, now)

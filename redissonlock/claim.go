@@ -30,14 +30,10 @@ type claim struct {
 	news   bool // holder is another than Acquire or Wait have told
 	doubt  bool // a request for it had no answer and may still be carried out
 
-	room   *room // while it waits
-	change chan struct{}
+	room   *room           // while it waits
+	change sessions.Signal // wakes its Wait
 
-	flight  sessions.Flight
-	leaving bool // no request but those of a Release from now on
-	unsure  bool // a Release of it had no answer, so that what the next one finds says nothing
-	left    bool // it is released, and wasHeld says whether it was held
-	wasHeld bool
+	sessions.Departure
 }
 
 // known says what the script is to know of the claim's past: see take.lua.
@@ -49,14 +45,6 @@ func (c *claim) known() string {
 		return "h"
 	}
 	return ""
-}
-
-// changed wakes the Wait of the claim.
-func (c *claim) changed() {
-	select {
-	case c.change <- struct{}{}:
-	default:
-	}
 }
 
 func (c *claim) grant() driver.Grant {
@@ -73,7 +61,7 @@ func (c *claim) admit(token uint64, now time.Time) {
 	}
 	c.state, c.fence, c.holder, c.news = held, token, nil, false
 	c.exit(now)
-	c.changed()
+	c.change.Give()
 }
 
 // end moves the claim to gone or broken.
@@ -81,7 +69,7 @@ func (c *claim) end(s state, now time.Time) {
 	c.exit(now)
 	if c.state < gone {
 		c.state, c.fence = s, 0
-		c.changed()
+		c.change.Give()
 	}
 }
 

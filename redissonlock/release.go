@@ -17,43 +17,25 @@ func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = s.fly(ctx, c, func(ctx context.Context) error { return s.leave(ctx, c) })
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
-	if c.left {
-		return c.wasHeld, nil
-	}
-	return false, err
+	return c.Release(ctx, &s.d.mu, s.d.conn.Abandons(), s.timeout, func(ctx context.Context) error { return s.leave(ctx, c) })
 }
 
-// releasing returns the claim with no request but its Release from now on. One that nobody here knows, or of a session
-// that is closed, is released all the same.
+// releasing returns the claim with no request but its Release from now on.
 func (s *session) releasing(dc driver.Claim) (*claim, error) {
-	c, err := s.claim(dc)
-	if err != nil && !errors.Is(err, driver.ErrSessionLost) {
+	if err := check(dc); err != nil {
 		return nil, err
 	}
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
-	if err != nil {
-		if c = s.claims[dc.ID]; c == nil {
-			c = s.newClaim(dc)
-			c.state = gone
-		}
-	}
-	c.leaving = true
+	c := s.claims.Leaving(dc.ID, s.closed, func() *claim { return s.newClaim(dc) })
 	c.exit(time.Now())
 	return c, nil
 }
 
-// leave takes the claim out, once.
+// leave takes the claim out.
 func (s *session) leave(ctx context.Context, c *claim) error {
 	s.d.mu.Lock()
-	if c.left {
-		s.d.mu.Unlock()
-		return nil
-	}
-	call, stood := s.leaveCall(c), c.state == held && !c.unsure
+	call, stood := s.leaveCall(c), c.state == held && !c.Unsure
 	s.d.mu.Unlock()
 	twice := false
 	call.Again = func() bool {
@@ -62,12 +44,12 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 	}
 	v, err := s.d.run.Run(ctx, call)
 	if err != nil {
-		return s.undecided(c, err)
+		return undecided(c, err)
 	}
 	if twice && stood && v != int64(1) {
 		// The connection ended before the first answer. That the claim still stood there, the second can tell; that it did not,
 		// cannot tell whether the first took it out.
-		return s.undecided(c, errTwice)
+		return undecided(c, errTwice)
 	}
 	s.gone(c, v == int64(1))
 	return nil
@@ -94,10 +76,7 @@ func (d *Driver) leaving(k keys, field string, kind driver.Kind, remember string
 
 var errTwice = errors.New("the connection ended before the answer, and when asked again the server has the claim no more")
 
-func (s *session) undecided(c *claim, err error) error {
-	s.d.mu.Lock()
-	c.unsure = true
-	s.d.mu.Unlock()
+func undecided(c *claim, err error) error {
 	return fmt.Errorf("redissonlock: release %q: %w", c.Name, err)
 }
 
@@ -105,10 +84,10 @@ func (s *session) undecided(c *claim, err error) error {
 func (s *session) gone(c *claim, wasHeld bool) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
-	if c.left {
+	if c.Left {
 		return
 	}
-	c.left, c.wasHeld = true, wasHeld
+	c.Left, c.Was = true, wasHeld
 	c.end(gone, time.Now())
 	s.forget(c)
 }

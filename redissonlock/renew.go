@@ -69,8 +69,8 @@ func (s *session) renewal() (r renewal, lost []string) {
 	holds := map[int][]*claim{} // by slot
 	for _, c := range s.claims {
 		switch {
-		case c.leaving:
-			if c.flight.Landing() == nil && !c.left {
+		case c.Leaving:
+			if c.Landing() == nil && !c.Left {
 				r.add(s.leaveCall(c), 0, c)
 			}
 		case c.state >= gone:
@@ -120,7 +120,7 @@ func (s *session) renewed(r *renewal, i int, v any) []string {
 	if errors.Is(err, driver.ErrRefused) && c.room != nil {
 		c.room.stir() // Wait asks, and says it
 	}
-	if !c.leaving && c.state >= gone {
+	if !c.Leaving && c.state >= gone {
 		return []string{c.ID}
 	}
 	return nil
@@ -135,7 +135,7 @@ func (s *session) missing(claims []*claim, v any) (lost []string) {
 	for _, n := range numbers {
 		n, _ := n.(int64)
 		i := n/2 - 1
-		if i < 0 || i >= int64(len(claims)) || claims[i].leaving || claims[i].state != held {
+		if i < 0 || i >= int64(len(claims)) || claims[i].Leaving || claims[i].state != held {
 			continue
 		}
 		if n%2 == 1 {

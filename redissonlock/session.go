@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 // session is one liveness: the TTL of all its claims. The server knows nothing of it.
@@ -20,7 +21,7 @@ type session struct {
 	timeout time.Duration
 	owner   []byte
 
-	claims map[string]*claim // this and closed are guarded by the driver's mutex
+	claims sessions.Claims[*claim] // this and closed are guarded by the driver's mutex
 	closed bool
 }
 
@@ -29,7 +30,7 @@ func newSession(d *Driver, spec driver.Spec) *session {
 	return &session{
 		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
 		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
-		timeout: min(d.options.Timeout, ttl), owner: spec.Owner.Encode(), claims: map[string]*claim{},
+		timeout: min(d.options.Timeout, ttl), owner: spec.Owner.Encode(), claims: sessions.Claims[*claim]{},
 	}
 }
 
@@ -39,15 +40,20 @@ func (s *session) Valid() time.Duration { return s.ttl - s.ttl/100 - 2*time.Mill
 
 var errPermit = errors.New("the semaphores of Redisson know no owners, so that a crash loses permits for good, and its expirable ones trust the clocks of clients: use another store for semaphores")
 
-// claim returns what is known of c, from now on at least its ID.
-func (s *session) claim(c driver.Claim) (*claim, error) {
+// check refuses a claim that cannot be kept.
+func check(c driver.Claim) error {
 	if c.ID == "" {
-		return nil, fmt.Errorf("redissonlock: a claim without an ID: want one of driver.NewID: %w", driver.ErrRefused)
+		return fmt.Errorf("redissonlock: a claim without an ID: want one of driver.NewID: %w", driver.ErrRefused)
 	}
 	if c.Kind == driver.Permit {
-		return nil, fmt.Errorf("redissonlock: name %q: %w: %w", c.Name, driver.ErrRefused, errPermit)
+		return fmt.Errorf("redissonlock: name %q: %w: %w", c.Name, driver.ErrRefused, errPermit)
 	}
-	if err := redisstore.CheckName("redissonlock", c.Name); err != nil {
+	return redisstore.CheckName("redissonlock", c.Name)
+}
+
+// claim returns what is known of c, from now on at least its ID.
+func (s *session) claim(c driver.Claim) (*claim, error) {
+	if err := check(c); err != nil {
 		return nil, err
 	}
 	s.d.mu.Lock()
@@ -55,45 +61,34 @@ func (s *session) claim(c driver.Claim) (*claim, error) {
 	if s.closed {
 		return nil, driver.ErrSessionLost
 	}
-	known := s.claims[c.ID]
-	if known == nil {
-		known = s.newClaim(c)
-		s.claims[c.ID] = known
-	}
-	return known, nil
+	return s.claims.Of(c.ID, func() *claim { return s.newClaim(c) }), nil
 }
 
 func (s *session) newClaim(c driver.Claim) *claim {
-	return &claim{Claim: c, keys: keysOf(c.Name, s.d.cluster), field: fieldOf(s.d.client, c.ID, c.Kind), change: make(chan struct{}, 1)}
+	return &claim{Claim: c, keys: keysOf(c.Name, s.d.cluster), field: fieldOf(s.d.client, c.ID, c.Kind), change: sessions.NewSignal()}
 }
 
 // forget drops a claim that does not stand in the store any more, or never did. d.mu is held.
-func (s *session) forget(c *claim) {
-	if s.claims[c.ID] == c {
-		delete(s.claims, c.ID)
-	}
-}
+func (s *session) forget(c *claim) { s.claims.Forget(c.ID, c) }
 
 // fly makes one call for c, after the one before.
 func (s *session) fly(ctx context.Context, c *claim, call func(ctx context.Context) error) error {
-	return c.flight.Fly(ctx, &s.d.mu, s.d.conn.Abandons(), s.timeout, call)
+	return c.Fly(ctx, &s.d.mu, s.d.conn.Abandons(), s.timeout, call)
 }
 
 // Close implements driver.Session.
 func (s *session) Close(ctx context.Context) error {
 	s.d.mu.Lock()
 	s.closed = true
-	var leaving []*claim
+	leaving := s.claims.AllLeaving()
 	now := time.Now()
-	for _, c := range s.claims {
-		c.leaving = true
+	for _, c := range leaving {
 		c.exit(now)
-		c.changed()
-		leaving = append(leaving, c)
+		c.change.Give()
 	}
 	s.d.mu.Unlock()
 	for _, c := range leaving { // a request under way may take a name
-		c.flight.Rest(ctx, &s.d.mu)
+		c.Rest(ctx, &s.d.mu)
 	}
 	err := s.leaveAll(ctx, leaving)
 	s.d.sessions.Remove(s)

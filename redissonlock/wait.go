@@ -16,7 +16,7 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 	}
 	for {
 		s.d.mu.Lock()
-		state, news, under, r := c.state, c.news, c.flight.Landing(), c.room
+		state, news, under, r := c.state, c.news, c.Landing(), c.room
 		if state != waiting || news || r == nil {
 			s.d.mu.Unlock()
 			if state == unsent { // Acquire had no answer

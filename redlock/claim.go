@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 type state uint8
@@ -39,9 +40,9 @@ type claim struct {
 	// need is what the core counts the claim's trust from, if the call under way is answered: it is held when a majority of
 	// masters was given or renewed after that.
 	need   time.Time
-	begun  bool    // something has left for it
-	flight *flight // of its Acquire, which anything may end
-	change chan struct{}
+	begun  bool            // something has left for it
+	flight *flight         // of its Acquire, which anything may end
+	change sessions.Signal // wakes its Wait
 
 	others  bool // stood in line when it left
 	leaving bool // no request but those of a Release from now on
@@ -67,13 +68,8 @@ type spot struct {
 	left    int8 // since the Release: 1 it had this master until then, -1 it had not, 0 not known
 }
 
-// changed wakes the Wait of the claim.
-func (c *claim) changed() {
-	select {
-	case c.change <- struct{}{}:
-	default:
-	}
-}
+// Depart implements sessions.Leaver.
+func (c *claim) Depart() { c.leaving = true }
 
 func (c *claim) grant(said readings) driver.Grant {
 	if c.state == held {
@@ -91,7 +87,7 @@ func lowest(counter int64) uint64 { return uint64(counter) - driver.Stride + 1 }
 func (c *claim) end(s state) {
 	if c.state < gone {
 		c.state = s
-		c.changed()
+		c.change.Give()
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *session) decide(c *claim) {
 		c.state, c.raising, c.stands = held, false, ""
 		s.d.grants.Add(1)
 		s.d.saw(c.Name, c.token)
-		c.changed()
+		c.change.Give()
 		return
 	}
 	s.raise(c)
@@ -106,7 +106,7 @@ func (s *session) despair(c *claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.step(c)
-	c.changed()
+	c.change.Give()
 }
 
 // confirm has one master store the token of a claim and renew it.
@@ -168,7 +168,7 @@ func (s *session) raised(c *claim) {
 		c.spots[i].has = c.spots[i].has && c.spots[i].good(c.token, c.need, s.Valid())
 		c.spots[i].recheck.Retry(now)
 	}
-	c.changed()
+	c.change.Give()
 }
 
 // settled reports whether nothing is under way that could still decide for the claim.

@@ -97,7 +97,7 @@ func (s *session) heard(c *claim, n *node, since time.Time, r lineReply, err err
 	if err != nil {
 		sp.doubt = sp.doubt || uncertain(err)
 		sp.recheck.Retry(now)
-		c.changed()
+		c.change.Give()
 		s.step(c)
 		return
 	}
@@ -121,7 +121,7 @@ func (s *session) heard(c *claim, n *node, since time.Time, r lineReply, err err
 		}
 		s.d.crowd.Set(c.Name, c.Queue)
 		if c.state == waiting {
-			c.changed()
+			c.change.Give()
 		}
 	}
 	s.step(c)

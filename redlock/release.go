@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -19,26 +18,14 @@ func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
 	return s.departed(ctx, c, s.leave(c))
 }
 
-// releasing returns the claim with no request but its Release from now on. One that nobody here knows, or of a session
-// that is closed, is released all the same.
+// releasing returns the claim with no request but its Release from now on.
 func (s *session) releasing(dc driver.Claim) (*claim, error) {
-	c, err := s.claim(dc)
-	if errors.Is(err, driver.ErrSessionLost) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if c = s.claims[dc.ID]; c == nil {
-			c = s.newClaim(dc)
-			c.state, c.leaving = gone, true
-		}
-		return c, nil
-	}
-	if err != nil {
+	if err := check(dc); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.leaving = true
-	return c, nil
+	return s.claims.Leaving(dc.ID, s.closed, func() *claim { return s.newClaim(dc) }), nil
 }
 
 // leave has every master let the claim go, also those that seem not to have it: the answer that said so may be older than

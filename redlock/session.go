@@ -24,7 +24,7 @@ type session struct {
 	sessions.Alarm
 
 	mu     sync.Mutex
-	claims map[string]*claim
+	claims sessions.Claims[*claim]
 	said   readings
 	closed bool
 }
@@ -35,7 +35,7 @@ func newSession(d *Driver, spec driver.Spec) *session {
 		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
 		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
 		timeout: min(d.options.NodeTimeout, ttl/3), owner: spec.Owner.Encode(),
-		Alarm: sessions.NewAlarm(), claims: map[string]*claim{}, said: readings{},
+		Alarm: sessions.NewAlarm(), claims: sessions.Claims[*claim]{}, said: readings{},
 	}
 }
 
@@ -43,15 +43,20 @@ func newSession(d *Driver, spec driver.Spec) *session {
 // Source: "Distributed Locks with Redis", redis.io.
 func (s *session) Valid() time.Duration { return s.ttl - s.ttl/100 - 2*time.Millisecond }
 
-// claim returns what is known of c, from now on at least its ID.
-func (s *session) claim(c driver.Claim) (*claim, error) {
+// check refuses a claim that cannot be kept.
+func check(c driver.Claim) error {
 	if len(c.ID) != idLen {
-		return nil, fmt.Errorf("redlock: claim ID of %d bytes: want %d, as driver.NewID makes them: %w", len(c.ID), idLen, driver.ErrRefused)
+		return fmt.Errorf("redlock: claim ID of %d bytes: want %d, as driver.NewID makes them: %w", len(c.ID), idLen, driver.ErrRefused)
 	}
 	if !c.Kind.Exclusive() {
-		return nil, fmt.Errorf("redlock: a %s claim: want a mutex: two majorities can let in one reader or permit too many: %w", c.Kind, driver.ErrRefused)
+		return fmt.Errorf("redlock: a %s claim: want a mutex: two majorities can let in one reader or permit too many: %w", c.Kind, driver.ErrRefused)
 	}
-	if err := redisstore.CheckName("redlock", c.Name); err != nil {
+	return redisstore.CheckName("redlock", c.Name)
+}
+
+// claim returns what is known of c, from now on at least its ID.
+func (s *session) claim(c driver.Claim) (*claim, error) {
+	if err := check(c); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -59,29 +64,21 @@ func (s *session) claim(c driver.Claim) (*claim, error) {
 	if s.closed {
 		return nil, driver.ErrSessionLost
 	}
-	known := s.claims[c.ID]
-	if known == nil {
-		known = s.newClaim(c)
-		s.claims[c.ID] = known
-	}
-	return known, nil
+	return s.claims.Of(c.ID, func() *claim { return s.newClaim(c) }), nil
 }
 
 func (s *session) newClaim(c driver.Claim) *claim {
 	k := keysOf(c.Name)
 	return &claim{
 		Claim: c, keys: k, all: k.all(), ticket: fmt.Sprintf("%016d", s.d.ticket()), info: infoOf(c, s.owner),
-		spots: make([]spot, len(s.d.nodes)), change: make(chan struct{}, 1),
+		spots: make([]spot, len(s.d.nodes)), change: sessions.NewSignal(),
 	}
 }
 
 // forget drops a claim that does not stand in the store any more, or never did. s.mu is held.
 func (s *session) forget(c *claim) {
-	if s.claims[c.ID] == c {
-		delete(s.claims, c.ID)
-		if c.Queue {
-			s.d.audience.Remove(c.ID)
-		}
+	if s.claims.Forget(c.ID, c) && c.Queue {
+		s.d.audience.Remove(c.ID)
 	}
 }
 
@@ -116,7 +113,7 @@ func (s *session) gap(n *node, id string, ms int64) {
 	defer s.mu.Unlock()
 	if c := s.claims[id]; c != nil && !c.spots[n.i].has {
 		c.spots[n.i].recheck.Schedule(time.Now(), ms, true, redisstore.BehindGap)
-		c.changed()
+		c.change.Give()
 	}
 }
 
@@ -150,7 +147,7 @@ func (s *session) unheard(n *node) {
 			continue
 		}
 		sp.recheck.At = now
-		c.changed()
+		c.change.Give()
 		// An Acquire under way may need this master for its majority: others that have confirmed may be silent by now.
 		if f := c.flight; f != nil && f.joins && !f.ended && !c.leaving && sp.pending == 0 && f.failed&(1<<n.i) != 0 && n.confirms() {
 			f.failed &^= 1 << n.i
@@ -163,11 +160,7 @@ func (s *session) unheard(n *node) {
 func (s *session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
-	var leaving []*claim
-	for _, c := range s.claims {
-		c.leaving = true
-		leaving = append(leaving, c)
-	}
+	leaving := s.claims.AllLeaving()
 	s.mu.Unlock()
 	var err error
 	flights := make([]*flight, len(leaving))

@@ -3,11 +3,11 @@ package sessions
 // Alarm is how a session tells the core what cannot wait for the next renewal: see driver.LossNotifier and driver.Nudger.
 type Alarm struct {
 	lost  chan string
-	nudge chan struct{}
+	nudge Signal
 }
 
 // NewAlarm returns an alarm.
-func NewAlarm() Alarm { return Alarm{make(chan string, 64), make(chan struct{}, 1)} }
+func NewAlarm() Alarm { return Alarm{make(chan string, 64), NewSignal()} }
 
 // Lost implements driver.LossNotifier.
 func (a Alarm) Lost() <-chan string { return a.lost }
@@ -25,9 +25,4 @@ func (a Alarm) Lose(id string) {
 }
 
 // Hurry asks for a renewal now.
-func (a Alarm) Hurry() {
-	select {
-	case a.nudge <- struct{}{}:
-	default:
-	}
-}
+func (a Alarm) Hurry() { a.nudge.Give() }
