@@ -17,6 +17,8 @@ type adapter struct {
 	files func(n int) ([]*os.File, error)
 	// redis asks for as many servers, at place.Redis.
 	redis int
+	// postgres asks for a server, at place.Postgres.
+	postgres bool
 	// key is where the store keeps the lock of a name; nil = at the name.
 	key func(name string) string
 }
@@ -32,6 +34,7 @@ func (a adapter) keyOf(name string) string {
 type place struct {
 	Dir       string        // empty at the start of the run, shared by its workers
 	Redis     []string      // host:port of the run's own servers
+	Postgres  string        // URL of the run's own server
 	Process   int           // from 1
 	Processes int           // that take part
 	TTL       time.Duration // 0 = the default of what is measured
@@ -100,6 +103,10 @@ var adapters = map[string]adapter{
 	"redlock strict":     {open: openRedlockStrict, redis: masters},
 	"raw quorum":         {open: openRawQuorum, redis: masters},
 	"redsync quorum":     {open: openRedsync, redis: masters},
+
+	"raw rows":             {open: openRawPostgres, postgres: true},
+	"raw rows, unprepared": {open: openRawPooled, postgres: true},
+	"pglock":               {open: openPGLock, postgres: true},
 }
 
 func findAdapter(name string) (adapter, error) {

@@ -10,10 +10,11 @@ import (
 )
 
 // site is where one run takes place: a new directory and, for adapters that
-// lock on Redis, new servers, so that no run finds what another has left.
+// lock on servers, new ones, so that no run finds what another has left.
 type site struct {
-	dir   string
-	redis []*servertest.Server // none where the adapter needs none
+	dir      string
+	redis    []*servertest.Server // none where the adapter needs none
+	postgres *servertest.Server   // nil where the adapter needs none
 }
 
 func openSite(ctx context.Context, adapterName string) (_ *site, err error) {
@@ -40,6 +41,11 @@ func openSite(ctx context.Context, adapterName string) (_ *site, err error) {
 		}
 		s.redis = append(s.redis, one)
 	}
+	if a.postgres {
+		if s.postgres, err = servertest.StartPostgres(ctx, servertest.Options{Args: []string{"-c", "fsync=on"}}); err != nil {
+			return nil, err
+		}
+	}
 	return s, nil
 }
 
@@ -51,6 +57,9 @@ func (s *site) place(process, of int) place {
 	p := place{Dir: s.store(), Process: process, Processes: of}
 	for _, one := range s.redis {
 		p.Redis = append(p.Redis, one.Addr())
+	}
+	if s.postgres != nil {
+		p.Postgres = s.postgres.URL()
 	}
 	return p
 }
@@ -73,6 +82,9 @@ func (s *site) close() error {
 	var err error
 	for _, one := range s.redis {
 		err = errors.Join(err, one.Close())
+	}
+	if s.postgres != nil {
+		err = errors.Join(err, s.postgres.Close())
 	}
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
