@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -66,7 +67,7 @@ func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error)
 	}
 	s.mu.Unlock()
 	started := time.Now()
-	a, err := s.d.call(ctx, fmt.Sprintf("select * from %sturn(decode('%x', 'hex'), '%s', %s, %s, %t, %t, %d, %d, %d, %d, decode('%x', 'hex'), %d, %d)",
+	a, err := s.d.call(ctx, fmt.Sprintf(`select %sturn(E'\\x%x', '%s', %s, %s, %t, %t, %d, %d, %d, %d, E'\\x%x', %d, %d)`,
 		s.d.in, about.Name, s.id, oldID, newID, known, dc.Queue, dc.Kind, dc.Weight, dc.Limit, dc.Passes, dc.Note, s.deadline(), max((s.timeout/2).Milliseconds(), 1)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +77,9 @@ func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error)
 	if err != nil {
 		return false, fmt.Errorf("pglock: %w", err)
 	}
-	f := a.rows[0]
-	was = string(f[1]) == "t"
+	f := [6]string{} // state, was, fence, left_us, head, way
+	copy(f[:], strings.SplitN(string(a.rows[0][0]), " ", len(f)))
+	was = f[1] == "t"
 	if old != nil && a.twice && !was && old.state == held && !old.Unsure {
 		// That the claim stood there, the second attempt could tell; that it did not, cannot tell whether the first took it out.
 		return false, errTwice
@@ -91,11 +93,11 @@ func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error)
 		s.d.unhear(c)
 	case waiting:
 		if c.state <= waiting {
-			c.state, c.grant.Holder = waiting, first(f[5])
-			c.schedule(f[3], f[4], s.d.direct)
+			c.state, c.grant.Holder = waiting, first([]byte(f[5]))
+			c.schedule(number(f[3]), f[4] == "t", s.d.direct)
 		}
 	case out:
-		c.grant.Holder = first(f[5])
+		c.grant.Holder = first([]byte(f[5]))
 	case broken, gone:
 		c.end(st)
 	case misfit:
@@ -107,7 +109,7 @@ func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error)
 		}
 		return was, driver.ErrSessionLost
 	case void:
-		s.at, s.clock = started, number(f[3]) // it was set
+		s.at, s.clock = started, number(f[2]) // it was set
 		return was, fmt.Errorf("pglock: %w: the request was late, or the database's clock has leapt", driver.ErrNotSent)
 	}
 	return was, nil
@@ -117,14 +119,14 @@ var errTwice = errors.New("pglock: the connection ended before the answer, and w
 
 // schedule takes in when a waiting claim should look again by itself: a moment later, so that the time is over then. Where nobody
 // can be told, the first in line looks often. The session's mutex is held.
-func (c *claim) schedule(left, head []byte, direct bool) {
+func (c *claim) schedule(left int64, head, direct bool) {
 	c.again = time.Time{}
-	if left != nil {
-		c.again = time.Now().Add(time.Duration(number(left))*time.Microsecond + time.Millisecond)
+	if left >= 0 {
+		c.again = time.Now().Add(time.Duration(left)*time.Microsecond + time.Millisecond)
 	}
 	if !direct {
 		pause := poll
-		if string(head) == "t" {
+		if head {
 			pause = pollFirst
 		}
 		if at := time.Now().Add(pause); c.again.IsZero() || at.Before(c.again) {

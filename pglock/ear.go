@@ -191,7 +191,7 @@ func (d *Driver) told(payload string) {
 	switch {
 	case w.c.Leaving || w.c.state > waiting:
 	case f[0] == "h" && len(f) == 3:
-		w.c.admit(number([]byte(f[2])))
+		w.c.admit(number(f[2]))
 		d.unhear(w.c)
 	case f[0] == "r":
 		w.c.asked = nil

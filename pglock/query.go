@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,8 +23,8 @@ type answer struct {
 }
 
 // number reads a field that the functions of the schema always fill; null is 0.
-func number(field []byte) (n int64) {
-	_, _ = fmt.Sscan(string(field), &n)
+func number[S string | []byte](field S) int64 {
+	n, _ := strconv.ParseInt(string(field), 10, 64)
 	return n
 }
 

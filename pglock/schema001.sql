@@ -93,7 +93,7 @@ begin
 end $$;
 
 -- place is how a claim stands in a line. state: 1 waits, 2 held, 3 broken, 4 not there. left_us: when it should look again by
--- itself, null for never. Only the first who waits looks after holders, and each of the others after who waits before it.
+-- itself, -1 for never. Only the first who waits looks after holders, and each of the others after who waits before it.
 create function interlock.place(line interlock.claim[], p_id text, us bigint, out state int, out fence bigint, out left_us bigint, out head boolean)
 language plpgsql stable as $$
 declare
@@ -103,6 +103,7 @@ declare
 begin
   state := 4;
   fence := 0;
+  left_us := -1;
   foreach c in array line loop
     if c.id = p_id then
       state := case when c.broken then 3 when c.held then 2 else 1 end;
@@ -168,29 +169,19 @@ end $$;
 -- turn is every step of a line: p_old leaves it and p_id joins it, or is found there; either may be null. p_again: it was in
 -- line before, and is not put there again. p_deadline: when the request is void, however late it comes.
 --
--- state: 0 not held and no trace left, 1 waits, 2 held, 3 broken, 4 gone, 5 does not go with those who stand there,
--- 6 the session is over, 7 void. was: p_old was held until now. way: who is in the way, of a claim that is not held.
+-- The answer is in words, which cost less than a row: state, was, fence, left_us, head, way, or the first of them.
+-- state: 0 not held and no trace left, 1 waits, 2 held, 3 broken, 4 gone, 5 does not go with those who stand there, 6 the session is
+-- over, 7 void, with what the time is in place of a token. was: p_old was held until now. way: who is in the way, of a claim that is
+-- not held.
 create function interlock.turn(
   p_name bytea, p_session text, p_old text, p_id text, p_again boolean, p_queue boolean, p_kind int, p_weight int, p_lim int,
-  p_passes int, p_note bytea, p_deadline bigint, p_patience int,
-  out state int, out was boolean, out fence bigint, out left_us bigint, out head boolean, out way json)
+  p_passes int, p_note bytea, p_deadline bigint, p_patience int) returns text
 language plpgsql as $$
 declare
   us bigint := interlock.us();
-  stands interlock.lock;
-  c interlock.claim;
-  ln interlock.claim[] := '{}';
-  dead text[];
-  granted int[];
-  total bigint := 0;
-  alive bigint;
-  there boolean := false;
-  misfit boolean := false;
+  token bigint;
 begin
   perform interlock.careful(p_patience);
-  was := false;
-  state := 0;
-  fence := 0;
 
   -- A free name, in a session that needs no renewal, is taken by the unique index, or by finding the line empty under the
   -- lock of its row. The deadline is looked at there, too: an insert may have waited.
@@ -203,85 +194,94 @@ begin
       line = array[row(p_id, p_session, p_kind, p_weight, p_lim, true, false, 0, us,
         case when p_kind <= 2 then greatest(l.fence + 32, us) - 31 else 0 end, p_passes, p_note)::interlock.claim]
       where cardinality(l.line) = 0 and interlock.us() <= p_deadline
-    returning (l.line[1]).fence into fence;
+    returning (l.line[1]).fence into token;
     if found then
-      state := 2;
-      return;
+      return '2 f ' || token;
     end if;
-    fence := 0;
   elsif p_id is null then
     -- Alone in line, it leaves. Who has been declared dead, or should be, has not held until now.
     update interlock.lock l set line = '{}' where l.name = p_name and cardinality(l.line) = 1 and (l.line[1]).id = p_old
       and (l.line[1]).held and not (l.line[1]).broken
       and exists (select from interlock.session s where s.id = p_session and s.until > interlock.us());
     if found then
-      was := true;
-      return;
+      return '0 t';
     end if;
   end if;
-
-  select * into stands from interlock.lock l where l.name = p_name for update;
-  if not found and p_id is not null and not p_again then
-    insert into interlock.lock values (p_name, 0, '{}') on conflict do nothing;
-    select * into strict stands from interlock.lock l where l.name = p_name for update;
-  end if;
-  us := interlock.us(); -- the row may have been waited for
-
-  if p_id is not null then
-    if us > p_deadline then
-      state := 7;
-      left_us := us; -- what the time is
-      return;
+  -- Others stand there, or stood. What this block declares costs nothing above.
+  declare
+    stands interlock.lock;
+    c interlock.claim;
+    ln interlock.claim[] := '{}';
+    dead text[];
+    granted int[];
+    total bigint := 0;
+    alive bigint;
+    there boolean := false;
+    misfit boolean := false;
+    was boolean := false;
+    state int := 0;
+    place record;
+  begin
+    select * into stands from interlock.lock l where l.name = p_name for update;
+    if not found and p_id is not null and not p_again then
+      insert into interlock.lock values (p_name, 0, '{}') on conflict do nothing;
+      select * into strict stands from interlock.lock l where l.name = p_name for update;
     end if;
-    select s.until - us - (s.ttl - s.ttl / 10) into alive from interlock.session s where s.id = p_session;
-    if alive is null or alive < 0 then -- behind the row of the line: who renews holds no other
-      update interlock.session s set until = us + s.ttl where s.id = p_session and s.until > us;
-      if not found then
-        state := 6;
-        return;
+    us := interlock.us(); -- the row may have been waited for
+
+    if p_id is not null then
+      if us > p_deadline then
+        return '7 f ' || us;
+      end if;
+      select s.until - us - (s.ttl - s.ttl / 10) into alive from interlock.session s where s.id = p_session;
+      if alive is null or alive < 0 then -- behind the row of the line: who renews holds no other
+        update interlock.session s set until = us + s.ttl where s.id = p_session and s.until > us;
+        if not found then
+          return '6 f';
+        end if;
       end if;
     end if;
-  end if;
 
-  dead := interlock.bury(stands.line, us);
-  foreach c in array coalesce(stands.line, '{}') loop
-    if c.session = any (dead) or c.broken and c.stop <= us then
-      continue;
+    dead := interlock.bury(stands.line, us);
+    foreach c in array coalesce(stands.line, '{}') loop
+      if c.session = any (dead) or c.broken and c.stop <= us then
+        continue;
+      end if;
+      if c.id = p_old then
+        was := c.held and not c.broken;
+        continue;
+      end if;
+      there := there or c.id = p_id;
+      misfit := misfit or (c.kind = 4) <> (p_kind = 4);
+      total := total + c.weight;
+      ln := ln || c;
+    end loop;
+    if p_old is not null and not was then
+      update interlock.session s set broken = array_remove(s.broken, p_old) where s.id = p_session and p_old = any (s.broken);
     end if;
-    if c.id = p_old then
-      was := c.held and not c.broken;
-      continue;
-    end if;
-    there := there or c.id = p_id;
-    misfit := misfit or (c.kind = 4) <> (p_kind = 4);
-    total := total + c.weight;
-    ln := ln || c;
-  end loop;
-  if p_old is not null and not was then
-    update interlock.session s set broken = array_remove(s.broken, p_old) where s.id = p_session and p_old = any (s.broken);
-  end if;
 
-  if p_id is not null and not there then
-    if p_again then
-      select case when p_id = any (s.broken) then 3 else 4 end into state from interlock.session s where s.id = p_session;
-    elsif misfit then
-      state := 5;
-    elsif p_queue or total + p_weight <= p_lim then
-      ln := ln || row(p_id, p_session, p_kind, p_weight, p_lim, false, false, 0, us, 0, p_passes, p_note)::interlock.claim;
-      there := true;
+    if p_id is not null and not there then
+      if p_again then
+        select case when p_id = any (s.broken) then 3 else 4 end into state from interlock.session s where s.id = p_session;
+      elsif misfit then
+        state := 5;
+      elsif p_queue or total + p_weight <= p_lim then
+        ln := ln || row(p_id, p_session, p_kind, p_weight, p_lim, false, false, 0, us, 0, p_passes, p_note)::interlock.claim;
+        there := true;
+      end if;
     end if;
-  end if;
-  select * into ln, stands.fence, granted from interlock.settle(ln, stands.fence, us);
-  if ln is distinct from stands.line then
-    update interlock.lock l set fence = stands.fence, line = ln where l.name = p_name;
-    perform interlock.wake(ln, granted, p_id);
-  end if;
-  if there then
-    select p.state, p.fence, p.left_us, p.head into state, fence, left_us, head from interlock.place(ln, p_id, us) p;
-  end if;
-  if p_id is not null and state <= 1 then
-    way := interlock.shown(ln[1:1], us);
-  end if;
+    select * into ln, stands.fence, granted from interlock.settle(ln, stands.fence, us);
+    if ln is distinct from stands.line then
+      update interlock.lock l set fence = stands.fence, line = ln where l.name = p_name;
+      perform interlock.wake(ln, granted, p_id);
+    end if;
+    if not there then
+      return concat_ws(' ', coalesce(state, 6), was, '0 -1 f', case when p_id is not null and state = 0 then interlock.shown(ln[1:1], us) end);
+    end if;
+    select * into place from interlock.place(ln, p_id, us);
+    return concat_ws(' ', place.state, was, place.fence, place.left_us, place.head,
+      case when place.state = 1 then interlock.shown(ln[1:1], us) end);
+  end;
 end $$;
 
 -- renew renews a session and answers how each of its claims stands that is not held as it was known to be: its number in the

@@ -185,7 +185,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		}
 		switch st := state(number(f[1])); st {
 		case waiting:
-			c.schedule(f[3], f[4], s.d.direct)
+			c.schedule(number(f[3]), string(f[4]) == "t", s.d.direct)
 		case held:
 			c.admit(number(f[2]))
 			s.d.unhear(c)
