@@ -307,7 +307,8 @@ begin
       from unnest(p_names, p_ids, p_held) with ordinality as k(name, id, held, n)
       left join interlock.lock l on l.name = decode(k.name, 'hex')
       cross join lateral interlock.place(coalesce(l.line, '{}'), k.id, us) p
-      where not (k.held and p.state = 2);
+      where (k.held and (l.line[1]).id = k.id and (l.line[1]).held and not (l.line[1]).broken) is not true -- most are; the rest costs more
+        and not (k.held and p.state = 2);
 end $$;
 
 -- finish ends a session: it leaves the lines of p_names, or where that is null every line, and hands over. The row of the session goes last,
