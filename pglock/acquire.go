@@ -163,7 +163,7 @@ func (s *session) releasing(dc driver.Claim) (*claim, error) {
 
 // release takes the claim out, once.
 func (s *session) release(ctx context.Context, c *claim) (bool, error) {
-	return c.Release(ctx, &s.mu, false, s.timeout, func(ctx context.Context) error {
+	return c.Release(ctx, &s.mu, true, s.timeout, func(ctx context.Context) error {
 		was, err := s.turn(ctx, c, nil)
 		if err != nil {
 			return fmt.Errorf("release %q: %w", c.Name, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -32,13 +33,11 @@ func number[S string | []byte](field S) int64 {
 // it, and no prepared statement is needed, which a pooler would lose. What the server has certainly not carried out is sent
 // again until ctx ends; what it may have carried out once, since every statement may be repeated.
 func (d *Driver) call(ctx context.Context, sql string) (a answer, err error) {
-	if end, ok := ctx.Deadline(); ok { // of a context without a timer, perhaps
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, end)
-		defer cancel()
-	}
+	end, _ := ctx.Deadline() // of a context without a timer, perhaps
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
 	for broken := 0; ; {
-		a.rows, err = d.try(ctx, sql)
+		a.rows, err = d.try(ctx, end, sql)
 		switch {
 		case err == nil:
 			return a, nil
@@ -64,27 +63,17 @@ type unconnected struct{ error }
 func (u unconnected) Unwrap() error { return u.error }
 
 // try sends a statement once.
-func (d *Driver) try(ctx context.Context, sql string) ([][][]byte, error) {
+func (d *Driver) try(ctx context.Context, end time.Time, sql string) ([][][]byte, error) {
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
 		return nil, unconnected{err}
 	}
-	defer conn.Release()
-	pg := conn.Conn().PgConn()
-	results, err := pg.Exec(ctx, isolation+sql).ReadAll()
-	if code(err) == readOnly {
-		if pg.ParameterStatus("default_transaction_read_only") == "on" && pg.ParameterStatus("in_hot_standby") != "on" {
-			return nil, fmt.Errorf("%w: the default of the database or the role is read-only: %w", driver.ErrUnable, err)
-		}
-		_ = pg.Close(ctx) // it was a primary when the connection was made; the next one is made anew
+	x := exchange{conn: conn, pg: conn.Conn().PgConn()}
+	rows, err := x.do(ctx, end, isolation+sql)
+	if code(err) == readOnly && x.pg.ParameterStatus("default_transaction_read_only") == "on" && x.pg.ParameterStatus("in_hot_standby") != "on" {
+		return nil, fmt.Errorf("%w: the default of the database or the role is read-only: %w", driver.ErrUnable, err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if len(results) == 0 {
-		return nil, errors.New("the server answered nothing")
-	}
-	return results[len(results)-1].Rows, nil
+	return rows, err
 }
 
 // readOnly is the SQLSTATE of a server that does not write.

@@ -104,10 +104,9 @@ func (s *session) forget(c *claim) {
 	}
 }
 
-// fly makes one call for c, after the one before, apart from the caller: a statement that is under way is not cancelled, since to
-// cancel it would leave its outcome open.
+// fly makes one call for c, after the one before.
 func (s *session) fly(ctx context.Context, c *claim, call func(ctx context.Context) error) error {
-	return c.Fly(ctx, &s.mu, false, s.timeout, call)
+	return c.Fly(ctx, &s.mu, true, s.timeout, call)
 }
 
 // ends takes in that the session is no more, with everything that it had.

@@ -1,0 +1,104 @@
+package pglock
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/interlock-go/interlock/internal/sessions"
+)
+
+// exchange is one message to the server and its answer, over a connection of the pool. It is made by whoever wants the answer, and no
+// other goroutine has to be woken: on a free lock that is what costs most beside the disk.
+type exchange struct {
+	conn   *pgxpool.Conn
+	pg     *pgconn.PgConn
+	rows   [][][]byte // of the last statement
+	failed *pgconn.PgError
+}
+
+// unread is the error of a message that was sent and whose answer cannot be read.
+type unread struct{ error }
+
+func (u unread) Unwrap() error { return u.error }
+
+// SafeToRetry says what pgconn gets wrong where it does not know that something was sent.
+func (unread) SafeToRetry() bool { return false }
+
+// do sends a message and returns the rows that its last statement answers. When ctx ends the caller goes, and the answer is awaited until
+// end without him, and dropped: to cancel a statement would leave its outcome open and cost the connection.
+func (x *exchange) do(ctx context.Context, end time.Time, message string) ([][][]byte, error) {
+	wire, woken := x.pg.Conn(), make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = wire.SetDeadline(time.Unix(1, 0))
+		close(woken)
+	})
+	x.pg.Frontend().SendQuery(&pgproto3.Query{String: message})
+	err := x.pg.Frontend().Flush()
+	sent := err == nil
+	if sent {
+		err = x.read()
+	}
+	if !stop() {
+		<-woken // nobody else shall find the deadline that it sets
+		_ = wire.SetDeadline(time.Time{})
+	}
+	if sent && pgconn.Timeout(err) && time.Now().Before(end) {
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			_ = wire.SetDeadline(end)
+			err := x.read()
+			_ = wire.SetDeadline(time.Time{})
+			x.release(err)
+		}()
+		return nil, &sessions.Underway{Cause: ctx.Err(), Over: over}
+	}
+	x.release(err)
+	switch {
+	case x.failed != nil:
+		return nil, x.failed
+	case err != nil && sent:
+		return nil, unread{err}
+	}
+	return x.rows, err
+}
+
+// read takes in the answer.
+func (x *exchange) read() error {
+	for {
+		message, err := x.pg.ReceiveMessage(context.Background())
+		if err != nil {
+			return err
+		}
+		switch m := message.(type) {
+		case *pgproto3.RowDescription:
+			x.rows = nil
+		case *pgproto3.DataRow:
+			row := make([][]byte, len(m.Values))
+			for i, v := range m.Values {
+				row[i] = bytes.Clone(v)
+			}
+			x.rows = append(x.rows, row)
+		case *pgproto3.ErrorResponse:
+			x.failed = pgconn.ErrorResponseToPgError(m)
+		case *pgproto3.ReadyForQuery:
+			return nil
+		}
+	}
+}
+
+// release gives the connection back, unless it is of no more use: something failed on the way, or the server is a primary no more, as it
+// was when the connection was made.
+func (x *exchange) release(err error) {
+	if err != nil || x.failed != nil && x.failed.Code == readOnly && x.pg.ParameterStatus("default_transaction_read_only") != "on" {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = x.pg.Close(ctx)
+	}
+	x.conn.Release()
+}
