@@ -19,11 +19,15 @@ func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, e
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	err = s.fly(ctx, c, func(ctx context.Context) error {
+	return s.answer(c, s.ask(ctx, c))
+}
+
+// ask has c join its line, or finds it there.
+func (s *session) ask(ctx context.Context, c *claim) error {
+	return s.fly(ctx, c, func(ctx context.Context) error {
 		_, err := s.turn(ctx, nil, c)
 		return err
 	})
-	return s.answer(c, err)
 }
 
 // answer is the claim's state, unless err says that nothing is known.
@@ -63,7 +67,7 @@ func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error)
 			return false, fmt.Errorf("pglock: %w: the claim is being released", driver.ErrNotSent)
 		}
 		dc, newID, known = c.Claim, "'"+c.ID+"'", c.state != out
-		c.asked = s.d.hearing(s, c)
+		c.asked = s.d.hearing(c)
 	}
 	s.mu.Unlock()
 	started := time.Now()
@@ -75,6 +79,9 @@ func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error)
 		c.void = started.Add(s.timeout)
 	}
 	if err != nil {
+		if old != nil {
+			old.Unsure = true
+		}
 		return false, fmt.Errorf("pglock: %w", err)
 	}
 	f := [6]string{} // state, was, fence, left_us, head, way
@@ -82,6 +89,7 @@ func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error)
 	was = f[1] == "t"
 	if old != nil && a.twice && !was && old.state == held && !old.Unsure {
 		// That the claim stood there, the second attempt could tell; that it did not, cannot tell whether the first took it out.
+		old.Unsure = true
 		return false, errTwice
 	}
 	if c == nil || c.Leaving {
@@ -103,11 +111,7 @@ func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error)
 	case misfit:
 		return was, fmt.Errorf("pglock: name %q: %w: permits of a semaphore never share a name with other claims", c.Name, driver.ErrRefused)
 	case over:
-		s.lost = true
-		for _, other := range s.claims {
-			other.end(gone)
-		}
-		return was, driver.ErrSessionLost
+		return was, s.ends()
 	case void:
 		s.at, s.clock = started, number(f[2]) // it was set
 		return was, fmt.Errorf("pglock: %w: the request was late, or the database's clock has leapt", driver.ErrNotSent)
@@ -158,7 +162,7 @@ func (s *session) releasing(dc driver.Claim) (*claim, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.claims.Leaving(dc.ID, s.closed || s.lost, func() *claim { return newClaim(dc) }), nil
+	return s.claims.Leaving(dc.ID, s.closed || s.lost, func() *claim { return s.newClaim(dc) }), nil
 }
 
 // release takes the claim out, once.
@@ -173,7 +177,8 @@ func (s *session) release(ctx context.Context, c *claim) (bool, error) {
 	})
 }
 
-// gone notes that the claim has left. If a request for it may still be under way, it is released once more when that is void.
+// gone notes that the claim has left. What a request that may still be under way puts into the line after that is released when no more
+// can come.
 func (s *session) gone(c *claim, was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,22 +186,12 @@ func (s *session) gone(c *claim, was bool) {
 	c.end(gone)
 	s.forget(c)
 	if wait := time.Until(c.void); wait > 0 {
-		go s.exorcise(c, wait)
+		time.AfterFunc(wait, func() {
+			ctx, cancel := context.WithTimeout(s.d.ctx, s.timeout)
+			defer cancel()
+			_, _ = s.turn(ctx, c, nil) // else the session's end removes it
+		})
 	}
-}
-
-// exorcise releases what a request may have put into the line after the Release of its claim, when no more can come.
-func (s *session) exorcise(c *claim, wait time.Duration) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.d.ctx.Done():
-		return
-	}
-	ctx, cancel := context.WithTimeout(s.d.ctx, s.timeout)
-	defer cancel()
-	_, _ = s.turn(ctx, c, nil) // else the session's end removes it
 }
 
 // Requeue implements driver.Requeuer: one statement does both.
@@ -212,14 +207,10 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	was := false
 	err = s.fly(ctx, old, func(ctx context.Context) error {
 		return s.fly(ctx, next, func(ctx context.Context) (err error) {
-			if was, err = s.turn(ctx, old, next); err != nil {
-				s.mu.Lock()
-				old.Unsure = true
-				s.mu.Unlock()
-				return err
+			if was, err = s.turn(ctx, old, next); err == nil {
+				s.gone(old, was)
 			}
-			s.gone(old, was)
-			return nil
+			return err
 		})
 	})
 	if err != nil {

@@ -27,6 +27,7 @@ const (
 // guarded by the session's mutex.
 type claim struct {
 	driver.Claim
+	s     *session
 	state state
 	grant driver.Grant
 
@@ -37,8 +38,6 @@ type claim struct {
 
 	sessions.Departure
 }
-
-func newClaim(c driver.Claim) *claim { return &claim{Claim: c, change: sessions.NewSignal()} }
 
 // admit moves the claim to held.
 func (c *claim) admit(fence int64) {

@@ -30,8 +30,8 @@ type Driver struct {
 	sessions sessions.Set[*session]
 	mu       sync.Mutex
 	ear      *ear
-	deaf     time.Time          // until when no other ear is tried, since the last one failed
-	waiting  map[string]*waiter // by nonce
+	deaf     time.Time         // until when no other ear is tried, since the last one failed
+	waiting  map[string]*claim // by nonce
 }
 
 // New makes a driver over a pool that the program has. It looks whether the tables are there, in a version that it knows, and
@@ -43,7 +43,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, o *Options) (*Driver, error) {
 	}
 	d := &Driver{
 		pool: pool, options: options, in: options.in(), channel: "il_" + driver.NewID(),
-		waiting: map[string]*waiter{},
+		waiting: map[string]*claim{},
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, options.Timeout)
@@ -134,27 +134,19 @@ func (d *Driver) Close(ctx context.Context) error {
 	d.mu.Lock()
 	e := d.ear
 	d.mu.Unlock()
-	if e != nil {
-		select {
-		case <-e.done:
-		case <-ctx.Done():
-		}
-	}
-	if d.owned {
-		d.closePool(ctx)
-	}
-	return err
-}
-
-// closePool returns when ctx ends, if that is first: a request may hold a connection that does not answer.
-func (d *Driver) closePool(ctx context.Context) {
 	closed := make(chan struct{})
-	go func() {
-		d.pool.Close()
-		close(closed)
+	go func() { // a request may hold a connection that does not answer
+		defer close(closed)
+		if e != nil {
+			<-e.done
+		}
+		if d.owned {
+			d.pool.Close()
+		}
 	}()
 	select {
 	case <-closed:
 	case <-ctx.Done():
 	}
+	return err
 }

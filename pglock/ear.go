@@ -22,12 +22,6 @@ const retry = 5 * time.Second
 
 var errDeaf = fmt.Errorf("pglock: listen: %w: there is no connection to listen over", driver.ErrNotSent)
 
-// waiter is a claim that messages may be for.
-type waiter struct {
-	s *session
-	c *claim
-}
-
 // ear is the connection over which this process is told, from before it is made until it has ended. It is not of the pool, since it
 // is kept; it is dialled as the pool dials.
 type ear struct {
@@ -38,13 +32,13 @@ type ear struct {
 
 // hearing returns the ear that hears what is said to a claim from now on, or nil. A claim may be let in before the answer that put it
 // in line is read, and before anybody calls Wait.
-func (d *Driver) hearing(s *session, c *claim) *ear {
+func (d *Driver) hearing(c *claim) *ear {
 	if !c.Queue {
 		return nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.waiting[nonce(c.ID)] = &waiter{s, c}
+	d.waiting[nonce(c.ID)] = c
 	if d.ear != nil {
 		select {
 		case <-d.ear.ready:
@@ -181,20 +175,20 @@ func (d *Driver) told(payload string) {
 		return
 	}
 	d.mu.Lock()
-	w := d.waiting[f[1]]
+	c := d.waiting[f[1]]
 	d.mu.Unlock()
-	if w == nil {
+	if c == nil {
 		return
 	}
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
 	switch {
-	case w.c.Leaving || w.c.state > waiting:
+	case c.Leaving || c.state > waiting:
 	case f[0] == "h" && len(f) == 3:
-		w.c.admit(number(f[2]))
-		d.unhear(w.c)
+		c.admit(number(f[2]))
+		d.unhear(c)
 	case f[0] == "r":
-		w.c.asked = nil
-		w.c.change.Give()
+		c.asked = nil
+		c.change.Give()
 	}
 }

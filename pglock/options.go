@@ -1,6 +1,7 @@
 package pglock
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -38,15 +39,9 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		options = *o
 	}
-	if options.Schema == "" {
-		options.Schema = "interlock"
-	}
-	if options.Timeout <= 0 {
-		options.Timeout = defaultTimeout
-	}
-	if options.Logger == nil {
-		options.Logger = slog.Default()
-	}
+	options.Schema = cmp.Or(options.Schema, "interlock")
+	options.Timeout = cmp.Or(max(options.Timeout, 0), defaultTimeout)
+	options.Logger = cmp.Or(options.Logger, slog.Default())
 	switch {
 	case options.Technique != "" && options.Technique != "rows":
 		return options, fmt.Errorf("pglock: unknown technique %q: want rows", options.Technique)

@@ -63,33 +63,36 @@ begin
   perform set_config('lock_timeout', patience::text, true);
 end $$;
 
--- settle is the rule, as driver/line has it: a claim is held when its weight and the weights of all claims ahead of it add
--- up to at most its limit. granted are the places that are held now and were not.
-create function interlock.settle(inout line interlock.claim[], inout fence bigint, us bigint, out granted int[])
+-- settle writes what came of a line, by the rule as driver/line has it: a claim is held when its weight and the weights of all claims
+-- ahead of it add up to at most its limit. Who is held now and was not is told, except one who has it in an answer.
+create function interlock.settle(stands interlock.lock, ln interlock.claim[], us bigint, but text) returns interlock.claim[]
 language plpgsql as $$
 declare
   sum bigint := 0;
   c interlock.claim;
 begin
-  granted := '{}';
-  for i in 1 .. cardinality(line) loop
-    c := line[i];
+  for i in 1 .. cardinality(ln) loop
+    c := ln[i];
     sum := sum + c.weight;
     if c.held or sum > c.lim then
       continue;
     end if;
     if c.kind <= 2 then
-      if greatest(fence + 32, us) > 9007199254740991 then
-        return; -- this one and all behind go on waiting
-      end if;
-      fence := greatest(fence + 32, us);
-      c.fence := fence - 31;
+      exit when greatest(stands.fence + 32, us) > 9007199254740991; -- this one and all behind go on waiting
+      stands.fence := greatest(stands.fence + 32, us);
+      c.fence := stands.fence - 31;
     end if;
     c.held := true;
     c.since := us;
-    line[i] := c;
-    granted := granted || i;
+    ln[i] := c;
+    if c.id is distinct from but then
+      perform pg_notify(s.channel, 'h ' || interlock.nonce(c.id) || ' ' || c.fence) from interlock.session s where s.id = c.session;
+    end if;
   end loop;
+  if ln is distinct from stands.line then
+    update interlock.lock l set fence = stands.fence, line = ln where l.name = stands.name;
+  end if;
+  return ln;
 end $$;
 
 -- place is how a claim stands in a line. state: 1 waits, 2 held, 3 broken, 4 not there. left_us: when it should look again by
@@ -153,19 +156,6 @@ begin
   return array(select d from unnest(doubtful) d where not exists (select from interlock.session s where s.id = d));
 end $$;
 
--- wake tells those who were granted, except one who has it in an answer.
-create function interlock.wake(line interlock.claim[], granted int[], but text) returns void language plpgsql as $$
-declare
-  i int;
-begin
-  foreach i in array granted loop
-    if line[i].id is distinct from but then
-      perform pg_notify(s.channel, 'h ' || interlock.nonce(line[i].id) || ' ' || line[i].fence)
-        from interlock.session s where s.id = line[i].session;
-    end if;
-  end loop;
-end $$;
-
 -- turn is every step of a line: p_old leaves it and p_id joins it, or is found there; either may be null. p_again: it was in
 -- line before, and is not put there again. p_deadline: when the request is void, however late it comes.
 --
@@ -213,7 +203,6 @@ begin
     c interlock.claim;
     ln interlock.claim[] := '{}';
     dead text[];
-    granted int[];
     total bigint := 0;
     alive bigint;
     there boolean := false;
@@ -270,11 +259,7 @@ begin
         there := true;
       end if;
     end if;
-    select * into ln, stands.fence, granted from interlock.settle(ln, stands.fence, us);
-    if ln is distinct from stands.line then
-      update interlock.lock l set fence = stands.fence, line = ln where l.name = p_name;
-      perform interlock.wake(ln, granted, p_id);
-    end if;
+    ln := interlock.settle(stands, ln, us, p_id);
     if not there then
       return concat_ws(' ', coalesce(state, 6), was, '0 -1 f', case when p_id is not null and state = 0 then interlock.shown(ln[1:1], us) end);
     end if;
@@ -319,8 +304,6 @@ declare
   stands interlock.lock;
   c interlock.claim;
   ln interlock.claim[];
-  granted int[];
-  us bigint;
 begin
   perform interlock.careful(10000);
   for v_name in
@@ -330,17 +313,12 @@ begin
   loop
     select * into stands from interlock.lock l where l.name = v_name for update;
     ln := '{}';
-    us := interlock.us();
     foreach c in array coalesce(stands.line, '{}') loop
       if c.session <> p_session then
         ln := ln || c;
       end if;
     end loop;
-    select * into ln, stands.fence, granted from interlock.settle(ln, stands.fence, us);
-    if ln is distinct from stands.line then
-      update interlock.lock l set fence = stands.fence, line = ln where l.name = v_name;
-      perform interlock.wake(ln, granted, null);
-    end if;
+    perform interlock.settle(stands, ln, interlock.us(), null);
   end loop;
   delete from interlock.session where id = p_session;
 end $$;
@@ -354,7 +332,6 @@ declare
   c interlock.claim;
   ln interlock.claim[] := '{}';
   hit interlock.claim;
-  granted int[];
 begin
   perform interlock.careful(10000);
   select * into stands from interlock.lock l where l.name = p_name for update;
@@ -375,10 +352,8 @@ begin
   if hit.id is null then
     return false;
   end if;
-  select * into ln, stands.fence, granted from interlock.settle(ln, stands.fence, us);
-  update interlock.lock l set fence = stands.fence, line = ln where l.name = p_name;
+  perform interlock.settle(stands, ln, us, null);
   update interlock.session s set broken = s.broken || hit.id where s.id = hit.session and not hit.id = any (s.broken);
-  perform interlock.wake(ln, granted, null);
   perform pg_notify(s.channel, 'r ' || interlock.nonce(hit.id)) from interlock.session s where s.id = hit.session;
   return true;
 end $$;

@@ -2,8 +2,10 @@ package pglock
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -48,14 +50,14 @@ func (s *session) open(ctx context.Context, owner []byte) error {
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.set(started, number(a.rows[0][0]))
 	return nil
 }
 
-// set takes in the database's clock, as it was answered to a request that was sent at started.
+// set takes in the database's clock, as it was answered to a request that was sent at started. s.mu is held.
 func (s *session) set(started time.Time, clock int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if started.After(s.at) {
 		s.at, s.clock = started, clock
 	}
@@ -91,7 +93,11 @@ func (s *session) claim(c driver.Claim) (*claim, error) {
 	if s.closed || s.lost {
 		return nil, driver.ErrSessionLost
 	}
-	return s.claims.Of(c.ID, func() *claim { return newClaim(c) }), nil
+	return s.claims.Of(c.ID, func() *claim { return s.newClaim(c) }), nil
+}
+
+func (s *session) newClaim(c driver.Claim) *claim {
+	return &claim{Claim: c, s: s, change: sessions.NewSignal()}
 }
 
 // maxName is what the index of the table can hold, and some.
@@ -109,10 +115,8 @@ func (s *session) fly(ctx context.Context, c *claim, call func(ctx context.Conte
 	return c.Fly(ctx, &s.mu, true, s.timeout, call)
 }
 
-// ends takes in that the session is no more, with everything that it had.
+// ends takes in that the session is no more, with everything that it had. s.mu is held.
 func (s *session) ends() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.lost = true
 	for _, c := range s.claims {
 		c.end(gone)
@@ -140,16 +144,9 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 			about = append(about, c)
 		}
 	}
-	var names, ids, holds strings.Builder
-	for i, c := range about {
-		if i > 0 {
-			names.WriteByte(',')
-			ids.WriteByte(',')
-			holds.WriteByte(',')
-		}
-		fmt.Fprintf(&names, "%x", c.Name)
-		ids.WriteString(c.ID)
-		holds.WriteString(map[bool]string{true: "t", false: "f"}[c.state == held])
+	var names, ids, holds []string
+	for _, c := range about {
+		names, ids, holds = append(names, hex.EncodeToString([]byte(c.Name))), append(ids, c.ID), append(holds, strconv.FormatBool(c.state == held))
 	}
 	s.mu.Unlock()
 	for _, c := range stuck {
@@ -164,19 +161,19 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	rctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	a, err := s.d.call(rctx, fmt.Sprintf("select * from %srenew('%s', '{%s}', '{%s}', '{%s}', %d)",
-		s.d.in, s.id, &names, &ids, &holds, (timeout/2).Milliseconds()))
+		s.d.in, s.id, strings.Join(names, ","), strings.Join(ids, ","), strings.Join(holds, ","), (timeout/2).Milliseconds()))
 	if err == nil && len(a.rows) == 0 {
 		err = errors.New("the server answered nothing")
 	}
 	if err != nil {
 		return driver.Renewal{}, fmt.Errorf("pglock: renew: %w", err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if state(number(a.rows[0][1])) == over {
 		return driver.Renewal{}, s.ends()
 	}
 	s.set(started, number(a.rows[0][2]))
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, f := range a.rows[1:] {
 		c := about[number(f[0])-1]
 		if c.Leaving {
@@ -200,22 +197,16 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 func (s *session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
-	names := map[string]struct{}{}
 	all := s.claims.AllLeaving()
-	for _, c := range all {
-		names[fmt.Sprintf("%x", c.Name)] = struct{}{}
-	}
 	s.mu.Unlock()
-	for _, c := range all { // a request under way may put a claim into the line
-		c.Rest(ctx, &s.mu)
-	}
-	list := make([]string, 0, len(names))
-	for n := range names {
-		list = append(list, n)
+	names := make([]string, 0, len(all))
+	for _, c := range all {
+		c.Rest(ctx, &s.mu) // a request under way may put it into the line
+		names = append(names, hex.EncodeToString([]byte(c.Name)))
 	}
 	cctx, cancel := context.WithTimeout(ctx, s.d.options.Timeout)
 	defer cancel()
-	_, err := s.d.call(cctx, fmt.Sprintf("select %sfinish('%s', '{%s}')", s.d.in, s.id, strings.Join(list, ",")))
+	_, err := s.d.call(cctx, fmt.Sprintf("select %sfinish('%s', '{%s}')", s.d.in, s.id, strings.Join(names, ",")))
 	s.mu.Lock()
 	for _, c := range all {
 		c.Left = c.Left || err == nil

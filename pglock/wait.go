@@ -40,11 +40,7 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 		s.mu.Unlock()
 		if under == nil && ask {
 			// Subscribe, then look: what was told before that, nobody heard.
-			err := s.fly(ctx, c, func(ctx context.Context) error {
-				_, err := s.turn(ctx, nil, c)
-				return err
-			})
-			if err != nil {
+			if err := s.ask(ctx, c); err != nil {
 				s.later(c)
 				return s.answer(c, err)
 			}
