@@ -71,7 +71,7 @@ func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error)
 	}
 	s.mu.Unlock()
 	started := time.Now()
-	a, err := s.d.call(ctx, fmt.Sprintf(`select %sturn(E'\\x%x', '%s', %s, %s, %t, %t, %d, %d, %d, %d, E'\\x%x', %d, %d)`,
+	a, err := s.d.step(ctx, fmt.Sprintf(`select %sturn(E'\\x%x', '%s', %s, %s, %t, %t, %d, %d, %d, %d, E'\\x%x', %d, %d)`,
 		s.d.in, about.Name, s.id, oldID, newID, known, dc.Queue, dc.Kind, dc.Weight, dc.Limit, dc.Passes, dc.Note, s.deadline(), max((s.timeout/2).Milliseconds(), 1)))
 	s.mu.Lock()
 	defer s.mu.Unlock()

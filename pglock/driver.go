@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -19,10 +20,11 @@ type Driver struct {
 	pool    *pgxpool.Pool
 	owned   bool // the pool was opened for this driver
 	options Options
-	in      string // begins names in SQL
-	channel string // that this process is told by
-	direct  bool   // a NOTIFY can be heard
-	safe    bool   // the server flushes what it commits
+	in      string      // begins names in SQL
+	channel string      // that this process is told by
+	direct  bool        // a NOTIFY can be heard
+	safe    bool        // the server flushes what it commits
+	strict  atomic.Bool // the default isolation level is not that of a step
 
 	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel context.CancelFunc

@@ -161,7 +161,7 @@ end $$;
 --
 -- The answer is in words, which cost less than a row: state, was, fence, left_us, head, way, or the first of them.
 -- state: 0 not held and no trace left, 1 waits, 2 held, 3 broken, 4 gone, 5 does not go with those who stand there, 6 the session is
--- over, 7 void, with what the time is in place of a token. was: p_old was held until now. way: who is in the way, of a claim that is
+-- over, 7 void, with what the time is in place of a token, 8 not at READ COMMITTED. was: p_old was held until now. way: who is in the way, of a claim that is
 -- not held.
 create function interlock.turn(
   p_name bytea, p_session text, p_old text, p_id text, p_again boolean, p_queue boolean, p_kind int, p_weight int, p_lim int,
@@ -171,6 +171,9 @@ declare
   us bigint := interlock.us();
   token bigint;
 begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    return '8 f';
+  end if;
   perform interlock.careful(p_patience);
 
   -- A free name, in a session that needs no renewal, is taken by the unique index, or by finding the line empty under the
