@@ -18,6 +18,7 @@ type bounded struct {
 	err    error
 	timer  *time.Timer
 	unlink func() bool
+	after  map[*func()]struct{} // what is called at the end
 }
 
 // within returns a context that ends with parent, after d, or when finish is called.
@@ -50,6 +51,29 @@ func (b *bounded) Done() <-chan struct{} {
 	b.timer = time.AfterFunc(time.Until(b.deadline), func() { b.end(context.DeadlineExceeded) })
 	b.unlink = context.AfterFunc(b.parent, func() { b.end(b.parent.Err()) })
 	return b.done
+}
+
+// AfterFunc is what package context asks a context for that is not its own: else each context made of this one, and each AfterFunc, would
+// start a goroutine to watch it.
+func (b *bounded) AfterFunc(f func()) (stop func() bool) {
+	b.Done()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		go f()
+		return func() bool { return false }
+	}
+	if b.after == nil {
+		b.after = map[*func()]struct{}{}
+	}
+	b.after[&f] = struct{}{}
+	return func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		_, waits := b.after[&f]
+		delete(b.after, &f)
+		return waits
+	}
 }
 
 // Err implements context.Context.
@@ -87,4 +111,8 @@ func (b *bounded) end(err error) {
 		b.timer.Stop()
 		b.unlink()
 	}
+	for f := range b.after {
+		go (*f)()
+	}
+	b.after = nil
 }

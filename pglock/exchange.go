@@ -33,6 +33,7 @@ func (unread) SafeToRetry() bool { return false }
 // end without him, and dropped: to cancel a statement would leave its outcome open and cost the connection.
 func (x *exchange) do(ctx context.Context, end time.Time, message string) ([][][]byte, error) {
 	wire, woken := x.pg.Conn(), make(chan struct{})
+	_ = wire.SetDeadline(end)
 	stop := context.AfterFunc(ctx, func() {
 		_ = wire.SetDeadline(time.Unix(1, 0))
 		close(woken)
@@ -45,9 +46,9 @@ func (x *exchange) do(ctx context.Context, end time.Time, message string) ([][][
 	}
 	if !stop() {
 		<-woken // nobody else shall find the deadline that it sets
-		_ = wire.SetDeadline(time.Time{})
 	}
-	if sent && pgconn.Timeout(err) && time.Now().Before(end) {
+	_ = wire.SetDeadline(time.Time{})
+	if sent && pgconn.Timeout(err) && ctx.Err() != nil && time.Now().Before(end) {
 		over := make(chan struct{})
 		go func() {
 			defer close(over)

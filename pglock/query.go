@@ -51,14 +51,12 @@ func (d *Driver) call(ctx context.Context, sql string) (answer, error) {
 // again until ctx ends; what it may have carried out once, since every statement may be repeated.
 func (d *Driver) send(ctx context.Context, sql string) (a answer, err error) {
 	end, _ := ctx.Deadline() // of a context without a timer, perhaps
-	ctx, cancel := context.WithDeadline(ctx, end)
-	defer cancel()
 	for broken := 0; ; {
 		a.rows, err = d.try(ctx, end, sql)
 		switch {
 		case err == nil:
 			return a, nil
-		case ctx.Err() != nil || broken > int(d.pool.Stat().MaxConns()):
+		case ctx.Err() != nil || !time.Now().Before(end) || broken > int(d.pool.Stat().MaxConns()):
 		case undone(err):
 			broken++
 			continue
@@ -81,6 +79,11 @@ func (u unconnected) Unwrap() error { return u.error }
 
 // try sends a statement once.
 func (d *Driver) try(ctx context.Context, end time.Time, sql string) ([][][]byte, error) {
+	if d.pool.Stat().IdleConns() == 0 { // what is made of a context costs more than a look
+		timed, cancel := context.WithDeadline(ctx, end)
+		defer cancel()
+		ctx = timed
+	}
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
 		return nil, unconnected{err}

@@ -14,6 +14,9 @@ type limit struct {
 // Deadline implements context.Context.
 func (l limit) Deadline() (time.Time, bool) { return l.at, true }
 
+// AfterFunc is what package context asks a context for that is not its own, instead of starting a goroutine to watch it.
+func (l limit) AfterFunc(f func()) func() bool { return context.AfterFunc(l.Context, f) }
+
 // Within returns ctx with a deadline for one command. It costs no timer: ctx does not end then, the command does.
 func Within(ctx context.Context, d time.Duration) context.Context {
 	return limit{ctx, time.Now().Add(d)}
