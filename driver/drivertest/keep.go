@@ -46,6 +46,16 @@ func (a *actor) pace() time.Duration {
 	return a.given / 3
 }
 
+// renewIfDue renews a session that nobody keeps, as often as keep would.
+func (a *actor) renewIfDue() {
+	a.mu.Lock()
+	due := a.until.Add(a.given/3 - a.given)
+	a.mu.Unlock()
+	if !time.Now().Before(due) {
+		a.renew()
+	}
+}
+
 // unkeep ends keep.
 func (a *actor) unkeep() {
 	if a.stopKeeping != nil {

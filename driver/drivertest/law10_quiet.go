@@ -31,7 +31,10 @@ func tryQuiet(w *world) {
 	})...)
 }
 
-const countedTurns = 10
+const (
+	countedTurns = 10
+	settling     = 200 * time.Millisecond // in which whatever was under way has arrived
+)
 
 func tryBudget(w *world, c Counter, k kind) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
@@ -58,9 +61,12 @@ func tryBudget(w *world, c Counter, k kind) {
 			w.fail("%s cost %d calls of the store, the budget is %d", what, got, allowed)
 		}
 	}
-	settled := func() { // nothing was called for a while; who never stops is seen below
-		for n, last, quiet := 0, calls(), 0; n < 50 && quiet < 3; n++ {
-			w.sleep(3*time.Millisecond + w.lateness())
+	settled := func() { // nothing was called for a while; who asks by the clock never stops for long, and who never stops is seen below
+		a.renewIfDue()
+		b.renewIfDue()
+		from := time.Now()
+		for last, quiet := calls(), 0; quiet < 3 && time.Since(from) < settling; {
+			w.sleep(min(3*time.Millisecond+w.lateness(), settling/3))
 			now := calls()
 			if quiet++; now != last {
 				last, quiet = now, 0
