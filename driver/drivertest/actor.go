@@ -13,7 +13,7 @@ type process struct {
 	w    *world
 	name string
 	d    driver.Driver
-	gone bool // killed or closed by a law, so that its Close may fail
+	gone bool // killed or closed by a law, or the store was restarted, so that its Close may fail
 }
 
 func (w *world) process(name string) *process {

@@ -40,7 +40,7 @@ func TestMissingMeansAreFaults(t *testing.T) {
 				if v.Convicted() != need {
 					t.Fatalf("convicted is %v, want %v: %s", v.Convicted(), need, v)
 				}
-				if need && !strings.Contains(v.Faults[0], "is no "+means) {
+				if need && !strings.Contains(v.Faults[0], "is no drivertest."+means) {
 					t.Fatalf("the fault does not name %s: %s", means, v)
 				}
 				v = drivertest.Judge(law, func(drivertest.T) drivertest.Harness { return modest{harness} })
@@ -53,6 +53,33 @@ func TestMissingMeansAreFaults(t *testing.T) {
 			})
 		})
 	}
+}
+
+// numb is bare over sessions that are no LossNotifiers.
+type numb struct{ bare }
+
+func (n numb) Driver(t drivertest.T) driver.Driver { return numbDriver{n.bare.Driver(t)} }
+
+type numbDriver struct{ driver.Driver }
+
+func (d numbDriver) Open(ctx context.Context, s driver.Spec) (driver.Session, error) {
+	inner, err := d.Driver.Open(ctx, s)
+	return struct{ driver.Session }{inner}, err
+}
+
+// Where no session notifies of losses nobody has to end one, and that none was ended is said.
+func TestNoEnderIsAskedWhereNobodyNotifies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, law := range drivertest.Laws() {
+			if law.Name != "Also_Loss" {
+				continue
+			}
+			v := drivertest.Judge(law, func(drivertest.T) drivertest.Harness { return numb{bare{&memory{store: memlock.New()}}} })
+			if want := "excused: Also_Loss: nobody has tried "; len(v.Faults) > 0 || !strings.Contains(strings.Join(v.Log, "\n"), want) {
+				t.Errorf("want no fault and %q: %s\n%q", want, v, v.Log)
+			}
+		}
+	})
 }
 
 // forgetful is memlock with a driver whose Release does nothing.

@@ -157,8 +157,7 @@ func tryOverRestart(w *world) {
 		all = append(all, a.held(k.own(w.name("restart-"+k.String()))))
 	}
 	from := time.Now()
-	r.Restart(w.t)
-	w.story.add(from, "store", "is restarted")
+	w.restart(r)
 	for i, mine := range all {
 		var held bool
 		w.until(patience, func() bool {

@@ -299,9 +299,7 @@ func tryTokensOverRestart(w *world, all []*tokens) {
 		w.lacks("Restarter", "whether tokens grow over a restart of the store, as Traits.Fence says")
 		return
 	}
-	from := time.Now()
-	r.Restart(w.t)
-	w.story.add(from, "store", "is restarted")
+	w.restart(r)
 	for _, k := range all {
 		x, c := w.actor("Y"), k.own()
 		k.after("a restart of the store")

@@ -142,3 +142,42 @@ func TestCloseOfADriverIsJudged(t *testing.T) {
 		})
 	}
 }
+
+// restarted is a store that keeps its claims over a restart, which cuts every connection.
+type restarted struct {
+	plain
+	cut *bool
+}
+
+func (h restarted) Driver(t T) driver.Driver {
+	return &restartedDriver{h.plain.Driver(t), *h.cut, h.cut}
+}
+func (h restarted) Restart(T) { *h.cut = true }
+
+type restartedDriver struct {
+	driver.Driver
+	after bool // opened after the restart
+	cut   *bool
+}
+
+func (d *restartedDriver) Traits() driver.Traits {
+	t := d.Driver.Traits()
+	t.Survives.Restart = true
+	return t
+}
+
+func (d *restartedDriver) Close(ctx context.Context) error {
+	if err := d.Driver.Close(ctx); err != nil || d.after || !*d.cut {
+		return err
+	}
+	return errors.New("terminating connection due to administrator command")
+}
+
+// A driver whose connections a restart has cut may say so when it is closed.
+func TestCloseMayFailAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if v := Judge(onceHeldLaw, func(T) Harness { return restarted{plain{memlock.New()}, new(bool)} }); len(v.Faults) > 0 {
+			t.Error(v)
+		}
+	})
+}

@@ -116,6 +116,19 @@ func (w *world) name(of string) string {
 	return fmt.Sprintf("%s%s-%d", w.h.Prefix(), of, w.names)
 }
 
+// restart restarts the store. A driver that was opened before may have connections that the restart has cut, and may say so
+// when it is closed.
+func (w *world) restart(r Restarter) {
+	from := time.Now()
+	w.mu.Lock()
+	for _, p := range w.processes {
+		p.gone = true
+	}
+	w.mu.Unlock()
+	r.Restart(w.t)
+	w.story.add(from, "store", "is restarted")
+}
+
 // end stops everything that the trial began and closes every driver. It returns the first failure of that.
 func (w *world) end() (failed *failure) {
 	w.cancel()
@@ -150,13 +163,18 @@ func (w *world) lacks(means, forWhat string) {
 		why = a.Cannot(w.law.Name)
 	}
 	if why == "" {
-		w.t.Errorf("%s: the harness %T is no %s, so nobody knows %s.\nImplement drivertest.%s, or say by Cannot(%q) why that is impossible.",
-			w.law.Name, w.h, means, forWhat, means, w.law.Name)
+		w.t.Errorf("%s: nobody knows %s: the harness %T is no drivertest.%s. Implement that, or say by Cannot(%q) why it is impossible.",
+			w.law.Name, forWhat, w.h, means, w.law.Name)
 		return
 	}
-	w.t.Logf("excused: %s: nobody has tried %s: %s", w.law.Name, forWhat, why)
+	w.excused(forWhat, why)
+}
+
+// excused says what nobody has tried, and why.
+func (w *world) excused(what, why string) {
+	w.t.Logf("excused: %s: nobody has tried %s: %s", w.law.Name, what, why)
 	if w.excuse != nil {
-		w.excuse(fmt.Sprintf("%s: %s: %s", w.law.Name, forWhat, why))
+		w.excuse(fmt.Sprintf("%s: %s: %s", w.law.Name, what, why))
 	}
 }
 
