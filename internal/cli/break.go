@@ -48,6 +48,9 @@ func (c *breakCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 	}
 	for _, h := range targets {
 		fmt.Fprintf(t.out, "%s: broke %s of %s\n", c.Name, h.PublicID, by(h))
+		if !h.Held {
+			fmt.Fprintln(t.err, "interlock: it waited: where the store keeps no note of that for its owner, it stands in line again, at the end")
+		}
 	}
 	return nil
 }
