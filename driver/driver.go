@@ -137,7 +137,8 @@ type Session interface {
 
 	// Close releases every claim of the session, handing over at once, and ends it. It is called once for every session
 	// that was opened, also for one that the store has ended, and also while other calls are under way: a Wait does not hold
-	// it up. Nothing is asked of the store for the session afterwards.
+	// it up. Nothing is asked of the store for the session afterwards: a call that begins then answers ErrSessionLost, and
+	// Release may also answer that c was not held, and Close nil.
 	Close(ctx context.Context) error
 }
 
@@ -192,7 +193,8 @@ type Inspector interface {
 	// could be read all the same.
 	Lines(ctx context.Context, prefix string) ([]Line, error)
 
-	// Line returns the line of one name; without claims when nobody stands there.
+	// Line returns the line of one name; without claims when nobody stands there. A claim whose time is over by the store's
+	// clock is shown no more, although nobody has taken it out. A store without a clock shows it until then.
 	Line(ctx context.Context, name string) (Line, error)
 
 	// Break takes a claim away from its owner, if it still is the claim of that public id and fence (0 for claims

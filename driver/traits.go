@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Traits are the promises of a store as it was opened. Each is tested both ways: a store that does not promise order
+// Traits are the promises of a store as it was opened. Most are tested both ways: a store that does not promise order
 // must be seen to reorder.
 type Traits struct {
 	Ordered bool // a claim whose Acquire was answered before another was called is granted first, and no try overtakes

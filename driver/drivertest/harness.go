@@ -96,7 +96,7 @@ type Counter interface {
 type Budget struct {
 	Acquire int // a free claim
 	Release int // of a claim that nobody waits for
-	Handoff int // one claim is released and another one, which waits in another process, learns that it holds
+	Handoff int // one claim is released and another one, which waits in another process, learns that it holds; all looks of who polls count
 }
 
 // Freezer is a Harness that can stop a process anywhere.
