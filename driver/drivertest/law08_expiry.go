@@ -154,6 +154,9 @@ func tryExpiryAfterRenew(w *world, k kind) {
 		defer cancel()
 		for {
 			g, err := a.tryWait(ctx, waits)
+			if ctx.Err() != nil && !g.Held { // the machine was slow, or nobody lets in anybody
+				tryLetsIn(w, k)
+			}
 			inTime()
 			switch {
 			case err != nil:

@@ -58,3 +58,13 @@ func tryWaitsLong(w *world, k kind) {
 	told.wait()
 	a.letGo(waits)
 }
+
+// A release lets in who waits, whatever the time.
+func tryLetsIn(w *world, k kind) {
+	h, a := w.still("H2", w.long()), w.still("A2", w.long())
+	theirs := h.held(k.rival(w.name("expiry-lets-in-" + k.String())))
+	waits := a.queue(k.own(theirs.Name))
+	h.letGo(theirs)
+	a.awaitAfter(waits, w.atOnce(), "the Release of "+w.story.claim(theirs))
+	a.letGo(waits)
+}

@@ -15,7 +15,7 @@ func more() []Driver {
 	var all []Driver
 	for _, some := range [][]Driver{
 		moreNaming, moreTokens, moreSharing, moreSessions, moreRenewing, moreClosing, moreBeside, moreBreaking, moreWaiting,
-		moreReleasing, moreLosing, moreLosses, moreShowing, moreLines, moreWatching, moreErrors, moreTraits, moreUnderWay, moreOfKinds,
+		moreReleasing, moreLosing, moreLosses, moreShowing, moreLines, moreWatching, moreErrors, moreTraits, moreUnderWay, moreOfKinds, moreSettling,
 	} {
 		all = append(all, some...)
 	}
