@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -23,6 +24,10 @@ func tryExpiryIsShown(w *world) {
 // What can be had again is shown as free when it was had and released.
 func tryExpiredIsGone(w *world, look driver.Inspector, k kind) {
 	a, b := w.still("U", w.ttl), w.actor("V")
+	var earlier []driver.Claim // in the same session: when the last is over, they are
+	for range 5 {
+		earlier = append(earlier, a.held(k.own(w.name("expiry-dead-"+k.String()))))
+	}
 	mine := a.held(k.own(w.name("expiry-shown-" + k.String())))
 	a.lapse()
 	lineOf(w, look, mine.Name)
@@ -30,9 +35,30 @@ func tryExpiredIsGone(w *world, look driver.Inspector, k kind) {
 	next := k.rival(mine.Name)
 	w.until(a.valid+w.traits.Grain+w.slack()+patience, func() bool { return b.state(next).Held },
 		"%s cannot be had long after the time of %s", w.story.claim(next), w.story.claim(mine))
+	tryDeadAreNotShown(w, look, k, b, earlier)
 	b.letGo(next)
 	if l := lineOf(w, look, mine.Name); len(l.Claims) > 0 {
 		w.fail("the time of %s is over and %s was released, and the line is shown with %+v", w.story.claim(mine), w.story.claim(next), l.Claims)
+	}
+}
+
+// What is shown with an end, and can be had as soon as somebody asks, has ended before: the store knew. One of several may have ended
+// between the look and the Acquire.
+func tryDeadAreNotShown(w *world, look driver.Inspector, k kind, b *actor, dead []driver.Claim) {
+	var shown []string
+	for _, c := range dead {
+		l := lineOf(w, look, c.Name)
+		next := k.rival(c.Name)
+		if !b.state(next).Held {
+			return // it stands there, late by no more than Grain, or nobody knows yet
+		}
+		b.letGo(next)
+		if len(l.Claims) > 0 && !l.Claims[0].Until.IsZero() {
+			shown = append(shown, w.story.claim(c))
+		}
+	}
+	if len(shown) == len(dead) {
+		w.fail("claims are shown with an end that is over, and whoever comes is let in past them: %s", strings.Join(shown, "; "))
 	}
 }
 

@@ -60,6 +60,14 @@ var moreSettling = []Driver{
 			}
 		},
 	},
+	{
+		Name: "ShowsTheDead", Law: "Law08_Expiry", Says: "claims are shown with an end that is over, and whoever comes is let in",
+		Fault: "A claim whose time is over is shown until the name is used again.",
+		new: func() *fault {
+			k := &lastSeen{lines: map[string]driver.Line{}}
+			return &fault{acquire: k.acquire, looks: k.look}
+		},
+	},
 }
 
 // stands reports whether the claim is in line.
@@ -88,4 +96,30 @@ func (u *unsettled) settle(name string) {
 	for _, f := range do {
 		f()
 	}
+}
+
+// lastSeen is what was seen of each line since somebody came to it.
+type lastSeen struct {
+	mu    sync.Mutex
+	lines map[string]driver.Line
+}
+
+func (k *lastSeen) acquire(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) { //nolint:revive // in the order of a fault
+	g, err := s.acquire(ctx, c)
+	line := s.l.look(c.Name)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.lines[c.Name] = line
+	return g, err
+}
+
+func (k *lastSeen) look(l *layer, ctx context.Context, name string) (driver.Line, error) {
+	line, err := l.memory.Line(ctx, name)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before := k.lines[name]
+	if err != nil || len(line.Claims) > 0 || len(before.Claims) == 0 || time.Now().Before(before.Claims[0].Until) {
+		return line, err
+	}
+	return before, nil
 }
