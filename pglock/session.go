@@ -195,6 +195,9 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 
 // Close implements driver.Session: one statement leaves every line and ends the session.
 func (s *session) Close(ctx context.Context) error {
+	if s.d.sessions.Closed() {
+		return nil // with its driver
+	}
 	s.mu.Lock()
 	s.closed = true
 	all := s.claims.AllLeaving()

@@ -136,14 +136,17 @@ func (w *world) end() (failed *failure) {
 	w.mu.Lock()
 	processes := w.processes
 	w.mu.Unlock()
-	for _, p := range processes {
-		f := caught(func() {
+	closing := make([]*task, len(processes)) // together: where a part of the store does not answer, each may take seconds
+	for i, p := range processes {
+		closing[i] = w.start(func() {
 			if err := p.close(context.Background()); err != nil && !p.gone {
 				w.fail("Close of the driver of %s failed although nothing was wrong: %v", p.name, err)
 			}
 		})
-		if failed == nil {
-			failed = f
+	}
+	for _, t := range closing {
+		if <-t.done; failed == nil {
+			failed = t.failed
 		}
 	}
 	return failed

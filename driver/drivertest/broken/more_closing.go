@@ -141,6 +141,19 @@ var moreClosing = []Driver{
 		},
 	},
 	{
+		Name: "ClosedIsUnknown", Law: "Law12_Close", Says: "want an error that matches ErrSessionLost",
+		Fault: "Acquire in a session that was closed is an error of the client's.",
+		new: func() *fault {
+			return &fault{acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+				g, err := s.acquire(ctx, c)
+				if errors.Is(err, driver.ErrSessionLost) {
+					err = errors.New("closed pool")
+				}
+				return g, err
+			}}
+		},
+	},
+	{
 		Name: "AsksAfterClose", Law: "Law10_Quiet", Says: "a driver whose only session was closed made",
 		Fault: "A closed session goes on asking the store, from a goroutine that nobody ends.",
 		new: func() *fault {
