@@ -149,6 +149,13 @@ func (h *harness) Stall(_ drivertest.T, d driver.Driver, way drivertest.Way) (he
 	return h.line(d).Stall(wire.Both)
 }
 
+// Straggle holds a query that others overtake.
+func (h *harness) Straggle(_ drivertest.T, d driver.Driver, n int) (deliver func() bool) {
+	l := h.line(d)
+	last := l.calls.Load() + int64(n)
+	return l.Hold(func([]byte) bool { return l.calls.Load() > last })
+}
+
 // Deafen loses what comes by LISTEN.
 func (h *harness) Deafen(_ drivertest.T, d driver.Driver) (heal func()) {
 	h.line(d).deaf.Store(true)

@@ -39,6 +39,11 @@ func tryOutcomes(w *world) {
 			)
 		}
 	}
+	if _, ok := w.h.(Straggler); !ok {
+		w.lacks("Straggler", "what the error of a call says whose later request is under way")
+	} else {
+		parts = append(parts, func() { w.eachKind(tryLaterRequest) })
+	}
 	w.apart(parts...)
 }
 

@@ -68,6 +68,14 @@ type Staller interface {
 	Stall(t T, d driver.Driver, way Way) (heal func())
 }
 
+// Straggler is a Harness that can have a request overtaken by later ones.
+type Straggler interface {
+	// Straggle lets n requests of d pass and holds the one after them, with all that follows on its connection, until
+	// deliver is called, which reports whether there was one. What d sends over other connections meanwhile passes. The
+	// request is carried out after deliver, also where d has closed its connection.
+	Straggle(t T, d driver.Driver, n int) (deliver func() bool)
+}
+
 // Deafener is a Harness that can lose what the store tells its clients unasked.
 type Deafener interface {
 	// Deafen loses every notice for d, while its requests and their replies pass, until heal is called, more than once

@@ -9,7 +9,7 @@ import (
 
 var nothingStaysLaw = Law{
 	Name: "Law13_NothingStays",
-	Says: "After an Acquire that was cancelled or timed out, and a Release afterwards, nothing of the claim stays longer than a " +
+	Says: "After an Acquire that was cancelled or timed out, with any of its requests under way, and a Release afterwards, nothing of the claim stays longer than a " +
 		"second once the store is reachable; and a claim whose Release was lost is dropped by the session's next Renew.",
 	try: tryNothingStays,
 }
@@ -22,6 +22,7 @@ func tryNothingStays(w *world) {
 		tryCancelled,
 		func(w *world) { w.eachKind(tryTimedOut) },
 		func(w *world) { w.eachKind(tryReleaseLost) },
+		func(w *world) { w.eachKind(tryOvertaken) },
 	)
 }
 

@@ -41,6 +41,8 @@ func (m *memory) Budget() drivertest.Budget {
 
 func (m *memory) Cannot(law string) string {
 	switch law {
+	case "Law13_NothingStays", "Also_Outcomes":
+		return "a request that memlock's wire holds is not sent any more when its context has ended"
 	case "Law14_LostNotice":
 		return "memlock loses notices by personality, for the whole store: TestMemlockThatLosesNotices"
 	case "Law16_RenewBounded":

@@ -12,8 +12,7 @@ import (
 	"github.com/interlock-go/interlock/examples/versioned"
 )
 
-// A swap that arrives after its Acquire was given up and released takes the lock for nobody. The suite cannot show it over
-// this table: what it stalls is the load, which does no harm.
+// A swap that arrives after its Acquire was given up and released takes the lock for nobody.
 func TestASwapThatComesAfterTheReleaseDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := &slow{Memory: new(versioned.Memory)}

@@ -29,6 +29,14 @@ type link struct {
 	mu                sync.Mutex
 	requests, replies chan struct{} // closed when what is held may go on; nil while nothing is
 	cut               bool
+	straggler         *straggler
+}
+
+// straggler is the request that others overtake.
+type straggler struct {
+	before  int // requests that pass
+	met     bool
+	deliver chan struct{}
 }
 
 // send carries one request and its reply.
@@ -40,9 +48,13 @@ func send[T any](ctx context.Context, l *link, request func(context.Context) (T,
 	done := make(chan struct{})
 	var got T
 	var failed error
+	straggles := l.straggles()
 	go func() {
 		defer close(done)
 		l.pass(&l.requests)
+		if straggles != nil {
+			<-straggles
+		}
 		if failed = l.broken(); failed == nil {
 			got, failed = request(context.WithoutCancel(ctx))
 		}
@@ -54,6 +66,22 @@ func send[T any](ctx context.Context, l *link, request func(context.Context) (T,
 	case <-ctx.Done():
 		return answer, ctx.Err()
 	}
+}
+
+// straggles returns what holds the next request alone; nil: nothing.
+func (l *link) straggles() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.straggler
+	switch {
+	case s == nil || s.met:
+		return nil
+	case s.before > 0:
+		s.before--
+		return nil
+	}
+	s.met = true
+	return s.deliver
 }
 
 func (l *link) pass(way *chan struct{}) {
@@ -144,6 +172,21 @@ func (h *harness) Stall(_ drivertest.T, d driver.Driver, way drivertest.Way) (he
 		return l.hold(&l.replies)
 	}
 	return l.hold(&l.requests, &l.replies)
+}
+
+// Straggle has one request overtaken by others: each is on its own.
+func (h *harness) Straggle(_ drivertest.T, d driver.Driver, n int) (deliver func() bool) {
+	l, s := h.link(d), &straggler{before: n, deliver: make(chan struct{})}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.straggler = s
+	return func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.straggler = nil
+		close(s.deliver)
+		return s.met
+	}
 }
 
 func (h *harness) Calls(d driver.Driver) int { return int(h.link(d).calls.Load()) }

@@ -149,6 +149,23 @@ func (b *Board) Stall(way wire.Direction) (heal func()) {
 	}
 }
 
+// Straggle lets each server have n requests and holds the one after them, with its connection, until deliver is called.
+func (b *Board) Straggle(n int) (deliver func() bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []func() bool
+	for _, l := range b.lines {
+		last := l.calls.Load() + int64(n)
+		all = append(all, l.Hold(func([]byte) bool { return l.calls.Load() > last }))
+	}
+	return func() (met bool) {
+		for _, deliver := range all {
+			met = deliver() || met
+		}
+		return met
+	}
+}
+
 // Deafen loses the messages of subscriptions until heal is called.
 func (b *Board) Deafen() (heal func()) {
 	b.deafen(true, noMessage)

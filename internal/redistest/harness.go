@@ -98,6 +98,11 @@ func (h *Harness) Stall(_ drivertest.T, d driver.Driver, way drivertest.Way) (he
 	return h.board(d).Stall(wire.Both)
 }
 
+// Straggle holds a request of the driver that others overtake.
+func (h *Harness) Straggle(_ drivertest.T, d driver.Driver, n int) (deliver func() bool) {
+	return h.board(d).Straggle(n)
+}
+
 // Deafen loses the messages of subscriptions.
 func (h *Harness) Deafen(_ drivertest.T, d driver.Driver) (heal func()) { return h.board(d).Deafen() }
 

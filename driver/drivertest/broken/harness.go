@@ -25,14 +25,23 @@ type Driver struct {
 	store memlock.Personality
 	new   func() *fault // with the fault
 	twin  func() *fault // without it; nil: an empty layer
+	table *tableFault   // of a driver that loads rows and swaps them, in place of memlock and the layer
 }
 
 // Harness returns the harness of a new store under the broken driver. Unless d is Real it is for testing/synctest
 // bubbles: it gives the machine no time to be slow.
-func (d Driver) Harness(drivertest.T) drivertest.Harness { return d.harness(d.new()) }
+func (d Driver) Harness(drivertest.T) drivertest.Harness {
+	if d.table != nil {
+		return newTables(d.table)
+	}
+	return d.harness(d.new())
+}
 
 // Twin returns the harness of the same driver without its fault.
 func (d Driver) Twin(drivertest.T) drivertest.Harness {
+	if d.table != nil {
+		return newTables(&tableFault{})
+	}
 	f := &fault{}
 	if d.twin != nil {
 		f = d.twin()
@@ -131,7 +140,10 @@ func (h *harness) Freeze(_ drivertest.T, name string) func() {
 
 // Cannot implements drivertest.Abstainer. The broken drivers of Law14 lose all notices themselves.
 func (h *harness) Cannot(law string) string {
-	if law == "Law14_LostNotice" {
+	switch law {
+	case "Law13_NothingStays", "Also_Outcomes":
+		return "a request that memlock's wire holds is not sent any more when its context has ended"
+	case "Law14_LostNotice":
 		return "notices are lost by the store's personality"
 	}
 	return ""

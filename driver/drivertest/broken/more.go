@@ -15,7 +15,8 @@ func more() []Driver {
 	var all []Driver
 	for _, some := range [][]Driver{
 		moreNaming, moreTokens, moreSharing, moreSessions, moreRenewing, moreClosing, moreBeside, moreBreaking, moreWaiting,
-		moreReleasing, moreLosing, moreLosses, moreShowing, moreLines, moreWatching, moreErrors, moreTraits, moreUnderWay, moreOfKinds, moreSettling,
+		moreReleasing, moreLosing, moreLosses, moreShowing, moreLines, moreWatching, moreErrors, moreTraits, moreUnderWay, moreOfKinds,
+		moreSettling, moreSwapping,
 	} {
 		all = append(all, some...)
 	}

@@ -2,7 +2,7 @@
 // stalls, deafens, counts and cuts, by driver.
 //
 //	type harness struct {
-//		*links.Links // drivertest.Staller, Deafener and Killer, and the half of Counter
+//		*links.Links // drivertest.Staller, Straggler, Deafener and Killer, and the half of Counter
 //		server, prefix string
 //	}
 //
@@ -69,6 +69,7 @@ type link struct {
 
 var _ interface {
 	drivertest.Staller
+	drivertest.Straggler
 	drivertest.Deafener
 	drivertest.Killer
 } = (*Links)(nil)
@@ -139,6 +140,21 @@ func (l *Links) Stall(_ drivertest.T, d driver.Driver, way drivertest.Way) (heal
 		for _, heal := range heals {
 			heal()
 		}
+	}
+}
+
+// Straggle implements [drivertest.Straggler].
+func (l *Links) Straggle(_ drivertest.T, d driver.Driver, n int) (deliver func() bool) {
+	var all []func() bool
+	for _, k := range l.links(d) {
+		last := k.calls.Load() + int64(n)
+		all = append(all, k.Hold(func([]byte) bool { return k.calls.Load() > last }))
+	}
+	return func() (met bool) {
+		for _, deliver := range all {
+			met = deliver() || met
+		}
+		return met
 	}
 }
 

@@ -109,6 +109,7 @@ func (c *connection) read(w *way, from *net.TCPConn, queue chan<- packet) {
 		if len(p.data) == 0 && err == nil {
 			continue
 		}
+		w.keepBack(p.data, c.done)
 		p.due = w.due()
 		w.hold(p)
 		select {

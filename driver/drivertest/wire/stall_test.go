@@ -107,3 +107,34 @@ func TestSilenceTakesOneConnection(t *testing.T) {
 	c.Close()
 	<-closed
 }
+
+// A request that is held is overtaken on another connection, and arrives although its client has closed.
+func TestHoldHoldsOneConnection(t *testing.T) {
+	addr, closed := echo(t)
+	w := wire.New(t, addr)
+	a, b := dial(t, w), dial(t, w)
+	deliver := w.Hold(func(packet []byte) bool { return strings.HasPrefix(string(packet), "swap") })
+	a.says("load")
+	a.send("swap")
+	a.Close()
+	b.says("other")
+	b.says("swap") // it is the first alone
+	dial(t, w).says("new")
+	select {
+	case <-closed:
+		t.Fatal("the close went through past what is held")
+	case <-time.After(20 * time.Millisecond):
+	}
+	before := w.Count().Requests.Bytes
+	if !deliver() {
+		t.Error("deliver says that nothing was held")
+	}
+	<-closed
+	if n := w.Count().Requests.Bytes - before; n != int64(len("swap\n")) {
+		t.Errorf("%d bytes arrived", n)
+	}
+	if deliver = w.Hold(func([]byte) bool { return false }); deliver() {
+		t.Error("deliver says that something was held")
+	}
+	b.says("more")
+}

@@ -18,6 +18,7 @@ type way struct {
 	drop   func(Direction, []byte) bool
 	keep   func([]byte) bool
 	mute   func([]byte) bool // nil where no connection is to be silenced
+	kept   *kept             // nil where no request is to be held
 	flow   Flow
 }
 
@@ -102,6 +103,48 @@ func (w *way) silences(packet []byte) bool {
 	}
 	w.mute = nil
 	return true
+}
+
+// kept is the request that Hold holds.
+type kept struct {
+	match   func([]byte) bool
+	met     bool
+	deliver chan struct{} // closed when it may pass
+}
+
+// Hold holds the first request for which match is true, with all that follows it on its connection, until deliver is called,
+// which reports whether there was one. Then it arrives, also where its client has closed the connection. Other connections pass,
+// those that are made meanwhile included. A later call takes the place of one that has not met its request. match must not keep
+// the packet.
+func (w *Wire) Hold(match func(packet []byte) bool) (deliver func() bool) {
+	k := &kept{match: match, deliver: make(chan struct{})}
+	w.each(Requests, func(way *way) { way.kept = k })
+	open := sync.OnceFunc(func() { close(k.deliver) })
+	return func() (met bool) {
+		w.each(Requests, func(way *way) {
+			if met = k.met; way.kept == k {
+				way.kept = nil
+			}
+		})
+		open()
+		return met
+	}
+}
+
+// keepBack waits with a packet that is held, until it may pass or the connection is over.
+func (w *way) keepBack(packet []byte, over <-chan struct{}) {
+	w.mu.Lock()
+	k := w.kept
+	if k == nil || len(packet) == 0 || !k.match(packet) {
+		w.mu.Unlock()
+		return
+	}
+	w.kept, k.met = nil, true
+	w.mu.Unlock()
+	select {
+	case <-k.deliver:
+	case <-over:
+	}
 }
 
 // screen returns what Drop and Filter leave of a packet, in memory of its own.
