@@ -13,7 +13,7 @@ var (
 	commands = []string{
 		"time", "info", "subscribe", "scan", "ping", "select",
 		"set", "get", "getrange", "setrange", "del", "type", "pexpire", "pttl", "incr", "incrby", "decr",
-		"hget", "hmget", "hset", "hdel", "rpush", "lindex", "llen", "lrange", "lrem", "publish",
+		"hget", "hmget", "hset", "hdel", "rpush", "lindex", "llen", "lrange", "lrem", "publish", "pubsub|numsub",
 	}
 	scripting = []string{"eval", "evalsha"}
 	calling   = []string{"fcall"}
@@ -27,7 +27,7 @@ var (
 // With o.Functions the user may call the functions of [Library], which somebody else has loaded, and can run no script
 // of its own.
 //
-// On a Cluster the user needs cluster|slots and pubsub|numsub besides.
+// On a Cluster the user needs cluster|slots besides.
 //
 // The user can list the names of all keys, and can read what INFO tells. It cannot ask for the server's configuration,
 // so that nobody learns whether an append-only file is synced with every write: New then says that it is not known.

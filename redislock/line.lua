@@ -247,6 +247,12 @@ local function rest()
   return true
 end
 
+-- dead tells whether a waiter's process no longer listens, once its claim has waited for longer than its time. A user who may not
+-- ask for that is told no.
+local function dead(channel, since, time)
+  return now - since > tonumber(time) and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
+end
+
 -- settle goes along the line from its head and lets in whoever may hold by the rule. A waiting process that a message
 -- does not reach is dead or will join again: it is left out.
 local function settle()
@@ -269,6 +275,8 @@ local function settle()
         head = 1
       end
       break
+    elseif sum + w > l and who ~= enter and dead(channel, since, time) then
+      remove(who) -- it would keep out those behind it for as long as those ahead of it share
     elseif sum + w > l then
       if ahead and who == enter then
         head = 1
