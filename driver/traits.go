@@ -19,7 +19,7 @@ type Traits struct {
 	Mixed bool
 
 	Events  bool // all waiters are told, none has to ask
-	Expires bool // claims of a session that is not renewed go after its time, at most Grain late
+	Expires bool // claims of a session that is not renewed go after its time, at most Grain late; one that waits may stay while its process lives
 
 	Fence  Durability // what tokens survive
 	Single bool       // a grant reserves one token, a raw number of the store: its claim is never passed on

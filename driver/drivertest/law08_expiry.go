@@ -28,7 +28,9 @@ func tryExpiry(w *world) {
 		func() { w.eachKind(tryExpiryAfterRenew) },
 		func() { w.eachKind(tryExpiryAfterAcquire) },
 		func() { w.eachKind(tryExpiryOfWaiter) },
+		func() { w.eachKind(tryExpiryBetween) },
 		func() { w.eachKind(tryExpiryLetsInAll) },
+		func() { w.eachKind(tryShortestTTL) },
 		func() { w.eachKind(tryAcquireLate) },
 		func() { w.eachKind(tryQueueLate) },
 		func() { w.eachKind(tryWaitsLong) },
@@ -97,7 +99,7 @@ func (a *actor) afterwards(k kind, gone driver.Claim, b *actor, theirs driver.Cl
 
 // What expires while it waits is gone as well, where the store has a time for what waits.
 func tryExpiryOfHolder(w *world, k kind) {
-	a, b, h := w.still("A", w.ttl), w.actor("B"), w.actor("H")
+	a, b, h := w.still("A", w.odd()), w.actor("B"), w.actor("H")
 	theirs := h.held(k.rival(w.name("expiry-waits-" + k.String())))
 	waits := a.queue(k.own(theirs.Name))
 	behind := b.queue(k.rival(theirs.Name))
@@ -120,7 +122,7 @@ func tryExpiryOfHolder(w *world, k kind) {
 
 // One Renew at half time moves the end of what is held and of what waits.
 func tryExpiryAfterRenew(w *world, k kind) {
-	a, b, h := w.still("C", w.ttl), w.actor("D"), w.actor("H")
+	a, b, h := w.still("C", w.odd()), w.actor("D"), w.actor("H")
 	mine := a.held(k.own(w.name("expiry-renewed-" + k.String())))
 	next := b.queue(k.rival(mine.Name))
 	theirs := h.held(k.rival(w.name("expiry-renewed-waiter-" + k.String())))
@@ -233,6 +235,7 @@ func tryExpiryLetsInAll(w *world, k kind) {
 		mine := r.queue(k.mate(gone.Name))
 		waits = append(waits, func() {
 			r.awaitAfter(mine, a.valid+w.traits.Grain+w.slack()+w.atOnce(), "the time of "+w.story.claim(gone)+" was over, which lets in three")
+			r.lapse() // other parts may take longer
 		})
 	}
 	a.lapse()

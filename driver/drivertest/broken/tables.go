@@ -2,6 +2,7 @@ package broken
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,6 +65,13 @@ func (h *tables) Straggle(_ drivertest.T, d driver.Driver, n int) (deliver func(
 	return h.link(d).straggle(n)
 }
 
+func (h *tables) Kill(_ drivertest.T, d driver.Driver) {
+	l := h.link(d)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = true
+}
+
 func (h *tables) Cannot(string) string { return "only requests are tried here" }
 
 // link is the way of one driver to the table. A request that was sent is carried out when it arrives, also if nobody waits for
@@ -75,6 +83,7 @@ type link struct {
 
 	mu                sync.Mutex
 	requests, replies chan struct{} // closed when what is held may go on; nil while nothing is
+	cut               bool          // nothing passes any more
 	held              *heldRequest
 }
 
@@ -85,10 +94,18 @@ type heldRequest struct {
 	deliver chan struct{}
 }
 
+var errCut = errors.New("the link is cut")
+
 // send carries one request and its reply.
 func send[T any](ctx context.Context, l *link, request func(context.Context) (T, error)) (answer T, err error) {
 	if err := ctx.Err(); err != nil {
 		return answer, l.failed(err)
+	}
+	l.mu.Lock()
+	cut := l.cut
+	l.mu.Unlock()
+	if cut {
+		return answer, l.failed(errCut)
 	}
 	l.calls.Add(1)
 	done := make(chan struct{})

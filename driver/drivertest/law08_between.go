@@ -1,0 +1,30 @@
+package drivertest
+
+import "time"
+
+// A waiter that has died keeps nobody out after its time either where nobody makes room for it: who goes with the holder joins the
+// holder then. Until its process has ended it may keep its place.
+func tryExpiryBetween(w *world, k kind) {
+	killer, ok := w.h.(Killer)
+	if k.mate == nil || !ok {
+		return
+	}
+	h, a, b := w.actor("I"), w.still("J", w.ttl), w.actor("K")
+	holds := h.held(k.own(w.name("expiry-between-" + k.String())))
+	dead := a.queue(k.rival(holds.Name))
+	a.p.gone = true
+	a.lapse()
+	killer.Kill(w.t, a.p.d)
+	w.story.add(time.Now(), a.name, "is killed")
+	next := queued(k.mate(holds.Name))
+	during("and "+w.story.claim(holds)+" is held all the while", func() {
+		if !b.state(next).Held {
+			b.awaitAfter(next, a.valid+w.traits.Grain+w.traits.Notice+w.slack()+patience, "the time of "+w.story.claim(dead)+", which waited, was over")
+		}
+	})
+	if !h.state(holds).Held {
+		w.fail("%s is gone although its session was renewed: %s, which waited behind it, had expired", w.story.claim(holds), w.story.claim(dead))
+	}
+	b.letGo(next)
+	h.letGo(holds)
+}
