@@ -137,8 +137,8 @@ type Session interface {
 
 	// Close releases every claim of the session, handing over at once, and ends it. It is called once for every session
 	// that was opened, also for one that the store has ended, and also while other calls are under way: a Wait does not hold
-	// it up. Nothing is asked of the store for the session afterwards: a call that begins then answers ErrSessionLost, and
-	// Release may also answer that c was not held, and Close nil.
+	// it up. Nothing is asked of the store for the session afterwards: a call that begins then answers ErrSessionLost, or
+	// ErrNotSent where its driver is closed, and Release may also answer that c was not held, and Close nil.
 	Close(ctx context.Context) error
 }
 

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -167,15 +168,29 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 		s.turn(old, next, n, leaves, joins)
 	}
 	s.mu.Unlock()
+	// What says of one half that nothing was changed says nothing of the other.
 	if err := s.entered(ctx, next, joins); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if leaves.touched() {
+			err = half(err)
+		}
 		return driver.Grant{}, false, err
 	}
 	wasHeld, err := s.departed(ctx, old, leaves)
 	if err != nil {
-		return driver.Grant{}, false, err
+		return driver.Grant{}, false, half(err)
 	}
 	g, err := s.state(next)
 	return g, wasHeld, err
+}
+
+// half is the error of a step of which another part may have been done.
+func half(err error) error {
+	if uncertain(err) {
+		return err
+	}
+	return errors.New(err.Error())
 }
 
 // turn has old leave one master and next join there. s.mu is held.

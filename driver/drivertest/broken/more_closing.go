@@ -141,7 +141,7 @@ var moreClosing = []Driver{
 		},
 	},
 	{
-		Name: "ClosedIsUnknown", Law: "Law12_Close", Says: "want an error that matches ErrSessionLost",
+		Name: "ClosedIsUnknown", Law: "Law12_Close", Says: "want an error that matches ErrSessionLost or ErrNotSent",
 		Fault: "Acquire in a session that was closed is an error of the client's.",
 		new: func() *fault {
 			return &fault{acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
