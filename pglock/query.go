@@ -101,9 +101,9 @@ const readOnly = "25006"
 
 // code is the SQLSTATE of an error that the server answered, or "".
 func code(err error) string {
-	var e *pgconn.PgError
+	var e interface{ SQLState() string } // pgx's, or another client's
 	if errors.As(err, &e) {
-		return e.Code
+		return e.SQLState()
 	}
 	return ""
 }

@@ -360,3 +360,38 @@ begin
   perform pg_notify(s.channel, 'r ' || interlock.nonce(hit.id)) from interlock.session s where s.id = hit.session;
   return true;
 end $$;
+
+-- Tokens of locks that are no rows of ours: those in a program's own transaction, and of the technique session. What nextval has given
+-- it never gives again, whatever is rolled back.
+create sequence interlock.token increment 32 maxvalue 9007199254740960;
+select setval('interlock.token', (extract(epoch from clock_timestamp()) * 1000000)::bigint);
+
+-- advance goes beyond what may have been given and lost: a crash forgets what no commit had flushed, a stale standby more than that.
+create function interlock.advance() returns void language plpgsql as $$
+declare
+  us bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+begin
+  perform nextval('interlock.token') from generate_series(1, 64);
+  if (select last_value < us - 60000000 from interlock.token) then
+    perform pg_advisory_xact_lock(7310868735408894829); -- nobody sets it back
+    perform setval('interlock.token', us) from interlock.token where last_value < us - 60000000;
+  end if;
+end $$;
+
+-- One row a name that was locked in a program's own transaction. Every turn changes it, so that whoever reads by an older snapshot
+-- gets an error, and not the lock.
+create table interlock.held (
+  name bytea primary key,
+  turns bigint not null
+) with (fillfactor = 40);
+
+-- hold locks a name until the transaction ends, if that has the isolation level p_level and may write; else fence is null.
+create function interlock.hold(p_name bytea, p_level text, out level text, out readonly boolean, out fence bigint) language plpgsql as $$
+begin
+  level := current_setting('transaction_isolation');
+  readonly := current_setting('transaction_read_only')::boolean;
+  if level = p_level and not readonly then
+    insert into interlock.held as h values (p_name, 1) on conflict (name) do update set turns = h.turns + 1;
+    fence := nextval('interlock.token');
+  end if;
+end $$;
