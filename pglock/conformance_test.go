@@ -90,6 +90,15 @@ func (h *harness) TTL() time.Duration { return time.Second }
 // Driver opens the store by its URL, over a wire.
 func (h *harness) Driver(t drivertest.T) driver.Driver {
 	t.Helper()
+	d, l := h.open(t, h.server.URL())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines[d] = l
+	return d
+}
+
+func (h *harness) open(t drivertest.T, url string) (driver.Driver, *line) {
+	t.Helper()
 	w, err := wire.Listen(context.Background(), h.server.Addr())
 	if err != nil {
 		t.Fatalf("wire: %v", err)
@@ -97,14 +106,11 @@ func (h *harness) Driver(t drivertest.T) driver.Driver {
 	t.Cleanup(w.Close)
 	l := &line{Wire: w}
 	l.Drop(l.look)
-	d, err := driver.OpenURL(context.Background(), strings.Replace(h.server.URL(), h.server.Addr(), w.Addr(), 1))
+	d, err := driver.OpenURL(context.Background(), strings.Replace(url, h.server.Addr(), w.Addr(), 1))
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.lines[d] = l
-	return d
+	return d, l
 }
 
 // look counts queries, and loses notifications of one who is deaf. Each begins a packet: a connection has one query under way, and that

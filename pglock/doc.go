@@ -54,6 +54,11 @@
 // A request whose answer is lost is asked again. It carries the time by which it is void, by the database's clock, so that one which a
 // network held back takes no lock for nobody.
 //
+// # Other ways
+//
+// That is technique rows. [Options].Technique session keeps locks as the server's advisory locks instead, which live with connections of
+// their own, and [InTx] takes a lock in a transaction of the program's own. They do not exclude rows: see docs/backends/postgres.md.
+//
 // # What it promises
 //
 // One server that keeps what it has committed never has two holders, as long as clocks run at the same rate within 1 %, and its

@@ -15,7 +15,7 @@ import (
 
 var errClosed = fmt.Errorf("pglock: %w: the driver is closed", driver.ErrNotSent)
 
-// Driver is a PostgreSQL as a store of locks. It is safe for concurrent use.
+// Driver is a PostgreSQL as a store of locks by technique rows. It is safe for concurrent use.
 type Driver struct {
 	pool    *pgxpool.Pool
 	owned   bool // the pool was opened for this driver
@@ -38,7 +38,7 @@ type Driver struct {
 
 // New makes a driver over a pool that the program has. It looks whether the tables are there, in a version that it knows, and
 // logs what locks could lose by the server's settings. The pool is the program's, whatever becomes of the driver.
-func New(ctx context.Context, pool *pgxpool.Pool, o *Options) (*Driver, error) {
+func New(ctx context.Context, pool *pgxpool.Pool, o *Options) (driver.Driver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -50,6 +50,9 @@ func New(ctx context.Context, pool *pgxpool.Pool, o *Options) (*Driver, error) {
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, options.Timeout)
 	defer cancel()
+	if options.Technique == "session" {
+		return newConnDriver(ctx, d)
+	}
 	if err := d.inspect(ctx); err != nil {
 		d.cancel()
 		return nil, fmt.Errorf("pglock: %w", err)

@@ -130,31 +130,19 @@ func (d *Driver) follow(e *ear, pg *pgconn.PgConn) {
 func (d *Driver) dial() (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
 	defer cancel()
-	pool := d.pool.Config()
-	config := pool.ConnConfig
-	if d.options.Listen != nil {
-		config = d.options.Listen.Copy()
-	} else if pool.BeforeConnect != nil { // as one that fetches a password of the hour
-		if err := pool.BeforeConnect(ctx, config); err != nil {
-			return nil, err
-		}
-	}
 	proof, proved := "p "+driver.NewID(), false
-	config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
-		proved = proved || n.Payload == proof
-		d.told(n.Payload)
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := dial(ctx, d.pool, &d.options, func(config *pgx.ConnConfig) {
+		config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
+			proved = proved || n.Payload == proof
+			d.told(n.Payload)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	if pool.AfterConnect != nil && d.options.Listen == nil { // as one that takes a role
-		err = pool.AfterConnect(ctx, conn)
-	}
-	if err == nil { // the settings are those of this connection of ours, as far as the server knows them
-		_, err = conn.PgConn().Exec(ctx, "select set_config(name, '0', false) from pg_settings where name in ('idle_session_timeout', 'statement_timeout'); "+
-			`listen "`+d.channel+`"; notify "`+d.channel+`", '`+proof+"'").ReadAll()
-	}
+	// The settings are those of this connection of ours, as far as the server knows them.
+	_, err = conn.PgConn().Exec(ctx, "select set_config(name, '0', false) from pg_settings where name in ('idle_session_timeout', 'statement_timeout'); "+
+		`listen "`+d.channel+`"; notify "`+d.channel+`", '`+proof+"'").ReadAll()
 	for err == nil && !proved {
 		err = conn.PgConn().WaitForNotification(ctx)
 	}

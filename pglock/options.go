@@ -12,8 +12,15 @@ import (
 
 // Options of a driver. The zero value is what most want.
 type Options struct {
-	// Technique is how locks are kept: "rows", the default and the only one.
+	// Technique is how locks are kept: "rows", the default, or "session", by advisory locks on connections of our own.
 	Technique string
+
+	// Keys is how technique session makes the key of a name: "interlock", the default, from 64 bits of a hash; as others do, to
+	// share locks with them, "django", "dotnet", "symfony", "tooz" or "with_advisory_lock"; or "number": the name is the key.
+	Keys string
+
+	// MaxWaiting is how many claims of a session may wait at once by technique session, on a connection each; default 32.
+	MaxWaiting int
 
 	// Schema has the tables; default "interlock". Prefix begins the names of all that is in it; default none. Both are made of
 	// a-z, 0-9 and _.
@@ -30,7 +37,10 @@ type Options struct {
 	Logger *slog.Logger // default slog.Default()
 }
 
-const defaultTimeout = 3 * time.Second
+const (
+	defaultTimeout    = 3 * time.Second
+	defaultMaxWaiting = 32
+)
 
 var identifier = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,29}$`)
 
@@ -42,9 +52,13 @@ func (o *Options) withDefaults() (Options, error) {
 	options.Schema = cmp.Or(options.Schema, "interlock")
 	options.Timeout = cmp.Or(max(options.Timeout, 0), defaultTimeout)
 	options.Logger = cmp.Or(options.Logger, slog.Default())
+	options.MaxWaiting = cmp.Or(max(options.MaxWaiting, 0), defaultMaxWaiting)
+	if _, err := convention(options.Keys); err != nil {
+		return options, err
+	}
 	switch {
-	case options.Technique != "" && options.Technique != "rows":
-		return options, fmt.Errorf("pglock: unknown technique %q: want rows", options.Technique)
+	case options.Technique != "" && options.Technique != "rows" && options.Technique != "session":
+		return options, fmt.Errorf("pglock: unknown technique %q: want rows or session", options.Technique)
 	case !identifier.MatchString(options.Schema):
 		return options, fmt.Errorf("pglock: schema %q: want at most 30 of a-z, 0-9 and _, and no digit first", options.Schema)
 	case options.Prefix != "" && !identifier.MatchString(options.Prefix):

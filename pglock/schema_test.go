@@ -119,7 +119,10 @@ func cycle(t *testing.T, url string) {
 			t.Fatalf("Renew: %+v, %v", r, err)
 		}
 	}
-	if g, held, err := a.(driver.Requeuer).Requeue(t.Context(), mine, third); err != nil || !held || g.Held {
+	if r, ok := a.(driver.Requeuer); !ok {
+		leaves(t, a, mine, true)
+		asks(t, a, third, false)
+	} else if g, held, err := r.Requeue(t.Context(), mine, third); err != nil || !held || g.Held {
 		t.Fatalf("Requeue: %+v, %v, %v", g, held, err)
 	}
 	awaits(t, b, next)

@@ -116,7 +116,7 @@ func TestWaitersAskWhereNobodyTells(t *testing.T) {
 			t.Fatal(err)
 		}
 		if o == nil {
-			d.Pooled()
+			d.(*pglock.Driver).Pooled()
 			if d.Traits().Events {
 				t.Error("a driver whose claims ask promises that they are told")
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,10 +20,10 @@ func init() {
 }
 
 // ours are the parameters of a URL that are for this package. All others are for the client and the server.
-var ours = []string{"technique", "schema", "prefix", "timeout", "listen"}
+var ours = []string{"technique", "schema", "prefix", "timeout", "listen", "keys", "max_waiting"}
 
-// ParseURL reads a URL as libpq and pgx know it, with our parameters: technique, schema, prefix, timeout and listen, which is another
-// such URL. See [Options].
+// ParseURL reads a URL as libpq and pgx know it, with our parameters: technique, schema, prefix, timeout, keys, max_waiting and
+// listen, which is another such URL. See [Options].
 func ParseURL(rawURL string) (*pgxpool.Config, *Options, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -37,10 +38,15 @@ func ParseURL(rawURL string) (*pgxpool.Config, *Options, error) {
 			return nil, nil, fmt.Errorf("pglock: parameter %s stands %d times in the store's URL: want it once", name, len(q[name]))
 		}
 	}
-	o := &Options{Technique: q.Get("technique"), Schema: q.Get("schema"), Prefix: q.Get("prefix")}
+	o := &Options{Technique: q.Get("technique"), Schema: q.Get("schema"), Prefix: q.Get("prefix"), Keys: q.Get("keys")}
 	if s := q.Get("timeout"); s != "" {
 		if o.Timeout, err = time.ParseDuration(s); err != nil || o.Timeout <= 0 {
 			return nil, nil, fmt.Errorf("pglock: parameter timeout of the store's URL: want a time such as 3s")
+		}
+	}
+	if s := q.Get("max_waiting"); s != "" {
+		if o.MaxWaiting, err = strconv.Atoi(s); err != nil || o.MaxWaiting <= 0 {
+			return nil, nil, fmt.Errorf("pglock: parameter max_waiting of the store's URL: want a number such as 32")
 		}
 	}
 	if s := q.Get("listen"); s != "" {
@@ -82,6 +88,11 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		pool.Close()
 		return nil, err
 	}
-	d.owned = true
+	switch d := d.(type) {
+	case *Driver:
+		d.owned = true
+	case *connDriver:
+		d.owned = true
+	}
 	return d, nil
 }

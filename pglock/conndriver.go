@@ -1,0 +1,152 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sessions"
+)
+
+// connDriver is a PostgreSQL as a store of locks that live with connections. What it is of a Driver is for looks, by the pool.
+type connDriver struct {
+	*Driver
+	key    func(name string) (key, error)
+	fence  bool // there is a sequence to draw tokens from
+	pooled bool // by a pooler that gives each client a backend of its own
+	all    sessions.Set[*connSession]
+}
+
+func newConnDriver(ctx context.Context, base *Driver) (driver.Driver, error) {
+	d := &connDriver{Driver: base}
+	var err error
+	if d.key, err = convention(d.options.Keys); err == nil {
+		err = d.survey(ctx)
+	}
+	if err != nil {
+		d.cancel()
+		return nil, fmt.Errorf("pglock: %w", err)
+	}
+	if !d.fence {
+		d.options.Logger.Warn("pglock: there is no sequence " + d.in + "token, so locks have no tokens: make it with interlock migrate")
+	}
+	return d, nil
+}
+
+// survey looks at the server, and whether a connection of ours keeps its backend. Where another pid greets than answers, a pooler is
+// between. To compare twice who answers would see one backend as long as nobody else uses the pooler, so the second look is made while a
+// transaction of ours has a backend.
+func (d *connDriver) survey(ctx context.Context) error {
+	first, err := d.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = first.Close(ctx) }()
+	f, err := d.one(ctx, first, fmt.Sprintf(facts, d.in))
+	if err != nil {
+		return err
+	}
+	d.fence = string(f[3]) == "t"
+	switch {
+	case string(f[1]) == "t":
+		return fmt.Errorf("%w: the server is a standby: want its primary", driver.ErrNotSent)
+	case string(f[2]) != "t":
+		return fmt.Errorf("%w: technique session needs PostgreSQL 14, which ends idle connections: use technique rows", driver.ErrRefused)
+	case number(f[0]) == int64(first.PgConn().PID()):
+		return nil
+	}
+	d.pooled = true
+	second, err := d.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = second.Close(ctx) }()
+	other, err := d.one(ctx, second, "begin; select pg_backend_pid()")
+	if err != nil {
+		return err
+	}
+	again, err := d.one(ctx, first, "select pg_backend_pid()")
+	if err != nil {
+		return err
+	}
+	if pid := number(f[0]); number(other[0]) == pid || number(again[0]) != pid {
+		return errPooler
+	}
+	return nil
+}
+
+func (d *connDriver) dial(ctx context.Context) (*pgx.Conn, error) {
+	pc, err := dial(ctx, d.pool, &d.options, func(*pgx.ConnConfig) {})
+	if err != nil {
+		return nil, classify(unconnected{err}, &d.options)
+	}
+	return pc, nil
+}
+
+// one asks a new connection, and returns the last row.
+func (d *connDriver) one(ctx context.Context, pc *pgx.Conn, sql string) ([][]byte, error) {
+	results, err := pc.PgConn().Exec(ctx, sql).ReadAll()
+	if err == nil && (len(results) == 0 || len(results[len(results)-1].Rows) == 0) {
+		err = errors.New("the server answered nothing")
+	}
+	if err != nil {
+		return nil, classify(err, &d.options)
+	}
+	return results[len(results)-1].Rows[0], nil
+}
+
+// Traits implements driver.Driver.
+func (d *connDriver) Traits() driver.Traits {
+	t := driver.Traits{
+		Ordered: true, Shared: true, Mixed: true, Events: true, Expires: true,
+		MinTTL: minTTL, MaxTTL: math.MaxInt32 * time.Millisecond, Grain: 2 * grain, Notice: time.Second,
+	}
+	if d.fence {
+		t.Fence = driver.Durable
+	}
+	return t
+}
+
+// Key implements driver.Keyer.
+func (d *connDriver) Key(name string) string {
+	k, err := d.key(name)
+	if err != nil {
+		return name
+	}
+	return k.String()
+}
+
+// Open implements driver.Driver.
+func (d *connDriver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
+	if t := d.Traits(); spec.TTL < t.MinTTL || spec.TTL > t.MaxTTL {
+		return nil, fmt.Errorf("pglock: TTL %v: want %v to %v: %w", spec.TTL, t.MinTTL, t.MaxTTL, driver.ErrRefused)
+	}
+	s := newConnSession(d, spec)
+	if !d.all.Add(s) {
+		return nil, errClosed
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if _, err := s.holding(ctx); err != nil {
+		d.all.Remove(s)
+		return nil, fmt.Errorf("pglock: open a session: %w", err)
+	}
+	return s, nil
+}
+
+// Close implements driver.Driver.
+func (d *connDriver) Close(ctx context.Context) error {
+	first, err := d.all.Close(ctx)
+	if first {
+		d.cancel()
+		if d.owned {
+			d.closePool(ctx)
+		}
+	}
+	return err
+}
