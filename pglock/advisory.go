@@ -9,33 +9,18 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// How a lock is asked for and given back, of a claim. What was taken is a token, 0 where there are none; -1: it was not free.
-
-// token draws one, where the claim has one and the database a sequence.
-func (s *connSession) token(l *link) string {
-	if !l.Kind.Exclusive() || !s.d.fence {
-		return "0"
-	}
-	return "nextval('" + s.d.in + "token')"
-}
-
-func shared(l *link) string {
+// words are the statements for a claim: what takes the lock if it is free, what waits for it, and what gives it back. They answer a
+// token, 0 where there is none and -1 where the lock was not free; and whether there was anything to give back.
+func (s *connSession) words(l *link) (try, wait, leave string) {
+	shared, token := "_shared", "0"
 	if l.Kind.Exclusive() {
-		return ""
+		if shared = ""; s.d.fence {
+			token = "nextval('" + s.d.in + "token')"
+		}
 	}
-	return "_shared"
-}
-
-func (s *connSession) tryLock(l *link) string {
-	return fmt.Sprintf("select case when pg_try_advisory_lock%s(%v) then %s else -1 end", shared(l), l.key, s.token(l))
-}
-
-func (s *connSession) lock(l *link) string {
-	return fmt.Sprintf("select pg_advisory_lock%s(%v); select %s", shared(l), l.key, s.token(l))
-}
-
-func (s *connSession) unlock(l *link) string {
-	return fmt.Sprintf("select pg_advisory_unlock%s(%v)", shared(l), l.key)
+	return fmt.Sprintf("select case when pg_try_advisory_lock%s(%v) then %s else -1 end", shared, l.key, token),
+		fmt.Sprintf("select pg_advisory_lock%s(%v); select %s", shared, l.key, token),
+		fmt.Sprintf("select pg_advisory_unlock%s(%v)", shared, l.key)
 }
 
 // Acquire implements driver.Session.
@@ -47,8 +32,7 @@ func (s *connSession) Acquire(ctx context.Context, dc driver.Claim) (driver.Gran
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	err = s.fly(ctx, l, func(ctx context.Context) error { return s.acquire(ctx, l) })
-	if err != nil {
+	if err = s.fly(ctx, l, s.acquire); err != nil {
 		err = fmt.Errorf("pglock: lock %q: %w", dc.Name, err)
 	}
 	return s.answer(l, err)
@@ -57,26 +41,22 @@ func (s *connSession) Acquire(ctx context.Context, dc driver.Claim) (driver.Gran
 func (s *connSession) acquire(ctx context.Context, l *link) error {
 	s.mu.Lock()
 	st, c := l.state, l.conn
+	l.unheard = l.unheard && st != held || st == waiting
 	if l.leaving {
-		s.mu.Unlock()
-		return fmt.Errorf("%w: the claim is being released", driver.ErrNotSent)
+		st = gone
 	}
-	l.unheard = l.unheard || st == waiting
 	s.mu.Unlock()
 	switch {
 	case st == held:
 		s.same(c, c.call(ping, s.spec.TTL))
-		s.mu.Lock()
-		l.unheard = false
-		s.mu.Unlock()
 		return nil
 	case st != out:
 		return nil
-	case c != nil: // asked before, without knowing its place
-		return s.placed(ctx, l, c)
+	case c != nil: // asked for before, and nobody knows its place
+		return s.queue(ctx, l)
 	}
 	got, err := s.try(ctx, l)
-	if errors.As(err, new(errEnded)) { // for having been idle, perhaps
+	if errors.Is(err, errEnded) { // for having been idle, perhaps
 		got, err = s.try(ctx, l)
 	}
 	if err != nil || got || !l.Queue {
@@ -85,94 +65,77 @@ func (s *connSession) acquire(ctx context.Context, l *link) error {
 	return s.queue(ctx, l)
 }
 
-// try takes what is free, in one round trip. A backend is given again what it has, whoever waits for it, so a key stands on a connection
-// once; and what another claim of the session excludes is not asked for.
+// try takes what is free, in one round trip. What another claim of the session excludes is not asked for.
 func (s *connSession) try(ctx context.Context, l *link) (bool, error) {
-	c, err := s.holding(ctx)
+	s.mu.Lock()
+	for _, other := range s.claims {
+		if other.state == held && other.key == l.key && (other.Kind.Exclusive() || l.Kind.Exclusive()) {
+			s.mu.Unlock()
+			return false, nil
+		}
+	}
+	s.mu.Unlock()
+	c, err := s.take(ctx, l, false)
 	if err != nil {
 		return false, err
 	}
-	s.mu.Lock()
-	excluded := false
-	for _, other := range s.claims {
-		excluded = excluded || other.key == l.key && other.state == held && (other.Kind.Exclusive() || l.Kind.Exclusive())
-	}
-	_, has := c.claims[l.key]
-	if !excluded && !has {
-		c.claims[l.key], l.conn = l, c
-	}
-	s.mu.Unlock()
-	if excluded {
-		return false, nil
-	}
-	if has {
-		if c, err = s.spare(ctx, l); err != nil {
-			return false, err
-		}
-	}
-	r := c.call(s.tryLock(l), s.spec.TTL)
+	ask, _, leave := s.words(l)
+	r := c.call(ask, s.spec.TTL)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.err == nil && r.field(0) != "-1" && c == l.conn {
-		return true, s.admit(l, r)
+	if r.err == nil && r.field() != "-1" {
+		s.admit(l, r)
+		return true, nil
 	}
-	if r.err != nil && !errors.As(r.err, new(errEnded)) {
-		c.ask(s.unlock(l)) // the lock was taken, perhaps, and then there was no token
+	if r.err != nil && !errors.Is(r.err, errEnded) {
+		c.ask(leave) // the lock was taken, perhaps, and then there was no token
 		r.err = classify(r.err, &s.d.options)
 	}
 	s.part(l)
 	return false, r.err
 }
 
-// admit moves the claim to held. s.mu is held.
-func (s *connSession) admit(l *link, r reply) error {
-	if _, there := s.conns[l.conn]; !there {
-		l.end()
-		return nil
+// admit moves the claim to held, if its connection still is there. s.mu is held.
+func (s *connSession) admit(l *link, r reply) {
+	if l.conn.ended() != nil {
+		s.end(l)
+		return
 	}
-	l.state, l.fence = held, uint64(number([]byte(r.field(0)))) //nolint:gosec // drawn by us
-	l.changed()
-	return nil
+	l.move(held, uint64(number([]byte(r.field())))) //nolint:gosec // drawn by us
 }
 
-// queue puts a claim into the line of the server, on a connection of its own. It has its place when the server's table of locks shows it:
-// from then on it is ahead of who comes later.
+// queue puts a claim into the server's line, on a connection apart. It has its place when the server's table of locks shows it: from then
+// on it is ahead of who comes later. After an error nobody knows.
 func (s *connSession) queue(ctx context.Context, l *link) error {
-	s.mu.Lock()
-	full := s.waiting >= s.d.options.MaxWaiting
-	if !full {
+	if l.conn == nil {
+		s.mu.Lock()
 		s.waiting++
-	}
-	s.mu.Unlock()
-	if full {
-		return fmt.Errorf("%w: %w: %d claims of this session wait on a connection each: raise MaxWaiting, or use technique rows", driver.ErrNotSent, driver.ErrUnable, s.d.options.MaxWaiting)
-	}
-	c, err := s.spare(ctx, l)
-	if err != nil {
-		s.mu.Lock()
-		s.waiting--
+		full := s.waiting > s.d.options.MaxWaiting
 		s.mu.Unlock()
-		return err
-	}
-	s.mu.Lock()
-	c.blocked = true
-	l.decided = make(chan struct{})
-	s.mu.Unlock()
-	answer := c.ask(s.lock(l))
-	go s.decide(l, c, answer)
-	return s.placed(ctx, l, c)
-}
-
-// placed returns when the claim has its place, or is held. An error leaves that open.
-func (s *connSession) placed(ctx context.Context, l *link, c *conn) error {
-	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		main, err := s.holding(ctx)
-		if err != nil {
-			return fmt.Errorf("the place in line is not known: %s", err.Error()) // and not ErrNotSent
+		if full {
+			s.unwait()
+			return fmt.Errorf("%w: %w: %d claims of this session wait on a connection each: raise MaxWaiting, or use technique rows", driver.ErrNotSent, driver.ErrUnable, s.d.options.MaxWaiting)
 		}
-		r := main.call(fmt.Sprintf("select count(*) from pg_locks l where l.pid = %s and %s", c.pid, l.key.locks()), s.spec.TTL)
+		c, err := s.take(ctx, l, true)
+		if err != nil {
+			s.unwait()
+			return err
+		}
 		s.mu.Lock()
-		if l.state == out && r.err == nil && r.field(0) != "0" {
+		c.blocked, l.decided = true, make(chan struct{})
+		s.mu.Unlock()
+		_, ask, _ := s.words(l)
+		go s.decide(l, c, c.ask(ask))
+	}
+	look := fmt.Sprintf("select count(*) from pg_locks l where l.pid = %s and %s", l.conn.pid, l.key.locks())
+	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		c, err := s.take(ctx, nil, false)
+		if err != nil {
+			return fmt.Errorf("its place in line is not known: %s", err.Error()) // nothing that is certain
+		}
+		r := c.call(look, s.spec.TTL)
+		s.mu.Lock()
+		if l.state == out && r.err == nil && r.field() != "0" {
 			l.state = waiting
 		}
 		st := l.state
@@ -185,31 +148,31 @@ func (s *connSession) placed(ctx context.Context, l *link, c *conn) error {
 		case <-l.decided:
 		case <-timer.C:
 		case <-ctx.Done():
-			err = ctx.Err()
+			return ctx.Err()
 		}
 		timer.Stop()
-		if err != nil {
-			return err
-		}
 	}
 }
 
-// decide takes in the answer to a statement that waited.
+func (s *connSession) unwait() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting--
+}
+
+// decide takes in the answer to a statement that waits.
 func (s *connSession) decide(l *link, c *conn, answer <-chan reply) {
 	r := <-answer
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer close(l.decided)
 	s.waiting--
 	c.blocked = false
+	close(l.decided)
 	switch {
-	case l.state == gone:
 	case r.err == nil:
-		_ = s.admit(l, r)
-	default:
-		l.end()
-		if !l.leaving {
-			s.Lose(l.ID)
+		s.admit(l, r)
+	case l.state != gone:
+		if s.end(l); !l.leaving {
 			c.close() // what it has is not known
 		}
 	}
@@ -226,9 +189,7 @@ func (s *connSession) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, 
 		st, unheard := l.state, l.unheard
 		s.mu.Unlock()
 		switch {
-		case st == out: // Acquire had no answer
-			return s.Acquire(ctx, dc)
-		case st == held && unheard: // its time may have begun before that of the last Renew, which passed over it
+		case st == out, st == held && unheard: // the last Renew passed over it, and its time had begun before, perhaps
 			return s.Acquire(ctx, dc)
 		case st != waiting:
 			return s.answer(l, nil)
@@ -253,7 +214,7 @@ func (s *connSession) Release(ctx context.Context, dc driver.Claim) (bool, error
 	s.mu.Lock()
 	l.leaving = true
 	s.mu.Unlock()
-	err = s.fly(ctx, l, func(ctx context.Context) error { return s.leave(ctx, l) })
+	err = s.fly(ctx, l, s.leave)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l.left {
@@ -262,39 +223,37 @@ func (s *connSession) Release(ctx context.Context, dc driver.Claim) (bool, error
 	return false, fmt.Errorf("pglock: release %q: %w", dc.Name, err)
 }
 
-// leave takes the claim out, once. A statement that waits is cancelled, and what it may have got before is given back like all else:
-// the cancel does nothing where it comes too late. Where it cannot be sent, the connection ends.
+// leave takes the claim out, once. A statement that waits is cancelled, and what it may have got before is given back like all else: a
+// cancel that comes too late does nothing. Where none can be sent, or nobody knows what a connection has, that ends.
 func (s *connSession) leave(ctx context.Context, l *link) error {
 	s.mu.Lock()
-	c, left := l.conn, l.left
+	c := l.conn
 	blocked := c != nil && c.blocked
 	s.mu.Unlock()
-	if left {
-		return nil
-	}
 	if blocked {
 		if err := c.pg.CancelRequest(ctx); err != nil {
 			c.close()
 		}
 		<-l.decided
 	}
-	was := false
-	if c != nil {
-		s.mu.Lock()
-		mine := l.state == held
-		s.mu.Unlock()
-		r := c.call(s.unlock(l), s.spec.TTL)
-		was = mine && r.field(0) == "t"
-		if r.err != nil || mine && !was {
-			c.close() // what it has is not known
-			<-c.done
-		}
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.left, l.was = true, was
-	l.end()
-	s.part(l)
+	if c != nil && !l.left {
+		mine := l.state == held
+		s.mu.Unlock()
+		_, _, leave := s.words(l)
+		r := c.call(leave, s.spec.TTL)
+		given := r.err == nil && r.field() == "t"
+		if r.err != nil || mine && !given {
+			c.close()
+			<-c.done
+		}
+		s.mu.Lock()
+		l.was = mine && given
+		s.part(l)
+	}
+	l.left = true
+	l.move(gone, 0)
 	delete(s.claims, l.ID)
 	return nil
 }

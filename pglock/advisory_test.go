@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/pglock"
 )
@@ -517,4 +518,39 @@ func TestS04_ASessionIsNotRenewed(t *testing.T) {
 	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 {
 		t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
 	}
+}
+
+// A renewal that gets no answer in its time closes no connection: when the network is back the lock is there.
+func TestS07_ARenewalIsLeftRunning(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	w, err := wire.Listen(t.Context(), s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	a, b := user(t, strings.Replace(bySession(s), s.Addr(), w.Addr(), 1)), user(t, bySession(s))
+	mine := mutex("renewed")
+	g := asks(t, a, mine, true)
+	for _, way := range []wire.Direction{wire.Replies, wire.Both} {
+		heal := w.Stall(way)
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			if _, err := a.Renew(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Renew without an answer: %v", err)
+			}
+			cancel()
+		}
+		heal()
+		if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+			t.Fatalf("Renew when the network is back: %+v, %v; the lock went with a renewal that was given up", r, err)
+		}
+	}
+	if again := asks(t, a, mine, true); again.Fence != g.Fence {
+		t.Errorf("token %d, and before %d", again.Fence, g.Fence)
+	}
+	if other, err := b.Acquire(t.Context(), tries("renewed")); err != nil || other.Held {
+		t.Errorf("another one: held %v, %v", other.Held, err)
+	}
+	leaves(t, a, mine, true)
 }

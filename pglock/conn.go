@@ -2,7 +2,7 @@ package pglock
 
 import (
 	"context"
-	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -40,17 +40,18 @@ func dial(ctx context.Context, pool *pgxpool.Pool, o *Options, change func(*pgx.
 // conn is a connection of a session's own, and the backend behind it, which has the locks. It always reads, so its end is noticed at
 // once; and it keeps the order of what it is asked, so what nobody waits for any more is answered all the same.
 type conn struct {
-	pg   *pgconn.PgConn
-	pid  string
-	done chan struct{} // closed when the connection has ended and its session knows
+	pg    *pgconn.PgConn
+	pid   string
+	apart bool          // for one claim at a time, which waits or has waited
+	done  chan struct{} // closed when the connection has ended and its session knows
 
 	mu    sync.Mutex
 	asked []chan<- reply // in order
 	err   error          // why it has ended
 
 	// Guarded by the session's mutex.
-	claims  map[key]*link // one a key: a backend is given again what it has
-	blocked bool          // in a statement that waits for a lock
+	claims  map[key]*link
+	blocked bool // in a statement that waits for a lock
 }
 
 // reply is the answer to what a connection was asked.
@@ -59,36 +60,39 @@ type reply struct {
 	err  error
 }
 
-// field is one of the first row, or "".
-func (r reply) field(i int) string {
-	if len(r.rows) == 0 || len(r.rows[0]) <= i {
+// field is the first one, or "".
+func (r reply) field() string {
+	if len(r.rows) == 0 || len(r.rows[0]) == 0 {
 		return ""
 	}
-	return string(r.rows[0][i])
+	return string(r.rows[0][0])
 }
 
 // errEnded is why a connection gives no answer.
-type errEnded struct{ error }
+var errEnded = errors.New("the connection has ended")
 
-func (e errEnded) Unwrap() error { return e.error }
-
-// newConn takes a connection over from its client, and calls ended when it has ended.
-func newConn(pc *pgx.Conn, pid string, ended func(*conn)) *conn {
-	c := &conn{pg: pc.PgConn(), pid: pid, done: make(chan struct{}), claims: map[key]*link{}}
+// newConn takes a connection over from its client, and calls lost when it has ended.
+func newConn(pc *pgx.Conn, pid string, apart bool, lost func(*conn)) *conn {
+	c := &conn{pg: pc.PgConn(), pid: pid, apart: apart, done: make(chan struct{}), claims: map[key]*link{}}
 	go func() {
 		err := c.read()
 		_ = c.pg.Conn().Close()
 		c.mu.Lock()
-		c.err = errEnded{err}
-		asked := c.asked
+		c.err = fmt.Errorf("%w: %w", errEnded, err)
 		c.mu.Unlock()
-		ended(c)
+		lost(c)
 		close(c.done)
-		for _, answer := range asked {
+		for _, answer := range c.asked {
 			answer <- reply{err: c.err}
 		}
 	}()
 	return c
+}
+
+func (c *conn) ended() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
 }
 
 // read hands out answers until the connection ends.
@@ -163,7 +167,7 @@ func (c *conn) close() {
 
 // keepAlive has the system notice within half a minute that the server's machine is gone.
 func keepAlive(nc net.Conn) {
-	if t, ok := nc.(*tls.Conn); ok {
+	if t, ok := nc.(interface{ NetConn() net.Conn }); ok { // by TLS
 		nc = t.NetConn()
 	}
 	if t, ok := nc.(*net.TCPConn); ok {
@@ -179,9 +183,6 @@ const settings = "set transaction read write; select set_config(s.name, v.settin
 	"('default_transaction_read_only', 'off'), ('application_name', encode(decode('%x', 'hex'), 'escape')), " +
 	"('synchronous_commit', case when current_setting('synchronous_commit') in ('off', 'local') then 'on' else current_setting('synchronous_commit') end)" +
 	") v (name, setting) using (name); "
-
-// facts is what is asked of a new connection.
-const facts = "select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num')::int >= 140000, to_regclass('%stoken') is not null"
 
 var errPooler = fmt.Errorf("%w: the server is behind a pooler that shares connections, where a lock belongs to nobody: use technique rows, or name the server itself by listen",
 	driver.ErrRefused)

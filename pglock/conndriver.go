@@ -24,11 +24,8 @@ type connDriver struct {
 
 func newConnDriver(ctx context.Context, base *Driver) (driver.Driver, error) {
 	d := &connDriver{Driver: base}
-	var err error
-	if d.key, err = convention(d.options.Keys); err == nil {
-		err = d.survey(ctx)
-	}
-	if err != nil {
+	d.key, _ = convention(d.options.Keys) // looked at before
+	if err := d.survey(ctx); err != nil {
 		d.cancel()
 		return nil, fmt.Errorf("pglock: %w", err)
 	}
@@ -42,15 +39,11 @@ func newConnDriver(ctx context.Context, base *Driver) (driver.Driver, error) {
 // between. To compare twice who answers would see one backend as long as nobody else uses the pooler, so the second look is made while a
 // transaction of ours has a backend.
 func (d *connDriver) survey(ctx context.Context) error {
-	first, err := d.dial(ctx)
+	first, f, err := d.dial(ctx, "select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num')::int >= 140000, to_regclass('"+d.in+"token') is not null")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = first.Close(ctx) }()
-	f, err := d.one(ctx, first, fmt.Sprintf(facts, d.in))
-	if err != nil {
-		return err
-	}
 	d.fence = string(f[3]) == "t"
 	switch {
 	case string(f[1]) == "t":
@@ -61,41 +54,41 @@ func (d *connDriver) survey(ctx context.Context) error {
 		return nil
 	}
 	d.pooled = true
-	second, err := d.dial(ctx)
+	second, other, err := d.dial(ctx, "begin; select pg_backend_pid()")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = second.Close(ctx) }()
-	other, err := d.one(ctx, second, "begin; select pg_backend_pid()")
-	if err != nil {
-		return err
-	}
-	again, err := d.one(ctx, first, "select pg_backend_pid()")
-	if err != nil {
-		return err
-	}
-	if pid := number(f[0]); number(other[0]) == pid || number(again[0]) != pid {
+	again, err := row(ctx, first, ping)
+	if err == nil && (string(other[0]) == string(f[0]) || string(again[0]) != string(f[0])) {
 		return errPooler
 	}
-	return nil
+	return err
 }
 
-func (d *connDriver) dial(ctx context.Context) (*pgx.Conn, error) {
+// dial makes a connection and asks it.
+func (d *connDriver) dial(ctx context.Context, sql string) (*pgx.Conn, [][]byte, error) {
 	pc, err := dial(ctx, d.pool, &d.options, func(*pgx.ConnConfig) {})
 	if err != nil {
-		return nil, classify(unconnected{err}, &d.options)
+		return nil, nil, classify(unconnected{err}, &d.options)
 	}
-	return pc, nil
+	keepAlive(pc.PgConn().Conn())
+	f, err := row(ctx, pc, sql)
+	if err != nil {
+		_ = pc.Close(ctx)
+		return nil, nil, classify(err, &d.options)
+	}
+	return pc, f, nil
 }
 
-// one asks a new connection, and returns the last row.
-func (d *connDriver) one(ctx context.Context, pc *pgx.Conn, sql string) ([][]byte, error) {
+// row asks over a connection that nobody else uses, and returns the last row.
+func row(ctx context.Context, pc *pgx.Conn, sql string) ([][]byte, error) {
 	results, err := pc.PgConn().Exec(ctx, sql).ReadAll()
 	if err == nil && (len(results) == 0 || len(results[len(results)-1].Rows) == 0) {
 		err = errors.New("the server answered nothing")
 	}
 	if err != nil {
-		return nil, classify(err, &d.options)
+		return nil, err
 	}
 	return results[len(results)-1].Rows[0], nil
 }
@@ -126,13 +119,14 @@ func (d *connDriver) Open(ctx context.Context, spec driver.Spec) (driver.Session
 	if t := d.Traits(); spec.TTL < t.MinTTL || spec.TTL > t.MaxTTL {
 		return nil, fmt.Errorf("pglock: TTL %v: want %v to %v: %w", spec.TTL, t.MinTTL, t.MaxTTL, driver.ErrRefused)
 	}
-	s := newConnSession(d, spec)
+	spec.TTL = spec.TTL.Truncate(time.Millisecond)
+	s := &connSession{Alarm: sessions.NewAlarm(), d: d, spec: spec, timeout: min(d.options.Timeout, spec.TTL), claims: map[string]*link{}}
 	if !d.all.Add(s) {
 		return nil, errClosed
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if _, err := s.holding(ctx); err != nil {
+	if _, err := s.take(ctx, nil, false); err != nil {
 		d.all.Remove(s)
 		return nil, fmt.Errorf("pglock: open a session: %w", err)
 	}
