@@ -9,19 +9,32 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// words are the statements for a claim: what takes the lock if it is free, what waits for it, and what gives it back. They answer a
-// token, 0 where there is none and -1 where the lock was not free; and whether there was anything to give back.
-func (s *connSession) words(l *link) (try, wait, leave string) {
-	shared, token := "_shared", "0"
-	if l.Kind.Exclusive() {
-		if shared = ""; s.d.fence {
-			token = "nextval('" + s.d.in + "token')"
-		}
+// words are the statements for a claim: what takes the lock if it is free, what waits for it, what shows that it waits or has it, and what
+// gives it back. The first two answer a token, 0 where there is none and -1 where the lock was not free; the last, whether there was
+// anything to give back.
+type words struct{ try, wait, shows, leave string }
+
+func (s *connSession) words(l *link) words {
+	if s.d.rows {
+		return s.rowWords(l)
 	}
-	return fmt.Sprintf("select case when pg_try_advisory_lock%s(%v) then %s else -1 end", shared, l.key, token),
-		fmt.Sprintf("select pg_advisory_lock%s(%v); select %s", shared, l.key, token),
-		fmt.Sprintf("select pg_advisory_unlock%s(%v)", shared, l.key)
+	shared, token := "_shared", "0"
+	if s.fenced(l) {
+		token = "nextval('" + s.d.in + "token')"
+	}
+	if l.Kind.Exclusive() {
+		shared = ""
+	}
+	return words{
+		try:   fmt.Sprintf("select case when pg_try_advisory_lock%s(%v) then %s else -1 end", shared, l.key, token),
+		wait:  fmt.Sprintf("select pg_advisory_lock%s(%v); select %s", shared, l.key, token),
+		shows: "select count(*) from pg_locks l where l.pid = %s and " + l.key.locks(),
+		leave: fmt.Sprintf("select pg_advisory_unlock%s(%v)", shared, l.key),
+	}
 }
+
+// fenced reports whether a claim draws tokens.
+func (s *connSession) fenced(l *link) bool { return s.d.fence && l.Kind.Exclusive() }
 
 // Acquire implements driver.Session.
 func (s *connSession) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
@@ -41,7 +54,7 @@ func (s *connSession) Acquire(ctx context.Context, dc driver.Claim) (driver.Gran
 func (s *connSession) acquire(ctx context.Context, l *link) error {
 	s.mu.Lock()
 	st, c := l.state, l.conn
-	l.unheard = l.unheard && st != held || st == waiting
+	l.unheard = l.unheard || st == waiting
 	if l.leaving {
 		st = gone
 	}
@@ -49,6 +62,9 @@ func (s *connSession) acquire(ctx context.Context, l *link) error {
 	switch {
 	case st == held:
 		s.same(c, c.call(ping, s.spec.TTL))
+		s.mu.Lock()
+		l.unheard = false
+		s.mu.Unlock()
 		return nil
 	case st != out:
 		return nil
@@ -75,21 +91,32 @@ func (s *connSession) try(ctx context.Context, l *link) (bool, error) {
 		}
 	}
 	s.mu.Unlock()
-	c, err := s.take(ctx, l, false)
+	if s.d.rows {
+		if there, err := s.prepare(ctx, l); err != nil || !there {
+			return false, err
+		}
+	}
+	c, err := s.take(ctx, l, s.d.rows)
 	if err != nil {
 		return false, err
 	}
-	ask, _, leave := s.words(l)
-	r := c.call(ask, s.spec.TTL)
+	w := s.words(l)
+	r := s.draw(l, c.call(w.try, s.spec.TTL))
+	got := r.err == nil && r.field() != "" && r.field() != "-1"
+	switch {
+	case errors.Is(r.err, errEnded):
+		<-c.done
+	case r.err != nil:
+		c.ask(w.leave) // the lock was taken, perhaps, and then there was no token
+		r.err = classify(r.err, &s.d.options)
+	case !got && s.d.rows:
+		c.ask(w.leave) // a transaction was begun
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.err == nil && r.field() != "-1" {
+	if got {
 		s.admit(l, r)
 		return true, nil
-	}
-	if r.err != nil && !errors.Is(r.err, errEnded) {
-		c.ask(leave) // the lock was taken, perhaps, and then there was no token
-		r.err = classify(r.err, &s.d.options)
 	}
 	s.part(l)
 	return false, r.err
@@ -124,10 +151,9 @@ func (s *connSession) queue(ctx context.Context, l *link) error {
 		s.mu.Lock()
 		c.blocked, l.decided = true, make(chan struct{})
 		s.mu.Unlock()
-		_, ask, _ := s.words(l)
-		go s.decide(l, c, c.ask(ask))
+		go s.decide(l, c, c.ask(s.words(l).wait))
 	}
-	look := fmt.Sprintf("select count(*) from pg_locks l where l.pid = %s and %s", l.conn.pid, l.key.locks())
+	look := fmt.Sprintf(s.words(l).shows, l.conn.pid)
 	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		c, err := s.take(ctx, nil, false)
 		if err != nil {
@@ -162,14 +188,14 @@ func (s *connSession) unwait() {
 
 // decide takes in the answer to a statement that waits.
 func (s *connSession) decide(l *link, c *conn, answer <-chan reply) {
-	r := <-answer
+	r := s.draw(l, <-answer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting--
 	c.blocked = false
 	close(l.decided)
 	switch {
-	case r.err == nil:
+	case r.err == nil && r.field() != "":
 		s.admit(l, r)
 	case l.state != gone:
 		if s.end(l); !l.leaving {
@@ -241,8 +267,7 @@ func (s *connSession) leave(ctx context.Context, l *link) error {
 	if c != nil && !l.left {
 		mine := l.state == held
 		s.mu.Unlock()
-		_, _, leave := s.words(l)
-		r := c.call(leave, s.spec.TTL)
+		r := c.call(s.words(l).leave, s.spec.TTL)
 		given := r.err == nil && r.field() == "t"
 		if r.err != nil || mine && !given {
 			c.close()

@@ -135,7 +135,8 @@ func TestWhatExcludesWhat(t *testing.T) {
 	}{
 		{"rows", lease(s.URL()), "rows"},
 		{"session", lease(bySession(s)), "session, InTx by advisory"},
-		{"InTx", inTx(nil), "InTx"},
+		{"rowlock", lease(s.URL() + "&technique=rowlock"), "rowlock, InTx"},
+		{"InTx", inTx(nil), "rowlock, InTx"},
 		{"InTx by advisory", inTx(&pglock.TxOptions{Advisory: true}), "session, InTx by advisory"},
 	}
 	for _, first := range ways {

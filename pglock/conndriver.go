@@ -16,14 +16,19 @@ import (
 // connDriver is a PostgreSQL as a store of locks that live with connections. What it is of a Driver is for looks, by the pool.
 type connDriver struct {
 	*Driver
-	key    func(name string) (key, error)
-	fence  bool // there is a sequence to draw tokens from
-	pooled bool // by a pooler that gives each client a backend of its own
-	all    sessions.Set[*connSession]
+	key     func(name string) (key, error)
+	rows    bool   // technique rowlock: a transaction each, that locks a row
+	release string // all that a connection has
+	fence   bool   // there is a sequence to draw tokens from
+	pooled  bool   // by a pooler that gives each client a backend of its own
+	all     sessions.Set[*connSession]
 }
 
 func newConnDriver(ctx context.Context, base *Driver) (driver.Driver, error) {
-	d := &connDriver{Driver: base}
+	d := &connDriver{Driver: base, rows: base.options.Technique == "rowlock", release: "select pg_advisory_unlock_all()"}
+	if d.rows {
+		d.release = "rollback"
+	}
 	d.key, _ = convention(d.options.Keys) // looked at before
 	if err := d.survey(ctx); err != nil {
 		d.cancel()
@@ -49,7 +54,9 @@ func (d *connDriver) survey(ctx context.Context) error {
 	case string(f[1]) == "t":
 		return fmt.Errorf("%w: the server is a standby: want its primary", driver.ErrNotSent)
 	case string(f[2]) != "t":
-		return fmt.Errorf("%w: technique session needs PostgreSQL 14, which ends idle connections: use technique rows", driver.ErrRefused)
+		return fmt.Errorf("%w: technique %s needs PostgreSQL 14, which ends idle connections: use technique rows", driver.ErrRefused, d.options.Technique)
+	case d.rows && !d.fence:
+		return fmt.Errorf("%w: there is no table %sheld: make it with interlock migrate --store URL, or pglock.Migrate", driver.ErrRefused, d.in)
 	case number(f[0]) == int64(first.PgConn().PID()):
 		return nil
 	}
@@ -96,7 +103,7 @@ func row(ctx context.Context, pc *pgx.Conn, sql string) ([][]byte, error) {
 // Traits implements driver.Driver.
 func (d *connDriver) Traits() driver.Traits {
 	t := driver.Traits{
-		Ordered: true, Shared: true, Mixed: true, Events: true, Expires: true,
+		Ordered: !d.rows, Shared: true, Mixed: true, Events: true, Expires: true,
 		MinTTL: minTTL, MaxTTL: math.MaxInt32 * time.Millisecond, Grain: 2 * grain, Notice: time.Second,
 	}
 	if d.fence {
@@ -108,7 +115,7 @@ func (d *connDriver) Traits() driver.Traits {
 // Key implements driver.Keyer.
 func (d *connDriver) Key(name string) string {
 	k, err := d.key(name)
-	if err != nil {
+	if err != nil || d.rows {
 		return name
 	}
 	return k.String()

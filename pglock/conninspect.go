@@ -22,6 +22,9 @@ type stands struct {
 // themselves interlock, and a lock of one that is not is foreign. A backend's public id is made of its number and its beginning.
 func (d *connDriver) stands(ctx context.Context, name string) (all []stands, err error) {
 	k, err := d.key(name)
+	if err == nil && d.rows {
+		err = fmt.Errorf("who has locked a row stands in the row alone: %w", errors.ErrUnsupported)
+	}
 	if err != nil {
 		return nil, err
 	}

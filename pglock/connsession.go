@@ -252,7 +252,7 @@ func (s *connSession) Close(ctx context.Context) error {
 	for _, c := range s.conns {
 		blocked := c.blocked
 		all.Go(func() {
-			answer := c.ask("select pg_advisory_unlock_all()")
+			answer := c.ask(s.d.release)
 			if blocked {
 				_ = c.pg.CancelRequest(ctx)
 			}

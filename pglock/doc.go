@@ -57,7 +57,7 @@
 // # Other ways
 //
 // That is technique rows. [Options].Technique session keeps locks as the server's advisory locks instead, which live with connections of
-// their own, and [InTx] takes a lock in a transaction of the program's own. They do not exclude rows: see docs/backends/postgres.md.
+// their own; rowlock locks a row there; and [InTx] takes a lock in a transaction of the program's own. They do not exclude rows: see docs/backends/postgres.md.
 //
 // # What it promises
 //

@@ -50,7 +50,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, o *Options) (driver.Driver, er
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, options.Timeout)
 	defer cancel()
-	if options.Technique == "session" {
+	if options.Technique == "session" || options.Technique == "rowlock" {
 		return newConnDriver(ctx, d)
 	}
 	if err := d.inspect(ctx); err != nil {

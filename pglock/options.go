@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,14 +13,15 @@ import (
 
 // Options of a driver. The zero value is what most want.
 type Options struct {
-	// Technique is how locks are kept: "rows", the default, or "session", by advisory locks on connections of our own.
+	// Technique is how locks are kept: "rows", the default; "session", by advisory locks on connections of our own; or "rowlock", by
+	// SELECT … FOR UPDATE there, a connection for each lock.
 	Technique string
 
 	// Keys is how technique session makes the key of a name: "interlock", the default, from 64 bits of a hash; as others do, to
 	// share locks with them, "django", "dotnet", "symfony", "tooz" or "with_advisory_lock"; or "number": the name is the key.
 	Keys string
 
-	// MaxWaiting is how many claims of a session may wait at once by technique session, on a connection each; default 32.
+	// MaxWaiting is how many claims of a session may wait at once by technique session or rowlock, on a connection each; default 32.
 	MaxWaiting int
 
 	// Schema has the tables; default "interlock". Prefix begins the names of all that is in it; default none. Both are made of
@@ -57,8 +59,8 @@ func (o *Options) withDefaults() (Options, error) {
 		return options, err
 	}
 	switch {
-	case options.Technique != "" && options.Technique != "rows" && options.Technique != "session":
-		return options, fmt.Errorf("pglock: unknown technique %q: want rows or session", options.Technique)
+	case !slices.Contains([]string{"", "rows", "session", "rowlock"}, options.Technique):
+		return options, fmt.Errorf("pglock: unknown technique %q: want rows, session or rowlock", options.Technique)
 	case !identifier.MatchString(options.Schema):
 		return options, fmt.Errorf("pglock: schema %q: want at most 30 of a-z, 0-9 and _, and no digit first", options.Schema)
 	case options.Prefix != "" && !identifier.MatchString(options.Prefix):

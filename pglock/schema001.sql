@@ -361,7 +361,7 @@ begin
   return true;
 end $$;
 
--- Tokens of locks that are no rows of ours: those in a program's own transaction, and of the technique session. What nextval has given
+-- Tokens of locks that are no rows of ours: those in a program's own transaction, and of techniques session and rowlock. What nextval has given
 -- it never gives again, whatever is rolled back.
 create sequence interlock.token increment 32 maxvalue 9007199254740960;
 select setval('interlock.token', (extract(epoch from clock_timestamp()) * 1000000)::bigint);
@@ -378,7 +378,7 @@ begin
   end if;
 end $$;
 
--- One row a name that was locked in a program's own transaction. Every turn changes it, so that whoever reads by an older snapshot
+-- One row a name that was locked in a program's own transaction, or by technique rowlock. Every turn of the former changes it, so that whoever reads by an older snapshot
 -- gets an error, and not the lock.
 create table interlock.held (
   name bytea primary key,
