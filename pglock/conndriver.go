@@ -146,7 +146,7 @@ func (d *connDriver) Close(ctx context.Context) error {
 	if first {
 		d.cancel()
 		if d.owned {
-			d.closePool(ctx)
+			within(ctx, d.pool.Close)
 		}
 	}
 	return err

@@ -139,19 +139,26 @@ func (d *Driver) Close(ctx context.Context) error {
 	d.mu.Lock()
 	e := d.ear
 	d.mu.Unlock()
-	closed := make(chan struct{})
-	go func() { // a request may hold a connection that does not answer
-		defer close(closed)
+	within(ctx, func() {
 		if e != nil {
 			<-e.done
 		}
 		if d.owned {
 			d.pool.Close()
 		}
+	})
+	return err
+}
+
+// within is back when f is, or when ctx ends: a request may hold a connection that does not answer.
+func within(ctx context.Context, f func()) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		f()
 	}()
 	select {
-	case <-closed:
+	case <-over:
 	case <-ctx.Done():
 	}
-	return err
 }
