@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/pglock"
 )
 
@@ -45,7 +46,7 @@ func pgFree() row {
 // pgInterlock is Interlock over a pool, as users have one.
 type pgInterlock struct {
 	interlocked
-	driver *pglock.Driver
+	driver driver.Driver
 	pool   *pgxpool.Pool
 }
 

@@ -43,7 +43,7 @@ var moreSettling = []Driver{
 		Name: "OwnTimeLimit", Law: "Also_Contexts", Says: "was not back",
 		Fault: "Calls have a limit of five seconds of their own and no other.",
 		new: func() *fault {
-			own := func(s *session, ctx context.Context) (context.Context, context.CancelFunc) { //nolint:revive // in the order of a fault
+			own := func(s *session, ctx context.Context) (context.Context, context.CancelFunc) {
 				return context.WithTimeout(s.l.endless(ctx), 5*time.Second)
 			}
 			return &fault{
@@ -106,14 +106,14 @@ type lastSeen struct {
 
 func (k *lastSeen) acquire(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) { //nolint:revive // in the order of a fault
 	g, err := s.acquire(ctx, c)
-	line := s.l.look(c.Name)
+	line := s.l.look(c.Name) //nolint:contextcheck // over a wire that nobody cuts
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.lines[c.Name] = line
 	return g, err
 }
 
-func (k *lastSeen) look(l *layer, ctx context.Context, name string) (driver.Line, error) {
+func (k *lastSeen) look(l *layer, ctx context.Context, name string) (driver.Line, error) { //nolint:revive // in the order of a fault
 	line, err := l.memory.Line(ctx, name)
 	k.mu.Lock()
 	defer k.mu.Unlock()
