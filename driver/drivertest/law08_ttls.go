@@ -29,6 +29,7 @@ func tryShortestTTL(w *world, k kind) {
 		return // Also_Traits says whether it may be refused
 	}
 	a.s, a.valid = s, s.Valid()
+	defer func() { _ = s.Close(w.ctx) }() // in so short a time a store may not answer, and that proves nothing
 	w.story.add(from, "P", "Open(TTL %v) → valid %v", ttl, a.valid)
 	mine := k.own(w.name("expiry-shortest-" + k.String()))
 	next := queued(k.rival(mine.Name))
