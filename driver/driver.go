@@ -155,9 +155,10 @@ type Renewal struct {
 
 // Requeuer is a [Session] that can leave a line and stand in it again in one step.
 type Requeuer interface {
-	// Requeue releases old and acquires next, a claim of the same name, at the end of the line. It reports of old what
-	// Release would; if old is gone or broken, next is acquired all the same. Answered without an error it renews next as
-	// Acquire does. After an error both are to be released. Without it the core calls Release and then Acquire.
+	// Requeue releases old and acquires next, a claim of the same name, at the end of the line. As other claims see it, both are
+	// one atomic step: who waits stands before next, and a claim that comes meanwhile finds old or next in its way. It reports
+	// of old what Release would; if old is gone or broken, next is acquired all the same. Answered without an error it renews
+	// next as Acquire does. After an error both are to be released. Without it the core calls Release and then Acquire.
 	Requeue(ctx context.Context, old, next Claim) (g Grant, held bool, err error)
 }
 

@@ -9,8 +9,8 @@ import (
 
 var requeueLaw = Law{
 	Name: "Also_Requeue",
-	Says: "Requeue leaves the line and stands at its end in one step: whoever waits is let in, alone the next claim is held at " +
-		"once with a new token and renewed, and after an error both claims can be released. The next claim is what it says and " +
+	Says: "Requeue leaves the line and stands at its end in one step: whoever waits is let in, and else nobody; alone the next " +
+		"claim is held at once with a new token and renewed, and after an error both claims can be released. The next claim is what it says and " +
 		"nothing of the old one, which may also have waited, or be broken or gone.",
 	try: tryRequeue,
 }
@@ -59,6 +59,7 @@ func tryRequeue(w *world) {
 				tryRequeueBehind(w, k)
 				tryRequeueOthers(w, k)
 				tryRequeueInterrupted(w, k)
+				tryRequeueBesideTries(w, k)
 			},
 			func() { tryRequeueRenews(w, k) }, // which takes its time
 			func() { tryRequeueLate(w, k) },

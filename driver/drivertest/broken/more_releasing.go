@@ -160,6 +160,16 @@ var moreReleasing = []Driver{
 		},
 	},
 	{
+		Name: "RequeueInTwoSteps", Law: "Also_Requeue", Says: "Requeue is one step",
+		Fault: "Requeue is a Release and then an Acquire.",
+		new:   func() *fault { return inTwoSteps(100 * time.Microsecond) }, // what a request takes
+	},
+	{
+		Name: "RequeueWithAGap", Law: "Also_Requeue", Says: "Requeue is one step",
+		Fault: "Requeue is a Release and, some time later, an Acquire.",
+		new:   func() *fault { return inTwoSteps(10 * time.Millisecond) },
+	},
+	{
 		Name: "RequeueWasHeld", Law: "Also_Requeue", Says: "which had been released, answered held=true for it and held, token",
 		Fault: "Requeue says that the claim before was held, whatever it was.",
 		new: func() *fault {
@@ -280,4 +290,21 @@ var moreReleasing = []Driver{
 			}}
 		},
 	},
+}
+
+// inTwoSteps is a Requeue of two requests with a gap between them.
+func inTwoSteps(gap time.Duration) *fault {
+	return &fault{requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
+		held, err := s.Session.Release(ctx, old)
+		if err != nil {
+			return driver.Grant{}, false, err
+		}
+		select {
+		case <-time.After(gap):
+		case <-ctx.Done():
+			return driver.Grant{}, false, ctx.Err()
+		}
+		g, err := s.acquire(ctx, next)
+		return g, held, err
+	}}
 }
