@@ -149,7 +149,8 @@ type Renewal struct {
 
 	// Lost has the IDs of claims that are no longer in line although nobody here released them, and of claims that are
 	// broken: those stand in line until they are released or their time is over, and must be given up. A claim that is
-	// broken is in every answer until its Release, since an answer may not arrive.
+	// broken is in every answer until its Release, since an answer may not arrive. A claim that is not in line because its
+	// Acquire, its Release or its Requeue is under way is not in the answer.
 	Lost []string
 }
 

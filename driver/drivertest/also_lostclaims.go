@@ -11,7 +11,7 @@ import (
 var lostClaimsLaw = Law{
 	Name: "Also_LostClaims",
 	Says: "Renew names in Lost what its own session has lost, what was broken in each answer until it is released, and nothing else: no " +
-		"claim that was released, requeued or denied, and none that waits. Nor does the channel Lost, which stays open as long as the " +
+		"claim that was released, requeued or denied, or is just about to be, and none that waits. Nor does the channel Lost, which stays open as long as the " +
 		"session lives. To lose a claim ends no session.",
 	try: tryLostClaims,
 }
@@ -29,6 +29,7 @@ func tryLostClaims(w *world) {
 			tryLosesTheBroken(x, op, k, theirs.Name)
 		}
 		tryRenewUnanswered(x)
+		tryRenewBeside(x, k)
 		last := a.held(k.own(w.name("lost-last-" + k.String())))
 		x.fate[waits.ID], x.fate[last.ID] = "waited and was released", "was released"
 		a.release(waits)

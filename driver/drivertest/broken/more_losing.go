@@ -82,6 +82,50 @@ var moreLosing = []Driver{
 		},
 	},
 	{
+		Name: "RenewNamesReleasing", Law: "Also_LostClaims", Says: "Renew names a claim that was being re",
+		Fault: "A claim that stood here when Renew began, and does not stand in the store, is lost, also if its Release or Requeue is under way.",
+		new: func() *fault {
+			return &fault{renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
+				stood := s.all()
+				r, err := s.Session.Renew(ctx)
+				for _, c := range stood {
+					if _, ok := find(s.l.look(c.Name), driver.PublicID(c.ID)); err == nil && !ok && !slices.Contains(r.Lost, c.ID) {
+						r.Lost = append(r.Lost, c.ID)
+					}
+				}
+				return r, err
+			}}
+		},
+	},
+	{
+		Name: "RenewNamesComing", Law: "Also_LostClaims", Says: "Renew names a claim that was being acquired",
+		Fault: "A claim of which no answer says that it stands is lost, also if its Acquire is under way.",
+		new: func() *fault {
+			return &fault{
+				acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+					s.mark(c.ID, true)
+					defer s.mark(c.ID, false)
+					return s.acquire(ctx, c)
+				},
+				renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
+					var asked []string
+					s.mu.Lock()
+					for id, is := range s.marked {
+						if is {
+							asked = append(asked, id)
+						}
+					}
+					s.mu.Unlock()
+					r, err := s.Session.Renew(ctx)
+					if err == nil {
+						r.Lost = append(r.Lost, asked...)
+					}
+					return r, err
+				},
+			}
+		},
+	},
+	{
 		Name: "RenewNamesWaiters", Law: "Law08_Expiry", Says: "want a positive time and nothing lost",
 		Fault: "Renew names claims that wait, since they are not among the holders.",
 		new: losing(func(s *session, r *driver.Renewal) {
