@@ -141,7 +141,7 @@ func classify(err error, o *Options) error {
 		return fmt.Errorf("%w: no locks are kept in schema %s: make its tables with interlock migrate --store URL, or pglock.Migrate: %w", driver.ErrRefused, o.Schema, err)
 	case c == "42501":
 		return fmt.Errorf("%w: the role needs USAGE of schema %s, SELECT, INSERT and UPDATE of its tables, and DELETE of sessions: %w", driver.ErrRefused, o.Schema, err)
-	case c == readOnly:
+	case c == readOnly || c == "0A000": // the latter to whoever asks a standby to write
 		return fmt.Errorf("%w: the server is read-only: want its primary: %w", driver.ErrNotSent, err)
 	case strings.HasPrefix(c, "53") && c != "53300":
 		return fmt.Errorf("%w: %w: %w", driver.ErrNotSent, driver.ErrUnable, err)
