@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -35,10 +36,18 @@ func main() {
 	}
 }
 
+// open opens the ledger, in a PostgreSQL in a schema of its own.
+func open(ctx context.Context, database string) (*shop.Ledger, error) {
+	if strings.HasPrefix(database, "postgres:") || strings.HasPrefix(database, "postgresql:") {
+		return shop.OpenPostgresLedger(ctx, database, "coupons")
+	}
+	return shop.OpenLedger(ctx, database)
+}
+
 func run(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("coupons", flag.ExitOnError)
 	addr := flags.String("addr", "localhost:8080", "where buyers come")
-	database := flags.String("db", filepath.Join(os.TempDir(), "coupons.db"), "the ledger, an SQLite database")
+	database := flags.String("db", filepath.Join(os.TempDir(), "coupons.db"), "the ledger: the file of an SQLite database, or the URL of a PostgreSQL")
 	locks := flags.String("locks", "file:"+filepath.Join(os.TempDir(), "coupons-locks"), "the store of locks, as a URL")
 	guard := flags.String("guard", string(shop.Fence), "what keeps the shops apart: none, lock or fence")
 	stock := flags.Int("stock", 100, "how many coupons there are, when the ledger is new")
@@ -46,7 +55,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 
-	ledger, err := shop.OpenLedger(ctx, *database)
+	ledger, err := open(ctx, *database)
 	if err != nil {
 		return err
 	}

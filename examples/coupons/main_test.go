@@ -10,16 +10,39 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/pglock"
 )
 
 // Two shops over one ledger and one store of locks sell three coupons, and end when they are told to.
 func TestShops(t *testing.T) {
+	dir := t.TempDir()
+	sells(t, filepath.Join(dir, "ledger.db"), "file:"+filepath.Join(dir, "locks"))
+}
+
+func TestShopsOnPostgres(t *testing.T) {
+	s := servertest.Postgres(t)
+	pool, err := pgxpool.New(t.Context(), s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if err := pglock.Migrate(t.Context(), pool, nil); err != nil {
+		t.Fatal(err)
+	}
+	sells(t, s.URL(), s.URL())
+}
+
+func sells(t *testing.T, ledger, locks string) {
+	t.Helper()
 	said, words := io.Pipe()
 	log.SetOutput(words)
 	defer log.SetOutput(os.Stderr)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	dir := t.TempDir()
 	opened := make(chan string, 2)
 	go func() {
 		for lines := bufio.NewScanner(said); lines.Scan(); {
@@ -33,7 +56,7 @@ func TestShops(t *testing.T) {
 	for range 2 {
 		go func() {
 			ended <- run(ctx, []string{
-				"-addr", "127.0.0.1:0", "-db", filepath.Join(dir, "ledger.db"), "-locks", "file:" + filepath.Join(dir, "locks"), "-stock", "3",
+				"-addr", "127.0.0.1:0", "-db", ledger, "-locks", locks, "-stock", "3",
 			})
 		}()
 		select {

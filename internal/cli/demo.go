@@ -86,8 +86,8 @@ func (shopCommand) Run(ctx context.Context) error { return stage.RunShop(ctx, os
 
 // coupons prints what the play has shown.
 func (t terminal) coupons(r *stage.Report) {
-	fmt.Fprintf(t.out, "%d coupons, %d buyers, %d shops, a database (SQLite), and locks in %s with a TTL of %v\n\n",
-		r.Coupons, r.Buyers, r.Servers, r.Store, time.Duration(r.TTL))
+	fmt.Fprintf(t.out, "%d coupons, %d buyers, %d shops, a database (%s), and locks in %s with a TTL of %v\n\n",
+		r.Coupons, r.Buyers, r.Servers, r.Database, r.Store, time.Duration(r.TTL))
 	w := table.NewWriter()
 	w.SetOutputMirror(t.out)
 	w.SetStyle(plain)

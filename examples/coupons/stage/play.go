@@ -18,7 +18,7 @@ import (
 // play is a play that is on.
 type play struct {
 	Config
-	path   string // of the ledger
+	place  place
 	ledger *shop.Ledger
 }
 
@@ -43,15 +43,15 @@ func Run(ctx context.Context, c Config) (report *Report, err error) {
 	if err := c.try(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStore, err)
 	}
-	p := &play{Config: c, path: filepath.Join(dir, "ledger.db")}
-	p.ledger, err = shop.OpenLedger(ctx, p.path)
+	p := &play{Config: c, place: newPlace(c.Store, dir)}
+	p.ledger, err = p.place.open(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrStore, err)
 	}
-	defer func() { err = errors.Join(err, p.ledger.Close()) }()
+	defer func() { err = errors.Join(err, p.place.clear(ctx, p.ledger), p.ledger.Close()) }()
 
 	begun := time.Now()
-	report = &Report{Store: driver.Redact(c.Store), Servers: c.Servers, Coupons: c.Coupons, Buyers: c.Buyers, TTL: Seconds(c.TTL)}
+	report = &Report{Database: p.place.String(), Store: driver.Redact(c.Store), Servers: c.Servers, Coupons: c.Coupons, Buyers: c.Buyers, TTL: Seconds(c.TTL)}
 	for i, act := range []Act{
 		{Title: "no lock", Guard: shop.None, MustErr: true},
 		{Title: "a lock", Guard: shop.Lock},
@@ -160,7 +160,7 @@ func (p *play) act(ctx context.Context, a *Act, try int) (err error) {
 // open opens the shops.
 func (p *play) open(ctx context.Context, guard shop.Guard, bank string, notes *journal) (shops []*process, err error) {
 	for i := range p.Servers {
-		r := role{Name: fmt.Sprintf("shop %d", i+1), Guard: guard, Locks: p.Store, TTL: p.TTL, Ledger: p.path, Bank: bank}
+		r := role{Name: fmt.Sprintf("shop %d", i+1), Guard: guard, Locks: p.Store, TTL: p.TTL, Ledger: p.place, Bank: bank}
 		s, err := startShop(ctx, p.Command(), i, r, notes)
 		if err != nil {
 			return shops, err

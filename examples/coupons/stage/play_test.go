@@ -16,10 +16,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/interlock-go/interlock/examples/coupons/shop"
 	"github.com/interlock-go/interlock/examples/coupons/stage"
 	_ "github.com/interlock-go/interlock/filelock"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/pglock"
 	_ "github.com/interlock-go/interlock/redislock"
 )
 
@@ -61,6 +64,78 @@ func as(cast string) *exec.Cmd {
 func TestPlay(t *testing.T) { play(t, "") }
 
 func TestPlayOnRedis(t *testing.T) { play(t, servertest.Redis(t).URL()) }
+
+// In a PostgreSQL the ledger lies beside the locks, and is gone afterwards.
+func TestPlayOnPostgres(t *testing.T) {
+	s := servertest.Postgres(t)
+	pool := migrated(t, s)
+	play(t, s.URL())
+	play(t, s.URL()+"&technique=session")
+	if n := schemas(t, pool); n != 0 {
+		t.Errorf("%d schemas of the demo are left", n)
+	}
+}
+
+// What the role may not do is said, and so is that there are no tables; nothing is left in either case.
+func TestPlayOnPostgresThatIsNotReady(t *testing.T) {
+	s := servertest.Postgres(t)
+	config := stage.Config{Store: s.URL(), Coupons: 8, Command: command}
+	if _, err := stage.Run(t.Context(), config); !errors.Is(err, stage.ErrStore) || !strings.Contains(err.Error(), "interlock migrate") {
+		t.Errorf("without tables: %v", err)
+	}
+	pool := migrated(t, s)
+	if _, err := pool.Exec(t.Context(), `create role app login password 'hush';
+		grant usage on schema interlock to app;
+		grant select, insert, update, delete on all tables in schema interlock to app`); err != nil {
+		t.Fatal(err)
+	}
+	config.Store = strings.Replace(s.URL(), "postgres@", "app:hush@", 1)
+	if _, err := stage.Run(t.Context(), config); !errors.Is(err, stage.ErrStore) || !strings.Contains(err.Error(), "want a role with CREATE on the database") || strings.Contains(err.Error(), "hush") {
+		t.Errorf("without the right to make a schema: %v", err)
+	}
+	if n := schemas(t, pool); n != 0 {
+		t.Errorf("%d schemas of the demo are left", n)
+	}
+}
+
+// A play that is broken off leaves nothing either.
+func TestPlayOnPostgresThatIsBrokenOff(t *testing.T) {
+	s := servertest.Postgres(t)
+	pool := migrated(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := stage.Run(ctx, stage.Config{Store: s.URL(), Coupons: 8, Command: command, Progress: func(line string) {
+		if strings.Contains(line, "is stopped") {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	if n := schemas(t, pool); n != 0 {
+		t.Errorf("%d schemas of the demo are left", n)
+	}
+}
+
+func migrated(t *testing.T, s *servertest.Server) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if err := pglock.Migrate(t.Context(), pool, nil); err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+func schemas(t *testing.T, pool *pgxpool.Pool) (n int) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), "select count(*) from pg_namespace where nspname like 'interlock_demo%'").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
 
 func play(t *testing.T, store string) {
 	t.Helper()

@@ -11,13 +11,14 @@ import (
 
 // Report is what the play has shown.
 type Report struct {
-	Store   string  `json:"store"` // without secrets
-	Servers int     `json:"servers"`
-	Coupons int     `json:"coupons"`
-	Buyers  int     `json:"buyers"`
-	TTL     Seconds `json:"ttl_s"`
-	Took    Seconds `json:"took_s"`
-	Acts    []Act   `json:"acts"`
+	Database string  `json:"database"` // of the ledger
+	Store    string  `json:"store"`    // without secrets
+	Servers  int     `json:"servers"`
+	Coupons  int     `json:"coupons"`
+	Buyers   int     `json:"buyers"`
+	TTL      Seconds `json:"ttl_s"`
+	Took     Seconds `json:"took_s"`
+	Acts     []Act   `json:"acts"`
 }
 
 // Act is what one act has shown. The account is the database's.

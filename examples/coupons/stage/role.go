@@ -21,7 +21,7 @@ type role struct {
 	Guard  shop.Guard
 	Locks  string // the store's URL
 	TTL    time.Duration
-	Ledger string // path
+	Ledger place
 	Bank   string // URL
 }
 
@@ -45,7 +45,7 @@ func RunShop(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	}()
 
 	logger := slog.New(slog.NewJSONHandler(out, nil))
-	ledger, err := shop.OpenLedger(ctx, role.Ledger)
+	ledger, err := role.Ledger.open(ctx)
 	if err != nil {
 		return err
 	}
