@@ -1,0 +1,135 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+var blocks = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```")
+
+// page returns the blocks of a page, each with its language.
+func page(t *testing.T, name string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return blocks.FindAllStringSubmatch(string(text), -1)
+}
+
+// What the page about advisory locks has is run in its order: statements by the superuser, commands as the roles that they name, beside a
+// program that has locks by hand. What is Go stands in a test of package pglock.
+func TestPageFromAdvisoryLocks(t *testing.T) {
+	s := servertest.Postgres(t)
+	admin := connect(t, s.URL())
+	execute(t, admin, "create role app login")
+	for _, lock := range []string{"(43)", "(-5)", "(7, -8)", "(-1, 2)", "_shared(9223372036854775807)"} {
+		execute(t, admin, "select pg_advisory_lock"+lock)
+	}
+	examples, err := os.ReadFile(filepath.Join("..", "..", "pglock", "example_advisory_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, rest, _ := strings.Cut(strings.TrimPrefix(s.URL(), "postgres://postgres@"), "?")
+	at := strings.NewReplacer("//admin@db/shop", "//postgres@"+host+"?"+rest, "@db/shop?", "@"+host+"?"+rest+"&", "@db/shop", "@"+host+"?"+rest)
+	said := []string{"", "nobody else has key 42\n42 in postgres://", "token 1", "holds both"}
+	for _, b := range page(t, "from-advisory-locks.md") {
+		switch text := b[2]; b[1] {
+		case "sql":
+			rows := query(t, admin, text)
+			if strings.HasPrefix(text, "select") {
+				slices.Sort(rows)
+				if want := []string{"-1,2", "-5", "43", "7,-8", "9223372036854775807"}; !slices.Equal(rows, want) {
+					t.Errorf("names %q, want %q", rows, want)
+				}
+			}
+		case "go":
+			if !strings.Contains(squeeze(string(examples)), squeeze(text)) {
+				t.Errorf("no example of pglock has\n%s", text)
+			}
+		case "sh":
+			if strings.Contains(text, "coupons/42") { // the only one by rows
+				for _, b := range page(t, "backends/postgres.md") {
+					if b[1] == "sql" {
+						query(t, admin, b[2])
+					}
+				}
+			}
+			c := exec.CommandContext(t.Context(), "bash", "-e", "-c", at.Replace(text))
+			c.Env = append(os.Environ(), "INTERLOCK_STORE="+at.Replace("postgres://app@db/shop?technique=session&keys=number"))
+			out, err := c.CombinedOutput()
+			if err != nil || len(said) == 0 || !strings.Contains(string(out), said[0]) {
+				t.Fatalf("%s: %v, want %q\n%s", text, err, said, out)
+			}
+			said = said[1:]
+		}
+	}
+	if len(said) > 0 {
+		t.Errorf("not said: %q", said)
+	}
+
+	// Held by hand, it is held for the command.
+	by := at.Replace("postgres://app@db/shop?technique=session&keys=number")
+	out, err := exec.Command("interlock", "run", "--try", "--store", by, "7,-8", "--", "true").CombinedOutput()
+	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 75 {
+		t.Errorf("beside a lock by hand: %v\n%s", err, out)
+	}
+}
+
+// squeeze leaves out what indents, and comments for tools.
+func squeeze(code string) string {
+	var lines []string
+	for line := range strings.Lines(code) {
+		line, _, _ = strings.Cut(line, " //nolint")
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = conn.Close(ctx)
+	})
+	return conn
+}
+
+func execute(t *testing.T, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// query returns the last column of what the statements answer.
+func query(t *testing.T, conn *pgx.Conn, sql string) (values []string) {
+	t.Helper()
+	results, err := conn.PgConn().Exec(t.Context(), sql).ReadAll()
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	for _, r := range results {
+		for _, row := range r.Rows {
+			values = append(values, string(row[len(row)-1]))
+		}
+	}
+	return values
+}
