@@ -20,10 +20,13 @@ type adapter struct {
 	// postgres asks for a server, at place.Postgres.
 	postgres bool
 	// key is where the store keeps the lock of a name; nil = at the name.
-	key func(name string) string
+	key func(name string) any
+	// ends is how to ask PostgreSQL when the lease of a key ends, in seconds
+	// since 1970.
+	ends string
 }
 
-func (a adapter) keyOf(name string) string {
+func (a adapter) keyOf(name string) any {
 	if a.key == nil {
 		return name
 	}
@@ -67,6 +70,17 @@ type meter interface {
 	calls() (operations, renewals int64)
 }
 
+// A wired locker knows how many requests it has sent.
+type wired interface{ requests() int64 }
+
+// requestsOf is how many requests a locker has sent; 0 = not known.
+func requestsOf(l locker) int64 {
+	if w, ok := l.(wired); ok {
+		return w.requests()
+	}
+	return 0
+}
+
 // A grantor is a locker that knows how its store came to its grants.
 type grantor interface {
 	// grants counts them, and those for which a token had to be raised first.
@@ -106,7 +120,15 @@ var adapters = map[string]adapter{
 
 	"raw rows":             {open: openRawPostgres, postgres: true},
 	"raw rows, unprepared": {open: openRawPooled, postgres: true},
-	"pglock":               {open: openPGLock, postgres: true},
+	"advisory":             {open: openAdvisory, postgres: true},
+	"table":                {open: openTable, postgres: true, ends: tableEnds},
+	"table, eager":         {open: openEagerTable, postgres: true, ends: tableEnds},
+	"table keepers":        {open: openTableKeepers, postgres: true},
+	"goose":                {open: openGoose, postgres: true, key: func(name string) any { return gooseKey(name) }, ends: gooseEnds},
+	"pg rows":              {open: openPGRows, postgres: true, ends: pgEnds},
+	"pg rows strict":       {open: openPGRowsStrict, postgres: true},
+	"pg session":           {open: openPGSession, postgres: true},
+	"pg session strict":    {open: openPGSessionStrict, postgres: true},
 }
 
 func findAdapter(name string) (adapter, error) {

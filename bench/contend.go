@@ -28,6 +28,8 @@ type contestant struct {
 	CPU     int64   // of the window, in nanoseconds
 	Calls   int64   // operations of the store for all that entered; -1 = not known
 
+	Requests int64 // to the server for all that entered; 0 = not known
+
 	Grants, Raised uint64 // of the store, ever; 0 = not known
 
 	Stranded int // goroutines that still waited when nobody had wanted the lock for a while
@@ -67,7 +69,11 @@ func (c contest) run(ctx context.Context, s scale) (_ sample, err error) {
 		return nil, err
 	}
 	out, err := c.judge(b, results, s.window)
-	if each := out[acquisitions] * s.window.Seconds(); each > 0 && len(at.redis) > 0 {
+	each := out[acquisitions] * s.window.Seconds()
+	if each > 0 && at.postgres != nil {
+		out[serverEach] = did.cpu * 1e6 / each
+	}
+	if each > 0 && len(at.redis) > 0 {
 		out[scriptsEach] = did.scripts / each
 		out[scriptsPer32] = did.scripts * 32 / each
 		out[packets] = did.packets() / each
@@ -113,7 +119,7 @@ func collect(workers []*worker) ([]contestant, error) {
 
 // judge checks exclusion and turns what the workers measured into figures.
 func (c contest) judge(b *board, results []contestant, window time.Duration) (sample, error) {
-	var entered, counted, waited, longest, cpu, calls int64
+	var entered, counted, waited, longest, cpu, calls, requests int64
 	var grants, raised uint64
 	stranded := 0
 	var shares []int64
@@ -125,6 +131,7 @@ func (c contest) judge(b *board, results []contestant, window time.Duration) (sa
 		}
 		waited += r.Waited
 		longest = max(longest, r.Longest)
+		requests += r.Requests
 		grants += r.Grants
 		raised += r.Raised
 		cpu += r.CPU
@@ -155,6 +162,9 @@ func (c contest) judge(b *board, results []contestant, window time.Duration) (sa
 	}
 	if grants > 0 {
 		out[raises] = float64(raised) * 100 / float64(grants)
+	}
+	if requests > 0 {
+		out[requestsEach] = float64(requests) / float64(entered)
 	}
 	if calls >= 0 {
 		out[callsPer32] = float64(calls) * 32 / float64(entered)
@@ -208,6 +218,7 @@ func contend(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 	if g, ok := l.(grantor); ok {
 		res.Grants, res.Raised = g.grants()
 	}
+	res.Requests = requestsOf(l)
 	if counted, ok := l.(meter); ok {
 		res.Calls, _ = counted.calls()
 	}

@@ -32,7 +32,7 @@ func (l lapse) run(ctx context.Context, _ scale) (_ sample, err error) {
 	}
 	s.holder.kill()
 
-	end, err := at.leaseEnd(adapters[l.adapter].keyOf(contestName))
+	end, err := at.leaseEnd(ctx, adapters[l.adapter], contestName)
 	if err != nil {
 		return nil, err
 	}
@@ -46,16 +46,36 @@ func (l lapse) run(ctx context.Context, _ scale) (_ sample, err error) {
 	return sample{latency: float64(got-end) / 1e6}, nil
 }
 
-// leaseEnd is when the server lets the key go, by now. Redis keeps a key for
-// the whole of the millisecond that PEXPIRETIME names.
-func (s *site) leaseEnd(key string) (int64, error) {
+// leaseEnd is when the server lets the lock of a name go, by now.
+func (s *site) leaseEnd(ctx context.Context, a adapter, name string) (int64, error) {
+	end := s.redisEnd
+	if a.postgres {
+		end = s.postgresEnd
+	}
+	at, err := end(ctx, a, name)
+	return now() + time.Until(at).Nanoseconds(), err
+}
+
+// redisEnd is the end of a key, which Redis keeps for the whole of the
+// millisecond that PEXPIRETIME names.
+func (s *site) redisEnd(_ context.Context, a adapter, name string) (time.Time, error) {
+	key := a.keyOf(name).(string)
 	text, err := s.redis[0].Do("PEXPIRETIME", key)
 	if err != nil {
-		return 0, err
+		return time.Time{}, err
 	}
 	at, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || at < 0 {
-		return 0, fmt.Errorf("bench: PEXPIRETIME %s is %q: the killed holder has no lease there", key, text)
+		return time.Time{}, fmt.Errorf("bench: PEXPIRETIME %s is %q: the killed holder has no lease there", key, text)
 	}
-	return now() + time.Until(time.UnixMilli(at)).Nanoseconds(), nil
+	return time.UnixMilli(at), nil
+}
+
+// postgresEnd asks the contender's own table.
+func (s *site) postgresEnd(ctx context.Context, a adapter, name string) (time.Time, error) {
+	seconds, err := s.query(ctx, a.ends, a.keyOf(name))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("bench: when does the lease of the killed holder end: %w", err)
+	}
+	return time.UnixMicro(int64(seconds * 1e6)), nil
 }

@@ -1,31 +1,37 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/pglock"
+	"time"
 )
 
 // Names of contenders on PostgreSQL that goals refer to.
 const (
-	rawRows   = "bare upsert + update"
-	oursPGRow = "Interlock pglock, rows"
+	rawRows         = "bare upsert + update"
+	advisoryRow     = "pg_advisory_lock, a connection each"
+	tableRow        = "INSERT and DELETE, tried every 20 ms"
+	gooseRow        = "goose's table locker, tried every 20 ms"
+	tableKeepersRow = "goroutine and UPDATE per lease"
+	oursRows        = "Interlock pglock, rows"
+	oursRowsStrict  = "Interlock pglock, rows, strict"
+	oursRowsNames   = "Interlock pglock, rows, 1,000 locks"
+	oursSession     = "Interlock pglock, session"
+	oursSessions    = "Interlock pglock, session, strict"
 )
 
 // pgServer is said of every row on PostgreSQL.
-const pgServer = "one PostgreSQL on loopback with fsync, new for each run; a pool of pgx for each contender"
+const pgServer = "one PostgreSQL on loopback with fsync, new for each run; a pool of pgx for each process and contender"
+
+// pgShort is long enough for 64 connections to be made.
+var pgShort = scale{warm: 100 * time.Millisecond, window: 600 * time.Millisecond, rest: 300 * time.Millisecond, shrink: 50}
 
 // pgRows are the rows of the store on PostgreSQL.
-func pgRows() []row { return []row{pgFree()} }
+func pgRows() []row {
+	return []row{pgFree(), pgHandoffs(), pgPassing(), pgIdle(), pgKill(), pgDead(), pgLeases()}
+}
 
 func pgFree() row {
-	on := &stage{adapters: []string{"raw rows", "raw rows, unprepared", "pglock"}}
+	on := &stage{adapters: []string{"raw rows", "raw rows, unprepared", "advisory", "table", "goose", "pg rows", "pg session"}}
 	return row{
 		name:  "pg-free",
 		title: "PostgreSQL, free lock and unlock",
@@ -33,53 +39,156 @@ func pgFree() row {
 			roundPairs, pgServer),
 		reps:    20,
 		stage:   on,
-		metrics: []metric{pairMedian, pairSlow, cpuEach},
+		metrics: []metric{pairMedian, pairSlow, requestsEach, cpuEach, serverEach},
 		contenders: []contender{
 			{rawRows, floor, stagedPair{on, "raw rows"}},
 			{rawRows + ", not prepared", remark, stagedPair{on, "raw rows, unprepared"}},
-			{oursPGRow, ours, stagedPair{on, "pglock"}},
+			{advisoryRow, floor, stagedPair{on, "advisory"}},
+			{tableRow, rival, stagedPair{on, "table"}},
+			{gooseRow, rival, stagedPair{on, "goose"}},
+			{oursRows, ours, stagedPair{on, "pg rows"}},
+			{oursSession, ours, stagedPair{on, "pg session"}},
 		},
-		goals: []goal{{oursPGRow, pairMedian, atMost, 1.5, 1.25, rawRows}},
+		goals: []goal{
+			{oursRows, pairMedian, atMost, 1.5, 1.25, rawRows},
+			{oursSession, pairMedian, atMost, 1.1, 1, advisoryRow},
+		},
 	}
 }
 
-// pgInterlock is Interlock over a pool, as users have one.
-type pgInterlock struct {
-	interlocked
-	driver driver.Driver
-	pool   *pgxpool.Pool
+// pgContested is the common part of the rows in which 8 processes × 8
+// goroutines want one lock.
+func pgContested() row {
+	eight := func(adapter string) racer { return contest{adapter, 8, 8} }
+	return row{
+		options: "empty critical section; a contest lasts 3 s after 500 ms of warm-up; " + pgServer,
+		reps:    3,
+		scale:   scale{warm: 500 * time.Millisecond, window: 3 * time.Second},
+		short:   pgShort,
+		metrics: []metric{handoffs, acquisitions, jain, longestWait, requestsEach, cpuEach, serverEach},
+		contenders: []contender{
+			{advisoryRow, floor, eight("advisory")},
+			{tableRow, rival, eight("table")},
+			{gooseRow, rival, eight("goose")},
+		},
+	}
 }
 
-func openPGLock(ctx context.Context, p place) (locker, error) {
-	pool, err := pgxpool.New(ctx, p.Postgres)
-	if err != nil {
-		return nil, err
+func pgHandoffs() row {
+	r := pgContested()
+	r.name = "pg-handoffs"
+	r.title = "PostgreSQL, 8 processes × 8 goroutines on one lock, strict: no goroutine passes the lock on within its process"
+	r.contenders = append(r.contenders,
+		contender{oursRowsStrict, ours, contest{"pg rows strict", 8, 8}},
+		contender{oursSessions, ours, contest{"pg session strict", 8, 8}},
+	)
+	r.goals = []goal{
+		{oursRowsStrict, handoffs, atLeast, 0.4, 0, advisoryRow},
+		{oursSessions, handoffs, atLeast, 1, 0, advisoryRow},
+		{oursRowsStrict, jain, atLeast, 0.99, 0, ""},
+		{oursSessions, jain, atLeast, 0.99, 0, ""},
 	}
-	l, err := overPool(ctx, pool, p)
-	if err != nil {
-		pool.Close()
-		return nil, err
-	}
-	return l, nil
+	return r
 }
 
-func overPool(ctx context.Context, pool *pgxpool.Pool, p place) (locker, error) {
-	if err := pglock.Migrate(ctx, pool, nil); err != nil {
-		return nil, err
+func pgPassing() row {
+	r := pgContested()
+	r.name = "pg-passing"
+	r.title = "PostgreSQL, 8 processes × 8 goroutines on one lock"
+	r.contenders = append(r.contenders,
+		contender{oursRows, ours, contest{"pg rows", 8, 8}},
+		contender{oursSession, ours, contest{"pg session", 8, 8}},
+	)
+	r.goals = []goal{
+		{oursRows, acquisitions, atLeast, 5, 0, advisoryRow},
+		{oursSession, acquisitions, atLeast, 5, 0, advisoryRow},
+		{oursRows, jain, atLeast, 0.99, 0, ""},
+		{oursSession, jain, atLeast, 0.99, 0, ""},
 	}
-	d, err := pglock.New(ctx, pool, nil)
-	if err != nil {
-		return nil, err
-	}
-	client, err := interlock.New(d, &interlock.Options{TTL: p.TTL})
-	if err != nil {
-		return nil, errors.Join(err, d.Close(ctx))
-	}
-	return &pgInterlock{interlocked{client: client}, d, pool}, nil
+	return r
 }
 
-func (i *pgInterlock) close() error {
-	err := errors.Join(i.client.Close(), i.driver.Close(context.Background()))
-	i.pool.Close()
-	return err
+func pgIdle() row {
+	const ttl, patient = 2 * time.Second, 30 * time.Second
+	return row{
+		name:  "pg-idle",
+		title: "PostgreSQL, 1,000 goroutines of one process wait while another process holds",
+		options: "both processes together over 4 s; TTL " + ttl.String() + ", " + patient.String() +
+			" for the others; renewals are no requests; " + pgServer,
+		reps:    3,
+		scale:   scale{warm: 5 * time.Second, rest: 4 * time.Second},
+		short:   pgShort,
+		metrics: []metric{requests, requestsPerTTL, renewals, connections, cpuShare, serverShare},
+		contenders: []contender{
+			{advisoryRow, rival, atRest{"advisory", patient, 1, 1000}},
+			{tableRow, rival, atRest{"table", patient, 1, 1000}},
+			{gooseRow, rival, atRest{"goose", patient, 1, 1000}},
+			{oursRows, ours, atRest{"pg rows", ttl, 1, 1000}},
+			{oursRowsNames, ours, atRest{"pg rows", ttl, 1000, 1000}},
+			{oursSession, ours, atRest{"pg session", ttl, 1, 1000}},
+		},
+		goals: []goal{
+			{oursRows, requestsPerTTL, atMost, 1, 0, ""},
+			{oursRowsNames, requestsPerTTL, atMost, 1, 0, ""},
+			{oursSession, requestsPerTTL, atMost, 1, 0, ""},
+		},
+	}
+}
+
+func pgKill() row {
+	return row{
+		name:    "pg-kill",
+		title:   "PostgreSQL, kill -9 of a holder whose lock lives with its connection, until the next process holds",
+		options: "one kill a repetition, the waiter in line for " + settle.String() + "; " + pgServer,
+		reps:    15,
+		metrics: []metric{latency},
+		contenders: []contender{
+			{advisoryRow, floor, takeover{"advisory"}},
+			{oursSession, ours, takeover{"pg session"}},
+		},
+		goals: []goal{{oursSession, latency, atMost, 5, 2, ""}},
+	}
+}
+
+func pgDead() row {
+	const ttl = time.Second
+	return row{
+		name:  "pg-dead",
+		title: "PostgreSQL, kill -9 of the holder: from the end of its lease until the next process holds",
+		options: "TTL " + ttl.String() + " and up to 100 ms more, 1 s for goose; one kill a repetition, the waiter in line for " + settle.String() +
+			"; the lease's end is the table's own; " + pgServer,
+		reps:    15,
+		metrics: []metric{latency},
+		contenders: []contender{
+			{"INSERT, tried without a pause", floor, lapse{"table, eager", ttl}},
+			{tableRow, rival, lapse{"table", ttl}},
+			{gooseRow, rival, lapse{"goose", ttl}},
+			{oursRows, ours, lapse{"pg rows", ttl}},
+		},
+		goals: []goal{{oursRows, latency, neverOver, 100, 50, ""}},
+	}
+}
+
+func pgLeases() row {
+	const ttl = 10 * time.Second / 3 // renewed each second
+	return row{
+		name:    "pg-leases",
+		title:   "PostgreSQL, 10,000 leases held by one process and renewed each second",
+		options: "TTL " + ttl.String() + "; CPU of the process over 5 s of holding; " + pgServer,
+		reps:    3,
+		scale:   scale{warm: time.Second, rest: 5 * time.Second},
+		short:   pgShort,
+		metrics: []metric{perRenewal, requests, renewals, cpuShare, serverShare},
+		contenders: []contender{
+			{tableKeepersRow, rival, atRest{"table keepers", ttl, 10_000, 0}},
+			{oursRows, ours, atRest{"pg rows", ttl, 10_000, 0}},
+			{oursSession, ours, atRest{"pg session", ttl, 10_000, 0}},
+		},
+		goals: []goal{
+			{oursRows, perRenewal, atMost, 1, 0, ""},
+			{oursSession, perRenewal, atMost, 1, 0, ""},
+			{oursRows, cpuShare, atMost, 1.0 / 6, 1.0 / 20, tableKeepersRow},
+			{oursSession, cpuShare, atMost, 1.0 / 6, 1.0 / 20, tableKeepersRow},
+		},
+	}
 }

@@ -25,7 +25,7 @@ type atRest struct {
 
 // quiet is what a worker of atRest measured over its window.
 type quiet struct {
-	CPU, Operations, Renewals, Writes, Window int64 // Writes -1 = not known; Window and CPU in nanoseconds
+	CPU, Operations, Renewals, Requests, Writes, Window int64 // Writes -1 = not known; Window and CPU in nanoseconds
 }
 
 func (a atRest) run(ctx context.Context, s scale) (_ sample, err error) {
@@ -73,10 +73,15 @@ func (a atRest) run(ctx context.Context, s scale) (_ sample, err error) {
 		sum.CPU += q.CPU
 		sum.Operations += q.Operations
 		sum.Renewals += q.Renewals
+		sum.Requests += q.Requests
 		sum.Writes += q.Writes
 		sum.Window = max(sum.Window, q.Window)
 	}
 	after, err := at.look()
+	if err != nil {
+		return nil, err
+	}
+	clients, err := at.clients(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +103,17 @@ func (a atRest) run(ctx context.Context, s scale) (_ sample, err error) {
 	if a.ttl > 0 {
 		out[perTTL] = out[operations] * a.ttl.Seconds() / float64(len(workers)*names)
 	}
+	did := after.since(before)
+	if at.postgres != nil {
+		out[serverShare] = did.cpu * 100 / seconds
+		out[connections] = clients
+		out[requests] = float64(sum.Requests) / seconds
+		out[requestsPerTTL] = max(0, out[requests]-out[renewals]) * a.ttl.Seconds() / float64(len(workers)*names)
+		if sum.Renewals > 0 {
+			out[perRenewal] = float64(sum.Requests) / float64(sum.Renewals)
+		}
+	}
 	if len(at.redis) > 0 {
-		did := after.since(before)
 		out[serverShare] = did.cpu * 100 / seconds
 		out[serverCommands] = did.commands / seconds
 		out[requests] = did.received / seconds
@@ -133,8 +147,8 @@ func rest(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error {
 	after := observe(l)
 	q := quiet{
 		CPU: after.CPU - before.CPU, Operations: after.Operations - before.Operations,
-		Renewals: after.Renewals - before.Renewals, Writes: after.Writes - before.Writes,
-		Window: now() - begin,
+		Renewals: after.Renewals - before.Renewals, Requests: after.Requests - before.Requests,
+		Writes: after.Writes - before.Writes, Window: now() - begin,
 	}
 	if err := json.NewEncoder(out).Encode(q); err != nil {
 		return err
@@ -179,7 +193,7 @@ func takePlaces(ctx context.Context, j job, l locker) error {
 func restName(i int) string { return "bench/rest/" + strconv.Itoa(i) }
 
 func observe(l locker) quiet {
-	q := quiet{CPU: cpuTime(), Writes: writes()}
+	q := quiet{CPU: cpuTime(), Requests: requestsOf(l), Writes: writes()}
 	if m, ok := l.(meter); ok {
 		q.Operations, q.Renewals = m.calls()
 	}

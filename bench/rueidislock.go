@@ -34,7 +34,7 @@ func openRueidislock(_ context.Context, p place) (locker, error) {
 }
 
 // rueidislockKey is where it keeps its lock of that name.
-func rueidislockKey(name string) string { return "rueidislock:0:" + name }
+func rueidislockKey(name string) any { return "rueidislock:0:" + name }
 
 func (r rueidislocks) mutex(name string) mutex { return rueidislockName{r, name} }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// served is what the Redis servers of a run have done so far, by their own
-// count.
+// served is what the servers of a run have done so far: those of Redis by
+// their own count, a PostgreSQL by the CPU time that its processes have used.
 type served struct {
 	servers  float64
 	scripts  float64 // EVAL, EVALSHA, FCALL
@@ -37,6 +37,11 @@ func (s *site) look() (served, error) {
 		}
 		all = all.and(one)
 	}
+	if s.postgres != nil {
+		var err error
+		all.cpu, err = familyTime(s.postgres.Pid())
+		return all, err
+	}
 	return all, nil
 }
 
@@ -50,7 +55,7 @@ func (s served) and(o served) served {
 
 // watch waits for the window to close and says what the servers did in it.
 func (s *site) watch(b *board) (served, error) {
-	if len(s.redis) == 0 {
+	if len(s.redis) == 0 && s.postgres == nil {
 		return served{}, nil
 	}
 	sleepUntil(b.start.Load())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/interlock-go/interlock/internal/servertest"
 )
@@ -42,12 +43,19 @@ func openSite(ctx context.Context, adapterName string) (_ *site, err error) {
 		s.redis = append(s.redis, one)
 	}
 	if a.postgres {
-		if s.postgres, err = servertest.StartPostgres(ctx, servertest.Options{Args: []string{"-c", "fsync=on"}}); err != nil {
+		s.postgres, err = servertest.StartPostgres(ctx, servertest.Options{
+			Args: []string{"-c", "fsync=on", "-c", "max_connections=" + strconv.Itoa(maxBackends)},
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
+
+// maxBackends is how many connections a PostgreSQL may have: enough for a
+// thousand waiters with one each.
+const maxBackends = 1100
 
 // store is the directory that the workers share.
 func (s *site) store() string { return filepath.Join(s.dir, "store") }

@@ -62,7 +62,7 @@ func (p stagedPair) run(ctx context.Context, _ scale) (sample, error) {
 	if err := p.on.w.say(p.adapter); err != nil {
 		return nil, err
 	}
-	var took [3]float64
+	var took [4]float64
 	if err := p.on.w.result(&took); err != nil {
 		return nil, err
 	}
@@ -73,16 +73,17 @@ func (p stagedPair) run(ctx context.Context, _ scale) (sample, error) {
 	did := after.since(before)
 	const all = roundWarm + roundPairs
 	return sample{
-		pairMedian: took[0], pairSlow: took[1], cpuEach: took[2],
+		pairMedian: took[0], pairSlow: took[1], cpuEach: took[2], requestsEach: took[3],
 		packets: did.packets() / all, scriptTime: did.scripted / all, serverEach: did.cpu * 1e6 / all,
 	}, nil
 }
 
 // perform is the task of a stage's worker: a round of pairs for each name of
 // an adapter that it hears, answered by median, 99th percentile and CPU time
-// of a pair in microseconds.
+// of a pair in microseconds, and by its requests.
 func perform(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error {
 	mutexes := map[string]mutex{}
+	lockers := map[string]locker{}
 	for _, name := range j.Adapters {
 		one := j
 		one.Adapter = name
@@ -90,7 +91,7 @@ func perform(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 		if err != nil {
 			return err
 		}
-		mutexes[name] = l.mutex("bench/free/" + name)
+		mutexes[name], lockers[name] = l.mutex("bench/free/"+name), l
 	}
 	fmt.Fprintln(out, "ready")
 	for {
@@ -101,9 +102,10 @@ func perform(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 		if err != nil {
 			return err
 		}
-		m := mutexes[strings.TrimSpace(line)]
+		name := strings.TrimSpace(line)
+		m := mutexes[name]
 		took := make([]float64, 0, roundPairs)
-		used := cpuTime()
+		sent, used := requestsOf(lockers[name]), cpuTime()
 		for i := range roundWarm + roundPairs {
 			before := now()
 			unlock, err := m.lock(ctx)
@@ -117,7 +119,11 @@ func perform(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 				took = append(took, float64(now()-before)/1e3)
 			}
 		}
-		answer := [3]float64{quantile(took, 0.5), quantile(took, 0.99), float64(cpuTime()-used) / 1e3 / (roundWarm + roundPairs)}
+		const all = roundWarm + roundPairs
+		answer := [4]float64{
+			quantile(took, 0.5), quantile(took, 0.99), float64(cpuTime()-used) / 1e3 / all,
+			float64(requestsOf(lockers[name])-sent) / all,
+		}
 		if err := json.NewEncoder(out).Encode(answer); err != nil {
 			return err
 		}
