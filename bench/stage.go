@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
 // stage is one worker process and one site that the contenders of a row
@@ -32,6 +33,11 @@ func (s *stage) open(ctx context.Context) (err error) {
 
 func (s *stage) close() error {
 	if s.w != nil {
+		late := time.AfterFunc(stranding, s.w.kill)
+		if s.w.say(stageEnd) == nil { // so that it leaves its profile
+			_ = s.w.finish()
+		}
+		late.Stop()
 		s.w.stop()
 	}
 	if s.at == nil {
@@ -46,6 +52,9 @@ type stagedPair struct {
 	on      *stage
 	adapter string
 }
+
+// stageEnd is what a stage's worker hears last.
+const stageEnd = "end"
 
 // Pairs of a round; the first few are not counted.
 const (
@@ -103,6 +112,9 @@ func perform(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error 
 			return err
 		}
 		name := strings.TrimSpace(line)
+		if name == stageEnd {
+			return nil
+		}
 		m := mutexes[name]
 		took := make([]float64, 0, roundPairs)
 		sent, used := requestsOf(lockers[name]), cpuTime()
