@@ -3,6 +3,9 @@ package pglock_test
 import (
 	"context"
 	"errors"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -124,15 +127,23 @@ func TestWhatExcludesWhat(t *testing.T) {
 		{"InTx", inTx(nil), "rowlock, InTx"},
 		{"InTx by advisory", inTx(&pglock.TxOptions{Advisory: true}), "session, InTx by advisory"},
 	}
+	page, err := os.ReadFile("../docs/backends/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, first := range ways {
+		cells := strings.Split(regexp.MustCompile(`(?m)^\| \*\*`+first.name+`\*\*.*$`).FindString(string(page)), "|")
+		if len(cells) != 4+len(ways) {
+			t.Fatalf("the page has no row for %s", first.name)
+		}
 		held, leave := first.take(t)
 		if !held {
 			t.Fatalf("%s is not free", first.name)
 		}
-		for _, second := range ways {
-			excluded := false
-			for _, name := range strings.Split(first.with, ", ") {
-				excluded = excluded || name == second.name
+		for i, second := range ways {
+			excluded := slices.Contains(strings.Split(first.with, ", "), second.name)
+			if says := strings.TrimSpace(cells[2+i]) == "excludes"; says != excluded {
+				t.Errorf("the page says of %s and %s: %q", first.name, second.name, cells[2+i])
 			}
 			held, leave := second.take(t)
 			if held == excluded {
