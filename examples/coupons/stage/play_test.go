@@ -67,17 +67,22 @@ func TestPlayOnRedis(t *testing.T) { play(t, servertest.Redis(t).URL()) }
 
 // In a PostgreSQL the ledger lies beside the locks, and is gone afterwards.
 func TestPlayOnPostgres(t *testing.T) {
-	s := servertest.Postgres(t)
-	pool := migrated(t, s)
-	play(t, s.URL())
-	play(t, s.URL()+"&technique=session")
-	if n := schemas(t, pool); n != 0 {
-		t.Errorf("%d schemas of the demo are left", n)
+	for _, technique := range []string{"rows", "session"} {
+		t.Run(technique, func(t *testing.T) {
+			t.Parallel()
+			s := servertest.Postgres(t)
+			pool := migrated(t, s)
+			play(t, s.URL()+"&technique="+technique)
+			if n := schemas(t, pool); n != 0 {
+				t.Errorf("%d schemas of the demo are left", n)
+			}
+		})
 	}
 }
 
 // What the role may not do is said, and so is that there are no tables; nothing is left in either case.
 func TestPlayOnPostgresThatIsNotReady(t *testing.T) {
+	t.Parallel()
 	s := servertest.Postgres(t)
 	config := stage.Config{Store: s.URL(), Coupons: 8, Command: command}
 	if _, err := stage.Run(t.Context(), config); !errors.Is(err, stage.ErrStore) || !strings.Contains(err.Error(), "interlock migrate") {
@@ -100,6 +105,7 @@ func TestPlayOnPostgresThatIsNotReady(t *testing.T) {
 
 // A play that is broken off leaves nothing either.
 func TestPlayOnPostgresThatIsBrokenOff(t *testing.T) {
+	t.Parallel()
 	s := servertest.Postgres(t)
 	pool := migrated(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
