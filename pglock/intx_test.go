@@ -243,6 +243,41 @@ func TestInTxHoldsUntilTheEnd(t *testing.T) {
 	}
 }
 
+// After a failover to a standby that lacks the last commits the sequence lies behind. Tokens go on beyond all that may have been given, also
+// beside a transaction that set it and goes on.
+func TestInTxTokensAfterAStaleFailover(t *testing.T) {
+	url := migrated(t).URL()
+	begin := clients["pgx"](t, url)
+	set := func(to string) {
+		if _, err := pool(t, url).Exec(t.Context(), "select setval('interlock.token', "+to+")"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var last uint64
+	var all []transaction
+	for _, name := range []string{"a", "b", "c"} {
+		tx, err := begin("read committed")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, tx)
+		fence, err := tx.lock(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fence <= last {
+			t.Errorf("token %d of %q, want more than %d", fence, name, last)
+		}
+		last = fence
+		set("32000") // as the standby knows it
+	}
+	for _, tx := range all {
+		if err := tx.commit(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // What is wrong is said, with what would be right.
 func TestInTxErrors(t *testing.T) {
 	t.Parallel()

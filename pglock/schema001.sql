@@ -373,8 +373,12 @@ declare
 begin
   perform nextval('interlock.token') from generate_series(1, 64);
   if (select last_value < us - 60000000 from interlock.token) then
-    perform pg_advisory_xact_lock(7310868735408894829); -- nobody sets it back
-    perform setval('interlock.token', us) from interlock.token where last_value < us - 60000000;
+    begin
+      perform pg_advisory_xact_lock(7310868735408894829); -- nobody sets it back
+      perform setval('interlock.token', us) from interlock.token where last_value < us - 60000000;
+      raise exception using errcode = 'IL001'; -- this gives back the lock at once, not with the caller's transaction, and takes back no setval
+    exception when sqlstate 'IL001' then null;
+    end;
   end if;
 end $$;
 
@@ -393,5 +397,9 @@ begin
   if level = p_level and not readonly then
     insert into interlock.held as h values (p_name, 1) on conflict (name) do update set turns = h.turns + 1;
     fence := nextval('interlock.token');
+    if fence < (extract(epoch from clock_timestamp()) * 1000000)::bigint - 60000000 then -- after a failover, perhaps
+      perform interlock.advance();
+      fence := nextval('interlock.token');
+    end if;
   end if;
 end $$;
