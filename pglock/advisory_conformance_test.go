@@ -87,7 +87,9 @@ type connected struct {
 // unseen is a driver without its looks: the server shows less of a lock than the suite wants to see.
 type unseen struct{ driver.Driver }
 
-func (c connected) url() string { return c.h.server.URL() + "&technique=" + c.technique }
+func (c connected) url() string {
+	return c.h.server.URL() + "&max_waiting=200&technique=" + c.technique
+}
 
 func (c connected) Prefix() string     { return c.h.Prefix() }
 func (c connected) TTL() time.Duration { return c.h.TTL() }
@@ -115,6 +117,10 @@ func (c connected) Budget() drivertest.Budget {
 
 func (c connected) Stall(t drivertest.T, d driver.Driver, way drivertest.Way) (heal func()) {
 	return c.h.Stall(t, d, way)
+}
+
+func (c connected) Straggle(t drivertest.T, d driver.Driver, n int) (deliver func() bool) {
+	return c.h.Straggle(t, d, n)
 }
 
 func (c connected) Freeze(t drivertest.T, name string) (thaw func()) {

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/connlock"
 )
 
 // dial makes a connection that is not of the pool, since it is kept, and is dialled as the pool dials.
@@ -37,62 +38,36 @@ func dial(ctx context.Context, pool *pgxpool.Pool, o *Options, change func(*pgx.
 	return pc, err
 }
 
-// conn is a connection of a session's own, and the backend behind it, which has the locks. It always reads, so its end is noticed at
-// once; and it keeps the order of what it is asked, so what nobody waits for any more is answered all the same.
+// conn implements connlock.Conn. It always reads, so its end is noticed at once; and it keeps the order of what it is asked, so what nobody
+// waits for any more is answered all the same.
 type conn struct {
-	pg    *pgconn.PgConn
-	pid   string
-	apart bool          // for one claim at a time, which waits or has waited
-	done  chan struct{} // closed when the connection has ended and its session knows
+	d      *connDriver
+	pg     *pgconn.PgConn
+	pid    string        // of the backend, which has the locks
+	within time.Duration // what is not answered by then never is: the server has ended the backend
 
 	mu    sync.Mutex
 	asked []chan<- reply // in order
 	err   error          // why it has ended
-
-	// Guarded by the session's mutex.
-	claims  map[key]*link
-	blocked bool // in a statement that waits for a lock
 }
 
 // reply is the answer to what a connection was asked.
 type reply struct {
-	rows [][][]byte // of the last statement that had any
-	err  error
+	field string // the first one of the last statement that had rows
+	err   error
 }
 
-// field is the first one, or "".
-func (r reply) field() string {
-	if len(r.rows) == 0 || len(r.rows[0]) == 0 {
-		return ""
-	}
-	return string(r.rows[0][0])
-}
-
-// errEnded is why a connection gives no answer.
-var errEnded = errors.New("the connection has ended")
-
-// newConn takes a connection over from its client, and calls lost when it has ended.
-func newConn(pc *pgx.Conn, pid string, apart bool, lost func(*conn)) *conn {
-	c := &conn{pg: pc.PgConn(), pid: pid, apart: apart, done: make(chan struct{}), claims: map[key]*link{}}
-	go func() {
-		err := c.read()
-		_ = c.pg.Conn().Close()
-		c.mu.Lock()
-		c.err = fmt.Errorf("%w: %w", errEnded, err)
-		c.mu.Unlock()
-		lost(c)
-		close(c.done)
-		for _, answer := range c.asked {
-			answer <- reply{err: c.err}
-		}
-	}()
-	return c
-}
-
-func (c *conn) ended() error {
+// serve reads until the connection ends, and calls ended then.
+func (c *conn) serve(ended func()) {
+	err := c.read()
+	_ = c.pg.Conn().Close()
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
+	c.err = fmt.Errorf("%w: %w", connlock.ErrEnded, err)
+	c.mu.Unlock()
+	ended()
+	for _, answer := range c.asked {
+		answer <- reply{err: c.err}
+	}
 }
 
 // read hands out answers until the connection ends.
@@ -108,13 +83,9 @@ func (c *conn) read() error {
 		}
 		switch m := m.(type) {
 		case *pgproto3.RowDescription:
-			r.rows = nil
+			r.field = ""
 		case *pgproto3.DataRow:
-			row := make([][]byte, len(m.Values))
-			for i, v := range m.Values {
-				row[i] = append([]byte(nil), v...)
-			}
-			r.rows = append(r.rows, row)
+			r.field = string(m.Values[0])
 		case *pgproto3.ErrorResponse:
 			r.err = pgconn.ErrorResponseToPgError(m)
 		case *pgproto3.ReadyForQuery:
@@ -146,17 +117,84 @@ func (c *conn) ask(sql string) <-chan reply {
 	return answer
 }
 
-// call asks and waits for the answer. Where none comes within the time after which the server has ended the backend, the connection has
-// ended, too.
-func (c *conn) call(sql string, within time.Duration) reply {
+// call asks and waits for the answer.
+func (c *conn) call(sql string) (string, error) {
 	answer := c.ask(sql)
-	timer := time.AfterFunc(within, c.close)
+	timer := time.AfterFunc(c.within, c.Close)
 	defer timer.Stop()
-	return <-answer
+	r := <-answer
+	return r.field, r.err
 }
 
-// close ends the connection, and with it the backend and its locks.
-func (c *conn) close() {
+// Try implements connlock.Conn.
+func (c *conn) Try(l connlock.Lock) (driver.Grant, error) {
+	w := c.d.words(l)
+	field, err := c.call(w.try)
+	switch {
+	case errors.Is(err, connlock.ErrEnded):
+		return driver.Grant{}, err
+	case err != nil:
+		c.ask(w.leave) // the lock was taken, perhaps, and then there was no token
+		return driver.Grant{}, classify(err, &c.d.options)
+	case field != "" && field != "-1":
+		return granted(field), nil
+	case c.d.rows:
+		c.ask(w.leave) // a transaction was begun
+	}
+	return driver.Grant{}, nil
+}
+
+// Wait implements connlock.Conn.
+func (c *conn) Wait(l connlock.Lock) (driver.Grant, error) {
+	r := <-c.ask(c.d.words(l).wait)
+	if r.err == nil && r.field == "" {
+		r.err = errors.New("the server answered nothing")
+	}
+	return granted(r.field), r.err
+}
+
+func granted(field string) driver.Grant {
+	return driver.Grant{Held: true, Fence: uint64(number(field))} //nolint:gosec // drawn by us
+}
+
+// Cancel implements connlock.Conn: the server drops a cancel that comes when nothing is carried out, and has taken it in when it closes the
+// connection that brought it.
+func (c *conn) Cancel(ctx context.Context) error { return c.pg.CancelRequest(ctx) }
+
+// Shows implements connlock.Conn.
+func (c *conn) Shows(l connlock.Lock, other connlock.Conn) (bool, error) {
+	n, err := c.call("select count(*) from pg_locks l where l.pid = " + other.(*conn).pid + " and " + c.d.words(l).shows)
+	return n != "0", err
+}
+
+// Leave implements connlock.Conn.
+func (c *conn) Leave(l connlock.Lock) (bool, error) {
+	had, err := c.call(c.d.words(l).leave)
+	return had == "t", err
+}
+
+// Ping implements connlock.Conn. Another backend may answer where a pooler has come between.
+func (c *conn) Ping() error {
+	pid, err := c.call(ping)
+	if err == nil && pid != c.pid {
+		c.d.options.Logger.Error("pglock: " + errPooler.Error())
+		err = errPooler
+	}
+	return err
+}
+
+// Free implements connlock.Conn.
+func (c *conn) Free(ctx context.Context) error {
+	select {
+	case r := <-c.ask(c.d.free):
+		return r.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close implements connlock.Conn: it ends the backend, too.
+func (c *conn) Close() {
 	_ = c.pg.Conn().SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 	c.mu.Lock()
 	c.pg.Frontend().Send(&pgproto3.Terminate{})

@@ -10,24 +10,25 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/connlock"
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 // connDriver is a PostgreSQL as a store of locks that live with connections. What it is of a Driver is for looks, by the pool.
 type connDriver struct {
 	*Driver
-	key     func(name string) (key, error)
-	rows    bool   // technique rowlock: a transaction each, that locks a row
-	release string // all that a connection has
-	fence   bool   // there is a sequence to draw tokens from
-	pooled  bool   // by a pooler that gives each client a backend of its own
-	all     sessions.Set[*connSession]
+	key    func(name string) (key, error)
+	rows   bool   // technique rowlock: a transaction each, that locks a row
+	free   string // gives back all that a connection has
+	fence  bool   // there is a sequence to draw tokens from
+	pooled bool   // by a pooler that gives each client a backend of its own
+	all    sessions.Set[*connlock.Session]
 }
 
 func newConnDriver(ctx context.Context, base *Driver) (driver.Driver, error) {
-	d := &connDriver{Driver: base, rows: base.options.Technique == "rowlock", release: "select pg_advisory_unlock_all()"}
+	d := &connDriver{Driver: base, rows: base.options.Technique == "rowlock", free: "select pg_advisory_unlock_all()"}
 	if d.rows {
-		d.release = "rollback"
+		d.free = "rollback"
 	}
 	d.key, _ = convention(d.options.Keys) // looked at before
 	if err := d.survey(ctx); err != nil {
@@ -127,18 +128,44 @@ func (d *connDriver) Open(ctx context.Context, spec driver.Spec) (driver.Session
 		return nil, fmt.Errorf("pglock: TTL %v: want %v to %v: %w", spec.TTL, t.MinTTL, t.MaxTTL, driver.ErrRefused)
 	}
 	spec.TTL = spec.TTL.Truncate(time.Millisecond)
-	s := &connSession{Alarm: sessions.NewAlarm(), d: d, spec: spec, timeout: min(d.options.Timeout, spec.TTL), claims: map[string]*link{}}
+	var store connlock.Store = d
+	if d.rows {
+		store = rowStore{d}
+	}
+	s := connlock.New(connlock.Config{
+		Store: store, Spec: spec, Package: "pglock", Timeout: min(d.options.Timeout, spec.TTL), MaxWaiting: d.options.MaxWaiting, Closed: d.all.Remove,
+	})
 	if !d.all.Add(s) {
 		return nil, errClosed
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	if _, err := s.take(ctx, nil, false); err != nil {
+	if err := s.Open(ctx); err != nil {
 		d.all.Remove(s)
-		return nil, fmt.Errorf("pglock: open a session: %w", err)
+		return nil, err
 	}
 	return s, nil
 }
+
+// Dial implements connlock.Store.
+func (d *connDriver) Dial(ctx context.Context, spec driver.Spec, ended func()) (connlock.Conn, error) {
+	set := fmt.Sprintf(settings, spec.TTL.Milliseconds(), "interlock "+spec.Owner.Name)
+	if d.fence {
+		set += "select " + d.in + "advance(); "
+	}
+	pc, f, err := d.dial(ctx, set+ping)
+	if err == nil && !d.pooled && number(f[0]) != int64(pc.PgConn().PID()) {
+		_ = pc.Close(ctx)
+		err = errPooler
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{d: d, pg: pc.PgConn(), pid: string(f[0]), within: spec.TTL}
+	go c.serve(ended)
+	return c, nil
+}
+
+// ping asks for nothing but who answers.
+const ping = "select pg_backend_pid()"
 
 // Close implements driver.Driver.
 func (d *connDriver) Close(ctx context.Context) error {

@@ -1,0 +1,334 @@
+package connlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sessions"
+)
+
+// claim is a claim and the connection that it lives with. The session's mutex guards it.
+type claim struct {
+	Lock
+	conn    *conn // that has it, or is asked for it
+	state   state
+	fence   uint64
+	unheard bool            // a Renew passed over it while it waited
+	decided chan struct{}   // closed when the statement that waits was answered
+	change  sessions.Signal // wakes its Wait
+	sessions.Departure
+}
+
+type state uint8
+
+// The states of a claim. It moves down the list.
+const (
+	out     state = iota // in no line, as far as is known
+	waiting              // the server shows that it waits
+	held
+	gone
+)
+
+func newClaim(l Lock) *claim { return &claim{Lock: l, change: sessions.NewSignal()} }
+
+func (l *claim) move(to state, fence uint64) {
+	l.state, l.fence = to, fence
+	l.change.Give()
+}
+
+// lose moves a claim to gone, and tells its owner unless he wants it so. s.mu is held.
+func (s *Session) lose(l *claim) {
+	if l.move(gone, 0); !l.Leaving && !s.closed {
+		s.Lose(l.ID)
+	}
+}
+
+// admit moves a claim to held, if its connection still is there. s.mu is held.
+func (s *Session) admit(l *claim, fence uint64) {
+	if l.conn.ended {
+		s.lose(l)
+		return
+	}
+	l.move(held, fence)
+}
+
+// Acquire implements driver.Session.
+func (s *Session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, fmt.Errorf("%s: %w: %w", s.Package, driver.ErrNotSent, err)
+	}
+	l, err := s.claim(dc)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	err = l.Fly(ctx, &s.mu, false, s.Timeout, func(ctx context.Context) error { return s.acquire(ctx, l) })
+	if err != nil {
+		err = fmt.Errorf("%s: lock %q: %w", s.Package, dc.Name, err)
+	}
+	return s.answer(l, err)
+}
+
+func (s *Session) acquire(ctx context.Context, l *claim) error {
+	s.mu.Lock()
+	st, c := l.state, l.conn
+	l.unheard = l.unheard || st == waiting
+	if l.Leaving {
+		st = gone
+	}
+	s.mu.Unlock()
+	switch {
+	case st == held:
+		s.ping(c)
+		s.mu.Lock()
+		l.unheard = false
+		s.mu.Unlock()
+		return nil
+	case st != out:
+		return nil
+	case c != nil: // asked for before, and nobody knows its place
+		return s.queue(ctx, l)
+	}
+	got, err := s.try(ctx, l)
+	if errors.Is(err, ErrEnded) { // for having been idle, perhaps
+		got, err = s.try(ctx, l)
+	}
+	if err != nil || got || !l.Queue {
+		return err
+	}
+	return s.queue(ctx, l)
+}
+
+// try takes what is free, in one round trip. What another claim of the session excludes is not asked for.
+func (s *Session) try(ctx context.Context, l *claim) (bool, error) {
+	s.mu.Lock()
+	for _, other := range s.claims {
+		if other.state == held && other.Key == l.Key && (other.Kind.Exclusive() || l.Kind.Exclusive()) {
+			s.mu.Unlock()
+			return false, nil
+		}
+	}
+	s.mu.Unlock()
+	if there, err := s.prepare(ctx, l); err != nil || !there {
+		return false, err
+	}
+	c, err := s.take(ctx, l, s.apart != nil)
+	if err != nil {
+		return false, err
+	}
+	g, err := c.Try(l.Lock)
+	if err == nil && g.Held {
+		if g.Fence, err = s.draw(l, g.Fence); err != nil { //nolint:contextcheck // the lock is taken, whoever has given up
+			s.end(c) // it has the lock
+		}
+	}
+	s.over(c, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && g.Held {
+		s.admit(l, g.Fence)
+		return true, nil
+	}
+	s.part(l)
+	return false, err
+}
+
+// prepare makes what is to be locked, where that is not made by locking it.
+func (s *Session) prepare(ctx context.Context, l *claim) (bool, error) {
+	if s.apart == nil {
+		return true, nil
+	}
+	c, err := s.holding(ctx)
+	if err != nil {
+		return false, err
+	}
+	there, err := s.apart.Prepare(c.Conn, l.Lock)
+	s.over(c, err)
+	return there, err
+}
+
+// draw draws a token for a lock that was taken, where it was not drawn with it.
+func (s *Session) draw(l *claim, fence uint64) (uint64, error) {
+	if s.apart == nil {
+		return fence, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.Spec.TTL, time.Second))
+	defer cancel()
+	c, err := s.holding(ctx)
+	if err == nil {
+		fence, err = s.apart.Draw(c.Conn, l.Lock)
+		s.over(c, err)
+	}
+	if err != nil {
+		err = fmt.Errorf("there is no token: %s", err.Error()) // it is the end of no connection that has the lock
+	}
+	return fence, err
+}
+
+// queue puts a claim into the server's line, on a connection apart. It has its place when the server shows it; after an error nobody knows.
+func (s *Session) queue(ctx context.Context, l *claim) error {
+	if l.conn == nil {
+		if err := s.begin(ctx, l); err != nil {
+			return err
+		}
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	end, _ := ctx.Deadline() // of a context without a timer
+	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		c, err := s.holding(ctx)
+		if err != nil {
+			return fmt.Errorf("its place in line is not known: %s", err.Error()) // nothing that is certain
+		}
+		shown, err := c.Shows(l.Lock, l.conn.Conn)
+		s.over(c, err)
+		s.mu.Lock()
+		if l.state == out && err == nil && shown {
+			l.state = waiting
+		}
+		st := l.state
+		s.mu.Unlock()
+		if st != out {
+			return nil
+		}
+		if !time.Now().Before(end) {
+			return context.DeadlineExceeded
+		}
+		timer.Reset(pause)
+		select {
+		case <-l.decided:
+		case <-timer.C:
+		}
+	}
+}
+
+// begin has a connection wait for a claim.
+func (s *Session) begin(ctx context.Context, l *claim) error {
+	s.mu.Lock()
+	s.waiting++
+	full := s.waiting > s.MaxWaiting
+	s.mu.Unlock()
+	var c *conn
+	err := fmt.Errorf("%w: %w: %d claims of this session wait on a connection each: raise MaxWaiting, or use technique rows", driver.ErrNotSent, driver.ErrUnable, s.MaxWaiting)
+	if !full {
+		c, err = s.take(ctx, l, true)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.waiting--
+		return err
+	}
+	c.blocked, l.decided = true, make(chan struct{})
+	go s.decide(l, c)
+	return nil
+}
+
+// decide waits, and takes in what has come of it.
+func (s *Session) decide(l *claim, c *conn) {
+	g, err := c.Wait(l.Lock)
+	if err == nil {
+		g.Fence, err = s.draw(l, g.Fence)
+	}
+	s.mu.Lock()
+	s.waiting--
+	c.blocked = false
+	close(l.decided)
+	unknown := false
+	switch {
+	case err == nil:
+		s.admit(l, g.Fence)
+	case l.state != gone:
+		s.lose(l)
+		unknown = !l.Leaving // else its Release gives back what was got all the same
+	}
+	s.mu.Unlock()
+	if unknown {
+		s.end(c)
+	}
+}
+
+// Wait implements driver.Session.
+func (s *Session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
+	l, err := s.claim(dc)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	for {
+		s.mu.Lock()
+		st, unheard := l.state, l.unheard
+		s.mu.Unlock()
+		switch {
+		case st == out, st == held && unheard: // the last Renew passed over it, and its time had begun before, perhaps
+			return s.Acquire(ctx, dc)
+		case st != waiting:
+			return s.answer(l, nil)
+		}
+		select {
+		case <-l.change:
+		case <-ctx.Done():
+			return s.answer(l, ctx.Err())
+		}
+	}
+}
+
+// Release implements driver.Session.
+func (s *Session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
+	l, err := s.claim(dc)
+	if errors.Is(err, driver.ErrSessionLost) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	l.Depart()
+	s.mu.Unlock()
+	return s.release(ctx, l)
+}
+
+func (s *Session) release(ctx context.Context, l *claim) (bool, error) {
+	was, err := l.Departure.Release(ctx, &s.mu, false, s.Timeout, func(ctx context.Context) error {
+		s.leave(ctx, l)
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("%s: release %q: %w", s.Package, l.Name, err)
+	}
+	return was, err
+}
+
+// leave takes the claim out, once. A statement that waits is cancelled, and what it may have got before is given back like all else. Where
+// none can be cancelled, or nobody knows what a connection has, that ends.
+func (s *Session) leave(ctx context.Context, l *claim) {
+	s.mu.Lock()
+	c := l.conn
+	blocked := c != nil && c.blocked
+	s.mu.Unlock()
+	if blocked {
+		if c.Cancel(ctx) != nil {
+			s.end(c)
+		}
+		<-l.decided
+	}
+	given, mine := false, false
+	if c != nil {
+		s.mu.Lock()
+		mine = l.state == held
+		s.mu.Unlock()
+		var err error
+		if given, err = c.Leave(l.Lock); err != nil || mine && !given {
+			s.end(c)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c != nil {
+		s.part(l)
+	}
+	l.Left, l.Was = true, mine && given
+	l.move(gone, 0)
+	s.claims.Forget(l.ID, l)
+}

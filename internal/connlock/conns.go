@@ -1,0 +1,123 @@
+package connlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// conn is a connection of the session, and the claims that it has or is asked for. The session's mutex guards it.
+type conn struct {
+	Conn
+	apart   bool              // for one claim at a time, which waits or has waited
+	claims  map[string]*claim // by key
+	blocked bool              // in a Wait
+	ended   bool
+}
+
+// idle is how many connections apart are kept that have nothing.
+const idle = 2
+
+// holding returns the holding connection, and makes it where it is missing.
+func (s *Session) holding(ctx context.Context) (*conn, error) { return s.take(ctx, nil, false) }
+
+// take returns a connection for a claim: the holding one, if that does not have the key, since a connection is given again what it has;
+// else, or where the claim wants one apart, one that has nothing. What is missing is made. Without a claim it is the holding one.
+func (s *Session) take(ctx context.Context, l *claim, apart bool) (*conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.closed {
+		for _, c := range s.conns {
+			if c.apart && (l == nil || len(c.claims) > 0) || !c.apart && (apart || l != nil && c.claims[l.Key] != nil) {
+				continue
+			}
+			if l != nil {
+				c.claims[l.Key], l.conn = l, c
+			}
+			return c, nil
+		}
+		c := &conn{claims: map[string]*claim{}}
+		c.apart = apart || slices.ContainsFunc(s.conns, func(c *conn) bool { return !c.apart })
+		s.mu.Unlock()
+		err := s.dial(ctx, c)
+		s.mu.Lock()
+		switch {
+		case err != nil:
+			return nil, err
+		case s.closed:
+			c.Close()
+		case !c.ended:
+			s.conns = append(s.conns, c)
+		}
+	}
+	return nil, driver.ErrSessionLost
+}
+
+func (s *Session) dial(ctx context.Context, c *conn) (err error) {
+	if end, ok := ctx.Deadline(); ok { // of a context without a timer, perhaps
+		timed, cancel := context.WithDeadline(ctx, end)
+		defer cancel()
+		ctx = timed
+	}
+	c.Conn, err = s.Store.Dial(ctx, s.Spec, func() { s.lost(c) })
+	return err
+}
+
+// part takes a claim off its connection. s.mu is held.
+func (s *Session) part(l *claim) {
+	c := l.conn
+	delete(c.claims, l.Key)
+	l.conn = nil
+	spare := 0
+	for _, other := range s.conns {
+		if other.apart && len(other.claims) == 0 {
+			spare++
+		}
+	}
+	if c.apart && spare > idle {
+		s.drop(c)
+		c.Close()
+	}
+}
+
+// drop has a connection in use no more. s.mu is held.
+func (s *Session) drop(c *conn) {
+	c.ended = true
+	s.conns = slices.DeleteFunc(s.conns, func(other *conn) bool { return other == c })
+}
+
+// lost takes in that a connection has ended, with all that it had. The session goes on for the others.
+func (s *Session) lost(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(c)
+	for _, l := range c.claims {
+		if l.state == held || l.state == waiting {
+			s.lose(l)
+		}
+	}
+}
+
+// end ends a connection: what it had is free, and the session knows.
+func (s *Session) end(c *conn) {
+	c.Close()
+	s.lost(c)
+}
+
+// ping asks over a connection, and ends one that is not to be trusted any more.
+func (s *Session) ping(c *conn) {
+	if c.Ping() != nil {
+		s.end(c)
+	}
+}
+
+// over takes in the error of a connection that has ended, and reports whether it is one.
+func (s *Session) over(c *conn, err error) bool {
+	if !errors.Is(err, ErrEnded) {
+		return false
+	}
+	s.end(c)
+	return true
+}

@@ -1,0 +1,177 @@
+package connlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sessions"
+)
+
+// Config is what a session is made of.
+type Config struct {
+	Store      Store
+	Spec       driver.Spec
+	Package    string           // begins messages
+	Timeout    time.Duration    // of a call, when its caller does not give up before
+	MaxWaiting int              // how many claims may wait at once
+	Closed     func(s *Session) // called at the end of Close
+}
+
+// Session implements driver.Session.
+type Session struct {
+	sessions.Alarm
+	Config
+	apart Apart // nil where the holding connection takes locks
+
+	mu      sync.Mutex
+	claims  sessions.Claims[*claim]
+	conns   []*conn // one is the holding connection, while it lives; two, where two calls missed it at once
+	waiting int
+	closed  bool
+}
+
+// New returns a session that has no connection yet.
+func New(c Config) *Session {
+	apart, _ := c.Store.(Apart)
+	return &Session{Alarm: sessions.NewAlarm(), Config: c, apart: apart, claims: sessions.Claims[*claim]{}}
+}
+
+// Open makes the holding connection.
+func (s *Session) Open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	if _, err := s.holding(ctx); err != nil {
+		return fmt.Errorf("%s: open a session: %w", s.Package, err)
+	}
+	return nil
+}
+
+// Valid implements driver.Session: a connection's time begins when it has answered, and passes at the server's pace.
+func (s *Session) Valid() time.Duration { return s.Spec.TTL - s.Spec.TTL/100 - 2*time.Millisecond }
+
+// Renew implements driver.Session: it asks over each connection that has a lock, side by side. What is not answered in time is answered
+// later, or never: to cancel it would close the connection.
+func (s *Session) Renew(ctx context.Context) (driver.Renewal, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	r, err := s.renew(ctx)
+	if err != nil {
+		err = fmt.Errorf("%s: renew: %w", s.Package, err)
+	}
+	return r, err
+}
+
+func (s *Session) renew(ctx context.Context) (driver.Renewal, error) {
+	c, err := s.holding(ctx) // shows that the server is there, whatever it has
+	if err != nil {
+		return driver.Renewal{}, err
+	}
+	renewed := map[*conn]bool{c: true}
+	s.mu.Lock()
+	for _, l := range s.claims {
+		switch {
+		case l.Leaving && l.Landing() == nil: // its Release had no answer, and perhaps nobody repeats it
+			go func() { _, _ = s.release(context.Background(), l) }() //nolint:contextcheck // it outlives the renewal
+		case l.state == held:
+			renewed[l.conn] = true
+		}
+		l.unheard = l.state != held
+	}
+	s.mu.Unlock()
+	answered := make(chan struct{}, len(renewed))
+	for c := range renewed {
+		go func() {
+			s.ping(c)
+			answered <- struct{}{}
+		}()
+	}
+	for range renewed {
+		select {
+		case <-answered:
+		case <-ctx.Done():
+			return driver.Renewal{}, ctx.Err()
+		}
+	}
+	if _, err = s.holding(ctx); err != nil { // what the old one had is lost, if it has ended
+		return driver.Renewal{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := driver.Renewal{Valid: s.Valid()}
+	for _, l := range s.claims {
+		if l.state == gone && !l.Leaving {
+			r.Lost = append(r.Lost, l.ID)
+		}
+	}
+	return r, nil
+}
+
+// Close implements driver.Session. The end of a connection releases what it has; what is held is released before, so that who comes
+// next has it when Close is back.
+func (s *Session) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	s.mu.Lock()
+	s.closed = true
+	conns := slices.Clone(s.conns)
+	freed := make(chan error, len(conns))
+	for _, c := range conns {
+		blocked := c.blocked
+		go func() {
+			var err error
+			if !blocked || c.Cancel(ctx) == nil {
+				err = c.Free(ctx)
+			}
+			if s.end(c); errors.Is(err, ErrEnded) {
+				err = nil
+			}
+			freed <- err
+		}()
+	}
+	s.mu.Unlock()
+	var err error
+	for range conns {
+		if e := <-freed; e != nil {
+			err = fmt.Errorf("%s: close a session: %w", s.Package, e)
+		}
+	}
+	s.Closed(s)
+	return err
+}
+
+// claim returns what is known of a claim, from now on at least its ID.
+func (s *Session) claim(c driver.Claim) (*claim, error) {
+	key, err := s.Store.KeyOf(c)
+	if err != nil {
+		return nil, fmt.Errorf("%s: name %q: %w", s.Package, c.Name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, driver.ErrSessionLost
+	}
+	return s.claims.Of(c.ID, func() *claim { return newClaim(Lock{c, key}) }), nil
+}
+
+// answer is the claim's state, unless err says that nothing is known.
+func (s *Session) answer(l *claim, err error) (driver.Grant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		err = driver.ErrSessionLost
+	case l.state == gone:
+		err = driver.ErrGone
+	case l.state == out && l.conn == nil && (err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused)):
+		s.claims.Forget(l.ID, l)
+	}
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	return driver.Grant{Held: l.state == held, Fence: l.fence}, nil
+}
