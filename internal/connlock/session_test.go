@@ -1,0 +1,277 @@
+package connlock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+func mutex(name string) driver.Claim {
+	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Queue: true}
+}
+
+func asks(t *testing.T, s *Session, c driver.Claim, held bool) driver.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), c)
+	if err != nil || g.Held != held {
+		t.Fatalf("Acquire: held %v, %v; want %v", g.Held, err, held)
+	}
+	return g
+}
+
+func awaits(t *testing.T, s *Session, c driver.Claim) {
+	t.Helper()
+	if g, err := s.Wait(t.Context(), c); err != nil || !g.Held || g.Fence == 0 {
+		t.Fatalf("Wait: %+v, %v; want it held", g, err)
+	}
+}
+
+func leaves(t *testing.T, s *Session, c driver.Claim, held bool) {
+	t.Helper()
+	if was, err := s.Release(t.Context(), c); err != nil || was != held {
+		t.Fatalf("Release: was held %v, %v; want %v", was, err, held)
+	}
+}
+
+// An Acquire is answered when the server shows its place, however long its statement takes to get there.
+func TestPlaceInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newServer()
+		a, b := f.session(t, f), f.session(t, f)
+		mine, next := mutex("line"), mutex("line")
+		asks(t, a, mine, true)
+		f.slow = time.Second
+		start := time.Now()
+		asks(t, b, next, false)
+		if took := time.Since(start); took < time.Second {
+			t.Errorf("a claim was in line after %v, before its statement was", took)
+		}
+		f.slow = time.Hour
+		if _, err := b.Acquire(t.Context(), mutex("line")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a place that is never seen: %v", err)
+		}
+		leaves(t, a, mine, true)
+		awaits(t, b, next)
+		leaves(t, b, next, true)
+		if err := errors.Join(a.Close(t.Context()), b.Close(t.Context())); err != nil {
+			t.Error(err)
+		}
+		if f.open != 0 {
+			t.Errorf("%d connections are left open", f.open)
+		}
+		time.Sleep(2 * time.Hour) // the statement that never came
+	})
+}
+
+// What is free is taken over one connection, in one request each; what was waited for has one of its own.
+func TestConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newServer()
+		a, b := f.session(t, f), f.session(t, f)
+		var mine, next []driver.Claim
+		for _, name := range []string{"one", "two", "three", "four"} {
+			c := mutex(name)
+			asks(t, a, c, true)
+			mine = append(mine, c)
+		}
+		if f.open != 2 || f.asked["Try"] != 4 {
+			t.Errorf("%d connections and %d requests for two sessions and four locks", f.open, f.asked["Try"])
+		}
+		for _, c := range mine[:3] {
+			n := mutex(c.Name)
+			asks(t, b, n, false)
+			next = append(next, n)
+		}
+		if _, err := b.Acquire(t.Context(), mutex("four")); !errors.Is(err, driver.ErrUnable) || !errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("one claim too many waits: %v", err)
+		}
+		for i := range next {
+			leaves(t, a, mine[i], true)
+			awaits(t, b, next[i])
+			leaves(t, b, next[i], true)
+		}
+		if f.open != 2+idle {
+			t.Errorf("%d connections are kept, want %d", f.open, 2+idle)
+		}
+		if err := errors.Join(a.Close(t.Context()), b.Close(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A connection is given again what it has, but no claim is: the second one of a session waits for the first.
+func TestNotReentrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newServer()
+		s := f.session(t, f)
+		one, two := mutex("again"), mutex("again")
+		asks(t, s, one, true)
+		asks(t, s, two, false)
+		leaves(t, s, one, true)
+		awaits(t, s, two)
+		leaves(t, s, two, true)
+		_ = s.Close(t.Context())
+	})
+}
+
+// The end of a connection is told to the owners of its locks, and to nobody else; the session goes on.
+func TestLossOfOneConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newServer()
+		a, b := f.session(t, f), f.session(t, f)
+		theirs, waited, mine := mutex("waited"), mutex("waited"), mutex("at once")
+		asks(t, b, theirs, true)
+		asks(t, a, waited, false)
+		leaves(t, b, theirs, true)
+		awaits(t, a, waited)
+		asks(t, a, mine, true)
+		end := f.has("at once")
+		end.Close()
+		end.ended()
+		if id := <-a.Lost(); id != mine.ID {
+			t.Error("another claim is told to be lost")
+		}
+		if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != mine.ID {
+			t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
+		}
+		leaves(t, a, mine, false)
+		leaves(t, a, waited, true)
+		f.nobody(t, "at once")
+		f.nobody(t, "waited")
+		silent := f.holdingOf(t, a)
+		silent.Close() // and nobody notices, as where a connection does not read
+		asks(t, a, mutex("after"), true)
+		_ = a.Close(t.Context())
+		_ = b.Close(t.Context())
+	})
+}
+
+// Who gives up in the moment in which he gets the lock gives it back.
+func TestCancelComesTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newServer()
+		a, b := f.session(t, f), f.session(t, f)
+		for _, late := range []bool{false, true} {
+			mine, next := mutex("late"), mutex("late")
+			asks(t, a, mine, true)
+			asks(t, b, next, false)
+			f.cancelling = func(*link) {
+				if late {
+					leaves(t, a, mine, true)
+					synctest.Wait()
+				}
+			}
+			leaves(t, b, next, late)
+			if !late {
+				leaves(t, a, mine, true)
+			}
+			f.nobody(t, "late")
+		}
+		if f.dialed != 3 {
+			t.Errorf("%d connections were made, want 3", f.dialed)
+		}
+		_ = a.Close(t.Context())
+		_ = b.Close(t.Context())
+	})
+}
+
+// A renewal without an answer ends no connection, and what it has asked is asked.
+func TestRenewalIsLeftRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newServer()
+		s := f.session(t, f)
+		mine := mutex("renewed")
+		asks(t, s, mine, true)
+		f.quiet = make(chan struct{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.Renew(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Renew without an answer: %v", err)
+		}
+		close(f.quiet)
+		if r, err := s.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+			t.Errorf("Renew: %+v, %v", r, err)
+		}
+		leaves(t, s, mine, true)
+		_ = s.Close(t.Context())
+	})
+}
+
+// A grant that comes behind a renewal which passed over it is renewed before it is told.
+func TestWaitRenewsWhatWasPassedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newServer()
+		a, b := f.session(t, f), f.session(t, f)
+		mine, next := mutex("unheard"), mutex("unheard")
+		asks(t, a, mine, true)
+		asks(t, b, next, false)
+		if _, err := b.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		leaves(t, a, mine, true)
+		synctest.Wait()
+		before := f.count("Ping")
+		awaits(t, b, next)
+		awaits(t, b, next)
+		if n := f.count("Ping") - before; n != 1 {
+			t.Errorf("%d renewals of a claim that was passed over, want 1", n)
+		}
+		_ = a.Close(t.Context())
+		_ = b.Close(t.Context())
+	})
+}
+
+// A session that is closed hands over, and its claims are nowhere.
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newServer()
+		a, b, c := f.session(t, f), f.session(t, f), f.session(t, f)
+		mine, next, third := mutex("closed"), mutex("closed"), mutex("closed")
+		asks(t, a, mine, true)
+		asks(t, b, next, false)
+		asks(t, c, third, false)
+		if err := errors.Join(b.Close(t.Context()), a.Close(t.Context())); err != nil {
+			t.Error(err)
+		}
+		awaits(t, c, third)
+		if _, err := a.Acquire(t.Context(), mine); !errors.Is(err, driver.ErrSessionLost) {
+			t.Errorf("Acquire after Close: %v", err)
+		}
+		leaves(t, a, mine, false)
+		_ = c.Close(t.Context())
+		f.nobody(t, "closed")
+	})
+}
+
+// Locks that need a connection each draw their tokens over the holding one. Without a token there is no lock.
+func TestApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &rows{server: newServer()}
+		a, b := f.session(t, f), f.session(t, f)
+		mine, next := mutex("row"), mutex("row")
+		if g := asks(t, a, mine, true); g.Fence != 77 || f.open != 3 {
+			t.Errorf("token %d, %d connections", g.Fence, f.open)
+		}
+		asks(t, b, next, false)
+		leaves(t, a, mine, true)
+		awaits(t, b, next)
+		leaves(t, b, next, true)
+		f.unlucky = errors.New("unlucky")
+		bad := mutex("row")
+		if _, err := a.Acquire(t.Context(), bad); err == nil {
+			t.Errorf("a lock without a token: %v", err)
+		}
+		leaves(t, a, bad, false)
+		f.nobody(t, "row")
+		f.unlucky, f.absent = nil, true
+		not := mutex("row")
+		not.Queue = false
+		asks(t, a, not, false)
+		_ = a.Close(t.Context())
+		_ = b.Close(t.Context())
+	})
+}
