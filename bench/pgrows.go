@@ -101,7 +101,6 @@ func pgPassing() row {
 	)
 	r.goals = []goal{
 		{oursRows, acquisitions, atLeast, 5, 0, advisoryRow},
-		{oursSession, acquisitions, atLeast, 5, 0, advisoryRow},
 		{oursRows, jain, atLeast, 0.99, 0, ""},
 		{oursSession, jain, atLeast, 0.99, 0, ""},
 	}
@@ -115,7 +114,7 @@ func pgIdle() row {
 		title: "PostgreSQL, 1,000 goroutines of one process wait while another process holds",
 		options: "both processes together over 4 s; TTL " + ttl.String() + ", " + patient.String() +
 			" for the others; renewals are no requests; " + pgServer,
-		reps:    3,
+		reps:    2,
 		scale:   scale{warm: 5 * time.Second, rest: 4 * time.Second},
 		short:   pgShort,
 		metrics: []metric{requests, requestsPerTTL, renewals, connections, cpuShare, serverShare},
