@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -171,6 +172,16 @@ func (c *conn) Shows(l connlock.Lock, other connlock.Conn) (bool, error) {
 func (c *conn) Leave(l connlock.Lock) (bool, error) {
 	had, err := c.call(c.d.words(l).leave)
 	return had == "t", err
+}
+
+// Hand implements connlock.Hander. A case evaluates in order, and what it answers left to right; the server lets the next one in before it
+// answers an unlock.
+func (c *conn) Hand(l connlock.Lock, other connlock.Conn) (connlock.Handed, error) {
+	w := c.d.words(l)
+	there := " from pg_locks l where l.pid = " + other.(*conn).pid + " and " + w.shows
+	field, err := c.call("select case when exists (select" + there + ") then (" + w.leave + ") || ' ' || (select l.granted" + there + ") end")
+	had, has, stands := strings.Cut(field, " ")
+	return connlock.Handed{Stands: stands, Had: had == "true", Has: has == "true"}, err
 }
 
 // Ping implements connlock.Conn. Another backend may answer where a pooler has come between.

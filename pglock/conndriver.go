@@ -142,6 +142,9 @@ func (d *connDriver) Open(ctx context.Context, spec driver.Spec) (driver.Session
 		d.all.Remove(s)
 		return nil, err
 	}
+	if !d.rows { // no transaction ends on a condition
+		return connlock.Requeuer{Session: s}, nil
+	}
 	return s, nil
 }
 

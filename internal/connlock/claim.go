@@ -323,12 +323,17 @@ func (s *Session) leave(ctx context.Context, l *claim) {
 			s.end(c)
 		}
 	}
+	s.left(l, mine && given)
+}
+
+// left forgets a claim that is out of the line.
+func (s *Session) left(l *claim, was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c != nil {
+	if l.conn != nil {
 		s.part(l)
 	}
-	l.Left, l.Was = true, mine && given
+	l.Left, l.Was = true, was
 	l.move(gone, 0)
 	s.claims.Forget(l.ID, l)
 }

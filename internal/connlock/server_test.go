@@ -23,6 +23,7 @@ type server struct {
 	tokens uint64
 
 	cancelling func(l *link) // before a cancel arrives
+	between    func(l *link) // before a Hand arrives, and after a Leave
 }
 
 // link is a connection as the server has it.
@@ -134,8 +135,15 @@ func (l *link) Shows(of Lock, other Conn) (bool, error) {
 
 func (l *link) Leave(of Lock) (bool, error) {
 	err := l.call("Leave")
-	defer l.mu.Unlock()
-	return err == nil && l.leave(of.Key), err
+	had := err == nil && l.leave(of.Key)
+	l.mu.Unlock()
+	if l.between != nil && had {
+		hook := l.between
+		l.between = nil // which may leave, too
+		hook(l)
+		l.between = hook
+	}
+	return had, err
 }
 
 // leave takes the connection out of a line once, and lets the next one in. The mutex is held.
@@ -151,6 +159,19 @@ func (l *link) leave(key string) bool {
 		line[0].granted <- true
 	}
 	return i == 0
+}
+
+func (l *link) Hand(of Lock, other Conn) (h Handed, err error) {
+	if l.between != nil {
+		l.between(l)
+	}
+	err = l.call("Hand")
+	defer l.mu.Unlock()
+	if err == nil && slices.Contains(l.lines[of.Key], other.(*link)) {
+		h.Stands, h.Had = true, l.leave(of.Key)
+		h.Has = l.lines[of.Key][0] == other.(*link)
+	}
+	return h, err
 }
 
 func (l *link) Ping() error {

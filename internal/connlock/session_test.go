@@ -247,6 +247,87 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// A claim that is requeued stands in line before the old one is out of it: nobody gets in between, and who waits is before it.
+func TestRequeue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newServer()
+		a, b, c := Requeuer{f.session(t, f)}, f.session(t, f), f.session(t, f)
+		mine := mutex("requeued")
+		asks(t, a.Session, mine, true)
+		requeue := func(next driver.Claim, held bool) {
+			t.Helper()
+			if g, was, err := a.Requeue(t.Context(), mine, next); err != nil || g.Held != held || !was {
+				t.Fatalf("Requeue: held %v, was held %v, %v; want held %v", g.Held, was, err, held)
+			}
+			mine = next
+		}
+		f.slow = time.Second
+		f.between = func(*link) {
+			other := mutex("requeued")
+			other.Queue = false
+			if g, err := c.Acquire(t.Context(), other); err != nil || g.Held {
+				t.Errorf("somebody got in between: held %v, %v", g.Held, err)
+			}
+			if _, err := c.Release(t.Context(), other); err != nil {
+				t.Error(err)
+			}
+		}
+		requeue(mutex("requeued"), true)
+		f.slow = 0
+		requeue(mutex("requeued"), true)
+		waits := mutex("requeued")
+		asks(t, b, waits, false)
+		requeue(mutex("requeued"), false)
+		awaits(t, b, waits)
+		leaves(t, b, waits, true)
+		awaits(t, a.Session, mine)
+
+		f.between = func(l *link) { l.Close() } // the old one is lost on the way
+		next := mutex("requeued")
+		if g, was, err := a.Requeue(t.Context(), mine, next); err != nil || was {
+			t.Fatalf("Requeue of what is lost on the way: %+v, was held %v, %v", g, was, err)
+		}
+		awaits(t, a.Session, next)
+		f.between = nil
+		asks(t, b, waits, false)
+		denied := mutex("requeued")
+		denied.Queue, mine = false, next
+		requeue(denied, false)
+		awaits(t, b, waits)
+		leaves(t, b, waits, true)
+		f.nobody(t, "requeued")
+		for _, s := range []*Session{a.Session, b, c} {
+			_ = s.Close(t.Context())
+		}
+	})
+}
+
+// What a strict handoff costs whoever hands over: a statement that waits and one that gives back.
+func TestRequestsOfARequeue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newServer()
+		a := Requeuer{f.session(t, f)}
+		mine := mutex("counted")
+		asks(t, a.Session, mine, true)
+		for range 3 {
+			clear(f.asked)
+			f.between = func(*link) { synctest.Wait() } // the other statement was quicker
+			next := mutex("counted")
+			if _, _, err := a.Requeue(t.Context(), mine, next); err != nil {
+				t.Fatal(err)
+			}
+			if len(f.asked) != 2 || f.asked["Wait"] != 1 || f.asked["Hand"] != 1 {
+				t.Errorf("a Requeue costs %v, want one Wait and one Hand", f.asked)
+			}
+			mine = next
+		}
+		if f.dialed != 3 {
+			t.Errorf("%d connections were made, want the holding one and two in turn", f.dialed)
+		}
+		_ = a.Close(t.Context())
+	})
+}
+
 // Locks that need a connection each draw their tokens over the holding one. Without a token there is no lock.
 func TestApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
