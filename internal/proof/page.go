@@ -33,6 +33,7 @@ const (
 
 ` + "`make proof`" + ` finds out whether the promises hold for long, in time, under load and torture. It keeps this page: what came of each
 part when it last ran. *Broken*: a test failed, and below stands which. *Not judged*: nothing can be said, and below stands why.
+A part is the tests of a package, or a share of them that its ` + "`testdata/proof`" + ` names.
 A part "on a slow machine" runs beside three busy neighbours on each core. A commit with a + had changes that were not committed.
 [CONTRIBUTING](../CONTRIBUTING.md) says what else there is to know of the command.
 

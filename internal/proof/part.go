@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,6 +20,7 @@ type part struct {
 	of      string // the package, by its import path; empty: of none
 	command string // runs it again
 	run     []string
+	env     []string       // NAME=value, besides those of this process
 	rounds  int            // how often it runs, each time in a process of its own
 	events  bool           // run prints what go test -json does
 	cases   *regexp.Regexp // if it does not: what counts its cases in a line
@@ -32,7 +34,8 @@ const limit = 20 * time.Minute
 type pkg struct {
 	path, name string // github.com/interlock-go/interlock/redlock, ./redlock
 	tests      bool
-	bugs       bool // seeded bugs
+	bugs       bool    // seeded bugs
+	shares     []share // of its tests
 }
 
 // golist returns the packages that match the patterns.
@@ -47,7 +50,11 @@ func golist(ctx context.Context, patterns ...string) ([]pkg, error) {
 	for line := range strings.Lines(string(out)) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		_, err := os.Stat(filepath.Join(f[2], "testdata", "bugs"))
-		all = append(all, pkg{path: f[0], name: "." + strings.TrimPrefix(f[0], f[1]), tests: f[3] != "[]", bugs: err == nil})
+		k := pkg{path: f[0], name: "." + strings.TrimPrefix(f[0], f[1]), tests: f[3] != "[]", bugs: err == nil}
+		if k.shares, err = shares(filepath.Join(f[2], "testdata", "proof")); err != nil {
+			return nil, err
+		}
+		all = append(all, k)
 	}
 	return all, nil
 }
@@ -68,9 +75,6 @@ func list(ctx context.Context, bubbles string) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	test := func(flags ...string) []string {
-		return append([]string{"go", "test", "-json", "-race", "-count=1", "-timeout=" + limit.String()}, flags...)
-	}
 	var all, bugs []part
 	for _, k := range packages {
 		p := part{name: k.name, of: k.path, command: "make proof PKG=" + k.name, rounds: 1}
@@ -79,20 +83,8 @@ func list(ctx context.Context, bubbles string) ([]part, error) {
 			q.name, q.run, q.cases = "seeded bugs of "+k.name, []string{".ci/mutants", "-pkg", k.name}, bugsConvicted
 			bugs = append(bugs, q)
 		}
-		p.events = true
-		switch {
-		case !k.tests:
-		case bubbled.MatchString(k.path):
-			// What goes wrong in a bubble goes wrong rarely. What the race detector knows of goroutines that have ended adds up,
-			// to a gigabyte a round, so each is a process.
-			p.name, p.run, p.rounds = k.name+", 20 times", test(k.path), 20
-			all = append(all, p)
-		default:
-			p.run = test(k.path)
-			all = append(all, p)
-			// Every test beside three busy neighbours on each core; what is compiled before is not compiled beside them.
-			p.name, p.run, p.patient = k.name+" on a slow machine", append([]string{"go", "run", "./internal/slow"}, test(k.path)...), true
-			all = append(all, p)
+		if k.tests {
+			all = append(all, tests(k, p, bubbled.MatchString(k.path))...)
 		}
 	}
 	all = append(all, bugs...)
@@ -101,4 +93,42 @@ func list(ctx context.Context, bubbles string) ([]part, error) {
 		// Every adapter of every rival compiles and works; no figure is judged.
 		part{name: "bench", command: "go -C bench test -count=1 ./...", run: []string{"go", "-C", "bench", "test", "-count=1", "-timeout=15m", "./..."}, rounds: 1, cases: packageOK},
 	), nil
+}
+
+// tests returns the parts that run the tests of a package: one for each share of them, and one for the rest.
+func tests(k pkg, p part, bubble bool) (all []part) {
+	rest := share{race: true, slow: true}
+	var taken []string
+	for _, s := range k.shares {
+		taken = append(taken, s.tests)
+	}
+	if len(taken) > 0 {
+		rest.flags = []string{"-skip=" + strings.Join(taken, "|")}
+	}
+	for _, s := range slices.Concat([]share{rest}, k.shares) {
+		q := p
+		q.events, q.env = true, s.env
+		if s.name != "" {
+			q.name += ", " + s.name
+		}
+		q.run = []string{"go", "test", "-json", "-count=1", "-timeout=" + limit.String()}
+		if s.race {
+			q.run = append(q.run, "-race")
+		}
+		q.run = append(append(q.run, s.flags...), k.path)
+		if bubble {
+			// What goes wrong in a bubble goes wrong rarely. What the race detector knows of goroutines that have ended adds up,
+			// to a gigabyte a round, so each is a process.
+			q.name, q.rounds = q.name+", 20 times", 20
+			all = append(all, q)
+			continue
+		}
+		all = append(all, q)
+		if s.slow {
+			// Every test beside three busy neighbours on each core; what is compiled before is not compiled beside them.
+			q.name, q.run, q.patient = q.name+" on a slow machine", append([]string{"go", "run", "./internal/slow"}, q.run...), true
+			all = append(all, q)
+		}
+	}
+	return all
 }

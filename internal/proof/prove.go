@@ -72,7 +72,7 @@ func (p part) once(ctx context.Context, t *tally, d time.Duration) error {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
 	c.WaitDelay = 10 * time.Second
-	c.Stderr = os.Stderr
+	c.Stderr, c.Env = os.Stderr, append(os.Environ(), p.env...)
 	from, err := c.StdoutPipe()
 	if err != nil {
 		return err
