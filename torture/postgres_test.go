@@ -1,0 +1,99 @@
+//go:build linux || darwin
+
+package torture
+
+import (
+	"cmp"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A storm over a PostgreSQL by each technique, whose clock is hours behind those of the clients: its processes are stopped, it is
+// killed and starts again, backends are ended, its connections are taken by others, links stall. And with a standby that takes
+// the place of a primary: what has all that was committed loses nothing, what has not may, but no token comes twice.
+func TestStormOverPostgres(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a storm: make proof")
+	}
+	length := 6 * time.Second
+	if s := os.Getenv(lengthVariable); s != "" {
+		var err error
+		if length, err = time.ParseDuration(s); err != nil {
+			t.Fatalf("%s: %v", lengthVariable, err)
+		}
+	}
+	for _, c := range []struct {
+		start  string
+		faults []string
+		excuse []string
+	}{
+		{Postgres, nil, nil},
+		{Postgres + "?pool_max_conns=2", []string{FaultLink, FaultPause, FaultRestart}, nil},
+		{Postgres + "?technique=session", nil, []string{"V3", "V4"}},
+		{Postgres + "?technique=session", []string{FaultPause, FaultExhaust}, nil},
+		{Postgres + "?technique=rowlock", nil, []string{"V3", "V4"}},
+		{Postgres + "?technique=rowlock", []string{FaultPause, FaultExhaust}, nil},
+		{PostgresSync, nil, nil},
+		{PostgresSync + "?technique=session", nil, []string{"V3", "V4"}},
+		{PostgresAsync, nil, []string{"V3", "V4"}},
+		{PostgresAsync + "?technique=session", nil, []string{"V3", "V4"}},
+		{PostgresPooler, nil, nil},
+	} {
+		name := c.start
+		if c.faults != nil {
+			name += " " + strings.Join(c.faults, " ")
+		}
+		t.Run(name, func(t *testing.T) {
+			trial := stormOver(t, Config{Start: c.start, Faults: c.faults, TTL: 600 * time.Millisecond, Processes: 6, Goroutines: 2, Names: 4, want: func(t Trial) bool {
+				return harmed(t) > 0 && !slices.ContainsFunc(judged, func(id string) bool { return t.check(id).Cases == 0 })
+			}}, "", length)
+			var b strings.Builder
+			trial.print(&b)
+			t.Log(b.String())
+			if trial.convicted() || len(trial.Errors) > 0 {
+				t.Error("the locks did not hold")
+			}
+			if !slices.Equal(trial.MayFail, c.excuse) || (trial.Why == "") != (c.excuse == nil) {
+				t.Errorf("may fail %v because %q, want %v, and a reason if there are any", trial.MayFail, trial.Why, c.excuse)
+			}
+			for _, id := range judged {
+				if trial.check(id).Cases == 0 {
+					t.Errorf("not enough cases: %s has seen none", id)
+				}
+			}
+			if harmed(trial) == 0 {
+				t.Error("nothing was done to the servers")
+			}
+		})
+	}
+}
+
+const (
+	lengthVariable   = "INTERLOCK_STORM"    // how long a storm goes on
+	handoffsVariable = "INTERLOCK_HANDOFFS" // how many there are to be
+)
+
+// The lock goes from one process to another again and again, by each technique: no two hold it, no token is out of order, nothing
+// is lost. The real numbers, 300,000 by rows and session, are parts of make proof.
+func TestHandoffsOfPostgres(t *testing.T) {
+	n, err := strconv.Atoi(cmp.Or(os.Getenv(handoffsVariable), "100"))
+	if err != nil {
+		t.Fatalf("%s: %v", handoffsVariable, err)
+	}
+	for _, technique := range []string{"rows", "session", "rowlock"} {
+		t.Run(technique, func(t *testing.T) {
+			t.Parallel()
+			trials := torment(t, Config{
+				Start: Postgres + "?technique=" + technique, Scenarios: []string{Handoffs}, For: 200 * time.Millisecond, Handoffs: n, patient: true,
+				Processes: 4, Goroutines: 1, Fairness: 0.5,
+			})
+			if got := trials[0].Figure("handoffs"); got < float64(n) {
+				t.Errorf("%v handoffs, want %d", got, n)
+			}
+		})
+	}
+}
