@@ -51,11 +51,10 @@ func contest(j job, d *diary) error {
 	for b.start.Load() == 0 {
 		pause(time.Millisecond, nil)
 	}
-	end := instant(b.end.Load())
 	var all sync.WaitGroup
 	for i := range j.Count {
 		all.Go(func() {
-			if err := c.race(j.First+i, end); err != nil {
+			if err := c.race(j.First + i); err != nil {
 				c.mu.Lock()
 				c.err = errors.Join(c.err, err)
 				c.mu.Unlock()
@@ -68,9 +67,9 @@ func contest(j job, d *diary) error {
 
 // race takes the lock again and again until the end. Waits that reach beyond it are not given up: a lock that is not
 // granted any more shows as a worker that does not end.
-func (c *contestant) race(number int, end instant) error {
+func (c *contestant) race(number int) error {
 	seat := &c.board.seats[number]
-	for asked := now(); asked < end; asked = now() {
+	for asked := now(); int64(asked) < c.board.end.Load(); asked = now() {
 		lease, turn, err := c.ask()
 		if errors.Is(err, errOver) {
 			return nil

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/servertest"
 )
 
 // havoc does things to servers, by seed, one after the other. Each is over, and the servers are whole, before the next.
@@ -67,8 +69,11 @@ func (h *havoc) strike(ctx context.Context, kind string) error {
 }
 
 func (h *havoc) harm(ctx context.Context, kind string) error {
-	if h.servers.masters != nil {
+	switch {
+	case h.servers.masters != nil:
 		return h.harmMasters(ctx, kind)
+	case h.servers.postgres != nil:
+		return h.harmPostgres(ctx, kind)
 	}
 	switch kind {
 	case FaultPause:
@@ -81,7 +86,7 @@ func (h *havoc) harm(ctx context.Context, kind string) error {
 	case FaultStale:
 		return h.failover(ctx, true)
 	case FaultRestart:
-		return h.restart(ctx)
+		return h.restart(ctx, h.servers.redis)
 	case FaultEvict:
 		defer h.note("drops every key that has a TTL")
 		return squeeze(h.servers.redis)
@@ -102,8 +107,7 @@ func (h *havoc) pause(ctx context.Context) error {
 }
 
 // restart lets a server die, or end in an orderly way, and starts it again up to twice the TTL later.
-func (h *havoc) restart(ctx context.Context) error {
-	s := h.servers.redis
+func (h *havoc) restart(ctx context.Context, s *servertest.Server) error {
 	end, how := s.Kill, "is killed"
 	if h.rand.IntN(2) == 0 {
 		end, how = s.Stop, "ends"

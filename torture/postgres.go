@@ -146,7 +146,7 @@ func ask(ctx context.Context, s *servertest.Server, sql string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	defer c.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it ends with its server at the latest
+	defer c.Close(context.WithoutCancel(ctx))
 	results, err := c.PgConn().Exec(ctx, sql).ReadAll()
 	if err != nil || len(results) == 0 {
 		return "", err

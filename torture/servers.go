@@ -22,11 +22,17 @@ type servers struct {
 	sentinels *servertest.Sentinels
 	cluster   *servertest.Cluster
 	masters   *masters
+	postgres  *postgres
+	query     string // what the store's URL has besides
 }
 
 // raise starts the servers of a topology, so that those faults can be done to them.
 func raise(ctx context.Context, name string, faults []string) (s *servers, err error) {
-	s = &servers{topology: topologies[name]}
+	name, query, _ := strings.Cut(name, "?")
+	s = &servers{topology: topologies[name], query: query}
+	if strings.Contains(query, "technique=session") || strings.Contains(query, "technique=rowlock") {
+		s.topology = s.connected()
+	}
 	ctx, cancel := context.WithTimeout(ctx, comeUp)
 	defer cancel()
 	switch name {
@@ -36,6 +42,8 @@ func raise(ctx context.Context, name string, faults []string) (s *servers, err e
 		s.sentinels, err = servertest.StartSentinel(ctx, servertest.Options{})
 	case Cluster:
 		s.cluster, err = servertest.StartCluster(ctx, 3, 1, servertest.Options{})
+	case Postgres, PostgresSync, PostgresAsync, PostgresPooler:
+		s.postgres, err = raisePostgres(ctx, name)
 	case Redlock:
 		s.masters, err = raiseMasters(ctx, slices.Contains(faults, FaultClock))
 	default:
@@ -59,6 +67,10 @@ func (s *servers) url() string {
 		return s.cluster.URL()
 	case s.masters != nil:
 		return s.masters.url()
+	case s.postgres != nil && s.query != "":
+		return s.postgres.url() + "&" + s.query
+	case s.postgres != nil:
+		return s.postgres.url()
 	}
 	return s.redis.URL()
 }
@@ -72,6 +84,8 @@ func (s *servers) nodes() []*servertest.Server {
 		return s.cluster.Nodes
 	case s.masters != nil:
 		return s.masters.nodes
+	case s.postgres != nil:
+		return s.postgres.nodes()
 	}
 	return []*servertest.Server{s.redis}
 }
@@ -102,6 +116,8 @@ func (s *servers) close() error {
 		return s.cluster.Close()
 	case s.masters != nil:
 		return s.masters.close()
+	case s.postgres != nil:
+		return s.postgres.close()
 	}
 	return s.redis.Close()
 }

@@ -171,6 +171,16 @@ func (p *process) ended() bool {
 	}
 }
 
+// up reports whether no worker has ended.
+func (t *team) up() bool {
+	for _, p := range t.procs {
+		if p == nil || p.ended() {
+			return false
+		}
+	}
+	return true
+}
+
 func (t *team) kill(p *process) {
 	t.note(p.slot, "is killed")
 	t.kills++

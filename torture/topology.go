@@ -13,6 +13,13 @@ const (
 	Sentinel = "sentinel"
 	Cluster  = "cluster"
 	Redlock  = "redlock" // five masters that know nothing of each other
+
+	// A PostgreSQL, alone, with a standby that has all that is committed or that follows as it can, and behind a pooler that
+	// shares connections. What follows a ? goes into the URL of the store: "postgres?technique=session".
+	Postgres       = "postgres"
+	PostgresSync   = "postgres-sync"
+	PostgresAsync  = "postgres-async"
+	PostgresPooler = "postgres-pooler"
 )
 
 // The faults of servers, and of the way to them.
@@ -32,6 +39,10 @@ const (
 	FaultForget = "forget"
 	FaultOutage = "outage"
 	FaultClock  = "clock"
+
+	// Of a PostgreSQL half of the connections are ended, or all that are left are taken by others.
+	FaultTerminate = "terminate"
+	FaultExhaust   = "exhaust"
 )
 
 // topology says what can be done to servers, and what the locks on them then still promise.
@@ -49,6 +60,23 @@ var topologies = map[string]topology{
 	},
 	Sentinel: replicated,
 	Cluster:  replicated,
+	Postgres: {
+		usual: []string{FaultLink, FaultPause, FaultRestart, FaultTerminate, FaultExhaust},
+		costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultTerminate: nil, FaultExhaust: nil},
+	},
+	PostgresSync: {
+		usual: []string{FaultLink, FaultFailover, FaultTerminate},
+		costs: map[string][]string{FaultLink: nil, FaultFailover: nil, FaultTerminate: nil},
+	},
+	PostgresAsync: {
+		usual: []string{FaultLink, FaultFailover, FaultStale},
+		costs: map[string][]string{FaultLink: nil, FaultFailover: {"V3", "V4"}, FaultStale: {"V3", "V4"}},
+		why:   map[string]string{FaultFailover: failedOver, FaultStale: failedOver},
+	},
+	PostgresPooler: {
+		usual: []string{FaultLink, FaultTerminate},
+		costs: map[string][]string{FaultLink: nil, FaultTerminate: nil},
+	},
 	// Exclusion rests on the masters' clocks, the order of tokens does not.
 	Redlock: {
 		usual: []string{FaultLink, FaultPause, FaultRestart, FaultForget, FaultOutage},
@@ -70,6 +98,23 @@ var replicated = topology{
 
 const failedOver = "a replica may follow that has not heard of the last leases"
 
+// connected is the topology where locks live with connections: what ends those at the server ends locks, and the next one may be let
+// in before their owners hear of it, which whoever is stopped or cut off at that moment does at the end of the lease.
+func (t topology) connected() topology {
+	t.costs, t.why = maps.Clone(t.costs), maps.Clone(t.why)
+	if t.why == nil {
+		t.why = map[string]string{}
+	}
+	for _, f := range []string{FaultLink, FaultRestart, FaultTerminate, FaultFailover, FaultStale} {
+		if _, ok := t.costs[f]; ok {
+			t.costs[f], t.why[f] = []string{"V3", "V4"}, unheard
+		}
+	}
+	return t
+}
+
+const unheard = "a connection that ends at the server ends its locks, and its client hears of that later than the next one gets in"
+
 // Topologies are the servers that a run can start.
 func Topologies() []string { return slices.Sorted(maps.Keys(topologies)) }
 
@@ -86,6 +131,7 @@ func Faults() []string {
 
 // resolve returns the faults of a run on the topology of that name: those that were asked for, or the usual ones.
 func resolve(name string, faults []string) ([]string, error) {
+	name, _, _ = strings.Cut(name, "?")
 	t, ok := topologies[name]
 	if !ok {
 		return nil, fmt.Errorf("torture: cannot start %q: want one of %s", name, strings.Join(Topologies(), ", "))
