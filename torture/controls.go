@@ -50,6 +50,8 @@ var controls = []control{
 		p.harm.server, p.harm.once, p.probe = []string{FaultStale}, true, false
 		p.names, p.job.Count, p.job.Hold = 40, 20, 2000*time.Millisecond
 	}},
+	// No lock at all.
+	{flaw: "pooled", check: "V3", start: PostgresPooler, plan: func(*plan) {}},
 
 	// Over several masters. On slow links those who want a name reach the masters in different orders, so holders have no
 	// more of them than they need.
@@ -121,6 +123,7 @@ func (c *conductor) convict(ctx context.Context) ([]Trial, error) {
 }
 
 const (
+	realSession = "postgres"
 	realRedis   = "redis"
 	realRedlock = "redlock"
 )
@@ -130,6 +133,8 @@ const (
 func (k control) correct() []string {
 	single, several := slices.Contains(driver.Schemes(), realRedis), slices.Contains(driver.Schemes(), realRedlock)
 	switch {
+	case k.start == PostgresPooler:
+		return []string{realSession}
 	case k.start != Redlock && single:
 		return []string{realRedis}
 	case k.start != Redlock:
@@ -158,6 +163,9 @@ func (c *conductor) suspect(ctx context.Context, k control, scheme string, round
 	own.servers, own.Store = s, scheme+"://"+s.host()
 	if ours {
 		own.Store = s.url()
+	}
+	if scheme == realSession { // the same lock, which is refused there
+		own.Store = s.postgres.primary.URL() + "&technique=session"
 	}
 	closeStore, err := own.open(ctx)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package flawed has the Redis locks that people write by hand, each with one well-known fault: what a test of locks must
+// Package flawed has the locks, of Redis but for one, that people write by hand, each with one well-known fault: what a test of locks must
 // convict before its silence about others means anything.
 //
 // All of them are one honest lock, SET NX PX with a value of its own, released and extended by scripts that compare it,
@@ -15,6 +15,10 @@
 //	flawed+promoted://HOST:PORT,HOST:PORT/MASTER      the Sentinels of a master with a replica
 //	flawed+honest://HOST:PORT                         the lock without a flaw
 //	flawed+majority://HOST:PORT,HOST:PORT,…           and that over several masters
+//
+// And there is the advisory lock of a PostgreSQL behind a pooler that shares connections:
+//
+//	flawed+pooled://USER@HOST:PORT/DATABASE
 //
 // A parameter skew=1s sets the clock of this process ahead, as far as the lock looks at it.
 package flawed

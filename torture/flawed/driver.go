@@ -25,6 +25,9 @@ type options struct {
 // Open connects to the lock that a URL names.
 func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	scheme, rest, _ := strings.Cut(rawURL, "://")
+	if scheme == Prefix+pooler {
+		return openPooled(ctx, rest)
+	}
 	rest, query, _ := strings.Cut(rest, "?")
 	hosts, master, _ := strings.Cut(rest, "/")
 	i := slices.IndexFunc(kinds, func(k kind) bool { return Prefix+k.Name == scheme })

@@ -33,7 +33,10 @@ type kind struct {
 	over func(quorum) quorum // of a lock over several masters
 }
 
-const noFlaw = "no flaw"
+const (
+	noFlaw = "no flaw"
+	pooler = "pooled" // no lock of Redis
+)
 
 // kinds are the locks.
 var kinds = []kind{
@@ -46,6 +49,7 @@ var kinds = []kind{
 	{Flaw{"reply-time", "validity counted from the reply"}, func(h honest, _ options) lock { return replyTime{h} }, nil},
 	{Flaw{"promoted", "a replica promoted before it had the key"}, func(h honest, _ options) lock { return h }, nil},
 	{Flaw{"revive", "an extend that revives"}, func(h honest, _ options) lock { return revive{h} }, nil},
+	{Flaw{pooler, "advisory lock through a transaction pooler"}, nil, nil},
 	{Flaw{"majority", noFlaw}, nil, func(q quorum) quorum { return q }},
 	{Flaw{"quorum", "half of the masters suffice"}, nil, func(q quorum) quorum {
 		q.need = func(masters, _ int) int { return masters / 2 }
