@@ -58,6 +58,7 @@ type Config struct {
 	Handoffs int
 
 	want    func(Trial) bool // of a scenario with faults, besides a case for each check; nil: nothing
+	tx      string           // of handoffs: the lock is one of a transaction
 	patient bool             // of handoffs: the contest goes on until there are so many
 	untimed bool             // of a storm: that V4 fails is told and no verdict, and its twin does not run
 

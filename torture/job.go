@@ -22,7 +22,7 @@ const workerVariable = "INTERLOCK_TORTURE_WORKER"
 
 // job is what a worker is to do.
 type job struct {
-	Task   string // storm or contest
+	Task   string // storm, contest or transactions
 	Store  string
 	TTL    time.Duration
 	Grace  time.Duration
@@ -47,6 +47,7 @@ type job struct {
 	Rest   time.Duration // between leases, at most
 	Turns  bool          // tell turns from passes
 	Tries  bool          // try again and again, for want of a line
+	Tx     string        // the lock is one of a transaction, by what it says
 
 	Permits int // each name is a semaphore of so many, of which a goroutine wants one; 0 = it is a mutex
 }
@@ -103,7 +104,12 @@ func work(in *bufio.Reader) error {
 	case "storm":
 		return storm(j, d)
 	case "contest":
+		if j.Tx != "" && j.Guard != unlocked {
+			return transact(j, d, (*actor).enter)
+		}
 		return contest(j, d)
+	case "transactions":
+		return transact(j, d, (*actor).add)
 	}
 	return fmt.Errorf("torture: no task %q", j.Task)
 }

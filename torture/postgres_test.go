@@ -19,13 +19,7 @@ func TestStormOverPostgres(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a storm: make proof")
 	}
-	length := 6 * time.Second
-	if s := os.Getenv(lengthVariable); s != "" {
-		var err error
-		if length, err = time.ParseDuration(s); err != nil {
-			t.Fatalf("%s: %v", lengthVariable, err)
-		}
-	}
+	length := stormLength(t)
 	for _, c := range []struct {
 		start  string
 		faults []string
@@ -77,19 +71,39 @@ const (
 	handoffsVariable = "INTERLOCK_HANDOFFS" // how many there are to be
 )
 
-// The lock goes from one process to another again and again, by each technique: no two hold it, no token is out of order, nothing
+// stormLength is how long a storm goes on here.
+func stormLength(t *testing.T) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(cmp.Or(os.Getenv(lengthVariable), "6s"))
+	if err != nil {
+		t.Fatalf("%s: %v", lengthVariable, err)
+	}
+	return d
+}
+
+// The lock goes from one process to another again and again, by each technique and in transactions: no two hold it, no token is out of order, nothing
 // is lost. The real numbers, 300,000 by rows and session, are parts of make proof.
 func TestHandoffsOfPostgres(t *testing.T) {
 	n, err := strconv.Atoi(cmp.Or(os.Getenv(handoffsVariable), "100"))
 	if err != nil {
 		t.Fatalf("%s: %v", handoffsVariable, err)
 	}
-	for _, technique := range []string{"rows", "session", "rowlock"} {
-		t.Run(technique, func(t *testing.T) {
+	for _, c := range []struct{ name, query, tx string }{
+		{"rows", "?technique=rows", ""},
+		{"session", "?technique=session", ""},
+		{"rowlock", "?technique=rowlock", ""},
+		{"intx", "", byRow},
+		{"intx-advisory", "", byAdvisory},
+	} {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			fairness := 0.5
+			if c.tx != "" {
+				fairness = 0.01 // nobody promises anything
+			}
 			trials := torment(t, Config{
-				Start: Postgres + "?technique=" + technique, Scenarios: []string{Handoffs}, For: 200 * time.Millisecond, Handoffs: n, patient: true,
-				Processes: 4, Goroutines: 1, Fairness: 0.5,
+				Start: Postgres + c.query, tx: c.tx, Scenarios: []string{Handoffs}, For: 200 * time.Millisecond, Handoffs: n, patient: true,
+				Processes: 4, Goroutines: 1, Fairness: fairness,
 			})
 			if got := trials[0].Figure("handoffs"); got < float64(n) {
 				t.Errorf("%v handoffs, want %d", got, n)

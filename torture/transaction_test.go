@@ -1,0 +1,89 @@
+//go:build linux || darwin
+
+package torture
+
+import (
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Increments of a number under a lock that a transaction takes, while workers are killed and stopped, backends are ended and the
+// server is killed: the number is that of the commits that were acknowledged, and at most those more of which nobody knows. The last
+// token in the table is smaller than each that comes after.
+func TestStormOfTransactions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a storm: make proof")
+	}
+	for _, way := range []string{byRow, byAdvisory} {
+		t.Run(way, func(t *testing.T) {
+			ctx := t.Context()
+			cfg, err := Config{Start: Postgres, Faults: []string{FaultPause, FaultRestart, FaultTerminate}, TTL: 300 * time.Millisecond, Grace: 100 * time.Millisecond, Seed: 1}.withDefaults()
+			if err != nil {
+				t.Fatal(err)
+			}
+			servers, err := raise(ctx, cfg.Start, cfg.Faults)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer servers.close()
+			if err := query(ctx, servers.postgres.primary, "create table torture (n bigint, token bigint)", "insert into torture values (0, 0)"); err != nil {
+				t.Fatal(err)
+			}
+			c := &conductor{Config: cfg, out: progress{t}, dir: t.TempDir(), id: "test", servers: servers}
+			dir, names, files, err := c.place(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, "board")
+			b, err := openBoard(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.close()
+			const workers, each = 6, 2
+			p := plan{label: "transactions", processes: workers, kills: 2, stops: true, harm: harm{server: cfg.Faults}}
+			jobs := make([]job, workers)
+			for i := range jobs {
+				jobs[i] = job{
+					Task: "transactions", Store: servers.url(), TTL: cfg.TTL, Tx: way, Names: names, Files: files, Board: path,
+					Count: each, First: i * each, Hold: time.Millisecond,
+				}
+			}
+			team, err := newTeam(dir, jobs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer team.disband()
+			if err := team.await(ctx); err != nil {
+				t.Fatal(err)
+			}
+			length := stormLength(t)
+			b.schedule(length)
+			began := now()
+			team.begin(began.add(length))
+			done, err := c.rage(ctx, team, p, c.havoc(p), nil, began, began.add(length))
+			if err != nil {
+				t.Fatal(err)
+			}
+			team.finish(now().add(time.Minute))
+			for _, err := range team.errors {
+				t.Error(err)
+			}
+			var acknowledged, doubtful int64
+			for i := range workers * each {
+				acknowledged, doubtful = acknowledged+b.seats[i].entered.Load(), doubtful+b.seats[i].lost.Load()
+			}
+			text, err := ask(ctx, servers.postgres.primary, "select n from torture")
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil || n < acknowledged || n > acknowledged+doubtful || acknowledged == 0 {
+				t.Errorf("the number is %s (%v) after %d commits that were acknowledged and %d of which nobody knows", text, err, acknowledged, doubtful)
+			}
+			t.Logf("%d: %d acknowledged, %d doubtful, %d kills, %d stops, %v", n, acknowledged, doubtful, team.kills, team.stops, done)
+		})
+	}
+}
