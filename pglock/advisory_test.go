@@ -66,15 +66,19 @@ func TestConnectionsOfASession(t *testing.T) {
 
 // What an administrator may set does not break locks that live with connections.
 func TestSettingsOfSession(t *testing.T) {
-	t.Parallel()
+	withConnections(t, settled)
+}
+
+func settled(t *testing.T, technique string) {
+	t.Helper()
 	s := migrated(t)
 	for _, setting := range []string{
 		"default_transaction_isolation = 'serializable'", "statement_timeout = '50ms'", "lock_timeout = '50ms'", "synchronous_commit = 'off'",
-		"idle_session_timeout = '50ms'", "idle_in_transaction_session_timeout = '50ms'", "default_transaction_read_only = on",
+		"idle_session_timeout = '50ms'", "idle_in_transaction_session_timeout = '50ms'", "default_transaction_read_only = on", "search_path = ''",
 		"standard_conforming_strings = off", "bytea_output = 'escape'", "DateStyle = 'German'", "extra_float_digits = 0",
 	} {
 		execute(t, s, "alter role postgres set "+setting)
-		a, b := user(t, bySession(s)), user(t, bySession(s))
+		a, b := user(t, by(s.URL(), technique)), user(t, by(s.URL(), technique))
 		mine, next := mutex("settings"), mutex("settings")
 		asks(t, a, mine, true)
 		asks(t, b, next, false)
@@ -124,7 +128,7 @@ func TestSessionWithoutTables(t *testing.T) {
 	if _, err := enter(t, strings.Replace(bySession(m), "postgres@", "nobody@", 1), time.Minute); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "the role needs") {
 		t.Errorf("a role that may not draw tokens: %v", err)
 	}
-	execute(t, m, "grant select, usage, update on interlock.token to nobody")
+	execute(t, m, "grant select on interlock.version to nobody; grant select, usage, update on interlock.token to nobody")
 	cycle(t, strings.Replace(bySession(m), "postgres@", "nobody@", 1))
 	for _, bad := range []string{"technique=no", "keys=no", "max_waiting=0", "max_waiting=x"} {
 		if _, err := driver.OpenURL(t.Context(), s.URL()+"&"+bad); err == nil || !strings.Contains(err.Error(), "want") {

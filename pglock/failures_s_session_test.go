@@ -16,6 +16,21 @@ import (
 	"github.com/interlock-go/interlock/pglock"
 )
 
+// withConnections tries what holds of both techniques whose locks live with connections.
+func withConnections(t *testing.T, try func(t *testing.T, technique string)) {
+	t.Helper()
+	t.Parallel()
+	for _, technique := range leases[1:] {
+		t.Run(technique, func(t *testing.T) {
+			t.Parallel()
+			if testing.Short() && technique == "rowlock" {
+				t.Skip("the laws show as much of it: make proof")
+			}
+			try(t, technique)
+		})
+	}
+}
+
 // Behind a pooler that shares connections two clients have one advisory lock: it is refused there, also while nobody else uses the pooler.
 func TestS01_SessionBehindAPooler(t *testing.T) {
 	t.Parallel()
@@ -27,8 +42,10 @@ func TestS01_SessionBehindAPooler(t *testing.T) {
 	}
 	a("select pg_advisory_unlock(7)")
 	b("select pg_advisory_unlock(7)")
-	if _, err := driver.OpenURL(t.Context(), bySession(shared)); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "behind a pooler that shares connections") {
-		t.Errorf("through a pooler that shares connections: %v; want that it is refused", err)
+	for _, technique := range []string{"session", "rowlock"} {
+		if _, err := driver.OpenURL(t.Context(), by(shared.URL(), technique)); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "behind a pooler that shares connections") {
+			t.Errorf("through a pooler that shares connections: %v; want that it is refused", err)
+		}
 	}
 	if !a("select count(*) = 0 from pg_settings where name in ('idle_session_timeout', 'tcp_keepalives_idle') and source = 'session'") {
 		t.Error("settings are left behind on a connection of the pooler")
@@ -49,131 +66,137 @@ func TestS01_SessionBehindAPooler(t *testing.T) {
 
 // A connection that ends takes its locks along, and no others: their owners are told at once.
 func TestS08_AConnectionOfASessionEnds(t *testing.T) {
-	t.Parallel()
-	s := migrated(t)
-	a, b := user(t, bySession(s)), user(t, bySession(s))
-	theirs, waited := mutex("waited"), mutex("waited")
-	asks(t, b, theirs, true)
-	asks(t, a, waited, false)
-	leaves(t, b, theirs, true)
-	awaits(t, a, waited) // on a connection of its own
-	mine, next := mutex("at once"), mutex("at once")
-	asks(t, a, mine, true)
-	asks(t, b, next, false)
-	execute(t, s, "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted and "+
-		"(classid, objid) in (select classid, objid from pg_locks where locktype = 'advisory' and not granted)")
-	select {
-	case id := <-a.(driver.LossNotifier).Lost():
-		if id != mine.ID {
-			t.Errorf("another claim is told to be lost")
+	withConnections(t, func(t *testing.T, technique string) {
+		s := migrated(t)
+		a, b := user(t, by(s.URL(), technique)), user(t, by(s.URL(), technique))
+		theirs, waited := mutex("waited"), mutex("waited")
+		asks(t, b, theirs, true)
+		asks(t, a, waited, false)
+		leaves(t, b, theirs, true)
+		awaits(t, a, waited) // on a connection of its own
+		mine, next := mutex("at once"), mutex("at once")
+		asks(t, a, mine, true)
+		asks(t, b, next, false)
+		execute(t, s, "select pg_terminate_backend(b) from pg_stat_activity, unnest(pg_blocking_pids(pid)) b where application_name like 'interlock%'")
+		select {
+		case id := <-a.(driver.LossNotifier).Lost():
+			if id != mine.ID {
+				t.Errorf("another claim is told to be lost")
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("the connection was ended in the database, and its holder is not told")
 		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("the connection was ended in the database, and its holder is not told")
-	}
-	awaits(t, b, next)
-	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != mine.ID {
-		t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
-	}
-	if _, err := a.Acquire(t.Context(), mine); !errors.Is(err, driver.ErrGone) {
-		t.Errorf("Acquire of what is lost: %v", err)
-	}
-	leaves(t, a, mine, false)
-	leaves(t, a, waited, true)
-	leaves(t, b, next, true)
-	other := mutex("at once")
-	asks(t, a, other, true) // the session goes on
-	leaves(t, a, other, true)
+		awaits(t, b, next)
+		if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != mine.ID {
+			t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
+		}
+		if _, err := a.Acquire(t.Context(), mine); !errors.Is(err, driver.ErrGone) {
+			t.Errorf("Acquire of what is lost: %v", err)
+		}
+		leaves(t, a, mine, false)
+		leaves(t, a, waited, true)
+		leaves(t, b, next, true)
+		other := mutex("at once")
+		asks(t, a, other, true) // the session goes on
+		leaves(t, a, other, true)
+	})
 }
 
 // Who gives up waiting in the moment in which the lock is handed over leaves nothing behind, and the connection is used again.
 func TestS06_AWaitOfASessionIsGivenUp(t *testing.T) {
-	t.Parallel()
-	s := migrated(t)
-	givesUp(t, s, bySession(s), "select count(*) from pg_locks where locktype = 'advisory'")
-	if n := backends(t, s, ""); n > 5 {
-		t.Errorf("%d connections for two sessions that have nothing", n)
-	}
+	withConnections(t, func(t *testing.T, technique string) {
+		s := migrated(t)
+		givesUp(t, s, by(s.URL(), technique), map[string]string{
+			"session": "select count(*) from pg_locks where locktype = 'advisory'", "rowlock": "select count(*) from pg_stat_activity where application_name like 'interlock%' and xact_start is not null",
+		}[technique])
+		if n := backends(t, s, ""); n > 6 {
+			t.Errorf("%d connections for two sessions that have nothing", n)
+		}
+	})
 }
 
 // Tokens grow over a crash of the server, and when the database's sequence has lost what it gave.
 func TestS16S17_TokensOfSessionsGrow(t *testing.T) {
-	t.Parallel()
-	s := migrated(t)
-	last := uint64(0)
-	for i := range 4 {
-		a, mine := user(t, bySession(s)), mutex("tokens")
-		g := asks(t, a, mine, true)
-		if g.Fence < last+driver.Stride {
-			t.Errorf("token %d after %d", g.Fence, last)
-		}
-		last = g.Fence
-		switch i {
-		case 0:
-			if err := errors.Join(s.Kill(), s.Restart(t.Context())); err != nil {
-				t.Fatal(err)
+	withConnections(t, func(t *testing.T, technique string) {
+		s := migrated(t)
+		last := uint64(0)
+		for i := range 4 {
+			a, mine := user(t, by(s.URL(), technique)), mutex("tokens")
+			g := asks(t, a, mine, true)
+			if g.Fence < last+driver.Stride {
+				t.Errorf("token %d after %d", g.Fence, last)
 			}
-		case 1: // as a standby that lacks the last two minutes
-			execute(t, s, fmt.Sprintf("select setval('interlock.token', %d)", last-120_000_000))
-		case 2:
-			execute(t, s, fmt.Sprintf("select setval('interlock.token', %d)", last))
+			last = g.Fence
+			switch i {
+			case 0:
+				if err := errors.Join(s.Kill(), s.Restart(t.Context())); err != nil {
+					t.Fatal(err)
+				}
+			case 1: // as a standby that lacks the last two minutes
+				execute(t, s, fmt.Sprintf("select setval('interlock.token', %d)", last-120_000_000))
+			case 2:
+				execute(t, s, fmt.Sprintf("select setval('interlock.token', %d)", last))
+			}
+			_, _ = a.Release(t.Context(), mine) // a crash has taken it
 		}
-		_, _ = a.Release(t.Context(), mine) // a crash has taken it
-	}
+	})
 }
 
 // Whoever does not renew loses the lock when the time is over, although the connection stands: so it is where nobody can tell the server
 // that the holder is gone.
 func TestS04_ASessionIsNotRenewed(t *testing.T) {
-	t.Parallel()
-	s := migrated(t)
-	a, err := enter(t, bySession(s), 3*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, mine, next := user(t, bySession(s)), mutex("idle"), mutex("idle")
-	if _, err := a.Acquire(t.Context(), mine); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.Acquire(t.Context(), next); err != nil {
-		t.Fatal(err)
-	}
-	awaits(t, b, next)
-	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 {
-		t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
-	}
+	withConnections(t, func(t *testing.T, technique string) {
+		s := migrated(t)
+		a, err := enter(t, by(s.URL(), technique), 3*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, mine, next := user(t, by(s.URL(), technique)), mutex("idle"), mutex("idle")
+		if _, err := a.Acquire(t.Context(), mine); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Acquire(t.Context(), next); err != nil {
+			t.Fatal(err)
+		}
+		awaits(t, b, next)
+		if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 {
+			t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
+		}
+	})
 }
 
 // A renewal that gets no answer in its time closes no connection: when the network is back the lock is there.
 func TestS07_ARenewalIsLeftRunning(t *testing.T) {
-	t.Parallel()
-	s := migrated(t)
-	w, err := wire.Listen(t.Context(), s.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.Close)
-	a, b := user(t, strings.Replace(bySession(s), s.Addr(), w.Addr(), 1)), user(t, bySession(s))
-	mine := mutex("renewed")
-	g := asks(t, a, mine, true)
-	for _, way := range []wire.Direction{wire.Replies, wire.Both} {
-		heal := w.Stall(way)
-		for range 3 {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-			if _, err := a.Renew(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Renew without an answer: %v", err)
+	withConnections(t, func(t *testing.T, technique string) {
+		s := migrated(t)
+		w, err := wire.Listen(t.Context(), s.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Close)
+		a, b := user(t, strings.Replace(by(s.URL(), technique), s.Addr(), w.Addr(), 1)), user(t, by(s.URL(), technique))
+		mine := mutex("renewed")
+		g := asks(t, a, mine, true)
+		for _, way := range []wire.Direction{wire.Replies, wire.Both} {
+			heal := w.Stall(way)
+			for range 3 {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				if _, err := a.Renew(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Renew without an answer: %v", err)
+				}
+				cancel()
 			}
-			cancel()
+			heal()
+			if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+				t.Fatalf("Renew when the network is back: %+v, %v; the lock went with a renewal that was given up", r, err)
+			}
 		}
-		heal()
-		if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
-			t.Fatalf("Renew when the network is back: %+v, %v; the lock went with a renewal that was given up", r, err)
+		if again := asks(t, a, mine, true); again.Fence != g.Fence {
+			t.Errorf("token %d, and before %d", again.Fence, g.Fence)
 		}
-	}
-	if again := asks(t, a, mine, true); again.Fence != g.Fence {
-		t.Errorf("token %d, and before %d", again.Fence, g.Fence)
-	}
-	if other, err := b.Acquire(t.Context(), tries("renewed")); err != nil || other.Held {
-		t.Errorf("another one: held %v, %v", other.Held, err)
-	}
-	leaves(t, a, mine, true)
+		if other, err := b.Acquire(t.Context(), tries("renewed")); err != nil || other.Held {
+			t.Errorf("another one: held %v, %v", other.Held, err)
+		}
+		leaves(t, a, mine, true)
+	})
 }

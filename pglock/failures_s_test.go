@@ -251,7 +251,6 @@ func until(t *testing.T, what string, look func() bool) {
 func TestS08_ConnectionsAreLost(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	a, b := user(t, s.URL()), user(t, s.URL())
 	for what, harm := range map[string]func(){
 		"backends terminated": func() {
 			execute(t, s, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'interlock'")
@@ -267,29 +266,32 @@ func TestS08_ConnectionsAreLost(t *testing.T) {
 			}
 		},
 	} {
-		mine, next := mutex(what), mutex(what)
-		asks(t, a, mine, true)
-		asks(t, b, next, false)
-		told := make(chan driver.Grant, 1)
-		go func() { told <- awaits(t, b, next) }()
-		until(t, "somebody listens", func() bool {
-			return ask[int](t, s, "select count(*) from pg_stat_activity where application_name = 'interlock' and query like '%listen%'") == 1
-		})
-		harm()
-		for _, session := range []driver.Session{a, b} {
-			until(t, what+", and renewed", func() bool {
-				r, err := session.Renew(t.Context())
-				if len(r.Lost) > 0 || errors.Is(err, driver.ErrSessionLost) {
-					t.Fatalf("%s: lost %d, %v", what, len(r.Lost), err)
-				}
-				return err == nil
+		t.Run(what, func(t *testing.T) {
+			a, b := user(t, s.URL()), user(t, s.URL())
+			mine, next := mutex(what), mutex(what)
+			asks(t, a, mine, true)
+			asks(t, b, next, false)
+			told := make(chan driver.Grant, 1)
+			go func() { told <- awaits(t, b, next) }()
+			until(t, "somebody listens", func() bool {
+				return ask[int](t, s, "select count(*) from pg_stat_activity where application_name = 'interlock' and query like '%listen%'") == 1
 			})
-		}
-		leaves(t, a, mine, true)
-		<-told
-		leaves(t, b, next, true)
+			harm()
+			for _, session := range []driver.Session{a, b} {
+				until(t, what+", and renewed", func() bool {
+					r, err := session.Renew(t.Context())
+					if len(r.Lost) > 0 || errors.Is(err, driver.ErrSessionLost) {
+						t.Fatalf("%s: lost %d, %v", what, len(r.Lost), err)
+					}
+					return err == nil
+				})
+			}
+			leaves(t, a, mine, true)
+			<-told
+			leaves(t, b, next, true)
+		})
 	}
-	mine := mutex("ended")
+	a, mine := user(t, s.URL()), mutex("ended")
 	asks(t, a, mine, true)
 	execute(t, s, "select interlock.finish(id) from interlock.session")
 	if r, err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {

@@ -125,32 +125,34 @@ func TestS11_TheTimeIsReadWhereItIsWritten(t *testing.T) {
 func TestS12_NewNamesAtOnce(t *testing.T) {
 	t.Parallel()
 	s := migrated(t, "-c", "max_connections=200")
-	var sessions []driver.Session
-	for range 16 {
-		sessions = append(sessions, user(t, s.URL()+"&pool_max_conns=2"))
-	}
-	for round := range 25 {
-		execute(t, s, "update interlock.session set until = interlock.us() + ttl / 2")
-		var all sync.WaitGroup
-		for _, session := range sessions {
-			all.Go(func() {
-				for i := range 2 {
-					c := mutex(fmt.Sprintf("new/%d/%d", round, i))
-					g, err := session.Acquire(t.Context(), c)
-					if err == nil && !g.Held {
-						awaits(t, session, c)
-					}
-					if err != nil {
-						t.Errorf("a new name: %v", err)
-						return
-					}
-					leaves(t, session, c, true)
-				}
-			})
+	for technique, rounds := range map[string]int{"rows": 25, "rowlock": 8} {
+		var sessions []driver.Session
+		for range 16 {
+			sessions = append(sessions, user(t, by(s.URL(), technique)+"&pool_max_conns=2"))
 		}
-		all.Wait()
-		if t.Failed() {
-			return
+		for round := range rounds {
+			execute(t, s, "update interlock.session set until = interlock.us() + ttl / 2")
+			var all sync.WaitGroup
+			for _, session := range sessions {
+				all.Go(func() {
+					for i := range 2 {
+						c := mutex(fmt.Sprintf("new/%d/%d", round, i))
+						g, err := session.Acquire(t.Context(), c)
+						if err == nil && !g.Held {
+							awaits(t, session, c)
+						}
+						if err != nil {
+							t.Errorf("a new name: %v", err)
+							return
+						}
+						leaves(t, session, c, true)
+					}
+				})
+			}
+			all.Wait()
+			if t.Failed() {
+				return
+			}
 		}
 	}
 }
@@ -192,22 +194,24 @@ func TestS16S17_TokensGrow(t *testing.T) {
 	turns("after the database's clock was set back")
 }
 
-// Two clients whose sessions have other time zones see the same times.
+// Two clients whose sessions have other time zones see the same times, whatever the technique.
 func TestS23_TimeZones(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
 	execute(t, s, "alter database postgres set timezone = 'America/Caracas'")
-	a, err := enter(t, s.URL()+"&timezone=Asia/Kathmandu", time.Minute)
-	if err != nil {
-		t.Fatal(err)
+	var a driver.Session
+	for _, technique := range []string{"rowlock", "session", "rows"} {
+		a = user(t, by(s.URL(), technique)+"&timezone=Asia/Kathmandu")
+		b := user(t, by(s.URL(), technique)+"&timezone=America/New_York")
+		mine, next := mutex("zones"), mutex("zones")
+		first := asks(t, a, mine, true).Fence
+		asks(t, b, next, false)
+		leaves(t, a, mine, true)
+		if g := awaits(t, b, next); g.Fence < first+driver.Stride {
+			t.Errorf("%s: token %d after %d", technique, g.Fence, first)
+		}
+		leaves(t, b, next, true)
 	}
-	b := user(t, s.URL()+"&timezone=America/New_York")
-	mine, next := mutex("zones"), mutex("zones")
-	asks(t, a, mine, true)
-	asks(t, b, next, false)
-	leaves(t, a, mine, true)
-	awaits(t, b, next)
-	leaves(t, b, next, true)
 	d, err := driver.OpenURL(t.Context(), s.URL()+"&timezone=Pacific/Chatham")
 	if err != nil {
 		t.Fatal(err)
