@@ -58,7 +58,17 @@ func (d *connDriver) survey(ctx context.Context) error {
 		return fmt.Errorf("%w: technique %s needs PostgreSQL 14, which ends idle connections: use technique rows", driver.ErrRefused, d.options.Technique)
 	case d.rows && !d.fence:
 		return fmt.Errorf("%w: there is no table %sheld: make it with interlock migrate --store URL, or pglock.Migrate", driver.ErrRefused, d.in)
-	case number(f[0]) == int64(first.PgConn().PID()):
+	}
+	if d.fence {
+		v, err := row(ctx, first, "select version from "+d.in+"version")
+		if err != nil {
+			return classify(err, &d.options)
+		}
+		if err := d.options.knows(number(v[0])); err != nil {
+			return err
+		}
+	}
+	if number(f[0]) == int64(first.PgConn().PID()) {
 		return nil
 	}
 	d.pooled = true

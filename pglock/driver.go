@@ -77,13 +77,11 @@ func (d *Driver) inspect(ctx context.Context) error {
 	d.safe = string(f[1]) == "on" && string(f[2]) == "on"
 	// A pooler that shares connections gives us another one for each transaction than the one that it greeted us for.
 	d.direct = number(f[3]) == int64(pg.PID()) || d.options.Listen != nil
-	switch v := number(f[4]); {
-	case string(f[0]) == "t":
+	if string(f[0]) == "t" {
 		return fmt.Errorf("%w: the server is a standby: want its primary", driver.ErrNotSent)
-	case v < version:
-		return fmt.Errorf("%w: schema %s has version %d, and this program needs %d: run interlock migrate --store URL", driver.ErrRefused, d.options.Schema, v, version)
-	case v > version+1:
-		return fmt.Errorf("%w: schema %s has version %d, and this program knows %d and the next: run a newer one", driver.ErrRefused, d.options.Schema, v, version)
+	}
+	if err := d.options.knows(number(f[4])); err != nil {
+		return err
 	}
 	if !d.safe {
 		d.options.Logger.Warn("pglock: fsync or full_page_writes is off: a machine that crashes can lose locks and tokens, or the database")

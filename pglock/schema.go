@@ -21,6 +21,17 @@ var schema001 string
 // and programs are replaced one by one.
 const version = 1
 
+// knows refuses a version of the schema that this package does not work with.
+func (o *Options) knows(v int64) error {
+	switch {
+	case v < version:
+		return fmt.Errorf("%w: schema %s has version %d, and this program needs %d: run interlock migrate --store URL", driver.ErrRefused, o.Schema, v, version)
+	case v > version+1:
+		return fmt.Errorf("%w: schema %s has version %d, and this program knows %d and the next: run a newer one", driver.ErrRefused, o.Schema, v, version)
+	}
+	return nil
+}
+
 // Schema returns the SQL that makes the tables and functions in an empty database, to be applied by hand in one transaction.
 func Schema(o *Options) (string, error) {
 	options, err := o.withDefaults()
