@@ -1,20 +1,14 @@
 package pglock_test
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/pglock"
 )
 
@@ -62,50 +56,5 @@ func TestRightsOfThePage(t *testing.T) {
 	}
 	if tested != 4 {
 		t.Errorf("%d sections have rights, want 4", tested)
-	}
-}
-
-// Every connection is dialled as the pool dials: with what BeforeConnect has put in, as a password of the hour.
-func TestBeforeConnect(t *testing.T) {
-	t.Parallel()
-	s := migrated(t)
-	for _, technique := range []string{"rows", "session", "rowlock"} {
-		t.Run(technique, func(t *testing.T) {
-			config, err := pgxpool.ParseConfig(strings.Replace(s.URL(), "postgres@", "nobody_yet@", 1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
-				c.User = "postgres"
-				return nil
-			}
-			p, err := pgxpool.NewWithConfig(t.Context(), config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(p.Close)
-			var said bytes.Buffer // a warning, where the connection that listens cannot be made
-			d, err := pglock.New(t.Context(), p, &pglock.Options{Technique: technique, Logger: slog.New(slog.NewTextHandler(&said, nil))})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := d.Close(context.Background()); err != nil || strings.Contains(said.String(), "nobody can tell them") {
-					t.Errorf("closed: %v; said: %s", err, said.String())
-				}
-			}()
-			var both [2]driver.Session
-			for i := range both {
-				if both[i], err = d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			mine, next := mutex("before/"+technique), mutex("before/"+technique)
-			asks(t, both[0], mine, true)
-			asks(t, both[1], next, false)
-			leaves(t, both[0], mine, true)
-			awaits(t, both[1], next)
-			leaves(t, both[1], next, true)
-		})
 	}
 }
