@@ -99,6 +99,17 @@ func (h *harness) Driver(t drivertest.T) driver.Driver {
 
 func (h *harness) open(t drivertest.T, url string) (driver.Driver, *line) {
 	t.Helper()
+	l := h.wire(t)
+	d, err := driver.OpenURL(context.Background(), strings.Replace(url, h.server.Addr(), l.Addr(), 1))
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	return d, l
+}
+
+// wire is a way to the server.
+func (h *harness) wire(t drivertest.T) *line {
+	t.Helper()
 	w, err := wire.Listen(context.Background(), h.server.Addr())
 	if err != nil {
 		t.Fatalf("wire: %v", err)
@@ -106,11 +117,7 @@ func (h *harness) open(t drivertest.T, url string) (driver.Driver, *line) {
 	t.Cleanup(w.Close)
 	l := &line{Wire: w}
 	l.Drop(l.look)
-	d, err := driver.OpenURL(context.Background(), strings.Replace(url, h.server.Addr(), w.Addr(), 1))
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	return d, l
+	return l
 }
 
 // look counts queries, and loses notifications of one who is deaf. Each begins a packet: a connection has one query under way, and that

@@ -12,31 +12,19 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/connlock"
 )
 
-// dial makes a connection that is not of the pool, since it is kept, and is dialled as the pool dials.
-func dial(ctx context.Context, pool *pgxpool.Pool, o *Options, change func(*pgx.ConnConfig)) (*pgx.Conn, error) {
-	of := pool.Config()
-	config := of.ConnConfig
-	if o.Listen != nil {
-		config = o.Listen.Copy()
-	} else if of.BeforeConnect != nil { // as one that fetches a password of the hour
-		if err := of.BeforeConnect(ctx, config); err != nil {
-			return nil, err
-		}
+// connect makes a connection that is not of the source, since it is kept: to the server that Listen names, or as the source makes its own.
+func (d *Driver) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*pgx.Conn, error) {
+	if d.options.Listen == nil {
+		return d.source.connect(ctx, change)
 	}
+	config := d.options.Listen.Copy()
 	change(config)
-	pc, err := pgx.ConnectConfig(ctx, config)
-	if err == nil && of.AfterConnect != nil && o.Listen == nil { // as one that takes a role
-		if err = of.AfterConnect(ctx, pc); err != nil {
-			_ = pc.Close(ctx)
-		}
-	}
-	return pc, err
+	return pgx.ConnectConfig(ctx, config)
 }
 
 // conn implements connlock.Conn. It always reads, so its end is noticed at once; and it keeps the order of what it is asked, so what nobody
@@ -48,12 +36,12 @@ type conn struct {
 	within time.Duration // what is not answered by then never is: the server has ended the backend
 
 	mu    sync.Mutex
-	asked []chan<- reply // in order
-	err   error          // why it has ended
+	asked []chan<- said // in order
+	err   error         // why it has ended
 }
 
-// reply is the answer to what a connection was asked.
-type reply struct {
+// said is the answer to what a connection was asked.
+type said struct {
 	field string // the first one of the last statement that had rows
 	err   error
 }
@@ -67,13 +55,13 @@ func (c *conn) serve(ended func()) {
 	c.mu.Unlock()
 	ended()
 	for _, answer := range c.asked {
-		answer <- reply{err: c.err}
+		answer <- said{err: c.err}
 	}
 }
 
 // read hands out answers until the connection ends.
 func (c *conn) read() error {
-	var r reply
+	var r said
 	for {
 		m, err := c.pg.Frontend().Receive()
 		if err != nil && r.err != nil {
@@ -96,18 +84,18 @@ func (c *conn) read() error {
 				c.asked = c.asked[1:]
 			}
 			c.mu.Unlock()
-			r = reply{}
+			r = said{}
 		}
 	}
 }
 
 // ask sends statements behind all that were sent before, and returns where their answer will be.
-func (c *conn) ask(sql string) <-chan reply {
-	answer := make(chan reply, 1)
+func (c *conn) ask(sql string) <-chan said {
+	answer := make(chan said, 1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
-		answer <- reply{err: c.err}
+		answer <- said{err: c.err}
 		return answer
 	}
 	c.asked = append(c.asked, answer)

@@ -86,7 +86,7 @@ func (d *connDriver) survey(ctx context.Context) error {
 
 // dial makes a connection and asks it.
 func (d *connDriver) dial(ctx context.Context, sql string) (*pgx.Conn, [][]byte, error) {
-	pc, err := dial(ctx, d.pool, &d.options, func(*pgx.ConnConfig) {})
+	pc, err := d.connect(ctx, func(*pgx.ConnConfig) {})
 	if err != nil {
 		return nil, nil, classify(unconnected{err}, &d.options)
 	}
@@ -186,7 +186,7 @@ func (d *connDriver) Close(ctx context.Context) error {
 	if first {
 		d.cancel()
 		if d.owned {
-			within(ctx, d.pool.Close)
+			within(ctx, d.source.close)
 		}
 	}
 	return err

@@ -87,6 +87,8 @@ func (d *connDriver) Break(ctx context.Context, name, publicID string, fence uin
 			var rows [][][]byte
 			if rows, err = d.look(ctx, "select pg_terminate_backend("+at.pid+", 5000)"); err == nil && string(rows[0][0]) != "t" {
 				err = fmt.Errorf("the backend %s does not end", at.pid)
+			} else if code(err) == "42501" {
+				err = fmt.Errorf("%w: the backend %s is another role's: to end it takes a member of that role or of pg_signal_backend", driver.ErrRefused, at.pid)
 			}
 		}
 	}

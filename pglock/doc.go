@@ -35,7 +35,7 @@
 //
 //	interlock migrate --store postgres://localhost/shop
 //
-// A program that has a pool already makes the driver of it:
+// A program that has a pool already, or a sql.DB (see [NewSQL]), makes the driver of it:
 //
 //	driver, err := pglock.New(ctx, pool, nil)
 //	locks, err := interlock.New(driver, nil)

@@ -2,6 +2,7 @@ package pglock
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -17,8 +18,8 @@ var errClosed = fmt.Errorf("pglock: %w: the driver is closed", driver.ErrNotSent
 
 // Driver is a PostgreSQL as a store of locks by technique rows. It is safe for concurrent use.
 type Driver struct {
-	pool    *pgxpool.Pool
-	owned   bool // the pool was opened for this driver
+	source
+	owned   bool // the source was opened for this driver
 	options Options
 	in      string      // begins names in SQL
 	channel string      // that this process is told by
@@ -39,12 +40,22 @@ type Driver struct {
 // New makes a driver over a pool that the program has. It looks whether the tables are there, in a version that it knows, and
 // logs what locks could lose by the server's settings. The pool is the program's, whatever becomes of the driver.
 func New(ctx context.Context, pool *pgxpool.Pool, o *Options) (driver.Driver, error) {
+	return newDriver(ctx, poolSource{pool}, o)
+}
+
+// NewSQL is [New] for package database/sql. By pgx's client it does what New does, at more cost. Of another one, as lib/pq, nobody knows how
+// to make connections: technique rows then asks instead of being told, and the others are refused, unless Options.Listen names the server.
+func NewSQL(ctx context.Context, db *sql.DB, o *Options) (driver.Driver, error) {
+	return newDriver(ctx, dbSource{db}, o)
+}
+
+func newDriver(ctx context.Context, from source, o *Options) (driver.Driver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	d := &Driver{
-		pool: pool, options: options, in: options.in(), channel: "il_" + driver.NewID(),
+		source: from, options: options, in: options.in(), channel: "il_" + driver.NewID(),
 		waiting: map[string]*claim{},
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
@@ -62,21 +73,15 @@ func New(ctx context.Context, pool *pgxpool.Pool, o *Options) (driver.Driver, er
 
 // inspect looks at the server and at the tables.
 func (d *Driver) inspect(ctx context.Context) error {
-	conn, err := d.pool.Acquire(ctx)
+	a, err := d.send(ctx, message{sql: "select pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'), pg_backend_pid(), " +
+		"(select version from " + d.in + "version)"})
 	if err != nil {
-		return classify(unconnected{err}, &d.options)
+		return err
 	}
-	defer conn.Release()
-	pg := conn.Conn().PgConn()
-	results, err := pg.Exec(ctx, "select pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'), pg_backend_pid(), "+
-		"(select version from "+d.in+"version)").ReadAll()
-	if err != nil {
-		return classify(err, &d.options)
-	}
-	f := results[0].Rows[0]
+	f := a.rows[0]
 	d.safe = string(f[1]) == "on" && string(f[2]) == "on"
 	// A pooler that shares connections gives us another one for each transaction than the one that it greeted us for.
-	d.direct = number(f[3]) == int64(pg.PID()) || d.options.Listen != nil
+	d.direct = number(f[3]) == a.greeted || d.options.Listen != nil
 	if string(f[0]) == "t" {
 		return fmt.Errorf("%w: the server is a standby: want its primary", driver.ErrNotSent)
 	}
@@ -142,7 +147,7 @@ func (d *Driver) Close(ctx context.Context) error {
 			<-e.done
 		}
 		if d.owned {
-			d.pool.Close()
+			d.source.close()
 		}
 	})
 	return err

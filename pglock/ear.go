@@ -131,7 +131,7 @@ func (d *Driver) dial() (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
 	defer cancel()
 	proof, proved := "p "+driver.NewID(), false
-	conn, err := dial(ctx, d.pool, &d.options, func(config *pgx.ConnConfig) {
+	conn, err := d.connect(ctx, func(config *pgx.ConnConfig) {
 		config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
 			proved = proved || n.Payload == proof
 			d.told(n.Payload)

@@ -13,13 +13,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// isolation begins a message: what is decided under the lock of a row must see what was there when it got the lock,
-// whatever the default of the database or the role is. It holds for the implicit transaction of the message alone.
-const isolation = "set transaction isolation level read committed; "
-
 // answer is what came of a request.
 type answer struct {
-	rows  [][][]byte
+	reply
 	twice bool // it was sent once more after an attempt of unknown outcome
 }
 
@@ -33,7 +29,7 @@ func number[S string | []byte](field S) int64 {
 // left out as long as the default will do, since it costs a free lock a twentieth.
 func (d *Driver) step(ctx context.Context, sql string) (answer, error) {
 	if !d.strict.Load() {
-		if a, err := d.send(ctx, sql); err != nil || string(a.rows[0][0]) != "8 f" {
+		if a, err := d.send(ctx, message{sql: sql}); err != nil || string(a.rows[0][0]) != "8 f" {
 			return a, err
 		}
 		d.strict.Store(true)
@@ -43,22 +39,21 @@ func (d *Driver) step(ctx context.Context, sql string) (answer, error) {
 
 // call sends a statement at the isolation level that it needs.
 func (d *Driver) call(ctx context.Context, sql string) (answer, error) {
-	return d.send(ctx, isolation+sql)
+	return d.send(ctx, message{sql: sql, careful: true})
 }
 
-// send sends statements, as one message of the simple protocol: it is one round trip, the server does nothing before it has all of
-// it, and no prepared statement is needed, which a pooler would lose. What the server has certainly not carried out is sent
-// again until ctx ends; what it may have carried out once, since every statement may be repeated.
-func (d *Driver) send(ctx context.Context, sql string) (a answer, err error) {
+// send sends a statement. What the server has certainly not carried out is sent again until ctx ends; what it may have carried out
+// once, since every statement may be repeated.
+func (d *Driver) send(ctx context.Context, m message) (a answer, err error) {
 	end, _ := ctx.Deadline() // of a context without a timer, perhaps
-	for broken := 0; ; {
-		a.rows, err = d.try(ctx, end, sql)
+	for broken, most := 0, 0; ; {
+		a.reply, err = d.source.ask(ctx, end, m)
 		switch {
 		case err == nil:
 			return a, nil
-		case ctx.Err() != nil || !time.Now().Before(end) || broken > int(d.pool.Stat().MaxConns()):
-		case undone(err):
-			broken++
+		case ctx.Err() != nil || !time.Now().Before(end):
+		case undone(err) && broken <= max(most, d.source.most()):
+			broken, most = broken+1, max(most, d.source.most())
 			continue
 		case unknown(err) && !a.twice:
 			a.twice = true
@@ -76,25 +71,6 @@ func (d *Driver) send(ctx context.Context, sql string) (a answer, err error) {
 type unconnected struct{ error }
 
 func (u unconnected) Unwrap() error { return u.error }
-
-// try sends a statement once.
-func (d *Driver) try(ctx context.Context, end time.Time, sql string) ([][][]byte, error) {
-	if d.pool.Stat().IdleConns() == 0 { // what is made of a context costs more than a look
-		timed, cancel := context.WithDeadline(ctx, end)
-		defer cancel()
-		ctx = timed
-	}
-	conn, err := d.pool.Acquire(ctx)
-	if err != nil {
-		return nil, unconnected{err}
-	}
-	x := exchange{conn: conn, pg: conn.Conn().PgConn()}
-	rows, err := x.do(ctx, end, sql)
-	if code(err) == readOnly && x.pg.ParameterStatus("default_transaction_read_only") == "on" && x.pg.ParameterStatus("in_hot_standby") != "on" {
-		return nil, fmt.Errorf("%w: the default of the database or the role is read-only: %w", driver.ErrUnable, err)
-	}
-	return rows, err
-}
 
 // readOnly is the SQLSTATE of a server that does not write.
 const readOnly = "25006"
@@ -139,6 +115,9 @@ func classify(err error, o *Options) error {
 	switch c := code(err); {
 	case c == "42P01" || c == "3F000" || c == "42883" || c == "42704":
 		return fmt.Errorf("%w: no locks are kept in schema %s: make its tables with interlock migrate --store URL, or pglock.Migrate: %w", driver.ErrRefused, o.Schema, err)
+	case c == "42501" && o.Technique != "" && o.Technique != "rows":
+		return fmt.Errorf("%w: the role needs USAGE of schema %s, SELECT of its table version, SELECT, USAGE and UPDATE of its sequence, and for rowlock SELECT, INSERT and UPDATE of its table held: %w",
+			driver.ErrRefused, o.Schema, err)
 	case c == "42501":
 		return fmt.Errorf("%w: the role needs USAGE of schema %s, SELECT, INSERT and UPDATE of its tables, and DELETE of sessions: %w", driver.ErrRefused, o.Schema, err)
 	case c == readOnly || c == "0A000": // the latter to whoever asks a standby to write

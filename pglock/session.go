@@ -44,7 +44,7 @@ func (s *session) Valid() time.Duration {
 func (s *session) open(ctx context.Context, owner []byte) error {
 	started := time.Now()
 	in := s.d.in
-	a, err := s.d.call(ctx, fmt.Sprintf("delete from %[1]ssession where id in (select s.id from %[1]ssession s where s.until < %[1]sus() - 3600000000 limit 100 for update skip locked); "+
+	a, err := s.d.call(ctx, fmt.Sprintf("with swept as (delete from %[1]ssession where id in (select s.id from %[1]ssession s where s.until < %[1]sus() - 3600000000 limit 100 for update skip locked)) "+
 		"insert into %[1]ssession values ('%[2]s', '%[3]s', %[4]d, %[1]sus() + %[4]d, '{}', decode('%[5]x', 'hex')) "+
 		"on conflict (id) do update set until = excluded.until returning until - ttl", in, s.id, s.d.channel, s.ttl.Microseconds(), owner))
 	if err != nil {

@@ -1,0 +1,201 @@
+package pglock_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest"
+	"github.com/interlock-go/interlock/pglock"
+)
+
+// overSQL is a harness whose drivers are made of a sql.DB.
+type overSQL struct {
+	*harness
+	client string // as package sql knows it
+	listen bool
+}
+
+func (h overSQL) Driver(t drivertest.T) driver.Driver {
+	t.Helper()
+	w := h.wire(t)
+	o := &pglock.Options{Logger: slog.New(slog.DiscardHandler)}
+	url := strings.Replace(h.server.URL(), h.server.Addr(), w.Addr(), 1)
+	if h.listen {
+		var err error
+		if o.Listen, err = pgx.ParseConfig(url); err != nil {
+			t.Fatalf("%v", err)
+		}
+	}
+	d, err := pglock.NewSQL(context.Background(), database(t, h.client, url), o)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines[d] = w
+	return d
+}
+
+// Budget has a ping more by clients that do not say what was sent.
+func (h overSQL) Budget() drivertest.Budget {
+	if h.client == "postgres" {
+		return drivertest.Budget{Acquire: 2, Release: 2, Handoff: 2}
+	}
+	return h.harness.Budget()
+}
+
+func database(t drivertest.T, client, url string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(client, url)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func TestConformanceOfSQL(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "-c", "fsync=on")
+	for _, client := range []string{"pgx", "postgres"} {
+		t.Run(client, func(t *testing.T) {
+			for _, law := range drivertest.Laws() {
+				if !testing.Short() || law.Name == "Law05_Tokens" || law.Name == "Law14_LostNotice" { // the rest is for make proof
+					t.Run(law.Name, func(t *testing.T) { law.Try(t, overSQL{h.again(), client, client == "postgres"}) })
+				}
+			}
+		})
+	}
+}
+
+// Every technique by every client, the server named or not: what the others cannot do they refuse before anything is done.
+func TestSQLClients(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	for _, client := range []string{"pgx", "postgres"} {
+		for _, technique := range []string{"rows", "session", "rowlock"} {
+			for _, listen := range []bool{true, false} {
+				o := &pglock.Options{Technique: technique}
+				if listen {
+					o.Listen, _ = pgx.ParseConfig(s.URL())
+				}
+				var said bytes.Buffer
+				o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+				db := database(t, client, s.URL())
+				d, err := pglock.NewSQL(t.Context(), db, o)
+				alone := client == "postgres" && !listen // nobody knows how to make connections of our own
+				if alone && technique != "rows" {
+					if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "Options.Listen") {
+						t.Errorf("%s by %s: %v; want it refused, and Listen named", technique, client, err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatalf("%s by %s, named %v: %v", technique, client, listen, err)
+				}
+				if d.Traits().Events == alone || strings.Contains(said.String(), "ask instead of being told") != alone {
+					t.Errorf("%s by %s, named %v: Events is %v, and it says: %s", technique, client, listen, d.Traits().Events, said.String())
+				}
+				var all [2]driver.Session
+				for i := range all {
+					if all[i], err = d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				mine, next := mutex(technique+client), mutex(technique+client)
+				asks(t, all[0], mine, true)
+				asks(t, all[1], next, false)
+				if r, err := all[0].Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+					t.Errorf("%s by %s: Renew: %+v, %v", technique, client, r, err)
+				}
+				leaves(t, all[0], mine, true)
+				awaits(t, all[1], next)
+				leaves(t, all[1], next, true)
+				if err := d.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if err := db.PingContext(t.Context()); err != nil {
+					t.Errorf("the program's database after Close: %v", err)
+				}
+			}
+		}
+	}
+}
+
+// A server that ends all connections, and defaults of a role that suit no lock, by clients that tell less than pgx's pool.
+func TestSQLHostile(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	for _, client := range []string{"pgx", "postgres"} {
+		db := database(t, client, s.URL()+"&default_transaction_isolation=serializable")
+		db.SetMaxIdleConns(8)
+		d, err := pglock.NewSQL(t.Context(), db, &pglock.Options{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		session, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		several := make([]*sql.Conn, 8) // more than one that ends unnoticed
+		for i := range several {
+			if several[i], err = db.Conn(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range several {
+			_ = c.Close()
+		}
+		c := mutex("hostile")
+		asks(t, session, c, true)
+		ask[int](t, s, "select count(pg_terminate_backend(pid, 10000)) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend'")
+		leaves(t, session, c, true)
+
+		readOnly := database(t, client, s.URL()+"&default_transaction_read_only=on")
+		d, err = pglock.NewSQL(t.Context(), readOnly, &pglock.Options{Logger: slog.New(slog.DiscardHandler)})
+		if err == nil {
+			session, err = d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute})
+		}
+		if err == nil { // lib/pq begins each transaction by what it wants
+			_, err = session.Acquire(t.Context(), mutex("read-only"))
+		}
+		if !errors.Is(err, driver.ErrUnable) || !strings.Contains(err.Error(), "read-only") {
+			t.Errorf("%s, by default read-only: %v; want ErrUnable", client, err)
+		}
+	}
+}
+
+// A pool of two, and fifty that wait: nobody keeps a connection of the program's.
+func TestSQLPoolIsNotHeld(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	db := database(t, "pgx", s.URL())
+	db.SetMaxOpenConns(2)
+	d, err := pglock.NewSQL(t.Context(), db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close(t.Context())
+	var all [50]driver.Session
+	var claims [50]driver.Claim
+	for i := range all {
+		if all[i], err = d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		claims[i] = mutex("many")
+		asks(t, all[i], claims[i], i == 0)
+	}
+	for i := range all {
+		awaits(t, all[i], claims[i])
+		leaves(t, all[i], claims[i], true)
+	}
+}

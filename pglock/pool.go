@@ -1,0 +1,89 @@
+package pglock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// source is where the connections of a program come from: its pgxpool.Pool or its sql.DB.
+type source interface {
+	// ask sends a statement over a connection of the source, once. Whose ctx ends goes, and the answer is awaited until end without him.
+	ask(ctx context.Context, end time.Time, m message) (reply, error)
+
+	// connect makes a connection that is not of the source, as the source makes its own.
+	connect(ctx context.Context, change func(*pgx.ConnConfig)) (*pgx.Conn, error)
+
+	most() int // connections that may have ended unnoticed
+	close()
+}
+
+// message is a statement. Where it is careful it is carried out at the isolation level READ COMMITTED: what is decided under the lock of a
+// row must see what was there when it got the lock, whatever the default of the database or the role is.
+type message struct {
+	sql     string
+	careful bool
+}
+
+// reply is the answer to a statement.
+type reply struct {
+	rows    [][][]byte
+	greeted int64 // the backend that the server named when it took the connection; 0 where the client does not tell
+}
+
+// poolSource is a pgxpool.Pool.
+type poolSource struct{ *pgxpool.Pool }
+
+func (p poolSource) most() int { return int(p.Stat().MaxConns()) }
+func (p poolSource) close()    { p.Close() }
+
+// ask implements source, by one message of the simple protocol: it is one round trip, the server does nothing before it has all of it, and no
+// prepared statement is needed, which a pooler would lose. The level is that of the implicit transaction of the message alone.
+func (p poolSource) ask(ctx context.Context, end time.Time, m message) (reply, error) {
+	if p.Stat().IdleConns() == 0 { // what is made of a context costs more than a look
+		timed, cancel := context.WithDeadline(ctx, end)
+		defer cancel()
+		ctx = timed
+	}
+	conn, err := p.Acquire(ctx)
+	if err != nil {
+		return reply{}, unconnected{err}
+	}
+	if m.careful {
+		m.sql = "set transaction isolation level read committed; " + m.sql
+	}
+	x := exchange{conn: conn, pg: conn.Conn().PgConn()}
+	greeted := int64(x.pg.PID())
+	rows, err := x.do(ctx, end, m.sql)
+	if code(err) == readOnly && x.pg.ParameterStatus("default_transaction_read_only") == "on" && x.pg.ParameterStatus("in_hot_standby") != "on" {
+		err = errReadOnly(err)
+	}
+	return reply{rows, greeted}, err
+}
+
+func errReadOnly(err error) error {
+	return fmt.Errorf("%w: the default of the database or the role is read-only: %w", driver.ErrUnable, err)
+}
+
+// connect implements source.
+func (p poolSource) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*pgx.Conn, error) {
+	of := p.Config()
+	if of.BeforeConnect != nil { // as one that fetches a password of the hour
+		if err := of.BeforeConnect(ctx, of.ConnConfig); err != nil {
+			return nil, err
+		}
+	}
+	change(of.ConnConfig)
+	pc, err := pgx.ConnectConfig(ctx, of.ConnConfig)
+	if err == nil && of.AfterConnect != nil { // as one that takes a role
+		if err = of.AfterConnect(ctx, pc); err != nil {
+			_ = pc.Close(ctx)
+		}
+	}
+	return pc, err
+}
