@@ -78,7 +78,11 @@ func (c *breakCommand) targets(t terminal, l driver.Line, store string) ([]drive
 	case len(held) == 0:
 		return nil, &exitError{exitHeld, fmt.Errorf("nobody holds %q: nothing was broken", c.Name)}
 	case !c.Yes:
-		return nil, usage("to break it: interlock break %s %s %d, or --yes for all that hold it", quoteWord(c.Name), held[0].PublicID, held[0].Fence)
+		now := ""
+		if c.Now {
+			now = "--now "
+		}
+		return nil, usage("to break it: interlock break %s%s %s %d, or --yes for all that hold it", now, quoteWord(c.Name), held[0].PublicID, held[0].Fence)
 	}
 	return held, nil
 }

@@ -86,6 +86,21 @@ func TestPageFromAdvisoryLocks(t *testing.T) {
 	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 75 {
 		t.Errorf("beside a lock by hand: %v\n%s", err, out)
 	}
+
+	// What stands in place of pg_terminate_backend.
+	execute(t, connect(t, s.URL()), "select pg_advisory_lock(77)")
+	out, err = exec.Command("interlock", "break", "--now", "--yes", "--store", strings.Replace(by, "app@", "postgres@", 1), "77").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "77: broke") {
+		t.Errorf("break: %v\n%s", err, out)
+	}
+
+	// Without tables there are no tokens, and whoever may count on them is told.
+	execute(t, admin, "create database bare")
+	bare := strings.Replace(by, "/postgres?", "/bare?", 1)
+	out, err = exec.Command("interlock", "run", "--store", bare, "7,-8", "--", "printenv", "INTERLOCK_FENCE").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "this store draws no tokens: INTERLOCK_FENCE is 0\n0\n") {
+		t.Errorf("without tables: %v\n%s", err, out)
+	}
 }
 
 // squeeze leaves out what indents, and comments for tools.

@@ -197,6 +197,9 @@ func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker,
 	if err != nil {
 		return err
 	}
+	if d.Traits().Fence == driver.NoFence {
+		fmt.Fprintln(j.t.err, "interlock: this store draws no tokens: INTERLOCK_FENCE is 0")
+	}
 	j.store, j.tap, j.renewed = store, &tap{Driver: d}, make(renewals, 1)
 	j.client, err = interlock.New(j.tap, &interlock.Options{Tracer: j.renewed, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
