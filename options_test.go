@@ -224,6 +224,7 @@ func TestOpen_SaysWhatIsWrongWithAURLAndKeepsItsSecrets(t *testing.T) {
 		{"mem:a?password=hunter2", `unknown parameter "password"`},
 		{"mem://u:hunter2@host/", "want mem: or mem:NAME"},
 		{"mem://u:hunter2@host:port/", "cannot read the store's URL"},
+		{"mem://u:hunt/er2@host/", "what means something in URLs as %XX"},
 		{"mem:a?%zz=hunter2", "parameters of the store's URL are malformed"},
 		{"://hunter2", "cannot read the store's URL"},
 		{"", "known here are "},

@@ -75,7 +75,7 @@ func OpenURL(ctx context.Context, rawURL string) (Driver, error) {
 		if strings.ContainsAny(err.Error(), "\"@") {
 			err = errors.New("it is malformed")
 		}
-		return nil, fmt.Errorf("driver: cannot read the store's URL: %w: want SCHEME:… with one of %s", err, strings.Join(Schemes(), ", "))
+		return nil, fmt.Errorf("driver: cannot read the store's URL: %w: want SCHEME:… with one of %s, and in a user, a password and a path what means something in URLs as %%XX", err, strings.Join(Schemes(), ", "))
 	}
 	openersMu.Lock()
 	open := openers[u.Scheme]

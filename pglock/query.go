@@ -113,6 +113,8 @@ func classify(err error, o *Options) error {
 		return err
 	}
 	switch c := code(err); {
+	case c == "42704" && errors.As(err, new(unconnected)):
+		return fmt.Errorf("%w: what is neither a parameter of ours nor one of the client is asked of the server, which does not know it: %w", driver.ErrRefused, err)
 	case c == "42P01" || c == "3F000" || c == "42883" || c == "42704":
 		return fmt.Errorf("%w: no locks are kept in schema %s: make its tables with interlock migrate --store URL, or pglock.Migrate: %w", driver.ErrRefused, o.Schema, err)
 	case c == "42501" && o.Technique != "" && o.Technique != "rows":
@@ -120,6 +122,8 @@ func classify(err error, o *Options) error {
 			driver.ErrRefused, o.Schema, err)
 	case c == "42501":
 		return fmt.Errorf("%w: the role needs USAGE of schema %s, SELECT, INSERT and UPDATE of its tables, and DELETE of sessions: %w", driver.ErrRefused, o.Schema, err)
+	case c == readOnly && errors.Is(err, driver.ErrUnable):
+		return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
 	case c == readOnly || c == "0A000": // the latter to whoever asks a standby to write
 		return fmt.Errorf("%w: the server is read-only: want its primary: %w", driver.ErrNotSent, err)
 	case strings.HasPrefix(c, "53") && c != "53300":

@@ -146,3 +146,13 @@ func TestWaitersAskWhereNobodyTells(t *testing.T) {
 		}
 	}
 }
+
+// What libpq takes for the defaults, it is here, too.
+func TestURLOfDefaults(t *testing.T) {
+	t.Setenv("PGHOST", "db.example")
+	t.Setenv("PGUSER", "app")
+	config, _, err := pglock.ParseURL("postgres://")
+	if err != nil || config.ConnConfig.Host != "db.example" || config.ConnConfig.User != "app" {
+		t.Errorf("postgres:// alone: %v", err)
+	}
+}

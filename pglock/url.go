@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,6 +36,9 @@ func ParseURL(rawURL string) (*pgxpool.Config, *Options, error) {
 		return nil, nil, fmt.Errorf("pglock: the parameters of the store's URL are malformed: want ?name=value&name=value")
 	}
 	for name := range q {
+		if lower := strings.ToLower(name); lower != name && slices.Contains(ours, lower) {
+			return nil, nil, fmt.Errorf("pglock: unknown parameter %s of the store's URL: want %s", name, lower)
+		}
 		if len(q[name]) > 1 {
 			return nil, nil, fmt.Errorf("pglock: parameter %s stands %d times in the store's URL: want it once", name, len(q[name]))
 		}
@@ -61,6 +66,9 @@ func ParseURL(rawURL string) (*pgxpool.Config, *Options, error) {
 		return nil, nil, err
 	}
 	u.RawQuery = q.Encode()
+	if u.Host == "" && u.Path == "" { // of postgres:// alone package url leaves no slash
+		u.Path = "/"
+	}
 	config, err := pgxpool.ParseConfig(u.String())
 	if err != nil {
 		return nil, nil, fmt.Errorf("pglock: %w", err) // pgx leaves the password out

@@ -40,7 +40,7 @@ func (f *storeFlags) url() (storeURL, warning string, err error) {
 		return first, "", nil
 	case f.Store != "":
 		if u, err := url.Parse(f.Store); err == nil && given(args, "--store") {
-			if _, secret := u.User.Password(); secret {
+			if _, secret := u.User.Password(); secret || u.Query().Has("password") {
 				warning = "the password in --store can be read by every user of this machine: use --store-file or INTERLOCK_STORE_FILE"
 			}
 		}
