@@ -51,6 +51,7 @@ type actor struct {
 	given       time.Duration // for how long it was opened or renewed last
 	lapses      bool          // nobody is to renew it any more
 	refused     bool          // the last Renew came in time and was answered with an error or without a time
+	called      time.Time     // when its last call was back
 	stopKeeping context.CancelFunc
 	lost        map[string]bool // what Renew reported while the session was kept
 	sessionLost bool
@@ -105,7 +106,23 @@ func (p *process) openAs(name string, ttl time.Duration, owner driver.Owner) *ac
 
 // call makes one call of a's session and writes it down.
 func call[R any](ctx context.Context, a *actor, f func(context.Context) (R, error), what func(R, error) string) (R, error) {
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.called = time.Now()
+	}()
 	return ask(ctx, a.w, a.name, f, what)
+}
+
+// renewedBy returns when the session was renewed at the latest, and not before from: a store with one liveness for all claims may
+// renew it along with any call.
+func (a *actor) renewedBy(from time.Time) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.called.After(from) {
+		return a.called
+	}
+	return from
 }
 
 // ask makes one call of a driver and writes it down. A call that is not back soon after its context ended breaks

@@ -12,8 +12,8 @@ var expiryLaw = Law{
 	Name: "Law08_Expiry",
 	Says: "Where claims expire, one goes after Valid and at most Grain later, and never before Valid is over, counted from " +
 		"the start of the session's last good Renew or of the claim's own last Acquire, unless the store knows that every " +
-		"process which may act for the session has ended: then within Notice. Elsewhere it stays, and so does what waits in a session " +
-		"that is renewed. What is gone does not come back, and is shown no more.",
+		"process which may act for the session has ended: then within Notice. Any other call of the session may renew it, too. " +
+		"Elsewhere it stays, and so does what waits in a session that is renewed. What is gone does not come back, and is shown no more.",
 	try: tryExpiry,
 }
 
@@ -45,7 +45,7 @@ func tryExpiry(w *world) {
 func (a *actor) lettingIn(gone driver.Claim, b *actor, next driver.Claim, started time.Time) {
 	w := a.w
 	a.lapse()
-	answered := time.Now()
+	from := time.Now()
 	// A driver that tells late is asked shortly before the end, too.
 	soon, cancel := context.WithDeadline(w.ctx, started.Add(a.valid*97/100))
 	defer cancel()
@@ -65,7 +65,7 @@ func (a *actor) lettingIn(gone driver.Claim, b *actor, next driver.Claim, starte
 		w.fail("%s was let in %v before the time of %s was over: that is %v from the start of the last call that renewed it",
 			w.story.claim(next), early, w.story.claim(gone), a.valid)
 	}
-	if late := held.Sub(answered.Add(a.valid + w.traits.Grain + w.slack())); late > 0 {
+	if late := held.Sub(a.renewedBy(from).Add(a.valid + w.traits.Grain + w.slack())); late > 0 {
 		w.fail("%s was let in %v too late: the time of %s, %v, was over, with %v of grain and %v for a slow machine",
 			w.story.claim(next), late, w.story.claim(gone), a.valid, w.traits.Grain, w.slack())
 	}

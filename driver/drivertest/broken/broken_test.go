@@ -1,11 +1,13 @@
 package broken
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
 )
 
@@ -68,6 +70,19 @@ func TestTheSuiteAcquitsTheTwins(t *testing.T) {
 				t.Fatalf("the suite does not acquit a driver without the fault:\n%s", v)
 			}
 		})
+	}
+}
+
+// A store with one liveness for all claims of a session may renew it along with any call for one of them.
+func TestTheSuiteAcquitsWhoRenewsMore(t *testing.T) {
+	d := Driver{Law: "Law08_Expiry", new: func() *fault {
+		return &fault{wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			_, _ = s.Session.Renew(ctx)
+			return s.Session.Wait(ctx, c)
+		}}
+	}}
+	if v := d.judge(t, d.Harness); len(v.Faults) > 0 {
+		t.Fatalf("the suite does not acquit a driver whose Wait renews the session:\n%s", v)
 	}
 }
 
