@@ -15,7 +15,7 @@ type Driver struct {
 	Name  string
 	Law   string // the law that it breaks, by the name of its test; none if the suite does not notice it
 	Fault string // what it does
-	Says  string // a part of what the law's report must say; where it depends on the seed which part of a law comes first, several with " | " between them
+	Says  string // a part of what the law's report must say; where it depends on the seed which part of a law comes first, several with " | " between them; … is anything
 
 	Breaks string // without a law: the contract's words that it breaks
 	Want   string // and what a law would have to do

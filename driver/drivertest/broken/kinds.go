@@ -19,7 +19,7 @@ var kinds = []Driver{
 		new:   tokenAgainAfterExpiry,
 	},
 	{
-		Name: "WriteTokenIsConstant", Law: "Law05_Tokens", Says: `write, try on "tokens-write`,
+		Name: "WriteTokenIsConstant", Law: "Law05_Tokens", Says: ": write, try on … with the token 2251799813685248, after … with 2251799813685248",
 		Fault: "A store that keeps kinds apart has a counter for mutexes, and every write lock has the same token.",
 		new: func() *fault {
 			return telling(apartFault(), func(_ *session, c driver.Claim, g driver.Grant) driver.Grant {
@@ -54,7 +54,7 @@ var kinds = []Driver{
 		},
 	},
 	{
-		Name: "ReadsNeverExpire", Law: "Law08_Expiry", Says: `read, try on "expiry-read | read on "expiry-read`,
+		Name: "ReadsNeverExpire", Law: "Law08_Expiry", Says: "was not told that it holds after the time of …: read … was over",
 		Fault: "A reader has no time: one that died keeps writers out for ever.",
 		new: func() *fault {
 			return besides(time.Hour, func(_ *session, c driver.Claim, _ int) bool { return c.Kind == driver.Read })
