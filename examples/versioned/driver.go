@@ -3,11 +3,11 @@ package versioned
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/line"
@@ -15,7 +15,7 @@ import (
 
 // A Table is what the driver needs of a store. Its methods may be called concurrently, and return when their context ends.
 type Table interface {
-	// Load returns the value and the version of a row; a row that is not there has version 0.
+	// Load returns the value and the version of a row; a row that is not there has version 0. A name is any bytes.
 	//
 	//	SELECT value, version FROM locks WHERE name = $1
 	Load(ctx context.Context, name string) (value []byte, version int64, err error)
@@ -32,16 +32,13 @@ const (
 	minTTL, maxTTL  = 100 * time.Millisecond, time.Minute
 )
 
-// trusted is the part of ttl for which an owner trusts its claims: its clock may be slower than those of others by a hundredth.
-func trusted(ttl time.Duration) time.Duration { return ttl - ttl/100 }
-
 // Driver is a [driver.Driver]. It is safe for concurrent use.
 type Driver struct {
-	table Table
+	table    Table
+	sessions sync.Map // those that are open
 
-	mu       sync.Mutex
-	seen     map[string]map[string]sighting // by name and claim
-	sessions map[*session]struct{}
+	mu   sync.Mutex
+	seen map[string]map[string]sighting // by name and claim
 }
 
 // sighting is a beat, and when it was first seen.
@@ -52,14 +49,14 @@ type sighting struct {
 
 // New returns a driver over table, which several processes share.
 func New(table Table) *Driver {
-	return &Driver{table: table, seen: map[string]map[string]sighting{}, sessions: map[*session]struct{}{}}
+	return &Driver{table: table, seen: map[string]map[string]sighting{}}
 }
 
 // Traits implements [driver.Driver]. What survives does so as far as the table keeps its rows.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Ordered: true, Shared: true, Counted: true, Mixed: true, Expires: true, Fence: driver.Durable,
-		MinTTL: minTTL, MaxTTL: maxTTL, Grain: maxTTL,
+		MinTTL: minTTL, MaxTTL: maxTTL, Grain: maxTTL + maxTTL/100 + 2*latest,
 		Survives: driver.Survival{Process: true, Restart: true, Machine: true},
 	}
 }
@@ -72,22 +69,15 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	if _, _, err := d.table.Load(ctx, ""); err != nil {
 		return nil, fmt.Errorf("versioned: open a session: %w", err)
 	}
-	s := &session{driver: d, spec: spec, places: map[string]*place{}}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.sessions[s] = struct{}{}
+	s := &session{driver: d, spec: spec, places: map[string]place{}}
+	d.sessions.Store(s, nil)
 	return s, nil
 }
 
 // Close implements [driver.Driver].
 func (d *Driver) Close(ctx context.Context) (err error) {
-	d.mu.Lock()
-	sessions := maps.Clone(d.sessions)
-	d.mu.Unlock()
-	for s := range sessions {
-		if e := s.Close(ctx); e != nil {
-			err = e
-		}
+	for s := range d.sessions.Range {
+		err = errors.Join(err, s.(*session).Close(ctx))
 	}
 	return err
 }
@@ -95,7 +85,8 @@ func (d *Driver) Close(ctx context.Context) (err error) {
 // document is the value of a row.
 type document struct {
 	line.Line
-	Lives map[string]life // by claim
+	Lives   map[string]life // by claim
+	changed bool            // it is to be written
 }
 
 // life is what a claim needs besides its place.
@@ -105,51 +96,52 @@ type life struct {
 	Beat  uint64
 }
 
-// update loads the row of name, drops what has expired, lets change do its part, and swaps the row if anything is to be
-// written. It begins anew for as long as others are faster, so change may be called again.
-func (d *Driver) update(ctx context.Context, name string, change func(*document) (write bool, err error)) error {
-	if !utf8.ValidString(name) {
-		return fmt.Errorf("versioned: the name %q is not UTF-8: %w", name, driver.ErrRefused)
-	}
+// update loads the row of name, drops what has expired, lets change do its part, applies the rule, and swaps the row if anything
+// is to be written. It begins anew for as long as others are faster, so change may be called again. It returns what stands there
+// now. The row is never deleted, so its counter of tokens needs no clock.
+func (d *Driver) update(ctx context.Context, name string, change func(*document) error) (*document, error) {
 	for {
 		value, version, err := d.table.Load(ctx, name)
 		if err != nil {
-			return fmt.Errorf("versioned: load %q: %w", name, err)
+			return nil, fmt.Errorf("versioned: load %q: %w", name, err)
 		}
-		doc := document{Line: line.Line{Name: name}, Lives: map[string]life{}}
+		doc := &document{Lives: map[string]life{}}
 		if version > 0 {
-			if err := json.Unmarshal(value, &doc); err != nil {
-				return fmt.Errorf("versioned: the row %q is not one of this driver: %w", name, err)
+			if err := json.Unmarshal(value, doc); err != nil {
+				return nil, fmt.Errorf("versioned: the row %q is not one of this driver: %w", name, err)
 			}
 		}
-		expired := doc.Drop(d.look(&doc))
-		write, err := change(&doc)
-		if err != nil || !write && expired == nil {
-			return err
+		doc.Name = name // JSON keeps no bytes that are not UTF-8
+		doc.changed = doc.Drop(d.expired(doc)) != nil
+		if err := change(doc); err != nil || !doc.changed {
+			return doc, err
 		}
-		if err := doc.settle(); err != nil {
-			return err
+		if _, err := doc.Settle(time.Time{}, driver.Draw); err != nil {
+			return nil, err
 		}
+		maps.DeleteFunc(doc.Lives, func(id string, _ life) bool { return doc.Find(id) < 0 })
 		if value, err = json.Marshal(doc); err != nil {
-			return fmt.Errorf("versioned: encode %q: %w", name, err)
+			return nil, fmt.Errorf("versioned: encode %q: %w", name, err)
 		}
 		if swapped, err := d.table.CompareAndSwap(ctx, name, value, version); err != nil {
-			return fmt.Errorf("versioned: swap %q: %w", name, err) // nobody knows whether it was carried out
+			return nil, fmt.Errorf("versioned: swap %q: %w", name, err) // nobody knows whether it was carried out
 		} else if swapped {
-			return nil
+			return doc, nil
 		}
 	}
 }
 
-// look remembers the beats that stand in the row, which was loaded just now, and returns which have stood for too long.
-func (d *Driver) look(doc *document) (over func(line.Claim) bool) {
-	now := time.Now() // not before the answer: the beat is at least as old
+// look is the change of who only looks.
+func look(*document) error { return nil }
+
+// expired remembers the beats that stand in the row, which was loaded just now, and reports which have stood for too long.
+func (d *Driver) expired(doc *document) func(line.Claim) bool {
+	now, seen := time.Now(), map[string]sighting{} // now is not before the answer: the beat is at least as old
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	before, seen := d.seen[doc.Name], map[string]sighting{}
 	for id, l := range doc.Lives {
-		if seen[id] = (sighting{l.Beat, now}); before[id].beat == l.Beat {
-			seen[id] = before[id]
+		if seen[id] = d.seen[doc.Name][id]; seen[id].beat != l.Beat {
+			seen[id] = sighting{l.Beat, now}
 		}
 	}
 	if d.seen[doc.Name] = seen; len(seen) == 0 {
@@ -158,19 +150,52 @@ func (d *Driver) look(doc *document) (over func(line.Claim) bool) {
 	return func(c line.Claim) bool { return now.Sub(seen[c.ID].at) >= doc.Lives[c.ID].TTL }
 }
 
-// settle applies the rule, and forgets the lives of who has left. The row is never deleted, so its counter needs no clock as
-// a seed.
-func (doc *document) settle() error {
-	maps.DeleteFunc(doc.Lives, func(id string, _ life) bool { return doc.Find(id) < 0 })
-	_, err := doc.Settle(time.Now(), func(stored uint64, _ time.Time) (uint64, uint64, error) {
-		return driver.Draw(stored, time.Time{})
-	})
-	return err
+// state returns how a claim stands.
+func (doc *document) state(id string) (driver.Grant, error) {
+	i := doc.Find(id)
+	switch {
+	case i < 0:
+		return driver.Grant{}, driver.ErrGone
+	case doc.Claims[i].Broken:
+		return driver.Grant{}, driver.ErrBroken
+	}
+	return doc.Grant(i, doc.describe), nil
 }
 
-// describe returns c as people see it. When it goes is known to nobody: it depends on who looks.
+// describe returns c as people see it. Since when it stands nobody says, without a clock; when it goes depends on who looks.
 func (doc *document) describe(c line.Claim) driver.Holder {
 	h := c.Describe()
 	h.Owner = doc.Lives[c.ID].Owner
 	return h
+}
+
+// The optional half: with it people can look into a line, and take a claim away.
+var _ driver.Inspector = (*Driver)(nil)
+
+// Lines implements [driver.Inspector]: a [Table] cannot list its rows.
+func (d *Driver) Lines(context.Context, string) ([]driver.Line, error) {
+	return nil, fmt.Errorf("versioned: rows cannot be listed: %w", errors.ErrUnsupported)
+}
+
+// Line implements [driver.Inspector].
+func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
+	doc, err := d.update(ctx, name, look)
+	if err != nil {
+		return driver.Line{}, err
+	}
+	l := driver.Line{Name: name, Fence: doc.Fence}
+	for _, c := range doc.Claims {
+		l.Claims = append(l.Claims, doc.describe(c))
+	}
+	return l, nil
+}
+
+// Break implements [driver.Inspector]. The owner of a claim that is marked hears of it at its next Renew.
+func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
+	_, err := d.update(ctx, name, func(doc *document) error {
+		_, err := doc.Break(publicID, fence, now)
+		doc.changed = true
+		return err
+	})
+	return err
 }

@@ -28,11 +28,8 @@ func (m *Memory) Load(ctx context.Context, name string) (value []byte, version i
 func (m *Memory) CompareAndSwap(ctx context.Context, name string, value []byte, version int64) (swapped bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil || m.rows[name].version != version {
 		return false, err
-	}
-	if m.rows[name].version != version {
-		return false, nil
 	}
 	if m.rows == nil {
 		m.rows = map[string]row{}

@@ -3,8 +3,6 @@ package versioned
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,207 +16,175 @@ type session struct {
 	spec   driver.Spec
 
 	mu     sync.Mutex
-	places map[string]*place // by claim
-	over   bool
+	places map[string]place // by claim
 }
 
 // place is a claim that may stand in a row.
 type place struct {
-	name    string
-	told    bool // the table has said that it stands there
-	leaving bool // a Release was called
-	unknown bool // and failed: it may have been carried out or not
+	name  string
+	stage stage
 }
 
-// Valid implements [driver.Session].
-func (s *session) Valid() time.Duration { return trusted(s.spec.TTL) }
+// stage is how far a claim has come, in order.
+type stage int
 
-// update is [Driver.update] for a session that goes on.
-func (s *session) update(ctx context.Context, name string, change func(*document) (bool, error)) error {
-	return s.driver.update(ctx, name, func(doc *document) (bool, error) {
+const (
+	asked   stage = iota + 1 // an Acquire was called
+	told                     // the table has said that it stands there
+	leaving                  // a Release was called
+	unsure                   // and failed: it may have been carried out or not
+)
+
+// Valid implements [driver.Session]. The clock of an owner may be slower than those of others by a hundredth.
+func (s *session) Valid() time.Duration { return s.spec.TTL - s.spec.TTL/100 }
+
+// update is [Driver.update] for a session that goes on. It calls change with s.mu held. Whether the session is closed is looked at
+// after the row was loaded, and before a place is noted: Close swaps the rows of all places, so that nothing of now comes later.
+func (s *session) update(ctx context.Context, name string, change func(*document) error) (*document, error) {
+	return s.driver.update(ctx, name, func(doc *document) error {
 		s.mu.Lock()
-		over := s.over
-		s.mu.Unlock()
-		if over { // checked after the row was loaded: Close swaps it, so that nothing of now can be written later
-			return false, driver.ErrSessionLost
+		defer s.mu.Unlock()
+		if _, open := s.driver.sessions.Load(s); !open {
+			return driver.ErrSessionLost
 		}
 		return change(doc)
 	})
 }
 
-// beat renews the claim.
-func (s *session) beat(doc *document, id string) {
-	doc.Lives[id] = life{Owner: s.spec.Owner, TTL: s.spec.TTL, Beat: doc.Lives[id].Beat + 1}
+// reach notes how far a claim has come.
+func (s *session) reach(c driver.Claim, at stage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at > s.places[c.ID].stage {
+		s.places[c.ID] = place{c.Name, at}
+	}
 }
 
-// state returns what the row says of the claim.
-func state(doc *document, id string) (driver.Grant, error) {
-	i := doc.Find(id)
-	switch {
-	case i < 0:
-		return driver.Grant{}, driver.ErrGone
-	case doc.Claims[i].Broken:
-		return driver.Grant{}, driver.ErrBroken
+// forget forgets claims that stand in no row, for certain.
+func (s *session) forget(ids ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		delete(s.places, id)
 	}
-	return doc.Grant(i, doc.describe), nil
+}
+
+// names returns the rows in which claims may stand.
+func (s *session) names() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := map[string]bool{}
+	for _, p := range s.places {
+		names[p.name] = true
+	}
+	return names
+}
+
+// beat renews a claim that stands in the row.
+func (s *session) beat(doc *document, id string) error {
+	_, err := doc.state(id)
+	if err == nil {
+		doc.Lives[id] = life{Owner: s.spec.Owner, TTL: s.spec.TTL, Beat: doc.Lives[id].Beat + 1}
+		doc.changed = true
+	}
+	return err
 }
 
 // Acquire implements [driver.Session].
-func (s *session) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
-	s.mu.Lock()
-	p := s.places[c.ID]
-	if p == nil { // also if the answer will never come: Close and Renew look there
-		p = &place{name: c.Name}
-		s.places[c.ID] = p
-	}
-	told := p.told
-	s.mu.Unlock()
-	stands := false
-	err = s.update(ctx, c.Name, func(doc *document) (bool, error) {
-		if doc.Find(c.ID) < 0 && !told {
+func (s *session) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	doc, err := s.update(ctx, c.Name, func(doc *document) error {
+		if s.places[c.ID].stage <= asked && doc.Find(c.ID) < 0 {
+			delete(s.places, c.ID)
 			mine := line.New(s.spec.ID, c)
 			if err := doc.Admits(mine); err != nil {
-				return false, err
+				return err
 			}
 			if !c.Queue && !doc.Fits(mine) {
-				g, stands = doc.Denied(doc.describe), false
-				return false, nil
+				return nil
 			}
-			doc.Join(mine, time.Now())
-			if err := doc.settle(); err != nil {
-				return false, err
-			}
+			doc.Join(mine, time.Time{})
+			s.places[c.ID] = place{c.Name, asked} // also if the answer will never come: Close and Renew look there
 		}
-		s.beat(doc, c.ID)
-		g, err = state(doc, c.ID)
-		stands = err == nil
-		return stands, err
+		return s.beat(doc, c.ID)
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch {
-	case err == nil && stands:
-		p.told = true
-	case err == nil || errors.Is(err, driver.ErrRefused) && !told:
-		delete(s.places, c.ID) // it stands nowhere, for certain
-	}
-	if err != nil {
+	case err != nil:
 		return driver.Grant{}, err
+	case doc.Find(c.ID) < 0:
+		return doc.Denied(doc.describe), nil
 	}
-	return g, nil
+	s.reach(c, told)
+	return doc.state(c.ID)
 }
 
 // Wait implements [driver.Session].
 func (s *session) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	look := func(ctx context.Context) (g driver.Grant, err error) {
-		err = s.update(ctx, c.Name, func(doc *document) (bool, error) {
-			g, err = state(doc, c.ID)
-			return false, err
-		})
-		return g, err
-	}
-	if g, err := look(ctx); err != nil || g.Held {
-		return g, err
-	}
-	return driver.Poll(ctx, soonest, latest, look)
+	return driver.Poll(ctx, soonest, latest, func(ctx context.Context) (driver.Grant, error) {
+		doc, err := s.update(ctx, c.Name, look)
+		if err != nil {
+			return driver.Grant{}, err
+		}
+		return doc.state(c.ID)
+	})
 }
 
 // Release implements [driver.Session].
 func (s *session) Release(ctx context.Context, c driver.Claim) (held bool, err error) {
-	s.mu.Lock()
-	p := s.places[c.ID]
-	if p == nil {
-		p = &place{name: c.Name}
-	}
-	p.leaving = true
-	s.mu.Unlock()
-	err = s.update(ctx, c.Name, func(doc *document) (bool, error) {
+	s.reach(c, leaving)
+	_, err = s.update(ctx, c.Name, func(doc *document) error {
 		_, held = doc.Leave(c.ID)
-		return true, nil // whether it was there or not: an Acquire may be under way that nobody waits for
+		doc.changed = true // whether it was there or not: an Acquire may be under way that nobody waits for
+		return nil
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err != nil {
-		p.unknown = true // Renew tries again
+		s.reach(c, unsure) // Renew tries again
 		return false, err
 	}
-	delete(s.places, c.ID)
+	s.forget(c.ID)
 	return held, nil
 }
 
 // Renew implements [driver.Session].
 func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	r := driver.Renewal{Valid: s.Valid()}
-	for name, places := range s.byName() {
-		var gone []string
-		err := s.update(ctx, name, func(doc *document) (write bool, _ error) {
-			gone = nil
-			for id, p := range places {
-				_, err := state(doc, id)
+	for name := range s.names() {
+		var lost, left []string
+		_, err := s.update(ctx, name, func(doc *document) error {
+			lost, left = nil, nil
+			doc.changed = true // the swap shows that nobody came or went between the load and this look at the places
+			for id, p := range s.places {
 				switch {
-				case p.unknown: // as Release
+				case p.name != name:
+				case p.stage == unsure: // as Release
 					doc.Leave(id)
-					gone, write = append(gone, id), true
-				case err == nil:
-					s.beat(doc, id)
-					write = true
-				default:
-					gone = append(gone, id)
+					left = append(left, id)
+				case s.beat(doc, id) != nil && p.stage == told:
+					lost = append(lost, id)
 				}
 			}
-			return write, nil
+			return nil
 		})
 		if err != nil {
 			return driver.Renewal{}, err
 		}
-		r.Lost = append(r.Lost, s.lost(gone)...)
+		s.forget(left...)
+		r.Lost = append(r.Lost, lost...)
 	}
 	return r, nil
 }
 
-// lost returns those of the claims that nobody here has released, and forgets those of which it is known now.
-func (s *session) lost(gone []string) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.DeleteFunc(gone, func(id string) bool {
-		p := s.places[id]
-		if p != nil && p.unknown {
-			delete(s.places, id)
-		}
-		return p == nil || p.leaving || !p.told
-	})
-}
-
-// byName returns the places of each name as they are now.
-func (s *session) byName() map[string]map[string]place {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	names := map[string]map[string]place{}
-	for id, p := range s.places {
-		if names[p.name] == nil {
-			names[p.name] = map[string]place{}
-		}
-		names[p.name][id] = *p
-	}
-	return names
-}
-
 // Close implements [driver.Session].
 func (s *session) Close(ctx context.Context) (err error) {
-	s.driver.mu.Lock()
-	delete(s.driver.sessions, s)
-	s.driver.mu.Unlock()
-	s.mu.Lock()
-	s.over = true
-	s.mu.Unlock()
-	for _, name := range slices.Collect(maps.Keys(s.byName())) {
-		e := s.driver.update(ctx, name, func(doc *document) (bool, error) {
+	if _, open := s.driver.sessions.LoadAndDelete(s); !open {
+		return nil // with its driver
+	}
+	for name := range s.names() {
+		_, e := s.driver.update(ctx, name, func(doc *document) error {
 			doc.Drop(func(c line.Claim) bool { return c.Session == s.spec.ID })
-			return true, nil
+			doc.changed = true
+			return nil
 		})
-		if e != nil {
-			err = e
-		}
+		err = errors.Join(err, e)
 	}
 	return err
 }
