@@ -305,6 +305,13 @@ func (a *actor) renew() driver.Renewal {
 
 // close ends the session.
 func (a *actor) close() {
+	if err := a.tryClose(); err != nil {
+		a.w.fail("%s could not close its session although nothing was wrong: %v", a.name, err)
+	}
+}
+
+// tryClose is Close as the driver answers it.
+func (a *actor) tryClose() error {
 	a.unkeep()
 	a.lapse()
 	_, err := call(a.w.ctx, a, func(ctx context.Context) (struct{}, error) { return struct{}{}, a.s.Close(ctx) },
@@ -314,9 +321,7 @@ func (a *actor) close() {
 			}
 			return "Close"
 		})
-	if err != nil {
-		a.w.fail("%s could not close its session although nothing was wrong: %v", a.name, err)
-	}
+	return err
 }
 
 // held acquires c, which is free, and returns it.

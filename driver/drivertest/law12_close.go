@@ -11,8 +11,8 @@ import (
 var closeLaw = Law{
 	Name: "Law12_Close",
 	Says: "Close of a session releases what it holds and what it waits for, hands over at once, and ends it. Close of a driver " +
-		"does so for all its sessions, and is back in bounded time also when its context has ended. A Wait that is " +
-		"under way holds up neither Open nor Close, and the Waits of other sessions of the driver go on.",
+		"does so for all its sessions, and is back in bounded time also when its context has ended. Whatever is called then says " +
+		"that it is over. A Wait that is under way holds up neither Open nor Close, and the Waits of other sessions of the driver go on.",
 	try: tryClose,
 }
 
@@ -41,12 +41,12 @@ func tryClose(w *world) {
 
 func tryHandover(w *world, k kind, b, c *actor, what string, end func(*actor)) {
 	a := w.still("A", w.long())
-	held, waited := w.name("close-held-"+k.String()), w.name("close-waited-"+k.String())
+	held := w.name("close-held-" + k.String())
 	mine := a.held(k.own(held))
 	next := b.queue(k.rival(held))
-	holds := b.held(k.rival(waited))
-	a.queue(k.own(waited))
-	behind := c.queue(k.rival(waited))
+	holds := b.held(k.rival(w.name("close-waited-" + k.String())))
+	waited := a.queue(k.own(holds.Name))
+	behind := c.queue(k.rival(holds.Name))
 	told := w.start(func() { b.awaitAfter(next, w.atOnce(), what+" that held "+w.story.claim(mine)) })
 	w.sleep(5 * time.Millisecond) // the Wait is under way
 	from := time.Now()
@@ -57,8 +57,19 @@ func tryHandover(w *world, k kind, b, c *actor, what string, end func(*actor)) {
 	c.await(behind, w.atOnce())
 	c.letGo(behind)
 
-	if g, err := a.tryAcquire(w.ctx, k.own(held)); !errors.Is(err, driver.ErrSessionLost) && !errors.Is(err, driver.ErrNotSent) {
+	if g, err := a.tryAcquire(w.ctx, k.own(held)); !saysOver(err) {
 		w.fail("after %s an Acquire of it was answered with %s: want an error that matches ErrSessionLost or ErrNotSent", what, w.story.answer(g, err))
+	}
+	if g, err := a.tryWait(w.ctx, waited); !saysOver(err) {
+		w.fail("after %s a Wait of it was answered with %s: want an error that matches ErrSessionLost or ErrNotSent", what, w.story.answer(g, err))
+	}
+	if r, err := a.tryRenew(w.ctx); !saysOver(err) {
+		w.fail("after %s a Renew of it was answered with %s: want an error that matches ErrSessionLost or ErrNotSent", what, answered{err, a.renewal(r, err)})
+	}
+	if a.p.gone { // of a session alone Close is called once
+		if err := a.tryClose(); err != nil && !saysOver(err) {
+			w.fail("after %s Close of the session failed: %v: want nil, or an error that matches ErrSessionLost or ErrNotSent", what, err)
+		}
 	}
 	if g, err := a.tryAcquire(w.ctx, mine); err == nil {
 		w.fail("after %s an Acquire of what it had held was answered with %s: want an error", what, w.story.answer(g, err))
@@ -71,6 +82,11 @@ func tryHandover(w *world, k kind, b, c *actor, what string, end func(*actor)) {
 	}
 	b.letGo(next)
 	c.letGo(c.held(k.rival(held)))
+}
+
+// saysOver reports whether an error is what a call of a closed session says.
+func saysOver(err error) bool {
+	return errors.Is(err, driver.ErrSessionLost) || errors.Is(err, driver.ErrNotSent)
 }
 
 // Close reaches all claims of a session.

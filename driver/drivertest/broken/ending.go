@@ -162,15 +162,32 @@ func closing(releases func(i int, c driver.Claim) bool) *fault {
 			return nil
 		},
 		acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			s.mu.Lock()
-			over := s.over
-			s.mu.Unlock()
-			if over {
+			if s.isOver() {
 				return driver.Grant{}, driver.ErrSessionLost
 			}
 			return s.acquire(ctx, c)
 		},
+		wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			g, err := s.Session.Wait(ctx, c)
+			if s.isOver() {
+				return driver.Grant{}, driver.ErrSessionLost
+			}
+			return g, err
+		},
+		renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
+			if s.isOver() {
+				return driver.Renewal{}, driver.ErrSessionLost
+			}
+			return s.Session.Renew(ctx)
+		},
 	}
+}
+
+// isOver reports whether Close was called.
+func (s *session) isOver() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
 }
 
 // keepsLostReleases renews what is no mutex although its Release was lost.

@@ -154,6 +154,52 @@ var moreClosing = []Driver{
 		},
 	},
 	{
+		Name: "ClosedWithDriverIsUnknown", Law: "Law12_Close", Says: "after Close of the driver Close of the session failed: closed pool: want nil",
+		Fault: "Close of a session whose driver was closed is an error of the client's.",
+		new: func() *fault {
+			return &fault{close: func(s *session, ctx context.Context) error {
+				select {
+				case <-s.l.closed:
+					return errors.New("closed pool")
+				default:
+					return s.Session.Close(ctx)
+				}
+			}}
+		},
+	},
+	{
+		Name: "ClosedRenews", Law: "Law12_Close", Says: "a Renew of it was answered with valid 20s: want an error",
+		Fault: "Renew of a closed session has nothing to renew, and says that all is well.",
+		new: func() *fault {
+			return &fault{renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
+				r, err := s.Session.Renew(ctx)
+				if errors.Is(err, driver.ErrSessionLost) && s.isMarked("closed") {
+					return driver.Renewal{Valid: s.Valid()}, nil
+				}
+				return r, err
+			}, close: func(s *session, ctx context.Context) error {
+				s.mark("closed", true)
+				return s.Session.Close(ctx)
+			}}
+		},
+	},
+	{
+		Name: "ClosedWaitIsUnknown", Law: "Law12_Close", Says: "a Wait of it was answered with error: closed pool",
+		Fault: "Wait in a session that was closed is an error of the client's.",
+		new: func() *fault {
+			return &fault{wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+				g, err := s.Session.Wait(ctx, c)
+				if errors.Is(err, driver.ErrSessionLost) && s.isMarked("closed") {
+					err = errors.New("closed pool")
+				}
+				return g, err
+			}, close: func(s *session, ctx context.Context) error {
+				s.mark("closed", true)
+				return s.Session.Close(ctx)
+			}}
+		},
+	},
+	{
 		Name: "AsksAfterClose", Law: "Law10_Quiet", Says: "a driver whose only session was closed made",
 		Fault: "A closed session goes on asking the store, from a goroutine that nobody ends.",
 		new: func() *fault {
