@@ -124,7 +124,7 @@ func (h *harness) wire(t drivertest.T) *line {
 // over which notifications come has none. After the letter comes a length, whose first byte tells it from the rest of a long one.
 func (l *line) look(way wire.Direction, packet []byte) bool {
 	if way == wire.Requests {
-		if packet[0] == 'Q' && packet[1] == 0 && !bytes.Contains(packet, []byte("-- ping")) {
+		if strings.IndexByte("QPB", packet[0]) >= 0 && packet[1] == 0 && !bytes.Contains(packet, []byte("-- ping")) {
 			l.calls.Add(1)
 		}
 		return false

@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/connlock"
@@ -27,119 +24,40 @@ func (d *Driver) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*pg
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// conn implements connlock.Conn. It always reads, so its end is noticed at once; and it keeps the order of what it is asked, so what nobody
-// waits for any more is answered all the same.
+// conn implements connlock.Conn.
 type conn struct {
-	d      *connDriver
-	pg     *pgconn.PgConn
-	pid    string        // of the backend, which has the locks
-	within time.Duration // what is not answered by then never is: the server has ended the backend
-
-	mu    sync.Mutex
-	asked []chan<- said // in order
-	err   error         // why it has ended
-}
-
-// said is the answer to what a connection was asked.
-type said struct {
-	field string // the first one of the last statement that had rows
-	err   error
-}
-
-// serve reads until the connection ends, and calls ended then.
-func (c *conn) serve(ended func()) {
-	err := c.read()
-	_ = c.pg.Conn().Close()
-	c.mu.Lock()
-	c.err = fmt.Errorf("%w: %w", connlock.ErrEnded, err)
-	c.mu.Unlock()
-	ended()
-	for _, answer := range c.asked {
-		answer <- said{err: c.err}
-	}
-}
-
-// read hands out answers until the connection ends.
-func (c *conn) read() error {
-	var r said
-	for {
-		m, err := c.pg.Frontend().Receive()
-		if err != nil && r.err != nil {
-			err = r.err // what the server said before it closed
-		}
-		if err != nil {
-			return err
-		}
-		switch m := m.(type) {
-		case *pgproto3.RowDescription:
-			r.field = ""
-		case *pgproto3.DataRow:
-			r.field = string(m.Values[0])
-		case *pgproto3.ErrorResponse:
-			r.err = pgconn.ErrorResponseToPgError(m)
-		case *pgproto3.ReadyForQuery:
-			c.mu.Lock()
-			if len(c.asked) > 0 {
-				c.asked[0] <- r
-				c.asked = c.asked[1:]
-			}
-			c.mu.Unlock()
-			r = said{}
-		}
-	}
-}
-
-// ask sends statements behind all that were sent before, and returns where their answer will be.
-func (c *conn) ask(sql string) <-chan said {
-	answer := make(chan said, 1)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err != nil {
-		answer <- said{err: c.err}
-		return answer
-	}
-	c.asked = append(c.asked, answer)
-	c.pg.Frontend().SendQuery(&pgproto3.Query{String: sql})
-	if err := c.pg.Frontend().Flush(); err != nil {
-		_ = c.pg.Conn().Close() // its reader tells everybody
-	}
-	return answer
-}
-
-// call asks and waits for the answer.
-func (c *conn) call(sql string) (string, error) {
-	answer := c.ask(sql)
-	timer := time.AfterFunc(c.within, c.Close)
-	defer timer.Stop()
-	r := <-answer
-	return r.field, r.err
+	*pipe
+	d   *connDriver
+	pid string // of the backend, which has the locks
 }
 
 // Try implements connlock.Conn.
-func (c *conn) Try(l connlock.Lock) (driver.Grant, error) {
+func (c *conn) Try(ctx context.Context, l connlock.Lock, then func(driver.Grant, error)) error {
 	w := c.d.words(l)
-	field, err := c.call(w.try)
-	switch {
-	case errors.Is(err, connlock.ErrEnded):
-		return driver.Grant{}, err
-	case err != nil:
-		c.ask(w.leave) // the lock was taken, perhaps, and then there was no token
-		return driver.Grant{}, classify(err, &c.d.options)
-	case field != "" && field != "-1":
-		return granted(field), nil
-	case c.d.rows:
-		c.ask(w.leave) // a transaction was begun
-	}
-	return driver.Grant{}, nil
+	return c.call(ctx, w.try, func(r reply) {
+		var g driver.Grant
+		switch {
+		case errors.Is(r.err, connlock.ErrEnded):
+		case r.err != nil:
+			c.ask(w.leave, func(reply) {}) // the lock was taken, perhaps, and then there was no token
+			r.err = classify(r.err, &c.d.options)
+		case r.field != "" && r.field != "-1":
+			g = granted(r.field)
+		case c.d.rows:
+			c.ask(w.leave, func(reply) {}) // a transaction was begun
+		}
+		then(g, r.err)
+	})
 }
 
 // Wait implements connlock.Conn.
-func (c *conn) Wait(l connlock.Lock) (driver.Grant, error) {
-	r := <-c.ask(c.d.words(l).wait)
-	if r.err == nil && r.field == "" {
-		r.err = errors.New("the server answered nothing")
-	}
-	return granted(r.field), r.err
+func (c *conn) Wait(l connlock.Lock, then func(driver.Grant, error)) {
+	c.ask(c.d.words(l).wait, func(r reply) {
+		if r.err == nil && r.field == "" {
+			r.err = errors.New("the server answered nothing")
+		}
+		then(granted(r.field), r.err)
+	})
 }
 
 func granted(field string) driver.Grant {
@@ -150,31 +68,33 @@ func granted(field string) driver.Grant {
 // connection that brought it.
 func (c *conn) Cancel(ctx context.Context) error { return c.pg.CancelRequest(ctx) }
 
-// Shows implements connlock.Conn.
-func (c *conn) Shows(l connlock.Lock, other connlock.Conn) (bool, error) {
-	n, err := c.call("select count(*) from pg_locks l where l.pid = " + other.(*conn).pid + " and " + c.d.words(l).shows)
-	return n != "0", err
+// waits tells by a pid whether the backend stands in line for the lock that it is to wait for. To look into pg_locks would list all locks
+// of all backends.
+const waits = "pg_blocking_pids($1) <> '{}'"
+
+// Waits implements connlock.Conn.
+func (c *conn) Waits(ctx context.Context, other connlock.Conn) (bool, error) {
+	field, err := c.fetch(ctx, query{"select " + waits, [][]byte{[]byte(other.(*conn).pid)}})
+	return field == "t", err
 }
 
 // Leave implements connlock.Conn.
-func (c *conn) Leave(l connlock.Lock) (bool, error) {
-	had, err := c.call(c.d.words(l).leave)
-	return had == "t", err
+func (c *conn) Leave(ctx context.Context, l connlock.Lock, then func(bool, error)) error {
+	return c.call(ctx, c.d.words(l).leave, func(r reply) { then(r.field == "t", r.err) })
 }
 
 // Hand implements connlock.Hander. A case evaluates in order, and what it answers left to right; the server lets the next one in before it
 // answers an unlock.
-func (c *conn) Hand(l connlock.Lock, other connlock.Conn) (connlock.Handed, error) {
-	w := c.d.words(l)
-	there := " from pg_locks l where l.pid = " + other.(*conn).pid + " and " + w.shows
-	field, err := c.call("select case when exists (select" + there + ") then (" + w.leave + ") || ' ' || (select l.granted" + there + ") end")
-	had, has, stands := strings.Cut(field, " ")
-	return connlock.Handed{Stands: stands, Had: had == "true", Has: has == "true"}, err
+func (c *conn) Hand(ctx context.Context, l connlock.Lock, other connlock.Conn, then func(connlock.Handed, error)) error {
+	return c.call(ctx, c.d.hand(l, other.(*conn).pid), func(r reply) {
+		had, still, stands := strings.Cut(r.field, " ")
+		then(connlock.Handed{Stands: stands, Had: had == "true", Has: still == "false"}, r.err)
+	})
 }
 
 // Ping implements connlock.Conn. Another backend may answer where a pooler has come between.
 func (c *conn) Ping() error {
-	pid, err := c.call(ping)
+	pid, err := c.fetch(context.Background(), query{sql: ping})
 	if err == nil && pid != c.pid {
 		c.d.options.Logger.Error("pglock: " + errPooler.Error())
 		err = errPooler
@@ -184,22 +104,8 @@ func (c *conn) Ping() error {
 
 // Free implements connlock.Conn.
 func (c *conn) Free(ctx context.Context) error {
-	select {
-	case r := <-c.ask(c.d.free):
-		return r.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// Close implements connlock.Conn: it ends the backend, too.
-func (c *conn) Close() {
-	_ = c.pg.Conn().SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-	c.mu.Lock()
-	c.pg.Frontend().Send(&pgproto3.Terminate{})
-	_ = c.pg.Frontend().Flush()
-	c.mu.Unlock()
-	_ = c.pg.Conn().Close()
+	_, err := c.fetch(ctx, query{sql: c.d.free})
+	return err
 }
 
 // keepAlive has the system notice within half a minute that the server's machine is gone.

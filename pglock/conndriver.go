@@ -20,13 +20,14 @@ type connDriver struct {
 	key    func(name string) (key, error)
 	rows   bool   // technique rowlock: a transaction each, that locks a row
 	free   string // gives back all that a connection has
+	draw   string // a token
 	fence  bool   // there is a sequence to draw tokens from
 	pooled bool   // by a pooler that gives each client a backend of its own
 	all    sessions.Set[*connlock.Session]
 }
 
 func newConnDriver(ctx context.Context, base *Driver) (driver.Driver, error) {
-	d := &connDriver{Driver: base, rows: base.options.Technique == "rowlock", free: "select pg_advisory_unlock_all()"}
+	d := &connDriver{Driver: base, rows: base.options.Technique == "rowlock", free: "select pg_advisory_unlock_all()", draw: "nextval('" + base.in + "token')"}
 	if d.rows {
 		d.free = "rollback"
 	}
@@ -172,9 +173,7 @@ func (d *connDriver) Dial(ctx context.Context, spec driver.Spec, ended func()) (
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{d: d, pg: pc.PgConn(), pid: string(f[0]), within: spec.TTL}
-	go c.serve(ended)
-	return c, nil
+	return &conn{newPipe(pc.PgConn(), spec.TTL, ended), d, string(f[0])}, nil
 }
 
 // ping asks for nothing but who answers.

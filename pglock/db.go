@@ -23,9 +23,9 @@ func (d dbSource) close()    {} // it is the program's
 
 // ask implements source. Package sql closes a connection whose context ends, and with it goes what came of the statement: so the statement
 // is made apart from its caller.
-func (d dbSource) ask(ctx context.Context, end time.Time, m message) (reply, error) {
+func (d dbSource) ask(ctx context.Context, end time.Time, m message) (result, error) {
 	type answer struct {
-		reply
+		result
 		err error
 	}
 	answered, over := make(chan answer, 1), make(chan struct{})
@@ -38,9 +38,9 @@ func (d dbSource) ask(ctx context.Context, end time.Time, m message) (reply, err
 	}()
 	select {
 	case a := <-answered:
-		return a.reply, a.err
+		return a.result, a.err
 	case <-ctx.Done():
-		return reply{}, &sessions.Underway{Cause: ctx.Err(), Over: over}
+		return result{}, &sessions.Underway{Cause: ctx.Err(), Over: over}
 	}
 }
 
@@ -61,7 +61,7 @@ func native(c *sql.Conn) (pc *pgx.Conn) {
 }
 
 // once sends a statement over a connection.
-func (d dbSource) once(ctx context.Context, m message) (r reply, err error) {
+func (d dbSource) once(ctx context.Context, m message) (r result, err error) {
 	c, err := d.Conn(ctx)
 	if err != nil {
 		return r, unconnected{err}
@@ -76,7 +76,7 @@ func (d dbSource) once(ctx context.Context, m message) (r reply, err error) {
 	if m.careful {
 		r.rows, err = careful(ctx, c, m.sql, simple)
 	} else {
-		r.rows, err = query(ctx, c, m.sql, simple)
+		r.rows, err = texts(ctx, c, m.sql, simple)
 	}
 	switch {
 	case errors.Is(err, sqldriver.ErrBadConn) && simple != nil: // pgx says so of what was not sent
@@ -93,7 +93,7 @@ func careful(ctx context.Context, c *sql.Conn, statement string, simple []any) (
 	if err != nil {
 		return nil, stale{err}
 	}
-	rows, err := query(ctx, tx, statement, simple)
+	rows, err := texts(ctx, tx, statement, simple)
 	if err != nil {
 		_ = tx.Rollback()
 		return nil, err
@@ -101,8 +101,8 @@ func careful(ctx context.Context, c *sql.Conn, statement string, simple []any) (
 	return rows, tx.Commit()
 }
 
-// query reads the rows of a statement, each field as PostgreSQL writes it.
-func query(ctx context.Context, by interface {
+// texts reads the rows of a statement, each field as PostgreSQL writes it.
+func texts(ctx context.Context, by interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }, statement string, simple []any,
 ) (all [][][]byte, err error) {

@@ -14,7 +14,7 @@ import (
 // source is where the connections of a program come from: its pgxpool.Pool or its sql.DB.
 type source interface {
 	// ask sends a statement over a connection of the source, once. Whose ctx ends goes, and the answer is awaited until end without him.
-	ask(ctx context.Context, end time.Time, m message) (reply, error)
+	ask(ctx context.Context, end time.Time, m message) (result, error)
 
 	// connect makes a connection that is not of the source, as the source makes its own.
 	connect(ctx context.Context, change func(*pgx.ConnConfig)) (*pgx.Conn, error)
@@ -30,8 +30,8 @@ type message struct {
 	careful bool
 }
 
-// reply is the answer to a statement.
-type reply struct {
+// result is the answer to a statement.
+type result struct {
 	rows    [][][]byte
 	greeted int64 // the backend that the server named when it took the connection; 0 where the client does not tell
 }
@@ -44,7 +44,7 @@ func (p poolSource) close()    { p.Close() }
 
 // ask implements source, by one message of the simple protocol: it is one round trip, the server does nothing before it has all of it, and no
 // prepared statement is needed, which a pooler would lose. The level is that of the implicit transaction of the message alone.
-func (p poolSource) ask(ctx context.Context, end time.Time, m message) (reply, error) {
+func (p poolSource) ask(ctx context.Context, end time.Time, m message) (result, error) {
 	if p.Stat().IdleConns() == 0 { // what is made of a context costs more than a look
 		timed, cancel := context.WithDeadline(ctx, end)
 		defer cancel()
@@ -52,7 +52,7 @@ func (p poolSource) ask(ctx context.Context, end time.Time, m message) (reply, e
 	}
 	conn, err := p.Acquire(ctx)
 	if err != nil {
-		return reply{}, unconnected{err}
+		return result{}, unconnected{err}
 	}
 	if m.careful {
 		m.sql = "set transaction isolation level read committed; " + m.sql
@@ -63,7 +63,7 @@ func (p poolSource) ask(ctx context.Context, end time.Time, m message) (reply, e
 	if code(err) == readOnly && x.pg.ParameterStatus("default_transaction_read_only") == "on" && x.pg.ParameterStatus("in_hot_standby") != "on" {
 		err = errReadOnly(err)
 	}
-	return reply{rows, greeted}, err
+	return result{rows, greeted}, err
 }
 
 func errReadOnly(err error) error {

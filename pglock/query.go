@@ -15,7 +15,7 @@ import (
 
 // answer is what came of a request.
 type answer struct {
-	reply
+	result
 	twice bool // it was sent once more after an attempt of unknown outcome
 }
 
@@ -47,7 +47,7 @@ func (d *Driver) call(ctx context.Context, sql string) (answer, error) {
 func (d *Driver) send(ctx context.Context, m message) (a answer, err error) {
 	end, _ := ctx.Deadline() // of a context without a timer, perhaps
 	for broken, most := 0, 0; ; {
-		a.reply, err = d.source.ask(ctx, end, m)
+		a.result, err = d.source.ask(ctx, end, m)
 		switch {
 		case err == nil:
 			return a, nil

@@ -1,6 +1,7 @@
 package pglock
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/interlock-go/interlock/internal/connlock"
@@ -15,10 +16,9 @@ func (d *connDriver) rowWords(l connlock.Lock) words {
 	}
 	begin, lock := "begin isolation level read committed; ", fmt.Sprintf("select 0 from %sheld where name = decode('%x', 'hex') for %s", d.in, l.Name, mode)
 	return words{
-		try:   begin + lock + " skip locked",
-		wait:  begin + d.insert(l) + lock, // who made the row may have rolled back
-		shows: "l.locktype in ('tuple', 'transactionid')",
-		leave: "rollback; select true",
+		try:   query{sql: begin + lock + " skip locked"},
+		wait:  query{sql: begin + d.insert(l) + lock}, // who made the row may have rolled back
+		leave: query{sql: "rollback; select true"},
 	}
 }
 
@@ -33,7 +33,7 @@ type rowStore struct{ *connDriver }
 // Prepare makes the row in a transaction of its own: one that locks it would keep others out with it. Where a program's transaction has made
 // it and has not ended, that has the lock.
 func (s rowStore) Prepare(holding connlock.Conn, l connlock.Lock) (bool, error) {
-	_, err := holding.(*conn).call("select set_config('lock_timeout', '10ms', true); " + s.insert(l))
+	_, err := holding.(*conn).fetch(context.Background(), query{sql: "select set_config('lock_timeout', '10ms', true); " + s.insert(l)})
 	if code(err) == "55P03" {
 		return false, nil
 	}
@@ -48,6 +48,6 @@ func (s rowStore) Draw(holding connlock.Conn, l connlock.Lock) (uint64, error) {
 	if !s.fenced(l) {
 		return 0, nil
 	}
-	token, err := holding.(*conn).call("select nextval('" + s.in + "token')")
+	token, err := holding.(*conn).fetch(context.Background(), query{sql: "select " + s.draw})
 	return granted(token).Fence, err
 }

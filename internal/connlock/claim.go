@@ -64,7 +64,7 @@ func (s *Session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, e
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	err = l.Fly(ctx, &s.mu, false, s.Timeout, func(ctx context.Context) error { return s.acquire(ctx, l) })
+	err = l.Fly(ctx, &s.mu, true, s.Timeout, func(ctx context.Context) error { return s.acquire(ctx, l) })
 	if err != nil {
 		err = fmt.Errorf("%s: lock %q: %w", s.Package, dc.Name, err)
 	}
@@ -81,16 +81,25 @@ func (s *Session) acquire(ctx context.Context, l *claim) error {
 	s.mu.Unlock()
 	switch {
 	case st == held:
-		s.ping(c)
-		s.mu.Lock()
-		l.unheard = false
-		s.mu.Unlock()
-		return nil
+		return s.aside(ctx, func(context.Context) error {
+			s.ping(c)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			l.unheard = false
+			return nil
+		})
 	case st != out:
 		return nil
 	case c != nil: // asked for before, and nobody knows its place
-		return s.queue(ctx, l)
+		return s.aside(ctx, func(ctx context.Context) error { return s.queue(ctx, l) })
+	case s.apart != nil:
+		return s.aside(ctx, func(ctx context.Context) error { return s.enter(ctx, l) })
 	}
+	return s.enter(ctx, l)
+}
+
+// enter takes what is free, and else puts the claim into the server's line.
+func (s *Session) enter(ctx context.Context, l *claim) error {
 	got, err := s.try(ctx, l)
 	if errors.Is(err, ErrEnded) { // for having been idle, perhaps
 		got, err = s.try(ctx, l)
@@ -98,19 +107,33 @@ func (s *Session) acquire(ctx context.Context, l *claim) error {
 	if err != nil || got || !l.Queue {
 		return err
 	}
-	return s.queue(ctx, l)
+	return s.aside(ctx, func(ctx context.Context) error { return s.queue(ctx, l) })
+}
+
+// aside makes a call that has to wait for more than an answer apart from the caller: when ctx ends he goes, and it goes on.
+func (s *Session) aside(ctx context.Context, call func(ctx context.Context) error) error {
+	done, over := make(chan error, 1), make(chan struct{})
+	go func() { //nolint:contextcheck // the call outlives its caller
+		defer close(over)
+		err := call(sessions.Within(context.Background(), s.Timeout))
+		done <- err
+		if u := new(sessions.Underway); errors.As(err, &u) {
+			<-u.Over
+		}
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return &sessions.Underway{Cause: ctx.Err(), Over: over}
+	}
 }
 
 // try takes what is free, in one round trip. What another claim of the session excludes is not asked for.
 func (s *Session) try(ctx context.Context, l *claim) (bool, error) {
-	s.mu.Lock()
-	for _, other := range s.claims {
-		if other.state == held && other.Key == l.Key && (other.Kind.Exclusive() || l.Kind.Exclusive()) {
-			s.mu.Unlock()
-			return false, nil
-		}
+	if s.excludes(l) {
+		return false, nil
 	}
-	s.mu.Unlock()
 	if there, err := s.prepare(ctx, l); err != nil || !there {
 		return false, err
 	}
@@ -118,21 +141,41 @@ func (s *Session) try(ctx context.Context, l *claim) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	g, err := c.Try(l.Lock)
-	if err == nil && g.Held {
-		if g.Fence, err = s.draw(l, g.Fence); err != nil { //nolint:contextcheck // the lock is taken, whoever has given up
-			s.end(c) // it has the lock
+	var g driver.Grant
+	var failed error
+	over := make(chan struct{})
+	late := c.Try(ctx, l.Lock, func(grant driver.Grant, err error) {
+		defer close(over)
+		if err == nil && grant.Held {
+			if grant.Fence, err = s.draw(l, grant.Fence); err != nil {
+				s.end(c) // it has the lock
+			}
 		}
+		s.over(c, err)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if g, failed = grant, err; err == nil && g.Held {
+			s.admit(l, g.Fence)
+		} else {
+			s.part(l)
+		}
+	})
+	if late != nil {
+		return false, &sessions.Underway{Cause: late, Over: over}
 	}
-	s.over(c, err)
+	return failed == nil && g.Held, failed
+}
+
+// excludes reports whether the session has a claim that excludes another one.
+func (s *Session) excludes(l *claim) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil && g.Held {
-		s.admit(l, g.Fence)
-		return true, nil
+	for _, c := range s.conns {
+		if other := c.claims[l.Key]; other != nil && other.state == held && (other.Kind.Exclusive() || l.Kind.Exclusive()) {
+			return true
+		}
 	}
-	s.part(l)
-	return false, err
+	return false
 }
 
 // prepare makes what is to be locked, where that is not made by locking it.
@@ -182,7 +225,7 @@ func (s *Session) queue(ctx context.Context, l *claim) error {
 		if err != nil {
 			return fmt.Errorf("its place in line is not known: %s", err.Error()) // nothing that is certain
 		}
-		shown, err := c.Shows(l.Lock, l.conn.Conn)
+		shown, err := c.Waits(ctx, l.conn.Conn)
 		s.over(c, err)
 		s.mu.Lock()
 		if l.state == out && err == nil && shown {
@@ -222,13 +265,12 @@ func (s *Session) begin(ctx context.Context, l *claim) error {
 		return err
 	}
 	c.blocked, l.decided = true, make(chan struct{})
-	go s.decide(l, c)
+	c.Wait(l.Lock, func(g driver.Grant, err error) { s.decide(l, c, g, err) })
 	return nil
 }
 
-// decide waits, and takes in what has come of it.
-func (s *Session) decide(l *claim, c *conn) {
-	g, err := c.Wait(l.Lock)
+// decide takes in what has come of a wait.
+func (s *Session) decide(l *claim, c *conn, g driver.Grant, err error) {
 	if err == nil {
 		g.Fence, err = s.draw(l, g.Fence)
 	}
@@ -290,10 +332,7 @@ func (s *Session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
 }
 
 func (s *Session) release(ctx context.Context, l *claim) (bool, error) {
-	was, err := l.Departure.Release(ctx, &s.mu, false, s.Timeout, func(ctx context.Context) error {
-		s.leave(ctx, l)
-		return nil
-	})
+	was, err := l.Departure.Release(ctx, &s.mu, true, s.Timeout, func(ctx context.Context) error { return s.leave(ctx, l) })
 	if err != nil {
 		err = fmt.Errorf("%s: release %q: %w", s.Package, l.Name, err)
 	}
@@ -302,28 +341,44 @@ func (s *Session) release(ctx context.Context, l *claim) (bool, error) {
 
 // leave takes the claim out, once. A statement that waits is cancelled, and what it may have got before is given back like all else. Where
 // none can be cancelled, or nobody knows what a connection has, that ends.
-func (s *Session) leave(ctx context.Context, l *claim) {
+func (s *Session) leave(ctx context.Context, l *claim) error {
 	s.mu.Lock()
 	c := l.conn
 	blocked := c != nil && c.blocked
 	s.mu.Unlock()
-	if blocked {
+	if !blocked {
+		return s.giveBack(ctx, l)
+	}
+	return s.aside(ctx, func(ctx context.Context) error {
 		if c.Cancel(ctx) != nil {
 			s.end(c)
 		}
 		<-l.decided
+		return s.giveBack(ctx, l)
+	})
+}
+
+// giveBack takes a claim out that no statement waits for.
+func (s *Session) giveBack(ctx context.Context, l *claim) error {
+	s.mu.Lock()
+	c, mine := l.conn, l.state == held
+	s.mu.Unlock()
+	if c == nil {
+		s.left(l, false)
+		return nil
 	}
-	given, mine := false, false
-	if c != nil {
-		s.mu.Lock()
-		mine = l.state == held
-		s.mu.Unlock()
-		var err error
-		if given, err = c.Leave(l.Lock); err != nil || mine && !given {
+	over := make(chan struct{})
+	late := c.Leave(ctx, l.Lock, func(given bool, err error) {
+		defer close(over)
+		if err != nil || mine && !given {
 			s.end(c)
 		}
+		s.left(l, mine && given)
+	})
+	if late != nil {
+		return &sessions.Underway{Cause: late, Over: over}
 	}
-	s.left(l, mine && given)
+	return nil
 }
 
 // left forgets a claim that is out of the line.

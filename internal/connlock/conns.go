@@ -29,40 +29,54 @@ func (s *Session) take(ctx context.Context, l *claim, apart bool) (*conn, error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !s.closed {
-		for _, c := range s.conns {
-			if c.apart && (l == nil || len(c.claims) > 0) || !c.apart && (apart || l != nil && c.claims[l.Key] != nil) {
-				continue
-			}
-			if l != nil {
-				c.claims[l.Key], l.conn = l, c
-			}
+		if c := s.find(l, apart); c != nil {
 			return c, nil
 		}
-		c := &conn{claims: map[string]*claim{}}
-		c.apart = apart || slices.ContainsFunc(s.conns, func(c *conn) bool { return !c.apart })
+		apart = apart || slices.ContainsFunc(s.conns, func(c *conn) bool { return !c.apart })
 		s.mu.Unlock()
-		err := s.dial(ctx, c)
+		err := s.aside(ctx, func(ctx context.Context) error { return s.add(ctx, apart) })
 		s.mu.Lock()
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case s.closed:
-			c.Close()
-		case !c.ended:
-			s.conns = append(s.conns, c)
 		}
 	}
 	return nil, driver.ErrSessionLost
 }
 
-func (s *Session) dial(ctx context.Context, c *conn) (err error) {
+// find is take where nothing has to be made: else it returns nil. s.mu is held.
+func (s *Session) find(l *claim, apart bool) *conn {
+	for _, c := range s.conns {
+		if c.apart && (l == nil || len(c.claims) > 0) || !c.apart && (apart || l != nil && c.claims[l.Key] != nil) {
+			continue
+		}
+		if l != nil {
+			c.claims[l.Key], l.conn = l, c
+		}
+		return c
+	}
+	return nil
+}
+
+// add makes a connection.
+func (s *Session) add(ctx context.Context, apart bool) (err error) {
 	if end, ok := ctx.Deadline(); ok { // of a context without a timer, perhaps
 		timed, cancel := context.WithDeadline(ctx, end)
 		defer cancel()
 		ctx = timed
 	}
-	c.Conn, err = s.Store.Dial(ctx, s.Spec, func() { s.lost(c) })
-	return err
+	c := &conn{apart: apart, claims: map[string]*claim{}}
+	if c.Conn, err = s.Store.Dial(ctx, s.Spec, func() { s.lost(c) }); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		c.Close()
+	case !c.ended:
+		s.conns = append(s.conns, c)
+	}
+	return nil
 }
 
 // part takes a claim off its connection. s.mu is held.

@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 // Hander is a [Conn] that can give a lock back for one that stands in line already.
 type Hander interface {
 	Conn
 
-	// Hand gives a lock back, provided that another connection waits for it or has it, too: in one request.
-	Hand(l Lock, other Conn) (Handed, error)
+	// Hand gives a lock back, provided that another connection waits for it: in one request.
+	Hand(ctx context.Context, l Lock, other Conn, then func(Handed, error)) error
 }
 
 // Handed is what came of a Hand.
@@ -41,7 +42,7 @@ func (s Requeuer) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	s.mu.Lock()
 	old.Depart()
 	s.mu.Unlock()
-	err = old.Fly(ctx, &s.mu, false, s.Timeout, func(ctx context.Context) error {
+	err = old.Fly(ctx, &s.mu, true, s.Timeout, func(ctx context.Context) error {
 		return next.Fly(ctx, &s.mu, true, s.Timeout, func(ctx context.Context) error { return s.requeue(ctx, old, next) })
 	})
 	if err != nil {
@@ -66,8 +67,12 @@ func (s Requeuer) requeue(ctx context.Context, old, next *claim) error {
 	c, mine := old.conn, old.state == held
 	s.mu.Unlock()
 	if !mine {
-		s.leave(ctx, old)
-		return s.acquire(ctx, next)
+		return s.aside(ctx, func(ctx context.Context) error {
+			if err := s.leave(ctx, old); err != nil {
+				return err
+			}
+			return s.acquire(ctx, next)
+		})
 	}
 	if err := s.begin(ctx, next); err != nil {
 		return err
@@ -76,43 +81,70 @@ func (s Requeuer) requeue(ctx context.Context, old, next *claim) error {
 	defer timer.Stop()
 	end, _ := ctx.Deadline()
 	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		h, err := c.Conn.(Hander).Hand(old.Lock, next.conn.Conn)
-		if err != nil || h.Stands && !h.Had { // nobody knows what it has
-			s.end(c)
-			s.left(old, false)
-			return s.queue(ctx, next)
-		}
-		if h.Stands {
-			s.left(old, true)
+		switch h, err := s.hand(ctx, c, old, next); {
+		case err != nil:
+			return err
+		case h.Stands && !h.Had:
+			return s.aside(ctx, func(ctx context.Context) error { return s.queue(ctx, next) })
+		case h.Has: // its answer is under way
+			select {
+			case <-next.decided:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		case h.Stands && !next.Queue:
 			s.mu.Lock()
-			if next.state == out {
-				next.state = waiting
-			}
+			next.Depart()
 			s.mu.Unlock()
-			switch {
-			case h.Has:
-				<-next.decided // its answer is under way
-			case !next.Queue:
-				s.mu.Lock()
-				next.Depart()
-				s.mu.Unlock()
-				s.leave(ctx, next)
-			}
+			return s.leave(ctx, next)
+		case h.Stands:
 			return nil
-		}
-		if !time.Now().Before(end) {
+		case !time.Now().Before(end):
 			return context.DeadlineExceeded
 		}
 		timer.Reset(pause)
 		select {
 		case <-next.decided:
 			s.mu.Lock()
-			lost := next.state == gone
+			st := next.state
 			s.mu.Unlock()
-			if lost {
+			if st == gone {
 				return ErrEnded
 			}
+			return s.giveBack(ctx, old) // both have it
 		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
+}
+
+// hand gives the old claim back if the next one stands in line. Where nobody knows what the connection has, that is told as a claim that
+// was not there.
+func (s Requeuer) hand(ctx context.Context, c *conn, old, next *claim) (Handed, error) {
+	var handed Handed
+	over := make(chan struct{})
+	late := c.Conn.(Hander).Hand(ctx, old.Lock, next.conn.Conn, func(h Handed, err error) {
+		defer close(over)
+		if err != nil {
+			h = Handed{Stands: true}
+		}
+		if handed = h; !h.Stands {
+			return
+		}
+		if !h.Had {
+			s.end(c)
+		}
+		s.left(old, h.Had)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if h.Had && next.state == out {
+			next.state = waiting
+		}
+	})
+	if late != nil {
+		return Handed{}, &sessions.Underway{Cause: late, Over: over}
+	}
+	return handed, nil
 }

@@ -75,7 +75,12 @@ func (l *link) grant() driver.Grant {
 	return driver.Grant{Held: true, Fence: l.tokens}
 }
 
-func (l *link) Try(of Lock) (driver.Grant, error) {
+func (l *link) Try(_ context.Context, of Lock, then func(driver.Grant, error)) error {
+	then(l.try(of))
+	return nil
+}
+
+func (l *link) try(of Lock) (driver.Grant, error) {
 	err := l.call("Try")
 	defer l.mu.Unlock()
 	if err != nil || len(l.lines[of.Key]) > 0 && l.lines[of.Key][0] != l { // what it has it is given again
@@ -85,7 +90,11 @@ func (l *link) Try(of Lock) (driver.Grant, error) {
 	return l.grant(), nil
 }
 
-func (l *link) Wait(of Lock) (driver.Grant, error) {
+func (l *link) Wait(of Lock, then func(driver.Grant, error)) {
+	go func() { then(l.wait(of)) }()
+}
+
+func (l *link) wait(of Lock) (driver.Grant, error) {
 	time.Sleep(l.slow)
 	err := l.call("Wait")
 	if err != nil {
@@ -127,13 +136,28 @@ func (l *link) Cancel(context.Context) error {
 	return err
 }
 
-func (l *link) Shows(of Lock, other Conn) (bool, error) {
-	err := l.call("Shows")
+func (l *link) Waits(_ context.Context, other Conn) (bool, error) {
+	err := l.call("Waits")
 	defer l.mu.Unlock()
-	return slices.Contains(l.lines[of.Key], other.(*link)), err
+	return l.waits(other.(*link)), err
 }
 
-func (l *link) Leave(of Lock) (bool, error) {
+// waits reports whether a connection stands in a line, and does not have the lock. The mutex is held.
+func (f *server) waits(other *link) bool {
+	for _, line := range f.lines {
+		if slices.Index(line, other) > 0 && line[0] != other {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *link) Leave(_ context.Context, of Lock, then func(bool, error)) error {
+	then(l.giveBack(of))
+	return nil
+}
+
+func (l *link) giveBack(of Lock) (bool, error) {
 	err := l.call("Leave")
 	had := err == nil && l.leave(of.Key)
 	l.mu.Unlock()
@@ -161,13 +185,18 @@ func (l *link) leave(key string) bool {
 	return i == 0
 }
 
-func (l *link) Hand(of Lock, other Conn) (h Handed, err error) {
+func (l *link) Hand(_ context.Context, of Lock, other Conn, then func(Handed, error)) error {
+	then(l.hand(of, other))
+	return nil
+}
+
+func (l *link) hand(of Lock, other Conn) (h Handed, err error) {
 	if l.between != nil {
 		l.between(l)
 	}
 	err = l.call("Hand")
 	defer l.mu.Unlock()
-	if err == nil && slices.Contains(l.lines[of.Key], other.(*link)) {
+	if err == nil && l.waits(other.(*link)) {
 		h.Stands, h.Had = true, l.leave(of.Key)
 		h.Has = l.lines[of.Key][0] == other.(*link)
 	}

@@ -45,7 +45,7 @@ func New(c Config) *Session {
 func (s *Session) Open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	if _, err := s.holding(ctx); err != nil {
+	if err := s.add(ctx, false); err != nil {
 		return fmt.Errorf("%s: open a session: %w", s.Package, err)
 	}
 	return nil
@@ -146,6 +146,12 @@ func (s *Session) Close(ctx context.Context) error {
 
 // claim returns what is known of a claim, from now on at least its ID.
 func (s *Session) claim(c driver.Claim) (*claim, error) {
+	s.mu.Lock()
+	l, closed := s.claims[c.ID], s.closed
+	s.mu.Unlock()
+	if l != nil && !closed {
+		return l, nil
+	}
 	key, err := s.Store.KeyOf(c)
 	if err != nil {
 		return nil, fmt.Errorf("%s: name %q: %w", s.Package, c.Name, err)

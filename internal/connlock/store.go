@@ -36,23 +36,27 @@ type Apart interface {
 // ErrEnded is why a connection gives no answer: it has ended, and what it had is free.
 var ErrEnded = errors.New("the connection has ended")
 
-// Conn is a connection, and what has the locks in the server. Its methods may be called concurrently, but for Wait, during which there is
-// only Cancel and Close; they are carried out in order. All but Wait are answered within the session's TTL, or the connection has ended.
+// Conn is a connection, and what has the locks in the server. Its methods may be called concurrently, but for Wait, until whose answer there
+// is only Cancel and Close; they are carried out in order. All but Wait are answered within the session's TTL, or the connection has ended.
+//
+// Some give their answer to a function, once, which must not wait for another answer of the connection. They return when it is back; when
+// ctx ends before, why, and it is called all the same.
 type Conn interface {
 	// Try takes a lock if it is free. If not, or after an error, nothing is taken.
-	Try(l Lock) (driver.Grant, error)
+	Try(ctx context.Context, l Lock, then func(driver.Grant, error)) error
 
-	// Wait stands in the server's line until it has the lock, or until Cancel. After an error nobody knows whether it has it.
-	Wait(l Lock) (driver.Grant, error)
+	// Wait stands in the server's line until it has the lock, or until Cancel. It returns at once. After an error nobody knows whether it has
+	// the lock.
+	Wait(l Lock, then func(driver.Grant, error))
 
 	// Cancel ends a Wait. One that comes too late does nothing, to whatever is asked after it was answered.
 	Cancel(ctx context.Context) error
 
-	// Shows looks over this connection whether another one waits for a lock, or has it.
-	Shows(l Lock, other Conn) (bool, error)
+	// Waits looks over this connection whether another one, of which Wait was asked, stands in line.
+	Waits(ctx context.Context, other Conn) (bool, error)
 
 	// Leave gives a lock back, and reports whether there was one.
-	Leave(l Lock) (bool, error)
+	Leave(ctx context.Context, l Lock, then func(bool, error)) error
 
 	// Ping asks for nothing. An error says that the connection is not to be trusted.
 	Ping() error

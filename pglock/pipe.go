@@ -1,0 +1,312 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/interlock-go/interlock/internal/connlock"
+)
+
+// pipe is a connection that is asked in order and answers in order, whoever still waits for an answer. One goroutine at a time reads: whoever
+// asks while nobody does, since to be woken by another one costs more than the lock; and where nobody has asked for a while, one that
+// notices the end. Who has his answer, or waits no longer, passes the reading on.
+type pipe struct {
+	pg     *pgconn.PgConn
+	within time.Duration // what is not answered by then never is: the server has ended the backend
+	ended  func()
+	idle   *time.Timer // has somebody read
+
+	mu       sync.Mutex
+	asked    []*request        // in order
+	prepared map[string]string // names of statements
+	named    int
+	reading  bool
+	err      error // why it has ended
+
+	answer reply // as far as it has come; it belongs to whoever reads
+}
+
+const (
+	// rest is how long nobody reads after the last answer, since the next one who asks may come soon.
+	rest = time.Millisecond
+
+	// soon is how long who reads does not look at his context: to watch it costs more than most answers take.
+	soon = time.Millisecond
+)
+
+// query is one statement, which is prepared when it is asked for the first time; without arguments it is any number of them, which are not.
+type query struct {
+	sql  string
+	args [][]byte
+}
+
+// reply is the answer to a query.
+type reply struct {
+	field string // the first one of the last statement that had rows
+	err   error
+}
+
+// request is a query that was sent.
+type request struct {
+	then     func(reply)   // called once, by whoever reads
+	prepares string        // the statement, if it is prepared with it
+	over     chan struct{} // closed after then, where somebody else reads than who asks
+	limit    *time.Timer   // until the connection is closed
+	answered bool
+}
+
+func newPipe(pg *pgconn.PgConn, within time.Duration, ended func()) *pipe {
+	p := &pipe{pg: pg, within: within, ended: ended, prepared: map[string]string{}}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = time.AfterFunc(rest, p.listen)
+	return p
+}
+
+// send sends a query behind all that were sent before. Where it returns true the caller has to read, or to pass that on.
+func (p *pipe) send(q query, r *request) (reads bool) {
+	p.mu.Lock()
+	if p.err != nil {
+		p.mu.Unlock()
+		r.then(reply{err: p.err})
+		r.answered = true
+		return false
+	}
+	p.asked = append(p.asked, r)
+	front := p.pg.Frontend()
+	if len(q.args) == 0 {
+		front.SendQuery(&pgproto3.Query{String: q.sql})
+	} else {
+		name, known := p.prepared[q.sql]
+		if !known {
+			p.named++
+			name, r.prepares = strconv.Itoa(p.named), q.sql
+			p.prepared[q.sql] = name
+			front.SendParse(&pgproto3.Parse{Name: name, Query: q.sql})
+		}
+		front.SendBind(&pgproto3.Bind{PreparedStatement: name, Parameters: q.args})
+		front.SendExecute(&pgproto3.Execute{})
+		front.SendSync(&pgproto3.Sync{})
+	}
+	if err := front.Flush(); err != nil {
+		_ = p.pg.Conn().Close() // who reads tells everybody
+	}
+	reads = !p.reading
+	p.reading = true
+	p.mu.Unlock()
+	return reads
+}
+
+// ask sends a query whose answer nobody waits for here.
+func (p *pipe) ask(q query, then func(reply)) {
+	if p.send(q, &request{then: then}) {
+		go p.watch()
+	}
+}
+
+// call sends a query, and returns when then was called with the answer. When ctx ends it returns why, and then is called all the same.
+func (p *pipe) call(ctx context.Context, q query, then func(reply)) error {
+	r := &request{then: then}
+	if p.send(q, r) {
+		err := p.readFor(ctx, r)
+		p.pass(err)
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil
+		}
+		return cause(ctx)
+	}
+	over := p.limited(r)
+	var late <-chan time.Time
+	if end, ok := ctx.Deadline(); ok { // of a context without a timer, perhaps
+		timer := time.NewTimer(time.Until(end))
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+	case <-late:
+	}
+	return cause(ctx)
+}
+
+// fetch is call for an answer that is of use only to who waits for it.
+func (p *pipe) fetch(ctx context.Context, q query) (string, error) {
+	answer := make(chan reply, 1)
+	if err := p.call(ctx, q, func(r reply) { answer <- r }); err != nil {
+		return "", err
+	}
+	r := <-answer
+	return r.field, r.err
+}
+
+// cause is why who waits goes.
+func cause(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return context.DeadlineExceeded
+}
+
+// limited has a request that is not answered in time end the connection. It returns what is closed when it was answered.
+func (p *pipe) limited(r *request) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.over = make(chan struct{})
+	if r.answered {
+		close(r.over)
+	} else {
+		r.limit = time.AfterFunc(p.within, p.Close)
+	}
+	return r.over
+}
+
+// readFor reads until r is answered, or ctx ends: os.ErrDeadlineExceeded.
+func (p *pipe) readFor(ctx context.Context, r *request) error {
+	wire := p.pg.Conn()
+	_ = wire.SetReadDeadline(time.Now().Add(soon))
+	err := p.read(r)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	p.limited(r)
+	end, _ := ctx.Deadline()
+	_ = wire.SetReadDeadline(end)
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = wire.SetReadDeadline(time.Unix(1, 0))
+		close(woken)
+	})
+	err = p.read(r)
+	if !stop() {
+		<-woken // the next one who reads shall not find the deadline that it sets
+	}
+	return err
+}
+
+// read takes in answers until r is answered; without r, until nothing is asked any more. The caller is the one who reads.
+func (p *pipe) read(r *request) error {
+	for {
+		m, err := p.pg.Frontend().Receive()
+		if err != nil {
+			return err
+		}
+		switch m := m.(type) {
+		case *pgproto3.RowDescription:
+			p.answer.field = ""
+		case *pgproto3.DataRow:
+			p.answer.field = string(m.Values[0])
+		case *pgproto3.ErrorResponse:
+			p.answer.err = pgconn.ErrorResponseToPgError(m)
+		case *pgproto3.ReadyForQuery:
+			if first, last := p.next(); first != nil && (first == r || r == nil && last) {
+				return nil
+			}
+		}
+	}
+}
+
+// next hands the answer out that has come. It returns the request that it was for, and whether that was the last.
+func (p *pipe) next() (first *request, last bool) {
+	answer := p.answer
+	p.answer = reply{}
+	p.mu.Lock()
+	if len(p.asked) == 0 {
+		p.mu.Unlock()
+		return nil, true
+	}
+	first = p.asked[0]
+	p.asked = slices.Delete(p.asked, 0, 1)
+	last = len(p.asked) == 0
+	if answer.err != nil && first.prepares != "" {
+		delete(p.prepared, first.prepares)
+	}
+	p.mu.Unlock()
+	p.tell(first, answer)
+	return first, last
+}
+
+// tell hands an answer out.
+func (p *pipe) tell(r *request, answer reply) {
+	r.then(answer)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.answered = true
+	if r.limit != nil {
+		r.limit.Stop()
+	}
+	if r.over != nil {
+		close(r.over)
+	}
+}
+
+// pass ends the reading of one who is back from it with err.
+func (p *pipe) pass(err error) {
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		p.fail(err)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.asked) > 0 {
+		go p.watch()
+		return
+	}
+	p.reading = false
+	p.idle.Reset(rest)
+}
+
+// listen reads where nobody does.
+func (p *pipe) listen() {
+	p.mu.Lock()
+	reads := !p.reading
+	p.reading = true
+	p.mu.Unlock()
+	if reads {
+		p.watch()
+	}
+}
+
+// watch reads for others.
+func (p *pipe) watch() {
+	_ = p.pg.Conn().SetReadDeadline(time.Time{})
+	p.pass(p.read(nil))
+}
+
+// fail takes in the end of the connection. Nobody reads from then on.
+func (p *pipe) fail(err error) {
+	_ = p.pg.Conn().Close()
+	if p.answer.err != nil {
+		err = p.answer.err // what the server said before it closed
+	}
+	p.mu.Lock()
+	p.err = fmt.Errorf("%w: %w", connlock.ErrEnded, err)
+	asked := p.asked
+	p.asked = nil
+	p.mu.Unlock()
+	p.ended()
+	for _, r := range asked {
+		p.tell(r, reply{err: p.err})
+	}
+}
+
+// Close ends the connection, and the backend.
+func (p *pipe) Close() {
+	_ = p.pg.Conn().SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+	p.mu.Lock()
+	p.pg.Frontend().Send(&pgproto3.Terminate{})
+	_ = p.pg.Frontend().Flush()
+	p.mu.Unlock()
+	_ = p.pg.Conn().Close()
+	go p.listen() // to the end, if nobody does
+}

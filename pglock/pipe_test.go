@@ -1,0 +1,133 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/interlock-go/interlock/internal/connlock"
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+// piped makes a pipe to a server, and returns what is closed at its end.
+func piped(t *testing.T, s *servertest.Server) (*pipe, <-chan struct{}) {
+	t.Helper()
+	pc, err := pgx.Connect(t.Context(), s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := make(chan struct{})
+	p := newPipe(pc.PgConn(), time.Minute, sync.OnceFunc(func() { close(end) }))
+	t.Cleanup(p.Close)
+	return p, end
+}
+
+// echo is answered by its argument, a while later.
+func echo(text string, ms int) query {
+	return query{"select $1::text from (select pg_sleep($2::float8)) s", [][]byte{[]byte(text), fmt.Append(nil, float64(ms)/1000)}}
+}
+
+// Everybody has his own answer, once, in the order of what was asked, whoever reads and whoever has gone.
+func TestPipe(t *testing.T) {
+	t.Parallel()
+	p, _ := piped(t, servertest.Postgres(t))
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			asked, answered := 0, 0
+			for round := range 60 {
+				want := fmt.Sprint(i, " ", round)
+				ctx, cancel := context.WithCancel(t.Context())
+				if rand.N(3) == 0 {
+					time.AfterFunc(rand.N(6*time.Millisecond), cancel)
+				}
+				asked++
+				all.Add(1)
+				err := p.call(ctx, echo(want, rand.N(4)), func(r reply) {
+					defer all.Done()
+					if answered++; r.err != nil || r.field != want || answered != asked {
+						t.Errorf("answer %q, %v; want %q", r.field, r.err, want)
+					}
+				})
+				cancel()
+				if err != nil && !errors.Is(err, context.Canceled) {
+					t.Errorf("call: %v", err)
+				}
+				if err != nil {
+					if field, err := p.fetch(t.Context(), echo("after", 0)); field != "after" || err != nil { // comes behind it
+						t.Errorf("after one who went: %q, %v", field, err)
+					}
+					if answered != asked {
+						t.Error("an answer was overtaken")
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A statement is prepared once, and once more after an error.
+func TestPipePrepares(t *testing.T) {
+	t.Parallel()
+	p, _ := piped(t, servertest.Postgres(t))
+	q := query{"select nextval($1::text::regclass)", [][]byte{[]byte("numbers")}}
+	if _, err := p.fetch(t.Context(), q); code(err) != "42P01" {
+		t.Fatalf("a sequence that is not there: %v", err)
+	}
+	if _, err := p.fetch(t.Context(), query{sql: "create sequence numbers"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if field, err := p.fetch(t.Context(), q); err != nil || field != fmt.Sprint(i+1) {
+			t.Errorf("%q, %v; want %d", field, err, i+1)
+		}
+	}
+	if _, err := p.fetch(t.Context(), query{"select from nowhere where $1", [][]byte{{'t'}}}); code(err) != "42P01" {
+		t.Errorf("a statement that cannot be prepared: %v", err)
+	}
+	if n, err := p.fetch(t.Context(), query{sql: "select count(*) from pg_prepared_statements where statement like '%nextval%'"}); err != nil || n != "2" {
+		t.Errorf("%s statements are prepared, %v; want the first and one after its error", n, err)
+	}
+}
+
+// The end is told at once, also while nobody asks; whoever waits hears of it, and whoever comes later.
+func TestPipeEnds(t *testing.T) {
+	t.Parallel()
+	s := servertest.Postgres(t)
+	killer, _ := piped(t, s)
+	for _, asked := range []bool{false, true} {
+		p, end := piped(t, s)
+		pid, err := p.fetch(t.Context(), query{sql: ping})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits := make(chan error, 1)
+		if asked {
+			p.ask(echo("never", 600_000), func(r reply) { waits <- r.err })
+		}
+		if _, err := killer.fetch(t.Context(), query{sql: "select pg_terminate_backend(" + pid + ")"}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-end:
+		case <-time.After(30 * time.Second):
+			t.Fatal("the end of the connection is not noticed")
+		}
+		if asked {
+			if err := <-waits; !errors.Is(err, connlock.ErrEnded) || !strings.Contains(err.Error(), "administrator") {
+				t.Errorf("who waited hears %v", err)
+			}
+		}
+		if _, err := p.fetch(t.Context(), query{sql: ping}); !errors.Is(err, connlock.ErrEnded) {
+			t.Errorf("who comes later hears %v", err)
+		}
+	}
+}
