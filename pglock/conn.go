@@ -27,8 +27,9 @@ func (d *Driver) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*pg
 // conn implements connlock.Conn.
 type conn struct {
 	*pipe
-	d   *connDriver
-	pid string // of the backend, which has the locks
+	d    *connDriver
+	pid  string   // of the backend, which has the locks
+	wait *request // the last Wait
 }
 
 // Try implements connlock.Conn.
@@ -52,13 +53,21 @@ func (c *conn) Try(ctx context.Context, l connlock.Lock, then func(driver.Grant,
 
 // Wait implements connlock.Conn.
 func (c *conn) Wait(l connlock.Lock, then func(driver.Grant, error)) {
-	c.ask(c.d.words(l).wait, func(r reply) {
+	c.wait = &request{then: func(r reply) {
 		if r.err == nil && r.field == "" {
 			r.err = errors.New("the server answered nothing")
 		}
 		then(granted(r.field), r.err)
-	})
+	}}
+	if c.send(c.d.words(l).wait, c.wait) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.leave() // to who awaits it
+	}
 }
+
+// Await implements connlock.Conn.
+func (c *conn) Await(ctx context.Context) error { return c.await(ctx, c.wait) }
 
 func granted(field string) driver.Grant {
 	return driver.Grant{Held: true, Fence: uint64(number(field))} //nolint:gosec // drawn by us

@@ -173,7 +173,7 @@ func (d *connDriver) Dial(ctx context.Context, spec driver.Spec, ended func()) (
 	if err != nil {
 		return nil, err
 	}
-	return &conn{newPipe(pc.PgConn(), spec.TTL, ended), d, string(f[0])}, nil
+	return &conn{pipe: newPipe(pc.PgConn(), spec.TTL, ended), d: d, pid: string(f[0])}, nil
 }
 
 // ping asks for nothing but who answers.

@@ -37,7 +37,7 @@ type pipe struct {
 
 const (
 	// rest is how long nobody reads after the last answer, since the next one who asks may come soon.
-	rest = time.Millisecond
+	rest = 5 * time.Millisecond
 
 	// soon is how long who reads does not look at his context: to watch it costs more than most answers take.
 	soon = time.Millisecond
@@ -59,7 +59,7 @@ type reply struct {
 type request struct {
 	then     func(reply)   // called once, by whoever reads
 	prepares string        // the statement, if it is prepared with it
-	over     chan struct{} // closed after then, where somebody else reads than who asks
+	over     chan struct{} // closed after then, where somebody waits for that
 	limit    *time.Timer   // until the connection is closed
 	answered bool
 }
@@ -113,18 +113,36 @@ func (p *pipe) ask(q query, then func(reply)) {
 	}
 }
 
-// call sends a query, and returns when then was called with the answer. When ctx ends it returns why, and then is called all the same.
+// call sends a query, and returns when then was called with the answer. When ctx ends it returns why, and then is called all the same. What
+// is not answered in time ends the connection.
 func (p *pipe) call(ctx context.Context, q query, then func(reply)) error {
 	r := &request{then: then}
-	if p.send(q, r) {
-		err := p.readFor(ctx, r)
-		p.pass(err)
-		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil
-		}
-		return cause(ctx)
+	if !p.send(q, r) {
+		return p.hear(ctx, p.told(r, true))
 	}
-	over := p.limited(r)
+	_ = p.pg.Conn().SetReadDeadline(time.Now().Add(soon))
+	if err := p.read(r); !errors.Is(err, os.ErrDeadlineExceeded) {
+		p.pass(err)
+		return nil
+	}
+	p.told(r, true)
+	return p.readOn(ctx, r)
+}
+
+// await returns when a request was answered, or ctx has ended.
+func (p *pipe) await(ctx context.Context, r *request) error {
+	p.mu.Lock()
+	reads := !p.reading && !r.answered
+	p.reading = p.reading || reads
+	p.mu.Unlock()
+	if reads {
+		return p.readOn(ctx, r)
+	}
+	return p.hear(ctx, p.told(r, false))
+}
+
+// hear waits while somebody else reads.
+func (p *pipe) hear(ctx context.Context, told <-chan struct{}) error {
 	var late <-chan time.Time
 	if end, ok := ctx.Deadline(); ok { // of a context without a timer, perhaps
 		timer := time.NewTimer(time.Until(end))
@@ -132,12 +150,33 @@ func (p *pipe) call(ctx context.Context, q query, then func(reply)) error {
 		late = timer.C
 	}
 	select {
-	case <-over:
+	case <-told:
 		return nil
 	case <-ctx.Done():
 	case <-late:
 	}
 	return cause(ctx)
+}
+
+// readOn reads until a request is answered, or ctx has ended.
+func (p *pipe) readOn(ctx context.Context, r *request) error {
+	wire := p.pg.Conn()
+	end, _ := ctx.Deadline()
+	_ = wire.SetReadDeadline(end)
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = wire.SetReadDeadline(time.Unix(1, 0))
+		close(woken)
+	})
+	err := p.read(r)
+	if !stop() {
+		<-woken // the next one who reads shall not find the deadline that it sets
+	}
+	p.pass(err)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return cause(ctx)
+	}
+	return nil
 }
 
 // fetch is call for an answer that is of use only to who waits for it.
@@ -158,40 +197,20 @@ func cause(ctx context.Context) error {
 	return context.DeadlineExceeded
 }
 
-// limited has a request that is not answered in time end the connection. It returns what is closed when it was answered.
-func (p *pipe) limited(r *request) <-chan struct{} {
+// told returns what is closed when a request was answered. It may limit the time for that.
+func (p *pipe) told(r *request, limited bool) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r.over = make(chan struct{})
-	if r.answered {
-		close(r.over)
-	} else {
+	if r.over == nil {
+		r.over = make(chan struct{})
+		if r.answered {
+			close(r.over)
+		}
+	}
+	if limited && !r.answered {
 		r.limit = time.AfterFunc(p.within, p.Close)
 	}
 	return r.over
-}
-
-// readFor reads until r is answered, or ctx ends: os.ErrDeadlineExceeded.
-func (p *pipe) readFor(ctx context.Context, r *request) error {
-	wire := p.pg.Conn()
-	_ = wire.SetReadDeadline(time.Now().Add(soon))
-	err := p.read(r)
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		return err
-	}
-	p.limited(r)
-	end, _ := ctx.Deadline()
-	_ = wire.SetReadDeadline(end)
-	woken := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		_ = wire.SetReadDeadline(time.Unix(1, 0))
-		close(woken)
-	})
-	err = p.read(r)
-	if !stop() {
-		<-woken // the next one who reads shall not find the deadline that it sets
-	}
-	return err
 }
 
 // read takes in answers until r is answered; without r, until nothing is asked any more. The caller is the one who reads.
@@ -262,6 +281,11 @@ func (p *pipe) pass(err error) {
 		go p.watch()
 		return
 	}
+	p.leave()
+}
+
+// leave has nobody read for a while, but who comes. p.mu is held.
+func (p *pipe) leave() {
 	p.reading = false
 	p.idle.Reset(rest)
 }

@@ -16,9 +16,7 @@ type claim struct {
 	conn    *conn // that has it, or is asked for it
 	state   state
 	fence   uint64
-	unheard bool            // a Renew passed over it while it waited
-	decided chan struct{}   // closed when the statement that waits was answered
-	change  sessions.Signal // wakes its Wait
+	unheard bool // a Renew passed over it while it waited
 	sessions.Departure
 }
 
@@ -32,12 +30,7 @@ const (
 	gone
 )
 
-func newClaim(l Lock) *claim { return &claim{Lock: l, change: sessions.NewSignal()} }
-
-func (l *claim) move(to state, fence uint64) {
-	l.state, l.fence = to, fence
-	l.change.Give()
-}
+func (l *claim) move(to state, fence uint64) { l.state, l.fence = to, fence }
 
 // lose moves a claim to gone, and tells its owner unless he wants it so. s.mu is held.
 func (s *Session) lose(l *claim) {
@@ -217,10 +210,8 @@ func (s *Session) queue(ctx context.Context, l *claim) error {
 			return err
 		}
 	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	end, _ := ctx.Deadline() // of a context without a timer
-	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
+	for looks := 1; ; looks++ {
 		c, err := s.holding(ctx)
 		if err != nil {
 			return fmt.Errorf("its place in line is not known: %s", err.Error()) // nothing that is certain
@@ -239,12 +230,22 @@ func (s *Session) queue(ctx context.Context, l *claim) error {
 		if !time.Now().Before(end) {
 			return context.DeadlineExceeded
 		}
-		timer.Reset(pause)
-		select {
-		case <-l.decided:
-		case <-timer.C:
+		if err := l.conn.pause(ctx, looks); err != nil {
+			return err
 		}
 	}
+}
+
+// pause lets a Wait get to its place, or be answered, before the next look: at first not for longer than a look takes, since no timer is that
+// short, and who has the lock waits for this.
+func (c *conn) pause(ctx context.Context, looks int) error {
+	const atOnce = 16
+	if looks > atOnce {
+		shortly, cancel := context.WithTimeout(ctx, min(time.Duration(looks-atOnce)*time.Millisecond, 20*time.Millisecond))
+		defer cancel()
+		_ = c.Await(shortly)
+	}
+	return ctx.Err()
 }
 
 // begin has a connection wait for a claim.
@@ -264,7 +265,7 @@ func (s *Session) begin(ctx context.Context, l *claim) error {
 		s.waiting--
 		return err
 	}
-	c.blocked, l.decided = true, make(chan struct{})
+	c.blocked = true
 	c.Wait(l.Lock, func(g driver.Grant, err error) { s.decide(l, c, g, err) })
 	return nil
 }
@@ -277,7 +278,6 @@ func (s *Session) decide(l *claim, c *conn, g driver.Grant, err error) {
 	s.mu.Lock()
 	s.waiting--
 	c.blocked = false
-	close(l.decided)
 	unknown := false
 	switch {
 	case err == nil:
@@ -300,7 +300,7 @@ func (s *Session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 	}
 	for {
 		s.mu.Lock()
-		st, unheard := l.state, l.unheard
+		st, unheard, c := l.state, l.unheard, l.conn
 		s.mu.Unlock()
 		switch {
 		case st == out, st == held && unheard: // the last Renew passed over it, and its time had begun before, perhaps
@@ -308,10 +308,8 @@ func (s *Session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 		case st != waiting:
 			return s.answer(l, nil)
 		}
-		select {
-		case <-l.change:
-		case <-ctx.Done():
-			return s.answer(l, ctx.Err())
+		if err := c.Await(ctx); err != nil {
+			return s.answer(l, err)
 		}
 	}
 }
@@ -353,7 +351,9 @@ func (s *Session) leave(ctx context.Context, l *claim) error {
 		if c.Cancel(ctx) != nil {
 			s.end(c)
 		}
-		<-l.decided
+		if err := c.Await(ctx); err != nil {
+			return err
+		}
 		return s.giveBack(ctx, l)
 	})
 }

@@ -77,22 +77,15 @@ func (s Requeuer) requeue(ctx context.Context, old, next *claim) error {
 	if err := s.begin(ctx, next); err != nil {
 		return err
 	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	end, _ := ctx.Deadline()
-	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
+	for looks := 1; ; looks++ {
 		switch h, err := s.hand(ctx, c, old, next); {
 		case err != nil:
 			return err
 		case h.Stands && !h.Had:
 			return s.aside(ctx, func(ctx context.Context) error { return s.queue(ctx, next) })
 		case h.Has: // its answer is under way
-			select {
-			case <-next.decided:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+			return next.conn.Await(ctx)
 		case h.Stands && !next.Queue:
 			s.mu.Lock()
 			next.Depart()
@@ -103,19 +96,17 @@ func (s Requeuer) requeue(ctx context.Context, old, next *claim) error {
 		case !time.Now().Before(end):
 			return context.DeadlineExceeded
 		}
-		timer.Reset(pause)
-		select {
-		case <-next.decided:
-			s.mu.Lock()
-			st := next.state
-			s.mu.Unlock()
-			if st == gone {
-				return ErrEnded
-			}
-			return s.giveBack(ctx, old) // both have it
-		case <-timer.C:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := next.conn.pause(ctx, looks); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		st := next.state
+		s.mu.Unlock()
+		switch st {
+		case gone:
+			return ErrEnded
+		case held: // as the old one: both share the lock, or that was lost
+			return s.giveBack(ctx, old)
 		}
 	}
 }

@@ -30,7 +30,8 @@ type server struct {
 type link struct {
 	*server
 	ended   func()
-	granted chan bool // of the Wait under way
+	granted chan bool     // of the Wait under way
+	over    chan struct{} // closed when it was answered
 	closed  chan struct{}
 }
 
@@ -91,7 +92,26 @@ func (l *link) try(of Lock) (driver.Grant, error) {
 }
 
 func (l *link) Wait(of Lock, then func(driver.Grant, error)) {
-	go func() { then(l.wait(of)) }()
+	over := make(chan struct{})
+	l.over = over
+	go func() {
+		defer close(over)
+		then(l.wait(of))
+	}()
+}
+
+func (l *link) Await(ctx context.Context) error {
+	if end, ok := ctx.Deadline(); ok {
+		timed, cancel := context.WithDeadline(ctx, end)
+		defer cancel()
+		ctx = timed
+	}
+	select {
+	case <-l.over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (l *link) wait(of Lock) (driver.Grant, error) {

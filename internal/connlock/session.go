@@ -161,7 +161,7 @@ func (s *Session) claim(c driver.Claim) (*claim, error) {
 	if s.closed {
 		return nil, driver.ErrSessionLost
 	}
-	return s.claims.Of(c.ID, func() *claim { return newClaim(Lock{c, key}) }), nil
+	return s.claims.Of(c.ID, func() *claim { return &claim{Lock: Lock{c, key}} }), nil
 }
 
 // answer is the claim's state, unless err says that nothing is known.
