@@ -101,11 +101,11 @@ func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error)
 		s.d.unhear(c)
 	case waiting:
 		if c.state <= waiting {
-			c.state, c.grant.Holder = waiting, first([]byte(f[5]))
+			c.state, c.grant.Holder = waiting, inWay(f[5])
 			c.schedule(number(f[3]), f[4] == "t", s.d.direct)
 		}
 	case out:
-		c.grant.Holder = first([]byte(f[5]))
+		c.grant.Holder = inWay(f[5])
 	case broken, gone:
 		c.end(st)
 	case misfit:

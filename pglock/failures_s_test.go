@@ -3,6 +3,7 @@ package pglock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +103,31 @@ func TestS03_ReleaseSaysWhatTheStoreSays(t *testing.T) {
 		next := mutex("taken")
 		asks(t, b, next, true)
 		leaves(t, b, next, true)
+	}
+}
+
+// Who hands over does so to the first who lives. Nobody of those who wait has looked meanwhile.
+func TestS04_TheDeadAreNotLetIn(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	for _, requeue := range []bool{false, true} {
+		a, b, c := user(t, s.URL()), user(t, s.URL()), user(t, s.URL())
+		mine, dead, next := mutex("heir"), mutex("heir"), mutex("heir")
+		asks(t, a, mine, true)
+		asks(t, b, dead, false)
+		asks(t, c, next, false)
+		execute(t, s, fmt.Sprintf("update interlock.session s set until = 0 from interlock.lock l, unnest(l.line) c where c.id = '%s' and s.id = c.session", dead.ID))
+		if requeue {
+			if _, _, err := a.(driver.Requeuer).Requeue(t.Context(), mine, mutex("heir")); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			leaves(t, a, mine, true)
+		}
+		if first := ask[string](t, s, "select (line[1]).id from interlock.lock where (line[1]).held"); first != next.ID {
+			t.Errorf("requeue %v: one was let in whose session was over", requeue)
+		}
+		execute(t, s, "delete from interlock.lock")
 	}
 }
 

@@ -46,41 +46,49 @@ func TestS09_ClocksOfClientsDoNotCount(t *testing.T) {
 	}
 }
 
-// A request that had to wait for a row is late by the clock of now, not by that of when it began.
+// A request that had to wait for a row is late by the clock of now, not by that of when it began: it takes nothing, and hands nothing over.
 func TestS10_TheClockGoesOnInATransaction(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
 	p := pool(t, s.URL())
 	user(t, s.URL())
-	execute(t, s, "insert into interlock.lock values ('late', 0, '{}')")
-	tx, err := p.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback(context.Background()) }()
-	if _, err := tx.Exec(t.Context(), "select from interlock.lock where name = 'late' for update"); err != nil {
-		t.Fatal(err)
-	}
-	state := make(chan int, 1)
-	go func() {
-		var n int
-		err := p.QueryRow(t.Context(), `select substr(t, 1, 1)::int from interlock.session s, interlock.turn('late', s.id, null, 'x', false, true, 1, 2147483647, 2147483647, 0, '',
-			interlock.us() + 300000, 20000) t`).Scan(&n)
+	const turn = "interlock.turn('late', s.id, %s, '%s', false, true, 1, 2147483647, 2147483647, 0, '', interlock.us() + %d, 20000)"
+	const line = "select string_agg((c.id || ' ' || c.held)::text, ', ') from interlock.lock l, unnest(l.line) c where l.name = 'late'"
+	late := func(old, id string) (answer string, err error) {
+		tx, err := p.Begin(t.Context())
 		if err != nil {
-			t.Error(err)
+			t.Fatal(err)
 		}
-		state <- n
-	}()
-	until(t, "the request waits for the row", func() bool {
-		return ask[int](t, s, "select count(*) from pg_stat_activity where wait_event_type = 'Lock'") == 1
-	})
-	began := ask[int64](t, s, "select interlock.us()")
-	until(t, "its time is over", func() bool { return ask[int64](t, s, "select interlock.us()") > began+400000 })
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
+		defer func() { _ = tx.Rollback(context.Background()) }()
+		if _, err := tx.Exec(t.Context(), "select from interlock.lock where name = 'late' for update"); err != nil {
+			t.Fatal(err)
+		}
+		answered := make(chan struct{})
+		go func() {
+			defer close(answered)
+			err = p.QueryRow(t.Context(), "select "+fmt.Sprintf(turn, old, id, 300000)+" from interlock.session s").Scan(&answer)
+		}()
+		until(t, "the request waits for the row", func() bool {
+			return ask[int](t, s, "select count(*) from pg_stat_activity where wait_event_type = 'Lock'") == 1
+		})
+		began := ask[int64](t, s, "select interlock.us()")
+		until(t, "its time is over", func() bool { return ask[int64](t, s, "select interlock.us()") > began+400000 })
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-answered
+		return answer, err
 	}
-	if n := <-state; n != 7 {
-		t.Errorf("a request that came too late answered state %d, want 7: it is void", n)
+	execute(t, s, "insert into interlock.lock values ('late', 0, '{}')")
+	if answer, err := late("null", "x"); err != nil || answer[0] != '7' {
+		t.Errorf("a request that came too late answered state %.1s, %v, want 7: it is void", answer, err)
+	}
+	for _, id := range []string{"a", "b"} {
+		execute(t, s, "select "+fmt.Sprintf(turn, "null", id, 60000000)+" from interlock.session s")
+	}
+	answer, err := late("'a'", "x")
+	if stands := ask[string](t, s, line); err == nil || stands != "a true, b false" {
+		t.Errorf("to hand over too late answered %q, %v, and there stand %s; want an error, and those who stood there", answer, err, stands)
 	}
 }
 

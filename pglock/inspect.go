@@ -11,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// shown is a claim as the schema's function of that name writes it.
+// shown is a claim as the schema's function seen writes it.
 type shown struct {
 	ID                    string
 	Kind                  driver.Kind
@@ -22,6 +22,14 @@ type shown struct {
 	Note, Owner           []byte
 }
 
+// holder is the claim as the contract has it.
+func (c *shown) holder() driver.Holder {
+	return driver.Holder{
+		PublicID: c.ID, Owner: driver.DecodeOwner(c.Owner), Kind: c.Kind, Weight: c.Weight, Limit: c.Limit, Held: c.Held, Broken: c.Broken,
+		Note: string(c.Note), Since: time.UnixMicro(c.Since), Until: time.UnixMicro(c.Until), Fence: c.Fence, Passes: c.Passes,
+	}
+}
+
 // holders reads a line as it is shown.
 func holders(b []byte) ([]driver.Holder, error) {
 	var all []shown
@@ -30,20 +38,19 @@ func holders(b []byte) ([]driver.Holder, error) {
 	}
 	var claims []driver.Holder
 	for _, c := range all {
-		claims = append(claims, driver.Holder{
-			PublicID: c.ID, Owner: driver.DecodeOwner(c.Owner), Kind: c.Kind, Weight: c.Weight, Limit: c.Limit, Held: c.Held, Broken: c.Broken,
-			Note: string(c.Note), Since: time.UnixMicro(c.Since), Until: time.UnixMicro(c.Until), Fence: c.Fence, Passes: c.Passes,
-		})
+		claims = append(claims, c.holder())
 	}
 	return claims, nil
 }
 
-// first is the first holder of a line, who is in everybody's way.
-func first(b []byte) *driver.Holder {
-	if claims, err := holders(b); err == nil && len(claims) > 0 {
-		return &claims[0]
+// inWay reads who is in the way of a claim, where the answer says it.
+func inWay(b string) *driver.Holder {
+	var c shown
+	if json.Unmarshal([]byte(b), &c) != nil {
+		return nil
 	}
-	return nil
+	h := c.holder()
+	return &h
 }
 
 // look makes a statement for people.

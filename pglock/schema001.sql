@@ -55,13 +55,15 @@ create function interlock.nonce(id text) returns text language sql immutable as 
 $$;
 
 -- Every change is durable whatever the user set, and waits for nobody longer than patience, in ms.
-create function interlock.careful(patience int) returns void language plpgsql as $$
-begin
-  if current_setting('synchronous_commit') in ('off', 'local') then
-    perform set_config('synchronous_commit', 'on', true);
-  end if;
-  perform set_config('lock_timeout', patience::text, true);
-end $$;
+create function interlock.careful(patience int) returns text language sql as $$
+  select set_config('lock_timeout', patience::text, true)
+    || case when current_setting('synchronous_commit') in ('off', 'local') then set_config('synchronous_commit', 'on', true) end
+$$;
+
+-- tell wakes who waits for a claim that is held now.
+create function interlock.tell(channel text, id text, fence bigint) returns boolean language sql as $$
+  select pg_notify(channel, 'h ' || interlock.nonce(id) || ' ' || fence) is null
+$$;
 
 -- settle writes what came of a line, by the rule as driver/line has it: a claim is held when its weight and the weights of all claims
 -- ahead of it add up to at most its limit. Who is held now and was not is told, except one who has it in an answer.
@@ -86,7 +88,7 @@ begin
     c.since := us;
     ln[i] := c;
     if c.id is distinct from but then
-      perform pg_notify(s.channel, 'h ' || interlock.nonce(c.id) || ' ' || c.fence) from interlock.session s where s.id = c.session;
+      perform interlock.tell(s.channel, c.id, c.fence) from interlock.session s where s.id = c.session;
     end if;
   end loop;
   if ln is distinct from stands.line then
@@ -128,14 +130,18 @@ begin
   end if;
 end $$;
 
+-- seen is a claim as people see it.
+create function interlock.seen(c interlock.claim, s interlock.session) returns json language sql stable as $$
+  select json_build_object(
+    'id', interlock.public(c.id), 'kind', c.kind, 'weight', c.weight, 'limit', c.lim, 'held', c.held, 'broken', c.broken,
+    'since', c.since, 'until', case when c.broken then least(c.stop, s.until) else s.until end, 'fence', c.fence,
+    'passes', c.passes, 'note', encode(c.note, 'base64'), 'owner', encode(s.owner, 'base64'))
+$$;
+
 -- shown is a line as people see it, without the claims of sessions whose time is over.
 create function interlock.shown(line interlock.claim[], us bigint) returns json language sql stable as $$
-  select coalesce(json_agg(json_build_object(
-      'id', interlock.public(u.id), 'kind', u.kind, 'weight', u.weight, 'limit', u.lim, 'held', u.held, 'broken', u.broken,
-      'since', u.since, 'until', case when u.broken then least(u.stop, s.until) else s.until end, 'fence', u.fence,
-      'passes', u.passes, 'note', encode(u.note, 'base64'), 'owner', encode(s.owner, 'base64')) order by u.n), '[]')
-    from unnest(line) with ordinality as u(id, session, kind, weight, lim, held, broken, stop, since, fence, passes, note, n)
-    join interlock.session s on s.id = u.session
+  select coalesce(json_agg(interlock.seen(line[n], s) order by n), '[]')
+    from generate_subscripts(line, 1) n join interlock.session s on s.id = (line[n]).session
     where s.until > us
 $$;
 
@@ -169,12 +175,13 @@ create function interlock.turn(
 language plpgsql as $$
 declare
   us bigint := interlock.us();
-  token bigint;
+  set text := interlock.careful(p_patience);
+  answer text;
+  told boolean;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     return '8 f';
   end if;
-  perform interlock.careful(p_patience);
 
   -- A free name, in a session that needs no renewal, is taken by the unique index, or by finding the line empty under the
   -- lock of its row. The deadline is looked at there, too: an insert may have waited.
@@ -187,18 +194,38 @@ begin
       line = array[row(p_id, p_session, p_kind, p_weight, p_lim, true, false, 0, us,
         case when p_kind <= 2 then greatest(l.fence + 32, us) - 31 else 0 end, p_passes, p_note)::interlock.claim]
       where cardinality(l.line) = 0 and interlock.us() <= p_deadline
-    returning (l.line[1]).fence into token;
-    if found then
-      return '2 f ' || token;
-    end if;
+    returning '2 f ' || (l.line[1]).fence into answer;
   elsif p_id is null then
     -- Alone in line, it leaves. Who has been declared dead, or should be, has not held until now.
     update interlock.lock l set line = '{}' where l.name = p_name and cardinality(l.line) = 1 and (l.line[1]).id = p_old
       and (l.line[1]).held and not (l.line[1]).broken
-      and exists (select from interlock.session s where s.id = p_session and s.until > interlock.us());
-    if found then
-      return '0 t';
+      and exists (select from interlock.session s where s.id = p_session and s.until > interlock.us())
+    returning '0 t' into answer;
+  end if;
+  -- Who had it for himself hands over to the next one, who wants the same and lives, and stands at the end of the line, or goes: of
+  -- all others nothing changes, and there is no need to look at them. The new one looks after who stands before him.
+  if answer is null and p_old is not null and not p_again and p_kind <> 4 and (p_id is null or p_queue) then
+    update interlock.lock l set fence = greatest(l.fence + 32, us),
+      line = row((l.line[2]).id, s.id, (l.line[2]).kind, (l.line[2]).weight, (l.line[2]).lim, true, false, 0, us, greatest(l.fence + 32, us) - 31,
+          (l.line[2]).passes, (l.line[2]).note)::interlock.claim || l.line[3:]
+        || case when p_id is not null then array[row(p_id, p_session, p_kind, p_weight, p_lim, false, false, 0, us, 0, p_passes, p_note)::interlock.claim] end
+      from interlock.session s
+      where l.name = p_name and (l.line[1]).id = p_old and (l.line[1]).kind <= 2 and (l.line[1]).held and not (l.line[1]).broken
+        and (l.line[2]).kind <= 2 and greatest(l.fence + 32, us) <= 9007199254740991
+        and s.id = (l.line[2]).session and s.until > interlock.us()
+        and exists (select from interlock.session m where m.id = p_session and m.until > interlock.us()
+          and (p_id is null or m.until - us >= m.ttl - m.ttl / 10 and us <= p_deadline))
+    returning case when p_id is null then '0 t' else concat_ws(' ', '1 t 0',
+        case when cardinality(l.line) > 2 and (l.line[cardinality(l.line) - 1]).session = p_session then -1
+          else greatest(coalesce((select b.until from interlock.session b where b.id = (l.line[cardinality(l.line) - 1]).session), us) - us, 0) end,
+        cardinality(l.line) = 2, interlock.seen(l.line[1], s)) end,
+      interlock.tell(s.channel, (l.line[1]).id, (l.line[1]).fence) into answer, told;
+    if p_id is not null and interlock.us() > p_deadline then -- the row was waited for
+      raise lock_not_available using message = 'the request was late';
     end if;
+  end if;
+  if answer is not null then
+    return answer;
   end if;
   -- Others stand there, or stood. What this block declares costs nothing above.
   declare
@@ -213,6 +240,7 @@ begin
     was boolean := false;
     state int := 0;
     place record;
+    way json;
   begin
     select * into stands from interlock.lock l where l.name = p_name for update;
     if not found and p_id is not null and not p_again then
@@ -263,12 +291,14 @@ begin
       end if;
     end if;
     ln := interlock.settle(stands, ln, us, p_id);
-    if not there then
-      return concat_ws(' ', coalesce(state, 6), was, '0 -1 f', case when p_id is not null and state = 0 then interlock.shown(ln[1:1], us) end);
-    end if;
     select * into place from interlock.place(ln, p_id, us);
-    return concat_ws(' ', place.state, was, place.fence, place.left_us, place.head,
-      case when place.state = 1 then interlock.shown(ln[1:1], us) end);
+    if not there then
+      place.state := coalesce(state, 6);
+    end if;
+    if p_id is not null and place.state <= 1 then
+      select interlock.seen(ln[1], s) into way from interlock.session s where s.id = (ln[1]).session and s.until > us;
+    end if;
+    return concat_ws(' ', place.state, was, place.fence, place.left_us, place.head, way);
   end;
 end $$;
 
@@ -278,10 +308,10 @@ end $$;
 create function interlock.renew(p_session text, p_names text[], p_ids text[], p_held boolean[], p_patience int)
 returns table (n bigint, state int, fence bigint, left_us bigint, head boolean) language plpgsql as $$
 declare
+  set text := interlock.careful(p_patience);
   us bigint;
   gone text[];
 begin
-  perform interlock.careful(p_patience);
   update interlock.session s set until = interlock.us() + s.ttl where s.id = p_session and s.until > interlock.us() returning s.broken into gone;
   if not found then
     return query select 0::bigint, 6, 0::bigint, 0::bigint, false;
@@ -303,12 +333,12 @@ end $$;
 -- since who looks at a line wants it after that of the line. By hand, to end somebody else's: select interlock.finish('…').
 create function interlock.finish(p_session text, p_names text[] default null) returns void language plpgsql as $$
 declare
+  set text := interlock.careful(10000);
   v_name bytea;
   stands interlock.lock;
   c interlock.claim;
   ln interlock.claim[];
 begin
-  perform interlock.careful(10000);
   for v_name in
     select decode(n, 'hex') from unnest(p_names) n
     union select l.name from interlock.lock l where p_names is null and exists (select from unnest(l.line) u where u.session = p_session)
@@ -330,13 +360,13 @@ end $$;
 -- when it is released or when its session's time of now is over. Whether it was there as p_public and p_fence name it is the answer.
 create function interlock.break(p_name bytea, p_public text, p_fence bigint, p_now boolean) returns boolean language plpgsql as $$
 declare
+  set text := interlock.careful(10000);
   us bigint;
   stands interlock.lock;
   c interlock.claim;
   ln interlock.claim[] := '{}';
   hit interlock.claim;
 begin
-  perform interlock.careful(10000);
   select * into stands from interlock.lock l where l.name = p_name for update;
   us := interlock.us();
   foreach c in array coalesce(stands.line, '{}') loop
