@@ -3,14 +3,12 @@ package servertest
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
 	"syscall"
 )
 
@@ -29,7 +27,7 @@ var postgres = program{
 	command: "postgres", ready: "database system is ready to accept connections", end: syscall.SIGINT, as: ordinary,
 	again: "is still in use", // the backends of a killed server go a moment after it
 	args: func(s *Server) ([]string, error) {
-		if err := s.cluster(); err != nil {
+		if err := s.fill(postgresFiles, "PG_VERSION"); err != nil {
 			return nil, err
 		}
 		return slices.Concat([]string{
@@ -63,94 +61,27 @@ func ordinary() (*account, error) {
 			return &account{uid, gid}, nil
 		}
 	}
-	return nil, fmt.Errorf("servertest: PostgreSQL refuses to run as root, and there is no user postgres or nobody")
+	return nil, fmt.Errorf("servertest: databases refuse to run as root, and there is no user postgres or nobody")
 }
 
-// find returns the path of a program. Debian keeps those of PostgreSQL out of everybody's way.
+// find returns the path of a program. Debian keeps those of PostgreSQL out of everybody's way, and servers where only root looks.
 func find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err == nil {
 		return path, nil
 	}
-	if all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name); len(all) > 0 {
-		return all[len(all)-1], nil
+	for _, dir := range []string{"/usr/lib/postgresql/*/bin/", "/usr/sbin/"} {
+		if all, _ := filepath.Glob(dir + name); len(all) > 0 {
+			return all[len(all)-1], nil
+		}
 	}
 	return "", err
 }
 
-// template is a fresh cluster of databases: what initdb makes, kept in memory so that no folder outlives the process.
-var template = sync.OnceValues(func() (files map[string][]byte, err error) {
-	as, err := ordinary()
-	if err != nil {
-		return nil, err
-	}
-	path, err := find("initdb")
-	if err != nil {
-		return nil, fmt.Errorf("servertest: initdb is needed to run this: install it (on Debian: apt-get install postgresql-15): %w", err)
-	}
-	dir, err := os.MkdirTemp("", "servertest-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if err := as.own(dir); err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(path, "-D", dir, "-U", "postgres", "-E", "UTF8", "--no-locale", "--auth", "trust", "--no-sync", "--wal-segsize=1")
-	cmd.SysProcAttr = attributes(as)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("servertest: initdb: %w\n%s", err, out)
-	}
-	files = map[string][]byte{}
-	return files, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil || e.IsDir() {
-			files[name] = nil
-			return err
-		}
-		b, err := os.ReadFile(path)
-		files[name] = append([]byte{}, b...)
-		return err
-	})
+// postgresFiles is a fresh cluster of databases.
+var postgresFiles = template("initdb", "postgresql-15", func(dir string) []string {
+	return []string{"-D", dir, "-U", "postgres", "-E", "UTF8", "--no-locale", "--auth", "trust", "--no-sync", "--wal-segsize=1"}
 })
-
-// cluster fills the server's folder at the first start.
-func (s *Server) cluster() error {
-	if _, err := os.Stat(filepath.Join(s.dir, "PG_VERSION")); err == nil {
-		return nil
-	}
-	files, err := template()
-	if err != nil {
-		return err
-	}
-	as, err := ordinary()
-	if err != nil {
-		return err
-	}
-	names := make([]string, 0, len(files))
-	for name := range files {
-		names = append(names, name)
-	}
-	slices.Sort(names) // folders before what is in them
-	for _, name := range names {
-		path := filepath.Join(s.dir, name)
-		if content := files[name]; content == nil {
-			err = os.MkdirAll(path, 0o700)
-		} else {
-			err = os.WriteFile(path, content, 0o600)
-		}
-		if err == nil {
-			err = as.own(path)
-		}
-		if err != nil {
-			return fmt.Errorf("servertest: a folder for PostgreSQL: %w", err)
-		}
-	}
-	return nil
-}
 
 // own gives a file to the account.
 func (a *account) own(path string) error {

@@ -170,7 +170,7 @@ func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
 // String is the address.
 func (s *Server) String() string { return s.Addr() }
 
-// URL is the server's address in the form "redis://127.0.0.1:port", by TLS "rediss://127.0.0.1:port", or that of a PostgreSQL's
+// URL is the server's address in the form "redis://127.0.0.1:port", by TLS "rediss://127.0.0.1:port", or that of a database's
 // superuser.
 func (s *Server) URL() string {
 	if s.program.url != nil {

@@ -29,6 +29,12 @@ func Postgres(t TB, args ...string) *Server {
 	return forTest(t, func(ctx context.Context) (*Server, error) { return StartPostgres(ctx, Options{Args: args}) })
 }
 
+// MariaDB starts one MariaDB for the test and closes it at the test's end. The arguments have the form "--sql-mode=ANSI".
+func MariaDB(t TB, args ...string) *Server {
+	t.Helper()
+	return forTest(t, func(ctx context.Context) (*Server, error) { return StartMariaDB(ctx, Options{Args: args}) })
+}
+
 // Sentinel starts a master, a replica and three Sentinels for the test and closes them at its end. The arguments are
 // those of master and replica.
 func Sentinel(t TB, args ...string) *Sentinels {
