@@ -160,7 +160,7 @@ func Redact(rawURL string) string {
 	for name := range q {
 		lower := strings.ToLower(name)
 		for _, word := range []string{"pass", "secret", "token", "key", "auth", "credential"} {
-			if strings.Contains(lower, word) {
+			if strings.Contains(lower, word) && lower != "keys" { // which is how keys are made
 				q.Set(name, "xxxxx")
 			}
 		}

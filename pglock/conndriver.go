@@ -144,7 +144,7 @@ func (d *connDriver) Open(ctx context.Context, spec driver.Spec) (driver.Session
 		store = rowStore{d}
 	}
 	s := connlock.New(connlock.Config{
-		Store: store, Spec: spec, Package: "pglock", Timeout: min(d.options.Timeout, spec.TTL), MaxWaiting: d.options.MaxWaiting, Closed: d.all.Remove,
+		Store: store, Spec: spec, Package: "pglock", Timeout: min(d.options.Timeout, spec.TTL), MaxWaiting: d.options.MaxWaiting, Instead: ", or use technique rows", Closed: d.all.Remove,
 	})
 	if !d.all.Add(s) {
 		return nil, errClosed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -57,7 +58,10 @@ func inTx(name string, o *TxOptions, row func(sql string, to ...any) error) (uin
 		return 0, err
 	}
 	want := strings.ToLower(string(o.Isolation))
-	if want == "" {
+	switch levels := []string{"", "read committed", "repeatable read", "serializable"}; {
+	case !slices.Contains(levels, want):
+		return 0, fmt.Errorf("pglock: unknown isolation level %q: want one of%s", want, strings.Join(levels, ", ")[1:])
+	case want == "" || o.Advisory:
 		want = string(pgx.ReadCommitted)
 	}
 	if name == "" || len(name) > maxName {
@@ -69,10 +73,9 @@ func inTx(name string, o *TxOptions, row func(sql string, to ...any) error) (uin
 		if err != nil {
 			return 0, err
 		}
-		want = string(pgx.ReadCommitted)
 		// A case evaluates in order: the token is drawn under the lock.
-		ask = fmt.Sprintf("select current_setting('transaction_isolation'), current_setting('transaction_read_only')::boolean, "+
-			"case when current_setting('transaction_isolation') = '%s' and not current_setting('transaction_read_only')::boolean and pg_advisory_xact_lock(%v) is not null "+
+		ask = fmt.Sprintf("select replace(current_setting('transaction_isolation'), 'uncommitted', 'committed'), current_setting('transaction_read_only')::boolean, "+
+			"case when current_setting('transaction_isolation') in ('%s', 'read uncommitted') and not current_setting('transaction_read_only')::boolean and pg_advisory_xact_lock(%v) is not null "+
 			"then coalesce(nextval(to_regclass('%stoken')), 0) end", want, k, options.in())
 	}
 	var level string

@@ -300,6 +300,8 @@ func TestInTxErrors(t *testing.T) {
 			{"read-only", s.URL(), "set transaction read only", "a", "the transaction is read-only", &pglock.TxOptions{Advisory: true}, driver.ErrRefused},
 			{"no name", s.URL(), "", "", "want 1 to", nil, driver.ErrRefused},
 			{"no such keys", s.URL(), "", "a", `unknown keys "no": want one of django, dotnet, interlock`, &pglock.TxOptions{Keys: "no"}, nil},
+			{"no such level", s.URL(), "", "a", "want one of read committed, repeatable read, serializable", &pglock.TxOptions{Isolation: "nonsense"}, nil},
+			{"no such level", s.URL(), "", "a", "want one of read committed", &pglock.TxOptions{Isolation: "nonsense", Advisory: true}, nil},
 			{"no such schema", s.URL(), "", "a", "schema", &pglock.TxOptions{Schema: `"; drop`}, nil},
 		} {
 			tx, err := open(t, c.url)("read committed")
@@ -352,6 +354,27 @@ func TestInTxBehindAPooler(t *testing.T) {
 		all.Wait()
 		if n := ask[int](t, s, "select count(distinct n) from pooled"); n != 100*(i+1) {
 			t.Errorf("%d numbers of %d", n, 100*(i+1))
+		}
+	}
+}
+
+// READ UNCOMMITTED is READ COMMITTED here, and as good.
+func TestInTxUncommitted(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	for client, open := range clients {
+		for _, o := range []*pglock.TxOptions{nil, {Advisory: true}} {
+			tx, err := open(t, s.URL())("read committed")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tx.exec("set transaction isolation level read uncommitted"); err != nil {
+				t.Fatal(err)
+			}
+			if token, err := tx.lock("uncommitted", o); err != nil || token == 0 {
+				t.Errorf("%s, %+v: token %d, %v", client, o, token, err)
+			}
+			tx.undo()
 		}
 	}
 }

@@ -72,8 +72,10 @@ func dotnet(name string) (key, error) {
 	return key{bits: binary.LittleEndian.Uint64(sum[:])}, nil
 }
 
-// number64 takes a name for the key itself: a number of 64 bits, or two of 32.
+// number64 takes a name for the key itself: a number of 64 bits, or two of 32. Blanks may stand around it, as before a minus that would
+// begin a flag.
 func number64(name string) (key, error) {
+	name = strings.TrimSpace(name)
 	if high, low, two := strings.Cut(name, ","); two {
 		h, err := strconv.ParseInt(high, 10, 32)
 		l, err2 := strconv.ParseInt(strings.TrimSpace(low), 10, 32)

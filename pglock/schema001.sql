@@ -422,7 +422,7 @@ create table interlock.held (
 -- hold locks a name until the transaction ends, if that has the isolation level p_level and may write; else fence is null.
 create function interlock.hold(p_name bytea, p_level text, out level text, out readonly boolean, out fence bigint) language plpgsql as $$
 begin
-  level := current_setting('transaction_isolation');
+  level := replace(current_setting('transaction_isolation'), 'uncommitted', 'committed'); -- they are one level here
   readonly := current_setting('transaction_read_only')::boolean;
   if level = p_level and not readonly then
     insert into interlock.held as h values (p_name, 1) on conflict (name) do update set turns = h.turns + 1;

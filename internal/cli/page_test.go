@@ -83,8 +83,13 @@ func TestPageFromAdvisoryLocks(t *testing.T) {
 	// Held by hand, it is held for the command.
 	by := at.Replace("postgres://app@db/shop?technique=session&keys=number")
 	out, err := exec.Command("interlock", "run", "--try", "--store", by, "7,-8", "--", "true").CombinedOutput()
-	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 75 {
+	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 75 || !strings.Contains(string(out), "keys=number") {
 		t.Errorf("beside a lock by hand: %v\n%s", err, out)
+	}
+
+	out, err = exec.Command("interlock", "run", "--store", by, " -6", "--", "echo", "has -6").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "has -6") {
+		t.Errorf("a negative number: %v\n%s", err, out)
 	}
 
 	// What stands in place of pg_terminate_backend.

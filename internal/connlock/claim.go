@@ -255,7 +255,7 @@ func (s *Session) begin(ctx context.Context, l *claim) error {
 	full := s.waiting > s.MaxWaiting
 	s.mu.Unlock()
 	var c *conn
-	err := fmt.Errorf("%w: %w: %d claims of this session wait on a connection each: raise MaxWaiting, or use technique rows", driver.ErrNotSent, driver.ErrUnable, s.MaxWaiting)
+	err := fmt.Errorf("%w: %w: %d claims of this session wait on a connection each: raise MaxWaiting%s", driver.ErrNotSent, driver.ErrUnable, s.MaxWaiting, s.Instead)
 	if !full {
 		c, err = s.take(ctx, l, true)
 	}

@@ -19,6 +19,7 @@ type Config struct {
 	Package    string           // begins messages
 	Timeout    time.Duration    // of a call, when its caller does not give up before
 	MaxWaiting int              // how many claims may wait at once
+	Instead    string           // what else may be done about that, to end a message
 	Closed     func(s *Session) // called at the end of Close
 }
 
