@@ -24,6 +24,7 @@ type quorum struct {
 	masters []*master
 	maxTTL  time.Duration
 	tries   *atomic.Uint64
+	longest time.Duration // for which one master is waited for
 
 	// What the flaws change.
 	need     func(masters, permits int) int // masters to be won
@@ -34,7 +35,7 @@ type quorum struct {
 
 func newQuorum(masters []*master, maxTTL time.Duration) quorum {
 	return quorum{
-		masters: masters, maxTTL: maxTTL, tries: new(atomic.Uint64), raise: true,
+		masters: masters, maxTTL: maxTTL, tries: new(atomic.Uint64), longest: 200 * time.Millisecond, raise: true,
 		need: func(masters, permits int) int { return permits*masters/(permits+1) + 1 },
 	}
 }
@@ -45,7 +46,7 @@ func (quorum) value(g *grip) string { return g.id }
 func (quorum) valid(ttl, _ time.Duration) time.Duration { return ttl - ttl/100 - 2*time.Millisecond }
 
 // patience is how long one master is waited for.
-func patience(ttl time.Duration) time.Duration { return min(ttl/3, 200*time.Millisecond) }
+func (q quorum) patience(ttl time.Duration) time.Duration { return min(ttl/3, q.longest) }
 
 // vote is what one master answered to a step.
 type vote struct {
@@ -59,7 +60,7 @@ func (q quorum) ask(ctx context.Context, ttl time.Duration, which []int, step fu
 	votes := make(chan vote, len(which))
 	for _, i := range which {
 		go func() {
-			ctx, cancel := context.WithTimeout(ctx, patience(ttl))
+			ctx, cancel := context.WithTimeout(ctx, q.patience(ttl))
 			defer cancel()
 			n, err := step(ctx, q.masters[i])
 			if errors.Is(err, errVoteless) {
