@@ -3,6 +3,7 @@ package pglock
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/connlock"
@@ -16,38 +17,50 @@ func (d *connDriver) words(l connlock.Lock) words {
 	if d.rows {
 		return d.rowWords(l)
 	}
-	args, token := d.args(l), "0"
-	if d.fenced(l) {
+	t, args := d.text(l), d.args(l)
+	return words{query{t.try, args}, query{t.wait, args}, query{t.leave, args}}
+}
+
+// text are the statements of all claims that are alike, but for the key. Hand gives a lock back if another backend waits: it answers
+// whether there was a lock, and whether the other one waits still.
+type text struct{ try, wait, leave, hand string }
+
+// textOf writes the statements of locks that end names of functions by mode, whose keys have two parts or one.
+func textOf(mode, token string, pair bool) text {
+	lock, second := mode+"($1)", mode+"($2)"
+	if pair {
+		lock, second = mode+"($1, $2)", mode+"($2, $3)"
+	}
+	return text{
+		try:   "select case when pg_try_advisory_lock" + lock + " then " + token + " else -1 end",
+		wait:  "select case when pg_advisory_lock" + lock + " is null then 0 else " + token + " end", // it never is
+		leave: "select pg_advisory_unlock" + lock,
+		hand:  "select case when " + waits + " then pg_advisory_unlock" + second + "::text || ' ' || (" + waits + ")::text end",
+	}
+}
+
+// text returns the statements for a claim.
+func (d *connDriver) text(l connlock.Lock) text {
+	pair := strings.Contains(l.Key, ",")
+	switch {
+	case !l.Kind.Exclusive() && pair:
+		return d.texts.sharedPair
+	case !l.Kind.Exclusive():
+		return d.texts.shared
+	case pair:
+		return d.texts.pair
+	}
+	return d.texts.one
+}
+
+// write writes the statements of all claims.
+func (d *connDriver) write() {
+	token := "0"
+	if d.fence {
 		token = d.draw
 	}
-	lock := d.mode(l) + "($1)"
-	if len(args) == 2 {
-		lock = d.mode(l) + "($1, $2)"
-	}
-	return words{
-		try:   query{"select case when pg_try_advisory_lock" + lock + " then " + token + " else -1 end", args},
-		wait:  query{"select case when pg_advisory_lock" + lock + " is null then 0 else " + token + " end", args}, // it never is
-		leave: query{"select pg_advisory_unlock" + lock, args},
-	}
-}
-
-// hand is the statement that gives a lock back if another backend waits: it answers whether there was a lock, and whether the other one
-// waits still.
-func (d *connDriver) hand(l connlock.Lock, pid string) query {
-	args := append([][]byte{[]byte(pid)}, d.args(l)...)
-	lock := d.mode(l) + "($2)"
-	if len(args) == 3 {
-		lock = d.mode(l) + "($2, $3)"
-	}
-	return query{"select case when " + waits + " then pg_advisory_unlock" + lock + "::text || ' ' || (" + waits + ")::text end", args}
-}
-
-// mode ends the name of a function.
-func (d *connDriver) mode(l connlock.Lock) string {
-	if l.Kind.Exclusive() {
-		return ""
-	}
-	return "_shared"
+	d.texts.one, d.texts.pair = textOf("", token, false), textOf("", token, true)
+	d.texts.shared, d.texts.sharedPair = textOf("_shared", "0", false), textOf("_shared", "0", true)
 }
 
 // args are the key's.

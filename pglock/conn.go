@@ -95,7 +95,8 @@ func (c *conn) Leave(ctx context.Context, l connlock.Lock, then func(bool, error
 // Hand implements connlock.Hander. A case evaluates in order, and what it answers left to right; the server lets the next one in before it
 // answers an unlock.
 func (c *conn) Hand(ctx context.Context, l connlock.Lock, other connlock.Conn, then func(connlock.Handed, error)) error {
-	return c.call(ctx, c.d.hand(l, other.(*conn).pid), func(r reply) {
+	args := append([][]byte{[]byte(other.(*conn).pid)}, c.d.args(l)...)
+	return c.call(ctx, query{c.d.text(l).hand, args}, func(r reply) {
 		had, still, stands := strings.Cut(r.field, " ")
 		then(connlock.Handed{Stands: stands, Had: had == "true", Has: still == "false"}, r.err)
 	})

@@ -21,8 +21,9 @@ type connDriver struct {
 	rows   bool   // technique rowlock: a transaction each, that locks a row
 	free   string // gives back all that a connection has
 	draw   string // a token
-	fence  bool   // there is a sequence to draw tokens from
-	pooled bool   // by a pooler that gives each client a backend of its own
+	texts  struct{ one, pair, shared, sharedPair text }
+	fence  bool // there is a sequence to draw tokens from
+	pooled bool // by a pooler that gives each client a backend of its own
 	all    sessions.Set[*connlock.Session]
 }
 
@@ -36,6 +37,7 @@ func newConnDriver(ctx context.Context, base *Driver) (driver.Driver, error) {
 		d.cancel()
 		return nil, fmt.Errorf("pglock: %w", err)
 	}
+	d.write()
 	if !d.fence {
 		d.options.Logger.Warn("pglock: there is no sequence " + d.in + "token, so locks have no tokens: make it with interlock migrate")
 	}

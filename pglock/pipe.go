@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/interlock-go/interlock/internal/connlock"
+	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 // pipe is a connection that is asked in order and answers in order, whoever still waits for an answer. One goroutine at a time reads: whoever
@@ -113,12 +114,12 @@ func (p *pipe) ask(q query, then func(reply)) {
 	}
 }
 
-// call sends a query, and returns when then was called with the answer. When ctx ends it returns why, and then is called all the same. What
-// is not answered in time ends the connection.
+// call sends a query, and returns when then was called with the answer. When ctx ends it returns a [sessions.Underway], and then is called
+// all the same. What is not answered in time ends the connection.
 func (p *pipe) call(ctx context.Context, q query, then func(reply)) error {
 	r := &request{then: then}
 	if !p.send(q, r) {
-		return p.hear(ctx, p.told(r, true))
+		return p.late(r, p.hear(ctx, p.told(r, true)))
 	}
 	_ = p.pg.Conn().SetReadDeadline(time.Now().Add(soon))
 	if err := p.read(r); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -126,7 +127,15 @@ func (p *pipe) call(ctx context.Context, q query, then func(reply)) error {
 		return nil
 	}
 	p.told(r, true)
-	return p.readOn(ctx, r)
+	return p.late(r, p.readOn(ctx, r))
+}
+
+// late says of a request whose caller goes when it is answered.
+func (p *pipe) late(r *request, why error) error {
+	if why == nil {
+		return nil
+	}
+	return &sessions.Underway{Cause: why, Over: p.told(r, false)}
 }
 
 // await returns when a request was answered, or ctx has ended.

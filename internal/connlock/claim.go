@@ -134,29 +134,27 @@ func (s *Session) try(ctx context.Context, l *claim) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	var g driver.Grant
+	var got bool
 	var failed error
-	over := make(chan struct{})
-	late := c.Try(ctx, l.Lock, func(grant driver.Grant, err error) {
-		defer close(over)
-		if err == nil && grant.Held {
-			if grant.Fence, err = s.draw(l, grant.Fence); err != nil {
+	late := c.Try(ctx, l.Lock, func(g driver.Grant, err error) {
+		if err == nil && g.Held {
+			if g.Fence, err = s.draw(l, g.Fence); err != nil {
 				s.end(c) // it has the lock
 			}
 		}
 		s.over(c, err)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if g, failed = grant, err; err == nil && g.Held {
+		if got, failed = err == nil && g.Held, err; got {
 			s.admit(l, g.Fence)
 		} else {
 			s.part(l)
 		}
 	})
 	if late != nil {
-		return false, &sessions.Underway{Cause: late, Over: over}
+		return false, late
 	}
-	return failed == nil && g.Held, failed
+	return got, failed
 }
 
 // excludes reports whether the session has a claim that excludes another one.
@@ -367,18 +365,12 @@ func (s *Session) giveBack(ctx context.Context, l *claim) error {
 		s.left(l, false)
 		return nil
 	}
-	over := make(chan struct{})
-	late := c.Leave(ctx, l.Lock, func(given bool, err error) {
-		defer close(over)
+	return c.Leave(ctx, l.Lock, func(given bool, err error) {
 		if err != nil || mine && !given {
 			s.end(c)
 		}
 		s.left(l, mine && given)
 	})
-	if late != nil {
-		return &sessions.Underway{Cause: late, Over: over}
-	}
-	return nil
 }
 
 // left forgets a claim that is out of the line.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 // Hander is a [Conn] that can give a lock back for one that stands in line already.
@@ -115,9 +114,7 @@ func (s Requeuer) requeue(ctx context.Context, old, next *claim) error {
 // was not there.
 func (s Requeuer) hand(ctx context.Context, c *conn, old, next *claim) (Handed, error) {
 	var handed Handed
-	over := make(chan struct{})
 	late := c.Conn.(Hander).Hand(ctx, old.Lock, next.conn.Conn, func(h Handed, err error) {
-		defer close(over)
 		if err != nil {
 			h = Handed{Stands: true}
 		}
@@ -135,7 +132,7 @@ func (s Requeuer) hand(ctx context.Context, c *conn, old, next *claim) (Handed, 
 		}
 	})
 	if late != nil {
-		return Handed{}, &sessions.Underway{Cause: late, Over: over}
+		return Handed{}, late
 	}
 	return handed, nil
 }

@@ -40,7 +40,7 @@ var ErrEnded = errors.New("the connection has ended")
 // is only Await, Cancel and Close; they are carried out in order. All but Wait are answered within the session's TTL, or the connection has ended.
 //
 // Some give their answer to a function, once, which must not wait for another answer of the connection. They return when it is back; when
-// ctx ends before, why, and it is called all the same.
+// ctx ends before, a [sessions.Underway], and it is called all the same.
 type Conn interface {
 	// Try takes a lock if it is free. If not, or after an error, nothing is taken.
 	Try(ctx context.Context, l Lock, then func(driver.Grant, error)) error
