@@ -1,6 +1,9 @@
 package interlock
 
-import "context"
+import (
+	"context"
+	"runtime"
+)
 
 // NewClientWithClock is New with a clock that counts suspension in its own way.
 var NewClientWithClock = newClient
@@ -41,11 +44,14 @@ func GiveUpInTheMomentOfItsGrant(ctx context.Context, m *Mutex) error {
 	return err
 }
 
-// Locked reports whether somebody has the mutex for which the end of a lease waits.
+// Locked reports whether somebody keeps the mutex for which the end of a lease waits: others may have it for a moment.
 func Locked(l *Lease) bool {
-	if l.mu.TryLock() {
-		l.mu.Unlock()
-		return false
+	for range 1000 {
+		if l.mu.TryLock() {
+			l.mu.Unlock()
+			return false
+		}
+		runtime.Gosched()
 	}
 	return true
 }

@@ -3,7 +3,6 @@ package pglock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"time"
@@ -136,6 +135,3 @@ const settings = "set transaction read write; select set_config(s.name, v.settin
 	"('default_transaction_read_only', 'off'), ('application_name', encode(decode('%x', 'hex'), 'escape')), " +
 	"('synchronous_commit', case when current_setting('synchronous_commit') in ('off', 'local') then 'on' else current_setting('synchronous_commit') end)" +
 	") v (name, setting) using (name); "
-
-var errPooler = fmt.Errorf("%w: the server is behind a pooler that shares connections, where a lock belongs to nobody: use technique rows, or name the server itself by listen",
-	driver.ErrRefused)

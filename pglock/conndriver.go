@@ -44,9 +44,7 @@ func newConnDriver(ctx context.Context, base *Driver) (driver.Driver, error) {
 	return d, nil
 }
 
-// survey looks at the server, and whether a connection of ours keeps its backend. Where another pid greets than answers, a pooler is
-// between. To compare twice who answers would see one backend as long as nobody else uses the pooler, so the second look is made while a
-// transaction of ours has a backend.
+// survey looks at the server, and whether a connection of ours keeps its backend.
 func (d *connDriver) survey(ctx context.Context) error {
 	first, f, err := d.dial(ctx, "select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num')::int >= 140000, to_regclass('"+d.in+"token') is not null")
 	if err != nil {
@@ -71,20 +69,13 @@ func (d *connDriver) survey(ctx context.Context) error {
 			return err
 		}
 	}
-	if number(f[0]) == int64(first.PgConn().PID()) {
-		return nil
+	if d.options.Listen != nil {
+		if err := d.same(ctx, first); err != nil {
+			return err
+		}
 	}
-	d.pooled = true
-	second, other, err := d.dial(ctx, "begin; select pg_backend_pid()")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = second.Close(ctx) }()
-	again, err := row(ctx, first, ping)
-	if err == nil && (string(other[0]) == string(f[0]) || string(again[0]) != string(f[0])) {
-		return errPooler
-	}
-	return err
+	d.pooled = number(f[0]) != int64(first.PgConn().PID())
+	return d.keeps(ctx, first)
 }
 
 // dial makes a connection and asks it.
@@ -177,9 +168,6 @@ func (d *connDriver) Dial(ctx context.Context, spec driver.Spec, ended func()) (
 	}
 	return &conn{pipe: newPipe(pc.PgConn(), spec.TTL, ended), d: d, pid: string(f[0])}, nil
 }
-
-// ping asks for nothing but who answers.
-const ping = "select pg_backend_pid()"
 
 // Close implements driver.Driver.
 func (d *connDriver) Close(ctx context.Context) error {

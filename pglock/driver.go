@@ -80,8 +80,6 @@ func (d *Driver) inspect(ctx context.Context) error {
 	}
 	f := a.rows[0]
 	d.safe = string(f[1]) == "on" && string(f[2]) == "on"
-	// A pooler that shares connections gives us another one for each transaction than the one that it greeted us for.
-	d.direct = number(f[3]) == a.greeted || d.options.Listen != nil
 	if string(f[0]) == "t" {
 		return fmt.Errorf("%w: the server is a standby: want its primary", driver.ErrNotSent)
 	}
@@ -91,8 +89,12 @@ func (d *Driver) inspect(ctx context.Context) error {
 	if !d.safe {
 		d.options.Logger.Warn("pglock: fsync or full_page_writes is off: a machine that crashes can lose locks and tokens, or the database")
 	}
-	if !d.direct {
-		d.options.Logger.Warn("pglock: the server is behind a pooler that shares connections, so claims that wait ask instead of being told: name the server itself by listen")
+	if d.options.Listen == nil && number(f[3]) == a.greeted {
+		d.direct = true
+	} else if err := d.hears(ctx); err != nil {
+		d.options.Logger.Warn("pglock: claims that wait ask instead of being told", "error", err)
+	} else {
+		d.direct = true
 	}
 	return nil
 }

@@ -20,7 +20,10 @@ const linger = 5 * time.Second
 // retry is how long claims ask when no ear could be made, until the next one is tried.
 const retry = 5 * time.Second
 
-var errDeaf = fmt.Errorf("pglock: listen: %w: there is no connection to listen over", driver.ErrNotSent)
+var (
+	errNoEar = fmt.Errorf("pglock: listen: %w: there is no connection to listen over", driver.ErrNotSent)
+	errDeaf  = errors.New("what is said to this connection is not heard: want by listen the server itself, without a pooler, and the store's database")
+)
 
 // ear is the connection over which this process is told, from before it is made until it has ended. It is not of the pool, since it
 // is kept; it is dialled as the pool dials.
@@ -59,7 +62,7 @@ func (d *Driver) listen(ctx context.Context) (*ear, error) {
 	e := d.ear
 	if e == nil && time.Now().Before(d.deaf) {
 		d.mu.Unlock()
-		return nil, errDeaf
+		return nil, errNoEar
 	}
 	if e == nil {
 		e = &ear{ready: make(chan struct{}), done: make(chan struct{})}
@@ -126,14 +129,36 @@ func (d *Driver) follow(e *ear, pg *pgconn.PgConn) {
 	}
 }
 
-// dial makes the connection and proves that what is said to the channel is heard: a pooler answers LISTEN and hears nothing.
+// hears looks whether we are told over a connection that a pooler makes, or that Listen names. It is asked before whether it keeps its
+// backend: on one that is shared nothing is to be left.
+func (d *Driver) hears(ctx context.Context) error {
+	conn, err := d.connect(ctx, func(*pgx.ConnConfig) {})
+	if err != nil {
+		return err
+	}
+	err = d.keeps(ctx, conn)
+	_ = conn.Close(ctx)
+	if err != nil {
+		return err
+	}
+	if conn, err = d.dial(); err == nil {
+		err = conn.Close(ctx)
+	}
+	return err
+}
+
+// proof is how long what is said over the source may take until it is heard.
+const proof = 500 * time.Millisecond
+
+// dial makes the connection and proves that what is said over the source is heard: a pooler answers LISTEN and passes on what comes at
+// once, and no more; and Listen may name another database.
 func (d *Driver) dial() (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
 	defer cancel()
-	proof, proved := "p "+driver.NewID(), false
+	word, proved := "p "+driver.NewID(), false
 	conn, err := d.connect(ctx, func(config *pgx.ConnConfig) {
 		config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
-			proved = proved || n.Payload == proof
+			proved = proved || n.Payload == word
 			d.told(n.Payload)
 		}
 	})
@@ -142,14 +167,19 @@ func (d *Driver) dial() (*pgx.Conn, error) {
 	}
 	// The settings are those of this connection of ours, as far as the server knows them.
 	_, err = conn.PgConn().Exec(ctx, "select set_config(name, '0', false) from pg_settings where name in ('idle_session_timeout', 'statement_timeout'); "+
-		`listen "`+d.channel+`"; notify "`+d.channel+`", '`+proof+"'").ReadAll()
+		`listen "`+d.channel+`"`).ReadAll()
+	if err == nil {
+		_, err = d.send(ctx, message{sql: "select pg_notify('" + d.channel + "', '" + word + "')"})
+	}
+	heard, over := context.WithTimeout(ctx, proof)
+	defer over()
 	for err == nil && !proved {
-		err = conn.PgConn().WaitForNotification(ctx)
+		err = conn.PgConn().WaitForNotification(heard)
 	}
 	if err != nil {
 		_ = conn.Close(ctx)
-		if ctx.Err() != nil && d.ctx.Err() == nil {
-			err = errors.New("a NOTIFY to this connection was not heard: it goes through a pooler, perhaps: name the server itself by listen")
+		if heard.Err() != nil && d.ctx.Err() == nil {
+			err = errDeaf
 		}
 		return nil, err
 	}

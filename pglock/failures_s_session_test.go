@@ -1,10 +1,13 @@
 package pglock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +31,53 @@ func withConnections(t *testing.T, try func(t *testing.T, technique string)) {
 			}
 			try(t, technique)
 		})
+	}
+}
+
+// A pooler that others keep busy gives a client the same backend twice by chance.
+func TestS01_SessionBehindABusyPooler(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	shared := servertest.PgBouncer(t, s, "default_pool_size=10")
+	ctx, cancel := context.WithCancel(t.Context())
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	defer cancel()
+	for range 8 {
+		conn := connect(t, shared)
+		busy.Go(func() {
+			defer conn.Close(context.Background())
+			for ctx.Err() == nil {
+				_, _ = conn.PgConn().Exec(ctx, "begin; select pg_sleep(0.0005); commit").ReadAll()
+			}
+		})
+	}
+	for range 60 {
+		if d, err := driver.OpenURL(t.Context(), bySession(shared)); !errors.Is(err, driver.ErrRefused) {
+			t.Fatalf("through a busy pooler that shares connections: %v, %v; want that it is refused", d, err)
+		}
+	}
+}
+
+// What listen names has to be the store's own server and database: locks are kept there.
+func TestS01_ListenLeadsElsewhere(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	execute(t, s, "create database elsewhere")
+	elsewhere, err := pgx.ParseConfig(strings.Replace(s.URL(), "/postgres?", "/elsewhere?", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, technique := range []string{"session", "rows"} {
+		var said bytes.Buffer
+		o := &pglock.Options{Technique: technique, Listen: elsewhere, Logger: slog.New(slog.NewTextHandler(&said, nil))}
+		d, err := pglock.New(t.Context(), pool(t, s.URL()), o)
+		switch {
+		case technique == "session" && (!errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "listen leads to another server or another database")):
+			t.Errorf("session: %v; want that it is refused", err)
+		case technique == "rows" && (err != nil || d.Traits().Events || !strings.Contains(said.String(), "and the store's database")):
+			t.Errorf("rows: %v, said: %s; want that it asks, and says so", err, said.String())
+		}
 	}
 }
 

@@ -171,13 +171,14 @@ func TestBeforeConnect(t *testing.T) {
 }
 
 // Rows through a pooler that shares connections: who waits is told over a connection to the server itself where that is named, and asks
-// where it is not. Nothing stays set on the pooler's connections.
+// where it is not; one that gives each client a backend of its own passes on what is told. Nothing stays set on the pooler's connections.
 func TestRowsBehindAPooler(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
 	b := servertest.PgBouncer(t, s, "default_pool_size=2")
 	listen := strings.NewReplacer(":", "%3A", "/", "%2F", "?", "%3F", "=", "%3D", "@", "%40").Replace(s.URL())
-	for url, events := range map[string]bool{b.URL(): false, b.URL() + "&listen=" + listen: true} {
+	own := servertest.PgBouncer(t, s, "pool_mode=session", "default_pool_size=20", "server_reset_query=DISCARD ALL")
+	for url, events := range map[string]bool{b.URL(): false, b.URL() + "&listen=" + listen: true, own.URL(): true} {
 		cycle(t, url)
 		d, err := driver.OpenURL(t.Context(), url)
 		if err != nil {

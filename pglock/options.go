@@ -59,6 +59,8 @@ func (o *Options) withDefaults() (Options, error) {
 		return options, err
 	}
 	switch {
+	case options.Keys != "" && options.Technique != "session": // else who means to share locks would share none
+		return options, fmt.Errorf("pglock: keys %q are of technique session: want technique=session, or no keys", options.Keys)
 	case !slices.Contains([]string{"", "rows", "session", "rowlock"}, options.Technique):
 		return options, fmt.Errorf("pglock: unknown technique %q: want rows, session or rowlock", options.Technique)
 	case !identifier.MatchString(options.Schema):

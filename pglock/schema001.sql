@@ -330,7 +330,7 @@ begin
 end $$;
 
 -- finish ends a session: it leaves the lines of p_names, or where that is null every line, and hands over. The row of the session goes last,
--- since who looks at a line wants it after that of the line. By hand, to end somebody else's: select interlock.finish('…').
+-- since who looks at a line wants it after that of the line. By hand, to end somebody else's: select interlock.finish('ID').
 create function interlock.finish(p_session text, p_names text[] default null) returns void language plpgsql as $$
 declare
   set text := interlock.careful(10000);

@@ -240,6 +240,7 @@ func TestBadInput(t *testing.T) {
 		s.URL() + "&listen=nowhere:x:y":                               `parameter listen`,
 		s.URL() + "&technique=rows&technique=rows":                    `stands 2 times`,
 		s.URL() + "&nonsense=1":                                       `neither a parameter of ours nor one of the client`,
+		s.URL() + "&keys=number":                                      `keys "number" are of technique session`,
 		s.URL() + "&Technique=rows":                                   `unknown parameter Technique of the store's URL: want technique`,
 		strings.Replace(s.URL(), "disable", "require", 1):             `TLS`,
 		strings.Replace(s.URL(), "/postgres?", "/nowhere?", 1):        `database "nowhere" does not exist`,

@@ -1,0 +1,73 @@
+package pglock
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var (
+	errPooler = fmt.Errorf("%w: the server is behind a pooler that shares connections, where a lock belongs to nobody: use technique rows, or name the server itself by listen",
+		driver.ErrRefused)
+	errElsewhere = fmt.Errorf("%w: listen leads to another server or another database than the store's: want the same one", driver.ErrRefused)
+)
+
+// looks is how often a pooler is looked at that seems to give each client a backend of its own: a busy one that does not gives one the same
+// backend twice by chance, three times in four at worst.
+const looks = 64
+
+// keeps looks whether a connection of ours keeps its backend, or fails with errPooler. Where another pid greets than answers, a pooler is
+// between. To compare twice who answers would see one backend as long as nobody else uses the pooler, so each look is made while a
+// transaction of ours has a backend: the one that the first connection had, as a rule, unless that is its own.
+func (d *Driver) keeps(ctx context.Context, first *pgx.Conn) error {
+	own, err := row(ctx, first, ping)
+	if err != nil {
+		return classify(err, &d.options)
+	}
+	if number(own[0]) == int64(first.PgConn().PID()) {
+		return nil
+	}
+	second, err := d.connect(ctx, func(*pgx.ConnConfig) {})
+	if err != nil {
+		return classify(unconnected{err}, &d.options)
+	}
+	defer func() { _ = second.Close(ctx) }()
+	for range looks {
+		other, err := row(ctx, second, "begin; "+ping)
+		if err != nil {
+			return classify(err, &d.options)
+		}
+		again, err := row(ctx, first, ping)
+		if err == nil && (string(other[0]) == string(own[0]) || string(again[0]) != string(own[0])) {
+			err = errPooler
+		}
+		if _, undone := row(ctx, second, "rollback; "+ping); err == nil {
+			err = undone
+		}
+		if err != nil {
+			return classify(err, &d.options)
+		}
+	}
+	return nil
+}
+
+// same looks whether the server that Listen names has the locks of the source's database: what one has, the other must not get.
+func (d *Driver) same(ctx context.Context, named *pgx.Conn) error {
+	key := strconv.FormatUint(rand.Uint64()>>1, 10)
+	if _, err := row(ctx, named, "select pg_advisory_lock("+key+"); "+ping); err != nil {
+		return classify(err, &d.options)
+	}
+	a, err := d.send(ctx, message{sql: "select pg_try_advisory_xact_lock(" + key + ")"})
+	if err == nil && string(a.rows[0][0]) == "t" {
+		err = errElsewhere
+	}
+	return err
+}
+
+// ping asks for nothing but who answers.
+const ping = "select pg_backend_pid()"
