@@ -102,11 +102,16 @@ func (l Law) trial(t T, h Harness, n int, excuse func(string)) (fault, void stri
 	w := newWorld(t, h, l, n)
 	w.excuse = excuse
 	f := caught(func() { w.probe(); l.try(w) })
-	if g := w.end(); f == nil {
+	if f != nil {
+		_ = caught(func() { w.show(f.what) })
+		f.what = w.tell(f.what) // before the end adds to it
+	}
+	if g := w.end(); f == nil && g != nil {
 		f = g
+		f.what = w.tell(f.what)
 	}
 	if f != nil {
-		return w.tell(f.what), f.void
+		return f.what, f.void
 	}
 	return "", ""
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,7 +39,7 @@ type world struct {
 	mu        sync.Mutex
 	story     story
 	processes []*process
-	names     int
+	names     []string
 	actors    []*actor
 	late      time.Duration // the longest time for which this process was kept from running
 	slowest   time.Duration // the longest that the store took for an answer
@@ -109,11 +110,11 @@ func (w *world) atOnce() time.Duration { return min(promptly, w.longValid/2) }
 func (w *world) name(of string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.names++
 	if w.attempt > 1 {
 		of = fmt.Sprintf("%s-again%d", of, w.attempt)
 	}
-	return fmt.Sprintf("%s%s-%d", w.h.Prefix(), of, w.names)
+	w.names = append(w.names, fmt.Sprintf("%s%s-%d", w.h.Prefix(), of, len(w.names)+1))
+	return w.names[len(w.names)-1]
 }
 
 // restart restarts the store. A driver that was opened before may have connections that the restart has cut, and may say so
@@ -340,6 +341,23 @@ func (w *world) until(within time.Duration, look func() bool, what string, args 
 			w.failLate("%s, after %v of looking", fmt.Sprintf(what, args...), took)
 		}
 		w.sleep(pause)
+	}
+}
+
+// show adds to the story how the driver shows the lines that a failure names.
+func (w *world) show(what string) {
+	p := w.processes[0]
+	look, ok := p.d.(driver.Inspector)
+	w.mu.Lock()
+	names := w.names
+	w.mu.Unlock()
+	for _, name := range names {
+		if label := w.story.name(name); ok && strings.Contains(what, label) {
+			_, _ = ask(context.WithoutCancel(w.ctx), w, p.name, func(ctx context.Context) (driver.Line, error) { return look.Line(ctx, name) },
+				func(l driver.Line, err error) string {
+					return fmt.Sprintf("Line(%s) → token %d, claims %+v, error %v", label, l.Fence, l.Claims, err)
+				})
+		}
 	}
 }
 

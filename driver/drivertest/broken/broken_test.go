@@ -72,6 +72,15 @@ func says(report, parts string) bool {
 	})
 }
 
+// A report ends where the law was broken, with the lines that it names as the driver shows them.
+func TestAReportShowsTheLine(t *testing.T) {
+	d := kinds[slices.IndexFunc(kinds, func(d Driver) bool { return d.Name == "ReadsNeverExpire" })]
+	report := strings.TrimSpace(d.judge(t, d.Harness).String())
+	if last := report[strings.LastIndex(report, "\n")+1:]; !says(last, `Line("expiry-read-…Kind:read…Held:true`) {
+		t.Fatalf("the last line of the report is %q", last)
+	}
+}
+
 // Each twin, which has all but the fault, is acquitted.
 func TestTheSuiteAcquitsTheTwins(t *testing.T) {
 	for _, d := range drivers() {
