@@ -58,10 +58,10 @@ func (d *connDriver) survey(ctx context.Context) error {
 	case string(f[2]) != "t":
 		return fmt.Errorf("%w: technique %s needs PostgreSQL 14, which ends idle connections: use technique rows", driver.ErrRefused, d.options.Technique)
 	case d.rows && !d.fence:
-		return fmt.Errorf("%w: there is no table %sheld: make it with interlock migrate --store URL, or pglock.Migrate", driver.ErrRefused, d.in)
+		return fmt.Errorf("%w: there is no sequence %stoken, and perhaps no table held: make them with interlock migrate --store URL, or pglock.Migrate", driver.ErrRefused, d.in)
 	}
 	if d.fence {
-		v, err := row(ctx, first, "select version from "+d.in+"version")
+		v, err := row(ctx, first, "select min(version) from "+d.in+"version")
 		if err != nil {
 			return classify(err, &d.options)
 		}

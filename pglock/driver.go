@@ -74,7 +74,7 @@ func newDriver(ctx context.Context, from source, o *Options) (driver.Driver, err
 // inspect looks at the server and at the tables.
 func (d *Driver) inspect(ctx context.Context) error {
 	a, err := d.send(ctx, message{sql: "select pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'), pg_backend_pid(), " +
-		"(select version from " + d.in + "version)"})
+		"(select min(version) from " + d.in + "version)"})
 	if err != nil {
 		return err
 	}

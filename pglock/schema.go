@@ -4,6 +4,8 @@ import (
 	"context"
 	_ "embed" // the schema
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -43,7 +45,9 @@ func Schema(o *Options) (string, error) {
 
 // steps returns what is to be applied to an empty database.
 func steps(o *Options) string {
-	return fmt.Sprintf("create schema if not exists %q;\n\n", o.Schema) + strings.ReplaceAll(schema001, "interlock.", o.in())
+	// IF NOT EXISTS asks for the right to make a schema also where it is there.
+	return fmt.Sprintf("do $$ begin\n  if to_regnamespace('%q') is null then\n    create schema %[1]q;\n  end if;\nend $$;\n\n", o.Schema) +
+		strings.ReplaceAll(schema001, "interlock.", o.in())
 }
 
 // Migrate makes the tables and functions, or brings them to this package's version. Several processes may call it at
@@ -56,8 +60,16 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
 		return migrate(ctx, tx.Conn(), &options)
 	})
+	switch c := code(err); {
+	case c == "42501":
+		err = fmt.Errorf("%w: the role needs CREATE on schema %s, or where there is no such schema on the database: %w", driver.ErrRefused, options.Schema, err)
+	case c == "42P07" || c == "42710" || c == "42723":
+		err = fmt.Errorf("%w: something of that name is in schema %s, and is not ours: name another schema or a prefix: %w", driver.ErrRefused, options.Schema, err)
+	case err != nil:
+		err = classify(err, &options)
+	}
 	if err != nil {
-		return fmt.Errorf("pglock: migrate: %w", classify(err, &options))
+		return fmt.Errorf("pglock: migrate: %w", err)
 	}
 	return nil
 }
@@ -76,20 +88,42 @@ func migrate(ctx context.Context, conn *pgx.Conn, o *Options) error {
 	if _, err := ask("select pg_advisory_xact_lock(7310868735408894828)"); err != nil {
 		return err
 	}
-	there := 0
 	table, err := ask("select coalesce(to_regclass('" + o.in() + "version')::text, '')")
-	if err == nil && table != "" {
-		var v string
-		if v, err = ask("select version from " + o.in() + "version"); err == nil {
-			_, err = fmt.Sscan(v, &there)
-		}
-	}
-	if err != nil || there == version {
+	if err != nil {
 		return err
 	}
-	if there != 0 {
-		return fmt.Errorf("schema %s has version %d, and this program knows %d: run a newer one: %w", o.Schema, there, version, driver.ErrRefused)
+	if table != "" {
+		return whole(o, ask)
 	}
 	_, err = ask(steps(o))
+	return err
+}
+
+// made is what the schema's file makes.
+var made = regexp.MustCompile(`(?m)^create (?:table|sequence|type|function) interlock\.(\w+)`)
+
+// whole looks at what is there already.
+func whole(o *Options, ask func(sql string) (string, error)) error {
+	v, err := ask("select min(version)::text from " + o.in() + "version")
+	if err != nil {
+		return err
+	}
+	there, err := strconv.Atoi(v)
+	switch {
+	case err != nil:
+		return fmt.Errorf("table version in schema %s is empty or not ours: name another schema or a prefix, or drop what is left of this one: %w", o.Schema, driver.ErrRefused)
+	case there != version:
+		return fmt.Errorf("schema %s has version %d, and this program knows %d: run a newer one: %w", o.Schema, there, version, driver.ErrRefused)
+	}
+	var names []string
+	for _, m := range made.FindAllStringSubmatch(schema001, -1) {
+		names = append(names, "'"+m[1]+"'")
+	}
+	lacks, err := ask(fmt.Sprintf("select coalesce(string_agg(n, ', '), '') from unnest(array[%s]) n where to_regclass('%s' || n) is null and to_regtype('%[2]s' || n) is null "+
+		"and not exists (select from pg_proc p join pg_namespace s on s.oid = p.pronamespace where s.nspname = '%[3]s' and p.proname = '%[4]s' || n)",
+		strings.Join(names, ", "), o.in(), o.Schema, o.Prefix))
+	if err == nil && lacks != "" {
+		err = fmt.Errorf("schema %s lacks %s: restore what was dropped, or drop the rest, too, and migrate again: %w", o.Schema, lacks, driver.ErrRefused)
+	}
 	return err
 }

@@ -1,4 +1,4 @@
--- Schema 1. Whoever applies it writes another schema and prefix in place of "interlock.", all in one transaction.
+-- Schema 1, all in one transaction.
 --
 -- Times are microseconds since 1970 by the database's clock, which no time zone touches. What people write (names, notes,
 -- owners) is bytes: no collation folds it, and no encoding refuses it.

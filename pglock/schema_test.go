@@ -313,3 +313,43 @@ func TestPoolOfOne(t *testing.T) {
 	<-told
 	leaves(t, sessions[1], next, true)
 }
+
+// What is there and is not whole, or not ours, is said, and left as it is.
+func TestMigrateRefuses(t *testing.T) {
+	t.Parallel()
+	for first, want := range map[string]string{
+		"delete from interlock.version":                                     "table version in schema interlock is empty or not ours",
+		"alter table interlock.version alter version type text using 'one'": "table version in schema interlock is empty or not ours",
+		"drop function interlock.shown":                                     "schema interlock lacks shown: restore what was dropped",
+		"drop sequence interlock.token; drop table interlock.held":          "schema interlock lacks token, held: restore what was dropped",
+		"drop table interlock.version":                                      "something of that name is in schema interlock, and is not ours",
+	} {
+		s := migrated(t)
+		execute(t, s, first)
+		p := pool(t, s.URL())
+		if err := pglock.Migrate(t.Context(), p, nil); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), want) {
+			t.Errorf("after %q: %v; want %q", first, err, want)
+		}
+	}
+}
+
+// A role that may make no schemas makes the tables in one that is there, in a database of any encoding.
+func TestMigrateWithoutTheRightToMakeSchemas(t *testing.T) {
+	t.Parallel()
+	s := servertest.Postgres(t)
+	execute(t, s, "create role dev login; grant create, usage on schema public to dev")
+	execute(t, s, "create database euc encoding 'EUC_JP' locale 'C' template template0")
+	o := &pglock.Options{Schema: "public", Prefix: "il_"}
+	dev := strings.Replace(s.URL(), "postgres@", "dev@", 1)
+	if err := pglock.Migrate(t.Context(), pool(t, dev), o); err != nil {
+		t.Error(err)
+	}
+	if err := pglock.Migrate(t.Context(), pool(t, dev), nil); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "on the database") {
+		t.Errorf("a schema of its own: %v; want which right it lacks", err)
+	}
+	euc := strings.Replace(s.URL(), "/postgres?", "/euc?", 1)
+	if err := pglock.Migrate(t.Context(), pool(t, euc), nil); err != nil {
+		t.Error(err)
+	}
+	cycle(t, euc)
+}

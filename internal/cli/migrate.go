@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -23,7 +24,12 @@ func (c *migrateCommand) Run(ctx context.Context, t terminal, line *commandLine)
 	if warning != "" {
 		fmt.Fprintf(t.err, "interlock: warning: %s\n", warning)
 	}
-	if u, err := url.Parse(storeURL); err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+	u, err := url.Parse(storeURL)
+	database := err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql")
+	switch {
+	case !database && c.Print:
+		storeURL = "postgres://" // what is printed asks no server
+	case !database:
 		return usage("only a database has tables: want --store postgres://USER@HOST/DATABASE")
 	}
 	config, o, err := pglock.ParseURL(storeURL)
@@ -46,5 +52,6 @@ func (c *migrateCommand) Run(ctx context.Context, t terminal, line *commandLine)
 	if err := pglock.Migrate(ctx, pool, o); err != nil {
 		return &exitError{exitStore, err}
 	}
+	fmt.Fprintf(t.out, "schema %s has all that keeps locks\n", cmp.Or(o.Schema, "interlock"))
 	return nil
 }
