@@ -18,7 +18,7 @@ func (d *connDriver) words(l connlock.Lock) words {
 		return d.rowWords(l)
 	}
 	t, args := d.text(l), d.args(l)
-	return words{query{t.try, args}, query{t.wait, args}, query{t.leave, args}}
+	return words{query{sql: t.try, args: args}, query{t.wait, args, true}, query{sql: t.leave, args: args}}
 }
 
 // text are the statements of all claims that are alike, but for the key. Hand gives a lock back if another backend waits: it answers

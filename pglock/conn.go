@@ -52,21 +52,22 @@ func (c *conn) Try(ctx context.Context, l connlock.Lock, then func(driver.Grant,
 
 // Wait implements connlock.Conn.
 func (c *conn) Wait(l connlock.Lock, then func(driver.Grant, error)) {
-	c.wait = &request{then: func(r reply) {
+	c.wait = &request{lasts: true, then: func(r reply) {
 		if r.err == nil && r.field == "" {
 			r.err = errors.New("the server answered nothing")
 		}
 		then(granted(r.field), r.err)
 	}}
 	if c.send(c.d.words(l).wait, c.wait) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.leave() // to who awaits it
+		c.pass(nil)
 	}
 }
 
+// Begins implements connlock.Conn.
+func (c *conn) Begins(ctx context.Context) error { return c.await(ctx, &c.wait.begins) }
+
 // Await implements connlock.Conn.
-func (c *conn) Await(ctx context.Context) error { return c.await(ctx, c.wait) }
+func (c *conn) Await(ctx context.Context) error { return c.await(ctx, &c.wait.over) }
 
 func granted(field string) driver.Grant {
 	return driver.Grant{Held: true, Fence: uint64(number(field))} //nolint:gosec // drawn by us
@@ -82,7 +83,7 @@ const waits = "pg_blocking_pids($1) <> '{}'"
 
 // Waits implements connlock.Conn.
 func (c *conn) Waits(ctx context.Context, other connlock.Conn) (bool, error) {
-	field, err := c.fetch(ctx, query{"select " + waits, [][]byte{[]byte(other.(*conn).pid)}})
+	field, err := c.fetch(ctx, query{sql: "select " + waits, args: [][]byte{[]byte(other.(*conn).pid)}})
 	return field == "t", err
 }
 
@@ -95,7 +96,7 @@ func (c *conn) Leave(ctx context.Context, l connlock.Lock, then func(bool, error
 // answers an unlock.
 func (c *conn) Hand(ctx context.Context, l connlock.Lock, other connlock.Conn, then func(connlock.Handed, error)) error {
 	args := append([][]byte{[]byte(other.(*conn).pid)}, c.d.args(l)...)
-	return c.call(ctx, query{c.d.text(l).hand, args}, func(r reply) {
+	return c.call(ctx, query{sql: c.d.text(l).hand, args: args}, func(r reply) {
 		had, still, stands := strings.Cut(r.field, " ")
 		then(connlock.Handed{Stands: stands, Had: had == "true", Has: still == "false"}, r.err)
 	})

@@ -46,8 +46,9 @@ const (
 
 // query is one statement, which is prepared when it is asked for the first time; without arguments it is any number of them, which are not.
 type query struct {
-	sql  string
-	args [][]byte
+	sql   string
+	args  [][]byte
+	tells bool // that it begins, since it may last
 }
 
 // reply is the answer to a query.
@@ -58,11 +59,35 @@ type reply struct {
 
 // request is a query that was sent.
 type request struct {
-	then     func(reply)   // called once, by whoever reads
-	prepares string        // the statement, if it is prepared with it
-	over     chan struct{} // closed after then, where somebody waits for that
-	limit    *time.Timer   // until the connection is closed
-	answered bool
+	then     func(reply) // called once, by whoever reads
+	prepares string      // the statement, if it is prepared with it
+	begins   event
+	over     event       // then is back
+	lasts    bool        // it is awaited by whoever wants its answer
+	limit    *time.Timer // until the connection is closed
+}
+
+// event is something that happens once.
+type event struct {
+	been bool
+	told chan struct{} // closed then, where somebody waits for that
+}
+
+func (e *event) happen() {
+	if !e.been && e.told != nil {
+		close(e.told)
+	}
+	e.been = true
+}
+
+func (e *event) tell() <-chan struct{} {
+	if e.told == nil {
+		e.told = make(chan struct{})
+		if e.been {
+			close(e.told)
+		}
+	}
+	return e.told
 }
 
 func newPipe(pg *pgconn.PgConn, within time.Duration, ended func()) *pipe {
@@ -79,13 +104,15 @@ func (p *pipe) send(q query, r *request) (reads bool) {
 	if p.err != nil {
 		p.mu.Unlock()
 		r.then(reply{err: p.err})
-		r.answered = true
+		r.begins.happen()
+		r.over.happen()
 		return false
 	}
 	p.asked = append(p.asked, r)
 	front := p.pg.Frontend()
 	if len(q.args) == 0 {
 		front.SendQuery(&pgproto3.Query{String: q.sql})
+		r.begins.happen() // which nobody is told
 	} else {
 		name, known := p.prepared[q.sql]
 		if !known {
@@ -95,6 +122,9 @@ func (p *pipe) send(q query, r *request) (reads bool) {
 			front.SendParse(&pgproto3.Parse{Name: name, Query: q.sql})
 		}
 		front.SendBind(&pgproto3.Bind{PreparedStatement: name, Parameters: q.args})
+		if q.tells {
+			front.Send(&pgproto3.Flush{})
+		}
 		front.SendExecute(&pgproto3.Execute{})
 		front.SendSync(&pgproto3.Sync{})
 	}
@@ -119,15 +149,16 @@ func (p *pipe) ask(q query, then func(reply)) {
 func (p *pipe) call(ctx context.Context, q query, then func(reply)) error {
 	r := &request{then: then}
 	if !p.send(q, r) {
-		return p.late(r, p.hear(ctx, p.told(r, true)))
+		p.bound(r)
+		return p.late(r, p.hear(ctx, p.told(&r.over)))
 	}
 	_ = p.pg.Conn().SetReadDeadline(time.Now().Add(soon))
-	if err := p.read(r); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := p.read(&r.over); !errors.Is(err, os.ErrDeadlineExceeded) {
 		p.pass(err)
 		return nil
 	}
-	p.told(r, true)
-	return p.late(r, p.readOn(ctx, r))
+	p.bound(r)
+	return p.late(r, p.readOn(ctx, &r.over))
 }
 
 // late says of a request whose caller goes when it is answered.
@@ -135,19 +166,22 @@ func (p *pipe) late(r *request, why error) error {
 	if why == nil {
 		return nil
 	}
-	return &sessions.Underway{Cause: why, Over: p.told(r, false)}
+	return &sessions.Underway{Cause: why, Over: p.told(&r.over)}
 }
 
-// await returns when a request was answered, or ctx has ended.
-func (p *pipe) await(ctx context.Context, r *request) error {
+// await returns when something has happened to a request, or ctx has ended.
+func (p *pipe) await(ctx context.Context, e *event) error {
 	p.mu.Lock()
-	reads := !p.reading && !r.answered
-	p.reading = p.reading || reads
+	been, reads := e.been, !p.reading
+	p.reading = p.reading || !been
 	p.mu.Unlock()
-	if reads {
-		return p.readOn(ctx, r)
+	switch {
+	case been:
+		return nil
+	case reads:
+		return p.readOn(ctx, e)
 	}
-	return p.hear(ctx, p.told(r, false))
+	return p.hear(ctx, p.told(e))
 }
 
 // hear waits while somebody else reads.
@@ -167,8 +201,8 @@ func (p *pipe) hear(ctx context.Context, told <-chan struct{}) error {
 	return cause(ctx)
 }
 
-// readOn reads until a request is answered, or ctx has ended.
-func (p *pipe) readOn(ctx context.Context, r *request) error {
+// readOn reads until something has happened, or ctx has ended.
+func (p *pipe) readOn(ctx context.Context, e *event) error {
 	wire := p.pg.Conn()
 	end, _ := ctx.Deadline()
 	_ = wire.SetReadDeadline(end)
@@ -177,7 +211,7 @@ func (p *pipe) readOn(ctx context.Context, r *request) error {
 		_ = wire.SetReadDeadline(time.Unix(1, 0))
 		close(woken)
 	})
-	err := p.read(r)
+	err := p.read(e)
 	if !stop() {
 		<-woken // the next one who reads shall not find the deadline that it sets
 	}
@@ -206,30 +240,34 @@ func cause(ctx context.Context) error {
 	return context.DeadlineExceeded
 }
 
-// told returns what is closed when a request was answered. It may limit the time for that.
-func (p *pipe) told(r *request, limited bool) <-chan struct{} {
+// bound has a request that is not answered in time end the connection.
+func (p *pipe) bound(r *request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r.over == nil {
-		r.over = make(chan struct{})
-		if r.answered {
-			close(r.over)
-		}
-	}
-	if limited && !r.answered {
+	if !r.over.been {
 		r.limit = time.AfterFunc(p.within, p.Close)
 	}
-	return r.over
 }
 
-// read takes in answers until r is answered; without r, until nothing is asked any more. The caller is the one who reads.
-func (p *pipe) read(r *request) error {
+// told returns what is closed when something has happened.
+func (p *pipe) told(e *event) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return e.tell()
+}
+
+// read takes in answers until something has happened; without that, until nothing is asked any more. The caller is the one who reads.
+func (p *pipe) read(e *event) error {
 	for {
 		m, err := p.pg.Frontend().Receive()
 		if err != nil {
 			return err
 		}
 		switch m := m.(type) {
+		case *pgproto3.BindComplete:
+			if p.begun(e) {
+				return nil
+			}
 		case *pgproto3.RowDescription:
 			p.answer.field = ""
 		case *pgproto3.DataRow:
@@ -237,31 +275,42 @@ func (p *pipe) read(r *request) error {
 		case *pgproto3.ErrorResponse:
 			p.answer.err = pgconn.ErrorResponseToPgError(m)
 		case *pgproto3.ReadyForQuery:
-			if first, last := p.next(); first != nil && (first == r || r == nil && last) {
+			if p.next(e) {
 				return nil
 			}
 		}
 	}
 }
 
-// next hands the answer out that has come. It returns the request that it was for, and whether that was the last.
-func (p *pipe) next() (first *request, last bool) {
+// begun takes in that the first request is carried out now. It reports whether e has happened.
+func (p *pipe) begun(e *event) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.asked) > 0 {
+		p.asked[0].begins.happen()
+	}
+	return e != nil && e.been
+}
+
+// next hands out the answer that has come. It reports whether e has happened or, without that, whether nothing is asked any more.
+func (p *pipe) next(e *event) bool {
 	answer := p.answer
 	p.answer = reply{}
 	p.mu.Lock()
 	if len(p.asked) == 0 {
 		p.mu.Unlock()
-		return nil, true
+		return false
 	}
-	first = p.asked[0]
+	first := p.asked[0]
 	p.asked = slices.Delete(p.asked, 0, 1)
-	last = len(p.asked) == 0
 	if answer.err != nil && first.prepares != "" {
 		delete(p.prepared, first.prepares)
 	}
 	p.mu.Unlock()
 	p.tell(first, answer)
-	return first, last
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return e != nil && e.been || e == nil && len(p.asked) == 0
 }
 
 // tell hands an answer out.
@@ -269,12 +318,10 @@ func (p *pipe) tell(r *request, answer reply) {
 	r.then(answer)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r.answered = true
+	r.begins.happen()
+	r.over.happen()
 	if r.limit != nil {
 		r.limit.Stop()
-	}
-	if r.over != nil {
-		close(r.over)
 	}
 }
 
@@ -286,17 +333,12 @@ func (p *pipe) pass(err error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.asked) > 0 {
+	if len(p.asked) > 0 && !p.asked[0].lasts {
 		go p.watch()
 		return
 	}
-	p.leave()
-}
-
-// leave has nobody read for a while, but who comes. p.mu is held.
-func (p *pipe) leave() {
 	p.reading = false
-	p.idle.Reset(rest)
+	p.idle.Reset(rest) // where nobody comes
 }
 
 // listen reads where nobody does.

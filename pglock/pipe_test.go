@@ -31,7 +31,7 @@ func piped(t *testing.T, s *servertest.Server) (*pipe, <-chan struct{}) {
 
 // echo is answered by its argument, a while later.
 func echo(text string, ms int) query {
-	return query{"select $1::text from (select pg_sleep($2::float8)) s", [][]byte{[]byte(text), fmt.Append(nil, float64(ms)/1000)}}
+	return query{"select $1::text from (select pg_sleep($2::float8)) s", [][]byte{[]byte(text), fmt.Append(nil, float64(ms)/1000)}, ms > 2}
 }
 
 // Everybody has his own answer, once, in the order of what was asked, whoever reads and whoever has gone.
@@ -78,7 +78,7 @@ func TestPipe(t *testing.T) {
 func TestPipePrepares(t *testing.T) {
 	t.Parallel()
 	p, _ := piped(t, servertest.Postgres(t))
-	q := query{"select nextval($1::text::regclass)", [][]byte{[]byte("numbers")}}
+	q := query{sql: "select nextval($1::text::regclass)", args: [][]byte{[]byte("numbers")}}
 	if _, err := p.fetch(t.Context(), q); code(err) != "42P01" {
 		t.Fatalf("a sequence that is not there: %v", err)
 	}
@@ -90,7 +90,7 @@ func TestPipePrepares(t *testing.T) {
 			t.Errorf("%q, %v; want %d", field, err, i+1)
 		}
 	}
-	if _, err := p.fetch(t.Context(), query{"select from nowhere where $1", [][]byte{{'t'}}}); code(err) != "42P01" {
+	if _, err := p.fetch(t.Context(), query{sql: "select from nowhere where $1", args: [][]byte{{'t'}}}); code(err) != "42P01" {
 		t.Errorf("a statement that cannot be prepared: %v", err)
 	}
 	if n, err := p.fetch(t.Context(), query{sql: "select count(*) from pg_prepared_statements where statement like '%nextval%'"}); err != nil || n != "2" {

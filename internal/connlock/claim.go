@@ -234,15 +234,16 @@ func (s *Session) queue(ctx context.Context, l *claim) error {
 	}
 }
 
-// pause lets a Wait get to its place, or be answered, before the next look: at first not for longer than a look takes, since no timer is that
-// short, and who has the lock waits for this.
+// pause lets a Wait get to its place, or be answered, before the next look: until the server has come to it, which then takes no longer than
+// a look, and no timer is that short.
 func (c *conn) pause(ctx context.Context, looks int) error {
-	const atOnce = 16
-	if looks > atOnce {
-		shortly, cancel := context.WithTimeout(ctx, min(time.Duration(looks-atOnce)*time.Millisecond, 20*time.Millisecond))
-		defer cancel()
-		_ = c.Await(shortly)
+	const atOnce = 4
+	if looks <= atOnce {
+		return c.Begins(ctx)
 	}
+	shortly, cancel := context.WithTimeout(ctx, min(time.Duration(looks-atOnce)*time.Millisecond, 20*time.Millisecond))
+	defer cancel()
+	_ = c.Await(shortly)
 	return ctx.Err()
 }
 

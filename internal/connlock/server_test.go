@@ -100,6 +100,8 @@ func (l *link) Wait(of Lock, then func(driver.Grant, error)) {
 	}()
 }
 
+func (l *link) Begins(context.Context) error { return nil }
+
 func (l *link) Await(ctx context.Context) error {
 	if end, ok := ctx.Deadline(); ok {
 		timed, cancel := context.WithDeadline(ctx, end)

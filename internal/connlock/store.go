@@ -37,7 +37,7 @@ type Apart interface {
 var ErrEnded = errors.New("the connection has ended")
 
 // Conn is a connection, and what has the locks in the server. Its methods may be called concurrently, but for Wait, until whose answer there
-// is only Await, Cancel and Close; they are carried out in order. All but Wait are answered within the session's TTL, or the connection has ended.
+// is only Begins, Await, Cancel and Close; they are carried out in order. All but Wait are answered within the session's TTL, or the connection has ended.
 //
 // Some give their answer to a function, once, which must not wait for another answer of the connection. They return when it is back; when
 // ctx ends before, a [sessions.Underway], and it is called all the same.
@@ -48,6 +48,9 @@ type Conn interface {
 	// Wait stands in the server's line until it has the lock, or until Cancel. It returns at once. After an error nobody knows whether it has
 	// the lock.
 	Wait(l Lock, then func(driver.Grant, error))
+
+	// Begins returns when the server is about to carry out the last Wait, as far as it tells that, or why ctx has ended.
+	Begins(ctx context.Context) error
 
 	// Await returns when the last Wait was answered, or why ctx has ended. The answer may be late where nobody awaits it.
 	Await(ctx context.Context) error
