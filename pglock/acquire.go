@@ -19,13 +19,13 @@ func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, e
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	return s.answer(c, s.ask(ctx, c))
+	return s.answer(c, s.ask(ctx, c, true))
 }
 
-// ask has c join its line, or finds it there.
-func (s *session) ask(ctx context.Context, c *claim) error {
+// ask has c join its line, or finds it there, and then renews the session or only looks.
+func (s *session) ask(ctx context.Context, c *claim, renew bool) error {
 	return s.fly(ctx, c, func(ctx context.Context) error {
-		_, err := s.turn(ctx, nil, c)
+		_, err := s.turn(ctx, nil, c, renew)
 		return err
 	})
 }
@@ -53,13 +53,13 @@ func (s *session) answer(c *claim, err error) (driver.Grant, error) {
 }
 
 // turn is one step of a line, in which old leaves and c joins or is found; either may be nil. It reports whether old was held.
-func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error) {
+func (s *session) turn(ctx context.Context, old, c *claim, renew bool) (was bool, err error) {
 	about, oldID, newID := c, "null", "null"
 	if old != nil {
 		about, oldID = old, "'"+old.ID+"'"
 	}
 	var dc driver.Claim
-	known := false
+	known, stay := false, false
 	s.mu.Lock()
 	if c != nil {
 		if c.Leaving || s.lost {
@@ -67,12 +67,13 @@ func (s *session) turn(ctx context.Context, old, c *claim) (was bool, err error)
 			return false, fmt.Errorf("pglock: %w: the claim is being released", driver.ErrNotSent)
 		}
 		dc, newID, known = c.Claim, "'"+c.ID+"'", c.state != out
+		stay = known && renew || !known && dc.Queue
 		c.asked = s.d.hearing(c)
 	}
 	s.mu.Unlock()
 	started := time.Now()
 	a, err := s.d.step(ctx, fmt.Sprintf(`select %sturn(E'\\x%x', '%s', %s, %s, %t, %t, %d, %d, %d, %d, E'\\x%x', %d, %d)`,
-		s.d.in, about.Name, s.id, oldID, newID, known, dc.Queue, dc.Kind, dc.Weight, dc.Limit, dc.Passes, dc.Note, s.deadline(), max((s.timeout/2).Milliseconds(), 1)))
+		s.d.in, about.Name, s.id, oldID, newID, known, stay, dc.Kind, dc.Weight, dc.Limit, dc.Passes, dc.Note, s.deadline(), max((s.timeout/2).Milliseconds(), 1)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c != nil && (a.twice || err != nil && !errors.Is(err, driver.ErrNotSent) && !errors.Is(err, driver.ErrRefused)) {
@@ -168,7 +169,7 @@ func (s *session) releasing(dc driver.Claim) (*claim, error) {
 // release takes the claim out, once.
 func (s *session) release(ctx context.Context, c *claim) (bool, error) {
 	return c.Release(ctx, &s.mu, true, s.timeout, func(ctx context.Context) error {
-		was, err := s.turn(ctx, c, nil)
+		was, err := s.turn(ctx, c, nil, false)
 		if err != nil {
 			return fmt.Errorf("release %q: %w", c.Name, err)
 		}
@@ -189,7 +190,7 @@ func (s *session) gone(c *claim, was bool) {
 		time.AfterFunc(wait, func() {
 			ctx, cancel := context.WithTimeout(s.d.ctx, s.timeout)
 			defer cancel()
-			_, _ = s.turn(ctx, c, nil) // else the session's end removes it
+			_, _ = s.turn(ctx, c, nil, false) // else the session's end removes it
 		})
 	}
 }
@@ -207,7 +208,7 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	was := false
 	err = s.fly(ctx, old, func(ctx context.Context) error {
 		return s.fly(ctx, next, func(ctx context.Context) (err error) {
-			if was, err = s.turn(ctx, old, next); err == nil {
+			if was, err = s.turn(ctx, old, next, true); err == nil {
 				s.gone(old, was)
 			}
 			return err

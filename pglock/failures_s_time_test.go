@@ -129,6 +129,25 @@ func TestS11_TheTimeIsReadWhereItIsWritten(t *testing.T) {
 	}
 }
 
+// A claim that waits looks by itself when the time of who is in its way is over. That renews nothing: what else its session has goes when
+// nobody renews it.
+func TestWaitRenewsNothing(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	a, b := user(t, s.URL()), user(t, s.URL())
+	mine, next := mutex("looked at"), mutex("looked at")
+	asks(t, a, mine, true)
+	asks(t, b, next, false)
+	execute(t, s, fmt.Sprintf("update interlock.session s set until = case when c.id = '%s' then 0 else interlock.us() + ttl / 2 end "+
+		"from interlock.lock l, unnest(l.line) c where s.id = c.session", mine.ID))
+	const until = "select until from interlock.session where until > 0"
+	before := ask[int64](t, s, until)
+	awaits(t, b, next)
+	if after := ask[int64](t, s, until); after != before {
+		t.Errorf("the session was renewed by a claim that only waited, for %d µs more", after-before)
+	}
+}
+
 // Sixteen clients want names that nobody has used, all at once, in sessions that are to be renewed on the way.
 func TestS12_NewNamesAtOnce(t *testing.T) {
 	t.Parallel()

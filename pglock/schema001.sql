@@ -163,7 +163,7 @@ begin
 end $$;
 
 -- turn is every step of a line: p_old leaves it and p_id joins it, or is found there; either may be null. p_again: it was in
--- line before, and is not put there again. p_deadline: when the request is void, however late it comes.
+-- line before, and is not put there again; then p_queue says whether the session is renewed. p_deadline: when the request is void, however late it comes.
 --
 -- The answer is in words, which cost less than a row: state, was, fence, left_us, head, way, or the first of them.
 -- state: 0 not held and no trace left, 1 waits, 2 held, 3 broken, 4 gone, 5 does not go with those who stand there, 6 the session is
@@ -253,7 +253,7 @@ begin
       if us > p_deadline then
         return '7 f ' || us;
       end if;
-      select s.until - us - (s.ttl - s.ttl / 10) into alive from interlock.session s where s.id = p_session;
+      select s.until - us - case when p_again and not p_queue then 1 else s.ttl - s.ttl / 10 end into alive from interlock.session s where s.id = p_session;
       if alive is null or alive < 0 then -- behind the row of the line: who renews holds no other
         update interlock.session s set until = us + s.ttl where s.id = p_session and s.until > us;
         if not found then

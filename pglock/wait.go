@@ -40,7 +40,7 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 		s.mu.Unlock()
 		if under == nil && ask {
 			// Subscribe, then look: what was told before that, nobody heard.
-			if err := s.ask(ctx, c); err != nil {
+			if err := s.ask(ctx, c, false); err != nil {
 				s.later(c)
 				return s.answer(c, err)
 			}
