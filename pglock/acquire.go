@@ -2,8 +2,10 @@ package pglock
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,11 +54,17 @@ func (s *session) answer(c *claim, err error) (driver.Grant, error) {
 	return c.grant, nil
 }
 
+// octets are bytes as the server reads them.
+func octets(s string) []byte { return hex.AppendEncode([]byte(`\x`), []byte(s)) }
+
+func decimal(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
+
 // turn is one step of a line, in which old leaves and c joins or is found; either may be nil. It reports whether old was held.
 func (s *session) turn(ctx context.Context, old, c *claim, renew bool) (was bool, err error) {
-	about, oldID, newID := c, "null", "null"
+	about := c
+	var oldID, newID []byte
 	if old != nil {
-		about, oldID = old, "'"+old.ID+"'"
+		about, oldID = old, []byte(old.ID)
 	}
 	var dc driver.Claim
 	known, stay := false, false
@@ -66,14 +74,15 @@ func (s *session) turn(ctx context.Context, old, c *claim, renew bool) (was bool
 			s.mu.Unlock()
 			return false, fmt.Errorf("pglock: %w: the claim is being released", driver.ErrNotSent)
 		}
-		dc, newID, known = c.Claim, "'"+c.ID+"'", c.state != out
+		dc, newID, known = c.Claim, []byte(c.ID), c.state != out
 		stay = known && renew || !known && dc.Queue
 		c.asked = s.d.hearing(c)
 	}
 	s.mu.Unlock()
 	started := time.Now()
-	a, err := s.d.step(ctx, fmt.Sprintf(`select %sturn(E'\\x%x', '%s', %s, %s, %t, %t, %d, %d, %d, %d, E'\\x%x', %d, %d)`,
-		s.d.in, about.Name, s.id, oldID, newID, known, stay, dc.Kind, dc.Weight, dc.Limit, dc.Passes, dc.Note, s.deadline(), max((s.timeout/2).Milliseconds(), 1)))
+	a, err := s.d.step(ctx, octets(about.Name), []byte(s.id), oldID, newID, strconv.AppendBool(nil, known), strconv.AppendBool(nil, stay),
+		decimal(int64(dc.Kind)), decimal(int64(dc.Weight)), decimal(int64(dc.Limit)), decimal(int64(dc.Passes)), octets(dc.Note),
+		decimal(s.deadline()), decimal(max((s.timeout/2).Milliseconds(), 1)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c != nil && (a.twice || err != nil && !errors.Is(err, driver.ErrNotSent) && !errors.Is(err, driver.ErrRefused)) {

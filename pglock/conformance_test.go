@@ -120,7 +120,7 @@ func (h *harness) wire(t drivertest.T) *line {
 	return l
 }
 
-// look counts queries, and loses notifications of one who is deaf. Each begins a packet: a connection has one query under way, and that
+// look counts queries, those of what is prepared too, and loses notifications of one who is deaf. Each begins a packet: a connection has one query under way, and that
 // over which notifications come has none. After the letter comes a length, whose first byte tells it from the rest of a long one.
 func (l *line) look(way wire.Direction, packet []byte) bool {
 	if way == wire.Requests {

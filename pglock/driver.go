@@ -26,6 +26,9 @@ type Driver struct {
 	direct  bool        // a NOTIFY can be heard
 	safe    bool        // the server flushes what it commits
 	strict  atomic.Bool // the default isolation level is not that of a step
+	turn    prepared    // a step of a line
+
+	unprepared atomic.Bool // nothing is prepared, which a pooler that shares connections would lose
 
 	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel context.CancelFunc
@@ -56,7 +59,7 @@ func newDriver(ctx context.Context, from source, o *Options) (driver.Driver, err
 	}
 	d := &Driver{
 		source: from, options: options, in: options.in(), channel: "il_" + driver.NewID(),
-		waiting: map[string]*claim{},
+		turn: prepare("select " + options.in() + "turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"), waiting: map[string]*claim{},
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, options.Timeout)
@@ -80,6 +83,8 @@ func (d *Driver) inspect(ctx context.Context) error {
 	}
 	f := a.rows[0]
 	d.safe = string(f[1]) == "on" && string(f[2]) == "on"
+	_, straight := d.source.(poolSource)
+	d.unprepared.Store(!straight || number(f[3]) != a.greeted)
 	if string(f[0]) == "t" {
 		return fmt.Errorf("%w: the server is a standby: want its primary", driver.ErrNotSent)
 	}

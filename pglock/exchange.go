@@ -3,6 +3,8 @@ package pglock
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -15,10 +17,20 @@ import (
 // exchange is one message to the server and its answer, over a connection of the pool. It is made by whoever wants the answer, and no
 // other goroutine has to be woken: on a free lock that is what costs most beside the disk.
 type exchange struct {
-	conn   *pgxpool.Conn
-	pg     *pgconn.PgConn
-	rows   [][][]byte // of the last statement
-	failed *pgconn.PgError
+	conn    *pgxpool.Conn
+	pg      *pgconn.PgConn
+	parsing string     // the name of what it prepares
+	rows    [][][]byte // of the last statement
+	failed  *pgconn.PgError
+}
+
+// prepared is a statement that each connection prepares once.
+type prepared struct{ name, sql string }
+
+// prepare names a statement by what it is, so that whoever finds the name on a connection finds this one.
+func prepare(sql string) prepared {
+	sum := sha256.Sum256([]byte(sql))
+	return prepared{"interlock_" + hex.EncodeToString(sum[:16]), sql}
 }
 
 // unread is the error of a message that was sent and whose answer cannot be read.
@@ -29,16 +41,33 @@ func (u unread) Unwrap() error { return u.error }
 // SafeToRetry says what pgconn gets wrong where it does not know that something was sent.
 func (unread) SafeToRetry() bool { return false }
 
+// write has a message written: as a query of the simple protocol, which prepares nothing, or as a call of what is prepared, after
+// that is done.
+func (x *exchange) write(m message) {
+	f := x.pg.Frontend()
+	if m.args == nil {
+		f.SendQuery(&pgproto3.Query{String: m.sql})
+		return
+	}
+	if x.pg.CustomData()[m.turn.name] == nil {
+		x.parsing = m.turn.name
+		f.SendParse(&pgproto3.Parse{Name: m.turn.name, Query: m.turn.sql})
+	}
+	f.SendBind(&pgproto3.Bind{PreparedStatement: m.turn.name, Parameters: m.args})
+	f.SendExecute(&pgproto3.Execute{})
+	f.SendSync(&pgproto3.Sync{})
+}
+
 // do sends a message and returns the rows that its last statement answers. When ctx ends the caller goes, and the answer is awaited until
 // end without him, and dropped: to cancel a statement would leave its outcome open and cost the connection.
-func (x *exchange) do(ctx context.Context, end time.Time, message string) ([][][]byte, error) {
+func (x *exchange) do(ctx context.Context, end time.Time, m message) ([][][]byte, error) {
 	wire, woken := x.pg.Conn(), make(chan struct{})
 	_ = wire.SetDeadline(end)
 	stop := context.AfterFunc(ctx, func() {
 		_ = wire.SetDeadline(time.Unix(1, 0))
 		close(woken)
 	})
-	x.pg.Frontend().SendQuery(&pgproto3.Query{String: message})
+	x.write(m)
 	err := x.pg.Frontend().Flush()
 	sent := err == nil
 	if sent {
@@ -77,6 +106,8 @@ func (x *exchange) read() error {
 			return err
 		}
 		switch m := message.(type) {
+		case *pgproto3.ParseComplete:
+			x.pg.CustomData()[x.parsing] = true
 		case *pgproto3.RowDescription:
 			x.rows = nil
 		case *pgproto3.DataRow:

@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/pglock"
 )
 
 // Who gives up while his statement waits for a row is back at once. The statement goes on, and its connection serves the next one; a
@@ -48,4 +53,59 @@ func TestACallerWhoGoesLeavesTheConnection(t *testing.T) {
 	if n := ask[int](t, s, "select cardinality(line) from interlock.lock where name = 'busy'"); n != 0 {
 		t.Errorf("%d claims stand there for nobody", n)
 	}
+}
+
+// One statement is prepared on a connection of the program's pool, and nothing breaks when the program discards it, or when a pooler
+// that nobody noticed has other connections for every transaction.
+func TestWhatIsPreparedIsLost(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	p := pool(t, s.URL()+"&pool_max_conns=1")
+	simply := func(sql string) (n int) {
+		t.Helper()
+		if err := p.QueryRow(t.Context(), sql, pgx.QueryExecModeSimpleProtocol).Scan(&n); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			t.Fatal(err)
+		}
+		return n
+	}
+	over := func(url string, harm func(*pglock.Driver)) {
+		t.Helper()
+		d, err := pglock.New(t.Context(), p, nil)
+		if url != "" {
+			d, err = driver.OpenURL(t.Context(), url)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = d.Close(context.Background()) })
+		session, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			c := mutex("prepared")
+			asks(t, session, c, true)
+			harm(d.(*pglock.Driver))
+			leaves(t, session, c, true)
+		}
+	}
+	const prepared = "select count(*) from pg_prepared_statements where name like 'interlock_%'"
+	n := 0
+	over("", func(*pglock.Driver) {
+		n = max(n, simply(prepared))
+		simply("discard all")
+	})
+	if n != 1 {
+		t.Errorf("%d statements were prepared, want one", n)
+	}
+	url := servertest.PgBouncer(t, s).URL()
+	other := pool(t, url+"&pool_max_conns=4&default_query_exec_mode=simple_protocol")
+	over(url, func(d *pglock.Driver) {
+		d.Prepares()
+		tx, err := other.Begin(t.Context()) // has the server's connection that was used last
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	})
 }

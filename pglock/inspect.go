@@ -46,7 +46,7 @@ func holders(b []byte) ([]driver.Holder, error) {
 // inWay reads who is in the way of a claim, where the answer says it.
 func inWay(b string) *driver.Holder {
 	var c shown
-	if json.Unmarshal([]byte(b), &c) != nil {
+	if b == "" || json.Unmarshal([]byte(b), &c) != nil {
 		return nil
 	}
 	h := c.holder()

@@ -28,6 +28,10 @@ type source interface {
 type message struct {
 	sql     string
 	careful bool
+
+	// In place of sql, the arguments of what is prepared, as text; nil for null. It is sent so where its connection keeps what it prepares.
+	turn *prepared
+	args [][]byte
 }
 
 // result is the answer to a statement.
@@ -42,8 +46,8 @@ type poolSource struct{ *pgxpool.Pool }
 func (p poolSource) most() int { return int(p.Stat().MaxConns()) }
 func (p poolSource) close()    { p.Close() }
 
-// ask implements source, by one message of the simple protocol: it is one round trip, the server does nothing before it has all of it, and no
-// prepared statement is needed, which a pooler would lose. The level is that of the implicit transaction of the message alone.
+// ask implements source, by one message: it is one round trip, and the server does nothing before it has all of it. But for what is prepared it is
+// of the simple protocol, which prepares nothing that a pooler would lose. The level is that of the implicit transaction of the message alone.
 func (p poolSource) ask(ctx context.Context, end time.Time, m message) (result, error) {
 	if p.Stat().IdleConns() == 0 { // what is made of a context costs more than a look
 		timed, cancel := context.WithDeadline(ctx, end)
@@ -59,7 +63,7 @@ func (p poolSource) ask(ctx context.Context, end time.Time, m message) (result, 
 	}
 	x := exchange{conn: conn, pg: conn.Conn().PgConn()}
 	greeted := int64(x.pg.PID())
-	rows, err := x.do(ctx, end, m.sql)
+	rows, err := x.do(ctx, end, m)
 	if code(err) == readOnly && x.pg.ParameterStatus("default_transaction_read_only") == "on" && x.pg.ParameterStatus("in_hot_standby") != "on" {
 		err = errReadOnly(err)
 	}

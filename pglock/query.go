@@ -27,14 +27,33 @@ func number[S string | []byte](field S) int64 {
 
 // step sends a step of a line, which looks itself whether it is at the isolation level that it needs and else does nothing: to set that is
 // left out as long as the default will do, since it costs a free lock a twentieth.
-func (d *Driver) step(ctx context.Context, sql string) (answer, error) {
+func (d *Driver) step(ctx context.Context, args ...[]byte) (answer, error) {
 	if !d.strict.Load() {
-		if a, err := d.send(ctx, message{sql: sql}); err != nil || string(a.rows[0][0]) != "8 f" {
+		if a, err := d.send(ctx, message{args: args}); err != nil || string(a.rows[0][0]) != "8 f" {
 			return a, err
 		}
 		d.strict.Store(true)
 	}
-	return d.call(ctx, sql)
+	return d.call(ctx, d.spelled(args))
+}
+
+// spelled is a step as a statement of its own.
+func (d *Driver) spelled(args [][]byte) string {
+	b := []byte("select " + d.in + "turn(")
+	for i, arg := range args {
+		switch {
+		case arg == nil:
+			b = append(b, "null"...)
+		case len(arg) > 0 && arg[0] == '\\': // bytes, whatever standard_conforming_strings is
+			b = fmt.Appendf(b, `E'\%s'`, arg)
+		default:
+			b = fmt.Appendf(b, "'%s'", arg)
+		}
+		if i < len(args)-1 {
+			b = append(b, ", "...)
+		}
+	}
+	return string(append(b, ')'))
 }
 
 // call sends a statement at the isolation level that it needs.
@@ -42,16 +61,25 @@ func (d *Driver) call(ctx context.Context, sql string) (answer, error) {
 	return d.send(ctx, message{sql: sql, careful: true})
 }
 
-// send sends a statement. What the server has certainly not carried out is sent again until ctx ends; what it may have carried out
-// once, since every statement may be repeated.
+// send sends a message. What the server has certainly not carried out is sent again until ctx ends; what it may have carried out
+// once, since every message may be repeated.
 func (d *Driver) send(ctx context.Context, m message) (a answer, err error) {
 	end, _ := ctx.Deadline() // of a context without a timer, perhaps
 	for broken, most := 0, 0; ; {
+		if m.args != nil {
+			m.turn = &d.turn
+			if d.unprepared.Load() {
+				m = message{sql: d.spelled(m.args)}
+			}
+		}
 		a.result, err = d.source.ask(ctx, end, m)
 		switch {
 		case err == nil:
 			return a, nil
 		case ctx.Err() != nil || !time.Now().Before(end):
+		case m.args != nil && misprepared(err):
+			d.unprepared.Store(true)
+			continue
 		case undone(err) && broken <= max(most, d.source.most()):
 			broken, most = broken+1, max(most, d.source.most())
 			continue
@@ -65,6 +93,13 @@ func (d *Driver) send(ctx context.Context, m message) (a answer, err error) {
 		}
 		return a, err
 	}
+}
+
+// misprepared reports whether the server has lost what was prepared, or has what was not: the program discards what its connections
+// have, or a pooler has come between. Nothing was done.
+func misprepared(err error) bool {
+	c := code(err)
+	return c == "26000" || c == "42P05"
 }
 
 // unconnected is an error of a statement that had no connection to be sent over.

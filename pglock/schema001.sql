@@ -167,8 +167,8 @@ end $$;
 --
 -- The answer is in words, which cost less than a row: state, was, fence, left_us, head, way, or the first of them.
 -- state: 0 not held and no trace left, 1 waits, 2 held, 3 broken, 4 gone, 5 does not go with those who stand there, 6 the session is
--- over, 7 void, with what the time is in place of a token, 8 not at READ COMMITTED. was: p_old was held until now. way: who is in the way, of a claim that is
--- not held.
+-- over, 7 void, with what the time is in place of a token, 8 not at READ COMMITTED. was: p_old was held until now. way: who is in the way of a claim that is
+-- not held, unless it came by a handover, which many do and few ask.
 create function interlock.turn(
   p_name bytea, p_session text, p_old text, p_id text, p_again boolean, p_queue boolean, p_kind int, p_weight int, p_lim int,
   p_passes int, p_note bytea, p_deadline bigint, p_patience int) returns text
@@ -218,7 +218,7 @@ begin
     returning case when p_id is null then '0 t' else concat_ws(' ', '1 t 0',
         case when cardinality(l.line) > 2 and (l.line[cardinality(l.line) - 1]).session = p_session then -1
           else greatest(coalesce((select b.until from interlock.session b where b.id = (l.line[cardinality(l.line) - 1]).session), us) - us, 0) end,
-        cardinality(l.line) = 2, interlock.seen(l.line[1], s)) end,
+        cardinality(l.line) = 2) end,
       interlock.tell(s.channel, (l.line[1]).id, (l.line[1]).fence) into answer, told;
     if p_id is not null and interlock.us() > p_deadline then -- the row was waited for
       raise lock_not_available using message = 'the request was late';
