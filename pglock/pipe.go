@@ -24,25 +24,26 @@ type pipe struct {
 	pg     *pgconn.PgConn
 	within time.Duration // what is not answered by then never is: the server has ended the backend
 	ended  func()
-	idle   *time.Timer // has somebody read
+	clock  *time.Timer // calls tick
 
 	mu       sync.Mutex
 	asked    []*request        // in order
 	prepared map[string]string // names of statements
 	named    int
 	reading  bool
+	eager    bool  // and whoever reads does not mind his context
+	limited  bool  // there was a deadline for reading
+	ticking  bool  // the clock is on
+	turns    int   // how often somebody has begun to read
+	seen     int   // by the clock
 	err      error // why it has ended
 
 	answer reply // as far as it has come; it belongs to whoever reads
 }
 
-const (
-	// rest is how long nobody reads after the last answer, since the next one who asks may come soon.
-	rest = 5 * time.Millisecond
-
-	// soon is how long who reads does not look at his context: to watch it costs more than most answers take.
-	soon = time.Millisecond
-)
+// rest is how long nobody reads after the last answer, as the next one who asks may come soon; and how long who reads does not mind his
+// context, as to watch that costs more than most answers take. It may last twice as long.
+const rest = 5 * time.Millisecond
 
 // query is one statement, which is prepared when it is asked for the first time; without arguments it is any number of them, which are not.
 type query struct {
@@ -94,7 +95,8 @@ func newPipe(pg *pgconn.PgConn, within time.Duration, ended func()) *pipe {
 	p := &pipe{pg: pg, within: within, ended: ended, prepared: map[string]string{}}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.idle = time.AfterFunc(rest, p.listen)
+	p.clock = time.AfterFunc(rest, p.tick)
+	p.ticking = true
 	return p
 }
 
@@ -131,16 +133,60 @@ func (p *pipe) send(q query, r *request) (reads bool) {
 	if err := front.Flush(); err != nil {
 		_ = p.pg.Conn().Close() // who reads tells everybody
 	}
-	reads = !p.reading
-	p.reading = true
+	if reads = !p.reading; reads {
+		p.begin(true)
+	}
 	p.mu.Unlock()
 	return reads
+}
+
+// begin has the caller read from now on. p.mu is held.
+func (p *pipe) begin(eager bool) {
+	p.reading, p.eager = true, eager
+	p.turns++
+	if p.limited {
+		p.limited = false
+		_ = p.pg.Conn().SetReadDeadline(time.Time{})
+	}
+	if eager && !p.ticking {
+		p.ticking = true
+		p.clock.Reset(rest)
+	}
+}
+
+// limit has who reads stop at a time. p.mu is held.
+func (p *pipe) limit(end time.Time) {
+	p.limited = true
+	_ = p.pg.Conn().SetReadDeadline(end)
+}
+
+// tick looks after a connection every now and then, as long as it is used: so no call needs a timer of its own. Where nobody has read since
+// the last time it reads; who has read since then is interrupted, to mind his context.
+func (p *pipe) tick() {
+	p.mu.Lock()
+	switch {
+	case p.turns != p.seen:
+		p.seen = p.turns
+	case !p.reading:
+		p.ticking = false
+		p.mu.Unlock()
+		p.listen()
+		return
+	case p.eager:
+		p.limit(time.Unix(1, 0))
+	default:
+		p.ticking = false
+		p.mu.Unlock()
+		return
+	}
+	p.clock.Reset(rest)
+	p.mu.Unlock()
 }
 
 // ask sends a query whose answer nobody waits for here.
 func (p *pipe) ask(q query, then func(reply)) {
 	if p.send(q, &request{then: then}) {
-		go p.watch()
+		p.pass(nil)
 	}
 }
 
@@ -152,12 +198,14 @@ func (p *pipe) call(ctx context.Context, q query, then func(reply)) error {
 		p.bound(r)
 		return p.late(r, p.hear(ctx, p.told(&r.over)))
 	}
-	_ = p.pg.Conn().SetReadDeadline(time.Now().Add(soon))
 	if err := p.read(&r.over); !errors.Is(err, os.ErrDeadlineExceeded) {
 		p.pass(err)
 		return nil
 	}
 	p.bound(r)
+	p.mu.Lock()
+	p.begin(false)
+	p.mu.Unlock()
 	return p.late(r, p.readOn(ctx, &r.over))
 }
 
@@ -172,8 +220,10 @@ func (p *pipe) late(r *request, why error) error {
 // await returns when something has happened to a request, or ctx has ended.
 func (p *pipe) await(ctx context.Context, e *event) error {
 	p.mu.Lock()
-	been, reads := e.been, !p.reading
-	p.reading = p.reading || !been
+	been, reads := e.been, !e.been && !p.reading
+	if reads {
+		p.begin(false)
+	}
 	p.mu.Unlock()
 	switch {
 	case been:
@@ -203,12 +253,17 @@ func (p *pipe) hear(ctx context.Context, told <-chan struct{}) error {
 
 // readOn reads until something has happened, or ctx has ended.
 func (p *pipe) readOn(ctx context.Context, e *event) error {
-	wire := p.pg.Conn()
-	end, _ := ctx.Deadline()
-	_ = wire.SetReadDeadline(end)
+	stopAt := func(end time.Time) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.limit(end)
+	}
+	if end, ok := ctx.Deadline(); ok {
+		stopAt(end)
+	}
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		_ = wire.SetReadDeadline(time.Unix(1, 0))
+		stopAt(time.Unix(1, 0))
 		close(woken)
 	})
 	err := p.read(e)
@@ -334,28 +389,31 @@ func (p *pipe) pass(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.asked) > 0 && !p.asked[0].lasts {
+		p.begin(false)
 		go p.watch()
 		return
 	}
 	p.reading = false
-	p.idle.Reset(rest) // where nobody comes
+	if !p.ticking {
+		p.ticking = true
+		p.clock.Reset(rest)
+	}
 }
+
+// watch reads for others.
+func (p *pipe) watch() { p.pass(p.read(nil)) }
 
 // listen reads where nobody does.
 func (p *pipe) listen() {
 	p.mu.Lock()
 	reads := !p.reading
-	p.reading = true
+	if reads {
+		p.begin(false)
+	}
 	p.mu.Unlock()
 	if reads {
 		p.watch()
 	}
-}
-
-// watch reads for others.
-func (p *pipe) watch() {
-	_ = p.pg.Conn().SetReadDeadline(time.Time{})
-	p.pass(p.read(nil))
 }
 
 // fail takes in the end of the connection. Nobody reads from then on.
@@ -367,7 +425,7 @@ func (p *pipe) fail(err error) {
 	p.mu.Lock()
 	p.err = fmt.Errorf("%w: %w", connlock.ErrEnded, err)
 	asked := p.asked
-	p.asked = nil
+	p.asked, p.eager = nil, false
 	p.mu.Unlock()
 	p.ended()
 	for _, r := range asked {

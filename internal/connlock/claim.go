@@ -254,8 +254,10 @@ func (s *Session) begin(ctx context.Context, l *claim) error {
 	full := s.waiting > s.MaxWaiting
 	s.mu.Unlock()
 	var c *conn
-	err := fmt.Errorf("%w: %w: %d claims of this session wait on a connection each: raise MaxWaiting%s", driver.ErrNotSent, driver.ErrUnable, s.MaxWaiting, s.Instead)
-	if !full {
+	var err error
+	if full {
+		err = fmt.Errorf("%w: %w: %d claims of this session wait on a connection each: raise MaxWaiting%s", driver.ErrNotSent, driver.ErrUnable, s.MaxWaiting, s.Instead)
+	} else {
 		c, err = s.take(ctx, l, true)
 	}
 	s.mu.Lock()
