@@ -31,6 +31,7 @@ type link struct {
 	*server
 	ended   func()
 	granted chan bool     // of the Wait under way
+	begins  chan struct{} // closed when the server comes to it
 	over    chan struct{} // closed when it was answered
 	closed  chan struct{}
 }
@@ -92,24 +93,28 @@ func (l *link) try(of Lock) (driver.Grant, error) {
 }
 
 func (l *link) Wait(of Lock, then func(driver.Grant, error)) {
-	over := make(chan struct{})
-	l.over = over
+	begins, over := make(chan struct{}), make(chan struct{})
+	l.begins, l.over = begins, over
 	go func() {
 		defer close(over)
+		time.Sleep(l.slow)
+		close(begins)
 		then(l.wait(of))
 	}()
 }
 
-func (l *link) Begins(context.Context) error { return nil }
+func (l *link) Begins(ctx context.Context) error { return l.await(ctx, l.begins) }
 
-func (l *link) Await(ctx context.Context) error {
+func (l *link) Await(ctx context.Context) error { return l.await(ctx, l.over) }
+
+func (l *link) await(ctx context.Context, event <-chan struct{}) error {
 	if end, ok := ctx.Deadline(); ok {
 		timed, cancel := context.WithDeadline(ctx, end)
 		defer cancel()
 		ctx = timed
 	}
 	select {
-	case <-l.over:
+	case <-event:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -117,7 +122,6 @@ func (l *link) Await(ctx context.Context) error {
 }
 
 func (l *link) wait(of Lock) (driver.Grant, error) {
-	time.Sleep(l.slow)
 	err := l.call("Wait")
 	if err != nil {
 		l.mu.Unlock()

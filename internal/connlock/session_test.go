@@ -324,6 +324,23 @@ func TestRequestsOfARequeue(t *testing.T) {
 		if f.dialed != 3 {
 			t.Errorf("%d connections were made, want the holding one and two in turn", f.dialed)
 		}
+		clear(f.asked)
+		f.between, f.slow = nil, time.Second
+		next := mutex("counted")
+		if _, _, err := a.Requeue(t.Context(), mine, next); err != nil {
+			t.Fatal(err)
+		}
+		b := f.session(t, f)
+		waits := mutex("counted")
+		asks(t, b, waits, false)
+		for name, n := range f.asked {
+			if n > 6 {
+				t.Errorf("%s was asked %d times by who could do nothing but wait", name, n)
+			}
+		}
+		leaves(t, a.Session, next, true)
+		awaits(t, b, waits)
+		_ = b.Close(t.Context())
 		_ = a.Close(t.Context())
 	})
 }
