@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/connlock"
 	"github.com/interlock-go/interlock/internal/sessions"
 )
@@ -29,6 +30,7 @@ type pipe struct {
 	mu       sync.Mutex
 	asked    []*request        // in order
 	prepared map[string]string // names of statements
+	names    string            // begins them: a pooler may have left those of another client
 	named    int
 	reading  bool
 	eager    bool  // and whoever reads does not mind his context
@@ -92,9 +94,13 @@ func (e *event) tell() <-chan struct{} {
 }
 
 func newPipe(pg *pgconn.PgConn, within time.Duration, ended func()) *pipe {
-	p := &pipe{pg: pg, within: within, ended: ended, prepared: map[string]string{}}
+	p := &pipe{pg: pg, within: within, ended: ended, prepared: map[string]string{}, names: driver.NewID()[:8]}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if pg.Conn().SetReadDeadline(time.Time{}) != nil { // as of a tunnel through SSH: who reads could not be interrupted
+		p.reading = true
+		go p.readAlways()
+	}
 	p.clock = time.AfterFunc(rest, p.tick)
 	p.ticking = true
 	return p
@@ -119,7 +125,7 @@ func (p *pipe) send(q query, r *request) (reads bool) {
 		name, known := p.prepared[q.sql]
 		if !known {
 			p.named++
-			name, r.prepares = strconv.Itoa(p.named), q.sql
+			name, r.prepares = p.names+strconv.Itoa(p.named), q.sql
 			p.prepared[q.sql] = name
 			front.SendParse(&pgproto3.Parse{Name: name, Query: q.sql})
 		}
@@ -402,6 +408,15 @@ func (p *pipe) pass(err error) {
 
 // watch reads for others.
 func (p *pipe) watch() { p.pass(p.read(nil)) }
+
+// readAlways reads to the end.
+func (p *pipe) readAlways() {
+	var err error
+	for err == nil {
+		err = p.read(nil)
+	}
+	p.fail(err)
+}
 
 // listen reads where nobody does.
 func (p *pipe) listen() {

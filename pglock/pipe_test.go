@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +20,20 @@ import (
 // piped makes a pipe to a server, and returns what is closed at its end.
 func piped(t *testing.T, s *servertest.Server) (*pipe, <-chan struct{}) {
 	t.Helper()
-	pc, err := pgx.Connect(t.Context(), s.URL())
+	return pipedOver(t, s, func(nc net.Conn) net.Conn { return nc })
+}
+
+func pipedOver(t *testing.T, s *servertest.Server, over func(net.Conn) net.Conn) (*pipe, <-chan struct{}) {
+	t.Helper()
+	config, err := pgx.ParseConfig(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return over(nc), err
+	}
+	pc, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +51,33 @@ func echo(text string, ms int) query {
 // Everybody has his own answer, once, in the order of what was asked, whoever reads and whoever has gone.
 func TestPipe(t *testing.T) {
 	t.Parallel()
-	p, _ := piped(t, servertest.Postgres(t))
+	s := servertest.Postgres(t)
+	for _, over := range []func(net.Conn) net.Conn{
+		func(nc net.Conn) net.Conn { return nc },
+		func(nc net.Conn) net.Conn { return tunnel{nc} },
+	} {
+		p, _ := pipedOver(t, s, over)
+		share(t, p)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		if _, err := p.fetch(ctx, echo("late", 600_000)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who does not wait for an answer: %v", err)
+		}
+		cancel()
+	}
+}
+
+// tunnel is a connection that knows no deadlines.
+type tunnel struct{ net.Conn }
+
+var errDeadline = errors.New("no deadlines")
+
+func (tunnel) SetDeadline(time.Time) error      { return errDeadline }
+func (tunnel) SetReadDeadline(time.Time) error  { return errDeadline }
+func (tunnel) SetWriteDeadline(time.Time) error { return errDeadline }
+
+// share has some goroutines ask at once.
+func share(t *testing.T, p *pipe) {
+	t.Helper()
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {

@@ -11,8 +11,14 @@
 //
 // # Places
 //
-// Nobody is told that a statement has begun to wait. A claim has its place when the server shows it in its table of locks: the holding
+// Nobody is told that a statement has begun to wait. A claim has its place when the server shows that its connection waits: the holding
 // connection looks until then, and only then is Acquire answered. From there on it is ahead of who comes later.
+//
+// # Goroutines
+//
+// A call is made by its caller, as far as it has to wait for one answer only: on a free lock what costs most is to wake another goroutine.
+// Whoever calls Wait awaits the answer of the server himself. What takes several steps, as a dial or the way into the line, is done apart
+// from the caller, who may go when his context ends; an answer that comes later is taken in by whoever reads it.
 //
 // # Time
 //
