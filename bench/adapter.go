@@ -120,6 +120,7 @@ var adapters = map[string]adapter{
 
 	"raw rows":             {open: openRawPostgres, postgres: true},
 	"raw rows, unprepared": {open: openRawPooled, postgres: true},
+	"pg push":              {open: openPGPush, postgres: true},
 	"advisory":             {open: openAdvisory, postgres: true},
 	"table":                {open: openTable, postgres: true, ends: tableEnds},
 	"table, eager":         {open: openEagerTable, postgres: true, ends: tableEnds},

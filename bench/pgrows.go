@@ -9,6 +9,7 @@ import (
 const (
 	rawRows         = "bare upsert + update"
 	advisoryRow     = "pg_advisory_lock, a connection each"
+	pgRing          = "one update + one NOTIFY, ring of 8"
 	tableRow        = "INSERT and DELETE, tried every 20 ms"
 	gooseRow        = "goose's table locker, tried every 20 ms"
 	tableKeepersRow = "goroutine and UPDATE per lease"
@@ -79,6 +80,7 @@ func pgHandoffs() row {
 	r.name = "pg-handoffs"
 	r.title = "PostgreSQL, 8 processes × 8 goroutines on one lock, strict: no goroutine passes the lock on within its process"
 	r.contenders = append(r.contenders,
+		contender{pgRing, floor, contest{"pg push", 8, 1}},
 		contender{oursRowsStrict, ours, contest{"pg rows strict", 8, 8}},
 		contender{oursSessions, ours, contest{"pg session strict", 8, 8}},
 	)
