@@ -183,17 +183,17 @@ func TestLookIntoSession(t *testing.T) {
 	if _, err := look.Lines(t.Context(), ""); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Lines: %v", err)
 	}
-	refused := func(id string, fence uint64, now bool, says string) {
+	refused := func(id string, fence uint64, now bool, says string, as error) {
 		t.Helper()
-		if err := look.Break(t.Context(), "looked at", id, fence, now); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), says) {
+		if err := look.Break(t.Context(), "looked at", id, fence, now); !errors.Is(err, as) || !strings.Contains(err.Error(), says) {
 			t.Errorf("Break: %v; want: %s", err, says)
 		}
 	}
-	refused(driver.PublicID("nobody"), 0, true, "no claim")
-	refused(all[0].PublicID, 32, true, "no claim")
-	refused(all[0].PublicID, 0, false, "can only be broken now")
+	refused(driver.PublicID("nobody"), 0, true, "no claim", driver.ErrRefused)
+	refused(all[0].PublicID, 32, true, "no claim", driver.ErrRefused)
+	refused(all[0].PublicID, 0, false, "can only be broken now", errors.ErrUnsupported)
 	asks(t, a, other, true)
-	refused(all[0].PublicID, 0, true, "has 1 other locks")
+	refused(all[0].PublicID, 0, true, "has 1 other locks", errors.ErrUnsupported)
 	leaves(t, a, other, true)
 	for i, of := range []struct {
 		driver.Session

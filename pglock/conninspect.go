@@ -80,9 +80,9 @@ func (d *connDriver) Break(ctx context.Context, name, publicID string, fence uin
 		switch {
 		case at.PublicID != publicID || fence != 0:
 		case at.Held && !now:
-			err = fmt.Errorf("%w: an advisory lock cannot be marked, and its owner not be asked: it can only be broken now", driver.ErrRefused)
+			err = fmt.Errorf("an advisory lock cannot be marked, and its owner not be asked: it can only be broken now: %w", errors.ErrUnsupported)
 		case at.also > 0:
-			err = fmt.Errorf("%w: the backend %s has %d other locks, which would go with this one", driver.ErrRefused, at.pid, at.also)
+			err = fmt.Errorf("the backend %s has %d other locks, which would go with this one: %w", at.pid, at.also, errors.ErrUnsupported)
 		default:
 			var rows [][][]byte
 			if rows, err = d.look(ctx, "select pg_terminate_backend("+at.pid+", 5000)"); err == nil && string(rows[0][0]) != "t" {

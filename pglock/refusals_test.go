@@ -88,7 +88,7 @@ func TestRightsOfEveryTechnique(t *testing.T) {
 func TestVersionsOfEveryTechnique(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	for version, want := range map[int]string{0: "interlock migrate", 2: "", 3: "run a newer one"} {
+	for version, want := range map[int]string{0: "is empty or not ours", 2: "", 3: "run a newer one"} {
 		execute(t, s, fmt.Sprint("update interlock.version set version = ", version))
 		for _, technique := range leases {
 			_, err := enter(t, by(s.URL(), technique), time.Minute)

@@ -26,12 +26,18 @@ const version = 1
 // knows refuses a version of the schema that this package does not work with.
 func (o *Options) knows(v int64) error {
 	switch {
+	case v == 0:
+		return o.notOurs()
 	case v < version:
 		return fmt.Errorf("%w: schema %s has version %d, and this program needs %d: run interlock migrate --store URL", driver.ErrRefused, o.Schema, v, version)
 	case v > version+1:
 		return fmt.Errorf("%w: schema %s has version %d, and this program knows %d and the next: run a newer one", driver.ErrRefused, o.Schema, v, version)
 	}
 	return nil
+}
+
+func (o *Options) notOurs() error {
+	return fmt.Errorf("%w: table version in schema %s is empty or not ours: name another schema or a prefix, or drop what is left of this one", driver.ErrRefused, o.Schema)
 }
 
 // Schema returns the SQL that makes the tables and functions in an empty database, to be applied by hand in one transaction.
@@ -111,7 +117,7 @@ func whole(o *Options, ask func(sql string) (string, error)) error {
 	there, err := strconv.Atoi(v)
 	switch {
 	case err != nil:
-		return fmt.Errorf("table version in schema %s is empty or not ours: name another schema or a prefix, or drop what is left of this one: %w", o.Schema, driver.ErrRefused)
+		return o.notOurs()
 	case there != version:
 		return fmt.Errorf("schema %s has version %d, and this program knows %d: run a newer one: %w", o.Schema, there, version, driver.ErrRefused)
 	}
