@@ -170,7 +170,7 @@ func TestS16S17_TokensOfSessionsGrow(t *testing.T) {
 	withConnections(t, func(t *testing.T, technique string) {
 		s := migrated(t)
 		last := uint64(0)
-		for i := range 4 {
+		for i := range 6 {
 			a, mine := user(t, by(s.URL(), technique)), mutex("tokens")
 			g := asks(t, a, mine, true)
 			if g.Fence < last+driver.Stride {
@@ -184,7 +184,11 @@ func TestS16S17_TokensOfSessionsGrow(t *testing.T) {
 				}
 			case 1: // as a standby that lacks the last two minutes
 				execute(t, s, fmt.Sprintf("select setval('interlock.token', %d)", last-120_000_000))
-			case 2:
+			case 2: // or half a minute, or a third of a second
+				execute(t, s, fmt.Sprintf("select setval('interlock.token', %d)", last-30_000_000))
+			case 3:
+				execute(t, s, fmt.Sprintf("select setval('interlock.token', %d)", last-300_000))
+			case 4:
 				execute(t, s, fmt.Sprintf("select setval('interlock.token', %d)", last))
 			}
 			_, _ = a.Release(t.Context(), mine) // a crash has taken it

@@ -396,20 +396,21 @@ end $$;
 create sequence interlock.token increment 32 maxvalue 9007199254740960;
 select setval('interlock.token', (extract(epoch from clock_timestamp()) * 1000000)::bigint);
 
--- advance goes beyond what may have been given and lost: a crash forgets what no commit had flushed, a stale standby more than that.
+-- advance goes beyond what may have been given and lost: a crash forgets what no commit had flushed, a standby whatever it had not got. Nothing
+-- is given that is ahead of the clock, unless that was set back. What lies little behind is drawn, since to set it could take back what others draw meanwhile.
 create function interlock.advance() returns void language plpgsql as $$
 declare
   us bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
 begin
-  perform nextval('interlock.token') from generate_series(1, 64);
-  if (select last_value < us - 60000000 from interlock.token) then
+  if (select last_value < us - 1000000 from interlock.token) then
     begin
       perform pg_advisory_xact_lock(7310868735408894829); -- nobody sets it back
-      perform setval('interlock.token', us) from interlock.token where last_value < us - 60000000;
+      perform setval('interlock.token', us) from interlock.token where last_value < us - 1000000;
       raise exception using errcode = 'IL001'; -- this gives back the lock at once, not with the caller's transaction, and takes back no setval
     exception when sqlstate 'IL001' then null;
     end;
   end if;
+  perform nextval('interlock.token') from generate_series(1, (select case when us > last_value then least((us - last_value) / 32 + 1, 31251) else 64 end from interlock.token));
 end $$;
 
 -- One row a name that was locked in a program's own transaction, or by technique rowlock. Every turn of the former changes it, so that whoever reads by an older snapshot
@@ -427,7 +428,7 @@ begin
   if level = p_level and not readonly then
     insert into interlock.held as h values (p_name, 1) on conflict (name) do update set turns = h.turns + 1;
     fence := nextval('interlock.token');
-    if fence < (extract(epoch from clock_timestamp()) * 1000000)::bigint - 60000000 then -- after a failover, perhaps
+    if fence < (extract(epoch from clock_timestamp()) * 1000000)::bigint - 1000000 then -- after a failover, perhaps
       perform interlock.advance();
       fence := nextval('interlock.token');
     end if;
