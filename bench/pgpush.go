@@ -36,7 +36,7 @@ func openPGPush(ctx context.Context, p place) (locker, error) {
 	if _, err := r.ear.Exec(ctx, fmt.Sprintf("listen push%d", r.me)); err != nil {
 		return nil, err
 	}
-	hearing, deaf := context.WithCancel(context.Background())
+	hearing, deaf := context.WithCancel(context.WithoutCancel(ctx))
 	r.deaf = deaf
 	go func() {
 		for {
