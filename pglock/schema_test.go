@@ -121,6 +121,7 @@ func cycle(t *testing.T, url string) {
 	}
 	if r, ok := a.(driver.Requeuer); !ok {
 		leaves(t, a, mine, true)
+		awaits(t, b, next) // without an order another one could come first
 		asks(t, a, third, false)
 	} else if g, held, err := r.Requeue(t.Context(), mine, third); err != nil || !held || g.Held {
 		t.Fatalf("Requeue: %+v, %v, %v", g, held, err)
