@@ -59,6 +59,8 @@ func inTx(name string, o *TxOptions, row func(sql string, to ...any) error) (uin
 	}
 	want := strings.ToLower(string(o.Isolation))
 	switch levels := []string{"", "read committed", "repeatable read", "serializable"}; {
+	case want == string(pgx.ReadUncommitted): // which is the same here
+		want = string(pgx.ReadCommitted)
 	case !slices.Contains(levels, want):
 		return 0, fmt.Errorf("pglock: unknown isolation level %q: want one of%s", want, strings.Join(levels, ", ")[1:])
 	case want == "" || o.Advisory:

@@ -363,7 +363,7 @@ func TestInTxUncommitted(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
 	for client, open := range clients {
-		for _, o := range []*pglock.TxOptions{nil, {Advisory: true}} {
+		for _, o := range []*pglock.TxOptions{nil, {Advisory: true}, {Isolation: pgx.ReadUncommitted}} {
 			tx, err := open(t, s.URL())("read committed")
 			if err != nil {
 				t.Fatal(err)

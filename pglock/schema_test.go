@@ -212,6 +212,12 @@ func TestRights(t *testing.T) {
 	if err := p.QueryRow(t.Context(), "select count(*) from pg_stat_activity where query like '%listen \"il%' and pid <> pg_backend_pid()").Scan(&seen); err != nil || seen != 0 {
 		t.Errorf("a role without rights sees %d names of channels, %v", seen, err)
 	}
+	channel := ask[string](t, s, "select channel from interlock.session limit 1") // which it does not know
+	for _, name := range []string{driver.PublicID(next.ID), "*"} {
+		if _, err := p.Exec(t.Context(), "select pg_notify($1, $2)", channel, "h "+name+" 99"); err != nil {
+			t.Error(err)
+		}
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if g, _ := b.Wait(ctx, next); g.Held {
