@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sys/unix"
 )
 
 // query asks the run's PostgreSQL for a number.
@@ -42,7 +43,7 @@ func familyTime(pid int) (float64, error) {
 	var all float64
 	for _, id := range append(strings.Fields(string(text)), strconv.Itoa(pid)) {
 		used, err := runTime(id)
-		if errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) { // the latter while it is read
 			continue // it has just ended
 		}
 		if err != nil {

@@ -22,7 +22,7 @@ func tryInherit(w *world) {
 	a, b := w.still("A", w.long()), w.actor("B")
 	in, ok := a.s.(driver.Inheritor)
 	if !ok {
-		w.t.Logf("%T is no driver.Inheritor: its liveness is bound to no file", a.s)
+		w.without("what the liveness of a session is bound to", "it is no driver.Inheritor")
 		return
 	}
 	k, ok := w.h.(Killer)

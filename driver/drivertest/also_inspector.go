@@ -131,11 +131,11 @@ func tryInspector(w *world) {
 func viewer(w *world) driver.Inspector {
 	look, ok := w.process("viewer").d.(driver.Inspector)
 	if !ok {
-		w.t.Logf("the driver is no driver.Inspector: nobody can look into it")
+		w.without("what is shown of a line", noInspector)
 		return nil
 	}
 	if _, err := lookAt(w, look, w.name("look")); errors.Is(err, errors.ErrUnsupported) {
-		w.t.Logf("Line is not supported: %v", err)
+		w.without("what is shown of a line", err.Error())
 		return nil
 	}
 	return look

@@ -49,7 +49,7 @@ func (a *actor) requeue(old, next driver.Claim) driver.Grant {
 func tryRequeue(w *world) {
 	a := w.still("A", w.long())
 	if _, ok := a.s.(driver.Requeuer); !ok {
-		w.t.Logf("%T is no driver.Requeuer: the core calls Release and then Acquire", a.s)
+		w.without("Requeue", "it is no driver.Requeuer: the core calls Release and then Acquire")
 		return
 	}
 	w.eachKind(func(w *world, k kind) {

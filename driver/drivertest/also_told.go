@@ -158,12 +158,12 @@ func (w *world) operator() *breaker {
 	op := w.process("operator")
 	look, ok := op.d.(driver.Inspector)
 	if !ok {
-		w.t.Logf("%T is no driver.Inspector: nobody can break anything", op.d)
+		w.without("whether who is broken is told", noInspector)
 		return nil
 	}
 	br := &breaker{w: w, look: look}
 	if err := br.try(w.name("nobody"), driver.PublicID("nobody"), 0, true); errors.Is(err, errors.ErrUnsupported) {
-		w.t.Logf("Break is not supported: %v", err)
+		w.without("whether who is broken is told", err.Error())
 		return nil
 	}
 	return br

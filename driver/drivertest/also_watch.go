@@ -22,7 +22,7 @@ func tryWatch(w *world) {
 	p := w.process("viewer")
 	d, ok := p.d.(driver.Watcher)
 	if !ok {
-		w.t.Logf("%T is no driver.Watcher: nobody can follow a line", p.d)
+		w.without("what is told of a line that changes", "it is no driver.Watcher")
 		return
 	}
 	w.eachKind(func(w *world, k kind) { tryWatchOf(w, d, k) })

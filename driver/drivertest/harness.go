@@ -117,7 +117,8 @@ type Freezer interface {
 // Abstainer is a Harness that lacks means and says so.
 type Abstainer interface {
 	// Cannot returns why this harness cannot try a law completely, or "". It is asked with the name of the law, such as
-	// "Law16_RenewBounded", only when something is missing. The reason is logged, and [Run] lists all of them at its end.
+	// "Law16_RenewBounded", only when something is missing: a means of the harness, or an optional interface of the driver,
+	// which then needs no reason. The reason is logged, and [Run] lists all of them at its end.
 	Cannot(law string) string
 }
 

@@ -55,6 +55,34 @@ func TestMissingMeansAreFaults(t *testing.T) {
 	}
 }
 
+// blind is a harness whose driver has nothing that is optional.
+type blind struct{ numb }
+
+var lacks = map[string]string{
+	"Law15_Break": "no driver.Inspector", "Also_Inspector": "no driver.Inspector", "Also_Shown": "no driver.Inspector",
+	"Also_Told": "no driver.Inspector", "Also_Watch": "no driver.Watcher", "Also_Requeue": "no driver.Requeuer", "Also_Inherit": "no driver.Inheritor",
+}
+
+func (blind) Cannot(law string) string {
+	if lacks[law] != "" {
+		return ""
+	}
+	return "there is only a Driver here"
+}
+
+// What a driver lacks is no fault, and in the list all the same.
+func TestWhatADriverLacksIsSaid(t *testing.T) {
+	for _, law := range drivertest.Laws() {
+		synctest.Test(t, func(t *testing.T) {
+			v := drivertest.Judge(law, func(drivertest.T) drivertest.Harness { return blind{numb{bare{&memory{store: memlock.New()}}}} })
+			said := strings.Contains(strings.Join(v.Log, "\n"), "the driver may lack it: it is "+lacks[law.Name])
+			if want := lacks[law.Name] != ""; v.Convicted() || want && !said {
+				t.Errorf("%s: want what is lacking said: %v, said: %v: %s\n%q", law.Name, want, said, v, v.Log)
+			}
+		})
+	}
+}
+
 // numb is bare over sessions that are no LossNotifiers.
 type numb struct{ bare }
 

@@ -127,7 +127,7 @@ func tryLines(w *world, d driver.Driver, k kind, beginning string, names []strin
 func tryPrefix(w *world, look driver.Inspector, prefix string, names []string) {
 	lines, err := lookAtAll(w, look, prefix)
 	if errors.Is(err, errors.ErrUnsupported) {
-		w.t.Logf("Lines is not supported: %v", err)
+		w.without("what Lines lists under a prefix", err.Error())
 		return
 	}
 	if err != nil {

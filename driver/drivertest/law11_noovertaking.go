@@ -12,7 +12,7 @@ import (
 var noOvertakingLaw = Law{
 	Name: "Law11_NoOvertaking",
 	Says: "Where claims are granted in order, nobody overtakes: neither a later claim nor a try, also not in the moment of a " +
-		"handoff. A store that promises no order must be seen to reorder.",
+		"handoff. A store that promises no order must be seen to reorder, or to let a reader pass a writer that waits.",
 	try: tryNoOvertaking,
 }
 
@@ -90,8 +90,20 @@ func tryOrder(w *world, k kind) {
 
 const reorderRounds = 60
 
+// tryReorders looks first whether a reader passes a writer that waits.
 func tryReorders(w *world) {
 	actors, holder := fleet(w)
+	if w.traits.Shared {
+		name := w.name("passes")
+		first, waits, passes := holder.held(read(name)), actors[0].queue(write(name)), read(name)
+		g := actors[1].state(passes)
+		for a, c := range map[*actor]driver.Claim{holder: first, actors[0]: waits, actors[1]: passes} {
+			a.release(c)
+		}
+		if g.Held {
+			return
+		}
+	}
 	for range reorderRounds {
 		if !slices.IsSorted(grantOrder(w, w.kinds()[0], actors, holder)) {
 			return

@@ -22,12 +22,12 @@ func tryBreak(w *world) {
 	op := w.process("operator")
 	look, ok := op.d.(driver.Inspector)
 	if !ok {
-		w.t.Logf("%T is no driver.Inspector: nobody can break anything", op.d)
+		w.without("Break", noInspector)
 		return
 	}
 	br := &breaker{w: w, look: look}
 	if err := br.try(w.name("break-nobody"), driver.PublicID("nobody"), 0, true); errors.Is(err, errors.ErrUnsupported) {
-		w.t.Logf("Break is not supported: %v", err)
+		w.without("Break", err.Error())
 		return
 	}
 	w.eachKind(func(w *world, k kind) {

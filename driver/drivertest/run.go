@@ -27,8 +27,8 @@ func Laws() []Law {
 	}
 }
 
-// Run tries the driver that newHarness opens against every law, a subtest each, in real time. At the end it lists what the
-// harness has excused.
+// Run tries the driver that newHarness opens against every law, a subtest each, in real time; newHarness may skip one. At the end it
+// lists what was not tried: what the harness has excused, and what the driver does not have of what is optional.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	run(t, func(t *testing.T, l Law, excuse func(string)) { l.attempt(t, newHarness(t), excuse) })
@@ -49,7 +49,7 @@ func run(t *testing.T, try func(t *testing.T, l Law, excuse func(string))) {
 		t.Run(law.Name, func(t *testing.T) { try(t, law, excuse) })
 	}
 	if len(excuses) > 0 {
-		t.Logf("not tried, since the harness excuses it:\n%s", strings.Join(excuses, "\n"))
+		t.Logf("not tried, and why:\n%s", strings.Join(excuses, "\n"))
 	}
 }
 

@@ -162,16 +162,32 @@ func (w *world) lacks(means, forWhat string) {
 	if said {
 		return
 	}
-	why := ""
-	if a, ok := w.h.(Abstainer); ok {
-		why = a.Cannot(w.law.Name)
-	}
+	why := w.cannot()
 	if why == "" {
 		w.t.Errorf("%s: nobody knows %s: the harness %T is no drivertest.%s. Implement that, or say by Cannot(%q) why it is impossible.",
 			w.law.Name, forWhat, w.h, means, w.law.Name)
 		return
 	}
 	w.excused(forWhat, why)
+}
+
+// cannot is what the harness says of the law, or "".
+func (w *world) cannot() string {
+	if a, ok := w.h.(Abstainer); ok {
+		return a.Cannot(w.law.Name)
+	}
+	return ""
+}
+
+const noInspector = "it is no driver.Inspector"
+
+// without says that nobody has tried what a driver may lack, and what it lacks, unless the harness knows a better reason.
+func (w *world) without(what, lack string) {
+	why := w.cannot()
+	if why == "" {
+		why = "the driver may lack it: " + lack
+	}
+	w.excused(what, why)
 }
 
 // excused says what nobody has tried, and why.
