@@ -60,6 +60,9 @@ func TestS18_AStandbyIsPromoted(t *testing.T) {
 		t.Fatal(err)
 	}
 	execute(t, standby, "select pg_promote()")
+	until(t, "it took a second, as failovers do", func() bool {
+		return ask[bool](t, standby, fmt.Sprintf("select extract(epoch from clock_timestamp()) * 1000000 - 1000000 > %d", last["InTx by advisory"]))
+	})
 
 	if token := inTx(nil); token < last["InTx"]+driver.Stride {
 		t.Errorf("InTx: token %d after %d, which the lost primary gave", token, last["InTx"])

@@ -69,7 +69,7 @@ func inTx(name string, o *TxOptions, row func(sql string, to ...any) error) (uin
 	if name == "" || len(name) > maxName {
 		return 0, fmt.Errorf("pglock: name of %d bytes: want 1 to %d: %w", len(name), maxName, driver.ErrRefused)
 	}
-	ask := fmt.Sprintf("select level, readonly, fence from %shold(decode('%x', 'hex'), encode(decode('%x', 'hex'), 'escape'))", options.in(), name, want)
+	ask := fmt.Sprintf("select * from %shold(decode('%x', 'hex'), encode(decode('%x', 'hex'), 'escape'))", options.in(), name, want)
 	if o.Advisory {
 		k, err := of(name)
 		if err != nil {
@@ -78,12 +78,15 @@ func inTx(name string, o *TxOptions, row func(sql string, to ...any) error) (uin
 		// A case evaluates in order: the token is drawn under the lock.
 		ask = fmt.Sprintf("select replace(current_setting('transaction_isolation'), 'uncommitted', 'committed'), current_setting('transaction_read_only')::boolean, "+
 			"case when current_setting('transaction_isolation') in ('%s', 'read uncommitted') and not current_setting('transaction_read_only')::boolean and pg_advisory_xact_lock(%v) is not null "+
-			"then coalesce(nextval(to_regclass('%stoken')), 0) end", want, k, options.in())
+			"then coalesce(nextval(to_regclass('%stoken')), 0) end as fence", want, k, options.in())
 	}
 	var level string
-	var readonly bool
+	var readonly, behind bool
 	var fence *int64
-	err = row(ask, &level, &readonly, &fence)
+	err = row("select *, coalesce(fence < extract(epoch from clock_timestamp()) * 1000000 - 1000000, false) from ("+ask+") as held", &level, &readonly, &fence, &behind)
+	if err == nil && behind && *fence > 0 { // after a failover, perhaps: a standby lacks what it had not got
+		err = row(fmt.Sprintf("select nextval('%[1]stoken') from %[1]sadvance()", options.in()), &fence)
+	}
 	switch c := code(err); {
 	case c == "25P02":
 		err = fmt.Errorf("%w: the transaction has failed already: roll it back: %w", driver.ErrRefused, err)

@@ -255,13 +255,13 @@ func TestInTxTokensAfterAStaleFailover(t *testing.T) {
 	}
 	var last uint64
 	var all []transaction
-	for _, name := range []string{"a", "b", "c"} {
+	for i, name := range []string{"a", "b", "c", "d"} {
 		tx, err := begin("read committed")
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, tx)
-		fence, err := tx.lock(name, nil)
+		fence, err := tx.lock(name, &pglock.TxOptions{Advisory: i%2 == 1})
 		if err != nil {
 			t.Fatal(err)
 		}

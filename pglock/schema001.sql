@@ -428,9 +428,5 @@ begin
   if level = p_level and not readonly then
     insert into interlock.held as h values (p_name, 1) on conflict (name) do update set turns = h.turns + 1;
     fence := nextval('interlock.token');
-    if fence < (extract(epoch from clock_timestamp()) * 1000000)::bigint - 1000000 then -- after a failover, perhaps
-      perform interlock.advance();
-      fence := nextval('interlock.token');
-    end if;
   end if;
 end $$;
