@@ -139,9 +139,17 @@ func cells(t driver.Traits) []string {
 		tokens += ", raw"
 	}
 	return []string{
-		yes(t.Ordered), yes(t.Shared), yes(t.Counted), yes(t.Mixed), yes(t.Events), yes(t.Expires), tokens,
+		yes(t.Ordered), yes(t.Shared), yes(t.Counted), yes(t.Mixed), events(t), yes(t.Expires), tokens,
 		span(t), short(t.Grain), notice, strings.Join(survives, ", "),
 	}
+}
+
+// events are yes where all that wait are told, whatever their kind.
+func events(t driver.Traits) string {
+	if t.Events == 0 || t.Has()&driver.Events != 0 {
+		return yes(t.Events != 0)
+	}
+	return t.Events.String()
 }
 
 func yes(b bool) string {

@@ -18,8 +18,8 @@ type Traits struct {
 	// does not go with those that stand there is refused with an error that matches [ErrRefused].
 	Mixed bool
 
-	Events  bool // all waiters are told, none has to ask
-	Expires bool // claims of a session that is not renewed go after its time, at most Grain late; one that waits may stay while its process lives
+	Events  Kinds // of which claims all that wait are told, and none has to ask
+	Expires bool  // claims of a session that is not renewed go after its time, at most Grain late; one that waits may stay while its process lives
 
 	Fence  Durability // what tokens survive
 	Single bool       // a grant reserves one token, a raw number of the store: its claim is never passed on
@@ -29,6 +29,38 @@ type Traits struct {
 	Notice         time.Duration // how late the store learns of a death that it can see; 0 when it cannot see any
 
 	Survives Survival // what claims survive
+}
+
+// Kinds is a set of kinds.
+type Kinds uint8
+
+// AllKinds are the four.
+const AllKinds Kinds = 1<<Mutex | 1<<Write | 1<<Read | 1<<Permit
+
+// KindsOf returns the set of these.
+func KindsOf(kinds ...Kind) Kinds {
+	var s Kinds
+	for _, k := range kinds {
+		s |= 1 << k
+	}
+	return s
+}
+
+// Has reports whether k is in s.
+func (s Kinds) Has(k Kind) bool { return s&(1<<k) != 0 }
+
+// String lists the kinds, as "mutex, read" or "none".
+func (s Kinds) String() string {
+	var names []string
+	for k := Mutex; k <= Permit; k++ {
+		if s.Has(k) {
+			names = append(names, k.String())
+		}
+	}
+	if names == nil {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 // Durability says what a counter of tokens survives.
@@ -70,7 +102,7 @@ const (
 	Shared
 	Counted
 	Mixed
-	Events
+	Events // of every kind that the store has
 	Expires
 	Fenced // tokens, at least until the store restarts
 	DurableFence
@@ -78,11 +110,23 @@ const (
 
 var featureNames = []string{"Ordered", "Shared", "Counted", "Mixed", "Events", "Expires", "Fenced", "DurableFence"}
 
+// kinds are those that a store has which makes claims of kind Mutex.
+func (t Traits) kinds() Kinds {
+	s := KindsOf(Mutex)
+	if t.Shared {
+		s |= KindsOf(Write, Read)
+	}
+	if t.Counted {
+		s |= KindsOf(Permit)
+	}
+	return s
+}
+
 // Has returns the features that t has.
 func (t Traits) Has() Feature {
 	var f Feature
 	for i, has := range []bool{
-		t.Ordered, t.Shared, t.Counted, t.Mixed, t.Events, t.Expires, t.Fence != NoFence, t.Fence == Durable,
+		t.Ordered, t.Shared, t.Counted, t.Mixed, t.kinds()&^t.Events == 0, t.Expires, t.Fence != NoFence, t.Fence == Durable,
 	} {
 		if has {
 			f |= 1 << i

@@ -100,7 +100,7 @@ func dirOf(u *url.URL) (string, error) {
 // traits are the promises of every store of this package.
 func traits() driver.Traits {
 	return driver.Traits{
-		Ordered: true, Shared: true, Counted: true, Mixed: true, Events: true, Expires: true,
+		Ordered: true, Shared: true, Counted: true, Mixed: true, Events: driver.AllKinds, Expires: true,
 		Fence: driver.Durable, MinTTL: minTTL, MaxTTL: maxTTL, Grain: grain, Notice: notice,
 		Survives: driver.Survival{Restart: true},
 	}

@@ -49,9 +49,12 @@ func (p Personality) grant(ttl time.Duration) time.Duration {
 func (p Personality) traits() driver.Traits {
 	t := driver.Traits{
 		Ordered: !p.NoOrder, Shared: !p.NoShared, Counted: !p.NoCount, Mixed: true,
-		Events: p.Notices != Lost, Expires: !p.NoExpiry,
+		Events: driver.AllKinds, Expires: !p.NoExpiry,
 		Fence: driver.UntilRestart, MinTTL: minTTL, MaxTTL: maxTTL,
 		Survives: driver.Survival{},
+	}
+	if p.Notices == Lost {
+		t.Events = 0
 	}
 	if p.NoFence {
 		t.Fence = driver.NoFence

@@ -108,7 +108,7 @@ func row(ctx context.Context, pc *pgx.Conn, sql string) ([][]byte, error) {
 // Traits implements driver.Driver.
 func (d *connDriver) Traits() driver.Traits {
 	t := driver.Traits{
-		Ordered: !d.rows, Shared: true, Mixed: true, Events: true, Expires: true,
+		Ordered: !d.rows, Shared: true, Mixed: true, Events: driver.AllKinds, Expires: true,
 		MinTTL: minTTL, MaxTTL: math.MaxInt32 * time.Millisecond, Grain: 2 * grain, Notice: time.Second,
 	}
 	if d.fence {

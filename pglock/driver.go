@@ -107,10 +107,18 @@ func (d *Driver) inspect(ctx context.Context) error {
 // Traits implements driver.Driver.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Ordered: true, Shared: true, Counted: true, Mixed: true, Events: d.direct, Expires: true,
+		Ordered: true, Shared: true, Counted: true, Mixed: true, Events: d.events(), Expires: true,
 		Fence: driver.Durable, MinTTL: minTTL, Grain: grain,
 		Survives: driver.Survival{Process: true, Restart: true, Machine: d.safe},
 	}
+}
+
+// events are of all kinds, where we can be told.
+func (d *Driver) events() driver.Kinds {
+	if d.direct {
+		return driver.AllKinds
+	}
+	return 0
 }
 
 const (

@@ -65,7 +65,7 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 // Traits implements driver.Driver.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Ordered: true, Shared: true, Counted: true, Mixed: true, Events: true, Expires: true,
+		Ordered: true, Shared: true, Counted: true, Mixed: true, Events: driver.AllKinds, Expires: true,
 		Fence: driver.Durable, MinTTL: minTTL, Grain: grain,
 		Survives: driver.Survival{Process: true, Restart: d.server.AppendOnly, Machine: d.server.Syncs},
 	}

@@ -82,7 +82,7 @@ func newUUID() string {
 // Traits implements driver.Driver.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Shared: true, Events: true, Expires: true, Fence: d.fence(), MinTTL: minTTL, Grain: grain,
+		Shared: true, Events: driver.AllKinds, Expires: true, Fence: d.fence(), MinTTL: minTTL, Grain: grain,
 		Survives: driver.Survival{Process: true, Restart: d.server.AppendOnly, Machine: d.server.Syncs},
 	}
 }

@@ -85,7 +85,7 @@ func majority(n int) int {
 // Traits implements driver.Driver.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Ordered: true, Mixed: true, Events: true, Expires: true, Fence: driver.Durable,
+		Ordered: true, Mixed: true, Events: driver.AllKinds, Expires: true, Fence: driver.Durable,
 		MinTTL: minTTL, MaxTTL: d.options.MaxTTL, Grain: grain,
 		Survives: driver.Survival{Process: true, Restart: d.durable, Machine: d.durable},
 	}

@@ -30,8 +30,8 @@ func tryTold(w *world) {
 const underWay = 5 * time.Millisecond
 
 // tellsWithin bounds what is to be told at once. Who asks may ask a little later.
-func (w *world) tellsWithin() time.Duration {
-	if !w.traits.Events {
+func (w *world) tellsWithin(c driver.Claim) time.Duration {
+	if !w.traits.Events.Has(c.Kind) {
 		return w.atOnce()
 	}
 	return min(w.atOnce(), second/2+w.slack())
@@ -93,7 +93,7 @@ func tryToldOfLeaving(w *world, op *breaker, k kind) {
 			g := a.hold(mine)
 			next := b.queue(of.next(mine.Name))
 			var theirs driver.Grant
-			told := w.start(func() { theirs = b.awaitAfter(next, w.tellsWithin(), way.what+" of "+w.story.claim(mine)) })
+			told := w.start(func() { theirs = b.awaitAfter(next, w.tellsWithin(next), way.what+" of "+w.story.claim(mine)) })
 			w.sleep(underWay)
 			way.do(a, mine, g)
 			told.wait()
@@ -120,7 +120,7 @@ func tryToldOfGivingUp(w *world, op *breaker, k kind) {
 		name := w.name("told-gave-up-" + k.String())
 		holds, gone, next := a.held(k.own(name)), b.queue(k.rival(name)), c.queue(k.mate(name))
 		told := w.start(func() {
-			c.awaitAfter(next, w.tellsWithin(), way.what+", while it waited ahead, of "+w.story.claim(gone))
+			c.awaitAfter(next, w.tellsWithin(next), way.what+", while it waited ahead, of "+w.story.claim(gone))
 		})
 		w.sleep(underWay)
 		way.do(b, gone, driver.Grant{})

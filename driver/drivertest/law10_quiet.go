@@ -115,11 +115,11 @@ func tryIdle(w *world, c Counter, k kind) {
 	if took := time.Since(began); took > b.valid*5/4 {
 		w.tooSlow(fmt.Sprintf("nine tenths of %v took %v", b.valid, took))
 	}
-	if w.traits.Events && idle > 1 {
-		w.fail("three idle waiters of one process and name cost %d calls in nine tenths of %v, want at most 1", idle, b.valid)
-	}
-	if !w.traits.Events && idle == 0 {
-		w.fail("idle waiters cost nothing in nine tenths of %v: then Traits.Events should be true", b.valid)
+	switch told := w.traits.Events.Has(k.Kind); {
+	case told && idle > 1:
+		w.fail("three idle waiters of one process and name cost %d calls in nine tenths of %v, want at most 1 where %ss are told", idle, b.valid, k)
+	case !told && idle == 0:
+		w.fail("idle waiters of kind %s cost nothing in nine tenths of %v: then Traits.Events should have it", k, b.valid)
 	}
 	b.keep()
 	h.letGo(holds)

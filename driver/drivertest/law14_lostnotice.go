@@ -45,7 +45,7 @@ func tryUnheard(w *world, k kind) {
 			w.story.add(time.Now(), "wire", "notices for B are lost from here on")
 			return df.Deafen(w.t, b.p.d)
 		}
-	} else if w.traits.Events {
+	} else if w.traits.Events.Has(k.Kind) {
 		w.lacks("Deafener", "whether a grant whose notice is lost is found by Renew")
 	}
 	for range 3 {

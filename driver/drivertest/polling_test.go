@@ -25,7 +25,7 @@ type pollingDriver struct{ *memlock.Driver }
 
 func (d pollingDriver) Traits() driver.Traits {
 	t := d.Driver.Traits()
-	t.Events = false
+	t.Events = 0
 	return t
 }
 

@@ -384,6 +384,6 @@ func (w *world) tell(what string) string {
 }
 
 func describeTraits(t driver.Traits) string {
-	return fmt.Sprintf("%s; fence %s, TTL %v to %v, grain %v, notice of death %v, claims survive process %v, restart %v",
-		t.Has(), t.Fence, t.MinTTL, t.MaxTTL, t.Grain, t.Notice, t.Survives.Process, t.Survives.Restart)
+	return fmt.Sprintf("%s; events %s, fence %s, TTL %v to %v, grain %v, notice of death %v, claims survive process %v, restart %v",
+		t.Has(), t.Events, t.Fence, t.MinTTL, t.MaxTTL, t.Grain, t.Notice, t.Survives.Process, t.Survives.Restart)
 }

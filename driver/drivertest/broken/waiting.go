@@ -93,9 +93,16 @@ var waiting = []Driver{
 		},
 	},
 	{
-		Name: "ClaimsPolling", Law: "Law10_Quiet", Says: "Traits.Events should be true",
+		Name: "ClaimsPolling", Law: "Law10_Quiet", Says: "then Traits.Events should have it",
 		Fault: "The traits say that waiters have to ask, and they are told.",
-		new:   func() *fault { return &fault{traits: func(t *driver.Traits) { t.Events = false }} },
+		new:   func() *fault { return &fault{traits: func(t *driver.Traits) { t.Events = 0 }} },
+	},
+	{
+		Name: "ClaimsPollingOfReads", Law: "Law10_Quiet", Says: "of kind read cost nothing",
+		Fault: "The traits say that waiters of kind read have to ask, and they are told.",
+		new: func() *fault {
+			return &fault{traits: func(t *driver.Traits) { t.Events &^= driver.KindsOf(driver.Read) }}
+		},
 	},
 	{
 		Name: "ForgetsWhatTimedOut", Law: "Law13_NothingStays", Says: "still keeps others out after its only other claim timed out",
