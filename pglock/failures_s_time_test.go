@@ -184,6 +184,33 @@ func TestS12_NewNamesAtOnce(t *testing.T) {
 	}
 }
 
+// A transaction of the program's that has not ended makes the row of a name. Who waits for the lock has it when the transaction ends, whether
+// the row is there then or not.
+func TestS12_ANameInTheMaking(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	begin, b := clients["pgx"](t, s.URL()), user(t, by(s.URL(), "rowlock"))
+	for name, end := range map[string]func(transaction) error{
+		"committed": func(tx transaction) error { return tx.commit() },
+		"undone":    func(tx transaction) error { tx.undo(); return nil },
+	} {
+		tx, err := begin("read committed")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.lock(name, nil); err != nil {
+			t.Fatal(err)
+		}
+		next := mutex(name)
+		asks(t, b, next, false)
+		if err := end(tx); err != nil {
+			t.Fatal(err)
+		}
+		awaits(t, b, next)
+		leaves(t, b, next, true)
+	}
+}
+
 // Tokens grow while backends are terminated in the middle of grants, over a restart, and when the database's clock has been set back.
 func TestS16S17_TokensGrow(t *testing.T) {
 	t.Parallel()
