@@ -130,7 +130,7 @@ func (d *Driver) follow(e *ear, pg *pgconn.PgConn) {
 }
 
 // hears looks whether we are told over a connection that a pooler makes, or that Listen names. It is asked before whether it keeps its
-// backend: on one that is shared nothing is to be left.
+// backend: on one that is shared nothing is to be left. And what it brings with an answer it has to bring without one, too.
 func (d *Driver) hears(ctx context.Context) error {
 	conn, err := d.connect(ctx, func(*pgx.ConnConfig) {})
 	if err != nil {
@@ -141,24 +141,29 @@ func (d *Driver) hears(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if conn, err = d.dial(); err == nil {
-		err = conn.Close(ctx)
+	if conn, err = d.dial(); err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if err = d.say(ctx); err != nil {
+		return err
+	}
+	if err = conn.PgConn().WaitForNotification(ctx); err != nil && ctx.Err() != nil {
+		err = errDeaf
 	}
 	return err
 }
 
-// proof is how long what is said over the source may take until it is heard.
-const proof = 500 * time.Millisecond
-
-// dial makes the connection and proves that what is said over the source is heard: a pooler answers LISTEN and passes on what comes at
-// once, and no more; and Listen may name another database.
+// dial makes the connection and proves that what is said over the source is heard: Listen may name another database. That takes no time
+// in which to come: a server has told a listener's backend before it answers a NOTIFY, and that backend passes on what it was told before
+// it answers the next query.
 func (d *Driver) dial() (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
 	defer cancel()
-	word, proved := "p "+driver.NewID(), false
+	heard := false
 	conn, err := d.connect(ctx, func(config *pgx.ConnConfig) {
 		config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
-			proved = proved || n.Payload == word
+			heard = true
 			d.told(n.Payload)
 		}
 	})
@@ -166,24 +171,28 @@ func (d *Driver) dial() (*pgx.Conn, error) {
 		return nil, err
 	}
 	// The settings are those of this connection of ours, as far as the server knows them.
-	_, err = conn.PgConn().Exec(ctx, "select set_config(name, '0', false) from pg_settings where name in ('idle_session_timeout', 'statement_timeout'); "+
-		`listen "`+d.channel+`"`).ReadAll()
+	listen := `listen "` + d.channel + `"`
+	_, err = conn.PgConn().Exec(ctx, "select set_config(name, '0', false) from pg_settings where name in ('idle_session_timeout', 'statement_timeout'); "+listen).ReadAll()
 	if err == nil {
-		_, err = d.send(ctx, message{sql: "select pg_notify('" + d.channel + "', '" + word + "')"})
+		err = d.say(ctx)
 	}
-	heard, over := context.WithTimeout(ctx, proof)
-	defer over()
-	for err == nil && !proved {
-		err = conn.PgConn().WaitForNotification(heard)
+	if err == nil {
+		_, err = conn.PgConn().Exec(ctx, listen).ReadAll() // which changes nothing
+	}
+	if err == nil && !heard {
+		err = errDeaf
 	}
 	if err != nil {
 		_ = conn.Close(ctx)
-		if heard.Err() != nil && d.ctx.Err() == nil {
-			err = errDeaf
-		}
 		return nil, err
 	}
 	return conn, nil
+}
+
+// say sends this process a message that says nothing.
+func (d *Driver) say(ctx context.Context) error {
+	_, err := d.send(ctx, message{sql: "select pg_notify('" + d.channel + "', 'heard')"})
+	return err
 }
 
 // told takes in a message: "h nonce token" for a claim that is held, "r nonce" for one that should look again.

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/pglock"
 )
@@ -219,5 +220,21 @@ func TestRowsBehindAPooler(t *testing.T) {
 	var names string
 	if err := conn.QueryRow(t.Context(), left, pgx.QueryExecModeSimpleProtocol).Scan(&names); err != nil || names != "" {
 		t.Errorf("left behind on the pooler's connection: %s, %v", names, err)
+	}
+}
+
+// A way to the server that answers and loses what was not asked for is noticed at open, also where each client has a backend of its own.
+func TestRowsWhereNobodyIsTold(t *testing.T) {
+	t.Parallel()
+	own := servertest.PgBouncer(t, migrated(t), "pool_mode=session", "default_pool_size=20", "server_reset_query=DISCARD ALL")
+	w := wire.New(t, own.Addr())
+	w.Drop(func(way wire.Direction, packet []byte) bool { return way == wire.Replies && packet[0] == 'A' })
+	d, err := driver.OpenURL(t.Context(), strings.Replace(own.URL(), own.Addr(), w.Addr(), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close(t.Context())
+	if d.Traits().Events {
+		t.Error("a driver that hears nothing promises that its claims are told")
 	}
 }
