@@ -46,7 +46,8 @@ func newConnDriver(ctx context.Context, base *Driver) (driver.Driver, error) {
 
 // survey looks at the server, and whether a connection of ours keeps its backend.
 func (d *connDriver) survey(ctx context.Context) error {
-	first, f, err := d.dial(ctx, "select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num')::int >= 140000, to_regclass('"+d.in+"token') is not null")
+	first, f, err := d.dial(ctx, "select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num')::int >= 140000, to_regclass('"+d.in+"token') is not null, "+
+		"current_setting('fsync'), current_setting('full_page_writes')")
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (d *connDriver) survey(ctx context.Context) error {
 	case string(f[2]) != "t":
 		return fmt.Errorf("%w: technique %s needs PostgreSQL 14, which ends idle connections: use technique rows", driver.ErrRefused, d.options.Technique)
 	case d.rows && !d.fence:
-		return fmt.Errorf("%w: there is no sequence %stoken, and perhaps no table held: make them with interlock migrate --store URL, or pglock.Migrate", driver.ErrRefused, d.in)
+		return fmt.Errorf("%w: there is no sequence token, and perhaps no table held, in %s: make them with interlock migrate --store URL, or pglock.Migrate", driver.ErrRefused, d.options.where())
 	}
 	if d.fence {
 		v, err := row(ctx, first, "select min(version) from "+d.in+"version")
@@ -74,6 +75,7 @@ func (d *connDriver) survey(ctx context.Context) error {
 			return err
 		}
 	}
+	d.flushes(f[4], f[5])
 	d.pooled = number(f[0]) != int64(first.PgConn().PID())
 	return d.keeps(ctx, first)
 }

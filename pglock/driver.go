@@ -82,7 +82,6 @@ func (d *Driver) inspect(ctx context.Context) error {
 		return err
 	}
 	f := a.rows[0]
-	d.safe = string(f[1]) == "on" && string(f[2]) == "on"
 	_, straight := d.source.(poolSource)
 	d.unprepared.Store(!straight || number(f[3]) != a.greeted)
 	if string(f[0]) == "t" {
@@ -91,9 +90,7 @@ func (d *Driver) inspect(ctx context.Context) error {
 	if err := d.options.knows(number(f[4])); err != nil {
 		return err
 	}
-	if !d.safe {
-		d.options.Logger.Warn("pglock: fsync or full_page_writes is off: a machine that crashes can lose locks and tokens, or the database")
-	}
+	d.flushes(f[1], f[2])
 	if d.options.Listen == nil && number(f[3]) == a.greeted {
 		d.direct = true
 	} else if err := d.hears(ctx); err != nil {
@@ -102,6 +99,13 @@ func (d *Driver) inspect(ctx context.Context) error {
 		d.direct = true
 	}
 	return nil
+}
+
+// flushes takes in the settings fsync and full_page_writes.
+func (d *Driver) flushes(sync, pages []byte) {
+	if d.safe = string(sync) == "on" && string(pages) == "on"; !d.safe {
+		d.options.Logger.Warn("pglock: fsync or full_page_writes is off: a machine that crashes can lose locks and tokens, or the database")
+	}
 }
 
 // Traits implements driver.Driver.

@@ -73,3 +73,11 @@ func (o *Options) withDefaults() (Options, error) {
 
 // in begins the names of tables and functions in SQL.
 func (o *Options) in() string { return `"` + o.Schema + `".` + o.Prefix }
+
+// where is the place of the tables, for messages.
+func (o *Options) where() string {
+	if o.Prefix == "" {
+		return "schema " + o.Schema
+	}
+	return "schema " + o.Schema + " under prefix " + o.Prefix
+}

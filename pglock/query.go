@@ -2,6 +2,7 @@ package pglock
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strconv"
@@ -151,7 +152,7 @@ func classify(err error, o *Options) error {
 	case c == "42704" && errors.As(err, new(unconnected)):
 		return fmt.Errorf("%w: what is neither a parameter of ours nor one of the client is asked of the server, which does not know it: %w", driver.ErrRefused, err)
 	case c == "42P01" || c == "3F000" || c == "42883" || c == "42704":
-		return fmt.Errorf("%w: no locks are kept in schema %s: make its tables with interlock migrate --store URL, or pglock.Migrate: %w", driver.ErrRefused, o.Schema, err)
+		return fmt.Errorf("%w: no locks are kept in %s: make its tables with interlock migrate --store URL, or pglock.Migrate: %w", driver.ErrRefused, o.where(), err)
 	case c == "42501" && o.Technique != "" && o.Technique != "rows":
 		return fmt.Errorf("%w: the role needs USAGE of schema %s, SELECT of its table version, SELECT, USAGE and UPDATE of its sequence, and for rowlock SELECT, INSERT and UPDATE of its table held: %w",
 			driver.ErrRefused, o.Schema, err)
@@ -163,7 +164,15 @@ func classify(err error, o *Options) error {
 		return fmt.Errorf("%w: the server is read-only: want its primary: %w", driver.ErrNotSent, err)
 	case strings.HasPrefix(c, "53") && c != "53300":
 		return fmt.Errorf("%w: %w: %w", driver.ErrNotSent, driver.ErrUnable, err)
-	case c == "3D000" || strings.HasPrefix(c, "28") || strings.HasPrefix(c, "22") || strings.HasPrefix(c, "23") || strings.HasPrefix(c, "42"):
+	case c == "28P01":
+		return fmt.Errorf("%w: want the role's password, in the URL as postgres://ROLE:PASSWORD@HOST/DATABASE or where libpq looks for it, as PGPASSWORD or ~/.pgpass: %w", driver.ErrRefused, err)
+	case strings.HasPrefix(c, "28"):
+		return fmt.Errorf("%w: want a role that there is, and whom the server's pg_hba.conf admits to this database from here: by TLS alone where that says hostssl, which is sslmode=require in the URL: %w", driver.ErrRefused, err)
+	case c == "" && strings.Contains(err.Error(), "server refused TLS connection"): // for which pgx has no other word
+		return fmt.Errorf("%w: the server has no TLS: turn it on there, or in the URL want sslmode=disable in place of the one that asks for it: %w", driver.ErrRefused, err)
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return fmt.Errorf("%w: want in the URL the HOST that the server's certificate names, and sslrootcert=FILE with who signed that: %w", driver.ErrRefused, err)
+	case c == "3D000" || strings.HasPrefix(c, "22") || strings.HasPrefix(c, "23") || strings.HasPrefix(c, "42"):
 		return fmt.Errorf("%w: %w", driver.ErrRefused, err)
 	}
 	return fmt.Errorf("%w: %w", driver.ErrNotSent, err)

@@ -2,8 +2,12 @@ package pglock_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -33,20 +37,59 @@ func TestWhoMayNotConnect(t *testing.T) {
 	admits(t, s, "host all app 127.0.0.1/32 scram-sha-256", "hostssl all plain 127.0.0.1/32 scram-sha-256")
 	as := func(who string) string { return strings.Replace(s.URL(), "postgres@", who+":hunter2@", 1) }
 	for _, technique := range leases {
-		for who, want := range map[string]string{
-			"app":   `password authentication failed for user "app"`,
-			"plain": "no encryption",
-			"out":   "no pg_hba.conf entry",
+		for who, want := range map[string]struct{ says, right string }{
+			"app":    {`password authentication failed for user "app"`, "want the role's password, in the URL as postgres://ROLE:PASSWORD@"},
+			"plain":  {"no encryption", "sslmode=require"},
+			"out":    {"no pg_hba.conf entry", "want a role that there is, and whom the server's pg_hba.conf admits"},
+			"nobody": {"no pg_hba.conf entry", "want a role that there is"},
 		} {
 			_, err := enter(t, by(as(who), technique), time.Minute)
-			if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("%s as %s: %v; want %s, and no password", technique, who, err, want)
+			if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), want.says) || !strings.Contains(err.Error(), want.right) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%s as %s: %v; want %+v, and no password", technique, who, err, want)
+			}
+		}
+		for url, right := range map[string]string{
+			strings.Replace(s.URL(), "disable", "require", 1):                                      "want sslmode=disable",
+			"postgres://app:hunter2@" + impostor(t) + "/postgres?sslmode=verify-full":              "sslrootcert=FILE",
+			strings.Replace(s.URL(), "disable", "verify-full", 1) + "&sslrootcert=/nowhere/ca.pem": "/nowhere/ca.pem",
+		} {
+			_, err := enter(t, by(url, technique), time.Minute)
+			if err == nil || !strings.Contains(err.Error(), right) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(url, "nowhere") && !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s by TLS: %v; want %s, and no password", technique, err, right)
 			}
 		}
 	}
 	if err := pglock.Migrate(t.Context(), pool(t, as("app")), nil); err == nil || !strings.Contains(err.Error(), "password authentication failed") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("migrate: %v", err)
 	}
+}
+
+// impostor is a server whose certificate nobody has signed.
+func impostor(t *testing.T) (addr string) {
+	t.Helper()
+	web := httptest.NewTLSServer(nil)
+	t.Cleanup(web.Close)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				if _, err := io.ReadFull(c, make([]byte, 8)); err == nil { // it asks for TLS
+					_, _ = c.Write([]byte("S"))
+					_ = tls.Server(c, web.TLS).HandshakeContext(t.Context())
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
 }
 
 // A role without rights is told which it lacks by every technique, and has changed nothing.

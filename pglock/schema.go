@@ -29,15 +29,15 @@ func (o *Options) knows(v int64) error {
 	case v == 0:
 		return o.notOurs()
 	case v < version:
-		return fmt.Errorf("%w: schema %s has version %d, and this program needs %d: run interlock migrate --store URL", driver.ErrRefused, o.Schema, v, version)
+		return fmt.Errorf("%w: %s has version %d, and this program needs %d: run interlock migrate --store URL", driver.ErrRefused, o.where(), v, version)
 	case v > version+1:
-		return fmt.Errorf("%w: schema %s has version %d, and this program knows %d and the next: run a newer one", driver.ErrRefused, o.Schema, v, version)
+		return fmt.Errorf("%w: %s has version %d, and this program knows %d and the next: run a newer one", driver.ErrRefused, o.where(), v, version)
 	}
 	return nil
 }
 
 func (o *Options) notOurs() error {
-	return fmt.Errorf("%w: table version in schema %s is empty or not ours: name another schema or a prefix, or drop what is left of this one", driver.ErrRefused, o.Schema)
+	return fmt.Errorf("%w: table version in %s is empty or not ours: name another schema or a prefix, or drop what is left of this one", driver.ErrRefused, o.where())
 }
 
 // Schema returns the SQL that makes the tables and functions in an empty database, to be applied by hand in one transaction.
@@ -70,7 +70,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 	case c == "42501":
 		err = fmt.Errorf("%w: the role needs CREATE on schema %s, or where there is no such schema on the database: %w", driver.ErrRefused, options.Schema, err)
 	case c == "42P07" || c == "42710" || c == "42723":
-		err = fmt.Errorf("%w: something of that name is in schema %s, and is not ours: name another schema or a prefix: %w", driver.ErrRefused, options.Schema, err)
+		err = fmt.Errorf("%w: something of that name is in %s, and is not ours: name another schema or a prefix: %w", driver.ErrRefused, options.where(), err)
 	case err != nil:
 		err = classify(err, &options)
 	}
@@ -119,7 +119,7 @@ func whole(o *Options, ask func(sql string) (string, error)) error {
 	case err != nil:
 		return o.notOurs()
 	case there != version:
-		return fmt.Errorf("schema %s has version %d, and this program knows %d: run a newer one: %w", o.Schema, there, version, driver.ErrRefused)
+		return fmt.Errorf("%s has version %d, and this program knows %d: run a newer one: %w", o.where(), there, version, driver.ErrRefused)
 	}
 	var names []string
 	for _, m := range made.FindAllStringSubmatch(schema001, -1) {
@@ -129,7 +129,7 @@ func whole(o *Options, ask func(sql string) (string, error)) error {
 		"and not exists (select from pg_proc p join pg_namespace s on s.oid = p.pronamespace where s.nspname = '%[3]s' and p.proname = '%[4]s' || n)",
 		strings.Join(names, ", "), o.in(), o.Schema, o.Prefix))
 	if err == nil && lacks != "" {
-		err = fmt.Errorf("schema %s lacks %s: restore what was dropped, or drop the rest, too, and migrate again: %w", o.Schema, lacks, driver.ErrRefused)
+		err = fmt.Errorf("%s lacks %s: restore what was dropped, or drop the rest, too, and migrate again: %w", o.where(), lacks, driver.ErrRefused)
 	}
 	return err
 }

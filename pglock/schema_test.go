@@ -237,6 +237,12 @@ func TestBadInput(t *testing.T) {
 	if n := ask[int](t, s, "select count(*) from pg_namespace where nspname = 'interlock'"); n != 0 {
 		t.Error("opening has made something")
 	}
+	for _, technique := range []string{"rows", "rowlock"} {
+		_, err := enter(t, s.URL()+"&schema=public&prefix=il_&technique="+technique, time.Second)
+		if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "in schema public under prefix il_: ") || !strings.Contains(err.Error(), "interlock migrate") {
+			t.Errorf("%s, no tables under a prefix: %v; want where they are missed, and how to make them", technique, err)
+		}
+	}
 	execute(t, s, "create role locked login password 'right'")
 	for url, want := range map[string]string{
 		s.URL() + "&technique=magic":                                  `unknown technique "magic"`,

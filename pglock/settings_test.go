@@ -1,8 +1,10 @@
 package pglock_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -99,6 +101,31 @@ func TestGrantsAreDurable(t *testing.T) {
 			t.Errorf("token %d, and before the crash %d", again.Fence, g.Fence)
 		}
 		leaves(t, a, mine, true)
+	}
+}
+
+// That a crash of the machine can lose what was written is said, whatever the technique.
+func TestFlushingIsSaid(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]bool{"fsync=on": false, "fsync=off": true, "fsync=on full_page_writes=off": true} {
+		var settings []string
+		for _, arg := range strings.Fields(args) {
+			settings = append(settings, "-c", arg)
+		}
+		p := pool(t, migrated(t, settings...).URL())
+		for _, technique := range leases {
+			var said bytes.Buffer
+			d, err := pglock.New(t.Context(), p, &pglock.Options{Technique: technique, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if n := strings.Count(said.String(), "fsync or full_page_writes is off"); want && n != 1 || !want && said.Len() > 0 {
+				t.Errorf("%s with %s says: %s", technique, args, said.String())
+			}
+		}
 	}
 }
 
