@@ -47,8 +47,6 @@ type terminal struct {
 // Main runs the command with these arguments, without its name, and returns the exit status. A command of run that died
 // of Ctrl-C makes this process do so, too: a shell's loop around it ends only then.
 func Main(args []string) int {
-	// What a store's configuration could lose is for whoever runs the store, not for each job's mail.
-	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	status, by := run(args, terminal{
 		out: os.Stdout, err: os.Stderr, colours: isTerminal(os.Stdout), person: term.IsTerminal(int(os.Stderr.Fd())),
 	})
@@ -81,8 +79,9 @@ func run(args []string, t terminal) (status int, by syscall.Signal) {
 		}
 		return usageStatus(args), 0
 	}
-	ctx := context.Background()
-	if command := firstWord(parsed.Command()); command != "run" && command != "elect" {
+	ctx, command := context.Background(), firstWord(parsed.Command())
+	slog.SetDefault(slog.New(newWarnings(t, command, line.JSON)))
+	if command != "run" && command != "elect" {
 		// Those two catch signals themselves, and leave alone what was ignored when they started.
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
@@ -91,9 +90,9 @@ func run(args []string, t terminal) (status int, by syscall.Signal) {
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	err = parsed.Run(&line, t)
 	t.complain(err, line.JSON)
-	var command *commandError
-	if errors.As(err, &command) {
-		by = command.by
+	var ended *commandError
+	if errors.As(err, &ended) {
+		by = ended.by
 	}
 	return statusOf(err), by
 }

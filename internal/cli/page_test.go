@@ -32,7 +32,7 @@ func page(t *testing.T, name string) [][]string {
 // What the page about advisory locks has is run in its order: statements by the superuser, commands as the roles that they name, beside a
 // program that has locks by hand. What is Go stands in a test of package pglock.
 func TestPageFromAdvisoryLocks(t *testing.T) {
-	s := servertest.Postgres(t)
+	s := servertest.Postgres(t, "-c", "fsync=on") // else there is a warning between what is shown
 	admin := connect(t, s.URL())
 	execute(t, admin, "create role app login")
 	for _, lock := range []string{"(43)", "(-5)", "(7, -8)", "(-1, 2)", "_shared(9223372036854775807)"} {
