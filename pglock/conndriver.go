@@ -177,7 +177,10 @@ func (d *connDriver) Close(ctx context.Context) error {
 	if first {
 		d.cancel()
 		if d.owned {
-			within(ctx, d.source.close)
+			_ = sessions.Aside(ctx, 0, func(context.Context) error {
+				d.source.close()
+				return nil
+			})
 		}
 	}
 	return err

@@ -24,24 +24,17 @@ func (d dbSource) close()    {} // it is the program's
 // ask implements source. Package sql closes a connection whose context ends, and with it goes what came of the statement: so the statement
 // is made apart from its caller.
 func (d dbSource) ask(ctx context.Context, end time.Time, m message) (result, error) {
-	type answer struct {
-		result
-		err error
-	}
-	answered, over := make(chan answer, 1), make(chan struct{})
-	go func() {
-		defer close(over)
+	var r result
+	err := sessions.Aside(ctx, 0, func(context.Context) (err error) {
 		timed, cancel := context.WithDeadline(context.Background(), end)
 		defer cancel()
-		r, err := d.once(timed, m)
-		answered <- answer{r, err}
-	}()
-	select {
-	case a := <-answered:
-		return a.result, a.err
-	case <-ctx.Done():
-		return result{}, &sessions.Underway{Cause: ctx.Err(), Over: over}
+		r, err = d.once(timed, m)
+		return err
+	})
+	if err != nil {
+		return result{}, err
 	}
+	return r, nil
 }
 
 // stale is the error of a connection that had ended before anything was sent over it.

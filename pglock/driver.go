@@ -4,13 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/rowline"
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
@@ -23,7 +23,6 @@ type Driver struct {
 	options Options
 	in      string      // begins names in SQL
 	channel string      // that this process is told by
-	direct  bool        // a NOTIFY can be heard
 	safe    bool        // the server flushes what it commits
 	strict  atomic.Bool // the default isolation level is not that of a step
 	turn    prepared    // a step of a line
@@ -33,11 +32,8 @@ type Driver struct {
 	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel context.CancelFunc
 
-	sessions sessions.Set[*session]
-	mu       sync.Mutex
-	ear      *ear
-	deaf     time.Time         // until when no other ear is tried, since the last one failed
-	waiting  map[string]*claim // by nonce
+	sessions *rowline.Sessions
+	ears     ears
 }
 
 // New makes a driver over a pool that the program has. It looks whether the tables are there, in a version that it knows, and
@@ -59,7 +55,7 @@ func newDriver(ctx context.Context, from source, o *Options) (driver.Driver, err
 	}
 	d := &Driver{
 		source: from, options: options, in: options.in(), channel: "il_" + driver.NewID(),
-		turn: prepare("select " + options.in() + "turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"), waiting: map[string]*claim{},
+		turn: prepare("select " + options.in() + "turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"),
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, options.Timeout)
@@ -67,6 +63,8 @@ func newDriver(ctx context.Context, from source, o *Options) (driver.Driver, err
 	if options.Technique == "session" || options.Technique == "rowlock" {
 		return newConnDriver(ctx, d)
 	}
+	d.sessions = rowline.New(rowline.Config{Store: rows{d}, Package: "pglock", Timeout: options.Timeout, MinTTL: minTTL, MaxName: maxName})
+	d.ears = ears{d: d, waiting: map[string]*rowline.Claim{}}
 	if err := d.inspect(ctx); err != nil {
 		d.cancel()
 		return nil, fmt.Errorf("pglock: %w", err)
@@ -91,13 +89,13 @@ func (d *Driver) inspect(ctx context.Context) error {
 		return err
 	}
 	d.flushes(f[1], f[2])
-	if d.options.Listen == nil && number(f[3]) == a.greeted {
-		d.direct = true
-	} else if err := d.hears(ctx); err != nil {
-		d.options.Logger.Warn("pglock: claims that wait ask instead of being told", "error", err)
-	} else {
-		d.direct = true
+	if d.options.Listen != nil || number(f[3]) != a.greeted {
+		if err := d.ears.proves(ctx); err != nil {
+			d.options.Logger.Warn("pglock: claims that wait ask instead of being told", "error", err)
+			return nil
+		}
 	}
+	d.sessions.Ears = &d.ears
 	return nil
 }
 
@@ -119,7 +117,7 @@ func (d *Driver) Traits() driver.Traits {
 
 // events are of all kinds, where we can be told.
 func (d *Driver) events() driver.Kinds {
-	if d.direct {
+	if d.sessions.Ears != nil {
 		return driver.AllKinds
 	}
 	return 0
@@ -132,23 +130,7 @@ const (
 
 // Open implements driver.Driver.
 func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
-	if spec.TTL < minTTL {
-		return nil, fmt.Errorf("pglock: TTL %v: want %v or more: %w", spec.TTL, minTTL, driver.ErrRefused)
-	}
-	if !validID(spec.ID) {
-		return nil, fmt.Errorf("pglock: session ID of %d bytes: want one as driver.NewID makes them: %w", len(spec.ID), driver.ErrRefused)
-	}
-	s := newSession(d, spec)
-	if !d.sessions.Add(s) {
-		return nil, errClosed
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	if err := s.open(ctx, spec.Owner.Encode()); err != nil {
-		d.sessions.Remove(s)
-		return nil, fmt.Errorf("pglock: open a session: %w", err)
-	}
-	return s, nil
+	return d.sessions.Open(ctx, spec)
 }
 
 // Close implements driver.Driver.
@@ -158,29 +140,12 @@ func (d *Driver) Close(ctx context.Context) error {
 		return nil
 	}
 	d.cancel()
-	d.mu.Lock()
-	e := d.ear
-	d.mu.Unlock()
-	within(ctx, func() {
-		if e != nil {
-			<-e.done
-		}
+	_ = sessions.Aside(ctx, 0, func(context.Context) error { // a request may hold a connection that does not answer
+		d.ears.rest()
 		if d.owned {
 			d.source.close()
 		}
+		return nil
 	})
 	return err
-}
-
-// within is back when f is, or when ctx ends: a request may hold a connection that does not answer.
-func within(ctx context.Context, f func()) {
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		f()
-	}()
-	select {
-	case <-over:
-	case <-ctx.Done():
-	}
 }

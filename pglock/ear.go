@@ -2,15 +2,19 @@ package pglock
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/rowline"
 )
 
 // linger is how long an ear stays when nobody waits any more. Every listener of a database is woken by every NOTIFY in it, whatever
@@ -33,76 +37,95 @@ type ear struct {
 	err   error
 }
 
-// hearing returns the ear that hears what is said to a claim from now on, or nil. A claim may be let in before the answer that put it
-// in line is read, and before anybody calls Wait.
-func (d *Driver) hearing(c *claim) *ear {
-	if !c.Queue {
-		return nil
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.waiting[nonce(c.ID)] = c
-	if d.ear != nil {
+// ears are the ear of a driver, while there is one, and the claims that it hears for. It implements rowline.Ears.
+type ears struct {
+	d       *Driver
+	mu      sync.Mutex
+	ear     *ear
+	deaf    time.Time                 // until when no other ear is tried, since the last one failed
+	waiting map[string]*rowline.Claim // by nonce
+}
+
+// nonce is what messages call a claim: see the schema's function.
+func nonce(id string) string {
+	sum := sha256.Sum256([]byte("interlock wake:" + id))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Hear implements rowline.Ears.
+func (s *ears) Hear(c *rowline.Claim) rowline.Ear {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting[nonce(c.ID)] = c
+	if s.ear != nil {
 		select {
-		case <-d.ear.ready:
-			return d.ear
+		case <-s.ear.ready:
+			return s.ear.done
 		default:
 		}
 	}
 	return nil
 }
 
-// listen returns the ear, and makes it if it is missing.
-func (d *Driver) listen(ctx context.Context) (*ear, error) {
-	d.mu.Lock()
-	if d.sessions.Closed() {
-		d.mu.Unlock()
+// Unhear implements rowline.Ears.
+func (s *ears) Unhear(c *rowline.Claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, nonce(c.ID))
+}
+
+// Listen implements rowline.Ears.
+func (s *ears) Listen(ctx context.Context) (rowline.Ear, error) {
+	s.mu.Lock()
+	if s.d.ctx.Err() != nil {
+		s.mu.Unlock()
 		return nil, errClosed
 	}
-	e := d.ear
-	if e == nil && time.Now().Before(d.deaf) {
-		d.mu.Unlock()
+	e := s.ear
+	if e == nil && time.Now().Before(s.deaf) {
+		s.mu.Unlock()
 		return nil, errNoEar
 	}
 	if e == nil {
 		e = &ear{ready: make(chan struct{}), done: make(chan struct{})}
-		d.ear = e
-		go d.hear(e)
+		s.ear = e
+		go s.hear(e)
 	}
-	d.mu.Unlock()
+	s.mu.Unlock()
 	select {
 	case <-e.ready:
 		if e.err != nil {
 			return nil, fmt.Errorf("pglock: listen: %w: %w", driver.ErrNotSent, e.err)
 		}
-		return e, nil
+		return e.done, nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("pglock: listen: %w: %w", driver.ErrNotSent, ctx.Err())
 	}
 }
 
-// unhear has nobody hear the messages for a claim.
-func (d *Driver) unhear(c *claim) {
-	if c.Queue {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.waiting, nonce(c.ID))
+// rest returns when the ear of a driver that is closed has ended.
+func (s *ears) rest() {
+	s.mu.Lock()
+	e := s.ear
+	s.mu.Unlock()
+	if e != nil {
+		<-e.done
 	}
 }
 
 // hear connects, listens until nobody waits any more or the connection ends, and has those who wait then look again.
-func (d *Driver) hear(e *ear) {
-	conn, err := d.dial()
+func (s *ears) hear(e *ear) {
+	conn, err := s.dial()
 	e.err = err
 	if err != nil {
-		d.options.Logger.Warn("pglock: claims that wait ask, since nobody can tell them", "error", err)
-		d.mu.Lock()
-		d.ear, d.deaf = nil, time.Now().Add(retry)
-		d.mu.Unlock()
+		s.d.options.Logger.Warn("pglock: claims that wait ask, since nobody can tell them", "error", err)
+		s.mu.Lock()
+		s.ear, s.deaf = nil, time.Now().Add(retry)
+		s.mu.Unlock()
 	}
 	close(e.ready)
 	if err == nil {
-		d.follow(e, conn.PgConn())
+		s.follow(conn.PgConn())
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		_ = conn.Close(ctx)
 		cancel()
@@ -111,41 +134,41 @@ func (d *Driver) hear(e *ear) {
 }
 
 // follow takes in messages.
-func (d *Driver) follow(e *ear, pg *pgconn.PgConn) {
+func (s *ears) follow(pg *pgconn.PgConn) {
 	for idle := false; ; {
-		ctx, cancel := context.WithTimeout(d.ctx, linger)
+		ctx, cancel := context.WithTimeout(s.d.ctx, linger)
 		err := pg.WaitForNotification(ctx) // OnNotification has it
 		cancel()
-		quiet := err != nil && pgconn.Timeout(err) && d.ctx.Err() == nil
-		d.mu.Lock()
-		nobody := len(d.waiting) == 0
+		quiet := err != nil && pgconn.Timeout(err) && s.d.ctx.Err() == nil
+		s.mu.Lock()
+		nobody := len(s.waiting) == 0
 		if err != nil && !quiet || quiet && nobody && idle {
-			d.ear = nil
-			d.mu.Unlock()
+			s.ear = nil
+			s.mu.Unlock()
 			return
 		}
 		idle = quiet && nobody
-		d.mu.Unlock()
+		s.mu.Unlock()
 	}
 }
 
-// hears looks whether we are told over a connection that a pooler makes, or that Listen names. It is asked before whether it keeps its
+// proves looks whether we are told over a connection that a pooler makes, or that Listen names. It is asked before whether it keeps its
 // backend: on one that is shared nothing is to be left. And what it brings with an answer it has to bring without one, too.
-func (d *Driver) hears(ctx context.Context) error {
-	conn, err := d.connect(ctx, func(*pgx.ConnConfig) {})
+func (s *ears) proves(ctx context.Context) error {
+	conn, err := s.d.connect(ctx, func(*pgx.ConnConfig) {})
 	if err != nil {
 		return err
 	}
-	err = d.keeps(ctx, conn)
+	err = s.d.keeps(ctx, conn)
 	_ = conn.Close(ctx)
 	if err != nil {
 		return err
 	}
-	if conn, err = d.dial(); err != nil {
+	if conn, err = s.dial(); err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	if err = d.say(ctx); err != nil {
+	if err = s.say(ctx); err != nil {
 		return err
 	}
 	if err = conn.PgConn().WaitForNotification(ctx); err != nil && ctx.Err() != nil {
@@ -157,24 +180,24 @@ func (d *Driver) hears(ctx context.Context) error {
 // dial makes the connection and proves that what is said over the source is heard: Listen may name another database. That takes no time
 // in which to come: a server has told a listener's backend before it answers a NOTIFY, and that backend passes on what it was told before
 // it answers the next query.
-func (d *Driver) dial() (*pgx.Conn, error) {
-	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
+func (s *ears) dial() (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(s.d.ctx, s.d.options.Timeout)
 	defer cancel()
 	heard := false
-	conn, err := d.connect(ctx, func(config *pgx.ConnConfig) {
+	conn, err := s.d.connect(ctx, func(config *pgx.ConnConfig) {
 		config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
 			heard = true
-			d.told(n.Payload)
+			s.told(n.Payload)
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
 	// The settings are those of this connection of ours, as far as the server knows them.
-	listen := `listen "` + d.channel + `"`
+	listen := `listen "` + s.d.channel + `"`
 	_, err = conn.PgConn().Exec(ctx, "select set_config(name, '0', false) from pg_settings where name in ('idle_session_timeout', 'statement_timeout'); "+listen).ReadAll()
 	if err == nil {
-		err = d.say(ctx)
+		err = s.say(ctx)
 	}
 	if err == nil {
 		_, err = conn.PgConn().Exec(ctx, listen).ReadAll() // which changes nothing
@@ -190,32 +213,25 @@ func (d *Driver) dial() (*pgx.Conn, error) {
 }
 
 // say sends this process a message that says nothing.
-func (d *Driver) say(ctx context.Context) error {
-	_, err := d.send(ctx, message{sql: "select pg_notify('" + d.channel + "', 'heard')"})
+func (s *ears) say(ctx context.Context) error {
+	_, err := s.d.send(ctx, message{sql: "select pg_notify('" + s.d.channel + "', 'heard')"})
 	return err
 }
 
 // told takes in a message: "h nonce token" for a claim that is held, "r nonce" for one that should look again.
-func (d *Driver) told(payload string) {
+func (s *ears) told(payload string) {
 	f := strings.Fields(payload)
 	if len(f) < 2 {
 		return
 	}
-	d.mu.Lock()
-	c := d.waiting[f[1]]
-	d.mu.Unlock()
-	if c == nil {
-		return
-	}
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
+	s.mu.Lock()
+	c := s.waiting[f[1]]
+	s.mu.Unlock()
 	switch {
-	case c.Leaving || c.state > waiting:
+	case c == nil:
 	case f[0] == "h" && len(f) == 3:
-		c.admit(number(f[2]))
-		d.unhear(c)
+		c.Granted(uint64(number(f[2]))) //nolint:gosec // never negative
 	case f[0] == "r":
-		c.asked = nil
-		c.change.Give()
+		c.Again()
 	}
 }

@@ -74,7 +74,7 @@ func (s *Session) acquire(ctx context.Context, l *claim) error {
 	s.mu.Unlock()
 	switch {
 	case st == held:
-		return s.aside(ctx, func(context.Context) error {
+		return sessions.Aside(ctx, s.Timeout, func(context.Context) error {
 			s.ping(c)
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -84,9 +84,9 @@ func (s *Session) acquire(ctx context.Context, l *claim) error {
 	case st != out:
 		return nil
 	case c != nil: // asked for before, and nobody knows its place
-		return s.aside(ctx, func(ctx context.Context) error { return s.queue(ctx, l) })
+		return sessions.Aside(ctx, s.Timeout, func(ctx context.Context) error { return s.queue(ctx, l) })
 	case s.apart != nil:
-		return s.aside(ctx, func(ctx context.Context) error { return s.enter(ctx, l) })
+		return sessions.Aside(ctx, s.Timeout, func(ctx context.Context) error { return s.enter(ctx, l) })
 	}
 	return s.enter(ctx, l)
 }
@@ -100,26 +100,7 @@ func (s *Session) enter(ctx context.Context, l *claim) error {
 	if err != nil || got || !l.Queue {
 		return err
 	}
-	return s.aside(ctx, func(ctx context.Context) error { return s.queue(ctx, l) })
-}
-
-// aside makes a call that has to wait for more than an answer apart from the caller: when ctx ends he goes, and it goes on.
-func (s *Session) aside(ctx context.Context, call func(ctx context.Context) error) error {
-	done, over := make(chan error, 1), make(chan struct{})
-	go func() { //nolint:contextcheck // the call outlives its caller
-		defer close(over)
-		err := call(sessions.Within(context.Background(), s.Timeout))
-		done <- err
-		if u := new(sessions.Underway); errors.As(err, &u) {
-			<-u.Over
-		}
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return &sessions.Underway{Cause: ctx.Err(), Over: over}
-	}
+	return sessions.Aside(ctx, s.Timeout, func(ctx context.Context) error { return s.queue(ctx, l) })
 }
 
 // try takes what is free, in one round trip. What another claim of the session excludes is not asked for.
@@ -348,7 +329,7 @@ func (s *Session) leave(ctx context.Context, l *claim) error {
 	if !blocked {
 		return s.giveBack(ctx, l)
 	}
-	return s.aside(ctx, func(ctx context.Context) error {
+	return sessions.Aside(ctx, s.Timeout, func(ctx context.Context) error {
 		if c.Cancel(ctx) != nil {
 			s.end(c)
 		}

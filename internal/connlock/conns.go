@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 // conn is a connection of the session, and the claims that it has or is asked for. The session's mutex guards it.
@@ -34,7 +35,7 @@ func (s *Session) take(ctx context.Context, l *claim, apart bool) (*conn, error)
 		}
 		apart = apart || slices.ContainsFunc(s.conns, func(c *conn) bool { return !c.apart })
 		s.mu.Unlock()
-		err := s.aside(ctx, func(ctx context.Context) error { return s.add(ctx, apart) })
+		err := sessions.Aside(ctx, s.Timeout, func(ctx context.Context) error { return s.add(ctx, apart) })
 		s.mu.Lock()
 		if err != nil {
 			return nil, err

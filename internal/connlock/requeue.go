@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 // Hander is a [Conn] that can give a lock back for one that stands in line already.
@@ -66,7 +67,7 @@ func (s Requeuer) requeue(ctx context.Context, old, next *claim) error {
 	c, mine := old.conn, old.state == held
 	s.mu.Unlock()
 	if !mine {
-		return s.aside(ctx, func(ctx context.Context) error {
+		return sessions.Aside(ctx, s.Timeout, func(ctx context.Context) error {
 			if err := s.leave(ctx, old); err != nil {
 				return err
 			}
@@ -82,7 +83,7 @@ func (s Requeuer) requeue(ctx context.Context, old, next *claim) error {
 		case err != nil:
 			return err
 		case h.Stands && !h.Had:
-			return s.aside(ctx, func(ctx context.Context) error { return s.queue(ctx, next) })
+			return sessions.Aside(ctx, s.Timeout, func(ctx context.Context) error { return s.queue(ctx, next) })
 		case h.Has: // its answer is under way
 			return next.conn.Await(ctx)
 		case h.Stands && !next.Queue:

@@ -38,8 +38,7 @@ func (f *Flight) Landing() <-chan struct{} {
 }
 
 // Fly makes a call with so much time, when the one before is over. Where here is true the client abandons a command with
-// its order kept, and the call is made right here. Elsewhere it is made apart from the caller: when ctx ends the caller
-// goes, and the call goes on until its answer or its timeout.
+// its order kept, and the call is made right here; elsewhere it is made [Aside].
 func (f *Flight) Fly(ctx context.Context, mu sync.Locker, here bool, timeout time.Duration, call func(ctx context.Context) error) error {
 	mu.Lock()
 	for f.under {
@@ -54,29 +53,40 @@ func (f *Flight) Fly(ctx context.Context, mu sync.Locker, here bool, timeout tim
 	}
 	f.under = true
 	mu.Unlock()
+	var err error
 	if here {
-		err := call(Within(ctx, timeout))
-		if u := underway(err); u != nil {
-			go func() {
-				<-u.Over
-				f.land(mu)
-			}()
-			return err
-		}
-		f.land(mu)
+		err = call(Within(ctx, timeout))
+	} else {
+		err = Aside(ctx, timeout, call)
+	}
+	if u := underway(err); u != nil {
+		go func() {
+			<-u.Over
+			f.land(mu)
+		}()
 		return err
 	}
-	done := make(chan error, 1)
+	f.land(mu)
+	return err
+}
+
+// Aside makes a call with so much time apart from its caller: when ctx ends the caller goes, and the call goes on until its answer or
+// its timeout.
+func Aside(ctx context.Context, timeout time.Duration, call func(ctx context.Context) error) error {
+	done, over := make(chan error, 1), make(chan struct{})
 	go func() { //nolint:contextcheck // the call outlives its caller
+		defer close(over)
 		err := call(Within(context.Background(), timeout))
-		f.land(mu)
 		done <- err
+		if u := underway(err); u != nil {
+			<-u.Over
+		}
 	}()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return ctx.Err()
+		return &Underway{Cause: ctx.Err(), Over: over}
 	}
 }
 

@@ -1,0 +1,185 @@
+package rowline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Acquire implements driver.Session.
+func (s *Session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, fmt.Errorf("%s: %w: %w", s.d.Package, driver.ErrNotSent, err)
+	}
+	c, err := s.claim(dc, false)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	return s.answer(c, s.ask(ctx, c, true))
+}
+
+// ask has c join its line, or finds it there, and then renews the session or only looks.
+func (s *Session) ask(ctx context.Context, c *Claim, renew bool) error {
+	return c.Fly(ctx, &s.mu, true, s.timeout, func(ctx context.Context) error {
+		_, err := s.step(ctx, nil, c, renew)
+		return err
+	})
+}
+
+// answer is the claim's state, unless err says that nothing is known.
+func (s *Session) answer(c *Claim, err error) (driver.Grant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.lost:
+		return driver.Grant{}, driver.ErrSessionLost
+	case c.state == Gone:
+		return driver.Grant{}, driver.ErrGone
+	case c.state == Broken:
+		return driver.Grant{}, driver.ErrBroken
+	case err != nil:
+		if c.state == Out && c.void.IsZero() && certain(err) && c.Landing() == nil {
+			s.forget(c)
+		}
+		return driver.Grant{}, err
+	case c.state == Out:
+		s.forget(c)
+	}
+	return c.grant, nil
+}
+
+// certain reports whether a request that failed has changed nothing.
+func certain(err error) bool {
+	return errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused)
+}
+
+// step is one step of a line, in which old leaves and c joins or is found; either may be nil. It reports whether old was held.
+func (s *Session) step(ctx context.Context, old, c *Claim, renew bool) (was bool, err error) {
+	st := Step{Session: s.id, Renew: renew}
+	if old != nil {
+		st.Name, st.Old = old.Name, old.ID
+	}
+	s.mu.Lock()
+	if c != nil {
+		if c.Leaving || s.lost {
+			s.mu.Unlock()
+			return false, fmt.Errorf("%s: %w: the claim is being released", s.d.Package, driver.ErrNotSent)
+		}
+		st.Name, st.New, st.Again = c.Name, &c.Claim, c.state != Out
+		if c.Queue && s.d.Ears != nil { // it may be let in before the answer is read, and before anybody calls Wait
+			c.asked = s.d.Ears.Hear(c)
+		}
+	}
+	// It is void before its caller has given up waiting for the answer.
+	started := time.Now()
+	st.Deadline = s.clock + (started.Sub(s.at) + s.timeout*3/4).Microseconds()
+	s.mu.Unlock()
+	a, err := s.d.Store.Step(ctx, st, s.timeout/2)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c != nil && (a.Twice || err != nil && !certain(err)) {
+		c.void = started.Add(s.timeout)
+	}
+	if err != nil {
+		if old != nil {
+			old.Unsure = true
+		}
+		return false, fmt.Errorf("%s: %w", s.d.Package, err)
+	}
+	if old != nil && a.Twice && !a.Was && old.state == Held && !old.Unsure {
+		// That the claim stood there, the second attempt could tell; that it did not, cannot tell whether the first took it out.
+		old.Unsure = true
+		return false, fmt.Errorf("%s: the connection ended before the answer, and when asked again the server has the claim no more", s.d.Package)
+	}
+	if c == nil || c.Leaving {
+		return a.Was, nil
+	}
+	switch a.State {
+	case Held:
+		c.admit(a.Fence)
+	case Waiting:
+		if c.state <= Waiting {
+			c.state, c.grant.Holder = Waiting, a.Holder
+			c.schedule(a)
+		}
+	case Out:
+		c.grant.Holder = a.Holder
+	case Broken, Gone:
+		c.end(a.State)
+	case Misfit:
+		return a.Was, fmt.Errorf("%s: name %q: %w: permits of a semaphore never share a name with other claims", s.d.Package, c.Name, driver.ErrRefused)
+	case Over:
+		return a.Was, s.ends()
+	case Void:
+		s.at, s.clock = started, a.Clock // it was set
+		return a.Was, fmt.Errorf("%s: %w: the request was late, or the database's clock has leapt", s.d.Package, driver.ErrNotSent)
+	}
+	return a.Was, nil
+}
+
+// Release implements driver.Session.
+func (s *Session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
+	c, err := s.claim(dc, true)
+	if err != nil {
+		return false, err
+	}
+	return s.release(ctx, c)
+}
+
+// release takes the claim out, once.
+func (s *Session) release(ctx context.Context, c *Claim) (bool, error) {
+	return c.Release(ctx, &s.mu, true, s.timeout, func(ctx context.Context) error {
+		was, err := s.step(ctx, c, nil, false)
+		if err != nil {
+			return fmt.Errorf("release %q: %w", c.Name, err)
+		}
+		s.left(c, was)
+		return nil
+	})
+}
+
+// left notes that the claim has left. What a request that may still be under way puts into the line after that is released when no more
+// can come.
+func (s *Session) left(c *Claim, was bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.Left, c.Was = true, was
+	c.end(Gone)
+	s.forget(c)
+	if wait := time.Until(c.void); wait > 0 {
+		time.AfterFunc(wait, func() {
+			ctx, cancel := context.WithTimeout(s.d.ctx, s.timeout)
+			defer cancel()
+			_, _ = s.step(ctx, c, nil, false) // else the session's end removes it
+		})
+	}
+}
+
+// Requeue implements driver.Requeuer: one request does both.
+func (s *Session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim) (driver.Grant, bool, error) {
+	next, err := s.claim(nextClaim, false)
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	old, err := s.claim(oldClaim, true)
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	was := false
+	err = old.Fly(ctx, &s.mu, true, s.timeout, func(ctx context.Context) error {
+		return next.Fly(ctx, &s.mu, true, s.timeout, func(ctx context.Context) (err error) {
+			if was, err = s.step(ctx, old, next, true); err == nil {
+				s.left(old, was)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	g, err := s.answer(next, nil)
+	return g, was, err
+}

@@ -1,0 +1,84 @@
+package rowline
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Store is what a driver says to its database. Each method is one request, which takes effect as a whole or not at all, and may be sent again.
+// Errors are those of package driver; when ctx ends before the answer, they wrap a [sessions.Underway]. Times by the database's clock are in
+// microseconds, and patience is how long a request waits for the lock of a row.
+type Store interface {
+	// Open makes the row of a session and returns the time at which its TTL began.
+	Open(ctx context.Context, spec driver.Spec) (clock int64, err error)
+
+	// Step makes a step of a line. Twice also counts beside an error.
+	Step(ctx context.Context, s Step, patience time.Duration) (Answer, error)
+
+	// Renew renews a session. It returns what the time was, and by ID how those claims stand that are not held as they are known to be. Of a
+	// session that is over the error is driver.ErrSessionLost.
+	Renew(ctx context.Context, session string, claims []Known, patience time.Duration) (clock int64, changed map[string]Answer, err error)
+
+	// Finish takes all claims of a session out of the lines of these names, which are in order, and ends the session.
+	Finish(ctx context.Context, session string, names []string) error
+}
+
+// Step is a step of a line: Old leaves, and New joins or is found there.
+type Step struct {
+	Session, Name string
+	Old           string        // the ID of who leaves, or ""
+	New           *driver.Claim // or nil
+	Again         bool          // New was in line, and is not put there again
+	Renew         bool          // the session is renewed where Again is true; where New joins it always is
+	Deadline      int64         // when the request is void as far as New goes, by the database's clock
+}
+
+// Known is a claim as a session knows it.
+type Known struct {
+	ID, Name string
+	Held     bool
+}
+
+// Answer is what came of a step, and how its New stands then.
+type Answer struct {
+	State  State
+	Was    bool           // Old was held until now
+	Twice  bool           // the request was sent again after an attempt of unknown outcome
+	Fence  uint64         // of a claim that is held
+	Left   time.Duration  // until a claim that waits should look again by itself; negative for never
+	Head   bool           // it is the first that waits
+	Holder *driver.Holder // who is in its way, where the answer says so
+	Clock  int64          // with Void
+}
+
+// State is how a claim stands, by the numbers that the functions of every schema answer.
+type State uint8
+
+// The states of a claim, which moves down the list, and answers that are none.
+const (
+	Out     State = iota // no trace is left of it, or nothing is known
+	Waiting              // in line
+	Held
+	Broken // by an operator
+	Gone   // it was in line, and is not any more
+	Misfit // it does not go with those who stand there
+	Over   // the session is over
+	Void   // the request came too late
+)
+
+// Ears tell claims that wait, by their methods Granted and Again. A Hear or Unhear must not call these.
+type Ears interface {
+	// Hear has everything heard that is said to a claim, until Unhear. It returns the ear that hears already, or nil.
+	Hear(c *Claim) Ear
+
+	// Listen returns the ear, and makes it where there is none.
+	Listen(ctx context.Context) (Ear, error)
+
+	// Unhear forgets the claim.
+	Unhear(c *Claim)
+}
+
+// Ear is closed when it hears no more.
+type Ear <-chan struct{}
