@@ -20,11 +20,24 @@ func (s *Server) Stop() error {
 	return s.stop()
 }
 
-func (s *Server) stop() error {
+func (s *Server) stop() error { return s.endBy(cmp.Or(s.program.end, syscall.SIGTERM)) }
+
+// leave ends for good a server that would leave something behind in the system if it was killed: memory that is shared, of which there are
+// only so many pieces.
+func (s *Server) leave() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.program.quit == 0 {
+		return nil
+	}
+	return s.endBy(s.program.quit)
+}
+
+func (s *Server) endBy(sig syscall.Signal) error {
 	if s.process.over() {
 		return nil
 	}
-	err := errors.Join(s.process.signal(cmp.Or(s.program.end, syscall.SIGTERM)), s.process.resume())
+	err := errors.Join(s.process.signal(sig), s.process.resume())
 	if err != nil {
 		return fmt.Errorf("servertest: cannot stop the server at %s: %w", s.Addr(), err)
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -116,8 +118,12 @@ func TestPostgresTakesArgumentsAndCleansUp(t *testing.T) {
 	if want := "postgres://postgres@" + s.Addr() + "/postgres?sslmode=disable"; s.URL() != want {
 		t.Errorf("URL %s, want %s", s.URL(), want)
 	}
+	shared := sharedMemory(t, s)
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+	if all, err := os.ReadFile("/proc/sysvipc/shm"); err == nil && strings.Contains(string(all), shared) {
+		t.Errorf("shared memory %s is still there", shared)
 	}
 	if _, err := os.Stat(s.Dir()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its folder is still there: %v", err)
@@ -125,6 +131,22 @@ func TestPostgresTakesArgumentsAndCleansUp(t *testing.T) {
 	if s, err := servertest.StartPostgres(t.Context(), servertest.Options{TLS: true}); err == nil {
 		t.Errorf("%v speaks TLS", s)
 	}
+}
+
+// sharedMemory is how the system names the server's memory: the key and the number, which is how its list begins a line.
+func sharedMemory(t *testing.T, s *servertest.Server) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.Dir(), "postmaster.pid"))
+	lines := strings.Split(string(text), "\n")
+	if err != nil || len(lines) < 7 {
+		t.Fatalf("postmaster.pid: %v\n%s", err, text)
+	}
+	f := strings.Fields(lines[6])
+	name := fmt.Sprintf("%10s %10s ", f[0], f[1])
+	if all, err := os.ReadFile("/proc/sysvipc/shm"); err == nil && !strings.Contains(string(all), name) {
+		t.Fatalf("no shared memory %s in\n%s", name, all)
+	}
+	return name
 }
 
 func TestPostgresHasAClockOfItsOwn(t *testing.T) {

@@ -47,6 +47,7 @@ type program struct {
 	ready   string                 // part of the line of its log that tells that it accepts connections
 	url     func(s *Server) string // redis:// when nil
 	end     syscall.Signal         // SIGTERM when 0
+	quit    syscall.Signal         // has it leave at once, with what it keeps in the system; 0 where it keeps nothing there
 	as      func() (*account, error)
 	again   string // part of a log that says that the last process still has to go
 }
@@ -211,7 +212,7 @@ func (s *Server) Log() string {
 
 // Close kills the server and removes its folder unless Options named it. A second call does nothing.
 func (s *Server) Close() error {
-	return errors.Join(s.Kill(), s.removeDir())
+	return errors.Join(s.leave(), s.Kill(), s.removeDir())
 }
 
 func (s *Server) removeDir() error {
