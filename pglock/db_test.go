@@ -69,7 +69,7 @@ func TestConformanceOfSQL(t *testing.T) {
 	for _, client := range []string{"pgx", "postgres"} {
 		t.Run(client, func(t *testing.T) {
 			drivertest.Run(t, func(t *testing.T) drivertest.Harness {
-				inShort(t, "Law05_Tokens", "Law14_LostNotice")
+				inShort(t, "Law03_OneSession", "Law14_LostNotice")
 				return overSQL{h.again(), client, client == "postgres"}
 			})
 		})

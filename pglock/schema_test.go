@@ -3,6 +3,7 @@ package pglock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -330,18 +331,23 @@ func TestPoolOfOne(t *testing.T) {
 // What is there and is not whole, or not ours, is said, and left as it is.
 func TestMigrateRefuses(t *testing.T) {
 	t.Parallel()
-	for first, want := range map[string]string{
-		"delete from interlock.version":                                     "table version in schema interlock is empty or not ours",
-		"alter table interlock.version alter version type text using 'one'": "table version in schema interlock is empty or not ours",
-		"drop function interlock.shown":                                     "schema interlock lacks shown: restore what was dropped",
-		"drop sequence interlock.token; drop table interlock.held":          "schema interlock lacks token, held: restore what was dropped",
-		"drop table interlock.version":                                      "something of that name is in schema interlock, and is not ours",
+	s := servertest.Postgres(t)
+	p := pool(t, s.URL())
+	for i, c := range []struct{ first, want string }{
+		{"delete from %s.version", "table version in schema %s is empty or not ours"},
+		{"alter table %s.version alter version type text using 'one'", "table version in schema %s is empty or not ours"},
+		{"drop function %s.shown", "schema %s lacks shown: restore what was dropped"},
+		{"drop sequence %s.token; drop table %[1]s.held", "schema %s lacks token, held: restore what was dropped"},
+		{"drop table %s.version", "something of that name is in schema %s, and is not ours"},
 	} {
-		s := migrated(t)
-		execute(t, s, first)
-		p := pool(t, s.URL())
-		if err := pglock.Migrate(t.Context(), p, nil); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), want) {
-			t.Errorf("after %q: %v; want %q", first, err, want)
+		o := &pglock.Options{Schema: fmt.Sprint("refuses", i)}
+		if err := pglock.Migrate(t.Context(), p, o); err != nil {
+			t.Fatal(err)
+		}
+		execute(t, s, fmt.Sprintf(c.first, o.Schema))
+		want := fmt.Sprintf(c.want, o.Schema)
+		if err := pglock.Migrate(t.Context(), p, o); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), want) {
+			t.Errorf("after %q: %v; want %q", c.first, err, want)
 		}
 	}
 }
