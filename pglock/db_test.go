@@ -68,10 +68,8 @@ func TestConformanceOfSQL(t *testing.T) {
 	h := newHarness(t, "-c", "fsync=on", "-c", "max_connections=700") // a law opens a hundred drivers
 	for _, client := range []string{"pgx", "postgres"} {
 		t.Run(client, func(t *testing.T) {
-			drivertest.Run(t, func(t *testing.T) drivertest.Harness {
-				inShort(t, "Law03_OneSession", "Law14_LostNotice")
-				return overSQL{h.again(), client, client == "postgres"}
-			})
+			drivertest.Run(t, func(*testing.T) drivertest.Harness { return overSQL{h.again(), client, client == "postgres"} },
+				inShort("Law03_OneSession", "Law14_LostNotice")...)
 		})
 	}
 }

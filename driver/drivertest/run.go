@@ -27,14 +27,17 @@ func Laws() []Law {
 	}
 }
 
-// Run tries the driver that newHarness opens against every law, a subtest each, in real time; newHarness may skip one. At the end it
-// lists what was not tried: what the harness has excused, and what the driver does not have of what is optional.
-func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
+// Run tries the driver that newHarness opens against every law, or against these, a subtest each, in real time. At
+// the end it lists what was not tried: what the harness has excused, and what the driver does not have of what is optional.
+func Run(t *testing.T, newHarness func(t *testing.T) Harness, laws ...Law) {
 	t.Helper()
-	run(t, func(t *testing.T, l Law, excuse func(string)) { l.attempt(t, newHarness(t), excuse) })
+	if len(laws) == 0 {
+		laws = Laws()
+	}
+	run(t, laws, func(t *testing.T, l Law, excuse func(string)) { l.attempt(t, newHarness(t), excuse) })
 }
 
-func run(t *testing.T, try func(t *testing.T, l Law, excuse func(string))) {
+func run(t *testing.T, laws []Law, try func(t *testing.T, l Law, excuse func(string))) {
 	t.Helper()
 	var mu sync.Mutex
 	var excuses []string
@@ -45,7 +48,7 @@ func run(t *testing.T, try func(t *testing.T, l Law, excuse func(string))) {
 			excuses = append(excuses, what)
 		}
 	}
-	for _, law := range Laws() {
+	for _, law := range laws {
 		t.Run(law.Name, func(t *testing.T) { try(t, law, excuse) })
 	}
 	if len(excuses) > 0 {
@@ -57,7 +60,7 @@ func run(t *testing.T, try func(t *testing.T, l Law, excuse func(string))) {
 // exactly. It is for stores in memory: newHarness is called inside the bubble and must not leave it.
 func RunBubble(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
-	run(t, func(t *testing.T, l Law, excuse func(string)) {
+	run(t, Laws(), func(t *testing.T, l Law, excuse func(string)) {
 		synctest.Test(t, func(t *testing.T) { l.attempt(t, newHarness(t), excuse) })
 	})
 }
