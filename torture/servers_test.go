@@ -33,26 +33,8 @@ func TestStormOverServersThatFail(t *testing.T) {
 		"and their clocks": {Redlock, []string{FaultClock, FaultForget, FaultLink}, 4 * time.Second, []string{"V3", "V4"}},
 	} {
 		abreast.run(name, func(t *testing.T) {
-			trial := stormOver(t, Config{Start: c.start, Faults: c.faults, Processes: 6, Goroutines: 4, want: func(t Trial) bool {
-				return harmed(t) > 0 && !slices.ContainsFunc(judged, func(id string) bool { return t.check(id).Cases == 0 })
-			}}, "", c.length)
-			var b strings.Builder
-			trial.print(&b)
-			t.Log(b.String())
-			if trial.convicted() || len(trial.Errors) > 0 {
-				t.Error("the locks did not hold")
-			}
-			if !slices.Equal(trial.MayFail, c.excuse) || (trial.Why == "") != (c.excuse == nil) {
-				t.Errorf("may fail %v because %q, want %v, and a reason if there are any", trial.MayFail, trial.Why, c.excuse)
-			}
-			for _, id := range judged {
-				if trial.check(id).Cases == 0 {
-					t.Errorf("not enough cases: %s has seen none", id)
-				}
-			}
-			if harmed(trial) == 0 {
-				t.Error("nothing was done to the servers")
-			}
+			trial := stormOver(t, Config{Start: c.start, Faults: c.faults, Processes: 6, Goroutines: 4, want: enough}, "", c.length)
+			withstood(t, trial, c.excuse)
 		})
 	}
 	abreast.wait()
@@ -60,6 +42,33 @@ func TestStormOverServersThatFail(t *testing.T) {
 
 // judged are the checks that find cases in every storm.
 var judged = []string{"V1", "V2", "V3", "V6"}
+
+// enough reports whether a storm has shown what there is to judge.
+func enough(t Trial) bool {
+	return harmed(t) > 0 && !slices.ContainsFunc(judged, func(id string) bool { return t.check(id).Cases == 0 })
+}
+
+// withstood looks at what a storm over servers has shown: what they promise held, and what they do not is excused by name.
+func withstood(t *testing.T, trial Trial, excuse []string) {
+	t.Helper()
+	var b strings.Builder
+	trial.print(&b)
+	t.Log(b.String())
+	if trial.convicted() || len(trial.Errors) > 0 {
+		t.Error("the locks did not hold")
+	}
+	if !slices.Equal(trial.MayFail, excuse) || (trial.Why == "") != (excuse == nil) {
+		t.Errorf("may fail %v because %q, want %v, and a reason if there are any", trial.MayFail, trial.Why, excuse)
+	}
+	for _, id := range judged {
+		if trial.check(id).Cases == 0 {
+			t.Errorf("not enough cases: %s has seen none", id)
+		}
+	}
+	if harmed(trial) == 0 {
+		t.Error("nothing was done to the servers")
+	}
+}
 
 // harmed is how much was done to servers.
 func harmed(t Trial) (done float64) {
