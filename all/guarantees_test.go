@@ -1,6 +1,7 @@
 package all
 
 import (
+	"database/sql"
 	"flag"
 	"fmt"
 	"os"
@@ -46,6 +47,14 @@ var stores = []struct {
 	{"redissonlock", func(t *testing.T) string {
 		return "redisson" + strings.TrimPrefix(servertest.Redis(t, "--appendonly", "yes", "--appendfsync", "always").URL(), "redis")
 	}},
+	{"shedlock postgres", shedlock("pgx", func(t *testing.T) (url, name, columns string) {
+		s := servertest.Postgres(t, "-c", "fsync=on")
+		return s.URL(), s.URL(), "timestamp"
+	})},
+	{"shedlock mysql", shedlock("mysql", func(t *testing.T) (url, name, columns string) {
+		s := servertest.MariaDB(t)
+		return s.URL(), "root@tcp(" + s.Addr() + ")/test", "timestamp(3)"
+	})},
 }
 
 // postgres starts a server that flushes what it commits, and makes the tables there.
@@ -65,6 +74,22 @@ func postgres(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return s.URL()
+}
+
+// shedlock starts a server and makes ShedLock's table there.
+func shedlock(client string, start func(t *testing.T) (url, name, columns string)) func(t *testing.T) string {
+	return func(t *testing.T) string {
+		url, name, columns := start(t)
+		db, err := sql.Open(client, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.ExecContext(t.Context(), fmt.Sprintf("create table shedlock (name varchar(64) primary key, lock_until %[1]s, locked_at %[1]s, locked_by varchar(255))", columns)); err != nil {
+			t.Fatal(err)
+		}
+		return "shedlock+" + url
+	}
 }
 
 func byTechnique(name string) func(t *testing.T) string {

@@ -44,6 +44,9 @@ var homes = map[string]string{
 
 	"postgres":   "pglock",
 	"postgresql": "pglock",
+
+	"shedlock+postgres": "shedlock",
+	"shedlock+mysql":    "shedlock",
 }
 
 // Register makes a scheme known to [OpenURL]. Packages of stores call it from init; a second call for a scheme panics.

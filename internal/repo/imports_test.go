@@ -19,6 +19,8 @@ var clients = map[string][]string{
 	"redissonlock": {"github.com/redis/rueidis"},
 
 	"pglock": {"github.com/jackc/pgx/v5"},
+
+	"shedlock": {"github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"},
 }
 
 // contract are the packages that every driver may import: the contract, and the rule.
