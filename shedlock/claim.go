@@ -65,19 +65,14 @@ const (
 	longest  = 255 // of ShedLock's column
 )
 
-func mark(id string) string { return ours + id }
-
-// lockedBy is what stands in locked_by: the mark, host, process and name of the owner.
+// lockedBy is what stands in locked_by: the mark, and host, process and name of the owner.
 func lockedBy(id string, o driver.Owner) string {
-	clean := func(s, beside string) string {
-		return strings.Map(func(r rune) rune {
-			if r < ' ' || r > '~' || strings.ContainsRune(beside, r) {
-				return '_'
-			}
-			return r
-		}, s)
-	}
-	by := fmt.Sprintf("%s %s %d %s", mark(id), clean(o.Host, ` '\`), o.PID, clean(o.Name, `'\`))
+	by := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || r == '\'' || r == '\\' {
+			return '_'
+		}
+		return r
+	}, fmt.Sprintf("%s%s %s %d %s", ours, id, strings.ReplaceAll(o.Host, " ", "_"), o.PID, o.Name))
 	return by[:min(len(by), longest)]
 }
 
@@ -88,8 +83,7 @@ func (r *row) holder() *driver.Holder {
 		PublicID: driver.PublicID(r.by + " " + strconv.FormatInt(r.at, 10)), Owner: driver.Owner{Name: r.by}, Foreign: true,
 	}
 	if id, isOurs := r.mine(); isOurs {
-		f := strings.SplitN(r.by[marked:], " ", 4) // nothing before the first blank
-		f = append(f, "", "", "", "")
+		f := append(strings.SplitN(r.by, " ", 4), "", "", "")
 		pid, _ := strconv.Atoi(f[2])
 		h.PublicID, h.Owner, h.Foreign = driver.PublicID(id), driver.Owner{Host: f[1], PID: pid, Name: f[3]}, false
 	}

@@ -91,8 +91,11 @@ func (s *database) url(addr string) string {
 	return "shedlock+" + strings.Replace(s.URL(), s.Addr(), addr, 1)
 }
 
+// opening starts a database.
+type opening func(t drivertest.T, args ...string) *database
+
 // both runs a test on either database.
-func both(t *testing.T, f func(t *testing.T, on func(t drivertest.T, args ...string) *database)) {
+func both(t *testing.T, f func(t *testing.T, on opening)) {
 	t.Helper()
 	t.Parallel()
 	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, onPostgres) })
@@ -100,7 +103,7 @@ func both(t *testing.T, f func(t *testing.T, on func(t drivertest.T, args ...str
 }
 
 func TestConformance(t *testing.T) {
-	both(t, func(t *testing.T, on func(t drivertest.T, args ...string) *database) {
+	both(t, func(t *testing.T, on opening) {
 		s := on(t)
 		if s.postgres {
 			s.must(t, strings.NewReplacer("shedlock", "suite", "64", "1024").Replace(tableOfPostgres))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -42,15 +43,13 @@ func (d *Driver) exec(ctx context.Context, statement string) (n int64, err error
 
 // code is the SQLSTATE of an error that the server answered, or "".
 func code(err error) string {
-	var e interface{ SQLState() string } // pgx's, or another client's
 	var my *mysql.MySQLError
+	var e interface{ SQLState() string } // pgx's, or another client's
 	switch {
+	case errors.As(err, &my):
+		return string(my.SQLState[:])
 	case errors.As(err, &e):
 		return e.SQLState()
-	case errors.As(err, &my) && my.SQLState != [5]byte{}:
-		return string(my.SQLState[:])
-	case my != nil: // of a server that has too many connections
-		return "HY000"
 	}
 	return ""
 }
@@ -58,15 +57,7 @@ func code(err error) string {
 // is reports whether err is one of these errors of MySQL and MariaDB.
 func is(err error, numbers ...uint16) bool {
 	var e *mysql.MySQLError
-	if !errors.As(err, &e) {
-		return false
-	}
-	for _, n := range numbers {
-		if e.Number == n {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &e) && slices.Contains(numbers, e.Number)
 }
 
 // unknown reports whether nobody can say what came of a statement: there was no answer, or the server crashed (57P02). Package sql has
@@ -95,7 +86,7 @@ func (d *Driver) classify(err error) error {
 		kind, want = driver.ErrNotSent, driver.ErrUnable.Error()
 	case c == "25006" || is(err, 1290, 1792, 1836):
 		kind, want = driver.ErrNotSent, "the server is read-only: want its primary"
-	case c == "" || c == "HY000" || !strings.Contains("3D 22 23 42", c[:2]):
+	case c == "" || !slices.Contains([]string{"3D", "22", "23", "42"}, c[:2]):
 		return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
 	}
 	return fmt.Errorf("%w: %s: %w", kind, want, err)

@@ -31,11 +31,12 @@ type Driver struct {
 // New returns a driver over a database that has the table. The database's client is pgx (its package stdlib) or go-sql-driver/mysql, or another
 // one whose dialect the options tell. The database stays open whatever becomes of the driver.
 func New(ctx context.Context, db *sql.DB, o *Options) (*Driver, error) {
-	d, err := newDriver(db, o)
-	if err != nil {
-		return nil, err
+	d := &Driver{db: db}
+	err := d.configure(o)
+	if err == nil {
+		err = d.inspect(ctx)
 	}
-	if err := d.inspect(ctx); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("shedlock: %w", err)
 	}
 	return d, nil

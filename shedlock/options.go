@@ -2,7 +2,6 @@ package shedlock
 
 import (
 	"cmp"
-	"database/sql"
 	"fmt"
 	"regexp"
 	"time"
@@ -26,37 +25,28 @@ type Options struct {
 	Timeout time.Duration
 }
 
-const defaultTimeout = 3 * time.Second
-
 var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*\.)?[A-Za-z_][A-Za-z0-9_]*$`)
 
-// newDriver reads the options and looks by which client the database is reached.
-func newDriver(db *sql.DB, o *Options) (*Driver, error) {
-	d := &Driver{db: db}
+// configure takes in the options, and looks by which client the database is reached.
+func (d *Driver) configure(o *Options) error {
 	if o != nil {
 		d.options = *o
 	}
 	d.options.Table = cmp.Or(d.options.Table, "shedlock")
-	d.options.Timeout = cmp.Or(max(d.options.Timeout, 0), defaultTimeout)
-	if !tableName.MatchString(d.options.Table) {
-		return nil, fmt.Errorf("shedlock: table %q: want a name of letters, digits and _, and perhaps a schema and a dot before it: %w", d.options.Table, driver.ErrRefused)
-	}
-	told := ""
-	switch db.Driver().(type) {
+	d.options.Timeout = cmp.Or(max(d.options.Timeout, 0), 3*time.Second)
+	speaks := ""
+	switch d.db.Driver().(type) {
 	case *stdlib.Driver:
-		told, d.simple = "postgres", []any{pgx.QueryExecModeSimpleProtocol} // which prepares nothing that a pooler would lose
+		speaks, d.simple = "postgres", []any{pgx.QueryExecModeSimpleProtocol} // which prepares nothing that a pooler would lose
 	case *mysql.MySQLDriver:
-		told = "mysql"
+		speaks = "mysql"
 	}
-	switch cmp.Or(d.options.Dialect, told) {
-	case "postgres":
-		d.dialect = &postgres
-	case "mysql":
-		d.dialect = &mariadb
-	case "":
-		return nil, fmt.Errorf("shedlock: of the client %T it is not known what database it speaks to: want Options.Dialect postgres or mysql: %w", db.Driver(), driver.ErrRefused)
-	default:
-		return nil, fmt.Errorf("shedlock: unknown dialect %q: want postgres or mysql: %w", d.options.Dialect, driver.ErrRefused)
+	d.dialect = map[string]*dialect{"postgres": &postgres, "mysql": &mariadb}[cmp.Or(d.options.Dialect, speaks)]
+	switch {
+	case !tableName.MatchString(d.options.Table):
+		return fmt.Errorf("%w: table %q: want letters, digits and _, and perhaps a schema or database and a dot before it", driver.ErrRefused, d.options.Table)
+	case d.dialect == nil:
+		return fmt.Errorf("%w: dialect %q of the client %T: want Options.Dialect postgres or mysql", driver.ErrRefused, d.options.Dialect, d.db.Driver())
 	}
-	return d, nil
+	return nil
 }

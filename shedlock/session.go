@@ -79,91 +79,71 @@ func (s *session) turn(ctx context.Context, c *claim, waits bool) (driver.Grant,
 	return driver.Grant{Held: c.state == held, Holder: c.holder}, nil
 }
 
-// ask renews c where it is held, and else takes its row if that is free. Who has waited looks first: most looks find the row held, and one
-// that does not write is in nobody's way.
+// ask renews c where it is held, and else takes its row if that is free.
 func (s *session) ask(ctx context.Context, c *claim, waits bool) error {
 	s.mu.Lock()
 	st, leaving := c.state, c.Leaving || s.closed
 	s.mu.Unlock()
+	end, _ := ctx.Deadline()
+	var h *driver.Holder
+	var err error
 	switch {
 	case leaving:
 		return fmt.Errorf("shedlock: %w: the claim is being released", driver.ErrNotSent)
 	case st == gone || st == held && waits:
 		return nil
 	case st == held:
-		stands, err := s.extend(ctx, []*claim{c})
-		if err == nil && !stands[c.ID] {
-			s.settle(c, gone, nil)
+		var stands map[string]bool
+		if stands, err = s.extend(ctx, []*claim{c}); !stands[c.ID] {
+			st = gone
 		}
-		return err
+	default:
+		st, h, err = s.enter(ctx, c, waits)
 	}
-	end, _ := ctx.Deadline()
-	if err := s.enter(ctx, c, waits); err != nil {
-		if unknown(err) {
-			s.mu.Lock()
-			c.void = end
-			s.mu.Unlock()
-		}
-		return fmt.Errorf("shedlock: acquire %q: %w", c.Name, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		c.state, c.holder = max(c.state, st), h
+		return nil
+	case unknown(err):
+		c.void = end
 	}
-	return nil
+	return fmt.Errorf("shedlock: acquire %q: %w", c.Name, err)
 }
 
-// enter looks at the name's row and takes it if it can. Where the row turns out to be free behind an attempt, somebody has come and gone, or
-// the database's clock has leapt so that the attempt was void: that costs another one.
-func (s *session) enter(ctx context.Context, c *claim, waits bool) error {
-	by := lockedBy(c.ID, s.owner)
-	for range 3 {
-		if !waits {
-			if took, err := s.d.take(ctx, c, by, s.ttl, false); err != nil || took {
-				return s.settled(c, held, err)
+// enter takes the name's row where it is free. Who has waited looks first: most looks find it held, and one that does not write is in nobody's
+// way. A row that is free behind an attempt costs another one: somebody has come and gone, or the database's clock has leapt so that the
+// attempt was void.
+func (s *session) enter(ctx context.Context, c *claim, waits bool) (state, *driver.Holder, error) {
+	by, fresh := lockedBy(c.ID, s.owner), false
+	for tried := range 4 {
+		if tried > 0 || !waits {
+			if took, err := s.d.take(ctx, c, by, s.ttl, fresh); err != nil || took {
+				return held, nil, err
 			}
 		}
-		waits = false
 		rows, err := s.d.rows(ctx, s.d.named(c.Name))
-		switch {
-		case err != nil:
-			return err
-		case len(rows) == 0:
-			if took, err := s.d.take(ctx, c, by, s.ttl, true); err != nil || took {
-				return s.settled(c, held, err)
-			}
+		if err != nil {
+			return out, nil, err
+		}
+		if fresh = len(rows) == 0; fresh {
 			continue
 		}
 		r := rows[0]
 		switch id, _ := r.mine(); {
 		case r.name != c.Name:
-			return fmt.Errorf("%w: the table takes the name for %q, which stands there: want names that differ in more than case, accents and blanks at the end", driver.ErrRefused, r.name)
-		case r.live() && id == c.ID:
-			s.settle(c, held, nil)
-			return nil
-		case r.live() && c.Queue:
-			s.settle(c, waiting, r.holder())
-			return nil
-		case r.live():
-			s.settle(c, out, r.holder())
-			return nil
+			return out, nil, fmt.Errorf("%w: the table takes the name for %q, which stands there: want names that differ in more than case, accents and blanks at the end", driver.ErrRefused, r.name)
+		case !r.live():
+			continue
+		case id == c.ID:
+			return held, nil, nil
+		case c.Queue:
+			return waiting, r.holder(), nil
 		}
+		return out, r.holder(), nil
 	}
-	if c.Queue {
-		s.settle(c, waiting, nil)
-		return nil
-	}
-	return fmt.Errorf("%w: others come and go, or the database's clock leaps", driver.ErrNotSent)
-}
-
-// settle takes in how c stands.
-func (s *session) settle(c *claim, st state, h *driver.Holder) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.state, c.holder = max(c.state, st), h
-}
-
-func (s *session) settled(c *claim, st state, err error) error {
-	if err == nil {
-		s.settle(c, st, nil)
-	}
-	return err
+	return out, nil, fmt.Errorf("%w: others come and go, or the database's clock leaps", driver.ErrNotSent)
 }
 
 // extend renews claims and returns the IDs of those that stand there. How many rows were changed tells mostly: it says too little where

@@ -135,7 +135,7 @@ func (d *Driver) move(ctx context.Context, until string, claims ...*claim) (int6
 func (d *Driver) among(claims []*claim) string {
 	names, ids := make([]string, len(claims)), make([]string, len(claims))
 	for i, c := range claims {
-		names[i], ids[i] = d.text(c.Name), mark(c.ID)
+		names[i], ids[i] = d.text(c.Name), ours+c.ID
 	}
 	return fmt.Sprintf("name in (%s) and left(locked_by, %d) in ('%s')", strings.Join(names, ", "), marked, strings.Join(ids, "', '"))
 }

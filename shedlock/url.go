@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,13 +25,8 @@ func init() {
 // the parameters of go-sql-driver/mysql; and ours, table and timeout.
 func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	q, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return nil, fmt.Errorf("shedlock: the parameters of the store's URL are malformed: want ?name=value&name=value")
-	}
-	for name, values := range q {
-		if len(values) > 1 {
-			return nil, fmt.Errorf("shedlock: parameter %s stands %d times in the store's URL: want it once", name, len(values))
-		}
+	if err != nil || len(q["table"]) > 1 || len(q["timeout"]) > 1 {
+		return nil, fmt.Errorf("shedlock: the parameters of the store's URL are malformed: want ?name=value&name=value, each once")
 	}
 	o := &Options{Table: q.Get("table")}
 	if s := q.Get("timeout"); s != "" {
@@ -46,7 +40,7 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if strings.HasSuffix(u.Scheme, "+mysql") {
 		connect = connectMySQL
 	}
-	db, err := connect(u, q)
+	db, err := connect(*u, q)
 	if err != nil {
 		return nil, err
 	}
@@ -65,45 +59,39 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 // most connections are opened by URL.
 const most = 16
 
-func connectPostgres(u *url.URL, q url.Values) (*sql.DB, error) {
-	to := *u
-	to.Scheme, to.RawQuery = "postgres", q.Encode()
-	if to.Host == "" && to.Path == "" { // of postgres:// alone package url leaves no slash
-		to.Path = "/"
+func connectPostgres(u url.URL, q url.Values) (*sql.DB, error) {
+	if !q.Has("application_name") {
+		q.Set("application_name", "interlock")
 	}
-	c, err := pgx.ParseConfig(to.String())
+	u.Scheme, u.RawQuery, u.Path = "postgres", q.Encode(), "/"+strings.TrimPrefix(u.Path, "/")
+	c, err := pgx.ParseConfig(u.String())
 	if err != nil {
 		return nil, fmt.Errorf("shedlock: %w", err) // pgx leaves the password out
-	}
-	if c.RuntimeParams["application_name"] == "" {
-		c.RuntimeParams["application_name"] = "interlock"
 	}
 	return stdlib.OpenDB(*c), nil
 }
 
-func connectMySQL(u *url.URL, q url.Values) (*sql.DB, error) {
-	database := strings.TrimPrefix(u.Path, "/")
-	if u.Hostname() == "" || database == "" || strings.Contains(database, "/") {
-		return nil, fmt.Errorf("shedlock: the store's URL names no host or no database: want shedlock+mysql://USER:PASSWORD@HOST:PORT/DATABASE")
+func connectMySQL(u url.URL, q url.Values) (*sql.DB, error) {
+	for name, value := range map[string]string{
+		"autocommit": "1", "innodb_lock_wait_timeout": "3",
+		"rejectReadOnly": "true", // after a failover it dials again
+	} {
+		if !q.Has(name) {
+			q.Set(name, value)
+		}
 	}
 	c, err := mysql.ParseDSN("/?" + q.Encode())
 	if err != nil {
 		return nil, fmt.Errorf("shedlock: the parameters of the store's URL: want those of go-sql-driver/mysql, table and timeout: %w", err)
 	}
-	port := u.Port()
-	if port == "" {
-		port = "3306"
-	}
-	c.User, c.Net, c.Addr, c.DBName = u.User.Username(), "tcp", net.JoinHostPort(u.Hostname(), port), database
+	c.User, c.Net, c.Addr, c.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
 	c.Passwd, _ = u.User.Password()
-	c.RejectReadOnly, c.Logger = true, &mysql.NopLogger{} // after a failover it dials again; what is wrong is in errors
-	if c.Params == nil {
-		c.Params = map[string]string{}
+	c.Logger = &mysql.NopLogger{} // what is wrong is in errors
+	if c.DBName == "" || u.Hostname() == "" {
+		return nil, fmt.Errorf("shedlock: the store's URL names no host or no database: want shedlock+mysql://USER:PASSWORD@HOST:PORT/DATABASE")
 	}
-	for name, value := range map[string]string{"autocommit": "1", "innodb_lock_wait_timeout": strconv.Itoa(int(defaultTimeout / time.Second))} {
-		if c.Params[name] == "" {
-			c.Params[name] = value
-		}
+	if u.Port() == "" {
+		c.Addr = net.JoinHostPort(u.Hostname(), "3306")
 	}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {

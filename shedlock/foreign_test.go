@@ -1,0 +1,216 @@
+package shedlock_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// java is a program that locks by ShedLock with usingDbTime: its statements as it makes them, with its parameters by number.
+type java struct {
+	*testing.T
+	s  *database
+	by string
+}
+
+// The clock of PostgreSQL, and of MySQL and MariaDB, as ShedLock reads it.
+const (
+	clockOfPostgres = "timezone('utc', CURRENT_TIMESTAMP)"
+	clockOfMariaDB  = "UTC_TIMESTAMP(3)"
+)
+
+// exec puts the parameters in and makes the statement.
+func (j java) exec(statement, name string, d time.Duration) bool {
+	j.Helper()
+	interval := strconv.FormatInt(d.Milliseconds(), 10) + " milliseconds"
+	return j.s.must(j, strings.NewReplacer(
+		":name", "'"+name+"'", ":lockedBy", "'"+j.by+"'",
+		":lockAtMostForInterval", "'"+interval+"'", ":lockAtLeastForInterval", "'"+interval+"'",
+		":lockAtMostForMicros", micros(d), ":lockAtLeastForMicros", micros(d),
+	).Replace(statement)) > 0
+}
+
+func micros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
+
+// inserts is how ShedLock locks a name for the first time in a process.
+func (j java) inserts(name string, atMost time.Duration) bool {
+	j.Helper()
+	if j.s.postgres {
+		return j.exec("INSERT INTO shedlock(name, lock_until, locked_at, locked_by) VALUES(:name, timezone('utc', CURRENT_TIMESTAMP) + cast(:lockAtMostForInterval as interval), timezone('utc', CURRENT_TIMESTAMP), :lockedBy)"+
+			" ON CONFLICT (name) DO UPDATE SET lock_until = timezone('utc', CURRENT_TIMESTAMP) + cast(:lockAtMostForInterval as interval), locked_at = timezone('utc', CURRENT_TIMESTAMP), locked_by = :lockedBy"+
+			" WHERE shedlock.name = :name AND shedlock.lock_until <= timezone('utc', CURRENT_TIMESTAMP)", name, atMost)
+	}
+	return j.exec("INSERT IGNORE INTO shedlock(name, lock_until, locked_at, locked_by) VALUES(:name, TIMESTAMPADD(MICROSECOND, :lockAtMostForMicros, UTC_TIMESTAMP(3)), UTC_TIMESTAMP(3), :lockedBy)", name, atMost)
+}
+
+// updates is how it locks a name that it has inserted.
+func (j java) updates(name string, atMost time.Duration) bool {
+	j.Helper()
+	if j.s.postgres {
+		return j.exec("UPDATE shedlock SET lock_until = timezone('utc', CURRENT_TIMESTAMP) + cast(:lockAtMostForInterval as interval), locked_at = timezone('utc', CURRENT_TIMESTAMP), locked_by = :lockedBy"+
+			" WHERE shedlock.name = :name AND shedlock.lock_until <= timezone('utc', CURRENT_TIMESTAMP)", name, atMost)
+	}
+	return j.exec("UPDATE shedlock SET lock_until = TIMESTAMPADD(MICROSECOND, :lockAtMostForMicros, UTC_TIMESTAMP(3)), locked_at = UTC_TIMESTAMP(3), locked_by = :lockedBy WHERE name = :name AND lock_until <= UTC_TIMESTAMP(3)", name, atMost)
+}
+
+// locks is both.
+func (j java) locks(name string, atMost time.Duration) bool {
+	j.Helper()
+	return j.inserts(name, atMost) || j.updates(name, atMost)
+}
+
+// unlocks is how it releases.
+func (j java) unlocks(name string, atLeast time.Duration) bool {
+	j.Helper()
+	if j.s.postgres {
+		return j.exec("UPDATE shedlock SET lock_until = CASE WHEN locked_at + cast(:lockAtLeastForInterval as interval) > timezone('utc', CURRENT_TIMESTAMP) THEN locked_at + cast(:lockAtLeastForInterval as interval)"+
+			" ELSE timezone('utc', CURRENT_TIMESTAMP) END WHERE name = :name AND locked_by = :lockedBy", name, atLeast)
+	}
+	return j.exec("UPDATE shedlock SET lock_until = IF (TIMESTAMPADD(MICROSECOND, :lockAtLeastForMicros, locked_at) > UTC_TIMESTAMP(3), TIMESTAMPADD(MICROSECOND, :lockAtLeastForMicros, locked_at), UTC_TIMESTAMP(3))"+
+		" WHERE name = :name AND locked_by = :lockedBy", name, atLeast)
+}
+
+// extends is how its keep-alive renews.
+func (j java) extends(name string, atMost time.Duration) bool {
+	j.Helper()
+	if j.s.postgres {
+		return j.exec("UPDATE shedlock SET lock_until = timezone('utc', CURRENT_TIMESTAMP) + cast(:lockAtMostForInterval as interval) WHERE name = :name AND locked_by = :lockedBy AND lock_until > timezone('utc', CURRENT_TIMESTAMP)", name, atMost)
+	}
+	return j.exec("UPDATE shedlock SET lock_until = TIMESTAMPADD(MICROSECOND, :lockAtMostForMicros, UTC_TIMESTAMP(3)) WHERE name = :name AND locked_by = :lockedBy AND lock_until > UTC_TIMESTAMP(3)", name, atMost)
+}
+
+// count returns how many rows meet a condition, in which NOW is the clock as ShedLock reads it.
+func (s *database) count(t *testing.T, condition string) (n int) {
+	t.Helper()
+	now := clockOfMariaDB
+	if s.postgres {
+		now = clockOfPostgres
+	}
+	condition = strings.NewReplacer("NOW", now, "MINUTE", map[bool]string{true: "interval '1 minute'", false: "interval 1 minute"}[s.postgres]).Replace(condition)
+	if err := s.QueryRowContext(t.Context(), "select count(*) from shedlock where "+condition).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", condition, err)
+	}
+	return n
+}
+
+// What ShedLock holds keeps ours out, and the other way round; each releases its own alone, though ours calls itself by the host that
+// ShedLock writes.
+func TestForeignExclusion(t *testing.T) {
+	both(t, func(t *testing.T, on opening) {
+		s := on(t)
+		a, j := entered(t, opened(t, s), time.Minute), java{t, s, "host-1"}
+		for _, name := range []string{"new", "old"} {
+			if name == "old" && (!j.inserts(name, time.Minute) || !j.unlocks(name, 0)) {
+				t.Fatal("ShedLock cannot lock a new name")
+			}
+			ours := mutex(name)
+			a.asks(ours, true)
+			if j.inserts(name, time.Minute) || j.updates(name, time.Minute) {
+				t.Fatalf("%s: two hold: ShedLock beside ours", name)
+			}
+			if j.unlocks(name, 0) || j.extends(name, 0) {
+				t.Errorf("%s: ShedLock has released or renewed what ours holds", name)
+			}
+			a.loses()
+			a.leaves(ours, true)
+			if !j.updates(name, time.Minute) {
+				t.Fatalf("%s: ShedLock does not get what ours has released", name)
+			}
+
+			denied, queued := mutex(name), mutex(name)
+			queued.Queue = true
+			if h := a.asks(denied, false).Holder; h == nil || !h.Foreign || h.Owner.Name != "host-1" {
+				t.Errorf("%s: in the way is %+v; want a foreign host-1", name, h)
+			}
+			a.asks(queued, false)
+			a.leaves(ours, false)
+			a.leaves(denied, false)
+			if s.count(t, "name = '"+name+"' and locked_by = 'host-1' and lock_until > NOW") != 1 {
+				t.Fatalf("%s: ours has released what ShedLock holds", name)
+			}
+			if !j.extends(name, time.Minute) || !j.unlocks(name, 0) {
+				t.Errorf("%s: ShedLock does not hold any more", name)
+			}
+			a.awaits(queued)
+			if j.locks(name, time.Minute) {
+				t.Fatalf("%s: two hold: ShedLock beside ours, which had waited", name)
+			}
+			a.leaves(queued, true)
+		}
+	})
+}
+
+// Who dies is let go by both, and neither touches who came next when it comes back.
+func TestForeignDeath(t *testing.T) {
+	both(t, func(t *testing.T, on opening) {
+		s := on(t)
+		d := opened(t, s)
+		j := java{t, s, "host-1"}
+		a, dead := entered(t, d, time.Minute), entered(t, d, time.Second)
+		if !j.locks("job", time.Second) {
+			t.Fatal("ShedLock cannot lock a new name")
+		}
+		ours := mutex("job")
+		ours.Queue = true
+		a.asks(ours, false)
+		a.awaits(ours)
+		if j.unlocks("job", 0) {
+			t.Error("ShedLock has released what ours took after its end")
+		}
+		a.loses()
+		a.leaves(ours, true)
+
+		late := mutex("job")
+		dead.asks(late, true)
+		until(t, "ShedLock gets what nobody renews", func() bool { return j.updates("job", time.Minute) })
+		dead.leaves(mutex("job"), false)
+		dead.loses(late)
+		dead.leaves(late, false)
+		if s.count(t, "locked_by = 'host-1' and lock_until > NOW") != 1 {
+			t.Error("ours has released what ShedLock took after its end")
+		}
+	})
+}
+
+// The rest of lockAtLeastFor keeps ours out as it does any ShedLock.
+func TestForeignLockAtLeastFor(t *testing.T) {
+	both(t, func(t *testing.T, on opening) {
+		s := on(t)
+		a, j := entered(t, opened(t, s), time.Minute), java{t, s, "host-1"}
+		if !j.locks("job", time.Minute) || !j.unlocks("job", 2*time.Second) {
+			t.Fatal("ShedLock cannot lock a new name")
+		}
+		s.must(t, "create table kept as select lock_until from shedlock")
+		ours := mutex("job")
+		ours.Queue = true
+		a.asks(ours, false)
+		a.awaits(ours)
+		if s.count(t, "locked_at >= (select lock_until from kept)") != 1 {
+			t.Error("ours got in before the rest of lockAtLeastFor was over")
+		}
+	})
+}
+
+// The time zone of a session is not that of the table, which is UTC.
+func TestTimesAreUTC(t *testing.T) {
+	both(t, func(t *testing.T, on opening) {
+		var s *database
+		var a actor
+		if s = on(t, zones[t.Name()]...); s.postgres {
+			a = entered(t, opened(t, s, "timezone=Asia/Tokyo"), time.Minute)
+		} else {
+			a = entered(t, opened(t, s), time.Minute)
+		}
+		a.asks(mutex("job"), true)
+		if s.count(t, "locked_at <= NOW and lock_until > NOW and lock_until <= NOW + MINUTE") != 1 {
+			t.Error("a lock of a minute does not end within one by UTC")
+		}
+		since := a.line("job").Since
+		if off := time.Since(since); off > time.Hour || off < -time.Hour {
+			t.Errorf("it is shown to be held since %v", since)
+		}
+	})
+}
+
+var zones = map[string][]string{"TestTimesAreUTC/mariadb": {"--default-time-zone=+09:00"}}

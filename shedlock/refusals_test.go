@@ -1,0 +1,168 @@
+package shedlock_test
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/shedlock"
+)
+
+// A name is kept as it is, or refused: a table whose collation takes two names for the same says so.
+func TestNamesAreKeptOrRefused(t *testing.T) {
+	both(t, func(t *testing.T, on opening) {
+		s := on(t)
+		a := entered(t, opened(t, s), time.Minute)
+		refused := func(name, why string) {
+			t.Helper()
+			if _, err := a.Acquire(t.Context(), mutex(name)); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), why) {
+				t.Errorf("%q: %v; want it refused, with %s", name, err, why)
+			}
+		}
+		for _, name := range []string{strings.Repeat("x", 64), strings.Repeat("日", 64), `'"\%_`, "job"} {
+			c := mutex(name)
+			a.asks(c, true)
+			a.asks(mutex(name), false)
+			a.leaves(c, true)
+		}
+		refused(strings.Repeat("x", 65), "the table keeps 1 to 64")
+		refused("a\x00", "want UTF-8")
+		refused("\xff", "want UTF-8")
+		shared := mutex("shared")
+		shared.Kind, shared.Weight = driver.Read, 1
+		if _, err := a.Acquire(t.Context(), shared); !errors.Is(err, driver.ErrRefused) {
+			t.Errorf("a reader: %v; want it refused", err)
+		}
+		for _, name := range []string{"Job", "job "} {
+			if s.postgres {
+				a.asks(mutex(name), true)
+				continue
+			}
+			refused(name, `for "job"`) // which is free
+		}
+		a.asks(mutex("job"), true)
+		if s.postgres {
+			return
+		}
+		refused("JOB", `for "job"`) // which is held
+		s.must(t, "delete from shedlock")
+		s.must(t, "alter table shedlock convert to character set latin1")
+		a = entered(t, opened(t, s), time.Minute)
+		refused("é", "ASCII")
+	})
+}
+
+// What is wrong with a table or a connection is said when the store is opened, with what would be right.
+func TestRefusals(t *testing.T) {
+	both(t, func(t *testing.T, on opening) {
+		s := on(t)
+		says := func(what string, err error, wants ...string) {
+			t.Helper()
+			for _, want := range wants {
+				if err == nil || !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+					t.Errorf("%s: %v; want it refused, with %q and no password", what, err, want)
+				}
+			}
+		}
+		at := func(parameters string) error {
+			sep := "?"
+			if s.postgres {
+				sep = "&"
+			}
+			url := strings.NewReplacer("postgres@", "postgres:hunter2@", "root@", "root:hunter2@").Replace(s.url(s.Addr()))
+			if !strings.Contains(parameters, "nobody") && !s.postgres {
+				url = s.url(s.Addr())
+			}
+			d, err := driver.OpenURL(t.Context(), url+sep+parameters)
+			if err == nil {
+				_ = d.Close(t.Context())
+			}
+			return err
+		}
+		create := map[bool]string{true: "make it as ShedLock says, CREATE TABLE none (name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL", false: "lock_until TIMESTAMP(3) NOT NULL"}[s.postgres]
+		says("no table", at("table=none"), create)
+		says("a table that is none", at("table=a%3Bb"), "want letters, digits and _")
+		s.must(t, "create table narrow (name varchar(64) primary key, lock_until timestamp)")
+		says("columns are missing", at("table=narrow"), "CREATE TABLE narrow")
+		says("an unknown setting", at("nonsense=1"), "neither a parameter of ours")
+		for _, bad := range []string{"timeout=soon", "timeout=-1s", "table=a&table=b", "%zz=1"} {
+			if err := at(bad); err == nil || !strings.Contains(err.Error(), "want") || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%s: %v; want what would be right", bad, err)
+			}
+		}
+		if err := at("table=" + map[bool]string{true: "PUBLIC.ShedLock", false: "test.shedlock"}[s.postgres]); err != nil {
+			t.Errorf("a table with what it is in: %v", err)
+		}
+		_, err := shedlock.New(t.Context(), s.DB, &shedlock.Options{Dialect: "oracle"})
+		says("an unknown dialect", err, "want Options.Dialect postgres or mysql")
+		if s.postgres {
+			s.must(t, "create table zoned (name varchar(64) primary key, lock_until timestamptz, locked_at timestamptz, locked_by text)")
+			says("times with a zone", at("table=zoned"), "want the type timestamp")
+			return
+		}
+		s.must(t, "create table keyless (name varchar(64), lock_until timestamp(3), locked_at timestamp(3), locked_by varchar(255))")
+		says("no key", at("table=keyless"), "not the primary key")
+		says("a time zone of its own", at("time_zone=%27%2B05%3A00%27"), "want no time_zone")
+		says("no such user", at("nobody=1"), "want a user that there is")
+		uncommitted, err := sql.Open("mysql", "root@tcp("+s.Addr()+")/test?autocommit=0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer uncommitted.Close()
+		_, err = shedlock.New(t.Context(), uncommitted, nil)
+		says("no autocommit", err, "want autocommit=1")
+		for _, url := range []string{"shedlock+mysql://root:hunter2@/test", "shedlock+mysql://root:hunter2@localhost"} {
+			if _, err := driver.OpenURL(t.Context(), url); err == nil || !strings.Contains(err.Error(), "want shedlock+mysql://USER:PASSWORD@HOST:PORT/DATABASE") || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%s: %v", driver.Redact(url), err)
+			}
+		}
+	})
+}
+
+// Who may not write hears which rights are needed.
+func TestRights(t *testing.T) {
+	both(t, func(t *testing.T, on opening) {
+		s := on(t)
+		as := "reader@"
+		if s.postgres {
+			s.must(t, "create role reader login")
+			s.must(t, "grant select on shedlock to reader")
+		} else {
+			s.must(t, "create user reader")
+			s.must(t, "grant select on test.shedlock to reader")
+		}
+		d, err := driver.OpenURL(t.Context(), strings.NewReplacer("postgres@", as, "root@", as).Replace(s.url(s.Addr())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close(t.Context())
+		if _, err := entered(t, d, time.Minute).Acquire(t.Context(), mutex("job")); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "needs SELECT, INSERT and UPDATE of table shedlock") {
+			t.Errorf("%v; want it refused, with the rights", err)
+		}
+	})
+}
+
+// A standby, or a server that is down, is no refusal: nothing was sent.
+func TestServerIsAway(t *testing.T) {
+	both(t, func(t *testing.T, on opening) {
+		s := on(t)
+		a := entered(t, opened(t, s), time.Minute)
+		c := mutex("job")
+		a.asks(c, true)
+		if err := s.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Acquire(t.Context(), mutex("other")); err == nil || errors.Is(err, driver.ErrRefused) {
+			t.Errorf("a server that is down: %v", err)
+		}
+		if err := s.Server.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the server answers", func() bool { _, err := a.Renew(t.Context()); return err == nil })
+		a.loses()
+		a.leaves(c, true)
+	})
+}
