@@ -1,10 +1,13 @@
 package shedlock_test
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // java is a program that locks by ShedLock with usingDbTime: its statements as it makes them, with its parameters by number.
@@ -170,6 +173,22 @@ func TestForeignDeath(t *testing.T) {
 		if s.count(t, "locked_by = 'host-1' and lock_until > NOW") != 1 {
 			t.Error("ours has released what ShedLock took after its end")
 		}
+	})
+}
+
+// A renewal that comes too late does not bring back what has expired, though nobody has taken it.
+func TestWhatHasExpiredStaysSo(t *testing.T) {
+	both(t, func(t *testing.T, on opening) {
+		s := on(t)
+		a, c := entered(t, opened(t, s), 500*time.Millisecond), mutex("job")
+		a.asks(c, true)
+		until(t, "its time is over", func() bool { return s.count(t, "lock_until <= NOW") == 1 })
+		a.loses(c)
+		if _, err := a.Acquire(t.Context(), c); !errors.Is(err, driver.ErrGone) {
+			t.Errorf("it answers %v; want ErrGone", err)
+		}
+		a.leaves(c, false)
+		a.asks(mutex("job"), true)
 	})
 }
 

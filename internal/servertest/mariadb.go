@@ -25,7 +25,7 @@ var mariadb = program{
 			return nil, err
 		}
 		return slices.Concat(small, []string{
-			"--datadir=" + s.dir, "--port=" + strconv.Itoa(s.port), "--bind-address=127.0.0.1", "--socket=", "--pid-file=" + s.dir + "/pid",
+			"--datadir=" + s.dir, "--tmpdir=" + s.dir, "--port=" + strconv.Itoa(s.port), "--bind-address=127.0.0.1", "--socket=", "--pid-file=" + s.dir + "/pid",
 			"--max-connections=400", "--character-set-server=utf8mb4", "--innodb-buffer-pool-size=16M", "--innodb-buffer-pool-dump-at-shutdown=0",
 			"--aria-pagecache-buffer-size=1M", "--key-buffer-size=1M",
 		}, s.o.Args), nil
@@ -41,5 +41,5 @@ var small = []string{
 
 // mariadbFiles is a fresh folder of a server. A folder in it is a database.
 var mariadbFiles = template("mariadb-install-db", "mariadb-server-core", func(dir string) []string {
-	return slices.Concat(small, []string{"--datadir=" + dir, "--auth-root-authentication-method=normal", "--skip-test-db"})
+	return slices.Concat(small, []string{"--datadir=" + dir, "--tmpdir=" + dir, "--auth-root-authentication-method=normal", "--skip-test-db"})
 }, "test")
