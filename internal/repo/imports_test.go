@@ -20,7 +20,8 @@ var clients = map[string][]string{
 
 	"pglock": {"github.com/jackc/pgx/v5"},
 
-	"shedlock": {"github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"},
+	"shedlock":  {"github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"},
+	"mysqllock": {"github.com/go-sql-driver/mysql"},
 }
 
 // contract are the packages that every driver may import: the contract, and the rule.

@@ -1,0 +1,430 @@
+-- Schema 1 for MariaDB 10.6 and MySQL 8, in the words that both have. Whoever applies it writes another prefix in place of "interlock_".
+-- Its statements end in a line of two slashes, which delimits them for a client too.
+--
+-- Times are microseconds since 1970 by the database's clock. utc_timestamp() knows no time zone and no summer time, and stands still
+-- within one statement of a procedure only. What people write (names, notes, owners) is bytes: no collation folds it. What a
+-- procedure compares or cuts is bytes, too, so that neither sql_mode nor a character set of the session has a say.
+delimiter //
+
+-- One row a name, and the whole line in it, in order of arrival: what is decided of a line is decided under the lock of one row. Rows
+-- are never deleted, so tokens survive. A claim is a line of text, whose columns are
+--    1 id       22  a secret of its owner
+--   24 session  22  whose it is; a secret
+--   47 state     1  1 waits, 2 held, 3 broken: an operator took it away; it keeps others out until it leaves, or until stop
+--   49 kind      1  1 mutex, 2 write, 3 read, 4 permit
+--   51 weight   10
+--   62 limit    10
+--   73 since    16  when it was granted, or when it joined while it waits
+--   90 fence    16  the lowest of its tokens; 0 while it waits or shares
+--  107 stop     16  when a broken claim goes by itself
+--  124 passes, a blank, and the note in hexadecimal digits
+create table interlock_lock (
+  name varbinary(1024) primary key,
+  fence bigint not null, -- the highest token reserved
+  line mediumblob not null
+) engine = innodb row_format = dynamic
+//
+
+-- One row a session: one update renews any number of claims.
+create table interlock_session (
+  id varbinary(22) primary key,
+  ttl bigint not null,
+  valid_until bigint not null,
+  broken mediumblob not null, -- its claims that an operator broke, each with a blank, until they are released
+  owner blob not null
+) engine = innodb row_format = dynamic
+//
+
+create table interlock_version (version int not null) engine = innodb
+//
+insert into interlock_version values (1)
+//
+
+-- lookup answers until when a session is valid, null where it is no more. It declares dead who is over: under the lock of the session's
+-- row, since a snapshot may be older than a renewal. A row that somebody else has, who renews it or declares it dead, is left to
+-- him; nobody waits for two.
+create procedure interlock_lookup(p_session varbinary(22), us bigint, out valid bigint) sql security invoker
+begin
+  declare dead varbinary(22);
+  set valid = null;
+  select s.valid_until into valid from interlock_session s where s.id = p_session;
+  if valid <= us then
+    select s.id into dead from interlock_session s where s.id = p_session and s.valid_until <= us for update skip locked;
+    if dead is not null then
+      delete from interlock_session where id = p_session;
+      set valid = null;
+    end if;
+  end if;
+end
+//
+
+-- settle writes what came of a line, by the rule as driver/line has it: a claim is held when its weight and the weights of all claims
+-- ahead of it add up to at most its limit. It takes out who is dead. It ends where nobody behind can be held, but not before p_to.
+create procedure interlock_settle(inout fence bigint, inout line mediumblob, us bigint, p_to varbinary(22), out total bigint) sql security invoker
+begin
+  declare at, after int default 1;
+  declare c blob;
+  declare session, last varbinary(22) default '';
+  declare valid bigint;
+  declare full boolean default false;
+  set total = 0;
+  while at <= length(line) and (total < 2147483647 or p_to is not null) do
+    set after = locate(x'0a', line, at) + 1;
+    set c = substr(line, at, after - at);
+    set session = substr(c, 24, 22);
+    if session <> last then
+      call interlock_lookup(session, us, valid);
+      set last = session;
+    end if;
+    if valid is null or substr(c, 47, 1) = '3' and substr(c, 107, 16) <= us then
+      set line = concat(left(line, at - 1), substr(line, after));
+    else
+      set total = total + substr(c, 51, 10);
+      if substr(c, 47, 1) = '1' and total <= substr(c, 62, 10) and not full then
+        if substr(c, 49, 1) > '2' then
+          set line = concat(left(line, at + 45), '2', substr(c, 48, 25), lpad(us, 16, '0'), substr(line, at + 88));
+        elseif greatest(fence + 32, us) > 9007199254740991 then
+          set full = true; -- this one and all behind go on waiting
+        else
+          set fence = greatest(fence + 32, us);
+          set line = concat(left(line, at + 45), '2', substr(c, 48, 25), lpad(us, 16, '0'), ' ', lpad(fence - 31, 16, '0'), substr(line, at + 105));
+        end if;
+      end if;
+      if left(c, 22) = p_to then
+        set p_to = null;
+      end if;
+      set at = after;
+    end if;
+  end while;
+end
+//
+
+-- place is how a claim stands in a line. state: 1 waits, 2 held, 3 broken, 4 not there. left_us: when it should look again by
+-- itself, -1 for never. Only the first who waits looks after holders, and each of the others after who waits before it.
+create procedure interlock_place(line mediumblob, p_id varbinary(22), us bigint, out state int, out fence bigint, out left_us bigint, out head boolean)
+  sql security invoker
+begin
+  declare at int default locate(concat(x'0a', p_id, ' '), concat(x'0a', line));
+  declare c blob;
+  declare mine, session varbinary(22);
+  declare valid, ends bigint;
+  set state = 4, fence = 0, left_us = -1, head = false;
+  if at > 0 then
+    set state = substr(line, at + 46, 1), fence = substr(line, at + 89, 16), mine = substr(line, at + 23, 22);
+    set head = state = 1;
+    while state = 1 and head and at > 1 do -- backwards
+      set c = substring_index(left(line, at - 2), x'0a', -1);
+      set at = at - 1 - length(c);
+      set session = substr(c, 24, 22), valid = us;
+      select s.valid_until into valid from interlock_session s where s.id = session;
+      if substr(c, 47, 1) = '1' then
+        set head = false;
+        if session <> mine then
+          set left_us = greatest(valid - us, 0);
+        end if;
+      else
+        set ends = least(coalesce(ends, valid), valid, if(substr(c, 47, 1) = '3', substr(c, 107, 16), valid));
+      end if;
+    end while;
+    if head then
+      set left_us = greatest(coalesce(ends, us) - us, 0);
+    end if;
+  end if;
+end
+//
+
+-- turn is every step of a line: p_old leaves it and p_id joins it, or is found there; either may be null. p_again: it was in
+-- line before, and is not put there again. p_deadline: when the request is void, however late it comes. p_patience: how many seconds it
+-- waits for others.
+--
+-- The answer is in words: state, was, fence, left_us, head, and of who is in the way of a claim that is not held: until when his session is
+-- valid, his owner in hexadecimal digits, and his claim; or the first of them.
+-- state: 0 not held and no trace left, 1 waits, 2 held, 3 broken, 4 gone, 5 does not go with those who stand there, 6 the session is
+-- over, 7 void, with what the time is in place of a token. was: p_old was held until now.
+create procedure interlock_turn(
+  p_name varbinary(1024), p_session varbinary(22), p_old varbinary(22), p_id varbinary(22), p_again boolean, p_queue boolean, p_kind int,
+  p_weight bigint, p_lim bigint, p_passes int, p_note blob, p_deadline bigint, p_patience int) sql security invoker
+begin
+  declare patience int default @@innodb_lock_wait_timeout;
+  declare answer mediumblob;
+  set transaction isolation level read committed; -- fails where a transaction is under way, which this one would end
+  step: begin
+    declare v_fence, us, valid, fresh, total, left_us, at bigint default 0;
+    declare v_line, stood mediumblob;
+    declare state int default 0;
+    declare was, there, head boolean default false;
+    declare exit handler for sqlexception begin rollback; set innodb_lock_wait_timeout = patience; resignal; end;
+    set innodb_lock_wait_timeout = p_patience;
+    start transaction;
+    if p_id is null then
+      -- Alone in line, it leaves. Who has been declared dead, or should be, has not held until now.
+      update interlock_lock l set l.line = '' where l.name = p_name and left(l.line, 47) = concat(p_old, ' ', p_session, ' 2')
+        and locate(x'0a', l.line) = length(l.line) and exists (
+          select 1 from interlock_session s where s.id = p_session and s.valid_until > timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)));
+      if row_count() > 0 then
+        set answer = '0 t';
+        leave step;
+      end if;
+    end if;
+    select l.fence, l.line into v_fence, v_line from interlock_lock l where l.name = p_name for update;
+    if v_line is null and p_id is not null and not p_again then
+      insert into interlock_lock (name, fence, line) values (p_name, 0, '') on duplicate key update name = p_name;
+      select l.fence, l.line into v_fence, v_line from interlock_lock l where l.name = p_name for update;
+    end if;
+    set us = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)); -- the row may have been waited for
+    set v_line = coalesce(v_line, ''), stood = v_line;
+    if p_id is not null and us > p_deadline then
+      set answer = concat('7 f ', us);
+      leave step;
+    end if;
+    select s.valid_until, s.valid_until - us - (s.ttl - s.ttl div 10) into valid, fresh from interlock_session s where s.id = p_session;
+    if p_id is not null and (valid = 0 or fresh < 0) then -- behind the row of the line: who renews holds no other
+      update interlock_session s set s.valid_until = us + s.ttl where s.id = p_session and s.valid_until > us;
+      if row_count() = 0 then
+        set answer = '6 f';
+        leave step;
+      end if;
+    end if;
+
+    if p_old is not null then
+      set at = locate(concat(x'0a', p_old, ' '), concat(x'0a', v_line));
+      if at > 0 then
+        set was = substr(v_line, at + 46, 1) = '2' and valid > us;
+        set v_line = concat(left(v_line, at - 1), substr(v_line, locate(x'0a', v_line, at) + 1));
+      end if;
+      if not was then
+        update interlock_session s set s.broken = replace(s.broken, concat(p_old, ' '), '') where s.id = p_session and locate(p_old, s.broken) > 0;
+      end if;
+    end if;
+    if v_line <> '' then
+      call interlock_settle(v_fence, v_line, us, if(p_again, p_id, null), total);
+      set there = locate(concat(x'0a', coalesce(p_id, '-'), ' '), concat(x'0a', v_line)) > 0;
+    end if;
+    if there then
+      call interlock_place(v_line, p_id, us, state, at, left_us, head);
+    elseif p_id is not null and p_again then
+      select if(locate(p_id, s.broken) > 0, 3, 4) into state from interlock_session s where s.id = p_session;
+    elseif p_id is not null and v_line <> '' and (substr(v_line, 49, 1) = '4') <> (p_kind = 4) then
+      set state = 5;
+    elseif p_id is not null and (p_queue or total + p_weight <= p_lim) then
+      set state = 1, at = 0, left_us = -1;
+      if total + p_weight <= p_lim and (p_kind > 2 or greatest(v_fence + 32, us) <= 9007199254740991) then
+        set state = 2;
+        if p_kind <= 2 then
+          set v_fence = greatest(v_fence + 32, us), at = v_fence - 31;
+        end if;
+      end if;
+      set v_line = concat(v_line, p_id, ' ', p_session, ' ', state, ' ', p_kind, ' ', lpad(p_weight, 10, '0'), ' ', lpad(p_lim, 10, '0'), ' ',
+        lpad(us, 16, '0'), ' ', lpad(at, 16, '0'), ' ', repeat('0', 16), ' ', p_passes, ' ', hex(p_note), x'0a');
+      if state = 1 then
+        call interlock_place(v_line, p_id, us, state, at, left_us, head);
+      end if;
+    end if;
+    if v_line <> stood then
+      update interlock_lock l set l.fence = v_fence, l.line = v_line where l.name = p_name;
+    end if;
+    set answer = concat(state, if(was, ' t ', ' f '), at, ' ', left_us, if(head, ' t', ' f'));
+    if p_id is not null and state < 2 then
+      select concat(answer, ' ', s.valid_until, ' ', hex(s.owner), ' ', substring_index(v_line, x'0a', 1)) into answer
+        from interlock_session s where s.id = substr(v_line, 24, 22);
+    end if;
+  end;
+  commit;
+  set innodb_lock_wait_timeout = patience;
+  select answer;
+end
+//
+
+-- open makes a session and answers what the time is. On the way it sweeps up after sessions that ended long ago and stood in no line that
+-- anybody looked at.
+create procedure interlock_open(p_session varbinary(22), p_ttl bigint, p_owner blob) sql security invoker
+begin
+  declare us bigint;
+  declare n int default 0;
+  declare dead varbinary(22);
+  set transaction isolation level read committed;
+  begin
+    declare exit handler for sqlexception begin rollback; resignal; end;
+    start transaction;
+    set us = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
+    repeat
+      set n = n + 1, dead = null;
+      select s.id into dead from interlock_session s where s.valid_until < us - 3600000000 limit 1 for update skip locked;
+      delete from interlock_session where id = dead;
+    until dead is null or n = 100 end repeat;
+    insert into interlock_session (id, ttl, valid_until, broken, owner) values (p_session, p_ttl, us + p_ttl, '', p_owner)
+      on duplicate key update valid_until = us + p_ttl;
+    commit;
+  end;
+  select us;
+end
+//
+
+-- look answers how a claim stands, as turn does in words: state, fence, left_us, head. It changes nothing and waits for nobody.
+create procedure interlock_look(p_name varbinary(1024), p_id varbinary(22)) sql security invoker
+begin
+  declare v_line mediumblob default '';
+  declare state int;
+  declare fence, left_us bigint;
+  declare head boolean;
+  set transaction isolation level read committed;
+  start transaction;
+  select l.line into v_line from interlock_lock l where l.name = p_name;
+  call interlock_place(v_line, p_id, timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)), state, fence, left_us, head);
+  commit;
+  select concat(state, ' ', fence, ' ', left_us, if(head, ' t', ' f'));
+end
+//
+
+-- renew renews a session and answers how each of its claims stands that is not held as it was known to be. p_claims is a line for each:
+-- its id, 2 if it is known to be held or else 1, and the name in hexadecimal digits. The answer is 6 of a session that is over; of one
+-- that lives it begins with 0 and what the time is, and has a line for each such claim: its number from 1, state, fence, left_us, head.
+create procedure interlock_renew(p_session varbinary(22), p_claims longblob, p_patience int) sql security invoker
+begin
+  declare patience int default @@innodb_lock_wait_timeout;
+  declare answer longblob;
+  set transaction isolation level read committed;
+  step: begin
+    declare us, fence, left_us bigint;
+    declare gone, v_line mediumblob;
+    declare c blob;
+    declare p_id varbinary(22);
+    declare at, n int default 0;
+    declare state int;
+    declare head boolean;
+    declare exit handler for sqlexception begin rollback; set innodb_lock_wait_timeout = patience; resignal; end;
+    set innodb_lock_wait_timeout = p_patience;
+    start transaction;
+    set us = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
+    update interlock_session s set s.valid_until = us + s.ttl where s.id = p_session and s.valid_until > us;
+    if row_count() = 0 then
+      set answer = '6';
+      leave step;
+    end if;
+    select s.broken into gone from interlock_session s where s.id = p_session;
+    set answer = concat('0 ', us), at = 1;
+    while at <= length(p_claims) do
+      set c = substr(p_claims, at, locate(x'0a', p_claims, at) - at), at = at + length(c) + 1, n = n + 1, p_id = left(c, 22), v_line = '';
+      select l.line into v_line from interlock_lock l where l.name = unhex(substr(c, 26));
+      if left(v_line, 47) <> concat(p_id, ' ', p_session, ' 2') or substr(c, 24, 1) <> '2' then -- most are; the rest costs more
+        call interlock_place(v_line, p_id, us, state, fence, left_us, head);
+        if state <> 2 or substr(c, 24, 1) <> '2' then
+          set answer = concat(answer, x'0a', n, ' ', if(state = 4 and locate(p_id, gone) > 0, 3, state), ' ', fence, ' ', left_us, if(head, ' t', ' f'));
+        end if;
+      end if;
+    end while;
+  end;
+  commit;
+  set innodb_lock_wait_timeout = patience;
+  select answer;
+end
+//
+
+-- leave takes every claim of a session out of a line, and hands over.
+create procedure interlock_leave(p_name varbinary(1024), p_session varbinary(22)) sql security invoker
+begin
+  declare v_fence, total, at bigint;
+  declare v_line, stood mediumblob;
+  select l.fence, l.line into v_fence, v_line from interlock_lock l where l.name = p_name for update;
+  set stood = v_line, at = locate(concat(' ', p_session, ' '), v_line) - 22;
+  while at > 0 do
+    set v_line = concat(left(v_line, at - 1), substr(v_line, locate(x'0a', v_line, at) + 1));
+    set at = locate(concat(' ', p_session, ' '), v_line) - 22;
+  end while;
+  if v_line <> stood then
+    call interlock_settle(v_fence, v_line, timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)), null, total);
+    update interlock_lock l set l.fence = v_fence, l.line = v_line where l.name = p_name;
+  end if;
+end
+//
+
+-- finish ends a session: it leaves the lines of p_names, which are in order and in hexadecimal digits with a line for each, or where that
+-- is null every line, and hands over. The row of the session goes last, since who looks at a line wants it after that of the line.
+-- By hand, to end somebody else's: call interlock_finish('…', null).
+create procedure interlock_finish(p_session varbinary(22), p_names longblob) sql security invoker
+begin
+  declare patience int default @@innodb_lock_wait_timeout;
+  declare at int default 1;
+  declare v_name varbinary(2048) default '';
+  set transaction isolation level read committed;
+  begin
+    declare exit handler for sqlexception begin rollback; set innodb_lock_wait_timeout = patience; resignal; end;
+    set innodb_lock_wait_timeout = 10;
+    start transaction;
+    if p_names is null then
+      repeat
+        set at = 0;
+        select min(l.name), count(*) into v_name, at from interlock_lock l where l.name > v_name and locate(concat(' ', p_session, ' '), l.line) > 0;
+        if at > 0 then
+          call interlock_leave(v_name, p_session);
+        end if;
+      until at = 0 end repeat;
+    else
+      while at <= length(p_names) do
+        set v_name = substr(p_names, at, locate(x'0a', p_names, at) - at), at = at + length(v_name) + 1;
+        call interlock_leave(unhex(v_name), p_session);
+      end while;
+    end if;
+    delete from interlock_session where id = p_session;
+    commit;
+  end;
+  set innodb_lock_wait_timeout = patience;
+end
+//
+
+-- break takes a claim away from its owner: a waiting one and, with p_now, a held one goes at once; otherwise it is marked, and goes
+-- when it is released or when its session's time of now is over. Whether it was there as p_public and p_fence name it is the answer.
+create procedure interlock_break(p_name varbinary(1024), p_public varbinary(64), p_fence bigint, p_now boolean) sql security invoker
+begin
+  declare patience int default @@innodb_lock_wait_timeout;
+  declare v_fence, us, valid, total bigint;
+  declare at int default 1;
+  declare v_line mediumblob default '';
+  declare c blob;
+  declare hit boolean default false;
+  set transaction isolation level read committed;
+  begin
+    declare exit handler for sqlexception begin rollback; set innodb_lock_wait_timeout = patience; resignal; end;
+    set innodb_lock_wait_timeout = 10;
+    start transaction;
+    select l.fence, l.line into v_fence, v_line from interlock_lock l where l.name = p_name for update;
+    set us = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)), valid = us;
+    while at <= length(v_line) and not hit do
+      set c = substr(v_line, at, locate(x'0a', v_line, at) + 1 - at);
+      -- driver.PublicID
+      set hit = left(sha2(concat('interlock:', left(c, 22)), 256), 12) = p_public and substr(c, 90, 16) = p_fence;
+      if not hit then
+        set at = at + length(c);
+      end if;
+    end while;
+    if hit then
+      if p_now or substr(c, 47, 1) = '1' then
+        set v_line = concat(left(v_line, at - 1), substr(v_line, at + length(c)));
+      elseif substr(c, 47, 1) = '2' then
+        select s.valid_until into valid from interlock_session s where s.id = substr(c, 24, 22);
+        set v_line = concat(left(v_line, at + 45), '3', substr(c, 48, 59), lpad(valid, 16, '0'), substr(v_line, at + 122));
+      end if;
+      call interlock_settle(v_fence, v_line, us, null, total);
+      update interlock_lock l set l.fence = v_fence, l.line = v_line where l.name = p_name;
+      update interlock_session s set s.broken = concat(s.broken, left(c, 22), ' ') where s.id = substr(c, 24, 22) and locate(left(c, 22), s.broken) = 0;
+    end if;
+    commit;
+  end;
+  set innodb_lock_wait_timeout = patience;
+  select if(hit, 't', 'f');
+end
+//
+
+-- show answers the lines of names that begin with p_prefix, or of this name alone, and then the sessions that are valid, with their owners. A
+-- claim of another session is not to be shown.
+create procedure interlock_show(p_prefix varbinary(1024), p_alone boolean) sql security invoker
+begin
+  set transaction isolation level read committed;
+  start transaction;
+  select l.name, l.fence, l.line from interlock_lock l
+    where l.name >= p_prefix and l.name <= if(p_alone, p_prefix, rpad(p_prefix, 1024, x'ff')) and left(l.name, length(p_prefix)) = p_prefix and (p_alone or l.line <> '')
+    order by l.name;
+  select s.id, s.valid_until, s.owner from interlock_session s where s.valid_until > timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
+  commit;
+end
+//
