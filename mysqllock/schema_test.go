@@ -45,14 +45,14 @@ func step(s *client, c driver.Claim, deadline time.Time, patience int) string {
 func far() time.Time { return time.Now().Add(time.Hour) }
 
 // locks has a transaction of somebody else's lock a row, until the returned function is called.
-func locks(t *testing.T, db *sql.DB, query string, args ...any) *sql.Tx {
+func locks(t *testing.T, db *sql.DB, query string) *sql.Tx {
 	t.Helper()
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tx.Rollback() })
-	if _, err := tx.ExecContext(t.Context(), query, args...); err != nil {
+	if _, err := tx.ExecContext(t.Context(), query); err != nil {
 		t.Fatal(err)
 	}
 	return tx
@@ -63,7 +63,7 @@ func awaits(t *testing.T, db *sql.DB, n int) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; {
 		var now int
-		if err := db.QueryRowContext(t.Context(), "select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT'").Scan(&now); err != nil {
+		if err := db.QueryRowContext(t.Context(), "select variable_value from information_schema.global_status where variable_name = 'innodb_row_lock_current_waits'").Scan(&now); err != nil {
 			t.Fatal(err)
 		}
 		if now == n {
@@ -160,7 +160,7 @@ func TestRenewalWinsAgainstWhoSawItOver(t *testing.T) {
 		t.Fatalf("%+v", g)
 	}
 	execute(t, root, "update interlock_session set valid_until = 1 where id = ?", a.id)
-	tx := locks(t, root, "select * from interlock_session where id = ? for update", a.id) // a renewal
+	tx := locks(t, root, "select * from interlock_session where id = '"+a.id+"' for update") // a renewal
 	if g := b.turn("x", nil, &other); g.Held || g.state != 1 {
 		t.Errorf("held by somebody else while a renewal is under way: %+v", g)
 	}
