@@ -62,29 +62,29 @@ end
 -- ahead of it add up to at most its limit. It takes out who is dead. It ends where nobody behind can be held, but not before p_to.
 create procedure interlock_settle(inout fence bigint, inout line mediumblob, us bigint, p_to varbinary(22), out total bigint) sql security invoker
 begin
-  declare at, after int default 1;
+  declare at, behind int default 1;
   declare c blob;
-  declare session, last varbinary(22) default '';
+  declare whose, seen varbinary(22) default '';
   declare valid bigint;
-  declare full boolean default false;
+  declare spent boolean default false;
   set total = 0;
   while at <= length(line) and (total < 2147483647 or p_to is not null) do
-    set after = locate(x'0a', line, at) + 1;
-    set c = substr(line, at, after - at);
-    set session = substr(c, 24, 22);
-    if session <> last then
-      call interlock_lookup(session, us, valid);
-      set last = session;
+    set behind = locate(x'0a', line, at) + 1;
+    set c = substr(line, at, behind - at);
+    set whose = substr(c, 24, 22);
+    if whose <> seen then
+      call interlock_lookup(whose, us, valid);
+      set seen = whose;
     end if;
     if valid is null or substr(c, 47, 1) = '3' and substr(c, 107, 16) <= us then
-      set line = concat(left(line, at - 1), substr(line, after));
+      set line = concat(left(line, at - 1), substr(line, behind));
     else
       set total = total + substr(c, 51, 10);
-      if substr(c, 47, 1) = '1' and total <= substr(c, 62, 10) and not full then
+      if substr(c, 47, 1) = '1' and total <= substr(c, 62, 10) and not spent then
         if substr(c, 49, 1) > '2' then
           set line = concat(left(line, at + 45), '2', substr(c, 48, 25), lpad(us, 16, '0'), substr(line, at + 88));
         elseif greatest(fence + 32, us) > 9007199254740991 then
-          set full = true; -- this one and all behind go on waiting
+          set spent = true; -- this one and all behind go on waiting
         else
           set fence = greatest(fence + 32, us);
           set line = concat(left(line, at + 45), '2', substr(c, 48, 25), lpad(us, 16, '0'), ' ', lpad(fence - 31, 16, '0'), substr(line, at + 105));
@@ -93,20 +93,20 @@ begin
       if left(c, 22) = p_to then
         set p_to = null;
       end if;
-      set at = after;
+      set at = behind;
     end if;
   end while;
 end
 //
 
 -- place is how a claim stands in a line. state: 1 waits, 2 held, 3 broken, 4 not there. left_us: when it should look again by
--- itself, -1 for never. Only the first who waits looks after holders, and each of the others after who waits before it.
+-- itself, -1 for never. Only the first who waits looks behind holders, and each of the others behind who waits before it.
 create procedure interlock_place(line mediumblob, p_id varbinary(22), us bigint, out state int, out fence bigint, out left_us bigint, out head boolean)
   sql security invoker
 begin
   declare at int default locate(concat(x'0a', p_id, ' '), concat(x'0a', line));
   declare c blob;
-  declare mine, session varbinary(22);
+  declare mine, whose varbinary(22);
   declare valid, ends bigint;
   set state = 4, fence = 0, left_us = -1, head = false;
   if at > 0 then
@@ -115,11 +115,11 @@ begin
     while state = 1 and head and at > 1 do -- backwards
       set c = substring_index(left(line, at - 2), x'0a', -1);
       set at = at - 1 - length(c);
-      set session = substr(c, 24, 22), valid = us;
-      select s.valid_until into valid from interlock_session s where s.id = session;
+      set whose = substr(c, 24, 22), valid = us;
+      select s.valid_until into valid from interlock_session s where s.id = whose;
       if substr(c, 47, 1) = '1' then
         set head = false;
-        if session <> mine then
+        if whose <> mine then
           set left_us = greatest(valid - us, 0);
         end if;
       else
