@@ -5,6 +5,7 @@ package all
 import (
 	_ "github.com/interlock-go/interlock/filelock"     // file:
 	_ "github.com/interlock-go/interlock/memlock"      // mem:
+	_ "github.com/interlock-go/interlock/mysqllock"    // mysql:
 	_ "github.com/interlock-go/interlock/pglock"       // postgres:
 	_ "github.com/interlock-go/interlock/redislock"    // redis: and its kin
 	_ "github.com/interlock-go/interlock/redissonlock" // redisson: and its kin

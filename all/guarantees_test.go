@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/mysqllock"
 	"github.com/interlock-go/interlock/pglock"
 )
 
@@ -37,6 +38,7 @@ var stores = []struct {
 	{"pglock", postgres},
 	{"pglock session", byTechnique("session")},
 	{"pglock rowlock", byTechnique("rowlock")},
+	{"mysqllock", mariadb},
 	{"redlock", func(t *testing.T) string {
 		var addrs []string
 		for range 3 {
@@ -90,6 +92,24 @@ func shedlock(client string, start func(t *testing.T) (url, name, columns string
 		}
 		return "shedlock+" + url
 	}
+
+// mariadb has the tables of locks.
+func mariadb(t *testing.T) string {
+	t.Helper()
+	s := servertest.MariaDB(t)
+	config, o, err := mysqllock.ParseURL(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("mysql", config.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := mysqllock.Migrate(t.Context(), db, o); err != nil {
+		t.Fatal(err)
+	}
+	return s.URL()
 }
 
 func byTechnique(name string) func(t *testing.T) string {

@@ -47,6 +47,7 @@ var homes = map[string]string{
 
 	"shedlock+postgres": "shedlock",
 	"shedlock+mysql":    "shedlock",
+	"mysql":             "mysqllock",
 }
 
 // Register makes a scheme known to [OpenURL]. Packages of stores call it from init; a second call for a scheme panics.

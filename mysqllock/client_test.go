@@ -16,8 +16,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// open returns a pool of connections to the database test of the superuser, with settings of the session.
-func open(t *testing.T, s *servertest.Server, settings map[string]string) *sql.DB {
+// pool returns one of connections to the database test of the superuser, with settings of the session.
+func pool(t *testing.T, s *servertest.Server, settings map[string]string) *sql.DB {
 	t.Helper()
 	c := mysql.NewConfig()
 	c.User, c.Net, c.Addr, c.DBName, c.Logger, c.Params = "root", "tcp", s.Addr(), "test", &mysql.NopLogger{}, settings
@@ -35,7 +35,7 @@ func open(t *testing.T, s *servertest.Server, settings map[string]string) *sql.D
 func migrated(t *testing.T, args ...string) *servertest.Server {
 	t.Helper()
 	s := servertest.MariaDB(t, args...)
-	c, err := open(t, s, nil).Conn(t.Context())
+	c, err := pool(t, s, nil).Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 func TestRandomHistory(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	root := open(t, s, nil)
+	root := pool(t, s, nil)
 	all := []map[string]string{
 		nil,
 		{"autocommit": "0", "tx_isolation": "'SERIALIZABLE'", "time_zone": "'+05:00'"},
@@ -27,7 +27,7 @@ func TestRandomHistory(t *testing.T) {
 	}
 	pools := make([]*sql.DB, len(all))
 	for i := range pools {
-		pools[i] = open(t, s, all[i])
+		pools[i] = pool(t, s, all[i])
 	}
 	runs := 0
 	rapid.Check(t, func(r *rapid.T) {

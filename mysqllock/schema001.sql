@@ -35,11 +35,6 @@ create table interlock_session (
 ) engine = innodb row_format = dynamic
 //
 
-create table interlock_version (version int not null) engine = innodb
-//
-insert into interlock_version values (1)
-//
-
 -- lookup answers until when a session is valid, null where it is no more. It declares dead who is over: under the lock of the session's
 -- row, since a snapshot may be older than a renewal. A row that somebody else has, who renews it or declares it dead, is left to
 -- him; nobody waits for two.
@@ -134,7 +129,7 @@ end
 //
 
 -- turn is every step of a line: p_old leaves it and p_id joins it, or is found there; either may be null. p_again: it was in
--- line before, and is not put there again. p_deadline: when the request is void, however late it comes. p_patience: how many seconds it
+-- line before, and is not put there again; then p_queue says whether the session is renewed. p_deadline: when the request is void, however late it comes. p_patience: how many seconds it
 -- waits for others.
 --
 -- The answer is in words: state, was, fence, left_us, head, and of who is in the way of a claim that is not held: until when his session is
@@ -177,7 +172,7 @@ begin
       set answer = concat('7 f ', us);
       leave step;
     end if;
-    select s.valid_until, s.valid_until - us - (s.ttl - s.ttl div 10) into valid, fresh from interlock_session s where s.id = p_session;
+    select s.valid_until, s.valid_until - us - if(p_again and not p_queue, 1, s.ttl - s.ttl div 10) into valid, fresh from interlock_session s where s.id = p_session;
     if p_id is not null and (valid = 0 or fresh < 0) then -- behind the row of the line: who renews holds no other
       update interlock_session s set s.valid_until = us + s.ttl where s.id = p_session and s.valid_until > us;
       if row_count() = 0 then
@@ -261,18 +256,20 @@ end
 //
 
 -- look answers how a claim stands, as turn does in words: state, fence, left_us, head. It changes nothing and waits for nobody.
-create procedure interlock_look(p_name varbinary(1024), p_id varbinary(22)) sql security invoker
+create procedure interlock_look(p_name varbinary(1024), p_session varbinary(22), p_id varbinary(22)) sql security invoker
 begin
   declare v_line mediumblob default '';
-  declare state int;
-  declare fence, left_us bigint;
+  declare us, fence, left_us bigint;
+  declare state, alive int;
   declare head boolean;
   set transaction isolation level read committed;
   start transaction;
   select l.line into v_line from interlock_lock l where l.name = p_name;
-  call interlock_place(v_line, p_id, timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)), state, fence, left_us, head);
+  set us = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
+  call interlock_place(v_line, p_id, us, state, fence, left_us, head);
+  select count(*) into alive from interlock_session s where s.id = p_session and s.valid_until > us;
   commit;
-  select concat(state, ' ', fence, ' ', left_us, if(head, ' t', ' f'));
+  select concat(if(alive, state, 6), ' ', fence, ' ', left_us, if(head, ' t', ' f'));
 end
 //
 
@@ -424,7 +421,13 @@ begin
   select l.name, l.fence, l.line from interlock_lock l
     where l.name >= p_prefix and l.name <= if(p_alone, p_prefix, rpad(p_prefix, 1024, x'ff')) and left(l.name, length(p_prefix)) = p_prefix and (p_alone or l.line <> '')
     order by l.name;
-  select s.id, s.valid_until, s.owner from interlock_session s where s.valid_until > timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
+  select s.id, s.valid_until, s.owner, 1 from interlock_session s where s.valid_until > timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
   commit;
 end
+//
+
+-- Last, since it says that all is there.
+create table interlock_version (version int not null) engine = innodb
+//
+insert into interlock_version values (1)
 //

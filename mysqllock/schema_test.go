@@ -11,20 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
-
-// number of an error of the server, or 0.
-func code(err error) uint16 {
-	var e *mysql.MySQLError
-	if errors.As(err, &e) {
-		return e.Number
-	}
-	return 0
-}
 
 // one returns the only connection of a pool.
 func one(t *testing.T, db *sql.DB) *sql.DB {
@@ -79,7 +68,7 @@ func awaits(t *testing.T, db *sql.DB, n int) {
 func TestPatienceOfAStep(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	root, db := open(t, s, nil), one(t, open(t, s, map[string]string{"innodb_lock_wait_timeout": "47"}))
+	root, db := pool(t, s, nil), one(t, pool(t, s, map[string]string{"innodb_lock_wait_timeout": "47"}))
 	a := opens(t, db)
 	c := mutex("busy")
 	a.turn(c.Name, nil, &c)
@@ -102,7 +91,7 @@ func TestPatienceOfAStep(t *testing.T) {
 func TestAStepThatIsLateIsVoid(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	root, db := open(t, s, nil), open(t, s, nil)
+	root, db := pool(t, s, nil), pool(t, s, nil)
 	a := opens(t, db)
 	c := mutex("busy")
 	a.turn(c.Name, nil, &c)
@@ -129,14 +118,14 @@ func TestAStepThatIsLateIsVoid(t *testing.T) {
 func TestAStepInsideATransactionIsRefused(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	root, db := open(t, s, nil), one(t, open(t, s, nil))
+	root, db := pool(t, s, nil), one(t, pool(t, s, nil))
 	a := opens(t, db)
 	execute(t, root, "create table mine (n int) engine = innodb")
 	execute(t, db, "start transaction")
 	execute(t, db, "insert into mine values (1)")
 	for _, statement := range []string{
 		step(a, mutex("x"), far(), 5), "call interlock_renew('" + a.id + "', '', 5)", "call interlock_finish('" + a.id + "', null)",
-		"call interlock_look('x', 'y')", "call interlock_show('', 0)", "call interlock_break('x', 'y', 0, 0)", "call interlock_open('z', 1, '')",
+		"call interlock_look('x', 'y', 'z')", "call interlock_show('', 0)", "call interlock_break('x', 'y', 0, 0)", "call interlock_open('z', 1, '')",
 	} {
 		if _, err := asks(t.Context(), db, statement); code(err) != 1568 {
 			t.Errorf("%s: %v; want error 1568", statement, err)
@@ -153,7 +142,7 @@ func TestAStepInsideATransactionIsRefused(t *testing.T) {
 func TestRenewalWinsAgainstWhoSawItOver(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	root, db := open(t, s, nil), open(t, s, nil)
+	root, db := pool(t, s, nil), pool(t, s, nil)
 	a, b := opens(t, db), opens(t, db)
 	mine, other := mutex("x"), mutex("x")
 	if g := a.turn("x", nil, &mine); !g.Held {
@@ -187,7 +176,7 @@ func TestManyConnections(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"REPEATABLE-READ", "SERIALIZABLE"} {
 		s := migrated(t)
-		db := open(t, s, map[string]string{"tx_isolation": "'" + level + "'"})
+		db := pool(t, s, map[string]string{"tx_isolation": "'" + level + "'"})
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		last, held := map[string]uint64{}, map[string]int{}
@@ -239,7 +228,7 @@ func TestClockKnowsNoTimeZone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	db := open(t, s, nil)
+	db := pool(t, s, nil)
 	for _, statement := range statements("interlock_") {
 		execute(t, db, statement)
 	}
@@ -268,7 +257,7 @@ func TestBinaryLogs(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[string]uint16{"ROW": 0, "MIXED": 0, "STATEMENT": 1665} {
 		s := migrated(t, "--log-bin=log", "--server-id=1", "--binlog-format="+format)
-		db := open(t, s, nil)
+		db := pool(t, s, nil)
 		id := driver.NewID()
 		_, err := asks(t.Context(), db, fmt.Sprintf("call interlock_open('%s', 100000000, '')", id))
 		if code(err) != want || (want == 0) != (err == nil) {
@@ -288,7 +277,7 @@ func TestBinaryLogs(t *testing.T) {
 func TestStatementTime(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	root, db := open(t, s, nil), one(t, open(t, s, map[string]string{"max_statement_time": "0.2"}))
+	root, db := pool(t, s, nil), one(t, pool(t, s, map[string]string{"max_statement_time": "0.2"}))
 	a := opens(t, db)
 	c := mutex("busy")
 	if g := a.turn(c.Name, nil, &c); !g.Held {
@@ -311,7 +300,7 @@ func TestStatementTime(t *testing.T) {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	root := open(t, s, nil)
+	root := pool(t, s, nil)
 	for _, statement := range []string{
 		"create user u@127.0.0.1", "grant execute on test.* to u@127.0.0.1", "grant select, insert, update on test.interlock_lock to u@127.0.0.1",
 		"grant select, insert, update, delete on test.interlock_session to u@127.0.0.1", "create user v@127.0.0.1", "grant execute on test.* to v@127.0.0.1",

@@ -1,0 +1,95 @@
+package mysqllock
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/rowline"
+	"github.com/interlock-go/interlock/internal/sessions"
+)
+
+// Driver is a MariaDB or MySQL as a store of locks. It is safe for concurrent use.
+type Driver struct {
+	db       *sql.DB
+	owned    bool // db was opened for this driver
+	options  Options
+	flush    int // the server's innodb_flush_log_at_trx_commit
+	sessions *rowline.Sessions
+}
+
+const (
+	minTTL  = 100 * time.Millisecond
+	grain   = 50 * time.Millisecond // of the look at a claim that has run out
+	maxName = 1024
+)
+
+// New makes a driver over a pool that the program has, by the client github.com/go-sql-driver/mysql. It looks whether the tables are there,
+// in a version that it knows, and logs what locks could lose by the server's settings. The pool is the program's, whatever becomes of the driver.
+func New(ctx context.Context, db *sql.DB, o *Options) (driver.Driver, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{db: db, options: options}
+	d.sessions = rowline.New(rowline.Config{Store: rows{d}, Package: "mysqllock", Timeout: options.Timeout, MinTTL: minTTL, MaxName: maxName})
+	if err := d.inspect(ctx); err != nil {
+		_, _ = d.sessions.Close(ctx)
+		return nil, fmt.Errorf("mysqllock: %w", err)
+	}
+	return d, nil
+}
+
+// inspect looks at the server and at the tables, in a transaction that it ends: without autocommit a look begins one.
+func (d *Driver) inspect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
+	defer cancel()
+	tx, err := d.db.BeginTx(ctx, nil)
+	if err != nil {
+		return classify(unconnected{err}, &d.options)
+	}
+	defer func() { _ = tx.Rollback() }()
+	all, err := results(ctx, tx, "select @@innodb_flush_log_at_trx_commit, @@global.read_only, (select min(version) from "+d.options.Prefix+"version)")
+	if err != nil {
+		return classify(err, &d.options)
+	}
+	f := all[0]
+	if string(f[1]) != "0" {
+		return fmt.Errorf("%w: the server is read-only: want its primary", driver.ErrNotSent)
+	}
+	if err := d.options.knows(integer(f[2])); err != nil {
+		return err
+	}
+	switch d.flush = int(integer(f[0])); d.flush {
+	case 0:
+		d.options.Logger.Warn("mysqllock: innodb_flush_log_at_trx_commit is 0: a server that crashes can lose locks of the last second; set 1")
+	case 2:
+		d.options.Logger.Warn("mysqllock: innodb_flush_log_at_trx_commit is 2: a machine that crashes can lose locks of the last second; set 1")
+	}
+	return nil
+}
+
+// Traits implements driver.Driver.
+func (d *Driver) Traits() driver.Traits {
+	return driver.Traits{
+		Ordered: true, Shared: true, Counted: true, Mixed: true, Expires: true,
+		Fence: driver.Durable, MinTTL: minTTL, Grain: grain,
+		Survives: driver.Survival{Process: true, Restart: d.flush != 0, Machine: d.flush == 1},
+	}
+}
+
+// Open implements driver.Driver.
+func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
+	return d.sessions.Open(ctx, spec)
+}
+
+// Close implements driver.Driver.
+func (d *Driver) Close(ctx context.Context) error {
+	first, err := d.sessions.Close(ctx)
+	if first && d.owned {
+		_ = sessions.Aside(ctx, 0, func(context.Context) error { return d.db.Close() }) // a request may hold a connection that does not answer
+	}
+	return err
+}

@@ -1,0 +1,270 @@
+package mysqllock_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/mysqllock"
+)
+
+// Ten processes may migrate at once, and one that died on its way is followed by one that goes on.
+func TestMigrateAtOnceAndAgain(t *testing.T) {
+	t.Parallel()
+	s := servertest.MariaDB(t)
+	p := pool(t, s.URL())
+	if _, err := enter(t, s.URL(), time.Minute); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "interlock migrate") {
+		t.Errorf("without tables: %v; want how to make them", err)
+	}
+	execute(t, s, "create table interlock_lock (name varbinary(1024) primary key, fence bigint not null, line mediumblob not null)")
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			if err := mysqllock.Migrate(t.Context(), p, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	cycle(t, user(t, s.URL()), user(t, s.URL()))
+	for version, want := range map[int]string{0: "is empty", 2: "", 3: "run a newer one"} {
+		execute(t, s, fmt.Sprintf("update interlock_version set version = %d", version))
+		if version == 0 {
+			execute(t, s, "delete from interlock_version")
+		}
+		_, err := enter(t, s.URL(), time.Minute)
+		if want == "" && err != nil || want != "" && (!errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("version %d: %v; want %q", version, err, want)
+		}
+		if version == 0 {
+			execute(t, s, "insert into interlock_version values (1)")
+		}
+	}
+	execute(t, s, "update interlock_version set version = 3")
+	if err := mysqllock.Migrate(t.Context(), p, nil); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "version 3") {
+		t.Errorf("newer tables are migrated: %v", err)
+	}
+	execute(t, s, "update interlock_version set version = 1", "drop procedure interlock_place")
+	if err := mysqllock.Migrate(t.Context(), p, nil); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "lacks interlock_place") {
+		t.Errorf("what lacks a procedure: %v", err)
+	}
+	if err := mysqllock.Migrate(t.Context(), p, &mysqllock.Options{Prefix: "other_"}); err != nil {
+		t.Fatal(err)
+	}
+	cycle(t, user(t, s.URL()+"?prefix=other_"), user(t, s.URL()+"?prefix=other_"))
+}
+
+// What cannot be is said, with what would be right, and without the password.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	execute(t, s, "create user app identified by 'secret-1'")
+	for url, want := range map[string]string{
+		"mysql:///test":                              "want mysql://USER@HOST:PORT/DATABASE",
+		"mysql://root@localhost":                     "names no database",
+		s.URL() + "?technique=no":                    `unknown technique "no": want rows`,
+		s.URL() + "?prefix=1x":                       "want at most 30 of a-z",
+		s.URL() + "?timeout=-1s":                     "want a time such as 3s",
+		s.URL() + "?tls=maybe":                       "want false, true, skip-verify or preferred",
+		s.URL() + "?loc=Local":                       `unknown parameter "loc"`,
+		s.URL() + "?tls=true":                        "TLS",
+		"mysql://root@" + s.Addr() + "/absent":       "Unknown database 'absent'",
+		"mysql://app:secret-2@" + s.Addr() + "/test": "Access denied",
+		"mysql://app:secret-1@" + s.Addr() + "/test": "denied",
+		"mysql://root@127.0.0.1:1/test":              "connection refused",
+	} {
+		_, err := enter(t, url, time.Minute)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v; want %q", url, err, want)
+		}
+	}
+	a := user(t, s.URL())
+	long := mutex(strings.Repeat("x", 1025))
+	if _, err := a.Acquire(t.Context(), long); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "want 1 to 1024") {
+		t.Errorf("a name that is too long: %v", err)
+	}
+	execute(t, s, "set global read_only = 1")
+	if _, err := enter(t, s.URL(), time.Minute); !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "want its primary") {
+		t.Errorf("a read-only server: %v", err)
+	}
+}
+
+// What an administrator or a program may set does not break anything, and is as it was afterwards, on a pool of one connection.
+func TestHostileSettings(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	for _, set := range []string{
+		"sql_mode=''", "sql_mode='ANSI,NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES'", "autocommit=0", "wait_timeout=5", "max_statement_time=0.5",
+		"tx_isolation='REPEATABLE-READ'", "tx_isolation='SERIALIZABLE'", "time_zone='+05:00'", "character_set_client=latin1", "innodb_lock_wait_timeout=1",
+	} {
+		name, value, _ := strings.Cut(set, "=")
+		var users []driver.Session
+		var pools []*sql.DB
+		for range 2 {
+			c, _, err := mysqllock.ParseURL(s.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Params = map[string]string{name: value}
+			connector, err := mysql.NewConnector(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			db := sql.OpenDB(connector)
+			t.Cleanup(func() { _ = db.Close() })
+			db.SetMaxOpenConns(1)
+			d, err := mysqllock.New(t.Context(), db, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", set, err)
+			}
+			u, err := session(t, d, time.Minute)
+			if err != nil {
+				t.Fatalf("%s: %v", set, err)
+			}
+			users, pools = append(users, u), append(pools, db)
+		}
+		const left = "select concat_ws('|', @@sql_mode, @@autocommit, @@tx_isolation, @@innodb_lock_wait_timeout, @@time_zone, @@in_transaction, connection_id())"
+		var before, after string
+		if err := pools[0].QueryRowContext(t.Context(), left).Scan(&before); err != nil {
+			t.Fatal(err)
+		}
+		cycle(t, users[0], users[1])
+		if err := pools[0].QueryRowContext(t.Context(), left).Scan(&after); err != nil || after != before {
+			t.Errorf("%s: a connection of the pool was %s and is %s, %v", set, before, after, err)
+		}
+	}
+}
+
+// What locks can lose by the server's settings is said.
+func TestSettingsThatLoseLocks(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	for flush, survives := range map[int]driver.Survival{
+		0: {Process: true}, 1: {Process: true, Restart: true, Machine: true}, 2: {Process: true, Restart: true},
+	} {
+		execute(t, s, fmt.Sprintf("set global innodb_flush_log_at_trx_commit = %d", flush))
+		var said bytes.Buffer
+		d, err := mysqllock.New(t.Context(), pool(t, s.URL()), &mysqllock.Options{Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Traits().Survives != survives || strings.Contains(said.String(), "innodb_flush_log_at_trx_commit") != (flush != 1) {
+			t.Errorf("flushed by %d: survives %+v, and says %q", flush, d.Traits().Survives, said.String())
+		}
+		_ = d.Close(t.Context())
+	}
+	execute(t, s, "set global binlog_format = statement")
+	if a, err := enter(t, s.URL(), time.Minute); err != nil {
+		t.Error(err) // without a binary log it does not matter
+	} else {
+		asks(t, a, mutex("binlog"), true)
+	}
+}
+
+// Where transactions are read-only by default nothing is locked, and that is said.
+func TestReadOnlyTransactions(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	a := user(t, s.URL())
+	execute(t, s, "set global tx_read_only = 1")
+	if _, err := enter(t, s.URL(), time.Minute); !errors.Is(err, driver.ErrUnable) || !strings.Contains(err.Error(), "transactions are read-only by default") {
+		t.Errorf("a session: %v; want why it cannot be", err)
+	}
+	asks(t, a, mutex("read-only"), true) // over a connection from before
+}
+
+// What was sent over a connection that a program left in a transaction is refused, and its transaction is not touched.
+func TestTransactionLeftOpen(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	db := pool(t, s.URL())
+	db.SetMaxOpenConns(1)
+	d, err := mysqllock.New(t.Context(), db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := session(t, d, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{"create table mine (n int) engine = innodb", "begin", "insert into mine values (1)"} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.Acquire(t.Context(), mutex("begun")); !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "has a transaction open") {
+		t.Errorf("Acquire over a connection with a transaction: %v; want that it is refused", err)
+	}
+	if _, err := db.ExecContext(t.Context(), "rollback"); err != nil {
+		t.Fatal(err)
+	}
+	if n := ask[int](t, s, "select count(*) from mine"); n != 0 {
+		t.Error("the program's transaction was committed")
+	}
+	c := mutex("begun")
+	asks(t, a, c, true)
+	leaves(t, a, c, true)
+}
+
+// Ten thousand leases are renewed by one statement, which finds the two that an operator broke.
+func TestTenThousandLeases(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes ten thousand locks")
+	}
+	const n = 10_000
+	h := newHarness(t)
+	d := h.Driver(t)
+	s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, grants := make([]driver.Claim, n), make([]driver.Grant, n)
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for i := worker; i < n; i += 8 {
+				claims[i] = mutex(fmt.Sprintf("leases/%d", i))
+				g, err := s.Acquire(t.Context(), claims[i])
+				if grants[i] = g; err != nil || !g.Held {
+					t.Errorf("lease %d: held %v, %v", i, g.Held, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		return
+	}
+	var lost []string
+	for _, i := range []int{17, n - 1} {
+		if err := d.(driver.Inspector).Break(t.Context(), claims[i].Name, driver.PublicID(claims[i].ID), grants[i].Fence, false); err != nil {
+			t.Fatal(err)
+		}
+		lost = append(lost, claims[i].ID)
+	}
+	before := h.Calls(d)
+	r, err := s.Renew(t.Context())
+	slices.Sort(lost)
+	slices.Sort(r.Lost)
+	if calls := h.Calls(d) - before; err != nil || calls != 1 || !slices.Equal(r.Lost, lost) {
+		t.Errorf("Renew: %d lost, %v, in %d statements; want 2 in one", len(r.Lost), err, calls)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := s.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}

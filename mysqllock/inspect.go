@@ -1,0 +1,118 @@
+package mysqllock
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// holder reads a claim of a line, in the columns that the schema has.
+func holder(claim string, owner []byte, until int64) (driver.Holder, error) {
+	f := strings.Split(strings.TrimSuffix(claim, "\n"), " ")
+	if len(f) != 11 {
+		return driver.Holder{}, fmt.Errorf("a claim of %d columns, want 11", len(f))
+	}
+	note, err := hex.DecodeString(f[10])
+	if err != nil {
+		return driver.Holder{}, fmt.Errorf("the note of a claim: %w", err)
+	}
+	h := driver.Holder{
+		PublicID: driver.PublicID(f[0]), Owner: driver.DecodeOwner(owner), Kind: driver.Kind(integer(f[3])), Weight: int(integer(f[4])), Limit: int(integer(f[5])), //nolint:gosec // one digit
+		Held: f[2] != "1", Broken: f[2] == "3", Note: string(note), Since: time.UnixMicro(integer(f[6])), Fence: uint64(integer(f[7])), Passes: int(integer(f[9])), //nolint:gosec // never negative
+	}
+	if h.Broken {
+		until = min(until, integer(f[8]))
+	}
+	h.Until = time.UnixMicro(until)
+	return h, nil
+}
+
+// look reads lines, without the claims of sessions whose time is over.
+func (d *Driver) look(ctx context.Context, prefix string, alone bool) (lines []driver.Line, err error) {
+	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
+	defer cancel()
+	a, err := d.send(ctx, fmt.Sprintf("call %sshow(x'%x', %t)", d.options.Prefix, prefix, alone))
+	if err != nil {
+		return nil, err
+	}
+	type session struct {
+		until int64
+		owner []byte
+	}
+	valid := map[string]session{}
+	for _, f := range a.rows {
+		if len(f) == 4 {
+			valid[string(f[0])] = session{integer(f[1]), f[2]}
+		}
+	}
+	for _, f := range a.rows {
+		if len(f) != 3 {
+			continue
+		}
+		l := driver.Line{Name: string(f[0]), Fence: uint64(integer(f[1]))} //nolint:gosec // never negative
+		for c := range strings.Lines(string(f[2])) {
+			_, whose, _ := strings.Cut(c, " ")
+			s, lives := valid[whose[:min(len(whose), 22)]]
+			if !lives {
+				continue
+			}
+			h, err := holder(c, s.owner, s.until)
+			if err != nil {
+				return lines, fmt.Errorf("a line that cannot be read, of %q: %w", l.Name, err)
+			}
+			l.Claims = append(l.Claims, h)
+		}
+		if alone || len(l.Claims) > 0 {
+			lines = append(lines, l)
+		}
+	}
+	return lines, nil
+}
+
+// Lines implements driver.Inspector.
+func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
+	lines, err := d.look(ctx, prefix, false)
+	if err != nil {
+		err = fmt.Errorf("mysqllock: list: %w", err)
+	}
+	return lines, err
+}
+
+// Line implements driver.Inspector.
+func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
+	lines, err := d.look(ctx, name, true)
+	switch {
+	case err != nil:
+		return driver.Line{Name: name}, fmt.Errorf("mysqllock: look at %q: %w", name, err)
+	case len(lines) == 0:
+		return driver.Line{Name: name}, nil
+	}
+	return lines[0], nil
+}
+
+// Break implements driver.Inspector. The owner of a claim that holds learns of it by its next renewal.
+func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
+	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
+	defer cancel()
+	hit, _, err := rows{d}.call(ctx, "break(x'%x', x'%x', %d, %t)", name, publicID, fence, now)
+	if err != nil {
+		return fmt.Errorf("mysqllock: break %q: %w", name, err)
+	}
+	if hit != "t" {
+		return fmt.Errorf("mysqllock: break %q: %w: no claim %s with token %d stands there", name, driver.ErrRefused, publicID, fence)
+	}
+	return nil
+}
+
+// watchPeriod is how often Watch looks.
+const watchPeriod = 100 * time.Millisecond
+
+// Watch implements driver.Watcher: it looks ten times a second and yields what has changed.
+func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
+	return driver.PollLine(ctx, watchPeriod, func(ctx context.Context) (driver.Line, error) { return d.Line(ctx, name) })
+}

@@ -1,0 +1,192 @@
+package mysqllock
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sessions"
+)
+
+// reply is what came of a request: the rows of all results of its statement.
+type reply struct {
+	rows  [][][]byte
+	twice bool // it was sent once more after an attempt of unknown outcome
+}
+
+// integer reads a field that the procedures always fill; null is 0.
+func integer[S string | []byte](field S) int64 {
+	n, _ := strconv.ParseInt(string(field), 10, 64)
+	return n
+}
+
+// send sends a statement. What the server has certainly not carried out is sent again until ctx ends; what it may have carried out once,
+// since every request may be repeated.
+func (d *Driver) send(ctx context.Context, statement string) (a reply, err error) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		end = time.Now().Add(d.options.Timeout)
+	}
+	for {
+		a.rows, err = d.ask(ctx, end, statement)
+		switch {
+		case err == nil:
+			return a, nil
+		case ctx.Err() != nil || !time.Now().Before(end):
+		case undone(err):
+			continue
+		case unknown(err) && !a.twice:
+			a.twice = true
+			continue
+		}
+		err = classify(err, &d.options)
+		if a.twice && errors.Is(err, driver.ErrNotSent) { // the kind of the second attempt says nothing of the first
+			err = fmt.Errorf("%s, after a request without an answer", err.Error())
+		}
+		return a, err
+	}
+}
+
+// ask sends a statement over a connection of the pool, once. The client closes a connection whose context ends, and with it goes what came
+// of the statement: so it is made apart from the caller, and awaited until end without him.
+func (d *Driver) ask(ctx context.Context, end time.Time, statement string) ([][][]byte, error) {
+	var all [][][]byte
+	err := sessions.Aside(ctx, 0, func(context.Context) error {
+		timed, cancel := context.WithDeadline(context.Background(), end)
+		defer cancel()
+		var err error
+		all, err = d.once(timed, statement) //nolint:contextcheck // it outlives the caller
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+func (d *Driver) once(ctx context.Context, statement string) ([][][]byte, error) {
+	c, err := d.db.Conn(ctx)
+	if err != nil {
+		return nil, unconnected{err}
+	}
+	defer func() { _ = c.Close() }()
+	all, err := results(ctx, c, statement)
+	if err != nil && !slices.Contains(clean, code(err)) {
+		discard(c)
+	}
+	return all, err
+}
+
+// querier is a connection, or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// results makes a statement and returns the rows of its results.
+func results(ctx context.Context, q querier, statement string) (all [][][]byte, err error) {
+	rows, err := q.QueryContext(ctx, statement)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for more := true; more; more = rows.NextResultSet() {
+		columns, err := rows.Columns()
+		if err != nil {
+			return nil, err
+		}
+		for rows.Next() {
+			fields, to := make([][]byte, len(columns)), make([]any, len(columns))
+			for i := range fields {
+				to[i] = &fields[i]
+			}
+			if err := rows.Scan(to...); err != nil {
+				return nil, err
+			}
+			all = append(all, fields)
+		}
+	}
+	return all, rows.Err()
+}
+
+// discard has the pool close a connection.
+func discard(c *sql.Conn) { _ = c.Raw(func(any) error { return sqldriver.ErrBadConn }) }
+
+// Numbers of errors, which MariaDB and MySQL share below 1900.
+const (
+	lockTimeout, deadlock         = 1205, 1213
+	inTransaction, statementBased = 1568, 1665
+)
+
+// clean are the errors after which a connection is as it was. After others, as of a statement that was killed, nobody knows.
+var clean = []uint16{lockTimeout, deadlock, inTransaction, statementBased}
+
+// unconnected is an error of a statement that had no connection to be sent over.
+type unconnected struct{ error }
+
+func (u unconnected) Unwrap() error { return u.error }
+
+// code is the number of an error that the server answered, or 0.
+func code(err error) uint16 {
+	var e *mysql.MySQLError
+	if errors.As(err, &e) {
+		return e.Number
+	}
+	return 0
+}
+
+// undone reports whether a statement may simply be sent again: it waited for a row in vain or lost to another one, and was rolled back; or
+// its connection had ended before it.
+func undone(err error) bool {
+	c := code(err)
+	return c == lockTimeout || c == deadlock || !errors.As(err, new(unconnected)) && errors.Is(err, sqldriver.ErrBadConn)
+}
+
+// unknown reports whether nobody can say what came of a statement: there was no answer, or it was ended from outside, where no handler of
+// a procedure sees it: by a shutdown, an error of a commit, KILL, or a limit of its time.
+func unknown(err error) bool {
+	switch code(err) {
+	case 0:
+		return !errors.As(err, new(unconnected)) && !errors.Is(err, sqldriver.ErrBadConn)
+	case 1053, 1180, 1317, 1927, 1969, 3024:
+		return true
+	}
+	return false
+}
+
+// classify names what is certain, as the contract has it, and says what would be right. What the server answers with another error than an
+// unknown one, it has rolled back.
+func classify(err error, o *Options) error {
+	if unknown(err) {
+		return err
+	}
+	switch code(err) {
+	case 1146, 1305:
+		return fmt.Errorf("%w: no locks are kept there under the prefix %s: make the tables with interlock migrate --store URL, or mysqllock.Migrate: %w", driver.ErrRefused, o.Prefix, err)
+	case 1142, 1143, 1370:
+		return fmt.Errorf("%w: the user needs EXECUTE of the procedures, SELECT of the tables, INSERT and UPDATE of %slock, and INSERT, UPDATE and DELETE of %[2]ssession: %w",
+			driver.ErrRefused, o.Prefix, err)
+	case 1044, 1045, 1049, 1698, 1064, 1406, 3159:
+		return fmt.Errorf("%w: %w", driver.ErrRefused, err)
+	case 1046:
+		return fmt.Errorf("%w: the pool's connections name no database: %w", driver.ErrRefused, err)
+	case statementBased:
+		return fmt.Errorf("%w: the server logs statements: set binlog_format to ROW or MIXED: %w", driver.ErrRefused, err)
+	case inTransaction:
+		return fmt.Errorf("%w: a connection of the pool has a transaction open, which was begun without database/sql: %w", driver.ErrNotSent, err)
+	case 1290, 1836:
+		return fmt.Errorf("%w: the server is read-only: want its primary: %w", driver.ErrNotSent, err)
+	case 1792:
+		return fmt.Errorf("%w: %w: transactions are read-only by default: %w", driver.ErrNotSent, driver.ErrUnable, err)
+	case 3, 1021, 1026, 1037, 1041, 1114:
+		return fmt.Errorf("%w: %w: %w", driver.ErrNotSent, driver.ErrUnable, err)
+	}
+	return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+}

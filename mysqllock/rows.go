@@ -1,0 +1,127 @@
+package mysqllock
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/rowline"
+)
+
+// rows is what technique rows says to the procedures. It implements rowline.Store.
+type rows struct{ *Driver }
+
+var errNothing = errors.New("the server answered nothing")
+
+// call calls a procedure and returns the first field that it answers.
+func (r rows) call(ctx context.Context, format string, args ...any) (string, bool, error) {
+	a, err := r.send(ctx, "call "+r.options.Prefix+fmt.Sprintf(format, args...))
+	switch {
+	case err != nil:
+		return "", a.twice, err
+	case len(a.rows) == 0:
+		return "", a.twice, errNothing
+	}
+	return string(a.rows[0][0]), a.twice, nil
+}
+
+// Open implements rowline.Store.
+func (r rows) Open(ctx context.Context, spec driver.Spec) (int64, error) {
+	clock, _, err := r.call(ctx, "open('%s', %d, x'%x')", spec.ID, spec.TTL.Microseconds(), spec.Owner.Encode())
+	return integer(clock), err
+}
+
+// quoted is an ID in SQL.
+func quoted(id string) string {
+	if id == "" {
+		return "null"
+	}
+	return "'" + id + "'"
+}
+
+// seconds is how long the server waits for a row.
+func seconds(patience time.Duration) int64 { return int64((patience + time.Second - 1) / time.Second) }
+
+// Step implements rowline.Store. Whoever only looks waits for nobody, and changes nothing as long as everybody before him lives.
+func (r rows) Step(ctx context.Context, s rowline.Step, patience time.Duration) (rowline.Answer, error) {
+	var c driver.Claim
+	if s.New != nil {
+		c = *s.New
+	}
+	if s.Again && !s.Renew && s.Old == "" {
+		answer, twice, err := r.call(ctx, "look(x'%x', '%s', '%s')", s.Name, s.Session, c.ID)
+		if err != nil {
+			return rowline.Answer{Twice: twice}, err
+		}
+		if a := placed(strings.Fields(answer)); a.State == rowline.Held || a.State == rowline.Waiting && a.Left != 0 {
+			return a, nil
+		}
+	}
+	stay := c.Queue
+	if s.Again {
+		stay = s.Renew
+	}
+	answer, twice, err := r.call(ctx, "turn(x'%x', '%s', %s, %s, %t, %t, %d, %d, %d, %d, x'%x', %d, %d)", s.Name, s.Session, quoted(s.Old), quoted(c.ID),
+		s.Again, stay, c.Kind, c.Weight, c.Limit, c.Passes, c.Note, s.Deadline, seconds(patience))
+	if err != nil {
+		return rowline.Answer{Twice: twice}, err
+	}
+	f := strings.SplitN(answer, " ", 8) // state, was, fence, left_us, head, and of who is in the way: until when he is valid, his owner, his claim
+	f = append(f, make([]string, 8-len(f))...)
+	a := placed([]string{f[0], f[2], f[3], f[4]})
+	a.Was, a.Twice, a.Clock = f[1] == "t", twice, integer(f[2])
+	if owner, err := hex.DecodeString(f[6]); f[7] != "" && err == nil {
+		if h, err := holder(f[7], owner, integer(f[5])); err == nil {
+			a.Holder = &h
+		}
+	}
+	return a, nil
+}
+
+// placed reads how a claim stands: state, fence, left_us, head.
+func placed(f []string) rowline.Answer {
+	return rowline.Answer{
+		State: rowline.State(integer(f[0])), Fence: uint64(integer(f[1])), Left: time.Duration(integer(f[2])) * time.Microsecond, Head: f[3] == "t", //nolint:gosec // never negative
+	}
+}
+
+// Renew implements rowline.Store.
+func (r rows) Renew(ctx context.Context, session string, claims []rowline.Known, patience time.Duration) (clock int64, changed map[string]rowline.Answer, err error) {
+	var known strings.Builder
+	for _, c := range claims {
+		state := rowline.Waiting
+		if c.Held {
+			state = rowline.Held
+		}
+		fmt.Fprintf(&known, "%s %d %x\n", c.ID, state, c.Name)
+	}
+	answer, _, err := r.call(ctx, "renew('%s', x'%x', %d)", session, known.String(), seconds(patience))
+	if err != nil {
+		return 0, nil, err
+	}
+	first, rest, _ := strings.Cut(answer, "\n")
+	state, us, lives := strings.Cut(first, " ")
+	if !lives || state != "0" {
+		return 0, nil, driver.ErrSessionLost
+	}
+	changed = map[string]rowline.Answer{}
+	for l := range strings.Lines(rest) { // number, and how it stands
+		f := strings.Fields(l)
+		changed[claims[integer(f[0])-1].ID] = placed(f[1:])
+	}
+	return integer(us), changed, nil
+}
+
+// Finish implements rowline.Store.
+func (r rows) Finish(ctx context.Context, session string, names []string) error {
+	var all strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&all, "%x\n", name)
+	}
+	_, err := r.send(ctx, fmt.Sprintf("call %sfinish('%s', x'%x')", r.options.Prefix, session, all.String()))
+	return err
+}

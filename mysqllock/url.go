@@ -1,0 +1,86 @@
+package mysqllock
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+func init() { driver.Register("mysql", open) }
+
+// ParseURL reads mysql://USER:PASSWORD@HOST:PORT/DATABASE with the parameters technique, prefix, timeout and tls: see [Options]. TLS is
+// false, which is the default, true, skip-verify, or preferred, as the client has it.
+func ParseURL(rawURL string) (*mysql.Config, *Options, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Scheme != "mysql" || u.Hostname() == "" || u.Opaque != "" {
+		return nil, nil, errors.New("mysqllock: the store's URL is malformed: want mysql://USER@HOST:PORT/DATABASE")
+	}
+	p := driver.NewParams(u)
+	o := &Options{Technique: driver.Param(p, "technique", text), Prefix: driver.Param(p, "prefix", text), Timeout: driver.Param(p, "timeout", positive)}
+	c := mysql.NewConfig()
+	c.TLSConfig = driver.Param(p, "tls", tlsMode)
+	if err := p.Err(); err != nil {
+		return nil, nil, err
+	}
+	if _, err := o.withDefaults(); err != nil {
+		return nil, nil, err
+	}
+	c.DBName = strings.TrimPrefix(u.Path, "/")
+	if c.DBName == "" || strings.Contains(c.DBName, "/") {
+		return nil, nil, errors.New("mysqllock: the store's URL names no database: want mysql://USER@HOST:PORT/DATABASE")
+	}
+	c.User = u.User.Username()
+	c.Passwd, _ = u.User.Password()
+	c.Net, c.Addr, c.Logger = "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306")), &mysql.NopLogger{}
+	return c, o, nil
+}
+
+func text(s string) (string, error) { return s, nil }
+
+func positive(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, errors.New("want a time such as 3s")
+	}
+	return d, nil
+}
+
+func tlsMode(s string) (string, error) {
+	if !slices.Contains([]string{"false", "true", "skip-verify", "preferred"}, s) {
+		return "", errors.New("want false, true, skip-verify or preferred")
+	}
+	return s, nil
+}
+
+// open opens the store of a URL.
+func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
+	c, o, err := ParseURL(u.String())
+	if err != nil {
+		return nil, err
+	}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return nil, fmt.Errorf("mysqllock: %w", err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxIdleConns(8) // of two, those who ask at once would dial again and again
+	db.SetConnMaxIdleTime(time.Minute)
+	d, err := New(ctx, db, o)
+	if err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	d.(*Driver).owned = true
+	return d, nil
+}
