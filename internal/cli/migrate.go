@@ -3,11 +3,14 @@ package cli
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
 	"net/url"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/interlock-go/interlock/mysqllock"
 	"github.com/interlock-go/interlock/pglock"
 )
 
@@ -25,23 +28,25 @@ func (c *migrateCommand) Run(ctx context.Context, t terminal, line *commandLine)
 		fmt.Fprintf(t.err, "interlock: warning: %s\n", warning)
 	}
 	u, err := url.Parse(storeURL)
-	database := err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql")
 	switch {
-	case !database && c.Print:
+	case err == nil && u.Scheme == "mysql":
+		return c.inMySQL(ctx, t, storeURL)
+	case err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql"):
+	case c.Print:
 		storeURL = "postgres://" // what is printed asks no server
-	case !database:
-		return usage("only a database has tables: want --store postgres://USER@HOST/DATABASE")
+	default:
+		return usage("only a database has tables: want --store postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE")
 	}
 	config, o, err := pglock.ParseURL(storeURL)
 	if err != nil {
 		return usage("%v", err)
 	}
 	if c.Print {
-		sql, err := pglock.Schema(o)
+		text, err := pglock.Schema(o)
 		if err != nil {
 			return usage("%v", err)
 		}
-		fmt.Fprintf(t.out, "begin;\n\n%s\ncommit;\n", sql)
+		fmt.Fprintf(t.out, "begin;\n\n%s\ncommit;\n", text)
 		return nil
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -53,5 +58,32 @@ func (c *migrateCommand) Run(ctx context.Context, t terminal, line *commandLine)
 		return &exitError{exitStore, err}
 	}
 	fmt.Fprintf(t.out, "schema %s has all that keeps locks\n", cmp.Or(o.Schema, "interlock"))
+	return nil
+}
+
+// mysql does it for a MariaDB or MySQL.
+func (c *migrateCommand) inMySQL(ctx context.Context, t terminal, storeURL string) error {
+	config, o, err := mysqllock.ParseURL(storeURL)
+	if err != nil {
+		return usage("%v", err)
+	}
+	if c.Print {
+		text, err := mysqllock.Schema(o)
+		if err != nil {
+			return usage("%v", err)
+		}
+		fmt.Fprint(t.out, text)
+		return nil
+	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return usage("%v", err)
+	}
+	db := sql.OpenDB(connector)
+	defer func() { _ = db.Close() }()
+	if err := mysqllock.Migrate(ctx, db, o); err != nil {
+		return &exitError{exitStore, err}
+	}
+	fmt.Fprintf(t.out, "database %s has all that keeps locks\n", config.DBName)
 	return nil
 }

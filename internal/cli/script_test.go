@@ -58,6 +58,7 @@ func TestScripts(t *testing.T) {
 			"signal": signal,
 
 			"postgres": postgres,
+			"mariadb":  mariadb,
 		},
 		RequireExplicitExec: true,
 	})
@@ -135,6 +136,19 @@ func postgres(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s, err := servertest.StartPostgres(ctx, servertest.Options{})
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(s.Close()) })
+	ts.Setenv("INTERLOCK_STORE", s.URL())
+}
+
+// mariadb does so.
+func mariadb(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: mariadb")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s, err := servertest.StartMariaDB(ctx, servertest.Options{})
 	ts.Check(err)
 	ts.Defer(func() { ts.Check(s.Close()) })
 	ts.Setenv("INTERLOCK_STORE", s.URL())
