@@ -92,6 +92,7 @@ func shedlock(client string, start func(t *testing.T) (url, name, columns string
 		}
 		return "shedlock+" + url
 	}
+}
 
 // mariadb has the tables of locks.
 func mariadb(t *testing.T) string {
