@@ -24,6 +24,7 @@ type server struct {
 	back  time.Duration  // that an answer takes
 	fails error          // in place of an answer
 	twice bool           // a step counts as sent again
+	cut   bool           // a connection ends when its request was sent
 
 	deaf  error // that Listen returns
 	mute  bool  // messages get lost
@@ -65,7 +66,7 @@ func request[T any](ctx context.Context, f *server, method string, carryOut func
 	}
 	answers := make(chan answer, 1)
 	f.mu.Lock()
-	there, back := f.there, f.back
+	there, back, cut := f.there, f.back, f.cut
 	f.mu.Unlock()
 	var none T
 	err := sessions.Aside(ctx, time.Hour, func(context.Context) error {
@@ -81,6 +82,9 @@ func request[T any](ctx context.Context, f *server, method string, carryOut func
 			time.Sleep(back)
 			answers <- answer{v, err}
 		}()
+		if cut {
+			return errors.New("the connection has ended")
+		}
 		select {
 		case a := <-answers:
 			answers <- a

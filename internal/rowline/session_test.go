@@ -92,6 +92,11 @@ func TestMessageBeforeAnswer(t *testing.T) {
 		if g, err := b.Acquire(t.Context(), next); err != nil || !g.Held || g.Fence == 0 {
 			t.Errorf("Acquire: %+v, %v; want what was heard meanwhile", g, err)
 		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if g, err := b.Wait(ctx, next); err != nil || !g.Held {
+			t.Errorf("Wait: %+v, %v; want what was heard before the answer", g, err)
+		}
 		closes(t, a, b)
 		f.nobody(t, "line")
 	})
@@ -118,19 +123,19 @@ func TestRequestAfterRelease(t *testing.T) {
 
 		// One of which nobody hears any more arrives after the release.
 		late = mutex("line")
-		f.set(func() { f.there = 5 * time.Second })
+		f.set(func() { f.there, f.cut = 2*time.Second, true })
 		if _, err := s.Acquire(t.Context(), late); err == nil {
 			t.Error("an Acquire without an answer got one")
 		}
-		f.set(func() { f.there, f.skew = 0, -3*time.Second }) // so that it is not void
+		f.set(func() { f.there, f.cut = 0, false })
 		leaves(t, s, late, false)
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(3 * time.Second)
 		f.set(func() {
 			if len(f.lines["line"].Claims) != 1 {
 				t.Error("the late request did nothing: this test shows nothing")
 			}
 		})
-		time.Sleep(time.Minute)
+		time.Sleep(2 * time.Second)
 		f.nobody(t, "line")
 		closes(t, s)
 	})
