@@ -39,7 +39,7 @@ type actor struct {
 
 func entered(t *testing.T, d driver.Driver, ttl time.Duration) actor {
 	t.Helper()
-	s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: ttl, Owner: driver.Owner{Name: "it's us", Host: "host-1", PID: 7}})
+	s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: ttl, Owner: driver.Owner{Name: "it's us", User: "app", Host: "host-1", PID: 7}})
 	if err != nil {
 		t.Fatal(err)
 	}

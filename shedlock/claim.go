@@ -65,14 +65,14 @@ const (
 	longest  = 255 // of ShedLock's column
 )
 
-// lockedBy is what stands in locked_by: the mark, and host, process and name of the owner.
+// lockedBy is what stands in locked_by: the mark, and user, host, process and name of the owner.
 func lockedBy(id string, o driver.Owner) string {
 	by := strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || r == '\'' || r == '\\' {
 			return '_'
 		}
 		return r
-	}, fmt.Sprintf("%s%s %s %d %s", ours, id, strings.ReplaceAll(o.Host, " ", "_"), o.PID, o.Name))
+	}, fmt.Sprintf("%s%s %s %d %s", ours, id, strings.ReplaceAll(o.User+"@"+o.Host, " ", "_"), o.PID, o.Name))
 	return by[:min(len(by), longest)]
 }
 
@@ -80,12 +80,13 @@ func lockedBy(id string, o driver.Owner) string {
 func (r *row) holder() *driver.Holder {
 	h := &driver.Holder{
 		Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true, Since: time.UnixMicro(r.at), Until: time.UnixMicro(r.until),
-		PublicID: driver.PublicID(r.by + " " + strconv.FormatInt(r.at, 10)), Owner: driver.Owner{Name: r.by}, Foreign: true,
+		PublicID: driver.PublicID(r.by + " " + strconv.FormatInt(r.at, 10)), Note: r.by, Foreign: true,
 	}
 	if id, isOurs := r.mine(); isOurs {
 		f := append(strings.SplitN(r.by, " ", 4), "", "", "")
+		user, host, _ := strings.Cut(f[1], "@")
 		pid, _ := strconv.Atoi(f[2])
-		h.PublicID, h.Owner, h.Foreign = driver.PublicID(id), driver.Owner{Host: f[1], PID: pid, Name: f[3]}, false
+		h.PublicID, h.Owner, h.Note, h.Foreign = driver.PublicID(id), driver.Owner{User: user, Host: host, PID: pid, Name: f[3]}, "", false
 	}
 	return h
 }

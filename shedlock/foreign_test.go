@@ -123,7 +123,7 @@ func TestForeignExclusion(t *testing.T) {
 
 			denied, queued := mutex(name), mutex(name)
 			queued.Queue = true
-			if h := a.asks(denied, false).Holder; h == nil || !h.Foreign || h.Owner.Name != "host-1" {
+			if h := a.asks(denied, false).Holder; h == nil || !h.Foreign || h.Note != "host-1" {
 				t.Errorf("%s: in the way is %+v; want a foreign host-1", name, h)
 			}
 			a.asks(queued, false)

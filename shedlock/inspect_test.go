@@ -23,10 +23,10 @@ func TestLooks(t *testing.T) {
 			t.Fatal("ShedLock cannot lock new names")
 		}
 		mine, foreign := a.line("jobs/b"), a.line("jobs/a")
-		if o := mine.Owner; mine.PublicID != driver.PublicID(ours.ID) || mine.Foreign || !mine.Held || o.Host != "host-1" || o.PID != 7 || o.Name != "it_s us" {
+		if o := mine.Owner; mine.PublicID != driver.PublicID(ours.ID) || mine.Foreign || !mine.Held || o.User != "app" || o.Host != "host-1" || o.PID != 7 || o.Name != "it_s us" {
 			t.Errorf("ours is shown as %+v", mine)
 		}
-		if !foreign.Foreign || !foreign.Held || foreign.Owner.Name != "pod 4711" || foreign.Kind != driver.Mutex {
+		if !foreign.Foreign || !foreign.Held || foreign.Note != "pod 4711" || foreign.Kind != driver.Mutex {
 			t.Errorf("ShedLock's is shown as %+v", foreign)
 		}
 		for _, h := range []driver.Holder{mine, foreign} {

@@ -116,7 +116,10 @@ func (s *session) ask(ctx context.Context, c *claim, waits bool) error {
 // way. A row that is free behind an attempt costs another one: somebody has come and gone, or the database's clock has leapt so that the
 // attempt was void.
 func (s *session) enter(ctx context.Context, c *claim, waits bool) (state, *driver.Holder, error) {
-	by, fresh := lockedBy(c.ID, s.owner), false
+	by, fresh, denied := lockedBy(c.ID, s.owner), false, out
+	if c.Queue {
+		denied = waiting
+	}
 	for tried := range 4 {
 		if tried > 0 || !waits {
 			if took, err := s.d.take(ctx, c, by, s.ttl, fresh); err != nil || took {
@@ -138,12 +141,10 @@ func (s *session) enter(ctx context.Context, c *claim, waits bool) (state, *driv
 			continue
 		case id == c.ID:
 			return held, nil, nil
-		case c.Queue:
-			return waiting, r.holder(), nil
 		}
-		return out, r.holder(), nil
+		return denied, r.holder(), nil
 	}
-	return out, nil, fmt.Errorf("%w: others come and go, or the database's clock leaps", driver.ErrNotSent)
+	return denied, nil, nil // to others, who come and go
 }
 
 // extend renews claims and returns the IDs of those that stand there. How many rows were changed tells mostly: it says too little where

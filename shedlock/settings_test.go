@@ -73,7 +73,7 @@ func TestRowsDoNotBlockEachOther(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer tx.Rollback()
+		defer func() { _ = tx.Rollback() }()
 		if _, err := tx.ExecContext(t.Context(), "update shedlock set locked_by = 'frozen' where name = 'b'"); err != nil {
 			t.Fatal(err)
 		}

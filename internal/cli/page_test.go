@@ -108,6 +108,45 @@ func TestPageFromAdvisoryLocks(t *testing.T) {
 	}
 }
 
+// What the page about ShedLock has is run beside a program in Java that holds a name.
+func TestPageFromShedLock(t *testing.T) {
+	s := servertest.Postgres(t)
+	admin := connect(t, s.URL())
+	for _, b := range page(t, "backends/shedlock.md") {
+		if b[1] == "sql" && !strings.Contains(b[2], "(3)") { // MySQL's
+			execute(t, admin, b[2])
+		}
+	}
+	execute(t, admin, "insert into shedlock values ('report', timezone('utc', now()) + interval '1 hour', timezone('utc', now()), 'pod-1')")
+	by := strings.TrimPrefix(s.URL(), "postgres")
+	at := strings.NewReplacer("://app@db/shop", by)
+	said := []string{"pod-1", "holds both"}
+	if out, err := exec.Command("interlock", "migrate", "--store", s.URL()).CombinedOutput(); err != nil {
+		t.Fatalf("migrate: %v\n%s", err, out)
+	}
+	for _, b := range page(t, "from-shedlock.md") {
+		if b[1] != "sh" {
+			continue
+		}
+		out, err := exec.CommandContext(t.Context(), "bash", "-e", "-c", at.Replace(b[2])).CombinedOutput()
+		if err != nil || len(said) == 0 || !strings.Contains(string(out), said[0]) {
+			t.Fatalf("%s: %v, want %q\n%s", b[2], err, said, out)
+		}
+		said = said[1:]
+	}
+	if len(said) > 0 {
+		t.Errorf("not said: %q", said)
+	}
+	out, err := exec.Command("interlock", "run", "--try", "--store", "shedlock+postgres"+by, "report", "--", "true").CombinedOutput()
+	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 75 || !strings.Contains(string(out), "pod-1") {
+		t.Errorf("beside a lock of ShedLock: %v\n%s", err, out)
+	}
+	out, err = exec.Command("interlock", "break", "--now", "--yes", "--store", "shedlock+postgres"+by, "report").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "report: broke") {
+		t.Errorf("break: %v\n%s", err, out)
+	}
+}
+
 // squeeze leaves out what indents, and comments for tools.
 func squeeze(code string) string {
 	var lines []string
