@@ -79,8 +79,8 @@ func TestHandoffsOfPostgres(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			fairness := 0.5
-			if c.tx != "" {
-				fairness = 0.01 // nobody promises anything
+			if c.tx != "" || n < 1000 {
+				fairness = 0.01 // nobody promises anything, or some processes began when the others were nearly done
 			}
 			trials := torment(t, Config{
 				Start: Postgres + c.query, tx: c.tx, Scenarios: []string{Handoffs}, For: 200 * time.Millisecond, Handoffs: n, patient: true,
