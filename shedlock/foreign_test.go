@@ -180,7 +180,7 @@ func TestForeignDeath(t *testing.T) {
 func TestWhatHasExpiredStaysSo(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		s := on(t)
-		a, c := entered(t, opened(t, s), 500*time.Millisecond), mutex("job")
+		a, c := entered(t, opened(t, s), 3*time.Second), mutex("job")
 		a.asks(c, true)
 		until(t, "its time is over", func() bool { return s.count(t, "lock_until <= NOW") == 1 })
 		a.loses(c)
@@ -197,7 +197,7 @@ func TestForeignLockAtLeastFor(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		s := on(t)
 		a, j := entered(t, opened(t, s), time.Minute), java{t, s, "host-1"}
-		if !j.locks("job", time.Minute) || !j.unlocks("job", 2*time.Second) {
+		if !j.locks("job", time.Minute) || !j.unlocks("job", 4*time.Second) {
 			t.Fatal("ShedLock cannot lock a new name")
 		}
 		s.must(t, "create table kept as select lock_until from shedlock")

@@ -112,9 +112,9 @@ func TestWhatComesLateIsVoid(t *testing.T) {
 		w := wire.New(t, s.Addr())
 		url := s.url(w.Addr())
 		if s.postgres {
-			url += "&timeout=500ms"
+			url += "&timeout=3s"
 		} else {
-			url += "?timeout=500ms"
+			url += "?timeout=3s"
 		}
 		d, err := driver.OpenURL(t.Context(), url)
 		if err != nil {
