@@ -52,7 +52,7 @@ func startProcess(ctx context.Context, l launch) (*process, error) {
 		return p, nil
 	case <-p.done:
 		err = fmt.Errorf("servertest: %s ended at once:\n%s", name, p.log)
-		if strings.Contains(p.log.String(), "Address already in use") {
+		if strings.Contains(strings.ToLower(p.log.String()), "address already in use") {
 			err = fmt.Errorf("%w: %w", errPortTaken, err)
 		}
 		return nil, err

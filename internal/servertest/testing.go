@@ -35,6 +35,18 @@ func MariaDB(t TB, args ...string) *Server {
 	return forTest(t, func(ctx context.Context) (*Server, error) { return StartMariaDB(ctx, Options{Args: args}) })
 }
 
+// Etcd starts one etcd for the test and closes it at the test's end. The arguments have the form "--quota-backend-bytes=1000000".
+func Etcd(t TB, args ...string) *Server {
+	t.Helper()
+	return forTest(t, func(ctx context.Context) (*Server, error) { return StartEtcd(ctx, Options{Args: args}) })
+}
+
+// EtcdMembers starts an etcd of several members for the test and closes them at its end. The arguments are those of every member.
+func EtcdMembers(t TB, members int, args ...string) *Etcds {
+	t.Helper()
+	return forTest(t, func(ctx context.Context) (*Etcds, error) { return StartEtcds(ctx, members, Options{Args: args}) })
+}
+
 // Sentinel starts a master, a replica and three Sentinels for the test and closes them at its end. The arguments are
 // those of master and replica.
 func Sentinel(t TB, args ...string) *Sentinels {
