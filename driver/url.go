@@ -48,6 +48,8 @@ var homes = map[string]string{
 	"shedlock+postgres": "shedlock",
 	"shedlock+mysql":    "shedlock",
 	"mysql":             "mysqllock",
+	"etcd":              "etcdlock",
+	"etcd+tls":          "etcdlock",
 }
 
 // Register makes a scheme known to [OpenURL]. Packages of stores call it from init; a second call for a scheme panics.

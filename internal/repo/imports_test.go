@@ -22,6 +22,8 @@ var clients = map[string][]string{
 
 	"shedlock":  {"github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"},
 	"mysqllock": {"github.com/go-sql-driver/mysql"},
+	// The client's interface has types of its packages api and of gRPC, and its log is zap's.
+	"etcdlock": {"go.etcd.io/etcd", "google.golang.org/grpc", "go.uber.org/zap"},
 }
 
 // contract are the packages that every driver may import: the contract, and the rule.

@@ -1,0 +1,299 @@
+package etcdlock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/etcdlock"
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+// patience is how long a test waits for what comes by itself.
+const patience = 30 * time.Second
+
+// opened makes a driver over a client.
+func opened(t *testing.T, c *clientv3.Client, o *etcdlock.Options) driver.Driver {
+	t.Helper()
+	d, err := etcdlock.New(t.Context(), c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = d.Close(ctx)
+	})
+	return d
+}
+
+// session opens one that lasts.
+func session(t *testing.T, d driver.Driver) driver.Session {
+	t.Helper()
+	return sessionOf(t, d, time.Minute)
+}
+
+func sessionOf(t *testing.T, d driver.Driver, ttl time.Duration) driver.Session {
+	t.Helper()
+	s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: ttl, Owner: driver.Owner{Name: "test"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func mutex(name string) driver.Claim {
+	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Queue: true}
+}
+
+func permit(name string) driver.Claim {
+	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Permit, Weight: 1, Limit: 2, Queue: true}
+}
+
+// acquire takes c, or puts it in line.
+func acquire(t *testing.T, s driver.Session, c driver.Claim) driver.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), c)
+	if err != nil {
+		t.Fatalf("acquire %q: %v", c.Name, err)
+	}
+	return g
+}
+
+func hold(t *testing.T, s driver.Session, c driver.Claim) driver.Grant {
+	t.Helper()
+	g := acquire(t, s, c)
+	if !g.Held {
+		t.Fatalf("%q is held by %+v", c.Name, g.Holder)
+	}
+	return g
+}
+
+func queue(t *testing.T, s driver.Session, c driver.Claim) {
+	t.Helper()
+	if g := acquire(t, s, c); g.Held {
+		t.Fatalf("two hold %q", c.Name)
+	}
+}
+
+func release(t *testing.T, s driver.Session, c driver.Claim) {
+	t.Helper()
+	if held, err := s.Release(t.Context(), c); err != nil || !held {
+		t.Fatalf("release %q: held %v, %v", c.Name, held, err)
+	}
+}
+
+// await waits until c holds.
+func await(t *testing.T, s driver.Session, c driver.Claim) driver.Grant {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		g, err := s.Wait(ctx, c)
+		if g.Held {
+			return g
+		}
+		if ctx.Err() != nil || errors.Is(err, driver.ErrGone) || errors.Is(err, driver.ErrSessionLost) || errors.Is(err, driver.ErrBroken) {
+			t.Fatalf("wait for %q: %v", c.Name, err)
+		}
+	}
+}
+
+// waiting begins a Wait, and returns when the view is there, so that nothing is left to ask.
+func waiting(t *testing.T, w *way, s driver.Session, c driver.Claim) (told <-chan driver.Grant) {
+	t.Helper()
+	watches := w.count("/etcdserverpb.Watch/Watch")
+	told = begin(t, s, c)
+	eventually(t, "the line is read", func() bool {
+		return w.count("/etcdserverpb.Watch/Watch") > watches && w.count("/etcdserverpb.KV/Range") > 0
+	})
+	return told
+}
+
+func begin(t *testing.T, s driver.Session, c driver.Claim) (told <-chan driver.Grant) {
+	t.Helper()
+	grants := make(chan driver.Grant, 1)
+	go func() {
+		g, _ := s.Wait(context.WithoutCancel(t.Context()), c)
+		grants <- g
+	}()
+	return grants
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not in %v: %s", patience, what)
+		}
+	}
+}
+
+// A lock that is free is taken by one transaction and released by one, and the line that waits is told without a request.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	ours, theirs := newWay(t, server.Addr()), newWay(t, server.Addr())
+	a, b := session(t, opened(t, ours.client, nil)), session(t, opened(t, theirs.client, nil))
+	const txn = "/etcdserverpb.KV/Txn"
+
+	c := mutex("free")
+	ours.forget()
+	hold(t, a, c)
+	release(t, a, c)
+	if got := ours.requests(); !slices.Equal(got, []string{txn, txn}) {
+		t.Errorf("a free pair is %q, want two transactions", got)
+	}
+
+	// Two processes hand a lock over; of several names each has a watch, of several claims of a name there is one.
+	first, second := mutex("busy"), mutex("busy")
+	hold(t, a, first)
+	queue(t, b, second)
+	var others []driver.Claim
+	for range 3 {
+		others = append(others, mutex("busy"))
+		queue(t, b, others[len(others)-1])
+	}
+	theirs.forget()
+	told := waiting(t, theirs, b, second)
+	for _, c := range others {
+		begin(t, b, c)
+	}
+	ours.forget()
+	release(t, a, first)
+	if g := <-told; !g.Held {
+		t.Fatalf("who waits is told %+v", g)
+	}
+	if got := ours.requests(); !slices.Equal(got, []string{txn}) {
+		t.Errorf("a release for which others wait is %q, want one transaction", got)
+	}
+	if got := theirs.requests(); !slices.Equal(got, []string{"/etcdserverpb.Watch/Watch", "/etcdserverpb.KV/Range"}) {
+		t.Errorf("four claims that wait for one name, and the first is let in, by %q, want a watch and a look", got)
+	}
+	theirs.forget()
+	next := mutex("busy")
+	g, held, err := b.(driver.Requeuer).Requeue(t.Context(), second, next)
+	if err != nil || !held || g.Held {
+		t.Fatalf("requeue: %+v, held %v, %v", g, held, err)
+	}
+	if got := theirs.requests(); !slices.Equal(got, []string{txn}) {
+		t.Errorf("a requeue is %q, want one transaction", got)
+	}
+}
+
+// A key that was put at an older revision is an older claim: tokens are revisions times the stride.
+func TestTokensAreRevisions(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	c := client(t, server.Addr())
+	d := opened(t, c, &etcdlock.Options{Namespace: "ns/"})
+	s := session(t, d)
+	one := mutex("a")
+	g := hold(t, s, one)
+	r, err := c.Get(t.Context(), "ns/a/", clientv3.WithPrefix())
+	if err != nil || len(r.Kvs) != 1 {
+		t.Fatalf("%d keys, %v", len(r.Kvs), err)
+	}
+	if kv := r.Kvs[0]; g.Fence != uint64(kv.CreateRevision)*driver.Stride || d.(driver.Keyer).Key("a") != "ns/a/" {
+		t.Errorf("token %d of revision %d, key %s", g.Fence, kv.CreateRevision, kv.Key)
+	}
+	release(t, s, one)
+	if again := hold(t, s, mutex("a")); again.Fence < g.Fence+driver.Stride {
+		t.Errorf("token %d after %d", again.Fence, g.Fence)
+	}
+}
+
+// Names that begin alike are two locks, also where one goes on with a slash.
+func TestNamesBelowNames(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	s := session(t, opened(t, client(t, server.Addr()), nil))
+	for i := range 40 { // more than are read of the front of a line
+		hold(t, s, mutex("a/"+string(rune('a'+i%26))+strings.Repeat("x", i/26)))
+	}
+	try := mutex("a")
+	try.Queue = false
+	hold(t, s, try)
+	queue(t, s, mutex("a"))
+	hold(t, s, mutex("a/"))
+}
+
+// What cannot be kept is refused, with what would be right, and leaves nothing behind.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	c := client(t, server.Addr())
+	s := session(t, opened(t, c, nil))
+	put := func(key, value string) {
+		t.Helper()
+		if _, err := c.Put(t.Context(), key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("config/colour", "red")
+	lease, err := c.Grant(t.Context(), 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := "newer/" + hex(lease.ID)
+	if _, err := c.Put(t.Context(), newer, `il2{}`, clientv3.WithLease(lease.ID)); err != nil {
+		t.Fatal(err)
+	}
+	hold(t, s, permit("permits"))
+	hold(t, s, mutex("locked"))
+	before := keys(t, c)
+	heavy := mutex("heavy")
+	heavy.Weight, heavy.Limit = 3, 2
+	for _, try := range []struct {
+		c    driver.Claim
+		says string
+	}{
+		{mutex(""), "name of 0 bytes: want 1 to 4096"},
+		{mutex(strings.Repeat("n", 4097)), "name of 4097 bytes: want 1 to 4096"},
+		{mutex("interlock:sessions"), "want another name"},
+		{mutex("interlock:sessions/a"), "want another name"},
+		{heavy, "want 1 ≤ weight ≤ limit"},
+		{driver.Claim{Name: "a", Kind: driver.Mutex, Weight: 1, Limit: 1}, "want one as driver.NewID makes them"},
+		{mutex("config"), `the key "config/colour" is under it and is no lock's`},
+		{mutex("newer"), "newer version of Interlock"},
+		{mutex("permits"), "in use as a permit, so it cannot be a mutex"},
+		{permit("locked"), "in use as a mutex, so it cannot be a permit"},
+	} {
+		for _, queue := range []bool{true, false} {
+			try.c.Queue = queue
+			g, err := s.Acquire(t.Context(), try.c)
+			if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), try.says) {
+				t.Errorf("%.20q, queue %v: %+v, %v; want it refused with %q", try.c.Name, queue, g, err, try.says)
+			}
+		}
+	}
+	if after := keys(t, c); !slices.Equal(before, after) {
+		t.Errorf("left behind: %q, before %q", after, before)
+	}
+	if _, err := opened(t, c, nil).Open(t.Context(), driver.Spec{TTL: time.Minute}); !errors.Is(err, driver.ErrRefused) {
+		t.Errorf("a session without an ID: %v", err)
+	}
+}
+
+// hex is a lease as it stands in keys.
+func hex(lease clientv3.LeaseID) string { return strconv.FormatInt(int64(lease), 16) }
+
+// keys are all keys of the store.
+func keys(t *testing.T, c *clientv3.Client) (all []string) {
+	t.Helper()
+	r, err := c.Get(t.Context(), "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range r.Kvs {
+		all = append(all, string(kv.Key))
+	}
+	return all
+}

@@ -1,0 +1,330 @@
+package etcdlock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/etcdlock"
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+// short is how long an answer may take where one is held back.
+var short = &etcdlock.Options{Timeout: 300 * time.Millisecond}
+
+// An Acquire that was given up and comes after its Release takes nothing, whatever its session does meanwhile.
+func TestLateAcquire(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	w := newWay(t, server.Addr())
+	s := session(t, opened(t, w.client, short))
+	for _, requeued := range []bool{false, true} {
+		old, c := mutex("late"), mutex("late")
+		if requeued {
+			hold(t, s, old)
+		}
+		deliver := w.hold(0)
+		var err error
+		if requeued {
+			_, _, err = s.(driver.Requeuer).Requeue(t.Context(), old, c)
+		} else {
+			_, err = s.Acquire(t.Context(), c)
+		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("a request without an answer: %v", err)
+		}
+		if requeued {
+			if _, err := s.Release(t.Context(), old); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if held, err := s.Release(t.Context(), c); held || err != nil {
+			t.Fatalf("release: %v, %v", held, err)
+		}
+		next := mutex("late")
+		hold(t, s, next) // in the place of the one that was given up
+		if !deliver() {
+			t.Fatal("nothing was held")
+		}
+		eventually(t, "what was late has had its answer", func() bool { return w.late.Load() > 0 })
+		w.late.Store(0)
+		if g := acquire(t, s, next); !g.Held {
+			t.Errorf("requeued %v: a request that was late has taken the place of who holds", requeued)
+		}
+		release(t, s, next)
+		if all := keys(t, w.client); len(all) != 1 { // the session's
+			t.Errorf("requeued %v: a request that was late has left %q", requeued, all)
+		}
+	}
+}
+
+// A Release that was given up and comes later takes nothing from a claim that has the same key meanwhile.
+func TestLateRelease(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	w := newWay(t, server.Addr())
+	s := session(t, opened(t, w.client, short))
+	c, next := mutex("late"), mutex("late")
+	hold(t, s, c)
+	deliver := w.hold(0)
+	if _, err := s.Release(t.Context(), c); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("a request without an answer: %v", err)
+	}
+	if _, err := s.Release(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	g := hold(t, s, next)
+	if !deliver() {
+		t.Fatal("nothing was held")
+	}
+	eventually(t, "what was late has had its answer", func() bool { return w.late.Load() > 0 })
+	if again := acquire(t, s, next); again != g {
+		t.Errorf("a Release that was late has changed %+v to %+v", g, again)
+	}
+	release(t, s, next)
+}
+
+// A key of the session that nobody knows of is deleted by its next renewal; a claim whose key somebody has deleted is lost.
+func TestRenewalComparesKeys(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	c := client(t, server.Addr())
+	s := session(t, opened(t, c, nil))
+	keeps, loses := mutex("keeps"), mutex("loses")
+	hold(t, s, keeps)
+	hold(t, s, loses)
+	r, err := c.Get(t.Context(), "loses/", clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := clientv3.LeaseID(r.Kvs[0].Lease)
+	for _, key := range []string{"keeps/" + hex(lease) + "-1", "surplus/" + hex(lease)} {
+		if _, err := c.Put(t.Context(), key, "il1{}", clientv3.WithLease(lease)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Put(t.Context(), "data/"+hex(lease+1), "", clientv3.WithLease(lease)); err != nil { // the program's own
+		t.Fatal(err)
+	}
+	if _, err := c.Delete(t.Context(), string(r.Kvs[0].Key)); err != nil {
+		t.Fatal(err)
+	}
+	renewal, err := s.Renew(t.Context())
+	if err != nil || !slices.Equal(renewal.Lost, []string{loses.ID}) {
+		t.Errorf("lost %q, %v, want %q", renewal.Lost, err, loses.ID)
+	}
+	want := []string{"data/" + hex(lease+1), "interlock:sessions/" + hex(lease), "keeps/" + hex(lease)}
+	if all := keys(t, c); !slices.Equal(all, want) {
+		t.Errorf("keys %q, want %q", all, want)
+	}
+	if _, err := s.Acquire(t.Context(), loses); !errors.Is(err, driver.ErrGone) {
+		t.Errorf("what is lost is asked for: %v", err)
+	}
+}
+
+// A store whose quota is used up says so; what is held there is renewed, released and handed over.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t, "--quota-backend-bytes=200000")
+	c := client(t, server.Addr())
+	s := session(t, opened(t, c, nil))
+	first, second := mutex("held"), mutex("held")
+	hold(t, s, first)
+	queue(t, s, second)
+	for {
+		if _, err := c.Put(t.Context(), "big", string(make([]byte, 50_000))); err != nil {
+			break
+		}
+	}
+	if _, err := s.Acquire(t.Context(), mutex("new")); !errors.Is(err, driver.ErrUnable) || !errors.Is(err, driver.ErrNotSent) {
+		t.Errorf("a lock where there is no room: %v", err)
+	}
+	if r, err := s.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+		t.Errorf("renew: %+v, %v", r, err)
+	}
+	release(t, s, first)
+	if g := await(t, s, second); g.Fence == 0 {
+		t.Errorf("granted %+v", g)
+	}
+	release(t, s, second)
+	r, err := c.Get(t.Context(), "big")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Compact(t.Context(), r.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Defragment(t.Context(), server.Addr()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.AlarmDisarm(t.Context(), &clientv3.AlarmMember{}); err != nil {
+		t.Fatal(err)
+	}
+	hold(t, s, mutex("new"))
+}
+
+// History that is compacted while a watch was down costs a look at the line.
+func TestCompactionUnderAWait(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	c := client(t, server.Addr())
+	w := newWay(t, server.Addr())
+	a, b := session(t, opened(t, c, nil)), session(t, opened(t, w.client, nil))
+	first, second := mutex("a"), mutex("a")
+	hold(t, a, first)
+	queue(t, b, second)
+	w.forget()
+	told := waiting(t, w, b, second)
+	w.wire.Refuse()
+	w.wire.Cut()
+	release(t, a, first)
+	r, err := c.Put(t.Context(), "other", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Compact(t.Context(), r.Header.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.wire.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	if g := <-told; !g.Held {
+		await(t, b, second)
+	}
+}
+
+// A user of locks needs the rights to read and write under the namespace and no other, and a password that is right.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	admin := client(t, server.Addr())
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(admin.UserAdd(t.Context(), "root", "r"))
+	must(admin.RoleAdd(t.Context(), "root"))
+	must(admin.UserGrantRole(t.Context(), "root", "root"))
+	must(admin.UserAdd(t.Context(), "app", "secret"))
+	must(admin.RoleAdd(t.Context(), "locks"))
+	must(admin.RoleGrantPermission(t.Context(), "locks", "locks/", clientv3.GetPrefixRangeEnd("locks/"), clientv3.PermissionType(clientv3.PermReadWrite)))
+	must(admin.UserGrantRole(t.Context(), "app", "locks"))
+	must(admin.AuthEnable(t.Context()))
+	open := func(user, namespace string) (driver.Driver, error) {
+		return driver.OpenURL(t.Context(), "etcd://"+user+server.Addr()+"?namespace="+namespace)
+	}
+	for _, try := range []struct{ user, namespace string }{{"app:wrong@", "locks/"}, {"app:secret@", "other/"}, {"", "locks/"}} {
+		d, err := open(try.user, try.namespace)
+		if !errors.Is(err, driver.ErrRefused) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q under %q: %v, %v, want it refused", try.user, try.namespace, d, err)
+		}
+	}
+	d, err := open("app:secret@", "locks/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close(t.Context())
+	a, b := session(t, d), session(t, d)
+	first, second := mutex("a"), mutex("a")
+	hold(t, a, first)
+	queue(t, b, second)
+	told := begin(t, b, second)
+	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+		t.Errorf("renew: %+v, %v", r, err)
+	}
+	release(t, a, first)
+	if g := <-told; !g.Held {
+		await(t, b, second)
+	}
+	release(t, b, second)
+}
+
+// The leader of three members is killed, stopped and stopped for a while: what is held stays, who waits is let in, tokens grow.
+func TestLeaderGoes(t *testing.T) {
+	t.Parallel()
+	m := servertest.EtcdMembers(t, 3)
+	c := client(t, m.Addrs()...)
+	d := opened(t, c, nil)
+	a, b := session(t, d), session(t, d)
+	last := uint64(0)
+	for i, name := range []string{"killed", "stopped", "paused"} {
+		first, second := mutex("a"), mutex("a")
+		patiently(t, name+": acquire", func(ctx context.Context) error { _, err := a.Acquire(ctx, first); return err })
+		patiently(t, name+": queue", func(ctx context.Context) error { _, err := b.Acquire(ctx, second); return err })
+		told := begin(t, b, second)
+		leader := leaderOf(t, c, m)
+		if err := []func() error{leader.Kill, leader.Stop, leader.Pause}[i](); err != nil {
+			t.Fatal(err)
+		}
+		patiently(t, name+": renew", func(ctx context.Context) error {
+			r, err := a.Renew(ctx)
+			if len(r.Lost) > 0 {
+				t.Errorf("%s: lost %q", name, r.Lost)
+			}
+			return err
+		})
+		held := false
+		patiently(t, name+": release", func(ctx context.Context) (err error) { held, err = a.Release(ctx, first); return err })
+		if !held {
+			t.Logf("%s: the first release had no answer", name)
+		}
+		g := <-told
+		if !g.Held {
+			g = await(t, b, second)
+		}
+		if g.Fence <= last {
+			t.Errorf("%s: token %d after %d", name, g.Fence, last)
+		}
+		last = g.Fence
+		patiently(t, name+": the next release", func(ctx context.Context) error { _, err := b.Release(ctx, second); return err })
+		if i == 2 {
+			if err := leader.Resume(); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := leader.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// patiently calls until it is answered.
+func patiently(t *testing.T, what string, call func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		err := call(ctx)
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil || errors.Is(err, driver.ErrSessionLost) || errors.Is(err, driver.ErrGone) {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// leaderOf asks the members who leads them.
+func leaderOf(t *testing.T, c *clientv3.Client, m *servertest.Etcds) (leader *servertest.Server) {
+	t.Helper()
+	eventually(t, "there is a leader", func() bool {
+		for _, s := range m.Members {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			r, err := c.Status(ctx, s.Addr())
+			cancel()
+			if err == nil && r.Leader == r.Header.MemberId {
+				leader = s
+				return true
+			}
+		}
+		return false
+	})
+	return leader
+}

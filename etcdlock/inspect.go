@@ -1,0 +1,153 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// read reads the line of one name, and says at which revision.
+func (d *Driver) read(ctx context.Context, name string) (line, int64, error) {
+	prefix := d.options.line(name)
+	r, err := d.client.Get(ctx, prefix, clientv3.WithPrefix())
+	if err != nil {
+		return line{name: name}, 0, classify(err)
+	}
+	l, err := readLine(name, prefix, r.Kvs, false)
+	return l, r.Header.Revision, err
+}
+
+// show is the line as people see it.
+func (d *Driver) show(ctx context.Context, l *line) driver.Line {
+	shown := driver.Line{Name: l.name}
+	owners := d.owners(ctx, l, len(l.entries))
+	for i, e := range l.entries {
+		shown.Claims = append(shown.Claims, l.holder(i, owners[e.lease]))
+	}
+	return shown
+}
+
+// Line implements driver.Inspector.
+func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
+	ctx, cancel := d.within(ctx, d.options.Timeout)
+	defer cancel()
+	l, _, err := d.read(ctx, name)
+	if err != nil {
+		return driver.Line{Name: name}, fmt.Errorf("etcdlock: look at %q: %w", name, err)
+	}
+	return d.show(ctx, &l), nil
+}
+
+// Lines implements driver.Inspector.
+func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
+	ctx, cancel := d.within(ctx, d.options.Timeout)
+	defer cancel()
+	r, err := d.client.Get(ctx, d.options.Namespace+prefix, clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("etcdlock: list: %w", classify(err))
+	}
+	names := map[string][]*mvccpb.KeyValue{}
+	for _, kv := range r.Kvs {
+		key := strings.TrimPrefix(string(kv.Key), d.options.Namespace)
+		at := strings.LastIndexByte(key, '/')
+		if at > 0 && isSlot(key[at+1:], kv.Lease) && strings.HasPrefix(key[:at], prefix) && checkName(key[:at]) == nil {
+			names[key[:at]] = append(names[key[:at]], kv)
+		}
+	}
+	var lines []driver.Line
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		l, err := readLine(name, d.options.line(name), names[name], false)
+		if err != nil {
+			return lines, fmt.Errorf("etcdlock: list: %w", err)
+		}
+		lines = append(lines, d.show(ctx, &l))
+	}
+	return lines, nil
+}
+
+// Break implements driver.Inspector. The mark is in the claim's value, where whoever releases it or looks at the line finds it, and as a key
+// of the claim's lease, which the session's renewal lists and a watch of the session hears of.
+func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
+	ctx, cancel := d.within(ctx, d.options.Timeout)
+	defer cancel()
+	for {
+		done, err := d.tryBreak(ctx, name, publicID, fence, now)
+		if err != nil {
+			return fmt.Errorf("etcdlock: break %q: %w", name, err)
+		}
+		if done {
+			return nil
+		}
+	}
+}
+
+// tryBreak does so unless the line has moved since it was read.
+func (d *Driver) tryBreak(ctx context.Context, name, publicID string, fence uint64, now bool) (done bool, err error) {
+	l, _, err := d.read(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	i := slices.IndexFunc(l.entries, func(e entry) bool { return e.ID == publicID })
+	if i < 0 {
+		return false, fmt.Errorf("%w: no claim %s stands there: it has left", driver.ErrRefused, publicID)
+	}
+	e, h := l.entries[i], l.holder(i, driver.Owner{})
+	if h.Fence != fence {
+		return false, fmt.Errorf("%w: claim %s has the token %d, not %d: it is not the claim you saw", driver.ErrRefused, publicID, h.Fence, fence)
+	}
+	unchanged := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(e.key), "=", e.mod)}
+	do := []clientv3.Op{clientv3.OpDelete(e.key)}
+	if !e.foreign {
+		do = append(do, clientv3.OpPut(d.options.session(e.lease)+"/"+publicID, "", clientv3.WithLease(e.lease)))
+	}
+	switch {
+	case now:
+	case e.foreign:
+		return false, fmt.Errorf("%w: claim %s is another program's, which reads no marks: break it with now", driver.ErrRefused, publicID)
+	case h.Held:
+		marked := e.value
+		marked.Broken = true
+		if marked.Kind == driver.Mutex {
+			marked.Kind, marked.Weight, marked.Limit = 0, 0, 0
+		}
+		do[0] = clientv3.OpPut(e.key, encode(marked), clientv3.WithLease(e.lease))
+	default: // it waits, as long as those before it are there
+		for _, ahead := range l.entries[:min(i, maxOps)] {
+			unchanged = append(unchanged, clientv3.Compare(clientv3.CreateRevision(ahead.key), "=", ahead.create))
+		}
+	}
+	r, err := d.client.Txn(ctx).If(unchanged...).Then(do...).Commit()
+	if err = classify(err); errors.Is(err, driver.ErrSessionLost) {
+		return false, nil // its lease has just run out, and the claim goes with it
+	}
+	return err == nil && r.Succeeded, err
+}
+
+// Watch implements driver.Watcher: it looks whenever the store says that a key of the line has changed.
+func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
+	return func(yield func(driver.Line, error) bool) {
+		ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+		defer cancel()
+		events := d.client.Watch(ctx, d.options.line(name), clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+		for r := range events {
+			if err := r.Err(); err != nil {
+				yield(driver.Line{}, fmt.Errorf("etcdlock: watch %q: %w", name, classify(err)))
+				return
+			}
+			l, err := d.Line(ctx, name)
+			if !yield(l, err) || err != nil {
+				return
+			}
+		}
+		yield(driver.Line{}, ctx.Err())
+	}
+}

@@ -1,0 +1,129 @@
+package etcdlock
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// entry is a claim as its key says it.
+type entry struct {
+	value
+	key         string
+	lease       clientv3.LeaseID
+	create, mod int64 // revisions
+	foreign     bool
+}
+
+// line is the claims of one name in order of their create revisions, which is that of their coming.
+type line struct {
+	name    string
+	entries []entry
+	stray   string // a key under the name that is no claim's
+	partial bool   // there are more
+}
+
+// readLine takes the keys under a name's prefix. Those of other names that begin like it and go on behind a slash are none of its claims;
+// package concurrency takes them for such, so that a mutex there waits for names below its own, too.
+func readLine(name, prefix string, kvs []*mvccpb.KeyValue, more bool) (line, error) {
+	l := line{name: name, partial: more}
+	for _, kv := range kvs {
+		e, is, err := readEntry(prefix, kv)
+		switch {
+		case err != nil:
+			return l, fmt.Errorf("name %q: %w", name, err)
+		case is:
+			l.entries = append(l.entries, e)
+		case !strings.Contains(string(kv.Key[len(prefix):]), "/"):
+			l.stray = string(kv.Key)
+		}
+	}
+	slices.SortFunc(l.entries, func(a, b entry) int { return cmp.Compare(a.create, b.create) })
+	return l, nil
+}
+
+// readEntry reads a key under a name's prefix and reports whether it is a claim's.
+func readEntry(prefix string, kv *mvccpb.KeyValue) (e entry, is bool, err error) {
+	if !isSlot(string(kv.Key[len(prefix):]), kv.Lease) {
+		return e, false, nil
+	}
+	e = entry{key: string(kv.Key), lease: clientv3.LeaseID(kv.Lease), create: kv.CreateRevision, mod: kv.ModRevision}
+	ours, err := decode(kv.Value, &e.value)
+	if err != nil {
+		return e, true, err
+	}
+	if !ours {
+		e.foreign, e.value = true, value{ID: driver.PublicID(e.key)}
+	}
+	if e.Kind == 0 {
+		e.Kind, e.Weight, e.Limit = driver.Mutex, driver.All, driver.All
+	}
+	return e, true, nil
+}
+
+// find returns the index of a key, or -1.
+func (l *line) find(key string) int {
+	return slices.IndexFunc(l.entries, func(e entry) bool { return e.key == key })
+}
+
+// holds reports whether the claim at i is held: the rule.
+func (l *line) holds(i int) bool {
+	sum := int64(0)
+	for _, e := range l.entries[:i+1] {
+		sum += int64(e.Weight)
+	}
+	return sum <= int64(l.entries[i].Limit)
+}
+
+// fits reports whether c would be held if it came now.
+func (l *line) fits(c driver.Claim) bool {
+	sum := int64(c.Weight)
+	for _, e := range l.entries {
+		sum += int64(e.Weight)
+	}
+	return sum <= int64(c.Limit)
+}
+
+// admits returns an error where c cannot stand in this line.
+func (l *line) admits(c driver.Claim, but string) error {
+	if l.stray != "" {
+		return fmt.Errorf("etcdlock: name %q: the key %q is under it and is no lock's: want a name with nothing else under it: %w", l.name, l.stray, driver.ErrRefused)
+	}
+	for _, e := range l.entries {
+		if e.key != but && (e.Kind == driver.Permit) != (c.Kind == driver.Permit) {
+			return fmt.Errorf("etcdlock: name %q is in use as a %s, so it cannot be a %s: use another name: %w", l.name, e.Kind, c.Kind, driver.ErrRefused)
+		}
+	}
+	return nil
+}
+
+// maxRevision is the last one that is a token.
+const maxRevision = math.MaxInt64 >> 16 // 2⁴⁷ − 1
+
+// fence is the token of a claim by its create revision: claims of one name that exclude each other are granted in the order of these.
+func fence(kind driver.Kind, create int64) (uint64, error) {
+	if create > maxRevision {
+		return 0, fmt.Errorf("etcdlock: revision %d is beyond %d, the last one that makes a token: %w", create, int64(maxRevision), driver.ErrRefused)
+	}
+	if !kind.Exclusive() {
+		return 0, nil
+	}
+	return uint64(create) * driver.Stride, nil
+}
+
+// holder is the claim at i as people see it.
+func (l *line) holder(i int, owner driver.Owner) driver.Holder {
+	e := l.entries[i]
+	token, _ := fence(e.Kind, e.create)
+	return driver.Holder{
+		PublicID: e.ID, Owner: owner, Kind: e.Kind, Weight: e.Weight, Limit: e.Limit, Held: l.holds(i), Broken: e.Broken,
+		Foreign: e.foreign, Note: string(e.Note), Fence: token, Passes: e.Passes,
+	}
+}

@@ -1,0 +1,176 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Release implements driver.Session.
+func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
+	c, err := s.releasing(dc)
+	if err != nil {
+		return false, err
+	}
+	return s.release(ctx, c)
+}
+
+// releasing returns the claim with no request but its Release from now on.
+func (s *session) releasing(dc driver.Claim) (*claim, error) {
+	if err := check(dc); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.lost {
+		return nil, driver.ErrSessionLost
+	}
+	return s.claims.Leaving(dc.ID, false, func() *claim { return s.newClaim(dc) }), nil
+}
+
+// release takes the claim out, once.
+func (s *session) release(ctx context.Context, c *claim) (bool, error) {
+	return c.Release(ctx, &s.mu, false, s.timeout, s.limited(func(ctx context.Context) error {
+		was, err := s.leave(ctx, c)
+		if err != nil {
+			if err = s.failed(err); errors.Is(err, driver.ErrSessionLost) {
+				return err
+			}
+			return fmt.Errorf("etcdlock: release %q: %w", c.Name, err)
+		}
+		s.left(c, was)
+		return nil
+	}))
+}
+
+// left notes that the claim has left.
+func (s *session) left(c *claim, was bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.Left, c.Was = true, was
+	c.end(gone)
+	s.forget(c)
+}
+
+// leave deletes the key of c.
+func (s *session) leave(ctx context.Context, c *claim) (was bool, err error) {
+	s.mu.Lock()
+	key, create, late, st := c.key, c.create, c.late, c.state
+	s.mu.Unlock()
+	switch {
+	case key == "":
+		return s.leaveUnknown(ctx, c)
+	case late:
+		return s.overtake(ctx, c)
+	case create == 0:
+		return false, nil // it was never put there
+	}
+	then := []clientv3.Op{clientv3.OpDelete(key, clientv3.WithPrevKV())}
+	if st != held { // it may all the same
+		then = append(then, clientv3.OpGet(s.d.options.line(c.Name), clientv3.WithPrefix()))
+	}
+	if st == broken {
+		then = append(then, clientv3.OpDelete(s.mark(c)))
+	}
+	// By its revision: a Release that had no answer may come when another claim has the key.
+	r, err := s.d.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", create)).Then(then...).Commit()
+	if err != nil || !r.Succeeded {
+		return false, err
+	}
+	return s.was(c, st == held, r.Responses)
+}
+
+// was reports whether c was held, by the answers to the deletion of its key and, where that is not known, a look at the line without it.
+func (s *session) was(c *claim, holds bool, answers []*etcdserverpb.ResponseOp) (bool, error) {
+	deleted := answers[0].GetResponseDeleteRange()
+	if holds {
+		return s.wasHeld(c, deleted, nil), nil
+	}
+	l, err := readLine(c.Name, s.d.options.line(c.Name), answers[1].GetResponseRange().Kvs, false)
+	if err != nil {
+		return false, nil //nolint:nilerr // it has left, whatever stands there
+	}
+	return s.wasHeld(c, deleted, &l), nil
+}
+
+// wasHeld reports whether a claim whose key was deleted was held until then, by the line without it where that is not known.
+func (s *session) wasHeld(c *claim, deleted *etcdserverpb.DeleteRangeResponse, l *line) bool {
+	if len(deleted.PrevKvs) == 0 {
+		return false
+	}
+	e, is, err := readEntry(s.d.options.line(c.Name), deleted.PrevKvs[0])
+	if err != nil || !is || e.Broken || e.ID != driver.PublicID(c.ID) {
+		return false
+	}
+	s.mu.Lock()
+	holds := c.state == held
+	s.mu.Unlock()
+	if holds || l == nil {
+		return holds
+	}
+	sum := int64(e.Weight)
+	for _, ahead := range l.entries {
+		if ahead.create < e.create {
+			sum += int64(ahead.Weight)
+		}
+	}
+	return sum <= int64(e.Limit)
+}
+
+// overtake deletes the key of a claim that a request may still put there which had no answer. It writes the session's key in the same step:
+// whatever was sent before finds another version of it then, and changes nothing.
+func (s *session) overtake(ctx context.Context, c *claim) (was bool, err error) {
+	remove := []clientv3.Op{clientv3.OpDelete(c.key, clientv3.WithPrevKV()), clientv3.OpGet(s.d.options.line(c.Name), clientv3.WithPrefix())}
+	for {
+		s.mu.Lock()
+		epoch := s.epoch
+		s.mu.Unlock()
+		r, err := s.d.client.Txn(ctx).If(clientv3.Compare(clientv3.Version(s.key()), "=", epoch)).
+			Then(append(remove, clientv3.OpPut(s.key(), s.person, clientv3.WithLease(s.lease)))...).Else(clientv3.OpGet(s.key())).Commit()
+		if errors.Is(classify(err), driver.ErrUnable) { // it writes nothing, and so does whatever is late
+			r, err = s.d.client.Txn(ctx).Then(remove...).Commit()
+		}
+		if err != nil {
+			return false, err
+		}
+		s.mu.Lock()
+		if r.Succeeded {
+			s.epoch = max(s.epoch, epoch+int64(len(r.Responses)-len(remove)))
+			s.mu.Unlock()
+			return s.was(c, false, r.Responses)
+		}
+		session := r.Responses[0].GetResponseRange().Kvs
+		if len(session) > 0 {
+			s.epoch = max(s.epoch, session[0].Version)
+		}
+		s.mu.Unlock()
+		if len(session) == 0 {
+			return false, driver.ErrSessionLost
+		}
+	}
+}
+
+// leaveUnknown takes out a claim that another session has put there, or nobody.
+func (s *session) leaveUnknown(ctx context.Context, c *claim) (bool, error) {
+	for {
+		l, _, err := s.d.read(ctx, c.Name)
+		if err != nil {
+			return false, err
+		}
+		i := slices.IndexFunc(l.entries, func(e entry) bool { return !e.foreign && e.ID == driver.PublicID(c.ID) })
+		if i < 0 {
+			return false, nil
+		}
+		e := l.entries[i]
+		r, err := s.d.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(e.key), "=", e.mod)).Then(clientv3.OpDelete(e.key)).Commit()
+		if err != nil || r.Succeeded {
+			return err == nil && l.holds(i) && !e.Broken, err
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package etcdlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/etcdlock"
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+func TestParseURL(t *testing.T) {
+	t.Parallel()
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("from file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse("etcd+tls://app:word@one,two:23?namespace=locks/&timeout=2s&server_name=etcd&password_file=" + secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, o, err := etcdlock.ParseURL(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(c.Endpoints, []string{"one:2379", "two:23"}) || c.Username != "app" || c.Password != "from file" || c.TLS.ServerName != "etcd" {
+		t.Errorf("client %+v", c)
+	}
+	if o.Namespace != "locks/" || o.Timeout != 2*time.Second {
+		t.Errorf("options %+v", o)
+	}
+	for raw, says := range map[string]string{
+		"etcd://a/b":                           "want etcd://host:2379,host:2379, and ?namespace=",
+		"etcd:a":                               "want etcd://host:2379",
+		"etcd://a:0":                           `port "0" of host "a": want a number from 1 to 65535`,
+		"etcd://a?timeout=-1s":                 "want a duration above 0",
+		"etcd://a?ca=" + secret:                "parameters for TLS without TLS: want etcd+tls://",
+		"etcd+tls://a?ca=" + secret:            "the file holds no certificate in PEM",
+		"etcd+tls://a?cert=x":                  "parameters cert and key",
+		"etcd://a?colour=red":                  `unknown parameter "colour"`,
+		"etcd://:word@a":                       "a password and no user",
+		"etcd://user:secret@word@a?x=1#@":      "an @ behind the host",
+		"etcd://a?namespace=b&namespace=c":     "stands 2 times",
+		"etcd://a?password_file=/no/such/file": "password_file",
+	} {
+		u, err := url.Parse(raw)
+		if err != nil {
+			t.Errorf("%s: %v", raw, err)
+			continue
+		}
+		if _, _, err = etcdlock.ParseURL(u); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") && !strings.Contains(says, "file") {
+			t.Errorf("%s: %v, want %q", raw, err, says)
+		}
+	}
+}
+
+// A store that is not there says so, and that nothing was sent.
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	port, err := servertest.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := driver.OpenURL(context.Background(), fmt.Sprintf("etcd://127.0.0.1:%d?timeout=500ms", port))
+	if err == nil {
+		t.Fatalf("%v is opened", d)
+	}
+	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("nobody there: %v, want that nothing was sent, and why", err)
+	}
+}
