@@ -3,6 +3,7 @@
 package all
 
 import (
+	_ "github.com/interlock-go/interlock/etcdlock"     // etcd:
 	_ "github.com/interlock-go/interlock/filelock"     // file:
 	_ "github.com/interlock-go/interlock/memlock"      // mem:
 	_ "github.com/interlock-go/interlock/mysqllock"    // mysql:

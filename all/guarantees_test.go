@@ -39,6 +39,7 @@ var stores = []struct {
 	{"pglock session", byTechnique("session")},
 	{"pglock rowlock", byTechnique("rowlock")},
 	{"mysqllock", mariadb},
+	{"etcdlock", func(t *testing.T) string { return servertest.Etcd(t).URL() }},
 	{"redlock", func(t *testing.T) string {
 		var addrs []string
 		for range 3 {

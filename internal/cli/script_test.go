@@ -59,6 +59,7 @@ func TestScripts(t *testing.T) {
 
 			"postgres": postgres,
 			"mariadb":  mariadb,
+			"etcd":     etcd,
 		},
 		RequireExplicitExec: true,
 	})
@@ -152,6 +153,20 @@ func mariadb(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Defer(func() { ts.Check(s.Close()) })
 	ts.Setenv("INTERLOCK_STORE", s.URL())
+}
+
+// etcd starts a server and makes it the store of what follows. ETCD is its address.
+func etcd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: etcd")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s, err := servertest.StartEtcd(ctx, servertest.Options{})
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(s.Close()) })
+	ts.Setenv("INTERLOCK_STORE", s.URL())
+	ts.Setenv("ETCD", s.Addr())
 }
 
 // until PATTERN PROGRAM ARGS… runs a program again and again until its output matches; ! until, until it does not.
