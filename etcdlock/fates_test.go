@@ -24,7 +24,8 @@ func TestLateAcquire(t *testing.T) {
 	server := servertest.Etcd(t)
 	w := newWay(t, server.Addr())
 	s := session(t, opened(t, w.client, short))
-	for _, requeued := range []bool{false, true} {
+	for _, mode := range []string{"the name is free", "the next one holds", "it was a requeue"} {
+		requeued := mode == "it was a requeue"
 		old, c := mutex("late"), mutex("late")
 		if requeued {
 			hold(t, s, old)
@@ -48,18 +49,22 @@ func TestLateAcquire(t *testing.T) {
 			t.Fatalf("release: %v, %v", held, err)
 		}
 		next := mutex("late")
-		hold(t, s, next) // in the place of the one that was given up
+		if mode != "the name is free" {
+			hold(t, s, next) // in the place of the one that was given up
+		}
 		if !deliver() {
 			t.Fatal("nothing was held")
 		}
 		eventually(t, "what was late has had its answer", func() bool { return w.late.Load() > 0 })
 		w.late.Store(0)
-		if g := acquire(t, s, next); !g.Held {
-			t.Errorf("requeued %v: a request that was late has taken the place of who holds", requeued)
+		if mode != "the name is free" {
+			if g, err := s.Acquire(t.Context(), next); err != nil || !g.Held {
+				t.Fatalf("%s: a request that was late has taken it from who holds: %v", mode, err)
+			}
+			release(t, s, next)
 		}
-		release(t, s, next)
 		if all := keys(t, w.client); len(all) != 1 { // the session's
-			t.Errorf("requeued %v: a request that was late has left %q", requeued, all)
+			t.Fatalf("%s: a request that was late has left %q", mode, all)
 		}
 	}
 }
@@ -84,8 +89,8 @@ func TestLateRelease(t *testing.T) {
 		t.Fatal("nothing was held")
 	}
 	eventually(t, "what was late has had its answer", func() bool { return w.late.Load() > 0 })
-	if again := acquire(t, s, next); again != g {
-		t.Errorf("a Release that was late has changed %+v to %+v", g, again)
+	if again, err := s.Acquire(t.Context(), next); err != nil || again != g {
+		t.Errorf("a Release that was late has changed %+v to %+v, %v", g, again, err)
 	}
 	release(t, s, next)
 }
