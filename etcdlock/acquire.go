@@ -125,7 +125,7 @@ func (s *session) read(ctx context.Context, c *claim, own, all *etcdserverpb.Res
 		}
 		return readLine(c.Name, prefix, got.Kvs, false)
 	}
-	for _, kv := range own.GetResponseRange().Kvs {
+	for _, kv := range own.GetResponseRange().GetKvs() {
 		if e, is, failed := readEntry(prefix, kv); failed == nil && is && l.find(c.key) < 0 {
 			l.entries = append(l.entries, e) // so far behind that it was not read
 		}
@@ -172,7 +172,7 @@ func (s *session) join(ctx context.Context, old, c *claim) (l line, was bool, er
 		leaves = []clientv3.Op{clientv3.OpDelete(old.key, clientv3.WithPrevKV())}
 	}
 	put := clientv3.OpPut(c.key, encode(valueOf(c.Claim)), clientv3.WithLease(s.lease))
-	then := append(append(leaves, put), s.reads(c)...)
+	then := append(append(leaves, put), s.reads(c)[1])
 	for seen := int64(0); ; {
 		s.mu.Lock()
 		epoch := s.epoch
@@ -193,9 +193,13 @@ func (s *session) join(ctx context.Context, old, c *claim) (l line, was bool, er
 			s.mu.Unlock()
 			return l, false, err
 		}
-		n := len(r.Responses)
 		if r.Succeeded {
-			l, err := s.read(ctx, c, r.Responses[n-2], r.Responses[n-1])
+			l, err := s.read(ctx, c, nil, r.Responses[len(r.Responses)-1])
+			if l.find(c.key) < 0 { // so far behind that it was not read
+				l.entries = append(l.entries, entry{
+					value: value{ID: driver.PublicID(c.ID), Kind: c.Kind, Weight: c.Weight, Limit: c.Limit}, key: c.key, create: r.Header.Revision,
+				})
+			}
 			if old != nil {
 				was = s.wasHeld(old, r.Responses[0].GetResponseDeleteRange(), &l)
 			}

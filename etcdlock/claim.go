@@ -26,6 +26,7 @@ type claim struct {
 	grant  driver.Grant
 	create int64 // its key's create revision, from when it is in line
 	missed bool  // an event has said that its key is gone, and not why
+	retire bool  // a request that deletes its key had no answer, and may still arrive
 	late   bool  // a request that puts it in line had no answer, and may still arrive
 
 	change sessions.Signal // wakes its Wait

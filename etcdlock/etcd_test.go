@@ -3,6 +3,7 @@ package etcdlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,20 +137,20 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A lock that is free is taken by one transaction and released by one, and the line that waits is told without a request.
+// A lock that is free is taken by one transaction and released by one deletion, and the line that waits is told without a request.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
 	ours, theirs := newWay(t, server.Addr()), newWay(t, server.Addr())
 	a, b := session(t, opened(t, ours.client, nil)), session(t, opened(t, theirs.client, nil))
-	const txn = "/etcdserverpb.KV/Txn"
+	const txn, remove = "/etcdserverpb.KV/Txn", "/etcdserverpb.KV/DeleteRange"
 
 	c := mutex("free")
 	ours.forget()
 	hold(t, a, c)
 	release(t, a, c)
-	if got := ours.requests(); !slices.Equal(got, []string{txn, txn}) {
-		t.Errorf("a free pair is %q, want two transactions", got)
+	if got := ours.requests(); !slices.Equal(got, []string{txn, remove}) {
+		t.Errorf("a free pair is %q, want a transaction and a deletion", got)
 	}
 
 	// Two processes hand a lock over; of several names each has a watch, of several claims of a name there is one.
@@ -171,8 +172,8 @@ func TestRequests(t *testing.T) {
 	if g := <-told; !g.Held {
 		t.Fatalf("who waits is told %+v", g)
 	}
-	if got := ours.requests(); !slices.Equal(got, []string{txn}) {
-		t.Errorf("a release for which others wait is %q, want one transaction", got)
+	if got := ours.requests(); !slices.Equal(got, []string{remove}) {
+		t.Errorf("a release for which others wait is %q, want one deletion", got)
 	}
 	if got := theirs.requests(); !slices.Equal(got, []string{"/etcdserverpb.Watch/Watch", "/etcdserverpb.KV/Range"}) {
 		t.Errorf("four claims that wait for one name, and the first is let in, by %q, want a watch and a look", got)
@@ -223,6 +224,44 @@ func TestNamesBelowNames(t *testing.T) {
 	hold(t, s, try)
 	queue(t, s, mutex("a"))
 	hold(t, s, mutex("a/"))
+}
+
+// Locks are found among whatever else the store has, and by the beginning of their names.
+func TestLinesAmongOtherKeys(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	c := client(t, server.Addr())
+	d := opened(t, c, nil)
+	s := session(t, d)
+	for i := range 30 {
+		var puts []clientv3.Op
+		for k := range 100 {
+			puts = append(puts, clientv3.OpPut(fmt.Sprintf("data/%02d/%02d", i, k), "value"))
+		}
+		if _, err := c.Txn(t.Context()).Then(puts...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"data/07", "data/29", "zoo", "zoo/a", "z"} {
+		hold(t, s, permit(name+"-lock"))
+	}
+	queue := permit("zoo-lock")
+	hold(t, s, queue)
+	for prefix, want := range map[string]string{
+		"":        "data/07-lock 1, data/29-lock 1, z-lock 1, zoo-lock 2, zoo/a-lock 1",
+		"zoo":     "zoo-lock 2, zoo/a-lock 1",
+		"zoo/":    "zoo/a-lock 1",
+		"nothing": "",
+	} {
+		lines, err := d.(driver.Inspector).Lines(t.Context(), prefix)
+		var got []string
+		for _, l := range lines {
+			got = append(got, fmt.Sprint(l.Name, " ", len(l.Claims)))
+		}
+		if err != nil || strings.Join(got, ", ") != want {
+			t.Errorf("under %q: %q, %v, want %q", prefix, got, err, want)
+		}
+	}
 }
 
 // What cannot be kept is refused, with what would be right, and leaves nothing behind.

@@ -1,15 +1,14 @@
 package etcdlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/interlock-go/interlock/driver"
@@ -47,31 +46,54 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	return d.show(ctx, &l), nil
 }
 
-// Lines implements driver.Inspector.
+// Lines implements driver.Inspector. A store may have much besides locks: of that no values are read, and not all keys at once.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
-	ctx, cancel := d.within(ctx, d.options.Timeout)
-	defer cancel()
-	r, err := d.client.Get(ctx, d.options.Namespace+prefix, clientv3.WithPrefix())
-	if err != nil {
-		return nil, fmt.Errorf("etcdlock: list: %w", classify(err))
-	}
-	names := map[string][]*mvccpb.KeyValue{}
-	for _, kv := range r.Kvs {
-		key := strings.TrimPrefix(string(kv.Key), d.options.Namespace)
-		at := strings.LastIndexByte(key, '/')
-		if at > 0 && isSlot(key[at+1:], kv.Lease) && strings.HasPrefix(key[:at], prefix) && checkName(key[:at]) == nil {
-			names[key[:at]] = append(names[key[:at]], kv)
-		}
-	}
-	var lines []driver.Line
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		l, err := readLine(name, d.options.line(name), names[name], false)
+	var names []string
+	from := d.options.Namespace + prefix
+	end := clientv3.GetPrefixRangeEnd(from)
+	from = cmp.Or(from, "\x00") // the first key that there can be
+	for more := true; more; {
+		r, err := d.page(ctx, from, end)
 		if err != nil {
-			return lines, fmt.Errorf("etcdlock: list: %w", err)
+			return nil, fmt.Errorf("etcdlock: list: %w", classify(err))
 		}
-		lines = append(lines, d.show(ctx, &l))
+		for _, kv := range r.Kvs {
+			from = string(kv.Key) + "\x00"
+			name, slot := cutLast(strings.TrimPrefix(string(kv.Key), d.options.Namespace))
+			if isSlot(slot, kv.Lease) && strings.HasPrefix(name, prefix) && checkName(name) == nil {
+				names = append(names, name)
+			}
+		}
+		more = r.More
+	}
+	slices.Sort(names) // the keys of a/b may stand among those of a
+	var lines []driver.Line
+	for _, name := range slices.Compact(names) {
+		l, err := d.Line(ctx, name)
+		if err != nil {
+			return lines, err
+		}
+		if len(l.Claims) > 0 {
+			lines = append(lines, l)
+		}
 	}
 	return lines, nil
+}
+
+// pageSize is how many keys are read at once.
+const pageSize = 1000
+
+// page reads some keys.
+func (d *Driver) page(ctx context.Context, from, end string) (*clientv3.GetResponse, error) {
+	ctx, cancel := d.within(ctx, d.options.Timeout)
+	defer cancel()
+	return d.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithKeysOnly())
+}
+
+// cutLast cuts a key at its last slash.
+func cutLast(key string) (name, slot string) {
+	at := max(strings.LastIndexByte(key, '/'), 0)
+	return key[:at], strings.TrimPrefix(key[at:], "/")
 }
 
 // Break implements driver.Inspector. The mark is in the claim's value, where whoever releases it or looks at the line finds it, and as a key
@@ -148,6 +170,10 @@ func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, 
 				return
 			}
 		}
-		yield(driver.Line{}, ctx.Err())
+		err := ctx.Err()
+		if err == nil {
+			err = errClosed // with the client
+		}
+		yield(driver.Line{}, err)
 	}
 }

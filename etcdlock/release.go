@@ -36,7 +36,7 @@ func (s *session) releasing(dc driver.Claim) (*claim, error) {
 
 // release takes the claim out, once.
 func (s *session) release(ctx context.Context, c *claim) (bool, error) {
-	return c.Release(ctx, &s.mu, false, s.timeout, s.limited(func(ctx context.Context) error {
+	return c.Release(ctx, &s.mu, true, s.timeout, s.limited(ctx, func(ctx context.Context) error {
 		was, err := s.leave(ctx, c)
 		if err != nil {
 			if err = s.failed(err); errors.Is(err, driver.ErrSessionLost) {
@@ -63,6 +63,13 @@ func (s *session) leave(ctx context.Context, c *claim) (was bool, err error) {
 	s.mu.Lock()
 	key, create, late, st := c.key, c.create, c.late, c.state
 	s.mu.Unlock()
+	defer func() {
+		if err != nil {
+			s.mu.Lock()
+			c.retire = true
+			s.mu.Unlock()
+		}
+	}()
 	switch {
 	case key == "":
 		return s.leaveUnknown(ctx, c)
@@ -71,32 +78,28 @@ func (s *session) leave(ctx context.Context, c *claim) (was bool, err error) {
 	case create == 0:
 		return false, nil // it was never put there
 	}
-	then := []clientv3.Op{clientv3.OpDelete(key, clientv3.WithPrevKV())}
-	if st != held { // it may all the same
-		then = append(then, clientv3.OpGet(s.d.options.line(c.Name), clientv3.WithPrefix()))
+	if st == held {
+		r, err := s.d.client.Delete(ctx, key, clientv3.WithPrevKV())
+		if err != nil {
+			return false, err
+		}
+		return s.wasHeld(c, (*etcdserverpb.DeleteRangeResponse)(r), nil), nil
 	}
+	then := []clientv3.Op{clientv3.OpDelete(key, clientv3.WithPrevKV()), clientv3.OpGet(s.d.options.line(c.Name), clientv3.WithPrefix())}
 	if st == broken {
 		then = append(then, clientv3.OpDelete(s.mark(c)))
 	}
-	// By its revision: a Release that had no answer may come when another claim has the key.
-	r, err := s.d.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", create)).Then(then...).Commit()
-	if err != nil || !r.Succeeded {
+	r, err := s.d.client.Txn(ctx).Then(then...).Commit() // it may be held all the same
+	if err != nil {
 		return false, err
 	}
-	return s.was(c, st == held, r.Responses)
+	return s.was(c, r.Responses), nil
 }
 
-// was reports whether c was held, by the answers to the deletion of its key and, where that is not known, a look at the line without it.
-func (s *session) was(c *claim, holds bool, answers []*etcdserverpb.ResponseOp) (bool, error) {
-	deleted := answers[0].GetResponseDeleteRange()
-	if holds {
-		return s.wasHeld(c, deleted, nil), nil
-	}
+// was reports whether c was held, by the answers to the deletion of its key and to a look at the line without it.
+func (s *session) was(c *claim, answers []*etcdserverpb.ResponseOp) bool {
 	l, err := readLine(c.Name, s.d.options.line(c.Name), answers[1].GetResponseRange().Kvs, false)
-	if err != nil {
-		return false, nil //nolint:nilerr // it has left, whatever stands there
-	}
-	return s.wasHeld(c, deleted, &l), nil
+	return err == nil && s.wasHeld(c, answers[0].GetResponseDeleteRange(), &l)
 }
 
 // wasHeld reports whether a claim whose key was deleted was held until then, by the line without it where that is not known.
@@ -143,7 +146,7 @@ func (s *session) overtake(ctx context.Context, c *claim) (was bool, err error) 
 		if r.Succeeded {
 			s.epoch = max(s.epoch, epoch+int64(len(r.Responses)-len(remove)))
 			s.mu.Unlock()
-			return s.was(c, false, r.Responses)
+			return s.was(c, r.Responses), nil
 		}
 		session := r.Responses[0].GetResponseRange().Kvs
 		if len(session) > 0 {

@@ -132,8 +132,8 @@ func (s *session) compare(ctx context.Context, about []*claim, before, keys map[
 
 // isOwn reports whether a key is of a claim of this session.
 func (s *session) isOwn(key string) bool {
-	at := strings.LastIndexByte(key, '/')
-	return at >= 0 && strings.HasPrefix(key, s.d.options.Namespace) && isSlot(key[at+1:], int64(s.lease))
+	_, slot := cutLast(key)
+	return strings.HasPrefix(key, s.d.options.Namespace) && isSlot(slot, int64(s.lease))
 }
 
 // lookAll looks at the lines in which claims wait.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"time"
 
@@ -38,7 +39,7 @@ type session struct {
 func newSession(d *Driver, spec driver.Spec) *session {
 	ttl := max(spec.TTL, minTTL)
 	return &session{
-		d: d, ttl: int64((ttl + time.Second - 1) / time.Second), timeout: min(d.options.Timeout, ttl),
+		d: d, ttl: int64(math.Ceil(ttl.Seconds())), timeout: min(d.options.Timeout, ttl),
 		person: encode(person{ID: driver.PublicID(spec.ID), Owner: spec.Owner.Encode()}),
 		nudge:  sessions.NewSignal(), claims: sessions.Claims[*claim]{}, slots: map[string]*claim{},
 	}
@@ -179,20 +180,25 @@ func (s *session) place(c *claim) {
 // forget drops a claim that does not stand in the store any more, or never did. s.mu is held.
 func (s *session) forget(c *claim) {
 	s.claims.Forget(c.ID, c)
-	if s.slots[c.key] == c {
+	switch {
+	case s.slots[c.key] != c:
+	case c.retire:
+		s.slots[c.key] = &claim{}
+	default:
 		delete(s.slots, c.key)
 	}
 }
 
-// fly makes one call for c, after the one before. Calls of etcd keep no order among themselves, so it goes on when ctx has ended.
+// fly makes one call for c, after the one before. It is given up when ctx ends, and may be carried out all the same, at any time: what puts a
+// key is overtaken then, and a key that was to be deleted is not used again.
 func (s *session) fly(ctx context.Context, c *claim, call func(ctx context.Context) error) error {
-	return c.Fly(ctx, &s.mu, false, s.timeout, s.limited(call))
+	return c.Fly(ctx, &s.mu, true, s.timeout, s.limited(ctx, call))
 }
 
 // limited is the call with a context that ends: gRPC waits for that, whatever deadline it has.
-func (s *session) limited(call func(ctx context.Context) error) func(ctx context.Context) error {
-	return func(ctx context.Context) error {
-		ctx, cancel := s.d.within(context.WithoutCancel(ctx), s.timeout)
+func (s *session) limited(ctx context.Context, call func(ctx context.Context) error) func(context.Context) error {
+	return func(context.Context) error {
+		ctx, cancel := s.d.within(ctx, s.timeout)
 		defer cancel()
 		return call(ctx)
 	}

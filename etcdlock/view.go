@@ -86,8 +86,11 @@ func (v *view) hear(ctx context.Context, cancel context.CancelFunc) error {
 	slow := time.AfterFunc(v.d.options.Timeout, cancel)
 	events := v.d.client.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
 	first, ok := <-events
-	if !ok || first.Err() != nil || !slow.Stop() {
-		return fmt.Errorf("%w: no watch: %w", driver.ErrNotSent, classify(first.Err()))
+	if err := first.Err(); err != nil {
+		return fmt.Errorf("%w: no watch: %w", driver.ErrNotSent, classify(err))
+	}
+	if !slow.Stop() || !ok {
+		return fmt.Errorf("%w: no watch in %v", driver.ErrNotSent, v.d.options.Timeout)
 	}
 	reading, stop := v.d.within(ctx, v.d.options.Timeout)
 	r, err := v.d.client.Get(reading, prefix, clientv3.WithPrefix())
