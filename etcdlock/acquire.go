@@ -89,6 +89,7 @@ func (s *session) enter(ctx context.Context, old, c *claim) (was bool, err error
 	}
 	s.mu.Lock()
 	asks := c.state <= waiting && len(l.entries) > 0
+	c.deep = l.partial
 	s.mu.Unlock()
 	if asks { // who is in the way; mostly known
 		h := l.holder(0, s.d.owners(ctx, &l, 1)[l.entries[0].lease])
@@ -101,7 +102,7 @@ func (s *session) enter(ctx context.Context, old, c *claim) (was bool, err error
 	return was, nil
 }
 
-// front is how many claims of a line are read where one that excludes all others joins it.
+// front is how many claims of a line are read where one that excludes all others joins it, and how many processes hear of each that leaves.
 const front = 32
 
 // reads are the operations that show how c stands: its own key, and the claims before it. One that shares may have any number of them.

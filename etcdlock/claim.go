@@ -25,6 +25,7 @@ type claim struct {
 	state  state
 	grant  driver.Grant
 	create int64 // its key's create revision, from when it is in line
+	deep   bool  // when it came, there were too many before it to hear of all of them
 	missed bool  // an event has said that its key is gone, and not why
 	retire bool  // a request that deletes its key had no answer, and may still arrive
 	late   bool  // a request that puts it in line had no answer, and may still arrive

@@ -172,6 +172,7 @@ type way struct {
 	wire   *wire.Wire
 	calls  atomic.Int64
 	late   atomic.Int64 // requests that were held, delivered and answered
+	news   atomic.Int64 // messages of watches that have events
 	deaf   atomic.Bool
 
 	mu      sync.Mutex
@@ -309,7 +310,11 @@ func (s stream) SendMsg(m any) error {
 func (s stream) RecvMsg(m any) error {
 	for {
 		err := s.ClientStream.RecvMsg(m)
-		if r, watch := m.(*etcdserverpb.WatchResponse); err != nil || !watch || len(r.Events) == 0 || !s.way.deaf.Load() {
+		if r, watch := m.(*etcdserverpb.WatchResponse); err != nil || !watch || len(r.Events) == 0 {
+			return err
+		}
+		s.way.news.Add(1)
+		if !s.way.deaf.Load() {
 			return err
 		}
 		*m.(*etcdserverpb.WatchResponse) = etcdserverpb.WatchResponse{}

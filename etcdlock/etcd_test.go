@@ -12,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/etcdlock"
 	"github.com/interlock-go/interlock/internal/servertest"
@@ -186,6 +187,94 @@ func TestRequests(t *testing.T) {
 	}
 	if got := theirs.requests(); !slices.Equal(got, []string{txn}) {
 		t.Errorf("a requeue is %q, want one transaction", got)
+	}
+}
+
+// Who comes when many wait hears of the one before it alone.
+func TestLongLine(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	w := newWay(t, server.Addr())
+	a, b := session(t, opened(t, client(t, server.Addr()), nil)), session(t, opened(t, w.client, nil))
+	var line []driver.Claim
+	for range 40 {
+		line = append(line, mutex("busy"))
+		acquire(t, a, line[len(line)-1])
+	}
+	last := mutex("busy")
+	queue(t, b, last)
+	w.forget()
+	told := begin(t, b, last)
+	eventually(t, "it hears, and has looked after that", func() bool {
+		asked := w.requests()
+		return slices.Contains(asked, "/etcdserverpb.Watch/Watch") && asked[len(asked)-1] == "/etcdserverpb.KV/Range"
+	})
+	for i, c := range line {
+		if len(told) > 0 || w.news.Load() > 0 {
+			t.Fatalf("when %d of 40 have left: %d told, %d events", i, len(told), w.news.Load())
+		}
+		if _, err := a.Release(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if g := <-told; !g.Held || w.news.Load() != 1 {
+		t.Errorf("when all have left: %+v, %d events", g, w.news.Load())
+	}
+	if got := w.requests(); !slices.Equal(got, []string{"/etcdserverpb.KV/Range", "/etcdserverpb.Watch/Watch", "/etcdserverpb.KV/Range", "/etcdserverpb.KV/Txn"}) {
+		t.Errorf("it has asked %q", got)
+	}
+}
+
+// A leader is campaigned for, observed and succeeded.
+func TestElection(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	var clients [2]*interlock.Client
+	for i := range clients {
+		c, err := interlock.New(opened(t, client(t, server.Addr()), nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		clients[i] = c
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	leads, resign, done := make(chan uint64, 2), make(chan struct{}), make(chan error, 2)
+	lead := func(c *interlock.Client) {
+		done <- c.Election("boss").Lead(ctx, func(ctx context.Context) error {
+			leads <- interlock.Fence(ctx, "boss")
+			<-resign
+			return nil
+		})
+	}
+	go lead(clients[0])
+	first := <-leads
+	go lead(clients[1])
+	var seen []uint64
+	resigned := false
+	for leader, err := range clients[1].Election("boss").Observe(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if leader.Fence != 0 && !slices.Contains(seen, leader.Fence) {
+			seen = append(seen, leader.Fence)
+		}
+		if len(seen) == 1 && !resigned {
+			resigned = true
+			resign <- struct{}{}
+		}
+		if len(seen) == 2 {
+			break
+		}
+	}
+	second := <-leads
+	close(resign)
+	if err := errors.Join(<-done, <-done); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(seen, []uint64{first, second}) || second <= first {
+		t.Errorf("seen leading %d, want %d and then %d", seen, first, second)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/interlock-go/interlock/driver"
 )
 
@@ -15,7 +17,7 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 		return driver.Grant{}, err
 	}
 	s.mu.Lock()
-	st := c.state
+	st, deep := c.state, c.deep
 	s.mu.Unlock()
 	switch st {
 	case out: // Acquire had no answer
@@ -23,6 +25,9 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 	case waiting:
 	default:
 		return s.answer(c, nil)
+	}
+	if deep {
+		return s.waitBehind(ctx, c)
 	}
 	v, err := s.d.view(c)
 	if err != nil {
@@ -66,4 +71,45 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 			return s.answer(c, ctx.Err())
 		}
 	}
+}
+
+// waitBehind is the Wait of a claim that has many before it: it hears of the last of those alone, as package concurrency does, so that
+// a release wakes few, however many wait.
+func (s *session) waitBehind(ctx context.Context, c *claim) (driver.Grant, error) {
+	hearing, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	before := append(clientv3.WithLastCreate(), clientv3.WithPrefix(), clientv3.WithMaxCreateRev(c.create-1), clientv3.WithKeysOnly())
+	r, err := s.d.client.Get(hearing, s.d.options.line(c.Name), before...)
+	if err != nil {
+		return s.answer(c, fmt.Errorf("etcdlock: wait: %w", classify(err)))
+	}
+	var events clientv3.WatchChan
+	gone := len(r.Kvs) == 0
+	if !gone {
+		last := r.Kvs[0]
+		events = s.d.client.Watch(hearing, string(last.Key), clientv3.WithCreatedNotify(), clientv3.WithFilterPut())
+		<-events // it hears from now on, or never will
+		if r, err = s.d.client.Get(hearing, string(last.Key), clientv3.WithKeysOnly()); err != nil {
+			return s.answer(c, fmt.Errorf("etcdlock: wait: %w", classify(err)))
+		}
+		gone = len(r.Kvs) == 0 || r.Kvs[0].CreateRevision != last.CreateRevision
+	}
+	if !gone {
+		select {
+		case <-c.change: // a renewal, or an end
+		case r, ok := <-events:
+			if !ok || r.Err() != nil {
+				pause(ctx, again) // then it looks
+			}
+		case <-ctx.Done():
+			return s.answer(c, ctx.Err())
+		}
+	}
+	s.mu.Lock()
+	waits := c.state == waiting
+	s.mu.Unlock()
+	if !waits {
+		return s.answer(c, nil)
+	}
+	return s.Acquire(ctx, c.Claim)
 }
