@@ -15,15 +15,25 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// short is how long an answer may take where one is held back.
-var short = &etcdlock.Options{Timeout: 300 * time.Millisecond}
+// briefly makes a call whose request is held, and gives it up.
+func briefly(t *testing.T, call func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("a request without an answer: %v", err)
+	}
+}
+
+// patient has an answer awaited for as long as a test does.
+var patient = &etcdlock.Options{Timeout: patience}
 
 // An Acquire that was given up and comes after its Release takes nothing, whatever its session does meanwhile.
 func TestLateAcquire(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
 	w := newWay(t, server.Addr())
-	s := session(t, opened(t, w.client, short))
+	s := session(t, opened(t, w.client, patient))
 	for _, mode := range []string{"the name is free", "the next one holds", "it was a requeue"} {
 		requeued := mode == "it was a requeue"
 		old, c := mutex("late"), mutex("late")
@@ -31,15 +41,14 @@ func TestLateAcquire(t *testing.T) {
 			hold(t, s, old)
 		}
 		deliver := w.hold(0)
-		var err error
-		if requeued {
-			_, _, err = s.(driver.Requeuer).Requeue(t.Context(), old, c)
-		} else {
-			_, err = s.Acquire(t.Context(), c)
-		}
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("a request without an answer: %v", err)
-		}
+		briefly(t, func(ctx context.Context) (err error) {
+			if requeued {
+				_, _, err = s.(driver.Requeuer).Requeue(ctx, old, c)
+			} else {
+				_, err = s.Acquire(ctx, c)
+			}
+			return err
+		})
 		if requeued {
 			if _, err := s.Release(t.Context(), old); err != nil {
 				t.Fatal(err)
@@ -74,13 +83,11 @@ func TestLateRelease(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
 	w := newWay(t, server.Addr())
-	s := session(t, opened(t, w.client, short))
+	s := session(t, opened(t, w.client, patient))
 	c, next := mutex("late"), mutex("late")
 	hold(t, s, c)
 	deliver := w.hold(0)
-	if _, err := s.Release(t.Context(), c); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("a request without an answer: %v", err)
-	}
+	briefly(t, func(ctx context.Context) error { _, err := s.Release(ctx, c); return err })
 	if _, err := s.Release(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

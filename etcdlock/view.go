@@ -28,7 +28,8 @@ type view struct {
 	err   error         // why, before ready
 
 	// Guarded by the driver's mutex, and by claims' after that.
-	revision int64
+	begun    int64 // the revision that was read
+	revision int64 // that of the last event
 	kvs      map[string]*mvccpb.KeyValue
 	waiting  map[*claim]bool
 	idle     time.Time // since when nobody waits
@@ -99,7 +100,7 @@ func (v *view) hear(ctx context.Context, cancel context.CancelFunc) error {
 		return fmt.Errorf("%w: %w", driver.ErrNotSent, classify(err))
 	}
 	v.d.mu.Lock()
-	v.revision, v.idle = r.Header.Revision, time.Now()
+	v.begun, v.revision, v.idle = r.Header.Revision, r.Header.Revision, time.Now()
 	for _, kv := range r.Kvs {
 		v.kvs[string(kv.Key)] = kv
 	}
@@ -130,13 +131,12 @@ func (v *view) hear(ctx context.Context, cancel context.CancelFunc) error {
 	}
 }
 
-// take applies events that are later than what the view has.
+// take applies events that are later than what was read.
 func (v *view) take(events []*clientv3.Event) {
 	v.d.mu.Lock()
 	defer v.d.mu.Unlock()
-	begun := v.revision
 	for _, e := range events {
-		if e.Kv.ModRevision <= begun {
+		if e.Kv.ModRevision <= v.begun {
 			continue
 		}
 		if e.Type == clientv3.EventTypeDelete {

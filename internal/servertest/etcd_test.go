@@ -31,7 +31,7 @@ func put(t *testing.T, c *clientv3.Client, key string) int64 {
 	t.Helper()
 	for {
 		// A write is not repeated by the client where its outcome is unknown, as while a leader is elected.
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		r, err := c.Put(ctx, key, "x")
 		cancel()
 		if err == nil {
