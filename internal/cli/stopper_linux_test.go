@@ -23,7 +23,7 @@ const starts = 60
 // stopper is a shell that stops its job and continues it all the time while it starts, as Ctrl-Z and fg do. Every other
 // time it kills interlock when what the guard has forked is stopped, too. A process forks by a copy of itself, and until
 // that executes another program the thread that forked sleeps: if the copy is stopped then, the thread can neither be
-// stopped nor do anything.
+// stopped nor do anything. Nor can the process, if it collects garbage at that moment, so there is always some to collect.
 func stopper() {
 	for i := range starts {
 		err := stopAndContinue(i%2 == 1)
@@ -37,6 +37,7 @@ func stopper() {
 func stopAndContinue(kill bool) error {
 	job := exec.Command("interlock", "run", "--wait", (guardtest.Patience() / 2).String(), "job", "--", "true")
 	job.Stdin, job.Stdout, job.Stderr = os.Stdin, os.Stdout, os.Stderr
+	job.Env = append(os.Environ(), "GOGC=1")
 	job.SysProcAttr = &syscall.SysProcAttr{Foreground: true}
 	if err := job.Start(); err != nil {
 		return err
@@ -117,16 +118,39 @@ func changed(pid int) (unix.WaitStatus, error) {
 			return ws, err
 		}
 		if time.Now().After(end) {
+			seen := condition(pid)
 			for _, guard := range children(pid) {
-				for _, copied := range append(children(guard), guard) {
+				seen += condition(guard)
+				for _, copied := range children(guard) {
+					seen += condition(copied)
 					_ = unix.Kill(copied, unix.SIGKILL)
 				}
+				_ = unix.Kill(guard, unix.SIGKILL)
 			}
 			_ = unix.Kill(-pid, unix.SIGKILL)
-			return ws, fmt.Errorf("it has neither stopped nor ended after %v", patience)
+			return ws, fmt.Errorf("it has neither stopped nor ended after %v: %s", patience, seen)
 		}
 		<-time.NewTimer(20 * time.Microsecond).C
 	}
+}
+
+// condition says on one line what the threads of a process do, and which signals wait for them, are blocked and caught.
+func condition(pid int) (seen string) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	for _, dir := range threads {
+		status, _ := os.ReadFile(dir + "/status")
+		wait, _ := os.ReadFile(dir + "/wchan")
+		seen += fmt.Sprintf("[%s %s", strings.TrimPrefix(dir, "/proc/"), wait)
+		for line := range strings.Lines(string(status)) {
+			name, value, _ := strings.Cut(line, ":")
+			switch name {
+			case "Name", "State", "SigPnd", "ShdPnd", "SigBlk", "SigCgt":
+				seen += " " + name + "=" + strings.TrimSpace(value)
+			}
+		}
+		seen += "] "
+	}
+	return seen
 }
 
 // Ctrl-Z at any moment of the start stops it, and nothing that is stopped then outlives it.

@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"runtime/debug"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -39,6 +40,7 @@ func (w *warden) run(m message) {
 		w.report(message{Op: opFailed, Errno: int(errno)})
 		return
 	}
+	debug.SetGCPercent(100) // nothing was collected so far: see collectNothing
 	w.pid, w.killRest = pid, m.KillRest
 	if m.Group == 0 {
 		w.group = pid

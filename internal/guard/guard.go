@@ -111,8 +111,9 @@ func forkGuard(end int) (int, error) {
 	}
 	forking.Lock()
 	defer forking.Unlock()
+	defer collectNothing()()
 	pid, err := syscall.ForkExec(program, []string{processName, strconv.Itoa(end)}, &syscall.ProcAttr{
-		Env:   os.Environ(),
+		Env:   append([]string{"GOGC=off", "GOMEMLIMIT=off"}, os.Environ()...), // the first of a name counts
 		Files: inPlace(end),
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
