@@ -109,9 +109,9 @@ func forkGuard(end int) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("guard: find this program: %w", err)
 	}
+	defer collectNothing()()
 	forking.Lock()
 	defer forking.Unlock()
-	defer collectNothing()()
 	pid, err := syscall.ForkExec(program, []string{processName, strconv.Itoa(end)}, &syscall.ProcAttr{
 		Env:   append([]string{"GOGC=off", "GOMEMLIMIT=off"}, os.Environ()...), // the first of a name counts
 		Files: inPlace(end),
