@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/interlock-go/interlock/driver"
@@ -92,7 +93,7 @@ func (s *session) enter(ctx context.Context, old, c *claim) (was bool, err error
 	c.deep = l.partial
 	s.mu.Unlock()
 	if asks { // who is in the way; mostly known
-		h := l.holder(0, s.d.owners(ctx, &l, 1)[l.entries[0].lease])
+		h := l.holder(0, s.d.owner(ctx, l.entries[0].lease))
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if c.state <= waiting {
@@ -114,23 +115,19 @@ func (s *session) reads(c *claim) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpGet(c.key), clientv3.OpGet(s.d.options.line(c.Name), opts...)}
 }
 
-// read takes the answers to reads.
-func (s *session) read(ctx context.Context, c *claim, own, all *etcdserverpb.ResponseOp) (line, error) {
-	prefix := s.d.options.line(c.Name)
-	r := all.GetResponseRange()
-	l, err := readLine(c.Name, prefix, r.Kvs, r.More)
-	if err == nil && l.partial && len(l.entries) == 0 { // all that was read belongs to names below this one
-		got, err := s.d.client.Get(ctx, prefix, clientv3.WithPrefix())
-		if err != nil {
-			return l, err
-		}
-		return readLine(c.Name, prefix, got.Kvs, false)
+// read takes the answers to reads. What is not of the front of the line has own alone.
+func (s *session) read(ctx context.Context, c *claim, own []*mvccpb.KeyValue, all *etcdserverpb.RangeResponse) (line, error) {
+	l, err := s.d.readLine(c.Name, all.Kvs)
+	switch {
+	case err != nil || !all.More:
+		return l, err
+	case len(l.entries) == 0: // all that was read belongs to names below this one
+		return s.d.read(ctx, c.Name)
 	}
-	for _, kv := range own.GetResponseRange().GetKvs() {
-		if e, is, failed := readEntry(prefix, kv); failed == nil && is && l.find(c.key) < 0 {
-			l.entries = append(l.entries, e) // so far behind that it was not read
-		}
+	if len(own) > 0 && l.find(c.key) < 0 {
+		l, err = s.d.readLine(c.Name, append(all.Kvs, own[0]))
 	}
+	l.partial = true
 	return l, err
 }
 
@@ -140,10 +137,10 @@ func (s *session) look(ctx context.Context, c *claim) (line, error) {
 	if err != nil {
 		return line{}, err
 	}
-	if len(r.Responses[2].GetResponseRange().Kvs) == 0 {
-		return line{}, driver.ErrSessionLost
+	if err := s.saw(r.Responses[2]); err != nil {
+		return line{}, err
 	}
-	l, err := s.read(ctx, c, r.Responses[0], r.Responses[1])
+	l, err := s.read(ctx, c, r.Responses[0].GetResponseRange().Kvs, r.Responses[1].GetResponseRange())
 	if err != nil {
 		return l, err
 	}
@@ -172,8 +169,8 @@ func (s *session) join(ctx context.Context, old, c *claim) (l line, was bool, er
 	if old != nil {
 		leaves = []clientv3.Op{clientv3.OpDelete(old.key, clientv3.WithPrevKV())}
 	}
-	put := clientv3.OpPut(c.key, encode(valueOf(c.Claim)), clientv3.WithLease(s.lease))
-	then := append(append(leaves, put), s.reads(c)[1])
+	value := encode(valueOf(c.Claim))
+	then := append(leaves, clientv3.OpPut(c.key, value, clientv3.WithLease(s.lease)), s.reads(c)[1])
 	for seen := int64(0); ; {
 		s.mu.Lock()
 		epoch := s.epoch
@@ -195,25 +192,17 @@ func (s *session) join(ctx context.Context, old, c *claim) (l line, was bool, er
 			return l, false, err
 		}
 		if r.Succeeded {
-			l, err := s.read(ctx, c, nil, r.Responses[len(r.Responses)-1])
-			if l.find(c.key) < 0 { // so far behind that it was not read
-				l.entries = append(l.entries, entry{
-					value: value{ID: driver.PublicID(c.ID), Kind: c.Kind, Weight: c.Weight, Limit: c.Limit}, key: c.key, create: r.Header.Revision,
-				})
-			}
+			own := &mvccpb.KeyValue{Key: []byte(c.key), Value: []byte(value), Lease: int64(s.lease), CreateRevision: r.Header.Revision}
+			l, err := s.read(ctx, c, []*mvccpb.KeyValue{own}, r.Responses[len(leaves)+1].GetResponseRange())
 			if old != nil {
-				was = s.wasHeld(old, r.Responses[0].GetResponseDeleteRange(), &l)
+				was = s.wasHeld(old, r.Responses[0].GetResponseDeleteRange().PrevKvs, &l)
 			}
 			return l, was, s.joined(ctx, c, &l, r.Header.Revision, err)
 		}
-		session := r.Responses[2].GetResponseRange().Kvs
-		if len(session) == 0 {
-			return l, false, driver.ErrSessionLost
+		if err := s.saw(r.Responses[2]); err != nil {
+			return l, false, err
 		}
-		s.mu.Lock()
-		s.epoch = max(s.epoch, session[0].Version)
-		s.mu.Unlock()
-		if l, err = s.read(ctx, c, r.Responses[0], r.Responses[1]); err != nil {
+		if l, err = s.read(ctx, c, r.Responses[0].GetResponseRange().Kvs, r.Responses[1].GetResponseRange()); err != nil {
 			return l, false, err
 		}
 		if own := l.find(c.key); own >= 0 {

@@ -112,49 +112,34 @@ func (d *Driver) Close(ctx context.Context) error {
 	return err
 }
 
-// owners returns who the sessions of these leases are, as far as that is known or can be read; a look at people's names fails nobody.
-func (d *Driver) owners(ctx context.Context, l *line, first int) map[clientv3.LeaseID]driver.Owner {
-	known := map[clientv3.LeaseID]driver.Owner{}
-	var ops []clientv3.Op
-	var asked []clientv3.LeaseID
+// owner returns who the session of a lease is, as far as that is known or can be read; a look at people's names fails nobody.
+func (d *Driver) owner(ctx context.Context, lease clientv3.LeaseID) driver.Owner {
 	d.mu.Lock()
-	for _, e := range l.entries[:min(first, len(l.entries))] {
-		o, ok := d.people[e.lease]
-		if ok {
-			known[e.lease] = o
-		} else if _, twice := known[e.lease]; !twice && !e.foreign && len(ops) < maxOps {
-			ops, asked = append(ops, clientv3.OpGet(d.options.session(e.lease))), append(asked, e.lease)
-			known[e.lease] = driver.Owner{}
-		}
-	}
+	o, known := d.people[lease]
 	d.mu.Unlock()
-	if len(ops) == 0 {
-		return known
+	if known {
+		return o
 	}
 	ctx, cancel := d.within(ctx, d.options.Timeout)
 	defer cancel()
-	r, err := d.client.Txn(ctx).Then(ops...).Commit()
+	r, err := d.client.Get(ctx, d.options.session(lease))
 	if err != nil {
-		return known
+		return o
+	}
+	for _, kv := range r.Kvs {
+		var p person
+		if ours, err := decode(kv.Value, &p); ours && err == nil {
+			o = driver.DecodeOwner(p.Owner)
+		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.people) > maxPeople {
 		clear(d.people)
 	}
-	for i, lease := range asked {
-		for _, kv := range r.Responses[i].GetResponseRange().Kvs {
-			var p person
-			if ours, err := decode(kv.Value, &p); ours && err == nil {
-				known[lease] = driver.DecodeOwner(p.Owner)
-				d.people[lease] = known[lease]
-			}
-		}
-	}
-	return known
+	d.people[lease] = o
+	return o
 }
 
-const (
-	maxOps    = 100  // of one transaction; etcd's usual limit is 128
-	maxPeople = 1000 // that are kept
-)
+// maxPeople are kept.
+const maxPeople = 1000

@@ -205,10 +205,7 @@ func TestLongLine(t *testing.T) {
 	queue(t, b, last)
 	w.forget()
 	told := begin(t, b, last)
-	eventually(t, "it hears, and has looked after that", func() bool {
-		asked := w.requests()
-		return slices.Contains(asked, "/etcdserverpb.Watch/Watch") && asked[len(asked)-1] == "/etcdserverpb.KV/Range"
-	})
+	eventually(t, "it hears", func() bool { return w.count("/etcdserverpb.Watch/Watch") > 0 })
 	for i, c := range line {
 		if len(told) > 0 || w.news.Load() > 0 {
 			t.Fatalf("when %d of 40 have left: %d told, %d events", i, len(told), w.news.Load())
@@ -220,7 +217,7 @@ func TestLongLine(t *testing.T) {
 	if g := <-told; !g.Held || w.news.Load() != 1 {
 		t.Errorf("when all have left: %+v, %d events", g, w.news.Load())
 	}
-	want := []string{"/etcdserverpb.KV/Range", "/etcdserverpb.Watch/Watch", "/etcdserverpb.KV/Range", "/etcdserverpb.KV/Txn"}
+	want := []string{"/etcdserverpb.KV/Range", "/etcdserverpb.Watch/Watch", "/etcdserverpb.KV/Txn"}
 	if got := w.requests(); len(got) < len(want) || !slices.Equal(got[:len(want)], want) || len(got) > len(want)+1 { // and the end of the watch
 		t.Errorf("it has asked %q, want %q", got, want)
 	}
@@ -298,6 +295,27 @@ func TestTokensAreRevisions(t *testing.T) {
 	release(t, s, one)
 	if again := hold(t, s, mutex("a")); again.Fence < g.Fence+driver.Stride {
 		t.Errorf("token %d after %d", again.Fence, g.Fence)
+	}
+}
+
+// Whoever looks at a line is told when its leases end, to a second, and not since when: the store keeps no times.
+func TestEndIsShown(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	d := opened(t, client(t, server.Addr()), nil)
+	const ttl = 10 * time.Minute
+	before := time.Now()
+	s := sessionOf(t, d, ttl)
+	hold(t, s, mutex("a"))
+	queue(t, s, mutex("a"))
+	l, err := d.(driver.Inspector).Line(t.Context(), "a")
+	if err != nil || len(l.Claims) != 2 {
+		t.Fatalf("line %+v, %v", l, err)
+	}
+	for _, h := range l.Claims {
+		if h.Until.Before(before.Add(ttl-time.Minute)) || h.Until.After(time.Now().Add(ttl+time.Second)) || !h.Since.IsZero() {
+			t.Errorf("stands there from %v to %v, want an end in %v", h.Since, h.Until, ttl)
+		}
 	}
 }
 

@@ -8,42 +8,52 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/interlock-go/interlock/driver"
 )
 
-// read reads the line of one name, and says at which revision.
-func (d *Driver) read(ctx context.Context, name string) (line, int64, error) {
-	prefix := d.options.line(name)
-	r, err := d.client.Get(ctx, prefix, clientv3.WithPrefix())
+// read reads the line of one name.
+func (d *Driver) read(ctx context.Context, name string) (line, error) {
+	r, err := d.client.Get(ctx, d.options.line(name), clientv3.WithPrefix())
 	if err != nil {
-		return line{name: name}, 0, classify(err)
+		return line{}, classify(err)
 	}
-	l, err := readLine(name, prefix, r.Kvs, false)
-	return l, r.Header.Revision, err
+	return d.readLine(name, r.Kvs)
 }
 
 // show is the line as people see it.
 func (d *Driver) show(ctx context.Context, l *line) driver.Line {
 	shown := driver.Line{Name: l.name}
-	owners := d.owners(ctx, l, len(l.entries))
 	for i, e := range l.entries {
-		shown.Claims = append(shown.Claims, l.holder(i, owners[e.lease]))
+		shown.Claims = append(shown.Claims, l.holder(i, d.owner(ctx, e.lease)))
 	}
 	return shown
 }
 
-// Line implements driver.Inspector.
+// Line implements driver.Inspector. The store says when leases end, in whole seconds, and keeps no times of what was granted when.
 func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	ctx, cancel := d.within(ctx, d.options.Timeout)
 	defer cancel()
-	l, _, err := d.read(ctx, name)
+	l, err := d.read(ctx, name)
 	if err != nil {
 		return driver.Line{Name: name}, fmt.Errorf("etcdlock: look at %q: %w", name, err)
 	}
-	return d.show(ctx, &l), nil
+	shown := d.show(ctx, &l)
+	ends := map[clientv3.LeaseID]time.Time{}
+	for i, e := range l.entries {
+		if _, known := ends[e.lease]; !known {
+			asked := time.Now()
+			ends[e.lease] = time.Time{} // where it does not say
+			if r, err := d.client.TimeToLive(ctx, e.lease); err == nil && r.TTL >= 0 {
+				ends[e.lease] = asked.Add(time.Duration(r.TTL+1) * time.Second) // it leaves out what is less than one
+			}
+		}
+		shown.Claims[i].Until = ends[e.lease]
+	}
+	return shown, nil
 }
 
 // Lines implements driver.Inspector. A store may have much besides locks: of that no values are read, and not all keys at once.
@@ -114,7 +124,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 
 // tryBreak does so unless the line has moved since it was read.
 func (d *Driver) tryBreak(ctx context.Context, name, publicID string, fence uint64, now bool) (done bool, err error) {
-	l, _, err := d.read(ctx, name)
+	l, err := d.read(ctx, name)
 	if err != nil {
 		return false, err
 	}
@@ -165,8 +175,12 @@ func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, 
 				yield(driver.Line{}, fmt.Errorf("etcdlock: watch %q: %w", name, classify(err)))
 				return
 			}
-			l, err := d.Line(ctx, name)
-			if !yield(l, err) || err != nil {
+			l, err := d.read(ctx, name)
+			if err != nil {
+				yield(driver.Line{}, fmt.Errorf("etcdlock: watch %q: %w", name, err))
+				return
+			}
+			if !yield(d.show(ctx, &l), nil) {
 				return
 			}
 		}

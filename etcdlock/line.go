@@ -32,8 +32,8 @@ type line struct {
 
 // readLine takes the keys under a name's prefix. Those of other names that begin like it and go on behind a slash are none of its claims;
 // package concurrency takes them for such, so that a mutex there waits for names below its own, too.
-func readLine(name, prefix string, kvs []*mvccpb.KeyValue, more bool) (line, error) {
-	l := line{name: name, partial: more}
+func (d *Driver) readLine(name string, kvs []*mvccpb.KeyValue) (line, error) {
+	l, prefix := line{name: name}, d.options.line(name)
 	for _, kv := range kvs {
 		e, is, err := readEntry(prefix, kv)
 		switch {
@@ -45,8 +45,12 @@ func readLine(name, prefix string, kvs []*mvccpb.KeyValue, more bool) (line, err
 			l.stray = string(kv.Key)
 		}
 	}
-	slices.SortFunc(l.entries, func(a, b entry) int { return cmp.Compare(a.create, b.create) })
+	l.sort()
 	return l, nil
+}
+
+func (l *line) sort() {
+	slices.SortStableFunc(l.entries, func(a, b entry) int { return cmp.Compare(a.create, b.create) })
 }
 
 // readEntry reads a key under a name's prefix and reports whether it is a claim's.
@@ -75,20 +79,19 @@ func (l *line) find(key string) int {
 
 // holds reports whether the claim at i is held: the rule.
 func (l *line) holds(i int) bool {
-	sum := int64(0)
-	for _, e := range l.entries[:i+1] {
-		sum += int64(e.Weight)
-	}
-	return sum <= int64(l.entries[i].Limit)
+	return weigh(l.entries[:i+1]) <= int64(l.entries[i].Limit)
 }
 
 // fits reports whether c would be held if it came now.
 func (l *line) fits(c driver.Claim) bool {
-	sum := int64(c.Weight)
-	for _, e := range l.entries {
+	return weigh(l.entries)+int64(c.Weight) <= int64(c.Limit)
+}
+
+func weigh(entries []entry) (sum int64) {
+	for _, e := range entries {
 		sum += int64(e.Weight)
 	}
-	return sum <= int64(c.Limit)
+	return sum
 }
 
 // admits returns an error where c cannot stand in this line.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/interlock-go/interlock/driver"
@@ -83,9 +84,9 @@ func (s *session) leave(ctx context.Context, c *claim) (was bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		return s.wasHeld(c, (*etcdserverpb.DeleteRangeResponse)(r), nil), nil
+		return s.wasHeld(c, r.PrevKvs, nil), nil
 	}
-	then := []clientv3.Op{clientv3.OpDelete(key, clientv3.WithPrevKV()), clientv3.OpGet(s.d.options.line(c.Name), clientv3.WithPrefix())}
+	then := s.leaving(c)
 	if st == broken {
 		then = append(then, clientv3.OpDelete(s.mark(c)))
 	}
@@ -96,40 +97,40 @@ func (s *session) leave(ctx context.Context, c *claim) (was bool, err error) {
 	return s.was(c, r.Responses), nil
 }
 
-// was reports whether c was held, by the answers to the deletion of its key and to a look at the line without it.
-func (s *session) was(c *claim, answers []*etcdserverpb.ResponseOp) bool {
-	l, err := readLine(c.Name, s.d.options.line(c.Name), answers[1].GetResponseRange().Kvs, false)
-	return err == nil && s.wasHeld(c, answers[0].GetResponseDeleteRange(), &l)
+// leaving are the operations that take c out of its line, and show the line without it.
+func (s *session) leaving(c *claim) []clientv3.Op {
+	return []clientv3.Op{clientv3.OpDelete(c.key, clientv3.WithPrevKV()), clientv3.OpGet(s.d.options.line(c.Name), clientv3.WithPrefix())}
 }
 
-// wasHeld reports whether a claim whose key was deleted was held until then, by the line without it where that is not known.
-func (s *session) wasHeld(c *claim, deleted *etcdserverpb.DeleteRangeResponse, l *line) bool {
-	if len(deleted.PrevKvs) == 0 {
+// was reports whether c was held, by the answers to leaving.
+func (s *session) was(c *claim, answers []*etcdserverpb.ResponseOp) bool {
+	l, err := s.d.readLine(c.Name, answers[1].GetResponseRange().Kvs)
+	return err == nil && s.wasHeld(c, answers[0].GetResponseDeleteRange().PrevKvs, &l)
+}
+
+// wasHeld reports whether a claim was held until its key was deleted, by the line without it where that is not known.
+func (s *session) wasHeld(c *claim, deleted []*mvccpb.KeyValue, l *line) bool {
+	if len(deleted) == 0 {
 		return false
 	}
-	e, is, err := readEntry(s.d.options.line(c.Name), deleted.PrevKvs[0])
+	e, is, err := readEntry(s.d.options.line(c.Name), deleted[0])
 	if err != nil || !is || e.Broken || e.ID != driver.PublicID(c.ID) {
 		return false
 	}
 	s.mu.Lock()
-	holds := c.state == held
-	s.mu.Unlock()
-	if holds || l == nil {
-		return holds
+	defer s.mu.Unlock()
+	if c.state == held || l == nil {
+		return c.state == held
 	}
-	sum := int64(e.Weight)
-	for _, ahead := range l.entries {
-		if ahead.create < e.create {
-			sum += int64(ahead.Weight)
-		}
-	}
-	return sum <= int64(e.Limit)
+	with := line{entries: append(slices.Clone(l.entries), e)}
+	with.sort()
+	return with.holds(with.find(c.key))
 }
 
 // overtake deletes the key of a claim that a request may still put there which had no answer. It writes the session's key in the same step:
 // whatever was sent before finds another version of it then, and changes nothing.
 func (s *session) overtake(ctx context.Context, c *claim) (was bool, err error) {
-	remove := []clientv3.Op{clientv3.OpDelete(c.key, clientv3.WithPrevKV()), clientv3.OpGet(s.d.options.line(c.Name), clientv3.WithPrefix())}
+	remove := s.leaving(c)
 	for {
 		s.mu.Lock()
 		epoch := s.epoch
@@ -142,19 +143,11 @@ func (s *session) overtake(ctx context.Context, c *claim) (was bool, err error) 
 		if err != nil {
 			return false, err
 		}
-		s.mu.Lock()
 		if r.Succeeded {
-			s.epoch = max(s.epoch, epoch+int64(len(r.Responses)-len(remove)))
-			s.mu.Unlock()
 			return s.was(c, r.Responses), nil
 		}
-		session := r.Responses[0].GetResponseRange().Kvs
-		if len(session) > 0 {
-			s.epoch = max(s.epoch, session[0].Version)
-		}
-		s.mu.Unlock()
-		if len(session) == 0 {
-			return false, driver.ErrSessionLost
+		if err := s.saw(r.Responses[0]); err != nil {
+			return false, err
 		}
 	}
 }
@@ -162,7 +155,7 @@ func (s *session) overtake(ctx context.Context, c *claim) (was bool, err error) 
 // leaveUnknown takes out a claim that another session has put there, or nobody.
 func (s *session) leaveUnknown(ctx context.Context, c *claim) (bool, error) {
 	for {
-		l, _, err := s.d.read(ctx, c.Name)
+		l, err := s.d.read(ctx, c.Name)
 		if err != nil {
 			return false, err
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -20,36 +22,24 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		s.mu.Unlock()
 		return driver.Renewal{}, driver.ErrSessionLost
 	}
-	var about, stuck []*claim
-	names := map[string][]*claim{}
+	var about []*claim
 	for _, c := range s.claims {
 		switch {
 		case c.Landing() != nil:
-		case c.Leaving && !c.Left:
-			stuck = append(stuck, c) // its Release had no answer, and perhaps nobody repeats it
+		case c.Leaving && !c.Left: // its Release had no answer, and perhaps nobody repeats it
+			s.d.wg.Go(func() { _, _ = s.release(s.d.ctx, c) })
 		case c.state == waiting || c.state == held:
 			about = append(about, c)
-			if c.state == waiting {
-				names[c.Name] = append(names[c.Name], c)
-			}
 		}
 	}
-	before := map[string]bool{}
-	for key := range s.slots {
-		before[key] = true
-	}
+	before := maps.Clone(s.slots)
 	s.mu.Unlock()
-	for _, c := range stuck {
-		s.d.wg.Go(func() { _, _ = s.release(s.d.ctx, c) })
-	}
 	rctx, cancel := s.d.within(ctx, s.timeout)
 	defer cancel()
-	renewed, looked := make(chan error, 1), make(chan error, 1)
+	renewed := make(chan error, 1)
 	go func() { renewed <- s.keepAlive(rctx) }()
-	go func() { looked <- s.lookAll(rctx, names) }()
 	keys, err := s.keys(rctx)
-	err = errors.Join(err, <-renewed, <-looked)
-	if err == nil {
+	if err = errors.Join(err, <-renewed); err == nil {
 		err = s.compare(rctx, about, before, keys)
 	}
 	if err != nil {
@@ -88,11 +78,11 @@ func (s *session) keys(ctx context.Context) (map[string]bool, error) {
 	return keys, nil
 }
 
-// compare has the claims know what the list of keys says of them. It is what one member has carried out so far, which may be less than
-// another one has: what it lacks is asked for.
-func (s *session) compare(ctx context.Context, about []*claim, before, keys map[string]bool) error {
+// compare has the claims know what the list of keys says of them, and looks at the lines of those that wait. The list is what one member has
+// carried out so far, which may be less than another one has: what it lacks is asked for.
+func (s *session) compare(ctx context.Context, about []*claim, before map[string]*claim, keys map[string]bool) error {
 	marks := s.key() + "/"
-	var missing []*claim
+	var missing, waits, surplus []*claim
 	s.mu.Lock()
 	for _, c := range about {
 		switch {
@@ -101,11 +91,12 @@ func (s *session) compare(ctx context.Context, about []*claim, before, keys map[
 			c.end(broken)
 		case !keys[c.key]:
 			missing = append(missing, c)
+		case c.state == waiting:
+			waits = append(waits, c)
 		}
 	}
-	var surplus []*claim
 	for key := range keys {
-		if before[key] || s.slots[key] != nil || key == s.key() || strings.HasPrefix(key, marks) || !s.isOwn(key) {
+		if before[key] != nil || s.slots[key] != nil || key == s.key() || strings.HasPrefix(key, marks) || !s.isOwn(key) {
 			continue
 		}
 		c := s.newClaim(driver.Claim{})
@@ -127,6 +118,41 @@ func (s *session) compare(ctx context.Context, about []*claim, before, keys map[
 			return err
 		}
 	}
+	for some := range slices.Chunk(waits, maxOps) {
+		if err := s.lookAll(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxOps are of one transaction; etcd's usual limit is 128.
+const maxOps = 100
+
+// lookAll looks at the lines in which claims wait.
+func (s *session) lookAll(ctx context.Context, claims []*claim) error {
+	var ops []clientv3.Op
+	for _, c := range claims {
+		ops = append(ops, clientv3.OpGet(s.d.options.line(c.Name), clientv3.WithPrefix()))
+	}
+	r, err := s.d.client.Txn(ctx).Then(ops...).Commit()
+	if err != nil {
+		return err
+	}
+	for i, c := range claims {
+		l, err := s.d.readLine(c.Name, r.Responses[i].GetResponseRange().Kvs)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		if c.state == waiting && !c.Leaving {
+			_, err = c.stands(&l) // one that does not has gone since the keys were listed
+		}
+		s.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -134,47 +160,4 @@ func (s *session) compare(ctx context.Context, about []*claim, before, keys map[
 func (s *session) isOwn(key string) bool {
 	_, slot := cutLast(key)
 	return strings.HasPrefix(key, s.d.options.Namespace) && isSlot(slot, int64(s.lease))
-}
-
-// lookAll looks at the lines in which claims wait.
-func (s *session) lookAll(ctx context.Context, names map[string][]*claim) error {
-	var ops []clientv3.Op
-	var of []string
-	ask := func() error {
-		r, err := s.d.client.Txn(ctx).Then(ops...).Commit()
-		if err != nil {
-			return err
-		}
-		for i, name := range of {
-			l, err := readLine(name, s.d.options.line(name), r.Responses[i].GetResponseRange().Kvs, false)
-			if err != nil {
-				return err
-			}
-			s.mu.Lock()
-			for _, c := range names[name] {
-				if c.state == waiting && !c.Leaving {
-					_, failed := c.stands(&l) // one that does not is not in the list of keys, either
-					err = errors.Join(err, failed)
-				}
-			}
-			s.mu.Unlock()
-			if err != nil {
-				return err
-			}
-		}
-		ops, of = nil, nil
-		return nil
-	}
-	for name := range names {
-		ops, of = append(ops, clientv3.OpGet(s.d.options.line(name), clientv3.WithPrefix())), append(of, name)
-		if len(ops) == maxOps {
-			if err := ask(); err != nil {
-				return err
-			}
-		}
-	}
-	if len(ops) == 0 {
-		return nil
-	}
-	return ask()
 }

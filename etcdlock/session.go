@@ -71,6 +71,18 @@ func (s *session) open(ctx context.Context, spec driver.Spec) error {
 // key is the session's own, which begins those of its marks.
 func (s *session) key() string { return s.d.options.session(s.lease) }
 
+// saw takes in the answer to a look at the session's key.
+func (s *session) saw(own *etcdserverpb.ResponseOp) error {
+	kvs := own.GetResponseRange().GetKvs()
+	if len(kvs) == 0 {
+		return driver.ErrSessionLost
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch = max(s.epoch, kvs[0].Version)
+	return nil
+}
+
 // mark is the key that says that c is broken.
 func (s *session) mark(c *claim) string { return s.key() + "/" + driver.PublicID(c.ID) }
 

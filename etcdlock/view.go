@@ -3,6 +3,8 @@ package etcdlock
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -155,11 +157,7 @@ func (v *view) settle() {
 	if len(v.waiting) == 0 {
 		return
 	}
-	all := make([]*mvccpb.KeyValue, 0, len(v.kvs))
-	for _, kv := range v.kvs {
-		all = append(all, kv)
-	}
-	l, err := readLine(v.name, v.d.options.line(v.name), all, false)
+	l, err := v.d.readLine(v.name, slices.Collect(maps.Values(v.kvs)))
 	if err != nil {
 		return // who asks is told
 	}

@@ -83,18 +83,9 @@ func (s *session) waitBehind(ctx context.Context, c *claim) (driver.Grant, error
 	if err != nil {
 		return s.answer(c, fmt.Errorf("etcdlock: wait: %w", classify(err)))
 	}
-	var events clientv3.WatchChan
-	gone := len(r.Kvs) == 0
-	if !gone {
-		last := r.Kvs[0]
-		events = s.d.client.Watch(hearing, string(last.Key), clientv3.WithCreatedNotify(), clientv3.WithFilterPut())
-		<-events // it hears from now on, or never will
-		if r, err = s.d.client.Get(hearing, string(last.Key), clientv3.WithKeysOnly()); err != nil {
-			return s.answer(c, fmt.Errorf("etcdlock: wait: %w", classify(err)))
-		}
-		gone = len(r.Kvs) == 0 || r.Kvs[0].CreateRevision != last.CreateRevision
-	}
-	if !gone {
+	if len(r.Kvs) > 0 {
+		// It may be told late, if the revision has passed, but everything.
+		events := s.d.client.Watch(hearing, string(r.Kvs[0].Key), clientv3.WithRev(r.Header.Revision+1), clientv3.WithFilterPut())
 		select {
 		case <-c.change: // a renewal, or an end
 		case r, ok := <-events:
