@@ -19,6 +19,8 @@ type adapter struct {
 	redis int
 	// postgres asks for a server, at place.Postgres.
 	postgres bool
+	// etcd asks for one, at place.Etcd.
+	etcd bool
 	// key is where the store keeps the lock of a name; nil = at the name.
 	key func(name string) any
 	// ends is how to ask PostgreSQL when the lease of a key ends, in seconds
@@ -38,6 +40,7 @@ type place struct {
 	Dir       string        // empty at the start of the run, shared by its workers
 	Redis     []string      // host:port of the run's own servers
 	Postgres  string        // URL of the run's own server
+	Etcd      string        // host:port of the run's own server
 	Process   int           // from 1
 	Processes int           // that take part
 	TTL       time.Duration // 0 = the default of what is measured
@@ -130,6 +133,11 @@ var adapters = map[string]adapter{
 	"pg rows strict":       {open: openPGRowsStrict, postgres: true},
 	"pg session":           {open: openPGSession, postgres: true},
 	"pg session strict":    {open: openPGSessionStrict, postgres: true},
+
+	"raw etcd":    {open: openRawEtcd, etcd: true},
+	"concurrency": {open: openConcurrency, etcd: true},
+	"etcd":        {open: openEtcd, etcd: true},
+	"etcd strict": {open: openEtcdStrict, etcd: true},
 }
 
 func findAdapter(name string) (adapter, error) {

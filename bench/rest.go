@@ -113,6 +113,10 @@ func (a atRest) run(ctx context.Context, s scale) (_ sample, err error) {
 			out[perRenewal] = float64(sum.Requests) / float64(sum.Renewals)
 		}
 	}
+	if at.etcd != nil {
+		out[serverShare] = did.cpu * 100 / seconds
+		out[requests] = float64(sum.Requests) / seconds
+	}
 	if len(at.redis) > 0 {
 		out[serverShare] = did.cpu * 100 / seconds
 		out[serverCommands] = did.commands / seconds

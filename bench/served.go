@@ -9,7 +9,7 @@ import (
 )
 
 // served is what the servers of a run have done so far: those of Redis by
-// their own count, a PostgreSQL by the CPU time that its processes have used.
+// their own count, a PostgreSQL or an etcd by the CPU time that it has used.
 type served struct {
 	servers  float64
 	scripts  float64 // EVAL, EVALSHA, FCALL
@@ -42,6 +42,11 @@ func (s *site) look() (served, error) {
 		all.cpu, err = familyTime(s.postgres.Pid())
 		return all, err
 	}
+	if s.etcd != nil {
+		var err error
+		all.cpu, err = threadsTime(s.etcd.Pid())
+		return all, err
+	}
 	return all, nil
 }
 
@@ -55,7 +60,7 @@ func (s served) and(o served) served {
 
 // watch waits for the window to close and says what the servers did in it.
 func (s *site) watch(b *board) (served, error) {
-	if len(s.redis) == 0 && s.postgres == nil {
+	if len(s.redis) == 0 && s.postgres == nil && s.etcd == nil {
 		return served{}, nil
 	}
 	sleepUntil(b.start.Load())

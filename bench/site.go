@@ -16,6 +16,7 @@ type site struct {
 	dir      string
 	redis    []*servertest.Server // none where the adapter needs none
 	postgres *servertest.Server   // nil where the adapter needs none
+	etcd     *servertest.Server   // nil where the adapter needs none
 }
 
 func openSite(ctx context.Context, adapterName string) (_ *site, err error) {
@@ -50,7 +51,10 @@ func openSite(ctx context.Context, adapterName string) (_ *site, err error) {
 			return nil, err
 		}
 	}
-	return s, nil
+	if a.etcd {
+		s.etcd, err = servertest.StartEtcd(ctx, servertest.Options{})
+	}
+	return s, err
 }
 
 // maxBackends is how many connections a PostgreSQL may have: enough for a
@@ -68,6 +72,9 @@ func (s *site) place(process, of int) place {
 	}
 	if s.postgres != nil {
 		p.Postgres = s.postgres.URL()
+	}
+	if s.etcd != nil {
+		p.Etcd = s.etcd.Addr()
 	}
 	return p
 }
@@ -91,8 +98,10 @@ func (s *site) close() error {
 	for _, one := range s.redis {
 		err = errors.Join(err, one.Close())
 	}
-	if s.postgres != nil {
-		err = errors.Join(err, s.postgres.Close())
+	for _, one := range []*servertest.Server{s.postgres, s.etcd} {
+		if one != nil {
+			err = errors.Join(err, one.Close())
+		}
 	}
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
