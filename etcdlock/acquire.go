@@ -169,8 +169,7 @@ func (s *session) join(ctx context.Context, old, c *claim) (l line, was bool, er
 	if old != nil {
 		leaves = []clientv3.Op{clientv3.OpDelete(old.key, clientv3.WithPrevKV())}
 	}
-	value := encode(valueOf(c.Claim))
-	then := append(leaves, clientv3.OpPut(c.key, value, clientv3.WithLease(s.lease)), s.reads(c)[1])
+	then := append(leaves, clientv3.OpPut(c.key, c.value, clientv3.WithLease(s.lease)), s.reads(c)[1])
 	for seen := int64(0); ; {
 		s.mu.Lock()
 		epoch := s.epoch
@@ -192,8 +191,13 @@ func (s *session) join(ctx context.Context, old, c *claim) (l line, was bool, er
 			return l, false, err
 		}
 		if r.Succeeded {
-			own := &mvccpb.KeyValue{Key: []byte(c.key), Value: []byte(value), Lease: int64(s.lease), CreateRevision: r.Header.Revision}
-			l, err := s.read(ctx, c, []*mvccpb.KeyValue{own}, r.Responses[len(leaves)+1].GetResponseRange())
+			front := r.Responses[len(leaves)+1].GetResponseRange()
+			if len(front.Kvs) == 1 && string(front.Kvs[0].Key) == c.key { // as where a lock is free: nothing has to be read
+				l = line{name: c.Name, entries: []entry{c.entry(r.Header.Revision)}}
+			} else {
+				own := &mvccpb.KeyValue{Key: []byte(c.key), Value: []byte(c.value), Lease: int64(s.lease), CreateRevision: r.Header.Revision}
+				l, err = s.read(ctx, c, []*mvccpb.KeyValue{own}, front)
+			}
 			if old != nil {
 				was = s.wasHeld(old, r.Responses[0].GetResponseDeleteRange().PrevKvs, &l)
 			}

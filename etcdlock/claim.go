@@ -22,6 +22,7 @@ type claim struct {
 	driver.Claim
 	s      *session
 	key    string // its place in the line; kept until it has left
+	value  string // of its key, as it was put
 	state  state
 	grant  driver.Grant
 	create int64 // its key's create revision, from when it is in line
@@ -33,6 +34,13 @@ type claim struct {
 	change sessions.Signal // wakes its Wait
 
 	sessions.Departure
+}
+
+// entry is what the claim's key says that was put at a revision.
+func (c *claim) entry(create int64) entry {
+	return entry{
+		value: value{ID: driver.PublicID(c.ID), Kind: c.Kind, Weight: c.Weight, Limit: c.Limit}, key: c.key, lease: c.s.lease, create: create, mod: create,
+	}
 }
 
 // admit moves the claim to held.

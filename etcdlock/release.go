@@ -113,15 +113,15 @@ func (s *session) wasHeld(c *claim, deleted []*mvccpb.KeyValue, l *line) bool {
 	if len(deleted) == 0 {
 		return false
 	}
-	e, is, err := readEntry(s.d.options.line(c.Name), deleted[0])
-	if err != nil || !is || e.Broken || e.ID != driver.PublicID(c.ID) {
-		return false
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if string(deleted[0].Value) != c.value { // marked as broken, or another's
+		return false
+	}
 	if c.state == held || l == nil {
 		return c.state == held
 	}
+	e := c.entry(deleted[0].CreateRevision)
 	with := line{entries: append(slices.Clone(l.entries), e)}
 	with.sort()
 	return with.holds(with.find(c.key))

@@ -177,7 +177,7 @@ func (s *session) claim(c driver.Claim) (*claim, error) {
 }
 
 func (s *session) newClaim(c driver.Claim) *claim {
-	return &claim{Claim: c, s: s, change: sessions.NewSignal()}
+	return &claim{Claim: c, s: s, value: encode(valueOf(c)), change: sessions.NewSignal()}
 }
 
 // place gives c a key, which no other claim of the session has. s.mu is held.
