@@ -74,13 +74,15 @@ func (h *havoc) harm(ctx context.Context, kind string) error {
 		return h.harmMasters(ctx, kind)
 	case h.servers.postgres != nil:
 		return h.harmPostgres(ctx, kind)
+	case h.servers.etcd != nil:
+		return h.harmEtcd(ctx, kind)
 	}
 	switch kind {
 	case FaultPause:
 		if h.servers.sentinels != nil || h.servers.cluster != nil {
 			return h.split(ctx)
 		}
-		return h.pause(ctx)
+		return h.pause(ctx, h.servers.redis)
 	case FaultFailover:
 		return h.failover(ctx, false)
 	case FaultStale:
@@ -95,8 +97,7 @@ func (h *havoc) harm(ctx context.Context, kind string) error {
 }
 
 // pause stops a server for half to three times the TTL.
-func (h *havoc) pause(ctx context.Context) error {
-	s := h.servers.redis
+func (h *havoc) pause(ctx context.Context, s *servertest.Server) error {
 	h.note("is stopped")
 	if err := s.Pause(); err != nil {
 		return err

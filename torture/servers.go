@@ -23,6 +23,7 @@ type servers struct {
 	cluster   *servertest.Cluster
 	masters   *masters
 	postgres  *postgres
+	etcd      *servertest.Etcds
 	query     string // what the store's URL has besides
 }
 
@@ -44,6 +45,8 @@ func raise(ctx context.Context, name string, faults []string) (s *servers, err e
 		s.cluster, err = servertest.StartCluster(ctx, 3, 1, servertest.Options{})
 	case Postgres, PostgresSync, PostgresAsync, PostgresPooler:
 		s.postgres, err = raisePostgres(ctx, name)
+	case Etcd:
+		s.etcd, err = servertest.StartEtcds(ctx, 3, servertest.Options{})
 	case Redlock:
 		s.masters, err = raiseMasters(ctx, slices.Contains(faults, FaultClock))
 	default:
@@ -71,6 +74,8 @@ func (s *servers) url() string {
 		return s.postgres.url() + "&" + s.query
 	case s.postgres != nil:
 		return s.postgres.url()
+	case s.etcd != nil:
+		return s.etcd.URL()
 	}
 	return s.redis.URL()
 }
@@ -86,6 +91,8 @@ func (s *servers) nodes() []*servertest.Server {
 		return s.masters.nodes
 	case s.postgres != nil:
 		return s.postgres.nodes()
+	case s.etcd != nil:
+		return s.etcd.Members
 	}
 	return []*servertest.Server{s.redis}
 }
@@ -118,6 +125,8 @@ func (s *servers) close() error {
 		return s.masters.close()
 	case s.postgres != nil:
 		return s.postgres.close()
+	case s.etcd != nil:
+		return s.etcd.Close()
 	}
 	return s.redis.Close()
 }

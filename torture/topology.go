@@ -20,6 +20,8 @@ const (
 	PostgresSync   = "postgres-sync"
 	PostgresAsync  = "postgres-async"
 	PostgresPooler = "postgres-pooler"
+
+	Etcd = "etcd" // three members
 )
 
 // The faults of servers, and of the way to them.
@@ -43,6 +45,8 @@ const (
 	// Of a PostgreSQL half of the connections are ended, or all that are left are taken by others.
 	FaultTerminate = "terminate"
 	FaultExhaust   = "exhaust"
+
+	FaultRolling = "rolling" // the members of an etcd start again, one after another
 )
 
 // topology says what can be done to servers, and what the locks on them then still promise.
@@ -77,6 +81,11 @@ var topologies = map[string]topology{
 		usual: []string{FaultLink, FaultTerminate},
 		costs: map[string][]string{FaultLink: nil, FaultTerminate: nil},
 	},
+	Etcd: {
+		usual: []string{FaultLink, FaultRestart, FaultRolling},
+		costs: map[string][]string{FaultLink: nil, FaultRestart: nil, FaultRolling: nil, FaultPause: {"V3", "V4"}},
+		why:   map[string]string{FaultPause: oldLeader},
+	},
 	// Exclusion rests on the masters' clocks, the order of tokens does not.
 	Redlock: {
 		usual: []string{FaultLink, FaultPause, FaultRestart, FaultForget, FaultOutage},
@@ -95,6 +104,8 @@ var replicated = topology{
 	costs: map[string][]string{FaultLink: nil, FaultPause: {"V3", "V4"}, FaultFailover: {"V3", "V4"}, FaultStale: {"V3", "V4"}},
 	why:   map[string]string{FaultPause: failedOver, FaultFailover: failedOver, FaultStale: failedOver},
 }
+
+const oldLeader = "a leader that was stopped may end leases, in versions before 3.4.28 and 3.5.10"
 
 const failedOver = "a replica may follow that has not heard of the last leases"
 
