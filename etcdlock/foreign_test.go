@@ -2,11 +2,15 @@ package etcdlock_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +18,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
+	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
@@ -43,10 +48,49 @@ func foreigners(t *testing.T, addr string) map[string]foreign {
 			e := concurrency.NewElection(session(), name)
 			return func() error { return e.Resign(context.Background()) }, e.Campaign(ctx, `{"id":"node 1"}`)
 		}},
+		"lock service": {func(ctx context.Context, name string) (func() error, error) {
+			return v3lock(ctx, addr, name)
+		}},
 		"etcdctl lock": {func(ctx context.Context, name string) (func() error, error) {
 			return etcdctl(ctx, addr, name)
 		}},
 	}
+}
+
+// v3lock locks by the server's own service, over HTTP.
+func v3lock(ctx context.Context, addr, name string) (give func() error, err error) {
+	ask := func(ctx context.Context, path string, question, answer any) error {
+		body, err := json.Marshal(question)
+		if err != nil {
+			return err
+		}
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/v3/"+path, bytes.NewReader(body))
+		if err != nil {
+			return err
+		}
+		got, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
+		}
+		defer got.Body.Close()
+		if got.StatusCode != http.StatusOK {
+			return errors.New(path + ": " + got.Status)
+		}
+		return json.NewDecoder(got.Body).Decode(answer)
+	}
+	var lease struct{ ID string }
+	if err := ask(ctx, "lease/grant", map[string]int{"TTL": 60}, &lease); err != nil {
+		return nil, err
+	}
+	var lock struct {
+		Key []byte `json:"key"`
+	}
+	if err := ask(ctx, "lock/lock", map[string]any{"name": []byte(name), "lease": lease.ID}, &lock); err != nil {
+		return nil, err
+	}
+	return func() error {
+		return ask(context.Background(), "lock/unlock", map[string]any{"key": lock.Key}, &struct{}{})
+	}, nil
 }
 
 // etcdctl locks by the command, which says its key when it holds, and releases when it is interrupted.
@@ -85,7 +129,11 @@ func etcdctl(ctx context.Context, addr, name string) (give func() error, err err
 // While another program holds, ours wait, are refused a try, show it as another program's, and get in when it has released.
 func TestForeignHolderKeepsOursOut(t *testing.T) {
 	t.Parallel()
-	server := servertest.Etcd(t)
+	foreignKeepOursOut(t, servertest.Etcd(t))
+}
+
+func foreignKeepOursOut(t *testing.T, server *servertest.Server) {
+	t.Helper()
 	c := client(t, server.Addr())
 	d := opened(t, c, nil)
 	s := session(t, d)
@@ -139,7 +187,11 @@ func TestForeignHolderKeepsOursOut(t *testing.T) {
 // While ours holds, be it a mutex or a reader, another program is kept out and gets in when it has released.
 func TestOursKeepForeignOut(t *testing.T) {
 	t.Parallel()
-	server := servertest.Etcd(t)
+	oursKeepForeignOut(t, servertest.Etcd(t))
+}
+
+func oursKeepForeignOut(t *testing.T, server *servertest.Server) {
+	t.Helper()
 	c := client(t, server.Addr())
 	s := session(t, opened(t, c, nil))
 	for who, theirs := range foreigners(t, server.Addr()) {
@@ -173,5 +225,65 @@ func TestOursKeepForeignOut(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An election is seen from both sides, whoever leads, and by watch: between two leaders nothing is asked.
+func TestElectionsAreSeenBothWays(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	w := newWay(t, server.Addr())
+	locks, err := interlock.New(opened(t, w.client, nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	session, err := concurrency.NewSession(client(t, server.Addr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	theirs := concurrency.NewElection(session, "boss")
+	if err := theirs.Campaign(t.Context(), "node 1"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	seen := make(chan interlock.Leader)
+	go func() {
+		defer close(seen)
+		for l, err := range locks.Election("boss").Observe(ctx) {
+			if err != nil {
+				return
+			}
+			seen <- l
+		}
+	}()
+	if l := <-seen; l.Note != "node 1" || l.Fence != uint64(theirs.Rev())*driver.Stride {
+		t.Errorf("seen leading: %+v, want node 1 by revision %d", l, theirs.Rev())
+	}
+	w.forget()
+	s := sessionOf(t, opened(t, client(t, server.Addr()), nil), time.Minute)
+	ours := mutex("boss")
+	queue(t, s, ours)
+	if err := theirs.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g := await(t, s, ours)
+	for l := range seen {
+		if l.Fence == g.Fence && l.Owner.Name == "test" {
+			break
+		}
+	}
+	// A look for each of the two changes, and one at who has come; a renewal may be among them.
+	if asked := w.requests(); len(asked) > 6 || slices.Contains(asked, "/etcdserverpb.Watch/Watch") {
+		t.Errorf("two changes have cost the observer %q", asked)
+	}
+	r, err := theirs.Leader(t.Context())
+	if err != nil || uint64(r.Kvs[0].CreateRevision)*driver.Stride != g.Fence {
+		t.Errorf("they see %+v leading, %v, want revision %d", r, err, g.Fence/driver.Stride)
+	}
+	cancel()
+	for range seen {
 	}
 }

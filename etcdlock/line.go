@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -65,12 +66,18 @@ func readEntry(prefix string, kv *mvccpb.KeyValue) (e entry, is bool, err error)
 	}
 	if !ours {
 		e.foreign, e.value = true, value{ID: driver.PublicID(e.key)}
+		if len(kv.Value) <= maxNote && utf8.Valid(kv.Value) {
+			e.Note = kv.Value // such as what a candidate of package concurrency proclaims
+		}
 	}
 	if e.Kind == 0 {
 		e.Kind, e.Weight, e.Limit = driver.Mutex, driver.All, driver.All
 	}
 	return e, true, nil
 }
+
+// maxNote is what the contract allows.
+const maxNote = 256
 
 // find returns the index of a key, or -1.
 func (l *line) find(key string) int {
