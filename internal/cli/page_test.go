@@ -147,6 +147,48 @@ func TestPageFromShedLock(t *testing.T) {
 	}
 }
 
+// What the page about etcdctl has is run beside etcdctl, and its Go stands in a test of package etcdlock.
+func TestPageFromEtcdctl(t *testing.T) {
+	s := servertest.Etcd(t)
+	code, err := os.ReadFile(filepath.Join("..", "..", "etcdlock", "example_etcdctl_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bash := func(script string) (string, error) {
+		c := exec.CommandContext(t.Context(), "bash", "-e", "-c", strings.ReplaceAll(script, "localhost:2379", s.Addr()))
+		c.Env = append(os.Environ(), "ETCDCTL_API=3")
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	said := []string{"nobody else has nightly\nnightly in etcd://", "Role jobs updated", "token "}
+	for _, b := range page(t, "from-etcdctl.md") {
+		switch text := b[2]; b[1] {
+		case "go":
+			if !strings.Contains(squeeze(string(code)), squeeze(text)) {
+				t.Errorf("no example of etcdlock has\n%s", text)
+			}
+		case "sh":
+			out, err := bash(text)
+			if err != nil || len(said) == 0 || !strings.Contains(out, said[0]) {
+				t.Fatalf("%s: %v, want %q\n%s", text, err, said, out)
+			}
+			said = said[1:]
+		}
+	}
+	if len(said) > 0 {
+		t.Errorf("not said: %q", said)
+	}
+	// The old form around the new one: who has it is shown, and a try ends with 75.
+	out, err := bash(`cat >job <<'J'
+interlock run --try --store etcd://localhost:2379 nightly -- true; echo status $?
+interlock elect --store etcd://localhost:2379 nightly
+J
+etcdctl --endpoints localhost:2379 lock nightly bash job; rm job`)
+	if err != nil || !strings.Contains(out, "status 75") || !strings.Contains(out, "leads nightly") {
+		t.Errorf("beside etcdctl: %v\n%s", err, out)
+	}
+}
+
 // squeeze leaves out what indents, and comments for tools.
 func squeeze(code string) string {
 	var lines []string
