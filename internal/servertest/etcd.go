@@ -16,14 +16,14 @@ func StartEtcd(ctx context.Context, o Options) (*Server, error) {
 	if o.TLS {
 		return nil, fmt.Errorf("servertest: only a single Redis speaks TLS: leave Options.TLS unset")
 	}
-	return start(ctx, etcd("member-1", func(s *Server) (string, error) {
+	return start(ctx, etcd("member-1", func(s *Server) (own, all string, err error) {
 		if s.bus == 0 {
-			var err error
 			if s.bus, err = FreePort(); err != nil {
-				return "", err
+				return "", "", err
 			}
 		}
-		return etcdMember("member-1", s.bus), nil
+		own = etcdPeer(s.bus)
+		return own, "member-1=http://" + own, nil
 	}), o)
 }
 
@@ -53,21 +53,27 @@ func StartEtcds(ctx context.Context, members int, o Options) (_ *Etcds, err erro
 // startEtcds starts the members side by side: none serves clients before most of them are there.
 func startEtcds(ctx context.Context, members int, o Options) (*Etcds, error) {
 	c := &Etcds{Members: make([]*Server, members)}
-	var all []string
+	var all, peers []string
 	buses := make([]int, members)
 	for i := range members {
 		bus, err := FreePort()
 		if err != nil {
 			return nil, err
 		}
-		buses[i] = bus
-		all = append(all, etcdMember("member-"+strconv.Itoa(i+1), bus))
+		peer := etcdPeer(bus)
+		if o.Peers != nil {
+			if peer, err = o.Peers(i, peer); err != nil {
+				return nil, err
+			}
+		}
+		buses[i], peers = bus, append(peers, peer)
+		all = append(all, fmt.Sprintf("member-%d=http://%s", i+1, peer))
 	}
 	err := together(members, func(i int) (err error) {
 		name := "member-" + strconv.Itoa(i+1)
-		p := etcd(name, func(s *Server) (string, error) {
+		p := etcd(name, func(s *Server) (string, string, error) {
 			s.bus = buses[i]
-			return strings.Join(all, ","), nil
+			return peers[i], strings.Join(all, ","), nil
 		})
 		o := o
 		if o.Dir != "" {
@@ -85,22 +91,22 @@ func startEtcds(ctx context.Context, members int, o Options) (*Etcds, error) {
 	return c, nil
 }
 
-// etcdMember is how a member is named to the others.
-func etcdMember(name string, bus int) string { return fmt.Sprintf("%s=http://127.0.0.1:%d", name, bus) }
+// etcdPeer is where a member listens for the others.
+func etcdPeer(bus int) string { return fmt.Sprintf("127.0.0.1:%d", bus) }
 
-// etcd is one member; all gives it the port for the others and says who the members are.
-func etcd(name string, all func(s *Server) (string, error)) program {
+// etcd is one member; members gives it the port for the others and says where those reach it, and who all are.
+func etcd(name string, members func(s *Server) (own, all string, err error)) program {
 	return program{
 		command: "etcd", ready: "serving client traffic",
 		args: func(s *Server) ([]string, error) {
-			members, err := all(s)
+			own, all, err := members(s)
 			if err != nil {
 				return nil, err
 			}
-			client, peer := "http://"+s.Addr(), fmt.Sprintf("http://127.0.0.1:%d", s.bus)
+			client := "http://" + s.Addr()
 			return slices.Concat([]string{
 				"--name=" + name, "--data-dir=" + s.etcdData(), "--listen-client-urls=" + client, "--advertise-client-urls=" + client,
-				"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=" + members,
+				"--listen-peer-urls=http://" + etcdPeer(s.bus), "--initial-advertise-peer-urls=http://" + own, "--initial-cluster=" + all,
 				"--logger=zap", "--log-outputs=stderr",
 			}, s.o.Args), nil
 		},

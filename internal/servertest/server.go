@@ -24,6 +24,12 @@ type Options struct {
 	Env   []string // "NAME=value", besides those of this process
 	Clock bool     // Step works; needs gcc
 	TLS   bool     // one Redis that listens by TLS only
+
+	Program string // the server's program, where it is another than the one on the path
+
+	// Peers, of an etcd of several members, returns the address at which the others shall reach the member of that number from
+	// 0, which listens for them at addr: that of a proxy. Nil: they reach each other at once.
+	Peers func(member int, addr string) (string, error)
 }
 
 // Server is one server, running or not. Its methods may be called concurrently.
@@ -138,7 +144,7 @@ func (s *Server) launch(ctx context.Context) error {
 		}
 		env = append(env, preload...)
 	}
-	run := launch{command: cmp.Or(s.program.command, "redis-server"), args: args, env: env, ready: s.program.ready}
+	run := launch{command: cmp.Or(s.o.Program, s.program.command, "redis-server"), args: args, env: env, ready: s.program.ready}
 	if s.program.as != nil {
 		if run.as, err = s.program.as(); err != nil {
 			return err
