@@ -211,10 +211,9 @@ func TestCompactionUnderAWait(t *testing.T) {
 	}
 }
 
-// A user of locks needs the rights to read and write under the namespace and no other, and a password that is right.
-func TestRights(t *testing.T) {
-	t.Parallel()
-	server := servertest.Etcd(t)
+// guard has a server ask for names and passwords: app with the password secret may use what begins with locks/.
+func guard(t *testing.T, server *servertest.Server) {
+	t.Helper()
 	admin := client(t, server.Addr())
 	must := func(_ any, err error) {
 		t.Helper()
@@ -230,6 +229,13 @@ func TestRights(t *testing.T) {
 	must(admin.RoleGrantPermission(t.Context(), "locks", "locks/", clientv3.GetPrefixRangeEnd("locks/"), clientv3.PermissionType(clientv3.PermReadWrite)))
 	must(admin.UserGrantRole(t.Context(), "app", "locks"))
 	must(admin.AuthEnable(t.Context()))
+}
+
+// A user of locks needs the rights to read and write under the namespace and no other, and a password that is right.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	guard(t, server)
 	open := func(user, namespace string) (driver.Driver, error) {
 		return driver.OpenURL(t.Context(), "etcd://"+user+server.Addr()+"?namespace="+namespace)
 	}

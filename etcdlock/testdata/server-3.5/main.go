@@ -1,0 +1,10 @@
+// Command etcd is the server, of the version that go.mod names.
+package main
+
+import (
+	"os"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+)
+
+func main() { etcdmain.Main(os.Args) }
