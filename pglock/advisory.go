@@ -11,14 +11,14 @@ import (
 
 // words are the statements for a claim: what takes the lock if it is free, what waits for it, and what gives it back. The first two answer
 // a token, 0 where there is none and -1 where the lock was not free; the last, whether there was anything to give back.
-type words struct{ try, wait, leave query }
+type words struct{ try, wait, leave connlock.Query }
 
 func (d *connDriver) words(l connlock.Lock) words {
 	if d.rows {
 		return d.rowWords(l)
 	}
 	t, args := d.text(l), d.args(l)
-	return words{query{sql: t.try, args: args}, query{t.wait, args, true}, query{sql: t.leave, args: args}}
+	return words{connlock.Query{SQL: t.try, Args: args}, connlock.Query{SQL: t.wait, Args: args, Tells: true}, connlock.Query{SQL: t.leave, Args: args}}
 }
 
 // text are the statements of all claims that are alike, but for the key. Hand gives a lock back if another backend waits: it answers

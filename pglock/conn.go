@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/connlock"
@@ -25,49 +26,40 @@ func (d *Driver) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*pg
 
 // conn implements connlock.Conn.
 type conn struct {
-	*pipe
-	d    *connDriver
-	pid  string   // of the backend, which has the locks
-	wait *request // the last Wait
+	*connlock.Pipe
+	pg  *pgconn.PgConn
+	d   *connDriver
+	pid string // of the backend, which has the locks
 }
 
 // Try implements connlock.Conn.
 func (c *conn) Try(ctx context.Context, l connlock.Lock, then func(driver.Grant, error)) error {
 	w := c.d.words(l)
-	return c.call(ctx, w.try, func(r reply) {
+	return c.Call(ctx, w.try, func(r connlock.Reply) {
 		var g driver.Grant
 		switch {
-		case errors.Is(r.err, connlock.ErrEnded):
-		case r.err != nil:
-			c.ask(w.leave, func(reply) {}) // the lock was taken, perhaps, and then there was no token
-			r.err = classify(r.err, &c.d.options)
-		case r.field != "" && r.field != "-1":
-			g = granted(r.field)
+		case errors.Is(r.Err, connlock.ErrEnded):
+		case r.Err != nil:
+			c.Ask(w.leave, func(connlock.Reply) {}) // the lock was taken, perhaps, and then there was no token
+			r.Err = classify(r.Err, &c.d.options)
+		case r.Field != "" && r.Field != "-1":
+			g = granted(r.Field)
 		case c.d.rows:
-			c.ask(w.leave, func(reply) {}) // a transaction was begun
+			c.Ask(w.leave, func(connlock.Reply) {}) // a transaction was begun
 		}
-		then(g, r.err)
+		then(g, r.Err)
 	})
 }
 
 // Wait implements connlock.Conn.
 func (c *conn) Wait(l connlock.Lock, then func(driver.Grant, error)) {
-	c.wait = &request{lasts: true, then: func(r reply) {
-		if r.err == nil && r.field == "" {
-			r.err = errors.New("the server answered nothing")
+	c.Pipe.Wait(c.d.words(l).wait, func(r connlock.Reply) {
+		if r.Err == nil && r.Field == "" {
+			r.Err = errors.New("the server answered nothing")
 		}
-		then(granted(r.field), r.err)
-	}}
-	if c.send(c.d.words(l).wait, c.wait) {
-		c.pass(nil)
-	}
+		then(granted(r.Field), r.Err)
+	})
 }
-
-// Begins implements connlock.Conn.
-func (c *conn) Begins(ctx context.Context) error { return c.await(ctx, &c.wait.begins) }
-
-// Await implements connlock.Conn.
-func (c *conn) Await(ctx context.Context) error { return c.await(ctx, &c.wait.over) }
 
 func granted(field string) driver.Grant {
 	return driver.Grant{Held: true, Fence: uint64(number(field))} //nolint:gosec // drawn by us
@@ -83,28 +75,28 @@ const waits = "pg_blocking_pids($1) <> '{}'"
 
 // Waits implements connlock.Conn.
 func (c *conn) Waits(ctx context.Context, other connlock.Conn) (bool, error) {
-	field, err := c.fetch(ctx, query{sql: "select " + waits, args: [][]byte{[]byte(other.(*conn).pid)}})
+	field, err := c.Fetch(ctx, connlock.Query{SQL: "select " + waits, Args: [][]byte{[]byte(other.(*conn).pid)}})
 	return field == "t", err
 }
 
 // Leave implements connlock.Conn.
 func (c *conn) Leave(ctx context.Context, l connlock.Lock, then func(bool, error)) error {
-	return c.call(ctx, c.d.words(l).leave, func(r reply) { then(r.field == "t", r.err) })
+	return c.Call(ctx, c.d.words(l).leave, func(r connlock.Reply) { then(r.Field == "t", r.Err) })
 }
 
 // Hand implements connlock.Hander. A case evaluates in order, and what it answers left to right; the server lets the next one in before it
 // answers an unlock.
 func (c *conn) Hand(ctx context.Context, l connlock.Lock, other connlock.Conn, then func(connlock.Handed, error)) error {
 	args := append([][]byte{[]byte(other.(*conn).pid)}, c.d.args(l)...)
-	return c.call(ctx, query{sql: c.d.text(l).hand, args: args}, func(r reply) {
-		had, still, stands := strings.Cut(r.field, " ")
-		then(connlock.Handed{Stands: stands, Had: had == "true", Has: still == "false"}, r.err)
+	return c.Call(ctx, connlock.Query{SQL: c.d.text(l).hand, Args: args}, func(r connlock.Reply) {
+		had, still, stands := strings.Cut(r.Field, " ")
+		then(connlock.Handed{Stands: stands, Had: had == "true", Has: still == "false"}, r.Err)
 	})
 }
 
 // Ping implements connlock.Conn. Another backend may answer where a pooler has come between.
 func (c *conn) Ping() error {
-	pid, err := c.fetch(context.Background(), query{sql: ping})
+	pid, err := c.Fetch(context.Background(), connlock.Query{SQL: ping})
 	if err == nil && pid != c.pid {
 		c.d.options.Logger.Error("pglock: " + errPooler.Error())
 		err = errPooler
@@ -114,7 +106,7 @@ func (c *conn) Ping() error {
 
 // Free implements connlock.Conn.
 func (c *conn) Free(ctx context.Context) error {
-	_, err := c.fetch(ctx, query{sql: c.d.free})
+	_, err := c.Fetch(ctx, connlock.Query{SQL: c.d.free})
 	return err
 }
 

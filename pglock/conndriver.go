@@ -168,7 +168,8 @@ func (d *connDriver) Dial(ctx context.Context, spec driver.Spec, ended func()) (
 	if err != nil {
 		return nil, err
 	}
-	return &conn{pipe: newPipe(pc.PgConn(), spec.TTL, ended), d: d, pid: string(f[0])}, nil
+	pg := pc.PgConn()
+	return &conn{connlock.NewPipe(newWire(pg), spec.TTL, ended), pg, d, string(f[0])}, nil
 }
 
 // Close implements driver.Driver.

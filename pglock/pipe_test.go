@@ -18,12 +18,12 @@ import (
 )
 
 // piped makes a pipe to a server, and returns what is closed at its end.
-func piped(t *testing.T, s *servertest.Server) (*pipe, <-chan struct{}) {
+func piped(t *testing.T, s *servertest.Server) (*connlock.Pipe, <-chan struct{}) {
 	t.Helper()
 	return pipedOver(t, s, func(nc net.Conn) net.Conn { return nc })
 }
 
-func pipedOver(t *testing.T, s *servertest.Server, over func(net.Conn) net.Conn) (*pipe, <-chan struct{}) {
+func pipedOver(t *testing.T, s *servertest.Server, over func(net.Conn) net.Conn) (*connlock.Pipe, <-chan struct{}) {
 	t.Helper()
 	config, err := pgx.ParseConfig(s.URL())
 	if err != nil {
@@ -38,14 +38,14 @@ func pipedOver(t *testing.T, s *servertest.Server, over func(net.Conn) net.Conn)
 		t.Fatal(err)
 	}
 	end := make(chan struct{})
-	p := newPipe(pc.PgConn(), time.Minute, sync.OnceFunc(func() { close(end) }))
+	p := connlock.NewPipe(newWire(pc.PgConn()), time.Minute, sync.OnceFunc(func() { close(end) }))
 	t.Cleanup(p.Close)
 	return p, end
 }
 
 // echo is answered by its argument, a while later.
-func echo(text string, ms int) query {
-	return query{"select $1::text from (select pg_sleep($2::float8)) s", [][]byte{[]byte(text), fmt.Append(nil, float64(ms)/1000)}, ms > 2}
+func echo(text string, ms int) connlock.Query {
+	return connlock.Query{SQL: "select $1::text from (select pg_sleep($2::float8)) s", Args: [][]byte{[]byte(text), fmt.Append(nil, float64(ms)/1000)}, Tells: ms > 2}
 }
 
 // Everybody has his own answer, once, in the order of what was asked, whoever reads and whoever has gone.
@@ -59,7 +59,7 @@ func TestPipe(t *testing.T) {
 		p, _ := pipedOver(t, s, over)
 		share(t, p)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		if _, err := p.fetch(ctx, echo("late", 600_000)); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := p.Fetch(ctx, echo("late", 600_000)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("who does not wait for an answer: %v", err)
 		}
 		cancel()
@@ -76,7 +76,7 @@ func (tunnel) SetReadDeadline(time.Time) error  { return errDeadline }
 func (tunnel) SetWriteDeadline(time.Time) error { return errDeadline }
 
 // share has some goroutines ask at once.
-func share(t *testing.T, p *pipe) {
+func share(t *testing.T, p *connlock.Pipe) {
 	t.Helper()
 	var all sync.WaitGroup
 	for i := range 4 {
@@ -90,10 +90,10 @@ func share(t *testing.T, p *pipe) {
 				}
 				asked++
 				all.Add(1)
-				err := p.call(ctx, echo(want, rand.N(4)), func(r reply) {
+				err := p.Call(ctx, echo(want, rand.N(4)), func(r connlock.Reply) {
 					defer all.Done()
-					if answered++; r.err != nil || r.field != want || answered != asked {
-						t.Errorf("answer %q, %v; want %q", r.field, r.err, want)
+					if answered++; r.Err != nil || r.Field != want || answered != asked {
+						t.Errorf("answer %q, %v; want %q", r.Field, r.Err, want)
 					}
 				})
 				cancel()
@@ -101,7 +101,7 @@ func share(t *testing.T, p *pipe) {
 					t.Errorf("call: %v", err)
 				}
 				if err != nil {
-					if field, err := p.fetch(t.Context(), echo("after", 0)); field != "after" || err != nil { // comes behind it
+					if field, err := p.Fetch(t.Context(), echo("after", 0)); field != "after" || err != nil { // comes behind it
 						t.Errorf("after one who went: %q, %v", field, err)
 					}
 					if answered != asked {
@@ -118,22 +118,22 @@ func share(t *testing.T, p *pipe) {
 func TestPipePrepares(t *testing.T) {
 	t.Parallel()
 	p, _ := piped(t, servertest.Postgres(t))
-	q := query{sql: "select nextval($1::text::regclass)", args: [][]byte{[]byte("numbers")}}
-	if _, err := p.fetch(t.Context(), q); code(err) != "42P01" {
+	q := connlock.Query{SQL: "select nextval($1::text::regclass)", Args: [][]byte{[]byte("numbers")}}
+	if _, err := p.Fetch(t.Context(), q); code(err) != "42P01" {
 		t.Fatalf("a sequence that is not there: %v", err)
 	}
-	if _, err := p.fetch(t.Context(), query{sql: "create sequence numbers"}); err != nil {
+	if _, err := p.Fetch(t.Context(), connlock.Query{SQL: "create sequence numbers"}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		if field, err := p.fetch(t.Context(), q); err != nil || field != fmt.Sprint(i+1) {
+		if field, err := p.Fetch(t.Context(), q); err != nil || field != fmt.Sprint(i+1) {
 			t.Errorf("%q, %v; want %d", field, err, i+1)
 		}
 	}
-	if _, err := p.fetch(t.Context(), query{sql: "select from nowhere where $1", args: [][]byte{{'t'}}}); code(err) != "42P01" {
+	if _, err := p.Fetch(t.Context(), connlock.Query{SQL: "select from nowhere where $1", Args: [][]byte{{'t'}}}); code(err) != "42P01" {
 		t.Errorf("a statement that cannot be prepared: %v", err)
 	}
-	if n, err := p.fetch(t.Context(), query{sql: "select count(*) from pg_prepared_statements where statement like '%nextval%'"}); err != nil || n != "2" {
+	if n, err := p.Fetch(t.Context(), connlock.Query{SQL: "select count(*) from pg_prepared_statements where statement like '%nextval%'"}); err != nil || n != "2" {
 		t.Errorf("%s statements are prepared, %v; want the first and one after its error", n, err)
 	}
 }
@@ -146,17 +146,17 @@ func TestPipeEnds(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		p, end := piped(t, s)
 		var pid string
-		for start := time.Now(); time.Since(start) < 4*rest; { // whoever listens since the beginning has gone
+		for start := time.Now(); time.Since(start) < 20*time.Millisecond; { // whoever listens since the beginning has gone
 			var err error
-			if pid, err = p.fetch(t.Context(), query{sql: ping}); err != nil {
+			if pid, err = p.Fetch(t.Context(), connlock.Query{SQL: ping}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		waits := make(chan error, 1)
 		if asked {
-			p.ask(echo("never", 600_000), func(r reply) { waits <- r.err })
+			p.Ask(echo("never", 600_000), func(r connlock.Reply) { waits <- r.Err })
 		}
-		if _, err := killer.fetch(t.Context(), query{sql: "select pg_terminate_backend(" + pid + ")"}); err != nil {
+		if _, err := killer.Fetch(t.Context(), connlock.Query{SQL: "select pg_terminate_backend(" + pid + ")"}); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -169,7 +169,7 @@ func TestPipeEnds(t *testing.T) {
 				t.Errorf("who waited hears %v", err)
 			}
 		}
-		if _, err := p.fetch(t.Context(), query{sql: ping}); !errors.Is(err, connlock.ErrEnded) {
+		if _, err := p.Fetch(t.Context(), connlock.Query{SQL: ping}); !errors.Is(err, connlock.ErrEnded) {
 			t.Errorf("who comes later hears %v", err)
 		}
 	}

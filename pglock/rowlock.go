@@ -16,9 +16,9 @@ func (d *connDriver) rowWords(l connlock.Lock) words {
 	}
 	begin, lock := "begin isolation level read committed; ", fmt.Sprintf("select 0 from %sheld where name = decode('%x', 'hex') for %s", d.in, l.Name, mode)
 	return words{
-		try:   query{sql: begin + lock + " skip locked"},
-		wait:  query{sql: begin + d.insert(l) + lock}, // who made the row may have rolled back
-		leave: query{sql: "rollback; select true"},
+		try:   connlock.Query{SQL: begin + lock + " skip locked"},
+		wait:  connlock.Query{SQL: begin + d.insert(l) + lock}, // who made the row may have rolled back
+		leave: connlock.Query{SQL: "rollback; select true"},
 	}
 }
 
@@ -33,7 +33,7 @@ type rowStore struct{ *connDriver }
 // Prepare makes the row in a transaction of its own: one that locks it would keep others out with it. Where a program's transaction has made
 // it and has not ended, that has the lock.
 func (s rowStore) Prepare(holding connlock.Conn, l connlock.Lock) (bool, error) {
-	_, err := holding.(*conn).fetch(context.Background(), query{sql: "select set_config('lock_timeout', '10ms', true); " + s.insert(l)})
+	_, err := holding.(*conn).Fetch(context.Background(), connlock.Query{SQL: "select set_config('lock_timeout', '10ms', true); " + s.insert(l)})
 	if code(err) == "55P03" {
 		return false, nil
 	}
@@ -48,6 +48,6 @@ func (s rowStore) Draw(holding connlock.Conn, l connlock.Lock) (uint64, error) {
 	if !s.fenced(l) {
 		return 0, nil
 	}
-	token, err := holding.(*conn).fetch(context.Background(), query{sql: "select " + s.draw})
+	token, err := holding.(*conn).Fetch(context.Background(), connlock.Query{SQL: "select " + s.draw})
 	return granted(token).Fence, err
 }

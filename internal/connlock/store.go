@@ -36,7 +36,7 @@ type Apart interface {
 // ErrEnded is why a connection gives no answer: it has ended, and what it had is free.
 var ErrEnded = errors.New("the connection has ended")
 
-// Conn is a connection, and what has the locks in the server. Its methods may be called concurrently, but for Wait, until whose answer there
+// Conn is a connection, and what has the locks in the server: as a rule, a [Pipe] and the words of its store. Its methods may be called concurrently, but for Wait, until whose answer there
 // is only Begins, Await, Cancel and Close; they are carried out in order. All but Wait are answered within the session's TTL, or the connection has ended.
 //
 // Some give their answer to a function, once, which must not wait for another answer of the connection. They return when it is back; when

@@ -1,56 +1,76 @@
-package pglock
+package connlock
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgproto3"
-
-	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/connlock"
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// pipe is a connection that is asked in order and answers in order, whoever still waits for an answer. One goroutine at a time reads: whoever
+// Wire is what a [Pipe] asks over: a server's protocol.
+type Wire interface {
+	// Conn is the connection below. Its deadline for reading interrupts Receive, which then may be called again; where it has none,
+	// Receive is called by one goroutine alone.
+	Conn() net.Conn
+
+	// Send sends a query behind all that were sent before. It reports whether Receive will tell that it begins. It is called by one
+	// goroutine at a time, also while another one is in Receive.
+	Send(q Query) (tells bool, err error)
+
+	// Receive returns what comes next.
+	Receive() (Event, Reply, error)
+
+	// Bye says that nothing more is asked.
+	Bye()
+}
+
+// Event is what comes over a [Wire].
+type Event uint8
+
+// What may come. All answers come in the order of what was asked; what was said unasked is of no use, or an error.
+const (
+	Nothing  Event = iota
+	Begins         // the first query that has no answer yet is carried out
+	Answered       // it has one
+)
+
+// Pipe is a connection that is asked in order and answers in order, whoever still waits for an answer. One goroutine at a time reads: whoever
 // asks while nobody does, since to be woken by another one costs more than the lock; and where nobody has asked for a while, one that
 // notices the end. Who has his answer, or waits no longer, passes the reading on.
-type pipe struct {
-	pg     *pgconn.PgConn
+type Pipe struct {
+	wire   Wire
 	within time.Duration // what is not answered by then never is: the server has ended the backend
 	ended  func()
 	clock  *time.Timer // calls tick
 
-	mu       sync.Mutex
-	asked    []*request        // in order
-	prepared map[string]string // names of statements
-	names    string            // begins them: a pooler may have left those of another client
-	named    int
-	reading  bool
-	eager    bool  // and whoever reads does not mind his context
-	limited  bool  // there was a deadline for reading
-	ticking  bool  // the clock is on
-	turns    int   // how often somebody has begun to read
-	seen     int   // by the clock
-	err      error // why it has ended
-
-	answer reply // as far as it has come; it belongs to whoever reads
+	mu      sync.Mutex
+	asked   []*request // in order
+	wait    *request   // the last Wait
+	reading bool
+	eager   bool  // and whoever reads does not mind his context
+	limited bool  // there was a deadline for reading
+	ticking bool  // the clock is on
+	turns   int   // how often somebody has begun to read
+	seen    int   // by the clock
+	err     error // why it has ended
 }
 
 // rest is how long nobody reads after the last answer, as the next one who asks may come soon; and how long who reads does not mind his
 // context, as to watch that costs more than most answers take. It may last twice as long.
 const rest = 5 * time.Millisecond
 
-func newPipe(pg *pgconn.PgConn, within time.Duration, ended func()) *pipe {
-	p := &pipe{pg: pg, within: within, ended: ended, prepared: map[string]string{}, names: driver.NewID()[:8]}
+// NewPipe returns a pipe over a wire that nobody else uses. What is not answered within so much time ends it; ended is called at its end.
+func NewPipe(wire Wire, within time.Duration, ended func()) *Pipe {
+	p := &Pipe{wire: wire, within: within, ended: ended}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if pg.Conn().SetReadDeadline(time.Time{}) != nil { // as of a tunnel through SSH: who reads could not be interrupted
+	if wire.Conn().SetReadDeadline(time.Time{}) != nil { // as of a tunnel through SSH: who reads could not be interrupted
 		p.reading = true
 		go p.readAlways()
 	}
@@ -60,19 +80,22 @@ func newPipe(pg *pgconn.PgConn, within time.Duration, ended func()) *pipe {
 }
 
 // send sends a query behind all that were sent before. Where it returns true the caller has to read, or to pass that on.
-func (p *pipe) send(q query, r *request) (reads bool) {
+func (p *Pipe) send(q Query, r *request) (reads bool) {
 	p.mu.Lock()
 	if p.err != nil {
 		p.mu.Unlock()
-		r.then(reply{err: p.err})
+		r.then(Reply{Err: p.err})
 		r.begins.happen()
 		r.over.happen()
 		return false
 	}
 	p.asked = append(p.asked, r)
-	p.write(q, r)
-	if err := p.pg.Frontend().Flush(); err != nil {
-		_ = p.pg.Conn().Close() // who reads tells everybody
+	tells, err := p.wire.Send(q)
+	if err != nil {
+		_ = p.wire.Conn().Close() // who reads tells everybody
+	}
+	if !tells {
+		r.begins.happen()
 	}
 	if reads = !p.reading; reads {
 		p.begin(true)
@@ -82,12 +105,12 @@ func (p *pipe) send(q query, r *request) (reads bool) {
 }
 
 // begin has the caller read from now on. p.mu is held.
-func (p *pipe) begin(eager bool) {
+func (p *Pipe) begin(eager bool) {
 	p.reading, p.eager = true, eager
 	p.turns++
 	if p.limited {
 		p.limited = false
-		_ = p.pg.Conn().SetReadDeadline(time.Time{})
+		_ = p.wire.Conn().SetReadDeadline(time.Time{})
 	}
 	if eager && !p.ticking {
 		p.ticking = true
@@ -96,14 +119,14 @@ func (p *pipe) begin(eager bool) {
 }
 
 // limit has who reads stop at a time. p.mu is held.
-func (p *pipe) limit(end time.Time) {
+func (p *Pipe) limit(end time.Time) {
 	p.limited = true
-	_ = p.pg.Conn().SetReadDeadline(end)
+	_ = p.wire.Conn().SetReadDeadline(end)
 }
 
 // tick looks after a connection every now and then, as long as it is used: so no call needs a timer of its own. Where nobody has read since
 // the last time it reads; who has read since then is interrupted, to mind his context.
-func (p *pipe) tick() {
+func (p *Pipe) tick() {
 	p.mu.Lock()
 	switch {
 	case p.turns != p.seen:
@@ -124,16 +147,16 @@ func (p *pipe) tick() {
 	p.mu.Unlock()
 }
 
-// ask sends a query whose answer nobody waits for here.
-func (p *pipe) ask(q query, then func(reply)) {
+// Ask sends a query whose answer nobody waits for here.
+func (p *Pipe) Ask(q Query, then func(Reply)) {
 	if p.send(q, &request{then: then}) {
 		p.pass(nil)
 	}
 }
 
-// call sends a query, and returns when then was called with the answer. When ctx ends it returns a [sessions.Underway], and then is called
+// Call sends a query, and returns when then was called with the answer. When ctx ends it returns a [sessions.Underway], and then is called
 // all the same. What is not answered in time ends the connection.
-func (p *pipe) call(ctx context.Context, q query, then func(reply)) error {
+func (p *Pipe) Call(ctx context.Context, q Query, then func(Reply)) error {
 	r := &request{then: then}
 	if !p.send(q, r) {
 		p.bound(r)
@@ -150,8 +173,22 @@ func (p *pipe) call(ctx context.Context, q query, then func(reply)) error {
 	return p.late(r, p.readOn(ctx, &r.over))
 }
 
+// Wait sends a query that may last. It is answered as soon as somebody awaits that, or later. It implements half of Conn.
+func (p *Pipe) Wait(q Query, then func(Reply)) {
+	p.wait = &request{lasts: true, then: then}
+	if p.send(q, p.wait) {
+		p.pass(nil)
+	}
+}
+
+// Begins implements Conn.
+func (p *Pipe) Begins(ctx context.Context) error { return p.await(ctx, &p.wait.begins) }
+
+// Await implements Conn.
+func (p *Pipe) Await(ctx context.Context) error { return p.await(ctx, &p.wait.over) }
+
 // late says of a request whose caller goes when it is answered.
-func (p *pipe) late(r *request, why error) error {
+func (p *Pipe) late(r *request, why error) error {
 	if why == nil {
 		return nil
 	}
@@ -159,7 +196,7 @@ func (p *pipe) late(r *request, why error) error {
 }
 
 // await returns when something has happened to a request, or ctx has ended.
-func (p *pipe) await(ctx context.Context, e *event) error {
+func (p *Pipe) await(ctx context.Context, e *event) error {
 	p.mu.Lock()
 	been, reads := e.been, !e.been && !p.reading
 	if reads {
@@ -176,7 +213,7 @@ func (p *pipe) await(ctx context.Context, e *event) error {
 }
 
 // hear waits while somebody else reads.
-func (p *pipe) hear(ctx context.Context, told <-chan struct{}) error {
+func (p *Pipe) hear(ctx context.Context, told <-chan struct{}) error {
 	var late <-chan time.Time
 	if end, ok := ctx.Deadline(); ok { // of a context without a timer, perhaps
 		timer := time.NewTimer(time.Until(end))
@@ -193,7 +230,7 @@ func (p *pipe) hear(ctx context.Context, told <-chan struct{}) error {
 }
 
 // readOn reads until something has happened, or ctx has ended.
-func (p *pipe) readOn(ctx context.Context, e *event) error {
+func (p *Pipe) readOn(ctx context.Context, e *event) error {
 	stopAt := func(end time.Time) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -218,14 +255,14 @@ func (p *pipe) readOn(ctx context.Context, e *event) error {
 	return nil
 }
 
-// fetch is call for an answer that is of use only to who waits for it.
-func (p *pipe) fetch(ctx context.Context, q query) (string, error) {
-	answer := make(chan reply, 1)
-	if err := p.call(ctx, q, func(r reply) { answer <- r }); err != nil {
+// Fetch is Call for an answer that is of use only to who waits for it.
+func (p *Pipe) Fetch(ctx context.Context, q Query) (string, error) {
+	answer := make(chan Reply, 1)
+	if err := p.Call(ctx, q, func(r Reply) { answer <- r }); err != nil {
 		return "", err
 	}
 	r := <-answer
-	return r.field, r.err
+	return r.Field, r.Err
 }
 
 // cause is why who waits goes.
@@ -237,7 +274,7 @@ func cause(ctx context.Context) error {
 }
 
 // bound has a request that is not answered in time end the connection.
-func (p *pipe) bound(r *request) {
+func (p *Pipe) bound(r *request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !r.over.been {
@@ -246,40 +283,27 @@ func (p *pipe) bound(r *request) {
 }
 
 // told returns what is closed when something has happened.
-func (p *pipe) told(e *event) <-chan struct{} {
+func (p *Pipe) told(e *event) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return e.tell()
 }
 
 // read takes in answers until something has happened; without that, until nothing is asked any more. The caller is the one who reads.
-func (p *pipe) read(e *event) error {
+func (p *Pipe) read(e *event) error {
 	for {
-		m, err := p.pg.Frontend().Receive()
-		if err != nil {
+		event, answer, err := p.wire.Receive()
+		switch {
+		case err != nil:
 			return err
-		}
-		switch m := m.(type) {
-		case *pgproto3.BindComplete:
-			if p.begun(e) {
-				return nil
-			}
-		case *pgproto3.RowDescription:
-			p.answer.field = ""
-		case *pgproto3.DataRow:
-			p.answer.field = string(m.Values[0])
-		case *pgproto3.ErrorResponse:
-			p.answer.err = pgconn.ErrorResponseToPgError(m)
-		case *pgproto3.ReadyForQuery:
-			if p.next(e) {
-				return nil
-			}
+		case event == Begins && p.begun(e), event == Answered && p.next(e, answer):
+			return nil
 		}
 	}
 }
 
 // begun takes in that the first request is carried out now. It reports whether e has happened.
-func (p *pipe) begun(e *event) bool {
+func (p *Pipe) begun(e *event) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.asked) > 0 {
@@ -289,9 +313,7 @@ func (p *pipe) begun(e *event) bool {
 }
 
 // next hands out the answer that has come. It reports whether e has happened or, without that, whether nothing is asked any more.
-func (p *pipe) next(e *event) bool {
-	answer := p.answer
-	p.answer = reply{}
+func (p *Pipe) next(e *event, answer Reply) bool {
 	p.mu.Lock()
 	if len(p.asked) == 0 {
 		p.mu.Unlock()
@@ -299,9 +321,6 @@ func (p *pipe) next(e *event) bool {
 	}
 	first := p.asked[0]
 	p.asked = slices.Delete(p.asked, 0, 1)
-	if answer.err != nil && first.prepares != "" {
-		delete(p.prepared, first.prepares)
-	}
 	p.mu.Unlock()
 	p.tell(first, answer)
 	p.mu.Lock()
@@ -310,7 +329,7 @@ func (p *pipe) next(e *event) bool {
 }
 
 // tell hands an answer out.
-func (p *pipe) tell(r *request, answer reply) {
+func (p *Pipe) tell(r *request, answer Reply) {
 	r.then(answer)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -322,7 +341,7 @@ func (p *pipe) tell(r *request, answer reply) {
 }
 
 // pass ends the reading of one who is back from it with err.
-func (p *pipe) pass(err error) {
+func (p *Pipe) pass(err error) {
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		p.fail(err)
 		return
@@ -342,10 +361,10 @@ func (p *pipe) pass(err error) {
 }
 
 // watch reads for others.
-func (p *pipe) watch() { p.pass(p.read(nil)) }
+func (p *Pipe) watch() { p.pass(p.read(nil)) }
 
 // readAlways reads to the end.
-func (p *pipe) readAlways() {
+func (p *Pipe) readAlways() {
 	var err error
 	for err == nil {
 		err = p.read(nil)
@@ -354,7 +373,7 @@ func (p *pipe) readAlways() {
 }
 
 // listen reads where nobody does.
-func (p *pipe) listen() {
+func (p *Pipe) listen() {
 	p.mu.Lock()
 	reads := !p.reading
 	if reads {
@@ -367,29 +386,25 @@ func (p *pipe) listen() {
 }
 
 // fail takes in the end of the connection. Nobody reads from then on.
-func (p *pipe) fail(err error) {
-	_ = p.pg.Conn().Close()
-	if p.answer.err != nil {
-		err = p.answer.err // what the server said before it closed
-	}
+func (p *Pipe) fail(err error) {
+	_ = p.wire.Conn().Close()
 	p.mu.Lock()
-	p.err = fmt.Errorf("%w: %w", connlock.ErrEnded, err)
+	p.err = fmt.Errorf("%w: %w", ErrEnded, err)
 	asked := p.asked
 	p.asked, p.eager = nil, false
 	p.mu.Unlock()
 	p.ended()
 	for _, r := range asked {
-		p.tell(r, reply{err: p.err})
+		p.tell(r, Reply{Err: p.err})
 	}
 }
 
-// Close ends the connection, and the backend.
-func (p *pipe) Close() {
-	_ = p.pg.Conn().SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+// Close implements Conn.
+func (p *Pipe) Close() {
+	_ = p.wire.Conn().SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 	p.mu.Lock()
-	p.pg.Frontend().Send(&pgproto3.Terminate{})
-	_ = p.pg.Frontend().Flush()
+	p.wire.Bye()
 	p.mu.Unlock()
-	_ = p.pg.Conn().Close()
+	_ = p.wire.Conn().Close()
 	go p.listen() // to the end, if nobody does
 }
