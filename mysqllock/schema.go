@@ -124,7 +124,7 @@ func whole(ctx context.Context, c *sql.Conn, o *Options, v int64) error {
 	for _, f := range made {
 		names[string(f[0])] = true
 	}
-	for _, m := range regexp.MustCompile(`(?m)^create (?:table|procedure) interlock_(\w+)`).FindAllStringSubmatch(schema001, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^create (?:table|procedure|/\*M! sequence) (?:if not exists )?interlock_(\w+)`).FindAllStringSubmatch(schema001, -1) {
 		if !names[o.Prefix+m[1]] {
 			return fmt.Errorf("%w: the database lacks %s%s: restore what was dropped, or drop the rest, too, and migrate again", driver.ErrRefused, o.Prefix, m[1])
 		}

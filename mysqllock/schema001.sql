@@ -1,4 +1,4 @@
--- Schema 1 for MariaDB 10.6 and MySQL 8, in the words that both have. Whoever applies it writes another prefix in place of "interlock_".
+-- Schema 1 for MariaDB 10.6 and MySQL 8, in the words that both have, but for the tokens. Whoever applies it writes another prefix in place of "interlock_".
 -- Its statements end in a line of two slashes, which delimits them for a client too.
 --
 -- Times are microseconds since 1970 by the database's clock. utc_timestamp() knows no time zone and no summer time, and stands still
@@ -423,6 +423,76 @@ begin
     order by l.name;
   select s.id, s.valid_until, s.owner, 1 from interlock_session s where s.valid_until > timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
   commit;
+end
+//
+
+-- Tokens of locks that are no rows of ours: those in a program's own transaction, and of techniques session and rowlock. Each is the lowest of 32, and
+-- none is drawn twice, whatever is rolled back. MariaDB has sequences; MySQL has none, and there it is the counter of a table, in units of
+-- 32. Each of the two reads its own kind of comment, here and below.
+create /*M! sequence if not exists interlock_token increment 32 maxvalue 9007199254740960 */
+  /*!80000 table if not exists interlock_token (id bigint auto_increment primary key) engine = innodb */
+//
+
+-- draw draws a token, in the caller's transaction if there is one. From more than a second behind the clock it goes there first: a replica that
+-- took over may lack the last draws. Neither a sequence nor a counter goes back. The row of a draw stays locked until the caller's
+-- transaction ends, so two should not want the same one.
+create procedure interlock_draw(out fence bigint) sql security invoker
+begin
+  declare us bigint default timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
+  /*M! set fence = nextval(interlock_token);
+  if fence < us - 1000000 then
+    execute immediate concat('do setval(interlock_token, ', us, ')'); -- which takes no variable
+    set fence = nextval(interlock_token);
+  end if; */
+  /*!80000 insert into interlock_token () values ();
+  set fence = last_insert_id() * 32;
+  delete from interlock_token where id = fence div 32;
+  if fence < us - 1000000 then
+    set us = us div 32 + connection_id() mod 1024;
+    insert into interlock_token (id) values (us) on duplicate key update id = us;
+    delete from interlock_token where id = us;
+    insert into interlock_token () values ();
+    set fence = last_insert_id() * 32;
+    delete from interlock_token where id = fence div 32;
+  end if;
+  if fence > 9007199254740960 then
+    signal sqlstate '22003' set message_text = 'no token is left below 2^53';
+  end if; */
+end
+//
+
+-- token answers a token that no crash gives again: what is drawn from the table is committed, and for what is drawn from the sequence there is
+-- advance.
+create procedure interlock_token() sql security invoker
+begin
+  declare fence bigint;
+  set transaction isolation level read committed; -- fails where a transaction is under way, which this one would end
+  start transaction;
+  call interlock_draw(fence);
+  commit;
+  select fence;
+end
+//
+
+-- held has a row for each name that was locked in a program's own transaction, or by technique rowlock.
+create table interlock_held (
+  name varbinary(1024) primary key,
+  turns bigint not null -- of programs' transactions
+) engine = innodb row_format = dynamic
+//
+
+-- advance goes beyond what may have been drawn before a crash, which forgets what was drawn from the sequence since the log was flushed last:
+-- at most what can be drawn in a second. Nothing is drawn that is ahead of the clock, unless that was set back. A connection calls it before its
+-- first token.
+create procedure interlock_advance() sql security invoker
+begin
+  /*M! declare us bigint default timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
+  declare fence bigint default nextval(interlock_token);
+  execute immediate concat('do setval(interlock_token, ', if(fence > us + 1000000, fence + 1000000, us), ')');
+  set transaction isolation level read committed;
+  start transaction; -- no name is empty: its row is written to, since a sequence alone flushes nothing
+  insert into interlock_held values ('', 1) on duplicate key update turns = turns + 1;
+  commit; */
 end
 //
 

@@ -1,0 +1,32 @@
+package mysqllock
+
+import (
+	"context"
+	"database/sql"
+	"regexp"
+)
+
+var (
+	forMariaDB = regexp.MustCompile(`(?s)/\*M! .*? \*/`)
+	forMySQL   = regexp.MustCompile(`(?s)/\*!80000 (.*?) \*/`)
+)
+
+// asMySQL is a part of the schema as MySQL reads it.
+func asMySQL(s string) string {
+	return forMySQL.ReplaceAllString(forMariaDB.ReplaceAllString(s, ""), "$1")
+}
+
+// MigrateAsMySQL makes on a MariaDB what MySQL would have.
+func MigrateAsMySQL(ctx context.Context, db *sql.DB) error {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer discard(c)
+	for _, s := range statements("interlock_") {
+		if _, err := c.ExecContext(ctx, asMySQL(s)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
