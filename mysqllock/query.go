@@ -121,8 +121,9 @@ func discard(c *sql.Conn) { _ = c.Raw(func(any) error { return sqldriver.ErrBadC
 
 // Numbers of errors, which MariaDB and MySQL share below 1900.
 const (
-	lockTimeout, deadlock         = 1205, 1213
-	inTransaction, statementBased = 1568, 1665
+	lockTimeout, deadlock, changed = 1205, 1213, 1020
+	inTransaction, statementBased  = 1568, 1665
+	readOnly                       = 1792
 )
 
 // clean are the errors after which a connection is as it was. After others, as of a statement that was killed, nobody knows.
@@ -183,7 +184,7 @@ func classify(err error, o *Options) error {
 		return fmt.Errorf("%w: a connection of the pool has a transaction open, which was begun without database/sql: %w", driver.ErrNotSent, err)
 	case 1290, 1836:
 		return fmt.Errorf("%w: the server is read-only: want its primary: %w", driver.ErrNotSent, err)
-	case 1792:
+	case readOnly:
 		return fmt.Errorf("%w: %w: transactions are read-only by default: %w", driver.ErrNotSent, driver.ErrUnable, err)
 	case 3, 1021, 1026, 1037, 1041, 1114:
 		return fmt.Errorf("%w: %w: %w", driver.ErrNotSent, driver.ErrUnable, err)

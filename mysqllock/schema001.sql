@@ -448,7 +448,7 @@ begin
   set fence = last_insert_id() * 32;
   delete from interlock_token where id = fence div 32;
   if fence < us - 1000000 then
-    set us = us div 32 + connection_id() mod 1024;
+    set us = us div 32 + connection_id() mod 32;
     insert into interlock_token (id) values (us) on duplicate key update id = us;
     delete from interlock_token where id = us;
     insert into interlock_token () values ();
@@ -493,6 +493,33 @@ begin
   start transaction; -- no name is empty: its row is written to, since a sequence alone flushes nothing
   insert into interlock_held values ('', 1) on duplicate key update turns = turns + 1;
   commit; */
+end
+//
+
+-- hold locks a name until the caller's transaction ends. The answer is 0 where there is no transaction; 1 where that reads by a snapshot from before
+-- the last turn, and would not see what was written in it; else 2 and a token. The insert locks the row whether there is one or
+-- not, and nothing beside it; a SELECT … FOR UPDATE that finds none would lock the gap where others insert theirs.
+create procedure interlock_hold(p_name varbinary(1024)) sql security invoker
+begin
+  declare fence, seen bigint;
+  declare state int default 0;
+  begin
+    declare continue handler for 1568 set state = 1;
+    set transaction isolation level read committed; -- fails in a transaction
+  end;
+  if state = 0 then
+    start transaction; -- which that was for
+    rollback;
+  else
+    insert into interlock_held values (p_name, 0) on duplicate key update name = p_name;
+    select h.turns into seen from interlock_held h where h.name = p_name; -- as the transaction reads everything
+    update interlock_held set turns = turns + 1 where name = p_name and turns = seen; -- as the row is
+    if row_count() > 0 then
+      set state = 2;
+      call interlock_draw(fence);
+    end if;
+  end if;
+  select concat(state, ' ', coalesce(fence, 0));
 end
 //
 
