@@ -3,6 +3,7 @@ package mysqllock
 import (
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"fmt"
 	"time"
 
@@ -28,16 +29,39 @@ const (
 
 // New makes a driver over a pool that the program has, by the client github.com/go-sql-driver/mysql. It looks whether the tables are there,
 // in a version that it knows, and logs what locks could lose by the server's settings. The pool is the program's, whatever becomes of the driver.
+//
+// No connection of the pool is kept, so technique session is refused: see [NewConnector].
 func New(ctx context.Context, db *sql.DB, o *Options) (driver.Driver, error) {
+	return start(ctx, db, nil, o)
+}
+
+// NewConnector makes a driver that dials for itself, by a connector of the client github.com/go-sql-driver/mysql, and otherwise is as New
+// has it.
+func NewConnector(ctx context.Context, c sqldriver.Connector, o *Options) (driver.Driver, error) {
+	db := sql.OpenDB(c)
+	db.SetMaxIdleConns(8) // of two, those who ask at once would dial again and again
+	db.SetConnMaxIdleTime(time.Minute)
+	d, err := start(ctx, db, c, o)
+	if err != nil {
+		_ = db.Close()
+	}
+	return d, err
+}
+
+// start makes a driver. Where it dials for itself the pool is its own.
+func start(ctx context.Context, db *sql.DB, c sqldriver.Connector, o *Options) (driver.Driver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{db: db, options: options}
+	d := &Driver{db: db, owned: c != nil, options: options}
 	d.sessions = rowline.New(rowline.Config{Store: rows{d}, Package: "mysqllock", Timeout: options.Timeout, MinTTL: minTTL, MaxName: maxName})
 	if err := d.inspect(ctx); err != nil {
 		_, _ = d.sessions.Close(ctx)
 		return nil, fmt.Errorf("mysqllock: %w", err)
+	}
+	if options.Technique == "session" {
+		return newConnDriver(ctx, d, c)
 	}
 	return d, nil
 }

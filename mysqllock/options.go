@@ -5,13 +5,21 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"time"
 )
 
 // Options of a driver. The zero value is what most want.
 type Options struct {
-	// Technique is how locks are kept: "rows", which is the default.
+	// Technique is how locks are kept: "rows", which is the default, or "session", by GET_LOCK on connections of our own.
 	Technique string
+
+	// Keys is how technique session makes the key of a name: "interlock", the default; as others do, to share locks with them, "dotnet"
+	// or "django_mysql"; or "name": the name is the key.
+	Keys string
+
+	// MaxWaiting is how many claims of a session may wait at once by technique session, on a connection each; default 32.
+	MaxWaiting int
 
 	// Prefix begins the names of the tables and procedures; default "interlock_". It is made of a-z, 0-9 and _.
 	Prefix string
@@ -33,9 +41,15 @@ func (o *Options) withDefaults() (Options, error) {
 	options.Prefix = cmp.Or(options.Prefix, "interlock_")
 	options.Timeout = cmp.Or(max(options.Timeout, 0), 3*time.Second)
 	options.Logger = cmp.Or(options.Logger, slog.Default())
+	options.MaxWaiting = cmp.Or(max(options.MaxWaiting, 0), 32)
+	if _, err := convention(options.Keys); err != nil {
+		return options, err
+	}
 	switch {
-	case options.Technique != "" && options.Technique != "rows":
-		return options, fmt.Errorf("mysqllock: unknown technique %q: want rows", options.Technique)
+	case options.Keys != "" && options.Technique != "session": // else who means to share locks would share none
+		return options, fmt.Errorf("mysqllock: keys %q are of technique session: want technique=session, or no keys", options.Keys)
+	case !slices.Contains([]string{"", "rows", "session"}, options.Technique):
+		return options, fmt.Errorf("mysqllock: unknown technique %q: want rows or session", options.Technique)
 	case !prefix.MatchString(options.Prefix):
 		return options, fmt.Errorf("mysqllock: prefix %q: want at most 30 of a-z, 0-9 and _, and no digit first", options.Prefix)
 	}

@@ -124,6 +124,7 @@ const (
 	lockTimeout, deadlock, changed = 1205, 1213, 1020
 	inTransaction, statementBased  = 1568, 1665
 	readOnly                       = 1792
+	noThread, notOwner             = 1094, 1095
 )
 
 // clean are the errors after which a connection is as it was. After others, as of a statement that was killed, nobody knows.

@@ -523,6 +523,17 @@ begin
 end
 //
 
+-- get takes a named lock, waits so many seconds for it, and answers its token, or -1.
+create procedure interlock_get(p_key varbinary(64), p_patience int) sql security invoker
+begin
+  if get_lock(p_key, p_patience) = 1 then
+    call interlock_token(); -- in a statement of its own: while one waits, what it uses is kept from a FLUSH TABLES
+  else
+    select -1;
+  end if;
+end
+//
+
 -- Last, since it says that all is there.
 create table interlock_version (version int not null) engine = innodb
 //

@@ -3,31 +3,35 @@ package mysqllock
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/mysqlwire"
 )
 
 func init() { driver.Register("mysql", open) }
 
-// ParseURL reads mysql://USER:PASSWORD@HOST:PORT/DATABASE with the parameters technique, prefix, timeout and tls: see [Options]. TLS is
-// false, which is the default, true, skip-verify, or preferred, as the client has it.
+// ParseURL reads mysql://USER:PASSWORD@HOST:PORT/DATABASE with the parameters technique, keys, max_waiting, prefix, timeout and tls: see
+// [Options]. TLS is false, which is the default, true, skip-verify, or preferred, as the client has it.
 func ParseURL(rawURL string) (*mysql.Config, *Options, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "mysql" || u.Hostname() == "" || u.Opaque != "" {
 		return nil, nil, errors.New("mysqllock: the store's URL is malformed: want mysql://USER@HOST:PORT/DATABASE")
 	}
 	p := driver.NewParams(u)
-	o := &Options{Technique: driver.Param(p, "technique", text), Prefix: driver.Param(p, "prefix", text), Timeout: driver.Param(p, "timeout", positive)}
+	o := &Options{
+		Technique: driver.Param(p, "technique", text), Prefix: driver.Param(p, "prefix", text), Timeout: driver.Param(p, "timeout", positive),
+		Keys: driver.Param(p, "keys", text), MaxWaiting: driver.Param(p, "max_waiting", count),
+	}
 	c := mysql.NewConfig()
 	c.TLSConfig = driver.Param(p, "tls", tlsMode)
 	if err := p.Err(); err != nil {
@@ -56,6 +60,14 @@ func positive(s string) (time.Duration, error) {
 	return d, nil
 }
 
+func count(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n <= 0 {
+		return 0, errors.New("want a number such as 32")
+	}
+	return n, nil
+}
+
 func tlsMode(s string) (string, error) {
 	if !slices.Contains([]string{"false", "true", "skip-verify", "preferred"}, s) {
 		return "", errors.New("want false, true, skip-verify or preferred")
@@ -69,18 +81,12 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.TLSConfig == "" || c.TLSConfig == "false" {
+		c.DialFunc = mysqlwire.Dial
+	}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, fmt.Errorf("mysqllock: %w", err)
 	}
-	db := sql.OpenDB(connector)
-	db.SetMaxIdleConns(8) // of two, those who ask at once would dial again and again
-	db.SetConnMaxIdleTime(time.Minute)
-	d, err := New(ctx, db, o)
-	if err != nil {
-		_ = db.Close()
-		return nil, err
-	}
-	d.(*Driver).owned = true
-	return d, nil
+	return NewConnector(ctx, connector, o)
 }

@@ -1,8 +1,12 @@
 package grammar
 
 import (
+	"go/ast"
+	goparser "go/parser"
+	"go/token"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,6 +39,7 @@ var (
 	into    = regexp.MustCompile(`\binto [a-z_]+(?:, [a-z_]+)* from\b`)
 	simple  = regexp.MustCompile(`^(?:select|insert|update|delete|call|set|start|commit|rollback)\b`)
 	calls   = regexp.MustCompile(`\bcall [^;]*;`)
+	asked   = regexp.MustCompile(`^(?:select|call|set session|show|kill) `)
 	clause  = regexp.MustCompile(`^(?:.*\b(?:then|else|do|begin|repeat)|declare exit handler for sqlexception begin) (.*)$`)
 )
 
@@ -101,6 +106,33 @@ func TestSchema(t *testing.T) {
 		t.Errorf("read %d procedures and %d statements: where are the others?", procedures, statements)
 	}
 	t.Logf("%d procedures, %d statements", procedures, statements)
+}
+
+// What technique session asks is whole in the source, but for names and numbers.
+func TestStatementsOfSession(t *testing.T) {
+	named := strings.NewReplacer("%[1]s", "x", "%s", "7", "%[3]s", "7", "%d", "7")
+	statements := 0
+	for _, name := range []string{"getlock", "conn", "conndriver", "conninspect"} {
+		f, err := goparser.ParseFile(token.NewFileSet(), "../"+name+".go", nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+				s, _ := strconv.Unquote(l.Value)
+				if asked.MatchString(s) {
+					statements++
+					for _, err := range refused(words(named.Replace(s))) {
+						t.Errorf("%s: %v", s, err)
+					}
+				}
+			}
+			return true
+		})
+	}
+	if statements < 10 {
+		t.Errorf("read %d statements: where are the others?", statements)
+	}
 }
 
 // What MySQL does not have is refused by at least one.

@@ -1,0 +1,277 @@
+package mysqllock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
+	"github.com/interlock-go/interlock/mysqllock"
+)
+
+// A proxy that hands a client's statements to connections that all share: what was taken by one is given back, or lost, by another.
+func TestS02_TheConnectionIsSwapped(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	w := wire.New(t, s.Addr())
+	a, mine := user(t, strings.Replace(bySession(s), s.Addr(), w.Addr(), 1)), mutex("swapped")
+	asks(t, a, mine, true)
+	id := fmt.Sprint(ask[int](t, s, "select is_used_lock('interlock_:test/swapped')"))
+	var swaps atomic.Bool
+	w.Drop(func(way wire.Direction, packet []byte) bool {
+		if i := bytes.Index(packet, append([]byte{byte(len(id))}, id...)); way == wire.Replies && i >= 0 && swaps.CompareAndSwap(true, false) {
+			copy(packet[i+1:], "99999999"[:len(id)]) // what another connection would answer
+		}
+		return false
+	})
+	swaps.Store(true)
+	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != mine.ID {
+		t.Errorf("Renew over another connection: %+v, %v; want that the claim is lost", r, err)
+	}
+}
+
+// A connection that ends takes its locks along, and no others: their owners are told at once.
+func TestS08_AConnectionOfASessionEnds(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	a, b := user(t, bySession(s)), user(t, bySession(s))
+	theirs, waited := mutex("waited"), mutex("waited")
+	asks(t, b, theirs, true)
+	asks(t, a, waited, false)
+	leaves(t, b, theirs, true)
+	awaits(t, a, waited) // on a connection of its own
+	mine, next := mutex("at_once"), mutex("at_once")
+	asks(t, a, mine, true)
+	asks(t, b, next, false)
+	execute(t, s, "kill is_used_lock('interlock_:test/at_once')")
+	select {
+	case id := <-a.(driver.LossNotifier).Lost():
+		if id != mine.ID {
+			t.Errorf("another claim is told to be lost")
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the connection was killed, and its holder is not told")
+	}
+	awaits(t, b, next)
+	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != mine.ID {
+		t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
+	}
+	if _, err := a.Acquire(t.Context(), mine); !errors.Is(err, driver.ErrGone) {
+		t.Errorf("Acquire of what is lost: %v", err)
+	}
+	leaves(t, a, mine, false)
+	leaves(t, a, waited, true)
+	leaves(t, b, next, true)
+	other := mutex("at_once")
+	asks(t, a, other, true) // the session goes on
+	leaves(t, a, other, true)
+}
+
+// Who gives up waiting in the moment in which the lock is handed over leaves nothing behind.
+func TestS06_AWaitOfASessionIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	a, b, free := user(t, bySession(s)), user(t, bySession(s)), byHand(t, s)
+	for i := range 60 {
+		mine, next := mutex("given_up"), mutex("given_up")
+		asks(t, a, mine, true)
+		asks(t, b, next, false)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*50*time.Microsecond)
+		var both sync.WaitGroup
+		both.Go(func() { _, _ = b.Wait(ctx, next) })
+		both.Go(func() { leaves(t, a, mine, true) })
+		both.Wait()
+		cancel()
+		if _, err := b.Release(t.Context(), next); err != nil {
+			t.Fatal(err)
+		}
+		if free("select get_lock('interlock_:test/given_up', 20)") != 1 {
+			t.Fatalf("a lock is held for nobody, after round %d", i)
+		}
+		free("select release_lock('interlock_:test/given_up')")
+	}
+}
+
+// A wait is cancelled by the name of its connection's own lock: where that has ended, and its number is another one's by now, nothing is.
+func TestS06_ACancelHitsNobodyElse(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	a, b := user(t, bySession(s)), user(t, bySession(s))
+	mine, next, other := mutex("hit"), mutex("hit"), mutex("other")
+	asks(t, a, mine, true)
+	asks(t, b, next, false)
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var strangers []func(string) int
+	for range 20 { // have all small numbers
+		strangers = append(strangers, byHand(t, s))
+	}
+	leaves(t, b, next, false)
+	leaves(t, a, mine, false)
+	for i, stranger := range strangers {
+		if stranger("select 1") != 1 {
+			t.Errorf("connection %d is ended", i)
+		}
+	}
+	asks(t, b, other, true)
+	leaves(t, b, other, true)
+}
+
+// A wait that somebody ends from outside, as by KILL QUERY, is told as lost, and has nothing.
+func TestS07_AWaitIsEndedFromOutside(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	a, b := user(t, bySession(s)), user(t, bySession(s))
+	mine, next := mutex("ended"), mutex("ended")
+	asks(t, a, mine, true)
+	asks(t, b, next, false)
+	execute(t, s, fmt.Sprintf("kill query %d", ask[int](t, s, "select id from information_schema.processlist where state = 'User lock'")))
+	if id := <-b.(driver.LossNotifier).Lost(); id != next.ID {
+		t.Error("another claim is told to be lost")
+	}
+	if _, err := b.Wait(t.Context(), next); !errors.Is(err, driver.ErrGone) {
+		t.Errorf("Wait: %v; want that it is gone", err)
+	}
+	leaves(t, a, mine, true)
+	third := mutex("ended")
+	asks(t, b, third, true)
+	leaves(t, b, third, true)
+}
+
+// Tokens grow over a crash of the server, with a sequence and without.
+func TestS16S17_TokensOfSessionsGrow(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	last := uint64(0)
+	for i := range 4 {
+		a, b, mine, next := user(t, bySession(s)), user(t, bySession(s)), mutex("tokens"), mutex("tokens")
+		g := asks(t, a, mine, true)
+		asks(t, b, next, false)
+		if g.Fence < last+driver.Stride {
+			t.Errorf("token %d after %d", g.Fence, last)
+		}
+		last = g.Fence
+		if i > 1 {
+			leaves(t, a, mine, true)
+			if g = awaits(t, b, next); g.Fence < last+driver.Stride {
+				t.Errorf("token %d of who waited, after %d", g.Fence, last)
+			}
+			last = g.Fence
+			leaves(t, b, next, true)
+		} else if err := errors.Join(s.Kill(), s.Restart(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Whoever does not renew loses the lock when the time is over, although the connection stands: so it is where nobody can tell the server
+// that the holder is gone.
+func TestS04_ASessionIsNotRenewed(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	a, err := enter(t, bySession(s), 3*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, mine, next := user(t, bySession(s)), mutex("idle"), mutex("idle")
+	if _, err := a.Acquire(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Acquire(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	awaits(t, b, next)
+	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 {
+		t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
+	}
+}
+
+// A renewal that gets no answer in its time closes no connection: when the network is back the lock is there.
+func TestS07_ARenewalIsLeftRunning(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	w := wire.New(t, s.Addr())
+	a, b := user(t, strings.Replace(bySession(s), s.Addr(), w.Addr(), 1)), user(t, bySession(s))
+	mine := mutex("renewed")
+	g := asks(t, a, mine, true)
+	for _, way := range []wire.Direction{wire.Replies, wire.Both} {
+		heal := w.Stall(way)
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			if _, err := a.Renew(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Renew without an answer: %v", err)
+			}
+			cancel()
+		}
+		heal()
+		if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+			t.Fatalf("Renew when the network is back: %+v, %v; the lock went with a renewal that was given up", r, err)
+		}
+	}
+	if again := asks(t, a, mine, true); again.Fence != g.Fence {
+		t.Errorf("token %d, and before %d", again.Fence, g.Fence)
+	}
+	if other, err := b.Acquire(t.Context(), tries("renewed")); err != nil || other.Held {
+		t.Errorf("another one: held %v, %v", other.Held, err)
+	}
+	leaves(t, a, mine, true)
+}
+
+// Names of any length and kind have a key that both servers take as it is, and no two have the same.
+func TestS14_KeysOfNames(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	d, err := driver.OpenURL(t.Context(), bySession(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := session(t, d, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]string{}
+	long := strings.Repeat("x", 1000)
+	for _, name := range []string{long + "1", long + "2", "job", "Job", "JOB", "ä", "Ä", "a ", "a", "a\x00", "a'\\", "\xff\xfe", "#", "interlock_#a"} {
+		key := d.(driver.Keyer).Key(name)
+		if other, known := seen[key]; known || len(key) > 64 || strings.ToLower(key) != key {
+			t.Errorf("the key of %q is %q; %q has it, too: %v", name, key, other, known)
+		}
+		seen[key] = name
+		if g, err := a.Acquire(t.Context(), tries(name)); err != nil || !g.Held {
+			t.Errorf("a name of %d bytes that nobody has: held %v, %v", len(name), g.Held, err)
+		}
+	}
+}
+
+// A server before MySQL 5.7 gives back a lock for the next one, and one of a cluster has locks that the others have, too. Neither is to be had
+// here, so their answers are.
+func TestS13S15_ServersWithoutSuchLocks(t *testing.T) {
+	t.Parallel()
+	for setting, want := range map[[2]string]bool{
+		{"wsrep_on", "OFF"}: true, {"wsrep_on", "ON"}: false, {"group_replication_group_name", ""}: true, {"group_replication_group_name", "aaaaaaaa-1"}: false,
+	} {
+		err := mysqllock.Alone(setting[0], setting[1])
+		if want != (err == nil) || err != nil && (!errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), setting[0]) || !strings.Contains(err.Error(), "technique rows")) {
+			t.Errorf("%v: %v", setting, err)
+		}
+	}
+	s := migrated(t)
+	w := wire.New(t, s.Addr())
+	w.Drop(func(way wire.Direction, packet []byte) bool {
+		if i := bytes.Index(packet, []byte("is_used_lock('interlock-")); way == wire.Requests && i >= 0 {
+			packet[i+len("is_used_lock('")]++ // so it asks for a lock that is not there any more
+		}
+		return false
+	})
+	if _, err := enter(t, strings.Replace(bySession(s), s.Addr(), w.Addr(), 1), time.Minute); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "want MySQL 5.7") {
+		t.Errorf("a server that has given the first lock back for the second: %v", err)
+	}
+}
