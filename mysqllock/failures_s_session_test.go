@@ -37,6 +37,19 @@ func TestS02_TheConnectionIsSwapped(t *testing.T) {
 	}
 }
 
+// told awaits that a claim is told to be lost, by itself.
+func told(t *testing.T, s driver.Session, c driver.Claim) {
+	t.Helper()
+	select {
+	case id := <-s.(driver.LossNotifier).Lost():
+		if id != c.ID {
+			t.Error("another claim is told to be lost")
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("a claim is lost, and its owner not told within 30 s")
+	}
+}
+
 // A connection that ends takes its locks along, and no others: their owners are told at once.
 func TestS08_AConnectionOfASessionEnds(t *testing.T) {
 	t.Parallel()
@@ -51,14 +64,7 @@ func TestS08_AConnectionOfASessionEnds(t *testing.T) {
 	asks(t, a, mine, true)
 	asks(t, b, next, false)
 	execute(t, s, "kill is_used_lock('interlock_:test/at_once')")
-	select {
-	case id := <-a.(driver.LossNotifier).Lost():
-		if id != mine.ID {
-			t.Errorf("another claim is told to be lost")
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("the connection was killed, and its holder is not told")
-	}
+	told(t, a, mine)
 	awaits(t, b, next)
 	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != mine.ID {
 		t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
@@ -103,26 +109,25 @@ func TestS06_AWaitOfASessionIsGivenUp(t *testing.T) {
 func TestS06_ACancelHitsNobodyElse(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	a, b := user(t, bySession(s)), user(t, bySession(s))
-	mine, next, other := mutex("hit"), mutex("hit"), mutex("other")
-	asks(t, a, mine, true)
-	asks(t, b, next, false)
-	if err := s.Restart(t.Context()); err != nil {
+	d, err := driver.OpenURL(t.Context(), bySession(s))
+	if err != nil {
 		t.Fatal(err)
 	}
-	var strangers []func(string) int
-	for range 20 { // have all small numbers
-		strangers = append(strangers, byHand(t, s))
+	defer d.Close(t.Context())
+	stranger, err := pool(t, s.URL()).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	leaves(t, b, next, false)
-	leaves(t, a, mine, false)
-	for i, stranger := range strangers {
-		if stranger("select 1") != 1 {
-			t.Errorf("connection %d is ended", i)
-		}
+	var id string
+	if err := stranger.QueryRowContext(t.Context(), "select connection_id()").Scan(&id); err != nil {
+		t.Fatal(err)
 	}
-	asks(t, b, other, true)
-	leaves(t, b, other, true)
+	if err := mysqllock.Cancel(t.Context(), d, id); err != nil {
+		t.Errorf("a connection that has ended is cancelled: %v", err)
+	}
+	if err := stranger.PingContext(t.Context()); err != nil {
+		t.Errorf("the connection of a stranger was killed: %v", err)
+	}
 }
 
 // A wait that somebody ends from outside, as by KILL QUERY, is told as lost, and has nothing.
@@ -134,9 +139,7 @@ func TestS07_AWaitIsEndedFromOutside(t *testing.T) {
 	asks(t, a, mine, true)
 	asks(t, b, next, false)
 	execute(t, s, fmt.Sprintf("kill query %d", ask[int](t, s, "select id from information_schema.processlist where state = 'User lock'")))
-	if id := <-b.(driver.LossNotifier).Lost(); id != next.ID {
-		t.Error("another claim is told to be lost")
-	}
+	told(t, b, next)
 	if _, err := b.Wait(t.Context(), next); !errors.Is(err, driver.ErrGone) {
 		t.Errorf("Wait: %v; want that it is gone", err)
 	}

@@ -282,9 +282,7 @@ func TestLookIntoSession(t *testing.T) {
 		if err := look.Break(t.Context(), "looked at", all[i].PublicID, 0, true); err != nil {
 			t.Fatal(err)
 		}
-		if id := <-of.Session.(driver.LossNotifier).Lost(); id != of.ID {
-			t.Error("another claim is told to be lost")
-		}
+		told(t, of.Session, of.Claim)
 		if i == 0 {
 			awaits(t, b, next)
 		}
