@@ -66,6 +66,10 @@ func start(ctx context.Context, db *sql.DB, c sqldriver.Connector, o *Options) (
 	return d, nil
 }
 
+// unfit finds the settings by which a server is not to have locks. Not every server has all.
+const unfit = "show global variables where variable_name in ('read_only', 'innodb_read_only') and value <> 'OFF' or variable_name = 'wsrep_on' and value = 'ON' " +
+	"or variable_name = 'group_replication_single_primary_mode' and value = 'OFF'"
+
 // inspect looks at the server and at the tables, in a transaction that it ends: without autocommit a look begins one.
 func (d *Driver) inspect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
@@ -75,15 +79,25 @@ func (d *Driver) inspect(ctx context.Context) error {
 		return classify(unconnected{err}, &d.options)
 	}
 	defer func() { _ = tx.Rollback() }()
-	all, err := results(ctx, tx, "select @@innodb_flush_log_at_trx_commit, @@global.read_only, (select min(version) from "+d.options.Prefix+"version)")
+	settings, err := results(ctx, tx, unfit)
+	if err != nil {
+		return classify(err, &d.options)
+	}
+	for _, f := range settings {
+		switch name := string(f[0]); name {
+		case "wsrep_on", "group_replication_single_primary_mode":
+			return fmt.Errorf("%w: %s is %s: the server is a node of a Galera cluster or of a group with several primaries, where a row that is locked on one node is not on another: want a server that alone writes",
+				driver.ErrRefused, name, f[1])
+		default:
+			return fmt.Errorf("%w: the server is read-only: want its primary", driver.ErrNotSent)
+		}
+	}
+	all, err := results(ctx, tx, "select @@innodb_flush_log_at_trx_commit, (select min(version) from "+d.options.Prefix+"version)")
 	if err != nil {
 		return classify(err, &d.options)
 	}
 	f := all[0]
-	if string(f[1]) != "0" {
-		return fmt.Errorf("%w: the server is read-only: want its primary", driver.ErrNotSent)
-	}
-	if err := d.options.knows(integer(f[2])); err != nil {
+	if err := d.options.knows(integer(f[1])); err != nil {
 		return err
 	}
 	switch d.flush = int(integer(f[0])); d.flush {

@@ -175,7 +175,7 @@ begin
     select s.valid_until, s.valid_until - us - if(p_again and not p_queue, 1, s.ttl - s.ttl div 10) into valid, fresh from interlock_session s where s.id = p_session;
     if p_id is not null and (valid = 0 or fresh < 0) then -- behind the row of the line: who renews holds no other
       update interlock_session s set s.valid_until = us + s.ttl where s.id = p_session and s.valid_until > us;
-      if row_count() = 0 then
+      if not exists (select 1 from interlock_session s where s.id = p_session and s.valid_until > us) then -- row_count() counts what differs
         set answer = '6 f';
         leave step;
       end if;
@@ -294,11 +294,11 @@ begin
     start transaction;
     set us = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
     update interlock_session s set s.valid_until = us + s.ttl where s.id = p_session and s.valid_until > us;
-    if row_count() = 0 then
+    select s.broken into gone from interlock_session s where s.id = p_session and s.valid_until > us; -- row_count() counts what differs
+    if gone is null then
       set answer = '6';
       leave step;
     end if;
-    select s.broken into gone from interlock_session s where s.id = p_session;
     set answer = concat('0 ', us), at = 1;
     while at <= length(p_claims) do
       set c = substr(p_claims, at, locate(x'0a', p_claims, at) - at), at = at + length(c) + 1, n = n + 1, p_id = left(c, 22), v_line = '';
