@@ -76,6 +76,8 @@ func (h *havoc) harm(ctx context.Context, kind string) error {
 		return h.harmPostgres(ctx, kind)
 	case h.servers.etcd != nil:
 		return h.harmEtcd(ctx, kind)
+	case h.servers.mariadb != nil:
+		return h.harmMariaDB(ctx, kind)
 	}
 	switch kind {
 	case FaultPause:

@@ -24,6 +24,7 @@ type servers struct {
 	masters   *masters
 	postgres  *postgres
 	etcd      *servertest.Etcds
+	mariadb   *servertest.Server
 	query     string // what the store's URL has besides
 }
 
@@ -47,6 +48,8 @@ func raise(ctx context.Context, name string, faults []string) (s *servers, err e
 		s.postgres, err = raisePostgres(ctx, name)
 	case Etcd:
 		s.etcd, err = servertest.StartEtcds(ctx, 3, servertest.Options{})
+	case MariaDB:
+		s.mariadb, err = raiseMariaDB(ctx)
 	case Redlock:
 		s.masters, err = raiseMasters(ctx, slices.Contains(faults, FaultClock))
 	default:
@@ -70,6 +73,10 @@ func (s *servers) url() string {
 		return s.cluster.URL()
 	case s.masters != nil:
 		return s.masters.url()
+	case s.mariadb != nil && s.query != "":
+		return s.mariadb.URL() + "?" + s.query
+	case s.mariadb != nil:
+		return s.mariadb.URL()
 	case s.postgres != nil && s.query != "":
 		return s.postgres.url() + "&" + s.query
 	case s.postgres != nil:
@@ -93,6 +100,8 @@ func (s *servers) nodes() []*servertest.Server {
 		return s.postgres.nodes()
 	case s.etcd != nil:
 		return s.etcd.Members
+	case s.mariadb != nil:
+		return []*servertest.Server{s.mariadb}
 	}
 	return []*servertest.Server{s.redis}
 }
@@ -127,6 +136,8 @@ func (s *servers) close() error {
 		return s.postgres.close()
 	case s.etcd != nil:
 		return s.etcd.Close()
+	case s.mariadb != nil:
+		return s.mariadb.Close()
 	}
 	return s.redis.Close()
 }

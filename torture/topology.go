@@ -22,6 +22,7 @@ const (
 	PostgresPooler = "postgres-pooler"
 
 	Etcd = "etcd" // three members
+	MariaDB = "mariadb" // alone; what follows a ? goes into the URL, too
 )
 
 // The faults of servers, and of the way to them.
@@ -42,7 +43,7 @@ const (
 	FaultOutage = "outage"
 	FaultClock  = "clock"
 
-	// Of a PostgreSQL half of the connections are ended, or all that are left are taken by others.
+	// Of a PostgreSQL or MariaDB half of the connections are ended, or all that are left are taken by others.
 	FaultTerminate = "terminate"
 	FaultExhaust   = "exhaust"
 
@@ -65,6 +66,10 @@ var topologies = map[string]topology{
 	Sentinel: replicated,
 	Cluster:  replicated,
 	Postgres: {
+		usual: []string{FaultLink, FaultPause, FaultRestart, FaultTerminate, FaultExhaust},
+		costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultTerminate: nil, FaultExhaust: nil},
+	},
+	MariaDB: {
 		usual: []string{FaultLink, FaultPause, FaultRestart, FaultTerminate, FaultExhaust},
 		costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultTerminate: nil, FaultExhaust: nil},
 	},

@@ -1,0 +1,33 @@
+//go:build linux || darwin
+
+package torture
+
+import (
+	"testing"
+	"time"
+)
+
+// A storm over a MariaDB: it is stopped, killed and starts again, connections are ended, its
+// connections are taken by others, links stall.
+func TestStormOverMariaDB(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a storm: make proof")
+	}
+	length := stormLength(t)
+	for _, query := range []string{"", "?timeout=500ms"} {
+		t.Run(MariaDB+query, func(t *testing.T) {
+			withstood(t, stormOver(t, Config{Start: MariaDB + query, TTL: 600 * time.Millisecond, Processes: 6, Goroutines: 2, Names: 4, want: enough}, "", length), nil)
+		})
+	}
+}
+
+// The lock goes from one process to another again and again: no two hold it, no token is out of order, nothing is lost. The real number,
+// 300,000, is a part of make proof.
+func TestHandoffsOfMariaDB(t *testing.T) {
+	for _, c := range []struct{ name, query string }{{"rows", ""}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			handOver(t, Config{Start: MariaDB + c.query})
+		})
+	}
+}
