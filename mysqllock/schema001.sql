@@ -539,3 +539,5 @@ create table interlock_version (version int not null) engine = innodb
 //
 insert into interlock_version values (1)
 //
+commit -- of who has no autocommit
+//
