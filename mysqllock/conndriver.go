@@ -47,18 +47,11 @@ func (d *connDriver) survey(ctx context.Context) error {
 		return err
 	}
 	d.database, d.sequence = string(a.rows[0][0]), string(a.rows[0][1]) == "1"
-	if a, err = d.send(ctx, "show global variables where variable_name in ('wsrep_on', 'group_replication_group_name')"); err != nil {
+	if a, err = d.send(ctx, "show global variables where variable_name = 'group_replication_group_name' and value <> ''"); err != nil {
 		return err
 	}
-	return alone(a.rows)
-}
-
-// alone refuses a server of several that are written to, by its settings.
-func alone(settings [][][]byte) error {
-	for _, f := range settings {
-		if value := string(f[1]); value != "" && value != "OFF" {
-			return fmt.Errorf("%w: %s is %s: locks by GET_LOCK are one server's, and each server of a cluster would give them once more: use technique rows, all by one server", driver.ErrRefused, f[0], value)
-		}
+	for _, f := range a.rows {
+		return fmt.Errorf("%w: group_replication_group_name is %s: a lock by GET_LOCK is one server's, and the others of the group would give it once more: use technique rows", driver.ErrRefused, f[1])
 	}
 	return nil
 }

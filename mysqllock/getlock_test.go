@@ -22,20 +22,6 @@ func bySession(s *servertest.Server, more ...string) string {
 	return strings.Join(append([]string{s.URL() + "?technique=session"}, more...), "&")
 }
 
-// until waits until something is so.
-func until(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for tick := time.NewTicker(5 * time.Millisecond); !so(); {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("not within 30 s: %s", what)
-		}
-	}
-}
-
 // byHand is a connection of somebody else, which asks for a number.
 func byHand(t *testing.T, s *servertest.Server) func(query string) int {
 	t.Helper()
