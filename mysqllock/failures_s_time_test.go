@@ -15,6 +15,16 @@ import (
 	"github.com/interlock-go/interlock/mysqllock"
 )
 
+// until looks again and again, for as long as a slow machine may need.
+func until(t *testing.T, what string, look func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !look(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
 // with is a session over one connection, which the program has set up so.
 func with(t *testing.T, s *servertest.Server, change func(*mysql.Config)) (driver.Session, *sql.DB) {
 	t.Helper()

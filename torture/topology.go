@@ -21,7 +21,7 @@ const (
 	PostgresAsync  = "postgres-async"
 	PostgresPooler = "postgres-pooler"
 
-	Etcd = "etcd" // three members
+	Etcd    = "etcd"    // three members
 	MariaDB = "mariadb" // alone; what follows a ? goes into the URL, too
 )
 
