@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -189,4 +190,27 @@ func threadsTime(pid int) (float64, error) {
 		}
 	}
 	return all, err
+}
+
+// etcdEnd waits until the server says that it has deleted the first key of a
+// name, and so ended its lease: that lies between two looks at leases, half a
+// second apart, and nobody can know it before. The waiter may hear first.
+func (s *site) etcdEnd(ctx context.Context, _ adapter, name string) (time.Time, error) {
+	w, err := openEtcdWire(s.place(0, 0))
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer w.Close()
+	r, err := w.Get(ctx, name+"/", clientv3.WithFirstCreate()...)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if len(r.Kvs) == 0 {
+		return time.Time{}, errors.New("bench: the killed holder has no key")
+	}
+	events, ok := <-w.Watch(ctx, string(r.Kvs[0].Key), clientv3.WithRev(r.Header.Revision+1), clientv3.WithFilterPut())
+	if err := events.Err(); err != nil || !ok {
+		return time.Time{}, errors.Join(err, ctx.Err())
+	}
+	return time.Now(), nil
 }

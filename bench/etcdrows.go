@@ -22,7 +22,7 @@ var etcdShort = scale{warm: 100 * time.Millisecond, window: 600 * time.Milliseco
 
 // etcdRows are the rows of the store on etcd.
 func etcdRows() []row {
-	return []row{etcdFree(), etcdHandoffs(), etcdPassing(), etcdIdle()}
+	return []row{etcdFree(), etcdHandoffs(), etcdPassing(), etcdIdle(), etcdDead()}
 }
 
 func etcdFree() row {
@@ -101,5 +101,22 @@ func etcdIdle() row {
 			{oursEtcd, perTTL, atMost, 1, 0, ""},
 			{oursEtcdNames, perTTL, atMost, 1, 0, ""},
 		},
+	}
+}
+
+func etcdDead() row {
+	const ttl = 2 * time.Second
+	return row{
+		name:  "etcd-dead",
+		title: "etcd, kill -9 of the holder: from the end of its lease until the next process holds",
+		options: "TTL 3 s, 2 s of concurrency.Mutex; one kill a repetition, the waiter in line for " + settle.String() +
+			"; the lease's end is when the server says that the key is deleted; " + etcdServer,
+		reps:    6,
+		metrics: []metric{latency},
+		contenders: []contender{
+			{concurrencyRow, rival, lapse{"concurrency", ttl}},
+			{oursEtcd, ours, lapse{"etcd", ttl}},
+		},
+		goals: []goal{{oursEtcd, latency, neverOver, 100, 50, ""}},
 	}
 }
