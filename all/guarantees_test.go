@@ -39,6 +39,8 @@ var stores = []struct {
 	{"pglock session", byTechnique("session")},
 	{"pglock rowlock", byTechnique("rowlock")},
 	{"mysqllock", mariadb},
+	{"mysqllock session", func(t *testing.T) string { return mariadb(t) + "?technique=session" }},
+	{"mysqllock rowlock", func(t *testing.T) string { return mariadb(t) + "?technique=rowlock" }},
 	{"etcdlock", func(t *testing.T) string { return servertest.Etcd(t).URL() }},
 	{"redlock", func(t *testing.T) string {
 		var addrs []string

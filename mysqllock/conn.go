@@ -70,13 +70,17 @@ func (c *conn) Cancel(ctx context.Context) error {
 
 // Waits implements connlock.Conn.
 func (c *conn) Waits(ctx context.Context, other connlock.Conn) (bool, error) {
-	n, err := c.Fetch(ctx, waits(other.(*conn).id))
+	q := waits(other.(*conn).id)
+	if c.d.rows {
+		q = busy(other.(*conn).id)
+	}
+	n, err := c.Fetch(ctx, q)
 	return n == "1", err
 }
 
 // Leave implements connlock.Conn.
 func (c *conn) Leave(ctx context.Context, l connlock.Lock, then func(bool, error)) error {
-	return c.Call(ctx, c.d.leave(l), func(r connlock.Reply) { then(r.Field == "1", r.Err) })
+	return c.Call(ctx, c.d.leave(l), func(r connlock.Reply) { then(r.Field == "1" || c.d.rows && r.Err == nil, r.Err) })
 }
 
 // Hand implements connlock.Hander.
@@ -98,6 +102,10 @@ func (c *conn) Ping() error {
 
 // Free implements connlock.Conn.
 func (c *conn) Free(ctx context.Context) error {
-	_, err := c.Fetch(ctx, connlock.Query{SQL: "select release_all_locks()"})
+	free := "select release_all_locks()"
+	if c.d.rows {
+		free = "rollback"
+	}
+	_, err := c.Fetch(ctx, connlock.Query{SQL: free})
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	sqldriver "database/sql/driver"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -19,6 +20,7 @@ type connDriver struct {
 	connector sqldriver.Connector
 	database  string
 	key       func(d *connDriver, name string) (string, error)
+	rows      bool // technique rowlock: a transaction each, that locks a row
 	sequence  bool // tokens are of a sequence, else of a table
 	all       sessions.Set[*connlock.Session]
 }
@@ -29,7 +31,7 @@ var (
 )
 
 func newConnDriver(ctx context.Context, base *Driver, c sqldriver.Connector) (driver.Driver, error) {
-	d := &connDriver{Driver: base, connector: c}
+	d := &connDriver{Driver: base, connector: c, rows: base.options.Technique == "rowlock"}
 	d.key, _ = convention(base.options.Keys) // looked at before
 	if err := d.survey(ctx); err != nil {
 		return nil, fmt.Errorf("mysqllock: %w", err)
@@ -40,7 +42,7 @@ func newConnDriver(ctx context.Context, base *Driver, c sqldriver.Connector) (dr
 // survey looks at the server.
 func (d *connDriver) survey(ctx context.Context) error {
 	if d.connector == nil {
-		return fmt.Errorf("%w: technique session keeps connections, and those of a pool are the program's: open the store by its URL, or by NewConnector", driver.ErrRefused)
+		return fmt.Errorf("%w: technique %s keeps connections, and those of a pool are the program's: open the store by its URL, or by NewConnector", driver.ErrRefused, d.options.Technique)
 	}
 	a, err := d.send(ctx, fmt.Sprintf("select database(), (select count(*) from information_schema.tables where table_schema = database() and table_name = '%stoken' and table_type = 'SEQUENCE')", d.options.Prefix))
 	if err != nil {
@@ -59,14 +61,14 @@ func (d *connDriver) survey(ctx context.Context) error {
 // Traits implements driver.Driver.
 func (d *connDriver) Traits() driver.Traits {
 	return driver.Traits{
-		Ordered: true, Events: driver.KindsOf(driver.Mutex), Expires: true, Fence: driver.Durable,
+		Ordered: !d.rows, Events: driver.KindsOf(driver.Mutex), Expires: true, Fence: driver.Durable,
 		MinTTL: minTTL, MaxTTL: math.MaxInt32 * time.Second / 1000, Grain: 2 * time.Second, Notice: time.Second,
 	}
 }
 
 // Key implements driver.Keyer.
 func (d *connDriver) Key(name string) string {
-	if k, err := d.key(d, name); err == nil {
+	if k, err := d.key(d, name); err == nil && !d.rows {
 		return k
 	}
 	return name
@@ -77,8 +79,12 @@ func (d *connDriver) Open(ctx context.Context, spec driver.Spec) (driver.Session
 	if t := d.Traits(); spec.TTL < t.MinTTL || spec.TTL > t.MaxTTL {
 		return nil, fmt.Errorf("mysqllock: TTL %v: want %v to %v: %w", spec.TTL, t.MinTTL, t.MaxTTL, driver.ErrRefused)
 	}
+	var store connlock.Store = d
+	if d.rows {
+		store = rowStore{d}
+	}
 	s := connlock.New(connlock.Config{
-		Store: d, Spec: spec, Package: "mysqllock", Timeout: min(d.options.Timeout, spec.TTL), MaxWaiting: d.options.MaxWaiting, Instead: ", or use technique rows", Closed: d.all.Remove,
+		Store: store, Spec: spec, Package: "mysqllock", Timeout: min(d.options.Timeout, spec.TTL), MaxWaiting: d.options.MaxWaiting, Instead: ", or use technique rows", Closed: d.all.Remove,
 	})
 	if !d.all.Add(s) {
 		return nil, errClosed
@@ -86,6 +92,9 @@ func (d *connDriver) Open(ctx context.Context, spec driver.Spec) (driver.Session
 	if err := s.Open(ctx); err != nil {
 		d.all.Remove(s)
 		return nil, err
+	}
+	if d.rows { // no transaction ends on a condition
+		return s, nil
 	}
 	return connlock.Requeuer{Session: s}, nil
 }
@@ -100,11 +109,15 @@ func (d *connDriver) Dial(ctx context.Context, spec driver.Spec, ended func()) (
 		return nil, classify(unconnected{err}, &d.options)
 	}
 	c := &conn{d: d, own: own + driver.NewID()}
-	for _, statement := range []string{
+	statements := []string{
 		fmt.Sprintf(settings, seconds(spec.TTL)),
 		fmt.Sprintf("call %sadvance()", d.options.Prefix),
 		fmt.Sprintf("select case when get_lock('%s', 0) + get_lock(concat('interlock@', connection_id()), 0) = 2 and is_used_lock('%[1]s') = connection_id() then connection_id() end", c.own),
-	} {
+	}
+	if d.rows {
+		statements = slices.Insert(statements, 2, patience)
+	}
+	for _, statement := range statements {
 		if c.id, err = w.Ask(ctx, statement); err != nil {
 			w.Close()
 			return nil, classify(err, &d.options)

@@ -21,6 +21,9 @@ type stands struct {
 // of its number and its end below.
 func (d *connDriver) stands(ctx context.Context, name string) (all []stands, err error) {
 	key, err := d.key(d, name)
+	if err == nil && d.rows {
+		err = fmt.Errorf("the server shows to few who has locked a row: %w", errors.ErrUnsupported)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func start(ctx context.Context, db *sql.DB, c sqldriver.Connector, o *Options) (
 		_, _ = d.sessions.Close(ctx)
 		return nil, fmt.Errorf("mysqllock: %w", err)
 	}
-	if options.Technique == "session" {
+	if options.Technique == "session" || options.Technique == "rowlock" {
 		return newConnDriver(ctx, d, c)
 	}
 	return d, nil

@@ -12,12 +12,15 @@ const forever = 31_536_000
 
 // get takes a lock, waits so many seconds for it, and draws its token. The answer is the token, or -1.
 func (d *connDriver) get(l connlock.Lock, patience int) connlock.Query {
+	if d.rows {
+		return d.row(l, patience > 0)
+	}
 	return connlock.Query{SQL: fmt.Sprintf("call %sget('%s', %d)", d.options.Prefix, l.Key, patience)}
 }
 
 // try is get where nothing waits. Then a statement may use the sequence: one that waits would keep it from a FLUSH TABLES for as long.
 func (d *connDriver) try(l connlock.Lock) connlock.Query {
-	if d.sequence {
+	if d.sequence && !d.rows {
 		return connlock.Query{SQL: fmt.Sprintf("select case when get_lock('%s', 0) = 1 then nextval(%stoken) else -1 end", l.Key, d.options.Prefix)}
 	}
 	return d.get(l, 0)
@@ -25,6 +28,9 @@ func (d *connDriver) try(l connlock.Lock) connlock.Query {
 
 // leave gives a lock back. The answer is 1 if there was one.
 func (d *connDriver) leave(l connlock.Lock) connlock.Query {
+	if d.rows {
+		return connlock.Query{SQL: "rollback"}
+	}
 	return connlock.Query{SQL: fmt.Sprintf("select release_lock('%s')", l.Key)}
 }
 
@@ -48,9 +54,11 @@ const own = "interlock-"
 func (d *connDriver) KeyOf(c driver.Claim) (string, error) {
 	switch {
 	case c.Kind != driver.Mutex:
-		return "", fmt.Errorf("%w: technique session has mutexes only: use technique rows", driver.ErrRefused)
+		return "", fmt.Errorf("%w: technique %s has mutexes only: use technique rows", driver.ErrRefused, d.options.Technique)
 	case c.Name == "" || len(c.Name) > maxName:
 		return "", fmt.Errorf("%w: want 1 to %d bytes", driver.ErrRefused, maxName)
+	case d.rows:
+		return c.Name, nil
 	}
 	return d.key(d, c.Name)
 }

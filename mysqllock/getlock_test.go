@@ -145,7 +145,7 @@ func TestBadInputOfSession(t *testing.T) {
 		bySession(s, "max_waiting=0"):                     "want a number such as 32",
 		s.URL() + "?keys=name":                            "want technique=session",
 		bySession(s, "keys=name", "ttl=1"):                "unknown parameter",
-		s.URL() + "?technique=advisory":                   "want rows or session",
+		s.URL() + "?technique=advisory":                   "want rows, session or rowlock",
 		bySession(s, "prefix=absent_"):                    "interlock migrate",
 		"mysql://root@127.0.0.1:1/test?technique=session": "connection refused",
 	} {

@@ -24,7 +24,7 @@ type TxOptions struct {
 // have held the lock since, it fails with an error that matches [driver.ErrNotSent], and the transaction is to be begun anew. At READ
 // COMMITTED it may be anywhere.
 //
-// It excludes who takes the same name by InTx, and nobody else.
+// It excludes who takes the same name by InTx, or by technique rowlock, and nobody else.
 func InTx(ctx context.Context, tx *sql.Tx, name string, o *TxOptions) (fence uint64, err error) {
 	if o == nil {
 		o = &TxOptions{}

@@ -11,7 +11,8 @@ import (
 
 // Options of a driver. The zero value is what most want.
 type Options struct {
-	// Technique is how locks are kept: "rows", which is the default, or "session", by GET_LOCK on connections of our own.
+	// Technique is how locks are kept: "rows", which is the default; or on connections of our own, "session", by GET_LOCK, or "rowlock", by
+	// SELECT … FOR UPDATE.
 	Technique string
 
 	// Keys is how technique session makes the key of a name: "interlock", the default; as others do, to share locks with them, "dotnet"
@@ -48,8 +49,8 @@ func (o *Options) withDefaults() (Options, error) {
 	switch {
 	case options.Keys != "" && options.Technique != "session": // else who means to share locks would share none
 		return options, fmt.Errorf("mysqllock: keys %q are of technique session: want technique=session, or no keys", options.Keys)
-	case !slices.Contains([]string{"", "rows", "session"}, options.Technique):
-		return options, fmt.Errorf("mysqllock: unknown technique %q: want rows or session", options.Technique)
+	case !slices.Contains([]string{"", "rows", "session", "rowlock"}, options.Technique):
+		return options, fmt.Errorf("mysqllock: unknown technique %q: want rows, session or rowlock", options.Technique)
 	case !prefix.MatchString(options.Prefix):
 		return options, fmt.Errorf("mysqllock: prefix %q: want at most 30 of a-z, 0-9 and _, and no digit first", options.Prefix)
 	}

@@ -38,11 +38,17 @@ func TestRightsOfThePage(t *testing.T) {
 			if turn(t, pool(t, url), "rights") == 0 {
 				t.Error("no token in a transaction")
 			}
+		case "Technique session":
+			cycle(t, user(t, url+"?technique=session"), user(t, url+"?technique=session"))
+		case "Technique rowlock":
+			a, c := user(t, url+"?technique=rowlock"), mutex("rights")
+			asks(t, a, c, true)
+			leaves(t, a, c, true)
 		default:
 			t.Errorf("rights in section %q, of which nothing is known here", title)
 		}
 	}
-	if tested != 2 {
-		t.Errorf("%d sections have rights, want 2", tested)
+	if tested != 4 {
+		t.Errorf("%d sections have rights, want 4", tested)
 	}
 }

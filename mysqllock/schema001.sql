@@ -523,6 +523,27 @@ begin
 end
 //
 
+-- row begins a transaction of technique rowlock, at READ COMMITTED, and locks a name's row by its primary key: if it is free, or with p_waits as soon
+-- as it is, also where who had made it has rolled back. The answer is 0, or -1 where it was not free.
+create procedure interlock_row(p_name varbinary(1024), p_waits boolean) sql security invoker
+begin
+  declare had bigint;
+  set transaction isolation level read committed;
+  start transaction;
+  if p_waits then
+    set innodb_lock_wait_timeout = 31536000;
+    insert into interlock_held values (p_name, 0) on duplicate key update name = p_name;
+    set had = 0;
+  else
+    select h.turns into had from interlock_held h where h.name = p_name for update skip locked;
+  end if;
+  if had is null then
+    rollback;
+  end if;
+  select if(had is null, -1, 0);
+end
+//
+
 -- get takes a named lock, waits so many seconds for it, and answers its token, or -1.
 create procedure interlock_get(p_key varbinary(64), p_patience int) sql security invoker
 begin

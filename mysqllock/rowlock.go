@@ -1,0 +1,51 @@
+package mysqllock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/interlock-go/interlock/internal/connlock"
+)
+
+// row is the statement of technique rowlock that takes a lock: a transaction for each claim, on a connection apart, locks the name's row. It is
+// the row that InTx changes, so a lock of either kind excludes the other.
+func (d *connDriver) row(l connlock.Lock, waits bool) connlock.Query {
+	return connlock.Query{SQL: fmt.Sprintf("call %srow(x'%x', %t)", d.options.Prefix, l.Name, waits)}
+}
+
+// patience has a connection wait for a row only where it is told to: for as little as both servers know.
+const patience = "set session innodb_lock_wait_timeout = 1"
+
+// busy counts a connection if it carries out a statement. Of one that waits for a row no more is shown to all; nothing promises an order.
+func busy(id string) connlock.Query {
+	return connlock.Query{SQL: fmt.Sprintf("select count(*) from information_schema.processlist where id = %s and command = 'Query'", id)}
+}
+
+// rowStore implements connlock.Apart.
+type rowStore struct{ *connDriver }
+
+// Prepare makes the row in a transaction of its own: one that locks it would keep others out with it. Where a program's transaction has made it and
+// has not ended, that has the lock. A row that is there is read and not locked, since another one's try would find that.
+func (s rowStore) Prepare(holding connlock.Conn, l connlock.Lock) (bool, error) {
+	for _, statement := range []string{
+		"select count(*) from %sheld where name = x'%x'",
+		"insert into %sheld values (x'%x', 0) on duplicate key update turns = turns",
+	} {
+		n, err := holding.(*conn).Fetch(context.Background(), connlock.Query{SQL: fmt.Sprintf(statement, s.options.Prefix, l.Name)})
+		switch {
+		case code(err) == lockTimeout:
+			return false, nil
+		case err != nil:
+			return false, classify(err, &s.options)
+		case n == "1":
+			return true, nil
+		}
+	}
+	return true, nil
+}
+
+// Draw draws a token where it is good at once, and not with the end of the transaction that has the lock.
+func (s rowStore) Draw(holding connlock.Conn, _ connlock.Lock) (uint64, error) {
+	token, err := holding.(*conn).Fetch(context.Background(), connlock.Query{SQL: fmt.Sprintf("call %stoken()", s.options.Prefix)})
+	return uint64(integer(token)), err //nolint:gosec // drawn by us
+}
