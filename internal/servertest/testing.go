@@ -47,6 +47,12 @@ func EtcdMembers(t TB, members int, args ...string) *Etcds {
 	return forTest(t, func(ctx context.Context) (*Etcds, error) { return StartEtcds(ctx, members, Options{Args: args}) })
 }
 
+// Memcached starts one memcached for the test and closes it at the test's end. The arguments have the form "-m", "4".
+func Memcached(t TB, args ...string) *Server {
+	t.Helper()
+	return forTest(t, func(ctx context.Context) (*Server, error) { return StartMemcached(ctx, Options{Args: args}) })
+}
+
 // Sentinel starts a master, a replica and three Sentinels for the test and closes them at its end. The arguments are
 // those of master and replica.
 func Sentinel(t TB, args ...string) *Sentinels {
