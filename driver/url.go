@@ -50,6 +50,8 @@ var homes = map[string]string{
 	"mysql":             "mysqllock",
 	"etcd":              "etcdlock",
 	"etcd+tls":          "etcdlock",
+	"memcached":         "memcachedlock",
+	"memcached+tls":     "memcachedlock",
 }
 
 // Register makes a scheme known to [OpenURL]. Packages of stores call it from init; a second call for a scheme panics.

@@ -1,0 +1,84 @@
+package memcachedlock
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/memcache"
+)
+
+// layout begins the values that are ours, before JSON. Any other value is of another program.
+const layout = "il1"
+
+// value is what stands in an item of ours.
+type value struct {
+	Name   string          `json:"name"`
+	ID     string          `json:"id"`
+	Owner  json.RawMessage `json:"owner,omitempty"`
+	Note   []byte          `json:"note,omitempty"`
+	Passes int             `json:"passes,omitempty"`
+	Fence  uint64          `json:"fence,omitempty"` // since the item was written once more, and has another version
+	Broken bool            `json:"broken,omitempty"`
+}
+
+func (v value) encode() []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("memcachedlock: encode: %v", err)) // strings and numbers cannot fail
+	}
+	return append([]byte(layout), b...)
+}
+
+// item is what a server has at a key.
+type item struct {
+	memcache.Reply
+	value
+	foreign bool
+}
+
+// read reads the answer to a Get. An item of a later version of us is an error: nobody knows what it means.
+func read(r memcache.Reply) (*item, error) {
+	text, ours := strings.CutPrefix(string(r.Value), layout[:2])
+	it := &item{Reply: r, foreign: !ours || len(text) < 2 || text[0] < '1' || text[0] > '9' || text[1] != '{'}
+	switch {
+	case it.foreign:
+		return it, nil
+	case text[0] != layout[2]:
+		return nil, fmt.Errorf("%w: layout %c was written by a newer version of Interlock: want the same version everywhere", driver.ErrRefused, text[0])
+	}
+	it.foreign = json.Unmarshal([]byte(text[1:]), &it.value) != nil
+	var err error
+	if !it.foreign && it.Fence == 0 {
+		it.Fence, err = token(r)
+	}
+	return it, err
+}
+
+// token is the lowest of those that a grant has reserved: that of the version which the item got when it was added, on a server that was
+// started then.
+func token(r memcache.Reply) (uint64, error) {
+	started := uint64(max(r.Start, 0)) * uint64(time.Second/time.Microsecond)
+	if r.CAS == 0 || r.CAS > (driver.MaxFence-started)/driver.Stride-1 {
+		return 0, fmt.Errorf("%w: version %d of a server that was started at %d s gives no token: want a memcached with versions that begin at 1, and a clock that is right", driver.ErrRefused, r.CAS, r.Start)
+	}
+	return started + r.CAS*driver.Stride, nil
+}
+
+// holder is an item as people see it.
+func (it *item) holder() *driver.Holder {
+	h := &driver.Holder{Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true}
+	if it.Left >= 0 {
+		h.Until = time.Now().Add(time.Duration(it.Left) * time.Second)
+	}
+	if it.foreign {
+		h.Foreign, h.PublicID = true, driver.PublicID(fmt.Sprintf("%d %s", it.CAS, it.Reply.Value))
+		h.Note = strings.ToValidUTF8(string(it.Reply.Value[:min(len(it.Reply.Value), 128)]), "?")
+		return h
+	}
+	h.PublicID, h.Owner, h.Note = driver.PublicID(it.ID), driver.DecodeOwner(it.Owner), string(it.Note)
+	h.Passes, h.Fence, h.Broken = it.Passes, it.Fence, it.Broken
+	return h
+}
