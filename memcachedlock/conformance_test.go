@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 
 func TestMain(m *testing.M) {
 	worker.Work()
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // each driver says what it is worth: TestItIsForEfficiency
 	m.Run()
 }
 

@@ -1,0 +1,216 @@
+package memcachedlock_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/memcache"
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+// foreign is a lock of another program.
+type foreign struct {
+	prefix string
+	try    func(name string) bool
+	give   func(name string)
+}
+
+// byHand is the recipe as people write it: add, and delete.
+func byHand(t *testing.T, addr string) foreign {
+	t.Helper()
+	return foreign{
+		prefix: "lock:",
+		try: func(name string) bool {
+			return command(t, addr, "add lock:"+name+" 0 60 6\r\nworker") == "STORED\r\n"
+		},
+		give: func(name string) { command(t, addr, "delete lock:"+name) },
+	}
+}
+
+// toozProgram has locks of the Python library tooz, and does what it reads.
+const toozProgram = `
+import sys
+from tooz import coordination
+c = coordination.get_coordinator(sys.argv[1], b"member-1")
+c.start()
+locks = {}
+print("ready", flush=True)
+while True:
+    words = sys.stdin.readline().split()
+    if not words:
+        break
+    lock = locks.setdefault(words[1], c.get_lock(words[1].encode()))
+    print(lock.acquire(blocking=False) if words[0] == "try" else lock.release(), flush=True)
+`
+
+func tooz(t *testing.T, addr string) foreign {
+	t.Helper()
+	p := exec.Command("/usr/bin/python3", "-W", "ignore", "-c", toozProgram, "memcached://"+addr+"?lock_timeout=60")
+	in, err := p.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	p.Stderr = &said
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(out)
+	line := func() string {
+		s, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatalf("tooz has ended: %v: %s", errors.Join(err, p.Wait()), said.String())
+		}
+		return strings.TrimSpace(s)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = p.Wait()
+	})
+	if got := line(); got != "ready" {
+		t.Fatalf("tooz says %q", got)
+	}
+	ask := func(what string) string {
+		if _, err := io.WriteString(in, what+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		return line()
+	}
+	return foreign{
+		prefix: "__TOOZ_LOCK_",
+		try:    func(name string) bool { return ask("try "+name) == "True" },
+		give: func(name string) {
+			if got := ask("release " + name); got != "True" {
+				t.Errorf("tooz releases %s: %s", name, got)
+			}
+		},
+	}
+}
+
+// Each keeps the other out, and gets in when the other has released.
+func TestForeignExclusion(t *testing.T) {
+	t.Parallel()
+	for who, start := range map[string]func(t *testing.T, addr string) foreign{"by hand": byHand, "tooz": tooz} {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			s := servertest.Memcached(t)
+			theirs := start(t, s.Addr())
+			a := entered(t, opened(t, s.URL()+"?layout=add&prefix="+theirs.prefix), time.Minute)
+
+			ours := mutex("job")
+			a.asks(ours, true)
+			if theirs.try("job") {
+				t.Fatal("two hold: theirs beside ours")
+			}
+			a.loses()
+			a.leaves(ours, true)
+			if !theirs.try("job") {
+				t.Fatal("they do not get what ours has released")
+			}
+
+			waits := mutex("job")
+			if h := a.asks(waits, false).Holder; h == nil || !h.Foreign {
+				t.Errorf("in the way is %+v, want a foreign one", h)
+			}
+			h := a.line("job")
+			if !h.Foreign || h.Fence != 0 {
+				t.Errorf("shown is %+v", h)
+			}
+			i := a.d.(driver.Inspector)
+			if err := i.Break(t.Context(), "job", h.PublicID, 0, false); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "only be broken now") {
+				t.Errorf("a mark for who reads none: %v", err)
+			}
+			if l, err := i.Lines(t.Context(), ""); err != nil || len(l) != 1 || l[0].Name != "job" {
+				t.Errorf("lines %+v, %v", l, err)
+			}
+			a.leaves(mutex("job"), false) // another claim's, which never was there
+			theirs.give("job")
+			a.awaits(waits)
+			if theirs.try("job") {
+				t.Fatal("two hold: theirs beside ours, which had waited")
+			}
+			a.leaves(waits, true)
+		})
+	}
+}
+
+// A foreign lock that ends by itself lets ours in, and what its holder deletes blindly is told by our next renewal.
+func TestForeignBlindDelete(t *testing.T) {
+	t.Parallel()
+	s := servertest.Memcached(t)
+	a := entered(t, opened(t, s.URL()+"?layout=add&prefix=lock:"), time.Minute)
+	if got := command(t, s.Addr(), "add lock:job 0 2 6\r\nworker"); got != "STORED\r\n" {
+		t.Fatal(got)
+	}
+	c := mutex("job")
+	a.asks(c, false)
+	a.awaits(c)
+	command(t, s.Addr(), "delete lock:job")
+	a.loses(c)
+	a.leaves(c, false)
+}
+
+// The looks show a holder whole, a mark is told to its owner, and what was shown before breaks nobody later.
+func TestLooks(t *testing.T) {
+	t.Parallel()
+	s := servertest.Memcached(t)
+	a := entered(t, opened(t, s.URL()), time.Minute)
+	b := entered(t, opened(t, s.URL()), time.Minute)
+	i := b.d.(driver.Inspector)
+	c := mutex("job")
+	c.Passes = 3
+	g := a.asks(c, true)
+	h := b.line("job")
+	if h.PublicID != driver.PublicID(c.ID) || h.Owner.Name != "it's us" || h.Note != "a note" || h.Passes != 3 || h.Fence != g.Fence || h.Foreign || h.Broken ||
+		h.Until.Before(time.Now().Add(50*time.Second)) || strings.Contains(h.Note+h.PublicID, c.ID) {
+		t.Errorf("shown is %+v", h)
+	}
+	if l, err := i.Lines(t.Context(), "jo"); err != nil || len(l) != 1 || l[0].Claims[0].PublicID != h.PublicID {
+		t.Errorf("lines %+v, %v", l, err)
+	}
+	for _, wrong := range []struct {
+		id    string
+		fence uint64
+	}{{"x", g.Fence}, {h.PublicID, g.Fence + 1}, {h.PublicID, 0}} {
+		if err := i.Break(t.Context(), "job", wrong.id, wrong.fence, true); !errors.Is(err, driver.ErrRefused) {
+			t.Errorf("%+v is broken: %v", wrong, err)
+		}
+	}
+	if err := i.Break(t.Context(), "job", h.PublicID, g.Fence, false); err != nil {
+		t.Fatal(err)
+	}
+	if h := b.line("job"); !h.Broken || h.Fence != g.Fence {
+		t.Errorf("marked, it is shown as %+v", h)
+	}
+	b.asks(mutex("job"), false)
+	a.loses(c)
+	a.loses(c) // until its Release
+	if _, err := a.Acquire(t.Context(), c); !errors.Is(err, driver.ErrBroken) {
+		t.Errorf("asked again, what is broken is answered %v", err)
+	}
+	a.leaves(c, false)
+	next := mutex("job")
+	g = b.asks(next, true)
+	if err := i.Break(t.Context(), "job", driver.PublicID(next.ID), g.Fence, true); err != nil {
+		t.Fatal(err)
+	}
+	a.asks(mutex("job"), true)
+	b.loses(next)
+	// A layout of tomorrow is nobody's to touch.
+	if r := beside(t, s.Addr()).says(memcache.Add("interlock:new", []byte(`il2{"id":"x"}`), 60)); r.Status != memcache.Done {
+		t.Fatalf("%+v", r)
+	}
+	if _, err := a.Acquire(t.Context(), mutex("new")); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "newer version") {
+		t.Errorf("a newer layout: %v", err)
+	}
+}
