@@ -42,6 +42,7 @@ var stores = []struct {
 	{"mysqllock session", func(t *testing.T) string { return mariadb(t) + "?technique=session" }},
 	{"mysqllock rowlock", func(t *testing.T) string { return mariadb(t) + "?technique=rowlock" }},
 	{"etcdlock", func(t *testing.T) string { return servertest.Etcd(t).URL() }},
+	{"memcachedlock", func(t *testing.T) string { return servertest.Memcached(t).URL() }},
 	{"redlock", func(t *testing.T) string {
 		var addrs []string
 		for range 3 {

@@ -60,6 +60,8 @@ func TestScripts(t *testing.T) {
 			"postgres": postgres,
 			"mariadb":  mariadb,
 			"etcd":     etcd,
+
+			"memcached": memcached,
 		},
 		RequireExplicitExec: true,
 	})
@@ -167,6 +169,19 @@ func etcd(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { ts.Check(s.Close()) })
 	ts.Setenv("INTERLOCK_STORE", s.URL())
 	ts.Setenv("ETCD", s.Addr())
+}
+
+// memcached starts a server and makes it the store of what follows.
+func memcached(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: memcached")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s, err := servertest.StartMemcached(ctx, servertest.Options{})
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(s.Close()) })
+	ts.Setenv("INTERLOCK_STORE", s.URL())
 }
 
 // until PATTERN PROGRAM ARGS… runs a program again and again until its output matches; ! until, until it does not.
