@@ -20,8 +20,8 @@ var clients = map[string][]string{
 
 	"pglock": {"github.com/jackc/pgx/v5"},
 
-	"shedlock":  {"github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"},
-	"mysqllock": {"github.com/go-sql-driver/mysql"},
+	"shedlock":      {"github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"},
+	"mysqllock":     {"github.com/go-sql-driver/mysql"},
 	"memcachedlock": nil,
 	// The client's interface has types of its packages api and of gRPC, and its log is zap's.
 	"etcdlock": {"go.etcd.io/etcd", "google.golang.org/grpc", "go.uber.org/zap"},
