@@ -21,6 +21,8 @@ type adapter struct {
 	postgres bool
 	// etcd asks for one, at place.Etcd.
 	etcd bool
+	// mariadb asks for a server, at place.MariaDB.
+	mariadb bool
 	// key is where the store keeps the lock of a name; nil = at the name.
 	key func(name string) any
 	// ends is how to ask PostgreSQL when the lease of a key ends, in seconds
@@ -41,6 +43,7 @@ type place struct {
 	Redis     []string      // host:port of the run's own servers
 	Postgres  string        // URL of the run's own server
 	Etcd      string        // host:port of the run's own server
+	MariaDB   string        // the same
 	Process   int           // from 1
 	Processes int           // that take part
 	TTL       time.Duration // 0 = the default of what is measured
@@ -134,10 +137,14 @@ var adapters = map[string]adapter{
 	"pg session":           {open: openPGSession, postgres: true},
 	"pg session strict":    {open: openPGSessionStrict, postgres: true},
 
-	"raw etcd":    {open: openRawEtcd, etcd: true},
-	"concurrency": {open: openConcurrency, etcd: true},
-	"etcd":        {open: openEtcd, etcd: true},
-	"etcd strict": {open: openEtcdStrict, etcd: true},
+	"raw etcd":       {open: openRawEtcd, etcd: true},
+	"concurrency":    {open: openConcurrency, etcd: true},
+	"etcd":           {open: openEtcd, etcd: true},
+	"etcd strict":    {open: openEtcdStrict, etcd: true},
+	"bare rows":      {open: openBareMaria, mariadb: true},
+	"get lock":       {open: openGetLock, mariadb: true},
+	"my rows":        {open: openMyRows, mariadb: true},
+	"my rows strict": {open: openMyRowsStrict, mariadb: true},
 }
 
 func findAdapter(name string) (adapter, error) {

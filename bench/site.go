@@ -17,6 +17,7 @@ type site struct {
 	redis    []*servertest.Server // none where the adapter needs none
 	postgres *servertest.Server   // nil where the adapter needs none
 	etcd     *servertest.Server   // nil where the adapter needs none
+	mariadb  *servertest.Server   // the same
 }
 
 func openSite(ctx context.Context, adapterName string) (_ *site, err error) {
@@ -51,13 +52,21 @@ func openSite(ctx context.Context, adapterName string) (_ *site, err error) {
 			return nil, err
 		}
 	}
+	if a.mariadb {
+		s.mariadb, err = servertest.StartMariaDB(ctx, servertest.Options{
+			Args: []string{"--innodb-flush-method=fsync", "--max-connections=" + strconv.Itoa(maxBackends)},
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	if a.etcd {
 		s.etcd, err = servertest.StartEtcd(ctx, servertest.Options{})
 	}
 	return s, err
 }
 
-// maxBackends is how many connections a PostgreSQL may have: enough for a
+// maxBackends is how many connections a database may have: enough for a
 // thousand waiters with one each.
 const maxBackends = 1100
 
@@ -75,6 +84,9 @@ func (s *site) place(process, of int) place {
 	}
 	if s.etcd != nil {
 		p.Etcd = s.etcd.Addr()
+	}
+	if s.mariadb != nil {
+		p.MariaDB = s.mariadb.URL()
 	}
 	return p
 }
@@ -102,6 +114,9 @@ func (s *site) close() error {
 		if one != nil {
 			err = errors.Join(err, one.Close())
 		}
+	}
+	if s.mariadb != nil {
+		err = errors.Join(err, s.mariadb.Close())
 	}
 	return errors.Join(err, os.RemoveAll(s.dir))
 }

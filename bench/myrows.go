@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// Names of contenders on MariaDB that goals refer to.
+const (
+	bareMariaRow = "bare upsert + update, MariaDB"
+	getLockRow   = "GET_LOCK, a connection each"
+	oursMyRows   = "Interlock mysqllock, rows"
+)
+
+// myServer is said of every row on MariaDB.
+const myServer = "one MariaDB on loopback with fsync, new for each run; a pool of go-sql-driver/mysql for each process and contender"
+
+// myRows are the rows of the store on MariaDB.
+func myRows() []row { return []row{myFree(), myPassing()} }
+
+func myFree() row {
+	on := &stage{adapters: []string{"bare rows", "get lock", "my rows"}}
+	return row{
+		name:    "my-free",
+		title:   "MariaDB, free lock and unlock",
+		options: fmt.Sprintf("one goroutine, nobody else; rounds of %d pairs in turn, all in one process and on one server; %s", roundPairs, myServer),
+		reps:    20,
+		stage:   on,
+		metrics: []metric{pairMedian, pairSlow, cpuEach},
+		contenders: []contender{
+			{bareMariaRow, floor, stagedPair{on, "bare rows"}},
+			{getLockRow, floor, stagedPair{on, "get lock"}},
+			{oursMyRows, ours, stagedPair{on, "my rows"}},
+		},
+		goals: []goal{{oursMyRows, pairMedian, atMost, 1.5, 0, bareMariaRow}},
+	}
+}
+
+// myContested is one of the rows in which 8 processes × 8 goroutines want one
+// lock.
+func myContested(name, title string, more ...contender) row {
+	return row{
+		name:       name,
+		title:      "MariaDB, 8 processes × 8 goroutines on one lock" + title,
+		options:    "empty critical section; a contest lasts 3 s after 500 ms of warm-up; " + myServer,
+		reps:       3,
+		scale:      scale{warm: 500 * time.Millisecond, window: 3 * time.Second},
+		short:      pgShort,
+		metrics:    []metric{handoffs, acquisitions, jain, longestWait, cpuEach},
+		contenders: append([]contender{{getLockRow, floor, contest{"get lock", 8, 8}}}, more...),
+	}
+}
+
+func myPassing() row {
+	r := myContested("my-passing", "", contender{oursMyRows, ours, contest{"my rows", 8, 8}})
+	r.goals = []goal{{oursMyRows, acquisitions, atLeast, 5, 0, getLockRow}}
+	return r
+}
