@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -232,6 +233,30 @@ func TestKeysAreListed(t *testing.T) {
 	got, err := c.Keys(t.Context(), "a%b/")
 	if slices.Sort(got); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%d keys, %v, want %d", len(got), err, len(want))
+	}
+}
+
+// A key that somebody asks for at that very moment is listed, too.
+func TestABusyKeyIsListed(t *testing.T) {
+	t.Parallel()
+	addr := servertest.Memcached(t).Addr()
+	c, busy := client(t, addr), client(t, addr)
+	says(t, c, requests(memcache.Add("busy", nil, 600)), memcache.Done)
+	ctx, cancel := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	for range 2 {
+		asking.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = busy.Do(ctx, memcache.Add("busy", nil, 600))
+			}
+		})
+	}
+	defer asking.Wait()
+	defer cancel()
+	for i := range 500 {
+		if got, err := c.Keys(t.Context(), ""); err != nil || len(got) != 1 {
+			t.Fatalf("list %d: %q, %v; want one key", i, got, err)
+		}
 	}
 }
 
