@@ -21,7 +21,10 @@ func byRow(s *servertest.Server) string { return s.URL() + "?technique=rowlock" 
 func TestConformanceOfRowlock(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "--max-connections=700")
-	drivertest.Run(t, func(*testing.T) drivertest.Harness { return connected{h.again(), "rowlock"} }, inShort("Law03_OneSession", "Law05_Tokens", "Law08_Expiry", "Also_Parallel")...)
+	laws := slices.DeleteFunc(inShort("Law03_OneSession", "Law05_Tokens", "Law08_Expiry", "Also_Parallel"), func(l drivertest.Law) bool {
+		return l.Name == "Law11_NoOvertaking" // MariaDB lets them in as they come, and nothing promises it
+	})
+	drivertest.Run(t, func(*testing.T) drivertest.Harness { return connected{h.again(), "rowlock"} }, laws...)
 }
 
 // In a table of three rows, where the optimiser may find it cheaper to read all than to use an index, the row of a name is found by the primary key, and no lock
