@@ -170,21 +170,23 @@ func (s *session) take(ctx context.Context, c *claim) (took bool, err error) {
 	if err == nil {
 		err = replies[0].Err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		c.unsure = c.unsure || !errors.Is(err, driver.ErrNotSent)
 		return false, err
 	}
 	if replies[0].Status != memcache.Done {
 		return false, nil
 	}
-	c.unsure, c.cas = false, replies[0].CAS
-	if c.fence, err = token(replies[0]); err != nil {
-		_, _ = c.server.Do(ctx, memcache.Delete(c.key, c.cas))
+	fence, err := token(replies[0])
+	if err != nil { // a lock without a token is none
+		_, _ = c.server.Do(ctx, memcache.Delete(c.key, replies[0].CAS))
 		return false, err
 	}
-	c.state = max(c.state, held)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.state, c.unsure, c.cas, c.fence = max(c.state, held), false, replies[0].CAS, fence
 	return true, nil
 }
 
