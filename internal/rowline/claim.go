@@ -1,6 +1,7 @@
 package rowline
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -19,6 +20,10 @@ type Claim struct {
 	asked  Ear             // that has heard since before it last asked; nil to ask again
 	again  time.Time       // when it asks by itself; zero for never
 	change sessions.Signal // wakes its Wait
+
+	gate string             // behind which it waits, or ""
+	turn context.CancelFunc // away from there
+	head bool               // it is the first that waits, as far as is known
 
 	sessions.Departure
 }
@@ -73,6 +78,7 @@ func (c *Claim) admit(fence uint64) {
 		c.change.Give()
 	}
 	c.unhear()
+	c.behind("")
 }
 
 // end moves the claim to gone or broken.
@@ -81,6 +87,7 @@ func (c *Claim) end(s State) {
 		c.state = s
 		c.change.Give()
 	}
+	c.behind("")
 }
 
 func (c *Claim) unhear() {
@@ -98,16 +105,69 @@ const (
 // schedule sets when a waiting claim looks again by itself: a moment later than the answer says, so that the time is over then. Where
 // nobody can be told, the first in line looks often.
 func (c *Claim) schedule(a Answer) {
+	if c.state != Waiting {
+		return // a server that crashed may know less than this process
+	}
 	c.again = time.Time{}
 	if a.Left >= 0 {
 		c.again = time.Now().Add(a.Left + time.Millisecond)
 	}
-	if c.s.d.Ears == nil {
-		pause := poll
-		if a.Head {
-			pause = pollFirst
-		}
-		c.soon(pause)
+	if c.head = a.Head; c.s.d.Ears == nil && !c.behind(a.Gate) {
+		c.poll()
+	}
+	c.change.Give()
+}
+
+// poll has the claim ask after the pause of one that nobody tells.
+func (c *Claim) poll() {
+	if c.head {
+		c.soon(pollFirst)
+	} else {
+		c.soon(poll)
+	}
+}
+
+// behind has the claim wait behind a gate, and no longer behind another one. It reports whether it does.
+func (c *Claim) behind(gate string) bool {
+	if c.gate == gate {
+		return gate != ""
+	}
+	if c.gate != "" {
+		c.gate = ""
+		c.turn()
+	}
+	if gate == "" || c.s.d.Gates == nil || !c.Queue {
+		return false
+	}
+	var ctx context.Context
+	ctx, c.turn = context.WithCancel(c.s.d.ctx)
+	c.gate = gate
+	go c.await(ctx, gate)
+	return true
+}
+
+// await waits behind a gate and takes in what it finds there. A gate that opens and tells nothing, since its claim is in line still, is
+// that of a process which is gone or has lost a connection: then the claim asks, and tries the gate again after that.
+func (c *Claim) await(ctx context.Context, gate string) {
+	a, err := c.s.d.Gates.Await(ctx, c.s.id, c.Claim, gate)
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if ctx.Err() != nil {
+		return // it waits there no more
+	}
+	c.gate = ""
+	c.turn()
+	switch {
+	case c.Leaving || c.state != Waiting:
+		return
+	case err == nil && a.State == Held:
+		c.admit(a.Fence)
+	case err == nil && a.State == Waiting && a.Gate != gate:
+		c.schedule(a)
+	case err == nil && a.State != Waiting:
+		c.soon(0)
+	default:
+		c.poll()
 	}
 	c.change.Give()
 }

@@ -189,6 +189,9 @@ func (f *server) place(l *line.Line, id string, a Answer) Answer {
 	} else if a.Head = l.Claims[i-1].Held; a.Head {
 		a.Left = f.until[l.Claims[0].Session].Sub(f.now())
 	}
+	if i > 0 {
+		a.Gate = l.Claims[i-1].ID
+	}
 	return a
 }
 

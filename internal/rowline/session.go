@@ -15,7 +15,8 @@ import (
 // Config is what the sessions of a driver have in common.
 type Config struct {
 	Store   Store
-	Ears    Ears          // nil where nobody can be told, so that claims which wait poll
+	Ears    Ears // or Gates; nil where nobody can be told, so that claims which wait poll
+	Gates   Gates
 	Package string        // begins messages
 	Timeout time.Duration // for one answer, at most the TTL
 	MinTTL  time.Duration

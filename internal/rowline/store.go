@@ -49,6 +49,7 @@ type Answer struct {
 	Fence  uint64         // of a claim that is held
 	Left   time.Duration  // until a claim that waits should look again by itself; negative for never
 	Head   bool           // it is the first that waits
+	Gate   string         // behind which it can wait, or ""
 	Holder *driver.Holder // who is in its way, where the answer says so
 	Clock  int64          // with Void
 }
@@ -67,6 +68,13 @@ const (
 	Over   // the session is over
 	Void   // the request came too late
 )
+
+// Gates hold claims up in the database until who stands before them has left.
+type Gates interface {
+	// Await answers how a claim stands once the gate before it is open, as a Step that looks does. It waits as long as it takes. An error
+	// means that this gate tells nothing now, and the claim asks.
+	Await(ctx context.Context, session string, c driver.Claim, gate string) (Answer, error)
+}
 
 // Ears tell claims that wait, by their methods Granted and Again. A Hear or Unhear must not call these.
 type Ears interface {
