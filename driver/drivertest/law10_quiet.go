@@ -98,7 +98,7 @@ func tryIdle(w *world, c Counter, k kind) {
 	holds := h.held(k.rival(w.name("quiet-idle-" + k.String())))
 	var waiters []*task
 	for range 3 {
-		mine := b.queue(k.rival(holds.Name))
+		mine := b.queue(k.own(holds.Name))
 		waiters = append(waiters, w.start(func() { b.await(mine, 10*b.valid+patience); b.letGo(mine) }))
 	}
 	for last, rounds := -1, 0; c.Calls(b.p.d) != last && rounds < 5; rounds++ { // they subscribe, and look: who asks by the clock never has
