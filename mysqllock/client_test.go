@@ -111,7 +111,7 @@ func (s *client) must(statement string) []string {
 	if len(rows) == 0 {
 		return nil
 	}
-	return strings.SplitN(rows[0][0], " ", 8)
+	return strings.SplitN(rows[0][0], " ", 10)
 }
 
 // answer is what turn answers.
@@ -139,15 +139,15 @@ func (s *client) turn(name string, old, c *driver.Claim) (a answer) {
 	if joins.Queue {
 		queue = 1
 	}
-	f := s.must(fmt.Sprintf("call interlock_turn(x'%x', '%s', %s, %s, %d, %d, %d, %d, %d, %d, x'%x', %d, 30)", name, s.id, oldID, newID, again, queue,
+	f := s.must(fmt.Sprintf("call interlock_turn(x'%x', '%s', %s, %s, %d, %d, %d, %d, %d, %d, x'%x', %d, 30, repeat('.', 22), null)", name, s.id, oldID, newID, again, queue,
 		joins.Kind, joins.Weight, joins.Limit, joins.Passes, joins.Note, time.Now().Add(time.Hour).UnixMicro()))
 	a.state, a.was = number(f[0]), f[1] == "t"
 	a.Held = a.state == 2
 	if a.Held {
 		a.Fence = uint64(number(f[2]))
 	}
-	if len(f) > 7 {
-		a.Holder = &driver.Holder{PublicID: driver.PublicID(f[7][:22])}
+	if len(f) > 9 {
+		a.Holder = &driver.Holder{PublicID: driver.PublicID(f[9][:22])}
 	}
 	if c != nil && (a.state == 1 || a.state == 2) {
 		s.known[c.ID] = &known{*c, a.state}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,6 +45,7 @@ type harness struct {
 type line struct {
 	*wire.Wire
 	calls atomic.Int64
+	deaf  atomic.Bool // what is found behind gates gets lost
 }
 
 var harnesses atomic.Int64
@@ -124,8 +126,20 @@ func (h *harness) wire(t drivertest.T) *line {
 	return l
 }
 
+// opened is what a claim is told behind a gate that is open.
+var opened = regexp.MustCompile(`2 \d{16} -1 f [\w-]{22}`)
+
+// Deafen loses that.
+func (h *harness) Deafen(_ drivertest.T, d driver.Driver) (heal func()) {
+	h.line(d).deaf.Store(true)
+	return func() { h.line(d).deaf.Store(false) }
+}
+
 // look counts queries. Each begins a packet, since a connection has one under way: its length in three bytes, the number 0, and what it is.
 func (l *line) look(way wire.Direction, packet []byte) bool {
+	if way == wire.Replies {
+		return l.deaf.Load() && opened.Match(packet)
+	}
 	if way == wire.Requests && len(packet) > 4 && packet[3] == 0 && packet[4] == 3 {
 		l.calls.Add(1)
 	}
@@ -172,16 +186,24 @@ func (h *harness) Straggle(_ drivertest.T, d driver.Driver, n int) (deliver func
 // Calls counts queries.
 func (h *harness) Calls(d driver.Driver) int { return int(h.line(d).calls.Load()) }
 
-// Budget is that of who polls: a look may be under way, and a slow release lets some pass.
+// Budget: a handoff opens a gate, and locks new ones now and then; of permits, where who waits polls, a look may be under way, and a slow
+// release lets some pass.
 func (h *harness) Budget() drivertest.Budget {
 	return drivertest.Budget{Acquire: 1, Release: 1, Handoff: 6}
 }
 
-// End ends a session as an operator does.
+// End ends a session as an operator does, with the connection that has its gates.
 func (h *harness) End(t drivertest.T, _ driver.Driver, s driver.Spec) {
 	t.Helper()
-	if _, err := pool(t, h.server.URL()).ExecContext(context.Background(), "call interlock_finish('"+s.ID+"', null)"); err != nil {
-		t.Fatalf("end: %v", err)
+	var keeper sql.NullInt64
+	p := pool(t, h.server.URL())
+	err := p.QueryRowContext(context.Background(), "select max(is_used_lock(concat('interlock ', substr(line, locate(' "+s.ID+" ', line) + 101, 22)))) "+
+		"from interlock_lock where locate(' "+s.ID+" ', line) > 0").Scan(&keeper)
+	if _, ended := p.ExecContext(context.Background(), "call interlock_finish('"+s.ID+"', null)"); err != nil || ended != nil {
+		t.Fatalf("end: %v, %v", err, ended)
+	}
+	if keeper.Valid {
+		_, _ = p.ExecContext(context.Background(), fmt.Sprint("kill ", keeper.Int64))
 	}
 }
 

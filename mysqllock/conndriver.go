@@ -44,12 +44,12 @@ func (d *connDriver) survey(ctx context.Context) error {
 	if d.connector == nil {
 		return fmt.Errorf("%w: technique %s keeps connections, and those of a pool are the program's: open the store by its URL, or by NewConnector", driver.ErrRefused, d.options.Technique)
 	}
-	a, err := d.send(ctx, fmt.Sprintf("select database(), (select count(*) from information_schema.tables where table_schema = database() and table_name = '%stoken' and table_type = 'SEQUENCE')", d.options.Prefix))
+	a, err := d.send(ctx, fmt.Sprintf("select database(), (select count(*) from information_schema.tables where table_schema = database() and table_name = '%stoken' and table_type = 'SEQUENCE')", d.options.Prefix), "")
 	if err != nil {
 		return err
 	}
 	d.database, d.sequence = string(a.rows[0][0]), string(a.rows[0][1]) == "1"
-	if a, err = d.send(ctx, "show global variables where variable_name = 'group_replication_group_name' and value <> ''"); err != nil {
+	if a, err = d.send(ctx, "show global variables where variable_name = 'group_replication_group_name' and value <> ''", ""); err != nil {
 		return err
 	}
 	for _, f := range a.rows {

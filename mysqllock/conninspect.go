@@ -27,7 +27,7 @@ func (d *connDriver) stands(ctx context.Context, name string) (all []stands, err
 	if err != nil {
 		return nil, err
 	}
-	a, err := d.send(ctx, fmt.Sprintf("select id, user, host, id <=> h.held, time, is_used_lock(concat('interlock@', id)) <=> id from information_schema.processlist, (select is_used_lock('%s') held) h where id <=> h.held or state = 'User lock' and instr(info, '''%[1]s''') > 0 order by 4 desc, time desc, id", key))
+	a, err := d.send(ctx, fmt.Sprintf("select id, user, host, id <=> h.held, time, is_used_lock(concat('interlock@', id)) <=> id from information_schema.processlist, (select is_used_lock('%s') held) h where id <=> h.held or state = 'User lock' and instr(info, '''%[1]s''') > 0 order by 4 desc, time desc, id", key), "")
 	if err != nil {
 		return nil, err
 	}

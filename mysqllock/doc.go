@@ -17,9 +17,11 @@
 //
 // Every step is one CALL of a procedure, which begins a transaction at READ COMMITTED, decides and commits: one round trip, which means the
 // same whatever the isolation level, autocommit, sql_mode or time zone of the connection is. Nothing that it sets outlives it, and no
-// connection of the pool is kept while a lock is held or waited for.
+// connection of a program's pool is kept while a lock is held or waited for.
 //
-// Who waits asks: the first in line 40 times a second, the others 4 times, by a look that locks nothing.
+// A driver that dials for itself, by its URL or [NewConnector], is told when a mutex or a write lock may be held: each process
+// holds a lock by GET_LOCK for each of its claims, and who waits behind a claim waits for that. Beyond [Options].MaxWaiting, over a program's
+// pool, for readers and for permits, who waits asks: the first in line 40 times a second, the others 4 times, by a look that locks nothing.
 //
 // A request whose answer is lost is asked again. It carries the time by which it is void, by the database's clock, so that one which a
 // network held back takes no lock for nobody.

@@ -15,7 +15,8 @@ import (
 // Driver is a MariaDB or MySQL as a store of locks. It is safe for concurrent use.
 type Driver struct {
 	db       *sql.DB
-	owned    bool // db was opened for this driver
+	owned    bool   // db was opened for this driver
+	gates    *gates // nil where connections of our own cannot be made, so that claims which wait ask
 	options  Options
 	flush    int // the server's innodb_flush_log_at_trx_commit
 	sessions *rowline.Sessions
@@ -30,16 +31,16 @@ const (
 // New makes a driver over a pool that the program has, by the client github.com/go-sql-driver/mysql. It looks whether the tables are there,
 // in a version that it knows, and logs what locks could lose by the server's settings. The pool is the program's, whatever becomes of the driver.
 //
-// No connection of the pool is kept, so technique session is refused: see [NewConnector].
+// Claims that wait ask, and technique session is refused, since no connection of the pool is kept: see [NewConnector].
 func New(ctx context.Context, db *sql.DB, o *Options) (driver.Driver, error) {
 	return start(ctx, db, nil, o)
 }
 
 // NewConnector makes a driver that dials for itself, by a connector of the client github.com/go-sql-driver/mysql, and otherwise is as New
-// has it.
+// has it. It has a connection for what it holds and one for each claim that waits, and is told when that may be held.
 func NewConnector(ctx context.Context, c sqldriver.Connector, o *Options) (driver.Driver, error) {
 	db := sql.OpenDB(c)
-	db.SetMaxIdleConns(8) // of two, those who ask at once would dial again and again
+	db.SetMaxIdleConns(16) // of two, those who ask or wait at once would dial again and again
 	db.SetConnMaxIdleTime(time.Minute)
 	d, err := start(ctx, db, c, o)
 	if err != nil {
@@ -63,12 +64,28 @@ func start(ctx context.Context, db *sql.DB, c sqldriver.Connector, o *Options) (
 	if options.Technique == "session" || options.Technique == "rowlock" {
 		return newConnDriver(ctx, d, c)
 	}
+	if d.owned {
+		d.keep(ctx)
+	}
 	return d, nil
 }
 
 // unfit finds the settings by which a server is not to have locks. Not every server has all.
 const unfit = "show global variables where variable_name in ('read_only', 'innodb_read_only') and value <> 'OFF' or variable_name = 'wsrep_on' and value = 'ON' " +
 	"or variable_name = 'group_replication_single_primary_mode' and value = 'OFF'"
+
+// keep has claims that wait be told, where the server has what that takes.
+func (d *Driver) keep(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
+	defer cancel()
+	g := &gates{d: d, places: make(chan struct{}, d.options.MaxWaiting), of: map[string]*gate{}}
+	if err := g.check(ctx); err != nil {
+		g.close()
+		d.options.Logger.Warn("mysqllock: claims that wait ask instead of being told", "error", err)
+		return
+	}
+	d.gates, d.sessions.Gates = g, g
+}
 
 // inspect looks at the server and at the tables, in a transaction that it ends: without autocommit a look begins one.
 func (d *Driver) inspect(ctx context.Context) error {
@@ -111,8 +128,12 @@ func (d *Driver) inspect(ctx context.Context) error {
 
 // Traits implements driver.Driver.
 func (d *Driver) Traits() driver.Traits {
+	var told driver.Kinds
+	if d.gates != nil {
+		told = driver.KindsOf(driver.Mutex, driver.Write)
+	}
 	return driver.Traits{
-		Ordered: true, Shared: true, Counted: true, Mixed: true, Expires: true,
+		Ordered: true, Shared: true, Counted: true, Mixed: true, Events: told, Expires: true,
 		Fence: driver.Durable, MinTTL: minTTL, Grain: grain,
 		Survives: driver.Survival{Process: true, Restart: d.flush != 0, Machine: d.flush == 1},
 	}
@@ -127,7 +148,12 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 func (d *Driver) Close(ctx context.Context) error {
 	first, err := d.sessions.Close(ctx)
 	if first && d.owned {
-		_ = sessions.Aside(ctx, 0, func(context.Context) error { return d.db.Close() }) // a request may hold a connection that does not answer
+		_ = sessions.Aside(ctx, 0, func(context.Context) error {
+			if d.gates != nil {
+				d.gates.close()
+			}
+			return d.db.Close()
+		}) // a request may hold a connection that does not answer
 	}
 	return err
 }

@@ -243,7 +243,11 @@ func TestS16S17_TokensGrow(t *testing.T) {
 func TestWaitRenewsNothing(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	a, b := user(t, s.URL()), user(t, s.URL())
+	d, err := mysqllock.New(t.Context(), pool(t, s.URL()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := user(t, s.URL()), on(t, d)
 	mine, next := mutex("looked at"), mutex("looked at")
 	asks(t, a, mine, true)
 	asks(t, b, next, false)

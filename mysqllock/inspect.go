@@ -14,16 +14,16 @@ import (
 // holder reads a claim of a line, in the columns that the schema has.
 func holder(claim string, owner []byte, until int64) (driver.Holder, error) {
 	f := strings.Split(strings.TrimSuffix(claim, "\n"), " ")
-	if len(f) != 11 {
-		return driver.Holder{}, fmt.Errorf("a claim of %d columns, want 11", len(f))
+	if len(f) != 12 {
+		return driver.Holder{}, fmt.Errorf("a claim of %d columns, want 12", len(f))
 	}
-	note, err := hex.DecodeString(f[10])
+	note, err := hex.DecodeString(f[11])
 	if err != nil {
 		return driver.Holder{}, fmt.Errorf("the note of a claim: %w", err)
 	}
 	h := driver.Holder{
 		PublicID: driver.PublicID(f[0]), Owner: driver.DecodeOwner(owner), Kind: driver.Kind(integer(f[3])), Weight: int(integer(f[4])), Limit: int(integer(f[5])), //nolint:gosec // one digit
-		Held: f[2] != "1", Broken: f[2] == "3", Note: string(note), Since: time.UnixMicro(integer(f[6])), Fence: uint64(integer(f[7])), Passes: int(integer(f[9])), //nolint:gosec // never negative
+		Held: f[2] != "1", Broken: f[2] == "3", Note: string(note), Since: time.UnixMicro(integer(f[6])), Fence: uint64(integer(f[7])), Passes: int(integer(f[10])), //nolint:gosec // never negative
 	}
 	if h.Broken {
 		until = min(until, integer(f[8]))
@@ -36,7 +36,7 @@ func holder(claim string, owner []byte, until int64) (driver.Holder, error) {
 func (d *Driver) look(ctx context.Context, prefix string, alone bool) (lines []driver.Line, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
 	defer cancel()
-	a, err := d.send(ctx, fmt.Sprintf("call %sshow(x'%x', %t)", d.options.Prefix, prefix, alone))
+	a, err := d.send(ctx, fmt.Sprintf("call %sshow(x'%x', %t)", d.options.Prefix, prefix, alone), "")
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,22 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	if hit != "t" {
 		return fmt.Errorf("mysqllock: break %q: %w: no claim %s with token %d stands there", name, driver.ErrRefused, publicID, fence)
 	}
+	d.wake(ctx, name)
 	return nil
+}
+
+// wake has those look who wait behind gates for a name, since a gate of which a process does not know yet that its claim is broken stays
+// locked. Whom the user has no right to wake finds out by the next renewal.
+func (d *Driver) wake(ctx context.Context, name string) {
+	a, err := d.send(ctx, fmt.Sprintf("select id from information_schema.processlist where state = 'User lock' and info like 'call %slook(x''%x''%%'", d.options.Prefix, name), "")
+	for _, f := range a.rows {
+		if err == nil {
+			_, err = d.send(ctx, "kill query "+string(f[0]), "")
+		}
+	}
+	if err != nil {
+		d.options.Logger.Warn("mysqllock: who waits for the claim that was broken is not told at once", "error", err)
+	}
 }
 
 // watchPeriod is how often Watch looks.

@@ -19,11 +19,12 @@ type Options struct {
 	// or "django_mysql"; or "name": the name is the key.
 	Keys string
 
-	// MaxWaiting is how many claims of a session may wait at once by technique session, on a connection each; default 32.
-	MaxWaiting int
-
 	// Prefix begins the names of the tables and procedures; default "interlock_". It is made of a-z, 0-9 and _.
 	Prefix string
+
+	// MaxWaiting is how many claims may wait at once on a connection each, to be told: of rows 8 by default, and the others ask; of a session of
+	// the other techniques 32, and the others are refused.
+	MaxWaiting int
 
 	// Timeout is how long the server may take for one answer, at most the TTL of a session; default 3 s. A request without an
 	// answer leaves its outcome open: the core then releases the claim until that is certain.
@@ -42,7 +43,11 @@ func (o *Options) withDefaults() (Options, error) {
 	options.Prefix = cmp.Or(options.Prefix, "interlock_")
 	options.Timeout = cmp.Or(max(options.Timeout, 0), 3*time.Second)
 	options.Logger = cmp.Or(options.Logger, slog.Default())
-	options.MaxWaiting = cmp.Or(max(options.MaxWaiting, 0), 32)
+	most := 8
+	if options.Technique != "" && options.Technique != "rows" {
+		most = 32
+	}
+	options.MaxWaiting = cmp.Or(max(options.MaxWaiting, 0), most)
 	if _, err := convention(options.Keys); err != nil {
 		return options, err
 	}

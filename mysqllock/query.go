@@ -20,6 +20,7 @@ import (
 type reply struct {
 	rows  [][][]byte
 	twice bool // it was sent once more after an attempt of unknown outcome
+	kept  bool // the keeper of the gates carried it out
 }
 
 // integer reads a field that the procedures always fill; null is 0.
@@ -29,22 +30,23 @@ func integer[S string | []byte](field S) int64 {
 }
 
 // send sends a statement. What the server has certainly not carried out is sent again until ctx ends; what it may have carried out once,
-// since every request may be repeated.
-func (d *Driver) send(ctx context.Context, statement string) (a reply, err error) {
+// since every request may be repeated. A step in which a claim leaves that may have a gate goes by the latter's keeper.
+func (d *Driver) send(ctx context.Context, statement, leaves string) (a reply, err error) {
 	end, ok := ctx.Deadline()
 	if !ok {
 		end = time.Now().Add(d.options.Timeout)
 	}
 	for {
-		a.rows, err = d.ask(ctx, end, statement)
+		a.rows, a.kept, err = d.ask(ctx, end, statement, leaves)
 		switch {
 		case err == nil:
 			return a, nil
 		case ctx.Err() != nil || !time.Now().Before(end):
 		case undone(err):
+			leaves = ""
 			continue
 		case unknown(err) && !a.twice:
-			a.twice = true
+			a.twice, leaves = true, ""
 			continue
 		}
 		err = classify(err, &d.options)
@@ -57,28 +59,32 @@ func (d *Driver) send(ctx context.Context, statement string) (a reply, err error
 
 // ask sends a statement over a connection of the pool, once. The client closes a connection whose context ends, and with it goes what came
 // of the statement: so it is made apart from the caller, and awaited until end without him.
-func (d *Driver) ask(ctx context.Context, end time.Time, statement string) ([][][]byte, error) {
-	var all [][][]byte
-	err := sessions.Aside(ctx, 0, func(context.Context) error {
+func (d *Driver) ask(ctx context.Context, end time.Time, statement, leaves string) (all [][][]byte, kept bool, err error) {
+	err = sessions.Aside(ctx, 0, func(context.Context) error {
 		timed, cancel := context.WithDeadline(context.Background(), end)
 		defer cancel()
+		keeper, over := d.gates.turn(leaves)
+		defer over()
 		var err error
-		all, err = d.once(timed, statement) //nolint:contextcheck // it outlives the caller
+		all, err = d.once(timed, keeper, statement) //nolint:contextcheck // it outlives the caller
+		kept = keeper != nil
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return all, nil
+	return all, kept, nil
 }
 
-func (d *Driver) once(ctx context.Context, statement string) ([][][]byte, error) {
-	c, err := d.db.Conn(ctx)
-	if err != nil {
-		return nil, unconnected{err}
+// once makes a statement on a connection, or on any.
+func (d *Driver) once(ctx context.Context, c *sql.Conn, statement string) (all [][][]byte, err error) {
+	if c == nil {
+		if c, err = d.db.Conn(ctx); err != nil {
+			return nil, unconnected{err}
+		}
+		defer func() { _ = c.Close() }()
 	}
-	defer func() { _ = c.Close() }()
-	all, err := results(ctx, c, statement)
+	all, err = results(ctx, c, statement)
 	if err != nil && !slices.Contains(clean, code(err)) {
 		discard(c)
 	}

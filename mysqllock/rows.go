@@ -19,7 +19,7 @@ var errNothing = errors.New("the server answered nothing")
 
 // call calls a procedure and returns the first field that it answers.
 func (r rows) call(ctx context.Context, format string, args ...any) (string, bool, error) {
-	a, err := r.send(ctx, "call "+r.options.Prefix+fmt.Sprintf(format, args...))
+	a, err := r.send(ctx, "call "+r.options.Prefix+fmt.Sprintf(format, args...), "")
 	switch {
 	case err != nil:
 		return "", a.twice, err
@@ -53,44 +53,83 @@ func (r rows) Step(ctx context.Context, s rowline.Step, patience time.Duration) 
 		c = *s.New
 	}
 	if s.Again && !s.Renew && s.Old == "" {
-		answer, twice, err := r.call(ctx, "look(x'%x', '%s', '%s')", s.Name, s.Session, c.ID)
+		a, err := looked(r.send(ctx, r.lookAt(c.Name, s.Session, c.ID, ""), ""))
 		if err != nil {
-			return rowline.Answer{Twice: twice}, err
+			return a, err
 		}
-		if a := placed(strings.Fields(answer)); a.State == rowline.Held || a.State == rowline.Waiting && a.Left != 0 {
+		if a.State == rowline.Held || a.State == rowline.Waiting && a.Left != 0 {
 			return a, nil
 		}
 	}
-	stay := c.Queue
+	stay, gate := c.Queue, none
 	if s.Again {
 		stay = s.Renew
+	} else if c.ID != "" && c.Kind != driver.Permit {
+		gate = r.gates.take(ctx, s.Session, c.ID)
 	}
-	answer, twice, err := r.call(ctx, "turn(x'%x', '%s', %s, %s, %t, %t, %d, %d, %d, %d, x'%x', %d, %d)", s.Name, s.Session, quoted(s.Old), quoted(c.ID),
-		s.Again, stay, c.Kind, c.Weight, c.Limit, c.Passes, c.Note, s.Deadline, seconds(patience))
+	a, err := r.send(ctx, fmt.Sprintf("call %sturn(x'%x', '%s', %s, %s, %t, %t, %d, %d, %d, %d, x'%x', %d, %d, '%s', %s)",
+		r.options.Prefix, s.Name, s.Session,
+		quoted(s.Old), quoted(c.ID), s.Again, stay, c.Kind, c.Weight, c.Limit, c.Passes, c.Note, s.Deadline, seconds(patience), gate, quoted(r.gates.gate(s.Old))), s.Old)
+	if err == nil && len(a.rows) == 0 {
+		err = errNothing
+	}
 	if err != nil {
-		return rowline.Answer{Twice: twice}, err
+		if !s.Again && !a.twice && (errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused)) {
+			r.gates.left(c.ID, false, false)
+		}
+		return rowline.Answer{Twice: a.twice}, err
 	}
-	f := strings.SplitN(answer, " ", 8) // state, was, fence, left_us, head, and of who is in the way: until when he is valid, his owner, his claim
-	f = append(f, make([]string, 8-len(f))...)
-	a := placed([]string{f[0], f[2], f[3], f[4]})
-	a.Was, a.Twice, a.Clock = f[1] == "t", twice, integer(f[2])
-	if owner, err := hex.DecodeString(f[6]); f[7] != "" && err == nil {
-		if h, err := holder(f[7], owner, integer(f[5])); err == nil {
-			a.Holder = &h
+	// state, was, fence, left_us, head, gate, others, and of who is in the way: until when he is valid, his owner, his claim
+	f := strings.SplitN(string(a.rows[0][0]), " ", 10)
+	f = append(f, make([]string, 10-len(f))...)
+	answer := placed([]string{f[0], f[2], f[3], f[4], f[5]})
+	answer.Was, answer.Twice, answer.Clock = f[1] == "t", a.twice, integer(f[2])
+	if owner, err := hex.DecodeString(f[8]); f[9] != "" && err == nil {
+		if h, err := holder(f[9], owner, integer(f[7])); err == nil {
+			answer.Holder = &h
 		}
 	}
-	return a, nil
+	r.gates.left(s.Old, f[6] == "t", a.kept)
+	switch {
+	case answer.State == rowline.Waiting:
+		r.gates.waits(c.ID)
+	case answer.State != rowline.Held && !s.Again:
+		r.gates.left(c.ID, a.twice, false) // a first attempt of unknown outcome may have put it there
+	}
+	return answer, nil
 }
 
-// placed reads how a claim stands: state, fence, left_us, head.
+// lookAt is the statement that looks at a claim, behind a gate or at once.
+func (d *Driver) lookAt(name, session, id, gate string) string {
+	return fmt.Sprintf("call %slook(x'%x', '%s', '%s', %s)", d.options.Prefix, name, session, id, quoted(gate))
+}
+
+// looked reads what it answers.
+func looked(a reply, err error) (rowline.Answer, error) {
+	switch {
+	case err != nil:
+		return rowline.Answer{Twice: a.twice}, err
+	case len(a.rows) == 0:
+		return rowline.Answer{Twice: a.twice}, errNothing
+	}
+	return placed(strings.Fields(string(a.rows[0][0]))), nil
+}
+
+// placed reads how a claim stands: state, fence, left_us, head, gate.
 func placed(f []string) rowline.Answer {
+	gate := f[4]
+	if gate == none {
+		gate = ""
+	}
 	return rowline.Answer{
+		Gate:  gate,
 		State: rowline.State(integer(f[0])), Fence: uint64(integer(f[1])), Left: time.Duration(integer(f[2])) * time.Microsecond, Head: f[3] == "t", //nolint:gosec // never negative
 	}
 }
 
 // Renew implements rowline.Store.
 func (r rows) Renew(ctx context.Context, session string, claims []rowline.Known, patience time.Duration) (clock int64, changed map[string]rowline.Answer, err error) {
+	r.gates.watch()
 	var known strings.Builder
 	for _, c := range claims {
 		state := rowline.Waiting
@@ -122,6 +161,9 @@ func (r rows) Finish(ctx context.Context, session string, names []string) error 
 	for _, name := range names {
 		fmt.Fprintf(&all, "%x\n", name)
 	}
-	_, err := r.send(ctx, fmt.Sprintf("call %sfinish('%s', x'%x')", r.options.Prefix, session, all.String()))
+	_, err := r.send(ctx, fmt.Sprintf("call %sfinish('%s', x'%x')", r.options.Prefix, session, all.String()), "")
+	if err == nil {
+		r.gates.finish(session)
+	}
 	return err
 }

@@ -17,7 +17,8 @@ delimiter //
 --   73 since    16  when it was granted, or when it joined while it waits
 --   90 fence    16  the lowest of its tokens; 0 while it waits or shares
 --  107 stop     16  when a broken claim goes by itself
---  124 passes, a blank, and the note in hexadecimal digits
+--  124 gate     22  the lock 'interlock GATE' of the server is held as long as this claim is in line, if all is well; dots for none
+--  147 passes, a blank, and the note in hexadecimal digits
 create table interlock_lock (
   name varbinary(1024) primary key,
   fence bigint not null, -- the highest token reserved
@@ -95,22 +96,28 @@ end
 //
 
 -- place is how a claim stands in a line. state: 1 waits, 2 held, 3 broken, 4 not there. left_us: when it should look again by
--- itself, -1 for never. Only the first who waits looks behind holders, and each of the others behind who waits before it.
-create procedure interlock_place(line mediumblob, p_id varbinary(22), us bigint, out state int, out fence bigint, out left_us bigint, out head boolean)
+-- itself, -1 for never. Only the first who waits looks behind holders, and each of the others behind who waits before it. gate: that of
+-- the claim before it, without whose leaving an exclusive one cannot be held. A reader can, when others look at the line first.
+create procedure interlock_place(
+  line mediumblob, p_id varbinary(22), us bigint, out state int, out fence bigint, out left_us bigint, out head boolean, out gate varbinary(22))
   sql security invoker
 begin
   declare at int default locate(concat(x'0a', p_id, ' '), concat(x'0a', line));
   declare c blob;
   declare mine, whose varbinary(22);
+  declare exclusive boolean;
   declare valid, ends bigint;
-  set state = 4, fence = 0, left_us = -1, head = false;
+  set state = 4, fence = 0, left_us = -1, head = false, gate = null;
   if at > 0 then
-    set state = substr(line, at + 46, 1), fence = substr(line, at + 89, 16), mine = substr(line, at + 23, 22);
+    set state = substr(line, at + 46, 1), fence = substr(line, at + 89, 16), mine = substr(line, at + 23, 22), exclusive = substr(line, at + 48, 1) < '3';
     set head = state = 1;
     while state = 1 and head and at > 1 do -- backwards
       set c = substring_index(left(line, at - 2), x'0a', -1);
       set at = at - 1 - length(c);
       set whose = substr(c, 24, 22), valid = us;
+      if exclusive then
+        set gate = coalesce(gate, substr(c, 124, 22));
+      end if;
       select s.valid_until into valid from interlock_session s where s.id = whose;
       if substr(c, 47, 1) = '1' then
         set head = false;
@@ -125,39 +132,72 @@ begin
       set left_us = greatest(coalesce(ends, us) - us, 0);
     end if;
   end if;
+  set gate = coalesce(gate, repeat('.', 22));
 end
 //
 
 -- turn is every step of a line: p_old leaves it and p_id joins it, or is found there; either may be null. p_again: it was in
 -- line before, and is not put there again; then p_queue says whether the session is renewed. p_deadline: when the request is void, however late it comes. p_patience: how many seconds it
--- waits for others.
+-- waits for others. p_gate: that of p_id. p_open: that of p_old, which this connection has; it is opened where others stand there, as soon as
+-- the row is written: who waits behind it then waits for the row, but not for the disk.
 --
--- The answer is in words: state, was, fence, left_us, head, and of who is in the way of a claim that is not held: until when his session is
+-- The answer is in words: state, was, fence, left_us, head, gate, others: somebody else than p_id stands there, and of who is in the way of a claim that is not held: until when his session is
 -- valid, his owner in hexadecimal digits, and his claim; or the first of them.
 -- state: 0 not held and no trace left, 1 waits, 2 held, 3 broken, 4 gone, 5 does not go with those who stand there, 6 the session is
 -- over, 7 void, with what the time is in place of a token. was: p_old was held until now.
 create procedure interlock_turn(
   p_name varbinary(1024), p_session varbinary(22), p_old varbinary(22), p_id varbinary(22), p_again boolean, p_queue boolean, p_kind int,
-  p_weight bigint, p_lim bigint, p_passes int, p_note blob, p_deadline bigint, p_patience int) sql security invoker
+  p_weight bigint, p_lim bigint, p_passes int, p_note blob, p_deadline bigint, p_patience int, p_gate varbinary(22), p_open varbinary(22))
+  sql security invoker
 begin
   declare patience int default @@innodb_lock_wait_timeout;
+  declare us bigint default timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
   declare answer mediumblob;
   set transaction isolation level read committed; -- fails where a transaction is under way, which this one would end
   step: begin
-    declare v_fence, us, valid, fresh, total, left_us, at bigint default 0;
+    declare v_fence, valid, fresh, total, left_us, at bigint default 0;
     declare v_line, stood mediumblob;
     declare state int default 0;
-    declare was, there, head boolean default false;
+    declare was, there, head, others boolean default false;
+    declare gate varbinary(22) default repeat('.', 22);
     declare exit handler for sqlexception begin rollback; set innodb_lock_wait_timeout = patience; resignal; end;
     set innodb_lock_wait_timeout = p_patience;
     start transaction;
+    -- What happens most is done in one statement. It is not late, however long it waits for the row. Who has been declared dead, or
+    -- should be, has not held until now.
     if p_id is null then
-      -- Alone in line, it leaves. Who has been declared dead, or should be, has not held until now.
+      -- Alone in line, it leaves.
       update interlock_lock l set l.line = '' where l.name = p_name and left(l.line, 47) = concat(p_old, ' ', p_session, ' 2')
-        and locate(x'0a', l.line) = length(l.line) and exists (
-          select 1 from interlock_session s where s.id = p_session and s.valid_until > timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)));
+        and locate(x'0a', l.line) = length(l.line) and exists (select 1 from interlock_session s where s.id = p_session and s.valid_until > us);
       if row_count() > 0 then
         set answer = '0 t';
+        leave step;
+      end if;
+    end if;
+    if p_old is not null and (p_id is null or p_queue and p_kind < 4 and us + p_patience * 1000000 <= p_deadline) then
+      -- It leaves, the next one is let in, and p_id waits.
+      update interlock_lock l set
+        l.line = concat(substr(l.line, locate(x'0a', l.line) + 1, 46), '2', substr(l.line, locate(x'0a', l.line) + 48, 25), lpad(us, 16, '0'), ' ',
+          lpad(greatest(l.fence + 32, us) - 31, 16, '0'), substr(l.line, locate(x'0a', l.line) + 106),
+          if(p_id is null, '', concat(p_id, ' ', p_session, ' 1 ', p_kind, ' ', lpad(p_weight, 10, '0'), ' ', lpad(p_lim, 10, '0'), ' ',
+            lpad(us, 16, '0'), ' ', repeat('0', 16), ' ', repeat('0', 16), ' ', p_gate, ' ', p_passes, ' ', hex(p_note), x'0a'))),
+        l.fence = greatest(l.fence + 32, us)
+      where l.name = p_name and left(l.line, 47) = concat(p_old, ' ', p_session, ' 2') and substr(l.line, 49, 1) < '3'
+        and substr(l.line, locate(x'0a', l.line) + 47, 1) = '1' and substr(l.line, locate(x'0a', l.line) + 49, 1) < '3'
+        and greatest(l.fence + 32, us) <= 9007199254740991
+        and 2 = (select count(*) from interlock_session s where s.id in (p_session, substr(l.line, locate(x'0a', l.line) + 24, 22))
+          and s.valid_until > us + if(s.id = p_session and p_id is not null, s.ttl - s.ttl div 10, 0));
+      if row_count() > 0 then
+        if p_open is not null then
+          do release_lock(concat('interlock ', p_open));
+        end if;
+        if p_id is null then
+          set answer = concat('0 t 0 0 f ', gate, ' t');
+        else
+          select l.line into v_line from interlock_lock l where l.name = p_name;
+          call interlock_place(v_line, p_id, us, state, at, left_us, head, gate);
+          set answer = concat('1 t 0 ', left_us, if(head, ' t ', ' f '), gate, ' t');
+        end if;
         leave step;
       end if;
     end if;
@@ -196,7 +236,7 @@ begin
       set there = locate(concat(x'0a', coalesce(p_id, '-'), ' '), concat(x'0a', v_line)) > 0;
     end if;
     if there then
-      call interlock_place(v_line, p_id, us, state, at, left_us, head);
+      call interlock_place(v_line, p_id, us, state, at, left_us, head, gate);
     elseif p_id is not null and p_again then
       select if(locate(p_id, s.broken) > 0, 3, 4) into state from interlock_session s where s.id = p_session;
     elseif p_id is not null and v_line <> '' and (substr(v_line, 49, 1) = '4') <> (p_kind = 4) then
@@ -210,15 +250,19 @@ begin
         end if;
       end if;
       set v_line = concat(v_line, p_id, ' ', p_session, ' ', state, ' ', p_kind, ' ', lpad(p_weight, 10, '0'), ' ', lpad(p_lim, 10, '0'), ' ',
-        lpad(us, 16, '0'), ' ', lpad(at, 16, '0'), ' ', repeat('0', 16), ' ', p_passes, ' ', hex(p_note), x'0a');
+        lpad(us, 16, '0'), ' ', lpad(at, 16, '0'), ' ', repeat('0', 16), ' ', p_gate, ' ', p_passes, ' ', hex(p_note), x'0a');
       if state = 1 then
-        call interlock_place(v_line, p_id, us, state, at, left_us, head);
+        call interlock_place(v_line, p_id, us, state, at, left_us, head, gate);
       end if;
     end if;
     if v_line <> stood then
       update interlock_lock l set l.fence = v_fence, l.line = v_line where l.name = p_name;
     end if;
-    set answer = concat(state, if(was, ' t ', ' f '), at, ' ', left_us, if(head, ' t', ' f'));
+    set others = if(state in (1, 2), locate(x'0a', v_line) < length(v_line), v_line <> '');
+    if others and p_open is not null then
+      do release_lock(concat('interlock ', p_open));
+    end if;
+    set answer = concat(state, if(was, ' t ', ' f '), at, ' ', left_us, if(head, ' t ', ' f '), gate, if(others, ' t', ' f'));
     if p_id is not null and state < 2 then
       select concat(answer, ' ', s.valid_until, ' ', hex(s.owner), ' ', substring_index(v_line, x'0a', 1)) into answer
         from interlock_session s where s.id = substr(v_line, 24, 22);
@@ -255,27 +299,43 @@ begin
 end
 //
 
--- look answers how a claim stands, as turn does in words: state, fence, left_us, head. It changes nothing and waits for nobody.
-create procedure interlock_look(p_name varbinary(1024), p_session varbinary(22), p_id varbinary(22)) sql security invoker
+-- look answers how a claim stands, as turn does in words: state, fence, left_us, head, gate. It changes nothing and waits for nobody; with
+-- p_gate it waits until that is open, and then for who opened it and is about to commit.
+create procedure interlock_look(p_name varbinary(1024), p_session varbinary(22), p_id varbinary(22), p_gate varbinary(22)) sql security invoker
 begin
   declare v_line mediumblob default '';
   declare us, fence, left_us bigint;
-  declare state, alive int;
+  declare state, alive, told int default 0;
   declare head boolean;
-  set transaction isolation level read committed;
-  start transaction;
-  select l.line into v_line from interlock_lock l where l.name = p_name;
-  set us = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
-  call interlock_place(v_line, p_id, us, state, fence, left_us, head);
-  select count(*) into alive from interlock_session s where s.id = p_session and s.valid_until > us;
-  commit;
-  select concat(if(alive, state, 6), ' ', fence, ' ', left_us, if(head, ' t', ' f'));
+  declare gate varbinary(22);
+  if p_gate is not null then
+    begin
+      declare exit handler for sqlexception begin rollback; resignal; end;
+      if get_lock(concat('interlock ', p_gate), 1000000) = 1 then
+        do release_lock(concat('interlock ', p_gate));
+        select concat('2 ', substr(l.line, 90, 16), ' -1 f ', p_gate) from interlock_lock l
+          where l.name = p_name and left(l.line, 47) = concat(p_id, ' ', p_session, ' 2') lock in share mode;
+        set told = found_rows();
+        commit;
+      end if;
+    end;
+  end if;
+  if told = 0 then
+    set transaction isolation level read committed;
+    start transaction;
+    select l.line into v_line from interlock_lock l where l.name = p_name;
+    set us = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
+    call interlock_place(v_line, p_id, us, state, fence, left_us, head, gate);
+    select count(*) into alive from interlock_session s where s.id = p_session and s.valid_until > us;
+    commit;
+    select concat(if(alive, state, 6), ' ', fence, ' ', left_us, if(head, ' t ', ' f '), gate);
+  end if;
 end
 //
 
 -- renew renews a session and answers how each of its claims stands that is not held as it was known to be. p_claims is a line for each:
 -- its id, 2 if it is known to be held or else 1, and the name in hexadecimal digits. The answer is 6 of a session that is over; of one
--- that lives it begins with 0 and what the time is, and has a line for each such claim: its number from 1, state, fence, left_us, head.
+-- that lives it begins with 0 and what the time is, and has a line for each such claim: its number from 1, state, fence, left_us, head, gate.
 create procedure interlock_renew(p_session varbinary(22), p_claims longblob, p_patience int) sql security invoker
 begin
   declare patience int default @@innodb_lock_wait_timeout;
@@ -289,6 +349,7 @@ begin
     declare at, n int default 0;
     declare state int;
     declare head boolean;
+    declare gate varbinary(22);
     declare exit handler for sqlexception begin rollback; set innodb_lock_wait_timeout = patience; resignal; end;
     set innodb_lock_wait_timeout = p_patience;
     start transaction;
@@ -304,9 +365,9 @@ begin
       set c = substr(p_claims, at, locate(x'0a', p_claims, at) - at), at = at + length(c) + 1, n = n + 1, p_id = left(c, 22), v_line = '';
       select l.line into v_line from interlock_lock l where l.name = unhex(substr(c, 26));
       if left(v_line, 47) <> concat(p_id, ' ', p_session, ' 2') or substr(c, 24, 1) <> '2' then -- most are; the rest costs more
-        call interlock_place(v_line, p_id, us, state, fence, left_us, head);
+        call interlock_place(v_line, p_id, us, state, fence, left_us, head, gate);
         if state <> 2 or substr(c, 24, 1) <> '2' then
-          set answer = concat(answer, x'0a', n, ' ', if(state = 4 and locate(p_id, gone) > 0, 3, state), ' ', fence, ' ', left_us, if(head, ' t', ' f'));
+          set answer = concat(answer, x'0a', n, ' ', if(state = 4 and locate(p_id, gone) > 0, 3, state), ' ', fence, ' ', left_us, if(head, ' t ', ' f '), gate);
         end if;
       end if;
     end while;

@@ -28,7 +28,7 @@ func mutex(name string) driver.Claim {
 
 // step is what turn is called with.
 func step(s *client, c driver.Claim, deadline time.Time, patience int) string {
-	return fmt.Sprintf("call interlock_turn(x'%x', '%s', null, '%s', 0, 1, %d, %d, %d, 0, '', %d, %d)", c.Name, s.id, c.ID, c.Kind, c.Weight, c.Limit, deadline.UnixMicro(), patience)
+	return fmt.Sprintf("call interlock_turn(x'%x', '%s', null, '%s', 0, 1, %d, %d, %d, 0, '', %d, %d, repeat('.', 22), null)", c.Name, s.id, c.ID, c.Kind, c.Weight, c.Limit, deadline.UnixMicro(), patience)
 }
 
 func far() time.Time { return time.Now().Add(time.Hour) }
@@ -125,7 +125,7 @@ func TestAStepInsideATransactionIsRefused(t *testing.T) {
 	execute(t, db, "insert into mine values (1)")
 	for _, statement := range []string{
 		step(a, mutex("x"), far(), 5), "call interlock_renew('" + a.id + "', '', 5)", "call interlock_finish('" + a.id + "', null)",
-		"call interlock_look('x', 'y', 'z')", "call interlock_show('', 0)", "call interlock_break('x', 'y', 0, 0)", "call interlock_open('z', 1, '')",
+		"call interlock_look('x', 'y', 'z', null)", "call interlock_show('', 0)", "call interlock_break('x', 'y', 0, 0)", "call interlock_open('z', 1, '')",
 	} {
 		if _, err := asks(t.Context(), db, statement); code(err) != 1568 {
 			t.Errorf("%s: %v; want error 1568", statement, err)
@@ -210,7 +210,7 @@ func TestManyConnections(t *testing.T) {
 					last[c.Name] = fence
 					held[c.Name]--
 					mu.Unlock()
-					if got := a.must(fmt.Sprintf("call interlock_turn(x'%x', '%s', '%s', null, 0, 1, 1, 1, 1, 0, '', %d, 30)", c.Name, a.id, c.ID, far().UnixMicro())); got[1] != "t" {
+					if got := a.must(fmt.Sprintf("call interlock_turn(x'%x', '%s', '%s', null, 0, 1, 1, 1, 1, 0, '', %d, 30, '', null)", c.Name, a.id, c.ID, far().UnixMicro())); got[1] != "t" {
 						t.Errorf("%s: released: %v", c.Name, got)
 					}
 				}
