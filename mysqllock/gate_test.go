@@ -1,6 +1,7 @@
 package mysqllock_test
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -162,4 +163,37 @@ func TestMoreThanMayWait(t *testing.T) {
 		leaves(t, a, c, true)
 	}
 	woken.Wait()
+}
+
+// Whoever takes away a claim has not its gate, which stays locked, and whoever waits there sees it all the same.
+func TestClaimsTakenAwayByHand(t *testing.T) {
+	t.Parallel()
+	for how, settings := range map[string][]string{"break": nil, "finish": {"--autocommit=0", "--transaction-isolation=SERIALIZABLE"}} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			s := migrated(t, settings...)
+			d, id := dials(t, s, nil), driver.NewID()
+			b, c := on(t, d), on(t, dials(t, s, nil))
+			a, err := d.Open(t.Context(), driver.Spec{ID: id, TTL: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mine, next, last := mutex("taken"), mutex("taken"), mutex("taken")
+			g := asks(t, a, mine, true)
+			asks(t, b, next, false)
+			asks(t, c, last, false)
+			becomes(t, s, waiting, 2)
+			if how == "break" {
+				execute(t, s, fmt.Sprintf("call interlock_break('taken', '%s', %d, true)", driver.PublicID(mine.ID), g.Fence))
+			} else {
+				execute(t, s, "call interlock_finish('"+id+"', null)")
+			}
+			awaits(t, b, next)
+			becomes(t, s, waiting, 1)
+			execute(t, s, "alter table interlock_lock comment 'nobody has it open who waits'")
+			leaves(t, b, next, true)
+			awaits(t, c, last)
+			leaves(t, c, last, true)
+		})
+	}
 }

@@ -110,10 +110,11 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	return nil
 }
 
-// wake has those look who wait behind gates for a name, since a gate of which a process does not know yet that its claim is broken stays
-// locked. Whom the user has no right to wake finds out by the next renewal.
+// wake ends the waits behind gates for a name, since a gate of which a process does not know yet that its claim is broken stays locked.
+// Whoever is to be seen here may have looked at the line before the break; whoever is not looks after it. Whom the user has no right to
+// wake looks within a second.
 func (d *Driver) wake(ctx context.Context, name string) {
-	a, err := d.send(ctx, fmt.Sprintf("select id from information_schema.processlist where state = 'User lock' and info like 'call %slook(x''%x''%%'", d.options.Prefix, name), "")
+	a, err := d.send(ctx, fmt.Sprintf("select id from information_schema.processlist where info like 'call %slook(x''%x''%%' and info not like '%%null)'", d.options.Prefix, name), "")
 	for _, f := range a.rows {
 		if err == nil {
 			_, err = d.send(ctx, "kill query "+string(f[0]), "")

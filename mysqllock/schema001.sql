@@ -105,17 +105,17 @@ begin
   declare at int default locate(concat(x'0a', p_id, ' '), concat(x'0a', line));
   declare c blob;
   declare mine, whose varbinary(22);
-  declare exclusive boolean;
+  declare alone boolean;
   declare valid, ends bigint;
   set state = 4, fence = 0, left_us = -1, head = false, gate = null;
   if at > 0 then
-    set state = substr(line, at + 46, 1), fence = substr(line, at + 89, 16), mine = substr(line, at + 23, 22), exclusive = substr(line, at + 48, 1) < '3';
+    set state = substr(line, at + 46, 1), fence = substr(line, at + 89, 16), mine = substr(line, at + 23, 22), alone = substr(line, at + 48, 1) < '3';
     set head = state = 1;
     while state = 1 and head and at > 1 do -- backwards
       set c = substring_index(left(line, at - 2), x'0a', -1);
       set at = at - 1 - length(c);
       set whose = substr(c, 24, 22), valid = us;
-      if exclusive then
+      if alone then
         set gate = coalesce(gate, substr(c, 124, 22));
       end if;
       select s.valid_until into valid from interlock_session s where s.id = whose;
@@ -155,7 +155,7 @@ begin
   declare answer mediumblob;
   set transaction isolation level read committed; -- fails where a transaction is under way, which this one would end
   step: begin
-    declare v_fence, valid, fresh, total, left_us, at bigint default 0;
+    declare v_fence, valid, fresh, total, left_us, at, opened bigint default 0;
     declare v_line, stood mediumblob;
     declare state int default 0;
     declare was, there, head, others boolean default false;
@@ -189,7 +189,7 @@ begin
           and s.valid_until > us + if(s.id = p_session and p_id is not null, s.ttl - s.ttl div 10, 0));
       if row_count() > 0 then
         if p_open is not null then
-          do release_lock(concat('interlock ', p_open));
+          set opened = release_lock(concat('interlock ', p_open));
         end if;
         if p_id is null then
           set answer = concat('0 t 0 0 f ', gate, ' t');
@@ -260,7 +260,7 @@ begin
     end if;
     set others = if(state in (1, 2), locate(x'0a', v_line) < length(v_line), v_line <> '');
     if others and p_open is not null then
-      do release_lock(concat('interlock ', p_open));
+      set opened = release_lock(concat('interlock ', p_open));
     end if;
     set answer = concat(state, if(was, ' t ', ' f '), at, ' ', left_us, if(head, ' t ', ' f '), gate, if(others, ' t', ' f'));
     if p_id is not null and state < 2 then
@@ -300,19 +300,30 @@ end
 //
 
 -- look answers how a claim stands, as turn does in words: state, fence, left_us, head, gate. It changes nothing and waits for nobody; with
--- p_gate it waits until that is open, and then for who opened it and is about to commit.
+-- p_gate it waits until that is open, and then for who opened it and is about to commit. Who takes away the claim of that gate cannot open
+-- it, so it waits only while this claim stands before p_id, and looks again each second. Break ends who looked too early: from the look
+-- at the line to the end of the wait no statement hides this one in the process list, so the commit, of who has no autocommit, comes last.
 create procedure interlock_look(p_name varbinary(1024), p_session varbinary(22), p_id varbinary(22), p_gate varbinary(22)) sql security invoker
 begin
   declare v_line mediumblob default '';
   declare us, fence, left_us bigint;
-  declare state, alive, told int default 0;
+  declare state, alive, told, got int default 0;
   declare head boolean;
   declare gate varbinary(22);
   if p_gate is not null then
     begin
       declare exit handler for sqlexception begin rollback; resignal; end;
-      if get_lock(concat('interlock ', p_gate), 1000000) = 1 then
-        do release_lock(concat('interlock ', p_gate));
+      while got = 0 do
+        set got = null;
+        set transaction isolation level read committed;
+        if exists (select 1 from interlock_lock l where l.name = p_name
+            and substr(substring_index(left(l.line, locate(concat(x'0a', p_id, ' '), l.line) - 1), x'0a', -1), 124, 22) = p_gate) then
+          set got = get_lock(concat('interlock ', p_gate), 1);
+        end if;
+        commit;
+      end while;
+      if got = 1 then
+        set got = release_lock(concat('interlock ', p_gate));
         select concat('2 ', substr(l.line, 90, 16), ' -1 f ', p_gate) from interlock_lock l
           where l.name = p_name and left(l.line, 47) = concat(p_id, ' ', p_session, ' 2') lock in share mode;
         set told = found_rows();
