@@ -131,6 +131,16 @@ func (g *gates) turn(claim string) (keeper *sql.Conn, over func()) {
 	return g.keeper, g.turns.Unlock
 }
 
+// spare makes a statement on the keeper when the server grants no connection for it, since those who wait behind gates have theirs.
+func (g *gates) spare(ctx context.Context, statement string, full error) ([][][]byte, error) {
+	g.turns.Lock()
+	defer g.turns.Unlock()
+	if g.keeper == nil || g.keeper.Raw(alive) != nil {
+		return nil, full
+	}
+	return g.d.once(ctx, g.keeper, statement)
+}
+
 // left takes the gate of a claim that is not in line any more, or never was. It is opened where others may stand there, unless the step
 // has done it.
 func (g *gates) left(claim string, others, opened bool) {

@@ -40,12 +40,16 @@ func TestHostileServers(t *testing.T) {
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	execute(t, s, "create user app with max_user_connections 1", "grant all on test.* to app")
+	execute(t, s, "create user app with max_user_connections 2", "grant all on test.* to app")
 	url := strings.Replace(s.URL(), "root@", "app@", 1)
 	a, b, mine, next := user(t, s.URL()), user(t, url), mutex("full"), mutex("full")
 	asks(t, a, mine, true)
-	if _, err := b.Acquire(t.Context(), next); err != nil { // over the one that it has
+	if _, err := b.Acquire(t.Context(), next); err != nil { // over the one that it has beside that of its gates
 		t.Error(err)
+	}
+	becomes(t, s, waiting, 1)
+	if r, err := b.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+		t.Errorf("Renew, when the other one waits behind a gate: %+v, %v", r, err)
 	}
 	if _, err := enter(t, url, time.Minute); !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "max_user_connections") {
 		t.Errorf("one more client: %v; want that there are too many connections", err)

@@ -67,6 +67,9 @@ func (d *Driver) ask(ctx context.Context, end time.Time, statement, leaves strin
 		defer over()
 		var err error
 		all, err = d.once(timed, keeper, statement) //nolint:contextcheck // it outlives the caller
+		if d.gates != nil && slices.Contains(full, code(err)) {
+			all, err = d.gates.spare(timed, statement, err) //nolint:contextcheck // as above
+		}
 		kept = keeper != nil
 		return err
 	})
@@ -135,6 +138,9 @@ const (
 
 // clean are the errors after which a connection is as it was. After others, as of a statement that was killed, nobody knows.
 var clean = []uint16{lockTimeout, deadlock, inTransaction, statementBased}
+
+// full are the errors of a server that grants no more connections: to anybody, or to this user.
+var full = []uint16{1040, 1203, 1226}
 
 // unconnected is an error of a statement that had no connection to be sent over.
 type unconnected struct{ error }
