@@ -59,8 +59,10 @@ func (d *Driver) send(ctx context.Context, statement, leaves string) (a reply, e
 
 // ask sends a statement over a connection of the pool, once. The client closes a connection whose context ends, and with it goes what came
 // of the statement: so it is made apart from the caller, and awaited until end without him.
-func (d *Driver) ask(ctx context.Context, end time.Time, statement, leaves string) (all [][][]byte, kept bool, err error) {
-	err = sessions.Aside(ctx, 0, func(context.Context) error {
+func (d *Driver) ask(ctx context.Context, end time.Time, statement, leaves string) ([][][]byte, bool, error) {
+	var all [][][]byte
+	var kept bool
+	err := sessions.Aside(ctx, 0, func(context.Context) error {
 		timed, cancel := context.WithDeadline(context.Background(), end)
 		defer cancel()
 		keeper, over := d.gates.turn(leaves)
@@ -73,7 +75,7 @@ func (d *Driver) ask(ctx context.Context, end time.Time, statement, leaves strin
 		kept = keeper != nil
 		return err
 	})
-	if err != nil {
+	if err != nil { // which may be under way
 		return nil, false, err
 	}
 	return all, kept, nil
