@@ -18,6 +18,10 @@ quick: ## build, vet, and what runs in virtual time: within a minute
 proof: ## do the promises hold for long, in time and under torture? Part by part; PKG=./redlock: only its parts
 	@PKG='$(PKG)' AGAIN='$(AGAIN)' .ci/proof
 
+.PHONY: proof-mysql
+proof-mysql: ## the suite of the contract on a MySQL that runs: URL=mysql://root@127.0.0.1:3306/test, a database to spare
+	@INTERLOCK_MYSQL='$(or $(URL),$(error want URL=mysql://USER@HOST:PORT/DATABASE))' go test -count=1 -v -run '^TestConformanceElsewhere$$' ./mysqllock
+
 .PHONY: check
 check: ## format, vet, lint, tidy, API text, docs, and builds for every platform
 	@.ci/check

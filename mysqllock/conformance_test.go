@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 
 // harness is a server for the conformance suite. Each driver is over a wire of its own.
 type harness struct {
-	server *servertest.Server
+	server place
 	prefix string
 
 	mu    *sync.Mutex
