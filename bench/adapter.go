@@ -23,6 +23,8 @@ type adapter struct {
 	etcd bool
 	// mariadb asks for a server, at place.MariaDB.
 	mariadb bool
+	// memcached asks for a server, at place.Memcached.
+	memcached bool
 	// key is where the store keeps the lock of a name; nil = at the name.
 	key func(name string) any
 	// ends is how to ask PostgreSQL when the lease of a key ends, in seconds
@@ -44,6 +46,7 @@ type place struct {
 	Postgres  string        // URL of the run's own server
 	Etcd      string        // host:port of the run's own server
 	MariaDB   string        // the same
+	Memcached string        // host:port of the run's own server
 	Process   int           // from 1
 	Processes int           // that take part
 	TTL       time.Duration // 0 = the default of what is measured
@@ -123,6 +126,9 @@ var adapters = map[string]adapter{
 	"redlock strict":     {open: openRedlockStrict, redis: masters},
 	"raw quorum":         {open: openRawQuorum, redis: masters},
 	"redsync quorum":     {open: openRedsync, redis: masters},
+
+	"rawadd":    {open: openRawMemcached, memcached: true},
+	"memcached": {open: openMemcached, memcached: true},
 
 	"raw rows":             {open: openRawPostgres, postgres: true},
 	"raw rows, unprepared": {open: openRawPooled, postgres: true},

@@ -13,11 +13,12 @@ import (
 // site is where one run takes place: a new directory and, for adapters that
 // lock on servers, new ones, so that no run finds what another has left.
 type site struct {
-	dir      string
-	redis    []*servertest.Server // none where the adapter needs none
-	postgres *servertest.Server   // nil where the adapter needs none
-	etcd     *servertest.Server   // nil where the adapter needs none
-	mariadb  *servertest.Server   // the same
+	dir       string
+	redis     []*servertest.Server // none where the adapter needs none
+	postgres  *servertest.Server   // nil where the adapter needs none
+	etcd      *servertest.Server   // the same
+	mariadb   *servertest.Server   // the same
+	memcached *servertest.Server   // the same
 }
 
 func openSite(ctx context.Context, adapterName string) (_ *site, err error) {
@@ -63,6 +64,9 @@ func openSite(ctx context.Context, adapterName string) (_ *site, err error) {
 	if a.etcd {
 		s.etcd, err = servertest.StartEtcd(ctx, servertest.Options{})
 	}
+	if a.memcached {
+		s.memcached, err = servertest.StartMemcached(ctx, servertest.Options{})
+	}
 	return s, err
 }
 
@@ -88,6 +92,9 @@ func (s *site) place(process, of int) place {
 	if s.mariadb != nil {
 		p.MariaDB = s.mariadb.URL()
 	}
+	if s.memcached != nil {
+		p.Memcached = s.memcached.Addr()
+	}
 	return p
 }
 
@@ -110,13 +117,10 @@ func (s *site) close() error {
 	for _, one := range s.redis {
 		err = errors.Join(err, one.Close())
 	}
-	for _, one := range []*servertest.Server{s.postgres, s.etcd} {
+	for _, one := range []*servertest.Server{s.postgres, s.etcd, s.mariadb, s.memcached} {
 		if one != nil {
 			err = errors.Join(err, one.Close())
 		}
-	}
-	if s.mariadb != nil {
-		err = errors.Join(err, s.mariadb.Close())
 	}
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
