@@ -40,6 +40,11 @@ func New(d driver.Driver, o *Options) (*Client, error) { return newClient(d, o, 
 func newClient(d driver.Driver, o *Options, suspended func(time.Duration) time.Duration) (*Client, error) {
 	traits := d.Traits()
 	opts, err := o.withDefaults(traits)
+	if err == nil && opts.FenceBase != 0 {
+		if d, err = driver.WithFenceBase(d, opts.FenceBase); err != nil {
+			err = fmt.Errorf("interlock: Options.FenceBase: %w", err)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -51,6 +51,11 @@ type Options struct {
 	// Require makes New fail, naming what is missing, on a store that lacks one of these.
 	Require Feature
 
+	// FenceBase is added to every token of the store, for one that takes the place of another with larger tokens: what they protect has
+	// seen those. It wants to be the same in all programs, and never smaller than it was: see driver.WithFenceBase and docs/fencing.md.
+	// In a store's URL it is the parameter fence_base. At most 2⁵²; no store that draws no tokens, or raw ones, takes it.
+	FenceBase uint64
+
 	// Logger hears of losses, of recoveries, and of leases that were dropped without Release. Default: slog.Default(). A
 	// handler that blocks holds up no lease and no renewal.
 	Logger *slog.Logger

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -71,7 +72,8 @@ func Schemes() []string {
 	return slices.Sorted(maps.Keys(openers))
 }
 
-// OpenURL opens the store that rawURL names. Its errors never hold what the URL keeps secret.
+// OpenURL opens the store that rawURL names. The parameter fence_base is every store's: see [WithFenceBase]. Its errors never hold what
+// the URL keeps secret.
 func OpenURL(ctx context.Context, rawURL string) (Driver, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -95,7 +97,56 @@ func OpenURL(ctx context.Context, rawURL string) (Driver, error) {
 		}
 		return nil, fmt.Errorf("driver: unknown scheme %q in the store's URL: known here are %s%s", u.Scheme, strings.Join(Schemes(), ", "), hint)
 	}
-	return open(ctx, u)
+	base, err := cutFenceBase(u)
+	if err != nil {
+		return nil, err
+	}
+	d, err := open(ctx, u)
+	if err != nil || base == 0 {
+		return d, err
+	}
+	moved, err := WithFenceBase(d, base)
+	if err != nil {
+		_ = d.Close(ctx) // why is what the caller must hear
+		return nil, err
+	}
+	return moved, nil
+}
+
+// fenceBase is the parameter of every store that draws tokens.
+const fenceBase = "fence_base"
+
+// CutFenceBase returns a store's URL without the parameter fence_base, and its value; 0 where there is none. It is for programs that open
+// a store by its package's ParseURL, which does not know that parameter.
+func CutFenceBase(u *url.URL) (rest *url.URL, base uint64, err error) {
+	cut := *u
+	base, err = cutFenceBase(&cut)
+	return &cut, base, err
+}
+
+// cutFenceBase takes it out of u, and leaves all others as they are written.
+func cutFenceBase(u *url.URL) (base uint64, err error) {
+	var own, others []string
+	for param := range strings.SplitSeq(u.RawQuery, "&") {
+		if name, _, _ := strings.Cut(param, "="); name == fenceBase {
+			own = append(own, param)
+		} else {
+			others = append(others, param)
+		}
+	}
+	if own == nil {
+		return 0, nil
+	}
+	p := NewParams(&url.URL{RawQuery: strings.Join(own, "&")})
+	base = Param(p, fenceBase, func(s string) (uint64, error) {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%q: want a number from 0 to %d, larger than all tokens that were drawn elsewhere", s, uint64(maxFenceBase))
+		}
+		return n, checkFenceBase(n)
+	})
+	u.RawQuery = strings.Join(others, "&")
+	return base, p.Err()
 }
 
 // Params reads the parameters of a store's URL. Each may be asked for once; Err names the first that was malformed or
@@ -141,11 +192,11 @@ func (p *Params) Err() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.values)) {
 		if !slices.Contains(p.known, name) {
-			known := "it takes none"
-			if len(p.known) > 0 {
-				known = "known are " + strings.Join(p.known, ", ")
+			known := slices.Clone(p.known)
+			if !slices.Contains(known, fenceBase) {
+				known = append(known, fenceBase) // which OpenURL has taken
 			}
-			return fmt.Errorf("driver: unknown parameter %q in the store's URL: %s", name, known)
+			return fmt.Errorf("driver: unknown parameter %q in the store's URL: known are %s", name, strings.Join(known, ", "))
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/mysqllock"
 	"github.com/interlock-go/interlock/pglock"
 )
@@ -28,6 +29,15 @@ func (c *migrateCommand) Run(ctx context.Context, t terminal, line *commandLine)
 		fmt.Fprintf(t.err, "interlock: warning: %s\n", warning)
 	}
 	u, err := url.Parse(storeURL)
+	if err == nil {
+		rest, _, err := driver.CutFenceBase(u) // which stands in no table
+		if err != nil {
+			return usage("%v", err)
+		}
+		if rest.RawQuery != u.RawQuery {
+			storeURL = rest.String()
+		}
+	}
 	switch {
 	case err == nil && u.Scheme == "mysql":
 		return c.inMySQL(ctx, t, storeURL)
