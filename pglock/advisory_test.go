@@ -73,8 +73,8 @@ func settled(t *testing.T, technique string) {
 	t.Helper()
 	s := migrated(t)
 	for _, setting := range []string{
-		"default_transaction_isolation = 'serializable'", "statement_timeout = '50ms'", "lock_timeout = '50ms'", "synchronous_commit = 'off'",
-		"idle_session_timeout = '50ms'", "idle_in_transaction_session_timeout = '50ms'", "default_transaction_read_only = on", "search_path = ''",
+		"default_transaction_isolation = 'serializable'", "statement_timeout = '500ms'", "lock_timeout = '500ms'", "synchronous_commit = 'off'",
+		"idle_session_timeout = '500ms'", "idle_in_transaction_session_timeout = '500ms'", "default_transaction_read_only = on", "search_path = ''",
 		"standard_conforming_strings = off", "bytea_output = 'escape'", "DateStyle = 'German'", "extra_float_digits = 0",
 	} {
 		execute(t, s, "alter role postgres set "+setting)
@@ -82,7 +82,9 @@ func settled(t *testing.T, technique string) {
 		mine, next := mutex("settings"), mutex("settings")
 		asks(t, a, mine, true)
 		asks(t, b, next, false)
-		time.Sleep(100 * time.Millisecond) // longer than what was set
+		if strings.Contains(setting, "timeout") {
+			time.Sleep(600 * time.Millisecond) // longer than what was set
+		}
 		leaves(t, a, mine, true)
 		if g := awaits(t, b, next); g.Fence == 0 {
 			t.Error("no token")
