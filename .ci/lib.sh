@@ -51,5 +51,16 @@ packages() { go list ${PKG:-./...}; } # several in PKG are separated by spaces
 bubble_packages() { packages | grep -E "$bubbles" || true; }
 other_packages() { packages | grep -Ev "$bubbles" || true; }
 
+# What runs for long comes first, so that none of it is left alone at the end; beside what computes most stands what mostly waits.
+readonly longest=(mysqllock redlock redislock pglock filelock examples/coupons/stage internal/guard etcdlock internal/cli shedlock torture redissonlock
+	internal/mutant driver/drivertest internal/foreigntest redisconn memcachedlock redisconn/goredis internal/servertest internal/memcache)
+
+# in_order sorts packages: those of longest, and then all others.
+in_order() {
+	awk -v longest="${longest[*]}" '
+		BEGIN { n = split(longest, name, " "); for (i = 1; i <= n; i++) rank["github.com/interlock-go/interlock/" name[i]] = i }
+		{ print ($0 in rank ? rank[$0] : n + 1), $0 }' | sort -s -n -k1,1 | cut -d' ' -f2
+}
+
 # modules prints the folder of each module of the repository.
 modules() { find . -name go.mod -not -path '*/testdata/*' -printf '%h\n'; }
