@@ -3,7 +3,6 @@ package mysqllock_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -109,41 +108,17 @@ func TestHostileSettings(t *testing.T) {
 		"sql_mode=''", "sql_mode='ANSI,NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES'", "autocommit=0", "wait_timeout=5", "max_statement_time=0.5",
 		"tx_isolation='REPEATABLE-READ'", "tx_isolation='SERIALIZABLE'", "time_zone='+05:00'", "character_set_client=latin1", "innodb_lock_wait_timeout=1",
 	} {
-		name, value, _ := strings.Cut(set, "=")
-		var users []driver.Session
-		var pools []*sql.DB
-		for range 2 {
-			c, _, err := mysqllock.ParseURL(s.URL())
-			if err != nil {
-				t.Fatal(err)
+		t.Run(set, func(t *testing.T) {
+			name, value, _ := strings.Cut(set, "=")
+			change := func(c *mysql.Config) { c.Params = map[string]string{name: value} }
+			a, db := with(t, s, change)
+			b, _ := with(t, s, change)
+			before := state(t, db)
+			cycle(t, a, b)
+			if after := state(t, db); after != before {
+				t.Errorf("a connection of the pool was %s and is %s", before, after)
 			}
-			c.Params = map[string]string{name: value}
-			connector, err := mysql.NewConnector(c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			db := sql.OpenDB(connector)
-			t.Cleanup(func() { _ = db.Close() })
-			db.SetMaxOpenConns(1)
-			d, err := mysqllock.New(t.Context(), db, nil)
-			if err != nil {
-				t.Fatalf("%s: %v", set, err)
-			}
-			u, err := session(t, d, time.Minute)
-			if err != nil {
-				t.Fatalf("%s: %v", set, err)
-			}
-			users, pools = append(users, u), append(pools, db)
-		}
-		const left = "select concat_ws('|', @@sql_mode, @@autocommit, @@tx_isolation, @@innodb_lock_wait_timeout, @@time_zone, @@in_transaction, connection_id())"
-		var before, after string
-		if err := pools[0].QueryRowContext(t.Context(), left).Scan(&before); err != nil {
-			t.Fatal(err)
-		}
-		cycle(t, users[0], users[1])
-		if err := pools[0].QueryRowContext(t.Context(), left).Scan(&after); err != nil || after != before {
-			t.Errorf("%s: a connection of the pool was %s and is %s, %v", set, before, after, err)
-		}
+		})
 	}
 }
 
@@ -225,7 +200,8 @@ func TestTenThousandLeases(t *testing.T) {
 		t.Skip("it takes ten thousand locks")
 	}
 	const n = 10_000
-	h := newHarness(t)
+	server := migrated(t)
+	h := newHarness(server, server.URL())
 	d := h.Driver(t)
 	s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Hour})
 	if err != nil {

@@ -38,19 +38,6 @@ func TestS02_TheConnectionIsSwapped(t *testing.T) {
 	}
 }
 
-// told awaits that a claim is told to be lost, by itself.
-func told(t *testing.T, s driver.Session, c driver.Claim) {
-	t.Helper()
-	select {
-	case id := <-s.(driver.LossNotifier).Lost():
-		if id != c.ID {
-			t.Error("another claim is told to be lost")
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("a claim is lost, and its owner not told within 30 s")
-	}
-}
-
 // A connection that ends takes its locks along, and no others: their owners are told at once.
 func TestS08_AConnectionOfASessionEnds(t *testing.T) {
 	t.Parallel()

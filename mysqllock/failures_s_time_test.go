@@ -15,18 +15,8 @@ import (
 	"github.com/interlock-go/interlock/mysqllock"
 )
 
-// until looks again and again, for as long as a slow machine may need.
-func until(t *testing.T, what string, look func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !look(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("still not: %s", what)
-		}
-	}
-}
-
-// with is a session over one connection, which the program has set up so.
-func with(t *testing.T, s *servertest.Server, change func(*mysql.Config)) (driver.Session, *sql.DB) {
+// over is a driver over one connection, which the program has set up so.
+func over(t *testing.T, s *servertest.Server, change func(*mysql.Config)) (driver.Driver, *sql.DB) {
 	t.Helper()
 	c, _, err := mysqllock.ParseURL(s.URL())
 	if err != nil {
@@ -44,11 +34,28 @@ func with(t *testing.T, s *servertest.Server, change func(*mysql.Config)) (drive
 	if err != nil {
 		t.Fatal(err)
 	}
+	return d, db
+}
+
+// with is a session over such a connection.
+func with(t *testing.T, s *servertest.Server, change func(*mysql.Config)) (driver.Session, *sql.DB) {
+	t.Helper()
+	d, db := over(t, s, change)
 	a, err := session(t, d, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a, db
+}
+
+// state is what a program may have set of the only connection of a pool.
+func state(t *testing.T, db *sql.DB) (all string) {
+	t.Helper()
+	const query = "select concat_ws('|', @@sql_mode, @@autocommit, @@tx_isolation, @@innodb_lock_wait_timeout, @@time_zone, @@in_transaction, connection_id())"
+	if err := db.QueryRowContext(t.Context(), query).Scan(&all); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // A lease ends by the database's clock, hours before or behind those of the clients: when its time has passed there, and not earlier.

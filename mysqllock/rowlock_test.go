@@ -13,18 +13,19 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/mysqllock"
 )
 
 func byRow(s *servertest.Server) string { return s.URL() + "?technique=rowlock" }
 
+// Beside what a session sends there is a statement that looks for the row, one that makes it for a new name, and one that draws the token.
 func TestConformanceOfRowlock(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, "--max-connections=700")
-	laws := slices.DeleteFunc(inShort("Law03_OneSession", "Law05_Tokens", "Law08_Expiry", "Also_Parallel"), func(l drivertest.Law) bool {
+	laws := slices.DeleteFunc(storetest.InShort("Law03_OneSession", "Law05_Tokens", "Law08_Expiry", "Also_Parallel"), func(l drivertest.Law) bool {
 		return l.Name == "Law11_NoOvertaking" // MariaDB lets them in as they come, and nothing promises it
 	})
-	drivertest.Run(t, func(*testing.T) drivertest.Harness { return connected{h.again(), "rowlock"} }, laws...)
+	conforms(t, migrated(t, "--max-connections=700"), "rowlock", drivertest.Budget{Acquire: 4, Release: 1, Handoff: 2}, laws)
 }
 
 // In a table of three rows, where the optimiser may find it cheaper to read all than to use an index, the row of a name is found by the primary key, and no lock

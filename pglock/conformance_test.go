@@ -3,19 +3,14 @@ package pglock_test
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
-	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/internal/worker"
 	"github.com/interlock-go/interlock/pglock"
 )
@@ -33,37 +28,41 @@ func TestConformanceFromLaw10(t *testing.T) { tryThese(t, drivertest.Laws()[9:])
 func tryThese(t *testing.T, laws []drivertest.Law) {
 	t.Helper()
 	t.Parallel()
-	h := newHarness(t, "-c", "fsync=on")
-	drivertest.Run(t, func(*testing.T) drivertest.Harness { return h.again() }, laws...)
+	s := migrated(t, "-c", "fsync=on")
+	drivertest.Run(t, func(*testing.T) drivertest.Harness { return newHarness(s) }, laws...)
 }
 
-// harness is a server for the conformance suite. Each driver is over a wire of its own.
+// harness is a server for the conformance suite.
 type harness struct {
+	*storetest.Harness
 	server *servertest.Server
-	prefix string
-
-	mu    *sync.Mutex
-	lines map[driver.Driver]*line
 }
 
-// line is the wire of one driver.
-type line struct {
-	*wire.Wire
-	calls atomic.Int64
-	deaf  atomic.Bool
+// newHarness is for technique rows, changed as a test wants it.
+func newHarness(s *servertest.Server, changes ...func(*storetest.Store)) harness {
+	of := storetest.Store{
+		Server: s, URL: s.URL(), Request: asked, Budget: drivertest.Budget{Acquire: 1, Release: 1, Handoff: 1},
+		Notice: func(p []byte) bool { return p[0] == 'A' }, // what comes by LISTEN, over a connection of its own
+	}
+	for _, change := range changes {
+		change(&of)
+	}
+	return harness{storetest.NewHarness(of), s}
 }
 
-var harnesses atomic.Int64
+// asked tells queries, those of what is prepared too. Each begins a packet: a connection has one under way. After the letter comes a length,
+// whose first byte tells it from the rest of a long one.
+func asked(p []byte) bool {
+	return bytes.IndexByte([]byte("QPB"), p[0]) >= 0 && p[1] == 0 && !bytes.Contains(p, []byte("-- ping"))
+}
 
-func newHarness(t *testing.T, args ...string) *harness {
+// End ends a session as an operator does.
+func (h harness) End(t drivertest.T, _ driver.Driver, s driver.Spec) {
 	t.Helper()
-	h := &harness{server: migrated(t, args...)}
-	return h.again()
-}
-
-// again is the same server under another prefix.
-func (h *harness) again() *harness {
-	return &harness{server: h.server, prefix: fmt.Sprintf("suite/%d/", harnesses.Add(1)), mu: new(sync.Mutex), lines: map[driver.Driver]*line{}}
+	p := pool(t, h.server.URL())
+	if _, err := p.Exec(context.Background(), "select interlock.finish($1)", s.ID); err != nil {
+		t.Fatalf("end: %v", err)
+	}
 }
 
 // migrated starts a server that has the tables.
@@ -85,123 +84,4 @@ func pool(t drivertest.T, url string) *pgxpool.Pool {
 	}
 	t.Cleanup(p.Close)
 	return p
-}
-
-// Prefix is one that no other harness of the process has.
-func (h *harness) Prefix() string { return h.prefix }
-
-// TTL is usual.
-func (h *harness) TTL() time.Duration { return time.Second }
-
-// Driver opens the store by its URL, over a wire.
-func (h *harness) Driver(t drivertest.T) driver.Driver {
-	t.Helper()
-	d, l := h.open(t, h.server.URL())
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.lines[d] = l
-	return d
-}
-
-func (h *harness) open(t drivertest.T, url string) (driver.Driver, *line) {
-	t.Helper()
-	l := h.wire(t)
-	d, err := driver.OpenURL(context.Background(), strings.Replace(url, h.server.Addr(), l.Addr(), 1))
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	return d, l
-}
-
-// wire is a way to the server.
-func (h *harness) wire(t drivertest.T) *line {
-	t.Helper()
-	w, err := wire.Listen(context.Background(), h.server.Addr())
-	if err != nil {
-		t.Fatalf("wire: %v", err)
-	}
-	t.Cleanup(w.Close)
-	l := &line{Wire: w}
-	l.Drop(l.look)
-	return l
-}
-
-// look counts queries, those of what is prepared too, and loses notifications of one who is deaf. Each begins a packet: a connection has one query under way, and that
-// over which notifications come has none. After the letter comes a length, whose first byte tells it from the rest of a long one.
-func (l *line) look(way wire.Direction, packet []byte) bool {
-	if way == wire.Requests {
-		if strings.IndexByte("QPB", packet[0]) >= 0 && packet[1] == 0 && !bytes.Contains(packet, []byte("-- ping")) {
-			l.calls.Add(1)
-		}
-		return false
-	}
-	return packet[0] == 'A' && l.deaf.Load()
-}
-
-func (h *harness) line(d driver.Driver) *line {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.lines[d]
-}
-
-// Kill cuts the driver off for good.
-func (h *harness) Kill(_ drivertest.T, d driver.Driver) {
-	h.line(d).Refuse()
-	h.line(d).Cut()
-}
-
-// Restart restarts the server.
-func (h *harness) Restart(t drivertest.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := h.server.Restart(ctx); err != nil {
-		t.Fatalf("restart: %v", err)
-	}
-}
-
-// Stall holds what the driver and the server send.
-func (h *harness) Stall(_ drivertest.T, d driver.Driver, way drivertest.Way) (heal func()) {
-	if way == drivertest.Replies {
-		return h.line(d).Stall(wire.Replies)
-	}
-	return h.line(d).Stall(wire.Both)
-}
-
-// Straggle holds a query that others overtake.
-func (h *harness) Straggle(_ drivertest.T, d driver.Driver, n int) (deliver func() bool) {
-	l := h.line(d)
-	last := l.calls.Load() + int64(n)
-	return l.Hold(func([]byte) bool { return l.calls.Load() > last })
-}
-
-// Deafen loses what comes by LISTEN.
-func (h *harness) Deafen(_ drivertest.T, d driver.Driver) (heal func()) {
-	h.line(d).deaf.Store(true)
-	return func() { h.line(d).deaf.Store(false) }
-}
-
-// Calls counts queries.
-func (h *harness) Calls(d driver.Driver) int { return int(h.line(d).calls.Load()) }
-
-// Budget is that of the contract.
-func (h *harness) Budget() drivertest.Budget {
-	return drivertest.Budget{Acquire: 1, Release: 1, Handoff: 1}
-}
-
-// End ends a session as an operator does.
-func (h *harness) End(t drivertest.T, _ driver.Driver, s driver.Spec) {
-	t.Helper()
-	p := pool(t, h.server.URL())
-	if _, err := p.Exec(context.Background(), "select interlock.finish($1)", s.ID); err != nil {
-		t.Fatalf("end: %v", err)
-	}
-}
-
-// Freeze stops another process.
-func (h *harness) Freeze(t drivertest.T, name string) (thaw func()) {
-	t.Helper()
-	w := worker.Start(t, h.server.URL(), name, h.TTL())
-	w.Stop(t)
-	return w.Kill
 }

@@ -14,44 +14,9 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/pglock"
 )
-
-// overSQL is a harness whose drivers are made of a sql.DB.
-type overSQL struct {
-	*harness
-	client string // as package sql knows it
-	listen bool
-}
-
-func (h overSQL) Driver(t drivertest.T) driver.Driver {
-	t.Helper()
-	w := h.wire(t)
-	o := &pglock.Options{Logger: slog.New(slog.DiscardHandler)}
-	url := strings.Replace(h.server.URL(), h.server.Addr(), w.Addr(), 1)
-	if h.listen {
-		var err error
-		if o.Listen, err = pgx.ParseConfig(url); err != nil {
-			t.Fatalf("%v", err)
-		}
-	}
-	d, err := pglock.NewSQL(context.Background(), database(t, h.client, url), o)
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.lines[d] = w
-	return d
-}
-
-// Budget has a ping more by clients that do not say what was sent.
-func (h overSQL) Budget() drivertest.Budget {
-	if h.client == "postgres" {
-		return drivertest.Budget{Acquire: 2, Release: 2, Handoff: 2}
-	}
-	return h.harness.Budget()
-}
 
 func database(t drivertest.T, client, url string) *sql.DB {
 	t.Helper()
@@ -63,13 +28,33 @@ func database(t drivertest.T, client, url string) *sql.DB {
 	return db
 }
 
+// The drivers are made of a sql.DB.
 func TestConformanceOfSQL(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, "-c", "fsync=on", "-c", "max_connections=700") // a law opens a hundred drivers
+	s := migrated(t, "-c", "fsync=on", "-c", "max_connections=700") // a law opens a hundred drivers
 	for _, client := range []string{"pgx", "postgres"} {
+		over := func(of *storetest.Store) {
+			of.Open = func(t drivertest.T, url string) driver.Driver {
+				t.Helper()
+				o := &pglock.Options{Logger: slog.New(slog.DiscardHandler)}
+				var err error
+				if client == "postgres" {
+					if o.Listen, err = pgx.ParseConfig(url); err != nil {
+						t.Fatalf("%v", err)
+					}
+				}
+				d, err := pglock.NewSQL(context.Background(), database(t, client, url), o)
+				if err != nil {
+					t.Fatalf("open: %v", err)
+				}
+				return d
+			}
+			if client == "postgres" { // which does not say what was sent, and so pings before
+				of.Budget = drivertest.Budget{Acquire: 2, Release: 2, Handoff: 2}
+			}
+		}
 		t.Run(client, func(t *testing.T) {
-			drivertest.Run(t, func(*testing.T) drivertest.Harness { return overSQL{h.again(), client, client == "postgres"} },
-				inShort("Law03_OneSession", "Law14_LostNotice")...)
+			drivertest.Run(t, func(*testing.T) drivertest.Harness { return newHarness(s, over) }, storetest.InShort("Law03_OneSession", "Law14_LostNotice")...)
 		})
 	}
 }

@@ -128,14 +128,7 @@ func TestS08_AConnectionOfASessionEnds(t *testing.T) {
 		asks(t, a, mine, true)
 		asks(t, b, next, false)
 		execute(t, s, "select pg_terminate_backend(b) from pg_stat_activity, unnest(pg_blocking_pids(pid)) b where application_name like 'interlock%'")
-		select {
-		case id := <-a.(driver.LossNotifier).Lost():
-			if id != mine.ID {
-				t.Errorf("another claim is told to be lost")
-			}
-		case <-time.After(30 * time.Second):
-			t.Fatal("the connection was ended in the database, and its holder is not told")
-		}
+		told(t, a, mine)
 		awaits(t, b, next)
 		if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != mine.ID {
 			t.Errorf("Renew: %+v, %v; want one claim lost", r, err)

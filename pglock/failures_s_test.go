@@ -31,13 +31,6 @@ func clocked(t *testing.T) *servertest.Server {
 	return s
 }
 
-// tries is a claim that does not queue.
-func tries(name string) driver.Claim {
-	c := mutex(name)
-	c.Queue = false
-	return c
-}
-
 // Four connections serve fifty who wait, since none is kept for one who waits or holds.
 func TestS02_NoConnectionIsKept(t *testing.T) {
 	t.Parallel()
@@ -264,15 +257,6 @@ func TestS07_IdleConnectionsAreEnded(t *testing.T) {
 	leaves(t, a, mine, true)
 	<-told
 	leaves(t, b, next, true)
-}
-
-func until(t *testing.T, what string, look func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !look(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("still not: %s", what)
-		}
-	}
 }
 
 // Backends are terminated and the server is restarted while a lock is held and waited for: nobody loses anything. When the

@@ -37,7 +37,7 @@ func TestTenThousandLeases(t *testing.T) {
 		t.Skip("it takes ten thousand locks")
 	}
 	const n = 10_000
-	h := newHarness(t)
+	h := newHarness(migrated(t))
 	d := h.Driver(t)
 	s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Hour})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/pglock"
 )
 
@@ -47,95 +48,18 @@ func connect(t *testing.T, s *servertest.Server) *pgx.Conn {
 	return conn
 }
 
-// user opens a session at a URL, by a driver of its own.
-func user(t *testing.T, url string) driver.Session {
-	t.Helper()
-	s, err := enter(t, url, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
+// What users of locks do.
+var (
+	user, enter          = storetest.User, storetest.Enter
+	mutex, tries         = storetest.Mutex, storetest.Tries
+	asks, awaits, leaves = storetest.Asks, storetest.Awaits, storetest.Leaves
+	told, until          = storetest.Told, storetest.Until
+)
 
-func enter(t *testing.T, url string, ttl time.Duration) (driver.Session, error) {
-	t.Helper()
-	d, err := driver.OpenURL(t.Context(), url)
-	if err != nil {
-		return nil, err
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = d.Close(ctx)
-	})
-	return d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: ttl})
-}
-
-func mutex(name string) driver.Claim {
-	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Queue: true}
-}
-
-// asks is Acquire, which must answer held or not as wanted.
-func asks(t *testing.T, s driver.Session, c driver.Claim, held bool) driver.Grant {
-	t.Helper()
-	g, err := s.Acquire(t.Context(), c)
-	if err != nil || g.Held != held {
-		t.Fatalf("Acquire: held %v, %v; want %v and no error", g.Held, err, held)
-	}
-	return g
-}
-
-// awaits waits until a claim is held.
-func awaits(t *testing.T, s driver.Session, c driver.Claim) driver.Grant {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for {
-		g, err := s.Wait(ctx, c)
-		if err == nil && g.Held {
-			return g
-		}
-		if ctx.Err() != nil || err != nil && !errors.Is(err, driver.ErrNotSent) {
-			t.Fatalf("Wait: held %v, %v; want it held", g.Held, err)
-		}
-	}
-}
-
-func leaves(t *testing.T, s driver.Session, c driver.Claim, held bool) {
-	t.Helper()
-	if was, err := s.Release(t.Context(), c); err != nil || was != held {
-		t.Fatalf("Release: was held %v, %v; want %v and no error", was, err, held)
-	}
-}
-
-// cycle is everything that a user of locks does.
+// cycle is everything that users of locks do at a URL.
 func cycle(t *testing.T, url string) {
 	t.Helper()
-	a, b := user(t, url), user(t, url)
-	mine, next, third := mutex("cycle"), mutex("cycle"), mutex("cycle")
-	asks(t, a, mine, true)
-	asks(t, b, next, false)
-	for _, s := range []driver.Session{a, b} {
-		if r, err := s.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
-			t.Fatalf("Renew: %+v, %v", r, err)
-		}
-	}
-	if r, ok := a.(driver.Requeuer); !ok {
-		leaves(t, a, mine, true)
-		awaits(t, b, next) // without an order another one could come first
-		asks(t, a, third, false)
-	} else if g, held, err := r.Requeue(t.Context(), mine, third); err != nil || !held || g.Held {
-		t.Fatalf("Requeue: %+v, %v, %v", g, held, err)
-	}
-	awaits(t, b, next)
-	leaves(t, b, next, true)
-	awaits(t, a, third)
-	if err := a.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	last := mutex("cycle")
-	asks(t, b, last, true)
-	leaves(t, b, last, true)
+	storetest.Cycle(t, user(t, url), user(t, url))
 }
 
 func TestMigrateAtOnceAndAgain(t *testing.T) {

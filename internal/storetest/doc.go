@@ -1,0 +1,3 @@
+// Package storetest has what the tests of stores share: what a user of locks does, one line a step, and a [Harness] for the conformance suite
+// made of a description of the [Store], whose drivers are each over a wire of their own. Only tests import it.
+package storetest
