@@ -3,7 +3,6 @@ package mysqllock
 import (
 	"context"
 	"database/sql"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -190,23 +189,10 @@ func (s *client) renew() (lost map[string]bool, alive bool) {
 	return lost, lines[0] != "6"
 }
 
-// close ends the session by the names that it knows, or everywhere.
-func (s *client) close(everywhere bool) {
+// close ends the session in every line.
+func (s *client) close() {
 	s.t.Helper()
-	names := "null"
-	if !everywhere {
-		names = "''"
-		seen := ""
-		for _, k := range s.known {
-			if n := hex.EncodeToString([]byte(k.Name)) + "\n"; !strings.Contains(seen, n) {
-				seen += n
-			}
-		}
-		if seen != "" {
-			names = fmt.Sprintf("x'%x'", seen)
-		}
-	}
-	s.must(fmt.Sprintf("call interlock_finish('%s', %s)", s.id, names))
+	s.must(fmt.Sprintf("call interlock_finish('%s', null)", s.id))
 }
 
 // shown returns the line of a name as people see it.

@@ -323,7 +323,7 @@ func TestRights(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	a.renew()
-	a.close(true)
+	a.close()
 	if _, err := asks(context.Background(), as("v"), fmt.Sprintf("call interlock_open('%s', 1000000, '')", driver.NewID())); code(err) != 1142 {
 		t.Errorf("who has no rights to the tables got %v; want error 1142", err)
 	}
