@@ -1,0 +1,345 @@
+package zk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Options say where the servers are and what a session is to be.
+type Options struct {
+	Addrs   []string // "host:port"
+	Timeout time.Duration
+	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // nil: by TCP
+
+	// Heartbeat keeps the session alive by asking something three times in its timeout.
+	Heartbeat bool
+
+	// Session and Password are of a session that is there, instead of a new one.
+	Session  int64
+	Password []byte
+
+	// Event hears of watched changes, Connected of a connection after the first, before anything is sent over it: nothing is watched there.
+	// Over hears of the end of a session that nobody closed. None of them may block; all are called by one goroutine.
+	Event           func(Event)
+	Connected, Over func()
+}
+
+// Client is one session. Its methods may be called concurrently.
+type Client struct {
+	o        Options
+	patience time.Duration
+	ctx      context.Context //nolint:containedctx // of connecting in the background; ends with the client
+	cancel   context.CancelFunc
+	all      sync.WaitGroup
+
+	session  int64
+	password []byte
+	timeout  time.Duration
+
+	mu      sync.Mutex
+	conn    *conn         // nil while there is none
+	changed chan struct{} // closed when conn or over changes
+	closing bool
+	over    error
+	trouble error // why there is no connection
+	turn    int   // of the addresses
+	zxid    int64 // the latest change that was seen
+}
+
+// Dial opens a session: it asks each server once.
+func Dial(ctx context.Context, o Options) (*Client, error) {
+	if len(o.Addrs) == 0 {
+		return nil, errors.New("zookeeper: no server: want addresses as host:port")
+	}
+	o.Addrs = slices.Clone(o.Addrs)
+	rand.Shuffle(len(o.Addrs), func(i, j int) { o.Addrs[i], o.Addrs[j] = o.Addrs[j], o.Addrs[i] })
+	if o.Dial == nil {
+		o.Dial = new(net.Dialer).DialContext
+	}
+	if o.Event == nil {
+		o.Event = func(Event) {}
+	}
+	c := &Client{o: o, changed: make(chan struct{}), session: o.Session, password: o.Password}
+	if len(c.password) == 0 {
+		c.password = make([]byte, 16)
+	}
+	c.settle(o.Timeout)
+	first, err := c.round(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = errors.Join(err, context.Cause(ctx))
+		}
+		return nil, err
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.publish(first)
+	c.all.Go(func() { c.run(first) })
+	if o.Heartbeat {
+		c.all.Go(c.beat)
+	}
+	return c, nil
+}
+
+// settle takes the timeout that was asked for, or given.
+func (c *Client) settle(timeout time.Duration) {
+	c.timeout = timeout
+	c.patience = max(timeout/3, 500*time.Millisecond)
+}
+
+// Timeout is how long the servers keep the session without a request, as they gave it.
+func (c *Client) Timeout() time.Duration { return c.timeout }
+
+// Session is the number of the session and its password.
+func (c *Client) Session() (int64, []byte) { return c.session, c.password }
+
+// run reads from one connection after the other until the session is over.
+func (c *Client) run(cn *conn) {
+	for cn != nil {
+		c.all.Go(cn.write)
+		err := cn.read(c.see, c.o.Event)
+		c.publish(nil)
+		cn.end(err)
+		if cn = c.again(err); cn != nil {
+			if c.o.Connected != nil {
+				c.o.Connected()
+			}
+			c.publish(cn)
+		}
+	}
+	c.mu.Lock()
+	ended := c.over == nil
+	if ended {
+		c.over = errExpired
+		c.change()
+	}
+	c.mu.Unlock()
+	c.cancel()
+	if ended && c.o.Over != nil {
+		c.o.Over()
+	}
+}
+
+func (c *Client) see(zxid int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.zxid = max(c.zxid, zxid)
+}
+
+// publish has calls use a connection, or wait for one.
+func (c *Client) publish(cn *conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn = cn
+	if c.over != nil && cn != nil {
+		_ = cn.nc.Close()
+	}
+	c.change()
+}
+
+func (c *Client) change() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// again attaches the session by another connection. It returns nil when the session is over.
+func (c *Client) again(why error) *conn {
+	const shortest, longest = 10 * time.Millisecond, 500 * time.Millisecond
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for pause := shortest; ; pause = min(2*pause, longest) {
+		c.mu.Lock()
+		over := c.over
+		c.trouble = why
+		c.mu.Unlock()
+		if over != nil {
+			return nil
+		}
+		var cn *conn
+		if cn, why = c.round(c.ctx); why == nil {
+			return cn
+		}
+		if errors.Is(why, driver.ErrSessionLost) {
+			return nil
+		}
+		timer.Reset(pause + rand.N(pause))
+		select {
+		case <-timer.C:
+		case <-c.ctx.Done():
+		}
+	}
+}
+
+// round asks each server once.
+func (c *Client) round(ctx context.Context) (*conn, error) {
+	var all []error
+	for range c.o.Addrs {
+		c.mu.Lock()
+		addr := c.o.Addrs[c.turn%len(c.o.Addrs)]
+		c.turn++
+		c.mu.Unlock()
+		cn, err := c.attach(ctx, addr)
+		if err == nil {
+			return cn, nil
+		}
+		if errors.Is(err, driver.ErrSessionLost) {
+			return nil, err
+		}
+		all = append(all, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("zookeeper: %w: %w", driver.ErrNotSent, errors.Join(all...))
+}
+
+// attach connects to a server and has it open the session, or take it over.
+func (c *Client) attach(ctx context.Context, addr string) (_ *conn, err error) {
+	ctx, cancel := context.WithTimeout(ctx, max(c.patience, time.Second))
+	defer cancel()
+	nc, err := c.o.Dial(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = nc.Close()
+		}
+	}()
+	defer context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })()
+	c.mu.Lock()
+	zxid := c.zxid
+	c.mu.Unlock()
+	body := record{}.int(0).long(zxid).int(int32(min(c.timeout.Milliseconds(), 1<<31-1))).long(c.session).bytes(c.password).bool(false)
+	if _, err := nc.Write(append(record{}.int(int32(len(body))), body...)); err != nil {
+		return nil, fmt.Errorf("%s: %w", addr, err)
+	}
+	b, err := readFrame(nc)
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%s does not open a session: %w", addr, context.Cause(ctx))
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%s has closed the connection: it has no majority, is behind, or has too many connections of this host (maxClientCnxns)", addr)
+	case err != nil:
+		return nil, fmt.Errorf("%s does not open a session: %w", addr, err)
+	}
+	r := &reader{b: b}
+	r.int() // the protocol's version
+	timeout, session, password := time.Duration(r.int())*time.Millisecond, r.long(), r.bytes()
+	if r.bad {
+		return nil, fmt.Errorf("%s does not speak ZooKeeper's protocol: %w", addr, errGarbled)
+	}
+	if timeout <= 0 || session == 0 {
+		return nil, errExpired
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx == nil { // nobody else knows the client
+		c.session, c.password = session, password
+		c.settle(timeout)
+	}
+	return newConn(nc, c.patience), nil
+}
+
+// Do sends calls in one flight and returns when all are answered, each with its own Err. An error of Do says that some are not; they
+// go on if ctx has ended. Where nothing was sent, it matches [driver.ErrNotSent] or [driver.ErrSessionLost], and calls are not done.
+func (c *Client) Do(ctx context.Context, calls ...*Call) error {
+	if err := c.Send(ctx, calls...); err != nil {
+		return err
+	}
+	var failed error
+	for _, call := range calls {
+		if err := call.Wait(ctx); err != nil && failed == nil && !errors.As(err, new(Code)) {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// Send sends calls in one flight, as soon as there is a connection.
+func (c *Client) Send(ctx context.Context, calls ...*Call) error { return c.send(ctx, false, calls) }
+
+func (c *Client) send(ctx context.Context, closing bool, calls []*Call) error {
+	for {
+		c.mu.Lock()
+		cn, changed, over, trouble := c.conn, c.changed, c.over, c.trouble
+		if c.closing && !closing {
+			over = cmp.Or(over, errClosed)
+		}
+		c.mu.Unlock()
+		switch {
+		case over != nil:
+			return over
+		case ctx.Err() != nil:
+			return notSent(ctx, trouble)
+		case cn != nil && cn.send(calls):
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func notSent(ctx context.Context, trouble error) error {
+	if trouble == nil {
+		return fmt.Errorf("zookeeper: %w: %w", driver.ErrNotSent, context.Cause(ctx))
+	}
+	return fmt.Errorf("zookeeper: %w: %w: no connection: %w", driver.ErrNotSent, context.Cause(ctx), trouble)
+}
+
+// beat asks for nothing.
+func (c *Client) beat() {
+	t := time.NewTicker(c.timeout / 3)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			_ = c.Do(c.ctx, Get("/", false))
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// Close ends the session, and with it all its nodes. When ctx has ended without an answer, the servers may do so only after its timeout.
+func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.closing = true
+	c.mu.Unlock()
+	var err error
+	for {
+		call := closeSession()
+		if err = c.send(ctx, true, []*Call{call}); err != nil {
+			break
+		}
+		if err = call.Wait(ctx); !errors.Is(err, ErrUnanswered) {
+			break
+		}
+	}
+	if errors.Is(err, driver.ErrSessionLost) {
+		err = nil
+	}
+	c.mu.Lock()
+	if c.over == nil {
+		c.over = errClosed
+		if c.conn != nil {
+			_ = c.conn.nc.Close()
+		}
+		c.change()
+	}
+	c.mu.Unlock()
+	c.cancel()
+	c.all.Wait()
+	return err
+}
