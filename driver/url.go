@@ -53,6 +53,7 @@ var homes = map[string]string{
 	"etcd+tls":          "etcdlock",
 	"memcached":         "memcachedlock",
 	"memcached+tls":     "memcachedlock",
+	"zk":                "zklock",
 }
 
 // Register makes a scheme known to [OpenURL]. Packages of stores call it from init; a second call for a scheme panics.

@@ -25,6 +25,7 @@ var clients = map[string][]string{
 	"memcachedlock": nil,
 	// The client's interface has types of its packages api and of gRPC, and its log is zap's.
 	"etcdlock": {"go.etcd.io/etcd", "google.golang.org/grpc", "go.uber.org/zap"},
+	"zklock":   nil, // speaks the protocol itself
 }
 
 // contract are the packages that every driver may import: the contract, and the rule.

@@ -1,0 +1,121 @@
+package zklock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sessions"
+	"github.com/interlock-go/interlock/internal/zk"
+)
+
+var errClosed = fmt.Errorf("zklock: %w: the driver is closed", driver.ErrNotSent)
+
+// Driver is an ensemble as a store of locks. It is safe for concurrent use.
+type Driver struct {
+	addrs   []string
+	options Options
+	base    string        // the path of the locks, "" for the root
+	longest time.Duration // of a session, as the servers say
+
+	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
+	cancel context.CancelFunc
+
+	sessions sessions.Set[*session]
+	mu       sync.Mutex
+	reader   *zk.Client // for people; nil until somebody looks
+	closed   bool
+}
+
+// New makes a driver over the servers at addrs, each "host" or "host:port". It opens a session and ends it, to see that the path is there and how long
+// a session may be.
+func New(ctx context.Context, addrs []string, o *Options) (driver.Driver, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{addrs: slices.Clone(addrs), options: options, base: options.Path}
+	for i, addr := range d.addrs {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			d.addrs[i] = net.JoinHostPort(addr, "2181")
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, options.Timeout)
+	defer cancel()
+	probe, err := zk.Dial(ctx, zk.Options{Addrs: d.addrs, Dial: options.Dial, Timeout: 24 * time.Hour})
+	if err != nil {
+		return nil, fmt.Errorf("zklock: %w", err)
+	}
+	d.longest = probe.Timeout()
+	root := zk.Get(d.root(), false)
+	err = probe.Do(ctx, root)
+	if err == nil {
+		if err = root.Err; root.Code == zk.NoNode {
+			err = d.missing()
+		}
+	}
+	if err = cmp.Or(err, probe.Close(ctx)); err != nil {
+		return nil, fmt.Errorf("zklock: %w", err)
+	}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	return d, nil
+}
+
+// root is a node that is there.
+func (d *Driver) root() string { return cmp.Or(d.base, "/") }
+
+func (d *Driver) missing() error {
+	return fmt.Errorf("%w: the node %s does not exist: make it, as by zkCli.sh create %[2]s, or name another path", driver.ErrRefused, d.base)
+}
+
+// minTTL is the shortest time of a session. Servers mostly give more: two of their ticks.
+const minTTL = time.Second
+
+// Traits implements driver.Driver. A session ends a tick or two after its timeout, and is trusted for two thirds of that.
+func (d *Driver) Traits() driver.Traits {
+	return driver.Traits{
+		Ordered: true, Events: driver.AllKinds, Expires: true, Fence: driver.Durable,
+		MinTTL: minTTL, MaxTTL: d.longest, Grain: d.longest / 2,
+		Survives: driver.Survival{Process: true, Restart: true, Machine: true},
+	}
+}
+
+// Open implements driver.Driver.
+func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
+	s := &session{
+		d: d, id: spec.ID, owner: spec.Owner, claims: sessions.Claims[*claim]{}, own: map[string]*claim{}, ahead: map[string][]*claim{},
+		ended: make(chan struct{}), losses: make(chan string, 64),
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
+	defer cancel()
+	if err := s.open(ctx, min(max(spec.TTL, minTTL), d.longest)); err != nil {
+		return nil, fmt.Errorf("zklock: open a session: %w", err)
+	}
+	if !d.sessions.Add(s) {
+		_ = s.Close(ctx)
+		return nil, errClosed
+	}
+	return s, nil
+}
+
+// Close implements driver.Driver.
+func (d *Driver) Close(ctx context.Context) error {
+	first, err := d.sessions.Close(ctx)
+	if !first {
+		return nil
+	}
+	d.mu.Lock()
+	reader := d.reader
+	d.closed = true
+	d.mu.Unlock()
+	d.cancel()
+	if reader != nil {
+		err = cmp.Or(err, reader.Close(ctx))
+	}
+	return err
+}

@@ -1,0 +1,13 @@
+package zklock
+
+import "github.com/interlock-go/interlock/driver"
+
+// SessionOf is the number and the password of the servers' session behind a session.
+func SessionOf(d driver.Driver, id string) (int64, []byte) {
+	for _, s := range d.(*Driver).sessions.All() {
+		if s.id == id {
+			return s.client.Session()
+		}
+	}
+	return 0, nil
+}

@@ -1,0 +1,355 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/zk"
+	"github.com/interlock-go/interlock/zklock"
+)
+
+// A connection that ends loses nothing, and trust does not reach as far as the servers' patience.
+func TestZ01_ADisconnectIsNoLoss(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, d, l, id := opened(t, server)
+	mine, waits := mutex("mine"), mutex("theirs")
+	other, _, _, _ := opened(t, server)
+	theirs := mutex("theirs")
+	asks(t, other, theirs, true)
+	asks(t, s, mine, true)
+	asks(t, s, waits, false)
+	for range 3 {
+		l.Cut()
+		renews(t, s)
+	}
+	if n, _ := zklock.SessionOf(d, id); n == 0 {
+		t.Error("the session is gone")
+	}
+	if s.Valid() != 40*time.Second {
+		t.Errorf("a session of a minute is trusted for %v, want two thirds", s.Valid())
+	}
+	select {
+	case lost, open := <-s.(driver.LossNotifier).Lost():
+		t.Errorf("lost %q, %v", lost, open)
+	default:
+	}
+	leaves(t, other, theirs, true)
+	awaits(t, s, waits)
+	leaves(t, s, mine, true)
+}
+
+// A node whose answer is lost is found, whether the request was carried out or not.
+func TestZ02_TheAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, _, l, _ := opened(t, server)
+	hand := byHand(t, server)
+	asks(t, s, mutex("warm"), true)
+	for i, way := range []wire.Direction{wire.Replies, wire.Requests, wire.Replies, wire.Requests} {
+		c := mutex("lost")
+		heal := l.Stall(way)
+		answered := make(chan error, 1)
+		go func() {
+			g, err := s.Acquire(within(t), c)
+			if err == nil && !g.Held {
+				err = errors.New("not held")
+			}
+			answered <- err
+		}()
+		waitFor(t, "what is lost", func() bool { return l.Count().Requests.Held+l.Count().Replies.Held > 0 })
+		l.Cut()
+		heal()
+		if err := <-answered; err != nil {
+			t.Fatalf("round %d: %v", i, err)
+		}
+		if in := children(t, hand, "/lost"); len(in) != 1 {
+			t.Fatalf("round %d: %d nodes stand in line for one claim", i, len(in))
+		}
+		leaves(t, s, c, true)
+	}
+}
+
+// A node of another session is not ours, whatever it is called.
+func TestZ03_ANodeOfAnotherSession(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	first, _, _, _ := opened(t, server)
+	second, _, l, _ := opened(t, server)
+	c := mutex("whose")
+	asks(t, first, c, true)
+	asks(t, second, mutex("warm"), true)
+	heal := l.Stall(wire.Requests)
+	answered := make(chan error, 1)
+	go func() {
+		g, err := second.Acquire(within(t), c)
+		if err == nil && g.Held {
+			err = errors.New("a node of another session is taken for ours")
+		}
+		answered <- err
+	}()
+	waitFor(t, "the request is held", func() bool { return l.Count().Requests.Held > 0 })
+	l.Cut()
+	heal()
+	if err := <-answered; !errors.Is(err, driver.ErrGone) {
+		t.Errorf("%v; want that the claim is gone", err)
+	}
+}
+
+// Who is no longer in line does not hold, although nobody is ahead.
+func TestZ04_TheOwnNodeIsGone(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, _, _, _ := opened(t, server)
+	other, _, _, _ := opened(t, server)
+	hand := byHand(t, server)
+	theirs, waits := mutex("gone"), mutex("gone")
+	asks(t, other, theirs, true)
+	before := children(t, hand, "/gone")
+	asks(t, s, waits, false)
+	for _, node := range children(t, hand, "/gone") {
+		if node != before[0] {
+			do(t, hand, zk.Delete("/gone/"+node, -1))
+		}
+	}
+	leaves(t, other, theirs, true)
+	if g, err := s.Wait(within(t), waits); !errors.Is(err, driver.ErrGone) {
+		t.Errorf("Wait of a claim whose node is gone: held %v, %v; want ErrGone", g.Held, err)
+	}
+	renews(t, s, waits)
+	leaves(t, s, waits, false)
+	renews(t, s)
+}
+
+// Whatever ends an Acquire, its Release leaves nothing, also when the request is still under way.
+func TestZ05_WhoGivesUpLeavesNothing(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, _, l, _ := opened(t, server)
+	hand := byHand(t, server)
+	asks(t, s, mutex("warm"), true)
+	for i, way := range []wire.Direction{wire.Replies, wire.Requests} {
+		c := mutex("given-up")
+		heal := l.Stall(way)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if _, err := s.Acquire(ctx, c); err == nil {
+			t.Fatal("answered over a wire that is stalled")
+		}
+		cancel()
+		released := make(chan error, 1)
+		go func() {
+			_, err := s.Release(within(t), c)
+			released <- err
+		}()
+		heal()
+		if err := <-released; err != nil {
+			t.Fatal(err)
+		}
+		if in := children(t, hand, "/given-up"); len(in) != 0 {
+			t.Fatalf("round %d: %d nodes stand there for nobody", i, len(in))
+		}
+	}
+}
+
+// A Release that was lost, and that nobody repeats, is made up for by the next renewal.
+func TestZ06_AReleaseIsLost(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, _, l, _ := opened(t, server)
+	other, _, _, _ := opened(t, server)
+	mine, next := mutex("released"), mutex("released")
+	asks(t, s, mine, true)
+	asks(t, other, next, false)
+	heal := l.Stall(wire.Requests)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := s.Release(within(t), mine)
+		failed <- err
+	}()
+	waitFor(t, "the request is held", func() bool { return l.Count().Requests.Held > 0 })
+	l.Cut()
+	heal()
+	if err := <-failed; err == nil || errors.Is(err, driver.ErrSessionLost) {
+		t.Fatalf("a Release without an answer: %v", err)
+	}
+	renews(t, s)
+	awaits(t, other, next)
+}
+
+// What was released while a waiter had no connection is found when it has one again.
+func TestZ08_ReleasedWhileAWaiterIsAway(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, _, l, _ := opened(t, server)
+	other, _, _, _ := opened(t, server)
+	for range 3 {
+		theirs, waits := mutex("away"), mutex("away")
+		asks(t, other, theirs, true)
+		asks(t, s, waits, false)
+		l.Refuse()
+		l.Cut()
+		leaves(t, other, theirs, true)
+		if err := l.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		awaits(t, s, waits)
+		leaves(t, s, waits, true)
+	}
+}
+
+// Waits and Acquires that end at any moment leave a claim that can be released, and nothing after that.
+func TestZ09_CancelledAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, _, _, _ := opened(t, server)
+	hand := byHand(t, server)
+	holds := mutex("cancelled")
+	asks(t, s, holds, true)
+	var all sync.WaitGroup
+	for range 60 {
+		all.Go(func() {
+			c := mutex("cancelled")
+			c.Queue = rand.IntN(3) > 0
+			ctx, cancel := context.WithTimeout(t.Context(), rand.N(20*time.Millisecond))
+			defer cancel()
+			if _, err := s.Acquire(ctx, c); err == nil && c.Queue {
+				_, _ = s.Wait(ctx, c) // whatever became of it
+			}
+			if _, err := s.Release(within(t), c); err != nil {
+				t.Errorf("Release: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	if in := children(t, hand, "/cancelled"); len(in) != 1 {
+		t.Errorf("%d nodes stand there, want that of the holder", len(in))
+	}
+	leaves(t, s, holds, true)
+}
+
+// A client that slept through its session says so, and the next one has been let in.
+func TestZ11_LongerAwayThanTheSessionLasts(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	d, l := connect(t, server, "")
+	defer d.Close(context.Background())
+	s, err := d.Open(within(t), driver.Spec{ID: driver.NewID(), TTL: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, _, _ := opened(t, server)
+	mine, next := mutex("asleep"), mutex("asleep")
+	token := asks(t, s, mine, true)
+	heal := l.Stall(wire.Both)
+	asks(t, other, next, false)
+	awaits(t, other, next)
+	heal()
+	if again := asks(t, other, next, true); again < token+driver.Stride {
+		t.Errorf("tokens %d, then %d", token, again)
+	}
+	for ended := false; !ended; {
+		select {
+		case _, open := <-s.(driver.LossNotifier).Lost():
+			ended = !open
+		case <-time.After(patience):
+			t.Fatal("the session does not say that it has ended")
+		}
+	}
+	if _, err := s.Renew(within(t)); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("Renew: %v", err)
+	}
+	if _, err := s.Acquire(within(t), mutex("other")); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("Acquire: %v", err)
+	}
+}
+
+// Children that are no claims are in nobody's way, and those of other programs are.
+func TestZ14_ForeignAndJunkChildren(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, d, _, _ := opened(t, server)
+	hand := byHand(t, server)
+	do(t, hand, zk.Create("/junk", nil, zk.Persistent))
+	for _, node := range []string{"locks", "leases", "x", "-", "lock-", "_c_junk-lock-000", "_c_junk-lock-0000000000", "backup-9999999999", "a--2147483648", "é-0000000000"} {
+		do(t, hand, zk.Create("/junk/"+node, []byte("junk"), zk.Persistent))
+	}
+	for _, queue := range []bool{true, false} {
+		mine := mutex("junk")
+		mine.Queue = queue
+		asks(t, s, mine, true)
+		leaves(t, s, mine, true)
+	}
+	for _, prefix := range []string{"_c_0123456789abcdef0123456789abcdef-lock-", "0123456789abcdef0123456789abcdef__lock__", "x-72057594037927936-", "lock-"} {
+		foreign := zk.Create("/junk/"+prefix, []byte("10.0.0.1"), zk.EphemeralSequential)
+		do(t, hand, foreign)
+		waits, try := mutex("junk"), mutex("junk")
+		try.Queue = false
+		asks(t, s, try, false)
+		asks(t, s, waits, false)
+		line, err := d.(driver.Inspector).Line(within(t), "junk")
+		if err != nil || len(line.Claims) != 2 || !line.Claims[0].Foreign || line.Claims[0].Owner.Name != "10.0.0.1" || line.Claims[1].Foreign {
+			t.Errorf("behind %s the line is %+v, %v", prefix, line.Claims, err)
+		}
+		if err := d.(driver.Inspector).Break(within(t), "junk", line.Claims[0].PublicID, line.Claims[0].Fence, false); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "at once") {
+			t.Errorf("a foreign claim is marked: %v", err)
+		}
+		do(t, hand, zk.Delete(foreign.Path, -1))
+		awaits(t, s, waits)
+		leaves(t, s, waits, true)
+	}
+}
+
+// Curator's Revoker asks a holder to let go by writing to its node.
+func TestZ14_RevokedByCurator(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, _, _, _ := opened(t, server)
+	hand := byHand(t, server)
+	mine := mutex("revoked")
+	asks(t, s, mine, true)
+	do(t, hand, zk.Set("/revoked/"+children(t, hand, "/revoked")[0], []byte("__REVOKE__"), -1))
+	select {
+	case id := <-s.(driver.LossNotifier).Lost():
+		if id != mine.ID {
+			t.Errorf("lost %q", id)
+		}
+	case <-time.After(patience):
+		t.Fatal("the holder is not told")
+	}
+	if _, err := s.Acquire(within(t), mine); !errors.Is(err, driver.ErrBroken) {
+		t.Errorf("Acquire: %v", err)
+	}
+	leaves(t, s, mine, false)
+}
+
+// Nobody who does not read what is lost holds up anybody.
+func TestZ16_NobodyReadsTheLosses(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, _, _, _ := opened(t, server)
+	hand := byHand(t, server)
+	var all []driver.Claim
+	for range 200 {
+		c := mutex("losses")
+		asks(t, s, c, len(all) == 0)
+		all = append(all, c)
+	}
+	for _, node := range children(t, hand, "/losses") {
+		do(t, hand, zk.Delete("/losses/"+node, -1))
+	}
+	r, err := s.Renew(within(t))
+	if err != nil || len(r.Lost) < len(all)-1 { // the first holds, and is watched after a while
+		t.Fatalf("Renew after %d claims were lost: %d, %v", len(all), len(r.Lost), err)
+	}
+	mine := mutex("others")
+	asks(t, s, mine, true)
+	leaves(t, s, mine, true)
+}

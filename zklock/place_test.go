@@ -1,0 +1,70 @@
+package zklock
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// The numbers of a parent go on after the largest with the smallest: who came later stays behind.
+func TestZ10_NumbersGoRound(t *testing.T) {
+	children := []string{
+		"_c_5-lock--2147483647", "_c_1-lock-2147483645", "_c_4-lock--2147483648", "junk", "_c_2-lock-2147483646", "k__lock__-2147483646", "_c_3-lock-2147483647",
+	}
+	var order []string
+	for _, p := range placesOf(children) {
+		order = append(order, p.node)
+	}
+	want := []string{"_c_1-lock-2147483645", "_c_2-lock-2147483646", "_c_3-lock-2147483647", "_c_4-lock--2147483648", "_c_5-lock--2147483647", "k__lock__-2147483646"}
+	if !slices.Equal(order, want) {
+		t.Errorf("the line is %q, want %q", order, want)
+	}
+	for child, number := range map[string]int32{
+		"_c_x-lock-0000000000": 0, "_c_x-lock-0000000012": 12, "x-5-0000000012": 12, "lock-0000000001": 1, "0000000003": 3, "_c_x-lock--000000001": -1, "_c_x-lock--2147483648": math.MinInt32,
+	} {
+		if p, ok := placeOf(child); !ok || p.number != number {
+			t.Errorf("%s has number %d, %v; want %d", child, p.number, ok, number)
+		}
+	}
+	for _, child := range []string{"", "lock-", "locks", "lock-000000000", "lock-9999999999", "lock-+000000001", "lock-00000000x0"} {
+		if p, ok := placeOf(child); ok {
+			t.Errorf("%q stands in line as %d", child, p.number)
+		}
+	}
+}
+
+// The largest token that can be drawn is one that may be used.
+func TestTokensStayWithinRange(t *testing.T) {
+	if top := tokenOf(maxZxid) + driver.Stride - 1; top > driver.MaxFence || tokenOf(1) != driver.Stride {
+		t.Errorf("tokens from %d to %d", tokenOf(1), top)
+	}
+}
+
+// No node of a lock lies below that of another one, and each name is read again as it was.
+func FuzzNames(f *testing.F) {
+	for _, name := range []string{"orders", "a/b", ".", "..", "%", "a%2Fb", "é", "🔒", "\ufffd", "\xff", "\x00", "zookeeper", " ", "a\u0301", "\ue000"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		for _, root := range []bool{true, false} {
+			node := nodeOf(name, root)
+			if back, ok := nameOf(node, root); name != "" && (!ok || back != name) {
+				t.Errorf("%q is written as %q and read as %q, %v", name, node, back, ok)
+			}
+			if strings.ContainsAny(node, "/\x00") || node == "." || node == ".." || root && node == "zookeeper" {
+				t.Errorf("%q is written as %q", name, node)
+			}
+		}
+	})
+}
+
+func TestPlainNamesStay(t *testing.T) {
+	for _, name := range []string{"orders", "nightly job", "Zähler-7", "日本", "a.b", "..."} {
+		if node := nodeOf(name, true); node != name {
+			t.Errorf("%q is written as %q", name, node)
+		}
+	}
+}

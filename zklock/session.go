@@ -1,0 +1,290 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sessions"
+	"github.com/interlock-go/interlock/internal/zk"
+)
+
+// session is one session of the servers', with all its claims.
+type session struct {
+	d       *Driver
+	id      string
+	owner   driver.Owner
+	timeout time.Duration // of one call
+	client  *zk.Client
+	number  int64
+
+	mu      sync.Mutex
+	claims  sessions.Claims[*claim]
+	own     map[string]*claim   // by their nodes
+	ahead   map[string][]*claim // by the nodes that they wait for
+	closed  bool
+	lost    bool
+	ended   chan struct{} // closed with either
+	losses  chan string
+	contact time.Time   // when the last renewal that was answered began
+	lookout *time.Timer // to watch the nodes of claims that are held
+}
+
+// open opens a session of the servers'.
+func (s *session) open(ctx context.Context, ttl time.Duration) (err error) {
+	started := time.Now()
+	s.mu.Lock() // what is heard meanwhile waits for the client
+	defer s.mu.Unlock()
+	s.client, err = zk.Dial(ctx, zk.Options{
+		Addrs: s.d.addrs, Dial: s.d.options.Dial, Timeout: ttl, Event: s.hear, Connected: s.reconnected, Over: s.expired,
+	})
+	if err != nil {
+		return err
+	}
+	s.number, _ = s.client.Session()
+	s.contact = started
+	s.timeout = min(s.d.options.Timeout, s.client.Timeout())
+	return nil
+}
+
+// Valid implements driver.Session. A follower tells the leader only with its next ping whose sessions are alive; what is left of the
+// timeout is for that, and for a renewal that comes late.
+func (s *session) Valid() time.Duration { return s.client.Timeout() * 2 / 3 }
+
+// over reports whether nothing can be asked any more. s.mu is held.
+func (s *session) over() bool { return s.closed || s.lost }
+
+// hear takes in a change of a node that was watched. It goes on the goroutine that reads answers, so a call that is answered later sees it.
+func (s *session) hear(e zk.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.own[e.Path]; c != nil {
+		c.own = false
+		switch e.Type {
+		case zk.Deleted:
+			s.ends(c, gone)
+		case zk.DataChanged:
+			s.ends(c, broken)
+		}
+	}
+	behind := s.ahead[e.Path]
+	delete(s.ahead, e.Path)
+	for _, c := range behind {
+		c.ahead = ""
+		s.again(c)
+	}
+}
+
+// again has a claim look who is ahead. s.mu is held.
+func (s *session) again(c *claim) {
+	c.look = true
+	c.wake.Give()
+}
+
+// reconnected is called before anything is sent over another connection: no watch is known there.
+func (s *session) reconnected() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.ahead)
+	for _, c := range s.claims {
+		c.own, c.ahead = false, ""
+		if c.state == waiting {
+			s.again(c)
+		}
+	}
+	s.watchHeld()
+}
+
+// expired takes in that the servers have ended the session.
+func (s *session) expired() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finish(&s.lost)
+}
+
+// finish ends the session. s.mu is held.
+func (s *session) finish(how *bool) {
+	if !s.over() {
+		close(s.ended)
+		if how == &s.lost {
+			close(s.losses)
+		}
+	}
+	*how = true
+	if s.lookout != nil {
+		s.lookout.Stop()
+	}
+	for _, c := range s.claims {
+		s.ends(c, gone)
+	}
+}
+
+// Lost implements driver.LossNotifier.
+func (s *session) Lost() <-chan string { return s.losses }
+
+// find returns the claim of c, which may have been asked for before.
+func (s *session) find(c driver.Claim) (*claim, error) {
+	switch {
+	case c.Kind != driver.Mutex:
+		return nil, fmt.Errorf("zklock: a %s claim: want a mutex: %w", c.Kind, driver.ErrRefused)
+	case c.Weight != driver.All || c.Limit != driver.All:
+		return nil, fmt.Errorf("zklock: a mutex of weight %d under limit %d: want %d for both: %w", c.Weight, c.Limit, driver.All, driver.ErrRefused)
+	}
+	if err := checkName(c.Name); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over() {
+		return nil, driver.ErrSessionLost
+	}
+	return s.claims.Of(c.ID, func() *claim { return s.newClaim(c) }), nil
+}
+
+// fly makes one call for c, after the one before. It goes on when ctx ends, so that its outcome is known to the next one.
+func (s *session) fly(ctx context.Context, c *claim, call func(ctx context.Context) error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("zklock: %w: %w", driver.ErrNotSent, context.Cause(ctx))
+	}
+	return c.Fly(ctx, &s.mu, false, s.timeout, call)
+}
+
+// watchDelay is how long a claim that never waited is held before a change of its node is told: most are released before.
+const watchDelay = 500 * time.Millisecond
+
+// watchHeld watches what is held by then. s.mu is held.
+func (s *session) watchHeld() {
+	switch {
+	case s.over():
+	case s.lookout == nil:
+		s.lookout = time.AfterFunc(watchDelay, func() {
+			ctx, cancel := context.WithTimeout(s.d.ctx, s.timeout)
+			defer cancel()
+			_ = s.check(ctx) // or else the next renewal does
+		})
+	default:
+		s.lookout.Reset(watchDelay)
+	}
+}
+
+// check reads, behind the given calls, the nodes of claims of which no change would be told, and has it told from then on.
+func (s *session) check(ctx context.Context, calls ...*zk.Call) error {
+	var unwatched []*claim
+	s.mu.Lock()
+	for _, c := range s.claims {
+		if (c.state == waiting || c.state == held) && !c.own && !c.Leaving && c.node != "" {
+			unwatched = append(unwatched, c)
+			calls = append(calls, s.tell(c))
+		}
+	}
+	s.mu.Unlock()
+	if len(calls) == 0 {
+		return nil
+	}
+	err := s.client.Do(ctx, calls...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, c := range unwatched {
+		s.told(ctx, c, calls[len(calls)-len(unwatched)+i])
+	}
+	return err
+}
+
+// tell returns the call that reads the claim's node and has its next change told. s.mu is held.
+func (s *session) tell(c *claim) *zk.Call {
+	c.own = true // before it is asked: the change may be told before the caller goes on
+	s.own[c.node] = c
+	return zk.Get(c.node, true)
+}
+
+// told takes in the answer of such a call. Without one nobody knows whether a change will be told. s.mu is held.
+func (s *session) told(ctx context.Context, c *claim, get *zk.Call) {
+	select {
+	case <-get.Done():
+		s.read(c, get)
+		c.own = c.own && get.Err == nil
+	default:
+		c.own = c.own && ctx.Err() == nil
+	}
+}
+
+// Renew implements driver.Session: the leader is asked, so that a server that has lost it renews nothing. Every change that the leader knew then has been told
+// when it has answered.
+func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
+	s.mu.Lock()
+	if s.over() {
+		s.mu.Unlock()
+		return driver.Renewal{}, driver.ErrSessionLost
+	}
+	var stuck []*claim
+	for _, c := range s.claims {
+		if c.Leaving && !c.Left && c.Landing() == nil {
+			stuck = append(stuck, c) // its Release had no answer, and perhaps nobody repeats it
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range stuck {
+		go func() { _, _ = s.release(s.d.ctx, c) }()
+	}
+	rctx, cancel := context.WithTimeout(ctx, s.Valid())
+	defer cancel()
+	started, err := s.sync(rctx)
+	for errors.Is(err, zk.ErrUnanswered) && rctx.Err() == nil {
+		started, err = s.sync(rctx) // over another connection
+	}
+	if err != nil {
+		return driver.Renewal{}, fmt.Errorf("zklock: renew: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over() {
+		return driver.Renewal{}, driver.ErrSessionLost
+	}
+	r := driver.Renewal{Valid: min(s.Valid(), s.client.Timeout()-started.Sub(s.contact))}
+	s.contact = started
+	for _, c := range s.claims {
+		if c.state >= broken && !c.Leaving {
+			r.Lost = append(r.Lost, c.ID)
+		}
+	}
+	return r, nil
+}
+
+// sync asks the leader, and reads what nobody would tell. It returns when it began.
+func (s *session) sync(ctx context.Context) (started time.Time, err error) {
+	started = time.Now()
+	call := zk.Sync(s.d.root())
+	if err = s.check(ctx, call); err == nil {
+		err = call.Err
+	}
+	return started, err
+}
+
+// certain asks after a lost answer whether the servers have ended the session, which then is why.
+func (s *session) certain(ctx context.Context, err error) error {
+	if errors.Is(err, zk.ErrUnanswered) {
+		if end := s.client.Do(ctx, zk.Sync(s.d.root())); errors.Is(end, driver.ErrSessionLost) {
+			return end
+		}
+	}
+	return err
+}
+
+// Close implements driver.Session: the servers remove all nodes of a session in one step.
+func (s *session) Close(ctx context.Context) error {
+	s.mu.Lock()
+	again := s.closed
+	s.finish(&s.closed)
+	s.mu.Unlock()
+	if again {
+		return nil // with its driver
+	}
+	s.d.sessions.Remove(s)
+	if err := s.client.Close(ctx); err != nil {
+		return fmt.Errorf("zklock: close a session: %w", err)
+	}
+	return nil
+}

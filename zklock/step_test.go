@@ -1,0 +1,142 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/zk"
+)
+
+// patience bounds a step of a test.
+const patience = 30 * time.Second
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func mutex(name string) driver.Claim {
+	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Queue: true}
+}
+
+// opened is a session of a minute over a wire of its own.
+func opened(t *testing.T, s *servertest.Server) (driver.Session, driver.Driver, *line, string) {
+	t.Helper()
+	d, l := connect(t, s, "")
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = d.Close(ctx)
+	})
+	id := driver.NewID()
+	session, err := d.Open(within(t), driver.Spec{ID: id, TTL: time.Minute, Owner: driver.Owner{Name: t.Name()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session, d, l, id
+}
+
+// asks insists on what Acquire answers, and returns the token.
+func asks(t *testing.T, s driver.Session, c driver.Claim, held bool) uint64 {
+	t.Helper()
+	g, err := s.Acquire(within(t), c)
+	if err != nil || g.Held != held {
+		t.Fatalf("Acquire: held %v, %v; want held %v", g.Held, err, held)
+	}
+	return g.Fence
+}
+
+// awaits insists that a claim comes to be held.
+func awaits(t *testing.T, s driver.Session, c driver.Claim) {
+	t.Helper()
+	for ctx := within(t); ; {
+		g, err := s.Wait(ctx, c)
+		if err != nil {
+			t.Fatalf("Wait: not held after %v: %v", patience, err)
+		}
+		if g.Held {
+			return
+		}
+	}
+}
+
+// leaves insists on what Release answers.
+func leaves(t *testing.T, s driver.Session, c driver.Claim, held bool) {
+	t.Helper()
+	if was, err := s.Release(within(t), c); err != nil || was != held {
+		t.Fatalf("Release: was held %v, %v; want %v", was, err, held)
+	}
+}
+
+// renews insists that a session lives and has lost exactly these claims.
+func renews(t *testing.T, s driver.Session, lost ...driver.Claim) {
+	t.Helper()
+	r, err := s.Renew(within(t))
+	if err != nil || len(r.Lost) != len(lost) {
+		t.Fatalf("Renew: lost %d claims, %v; want %d", len(r.Lost), err, len(lost))
+	}
+}
+
+// byHand is a session of the servers' as another program has it.
+func byHand(t *testing.T, s *servertest.Server) *zk.Client {
+	t.Helper()
+	c, err := zk.Dial(within(t), zk.Options{Addrs: []string{s.Addr()}, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = c.Close(ctx)
+	})
+	return c
+}
+
+func do(t *testing.T, c *zk.Client, calls ...*zk.Call) {
+	t.Helper()
+	if err := c.Do(within(t), calls...); err != nil {
+		t.Fatal(err)
+	}
+	for i, call := range calls {
+		if call.Err != nil {
+			t.Fatalf("call %d: %v", i+1, call.Err)
+		}
+	}
+}
+
+// children are those of a lock.
+func children(t *testing.T, c *zk.Client, dir string) []string {
+	t.Helper()
+	names := zk.Children(dir, false)
+	if err := c.Do(within(t), zk.Sync(dir), names); err != nil || names.Err != nil && names.Code != zk.NoNode {
+		t.Fatal(err, names.Err)
+	}
+	return names.Children
+}
+
+// waitFor polls for a state that nobody tells.
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); !is(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("never seen: %s", what)
+		}
+	}
+}
+
+// refused insists on an error of ErrRefused that says what is wrong.
+func refused(t *testing.T, err error, says string) {
+	t.Helper()
+	if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), says) {
+		t.Errorf("%v; want that it is refused: %s", err, says)
+	}
+}
