@@ -30,7 +30,7 @@ type session struct {
 	ended   chan struct{} // closed with either
 	losses  chan string
 	contact time.Time   // when the last renewal that was answered began
-	lookout *time.Timer // to watch the nodes of claims that are held
+	lookout *time.Timer // to watch the nodes of claims that are held; nil while all are watched, or being asked for
 }
 
 // open opens a session of the servers'.
@@ -157,17 +157,17 @@ const watchDelay = 500 * time.Millisecond
 
 // watchHeld watches what is held by then. s.mu is held.
 func (s *session) watchHeld() {
-	switch {
-	case s.over():
-	case s.lookout == nil:
-		s.lookout = time.AfterFunc(watchDelay, func() {
-			ctx, cancel := context.WithTimeout(s.d.ctx, s.timeout)
-			defer cancel()
-			_ = s.check(ctx) // or else the next renewal does
-		})
-	default:
-		s.lookout.Reset(watchDelay)
+	if s.over() || s.lookout != nil {
+		return
 	}
+	s.lookout = time.AfterFunc(watchDelay, func() {
+		s.mu.Lock()
+		s.lookout = nil // what is held from now on is for the next one
+		s.mu.Unlock()
+		ctx, cancel := context.WithTimeout(s.d.ctx, s.timeout)
+		defer cancel()
+		_ = s.check(ctx) // or else the next renewal does
+	})
 }
 
 // check reads, behind the given calls, the nodes of claims of which no change would be told, and has it told from then on.
@@ -243,7 +243,8 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	if s.over() {
 		return driver.Renewal{}, driver.ErrSessionLost
 	}
-	r := driver.Renewal{Valid: min(s.Valid(), s.client.Timeout()-started.Sub(s.contact))}
+	// Of an earlier question the leader knows for certain; of this one it may be told only with the follower's next ping.
+	r := driver.Renewal{Valid: min(s.Valid(), max(s.client.Timeout()-started.Sub(s.contact), s.client.Timeout()/3))}
 	s.contact = started
 	for _, c := range s.claims {
 		if c.state >= broken && !c.Leaving {

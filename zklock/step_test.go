@@ -32,8 +32,13 @@ func opened(t *testing.T, s *servertest.Server) (driver.Session, driver.Driver, 
 	d, l := connect(t, s, "")
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		_ = d.Close(ctx)
+		go func() {
+			defer cancel()
+			_ = d.Close(ctx)
+		}()
+		if !t.Failed() { // or else it may be that nothing of it ends
+			<-ctx.Done()
+		}
 	})
 	id := driver.NewID()
 	session, err := d.Open(within(t), driver.Spec{ID: id, TTL: time.Minute, Owner: driver.Owner{Name: t.Name()}})
