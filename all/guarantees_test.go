@@ -61,6 +61,9 @@ var stores = []struct {
 		s := servertest.MariaDB(t)
 		return s.URL(), "root@tcp(" + s.Addr() + ")/test", "timestamp(3)"
 	})},
+	{"zklock", func(t *testing.T) string { // with ZooKeeper's defaults
+		return servertest.ZooKeeper(t, "tickTime=2000", "maxSessionTimeout=40000").URL()
+	}},
 }
 
 // postgres starts a server that flushes what it commits, and makes the tables there.

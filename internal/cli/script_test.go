@@ -62,6 +62,7 @@ func TestScripts(t *testing.T) {
 			"etcd":     etcd,
 
 			"memcached": memcached,
+			"zookeeper": zookeeper,
 		},
 		RequireExplicitExec: true,
 	})
@@ -179,6 +180,10 @@ func memcached(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s, err := servertest.StartMemcached(ctx, servertest.Options{})
+// zookeeper starts a server and makes it the store of what follows.
+func zookeeper(ts *testscript.TestScript, neg bool, args []string) {
+		ts.Fatalf("usage: zookeeper")
+	s, err := servertest.StartZooKeeper(ctx, servertest.Options{})
 	ts.Check(err)
 	ts.Defer(func() { ts.Check(s.Close()) })
 	ts.Setenv("INTERLOCK_STORE", s.URL())
