@@ -28,6 +28,10 @@ const (
 	RedissonMulti  Kind = "redisson-multi"  // getMultiLock
 )
 
+// CuratorMutex is InterProcessMutex of Apache Curator, in Java, over ZooKeeper. It is not among Kinds. Its TTL is the timeout of its session, which it keeps
+// alive, and its key the path of its node.
+const CuratorMutex Kind = "curator-mutex"
+
 // traits is what tests have to know of a client.
 type traits struct {
 	prefix string // before the name, in the key
@@ -43,6 +47,7 @@ var known = map[Kind]traits{
 	SemaphoreRedlock: {prefix: "mutex:", renews: true, many: true},
 	Redsync:          {many: true},
 	Redislock:        {},
+	CuratorMutex:     {prefix: "/", renews: true},
 }
 
 // Kinds returns all clients, in an order that stays.

@@ -20,6 +20,9 @@ var nodeProgram []byte
 //go:embed clients/redisson.py
 var redissonProgram []byte
 
+//go:embed clients/CuratorLock.java
+var curatorProgram []byte
+
 // program returns the command that runs a client of the kind, to which servers, name and TTL are added.
 func program(t testing.TB, kind Kind) (*exec.Cmd, error) {
 	t.Helper()
@@ -46,6 +49,17 @@ func program(t testing.TB, kind Kind) (*exec.Cmd, error) {
 			return nil, err
 		}
 		process.Env = append(os.Environ(), "NODE_PATH="+node.modules)
+		return process, nil
+	case CuratorMutex:
+		classes, err := curator(javaFolder)
+		if err != nil {
+			return nil, err
+		}
+		process, err := script(t, "java", "CuratorLock.java", curatorProgram, string(kind))
+		if err != nil {
+			return nil, err
+		}
+		process.Env = append(os.Environ(), "CLASSPATH="+classes, "JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 		return process, nil
 	case Redsync, Redislock:
 		peerlock, err := peerlock()
@@ -83,4 +97,20 @@ func findPython(names ...string) (string, error) {
 	}
 	return "", fmt.Errorf("foreigntest: no Python has redis-py (%s): install the Debian package python3-redis, or elsewhere pip install redis",
 		strings.Join(tried, "; "))
+}
+
+// javaFolder is where Debian keeps what Java programs use.
+const javaFolder = "/usr/share/java"
+
+// curator returns the class path of Curator.
+func curator(folder string) (string, error) {
+	var classes []string
+	for _, name := range []string{"curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute", "guava", "slf4j-api", "slf4j-nop"} {
+		path := filepath.Join(folder, name+".jar")
+		if _, err := os.Stat(path); err != nil {
+			return "", fmt.Errorf("foreigntest: Curator is missing: install the Debian packages libcurator-recipes-java and default-jdk-headless: %w", err)
+		}
+		classes = append(classes, path)
+	}
+	return strings.Join(classes, string(os.PathListSeparator)), nil
 }

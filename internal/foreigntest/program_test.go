@@ -16,6 +16,9 @@ func TestMissingPrograms(t *testing.T) {
 	if _, err := findNode(); err == nil || !strings.Contains(err.Error(), "install Node.js") {
 		t.Errorf("without Node.js: %v", err)
 	}
+	if _, err := curator(t.TempDir()); err == nil || !strings.Contains(err.Error(), "libcurator-recipes-java") {
+		t.Errorf("without Curator: %v", err)
+	}
 	cache := t.TempDir()
 	if err := installPackages(cache, filepath.Join(cache, "npm")); err == nil || !strings.Contains(err.Error(), "package npm") {
 		t.Errorf("without npm: %v", err)
