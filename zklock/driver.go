@@ -76,11 +76,14 @@ func (d *Driver) missing() error {
 // minTTL is the shortest time of a session. Servers mostly give more: two of their ticks.
 const minTTL = time.Second
 
+// maxTTL is two thirds of the longest session: see session.Valid.
+func (d *Driver) maxTTL() time.Duration { return (d.longest * 2 / 3).Truncate(time.Millisecond) }
+
 // Traits implements driver.Driver. A session ends a tick or two after its timeout, and is trusted for two thirds of that.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Ordered: true, Events: driver.AllKinds, Expires: true, Fence: driver.Durable,
-		MinTTL: minTTL, MaxTTL: d.longest, Grain: d.longest / 2,
+		MinTTL: minTTL, MaxTTL: d.maxTTL(), Grain: d.longest / 2,
 		Survives: driver.Survival{Process: true, Restart: true, Machine: true},
 	}
 }
@@ -93,7 +96,8 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
 	defer cancel()
-	if err := s.open(ctx, min(max(spec.TTL, minTTL), d.longest)); err != nil {
+	ttl := min(max(spec.TTL, minTTL), d.maxTTL())
+	if err := s.open(ctx, ttl*3/2); err != nil {
 		return nil, fmt.Errorf("zklock: open a session: %w", err)
 	}
 	if !d.sessions.Add(s) {

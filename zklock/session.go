@@ -34,12 +34,12 @@ type session struct {
 }
 
 // open opens a session of the servers'.
-func (s *session) open(ctx context.Context, ttl time.Duration) (err error) {
+func (s *session) open(ctx context.Context, timeout time.Duration) (err error) {
 	started := time.Now()
 	s.mu.Lock() // what is heard meanwhile waits for the client
 	defer s.mu.Unlock()
 	s.client, err = zk.Dial(ctx, zk.Options{
-		Addrs: s.d.addrs, Dial: s.d.options.Dial, Timeout: ttl, Event: s.hear, Connected: s.reconnected, Over: s.expired,
+		Addrs: s.d.addrs, Dial: s.d.options.Dial, Timeout: timeout, Event: s.hear, Connected: s.reconnected, Over: s.expired,
 	})
 	if err != nil {
 		return err
