@@ -1,10 +1,13 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/zk"
@@ -36,11 +39,12 @@ func (s *session) say(c *claim, what string, err error) (driver.Grant, error) {
 		return driver.Grant{}, driver.ErrSessionLost
 	case final != nil:
 		return driver.Grant{}, final
-	case err != nil:
-		return driver.Grant{}, fmt.Errorf("zklock: %s: %w", what, err)
 	}
-	if c.state == absent {
+	if c.state == absent && c.create == nil && (err == nil || errors.Is(err, driver.ErrRefused)) {
 		s.forget(c) // a try that was denied
+	}
+	if err != nil {
+		return driver.Grant{}, fmt.Errorf("zklock: %s: %w", what, err)
 	}
 	return g, nil
 }
@@ -63,30 +67,48 @@ func (s *session) acquire(ctx context.Context, c *claim) error {
 	if stands {
 		return s.ask(ctx, c)
 	}
+	missing := false // whether it is to be made first
 	if !c.Queue {
-		if free, err := s.free(ctx, c); err != nil || !free {
+		look, err := s.consistent(ctx, c)
+		if err != nil {
 			return err
 		}
+		if free, err := s.free(ctx, c, look); err != nil || !free {
+			return err
+		}
+		missing = look[0].Code == zk.NoNode
 	}
-	children, err := s.enter(ctx, c)
+	look, err := s.enter(ctx, c, missing)
 	if err != nil {
 		return err
 	}
-	return s.judge(ctx, c, children)
+	if err := s.apart(ctx, c, look); err != nil {
+		return cmp.Or(s.deny(ctx, c), err)
+	}
+	return s.judge(ctx, c, look)
 }
 
-// free reports whether nobody stands in line. A try makes no node before: it would be in the way of who comes, for a moment, and it would come between
+// free reports whether c would hold. A try makes no node before: it would be in the way of who comes, for a moment, and it would come between
 // two claims of which one takes the other's place.
-func (s *session) free(ctx context.Context, c *claim) (bool, error) {
-	names := zk.Children(c.dir, false)
-	if err := s.client.Do(ctx, names); err != nil {
+func (s *session) free(ctx context.Context, c *claim, look []*zk.Call) (bool, error) {
+	line, err := c.line(look)
+	if err == nil {
+		err = s.apart(ctx, c, look)
+	}
+	if err != nil {
 		return false, err
 	}
-	if names.Err != nil && names.Code != zk.NoNode {
-		return false, names.Err
-	}
-	for _, p := range placesOf(names.Children) {
-		get := zk.Get(c.dir+"/"+p.node, false)
+	line = append(line, place{kind: c.Kind, weight: c.Weight, limit: c.Limit})
+	for {
+		at := len(line) - 1
+		if holds(line, at) {
+			return true, nil
+		}
+		at = inWay(line, at)
+		if c.leases != "" {
+			return false, nil
+		}
+		get := zk.Get(line[at].node, false)
 		if err := s.client.Do(ctx, get); err != nil {
 			return false, err
 		}
@@ -96,25 +118,23 @@ func (s *session) free(ctx context.Context, c *claim) (bool, error) {
 		case get.Err != nil:
 			return false, get.Err
 		}
+		line = slices.Delete(line, at, at+1)
 	}
-	return true, nil
 }
 
 // ask looks for a claim that stands in line.
 func (s *session) ask(ctx context.Context, c *claim) error {
 	s.mu.Lock()
-	get := s.tell(c)
+	own := s.tell(c)
 	s.mu.Unlock()
-	names := zk.Children(c.dir, false)
-	err := s.client.Do(ctx, get, names)
+	look := c.look()
+	err := s.client.Do(ctx, slices.Concat(own, look)...)
 	s.mu.Lock()
-	s.told(ctx, c, get)
+	s.told(ctx, c, own)
 	final := c.state >= broken
 	s.mu.Unlock()
 	if err == nil && !final {
-		if err = names.Err; err == nil {
-			err = s.judge(ctx, c, names.Children)
-		}
+		err = s.judge(ctx, c, look)
 	}
 	return err
 }
@@ -122,14 +142,21 @@ func (s *session) ask(ctx context.Context, c *claim) error {
 // enterAttempts bounds how often the lock's node goes just when a claim is to be put below it.
 const enterAttempts = 10
 
-// enter makes the claim's node and reads who stands with it, in one flight. The lock's node is made where it is missing, as a container, which the
+// enter makes the claim's node in line and reads who stands with it, in one flight. The lock's node is made where it is missing, as a container, which the
 // servers remove some time after its last child has gone.
-func (s *session) enter(ctx context.Context, c *claim) (children []string, err error) {
+func (s *session) enter(ctx context.Context, c *claim, missing bool) (look []*zk.Call, err error) {
 	data := encode(s.owner, c.Claim)
-	var parent []*zk.Call
 	for range enterAttempts {
-		create, names := zk.Create(c.dir+"/"+c.prefix+"lock-", data, zk.EphemeralSequential), zk.Children(c.dir, false)
-		flight := append(slices.Clone(parent), create, names)
+		var parents []*zk.Call
+		if missing {
+			for _, path := range []string{c.top, c.dir, c.leases} {
+				if path != "" && (path != c.top || parents == nil) {
+					parents = append(parents, zk.Create(path, nil, zk.Container))
+				}
+			}
+		}
+		create, look := zk.Create(c.dir+"/"+c.prefix+c.tag, data, zk.EphemeralSequential), c.look()
+		flight := slices.Concat(parents, []*zk.Call{create}, look)
 		s.mu.Lock()
 		c.create = create
 		s.mu.Unlock()
@@ -148,101 +175,129 @@ func (s *session) enter(ctx context.Context, c *claim) (children []string, err e
 		s.mu.Lock()
 		stands := c.node != ""
 		s.mu.Unlock()
-		switch {
-		case stands && names.Wait(ctx) != nil:
-			return nil, names.Wait(ctx)
-		case stands:
-			return names.Children, nil
-		case create.Code != zk.NoNode:
-			return nil, create.Err
-		case len(parent) > 0 && parent[0].Code == zk.NoNode:
-			return nil, s.d.missing()
-		case len(parent) > 0 && parent[0].Err != nil && parent[0].Code != zk.NodeExists:
-			return nil, parent[0].Err
+		if stands {
+			for _, call := range look {
+				if err := call.Wait(ctx); err != nil && call.Code != zk.NoNode {
+					return nil, err
+				}
+			}
+			return look, nil
 		}
-		parent = []*zk.Call{zk.Create(c.dir, nil, zk.Container)}
+		if create.Code != zk.NoNode {
+			return nil, create.Err
+		}
+		for i, parent := range parents {
+			switch {
+			case i == 0 && parent.Code == zk.NoNode:
+				return nil, s.d.missing()
+			case parent.Err != nil && parent.Code != zk.NodeExists && parent.Code != zk.NoNode:
+				return nil, parent.Err
+			}
+		}
+		missing = true
 	}
 	return nil, fmt.Errorf("the node %s goes whenever it is to have a child: %w", c.dir, driver.ErrNotSent)
 }
 
-// resolve finds out what became of the request to put c into line, if that is not known. After a lost answer the leader's order says it, and the
-// node is found by the claim's own prefix.
+// resolve finds out what became of the request to put c into line, or to have it hold, if that is not known. After a lost answer the leader's order says it, and the
+// nodes are found by the claim's own prefix.
 func (s *session) resolve(ctx context.Context, c *claim) error {
 	s.mu.Lock()
-	create, known := c.create, c.create == nil || c.node != ""
+	call, known := c.create, c.create == nil || c.node != ""
+	if c.take != nil {
+		call, known = c.take, false
+	}
 	s.mu.Unlock()
 	if known {
 		return nil
 	}
-	err := create.Wait(ctx)
+	err := call.Wait(ctx)
 	select {
-	case <-create.Done():
+	case <-call.Done():
 	default:
 		return err
 	}
-	if !errors.Is(err, zk.ErrUnanswered) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if c.create = nil; err == nil {
-			s.stands(c, create.Path, create.Stat.Czxid)
+	var at int
+	var line []place
+	lost := errors.Is(err, zk.ErrUnanswered)
+	if lost {
+		sync, look := zk.Sync(c.top), c.look()
+		if err := s.client.Do(ctx, append([]*zk.Call{sync}, look...)...); err != nil {
+			return err
 		}
-		return nil
-	}
-	sync, names := zk.Sync(c.dir), zk.Children(c.dir, false)
-	if err := s.client.Do(ctx, sync, names); err != nil {
-		return err
-	}
-	if sync.Err != nil {
-		return sync.Err
-	}
-	if names.Err != nil && names.Code != zk.NoNode {
-		return names.Err
+		if line, err = c.line(look); err != nil || sync.Err != nil {
+			return cmp.Or(err, sync.Err)
+		}
+		at = c.find(line)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.create = nil
-	if node := find(names.Children, c.prefix); node != "" {
-		s.stands(c, c.dir+"/"+node, 0)
+	switch {
+	case lost && at >= 0 && line[at].lease:
+		s.leased(c, line[at].nodes())
+	case lost && at >= 0:
+		s.stands(c, line[at].node, 0)
+	case err == nil && c.take != nil:
+		var nodes []string
+		for _, lease := range c.leasing {
+			nodes = append(nodes, lease.Path)
+		}
+		s.leased(c, nodes)
+	case err == nil && !lost:
+		s.stands(c, call.Path, call.Stat.Czxid)
 	}
+	if c.take == nil {
+		c.create = nil
+	}
+	c.take = nil
 	return nil
 }
 
-// judge finds out whether c is the first, by the children of its lock, or else watches the one ahead. Both its own node and that one are read in the same flight. A node that
+// find returns where the claim stands by its prefix, or -1.
+func (c *claim) find(line []place) int {
+	return slices.IndexFunc(line, func(p place) bool { return strings.HasPrefix(path.Base(p.node), c.prefix) })
+}
+
+// judge finds out whether c holds, by the children that look has read, or else watches the one in its way. Both its own node and that one are read in the same flight. A node that
 // belongs to no session is in nobody's way.
-func (s *session) judge(ctx context.Context, c *claim, children []string) error {
+func (s *session) judge(ctx context.Context, c *claim, look []*zk.Call) error {
 	junk := map[string]bool{}
 	for {
-		line := placesOf(children)
-		at := slices.IndexFunc(line, func(p place) bool { return c.dir+"/"+p.node == c.node })
-		if at < 0 {
-			s.mu.Lock()
-			s.ends(c, gone)
-			s.mu.Unlock()
-			return nil
+		line, err := c.line(look)
+		if err != nil {
+			return err
 		}
-		for at--; at >= 0 && junk[line[at].node]; at-- {
-		}
-		var flight []*zk.Call
+		line = slices.DeleteFunc(line, func(p place) bool { return junk[p.node] })
 		s.mu.Lock()
-		if !c.own && (c.czxid == 0 || at >= 0 && c.Queue) {
-			flight = append(flight, s.tell(c))
-		}
-		own := len(flight)
-		if at >= 0 {
-			ahead := c.dir + "/" + line[at].node
-			if c.Queue {
-				s.watch(c, ahead)
-				c.look = false
-			}
-			flight = append(flight, zk.Get(ahead, c.Queue))
+		at, stands := placeOf(line, c.node), c.state < broken
+		if at < 0 {
+			s.ends(c, gone)
 		}
 		s.mu.Unlock()
-		if len(flight) > 0 {
-			err := s.client.Do(ctx, flight...)
-			s.mu.Lock()
-			if own > 0 {
-				s.told(ctx, c, flight[0])
+		if at < 0 || !stands {
+			return nil
+		}
+		hold, ahead := holds(line, at), inWay(line, at)
+		if hold && c.leases != "" && !line[at].lease {
+			return s.takeLeases(ctx, c, line[at], look[0].Stat.Czxid)
+		}
+		var own, asked []*zk.Call
+		s.mu.Lock()
+		if !c.own && (c.czxid == 0 || !hold && c.Queue) {
+			own = s.tell(c)
+		}
+		if !hold {
+			var watched []string
+			if watched, asked = c.watching(line, at, ahead); c.Queue {
+				s.watch(c, watched...)
+				c.looks = false
 			}
+		}
+		s.mu.Unlock()
+		if len(own)+len(asked) > 0 {
+			err := s.client.Do(ctx, slices.Concat(own, asked)...)
+			s.mu.Lock()
+			s.told(ctx, c, own)
 			if err != nil {
 				s.again(c)
 			}
@@ -252,34 +307,52 @@ func (s *session) judge(ctx context.Context, c *claim, children []string) error 
 				return err
 			}
 		}
-		if at < 0 {
+		if hold {
 			return s.hold(ctx, c)
 		}
-		switch get := flight[own]; {
+		if len(asked) > 1 { // both parts of a semaphore
+			if line, err := c.line(asked); err != nil {
+				return err
+			} else if at := placeOf(line, c.node); at < 0 || holds(line, at) {
+				look = asked
+				continue
+			}
+			if !c.Queue {
+				return s.deny(ctx, c)
+			}
+			return nil
+		}
+		switch get := asked[0]; {
 		case get.Err == nil && get.Stat.Owner == 0:
-			junk[line[at].node] = true
+			junk[line[ahead].node] = true
 		case get.Err == nil && c.Queue:
 			return nil
 		case !c.Queue && (get.Err == nil || get.Code == zk.NoNode): // it came between the look and c
 			return s.deny(ctx, c)
 		case get.Code == zk.NoNode:
-			names := zk.Children(c.dir, false)
-			if err := s.client.Do(ctx, names); err != nil {
+			look = c.look()
+			if err := s.client.Do(ctx, look...); err != nil {
 				return err
 			}
-			if names.Err != nil {
-				return names.Err
-			}
-			children = names.Children
 		default:
 			return get.Err
 		}
 	}
 }
 
-// hold takes in that c is the first.
+// hold takes in that c holds.
 func (s *session) hold(ctx context.Context, c *claim) error {
 	s.mu.Lock()
+	if c.czxid == 0 && c.Kind.Exclusive() {
+		own := s.tell(c)
+		s.mu.Unlock()
+		err := s.client.Do(ctx, own...)
+		s.mu.Lock()
+		if s.told(ctx, c, own); err != nil || c.state >= broken {
+			s.mu.Unlock()
+			return err
+		}
+	}
 	if c.czxid > maxZxid {
 		s.mu.Unlock()
 		return errors.Join(fmt.Errorf("change %#x of the ensemble is beyond %#x, the last that a token can be made of: move to an ensemble with fresh data, and see that tokens "+
@@ -288,6 +361,7 @@ func (s *session) hold(ctx context.Context, c *claim) error {
 	defer s.mu.Unlock()
 	if c.state == waiting {
 		c.state = held
+		c.wake.Give()
 		s.unwatch(c)
 		if !c.own {
 			s.watchHeld()
@@ -298,20 +372,33 @@ func (s *session) hold(ctx context.Context, c *claim) error {
 
 // deny takes c out of line again, which cannot be held now and does not wait.
 func (s *session) deny(ctx context.Context, c *claim) error {
-	out := zk.Delete(c.node, -1)
-	if err := s.client.Do(ctx, out); err != nil {
+	s.mu.Lock()
+	nodes := c.nodes()
+	s.disown(c) // or else its going is a loss
+	s.mu.Unlock()
+	out := deletes(nodes, -1)
+	if err := s.client.Do(ctx, out...); err != nil {
 		return err
 	}
-	if out.Err != nil && out.Code != zk.NoNode {
-		return out.Err
+	for _, call := range out {
+		if call.Err != nil && call.Code != zk.NoNode {
+			return call.Err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.own[c.node] == c {
-		delete(s.own, c.node)
-	}
-	c.state, c.create, c.node, c.own = absent, nil, "", false
+	c.state, c.create, c.node, c.more = absent, nil, "", nil
 	return nil
+}
+
+// deletes are the calls that remove nodes, the first of them of that version.
+func deletes(nodes []string, version int32) []*zk.Call {
+	calls := make([]*zk.Call, len(nodes))
+	for i, node := range nodes {
+		calls[i] = zk.Delete(node, version)
+		version = -1
+	}
+	return calls
 }
 
 // Wait implements driver.Session. Without a connection it waits for one: that is no loss as long as the session lives.
@@ -329,7 +416,7 @@ func (s *session) Wait(ctx context.Context, about driver.Claim) (driver.Grant, e
 	for {
 		s.mu.Lock()
 		g, certain, err := c.answer()
-		look := c.look
+		look := c.looks
 		over := s.over()
 		s.mu.Unlock()
 		switch {
@@ -357,18 +444,19 @@ func (s *session) Wait(ctx context.Context, about driver.Claim) (driver.Grant, e
 // lookAgain looks who is ahead of a claim that waits.
 func (s *session) lookAgain(ctx context.Context, c *claim) error {
 	s.mu.Lock()
-	waits := c.state == waiting && !c.Leaving && c.node != ""
-	c.look = false
+	waits := c.state == waiting && !c.Leaving && c.node != "" && c.looks
+	c.looks = false
 	s.mu.Unlock()
 	if !waits {
 		return nil
 	}
-	names := zk.Children(c.dir, false)
-	err := s.client.Do(ctx, names)
+	look := c.look()
+	err := s.resolve(ctx, c)
 	if err == nil {
-		if err = names.Err; err == nil || names.Code == zk.NoNode {
-			err = s.judge(ctx, c, names.Children)
-		}
+		err = s.client.Do(ctx, look...)
+	}
+	if err == nil {
+		err = s.judge(ctx, c, look)
 	}
 	if err != nil {
 		s.mu.Lock()

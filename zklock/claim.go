@@ -2,6 +2,8 @@ package zklock
 
 import (
 	"crypto/sha256"
+	"fmt"
+	"slices"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/sessions"
@@ -22,22 +24,37 @@ const (
 type claim struct {
 	sessions.Departure
 	driver.Claim
-	dir    string // the lock's node
-	prefix string // begins its own node's name
+	top    string // the lock's node
+	dir    string // the node below which it stands in line: of a semaphore the part for who waits
+	leases string // of a semaphore the part for who holds, or ""
+	prefix string // begins the names of its own nodes
+	tag    string // goes on in the name of the one in line
 	wake   sessions.Signal
 
 	// The session's mutex guards the rest.
-	state  state
-	create *zk.Call // the request that puts it into line, as long as its outcome is not known, or it stands there
-	node   string   // its node, once that is known
-	czxid  int64    // the change that made it
-	own    bool     // a change of its node is told
-	ahead  string   // the node whose end it waits for
-	look   bool     // who is ahead may have changed
+	state   state
+	create  *zk.Call   // the request that puts it into line, as long as its outcome is not known, or it stands there
+	take    *zk.Call   // the request by which it holds what it waited for, as long as its outcome is not known
+	leasing []*zk.Call // its parts that make leases
+	node    string     // its node in line, or the first of its leases, once that is known
+	more    []string   // its other leases
+	czxid   int64      // the change that made the node
+	own     bool       // a change of its nodes is told
+	ahead   []string   // the nodes whose change it waits for
+	looks   bool       // who is ahead may have changed
 }
 
 func (s *session) newClaim(c driver.Claim) *claim {
-	return &claim{Claim: c, dir: s.d.dir(c.Name), prefix: prefixOf(c.ID), wake: sessions.NewSignal()}
+	n := &claim{Claim: c, top: s.d.dir(c.Name), prefix: prefixOf(c.ID), wake: sessions.NewSignal()}
+	n.dir, n.tag = n.top, tags[c.Kind]
+	if c.Kind == driver.Permit || c.Kind == driver.Mutex && s.d.options.SemaphoreMutex {
+		n.dir, n.leases = n.top+waitingPart, n.top+leasesPart
+		n.tag = fmt.Sprintf("%d-%d-lock-", c.Weight, c.Limit)
+		if c.Kind == driver.Mutex {
+			n.Weight, n.Limit, n.tag = 1, 1, mutexTag+"lock-"
+		}
+	}
+	return n
 }
 
 func hashOf(id string) [sha256.Size]byte { return sha256.Sum256([]byte("interlock:" + id)) }
@@ -46,7 +63,11 @@ func hashOf(id string) [sha256.Size]byte { return sha256.Sum256([]byte("interloc
 func (c *claim) answer() (driver.Grant, bool, error) {
 	switch c.state {
 	case held:
-		return driver.Grant{Held: true, Fence: tokenOf(c.czxid)}, true, nil
+		g := driver.Grant{Held: true}
+		if c.Kind.Exclusive() {
+			g.Fence = tokenOf(c.czxid)
+		}
+		return g, true, nil
 	case broken:
 		return driver.Grant{}, true, driver.ErrBroken
 	case gone:
@@ -63,11 +84,16 @@ func (s *session) stands(c *claim, node string, czxid int64) {
 	}
 }
 
-// read takes in what a read of the claim's own node says. The session's mutex is held.
-func (s *session) read(c *claim, get *zk.Call) {
+// nodes are those of the claim. The session's mutex is held.
+func (c *claim) nodes() []string { return append([]string{c.node}, c.more...) }
+
+// read takes in what a read of one of the claim's own nodes says. The session's mutex is held.
+func (s *session) read(c *claim, path string, get *zk.Call) {
 	switch {
 	case get.Err == nil && get.Stat.Owner == s.number:
-		c.czxid = get.Stat.Czxid
+		if path == c.node {
+			c.czxid = get.Stat.Czxid
+		}
 		if get.Stat.Version != 0 {
 			s.ends(c, broken)
 		}
@@ -94,29 +120,35 @@ func (s *session) ends(c *claim, how state) {
 // forget drops a claim that stands in line no more. The session's mutex is held.
 func (s *session) forget(c *claim) {
 	s.claims.Forget(c.ID, c)
-	if s.own[c.node] == c {
-		delete(s.own, c.node)
-	}
+	s.disown(c)
 	s.unwatch(c)
 }
 
-// watch has the claim hear of the end of a node. It is called before the server is asked to tell it. The session's mutex is held.
-func (s *session) watch(c *claim, node string) {
+// disown has what is told of the claim's nodes mean nothing any more. The session's mutex is held.
+func (s *session) disown(c *claim) {
+	for _, node := range c.nodes() {
+		if s.own[node] == c {
+			delete(s.own, node)
+		}
+	}
+	c.own = false
+}
+
+// watch has the claim hear of changes of nodes. It is called before the server is asked to tell them. The session's mutex is held.
+func (s *session) watch(c *claim, nodes ...string) {
 	s.unwatch(c)
-	c.ahead = node
-	s.ahead[node] = append(s.ahead[node], c)
+	c.ahead = nodes
+	for _, node := range nodes {
+		s.ahead[node] = append(s.ahead[node], c)
+	}
 }
 
 func (s *session) unwatch(c *claim) {
-	behind := s.ahead[c.ahead]
-	for i, other := range behind {
-		if other == c {
-			s.ahead[c.ahead] = append(behind[:i], behind[i+1:]...)
-			break
+	for _, node := range c.ahead {
+		behind := slices.DeleteFunc(s.ahead[node], func(other *claim) bool { return other == c })
+		if s.ahead[node] = behind; len(behind) == 0 {
+			delete(s.ahead, node)
 		}
 	}
-	if len(s.ahead[c.ahead]) == 0 {
-		delete(s.ahead, c.ahead)
-	}
-	c.ahead = ""
+	c.ahead = nil
 }

@@ -132,9 +132,9 @@ func (h *harness) Straggle(_ drivertest.T, d driver.Driver, n int) (deliver func
 // Calls counts requests.
 func (h *harness) Calls(d driver.Driver) int { return int(h.line(d).calls.Load()) }
 
-// Budget is that of a try of a name which nobody has used for a minute: it looks, and the lock's node is missing, and made. See TestFlights.
+// Budget is that of a semaphore which nobody has used for a minute: its nodes are missing, and made. See TestFlights.
 func (h *harness) Budget() drivertest.Budget {
-	return drivertest.Budget{Acquire: 6, Release: 1, Handoff: 2}
+	return drivertest.Budget{Acquire: 12, Release: 1, Handoff: 5}
 }
 
 // End ends a session as an operator does.

@@ -1,16 +1,20 @@
-// Package zklock keeps locks in ZooKeeper, in the layout of Apache Curator: a program of ours and one that uses Curator's InterProcessMutex, or
-// go-zookeeper's Lock, exclude each other. It has mutexes and elections.
+// Package zklock keeps locks in ZooKeeper, in the layout of Apache Curator: a program of ours and one that uses Curator's InterProcessMutex, InterProcessReadWriteLock or
+// InterProcessSemaphoreV2, or go-zookeeper's Lock, exclude each other.
 //
 //	client, err := interlock.Open(ctx, "zk://zk1:2181,zk2:2181,zk3:2181/locks", nil)
 //
 // # The line
 //
 // The node of a lock has a child for each claim, _c_UUID-lock-NUMBER, ephemeral and sequential. The children in the order of their numbers are
-// the line, and who is first holds. Who waits watches the one ahead of him, and his own node, and nothing else: a release wakes one waiter.
+// the line, and who is first holds. Who waits watches the one ahead of him, and his own node, and nothing else: a release wakes one waiter. Readers are
+// _c_UUID-__READ__NUMBER and hold as long as only readers are ahead, writers _c_UUID-__WRIT__NUMBER.
+//
+// A semaphore has two nodes below its own: locks, the line of those who wait, and leases, with a child for each permit that is taken. The first of the line, when
+// there is room, leaves it and takes its leases by one transaction.
 //
 // # Tokens
 //
-// A claim's token is the number of the change that made its node, times [driver.Stride]: such numbers grow in the whole ensemble. It is drawn when a claim comes, and as the line
+// The token of a claim that excludes all others is the number of the change that made its node, times [driver.Stride]: such numbers grow in the whole ensemble. It is drawn when a claim comes, and as the line
 // is the order of coming, tokens grow with the grants.
 //
 // # Certainty

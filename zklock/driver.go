@@ -82,7 +82,7 @@ func (d *Driver) maxTTL() time.Duration { return (d.longest * 2 / 3).Truncate(ti
 // Traits implements driver.Driver. A session ends a tick or two after its timeout, and is trusted for two thirds of that.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Ordered: true, Events: driver.AllKinds, Expires: true, Fence: driver.Durable,
+		Ordered: true, Shared: true, Counted: true, Mixed: !d.options.SemaphoreMutex, Events: driver.AllKinds, Expires: true, Fence: driver.Durable,
 		MinTTL: minTTL, MaxTTL: d.maxTTL(), Grain: d.longest / 2,
 		Survives: driver.Survival{Process: true, Restart: true, Machine: true},
 	}

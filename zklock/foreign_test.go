@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -52,4 +53,140 @@ func TestCuratorAndOurs(t *testing.T) {
 	dies.Kill()
 	awaits(t, s, next)
 	leaves(t, s, next, true)
+}
+
+// Curator's read/write lock and ours exclude each other as readers and writers do, in the order of coming.
+func TestCuratorsReadWriteLockAndOurs(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, d, _, _ := opened(t, server)
+	theirReader := foreigntest.Start(t, foreigntest.CuratorRead, []string{server.Addr()}, "shared", 20*time.Second)
+	theirWriter := foreigntest.Start(t, foreigntest.CuratorWrite, []string{server.Addr()}, "shared", 20*time.Second)
+
+	writes := of(driver.Write, "shared")
+	asks(t, s, writes, true)
+	theirReader.MustNotLock(t, "our writer")
+	theirWriter.MustNotLock(t, "our writer")
+	leaves(t, s, writes, true)
+
+	theirReader.MustLock(t, patience)
+	reads := of(driver.Read, "shared")
+	writes = of(driver.Write, "shared")
+	asks(t, s, reads, true)
+	theyWait := make(chan error, 1)
+	go func() {
+		_, err := theirWriter.Lock(patience)
+		theyWait <- err
+	}()
+	waitFor(t, "Curator's writer waits behind readers", func() bool { return waiters(t, d, "shared") == 1 })
+	behind := of(driver.Read, "shared")
+	asks(t, s, behind, false) // the writer is ahead
+	asks(t, s, writes, false)
+	leaves(t, s, reads, true)
+	asks(t, s, behind, false) // the other reader is still there
+	theirReader.MustUnlock(t)
+	if err := <-theyWait; err != nil {
+		t.Fatalf("Curator's writer behind readers: %v", err)
+	}
+	theirWriter.MustUnlock(t)
+	awaits(t, s, behind)
+	asks(t, s, writes, false)
+	theirWriter.MustNotLock(t, "our reader")
+	leaves(t, s, behind, true)
+	awaits(t, s, writes)
+	leaves(t, s, writes, true)
+}
+
+// Curator's semaphore of two and ours count the same leases, and let in who came first.
+func TestCuratorsSemaphoreAndOurs(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, d, _, _ := opened(t, server)
+	theirs := foreigntest.Start(t, foreigntest.CuratorSemaphore, []string{server.Addr()}, "shared", 20*time.Second)
+	theirs.MustLock(t, patience)
+	one, more, both := permit("shared", 1, 2), permit("shared", 1, 2), permit("shared", 2, 2)
+	asks(t, s, one, true)
+	theirs.MustNotLock(t, "each of us one")
+	asks(t, s, more, false)
+	asks(t, s, both, false)
+	theirs.MustUnlock(t)
+	awaits(t, s, more)
+	theyWait := make(chan error, 1)
+	go func() {
+		_, err := theirs.Lock(patience)
+		theyWait <- err
+	}()
+	waitFor(t, "Curator waits behind both", func() bool { return waiters(t, d, "shared") == 2 })
+	leaves(t, s, one, true)
+	asks(t, s, both, false)
+	leaves(t, s, more, true)
+	awaits(t, s, both)
+	leaves(t, s, both, true)
+	if err := <-theyWait; err != nil {
+		t.Fatalf("Curator behind ours: %v", err)
+	}
+	one, both = permit("shared", 1, 2), permit("shared", 2, 2)
+	asks(t, s, one, true)
+	asks(t, s, both, false)
+	theirs.Kill() // and nothing is released before its session ends
+	asks(t, s, both, false)
+	leaves(t, s, one, true)
+}
+
+// A semaphore of one, and a mutex that is written as one, are Curator's InterProcessSemaphoreMutex.
+func TestCuratorsSemaphoreMutexAndOurs(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	plain, _, _, _ := opened(t, server)
+	d, _ := connect(t, server, "?mutex=semaphore")
+	t.Cleanup(func() { _ = d.Close(context.Background()) })
+	s, err := d.Open(within(t), driver.Spec{ID: driver.NewID(), TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := foreigntest.Start(t, foreigntest.CuratorSemaphoreMutex, []string{server.Addr()}, "shared", 20*time.Second)
+	theirs.MustLock(t, patience)
+	first, second := mutex("shared"), mutex("shared")
+	asks(t, s, first, false)
+	asks(t, s, second, false)
+	theirs.MustUnlock(t)
+	awaits(t, s, first)
+	theirs.MustNotLock(t, "our mutex")
+	token := asks(t, s, first, true)
+	_, err = plain.Acquire(within(t), permit("shared", 1, 1))
+	refused(t, err, "in use as a mutex")
+	_, err = plain.Acquire(within(t), mutex("shared"))
+	refused(t, err, "in use as a semaphore")
+	leaves(t, s, first, true)
+	awaits(t, s, second)
+	if next := asks(t, s, second, true); next < token+driver.Stride {
+		t.Errorf("tokens %d, then %d", token, next)
+	}
+	leaves(t, s, second, true)
+
+	one := permit("shared", 1, 1)
+	asks(t, plain, one, true)
+	theirs.MustNotLock(t, "our semaphore of one")
+	leaves(t, plain, one, true)
+	theirs.MustLock(t, patience)
+	one = permit("shared", 1, 1)
+	asks(t, plain, one, false)
+	theirs.MustUnlock(t)
+	awaits(t, plain, one)
+	leaves(t, plain, one, true)
+}
+
+// waiters counts who waits, as people are shown it.
+func waiters(t *testing.T, d driver.Driver, name string) (n int) {
+	t.Helper()
+	line, err := d.(driver.Inspector).Line(within(t), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range line.Claims {
+		if !c.Held {
+			n++
+		}
+	}
+	return n
 }

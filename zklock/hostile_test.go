@@ -96,6 +96,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		"zk://" + server.Addr() + "?timeout=soon":    "want a time such as 3s",
 		"zk://" + server.Addr() + "?timeout=-1s":     "want a time such as 3s",
 		"zk://" + server.Addr() + "?tiemout=1s":      "unknown parameter",
+		"zk://" + server.Addr() + "?mutex=fair":      "want semaphore",
 		"zk://user:hush@" + server.Addr():            "authentication is not supported yet",
 		"zk:///locks":                                "names no server",
 		"zk:locks":                                   "names no server",
@@ -126,10 +127,12 @@ func TestWhatIsRefused(t *testing.T) {
 	server := servertest.ZooKeeper(t)
 	s, _, _, _ := opened(t, server)
 	for want, change := range map[string]func(*driver.Claim){
-		"want a mutex":  func(c *driver.Claim) { c.Kind, c.Weight = driver.Read, 1 },
-		"under limit 3": func(c *driver.Claim) { c.Weight, c.Limit = 1, 3 },
-		"name of 0":     func(c *driver.Claim) { c.Name = "" },
-		"name of 1025":  func(c *driver.Claim) { c.Name = strings.Repeat("x", 1025) },
+		"want a mutex, write": func(c *driver.Claim) { c.Kind = 7 },
+		"want 1 under":        func(c *driver.Claim) { c.Kind, c.Weight = driver.Read, 2 },
+		"want 1 ≤ weight":     func(c *driver.Claim) { c.Kind, c.Weight, c.Limit = driver.Permit, 3, 2 },
+		"under limit 3":       func(c *driver.Claim) { c.Weight, c.Limit = 1, 3 },
+		"name of 0":           func(c *driver.Claim) { c.Name = "" },
+		"name of 1025":        func(c *driver.Claim) { c.Name = strings.Repeat("x", 1025) },
 	} {
 		c := mutex("refused")
 		change(&c)
@@ -138,8 +141,10 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 	hand := byHand(t, server)
 	do(t, hand, zk.Create("/leaf", nil, zk.Ephemeral))
-	_, err := s.Acquire(within(t), mutex("leaf"))
-	refused(t, err, "an ephemeral node can have no children")
+	for _, c := range []driver.Claim{mutex("leaf"), permit("leaf", 1, 2)} {
+		_, err := s.Acquire(within(t), c)
+		refused(t, err, "an ephemeral node can have no children")
+	}
 	if names := children(t, hand, "/"); slices.Contains(names, "refused") {
 		t.Errorf("there are %q", names)
 	}

@@ -57,11 +57,12 @@ func (d *Driver) ask(ctx context.Context, calls ...*zk.Call) error {
 	return err
 }
 
-// seen is a claim with its node.
+// seen is a claim with its place.
 type seen struct {
 	driver.Holder
-	path string
-	get  *zk.Call
+	place
+	get *zk.Call // of the first of its nodes
+	way string   // the node of what is in its way
 }
 
 // lookBatch is how many reads go in one flight.
@@ -69,39 +70,61 @@ const lookBatch = 1000
 
 // lines reads the lines of locks by their nodes. One that nobody stands in is empty.
 func (d *Driver) lines(ctx context.Context, dirs []string) ([][]seen, error) {
-	calls := make([]*zk.Call, len(dirs))
+	tops, parts := make([]*zk.Call, len(dirs)), map[int][]*zk.Call{}
 	for i, dir := range dirs {
-		calls[i] = zk.Children(dir, false)
+		tops[i] = zk.Children(dir, false)
 	}
-	if err := d.batches(ctx, append([]*zk.Call{zk.Sync(d.root())}, calls...)); err != nil {
+	if err := d.batches(ctx, append([]*zk.Call{zk.Sync(d.root())}, tops...)); err != nil {
+		return nil, err
+	}
+	var calls []*zk.Call
+	for i, dir := range dirs {
+		if slices.Contains(tops[i].Children, leasesPart[1:]) {
+			parts[i] = []*zk.Call{zk.Children(dir+waitingPart, false), zk.Children(dir+leasesPart, false)}
+			calls = append(calls, parts[i]...)
+		}
+	}
+	if err := d.batches(ctx, calls); err != nil {
 		return nil, err
 	}
 	places := make([][]place, len(dirs))
 	var gets []*zk.Call
 	for i, dir := range dirs {
-		if err := calls[i].Err; err != nil && calls[i].Code != zk.NoNode {
-			return nil, err
+		for _, call := range append([]*zk.Call{tops[i]}, parts[i]...) {
+			if call.Err != nil && call.Code != zk.NoNode {
+				return nil, call.Err
+			}
 		}
-		places[i] = placesOf(calls[i].Children)
+		places[i] = placesOf(dir, tops[i].Children)
+		if p := parts[i]; p != nil {
+			places[i] = append(semaphoreOf(dir, p[0].Children, p[1].Children, p[0].Stat.Czxid), places[i]...)
+		}
 		for _, p := range places[i] {
-			gets = append(gets, zk.Get(dir+"/"+p.node, false))
+			gets = append(gets, zk.Get(p.node, false))
 		}
 	}
 	if err := d.batches(ctx, gets); err != nil {
 		return nil, err
 	}
 	lines := make([][]seen, len(dirs))
-	for i, dir := range dirs {
+	for i := range dirs {
+		var line []place
 		for _, p := range places[i] {
 			get := gets[0]
 			gets = gets[1:]
 			switch {
 			case get.Code == zk.NoNode, get.Err == nil && get.Stat.Owner == 0:
+				continue
 			case get.Err != nil:
 				return lines, get.Err
-			default:
-				lines[i] = append(lines[i], seen{holderOf(p.node, get, len(lines[i]) == 0), dir + "/" + p.node, get})
 			}
+			line = append(line, p)
+			at := len(line) - 1
+			s := seen{holderOf(p, get, holds(line, at)), p, get, ""}
+			if way := inWay(line, at); !s.Held && way >= 0 {
+				s.way = line[way].node
+			}
+			lines[i] = append(lines[i], s)
 		}
 	}
 	return lines, nil
@@ -185,14 +208,14 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	c := lines[0][at]
 	var call *zk.Call
 	switch {
-	case !c.Held: // as long as the first is there it is not the first
-		call = zk.Multi(zk.Check(lines[0][0].path, -1), zk.Delete(c.path, -1))
-	case now:
-		call = zk.Delete(c.path, -1)
+	case !c.Held && c.way != "" && c.kind != driver.Permit: // as long as that is there it does not hold
+		call = zk.Multi(zk.Check(c.way, -1), zk.Delete(c.node, -1))
+	case !c.Held || now:
+		call = zk.Multi(deletes(c.nodes(), -1)...)
 	case c.Foreign:
 		return fmt.Errorf("zklock: break %q: %w: another program holds it and reads no marks: it can only be broken at once", name, driver.ErrRefused)
 	default:
-		call = zk.Set(c.path, c.get.Data, -1)
+		call = zk.Set(c.node, c.get.Data, -1)
 	}
 	if err = d.ask(ctx, call); err == nil {
 		if err = call.Err; call.Code == zk.NoNode {

@@ -22,6 +22,10 @@ type Options struct {
 	// answer leaves its outcome open: the core then releases the claim until that is certain.
 	Timeout time.Duration
 
+	// SemaphoreMutex has mutexes written as Curator's InterProcessSemaphoreMutex, a semaphore of one. Such a mutex shares no name with
+	// read and write claims.
+	SemaphoreMutex bool
+
 	// Dial connects to a server; default by TCP. A TLS connection is made here.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }

@@ -3,6 +3,7 @@ package zklock
 import (
 	"encoding/hex"
 	"encoding/json"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,46 +13,95 @@ import (
 	"github.com/interlock-go/interlock/internal/zk"
 )
 
-// A place is a child of a lock's node that stands in its line: whatever ends in a number as servers give it. So those of other libraries keep us out,
+// A place is a claim in a line, as the names of nodes say it. In the line of a lock stands whatever ends in a number as servers give it, so those of other libraries keep us out,
 // also where we do not keep them out.
 type place struct {
-	node   string
-	number int32
+	node          string // its path; of a semaphore's holder that of the first lease
+	more          []string
+	number        int32
+	kind          driver.Kind
+	weight, limit int // the limit is 0 where another library's client keeps it to itself
+	lease         bool
+	foreign       bool
 }
+
+// tags begin what stands in a node's name before its number, as in Curator's.
+var tags = map[driver.Kind]string{driver.Mutex: "lock-", driver.Write: "__WRIT__", driver.Read: "__READ__"}
 
 // digits is how many a number has at least, with its sign.
 const digits = 10
 
-// placeOf reads the name of a child. The numbers of one parent go on after the largest with the smallest, which is written with its sign.
-func placeOf(child string) (place, bool) {
+// numberOf reads the number at the end of a child's name. The numbers of one parent go on after the largest with the smallest, which is written with its sign.
+func numberOf(child string) (int32, bool) {
 	at := len(child) - digits
 	if at < 0 {
-		return place{}, false
+		return 0, false
 	}
 	text := child[at:]
 	if strings.HasSuffix(child[:at], "--") || strings.HasSuffix(child[:at], "_-") {
 		text = "-" + text
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
-	return place{child, int32(n)}, err == nil && text[0] != '+' && (text[0] != '-' || n < 0)
+	return int32(n), err == nil && text[0] != '+' && (text[0] != '-' || n < 0)
 }
 
-// placesOf returns the line that children make.
-func placesOf(children []string) []place {
+// placesOf returns the line that the children of a lock's node make.
+func placesOf(dir string, children []string) []place {
 	var line []place
 	for _, child := range children {
-		if p, ok := placeOf(child); ok {
-			line = append(line, p)
+		n, ok := numberOf(child)
+		if !ok {
+			continue
 		}
+		p := place{node: dir + "/" + child, number: n, kind: driver.Mutex, weight: driver.All, limit: driver.All}
+		switch {
+		case strings.Contains(child, tags[driver.Read]):
+			p.kind, p.weight = driver.Read, 1
+		case strings.Contains(child, tags[driver.Write]):
+			p.kind = driver.Write
+		}
+		line = append(line, p)
 	}
+	sorted(line)
+	return line
+}
+
+func sorted(line []place) {
 	slices.SortFunc(line, func(a, b place) int {
 		if d := a.number - b.number; d != 0 { // less than half of all numbers stand in a line, so the difference says who was first
 			return int(d)
 		}
 		return strings.Compare(a.node, b.node)
 	})
-	return line
 }
+
+// holds is the rule: what stands ahead of it, and it itself, are within its limit.
+func holds(line []place, at int) bool {
+	var sum int64
+	for _, p := range line[:at+1] {
+		sum += int64(p.weight)
+	}
+	return line[at].lease || sum <= int64(line[at].limit)
+}
+
+// inWay returns the nearest claim ahead that does not go with that one, which does not hold, or -1. Readers pass each other.
+func inWay(line []place, at int) int {
+	i := at - 1
+	for ; i >= 0; i-- {
+		if line[at].kind != driver.Read || line[i].weight == driver.All {
+			break
+		}
+	}
+	return i
+}
+
+// placeOf returns where a node stands, or -1.
+func placeOf(line []place, node string) int {
+	return slices.IndexFunc(line, func(p place) bool { return p.node == node || slices.Contains(p.more, node) })
+}
+
+// nodes are those of the claim.
+func (p place) nodes() []string { return append([]string{p.node}, p.more...) }
 
 // prefixOf begins the names of the nodes of one claim, as Curator's protection does. It has a hash of the claim's ID, of which the public id is the beginning: who
 // reads it can release nothing.
@@ -67,14 +117,6 @@ func publicID(node string, foreign bool) string {
 		return rest[:8] + rest[9:13]
 	}
 	return driver.PublicID(node)
-}
-
-// find returns the node of a claim, or "".
-func find(children []string, prefix string) string {
-	if i := slices.IndexFunc(children, func(child string) bool { return strings.HasPrefix(child, prefix) }); i >= 0 {
-		return children[i]
-	}
-	return ""
 }
 
 // record is what we write into a node, for people.
@@ -94,19 +136,23 @@ func encode(owner driver.Owner, c driver.Claim) []byte {
 }
 
 // holderOf shows the claim of a node. What another program wrote there is its name.
-func holderOf(node string, get *zk.Call, first bool) driver.Holder {
-	h := driver.Holder{Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: first, Broken: get.Stat.Version != 0}
+func holderOf(p place, get *zk.Call, held bool) driver.Holder {
+	h := driver.Holder{Kind: p.kind, Weight: p.weight, Limit: p.limit, Held: held, Broken: get.Stat.Version != 0}
+	if p.kind == driver.Mutex {
+		h.Weight, h.Limit = driver.All, driver.All
+	}
 	var r record
 	if err := json.Unmarshal(get.Data, &r); err == nil && r.Interlock > 0 {
 		h.Owner, h.Note, h.Passes = driver.DecodeOwner(r.Owner), string(r.Note), r.Passes
 	} else {
 		h.Foreign, h.Owner.Name = true, strings.ToValidUTF8(string(get.Data), "?")
 	}
-	h.PublicID = publicID(node, h.Foreign)
-	if first {
+	h.PublicID = publicID(path.Base(p.node), h.Foreign)
+	if held && p.kind.Exclusive() {
 		h.Fence = tokenOf(get.Stat.Czxid)
-	} else {
-		h.Since = time.UnixMilli(get.Stat.Ctime) // when it came; nobody writes down when it was granted
+	}
+	if !held || p.lease {
+		h.Since = time.UnixMilli(get.Stat.Ctime) // when it came, or took its lease; nobody writes down when another claim was granted
 	}
 	return h
 }

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -46,60 +47,77 @@ func (s *session) release(ctx context.Context, c *claim) (bool, error) {
 	return held, err
 }
 
-// leave takes the claim's node away. It was held if it was the first, as far as we know or by the children just before, and nobody has written to it.
+// leave takes the claim's nodes away. It was held if it was the first, as far as we know or by the children just before, and nobody has written to it.
 func (s *session) leave(ctx context.Context, c *claim) error {
 	if err := s.resolve(ctx, c); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	node, st := c.node, c.state
+	nodes, st := c.nodes(), c.state
 	s.mu.Unlock()
-	names := zk.Children(c.dir, false)
-	if node == "" {
-		if err := s.client.Do(ctx, names); err != nil {
+	if nodes[0] == "" {
+		look := c.look()
+		if err := s.client.Do(ctx, look...); err != nil {
 			return err
 		}
-		child := find(names.Children, c.prefix)
-		switch {
-		case names.Err != nil && names.Code != zk.NoNode:
-			return names.Err
-		case child == "":
+		line, err := c.line(look)
+		if err != nil {
+			return err
+		}
+		at := c.find(line)
+		if at < 0 {
 			return s.left(c, false)
 		}
-		node = c.dir + "/" + child
+		nodes = line[at].nodes()
 	}
-	out := zk.Delete(node, 0)
-	flight := []*zk.Call{out}
-	if st == absent || st == waiting {
-		flight = []*zk.Call{names, out}
-		if st == absent {
-			names = zk.Children(c.dir, false)
-			flight[0] = names
-		}
+	out := deletes(nodes, 0)
+	flight := out
+	if len(out) > 1 {
+		flight = []*zk.Call{zk.Multi(out...)}
 	}
-	if err := s.client.Do(ctx, flight...); err != nil {
+	var look []*zk.Call
+	if st <= waiting {
+		look = c.look()
+	}
+	if err := s.client.Do(ctx, slices.Concat(look, flight)...); err != nil {
 		return err
 	}
-	first := st == held
-	if st <= waiting {
-		line := placesOf(names.Children)
-		first = len(line) > 0 && c.dir+"/"+line[0].node == node
+	code, err := refusal(out)
+	switch {
+	case err != nil:
+		return err
+	case code == 0:
+		return s.left(c, st == held || st <= waiting && c.held(look, nodes[0]))
 	}
-	switch out.Code {
-	case 0:
-		return s.left(c, first)
-	case zk.NoNode:
-		return s.left(c, false)
-	case zk.BadVersion: // it was marked
-		out = zk.Delete(node, -1)
-		if err := s.client.Do(ctx, out); err != nil {
-			return err
-		}
-		if out.Err == nil || out.Code == zk.NoNode {
-			return s.left(c, false)
+	out = deletes(nodes, -1) // it was marked, or is gone
+	if err := s.client.Do(ctx, out...); err != nil {
+		return err
+	}
+	if _, err := refusal(out); err != nil {
+		return err
+	}
+	return s.left(c, false)
+}
+
+// held reports whether by the children that look has read a node's claim was to hold.
+func (c *claim) held(look []*zk.Call, node string) bool {
+	line, err := c.line(look)
+	at := placeOf(line, node)
+	return err == nil && at >= 0 && holds(line, at)
+}
+
+// refusal is why nodes were not removed: that one has gone or was written to is no error.
+func refusal(out []*zk.Call) (code zk.Code, err error) {
+	for _, call := range out {
+		switch call.Code {
+		case zk.NoNode, zk.BadVersion:
+			code = call.Code
+		case zk.Inconsistent:
+		default:
+			err = cmp.Or(err, call.Err)
 		}
 	}
-	return out.Err
+	return code, err
 }
 
 // left takes in that c stands in line no more.
@@ -136,16 +154,15 @@ func (s *session) requeue(ctx context.Context, o, c *claim) error {
 		return err
 	}
 	s.mu.Lock()
-	node, st := o.node, o.state
+	nodes, st := o.nodes(), o.state
 	s.mu.Unlock()
-	version, was := int32(0), st == held
-	for node != "" {
-		before, after := zk.Children(c.dir, false), zk.Children(c.dir, false)
-		out, create := zk.Delete(node, version), zk.Create(c.dir+"/"+c.prefix+"lock-", encode(s.owner, c.Claim), zk.EphemeralSequential)
-		flight := []*zk.Call{zk.Multi(out, create), after}
+	for version := int32(0); nodes[0] != ""; {
+		var before []*zk.Call
 		if st == waiting {
-			flight = slices.Insert(flight, 0, before)
+			before = o.look()
 		}
+		after, out, create := c.look(), deletes(nodes, version), zk.Create(c.dir+"/"+c.prefix+c.tag, encode(s.owner, c.Claim), zk.EphemeralSequential)
+		flight := slices.Concat(before, []*zk.Call{zk.Multi(append(slices.Clone(out), create)...)}, after)
 		s.mu.Lock()
 		c.create = create
 		s.mu.Unlock()
@@ -164,30 +181,36 @@ func (s *session) requeue(ctx context.Context, o, c *claim) error {
 		default:
 			return err
 		}
-		if err == nil { // both, since it is one step
-			if st == waiting {
-				line := placesOf(before.Children)
-				was = len(line) > 0 && c.dir+"/"+line[0].node == node
-			}
-			_ = s.left(o, was && version == 0)
+		if err == nil { // all, since it is one step
+			_ = s.left(o, version == 0 && (st == held || st == waiting && o.held(before, nodes[0])))
 			if err := s.resolve(ctx, c); err != nil {
 				return err
 			}
-			if err := after.Wait(ctx); err != nil {
-				return err
+			for _, call := range after {
+				if err := call.Wait(ctx); err != nil && call.Code == 0 {
+					return err
+				}
 			}
-			return s.judge(ctx, c, after.Children)
+			return s.judge(ctx, c, after)
 		}
-		if out.Code != zk.NoNode && out.Code != zk.BadVersion {
+		code, _ := refusal(out)
+		if code == 0 && create.Code != zk.NoNode {
 			return fmt.Errorf("leave and stand in line again: %w", err)
 		}
 		s.mu.Lock()
 		c.create = nil
 		s.mu.Unlock()
-		if version = -1; out.Code == zk.NoNode {
+		if code != zk.BadVersion {
 			break
 		}
+		version = -1
 	}
-	_ = s.left(o, false)
+	if nodes[0] != "" {
+		if err := s.leave(ctx, o); err != nil {
+			return err
+		}
+	} else {
+		_ = s.left(o, false)
+	}
 	return s.acquire(ctx, c)
 }

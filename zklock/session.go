@@ -71,17 +71,28 @@ func (s *session) hear(e zk.Event) {
 		}
 	}
 	behind := s.ahead[e.Path]
-	delete(s.ahead, e.Path)
+	delete(s.ahead, e.Path) // so that unwatch leaves it alone
 	for _, c := range behind {
-		c.ahead = ""
-		s.again(c)
+		s.unwatch(c)
+		s.stir(c)
 	}
 }
 
 // again has a claim look who is ahead. s.mu is held.
 func (s *session) again(c *claim) {
-	c.look = true
+	c.looks = true
 	c.wake.Give()
+}
+
+// stir has a claim look who is ahead, whether somebody waits for that or not: what a semaphore has room for is to be taken, or whoever comes
+// behind is not told. s.mu is held.
+func (s *session) stir(c *claim) {
+	s.again(c)
+	if c.leases != "" && c.state == waiting && !c.Leaving && !s.over() {
+		go func() {
+			_ = s.fly(s.d.ctx, c, func(ctx context.Context) error { return s.lookAgain(ctx, c) }) // or else a Wait does, or the next renewal
+		}()
+	}
 }
 
 // reconnected is called before anything is sent over another connection: no watch is known there.
@@ -90,9 +101,9 @@ func (s *session) reconnected() {
 	defer s.mu.Unlock()
 	clear(s.ahead)
 	for _, c := range s.claims {
-		c.own, c.ahead = false, ""
+		c.own, c.ahead = false, nil
 		if c.state == waiting {
-			s.again(c)
+			s.stir(c)
 		}
 	}
 	s.watchHeld()
@@ -127,11 +138,8 @@ func (s *session) Lost() <-chan string { return s.losses }
 
 // find returns the claim of c, which may have been asked for before.
 func (s *session) find(c driver.Claim) (*claim, error) {
-	switch {
-	case c.Kind != driver.Mutex:
-		return nil, fmt.Errorf("zklock: a %s claim: want a mutex: %w", c.Kind, driver.ErrRefused)
-	case c.Weight != driver.All || c.Limit != driver.All:
-		return nil, fmt.Errorf("zklock: a mutex of weight %d under limit %d: want %d for both: %w", c.Weight, c.Limit, driver.All, driver.ErrRefused)
+	if want := allows(c); want != "" {
+		return nil, fmt.Errorf("zklock: a %s of weight %d under limit %d: want %s: %w", c.Kind, c.Weight, c.Limit, want, driver.ErrRefused)
 	}
 	if err := checkName(c.Name); err != nil {
 		return nil, err
@@ -142,6 +150,21 @@ func (s *session) find(c driver.Claim) (*claim, error) {
 		return nil, driver.ErrSessionLost
 	}
 	return s.claims.Of(c.ID, func() *claim { return s.newClaim(c) }), nil
+}
+
+// allows says what the numbers of a claim should be, or nothing where they are that.
+func allows(c driver.Claim) string {
+	switch {
+	case c.Kind.Exclusive() && (c.Weight != driver.All || c.Limit != driver.All):
+		return fmt.Sprintf("%d for both", driver.All)
+	case c.Kind == driver.Read && (c.Weight != 1 || c.Limit != driver.All):
+		return fmt.Sprintf("1 under %d", driver.All)
+	case c.Kind < driver.Mutex || c.Kind > driver.Permit:
+		return "a mutex, write, read or permit claim"
+	case c.Weight < 1 || c.Limit < c.Weight || c.Limit > driver.All:
+		return fmt.Sprintf("1 ≤ weight ≤ limit ≤ %d", driver.All)
+	}
+	return ""
 }
 
 // fly makes one call for c, after the one before. It goes on when ctx ends, so that its outcome is known to the next one.
@@ -172,12 +195,12 @@ func (s *session) watchHeld() {
 
 // check reads, behind the given calls, the nodes of claims of which no change would be told, and has it told from then on.
 func (s *session) check(ctx context.Context, calls ...*zk.Call) error {
-	var unwatched []*claim
+	gets := map[*claim][]*zk.Call{}
 	s.mu.Lock()
 	for _, c := range s.claims {
-		if (c.state == waiting || c.state == held) && !c.own && !c.Leaving && c.node != "" {
-			unwatched = append(unwatched, c)
-			calls = append(calls, s.tell(c))
+		if (c.state == waiting || c.state == held) && !c.own && !c.Leaving && c.node != "" && c.take == nil {
+			gets[c] = s.tell(c)
+			calls = append(calls, gets[c]...)
 		}
 	}
 	s.mu.Unlock()
@@ -187,27 +210,36 @@ func (s *session) check(ctx context.Context, calls ...*zk.Call) error {
 	err := s.client.Do(ctx, calls...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, c := range unwatched {
-		s.told(ctx, c, calls[len(calls)-len(unwatched)+i])
+	for c, own := range gets {
+		s.told(ctx, c, own)
 	}
 	return err
 }
 
-// tell returns the call that reads the claim's node and has its next change told. s.mu is held.
-func (s *session) tell(c *claim) *zk.Call {
+// tell returns the calls that read the claim's nodes and have their next change told. s.mu is held.
+func (s *session) tell(c *claim) (calls []*zk.Call) {
 	c.own = true // before it is asked: the change may be told before the caller goes on
-	s.own[c.node] = c
-	return zk.Get(c.node, true)
+	for _, node := range c.nodes() {
+		s.own[node] = c
+		calls = append(calls, zk.Get(node, true))
+	}
+	return calls
 }
 
-// told takes in the answer of such a call. Without one nobody knows whether a change will be told. s.mu is held.
-func (s *session) told(ctx context.Context, c *claim, get *zk.Call) {
-	select {
-	case <-get.Done():
-		s.read(c, get)
-		c.own = c.own && get.Err == nil
-	default:
-		c.own = c.own && ctx.Err() == nil
+// told takes in the answers of such calls. Without one nobody knows whether a change will be told. What was read of nodes that the claim had
+// when it was asked, and has no more, says nothing. s.mu is held.
+func (s *session) told(ctx context.Context, c *claim, gets []*zk.Call) {
+	for _, get := range gets {
+		if s.own[get.Asked()] != c {
+			continue
+		}
+		select {
+		case <-get.Done():
+			s.read(c, get.Asked(), get)
+			c.own = c.own && get.Err == nil
+		default:
+			c.own = c.own && ctx.Err() == nil
+		}
 	}
 }
 
@@ -223,6 +255,9 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	for _, c := range s.claims {
 		if c.Leaving && !c.Left && c.Landing() == nil {
 			stuck = append(stuck, c) // its Release had no answer, and perhaps nobody repeats it
+		}
+		if c.looks {
+			s.stir(c)
 		}
 	}
 	s.mu.Unlock()

@@ -26,6 +26,19 @@ func mutex(name string) driver.Claim {
 	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Queue: true}
 }
 
+// of is a claim of a kind that is no permit.
+func of(kind driver.Kind, name string) driver.Claim {
+	c := mutex(name)
+	if c.Kind = kind; kind == driver.Read {
+		c.Weight = 1
+	}
+	return c
+}
+
+func permit(name string, weight, limit int) driver.Claim {
+	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Permit, Weight: weight, Limit: limit, Queue: true}
+}
+
 // opened is a session of a minute over a wire of its own.
 func opened(t *testing.T, s *servertest.Server) (driver.Session, driver.Driver, *line, string) {
 	t.Helper()

@@ -21,6 +21,11 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 			return 0, fmt.Errorf("want a time such as 3s")
 		}
 		return d, nil
+	}), SemaphoreMutex: driver.Param(p, "mutex", func(s string) (bool, error) {
+		if s != "semaphore" {
+			return false, fmt.Errorf("want semaphore, to have mutexes as Curator's InterProcessSemaphoreMutex, or none")
+		}
+		return true, nil
 	})}
 	if err := p.Err(); err != nil {
 		return nil, err

@@ -28,9 +28,15 @@ const (
 	RedissonMulti  Kind = "redisson-multi"  // getMultiLock
 )
 
-// CuratorMutex is InterProcessMutex of Apache Curator, in Java, over ZooKeeper. It is not among Kinds. Its TTL is the timeout of its session, which it keeps
-// alive, and its key the path of its node.
-const CuratorMutex Kind = "curator-mutex"
+// The locks of Apache Curator, in Java, over ZooKeeper. They are not among Kinds. Their TTL is the timeout of a session, which is kept alive, and their key the
+// path of a node. Each Lock of CuratorSemaphore takes one more of two leases, and an Unlock returns the last.
+const (
+	CuratorMutex          Kind = "curator-mutex"           // InterProcessMutex
+	CuratorRead           Kind = "curator-read"            // InterProcessReadWriteLock.readLock
+	CuratorWrite          Kind = "curator-write"           // InterProcessReadWriteLock.writeLock
+	CuratorSemaphore      Kind = "curator-semaphore"       // InterProcessSemaphoreV2
+	CuratorSemaphoreMutex Kind = "curator-semaphore-mutex" // InterProcessSemaphoreMutex
+)
 
 // traits is what tests have to know of a client.
 type traits struct {
@@ -47,7 +53,12 @@ var known = map[Kind]traits{
 	SemaphoreRedlock: {prefix: "mutex:", renews: true, many: true},
 	Redsync:          {many: true},
 	Redislock:        {},
-	CuratorMutex:     {prefix: "/", renews: true},
+
+	CuratorMutex:          {prefix: "/", renews: true},
+	CuratorRead:           {prefix: "/", renews: true},
+	CuratorWrite:          {prefix: "/", renews: true},
+	CuratorSemaphore:      {prefix: "/", renews: true},
+	CuratorSemaphoreMutex: {prefix: "/", renews: true},
 }
 
 // Kinds returns all clients, in an order that stays.

@@ -50,7 +50,7 @@ func program(t testing.TB, kind Kind) (*exec.Cmd, error) {
 		}
 		process.Env = append(os.Environ(), "NODE_PATH="+node.modules)
 		return process, nil
-	case CuratorMutex:
+	case CuratorMutex, CuratorRead, CuratorWrite, CuratorSemaphore, CuratorSemaphoreMutex:
 		classes, err := curator(javaFolder)
 		if err != nil {
 			return nil, err

@@ -50,6 +50,9 @@ func newCall(op int32, body record, read func(*Call, *reader)) *Call {
 	return &Call{op: op, body: body, read: read, done: make(chan struct{})}
 }
 
+// Asked is the path that the call is about, of a [Get].
+func (c *Call) Asked() string { return (&reader{b: c.body}).string() }
+
 // Done is closed when the call has its answer, or none will come.
 func (c *Call) Done() <-chan struct{} { return c.done }
 

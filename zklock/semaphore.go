@@ -1,0 +1,254 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/zk"
+)
+
+// A semaphore, as Curator's InterProcessSemaphoreV2 has it, is a line of those who wait, and a lease for each permit that is taken: the first in line takes its leases when
+// there is room for them, and leaves the line. Curator makes a lease before there is room, and waits beside it; ours are made, and the place in line left, by one
+// transaction, so that a lease is always held.
+const (
+	waitingPart = "/locks"
+	leasesPart  = "/leases"
+	mutexTag    = "mutex-" // in the names of a mutex that is a semaphore of one
+)
+
+// maxLeases is the largest limit under which each permit is a node, as Curator counts them. Under a larger one a claim is one node, and its name says how many it is.
+const maxLeases = 1000
+
+// semaphoreOf returns the line that the children of both parts make. Epoch is the change that made the part for who waits: numbers begin anew when it was empty
+// and is made again. The names of ours have weight and limit, and those of leases also epoch and number of the place in line that was left: clients need not agree on the
+// limit, and who holds may have been let in past others who want more than there is. Other libraries' leases are ahead of everybody.
+func semaphoreOf(top string, waits, leases []string, epoch int64) []place {
+	var ahead, line []place
+	groups := map[string]int{} // in line, by their prefixes
+	for _, child := range slices.Sorted(slices.Values(leases)) {
+		p, rest := permitOf(child)
+		p.node, p.lease = top+leasesPart+"/"+child, true
+		var made int64
+		if _, err := fmt.Sscanf(rest, "%x.%d-lease-", &made, &p.number); err != nil || p.foreign || made != epoch {
+			ahead = append(ahead, p)
+			continue
+		}
+		line = append(line, p)
+	}
+	for _, child := range waits {
+		var ok bool
+		p, _ := permitOf(child)
+		p.node = top + waitingPart + "/" + child
+		if p.number, ok = numberOf(child); ok {
+			line = append(line, p)
+		}
+	}
+	sorted(line)
+	all := append(ahead, line...)
+	line = all[:0]
+	for _, p := range all {
+		if p.lease && !p.foreign { // one claim's leases are one place
+			key := p.node[:strings.LastIndex(p.node, "-lease-")]
+			if at, ok := groups[key]; ok {
+				line[at].more = append(line[at].more, p.node)
+				continue
+			}
+			groups[key] = len(line)
+		}
+		line = append(line, p)
+	}
+	return line
+}
+
+// prefixLen is how long what prefixOf makes is.
+const prefixLen = len("_c_00000000-0000-0000-0000-000000000000-")
+
+// permitOf reads the name of a semaphore's child, as far as weight and limit, and returns the rest.
+func permitOf(child string) (p place, rest string) {
+	if strings.HasPrefix(child, "_c_") && len(child) > prefixLen {
+		rest = child[prefixLen:]
+		if rest, ok := strings.CutPrefix(rest, mutexTag); ok {
+			return place{kind: driver.Mutex, weight: 1, limit: 1}, rest
+		}
+		p.kind = driver.Permit
+		if _, err := fmt.Sscanf(rest, "%d-%d-", &p.weight, &p.limit); err == nil && 1 <= p.weight && p.weight <= p.limit && p.limit <= driver.All {
+			return p, strings.SplitN(rest, "-", 3)[2]
+		}
+	}
+	return place{kind: driver.Permit, weight: 1, foreign: true}, ""
+}
+
+// look returns the requests that read the line of c.
+func (c *claim) look() []*zk.Call {
+	if c.leases == "" {
+		return []*zk.Call{zk.Children(c.dir, false)}
+	}
+	return []*zk.Call{zk.Children(c.dir, false), zk.Children(c.leases, false), zk.Children(c.top, false)}
+}
+
+// consistent reads the line of c. The parts of a semaphore are read one after the other: who leaves and comes again meanwhile would be seen in neither, unless
+// the first is seen not to have changed.
+func (s *session) consistent(ctx context.Context, c *claim) (look []*zk.Call, err error) {
+	for range enterAttempts {
+		look = c.look()
+		if c.leases == "" {
+			return look, s.client.Do(ctx, look...)
+		}
+		again := zk.Children(c.dir, false)
+		if err := s.client.Do(ctx, append(slices.Clone(look), again)...); err != nil || again.Stat.Pzxid == look[0].Stat.Pzxid {
+			return look, err
+		}
+	}
+	return look, nil // somebody is there all the time
+}
+
+// line returns the line that they have answered.
+func (c *claim) line(look []*zk.Call) ([]place, error) {
+	for _, call := range look {
+		if call.Err != nil && call.Code != zk.NoNode {
+			return nil, call.Err
+		}
+	}
+	if c.leases == "" {
+		return placesOf(c.dir, look[0].Children), nil
+	}
+	return semaphoreOf(c.top, look[0].Children, look[1].Children, look[0].Stat.Czxid), nil
+}
+
+// apart insists that c goes with those who stand there: permits and locks share no name.
+func (s *session) apart(ctx context.Context, c *claim, look []*zk.Call) error {
+	line, err := c.line(look)
+	if err != nil {
+		return err
+	}
+	if c.leases != "" {
+		for _, p := range line {
+			if !p.foreign && p.kind != c.Kind {
+				return fmt.Errorf("%s is in use as a %s, so it cannot be a %s: use another name: %w", c.top, p.kind, c.Kind, driver.ErrRefused)
+			}
+		}
+		for _, p := range placesOf(c.top, look[2].Children) {
+			get := zk.Get(p.node, false)
+			if err := s.client.Do(ctx, get); err != nil {
+				return err
+			}
+			if get.Err == nil && get.Stat.Owner != 0 {
+				return fmt.Errorf("%s is in use as a %s, so it cannot be a semaphore: use another name: %w", c.top, p.kind, driver.ErrRefused)
+			}
+		}
+		return nil
+	}
+	if !slices.Contains(look[0].Children, waitingPart[1:]) && !slices.Contains(look[0].Children, leasesPart[1:]) {
+		return nil
+	}
+	parts := []*zk.Call{zk.Children(c.top+waitingPart, false), zk.Children(c.top+leasesPart, false)}
+	if err := s.client.Do(ctx, parts...); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if len(part.Children) > 0 {
+			return fmt.Errorf("%s is in use as a semaphore, so it cannot be a %s: use another name: %w", c.top, c.Kind, driver.ErrRefused)
+		}
+	}
+	return nil
+}
+
+// watching returns the nodes whose change may let c in, which does not hold, and the calls that have it told: the nearest in its way, as long as all who wait ahead
+// are let in before c. The first of who waits for permits, and one who may be let in past others since its limit is larger, hears of every change of what it waits for.
+func (c *claim) watching(line []place, at, ahead int) ([]string, []*zk.Call) {
+	first := true
+	if c.leases != "" {
+		ahead = -1
+		for i, p := range line[:at] {
+			if !p.lease {
+				first = false
+				if ahead = i; !p.foreign && p.limit < c.Limit {
+					ahead = -1
+					break
+				}
+			}
+		}
+	}
+	if ahead >= 0 {
+		return []string{line[ahead].node}, []*zk.Call{zk.Get(line[ahead].node, c.Queue)}
+	}
+	return []string{c.leases, c.dir}, []*zk.Call{zk.Children(c.dir, c.Queue && !first), zk.Children(c.leases, c.Queue)}
+}
+
+// takeLeases has c leave the line and hold, by one transaction. Nobody ahead can come any more, so that there is room stays true.
+func (s *session) takeLeases(ctx context.Context, c *claim, p place, epoch int64) error {
+	name := fmt.Sprintf("%s/%s%s%x.%d-lease-", c.leases, c.prefix, strings.TrimSuffix(c.tag, "lock-"), epoch, p.number)
+	for range enterAttempts {
+		out, data := zk.Delete(p.node, 0), encode(s.owner, c.Claim)
+		calls := []*zk.Call{out}
+		for range c.leaseCount() {
+			calls = append(calls, zk.Create(name, data, zk.EphemeralSequential))
+			data = nil
+		}
+		take := zk.Multi(calls...)
+		s.mu.Lock()
+		if c.state != waiting {
+			s.mu.Unlock()
+			return nil
+		}
+		s.disown(c) // its node goes, which is no loss
+		s.unwatch(c)
+		c.take, c.leasing = take, calls[1:]
+		s.mu.Unlock()
+		if err := s.client.Send(ctx, take); err != nil {
+			s.mu.Lock()
+			c.take = nil
+			s.mu.Unlock()
+			return err
+		}
+		if err := s.resolve(ctx, c); err != nil {
+			return err
+		}
+		switch {
+		case take.Err == nil:
+			return s.hold(ctx, c)
+		case errors.Is(take.Err, zk.ErrUnanswered):
+			return s.ask(ctx, c)
+		case out.Code == zk.NoNode, out.Code == zk.BadVersion:
+			how := gone
+			if out.Code == zk.BadVersion {
+				how = broken
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.ends(c, how)
+			return nil
+		case take.Code != zk.NoNode:
+			return take.Err
+		}
+		part := zk.Create(c.leases, nil, zk.Container)
+		if err := s.client.Do(ctx, part); err != nil {
+			return err
+		}
+		if part.Err != nil && part.Code != zk.NodeExists {
+			return part.Err
+		}
+	}
+	return fmt.Errorf("the node %s goes whenever it is to have a child: %w", c.leases, driver.ErrNotSent)
+}
+
+// leased takes in that the claim has these leases. s.mu is held.
+func (s *session) leased(c *claim, nodes []string) {
+	s.disown(c)
+	c.node, c.more, c.czxid = nodes[0], nodes[1:], 0
+	if c.state == absent {
+		c.state = waiting
+	}
+}
+
+// leaseCount is how many nodes the claim has when it holds.
+func (c *claim) leaseCount() int {
+	if c.Limit > maxLeases {
+		return 1
+	}
+	return c.Weight
+}

@@ -1,0 +1,181 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/zk"
+)
+
+// semaphores has mutexes as Curator's InterProcessSemaphoreMutex.
+type semaphores struct{ *harness }
+
+func (h semaphores) Driver(t drivertest.T) driver.Driver {
+	t.Helper()
+	d, l := connect(t, h.server, "?mutex=semaphore")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines[d] = l
+	return d
+}
+
+// Budget has the read of the token beside what a semaphore costs.
+func (h semaphores) Budget() drivertest.Budget {
+	b := h.harness.Budget()
+	b.Acquire++
+	b.Handoff++
+	return b
+}
+
+func TestConformanceOfSemaphoreMutexes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a second conformance: make proof")
+	}
+	t.Parallel()
+	s := servertest.ZooKeeper(t)
+	drivertest.Run(t, func(*testing.T) drivertest.Harness { return semaphores{newHarness(s)} })
+}
+
+// What a semaphore has free is taken by two flights: into the line, and out of it with a lease for each permit. One that waits is let in
+// by one look and one request, and of many who wait a release wakes one.
+func TestFlightsOfASemaphore(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, _, l, _ := opened(t, server)
+	hand := byHand(t, server)
+	warm := permit("seats", 1, 3)
+	asks(t, s, warm, true)
+	before, flights := l.calls.Load(), l.Count().Requests.Packets
+	mine := permit("seats", 2, 3)
+	asks(t, s, mine, true)
+	if calls, sent := l.calls.Load()-before, l.Count().Requests.Packets-flights; calls != 5 || sent != 2 {
+		t.Errorf("two permits cost %d requests in %d flights, want 5 in 2", calls, sent)
+	}
+	if leases := children(t, hand, "/seats/leases"); len(leases) != 3 || len(children(t, hand, "/seats/locks")) != 0 {
+		t.Errorf("three permits are the leases %q", leases)
+	}
+	const crowd = 50
+	other, _, behind, _ := opened(t, server)
+	var all []driver.Claim
+	for range crowd {
+		c := permit("seats", 3, 3)
+		asks(t, other, c, false)
+		all = append(all, c)
+	}
+	before = behind.calls.Load()
+	leaves(t, s, warm, true)
+	leaves(t, s, mine, true)
+	for _, c := range all {
+		awaits(t, other, c)
+		leaves(t, other, c, true)
+	}
+	// A look, the leases, and the release; who comes to be the first looks, and has the next lease told. The first was told twice.
+	if calls := behind.calls.Load() - before; calls > 9*crowd+10 {
+		t.Errorf("%d handoffs cost %d requests", crowd, calls)
+	}
+}
+
+// Who was let in under a limit of his own stands where he stood, also when nobody waits any more and the numbers begin anew.
+func TestTheNumbersOfASemaphoreBeginAnew(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, _, _, _ := opened(t, server)
+	hand := byHand(t, server)
+	for range 3 {
+		c := permit("anew", 1, 1)
+		asks(t, s, c, true)
+		leaves(t, s, c, true)
+	}
+	mine, next := permit("anew", 1, 1), permit("anew", 1, 1)
+	asks(t, s, mine, true)
+	do(t, hand, zk.Delete("/anew/locks", -1)) // as the servers do, of a container
+	asks(t, s, next, false)
+	do(t, hand, zk.Create("/anew/leases/_c_0123-lease-", nil, zk.EphemeralSequential)) // Curator's
+	leaves(t, s, mine, true)
+	asks(t, s, next, false)
+	for _, lease := range children(t, hand, "/anew/leases") {
+		do(t, hand, zk.Delete("/anew/leases/"+lease, -1))
+	}
+	awaits(t, s, next)
+	leaves(t, s, next, true)
+}
+
+// A lease whose answer is lost is found, whether the request was carried out or not, and one that is deleted is a loss.
+func TestALeaseIsLost(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, _, l, _ := opened(t, server)
+	other, _, _, _ := opened(t, server)
+	hand := byHand(t, server)
+	for i, way := range []wire.Direction{wire.Replies, wire.Requests, wire.Replies, wire.Requests} {
+		holds, c := permit("seat", 1, 1), permit("seat", 1, 1)
+		asks(t, other, holds, true)
+		asks(t, s, c, false)
+		heal := l.Stall(way) // what tells it, or the look, or the leases
+		leaves(t, other, holds, true)
+		if way == wire.Requests {
+			waitFor(t, "a request is held", func() bool { return l.Count().Requests.Held > 0 })
+		}
+		l.Cut()
+		heal()
+		awaits(t, s, c)
+		if leases := children(t, hand, "/seat/leases"); len(leases) != 1 {
+			t.Fatalf("round %d: one permit is the leases %q", i, leases)
+		}
+		leaves(t, s, c, true)
+	}
+	mine := permit("seats", 2, 2)
+	asks(t, s, mine, true)
+	renews(t, s)
+	do(t, hand, zk.Delete("/seats/leases/"+children(t, hand, "/seats/leases")[1], -1))
+	if _, err := s.Acquire(within(t), mine); !errors.Is(err, driver.ErrGone) {
+		t.Errorf("one of two leases is deleted: %v", err)
+	}
+	renews(t, s, mine)
+	leaves(t, s, mine, false)
+	if leases := children(t, hand, "/seats/leases"); len(leases) != 0 {
+		t.Errorf("there are still %q", leases)
+	}
+}
+
+// A permit that is let in is taken although nobody waits for it: those behind it would not be told.
+func TestWhoDoesNotWaitIsInNobodysWay(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, _, _, _ := opened(t, server)
+	other, _, _, _ := opened(t, server)
+	holds, idle, waits := permit("idle", 2, 2), permit("idle", 1, 2), permit("idle", 1, 2)
+	asks(t, s, holds, true)
+	asks(t, s, idle, false)
+	asks(t, other, waits, false)
+	leaves(t, s, holds, true)
+	awaits(t, other, waits)
+	asks(t, s, idle, true)
+}
+
+// Semaphores of more than a thousand are one node for each claim.
+func TestALargeSemaphore(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, d, _, _ := opened(t, server)
+	hand := byHand(t, server)
+	most, few, rest := permit("large", 900, 1001), permit("large", 102, 1001), permit("large", 101, 1001)
+	asks(t, s, most, true)
+	few.Queue = false
+	asks(t, s, few, false)
+	asks(t, s, rest, true)
+	if leases := children(t, hand, "/large/leases"); len(leases) != 2 || !slices.ContainsFunc(leases, func(l string) bool { return strings.Contains(l, "-900-1001-") }) {
+		t.Errorf("the leases are %q", leases)
+	}
+	line, err := d.(driver.Inspector).Line(context.Background(), "large")
+	if err != nil || len(line.Claims) != 2 || line.Claims[0].Weight != 900 || line.Claims[0].Limit != 1001 || line.Claims[0].Kind != driver.Permit || line.Claims[0].Since.IsZero() {
+		t.Errorf("the line is %+v, %v", line, err)
+	}
+}
