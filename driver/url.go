@@ -54,6 +54,7 @@ var homes = map[string]string{
 	"memcached":         "memcachedlock",
 	"memcached+tls":     "memcachedlock",
 	"zk":                "zklock",
+	"zk+tls":            "zklock",
 }
 
 // Register makes a scheme known to [OpenURL]. Packages of stores call it from init; a second call for a scheme panics.

@@ -151,11 +151,11 @@ func (s *session) enter(ctx context.Context, c *claim, missing bool) (look []*zk
 		if missing {
 			for _, path := range []string{c.top, c.dir, c.leases} {
 				if path != "" && (path != c.top || parents == nil) {
-					parents = append(parents, zk.Create(path, nil, zk.Container))
+					parents = append(parents, zk.Create(path, nil, s.d.parents, s.d.acl))
 				}
 			}
 		}
-		create, look := zk.Create(c.dir+"/"+c.prefix+c.tag, data, zk.EphemeralSequential), c.look()
+		create, look := zk.Create(c.dir+"/"+c.prefix+c.tag, data, zk.EphemeralSequential, s.d.acl), c.look()
 		flight := slices.Concat(parents, []*zk.Call{create}, look)
 		s.mu.Lock()
 		c.create = create

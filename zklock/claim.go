@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -46,7 +47,10 @@ type claim struct {
 
 func (s *session) newClaim(c driver.Claim) *claim {
 	n := &claim{Claim: c, top: s.d.dir(c.Name), prefix: prefixOf(c.ID), wake: sessions.NewSignal()}
-	n.dir, n.tag = n.top, tags[c.Kind]
+	n.dir, n.tag = n.top, curatorTags[c.Kind]
+	if s.d.options.Layout == Kazoo {
+		n.prefix, n.tag = hashOf(c.ID), kazooTags[c.Kind]
+	}
 	if c.Kind == driver.Permit || c.Kind == driver.Mutex && s.d.options.SemaphoreMutex {
 		n.dir, n.leases = n.top+waitingPart, n.top+leasesPart
 		n.tag = fmt.Sprintf("%d-%d-lock-", c.Weight, c.Limit)
@@ -57,7 +61,11 @@ func (s *session) newClaim(c driver.Claim) *claim {
 	return n
 }
 
-func hashOf(id string) [sha256.Size]byte { return sha256.Sum256([]byte("interlock:" + id)) }
+// hashOf is what nodes' names have of a claim's ID, of which the public id is the beginning: who reads it can release nothing.
+func hashOf(id string) string {
+	sum := sha256.Sum256([]byte("interlock:" + id))
+	return hex.EncodeToString(sum[:16])
+}
 
 // answer is what Acquire and Wait say of a claim. It reports false while that is not known, or it waits.
 func (c *claim) answer() (driver.Grant, bool, error) {

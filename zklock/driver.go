@@ -22,6 +22,8 @@ type Driver struct {
 	options Options
 	base    string        // the path of the locks, "" for the root
 	longest time.Duration // of a session, as the servers say
+	acl     zk.ACL        // of what is made
+	parents zk.Mode       // of a lock's node
 
 	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel context.CancelFunc
@@ -39,7 +41,13 @@ func New(ctx context.Context, addrs []string, o *Options) (driver.Driver, error)
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{addrs: slices.Clone(addrs), options: options, base: options.Path}
+	d := &Driver{addrs: slices.Clone(addrs), options: options, base: options.Path, parents: zk.Container}
+	if options.ACL == CreatorsOnly || options.ACL == "" && options.User != "" {
+		d.acl = zk.Creators
+	}
+	if options.Layout == Kazoo {
+		d.parents = zk.Persistent // kazoo makes them once
+	}
 	for i, addr := range d.addrs {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
 			d.addrs[i] = net.JoinHostPort(addr, "2181")
@@ -47,7 +55,7 @@ func New(ctx context.Context, addrs []string, o *Options) (driver.Driver, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, options.Timeout)
 	defer cancel()
-	probe, err := zk.Dial(ctx, zk.Options{Addrs: d.addrs, Dial: options.Dial, Timeout: 24 * time.Hour})
+	probe, err := zk.Dial(ctx, d.connection(24*time.Hour))
 	if err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
@@ -66,6 +74,14 @@ func New(ctx context.Context, addrs []string, o *Options) (driver.Driver, error)
 	return d, nil
 }
 
+// connection is what clients are made of.
+func (d *Driver) connection(timeout time.Duration) zk.Options {
+	o := d.options
+	return zk.Options{
+		Addrs: d.addrs, Timeout: timeout, Dial: o.Dial, TLS: o.TLS, Login: zk.Login{User: o.User, Password: o.Password, SASL: o.SASL},
+	}
+}
+
 // root is a node that is there.
 func (d *Driver) root() string { return cmp.Or(d.base, "/") }
 
@@ -82,7 +98,7 @@ func (d *Driver) maxTTL() time.Duration { return (d.longest * 2 / 3).Truncate(ti
 // Traits implements driver.Driver. A session ends a tick or two after its timeout, and is trusted for two thirds of that.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Ordered: true, Shared: true, Counted: true, Mixed: !d.options.SemaphoreMutex, Events: driver.AllKinds, Expires: true, Fence: driver.Durable,
+		Ordered: true, Shared: true, Counted: d.options.Layout != Kazoo, Mixed: !d.options.SemaphoreMutex, Events: driver.AllKinds, Expires: true, Fence: driver.Durable,
 		MinTTL: minTTL, MaxTTL: d.maxTTL(), Grain: d.longest / 2,
 		Survives: driver.Survival{Process: true, Restart: true, Machine: true},
 	}

@@ -278,9 +278,9 @@ func TestZ14_ForeignAndJunkChildren(t *testing.T) {
 	server := servertest.ZooKeeper(t)
 	s, d, _, _ := opened(t, server)
 	hand := byHand(t, server)
-	do(t, hand, zk.Create("/junk", nil, zk.Persistent))
+	do(t, hand, zk.Create("/junk", nil, zk.Persistent, zk.Anyone))
 	for _, node := range []string{"locks", "leases", "x", "-", "lock-", "_c_junk-lock-000", "_c_junk-lock-0000000000", "backup-9999999999", "a--2147483648", "é-0000000000"} {
-		do(t, hand, zk.Create("/junk/"+node, []byte("junk"), zk.Persistent))
+		do(t, hand, zk.Create("/junk/"+node, []byte("junk"), zk.Persistent, zk.Anyone))
 	}
 	for _, queue := range []bool{true, false} {
 		mine := mutex("junk")
@@ -289,7 +289,7 @@ func TestZ14_ForeignAndJunkChildren(t *testing.T) {
 		leaves(t, s, mine, true)
 	}
 	for _, prefix := range []string{"_c_0123456789abcdef0123456789abcdef-lock-", "0123456789abcdef0123456789abcdef__lock__", "x-72057594037927936-", "lock-"} {
-		foreign := zk.Create("/junk/"+prefix, []byte("10.0.0.1"), zk.EphemeralSequential)
+		foreign := zk.Create("/junk/"+prefix, []byte("10.0.0.1"), zk.EphemeralSequential, zk.Anyone)
 		do(t, hand, foreign)
 		waits, try := mutex("junk"), mutex("junk")
 		try.Queue = false

@@ -176,6 +176,58 @@ func TestCuratorsSemaphoreMutexAndOurs(t *testing.T) {
 	leaves(t, plain, one, true)
 }
 
+// Kazoo's locks in Python and ours in its layout exclude each other: its WriteLock and ReadLock as writers and readers, and its Lock as a mutex.
+func TestKazooAndOurs(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	d, _ := connect(t, server, "?layout=kazoo")
+	t.Cleanup(func() { _ = d.Close(context.Background()) })
+	s, err := d.Open(within(t), driver.Spec{ID: driver.NewID(), TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ours, theirs := range map[driver.Kind]foreigntest.Kind{driver.Mutex: foreigntest.KazooLock, driver.Write: foreigntest.KazooWrite, driver.Read: foreigntest.KazooRead} {
+		t.Run(ours.String(), func(t *testing.T) {
+			name := ours.String()
+			they := foreigntest.Start(t, theirs, []string{server.Addr()}, name, 20*time.Second)
+			rival := of(driver.Write, name)
+			if ours == driver.Mutex {
+				rival = of(driver.Mutex, name)
+			}
+			they.MustLock(t, patience)
+			asks(t, s, rival, false)
+			if ours == driver.Read {
+				behind := of(driver.Read, name)
+				asks(t, s, behind, false)
+				leaves(t, s, behind, false)
+			}
+			they.MustUnlock(t)
+			awaits(t, s, rival)
+			they.MustNotLock(t, "ours")
+			theyWait := make(chan error, 1)
+			go func() {
+				_, err := they.Lock(patience)
+				theyWait <- err
+			}()
+			waitFor(t, "kazoo waits behind ours", func() bool { return waiters(t, d, name) == 1 })
+			next := of(ours, name)
+			asks(t, s, next, false)
+			leaves(t, s, rival, true)
+			if err := <-theyWait; err != nil {
+				t.Fatalf("kazoo behind ours: %v", err)
+			}
+			if ours != driver.Read {
+				asks(t, s, next, false)
+				they.MustUnlock(t)
+			}
+			awaits(t, s, next)
+			leaves(t, s, next, true)
+		})
+	}
+	_, err = s.Acquire(within(t), permit("seats", 1, 2))
+	refused(t, err, "in kazoo's layout there are no permits")
+}
+
 // waiters counts who waits, as people are shown it.
 func waiters(t *testing.T, d driver.Driver, name string) (n int) {
 	t.Helper()

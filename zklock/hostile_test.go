@@ -81,26 +81,31 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t)
 	hand := byHand(t, server)
-	do(t, hand, zk.Create("/there", nil, zk.Persistent))
+	do(t, hand, zk.Create("/there", nil, zk.Persistent, zk.Anyone))
 	port, err := servertest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
 	nobody := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	for url, want := range map[string]string{
-		"zk://" + server.Addr() + "/missing":         "zkCli.sh create /missing",
-		"zk://" + server.Addr() + "/there/../x":      "without . and ..",
-		"zk://" + server.Addr() + "/there//x":        "without . and ..",
-		"zk://" + server.Addr() + "/zookeeper":       "not below /zookeeper",
-		"zk://" + server.Addr() + "/%F0%9F%94%92":    "cannot have",
-		"zk://" + server.Addr() + "?timeout=soon":    "want a time such as 3s",
-		"zk://" + server.Addr() + "?timeout=-1s":     "want a time such as 3s",
-		"zk://" + server.Addr() + "?tiemout=1s":      "unknown parameter",
-		"zk://" + server.Addr() + "?mutex=fair":      "want semaphore",
-		"zk://user:hush@" + server.Addr():            "authentication is not supported yet",
-		"zk:///locks":                                "names no server",
-		"zk:locks":                                   "names no server",
-		"zk://" + nobody + "?timeout=2s":             nobody,
+		"zk://" + server.Addr() + "/missing":                        "zkCli.sh create /missing",
+		"zk://" + server.Addr() + "/there/../x":                     "without . and ..",
+		"zk://" + server.Addr() + "/there//x":                       "without . and ..",
+		"zk://" + server.Addr() + "/zookeeper":                      "not below /zookeeper",
+		"zk://" + server.Addr() + "/%F0%9F%94%92":                   "cannot have",
+		"zk://" + server.Addr() + "?timeout=soon":                   "want a time such as 3s",
+		"zk://" + server.Addr() + "?timeout=-1s":                    "want a time such as 3s",
+		"zk://" + server.Addr() + "?tiemout=1s":                     "unknown parameter",
+		"zk://" + server.Addr() + "?mutex=fair":                     "want semaphore",
+		"zk://" + server.Addr() + "?layout=zkc":                     "want curator or kazoo",
+		"zk://" + server.Addr() + "?acl=me":                         "want world or auth",
+		"zk://" + server.Addr() + "?ca=/dev/null":                   "want zk+tls://",
+		"zk://:hush@" + server.Addr():                               "without a user",
+		"zk://u@" + server.Addr() + "?sasl=GSSAPI":                  "Kerberos (GSSAPI) is not supported",
+		"zk://u@" + server.Addr() + "?layout=kazoo&mutex=semaphore": "want Curator's",
+		"zk:///locks":                    "names no server",
+		"zk:locks":                       "names no server",
+		"zk://" + nobody + "?timeout=2s": nobody,
 		"zk://" + nobody + ",127.0.0.1:2?timeout=2s": "127.0.0.1:2",
 	} {
 		d, err := driver.OpenURL(within(t), url)
@@ -140,7 +145,7 @@ func TestWhatIsRefused(t *testing.T) {
 		refused(t, err, want)
 	}
 	hand := byHand(t, server)
-	do(t, hand, zk.Create("/leaf", nil, zk.Ephemeral))
+	do(t, hand, zk.Create("/leaf", nil, zk.Ephemeral, zk.Anyone))
 	for _, c := range []driver.Claim{mutex("leaf"), permit("leaf", 1, 2)} {
 		_, err := s.Acquire(within(t), c)
 		refused(t, err, "an ephemeral node can have no children")

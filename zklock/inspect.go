@@ -28,7 +28,9 @@ func (d *Driver) ask(ctx context.Context, calls ...*zk.Call) error {
 	}
 	if reader == nil {
 		var err error
-		if reader, err = zk.Dial(ctx, zk.Options{Addrs: d.addrs, Dial: d.options.Dial, Timeout: readerTimeout, Heartbeat: true}); err != nil {
+		o := d.connection(readerTimeout)
+		o.Heartbeat = true
+		if reader, err = zk.Dial(ctx, o); err != nil {
 			return err
 		}
 		d.mu.Lock()

@@ -3,6 +3,7 @@ package zklock
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"path"
@@ -26,9 +27,41 @@ type Options struct {
 	// read and write claims.
 	SemaphoreMutex bool
 
-	// Dial connects to a server; default by TCP. A TLS connection is made here.
+	// Layout is whose nodes are written; default [Curator].
+	Layout Layout
+
+	// User and Password are said to the servers over each connection, by ZooKeeper's scheme digest, or by SASL's DIGEST-MD5, in which the
+	// password does not go over the wire.
+	User, Password string
+	SASL           bool
+
+	// ACL says who may read and write what is made here. Default: with a User, [CreatorsOnly]; else [World].
+	ACL ACL
+
+	// TLS encrypts connections; nil does not. Its certificate is the client's.
+	TLS *tls.Config
+
+	// Dial connects to a server; default by TCP.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
+
+// A Layout is the nodes that one library writes.
+type Layout string
+
+// The layouts.
+const (
+	Curator Layout = "curator"
+	Kazoo   Layout = "kazoo" // kazoo's Lock, ReadLock and WriteLock, in Python; it has no permits here
+)
+
+// An ACL is an access list.
+type ACL string
+
+// The access lists.
+const (
+	World        ACL = "world" // anybody
+	CreatorsOnly ACL = "auth"  // whoever has logged in as the maker of a node has
+)
 
 const defaultTimeout = 3 * time.Second
 
@@ -36,6 +69,18 @@ func (o *Options) withDefaults() (Options, error) {
 	var options Options
 	if o != nil {
 		options = *o
+	}
+	switch {
+	case options.Layout != "" && options.Layout != Curator && options.Layout != Kazoo:
+		return options, fmt.Errorf("zklock: layout %q: want curator or kazoo: %w", options.Layout, driver.ErrRefused)
+	case options.Layout == Kazoo && options.SemaphoreMutex:
+		return options, fmt.Errorf("zklock: a mutex as a semaphore in kazoo's layout: want Curator's: %w", driver.ErrRefused)
+	case options.ACL != "" && options.ACL != World && options.ACL != CreatorsOnly:
+		return options, fmt.Errorf("zklock: access list %q: want world or auth: %w", options.ACL, driver.ErrRefused)
+	case options.User == "" && (options.Password != "" || options.SASL):
+		return options, fmt.Errorf("zklock: a password, or SASL, without a user: want both: %w", driver.ErrRefused)
+	case strings.Contains(options.User, ":") && !options.SASL:
+		return options, fmt.Errorf("zklock: a user with a colon in its name: the scheme digest cannot have that: %w", driver.ErrRefused)
 	}
 	options.Timeout = cmp.Or(max(options.Timeout, 0), defaultTimeout)
 	options.Path = strings.TrimSuffix(options.Path, "/")

@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"path"
 	"slices"
@@ -25,8 +24,11 @@ type place struct {
 	foreign       bool
 }
 
-// tags begin what stands in a node's name before its number, as in Curator's.
-var tags = map[driver.Kind]string{driver.Mutex: "lock-", driver.Write: "__WRIT__", driver.Read: "__READ__"}
+// What stands in a node's name before its number.
+var (
+	curatorTags = map[driver.Kind]string{driver.Mutex: "lock-", driver.Write: "__WRIT__", driver.Read: "__READ__"}
+	kazooTags   = map[driver.Kind]string{driver.Mutex: "__lock__", driver.Write: "__lock__", driver.Read: "__rlock__"}
+)
 
 // digits is how many a number has at least, with its sign.
 const digits = 10
@@ -55,9 +57,9 @@ func placesOf(dir string, children []string) []place {
 		}
 		p := place{node: dir + "/" + child, number: n, kind: driver.Mutex, weight: driver.All, limit: driver.All}
 		switch {
-		case strings.Contains(child, tags[driver.Read]):
+		case strings.Contains(child, curatorTags[driver.Read]), strings.Contains(child, kazooTags[driver.Read]):
 			p.kind, p.weight = driver.Read, 1
-		case strings.Contains(child, tags[driver.Write]):
+		case strings.Contains(child, curatorTags[driver.Write]):
 			p.kind = driver.Write
 		}
 		line = append(line, p)
@@ -103,18 +105,16 @@ func placeOf(line []place, node string) int {
 // nodes are those of the claim.
 func (p place) nodes() []string { return append([]string{p.node}, p.more...) }
 
-// prefixOf begins the names of the nodes of one claim, as Curator's protection does. It has a hash of the claim's ID, of which the public id is the beginning: who
-// reads it can release nothing.
+// prefixOf begins the names of the nodes of one claim, as Curator's protection does.
 func prefixOf(id string) string {
-	sum := hashOf(id)
-	h := hex.EncodeToString(sum[:16])
+	h := hashOf(id)
 	return "_c_" + h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:] + "-"
 }
 
 // publicID is that of a claim of ours by its node's name, and of a foreign one it is made of the name.
 func publicID(node string, foreign bool) string {
-	if rest, ok := strings.CutPrefix(node, "_c_"); ok && !foreign && len(rest) > 13 {
-		return rest[:8] + rest[9:13]
+	if hash := strings.ReplaceAll(strings.TrimPrefix(node, "_c_"), "-", ""); !foreign && len(hash) > 12 {
+		return hash[:12]
 	}
 	return driver.PublicID(node)
 }
@@ -125,10 +125,11 @@ type record struct {
 	Owner     json.RawMessage `json:"owner"`
 	Note      []byte          `json:"note,omitempty"`
 	Passes    int             `json:"passes,omitempty"`
+	Writes    bool            `json:"write,omitempty"` // it is no mutex, where the name does not say
 }
 
 func encode(owner driver.Owner, c driver.Claim) []byte {
-	b, err := json.Marshal(record{1, owner.Encode(), []byte(c.Note), c.Passes})
+	b, err := json.Marshal(record{1, owner.Encode(), []byte(c.Note), c.Passes, c.Kind == driver.Write})
 	if err != nil {
 		panic("zklock: encode a record: " + err.Error()) // its parts are valid
 	}
@@ -144,6 +145,9 @@ func holderOf(p place, get *zk.Call, held bool) driver.Holder {
 	var r record
 	if err := json.Unmarshal(get.Data, &r); err == nil && r.Interlock > 0 {
 		h.Owner, h.Note, h.Passes = driver.DecodeOwner(r.Owner), string(r.Note), r.Passes
+		if r.Writes {
+			h.Kind = driver.Write
+		}
 	} else {
 		h.Foreign, h.Owner.Name = true, strings.ToValidUTF8(string(get.Data), "?")
 	}

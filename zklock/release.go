@@ -161,7 +161,7 @@ func (s *session) requeue(ctx context.Context, o, c *claim) error {
 		if st == waiting {
 			before = o.look()
 		}
-		after, out, create := c.look(), deletes(nodes, version), zk.Create(c.dir+"/"+c.prefix+c.tag, encode(s.owner, c.Claim), zk.EphemeralSequential)
+		after, out, create := c.look(), deletes(nodes, version), zk.Create(c.dir+"/"+c.prefix+c.tag, encode(s.owner, c.Claim), zk.EphemeralSequential, s.d.acl)
 		flight := slices.Concat(before, []*zk.Call{zk.Multi(append(slices.Clone(out), create)...)}, after)
 		s.mu.Lock()
 		c.create = create

@@ -186,7 +186,7 @@ func (s *session) takeLeases(ctx context.Context, c *claim, p place, epoch int64
 		out, data := zk.Delete(p.node, 0), encode(s.owner, c.Claim)
 		calls := []*zk.Call{out}
 		for range c.leaseCount() {
-			calls = append(calls, zk.Create(name, data, zk.EphemeralSequential))
+			calls = append(calls, zk.Create(name, data, zk.EphemeralSequential, s.d.acl))
 			data = nil
 		}
 		take := zk.Multi(calls...)
@@ -225,7 +225,7 @@ func (s *session) takeLeases(ctx context.Context, c *claim, p place, epoch int64
 		case take.Code != zk.NoNode:
 			return take.Err
 		}
-		part := zk.Create(c.leases, nil, zk.Container)
+		part := zk.Create(c.leases, nil, zk.Container, s.d.acl)
 		if err := s.client.Do(ctx, part); err != nil {
 			return err
 		}

@@ -14,12 +14,15 @@ import (
 	"github.com/interlock-go/interlock/internal/zk"
 )
 
-// semaphores has mutexes as Curator's InterProcessSemaphoreMutex.
-type semaphores struct{ *harness }
+// other is a harness of drivers with parameters.
+type other struct {
+	*harness
+	params string
+}
 
-func (h semaphores) Driver(t drivertest.T) driver.Driver {
+func (h other) Driver(t drivertest.T) driver.Driver {
 	t.Helper()
-	d, l := connect(t, h.server, "?mutex=semaphore")
+	d, l := connect(t, h.server, h.params)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lines[d] = l
@@ -27,20 +30,25 @@ func (h semaphores) Driver(t drivertest.T) driver.Driver {
 }
 
 // Budget has the read of the token beside what a semaphore costs.
-func (h semaphores) Budget() drivertest.Budget {
+func (h other) Budget() drivertest.Budget {
 	b := h.harness.Budget()
 	b.Acquire++
 	b.Handoff++
 	return b
 }
 
-func TestConformanceOfSemaphoreMutexes(t *testing.T) {
+func TestConformanceOfOthers(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a second conformance: make proof")
+		t.Skip("two more conformances: make proof")
 	}
 	t.Parallel()
-	s := servertest.ZooKeeper(t)
-	drivertest.Run(t, func(*testing.T) drivertest.Harness { return semaphores{newHarness(s)} })
+	for _, params := range []string{"?mutex=semaphore", "?layout=kazoo"} {
+		t.Run(params, func(t *testing.T) {
+			t.Parallel()
+			s := servertest.ZooKeeper(t)
+			drivertest.Run(t, func(*testing.T) drivertest.Harness { return other{newHarness(s), params} })
+		})
+	}
 }
 
 // What a semaphore has free is taken by two flights: into the line, and out of it with a lease for each permit. One that waits is let in
@@ -97,7 +105,7 @@ func TestTheNumbersOfASemaphoreBeginAnew(t *testing.T) {
 	asks(t, s, mine, true)
 	do(t, hand, zk.Delete("/anew/locks", -1)) // as the servers do, of a container
 	asks(t, s, next, false)
-	do(t, hand, zk.Create("/anew/leases/_c_0123-lease-", nil, zk.EphemeralSequential)) // Curator's
+	do(t, hand, zk.Create("/anew/leases/_c_0123-lease-", nil, zk.EphemeralSequential, zk.Anyone)) // Curator's
 	leaves(t, s, mine, true)
 	asks(t, s, next, false)
 	for _, lease := range children(t, hand, "/anew/leases") {

@@ -38,9 +38,9 @@ func (s *session) open(ctx context.Context, timeout time.Duration) (err error) {
 	started := time.Now()
 	s.mu.Lock() // what is heard meanwhile waits for the client
 	defer s.mu.Unlock()
-	s.client, err = zk.Dial(ctx, zk.Options{
-		Addrs: s.d.addrs, Dial: s.d.options.Dial, Timeout: timeout, Event: s.hear, Connected: s.reconnected, Over: s.expired,
-	})
+	o := s.d.connection(timeout)
+	o.Event, o.Connected, o.Over = s.hear, s.reconnected, s.expired
+	s.client, err = zk.Dial(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (s *session) Lost() <-chan string { return s.losses }
 
 // find returns the claim of c, which may have been asked for before.
 func (s *session) find(c driver.Claim) (*claim, error) {
-	if want := allows(c); want != "" {
+	if want := s.d.allows(c); want != "" {
 		return nil, fmt.Errorf("zklock: a %s of weight %d under limit %d: want %s: %w", c.Kind, c.Weight, c.Limit, want, driver.ErrRefused)
 	}
 	if err := checkName(c.Name); err != nil {
@@ -153,8 +153,10 @@ func (s *session) find(c driver.Claim) (*claim, error) {
 }
 
 // allows says what the numbers of a claim should be, or nothing where they are that.
-func allows(c driver.Claim) string {
+func (d *Driver) allows(c driver.Claim) string {
 	switch {
+	case c.Kind == driver.Permit && d.options.Layout == Kazoo:
+		return "a lock: in kazoo's layout there are no permits"
 	case c.Kind.Exclusive() && (c.Weight != driver.All || c.Limit != driver.All):
 		return fmt.Sprintf("%d for both", driver.All)
 	case c.Kind == driver.Read && (c.Weight != 1 || c.Limit != driver.All):

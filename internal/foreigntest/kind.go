@@ -38,6 +38,13 @@ const (
 	CuratorSemaphoreMutex Kind = "curator-semaphore-mutex" // InterProcessSemaphoreMutex
 )
 
+// The locks of kazoo, in Python, over ZooKeeper, as those of Curator.
+const (
+	KazooLock  Kind = "kazoo-lock"  // Lock
+	KazooRead  Kind = "kazoo-read"  // ReadLock
+	KazooWrite Kind = "kazoo-write" // WriteLock
+)
+
 // traits is what tests have to know of a client.
 type traits struct {
 	prefix string // before the name, in the key
@@ -59,6 +66,9 @@ var known = map[Kind]traits{
 	CuratorWrite:          {prefix: "/", renews: true},
 	CuratorSemaphore:      {prefix: "/", renews: true},
 	CuratorSemaphoreMutex: {prefix: "/", renews: true},
+	KazooLock:             {prefix: "/", renews: true},
+	KazooRead:             {prefix: "/", renews: true},
+	KazooWrite:            {prefix: "/", renews: true},
 }
 
 // Kinds returns all clients, in an order that stays.

@@ -20,6 +20,9 @@ var nodeProgram []byte
 //go:embed clients/redisson.py
 var redissonProgram []byte
 
+//go:embed clients/kazoolock.py
+var kazooProgram []byte
+
 //go:embed clients/CuratorLock.java
 var curatorProgram []byte
 
@@ -61,6 +64,12 @@ func program(t testing.TB, kind Kind) (*exec.Cmd, error) {
 		}
 		process.Env = append(os.Environ(), "CLASSPATH="+classes, "JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 		return process, nil
+	case KazooLock, KazooRead, KazooWrite:
+		python, err := kazoo()
+		if err != nil {
+			return nil, err
+		}
+		return script(t, python, "kazoolock.py", kazooProgram, string(kind))
 	case Redsync, Redislock:
 		peerlock, err := peerlock()
 		if err != nil {
@@ -81,22 +90,25 @@ func script(t testing.TB, interpreter, name string, text []byte, args ...string)
 	return exec.Command(interpreter, append([]string{path}, args...)...), nil
 }
 
-// python is that of the system, whose packages Debian installs, or else the first on the path.
-var python = sync.OnceValues(func() (string, error) { return findPython("/usr/bin/python3", "python3") })
+// python and kazoo are that of the system, whose packages Debian installs, or else the first on the path.
+var (
+	python = sync.OnceValues(func() (string, error) { return findPython("redis.lock", "redis", "/usr/bin/python3", "python3") })
+	kazoo  = sync.OnceValues(func() (string, error) { return findPython("kazoo.client", "kazoo", "/usr/bin/python3", "python3") })
+)
 
-// findPython returns the first of the programs that is a Python with redis-py.
-func findPython(names ...string) (string, error) {
+// findPython returns the first of the programs that is a Python with a module, which is in a package.
+func findPython(module, pkg string, names ...string) (string, error) {
 	var tried []string
 	for _, name := range names {
-		out, err := exec.Command(name, "-c", "import redis.lock").CombinedOutput()
+		out, err := exec.Command(name, "-c", "import "+module).CombinedOutput()
 		if err == nil {
 			return name, nil
 		}
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 		tried = append(tried, fmt.Sprintf("%s: %v %s", name, err, lines[len(lines)-1]))
 	}
-	return "", fmt.Errorf("foreigntest: no Python has redis-py (%s): install the Debian package python3-redis, or elsewhere pip install redis",
-		strings.Join(tried, "; "))
+	return "", fmt.Errorf("foreigntest: no Python has %s (%s): install the Debian package python3-%[1]s, or elsewhere pip install %[1]s",
+		pkg, strings.Join(tried, "; "))
 }
 
 // javaFolder is where Debian keeps what Java programs use.

@@ -10,7 +10,7 @@ import (
 // Whoever lacks something is told what to install.
 func TestMissingPrograms(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if _, err := findPython("python3"); err == nil || !strings.Contains(err.Error(), "python3-redis") {
+	if _, err := findPython("redis.lock", "redis", "python3"); err == nil || !strings.Contains(err.Error(), "python3-redis") {
 		t.Errorf("without Python: %v", err)
 	}
 	if _, err := findNode(); err == nil || !strings.Contains(err.Error(), "install Node.js") {

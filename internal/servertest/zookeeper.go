@@ -26,8 +26,11 @@ func StartZooKeeper(ctx context.Context, o Options) (*Server, error) {
 	return start(ctx, zookeeper("Using checkIntervalMs"), o) // which a lone server begins to do when it serves
 }
 
-// zookeeperJar is where Debian keeps it.
-const zookeeperJar = "/usr/share/java/zookeeper.jar"
+// zookeeperJar is where Debian keeps it. It names what it needs but for a part of Netty, by which it speaks TLS, and where to log to.
+const (
+	zookeeperJar = "/usr/share/java/zookeeper.jar"
+	zookeeperToo = ":/usr/share/java/netty-codec.jar:/usr/share/java/slf4j-simple.jar"
+)
 
 func zookeeper(ready string, group ...string) program {
 	return program{
@@ -55,7 +58,7 @@ func zookeeper(ready string, group ...string) program {
 			if err := os.WriteFile(file, []byte(strings.Join(config, "\n")+"\n"), 0o600); err != nil {
 				return nil, fmt.Errorf("servertest: a file for ZooKeeper: %w", err)
 			}
-			return append(java, "-cp", zookeeperJar+":/usr/share/java/slf4j-simple.jar", "org.apache.zookeeper.server.quorum.QuorumPeerMain", file), nil
+			return append(java, "-cp", zookeeperJar+zookeeperToo, "org.apache.zookeeper.server.quorum.QuorumPeerMain", file), nil
 		},
 		url: func(s *Server) string { return "zk://" + s.Addr() },
 	}

@@ -71,10 +71,25 @@ func (c *Call) Wait(ctx context.Context) error {
 	}
 }
 
-// Create makes a node that anybody may read and write, and answers its path and Stat. That of a sequential node ends in a number.
-func Create(path string, data []byte, mode Mode) *Call {
+// An ACL says who may read and write a node.
+type ACL uint8
+
+// The access lists.
+const (
+	Anyone   ACL = iota
+	Creators     // whoever has logged in as its maker has
+)
+
+// Create makes a node, and answers its path and Stat. That of a sequential node ends in a number.
+func Create(path string, data []byte, mode Mode, acl ACL) *Call {
 	const all = 31 // rights: read, write, create, delete, admin
-	body := record{}.string(path).bytes(data).int(1).int(all).string("world").string("anyone").int(int32(mode))
+	body := record{}.string(path).bytes(data).int(1).int(all)
+	if acl == Creators {
+		body = body.string("auth").string("")
+	} else {
+		body = body.string("world").string("anyone")
+	}
+	body = body.int(int32(mode))
 	op := int32(opCreate2)
 	if mode == Container {
 		op = opCreateContainer

@@ -3,6 +3,7 @@ package zk
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,8 @@ type Options struct {
 	Addrs   []string // "host:port"
 	Timeout time.Duration
 	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // nil: by TCP
+	TLS     *tls.Config                                                       // nil: without
+	Login   Login
 
 	// Heartbeat keeps the session alive by asking something three times in its timeout.
 	Heartbeat bool
@@ -191,7 +194,7 @@ func (c *Client) round(ctx context.Context) (*conn, error) {
 		if err == nil {
 			return cn, nil
 		}
-		if errors.Is(err, driver.ErrSessionLost) {
+		if errors.Is(err, driver.ErrSessionLost) || errors.Is(err, driver.ErrRefused) {
 			return nil, err
 		}
 		all = append(all, err)
@@ -215,7 +218,13 @@ func (c *Client) attach(ctx context.Context, addr string) (_ *conn, err error) {
 			_ = nc.Close()
 		}
 	}()
-	defer context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })()
+	raw := nc
+	defer context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })()
+	if c.o.TLS != nil {
+		if nc, err = c.secure(ctx, nc, addr); err != nil {
+			return nil, fmt.Errorf("%s: %w", addr, err)
+		}
+	}
 	c.mu.Lock()
 	zxid := c.zxid
 	c.mu.Unlock()
@@ -241,6 +250,9 @@ func (c *Client) attach(ctx context.Context, addr string) (_ *conn, err error) {
 	if timeout <= 0 || session == 0 {
 		return nil, errExpired
 	}
+	if err := c.o.Login.login(nc); err != nil {
+		return nil, fmt.Errorf("%s: user %q: %w", addr, c.o.Login.User, err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx == nil { // nobody else knows the client
@@ -248,6 +260,16 @@ func (c *Client) attach(ctx context.Context, addr string) (_ *conn, err error) {
 		c.settle(timeout)
 	}
 	return newConn(nc, c.patience), nil
+}
+
+// secure speaks TLS over a connection. Without a name in the configuration the server's is that of its address.
+func (c *Client) secure(ctx context.Context, nc net.Conn, addr string) (net.Conn, error) {
+	config := c.o.TLS.Clone()
+	if config.ServerName == "" {
+		config.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	tc := tls.Client(nc, config)
+	return tc, tc.HandshakeContext(ctx)
 }
 
 // Do sends calls in one flight and returns when all are answered, each with its own Err. An error of Do says that some are not; they

@@ -99,9 +99,9 @@ func TestAFlightIsAnsweredInOrder(t *testing.T) {
 	t.Parallel()
 	w := wire.New(t, servertest.ZooKeeper(t).Addr())
 	c, _ := dial(t, zk.Options{}, w.Addr())
-	answers(t, c, zk.Create("/a/n-", nil, zk.EphemeralSequential), zk.NoNode)
+	answers(t, c, zk.Create("/a/n-", nil, zk.EphemeralSequential, zk.Anyone), zk.NoNode)
 	before := w.Count().Requests.Packets
-	parent, first, second := zk.Create("/a", []byte("parent"), zk.Container), zk.Create("/a/n-", []byte("1"), zk.EphemeralSequential), zk.Create("/a/n-", nil, zk.EphemeralSequential)
+	parent, first, second := zk.Create("/a", []byte("parent"), zk.Container, zk.Anyone), zk.Create("/a/n-", []byte("1"), zk.EphemeralSequential, zk.Anyone), zk.Create("/a/n-", nil, zk.EphemeralSequential, zk.Anyone)
 	names, data := zk.Children("/a", false), zk.Get("/a/n-0000000000", false)
 	do(t, c, parent, first, second, names, data)
 	if sent := w.Count().Requests.Packets - before; sent != 1 {
@@ -129,23 +129,23 @@ func TestAFlightIsAnsweredInOrder(t *testing.T) {
 	answers(t, c, zk.Set(first.Path, nil, 0), zk.BadVersion)
 	answers(t, c, zk.Delete(first.Path, 0), zk.BadVersion)
 	answers(t, c, zk.Delete("/a", -1), zk.NotEmpty)
-	answers(t, c, zk.Create("/a", nil, zk.Container), zk.NodeExists)
-	answers(t, c, zk.Create("/..", nil, zk.Persistent), driver.ErrRefused)
-	answers(t, c, zk.Create(first.Path+"/c", nil, zk.Persistent), driver.ErrRefused)
+	answers(t, c, zk.Create("/a", nil, zk.Container, zk.Anyone), zk.NodeExists)
+	answers(t, c, zk.Create("/..", nil, zk.Persistent, zk.Anyone), driver.ErrRefused)
+	answers(t, c, zk.Create(first.Path+"/c", nil, zk.Persistent, zk.Anyone), driver.ErrRefused)
 	answers(t, c, zk.Delete(first.Path, 1), nil)
 }
 
 func TestMultiIsOneStep(t *testing.T) {
 	t.Parallel()
 	c, _ := dial(t, zk.Options{}, servertest.ZooKeeper(t).Addr())
-	do(t, c, zk.Create("/m", nil, zk.Persistent), zk.Create("/m/old", nil, zk.Ephemeral))
-	gone, next := zk.Delete("/m/old", 0), zk.Create("/m/n-", []byte("x"), zk.EphemeralSequential)
+	do(t, c, zk.Create("/m", nil, zk.Persistent, zk.Anyone), zk.Create("/m/old", nil, zk.Ephemeral, zk.Anyone))
+	gone, next := zk.Delete("/m/old", 0), zk.Create("/m/n-", []byte("x"), zk.EphemeralSequential, zk.Anyone)
 	do(t, c, zk.Multi(gone, next))
 	if gone.Err != nil || next.Err != nil || next.Path != "/m/n-0000000001" {
 		t.Errorf("deleted %v; created %q, %v", gone.Err, next.Path, next.Err)
 	}
 	for i, first := range []bool{true, false} { // whichever fails, the other one is not carried out
-		fails, other := zk.Delete("/m/old", 0), zk.Create("/m/n-", nil, zk.EphemeralSequential)
+		fails, other := zk.Delete("/m/old", 0), zk.Create("/m/n-", nil, zk.EphemeralSequential, zk.Anyone)
 		m := zk.Multi(other, fails)
 		if first {
 			m = zk.Multi(fails, other)
@@ -171,9 +171,9 @@ func TestEventsComeBeforeLaterAnswers(t *testing.T) {
 	addr := servertest.ZooKeeper(t).Addr()
 	c, heard := dial(t, zk.Options{}, addr)
 	other, _ := dial(t, zk.Options{}, addr)
-	do(t, c, zk.Create("/e", nil, zk.Persistent))
+	do(t, c, zk.Create("/e", nil, zk.Persistent, zk.Anyone))
 	for range 20 {
-		do(t, other, zk.Create("/e/n", nil, zk.Ephemeral))
+		do(t, other, zk.Create("/e/n", nil, zk.Ephemeral, zk.Anyone))
 		do(t, c, zk.Get("/e/n", true), zk.Children("/e", true))
 		do(t, other, zk.Set("/e/n", nil, -1), zk.Delete("/e/n", -1))
 		do(t, c, zk.Sync("/e"))
@@ -186,7 +186,7 @@ func TestEventsComeBeforeLaterAnswers(t *testing.T) {
 		}
 	}
 	answers(t, c, zk.Get("/e/n", true), zk.NoNode) // and nothing is watched
-	do(t, other, zk.Create("/e/n", nil, zk.Ephemeral), zk.Delete("/e/n", -1))
+	do(t, other, zk.Create("/e/n", nil, zk.Ephemeral, zk.Anyone), zk.Delete("/e/n", -1))
 	do(t, c, zk.Sync("/e"))
 	if len(heard.events) != 0 {
 		t.Errorf("of a node that was not there came %v", <-heard.events)
@@ -198,11 +198,11 @@ func TestTheSessionOutlivesItsConnections(t *testing.T) {
 	t.Parallel()
 	w := wire.New(t, servertest.ZooKeeper(t).Addr())
 	c, heard := dial(t, zk.Options{}, w.Addr())
-	do(t, c, zk.Create("/kept", nil, zk.Ephemeral))
+	do(t, c, zk.Create("/kept", nil, zk.Ephemeral, zk.Anyone))
 	session, _ := c.Session()
 	for i, way := range []wire.Direction{wire.Requests, wire.Replies} { // lost before, and after it was carried out
 		heal := w.Stall(way)
-		lost := zk.Create("/lost", nil, zk.Ephemeral)
+		lost := zk.Create("/lost", nil, zk.Ephemeral, zk.Anyone)
 		if err := c.Send(within(t), lost); err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +267,7 @@ func TestASessionThatIsEndedSaysSo(t *testing.T) {
 	addr := servertest.ZooKeeper(t).Addr()
 	w := wire.New(t, addr)
 	c, heard := dial(t, zk.Options{}, w.Addr())
-	do(t, c, zk.Create("/mine", nil, zk.Ephemeral))
+	do(t, c, zk.Create("/mine", nil, zk.Ephemeral, zk.Anyone))
 	session, password := c.Session()
 	w.Refuse() // or each of the two takes the session from the other
 	w.Cut()
@@ -311,11 +311,11 @@ func TestContexts(t *testing.T) {
 	c, _ := dial(t, zk.Options{}, w.Addr())
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.Do(ended, zk.Create("/never", nil, zk.Persistent)); !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.Canceled) {
+	if err := c.Do(ended, zk.Create("/never", nil, zk.Persistent, zk.Anyone)); !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that had ended: %v", err)
 	}
 	heal := w.Stall(wire.Replies)
-	left := zk.Create("/left", nil, zk.Persistent)
+	left := zk.Create("/left", nil, zk.Persistent, zk.Anyone)
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := c.Send(ctx, left); err != nil {
 		t.Fatal(err)
@@ -400,7 +400,7 @@ func TestAnotherMemberTakesOver(t *testing.T) {
 		addrs = append(addrs, s.Addr())
 	}
 	c, heard := dial(t, zk.Options{Timeout: time.Minute}, addrs...)
-	do(t, c, zk.Create("/kept", nil, zk.Ephemeral))
+	do(t, c, zk.Create("/kept", nil, zk.Ephemeral, zk.Anyone))
 	leader, err := e.Leader(within(t))
 	if err != nil {
 		t.Fatal(err)

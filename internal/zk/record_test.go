@@ -10,8 +10,8 @@ import (
 func FuzzAnswers(f *testing.F) {
 	calls := func() []*Call {
 		return []*Call{
-			Create("/", nil, Ephemeral), Get("/", true), Children("/", true), Sync("/"), Set("/", nil, 0), Delete("/", 0),
-			Multi(Delete("/", 0), Create("/", nil, Ephemeral)), closeSession(),
+			Create("/", nil, Ephemeral, Anyone), Get("/", true), Children("/", true), Sync("/"), Set("/", nil, 0), Delete("/", 0),
+			Multi(Delete("/", 0), Create("/", nil, Ephemeral, Anyone)), closeSession(),
 		}
 	}
 	frame := func(r record) []byte { return []byte(append(record{}.int(int32(len(r))), r...)) }
