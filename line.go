@@ -184,9 +184,10 @@ func (l *line) turnAway(why error, which func(*waiter) bool) {
 }
 
 // admit fails waiters who want a grace that s cannot give: the store may keep sessions for less than it was asked for.
-// Any of them may come to be first, with a claim that was made for another. Who chose no grace has what there is.
+// Any of them may come to be first, with a claim that was made for another. Who chose no grace has what there is. A renewal that came late may be good
+// for less: that passes with the next one, and turns nobody away.
 func (l *line) admit(s *session) {
-	longest := s.valid / 5 * 2 // a session is always kept for a little less than its TTL
+	longest := max(s.valid, s.driver.Valid()) / 5 * 2 // a session is always kept for a little less than its TTL
 	if w := l.first(); w == nil || w.grace <= longest {
 		return
 	}

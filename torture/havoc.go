@@ -78,6 +78,8 @@ func (h *havoc) harm(ctx context.Context, kind string) error {
 		return h.harmEtcd(ctx, kind)
 	case h.servers.mariadb != nil:
 		return h.harmMariaDB(ctx, kind)
+	case h.servers.zookeeper != nil:
+		return h.harmZooKeeper(ctx, kind)
 	}
 	switch kind {
 	case FaultPause:

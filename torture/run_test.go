@@ -21,6 +21,7 @@ import (
 	_ "github.com/interlock-go/interlock/memlock"
 	_ "github.com/interlock-go/interlock/redislock"
 	_ "github.com/interlock-go/interlock/redlock"
+	_ "github.com/interlock-go/interlock/zklock"
 )
 
 const clockVariable = "INTERLOCK_TORTURE_CLOCK"

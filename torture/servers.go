@@ -25,6 +25,7 @@ type servers struct {
 	postgres  *postgres
 	etcd      *servertest.Etcds
 	mariadb   *servertest.Server
+	zookeeper *zookeeper
 	query     string // what the store's URL has besides
 }
 
@@ -50,6 +51,10 @@ func raise(ctx context.Context, name string, faults []string) (s *servers, err e
 		s.etcd, err = servertest.StartEtcds(ctx, 3, servertest.Options{})
 	case MariaDB:
 		s.mariadb, err = raiseMariaDB(ctx)
+	case ZooKeeper:
+		s.zookeeper, err = raiseZooKeeper(ctx, 1)
+	case ZooKeeperEnsemble:
+		s.zookeeper, err = raiseZooKeeper(ctx, threeMembers)
 	case Redlock:
 		s.masters, err = raiseMasters(ctx, slices.Contains(faults, FaultClock))
 	default:
@@ -83,6 +88,10 @@ func (s *servers) url() string {
 		return s.postgres.url()
 	case s.etcd != nil:
 		return s.etcd.URL()
+	case s.zookeeper != nil && s.query != "":
+		return s.zookeeper.URL() + "?" + s.query
+	case s.zookeeper != nil:
+		return s.zookeeper.URL()
 	}
 	return s.redis.URL()
 }
@@ -102,6 +111,8 @@ func (s *servers) nodes() []*servertest.Server {
 		return s.etcd.Members
 	case s.mariadb != nil:
 		return []*servertest.Server{s.mariadb}
+	case s.zookeeper != nil:
+		return s.zookeeper.Members
 	}
 	return []*servertest.Server{s.redis}
 }
@@ -138,6 +149,8 @@ func (s *servers) close() error {
 		return s.etcd.Close()
 	case s.mariadb != nil:
 		return s.mariadb.Close()
+	case s.zookeeper != nil:
+		return s.zookeeper.Close()
 	}
 	return s.redis.Close()
 }
