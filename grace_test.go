@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,6 +120,43 @@ func TestTrust_GraceThatTheStoreCannotGive(t *testing.T) {
 		synctest.Wait()
 		if got := standing(t, store, "m"); len(got) != 0 {
 			t.Errorf("left in line: %+v", got)
+		}
+	})
+}
+
+// lateOnce is a store whose first renewal is good for less than its sessions are, as one that came late.
+type lateOnce struct{ driver.Driver }
+
+func (d lateOnce) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
+	s, err := d.Driver.Open(ctx, spec)
+	return &lateSession{Session: s}, err
+}
+
+type lateSession struct {
+	driver.Session
+	renewals atomic.Int64
+}
+
+func (s *lateSession) Renew(ctx context.Context) (driver.Renewal, error) {
+	r, err := s.Session.Renew(ctx)
+	if s.renewals.Add(1) == 1 {
+		r.Valid = 3 * time.Second
+	}
+	return r, err
+}
+
+// One renewal that is good for less says nothing of what the store can give.
+func TestTrust_ALateRenewalTurnsNobodyAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, lateOnce{memlock.New()}, nil)
+		first := hold(t, c, "first")
+		for first.Until().Sub(time.Now()) > 3*time.Second {
+			time.Sleep(100 * time.Millisecond)
+		}
+		l := hold(t, c, "m", interlock.Grace(1300*time.Millisecond))
+		time.Sleep(time.Minute)
+		if err := l.Err(); err != nil {
+			t.Error(err)
 		}
 	})
 }
