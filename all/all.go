@@ -13,5 +13,5 @@ import (
 	_ "github.com/interlock-go/interlock/redissonlock"  // redisson: and its kin
 	_ "github.com/interlock-go/interlock/redlock"       // redlock:
 	_ "github.com/interlock-go/interlock/shedlock"      // shedlock+postgres: and shedlock+mysql:
-	_ "github.com/interlock-go/interlock/zklock"       // zk:
+	_ "github.com/interlock-go/interlock/zklock"        // zk:
 )

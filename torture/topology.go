@@ -23,6 +23,7 @@ const (
 
 	Etcd    = "etcd"    // three members
 	MariaDB = "mariadb" // alone; what follows a ? goes into the URL, too
+
 	// A ZooKeeper, alone and as an ensemble of three. What follows a ? goes into the URL of the store.
 	ZooKeeper         = "zookeeper"
 	ZooKeeperEnsemble = "zookeeper-ensemble"
@@ -93,6 +94,7 @@ var topologies = map[string]topology{
 		usual: []string{FaultLink, FaultRestart, FaultRolling},
 		costs: map[string][]string{FaultLink: nil, FaultRestart: nil, FaultRolling: nil, FaultPause: {"V3", "V4"}},
 		why:   map[string]string{FaultPause: oldLeader},
+	},
 	ZooKeeper: {
 		usual: []string{FaultLink, FaultPause, FaultRestart},
 		costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil},

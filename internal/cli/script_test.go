@@ -180,9 +180,18 @@ func memcached(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s, err := servertest.StartMemcached(ctx, servertest.Options{})
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(s.Close()) })
+	ts.Setenv("INTERLOCK_STORE", s.URL())
+}
+
 // zookeeper starts a server and makes it the store of what follows.
 func zookeeper(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
 		ts.Fatalf("usage: zookeeper")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	s, err := servertest.StartZooKeeper(ctx, servertest.Options{})
 	ts.Check(err)
 	ts.Defer(func() { ts.Check(s.Close()) })

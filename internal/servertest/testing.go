@@ -51,12 +51,17 @@ func EtcdMembers(t TB, members int, args ...string) *Etcds {
 func Memcached(t TB, args ...string) *Server {
 	t.Helper()
 	return forTest(t, func(ctx context.Context) (*Server, error) { return StartMemcached(ctx, Options{Args: args}) })
+}
+
 // ZooKeeper starts one server for the test and closes it at the test's end. The arguments are those of StartZooKeeper.
 func ZooKeeper(t TB, args ...string) *Server {
+	t.Helper()
 	return forTest(t, func(ctx context.Context) (*Server, error) { return StartZooKeeper(ctx, Options{Args: args}) })
 }
+
 // ZooKeeperEnsemble starts several for the test and closes them at its end. The arguments are those of every member.
 func ZooKeeperEnsemble(t TB, members int, args ...string) *Ensemble {
+	t.Helper()
 	return forTest(t, func(ctx context.Context) (*Ensemble, error) {
 		return StartEnsemble(ctx, members, Options{Args: args})
 	})
