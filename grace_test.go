@@ -150,7 +150,7 @@ func TestTrust_ALateRenewalTurnsNobodyAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, lateOnce{memlock.New()}, nil)
 		first := hold(t, c, "first")
-		for first.Until().Sub(time.Now()) > 3*time.Second {
+		for time.Until(first.Until()) > 3*time.Second {
 			time.Sleep(100 * time.Millisecond)
 		}
 		l := hold(t, c, "m", interlock.Grace(1300*time.Millisecond))
