@@ -55,6 +55,54 @@ func TestCuratorAndOurs(t *testing.T) {
 	leaves(t, s, next, true)
 }
 
+// Three parties at one lock by turns: ours, Curator in Java and go-zookeeper.
+func TestGoZooKeeperCuratorAndOurs(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, d, _, _ := opened(t, server)
+	goes := foreigntest.Start(t, foreigntest.GoZooKeeper, []string{server.Addr()}, "shared", 20*time.Second)
+	java := foreigntest.Start(t, foreigntest.CuratorMutex, []string{server.Addr()}, "shared", 20*time.Second)
+	inLine := func(n int) {
+		t.Helper()
+		waitFor(t, "who waits stands in line", func() bool { return waiters(t, d, "shared") == n })
+	}
+	locks := func(c *foreigntest.Client) <-chan error {
+		done := make(chan error, 1)
+		go func() {
+			_, err := c.Lock(patience)
+			done <- err
+		}()
+		return done
+	}
+	ours := mutex("shared")
+	asks(t, s, ours, true)
+	goes.MustNotLock(t, "ours")
+	first := locks(goes)
+	inLine(1)
+	second := locks(java)
+	inLine(2)
+	third := mutex("shared")
+	asks(t, s, third, false)
+	leaves(t, s, ours, true)
+	if err := <-first; err != nil {
+		t.Fatalf("go-zookeeper behind ours: %v", err)
+	}
+	inLine(2)
+	asks(t, s, third, false)
+	goes.MustUnlock(t)
+	if err := <-second; err != nil {
+		t.Fatalf("Curator behind go-zookeeper: %v", err)
+	}
+	asks(t, s, third, false)
+	java.MustUnlock(t)
+	awaits(t, s, third)
+	goes.MustNotLock(t, "ours")
+	leaves(t, s, third, true)
+	goes.MustLock(t, patience)
+	goes.Kill() // its session ends, and nobody waits for longer
+	asks(t, s, mutex("shared"), false)
+}
+
 // Curator's read/write lock and ours exclude each other as readers and writers do, in the order of coming.
 func TestCuratorsReadWriteLockAndOurs(t *testing.T) {
 	t.Parallel()

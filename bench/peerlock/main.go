@@ -5,7 +5,9 @@
 //
 // KIND is redsync, redislock or rueidislock, ADDR a Redis server as
 // host:port, for redsync also several with commas between them, of which it
-// takes a majority, TTL in milliseconds, 10,000 if left out. The Redis key is
+// takes a majority, TTL in milliseconds, 10,000 if left out. KIND go-zookeeper
+// takes the members of an ensemble of ZooKeeper, and NAME is a path without
+// its first slash. The Redis key is
 // exactly NAME; for rueidislock, whose keys are PREFIX:0:NAME, it is so if
 // NAME has ":0:" in it, and rueidislock:0:NAME otherwise.
 //
@@ -44,7 +46,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 3 || len(args) > 4 {
-		return errors.New("usage: peerlock redsync|redislock|rueidislock HOST:PORT[,HOST:PORT…] NAME [TTL in ms]")
+		return errors.New("usage: peerlock redsync|redislock|rueidislock|go-zookeeper HOST:PORT[,HOST:PORT…] NAME [TTL in ms]")
 	}
 	ttl := defaultTTL
 	if len(args) == 4 {
@@ -56,10 +58,10 @@ func run(args []string) error {
 	}
 	open, ok := kinds[args[0]]
 	if !ok {
-		return fmt.Errorf("kind %q: want redsync, redislock or rueidislock", args[0])
+		return fmt.Errorf("kind %q: want redsync, redislock, rueidislock or go-zookeeper", args[0])
 	}
-	if strings.Contains(args[1], ",") && args[0] != "redsync" {
-		return fmt.Errorf("servers %q: %s takes one, only redsync several", args[1], args[0])
+	if strings.Contains(args[1], ",") && args[0] != "redsync" && args[0] != goZooKeeper {
+		return fmt.Errorf("servers %q: %s takes one, redsync and go-zookeeper several", args[1], args[0])
 	}
 	ctx := context.Background()
 	l, err := open(ctx, args[1], args[2], ttl)

@@ -81,6 +81,9 @@ func TestProtocol(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
 	for kind := range kinds {
+		if kind == goZooKeeper {
+			continue
+		}
 		t.Run(kind, func(t *testing.T) {
 			name := "a:0:" + kind
 			one := start(t, kind, addr, name, "60000")
@@ -182,6 +185,28 @@ func TestRedsyncOverSeveral(t *testing.T) {
 	if n := clients[2].Exists(t.Context(), "several").Val(); n != 0 {
 		t.Error("a try without a majority leaves what it got")
 	}
+}
+
+// The lock of go-zookeeper keeps its like out, and gives up when its time is
+// over, with nothing of it left in line.
+func TestGoZooKeeper(t *testing.T) {
+	addr := servertest.ZooKeeper(t).Addr()
+	one := start(t, goZooKeeper, addr, "shared", "20000")
+	two := start(t, goZooKeeper, addr, "shared", "20000")
+	one.say("lock -1")
+	one.hear("LOCKED")
+	two.say("lock 0")
+	two.hear("TIMEOUT")
+	one.say("unlock")
+	one.hear("UNLOCKED")
+	two.say("lock -1")
+	two.hear("LOCKED")
+	two.say("quit")
+	if err := two.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	one.say("lock -1")
+	one.hear("LOCKED")
 }
 
 func TestArguments(t *testing.T) {

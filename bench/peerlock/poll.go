@@ -27,7 +27,12 @@ var kinds = map[string]func(ctx context.Context, addr, name string, ttl time.Dur
 	"redsync":     openRedsync,
 	"redislock":   openRedislock,
 	"rueidislock": openRueidislock,
+
+	goZooKeeper: openZooKeeper,
 }
+
+// goZooKeeper is the only kind whose servers are ZooKeepers.
+const goZooKeeper = "go-zookeeper"
 
 // pollEvery is the pause between two tries of libraries that poll.
 const pollEvery = 20 * time.Millisecond

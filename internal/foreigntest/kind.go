@@ -45,6 +45,9 @@ const (
 	KazooWrite Kind = "kazoo-write" // WriteLock
 )
 
+// GoZooKeeper is the lock of go-zookeeper, in Go, in the layout of Curator's mutex.
+const GoZooKeeper Kind = "go-zookeeper"
+
 // traits is what tests have to know of a client.
 type traits struct {
 	prefix string // before the name, in the key
@@ -66,6 +69,7 @@ var known = map[Kind]traits{
 	CuratorWrite:          {prefix: "/", renews: true},
 	CuratorSemaphore:      {prefix: "/", renews: true},
 	CuratorSemaphoreMutex: {prefix: "/", renews: true},
+	GoZooKeeper:           {prefix: "/", renews: true},
 	KazooLock:             {prefix: "/", renews: true},
 	KazooRead:             {prefix: "/", renews: true},
 	KazooWrite:            {prefix: "/", renews: true},

@@ -70,7 +70,7 @@ func program(t testing.TB, kind Kind) (*exec.Cmd, error) {
 			return nil, err
 		}
 		return script(t, python, "kazoolock.py", kazooProgram, string(kind))
-	case Redsync, Redislock:
+	case Redsync, Redislock, GoZooKeeper:
 		peerlock, err := peerlock()
 		if err != nil {
 			return nil, err
