@@ -25,6 +25,8 @@ type adapter struct {
 	mariadb bool
 	// memcached asks for a server, at place.Memcached.
 	memcached bool
+	// zookeeper asks for a server, at place.ZooKeeper.
+	zookeeper bool
 	// key is where the store keeps the lock of a name; nil = at the name.
 	key func(name string) any
 	// ends is how to ask PostgreSQL when the lease of a key ends, in seconds
@@ -47,6 +49,7 @@ type place struct {
 	Etcd      string        // host:port of the run's own server
 	MariaDB   string        // the same
 	Memcached string        // host:port of the run's own server
+	ZooKeeper string        // the same
 	Process   int           // from 1
 	Processes int           // that take part
 	TTL       time.Duration // 0 = the default of what is measured
@@ -142,6 +145,11 @@ var adapters = map[string]adapter{
 	"pg rows strict":       {open: openPGRowsStrict, postgres: true},
 	"pg session":           {open: openPGSession, postgres: true},
 	"pg session strict":    {open: openPGSessionStrict, postgres: true},
+
+	"raw zk":       {open: openRawZooKeeper, zookeeper: true},
+	"go-zookeeper": {open: openGoZooKeeper, zookeeper: true},
+	"zk":           {open: openZooKeeper, zookeeper: true},
+	"zk strict":    {open: openZooKeeperStrict, zookeeper: true},
 
 	"raw etcd":       {open: openRawEtcd, etcd: true},
 	"concurrency":    {open: openConcurrency, etcd: true},

@@ -70,7 +70,7 @@ func (c contest) run(ctx context.Context, s scale) (_ sample, err error) {
 	}
 	out, err := c.judge(b, results, s.window)
 	each := out[acquisitions] * s.window.Seconds()
-	if each > 0 && (at.postgres != nil || at.etcd != nil) {
+	if each > 0 && (at.postgres != nil || at.etcd != nil || at.zookeeper != nil) {
 		out[serverEach] = did.cpu * 1e6 / each
 	}
 	if each > 0 && len(at.redis) > 0 {

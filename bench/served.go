@@ -9,7 +9,7 @@ import (
 )
 
 // served is what the servers of a run have done so far: those of Redis by
-// their own count, a PostgreSQL or an etcd by the CPU time that it has used.
+// their own count, a PostgreSQL an etcd or a ZooKeeper by the CPU time that it has used.
 type served struct {
 	servers  float64
 	scripts  float64 // EVAL, EVALSHA, FCALL
@@ -42,6 +42,11 @@ func (s *site) look() (served, error) {
 		all.cpu, err = familyTime(s.postgres.Pid())
 		return all, err
 	}
+	if s.zookeeper != nil {
+		var err error
+		all.cpu, err = threadsTime(s.zookeeper.Pid())
+		return all, err
+	}
 	if s.etcd != nil {
 		var err error
 		all.cpu, err = threadsTime(s.etcd.Pid())
@@ -60,7 +65,7 @@ func (s served) and(o served) served {
 
 // watch waits for the window to close and says what the servers did in it.
 func (s *site) watch(b *board) (served, error) {
-	if len(s.redis) == 0 && s.postgres == nil && s.etcd == nil {
+	if len(s.redis) == 0 && s.postgres == nil && s.etcd == nil && s.zookeeper == nil {
 		return served{}, nil
 	}
 	sleepUntil(b.start.Load())

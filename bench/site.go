@@ -19,6 +19,7 @@ type site struct {
 	etcd      *servertest.Server   // the same
 	mariadb   *servertest.Server   // the same
 	memcached *servertest.Server   // the same
+	zookeeper *servertest.Server   // the same
 }
 
 func openSite(ctx context.Context, adapterName string) (_ *site, err error) {
@@ -64,6 +65,9 @@ func openSite(ctx context.Context, adapterName string) (_ *site, err error) {
 	if a.etcd {
 		s.etcd, err = servertest.StartEtcd(ctx, servertest.Options{})
 	}
+	if a.zookeeper {
+		s.zookeeper, err = servertest.StartZooKeeper(ctx, servertest.Options{Args: zooKeeperArgs})
+	}
 	if a.memcached {
 		s.memcached, err = servertest.StartMemcached(ctx, servertest.Options{})
 	}
@@ -92,6 +96,9 @@ func (s *site) place(process, of int) place {
 	if s.mariadb != nil {
 		p.MariaDB = s.mariadb.URL()
 	}
+	if s.zookeeper != nil {
+		p.ZooKeeper = s.zookeeper.Addr()
+	}
 	if s.memcached != nil {
 		p.Memcached = s.memcached.Addr()
 	}
@@ -117,7 +124,7 @@ func (s *site) close() error {
 	for _, one := range s.redis {
 		err = errors.Join(err, one.Close())
 	}
-	for _, one := range []*servertest.Server{s.postgres, s.etcd, s.mariadb, s.memcached} {
+	for _, one := range []*servertest.Server{s.postgres, s.etcd, s.mariadb, s.memcached, s.zookeeper} {
 		if one != nil {
 			err = errors.Join(err, one.Close())
 		}

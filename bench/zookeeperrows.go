@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// Names of contenders on ZooKeeper that goals refer to.
+const (
+	rawNodeRow     = "create + delete"
+	goZooKeeperRow = "go-zookeeper Lock"
+	oursZooKeeper  = "Interlock zklock"
+	oursZKStrict   = "Interlock zklock, strict"
+)
+
+// zooKeeperServer is said of every row on ZooKeeper.
+const zooKeeperServer = "one ZooKeeper on loopback with fsync, new for each run; a session for each process and contender; requests include heartbeats"
+
+// zooKeeperArgs make of a server for tests one as people run it.
+var zooKeeperArgs = []string{"-Dzookeeper.forceSync=yes", "-Dzookeeper.preAllocSize=65536", "-Xmx512m", "-XX:TieredStopAtLevel=4", "tickTime=2000"}
+
+func zooKeeperRows() []row { return []row{zooKeeperFree(), zooKeeperHandoffs(), zooKeeperPassing()} }
+
+func zooKeeperFree() row {
+	on := &stage{adapters: []string{"raw zk", "go-zookeeper", "zk"}}
+	return row{
+		name:  "zk-free",
+		title: "ZooKeeper, free lock and unlock",
+		options: fmt.Sprintf("one goroutine, nobody else; rounds of %d pairs in turn, all in one process and on one server; %s",
+			roundPairs, zooKeeperServer),
+		reps:    20,
+		stage:   on,
+		metrics: []metric{pairMedian, pairSlow, requestsEach, cpuEach, serverEach},
+		contenders: []contender{
+			{rawNodeRow, floor, stagedPair{on, "raw zk"}},
+			{goZooKeeperRow, rival, stagedPair{on, "go-zookeeper"}},
+			{oursZooKeeper, ours, stagedPair{on, "zk"}},
+		},
+		goals: []goal{{oursZooKeeper, pairMedian, atMost, 0.95, 1, goZooKeeperRow}},
+	}
+}
+
+// zooKeeperContested is the common part of the rows in which 8 processes × 8
+// goroutines want one lock.
+func zooKeeperContested() row {
+	return row{
+		options:    "empty critical section; a contest lasts 3 s after 500 ms of warm-up; " + zooKeeperServer,
+		reps:       3,
+		scale:      scale{warm: 500 * time.Millisecond, window: 3 * time.Second},
+		short:      scale{warm: 100 * time.Millisecond, window: 600 * time.Millisecond, rest: 300 * time.Millisecond, shrink: 50},
+		metrics:    []metric{handoffs, acquisitions, jain, longestWait, requestsEach, cpuEach, serverEach},
+		contenders: []contender{{goZooKeeperRow, rival, contest{"go-zookeeper", 8, 8}}},
+	}
+}
+
+func zooKeeperHandoffs() row {
+	r := zooKeeperContested()
+	r.name = "zk-handoffs"
+	r.title = "ZooKeeper, 8 processes × 8 goroutines on one lock, strict: no goroutine passes the lock on within its process"
+	r.contenders = append(r.contenders, contender{oursZKStrict, ours, contest{"zk strict", 8, 8}})
+	r.goals = []goal{
+		{oursZKStrict, acquisitions, atLeast, 1.3, 0, goZooKeeperRow},
+		{oursZKStrict, jain, atLeast, 0.99, 0, ""},
+	}
+	return r
+}
+
+func zooKeeperPassing() row {
+	r := zooKeeperContested()
+	r.name = "zk-passing"
+	r.title = "ZooKeeper, 8 processes × 8 goroutines on one lock"
+	r.contenders = append(r.contenders, contender{oursZooKeeper, ours, contest{"zk", 8, 8}})
+	r.goals = []goal{
+		{oursZooKeeper, acquisitions, atLeast, 6, 0, goZooKeeperRow},
+		{oursZooKeeper, jain, atLeast, 0.99, 0, ""},
+	}
+	return r
+}
