@@ -14,11 +14,12 @@ import (
 const module = "../.."
 
 // What users build has neither a switch nor a line of a bug in it. That the test would see one is shown by a build with
-// the bugs.
+// the bugs of a package, which has Go and Lua: with those of the core everything would be compiled anew.
 func TestBuild_HasNothingOfBugs(t *testing.T) {
 	bugs := bugsOf(t, module)
 	dir := t.TempDir()
-	overlay, err := seed(module, dir, bugs)
+	some := slices.DeleteFunc(slices.Clone(bugs), func(b *bug) bool { return b.pkg != "redislock" })
+	overlay, err := seed(module, dir, some)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func TestBuild_HasNothingOfBugs(t *testing.T) {
 		t.Errorf("interlock has in it %q", plain)
 	}
 	if len(changed) < 10 {
-		t.Errorf("built with all bugs, interlock has in it %q only: this test would not see them", changed)
+		t.Errorf("built with the bugs of a package, interlock has in it %q only: this test would not see them", changed)
 	}
 }
 
