@@ -211,10 +211,7 @@ func (s *session) join(ctx context.Context, old, c *claim) (l line, was bool, er
 		}
 		if own := l.find(c.key); own >= 0 {
 			if l.entries[own].ID == driver.PublicID(c.ID) && old == nil {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				_, err := c.stands(&l)
-				return l, false, err
+				return l, false, s.joined(ctx, c, &l, l.entries[own].create, nil)
 			}
 			// What stands there was given up, and its Release did not arrive.
 			if _, err := s.d.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(c.key), "=", l.entries[own].create)).Then(clientv3.OpDelete(c.key)).Commit(); err != nil {

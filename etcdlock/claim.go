@@ -66,14 +66,14 @@ func (c *claim) stands(l *line) (bool, error) {
 		return false, nil
 	}
 	c.create = l.entries[i].create
+	token, err := fence(c.Kind, c.create)
+	if err != nil { // also of one that waits: it could never be let in
+		return true, err
+	}
 	switch {
 	case l.entries[i].Broken:
 		c.end(broken)
 	case l.holds(i):
-		token, err := fence(c.Kind, c.create)
-		if err != nil {
-			return true, err
-		}
 		c.admit(token)
 	case c.state < waiting:
 		c.state = waiting
