@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-var blocks = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```")
+var blocks = regexp.MustCompile("(?ms)^ *```([a-z]+)\n(.*?)^ *```")
 
 // page returns the blocks of a page, each with its language.
 func page(t *testing.T, name string) [][]string {
@@ -186,6 +187,51 @@ J
 etcdctl --endpoints localhost:2379 lock nightly bash job; rm job`)
 	if err != nil || !strings.Contains(out, "status 75") || !strings.Contains(out, "leads nightly") {
 		t.Errorf("beside etcdctl: %v\n%s", err, out)
+	}
+}
+
+// What the page about fencing has of a move between stores is run from a Redis to an etcd: tokens go on growing.
+func TestPageFencing(t *testing.T) {
+	redis, etcd := servertest.Redis(t), servertest.Etcd(t)
+	at := strings.NewReplacer("localhost:6379", redis.Addr(), "localhost:2379", etcd.Addr())
+	token := func(script string) (n uint64, said string) {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), "bash", "-e", "-c", at.Replace(script))
+		c.Dir = t.TempDir()
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", script, err, out)
+		}
+		if _, text, ok := strings.Cut(string(out), "token "); ok {
+			if n, err = strconv.ParseUint(strings.TrimSpace(text), 10, 64); err != nil {
+				t.Fatalf("%s: %v", script, err)
+			}
+		}
+		return n, string(out)
+	}
+	const run = ` coupons/42 -- sh -c 'echo "token $INTERLOCK_FENCE"'`
+	seen, _ := token("interlock run --store redis://localhost:6379" + run)
+	if n, _ := token("interlock run --store etcd://localhost:2379" + run); n >= seen {
+		t.Fatalf("token %d without a base, after %d: there is nothing to show", n, seen)
+	}
+	moved := 0
+	for _, b := range page(t, "fencing.md") {
+		switch text := strings.ReplaceAll(b[2], "\n   ", "\n"); {
+		case b[1] != "sh":
+		case strings.Contains(text, " ls "):
+			if _, said := token(text); !strings.Contains(said, "nobody holds or waits in redis://") {
+				t.Errorf("%s: %s", text, said)
+			}
+			moved++
+		default:
+			if n, _ := token(text); n <= seen {
+				t.Errorf("%s: token %d after %d", text, n, seen)
+			}
+			moved++
+		}
+	}
+	if moved != 2 {
+		t.Errorf("%d steps of the page were taken, want 2", moved)
 	}
 }
 
