@@ -118,12 +118,18 @@ func OpenURL(ctx context.Context, rawURL string) (Driver, error) {
 // fenceBase is the parameter of every store that draws tokens.
 const fenceBase = "fence_base"
 
-// CutFenceBase returns a store's URL without the parameter fence_base, and its value; 0 where there is none. It is for programs that open
-// a store by its package's ParseURL, which does not know that parameter.
-func CutFenceBase(u *url.URL) (rest *url.URL, base uint64, err error) {
-	cut := *u
-	base, err = cutFenceBase(&cut)
-	return &cut, base, err
+// CutFenceBase returns a store's URL without the parameter fence_base, and its value; without one, rawURL as it is and 0. It is for programs
+// that read the URL by the ParseURL of the store's package, which does not know that parameter.
+func CutFenceBase(rawURL string) (rest string, base uint64, err error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return rawURL, 0, nil //nolint:nilerr // ParseURL says what is wrong with it, without secrets
+	}
+	params := u.RawQuery
+	if base, err = cutFenceBase(u); u.RawQuery == params {
+		return rawURL, base, err
+	}
+	return u.String(), base, err
 }
 
 // cutFenceBase takes it out of u, and leaves all others as they are written.

@@ -28,16 +28,10 @@ func (c *migrateCommand) Run(ctx context.Context, t terminal, line *commandLine)
 	if warning != "" {
 		fmt.Fprintf(t.err, "interlock: warning: %s\n", warning)
 	}
-	u, err := url.Parse(storeURL)
-	if err == nil {
-		rest, _, err := driver.CutFenceBase(u) // which stands in no table
-		if err != nil {
-			return usage("%v", err)
-		}
-		if rest.RawQuery != u.RawQuery {
-			storeURL = rest.String()
-		}
+	if storeURL, _, err = driver.CutFenceBase(storeURL); err != nil { // which stands in no table
+		return usage("%v", err)
 	}
+	u, err := url.Parse(storeURL)
 	switch {
 	case err == nil && u.Scheme == "mysql":
 		return c.inMySQL(ctx, t, storeURL)

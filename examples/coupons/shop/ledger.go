@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // the driver that OpenLedger opens
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/fence"
 	"github.com/interlock-go/interlock/pglock"
 )
@@ -54,6 +55,10 @@ func OpenLedger(ctx context.Context, path string) (*Ledger, error) {
 // OpenPostgresLedger opens the ledger in a schema of a PostgreSQL database, and creates it if there is none. The URL may be that of the
 // store of locks.
 func OpenPostgresLedger(ctx context.Context, rawURL, schema string) (*Ledger, error) {
+	rawURL, _, err := driver.CutFenceBase(rawURL) // which is of tokens, and these come as they are to be
+	if err != nil {
+		return nil, fmt.Errorf("shop: open the ledger: %w", err)
+	}
 	config, _, err := pglock.ParseURL(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("shop: open the ledger: %w", err)

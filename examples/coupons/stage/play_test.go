@@ -67,7 +67,7 @@ func TestPlayOnRedis(t *testing.T) { play(t, servertest.Redis(t).URL()) }
 
 // In a PostgreSQL the ledger lies beside the locks, and is gone afterwards.
 func TestPlayOnPostgres(t *testing.T) {
-	for _, technique := range []string{"rows", "session"} {
+	for _, technique := range []string{"rows&fence_base=1000000000000000", "session"} {
 		t.Run(technique, func(t *testing.T) {
 			t.Parallel()
 			s := servertest.Postgres(t)
