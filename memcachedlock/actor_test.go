@@ -103,7 +103,7 @@ type raw struct {
 
 func beside(t *testing.T, addr string) raw {
 	t.Helper()
-	c := memcache.New(memcache.Server{Addr: addr, Silence: patience})
+	c := memcache.New(memcache.Server{Addr: addr, Timeout: patience})
 	t.Cleanup(c.Close)
 	return raw{t, c}
 }
@@ -113,11 +113,11 @@ func (r raw) says(request memcache.Request) memcache.Reply {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	replies, err := r.Do(ctx, request)
+	reply, err := r.Do(ctx, request)
 	if err != nil {
 		r.Fatal(err)
 	}
-	return replies[0]
+	return reply
 }
 
 // command sends a command of the old protocol, which answers with one line.

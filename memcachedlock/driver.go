@@ -35,23 +35,22 @@ func New(ctx context.Context, servers []string, o *Options) (*Driver, error) {
 }
 
 // reach returns when a server has answered, or why none did.
-func (d *Driver) reach(ctx context.Context) error {
+func (d *Driver) reach(ctx context.Context) (err error) {
 	answers := make(chan error, len(d.servers))
 	for _, s := range d.servers {
 		go func() {
-			_, err := s.Do(sessions.Within(ctx, d.options.Timeout), memcache.Nothing())
+			_, err := s.Do(ctx, memcache.Nothing())
 			answers <- err
 		}()
 	}
-	var all error
 	for range d.servers {
-		err := <-answers
-		if err == nil {
+		why := <-answers
+		if why == nil {
 			return nil
 		}
-		all = errors.Join(all, err)
+		err = errors.Join(err, why)
 	}
-	return all
+	return err
 }
 
 // Traits implements driver.Driver.
@@ -74,12 +73,9 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	if spec.TTL < minTTL || spec.TTL > maxTTL {
 		return nil, fmt.Errorf("memcachedlock: TTL %v: want %v to %v: %w", spec.TTL, minTTL, maxTTL, driver.ErrRefused)
 	}
-	s := &session{
-		d: d, owner: spec.Owner.Encode(), seconds: int((spec.TTL + time.Second - 1) / time.Second), timeout: min(d.options.Timeout, spec.TTL),
-		claims: sessions.Claims[*claim]{},
-	}
+	s := &session{d: d, owner: spec.Owner.Encode(), seconds: int((spec.TTL + time.Second - 1) / time.Second), claims: sessions.Claims[*claim]{}}
 	if !d.sessions.Add(s) {
-		return nil, errClosed
+		return nil, fmt.Errorf("memcachedlock: %w: the driver is closed", driver.ErrNotSent)
 	}
 	if err := d.reach(ctx); err != nil {
 		d.sessions.Remove(s)
@@ -87,8 +83,6 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	}
 	return s, nil
 }
-
-var errClosed = fmt.Errorf("memcachedlock: %w: the driver is closed", driver.ErrNotSent)
 
 // Close implements driver.Driver.
 func (d *Driver) Close(ctx context.Context) error {

@@ -10,19 +10,15 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/memcache"
-	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// look returns what stands at a key, or nil.
-func (d *Driver) look(ctx context.Context, key string) (*item, error) {
-	replies, err := d.server(key).Do(sessions.Within(ctx, d.options.Timeout), memcache.Get(key))
-	if err == nil {
-		err = replies[0].Err
+// at returns what stands at a name, or nil.
+func (d *Driver) at(ctx context.Context, name string) (*item, error) {
+	key := d.Key(name)
+	if err := memcache.CheckKey(key); err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrRefused, err)
 	}
-	if err != nil || replies[0].Status != memcache.Value {
-		return nil, err
-	}
-	return read(replies[0])
+	return look(ctx, d.server(key), key)
 }
 
 // Lines implements driver.Inspector. A server lists all keys that it has, which takes long where they are many.
@@ -30,22 +26,22 @@ func (d *Driver) Lines(ctx context.Context, prefix string) (lines []driver.Line,
 	for _, s := range d.servers {
 		keys, err := s.Keys(ctx, d.options.Prefix)
 		if err != nil {
-			return lines, fmt.Errorf("memcachedlock: list: %s: %w", s.Addr(), err)
+			return lines, fmt.Errorf("memcachedlock: list: %s: %w", s.Addr, err)
 		}
 		for _, key := range keys {
-			it, err := d.look(ctx, key)
+			it, err := look(ctx, s, key)
 			if err != nil {
 				return lines, fmt.Errorf("memcachedlock: list: %q: %w", key, err)
 			}
 			if it == nil || it.foreign && d.options.Prefix == "" {
 				continue // gone by now, or anything
 			}
-			name := strings.TrimPrefix(key, d.options.Prefix)
-			if !it.foreign {
-				name = it.Name
+			name := it.Name
+			if it.foreign {
+				name = strings.TrimPrefix(key, d.options.Prefix)
 			}
 			if strings.HasPrefix(name, prefix) {
-				lines = append(lines, driver.Line{Name: name, Claims: []driver.Holder{*it.holder()}})
+				lines = append(lines, driver.Line{Name: name, Claims: []driver.Holder{*it.show()}})
 			}
 		}
 	}
@@ -56,16 +52,12 @@ func (d *Driver) Lines(ctx context.Context, prefix string) (lines []driver.Line,
 // Line implements driver.Inspector. Who waits stands nowhere.
 func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	l := driver.Line{Name: name}
-	key := d.Key(name)
-	err := memcache.CheckKey(key)
-	if err == nil {
-		var it *item
-		if it, err = d.look(ctx, key); it != nil {
-			l.Claims = []driver.Holder{*it.holder()}
-		}
-	}
+	it, err := d.at(ctx, name)
 	if err != nil {
 		return l, fmt.Errorf("memcachedlock: look at %q: %w", name, err)
+	}
+	if it != nil {
+		l.Claims = []driver.Holder{*it.show()}
 	}
 	return l, nil
 }
@@ -73,41 +65,31 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 // Break implements driver.Inspector. A mark is written into the item, for the rest of its time, and its owner hears of it by its next
 // renewal; now deletes it.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
-	if err := d.breakItem(ctx, d.Key(name), publicID, fence, now); err != nil {
-		return fmt.Errorf("memcachedlock: break %q: %w", name, err)
-	}
-	return nil
-}
-
-func (d *Driver) breakItem(ctx context.Context, key, publicID string, fence uint64, now bool) error {
-	if err := memcache.CheckKey(key); err != nil {
-		return fmt.Errorf("%w: %w", driver.ErrRefused, err)
-	}
 	for range rounds {
-		it, err := d.look(ctx, key)
-		if err != nil {
-			return err
+		it, err := d.at(ctx, name)
+		switch {
+		case err != nil:
+			return fmt.Errorf("memcachedlock: break %q: %w", name, err)
+		case it == nil || it.show().PublicID != publicID || it.Fence != fence:
+			return fmt.Errorf("memcachedlock: break %q: %w: no claim %s with token %d stands there", name, driver.ErrRefused, publicID, fence)
+		case it.foreign && !now:
+			return fmt.Errorf("memcachedlock: break %q: %w: it is another program's, which reads no marks: it can only be broken now", name, driver.ErrRefused)
 		}
-		if it == nil || it.holder().PublicID != publicID || it.Fence != fence {
-			return fmt.Errorf("%w: no claim %s with token %d stands there", driver.ErrRefused, publicID, fence)
-		}
-		if it.foreign && !now {
-			return fmt.Errorf("%w: it is another program's, which reads no marks: it can only be broken now", driver.ErrRefused)
-		}
+		key := d.Key(name)
 		request := memcache.Delete(key, it.CAS)
 		if !now {
 			it.Broken = true
 			request = memcache.Swap(key, it.encode(), max(it.Left, 1), it.CAS) // 0 would be for ever
 		}
-		replies, err := d.server(key).Do(sessions.Within(ctx, d.options.Timeout), request)
-		if err == nil {
-			err = replies[0].Err
+		r, err := d.server(key).Do(ctx, request)
+		if err != nil {
+			return fmt.Errorf("memcachedlock: break %q: %w", name, err)
 		}
-		if err != nil || replies[0].Status == memcache.Done {
-			return err
+		if r.Status == memcache.Done {
+			return nil
 		}
 	}
-	return errRestless // it is renewed each time
+	return fmt.Errorf("memcachedlock: break %q: %w", name, errRestless) // it is renewed each time
 }
 
 // Watch implements driver.Watcher: it looks.

@@ -39,7 +39,7 @@ func unsafe(r rune) bool { return r <= ' ' || r >= '~' }
 
 // check refuses a claim that cannot be kept.
 func (d *Driver) check(c driver.Claim) error {
-	err := error(nil)
+	var err error
 	switch {
 	case c.ID == "":
 		err = fmt.Errorf("a claim without an ID: want one as driver.NewID makes them")
@@ -64,7 +64,7 @@ func (d *Driver) server(key string) (best *memcache.Client) {
 	}
 	var most uint64
 	for _, s := range d.servers {
-		sum := sha256.Sum256([]byte(s.Addr() + " " + key))
+		sum := sha256.Sum256([]byte(s.Addr + " " + key))
 		if n := binary.BigEndian.Uint64(sum[:]); best == nil || n > most {
 			best, most = s, n
 		}

@@ -40,7 +40,7 @@ type Options struct {
 
 	TLS *tls.Config // of a server that was started with -Z
 
-	// Timeout is how long a server may take for one answer, at most the TTL of a session; default 3 s.
+	// Timeout is how long a server may take for one answer; default and at most 3 s, the shortest TTL.
 	Timeout time.Duration
 
 	// Logger is told, when a driver is made, that this store is for efficiency only; default slog.Default().
@@ -53,7 +53,7 @@ func (d *Driver) configure(servers []string, o *Options) error {
 		d.options = *o
 	}
 	d.options.Layout = cmp.Or(d.options.Layout, Hashed)
-	d.options.Timeout = cmp.Or(max(d.options.Timeout, 0), 3*time.Second)
+	d.options.Timeout = cmp.Or(d.options.Timeout, minTTL)
 	if d.options.Logger == nil {
 		d.options.Logger = slog.Default()
 	}
@@ -79,15 +79,15 @@ func (d *Driver) configure(servers []string, o *Options) error {
 		return fmt.Errorf("%w: layout %q: want %s or %s", driver.ErrRefused, d.options.Layout, Hashed, Add)
 	case d.options.Layout == Add && len(addrs) > 1:
 		return fmt.Errorf("%w: layout add with %d servers: other programs choose the server of a name in another way, so want one", driver.ErrRefused, len(addrs))
+	case d.options.Timeout < 0 || d.options.Timeout > minTTL:
+		return fmt.Errorf("%w: timeout %v: want at most %v, the shortest TTL", driver.ErrRefused, d.options.Timeout, minTTL)
 	case d.options.Prefix != "" && memcache.CheckKey(d.options.Prefix) != nil || len(d.options.Prefix) > maxPrefix:
 		return fmt.Errorf("%w: prefix %q: want at most %d bytes without blanks and control characters", driver.ErrRefused, d.options.Prefix, maxPrefix)
 	case strings.ContainsAny(d.options.User+d.options.Password, " \r\n") || (d.options.User == "") != (d.options.Password == ""):
 		return fmt.Errorf("%w: user and password: want both or none, without blanks", driver.ErrRefused)
 	}
 	for _, addr := range addrs {
-		d.servers = append(d.servers, memcache.New(memcache.Server{
-			Addr: addr, User: d.options.User, Password: d.options.Password, TLS: d.options.TLS, Silence: d.options.Timeout,
-		}))
+		d.servers = append(d.servers, memcache.New(memcache.Server{Addr: addr, User: d.options.User, Password: d.options.Password, TLS: d.options.TLS, Timeout: d.options.Timeout}))
 	}
 	return nil
 }

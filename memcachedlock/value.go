@@ -1,8 +1,10 @@
 package memcachedlock
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -10,10 +12,7 @@ import (
 	"github.com/interlock-go/interlock/internal/memcache"
 )
 
-// layout begins the values that are ours, before JSON. Any other value is of another program.
-const layout = "il1"
-
-// value is what stands in an item of ours.
+// value is what stands in an item of ours, in JSON behind our layout. Any other value is of another program.
 type value struct {
 	Name   string          `json:"name"`
 	ID     string          `json:"id"`
@@ -24,12 +23,22 @@ type value struct {
 	Broken bool            `json:"broken,omitempty"`
 }
 
+const layout = "il1"
+
+// ours is how values of ours begin, of any layout.
+var ours = regexp.MustCompile(`^il[1-9]\{`)
+
 func (v value) encode() []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("memcachedlock: encode: %v", err)) // strings and numbers cannot fail
 	}
 	return append([]byte(layout), b...)
+}
+
+// value is what stands in the claim's item.
+func (c *claim) value() []byte {
+	return value{Name: c.Name, ID: c.ID, Owner: c.s.owner, Note: []byte(c.Note), Passes: c.Passes, Fence: c.fence}.encode()
 }
 
 // item is what a server has at a key.
@@ -39,23 +48,31 @@ type item struct {
 	foreign bool
 }
 
-// read reads the answer to a Get. An item of a later version of us is an error: nobody knows what it means.
-func read(r memcache.Reply) (*item, error) {
-	text, ours := strings.CutPrefix(string(r.Value), layout[:2])
-	it := &item{Reply: r, foreign: !ours || len(text) < 2 || text[0] < '1' || text[0] > '9' || text[1] != '{'}
-	switch {
-	case it.foreign:
-		return it, nil
-	case text[0] != layout[2]:
-		return nil, fmt.Errorf("%w: layout %c was written by a newer version of Interlock: want the same version everywhere", driver.ErrRefused, text[0])
+// look returns what stands at a key, or nil.
+func look(ctx context.Context, server *memcache.Client, key string) (*item, error) {
+	r, err := server.Do(ctx, memcache.Get(key))
+	if err != nil || r.Status != memcache.Value {
+		return nil, err
 	}
-	it.foreign = json.Unmarshal([]byte(text[1:]), &it.value) != nil
-	var err error
+	return read(r)
+}
+
+// read reads the answer to a Get. An item of a later version of us is an error: nobody knows what it means.
+func read(r memcache.Reply) (it *item, err error) {
+	it = &item{Reply: r}
+	text, current := strings.CutPrefix(string(r.Value), layout)
+	if !current && ours.Match(r.Value) {
+		return nil, fmt.Errorf("%w: layout %c was written by a newer version of Interlock: want the same version everywhere", driver.ErrRefused, text[2])
+	}
+	it.foreign = !current || json.Unmarshal([]byte(text), &it.value) != nil
 	if !it.foreign && it.Fence == 0 {
 		it.Fence, err = token(r)
 	}
 	return it, err
 }
+
+// of reports whether the item is a claim's.
+func (it *item) of(c *claim) bool { return !it.foreign && it.ID == c.ID && it.Name == c.Name }
 
 // token is the lowest of those that a grant has reserved: that of the version which the item got when it was added, on a server that was
 // started then.
@@ -67,8 +84,8 @@ func token(r memcache.Reply) (uint64, error) {
 	return started + r.CAS*driver.Stride, nil
 }
 
-// holder is an item as people see it.
-func (it *item) holder() *driver.Holder {
+// show is an item as people see it.
+func (it *item) show() *driver.Holder {
 	h := &driver.Holder{Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true}
 	if it.Left >= 0 {
 		h.Until = time.Now().Add(time.Duration(it.Left) * time.Second)

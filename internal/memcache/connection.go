@@ -2,106 +2,102 @@ package memcache
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net"
-	"sync"
+	"os"
+	"sync/atomic"
 	"time"
 )
 
-// connection is one connection. Answers come in the order of requests.
+// connection is one connection. Answers come in the order of requests: each caller reads its own, when the one before has read its.
 type connection struct {
 	net.Conn
-	start   int64
-	silence time.Duration // from the server for so long, while it owes an answer, ends the connection
-
-	mu      sync.Mutex
-	pending []*call // without their answers, in order
-	ended   error   // why; nil while it lives
+	r     *bufio.Reader // of the caller whose turn it is to read; when no answer is owed, of who sends
+	start int64         // when the server was started
+	last  chan struct{} // closed when the answer to the last request is read: of who sends, as is used
+	used  time.Time
+	ended atomic.Pointer[error] // why; nil while it lives
 }
 
-// call is some requests that were sent together.
+// call is a request that was sent.
 type call struct {
-	replies []Reply
-	got     int
-	err     error
-	over    chan struct{} // closed when all are answered, or never will be
+	*connection
+	before, over chan struct{} // closed when the answer before, and this one, was read or never will be
+	late         time.Time     // when the time for it is over
 }
 
-// add takes in a call that is about to be sent.
-func (c *connection) add(requests int) (*call, error) {
-	one := &call{replies: make([]Reply, requests), over: make(chan struct{})}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended != nil {
-		return nil, c.ended
-	}
-	c.pending = append(c.pending, one)
-	if len(c.pending) == 1 {
-		c.owe()
-	}
-	return one, nil
-}
-
-// owe begins the server's time anew. The mutex is held.
-func (c *connection) owe() {
-	var end time.Time
-	if len(c.pending) > 0 {
-		end = time.Now().Add(c.silence)
-	}
-	_ = c.SetReadDeadline(end) // fails only where it has ended
-}
+// quiet is after how long without a request it is looked whether the server has closed the connection meanwhile.
+const quiet = time.Second
 
 // alive reports whether something can be sent.
 func (c *connection) alive() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ended == nil
+	select {
+	case <-c.last:
+		if time.Since(c.used) > quiet {
+			_ = c.SetReadDeadline(time.Now().Add(50 * time.Microsecond))
+			if _, err := c.r.Peek(1); !errors.Is(err, os.ErrDeadlineExceeded) {
+				c.end(fmt.Errorf("closed by the server: %w", err))
+			}
+		}
+	default: // who reads will see
+	}
+	return c.ended.Load() == nil
 }
 
-// listen hands out answers until the connection ends.
-func (c *connection) listen(r *bufio.Reader) {
-	for {
-		reply, err := readReply(r)
-		if err == nil {
-			reply.Start = c.start
-			err = c.take(reply)
-		}
-		if err != nil {
+// send writes a request. Where that fails nobody knows how much of it left, and the call ends like one without an answer.
+func (c *connection) send(r Request, timeout time.Duration) *call {
+	c.used = time.Now()
+	one := &call{c, c.last, make(chan struct{}), c.used.Add(timeout)}
+	c.last = one.over
+	if _, err := c.Write(r); err != nil {
+		c.end(err)
+	}
+	return one
+}
+
+// await returns when the answer is there or never will be, and an error when ctx ends before.
+func (c *call) await(ctx context.Context) error {
+	select {
+	case <-c.before:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	_ = c.SetReadDeadline(c.late)
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = c.SetReadDeadline(time.Unix(1, 0))
+		close(woken)
+	})
+	_, _ = c.r.Peek(1) // read will say what is wrong
+	if stop() {
+		return nil
+	}
+	<-woken
+	_ = c.SetReadDeadline(c.late)
+	return ctx.Err()
+}
+
+// read reads the answer. After an error nobody knows whether the request was carried out, nor where the next answer begins.
+func (c *call) read() (Reply, error) {
+	defer close(c.over)
+	<-c.before
+	reply, err := Reply{}, error(nil)
+	if c.ended.Load() == nil {
+		if reply, err = readReply(c.r); err != nil {
 			c.end(err)
-			return
 		}
 	}
+	if why := c.ended.Load(); why != nil {
+		return Reply{}, fmt.Errorf("%s: the connection has ended: %w", c.RemoteAddr(), *why)
+	}
+	reply.Start = c.start
+	return reply, reply.err
 }
 
-func (c *connection) take(reply Reply) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.pending) == 0 {
-		return errors.New("an answer that nobody has asked for")
-	}
-	first := c.pending[0]
-	first.replies[first.got] = reply
-	if first.got++; first.got == len(first.replies) {
-		c.pending = c.pending[1:]
-		close(first.over)
-	}
-	c.owe()
-	return nil
-}
-
-// end closes it. Of what has no answer nobody knows whether it was carried out.
+// end closes it.
 func (c *connection) end(why error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended != nil {
-		return
-	}
-	c.ended = fmt.Errorf("%s: the connection has ended: %w", c.RemoteAddr(), why)
+	c.ended.CompareAndSwap(nil, &why)
 	_ = c.Close()
-	for _, one := range c.pending {
-		one.err = c.ended
-		close(one.over)
-	}
-	c.pending = nil
 }

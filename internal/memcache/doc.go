@@ -3,6 +3,5 @@
 //
 // A [Client] has one connection to one server. The server carries out what comes over a connection in order, so a request that stands behind
 // another one is never overtaken by it, also where the other one's caller has gone; what two connections bring it may carry out in any
-// order. That is why there is no pool, and why a request whose time is over does not close the connection until the server has been silent
-// for long.
+// order. That is why there is no pool, and why a request whose caller has gone does not close the connection before its time is over.
 package memcache

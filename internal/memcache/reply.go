@@ -2,11 +2,11 @@ package memcache
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -33,8 +33,7 @@ type Reply struct {
 	Left   int    // seconds that are left of it, -1 for one that stays
 	Start  int64  // when the server was started, in seconds since 1970 by its own clock
 
-	// Err is what the server said instead: that it could not do this. The other requests are not concerned.
-	Err error
+	err error // that the server could not do this; other requests are not concerned
 }
 
 // maxValue bounds what is read: no lock is that long, nor is an item, unless the server was told so.
@@ -46,64 +45,59 @@ func readReply(r *bufio.Reader) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	word, rest, _ := bytes.Cut(line, []byte(" "))
-	reply := Reply{Status: Status(word)}
-	size := -1
+	word, rest, _ := strings.Cut(line, " ")
+	reply, size := Reply{Status: Status(word)}, ""
 	switch reply.Status {
 	case Done, None, NotStored, Changed, NotFound, Alive:
 	case Value:
-		var first []byte
-		first, rest, _ = bytes.Cut(rest, []byte(" "))
-		if size, err = strconv.Atoi(string(first)); err != nil || size < 0 || size > maxValue {
-			return Reply{}, unexpected(line)
-		}
+		size, rest, _ = strings.Cut(rest, " ")
 	case "SERVER_ERROR":
-		full := bytes.Contains(rest, []byte("memory"))
-		if full {
-			return Reply{Err: fmt.Errorf("%w: %w: the server says %q: give it more memory (-m)", driver.ErrUnable, driver.ErrNotSent, rest)}, nil
+		reply.err = fmt.Errorf("the server says %q", rest)
+		if strings.Contains(rest, "memory") {
+			reply.err = fmt.Errorf("%w: %w: %w: give it more memory (-m)", driver.ErrUnable, driver.ErrNotSent, reply.err)
 		}
-		return Reply{Err: fmt.Errorf("the server says %q", rest)}, nil
+		return reply, nil
 	default:
 		return Reply{}, unexpected(line)
 	}
-	for flag := range bytes.FieldsSeq(rest) {
+	for flag := range strings.FieldsSeq(rest) {
 		switch flag[0] {
 		case 'c':
-			reply.CAS, err = strconv.ParseUint(string(flag[1:]), 10, 64)
+			reply.CAS, err = strconv.ParseUint(flag[1:], 10, 64)
 		case 't':
-			reply.Left, err = strconv.Atoi(string(flag[1:]))
+			reply.Left, err = strconv.Atoi(flag[1:])
 		}
 		if err != nil {
 			return Reply{}, unexpected(line)
 		}
 	}
-	if size < 0 {
+	if reply.Status != Value {
 		return reply, nil
 	}
-	reply.Value = make([]byte, size+2)
-	if _, err := io.ReadFull(r, reply.Value); err != nil {
-		return Reply{}, err
+	n, err := strconv.ParseUint(size, 10, 64)
+	if err != nil || n > maxValue {
+		return Reply{}, unexpected(line)
 	}
-	if !bytes.HasSuffix(reply.Value, []byte("\r\n")) {
-		return Reply{}, fmt.Errorf("a value of the server does not end where it said: want a memcached")
+	reply.Value = make([]byte, n+2)
+	_, err = io.ReadFull(r, reply.Value)
+	if text, ends := strings.CutSuffix(string(reply.Value), "\r\n"); err == nil && !ends {
+		err = fmt.Errorf("a value does not end where it said: %.80q", text)
 	}
-	reply.Value = reply.Value[:size]
-	return reply, nil
+	reply.Value = reply.Value[:n]
+	return reply, err
 }
 
 // readLine reads up to the end of a line, which it leaves out.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	line, err := r.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) || err == nil && !bytes.HasSuffix(line, []byte("\r\n")) {
-		return nil, unexpected(line)
+func readLine(r *bufio.Reader) (string, error) {
+	b, err := r.ReadSlice('\n')
+	line, ends := strings.CutSuffix(string(b), "\r\n")
+	if errors.Is(err, bufio.ErrBufferFull) || err == nil && !ends {
+		return "", unexpected(line)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return line[:len(line)-2], nil
+	return line, err
 }
 
 // unexpected is an answer that means nothing here.
-func unexpected(line []byte) error {
-	return fmt.Errorf("the server answers %q: want a memcached 1.6 or newer, which knows meta commands", line[:min(len(line), 80)])
+func unexpected(line string) error {
+	return fmt.Errorf("the server answers %.80q: want a memcached 1.6 or newer, which knows meta commands", line)
 }

@@ -33,10 +33,10 @@ func TestRepliesAreRead(t *testing.T) {
 // What the server could not do is an answer like any other. Of what is none nobody knows where the next one begins.
 func TestErrorsOfTheServer(t *testing.T) {
 	r, err := readReply(bufio.NewReader(strings.NewReader("SERVER_ERROR out of memory storing object\r\n")))
-	if err != nil || !errors.Is(r.Err, driver.ErrUnable) || !errors.Is(r.Err, driver.ErrNotSent) {
+	if err != nil || !errors.Is(r.err, driver.ErrUnable) || !errors.Is(r.err, driver.ErrNotSent) {
 		t.Errorf("a server whose memory is full: %+v, %v", r, err)
 	}
-	if r, err := readReply(bufio.NewReader(strings.NewReader("SERVER_ERROR object too large for cache\r\n"))); err != nil || r.Err == nil || errors.Is(r.Err, driver.ErrNotSent) {
+	if r, err := readReply(bufio.NewReader(strings.NewReader("SERVER_ERROR object too large for cache\r\n"))); err != nil || r.err == nil || errors.Is(r.err, driver.ErrNotSent) {
 		t.Errorf("another error: %+v, %v", r, err)
 	}
 	for _, text := range []string{
@@ -67,7 +67,7 @@ func FuzzReply(f *testing.F) {
 			if total += len(reply.Value) + 4; total > len(b) {
 				t.Fatalf("%d bytes are read as %d", len(b), total)
 			}
-			if reply.Err == nil && len(reply.Status) != 2 {
+			if reply.err == nil && len(reply.Status) != 2 {
 				t.Fatalf("status %q", reply.Status)
 			}
 		}
