@@ -57,6 +57,7 @@ type Config struct {
 	// which only counts.
 	Handoffs int
 
+	tries   bool             // of handoffs: who wants the lock tries again and again, for want of a line
 	want    func(Trial) bool // of a scenario with faults, besides a case for each check; nil: nothing
 	tx      string           // of handoffs: the lock is one of a transaction
 	patient bool             // of handoffs: the contest goes on until there are so many

@@ -52,6 +52,10 @@ var controls = []control{
 	}},
 	// No lock at all.
 	{flaw: "pooled", check: "V3", start: PostgresPooler, plan: func(*plan) {}},
+	// Holders that nobody can reach hold until their own time is over, while the server's is up to two seconds shorter.
+	{flaw: "face-value", check: "V3", start: Memcached, ttl: 3 * time.Second, grace: 100 * time.Millisecond, round: 8 * time.Second, plan: func(p *plan) {
+		p.stops, p.harm.wired, p.job.Stalls, p.names, p.job.Count = true, true, 2, 4, 4
+	}},
 
 	// Over several masters. On slow links those who want a name reach the masters in different orders, so holders have no
 	// more of them than they need.
@@ -123,9 +127,10 @@ func (c *conductor) convict(ctx context.Context) ([]Trial, error) {
 }
 
 const (
-	realSession = "postgres"
-	realRedis   = "redis"
-	realRedlock = "redlock"
+	realSession   = "postgres"
+	realRedis     = "redis"
+	realRedlock   = "redlock"
+	realMemcached = "memcached"
 )
 
 // correct are the schemes of locks without a flaw: the real one, in a program that has it, and for several masters the one
@@ -135,6 +140,8 @@ func (k control) correct() []string {
 	switch {
 	case k.start == PostgresPooler:
 		return []string{realSession}
+	case k.start == Memcached:
+		return []string{realMemcached}
 	case k.start != Redlock && single:
 		return []string{realRedis}
 	case k.start != Redlock:

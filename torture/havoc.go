@@ -80,6 +80,8 @@ func (h *havoc) harm(ctx context.Context, kind string) error {
 		return h.harmMariaDB(ctx, kind)
 	case h.servers.zookeeper != nil:
 		return h.harmZooKeeper(ctx, kind)
+	case h.servers.memcached != nil:
+		return h.harmMemcached(ctx, kind)
 	}
 	switch kind {
 	case FaultPause:

@@ -26,6 +26,7 @@ type servers struct {
 	etcd      *servertest.Etcds
 	mariadb   *servertest.Server
 	zookeeper *zookeeper
+	memcached *servertest.Server
 	query     string // what the store's URL has besides
 }
 
@@ -55,6 +56,8 @@ func raise(ctx context.Context, name string, faults []string) (s *servers, err e
 		s.zookeeper, err = raiseZooKeeper(ctx, 1)
 	case ZooKeeperEnsemble:
 		s.zookeeper, err = raiseZooKeeper(ctx, threeMembers)
+	case Memcached:
+		s.memcached, err = raiseMemcached(ctx)
 	case Redlock:
 		s.masters, err = raiseMasters(ctx, slices.Contains(faults, FaultClock))
 	default:
@@ -92,6 +95,8 @@ func (s *servers) url() string {
 		return s.zookeeper.URL() + "?" + s.query
 	case s.zookeeper != nil:
 		return s.zookeeper.URL()
+	case s.memcached != nil:
+		return s.memcached.URL()
 	}
 	return s.redis.URL()
 }
@@ -113,6 +118,8 @@ func (s *servers) nodes() []*servertest.Server {
 		return []*servertest.Server{s.mariadb}
 	case s.zookeeper != nil:
 		return s.zookeeper.Members
+	case s.memcached != nil:
+		return []*servertest.Server{s.memcached}
 	}
 	return []*servertest.Server{s.redis}
 }
@@ -151,6 +158,8 @@ func (s *servers) close() error {
 		return s.mariadb.Close()
 	case s.zookeeper != nil:
 		return s.zookeeper.Close()
+	case s.memcached != nil:
+		return s.memcached.Close()
 	}
 	return s.redis.Close()
 }

@@ -27,6 +27,8 @@ const (
 	// A ZooKeeper, alone and as an ensemble of three. What follows a ? goes into the URL of the store.
 	ZooKeeper         = "zookeeper"
 	ZooKeeperEnsemble = "zookeeper-ensemble"
+
+	Memcached = "memcached" // alone
 )
 
 // The faults of servers, and of the way to them.
@@ -34,7 +36,7 @@ const (
 	FaultLink    = "link"    // the links of workers hold back what is sent, or are reset
 	FaultPause   = "pause"   // a server is stopped for a while
 	FaultRestart = "restart" // a server is killed, or ends, and starts again with its data
-	FaultEvict   = "evict"   // a server drops every key that has a TTL, for want of memory
+	FaultEvict   = "evict"   // a server drops every key that has a TTL, for want of memory; a memcached by flush_all
 
 	// A master is killed, and when a replica has its place started again as its replica: after a while in which the
 	// replica heard nothing from it where the failover is stale.
@@ -65,7 +67,7 @@ var topologies = map[string]topology{
 	OneRedis: {
 		usual: []string{FaultLink, FaultPause, FaultRestart},
 		costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultEvict: {"V3", "V4"}},
-		why:   map[string]string{FaultEvict: "a server that evicts forgets who holds"},
+		why:   map[string]string{FaultEvict: evicting},
 	},
 	Sentinel: replicated,
 	Cluster:  replicated,
@@ -103,6 +105,11 @@ var topologies = map[string]topology{
 		usual: []string{FaultLink, FaultPause, FaultRestart, FaultFailover},
 		costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultFailover: nil},
 	},
+	Memcached: {
+		usual: []string{FaultLink},
+		costs: map[string][]string{FaultLink: nil, FaultPause: {"V3", "V4"}, FaultEvict: {"V3", "V4"}},
+		why:   map[string]string{FaultPause: "a server that was stopped counts by its old clock for a moment", FaultEvict: evicting},
+	},
 	// Exclusion rests on the masters' clocks, the order of tokens does not.
 	Redlock: {
 		usual: []string{FaultLink, FaultPause, FaultRestart, FaultForget, FaultOutage},
@@ -121,6 +128,8 @@ var replicated = topology{
 	costs: map[string][]string{FaultLink: nil, FaultPause: {"V3", "V4"}, FaultFailover: {"V3", "V4"}, FaultStale: {"V3", "V4"}},
 	why:   map[string]string{FaultPause: failedOver, FaultFailover: failedOver, FaultStale: failedOver},
 }
+
+const evicting = "a server that evicts forgets who holds"
 
 const oldLeader = "a leader that was stopped may end leases, in versions before 3.4.28 and 3.5.10"
 

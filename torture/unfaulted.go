@@ -144,7 +144,7 @@ func (c *conductor) runHandoffs(ctx context.Context) ([]Trial, error) {
 	}
 	setup := fmt.Sprintf("%d processes × %d goroutines, 1 name, no faults, a number in a plain file", c.Processes, c.Goroutines)
 	c.say("%s for %v", Handoffs, c.For)
-	b, err := c.hold(ctx, job{Guard: unfenced, Tx: c.tx}, counts, c.For)
+	b, err := c.hold(ctx, job{Guard: unfenced, Tx: c.tx, Tries: c.tries}, counts, c.For)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-// Package flawed has the locks, of Redis but for one, that people write by hand, each with one well-known fault: what a test of locks must
+// Package flawed has the locks, of Redis but for two, that people write by hand, each with one well-known fault: what a test of locks must
 // convict before its silence about others means anything.
 //
 // All of them are one honest lock, SET NX PX with a value of its own, released and extended by scripts that compare it,
@@ -19,6 +19,10 @@
 // And there is the advisory lock of a PostgreSQL behind a pooler that shares connections:
 //
 //	flawed+pooled://USER@HOST:PORT/DATABASE
+//
+// and the lock of a memcached that takes its seconds at face value:
+//
+//	flawed+face-value://HOST:PORT
 //
 // A parameter skew=1s sets the clock of this process ahead, as far as the lock looks at it.
 package flawed

@@ -28,6 +28,9 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	if scheme == Prefix+pooler {
 		return openPooled(ctx, rest)
 	}
+	if scheme == Prefix+face {
+		return openFace(ctx, rest)
+	}
 	rest, query, _ := strings.Cut(rest, "?")
 	hosts, master, _ := strings.Cut(rest, "/")
 	i := slices.IndexFunc(kinds, func(k kind) bool { return Prefix+k.Name == scheme })

@@ -34,8 +34,8 @@ func TestAllExcludeWhileNothingGoesWrong(t *testing.T) {
 	}
 	const ttl = 5 * time.Second
 	for _, k := range kinds {
-		if k.Name == pooler {
-			continue // two hold whatever happens
+		if k.Name == pooler || k.Name == face {
+			continue // two hold whatever happens, or there is no Redis
 		}
 		t.Run(k.Name, func(t *testing.T) {
 			where, of := hosts[0], servers[:1]

@@ -35,7 +35,8 @@ type kind struct {
 
 const (
 	noFlaw = "no flaw"
-	pooler = "pooled" // no lock of Redis
+	pooler = "pooled" // no locks of Redis
+	face   = "face-value"
 )
 
 // kinds are the locks.
@@ -50,6 +51,7 @@ var kinds = []kind{
 	{Flaw{"promoted", "a replica promoted before it had the key"}, func(h honest, _ options) lock { return h }, nil},
 	{Flaw{"revive", "an extend that revives"}, func(h honest, _ options) lock { return revive{h} }, nil},
 	{Flaw{pooler, "advisory lock through a transaction pooler"}, nil, nil},
+	{Flaw{face, "memcached's seconds at face value"}, nil, nil},
 	{Flaw{"majority", noFlaw}, nil, func(q quorum) quorum { return q }},
 	{Flaw{"quorum", "half of the masters suffice"}, nil, func(q quorum) quorum {
 		q.need = func(masters, _ int) int { return masters / 2 }
