@@ -86,6 +86,9 @@ func TestInTxCounts(t *testing.T) {
 		s := migratedAs(t, form)
 		db := pool(t, s.URL())
 		for i, level := range levels {
+			if testing.Short() && form == "MySQL" && level != sql.LevelRepeatableRead {
+				continue // the same statements, with another way to draw tokens: make proof
+			}
 			for j, before := range []string{"", "select count(*) from %s"} {
 				t.Run(fmt.Sprint(form, "/", level, "/reads before=", before != ""), func(t *testing.T) {
 					t.Parallel()
