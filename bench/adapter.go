@@ -151,14 +151,16 @@ var adapters = map[string]adapter{
 	"zk":           {open: openZooKeeper, zookeeper: true},
 	"zk strict":    {open: openZooKeeperStrict, zookeeper: true},
 
-	"raw etcd":       {open: openRawEtcd, etcd: true},
-	"concurrency":    {open: openConcurrency, etcd: true},
-	"etcd":           {open: openEtcd, etcd: true},
-	"etcd strict":    {open: openEtcdStrict, etcd: true},
-	"bare rows":      {open: openBareMaria, mariadb: true},
-	"get lock":       {open: openGetLock, mariadb: true},
-	"my rows":        {open: openMyRows, mariadb: true},
-	"my rows strict": {open: openMyRowsStrict, mariadb: true},
+	"raw etcd":          {open: openRawEtcd, etcd: true},
+	"concurrency":       {open: openConcurrency, etcd: true},
+	"etcd":              {open: openEtcd, etcd: true},
+	"etcd strict":       {open: openEtcdStrict, etcd: true},
+	"bare rows":         {open: openBareMaria, mariadb: true},
+	"get lock":          {open: openGetLock, mariadb: true},
+	"my rows":           {open: openMyRows, mariadb: true},
+	"my rows strict":    {open: openMyRowsStrict, mariadb: true},
+	"my session":        {open: openMySession, mariadb: true},
+	"my session strict": {open: openMySessionStrict, mariadb: true},
 }
 
 func findAdapter(name string) (adapter, error) {

@@ -10,16 +10,19 @@ const (
 	bareMariaRow = "bare upsert + update, MariaDB"
 	getLockRow   = "GET_LOCK, a connection each"
 	oursMyRows   = "Interlock mysqllock, rows"
+	oursMyStrict = "Interlock mysqllock, rows, strict"
+	oursMySess   = "Interlock mysqllock, session"
+	oursMySesses = "Interlock mysqllock, session, strict"
 )
 
 // myServer is said of every row on MariaDB.
 const myServer = "one MariaDB on loopback with fsync, new for each run; a pool of go-sql-driver/mysql for each process and contender"
 
 // myRows are the rows of the store on MariaDB.
-func myRows() []row { return []row{myFree(), myPassing()} }
+func myRows() []row { return []row{myFree(), myHandoffs(), myPassing()} }
 
 func myFree() row {
-	on := &stage{adapters: []string{"bare rows", "get lock", "my rows"}}
+	on := &stage{adapters: []string{"bare rows", "get lock", "my rows", "my session"}}
 	return row{
 		name:    "my-free",
 		title:   "MariaDB, free lock and unlock",
@@ -31,8 +34,12 @@ func myFree() row {
 			{bareMariaRow, floor, stagedPair{on, "bare rows"}},
 			{getLockRow, floor, stagedPair{on, "get lock"}},
 			{oursMyRows, ours, stagedPair{on, "my rows"}},
+			{oursMySess, ours, stagedPair{on, "my session"}},
 		},
-		goals: []goal{{oursMyRows, pairMedian, atMost, 1.5, 0, bareMariaRow}},
+		goals: []goal{
+			{oursMyRows, pairMedian, atMost, 1.5, 0, bareMariaRow},
+			{oursMySess, pairMedian, atMost, 1.1, 0, getLockRow},
+		},
 	}
 }
 
@@ -51,8 +58,26 @@ func myContested(name, title string, more ...contender) row {
 	}
 }
 
+func myHandoffs() row {
+	r := myContested("my-handoffs", ", strict: no goroutine passes the lock on within its process",
+		contender{oursMyStrict, ours, contest{"my rows strict", 8, 8}},
+		contender{oursMySesses, ours, contest{"my session strict", 8, 8}},
+	)
+	r.goals = []goal{
+		{oursMyStrict, handoffs, atLeast, 0.25, 0, getLockRow},
+		{oursMyStrict, jain, atLeast, 0.99, 0, ""},
+	}
+	return r
+}
+
 func myPassing() row {
-	r := myContested("my-passing", "", contender{oursMyRows, ours, contest{"my rows", 8, 8}})
-	r.goals = []goal{{oursMyRows, acquisitions, atLeast, 5, 0, getLockRow}}
+	r := myContested("my-passing", "",
+		contender{oursMyRows, ours, contest{"my rows", 8, 8}},
+		contender{oursMySess, ours, contest{"my session", 8, 8}},
+	)
+	r.goals = []goal{
+		{oursMyRows, acquisitions, atLeast, 5, 0, getLockRow},
+		{oursMyRows, jain, atLeast, 0.99, 0, ""},
+	}
 	return r
 }

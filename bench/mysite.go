@@ -135,6 +135,14 @@ func openMyRowsStrict(ctx context.Context, p place) (locker, error) {
 	return openMy(ctx, p, "rows", strictly())
 }
 
+func openMySession(ctx context.Context, p place) (locker, error) {
+	return openMy(ctx, p, "session", nil)
+}
+
+func openMySessionStrict(ctx context.Context, p place) (locker, error) {
+	return openMy(ctx, p, "session", strictly())
+}
+
 func openMy(ctx context.Context, p place, technique string, lock func() []interlock.LockOption) (locker, error) {
 	db, err := openMaria(p)
 	if err != nil {

@@ -56,7 +56,10 @@ func openSite(ctx context.Context, adapterName string) (_ *site, err error) {
 	}
 	if a.mariadb {
 		s.mariadb, err = servertest.StartMariaDB(ctx, servertest.Options{
-			Args: []string{"--innodb-flush-method=fsync", "--max-connections=" + strconv.Itoa(maxBackends)},
+			Args: []string{
+				"--innodb-flush-method=fsync", "--max-connections=" + strconv.Itoa(maxBackends),
+				"--innodb-buffer-pool-size=128M", "--innodb-log-file-size=96M", // the defaults, which tests make smaller
+			},
 		})
 		if err != nil {
 			return nil, err
