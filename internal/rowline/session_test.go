@@ -9,32 +9,15 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/storetest"
 )
 
-func mutex(name string) driver.Claim {
-	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Queue: true}
-}
+var mutex, asks, leaves = storetest.Mutex, storetest.Asks, storetest.Leaves
 
-func asks(t *testing.T, s *Session, c driver.Claim, held bool) driver.Grant {
+func awaits(t *testing.T, s driver.Session, c driver.Claim) {
 	t.Helper()
-	g, err := s.Acquire(t.Context(), c)
-	if err != nil || g.Held != held {
-		t.Fatalf("Acquire: held %v, %v; want %v", g.Held, err, held)
-	}
-	return g
-}
-
-func awaits(t *testing.T, s *Session, c driver.Claim) {
-	t.Helper()
-	if g, err := s.Wait(t.Context(), c); err != nil || !g.Held || g.Fence == 0 {
-		t.Fatalf("Wait: %+v, %v; want it held", g, err)
-	}
-}
-
-func leaves(t *testing.T, s *Session, c driver.Claim, held bool) {
-	t.Helper()
-	if was, err := s.Release(t.Context(), c); err != nil || was != held {
-		t.Fatalf("Release: was held %v, %v; want %v", was, err, held)
+	if g := storetest.Awaits(t, s, c); g.Fence == 0 {
+		t.Fatal("Wait: no token")
 	}
 }
 
