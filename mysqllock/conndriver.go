@@ -11,28 +11,37 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/connlock"
 	"github.com/interlock-go/interlock/internal/mysqlwire"
-	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 // connDriver is a server as a store of locks that live with connections. What it is of a Driver is for looks, by the pool.
 type connDriver struct {
-	*Driver
+	*connlock.Sessions
+	base
 	connector sqldriver.Connector
 	database  string
 	key       func(d *connDriver, name string) (string, error)
 	rows      bool // technique rowlock: a transaction each, that locks a row
 	sequence  bool // tokens are of a sequence, else of a table
-	all       sessions.Set[*connlock.Session]
 }
 
-var (
-	errClosed = fmt.Errorf("mysqllock: %w: the driver is closed", driver.ErrNotSent)
-	errProxy  = fmt.Errorf("%w: a proxy shares connections, so that locks would be those of all its clients: name the server itself, or use technique rows", driver.ErrRefused)
-)
+// base is the Driver of rows, one step further down than the sessions, whose methods of the same name come first.
+type base struct{ *Driver }
 
-func newConnDriver(ctx context.Context, base *Driver, c sqldriver.Connector) (driver.Driver, error) {
-	d := &connDriver{Driver: base, connector: c, rows: base.options.Technique == "rowlock"}
-	d.key, _ = convention(base.options.Keys) // looked at before
+var errProxy = fmt.Errorf("%w: a proxy shares connections, so that locks would be those of all its clients: name the server itself, or use technique rows", driver.ErrRefused)
+
+const maxTTL = math.MaxInt32 * time.Second / 1000
+
+func newConnDriver(ctx context.Context, of *Driver, c sqldriver.Connector) (driver.Driver, error) {
+	d := &connDriver{base: base{of}, connector: c, rows: of.options.Technique == "rowlock"}
+	config := connlock.Config{
+		Store: d, Package: "mysqllock", Technique: d.options.Technique, Timeout: d.options.Timeout, MinTTL: minTTL, MaxTTL: maxTTL,
+		MaxWaiting: d.options.MaxWaiting, Instead: ", or use technique rows",
+	}
+	if d.rows {
+		config.Store = rowStore{d}
+	}
+	d.Sessions = connlock.New(config)
+	d.key, _ = convention(d.options.Keys) // looked at before
 	if err := d.survey(ctx); err != nil {
 		return nil, fmt.Errorf("mysqllock: %w", err)
 	}
@@ -62,7 +71,7 @@ func (d *connDriver) survey(ctx context.Context) error {
 func (d *connDriver) Traits() driver.Traits {
 	return driver.Traits{
 		Ordered: !d.rows, Events: driver.KindsOf(driver.Mutex), Expires: true, Fence: driver.Durable,
-		MinTTL: minTTL, MaxTTL: math.MaxInt32 * time.Second / 1000, Grain: 2 * time.Second, Notice: time.Second,
+		MinTTL: minTTL, MaxTTL: maxTTL, Grain: 2 * time.Second, Notice: time.Second,
 	}
 }
 
@@ -72,31 +81,6 @@ func (d *connDriver) Key(name string) string {
 		return k
 	}
 	return name
-}
-
-// Open implements driver.Driver.
-func (d *connDriver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
-	if t := d.Traits(); spec.TTL < t.MinTTL || spec.TTL > t.MaxTTL {
-		return nil, fmt.Errorf("mysqllock: TTL %v: want %v to %v: %w", spec.TTL, t.MinTTL, t.MaxTTL, driver.ErrRefused)
-	}
-	var store connlock.Store = d
-	if d.rows {
-		store = rowStore{d}
-	}
-	s := connlock.New(connlock.Config{
-		Store: store, Spec: spec, Package: "mysqllock", Timeout: min(d.options.Timeout, spec.TTL), MaxWaiting: d.options.MaxWaiting, Instead: ", or use technique rows", Closed: d.all.Remove,
-	})
-	if !d.all.Add(s) {
-		return nil, errClosed
-	}
-	if err := s.Open(ctx); err != nil {
-		d.all.Remove(s)
-		return nil, err
-	}
-	if d.rows { // no transaction ends on a condition
-		return s, nil
-	}
-	return connlock.Requeuer{Session: s}, nil
 }
 
 // settings are those of a session's own connections: nothing but the end of its time ends one, which is in whole seconds.
@@ -133,7 +117,7 @@ func (d *connDriver) Dial(ctx context.Context, spec driver.Spec, ended func()) (
 
 // Close implements driver.Driver.
 func (d *connDriver) Close(ctx context.Context) error {
-	_, err := d.all.Close(ctx)
+	_, err := d.Sessions.Close(ctx)
 	_ = d.Driver.Close(ctx)
 	return err
 }

@@ -16,7 +16,8 @@ import (
 
 // connDriver is a PostgreSQL as a store of locks that live with connections. What it is of a Driver is for looks, by the pool.
 type connDriver struct {
-	*Driver
+	*connlock.Sessions
+	base
 	key    func(name string) (key, error)
 	rows   bool   // technique rowlock: a transaction each, that locks a row
 	free   string // gives back all that a connection has
@@ -24,11 +25,23 @@ type connDriver struct {
 	texts  struct{ one, pair, shared, sharedPair text }
 	fence  bool // there is a sequence to draw tokens from
 	pooled bool // by a pooler that gives each client a backend of its own
-	all    sessions.Set[*connlock.Session]
 }
 
-func newConnDriver(ctx context.Context, base *Driver) (driver.Driver, error) {
-	d := &connDriver{Driver: base, rows: base.options.Technique == "rowlock", free: "select pg_advisory_unlock_all()", draw: "nextval('" + base.in + "token')"}
+// base is the Driver of rows, one step further down than the sessions, whose methods of the same name come first.
+type base struct{ *Driver }
+
+const maxTTL = math.MaxInt32 * time.Millisecond
+
+func newConnDriver(ctx context.Context, of *Driver) (driver.Driver, error) {
+	d := &connDriver{base: base{of}, rows: of.options.Technique == "rowlock", free: "select pg_advisory_unlock_all()", draw: "nextval('" + of.in + "token')"}
+	c := connlock.Config{
+		Store: d, Package: "pglock", Technique: d.options.Technique, Timeout: d.options.Timeout, MinTTL: minTTL, MaxTTL: maxTTL,
+		MaxWaiting: d.options.MaxWaiting, Instead: ", or use technique rows",
+	}
+	if d.rows {
+		c.Store = rowStore{d}
+	}
+	d.Sessions = connlock.New(c)
 	if d.rows {
 		d.free = "rollback"
 	}
@@ -111,7 +124,7 @@ func row(ctx context.Context, pc *pgx.Conn, sql string) ([][]byte, error) {
 func (d *connDriver) Traits() driver.Traits {
 	t := driver.Traits{
 		Ordered: !d.rows, Shared: true, Mixed: true, Events: driver.AllKinds, Expires: true,
-		MinTTL: minTTL, MaxTTL: math.MaxInt32 * time.Millisecond, Grain: 2 * grain, Notice: time.Second,
+		MinTTL: minTTL, MaxTTL: maxTTL, Grain: 2 * grain, Notice: time.Second,
 	}
 	if d.fence {
 		t.Fence = driver.Durable
@@ -126,32 +139,6 @@ func (d *connDriver) Key(name string) string {
 		return name
 	}
 	return k.String()
-}
-
-// Open implements driver.Driver.
-func (d *connDriver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
-	if t := d.Traits(); spec.TTL < t.MinTTL || spec.TTL > t.MaxTTL {
-		return nil, fmt.Errorf("pglock: TTL %v: want %v to %v: %w", spec.TTL, t.MinTTL, t.MaxTTL, driver.ErrRefused)
-	}
-	spec.TTL = spec.TTL.Truncate(time.Millisecond)
-	var store connlock.Store = d
-	if d.rows {
-		store = rowStore{d}
-	}
-	s := connlock.New(connlock.Config{
-		Store: store, Spec: spec, Package: "pglock", Timeout: min(d.options.Timeout, spec.TTL), MaxWaiting: d.options.MaxWaiting, Instead: ", or use technique rows", Closed: d.all.Remove,
-	})
-	if !d.all.Add(s) {
-		return nil, errClosed
-	}
-	if err := s.Open(ctx); err != nil {
-		d.all.Remove(s)
-		return nil, err
-	}
-	if !d.rows { // no transaction ends on a condition
-		return connlock.Requeuer{Session: s}, nil
-	}
-	return s, nil
 }
 
 // Dial implements connlock.Store.
@@ -174,7 +161,7 @@ func (d *connDriver) Dial(ctx context.Context, spec driver.Spec, ended func()) (
 
 // Close implements driver.Driver.
 func (d *connDriver) Close(ctx context.Context) error {
-	first, err := d.all.Close(ctx)
+	first, err := d.Sessions.Close(ctx)
 	if first {
 		d.cancel()
 		if d.owned {

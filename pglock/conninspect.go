@@ -4,23 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/connlock"
 )
 
-// stands is a claim as the server shows it: a backend that has an advisory lock or waits for it.
-type stands struct {
-	driver.Holder
-	pid  string
-	also int64 // how many other locks it has
-}
-
-// stands reads who has a name, and who waits for it in the order in which they came. Of what program they are nobody knows: ours call
+// Stands implements connlock.Store. Of what program they are nobody knows: ours call
 // themselves interlock, and a lock of one that is not is foreign. A backend's public id is made of its number and its beginning.
-func (d *connDriver) stands(ctx context.Context, name string) (all []stands, err error) {
+func (d *connDriver) Stands(ctx context.Context, name string) (all []connlock.Standing, err error) {
 	k, err := d.key(name)
 	if err == nil && d.rows {
 		err = fmt.Errorf("who has locked a row stands in the row alone: %w", errors.ErrUnsupported)
@@ -47,60 +40,21 @@ func (d *connDriver) stands(ctx context.Context, name string) (all []stands, err
 		if us := number(f[4]); us > 0 && !h.Held {
 			h.Since = time.UnixMicro(us)
 		}
-		all = append(all, stands{h, string(f[0]), number(f[8])})
+		all = append(all, connlock.Standing{Holder: h, Conn: string(f[0]), Also: number(f[8])})
 	}
 	return all, nil
 }
 
-// Line implements driver.Inspector.
-func (d *connDriver) Line(ctx context.Context, name string) (driver.Line, error) {
-	l := driver.Line{Name: name}
-	all, err := d.stands(ctx, name)
-	if err != nil {
-		return l, fmt.Errorf("pglock: look at %q: %w", name, err)
+// End implements connlock.Store.
+func (d *connDriver) End(ctx context.Context, pid string) error {
+	rows, err := d.look(ctx, "select pg_terminate_backend("+pid+", 5000)")
+	switch {
+	case code(err) == "42501":
+		return fmt.Errorf("%w: the backend %s is another role's: to end it takes a member of that role or of pg_signal_backend", driver.ErrRefused, pid)
+	case err == nil && string(rows[0][0]) != "t":
+		return fmt.Errorf("the backend %s does not end", pid)
 	}
-	for _, at := range all {
-		l.Claims = append(l.Claims, at.Holder)
-	}
-	return l, nil
-}
-
-// Lines implements driver.Inspector: the server has keys, and no names.
-func (d *connDriver) Lines(context.Context, string) ([]driver.Line, error) {
-	return nil, fmt.Errorf("pglock: list: technique %s keeps no names: ask for one: %w", d.options.Technique, errors.ErrUnsupported)
-}
-
-// Break implements driver.Inspector: it ends the backend, where that has nothing else. Its owner is told by that.
-func (d *connDriver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
-	all, err := d.stands(ctx, name)
-	if err == nil {
-		err = fmt.Errorf("%w: no claim %s with token %d stands there", driver.ErrRefused, publicID, fence)
-	}
-	for _, at := range all {
-		switch {
-		case at.PublicID != publicID || fence != 0:
-		case at.Held && !now:
-			err = fmt.Errorf("an advisory lock cannot be marked, and its owner not be asked: it can only be broken now: %w", errors.ErrUnsupported)
-		case at.also > 0:
-			err = fmt.Errorf("the backend %s has %d other locks, which would go with this one: %w", at.pid, at.also, errors.ErrUnsupported)
-		default:
-			var rows [][][]byte
-			if rows, err = d.look(ctx, "select pg_terminate_backend("+at.pid+", 5000)"); err == nil && string(rows[0][0]) != "t" {
-				err = fmt.Errorf("the backend %s does not end", at.pid)
-			} else if code(err) == "42501" {
-				err = fmt.Errorf("%w: the backend %s is another role's: to end it takes a member of that role or of pg_signal_backend", driver.ErrRefused, at.pid)
-			}
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("pglock: break %q: %w", name, err)
-	}
-	return nil
-}
-
-// Watch implements driver.Watcher.
-func (d *connDriver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
-	return driver.PollLine(ctx, watchPeriod, func(ctx context.Context) (driver.Line, error) { return d.Line(ctx, name) })
+	return err
 }
 
 // locks is the condition of the key's rows in pg_locks.

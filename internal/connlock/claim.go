@@ -51,15 +51,15 @@ func (s *Session) admit(l *claim, fence uint64) {
 // Acquire implements driver.Session.
 func (s *Session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
 	if err := ctx.Err(); err != nil {
-		return driver.Grant{}, fmt.Errorf("%s: %w: %w", s.Package, driver.ErrNotSent, err)
+		return driver.Grant{}, fmt.Errorf("%s: %w: %w", s.d.Package, driver.ErrNotSent, err)
 	}
 	l, err := s.claim(dc)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	err = l.Fly(ctx, &s.mu, true, s.Timeout, func(ctx context.Context) error { return s.acquire(ctx, l) })
+	err = l.Fly(ctx, &s.mu, true, s.timeout, func(ctx context.Context) error { return s.acquire(ctx, l) })
 	if err != nil {
-		err = fmt.Errorf("%s: lock %q: %w", s.Package, dc.Name, err)
+		err = fmt.Errorf("%s: lock %q: %w", s.d.Package, dc.Name, err)
 	}
 	return s.answer(l, err)
 }
@@ -74,7 +74,7 @@ func (s *Session) acquire(ctx context.Context, l *claim) error {
 	s.mu.Unlock()
 	switch {
 	case st == held:
-		return sessions.Aside(ctx, s.Timeout, func(context.Context) error {
+		return sessions.Aside(ctx, s.timeout, func(context.Context) error {
 			s.ping(c)
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -84,9 +84,9 @@ func (s *Session) acquire(ctx context.Context, l *claim) error {
 	case st != out:
 		return nil
 	case c != nil: // asked for before, and nobody knows its place
-		return sessions.Aside(ctx, s.Timeout, func(ctx context.Context) error { return s.queue(ctx, l) })
+		return sessions.Aside(ctx, s.timeout, func(ctx context.Context) error { return s.queue(ctx, l) })
 	case s.apart != nil:
-		return sessions.Aside(ctx, s.Timeout, func(ctx context.Context) error { return s.enter(ctx, l) })
+		return sessions.Aside(ctx, s.timeout, func(ctx context.Context) error { return s.enter(ctx, l) })
 	}
 	return s.enter(ctx, l)
 }
@@ -100,7 +100,7 @@ func (s *Session) enter(ctx context.Context, l *claim) error {
 	if err != nil || got || !l.Queue {
 		return err
 	}
-	return sessions.Aside(ctx, s.Timeout, func(ctx context.Context) error { return s.queue(ctx, l) })
+	return sessions.Aside(ctx, s.timeout, func(ctx context.Context) error { return s.queue(ctx, l) })
 }
 
 // try takes what is free, in one round trip. What another claim of the session excludes is not asked for.
@@ -169,7 +169,7 @@ func (s *Session) draw(l *claim, fence uint64) (uint64, error) {
 	if s.apart == nil {
 		return fence, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), max(s.Spec.TTL, time.Second))
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.spec.TTL, time.Second))
 	defer cancel()
 	c, err := s.holding(ctx)
 	if err == nil {
@@ -232,12 +232,12 @@ func (c *conn) pause(ctx context.Context, looks int) error {
 func (s *Session) begin(ctx context.Context, l *claim) error {
 	s.mu.Lock()
 	s.waiting++
-	full := s.waiting > s.MaxWaiting
+	full := s.waiting > s.d.MaxWaiting
 	s.mu.Unlock()
 	var c *conn
 	var err error
 	if full {
-		err = fmt.Errorf("%w: %w: %d claims of this session wait on a connection each: raise MaxWaiting%s", driver.ErrNotSent, driver.ErrUnable, s.MaxWaiting, s.Instead)
+		err = fmt.Errorf("%w: %w: %d claims of this session wait on a connection each: raise MaxWaiting%s", driver.ErrNotSent, driver.ErrUnable, s.d.MaxWaiting, s.d.Instead)
 	} else {
 		c, err = s.take(ctx, l, true)
 	}
@@ -312,9 +312,9 @@ func (s *Session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
 }
 
 func (s *Session) release(ctx context.Context, l *claim) (bool, error) {
-	was, err := l.Departure.Release(ctx, &s.mu, true, s.Timeout, func(ctx context.Context) error { return s.leave(ctx, l) })
+	was, err := l.Departure.Release(ctx, &s.mu, true, s.timeout, func(ctx context.Context) error { return s.leave(ctx, l) })
 	if err != nil {
-		err = fmt.Errorf("%s: release %q: %w", s.Package, l.Name, err)
+		err = fmt.Errorf("%s: release %q: %w", s.d.Package, l.Name, err)
 	}
 	return was, err
 }
@@ -329,7 +329,7 @@ func (s *Session) leave(ctx context.Context, l *claim) error {
 	if !blocked {
 		return s.giveBack(ctx, l)
 	}
-	return sessions.Aside(ctx, s.Timeout, func(ctx context.Context) error {
+	return sessions.Aside(ctx, s.timeout, func(ctx context.Context) error {
 		if c.Cancel(ctx) != nil {
 			s.end(c)
 		}

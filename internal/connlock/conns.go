@@ -35,7 +35,7 @@ func (s *Session) take(ctx context.Context, l *claim, apart bool) (*conn, error)
 		}
 		apart = apart || slices.ContainsFunc(s.conns, func(c *conn) bool { return !c.apart })
 		s.mu.Unlock()
-		err := sessions.Aside(ctx, s.Timeout, func(ctx context.Context) error { return s.add(ctx, apart) })
+		err := sessions.Aside(ctx, s.timeout, func(ctx context.Context) error { return s.add(ctx, apart) })
 		s.mu.Lock()
 		if err != nil {
 			return nil, err
@@ -66,7 +66,7 @@ func (s *Session) add(ctx context.Context, apart bool) (err error) {
 		ctx = timed
 	}
 	c := &conn{apart: apart, claims: map[string]*claim{}}
-	if c.Conn, err = s.Store.Dial(ctx, s.Spec, func() { s.lost(c) }); err != nil {
+	if c.Conn, err = s.d.Store.Dial(ctx, s.spec, func() { s.lost(c) }); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -42,11 +42,11 @@ func (s Requeuer) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	s.mu.Lock()
 	old.Depart()
 	s.mu.Unlock()
-	err = old.Fly(ctx, &s.mu, true, s.Timeout, func(ctx context.Context) error {
-		return next.Fly(ctx, &s.mu, true, s.Timeout, func(ctx context.Context) error { return s.requeue(ctx, old, next) })
+	err = old.Fly(ctx, &s.mu, true, s.timeout, func(ctx context.Context) error {
+		return next.Fly(ctx, &s.mu, true, s.timeout, func(ctx context.Context) error { return s.requeue(ctx, old, next) })
 	})
 	if err != nil {
-		return driver.Grant{}, false, fmt.Errorf("%s: requeue %q: %w", s.Package, old.Name, err)
+		return driver.Grant{}, false, fmt.Errorf("%s: requeue %q: %w", s.d.Package, old.Name, err)
 	}
 	if s.denied(next) {
 		return driver.Grant{}, old.Was, nil
@@ -67,7 +67,7 @@ func (s Requeuer) requeue(ctx context.Context, old, next *claim) error {
 	c, mine := old.conn, old.state == held
 	s.mu.Unlock()
 	if !mine {
-		return sessions.Aside(ctx, s.Timeout, func(ctx context.Context) error {
+		return sessions.Aside(ctx, s.timeout, func(ctx context.Context) error {
 			if err := s.leave(ctx, old); err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ func (s Requeuer) requeue(ctx context.Context, old, next *claim) error {
 		case err != nil:
 			return err
 		case h.Stands && !h.Had:
-			return sessions.Aside(ctx, s.Timeout, func(ctx context.Context) error { return s.queue(ctx, next) })
+			return sessions.Aside(ctx, s.timeout, func(ctx context.Context) error { return s.queue(ctx, next) })
 		case h.Has: // its answer is under way
 			return next.conn.Await(ctx)
 		case h.Stands && !next.Queue:

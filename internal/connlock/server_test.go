@@ -3,6 +3,8 @@ package connlock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -41,13 +43,15 @@ func newServer() *server { return &server{lines: map[string][]*link{}, asked: ma
 // session opens a session of three waiters.
 func (f *server) session(t *testing.T, as Store) *Session {
 	t.Helper()
-	s := New(Config{
-		Store: as, Spec: driver.Spec{ID: driver.NewID(), TTL: time.Minute}, Package: "test", Timeout: 5 * time.Second, MaxWaiting: 3, Closed: func(*Session) {},
-	})
-	if err := s.Open(t.Context()); err != nil {
+	d := New(Config{Store: as, Package: "test", Technique: "test", Timeout: 5 * time.Second, MaxTTL: time.Hour, MaxWaiting: 3})
+	opened, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	if r, ok := opened.(Requeuer); ok {
+		return r.Session
+	}
+	return opened.(*Session)
 }
 
 func (f *server) KeyOf(c driver.Claim) (string, error) { return c.Name, nil }
@@ -58,6 +62,37 @@ func (f *server) Dial(_ context.Context, _ driver.Spec, ended func()) (Conn, err
 	f.open++
 	f.dialed++
 	return &link{server: f, ended: ended, closed: make(chan struct{})}, nil
+}
+
+// Stands shows of a connection its address.
+func (f *server) Stands(_ context.Context, name string) (all []Standing, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, l := range f.lines[name] {
+		at := Standing{Conn: fmt.Sprintf("%p", l), Also: -1}
+		at.PublicID, at.Held = at.Conn, i == 0
+		for _, line := range f.lines {
+			if slices.Contains(line, l) {
+				at.Also++
+			}
+		}
+		all = append(all, at)
+	}
+	return all, nil
+}
+
+func (f *server) End(_ context.Context, conn string) error {
+	f.mu.Lock()
+	all := slices.Concat(slices.Collect(maps.Values(f.lines))...)
+	f.mu.Unlock()
+	for _, l := range all {
+		if fmt.Sprintf("%p", l) == conn {
+			l.Close()
+			l.ended()
+			return nil
+		}
+	}
+	return errors.New("no such connection")
 }
 
 // call notes a request, and tells whether the connection is there. The mutex is held from then on.

@@ -12,22 +12,13 @@ import (
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// Config is what a session is made of.
-type Config struct {
-	Store      Store
-	Spec       driver.Spec
-	Package    string           // begins messages
-	Timeout    time.Duration    // of a call, when its caller does not give up before
-	MaxWaiting int              // how many claims may wait at once
-	Instead    string           // what else may be done about that, to end a message
-	Closed     func(s *Session) // called at the end of Close
-}
-
 // Session implements driver.Session.
 type Session struct {
 	sessions.Alarm
-	Config
-	apart Apart // nil where the holding connection takes locks
+	d       *Sessions
+	spec    driver.Spec
+	timeout time.Duration // of a call
+	apart   Apart         // nil where the holding connection takes locks
 
 	mu      sync.Mutex
 	claims  sessions.Claims[*claim]
@@ -36,33 +27,32 @@ type Session struct {
 	closed  bool
 }
 
-// New returns a session that has no connection yet.
-func New(c Config) *Session {
-	apart, _ := c.Store.(Apart)
-	return &Session{Alarm: sessions.NewAlarm(), Config: c, apart: apart, claims: sessions.Claims[*claim]{}}
+func newSession(d *Sessions, spec driver.Spec) *Session {
+	apart, _ := d.Store.(Apart)
+	return &Session{Alarm: sessions.NewAlarm(), d: d, spec: spec, timeout: min(d.Timeout, spec.TTL), apart: apart, claims: sessions.Claims[*claim]{}}
 }
 
-// Open makes the holding connection.
-func (s *Session) Open(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+// open makes the holding connection.
+func (s *Session) open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if err := s.add(ctx, false); err != nil {
-		return fmt.Errorf("%s: open a session: %w", s.Package, err)
+		return fmt.Errorf("%s: open a session: %w", s.d.Package, err)
 	}
 	return nil
 }
 
 // Valid implements driver.Session: a connection's time begins when it has answered, and passes at the server's pace.
-func (s *Session) Valid() time.Duration { return s.Spec.TTL - s.Spec.TTL/100 - 2*time.Millisecond }
+func (s *Session) Valid() time.Duration { return s.spec.TTL - s.spec.TTL/100 - 2*time.Millisecond }
 
 // Renew implements driver.Session: it asks over each connection that has a lock, side by side. What is not answered in time is answered
 // later, or never: to cancel it would close the connection.
 func (s *Session) Renew(ctx context.Context) (driver.Renewal, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	r, err := s.renew(ctx)
 	if err != nil {
-		err = fmt.Errorf("%s: renew: %w", s.Package, err)
+		err = fmt.Errorf("%s: renew: %w", s.d.Package, err)
 	}
 	return r, err
 }
@@ -115,7 +105,7 @@ func (s *Session) renew(ctx context.Context) (driver.Renewal, error) {
 // Close implements driver.Session. The end of a connection releases what it has; what is held is released before, so that who comes
 // next has it when Close is back.
 func (s *Session) Close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	s.mu.Lock()
 	s.closed = true
@@ -138,10 +128,10 @@ func (s *Session) Close(ctx context.Context) error {
 	var err error
 	for range conns {
 		if e := <-freed; e != nil {
-			err = fmt.Errorf("%s: close a session: %w", s.Package, e)
+			err = fmt.Errorf("%s: close a session: %w", s.d.Package, e)
 		}
 	}
-	s.Closed(s)
+	s.d.all.Remove(s)
 	return err
 }
 
@@ -153,9 +143,9 @@ func (s *Session) claim(c driver.Claim) (*claim, error) {
 	if l != nil && !closed {
 		return l, nil
 	}
-	key, err := s.Store.KeyOf(c)
+	key, err := s.d.Store.KeyOf(c)
 	if err != nil {
-		return nil, fmt.Errorf("%s: name %q: %w", s.Package, c.Name, err)
+		return nil, fmt.Errorf("%s: name %q: %w", s.d.Package, c.Name, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

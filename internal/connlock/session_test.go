@@ -8,32 +8,15 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/storetest"
 )
 
-func mutex(name string) driver.Claim {
-	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Queue: true}
-}
+var mutex, asks, leaves = storetest.Mutex, storetest.Asks, storetest.Leaves
 
-func asks(t *testing.T, s *Session, c driver.Claim, held bool) driver.Grant {
+func awaits(t *testing.T, s driver.Session, c driver.Claim) {
 	t.Helper()
-	g, err := s.Acquire(t.Context(), c)
-	if err != nil || g.Held != held {
-		t.Fatalf("Acquire: held %v, %v; want %v", g.Held, err, held)
-	}
-	return g
-}
-
-func awaits(t *testing.T, s *Session, c driver.Claim) {
-	t.Helper()
-	if g, err := s.Wait(t.Context(), c); err != nil || !g.Held || g.Fence == 0 {
-		t.Fatalf("Wait: %+v, %v; want it held", g, err)
-	}
-}
-
-func leaves(t *testing.T, s *Session, c driver.Claim, held bool) {
-	t.Helper()
-	if was, err := s.Release(t.Context(), c); err != nil || was != held {
-		t.Fatalf("Release: was held %v, %v; want %v", was, err, held)
+	if g := storetest.Awaits(t, s, c); g.Fence == 0 {
+		t.Fatal("Wait: no token")
 	}
 }
 
@@ -99,6 +82,44 @@ func TestConnections(t *testing.T) {
 		}
 		if err := errors.Join(a.Close(t.Context()), b.Close(t.Context())); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// To break a lock is to end its connection: who has it or waits for it is told. That is done neither where others would lose theirs by it, nor
+// to whom nobody has named.
+func TestBreak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newServer()
+		a, b := f.session(t, f), f.session(t, f)
+		mine, next, other := mutex("line"), mutex("line"), mutex("other")
+		asks(t, a, mine, true)
+		asks(t, b, next, false)
+		l, err := a.d.Line(t.Context(), "line")
+		if err != nil || len(l.Claims) != 2 || !l.Claims[0].Held || l.Claims[1].Held {
+			t.Fatalf("Line: %+v, %v; want one who holds and one who waits", l, err)
+		}
+		breaks := func(i int, fence uint64, now bool, want error) {
+			t.Helper()
+			if err := a.d.Break(t.Context(), "line", l.Claims[i].PublicID, fence, now); !errors.Is(err, want) {
+				t.Errorf("Break: %v; want %v", err, want)
+			}
+		}
+		breaks(0, 7, true, driver.ErrRefused)
+		breaks(0, 0, false, errors.ErrUnsupported)
+		asks(t, a, other, true)
+		breaks(0, 0, true, errors.ErrUnsupported)
+		leaves(t, a, other, true)
+		breaks(1, 0, false, nil)
+		storetest.Told(t, b, next)
+		breaks(0, 0, true, nil)
+		storetest.Told(t, a, mine)
+		f.nobody(t, "line")
+		breaks(0, 0, true, driver.ErrRefused)
+		_, _ = a.d.Close(t.Context())
+		_, _ = b.d.Close(t.Context())
+		if _, err := a.d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute}); !errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("Open after Close: %v", err)
 		}
 	})
 }

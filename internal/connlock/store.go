@@ -21,6 +21,12 @@ type Store interface {
 	// Dial makes a connection that the server ends when nothing was asked over it for spec.TTL. Where it notices by itself that the
 	// connection has ended it calls ended, once or more often.
 	Dial(ctx context.Context, spec driver.Spec, ended func()) (Conn, error)
+
+	// Stands reads who has a name, and who waits for it in the order in which they came, as far as the server shows that.
+	Stands(ctx context.Context, name string) ([]Standing, error)
+
+	// End ends a connection, as the server calls it.
+	End(ctx context.Context, conn string) error
 }
 
 // Apart is a [Store] whose locks need a connection each, as a transaction does that locks a row. What such a transaction would take back, or
