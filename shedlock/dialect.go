@@ -1,56 +1,53 @@
 package shedlock
 
-// dialect is what differs between the databases. What has verbs is a format.
-type dialect struct {
-	now    string // the database's clock, in UTC
-	micros string // a time in µs since 1970
-	later  string // a time, and so many µs
-	text   string // bytes
-	name   string // the row of a name, and not of another one that the table takes for the same
-	update string // of a table, by its key
-	insert string // of a row where there is none, if a condition is met
+// Words of the SQL that both databases are sent, with what each of them is sent for it: the clock in UTC; the table, for an UPDATE that goes by its
+// key; a text of bytes; the row of a name, and not of another one that the table takes for the same; what is read of a row, times in µs since 1970;
+// where the table's columns are found, whether one has characters of ASCII alone, whether a commit is on the disk when it is answered, and what is
+// wrong with a column or the connection, else ”; and how the table is made. Besides there is :table.
+var (
+	postgres = []string{
+		":now", "timezone('utc', clock_timestamp())",
+		":keyed", ":table",
+		":text", "convert_from(decode('%x', 'hex'), 'UTF8')",
+		":row", "name = %s",
+		":read", "(extract(epoch from :now) * 1000000)::bigint, coalesce(name, ''), coalesce(locked_by, ''), " +
+			"coalesce((extract(epoch from locked_at) * 1000000)::bigint, 0), coalesce((extract(epoch from lock_until) * 1000000)::bigint, 0)",
+		":columns", "(table_schema, table_name) = (select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass(':table'))",
+		":ascii", "0", // the server says what it cannot keep
+		":safe", "case when current_setting('fsync') = 'on' and current_setting('full_page_writes') = 'on' and current_setting('synchronous_commit') <> 'off' then 1 else 0 end",
+		":problem", "case when pg_is_in_recovery() then 'the server is a standby: want its primary' " +
+			"when data_type = 'timestamp with time zone' then 'its times have a time zone, so that each client reads others: want the type timestamp' else '' end",
+		":create", "CREATE TABLE :table (name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))",
+	}
 
-	schema  string // where the table is found
-	ascii   string // whether a column has characters of ASCII alone
-	safe    string // whether a commit is on the disk when it is answered
-	problem string // what is wrong with a column or the connection; else ''
-	create  string // ShedLock's table
-}
+	// The clock of MySQL and MariaDB stands still for the length of a statement. One that waits for a row goes by the time at which it began, so
+	// it leaves locks alone that have ended meanwhile, and sets times that are good from its beginning on, which is what its caller counts from.
+	mariadb = []string{
+		":now", "utc_timestamp(3)",
+		":keyed", ":table force index (primary)", // a small table would be read, and locked, as a whole
+		":text", "_utf8mb4 x'%x'",
+		":row", "name = %[1]s and cast(name as binary) = cast(%[1]s as binary)",
+		":read", "timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', :now), coalesce(name, ''), coalesce(locked_by, ''), " +
+			"coalesce(timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', locked_at), 0), coalesce(timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', lock_until), 0)",
+		":columns", "table_name = substring_index(':table', '.', -1) and table_schema = if(locate('.', ':table') > 0, substring_index(':table', '.', 1), database())",
+		":ascii", "character_set_name <> 'utf8mb4'",
+		":safe", "@@innodb_flush_log_at_trx_commit = 1",
+		":problem", "case when @@autocommit = 0 then 'autocommit is off, so that nothing would be committed: want autocommit=1 in the data source name' " +
+			"when data_type = 'timestamp' and @@session.time_zone <> @@global.time_zone then 'the connection has a time zone of its own, and by the type timestamp " +
+			"each client reads others: want no time_zone in the data source name, or columns of type datetime(3)' " +
+			"when column_name = 'name' and column_key <> 'PRI' then 'its column name is not the primary key, so that a name could have two rows' else '' end",
+		":create", "CREATE TABLE :table (name VARCHAR(64) NOT NULL, lock_until TIMESTAMP(3) NOT NULL, locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))",
+	}
+)
 
-var postgres = dialect{
-	now:    "timezone('utc', clock_timestamp())",
-	micros: "(extract(epoch from %s) * 1000000)::bigint",
-	later:  "(%s + %d * interval '1 microsecond')",
-	text:   "convert_from(decode('%x', 'hex'), 'UTF8')",
-	name:   "name = %s",
-	update: "update %s",
-	insert: "insert into %s (name, lock_until, locked_at, locked_by) select %s where %s on conflict (name) do nothing",
-
-	schema: "(select n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass('%s'))",
-	ascii:  "0", // the server says what it cannot keep
-	safe:   "case when current_setting('fsync') = 'on' and current_setting('full_page_writes') = 'on' and current_setting('synchronous_commit') <> 'off' then 1 else 0 end",
-	problem: "case when pg_is_in_recovery() then 'the server is a standby: want its primary' " +
-		"when data_type = 'timestamp with time zone' then 'its times have a time zone, so that each client reads others: want the type timestamp' else '' end",
-	create: "CREATE TABLE %s (name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))",
-}
-
-// The clock of MySQL and MariaDB stands still for the length of a statement. One that waits for a row goes by the time at which it began, so
-// it leaves locks alone that have ended meanwhile, and sets times that are good from its beginning on, which is what its caller counts from.
-var mariadb = dialect{
-	now:    "utc_timestamp(3)",
-	micros: "timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', %s)",
-	later:  "timestampadd(microsecond, %[2]d, %[1]s)",
-	text:   "_utf8mb4 x'%x'",
-	name:   "name = %[1]s and cast(name as binary) = cast(%[1]s as binary)",
-	update: "update %s force index (primary)", // a small table would be read, and locked, as a whole
-	insert: "insert ignore into %s (name, lock_until, locked_at, locked_by) select %s from dual where %s",
-
-	schema: "database()",
-	ascii:  "character_set_name <> 'utf8mb4'",
-	safe:   "@@innodb_flush_log_at_trx_commit = 1",
-	problem: "case when @@autocommit = 0 then 'autocommit is off, so that nothing would be committed: want autocommit=1 in the data source name' " +
-		"when data_type = 'timestamp' and @@session.time_zone <> @@global.time_zone then 'the connection has a time zone of its own, and by the type timestamp " +
-		"each client reads others: want no time_zone in the data source name, or columns of type datetime(3)' " +
-		"when column_name = 'name' and column_key <> 'PRI' then 'its column name is not the primary key, so that a name could have two rows' else '' end",
-	create: "CREATE TABLE %s (name VARCHAR(64) NOT NULL, lock_until TIMESTAMP(3) NOT NULL, locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))",
-}
+// What is said in these words. A take and an insert are void after a time by the database's clock, so that nothing is taken late for nobody.
+const (
+	take    = "update :keyed set locked_at = :now, lock_until = :now + interval '%[1]f' second, locked_by = %[2]s where %[5]s and (lock_until <= :now or %[6]s) and :now <= %[3]s"
+	insert  = "insert into :table (name, lock_until, locked_at, locked_by) select %[4]s, :now + interval '%[1]f' second, :now, %[2]s from (select 1 as one) one where :now <= %[3]s"
+	renew   = "update :keyed set lock_until = :now + interval '%f' second where lock_until > :now and %s"
+	release = "update :keyed set lock_until = :now where lock_until > :now and %s"
+	look    = "select :read from (select 1 as one) one left join :table on %s" // what the time is, whatever is there
+	inspect = "select count(*), coalesce(max(case when lower(column_name) = 'name' then character_maximum_length end), 0), coalesce(max(:ascii), 0), coalesce(min(datetime_precision), 0), " +
+		"coalesce(max(:safe), 0), coalesce(max(:problem), '') from information_schema.columns where :columns and lower(column_name) in ('name', 'lock_until', 'locked_at', 'locked_by')"
+	missing = "there is no table :table: make it as ShedLock says, :create"
+)

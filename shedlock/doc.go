@@ -17,7 +17,7 @@
 // the INSERT of a row that is missing. A release sets lock_until to now. In locked_by stands what tells each claim of ours from every other
 // one: neither do we release what another program holds, nor can ShedLock, which by default writes its host there, release ours.
 //
-// A claim has a time of its own. A renewal sets those of all claims in one statement, so that a lease lasts as long as its work and need not
+// A row is a line in which one stands at most, and package rowline keeps what is known of claims. A renewal sets the times of all claims in one statement, so that a lease lasts as long as its work and need not
 // be as long as the longest run, as lockAtMostFor has to be.
 //
 // # What it promises

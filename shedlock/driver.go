@@ -1,93 +1,86 @@
 package shedlock
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
-	"sync/atomic"
+	"regexp"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/rowline"
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 // Driver keeps locks in ShedLock's table. It is safe for concurrent use.
 type Driver struct {
-	db      *sql.DB
-	owned   bool // it was opened by URL
-	options Options
-	dialect *dialect
-	simple  []any
-
-	longest int           // name, in characters
-	ascii   bool          // and those of ASCII alone
-	unit    time.Duration // of the times in the table
-	safe    bool          // what is committed is on the disk
-
-	clock    atomic.Pointer[clock]
-	sessions sessions.Set[*session]
+	table    *table
+	sessions *rowline.Sessions
+	owned    bool // the database was opened by URL
 }
 
-// New returns a driver over a database that has the table. The database's client is pgx (its package stdlib) or go-sql-driver/mysql, or another
-// one whose dialect the options tell. The database stays open whatever becomes of the driver.
+// Who waits looks again when the holder has it twice as long, but between soonest and latest.
+const (
+	minTTL          = 100 * time.Millisecond
+	soonest, latest = 10 * time.Millisecond, 250 * time.Millisecond
+)
+
+// Options of a driver. The zero value is what most want.
+type Options struct {
+	// Table is ShedLock's; default "shedlock". It may have a schema or a database before it, with a dot.
+	Table string
+
+	// Timeout is how long the server may take for one answer, at most the TTL of a session; default 3 s.
+	Timeout time.Duration
+}
+
+var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*\.)?[A-Za-z_][A-Za-z0-9_]*$`)
+
+// New returns a driver over a database that has the table. The database stays open whatever becomes of the driver.
 func New(ctx context.Context, db *sql.DB, o *Options) (*Driver, error) {
-	d := &Driver{db: db}
-	err := d.configure(o)
-	if err == nil {
-		err = d.inspect(ctx)
+	t := &table{db: db}
+	if o != nil {
+		t.options = *o
 	}
-	if err != nil {
+	t.options.Table = cmp.Or(t.options.Table, "shedlock")
+	t.options.Timeout = cmp.Or(max(t.options.Timeout, 0), 3*time.Second)
+	if !tableName.MatchString(t.options.Table) {
+		return nil, fmt.Errorf("shedlock: %w", refused("table %q: want letters, digits and _, and perhaps a schema or database and a dot before it", t.options.Table))
+	}
+	if _, ok := db.Driver().(*stdlib.Driver); ok {
+		t.simple = []any{pgx.QueryExecModeSimpleProtocol} // which prepares nothing that a pooler would lose
+	}
+	if err := t.inspect(ctx); err != nil {
 		return nil, fmt.Errorf("shedlock: %w", err)
 	}
+	d := &Driver{table: t}
+	d.sessions = rowline.New(rowline.Config{Store: t, Package: "shedlock", Timeout: t.options.Timeout, MinTTL: d.Traits().MinTTL, MaxName: 4 * t.longest})
 	return d, nil
 }
 
 // Traits implements driver.Driver.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Expires: true, MinTTL: max(minTTL, 10*d.unit), Grain: 2*latest + d.unit.Truncate(latest),
-		Survives: driver.Survival{Process: true, Restart: true, Machine: d.safe},
+		Expires: true, MinTTL: max(minTTL, 10*d.table.unit), Grain: 2*latest + 3*d.table.unit,
+		Survives: driver.Survival{Process: true, Restart: true, Machine: d.table.safe},
 	}
 }
 
-// Who waits looks again between soonest and latest.
-const (
-	minTTL          = 100 * time.Millisecond
-	soonest, latest = 10 * time.Millisecond, 250 * time.Millisecond
-)
-
-// Open implements driver.Driver. Nothing stands in the table for a session, so it only looks whether that answers.
+// Open implements driver.Driver. There is no line, so that nobody stands in it again.
 func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
-	if least := d.Traits().MinTTL; spec.TTL < least {
-		return nil, fmt.Errorf("shedlock: TTL %v: want %v or more: %w", spec.TTL, least, driver.ErrRefused)
-	}
-	s := &session{d: d, owner: spec.Owner, ttl: spec.TTL, timeout: min(d.options.Timeout, spec.TTL), claims: sessions.Claims[*claim]{}}
-	if !d.sessions.Add(s) {
-		return nil, errClosed
-	}
-	if _, err := d.rows(sessions.Within(ctx, s.timeout), none); err != nil {
-		d.sessions.Remove(s)
-		return nil, fmt.Errorf("shedlock: open a session: %w", err)
-	}
-	return s, nil
+	s, err := d.sessions.Open(ctx, spec)
+	return struct{ driver.Session }{s}, err
 }
 
-var errClosed = fmt.Errorf("shedlock: %w: the driver is closed", driver.ErrNotSent)
-
-// Close implements driver.Driver.
+// Close implements driver.Driver. A pool may wait for a connection that does not answer.
 func (d *Driver) Close(ctx context.Context) error {
 	first, err := d.sessions.Close(ctx)
-	if !first || !d.owned {
-		return err
-	}
-	over := make(chan struct{})
-	go func() { // it may wait for a connection that does not answer
-		_ = d.db.Close()
-		close(over)
-	}()
-	select {
-	case <-over:
-	case <-ctx.Done():
+	if first && d.owned {
+		_ = sessions.Aside(ctx, 0, func(context.Context) error { return d.table.db.Close() })
 	}
 	return err
 }

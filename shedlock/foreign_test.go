@@ -1,6 +1,7 @@
 package shedlock_test
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
 // java is a program that locks by ShedLock with usingDbTime: its statements as it makes them, with its parameters by number.
@@ -102,14 +104,14 @@ func (s *database) count(t *testing.T, condition string) (n int) {
 func TestForeignExclusion(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		s := on(t)
-		a, j := entered(t, opened(t, s), time.Minute), java{t, s, "host-1"}
+		a, j := entered(t, opened(t, s), time.Hour), java{t, s, "host-1"}
 		for _, name := range []string{"new", "old"} {
-			if name == "old" && (!j.inserts(name, time.Minute) || !j.unlocks(name, 0)) {
+			if name == "old" && (!j.inserts(name, time.Hour) || !j.unlocks(name, 0)) {
 				t.Fatal("ShedLock cannot lock a new name")
 			}
 			ours := mutex(name)
 			a.asks(ours, true)
-			if j.inserts(name, time.Minute) || j.updates(name, time.Minute) {
+			if j.inserts(name, time.Hour) || j.updates(name, time.Hour) {
 				t.Fatalf("%s: two hold: ShedLock beside ours", name)
 			}
 			if j.unlocks(name, 0) || j.extends(name, 0) {
@@ -117,7 +119,7 @@ func TestForeignExclusion(t *testing.T) {
 			}
 			a.loses()
 			a.leaves(ours, true)
-			if !j.updates(name, time.Minute) {
+			if !j.updates(name, time.Hour) {
 				t.Fatalf("%s: ShedLock does not get what ours has released", name)
 			}
 
@@ -132,11 +134,11 @@ func TestForeignExclusion(t *testing.T) {
 			if s.count(t, "name = '"+name+"' and locked_by = 'host-1' and lock_until > NOW") != 1 {
 				t.Fatalf("%s: ours has released what ShedLock holds", name)
 			}
-			if !j.extends(name, time.Minute) || !j.unlocks(name, 0) {
+			if !j.extends(name, time.Hour) || !j.unlocks(name, 0) {
 				t.Errorf("%s: ShedLock does not hold any more", name)
 			}
 			a.awaits(queued)
-			if j.locks(name, time.Minute) {
+			if j.locks(name, time.Hour) {
 				t.Fatalf("%s: two hold: ShedLock beside ours, which had waited", name)
 			}
 			a.leaves(queued, true)
@@ -174,6 +176,83 @@ func TestForeignDeath(t *testing.T) {
 			t.Error("ours has released what ShedLock took after its end")
 		}
 	})
+}
+
+// A second release, of who has lost the lock or of a retry that comes late, frees nothing of who came next and shortens nothing, whether that is
+// another one of ours or ShedLock, in its work or in the rest of its lockAtLeastFor.
+func TestSecondRelease(t *testing.T) {
+	both(t, func(t *testing.T, on opening) {
+		s := on(t)
+		w := wire.New(t, s.Addr())
+		d := openedAt(t, s, w.Addr(), "timeout=1s")
+		a, b, j := entered(t, d, time.Hour), entered(t, opened(t, s), time.Hour), java{t, s, "host-1"}
+		stands := func(what, before string) {
+			t.Helper()
+			if got := s.everything(t); got != before {
+				t.Errorf("%s: the table has %s, want %s", what, got, before)
+			}
+		}
+		once := func(c driver.Claim) { // a release whose caller does not wait for the answer
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			if was, err := a.Release(ctx, c); err == nil {
+				t.Fatalf("an answer to what was held: %v", was)
+			}
+		}
+
+		first, second, third := mutex("job"), mutex("job"), mutex("job")
+		a.asks(first, true)
+		a.leaves(first, true)
+		for _, next := range []actor{a, b} {
+			c := mutex("job")
+			next.asks(c, true)
+			before := s.everything(t)
+			a.leaves(first, false)
+			stands("a second release", before)
+			next.leaves(c, true)
+		}
+
+		a.asks(second, true)
+		deliver := w.Hold(func(packet []byte) bool { return strings.Contains(string(packet), "set lock_until") })
+		once(second)
+		until(t, "a second release is answered", func() bool { _, err := a.Release(t.Context(), second); return err == nil })
+		if !j.updates("job", time.Hour) {
+			t.Fatal("ShedLock does not get what ours has released")
+		}
+		arrives := func(what string) {
+			t.Helper()
+			before, arrived := s.everything(t), s.arrived(t)
+			if !deliver() {
+				t.Fatal("nothing was held")
+			}
+			until(t, "the request has arrived", func() bool { return s.arrived(t) > arrived })
+			stands(what, before)
+		}
+		arrives("the first release, which comes after the second, beside ShedLock")
+
+		if !j.unlocks("job", 0) {
+			t.Fatal("ShedLock does not hold any more")
+		}
+		a.asks(third, true)
+		deliver = w.Hold(func(packet []byte) bool { return strings.Contains(string(packet), "set lock_until") })
+		once(third)
+		s.must(t, "update shedlock set lock_until = locked_at") // it has ended meanwhile
+		if !j.updates("job", time.Hour) || !j.unlocks("job", time.Hour) {
+			t.Fatal("ShedLock does not get what has ended")
+		}
+		until(t, "a second release is answered", func() bool { _, err := a.Release(t.Context(), third); return err == nil })
+		arrives("a release of what has ended, beside the rest of lockAtLeastFor")
+	})
+}
+
+// everything is what stands in the table.
+func (s *database) everything(t *testing.T) (text string) {
+	t.Helper()
+	if err := s.QueryRowContext(t.Context(), "select concat(name, ' ', locked_at, ' ', lock_until, ' ', locked_by) from shedlock").Scan(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // A renewal that comes too late does not bring back what has expired, though nobody has taken it.
@@ -217,9 +296,9 @@ func TestTimesAreUTC(t *testing.T) {
 		var s *database
 		var a actor
 		if s = on(t, zones[t.Name()]...); s.postgres {
-			a = entered(t, opened(t, s, "timezone=Asia/Tokyo"), time.Minute)
+			a = entered(t, opened(t, s, "timezone=Asia/Tokyo"), 59*time.Second)
 		} else {
-			a = entered(t, opened(t, s), time.Minute)
+			a = entered(t, opened(t, s), 59*time.Second)
 		}
 		a.asks(mutex("job"), true)
 		if s.count(t, "locked_at <= NOW and lock_until > NOW and lock_until <= NOW + MINUTE") != 1 {

@@ -23,7 +23,7 @@ func TestLooks(t *testing.T) {
 			t.Fatal("ShedLock cannot lock new names")
 		}
 		mine, foreign := a.line("jobs/b"), a.line("jobs/a")
-		if o := mine.Owner; mine.PublicID != driver.PublicID(ours.ID) || mine.Foreign || !mine.Held || o.User != "app" || o.Host != "host-1" || o.PID != 7 || o.Name != "it_s us" {
+		if o := mine.Owner; mine.PublicID != driver.PublicID(ours.ID) || mine.Foreign || !mine.Held || o.User != "app" || o.Host != "host-1" || o.PID != 7 || o.Name != "it's us" {
 			t.Errorf("ours is shown as %+v", mine)
 		}
 		if !foreign.Foreign || !foreign.Held || foreign.Note != "pod 4711" || foreign.Kind != driver.Mutex {

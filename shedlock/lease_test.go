@@ -8,7 +8,7 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
-// A MinHold keeps ShedLock out as lockAtLeastFor would, also while the client is closed.
+// A MinHold keeps ShedLock out as lockAtLeastFor would, also when it is released twice, and while the client is closed.
 func TestMinHoldIsLockAtLeastFor(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		s := on(t)
@@ -17,8 +17,14 @@ func TestMinHoldIsLockAtLeastFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer client.Close()
-		if err := client.Mutex("job", interlock.Wait(0), interlock.MinHold(2*time.Second)).Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+		lease, err := client.Mutex("job", interlock.Wait(0), interlock.MinHold(2*time.Second)).Lock(t.Context())
+		if err != nil {
 			t.Fatal(err)
+		}
+		for range 2 { // the second one shortens nothing
+			if err := lease.Release(); err != nil {
+				t.Fatal(err)
+			}
 		}
 		s.must(t, "create table kept as select locked_at from shedlock")
 		if err := client.Close(); err != nil {

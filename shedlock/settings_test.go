@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
@@ -110,17 +109,7 @@ func TestWhatComesLateIsVoid(t *testing.T) {
 			t.Fatal("ShedLock cannot lock a new name")
 		}
 		w := wire.New(t, s.Addr())
-		url := s.url(w.Addr())
-		if s.postgres {
-			url += "&timeout=3s"
-		} else {
-			url += "?timeout=3s"
-		}
-		d, err := driver.OpenURL(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer d.Close(t.Context())
+		d := openedAt(t, s, w.Addr(), "timeout=3s")
 		a, c := entered(t, d, time.Minute), mutex("job")
 		deliver := w.Hold(func(packet []byte) bool { return strings.Contains(string(packet), "update shedlock") })
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -4,138 +4,176 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/sessions"
+	"github.com/interlock-go/interlock/internal/rowline"
 )
 
-// row is a row of the table. Times are in µs since 1970.
-type row struct {
-	name, by       string
-	at, until, now int64
+// table is ShedLock's on a server. It implements rowline.Store: a row is a line in which one stands at most.
+type table struct {
+	db      *sql.DB
+	options Options
+	words   *strings.Replacer
+	simple  []any
+
+	longest int           // name, in characters
+	ascii   bool          // and those of ASCII alone
+	unit    time.Duration // of the times in the table
+	safe    bool          // what is committed is on the disk
+
+	specs sync.Map // driver.Spec, by the IDs of sessions that are open
 }
 
-// live reports whether the row is a lock that somebody holds.
-func (r *row) live() bool { return r.until > r.now }
+// speak has SQL be that of a database.
+func (t *table) speak(words []string) {
+	t.words = strings.NewReplacer(append(words[:len(words):len(words)], ":table", t.options.Table)...)
+}
 
-// clock is the database's, and when it was answered.
-type clock struct {
-	now int64
-	at  time.Time
+// sql puts values into SQL, in which words are replaced before.
+func (t *table) sql(format string, values ...any) string {
+	return fmt.Sprintf(t.words.Replace(t.words.Replace(format)), values...)
 }
 
 // inspect looks at the server and at the table.
-func (d *Driver) inspect(ctx context.Context) error {
-	schema, table, ok := strings.Cut(d.options.Table, ".")
-	if schema = "'" + schema + "'"; !ok {
-		table, schema = d.options.Table, d.dialect.schema
+func (t *table) inspect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.options.Timeout)
+	defer cancel()
+	answer := func(statement string, to ...any) error {
+		return t.ask(ctx, func() error { return t.db.QueryRowContext(ctx, statement, t.simple...).Scan(to...) })
 	}
-	if d.dialect == &postgres { // which folds names
-		table, schema = strings.ToLower(table), strings.ToLower(schema)
-	}
+	var version, problem string
 	var found, digits int
-	var problem string
-	err := d.ask(sessions.Within(ctx, d.options.Timeout), func(ctx context.Context) error {
-		return d.db.QueryRowContext(ctx, fmt.Sprintf("select count(*), coalesce(max(case when lower(column_name) = 'name' then character_maximum_length end), 0), "+
-			"coalesce(max(%s), 0), coalesce(min(datetime_precision), 0), coalesce(max(%s), 0), coalesce(max(%s), '') from information_schema.columns "+
-			"where table_name = '%s' and table_schema = %s and lower(column_name) in ('name', 'lock_until', 'locked_at', 'locked_by')",
-			d.dialect.ascii, d.dialect.safe, d.dialect.problem, table, strings.ReplaceAll(schema, "%s", table)), d.simple...).
-			Scan(&found, &d.longest, &d.ascii, &digits, &d.safe, &problem)
-	})
-	for d.unit = time.Second; digits > 0; digits-- {
-		d.unit /= 10
+	t.speak(mariadb)
+	err := answer("select version()", &version)
+	switch {
+	case err != nil:
+		return err
+	case strings.HasPrefix(version, "PostgreSQL"):
+		t.speak(postgres)
+	case strings.Trim(version[:1], "0123456789") != "":
+		return refused("%s: want a PostgreSQL, a MariaDB or a MySQL", version)
+	}
+	err = answer(t.sql(inspect), &found, &t.longest, &t.ascii, &digits, &t.safe, &problem)
+	for t.unit = time.Second; digits > 0; digits-- {
+		t.unit /= 10
 	}
 	switch {
 	case err != nil:
 		return err
 	case problem != "":
-		return fmt.Errorf("%w: table %s: %s", driver.ErrRefused, d.options.Table, problem)
+		return refused("table %s: %s", t.options.Table, problem)
 	case found < 4:
-		return fmt.Errorf("%w: %s", driver.ErrRefused, d.missing())
+		return refused("%s", t.sql(missing))
 	}
 	return nil
 }
 
-// text is a text in SQL, whatever is in it.
-func (d *Driver) text(s string) string { return fmt.Sprintf(d.dialect.text, s) }
-
-// later is a time in SQL, so long after another one.
-func (d *Driver) later(than string, by time.Duration) string {
-	return fmt.Sprintf(d.dialect.later, than, by.Microseconds())
+// exec makes a statement that writes, and returns how many rows it has changed: none where a row that it inserts is there.
+func (t *table) exec(ctx context.Context, format string, values ...any) (n int64, err error) {
+	err = t.ask(ctx, func() error {
+		r, err := t.db.ExecContext(ctx, t.sql(format, values...), t.simple...)
+		if err == nil {
+			n, err = r.RowsAffected()
+		}
+		if doubled.MatchString(code(err)) {
+			return nil
+		}
+		return err
+	})
+	return n, err
 }
 
-const (
-	epoch = "timestamp '1970-01-01 00:00:00'"
-	none  = "1 = 0" // no row
-)
-
-// rows returns those that meet a condition, and takes in the database's clock.
-func (d *Driver) rows(ctx context.Context, condition string) (all []row, err error) {
-	us := func(of string) string { return fmt.Sprintf(d.dialect.micros, of) }
-	err = d.ask(ctx, func(ctx context.Context) error {
+// rows returns those that meet a condition, and the database's clock.
+func (t *table) rows(ctx context.Context, condition string) (all []row, now int64, err error) {
+	err = t.ask(ctx, func() error {
 		all = nil
-		found, err := d.db.QueryContext(ctx, fmt.Sprintf("select %s, name, locked_by, %s, %s from (select 1 as one) one left join %s on %s",
-			us(d.dialect.now), us("locked_at"), us("lock_until"), d.options.Table, condition), d.simple...)
+		found, err := t.db.QueryContext(ctx, t.sql(look, condition), t.simple...)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = found.Close() }()
-		var r row
 		for found.Next() {
-			var name, by sql.NullString
-			var at, until sql.NullInt64
-			if err := found.Scan(&r.now, &name, &by, &at, &until); err != nil {
+			var r row
+			if err := found.Scan(&now, &r.name, &r.by, &r.at, &r.until); err != nil {
 				return err
 			}
-			if r.name, r.by, r.at, r.until = name.String, by.String, at.Int64, until.Int64; name.Valid {
+			if r.live = r.until > now; r.name != "" {
 				all = append(all, r)
 			}
 		}
-		if err := found.Err(); err != nil {
-			return err
-		}
-		d.clock.Store(&clock{r.now, time.Now()})
-		return nil
+		return found.Err()
 	})
-	return all, err
+	return all, now, err
 }
 
 // row is the condition of a name's row.
-func (d *Driver) row(name string) string { return fmt.Sprintf(d.dialect.name, d.text(name)) }
-
-// named is the condition of the row of a name, or of another one that the table takes for the same.
-func (d *Driver) named(name string) string { return "name = " + d.text(name) }
-
-// live is the condition of rows that somebody holds.
-func (d *Driver) live() string { return "lock_until > " + d.dialect.now }
-
-// take has a claim take its row, where that is free or has the claim already, and reports whether it has. With fresh it makes the row that
-// is missing. Either is void from the end of ctx on, by the database's clock, so that nothing is taken late for nobody.
-func (d *Driver) take(ctx context.Context, c *claim, by string, ttl time.Duration, fresh bool) (bool, error) {
-	end, _ := ctx.Deadline()
-	asked, now := d.clock.Load(), d.dialect.now
-	timely := now + " <= " + d.later(epoch, time.Duration(asked.now)*time.Microsecond+end.Sub(asked.at))
-	statement := fmt.Sprintf(d.dialect.update+" set locked_at = %s, lock_until = %s, locked_by = '%s' where %s and (lock_until <= %s or %s) and %s",
-		d.options.Table, now, d.later(now, ttl), by, d.row(c.Name), now, d.among([]*claim{c}), timely)
-	if fresh {
-		statement = fmt.Sprintf(d.dialect.insert, d.options.Table, d.text(c.Name)+", "+d.later(now, ttl)+", "+now+", '"+by+"'", timely)
-	}
-	n, err := d.exec(ctx, statement)
-	return n > 0, err
-}
-
-// move has all the claims that are held end at a time, and returns how many were changed.
-func (d *Driver) move(ctx context.Context, until string, claims ...*claim) (int64, error) {
-	return d.exec(ctx, fmt.Sprintf(d.dialect.update+" set lock_until = %s where %s and %s", d.options.Table, until, d.among(claims), d.live()))
-}
+func (t *table) row(name string) string { return t.sql(":row", t.sql(":text", name)) }
 
 // among is the condition of the rows that have one of these claims. It names the rows by the table's key.
-func (d *Driver) among(claims []*claim) string {
+func (t *table) among(claims ...rowline.Known) string {
+	if len(claims) == 0 {
+		return "1 = 0"
+	}
 	names, ids := make([]string, len(claims)), make([]string, len(claims))
 	for i, c := range claims {
-		names[i], ids[i] = d.text(c.Name), ours+c.ID
+		names[i], ids[i] = t.sql(":text", c.Name), ours+c.ID
 	}
 	return fmt.Sprintf("name in (%s) and left(locked_by, %d) in ('%s')", strings.Join(names, ", "), marked, strings.Join(ids, "', '"))
+}
+
+// moment is a time in SQL.
+func moment(us int64) string {
+	return time.UnixMicro(us).UTC().Format("timestamp '2006-01-02 15:04:05.000000'")
+}
+
+// row is a row of the table. Times are in µs since 1970.
+type row struct {
+	name, by  string
+	at, until int64
+	live      bool // somebody holds it
+}
+
+// What stands in locked_by begins with a mark that no other claim has, and the ID of its session. What comes after that is for people.
+const (
+	ours     = "interlock:"
+	idLength = 22
+	marked   = len(ours) + idLength
+	longest  = 255 // of ShedLock's column
+)
+
+// lockedBy is what stands in locked_by: the mark, and user, host, process and name of the owner.
+func lockedBy(id string, s driver.Spec) string {
+	by := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '_'
+		}
+		return r
+	}, fmt.Sprintf("%s%s %s %s %d %s", ours, id, s.ID, strings.ReplaceAll(s.Owner.User+"@"+s.Owner.Host, " ", "_"), s.Owner.PID, s.Owner.Name))
+	return by[:min(len(by), longest)]
+}
+
+// id is that of a claim of ours, or "".
+func (r *row) id() string {
+	if len(r.by) < marked || !strings.HasPrefix(r.by, ours) {
+		return ""
+	}
+	return r.by[len(ours):marked]
+}
+
+// holder is a row as people see it.
+func (r *row) holder() *driver.Holder {
+	h := &driver.Holder{Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true, Since: time.UnixMicro(r.at), Until: time.UnixMicro(r.until)}
+	if id := r.id(); id != "" {
+		f := append(strings.SplitN(r.by, " ", 5), "", "", "", "")
+		h.PublicID, h.Owner.Name = driver.PublicID(id), f[4]
+		h.Owner.User, h.Owner.Host, _ = strings.Cut(f[2], "@")
+		h.Owner.PID, _ = strconv.Atoi(f[3])
+	} else {
+		h.PublicID, h.Note, h.Foreign = driver.PublicID(r.by+" "+strconv.FormatInt(r.at, 10)), r.by, true
+	}
+	return h
 }

@@ -1,8 +1,11 @@
 package shedlock
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -25,25 +28,22 @@ func init() {
 // the parameters of go-sql-driver/mysql; and ours, table and timeout.
 func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	q, err := url.ParseQuery(u.RawQuery)
-	if err != nil || len(q["table"]) > 1 || len(q["timeout"]) > 1 {
-		return nil, fmt.Errorf("shedlock: the parameters of the store's URL are malformed: want ?name=value&name=value, each once")
-	}
 	o := &Options{Table: q.Get("table")}
-	if s := q.Get("timeout"); s != "" {
-		if o.Timeout, err = time.ParseDuration(s); err != nil || o.Timeout <= 0 {
-			return nil, fmt.Errorf("shedlock: parameter timeout of the store's URL: want a time such as 3s")
-		}
+	timeout, wrong := time.ParseDuration(cmp.Or(q.Get("timeout"), "3s"))
+	if o.Timeout = timeout; err != nil || wrong != nil || timeout <= 0 || len(q["table"]) > 1 || len(q["timeout"]) > 1 {
+		return nil, errors.New("shedlock: the parameters of the store's URL: want ?name=value&name=value, with table and a timeout such as 3s once at most")
 	}
 	q.Del("table")
 	q.Del("timeout")
 	connect := connectPostgres
-	if strings.HasSuffix(u.Scheme, "+mysql") {
+	if u.Scheme == "shedlock+mysql" {
 		connect = connectMySQL
 	}
-	db, err := connect(*u, q)
+	connector, err := connect(*u, q.Encode())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("shedlock: the store's URL: %w", err)
 	}
+	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(most)
 	db.SetMaxIdleConns(most)
 	db.SetConnMaxIdleTime(time.Minute)
@@ -59,43 +59,26 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 // most connections are opened by URL.
 const most = 16
 
-func connectPostgres(u url.URL, q url.Values) (*sql.DB, error) {
-	if !q.Has("application_name") {
-		q.Set("application_name", "interlock")
-	}
-	u.Scheme, u.RawQuery, u.Path = "postgres", q.Encode(), "/"+strings.TrimPrefix(u.Path, "/")
+// connectPostgres takes the first of two parameters of a name.
+func connectPostgres(u url.URL, parameters string) (sqldriver.Connector, error) {
+	u.Scheme, u.Path, u.RawQuery = "postgres", "/"+strings.TrimPrefix(u.Path, "/"), parameters+"&application_name=interlock"
 	c, err := pgx.ParseConfig(u.String())
 	if err != nil {
-		return nil, fmt.Errorf("shedlock: %w", err) // pgx leaves the password out
+		return nil, err // without the password
 	}
-	return stdlib.OpenDB(*c), nil
+	return stdlib.GetConnector(*c), nil
 }
 
-func connectMySQL(u url.URL, q url.Values) (*sql.DB, error) {
-	for name, value := range map[string]string{
-		"autocommit": "1", "innodb_lock_wait_timeout": "3",
-		"rejectReadOnly": "true", // after a failover it dials again
-	} {
-		if !q.Has(name) {
-			q.Set(name, value)
-		}
-	}
-	c, err := mysql.ParseDSN("/?" + q.Encode())
+// connectMySQL takes the last one. After a failover its client dials again.
+func connectMySQL(u url.URL, parameters string) (sqldriver.Connector, error) {
+	c, err := mysql.ParseDSN("/?autocommit=1&innodb_lock_wait_timeout=3&rejectReadOnly=true&" + parameters)
 	if err != nil {
-		return nil, fmt.Errorf("shedlock: the parameters of the store's URL: want those of go-sql-driver/mysql, table and timeout: %w", err)
+		return nil, fmt.Errorf("want the parameters of go-sql-driver/mysql, table and timeout: %w", err)
 	}
-	c.User, c.Net, c.Addr, c.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
+	if c.DBName = strings.TrimPrefix(u.Path, "/"); c.DBName == "" || u.Hostname() == "" {
+		return nil, errors.New("it names no host or no database: want shedlock+mysql://USER:PASSWORD@HOST:PORT/DATABASE")
+	}
+	c.User, c.Net, c.Addr, c.Logger = u.User.Username(), "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306")), &mysql.NopLogger{}
 	c.Passwd, _ = u.User.Password()
-	c.Logger = &mysql.NopLogger{} // what is wrong is in errors
-	if c.DBName == "" || u.Hostname() == "" {
-		return nil, fmt.Errorf("shedlock: the store's URL names no host or no database: want shedlock+mysql://USER:PASSWORD@HOST:PORT/DATABASE")
-	}
-	if u.Port() == "" {
-		c.Addr = net.JoinHostPort(u.Hostname(), "3306")
-	}
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		return nil, fmt.Errorf("shedlock: the store's URL: %w", err)
-	}
-	return sql.OpenDB(connector), nil
+	return mysql.NewConnector(c)
 }

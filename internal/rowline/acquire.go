@@ -68,7 +68,7 @@ func (s *Session) step(ctx context.Context, old, c *Claim, renew bool) (was bool
 			s.mu.Unlock()
 			return false, fmt.Errorf("%s: %w: the claim is being released", s.d.Package, driver.ErrNotSent)
 		}
-		st.Name, st.New, st.Again = c.Name, &c.Claim, c.state != Out
+		st.Name, st.New, st.Again, st.Held = c.Name, &c.Claim, c.state != Out, c.state > Waiting
 		if c.Queue && s.d.Ears != nil { // it may be let in before the answer is read, and before anybody calls Wait
 			c.asked = s.d.Ears.Hear(c)
 		}

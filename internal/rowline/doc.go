@@ -1,5 +1,6 @@
 // Package rowline is the session of a store that keeps the whole line of a name in one row, and the liveness of a session in another one.
-// It knows no SQL: what is written to a row, and read from it, is the [Store]'s.
+// It knows no SQL: what is written to a row, and read from it, is the [Store]'s. A row may also have room for one claim alone, and be its liveness:
+// then who waits stands nowhere, and tries again each time it looks.
 //
 // # State
 //

@@ -166,7 +166,7 @@ func (s *Session) Renew(ctx context.Context) (driver.Renewal, error) {
 		return driver.Renewal{}, s.ends()
 	case err != nil:
 		return driver.Renewal{}, fmt.Errorf("%s: renew: %w", s.d.Package, err)
-	case started.After(s.at):
+	case clock != 0 && started.After(s.at):
 		s.at, s.clock = started, clock
 	}
 	for id, a := range changed {

@@ -17,7 +17,7 @@ type Store interface {
 	// Step makes a step of a line. Twice also counts beside an error.
 	Step(ctx context.Context, s Step, patience time.Duration) (Answer, error)
 
-	// Renew renews a session. It returns what the time was, and by ID how those claims stand that are not held as they are known to be. Of a
+	// Renew renews a session. It returns what the time was, or 0 where the answer does not say, and by ID how those claims stand that are not held as they are known to be. Of a
 	// session that is over the error is driver.ErrSessionLost.
 	Renew(ctx context.Context, session string, claims []Known, patience time.Duration) (clock int64, changed map[string]Answer, err error)
 
@@ -31,6 +31,7 @@ type Step struct {
 	Old           string        // the ID of who leaves, or ""
 	New           *driver.Claim // or nil
 	Again         bool          // New was in line, and is not put there again
+	Held          bool          // or was held, as far as is known
 	Renew         bool          // the session is renewed where Again is true; where New joins it always is
 	Deadline      int64         // when the request is void as far as New goes, by the database's clock
 }

@@ -19,6 +19,7 @@ type recorder struct {
 	mu   sync.Mutex
 	said []string
 	free bool // nobody holds the row
+	none bool // or there is none
 }
 
 func (r *recorder) Connect(context.Context) (sqldriver.Conn, error) { return conn{r}, nil }
@@ -46,10 +47,16 @@ func (c conn) ExecContext(_ context.Context, statement string, _ []sqldriver.Nam
 
 func (c conn) QueryContext(_ context.Context, statement string, _ []sqldriver.NamedValue) (sqldriver.Rows, error) {
 	c.keep(statement)
+	if strings.Contains(statement, "version()") {
+		return &rows{fields: []sqldriver.Value{"8.4.0"}}, nil
+	}
 	if strings.Contains(statement, "information_schema") {
 		return &rows{fields: []sqldriver.Value{int64(4), int64(64), false, int64(3), true, ""}}, nil
 	}
 	const now = int64(1_800_000_000_000_000)
+	if c.none {
+		return &rows{fields: []sqldriver.Value{now, "", "", int64(0), int64(0)}}, nil
+	}
 	return &rows{fields: []sqldriver.Value{now, "job", "host-1", now - 1e6, now + 60e6}}, nil
 }
 
@@ -78,7 +85,7 @@ func TestShedLock(t *testing.T) {
 	defer db.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	d, err := shedlock.New(ctx, db, &shedlock.Options{Dialect: "mysql", Table: "shop.shedlock"})
+	d, err := shedlock.New(ctx, db, &shedlock.Options{Table: "shop.shedlock"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,11 +103,13 @@ func TestShedLock(t *testing.T) {
 	}
 	r.free = false // the renewal finds nothing changed, the next one somebody else, or no row
 	_, _ = s.Renew(ctx)
-	for _, name := range []string{"job", "new"} {
+	for _, name := range []string{"job", "other", "new"} {
 		c := c
 		c.Name, c.ID = name, driver.NewID()
+		r.none = name == "new"
 		_, _ = s.Acquire(ctx, c)
 	}
+	r.none = false
 	lines, err := d.Lines(ctx, "")
 	if err != nil || len(lines) != 1 {
 		t.Fatalf("%+v, %v", lines, err)
@@ -122,7 +131,7 @@ func TestShedLock(t *testing.T) {
 			t.Errorf("%s: %v", statement, err)
 		}
 	}
-	if kinds["select"] < 4 || kinds["update"] < 5 {
+	if kinds["select"] < 5 || kinds["update"] < 5 || kinds["insert"] < 1 {
 		t.Errorf("read %v: where are the others?", kinds)
 	}
 	t.Log(kinds)

@@ -1,0 +1,78 @@
+package shedlock
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// code is what the server answered: the SQLSTATE of an error, and of MySQL and MariaDB the number, too. "" is no answer.
+func code(err error) string {
+	var my *mysql.MySQLError
+	var e interface{ SQLState() string } // pgx's, or another client's
+	switch {
+	case errors.As(err, &my):
+		return fmt.Sprintf("%s %d", my.SQLState[:], my.Number)
+	case errors.As(err, &e):
+		return e.SQLState()
+	}
+	return ""
+}
+
+var (
+	lost    = regexp.MustCompile(`^40(001|P01)| 1020$`) // to another one, and rolled back
+	doubled = regexp.MustCompile(`^23505| 1062$`)       // the row is there
+
+	// What certain answers mean, and what would be right.
+	meanings = []struct {
+		codes *regexp.Regexp
+		kind  error
+		want  string
+	}{
+		{regexp.MustCompile(`^42(P01|S02)`), driver.ErrRefused, missing},
+		{regexp.MustCompile(`^42704| 1193$`), driver.ErrRefused, "what is neither a parameter of ours nor one of the client is asked of the server, which does not know it"},
+		{regexp.MustCompile(`^42501| 114[23]$`), driver.ErrRefused, "the user needs SELECT, INSERT and UPDATE of table :table"},
+		{regexp.MustCompile(`^28| 1044$`), driver.ErrRefused, "want a user that there is, with its password, whom the server admits from here to the database"},
+		{regexp.MustCompile(`^(3D|2[23]|42)`), driver.ErrRefused, "want what the server can do"},
+		{regexp.MustCompile(`^53[^3]| (1021|1114)$`), driver.ErrNotSent, driver.ErrUnable.Error()},
+		{regexp.MustCompile(`^25006| (1290|1792|1836)$`), driver.ErrNotSent, "the server is read-only: want its primary"},
+	}
+)
+
+// unknown reports whether nobody can say what came of a statement: there was no answer, or the server crashed (57P02). Package sql has
+// taken another connection for one that had ended before it.
+func unknown(err error) bool {
+	var dial *net.OpError
+	c := code(err)
+	return c == "57P02" || c == "" && !errors.Is(err, sqldriver.ErrBadConn) && !pgconn.SafeToRetry(err) && (!errors.As(err, &dial) || dial.Op != "dial")
+}
+
+// ask makes a statement; again, where it lost to another one. What is certain is named, as the contract has it: what the server answers with an
+// error, it has rolled back.
+func (t *table) ask(ctx context.Context, statement func() error) error {
+	err := statement()
+	for tried := 0; tried < 10 && ctx.Err() == nil && lost.MatchString(code(err)); tried++ {
+		err = statement()
+	}
+	if err == nil || unknown(err) {
+		return err
+	}
+	for _, m := range meanings {
+		if m.codes.MatchString(code(err)) {
+			return fmt.Errorf("%w: %s: %w", m.kind, t.sql(m.want), err)
+		}
+	}
+	return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+}
+
+func refused(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", driver.ErrRefused, fmt.Sprintf(format, args...))
+}
