@@ -125,7 +125,14 @@ func TestPageFromShedLock(t *testing.T) {
 	if out, err := exec.Command("interlock", "migrate", "--store", s.URL()).CombinedOutput(); err != nil {
 		t.Fatalf("migrate: %v\n%s", err, out)
 	}
+	code, err := os.ReadFile(filepath.Join("..", "..", "shedlock", "example_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, b := range page(t, "from-shedlock.md") {
+		if b[1] == "go" && !strings.Contains(squeeze(string(code)), squeeze(b[2])) {
+			t.Errorf("no example of shedlock has\n%s", b[2])
+		}
 		if b[1] != "sh" {
 			continue
 		}

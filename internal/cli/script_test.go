@@ -4,8 +4,10 @@ package cli_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,12 +59,12 @@ func TestScripts(t *testing.T) {
 			"until":  until,
 			"signal": signal,
 
-			"postgres": postgres,
-			"mariadb":  mariadb,
-			"etcd":     etcd,
-
-			"memcached": memcached,
-			"zookeeper": zookeeper,
+			"postgres":  serves(servertest.StartPostgres),
+			"mariadb":   serves(servertest.StartMariaDB),
+			"etcd":      serves(servertest.StartEtcd),
+			"memcached": serves(servertest.StartMemcached),
+			"zookeeper": serves(servertest.StartZooKeeper),
+			"shedlock":  shedlock,
 		},
 		RequireExplicitExec: true,
 	})
@@ -132,70 +134,46 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// postgres starts a server and makes it the store of what follows.
-func postgres(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 0 {
-		ts.Fatalf("usage: postgres")
+// serves is a command that starts a server and makes it the store of what follows. ADDR is its address.
+func serves(start func(context.Context, servertest.Options) (*servertest.Server, error)) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) > 0 {
+			ts.Fatalf("usage: the name of a kind of server, and nothing else")
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		s, err := start(ctx, servertest.Options{})
+		ts.Check(err)
+		ts.Defer(func() { ts.Check(s.Close()) })
+		ts.Setenv("INTERLOCK_STORE", s.URL())
+		ts.Setenv("ADDR", s.Addr())
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	s, err := servertest.StartPostgres(ctx, servertest.Options{})
-	ts.Check(err)
-	ts.Defer(func() { ts.Check(s.Close()) })
-	ts.Setenv("INTERLOCK_STORE", s.URL())
 }
 
-// mariadb does so.
-func mariadb(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 0 {
-		ts.Fatalf("usage: mariadb")
+// shedlock starts a database, postgres or mariadb, makes ShedLock's table there and that the store of what follows.
+func shedlock(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: shedlock postgres|mariadb")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	s, err := servertest.StartMariaDB(ctx, servertest.Options{})
-	ts.Check(err)
-	ts.Defer(func() { ts.Check(s.Close()) })
-	ts.Setenv("INTERLOCK_STORE", s.URL())
-}
-
-// etcd starts a server and makes it the store of what follows. ETCD is its address.
-func etcd(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 0 {
-		ts.Fatalf("usage: etcd")
+	client, columns := "pgx", "lock_until timestamp, locked_at timestamp"
+	if args[0] == "postgres" {
+		serves(servertest.StartPostgres)(ts, false, nil)
+	} else {
+		serves(servertest.StartMariaDB)(ts, false, nil)
+		client, columns = "mysql", "lock_until timestamp(3) not null, locked_at timestamp(3) not null"
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	s, err := servertest.StartEtcd(ctx, servertest.Options{})
-	ts.Check(err)
-	ts.Defer(func() { ts.Check(s.Close()) })
-	ts.Setenv("INTERLOCK_STORE", s.URL())
-	ts.Setenv("ETCD", s.Addr())
-}
-
-// memcached starts a server and makes it the store of what follows.
-func memcached(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 0 {
-		ts.Fatalf("usage: memcached")
+	at := ts.Getenv("INTERLOCK_STORE")
+	ts.Setenv("INTERLOCK_STORE", "shedlock+"+at)
+	if client == "mysql" {
+		u, err := url.Parse(at)
+		ts.Check(err)
+		at = "root@tcp(" + u.Host + ")" + u.Path
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	s, err := servertest.StartMemcached(ctx, servertest.Options{})
+	db, err := sql.Open(client, at)
 	ts.Check(err)
-	ts.Defer(func() { ts.Check(s.Close()) })
-	ts.Setenv("INTERLOCK_STORE", s.URL())
-}
-
-// zookeeper starts a server and makes it the store of what follows.
-func zookeeper(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 0 {
-		ts.Fatalf("usage: zookeeper")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	s, err := servertest.StartZooKeeper(ctx, servertest.Options{})
+	defer db.Close()
+	_, err = db.Exec("create table shedlock (name varchar(64) primary key, " + columns + ", locked_by varchar(255))")
 	ts.Check(err)
-	ts.Defer(func() { ts.Check(s.Close()) })
-	ts.Setenv("INTERLOCK_STORE", s.URL())
 }
 
 // until PATTERN PROGRAM ARGS… runs a program again and again until its output matches; ! until, until it does not.
