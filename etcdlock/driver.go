@@ -2,7 +2,6 @@ package etcdlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,39 +11,45 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/rowline"
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 // Driver is an etcd as a store of locks. It is safe for concurrent use.
 type Driver struct {
-	client  *clientv3.Client
-	owned   bool // it was made for this driver
-	options Options
+	client   *clientv3.Client
+	owned    bool // it was made for this driver
+	options  Options
+	sessions *rowline.Sessions
 
 	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // what goes on in the background
 
-	sessions sessions.Set[*session]
-
-	mu     sync.Mutex
-	views  map[string]*view // by name
+	mu     sync.Mutex // guards what is below, and what that has
+	leases map[string]*lease
+	places map[string]*place // by the ID of the claim
+	views  map[string]*view  // by name
 	people map[clientv3.LeaseID]driver.Owner
 }
 
 // New makes a driver over a client that the program has. It looks whether the store answers. The client is the program's, whatever becomes of
 // the driver; where it has no DialKeepAliveTime, a connection that has silently died is noticed late.
 func New(ctx context.Context, client *clientv3.Client, o *Options) (*Driver, error) {
-	d := &Driver{client: client, options: o.withDefaults(), views: map[string]*view{}, people: map[clientv3.LeaseID]driver.Owner{}}
+	d := &Driver{
+		client: client, options: o.withDefaults(), leases: map[string]*lease{}, places: map[string]*place{}, views: map[string]*view{},
+		people: map[clientv3.LeaseID]driver.Owner{},
+	}
+	d.sessions = rowline.New(rowline.Config{Store: store{d}, Ears: ears{d}, Package: "etcdlock", Timeout: d.options.Timeout, MinTTL: minTTL, MaxName: maxName})
 	// A member that has lost its leader says so at once, instead of having the request wait for one.
 	d.ctx, d.cancel = context.WithCancel(clientv3.WithRequireLeader(context.Background()))
-	ctx, cancel := d.within(ctx, d.options.Timeout)
+	ctx, cancel := d.limit(ctx)
 	defer cancel()
 	// Without the client's own interface, which asks again and again and forgets why that failed.
 	look := &etcdserverpb.RangeRequest{Key: []byte(d.options.Namespace + reserved), CountOnly: true}
 	if _, err := etcdserverpb.NewKVClient(client.ActiveConnection()).Range(ctx, look); err != nil {
 		d.cancel()
-		if err = classify(err); !errors.Is(err, driver.ErrRefused) && !errors.Is(err, driver.ErrNotSent) {
+		if err = classify(err); !certain(err) {
 			err = fmt.Errorf("%w: %w", driver.ErrNotSent, err) // it changes nothing
 		}
 		return nil, fmt.Errorf("etcdlock: %s: %w", strings.Join(client.Endpoints(), ","), err)
@@ -52,9 +57,14 @@ func New(ctx context.Context, client *clientv3.Client, o *Options) (*Driver, err
 	return d, nil
 }
 
-// within is a context for one request, which ends with ctx or when the time is over.
-func (d *Driver) within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(clientv3.WithRequireLeader(ctx), timeout)
+// limit has a request end with ctx and when the store has taken too long, by a timer of its own: gRPC waits for the end of a context, whatever
+// deadline that has.
+func (d *Driver) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	end := time.Now().Add(d.options.Timeout)
+	if at, ok := ctx.Deadline(); ok && at.Before(end) {
+		end = at
+	}
+	return context.WithDeadline(clientv3.WithRequireLeader(ctx), end)
 }
 
 // Traits implements driver.Driver.
@@ -74,20 +84,23 @@ const (
 // Key implements driver.Keyer.
 func (d *Driver) Key(name string) string { return d.options.line(name) }
 
-// Open implements driver.Driver: it is granted a lease and says under it who the session is.
+// session is one that is told of broken claims.
+type session struct {
+	*rowline.Session
+	nudge sessions.Signal
+}
+
+// Nudge implements driver.Nudger.
+func (s session) Nudge() <-chan struct{} { return s.nudge }
+
+// Open implements driver.Driver. A lease has whole seconds.
 func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
-	if spec.ID == "" {
-		return nil, fmt.Errorf("etcdlock: a session without an ID: want one as driver.NewID makes them: %w", driver.ErrRefused)
+	spec.TTL = (max(spec.TTL, minTTL) + time.Second - 1).Truncate(time.Second)
+	s, err := d.sessions.Open(ctx, spec)
+	if err != nil {
+		return nil, err
 	}
-	s := newSession(d, spec)
-	if !d.sessions.Add(s) {
-		return nil, errClosed
-	}
-	if err := s.open(ctx, spec); err != nil {
-		d.sessions.Remove(s)
-		return nil, fmt.Errorf("etcdlock: open a session: %w", err)
-	}
-	return s, nil
+	return session{s.(*rowline.Session), d.lease(spec.ID).nudge}, nil
 }
 
 // Close implements driver.Driver.
@@ -113,16 +126,16 @@ func (d *Driver) Close(ctx context.Context) error {
 }
 
 // owner returns who the session of a lease is, as far as that is known or can be read; a look at people's names fails nobody.
-func (d *Driver) owner(ctx context.Context, lease clientv3.LeaseID) driver.Owner {
+func (d *Driver) owner(ctx context.Context, id clientv3.LeaseID) driver.Owner {
 	d.mu.Lock()
-	o, known := d.people[lease]
+	o, known := d.people[id]
 	d.mu.Unlock()
 	if known {
 		return o
 	}
-	ctx, cancel := d.within(ctx, d.options.Timeout)
+	ctx, cancel := d.limit(ctx)
 	defer cancel()
-	r, err := d.client.Get(ctx, d.options.session(lease))
+	r, err := d.client.Get(ctx, d.options.session(id))
 	if err != nil {
 		return o
 	}
@@ -134,12 +147,9 @@ func (d *Driver) owner(ctx context.Context, lease clientv3.LeaseID) driver.Owner
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.people) > maxPeople {
+	if len(d.people) > 1000 {
 		clear(d.people)
 	}
-	d.people[lease] = o
+	d.people[id] = o
 	return o
 }
-
-// maxPeople are kept.
-const maxPeople = 1000

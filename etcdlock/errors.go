@@ -13,6 +13,11 @@ import (
 
 var errClosed = fmt.Errorf("etcdlock: %w: the driver is closed", driver.ErrNotSent)
 
+// certain reports whether a request that failed has changed nothing.
+func certain(err error) bool {
+	return errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrSessionLost)
+}
+
 // classify says what is known of a request that failed. Of what it does not name nobody knows whether it was carried out.
 func classify(err error) error {
 	err = rpctypes.Error(err) // the client's own errors have what the server said, the transport's do not

@@ -28,14 +28,16 @@ func (d *Driver) read(ctx context.Context, name string) (line, error) {
 func (d *Driver) show(ctx context.Context, l *line) driver.Line {
 	shown := driver.Line{Name: l.name}
 	for i, e := range l.entries {
-		shown.Claims = append(shown.Claims, l.holder(i, d.owner(ctx, e.lease)))
+		h := l.holder(i)
+		h.Owner = d.owner(ctx, e.lease)
+		shown.Claims = append(shown.Claims, h)
 	}
 	return shown
 }
 
 // Line implements driver.Inspector. The store says when leases end, in whole seconds, and keeps no times of what was granted when.
 func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
-	ctx, cancel := d.within(ctx, d.options.Timeout)
+	ctx, cancel := d.limit(ctx)
 	defer cancel()
 	l, err := d.read(ctx, name)
 	if err != nil {
@@ -95,7 +97,7 @@ const pageSize = 1000
 
 // page reads some keys.
 func (d *Driver) page(ctx context.Context, from, end string) (*clientv3.GetResponse, error) {
-	ctx, cancel := d.within(ctx, d.options.Timeout)
+	ctx, cancel := d.limit(ctx)
 	defer cancel()
 	return d.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithKeysOnly())
 }
@@ -109,7 +111,7 @@ func cutLast(key string) (name, slot string) {
 // Break implements driver.Inspector. The mark is in the claim's value, where whoever releases it or looks at the line finds it, and as a key
 // of the claim's lease, which the session's renewal lists and a watch of the session hears of.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
-	ctx, cancel := d.within(ctx, d.options.Timeout)
+	ctx, cancel := d.limit(ctx)
 	defer cancel()
 	for {
 		done, err := d.tryBreak(ctx, name, publicID, fence, now)
@@ -132,7 +134,7 @@ func (d *Driver) tryBreak(ctx context.Context, name, publicID string, fence uint
 	if i < 0 {
 		return false, fmt.Errorf("%w: no claim %s stands there: it has left", driver.ErrRefused, publicID)
 	}
-	e, h := l.entries[i], l.holder(i, driver.Owner{})
+	e, h := l.entries[i], l.holder(i)
 	if h.Fence != fence {
 		return false, fmt.Errorf("%w: claim %s has the token %d, not %d: it is not the claim you saw", driver.ErrRefused, publicID, h.Fence, fence)
 	}

@@ -55,22 +55,8 @@ func isSlot(end string, lease int64) bool {
 
 // checkName refuses a name that cannot be kept.
 func checkName(name string) error {
-	switch {
-	case name == "" || len(name) > maxName:
-		return fmt.Errorf("etcdlock: name of %d bytes: want 1 to %d: %w", len(name), maxName, driver.ErrRefused)
-	case name == reserved || strings.HasPrefix(name, reserved+"/"):
-		return fmt.Errorf("etcdlock: name %q: the keys under %q are those of sessions: want another name: %w", name, reserved, driver.ErrRefused)
+	if name == reserved || strings.HasPrefix(name, reserved+"/") {
+		return fmt.Errorf("name %q: the keys under %q are those of sessions: want another name: %w", name, reserved, driver.ErrRefused)
 	}
 	return nil
-}
-
-// check refuses a claim that cannot be kept.
-func check(c driver.Claim) error {
-	switch {
-	case c.ID == "":
-		return fmt.Errorf("etcdlock: a claim without an ID: want one as driver.NewID makes them: %w", driver.ErrRefused)
-	case c.Weight < 1 || c.Limit < c.Weight || c.Limit > driver.All:
-		return fmt.Errorf("etcdlock: a claim of weight %d under limit %d: want 1 ≤ weight ≤ limit ≤ %d: %w", c.Weight, c.Limit, driver.All, driver.ErrRefused)
-	}
-	return checkName(c.Name)
 }

@@ -28,7 +28,6 @@ type line struct {
 	name    string
 	entries []entry
 	stray   string // a key under the name that is no claim's
-	partial bool   // there are more
 }
 
 // readLine takes the keys under a name's prefix. Those of other names that begin like it and go on behind a slash are none of its claims;
@@ -128,12 +127,12 @@ func fence(kind driver.Kind, create int64) (uint64, error) {
 	return uint64(create) * driver.Stride, nil
 }
 
-// holder is the claim at i as people see it.
-func (l *line) holder(i int, owner driver.Owner) driver.Holder {
+// holder is the claim at i as people see it, but for its owner.
+func (l *line) holder(i int) driver.Holder {
 	e := l.entries[i]
 	token, _ := fence(e.Kind, e.create)
 	return driver.Holder{
-		PublicID: e.ID, Owner: owner, Kind: e.Kind, Weight: e.Weight, Limit: e.Limit, Held: l.holds(i), Broken: e.Broken,
+		PublicID: e.ID, Kind: e.Kind, Weight: e.Weight, Limit: e.Limit, Held: l.holds(i), Broken: e.Broken,
 		Foreign: e.foreign, Note: string(e.Note), Fence: token, Passes: e.Passes,
 	}
 }

@@ -75,7 +75,7 @@ func (s *ears) Unhear(c *rowline.Claim) {
 }
 
 // Listen implements rowline.Ears.
-func (s *ears) Listen(ctx context.Context) (rowline.Ear, error) {
+func (s *ears) Listen(ctx context.Context, _ *rowline.Claim) (rowline.Ear, error) {
 	s.mu.Lock()
 	if s.d.ctx.Err() != nil {
 		s.mu.Unlock()

@@ -70,6 +70,13 @@ func (c *Claim) Again() {
 	}
 }
 
+// Heard is called when an ear has told, or will tell, whatever there is to know of the claim.
+func (c *Claim) Heard(ear Ear) {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	c.asked = ear
+}
+
 // admit moves the claim to held. The session's mutex is held, here and below.
 func (c *Claim) admit(fence uint64) {
 	if c.state <= Waiting {

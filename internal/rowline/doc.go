@@ -1,4 +1,4 @@
-// Package rowline is the session of a store that keeps the whole line of a name in one row, and the liveness of a session in another one.
+// Package rowline is the session of a store that keeps the whole line of a name in one row or under one prefix, and the liveness of a session apart.
 // It knows no SQL: what is written to a row, and read from it, is the [Store]'s. A row may also have room for one claim alone, and be its liveness:
 // then who waits stands nowhere, and tries again each time it looks.
 //
@@ -22,5 +22,6 @@
 // of a thousand costs the database little more than one of two.
 //
 // The order is subscribe, look, wait. A claim that is about to ask notes which ear hears for it already; only what was asked after that is
-// looked at as current, and a claim whose ear is another one asks again.
+// looked at as current, and a claim whose ear is another one asks again. An ear that knows the whole line tells a claim how it stands, and then
+// that one asks nothing.
 package rowline

@@ -238,7 +238,7 @@ func (f *server) Hear(c *Claim) Ear {
 	return f.ear
 }
 
-func (f *server) Listen(context.Context) (Ear, error) {
+func (f *server) Listen(context.Context, *Claim) (Ear, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.deaf != nil {

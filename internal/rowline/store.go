@@ -82,8 +82,9 @@ type Ears interface {
 	// Hear has everything heard that is said to a claim, until Unhear. It returns the ear that hears already, or nil.
 	Hear(c *Claim) Ear
 
-	// Listen returns the ear, and makes it where there is none.
-	Listen(ctx context.Context) (Ear, error)
+	// Listen returns the ear for a claim that waits, and makes it where there is none. Where that tells of the claim whatever there is to
+	// know, Listen calls its method Heard, so that it does not ask.
+	Listen(ctx context.Context, c *Claim) (Ear, error)
 
 	// Unhear forgets the claim.
 	Unhear(c *Claim)

@@ -27,7 +27,7 @@ func (s *Session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 		var ear Ear
 		var deaf error
 		if s.d.Ears != nil {
-			ear, deaf = s.d.Ears.Listen(ctx)
+			ear, deaf = s.d.Ears.Listen(ctx, c)
 		}
 		if deaf != nil && (ctx.Err() != nil || s.d.ctx.Err() != nil) {
 			return s.answer(c, deaf)

@@ -1,0 +1,334 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/rowline"
+)
+
+// Step implements rowline.Store. Beside the step of a claim that joins the session is renewed, unless that was just done.
+func (s store) Step(ctx context.Context, st rowline.Step, _ time.Duration) (a rowline.Answer, err error) {
+	l := s.lease(st.Session)
+	if l == nil {
+		return rowline.Answer{State: rowline.Over}, nil
+	}
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
+	s.mu.Lock()
+	old, renewal := s.places[st.Old], chan error(nil)
+	if st.Renew && time.Since(l.renewed) > l.fresh {
+		renewal = make(chan error, 1)
+	}
+	s.mu.Unlock()
+	if renewal != nil {
+		go func() { renewal <- s.keepAlive(ctx, l) }()
+	}
+	if st.New != nil {
+		a, err = s.enter(ctx, l, old, *st.New)
+	} else if old != nil {
+		a, err = s.step(ctx, l, old, nil)
+	} // else it never stood there, or has left
+	if renewal != nil {
+		if failed := <-renewal; err == nil {
+			err = failed
+		}
+	}
+	if errors.Is(err, driver.ErrSessionLost) {
+		return rowline.Answer{State: rowline.Over}, nil
+	}
+	return a, err
+}
+
+// enter has a claim join its line while old leaves, if there is one, or finds it there.
+func (s store) enter(ctx context.Context, l *lease, old *place, c driver.Claim) (a rowline.Answer, err error) {
+	if err := checkName(c.Name); err != nil {
+		return a, err
+	}
+	s.mu.Lock()
+	p := s.places[c.ID]
+	if p == nil {
+		p = &place{Claim: c, lease: l, value: encode(valueOf(c))}
+		for n := 0; p.key == "" || l.slots[p.key] != nil; n++ {
+			p.key = s.options.line(c.Name) + slot(l.id, n)
+		}
+		s.places[c.ID], l.slots[p.key] = p, p
+	}
+	known := p.create != 0
+	s.mu.Unlock()
+	if known {
+		answers, err := s.look(ctx, l, p)
+		if err != nil {
+			return a, err
+		}
+		a = answers[0]
+	} else if a, err = s.step(ctx, l, old, p); err != nil || a.State == rowline.Out {
+		s.mu.Lock()
+		if p.late == 0 && p.create == 0 { // nothing of it stands there
+			s.drop(p)
+		}
+		s.mu.Unlock()
+	}
+	if a.Holder != nil { // who is in the way; mostly known
+		a.Holder.Owner = s.owner(ctx, p.first)
+	}
+	return a, err
+}
+
+// drop forgets a place. The mutex is held.
+func (d *Driver) drop(p *place) {
+	delete(d.places, p.ID)
+	if p.lease != nil && p.lease.slots[p.key] == p {
+		delete(p.lease.slots, p.key)
+	}
+	if p.deaf != nil {
+		p.deaf()
+	}
+}
+
+// step is one transaction in which old leaves its line, and p is put at the end of it; either may be nil.
+//
+// A request that was given up may come late all the same. One that puts a key names the version of the session's key; the release of a claim
+// whose key may still be put writes that, so that whatever was sent before finds another version then and changes nothing. One that only
+// deletes names the revision at which the key was created.
+func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Answer, err error) {
+	for seen := int64(0); ; {
+		s.mu.Lock()
+		epoch, late, held := l.epoch, old != nil && old.late > 0, old != nil && old.held
+		s.mu.Unlock()
+		var when []clientv3.Cmp
+		var then, otherwise []clientv3.Op
+		if p != nil || late {
+			when = append(when, clientv3.Compare(clientv3.Version(l.key), "=", epoch))
+		}
+		if old != nil {
+			if p == nil && !late {
+				when = append(when, clientv3.Compare(clientv3.CreateRevision(old.key), "=", old.create))
+			}
+			then = append(then, clientv3.OpDelete(old.key, clientv3.WithPrevKV()))
+			if !held { // as far as is known
+				then = []clientv3.Op{clientv3.OpGet(s.options.line(old.Name), clientv3.WithPrefix()), then[0], clientv3.OpDelete(old.mark())}
+			}
+			if late {
+				then = append(then, clientv3.OpPut(l.key, l.person, clientv3.WithLease(l.id)))
+			}
+		}
+		if p != nil {
+			when = append(when, clientv3.Compare(clientv3.CreateRevision(p.key), "=", 0))
+			if old == nil && !p.Queue { // the line is as it was seen: at first, that there is none
+				when = append(when, clientv3.Compare(clientv3.ModRevision(s.options.line(p.Name)).WithPrefix(), "<", seen+1))
+			}
+			then = append(then, clientv3.OpPut(p.key, p.value, clientv3.WithLease(l.id)), s.lineOf(p))
+			otherwise = []clientv3.Op{clientv3.OpGet(p.key), s.lineOf(p)}
+		}
+		r, err := s.client.Txn(ctx).If(when...).Then(then...).Else(append(otherwise, clientv3.OpGet(l.key))...).Commit()
+		if err = classify(err); err != nil {
+			s.mu.Lock()
+			if p != nil && !certain(err) {
+				p.late++
+				if old != nil {
+					old.late++
+				}
+			}
+			s.mu.Unlock()
+			return a, err
+		}
+		last := r.Responses[len(r.Responses)-1].GetResponseRange()
+		if r.Succeeded {
+			was := old != nil && s.left(l, old, r.Responses, held)
+			if p != nil {
+				a, err = s.joined(ctx, p, r.Header.Revision, last)
+			}
+			a.Was = was
+			return a, err
+		}
+		if len(last.Kvs) == 0 {
+			return a, driver.ErrSessionLost
+		}
+		s.mu.Lock()
+		l.epoch = max(l.epoch, last.Kvs[0].Version)
+		gone := p == nil && !late
+		if gone {
+			s.drop(old)
+		}
+		s.mu.Unlock()
+		if gone {
+			return a, nil
+		}
+		if p == nil {
+			continue
+		}
+		n, err := s.lineFor(ctx, p, r.Responses[0].GetResponseRange().Kvs, r.Responses[1].GetResponseRange())
+		if err != nil {
+			return a, err
+		}
+		switch i := n.find(p.key); {
+		case i >= 0 && n.entries[i].ID == driver.PublicID(p.ID) && old == nil:
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			p.late-- // that was it
+			return p.stands(&n, n.entries[i].create)
+		case i >= 0: // nobody here has put it
+			if err := s.remove(ctx, clientv3.Compare(clientv3.CreateRevision(p.key), "=", n.entries[i].create)); err != nil {
+				return a, err
+			}
+		case old == nil && !p.Queue:
+			if err := n.admits(p.Claim, ""); err != nil || !n.fits(p.Claim) {
+				return n.denies(p), err
+			}
+			seen = r.Header.Revision
+		}
+	}
+}
+
+// left takes in that old has left, and reports whether it was held until then.
+func (s store) left(l *lease, old *place, answers []*etcdserverpb.ResponseOp, held bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old.late > 0 {
+		l.epoch++
+	}
+	s.drop(old)
+	if held {
+		deleted := answers[0].GetResponseDeleteRange().PrevKvs
+		return len(deleted) > 0 && deleted[0].ModRevision == deleted[0].CreateRevision // else it was marked as broken
+	}
+	n, err := s.readLine(old.Name, answers[0].GetResponseRange().Kvs)
+	i := n.find(old.key)
+	return err == nil && i >= 0 && n.holds(i) && !n.entries[i].Broken
+}
+
+// joined takes in that p was put in line. One that cannot stand there, or may not wait, is taken out again.
+func (s store) joined(ctx context.Context, p *place, create int64, all *etcdserverpb.RangeResponse) (a rowline.Answer, err error) {
+	own := &mvccpb.KeyValue{Key: []byte(p.key), Value: []byte(p.value), Lease: int64(p.lease.id), CreateRevision: create, ModRevision: create}
+	n, err := s.lineFor(ctx, p, []*mvccpb.KeyValue{own}, all)
+	if err == nil {
+		err = n.admits(p.Claim, p.key)
+	}
+	s.mu.Lock()
+	stays := err == nil && (p.Queue || n.holds(n.find(p.key)))
+	if stays {
+		a, err = p.stands(&n, create)
+	} else {
+		a = n.denies(p)
+	}
+	s.mu.Unlock()
+	if stays && err == nil {
+		return a, nil
+	}
+	if failed := s.remove(ctx, clientv3.Compare(clientv3.CreateRevision(p.key), "=", create)); failed != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p.create = create // it stands there, and is to be released
+		return a, failed
+	}
+	return a, err
+}
+
+// remove deletes the key that is compared, if that is as it should be.
+func (s store) remove(ctx context.Context, when clientv3.Cmp) error {
+	_, err := s.client.Txn(ctx).If(when).Then(clientv3.OpDelete(string(when.Key))).Commit()
+	return classify(err)
+}
+
+// look finds claims that are in line as far as this process was told. It can not put them there.
+func (s store) look(ctx context.Context, l *lease, some ...*place) ([]rowline.Answer, error) {
+	ops := []clientv3.Op{clientv3.OpGet(l.key)}
+	for _, p := range some {
+		ops = append(ops, clientv3.OpGet(p.key), s.lineOf(p), clientv3.OpGet(p.mark()))
+	}
+	r, err := s.client.Txn(ctx).Then(ops...).Commit()
+	if err != nil {
+		return nil, classify(err)
+	}
+	if len(r.Responses[0].GetResponseRange().Kvs) == 0 {
+		return nil, driver.ErrSessionLost
+	}
+	answers := make([]rowline.Answer, len(some))
+	for i, p := range some {
+		own, all, marks := r.Responses[3*i+1].GetResponseRange(), r.Responses[3*i+2].GetResponseRange(), r.Responses[3*i+3].GetResponseRange()
+		n, err := s.lineFor(ctx, p, own.Kvs, all)
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		answers[i], err = p.stands(&n, p.create)
+		s.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		if answers[i].State == rowline.Gone && len(marks.Kvs) > 0 {
+			answers[i].State = rowline.Broken
+		}
+	}
+	return answers, nil
+}
+
+// lineOf reads the line of a claim as far as its state depends on it: one that excludes all others holds when it is the first.
+func (s store) lineOf(p *place) clientv3.Op {
+	opts := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)}
+	if p.Kind.Exclusive() {
+		opts = append(opts, clientv3.WithLimit(1))
+	}
+	return clientv3.OpGet(s.options.line(p.Name), opts...)
+}
+
+// lineFor takes the answer to lineOf, and the claim's own key.
+func (s store) lineFor(ctx context.Context, p *place, own []*mvccpb.KeyValue, all *etcdserverpb.RangeResponse) (line, error) {
+	n, err := s.readLine(p.Name, all.Kvs)
+	switch {
+	case err != nil:
+		return n, err
+	case all.More && len(n.entries) == 0: // the first key is of a name below this one
+		return s.read(ctx, p.Name)
+	case all.More && len(own) > 0 && n.find(p.key) < 0:
+		if n, err = s.readLine(p.Name, append(all.Kvs, own[0])); err != nil {
+			return n, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.deep = p.Kind.Exclusive() && all.Count > front
+	return n, nil
+}
+
+// front is how many processes hear of each that leaves.
+const front = 32
+
+// stands is how the claim stands in its line, where its key was created then. The mutex is held.
+func (p *place) stands(n *line, create int64) (a rowline.Answer, err error) {
+	i := n.find(p.key)
+	if i < 0 || n.entries[i].create != create {
+		return rowline.Answer{State: rowline.Gone}, nil
+	}
+	switch {
+	case n.entries[i].Broken:
+		a.State = rowline.Broken
+	case n.holds(i):
+		a.State = rowline.Held
+		if a.Fence, err = fence(p.Kind, create); err != nil {
+			return a, err
+		}
+	default:
+		a = n.denies(p)
+		a.State = rowline.Waiting
+	}
+	p.create, p.held = create, a.State == rowline.Held
+	return a, nil
+}
+
+// denies is the answer to a claim that does not hold.
+func (l *line) denies(p *place) (a rowline.Answer) {
+	a.Left = -1
+	if len(l.entries) > 0 {
+		h := l.holder(0)
+		a.Holder, p.first = &h, l.entries[0].lease
+	}
+	return a
+}
