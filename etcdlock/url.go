@@ -1,109 +1,84 @@
 package etcdlock
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/storeurl"
 )
 
 func init() {
-	for _, scheme := range []string{"etcd", "etcd+tls"} {
-		driver.Register(scheme, open)
-	}
+	driver.Register("etcd", open)
+	driver.Register("etcd+tls", open)
 }
 
 // ParseURL reads etcd://user:password@host:2379,host:2379 and etcd+tls:// with the parameters namespace, timeout, password_file, and for
 // TLS ca, cert, key (files), server_name and skip_verify. A driver's own client is made of what it returns.
 func ParseURL(u *url.URL) (clientv3.Config, *Options, error) {
-	o := &Options{}
 	// Of the client's own log there is nothing that its errors do not say; a connection that is silent for long is looked after.
 	c := clientv3.Config{Logger: zap.NewNop(), DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second}
-	switch {
-	case strings.Contains(u.Opaque+u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@"):
-		return c, o, errors.New("etcdlock: the URL has an @ behind the host: want the characters / ? # % and @ of a password written as %2F %3F %23 %25 and %40, and an @ elsewhere as %40")
-	case u.Opaque != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "":
-		return c, o, fmt.Errorf("etcdlock: something stands behind the hosts of the URL: want %s://host:2379,host:2379, and ?namespace= for what is to begin every key", u.Scheme)
-	}
-	for host := range strings.SplitSeq(u.Host, ",") {
-		h, port, err := net.SplitHostPort(host)
-		if err != nil {
-			h, port = strings.Trim(host, "[]"), "2379"
-		}
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return c, o, fmt.Errorf("etcdlock: port %q of host %q: want a number from 1 to 65535", port, h)
-		}
-		if h == "" {
-			h = "localhost"
-		}
-		c.Endpoints = append(c.Endpoints, net.JoinHostPort(h, port))
-	}
-	c.Username = u.User.Username()
-	c.Password, _ = u.User.Password()
-	p := driver.NewParams(u)
-	o.Namespace = driver.Param(p, "namespace", plain)
-	o.Timeout = driver.Param(p, "timeout", positive)
-	if secret := driver.Param(p, "password_file", os.ReadFile); secret != nil {
-		c.Password = strings.TrimRight(string(secret), "\r\n")
-	}
-	err := readTLS(p, &c, strings.HasSuffix(u.Scheme, "+tls"))
-	if err == nil && c.Password != "" && c.Username == "" {
-		err = errors.New("etcdlock: the URL has a password and no user: want user:password before the @")
-	}
-	if first := p.Err(); first != nil {
-		err = first
+	o, err := read(u, &c)
+	if err != nil {
+		err = fmt.Errorf("etcdlock: %w", err)
 	}
 	return c, o, err
 }
 
-func readTLS(p *driver.Params, c *clientv3.Config, encrypted bool) error {
-	ca := driver.Param(p, "ca", os.ReadFile)
-	cert, key := driver.Param(p, "cert", plain), driver.Param(p, "key", plain)
-	name := driver.Param(p, "server_name", plain)
-	skip := driver.Param(p, "skip_verify", strconv.ParseBool)
-	if !encrypted {
-		if ca != nil || cert != "" || key != "" || name != "" || skip {
-			return errors.New("etcdlock: parameters for TLS without TLS: want etcd+tls://")
-		}
-		return nil
+func read(u *url.URL, c *clientv3.Config) (*Options, error) {
+	if err := storeurl.Misread(u); err != nil {
+		return nil, err
 	}
-	c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name, InsecureSkipVerify: skip} //nolint:gosec // only when asked for
-	if ca != nil {
-		c.TLS.RootCAs = x509.NewCertPool()
-		if !c.TLS.RootCAs.AppendCertsFromPEM(ca) {
-			return errors.New("etcdlock: parameter ca: the file holds no certificate in PEM")
-		}
+	if u.Opaque != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
+		return nil, fmt.Errorf("something stands behind the hosts of the URL: want %s://host:2379,host:2379, and ?namespace= for what is to begin every key", u.Scheme)
 	}
-	if cert != "" || key != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
+	for host := range strings.SplitSeq(u.Host, ",") {
+		endpoint, err := storeurl.Host(host, "2379")
 		if err != nil {
-			return fmt.Errorf("etcdlock: parameters cert and key: %w", err)
+			return nil, err
 		}
-		c.TLS.Certificates = []tls.Certificate{pair}
+		c.Endpoints = append(c.Endpoints, endpoint)
 	}
-	return nil
+	p := driver.NewParams(u)
+	o := &Options{Namespace: driver.Param(p, "namespace", storeurl.Text), Timeout: driver.Param(p, "timeout", storeurl.Positive)}
+	password, _ := u.User.Password()
+	c.Username, c.Password = u.User.Username(), cmp.Or(driver.Param(p, "password_file", storeurl.Secret), password)
+	var err error
+	c.TLS, err = storeurl.TLS(p, strings.HasSuffix(u.Scheme, "+tls"), "etcd+tls://")
+	if err == nil && c.Password != "" && c.Username == "" {
+		err = errors.New("the URL has a password and no user: want user:password before the @")
+	}
+	if c.TLS != nil && c.TLS.ServerName != "" {
+		c.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(named{credentials.NewTLS(c.TLS), c.TLS.ServerName})}
+	}
+	return o, cmp.Or(p.Err(), err)
 }
 
-func plain(s string) (string, error) { return s, nil }
+// named has the certificate of a server be of that name: the client wants that of the host.
+type named struct {
+	credentials.TransportCredentials
+	name string
+}
 
-func positive(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%q: want a duration above 0, such as 3s", s)
-	}
-	return d, nil
+// ClientHandshake implements credentials.TransportCredentials.
+func (n named) ClientHandshake(ctx context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return n.TransportCredentials.ClientHandshake(ctx, n.name, conn)
+}
+
+// Clone implements credentials.TransportCredentials.
+func (n named) Clone() credentials.TransportCredentials {
+	return named{n.TransportCredentials.Clone(), n.name}
 }
 
 // open implements driver.Opener.

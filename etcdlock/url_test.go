@@ -77,3 +77,45 @@ func TestNobodyThere(t *testing.T) {
 		t.Errorf("nobody there: %v, want that nothing was sent, and why", err)
 	}
 }
+
+// A server that speaks TLS alone is trusted by its certificate, and nobody else is.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	server, err := servertest.StartEtcd(t.Context(), servertest.Options{TLS: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	d, err := driver.OpenURL(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close(context.Background())
+	s := session(t, d)
+	first, second := mutex("a"), mutex("a")
+	hold(t, s, first)
+	queue(t, s, second)
+	told := begin(t, s, second)
+	release(t, s, first)
+	if g := <-told; !g.Held {
+		await(t, s, second)
+	}
+	if r, err := s.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+		t.Errorf("renew: %+v, %v", r, err)
+	}
+	named, err := driver.OpenURL(t.Context(), server.URL()+"&server_name=localhost")
+	if err != nil {
+		t.Errorf("by another name that the certificate has: %v", err)
+	} else {
+		_ = named.Close(t.Context())
+	}
+	for raw, says := range map[string]string{
+		"etcd+tls://" + server.Addr() + "?timeout=1s":  "certificate",
+		server.URL() + "&server_name=other&timeout=1s": "certificate",
+		"etcd://" + server.Addr() + "?timeout=1s":      "", // the server hangs up and does not say why
+	} {
+		if d, err := driver.OpenURL(t.Context(), raw); !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, %v, want that nothing was sent and %q", raw, d, err, says)
+		}
+	}
+}

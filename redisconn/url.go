@@ -2,18 +2,14 @@ package redisconn
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/storeurl"
 )
 
 // ParseURL reads redis://, rediss:// (TLS), redis+sentinel:// and redis+cluster:// URLs; the last two take several
@@ -47,13 +43,13 @@ func ParseURL(u *url.URL, p *driver.Params) (Config, error) {
 	}
 	c.Username = u.User.Username()
 	c.Password, _ = u.User.Password()
-	if d := driver.Param(p, "timeout", positive); d > 0 {
+	if d := driver.Param(p, "timeout", storeurl.Positive); d > 0 {
 		c.Timeout = d
 	}
-	if d := driver.Param(p, "keepalive", positive); d > 0 {
+	if d := driver.Param(p, "keepalive", storeurl.Positive); d > 0 {
 		c.KeepAlive = d
 	}
-	if name := driver.Param(p, "client_name", plain); name != "" {
+	if name := driver.Param(p, "client_name", storeurl.Text); name != "" {
 		c.ClientName = name
 	}
 	if db := driver.Param(p, "db", strconv.Atoi); db != 0 {
@@ -65,23 +61,28 @@ func ParseURL(u *url.URL, p *driver.Params) (Config, error) {
 	if c.DB < 0 || c.Cluster && c.DB != 0 {
 		return c, fmt.Errorf("redisconn: database %d: want 0 or more, and 0 on a cluster", c.DB)
 	}
-	if secret := driver.Param(p, "password_file", readSecret); secret != "" {
+	if secret := driver.Param(p, "password_file", storeurl.Secret); secret != "" {
 		c.Password = secret
 	}
-	c.SentinelUsername = driver.Param(p, "sentinel_user", plain)
-	c.SentinelPassword = driver.Param(p, "sentinel_password_file", readSecret)
+	c.SentinelUsername = driver.Param(p, "sentinel_user", storeurl.Text)
+	c.SentinelPassword = driver.Param(p, "sentinel_password_file", storeurl.Secret)
 	if !sentinels && (c.SentinelUsername != "" || c.SentinelPassword != "") {
 		return c, fmt.Errorf("redisconn: parameters for sentinels without sentinels: want %s+sentinel://", family(u.Scheme))
 	}
-	return c, c.readTLS(p, encrypted)
+	var err error
+	if c.TLS, err = storeurl.TLS(p, encrypted, "rediss:// or +tls behind the scheme"); err != nil {
+		return c, fmt.Errorf("redisconn: %w", err)
+	}
+	return c, nil
 }
 
 // misread refuses a URL that does not mean what its writer meant. Unescaped, a character of a password can end the host,
 // and what is left of the password stands where others may be quoted from: an @ there gives it away.
 func misread(u *url.URL) error {
+	if err := storeurl.Misread(u); err != nil {
+		return fmt.Errorf("redisconn: %w", err)
+	}
 	switch {
-	case strings.Contains(u.Opaque+u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@"):
-		return errors.New("redisconn: the URL has an @ behind the host: want the characters / ? # % and @ of a password written as %2F %3F %23 %25 and %40, and an @ elsewhere as %40")
 	case u.Opaque != "":
 		return fmt.Errorf("redisconn: the URL names no host: want %s://host:port", u.Scheme)
 	case u.Fragment != "":
@@ -99,17 +100,11 @@ func (c *Config) readHosts(u *url.URL, sentinels bool) error {
 		if host == "" && (c.Cluster || sentinels || len(c.Addrs) > 0) {
 			return fmt.Errorf("redisconn: the URL names no host, or an empty one: want %s://host:%s,host:%s", u.Scheme, port, port)
 		}
-		h, p, err := net.SplitHostPort(host)
+		addr, err := storeurl.Host(host, port)
 		if err != nil {
-			h, p = strings.Trim(host, "[]"), port
+			return fmt.Errorf("redisconn: %w", err)
 		}
-		if h == "" {
-			h = "localhost"
-		}
-		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
-			return fmt.Errorf("redisconn: port %q of host %q: want a number from 1 to 65535", p, h)
-		}
-		c.Addrs = append(c.Addrs, net.JoinHostPort(h, p))
+		c.Addrs = append(c.Addrs, addr)
 	}
 	if !c.Cluster && !sentinels && len(c.Addrs) > 1 {
 		return fmt.Errorf("redisconn: %d hosts behind %s://: want one, or %[2]s+cluster://, or %[2]s+sentinel://", len(c.Addrs), family(u.Scheme))
@@ -143,49 +138,6 @@ func (c *Config) readPath(u *url.URL, sentinels bool) error {
 	}
 	c.DB = db
 	return nil
-}
-
-func (c *Config) readTLS(p *driver.Params, encrypted bool) error {
-	ca := driver.Param(p, "ca", os.ReadFile)
-	cert, key := driver.Param(p, "cert", plain), driver.Param(p, "key", plain)
-	name := driver.Param(p, "server_name", plain)
-	skip := driver.Param(p, "skip_verify", strconv.ParseBool)
-	if !encrypted {
-		if ca != nil || cert != "" || key != "" || name != "" || skip {
-			return errors.New("redisconn: parameters for TLS without TLS: want rediss:// or +tls behind the scheme")
-		}
-		return nil
-	}
-	c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name, InsecureSkipVerify: skip} //nolint:gosec // only when asked for
-	if ca != nil {
-		c.TLS.RootCAs = x509.NewCertPool()
-		if !c.TLS.RootCAs.AppendCertsFromPEM(ca) {
-			return errors.New("redisconn: parameter ca: the file holds no certificate in PEM")
-		}
-	}
-	if cert != "" || key != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return fmt.Errorf("redisconn: parameters cert and key: %w", err)
-		}
-		c.TLS.Certificates = []tls.Certificate{pair}
-	}
-	return nil
-}
-
-func plain(s string) (string, error) { return s, nil }
-
-func positive(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%q: want a duration above 0, such as 3s", s)
-	}
-	return d, nil
-}
-
-func readSecret(file string) (string, error) {
-	b, err := os.ReadFile(file)
-	return strings.TrimRight(string(b), "\r\n"), err
 }
 
 // OpenURL opens what a URL says. options reads the parameters that [ParseURL] leaves, for a store over the connection; one

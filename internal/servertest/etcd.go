@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,11 +12,8 @@ import (
 	"strings"
 )
 
-// StartEtcd starts one etcd and returns when it serves clients. The arguments have the form "--quota-backend-bytes=1000000".
+// StartEtcd starts one etcd, which may speak TLS to its clients, and returns when it serves them. The arguments have the form "--quota-backend-bytes=1000000".
 func StartEtcd(ctx context.Context, o Options) (*Server, error) {
-	if o.TLS {
-		return nil, fmt.Errorf("servertest: only a single Redis speaks TLS: leave Options.TLS unset")
-	}
 	return start(ctx, etcd("member-1", func(s *Server) (own, all string, err error) {
 		if s.bus == 0 {
 			if s.bus, err = FreePort(); err != nil {
@@ -103,14 +101,25 @@ func etcd(name string, members func(s *Server) (own, all string, err error)) pro
 			if err != nil {
 				return nil, err
 			}
-			client := "http://" + s.Addr()
+			client, extra := "http://"+s.Addr(), s.o.Args
+			if s.o.TLS {
+				if err := certify(s.CertFile(), s.keyFile()); err != nil {
+					return nil, fmt.Errorf("servertest: no certificate: %w", err)
+				}
+				client, extra = "https://"+s.Addr(), append([]string{"--cert-file=" + s.CertFile(), "--key-file=" + s.keyFile()}, extra...)
+			}
 			return slices.Concat([]string{
 				"--name=" + name, "--data-dir=" + s.etcdData(), "--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 				"--listen-peer-urls=http://" + etcdPeer(s.bus), "--initial-advertise-peer-urls=http://" + own, "--initial-cluster=" + all,
 				"--logger=zap", "--log-outputs=stderr",
-			}, s.o.Args), nil
+			}, extra), nil
 		},
-		url: func(s *Server) string { return "etcd://" + s.Addr() },
+		url: func(s *Server) string {
+			if s.o.TLS {
+				return "etcd+tls://" + s.Addr() + "?ca=" + url.QueryEscape(s.CertFile())
+			}
+			return "etcd://" + s.Addr()
+		},
 	}
 }
 

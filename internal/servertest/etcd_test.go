@@ -178,7 +178,4 @@ func TestEtcdTakesArgumentsAndCleansUp(t *testing.T) {
 	if m, err := servertest.StartEtcds(t.Context(), 0, servertest.Options{}); err == nil {
 		t.Errorf("%v has no members", m)
 	}
-	if s, err := servertest.StartEtcd(t.Context(), servertest.Options{TLS: true}); err == nil {
-		t.Errorf("%v speaks TLS", s)
-	}
 }

@@ -23,7 +23,7 @@ type Options struct {
 	Port  int      // when 0, a free one
 	Env   []string // "NAME=value", besides those of this process
 	Clock bool     // Step works; needs gcc
-	TLS   bool     // one Redis that listens by TLS only
+	TLS   bool     // one Redis or etcd that listens by TLS only
 
 	Program string // the server's program, where it is another than the one on the path
 
@@ -94,7 +94,7 @@ func (o Options) several() error {
 	case o.Port != 0:
 		return errors.New("servertest: several servers cannot share a port: leave Options.Port zero")
 	case o.TLS:
-		return errors.New("servertest: only a single Redis speaks TLS: leave Options.TLS unset")
+		return errors.New("servertest: only a single Redis or etcd speaks TLS: leave Options.TLS unset")
 	}
 	return nil
 }
