@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/rowline"
@@ -64,7 +66,7 @@ func (d *Driver) limit(ctx context.Context) (context.Context, context.CancelFunc
 	if at, ok := ctx.Deadline(); ok && at.Before(end) {
 		end = at
 	}
-	return context.WithDeadline(clientv3.WithRequireLeader(ctx), end)
+	return context.WithDeadline(metadata.AppendToOutgoingContext(ctx, rpctypes.MetadataRequireLeaderKey, rpctypes.MetadataHasLeader), end)
 }
 
 // Traits implements driver.Driver.

@@ -108,13 +108,16 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 			when = append(when, clientv3.Compare(clientv3.Version(l.key), "=", epoch))
 		}
 		if old != nil {
-			if p == nil && !late {
+			switch {
+			case held: // and the key is as it was put, else the claim was marked as broken, or is gone
+				when = append(when, clientv3.Compare(clientv3.ModRevision(old.key), "=", old.create))
+			case p == nil && !late:
 				when = append(when, clientv3.Compare(clientv3.CreateRevision(old.key), "=", old.create))
 			}
-			then = append(then, clientv3.OpDelete(old.key, clientv3.WithPrevKV()))
-			if !held { // as far as is known
-				then = []clientv3.Op{clientv3.OpGet(s.options.line(old.Name), clientv3.WithPrefix()), then[0], clientv3.OpDelete(old.mark())}
+			if !held {
+				then = append(then, clientv3.OpGet(s.options.line(old.Name), clientv3.WithPrefix()), clientv3.OpDelete(old.mark()))
 			}
+			then = append(then, clientv3.OpDelete(old.key))
 			if late {
 				then = append(then, clientv3.OpPut(l.key, l.person, clientv3.WithLease(l.id)))
 			}
@@ -153,9 +156,11 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 		}
 		s.mu.Lock()
 		l.epoch = max(l.epoch, last.Kvs[0].Version)
-		gone := p == nil && !late
+		gone := p == nil && !late && !held
 		if gone {
 			s.drop(old)
+		} else if held {
+			old.held = false
 		}
 		s.mu.Unlock()
 		if gone {
@@ -196,8 +201,7 @@ func (s store) left(l *lease, old *place, answers []*etcdserverpb.ResponseOp, he
 	}
 	s.drop(old)
 	if held {
-		deleted := answers[0].GetResponseDeleteRange().PrevKvs
-		return len(deleted) > 0 && deleted[0].ModRevision == deleted[0].CreateRevision // else it was marked as broken
+		return true
 	}
 	n, err := s.readLine(old.Name, answers[0].GetResponseRange().Kvs)
 	i := n.find(old.key)
@@ -206,10 +210,12 @@ func (s store) left(l *lease, old *place, answers []*etcdserverpb.ResponseOp, he
 
 // joined takes in that p was put in line. One that cannot stand there, or may not wait, is taken out again.
 func (s store) joined(ctx context.Context, p *place, create int64, all *etcdserverpb.RangeResponse) (a rowline.Answer, err error) {
-	own := &mvccpb.KeyValue{Key: []byte(p.key), Value: []byte(p.value), Lease: int64(p.lease.id), CreateRevision: create, ModRevision: create}
-	n, err := s.lineFor(ctx, p, []*mvccpb.KeyValue{own}, all)
-	if err == nil {
-		err = n.admits(p.Claim, p.key)
+	n := line{name: p.Name, entries: []entry{{value: value{Kind: p.Kind, Weight: p.Weight, Limit: p.Limit}, key: p.key, create: create}}}
+	if all.Count > 1 { // else the lock was free, and nothing has to be read
+		own := &mvccpb.KeyValue{Key: []byte(p.key), Value: []byte(p.value), Lease: int64(p.lease.id), CreateRevision: create, ModRevision: create}
+		if n, err = s.lineFor(ctx, p, []*mvccpb.KeyValue{own}, all); err == nil {
+			err = n.admits(p.Claim, p.key)
+		}
 	}
 	s.mu.Lock()
 	stays := err == nil && (p.Queue || n.holds(n.find(p.key)))
