@@ -56,6 +56,9 @@ var controls = []control{
 	{flaw: "face-value", check: "V3", start: Memcached, ttl: 3 * time.Second, grace: 100 * time.Millisecond, round: 8 * time.Second, plan: func(p *plan) {
 		p.stops, p.harm.wired, p.job.Stalls, p.names, p.job.Count = true, true, 2, 4, 4
 	}},
+	{flaw: "lapsed", check: "V3", start: Etcd, ttl: 2 * time.Second, round: 10 * time.Second, plan: func(p *plan) {
+		p.stops, p.harm.wired, p.job.Stalls, p.names, p.job.Count = true, true, 2, 4, 6
+	}},
 
 	// Over several masters. On slow links those who want a name reach the masters in different orders, so holders have no
 	// more of them than they need.
@@ -131,6 +134,7 @@ const (
 	realRedis     = "redis"
 	realRedlock   = "redlock"
 	realMemcached = "memcached"
+	realEtcd      = "etcd"
 )
 
 // correct are the schemes of locks without a flaw: the real one, in a program that has it, and for several masters the one
@@ -142,6 +146,10 @@ func (k control) correct() []string {
 		return []string{realSession}
 	case k.start == Memcached:
 		return []string{realMemcached}
+	case k.start == Etcd && slices.Contains(driver.Schemes(), realEtcd):
+		return []string{flawed.Prefix + "leased", realEtcd}
+	case k.start == Etcd:
+		return []string{flawed.Prefix + "leased"}
 	case k.start != Redlock && single:
 		return []string{realRedis}
 	case k.start != Redlock:
@@ -186,7 +194,7 @@ func (c *conductor) suspect(ctx context.Context, k control, scheme string, round
 	}
 	k.plan(&p)
 	w := twin{name: "correct"}
-	if s.masters != nil {
+	if len(k.correct()) > 1 || s.masters != nil {
 		w.name += " (" + strings.TrimPrefix(scheme, flawed.Prefix) + ")"
 	}
 	bad := rounds == 0

@@ -1,4 +1,4 @@
-// Package flawed has the locks, of Redis but for two, that people write by hand, each with one well-known fault: what a test of locks must
+// Package flawed has the locks, of Redis but for three, that people write by hand, each with one well-known fault: what a test of locks must
 // convict before its silence about others means anything.
 //
 // All of them are one honest lock, SET NX PX with a value of its own, released and extended by scripts that compare it,
@@ -23,6 +23,11 @@
 // and the lock of a memcached that takes its seconds at face value:
 //
 //	flawed+face-value://HOST:PORT
+//
+// In etcd there is one that looks for a key and not for its lease, and the same that does:
+//
+//	flawed+lapsed://HOST:PORT,HOST:PORT,…
+//	flawed+leased://HOST:PORT,HOST:PORT,…
 //
 // A parameter skew=1s sets the clock of this process ahead, as far as the lock looks at it.
 package flawed

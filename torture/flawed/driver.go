@@ -25,11 +25,13 @@ type options struct {
 // Open connects to the lock that a URL names.
 func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	scheme, rest, _ := strings.Cut(rawURL, "://")
-	if scheme == Prefix+pooler {
+	switch scheme {
+	case Prefix + pooler:
 		return openPooled(ctx, rest)
-	}
-	if scheme == Prefix+face {
+	case Prefix + face:
 		return openFace(ctx, rest)
+	case Prefix + lapsed, Prefix + lease:
+		return openLeased(ctx, rest, scheme == Prefix+lapsed)
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	hosts, master, _ := strings.Cut(rest, "/")

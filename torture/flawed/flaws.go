@@ -37,6 +37,8 @@ const (
 	noFlaw = "no flaw"
 	pooler = "pooled" // no locks of Redis
 	face   = "face-value"
+	lapsed = "lapsed" // in etcd, and
+	lease  = "leased" // the same without the flaw
 )
 
 // kinds are the locks.
@@ -52,6 +54,8 @@ var kinds = []kind{
 	{Flaw{"revive", "an extend that revives"}, func(h honest, _ options) lock { return revive{h} }, nil},
 	{Flaw{pooler, "advisory lock through a transaction pooler"}, nil, nil},
 	{Flaw{face, "memcached's seconds at face value"}, nil, nil},
+	{Flaw{lapsed, "a key in etcd exists, whoever's lease it has"}, nil, nil},
+	{Flaw{lease, noFlaw}, nil, nil},
 	{Flaw{"majority", noFlaw}, nil, func(q quorum) quorum { return q }},
 	{Flaw{"quorum", "half of the masters suffice"}, nil, func(q quorum) quorum {
 		q.need = func(masters, _ int) int { return masters / 2 }
