@@ -138,20 +138,20 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A lock that is free is taken by one transaction and released by one, and the line that waits is told without a request.
+// A lock that is free is taken by one transaction and released by one deletion, and the line that waits is told without a request.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
 	ours, theirs := newWay(t, server.Addr()), newWay(t, server.Addr())
 	a, b := session(t, opened(t, ours.client, nil)), session(t, opened(t, theirs.client, nil))
-	const txn = "/etcdserverpb.KV/Txn"
+	const txn, remove = "/etcdserverpb.KV/Txn", "/etcdserverpb.KV/DeleteRange"
 
 	c := mutex("free")
 	ours.forget()
 	hold(t, a, c)
 	release(t, a, c)
-	if got := ours.requests(); !slices.Equal(got, []string{txn, txn}) {
-		t.Errorf("a free pair is %q, want two transactions", got)
+	if got := ours.requests(); !slices.Equal(got, []string{txn, remove}) {
+		t.Errorf("a free pair is %q, want a transaction and a deletion", got)
 	}
 
 	// Two processes hand a lock over; of several names each has a watch, of several claims of a name there is one.
@@ -173,8 +173,8 @@ func TestRequests(t *testing.T) {
 	if g := <-told; !g.Held {
 		t.Fatalf("who waits is told %+v", g)
 	}
-	if got := ours.requests(); !slices.Equal(got, []string{txn}) {
-		t.Errorf("a release for which others wait is %q, want one transaction", got)
+	if got := ours.requests(); !slices.Equal(got, []string{remove}) {
+		t.Errorf("a release for which others wait is %q, want one deletion", got)
 	}
 	if got := theirs.requests(); !slices.Equal(got, []string{"/etcdserverpb.Watch/Watch", "/etcdserverpb.KV/Range"}) {
 		t.Errorf("four claims that wait for one name, and the first is let in, by %q, want a watch and a look", got)

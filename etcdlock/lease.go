@@ -36,13 +36,14 @@ type lease struct {
 // place is a claim's in the line.
 type place struct {
 	driver.Claim
-	lease  *lease
-	key    string
-	value  string           // of the key, as it was put
-	create int64            // the key's create revision; 0 as long as it is not known to stand there
-	held   bool             // and not broken, as far as is known
-	late   int              // so many requests that put the key had no answer, and may still arrive
-	first  clientv3.LeaseID // of who was in its way
+	lease   *lease
+	key     string
+	value   string           // of the key, as it was put
+	create  int64            // the key's create revision; 0 as long as it is not known to stand there
+	held    bool             // and not broken, as far as is known
+	late    int              // so many requests that put the key had no answer, and may still arrive
+	retired bool             // a request that deletes the key had no answer, and may still arrive
+	first   clientv3.LeaseID // of who was in its way
 
 	deep bool               // there were too many before it to hear of all of them
 	ear  chan struct{}      // then it hears of the one before it
@@ -168,7 +169,7 @@ func (s store) Renew(ctx context.Context, session string, known []rowline.Known,
 	}
 	s.mu.Unlock()
 	for _, key := range surplus { // unless it was put since they were listed
-		err = errors.Join(err, s.remove(ctx, clientv3.Compare(clientv3.ModRevision(key), "<", r.Revision+1)))
+		err = errors.Join(err, s.erase(ctx, clientv3.Compare(clientv3.ModRevision(key), "<", r.Revision+1)))
 	}
 	for some := range slices.Chunk(unsure, maxOps/3) {
 		answers, failed := s.look(ctx, l, some...)

@@ -23,6 +23,7 @@ func (s store) Step(ctx context.Context, st rowline.Step, _ time.Duration) (a ro
 	defer cancel()
 	s.mu.Lock()
 	old, renewal := s.places[st.Old], chan error(nil)
+	plain := old != nil && old.held && old.late == 0
 	if st.Renew && time.Since(l.renewed) > l.fresh {
 		renewal = make(chan error, 1)
 	}
@@ -32,6 +33,8 @@ func (s store) Step(ctx context.Context, st rowline.Step, _ time.Duration) (a ro
 	}
 	if st.New != nil {
 		a, err = s.enter(ctx, l, old, *st.New)
+	} else if plain {
+		a, err = s.remove(ctx, old)
 	} else if old != nil {
 		a, err = s.step(ctx, l, old, nil)
 	} // else it never stood there, or has left
@@ -54,7 +57,7 @@ func (s store) enter(ctx context.Context, l *lease, old *place, c driver.Claim) 
 	s.mu.Lock()
 	p := s.places[c.ID]
 	if p == nil {
-		p = &place{Claim: c, lease: l, value: encode(valueOf(c))}
+		p = &place{Claim: c, lease: l, value: put(c)}
 		for n := 0; p.key == "" || l.slots[p.key] != nil; n++ {
 			p.key = s.options.line(c.Name) + slot(l.id, n)
 		}
@@ -81,11 +84,26 @@ func (s store) enter(ctx context.Context, l *lease, old *place, c driver.Claim) 
 	return a, err
 }
 
+// remove takes out a claim that is held by what costs the server least: a transaction begins with a copy of what was written lately.
+func (s store) remove(ctx context.Context, old *place) (a rowline.Answer, err error) {
+	r, err := s.client.Delete(ctx, old.key, clientv3.WithPrevKV())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		old.held, old.retired = false, true
+		return a, classify(err)
+	}
+	s.drop(old)
+	a.Was = len(r.PrevKvs) > 0 && r.PrevKvs[0].ModRevision == r.PrevKvs[0].CreateRevision // else it is gone, or was marked as broken
+	return a, nil
+}
+
 // drop forgets a place. The mutex is held.
 func (d *Driver) drop(p *place) {
 	delete(d.places, p.ID)
-	if p.lease != nil && p.lease.slots[p.key] == p {
-		delete(p.lease.slots, p.key)
+	delete(p.lease.slots, p.key)
+	if p.retired {
+		p.lease.slots[p.key] = p
 	}
 	if p.deaf != nil {
 		p.deaf()
@@ -96,7 +114,7 @@ func (d *Driver) drop(p *place) {
 //
 // A request that was given up may come late all the same. One that puts a key names the version of the session's key; the release of a claim
 // whose key may still be put writes that, so that whatever was sent before finds another version then and changes nothing. One that only
-// deletes names the revision at which the key was created.
+// deletes names the revision at which the key was created, or the key is not used again.
 func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Answer, err error) {
 	for seen := int64(0); ; {
 		s.mu.Lock()
@@ -180,7 +198,7 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 			p.late-- // that was it
 			return p.stands(&n, n.entries[i].create)
 		case i >= 0: // nobody here has put it
-			if err := s.remove(ctx, clientv3.Compare(clientv3.CreateRevision(p.key), "=", n.entries[i].create)); err != nil {
+			if err := s.erase(ctx, clientv3.Compare(clientv3.CreateRevision(p.key), "=", n.entries[i].create)); err != nil {
 				return a, err
 			}
 		case old == nil && !p.Queue:
@@ -228,7 +246,7 @@ func (s store) joined(ctx context.Context, p *place, create int64, all *etcdserv
 	if stays && err == nil {
 		return a, nil
 	}
-	if failed := s.remove(ctx, clientv3.Compare(clientv3.CreateRevision(p.key), "=", create)); failed != nil {
+	if failed := s.erase(ctx, clientv3.Compare(clientv3.CreateRevision(p.key), "=", create)); failed != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		p.create = create // it stands there, and is to be released
@@ -237,8 +255,8 @@ func (s store) joined(ctx context.Context, p *place, create int64, all *etcdserv
 	return a, err
 }
 
-// remove deletes the key that is compared, if that is as it should be.
-func (s store) remove(ctx context.Context, when clientv3.Cmp) error {
+// erase deletes the key that is compared, if that is as it should be.
+func (s store) erase(ctx context.Context, when clientv3.Cmp) error {
 	_, err := s.client.Txn(ctx).If(when).Then(clientv3.OpDelete(string(when.Key))).Commit()
 	return classify(err)
 }
