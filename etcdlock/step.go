@@ -194,9 +194,13 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 		switch i := n.find(p.key); {
 		case i >= 0 && n.entries[i].ID == driver.PublicID(p.ID) && old == nil:
 			s.mu.Lock()
-			defer s.mu.Unlock()
 			p.late-- // that was it
-			return p.stands(&n, n.entries[i].create)
+			a, err = p.stands(&n, n.entries[i].create)
+			s.mu.Unlock()
+			if err != nil {
+				err = s.withdraw(ctx, p, n.entries[i].create, err)
+			}
+			return a, err
 		case i >= 0: // nobody here has put it
 			if err := s.erase(ctx, clientv3.Compare(clientv3.CreateRevision(p.key), "=", n.entries[i].create)); err != nil {
 				return a, err
@@ -246,13 +250,19 @@ func (s store) joined(ctx context.Context, p *place, create int64, all *etcdserv
 	if stays && err == nil {
 		return a, nil
 	}
-	if failed := s.erase(ctx, clientv3.Compare(clientv3.CreateRevision(p.key), "=", create)); failed != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		p.create = create // it stands there, and is to be released
-		return a, failed
+	return a, s.withdraw(ctx, p, create, err)
+}
+
+// withdraw takes out what was put in line and is not to stand there.
+func (s store) withdraw(ctx context.Context, p *place, create int64, why error) error {
+	failed := s.erase(ctx, clientv3.Compare(clientv3.CreateRevision(p.key), "=", create))
+	if failed == nil {
+		return why
 	}
-	return a, err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.create = create // it stands there, and is to be released
+	return failed
 }
 
 // erase deletes the key that is compared, if that is as it should be.
@@ -331,14 +341,15 @@ func (p *place) stands(n *line, create int64) (a rowline.Answer, err error) {
 	if i < 0 || n.entries[i].create != create {
 		return rowline.Answer{State: rowline.Gone}, nil
 	}
+	token, err := fence(p.Kind, create)
+	if err != nil { // also of one that waits: it could never be let in
+		return a, err
+	}
 	switch {
 	case n.entries[i].Broken:
 		a.State = rowline.Broken
 	case n.holds(i):
-		a.State = rowline.Held
-		if a.Fence, err = fence(p.Kind, create); err != nil {
-			return a, err
-		}
+		a.State, a.Fence = rowline.Held, token
 	default:
 		a = n.denies(p)
 		a.State = rowline.Waiting
