@@ -41,22 +41,22 @@ func (c *claim) set(change func()) {
 	change()
 }
 
-// has notes that the claim has an item of this version.
-func (c *claim) has(cas, fence uint64) {
-	c.set(func() { c.held, c.unsure, c.cas, c.fence = true, false, cas, fence })
-}
-
-// request writes the item, or deletes it, by its version; nil where nothing is to be done.
-type request func(c *claim) memcache.Request
-
-// change does something to the claim's item. Where the version is not known, or another one by now, it looks first. It reports whether
-// there was such an item.
-func (c *claim) change(ctx context.Context, do request) (there bool, err error) {
+// change does something to the claim's item, by its version; nothing where do returns nil. Where the version is not known, or another one by
+// now, it looks first. It reports whether there was such an item.
+//
+// A claim that enters adds the item where there is none: at once, or where it waits after a look, since most looks find one, and what adds
+// nothing needs no memory.
+func (c *claim) change(ctx context.Context, enters, waits bool, do func() memcache.Request) (there bool, err error) {
+	add := enters && !waits
 	for range rounds {
 		what := memcache.Get(c.key)
+		adds := add && c.cas == 0
 		c.set(func() {
-			if c.cas != 0 {
-				what = do(c)
+			switch {
+			case adds:
+				what = memcache.Add(c.key, c.value(), c.s.life())
+			case c.cas != 0:
+				what = do()
 			}
 		})
 		if what == nil {
@@ -64,35 +64,45 @@ func (c *claim) change(ctx context.Context, do request) (there bool, err error) 
 		}
 		r, err := c.server.Do(ctx, what)
 		if err != nil {
+			c.set(func() { c.unsure = c.unsure || adds && !errors.Is(err, driver.ErrNotSent) })
 			return false, err
 		}
 		switch r.Status {
 		case memcache.Done:
-			c.cas = r.CAS // 0 where it is deleted
-			return true, nil
-		case memcache.Changed:
-			c.cas = 0
+			if c.cas = r.CAS; adds { // without a token it is left until its time is over
+				c.fence, err = token(r)
+			}
+			return err == nil, err
 		case memcache.Value:
 			it, err := read(r)
-			if err != nil || !it.of(c) {
+			switch {
+			case err != nil:
 				return false, err
+			case !it.of(c):
+				c.set(func() { c.holder = it.show() })
+				return false, nil
 			}
 			c.set(func() {
-				c.cas, c.fence = it.CAS, it.Fence
-				if it.Broken {
+				if c.cas, c.fence = it.CAS, it.Fence; it.Broken {
 					c.lost = driver.ErrBroken
 				}
 			})
 		default:
-			return false, nil
+			add = enters && r.Status != memcache.NotStored // else who is there is looked at
+			if c.cas = 0; !enters && r.Status != memcache.Changed {
+				return false, nil
+			}
 		}
+	}
+	if enters {
+		return false, nil // to others, who come and go
 	}
 	return false, errRestless
 }
 
-// renew writes the item anew, also where nobody knows yet whether it is there. One that is broken goes when its time is over.
-func (c *claim) renew(ctx context.Context) error {
-	there, err := c.change(ctx, func(c *claim) memcache.Request {
+// hold renews the item, also where nobody knows yet whether it is there, or enters. One that is broken goes when its time is over.
+func (c *claim) hold(ctx context.Context, enters, waits bool) error {
+	there, err := c.change(ctx, enters, waits, func() memcache.Request {
 		if c.lost != nil {
 			return nil
 		}
@@ -112,59 +122,26 @@ func (c *claim) renew(ctx context.Context) error {
 	return nil
 }
 
-// enter adds the item where there is none. Who waits looks first: most looks find one, and one that adds nothing needs no memory.
-func (c *claim) enter(ctx context.Context, waits bool) error {
-	for tried := range rounds {
-		if tried > 0 || !waits {
-			r, err := c.server.Do(ctx, memcache.Add(c.key, c.value(), c.s.life()))
-			if err != nil {
-				c.set(func() { c.unsure = c.unsure || !errors.Is(err, driver.ErrNotSent) })
-				return err
-			}
-			if r.Status == memcache.Done {
-				fence, err := token(r)
-				if err == nil {
-					c.has(r.CAS, fence)
-				}
-				return err // without a token it is left until its time is over
-			}
-		}
-		it, err := look(ctx, c.server, c.key)
-		switch {
-		case err != nil:
-			return err
-		case it == nil: // who was there has left
-		case it.of(c): // an answer was lost
-			c.has(it.CAS, it.Fence)
-			return c.renew(ctx)
-		default:
-			c.set(func() { c.holder, c.unsure = it.show(), false })
-			return nil
-		}
-	}
-	return nil // to others, who come and go
-}
-
 // ask renews the claim where it is held, and else takes its lock if that is free.
 func (c *claim) ask(ctx context.Context, waits bool) error {
-	var leaving, done bool
-	c.set(func() { leaving, done = c.Leaving || c.s.closed, c.lost != nil || c.held && waits })
+	var leaving, done, enters bool
+	c.set(func() {
+		leaving, done, enters = c.Leaving || c.s.closed, c.lost != nil || c.held && waits, !c.held
+	})
 	switch {
 	case leaving:
 		return fmt.Errorf("%w: the claim is being released", driver.ErrNotSent)
 	case done:
 		return nil
-	case c.held:
-		return c.renew(ctx)
 	}
-	return c.enter(ctx, waits)
+	return c.hold(ctx, enters, waits)
 }
 
 // leave deletes the item, once. The request stands behind whatever was sent for the claim, unless the connection has ended since: a server
 // that was stopped may carry that out later. So where one had no answer the item is deleted once more when its time is over.
 func (c *claim) leave(ctx context.Context) error {
 	late := c.unsure
-	was, err := c.change(ctx, func(c *claim) memcache.Request { return memcache.Delete(c.key, c.cas) })
+	was, err := c.change(ctx, false, false, func() memcache.Request { return memcache.Delete(c.key, c.cas) })
 	if err != nil {
 		return fmt.Errorf("memcachedlock: release %q: %w", c.Name, err)
 	}

@@ -96,10 +96,3 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
 	return driver.PollLine(ctx, latest, func(ctx context.Context) (driver.Line, error) { return d.Line(ctx, name) })
 }
-
-var _ interface {
-	driver.Driver
-	driver.Keyer
-	driver.Inspector
-	driver.Watcher
-} = (*Driver)(nil)

@@ -38,7 +38,7 @@ type Options struct {
 	// User and Password of a server that was started with -Y, an authentication file.
 	User, Password string
 
-	TLS *tls.Config // of a server that was started with -Z
+	TLS *tls.Config // of a server that was started with -Z; by URL with the certificates that the system trusts
 
 	// Timeout is how long a server may take for one answer; default and at most 3 s, the shortest TTL.
 	Timeout time.Duration

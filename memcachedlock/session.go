@@ -137,7 +137,9 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	if closed {
 		return driver.Renewal{}, driver.ErrSessionLost
 	}
-	failed := failures(about, func(c *claim) error { return s.fly(ctx, c, c.renew) })
+	failed := failures(about, func(c *claim) error {
+		return s.fly(ctx, c, func(ctx context.Context) error { return c.hold(ctx, false, false) })
+	})
 	var err error
 	if len(about) == 0 {
 		err = s.d.reach(ctx)
