@@ -321,6 +321,8 @@ func (s *session) Close(ctx context.Context) error {
 		return nil // with its driver
 	}
 	s.d.sessions.Remove(s)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout) // where no server is reached, time ends the session
+	defer cancel()
 	if err := s.client.Close(ctx); err != nil {
 		return fmt.Errorf("zklock: close a session: %w", err)
 	}
