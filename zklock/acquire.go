@@ -40,7 +40,7 @@ func (s *session) say(c *claim, what string, err error) (driver.Grant, error) {
 	case final != nil:
 		return driver.Grant{}, final
 	}
-	if c.state == absent && c.create == nil && (err == nil || errors.Is(err, driver.ErrRefused)) {
+	if c.state == absent && c.asked == nil && (err == nil || errors.Is(err, driver.ErrRefused)) {
 		s.forget(c) // a try that was denied
 	}
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *session) acquire(ctx context.Context, c *claim) error {
 		s.mu.Unlock()
 		return errors.New("the claim is being released")
 	}
-	stands, final := c.node != "", c.state >= broken
+	stands, final := len(c.nodes) > 0, c.state >= broken
 	s.mu.Unlock()
 	if final {
 		return nil
@@ -108,7 +108,7 @@ func (s *session) free(ctx context.Context, c *claim, look []*zk.Call) (bool, er
 		if c.leases != "" {
 			return false, nil
 		}
-		get := zk.Get(line[at].node, false)
+		get := zk.Get(line[at].nodes[0], false)
 		if err := s.client.Do(ctx, get); err != nil {
 			return false, err
 		}
@@ -145,7 +145,6 @@ const enterAttempts = 10
 // enter makes the claim's node in line and reads who stands with it, in one flight. The lock's node is made where it is missing, as a container, which the
 // servers remove some time after its last child has gone.
 func (s *session) enter(ctx context.Context, c *claim, missing bool) (look []*zk.Call, err error) {
-	data := encode(s.owner, c.Claim)
 	for range enterAttempts {
 		var parents []*zk.Call
 		if missing {
@@ -155,36 +154,10 @@ func (s *session) enter(ctx context.Context, c *claim, missing bool) (look []*zk
 				}
 			}
 		}
-		create, look := zk.Create(c.dir+"/"+c.prefix+c.tag, data, zk.EphemeralSequential, s.d.acl), c.look()
-		flight := slices.Concat(parents, []*zk.Call{create}, look)
-		s.mu.Lock()
-		c.create = create
-		s.mu.Unlock()
-		if err := s.client.Send(ctx, flight...); err != nil {
-			s.mu.Lock()
-			c.create = nil
-			s.mu.Unlock()
-			return nil, err
-		}
-		for _, call := range flight {
-			_ = call.Wait(ctx) // what has no answer shows below
-		}
-		if err := s.resolve(ctx, c); err != nil {
-			return nil, err
-		}
-		s.mu.Lock()
-		stands := c.node != ""
-		s.mu.Unlock()
-		if stands {
-			for _, call := range look {
-				if err := call.Wait(ctx); err != nil && call.Code != zk.NoNode {
-					return nil, err
-				}
-			}
-			return look, nil
-		}
-		if create.Code != zk.NoNode {
-			return nil, create.Err
+		create, look := s.creation(c), c.look()
+		err := s.launch(ctx, c, create, []*zk.Call{create}, slices.Concat(parents, []*zk.Call{create}, look)...)
+		if err != nil || create.Code != zk.NoNode {
+			return look, cmp.Or(err, create.Err)
 		}
 		for i, parent := range parents {
 			switch {
@@ -199,63 +172,78 @@ func (s *session) enter(ctx context.Context, c *claim, missing bool) (look []*zk
 	return nil, fmt.Errorf("the node %s goes whenever it is to have a child: %w", c.dir, driver.ErrNotSent)
 }
 
-// resolve finds out what became of the request to put c into line, or to have it hold, if that is not known. After a lost answer the leader's order says it, and the
+// launch sends a flight in which one call gives c its nodes, or others than it has, and finds out what became of it.
+func (s *session) launch(ctx context.Context, c *claim, call *zk.Call, makes []*zk.Call, flight ...*zk.Call) error {
+	s.mu.Lock()
+	s.disown(c) // that its node goes now is no loss
+	s.unwatch(c)
+	c.asked, c.makes = call, makes
+	s.mu.Unlock()
+	if err := s.client.Send(ctx, flight...); err != nil {
+		s.mu.Lock()
+		c.asked = nil
+		s.mu.Unlock()
+		return err
+	}
+	err := zk.Wait(ctx, flight...)
+	return cmp.Or(s.resolve(ctx, c), err)
+}
+
+// resolve finds out what became of the request that gives c its nodes, if that is not known. After a lost answer the leader's order says it, and the
 // nodes are found by the claim's own prefix.
 func (s *session) resolve(ctx context.Context, c *claim) error {
 	s.mu.Lock()
-	call, known := c.create, c.create == nil || c.node != ""
-	if c.take != nil {
-		call, known = c.take, false
-	}
+	call, makes := c.asked, c.makes
 	s.mu.Unlock()
-	if known {
+	if call == nil {
 		return nil
 	}
 	err := call.Wait(ctx)
 	select {
 	case <-call.Done():
+		err = call.Err // also where ctx has ended at that moment
 	default:
 		return err
 	}
-	var at int
-	var line []place
-	lost := errors.Is(err, zk.ErrUnanswered)
-	if lost {
+	var nodes []string
+	var czxid int64
+	switch {
+	case err == nil:
+		for _, made := range makes {
+			nodes, czxid = append(nodes, made.Path), made.Stat.Czxid
+		}
+	case errors.Is(err, zk.ErrUnanswered):
 		sync, look := zk.Sync(c.top), c.look()
 		if err := s.client.Do(ctx, append([]*zk.Call{sync}, look...)...); err != nil {
 			return err
 		}
-		if line, err = c.line(look); err != nil || sync.Err != nil {
+		line, err := c.line(look)
+		if err != nil || sync.Err != nil {
 			return cmp.Or(err, sync.Err)
 		}
-		at = c.find(line)
+		if at := c.find(line); at >= 0 {
+			nodes = line[at].nodes
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case lost && at >= 0 && line[at].lease:
-		s.leased(c, line[at].nodes())
-	case lost && at >= 0:
-		s.stands(c, line[at].node, 0)
-	case err == nil && c.take != nil:
-		var nodes []string
-		for _, lease := range c.leasing {
-			nodes = append(nodes, lease.Path)
-		}
-		s.leased(c, nodes)
-	case err == nil && !lost:
-		s.stands(c, call.Path, call.Stat.Czxid)
+	if c.asked = nil; nodes != nil {
+		s.stands(c, nodes, czxid)
 	}
-	if c.take == nil {
-		c.create = nil
-	}
-	c.take = nil
 	return nil
 }
 
 // find returns where the claim stands by its prefix, or -1.
 func (c *claim) find(line []place) int {
-	return slices.IndexFunc(line, func(p place) bool { return strings.HasPrefix(path.Base(p.node), c.prefix) })
+	return slices.IndexFunc(line, func(p place) bool { return strings.HasPrefix(path.Base(p.nodes[0]), c.prefix) })
+}
+
+// placeIn returns where the claim stands by its node, or -1. The session's mutex is held.
+func (c *claim) placeIn(line []place) int {
+	if len(c.nodes) == 0 {
+		return -1
+	}
+	return placeOf(line, c.nodes[0])
 }
 
 // judge finds out whether c holds, by the children that look has read, or else watches the one in its way. Both its own node and that one are read in the same flight. A node that
@@ -267,9 +255,9 @@ func (s *session) judge(ctx context.Context, c *claim, look []*zk.Call) error {
 		if err != nil {
 			return err
 		}
-		line = slices.DeleteFunc(line, func(p place) bool { return junk[p.node] })
+		line = slices.DeleteFunc(line, func(p place) bool { return junk[p.nodes[0]] })
 		s.mu.Lock()
-		at, stands := placeOf(line, c.node), c.state < broken
+		at, stands := c.placeIn(line), c.state < broken
 		if at < 0 {
 			s.ends(c, gone)
 		}
@@ -313,7 +301,7 @@ func (s *session) judge(ctx context.Context, c *claim, look []*zk.Call) error {
 		if len(asked) > 1 { // both parts of a semaphore
 			if line, err := c.line(asked); err != nil {
 				return err
-			} else if at := placeOf(line, c.node); at < 0 || holds(line, at) {
+			} else if at := c.placeIn(line); at < 0 || holds(line, at) {
 				look = asked
 				continue
 			}
@@ -324,7 +312,7 @@ func (s *session) judge(ctx context.Context, c *claim, look []*zk.Call) error {
 		}
 		switch get := asked[0]; {
 		case get.Err == nil && get.Stat.Owner == 0:
-			junk[line[ahead].node] = true
+			junk[line[ahead].nodes[0]] = true
 		case get.Err == nil && c.Queue:
 			return nil
 		case !c.Queue && (get.Err == nil || get.Code == zk.NoNode): // it came between the look and c
@@ -343,6 +331,10 @@ func (s *session) judge(ctx context.Context, c *claim, look []*zk.Call) error {
 // hold takes in that c holds.
 func (s *session) hold(ctx context.Context, c *claim) error {
 	s.mu.Lock()
+	if c.state != waiting {
+		s.mu.Unlock()
+		return nil
+	}
 	if c.czxid == 0 && c.Kind.Exclusive() {
 		own := s.tell(c)
 		s.mu.Unlock()
@@ -359,7 +351,7 @@ func (s *session) hold(ctx context.Context, c *claim) error {
 			"at the resources begin anew: %w", c.czxid, int64(maxZxid), driver.ErrUnable), s.deny(ctx, c))
 	}
 	defer s.mu.Unlock()
-	if c.state == waiting {
+	if c.state == waiting { // and has not ended since
 		c.state = held
 		c.wake.Give()
 		s.unwatch(c)
@@ -373,22 +365,26 @@ func (s *session) hold(ctx context.Context, c *claim) error {
 // deny takes c out of line again, which cannot be held now and does not wait.
 func (s *session) deny(ctx context.Context, c *claim) error {
 	s.mu.Lock()
-	nodes := c.nodes()
+	nodes := c.nodes
 	s.disown(c) // or else its going is a loss
 	s.mu.Unlock()
+	if err := s.remove(ctx, nodes); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.state, c.nodes = absent, nil
+	return nil
+}
+
+// remove removes nodes, whatever was written to them.
+func (s *session) remove(ctx context.Context, nodes []string) error {
 	out := deletes(nodes, -1)
 	if err := s.client.Do(ctx, out...); err != nil {
 		return err
 	}
-	for _, call := range out {
-		if call.Err != nil && call.Code != zk.NoNode {
-			return call.Err
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.state, c.create, c.node, c.more = absent, nil, "", nil
-	return nil
+	_, err := refusal(out)
+	return err
 }
 
 // deletes are the calls that remove nodes, the first of them of that version.
@@ -444,7 +440,7 @@ func (s *session) Wait(ctx context.Context, about driver.Claim) (driver.Grant, e
 // lookAgain looks who is ahead of a claim that waits.
 func (s *session) lookAgain(ctx context.Context, c *claim) error {
 	s.mu.Lock()
-	waits := c.state == waiting && !c.Leaving && c.node != "" && c.looks
+	waits := c.state == waiting && !c.Leaving && c.looks
 	c.looks = false
 	s.mu.Unlock()
 	if !waits {

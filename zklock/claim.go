@@ -33,16 +33,14 @@ type claim struct {
 	wake   sessions.Signal
 
 	// The session's mutex guards the rest.
-	state   state
-	create  *zk.Call   // the request that puts it into line, as long as its outcome is not known, or it stands there
-	take    *zk.Call   // the request by which it holds what it waited for, as long as its outcome is not known
-	leasing []*zk.Call // its parts that make leases
-	node    string     // its node in line, or the first of its leases, once that is known
-	more    []string   // its other leases
-	czxid   int64      // the change that made the node
-	own     bool       // a change of its nodes is told
-	ahead   []string   // the nodes whose change it waits for
-	looks   bool       // who is ahead may have changed
+	state state
+	asked *zk.Call   // the request that puts it into line, or has it hold what it waited for, as long as its outcome is not known
+	makes []*zk.Call // the parts of that which make nodes
+	nodes []string   // its node in line, or its leases, once they are known
+	czxid int64      // the change that made the node
+	own   bool       // a change of its nodes is told
+	ahead []string   // the nodes whose change it waits for
+	looks bool       // who is ahead may have changed
 }
 
 func (s *session) newClaim(c driver.Claim) *claim {
@@ -84,22 +82,25 @@ func (c *claim) answer() (driver.Grant, bool, error) {
 	return driver.Grant{}, false, nil
 }
 
-// stands takes in that the claim has its node. The session's mutex is held.
-func (s *session) stands(c *claim, node string, czxid int64) {
-	c.node, c.czxid = node, czxid
+// creation is the request for its node in line.
+func (s *session) creation(c *claim) *zk.Call {
+	return zk.Create(c.dir+"/"+c.prefix+c.tag, encode(s.owner, c.Claim), zk.EphemeralSequential, s.d.acl)
+}
+
+// stands takes in that the claim has these nodes. The session's mutex is held.
+func (s *session) stands(c *claim, nodes []string, czxid int64) {
+	s.disown(c)
+	c.nodes, c.czxid = nodes, czxid
 	if c.state == absent {
 		c.state = waiting
 	}
 }
 
-// nodes are those of the claim. The session's mutex is held.
-func (c *claim) nodes() []string { return append([]string{c.node}, c.more...) }
-
 // read takes in what a read of one of the claim's own nodes says. The session's mutex is held.
 func (s *session) read(c *claim, path string, get *zk.Call) {
 	switch {
 	case get.Err == nil && get.Stat.Owner == s.number:
-		if path == c.node {
+		if path == c.nodes[0] {
 			c.czxid = get.Stat.Czxid
 		}
 		if get.Stat.Version != 0 {
@@ -134,7 +135,7 @@ func (s *session) forget(c *claim) {
 
 // disown has what is told of the claim's nodes mean nothing any more. The session's mutex is held.
 func (s *session) disown(c *claim) {
-	for _, node := range c.nodes() {
+	for _, node := range c.nodes {
 		if s.own[node] == c {
 			delete(s.own, node)
 		}

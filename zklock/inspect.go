@@ -20,34 +20,11 @@ const readerTimeout = 10 * time.Second
 func (d *Driver) ask(ctx context.Context, calls ...*zk.Call) error {
 	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
 	defer cancel()
-	d.mu.Lock()
-	reader, closed := d.reader, d.closed
-	d.mu.Unlock()
-	if closed {
-		return errClosed
+	reader, err := d.view(ctx)
+	if err != nil {
+		return err
 	}
-	if reader == nil {
-		var err error
-		o := d.connection(readerTimeout)
-		o.Heartbeat = true
-		if reader, err = zk.Dial(ctx, o); err != nil {
-			return err
-		}
-		d.mu.Lock()
-		other := d.reader
-		if closed = d.closed; other == nil && !closed {
-			d.reader = reader
-		}
-		d.mu.Unlock()
-		if closed || other != nil { // somebody else was quicker
-			_ = reader.Close(ctx)
-			reader = other
-		}
-		if closed {
-			return errClosed
-		}
-	}
-	err := reader.Do(ctx, calls...)
+	err = reader.Do(ctx, calls...)
 	if errors.Is(err, driver.ErrSessionLost) { // which has nothing to do with any claim
 		d.mu.Lock()
 		if d.reader == reader {
@@ -57,6 +34,21 @@ func (d *Driver) ask(ctx context.Context, calls ...*zk.Call) error {
 		return fmt.Errorf("%w: the session for looks has expired: %s", driver.ErrNotSent, err.Error())
 	}
 	return err
+}
+
+// view is the session for looks. Who comes while it is being opened waits for that, as for an answer.
+func (d *Driver) view(ctx context.Context) (_ *zk.Client, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, errClosed
+	}
+	if d.reader == nil {
+		o := d.connection(readerTimeout)
+		o.Heartbeat = true
+		d.reader, err = zk.Dial(ctx, o)
+	}
+	return d.reader, err
 }
 
 // seen is a claim with its place.
@@ -72,37 +64,25 @@ const lookBatch = 1000
 
 // lines reads the lines of locks by their nodes. One that nobody stands in is empty.
 func (d *Driver) lines(ctx context.Context, dirs []string) ([][]seen, error) {
-	tops, parts := make([]*zk.Call, len(dirs)), map[int][]*zk.Call{}
-	for i, dir := range dirs {
-		tops[i] = zk.Children(dir, false)
-	}
-	if err := d.batches(ctx, append([]*zk.Call{zk.Sync(d.root())}, tops...)); err != nil {
-		return nil, err
-	}
-	var calls []*zk.Call
-	for i, dir := range dirs {
-		if slices.Contains(tops[i].Children, leasesPart[1:]) {
-			parts[i] = []*zk.Call{zk.Children(dir+waitingPart, false), zk.Children(dir+leasesPart, false)}
-			calls = append(calls, parts[i]...)
-		}
+	calls := []*zk.Call{zk.Sync(d.root())}
+	for _, dir := range dirs {
+		calls = append(calls, zk.Children(dir+waitingPart, false), zk.Children(dir+leasesPart, false), zk.Children(dir, false))
 	}
 	if err := d.batches(ctx, calls); err != nil {
 		return nil, err
 	}
+	for _, call := range calls {
+		if call.Err != nil && call.Code != zk.NoNode {
+			return nil, call.Err
+		}
+	}
 	places := make([][]place, len(dirs))
 	var gets []*zk.Call
 	for i, dir := range dirs {
-		for _, call := range append([]*zk.Call{tops[i]}, parts[i]...) {
-			if call.Err != nil && call.Code != zk.NoNode {
-				return nil, call.Err
-			}
-		}
-		places[i] = placesOf(dir, tops[i].Children)
-		if p := parts[i]; p != nil {
-			places[i] = append(semaphoreOf(dir, p[0].Children, p[1].Children, p[0].Stat.Czxid), places[i]...)
-		}
+		waits, leases, top := calls[1+3*i], calls[2+3*i], calls[3+3*i]
+		places[i] = append(semaphoreOf(dir, waits.Children, leases.Children, waits.Stat.Czxid), placesOf(dir, top.Children)...)
 		for _, p := range places[i] {
-			gets = append(gets, zk.Get(p.node, false))
+			gets = append(gets, zk.Get(p.nodes[0], false))
 		}
 	}
 	if err := d.batches(ctx, gets); err != nil {
@@ -124,7 +104,7 @@ func (d *Driver) lines(ctx context.Context, dirs []string) ([][]seen, error) {
 			at := len(line) - 1
 			s := seen{holderOf(p, get, holds(line, at)), p, get, ""}
 			if way := inWay(line, at); !s.Held && way >= 0 {
-				s.way = line[way].node
+				s.way = line[way].nodes[0]
 			}
 			lines[i] = append(lines[i], s)
 		}
@@ -211,13 +191,13 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	var call *zk.Call
 	switch {
 	case !c.Held && c.way != "" && c.kind != driver.Permit: // as long as that is there it does not hold
-		call = zk.Multi(zk.Check(c.way, -1), zk.Delete(c.node, -1))
+		call = zk.Multi(zk.Check(c.way, -1), zk.Delete(c.nodes[0], -1))
 	case !c.Held || now:
-		call = zk.Multi(deletes(c.nodes(), -1)...)
+		call = zk.Multi(deletes(c.nodes, -1)...)
 	case c.Foreign:
 		return fmt.Errorf("zklock: break %q: %w: another program holds it and reads no marks: it can only be broken at once", name, driver.ErrRefused)
 	default:
-		call = zk.Set(c.node, c.get.Data, -1)
+		call = zk.Set(c.nodes[0], c.get.Data, -1)
 	}
 	if err = d.ask(ctx, call); err == nil {
 		if err = call.Err; call.Code == zk.NoNode {

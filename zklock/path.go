@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -42,21 +43,8 @@ func plain(r rune) bool {
 
 // nameOf reads what nodeOf wrote. A node of another name belongs to no lock.
 func nameOf(node string, root bool) (string, bool) {
-	var b strings.Builder
-	for rest := node; rest != ""; {
-		before, after, escaped := strings.Cut(rest, "%")
-		b.WriteString(before)
-		if !escaped {
-			break
-		}
-		var c byte
-		if n, err := fmt.Sscanf(after[:min(2, len(after))], "%02X", &c); n != 1 || err != nil {
-			return "", false
-		}
-		b.WriteByte(c)
-		rest = after[min(2, len(after)):]
-	}
-	return b.String(), node != "" && nodeOf(b.String(), root) == node
+	name, err := url.PathUnescape(node)
+	return name, err == nil && node != "" && nodeOf(name, root) == node
 }
 
 // dir is the node of a lock.

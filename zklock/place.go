@@ -15,8 +15,7 @@ import (
 // A place is a claim in a line, as the names of nodes say it. In the line of a lock stands whatever ends in a number as servers give it, so those of other libraries keep us out,
 // also where we do not keep them out.
 type place struct {
-	node          string // its path; of a semaphore's holder that of the first lease
-	more          []string
+	nodes         []string // its path; of a semaphore's holder those of its leases
 	number        int32
 	kind          driver.Kind
 	weight, limit int // the limit is 0 where another library's client keeps it to itself
@@ -55,7 +54,7 @@ func placesOf(dir string, children []string) []place {
 		if !ok {
 			continue
 		}
-		p := place{node: dir + "/" + child, number: n, kind: driver.Mutex, weight: driver.All, limit: driver.All}
+		p := place{nodes: []string{dir + "/" + child}, number: n, kind: driver.Mutex, weight: driver.All, limit: driver.All}
 		switch {
 		case strings.Contains(child, curatorTags[driver.Read]), strings.Contains(child, kazooTags[driver.Read]):
 			p.kind, p.weight = driver.Read, 1
@@ -73,7 +72,7 @@ func sorted(line []place) {
 		if d := a.number - b.number; d != 0 { // less than half of all numbers stand in a line, so the difference says who was first
 			return int(d)
 		}
-		return strings.Compare(a.node, b.node)
+		return strings.Compare(a.nodes[0], b.nodes[0])
 	})
 }
 
@@ -99,11 +98,8 @@ func inWay(line []place, at int) int {
 
 // placeOf returns where a node stands, or -1.
 func placeOf(line []place, node string) int {
-	return slices.IndexFunc(line, func(p place) bool { return p.node == node || slices.Contains(p.more, node) })
+	return slices.IndexFunc(line, func(p place) bool { return slices.Contains(p.nodes, node) })
 }
-
-// nodes are those of the claim.
-func (p place) nodes() []string { return append([]string{p.node}, p.more...) }
 
 // prefixOf begins the names of the nodes of one claim, as Curator's protection does.
 func prefixOf(id string) string {
@@ -151,7 +147,7 @@ func holderOf(p place, get *zk.Call, held bool) driver.Holder {
 	} else {
 		h.Foreign, h.Owner.Name = true, strings.ToValidUTF8(string(get.Data), "?")
 	}
-	h.PublicID = publicID(path.Base(p.node), h.Foreign)
+	h.PublicID = publicID(path.Base(p.nodes[0]), h.Foreign)
 	if held && p.kind.Exclusive() {
 		h.Fence = tokenOf(get.Stat.Czxid)
 	}

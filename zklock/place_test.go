@@ -17,7 +17,7 @@ func TestZ10_NumbersGoRound(t *testing.T) {
 	}
 	var order []string
 	for _, p := range placesOf("/x", children) {
-		order = append(order, path.Base(p.node))
+		order = append(order, path.Base(p.nodes[0]))
 	}
 	want := []string{"_c_1-lock-2147483645", "_c_2-lock-2147483646", "_c_3-lock-2147483647", "_c_4-lock--2147483648", "_c_5-lock--2147483647", "k__lock__-2147483646"}
 	if !slices.Equal(order, want) {
@@ -34,6 +34,24 @@ func TestZ10_NumbersGoRound(t *testing.T) {
 		if n, ok := numberOf(child); ok {
 			t.Errorf("%q stands in line as %d", child, n)
 		}
+	}
+}
+
+// Whatever stands among the leases is in somebody's way at most, and one claim's leases are one place.
+func TestJunkAmongLeases(t *testing.T) {
+	const ours = "_c_01234567-89ab-cdef-0123-456789abcdef-"
+	leases := []string{ours, ours + "2-3-", ours + "2-3-x", ours + "2-3-5.1-leas", ours + "9-3-5.1-lease-0000000000", "lease-", "junk", "-lease-0000000001",
+		ours + "2-3-5.1-lease-0000000002", ours + "2-3-5.1-lease-0000000001", ours + "2-3-4.1-lease-0000000003", ours + "2-3-4.1-lease-0000000004"}
+	held := 0
+	for _, p := range semaphoreOf("/x", []string{"junk", ours + "1-3-lock-0000000000"}, leases, 5) {
+		if len(p.nodes) == 2 && p.weight == 2 {
+			held++
+		} else if len(p.nodes) != 1 {
+			t.Errorf("%q are one place", p.nodes)
+		}
+	}
+	if held != 2 {
+		t.Errorf("%d claims have two leases, want 2", held)
 	}
 }
 

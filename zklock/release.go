@@ -53,9 +53,9 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		return err
 	}
 	s.mu.Lock()
-	nodes, st := c.nodes(), c.state
+	nodes, st := c.nodes, c.state
 	s.mu.Unlock()
-	if nodes[0] == "" {
+	if len(nodes) == 0 {
 		look := c.look()
 		if err := s.client.Do(ctx, look...); err != nil {
 			return err
@@ -68,7 +68,7 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		if at < 0 {
 			return s.left(c, false)
 		}
-		nodes = line[at].nodes()
+		nodes = line[at].nodes
 	}
 	out := deletes(nodes, 0)
 	flight := out
@@ -89,11 +89,7 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 	case code == 0:
 		return s.left(c, st == held || st <= waiting && c.held(look, nodes[0]))
 	}
-	out = deletes(nodes, -1) // it was marked, or is gone
-	if err := s.client.Do(ctx, out...); err != nil {
-		return err
-	}
-	if _, err := refusal(out); err != nil {
+	if err := s.remove(ctx, nodes); err != nil { // it was marked, or is gone
 		return err
 	}
 	return s.left(c, false)
@@ -154,58 +150,36 @@ func (s *session) requeue(ctx context.Context, o, c *claim) error {
 		return err
 	}
 	s.mu.Lock()
-	nodes, st := o.nodes(), o.state
+	nodes, st := o.nodes, o.state
 	s.mu.Unlock()
-	for version := int32(0); nodes[0] != ""; {
+	for version := int32(0); len(nodes) > 0; {
 		var before []*zk.Call
 		if st == waiting {
 			before = o.look()
 		}
-		after, out, create := c.look(), deletes(nodes, version), zk.Create(c.dir+"/"+c.prefix+c.tag, encode(s.owner, c.Claim), zk.EphemeralSequential, s.d.acl)
-		flight := slices.Concat(before, []*zk.Call{zk.Multi(append(slices.Clone(out), create)...)}, after)
-		s.mu.Lock()
-		c.create = create
-		s.mu.Unlock()
-		if err := s.client.Send(ctx, flight...); err != nil {
-			s.mu.Lock()
-			c.create = nil
-			s.mu.Unlock()
-			return err
-		}
-		for _, call := range flight {
-			_ = call.Wait(ctx) // what has no answer shows below
-		}
-		err := create.Wait(ctx)
-		select {
-		case <-create.Done():
-		default:
-			return err
-		}
-		if err == nil { // all, since it is one step
+		after, out, create := c.look(), deletes(nodes, version), s.creation(c)
+		step := zk.Multi(append(slices.Clone(out), create)...)
+		err := s.launch(ctx, c, create, []*zk.Call{create}, slices.Concat(before, []*zk.Call{step}, after)...)
+		made := create.Wait(ctx) == nil
+		if made {
 			_ = s.left(o, version == 0 && (st == held || st == waiting && o.held(before, nodes[0])))
-			if err := s.resolve(ctx, c); err != nil {
-				return err
-			}
-			for _, call := range after {
-				if err := call.Wait(ctx); err != nil && call.Code == 0 {
-					return err
-				}
-			}
+		}
+		if err != nil {
+			return err
+		}
+		if made {
 			return s.judge(ctx, c, after)
 		}
 		code, _ := refusal(out)
 		if code == 0 && create.Code != zk.NoNode {
-			return fmt.Errorf("leave and stand in line again: %w", err)
+			return fmt.Errorf("leave and stand in line again: %w", create.Err)
 		}
-		s.mu.Lock()
-		c.create = nil
-		s.mu.Unlock()
 		if code != zk.BadVersion {
 			break
 		}
 		version = -1
 	}
-	if nodes[0] != "" {
+	if len(nodes) > 0 {
 		if err := s.leave(ctx, o); err != nil {
 			return err
 		}

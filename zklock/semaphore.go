@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,40 +27,33 @@ const maxLeases = 1000
 // limit, and who holds may have been let in past others who want more than there is. Other libraries' leases are ahead of everybody.
 func semaphoreOf(top string, waits, leases []string, epoch int64) []place {
 	var ahead, line []place
-	groups := map[string]int{} // in line, by their prefixes
+	var last string
 	for _, child := range slices.Sorted(slices.Values(leases)) {
 		p, rest := permitOf(child)
-		p.node, p.lease = top+leasesPart+"/"+child, true
-		var made int64
+		p.nodes, p.lease = []string{top + leasesPart + "/" + child}, true
+		into, made := &line, int64(0)
 		if _, err := fmt.Sscanf(rest, "%x.%d-lease-", &made, &p.number); err != nil || p.foreign || made != epoch {
-			ahead = append(ahead, p)
+			into = &ahead
+		}
+		claim, _, ours := strings.Cut(child, "-lease-")
+		if ours && !p.foreign && claim == last { // one claim's leases are one place, and follow each other here
+			at := &(*into)[len(*into)-1]
+			at.nodes = append(at.nodes, p.nodes...)
 			continue
 		}
-		line = append(line, p)
+		last = claim
+		*into = append(*into, p)
 	}
 	for _, child := range waits {
 		var ok bool
 		p, _ := permitOf(child)
-		p.node = top + waitingPart + "/" + child
+		p.nodes = []string{top + waitingPart + "/" + child}
 		if p.number, ok = numberOf(child); ok {
 			line = append(line, p)
 		}
 	}
 	sorted(line)
-	all := append(ahead, line...)
-	line = all[:0]
-	for _, p := range all {
-		if p.lease && !p.foreign { // one claim's leases are one place
-			key := p.node[:strings.LastIndex(p.node, "-lease-")]
-			if at, ok := groups[key]; ok {
-				line[at].more = append(line[at].more, p.node)
-				continue
-			}
-			groups[key] = len(line)
-		}
-		line = append(line, p)
-	}
-	return line
+	return append(ahead, line...)
 }
 
 // prefixLen is how long what prefixOf makes is.
@@ -132,7 +124,7 @@ func (s *session) apart(ctx context.Context, c *claim, look []*zk.Call) error {
 			}
 		}
 		for _, p := range placesOf(c.top, look[2].Children) {
-			get := zk.Get(p.node, false)
+			get := zk.Get(p.nodes[0], false)
 			if err := s.client.Do(ctx, get); err != nil {
 				return err
 			}
@@ -174,7 +166,8 @@ func (c *claim) watching(line []place, at, ahead int) ([]string, []*zk.Call) {
 		}
 	}
 	if ahead >= 0 {
-		return []string{line[ahead].node}, []*zk.Call{zk.Get(line[ahead].node, c.Queue)}
+		node := line[ahead].nodes[0]
+		return []string{node}, []*zk.Call{zk.Get(node, c.Queue)}
 	}
 	return []string{c.leases, c.dir}, []*zk.Call{zk.Children(c.dir, c.Queue && !first), zk.Children(c.leases, c.Queue)}
 }
@@ -183,36 +176,19 @@ func (c *claim) watching(line []place, at, ahead int) ([]string, []*zk.Call) {
 func (s *session) takeLeases(ctx context.Context, c *claim, p place, epoch int64) error {
 	name := fmt.Sprintf("%s/%s%s%x.%d-lease-", c.leases, c.prefix, strings.TrimSuffix(c.tag, "lock-"), epoch, p.number)
 	for range enterAttempts {
-		out, data := zk.Delete(p.node, 0), encode(s.owner, c.Claim)
+		out, data := zk.Delete(p.nodes[0], 0), encode(s.owner, c.Claim)
 		calls := []*zk.Call{out}
 		for range c.leaseCount() {
 			calls = append(calls, zk.Create(name, data, zk.EphemeralSequential, s.d.acl))
 			data = nil
 		}
 		take := zk.Multi(calls...)
-		s.mu.Lock()
-		if c.state != waiting {
-			s.mu.Unlock()
-			return nil
-		}
-		s.disown(c) // its node goes, which is no loss
-		s.unwatch(c)
-		c.take, c.leasing = take, calls[1:]
-		s.mu.Unlock()
-		if err := s.client.Send(ctx, take); err != nil {
-			s.mu.Lock()
-			c.take = nil
-			s.mu.Unlock()
-			return err
-		}
-		if err := s.resolve(ctx, c); err != nil {
+		if err := s.launch(ctx, c, take, calls[1:], take); err != nil {
 			return err
 		}
 		switch {
 		case take.Err == nil:
 			return s.hold(ctx, c)
-		case errors.Is(take.Err, zk.ErrUnanswered):
-			return s.ask(ctx, c)
 		case out.Code == zk.NoNode, out.Code == zk.BadVersion:
 			how := gone
 			if out.Code == zk.BadVersion {
@@ -234,15 +210,6 @@ func (s *session) takeLeases(ctx context.Context, c *claim, p place, epoch int64
 		}
 	}
 	return fmt.Errorf("the node %s goes whenever it is to have a child: %w", c.leases, driver.ErrNotSent)
-}
-
-// leased takes in that the claim has these leases. s.mu is held.
-func (s *session) leased(c *claim, nodes []string) {
-	s.disown(c)
-	c.node, c.more, c.czxid = nodes[0], nodes[1:], 0
-	if c.state == absent {
-		c.state = waiting
-	}
 }
 
 // leaseCount is how many nodes the claim has when it holds.

@@ -200,7 +200,7 @@ func (s *session) check(ctx context.Context, calls ...*zk.Call) error {
 	gets := map[*claim][]*zk.Call{}
 	s.mu.Lock()
 	for _, c := range s.claims {
-		if (c.state == waiting || c.state == held) && !c.own && !c.Leaving && c.node != "" && c.take == nil {
+		if (c.state == waiting || c.state == held) && !c.own && !c.Leaving && len(c.nodes) > 0 && c.asked == nil {
 			gets[c] = s.tell(c)
 			calls = append(calls, gets[c]...)
 		}
@@ -221,7 +221,7 @@ func (s *session) check(ctx context.Context, calls ...*zk.Call) error {
 // tell returns the calls that read the claim's nodes and have their next change told. s.mu is held.
 func (s *session) tell(c *claim) (calls []*zk.Call) {
 	c.own = true // before it is asked: the change may be told before the caller goes on
-	for _, node := range c.nodes() {
+	for _, node := range c.nodes {
 		s.own[node] = c
 		calls = append(calls, zk.Get(node, true))
 	}

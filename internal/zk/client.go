@@ -278,6 +278,11 @@ func (c *Client) Do(ctx context.Context, calls ...*Call) error {
 	if err := c.Send(ctx, calls...); err != nil {
 		return err
 	}
+	return Wait(ctx, calls...)
+}
+
+// Wait is the rest of [Client.Do], after a Send.
+func Wait(ctx context.Context, calls ...*Call) error {
 	var failed error
 	for _, call := range calls {
 		if err := call.Wait(ctx); err != nil && failed == nil && !errors.As(err, new(Code)) {
