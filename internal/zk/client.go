@@ -77,7 +77,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 		c.password = make([]byte, 16)
 	}
 	c.settle(o.Timeout)
-	first, err := c.round(ctx)
+	first, err := c.round(ctx, false)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = errors.Join(err, context.Cause(ctx))
@@ -157,7 +157,7 @@ func (c *Client) change() {
 // again attaches the session by another connection. It returns nil when the session is over.
 func (c *Client) again(why error) *conn {
 	const shortest, longest = 10 * time.Millisecond, 500 * time.Millisecond
-	timer := time.NewTimer(0)
+	probe, timer := time.Now().Add(c.timeout), time.NewTimer(0)
 	defer timer.Stop()
 	for pause := shortest; ; pause = min(2*pause, longest) {
 		c.mu.Lock()
@@ -168,8 +168,16 @@ func (c *Client) again(why error) *conn {
 			return nil
 		}
 		var cn *conn
-		if cn, why = c.round(c.ctx); why == nil {
+		if cn, why = c.round(c.ctx, false); why == nil {
 			return cn
+		}
+		if now := time.Now(); now.After(probe) {
+			probe = now.Add(2 * c.timeout) // so that it keeps no session alive
+			if behind, err := c.round(c.ctx, true); err == nil {
+				_ = behind.nc.Close()
+			} else if errors.Is(err, driver.ErrSessionLost) {
+				why = err
+			}
 		}
 		if errors.Is(why, driver.ErrSessionLost) {
 			return nil
@@ -182,15 +190,19 @@ func (c *Client) again(why error) *conn {
 	}
 }
 
-// round asks each server once.
-func (c *Client) round(ctx context.Context) (*conn, error) {
+// round asks each server once. A server that has less than the client has seen closes the connection, since it is behind or everything there was lost. Which of them
+// it is, it says to who claims to have seen nothing: then the session is over, or the connection is not to be used.
+func (c *Client) round(ctx context.Context, anew bool) (*conn, error) {
 	var all []error
 	for range c.o.Addrs {
 		c.mu.Lock()
-		addr := c.o.Addrs[c.turn%len(c.o.Addrs)]
+		addr, zxid := c.o.Addrs[c.turn%len(c.o.Addrs)], c.zxid
 		c.turn++
 		c.mu.Unlock()
-		cn, err := c.attach(ctx, addr)
+		if anew {
+			zxid = 0
+		}
+		cn, err := c.attach(ctx, addr, zxid)
 		if err == nil {
 			return cn, nil
 		}
@@ -206,7 +218,7 @@ func (c *Client) round(ctx context.Context) (*conn, error) {
 }
 
 // attach connects to a server and has it open the session, or take it over.
-func (c *Client) attach(ctx context.Context, addr string) (_ *conn, err error) {
+func (c *Client) attach(ctx context.Context, addr string, zxid int64) (_ *conn, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(c.patience, time.Second))
 	defer cancel()
 	nc, err := c.o.Dial(ctx, "tcp", addr)
@@ -225,9 +237,6 @@ func (c *Client) attach(ctx context.Context, addr string) (_ *conn, err error) {
 			return nil, fmt.Errorf("%s: %w", addr, err)
 		}
 	}
-	c.mu.Lock()
-	zxid := c.zxid
-	c.mu.Unlock()
 	body := record{}.int(0).long(zxid).int(int32(min(c.timeout.Milliseconds(), 1<<31-1))).long(c.session).bytes(c.password).bool(false)
 	if _, err := nc.Write(append(record{}.int(int32(len(body))), body...)); err != nil {
 		return nil, fmt.Errorf("%s: %w", addr, err)

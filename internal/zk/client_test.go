@@ -289,6 +289,27 @@ func TestASessionThatIsEndedSaysSo(t *testing.T) {
 	answers(t, other, zk.Get("/mine", false), zk.NoNode)
 }
 
+// Servers that come back without their data refuse who has seen more than they have. The session is gone then, and not merely away.
+func TestServersThatHaveLostTheirDataHaveLostTheSession(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	c, heard := dial(t, zk.Options{Timeout: 2 * time.Second}, server.Addr())
+	do(t, c, zk.Create("/kept", nil, zk.Persistent, zk.Anyone))
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.LoseData(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Restart(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	hears(t, heard.over, "the end of the session")
+	if err := c.Do(within(t), zk.Get("/", false)); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("Do: %v; want that the session is lost", err)
+	}
+}
+
 // Requests keep a session alive, and nothing else does unless it was asked for.
 func TestAHeartbeatKeepsTheSession(t *testing.T) {
 	t.Parallel()
