@@ -42,7 +42,11 @@ const (
 
 func onPostgres(t drivertest.T, args ...string) *database {
 	t.Helper()
-	s := servertest.Postgres(tb{t}, append([]string{"-c", "fsync=on"}, args...)...)
+	return overPostgres(t, servertest.Postgres(tb{t}, append([]string{"-c", "fsync=on"}, args...)...))
+}
+
+func overPostgres(t drivertest.T, s *servertest.Server) *database {
+	t.Helper()
 	db, err := sql.Open("pgx", s.URL())
 	if err != nil {
 		t.Fatalf("open: %v", err)
@@ -52,7 +56,11 @@ func onPostgres(t drivertest.T, args ...string) *database {
 
 func onMariaDB(t drivertest.T, args ...string) *database {
 	t.Helper()
-	s := servertest.MariaDB(tb{t}, args...)
+	return overMariaDB(t, servertest.MariaDB(tb{t}, args...))
+}
+
+func overMariaDB(t drivertest.T, s *servertest.Server) *database {
+	t.Helper()
 	// Clients of Java count the rows that a statement has found: one that is renewed twice within a millisecond, too.
 	db, err := sql.Open("mysql", "root@tcp("+s.Addr()+")/test?autocommit=1&clientFoundRows=true")
 	if err != nil {

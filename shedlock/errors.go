@@ -55,12 +55,14 @@ func unknown(err error) bool {
 	return c == "57P02" || c == "" && !errors.Is(err, sqldriver.ErrBadConn) && !pgconn.SafeToRetry(err) && (!errors.As(err, &dial) || dial.Op != "dial")
 }
 
-// ask makes a statement; again, where it lost to another one. What is certain is named, as the contract has it: what the server answers with an
+// ask makes a statement, for as long as an answer may take; again, where it lost to another one. What is certain is named, as the contract has it: what the server answers with an
 // error, it has rolled back.
-func (t *table) ask(ctx context.Context, statement func() error) error {
-	err := statement()
+func (t *table) ask(ctx context.Context, statement func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, t.options.Timeout)
+	defer cancel()
+	err := statement(ctx)
 	for tried := 0; tried < 10 && ctx.Err() == nil && lost.MatchString(code(err)); tried++ {
-		err = statement()
+		err = statement(ctx)
 	}
 	if err == nil || unknown(err) {
 		return err

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver/drivertest"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
+	"github.com/interlock-go/interlock/internal/servertest"
 )
 
 // Under settings that a server may have, increments under the lock are all there.
@@ -55,6 +57,37 @@ func TestHostileSettings(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A clock that is set forth, or gains while nobody asks, costs a try nothing: what is free is got at once.
+func TestClockIsSet(t *testing.T) {
+	t.Parallel()
+	for name, on := range map[string]struct {
+		start func(context.Context, servertest.Options) (*servertest.Server, error)
+		over  func(drivertest.T, *servertest.Server) *database
+	}{
+		"postgres": {servertest.StartPostgres, overPostgres},
+		"mariadb":  {servertest.StartMariaDB, overMariaDB},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, err := on.start(t.Context(), servertest.Options{Clock: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = server.Close() })
+			s := on.over(t, server)
+			a := entered(t, opened(t, s), time.Minute)
+			for _, step := range []time.Duration{0, time.Hour, 2 * time.Hour} {
+				if err := s.Step(step); err != nil {
+					t.Fatal(err)
+				}
+				c := mutex("job")
+				a.asks(c, true)
+				a.leaves(c, true)
+			}
+		})
+	}
 }
 
 // A row that a transaction of somebody has locked holds up no other name, though the table is small.

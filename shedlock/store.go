@@ -99,12 +99,12 @@ func (t *table) enter(ctx context.Context, s rowline.Step) (rowline.Answer, erro
 			held := time.Duration(now-rows[0].at) * time.Microsecond
 			a.Left, a.Holder = min(max(held, soonest), latest)*time.Duration(80+rand.IntN(20))/100, rows[0].holder()
 			return a, nil
-		case now > s.Deadline:
-			return rowline.Answer{State: rowline.Void, Clock: now}, nil
-		case len(rows) == 0:
+		}
+		if statement = take; len(rows) == 0 {
 			statement = insert
-		default:
-			statement = take
+		}
+		if end, _ := ctx.Deadline(); now > s.Deadline { // the clock has been set, or has gained
+			s.Deadline = now + (time.Until(end) * 3 / 4).Microseconds()
 		}
 	}
 	return a, nil // to others, who come and go
@@ -114,9 +114,11 @@ func (t *table) enter(ctx context.Context, s rowline.Step) (rowline.Answer, erro
 // there already, which some clients do not count.
 func (t *table) Renew(ctx context.Context, session string, claims []rowline.Known, _ time.Duration) (clock int64, changed map[string]rowline.Answer, err error) {
 	claims = slices.DeleteFunc(claims, func(c rowline.Known) bool { return !c.Held })
-	n, err := t.exec(ctx, renew, t.seconds(t.spec(session)), t.among(claims...))
-	if err != nil || n == int64(len(claims)) {
-		return 0, nil, err
+	if len(claims) > 0 {
+		n, err := t.exec(ctx, renew, t.seconds(t.spec(session)), t.among(claims...))
+		if err != nil || n == int64(len(claims)) {
+			return 0, nil, err
+		}
 	}
 	rows, clock, err := t.rows(ctx, t.sql("lock_until > :now and %s", t.among(claims...)))
 	changed = map[string]rowline.Answer{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,10 +41,8 @@ func (t *table) sql(format string, values ...any) string {
 
 // inspect looks at the server and at the table.
 func (t *table) inspect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, t.options.Timeout)
-	defer cancel()
 	answer := func(statement string, to ...any) error {
-		return t.ask(ctx, func() error { return t.db.QueryRowContext(ctx, statement, t.simple...).Scan(to...) })
+		return t.ask(ctx, func(ctx context.Context) error { return t.db.QueryRowContext(ctx, statement, t.simple...).Scan(to...) })
 	}
 	var version, problem string
 	var found, digits int
@@ -74,7 +73,7 @@ func (t *table) inspect(ctx context.Context) error {
 
 // exec makes a statement that writes, and returns how many rows it has changed: none where a row that it inserts is there.
 func (t *table) exec(ctx context.Context, format string, values ...any) (n int64, err error) {
-	err = t.ask(ctx, func() error {
+	err = t.ask(ctx, func(ctx context.Context) error {
 		r, err := t.db.ExecContext(ctx, t.sql(format, values...), t.simple...)
 		if err == nil {
 			n, err = r.RowsAffected()
@@ -89,7 +88,7 @@ func (t *table) exec(ctx context.Context, format string, values ...any) (n int64
 
 // rows returns those that meet a condition, and the database's clock.
 func (t *table) rows(ctx context.Context, condition string) (all []row, now int64, err error) {
-	err = t.ask(ctx, func() error {
+	err = t.ask(ctx, func(ctx context.Context) error {
 		all = nil
 		found, err := t.db.QueryContext(ctx, t.sql(look, condition), t.simple...)
 		if err != nil {
@@ -145,14 +144,12 @@ const (
 	longest  = 255 // of ShedLock's column
 )
 
+var unprinted = regexp.MustCompile(`[^ -~]`)
+
 // lockedBy is what stands in locked_by: the mark, and user, host, process and name of the owner.
 func lockedBy(id string, s driver.Spec) string {
-	by := strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return '_'
-		}
-		return r
-	}, fmt.Sprintf("%s%s %s %s %d %s", ours, id, s.ID, strings.ReplaceAll(s.Owner.User+"@"+s.Owner.Host, " ", "_"), s.Owner.PID, s.Owner.Name))
+	by := fmt.Sprintf("%s%s %s %s %d %s", ours, id, s.ID, strings.ReplaceAll(s.Owner.User+"@"+s.Owner.Host, " ", "_"), s.Owner.PID, s.Owner.Name)
+	by = unprinted.ReplaceAllString(by, "_")
 	return by[:min(len(by), longest)]
 }
 
