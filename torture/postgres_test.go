@@ -87,7 +87,7 @@ func handOver(t *testing.T, c Config) {
 		t.Fatalf("%s: %v", handoffsVariable, err)
 	}
 	c.Scenarios, c.For, c.Handoffs, c.patient, c.Processes, c.Goroutines = []string{Handoffs}, 200*time.Millisecond, n, true, 4, 1
-	if c.Fairness = 0.5; c.tx != "" || n < 1000 {
+	if c.Fairness = cmp.Or(c.Fairness, 0.5); c.tx != "" || n < 1000 {
 		c.Fairness = 0.01 // nobody promises anything, or some processes began when the others were nearly done
 	}
 	if got := torment(t, c)[0].Figure("handoffs"); got < float64(n) {

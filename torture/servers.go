@@ -27,6 +27,7 @@ type servers struct {
 	mariadb   *servertest.Server
 	zookeeper *zookeeper
 	memcached *servertest.Server
+	shedlock  bool   // the lock is in ShedLock's table there
 	query     string // what the store's URL has besides
 }
 
@@ -58,6 +59,8 @@ func raise(ctx context.Context, name string, faults []string) (s *servers, err e
 		s.zookeeper, err = raiseZooKeeper(ctx, threeMembers)
 	case Memcached:
 		s.memcached, err = raiseMemcached(ctx)
+	case ShedPostgres, ShedMariaDB:
+		err = s.raiseShedLock(ctx, name)
 	case Redlock:
 		s.masters, err = raiseMasters(ctx, slices.Contains(faults, FaultClock))
 	default:
@@ -74,6 +77,13 @@ var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
 // url is where the lock is to be had, in its own scheme.
 func (s *servers) url() string {
+	if s.shedlock {
+		return "shedlock+" + s.at()
+	}
+	return s.at()
+}
+
+func (s *servers) at() string {
 	switch {
 	case s.sentinels != nil:
 		return s.sentinels.URL()

@@ -29,6 +29,10 @@ const (
 	ZooKeeperEnsemble = "zookeeper-ensemble"
 
 	Memcached = "memcached" // alone
+
+	// ShedLock's table on either of them.
+	ShedPostgres = "shedlock-postgres"
+	ShedMariaDB  = "shedlock-mariadb"
 )
 
 // The faults of servers, and of the way to them.
@@ -79,6 +83,8 @@ var topologies = map[string]topology{
 		usual: []string{FaultLink, FaultPause, FaultRestart, FaultTerminate, FaultExhaust},
 		costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultTerminate: nil, FaultExhaust: nil},
 	},
+	ShedPostgres: tokenless,
+	ShedMariaDB:  tokenless,
 	PostgresSync: {
 		usual: []string{FaultLink, FaultFailover, FaultTerminate},
 		costs: map[string][]string{FaultLink: nil, FaultFailover: nil, FaultTerminate: nil},
@@ -130,6 +136,15 @@ var replicated = topology{
 }
 
 const evicting = "a server that evicts forgets who holds"
+
+// tokenless is a database without tokens: whatever makes a holder late has it write over who came next.
+var tokenless = topology{
+	usual: []string{FaultLink, FaultPause, FaultRestart, FaultTerminate, FaultExhaust},
+	costs: map[string][]string{FaultLink: {"V2"}, FaultPause: {"V2"}, FaultRestart: {"V2"}, FaultTerminate: {"V2"}, FaultExhaust: {"V2"}},
+	why:   map[string]string{FaultLink: noTokens, FaultPause: noTokens, FaultRestart: noTokens, FaultTerminate: noTokens, FaultExhaust: noTokens},
+}
+
+const noTokens = "there are no tokens, so that nothing refuses the late write of a holder that was stopped"
 
 const oldLeader = "a leader that was stopped may end leases, in versions before 3.4.28 and 3.5.10"
 
