@@ -65,7 +65,7 @@ func New(ctx context.Context, db *sql.DB, o *Options) (*Driver, error) {
 // Traits implements driver.Driver.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Expires: true, MinTTL: max(minTTL, 10*d.table.unit), Grain: 2*latest + 3*d.table.unit,
+		Expires: true, MinTTL: max(minTTL, 10*d.table.unit), Grain: 2*latest + (3 * d.table.unit).Truncate(latest),
 		Survives: driver.Survival{Process: true, Restart: true, Machine: d.table.safe},
 	}
 }
