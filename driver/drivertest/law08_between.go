@@ -9,7 +9,7 @@ func tryExpiryBetween(w *world, k kind) {
 	if k.mate == nil || !ok {
 		return
 	}
-	h, a, b := w.actor("I"), w.still("J", w.ttl), w.actor("K")
+	h, b, a := w.actor("I"), w.actor("K"), w.still("J", w.ttl)
 	holds := h.held(k.own(w.name("expiry-between-" + k.String())))
 	dead := a.queue(k.rival(holds.Name))
 	a.p.gone = true

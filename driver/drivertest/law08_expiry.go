@@ -17,7 +17,8 @@ var expiryLaw = Law{
 	try: tryExpiry,
 }
 
-// Each part has sessions and names of its own, so they pass their time together.
+// Each part has sessions and names of its own, so they pass their time together. All open their drivers at once, which takes some stores
+// seconds: a session whose time runs is opened last.
 func tryExpiry(w *world) {
 	if !w.traits.Expires {
 		w.apart(func() { w.eachKind(tryStays) }, func() { w.eachKind(tryWaitsLong) }, func() { w.eachKind(tryDeath) })
@@ -99,7 +100,7 @@ func (a *actor) afterwards(k kind, gone driver.Claim, b *actor, theirs driver.Cl
 
 // What expires while it waits is gone as well, where the store has a time for what waits.
 func tryExpiryOfHolder(w *world, k kind) {
-	a, b, h := w.still("A", w.odd()), w.actor("B"), w.actor("H")
+	b, h, a := w.actor("B"), w.actor("H"), w.still("A", w.odd())
 	theirs := h.held(k.rival(w.name("expiry-waits-" + k.String())))
 	waits := a.queue(k.own(theirs.Name))
 	behind := b.queue(k.rival(theirs.Name))
@@ -122,7 +123,7 @@ func tryExpiryOfHolder(w *world, k kind) {
 
 // One Renew at half time moves the end of what is held and of what waits.
 func tryExpiryAfterRenew(w *world, k kind) {
-	a, b, h := w.still("C", w.odd()), w.actor("D"), w.actor("H")
+	b, h, a := w.actor("D"), w.actor("H"), w.still("C", w.odd())
 	mine := a.held(k.own(w.name("expiry-renewed-" + k.String())))
 	next := b.queue(k.rival(mine.Name))
 	theirs := h.held(k.rival(w.name("expiry-renewed-waiter-" + k.String())))
@@ -175,7 +176,7 @@ func tryExpiryAfterRenew(w *world, k kind) {
 
 // An answered Acquire renews its own claim, put in line then or asked for again, in a session that nobody renews.
 func tryExpiryAfterAcquire(w *world, k kind) {
-	a, b, c := w.still("E", w.ttl), w.actor("F"), w.actor("G")
+	b, c, a := w.actor("F"), w.actor("G"), w.still("E", w.ttl)
 	early := a.held(k.own(w.name("expiry-asked-" + k.String())))
 	// Where claims have times of their own this one's is over first, which does nothing to the others.
 	other := a.held(k.own(w.name("expiry-first-" + k.String())))
@@ -203,7 +204,7 @@ func tryExpiryAfterAcquire(w *world, k kind) {
 
 // A waiter that nobody renews keeps nobody out after its time.
 func tryExpiryOfWaiter(w *world, k kind) {
-	h, a, b := w.actor("I"), w.still("J", w.ttl), w.actor("K")
+	h, b, a := w.actor("I"), w.actor("K"), w.still("J", w.ttl)
 	holds := h.held(k.rival(w.name("expiry-waiter-" + k.String())))
 	started := time.Now()
 	dead := a.queue(k.own(holds.Name))
@@ -325,7 +326,7 @@ func tryDeath(w *world, k kind) {
 	if seen {
 		ttl = w.long()
 	}
-	a, waiter, b, h := w.still("L", ttl), w.still("M", ttl), w.actor("N"), w.actor("O")
+	b, h, a, waiter := w.actor("N"), w.actor("O"), w.still("L", ttl), w.still("M", ttl)
 	mine := k.own(w.name("death-" + k.String()))
 	started := time.Now()
 	a.hold(mine)
