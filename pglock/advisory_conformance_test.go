@@ -14,22 +14,25 @@ import (
 
 func TestConformanceOfSession(t *testing.T) {
 	t.Parallel()
-	conforms(t, migrated(t, "-c", "fsync=on"), "session", drivertest.Budget{Acquire: 1, Release: 1, Handoff: 1})
+	conforms(t, migrated(t, "-c", "fsync=on"), "session", drivertest.Budget{Acquire: 1, Release: 1, Handoff: 1},
+		"Law03_OneSession", "Law05_Tokens", "Law08_Expiry", "Law11_NoOvertaking", "Also_Parallel")
 }
 
-// With a row lock there is a statement more that makes the row, and one that draws the token.
+// With a row lock there is a statement more that makes the row, and one that draws the token. Its time is that of session, by the same code:
+// in short TestS04_ASessionIsNotRenewed sees it of both.
 func TestConformanceOfRowlock(t *testing.T) {
 	t.Parallel()
-	conforms(t, migrated(t, "-c", "fsync=on", "-c", "max_connections=700"), "rowlock", drivertest.Budget{Acquire: 3, Release: 1, Handoff: 2})
+	conforms(t, migrated(t, "-c", "fsync=on", "-c", "max_connections=700"), "rowlock", drivertest.Budget{Acquire: 3, Release: 1, Handoff: 2},
+		"Law03_OneSession", "Law05_Tokens", "Law11_NoOvertaking", "Also_Parallel")
 }
 
-func conforms(t *testing.T, s *servertest.Server, technique string, budget drivertest.Budget) {
+func conforms(t *testing.T, s *servertest.Server, technique string, budget drivertest.Budget, inShort ...string) {
 	t.Helper()
 	drivertest.Run(t, func(*testing.T) drivertest.Harness {
 		return storetest.NewHarness(storetest.Store{
-			Server: s, URL: by(s.URL(), technique) + "&max_waiting=200", Request: asked, Budget: budget, Cannot: storetest.OfConnections, Unseen: true,
+			Server: s, URL: by(s.URL(), technique) + "&max_waiting=200", TTL: usual(), Request: asked, Budget: budget, Cannot: storetest.OfConnections, Unseen: true,
 		})
-	}, storetest.InShort("Law03_OneSession", "Law05_Tokens", "Law08_Expiry", "Law11_NoOvertaking", "Also_Parallel")...)
+	}, storetest.InShort(inShort...)...)
 }
 
 // A reader by a row lock passes a writer that waits, so the technique promises no order.
