@@ -40,8 +40,10 @@ func TestZ10_NumbersGoRound(t *testing.T) {
 // Whatever stands among the leases is in somebody's way at most, and one claim's leases are one place.
 func TestJunkAmongLeases(t *testing.T) {
 	const ours = "_c_01234567-89ab-cdef-0123-456789abcdef-"
-	leases := []string{ours, ours + "2-3-", ours + "2-3-x", ours + "2-3-5.1-leas", ours + "9-3-5.1-lease-0000000000", "lease-", "junk", "-lease-0000000001",
-		ours + "2-3-5.1-lease-0000000002", ours + "2-3-5.1-lease-0000000001", ours + "2-3-4.1-lease-0000000003", ours + "2-3-4.1-lease-0000000004"}
+	leases := []string{
+		ours, ours + "2-3-", ours + "2-3-x", ours + "2-3-5.1-leas", ours + "9-3-5.1-lease-0000000000", "lease-", "junk", "-lease-0000000001",
+		ours + "2-3-5.1-lease-0000000002", ours + "2-3-5.1-lease-0000000001", ours + "2-3-4.1-lease-0000000003", ours + "2-3-4.1-lease-0000000004",
+	}
 	held := 0
 	for _, p := range semaphoreOf("/x", []string{"junk", ours + "1-3-lock-0000000000"}, leases, 5) {
 		if len(p.nodes) == 2 && p.weight == 2 {
