@@ -155,11 +155,7 @@ begin
   declare answer mediumblob;
   set transaction isolation level read committed; -- fails where a transaction is under way, which this one would end
   step: begin
-    declare v_fence, valid, fresh, total, left_us, at, opened bigint default 0;
-    declare v_line, stood mediumblob;
-    declare state int default 0;
-    declare was, there, head, others boolean default false;
-    declare gate varbinary(22) default repeat('.', 22);
+    declare opened int;
     declare exit handler for sqlexception begin rollback; set innodb_lock_wait_timeout = patience; resignal; end;
     set innodb_lock_wait_timeout = p_patience;
     start transaction;
@@ -191,82 +187,99 @@ begin
         if p_open is not null then
           set opened = release_lock(concat('interlock ', p_open));
         end if;
-        if p_id is null then
-          set answer = concat('0 t 0 0 f ', gate, ' t');
-        else
-          select l.line into v_line from interlock_lock l where l.name = p_name;
-          call interlock_place(v_line, p_id, us, state, at, left_us, head, gate);
-          set answer = concat('1 t 0 ', left_us, if(head, ' t ', ' f '), gate, ' t');
+        commit; -- who is let in waits for it, in the memory of the server
+        set answer = concat(if(p_id is null, 0, 1), ' t 0 0 f ...................... t');
+        if p_id is not null then
+          set transaction isolation level read committed;
+          start transaction;
+          begin -- How it stands behind the one before it, if it is the last one still; else it looks at once.
+            declare c blob;
+            declare valid bigint default us;
+            select substring_index(substring_index(l.line, x'0a', -3), x'0a', 1) into c from interlock_lock l
+              where l.name = p_name and left(substring_index(l.line, x'0a', -2), 47) = concat(p_id, ' ', p_session, ' 1');
+            select s.valid_until into valid from interlock_session s where s.id = substr(c, 24, 22);
+            if substr(c, 47, 1) < '3' then
+              set answer = concat('1 t 0 ', if(substr(c, 24, 22) = p_session and substr(c, 47, 1) = '1', -1, greatest(valid - us, 0)),
+                if(substr(c, 47, 1) = '1', ' f ', ' t '), substr(c, 124, 22), ' t');
+            end if;
+          end;
         end if;
         leave step;
       end if;
     end if;
-    select l.fence, l.line into v_fence, v_line from interlock_lock l where l.name = p_name for update;
-    if v_line is null and p_id is not null and not p_again then
-      insert into interlock_lock (name, fence, line) values (p_name, 0, '') on duplicate key update name = p_name;
+    begin
+      declare v_fence, valid, fresh, total, left_us, at bigint default 0;
+      declare v_line, stood mediumblob;
+      declare state int default 0;
+      declare was, there, head, others boolean default false;
+      declare gate varbinary(22) default repeat('.', 22);
       select l.fence, l.line into v_fence, v_line from interlock_lock l where l.name = p_name for update;
-    end if;
-    set us = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)); -- the row may have been waited for
-    set v_line = coalesce(v_line, ''), stood = v_line;
-    if p_id is not null and us > p_deadline then
-      set answer = concat('7 f ', us);
-      leave step;
-    end if;
-    select s.valid_until, s.valid_until - us - if(p_again and not p_queue, 1, s.ttl - s.ttl div 10) into valid, fresh from interlock_session s where s.id = p_session;
-    if p_id is not null and (valid = 0 or fresh < 0) then -- behind the row of the line: who renews holds no other
-      update interlock_session s set s.valid_until = us + s.ttl where s.id = p_session and s.valid_until > us;
-      if not exists (select 1 from interlock_session s where s.id = p_session and s.valid_until > us) then -- row_count() counts what differs
-        set answer = '6 f';
+      if v_line is null and p_id is not null and not p_again then
+        insert into interlock_lock (name, fence, line) values (p_name, 0, '') on duplicate key update name = p_name;
+        select l.fence, l.line into v_fence, v_line from interlock_lock l where l.name = p_name for update;
+      end if;
+      set us = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)); -- the row may have been waited for
+      set v_line = coalesce(v_line, ''), stood = v_line;
+      if p_id is not null and us > p_deadline then
+        set answer = concat('7 f ', us);
         leave step;
       end if;
-    end if;
-
-    if p_old is not null then
-      set at = locate(concat(x'0a', p_old, ' '), concat(x'0a', v_line));
-      if at > 0 then
-        set was = substr(v_line, at + 46, 1) = '2' and valid > us;
-        set v_line = concat(left(v_line, at - 1), substr(v_line, locate(x'0a', v_line, at) + 1));
-      end if;
-      if not was then
-        update interlock_session s set s.broken = replace(s.broken, concat(p_old, ' '), '') where s.id = p_session and locate(p_old, s.broken) > 0;
-      end if;
-    end if;
-    if v_line <> '' then
-      call interlock_settle(v_fence, v_line, us, if(p_again, p_id, null), total);
-      set there = locate(concat(x'0a', coalesce(p_id, '-'), ' '), concat(x'0a', v_line)) > 0;
-    end if;
-    if there then
-      call interlock_place(v_line, p_id, us, state, at, left_us, head, gate);
-    elseif p_id is not null and p_again then
-      select if(locate(p_id, s.broken) > 0, 3, 4) into state from interlock_session s where s.id = p_session;
-    elseif p_id is not null and v_line <> '' and (substr(v_line, 49, 1) = '4') <> (p_kind = 4) then
-      set state = 5;
-    elseif p_id is not null and (p_queue or total + p_weight <= p_lim) then
-      set state = 1, at = 0, left_us = -1;
-      if total + p_weight <= p_lim and (p_kind > 2 or greatest(v_fence + 32, us) <= 9007199254740991) then
-        set state = 2;
-        if p_kind <= 2 then
-          set v_fence = greatest(v_fence + 32, us), at = v_fence - 31;
+      select s.valid_until, s.valid_until - us - if(p_again and not p_queue, 1, s.ttl - s.ttl div 10) into valid, fresh from interlock_session s where s.id = p_session;
+      if p_id is not null and (valid = 0 or fresh < 0) then -- behind the row of the line: who renews holds no other
+        update interlock_session s set s.valid_until = us + s.ttl where s.id = p_session and s.valid_until > us;
+        if not exists (select 1 from interlock_session s where s.id = p_session and s.valid_until > us) then -- row_count() counts what differs
+          set answer = '6 f';
+          leave step;
         end if;
       end if;
-      set v_line = concat(v_line, p_id, ' ', p_session, ' ', state, ' ', p_kind, ' ', lpad(p_weight, 10, '0'), ' ', lpad(p_lim, 10, '0'), ' ',
-        lpad(us, 16, '0'), ' ', lpad(at, 16, '0'), ' ', repeat('0', 16), ' ', p_gate, ' ', p_passes, ' ', hex(p_note), x'0a');
-      if state = 1 then
-        call interlock_place(v_line, p_id, us, state, at, left_us, head, gate);
+
+      if p_old is not null then
+        set at = locate(concat(x'0a', p_old, ' '), concat(x'0a', v_line));
+        if at > 0 then
+          set was = substr(v_line, at + 46, 1) = '2' and valid > us;
+          set v_line = concat(left(v_line, at - 1), substr(v_line, locate(x'0a', v_line, at) + 1));
+        end if;
+        if not was then
+          update interlock_session s set s.broken = replace(s.broken, concat(p_old, ' '), '') where s.id = p_session and locate(p_old, s.broken) > 0;
+        end if;
       end if;
-    end if;
-    if v_line <> stood then
-      update interlock_lock l set l.fence = v_fence, l.line = v_line where l.name = p_name;
-    end if;
-    set others = if(state in (1, 2), locate(x'0a', v_line) < length(v_line), v_line <> '');
-    if others and p_open is not null then
-      set opened = release_lock(concat('interlock ', p_open));
-    end if;
-    set answer = concat(state, if(was, ' t ', ' f '), at, ' ', left_us, if(head, ' t ', ' f '), gate, if(others, ' t', ' f'));
-    if p_id is not null and state < 2 then
-      select concat(answer, ' ', s.valid_until, ' ', hex(s.owner), ' ', substring_index(v_line, x'0a', 1)) into answer
-        from interlock_session s where s.id = substr(v_line, 24, 22);
-    end if;
+      if v_line <> '' then
+        call interlock_settle(v_fence, v_line, us, if(p_again, p_id, null), total);
+        set there = locate(concat(x'0a', coalesce(p_id, '-'), ' '), concat(x'0a', v_line)) > 0;
+      end if;
+      if there then
+        call interlock_place(v_line, p_id, us, state, at, left_us, head, gate);
+      elseif p_id is not null and p_again then
+        select if(locate(p_id, s.broken) > 0, 3, 4) into state from interlock_session s where s.id = p_session;
+      elseif p_id is not null and v_line <> '' and (substr(v_line, 49, 1) = '4') <> (p_kind = 4) then
+        set state = 5;
+      elseif p_id is not null and (p_queue or total + p_weight <= p_lim) then
+        set state = 1, at = 0, left_us = -1;
+        if total + p_weight <= p_lim and (p_kind > 2 or greatest(v_fence + 32, us) <= 9007199254740991) then
+          set state = 2;
+          if p_kind <= 2 then
+            set v_fence = greatest(v_fence + 32, us), at = v_fence - 31;
+          end if;
+        end if;
+        set v_line = concat(v_line, p_id, ' ', p_session, ' ', state, ' ', p_kind, ' ', lpad(p_weight, 10, '0'), ' ', lpad(p_lim, 10, '0'), ' ',
+          lpad(us, 16, '0'), ' ', lpad(at, 16, '0'), ' ', repeat('0', 16), ' ', p_gate, ' ', p_passes, ' ', hex(p_note), x'0a');
+        if state = 1 then
+          call interlock_place(v_line, p_id, us, state, at, left_us, head, gate);
+        end if;
+      end if;
+      if v_line <> stood then
+        update interlock_lock l set l.fence = v_fence, l.line = v_line where l.name = p_name;
+      end if;
+      set others = if(state in (1, 2), locate(x'0a', v_line) < length(v_line), v_line <> '');
+      if others and p_open is not null then
+        set opened = release_lock(concat('interlock ', p_open));
+      end if;
+      set answer = concat(state, if(was, ' t ', ' f '), at, ' ', left_us, if(head, ' t ', ' f '), gate, if(others, ' t', ' f'));
+      if p_id is not null and state < 2 then
+        select concat(answer, ' ', s.valid_until, ' ', hex(s.owner), ' ', substring_index(v_line, x'0a', 1)) into answer
+          from interlock_session s where s.id = substr(v_line, 24, 22);
+      end if;
+    end;
   end;
   commit;
   set innodb_lock_wait_timeout = patience;
@@ -305,11 +318,7 @@ end
 -- at the line to the end of the wait no statement hides this one in the process list, so the commit, of who has no autocommit, comes last.
 create procedure interlock_look(p_name varbinary(1024), p_session varbinary(22), p_id varbinary(22), p_gate varbinary(22)) sql security invoker
 begin
-  declare v_line mediumblob default '';
-  declare us, fence, left_us bigint;
-  declare state, alive, told, got int default 0;
-  declare head boolean;
-  declare gate varbinary(22);
+  declare told, got int default 0;
   if p_gate is not null then
     begin
       declare exit handler for sqlexception begin rollback; resignal; end;
@@ -323,23 +332,30 @@ begin
         commit;
       end while;
       if got = 1 then
-        set got = release_lock(concat('interlock ', p_gate));
         select concat('2 ', substr(l.line, 90, 16), ' -1 f ', p_gate) from interlock_lock l
           where l.name = p_name and left(l.line, 47) = concat(p_id, ' ', p_session, ' 2') lock in share mode;
         set told = found_rows();
+        set got = release_lock(concat('interlock ', p_gate));
         commit;
       end if;
     end;
   end if;
   if told = 0 then
-    set transaction isolation level read committed;
-    start transaction;
-    select l.line into v_line from interlock_lock l where l.name = p_name;
-    set us = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
-    call interlock_place(v_line, p_id, us, state, fence, left_us, head, gate);
-    select count(*) into alive from interlock_session s where s.id = p_session and s.valid_until > us;
-    commit;
-    select concat(if(alive, state, 6), ' ', fence, ' ', left_us, if(head, ' t ', ' f '), gate);
+    begin
+      declare v_line mediumblob default '';
+      declare us, fence, left_us bigint;
+      declare state, alive int default 0;
+      declare head boolean;
+      declare gate varbinary(22);
+      set transaction isolation level read committed;
+      start transaction;
+      select l.line into v_line from interlock_lock l where l.name = p_name;
+      set us = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
+      call interlock_place(v_line, p_id, us, state, fence, left_us, head, gate);
+      select count(*) into alive from interlock_session s where s.id = p_session and s.valid_until > us;
+      commit;
+      select concat(if(alive, state, 6), ' ', fence, ' ', left_us, if(head, ' t ', ' f '), gate);
+    end;
   end if;
 end
 //
