@@ -79,7 +79,10 @@ func (s store) enter(ctx context.Context, l *lease, old *place, c driver.Claim) 
 		s.mu.Unlock()
 	}
 	if a.Holder != nil { // who is in the way; mostly known
-		a.Holder.Owner = s.owner(ctx, p.first)
+		s.mu.Lock()
+		first := p.first
+		s.mu.Unlock()
+		a.Holder.Owner = s.owner(ctx, first)
 	}
 	return a, err
 }
@@ -118,7 +121,10 @@ func (d *Driver) drop(p *place) {
 func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Answer, err error) {
 	for seen := int64(0); ; {
 		s.mu.Lock()
-		epoch, late, held := l.epoch, old != nil && old.late > 0, old != nil && old.held
+		epoch, late, held, create := l.epoch, false, false, int64(0)
+		if old != nil {
+			late, held, create = old.late > 0, old.held, old.create
+		}
 		s.mu.Unlock()
 		var when []clientv3.Cmp
 		var then, otherwise []clientv3.Op
@@ -128,9 +134,9 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 		if old != nil {
 			switch {
 			case held: // and the key is as it was put, else the claim was marked as broken, or is gone
-				when = append(when, clientv3.Compare(clientv3.ModRevision(old.key), "=", old.create))
+				when = append(when, clientv3.Compare(clientv3.ModRevision(old.key), "=", create))
 			case p == nil && !late:
-				when = append(when, clientv3.Compare(clientv3.CreateRevision(old.key), "=", old.create))
+				when = append(when, clientv3.Compare(clientv3.CreateRevision(old.key), "=", create))
 			}
 			if !held {
 				then = append(then, clientv3.OpGet(s.options.line(old.Name), clientv3.WithPrefix()), clientv3.OpDelete(old.mark()))
@@ -201,12 +207,17 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 				err = s.withdraw(ctx, p, n.entries[i].create, err)
 			}
 			return a, err
+			defer s.mu.Unlock()
+			p.late = max(p.late-1, 0) // that was it
+			return p.stands(&n, n.entries[i].create)
 		case i >= 0: // nobody here has put it
 			if err := s.erase(ctx, clientv3.Compare(clientv3.CreateRevision(p.key), "=", n.entries[i].create)); err != nil {
 				return a, err
 			}
 		case old == nil && !p.Queue:
 			if err := n.admits(p.Claim, ""); err != nil || !n.fits(p.Claim) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
 				return n.denies(p), err
 			}
 			seen = r.Header.Revision
@@ -358,7 +369,7 @@ func (p *place) stands(n *line, create int64) (a rowline.Answer, err error) {
 	return a, nil
 }
 
-// denies is the answer to a claim that does not hold.
+// denies is the answer to a claim that does not hold. The mutex is held.
 func (l *line) denies(p *place) (a rowline.Answer) {
 	a.Left = -1
 	if len(l.entries) > 0 {
