@@ -2,11 +2,9 @@ package mysqllock_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/mysqllock"
 )
 
@@ -38,59 +37,24 @@ func TestS02_TheConnectionIsSwapped(t *testing.T) {
 	}
 }
 
-// A connection that ends takes its locks along, and no others: their owners are told at once.
 func TestS08_AConnectionOfASessionEnds(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	a, b := user(t, bySession(s)), user(t, bySession(s))
-	theirs, waited := mutex("waited"), mutex("waited")
-	asks(t, b, theirs, true)
-	asks(t, a, waited, false)
-	leaves(t, b, theirs, true)
-	awaits(t, a, waited) // on a connection of its own
-	mine, next := mutex("at_once"), mutex("at_once")
-	asks(t, a, mine, true)
-	asks(t, b, next, false)
-	execute(t, s, "kill is_used_lock('interlock_:test/at_once')")
-	told(t, a, mine)
-	awaits(t, b, next)
-	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != mine.ID {
-		t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
-	}
-	if _, err := a.Acquire(t.Context(), mine); !errors.Is(err, driver.ErrGone) {
-		t.Errorf("Acquire of what is lost: %v", err)
-	}
-	leaves(t, a, mine, false)
-	leaves(t, a, waited, true)
-	leaves(t, b, next, true)
-	other := mutex("at_once")
-	asks(t, a, other, true) // the session goes on
-	leaves(t, a, other, true)
+	storetest.ConnectionEnds(t, bySession(s), func() { execute(t, s, "kill is_used_lock('interlock_:test/at_once')") })
 }
 
 // Who gives up waiting in the moment in which the lock is handed over leaves nothing behind.
 func TestS06_AWaitOfASessionIsGivenUp(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	a, b, free := user(t, bySession(s)), user(t, bySession(s)), byHand(t, s)
-	for i := range 60 {
-		mine, next := mutex("given_up"), mutex("given_up")
-		asks(t, a, mine, true)
-		asks(t, b, next, false)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*50*time.Microsecond)
-		var both sync.WaitGroup
-		both.Go(func() { _, _ = b.Wait(ctx, next) })
-		both.Go(func() { leaves(t, a, mine, true) })
-		both.Wait()
-		cancel()
-		if _, err := b.Release(t.Context(), next); err != nil {
-			t.Fatal(err)
-		}
+	free := byHand(t, s)
+	storetest.GivesUp(t, bySession(s), "given_up", 60, 50*time.Microsecond, func() int {
 		if free("select get_lock('interlock_:test/given_up', 20)") != 1 {
-			t.Fatalf("a lock is held for nobody, after round %d", i)
+			return 1
 		}
 		free("select release_lock('interlock_:test/given_up')")
-	}
+		return 0
+	})
 }
 
 // A wait is cancelled by the name of its connection's own lock: where that has ended, and its number is another one's by now, nothing is.
@@ -163,57 +127,15 @@ func TestS16S17_TokensOfSessionsGrow(t *testing.T) {
 	}
 }
 
-// Whoever does not renew loses the lock when the time is over, although the connection stands: so it is where nobody can tell the server
-// that the holder is gone.
 func TestS04_ASessionIsNotRenewed(t *testing.T) {
 	t.Parallel()
-	s := migrated(t)
-	a, err := enter(t, bySession(s), 3*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, mine, next := user(t, bySession(s)), mutex("idle"), mutex("idle")
-	if _, err := a.Acquire(t.Context(), mine); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.Acquire(t.Context(), next); err != nil {
-		t.Fatal(err)
-	}
-	awaits(t, b, next)
-	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 {
-		t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
-	}
+	storetest.NotRenewed(t, bySession(migrated(t)))
 }
 
-// A renewal that gets no answer in its time closes no connection: when the network is back the lock is there.
 func TestS07_ARenewalIsLeftRunning(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	w := wire.New(t, s.Addr())
-	a, b := user(t, strings.Replace(bySession(s), s.Addr(), w.Addr(), 1)), user(t, bySession(s))
-	mine := mutex("renewed")
-	g := asks(t, a, mine, true)
-	for _, way := range []wire.Direction{wire.Replies, wire.Both} {
-		heal := w.Stall(way)
-		for range 3 {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-			if _, err := a.Renew(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Renew without an answer: %v", err)
-			}
-			cancel()
-		}
-		heal()
-		if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
-			t.Fatalf("Renew when the network is back: %+v, %v; the lock went with a renewal that was given up", r, err)
-		}
-	}
-	if again := asks(t, a, mine, true); again.Fence != g.Fence {
-		t.Errorf("token %d, and before %d", again.Fence, g.Fence)
-	}
-	if other, err := b.Acquire(t.Context(), tries("renewed")); err != nil || other.Held {
-		t.Errorf("another one: held %v, %v", other.Held, err)
-	}
-	leaves(t, a, mine, true)
+	storetest.RenewalUnanswered(t, s, bySession(s))
 }
 
 // Names of any length and kind have a key that both servers take as it is, and no two have the same.

@@ -1,7 +1,6 @@
 package mysqllock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,8 +9,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/mysqllock"
 )
 
@@ -32,111 +31,32 @@ func TestS02_NoConnectionIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine := mutex("pool")
-	asks(t, a, mine, true)
-	if n := db.Stats().InUse; n != 0 {
-		t.Fatalf("%d connections of the pool are kept while one lock is held, want none", n)
-	}
-	var all sync.WaitGroup
-	for range 50 {
-		next := mutex("pool")
-		asks(t, a, next, false)
-		all.Go(func() {
-			awaits(t, a, next)
-			leaves(t, a, next, true)
-		})
-	}
-	leaves(t, a, mine, true)
-	all.Wait()
+	storetest.FiftyWait(t, a, func() int { return db.Stats().InUse })
 }
 
 // A Release says what the store says: an operator took the claim away.
 func TestS03_ReleaseSaysWhatTheStoreSays(t *testing.T) {
 	t.Parallel()
-	s := migrated(t)
-	a, b := user(t, s.URL()), user(t, s.URL())
-	d, err := mysqllock.New(t.Context(), pool(t, s.URL()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, now := range []bool{false, true} {
-		mine, next := mutex("taken"), mutex("taken")
-		g := asks(t, a, mine, true)
-		if err := d.(driver.Inspector).Break(t.Context(), "taken", driver.PublicID(mine.ID), g.Fence, now); err != nil {
-			t.Fatal(err)
-		}
-		leaves(t, a, mine, false)
-		asks(t, b, next, true)
-		leaves(t, b, next, true)
-	}
+	storetest.TakenAway(t, migrated(t).URL())
 }
 
-// The holder's network carries nothing any more, and its connection stays open for hours: the time of its session ends, here by
-// that of the database, so that a slow machine has all the time that it needs before.
 func TestS04_TheHolderIsCutOff(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	w := wire.New(t, s.Addr())
-	a, err := enter(t, strings.Replace(s.URL(), s.Addr(), w.Addr(), 1), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	asks(t, a, mutex("cut"), true)
-	heal := w.Stall(wire.Both)
-	defer heal()
-	execute(t, s, "update interlock_session set valid_until = "+now+" + 300000")
-	b, next := user(t, s.URL()), mutex("cut")
-	if _, err := b.Acquire(t.Context(), next); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for {
-		g, err := b.Wait(ctx, next)
-		if g.Held {
-			return
-		}
-		if err != nil {
-			t.Fatalf("the next one still waits, 30 s after a holder was cut off whose session was over: %v", err)
-		}
-	}
+	storetest.CutOff(t, s, s.URL(), func() { execute(t, s, "update interlock_session set valid_until = "+now+" + 300000") })
 }
 
 func TestS05_NamesAreWhole(t *testing.T) {
 	t.Parallel()
-	a := user(t, migrated(t).URL())
-	long := strings.Repeat("x", 1000)
-	for _, name := range []string{long + "1", long + "2", "a", "A", "ä", "a ", "a\x00", "a\x00b", "a'\\", "\xff\xfe"} {
-		if g, err := a.Acquire(t.Context(), tries(name)); err != nil || !g.Held {
-			t.Errorf("a name of %d bytes that nobody has: held %v, %v; it is taken for another one", len(name), g.Held, err)
-		}
-	}
+	storetest.NamesAreWhole(t, user(t, migrated(t).URL()))
 }
 
 // Who gives up waiting in the moment in which the lock is handed over leaves nothing behind.
 func TestS06_AWaitThatIsGivenUp(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	a, b := user(t, s.URL()), user(t, s.URL())
-	db := pool(t, s.URL())
-	for i := range 100 {
-		mine, next := mutex("given up"), mutex("given up")
-		asks(t, a, mine, true)
-		asks(t, b, next, false)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*50*time.Microsecond)
-		var both sync.WaitGroup
-		both.Go(func() { _, _ = b.Wait(ctx, next) })
-		both.Go(func() { leaves(t, a, mine, true) })
-		both.Wait()
-		cancel()
-		if _, err := b.Release(t.Context(), next); err != nil {
-			t.Fatal(err)
-		}
-		var n int
-		if err := db.QueryRowContext(t.Context(), "select coalesce(sum(length(line)), 0) from interlock_lock").Scan(&n); err != nil || n != 0 {
-			t.Fatalf("claims stand there for nobody, %d bytes, after round %d: %v", n, i, err)
-		}
-	}
+	remains := byHand(t, s)
+	storetest.GivesUp(t, s.URL(), "given up", 100, 50*time.Microsecond, func() int { return remains("select count(*) from interlock_lock where line <> ''") })
 }
 
 // kill ends all connections but that which does it.

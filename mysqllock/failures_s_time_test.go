@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/mysqllock"
 )
 
@@ -58,7 +59,6 @@ func state(t *testing.T, db *sql.DB) (all string) {
 	return all
 }
 
-// A lease ends by the database's clock, hours before or behind those of the clients: when its time has passed there, and not earlier.
 func TestS09_ClocksOfClientsDoNotCount(t *testing.T) {
 	t.Parallel()
 	s, err := servertest.StartMariaDB(t.Context(), servertest.Options{Clock: true})
@@ -69,34 +69,7 @@ func TestS09_ClocksOfClientsDoNotCount(t *testing.T) {
 	if err := mysqllock.Migrate(t.Context(), pool(t, s.URL()), nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []time.Duration{time.Hour, -3 * time.Hour} {
-		if err := s.Step(step); err != nil {
-			t.Fatal(err)
-		}
-		name := step.String()
-		a, err := enter(t, s.URL(), 30*time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := enter(t, s.URL(), 10*time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		next := mutex(name)
-		asks(t, a, mutex(name), true)
-		asks(t, b, next, false)
-		if err := s.Step(40 * time.Minute); err != nil {
-			t.Fatal(err)
-		}
-		until(t, "the next one holds", func() bool {
-			g, err := b.Acquire(t.Context(), next)
-			if err != nil && !errors.Is(err, driver.ErrNotSent) { // the clock has leapt
-				t.Fatal(err)
-			}
-			return g.Held
-		})
-		leaves(t, b, next, true)
-	}
+	storetest.ClockIsOff(t, s)
 }
 
 // A request that has waited for the row of a line reads the time when it has it, and so writes an end that is not over earlier.

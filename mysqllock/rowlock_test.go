@@ -3,8 +3,6 @@ package mysqllock_test
 import (
 	"database/sql"
 	"errors"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -130,26 +128,11 @@ func TestWhatExcludesWhat(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
 	db := pool(t, s.URL())
-	lease := func(technique string) func(t *testing.T) (held bool, leave func()) {
-		return func(t *testing.T) (bool, func()) {
-			t.Helper()
-			a, c := user(t, s.URL()+"?technique="+technique), tries("table")
-			g, err := a.Acquire(t.Context(), c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return g.Held, func() { leaves(t, a, c, g.Held) }
-		}
-	}
-	ways := []struct {
-		name string
-		take func(t *testing.T) (bool, func())
-		with string // what it excludes
-	}{
-		{"rows", lease("rows"), "rows"},
-		{"session", lease("session"), "session"},
-		{"rowlock", lease("rowlock"), "rowlock, InTx"},
-		{"InTx", func(t *testing.T) (bool, func()) {
+	storetest.Exclude(t, "../docs/backends/mysql.md", []storetest.Way{
+		{Name: "rows", Take: storetest.Lease(s.URL()), With: "rows"},
+		{Name: "session", Take: storetest.Lease(bySession(s)), With: "session"},
+		{Name: "rowlock", Take: storetest.Lease(byRow(s)), With: "rowlock, InTx"},
+		{Name: "InTx", Take: func(t *testing.T) (bool, func()) {
 			t.Helper()
 			tx := begins(t, db, sql.LevelDefault)
 			inTx(t, tx, "set innodb_lock_wait_timeout = 0")
@@ -158,32 +141,6 @@ func TestWhatExcludesWhat(t *testing.T) {
 				t.Fatal(err)
 			}
 			return err == nil, func() { _ = tx.Rollback() }
-		}, "rowlock, InTx"},
-	}
-	page, err := os.ReadFile("../docs/backends/mysql.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, first := range ways {
-		cells := strings.Split(regexp.MustCompile(`(?m)^\| \*\*\[?`+first.name+`\b.*$`).FindString(string(page)), "|")
-		if len(cells) != 4+len(ways) {
-			t.Fatalf("the page has no row for %s", first.name)
-		}
-		held, leave := first.take(t)
-		if !held {
-			t.Fatalf("%s is not free", first.name)
-		}
-		for i, second := range ways {
-			excluded := slices.Contains(strings.Split(first.with, ", "), second.name)
-			if says := strings.TrimSpace(cells[2+i]) == "excludes"; says != excluded {
-				t.Errorf("the page says of %s and %s: %q", first.name, second.name, cells[2+i])
-			}
-			held, leave := second.take(t)
-			if held == excluded {
-				t.Errorf("%s beside %s: held %v", second.name, first.name, held)
-			}
-			leave()
-		}
-		leave()
-	}
+		}, With: "rowlock, InTx"},
+	})
 }

@@ -3,16 +3,13 @@ package pglock_test
 import (
 	"context"
 	"errors"
-	"os"
-	"regexp"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/pglock"
 )
 
@@ -106,51 +103,11 @@ func TestWhatExcludesWhat(t *testing.T) {
 			return err == nil, tx.undo
 		}
 	}
-	lease := func(url string) func(t *testing.T) (bool, func()) {
-		return func(t *testing.T) (bool, func()) {
-			a, c := user(t, url), tries("table")
-			g, err := a.Acquire(t.Context(), c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return g.Held, func() { leaves(t, a, c, g.Held) }
-		}
-	}
-	ways := []struct {
-		name string
-		take func(t *testing.T) (bool, func())
-		with string // what it excludes
-	}{
-		{"rows", lease(s.URL()), "rows"},
-		{"session", lease(bySession(s)), "session, InTx by advisory"},
-		{"rowlock", lease(s.URL() + "&technique=rowlock"), "rowlock, InTx"},
-		{"InTx", inTx(nil), "rowlock, InTx"},
-		{"InTx by advisory", inTx(&pglock.TxOptions{Advisory: true}), "session, InTx by advisory"},
-	}
-	page, err := os.ReadFile("../docs/backends/postgres.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, first := range ways {
-		cells := strings.Split(regexp.MustCompile(`(?m)^\| \*\*`+first.name+`\*\*.*$`).FindString(string(page)), "|")
-		if len(cells) != 4+len(ways) {
-			t.Fatalf("the page has no row for %s", first.name)
-		}
-		held, leave := first.take(t)
-		if !held {
-			t.Fatalf("%s is not free", first.name)
-		}
-		for i, second := range ways {
-			excluded := slices.Contains(strings.Split(first.with, ", "), second.name)
-			if says := strings.TrimSpace(cells[2+i]) == "excludes"; says != excluded {
-				t.Errorf("the page says of %s and %s: %q", first.name, second.name, cells[2+i])
-			}
-			held, leave := second.take(t)
-			if held == excluded {
-				t.Errorf("%s beside %s: held %v", second.name, first.name, held)
-			}
-			leave()
-		}
-		leave()
-	}
+	storetest.Exclude(t, "../docs/backends/postgres.md", []storetest.Way{
+		{Name: "rows", Take: storetest.Lease(s.URL()), With: "rows"},
+		{Name: "session", Take: storetest.Lease(by(s.URL(), "session")), With: "session, InTx by advisory"},
+		{Name: "rowlock", Take: storetest.Lease(by(s.URL(), "rowlock")), With: "rowlock, InTx"},
+		{Name: "InTx", Take: inTx(nil), With: "rowlock, InTx"},
+		{Name: "InTx by advisory", Take: inTx(&pglock.TxOptions{Advisory: true}), With: "session, InTx by advisory"},
+	})
 }

@@ -9,13 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/pglock"
 )
 
@@ -122,34 +121,12 @@ func TestS01_SessionBehindAPooler(t *testing.T) {
 	}
 }
 
-// A connection that ends takes its locks along, and no others: their owners are told at once.
 func TestS08_AConnectionOfASessionEnds(t *testing.T) {
 	withConnections(t, func(t *testing.T, technique string) {
 		s := migrated(t)
-		a, b := user(t, by(s.URL(), technique)), user(t, by(s.URL(), technique))
-		theirs, waited := mutex("waited"), mutex("waited")
-		asks(t, b, theirs, true)
-		asks(t, a, waited, false)
-		leaves(t, b, theirs, true)
-		awaits(t, a, waited) // on a connection of its own
-		mine, next := mutex("at once"), mutex("at once")
-		asks(t, a, mine, true)
-		asks(t, b, next, false)
-		execute(t, s, "select pg_terminate_backend(b) from pg_stat_activity, unnest(pg_blocking_pids(pid)) b where application_name like 'interlock%'")
-		told(t, a, mine)
-		awaits(t, b, next)
-		if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != mine.ID {
-			t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
-		}
-		if _, err := a.Acquire(t.Context(), mine); !errors.Is(err, driver.ErrGone) {
-			t.Errorf("Acquire of what is lost: %v", err)
-		}
-		leaves(t, a, mine, false)
-		leaves(t, a, waited, true)
-		leaves(t, b, next, true)
-		other := mutex("at once")
-		asks(t, a, other, true) // the session goes on
-		leaves(t, a, other, true)
+		storetest.ConnectionEnds(t, by(s.URL(), technique), func() {
+			execute(t, s, "select pg_terminate_backend(b) from pg_stat_activity, unnest(pg_blocking_pids(pid)) b where application_name like 'interlock%'")
+		})
 	})
 }
 
@@ -222,40 +199,12 @@ func TestS04_ASessionIsNotRenewed(t *testing.T) {
 			t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
 		}
 	})
+	withConnections(t, func(t *testing.T, technique string) { storetest.NotRenewed(t, by(migrated(t).URL(), technique)) })
 }
 
-// A renewal that gets no answer in its time closes no connection: when the network is back the lock is there.
 func TestS07_ARenewalIsLeftRunning(t *testing.T) {
 	withConnections(t, func(t *testing.T, technique string) {
 		s := migrated(t)
-		w, err := wire.Listen(t.Context(), s.Addr())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(w.Close)
-		a, b := user(t, strings.Replace(by(s.URL(), technique), s.Addr(), w.Addr(), 1)), user(t, by(s.URL(), technique))
-		mine := mutex("renewed")
-		g := asks(t, a, mine, true)
-		for _, way := range []wire.Direction{wire.Replies, wire.Both} {
-			heal := w.Stall(way)
-			for range 3 {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-				if _, err := a.Renew(ctx); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("Renew without an answer: %v", err)
-				}
-				cancel()
-			}
-			heal()
-			if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
-				t.Fatalf("Renew when the network is back: %+v, %v; the lock went with a renewal that was given up", r, err)
-			}
-		}
-		if again := asks(t, a, mine, true); again.Fence != g.Fence {
-			t.Errorf("token %d, and before %d", again.Fence, g.Fence)
-		}
-		if other, err := b.Acquire(t.Context(), tries("renewed")); err != nil || other.Held {
-			t.Errorf("another one: held %v, %v", other.Held, err)
-		}
-		leaves(t, a, mine, true)
+		storetest.RenewalUnanswered(t, s, by(s.URL(), technique))
 	})
 }

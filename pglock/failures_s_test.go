@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/pglock"
 )
 
@@ -47,56 +45,18 @@ func TestS02_NoConnectionIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = d.Close(context.Background()) })
-	session, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute})
+	t.Cleanup(p.Close)
+	session, err := storetest.Session(t, d, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine := mutex("pool")
-	asks(t, session, mine, true)
-	if n := p.Stat().AcquiredConns(); n != 0 {
-		t.Fatalf("%d connections of the pool are kept while one lock is held, want none", n)
-	}
-	defer p.Close()
-	var all sync.WaitGroup
-	for range 50 {
-		next := mutex("pool")
-		asks(t, session, next, false)
-		all.Go(func() {
-			awaits(t, session, next)
-			leaves(t, session, next, true)
-		})
-	}
-	if n := p.Stat().AcquiredConns(); n > 4 {
-		t.Errorf("%d connections", n)
-	}
-	leaves(t, session, mine, true)
-	all.Wait()
+	storetest.FiftyWait(t, session, func() int { return int(p.Stat().AcquiredConns()) })
 }
 
 // A Release says what the store says: an operator took the claim away.
 func TestS03_ReleaseSaysWhatTheStoreSays(t *testing.T) {
 	t.Parallel()
-	s := migrated(t)
-	a, b := user(t, s.URL()), user(t, s.URL())
-	for _, now := range []bool{false, true} {
-		mine := mutex("taken")
-		g := asks(t, a, mine, true)
-		d, err := driver.OpenURL(t.Context(), s.URL())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.(driver.Inspector).Break(t.Context(), "taken", driver.PublicID(mine.ID), g.Fence, now); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		leaves(t, a, mine, false)
-		next := mutex("taken")
-		asks(t, b, next, true)
-		leaves(t, b, next, true)
-	}
+	storetest.TakenAway(t, migrated(t).URL())
 }
 
 // Who hands over does so to the first who lives. Nobody of those who wait has looked meanwhile.
@@ -124,35 +84,10 @@ func TestS04_TheDeadAreNotLetIn(t *testing.T) {
 	}
 }
 
-// The holder's network carries nothing any more, and its connection stays open for hours: the time of its session ends, here by
-// that of the database, so that a slow machine has all the time that it needs before.
 func TestS04_TheHolderIsCutOff(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	w := wire.New(t, s.Addr())
-	a, err := enter(t, strings.Replace(s.URL(), s.Addr(), w.Addr(), 1), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	asks(t, a, mutex("cut"), true)
-	heal := w.Stall(wire.Both)
-	defer heal()
-	execute(t, s, "update interlock.session set until = interlock.us() + 300000")
-	b, next := user(t, s.URL()), mutex("cut")
-	if _, err := b.Acquire(t.Context(), next); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for {
-		g, err := b.Wait(ctx, next)
-		if g.Held {
-			return
-		}
-		if err != nil {
-			t.Fatalf("the next one still waits, 30 s after a holder was cut off whose session was over: %v", err)
-		}
-	}
+	storetest.CutOff(t, s, s.URL(), func() { execute(t, s, "update interlock.session set until = interlock.us() + 300000") })
 }
 
 // A session that is renewed in the moment in which somebody finds its time over lives on: what was read before its row was
@@ -196,13 +131,7 @@ func TestS04_DeathIsDeclaredUnderTheLock(t *testing.T) {
 
 func TestS05_NamesAreWhole(t *testing.T) {
 	t.Parallel()
-	a := user(t, migrated(t).URL())
-	long := strings.Repeat("x", 1000)
-	for _, name := range []string{long + "1", long + "2", "a", "A", "a ", "a\x00", "a\x00b", "\xff\xfe"} {
-		if g, err := a.Acquire(t.Context(), tries(name)); err != nil || !g.Held {
-			t.Errorf("a name of %d bytes that nobody has: held %v, %v; it is taken for another one", len(name), g.Held, err)
-		}
-	}
+	storetest.NamesAreWhole(t, user(t, migrated(t).URL()))
 }
 
 // Who gives up waiting in the moment in which the lock is handed over leaves nothing behind.
@@ -212,30 +141,17 @@ func TestS06_AWaitThatIsGivenUp(t *testing.T) {
 	givesUp(t, s, s.URL(), "select sum(cardinality(line)) from interlock.lock")
 }
 
-// givesUp hands a lock over again and again to one who gives up in that moment, and counts what stands there for nobody.
+// givesUp counts by a query what remains.
 func givesUp(t *testing.T, s *servertest.Server, url, remains string) {
 	t.Helper()
-	a, b := user(t, url), user(t, url)
 	looks := connect(t, s)
 	defer looks.Close(context.Background())
-	for i := range 150 {
-		mine, next := mutex("given up"), mutex("given up")
-		asks(t, a, mine, true)
-		asks(t, b, next, false)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
-		var both sync.WaitGroup
-		both.Go(func() { _, _ = b.Wait(ctx, next) })
-		both.Go(func() { leaves(t, a, mine, true) })
-		both.Wait()
-		cancel()
-		if _, err := b.Release(t.Context(), next); err != nil {
+	storetest.GivesUp(t, url, "given up", 150, 20*time.Microsecond, func() (n int) {
+		if err := looks.QueryRow(t.Context(), remains).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
-		var n int
-		if err := looks.QueryRow(t.Context(), remains).Scan(&n); err != nil || n != 0 {
-			t.Fatalf("%d claims stand there for nobody, after round %d: %v", n, i, err)
-		}
-	}
+		return n
+	})
 }
 
 // A server that ends connections for being idle ends no lock: those of the pool are made anew, and that which listens is exempt.

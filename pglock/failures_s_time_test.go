@@ -9,41 +9,12 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/storetest"
 )
 
-// The database's clock is an hour off ours, one way or the other: only it counts. A lease of half an hour is over when that clock has
-// gone on by more, and not before.
 func TestS09_ClocksOfClientsDoNotCount(t *testing.T) {
 	t.Parallel()
-	s := clocked(t)
-	for _, step := range []time.Duration{time.Hour, -2 * time.Hour} {
-		if err := s.Step(step); err != nil {
-			t.Fatal(err)
-		}
-		name := step.String()
-		a, err := enter(t, s.URL(), 30*time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := enter(t, s.URL(), 10*time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		next := mutex(name)
-		asks(t, a, mutex(name), true)
-		asks(t, b, next, false)
-		if err := s.Step(40 * time.Minute); err != nil {
-			t.Fatal(err)
-		}
-		until(t, "the next one holds", func() bool {
-			g, err := b.Acquire(t.Context(), next)
-			if err != nil && !errors.Is(err, driver.ErrNotSent) { // the clock has leapt
-				t.Fatal(err)
-			}
-			return g.Held
-		})
-		leaves(t, b, next, true)
-	}
+	storetest.ClockIsOff(t, clocked(t))
 }
 
 // A request that had to wait for a row is late by the clock of now, not by that of when it began: it takes nothing, and hands nothing over.

@@ -53,7 +53,7 @@ var (
 	user, enter          = storetest.User, storetest.Enter
 	mutex, tries         = storetest.Mutex, storetest.Tries
 	asks, awaits, leaves = storetest.Asks, storetest.Awaits, storetest.Leaves
-	told, until          = storetest.Told, storetest.Until
+	until                = storetest.Until
 )
 
 // cycle is everything that users of locks do at a URL.
