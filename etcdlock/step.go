@@ -200,16 +200,13 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 		switch i := n.find(p.key); {
 		case i >= 0 && n.entries[i].ID == driver.PublicID(p.ID) && old == nil:
 			s.mu.Lock()
-			p.late-- // that was it
+			p.late = max(p.late-1, 0) // that was it
 			a, err = p.stands(&n, n.entries[i].create)
 			s.mu.Unlock()
 			if err != nil {
 				err = s.withdraw(ctx, p, n.entries[i].create, err)
 			}
 			return a, err
-			defer s.mu.Unlock()
-			p.late = max(p.late-1, 0) // that was it
-			return p.stands(&n, n.entries[i].create)
 		case i >= 0: // nobody here has put it
 			if err := s.erase(ctx, clientv3.Compare(clientv3.CreateRevision(p.key), "=", n.entries[i].create)); err != nil {
 				return a, err

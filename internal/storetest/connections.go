@@ -50,6 +50,7 @@ func NotRenewed(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	b, mine, next := User(t, url), Mutex("idle"), Mutex("idle")
+	acquired := time.Now()
 	if _, err := a.Acquire(t.Context(), mine); err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +58,9 @@ func NotRenewed(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	Awaits(t, b, next)
+	if early := a.Valid() - time.Since(acquired); early > 0 {
+		t.Errorf("let in %v before the time of the holder, %v, was over", early, a.Valid())
+	}
 	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 {
 		t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
 	}
