@@ -128,11 +128,11 @@ func (l *link) try(of Lock) (driver.Grant, error) {
 }
 
 func (l *link) Wait(of Lock, then func(driver.Grant, error)) {
-	begins, over := make(chan struct{}), make(chan struct{})
+	begins, over, slow := make(chan struct{}), make(chan struct{}), l.slow
 	l.begins, l.over = begins, over
 	go func() {
 		defer close(over)
-		time.Sleep(l.slow)
+		time.Sleep(slow)
 		close(begins)
 		then(l.wait(of))
 	}()
