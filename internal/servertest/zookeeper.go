@@ -46,6 +46,8 @@ func zookeeper(ready string, group ...string) program {
 			java := []string{
 				"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", // half a second to start instead of a whole one
 				"-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=64", "-Djava.net.preferIPv4Stack=true",
+				// Else members that have missed each other's votes say them again after twice the time each time, up to a minute.
+				"-Dzookeeper.fastleader.maxNotificationInterval=1000",
 			}
 			for _, arg := range s.o.Args {
 				if strings.HasPrefix(arg, "-") {
