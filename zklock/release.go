@@ -188,3 +188,23 @@ func (s *session) requeue(ctx context.Context, o, c *claim) error {
 	}
 	return s.acquire(ctx, c)
 }
+
+// remove removes nodes, whatever was written to them.
+func (s *session) remove(ctx context.Context, nodes []string) error {
+	out := deletes(nodes, -1)
+	if err := s.client.Do(ctx, out...); err != nil {
+		return err
+	}
+	_, err := refusal(out)
+	return err
+}
+
+// deletes are the calls that remove nodes, the first of them of that version.
+func deletes(nodes []string, version int32) []*zk.Call {
+	calls := make([]*zk.Call, len(nodes))
+	for i, node := range nodes {
+		calls[i] = zk.Delete(node, version)
+		version = -1
+	}
+	return calls
+}

@@ -1,0 +1,75 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/zk"
+)
+
+// Wait implements driver.Session. Without a connection it waits for one: that is no loss as long as the session lives.
+func (s *session) Wait(ctx context.Context, about driver.Claim) (driver.Grant, error) {
+	s.mu.Lock()
+	c, known := s.claims[about.ID]
+	over := s.over()
+	s.mu.Unlock()
+	switch {
+	case over:
+		return driver.Grant{}, driver.ErrSessionLost
+	case !known:
+		return driver.Grant{}, fmt.Errorf("zklock: wait: the claim was not acquired: %w", driver.ErrGone)
+	}
+	for {
+		s.mu.Lock()
+		g, certain, err := c.answer()
+		look := c.looks
+		over := s.over()
+		s.mu.Unlock()
+		switch {
+		case over:
+			return driver.Grant{}, driver.ErrSessionLost
+		case certain:
+			return g, err
+		case ctx.Err() != nil:
+			return driver.Grant{}, ctx.Err()
+		case look:
+			if err := s.fly(ctx, c, func(ctx context.Context) error { return s.lookAgain(ctx, c) }); err != nil &&
+				!errors.Is(err, driver.ErrNotSent) && !errors.Is(err, zk.ErrUnanswered) {
+				return driver.Grant{}, fmt.Errorf("zklock: wait: %w", err)
+			}
+			continue
+		}
+		select {
+		case <-c.wake:
+		case <-s.ended:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// lookAgain looks who is ahead of a claim that waits.
+func (s *session) lookAgain(ctx context.Context, c *claim) error {
+	s.mu.Lock()
+	waits := c.state == waiting && !c.Leaving && c.looks
+	c.looks = false
+	s.mu.Unlock()
+	if !waits {
+		return nil
+	}
+	look := c.look()
+	err := s.resolve(ctx, c)
+	if err == nil {
+		err = s.client.Do(ctx, look...)
+	}
+	if err == nil {
+		err = s.judge(ctx, c, look)
+	}
+	if err != nil {
+		s.mu.Lock()
+		s.again(c)
+		s.mu.Unlock()
+	}
+	return err
+}
