@@ -102,7 +102,11 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	if err != nil {
 		return nil, err
 	}
-	return session{s.(*rowline.Session), d.lease(spec.ID).nudge}, nil
+	l := d.lease(spec.ID)
+	if l == nil {
+		return nil, fmt.Errorf("etcdlock: %w: the driver is closed", driver.ErrNotSent)
+	}
+	return session{s.(*rowline.Session), l.nudge}, nil
 }
 
 // Close implements driver.Driver.

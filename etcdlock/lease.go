@@ -198,6 +198,10 @@ func (s store) isOwn(l *lease, key string) bool {
 func (s store) Finish(ctx context.Context, session string, _ []string) error {
 	s.mu.Lock()
 	l := s.leases[session]
+	if l == nil {
+		s.mu.Unlock()
+		return nil
+	}
 	delete(s.leases, session)
 	for _, p := range l.slots {
 		s.drop(p)

@@ -48,16 +48,20 @@ func (d *Sessions) Open(ctx context.Context, spec driver.Spec) (driver.Session, 
 	}
 	spec.TTL = spec.TTL.Truncate(time.Microsecond)
 	s := &Session{d: d, id: spec.ID, ttl: spec.TTL, timeout: min(d.Timeout, spec.TTL), claims: sessions.Claims[*Claim]{}}
-	if !d.all.Add(s) {
-		return nil, fmt.Errorf("%s: %w: the driver is closed", d.Package, driver.ErrNotSent)
+	closed := fmt.Errorf("%s: %w: the driver is closed", d.Package, driver.ErrNotSent)
+	if d.all.Closed() {
+		return nil, closed
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	s.at = time.Now()
 	clock, err := d.Store.Open(ctx, spec)
 	if err != nil {
-		d.all.Remove(s)
 		return nil, fmt.Errorf("%s: open a session: %w", d.Package, err)
+	}
+	if !d.all.Add(s) { // closed meanwhile, without a session that was not there yet; where this fails, its time runs out
+		_ = d.Store.Finish(ctx, s.id, nil)
+		return nil, closed
 	}
 	s.clock = clock
 	return s, nil

@@ -391,3 +391,25 @@ func TestBadClaims(t *testing.T) {
 		closes(t, s)
 	})
 }
+
+// A session that is being opened while its driver is closed is not one that Close may end: it ends by itself.
+func TestOpenWhileClosing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newServer()
+		a := f.open(t, true)
+		f.set(func() { f.back = 2 * time.Second })
+		opened := make(chan error, 1)
+		go func() {
+			_, err := a.d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: ttl})
+			opened <- err
+		}()
+		time.Sleep(time.Second)
+		closes(t, a)
+		if err := <-opened; !errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("Open: %v, want %v", err, driver.ErrNotSent)
+		}
+		if len(f.until) > 0 || f.asked["finish"] != 2 {
+			t.Errorf("%d sessions are left, and %v was asked; want none, each finished once", len(f.until), f.asked)
+		}
+	})
+}
