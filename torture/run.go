@@ -101,7 +101,14 @@ func (c *conductor) open(ctx context.Context) (closeStore func(), err error) {
 	}
 	store := c.store
 	c.traits = store.Traits()
+	given := c.Grace
 	c.Config = c.fit(c.traits)
+	if given == 0 { // the store may keep a session for less than its TTL
+		if session, err := store.Open(ctx, driver.Spec{ID: driver.NewID(), TTL: c.TTL, Owner: driver.Owner{Name: "torture conductor"}}); err == nil {
+			c.Grace = min(c.Grace, session.Valid()/3)
+			_ = session.Close(ctx)
+		}
+	}
 	return func() { _ = store.Close(context.WithoutCancel(ctx)) }, nil
 }
 
