@@ -37,6 +37,9 @@ func (h *history) lapse(r *rapid.T) {
 	if err := h.stage.raw.HSet(h.t.Context(), claims, id, strings.Join(f, " ")).Err(); err != nil {
 		h.t.Fatal(err)
 	}
+	if err := h.stage.raw.HDel(h.t.Context(), claims, "^").Err(); err != nil { // before that nobody ends, it says
+		h.t.Fatal(err)
+	}
 	n.Leave(id)
 	n.unsettled = true
 }

@@ -92,6 +92,7 @@ local mixed, outlives, kind, ttl = ARGV[2] == '1', ARGV[3], ARGV[5] or '', tonum
 local weight, limit = tonumber(ARGV[6] or '1'), tonumber(ARGV[7] or '1')
 local queue, again = ARGV[9] == '1', ARGV[12] == '1'
 local state, left, counter, wait, head, why = 0, 0, 0, -1, 0, 0
+local renewed = 0 -- until when the claim that asks shares from now on
 local vacated = false -- the value at the name is of a claim that has just left
 
 local clock = redis.call('TIME')
@@ -101,6 +102,19 @@ local now = math.floor(us / 1000)
 -- A record: state kind weight limit ttl stop since channel info.
 local RECORD = '^(%a) (%a) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$'
 
+-- The first in line that are known to share: how many, the sum of their weights, and a time before which none of them ends. A
+-- claim that is renewed ends later, so a line of a thousand is gone through from its first claim only when that time has come.
+local count, sum, soon, noted = 0, 0, 0, nil
+local function known(note)
+  if note and not noted and cover then
+    noted = note
+    local c, w, e = string.match(note, '^(%d+) (%d+) (%d+)$')
+    if tonumber(e) > now then
+      count, sum, soon = tonumber(c), tonumber(w), tonumber(e)
+    end
+  end
+end
+
 if leave ~= '' then
   if id == leave then
     if string.sub(v, 27, 27) ~= '!' then
@@ -108,14 +122,20 @@ if leave ~= '' then
     end
     id, vacated = nil, true
   else
-    local d = redis.call('HGET', H, leave)
-    local s, ends = string.match(d or '', '^(%a) %a %d+ %d+ %d+ (%d+)')
+    local d = redis.call('HMGET', H, leave, '^')
+    local s, w, ends = string.match(d[1] or '', '^(%a) %a (%d+) %d+ %d+ (%d+)')
     if s == 'h' and cover and tonumber(ends) > now then
       left = 1
     end
-    if d then
+    if d[1] then
+      known(d[2])
+      local edge = s ~= 'w' and count > 0 and redis.call('LINDEX', W, count - 1)
       redis.call('LREM', W, 1, leave)
       redis.call('HDEL', H, leave)
+      -- It was one of the first if the last of them has come forward.
+      if edge and (edge == leave or count > 1 and redis.call('LINDEX', W, count - 2) == edge) then
+        sum, count = sum - w, count - 1
+      end
     end
   end
 end
@@ -123,8 +143,9 @@ end
 -- The line: how long it is, and its first claim, which almost every run has to look at, with its record.
 local n = redis.call('LLEN', W)
 local first = n > 0 and redis.call('LINDEX', W, '0')
-local d = redis.call('HMGET', H, '*', enter, first or '')
+local d = redis.call('HMGET', H, '*', enter, first or '', '^')
 local notes, mine, record = d[1], d[2], d[3]
+known(d[4])
 if leave ~= '' or mine then
   redis.call('HDEL', H, '')
 end
@@ -253,39 +274,47 @@ local function dead(channel, since, time)
   return now - since > tonumber(time) and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
 end
 
--- settle goes along the line from its head and lets in whoever may hold by the rule. A waiting process that a message
--- does not reach is dead or will join again: it is left out.
+-- settle goes along the line, behind those who are known to share, and lets in whoever may hold by the rule. A waiting process
+-- that a message does not reach is dead or will join again: it is left out.
 local function settle()
   if id or foreign then
     wait, why = redis.call('PTTL', K), foreign and 1 or 0
     return
   end
-  local sum, i, last, soon, ahead = 0, 0, 0, nil, true
+  if count > n then
+    count, sum = 0, 0
+  end
+  local all, i, last, ahead = sum, count, 0, true
+  if count == 0 then
+    soon = nil
+  else
+    last = math.max(now + redis.call('PTTL', K), renewed)
+    if renewed > 0 then
+      soon = math.min(soon, renewed) -- the clock was set back since
+    end
+  end
   while i < n do
     local who, d = at(i)
     local s, k, w, l, time, ends, since, channel, info = string.match(d or '', RECORD)
     w, l, ends = tonumber(w), tonumber(l), tonumber(ends)
     if not s or s ~= 'w' and (not cover or ends <= now) then
       remove(who) -- its time is over
-    elseif s ~= 'w' then
-      sum, i = sum + w, i + 1
-      last, soon = math.max(last, ends), math.min(soon or ends, ends)
-    elseif ahead and sum == 0 and rest() then
+    elseif s == 'w' and ahead and all == 0 and rest() then
       if who == enter then
         head = 1
       end
       break
-    elseif sum + w > l and who ~= enter and dead(channel, since, time) then
+    elseif s == 'w' and all + w > l and who ~= enter and dead(channel, since, time) then
       remove(who) -- it would keep out those behind it for as long as those ahead of it share
-    elseif sum + w > l then
+    elseif s == 'w' and all + w > l then
       if ahead and who == enter then
         head = 1
       end
-      ahead, sum, i = false, sum + w, i + 1
-      if sum >= ALL or k ~= 'p' or sum >= tonumber(redis.call('HGET', H, '#') or '0') then
+      ahead, all, i = false, all + w, i + 1
+      if all >= ALL or k ~= 'p' or all >= tonumber(redis.call('HGET', H, '#') or '0') then
         break
       end
-    elseif k == 'm' or k == 'w' then
+    elseif s == 'w' and (k == 'm' or k == 'w') then
       local drawn, more = draw(), n > 1
       local heard = who == enter or tell(channel, string.format('h %s %.0f %d', who, drawn, more and 1 or 0))
       remove(who)
@@ -293,20 +322,29 @@ local function settle()
         promote(who, info, time, more, drawn)
         break
       end
-    elseif who == enter or tell(channel, 'h ' .. who .. ' 0 1') then
-      ends = now + time
-      keep(who, table.concat({'h', k, w, l, time, ends, now, channel, info}, ' '))
-      if who == enter then
-        state = 2
-      end
-      sum, i = sum + w, i + 1
-      last, soon = math.max(last, ends), math.min(soon or ends, ends)
-    else
+    elseif s == 'w' and who ~= enter and not tell(channel, 'h ' .. who .. ' 0 1') then
       remove(who)
+    else
+      if s == 'w' then
+        ends = now + time
+        keep(who, table.concat({'h', k, w, l, time, ends, now, channel, info}, ' '))
+        if who == enter then
+          state = 2
+        end
+      end
+      all, i = all + w, i + 1
+      last, soon = math.max(last, ends), math.min(soon or ends, ends)
+      if ahead then
+        count, sum = i, all
+      end
     end
   end
   if not id and last > 0 then
     redis.call('SET', K, COVER, 'PX', math.max(1, last - now))
+    local note = string.format('%d %d %.0f', count, sum, soon)
+    if note ~= noted then
+      redis.call('HSET', H, '^', note)
+    end
     v, cover, vacated = COVER, true, false
     wait = math.max(1, soon - now)
   elseif not id and v then
@@ -350,7 +388,10 @@ elseif mine then
     redis.call('PEXPIRE', H, outlives)
     state = 1
   elseif cover and tonumber(ends) > now then
-    keep(enter, table.concat({s, k, w, l, time, now + ttl, since, channel, info}, ' '))
+    renewed = now + ttl
+    keep(enter, table.concat({s, k, w, l, time, renewed, since, channel, info}, ' '))
+    redis.call('PEXPIRE', W, outlives)
+    redis.call('PEXPIRE', H, outlives)
     state = 2
   else
     remove(enter)

@@ -1,0 +1,126 @@
+package redislock_test
+
+import (
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/redislock"
+)
+
+func permit(name string, limit int) driver.Claim {
+	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Permit, Weight: 1, Limit: limit, Queue: true}
+}
+
+var callsPattern = regexp.MustCompile(`(?m)^cmdstat_([^:]+):calls=(\d+)`)
+
+// commands is how many commands the server has carried out since it began to count anew, those of scripts among them.
+func commands(t *testing.T, server *servertest.Server) (n int) {
+	t.Helper()
+	text := server.MustDo(t, "INFO", "commandstats")
+	for _, m := range callsPattern.FindAllStringSubmatch(text, -1) {
+		if m[1] != "config|resetstat" && m[1] != "info" {
+			calls, _ := strconv.Atoi(m[2])
+			n += calls
+		}
+	}
+	return n
+}
+
+// What a step of a claim that shares costs the server does not grow with how many share: those who are known to share are not
+// gone through.
+func TestOneOfManySharersCostsTheServerNoMore(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	s := newStage(t, server)
+	const long = time.Hour // nobody's time is over meanwhile
+	crowd, a, b := s.actorWith(t, long, redislock.Options{}), s.actorWith(t, long, redislock.Options{}), s.actorWith(t, long, redislock.Options{})
+	costs := map[string]int{}
+	for _, n := range []int{10, 1000} {
+		name := s.name("sharers")
+		for range n - 1 {
+			crowd.hold(permit(name, n))
+		}
+		mine := a.hold(permit(name, n))
+		next := permit(name, n)
+		cost := func(what string, step func()) {
+			t.Helper()
+			server.MustDo(t, "CONFIG", "RESETSTAT")
+			step()
+			got := commands(t, server)
+			if n == 10 {
+				costs[what] = got
+			} else if got > costs[what] {
+				t.Errorf("%s costs %d commands among %d who share, and %d among 10", what, got, n, costs[what])
+			}
+		}
+		renew := func(a *actor) func() {
+			return func() {
+				if r, err := a.session.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+					t.Fatalf("renew: %v, lost %v", err, r.Lost)
+				}
+			}
+		}
+		cost("a renewal", renew(a))
+		cost("a release", func() { a.release(mine) })
+		cost("an acquire", func() { mine = a.hold(permit(name, n)) })
+		b.queue(next)
+		cost("a waiter's renewal", renew(b))
+		cost("a renewal before a waiter", renew(a))
+		cost("a try", func() { a.queue(try(permit(name, n))) })
+		answer := b.waiting(next)
+		cost("a handoff", func() { a.release(mine); granted(t, answer) })
+		b.release(next)
+		if st := s.sound(t, name); len(st.held()) != n-1 {
+			t.Fatalf("%d hold, want %d", len(st.held()), n-1)
+		}
+	}
+	t.Logf("commands of the server: %v", costs)
+}
+
+// A line and its records outlive the last who came by an hour. Whoever shares for longer than that comes by with every renewal.
+func TestSharersOutliveTheirLine(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	s := newStage(t, server)
+	a := s.actor(t)
+	name := s.name("hours")
+	a.hold(reader(name))
+	_, line, claims := sideKeys(name)
+	for _, key := range []string{line, claims} {
+		server.MustDo(t, "PEXPIRE", key, "600000") // as much as is left of the hour by now
+	}
+	if r, err := a.session.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+		t.Fatalf("renew: %v, lost %v", err, r.Lost)
+	}
+	for _, key := range []string{line, claims} {
+		if left, _ := strconv.Atoi(server.MustDo(t, "PTTL", key)); left <= 600000 {
+			t.Errorf("after a renewal %s still goes within %d ms: who shares would be forgotten while he holds", key, left)
+		}
+	}
+}
+
+// Who shares and dies is over in time, although the clock was set back by more than that after he was noted to share until later.
+func TestSharersEndAlthoughTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	server := clocked(t)
+	s := newStage(t, server)
+	const short = time.Second
+	a, b, c := s.actorWith(t, short, redislock.Options{}), s.actorWith(t, short, redislock.Options{}), s.actor(t)
+	name := s.name("back")
+	a.hold(reader(name))
+	b.hold(reader(name))
+	step(t, server, -time.Hour)
+	for _, living := range []*actor{a, b} {
+		if r, err := living.session.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+			t.Fatalf("renew: %v, lost %v", err, r.Lost)
+		}
+	}
+	writer := mutex(name)
+	writer.Kind = driver.Write
+	c.queue(writer)
+	grantOf(t, "a writer follows readers who are not renewed any more", c.waiting(writer))
+}
