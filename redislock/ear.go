@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -46,8 +47,8 @@ func (d *Driver) listenForHolders() {
 	for _, s := range sessions {
 		names := map[string]string{} // by master
 		s.mu.Lock()
-		alone, others, _ := s.standing()
-		for _, c := range append(alone, others...) {
+		alone, shared, waits, _ := s.standing()
+		for _, c := range slices.Concat(alone, shared, waits) {
 			names[d.conn.Node(c.Name)] = c.Name
 		}
 		s.mu.Unlock()

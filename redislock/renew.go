@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -21,8 +24,8 @@ type renewal struct {
 	about [][]*claim
 }
 
-// Renew implements driver.Session. Claims that hold alone are renewed a hundred a script, on a cluster by slot; claims
-// that wait or share ask for their state as in Acquire. Everything goes out together. One try takes at most half of what
+// Renew implements driver.Session. Claims that hold, alone or not, are renewed a hundred a script, on a cluster by slot; claims
+// that wait ask for their state as in Acquire. Everything goes out together. One try takes at most half of what
 // is left of ctx, so that a connection that has died unnoticed does not use up the only one.
 func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	s.mu.Lock()
@@ -30,7 +33,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		s.mu.Unlock()
 		return driver.Renewal{}, driver.ErrSessionLost
 	}
-	alone, others, lost := s.standing()
+	alone, shared, waits, lost := s.standing()
 	s.mu.Unlock()
 
 	timeout := s.timeout
@@ -38,8 +41,9 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		timeout = max(min(timeout, time.Until(end)/2), time.Millisecond)
 	}
 	var r renewal
-	r.holds(s, alone)
-	r.asks(ctx, timeout/4, s, others)
+	r.holds(s, alone, s.holdCall)
+	r.holds(s, shared, s.shareCall)
+	r.asks(ctx, timeout/4, s, waits)
 	if len(r.calls) == 0 {
 		if err := redisstore.Reach(sessions.Within(ctx, timeout), s.d.conn); err != nil {
 			return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", err)
@@ -50,7 +54,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	if err != nil {
 		return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", err)
 	}
-	more, err := r.takeIn(ctx, s, r.divide(ctx, s, timeout, replies))
+	more, err := r.takeIn(ctx, s, r.follow(ctx, s, timeout, replies))
 	if err != nil {
 		return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", err)
 	}
@@ -69,7 +73,7 @@ func (r *renewal) takeIn(ctx context.Context, s *session, replies []redisconn.Re
 	for i, reply := range replies {
 		about := r.about[i]
 		switch {
-		case len(about) == 0: // divided
+		case len(about) == 0: // followed by others
 			continue
 		case reply.Err != nil && r.calls[i].Script == lineScript && s.waits(about[0]):
 			err = reply.Err
@@ -83,8 +87,11 @@ func (r *renewal) takeIn(ctx context.Context, s *session, replies []redisconn.Re
 			continue
 		}
 		answered++
-		if r.calls[i].Script == holdScript {
+		switch r.calls[i].Script {
+		case holdScript:
 			lost = append(lost, s.missing(about, reply.Value)...)
+			continue
+		case shareScript: // the long script has said more of some of them
 			continue
 		}
 		answer, err := parseLineReply(reply.Value)
@@ -138,51 +145,72 @@ func (s *session) giveUp(claims []*claim) (lost []string) {
 	return lost
 }
 
-// divide renews the claims one by one whose slot a cluster is moving just now: it takes no script for keys of which some
-// are here and some there.
-func (r *renewal) divide(ctx context.Context, s *session, timeout time.Duration, replies []redisconn.Reply) []redisconn.Reply {
-	var single renewal
+// follow makes the requests that answers ask for. The long script looks for those who share and were not renewed. And the claims
+// whose slot a cluster is moving just now are renewed one by one: it takes no script for keys of which some are here and some there.
+func (r *renewal) follow(ctx context.Context, s *session, timeout time.Duration, replies []redisconn.Reply) []redisconn.Reply {
+	var more renewal
 	for i, about := range r.about {
-		if len(about) > 1 && redisconn.Is(replies[i].Err, "TRYAGAIN") {
+		script := r.calls[i].Script
+		switch {
+		case len(about) > 1 && redisconn.Is(replies[i].Err, "TRYAGAIN"):
 			for _, c := range about {
-				single.calls, single.about = append(single.calls, s.holdCall([]*claim{c})), append(single.about, []*claim{c})
+				call := s.holdCall
+				if script == shareScript {
+					call = s.lookCall
+				}
+				more.add(call, []*claim{c})
 			}
 			replies[i], r.about[i] = redisconn.Reply{}, nil
+		case script == shareScript:
+			numbers, _ := replies[i].Value.([]any)
+			for _, n := range numbers {
+				if n, _ := n.(int64); n > 0 && n <= int64(len(about)) {
+					more.add(s.lookCall, about[n-1:n])
+				}
+			}
 		}
 	}
-	if len(single.calls) == 0 {
+	if len(more.calls) == 0 {
 		return replies
 	}
-	more, err := redisstore.Together(ctx, s.d.run, timeout, single.calls)
+	further, err := redisstore.Together(ctx, s.d.run, timeout, more.calls)
 	if err != nil {
-		more = make([]redisconn.Reply, len(single.calls))
-		for i := range more {
-			more[i].Err = err
+		further = make([]redisconn.Reply, len(more.calls))
+		for i := range further {
+			further[i].Err = err
 		}
 	}
-	r.calls, r.about = append(r.calls, single.calls...), append(r.about, single.about...)
-	return append(replies, more...)
+	r.calls, r.about = append(r.calls, more.calls...), append(r.about, more.about...)
+	return append(replies, further...)
 }
 
-// standing returns the claims that hold alone, those that wait or share, and the IDs of those that are lost, until they
+// add adds a run of a script about claims.
+func (r *renewal) add(call func([]*claim) redisconn.Call, about []*claim) {
+	r.calls, r.about = append(r.calls, call(about)), append(r.about, about)
+}
+
+// standing returns the claims that hold alone, those that share, those that wait, and the IDs of those that are lost, until they
 // are released. s.mu is held.
-func (s *session) standing() (alone, others []*claim, lost []string) {
+func (s *session) standing() (alone, shared, waits []*claim, lost []string) {
 	for _, c := range s.claims {
 		switch {
 		case c.Leaving || c.state == unsent:
 		case c.state >= gone:
 			lost = append(lost, c.ID)
-		case c.state == held && c.exclusive():
+		case c.state == waiting:
+			waits = append(waits, c)
+		case c.exclusive():
 			alone = append(alone, c)
 		default:
-			others = append(others, c)
+			shared = append(shared, c)
 		}
 	}
-	return alone, others, lost
+	slices.SortFunc(shared, func(a, b *claim) int { return strings.Compare(a.Name, b.Name) })
+	return alone, shared, waits, lost
 }
 
-// holds adds the renewals of claims that hold alone.
-func (r *renewal) holds(s *session, claims []*claim) {
+// holds adds the renewals of claims that hold.
+func (r *renewal) holds(s *session, claims []*claim, call func([]*claim) redisconn.Call) {
 	bySlot := map[int][]*claim{0: claims}
 	if len(claims) > 0 && s.d.cluster {
 		bySlot = map[int][]*claim{}
@@ -195,7 +223,7 @@ func (r *renewal) holds(s *session, claims []*claim) {
 		for len(group) > 0 {
 			some := group[:min(batch, len(group))]
 			group = group[len(some):]
-			r.calls, r.about = append(r.calls, s.holdCall(some)), append(r.about, some)
+			r.add(call, some)
 		}
 	}
 }
@@ -212,28 +240,51 @@ func (s *session) holdCall(claims []*claim) redisconn.Call {
 	return call
 }
 
-// asks adds the questions for claims that wait or share. Subscriptions that must be made again may take patience only:
+// shareCall is a run of the script that renews claims that share, those of a name one after another.
+func (s *session) shareCall(claims []*claim) redisconn.Call {
+	call := redisconn.Call{Script: shareScript, Args: []string{s.ttlMS, s.keepMS}, Again: redisconn.Idempotent}
+	for rest := claims; len(rest) > 0; {
+		k := rest[0].keys
+		n := slices.IndexFunc(rest, func(c *claim) bool { return c.keys != k })
+		if n < 0 {
+			n = len(rest)
+		}
+		call.Keys, call.Args = append(call.Keys, k.name, k.line, k.claims), append(call.Args, strconv.Itoa(n))
+		for _, c := range rest[:n] {
+			call.Args = append(call.Args, c.ID)
+		}
+		rest = rest[n:]
+	}
+	return call
+}
+
+// lookCall is a run of the long script for one claim that stood in line.
+func (s *session) lookCall(claims []*claim) redisconn.Call {
+	s.mu.Lock()
+	e := claims[0].ear
+	s.mu.Unlock()
+	call := s.lineCall(nil, claims[0], e, true)
+	call.Again = redisconn.Idempotent // what stood in line before is not put there
+	return call
+}
+
+// asks adds the questions for claims that wait. Subscriptions that must be made again may take patience only:
 // everything else waits for them.
 func (r *renewal) asks(ctx context.Context, patience time.Duration, s *session, claims []*claim) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, c := range claims {
-		var e *ear
-		if c.Queue {
-			e, _ = s.d.listen(ctx, c.Name) // Wait meets the same error and says it
-			s.mu.Lock()
-			waits := c.state == waiting
-			if e != nil {
-				c.ear = e
-			}
-			s.mu.Unlock()
-			if e == nil && waits {
-				continue // nobody could tell it; what is held is renewed all the same
-			}
+		e, err := s.d.listen(ctx, c.Name)
+		s.mu.Lock()
+		waits := c.state == waiting
+		if err == nil {
+			c.ear = e
 		}
-		call := s.lineCall(nil, c, e, true)
-		call.Again = redisconn.Idempotent // what stood in line before is not put there
-		r.calls, r.about = append(r.calls, call), append(r.about, []*claim{c})
+		s.mu.Unlock()
+		if err != nil && waits {
+			continue // nobody could tell it; Wait meets the same error and says it
+		}
+		r.add(s.lookCall, []*claim{c})
 	}
 }
 

@@ -17,6 +17,8 @@ var (
 	lineText string
 	//go:embed hold.lua
 	holdText string
+	//go:embed share.lua
+	shareText string
 	//go:embed mark.lua
 	markText string
 	//go:embed look.lua
@@ -24,13 +26,14 @@ var (
 	//go:embed drop.lua
 	dropText string
 
-	takeScript = redisconn.NewScript("interlock_take", takeText)
-	freeScript = redisconn.NewScript("interlock_free", freeText)
-	lineScript = redisconn.NewScript("interlock_line", lineText)
-	holdScript = redisconn.NewScript("interlock_hold", holdText)
-	markScript = redisconn.NewScript("interlock_mark", markText)
-	lookScript = redisconn.NewScript("interlock_look", lookText)
-	dropScript = redisconn.NewScript("interlock_drop", dropText)
+	takeScript  = redisconn.NewScript("interlock_take", takeText)
+	freeScript  = redisconn.NewScript("interlock_free", freeText)
+	lineScript  = redisconn.NewScript("interlock_line", lineText)
+	holdScript  = redisconn.NewScript("interlock_hold", holdText)
+	shareScript = redisconn.NewScript("interlock_share", shareText)
+	markScript  = redisconn.NewScript("interlock_mark", markText)
+	lookScript  = redisconn.NewScript("interlock_look", lookText)
+	dropScript  = redisconn.NewScript("interlock_drop", dropText)
 )
 
 // Library returns the scripts as a function library for FUNCTION LOAD, Redis 7 or later. An administrator loads it once,
@@ -38,7 +41,7 @@ var (
 func Library() string {
 	var b strings.Builder
 	b.WriteString("#!lua name=interlock\n")
-	for _, s := range []*redisconn.Script{takeScript, freeScript, lineScript, holdScript, markScript, lookScript, dropScript} {
+	for _, s := range []*redisconn.Script{takeScript, freeScript, lineScript, holdScript, shareScript, markScript, lookScript, dropScript} {
 		b.WriteString("redis.register_function('" + s.Name + "', function(KEYS, ARGV)\n" + s.Text + "\nend)\n")
 	}
 	return b.String()

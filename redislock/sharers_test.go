@@ -81,6 +81,30 @@ func TestOneOfManySharersCostsTheServerNoMore(t *testing.T) {
 	t.Logf("commands of the server: %v", costs)
 }
 
+// A client renews a thousand claims that share by ten scripts, each of which is short.
+func TestManySharersOfOneClientAreRenewedTogether(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	s := newStage(t, server)
+	a := s.actorWith(t, time.Hour, redislock.Options{})
+	one, other := s.name("renewed"), s.name("renewed")
+	for range 600 {
+		a.hold(permit(one, 600))
+	}
+	for range 400 {
+		a.hold(reader(other))
+	}
+	for range 2 {
+		server.MustDo(t, "CONFIG", "RESETSTAT")
+		if r, err := a.session.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+			t.Fatalf("renew: %v, lost %v", err, r.Lost)
+		}
+		if got := commands(t, server); got > 10*11 {
+			t.Errorf("the renewal of 1,000 claims costs the server %d commands, want eleven for a hundred of them, or eight where they are of one name", got)
+		}
+	}
+}
+
 // A line and its records outlive the last who came by an hour. Whoever shares for longer than that comes by with every renewal.
 func TestSharersOutliveTheirLine(t *testing.T) {
 	t.Parallel()
