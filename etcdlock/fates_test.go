@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/etcdlock"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
@@ -309,6 +310,37 @@ func TestLeaderGoes(t *testing.T) {
 			}
 		} else if err := leader.Restart(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// One of the members takes requests and answers none, as one that is paused: renewals are answered by another one, and nobody loses a lock.
+func TestOneMemberIsSilent(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	silent := wire.New(t, server.Addr())
+	// Without the client's look after connections, which would find the silent one before the test's patience is over.
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Addr(), silent.Addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s := session(t, opened(t, c, patient))
+	hold(t, s, mutex("a"))
+	queue(t, s, mutex("a")) // a renewal looks at its line, too
+	eventually(t, "it has been asked", func() bool {
+		was := silent.Count().Replies.Packets
+		for range 2 {
+			if _, err := c.Get(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return was > 0 && silent.Count().Replies.Packets > was
+	})
+	defer silent.Stall(wire.Both)()
+	for range 2 {
+		if r, err := s.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+			t.Fatalf("a renewal while one of two members is silent: %+v, %v", r, err)
 		}
 	}
 }

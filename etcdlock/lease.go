@@ -101,18 +101,20 @@ func (s store) hearMarks(ctx context.Context, l *lease) {
 // answers.
 func (s store) keepAlive(ctx context.Context, l *lease) error {
 	started := time.Now()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var r *etcdserverpb.LeaseKeepAliveResponse
-	stream, err := etcdserverpb.NewLeaseClient(s.client.ActiveConnection()).LeaseKeepAlive(ctx)
-	if err == nil {
-		err = stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(l.id)})
-	}
-	if err == nil || errors.Is(err, io.EOF) { // then why the stream has ended is what is received
-		r, err = stream.Recv()
-	}
+	r, err := twice(ctx, s.client, func(ctx context.Context) (r *etcdserverpb.LeaseKeepAliveResponse, err error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		stream, err := etcdserverpb.NewLeaseClient(s.client.ActiveConnection()).LeaseKeepAlive(ctx)
+		if err == nil {
+			err = stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(l.id)})
+		}
+		if err == nil || errors.Is(err, io.EOF) { // then why the stream has ended is what is received
+			r, err = stream.Recv()
+		}
+		return r, clientv3.ContextError(ctx, err)
+	})
 	if err != nil {
-		return classify(clientv3.ContextError(ctx, err))
+		return classify(err)
 	}
 	if r.TTL <= 0 {
 		return driver.ErrSessionLost
@@ -137,12 +139,17 @@ func (s store) Renew(ctx context.Context, session string, known []rowline.Known,
 	defer cancel()
 	renewed := make(chan error, 1)
 	go func() { renewed <- s.keepAlive(ctx, l) }()
-	r, err := s.client.TimeToLive(ctx, l.id, clientv3.WithAttachedKeys())
+	r, err := twice(ctx, s.client, func(ctx context.Context) (*clientv3.LeaseTimeToLiveResponse, error) {
+		return s.client.TimeToLive(ctx, l.id, clientv3.WithAttachedKeys())
+	})
 	if err == nil && r.TTL <= 0 {
 		err = driver.ErrSessionLost
 	}
-	if err = errors.Join(classify(err), <-renewed); err != nil {
-		return 0, nil, err
+	if failed := <-renewed; err == nil || errors.Is(failed, driver.ErrSessionLost) {
+		err = failed
+	}
+	if err != nil {
+		return 0, nil, classify(err)
 	}
 	keys := map[string]bool{}
 	for _, key := range r.Keys {
@@ -172,7 +179,7 @@ func (s store) Renew(ctx context.Context, session string, known []rowline.Known,
 		err = errors.Join(err, s.erase(ctx, clientv3.Compare(clientv3.ModRevision(key), "<", r.Revision+1)))
 	}
 	for some := range slices.Chunk(unsure, maxOps/3) {
-		answers, failed := s.look(ctx, l, some...)
+		answers, failed := twice(ctx, s.client, func(ctx context.Context) ([]rowline.Answer, error) { return s.look(ctx, l, some...) })
 		if err = errors.Join(err, failed); err != nil {
 			break
 		}
@@ -183,6 +190,39 @@ func (s store) Renew(ctx context.Context, session string, known []rowline.Known,
 		}
 	}
 	return 0, changed, classify(err)
+}
+
+// twice asks, and asks again beside that where no answer comes soon, and once more; the first answer counts. It is for what may be done
+// twice. The client sends one request after the other to its members in turn: of three one may stand still while two are a majority, and
+// every renewal that it gets would cost most of the trust that is left.
+func twice[T any](ctx context.Context, client *clientv3.Client, ask func(context.Context) (T, error)) (T, error) {
+	if len(client.Endpoints()) == 1 {
+		return ask(ctx)
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	const tries = 3
+	soon, answers := 300*time.Millisecond, make(chan answer, tries)
+	if end, ok := ctx.Deadline(); ok {
+		soon = min(soon, time.Until(end)/(tries+1))
+	}
+	for n := 1; ; n++ {
+		go func() {
+			value, err := ask(ctx)
+			answers <- answer{value, err}
+		}()
+		var late <-chan time.Time
+		if n < tries {
+			late = time.After(soon)
+		}
+		select {
+		case a := <-answers:
+			return a.value, a.err
+		case <-late:
+		}
+	}
 }
 
 // maxOps are of one transaction; etcd's usual limit is 128.
