@@ -229,7 +229,7 @@ func newWay(t drivertest.T, addr string) *way {
 	if err != nil {
 		t.Fatalf("client: %v", err)
 	}
-	config.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(w.request), grpc.WithChainStreamInterceptor(w.stream)}
+	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(w.request), grpc.WithChainStreamInterceptor(w.stream))
 	if w.client, err = clientv3.New(config); err != nil {
 		t.Fatalf("client: %v", err)
 	}

@@ -36,7 +36,8 @@ type Driver struct {
 }
 
 // New makes a driver over a client that the program has. It looks whether the store answers. The client is the program's, whatever becomes of
-// the driver; where it has no DialKeepAliveTime, a connection that has silently died is noticed late.
+// the driver; where it has no DialKeepAliveTime, a connection that has silently died is noticed late, and where its
+// DialOptions have no grpc.WithConnectParams, a store that was away for long is found again up to two minutes after it is back.
 func New(ctx context.Context, client *clientv3.Client, o *Options) (*Driver, error) {
 	d := &Driver{
 		client: client, options: o.withDefaults(), leases: map[string]*lease{}, places: map[string]*place{}, views: map[string]*view{},

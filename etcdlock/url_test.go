@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/etcdlock"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
@@ -75,6 +77,28 @@ func TestNobodyThere(t *testing.T) {
 	}
 	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("nobody there: %v, want that nothing was sent, and why", err)
+	}
+}
+
+// A store that is away is dialled again and again without long pauses, so that it is found soon when it is back.
+func TestDialsAgainSoon(t *testing.T) {
+	t.Parallel()
+	l, err := wire.Loopback()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client(t, l.Addr().String()).ActiveConnection().Connect()
+	const dials = 8 // with gRPC's usual pauses the last one would come 40 s after the first
+	if err := l.(*net.TCPListener).SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range dials {
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatalf("%d dials in %v, want %d: %v", i, patience, dials, err)
+		}
+		_ = conn.Close()
 	}
 }
 
