@@ -266,6 +266,44 @@ func TestRights(t *testing.T) {
 	release(t, b, second)
 }
 
+// The server forgets the token of who holds and waits, as when it has expired or a password was changed: the client logs in again, also at a
+// server that refuses a login with a token that it does not know.
+func TestTokenIsForgotten(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	guard(t, server)
+	root, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Addr()}, Username: "root", Password: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	d, err := driver.OpenURL(t.Context(), "etcd://app:secret@"+server.Addr()+"?namespace=locks/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close(context.Background())
+	a, b := session(t, d), session(t, d)
+	first, second := mutex("a"), mutex("a")
+	hold(t, a, first)
+	queue(t, b, second)
+	told := begin(t, b, second)
+	for range 2 {
+		if _, err := root.UserChangePassword(t.Context(), "app", "secret"); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []driver.Session{a, b} {
+			if r, err := s.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+				t.Fatalf("renew with a token that was forgotten: %+v, %v", r, err)
+			}
+		}
+	}
+	release(t, a, first)
+	if g := <-told; !g.Held {
+		await(t, b, second)
+	}
+	release(t, b, second)
+}
+
 // The leader of three members is killed, stopped and stopped for a while: what is held stays, who waits is let in, tokens grow.
 func TestLeaderGoes(t *testing.T) {
 	t.Parallel()

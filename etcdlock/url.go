@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -68,7 +70,28 @@ func read(u *url.URL, c *clientv3.Config) (*Options, error) {
 	if c.TLS != nil && c.TLS.ServerName != "" {
 		c.DialOptions = append(c.DialOptions, grpc.WithTransportCredentials(named{credentials.NewTLS(c.TLS), c.TLS.ServerName}))
 	}
+	if c.Username != "" {
+		c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(login(*c)))
+	}
 	return o, cmp.Or(p.Err(), err)
+}
+
+// login has a login that is refused for the old token that came with it, as a server 3.4 does, repeated over a connection that has none. Else
+// nothing would be answered any more after a token has expired.
+func login(c clientv3.Config) grpc.UnaryClientInterceptor {
+	c.Username, c.Password = "", ""
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, ask grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := ask(ctx, method, req, reply, cc, opts...)
+		if _, is := req.(*etcdserverpb.AuthenticateRequest); !is || !errors.Is(rpctypes.Error(err), rpctypes.ErrInvalidAuthToken) {
+			return err
+		}
+		fresh, failed := clientv3.New(c)
+		if failed != nil {
+			return err
+		}
+		defer fresh.Close()
+		return fresh.ActiveConnection().Invoke(ctx, method, req, reply)
+	}
 }
 
 // named has the certificate of a server be of that name: the client wants that of the host.
