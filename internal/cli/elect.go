@@ -59,7 +59,15 @@ func (c *electCommand) leader(ctx context.Context, t terminal, line *commandLine
 		if line.JSON {
 			return printJSON(t.out, jsonLine(driver.Line{Name: l.Name, Fence: l.Fence, Claims: []driver.Holder{h}}))
 		}
-		_, err := fmt.Fprintf(t.out, "%s leads %s, token %s, since %s\n", who(h.Owner), c.Name, fence(h.Fence), since(h.Since, time.Now()))
+		text := by(h)
+		if h.Note != "" {
+			text += " (" + h.Note + ")"
+		}
+		text += fmt.Sprintf(" leads %s, token %s", c.Name, fence(h.Fence))
+		if !h.Since.IsZero() {
+			text += ", since " + since(h.Since, time.Now())
+		}
+		_, err := fmt.Fprintln(t.out, text)
 		return err
 	}
 	return &exitError{exitHeld, fmt.Errorf("nobody leads %q, in %s", c.Name, store)}

@@ -192,8 +192,15 @@ interlock run --try --store etcd://localhost:2379 nightly -- true; echo status $
 interlock elect --store etcd://localhost:2379 nightly
 J
 etcdctl --endpoints localhost:2379 lock nightly bash job; rm job`)
-	if err != nil || !strings.Contains(out, "status 75") || !strings.Contains(out, "leads nightly") {
+	if err != nil || !strings.Contains(out, "status 75") || !strings.Contains(out, "another program leads nightly, token ") || strings.Contains(out, "since") {
 		t.Errorf("beside etcdctl: %v\n%s", err, out)
+	}
+	// A leader of the old form is shown with its value.
+	out, err = bash(`etcdctl --endpoints localhost:2379 elect boss node-1 & old=$!
+until interlock elect --store etcd://localhost:2379 boss; do sleep 0.1; done
+kill $old`)
+	if err != nil || !strings.Contains(out, "another program (node-1) leads boss, token ") {
+		t.Errorf("who was elected by etcdctl: %v\n%s", err, out)
 	}
 }
 
