@@ -109,7 +109,7 @@ func beside(t *testing.T, addr string) raw {
 }
 
 // says makes a request and returns its answer.
-func (r raw) says(request memcache.Request) memcache.Reply {
+func (r raw) says(request *memcache.Request) memcache.Reply {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()

@@ -25,7 +25,7 @@ type claim struct {
 	unsure bool  // a request that may have taken the lock had no answer
 	holder *driver.Holder
 	fence  uint64
-	cas    uint64 // of its item, as far as is known; 0: not at all
+	at     memcache.Version // of its item, as far as is known; the zero one: not at all
 }
 
 // rounds is how often one call asks before it gives up: each time something else had come in between.
@@ -46,16 +46,16 @@ func (c *claim) set(change func()) {
 //
 // A claim that enters adds the item where there is none: at once, or where it waits after a look, since most looks find one, and what adds
 // nothing needs no memory.
-func (c *claim) change(ctx context.Context, enters, waits bool, do func() memcache.Request) (there bool, err error) {
+func (c *claim) change(ctx context.Context, enters, waits bool, do func() *memcache.Request) (there bool, err error) {
 	add := enters && !waits
 	for range rounds {
 		what := memcache.Get(c.key)
-		adds := add && c.cas == 0
+		adds := add && c.at.CAS == 0
 		c.set(func() {
 			switch {
 			case adds:
 				what = memcache.Add(c.key, c.value(), c.s.life())
-			case c.cas != 0:
+			case c.at.CAS != 0:
 				what = do()
 			}
 		})
@@ -69,7 +69,7 @@ func (c *claim) change(ctx context.Context, enters, waits bool, do func() memcac
 		}
 		switch r.Status {
 		case memcache.Done:
-			if c.cas = r.CAS; adds { // without a token it is left until its time is over
+			if c.at = r.Version; adds { // without a token it is left until its time is over
 				c.fence, err = token(r)
 			}
 			return err == nil, err
@@ -83,13 +83,13 @@ func (c *claim) change(ctx context.Context, enters, waits bool, do func() memcac
 				return false, nil
 			}
 			c.set(func() {
-				if c.cas, c.fence = it.CAS, it.Fence; it.Broken {
+				if c.at, c.fence = it.Version, it.Fence; it.Broken {
 					c.lost = driver.ErrBroken
 				}
 			})
 		default:
 			add = enters && r.Status != memcache.NotStored // else who is there is looked at
-			if c.cas = 0; !enters && r.Status != memcache.Changed {
+			if c.at = (memcache.Version{}); !enters && r.Status != memcache.Changed {
 				return false, nil
 			}
 		}
@@ -102,11 +102,11 @@ func (c *claim) change(ctx context.Context, enters, waits bool, do func() memcac
 
 // hold renews the item, also where nobody knows yet whether it is there, or enters. One that is broken goes when its time is over.
 func (c *claim) hold(ctx context.Context, enters, waits bool) error {
-	there, err := c.change(ctx, enters, waits, func() memcache.Request {
+	there, err := c.change(ctx, enters, waits, func() *memcache.Request {
 		if c.lost != nil {
 			return nil
 		}
-		return memcache.Swap(c.key, c.value(), c.s.life(), c.cas)
+		return memcache.Swap(c.key, c.value(), c.s.life(), c.at)
 	})
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (c *claim) ask(ctx context.Context, waits bool) error {
 // that was stopped may carry that out later. So where one had no answer the item is deleted once more when its time is over.
 func (c *claim) leave(ctx context.Context) error {
 	late := c.unsure
-	was, err := c.change(ctx, false, false, func() memcache.Request { return memcache.Delete(c.key, c.cas) })
+	was, err := c.change(ctx, false, false, func() *memcache.Request { return memcache.Delete(c.key, c.at) })
 	if err != nil {
 		return fmt.Errorf("memcachedlock: release %q: %w", c.Name, err)
 	}

@@ -76,10 +76,10 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 			return fmt.Errorf("memcachedlock: break %q: %w: it is another program's, which reads no marks: it can only be broken now", name, driver.ErrRefused)
 		}
 		key := d.Key(name)
-		request := memcache.Delete(key, it.CAS)
+		request := memcache.Delete(key, it.Version)
 		if !now {
 			it.Broken = true
-			request = memcache.Swap(key, it.encode(), max(it.Left, 1), it.CAS) // 0 would be for ever
+			request = memcache.Swap(key, it.encode(), max(it.Left, 1), it.Version) // 0 would be for ever
 		}
 		r, err := d.server(key).Do(ctx, request)
 		if err != nil {

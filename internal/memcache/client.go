@@ -40,7 +40,7 @@ func New(s Server) *Client {
 // Do sends a request behind all that were sent before, and returns the answer. An error that matches driver.ErrNotSent says that nothing
 // left; after any other nobody knows what was carried out. When ctx ends before the answer the request keeps its place, and the error is a
 // [sessions.Underway].
-func (c *Client) Do(ctx context.Context, request Request) (Reply, error) {
+func (c *Client) Do(ctx context.Context, request *Request) (Reply, error) {
 	select {
 	case <-c.turn:
 	case <-ctx.Done():
@@ -48,8 +48,11 @@ func (c *Client) Do(ctx context.Context, request Request) (Reply, error) {
 	}
 	one, err := c.send(ctx, request)
 	c.turn <- struct{}{}
-	if err != nil {
+	switch {
+	case err != nil:
 		return Reply{}, fmt.Errorf("%w: connect to %s: %w", driver.ErrNotSent, c.Addr, err)
+	case one == nil: // what had that version went with the server's memory
+		return Reply{Status: NotFound}, nil
 	}
 	if err := one.await(ctx); err != nil {
 		go func() { _, _ = one.read() }()
@@ -58,8 +61,9 @@ func (c *Client) Do(ctx context.Context, request Request) (Reply, error) {
 	return one.read()
 }
 
-// send writes a request, for whoever has the turn. After an error nothing was written.
-func (c *Client) send(ctx context.Context, request Request) (*call, error) {
+// send writes a request, for whoever has the turn. After an error nothing was written, nor where it returns nil: the server was restarted
+// since it gave the version that the request names.
+func (c *Client) send(ctx context.Context, request *Request) (*call, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -72,6 +76,9 @@ func (c *Client) send(ctx context.Context, request Request) (*call, error) {
 			return nil, err
 		}
 		c.conn = conn
+	}
+	if request.start != 0 && request.start != c.conn.start {
+		return nil, nil
 	}
 	return c.conn.send(request, c.Timeout), nil
 }

@@ -34,7 +34,7 @@ func clientOf(t *testing.T, s memcache.Server) *memcache.Client {
 }
 
 // ask makes a request in time.
-func ask(t *testing.T, c *memcache.Client, request memcache.Request) (memcache.Reply, error) {
+func ask(t *testing.T, c *memcache.Client, request *memcache.Request) (memcache.Reply, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -42,7 +42,7 @@ func ask(t *testing.T, c *memcache.Client, request memcache.Request) (memcache.R
 }
 
 // says insists on the answers.
-func says(t *testing.T, c *memcache.Client, requests []memcache.Request, want ...memcache.Status) []memcache.Reply {
+func says(t *testing.T, c *memcache.Client, requests []*memcache.Request, want ...memcache.Status) []memcache.Reply {
 	t.Helper()
 	var replies []memcache.Reply
 	var got []memcache.Status
@@ -59,7 +59,7 @@ func says(t *testing.T, c *memcache.Client, requests []memcache.Request, want ..
 	return replies
 }
 
-func requests(r ...memcache.Request) []memcache.Request { return r }
+func requests(r ...*memcache.Request) []*memcache.Request { return r }
 
 // Every step names the version of the item, and only where that still stands anything happens.
 func TestItemsChangeByTheirVersions(t *testing.T) {
@@ -67,16 +67,17 @@ func TestItemsChangeByTheirVersions(t *testing.T) {
 	c := client(t, servertest.Memcached(t).Addr())
 	r := says(t, c, requests(memcache.Nothing(), memcache.Get("k"), memcache.Add("k", []byte("a\r\n"), 60), memcache.Add("k", []byte("b"), 60), memcache.Get("k")),
 		memcache.Alive, memcache.None, memcache.Done, memcache.NotStored, memcache.Value)
-	first := r[2].CAS
-	if got := r[4]; first == 0 || got.CAS != first || string(got.Value) != "a\r\n" || got.Left < 1 || got.Left > 60 || got.Start == 0 {
-		t.Errorf("stored with version %d, there is %+v", first, got)
+	first := r[2].Version
+	other := memcache.Version{CAS: first.CAS + 100, Start: first.Start}
+	if got := r[4]; first.CAS == 0 || got.Version != first || string(got.Value) != "a\r\n" || got.Left < 1 || got.Left > 60 || got.Start == 0 {
+		t.Errorf("stored with version %v, there is %+v", first, got)
 	}
-	r = says(t, c, requests(memcache.Swap("k", []byte("c"), 60, first+100), memcache.Swap("k", []byte("c"), 60, first), memcache.Swap("k", []byte("d"), 60, first), memcache.Delete("k", first)),
+	r = says(t, c, requests(memcache.Swap("k", []byte("c"), 60, other), memcache.Swap("k", []byte("c"), 60, first), memcache.Swap("k", []byte("d"), 60, first), memcache.Delete("k", first)),
 		memcache.Changed, memcache.Done, memcache.Changed, memcache.Changed)
-	if r[1].CAS <= first {
-		t.Errorf("version %d after %d", r[1].CAS, first)
+	if r[1].CAS <= first.CAS {
+		t.Errorf("version %d after %d", r[1].CAS, first.CAS)
 	}
-	says(t, c, requests(memcache.Delete("k", r[1].CAS), memcache.Delete("k", r[1].CAS), memcache.Swap("k", nil, 60, r[1].CAS)),
+	says(t, c, requests(memcache.Delete("k", r[1].Version), memcache.Delete("k", r[1].Version), memcache.Swap("k", nil, 60, r[1].Version)),
 		memcache.Done, memcache.NotFound, memcache.NotFound)
 	if _, err := ask(t, c, memcache.Add("long", make([]byte, 2<<20), 60)); err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("an item that is too long: %v", err)

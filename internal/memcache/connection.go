@@ -47,11 +47,11 @@ func (c *connection) alive() bool {
 }
 
 // send writes a request. Where that fails nobody knows how much of it left, and the call ends like one without an answer.
-func (c *connection) send(r Request, timeout time.Duration) *call {
+func (c *connection) send(r *Request, timeout time.Duration) *call {
 	c.used = time.Now()
 	one := &call{c, c.last, make(chan struct{}), c.used.Add(timeout)}
 	c.last = one.over
-	if _, err := c.Write(r); err != nil {
+	if _, err := c.Write(r.text); err != nil {
 		c.end(err)
 	}
 	return one

@@ -29,9 +29,8 @@ const (
 type Reply struct {
 	Status Status
 	Value  []byte
-	CAS    uint64 // the item's version: of those that one server gives the later is larger, until it is restarted
-	Left   int    // seconds that are left of it, -1 for one that stays
-	Start  int64  // when the server was started, in seconds since 1970 by its own clock
+	Version
+	Left int // seconds that are left of it, -1 for one that stays
 
 	err error // that the server could not do this; other requests are not concerned
 }

@@ -13,13 +13,13 @@ import (
 func TestRepliesAreRead(t *testing.T) {
 	for text, want := range map[string]Reply{
 		"HD\r\n":    {Status: Done},
-		"HD c7\r\n": {Status: Done, CAS: 7},
+		"HD c7\r\n": {Status: Done, Version: Version{CAS: 7}},
 		"NS c0\r\n": {Status: NotStored},
 		"EX\r\n":    {Status: Changed},
 		"NF\r\n":    {Status: NotFound},
 		"EN\r\n":    {Status: None},
 		"MN\r\n":    {Status: Alive},
-		"VA 2 c18446744073709551615 t-1\r\nab\r\n": {Status: Value, Value: []byte("ab"), CAS: 1<<64 - 1, Left: -1},
+		"VA 2 c18446744073709551615 t-1\r\nab\r\n": {Status: Value, Value: []byte("ab"), Version: Version{CAS: 1<<64 - 1}, Left: -1},
 		"VA 4 s4 t5\r\n\r\n\r\n\r\n":               {Status: Value, Value: []byte("\r\n\r\n"), Left: 5},
 		"VA 0\r\n\r\n":                             {Status: Value, Value: []byte{}},
 	} {

@@ -30,23 +30,23 @@ func (f faceValue) acquire(ctx context.Context, g *grip, ttl time.Duration) (boo
 }
 
 // change does something to the item, if it is still this claim's.
-func (f faceValue) change(ctx context.Context, g *grip, do func(cas uint64) memcache.Request) (bool, error) {
+func (f faceValue) change(ctx context.Context, g *grip, do func(v memcache.Version) *memcache.Request) (bool, error) {
 	r, err := f.Do(ctx, memcache.Get(g.key))
 	if err != nil || string(r.Value) != g.value {
 		return false, err
 	}
-	r, err = f.Do(ctx, do(r.CAS))
+	r, err = f.Do(ctx, do(r.Version))
 	return r.Status == memcache.Done, err
 }
 
 func (f faceValue) renew(ctx context.Context, g *grip, ttl time.Duration) (bool, error) {
-	return f.change(ctx, g, func(cas uint64) memcache.Request {
-		return memcache.Swap(g.key, []byte(g.value), int(ttl/time.Second), cas)
+	return f.change(ctx, g, func(v memcache.Version) *memcache.Request {
+		return memcache.Swap(g.key, []byte(g.value), int(ttl/time.Second), v)
 	})
 }
 
 func (f faceValue) release(ctx context.Context, g *grip) (bool, error) {
-	return f.change(ctx, g, func(cas uint64) memcache.Request { return memcache.Delete(g.key, cas) })
+	return f.change(ctx, g, func(v memcache.Version) *memcache.Request { return memcache.Delete(g.key, v) })
 }
 
 func (faceValue) valid(ttl, _ time.Duration) time.Duration { return ttl }
