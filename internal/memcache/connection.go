@@ -75,7 +75,6 @@ func (c *call) await(ctx context.Context) error {
 		return nil
 	}
 	<-woken
-	_ = c.SetReadDeadline(c.late)
 	return ctx.Err()
 }
 
@@ -83,6 +82,7 @@ func (c *call) await(ctx context.Context) error {
 func (c *call) read() (Reply, error) {
 	defer close(c.over)
 	<-c.before
+	_ = c.SetReadDeadline(c.late) // the last one may be that of another request, or of a caller who is back
 	reply, err := Reply{}, error(nil)
 	if c.ended.Load() == nil {
 		if reply, err = readReply(c.r); err != nil {
