@@ -3,8 +3,10 @@ package memcachedlock_test
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +160,38 @@ func TestForeignBlindDelete(t *testing.T) {
 	command(t, s.Addr(), "delete lock:job")
 	a.loses(c)
 	a.leaves(c, false)
+}
+
+// What cannot be read, and a server that is gone, is told of beside all that can be listed; a key that none of us can name is nothing.
+func TestTheRestIsListed(t *testing.T) {
+	t.Parallel()
+	s, gone := servertest.Memcached(t), servertest.Memcached(t)
+	d := opened(t, "memcached://"+s.Addr()+","+gone.Addr())
+	a := entered(t, opened(t, s.URL()), time.Minute)
+	if got := command(t, s.Addr(), "ms aW50ZXJsb2NrOgEgYQ== 1 b\r\nx"); got != "HD\r\n" {
+		t.Fatal(got)
+	}
+	var want, got []string
+	for i := range 20 {
+		want = append(want, fmt.Sprintf("name-%02d", i))
+		a.asks(mutex(want[i]), true)
+		beside(t, s.Addr()).says(memcache.Add(fmt.Sprintf("interlock:new-%02d", i), []byte(`il2{"id":"x"}`), 60))
+	}
+	if err := gone.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := d.(driver.Inspector).Lines(t.Context(), "")
+	for _, l := range lines {
+		got = append(got, l.Name)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("listed are %q", got)
+	}
+	for _, told := range []string{gone.Addr(), "interlock:new-00", "interlock:new-19"} {
+		if err == nil || !strings.Contains(err.Error(), told) {
+			t.Errorf("of %s nothing is told: %v", told, err)
+		}
+	}
 }
 
 // The looks show a holder whole, a mark is told to its owner, and what was shown before breaks nobody later.

@@ -3,6 +3,7 @@ package memcachedlock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -24,14 +25,18 @@ func (d *Driver) at(ctx context.Context, name string) (*item, error) {
 // Lines implements driver.Inspector. A server lists all keys that it has, which takes long where they are many.
 func (d *Driver) Lines(ctx context.Context, prefix string) (lines []driver.Line, err error) {
 	for _, s := range d.servers {
-		keys, err := s.Keys(ctx, d.options.Prefix)
-		if err != nil {
-			return lines, fmt.Errorf("memcachedlock: list: %s: %w", s.Addr, err)
+		keys, why := s.Keys(ctx, d.options.Prefix)
+		if why != nil {
+			err = errors.Join(err, fmt.Errorf("memcachedlock: list: %s: %w", s.Addr, why))
 		}
 		for _, key := range keys {
-			it, err := look(ctx, s, key)
-			if err != nil {
-				return lines, fmt.Errorf("memcachedlock: list: %q: %w", key, err)
+			it, why := look(ctx, s, key)
+			if why != nil {
+				err = errors.Join(err, fmt.Errorf("memcachedlock: list: %q: %w", key, why))
+				if errors.Is(why, driver.ErrRefused) {
+					continue
+				}
+				break // the server does not answer, and has had its time
 			}
 			if it == nil || it.foreign && d.options.Prefix == "" {
 				continue // gone by now, or anything
@@ -46,7 +51,7 @@ func (d *Driver) Lines(ctx context.Context, prefix string) (lines []driver.Line,
 		}
 	}
 	slices.SortFunc(lines, func(a, b driver.Line) int { return cmp.Compare(a.Name, b.Name) })
-	return lines, nil
+	return lines, err
 }
 
 // Line implements driver.Inspector. Who waits stands nowhere.

@@ -3,6 +3,7 @@ package memcache
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -83,7 +84,8 @@ func (c *Client) send(ctx context.Context, request *Request) (*call, error) {
 	return c.conn.send(request, c.Timeout), nil
 }
 
-// Keys returns the keys that begin with prefix, over a connection of its own: the server goes through everything that it has.
+// Keys returns the keys that begin with prefix, over a connection of its own: the server goes through everything that it has. With an error
+// come those that it had said until then.
 func (c *Client) Keys(ctx context.Context, prefix string) (keys []string, err error) {
 	conn, err := c.dial(ctx)
 	if err != nil {
@@ -91,27 +93,42 @@ func (c *Client) Keys(ctx context.Context, prefix string) (keys []string, err er
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	late := time.Now().Add(time.Minute)
+	_ = conn.SetDeadline(late)
+	for {
+		keys, err = conn.keys(prefix)
+		if !errors.Is(err, errBusy) || time.Until(late) < time.Second {
+			return keys, err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// errBusy: the server goes through its keys already, for somebody else or to find what has expired.
+var errBusy = errors.New("the server lists its keys for somebody else")
+
+func (c *connection) keys(prefix string) (keys []string, err error) {
 	// By its table: by its lists ("all") the server leaves out an item that somebody asks for at the moment.
-	if _, err := conn.Write([]byte("lru_crawler metadump hash\r\n")); err != nil {
+	if _, err := c.Write([]byte("lru_crawler metadump hash\r\n")); err != nil {
 		return nil, err
 	}
 	for {
-		line, err := conn.r.ReadString('\n') // these lines alone end without \r in some versions
+		line, err := c.r.ReadSlice('\n') // these lines alone end without \r in some versions
 		if err != nil {
-			return nil, err
+			return keys, err
 		}
-		line, _, _ = strings.Cut(strings.TrimRight(line, "\r\n"), " ")
-		escaped, found := strings.CutPrefix(line, "key=")
+		word, _, _ := strings.Cut(strings.TrimRight(string(line), "\r\n"), " ")
+		escaped, found := strings.CutPrefix(word, "key=")
 		switch {
-		case line == "END":
+		case word == "END":
 			return keys, nil
-		case line == "BUSY":
-			return nil, fmt.Errorf("%w: the server is listing its keys for somebody else", driver.ErrNotSent)
+		case word == "BUSY":
+			return nil, errBusy
 		case !found:
-			return nil, fmt.Errorf("the server does not list its keys: it says %.80q", line)
+			return keys, fmt.Errorf("the server does not list its keys: it says %.80q", line)
 		}
-		if key, err := url.PathUnescape(escaped); err == nil && strings.HasPrefix(key, prefix) {
+		// One that can be named only in another way, in base64, is no lock of anybody.
+		if key, err := url.PathUnescape(escaped); err == nil && strings.HasPrefix(key, prefix) && CheckKey(key) == nil {
 			keys = append(keys, key)
 		}
 	}

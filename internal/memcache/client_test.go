@@ -239,6 +239,24 @@ func TestKeysAreListed(t *testing.T) {
 	}
 }
 
+// A server lists for one at a time, and the others wait.
+func TestManyList(t *testing.T) {
+	t.Parallel()
+	c := client(t, servertest.Memcached(t).Addr())
+	for i := range 2000 {
+		says(t, c, requests(memcache.Add(fmt.Sprint(i), nil, 600)), memcache.Done)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if got, err := c.Keys(t.Context(), ""); err != nil || len(got) != 2000 {
+				t.Errorf("%d keys, %v; want 2000", len(got), err)
+			}
+		})
+	}
+	all.Wait()
+}
+
 // A key that somebody asks for at that very moment is listed, too.
 func TestABusyKeyIsListed(t *testing.T) {
 	t.Parallel()
