@@ -201,6 +201,11 @@ func TestUserAndPassword(t *testing.T) {
 			t.Errorf("user %q: %v, want a refusal without the password", server.User, err)
 		}
 	}
+	open := servertest.Memcached(t)
+	says(t, clientOf(t, memcache.Server{Addr: open.Addr(), User: "app", Password: "secret", Timeout: patience}), requests(memcache.Nothing()), memcache.Alive)
+	if has(t, open, "auth") != string(memcache.None) {
+		t.Error("a server that asks for no password keeps it as an item")
+	}
 }
 
 // What is no memcached, or one without versions, says so and gets nothing else.
@@ -208,6 +213,21 @@ func TestStrangeServers(t *testing.T) {
 	t.Parallel()
 	if _, err := ask(t, client(t, servertest.Memcached(t, "-C").Addr()), memcache.Nothing()); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "-C") {
 		t.Errorf("a server without versions: %v", err)
+	}
+	full := servertest.Memcached(t, "-c", "32", "-t", "1")
+	for {
+		c, err := net.Dial("tcp", full.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		if n, _ := c.Read(make([]byte, 1)); n > 0 { // one too many, which it says at once
+			break
+		}
+	}
+	if _, err := ask(t, client(t, full.Addr()), memcache.Nothing()); !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "-c") {
+		t.Errorf("a server with too many connections: %v", err)
 	}
 	if _, err := ask(t, client(t, servertest.Redis(t).Addr()), memcache.Nothing()); err == nil || !strings.Contains(err.Error(), "want a memcached") {
 		t.Errorf("a Redis: %v", err)

@@ -43,8 +43,17 @@ func (c *Client) dial(ctx context.Context) (*connection, error) {
 func (c *connection) greet(user, password string) (start int64, err error) {
 	hello := "stats\r\nstats settings\r\n"
 	if user != "" {
-		secret := user + " " + password
-		hello = fmt.Sprintf("set auth 0 0 %d\r\n%s\r\n%s", len(secret), secret, hello)
+		if _, err := c.Write(Nothing().text); err != nil {
+			return 0, err
+		}
+		line, err := readLine(c.r)
+		if err != nil {
+			return 0, err
+		}
+		if strings.Contains(line, "unauthenticated") { // one that does not ask would keep this as an item, for everybody to read
+			secret := user + " " + password
+			hello = fmt.Sprintf("set auth 0 0 %d\r\n%s\r\n%s", len(secret), secret, hello)
+		}
 	}
 	if _, err := c.Write([]byte(hello)); err != nil {
 		return 0, err
@@ -60,6 +69,8 @@ func (c *connection) greet(user, password string) (start int64, err error) {
 			ends++
 		case len(f) == 3 && f[0] == "STAT":
 			said[f[1]] = f[2]
+		case strings.Contains(line, "connections"):
+			return 0, fmt.Errorf("the server says %q: want it with room for more (-c)", line)
 		case strings.Contains(line, "authentic"):
 			return 0, fmt.Errorf("%w: the server says %q: want its user and password", driver.ErrRefused, line)
 		case line != "STORED":
