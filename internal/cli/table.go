@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ func (t terminal) claims(lines []driver.Line) {
 	for _, l := range lines {
 		for _, h := range l.Claims {
 			w.AppendRow(table.Row{
-				l.Name, kind(h), t.state(h), h.PublicID, by(h), h.Note, since(h.Since, now), left(h, now), fence(h.Fence), h.Passes,
+				printable(l.Name), kind(h), t.state(h), h.PublicID, by(h), printable(h.Note), since(h.Since, now), left(h, now), fence(h.Fence), h.Passes,
 			})
 		}
 	}
@@ -69,8 +70,19 @@ func by(h driver.Holder) string {
 	return who(h.Owner)
 }
 
+// printable is what somebody wrote into the store, whoever it was, as it may be shown: it ends no row and tells a terminal nothing.
+func printable(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		s = strconv.Quote(s)
+		return s[1 : len(s)-1]
+	}
+	return s
+}
+
 // who is an owner in a few words: its own name if it has one, else program, user, host and pid.
-func who(o driver.Owner) string {
+func who(o driver.Owner) string { return printable(words(o)) }
+
+func words(o driver.Owner) string {
 	machine := fmt.Sprintf("%s@%s:%d", o.User, o.Host, o.PID)
 	switch {
 	case o.Name != "" && o.PID == 0:

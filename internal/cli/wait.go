@@ -114,7 +114,7 @@ func heldBy(h *driver.Holder) string {
 	}
 	text := "held by " + by(*h)
 	if h.Note != "" {
-		text += " (" + h.Note + ")"
+		text += " (" + printable(h.Note) + ")"
 	}
 	if !h.Since.IsZero() {
 		text += fmt.Sprintf(" since %s, for %s", h.Since.Local().Format(time.DateTime), ago(time.Since(h.Since)))
