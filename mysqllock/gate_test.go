@@ -116,6 +116,23 @@ func TestGatesOpenInOrder(t *testing.T) {
 	}
 }
 
+// Who waits behind a gate locks nothing that the one before it needs to leave, also without autocommit.
+func TestWhoWaitsLocksNothing(t *testing.T) {
+	t.Parallel()
+	s := migrated(t, "--autocommit=0")
+	patient(t, s)
+	a, b, mine := on(t, dials(t, s, nil)), on(t, dials(t, s, nil)), mutex("light")
+	asks(t, a, mine, true)
+	next := mutex("light")
+	asks(t, b, next, false)
+	becomes(t, s, waiting, 1)
+	if n := ask[int](t, s, "select coalesce(sum(trx_rows_locked), 0) from information_schema.innodb_trx"); n != 0 {
+		t.Errorf("who waits behind a gate has locked %d rows", n)
+	}
+	leaves(t, a, mine, true)
+	awaits(t, b, next)
+}
+
 // A gate whose connection the server ends, idle or not, is locked again by the next renewal, and who waited behind it is told.
 func TestGatesAreLockedAgain(t *testing.T) {
 	t.Parallel()

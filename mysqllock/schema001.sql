@@ -318,15 +318,17 @@ end
 -- at the line to the end of the wait no statement hides this one in the process list, so the commit, of who has no autocommit, comes last.
 create procedure interlock_look(p_name varbinary(1024), p_session varbinary(22), p_id varbinary(22), p_gate varbinary(22)) sql security invoker
 begin
-  declare told, got int default 0;
+  declare told, got, before_it int default 0;
   if p_gate is not null then
     begin
       declare exit handler for sqlexception begin rollback; resignal; end;
       while got = 0 do
         set got = null;
         set transaction isolation level read committed;
-        if exists (select 1 from interlock_lock l where l.name = p_name
-            and substr(substring_index(left(l.line, locate(concat(x'0a', p_id, ' '), l.line) - 1), x'0a', -1), 124, 22) = p_gate) then
+        -- Only a SELECT of its own locks nothing: in an IF it would lock the line for who leaves it, and without autocommit for as long as the wait.
+        select count(*) into before_it from interlock_lock l where l.name = p_name
+          and substr(substring_index(left(l.line, locate(concat(x'0a', p_id, ' '), l.line) - 1), x'0a', -1), 124, 22) = p_gate;
+        if before_it > 0 then
           set got = get_lock(concat('interlock ', p_gate), 1);
         end if;
         commit;
