@@ -557,9 +557,12 @@ create procedure interlock_token() sql security invoker
 begin
   declare fence bigint;
   set transaction isolation level read committed; -- fails where a transaction is under way, which this one would end
-  start transaction;
-  call interlock_draw(fence);
-  commit;
+  begin
+    declare exit handler for sqlexception begin rollback; resignal; end;
+    start transaction;
+    call interlock_draw(fence);
+    commit;
+  end;
   select fence;
 end
 //
