@@ -3,6 +3,7 @@ package mysqllock_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -146,6 +147,25 @@ func TestSettingsThatLoseLocks(t *testing.T) {
 	} else {
 		asks(t, a, mutex("binlog"), true)
 	}
+}
+
+// With innodb_snapshot_isolation, which MariaDB 11.8 has by default, who waited for the row of a line that was changed is told so by an error, and asks again.
+func TestSnapshotIsolation(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	execute(t, s, "set global innodb_snapshot_isolation = 1")
+	a, mine := user(t, s.URL()), mutex("changed")
+	asks(t, a, mine, true)
+	tx := begins(t, pool(t, s.URL()), sql.LevelReadCommitted)
+	inTx(t, tx, "select * from interlock_lock for update")
+	var all sync.WaitGroup
+	all.Go(func() { leaves(t, a, mine, true) })
+	becomes(t, s, "select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT'", 1)
+	inTx(t, tx, "update interlock_lock set fence = fence + 32")
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
 }
 
 // Where transactions are read-only by default nothing is locked, and that is said.

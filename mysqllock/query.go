@@ -139,7 +139,7 @@ const (
 )
 
 // clean are the errors after which a connection is as it was. After others, as of a statement that was killed, nobody knows.
-var clean = []uint16{lockTimeout, deadlock, inTransaction, statementBased}
+var clean = []uint16{lockTimeout, deadlock, changed, inTransaction, statementBased}
 
 // full are the errors of a server that grants no more connections: to anybody, or to this user.
 var full = []uint16{1040, 1203, 1226}
@@ -158,11 +158,11 @@ func code(err error) uint16 {
 	return 0
 }
 
-// undone reports whether a statement may simply be sent again: it waited for a row in vain or lost to another one, and was rolled back; or
-// its connection had ended before it.
+// undone reports whether a statement may simply be sent again: it waited for a row in vain or lost to another one, as with
+// innodb_snapshot_isolation who waited for a row that was changed, and was rolled back; or its connection had ended before it.
 func undone(err error) bool {
 	c := code(err)
-	return c == lockTimeout || c == deadlock || !errors.As(err, new(unconnected)) && errors.Is(err, sqldriver.ErrBadConn)
+	return c == lockTimeout || c == deadlock || c == changed || !errors.As(err, new(unconnected)) && errors.Is(err, sqldriver.ErrBadConn)
 }
 
 // unknown reports whether nobody can say what came of a statement: there was no answer, or it was ended from outside, where no handler of
