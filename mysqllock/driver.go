@@ -109,13 +109,22 @@ func (d *Driver) inspect(ctx context.Context) error {
 			return fmt.Errorf("%w: the server is read-only: want its primary", driver.ErrNotSent)
 		}
 	}
-	all, err := results(ctx, tx, "select @@innodb_flush_log_at_trx_commit, (select min(version) from "+d.options.Prefix+"version)")
-	if err != nil {
+	all, err := results(ctx, tx, "select @@innodb_flush_log_at_trx_commit, (select min(version) from "+d.options.Prefix+"version), @@completion_type, timestampdiff(second, now(), sysdate())")
+	switch {
+	case err != nil:
 		return classify(err, &d.options)
+	case len(all) == 0:
+		return errNothing
 	}
 	f := all[0]
 	if err := d.options.knows(integer(f[1])); err != nil {
 		return err
+	}
+	switch lag := time.Duration(integer(f[3])) * time.Second; {
+	case string(f[2]) != "NO_CHAIN":
+		return fmt.Errorf("%w: completion_type is %s, by which a COMMIT begins another transaction or ends the connection: want NO_CHAIN", driver.ErrRefused, f[2])
+	case lag.Abs() > d.options.Timeout+time.Second: // it has waited for less
+		return fmt.Errorf("%w: the connection has a timestamp of its own, and time stands still for it: want none in the data source name", driver.ErrRefused)
 	}
 	switch d.flush = int(integer(f[0])); d.flush {
 	case 0:

@@ -149,6 +149,29 @@ func TestSettingsThatLoseLocks(t *testing.T) {
 	}
 }
 
+// By some settings of a connection no lock can be kept, and that is said.
+func TestSettingsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	for setting, want := range map[string]string{
+		"completion_type=1": "want NO_CHAIN", "completion_type=2": "want NO_CHAIN", "timestamp=1": "a timestamp of its own", "sql_select_limit=0": "answered nothing",
+	} {
+		name, value, _ := strings.Cut(setting, "=")
+		c, _, err := mysqllock.ParseURL(s.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Params = map[string]string{name: value}
+		connector, err := mysql.NewConnector(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := mysqllock.NewConnector(t.Context(), connector, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", setting, err, want)
+		}
+	}
+}
+
 // With innodb_snapshot_isolation, which MariaDB 11.8 has by default, who waited for the row of a line that was changed is told so by an error, and asks again.
 func TestSnapshotIsolation(t *testing.T) {
 	t.Parallel()
