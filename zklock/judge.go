@@ -29,6 +29,9 @@ func (s *session) judge(ctx context.Context, c *claim, look []*zk.Call) error {
 		if at < 0 || !stands {
 			return nil
 		}
+		if n := line[at].number; !line[at].lease && (n < 0 || n == lastNumber) {
+			return s.spent(ctx, c)
+		}
 		hold, ahead := holds(line, at), inWay(line, at)
 		if hold && c.leases != "" && !line[at].lease {
 			return s.takeLeases(ctx, c, line[at], look[0].Stat.Czxid)
@@ -124,6 +127,12 @@ func (s *session) hold(ctx context.Context, c *claim) error {
 		}
 	}
 	return nil
+}
+
+// spent takes c out of line again since its parent has no number left to tell it from others by. A container goes, and begins anew, when it was empty for a while.
+func (s *session) spent(ctx context.Context, c *claim) error {
+	return errors.Join(fmt.Errorf("%s has numbered its children up to %d, the last number that there is: it is of use again when nobody stands there and it was removed, "+
+		"by the servers after a minute or by hand: %w", c.dir, lastNumber, driver.ErrUnable), s.deny(ctx, c))
 }
 
 // deny takes c out of line again, which cannot be held now and does not wait.

@@ -1,7 +1,9 @@
 package zklock
 
 import (
+	"cmp"
 	"encoding/json"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -32,7 +34,11 @@ var (
 // digits is how many a number has at least, with its sign.
 const digits = 10
 
-// numberOf reads the number at the end of a child's name. The numbers of one parent go on after the largest with the smallest, which is written with its sign.
+// lastNumber is the last that a parent gives out. Later children get it again, or the smallest and those after it, which are written with their sign: that says
+// nothing of who came first, so none of ours stands in line with such a number.
+const lastNumber = math.MaxInt32
+
+// numberOf reads the number at the end of a child's name.
 func numberOf(child string) (int32, bool) {
 	at := len(child) - digits
 	if at < 0 {
@@ -69,10 +75,7 @@ func placesOf(dir string, children []string) []place {
 
 func sorted(line []place) {
 	slices.SortFunc(line, func(a, b place) int {
-		if d := a.number - b.number; d != 0 { // less than half of all numbers stand in a line, so the difference says who was first
-			return int(d)
-		}
-		return strings.Compare(a.nodes[0], b.nodes[0])
+		return cmp.Or(cmp.Compare(a.number, b.number), strings.Compare(a.nodes[0], b.nodes[0]))
 	})
 }
 

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"math"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
@@ -10,19 +11,23 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// The numbers of a parent go on after the largest with the smallest: who came later stays behind.
-func TestZ10_NumbersGoRound(t *testing.T) {
-	children := []string{
-		"_c_5-lock--2147483647", "_c_1-lock-2147483645", "_c_4-lock--2147483648", "junk", "_c_2-lock-2147483646", "k__lock__-2147483646", "_c_3-lock-2147483647",
+// Every place is ahead of another one or behind it, whatever the children are called and in which order they are told.
+func TestZ10_TheLineHasAnOrder(t *testing.T) {
+	want := []string{"k__lock__-2147483648", "_c_0-lock--1500000000", "_c_2-lock-0000000000", "_c_1-lock-1500000000", "_c_4-lock-2147483646", "_c_5-lock-2147483647", "_c_6-lock-2147483647"}
+	children := append(slices.Clone(want), "junk")
+	for range 100 {
+		rand.Shuffle(len(children), func(i, j int) { children[i], children[j] = children[j], children[i] })
+		var order []string
+		for _, p := range placesOf("/x", children) {
+			order = append(order, path.Base(p.nodes[0]))
+		}
+		if !slices.Equal(order, want) {
+			t.Fatalf("the line of %q is %q, want %q", children, order, want)
+		}
 	}
-	var order []string
-	for _, p := range placesOf("/x", children) {
-		order = append(order, path.Base(p.nodes[0]))
-	}
-	want := []string{"_c_1-lock-2147483645", "_c_2-lock-2147483646", "_c_3-lock-2147483647", "_c_4-lock--2147483648", "_c_5-lock--2147483647", "k__lock__-2147483646"}
-	if !slices.Equal(order, want) {
-		t.Errorf("the line is %q, want %q", order, want)
-	}
+}
+
+func TestNumbersOfChildren(t *testing.T) {
 	for child, number := range map[string]int32{
 		"_c_x-lock-0000000000": 0, "_c_x-lock-0000000012": 12, "x-5-0000000012": 12, "lock-0000000001": 1, "0000000003": 3, "_c_x-lock--000000001": -1, "_c_x-lock--2147483648": math.MinInt32,
 	} {

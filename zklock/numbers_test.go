@@ -1,0 +1,122 @@
+package zklock_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/adler32"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/zk"
+)
+
+// A parent that has numbered 2,147,483,647 children gives all others that number: nobody of ours holds with it.
+func TestZ10_NumbersRunOut(t *testing.T) {
+	t.Parallel()
+	server := aged(t, map[string]int32{
+		"/spent": math.MaxInt32 - 2, "/again": math.MaxInt32 - 1,
+		"/waits": 2, "/waits/locks": math.MaxInt32, "/leases": 2, "/leases/leases": math.MaxInt32,
+	})
+	hand := byHand(t, server)
+	s, _, _, _ := opened(t, server)
+	other, _, _, _ := opened(t, server)
+	spent := func(name string, c driver.Claim) {
+		t.Helper()
+		g, err := s.Acquire(within(t), c)
+		if err == nil {
+			t.Errorf("%s: %+v with the last number twice", name, g)
+		} else if !errors.Is(err, driver.ErrUnable) || !strings.Contains(err.Error(), name+" has numbered its children") {
+			t.Errorf("%s: %v; want that it says why it cannot", name, err)
+		}
+	}
+
+	mine, next := mutex("spent"), mutex("spent") // the last two that have a number of their own
+	asks(t, s, mine, true)
+	asks(t, other, next, false)
+	for range 3 {
+		spent("/spent", mutex("spent"))
+		spent("/spent", of(driver.Read, "spent"))
+	}
+	if in := children(t, hand, "/spent"); len(in) != 2 {
+		t.Errorf("in line stand %q", in)
+	}
+	leaves(t, s, mine, true)
+	awaits(t, other, next)
+	spent("/spent", mutex("spent"))
+	leaves(t, other, next, true)
+	spent("/spent", mutex("spent"))
+	do(t, hand, zk.Delete("/spent", -1))
+	asks(t, s, mutex("spent"), true)
+
+	mine = mutex("again")
+	asks(t, s, mine, true)
+	if g, _, err := s.(driver.Requeuer).Requeue(within(t), mine, mutex("again")); !errors.Is(err, driver.ErrUnable) {
+		t.Errorf("Requeue: %+v, %v; want that there is no number left", g, err)
+	}
+
+	spent("/waits/locks", permit("waits", 1, 2))
+	asks(t, s, permit("leases", 3, 5), true) // the numbers of leases say nothing
+	asks(t, other, permit("leases", 2, 5), true)
+	for dir, want := range map[string]int{"/again": 0, "/waits/locks": 0, "/leases/locks": 0, "/leases/leases": 5} {
+		if in := children(t, hand, dir); len(in) != want {
+			t.Errorf("in %s stand %q", dir, in)
+		}
+	}
+}
+
+// aged is a server that begins with a snapshot in which these nodes have had so many children. Parents come first in the snapshot.
+func aged(t *testing.T, had map[string]int32) *servertest.Server {
+	t.Helper()
+	b := []byte("ZKSN")
+	number := func(n int32) { b = binary.BigEndian.AppendUint32(b, uint32(n)) }
+	long := func(n int64) { b = binary.BigEndian.AppendUint64(b, uint64(n)) }
+	text := func(s string) { number(int32(len(s))); b = append(b, s...) }
+	number(2) // the version
+	long(-1)  // of no database
+	number(0) // sessions
+	number(0) // access lists
+	node := func(path string, cversion int32) {
+		text(path)
+		number(-1) // no data
+		long(-1)   // for everybody
+		for range 4 {
+			long(0) // of nodes that were always there
+		}
+		number(0)
+		number(cversion)
+		number(0)
+		long(0) // the session of no ephemeral node
+		long(0)
+	}
+	node("", 0)
+	node("/zookeeper", 0)
+	node("/zookeeper/quota", 0)
+	for depth := 1; depth <= 2; depth++ {
+		for path, cversion := range had {
+			if strings.Count(path, "/") == depth {
+				node(path, cversion)
+			}
+		}
+	}
+	text("/")
+	long(int64(adler32.Checksum(b)))
+	text("/")
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "version-2"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "version-2", "snapshot.0"), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server, err := servertest.StartZooKeeper(within(t), servertest.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return server
+}
