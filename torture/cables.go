@@ -26,6 +26,7 @@ type cables struct {
 	targets []string
 	wires   [][]*proxy.Wire // by slot and server
 	ttl     time.Duration
+	resets  bool          // is all that is wrong with them
 	over    chan struct{} // closed when all must be whole again
 	taken   []int         // sockets on ports on which nobody is to listen
 
@@ -125,6 +126,10 @@ func (c *cables) strike(slot int, r *rand.Rand, off bool) {
 	slow, long, kind := some(0.2, 0.8), some(0.5, 3), r.IntN(8)
 	hit, where := c.draw(slot, r, off)
 	c.strikes.Add(1)
+	if c.resets {
+		c.reset(slot, hit, where)
+		return
+	}
 	if kind == 0 {
 		for _, w := range hit {
 			w.Cut()
@@ -154,6 +159,25 @@ func (c *cables) strike(slot int, r *rand.Rand, off bool) {
 		pause(long, c.over)
 		heal()
 		c.note(slot, "has a link again; what was held arrives"+where)
+		c.mu.Lock()
+		c.struck[slot] = false
+		c.mu.Unlock()
+	})
+}
+
+// reset has the connections of cables end, soon after the last reply came through.
+func (c *cables) reset(slot int, hit []*proxy.Wire, where string) {
+	c.mu.Lock()
+	c.struck[slot] = true
+	c.mu.Unlock()
+	c.all.Go(func() {
+		heal := stall(hit, proxy.Replies)
+		pause(5*time.Millisecond, c.over) // for what was asked to be done
+		for _, w := range hit {
+			w.Cut()
+		}
+		heal()
+		c.note(slot, "has its connections reset, and loses the replies that were under way"+where)
 		c.mu.Lock()
 		c.struck[slot] = false
 		c.mu.Unlock()

@@ -59,6 +59,11 @@ var controls = []control{
 	{flaw: "lapsed", check: "V3", start: Etcd, ttl: 2 * time.Second, round: 10 * time.Second, plan: func(p *plan) {
 		p.stops, p.harm.wired, p.job.Stalls, p.names, p.job.Count = true, true, 2, 4, 6
 	}},
+	// Connections are reset with the answers that were under way, among them those to creates.
+	{flaw: "unprotected", check: "V8", start: ZooKeeper, ttl: time.Second, round: 5 * time.Second, plan: func(p *plan) {
+		p.harm.wired, p.harm.resets, p.probe, p.soon = true, true, false, 1500*time.Millisecond
+		p.names, p.job.Count = 6, 4
+	}},
 
 	// Over several masters. On slow links those who want a name reach the masters in different orders, so holders have no
 	// more of them than they need.
@@ -135,6 +140,7 @@ const (
 	realRedlock   = "redlock"
 	realMemcached = "memcached"
 	realEtcd      = "etcd"
+	realZooKeeper = "zk"
 )
 
 // correct are the schemes of locks without a flaw: the real one, in a program that has it, and for several masters the one
@@ -150,6 +156,10 @@ func (k control) correct() []string {
 		return []string{flawed.Prefix + "leased", realEtcd}
 	case k.start == Etcd:
 		return []string{flawed.Prefix + "leased"}
+	case k.start == ZooKeeper && slices.Contains(driver.Schemes(), realZooKeeper):
+		return []string{flawed.Prefix + "protected", realZooKeeper}
+	case k.start == ZooKeeper:
+		return []string{flawed.Prefix + "protected"}
 	case k.start != Redlock && single:
 		return []string{realRedis}
 	case k.start != Redlock:

@@ -30,6 +30,7 @@ type harm struct {
 	wired  bool          // every worker has a cable, which is damaged
 	delay  time.Duration // of its cable
 	calm   bool          // the cables are slow, and nothing else is wrong with them
+	resets bool          // nothing else is wrong with the cables than that connections are reset, with the replies that are under way
 	apart  int           // the first masters, so many, that no worker reaches but the last
 	server []string      // what is done to the servers
 	pace   time.Duration // how fast one thing follows another at the servers; 0 = as the TTL has it
@@ -67,6 +68,7 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 		if links, err = lay(ctx, c.servers.wirable(), p.processes, p.harm.delay, c.TTL); err != nil {
 			return nil, err
 		}
+		links.resets = p.harm.resets
 		defer links.remove()
 		if err := links.part(p.harm.apart); err != nil {
 			return nil, err

@@ -1,4 +1,4 @@
-// Package flawed has the locks, of Redis but for three, that people write by hand, each with one well-known fault: what a test of locks must
+// Package flawed has the locks, of Redis but for four, that people write by hand, each with one well-known fault: what a test of locks must
 // convict before its silence about others means anything.
 //
 // All of them are one honest lock, SET NX PX with a value of its own, released and extended by scripts that compare it,
@@ -28,6 +28,11 @@
 //
 //	flawed+lapsed://HOST:PORT,HOST:PORT,…
 //	flawed+leased://HOST:PORT,HOST:PORT,…
+//
+// In ZooKeeper there is one that makes a node again when the answer is lost, and the same that looks for it:
+//
+//	flawed+unprotected://HOST:PORT
+//	flawed+protected://HOST:PORT
 //
 // A parameter skew=1s sets the clock of this process ahead, as far as the lock looks at it.
 package flawed

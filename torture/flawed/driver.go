@@ -32,6 +32,8 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 		return openFace(ctx, rest)
 	case Prefix + lapsed, Prefix + lease:
 		return openLeased(ctx, rest, scheme == Prefix+lapsed)
+	case Prefix + anew, Prefix + sought:
+		return openSequential(ctx, rest, scheme == Prefix+anew)
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	hosts, master, _ := strings.Cut(rest, "/")

@@ -39,8 +39,11 @@ func TestAllExcludeWhileNothingGoesWrong(t *testing.T) {
 		}
 		t.Run(k.Name, func(t *testing.T) {
 			where, of := hosts[0], servers[:1]
-			if k.Name == lapsed || k.Name == lease {
+			switch k.Name {
+			case lapsed, lease:
 				where, of = servertest.Etcd(t).Addr(), nil
+			case anew, sought:
+				where, of = servertest.ZooKeeper(t).Addr(), nil
 			}
 			if k.over != nil {
 				where, of = strings.Join(hosts, ",")+"?max_ttl=5s", servers

@@ -37,8 +37,10 @@ const (
 	noFlaw = "no flaw"
 	pooler = "pooled" // no locks of Redis
 	face   = "face-value"
-	lapsed = "lapsed" // in etcd, and
-	lease  = "leased" // the same without the flaw
+	lapsed = "lapsed"      // in etcd, and
+	lease  = "leased"      // the same without the flaw
+	anew   = "unprotected" // in ZooKeeper, and
+	sought = "protected"   // the same without the flaw
 )
 
 // kinds are the locks.
@@ -56,6 +58,8 @@ var kinds = []kind{
 	{Flaw{face, "memcached's seconds at face value"}, nil, nil},
 	{Flaw{lapsed, "a key in etcd exists, whoever's lease it has"}, nil, nil},
 	{Flaw{lease, noFlaw}, nil, nil},
+	{Flaw{anew, "a node in ZooKeeper made again when its answer is lost"}, nil, nil},
+	{Flaw{sought, noFlaw}, nil, nil},
 	{Flaw{"majority", noFlaw}, nil, func(q quorum) quorum { return q }},
 	{Flaw{"quorum", "half of the masters suffice"}, nil, func(q quorum) quorum {
 		q.need = func(masters, _ int) int { return masters / 2 }

@@ -15,6 +15,7 @@ type grip struct {
 	value string // what was stored at the key last
 	limit int    // how many may hold it
 	token int64  // of a lock that has them
+	at    stand  // of a lock with a line
 }
 
 // lock is the steps that a flaw is in. Each is one exchange with the server, except where the flaw is that it is two.

@@ -110,7 +110,7 @@ func (s *session) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error
 	})
 }
 
-// Release implements driver.Session. A claim that does not have the key, for certain, has nothing to give back.
+// Release implements driver.Session. A claim that does not have the key, for certain, and stands in no line has nothing to give back.
 func (s *session) Release(ctx context.Context, c driver.Claim) (bool, error) {
 	k, err := s.take(ctx, c)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *session) Release(ctx context.Context, c driver.Claim) (bool, error) {
 	}
 	defer func() { <-k.turn }()
 	held := false
-	if k.held || k.sent {
+	if k.held || k.sent || k.grip.at.client != nil {
 		if held, err = s.lock.release(ctx, &k.grip); err != nil {
 			return false, fmt.Errorf("flawed: %w", err)
 		}
