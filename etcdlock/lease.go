@@ -206,21 +206,21 @@ func twice[T any](ctx context.Context, client *clientv3.Client, ask func(context
 	const tries = 3
 	soon, answers := 300*time.Millisecond, make(chan answer, tries)
 	if end, ok := ctx.Deadline(); ok {
-		soon = min(soon, time.Until(end)/(tries+1))
+		soon = max(min(soon, time.Until(end)/(tries+1)), time.Millisecond)
 	}
+	late := time.NewTicker(soon)
+	defer late.Stop()
 	for n := 1; ; n++ {
-		go func() {
-			value, err := ask(ctx)
-			answers <- answer{value, err}
-		}()
-		var late <-chan time.Time
-		if n < tries {
-			late = time.After(soon)
+		if n <= tries {
+			go func() {
+				value, err := ask(ctx)
+				answers <- answer{value, err}
+			}()
 		}
 		select {
 		case a := <-answers:
 			return a.value, a.err
-		case <-late:
+		case <-late.C:
 		}
 	}
 }

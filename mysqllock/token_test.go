@@ -189,7 +189,7 @@ func TestTokensThatAreRefused(t *testing.T) {
 			} else {
 				t.Log(err)
 			}
-			if rows, err := asks(t.Context(), db, "select @@in_transaction"); err != nil || string(rows[0][0]) != "0" {
+			if rows, err := asks(t.Context(), db, "select @@in_transaction"); err != nil || rows[0][0] != "0" {
 				t.Errorf("a draw that failed has left its transaction open, so that no other one can be made: %v", err)
 			}
 		})

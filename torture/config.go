@@ -46,8 +46,9 @@ type Config struct {
 	Names int
 
 	// TTL and Grace are those of the locks where there are faults. Default: 300 ms, or what the store wants at least,
-	// and a third of the time for which it keeps a session then: a machine that runs so many processes lets some of them wait for long, and 30 ms of grace, the
-	// library's default for such a TTL, would be about the machine. Without faults both are the library's.
+	// and a third of the time for which it keeps a session then: a machine that runs so many processes lets some of them
+	// wait for long, and 30 ms of grace, the library's default for such a TTL, would be about the machine. Without faults
+	// both are the library's.
 	TTL, Grace time.Duration
 
 	// Seed decides on the faults. Default: taken from the clock, and reported.

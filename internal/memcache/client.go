@@ -95,12 +95,14 @@ func (c *Client) Keys(ctx context.Context, prefix string) (keys []string, err er
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	late := time.Now().Add(time.Minute)
 	_ = conn.SetDeadline(late)
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
 	for {
 		keys, err = conn.keys(prefix)
 		if !errors.Is(err, errBusy) || time.Until(late) < time.Second {
 			return keys, err
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-again.C
 	}
 }
 
