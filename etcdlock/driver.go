@@ -49,7 +49,7 @@ func New(ctx context.Context, client *clientv3.Client, o *Options) (*Driver, err
 	ctx, cancel := d.limit(ctx)
 	defer cancel()
 	// Without the client's own interface, which asks again and again and forgets why that failed.
-	look := &etcdserverpb.RangeRequest{Key: []byte(d.options.Namespace + reserved), CountOnly: true}
+	look := &etcdserverpb.RangeRequest{Key: []byte(d.options.Namespace + reserved + "/"), CountOnly: true}
 	if _, err := etcdserverpb.NewKVClient(client.ActiveConnection()).Range(ctx, look); err != nil {
 		d.cancel()
 		if err = classify(err); !certain(err) {

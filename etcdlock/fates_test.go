@@ -212,7 +212,8 @@ func TestCompactionUnderAWait(t *testing.T) {
 	}
 }
 
-// guard has a server ask for names and passwords: app with the password secret may use what begins with locks/.
+// guard has a server ask for names and passwords: app with the password secret may use what begins with locks/,
+// and one the name a and the sessions.
 func guard(t *testing.T, server *servertest.Server) {
 	t.Helper()
 	admin := client(t, server.Addr())
@@ -229,6 +230,12 @@ func guard(t *testing.T, server *servertest.Server) {
 	must(admin.RoleAdd(t.Context(), "locks"))
 	must(admin.RoleGrantPermission(t.Context(), "locks", "locks/", clientv3.GetPrefixRangeEnd("locks/"), clientv3.PermissionType(clientv3.PermReadWrite)))
 	must(admin.UserGrantRole(t.Context(), "app", "locks"))
+	must(admin.UserAdd(t.Context(), "one", "secret"))
+	must(admin.RoleAdd(t.Context(), "one"))
+	for _, prefix := range []string{"a/", "interlock:sessions/"} {
+		must(admin.RoleGrantPermission(t.Context(), "one", prefix, clientv3.GetPrefixRangeEnd(prefix), clientv3.PermissionType(clientv3.PermReadWrite)))
+	}
+	must(admin.UserGrantRole(t.Context(), "one", "one"))
 	must(admin.AuthEnable(t.Context()))
 }
 
@@ -246,24 +253,26 @@ func TestRights(t *testing.T) {
 			t.Errorf("%q under %q: %v, %v, want it refused", try.user, try.namespace, d, err)
 		}
 	}
-	d, err := open("app:secret@", "locks/")
-	if err != nil {
-		t.Fatal(err)
+	for user, namespace := range map[string]string{"app:secret@": "locks/", "one:secret@": ""} {
+		d, err := open(user, namespace)
+		if err != nil {
+			t.Fatalf("%s under %q: %v", user, namespace, err)
+		}
+		defer d.Close(t.Context())
+		a, b := session(t, d), session(t, d)
+		first, second := mutex("a"), mutex("a")
+		hold(t, a, first)
+		queue(t, b, second)
+		told := begin(t, b, second)
+		if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+			t.Errorf("renew: %+v, %v", r, err)
+		}
+		release(t, a, first)
+		if g := <-told; !g.Held {
+			await(t, b, second)
+		}
+		release(t, b, second)
 	}
-	defer d.Close(t.Context())
-	a, b := session(t, d), session(t, d)
-	first, second := mutex("a"), mutex("a")
-	hold(t, a, first)
-	queue(t, b, second)
-	told := begin(t, b, second)
-	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
-		t.Errorf("renew: %+v, %v", r, err)
-	}
-	release(t, a, first)
-	if g := <-told; !g.Held {
-		await(t, b, second)
-	}
-	release(t, b, second)
 }
 
 // The server forgets the token of who holds and waits, as when it has expired or a password was changed: the client logs in again, also at a

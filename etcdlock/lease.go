@@ -142,14 +142,14 @@ func (s store) Renew(ctx context.Context, session string, known []rowline.Known,
 	r, err := twice(ctx, s.client, func(ctx context.Context) (*clientv3.LeaseTimeToLiveResponse, error) {
 		return s.client.TimeToLive(ctx, l.id, clientv3.WithAttachedKeys())
 	})
-	if err == nil && r.TTL <= 0 {
+	if err = classify(err); err == nil && r.TTL <= 0 {
 		err = driver.ErrSessionLost
 	}
 	if failed := <-renewed; err == nil || errors.Is(failed, driver.ErrSessionLost) {
 		err = failed
 	}
 	if err != nil {
-		return 0, nil, classify(err)
+		return 0, nil, err
 	}
 	keys := map[string]bool{}
 	for _, key := range r.Keys {
@@ -189,7 +189,7 @@ func (s store) Renew(ctx context.Context, session string, known []rowline.Known,
 			}
 		}
 	}
-	return 0, changed, classify(err)
+	return 0, changed, err
 }
 
 // twice asks, and asks again beside that where no answer comes soon, and once more; the first answer counts. It is for what may be done

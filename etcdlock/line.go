@@ -103,11 +103,11 @@ func weigh(entries []entry) (sum int64) {
 // admits returns an error where c cannot stand in this line.
 func (l *line) admits(c driver.Claim, but string) error {
 	if l.stray != "" {
-		return fmt.Errorf("etcdlock: name %q: the key %q is under it and is no lock's: want a name with nothing else under it: %w", l.name, l.stray, driver.ErrRefused)
+		return fmt.Errorf("name %q: the key %q is under it and is no lock's: want a name with nothing else under it: %w", l.name, l.stray, driver.ErrRefused)
 	}
 	for _, e := range l.entries {
 		if e.key != but && (e.Kind == driver.Permit) != (c.Kind == driver.Permit) {
-			return fmt.Errorf("etcdlock: name %q is in use as a %s, so it cannot be a %s: use another name: %w", l.name, e.Kind, c.Kind, driver.ErrRefused)
+			return fmt.Errorf("name %q is in use as a %s, so it cannot be a %s: use another name: %w", l.name, e.Kind, c.Kind, driver.ErrRefused)
 		}
 	}
 	return nil
@@ -119,7 +119,7 @@ const maxRevision = math.MaxInt64 >> 16 // 2⁴⁷ − 1
 // fence is the token of a claim by its create revision: claims of one name that exclude each other are granted in the order of these.
 func fence(kind driver.Kind, create int64) (uint64, error) {
 	if create > maxRevision {
-		return 0, fmt.Errorf("etcdlock: revision %d is beyond %d, the last one that makes a token: %w", create, int64(maxRevision), driver.ErrRefused)
+		return 0, fmt.Errorf("revision %d is beyond %d, the last one that makes a token: %w", create, int64(maxRevision), driver.ErrRefused)
 	}
 	if !kind.Exclusive() {
 		return 0, nil

@@ -120,6 +120,10 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		c.DialTimeout = o.withDefaults().Timeout // it logs in at once
 	}
 	client, err := clientv3.New(c)
+	if errors.Is(err, context.DeadlineExceeded) { // to log in was tried again and again, and why it failed is forgotten: a look tells
+		c.Username = ""
+		client, err = clientv3.New(c)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("etcdlock: %s: %w", strings.Join(c.Endpoints, ","), classify(err))
 	}

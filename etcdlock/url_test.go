@@ -46,7 +46,9 @@ func TestParseURL(t *testing.T) {
 		"etcd://a?timeout=-1s":                 "want a duration above 0",
 		"etcd://a?ca=" + secret:                "parameters for TLS without TLS: want etcd+tls://",
 		"etcd+tls://a?ca=" + secret:            "the file holds no certificate in PEM",
-		"etcd+tls://a?cert=x":                  "parameters cert and key",
+		"etcd+tls://a?cert=x&key=y":            "parameters cert and key: open x",
+		"etcd+tls://a?cert=x":                  "want both",
+		"etcd+tls://a?skip_verify=maybe":       `"maybe": want true or false`,
 		"etcd://a?colour=red":                  `unknown parameter "colour"`,
 		"etcd://:word@a":                       "a password and no user",
 		"etcd://user:secret@word@a?x=1#@":      "an @ behind the host",
@@ -71,12 +73,14 @@ func TestNobodyThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := driver.OpenURL(context.Background(), fmt.Sprintf("etcd://127.0.0.1:%d?timeout=500ms", port))
-	if err == nil {
-		t.Fatalf("%v is opened", d)
-	}
-	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "connection refused") {
-		t.Errorf("nobody there: %v, want that nothing was sent, and why", err)
+	for _, user := range []string{"", "app:secret@"} {
+		d, err := driver.OpenURL(context.Background(), fmt.Sprintf("etcd://%s127.0.0.1:%d?timeout=500ms", user, port))
+		if err == nil {
+			t.Fatalf("%v is opened", d)
+		}
+		if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("nobody there for %q: %v, want that nothing was sent, and why", user, err)
+		}
 	}
 }
 

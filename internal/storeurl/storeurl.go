@@ -46,7 +46,7 @@ func TLS(p *driver.Params, encrypted bool, want string) (*tls.Config, error) {
 	ca := driver.Param(p, "ca", os.ReadFile)
 	cert, key := driver.Param(p, "cert", Text), driver.Param(p, "key", Text)
 	name := driver.Param(p, "server_name", Text)
-	skip := driver.Param(p, "skip_verify", strconv.ParseBool)
+	skip := driver.Param(p, "skip_verify", truth)
 	if !encrypted {
 		if ca != nil || cert != "" || key != "" || name != "" || skip {
 			return nil, fmt.Errorf("parameters for TLS without TLS: want %s", want)
@@ -60,7 +60,10 @@ func TLS(p *driver.Params, encrypted bool, want string) (*tls.Config, error) {
 			return nil, errors.New("parameter ca: the file holds no certificate in PEM")
 		}
 	}
-	if cert != "" || key != "" {
+	if (cert == "") != (key == "") {
+		return nil, errors.New("of the parameters cert and key there is one: want both")
+	}
+	if cert != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
 			return nil, fmt.Errorf("parameters cert and key: %w", err)
@@ -72,6 +75,14 @@ func TLS(p *driver.Params, encrypted bool, want string) (*tls.Config, error) {
 
 // Text reads a parameter as it stands there.
 func Text(s string) (string, error) { return s, nil }
+
+func truth(s string) (bool, error) {
+	is, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, fmt.Errorf("%q: want true or false", s)
+	}
+	return is, nil
+}
 
 // Positive reads a duration.
 func Positive(s string) (time.Duration, error) {
