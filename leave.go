@@ -74,10 +74,14 @@ func (p *pool) depart(ctx context.Context, c, next *claim) error {
 	if r, ok := s.driver.(driver.Requeuer); ok && next != nil && p.adopt(next, s) {
 		started := p.client.clock.now()
 		g, wasHeld, err := r.Requeue(ctx, c.Claim, next.Claim)
+		left := err
+		if errors.Is(err, driver.ErrUnable) { // it has no room for next; to leave takes none
+			wasHeld, left = s.driver.Release(ctx, c.Claim)
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.answer(next.background(), next, started, g, err)
-		return p.departed(c, wasHeld, err)
+		return p.departed(c, wasHeld, left)
 	}
 	wasHeld, err := s.driver.Release(ctx, c.Claim)
 	p.mu.Lock()

@@ -96,6 +96,44 @@ func TestUnable_IsToldAtOnce(t *testing.T) {
 	}
 }
 
+// A store that has no room for another claim still lets go of one: who releases is told that it did, and who stands behind it in its client
+// that there is no room.
+func TestUnable_ToRequeueStillReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &spy{Driver: memlock.New()}
+		full := fmt.Errorf("%w: %w: the disk is full", driver.ErrUnable, driver.ErrNotSent)
+		d.ahead(func(_ context.Context, op string, _ driver.Claim) error {
+			if op == "requeue" {
+				return full
+			}
+			return nil
+		})
+		c := newClient(t, d, nil)
+		lease := hold(t, c, "m")
+		behind := make(chan error, 1)
+		go func() {
+			_, err := c.Mutex("m").Lock(t.Context())
+			behind <- err
+		}()
+		other := newClient(t, d, nil)
+		var next *interlock.Lease
+		var all sync.WaitGroup
+		all.Go(func() { next = hold(t, other, "m") })
+		time.Sleep(time.Second) // as long as nobody passes it on inside the process
+		if err := lease.Release(); err != nil || d.count("requeue") != 1 {
+			t.Errorf("release: %v, after %d requeues, want none and one", err, d.count("requeue"))
+		}
+		if err := <-behind; !errors.Is(err, interlock.ErrUnavailable) || !errors.Is(err, full) {
+			t.Errorf("who stands behind: %v, want ErrUnavailable and the reason", err)
+		}
+		all.Wait()
+		if next == nil || next.Err() != nil {
+			t.Fatal("the next one of another client does not hold")
+		}
+		next.Release()
+	})
+}
+
 // A call that gets no answer at all, on a connection that is dead for all one knows, is not the last one: another fits
 // before the end of trust or patience, and is answered.
 func TestSilence_OfOneCall(t *testing.T) {
