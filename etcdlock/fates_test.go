@@ -3,8 +3,10 @@ package etcdlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,6 +78,44 @@ func TestLateAcquire(t *testing.T) {
 		if all := keys(t, w.client); len(all) != 1 { // the session's
 			t.Fatalf("%s: a request that was late has left %q", mode, all)
 		}
+	}
+}
+
+// Many Acquires are given up and released at the same time: each Release finds the version of the session's key that the others leave,
+// whichever of their answers is read first.
+func TestManyLateAcquires(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	w := newWay(t, server.Addr())
+	s := session(t, opened(t, w.client, patient))
+	heal := w.wire.Stall(wire.Both)
+	var line []driver.Claim
+	var all sync.WaitGroup
+	for i := range 50 {
+		c := mutex(fmt.Sprint("late", i))
+		line = append(line, c)
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if g, err := s.Acquire(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: a request without an answer: %+v, %v", c.Name, g, err)
+			}
+		})
+	}
+	all.Wait()
+	heal()
+	for _, c := range line {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if _, err := s.Release(ctx, c); err != nil { // whether it was held depends on which request came first
+				t.Errorf("release of %s: %v", c.Name, err)
+			}
+		})
+	}
+	all.Wait()
+	if left := keys(t, w.client); len(left) != 1 { // the session's
+		t.Errorf("left behind: %q", left)
 	}
 }
 

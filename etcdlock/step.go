@@ -168,7 +168,12 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 		}
 		last := r.Responses[len(r.Responses)-1].GetResponseRange()
 		if r.Succeeded {
-			was := old != nil && s.left(l, old, r.Responses, held)
+			if late {
+				s.mu.Lock()
+				l.epoch = max(l.epoch, epoch+1) // it may be known already, by a request that came after this one and was answered before it
+				s.mu.Unlock()
+			}
+			was := old != nil && s.left(old, r.Responses, held)
 			if p != nil {
 				a, err = s.joined(ctx, p, r.Header.Revision, last)
 			}
@@ -179,7 +184,7 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 			return a, driver.ErrSessionLost
 		}
 		s.mu.Lock()
-		l.epoch = max(l.epoch, last.Kvs[0].Version)
+		l.epoch = last.Kvs[0].Version // and never what was only counted: if that were more, no request would find it
 		gone := p == nil && !late && !held
 		if gone {
 			s.drop(old)
@@ -223,12 +228,9 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 }
 
 // left takes in that old has left, and reports whether it was held until then.
-func (s store) left(l *lease, old *place, answers []*etcdserverpb.ResponseOp, held bool) bool {
+func (s store) left(old *place, answers []*etcdserverpb.ResponseOp, held bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old.late > 0 {
-		l.epoch++
-	}
 	s.drop(old)
 	if held {
 		return true
