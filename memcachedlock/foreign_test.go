@@ -227,6 +227,15 @@ func TestLooks(t *testing.T) {
 		t.Errorf("marked, it is shown as %+v", h)
 	}
 	b.asks(mutex("job"), false)
+	if got := command(t, s.Addr(), "touch interlock:job 0"); got != "TOUCHED\r\n" {
+		t.Fatal(got)
+	}
+	if err := i.Break(t.Context(), "job", h.PublicID, g.Fence, false); err != nil {
+		t.Fatal(err)
+	}
+	if h := b.line("job"); !h.Until.IsZero() {
+		t.Errorf("an item without a time has one by its mark: %v", h.Until)
+	}
 	a.loses(c)
 	a.loses(c) // until its Release
 	if _, err := a.Acquire(t.Context(), c); !errors.Is(err, driver.ErrBroken) {
@@ -240,6 +249,10 @@ func TestLooks(t *testing.T) {
 	}
 	a.asks(mutex("job"), true)
 	b.loses(next)
+	// What nobody of us wrote is another program's, however it begins.
+	if r := beside(t, s.Addr()).says(memcache.Add("interlock:null", []byte("il1null"), 60)); r.Status != memcache.Done || !b.line("null").Foreign {
+		t.Errorf("%+v is shown as ours", r)
+	}
 	// A layout of tomorrow is nobody's to touch.
 	if r := beside(t, s.Addr()).says(memcache.Add("interlock:new", []byte(`il2{"id":"x"}`), 60)); r.Status != memcache.Done {
 		t.Fatalf("%+v", r)

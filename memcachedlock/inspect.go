@@ -84,7 +84,11 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 		request := memcache.Delete(key, it.Version)
 		if !now {
 			it.Broken = true
-			request = memcache.Swap(key, it.encode(), max(it.Left, 1), it.Version) // 0 would be for ever
+			left := max(it.Left, 1) // 0 is for ever
+			if it.Left < 0 {
+				left = 0
+			}
+			request = memcache.Swap(key, it.encode(), left, it.Version)
 		}
 		r, err := d.server(key).Do(ctx, request)
 		if err != nil {

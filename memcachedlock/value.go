@@ -64,7 +64,7 @@ func read(r memcache.Reply) (it *item, err error) {
 	if !current && ours.Match(r.Value) {
 		return nil, fmt.Errorf("%w: layout %c was written by a newer version of Interlock: want the same version everywhere", driver.ErrRefused, text[2])
 	}
-	it.foreign = !current || json.Unmarshal([]byte(text), &it.value) != nil
+	it.foreign = !current || json.Unmarshal([]byte(text), &it.value) != nil || it.ID == ""
 	if !it.foreign && it.Fence == 0 {
 		it.Fence, err = token(r)
 	}
