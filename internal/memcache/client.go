@@ -93,13 +93,11 @@ func (c *Client) Keys(ctx context.Context, prefix string) (keys []string, err er
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	late := time.Now().Add(time.Minute)
-	_ = conn.SetDeadline(late)
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for {
-		keys, err = conn.keys(prefix)
-		if !errors.Is(err, errBusy) || time.Until(late) < time.Second {
+	for late := time.Now().Add(time.Minute); ; {
+		keys, err = conn.keys(prefix, c.Timeout)
+		if !errors.Is(err, errBusy) || time.Now().After(late) {
 			return keys, err
 		}
 		<-again.C
@@ -109,12 +107,13 @@ func (c *Client) Keys(ctx context.Context, prefix string) (keys []string, err er
 // errBusy: the server goes through its keys already, for somebody else or to find what has expired.
 var errBusy = errors.New("the server lists its keys for somebody else")
 
-func (c *connection) keys(prefix string) (keys []string, err error) {
+func (c *connection) keys(prefix string, timeout time.Duration) (keys []string, err error) {
 	// By its table: by its lists ("all") the server leaves out an item that somebody asks for at the moment.
 	if _, err := c.Write([]byte("lru_crawler metadump hash\r\n")); err != nil {
 		return nil, err
 	}
 	for {
+		_ = c.SetReadDeadline(time.Now().Add(timeout))
 		line, err := c.r.ReadSlice('\n') // these lines alone end without \r in some versions
 		if err != nil {
 			return keys, err

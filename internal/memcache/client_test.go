@@ -277,6 +277,20 @@ func TestManyList(t *testing.T) {
 	all.Wait()
 }
 
+// A server that stands still is waited for no longer than for any other answer.
+func TestAListThatStandsStill(t *testing.T) {
+	t.Parallel()
+	w := wire.New(t, servertest.Memcached(t).Addr())
+	c := clientOf(t, memcache.Server{Addr: w.Addr(), Timeout: time.Second})
+	silenced := w.Silence(func(p []byte) bool { return strings.HasPrefix(string(p), "lru_crawler") })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if keys, err := c.Keys(ctx, ""); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%q, %v; want that it did not answer in time", keys, err)
+	}
+	<-silenced
+}
+
 // A key that somebody asks for at that very moment is listed, too.
 func TestABusyKeyIsListed(t *testing.T) {
 	t.Parallel()

@@ -35,10 +35,10 @@ const quiet = time.Second
 func (c *connection) alive() bool {
 	select {
 	case <-c.last:
-		if time.Since(c.used) > quiet {
+		if c.r.Buffered() > 0 || time.Since(c.used) > quiet {
 			_ = c.SetReadDeadline(time.Now().Add(50 * time.Microsecond))
 			if _, err := c.r.Peek(1); !errors.Is(err, os.ErrDeadlineExceeded) {
-				c.end(fmt.Errorf("closed by the server: %w", err))
+				c.end(fmt.Errorf("closed by the server, or it says what nobody asked: %v", err))
 			}
 		}
 	default: // who reads will see
