@@ -31,6 +31,9 @@ type call struct {
 // quiet is after how long without a request it is looked whether the server has closed the connection meanwhile.
 const quiet = time.Second
 
+// prompt is for how long an answer is waited for without regard to whether anybody still wants it.
+const prompt = time.Millisecond
+
 // alive reports whether something can be sent.
 func (c *connection) alive() bool {
 	select {
@@ -63,6 +66,10 @@ func (c *call) await(ctx context.Context) error {
 	case <-c.before:
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	_ = c.SetReadDeadline(time.Now().Add(prompt)) // to watch ctx costs more than to wait for most answers
+	if _, err := c.r.Peek(1); !errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
 	}
 	_ = c.SetReadDeadline(c.late)
 	woken := make(chan struct{})
