@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,11 +30,16 @@ const layout = "il1"
 var ours = regexp.MustCompile(`^il[1-9]\{`)
 
 func (v value) encode() []byte {
+	owner := v.Owner
+	v.Owner = nil
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("memcachedlock: encode: %v", err)) // strings and numbers cannot fail
 	}
-	return append([]byte(layout), b...)
+	if b = slices.Concat([]byte(layout), b); owner != nil { // which Marshal would read and check, each time
+		b = slices.Concat(b[:len(b)-1], []byte(`,"owner":`), owner, []byte("}"))
+	}
+	return b
 }
 
 // value is what stands in the claim's item.
