@@ -40,8 +40,11 @@ func (c *connection) alive() bool {
 	case <-c.last:
 		if c.r.Buffered() > 0 || time.Since(c.used) > quiet {
 			_ = c.SetReadDeadline(time.Now().Add(50 * time.Microsecond))
-			if _, err := c.r.Peek(1); !errors.Is(err, os.ErrDeadlineExceeded) {
-				c.end(fmt.Errorf("closed by the server, or it says what nobody asked: %v", err))
+			switch _, err := c.r.Peek(1); {
+			case err == nil:
+				c.end(errors.New("the server says what nobody asked"))
+			case !errors.Is(err, os.ErrDeadlineExceeded):
+				c.end(fmt.Errorf("closed by the server: %w", err))
 			}
 		}
 	default: // who reads will see
