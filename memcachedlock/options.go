@@ -5,14 +5,13 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/memcache"
+	"github.com/interlock-go/interlock/internal/storeurl"
 )
 
 // Layout is which key a name has.
@@ -38,7 +37,7 @@ type Options struct {
 	// User and Password of a server that was started with -Y, an authentication file.
 	User, Password string
 
-	TLS *tls.Config // of a server that was started with -Z; by URL with the certificates that the system trusts
+	TLS *tls.Config // of a server that was started with -Z
 
 	// Timeout is how long a server may take for one answer; default and at most 3 s, the shortest TTL.
 	Timeout time.Duration
@@ -62,14 +61,11 @@ func (d *Driver) configure(servers []string, o *Options) error {
 	}
 	var addrs []string
 	for _, s := range servers {
-		host, port, err := net.SplitHostPort(s)
+		addr, err := storeurl.Host(s, "11211")
 		if err != nil {
-			host, port = strings.Trim(s, "[]"), "11211"
+			return fmt.Errorf("%w: %w", driver.ErrRefused, err)
 		}
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return fmt.Errorf("%w: port %q of server %q: want a number from 1 to 65535", driver.ErrRefused, port, host)
-		}
-		addrs = append(addrs, net.JoinHostPort(cmp.Or(host, "localhost"), port))
+		addrs = append(addrs, addr)
 	}
 	slices.Sort(addrs)
 	switch addrs = slices.Compact(addrs); {

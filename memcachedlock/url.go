@@ -1,15 +1,14 @@
 package memcachedlock
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/storeurl"
 )
 
 func init() {
@@ -19,30 +18,30 @@ func init() {
 
 // open implements driver.Opener.
 func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
-	switch {
-	case strings.Contains(u.Opaque+u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@"):
-		return nil, errors.New("memcachedlock: the URL has an @ behind the host: want the characters / ? # % and @ of a password written as %2F %3F %23 %25 and %40, and an @ elsewhere as %40")
-	case u.Opaque != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "":
-		return nil, fmt.Errorf("memcachedlock: something stands behind the hosts of the URL: want %s://host:11211,host:11211, and ?prefix= for what is to begin every key", u.Scheme)
-	}
-	plain := func(s string) (string, error) { return s, nil }
-	p := driver.NewParams(u)
-	o := &Options{
-		Layout:  Layout(driver.Param(p, "layout", plain)),
-		Prefix:  driver.Param(p, "prefix", plain),
-		Timeout: driver.Param(p, "timeout", time.ParseDuration),
-		User:    u.User.Username(),
-	}
-	o.Password, _ = u.User.Password()
-	if strings.HasSuffix(u.Scheme, "+tls") {
-		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	if err := p.Err(); err != nil {
-		return nil, err
-	}
-	d, err := New(ctx, strings.Split(u.Host, ","), o)
+	o, err := parse(u)
 	if err != nil {
+		return nil, fmt.Errorf("memcachedlock: %w", err)
+	}
+	return New(ctx, strings.Split(u.Host, ","), o)
+}
+
+func parse(u *url.URL) (*Options, error) {
+	if err := storeurl.Misread(u); err != nil {
 		return nil, err
 	}
-	return d, nil
+	if u.Opaque != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
+		return nil, fmt.Errorf("something stands behind the hosts of the URL: want %s://host:11211,host:11211, and ?prefix= for what is to begin every key", u.Scheme)
+	}
+	p := driver.NewParams(u)
+	password, _ := u.User.Password()
+	o := &Options{
+		Layout:   Layout(driver.Param(p, "layout", storeurl.Text)),
+		Prefix:   driver.Param(p, "prefix", storeurl.Text),
+		Timeout:  driver.Param(p, "timeout", storeurl.Positive),
+		User:     u.User.Username(),
+		Password: cmp.Or(driver.Param(p, "password_file", storeurl.Secret), password),
+	}
+	var err error
+	o.TLS, err = storeurl.TLS(p, strings.HasSuffix(u.Scheme, "+tls"), "memcached+tls://")
+	return o, cmp.Or(p.Err(), err)
 }

@@ -16,7 +16,7 @@ func TestBadURLs(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"memcached://a?colour=red":         "unknown parameter",
-		"memcached://a?timeout=-1s":        "want at most 3s",
+		"memcached://a?timeout=-1s":        "want a duration above 0",
 		"memcached://a?timeout=5s":         "want at most 3s",
 		"memcached://a?layout=remove":      `layout "remove": want hashed or add`,
 		"memcached://a,b?layout=add":       "want one",
@@ -31,6 +31,8 @@ func TestBadURLs(t *testing.T) {
 		"memcached://app:hun@ter2@a":       "",
 		"memcached://127.0.0.1:1?prefix=a": "connection refused",
 		"memcached+tls://127.0.0.1:1":      "connection refused",
+		"memcached://a?ca=/nowhere":        "no such file",
+		"memcached://a?server_name=b":      "want memcached+tls://",
 	} {
 		d, err := driver.OpenURL(t.Context(), text)
 		if err == nil {
