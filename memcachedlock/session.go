@@ -61,10 +61,6 @@ func (s *session) turn(ctx context.Context, dc driver.Claim, waits bool) (driver
 		return driver.Grant{}, err
 	}
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return driver.Grant{}, driver.ErrSessionLost
-	}
 	c := s.claims.Of(dc.ID, s.fresh(dc))
 	s.mu.Unlock()
 	err := s.fly(ctx, c, func(ctx context.Context) error { return c.ask(ctx, waits) })
