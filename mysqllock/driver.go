@@ -26,6 +26,7 @@ const (
 	minTTL  = 100 * time.Millisecond
 	grain   = 50 * time.Millisecond // of the look at a claim that has run out
 	maxName = 1024
+	most    = 16 // requests at once of a driver that dials for itself, beside the waits: the server has other users
 )
 
 // New makes a driver over a pool that the program has, by the client github.com/go-sql-driver/mysql. It looks whether the tables are there,
@@ -40,7 +41,7 @@ func New(ctx context.Context, db *sql.DB, o *Options) (driver.Driver, error) {
 // has it. It has a connection for what it holds and one for each claim that waits, and is told when that may be held.
 func NewConnector(ctx context.Context, c sqldriver.Connector, o *Options) (driver.Driver, error) {
 	db := sql.OpenDB(c)
-	db.SetMaxIdleConns(16) // of two, those who ask or wait at once would dial again and again
+	db.SetMaxIdleConns(most) // of two, those who ask or wait at once would dial again and again
 	db.SetConnMaxIdleTime(time.Minute)
 	d, err := start(ctx, db, c, o)
 	if err != nil {
@@ -56,6 +57,9 @@ func start(ctx context.Context, db *sql.DB, c sqldriver.Connector, o *Options) (
 		return nil, err
 	}
 	d := &Driver{db: db, owned: c != nil, options: options}
+	if d.owned {
+		db.SetMaxOpenConns(most + options.MaxWaiting + 1)
+	}
 	d.sessions = rowline.New(rowline.Config{Store: rows{d}, Package: "mysqllock", Timeout: options.Timeout, MinTTL: minTTL, MaxName: maxName})
 	if err := d.inspect(ctx); err != nil {
 		_, _ = d.sessions.Close(ctx)

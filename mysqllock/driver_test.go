@@ -183,7 +183,7 @@ func TestSnapshotIsolation(t *testing.T) {
 	inTx(t, tx, "select * from interlock_lock for update")
 	var all sync.WaitGroup
 	all.Go(func() { leaves(t, a, mine, true) })
-	becomes(t, s, "select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT'", 1)
+	becomes(t, s, rowWaits, 1)
 	inTx(t, tx, "update interlock_lock set fence = fence + 32")
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)

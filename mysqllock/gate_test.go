@@ -1,6 +1,7 @@
 package mysqllock_test
 
 import (
+	"database/sql"
 	"fmt"
 	"strings"
 	"sync"
@@ -56,10 +57,11 @@ func becomes(t *testing.T, s *servertest.Server, query string, n int) {
 	}
 }
 
-// waiting counts those who wait behind gates, and locked the gates that are.
+// waiting counts those who wait behind gates, rowWaits those who wait for rows, and locked the gates that are.
 const (
-	waiting = "select count(*) from information_schema.processlist where state = 'User lock'"
-	locked  = "select count(is_used_lock(concat('interlock ', substr(line, 124, 22)))) from interlock_lock"
+	waiting  = "select count(*) from information_schema.processlist where state = 'User lock'"
+	rowWaits = "select variable_value from information_schema.global_status where variable_name = 'innodb_row_lock_current_waits'"
+	locked   = "select count(is_used_lock(concat('interlock ', substr(line, 124, 22)))) from interlock_lock"
 )
 
 // Who may dial is told of exclusive locks; who brings a pool asks.
@@ -131,6 +133,31 @@ func TestWhoWaitsLocksNothing(t *testing.T) {
 	}
 	leaves(t, a, mine, true)
 	awaits(t, b, next)
+}
+
+// However many ask at once, a driver has few connections, and the server has some for others.
+func TestConnectionsAreFew(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	const n = 50
+	d := dials(t, s, nil)
+	users := make([]driver.Session, n)
+	for i := range users {
+		users[i] = on(t, d)
+	}
+	asks(t, users[0], mutex("many"), true)
+	tx := begins(t, pool(t, s.URL()), sql.LevelReadCommitted)
+	inTx(t, tx, "select * from interlock_lock for update")
+	var all sync.WaitGroup
+	for _, u := range users[1:] {
+		all.Go(func() { asks(t, u, mutex("many"), false) })
+	}
+	becomes(t, s, rowWaits, 16)
+	_ = tx.Rollback()
+	all.Wait()
+	if most := ask[int](t, s, "select variable_value from information_schema.global_status where variable_name = 'max_used_connections'"); most > 40 {
+		t.Errorf("%d connections for %d who ask at once, want 25 and those of this test", most, n)
+	}
 }
 
 // A gate whose connection the server ends, idle or not, is locked again by the next renewal, and who waited behind it is told.
