@@ -16,7 +16,7 @@ type TxOptions struct {
 	Prefix string
 }
 
-// InTx takes the lock of a name and holds it until the transaction ends. It waits for whoever has it, as long as ctx and the transaction's
+// InTx takes the lock of a name and holds it until the transaction ends, or rolls back to a savepoint from before. It waits for whoever has it, as long as ctx and the transaction's
 // innodb_lock_wait_timeout allow. The token is larger than those of all who held before, and remains so whoever rolls back; once this transaction
 // has committed, it does so whatever crashes. After an error the transaction is to be rolled back.
 //
@@ -68,7 +68,7 @@ func hold(ctx context.Context, tx *sql.Tx, name string, o *Options) (uint64, err
 	state, token, _ := strings.Cut(string(rows[0][0]), " ")
 	switch state {
 	case "0":
-		return 0, fmt.Errorf("%w: the transaction has ended already, as by a statement that commits: CREATE, ALTER, DROP and their like do", driver.ErrRefused)
+		return 0, fmt.Errorf("%w: the transaction has ended already: by an error that rolled it back, or by a statement that commits, as CREATE, ALTER, DROP and their like do", driver.ErrRefused)
 	case "1":
 		return 0, fmt.Errorf("%w: %w", driver.ErrNotSent, errStale)
 	}
