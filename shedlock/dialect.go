@@ -16,7 +16,10 @@ var (
 		":ascii", "0", // the server says what it cannot keep
 		":safe", "case when current_setting('fsync') = 'on' and current_setting('full_page_writes') = 'on' and current_setting('synchronous_commit') <> 'off' then 1 else 0 end",
 		":problem", "case when pg_is_in_recovery() then 'the server is a standby: want its primary' " +
-			"when data_type = 'timestamp with time zone' then 'its times have a time zone, so that each client reads others: want the type timestamp' else '' end",
+			"when data_type = 'timestamp with time zone' then 'its times have a time zone, so that each client reads others: want the type timestamp' " +
+			"when data_type <> 'timestamp without time zone' and column_name in ('lock_until', 'locked_at') then 'its times are of the type ' || data_type || ': want timestamp' " +
+			"when column_name = 'name' and not exists (select from pg_index i where i.indrelid = to_regclass(':table') and i.indisunique and i.indnkeyatts = 1 and i.indkey[0] = ordinal_position " +
+			"and i.indpred is null) then 'its column name is not the primary key, so that a name could have two rows' else '' end",
 		":create", "CREATE TABLE :table (name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))",
 	}
 
@@ -35,7 +38,9 @@ var (
 		":problem", "case when @@autocommit = 0 then 'autocommit is off, so that nothing would be committed: want autocommit=1 in the data source name' " +
 			"when data_type = 'timestamp' and @@session.time_zone <> @@global.time_zone then 'the connection has a time zone of its own, and by the type timestamp " +
 			"each client reads others: want no time_zone in the data source name, or columns of type datetime(3)' " +
-			"when column_name = 'name' and column_key <> 'PRI' then 'its column name is not the primary key, so that a name could have two rows' else '' end",
+			"when (lower(column_name) = 'name') <> (column_key = 'PRI') then 'its column name is not the primary key, so that a name could have two rows' " +
+			"when data_type not in ('timestamp', 'datetime') and lower(column_name) in ('lock_until', 'locked_at') then concat('its times are of the type ', data_type, ': want timestamp(3) or datetime(3)') " +
+			"when abs(timestampdiff(second, now(), sysdate())) > 60 then 'time stands still for the connection, which has a timestamp of its own: want none in the data source name' else '' end",
 		":create", "CREATE TABLE :table (name VARCHAR(64) NOT NULL, lock_until TIMESTAMP(3) NOT NULL, locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))",
 	}
 )

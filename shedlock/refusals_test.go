@@ -99,10 +99,20 @@ func TestRefusals(t *testing.T) {
 		if s.postgres {
 			s.must(t, "create table zoned (name varchar(64) primary key, lock_until timestamptz, locked_at timestamptz, locked_by text)")
 			says("times with a zone", at("table=zoned"), "want the type timestamp")
+			s.must(t, "create table keyless (name varchar(64), lock_until timestamp, locked_at timestamp, locked_by text)")
+			s.must(t, "create index on keyless (name)")
+			says("no key", at("table=keyless"), "not the primary key")
+			s.must(t, "create table days (name varchar(64) primary key, lock_until date, locked_at timestamp, locked_by text)")
+			says("times that are days", at("table=days"), "of the type date: want timestamp")
 			return
 		}
 		s.must(t, "create table keyless (name varchar(64), lock_until timestamp(3), locked_at timestamp(3), locked_by varchar(255))")
 		says("no key", at("table=keyless"), "not the primary key")
+		s.must(t, "create table keyed (name varchar(64), lock_until timestamp(3), locked_at timestamp(3), locked_by varchar(255), primary key (name, locked_by))")
+		says("a key of two columns", at("table=keyed"), "not the primary key")
+		s.must(t, "create table days (name varchar(64) primary key, lock_until date, locked_at timestamp(3), locked_by varchar(255))")
+		says("times that are days", at("table=days"), "of the type date: want timestamp(3) or datetime(3)")
+		says("a timestamp of its own", at("timestamp=1"), "time stands still")
 		says("a time zone of its own", at("time_zone=%27%2B05%3A00%27"), "want no time_zone")
 		says("no such user", at("nobody=1"), "want a user that there is")
 		uncommitted, err := sql.Open("mysql", "root@tcp("+s.Addr()+")/test?autocommit=0")
