@@ -29,7 +29,7 @@ var (
 		":now", "utc_timestamp(3)",
 		":keyed", ":table force index (primary)", // a small table would be read, and locked, as a whole
 		":text", "_utf8mb4 x'%x'",
-		":row", "name = %[1]s and cast(name as binary) = cast(%[1]s as binary)",
+		":row", "name = %[1]s and cast(convert(name using utf8mb4) as binary) = cast(%[1]s as binary)",
 		":read", "timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', :now), coalesce(name, ''), coalesce(locked_by, ''), " +
 			"coalesce(timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', locked_at), 0), coalesce(timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', lock_until), 0)",
 		":columns", "table_name = substring_index(':table', '.', -1) and table_schema = if(locate('.', ':table') > 0, substring_index(':table', '.', 1), database())",
@@ -52,7 +52,7 @@ const (
 	renew   = "update :keyed set lock_until = :now + interval '%f' second where lock_until > :now and %s"
 	release = "update :keyed set lock_until = :now where lock_until > :now and %s"
 	look    = "select :read from (select 1 as one) one left join :table on %s" // what the time is, whatever is there
-	inspect = "select count(*), coalesce(max(case when lower(column_name) = 'name' then character_maximum_length end), 0), coalesce(max(:ascii), 0), coalesce(min(datetime_precision), 0), " +
+	inspect = "select count(*), coalesce(max(case when lower(column_name) = 'name' then coalesce(character_maximum_length, 255) end), 0), coalesce(max(:ascii), 0), coalesce(min(datetime_precision), 0), " +
 		"coalesce(max(:safe), 0), coalesce(max(:problem), '') from information_schema.columns where :columns and lower(column_name) in ('name', 'lock_until', 'locked_at', 'locked_by')"
 	missing = "there is no table :table: make it as ShedLock says, :create"
 )

@@ -45,6 +45,8 @@ func TestNamesAreKeptOrRefused(t *testing.T) {
 		}
 		a.asks(mutex("job"), true)
 		if s.postgres {
+			s.must(t, "alter table shedlock alter column name type text")
+			entered(t, opened(t, s), time.Minute).asks(mutex(strings.Repeat("x", 255)), true)
 			return
 		}
 		refused("JOB", `for "job"`) // which is held
@@ -52,6 +54,13 @@ func TestNamesAreKeptOrRefused(t *testing.T) {
 		s.must(t, "alter table shedlock convert to character set latin1")
 		a = entered(t, opened(t, s), time.Minute)
 		refused("é", "ASCII")
+		s.must(t, "alter table shedlock convert to character set utf16")
+		a = entered(t, opened(t, s), time.Minute)
+		for range 2 { // the second time the row is there
+			c := mutex("job")
+			a.asks(c, true)
+			a.leaves(c, true)
+		}
 	})
 }
 
