@@ -72,6 +72,9 @@ func (t *table) ask(ctx context.Context, statement func(ctx context.Context) err
 			return fmt.Errorf("%w: %s: %w", m.kind, t.sql(m.want), err)
 		}
 	}
+	if errors.Is(err, sqldriver.ErrBadConn) { // rejectReadOnly has the client say no more
+		return fmt.Errorf("%w: the server ends each connection, or is read-only: want its primary: %w", driver.ErrNotSent, err)
+	}
 	return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
 }
 
