@@ -87,6 +87,13 @@ func TestRefusalsChangeNothing(t *testing.T) {
 			}
 		}
 	}
+	for _, url := range []string{url + "?technique=session", url + "?technique=rowlock"} {
+		_, err := enter(t, url, time.Minute)
+		refused(url, err)
+		if err != nil && !strings.Contains(err.Error(), "UPDATE and DELETE of interlock_token") {
+			t.Errorf("%s, with the rights that rows need: %v; want what this technique needs", url, err)
+		}
+	}
 	refused("migrate", mysqllock.Migrate(t.Context(), pool(t, url), &mysqllock.Options{Prefix: "more_"}))
 	execute(t, s, "grant select, insert, update, delete on test.interlock_session to app")
 	a := user(t, url)

@@ -187,8 +187,11 @@ func classify(err error, o *Options) error {
 	case 1146, 1305:
 		return fmt.Errorf("%w: no locks are kept there under the prefix %s: make the tables with interlock migrate --store URL, or mysqllock.Migrate: %w", driver.ErrRefused, o.Prefix, err)
 	case 1142, 1143, 1370:
-		return fmt.Errorf("%w: the user needs EXECUTE of the procedures, SELECT of the tables, INSERT and UPDATE of %slock, and INSERT, UPDATE and DELETE of %[2]ssession: %w",
-			driver.ErrRefused, o.Prefix, err)
+		needs := "SELECT of the tables, INSERT and UPDATE of %[2]slock, and INSERT, UPDATE and DELETE of %[2]ssession"
+		if o.Technique == "session" || o.Technique == "rowlock" {
+			needs = "SELECT of %[2]sversion, SELECT, INSERT and UPDATE of %[2]sheld, and SELECT, INSERT, UPDATE and DELETE of %[2]stoken"
+		}
+		return fmt.Errorf("%[1]w: the user needs EXECUTE of the procedures, "+needs+": %[3]w", driver.ErrRefused, o.Prefix, err)
 	case 1044, 1045, 1049, 1698, 1064, 1406, 3159:
 		return fmt.Errorf("%w: %w", driver.ErrRefused, err)
 	case 1046:
