@@ -2,12 +2,10 @@ package mysqllock_test
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/mysqllock"
 )
 
@@ -242,48 +241,11 @@ func TestTenThousandLeases(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes ten thousand locks")
 	}
-	const n = 10_000
 	server := migrated(t)
 	h := newHarness(server, server.URL())
 	d := h.Driver(t)
-	s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	claims, grants := make([]driver.Claim, n), make([]driver.Grant, n)
-	var all sync.WaitGroup
-	for worker := range 8 {
-		all.Go(func() {
-			for i := worker; i < n; i += 8 {
-				claims[i] = mutex(fmt.Sprintf("leases/%d", i))
-				g, err := s.Acquire(t.Context(), claims[i])
-				if grants[i] = g; err != nil || !g.Held {
-					t.Errorf("lease %d: held %v, %v", i, g.Held, err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if t.Failed() {
-		return
-	}
-	var lost []string
-	for _, i := range []int{17, n - 1} {
-		if err := d.(driver.Inspector).Break(t.Context(), claims[i].Name, driver.PublicID(claims[i].ID), grants[i].Fence, false); err != nil {
-			t.Fatal(err)
-		}
-		lost = append(lost, claims[i].ID)
-	}
-	before := h.Calls(d)
-	r, err := s.Renew(t.Context())
-	slices.Sort(lost)
-	slices.Sort(r.Lost)
-	if calls := h.Calls(d) - before; err != nil || calls != 1 || !slices.Equal(r.Lost, lost) {
-		t.Errorf("Renew: %d lost, %v, in %d statements; want 2 in one", len(r.Lost), err, calls)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := s.Close(ctx); err != nil {
-		t.Error(err)
+	storetest.TenThousandLeases(t, d, func() int { return h.Calls(d) })
+	if n := ask[int](t, server, "select count(*) from interlock_lock where line <> ''"); n != 0 {
+		t.Errorf("%d names are locked when the session has closed", n)
 	}
 }
