@@ -145,9 +145,6 @@ func (s *client) turn(name string, old, c *driver.Claim) (a answer) {
 	if a.Held {
 		a.Fence = uint64(number(f[2]))
 	}
-	if len(f) > 9 {
-		a.Holder = &driver.Holder{PublicID: driver.PublicID(f[9][:22])}
-	}
 	if c != nil && (a.state == 1 || a.state == 2) {
 		s.known[c.ID] = &known{*c, a.state}
 	}
