@@ -105,6 +105,12 @@ func TestRefusals(t *testing.T) {
 		if err := at("table=" + map[bool]string{true: "PUBLIC.ShedLock", false: "test.shedlock"}[s.postgres]); err != nil {
 			t.Errorf("a table with what it is in: %v", err)
 		}
+		bare, _, _ := strings.Cut(s.url(s.Addr()), "?")
+		if d, err := driver.OpenURL(t.Context(), bare); err != nil {
+			t.Errorf("a URL without parameters: %v", err)
+		} else {
+			_ = d.Close(t.Context())
+		}
 		if s.postgres {
 			s.must(t, "create table zoned (name varchar(64) primary key, lock_until timestamptz, locked_at timestamptz, locked_by text)")
 			says("times with a zone", at("table=zoned"), "want the type timestamp")

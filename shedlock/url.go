@@ -61,7 +61,7 @@ const most = 16
 
 // connectPostgres takes the first of two parameters of a name.
 func connectPostgres(u url.URL, parameters string) (sqldriver.Connector, error) {
-	u.Scheme, u.Path, u.RawQuery = "postgres", "/"+strings.TrimPrefix(u.Path, "/"), parameters+"&application_name=interlock"
+	u.Scheme, u.Path, u.RawQuery = "postgres", "/"+strings.TrimPrefix(u.Path, "/"), strings.TrimPrefix(parameters+"&application_name=interlock", "&")
 	c, err := pgx.ParseConfig(u.String())
 	if err != nil {
 		return nil, err // without the password
