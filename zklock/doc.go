@@ -20,6 +20,6 @@
 // # Certainty
 //
 // A request whose answer is lost is looked for before anything else: the claim's own UUID begins its node's name. A node counts only while it is there and belongs to the session of now. All
-// claims of a client live with one session of the servers', which no connection's end ends. A client trusts it for two thirds of its time, counted from the start of a question that the
-// leader has answered.
+// claims of a client live with one session of the servers', which no connection's end ends. A client trusts it for two thirds of its time, counted from the start of a change, of nothing,
+// that a majority has made.
 package zklock

@@ -245,8 +245,8 @@ func (s *session) told(ctx context.Context, c *claim, gets []*zk.Call) {
 	}
 }
 
-// Renew implements driver.Session: the leader is asked, so that a server that has lost it renews nothing. Every change that the leader knew then has been told
-// when it has answered.
+// Renew implements driver.Session: a majority is asked, so that a server that has lost the leader renews nothing, nor does a leader that was voted out and has not
+// heard of it yet. Every change that was made before has been told when it is answered.
 func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	s.mu.Lock()
 	if s.over() {
@@ -268,9 +268,9 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	}
 	rctx, cancel := context.WithTimeout(ctx, s.Valid())
 	defer cancel()
-	started, err := s.sync(rctx)
+	started, err := s.contacted(rctx)
 	for errors.Is(err, zk.ErrUnanswered) && rctx.Err() == nil {
-		started, err = s.sync(rctx) // over another connection
+		started, err = s.contacted(rctx) // over another connection
 	}
 	if err != nil {
 		return driver.Renewal{}, fmt.Errorf("zklock: renew: %w", err)
@@ -291,11 +291,12 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	return r, nil
 }
 
-// sync asks the leader, and reads what nobody would tell. It returns when it began.
-func (s *session) sync(ctx context.Context) (started time.Time, err error) {
+// contacted asks a majority, and reads what nobody would tell. It returns when it began. A leader answers a Sync all by itself, for some time also when others
+// follow another one; so this is a change, of nothing.
+func (s *session) contacted(ctx context.Context) (started time.Time, err error) {
 	started = time.Now()
-	call := zk.Sync(s.d.root())
-	if err = s.check(ctx, call); err == nil {
+	call := zk.Multi(zk.Check(s.d.root(), -1))
+	if err = s.check(ctx, call); err == nil && call.Code != zk.NoNode { // which the majority says, too
 		err = call.Err
 	}
 	return started, err
