@@ -31,8 +31,8 @@ type Options struct {
 	// Owner says who, for people. Default: host/program/pid.
 	Owner string
 
-	// TTL is how long a lock outlives a process that stopped renewing it. Default: 15 s. Leases are renewed about three
-	// times in it; a single lock can have its own by the option TTL.
+	// TTL is how long a lock outlives a process that stopped renewing it. Default: 15 s, or what the store keeps that is
+	// nearest to it. Leases are renewed about three times in it; a single lock can have its own by the option TTL.
 	TTL time.Duration
 
 	// Grace is how long, at least, from the end of a lease's context until anybody else can get in. Default: TTL/10, at
@@ -92,7 +92,12 @@ func (o *Options) withDefaults(traits driver.Traits) (Options, error) {
 	if missing := opts.Require &^ traits.Has(); missing != 0 {
 		return opts, fmt.Errorf("interlock: this store lacks what Options.Require asks for: %v", missing)
 	}
-	opts.TTL = cmp.Or(opts.TTL, defaultTTL)
+	if opts.TTL == 0 {
+		opts.TTL = max(defaultTTL, traits.MinTTL)
+		if traits.MaxTTL > 0 {
+			opts.TTL = min(opts.TTL, traits.MaxTTL)
+		}
+	}
 	opts.Idle = cmp.Or(opts.Idle, defaultIdle)
 	opts.Patience = cmp.Or(opts.Patience, opts.TTL)
 	opts.MaxWaiters = cmp.Or(opts.MaxWaiters, defaultMaxWaiters)

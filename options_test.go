@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -63,6 +64,52 @@ func TestOptions_ImpossibleOnesAreRefusedByNew(t *testing.T) {
 		}
 		if n := store.Calls(); n != 0 {
 			t.Errorf("%+v: %d calls", c.o, n)
+		}
+	}
+}
+
+// bounded is a store of other bounds of a TTL.
+type bounded struct {
+	*memlock.Driver
+	least, most time.Duration
+	asked       chan time.Duration
+}
+
+func (d bounded) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
+	d.asked <- spec.TTL
+	return d.Driver.Open(ctx, spec)
+}
+
+func (d bounded) Traits() driver.Traits {
+	traits := d.Driver.Traits()
+	traits.MinTTL, traits.MaxTTL = d.least, d.most
+	return traits
+}
+
+func TestOptions_TheDefaultTTLIsWithinTheStoresBounds(t *testing.T) {
+	for _, c := range []struct{ least, most, want time.Duration }{
+		{time.Second, time.Minute, 15 * time.Second},
+		{time.Second, 0, 15 * time.Second},
+		{time.Second, 6 * time.Second, 6 * time.Second},
+		{20 * time.Second, time.Minute, 20 * time.Second},
+	} {
+		store := bounded{memlock.New(), c.least, c.most, make(chan time.Duration, 1)}
+		client, err := interlock.New(store, nil)
+		if err != nil {
+			t.Errorf("a store that wants from %v to %v: %v", c.least, c.most, err)
+			continue
+		}
+		if _, err := client.Mutex("n").Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if asked := <-store.asked; asked != c.want {
+			t.Errorf("a store that wants from %v to %v is asked for %v, want %v", c.least, c.most, asked, c.want)
+		}
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := interlock.New(store, &interlock.Options{TTL: c.least - time.Millisecond}); err == nil {
+			t.Errorf("a TTL below %v is not refused", c.least)
 		}
 	}
 }
