@@ -336,6 +336,11 @@ func TestAMarkIsSeenBesideOtherClaims(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t)
 	s, d, _, _ := opened(t, server)
+	for range 20 { // what they begin goes on when mine is taken
+		c := mutex("others")
+		asks(t, s, c, true)
+		leaves(t, s, c, true)
+	}
 	mine := mutex("marked")
 	token := asks(t, s, mine, true)
 	if err := d.(driver.Inspector).Break(within(t), mine.Name, driver.PublicID(mine.ID), token, false); err != nil {
