@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
@@ -79,6 +80,21 @@ func TestDigest(t *testing.T) {
 	nobody := logged(t, "zk://"+server.Addr()+"?acl=auth")
 	_, err := nobody.Acquire(within(t), mutex("nobody's"))
 	refused(t, err, "the access list is invalid")
+}
+
+// A connection that ends takes the login with it: over the next one it is said again.
+func TestALoginOverEachConnection(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	w := wire.New(t, server.Addr())
+	s := logged(t, "zk://app:secret@"+w.Addr())
+	for range 3 {
+		mine := mutex("private")
+		asks(t, s, mine, true)
+		w.Cut()
+		renews(t, s)
+		leaves(t, s, mine, true)
+	}
 }
 
 // Who logs in by SASL is known to the server by a password that does not go over the wire.

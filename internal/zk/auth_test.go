@@ -1,8 +1,12 @@
 package zk
 
 import (
+	"errors"
 	"maps"
+	"net"
 	"testing"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // The example of RFC 2831, section 4.
@@ -21,5 +25,28 @@ func TestDigestMD5(t *testing.T) {
 	}
 	if got, want := a.of(":imap/elwood.innosoft.com"), "ea40f60335c427b5527b84dbabcdfffd"; got != want {
 		t.Errorf("the server's proof is %s, want %s", got, want)
+	}
+}
+
+// A server that takes any login is believed only when it proves that it knows the password, too.
+func TestAServerThatDoesNotKnowThePassword(t *testing.T) {
+	for _, proof := range []string{"rspauth=ea40f60335c427b5527b84dbabcdfffd", "rspauth=", ""} {
+		ours, theirs := net.Pipe()
+		go func() {
+			defer theirs.Close()
+			for _, token := range []string{`realm="r",nonce="n",qop="auth",algorithm=md5-sess,charset=utf-8`, proof} {
+				if _, err := readFrame(theirs); err != nil {
+					return
+				}
+				body := record{}.int(authXid).long(0).int(0).string(token)
+				if _, err := theirs.Write(append(record{}.int(int32(len(body))), body...)); err != nil {
+					return
+				}
+			}
+		}()
+		if err := (Login{User: "app", Password: "secret", SASL: true}).login(ours); !errors.Is(err, driver.ErrRefused) {
+			t.Errorf("a server whose proof is %q: %v; want that it is refused", proof, err)
+		}
+		_ = ours.Close()
 	}
 }
