@@ -67,6 +67,14 @@ func ZooKeeperEnsemble(t TB, members int, args ...string) *Ensemble {
 	})
 }
 
+// ZooKeeperEnsembleOver starts several, as StartEnsembleOver does, and closes them at the test's end. The arguments are those of every member.
+func ZooKeeperEnsembleOver(t TB, members int, between func(from, to int, addr string) (string, error), args ...string) *Ensemble {
+	t.Helper()
+	return forTest(t, func(ctx context.Context) (*Ensemble, error) {
+		return StartEnsembleOver(ctx, members, Options{Args: args}, between)
+	})
+}
+
 // Sentinel starts a master, a replica and three Sentinels for the test and closes them at its end. The arguments are
 // those of master and replica.
 func Sentinel(t TB, args ...string) *Sentinels {

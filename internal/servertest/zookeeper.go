@@ -118,6 +118,12 @@ type Ensemble struct {
 // StartEnsemble starts that many servers and returns when one leads and the others follow. The options are those of every member, as of StartZooKeeper; the
 // ports are chosen, and where Dir is given each member has a folder in it. A member that is restarted is up when it listens: see Await.
 func StartEnsemble(ctx context.Context, members int, o Options) (*Ensemble, error) {
+	return StartEnsembleOver(ctx, members, o, nil)
+}
+
+// StartEnsembleOver is StartEnsemble with members that follow each other over proxies: between says at which address the member from, of 0 and up, finds the port at addr by
+// which others follow the member to. Their votes go straight.
+func StartEnsembleOver(ctx context.Context, members int, o Options, between func(from, to int, addr string) (string, error)) (*Ensemble, error) {
 	if members < 1 {
 		return nil, fmt.Errorf("servertest: an ensemble has at least one member, not %d", members)
 	}
@@ -126,14 +132,14 @@ func StartEnsemble(ctx context.Context, members int, o Options) (*Ensemble, erro
 	}
 	const attempts = 5 // as in start, but a member's ports are in everybody's configuration, so all are chosen anew
 	for i := 1; ; i++ {
-		e, err := startEnsemble(ctx, members, o)
+		e, err := startEnsemble(ctx, members, o, between)
 		if err == nil || i == attempts || !errors.Is(err, errPortTaken) {
 			return e, err
 		}
 	}
 }
 
-func startEnsemble(ctx context.Context, members int, o Options) (_ *Ensemble, err error) {
+func startEnsemble(ctx context.Context, members int, o Options, between func(from, to int, addr string) (string, error)) (_ *Ensemble, err error) {
 	e := &Ensemble{Members: make([]*Server, members)}
 	defer func() {
 		if err != nil {
@@ -146,12 +152,21 @@ func startEnsemble(ctx context.Context, members int, o Options) (_ *Ensemble, er
 			return nil, err
 		}
 	}
-	group := []string{"standaloneEnabled=false"}
-	for i := range members {
-		group = append(group, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, ports[3*i+1], ports[3*i+2]))
+	groups := make([][]string, members)
+	for from := range members {
+		groups[from] = []string{"standaloneEnabled=false"}
+		for to := range members {
+			addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[3*to+1]))
+			if between != nil && from != to {
+				if addr, err = between(from, to, addr); err != nil {
+					return nil, err
+				}
+			}
+			groups[from] = append(groups[from], fmt.Sprintf("server.%d=%s:%d", to+1, addr, ports[3*to+2]))
+		}
 	}
 	if err := together(members, func(i int) (err error) {
-		p := zookeeper("binding to port", group...)
+		p := zookeeper("binding to port", groups[i]...)
 		args := p.args
 		p.args = func(s *Server) ([]string, error) {
 			if err := os.WriteFile(filepath.Join(s.dir, "myid"), []byte(strconv.Itoa(i+1)), 0o600); err != nil {
