@@ -56,7 +56,7 @@ func TestZ17_ALeaderAlone(t *testing.T) {
 		if err := member.Pause(); err != nil {
 			t.Fatal(err)
 		}
-		defer member.Resume()
+		defer func() { _ = member.Resume() }()
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
