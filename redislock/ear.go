@@ -39,7 +39,8 @@ func (d *Driver) channel(node string) string {
 	return c
 }
 
-// listenForHolders subscribes at the masters of what is held. A break may have come before that, so a renewal looks.
+// listenForHolders subscribes at the masters of what is held, until it hears each of them. What stands there may have been broken before
+// that, or lost with the server's memory, so a renewal looks.
 func (d *Driver) listenForHolders() {
 	sessions := d.sessions.All()
 	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
@@ -61,6 +62,8 @@ func (d *Driver) listenForHolders() {
 			}
 			if _, err := d.listen(ctx, name); err == nil {
 				s.Hurry()
+			} else {
+				d.holding.Began() // it tries again
 			}
 		}
 	}

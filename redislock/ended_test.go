@@ -1,9 +1,14 @@
 package redislock_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/internal/redistest"
+	"github.com/interlock-go/interlock/internal/servertest"
 )
 
 // clients are the three ways to a server.
@@ -17,4 +22,20 @@ func TestConnectionsEndWhileIdle(t *testing.T) {
 func TestConnectionsEndUnderWay(t *testing.T) {
 	t.Parallel()
 	redistest.TryEndsUnderWay(t, clients)
+}
+
+// A server that is restarted without a log has forgotten who holds, and gives the lock to the next one. Whoever holds sees the end of
+// his subscription, and asks long before his next renewal.
+func TestHolderAsksWhenItsSubscriptionEnds(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	client := open(t, server.URL(), &interlock.Options{TTL: 10 * time.Minute, Grace: 100 * time.Millisecond})
+	lease := hold(t, client.Mutex("m"))
+	eventually(t, "the holder listens, and has been renewed after that", func() bool {
+		return strings.Contains(server.MustDo(t, "INFO", "commandstats"), "cmdstat_pexpire:calls=1,")
+	})
+	if err := errors.Join(server.Kill(), server.Restart(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	told(t, lease)
 }

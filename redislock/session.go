@@ -140,15 +140,24 @@ func (s *session) told(m redisstore.Message) {
 	}
 }
 
-// deafened has every claim that stands in a line with e's channel ask again: messages for it may have been lost.
+// deafened has every claim that stands in a line with e's channel ask again: messages for it may have been lost. What is held at that
+// master is renewed at once, and as soon as the master is heard again: if it was restarted, it may have forgotten who holds.
 func (s *session) deafened(e *ear) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	holds := false
 	for _, c := range s.claims {
-		if c.state == waiting && c.ear == e {
+		switch {
+		case c.state == waiting && c.ear == e:
 			c.recheck.At = time.Now()
 			c.change.Give()
+		case c.state == held && !c.Leaving:
+			holds = holds || s.d.conn.Node(c.Name) == e.node
 		}
+	}
+	if holds {
+		s.Hurry()
+		s.d.holding.Began()
 	}
 }
 
