@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/storeurl"
@@ -68,7 +66,7 @@ func read(u *url.URL, c *clientv3.Config) (*Options, error) {
 		err = errors.New("the URL has a password and no user: want user:password before the @")
 	}
 	if c.TLS != nil && c.TLS.ServerName != "" {
-		c.DialOptions = append(c.DialOptions, grpc.WithTransportCredentials(named{credentials.NewTLS(c.TLS), c.TLS.ServerName}))
+		c.DialOptions = append(c.DialOptions, grpc.WithAuthority(c.TLS.ServerName)) // else the certificate has to be of the host's name
 	}
 	if c.Username != "" {
 		c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(login(*c)))
@@ -92,22 +90,6 @@ func login(c clientv3.Config) grpc.UnaryClientInterceptor {
 		defer fresh.Close()
 		return fresh.ActiveConnection().Invoke(ctx, method, req, reply)
 	}
-}
-
-// named has the certificate of a server be of that name: the client wants that of the host.
-type named struct {
-	credentials.TransportCredentials
-	name string
-}
-
-// ClientHandshake implements credentials.TransportCredentials.
-func (n named) ClientHandshake(ctx context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return n.TransportCredentials.ClientHandshake(ctx, n.name, conn)
-}
-
-// Clone implements credentials.TransportCredentials.
-func (n named) Clone() credentials.TransportCredentials {
-	return named{n.TransportCredentials.Clone(), n.name}
 }
 
 // open implements driver.Opener.
