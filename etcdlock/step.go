@@ -57,7 +57,7 @@ func (s store) enter(ctx context.Context, l *lease, old *place, c driver.Claim) 
 	s.mu.Lock()
 	p := s.places[c.ID]
 	if p == nil {
-		p = &place{Claim: c, lease: l, value: put(c)}
+		p = &place{Claim: c, lease: l, value: encode(valueOf(c))}
 		for n := 0; p.key == "" || l.slots[p.key] != nil; n++ {
 			p.key = s.options.line(c.Name) + slot(l.id, n)
 		}

@@ -45,14 +45,6 @@ func valueOf(c driver.Claim) value {
 	return v
 }
 
-// put is the value of a claim's key as it stands there.
-func put(c driver.Claim) string {
-	if c.Kind == driver.Mutex && c.Note == "" && c.Passes == 0 {
-		return layout + `{"id":"` + driver.PublicID(c.ID) + `"}` // what encode makes of it
-	}
-	return encode(valueOf(c))
-}
-
 // decode reads what encode wrote. It reports whether that was ours, and an error where a later version of us has written it.
 func decode(b []byte, into any) (ours bool, err error) {
 	if len(b) < len(layout) || string(b[:2]) != layout[:2] || b[2] < '1' || b[2] > '9' {
