@@ -198,7 +198,9 @@ func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 	defer close(finished)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
 	defer cancel()
-	c.cleaner.finish(bounded)
+	cleaning, stop := context.WithTimeout(bounded, lastWord/2) // what is not given back by then goes with the sessions
+	c.cleaner.finish(cleaning)
+	stop()
 	for _, p := range c.everyPool() {
 		p.shut(bounded)
 	}

@@ -178,3 +178,34 @@ func (d *closing) Close(context.Context) error {
 func opener(d driver.Driver) driver.Opener {
 	return func(context.Context, *url.URL) (driver.Driver, error) { return d, nil }
 }
+
+// A client that holds more than can be released one by one in the time that Close has still closes its session, with which all of it goes.
+func TestClose_OfManyLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &spy{Driver: memlock.New()}
+		d.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
+			if op == "release" {
+				slow(ctx, 300*time.Millisecond)
+			}
+			return ctx.Err()
+		})
+		c := newClient(t, d, nil)
+		other := newClient(t, d, nil)
+		const many = 1000
+		for i := range many {
+			hold(t, c, fmt.Sprint("m", i))
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		left := 0
+		for i := range many {
+			if _, err := other.Mutex(fmt.Sprint("m", i)).TryLock(t.Context()); err != nil {
+				left++
+			}
+		}
+		if left > 0 {
+			t.Errorf("%d of %d are left behind", left, many)
+		}
+	})
+}
