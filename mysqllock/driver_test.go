@@ -73,9 +73,11 @@ func TestBadInput(t *testing.T) {
 	for url, want := range map[string]string{
 		"mysql:///test":                              "want mysql://USER@HOST:PORT/DATABASE",
 		"mysql://root@localhost":                     "names no database",
+		"mysql://root:1/secret@localhost":            "a password written as %2F",
+		"mysql://root:1?secret@localhost/test":       "a password written as %2F",
 		s.URL() + "?technique=no":                    `unknown technique "no": want rows`,
 		s.URL() + "?prefix=1x":                       "want at most 30 of a-z",
-		s.URL() + "?timeout=-1s":                     "want a time such as 3s",
+		s.URL() + "?timeout=-1s":                     "want a duration above 0, such as 3s",
 		s.URL() + "?tls=maybe":                       "want false, true, skip-verify or preferred",
 		s.URL() + "?loc=Local":                       `unknown parameter "loc"`,
 		s.URL() + "?tls=true":                        "TLS",

@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mysqlwire"
+	"github.com/interlock-go/interlock/internal/storeurl"
 )
 
 func init() { driver.Register("mysql", open) }
@@ -27,10 +27,13 @@ func ParseURL(rawURL string) (*mysql.Config, *Options, error) {
 	if err != nil || u.Scheme != "mysql" || u.Hostname() == "" || u.Opaque != "" {
 		return nil, nil, errors.New("mysqllock: the store's URL is malformed: want mysql://USER@HOST:PORT/DATABASE")
 	}
+	if err := storeurl.Misread(u); err != nil {
+		return nil, nil, fmt.Errorf("mysqllock: %w", err)
+	}
 	p := driver.NewParams(u)
 	o := &Options{
-		Technique: driver.Param(p, "technique", text), Prefix: driver.Param(p, "prefix", text), Timeout: driver.Param(p, "timeout", positive),
-		Keys: driver.Param(p, "keys", text), MaxWaiting: driver.Param(p, "max_waiting", count),
+		Technique: driver.Param(p, "technique", storeurl.Text), Prefix: driver.Param(p, "prefix", storeurl.Text), Timeout: driver.Param(p, "timeout", storeurl.Positive),
+		Keys: driver.Param(p, "keys", storeurl.Text), MaxWaiting: driver.Param(p, "max_waiting", count),
 	}
 	c := mysql.NewConfig()
 	c.TLSConfig = driver.Param(p, "tls", tlsMode)
@@ -48,16 +51,6 @@ func ParseURL(rawURL string) (*mysql.Config, *Options, error) {
 	c.Passwd, _ = u.User.Password()
 	c.Net, c.Addr, c.Logger = "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306")), &mysql.NopLogger{}
 	return c, o, nil
-}
-
-func text(s string) (string, error) { return s, nil }
-
-func positive(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return 0, errors.New("want a time such as 3s")
-	}
-	return d, nil
 }
 
 func count(s string) (int, error) {

@@ -170,6 +170,8 @@ func TestBadInput(t *testing.T) {
 	}
 	execute(t, s, "create role locked login password 'right'")
 	for url, want := range map[string]string{
+		"postgres://app:1/hunter2@localhost":                          `a password written as %2F`,
+		"postgres://app:1?hunter2@localhost/test":                     `a password written as %2F`,
 		s.URL() + "&technique=magic":                                  `unknown technique "magic"`,
 		s.URL() + "&schema=x;drop":                                    `malformed`,
 		s.URL() + "&schema=A":                                         `schema "A"`,

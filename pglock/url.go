@@ -3,6 +3,7 @@ package pglock
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/storeurl"
 )
 
 func init() {
@@ -34,6 +36,11 @@ func ParseURL(rawURL string) (*pgxpool.Config, *Options, error) {
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
 		return nil, nil, fmt.Errorf("pglock: the parameters of the store's URL are malformed: want ?name=value&name=value")
+	}
+	read := *u
+	read.RawQuery = strings.Join(slices.Collect(maps.Keys(q)), "") // what listen is may have an @
+	if err := storeurl.Misread(&read); err != nil {
+		return nil, nil, fmt.Errorf("pglock: %w", err)
 	}
 	for name := range q {
 		if lower := strings.ToLower(name); lower != name && slices.Contains(ours, lower) {

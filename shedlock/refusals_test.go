@@ -111,6 +111,13 @@ func TestRefusals(t *testing.T) {
 		} else {
 			_ = d.Close(t.Context())
 		}
+		for _, scheme := range []string{"mysql", "postgres"} {
+			for _, rest := range []string{"://root:1/hunter2@localhost", "://root:1?hunter2@localhost/test"} {
+				if _, err := driver.OpenURL(t.Context(), "shedlock+"+scheme+rest); err == nil || !strings.Contains(err.Error(), "a password written as %2F") || strings.Contains(err.Error(), "hunter2") {
+					t.Errorf("a password that ends the host: %v", err)
+				}
+			}
+		}
 		if s.postgres {
 			s.must(t, "create table zoned (name varchar(64) primary key, lock_until timestamptz, locked_at timestamptz, locked_by text)")
 			says("times with a zone", at("table=zoned"), "want the type timestamp")

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/storeurl"
 )
 
 func init() {
@@ -27,6 +28,9 @@ func init() {
 // open opens the store of a URL: shedlock+postgres:// before what libpq and pgx know, or shedlock+mysql://USER:PASSWORD@HOST:PORT/DATABASE with
 // the parameters of go-sql-driver/mysql; and ours, table and timeout.
 func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
+	if err := storeurl.Misread(u); err != nil {
+		return nil, fmt.Errorf("shedlock: %w", err)
+	}
 	q, err := url.ParseQuery(u.RawQuery)
 	o := &Options{Table: q.Get("table")}
 	timeout, wrong := time.ParseDuration(cmp.Or(q.Get("timeout"), "3s"))
