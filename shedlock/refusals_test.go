@@ -175,6 +175,23 @@ func TestRights(t *testing.T) {
 	})
 }
 
+// The client gives up the connections of a server that is read-only, and says no more than that: what it is, is said here.
+func TestReadOnlyServer(t *testing.T) {
+	t.Parallel()
+	s := onMariaDB(t)
+	for _, statement := range []string{"create user app", "grant select, insert, update on test.shedlock to app", "set global read_only = 1"} {
+		s.must(t, statement)
+	}
+	d, err := driver.OpenURL(t.Context(), strings.Replace(s.url(s.Addr()), "root@", "app@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close(t.Context())
+	if _, err := entered(t, d, time.Minute).Acquire(t.Context(), mutex("job")); !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "is read-only: want its primary") {
+		t.Errorf("%v; want that it was not sent, and why", err)
+	}
+}
+
 // A standby, or a server that is down, is no refusal: nothing was sent.
 func TestServerIsAway(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
