@@ -42,7 +42,7 @@ func (s *session) say(c *claim, what string, err error) (driver.Grant, error) {
 		s.forget(c) // a try that was denied
 	}
 	if err != nil {
-		return driver.Grant{}, fmt.Errorf("zklock: %s: %w", what, err)
+		return driver.Grant{}, fmt.Errorf("zklock: %s %s: %w", what, c.top, err)
 	}
 	return g, nil
 }

@@ -103,10 +103,12 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		"zk://:hush@" + server.Addr():                               "without a user",
 		"zk://u@" + server.Addr() + "?sasl=GSSAPI":                  "Kerberos (GSSAPI) is not supported",
 		"zk://u@" + server.Addr() + "?layout=kazoo&mutex=semaphore": "want Curator's",
-		"zk:///locks":                    "names no server",
-		"zk:locks":                       "names no server",
-		"zk://" + nobody + "?timeout=2s": nobody,
-		"zk://" + nobody + ",127.0.0.1:2?timeout=2s": "127.0.0.1:2",
+		"zk://" + server.Addr() + "//":                              `path "//": want one as /locks`,
+		"zk://," + server.Addr():                                    "an address of a server is empty",
+		"zk:///locks":                                               "names no server",
+		"zk:locks":                                                  "names no server",
+		"zk://" + nobody + "?timeout=2s":                            nobody,
+		"zk://" + nobody + ",127.0.0.1:2?timeout=2s":                "127.0.0.1:2",
 	} {
 		d, err := driver.OpenURL(within(t), url)
 		if err == nil {

@@ -83,9 +83,10 @@ func (o *Options) withDefaults() (Options, error) {
 		return options, fmt.Errorf("zklock: a user with a colon in its name: the scheme digest cannot have that: %w", driver.ErrRefused)
 	}
 	options.Timeout = cmp.Or(max(options.Timeout, 0), defaultTimeout)
-	options.Path = strings.TrimSuffix(options.Path, "/")
-	if p := options.Path; p != "" && (p[0] != '/' || path.Clean(p) != p || p == "/zookeeper" || strings.HasPrefix(p, "/zookeeper/")) {
-		return options, fmt.Errorf("zklock: path %q: want one as /locks, without . and .. and empty parts, and not below /zookeeper: %w", p, driver.ErrRefused)
+	said := options.Path
+	options.Path = strings.TrimSuffix(said, "/")
+	if p := options.Path; p != "" && (p[0] != '/' || path.Clean(p) != p || p == "/" || p == "/zookeeper" || strings.HasPrefix(p, "/zookeeper/")) {
+		return options, fmt.Errorf("zklock: path %q: want one as /locks, without . and .. and empty parts, and not below /zookeeper: %w", said, driver.ErrRefused)
 	}
 	for _, r := range options.Path {
 		if r != '/' && r != '%' && !plain(r) {

@@ -29,7 +29,7 @@ func (s *session) Release(ctx context.Context, about driver.Claim) (bool, error)
 		if s.over() {
 			return false, driver.ErrSessionLost
 		}
-		return false, fmt.Errorf("zklock: release: %w", err)
+		return false, fmt.Errorf("zklock: release %s: %w", c.top, err)
 	}
 	return held, nil
 }

@@ -33,9 +33,9 @@ const (
 
 var codeTexts = map[Code]string{
 	Inconsistent: "not tried, since another request of the transaction failed", Unimplemented: "the server does not know this request",
-	BadArguments: "the server takes the request for malformed", NoNode: "the node does not exist", NoAuth: "the access list of the node forbids it",
+	BadArguments: "the server takes the request for malformed", NoNode: "the node does not exist", NoAuth: "the access list of the node forbids it, or that of the one above it: want a user who has the right",
 	BadVersion: "the node has another version", NoChildren: "an ephemeral node can have no children", NodeExists: "the node exists",
-	NotEmpty: "the node has children", SessionExpired: "the session has expired", InvalidACL: "the access list is invalid",
+	NotEmpty: "the node has children", SessionExpired: "the session has expired", InvalidACL: "the access list is invalid: that of creators only wants a login",
 	AuthFailed: "authentication failed", SessionMoved: "the session has moved to another connection",
 	WantsSASL:   "the server wants a login by SASL, and has seen none that it knows",
 	NotReadOnly: "the server is read-only, since it has no majority", QuotaExceeded: "the quota is exceeded", Throttled: "the server has too much to do",
