@@ -29,6 +29,7 @@ type Driver struct {
 	cancel context.CancelFunc
 
 	sessions sessions.Set[*session]
+	opening  chan struct{} // has a value while the session for looks is being opened
 	mu       sync.Mutex
 	reader   *zk.Client // for people; nil until somebody looks
 	closed   bool
@@ -41,7 +42,7 @@ func New(ctx context.Context, addrs []string, o *Options) (driver.Driver, error)
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{addrs: slices.Clone(addrs), options: options, base: options.Path, parents: zk.Container}
+	d := &Driver{addrs: slices.Clone(addrs), options: options, base: options.Path, parents: zk.Container, opening: make(chan struct{}, 1)}
 	if options.ACL == CreatorsOnly || options.ACL == "" && options.User != "" {
 		d.acl = zk.Creators
 	}
@@ -49,6 +50,9 @@ func New(ctx context.Context, addrs []string, o *Options) (driver.Driver, error)
 		d.parents = zk.Persistent // kazoo makes them once
 	}
 	for i, addr := range d.addrs {
+		if addr == "" {
+			return nil, fmt.Errorf("zklock: an address of a server is empty: want HOST or HOST:PORT: %w", driver.ErrRefused)
+		}
 		if _, _, err := net.SplitHostPort(addr); err != nil {
 			d.addrs[i] = net.JoinHostPort(addr, "2181")
 		}
@@ -65,7 +69,11 @@ func New(ctx context.Context, addrs []string, o *Options) (driver.Driver, error)
 	if err == nil {
 		if err = root.Err; root.Code == zk.NoNode {
 			err = d.missing()
+		} else if err != nil {
+			err = fmt.Errorf("look at %s: %w", d.root(), err)
 		}
+	} else if ctx.Err() != nil {
+		err = fmt.Errorf("%w: a server has opened a session, and answers nothing since: %w", driver.ErrNotSent, err)
 	}
 	if err = cmp.Or(err, probe.Close(ctx)); err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)

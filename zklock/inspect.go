@@ -37,18 +37,38 @@ func (d *Driver) ask(ctx context.Context, calls ...*zk.Call) error {
 }
 
 // view is the session for looks. Who comes while it is being opened waits for that, as for an answer.
-func (d *Driver) view(ctx context.Context) (_ *zk.Client, err error) {
+func (d *Driver) view(ctx context.Context) (*zk.Client, error) {
+	select {
+	case d.opening <- struct{}{}:
+		defer func() { <-d.opening }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", driver.ErrNotSent, context.Cause(ctx))
+	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
+	reader, closed := d.reader, d.closed
+	d.mu.Unlock()
+	if closed {
 		return nil, errClosed
 	}
-	if d.reader == nil {
-		o := d.connection(readerTimeout)
-		o.Heartbeat = true
-		d.reader, err = zk.Dial(ctx, o)
+	if reader != nil {
+		return reader, nil
 	}
-	return d.reader, err
+	o := d.connection(readerTimeout)
+	o.Heartbeat = true
+	reader, err := zk.Dial(ctx, o) // without the mutex: Close need not wait for it
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	if closed = d.closed; !closed {
+		d.reader = reader
+	}
+	d.mu.Unlock()
+	if closed {
+		_ = reader.Close(ctx)
+		return nil, errClosed
+	}
+	return reader, nil
 }
 
 // seen is a claim with its place.
@@ -62,8 +82,9 @@ type seen struct {
 // lookBatch is how many reads go in one flight.
 const lookBatch = 1000
 
-// lines reads the lines of locks by their nodes. One that nobody stands in is empty.
-func (d *Driver) lines(ctx context.Context, dirs []string) ([][]seen, error) {
+// lines reads the lines of locks by their nodes. One that nobody stands in is empty, and so is one that we may not read, where that is wanted. Of a claim that we may not
+// read no more is known than its node's name.
+func (d *Driver) lines(ctx context.Context, hidden bool, dirs ...string) ([][]seen, error) {
 	calls := []*zk.Call{zk.Sync(d.root())}
 	for _, dir := range dirs {
 		calls = append(calls, zk.Children(dir+waitingPart, false), zk.Children(dir+leasesPart, false), zk.Children(dir, false))
@@ -72,7 +93,7 @@ func (d *Driver) lines(ctx context.Context, dirs []string) ([][]seen, error) {
 		return nil, err
 	}
 	for _, call := range calls {
-		if call.Err != nil && call.Code != zk.NoNode {
+		if call.Err != nil && call.Code != zk.NoNode && (call.Code != zk.NoAuth || !hidden) {
 			return nil, call.Err
 		}
 	}
@@ -97,7 +118,7 @@ func (d *Driver) lines(ctx context.Context, dirs []string) ([][]seen, error) {
 			switch {
 			case get.Code == zk.NoNode, get.Err == nil && get.Stat.Owner == 0:
 				continue
-			case get.Err != nil:
+			case get.Err != nil && get.Code != zk.NoAuth:
 				return lines, get.Err
 			}
 			line = append(line, p)
@@ -121,7 +142,7 @@ func (d *Driver) batches(ctx context.Context, calls []*zk.Call) error {
 	return nil
 }
 
-// Lines implements driver.Inspector.
+// Lines implements driver.Inspector. Names that the user may not read are left out.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
 	all := zk.Children(d.root(), false)
 	err := d.ask(ctx, zk.Sync(d.root()), all)
@@ -141,7 +162,7 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 	for _, name := range names {
 		dirs = append(dirs, d.dir(name))
 	}
-	lines, err := d.lines(ctx, dirs)
+	lines, err := d.lines(ctx, true, dirs...)
 	var shown []driver.Line
 	for i, claims := range lines {
 		if len(claims) > 0 {
@@ -167,7 +188,7 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	if err := checkName(name); err != nil {
 		return driver.Line{Name: name}, err
 	}
-	lines, err := d.lines(ctx, []string{d.dir(name)})
+	lines, err := d.lines(ctx, false, d.dir(name))
 	if err != nil {
 		return driver.Line{Name: name}, fmt.Errorf("zklock: look at %q: %w", name, err)
 	}
@@ -179,7 +200,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	if err := checkName(name); err != nil {
 		return err
 	}
-	lines, err := d.lines(ctx, []string{d.dir(name)})
+	lines, err := d.lines(ctx, false, d.dir(name))
 	if err != nil {
 		return fmt.Errorf("zklock: break %q: %w", name, err)
 	}

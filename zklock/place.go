@@ -154,7 +154,7 @@ func holderOf(p place, get *zk.Call, held bool) driver.Holder {
 	if held && p.kind.Exclusive() {
 		h.Fence = tokenOf(get.Stat.Czxid)
 	}
-	if !held || p.lease {
+	if get.Err == nil && (!held || p.lease) {
 		h.Since = time.UnixMilli(get.Stat.Ctime) // when it came, or took its lease; nobody writes down when another claim was granted
 	}
 	return h

@@ -1,0 +1,124 @@
+package zklock_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/zk"
+	"github.com/interlock-go/interlock/zklock"
+)
+
+// Neither a look nor Close waits longer than its context for a connection that somebody else's look is making.
+func TestALookHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	var slow atomic.Bool
+	var dialed sync.Once
+	dials, release := make(chan struct{}), make(chan struct{})
+	d, err := zklock.New(within(t), []string{server.Addr()}, &zklock.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if slow.Load() {
+			dialed.Do(func() { close(dials) })
+			<-release
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow.Store(true)
+	first := make(chan error, 1)
+	go func() {
+		_, err := d.(driver.Inspector).Line(within(t), "looked at")
+		first <- err
+	}()
+	<-dials
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	others := make(chan error, 2)
+	go func() {
+		_, err := d.(driver.Inspector).Line(ended, "looked at")
+		others <- err
+		others <- d.Close(within(t))
+	}()
+	for _, want := range []error{driver.ErrNotSent, nil} {
+		select {
+		case err := <-others:
+			if !errors.Is(err, want) {
+				t.Errorf("beside a look that connects: %v, want %v", err, want)
+			}
+		case <-time.After(patience):
+			t.Fatal("what goes on beside a look that connects waits for that")
+		}
+	}
+	close(release)
+	if err := <-first; err == nil {
+		t.Error("a look goes on after Close")
+	}
+}
+
+// Nodes that the user may not read hide no others from a list, and a claim that may not be read stands in the line.
+func TestWhatMayNotBeRead(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, d, _, _ := opened(t, server)
+	asks(t, s, mutex("mine"), true)
+	owner, err := zk.Dial(within(t), zk.Options{Addrs: []string{server.Addr()}, Timeout: time.Minute, Login: zk.Login{User: "app", Password: "secret"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(context.Background())
+	do(t, owner, zk.Create("/hidden", nil, zk.Persistent, zk.Creators), zk.Create("/hidden/lock-", nil, zk.EphemeralSequential, zk.Creators),
+		zk.Create("/open", nil, zk.Persistent, zk.Anyone), zk.Create("/open/lock-", []byte("secret"), zk.EphemeralSequential, zk.Creators))
+	lines, err := d.(driver.Inspector).Lines(within(t), "")
+	if err != nil || len(lines) != 2 || lines[0].Name != "mine" || lines[1].Name != "open" {
+		t.Fatalf("listed are %+v, %v", lines, err)
+	}
+	if c := lines[1].Claims; len(c) != 1 || !c[0].Held || !c[0].Foreign || c[0].Owner.Name != "" || c[0].Fence != 0 {
+		t.Errorf("a claim that may not be read is shown as %+v", c)
+	}
+	_, err = d.(driver.Inspector).Line(within(t), "hidden")
+	refused(t, err, "the access list of the node forbids it")
+	_, err = s.Acquire(within(t), mutex("hidden"))
+	refused(t, err, "acquire /hidden: ")
+}
+
+// silent is a connection that brings a session, and no answer after it.
+type silent struct {
+	net.Conn
+	left  int
+	quiet context.CancelFunc
+}
+
+func (c *silent) Read(b []byte) (int, error) {
+	if c.left == 0 {
+		c.quiet()
+		_, err := io.Copy(io.Discard, c.Conn) // until it is closed
+		return 0, cmp.Or(err, io.EOF)
+	}
+	n, err := c.Conn.Read(b[:min(len(b), c.left)])
+	c.left -= n
+	return n, err
+}
+
+func TestAServerThatOpensASessionAndIsSilent(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	ctx, cancel := context.WithCancel(within(t))
+	_, err := zklock.New(ctx, []string{server.Addr()}, &zklock.Options{Timeout: patience, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &silent{nc, 41, cancel}, err // a length, and the answer to a connection
+	}})
+	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "opened a session, and answers nothing") {
+		t.Errorf("%v; want that it says so", err)
+	}
+}
