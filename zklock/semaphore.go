@@ -22,6 +22,13 @@ const (
 // maxLeases is the largest limit under which each permit is a node, as Curator counts them. Under a larger one a claim is one node, and its name says how many it is.
 const maxLeases = 1000
 
+// A server ends the connection by which a request of more than maxRequest bytes comes, unless its jute.maxbuffer says otherwise. Each lease of a transaction has up to
+// leaseBytes beside the path of the lock's node.
+const (
+	maxRequest = 1<<20 - 1
+	leaseBytes = 150
+)
+
 // semaphoreOf returns the line that the children of both parts make. Epoch is the change that made the part for who waits: numbers begin anew when it was empty
 // and is made again. The names of ours have weight and limit, and those of leases also epoch and number of the place in line that was left: clients need not agree on the
 // limit, and who holds may have been let in past others who want more than there is. Other libraries' leases are ahead of everybody.
@@ -178,7 +185,7 @@ func (s *session) takeLeases(ctx context.Context, c *claim, p place, epoch int64
 	for range enterAttempts {
 		out, data := zk.Delete(p.nodes[0], 0), encode(s.owner, c.Claim)
 		calls := []*zk.Call{out}
-		for range c.leaseCount() {
+		for range leaseCount(c.Claim) {
 			calls = append(calls, zk.Create(name, data, zk.EphemeralSequential, s.d.acl))
 			data = nil
 		}
@@ -212,8 +219,8 @@ func (s *session) takeLeases(ctx context.Context, c *claim, p place, epoch int64
 	return fmt.Errorf("the node %s goes whenever it is to have a child: %w", c.leases, driver.ErrNotSent)
 }
 
-// leaseCount is how many nodes the claim has when it holds.
-func (c *claim) leaseCount() int {
+// leaseCount is how many nodes a claim of permits has when it holds.
+func leaseCount(c driver.Claim) int {
 	if c.Limit > maxLeases {
 		return 1
 	}

@@ -187,3 +187,20 @@ func TestALargeSemaphore(t *testing.T) {
 		t.Errorf("the line is %+v, %v", line, err)
 	}
 }
+
+// The leases of a claim are made by one request, which a server takes up to a size: what is beyond it is refused before it comes into line.
+func TestSoManyLeasesAtOnce(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, _, l, _ := opened(t, server)
+	most := permit(strings.Repeat("n", 890), 1000, 1000)
+	asks(t, s, most, true)
+	leaves(t, s, most, true)
+	before := l.calls.Load()
+	_, err := s.Acquire(within(t), permit(strings.Repeat("n", 910), 1000, 1000))
+	refused(t, err, "want fewer at once or a shorter name")
+	if sent := l.calls.Load() - before; sent != 0 {
+		t.Errorf("%d requests were sent of what is refused", sent)
+	}
+	asks(t, s, permit(strings.Repeat("n", 910), 1000, 1001), true)
+}

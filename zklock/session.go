@@ -165,6 +165,8 @@ func (d *Driver) allows(c driver.Claim) string {
 		return "a mutex, write, read or permit claim"
 	case c.Weight < 1 || c.Limit < c.Weight || c.Limit > driver.All:
 		return fmt.Sprintf("1 ≤ weight ≤ limit ≤ %d", driver.All)
+	case c.Kind == driver.Permit && leaseCount(c)*(len(d.dir(c.Name))+leaseBytes) > maxRequest:
+		return fmt.Sprintf("fewer at once or a shorter name, since a server takes requests of up to %d bytes, or a limit above %d, where they are one node", maxRequest, maxLeases)
 	}
 	return ""
 }
