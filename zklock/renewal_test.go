@@ -28,6 +28,29 @@ func TestZ17_ARenewalIsAChange(t *testing.T) {
 	}
 }
 
+// What becomes of the node under which the locks are ends no session.
+func TestARenewalNeedsNoRoot(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	owner, err := zk.Dial(within(t), zk.Options{Addrs: []string{server.Addr()}, Timeout: time.Minute, Login: zk.Login{User: "app", Password: "secret"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(context.Background())
+	do(t, owner, zk.Create("/root", nil, zk.Persistent, zk.Anyone))
+	s := logged(t, server.URL()+"/root")
+	do(t, owner, zk.Delete("/root", -1))
+	renews(t, s)
+	made := zk.Create("/root", nil, zk.Persistent, zk.Creators)
+	do(t, owner, made)
+	renews(t, s)
+	after := zk.Create("/after", nil, zk.Ephemeral, zk.Anyone)
+	do(t, owner, after)
+	if n := after.Stat.Czxid - made.Stat.Czxid - 1; n != 1 {
+		t.Errorf("a renewal by who may not read the root is %d changes of the ensemble, want 1", n)
+	}
+}
+
 // A leader whose followers are away leads on for a while, and prolongs no trust meanwhile.
 func TestZ17_ALeaderAlone(t *testing.T) {
 	t.Parallel()

@@ -298,7 +298,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 func (s *session) contacted(ctx context.Context) (started time.Time, err error) {
 	started = time.Now()
 	call := zk.Multi(zk.Check(s.d.root(), -1))
-	if err = s.check(ctx, call); err == nil && call.Code != zk.NoNode { // which the majority says, too
+	if err = s.check(ctx, call); err == nil && call.Code != zk.NoNode && call.Code != zk.NoAuth { // which a majority says, too
 		err = call.Err
 	}
 	return started, err
