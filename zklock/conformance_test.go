@@ -24,12 +24,14 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// The laws are tried on three servers at once: some of them restart theirs.
+// The laws are tried on four servers at once: some of them restart theirs.
 func TestConformance(t *testing.T) { tryThese(t, drivertest.Laws()[:7]) }
 
 func TestConformanceFromLaw08(t *testing.T) { tryThese(t, drivertest.Laws()[7:9]) }
 
-func TestConformanceFromLaw10(t *testing.T) { tryThese(t, drivertest.Laws()[9:]) }
+func TestConformanceFromLaw10(t *testing.T) { tryThese(t, drivertest.Laws()[9:12]) }
+
+func TestConformanceFromLaw13(t *testing.T) { tryThese(t, drivertest.Laws()[12:]) }
 
 func tryThese(t *testing.T, laws []drivertest.Law) {
 	t.Helper()

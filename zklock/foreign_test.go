@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// Curator in Java and ours exclude and wake each other, by turns and three at once, and a Curator that dies is in nobody's way for longer than its session.
+// Curator in Java and ours exclude and wake each other, by turns and three at once.
 func TestCuratorAndOurs(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t)
@@ -45,7 +45,16 @@ func TestCuratorAndOurs(t *testing.T) {
 	theirs.MustUnlock(t)
 	awaits(t, s, third)
 	leaves(t, s, third, true)
+}
 
+// A Curator that dies is in nobody's way for longer than its session.
+func TestACuratorThatDies(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a session of three seconds: make proof")
+	}
+	server := servertest.ZooKeeper(t)
+	s, _, _, _ := opened(t, server)
 	dies := foreigntest.Start(t, foreigntest.CuratorMutex, []string{server.Addr()}, "shared", 3*time.Second)
 	dies.MustLock(t, patience)
 	next := mutex("shared")
@@ -58,6 +67,9 @@ func TestCuratorAndOurs(t *testing.T) {
 // Three parties at one lock by turns: ours, Curator in Java and go-zookeeper.
 func TestGoZooKeeperCuratorAndOurs(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("three libraries, of which one is built: make proof")
+	}
 	server := servertest.ZooKeeper(t)
 	s, d, _, _ := opened(t, server)
 	goes := foreigntest.Start(t, foreigntest.GoZooKeeper, []string{server.Addr()}, "shared", 20*time.Second)
@@ -106,6 +118,9 @@ func TestGoZooKeeperCuratorAndOurs(t *testing.T) {
 // Curator's read/write lock and ours exclude each other as readers and writers do, in the order of coming.
 func TestCuratorsReadWriteLockAndOurs(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("two processes of Java: make proof")
+	}
 	server := servertest.ZooKeeper(t)
 	s, d, _, _ := opened(t, server)
 	theirReader := foreigntest.Start(t, foreigntest.CuratorRead, []string{server.Addr()}, "shared", 20*time.Second)
@@ -148,6 +163,9 @@ func TestCuratorsReadWriteLockAndOurs(t *testing.T) {
 // Curator's semaphore of two and ours count the same leases, and let in who came first.
 func TestCuratorsSemaphoreAndOurs(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("a process of Java: make proof")
+	}
 	server := servertest.ZooKeeper(t)
 	s, d, _, _ := opened(t, server)
 	theirs := foreigntest.Start(t, foreigntest.CuratorSemaphore, []string{server.Addr()}, "shared", 20*time.Second)
@@ -184,6 +202,9 @@ func TestCuratorsSemaphoreAndOurs(t *testing.T) {
 // A semaphore of one, and a mutex that is written as one, are Curator's InterProcessSemaphoreMutex.
 func TestCuratorsSemaphoreMutexAndOurs(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("a process of Java: make proof")
+	}
 	server := servertest.ZooKeeper(t)
 	plain, _, _, _ := opened(t, server)
 	d, _ := connect(t, server, "?mutex=semaphore")

@@ -54,16 +54,11 @@ func program(t testing.TB, kind Kind) (*exec.Cmd, error) {
 		process.Env = append(os.Environ(), "NODE_PATH="+node.modules)
 		return process, nil
 	case CuratorMutex, CuratorRead, CuratorWrite, CuratorSemaphore, CuratorSemaphoreMutex:
-		classes, err := curator(javaFolder)
+		classes, err := CompileWithCurator("CuratorLock", curatorProgram)
 		if err != nil {
 			return nil, err
 		}
-		process, err := script(t, "java", "CuratorLock.java", curatorProgram, string(kind))
-		if err != nil {
-			return nil, err
-		}
-		process.Env = append(os.Environ(), "CLASSPATH="+classes, "JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-		return process, nil
+		return exec.Command("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", classes, "CuratorLock", string(kind)), nil
 	case KazooLock, KazooRead, KazooWrite:
 		python, err := kazoo()
 		if err != nil {
@@ -109,20 +104,4 @@ func findPython(module, pkg string, names ...string) (string, error) {
 	}
 	return "", fmt.Errorf("foreigntest: no Python has %s (%s): install the Debian package python3-%[1]s, or elsewhere pip install %[1]s",
 		pkg, strings.Join(tried, "; "))
-}
-
-// javaFolder is where Debian keeps what Java programs use.
-const javaFolder = "/usr/share/java"
-
-// curator returns the class path of Curator.
-func curator(folder string) (string, error) {
-	var classes []string
-	for _, name := range []string{"curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute", "guava", "slf4j-api", "slf4j-nop"} {
-		path := filepath.Join(folder, name+".jar")
-		if _, err := os.Stat(path); err != nil {
-			return "", fmt.Errorf("foreigntest: Curator is missing: install the Debian packages libcurator-recipes-java and default-jdk-headless: %w", err)
-		}
-		classes = append(classes, path)
-	}
-	return strings.Join(classes, string(os.PathListSeparator)), nil
 }
