@@ -148,7 +148,8 @@ var adapters = map[string]adapter{
 
 	"raw zk":       {open: openRawZooKeeper, zookeeper: true},
 	"go-zookeeper": {open: openGoZooKeeper, zookeeper: true},
-	"zk":           {open: openZooKeeper, zookeeper: true},
+	"curator":      {open: openCurator, zookeeper: true},
+	"zk":           {open: openZooKeeper, zookeeper: true, key: zkKey},
 	"zk strict":    {open: openZooKeeperStrict, zookeeper: true},
 
 	"raw etcd":                 {open: openRawEtcd, etcd: true},

@@ -81,10 +81,14 @@ func (p stagedPair) run(ctx context.Context, _ scale) (sample, error) {
 	}
 	did := after.since(before)
 	const all = roundWarm + roundPairs
-	return sample{
-		pairMedian: took[0], pairSlow: took[1], cpuEach: took[2], requestsEach: took[3],
+	out := sample{
+		pairMedian: took[0], pairSlow: took[1], cpuEach: took[2],
 		packets: did.packets() / all, scriptTime: did.scripted / all, serverEach: did.cpu * 1e6 / all,
-	}, nil
+	}
+	if took[3] > 0 { // or else it is not known
+		out[requestsEach] = took[3]
+	}
+	return out, nil
 }
 
 // perform is the task of a stage's worker: a round of pairs for each name of

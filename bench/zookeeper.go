@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -63,6 +65,36 @@ func dialGoZooKeeper(p place) (goZooKeeper, error) {
 func (g goZooKeeper) close() error {
 	g.Close()
 	return nil
+}
+
+// zkKey is the node of a lock of ours.
+func zkKey(name string) any { return "/" + strings.ReplaceAll(name, "/", "%2F") }
+
+// zookeeperEnd is when the server tells others that the session of whoever is
+// first in line has ended, which it waits for.
+func (s *site) zookeeperEnd(ctx context.Context, a adapter, name string) (time.Time, error) {
+	g, err := dialGoZooKeeper(place{ZooKeeper: s.zookeeper.Addr()})
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer g.Close()
+	dir := a.keyOf(name).(string)
+	line, _, err := g.Children(dir)
+	if err != nil || len(line) == 0 {
+		return time.Time{}, fmt.Errorf("bench: %d claims stand below %s: want that of the killed holder: %w", len(line), dir, err)
+	}
+	number := func(node string) string { return node[strings.LastIndexByte(node, '-')+1:] }
+	first := slices.MinFunc(line, func(a, b string) int { return strings.Compare(number(a), number(b)) })
+	there, _, gone, err := g.ExistsW(dir + "/" + first)
+	if err != nil || !there {
+		return time.Time{}, fmt.Errorf("bench: the killed holder's node is there: %v: %w", there, err)
+	}
+	select {
+	case <-gone:
+		return time.Now(), nil
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	}
 }
 
 // rawZooKeeper makes a node and deletes it, and asks nobody: the floor.
