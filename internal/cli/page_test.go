@@ -204,6 +204,24 @@ kill $old`)
 	}
 }
 
+// Who waits and whose place an operator takes away has not acquired the lock: status 75.
+func TestBrokenWaiter(t *testing.T) {
+	s := servertest.Etcd(t)
+	c := exec.CommandContext(t.Context(), "bash", "-e", "-c", `
+interlock run held -- sleep 60 & holder=$!
+until interlock show held | grep -q holds; do sleep 0.1; done
+interlock run held -- true & waiter=$!
+until interlock show held | grep -q waits; do sleep 0.1; done
+interlock break held $(interlock show held | awk '$3 == "waits" { print $4, $(NF-1) }')
+wait $waiter || echo status $?
+kill $holder; wait`)
+	c.Env = append(os.Environ(), "INTERLOCK_STORE="+s.URL())
+	out, err := c.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "status 75") || !strings.Contains(string(out), "broken by an operator") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // What the page about fencing has of a move between stores is run from a Redis to an etcd: tokens go on growing.
 func TestPageFencing(t *testing.T) {
 	redis, etcd := servertest.Redis(t), servertest.Etcd(t)
