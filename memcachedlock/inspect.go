@@ -13,15 +13,6 @@ import (
 	"github.com/interlock-go/interlock/internal/memcache"
 )
 
-// at returns what stands at a name, or nil.
-func (d *Driver) at(ctx context.Context, name string) (*item, error) {
-	key := d.Key(name)
-	if err := memcache.CheckKey(key); err != nil {
-		return nil, fmt.Errorf("%w: %w", driver.ErrRefused, err)
-	}
-	return look(ctx, d.server(key), key)
-}
-
 // Lines implements driver.Inspector. A server lists all keys that it has, which takes long where they are many.
 func (d *Driver) Lines(ctx context.Context, prefix string) (lines []driver.Line, err error) {
 	for _, s := range d.servers {
@@ -56,8 +47,8 @@ func (d *Driver) Lines(ctx context.Context, prefix string) (lines []driver.Line,
 
 // Line implements driver.Inspector. Who waits stands nowhere.
 func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
-	l := driver.Line{Name: name}
-	it, err := d.at(ctx, name)
+	l, key := driver.Line{Name: name}, d.Key(name)
+	it, err := look(ctx, d.server(key), key)
 	if err != nil {
 		return l, fmt.Errorf("memcachedlock: look at %q: %w", name, err)
 	}
@@ -70,8 +61,9 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 // Break implements driver.Inspector. A mark is written into the item, for the rest of its time, and its owner hears of it by its next
 // renewal; now deletes it.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
+	key := d.Key(name)
 	for range rounds {
-		it, err := d.at(ctx, name)
+		it, err := look(ctx, d.server(key), key)
 		switch {
 		case err != nil:
 			return fmt.Errorf("memcachedlock: break %q: %w", name, err)
@@ -80,7 +72,6 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 		case it.foreign && !now:
 			return fmt.Errorf("memcachedlock: break %q: %w: it is another program's, which reads no marks: it can only be broken now", name, driver.ErrRefused)
 		}
-		key := d.Key(name)
 		request := memcache.Delete(key, it.Version)
 		if !now {
 			it.Broken = true

@@ -56,6 +56,9 @@ type item struct {
 
 // look returns what stands at a key, or nil.
 func look(ctx context.Context, server *memcache.Client, key string) (*item, error) {
+	if err := memcache.CheckKey(key); err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrRefused, err)
+	}
 	r, err := server.Do(ctx, memcache.Get(key))
 	if err != nil || r.Status != memcache.Value {
 		return nil, err
