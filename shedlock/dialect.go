@@ -30,7 +30,7 @@ var (
 		":keyed", ":table force index (primary)", // a small table would be read, and locked, as a whole
 		":text", "_utf8mb4 x'%x'",
 		":row", "name = %[1]s and cast(convert(name using utf8mb4) as binary) = cast(%[1]s as binary)",
-		":read", "timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', :now), coalesce(name, ''), coalesce(locked_by, ''), " +
+		":read", "timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', :now), coalesce(cast(convert(name using utf8mb4) as binary), ''), coalesce(cast(convert(locked_by using utf8mb4) as binary), ''), " +
 			"coalesce(timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', locked_at), 0), coalesce(timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', lock_until), 0)",
 		":columns", "table_name = substring_index(':table', '.', -1) and table_schema = if(locate('.', ':table') > 0, substring_index(':table', '.', 1), database())",
 		":ascii", "character_set_name <> 'utf8mb4'",

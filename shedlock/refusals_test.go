@@ -50,6 +50,9 @@ func TestNamesAreKeptOrRefused(t *testing.T) {
 			return
 		}
 		refused("JOB", `for "job"`) // which is held
+		latin := entered(t, opened(t, s, "charset=latin1"), time.Minute)
+		latin.asks(mutex("日本"), true)
+		latin.asks(mutex("日本"), false) // what stands there is read whole
 		s.must(t, "delete from shedlock")
 		s.must(t, "alter table shedlock convert to character set latin1")
 		a = entered(t, opened(t, s), time.Minute)
