@@ -10,7 +10,7 @@ var (
 		":keyed", ":table",
 		":text", "convert_from(decode('%x', 'hex'), 'UTF8')",
 		":row", "name = %s",
-		":read", "(extract(epoch from :now) * 1000000)::bigint, coalesce(name, ''), coalesce(locked_by, ''), " +
+		":read", "(extract(epoch from :now) * 1000000)::bigint, name, locked_by, " +
 			"coalesce((extract(epoch from locked_at) * 1000000)::bigint, 0), coalesce((extract(epoch from lock_until) * 1000000)::bigint, 0)",
 		":columns", "(table_schema, table_name) = (select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass(':table'))",
 		":ascii", "0", // the server says what it cannot keep
@@ -30,7 +30,7 @@ var (
 		":keyed", ":table force index (primary)", // a small table would be read, and locked, as a whole
 		":text", "_utf8mb4 x'%x'",
 		":row", "name = %[1]s and cast(convert(name using utf8mb4) as binary) = cast(%[1]s as binary)",
-		":read", "timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', :now), coalesce(cast(convert(name using utf8mb4) as binary), ''), coalesce(cast(convert(locked_by using utf8mb4) as binary), ''), " +
+		":read", "timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', :now), cast(convert(name using utf8mb4) as binary), cast(convert(locked_by using utf8mb4) as binary), " +
 			"coalesce(timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', locked_at), 0), coalesce(timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', lock_until), 0)",
 		":columns", "table_name = substring_index(':table', '.', -1) and table_schema = if(locate('.', ':table') > 0, substring_index(':table', '.', 1), database())",
 		":ascii", "character_set_name <> 'utf8mb4'",
@@ -53,6 +53,6 @@ const (
 	release = "update :keyed set lock_until = :now where lock_until > :now and %s"
 	look    = "select :read from (select 1 as one) one left join :table on %s" // what the time is, whatever is there
 	inspect = "select count(*), coalesce(max(case when lower(column_name) = 'name' then coalesce(character_maximum_length, 255) end), 0), coalesce(max(:ascii), 0), coalesce(min(datetime_precision), 0), " +
-		"coalesce(max(:safe), 0), coalesce(max(:problem), '') from information_schema.columns where :columns and lower(column_name) in ('name', 'lock_until', 'locked_at', 'locked_by')"
+		"coalesce(max(:safe), 0), max(:problem) from information_schema.columns where :columns and lower(column_name) in ('name', 'lock_until', 'locked_at', 'locked_by')"
 	missing = "there is no table :table: make it as ShedLock says, :create"
 )

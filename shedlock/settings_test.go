@@ -19,7 +19,7 @@ func TestHostileSettings(t *testing.T) {
 		settings := [][]string{{"-c", "default_transaction_isolation=serializable"}, {"-c", "default_transaction_isolation=repeatable read", "-c", "statement_timeout=5s", "-c", "TimeZone=Asia/Tokyo"}}
 		if strings.HasSuffix(t.Name(), "mariadb") {
 			settings = [][]string{
-				{"--autocommit=0", "--sql-mode=ANSI,TRADITIONAL", "--transaction-isolation=SERIALIZABLE", "--wait-timeout=5"},
+				{"--autocommit=0", "--sql-mode=ANSI,TRADITIONAL,EMPTY_STRING_IS_NULL", "--transaction-isolation=SERIALIZABLE", "--wait-timeout=5"},
 				{"--sql-mode=", "--transaction-isolation=READ-COMMITTED", "--max-statement-time=5", "--innodb-flush-log-at-trx-commit=2"},
 			}
 		}

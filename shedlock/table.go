@@ -44,7 +44,8 @@ func (t *table) inspect(ctx context.Context) error {
 	answer := func(statement string, to ...any) error {
 		return t.ask(ctx, func(ctx context.Context) error { return t.db.QueryRowContext(ctx, statement, t.simple...).Scan(to...) })
 	}
-	var version, problem string
+	var version string
+	var problem []byte // null where '' is, too
 	var found, digits int
 	t.speak(mariadb)
 	err := answer("select version()", &version)
@@ -63,7 +64,7 @@ func (t *table) inspect(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case problem != "":
+	case len(problem) > 0:
 		return refused("table %s: %s", t.options.Table, problem)
 	case found < 4:
 		return refused("%s", t.sql(missing))
@@ -97,10 +98,12 @@ func (t *table) rows(ctx context.Context, condition string) (all []row, now int6
 		defer func() { _ = found.Close() }()
 		for found.Next() {
 			var r row
-			if err := found.Scan(&now, &r.name, &r.by, &r.at, &r.until); err != nil {
+			var name, by []byte // null where there is no row
+			if err := found.Scan(&now, &name, &by, &r.at, &r.until); err != nil {
 				return err
 			}
-			if r.live = r.until > now; r.name != "" {
+			r.name, r.by, r.live = string(name), string(by), r.until > now
+			if name != nil {
 				all = append(all, r)
 			}
 		}

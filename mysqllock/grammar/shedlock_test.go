@@ -55,7 +55,7 @@ func (c conn) QueryContext(_ context.Context, statement string, _ []sqldriver.Na
 	}
 	const now = int64(1_800_000_000_000_000)
 	if c.none {
-		return &rows{fields: []sqldriver.Value{now, "", "", int64(0), int64(0)}}, nil
+		return &rows{fields: []sqldriver.Value{now, nil, nil, int64(0), int64(0)}}, nil
 	}
 	return &rows{fields: []sqldriver.Value{now, "job", "host-1", now - 1e6, now + 60e6}}, nil
 }
