@@ -22,11 +22,26 @@ func (s *session) Acquire(ctx context.Context, about driver.Claim) (driver.Grant
 		for errors.Is(err, zk.ErrUnanswered) && ctx.Err() == nil {
 			err = s.acquire(ctx, c) // over another connection, which says what became of it
 		}
-		return err
+		return s.unchanged(ctx, c, err)
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.say(c, "acquire", err)
+}
+
+// unchanged sees to it that an error which says that nothing was changed is that of a claim that does not stand in line: nobody releases it. The line may be refused to
+// who stands in it, as where the one ahead may not be read.
+func (s *session) unchanged(ctx context.Context, c *claim, err error) error {
+	if !errors.Is(err, driver.ErrRefused) && !errors.Is(err, driver.ErrNotSent) {
+		return err
+	}
+	s.mu.Lock()
+	stands, known := c.state == waiting || c.asked != nil, c.asked == nil
+	s.mu.Unlock()
+	if !stands || known && errors.Is(err, driver.ErrRefused) && s.deny(ctx, c) == nil {
+		return err
+	}
+	return fmt.Errorf("the claim may stand in line: %v", err) //nolint:errorlint // what it was no more
 }
 
 // say is what a call answers for a claim. s.mu is held.

@@ -92,6 +92,38 @@ func TestWhatMayNotBeRead(t *testing.T) {
 	refused(t, err, "acquire /hidden: ")
 }
 
+// Who may not see whether the one ahead is there is refused, and stands in nobody's way.
+func TestTheOneAheadMayNotBeRead(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t)
+	s, _, _, _ := opened(t, server)
+	hand := byHand(t, server)
+	owner, err := zk.Dial(within(t), zk.Options{Addrs: []string{server.Addr()}, Timeout: time.Minute, Login: zk.Login{User: "app", Password: "secret"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(context.Background())
+	hidden := zk.Create("/mixed/lock-", nil, zk.EphemeralSequential, zk.Creators)
+	do(t, owner, zk.Create("/mixed", nil, zk.Persistent, zk.Anyone), hidden)
+	_, err = s.Acquire(within(t), mutex("mixed"))
+	refused(t, err, "the access list of the node forbids it")
+	if in := children(t, hand, "/mixed"); len(in) != 1 {
+		t.Errorf("after a claim was refused there stand %q", in)
+	}
+	between := zk.Create("/mixed/lock-", nil, zk.EphemeralSequential, zk.Anyone)
+	do(t, hand, between)
+	mine := mutex("mixed")
+	asks(t, s, mine, false)
+	do(t, hand, zk.Delete(between.Path, -1))
+	_, err = s.Wait(within(t), mine)
+	refused(t, err, "the access list of the node forbids it")
+	if in := children(t, hand, "/mixed"); len(in) != 1 {
+		t.Errorf("after a wait was refused there stand %q", in)
+	}
+	do(t, owner, zk.Delete(hidden.Path, -1))
+	asks(t, s, mutex("mixed"), true)
+}
+
 // silent is a connection that brings a session, and no answer after it.
 type silent struct {
 	net.Conn

@@ -134,7 +134,7 @@ func (s *session) Requeue(ctx context.Context, old, next driver.Claim) (g driver
 	o := s.claims.Leaving(old.ID, false, func() *claim { return s.newClaim(old) })
 	s.mu.Unlock()
 	err = s.fly(ctx, c, func(ctx context.Context) error {
-		return o.Fly(ctx, &s.mu, false, s.timeout, func(ctx context.Context) error { return s.certain(ctx, s.requeue(ctx, o, c)) })
+		return o.Fly(ctx, &s.mu, false, s.timeout, func(ctx context.Context) error { return s.unchanged(ctx, c, s.certain(ctx, s.requeue(ctx, o, c))) })
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,8 +35,14 @@ func (s *session) Wait(ctx context.Context, about driver.Claim) (driver.Grant, e
 		case ctx.Err() != nil:
 			return driver.Grant{}, ctx.Err()
 		case look:
-			if err := s.fly(ctx, c, func(ctx context.Context) error { return s.lookAgain(ctx, c) }); err != nil &&
-				!errors.Is(err, driver.ErrNotSent) && !errors.Is(err, zk.ErrUnanswered) {
+			err := s.fly(ctx, c, func(ctx context.Context) error {
+				err := s.lookAgain(ctx, c)
+				if errors.Is(err, driver.ErrRefused) {
+					err = s.unchanged(ctx, c, err)
+				}
+				return err
+			})
+			if err != nil && !errors.Is(err, driver.ErrNotSent) && !errors.Is(err, zk.ErrUnanswered) {
 				return driver.Grant{}, fmt.Errorf("zklock: wait: %w", err)
 			}
 			continue
