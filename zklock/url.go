@@ -1,18 +1,14 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"net/url"
-	"os"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/storeurl"
 )
 
 func init() {
@@ -23,64 +19,36 @@ func init() {
 
 // open opens the store of a URL such as zk://user:password@a:2181,b:2181/locks?timeout=5s.
 func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
-	p := driver.NewParams(u)
-	o := &Options{
-		Path:           u.Path,
-		Timeout:        driver.Param(p, "timeout", positive),
-		Layout:         Layout(driver.Param(p, "layout", plainText)),
-		SemaphoreMutex: driver.Param(p, "mutex", oneOf("semaphore", "Curator's InterProcessSemaphoreMutex")),
-		ACL:            ACL(driver.Param(p, "acl", plainText)),
-		User:           u.User.Username(),
-		SASL:           driver.Param(p, "sasl", oneOf("DIGEST-MD5", "the only mechanism: Kerberos (GSSAPI) is not supported")),
-	}
-	o.Password, _ = u.User.Password()
-	if secret := driver.Param(p, "password_file", os.ReadFile); secret != nil {
-		o.Password = strings.TrimRight(string(secret), "\r\n")
-	}
-	err := o.readTLS(p, strings.HasSuffix(u.Scheme, "+tls"))
-	if first := p.Err(); first != nil {
-		err = first
-	}
-	switch {
-	case err != nil:
-		return nil, err
-	case strings.Contains(u.Opaque+u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@"):
-		return nil, errors.New("zklock: the store's URL has an @ behind the host: want the characters / ? # % and @ of a password written as %2F %3F %23 %25 and %40, and an @ elsewhere as %40")
-	case u.Host == "" || u.Opaque != "" || u.Fragment != "":
-		return nil, fmt.Errorf("zklock: the store's URL names no server: want %s://HOST:PORT,HOST:PORT/PATH", u.Scheme)
+	o, err := read(u)
+	if err != nil {
+		return nil, fmt.Errorf("zklock: %w", err)
 	}
 	return New(ctx, strings.Split(u.Host, ","), o)
 }
 
-func (o *Options) readTLS(p *driver.Params, encrypted bool) error {
-	ca := driver.Param(p, "ca", os.ReadFile)
-	cert, key := driver.Param(p, "cert", plainText), driver.Param(p, "key", plainText)
-	name := driver.Param(p, "server_name", plainText)
-	skip := driver.Param(p, "skip_verify", strconv.ParseBool)
-	if !encrypted {
-		if ca != nil || cert != "" || key != "" || name != "" || skip {
-			return errors.New("zklock: parameters for TLS without TLS: want zk+tls://")
-		}
-		return nil
+func read(u *url.URL) (*Options, error) {
+	if err := storeurl.Misread(u); err != nil {
+		return nil, err
 	}
-	o.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name, InsecureSkipVerify: skip} //nolint:gosec // only when asked for
-	if ca != nil {
-		o.TLS.RootCAs = x509.NewCertPool()
-		if !o.TLS.RootCAs.AppendCertsFromPEM(ca) {
-			return errors.New("zklock: parameter ca: the file holds no certificate in PEM")
-		}
+	if u.Host == "" || u.Opaque != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("the URL names no server: want %s://HOST:PORT,HOST:PORT/PATH", u.Scheme)
 	}
-	if cert != "" || key != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return fmt.Errorf("zklock: parameters cert and key: %w", err)
-		}
-		o.TLS.Certificates = []tls.Certificate{pair}
+	p := driver.NewParams(u)
+	password, _ := u.User.Password()
+	o := &Options{
+		Path:           u.Path,
+		Timeout:        driver.Param(p, "timeout", storeurl.Positive),
+		Layout:         Layout(driver.Param(p, "layout", storeurl.Text)),
+		SemaphoreMutex: driver.Param(p, "mutex", oneOf("semaphore", "Curator's InterProcessSemaphoreMutex")),
+		ACL:            ACL(driver.Param(p, "acl", storeurl.Text)),
+		User:           u.User.Username(),
+		Password:       cmp.Or(driver.Param(p, "password_file", storeurl.Secret), password),
+		SASL:           driver.Param(p, "sasl", oneOf("DIGEST-MD5", "the only mechanism: Kerberos (GSSAPI) is not supported")),
 	}
-	return nil
+	var err error
+	o.TLS, err = storeurl.TLS(p, strings.HasSuffix(u.Scheme, "+tls"), "zk+tls://")
+	return o, cmp.Or(p.Err(), err)
 }
-
-func plainText(s string) (string, error) { return s, nil }
 
 func oneOf(value, what string) func(string) (bool, error) {
 	return func(s string) (bool, error) {
@@ -89,12 +57,4 @@ func oneOf(value, what string) func(string) (bool, error) {
 		}
 		return true, nil
 	}
-}
-
-func positive(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return 0, errors.New("want a time such as 3s")
-	}
-	return d, nil
 }
