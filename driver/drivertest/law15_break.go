@@ -91,7 +91,8 @@ func tryBreakMisses(w *world, br *breaker, k kind) {
 		br.misses("a claim that never was", mine.Name, driver.PublicID("nobody"), g.Fence, now)
 		br.misses("a claim by its secret ID", mine.Name, mine.ID, g.Fence, now)
 		br.misses("a claim under another name", mine.Name+"x", public, g.Fence, now)
-		br.misses("a waiting claim with the holder's token", mine.Name, driver.PublicID(waits.ID), g.Fence+driver.Stride, now)
+		// Not a later one: that may be what the waiting claim's will be, where a claim has its token from the moment it joined.
+		br.misses("a waiting claim with the holder's token", mine.Name, driver.PublicID(waits.ID), max(g.Fence, driver.Stride), now)
 	}
 	a.renewInTime(mine)
 	if again := a.state(mine); !same(again, g) {
