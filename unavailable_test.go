@@ -32,10 +32,7 @@ var silences = map[string]func(*memlock.Driver) (resume func()){
 	},
 }
 
-// through runs a test in a bubble for each silence.
-// The store falls silent while somebody waits in its line.
-// Those who came later are told later.
-// A goroutine that waits behind another of its own client, which holds, hears of the silence likewise.
+// A try at a store that fails is told so at once, alone and behind somebody who waits.
 func TestTry_AtAFailingStoreAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New()
@@ -328,78 +325,6 @@ func TestTry_BehindAWaiterThatLeftLeavesNothing(t *testing.T) {
 		if err := l.Release(); err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-// Shutdown and Close are bounded, whatever hangs: a first Lock, a renewal, a release, a clean-up.
-func TestClose_AtASilentStore(t *testing.T) {
-	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
-		store := memlock.New()
-		c := must[*interlock.Client](t)(interlock.New(store, nil))
-		l := hold(t, c, "held")
-		cancelled, cancel := context.WithCancel(t.Context())
-		resume := silence(store)
-		time.AfterFunc(time.Second, cancel)
-		if _, err := c.Mutex("cleaned up").Lock(cancelled); err == nil {
-			t.Error("locked at a silent store")
-		}
-		time.Sleep(5 * time.Second) // a renewal hangs, too
-		waiting := make(chan error, 2)
-		for _, name := range []string{"held", "asked for"} {
-			go func() {
-				_, err := c.Mutex(name).Lock(t.Context())
-				waiting <- err
-			}()
-		}
-		synctest.Wait()
-		start := time.Now()
-		closed := make(chan error, 1)
-		go func() { closed <- c.Close() }()
-		for range 2 {
-			if err := <-waiting; !errors.Is(err, interlock.ErrClosed) || !time.Now().Equal(start) {
-				t.Errorf("a waiter: %v after %v, want ErrClosed at once", err, time.Since(start))
-			}
-		}
-		synctest.Wait()
-		if l.Context().Err() == nil || !time.Now().Equal(start) {
-			t.Errorf("the lease lives %v after Close", time.Since(start))
-		}
-		if err := <-closed; err != nil || time.Since(start) > 3500*time.Millisecond { // a grace, and 2 s
-			t.Errorf("closed after %v: %v", time.Since(start), err)
-		}
-		if err := l.Release(); !errors.Is(err, interlock.ErrClosed) {
-			t.Errorf("release: %v", err)
-		}
-		synctest.Wait() // and the end of the bubble sees that no goroutine is left
-		resume()
-	})
-}
-
-// The same while the first session is being opened.
-func TestClose_WhileASessionIsOpened(t *testing.T) {
-	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
-		store := memlock.New()
-		c := must[*interlock.Client](t)(interlock.New(store, nil))
-		resume := silence(store)
-		waiting := make(chan error, 2)
-		for _, o := range [][]interlock.LockOption{nil, {interlock.Isolated()}} {
-			go func() {
-				_, err := c.Mutex("m", o...).Lock(t.Context())
-				waiting <- err
-			}()
-		}
-		time.Sleep(time.Second)
-		start := time.Now()
-		if err := c.Close(); err != nil || time.Since(start) > 2*time.Second {
-			t.Errorf("closed after %v: %v", time.Since(start), err)
-		}
-		for range 2 {
-			if err := <-waiting; !errors.Is(err, interlock.ErrClosed) || time.Since(start) > 2*time.Second {
-				t.Errorf("a waiter: %v after %v, want ErrClosed at once", err, time.Since(start))
-			}
-		}
-		resume()
-		synctest.Wait()
 	})
 }
 
