@@ -16,7 +16,9 @@ func (p *pool) errand(ctx context.Context, c *claim, pause time.Duration) {
 	}
 	rest(ctx, pause)
 	p.mu.Lock()
-	p.trouble(p.lastErr) // the pause may have been the rest of somebody's patience
+	if p.silence.err != nil {
+		p.trouble(p.silence.err) // the pause may have been the rest of somebody's patience
+	}
 	if c.line.standing == c {
 		p.mu.Unlock()
 		p.ask(ctx, c)
@@ -33,6 +35,7 @@ func (p *pool) ask(ctx context.Context, c *claim) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answer(ctx, c, started, g, err)
+	p.silence.end()
 }
 
 // answer takes in what became of the standing claim c.
@@ -92,10 +95,11 @@ const tryPatience = 2 * time.Second
 func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Grant, err error) {
 	started = p.client.clock.now()
 	p.mu.Lock()
+	p.silence.begin(started) // it ends where the answer is taken in
 	patience := p.client.opts.Patience
 	bound := patience
 	if w := c.line.first(); w != nil {
-		bound = oneTry(bound-started.sub(max(w.since, p.lastAnswer)), patience)
+		bound = oneTry(p.patience(w, started).sub(started), patience)
 		if w.try {
 			bound = min(bound, tryPatience)
 		}
@@ -157,7 +161,7 @@ func (p *pool) failed(ctx context.Context, c *claim, err error) {
 		w.fail(err)
 		p.start(l)
 		return
-	case ctx != c.ctx && ctx.Err() != nil:
+	case ctx != c.ctx && ended(ctx):
 		// The caller gave up; it withdraws by itself. That is no failure of the store.
 		l.failures++
 		p.start(l)
@@ -169,10 +173,17 @@ func (p *pool) failed(ctx context.Context, c *claim, err error) {
 		p.startAfter(l, 0) // with a new session if that is what was lost
 		return
 	}
-	p.lastErr = err
+	p.silence.failed(p.client.clock.now(), err)
 	l.turnAwayTries()
 	p.trouble(err)
 	p.start(l)
+}
+
+// ended reports whether ctx is over, or is about to be: its timer may come a little after one for the same moment that has ended a
+// request.
+func ended(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // attended has somebody await c, if there is one: whoever is first here, or else a goroutine of its own.

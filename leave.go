@@ -81,6 +81,7 @@ func (p *pool) depart(ctx context.Context, c, next *claim) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.answer(next.background(), next, started, g, err)
+		p.silence.end()
 		return p.departed(c, wasHeld, left)
 	}
 	wasHeld, err := s.driver.Release(ctx, c.Claim)
@@ -101,6 +102,7 @@ func (p *pool) adopt(next *claim, s *session) bool {
 	}
 	next.session = s
 	s.track(next)
+	p.silence.begin(p.client.clock.now())
 	return true
 }
 

@@ -73,7 +73,7 @@ func (l *line) enter(w *waiter) (*claim, error) {
 			return nil, nil
 		}
 	}
-	if w.try && (l.exclusive() || l.failures > 0 && p.lastErr != nil || l.standing != nil && l.standing.state == waiting) {
+	if w.try && (l.exclusive() || l.failures > 0 && p.silence.err != nil || l.standing != nil && l.standing.state == waiting) {
 		return nil, l.refusal()
 	}
 	if l.waiters.length >= p.client.opts.MaxWaiters {
@@ -142,7 +142,7 @@ func (p *pool) start(l *line) {
 	pause := time.Duration(0)
 	if w := l.first(); w != nil && l.failures > 0 {
 		now := p.client.clock.now()
-		pause = min(backoff(l.failures), max(p.patience(w).sub(now), 0))
+		pause = min(backoff(l.failures), max(p.patience(w, now).sub(now), 0))
 	}
 	p.startAfter(l, pause)
 }
@@ -214,10 +214,10 @@ func (l *line) refusal() error {
 	for _, c := range l.held {
 		return &HeldError{Holder: c.describe()}
 	}
-	if c := l.standing; c != nil && c.state == waiting && l.pool.lastErr == nil {
+	if c := l.standing; c != nil && c.state == waiting && l.pool.silence.err == nil {
 		return &HeldError{Holder: c.inWay}
 	}
-	return unavailable(l.pool.lastErr)
+	return unavailable(l.pool.silence.err)
 }
 
 // grant takes in that the store has granted the standing claim, and serves it. A claim that has less than a grace of

@@ -42,7 +42,8 @@ type Options struct {
 	// Idle is how long a session without locks is kept open. Default: 1 min.
 	Idle time.Duration
 
-	// Patience is how long the store may answer nothing before Lock returns ErrUnavailable. Default: TTL.
+	// Patience is how long the store may answer nothing, from the first request on that goes unanswered, before Lock returns
+	// ErrUnavailable. Default: TTL.
 	Patience time.Duration
 
 	// MaxWaiters is how many goroutines may wait for one name in this client. Default: 10,000.

@@ -61,9 +61,9 @@ func TestPatience_OfAWaiterInLine(t *testing.T) {
 		resume := silence(theirs)
 		start := time.Now()
 		err := <-failed
-		// Counted from its last answer, which is that to the last renewal: a third of the TTL ago at most.
-		if d := time.Since(start); !errors.Is(err, interlock.ErrUnavailable) || d > 7*time.Second || d < 2*time.Second {
-			t.Errorf("%v after %v, want ErrUnavailable 7s after the last answer", err, d)
+		// Counted from the first request without an answer, which is the next renewal: a third of the TTL from now at most.
+		if d := time.Since(start); !errors.Is(err, interlock.ErrUnavailable) || d > 12*time.Second || d < 7*time.Second {
+			t.Errorf("%v after %v, want ErrUnavailable 7s after the first request without an answer", err, d)
 		}
 		time.Sleep(time.Second)
 		resume()
@@ -168,5 +168,104 @@ func TestPatience_ARenewalOfNothingIsNoAnswer(t *testing.T) {
 		if _, err := c.Mutex("m").Lock(ctx); !errors.Is(err, interlock.ErrUnavailable) || ctx.Err() != nil {
 			t.Errorf("a store that refuses each acquire: %v, want ErrUnavailable when the patience is over", err)
 		}
+	})
+}
+
+// Whoever waits in line asks nothing between renewals. That is no silence of the store.
+func TestPatience_OfAQuietWait(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		theirs := &spy{Driver: store.Share()}
+		a := newClient(t, store, nil)
+		b := newClient(t, theirs, &interlock.Options{Patience: 2 * time.Second})
+		l := hold(t, a, "m")
+		waits := background(func() (*interlock.Lease, error) { return b.Mutex("m").Lock(t.Context()) })
+		synctest.Wait()
+		failed := make(chan struct{})
+		theirs.ahead(func(_ context.Context, op string, _ driver.Claim) error {
+			if op == "renew" {
+				select {
+				case <-failed:
+				default:
+					close(failed)
+					return errors.New("one error")
+				}
+			}
+			return nil
+		})
+		<-failed
+		time.Sleep(time.Second)
+		if waits.over() {
+			t.Fatalf("a quiet wait and one error: %v, want it to wait on", waits.err)
+		}
+		release(t, l)
+		release(t, waits.wait(t))
+	})
+}
+
+func TestPatience_OfAQuietWaitBesideOneThatGaveUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		theirs := &spy{Driver: store.Share()}
+		a := newClient(t, store, nil)
+		b := newClient(t, theirs, &interlock.Options{TTL: 5 * time.Minute, Patience: 30 * time.Second})
+		l := hold(t, a, "m")
+		waits := background(func() (*interlock.Lease, error) { return b.Mutex("m").Lock(t.Context()) })
+		synctest.Wait()
+		theirs.ahead(func(ctx context.Context, op string, c driver.Claim) error {
+			switch {
+			case op == "renew":
+				return errors.New("one error")
+			case c.Name == "given up":
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := b.Mutex("given up").Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		for theirs.count("renew") == 0 {
+			time.Sleep(time.Second)
+		}
+		theirs.ahead(nil)
+		time.Sleep(time.Second)
+		if waits.over() {
+			t.Fatalf("a request that was given up, a minute, and one error: %v, want it to wait on", waits.err)
+		}
+		release(t, l)
+		release(t, waits.wait(t))
+	})
+}
+
+// The second in line asks when the first has given up: its request has as much time as if it had just come.
+func TestPatience_OfTheNextRequest(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		theirs := &spy{Driver: store.Share()}
+		a := newClient(t, store, nil)
+		b := newClient(t, theirs, &interlock.Options{TTL: time.Minute, Patience: 2 * time.Second})
+		l := hold(t, a, "m")
+		first := background(func() (*interlock.Lease, error) {
+			return b.Mutex("m", interlock.Note("first"), interlock.Wait(5*time.Second)).Lock(t.Context())
+		})
+		synctest.Wait()
+		asked := make(chan time.Duration, 1)
+		theirs.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
+			if deadline, ok := ctx.Deadline(); ok && op == "acquire" {
+				asked <- time.Until(deadline)
+			}
+			return nil
+		})
+		second := background(func() (*interlock.Lease, error) { return b.Mutex("m").Lock(t.Context()) })
+		if left := <-asked; left < time.Second {
+			t.Errorf("the second waiter's request has %v, want half of its patience", left)
+		}
+		<-first.done
+		matches(t, first.err, interlock.ErrHeld)
+		release(t, l)
+		release(t, second.wait(t))
 	})
 }

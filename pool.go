@@ -26,9 +26,8 @@ type pool struct {
 
 	closing error // why nobody may enter any more
 
-	lastAnswer instant // when the store last answered anything
-	lastErr    error   // what it failed with since
-	nextEnd    instant // no waiter's patience ends earlier
+	silence silence
+	nextEnd instant // no waiter's patience ends earlier
 }
 
 func newPool(c *Client, ttl time.Duration, isolated bool) *pool {
@@ -79,50 +78,6 @@ func (p *pool) open(ctx context.Context) (*session, error) {
 		p.mu.Unlock()
 		return s, err
 	}
-}
-
-// answered notes that the store is there.
-func (p *pool) answered(now instant) { p.lastAnswer, p.lastErr = now, nil }
-
-// trouble notes that the store failed, and turns away the waiters who have borne its silence for Options.Patience. It
-// looks at the waiters only when somebody's patience may have ended: ends only move on, by answers and by newcomers.
-func (p *pool) trouble(err error) {
-	p.lastErr = err
-	now := p.client.clock.now()
-	if now.before(p.nextEnd) {
-		return
-	}
-	p.nextEnd = now.add(p.client.opts.Patience)
-	for _, l := range p.lines {
-		l.turnAway(unavailable(err), func(w *waiter) bool {
-			end := p.patience(w)
-			if now.before(end) {
-				p.nextEnd = min(p.nextEnd, end)
-				return false
-			}
-			return true
-		})
-	}
-}
-
-// patience is the moment at which w will have borne the store's silence for long enough.
-func (p *pool) patience(w *waiter) instant {
-	return max(w.since, p.lastAnswer).add(p.client.opts.Patience)
-}
-
-// endOfPatience is the first moment after now at which the patience of a waiter ends, or limit if that is earlier.
-func (p *pool) endOfPatience(now, limit instant) instant {
-	if p.waiting == 0 {
-		return limit
-	}
-	for _, l := range p.lines {
-		for w := l.waiters.first; w != nil; w = w.next {
-			if end := p.patience(w); now.before(end) && end.before(limit) {
-				limit = end
-			}
-		}
-	}
-	return limit
 }
 
 // turnAway fails all waiters, now and from now on.

@@ -163,6 +163,10 @@ func (s *session) beat() {
 		return
 	}
 	started := p.client.clock.look() // before the deadline, which after a suspension would lie in the past
+	asks := s.asks()
+	if asks {
+		p.silence.begin(started)
+	}
 	limit := oneTry(s.renewalDeadline().sub(started), s.valid-s.maxGrace)
 	s.asking = true
 	p.mu.Unlock()
@@ -173,6 +177,9 @@ func (s *session) beat() {
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if asks {
+		defer p.silence.end()
+	}
 	s.asking = false
 	if s.over {
 		return

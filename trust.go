@@ -60,10 +60,10 @@ func (s *session) sleepUntil(u instant) {
 // notRenewed is why a lease's time ran out: the store failed or has not answered yet, or else this process was stopped
 // and did not come to ask it.
 func (s *session) notRenewed() error {
-	if s.pool.lastErr == nil && !s.asking {
+	if s.pool.silence.err == nil && !s.asking {
 		return errors.New("not renewed in time, although the store did not fail: this process may have been stopped")
 	}
-	return fmt.Errorf("not renewed in time: %w", unavailable(s.pool.lastErr))
+	return fmt.Errorf("not renewed in time: %w", unavailable(s.pool.silence.err))
 }
 
 // check is the trust timer: it ends the leases whose time has come, whatever the store is doing.
