@@ -40,8 +40,8 @@ func (p *pool) ask(ctx context.Context, c *claim) {
 
 // answer takes in what became of the standing claim c.
 func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.Grant, err error) {
-	l, now := c.line, p.client.clock.now()
-	switch { // what the store said by itself while the answer was under way is younger
+	l, now := c.line, p.client.clock.look() // the machine may have been suspended since it was sent
+	switch {                                // what the store said by itself while the answer was under way is younger
 	case err == nil && c.session.over:
 		err = driver.ErrSessionLost
 	case err == nil && c.gone:
@@ -50,7 +50,6 @@ func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.G
 	if err == nil {
 		p.answered(now)
 		c.acquired, c.known = started, now
-		c.session.fresh = c.session.renewing > 0
 		if l.standing == c && g.Held {
 			l.admit(c.session)
 		}
@@ -220,6 +219,7 @@ func (p *pool) attend(ctx context.Context, w *waiter, c *claim) {
 func (p *pool) await(ctx context.Context, c *claim) {
 	for failures := 0; ; {
 		g, err := c.session.driver.Wait(ctx, c.Claim)
+		p.client.clock.look()
 		p.mu.Lock()
 		l := c.line
 		if err == nil && c.gone {

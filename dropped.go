@@ -8,8 +8,15 @@ import (
 
 // watch has the young leases looked after: one that its user drops is logged. To be told of a drop costs a fifth of what a
 // lease does that is passed on and released at once. So it is left until the trust timer comes, which is within
-// longestSleep; till then the pool itself keeps the lease alive. There may be ten thousand, so it takes a few at a time:
-// nobody's end of trust waits for all of them.
+// longestSleep, or the heartbeat, which puts that timer off where it comes more often; till then the pool itself keeps the
+// lease alive.
+func (s *session) watch() {
+	if n := len(s.pool.young); n > 0 {
+		go s.pool.watch(n)
+	}
+}
+
+// watch takes a few at a time, of which there may be ten thousand: nobody's end of trust waits for all of them.
 func (p *pool) watch(young int) {
 	for ; young > 0; young -= few {
 		p.mu.Lock()

@@ -139,6 +139,72 @@ func TestO02_SuspendedTimeCounts(t *testing.T) {
 	})
 }
 
+// So do the times that a user has set.
+func TestO02_HoldsCountSuspendedTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, machine := newSleepingClient(t, memlock.New(), nil)
+		l := hold(t, c, "m", interlock.TTL(time.Hour), interlock.MaxHold(10*time.Minute))
+		time.Sleep(time.Minute)
+		machine.suspend(10 * time.Minute)
+		start := time.Now()
+		if d := told(t, l).Sub(start); d > time.Second || !errors.Is(l.Err(), interlock.ErrMaxHold) {
+			t.Errorf("told after %v of %v, want ErrMaxHold within a second of the machine's waking", d, l.Err())
+		}
+		l.Release()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		c, machine := newSleepingClient(t, store.Share(), nil)
+		b := newClient(t, store, nil)
+		l := hold(t, c, "m", interlock.TTL(time.Hour), interlock.MinHold(10*time.Minute))
+		if err := l.Release(); err != nil {
+			t.Error(err)
+		}
+		next := granted(t, b, "m")
+		time.Sleep(time.Minute)
+		machine.suspend(10 * time.Minute)
+		start := time.Now()
+		if d := (<-next).Sub(start); d > time.Second {
+			t.Errorf("the next was granted %v after the machine woke, want a second at most", d)
+		}
+	})
+}
+
+// A machine that is suspended while it asks for a lock wakes with an answer that is an hour old.
+func TestO02_SuspendedWhileItAcquires(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New()
+			theirs := &spy{Driver: store.Share()}
+			c, machine := newSleepingClient(t, theirs, nil)
+			b := newClient(t, store, nil)
+			first := hold(t, b, "m")
+			if !waits {
+				release(t, first)
+			}
+			suspended := false
+			theirs.behind(func(_ context.Context, op string, c driver.Claim) {
+				if asked := map[bool]string{false: "acquire", true: "wait"}[waits]; op == asked && !suspended {
+					suspended = true
+					machine.suspend(time.Hour)
+					store.Forget("m") // its time was over long ago
+				}
+			})
+			got := background(func() (*interlock.Lease, error) { return c.Mutex("m").Lock(t.Context()) })
+			if waits {
+				time.Sleep(time.Second)
+				_ = first.Release()
+			}
+			l := got.wait(t)
+			time.Sleep(time.Millisecond)
+			if err := l.Err(); err != nil || !suspended {
+				t.Errorf("waits %v: reported, though over: %v", waits, err)
+			}
+			_ = l.Release()
+		})
+	}
+}
+
 // A wall clock decides, and is set. No test can set the clock of its process; that the core does not ask it can be read.
 func TestO03_NoWallClockDecides(t *testing.T) {
 	files, err := filepath.Glob("*.go")

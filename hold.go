@@ -12,6 +12,7 @@ type hold struct {
 	fence   uint64
 	grace   time.Duration
 	minHold time.Duration
+	maxHold time.Duration // 0 for none
 	granted instant
 	passed  bool // from another goroutine of this client
 
@@ -21,20 +22,34 @@ type hold struct {
 	single  [1]*lease // what leases is where there is one
 	lost    error     // matches ErrLost, once it is lost
 	left    bool
-	maximum *time.Timer // its MaxHold
+	maximum instant     // when its MaxHold ends its leases; 0 while it has none
 	leaving *time.Timer // its grace after a loss, or the rest of its MinHold
 }
 
-// until is the end of trust in this hold.
-func (h *hold) until() instant { return h.claim.until(h.grace) }
+// begin has the MaxHold count from now on, when there is the first lease on the hold: that of several names has the last of
+// them only now.
+func (h *hold) begin(now instant) {
+	if h.maxHold > 0 && h.maximum == 0 {
+		h.maximum = now.add(h.maxHold - h.grace)
+		h.claim.session.guard(h)
+	}
+}
 
-func (h *hold) stop() {
-	if h.maximum != nil {
-		h.maximum.Stop()
+// until is the end of this hold as far as it is known: of its MaxHold or of trust.
+func (h *hold) until() instant {
+	trusted := h.claim.until(h.grace)
+	if h.maximum != 0 {
+		return min(trusted, h.maximum)
 	}
-	if h.leaving != nil {
-		h.leaving.Stop()
+	return trusted
+}
+
+// over is why the hold's time is over.
+func (h *hold) over(now instant) error {
+	if h.maximum != 0 && !now.before(h.maximum) {
+		return ErrMaxHold
 	}
+	return h.claim.session.notRenewed()
 }
 
 // drop takes a claim out of those that are held here.

@@ -13,8 +13,9 @@ import (
 // here, or back to the store when its last hold has left. It returns ErrUncertain if the store has not confirmed that
 // in time, and ErrLost if the store says that the claim was not held any more.
 func (p *pool) leave(h *hold) error {
+	now := p.client.clock.look() // the timers of Go stand still while the machine is suspended, and so would a MinHold
 	p.mu.Lock()
-	return p.vacate(h, p.client.clock.now())
+	return p.vacate(h, now)
 }
 
 // vacate is leave with the pool's mutex held; it is not when vacate returns.
@@ -24,16 +25,19 @@ func (p *pool) vacate(h *hold, now instant) error {
 		return nil
 	}
 	if keep := h.minHold - now.sub(h.granted); keep > 0 && h.used && !h.claim.gone {
+		keep = min(keep, longestSleep)
 		if h.leaving == nil {
 			h.leaving = time.AfterFunc(keep, func() { _ = p.leave(h) })
 		} else {
-			h.leaving.Reset(keep) // it may have come a little early: the clock is not the timer's
+			h.leaving.Reset(keep)
 		}
 		p.mu.Unlock()
 		return nil
 	}
 	h.left = true
-	h.stop()
+	if h.leaving != nil {
+		h.leaving.Stop()
+	}
 	c, l := h.claim, h.claim.line
 	c.drop(h)
 	if len(c.holds) > 0 || h.lost == nil && l.pass(c, now) {

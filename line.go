@@ -270,18 +270,10 @@ func (l *line) tooLate(c *claim, now instant) bool {
 
 // give lets w hold c, with the nth of its tokens.
 func (l *line) give(c *claim, w *waiter, n int, now instant) {
-	w.turn = hold{claim: c, grace: w.grace, minHold: w.settings.minHold, granted: now, passed: n > 0, sharers: 1}
+	w.turn = hold{claim: c, grace: w.grace, minHold: w.settings.minHold, maxHold: w.settings.maxHold, granted: now, passed: n > 0, sharers: 1}
 	h := &w.turn
 	if c.fence != 0 {
 		h.fence = c.fence + uint64(n)
-	}
-	if d := w.settings.maxHold; d > 0 {
-		early := d - h.grace
-		h.maximum = time.AfterFunc(early, func() {
-			l.pool.mu.Lock()
-			defer l.pool.mu.Unlock()
-			l.pool.lose(h, ErrMaxHold)
-		})
 	}
 	if c.holds == nil {
 		c.holds = c.only[:0]

@@ -184,3 +184,18 @@ func TestMinHold_OfALockCancelledInTheMomentOfItsGrant(t *testing.T) {
 		}
 	})
 }
+
+// The names are got one after the other, and the lease begins with the last of them.
+func TestMulti_MaxHoldCountsFromTheLastName(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, a, b := two(t)
+		held := lock(t.Context(), t, a.Mutex("b"))
+		time.AfterFunc(15*time.Second, func() { release(t, held) })
+		l := lock(t.Context(), t, b.Multi([]string{"a", "b"}, interlock.MaxHold(20*time.Second), interlock.Grace(time.Second)))
+		start := time.Now()
+		if d := told(t, l).Sub(start); d != 19*time.Second || !errors.Is(l.Err(), interlock.ErrMaxHold) {
+			t.Errorf("told after %v of %v, want ErrMaxHold 19 s after the last name was got", d, l.Err())
+		}
+		matches(t, l.Release(), interlock.ErrMaxHold)
+	})
+}

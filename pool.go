@@ -122,11 +122,7 @@ func (p *pool) lose(h *hold, why error) {
 	}
 	// A log that blocks must hold up neither the end of the leases nor the pool.
 	go p.client.opts.Logger.Warn("interlock: lease lost", "name", h.claim.Name, "fence", h.fence, "reason", why)
-	stay := h.grace
-	if h.used {
-		stay = max(stay, h.minHold-p.client.clock.passed(h.granted))
-	}
-	h.leaving = time.AfterFunc(stay, func() { _ = p.leave(h) })
+	h.leaving = time.AfterFunc(h.grace, func() { _ = p.leave(h) }) // or with the rest of its MinHold after that
 }
 
 // gone takes in that the store no longer keeps a claim, or keeps it only until it is released. Holders lose it; waiters

@@ -120,8 +120,14 @@ func (l *lines) String() string {
 
 // Outside of a bubble, because the garbage collector is.
 func TestLease_DroppedWithoutReleaseIsLoggedOnceWithItsPlace(t *testing.T) {
+	for _, ttl := range []time.Duration{0, 500 * time.Millisecond} { // 15 s by default; and one that is renewed more than once a second
+		t.Run(fmt.Sprint(ttl), func(t *testing.T) { droppedIsLogged(t, ttl) })
+	}
+}
+
+func droppedIsLogged(t *testing.T, ttl time.Duration) {
 	log := &lines{}
-	c := newClient(t, memlock.New(), &interlock.Options{Grace: 2 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	c := newClient(t, memlock.New(), &interlock.Options{TTL: ttl, Grace: 2 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	release(t, must[*interlock.Lease](t)(c.Mutex("kept").Lock(t.Context())))
 	if _, err := c.Mutex("dropped").Lock(t.Context()); err != nil {
 		t.Fatal(err)

@@ -49,12 +49,10 @@ type session struct {
 	idleSince instant
 	asking    bool // the heartbeat waits for an answer
 	failures  int  // renewals without an answer in a row
-	renewing  int  // renewals under way
-	fresh     bool // a claim was answered meanwhile, which they may not have covered
 
 	trust    *time.Timer
 	trustAt  instant // when the trust timer fires; 0 when it does not run
-	earliest instant // no hold's trust ends before it; 0 when there is none
+	earliest instant // no hold ends before it; 0 when there is none
 }
 
 func newSession(p *pool, d driver.Session, started instant) *session {
@@ -152,6 +150,7 @@ func (s *session) beat() {
 		p.mu.Unlock()
 		return
 	}
+	s.watch()
 	if len(s.claims) == 0 {
 		s.resting = true
 		if left := p.client.opts.Idle - p.client.clock.passed(s.idleSince); left > 0 {
@@ -217,7 +216,7 @@ func (s *session) renewalDeadline() instant {
 	}
 	for _, c := range s.claims {
 		for _, h := range c.holds {
-			if u := h.until(); h.lost == nil && now.before(u) && u.before(deadline) {
+			if u := c.until(h.grace); h.lost == nil && now.before(u) && u.before(deadline) {
 				deadline = u
 			}
 		}
@@ -229,7 +228,6 @@ func (s *session) renewalDeadline() instant {
 func (s *session) renew(ctx context.Context) error {
 	p := s.pool
 	p.mu.Lock()
-	s.renewing++
 	asks := s.asks()
 	p.mu.Unlock()
 	started := p.client.clock.look()
@@ -237,7 +235,6 @@ func (s *session) renew(ctx context.Context) error {
 	took := p.client.clock.passed(started)
 
 	p.mu.Lock()
-	s.renewing--
 	claims, failures := len(s.claims), s.failures
 	switch {
 	case s.over:
@@ -249,23 +246,17 @@ func (s *session) renew(ctx context.Context) error {
 			s.failures = 0
 			p.answered(started.add(took))
 		}
-		s.valid = r.Valid
-		if s.renewed.before(started) { // two renewals can overtake each other
-			s.renewed = started
+		if !started.before(s.renewed) { // else another has overtaken it, whose Valid counts from its own start
+			s.renewed, s.valid = started, r.Valid
 		}
 		for _, id := range r.Lost {
 			if c := s.claims[id]; c != nil {
 				p.gone(c, driver.ErrGone)
 			}
 		}
-		if s.fresh {
-			s.armTrust()
-		} else {
-			s.extended()
-		}
+		s.armTrust()
 		s.adoptOrphans()
 	}
-	s.fresh = s.fresh && s.renewing > 0
 	slack := s.renewed.add(s.valid - s.maxGrace).sub(p.client.clock.now())
 	p.mu.Unlock()
 

@@ -22,16 +22,7 @@ func (s *session) guard(h *hold) {
 	}
 }
 
-// extended moves the end of trust on after a renewal. It does not look at the holds, of which there may be ten
-// thousand: none ends before the largest grace says, and nobody is the worse for a timer that comes too early.
-func (s *session) extended() {
-	if s.trustAt != 0 {
-		s.earliest = s.renewed.add(s.valid - s.maxGrace)
-		s.sleepUntil(s.earliest)
-	}
-}
-
-// armTrust sets the trust timer to the first end of trust there is, or stops it.
+// armTrust sets the trust timer to the first end of a hold there is, or stops it.
 func (s *session) armTrust() {
 	first := instant(0)
 	for _, c := range s.claims {
@@ -74,9 +65,7 @@ func (s *session) check() {
 	if s.over {
 		return
 	}
-	if n := len(s.pool.young); n > 0 {
-		go s.pool.watch(n)
-	}
+	s.watch()
 	if now.before(s.earliest) {
 		s.sleepUntil(s.earliest)
 		return
@@ -84,7 +73,7 @@ func (s *session) check() {
 	for _, c := range s.claims {
 		for _, h := range c.holds {
 			if h.lost == nil && !now.before(h.until()) {
-				s.pool.lose(h, s.notRenewed())
+				s.pool.lose(h, h.over(now))
 			}
 		}
 	}

@@ -23,10 +23,11 @@ func (t turn) begin(l *Lease) (fresh bool) {
 		h.leases = h.single[:0]
 	}
 	h.leases = append(h.leases, l.lease)
+	h.begin(l.since)
 	if p == l.turns[0].pool {
 		p.young[l] = struct{}{}
 	}
-	fresh = h.sharers > 1 || h.lost == nil && h.until().sub(l.since) >= h.grace
+	fresh = h.sharers > 1 || h.lost == nil && h.claim.until(h.grace).sub(l.since) >= h.grace
 	if fresh && h.lost != nil {
 		l.end(h.lost)
 	}
@@ -48,7 +49,7 @@ func giveBack(ctx context.Context, turns []turn, l *Lease) {
 // look ends the leases of a hold whose time is over although the trust timer has not come yet. The pool's mutex is held.
 func (t turn) look(now instant) {
 	if h := t.hold; h.lost == nil && !h.left && !now.before(h.until()) {
-		t.pool.lose(h, h.claim.session.notRenewed())
+		t.pool.lose(h, h.over(now))
 	}
 }
 
