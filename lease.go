@@ -2,9 +2,7 @@ package interlock
 
 import (
 	"context"
-	"errors"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 )
@@ -152,12 +150,12 @@ func (l *Lease) Release() error {
 	was := l.err
 	l.finish(ErrReleased)
 	l.mu.Unlock()
-	err := t.release(l, now)
-	for _, t := range slices.Backward(l.turns[:last]) {
-		t.pool.mu.Lock()
-		if e := t.release(l, now); e != nil {
-			err = errors.Join(err, e)
-		}
+	var err error
+	if last == 0 {
+		err = t.release(l, now)
+	} else {
+		t.pool.mu.Unlock()
+		err = releaseAll(l, now)
 	}
 	l.dropped.Stop()
 	if was != nil {

@@ -42,8 +42,10 @@ func TestMulti_TakesEachNameOnceInTheOrderOfBytes(t *testing.T) {
 			t.Error("a token for no single name")
 		}
 		release(t, l)
-		if got := order("release"); got != "é b a B" {
-			t.Errorf("released in the order %s", got)
+		for _, name := range []string{"B", "a", "b", "é"} {
+			if n := len(claims(t, d.Driver, name)); n != 0 {
+				t.Errorf("%d claims of %s after the release", n, name)
+			}
 		}
 	})
 }
@@ -197,5 +199,34 @@ func TestMulti_MaxHoldCountsFromTheLastName(t *testing.T) {
 			t.Errorf("told after %v of %v, want ErrMaxHold 19 s after the last name was got", d, l.Err())
 		}
 		matches(t, l.Release(), interlock.ErrMaxHold)
+	})
+}
+
+func TestMulti_ASilentStoreCostsTheTimeOfOne(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	bubble(t, func(t *testing.T) {
+		store, c, _ := two(t)
+		l := lock(t.Context(), t, c.Multi(names))
+		defer store.Stall()()
+		start := time.Now()
+		matches(t, l.Release(), interlock.ErrUncertain)
+		if d := time.Since(start); d != 2*time.Second {
+			t.Errorf("six names are released in %v, want the two seconds of one", d)
+		}
+	})
+	bubble(t, func(t *testing.T) { // nor do those that it has when it cannot have the last
+		store, a, b := two(t)
+		l := lock(t.Context(), t, a.Mutex("z"))
+		time.AfterFunc(time.Second, func() {
+			resume := store.Stall()
+			time.AfterFunc(10*time.Second, resume)
+		})
+		start := time.Now()
+		_, err := b.Multi(append(names, "z"), interlock.Wait(2*time.Second)).Lock(t.Context())
+		matches(t, err, interlock.ErrHeld)
+		if d := time.Since(start); d > 4*time.Second {
+			t.Errorf("six names are given back in %v, want two seconds at most", d-2*time.Second)
+		}
+		_ = l.Release()
 	})
 }

@@ -2,7 +2,9 @@ package interlock
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync"
 )
 
 // turn is one of the holds of a lease.
@@ -34,15 +36,28 @@ func (t turn) begin(l *Lease) (fresh bool) {
 	return fresh
 }
 
-// giveBack takes the lease l off turns that nobody will use, the last one first.
+// releaseAll releases the turns of l side by side: a store that does not answer costs the time of one.
+func releaseAll(l *Lease, now instant) error {
+	errs := make([]error, len(l.turns))
+	var releases sync.WaitGroup
+	for i, t := range l.turns {
+		releases.Go(func() {
+			t.pool.mu.Lock()
+			errs[i] = t.release(l, now)
+		})
+	}
+	releases.Wait()
+	return errors.Join(errs...)
+}
+
+// giveBack takes the lease l off turns that nobody will use, side by side.
 func giveBack(ctx context.Context, turns []turn, l *Lease) {
-	for _, t := range slices.Backward(turns) {
-		switch {
-		case ctx.Err() != nil: // the caller waits no longer
-			go t.decline(l)
-		default:
-			t.decline(l)
-		}
+	var declines sync.WaitGroup
+	for _, t := range turns {
+		declines.Go(func() { t.decline(l) })
+	}
+	if ctx.Err() == nil { // else the caller waits no longer
+		declines.Wait()
 	}
 }
 
