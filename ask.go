@@ -161,8 +161,7 @@ func (p *pool) failed(ctx context.Context, c *claim, err error) {
 		p.start(l)
 		return
 	case ctx != c.ctx && ended(ctx):
-		// The caller gave up; it withdraws by itself. That is no failure of the store.
-		l.failures++
+		// The caller gave up; it withdraws by itself. That is no failure of the store, for which the next would pause.
 		p.start(l)
 		return
 	}
@@ -215,11 +214,18 @@ func (p *pool) attend(ctx context.Context, w *waiter, c *claim) {
 	p.await(ctx, c)
 }
 
+// mayBeEarly is how often in a row a driver's Wait may return within a millisecond with a claim that is still waiting.
+const mayBeEarly = 16
+
 // await waits in the store's line for a claim that was queued, until it is granted or given up.
 func (p *pool) await(ctx context.Context, c *claim) {
-	for failures := 0; ; {
+	failures, early := 0, 0
+	for {
+		asked := p.client.clock.now()
 		g, err := c.session.driver.Wait(ctx, c.Claim)
-		p.client.clock.look()
+		if waited := p.client.clock.look().sub(asked); waited > time.Millisecond {
+			early = 0
+		}
 		p.mu.Lock()
 		l := c.line
 		if err == nil && c.gone {
@@ -276,6 +282,9 @@ func (p *pool) await(ctx context.Context, c *claim) {
 				c.inWay = g.Holder
 			}
 			p.mu.Unlock()
+			if early++; early > mayBeEarly { // a driver that does not wait at all must not keep a core busy
+				rest(ctx, firstPause)
+			}
 		default:
 			p.trouble(err)
 			p.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -335,4 +336,77 @@ func TestClose_EndsLeasesAndReleasesAGraceLater(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+func TestLock_AfterOneThatGaveUpIsNotPutOff(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := &spy{Driver: memlock.New()}
+		c := newClient(t, store, nil)
+		release(t, hold(t, c, "m"))
+		var silent atomic.Bool
+		silent.Store(true)
+		store.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
+			if op == "acquire" && silent.Load() {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		first := background(func() (*interlock.Lease, error) { return c.Mutex("m").Lock(ctx) })
+		synctest.Wait()
+		next := background(func() (*interlock.Lease, error) { return c.Mutex("m").Lock(t.Context()) })
+		synctest.Wait()
+		start := time.Now()
+		silent.Store(false)
+		cancel()
+		<-first.done
+		l := next.wait(t)
+		if d := time.Since(start); d != 0 {
+			t.Errorf("the next one's lock took %v after one gave up, want no pause", d)
+		}
+		release(t, l)
+	})
+}
+
+func TestWait_OfADriverThatNeverWaits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		hasty := &hasty{Driver: store.Share()}
+		a, b := newClient(t, store, nil), newClient(t, hasty, nil)
+		l := hold(t, a, "m")
+		next := background(func() (*interlock.Lease, error) { return b.Mutex("m").Lock(t.Context()) })
+		time.Sleep(time.Minute)
+		if n := hasty.waits.Load(); n > 60*100+100 {
+			t.Errorf("asked %d times in a minute, want once in 10 ms", n)
+		}
+		release(t, l)
+		release(t, next.wait(t))
+	})
+}
+
+// hasty is a driver whose Wait asks once and never waits.
+type hasty struct {
+	*memlock.Driver
+	waits atomic.Int64
+}
+
+type hastySession struct {
+	everySession
+	d *hasty
+}
+
+func (d *hasty) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
+	s, err := d.Driver.Open(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return hastySession{s.(everySession), d}, nil
+}
+
+func (s hastySession) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if s.d.waits.Add(1) > 10_000 {
+		slow(ctx, time.Second) // that the test can end
+	}
+	return s.Acquire(ctx, c)
 }

@@ -22,6 +22,13 @@ type Leader struct {
 	Since time.Time // by the store's clock
 }
 
+// equal compares what was read: two times of one moment may stand in two zones.
+func (l Leader) equal(other Leader) bool {
+	same := l.Since.Equal(other.Since) && l.Owner.Start.Equal(other.Owner.Start)
+	l.Since, l.Owner.Start = other.Since, other.Owner.Start
+	return same && l == other
+}
+
 // Election returns the election of this name. A name or choice that cannot be shows in Err.
 func (c *Client) Election(name string, o ...LockOption) *Election {
 	e := &Election{c.handle(name, o, 0)}
@@ -77,7 +84,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		last, first := Leader{}, true
 		for leader, err := range e.looks(ctx) {
-			if err == nil && leader == last && !first {
+			if err == nil && leader.equal(last) && !first {
 				continue
 			}
 			if !yield(leader, err) || err != nil {

@@ -247,3 +247,38 @@ func TestElection_EndsWithTheClient(t *testing.T) {
 		matches(t, <-led, interlock.ErrClosed, interlock.ErrLost)
 	})
 }
+
+// zoned is a store that tells each time in a zone of its own making, as what is decoded from text is.
+type zoned struct {
+	driver.Driver
+	driver.Inspector
+}
+
+func (d zoned) Line(ctx context.Context, name string) (driver.Line, error) {
+	l, err := d.Inspector.Line(ctx, name)
+	for i := range l.Claims {
+		zone := time.FixedZone("", 19800)
+		l.Claims[i].Since, l.Claims[i].Owner.Start = l.Claims[i].Since.In(zone), l.Claims[i].Owner.Start.In(zone)
+	}
+	return l, err
+}
+
+func TestElection_ObserveComparesMomentsNotZones(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, a, _ := two(t)
+		l := lock(t.Context(), t, a.Mutex("e"))
+		theirs := store.Share()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		leaders := 0
+		for _, err := range newClient(t, zoned{theirs, theirs}, nil).Election("e").Observe(ctx) {
+			if err == nil {
+				leaders++
+			}
+		}
+		if leaders != 1 {
+			t.Errorf("the same leader was yielded %d times", leaders)
+		}
+		release(t, l)
+	})
+}

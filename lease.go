@@ -30,12 +30,12 @@ type lease struct {
 	single [1]turn         // what turns is where there is one
 	since  instant
 
-	mu     sync.Mutex
-	ctx    context.Context //nolint:containedctx // the lease's own, made when first asked for
-	cancel context.CancelCauseFunc
-	err    error // ErrReleased, or matches ErrLost
-	cause  error // the first of them
-	result error // of the first Release
+	mu       sync.Mutex
+	ctx      context.Context //nolint:containedctx // the lease's own, made when first asked for
+	cancel   context.CancelCauseFunc
+	err      error // how it ended: ErrReleased, or what matches ErrLost
+	released bool
+	result   error // of the first Release
 }
 
 // leaseKey finds the innermost lease that a context descends from.
@@ -69,15 +69,15 @@ func (l *Lease) Context() context.Context {
 	defer l.mu.Unlock()
 	if l.ctx == nil {
 		l.ctx, l.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(l.values), leaseKey{}, l.lease))
-		if l.cause != nil {
-			l.cancel(l.cause)
+		if l.err != nil {
+			l.cancel(l.err)
 		}
 	}
 	return l.ctx
 }
 
-// Err returns nil while the lease is guaranteed, and then ErrReleased or an error that matches ErrLost. It asks the
-// clock, so a process that was stopped hears of a loss from its first call.
+// Err returns nil while the lease is guaranteed, and then how it ended: ErrReleased, or an error that matches ErrLost, also
+// after a Release that followed the loss. It asks the clock, so a process that was stopped hears of a loss from its first call.
 func (l *Lease) Err() error {
 	now := l.client.clock.glance()
 	for _, t := range l.turns {
@@ -142,12 +142,13 @@ func (l *Lease) Release() error {
 	t.pool.mu.Lock() // once for all that is to be done with one name: the goroutines that want it meet here
 	t.look(now)
 	l.mu.Lock()
-	if l.err == ErrReleased { //nolint:errorlint // as finish has set it
+	if l.released {
 		defer l.mu.Unlock()
 		t.pool.mu.Unlock()
 		return l.result
 	}
 	was := l.err
+	l.released = true
 	l.finish(ErrReleased)
 	l.mu.Unlock()
 	var err error
@@ -190,12 +191,12 @@ func (l *lease) end(why error) {
 	}
 }
 
-// finish sets the lease's end, for which the lease's mutex is held.
+// finish sets the lease's end, unless it has ended before. The lease's mutex is held.
 func (l *lease) finish(why error) {
-	l.err = why
-	if l.cause == nil {
-		l.cause = why
+	if l.err != nil {
+		return
 	}
+	l.err = why
 	if l.cancel != nil {
 		l.cancel(why)
 	}

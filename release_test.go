@@ -51,6 +51,9 @@ func TestRelease_OfALostLeaseSaysSoEachTime(t *testing.T) {
 			matches(t, l.Release(), interlock.ErrLost)
 		}
 		matches(t, context.Cause(l.Context()), interlock.ErrLost)
+		if err := l.Err(); !errors.Is(err, interlock.ErrLost) || errors.Is(err, interlock.ErrReleased) {
+			t.Errorf("Err after the loss and the release: %v, want ErrLost", err)
+		}
 		l = lock(t.Context(), t, c.Mutex("m"))
 		store.Forget("m") // the release is the first to hear of it
 		matches(t, l.Release(), interlock.ErrLost, driver.ErrGone)
@@ -126,6 +129,7 @@ func TestLease_DroppedWithoutReleaseIsLoggedOnceWithItsPlace(t *testing.T) {
 }
 
 func droppedIsLogged(t *testing.T, ttl time.Duration) {
+	t.Helper()
 	log := &lines{}
 	c := newClient(t, memlock.New(), &interlock.Options{TTL: ttl, Grace: 2 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	release(t, must[*interlock.Lease](t)(c.Mutex("kept").Lock(t.Context())))

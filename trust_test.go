@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -366,4 +367,57 @@ func TestARenewalUnderWayCoversNoNewClaim(t *testing.T) {
 			t.Errorf("trusted for %v from the start of its Acquire although it was renewed since, want more than %v", got, least)
 		}
 	})
+}
+
+// Two renewals are under way; the answer of the first comes after that of the second, and is good for less. What counts from the start
+// of the second is what the second was given.
+func TestRenew_ValidOfARenewalThatWasOvertaken(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := &overtaking{Driver: memlock.New(), first: make(chan struct{})}
+		c := newClient(t, store, nil)
+		l := hold(t, c, "m")
+		slow := background(func() (*interlock.Lease, error) { return nil, c.Health(t.Context()) })
+		synctest.Wait()
+		time.Sleep(time.Second)
+		if err := c.Health(t.Context()); err != nil {
+			t.Error(err)
+		}
+		until := l.Until()
+		close(store.first)
+		<-slow.done
+		if now := l.Until(); !now.Equal(until) {
+			t.Errorf("the lease ended %v earlier after the answer to a renewal that was overtaken", until.Sub(now))
+		}
+		release(t, l)
+	})
+}
+
+// overtaking is a store whose first renewal is answered when first is closed, and is good for a second less than what follows.
+type overtaking struct {
+	*memlock.Driver
+	first  chan struct{}
+	renews atomic.Int64
+}
+
+type overtakingSession struct {
+	everySession
+	d *overtaking
+}
+
+func (d *overtaking) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
+	s, err := d.Driver.Open(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return overtakingSession{s.(everySession), d}, nil
+}
+
+func (s overtakingSession) Renew(ctx context.Context) (driver.Renewal, error) {
+	n := s.d.renews.Add(1)
+	r, err := s.everySession.Renew(ctx)
+	if n == 1 {
+		<-s.d.first
+		r.Valid -= time.Second
+	}
+	return r, err
 }

@@ -116,7 +116,8 @@ type Session interface {
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
 	// Wait returns the state of c, which was acquired with Queue, and may block until that state may have changed or
-	// ctx ends. It may return early with a claim that is still waiting. When it returns an error the claim keeps its
+	// ctx ends. It may return early with a claim that is still waiting, but not without end: the core pauses then. It returns when the
+	// claim is lost or broken, with ErrGone, ErrBroken or ErrSessionLost. When it returns an error the claim keeps its
 	// place unless the error says otherwise. A claim that it returns as held can be trusted for Valid from the start of
 	// its Acquire, or of the last answered Renew that began after that Acquire was answered: where Renew cannot reach a claim that waits, as on a
 	// connection that blocks, the driver renews it before Wait returns it.
