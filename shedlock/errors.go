@@ -28,8 +28,11 @@ func code(err error) string {
 }
 
 var (
-	lost    = regexp.MustCompile(`^40(001|P01)| 1020$`) // to another one, and rolled back
-	doubled = regexp.MustCompile(`^23505| 1062$`)       // the row is there
+	lost = regexp.MustCompile(`^40(001|P01)| 1020$`) // to another one, and rolled back
+	// The server crashed or could not say; a pooler has lost it; the server shuts down, could not commit, or the connection or the statement was
+	// killed, perhaps while it committed.
+	unsaid  = regexp.MustCompile(`^(57P02|40003|08...)$| (1053|1180|1317|1927|1969|3024)$`)
+	doubled = regexp.MustCompile(`^23505| 1062$`) // the row is there
 
 	// What certain answers mean, and what would be right.
 	meanings = []struct {
@@ -47,12 +50,12 @@ var (
 	}
 )
 
-// unknown reports whether nobody can say what came of a statement: there was no answer, or the server crashed (57P02). Package sql has
+// unknown reports whether nobody can say what came of a statement: there was no answer, or one that tells of the connection alone. Package sql has
 // taken another connection for one that had ended before it.
 func unknown(err error) bool {
 	var dial *net.OpError
 	c := code(err)
-	return c == "57P02" || c == "" && !errors.Is(err, sqldriver.ErrBadConn) && !pgconn.SafeToRetry(err) && (!errors.As(err, &dial) || dial.Op != "dial")
+	return unsaid.MatchString(c) || c == "" && !errors.Is(err, sqldriver.ErrBadConn) && !pgconn.SafeToRetry(err) && (!errors.As(err, &dial) || dial.Op != "dial")
 }
 
 // ask makes a statement, for as long as an answer may take; again, where it lost to another one. What is certain is named, as the contract has it: what the server answers with an

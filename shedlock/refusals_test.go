@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
+	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/shedlock"
 )
 
@@ -152,6 +154,49 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%s: %v", driver.Redact(url), err)
 			}
 		}
+	})
+}
+
+// What is answered where a statement may have been carried out, by the server or by a pooler that lost it, says nothing for certain.
+func TestAnswersThatTellNothing(t *testing.T) {
+	both(t, func(t *testing.T, on opening) {
+		s := on(t)
+		a := entered(t, opened(t, s), time.Minute)
+		free := mutex("job")
+		a.asks(free, true)
+		a.leaves(free, true)
+		tells := func(what string, err error) {
+			t.Helper()
+			if err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s: %v; want an error that says nothing of what was done", what, err)
+			}
+		}
+		codes, fails, drop := []string{"1053", "1180", "1317", "1927", "1969", "3024"}, "create trigger fails before update on shedlock for each row signal sqlstate 'HY000' set mysql_errno = CODE", "drop trigger fails"
+		if s.postgres {
+			codes, drop = []string{"57P02", "40003", "08P01"}, "drop function fails cascade"
+			fails = "create function fails() returns trigger language plpgsql as $$ begin raise exception using errcode = 'CODE'; end $$; create trigger fails before update on shedlock execute function fails()"
+		}
+		for _, code := range codes {
+			s.must(t, strings.Replace(fails, "CODE", code, 1))
+			_, err := a.Acquire(t.Context(), mutex("job"))
+			tells(code, err)
+			s.must(t, drop)
+		}
+		if !s.postgres {
+			return
+		}
+		w := wire.New(t, s.Addr())
+		_, port, _ := strings.Cut(w.Addr(), ":")
+		b := servertest.PgBouncer(t, s.Server, "[databases]", "* = host=127.0.0.1 user=postgres port="+port)
+		a, c := entered(t, openedAt(t, s, b.Addr(), "timeout="+soon.String()), time.Minute), mutex("job")
+		heal := w.Stall(wire.Replies)
+		answer := make(chan error, 1)
+		go func() { _, err := a.Acquire(t.Context(), c); answer <- err }()
+		until(t, "the row is taken", func() bool { return s.count(t, "lock_until > NOW") == 1 })
+		w.Cut()
+		heal()
+		tells("a pooler that lost the server", <-answer)
+		a.leaves(c, true)
 	})
 }
 
