@@ -238,3 +238,28 @@ func TestRowsWhereNobodyIsTold(t *testing.T) {
 		t.Error("a driver that hears nothing promises that its claims are told")
 	}
 }
+
+// What a pooler answers when it has lost the server in the middle of a statement does not say that this was not carried out.
+func TestAPoolerLosesTheServer(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	w := wire.New(t, s.Addr())
+	_, port, _ := strings.Cut(w.Addr(), ":")
+	b := servertest.PgBouncer(t, s, "[databases]", "* = host=127.0.0.1 user=postgres port="+port)
+	session, c := user(t, b.URL()), mutex("lost")
+	heal := w.Stall(wire.Replies)
+	answer := make(chan error, 1)
+	go func() {
+		_, err := session.Acquire(t.Context(), c)
+		answer <- err
+	}()
+	until(t, "the lock is taken", func() bool {
+		return ask[int](t, s, "select count(*) from interlock.lock where cardinality(line) > 0") > 0
+	})
+	w.Cut()
+	heal()
+	if err := <-answer; errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) {
+		t.Errorf("%v; want the lock, or an error that says nothing of what was done", err)
+	}
+	leaves(t, session, c, true)
+}

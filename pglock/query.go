@@ -133,13 +133,13 @@ func undone(err error) bool {
 	return false
 }
 
-// unknown reports whether nobody can say what came of a statement: there was no answer, or the server crashed (57P02).
+// unknown reports whether nobody can say what came of a statement: there was no answer, the server crashed (57P02), or a pooler has lost it (08P01).
 func unknown(err error) bool {
 	if errors.As(err, new(unconnected)) {
 		return false
 	}
 	c := code(err)
-	return c == "57P02" || c == "" && !pgconn.SafeToRetry(err)
+	return c == "57P02" || strings.HasPrefix(c, "08") || c == "" && !pgconn.SafeToRetry(err)
 }
 
 // classify names what is certain, as the contract has it, and says what would be right. What the server answers with an error, it has
