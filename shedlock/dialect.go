@@ -19,7 +19,10 @@ var (
 			"when data_type = 'timestamp with time zone' then 'its times have a time zone, so that each client reads others: want the type timestamp' " +
 			"when data_type <> 'timestamp without time zone' and column_name in ('lock_until', 'locked_at') then 'its times are of the type ' || data_type || ': want timestamp' " +
 			"when column_name = 'name' and not exists (select from pg_index i where i.indrelid = to_regclass(':table') and i.indisunique and i.indnkeyatts = 1 and i.indkey[0] = ordinal_position " +
-			"and i.indpred is null) then 'its column name is not the primary key, so that a name could have two rows' else '' end",
+			"and i.indpred is null) then 'its column name is not the primary key, so that a name could have two rows' " +
+			"when (select relpersistence from pg_class where oid = to_regclass(':table')) <> 'p' then 'it is UNLOGGED or TEMPORARY, so that a crash empties it: want neither' " +
+			"when column_name = 'name' and data_type not in ('character varying', 'text') then 'its column name is of the type ' || data_type || ': want varchar(64)' " +
+			"when column_name = 'locked_by' and character_maximum_length < 255 then 'its column locked_by is too short: want varchar(255)' else '' end",
 		":create", "CREATE TABLE :table (name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))",
 	}
 
@@ -40,6 +43,10 @@ var (
 			"each client reads others: want no time_zone in the data source name, or columns of type datetime(3)' " +
 			"when (lower(column_name) = 'name') <> (column_key = 'PRI') then 'its column name is not the primary key, so that a name could have two rows' " +
 			"when data_type not in ('timestamp', 'datetime') and lower(column_name) in ('lock_until', 'locked_at') then concat('its times are of the type ', data_type, ': want timestamp(3) or datetime(3)') " +
+			"when (select t.engine from information_schema.tables t where t.table_schema = columns.table_schema and t.table_name = columns.table_name) <> 'InnoDB' " +
+			"then 'its engine has no transactions, and can lose or empty it in a crash: want InnoDB' " +
+			"when lower(column_name) = 'name' and data_type <> 'varchar' then concat('its column name is of the type ', data_type, ': want varchar(64)') " +
+			"when lower(column_name) = 'locked_by' and character_maximum_length < 255 then 'its column locked_by is too short: want varchar(255)' " +
 			"when abs(timestampdiff(second, now(), sysdate())) > 60 then 'time stands still for the connection, which has a timestamp of its own: want none in the data source name' else '' end",
 		":create", "CREATE TABLE :table (name VARCHAR(64) NOT NULL, lock_until TIMESTAMP(3) NOT NULL, locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))",
 	}

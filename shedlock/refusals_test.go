@@ -59,6 +59,12 @@ func TestNamesAreKeptOrRefused(t *testing.T) {
 		s.must(t, "alter table shedlock convert to character set latin1")
 		a = entered(t, opened(t, s), time.Minute)
 		refused("é", "ASCII")
+		s.must(t, "alter table shedlock drop primary key, add primary key (name(3))")
+		a = entered(t, opened(t, s), time.Minute)
+		a.asks(mutex("backup"), true)
+		refused("bacon", "want names that differ for its key")
+		s.must(t, "delete from shedlock")
+		s.must(t, "alter table shedlock drop primary key, add primary key (name)")
 		s.must(t, "alter table shedlock convert to character set utf16")
 		a = entered(t, opened(t, s), time.Minute)
 		for range 2 { // the second time the row is there
@@ -131,6 +137,12 @@ func TestRefusals(t *testing.T) {
 			says("no key", at("table=keyless"), "not the primary key")
 			s.must(t, "create table days (name varchar(64) primary key, lock_until date, locked_at timestamp, locked_by text)")
 			says("times that are days", at("table=days"), "of the type date: want timestamp")
+			s.must(t, "create table blanks (name char(64) primary key, lock_until timestamp, locked_at timestamp, locked_by varchar(255))")
+			says("names with blanks", at("table=blanks"), "its column name is of the type character: want varchar(64)")
+			s.must(t, "create unlogged table unlogged (name varchar(64) primary key, lock_until timestamp, locked_at timestamp, locked_by varchar(255))")
+			says("a table that a crash empties", at("table=unlogged"), "want neither")
+			s.must(t, "create table short (name varchar(64) primary key, lock_until timestamp, locked_at timestamp, locked_by varchar(254))")
+			says("no room for the holder", at("table=short"), "want varchar(255)")
 			return
 		}
 		s.must(t, "create table keyless (name varchar(64), lock_until timestamp(3), locked_at timestamp(3), locked_by varchar(255))")
@@ -139,6 +151,15 @@ func TestRefusals(t *testing.T) {
 		says("a key of two columns", at("table=keyed"), "not the primary key")
 		s.must(t, "create table days (name varchar(64) primary key, lock_until date, locked_at timestamp(3), locked_by varchar(255))")
 		says("times that are days", at("table=days"), "of the type date: want timestamp(3) or datetime(3)")
+		for _, engine := range []string{"MyISAM", "Aria", "MEMORY"} {
+			s.must(t, "create table flat (name varchar(64) primary key, lock_until timestamp(3), locked_at timestamp(3), locked_by varchar(255)) engine = "+engine)
+			says("a table of the engine "+engine, at("table=flat"), "want InnoDB")
+			s.must(t, "drop table flat")
+		}
+		s.must(t, "create table blanks (name char(64) primary key, lock_until timestamp(3), locked_at timestamp(3), locked_by varchar(255))")
+		says("names with blanks", at("table=blanks"), "its column name is of the type char: want varchar(64)")
+		s.must(t, "create table short (name varchar(64) primary key, lock_until timestamp(3), locked_at timestamp(3), locked_by varchar(254))")
+		says("no room for the holder", at("table=short"), "want varchar(255)")
 		says("a timestamp of its own", at("timestamp=1"), "time stands still")
 		says("a time zone of its own", at("time_zone=%27%2B05%3A00%27"), "want no time_zone")
 		says("no such user", at("nobody=1"), "want a user that there is")

@@ -80,6 +80,7 @@ func (t *table) enter(ctx context.Context, s rowline.Step) (rowline.Answer, erro
 	if s.New.Queue {
 		a.State = rowline.Waiting
 	}
+	hidden := true
 	for tried := range 4 {
 		if tried > 0 || !s.Again {
 			n, err := t.exec(ctx, statement, t.seconds(spec), by, moment(s.Deadline), name, t.row(s.Name), mine)
@@ -102,10 +103,15 @@ func (t *table) enter(ctx context.Context, s rowline.Step) (rowline.Answer, erro
 		}
 		if statement = take; len(rows) == 0 {
 			statement = insert
+		} else {
+			hidden = false
 		}
 		if end, _ := ctx.Deadline(); now > s.Deadline { // the clock has been set, or has gained
 			s.Deadline = now + (time.Until(end) * 3 / 4).Microseconds()
 		}
+	}
+	if hidden && !s.Again {
+		return rowline.Answer{}, refused("the table has no row for the name, and takes none: want names that differ for its key, and a user who sees all rows")
 	}
 	return a, nil // to others, who come and go
 }
