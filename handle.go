@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/lockname"
 )
 
 // handle is what Mutex, RWMutex, Semaphore and Election have in common: a client, a name and choices. A handle holds
@@ -28,7 +29,7 @@ func (c *Client) handle(name string, options []LockOption, needs Feature) handle
 	if h.settings.grace == 0 && h.settings.ttl == c.opts.TTL {
 		h.settings.grace = c.opts.Grace
 	}
-	err := checkName(name)
+	err := lockname.Check(name)
 	if err == nil {
 		err = h.settings.check(c.traits)
 	}

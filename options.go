@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
@@ -239,21 +238,3 @@ func longestGrace(valid time.Duration) time.Duration { return valid / 3 }
 
 // MaxName is the longest name in bytes.
 const MaxName = 1024
-
-// checkName returns what is wrong with a name: any UTF-8 of 1 to MaxName bytes without control characters will do.
-func checkName(name string) error {
-	switch {
-	case name == "":
-		return fmt.Errorf("empty name: want 1 to %d bytes", MaxName)
-	case len(name) > MaxName:
-		return fmt.Errorf("name of %d bytes: want at most %d", len(name), MaxName)
-	case !utf8.ValidString(name):
-		return fmt.Errorf("name %q is not UTF-8", name)
-	}
-	for _, r := range name {
-		if unicode.IsControl(r) {
-			return fmt.Errorf("name %q has the control character %U: want none", name, r)
-		}
-	}
-	return nil
-}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/lockname"
 )
 
 // TxOptions are those of [InTx]. The zero value is what most want.
@@ -24,7 +25,7 @@ type TxOptions struct {
 // have held the lock since, it fails with an error that matches [driver.ErrNotSent], and the transaction is to be begun anew. At READ
 // COMMITTED it may be anywhere.
 //
-// It excludes who takes the same name by InTx, or by technique rowlock, and nobody else.
+// It excludes who takes the same name by InTx, or by technique rowlock, and nobody else. What is no name of a mutex is refused.
 func InTx(ctx context.Context, tx *sql.Tx, name string, o *TxOptions) (fence uint64, err error) {
 	if o == nil {
 		o = &TxOptions{}
@@ -33,8 +34,8 @@ func InTx(ctx context.Context, tx *sql.Tx, name string, o *TxOptions) (fence uin
 	if err != nil {
 		return 0, err
 	}
-	if name == "" || len(name) > maxName {
-		return 0, fmt.Errorf("mysqllock: name of %d bytes: want 1 to %d: %w", len(name), maxName, driver.ErrRefused)
+	if err := lockname.Check(name); err != nil {
+		return 0, fmt.Errorf("mysqllock: %w: %w", driver.ErrRefused, err)
 	}
 	if fence, err = hold(ctx, tx, name, &options); err != nil {
 		return 0, fmt.Errorf("mysqllock: lock %q in a transaction: %w", name, err)

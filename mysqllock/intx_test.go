@@ -304,7 +304,9 @@ func TestInTxErrors(t *testing.T) {
 		{"read-only", s.URL(), "start transaction read only", "a", "the transaction is read-only", nil, driver.ErrRefused},
 		{"committed by a statement", s.URL(), "create table if not exists made (n int)", "a", "the transaction has ended already", nil, driver.ErrRefused},
 		{"no name", s.URL(), "do 0", "", "want 1 to 1024", nil, driver.ErrRefused},
-		{"long name", s.URL(), "do 0", strings.Repeat("x", 1025), "want 1 to 1024", nil, driver.ErrRefused},
+		{"long name", s.URL(), "do 0", strings.Repeat("x", 1025), "want at most 1024", nil, driver.ErrRefused},
+		{"what no mutex is named", s.URL(), "do 0", "a\x00", "has the control character U+0000: want none", nil, driver.ErrRefused},
+		{"what no mutex is named", s.URL(), "do 0", "\xff", "is not UTF-8", nil, driver.ErrRefused},
 		{"no such prefix", s.URL(), "do 0", "a", "prefix", &mysqllock.TxOptions{Prefix: "`; drop"}, nil},
 		{"other prefix", s.URL(), "do 0", "a", "interlock migrate", &mysqllock.TxOptions{Prefix: "other_"}, driver.ErrRefused},
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/lockname"
 )
 
 // TxOptions are those of [InTx] and [InSQLTx]. The zero value is what most want.
@@ -32,7 +33,7 @@ type TxOptions struct {
 // has it, as long as ctx and the transaction's lock_timeout allow; then the transaction is to be rolled back. The token is larger than those of
 // all who held before, and remains so whoever rolls back; once this transaction has committed, it does so whatever crashes.
 //
-// It excludes who takes the same name by InTx or [InSQLTx] in the same way, and nobody else: see TxOptions.Advisory.
+// It excludes who takes the same name by InTx or [InSQLTx] in the same way, and nobody else: see TxOptions.Advisory. What is no name of a mutex is refused.
 func InTx(ctx context.Context, tx pgx.Tx, name string, o *TxOptions) (fence uint64, err error) {
 	return inTx(name, o, func(sql string, to ...any) error {
 		return tx.QueryRow(ctx, sql, pgx.QueryExecModeExec).Scan(to...) // prepares nothing, which a pooler would lose
@@ -66,8 +67,8 @@ func inTx(name string, o *TxOptions, row func(sql string, to ...any) error) (uin
 	case want == "" || o.Advisory:
 		want = string(pgx.ReadCommitted)
 	}
-	if name == "" || len(name) > maxName {
-		return 0, fmt.Errorf("pglock: name of %d bytes: want 1 to %d: %w", len(name), maxName, driver.ErrRefused)
+	if err := lockname.Check(name); err != nil {
+		return 0, fmt.Errorf("pglock: %w: %w", driver.ErrRefused, err)
 	}
 	ask := fmt.Sprintf("select * from %shold(decode('%x', 'hex'), encode(decode('%x', 'hex'), 'escape'))", options.in(), name, want)
 	if o.Advisory {

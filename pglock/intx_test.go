@@ -304,6 +304,7 @@ func TestInTxErrors(t *testing.T) {
 			{"read-only", s.URL(), "set transaction read only", "a", "the transaction is read-only", nil, driver.ErrRefused},
 			{"read-only", s.URL(), "set transaction read only", "a", "the transaction is read-only", &pglock.TxOptions{Advisory: true}, driver.ErrRefused},
 			{"no name", s.URL(), "", "", "want 1 to", nil, driver.ErrRefused},
+			{"what no mutex is named", s.URL(), "", "a\x00", "has the control character U+0000: want none", nil, driver.ErrRefused},
 			{"no such keys", s.URL(), "", "a", `unknown keys "no": want one of django, dotnet, interlock`, &pglock.TxOptions{Keys: "no"}, nil},
 			{"no such level", s.URL(), "", "a", "want one of read committed, repeatable read, serializable", &pglock.TxOptions{Isolation: "nonsense"}, nil},
 			{"no such level", s.URL(), "", "a", "want one of read committed", &pglock.TxOptions{Isolation: "nonsense", Advisory: true}, nil},
