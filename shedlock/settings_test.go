@@ -2,12 +2,14 @@ package shedlock_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
@@ -158,6 +160,47 @@ func TestWhatComesLateIsVoid(t *testing.T) {
 		until(t, "the request has arrived", func() bool { return s.arrived(t) > before })
 		if s.count(t, "locked_by <> 'host-1'") != 0 {
 			t.Error("a request that came late has taken the lock for nobody")
+		}
+	})
+}
+
+// A connection that has died without a word keeps nobody for longer than an answer may take: the request has no known outcome, the next one
+// goes over another connection, and what was held still is.
+func TestHalfOpenConnections(t *testing.T) {
+	both(t, func(t *testing.T, on opening) {
+		s := on(t)
+		w := wire.New(t, s.Addr())
+		a := entered(t, openedAt(t, s, w.Addr(), "timeout=400ms"), time.Hour)
+		is := func(statement string) func([]byte) bool {
+			return func(packet []byte) bool { return strings.Contains(string(packet), statement) }
+		}
+		mine, next := mutex("mine"), mutex("next")
+		until(t, "a lock is held", func() bool { g, err := a.Acquire(t.Context(), mine); return err == nil && g.Held })
+		for what, ask := range map[string]func() error{
+			"set lock_until": func() error { _, err := a.Renew(t.Context()); return err },
+			"set locked_at":  func() error { _, err := a.Acquire(t.Context(), next); return err },
+		} {
+			silenced := w.Silence(is(what))
+			var err error
+			until(t, "a connection is silent", func() bool {
+				err = ask()
+				select {
+				case <-silenced:
+					return true
+				default:
+					return false
+				}
+			})
+			if err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrSessionLost) {
+				t.Errorf("%q without an answer: %v; want an error that says nothing of what was done", what, err)
+			}
+			until(t, "another connection answers", func() bool { return ask() == nil })
+		}
+		for _, c := range []driver.Claim{mine, next} {
+			if s.count(t, "name = '"+c.Name+"' and lock_until > NOW and locked_by like 'interlock:"+c.ID+" %'") != 1 {
+				t.Errorf("%s is not held any more", c.Name)
+			}
+			until(t, c.Name+" is left", func() bool { _, err := a.Release(t.Context(), c); return err == nil })
 		}
 	})
 }
