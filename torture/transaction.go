@@ -9,11 +9,6 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/interlock-go/interlock/pglock"
 )
 
 // The locks that a transaction of a worker's own takes.
@@ -27,7 +22,7 @@ const (
 type actor struct {
 	job
 	board *board
-	pool  *pgxpool.Pool
+	at    database
 	file  *os.File
 }
 
@@ -38,12 +33,12 @@ func transact(j job, d *diary, act func(*actor, context.Context, *seat, int) err
 		return err
 	}
 	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, j.Store)
+	at, err := j.database(ctx)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	a := &actor{job: j, board: b, pool: pool}
+	defer at.close()
+	a := &actor{job: j, board: b, at: at}
 	if a.file, err = os.OpenFile(j.Files[0], os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return err
 	}
@@ -65,33 +60,31 @@ func transact(j job, d *diary, act func(*actor, context.Context, *seat, int) err
 	return errors.Join(failed...)
 }
 
-// lock takes the name in a transaction.
-func (a *actor) lock(ctx context.Context, tx pgx.Tx) (uint64, error) {
-	return pglock.InTx(ctx, tx, a.Names[0], &pglock.TxOptions{Advisory: a.Tx == byAdvisory})
-}
-
 // enter is one lock of a contest, in which nothing goes wrong.
 func (a *actor) enter(ctx context.Context, s *seat, number int) error {
 	asked := now()
-	return pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		token, err := a.lock(ctx, tx)
-		if err != nil {
-			return err
-		}
-		got := now()
-		counts := a.board.counts(got)
-		a.board.enter(int64(a.Slot+1), int64(number), token, true, counts)
-		if _, err := addIn(a.file, func(n int64) int64 { return n + 1 }); err != nil {
-			return err
-		}
-		s.entered.Add(1)
-		if counts {
-			s.counted.Add(1)
-			s.longest.Store(max(s.longest.Load(), int64(got.sub(asked))))
-		}
-		a.board.leave(int64(number))
-		return nil
-	})
+	tx, err := a.at.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.rollback(ctx)
+	token, err := tx.lock(ctx, a.Names[0])
+	if err != nil {
+		return err
+	}
+	got := now()
+	counts := a.board.counts(got)
+	a.board.enter(int64(a.Slot+1), int64(number), token, true, counts)
+	if _, err := addIn(a.file, func(n int64) int64 { return n + 1 }); err != nil {
+		return err
+	}
+	s.entered.Add(1)
+	if counts {
+		s.counted.Add(1)
+		s.longest.Store(max(s.longest.Load(), int64(got.sub(asked))))
+	}
+	a.board.leave(int64(number))
+	return tx.commit(ctx)
 }
 
 // errDisorder is what nothing excuses.
@@ -103,28 +96,28 @@ func (a *actor) add(ctx context.Context, s *seat, _ int) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*a.TTL)
 	defer cancel()
 	err := func() error {
-		tx, err := a.pool.Begin(ctx)
+		tx, err := a.at.begin(ctx)
 		if err != nil {
 			return err
 		}
-		defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after a commit there is nothing to roll back
-		token, err := a.lock(ctx, tx)
+		defer tx.rollback(context.WithoutCancel(ctx)) // after a commit there is nothing to roll back
+		token, err := tx.lock(ctx, a.Names[0])
 		if err != nil {
 			return err
 		}
-		var n, last int64
-		if err := tx.QueryRow(ctx, "select n, token from torture").Scan(&n, &last); err != nil {
+		n, last, err := tx.read(ctx)
+		if err != nil {
 			return err
 		}
 		if int64(token) <= last { //nolint:gosec // they come from a bigint
 			return fmt.Errorf("%w: %d after %d", errDisorder, token, last)
 		}
 		pause(a.Hold, ctx.Done())
-		if _, err := tx.Exec(ctx, "update torture set n = $1, token = $2", n+1, int64(token)); err != nil { //nolint:gosec // as above
+		if err := tx.write(ctx, n+1, int64(token)); err != nil { //nolint:gosec // as above
 			return err
 		}
 		s.lost.Add(1)
-		if err := tx.Commit(ctx); err != nil {
+		if err := tx.commit(ctx); err != nil {
 			return err
 		}
 		s.entered.Add(1)

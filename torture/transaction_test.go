@@ -3,6 +3,8 @@
 package torture
 
 import (
+	"context"
+	"database/sql"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -16,10 +18,10 @@ func TestStormOfTransactions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a storm: make proof")
 	}
-	for _, way := range []string{byRow, byAdvisory} {
-		t.Run(way, func(t *testing.T) {
+	for _, at := range []struct{ start, way string }{{Postgres, byRow}, {Postgres, byAdvisory}, {MariaDB, byRow}} {
+		t.Run(at.start+"/"+at.way, func(t *testing.T) {
 			ctx := t.Context()
-			cfg, err := Config{Start: Postgres, Faults: []string{FaultPause, FaultRestart, FaultTerminate}, TTL: 300 * time.Millisecond, Grace: 100 * time.Millisecond, Seed: 1}.withDefaults()
+			cfg, err := Config{Start: at.start, Faults: []string{FaultPause, FaultRestart, FaultTerminate}, TTL: 300 * time.Millisecond, Grace: 100 * time.Millisecond, Seed: 1}.withDefaults()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -28,8 +30,10 @@ func TestStormOfTransactions(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer servers.close()
-			if err := query(ctx, servers.postgres.primary, "create table torture (n bigint, token bigint)", "insert into torture values (0, 0)"); err != nil {
-				t.Fatal(err)
+			for _, statement := range []string{"create table torture (n bigint, token bigint)", "insert into torture values (0, 0)"} {
+				if _, err := answer(ctx, servers, statement); err != nil {
+					t.Fatal(err)
+				}
 			}
 			c := &conductor{Config: cfg, out: progress{t}, dir: t.TempDir(), id: "test", servers: servers}
 			dir, names, files, err := c.place(1)
@@ -47,7 +51,7 @@ func TestStormOfTransactions(t *testing.T) {
 			jobs := make([]job, workers)
 			for i := range jobs {
 				jobs[i] = job{
-					Task: "transactions", Store: servers.url(), TTL: cfg.TTL, Tx: way, Names: names, Files: files, Board: path,
+					Task: "transactions", Store: servers.url(), TTL: cfg.TTL, Tx: at.way, Names: names, Files: files, Board: path,
 					Count: each, First: i * each, Hold: time.Millisecond,
 				}
 			}
@@ -75,7 +79,7 @@ func TestStormOfTransactions(t *testing.T) {
 			for i := range workers * each {
 				acknowledged, doubtful = acknowledged+b.seats[i].entered.Load(), doubtful+b.seats[i].lost.Load()
 			}
-			text, err := ask(ctx, servers.postgres.primary, "select n from torture")
+			text, err := answer(ctx, servers, "select n from torture")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,4 +90,25 @@ func TestStormOfTransactions(t *testing.T) {
 			t.Logf("%d: %d acknowledged, %d doubtful, %d kills, %d stops, %v", n, acknowledged, doubtful, team.kills, team.stops, done)
 		})
 	}
+}
+
+// answer makes a statement at the database, and returns the first field of its answer, if there is one.
+func answer(ctx context.Context, s *servers, statement string) (text string, err error) {
+	if s.mariadb == nil {
+		return ask(ctx, s.postgres.primary, statement)
+	}
+	err = atMariaDB(s.mariadb, "root", func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, statement)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := rows.Scan(&text); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	return text, err
 }
