@@ -108,7 +108,6 @@ func (c *Client) Session() (int64, []byte) { return c.session, c.password }
 // run reads from one connection after the other until the session is over.
 func (c *Client) run(cn *conn) {
 	for cn != nil {
-		c.all.Go(cn.write)
 		err := cn.read(c.see, c.o.Event)
 		c.publish(nil)
 		cn.end(err)
@@ -268,7 +267,7 @@ func (c *Client) attach(ctx context.Context, addr string, zxid int64) (_ *conn, 
 		c.session, c.password = session, password
 		c.settle(timeout)
 	}
-	return newConn(nc, c.patience), nil
+	return &conn{nc: nc, patience: c.patience, all: &c.all}, nil
 }
 
 // secure speaks TLS over a connection. Without a name in the configuration the server's is that of its address.

@@ -31,21 +31,19 @@ const maxFrame = 64 << 20
 // conn is one connection of a session.
 type conn struct {
 	nc       net.Conn
-	patience time.Duration // how long an answer may take while nothing else comes
+	patience time.Duration   // how long an answer may take while nothing else comes
+	all      *sync.WaitGroup // of the client's goroutines
 
 	mu      sync.Mutex
-	out     record        // still to be written
-	wake    chan struct{} // has a value when out has something, or the connection is over
-	pending []*Call       // without an answer, in the order in which they were sent
+	out     record  // still to be written
+	writing bool    // somebody writes; what comes meanwhile goes with the next flight
+	pending []*Call // without an answer, in the order in which they were sent
 	xid     int32
 	over    bool
 }
 
-func newConn(nc net.Conn, patience time.Duration) *conn {
-	return &conn{nc: nc, patience: patience, wake: make(chan struct{}, 1)}
-}
-
-// send puts calls into the next flight. It reports false where the connection is over.
+// send sends calls in one flight: from the caller's own goroutine, which saves a wake-up, unless somebody writes just now. It blocks while the server takes nothing, and for
+// no longer than the patience. It reports false where the connection is over.
 func (cn *conn) send(calls []*Call) bool {
 	cn.mu.Lock()
 	defer cn.mu.Unlock()
@@ -61,36 +59,37 @@ func (cn *conn) send(calls []*Call) bool {
 		cn.out = append(cn.out.int(int32(8+len(c.body))).int(c.xid).int(c.op), c.body...)
 	}
 	cn.pending = append(cn.pending, calls...)
-	cn.signal()
+	if cn.writing {
+		return true
+	}
+	cn.writing = true
+	cn.write()
+	if cn.writing = len(cn.out) > 0 && !cn.over; cn.writing {
+		cn.all.Go(cn.rest) // it is others': in a crowd this caller would never be done with it
+	}
 	return true
 }
 
-func (cn *conn) signal() {
-	select {
-	case cn.wake <- struct{}{}:
-	default:
+// write writes what is in out. cn.mu is held, but for the time of writing.
+func (cn *conn) write() {
+	out := cn.out
+	cn.out = nil
+	cn.mu.Unlock()
+	_ = cn.nc.SetWriteDeadline(time.Now().Add(cn.patience))
+	if _, err := cn.nc.Write(out); err != nil {
+		_ = cn.nc.Close() // ends read
 	}
+	cn.mu.Lock()
 }
 
-// write sends what calls put into out, until the connection is over.
-func (cn *conn) write() {
-	for range cn.wake {
-		cn.mu.Lock()
-		out, over := cn.out, cn.over
-		cn.out = nil
-		cn.mu.Unlock()
-		if over {
-			return
-		}
-		if len(out) == 0 {
-			continue
-		}
-		_ = cn.nc.SetWriteDeadline(time.Now().Add(cn.patience))
-		if _, err := cn.nc.Write(out); err != nil {
-			_ = cn.nc.Close() // ends read
-			return
-		}
+// rest writes until nothing is left.
+func (cn *conn) rest() {
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
+	for len(cn.out) > 0 && !cn.over {
+		cn.write()
 	}
+	cn.writing = false
 }
 
 // read takes in answers and events until the connection ends, and says why it has.
@@ -162,7 +161,6 @@ func (cn *conn) end(why error) {
 	cn.over = true
 	pending := cn.pending
 	cn.pending = nil
-	cn.signal()
 	cn.mu.Unlock()
 	_ = cn.nc.Close()
 	for _, c := range pending {

@@ -1,6 +1,7 @@
 package zk
 
 import (
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -28,7 +29,8 @@ func FuzzAnswers(f *testing.F) {
 	f.Add(byte(7), []byte(record{}.int(-1)))
 	f.Fuzz(func(t *testing.T, which byte, answer []byte) {
 		here, there := net.Pipe()
-		cn := newConn(here, time.Minute)
+		cn := &conn{nc: here, patience: time.Minute}
+		go func() { _, _ = io.Copy(io.Discard, there) }()
 		go func() {
 			_, _ = there.Write(answer)
 			_ = there.Close()
