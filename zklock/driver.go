@@ -57,7 +57,7 @@ func New(ctx context.Context, addrs []string, o *Options) (driver.Driver, error)
 			d.addrs[i] = net.JoinHostPort(addr, "2181")
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, options.Timeout)
+	ctx, cancel := d.within(ctx)
 	defer cancel()
 	probe, err := zk.Dial(ctx, d.connection(24*time.Hour))
 	if err != nil {
@@ -80,6 +80,11 @@ func New(ctx context.Context, addrs []string, o *Options) (driver.Driver, error)
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d, nil
+}
+
+// within bounds what is asked of the servers. That they are silent is not the end of the caller's own time, and does not match it.
+func (d *Driver) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d.options.Timeout, fmt.Errorf("no answer for %v", d.options.Timeout))
 }
 
 // connection is what clients are made of.
@@ -118,7 +123,7 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 		d: d, id: spec.ID, owner: spec.Owner, claims: sessions.Claims[*claim]{}, own: map[string]*claim{}, ahead: map[string][]*claim{},
 		ended: make(chan struct{}), losses: make(chan string, 64),
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
+	ctx, cancel := d.within(ctx)
 	defer cancel()
 	ttl := min(max(spec.TTL, minTTL), d.maxTTL())
 	if err := s.open(ctx, ttl*3/2); err != nil {

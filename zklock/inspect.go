@@ -18,7 +18,7 @@ const readerTimeout = 10 * time.Second
 
 // ask sends calls that only look, or break, in a session without claims.
 func (d *Driver) ask(ctx context.Context, calls ...*zk.Call) error {
-	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
+	ctx, cancel := d.within(ctx)
 	defer cancel()
 	reader, err := d.view(ctx)
 	if err != nil {

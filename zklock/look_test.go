@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/internal/zk"
 	"github.com/interlock-go/interlock/zklock"
@@ -140,6 +142,32 @@ func (c *silent) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b[:min(len(b), c.left)])
 	c.left -= n
 	return n, err
+}
+
+// That a server is silent is told with how long, and is not the end of the caller's own time.
+func TestASilentServerIsNotTheCallersDeadline(t *testing.T) {
+	t.Parallel()
+	mute, err := wire.Loopback() // whose connections nobody takes
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	server := servertest.ZooKeeper(t)
+	for what, o := range map[string]*zklock.Options{
+		"dial": {Dial: func(ctx context.Context, network, addr string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }},
+		"open": {},
+		"TLS":  {TLS: &tls.Config{MinVersion: tls.VersionTLS12}},
+		"ask": {Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			nc, err := new(net.Dialer).DialContext(ctx, network, server.Addr())
+			return &silent{nc, 41, func() {}}, err
+		}},
+	} {
+		o.Timeout = 300 * time.Millisecond
+		_, err := zklock.New(within(t), []string{mute.Addr().String()}, o)
+		if !errors.Is(err, driver.ErrNotSent) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer for 300ms") {
+			t.Errorf("%s: %v; want that nothing was sent, for want of an answer for 300ms", what, err)
+		}
+	}
 }
 
 func TestAServerThatOpensASessionAndIsSilent(t *testing.T) {

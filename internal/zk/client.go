@@ -79,8 +79,8 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	c.settle(o.Timeout)
 	first, err := c.round(ctx, false)
 	if err != nil {
-		if ctx.Err() != nil {
-			err = errors.Join(err, context.Cause(ctx))
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+			err = errors.Join(err, cause)
 		}
 		return nil, err
 	}
@@ -218,8 +218,14 @@ func (c *Client) round(ctx context.Context, anew bool) (*conn, error) {
 
 // attach connects to a server and has it open the session, or take it over.
 func (c *Client) attach(ctx context.Context, addr string, zxid int64) (_ *conn, err error) {
-	ctx, cancel := context.WithTimeout(ctx, max(c.patience, time.Second))
+	patience := max(c.patience, time.Second)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer for %v", patience))
 	defer cancel()
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%s does not open a session: %w", addr, context.Cause(ctx)) // dialers and TLS say only whose time it was
+		}
+	}()
 	nc, err := c.o.Dial(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
@@ -242,8 +248,6 @@ func (c *Client) attach(ctx context.Context, addr string, zxid int64) (_ *conn, 
 	}
 	b, err := readFrame(nc)
 	switch {
-	case ctx.Err() != nil:
-		return nil, fmt.Errorf("%s does not open a session: %w", addr, context.Cause(ctx))
 	case errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("%s has closed the connection: it has no majority, is behind, or has too many connections of this host (maxClientCnxns)", addr)
 	case err != nil:
