@@ -127,8 +127,8 @@ type record struct {
 	Writes    bool            `json:"write,omitempty"` // it is no mutex, where the name does not say
 }
 
-func encode(owner driver.Owner, c driver.Claim) []byte {
-	b, err := json.Marshal(record{1, owner.Encode(), []byte(c.Note), c.Passes, c.Kind == driver.Write})
+func encode(owner []byte, c driver.Claim) []byte {
+	b, err := json.Marshal(record{1, owner, []byte(c.Note), c.Passes, c.Kind == driver.Write})
 	if err != nil {
 		panic("zklock: encode a record: " + err.Error()) // its parts are valid
 	}

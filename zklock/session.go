@@ -16,7 +16,7 @@ import (
 type session struct {
 	d       *Driver
 	id      string
-	owner   driver.Owner
+	owner   []byte        // as driver.Owner encodes it
 	timeout time.Duration // of one call
 	client  *zk.Client
 	number  int64
