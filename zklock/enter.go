@@ -22,10 +22,9 @@ func (s *session) enter(ctx context.Context, c *claim, missing bool) (look []*zk
 	for range enterAttempts {
 		var parents []*zk.Call
 		if missing {
-			for _, path := range []string{c.top, c.dir, c.leases} {
-				if path != "" && (path != c.top || parents == nil) {
-					parents = append(parents, zk.Create(path, nil, s.d.parents, s.d.acl))
-				}
+			parents = append(parents, zk.Create(c.top, nil, s.d.parents, s.d.acl))
+			if c.dir != c.top {
+				parents = append(parents, zk.Create(c.dir, nil, s.d.parents, s.d.acl))
 			}
 		}
 		create, look := s.creation(c), c.look()

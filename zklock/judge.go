@@ -34,7 +34,7 @@ func (s *session) judge(ctx context.Context, c *claim, look []*zk.Call) error {
 		}
 		hold, ahead := holds(line, at), inWay(line, at)
 		if hold && c.leases != "" && !line[at].lease {
-			return s.takeLeases(ctx, c, line[at], look[0].Stat.Czxid)
+			return s.takeLeases(ctx, c, line[at], look)
 		}
 		var own, asked []*zk.Call
 		s.mu.Lock()

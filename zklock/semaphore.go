@@ -179,9 +179,11 @@ func (c *claim) watching(line []place, at, ahead int) ([]string, []*zk.Call) {
 	return []string{c.leases, c.dir}, []*zk.Call{zk.Children(c.dir, c.Queue && !first), zk.Children(c.leases, c.Queue)}
 }
 
-// takeLeases has c leave the line and hold, by one transaction. Nobody ahead can come any more, so that there is room stays true.
-func (s *session) takeLeases(ctx context.Context, c *claim, p place, epoch int64) error {
-	name := fmt.Sprintf("%s/%s%s%x.%d-lease-", c.leases, c.prefix, strings.TrimSuffix(c.tag, "lock-"), epoch, p.number)
+// takeLeases has c leave the line and hold, by one transaction. Nobody ahead can come any more, so that there is room stays true. The part for who holds is made only now where it
+// is missing, since the servers remove no container that never had a child.
+func (s *session) takeLeases(ctx context.Context, c *claim, p place, look []*zk.Call) error {
+	name := fmt.Sprintf("%s/%s%s%x.%d-lease-", c.leases, c.prefix, strings.TrimSuffix(c.tag, "lock-"), look[0].Stat.Czxid, p.number)
+	missing := look[1].Code == zk.NoNode
 	for range enterAttempts {
 		out, data := zk.Delete(p.nodes[0], 0), encode(s.owner, c.Claim)
 		calls := []*zk.Call{out}
@@ -189,8 +191,12 @@ func (s *session) takeLeases(ctx context.Context, c *claim, p place, epoch int64
 			calls = append(calls, zk.Create(name, data, zk.EphemeralSequential, s.d.acl))
 			data = nil
 		}
-		take := zk.Multi(calls...)
-		if err := s.launch(ctx, c, take, calls[1:], take); err != nil {
+		take, part := zk.Multi(calls...), zk.Create(c.leases, nil, zk.Container, s.d.acl)
+		flight := []*zk.Call{part, take}
+		if !missing {
+			flight = flight[1:]
+		}
+		if err := s.launch(ctx, c, take, calls[1:], flight...); err != nil {
 			return err
 		}
 		switch {
@@ -205,16 +211,12 @@ func (s *session) takeLeases(ctx context.Context, c *claim, p place, epoch int64
 			defer s.mu.Unlock()
 			s.ends(c, how)
 			return nil
+		case missing && part.Err != nil && part.Code != zk.NodeExists:
+			return part.Err
 		case take.Code != zk.NoNode:
 			return take.Err
 		}
-		part := zk.Create(c.leases, nil, zk.Container, s.d.acl)
-		if err := s.client.Do(ctx, part); err != nil {
-			return err
-		}
-		if part.Err != nil && part.Code != zk.NodeExists {
-			return part.Err
-		}
+		missing = true
 	}
 	return fmt.Errorf("the node %s goes whenever it is to have a child: %w", c.leases, driver.ErrNotSent)
 }

@@ -168,6 +168,20 @@ func TestWhoDoesNotWaitIsInNobodysWay(t *testing.T) {
 	asks(t, s, idle, true)
 }
 
+// A permit that is refused, since its name is a lock, leaves nothing that the servers would never remove: they keep a container that never had a child.
+func TestARefusedPermitLeavesNothing(t *testing.T) {
+	t.Parallel()
+	server := servertest.ZooKeeper(t, "-Dznode.container.checkIntervalMs=50")
+	s, _, _, _ := opened(t, server)
+	hand := byHand(t, server)
+	mine := mutex("kind")
+	asks(t, s, mine, true)
+	_, err := s.Acquire(within(t), permit("kind", 1, 2))
+	refused(t, err, "in use as a mutex")
+	leaves(t, s, mine, true)
+	waitFor(t, "the lock's node goes", func() bool { return len(children(t, hand, "/")) == 1 })
+}
+
 // Semaphores of more than a thousand are one node for each claim.
 func TestALargeSemaphore(t *testing.T) {
 	t.Parallel()
