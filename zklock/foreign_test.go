@@ -223,7 +223,7 @@ func TestCuratorsSemaphoreMutexAndOurs(t *testing.T) {
 	theirs.MustNotLock(t, "our mutex")
 	token := asks(t, s, first, true)
 	_, err = plain.Acquire(within(t), permit("shared", 1, 1))
-	refused(t, err, "in use as a mutex")
+	refused(t, err, "has a mutex claim")
 	_, err = plain.Acquire(within(t), mutex("shared"))
 	refused(t, err, "in use as a semaphore")
 	leaves(t, s, first, true)

@@ -177,7 +177,7 @@ func TestARefusedPermitLeavesNothing(t *testing.T) {
 	mine := mutex("kind")
 	asks(t, s, mine, true)
 	_, err := s.Acquire(within(t), permit("kind", 1, 2))
-	refused(t, err, "in use as a mutex")
+	refused(t, err, "has a mutex claim")
 	leaves(t, s, mine, true)
 	waitFor(t, "the lock's node goes", func() bool { return len(children(t, hand, "/")) == 1 })
 }
