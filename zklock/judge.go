@@ -129,10 +129,15 @@ func (s *session) hold(ctx context.Context, c *claim) error {
 	return nil
 }
 
-// spent takes c out of line again since its parent has no number left to tell it from others by. A container goes, and begins anew, when it was empty for a while.
+// spent takes c out of line again since its parent has no number left to tell it from others by. A container goes, and begins anew, when it was empty for a while; what kazoo
+// takes for granted stays.
 func (s *session) spent(ctx context.Context, c *claim) error {
-	return errors.Join(fmt.Errorf("%s has numbered its children up to %d, the last number that there is: it is of use again when nobody stands there and it was removed, "+
-		"by the servers after a minute or by hand: %w", c.dir, lastNumber, driver.ErrUnable), s.deny(ctx, c))
+	who := "by the servers after a minute or by hand"
+	if s.d.parents == zk.Persistent {
+		who = "by hand"
+	}
+	return errors.Join(fmt.Errorf("%s has numbered its children up to %d, the last number that there is: it is of use again when nobody stands there and it was removed, %s: %w",
+		c.dir, lastNumber, who, driver.ErrUnable), s.deny(ctx, c))
 }
 
 // deny takes c out of line again, which cannot be held now and does not wait.
