@@ -230,7 +230,7 @@ type Holder struct {
 	PublicID      string // see [PublicID]
 	Owner         Owner
 	Kind          Kind
-	Weight, Limit int
+	Weight, Limit int // the limit is 0 where another program wrote the claim and does not say it
 	Held, Broken  bool
 	Foreign       bool // written by another program, in a layout that both know
 	Note          string

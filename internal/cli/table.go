@@ -56,7 +56,10 @@ func (t terminal) state(h driver.Holder) string {
 }
 
 func kind(h driver.Holder) string {
-	if h.Kind == driver.Permit {
+	switch {
+	case h.Kind == driver.Permit && h.Limit == 0:
+		return fmt.Sprintf("%d of ?", h.Weight) // another program's, which keeps that to itself
+	case h.Kind == driver.Permit:
 		return fmt.Sprintf("%d of %d", h.Weight, h.Limit)
 	}
 	return h.Kind.String()
