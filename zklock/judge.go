@@ -112,7 +112,7 @@ func (s *session) hold(ctx context.Context, c *claim) error {
 			return err
 		}
 	}
-	if c.czxid > maxZxid {
+	if c.Kind.Exclusive() && c.czxid > maxZxid {
 		s.mu.Unlock()
 		return errors.Join(fmt.Errorf("change %#x of the ensemble is beyond %#x, the last that a token can be made of: move to an ensemble with fresh data, and see that tokens "+
 			"at the resources begin anew: %w", c.czxid, int64(maxZxid), driver.ErrUnable), s.deny(ctx, c))

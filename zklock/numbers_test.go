@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/adler32"
 	"math"
 	"os"
@@ -18,7 +19,7 @@ import (
 // A parent that has numbered 2,147,483,647 children gives all others that number: nobody of ours holds with it.
 func TestZ10_NumbersRunOut(t *testing.T) {
 	t.Parallel()
-	server := aged(t, map[string]int32{
+	server := aged(t, 0, map[string]int32{
 		"/spent": math.MaxInt32 - 2, "/again": math.MaxInt32 - 1,
 		"/waits": 2, "/waits/locks": math.MaxInt32, "/leases": 2, "/leases/leases": math.MaxInt32,
 	})
@@ -69,8 +70,39 @@ func TestZ10_NumbersRunOut(t *testing.T) {
 	}
 }
 
-// aged is a server that begins with a snapshot in which these nodes have had so many children. Parents come first in the snapshot.
-func aged(t *testing.T, had map[string]int32) *servertest.Server {
+// Of an ensemble whose changes are beyond what tokens are made of nobody is given a token, and no claim stays in line for that. Who needs none is let in.
+func TestChangesBeyondTheTokens(t *testing.T) {
+	t.Parallel()
+	server := aged(t, 1<<47, nil)
+	hand := byHand(t, server)
+	s, d, _, _ := opened(t, server)
+	holds, waits, try := of(driver.Read, "old"), of(driver.Write, "old"), mutex("new")
+	asks(t, s, holds, true)
+	asks(t, s, waits, false)
+	leaves(t, s, holds, true)
+	if g, err := s.Wait(within(t), waits); !errors.Is(err, driver.ErrUnable) || !strings.Contains(err.Error(), "is beyond 0x7fffffffffff, the last that a token can be made of") {
+		t.Errorf("a writer who waited: %+v, %v", g, err)
+	}
+	for _, try.Queue = range []bool{true, false} {
+		if g, err := s.Acquire(within(t), try); !errors.Is(err, driver.ErrUnable) {
+			t.Errorf("a mutex: %+v, %v; want that the store is unable", g, err)
+		}
+	}
+	asks(t, s, permit("seats", 1, 2), true)
+	for _, name := range []string{"old", "new"} {
+		if in := children(t, hand, "/"+name); len(in) != 0 {
+			t.Errorf("in line for %s stand %q", name, in)
+		}
+	}
+	do(t, hand, zk.Create("/new/lock-", nil, zk.EphemeralSequential, zk.Anyone))
+	if line, err := d.(driver.Inspector).Line(within(t), "new"); err != nil || len(line.Claims) != 1 || !line.Claims[0].Held || line.Claims[0].Fence != 0 {
+		t.Errorf("another program's claim is shown as %+v, %v; want no token", line.Claims, err)
+	}
+	renews(t, s)
+}
+
+// aged is a server that begins with a snapshot after that change, in which these nodes have had so many children. Parents come first in the snapshot.
+func aged(t *testing.T, zxid int64, had map[string]int32) *servertest.Server {
 	t.Helper()
 	b := []byte("ZKSN")
 	number := func(n int32) { b = binary.BigEndian.AppendUint32(b, uint32(n)) }
@@ -110,7 +142,7 @@ func aged(t *testing.T, had map[string]int32) *servertest.Server {
 	if err := os.Mkdir(filepath.Join(dir, "version-2"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "version-2", "snapshot.0"), b, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "version-2", fmt.Sprintf("snapshot.%x", zxid)), b, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server, err := servertest.StartZooKeeper(within(t), servertest.Options{Dir: dir})

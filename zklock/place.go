@@ -151,7 +151,7 @@ func holderOf(p place, get *zk.Call, held bool) driver.Holder {
 		h.Foreign, h.Owner.Name = true, strings.ToValidUTF8(string(get.Data), "?")
 	}
 	h.PublicID = publicID(path.Base(p.nodes[0]), h.Foreign)
-	if held && p.kind.Exclusive() {
+	if held && p.kind.Exclusive() && get.Stat.Czxid <= maxZxid {
 		h.Fence = tokenOf(get.Stat.Czxid)
 	}
 	if get.Err == nil && (!held || p.lease) {
