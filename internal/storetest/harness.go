@@ -24,15 +24,16 @@ type Server interface {
 
 // Store is what a [Harness] needs to know of a store on one server.
 type Store struct {
-	Server  Server
-	URL     string                                         // by which another process opens it
-	Open    func(t drivertest.T, url string) driver.Driver // nil: by its URL
-	Request func(packet []byte) bool                       // see links.Links
-	Notice  func(packet []byte) bool                       // see links.Links
-	TTL     time.Duration                                  // 0 for a second
-	Budget  drivertest.Budget                              // what the store promises
-	Cannot  func(law string) string                        // why a law cannot be tried as a whole; nil where every one can
-	Unseen  bool                                           // its drivers are tried without their looks: see Cannot
+	Server   Server
+	URL      string                                         // by which another process opens it
+	Open     func(t drivertest.T, url string) driver.Driver // nil: by its URL
+	Request  func(packet []byte) bool                       // see links.Links
+	Requests func(packet []byte) int                        // see links.Links
+	Notice   func(packet []byte) bool                       // see links.Links
+	TTL      time.Duration                                  // 0 for a second
+	Budget   drivertest.Budget                              // what the store promises
+	Cannot   func(law string) string                        // why a law cannot be tried as a whole; nil where every one can
+	Unseen   bool                                           // its drivers are tried without their looks: see Cannot
 }
 
 // Harness is a store for the conformance suite. Each driver is over a wire of its own.
@@ -50,7 +51,7 @@ var harnesses atomic.Int64
 // NewHarness makes a harness. Several may have the same server.
 func NewHarness(s Store) *Harness {
 	h := &Harness{Links: links.New(), store: s, prefix: fmt.Sprintf("suite/%d/", harnesses.Add(1))}
-	h.Request, h.Notice = s.Request, s.Notice
+	h.Request, h.Requests, h.Notice = s.Request, s.Requests, s.Notice
 	return h
 }
 

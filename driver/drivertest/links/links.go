@@ -48,6 +48,9 @@ type Links struct {
 	// Request says which packets to the server count as calls; nil: all. The greeting of a new connection is none.
 	Request func(packet []byte) bool
 
+	// Requests says how many calls a packet to the server is, where one may carry several; nil: one, or none where Request says so.
+	Requests func(packet []byte) int
+
 	// Notice says which packets from the server are told unasked, which Deafen loses; nil: none.
 	Notice func(packet []byte) bool
 
@@ -88,7 +91,10 @@ func (l *Links) Lay(t drivertest.T, addr string) *wire.Wire {
 	t.Cleanup(w.Close)
 	k := &link{Wire: w}
 	request := func(p []byte) {
-		if l.Request == nil || l.Request(p) {
+		switch {
+		case l.Requests != nil:
+			k.calls.Add(int64(l.Requests(p)))
+		case l.Request == nil || l.Request(p):
 			k.calls.Add(1)
 		}
 	}
@@ -118,6 +124,15 @@ func (l *Links) Belong(d driver.Driver, wires ...*wire.Wire) {
 	for _, w := range wires {
 		l.of[d] = append(l.of[d], l.by[w])
 	}
+}
+
+// Wires returns those that belong to d.
+func (l *Links) Wires(d driver.Driver) []*wire.Wire {
+	var wires []*wire.Wire
+	for _, k := range l.links(d) {
+		wires = append(wires, k.Wire)
+	}
+	return wires
 }
 
 func (l *Links) links(d driver.Driver) []*link {

@@ -61,6 +61,25 @@ func message(reply []byte) bool {
 }
 func use(request []byte) bool { return !redistest.Overhead(request) }
 
+// Where a packet carries several requests each of them counts, and a harness may have the wires themselves.
+func TestLinksCountWhatAPacketCarries(t *testing.T) {
+	l := links.New()
+	l.Requests = func(packet []byte) int { return bytes.Count(packet, []byte("?")) }
+	ours, others := memlock.New(), memlock.New()
+	us, more := l.Lay(t, echo(t)), l.Lay(t, echo(t))
+	l.Belong(ours, us)
+	l.Belong(ours, more)
+	c := dial(t, us)
+	c.says("one? two? three", "one? two? three")
+	c.says("none", "none")
+	if n := l.Calls(ours); n != 2 {
+		t.Errorf("counted %d calls, want 2", n)
+	}
+	if got := l.Wires(ours); !slices.Equal(got, []*wire.Wire{us, more}) || len(l.Wires(others)) != 0 {
+		t.Errorf("%d wires belong to a driver of two, %d to another one", len(got), len(l.Wires(others)))
+	}
+}
+
 // What befalls one driver befalls no other, over a protocol of which nothing is known.
 func TestLinksAreOneDriversEach(t *testing.T) {
 	l := links.New()
