@@ -8,48 +8,10 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/driver/drivertest"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/internal/zk"
 )
-
-// other is a harness of drivers with parameters.
-type other struct {
-	*harness
-	params string
-}
-
-func (h other) Driver(t drivertest.T) driver.Driver {
-	t.Helper()
-	d, l := connect(t, h.server, h.params)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.lines[d] = l
-	return d
-}
-
-// Budget has the read of the token beside what a semaphore costs.
-func (h other) Budget() drivertest.Budget {
-	b := h.harness.Budget()
-	b.Acquire++
-	b.Handoff++
-	return b
-}
-
-func TestConformanceOfOthers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("two more conformances: make proof")
-	}
-	t.Parallel()
-	for _, params := range []string{"?mutex=semaphore", "?layout=kazoo"} {
-		t.Run(params, func(t *testing.T) {
-			t.Parallel()
-			s := servertest.ZooKeeper(t)
-			drivertest.Run(t, func(*testing.T) drivertest.Harness { return other{newHarness(s), params} })
-		})
-	}
-}
 
 // What a semaphore has free is taken by two flights: into the line, and out of it with a lease for each permit. One that waits is let in
 // by one look and one request, and of many who wait a release wakes one.
