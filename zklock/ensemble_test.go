@@ -12,6 +12,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/internal/zk"
 )
 
@@ -101,7 +102,7 @@ func TestTheLeaderDiesUnderWaiters(t *testing.T) {
 				t.Errorf("waiter %d: %v", i, err)
 			}
 		})
-		waitFor(t, "who has come stands in line", func() bool { return waiters(t, d, "crowd") == i+1 })
+		storetest.Until(t, "who has come stands in line", func() bool { return waiters(t, d, "crowd") == i+1 })
 	}
 	leader, err := e.Leader(ctx)
 	if err != nil {
@@ -208,10 +209,10 @@ func TestTheLeaderIsPartitioned(t *testing.T) {
 		}
 	}
 	s, other, pinned := sessionOver(t, p.URL()), sessionOver(t, p.URL()), sessionOver(t, "zk://"+p.Members[old].Addr())
-	mine, next, alone := mutex("led"), mutex("led"), mutex("alone")
-	first := asks(t, s, mine, true)
-	asks(t, other, next, false)
-	asks(t, pinned, alone, true)
+	mine, next, alone := storetest.Mutex("led"), storetest.Mutex("led"), storetest.Mutex("alone")
+	first := storetest.Asks(t, s, mine, true).Fence
+	storetest.Asks(t, other, next, false)
+	storetest.Asks(t, pinned, alone, true)
 	heal := p.part(old)
 	p.follows(t, old)
 	renews(t, s)
@@ -221,9 +222,9 @@ func TestTheLeaderIsPartitioned(t *testing.T) {
 	if r, err := pinned.Renew(short); err == nil || errors.Is(err, driver.ErrSessionLost) {
 		t.Errorf("who reaches nobody but the old leader is renewed: %+v, %v", r, err)
 	}
-	leaves(t, s, mine, true)
-	awaits(t, other, next)
-	if token := asks(t, other, next, true); token < first+driver.Stride {
+	storetest.Leaves(t, s, mine, true)
+	storetest.Awaits(t, other, next)
+	if token := storetest.Asks(t, other, next, true).Fence; token < first+driver.Stride {
 		t.Errorf("tokens %#x, then %#x", first, token)
 	}
 	heal()
@@ -231,7 +232,7 @@ func TestTheLeaderIsPartitioned(t *testing.T) {
 		t.Fatal(err)
 	}
 	renews(t, pinned)
-	leaves(t, pinned, alone, true)
+	storetest.Leaves(t, pinned, alone, true)
 	for _, s := range []driver.Session{s, other, pinned} {
 		tellsNoLoss(t, s)
 	}
@@ -248,9 +249,9 @@ func TestAFollowerIsPartitioned(t *testing.T) {
 	follower := (leader + 1) % len(p.Members)
 	pinned, other := sessionOver(t, "zk://"+p.Members[follower].Addr()), sessionOver(t, "zk://"+p.Members[leader].Addr())
 	hand := byHand(t, p.Members[follower])
-	mine, next := mutex("follows"), mutex("follows")
-	asks(t, pinned, mine, true)
-	asks(t, other, next, false)
+	mine, next := storetest.Mutex("follows"), storetest.Mutex("follows")
+	storetest.Asks(t, pinned, mine, true)
+	storetest.Asks(t, other, next, false)
 	renews(t, pinned)
 	heal := p.part(follower)
 	do(t, hand, zk.Get("/follows", false))
@@ -265,8 +266,8 @@ func TestAFollowerIsPartitioned(t *testing.T) {
 	heal()
 	renews(t, pinned)
 	tellsNoLoss(t, pinned)
-	leaves(t, pinned, mine, true)
-	awaits(t, other, next)
+	storetest.Leaves(t, pinned, mine, true)
+	storetest.Awaits(t, other, next)
 }
 
 // A client whose member answers no more goes to another one, finds there what became of its request, and loses nothing.
@@ -288,8 +289,8 @@ func TestAMemberIsSilent(t *testing.T) {
 			url += w.Addr()
 		}
 		s := sessionOver(t, url)
-		mine, c := mutex("kept"), mutex("silent")
-		asks(t, s, mine, true)
+		mine, c := storetest.Mutex("kept"), storetest.Mutex("silent")
+		storetest.Asks(t, s, mine, true)
 		used := slices.IndexFunc(wires, func(w *wire.Wire) bool {
 			before := w.Count().Requests.Packets
 			renews(t, s)
@@ -306,8 +307,8 @@ func TestAMemberIsSilent(t *testing.T) {
 		renews(t, s)
 		tellsNoLoss(t, s)
 		heal()
-		leaves(t, s, c, true)
-		leaves(t, s, mine, true)
+		storetest.Leaves(t, s, c, true)
+		storetest.Leaves(t, s, mine, true)
 	}
 }
 
@@ -320,8 +321,8 @@ func TestMembersAreRestartedOneAfterAnother(t *testing.T) {
 	ctx := survives(t)
 	e := servertest.ZooKeeperEnsemble(t, 3)
 	kept := sessionOver(t, e.URL())
-	mine := mutex("kept")
-	asks(t, kept, mine, true)
+	mine := storetest.Mutex("kept")
+	storetest.Asks(t, kept, mine, true)
 	stop := make(chan struct{})
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -370,10 +371,10 @@ func TestMembersAreRestartedOneAfterAnother(t *testing.T) {
 		}
 		renews(t, kept)
 		before := count()
-		waitFor(t, "the lock goes round", func() bool { return count() > before+12 })
+		storetest.Until(t, "the lock goes round", func() bool { return count() > before+12 })
 	}
 	close(stop)
 	all.Wait()
 	tellsNoLoss(t, kept)
-	leaves(t, kept, mine, true)
+	storetest.Leaves(t, kept, mine, true)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/internal/zk"
 	"github.com/interlock-go/interlock/zklock"
 )
@@ -21,12 +22,12 @@ func TestZ01_ADisconnectIsNoLoss(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t)
 	s, d, l, id := opened(t, server)
-	mine, waits := mutex("mine"), mutex("theirs")
+	mine, waits := storetest.Mutex("mine"), storetest.Mutex("theirs")
 	other, _, _, _ := opened(t, server)
-	theirs := mutex("theirs")
-	asks(t, other, theirs, true)
-	asks(t, s, mine, true)
-	asks(t, s, waits, false)
+	theirs := storetest.Mutex("theirs")
+	storetest.Asks(t, other, theirs, true)
+	storetest.Asks(t, s, mine, true)
+	storetest.Asks(t, s, waits, false)
 	for range 3 {
 		l.Cut()
 		renews(t, s)
@@ -42,9 +43,9 @@ func TestZ01_ADisconnectIsNoLoss(t *testing.T) {
 		t.Errorf("lost %q, %v", lost, open)
 	default:
 	}
-	leaves(t, other, theirs, true)
-	awaits(t, s, waits)
-	leaves(t, s, mine, true)
+	storetest.Leaves(t, other, theirs, true)
+	storetest.Awaits(t, s, waits)
+	storetest.Leaves(t, s, mine, true)
 }
 
 // A node whose answer is lost is found, whether the request was carried out or not.
@@ -53,9 +54,9 @@ func TestZ02_TheAnswerIsLost(t *testing.T) {
 	server := servertest.ZooKeeper(t)
 	s, _, l, _ := opened(t, server)
 	hand := byHand(t, server)
-	asks(t, s, mutex("warm"), true)
+	storetest.Asks(t, s, storetest.Mutex("warm"), true)
 	for i, way := range []wire.Direction{wire.Replies, wire.Requests, wire.Replies, wire.Requests} {
-		c := mutex("lost")
+		c := storetest.Mutex("lost")
 		heal := l.Stall(way)
 		answered := make(chan error, 1)
 		go func() {
@@ -65,7 +66,7 @@ func TestZ02_TheAnswerIsLost(t *testing.T) {
 			}
 			answered <- err
 		}()
-		waitFor(t, "what is lost", func() bool { return l.Count().Requests.Held+l.Count().Replies.Held > 0 })
+		storetest.Until(t, "what is lost", func() bool { return l.Count().Requests.Held+l.Count().Replies.Held > 0 })
 		l.Cut()
 		heal()
 		err := <-answered
@@ -75,7 +76,7 @@ func TestZ02_TheAnswerIsLost(t *testing.T) {
 		if err != nil {
 			t.Fatalf("round %d: %v", i, err)
 		}
-		leaves(t, s, c, true)
+		storetest.Leaves(t, s, c, true)
 	}
 }
 
@@ -85,9 +86,9 @@ func TestZ03_ANodeOfAnotherSession(t *testing.T) {
 	server := servertest.ZooKeeper(t)
 	first, _, _, _ := opened(t, server)
 	second, _, l, _ := opened(t, server)
-	c := mutex("whose")
-	asks(t, first, c, true)
-	asks(t, second, mutex("warm"), true)
+	c := storetest.Mutex("whose")
+	storetest.Asks(t, first, c, true)
+	storetest.Asks(t, second, storetest.Mutex("warm"), true)
 	heal := l.Stall(wire.Requests)
 	answered := make(chan error, 1)
 	go func() {
@@ -97,7 +98,7 @@ func TestZ03_ANodeOfAnotherSession(t *testing.T) {
 		}
 		answered <- err
 	}()
-	waitFor(t, "the request is held", func() bool { return l.Count().Requests.Held > 0 })
+	storetest.Until(t, "the request is held", func() bool { return l.Count().Requests.Held > 0 })
 	l.Cut()
 	heal()
 	if err := <-answered; !errors.Is(err, driver.ErrGone) {
@@ -112,21 +113,21 @@ func TestZ04_TheOwnNodeIsGone(t *testing.T) {
 	s, _, _, _ := opened(t, server)
 	other, _, _, _ := opened(t, server)
 	hand := byHand(t, server)
-	theirs, waits := mutex("gone"), mutex("gone")
-	asks(t, other, theirs, true)
+	theirs, waits := storetest.Mutex("gone"), storetest.Mutex("gone")
+	storetest.Asks(t, other, theirs, true)
 	before := children(t, hand, "/gone")
-	asks(t, s, waits, false)
+	storetest.Asks(t, s, waits, false)
 	for _, node := range children(t, hand, "/gone") {
 		if node != before[0] {
 			do(t, hand, zk.Delete("/gone/"+node, -1))
 		}
 	}
-	leaves(t, other, theirs, true)
+	storetest.Leaves(t, other, theirs, true)
 	if g, err := s.Wait(within(t), waits); !errors.Is(err, driver.ErrGone) {
 		t.Errorf("Wait of a claim whose node is gone: held %v, %v; want ErrGone", g.Held, err)
 	}
 	renews(t, s, waits)
-	leaves(t, s, waits, false)
+	storetest.Leaves(t, s, waits, false)
 	renews(t, s)
 }
 
@@ -136,9 +137,9 @@ func TestZ05_WhoGivesUpLeavesNothing(t *testing.T) {
 	server := servertest.ZooKeeper(t)
 	s, _, l, _ := opened(t, server)
 	hand := byHand(t, server)
-	asks(t, s, mutex("warm"), true)
+	storetest.Asks(t, s, storetest.Mutex("warm"), true)
 	for i, way := range []wire.Direction{wire.Replies, wire.Requests} {
-		c := mutex("given-up")
+		c := storetest.Mutex("given-up")
 		heal := l.Stall(way)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if _, err := s.Acquire(ctx, c); err == nil {
@@ -166,23 +167,23 @@ func TestZ06_AReleaseIsLost(t *testing.T) {
 	server := servertest.ZooKeeper(t)
 	s, _, l, _ := opened(t, server)
 	other, _, _, _ := opened(t, server)
-	mine, next := mutex("released"), mutex("released")
-	asks(t, s, mine, true)
-	asks(t, other, next, false)
+	mine, next := storetest.Mutex("released"), storetest.Mutex("released")
+	storetest.Asks(t, s, mine, true)
+	storetest.Asks(t, other, next, false)
 	heal := l.Stall(wire.Requests)
 	failed := make(chan error, 1)
 	go func() {
 		_, err := s.Release(within(t), mine)
 		failed <- err
 	}()
-	waitFor(t, "the request is held", func() bool { return l.Count().Requests.Held > 0 })
+	storetest.Until(t, "the request is held", func() bool { return l.Count().Requests.Held > 0 })
 	l.Cut()
 	heal()
 	if err := <-failed; err == nil || errors.Is(err, driver.ErrSessionLost) {
 		t.Fatalf("a Release without an answer: %v", err)
 	}
 	renews(t, s)
-	awaits(t, other, next)
+	storetest.Awaits(t, other, next)
 }
 
 // What was released while a waiter had no connection is found when it has one again.
@@ -192,17 +193,17 @@ func TestZ08_ReleasedWhileAWaiterIsAway(t *testing.T) {
 	s, _, l, _ := opened(t, server)
 	other, _, _, _ := opened(t, server)
 	for range 3 {
-		theirs, waits := mutex("away"), mutex("away")
-		asks(t, other, theirs, true)
-		asks(t, s, waits, false)
+		theirs, waits := storetest.Mutex("away"), storetest.Mutex("away")
+		storetest.Asks(t, other, theirs, true)
+		storetest.Asks(t, s, waits, false)
 		l.Refuse()
 		l.Cut()
-		leaves(t, other, theirs, true)
+		storetest.Leaves(t, other, theirs, true)
 		if err := l.Accept(); err != nil {
 			t.Fatal(err)
 		}
-		awaits(t, s, waits)
-		leaves(t, s, waits, true)
+		storetest.Awaits(t, s, waits)
+		storetest.Leaves(t, s, waits, true)
 	}
 }
 
@@ -212,12 +213,12 @@ func TestZ09_CancelledAtAnyMoment(t *testing.T) {
 	server := servertest.ZooKeeper(t)
 	s, _, _, _ := opened(t, server)
 	hand := byHand(t, server)
-	holds := mutex("cancelled")
-	asks(t, s, holds, true)
+	holds := storetest.Mutex("cancelled")
+	storetest.Asks(t, s, holds, true)
 	var all sync.WaitGroup
 	for range 60 {
 		all.Go(func() {
-			c := mutex("cancelled")
+			c := storetest.Mutex("cancelled")
 			c.Queue = rand.IntN(3) > 0
 			ctx, cancel := context.WithTimeout(t.Context(), rand.N(20*time.Millisecond))
 			defer cancel()
@@ -233,7 +234,7 @@ func TestZ09_CancelledAtAnyMoment(t *testing.T) {
 	if in := children(t, hand, "/cancelled"); len(in) != 1 {
 		t.Errorf("%d nodes stand there, want that of the holder", len(in))
 	}
-	leaves(t, s, holds, true)
+	storetest.Leaves(t, s, holds, true)
 }
 
 // A client that slept through its session says so, and the next one has been let in.
@@ -247,13 +248,13 @@ func TestZ11_LongerAwayThanTheSessionLasts(t *testing.T) {
 		t.Fatal(err)
 	}
 	other, _, _, _ := opened(t, server)
-	mine, next := mutex("asleep"), mutex("asleep")
-	token := asks(t, s, mine, true)
+	mine, next := storetest.Mutex("asleep"), storetest.Mutex("asleep")
+	token := storetest.Asks(t, s, mine, true).Fence
 	heal := l.Stall(wire.Both)
-	asks(t, other, next, false)
-	awaits(t, other, next)
+	storetest.Asks(t, other, next, false)
+	storetest.Awaits(t, other, next)
 	heal()
-	if again := asks(t, other, next, true); again < token+driver.Stride {
+	if again := storetest.Asks(t, other, next, true).Fence; again < token+driver.Stride {
 		t.Errorf("tokens %d, then %d", token, again)
 	}
 	for ended := false; !ended; {
@@ -267,7 +268,7 @@ func TestZ11_LongerAwayThanTheSessionLasts(t *testing.T) {
 	if _, err := s.Renew(within(t)); !errors.Is(err, driver.ErrSessionLost) {
 		t.Errorf("Renew: %v", err)
 	}
-	if _, err := s.Acquire(within(t), mutex("other")); !errors.Is(err, driver.ErrSessionLost) {
+	if _, err := s.Acquire(within(t), storetest.Mutex("other")); !errors.Is(err, driver.ErrSessionLost) {
 		t.Errorf("Acquire: %v", err)
 	}
 }
@@ -283,18 +284,18 @@ func TestZ14_ForeignAndJunkChildren(t *testing.T) {
 		do(t, hand, zk.Create("/junk/"+node, []byte("junk"), zk.Persistent, zk.Anyone))
 	}
 	for _, queue := range []bool{true, false} {
-		mine := mutex("junk")
+		mine := storetest.Mutex("junk")
 		mine.Queue = queue
-		asks(t, s, mine, true)
-		leaves(t, s, mine, true)
+		storetest.Asks(t, s, mine, true)
+		storetest.Leaves(t, s, mine, true)
 	}
 	for _, prefix := range []string{"_c_0123456789abcdef0123456789abcdef-lock-", "0123456789abcdef0123456789abcdef__lock__", "x-72057594037927936-", "lock-"} {
 		foreign := zk.Create("/junk/"+prefix, []byte("10.0.0.1"), zk.EphemeralSequential, zk.Anyone)
 		do(t, hand, foreign)
-		waits, try := mutex("junk"), mutex("junk")
+		waits, try := storetest.Mutex("junk"), storetest.Mutex("junk")
 		try.Queue = false
-		asks(t, s, try, false)
-		asks(t, s, waits, false)
+		storetest.Asks(t, s, try, false)
+		storetest.Asks(t, s, waits, false)
 		line, err := d.(driver.Inspector).Line(within(t), "junk")
 		if err != nil || len(line.Claims) != 2 || !line.Claims[0].Foreign || line.Claims[0].Owner.Name != "10.0.0.1" || line.Claims[1].Foreign {
 			t.Errorf("behind %s the line is %+v, %v", prefix, line.Claims, err)
@@ -303,8 +304,8 @@ func TestZ14_ForeignAndJunkChildren(t *testing.T) {
 			t.Errorf("a foreign claim is marked: %v", err)
 		}
 		do(t, hand, zk.Delete(foreign.Path, -1))
-		awaits(t, s, waits)
-		leaves(t, s, waits, true)
+		storetest.Awaits(t, s, waits)
+		storetest.Leaves(t, s, waits, true)
 	}
 }
 
@@ -314,8 +315,8 @@ func TestZ14_RevokedByCurator(t *testing.T) {
 	server := servertest.ZooKeeper(t)
 	s, _, _, _ := opened(t, server)
 	hand := byHand(t, server)
-	mine := mutex("revoked")
-	asks(t, s, mine, true)
+	mine := storetest.Mutex("revoked")
+	storetest.Asks(t, s, mine, true)
 	do(t, hand, zk.Set("/revoked/"+children(t, hand, "/revoked")[0], []byte("__REVOKE__"), -1))
 	select {
 	case id := <-s.(driver.LossNotifier).Lost():
@@ -328,7 +329,7 @@ func TestZ14_RevokedByCurator(t *testing.T) {
 	if _, err := s.Acquire(within(t), mine); !errors.Is(err, driver.ErrBroken) {
 		t.Errorf("Acquire: %v", err)
 	}
-	leaves(t, s, mine, false)
+	storetest.Leaves(t, s, mine, false)
 }
 
 // The mark on a claim that is held is seen soon, whatever else its session takes meanwhile.
@@ -337,19 +338,19 @@ func TestAMarkIsSeenBesideOtherClaims(t *testing.T) {
 	server := servertest.ZooKeeper(t)
 	s, d, _, _ := opened(t, server)
 	for range 20 { // what they begin goes on when mine is taken
-		c := mutex("others")
-		asks(t, s, c, true)
-		leaves(t, s, c, true)
+		c := storetest.Mutex("others")
+		storetest.Asks(t, s, c, true)
+		storetest.Leaves(t, s, c, true)
 	}
-	mine := mutex("marked")
-	token := asks(t, s, mine, true)
+	mine := storetest.Mutex("marked")
+	token := storetest.Asks(t, s, mine, true).Fence
 	if err := d.(driver.Inspector).Break(within(t), mine.Name, driver.PublicID(mine.ID), token, false); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(patience); ; {
-		c := mutex("others")
-		asks(t, s, c, true)
-		leaves(t, s, c, true)
+		c := storetest.Mutex("others")
+		storetest.Asks(t, s, c, true)
+		storetest.Leaves(t, s, c, true)
 		select {
 		case id := <-s.(driver.LossNotifier).Lost():
 			if id != mine.ID {
@@ -372,8 +373,8 @@ func TestZ16_NobodyReadsTheLosses(t *testing.T) {
 	hand := byHand(t, server)
 	var all []driver.Claim
 	for range 200 {
-		c := mutex("losses")
-		asks(t, s, c, len(all) == 0)
+		c := storetest.Mutex("losses")
+		storetest.Asks(t, s, c, len(all) == 0)
 		all = append(all, c)
 	}
 	for _, node := range children(t, hand, "/losses") {
@@ -392,7 +393,7 @@ func TestZ16_NobodyReadsTheLosses(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatalf("Renew after %d claims were lost: no answer within %v", len(all), patience)
 	}
-	mine := mutex("others")
-	asks(t, s, mine, true)
-	leaves(t, s, mine, true)
+	mine := storetest.Mutex("others")
+	storetest.Asks(t, s, mine, true)
+	storetest.Leaves(t, s, mine, true)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/foreigntest"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 )
 
 // The command and the other libraries keep each other out, whoever holds, and who waits gets in when the holder has released. Curator's read/write lock is kept out
@@ -70,7 +71,7 @@ func TestForeignersAndTheCommand(t *testing.T) {
 			if err := waits.Start(); err != nil {
 				t.Fatal(err)
 			}
-			waitFor(t, "the command waits", func() bool { return waiters(t, d, name) == 1 })
+			storetest.Until(t, "the command waits", func() bool { return waiters(t, d, name) == 1 })
 			they.MustUnlock(t)
 			if err := waits.Wait(); err != nil || !strings.HasSuffix(said.String(), "ran\n") {
 				t.Errorf("run behind another holder: %v; %s", err, said.String())
@@ -95,7 +96,7 @@ func TestForeignersAndTheCommand(t *testing.T) {
 					}
 				})
 			}
-			waitFor(t, "the command holds", func() bool {
+			storetest.Until(t, "the command holds", func() bool {
 				line, err := d.(driver.Inspector).Line(within(t), name)
 				return err == nil && len(line.Claims) == ours.most && line.Claims[ours.most-1].Held
 			})

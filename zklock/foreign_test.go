@@ -8,6 +8,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/foreigntest"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 )
 
 // Curator in Java and ours exclude and wake each other, by turns and three at once.
@@ -17,34 +18,30 @@ func TestCuratorAndOurs(t *testing.T) {
 	s, d, _, _ := opened(t, server)
 	theirs := foreigntest.Start(t, foreigntest.CuratorMutex, []string{server.Addr()}, "shared", 20*time.Second)
 	theirs.MustLock(t, 0)
-	try, waits := mutex("shared"), mutex("shared")
+	try, waits := storetest.Mutex("shared"), storetest.Mutex("shared")
 	try.Queue = false
-	asks(t, s, try, false)
-	asks(t, s, waits, false)
+	storetest.Asks(t, s, try, false)
+	storetest.Asks(t, s, waits, false)
 	theirs.MustUnlock(t)
-	awaits(t, s, waits)
+	storetest.Awaits(t, s, waits)
 	theirs.MustNotLock(t, "ours")
 
-	theyWait := make(chan error, 1)
-	go func() {
-		_, err := theirs.Lock(patience)
-		theyWait <- err
-	}()
+	theyWait := locks(theirs)
 	stands := func() bool {
 		line, err := d.(driver.Inspector).Line(within(t), "shared")
 		return err == nil && len(line.Claims) == 2 && line.Claims[1].Foreign
 	}
-	waitFor(t, "Curator waits behind ours", stands)
-	third := mutex("shared")
-	asks(t, s, third, false)
-	leaves(t, s, waits, true)
+	storetest.Until(t, "Curator waits behind ours", stands)
+	third := storetest.Mutex("shared")
+	storetest.Asks(t, s, third, false)
+	storetest.Leaves(t, s, waits, true)
 	if err := <-theyWait; err != nil {
 		t.Fatalf("Curator behind ours: %v", err)
 	}
-	asks(t, s, third, false)
+	storetest.Asks(t, s, third, false)
 	theirs.MustUnlock(t)
-	awaits(t, s, third)
-	leaves(t, s, third, true)
+	storetest.Awaits(t, s, third)
+	storetest.Leaves(t, s, third, true)
 }
 
 // A Curator that dies is in nobody's way for longer than its session.
@@ -57,11 +54,11 @@ func TestACuratorThatDies(t *testing.T) {
 	s, _, _, _ := opened(t, server)
 	dies := foreigntest.Start(t, foreigntest.CuratorMutex, []string{server.Addr()}, "shared", 3*time.Second)
 	dies.MustLock(t, patience)
-	next := mutex("shared")
-	asks(t, s, next, false)
+	next := storetest.Mutex("shared")
+	storetest.Asks(t, s, next, false)
 	dies.Kill()
-	awaits(t, s, next)
-	leaves(t, s, next, true)
+	storetest.Awaits(t, s, next)
+	storetest.Leaves(t, s, next, true)
 }
 
 // Three parties at one lock by turns: ours, Curator in Java and go-zookeeper.
@@ -76,43 +73,35 @@ func TestGoZooKeeperCuratorAndOurs(t *testing.T) {
 	java := foreigntest.Start(t, foreigntest.CuratorMutex, []string{server.Addr()}, "shared", 20*time.Second)
 	inLine := func(n int) {
 		t.Helper()
-		waitFor(t, "who waits stands in line", func() bool { return waiters(t, d, "shared") == n })
+		storetest.Until(t, "who waits stands in line", func() bool { return waiters(t, d, "shared") == n })
 	}
-	locks := func(c *foreigntest.Client) <-chan error {
-		done := make(chan error, 1)
-		go func() {
-			_, err := c.Lock(patience)
-			done <- err
-		}()
-		return done
-	}
-	ours := mutex("shared")
-	asks(t, s, ours, true)
+	ours := storetest.Mutex("shared")
+	storetest.Asks(t, s, ours, true)
 	goes.MustNotLock(t, "ours")
 	first := locks(goes)
 	inLine(1)
 	second := locks(java)
 	inLine(2)
-	third := mutex("shared")
-	asks(t, s, third, false)
-	leaves(t, s, ours, true)
+	third := storetest.Mutex("shared")
+	storetest.Asks(t, s, third, false)
+	storetest.Leaves(t, s, ours, true)
 	if err := <-first; err != nil {
 		t.Fatalf("go-zookeeper behind ours: %v", err)
 	}
 	inLine(2)
-	asks(t, s, third, false)
+	storetest.Asks(t, s, third, false)
 	goes.MustUnlock(t)
 	if err := <-second; err != nil {
 		t.Fatalf("Curator behind go-zookeeper: %v", err)
 	}
-	asks(t, s, third, false)
+	storetest.Asks(t, s, third, false)
 	java.MustUnlock(t)
-	awaits(t, s, third)
+	storetest.Awaits(t, s, third)
 	goes.MustNotLock(t, "ours")
-	leaves(t, s, third, true)
+	storetest.Leaves(t, s, third, true)
 	goes.MustLock(t, patience)
 	goes.Kill() // its session ends, and nobody waits for longer
-	asks(t, s, mutex("shared"), false)
+	storetest.Asks(t, s, storetest.Mutex("shared"), false)
 }
 
 // Curator's read/write lock and ours exclude each other as readers and writers do, in the order of coming.
@@ -127,37 +116,33 @@ func TestCuratorsReadWriteLockAndOurs(t *testing.T) {
 	theirWriter := foreigntest.Start(t, foreigntest.CuratorWrite, []string{server.Addr()}, "shared", 20*time.Second)
 
 	writes := of(driver.Write, "shared")
-	asks(t, s, writes, true)
+	storetest.Asks(t, s, writes, true)
 	theirReader.MustNotLock(t, "our writer")
 	theirWriter.MustNotLock(t, "our writer")
-	leaves(t, s, writes, true)
+	storetest.Leaves(t, s, writes, true)
 
 	theirReader.MustLock(t, patience)
 	reads := of(driver.Read, "shared")
 	writes = of(driver.Write, "shared")
-	asks(t, s, reads, true)
-	theyWait := make(chan error, 1)
-	go func() {
-		_, err := theirWriter.Lock(patience)
-		theyWait <- err
-	}()
-	waitFor(t, "Curator's writer waits behind readers", func() bool { return waiters(t, d, "shared") == 1 })
+	storetest.Asks(t, s, reads, true)
+	theyWait := locks(theirWriter)
+	storetest.Until(t, "Curator's writer waits behind readers", func() bool { return waiters(t, d, "shared") == 1 })
 	behind := of(driver.Read, "shared")
-	asks(t, s, behind, false) // the writer is ahead
-	asks(t, s, writes, false)
-	leaves(t, s, reads, true)
-	asks(t, s, behind, false) // the other reader is still there
+	storetest.Asks(t, s, behind, false) // the writer is ahead
+	storetest.Asks(t, s, writes, false)
+	storetest.Leaves(t, s, reads, true)
+	storetest.Asks(t, s, behind, false) // the other reader is still there
 	theirReader.MustUnlock(t)
 	if err := <-theyWait; err != nil {
 		t.Fatalf("Curator's writer behind readers: %v", err)
 	}
 	theirWriter.MustUnlock(t)
-	awaits(t, s, behind)
-	asks(t, s, writes, false)
+	storetest.Awaits(t, s, behind)
+	storetest.Asks(t, s, writes, false)
 	theirWriter.MustNotLock(t, "our reader")
-	leaves(t, s, behind, true)
-	awaits(t, s, writes)
-	leaves(t, s, writes, true)
+	storetest.Leaves(t, s, behind, true)
+	storetest.Awaits(t, s, writes)
+	storetest.Leaves(t, s, writes, true)
 }
 
 // Curator's semaphore of two and ours count the same leases, and let in who came first.
@@ -171,32 +156,28 @@ func TestCuratorsSemaphoreAndOurs(t *testing.T) {
 	theirs := foreigntest.Start(t, foreigntest.CuratorSemaphore, []string{server.Addr()}, "shared", 20*time.Second)
 	theirs.MustLock(t, patience)
 	one, more, both := permit("shared", 1, 2), permit("shared", 1, 2), permit("shared", 2, 2)
-	asks(t, s, one, true)
+	storetest.Asks(t, s, one, true)
 	theirs.MustNotLock(t, "each of us one")
-	asks(t, s, more, false)
-	asks(t, s, both, false)
+	storetest.Asks(t, s, more, false)
+	storetest.Asks(t, s, both, false)
 	theirs.MustUnlock(t)
-	awaits(t, s, more)
-	theyWait := make(chan error, 1)
-	go func() {
-		_, err := theirs.Lock(patience)
-		theyWait <- err
-	}()
-	waitFor(t, "Curator waits behind both", func() bool { return waiters(t, d, "shared") == 2 })
-	leaves(t, s, one, true)
-	asks(t, s, both, false)
-	leaves(t, s, more, true)
-	awaits(t, s, both)
-	leaves(t, s, both, true)
+	storetest.Awaits(t, s, more)
+	theyWait := locks(theirs)
+	storetest.Until(t, "Curator waits behind both", func() bool { return waiters(t, d, "shared") == 2 })
+	storetest.Leaves(t, s, one, true)
+	storetest.Asks(t, s, both, false)
+	storetest.Leaves(t, s, more, true)
+	storetest.Awaits(t, s, both)
+	storetest.Leaves(t, s, both, true)
 	if err := <-theyWait; err != nil {
 		t.Fatalf("Curator behind ours: %v", err)
 	}
 	one, both = permit("shared", 1, 2), permit("shared", 2, 2)
-	asks(t, s, one, true)
-	asks(t, s, both, false)
+	storetest.Asks(t, s, one, true)
+	storetest.Asks(t, s, both, false)
 	theirs.Kill() // and nothing is released before its session ends
-	asks(t, s, both, false)
-	leaves(t, s, one, true)
+	storetest.Asks(t, s, both, false)
+	storetest.Leaves(t, s, one, true)
 }
 
 // A semaphore of one, and a mutex that is written as one, are Curator's InterProcessSemaphoreMutex.
@@ -215,34 +196,34 @@ func TestCuratorsSemaphoreMutexAndOurs(t *testing.T) {
 	}
 	theirs := foreigntest.Start(t, foreigntest.CuratorSemaphoreMutex, []string{server.Addr()}, "shared", 20*time.Second)
 	theirs.MustLock(t, patience)
-	first, second := mutex("shared"), mutex("shared")
-	asks(t, s, first, false)
-	asks(t, s, second, false)
+	first, second := storetest.Mutex("shared"), storetest.Mutex("shared")
+	storetest.Asks(t, s, first, false)
+	storetest.Asks(t, s, second, false)
 	theirs.MustUnlock(t)
-	awaits(t, s, first)
+	storetest.Awaits(t, s, first)
 	theirs.MustNotLock(t, "our mutex")
-	token := asks(t, s, first, true)
+	token := storetest.Asks(t, s, first, true).Fence
 	_, err = plain.Acquire(within(t), permit("shared", 1, 1))
 	refused(t, err, "has a mutex claim")
-	_, err = plain.Acquire(within(t), mutex("shared"))
+	_, err = plain.Acquire(within(t), storetest.Mutex("shared"))
 	refused(t, err, "in use as a semaphore")
-	leaves(t, s, first, true)
-	awaits(t, s, second)
-	if next := asks(t, s, second, true); next < token+driver.Stride {
+	storetest.Leaves(t, s, first, true)
+	storetest.Awaits(t, s, second)
+	if next := storetest.Asks(t, s, second, true).Fence; next < token+driver.Stride {
 		t.Errorf("tokens %d, then %d", token, next)
 	}
-	leaves(t, s, second, true)
+	storetest.Leaves(t, s, second, true)
 
 	one := permit("shared", 1, 1)
-	asks(t, plain, one, true)
+	storetest.Asks(t, plain, one, true)
 	theirs.MustNotLock(t, "our semaphore of one")
-	leaves(t, plain, one, true)
+	storetest.Leaves(t, plain, one, true)
 	theirs.MustLock(t, patience)
 	one = permit("shared", 1, 1)
-	asks(t, plain, one, false)
+	storetest.Asks(t, plain, one, false)
 	theirs.MustUnlock(t)
-	awaits(t, plain, one)
-	leaves(t, plain, one, true)
+	storetest.Awaits(t, plain, one)
+	storetest.Leaves(t, plain, one, true)
 }
 
 // Kazoo's locks in Python and ours in its layout exclude each other: its WriteLock and ReadLock as writers and readers, and its Lock as a mutex.
@@ -264,37 +245,43 @@ func TestKazooAndOurs(t *testing.T) {
 				rival = of(driver.Mutex, name)
 			}
 			they.MustLock(t, patience)
-			asks(t, s, rival, false)
+			storetest.Asks(t, s, rival, false)
 			if ours == driver.Read {
 				behind := of(driver.Read, name)
-				asks(t, s, behind, false)
-				leaves(t, s, behind, false)
+				storetest.Asks(t, s, behind, false)
+				storetest.Leaves(t, s, behind, false)
 			}
 			they.MustUnlock(t)
-			awaits(t, s, rival)
+			storetest.Awaits(t, s, rival)
 			they.MustNotLock(t, "ours")
-			theyWait := make(chan error, 1)
-			go func() {
-				_, err := they.Lock(patience)
-				theyWait <- err
-			}()
-			waitFor(t, "kazoo waits behind ours", func() bool { return waiters(t, d, name) == 1 })
+			theyWait := locks(they)
+			storetest.Until(t, "kazoo waits behind ours", func() bool { return waiters(t, d, name) == 1 })
 			next := of(ours, name)
-			asks(t, s, next, false)
-			leaves(t, s, rival, true)
+			storetest.Asks(t, s, next, false)
+			storetest.Leaves(t, s, rival, true)
 			if err := <-theyWait; err != nil {
 				t.Fatalf("kazoo behind ours: %v", err)
 			}
 			if ours != driver.Read {
-				asks(t, s, next, false)
+				storetest.Asks(t, s, next, false)
 				they.MustUnlock(t)
 			}
-			awaits(t, s, next)
-			leaves(t, s, next, true)
+			storetest.Awaits(t, s, next)
+			storetest.Leaves(t, s, next, true)
 		})
 	}
 	_, err = s.Acquire(within(t), permit("seats", 1, 2))
 	refused(t, err, "in kazoo's layout there are no permits")
+}
+
+// locks tells when another library has its lock.
+func locks(c *foreigntest.Client) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Lock(patience)
+		done <- err
+	}()
+	return done
 }
 
 // waiters counts who waits, as people are shown it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/internal/zk"
 	"github.com/interlock-go/interlock/zklock"
 )
@@ -55,8 +56,8 @@ func TestAReleaseTellsOneAndNoHerd(t *testing.T) {
 		"ours": func(t *testing.T, e *ear) {
 			t.Helper()
 			holder, _, _, _ := opened(t, server)
-			holds := mutex("ours")
-			asks(t, holder, holds, true)
+			holds := storetest.Mutex("ours")
+			storetest.Asks(t, holder, holds, true)
 			d, err := zklock.New(within(t), []string{server.Addr()}, &zklock.Options{Dial: e.Dial})
 			if err != nil {
 				t.Fatal(err)
@@ -69,14 +70,14 @@ func TestAReleaseTellsOneAndNoHerd(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c := mutex("ours")
-				if asks(t, s, c, false); len(all) == 0 {
+				c := storetest.Mutex("ours")
+				if storetest.Asks(t, s, c, false); len(all) == 0 {
 					first = c
 				}
 				all = append(all, s)
 			}
-			leaves(t, holder, holds, true)
-			awaits(t, all[0], first)
+			storetest.Leaves(t, holder, holds, true)
+			storetest.Awaits(t, all[0], first)
 			for _, s := range all {
 				renews(t, s) // behind what was told before
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/internal/zk"
 	"github.com/interlock-go/interlock/zklock"
 )
@@ -23,7 +24,7 @@ func TestFlights(t *testing.T) {
 	server := servertest.ZooKeeper(t)
 	s, _, l, _ := opened(t, server)
 	other, _, behind, _ := opened(t, server)
-	asks(t, other, mutex("warm"), true)
+	storetest.Asks(t, other, storetest.Mutex("warm"), true)
 	spent := func(what string, of *line, flights, requests int64, f func()) {
 		t.Helper()
 		before, packets := of.calls.Load(), of.Count().Requests.Packets
@@ -32,21 +33,21 @@ func TestFlights(t *testing.T) {
 			t.Errorf("%s costs %d requests in %d flights, want %d in %d", what, got, sent, requests, flights)
 		}
 	}
-	mine, waits, again := mutex("flights"), mutex("flights"), mutex("flights")
-	spent("a name that is new to the servers", l, 2, 5, func() { asks(t, s, mine, true) })
-	spent("a release", l, 1, 1, func() { leaves(t, s, mine, true) })
-	mine = mutex("flights")
-	spent("what is free", l, 1, 2, func() { asks(t, s, mine, true) })
-	spent("to come and wait", behind, 2, 4, func() { asks(t, other, waits, false) })
-	spent("a release", l, 1, 1, func() { leaves(t, s, mine, true) })
-	spent("to be let in", behind, 1, 1, func() { awaits(t, other, waits) })
+	mine, waits, again := storetest.Mutex("flights"), storetest.Mutex("flights"), storetest.Mutex("flights")
+	spent("a name that is new to the servers", l, 2, 5, func() { storetest.Asks(t, s, mine, true) })
+	spent("a release", l, 1, 1, func() { storetest.Leaves(t, s, mine, true) })
+	mine = storetest.Mutex("flights")
+	spent("what is free", l, 1, 2, func() { storetest.Asks(t, s, mine, true) })
+	spent("to come and wait", behind, 2, 4, func() { storetest.Asks(t, other, waits, false) })
+	spent("a release", l, 1, 1, func() { storetest.Leaves(t, s, mine, true) })
+	spent("to be let in", behind, 1, 1, func() { storetest.Awaits(t, other, waits) })
 	spent("to leave and come again", behind, 2, 3, func() {
 		g, was, err := other.(driver.Requeuer).Requeue(within(t), waits, again)
 		if err != nil || !was || !g.Held || g.Fence == 0 {
 			t.Errorf("Requeue: %+v, %v, %v", g, was, err)
 		}
 	})
-	leaves(t, other, again, true)
+	storetest.Leaves(t, other, again, true)
 }
 
 // Of two hundred who wait a release wakes one.
@@ -54,22 +55,22 @@ func TestAReleaseWakesOne(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t)
 	s, _, _, _ := opened(t, server)
-	holds := mutex("crowd")
-	asks(t, s, holds, true)
+	holds := storetest.Mutex("crowd")
+	storetest.Asks(t, s, holds, true)
 	const crowd = 200
 	other, _, l, _ := opened(t, server)
 	var all []driver.Claim
 	for range crowd {
-		c := mutex("crowd")
-		asks(t, other, c, false)
+		c := storetest.Mutex("crowd")
+		storetest.Asks(t, other, c, false)
 		all = append(all, c)
 	}
 	var waits sync.WaitGroup
 	for _, c := range all {
-		waits.Go(func() { awaits(t, other, c); leaves(t, other, c, true) })
+		waits.Go(func() { storetest.Awaits(t, other, c); storetest.Leaves(t, other, c, true) })
 	}
 	before := l.calls.Load()
-	leaves(t, s, holds, true)
+	storetest.Leaves(t, s, holds, true)
 	waits.Wait()
 	if got := l.calls.Load() - before; got != 2*crowd { // a look and a release each
 		t.Errorf("%d handoffs cost %d requests, want %d", crowd, got, 2*crowd)
@@ -141,14 +142,14 @@ func TestWhatIsRefused(t *testing.T) {
 		"name of 0":           func(c *driver.Claim) { c.Name = "" },
 		"name of 1025":        func(c *driver.Claim) { c.Name = strings.Repeat("x", 1025) },
 	} {
-		c := mutex("refused")
+		c := storetest.Mutex("refused")
 		change(&c)
 		_, err := s.Acquire(within(t), c)
 		refused(t, err, want)
 	}
 	hand := byHand(t, server)
 	do(t, hand, zk.Create("/leaf", nil, zk.Ephemeral, zk.Anyone))
-	for _, c := range []driver.Claim{mutex("leaf"), permit("leaf", 1, 2)} {
+	for _, c := range []driver.Claim{storetest.Mutex("leaf"), permit("leaf", 1, 2)} {
 		_, err := s.Acquire(within(t), c)
 		refused(t, err, "an ephemeral node can have no children")
 	}
@@ -162,8 +163,8 @@ func TestTheServerIsAway(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t)
 	s, d, _, _ := opened(t, server)
-	mine := mutex("away")
-	asks(t, s, mine, true)
+	mine := storetest.Mutex("away")
+	storetest.Asks(t, s, mine, true)
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func TestTheServerIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	renews(t, s)
-	leaves(t, s, mine, true)
+	storetest.Leaves(t, s, mine, true)
 }
 
 // The locks of a client live on when the leader dies, and tokens grow in the next one's epoch.
@@ -200,9 +201,9 @@ func TestTheLeaderDies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mine, next := mutex("led"), mutex("led")
-	first := asks(t, all[0], mine, true)
-	asks(t, all[1], next, false)
+	mine, next := storetest.Mutex("led"), storetest.Mutex("led")
+	first := storetest.Asks(t, all[0], mine, true).Fence
+	storetest.Asks(t, all[1], next, false)
 	leader, err := e.Leader(within(t))
 	if err != nil {
 		t.Fatal(err)
@@ -216,13 +217,13 @@ func TestTheLeaderDies(t *testing.T) {
 	for _, s := range all {
 		renews(t, s)
 	}
-	leaves(t, all[0], mine, true)
-	awaits(t, all[1], next)
-	again := mutex("led")
-	asks(t, all[0], again, false)
-	leaves(t, all[1], next, true)
-	awaits(t, all[0], again)
-	if token := asks(t, all[0], again, true); token < first+2*driver.Stride || token>>37 == first>>37 { // 32 bits of a change are its epoch's
+	storetest.Leaves(t, all[0], mine, true)
+	storetest.Awaits(t, all[1], next)
+	again := storetest.Mutex("led")
+	storetest.Asks(t, all[0], again, false)
+	storetest.Leaves(t, all[1], next, true)
+	storetest.Awaits(t, all[0], again)
+	if token := storetest.Asks(t, all[0], again, true).Fence; token < first+2*driver.Stride || token>>37 == first>>37 { // 32 bits of a change are its epoch's
 		t.Errorf("tokens %#x, and in the next epoch %#x", first, token)
 	}
 }

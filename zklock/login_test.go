@@ -21,6 +21,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 )
 
 // logged is a session of a driver by its URL.
@@ -41,20 +42,20 @@ func logged(t *testing.T, url string) driver.Session {
 // keepsOut insists that others cannot take what one has made, nor leave anything there.
 func keepsOut(t *testing.T, s driver.Session, others ...driver.Session) {
 	t.Helper()
-	mine, seat := mutex("private"), permit("seats", 1, 2)
-	asks(t, s, mine, true)
-	asks(t, s, seat, true)
+	mine, seat := storetest.Mutex("private"), permit("seats", 1, 2)
+	storetest.Asks(t, s, mine, true)
+	storetest.Asks(t, s, seat, true)
 	for _, other := range others {
-		for _, c := range []driver.Claim{mutex("private"), permit("seats", 1, 2)} {
+		for _, c := range []driver.Claim{storetest.Mutex("private"), permit("seats", 1, 2)} {
 			_, err := other.Acquire(within(t), c)
 			refused(t, err, "the access list of the node forbids it")
 		}
 	}
-	leaves(t, s, mine, true)
-	leaves(t, s, seat, true)
-	again := mutex("private")
-	asks(t, s, again, true)
-	leaves(t, s, again, true)
+	storetest.Leaves(t, s, mine, true)
+	storetest.Leaves(t, s, seat, true)
+	again := storetest.Mutex("private")
+	storetest.Asks(t, s, again, true)
+	storetest.Leaves(t, s, again, true)
 }
 
 // Whoever logs in by the scheme digest has nodes of their own, unless they are to be everybody's.
@@ -68,17 +69,17 @@ func TestDigest(t *testing.T) {
 	s := logged(t, "zk://app:se%3Acret@"+server.Addr())
 	keepsOut(t, s, logged(t, "zk://"+server.Addr()), logged(t, "zk://app:wrong@"+server.Addr()), logged(t, "zk://bob:se%3Acret@"+server.Addr()))
 	twin := logged(t, "zk://app@"+server.Addr()+"?password_file="+file)
-	mine, next := mutex("private"), mutex("private")
-	asks(t, s, mine, true)
-	asks(t, twin, next, false)
-	leaves(t, s, mine, true)
-	awaits(t, twin, next)
+	mine, next := storetest.Mutex("private"), storetest.Mutex("private")
+	storetest.Asks(t, s, mine, true)
+	storetest.Asks(t, twin, next, false)
+	storetest.Leaves(t, s, mine, true)
+	storetest.Awaits(t, twin, next)
 
-	open := mutex("open")
-	asks(t, logged(t, "zk://app:se%3Acret@"+server.Addr()+"?acl=world"), open, true)
-	asks(t, logged(t, "zk://"+server.Addr()), mutex("open"), false)
+	open := storetest.Mutex("open")
+	storetest.Asks(t, logged(t, "zk://app:se%3Acret@"+server.Addr()+"?acl=world"), open, true)
+	storetest.Asks(t, logged(t, "zk://"+server.Addr()), storetest.Mutex("open"), false)
 	nobody := logged(t, "zk://"+server.Addr()+"?acl=auth")
-	_, err := nobody.Acquire(within(t), mutex("nobody's"))
+	_, err := nobody.Acquire(within(t), storetest.Mutex("nobody's"))
 	refused(t, err, "the access list is invalid")
 }
 
@@ -89,11 +90,11 @@ func TestALoginOverEachConnection(t *testing.T) {
 	w := wire.New(t, server.Addr())
 	s := logged(t, "zk://app:secret@"+w.Addr())
 	for range 3 {
-		mine := mutex("private")
-		asks(t, s, mine, true)
+		mine := storetest.Mutex("private")
+		storetest.Asks(t, s, mine, true)
 		w.Cut()
 		renews(t, s)
-		leaves(t, s, mine, true)
+		storetest.Leaves(t, s, mine, true)
 	}
 }
 
@@ -139,9 +140,9 @@ func TestTLS(t *testing.T) {
 		"-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory", "ssl.keyStore.location="+theirs, "ssl.keyStore.type=PEM", "ssl.trustStore.location="+ours,
 		"ssl.trustStore.type=PEM", "ssl.hostnameVerification=false")
 	s := logged(t, "zk+tls://"+addr+"?acl=auth&ca="+theirs+"&cert="+ours+"&key="+ours)
-	mine := mutex("encrypted")
-	asks(t, s, mine, true)
-	leaves(t, s, mine, true)
+	mine := storetest.Mutex("encrypted")
+	storetest.Asks(t, s, mine, true)
+	storetest.Leaves(t, s, mine, true)
 	for url, want := range map[string]string{
 		"zk+tls://" + addr + "?timeout=5s&ca=" + ours + "&cert=" + ours + "&key=" + ours: "certificate",
 		"zk+tls://" + addr + "?timeout=5s&ca=" + theirs:                                  addr,

@@ -16,6 +16,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/internal/zk"
 	"github.com/interlock-go/interlock/zklock"
 )
@@ -73,7 +74,7 @@ func TestWhatMayNotBeRead(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t)
 	s, d, _, _ := opened(t, server)
-	asks(t, s, mutex("mine"), true)
+	storetest.Asks(t, s, storetest.Mutex("mine"), true)
 	owner, err := zk.Dial(within(t), zk.Options{Addrs: []string{server.Addr()}, Timeout: time.Minute, Login: zk.Login{User: "app", Password: "secret"}})
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +91,7 @@ func TestWhatMayNotBeRead(t *testing.T) {
 	}
 	_, err = d.(driver.Inspector).Line(within(t), "hidden")
 	refused(t, err, "the access list of the node forbids it")
-	_, err = s.Acquire(within(t), mutex("hidden"))
+	_, err = s.Acquire(within(t), storetest.Mutex("hidden"))
 	refused(t, err, "acquire /hidden: ")
 }
 
@@ -107,15 +108,15 @@ func TestTheOneAheadMayNotBeRead(t *testing.T) {
 	defer owner.Close(context.Background())
 	hidden := zk.Create("/mixed/lock-", nil, zk.EphemeralSequential, zk.Creators)
 	do(t, owner, zk.Create("/mixed", nil, zk.Persistent, zk.Anyone), hidden)
-	_, err = s.Acquire(within(t), mutex("mixed"))
+	_, err = s.Acquire(within(t), storetest.Mutex("mixed"))
 	refused(t, err, "the access list of the node forbids it")
 	if in := children(t, hand, "/mixed"); len(in) != 1 {
 		t.Errorf("after a claim was refused there stand %q", in)
 	}
 	between := zk.Create("/mixed/lock-", nil, zk.EphemeralSequential, zk.Anyone)
 	do(t, hand, between)
-	mine := mutex("mixed")
-	asks(t, s, mine, false)
+	mine := storetest.Mutex("mixed")
+	storetest.Asks(t, s, mine, false)
 	do(t, hand, zk.Delete(between.Path, -1))
 	_, err = s.Wait(within(t), mine)
 	refused(t, err, "the access list of the node forbids it")
@@ -123,7 +124,7 @@ func TestTheOneAheadMayNotBeRead(t *testing.T) {
 		t.Errorf("after a wait was refused there stand %q", in)
 	}
 	do(t, owner, zk.Delete(hidden.Path, -1))
-	asks(t, s, mutex("mixed"), true)
+	storetest.Asks(t, s, storetest.Mutex("mixed"), true)
 }
 
 // silent is a connection that brings a session, and no answer after it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/internal/zk"
 )
 
@@ -36,33 +37,33 @@ func TestZ10_NumbersRunOut(t *testing.T) {
 		}
 	}
 
-	mine, next := mutex("spent"), mutex("spent") // the last two that have a number of their own
-	asks(t, s, mine, true)
-	asks(t, other, next, false)
+	mine, next := storetest.Mutex("spent"), storetest.Mutex("spent") // the last two that have a number of their own
+	storetest.Asks(t, s, mine, true)
+	storetest.Asks(t, other, next, false)
 	for range 3 {
-		spent("/spent", mutex("spent"))
+		spent("/spent", storetest.Mutex("spent"))
 		spent("/spent", of(driver.Read, "spent"))
 	}
 	if in := children(t, hand, "/spent"); len(in) != 2 {
 		t.Errorf("in line stand %q", in)
 	}
-	leaves(t, s, mine, true)
-	awaits(t, other, next)
-	spent("/spent", mutex("spent"))
-	leaves(t, other, next, true)
-	spent("/spent", mutex("spent"))
+	storetest.Leaves(t, s, mine, true)
+	storetest.Awaits(t, other, next)
+	spent("/spent", storetest.Mutex("spent"))
+	storetest.Leaves(t, other, next, true)
+	spent("/spent", storetest.Mutex("spent"))
 	do(t, hand, zk.Delete("/spent", -1))
-	asks(t, s, mutex("spent"), true)
+	storetest.Asks(t, s, storetest.Mutex("spent"), true)
 
-	mine = mutex("again")
-	asks(t, s, mine, true)
-	if g, _, err := s.(driver.Requeuer).Requeue(within(t), mine, mutex("again")); !errors.Is(err, driver.ErrUnable) {
+	mine = storetest.Mutex("again")
+	storetest.Asks(t, s, mine, true)
+	if g, _, err := s.(driver.Requeuer).Requeue(within(t), mine, storetest.Mutex("again")); !errors.Is(err, driver.ErrUnable) {
 		t.Errorf("Requeue: %+v, %v; want that there is no number left", g, err)
 	}
 
 	spent("/waits/locks", permit("waits", 1, 2))
-	asks(t, s, permit("leases", 3, 5), true) // the numbers of leases say nothing
-	asks(t, other, permit("leases", 2, 5), true)
+	storetest.Asks(t, s, permit("leases", 3, 5), true) // the numbers of leases say nothing
+	storetest.Asks(t, other, permit("leases", 2, 5), true)
 	for dir, want := range map[string]int{"/again": 0, "/waits/locks": 0, "/leases/locks": 0, "/leases/leases": 5} {
 		if in := children(t, hand, dir); len(in) != want {
 			t.Errorf("in %s stand %q", dir, in)
@@ -76,10 +77,10 @@ func TestChangesBeyondTheTokens(t *testing.T) {
 	server := aged(t, 1<<47, nil)
 	hand := byHand(t, server)
 	s, d, _, _ := opened(t, server)
-	holds, waits, try := of(driver.Read, "old"), of(driver.Write, "old"), mutex("new")
-	asks(t, s, holds, true)
-	asks(t, s, waits, false)
-	leaves(t, s, holds, true)
+	holds, waits, try := of(driver.Read, "old"), of(driver.Write, "old"), storetest.Mutex("new")
+	storetest.Asks(t, s, holds, true)
+	storetest.Asks(t, s, waits, false)
+	storetest.Leaves(t, s, holds, true)
 	if g, err := s.Wait(within(t), waits); !errors.Is(err, driver.ErrUnable) || !strings.Contains(err.Error(), "is beyond 0x7fffffffffff, the last that a token can be made of") {
 		t.Errorf("a writer who waited: %+v, %v", g, err)
 	}
@@ -88,7 +89,7 @@ func TestChangesBeyondTheTokens(t *testing.T) {
 			t.Errorf("a mutex: %+v, %v; want that the store is unable", g, err)
 		}
 	}
-	asks(t, s, permit("seats", 1, 2), true)
+	storetest.Asks(t, s, permit("seats", 1, 2), true)
 	for _, name := range []string{"old", "new"} {
 		if in := children(t, hand, "/"+name); len(in) != 0 {
 			t.Errorf("in line for %s stand %q", name, in)

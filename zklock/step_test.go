@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/internal/zk"
 )
 
@@ -22,13 +23,9 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-func mutex(name string) driver.Claim {
-	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Queue: true}
-}
-
 // of is a claim of a kind that is no permit.
 func of(kind driver.Kind, name string) driver.Claim {
-	c := mutex(name)
+	c := storetest.Mutex(name)
 	if c.Kind = kind; kind == driver.Read {
 		c.Weight = 1
 	}
@@ -59,38 +56,6 @@ func opened(t *testing.T, s *servertest.Server) (driver.Session, driver.Driver, 
 		t.Fatal(err)
 	}
 	return session, d, l, id
-}
-
-// asks insists on what Acquire answers, and returns the token.
-func asks(t *testing.T, s driver.Session, c driver.Claim, held bool) uint64 {
-	t.Helper()
-	g, err := s.Acquire(within(t), c)
-	if err != nil || g.Held != held {
-		t.Fatalf("Acquire: held %v, %v; want held %v", g.Held, err, held)
-	}
-	return g.Fence
-}
-
-// awaits insists that a claim comes to be held.
-func awaits(t *testing.T, s driver.Session, c driver.Claim) {
-	t.Helper()
-	for ctx := within(t); ; {
-		g, err := s.Wait(ctx, c)
-		if err != nil {
-			t.Fatalf("Wait: not held after %v: %v", patience, err)
-		}
-		if g.Held {
-			return
-		}
-	}
-}
-
-// leaves insists on what Release answers.
-func leaves(t *testing.T, s driver.Session, c driver.Claim, held bool) {
-	t.Helper()
-	if was, err := s.Release(within(t), c); err != nil || was != held {
-		t.Fatalf("Release: was held %v, %v; want %v", was, err, held)
-	}
 }
 
 // renews insists that a session lives and has lost exactly these claims.
@@ -137,18 +102,6 @@ func children(t *testing.T, c *zk.Client, dir string) []string {
 		t.Fatal(err, names.Err)
 	}
 	return names.Children
-}
-
-// waitFor polls for a state that nobody tells.
-func waitFor(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); !is(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("never seen: %s", what)
-		}
-	}
 }
 
 // refused insists on an error of ErrRefused that says what is wrong.

@@ -12,6 +12,14 @@ import (
 // patience is as long as a slow machine may need for a step.
 const patience = 30 * time.Second
 
+// within bounds a step.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // User opens a session at a URL, by a driver of its own.
 func User(t *testing.T, url string) driver.Session {
 	t.Helper()
@@ -58,7 +66,7 @@ func Tries(name string) driver.Claim {
 // Asks is Acquire, which must answer held or not as wanted.
 func Asks(t *testing.T, s driver.Session, c driver.Claim, held bool) driver.Grant {
 	t.Helper()
-	g, err := s.Acquire(t.Context(), c)
+	g, err := s.Acquire(within(t), c)
 	if err != nil || g.Held != held {
 		t.Fatalf("Acquire: held %v, %v; want %v and no error", g.Held, err, held)
 	}
@@ -68,9 +76,7 @@ func Asks(t *testing.T, s driver.Session, c driver.Claim, held bool) driver.Gran
 // Awaits waits until a claim is held.
 func Awaits(t *testing.T, s driver.Session, c driver.Claim) driver.Grant {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for {
+	for ctx := within(t); ; {
 		g, err := s.Wait(ctx, c)
 		if err == nil && g.Held {
 			return g
@@ -84,7 +90,7 @@ func Awaits(t *testing.T, s driver.Session, c driver.Claim) driver.Grant {
 // Leaves is Release, which must answer as wanted whether the claim was held.
 func Leaves(t *testing.T, s driver.Session, c driver.Claim, held bool) {
 	t.Helper()
-	if was, err := s.Release(t.Context(), c); err != nil || was != held {
+	if was, err := s.Release(within(t), c); err != nil || was != held {
 		t.Fatalf("Release: was held %v, %v; want %v and no error", was, err, held)
 	}
 }
