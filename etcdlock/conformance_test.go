@@ -217,7 +217,8 @@ type held struct {
 	deliver chan struct{}
 }
 
-func newWay(t drivertest.T, addr string) *way {
+// newWay is the way to a server, or to several members, of which the first is behind the wire.
+func newWay(t drivertest.T, addr string, others ...string) *way {
 	t.Helper()
 	w := &way{}
 	var err error
@@ -229,6 +230,7 @@ func newWay(t drivertest.T, addr string) *way {
 	if err != nil {
 		t.Fatalf("client: %v", err)
 	}
+	config.Endpoints = append(config.Endpoints, others...)
 	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(w.request), grpc.WithChainStreamInterceptor(w.stream))
 	if w.client, err = clientv3.New(config); err != nil {
 		t.Fatalf("client: %v", err)

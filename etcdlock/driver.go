@@ -50,9 +50,12 @@ func New(ctx context.Context, client *clientv3.Client, o *Options) (*Driver, err
 	defer cancel()
 	// Without the client's own interface, which asks again and again and forgets why that failed.
 	look := &etcdserverpb.RangeRequest{Key: []byte(d.options.Namespace + reserved + "/"), CountOnly: true}
-	if _, err := etcdserverpb.NewKVClient(client.ActiveConnection()).Range(ctx, look); err != nil {
+	_, _, err := twice(ctx, client, func(ctx context.Context) (*etcdserverpb.RangeResponse, error) {
+		return etcdserverpb.NewKVClient(client.ActiveConnection()).Range(ctx, look)
+	})
+	if err != nil {
 		d.cancel()
-		if err = classify(err); !certain(err) {
+		if !certain(err) {
 			err = fmt.Errorf("%w: %w", driver.ErrNotSent, err) // it changes nothing
 		}
 		return nil, fmt.Errorf("etcdlock: %s: %w", strings.Join(client.Endpoints(), ","), err)
@@ -142,7 +145,7 @@ func (d *Driver) owner(ctx context.Context, id clientv3.LeaseID) driver.Owner {
 	}
 	ctx, cancel := d.limit(ctx)
 	defer cancel()
-	r, err := d.client.Get(ctx, d.options.session(id))
+	r, err := d.get(ctx, d.options.session(id))
 	if err != nil {
 		return o
 	}

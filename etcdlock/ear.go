@@ -106,9 +106,9 @@ func (e ears) behind(ctx context.Context, p *place, c *rowline.Claim) (rowline.E
 		return ear, nil
 	}
 	before := append(clientv3.WithLastCreate(), clientv3.WithPrefix(), clientv3.WithMaxCreateRev(create-1), clientv3.WithKeysOnly())
-	r, err := e.client.Get(ctx, prefix, before...)
+	r, err := e.get(ctx, prefix, before...)
 	if err != nil || len(r.Kvs) == 0 || !isSlot(string(r.Kvs[0].Key[len(prefix):]), r.Kvs[0].Lease) {
-		return nil, classify(err)
+		return nil, err
 	}
 	hearing, deaf := context.WithCancel(e.ctx)
 	// It may be told late, if the revision has passed, but everything.
@@ -157,7 +157,7 @@ func (e ears) hear(ctx context.Context, v *view) error {
 	}
 	reading, cancel := e.limit(ctx)
 	defer cancel()
-	r, err := e.client.Get(reading, prefix, clientv3.WithPrefix())
+	r, err := e.get(reading, prefix, clientv3.WithPrefix())
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,9 @@ import (
 
 // read reads the line of one name.
 func (d *Driver) read(ctx context.Context, name string) (line, error) {
-	r, err := d.client.Get(ctx, d.options.line(name), clientv3.WithPrefix())
+	r, err := d.get(ctx, d.options.line(name), clientv3.WithPrefix())
 	if err != nil {
-		return line{}, classify(err)
+		return line{}, err
 	}
 	return d.readLine(name, r.Kvs)
 }
@@ -67,7 +67,7 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 	for more := true; more; {
 		r, err := d.page(ctx, from, end)
 		if err != nil {
-			return nil, fmt.Errorf("etcdlock: list: %w", classify(err))
+			return nil, fmt.Errorf("etcdlock: list: %w", err)
 		}
 		for _, kv := range r.Kvs {
 			from = string(kv.Key) + "\x00"
@@ -99,7 +99,7 @@ const pageSize = 1000
 func (d *Driver) page(ctx context.Context, from, end string) (*clientv3.GetResponse, error) {
 	ctx, cancel := d.limit(ctx)
 	defer cancel()
-	return d.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithKeysOnly())
+	return d.get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithKeysOnly())
 }
 
 // cutLast cuts a key at its last slash.

@@ -65,16 +65,21 @@ func (s store) Open(ctx context.Context, spec driver.Spec) (int64, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	started := time.Now()
-	r, err := s.client.Grant(ctx, int64(spec.TTL/time.Second))
+	r, _, err := twice(ctx, s.client, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
+		return s.client.Grant(ctx, int64(spec.TTL/time.Second)) // a second one runs out
+	})
 	if err != nil {
-		return 0, classify(err)
+		return 0, err
 	}
 	l := &lease{
 		id: r.ID, key: s.options.session(r.ID), person: encode(person{driver.PublicID(spec.ID), spec.Owner.Encode()}), fresh: spec.TTL / 10,
 		nudge: sessions.NewSignal(), slots: map[string]*place{}, epoch: 1, renewed: started,
 	}
-	if _, err = s.client.Put(ctx, l.key, l.person, clientv3.WithLease(l.id)); err != nil {
-		return 0, classify(err) // the lease runs out
+	_, _, err = twice(ctx, s.client, func(ctx context.Context) (*clientv3.PutResponse, error) {
+		return s.client.Put(ctx, l.key, l.person, clientv3.WithLease(l.id))
+	})
+	if err != nil {
+		return 0, err // the lease runs out
 	}
 	watching, over := context.WithCancel(s.ctx)
 	l.over = over
@@ -101,7 +106,7 @@ func (s store) hearMarks(ctx context.Context, l *lease) {
 // answers.
 func (s store) keepAlive(ctx context.Context, l *lease) error {
 	started := time.Now()
-	r, err := twice(ctx, s.client, func(ctx context.Context) (r *etcdserverpb.LeaseKeepAliveResponse, err error) {
+	r, _, err := twice(ctx, s.client, func(ctx context.Context) (r *etcdserverpb.LeaseKeepAliveResponse, err error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		stream, err := etcdserverpb.NewLeaseClient(s.client.ActiveConnection()).LeaseKeepAlive(ctx)
@@ -114,7 +119,7 @@ func (s store) keepAlive(ctx context.Context, l *lease) error {
 		return r, clientv3.ContextError(ctx, err)
 	})
 	if err != nil {
-		return classify(err)
+		return err
 	}
 	if r.TTL <= 0 {
 		return driver.ErrSessionLost
@@ -139,10 +144,10 @@ func (s store) Renew(ctx context.Context, session string, known []rowline.Known,
 	defer cancel()
 	renewed := make(chan error, 1)
 	go func() { renewed <- s.keepAlive(ctx, l) }()
-	r, err := twice(ctx, s.client, func(ctx context.Context) (*clientv3.LeaseTimeToLiveResponse, error) {
+	r, _, err := twice(ctx, s.client, func(ctx context.Context) (*clientv3.LeaseTimeToLiveResponse, error) {
 		return s.client.TimeToLive(ctx, l.id, clientv3.WithAttachedKeys())
 	})
-	if err = classify(err); err == nil && r.TTL <= 0 {
+	if err == nil && r.TTL <= 0 {
 		err = driver.ErrSessionLost
 	}
 	if failed := <-renewed; err == nil || errors.Is(failed, driver.ErrSessionLost) {
@@ -179,7 +184,7 @@ func (s store) Renew(ctx context.Context, session string, known []rowline.Known,
 		err = errors.Join(err, s.erase(ctx, clientv3.Compare(clientv3.ModRevision(key), "<", r.Revision+1)))
 	}
 	for some := range slices.Chunk(unsure, maxOps/3) {
-		answers, failed := twice(ctx, s.client, func(ctx context.Context) ([]rowline.Answer, error) { return s.look(ctx, l, some...) })
+		answers, failed := s.look(ctx, l, some...)
 		if err = errors.Join(err, failed); err != nil {
 			break
 		}
@@ -190,39 +195,6 @@ func (s store) Renew(ctx context.Context, session string, known []rowline.Known,
 		}
 	}
 	return 0, changed, err
-}
-
-// twice asks, and asks again beside that where no answer comes soon, and once more; the first answer counts. It is for what may be done
-// twice. The client sends one request after the other to its members in turn: of three one may stand still while two are a majority, and
-// every renewal that it gets would cost most of the trust that is left.
-func twice[T any](ctx context.Context, client *clientv3.Client, ask func(context.Context) (T, error)) (T, error) {
-	if len(client.Endpoints()) == 1 {
-		return ask(ctx)
-	}
-	type answer struct {
-		value T
-		err   error
-	}
-	const tries = 3
-	soon, answers := 300*time.Millisecond, make(chan answer, tries)
-	if end, ok := ctx.Deadline(); ok {
-		soon = max(min(soon, time.Until(end)/(tries+1)), time.Millisecond)
-	}
-	late := time.NewTicker(soon)
-	defer late.Stop()
-	for n := 1; ; n++ {
-		if n <= tries {
-			go func() {
-				value, err := ask(ctx)
-				answers <- answer{value, err}
-			}()
-		}
-		select {
-		case a := <-answers:
-			return a.value, a.err
-		case <-late.C:
-		}
-	}
 }
 
 // maxOps are of one transaction; etcd's usual limit is 128.
@@ -250,8 +222,8 @@ func (s store) Finish(ctx context.Context, session string, _ []string) error {
 	l.over()
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
-	_, err := s.client.Revoke(ctx, l.id)
-	if err = classify(err); errors.Is(err, driver.ErrSessionLost) {
+	_, _, err := twice(ctx, s.client, func(ctx context.Context) (*clientv3.LeaseRevokeResponse, error) { return s.client.Revoke(ctx, l.id) })
+	if errors.Is(err, driver.ErrSessionLost) {
 		return nil
 	}
 	return err

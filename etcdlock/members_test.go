@@ -71,7 +71,7 @@ func TestOneMemberIsSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() { _ = c.Close() })
 	s := session(t, opened(t, c, patient))
 	hold(t, s, mutex("a"))
 	queue(t, s, mutex("a")) // a renewal looks at its line, too
@@ -90,6 +90,65 @@ func TestOneMemberIsSilent(t *testing.T) {
 			t.Fatalf("a renewal while one of two members is silent: %+v, %v", r, err)
 		}
 	}
+}
+
+// A request that another member has answered in the place of a silent one comes late all the same: it puts nothing into a line that its claim
+// has left or was not let into, and takes nothing from a claim that came later.
+func TestTheSilentMemberGoesOn(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	w := newWay(t, server.Addr(), server.Addr())
+	admin := client(t, server.Addr())
+	s, other := session(t, opened(t, w.client, patient)), session(t, opened(t, admin, nil))
+	// late holds the first attempt of a call back until the function that it returns is called.
+	late := func(call func()) (come func()) {
+		deliver := w.hold(0)
+		call()
+		return func() {
+			t.Helper()
+			if !deliver() {
+				t.Fatal("nothing was held")
+			}
+			eventually(t, "what was late has had its answer", func() bool { return w.late.Load() > 0 })
+			w.late.Store(0)
+		}
+	}
+	free := func(what string) {
+		t.Helper()
+		if all := keys(t, admin); len(all) != 2 { // the sessions'
+			t.Fatalf("%s that came late has left %q", what, all)
+		}
+	}
+
+	c := mutex("a")
+	come := late(func() { hold(t, s, c) })
+	release(t, s, c)
+	come()
+	free("an Acquire")
+
+	theirs, try := mutex("a"), mutex("a")
+	try.Queue = false
+	hold(t, other, theirs)
+	come = late(func() {
+		if g := acquire(t, s, try); g.Held {
+			t.Fatal("two hold \"a\"")
+		}
+	})
+	release(t, other, theirs)
+	come()
+	free("a try")
+
+	c = mutex("a")
+	hold(t, s, c)
+	come = late(func() { release(t, s, c) })
+	next := mutex("a")
+	g := hold(t, s, next)
+	come()
+	if again := acquire(t, s, next); again != g {
+		t.Errorf("a Release that came late has changed %+v to %+v", g, again)
+	}
+	release(t, s, next)
+	free("a Release")
 }
 
 // patiently calls until it is answered.

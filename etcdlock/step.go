@@ -73,10 +73,16 @@ func (s store) enter(ctx context.Context, l *lease, old *place, c driver.Claim) 
 		a = answers[0]
 	} else if a, err = s.step(ctx, l, old, p); err != nil || a.State == rowline.Out {
 		s.mu.Lock()
-		if p.late == 0 && p.create == 0 { // nothing of it stands there
+		late := p.late > 0
+		if !late && p.create == 0 { // nothing of it stands there
 			s.drop(p)
 		}
 		s.mu.Unlock()
+		if late && (err == nil || certain(err)) { // nobody will release it, and an attempt without an answer may still put it there
+			if _, failed := s.step(ctx, l, p, nil); failed != nil {
+				err = failed
+			}
+		}
 	}
 	if a.Holder != nil { // who is in the way; mostly known
 		s.mu.Lock()
@@ -89,14 +95,18 @@ func (s store) enter(ctx context.Context, l *lease, old *place, c driver.Claim) 
 
 // remove takes out a claim that is held by what costs the server least: a transaction begins with a copy of what was written lately.
 func (s store) remove(ctx context.Context, old *place) (a rowline.Answer, err error) {
-	r, err := s.client.Delete(ctx, old.key, clientv3.WithPrevKV())
+	r, doubt, err := twice(ctx, s.client, func(ctx context.Context) (*clientv3.DeleteResponse, error) {
+		return s.client.Delete(ctx, old.key, clientv3.WithPrevKV())
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	old.retired = doubt > 0
 	if err != nil {
-		old.held, old.retired = false, true
-		return a, classify(err)
+		old.held = false
+		return a, err
 	}
 	s.drop(old)
+	a.Twice = doubt > 0
 	a.Was = len(r.PrevKvs) > 0 && r.PrevKvs[0].ModRevision == r.PrevKvs[0].CreateRevision // else it is gone, or was marked as broken
 	return a, nil
 }
@@ -119,7 +129,7 @@ func (d *Driver) drop(p *place) {
 // whose key may still be put writes that, so that whatever was sent before finds another version then and changes nothing. One that only
 // deletes names the revision at which the key was created, or the key is not used again.
 func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Answer, err error) {
-	for seen := int64(0); ; {
+	for seen, again := int64(0), false; ; {
 		s.mu.Lock()
 		epoch, late, held, create := l.epoch, false, false, int64(0)
 		if old != nil {
@@ -154,16 +164,20 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 			then = append(then, clientv3.OpPut(p.key, p.value, clientv3.WithLease(l.id)), s.lineOf(p))
 			otherwise = []clientv3.Op{clientv3.OpGet(p.key), s.lineOf(p)}
 		}
-		r, err := s.client.Txn(ctx).If(when...).Then(then...).Else(append(otherwise, clientv3.OpGet(l.key))...).Commit()
-		if err = classify(err); err != nil {
+		otherwise = append(otherwise, clientv3.OpGet(l.key))
+		r, doubt, err := twice(ctx, s.client, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+			return s.client.Txn(ctx).If(when...).Then(then...).Else(otherwise...).Commit()
+		})
+		if p != nil {
 			s.mu.Lock()
-			if p != nil && !certain(err) {
-				p.late++
-				if old != nil {
-					old.late++
-				}
+			p.late += doubt
+			if old != nil {
+				old.late += doubt
 			}
 			s.mu.Unlock()
+		}
+		again = again || doubt > 0
+		if err != nil {
 			return a, err
 		}
 		last := r.Responses[len(r.Responses)-1].GetResponseRange()
@@ -177,7 +191,7 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 			if p != nil {
 				a, err = s.joined(ctx, p, r.Header.Revision, last)
 			}
-			a.Was = was
+			a.Was, a.Twice = was, again
 			return a, err
 		}
 		if len(last.Kvs) == 0 {
@@ -193,6 +207,7 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 		}
 		s.mu.Unlock()
 		if gone {
+			a.Twice = again
 			return a, nil
 		}
 		if p == nil {
@@ -277,8 +292,10 @@ func (s store) withdraw(ctx context.Context, p *place, create int64, why error) 
 
 // erase deletes the key that is compared, if that is as it should be.
 func (s store) erase(ctx context.Context, when clientv3.Cmp) error {
-	_, err := s.client.Txn(ctx).If(when).Then(clientv3.OpDelete(string(when.Key))).Commit()
-	return classify(err)
+	_, _, err := twice(ctx, s.client, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return s.client.Txn(ctx).If(when).Then(clientv3.OpDelete(string(when.Key))).Commit()
+	})
+	return err
 }
 
 // look finds claims that are in line as far as this process was told. It can not put them there.
@@ -287,9 +304,11 @@ func (s store) look(ctx context.Context, l *lease, some ...*place) ([]rowline.An
 	for _, p := range some {
 		ops = append(ops, clientv3.OpGet(p.key), s.lineOf(p), clientv3.OpGet(p.mark()))
 	}
-	r, err := s.client.Txn(ctx).Then(ops...).Commit()
+	r, _, err := twice(ctx, s.client, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return s.client.Txn(ctx).Then(ops...).Commit()
+	})
 	if err != nil {
-		return nil, classify(err)
+		return nil, err
 	}
 	if len(r.Responses[0].GetResponseRange().Kvs) == 0 {
 		return nil, driver.ErrSessionLost

@@ -92,7 +92,7 @@ func (s *Session) step(ctx context.Context, old, c *Claim, renew bool) (was bool
 	if old != nil && a.Twice && !a.Was && old.state == Held && !old.Unsure {
 		// That the claim stood there, the second attempt could tell; that it did not, cannot tell whether the first took it out.
 		old.Unsure = true
-		return false, fmt.Errorf("%s: the connection ended before the answer, and when asked again the server has the claim no more", s.d.Package)
+		return false, fmt.Errorf("%s: there was no answer, and when asked again the server has the claim no more", s.d.Package)
 	}
 	if c == nil || c.Leaving {
 		return a.Was, nil
