@@ -31,6 +31,28 @@ func briefly(t *testing.T, call func(ctx context.Context) error) {
 // patient has an answer awaited for as long as a test does.
 var patient = &etcdlock.Options{Timeout: patience}
 
+// A session whose opening was given up leaves nothing, whenever its requests come.
+func TestLateOpen(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	w := newWay(t, server.Addr())
+	d := opened(t, w.client, patient)
+	for n := range 2 { // the lease, and the session's key
+		deliver := w.hold(n)
+		briefly(t, func(ctx context.Context) error {
+			_, err := d.Open(ctx, driver.Spec{ID: driver.NewID(), TTL: time.Hour})
+			return err
+		})
+		if !deliver() {
+			t.Fatal("nothing was held")
+		}
+		eventually(t, "the lease is revoked", func() bool {
+			r, err := w.client.Leases(t.Context())
+			return err == nil && w.count("/etcdserverpb.Lease/LeaseRevoke") > n && len(r.Leases) == 0
+		})
+	}
+}
+
 // An Acquire that was given up and comes after its Release takes nothing, whatever its session does meanwhile.
 func TestLateAcquire(t *testing.T) {
 	t.Parallel()

@@ -60,8 +60,24 @@ func (d *Driver) lease(session string) *lease {
 	return d.leases[session]
 }
 
-// Open implements rowline.Store: it is granted a lease and says under it who the session is.
+// Open implements rowline.Store. What its caller has given up is opened all the same, and closed: else it would be there for its TTL.
 func (s store) Open(ctx context.Context, spec driver.Spec) (int64, error) {
+	opened := make(chan error, 1)
+	s.wg.Go(func() { opened <- s.open(context.WithoutCancel(ctx), spec) })
+	select {
+	case err := <-opened:
+		return 0, err
+	case <-ctx.Done():
+		s.wg.Go(func() {
+			<-opened
+			_ = s.Finish(s.ctx, spec.ID, nil)
+		})
+		return 0, ctx.Err()
+	}
+}
+
+// open is granted a lease and says under it who the session is.
+func (s store) open(ctx context.Context, spec driver.Spec) error {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	started := time.Now()
@@ -69,7 +85,7 @@ func (s store) Open(ctx context.Context, spec driver.Spec) (int64, error) {
 		return s.client.Grant(ctx, int64(spec.TTL/time.Second)) // a second one runs out
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	l := &lease{
 		id: r.ID, key: s.options.session(r.ID), person: encode(person{driver.PublicID(spec.ID), spec.Owner.Encode()}), fresh: spec.TTL / 10,
@@ -79,7 +95,7 @@ func (s store) Open(ctx context.Context, spec driver.Spec) (int64, error) {
 		return s.client.Put(ctx, l.key, l.person, clientv3.WithLease(l.id))
 	})
 	if err != nil {
-		return 0, err // the lease runs out
+		return err // the lease runs out
 	}
 	watching, over := context.WithCancel(s.ctx)
 	l.over = over
@@ -87,7 +103,7 @@ func (s store) Open(ctx context.Context, spec driver.Spec) (int64, error) {
 	s.leases[spec.ID], s.people[l.id] = l, spec.Owner
 	s.mu.Unlock()
 	s.wg.Go(func() { s.hearMarks(watching, l) })
-	return 0, nil
+	return nil
 }
 
 // hearMarks asks for a renewal, which finds the mark, when an operator has broken a claim.
