@@ -203,15 +203,42 @@ func TestRenewalComparesKeys(t *testing.T) {
 	}
 }
 
-// A store whose quota is used up says so; what is held there is renewed, released and handed over.
+// A claim is broken by who has its key under another name, behind another namespace.
+func TestBrokenFromAnotherNamespace(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	c := client(t, server.Addr())
+	s := session(t, opened(t, c, nil))
+	other := opened(t, c, &etcdlock.Options{Namespace: "ns/"}).(driver.Inspector)
+	held, waits := mutex("ns/a"), mutex("ns/a")
+	token := hold(t, s, held).Fence
+	queue(t, s, waits)
+	for id, token := range map[string]uint64{waits.ID: token + driver.Stride, held.ID: token} {
+		if err := other.Break(t.Context(), "a", driver.PublicID(id), token, false); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := s.Renew(t.Context()); err != nil || !slices.Contains(r.Lost, id) {
+			t.Errorf("renew: %+v, %v, want %s lost", r, err, id)
+		}
+	}
+	for _, c := range []driver.Claim{held, waits} {
+		if _, err := s.Acquire(t.Context(), c); !errors.Is(err, driver.ErrBroken) {
+			t.Errorf("asked again, a claim that was broken is answered %v", err)
+		}
+	}
+}
+
+// A store whose quota is used up says so; what is held there is renewed, released, handed over and broken.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t, "--quota-backend-bytes=200000")
 	c := client(t, server.Addr())
-	s := session(t, opened(t, c, nil))
-	first, second := mutex("held"), mutex("held")
+	d := opened(t, c, nil)
+	s := session(t, d)
+	first, second, taken := mutex("held"), mutex("held"), mutex("taken")
 	hold(t, s, first)
 	queue(t, s, second)
+	token := hold(t, s, taken).Fence
 	for {
 		if _, err := c.Put(t.Context(), "big", string(make([]byte, 50_000))); err != nil {
 			break
@@ -228,6 +255,16 @@ func TestQuota(t *testing.T) {
 		t.Errorf("granted %+v", g)
 	}
 	release(t, s, second)
+	id := driver.PublicID(taken.ID)
+	if err := d.(driver.Inspector).Break(t.Context(), "taken", id, token, false); !errors.Is(err, driver.ErrUnable) {
+		t.Errorf("a mark where there is no room: %v", err)
+	}
+	if err := d.(driver.Inspector).Break(t.Context(), "taken", id, token, true); err != nil {
+		t.Errorf("break now: %v", err)
+	}
+	if r, err := s.Renew(t.Context()); err != nil || !slices.Equal(r.Lost, []string{taken.ID}) {
+		t.Errorf("renew: %+v, %v, want %s lost", r, err, taken.ID)
+	}
 	r, err := c.Get(t.Context(), "big")
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/interlock-go/interlock/driver"
@@ -160,6 +161,9 @@ func (d *Driver) tryBreak(ctx context.Context, name, publicID string, fence uint
 		}
 	}
 	r, err := d.client.Txn(ctx).If(unchanged...).Then(do...).Commit()
+	if errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) && do[0].IsDelete() { // there is no room for a mark, and its owner finds it gone
+		r, err = d.client.Txn(ctx).If(unchanged...).Then(do[0]).Commit()
+	}
 	if err = classify(err); errors.Is(err, driver.ErrSessionLost) {
 		return false, nil // its lease has just run out, and the claim goes with it
 	}

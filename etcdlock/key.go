@@ -32,6 +32,9 @@ func (o *Options) session(lease clientv3.LeaseID) string {
 	return o.Namespace + reserved + "/" + hexadecimal(lease)
 }
 
+// mark is what the keys of a session's marks have before the claim.
+func mark(lease clientv3.LeaseID) string { return reserved + "/" + hexadecimal(lease) + "/" }
+
 func hexadecimal(lease clientv3.LeaseID) string { return strconv.FormatInt(int64(lease), 16) }
 
 // slot is the end of a key: the n-th claim of a session in a line.

@@ -50,7 +50,7 @@ type place struct {
 	deaf context.CancelFunc // and of nobody
 }
 
-// mark is the key that says that the claim is broken.
+// mark is the key by which drivers of this namespace say that the claim is broken.
 func (p *place) mark() string { return p.lease.key + "/" + driver.PublicID(p.ID) }
 
 // lease returns a session's, or nil.
@@ -172,9 +172,12 @@ func (s store) Renew(ctx context.Context, session string, known []rowline.Known,
 	if err != nil {
 		return 0, nil, err
 	}
-	keys := map[string]bool{}
+	keys, broken := map[string]bool{}, map[string]bool{}
 	for _, key := range r.Keys {
 		keys[string(key)] = true
+		if _, id, is := strings.Cut(string(key), mark(l.id)); is { // also behind the namespace of another driver, which has the same keys by other names
+			broken[id] = true
+		}
 	}
 	changed := map[string]rowline.Answer{}
 	var unsure []*place
@@ -183,7 +186,7 @@ func (s store) Renew(ctx context.Context, session string, known []rowline.Known,
 	for _, k := range known {
 		switch p := s.places[k.ID]; {
 		case p == nil: // it is leaving
-		case keys[p.mark()]:
+		case broken[driver.PublicID(k.ID)]:
 			p.held = false
 			changed[k.ID] = rowline.Answer{State: rowline.Broken}
 		case !k.Held || !keys[p.key]:
