@@ -49,7 +49,7 @@ func (c *claim) set(change func()) {
 func (c *claim) change(ctx context.Context, enters, waits bool, do func() *memcache.Request) (there bool, err error) {
 	add := enters && !waits
 	for range rounds {
-		what := memcache.Get(c.key)
+		var what *memcache.Request
 		adds := add && c.at.CAS == 0
 		c.set(func() {
 			switch {
@@ -57,6 +57,8 @@ func (c *claim) change(ctx context.Context, enters, waits bool, do func() *memca
 				what = memcache.Add(c.key, c.value(), c.s.life())
 			case c.at.CAS != 0:
 				what = do()
+			default:
+				what = memcache.Get(c.key)
 			}
 		})
 		if what == nil {

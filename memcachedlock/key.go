@@ -37,9 +37,8 @@ func (d *Driver) Key(name string) string {
 // unsafe is what no key has but one that is hashed: the tilde tells those from all others.
 func unsafe(r rune) bool { return r <= ' ' || r >= '~' }
 
-// check refuses a claim that cannot be kept.
-func (d *Driver) check(c driver.Claim) error {
-	var err error
+// check refuses a claim that cannot be kept, and returns the key of others.
+func (d *Driver) check(c driver.Claim) (key string, err error) {
 	switch {
 	case c.ID == "":
 		err = fmt.Errorf("a claim without an ID: want one as driver.NewID makes them")
@@ -48,12 +47,13 @@ func (d *Driver) check(c driver.Claim) error {
 	case c.Name == "" || len(c.Name) > maxName || !utf8.ValidString(c.Name):
 		err = fmt.Errorf("a name of %d bytes: want 1 to %d, in UTF-8", len(c.Name), maxName)
 	default:
-		err = memcache.CheckKey(d.Key(c.Name))
+		key = d.Key(c.Name)
+		err = memcache.CheckKey(key)
 	}
 	if err != nil {
-		return fmt.Errorf("memcachedlock: %w: %w", driver.ErrRefused, err)
+		err = fmt.Errorf("memcachedlock: %w: %w", driver.ErrRefused, err)
 	}
-	return nil
+	return key, err
 }
 
 // server is the one that a key belongs to, whether it is there or not. Each server draws a number for the key, and the largest has it: so

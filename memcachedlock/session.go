@@ -33,11 +33,8 @@ func (s *session) Valid() time.Duration {
 // life is for how many seconds an item is written.
 func (s *session) life() int { return s.seconds + 1 }
 
-func (s *session) fresh(c driver.Claim) func() *claim {
-	return func() *claim {
-		key := s.d.Key(c.Name)
-		return &claim{Claim: c, s: s, key: key, server: s.d.server(key)}
-	}
+func (s *session) fresh(c driver.Claim, key string) func() *claim {
+	return func() *claim { return &claim{Claim: c, s: s, key: key, server: s.d.server(key)} }
 }
 
 // Acquire implements driver.Session.
@@ -57,13 +54,14 @@ func (s *session) fly(ctx context.Context, c *claim, call func(ctx context.Conte
 
 // turn asks for a claim, and returns its state.
 func (s *session) turn(ctx context.Context, dc driver.Claim, waits bool) (driver.Grant, error) {
-	if err := s.d.check(dc); err != nil {
+	key, err := s.d.check(dc)
+	if err != nil {
 		return driver.Grant{}, err
 	}
 	s.mu.Lock()
-	c := s.claims.Of(dc.ID, s.fresh(dc))
+	c := s.claims.Of(dc.ID, s.fresh(dc, key))
 	s.mu.Unlock()
-	err := s.fly(ctx, c, func(ctx context.Context) error { return c.ask(ctx, waits) })
+	err = s.fly(ctx, c, func(ctx context.Context) error { return c.ask(ctx, waits) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !c.held && !c.unsure && c.Landing() == nil {
@@ -84,11 +82,12 @@ func (s *session) turn(ctx context.Context, dc driver.Claim, waits bool) (driver
 
 // Release implements driver.Session.
 func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
-	if err := s.d.check(dc); err != nil {
+	key, err := s.d.check(dc)
+	if err != nil {
 		return false, err
 	}
 	s.mu.Lock()
-	c := s.claims.Leaving(dc.ID, s.closed, s.fresh(dc))
+	c := s.claims.Leaving(dc.ID, s.closed, s.fresh(dc, key))
 	s.mu.Unlock()
 	return s.release(ctx, c)
 }

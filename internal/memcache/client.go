@@ -42,10 +42,8 @@ func New(s Server) *Client {
 // left; after any other nobody knows what was carried out. When ctx ends before the answer the request keeps its place, and the error is a
 // [sessions.Underway].
 func (c *Client) Do(ctx context.Context, request *Request) (Reply, error) {
-	select {
-	case <-c.turn:
-	case <-ctx.Done():
-		return Reply{}, fmt.Errorf("%w: %w", driver.ErrNotSent, ctx.Err())
+	if err := within(ctx, c.turn); err != nil {
+		return Reply{}, fmt.Errorf("%w: %w", driver.ErrNotSent, err)
 	}
 	one, err := c.send(ctx, request)
 	c.turn <- struct{}{}
@@ -60,6 +58,21 @@ func (c *Client) Do(ctx context.Context, request *Request) (Reply, error) {
 		return Reply{}, &sessions.Underway{Cause: fmt.Errorf("no answer from %s: %w", c.Addr, err), Over: one.over}
 	}
 	return one.read()
+}
+
+// within receives from c, or returns why ctx ended before. Mostly there is something, and to ask a context for its end is what costs most then.
+func within(ctx context.Context, c <-chan struct{}) error {
+	select {
+	case <-c:
+		return nil
+	default:
+	}
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // send writes a request, for whoever has the turn. After an error nothing was written, nor where it returns nil: the server was restarted

@@ -65,10 +65,8 @@ func (c *connection) send(r *Request, timeout time.Duration) *call {
 
 // await returns when the answer is there or never will be, and an error when ctx ends before.
 func (c *call) await(ctx context.Context) error {
-	select {
-	case <-c.before:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := within(ctx, c.before); err != nil {
+		return err
 	}
 	_ = c.SetReadDeadline(time.Now().Add(prompt)) // to watch ctx costs more than to wait for most answers
 	if _, err := c.r.Peek(1); !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -2,6 +2,7 @@ package memcache
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -26,17 +27,24 @@ func Get(key string) *Request { return &Request{text: []byte("mg " + key + " v c
 
 // Add stores a value for so many seconds, where there is none.
 func Add(key string, value []byte, seconds int) *Request {
-	return &Request{text: fmt.Appendf(nil, "ms %s %d ME c T%d\r\n%s\r\n", key, len(value), seconds, value)}
+	return &Request{text: store(key, value, " ME c T", seconds)}
 }
 
 // Swap stores a value for so many seconds, where the version is still that.
 func Swap(key string, value []byte, seconds int, v Version) *Request {
-	return &Request{fmt.Appendf(nil, "ms %s %d C%d c T%d\r\n%s\r\n", key, len(value), v.CAS, seconds, value), v.Start}
+	return &Request{store(key, value, " C"+strconv.FormatUint(v.CAS, 10)+" c T", seconds), v.Start}
+}
+
+func store(key string, value []byte, flags string, seconds int) []byte {
+	b := append(make([]byte, 0, len(key)+len(value)+64), "ms "+key+" "...)
+	b = strconv.AppendInt(b, int64(len(value)), 10)
+	b = strconv.AppendInt(append(b, flags...), int64(seconds), 10)
+	return append(append(append(b, "\r\n"...), value...), "\r\n"...)
 }
 
 // Delete deletes a value, where the version is still that.
 func Delete(key string, v Version) *Request {
-	return &Request{fmt.Appendf(nil, "md %s C%d\r\n", key, v.CAS), v.Start}
+	return &Request{[]byte("md " + key + " C" + strconv.FormatUint(v.CAS, 10) + "\r\n"), v.Start}
 }
 
 // MaxKey is the longest key.
