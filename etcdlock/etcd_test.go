@@ -108,6 +108,26 @@ func await(t *testing.T, s driver.Session, c driver.Claim) driver.Grant {
 	}
 }
 
+// handOver has b wait behind a, and lets it in when something was done and both were renewed.
+func handOver(t *testing.T, a, b driver.Session, do func()) {
+	t.Helper()
+	first, second := mutex("a"), mutex("a")
+	hold(t, a, first)
+	queue(t, b, second)
+	told := begin(t, b, second)
+	do()
+	for _, s := range []driver.Session{a, b} {
+		if r, err := s.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+			t.Fatalf("renew: %+v, %v", r, err)
+		}
+	}
+	release(t, a, first)
+	if g := <-told; !g.Held {
+		await(t, b, second)
+	}
+	release(t, b, second)
+}
+
 // waiting begins a Wait, and returns when the view is there, so that nothing is left to ask.
 func waiting(t *testing.T, w *way, s driver.Session, c driver.Claim) (told <-chan driver.Grant) {
 	t.Helper()

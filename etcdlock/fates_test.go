@@ -358,19 +358,7 @@ func TestRights(t *testing.T) {
 			t.Fatalf("%s under %q: %v", user, namespace, err)
 		}
 		defer d.Close(t.Context())
-		a, b := session(t, d), session(t, d)
-		first, second := mutex("a"), mutex("a")
-		hold(t, a, first)
-		queue(t, b, second)
-		told := begin(t, b, second)
-		if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
-			t.Errorf("renew: %+v, %v", r, err)
-		}
-		release(t, a, first)
-		if g := <-told; !g.Held {
-			await(t, b, second)
-		}
-		release(t, b, second)
+		handOver(t, session(t, d), session(t, d), func() {})
 	}
 }
 
@@ -391,23 +379,11 @@ func TestTokenIsForgotten(t *testing.T) {
 	}
 	defer d.Close(context.Background())
 	a, b := session(t, d), session(t, d)
-	first, second := mutex("a"), mutex("a")
-	hold(t, a, first)
-	queue(t, b, second)
-	told := begin(t, b, second)
 	for range 2 {
-		if _, err := root.UserChangePassword(t.Context(), "app", "secret"); err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range []driver.Session{a, b} {
-			if r, err := s.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
-				t.Fatalf("renew with a token that was forgotten: %+v, %v", r, err)
+		handOver(t, a, b, func() {
+			if _, err := root.UserChangePassword(t.Context(), "app", "secret"); err != nil {
+				t.Fatal(err)
 			}
-		}
+		})
 	}
-	release(t, a, first)
-	if g := <-told; !g.Held {
-		await(t, b, second)
-	}
-	release(t, b, second)
 }

@@ -16,6 +16,9 @@ import (
 // The leader of three members is killed, stopped and stopped for a while: what is held stays, who waits is let in, tokens grow.
 func TestLeaderGoes(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("three elections: make proof")
+	}
 	m := servertest.EtcdMembers(t, 3)
 	c := client(t, m.Addrs()...)
 	d := opened(t, c, nil)

@@ -87,6 +87,9 @@ func TestNobodyThere(t *testing.T) {
 // A store that is away is dialled again and again without long pauses, so that it is found soon when it is back.
 func TestDialsAgainSoon(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("eight dials take 3.5 s: make proof")
+	}
 	l, err := wire.Loopback()
 	if err != nil {
 		t.Fatal(err)
@@ -120,17 +123,7 @@ func TestTLS(t *testing.T) {
 	}
 	defer d.Close(context.Background())
 	s := session(t, d)
-	first, second := mutex("a"), mutex("a")
-	hold(t, s, first)
-	queue(t, s, second)
-	told := begin(t, s, second)
-	release(t, s, first)
-	if g := <-told; !g.Held {
-		await(t, s, second)
-	}
-	if r, err := s.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
-		t.Errorf("renew: %+v, %v", r, err)
-	}
+	handOver(t, s, s, func() {})
 	named, err := driver.OpenURL(t.Context(), server.URL()+"&server_name=localhost")
 	if err != nil {
 		t.Errorf("by another name that the certificate has: %v", err)
