@@ -108,7 +108,7 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	}
 	l := d.lease(spec.ID)
 	if l == nil {
-		return nil, fmt.Errorf("etcdlock: %w: the driver is closed", driver.ErrNotSent)
+		return nil, errClosed
 	}
 	return session{s.(*rowline.Session), l.nudge}, nil
 }

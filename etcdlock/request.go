@@ -13,7 +13,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-var errClosed = fmt.Errorf("etcdlock: %w: the driver is closed", driver.ErrNotSent)
+var errClosed = fmt.Errorf("etcdlock: %w: the driver is closed, or its client", driver.ErrNotSent)
 
 // certain reports whether a request that failed has changed nothing.
 func certain(err error) bool {
@@ -49,6 +49,9 @@ func classify(err error) error {
 // the other to its members in turn: of three one may stand still while two are a majority, and whatever it gets would have no answer. So what
 // is asked may be carried out more than once. Of doubt attempts nobody knows whether they were, or will be.
 func twice[T any](ctx context.Context, client *clientv3.Client, ask func(context.Context) (T, error)) (value T, doubt int, err error) {
+	if client.Ctx().Err() != nil {
+		return value, 0, errClosed // the client asks again and again for as long as ctx lets it
+	}
 	if len(client.Endpoints()) == 1 {
 		value, err = ask(ctx)
 		if err = classify(err); err != nil && !certain(err) {
