@@ -24,7 +24,7 @@ type couponsCommand struct {
 	Servers int           `help:"Shops, each a process of its own." default:"4"`
 	Coupons int           `help:"How many coupons there are." default:"100"`
 	Buyers  int           `help:"How many people want one: twice as many at least. Default: four times as many." placeholder:"N"`
-	TTL     time.Duration `help:"TTL of the locks: for so long a stopped holder holds up the others." default:"2s" name:"ttl"`
+	TTL     time.Duration `help:"TTL of the locks: for so long a stopped holder holds up the others. Default: 2s, or the shortest that the store gives." placeholder:"2s" name:"ttl"`
 	SVG     string        `help:"Write a chart into this file." placeholder:"FILE" name:"svg" type:"path"`
 }
 

@@ -24,7 +24,7 @@ type Config struct {
 	// the third act somebody has to come when all is sold.
 	Buyers int
 
-	// TTL is that of the locks. A holder stands still for so long and a little longer. Default: 2 s.
+	// TTL is that of the locks. A holder stands still for so long and a little longer. Default: 2 s, or the shortest that the store gives.
 	TTL time.Duration
 
 	// Command is a process that calls RunShop, not started.
@@ -44,7 +44,6 @@ func (c Config) withDefaults() (Config, error) {
 	c.Servers = cmp.Or(c.Servers, 4)
 	c.Coupons = cmp.Or(c.Coupons, 100)
 	c.Buyers = cmp.Or(c.Buyers, 4*c.Coupons)
-	c.TTL = cmp.Or(c.TTL, 2*time.Second)
 	if c.Progress == nil {
 		c.Progress = func(string) {}
 	}
@@ -55,7 +54,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("stage: %d coupons: want 8 to 10000", c.Coupons)
 	case c.Buyers < 2*c.Coupons || c.Buyers > 100_000:
 		return c, fmt.Errorf("stage: %d buyers of %d coupons: want twice as many as coupons at least, and 100000 at most", c.Buyers, c.Coupons)
-	case c.TTL < 200*time.Millisecond || c.TTL > time.Minute:
+	case c.TTL != 0 && (c.TTL < 200*time.Millisecond || c.TTL > time.Minute):
 		return c, fmt.Errorf("stage: TTL of %v: want 200ms to 1m", c.TTL)
 	case c.Command == nil:
 		return c, errors.New("stage: want Config.Command")

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,8 +80,8 @@ func Run(ctx context.Context, c Config) (report *Report, err error) {
 // ErrStore says that the store of locks cannot be used.
 var ErrStore = errors.New("stage: cannot use the store")
 
-// try opens the store once, so that one that cannot be used is not found in the middle of the play.
-func (c Config) try(ctx context.Context) error {
+// try opens the store once, so that one that cannot be used is not found in the middle of the play, and chooses the TTL where nobody has.
+func (c *Config) try(ctx context.Context) error {
 	if strings.HasPrefix(c.Store, "mem:") {
 		return errors.New("a store in memory is another one in each process: want one that they share, as file:PATH")
 	}
@@ -88,6 +89,7 @@ func (c Config) try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.TTL = cmp.Or(c.TTL, max(2*time.Second, d.Traits().MinTTL))
 	client, err := interlock.New(d, &interlock.Options{TTL: c.TTL, Require: interlock.Fenced | interlock.Expires})
 	if err == nil {
 		err = client.Health(ctx)

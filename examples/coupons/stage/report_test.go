@@ -2,11 +2,15 @@ package stage
 
 import (
 	"errors"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock/examples/coupons/shop"
+	_ "github.com/interlock-go/interlock/filelock"
+	"github.com/interlock-go/interlock/internal/servertest"
+	_ "github.com/interlock-go/interlock/memcachedlock"
 )
 
 // What an act must show is what its account says, and nothing that the act says of itself.
@@ -87,6 +91,20 @@ func TestStepsAreRound(t *testing.T) {
 	} {
 		if got := step(end); got != want {
 			t.Errorf("step(%v) is %v, want %v", end, got, want)
+		}
+	}
+}
+
+// Where nobody has chosen a TTL it is one that the store gives.
+func TestTTLOfTheStore(t *testing.T) {
+	t.Parallel()
+	for scheme, want := range map[string]time.Duration{"file:" + t.TempDir(): 2 * time.Second, servertest.Memcached(t).URL(): 3 * time.Second} {
+		c, err := Config{Store: scheme, Command: func() *exec.Cmd { return nil }}.withDefaults()
+		if err == nil {
+			err = c.try(t.Context())
+		}
+		if err != nil || c.TTL != want {
+			t.Errorf("%s: TTL %v, %v, want %v", scheme, c.TTL, err, want)
 		}
 	}
 }
