@@ -183,6 +183,7 @@ func (s store) Renew(ctx context.Context, session string, known []rowline.Known,
 	var unsure []*place
 	var surplus []string
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, k := range known {
 		switch p := s.places[k.ID]; {
 		case p == nil: // it is leaving
@@ -198,7 +199,6 @@ func (s store) Renew(ctx context.Context, session string, known []rowline.Known,
 			surplus = append(surplus, key)
 		}
 	}
-	s.mu.Unlock()
 	for _, key := range surplus { // unless it was put since they were listed
 		err = errors.Join(err, s.erase(ctx, clientv3.Compare(clientv3.ModRevision(key), "<", r.Revision+1)))
 	}

@@ -20,6 +20,14 @@ func certain(err error) bool {
 	return errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrSessionLost)
 }
 
+// unsure is the error of a request that failed, whatever is known of that, where what an earlier one did is left behind.
+func unsure(err error) error {
+	if errors.Is(err, driver.ErrSessionLost) {
+		return err
+	}
+	return errors.New(err.Error())
+}
+
 // classify says what is known of a request that failed. Of what it does not name nobody knows whether it was carried out.
 func classify(err error) error {
 	err = rpctypes.Error(err) // the client's own errors have what the server said, the transport's do not

@@ -23,21 +23,20 @@ func (s store) Step(ctx context.Context, st rowline.Step, _ time.Duration) (a ro
 	defer cancel()
 	s.mu.Lock()
 	old, renewal := s.places[st.Old], chan error(nil)
-	plain := old != nil && old.held && old.late == 0
 	if st.Renew && time.Since(l.renewed) > l.fresh {
 		renewal = make(chan error, 1)
-	}
-	s.mu.Unlock()
-	if renewal != nil {
 		go func() { renewal <- s.keepAlive(ctx, l) }()
 	}
-	if st.New != nil {
+	switch {
+	case st.New != nil:
 		a, err = s.enter(ctx, l, old, *st.New)
-	} else if plain {
+	case old == nil: // it never stood there, or has left
+	case old.held && old.late == 0:
 		a, err = s.remove(ctx, old)
-	} else if old != nil {
+	default:
 		a, err = s.step(ctx, l, old, nil)
-	} // else it never stood there, or has left
+	}
+	s.mu.Unlock()
 	if renewal != nil {
 		if failed := <-renewal; err == nil {
 			err = failed
@@ -49,12 +48,12 @@ func (s store) Step(ctx context.Context, st rowline.Step, _ time.Duration) (a ro
 	return a, err
 }
 
-// enter has a claim join its line while old leaves, if there is one, or finds it there.
+// enter has a claim join its line while old leaves, if there is one, or finds it there. The mutex is held, here and in what follows, but not
+// while something is asked.
 func (s store) enter(ctx context.Context, l *lease, old *place, c driver.Claim) (a rowline.Answer, err error) {
 	if err := checkName(c.Name); err != nil {
 		return a, err
 	}
-	s.mu.Lock()
 	p := s.places[c.ID]
 	if p == nil {
 		p = &place{Claim: c, lease: l, value: encode(valueOf(c))}
@@ -63,43 +62,37 @@ func (s store) enter(ctx context.Context, l *lease, old *place, c driver.Claim) 
 		}
 		s.places[c.ID], l.slots[p.key] = p, p
 	}
-	known := p.create != 0
-	s.mu.Unlock()
-	if known {
+	if p.create != 0 {
 		answers, err := s.look(ctx, l, p)
 		if err != nil {
 			return a, err
 		}
 		a = answers[0]
 	} else if a, err = s.step(ctx, l, old, p); err != nil || a.State == rowline.Out {
-		s.mu.Lock()
-		late := p.late > 0
-		if !late && p.create == 0 { // nothing of it stands there
+		if p.late == 0 && p.create == 0 { // nothing of it stands there
 			s.drop(p)
-		}
-		s.mu.Unlock()
-		if late && (err == nil || certain(err)) { // nobody will release it, and an attempt without an answer may still put it there
+		} else if err == nil || certain(err) { // nobody will release it, and an attempt without an answer may still put it there
 			if _, failed := s.step(ctx, l, p, nil); failed != nil {
-				err = failed
+				err = unsure(failed)
 			}
 		}
 	}
 	if a.Holder != nil { // who is in the way; mostly known
-		s.mu.Lock()
 		first := p.first
 		s.mu.Unlock()
 		a.Holder.Owner = s.owner(ctx, first)
+		s.mu.Lock()
 	}
 	return a, err
 }
 
 // remove takes out a claim that is held by what costs the server least: a transaction begins with a copy of what was written lately.
 func (s store) remove(ctx context.Context, old *place) (a rowline.Answer, err error) {
+	s.mu.Unlock()
 	r, doubt, err := twice(ctx, s.client, func(ctx context.Context) (*clientv3.DeleteResponse, error) {
 		return s.client.Delete(ctx, old.key, clientv3.WithPrevKV())
 	})
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	old.retired = doubt > 0
 	if err != nil {
 		old.held = false
@@ -111,7 +104,7 @@ func (s store) remove(ctx context.Context, old *place) (a rowline.Answer, err er
 	return a, nil
 }
 
-// drop forgets a place. The mutex is held.
+// drop forgets a place.
 func (d *Driver) drop(p *place) {
 	delete(d.places, p.ID)
 	delete(p.lease.slots, p.key)
@@ -130,12 +123,7 @@ func (d *Driver) drop(p *place) {
 // deletes names the revision at which the key was created, or the key is not used again.
 func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Answer, err error) {
 	for seen, again := int64(0), false; ; {
-		s.mu.Lock()
-		epoch, late, held, create := l.epoch, false, false, int64(0)
-		if old != nil {
-			late, held, create = old.late > 0, old.held, old.create
-		}
-		s.mu.Unlock()
+		epoch, late, held := l.epoch, old != nil && old.late > 0, old != nil && old.held
 		var when []clientv3.Cmp
 		var then, otherwise []clientv3.Op
 		if p != nil || late {
@@ -144,9 +132,9 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 		if old != nil {
 			switch {
 			case held: // and the key is as it was put, else the claim was marked as broken, or is gone
-				when = append(when, clientv3.Compare(clientv3.ModRevision(old.key), "=", create))
+				when = append(when, clientv3.Compare(clientv3.ModRevision(old.key), "=", old.create))
 			case p == nil && !late:
-				when = append(when, clientv3.Compare(clientv3.CreateRevision(old.key), "=", create))
+				when = append(when, clientv3.Compare(clientv3.CreateRevision(old.key), "=", old.create))
 			}
 			if !held {
 				then = append(then, clientv3.OpGet(s.options.line(old.Name), clientv3.WithPrefix()), clientv3.OpDelete(old.mark()))
@@ -164,17 +152,12 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 			then = append(then, clientv3.OpPut(p.key, p.value, clientv3.WithLease(l.id)), s.lineOf(p))
 			otherwise = []clientv3.Op{clientv3.OpGet(p.key), s.lineOf(p)}
 		}
-		otherwise = append(otherwise, clientv3.OpGet(l.key))
-		r, doubt, err := twice(ctx, s.client, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-			return s.client.Txn(ctx).If(when...).Then(then...).Else(otherwise...).Commit()
-		})
+		r, doubt, err := s.txn(ctx, when, then, append(otherwise, clientv3.OpGet(l.key)))
 		if p != nil {
-			s.mu.Lock()
 			p.late += doubt
 			if old != nil {
 				old.late += doubt
 			}
-			s.mu.Unlock()
 		}
 		again = again || doubt > 0
 		if err != nil {
@@ -183,9 +166,7 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 		last := r.Responses[len(r.Responses)-1].GetResponseRange()
 		if r.Succeeded {
 			if late {
-				s.mu.Lock()
 				l.epoch = max(l.epoch, epoch+1) // it may be known already, by a request that came after this one and was answered before it
-				s.mu.Unlock()
 			}
 			was := old != nil && s.left(old, r.Responses, held)
 			if p != nil {
@@ -197,18 +178,14 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 		if len(last.Kvs) == 0 {
 			return a, driver.ErrSessionLost
 		}
-		s.mu.Lock()
 		l.epoch = last.Kvs[0].Version // and never what was only counted: if that were more, no request would find it
-		gone := p == nil && !late && !held
-		if gone {
+		if p == nil && !late && !held {
 			s.drop(old)
-		} else if held {
-			old.held = false
-		}
-		s.mu.Unlock()
-		if gone {
 			a.Twice = again
 			return a, nil
+		}
+		if held {
+			old.held = false
 		}
 		if p == nil {
 			continue
@@ -219,11 +196,8 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 		}
 		switch i := n.find(p.key); {
 		case i >= 0 && n.entries[i].ID == driver.PublicID(p.ID) && old == nil:
-			s.mu.Lock()
 			p.late = max(p.late-1, 0) // that was it
-			a, err = p.stands(&n, n.entries[i].create)
-			s.mu.Unlock()
-			if err != nil {
+			if a, err = p.stands(&n, n.entries[i].create); err != nil {
 				err = s.withdraw(ctx, p, n.entries[i].create, err)
 			}
 			return a, err
@@ -233,8 +207,6 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 			}
 		case old == nil && !p.Queue:
 			if err := n.admits(p.Claim, ""); err != nil || !n.fits(p.Claim) {
-				s.mu.Lock()
-				defer s.mu.Unlock()
 				return n.denies(p), err
 			}
 			seen = r.Header.Revision
@@ -244,8 +216,6 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 
 // left takes in that old has left, and reports whether it was held until then.
 func (s store) left(old *place, answers []*etcdserverpb.ResponseOp, held bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.drop(old)
 	if held {
 		return true
@@ -264,38 +234,38 @@ func (s store) joined(ctx context.Context, p *place, create int64, all *etcdserv
 			err = n.admits(p.Claim, p.key)
 		}
 	}
-	s.mu.Lock()
-	stays := err == nil && (p.Queue || n.holds(n.find(p.key)))
-	if stays {
-		a, err = p.stands(&n, create)
+	if err == nil && (p.Queue || n.holds(n.find(p.key))) {
+		if a, err = p.stands(&n, create); err == nil {
+			return a, nil
+		}
 	} else {
 		a = n.denies(p)
-	}
-	s.mu.Unlock()
-	if stays && err == nil {
-		return a, nil
 	}
 	return a, s.withdraw(ctx, p, create, err)
 }
 
 // withdraw takes out what was put in line and is not to stand there.
 func (s store) withdraw(ctx context.Context, p *place, create int64, why error) error {
-	failed := s.erase(ctx, clientv3.Compare(clientv3.CreateRevision(p.key), "=", create))
-	if failed == nil {
-		return why
+	if failed := s.erase(ctx, clientv3.Compare(clientv3.CreateRevision(p.key), "=", create)); failed != nil {
+		p.create = create // it stands there, and is to be released
+		return unsure(failed)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.create = create // it stands there, and is to be released
-	return failed
+	return why
 }
 
 // erase deletes the key that is compared, if that is as it should be.
 func (s store) erase(ctx context.Context, when clientv3.Cmp) error {
-	_, _, err := twice(ctx, s.client, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-		return s.client.Txn(ctx).If(when).Then(clientv3.OpDelete(string(when.Key))).Commit()
-	})
+	_, _, err := s.txn(ctx, []clientv3.Cmp{when}, []clientv3.Op{clientv3.OpDelete(string(when.Key))}, nil)
 	return err
+}
+
+// txn is a transaction.
+func (s store) txn(ctx context.Context, when []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, int, error) {
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	return twice(ctx, s.client, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return s.client.Txn(ctx).If(when...).Then(then...).Else(otherwise...).Commit()
+	})
 }
 
 // look finds claims that are in line as far as this process was told. It can not put them there.
@@ -304,9 +274,7 @@ func (s store) look(ctx context.Context, l *lease, some ...*place) ([]rowline.An
 	for _, p := range some {
 		ops = append(ops, clientv3.OpGet(p.key), s.lineOf(p), clientv3.OpGet(p.mark()))
 	}
-	r, _, err := twice(ctx, s.client, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-		return s.client.Txn(ctx).Then(ops...).Commit()
-	})
+	r, _, err := s.txn(ctx, nil, ops, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -320,10 +288,7 @@ func (s store) look(ctx context.Context, l *lease, some ...*place) ([]rowline.An
 		if err != nil {
 			return nil, err
 		}
-		s.mu.Lock()
-		answers[i], err = p.stands(&n, p.create)
-		s.mu.Unlock()
-		if err != nil {
+		if answers[i], err = p.stands(&n, p.create); err != nil {
 			return nil, err
 		}
 		if answers[i].State == rowline.Gone && len(marks.Kvs) > 0 {
@@ -349,14 +314,14 @@ func (s store) lineFor(ctx context.Context, p *place, own []*mvccpb.KeyValue, al
 	case err != nil:
 		return n, err
 	case all.More && len(n.entries) == 0: // the first key is of a name below this one
+		s.mu.Unlock()
+		defer s.mu.Lock()
 		return s.read(ctx, p.Name)
 	case all.More && len(own) > 0 && n.find(p.key) < 0:
 		if n, err = s.readLine(p.Name, append(all.Kvs, own[0])); err != nil {
 			return n, err
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	p.deep = p.Kind.Exclusive() && all.Count > front
 	return n, nil
 }
@@ -364,7 +329,7 @@ func (s store) lineFor(ctx context.Context, p *place, own []*mvccpb.KeyValue, al
 // front is how many processes hear of each that leaves.
 const front = 32
 
-// stands is how the claim stands in its line, where its key was created then. The mutex is held.
+// stands is how the claim stands in its line, where its key was created then.
 func (p *place) stands(n *line, create int64) (a rowline.Answer, err error) {
 	i := n.find(p.key)
 	if i < 0 || n.entries[i].create != create {
@@ -387,7 +352,7 @@ func (p *place) stands(n *line, create int64) (a rowline.Answer, err error) {
 	return a, nil
 }
 
-// denies is the answer to a claim that does not hold. The mutex is held.
+// denies is the answer to a claim that does not hold.
 func (l *line) denies(p *place) (a rowline.Answer) {
 	a.Left = -1
 	if len(l.entries) > 0 {
