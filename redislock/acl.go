@@ -40,6 +40,9 @@ func ACL(o Options, names ...string) string {
 	for _, command := range slices.Concat(run, commands) {
 		words = append(words, "+"+command)
 	}
+	if slices.Contains(names, "*") { // all keys: Redis takes no further pattern then
+		words, names = append(words, "~*"), nil
+	}
 	for _, name := range names {
 		words = append(words, "~"+name)
 		for _, side := range []string{"fence", "line", "claims"} {

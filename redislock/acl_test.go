@@ -35,6 +35,10 @@ func TestACL_IsExact(t *testing.T) {
 			if err := everything(t, s, o, rights); err != nil {
 				t.Errorf("with %q: %v", rights, err)
 			}
+			all := strings.Fields(redislock.ACL(o, "b", "*", "c"))
+			if err := everything(t, s, o, all); err != nil {
+				t.Errorf("with %q: %v", all, err)
+			}
 			for i, right := range rights {
 				if testing.Short() {
 					break // what fails without one of them waits for it: make proof

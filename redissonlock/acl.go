@@ -1,6 +1,7 @@
 package redissonlock
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/interlock-go/interlock/internal/redisstore"
@@ -26,6 +27,9 @@ func ACL(names ...string) string {
 	words := []string{"resetkeys", "resetchannels", "-@all"}
 	for _, command := range commands {
 		words = append(words, "+"+command)
+	}
+	if slices.Contains(names, "*") { // all keys: Redis takes no further pattern then
+		words, names = append(words, "~*"), nil
 	}
 	for _, name := range names {
 		words = append(words, "~"+name, "~"+redisstore.SideKeys+"*}:redisson:"+name)

@@ -33,6 +33,10 @@ var unseen = map[string]string{
 func TestACLIsExact(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t, redistest.Durable...)
+	all := strings.Fields(redissonlock.ACL("b", "*", "c"))
+	if err := everything(t, s, all, "a/b"); err != nil {
+		t.Errorf("with %q: %v", all, err)
+	}
 	for _, c := range []struct {
 		pattern, name string
 		spare         []string // rights for names with braces, or without
