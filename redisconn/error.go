@@ -40,6 +40,7 @@ var codes = map[string]code{
 	"NOPERM":      {true, "this user lacks a right: want those of ACL in the lock's package"},
 	"WRONGTYPE":   {true, "the key holds data of another type, so it is nobody's lock"},
 	"CROSSSLOT":   {true, "the keys of one lock lie in different slots"},
+	"CORRUPT":     {true, "what stands beside the lock is damaged: delete that key, or restore it"},
 	"NEWLAYOUT":   {true, "a newer version of this library has written there: update this program"},
 	"READONLY":    {false, "this server is a replica: the master has moved"},
 	"LOADING":     {false, "the server is still loading its data"},

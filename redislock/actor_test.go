@@ -116,7 +116,7 @@ func (a *actor) waiting(c driver.Claim) <-chan outcome {
 		defer pause.Stop()
 		for {
 			g, err := a.session.Wait(a.t.Context(), c)
-			final := errors.Is(err, driver.ErrGone) || errors.Is(err, driver.ErrBroken) || errors.Is(err, driver.ErrSessionLost)
+			final := errors.Is(err, driver.ErrGone) || errors.Is(err, driver.ErrBroken) || errors.Is(err, driver.ErrSessionLost) || errors.Is(err, driver.ErrRefused)
 			if g.Held || final || a.t.Context().Err() != nil {
 				answer <- outcome{g, err}
 				return

@@ -101,6 +101,6 @@ func TestTake_NothingStaysOfARefusal(t *testing.T) {
 	client := open(t, s.URL(), ttl(ample))
 	s.MustDo(t, "RPUSH", "il:{m}:fence:m", "data")
 	_, err := client.Mutex("m").TryLock(t.Context())
-	classed(t, "try", err, "data of another type", true)
+	damaged(t, "try", err, "il:{m}:fence:m")
 	eventually(t, "the name is free", func() bool { return s.MustDo(t, "EXISTS", "m") == "0" })
 }

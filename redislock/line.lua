@@ -41,8 +41,8 @@ end
 -- functions and asks nothing twice, which is a third less than what the rest of this script takes for it. Whatever is not
 -- quite usual is left to that; it comes at least once a second, with the gap that is due.
 if enter ~= '' and v == 'il1:' .. leave .. '+' and ARGV[2] == '0' and ARGV[9] == '1' and ARGV[12] == '0' and ARGV[5] ~= 'p' and ARGV[5] ~= 'r' then
-  local who = redis.call('LINDEX', W, '0')
-  local d = redis.call('HMGET', H, who or '', enter, '*')
+  local who = redis.pcall('LINDEX', W, '0')
+  local d = type(who) == 'string' and redis.pcall('HMGET', H, who, enter, '*') or {}
   local time, channel, info = string.match(d[1] or '', '^w [mw] %d+ %d+ (%d+) 0 %d+ (il:push:[^=]%S*) (.*)$')
   local gap, open = string.match(d[3] or '', '^0 (%d+) %d+ (%d+)$') -- of other programs, none of which was seen: see below
   if time and not d[2] and gap then
@@ -50,8 +50,8 @@ if enter ~= '' and v == 'il1:' .. leave .. '+' and ARGV[2] == '0' and ARGV[9] ==
     local us = t[1] * 1000000 + t[2]
     local now = math.floor(us / 1000)
     redis.call('HDEL', H, '')
-    local c = redis.call('INCRBY', F, '64')
-    if c % 2 == 1 and now >= tonumber(gap) and now - gap < 1000 and now >= tonumber(open) then
+    local c = redis.pcall('INCRBY', F, '64')
+    if type(c) == 'number' and c % 2 == 1 and now >= tonumber(gap) and now - gap < 1000 and now >= tonumber(open) then
       if c < us then
         c = us - us % 64 + 65
         redis.call('SET', F, c)
@@ -99,56 +99,63 @@ local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 local now = math.floor(us / 1000)
 
+-- sane returns what a key answers. If somebody else has written there, it ends the run with an error that names the key, before
+-- anything is changed.
+local function corrupt(key, want)
+  error(redis.error_reply('CORRUPT ' .. key .. ': want ' .. want .. ', as this library writes it'))
+end
+local function sane(reply, key, want)
+  if type(reply) == 'table' and reply.err then
+    if string.sub(reply.err, 1, 9) == 'WRONGTYPE' then
+      corrupt(key, want)
+    end
+    error(reply)
+  end
+  return reply
+end
+local counted = sane(redis.pcall('GET', F), F, 'a counter') or '0'
+if not string.find(counted, '^%d+$') or tonumber(counted) >= 9007199254740000 then -- 2^53: no token is rounded
+  corrupt(F, 'a counter')
+end
+local odd = tonumber(counted) % 2
+
+-- The line: how long it is, and its first claim, which almost every run has to look at, with its record and the notes.
+local n = sane(redis.pcall('LLEN', W), W, 'a list')
+local first = n > 0 and redis.call('LINDEX', W, '0')
+local d = sane(redis.pcall('HMGET', H, '*', enter, first or '', '^', leave, '#'), H, 'a hash')
+local notes, mine, record, shared, leaver = d[1], d[2], d[3], d[4], d[5]
+local largest = tonumber(d[6] or '0') or corrupt(H .. ' #', 'a number') -- limit here
+
 -- A record: state kind weight limit ttl stop since channel info.
 local RECORD = '^(%a) (%a) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$'
+
+-- Other programs: when they were last seen, when the last gap was left to them, handoffs since, end of the gap; all ms.
+local seen, gap, handoffs, open = 0, 0, 0, 0
+if notes then
+  local a, b, c, e = string.match(notes, '^(%d+) (%d+) (%d+) (%d+)$')
+  if not a then
+    corrupt(H .. ' *', 'four numbers')
+  end
+  seen, gap, handoffs, open = tonumber(a), tonumber(b), tonumber(c), tonumber(e)
+  if math.max(seen, gap, open) > now + 100 then -- a gap is no longer: the clock was set back since
+    seen, gap, open = math.min(seen, now), math.min(gap, now), 0
+  end
+end
 
 -- The first in line that are known to share: how many, the sum of their weights, and a time before which none of them ends. A
 -- claim that is renewed ends later, so a line of a thousand is gone through from its first claim only when that time has come.
 local count, sum, soon, noted = 0, 0, 0, nil
-local function known(note)
-  if note and not noted and cover then
-    noted = note
-    local c, w, e = string.match(note, '^(%d+) (%d+) (%d+)$')
-    if tonumber(e) > now then
-      count, sum, soon = tonumber(c), tonumber(w), tonumber(e)
-    end
+if shared and cover then
+  noted = shared
+  local c, w, e = string.match(shared, '^(%d+) (%d+) (%d+)$')
+  if not c then
+    corrupt(H .. ' ^', 'three numbers')
+  end
+  if tonumber(e) > now then
+    count, sum, soon = tonumber(c), tonumber(w), tonumber(e)
   end
 end
 
-if leave ~= '' then
-  if id == leave then
-    if string.sub(v, 27, 27) ~= '!' then
-      left = 1
-    end
-    id, vacated = nil, true
-  else
-    local d = redis.call('HMGET', H, leave, '^')
-    local s, w, ends = string.match(d[1] or '', '^(%a) %a (%d+) %d+ %d+ (%d+)')
-    if s == 'h' and cover and tonumber(ends) > now then
-      left = 1
-    end
-    if d[1] then
-      known(d[2])
-      local edge = s ~= 'w' and count > 0 and redis.call('LINDEX', W, count - 1)
-      redis.call('LREM', W, 1, leave)
-      redis.call('HDEL', H, leave)
-      -- It was one of the first if the last of them has come forward.
-      if edge and (edge == leave or count > 1 and redis.call('LINDEX', W, count - 2) == edge) then
-        sum, count = sum - w, count - 1
-      end
-    end
-  end
-end
-
--- The line: how long it is, and its first claim, which almost every run has to look at, with its record.
-local n = redis.call('LLEN', W)
-local first = n > 0 and redis.call('LINDEX', W, '0')
-local d = redis.call('HMGET', H, '*', enter, first or '', '^')
-local notes, mine, record = d[1], d[2], d[3]
-known(d[4])
-if leave ~= '' or mine then
-  redis.call('HDEL', H, '')
-end
 local function at(i)
   if i == 0 and first then
     return first, record
@@ -170,10 +177,31 @@ local function remove(who)
   end
 end
 
-local odd -- of the counter, once it is known
+if leave ~= '' then
+  if id == leave then
+    if string.sub(v, 27, 27) ~= '!' then
+      left = 1
+    end
+    id, vacated = nil, true
+  elseif leaver then
+    local s, w, ends = string.match(leaver, '^(%a) %a (%d+) %d+ %d+ (%d+)')
+    if s == 'h' and cover and tonumber(ends) > now then
+      left = 1
+    end
+    local edge = s ~= 'w' and count > 0 and redis.call('LINDEX', W, count - 1)
+    remove(leave)
+    -- It was one of the first if the last of them has come forward.
+    if edge and (edge == leave or count > 1 and redis.call('LINDEX', W, count - 2) == edge) then
+      sum, count = sum - (w or 0), count - 1
+    end
+  end
+end
+if leave ~= '' or mine then
+  redis.call('HDEL', H, '')
+end
+
 local function draw()
   local c = redis.call('INCRBY', F, '64')
-  odd = c % 2
   if c < us then
     c = us - us % 64 + 64 + odd
     redis.call('SET', F, c)
@@ -181,15 +209,6 @@ local function draw()
   return c - odd
 end
 
--- Other programs: when they were last seen, when the last gap was left to them, handoffs since, end of the gap; all ms.
-local seen, gap, handoffs, open = 0, 0, 0, 0
-if notes then
-  local a, b, c, e = string.match(notes, '^(%d+) (%d+) (%d+) (%d+)$')
-  seen, gap, handoffs, open = tonumber(a), tonumber(b), tonumber(c), tonumber(e)
-  if math.max(seen, gap, open) > now + 100 then -- a gap is no longer: the clock was set back since
-    seen, gap, open = math.min(seen, now), math.min(gap, now), 0
-  end
-end
 local function note()
   redis.call('HSET', H, '*', table.concat({seen, gap, handoffs, open}, ' '))
   redis.call('PEXPIRE', H, outlives)
@@ -311,7 +330,7 @@ local function settle()
         head = 1
       end
       ahead, all, i = false, all + w, i + 1
-      if all >= ALL or k ~= 'p' or all >= tonumber(redis.call('HGET', H, '#') or '0') then
+      if all >= ALL or k ~= 'p' or all >= largest then
         break
       end
     elseif s == 'w' and (k == 'm' or k == 'w') then
@@ -375,8 +394,7 @@ if id == enter then
     state = 3
   else
     redis.call('PEXPIRE', K, ttl)
-    state, counter = 2, tonumber(redis.call('GET', F) or '0')
-    counter = counter - counter % 2
+    state, counter = 2, tonumber(counted) - odd
   end
 elseif mine then
   local s, k, w, l, time, ends, since, channel, info = string.match(mine, RECORD)
@@ -410,8 +428,9 @@ elseif enter ~= '' then
       ARGV[10] .. ' ' .. ARGV[11])
     redis.call('PEXPIRE', W, outlives)
     redis.call('PEXPIRE', H, outlives)
-    if kind == 'p' and limit > tonumber(redis.call('HGET', H, '#') or '0') then
-      redis.call('HSET', H, '#', limit) -- the largest limit here
+    if kind == 'p' and limit > largest then
+      largest = limit
+      redis.call('HSET', H, '#', limit)
     end
     state, joined = 1, true
   else
@@ -430,9 +449,6 @@ if state == 1 and not queue and not again then
   state = 0
 end
 
-if not odd then
-  odd = tonumber(string.sub(redis.call('GET', F) or '0', -1)) % 2
-end
 if n > 0 and odd == 0 then
   redis.call('INCR', F)
 elseif n == 0 and odd == 1 then

@@ -7,15 +7,29 @@ local write = redis.pcall('LREM', KEYS[3], 1, '') -- removes nothing: a replica 
 if type(write) == 'table' and string.find(write.err, 'READONLY', 1, true) then
   return write
 end
+local function sane(reply, key, want)
+  if type(reply) == 'table' and reply.err then
+    if string.sub(reply.err, 1, 9) == 'WRONGTYPE' then
+      error(redis.error_reply('CORRUPT ' .. key .. ': want ' .. want .. ', as this library writes it'))
+    end
+    error(reply)
+  end
+  return reply
+end
+local counter = sane(redis.pcall('GET', KEYS[2]), KEYS[2], 'a counter') or ''
+if not string.find(counter, '^%d*$') or (tonumber(counter) or 0) >= 9007199254740000 then
+  return redis.error_reply('CORRUPT ' .. KEYS[2] .. ': want a counter, as this library writes it')
+end
+local line = sane(redis.pcall('LRANGE', KEYS[3], 0, -1), KEYS[3], 'a list')
 local kind = redis.call('TYPE', KEYS[1]).ok
 local v = ''
 if kind == 'string' then
   v = redis.call('GET', KEYS[1])
 end
 local t = redis.call('TIME')
-local r = {v, kind, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or '', t[1] * 1000 + math.floor(t[2] / 1000)}
-for _, id in ipairs(redis.call('LRANGE', KEYS[3], 0, -1)) do
-  local d = redis.call('HGET', KEYS[4], id)
+local r = {v, kind, redis.call('PTTL', KEYS[1]), counter, t[1] * 1000 + math.floor(t[2] / 1000)}
+for _, id in ipairs(line) do
+  local d = sane(redis.pcall('HGET', KEYS[4], id), KEYS[4], 'a hash')
   if d then
     r[#r + 1] = id
     r[#r + 1] = d

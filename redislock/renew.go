@@ -63,7 +63,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 
 // takeIn takes in the answers and returns the IDs of claims that are lost, or why the session was not renewed.
 //
-// A question for a claim that waits may fail: it keeps its place, and Wait meets the same error. A claim that shares a key
+// A question for a claim that waits may fail: it keeps its place, and Wait meets the same error, at once where that is a refusal. A claim that shares a key
 // which holds something else by now is lost. Where a cluster has some masters that answer and others that do not, the
 // session is renewed late in its time all the same, without the claims that it could not renew: they are given up. But not by
 // the first renewal that meets this: it may have met no more than a connection that had died unnoticed.
@@ -74,6 +74,10 @@ func (r *renewal) takeIn(ctx context.Context, s *session, replies []redisconn.Re
 		about := r.about[i]
 		switch {
 		case len(about) == 0: // followed by others
+			continue
+		case errors.Is(reply.Err, driver.ErrRefused) && r.calls[i].Script == lineScript && s.waits(about[0]):
+			answered++
+			s.recheck(about[0].ID)
 			continue
 		case reply.Err != nil && r.calls[i].Script == lineScript && s.waits(about[0]):
 			err = reply.Err

@@ -16,7 +16,14 @@ local function take(i)
     local v = redis.pcall('GET', name)
     return type(v) == 'string' and v or 0
   end
-  local c = redis.call('INCRBY', counter, '64')
+  local c = redis.pcall('INCRBY', counter, '64')
+  if type(c) ~= 'number' or c >= 9007199254740000 then -- 2^53; somebody else has written there
+    redis.call('DEL', name)
+    if type(c) == 'number' or string.find(c.err, 'WRONGTYPE', 1, true) or string.find(c.err, 'integer', 1, true) or string.find(c.err, 'overflow', 1, true) then
+      return redis.error_reply('CORRUPT ' .. counter .. ': want a counter, as this library writes it')
+    end
+    return c
+  end
   if c % 2 == 1 then -- the holder has gone without a word, and others stand in line
     redis.call('DEL', name)
     return 0
@@ -37,5 +44,8 @@ end
 local all = {}
 for i = 1, #KEYS / 2 do
   all[i] = take(i)
+  if type(all[i]) == 'table' then
+    return all[i] -- each is asked for alone then
+  end
 end
 return all

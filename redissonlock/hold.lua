@@ -10,8 +10,8 @@ local lease, keep = tonumber(ARGV[1]), ARGV[2]
 local missing = {}
 for i = 1, #ARGV - 2 do
   local name, notes, own, me = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i], ARGV[i + 2]
-  local note = redis.call('HGET', notes, me)
-  if note and string.sub(note, 1, 1) == 'b' then
+  local note = redis.pcall('HGET', notes, me) -- an error, where somebody else has written there, is no note
+  if type(note) == 'string' and string.sub(note, 1, 1) == 'b' then
     missing[#missing + 1] = i * 2 + 1
   elseif redis.pcall('HEXISTS', name, me) ~= 1 or own ~= name and redis.call('PEXPIRE', own, lease) == 0 then
     missing[#missing + 1] = i * 2

@@ -11,10 +11,13 @@
 local name, notes = KEYS[1], KEYS[2]
 local me, kind, publish, channel, own, remember = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
-local note = redis.call('HGET', notes, me)
-local state = note and string.sub(note, 1, 1)
-redis.call('HDEL', notes, me) -- the first write: a full memory denies none that comes after it
-if remember ~= '' then
+local note = redis.pcall('HGET', notes, me) -- an error, where somebody else has written there, is no note
+local sane = type(note) ~= 'table'
+local state = sane and note and string.sub(note, 1, 1)
+if sane then
+  redis.call('HDEL', notes, me) -- the first write: a full memory denies none that comes after it
+end
+if remember ~= '' and sane then
   local t = redis.call('TIME')
   local stop = t[1] * 1000 + math.floor(t[2] / 1000) + tonumber(remember)
   redis.call('HSET', notes, me, string.format('x %s 0 0 %.0f ', kind, stop))

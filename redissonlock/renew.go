@@ -51,6 +51,10 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	}
 	replies, err := redisstore.Together(ctx, s.d.run, timeout, r.calls)
 	for i, reply := range replies {
+		if c := r.about[i][0]; errors.Is(reply.Err, driver.ErrRefused) && r.calls[i].Script == takeScript {
+			s.stir(c) // Wait asks, and says it
+			continue
+		}
 		if err == nil {
 			err = reply.Err
 		}
@@ -115,15 +119,24 @@ func (s *session) renewed(r *renewal, i int, v any) []string {
 	if err == nil {
 		err = s.settle(c, a, r.seen[i])
 	}
+	if errors.Is(err, driver.ErrRefused) {
+		s.stir(c) // Wait asks, and says it
+	}
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
-	if errors.Is(err, driver.ErrRefused) && c.room != nil {
-		c.room.stir() // Wait asks, and says it
-	}
 	if !c.Leaving && c.state >= gone {
 		return []string{c.ID}
 	}
 	return nil
+}
+
+// stir has a claim that waits ask for its state.
+func (s *session) stir(c *claim) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if c.room != nil {
+		c.room.stir()
+	}
 }
 
 // missing takes in which claims were not renewed.

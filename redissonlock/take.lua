@@ -46,10 +46,32 @@ local function note(state, token, since)
   end
 end
 
+local function corrupt(key, want)
+  return redis.error_reply('CORRUPT ' .. key .. ': want ' .. want .. ', as Redisson or this library writes it')
+end
+
+-- draw returns the lowest of 32 new tokens, or an error: somebody else has written there, or it is too large to count on.
+local function draw()
+  local last = redis.pcall('INCRBY', counter, 32)
+  if type(last) == 'number' and last < 9007199254740000 then -- 2^53: no token is rounded
+    return last - 31
+  end
+  local text = type(last) == 'table' and last.err or 'overflow'
+  for _, word in ipairs({'WRONGTYPE', 'integer', 'overflow'}) do
+    if string.find(text, word, 1, true) then
+      return nil, corrupt(counter, 'a counter')
+    end
+  end
+  return nil, last
+end
+
 -- A server whose memory is full denies a script's first write, if that may need memory, and none that comes after another one.
 -- So whoever stands here already begins with one that needs none: it is renewed, and let in when its turn has come. Whoever is
 -- new is denied, and costs nobody else anything.
-local mine = redis.call('HGET', notes, me)
+local mine = redis.pcall('HGET', notes, me)
+if type(mine) == 'table' then
+  return string.sub(mine.err, 1, 9) == 'WRONGTYPE' and corrupt(notes, 'a hash') or mine
+end
 local state = mine and string.sub(mine, 1, 1)
 if mine then
   redis.call('HDEL', notes, '')
@@ -78,7 +100,11 @@ if redis.call('EXISTS', name, places) > 0 then
     redis.call('PEXPIRE', notes, keep)
     local token = mine and tonumber(string.match(mine, '^%a %a (%d+)')) or 0
     if token == 0 and kind ~= 'r' then -- the note was lost
-      token = redis.call('INCRBY', counter, 32) - 31
+      local drawn, failed = draw()
+      if failed then
+        return failed
+      end
+      token = drawn
       note('h', token, ms())
     end
     return {1, token, 0, '', ''}
@@ -86,7 +112,10 @@ if redis.call('EXISTS', name, places) > 0 then
     return {3, 0, 0, '', ''}
   end
   local holders = redis.call('HLEN', name)
-  if redis.call('ZCOUNT', places, '(' .. ms(), '+inf') > 0 then
+  local fair = redis.pcall('ZCOUNT', places, '(' .. ms(), '+inf')
+  if type(fair) == 'table' then
+    return string.sub(fair.err, 1, 9) == 'WRONGTYPE' and corrupt(places, 'a sorted set') or fair
+  elseif fair > 0 then
     return {6, 0, 0, '', ''}
   elseif holders > 0 and (kind == 'm') == (mode ~= false) then
     return {4, 0, 0, '', mode and 'rw' or 'lock'}
@@ -110,7 +139,11 @@ end
 
 local token = 0
 if kind ~= 'r' then
-  token = redis.call('INCRBY', counter, 32) - 31
+  local drawn, failed = draw()
+  if failed then
+    return failed
+  end
+  token = drawn
 end
 if kind == 'm' then
   redis.call('HSET', name, me, 1)

@@ -53,11 +53,12 @@ func Reach(ctx context.Context, conn redisconn.Conn) error {
 	}
 }
 
-// Each runs a script for each of many names, a hundred together, and hands on the answers. The first error ends it.
+// Each runs a script for each of many names, a hundred together, and passes on the answers. The first error ends it, unless the
+// server refuses one name, whose keys are damaged: what is wrong with such names is returned when all others were answered.
 func Each(
 	ctx context.Context, run redisconn.Runner, timeout time.Duration, names []string,
 	call func(name string) redisconn.Call, answered func(name string, value any) error,
-) error {
+) (refused error) {
 	for some := range slices.Chunk(names, 100) {
 		calls := make([]redisconn.Call, len(some))
 		for i, name := range some {
@@ -65,18 +66,22 @@ func Each(
 		}
 		replies, err := Together(ctx, run, timeout, calls)
 		if err != nil {
-			return fmt.Errorf("look at %q: %w", some[0], err)
+			return errors.Join(refused, fmt.Errorf("look at %q: %w", some[0], err))
 		}
 		for i, reply := range replies {
 			if err = reply.Err; err == nil {
 				err = answered(some[i], reply.Value)
 			}
-			if err != nil {
-				return fmt.Errorf("look at %q: %w", some[i], err)
+			if err == nil {
+				continue
 			}
+			if err = fmt.Errorf("look at %q: %w", some[i], err); !redisconn.Is(err, "CORRUPT") {
+				return errors.Join(refused, err)
+			}
+			refused = errors.Join(refused, err)
 		}
 	}
-	return nil
+	return refused
 }
 
 // LeaveAll takes many claims out together. A connection that had ended unnoticed shows only now, and a client may have
