@@ -28,6 +28,7 @@ type Client struct {
 	closed   bool
 	usual    atomic.Pointer[pool] // that of Options.TTL, once there is one
 	holds    atomic.Int64         // granted and not yet given back to the store
+	left     atomic.Int64         // of instant: when the last of them left its line
 	draining atomic.Bool          // nothing more can be granted
 	empty    chan struct{}        // closed when draining and holds is 0
 	finished chan struct{}        // closed when Shutdown has ended
@@ -150,14 +151,19 @@ func (c *Client) checkEmpty() {
 	}
 }
 
-// lastWord bounds what Shutdown waits for after the last lease is gone, and one Release for an answer.
+// lastWord bounds what Shutdown waits for after the last lease is gone, and one Release for an answer. That of a lease which was
+// released just before counts: together they have no more.
 const lastWord = 2 * time.Second
+
+// lastMoment is what is left of it for the end of the sessions where a Release took the rest.
+const lastMoment = 50 * time.Millisecond
 
 // Shutdown ends the client in the manner of net/http: no new locks, waiters get ErrClosed, and holders run on until
 // they release. When ctx ends before, their leases' contexts end with ErrLost wrapping ErrClosed and their claims are
 // released a grace later, or when they release; Shutdown then returns ctx's error. A MinHold is kept in any case.
 // After that the sessions are closed, and the store too if Open opened it; a store that does not answer delays that by
-// 2 s at most.
+// 2 s at most, and what it has not confirmed is an error that matches ErrUncertain and names the locks: they are free when
+// their time is over.
 func (c *Client) Shutdown(ctx context.Context) error {
 	return errors.Join(c.shutdown(ctx))
 }
@@ -171,6 +177,7 @@ func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 	}
 	finished := c.finished
 	c.mu.Unlock()
+	began := c.clock.now()
 	if first {
 		for _, p := range c.everyPool() {
 			p.turnAway(ErrClosed)
@@ -196,22 +203,23 @@ func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 		return held, nil
 	}
 	defer close(finished)
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
+	word := max(lastWord-c.clock.passed(max(began, instant(c.left.Load()))), lastMoment)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), word)
 	defer cancel()
-	cleaning, stop := context.WithTimeout(bounded, lastWord/2) // what is not given back by then goes with the sessions
+	cleaning, stop := context.WithTimeout(bounded, word/2) // what is not given back by then goes with the sessions
 	c.cleaner.finish(cleaning)
 	stop()
 	for _, p := range c.everyPool() {
-		p.shut(bounded)
+		closing = errors.Join(closing, p.shut(bounded))
 	}
 	if c.ownsDriver {
-		closing = c.driver.Close(bounded)
+		closing = errors.Join(closing, c.driver.Close(bounded))
 	}
 	return held, closing
 }
 
 // Close is Shutdown with a context that has ended: leases end now and their claims a grace later. It returns nil
-// unless the store that Open opened cannot be closed.
+// unless the store has not confirmed that in time, or the store that Open opened cannot be closed.
 func (c *Client) Close() error {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

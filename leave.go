@@ -35,6 +35,7 @@ func (p *pool) vacate(h *hold, now instant) error {
 		return nil
 	}
 	h.left = true
+	p.client.left.Store(int64(now))
 	if h.leaving != nil {
 		h.leaving.Stop()
 	}
@@ -146,6 +147,9 @@ func (p *pool) discard(c *claim) {
 	done := func(certain bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		if !certain && p.client.cleaner.ctx.Err() != nil {
+			return // the client ends, and says that this is not confirmed
+		}
 		s.untrack(c)
 		if certain {
 			s.adoptOrphans()

@@ -3,6 +3,10 @@ package interlock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -144,17 +148,36 @@ func (p *pool) gone(c *claim, why error) {
 	p.start(l)
 }
 
-// shut closes the session of a pool whose leases are all gone.
-func (p *pool) shut(ctx context.Context) {
+// shut closes the session of a pool whose leases are all gone. What is not confirmed goes by its TTL, and is named.
+func (p *pool) shut(ctx context.Context) error {
 	p.mu.Lock()
 	s := p.session
+	var names []string
 	if s != nil {
 		s.stop()
+		for _, c := range s.claims {
+			names = append(names, strconv.Quote(c.Name))
+		}
 	}
 	p.mu.Unlock()
-	if s != nil {
-		_ = s.driver.Close(ctx) // what is not closed now goes by its TTL
+	if s == nil {
+		return nil
 	}
+	err := s.driver.Close(ctx)
+	if err == nil || len(names) == 0 || errors.Is(err, driver.ErrSessionLost) {
+		return nil
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	const some = 5 // are named
+	text := strings.Join(names[:min(some, len(names))], ", ")
+	if more := len(names) - some; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if cause := ctx.Err(); cause != nil {
+		err = cause // a driver may say so for each of them
+	}
+	return fmt.Errorf("interlock: close: %w: %s: %w", ErrUncertain, text, err)
 }
 
 // forget drops an isolated pool, whose lease is gone, from the client. A session that is being opened for it is closed

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -243,13 +244,43 @@ func TestClose_AtASilentStore(t *testing.T) {
 		if l.Context().Err() == nil || !time.Now().Equal(start) {
 			t.Errorf("the lease lives %v after Close", time.Since(start))
 		}
-		if err := <-closed; err != nil || time.Since(start) > 3500*time.Millisecond { // a grace, and 2 s
-			t.Errorf("closed after %v: %v", time.Since(start), err)
+		err := <-closed
+		if time.Since(start) > 3500*time.Millisecond { // a grace, and 2 s
+			t.Errorf("closed after %v", time.Since(start))
+		}
+		if !errors.Is(err, interlock.ErrUncertain) || !strings.Contains(err.Error(), `"held"`) {
+			t.Errorf("closed: %v, want that the release of \"held\" is not confirmed", err)
 		}
 		if err := l.Release(); !errors.Is(err, interlock.ErrClosed) {
 			t.Errorf("release: %v", err)
 		}
 		synctest.Wait() // and the end of the bubble sees that no goroutine is left
+		resume()
+	})
+}
+
+// A Release that is under way at a store that does not answer takes its time from that of Close: both together are bounded, too.
+func TestClose_WhileAReleaseIsNotAnswered(t *testing.T) {
+	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
+		store := memlock.New()
+		c := must[*interlock.Client](t)(interlock.New(store, nil))
+		l := hold(t, c, "m")
+		resume := silence(store)
+		released := make(chan error, 1)
+		start := time.Now()
+		go func() { released <- l.Release() }()
+		time.Sleep(time.Second / 10)
+		err := c.Close()
+		if took := time.Since(start); took > 2*time.Second+time.Second/10 {
+			t.Errorf("closed %v after the release began, want 2 s", took)
+		}
+		if !errors.Is(err, interlock.ErrUncertain) || !strings.Contains(err.Error(), `"m"`) {
+			t.Errorf("closed: %v, want that the release of \"m\" is not confirmed", err)
+		}
+		if err := <-released; !errors.Is(err, interlock.ErrUncertain) {
+			t.Errorf("release: %v", err)
+		}
+		synctest.Wait()
 		resume()
 	})
 }

@@ -99,7 +99,7 @@ func TestDamageBesideANameIsAnErrorOfItsOwn(t *testing.T) {
 func TestDamageHidesNoOtherName(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)
-	client := open(t, s.URL(), &interlock.Options{TTL: time.Minute, Grace: time.Millisecond})
+	client := open(t, s.URL(), &interlock.Options{TTL: time.Minute, Grace: 100 * time.Millisecond})
 	hold(t, client.Mutex("sound"))
 	look := over(t, redistest.Connect(t, redistest.NewBoard(t), s.URL())).(driver.Inspector)
 	for _, d := range damages()[:7] { // of a note nobody is shown anything

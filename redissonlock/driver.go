@@ -150,7 +150,7 @@ func (d *Driver) Close(ctx context.Context) error {
 		e.Close(ctx)
 	}
 	if d.owned {
-		d.conn.Close()
+		redisstore.Close(ctx, d.conn)
 	}
 	return err
 }

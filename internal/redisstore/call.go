@@ -53,6 +53,20 @@ func Reach(ctx context.Context, conn redisconn.Conn) error {
 	}
 }
 
+// Close closes a connection. It returns when ctx ends, if that is first: a client that is just connecting to a server which does
+// not answer goes on with that before.
+func Close(ctx context.Context, conn redisconn.Conn) {
+	closed := make(chan struct{})
+	go func() {
+		conn.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
+}
+
 // Each runs a script for each of many names, a hundred together, and passes on the answers. The first error ends it, unless the
 // server refuses one name, whose keys are damaged: what is wrong with such names is returned when all others were answered.
 func Each(
