@@ -93,6 +93,7 @@ func parseSight(name string, v any) (sight, error) {
 		channel := ""
 		if id := holderID(value); id != "" {
 			h.Fence = lowest(c - c%2)
+			h.Since = granted(c-c%2, now)
 			channel = redisstore.Describe(h, value[headLen+1:])
 		} else if kind != "string" {
 			h.Note = "a " + kind + ", not a lock: it looks like somebody's data"
@@ -104,10 +105,13 @@ func parseSight(name string, v any) (sight, error) {
 	for i := 5; i < len(f); i += 2 {
 		r, ok := parseRecord(text(i + 1))
 		if !ok {
-			return s, errors.New("a claim's record is malformed")
+			return s, redisconn.Classify(redisconn.ParseError("CORRUPT " + keysOf(name).claims + ": want records, as this library writes them"))
 		}
-		if r.state != "w" && (value != cover || r.stop.Before(now)) {
+		if r.state != "w" && value != cover || !r.stop.IsZero() && r.stop.Before(now) {
 			continue // its time is over
+		}
+		if r.state == "w" {
+			r.stop = time.Time{} // until it is shown no more, and not until it goes
 		}
 		h := driver.Holder{
 			PublicID: driver.PublicID(text(i)), Kind: r.kind, Weight: r.weight, Limit: r.limit,
@@ -117,6 +121,16 @@ func parseSight(name string, v any) (sight, error) {
 		s.add(h, text(i), r.channel)
 	}
 	return s, nil
+}
+
+// granted is when the claim that is held alone drew its tokens: a counter that was behind the server's clock then is its time in µs.
+// One that was ahead, since the clock was set back or many drew within a moment, does not say.
+func granted(counter int64, now time.Time) time.Time {
+	at := time.UnixMicro(counter).Truncate(time.Millisecond)
+	if at.After(now) {
+		return time.Time{}
+	}
+	return at
 }
 
 func (s *sight) add(h driver.Holder, id, channel string) {

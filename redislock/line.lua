@@ -43,7 +43,7 @@ end
 if enter ~= '' and v == 'il1:' .. leave .. '+' and ARGV[2] == '0' and ARGV[9] == '1' and ARGV[12] == '0' and ARGV[5] ~= 'p' and ARGV[5] ~= 'r' then
   local who = redis.pcall('LINDEX', W, '0')
   local d = type(who) == 'string' and redis.pcall('HMGET', H, who, enter, '*') or {}
-  local time, channel, info = string.match(d[1] or '', '^w [mw] %d+ %d+ (%d+) 0 %d+ (il:push:[^=]%S*) (.*)$')
+  local time, channel, info = string.match(d[1] or '', '^w [mw] %d+ %d+ (%d+) %d+ %d+ (il:push:[^=]%S*) (.*)$')
   local gap, open = string.match(d[3] or '', '^0 (%d+) %d+ (%d+)$') -- of other programs, none of which was seen: see below
   if time and not d[2] and gap then
     local t = redis.call('TIME')
@@ -58,8 +58,8 @@ if enter ~= '' and v == 'il1:' .. leave .. '+' and ARGV[2] == '0' and ARGV[9] ==
       end
       if redis.call('PUBLISH', channel, string.format('h %s %.0f 1', who, c - 1)) > 0 then
         redis.call('SET', K, 'il1:' .. who .. '+' .. info, 'PX', time)
-        redis.call('HSET', H, enter, 'w ' .. ARGV[5] .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8] .. ' 0 ' .. now .. ' ' ..
-          ARGV[10] .. ' ' .. ARGV[11])
+        redis.call('HSET', H, enter, 'w ' .. ARGV[5] .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8] .. ' ' .. now + ARGV[8] .. ' ' ..
+          now .. ' ' .. ARGV[10] .. ' ' .. ARGV[11])
         local n = redis.call('RPUSH', W, enter) -- before the other goes: a line that is empty for a moment comes back without an end
         redis.call('LREM', W, '1', who)
         redis.call('HDEL', H, who)
@@ -126,7 +126,8 @@ local d = sane(redis.pcall('HMGET', H, '*', enter, first or '', '^', leave, '#')
 local notes, mine, record, shared, leaver = d[1], d[2], d[3], d[4], d[5]
 local largest = tonumber(d[6] or '0') or corrupt(H .. ' #', 'a number') -- limit here
 
--- A record: state kind weight limit ttl stop since channel info.
+-- A record: state kind weight limit ttl stop since channel info. Whoever waits and was not renewed until its stop keeps its place,
+-- and is no longer shown.
 local RECORD = '^(%a) (%a) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$'
 
 -- Other programs: when they were last seen, when the last gap was left to them, handoffs since, end of the gap; all ms.
@@ -401,7 +402,7 @@ elseif mine then
   if s == 'b' then
     state = 3
   elseif s == 'w' then
-    keep(enter, table.concat({s, k, w, l, ttl, ends, since, ARGV[10], ARGV[11]}, ' '))
+    keep(enter, table.concat({s, k, w, l, ttl, now + ttl, since, ARGV[10], ARGV[11]}, ' '))
     redis.call('PEXPIRE', W, outlives)
     redis.call('PEXPIRE', H, outlives)
     state = 1
@@ -424,7 +425,7 @@ elseif enter ~= '' then
     state = 5
   elseif queue or not id and not foreign then
     n = redis.call('RPUSH', W, enter)
-    redis.call('HSET', H, enter, 'w ' .. kind .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8] .. ' 0 ' .. now .. ' ' ..
+    redis.call('HSET', H, enter, 'w ' .. kind .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8] .. ' ' .. now + ttl .. ' ' .. now .. ' ' ..
       ARGV[10] .. ' ' .. ARGV[11])
     redis.call('PEXPIRE', W, outlives)
     redis.call('PEXPIRE', H, outlives)
