@@ -61,6 +61,11 @@ func TestR03R05_WhatAServerCanLoseIsSaid(t *testing.T) {
 		"no sync": {
 			[]string{"--appendonly", "yes", "--appendfsync", "no"}, []string{"appendfsync is not always"}, driver.Survival{Process: true, Restart: true},
 		},
+		"no sync while the log is rewritten": {
+			append(slices.Clone(redistest.Durable), "--no-appendfsync-on-rewrite", "yes"),
+			[]string{"no-appendfsync-on-rewrite is yes: a machine that crashes while the server rewrites its log forgets"},
+			driver.Survival{Process: true, Restart: true},
+		},
 		"volatile-lru": {
 			append(slices.Clone(redistest.Durable), "--maxmemory-policy", "volatile-lru"),
 			[]string{"maxmemory-policy is volatile-lru: a full server throws locks away while they are held"},

@@ -56,7 +56,7 @@ func (s *Server) read(ctx context.Context, do redisconn.DoFunc, info map[string]
 		s.Forgets = s.Forgets || strings.HasPrefix(policy, "allkeys")
 		s.warn("maxmemory-policy is " + policy + ": a full server throws locks away while they are held, keys with a TTL first; set noeviction")
 	}
-	s.AppendOnly, s.Syncs = s.AppendOnly && l.on, s.Syncs && l.syncs
+	s.AppendOnly, s.Syncs = s.AppendOnly && l.on, s.Syncs && l.durable()
 	switch {
 	case !l.on:
 		s.warn("appendonly is off: a server that restarts forgets who holds, and lets others in; " + tokens)
@@ -64,6 +64,8 @@ func (s *Server) read(ctx context.Context, do redisconn.DoFunc, info map[string]
 		s.warn("the server does not tell this user its appendfsync: whether a machine that crashes forgets locks is unknown")
 	case !l.syncs:
 		s.warn("appendfsync is not always: a machine that crashes forgets the locks of its last second; " + tokens)
+	case l.pauses:
+		s.warn("no-appendfsync-on-rewrite is yes: a machine that crashes while the server rewrites its log forgets the locks of that time; " + tokens)
 	}
 	if n := info["connected_slaves"]; n != "" && n != "0" || info["cluster_enabled"] == "1" {
 		s.Forgets = s.Forgets || n != "0"
@@ -109,15 +111,19 @@ func About(ctx context.Context, do redisconn.DoFunc, sections ...string) (map[st
 // machine has crashed. An error is no answer: the server may be either.
 func Durable(ctx context.Context, do redisconn.DoFunc, info map[string]string) (bool, error) {
 	l, err := logOf(ctx, do, info)
-	return l.syncs, err
+	return l.durable(), err
 }
 
 // changeLog is what a server keeps of its changes on a disk.
 type changeLog struct {
-	on    bool
-	told  bool // whether it waits for the disk
-	syncs bool // it does, with each
+	on     bool
+	told   bool // whether it waits for the disk
+	syncs  bool // it does, with each
+	pauses bool // it does not while it writes the log anew
 }
+
+// durable reports whether no crash of the machine costs anything that was answered.
+func (l changeLog) durable() bool { return l.syncs && !l.pauses }
 
 // logOf asks a server that says info about itself. That it does not tell is an answer, of a server whose CONFIG this user may
 // not use or that has none; that nothing came back is not.
@@ -128,30 +134,37 @@ func logOf(ctx context.Context, do redisconn.DoFunc, info map[string]string) (ch
 	if info["aof_enabled"] != "1" {
 		return changeLog{told: true}, nil
 	}
-	policy, err := syncs(ctx, do)
+	settings, err := syncSettings(ctx, do)
 	switch {
 	case redisconn.Is(err, "NOPERM"), redisconn.Is(err, "ERR"):
 		return changeLog{on: true}, nil
 	case err != nil:
 		return changeLog{}, err
 	}
-	return changeLog{on: true, told: true, syncs: policy == "always"}, nil
+	return changeLog{on: true, told: true, syncs: settings["appendfsync"] == "always", pauses: settings["no-appendfsync-on-rewrite"] == "yes"}, nil
 }
 
-// syncs asks when a server waits for the disk. The answer to CONFIG GET is a list of name and value, or a map in RESP3.
-func syncs(ctx context.Context, do redisconn.DoFunc) (string, error) {
-	v, err := read(ctx, do, "CONFIG", "GET", "appendfsync")
-	var value any
+// syncSettings asks when a server waits for the disk. The answer to CONFIG GET is a list of names and values, or a map in RESP3.
+func syncSettings(ctx context.Context, do redisconn.DoFunc) (map[string]string, error) {
+	v, err := read(ctx, do, "CONFIG", "GET", "*appendfsync*") // a pattern: several names at once came with Redis 7
+	settings := map[string]string{}
+	add := func(name, value any) {
+		n, _ := name.(string)
+		settings[n], _ = value.(string)
+	}
 	switch v := v.(type) {
 	case []any:
-		if len(v) == 2 {
-			value = v[1]
+		for i := 0; i+1 < len(v); i += 2 {
+			add(v[i], v[i+1])
 		}
 	case map[string]any:
-		value = v["appendfsync"]
+		for name, value := range v {
+			add(name, value)
+		}
 	case map[any]any:
-		value = v["appendfsync"]
+		for name, value := range v {
+			add(name, value)
+		}
 	}
-	text, _ := value.(string)
-	return text, err
+	return settings, err
 }
