@@ -19,14 +19,16 @@ type standing struct {
 	generation uint64 // of the connections over which that was found out
 	run        string
 	err        error // why it has no vote; nil if it has one
+	silent     error // why the last look at it had no answer, which changes nothing of the above
 }
 
 // surveyor finds out which masters have a vote.
 type surveyor struct {
-	mu     sync.Mutex // of who surveys
-	set    atomic.Pointer[agreed]
-	wanted chan struct{}
-	told   atomic.Int64 // when the masters were last told that the set is in use, in ns of this process
+	mu       sync.Mutex    // of who surveys
+	patience time.Duration // for the last masters; guarded by mu
+	set      atomic.Pointer[agreed]
+	wanted   chan struct{}
+	told     atomic.Int64 // when the masters were last told that the set is in use, in ns of this process
 }
 
 // agreed is a set with its fingerprint.
@@ -163,44 +165,82 @@ func (d *Driver) look(ctx context.Context) (_ []*portrait, missing bool, _ error
 		tries--
 	}
 	if err != nil {
-		for _, n := range d.nodes {
-			n.standing.Store(&standing{err: fmt.Errorf("%w: %w", driver.ErrNotSent, err)})
+		for i, n := range d.nodes {
+			if all[i].err != nil {
+				n.unanswered()
+			}
+			switch before := n.standing.Load(); {
+			case before == nil:
+				n.standing.Store(&standing{err: fmt.Errorf("%w: %w", driver.ErrNotSent, err)})
+			case all[i].err == nil && heard(all) >= d.quorum:
+				n.standing.Store(&standing{run: before.run, err: fmt.Errorf("%w: %w", driver.ErrNotSent, err)})
+			}
 		}
 		return all, true, err
 	}
 	d.survey.set.Store(&agreed{set, set.print()})
 	d.survey.told.Store(int64(time.Since(epoch)))
 	for i, n := range d.nodes {
-		if before := n.standing.Load(); before != nil && all[i].err == nil && before.run != all[i].run && !all[i].durable {
+		missing = d.sawOf(n, all[i], generations[i], set, errs[i]) || missing
+	}
+	return all, missing, nil
+}
+
+// heard counts the masters that have answered.
+func heard(all []*portrait) (n int) {
+	for _, p := range all {
+		if p.err == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// sawOf takes in what a look shows of one master, and err, why it has no vote. One that did not answer is what it was: it may
+// be slow, and what it gave to claims still counts. It reports whether the master is to be looked at again.
+func (d *Driver) sawOf(n *node, p *portrait, generation uint64, set membership, err error) (missing bool) {
+	before := n.standing.Load()
+	s := &standing{generation: generation, run: p.run}
+	switch {
+	case p.err != nil && before != nil:
+		n.unanswered()
+		*s = *before
+		s.silent = p.err
+		if n.standing.CompareAndSwap(before, s) { // else something newer is known of it
+			d.report(n, before, s)
+		}
+		return true
+	case p.err != nil:
+		n.unanswered()
+		s.err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, p.err)
+	case err != nil:
+		s.err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, err)
+	}
+	if p.err == nil {
+		if before != nil && before.run != "" && before.run != p.run && !p.durable {
 			d.forgotten(n)
 		}
-		for _, id := range []string{all[i].id, all[i].run} {
+		for _, id := range []string{p.id, p.run} {
 			if slices.Contains(set.members, id) {
 				n.member = id
 				break
 			}
 		}
-		s := &standing{generation: generations[i], run: all[i].run}
-		switch {
-		case all[i].err != nil:
-			s.run = ""
-			s.err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, all[i].err)
-		case errs[i] != nil:
-			s.err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, errs[i])
-		}
-		missing = missing || s.err != nil
-		d.report(n, n.standing.Swap(s), s)
 	}
-	return all, missing, nil
+	d.report(n, n.standing.Swap(s), s)
+	return s.err != nil
 }
 
-// report logs that a master has lost its vote, or has it again. A log that blocks must not hold up the survey.
+// report logs that a master is not there with its vote, or is there again. A log that blocks must not hold up the survey.
 func (d *Driver) report(n *node, before, now *standing) {
-	switch had := before == nil || before.err == nil; {
-	case had && now.err != nil:
-		go d.options.Logger.Warn("interlock: redlock: a master has no vote", "master", n.name, "reason", now.err)
-	case !had && now.err == nil:
-		go d.options.Logger.Info("interlock: redlock: a master has its vote again", "master", n.name)
+	was := before == nil || before.err == nil && before.silent == nil
+	switch log := d.options.Logger; {
+	case was && now.err != nil:
+		go log.Warn("interlock: redlock: a master has no vote", "master", n.name, "reason", now.err)
+	case was && now.silent != nil:
+		go log.Warn("interlock: redlock: a master does not answer", "master", n.name, "reason", now.silent)
+	case !was && now.err == nil && now.silent == nil:
+		go log.Info("interlock: redlock: a master has its vote again", "master", n.name)
 	}
 }
 
@@ -222,8 +262,13 @@ func rest(ctx context.Context, d time.Duration) bool {
 // overtakings is how often other programs may change the masters' records before this one leaves it to them for a while.
 const overtakings = 5
 
-// hesitation is how long a survey waits for the last masters after a majority has answered.
-const hesitation = 100 * time.Millisecond
+// hesitation is how long the first survey waits for the last masters after a majority has answered, and any that follows one
+// that had all answers. While answers are missing each waits twice as long as the one before: a master that is slow is heard of
+// in the end, and one that is dead does not hold up the others for longer than endurance.
+const (
+	hesitation = 100 * time.Millisecond
+	endurance  = 3 * time.Second
+)
 
 // portraits asks all masters who they are. One that does not answer is not waited for when a majority has, unless none of
 // those that did knows of a set: a new one begins with all.
@@ -242,7 +287,8 @@ func (d *Driver) portraits(ctx context.Context) ([]*portrait, []uint64) {
 		all[i] = &portrait{err: errors.New("no answer yet")}
 		go func() { answers <- answer{i, n.portray(ctx)} }()
 	}
-	known := 0
+	known, patience := 0, max(d.survey.patience, hesitation)
+	d.survey.patience = min(2*patience, endurance)
 	var hesitates <-chan time.Time
 	for range d.nodes {
 		select {
@@ -252,7 +298,7 @@ func (d *Driver) portraits(ctx context.Context) ([]*portrait, []uint64) {
 				known++
 			}
 			if known == d.quorum {
-				timer := time.NewTimer(hesitation)
+				timer := time.NewTimer(patience)
 				defer timer.Stop()
 				hesitates = timer.C
 			}
@@ -262,6 +308,7 @@ func (d *Driver) portraits(ctx context.Context) ([]*portrait, []uint64) {
 			return all, generations
 		}
 	}
+	d.survey.patience = hesitation
 	return all, generations
 }
 
