@@ -14,8 +14,12 @@
  * confirmed, all tokens of the claim that the node served later are larger. So tokens are unique and ordered.
  *
  *   -DCLOCKS   locks stay until their claim has ended: then no two claims are held at once, either
- *   -DREJOIN   node LOST loses its memory once. It has no vote until no claim counts on a vote that it gave before, and then
- *              takes the largest counter of the others. A claim stops counting on it when that vote's time is over
+ *   -DREJOIN   LOSSES nodes lose their memory, each once, node LOST first. Such a node has no vote until no claim counts on a
+ *              vote that it gave before; a claim stops counting on that when its time is over. Then it is ready. It votes again,
+ *              above the largest counter of the others, when a majority of the others votes, or when every node votes or is ready.
+ *              Every wait must end. While two nodes have no vote at once the order of tokens is not asserted: it rests on the
+ *              time that proposals are made of, which is not here
+ *   -DDEAD     beside these the last node goes away for good, and an operator says so: it counts as one that is ready
  *
  * Each of these must be violated:
  *   -DNOWRITEBACK  the token is the largest counter, and is not raised
@@ -25,6 +29,9 @@
  *   -DMINORITY     one node is enough
  *   -DCLOCKS -DEARLY  locks go before their claim has ended: two claims are held at once, though their tokens are in order
  *   -DREJOIN -DNODELAY, -DREJOIN -DNOCOPY
+ *   -DREJOIN -DCLOCKS -DLOSSES=2 -DUNORDERED -DNODELAY  two are held at once; -DUNORDERED asserts no order of tokens
+ *   -DREJOIN -DLOSSES=2 -DSOURCESONLY  a vote comes back only if a majority of the others votes: the waits do not end
+ *   -DREJOIN -DDEAD -DSILENT           nobody says that a node is gone for good: the waits do not end
  *
  * Bounds: CLIENTS, claims of each one after the other (ROUNDS), grants of each node (GRANTS), proposals {0, HIGH}.
  */
@@ -37,6 +44,9 @@
 #endif
 #ifndef LOST
 #define LOST 0
+#endif
+#ifndef LOSSES
+#define LOSSES 1
 #endif
 #ifndef CLIENTS
 #define CLIENTS 2
@@ -79,9 +89,25 @@ byte holders = 0;
 #endif
 
 #ifdef REJOIN
-byte lost = N;
-bool counts[CLIENTS];
+bool counts[N * CLIENTS]; /* by node, of a client's claim: on a vote that was forgotten */
 bool busy[CLIENTS];
+bool ready[N];  /* its wait is over, and it has no vote */
+bool unsure;    /* two nodes had no vote at once */
+#define COUNTS(x) counts[(x) * CLIENTS + c]
+#define VOTERS(x) ((x != 0 && !mute[0]) + (x != 1 && !mute[1]) + (x != 2 && !mute[2]))
+#define OVER(x) (!mute[x] || ready[x])
+#ifdef SOURCESONLY
+#define MAYVOTE(x) (VOTERS(x) >= QUORUM)
+#else
+#define MAYVOTE(x) (VOTERS(x) >= QUORUM || OVER(0) && OVER(1) && OVER(2))
+#endif
+#ifdef UNORDERED
+#define ORDERED (false)
+#else
+#define ORDERED (!unsure)
+#endif
+#else
+#define ORDERED (true)
 #endif
 
 #ifdef NOCONDITION
@@ -138,6 +164,11 @@ inline raise(x) {
 	}
 }
 
+/* The time of a vote that a node has forgotten is over: it counts no more. */
+inline late(x) {
+	atomic { COUNTS(x) -> COUNTS(x) = 0; has[x] = 0; known[x] = 0; if :: HAVE < QUORUM -> token = 0 :: else fi }
+}
+
 /* What a client decides when an answer has come. */
 inline step() {
 	d_step {
@@ -175,8 +206,7 @@ again:
 	:: ask(0) :: ask(1) :: ask(2)
 	:: raise(0) :: raise(1) :: raise(2)
 #ifdef REJOIN
-	:: atomic { counts[c] -> counts[c] = 0; has[lost] = 0; known[lost] = 0;
-	 if :: HAVE < QUORUM -> token = 0 :: else fi }
+	:: late(0) :: late(1) :: late(2)
 #endif
 	:: goto leave
 	od;
@@ -198,15 +228,15 @@ report:
 					:: said[id].turn[i] != 0 && said[j].turn[i] != 0 ->
 						met = 1;
 						if
-						:: said[j].turn[i] < said[id].turn[i] -> assert(said[j].high < token - (STRIDE - 1))
-						:: else -> assert(token < said[j].high - (STRIDE - 1))
+						:: said[j].turn[i] < said[id].turn[i] -> assert(said[j].high < token - (STRIDE - 1) || !ORDERED)
+						:: else -> assert(token < said[j].high - (STRIDE - 1) || !ORDERED)
 						fi
 					:: else
 					fi;
 					i++
 				:: else -> break
 				od;
-				assert(met)
+				assert(met || !ORDERED)
 			:: else
 			fi;
 			j++
@@ -226,7 +256,7 @@ leave:
 		over[id] = 1;
 #endif
 #ifdef REJOIN
-		busy[c] = 0; counts[c] = 0;
+		busy[c] = 0; COUNTS(0) = 0; COUNTS(1) = 0; COUNTS(2) = 0;
 #endif
 		i = 0;
 		do :: i < N -> has[i] = 0; known[i] = 0; rank[i] = 0; i++ :: else -> break od;
@@ -238,24 +268,35 @@ end:
 }
 
 #ifdef REJOIN
-proctype Crash() {
-	byte j, most;
+proctype Crash(byte x) {
+	byte c, most;
 	atomic {
-		lost = LOST; /* node 0 is the one whose counter is ahead */
-		lock[lost] = 0; count[lost] = 0; mute[lost] = 1;
-		do :: j < CLIENTS -> counts[j] = busy[j]; j++ :: else -> j = 0; break od
+		unsure = unsure || mute[0] || mute[1] || mute[2];
+		lock[x] = 0; count[x] = 0; mute[x] = 1;
+		do :: c < CLIENTS -> COUNTS(x) = busy[c]; c++ :: else -> c = 0; break od
 	}
 #ifndef NODELAY
-	do :: j < CLIENTS -> !counts[j]; j++ :: else -> j = 0; break od;
+	do :: c < CLIENTS -> !COUNTS(x); c++ :: else -> c = 0; break od;
 #endif
+	ready[x] = 1;
+	atomic {
+		MAYVOTE(x) ->
 #ifndef NOCOPY
-	do
-	:: j < N -> atomic { if :: j != lost && count[j] > most -> most = count[j] :: else fi; j++ }
-	:: else -> j = 0; break
-	od;
+		do :: c < N -> if :: c != x && count[c] > most -> most = count[c] :: else fi; c++ :: else -> c = 0; break od;
 #endif
-	atomic { count[lost] = most; mute[lost] = 0; most = 0 }
+		count[x] = most; mute[x] = 0; ready[x] = 0; most = 0
+	}
 }
+
+#ifdef DEAD
+/* Nobody knows what it knew. Who counts on it counts on: nobody else is given it. */
+proctype Death() {
+	atomic { unsure = unsure || mute[0] || mute[1]; mute[2] = 1 };
+#ifndef SILENT
+	ready[2] = 1
+#endif
+}
+#endif
 #endif
 
 init {
@@ -264,7 +305,16 @@ init {
 		count[0] = 3;
 		do :: c < CLIENTS -> run Client(c); c++ :: else -> c = 0; break od;
 #ifdef REJOIN
-		run Crash()
+		run Crash(LOST); /* node 0 is the one whose counter is ahead */
+#if LOSSES > 1
+		run Crash((LOST + 1) % N);
+#endif
+#if LOSSES > 2
+		run Crash((LOST + 2) % N);
+#endif
+#ifdef DEAD
+		run Death()
+#endif
 #endif
 	}
 }
