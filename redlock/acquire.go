@@ -109,7 +109,7 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 	f := newFlight(since)
 	lines := false
 	f.propose(s.d, c.Name, 0)
-	keys := []string{c.keys.name, c.keys.counter, voteKey}
+	keys := c.keys.grants()
 	done := func(n *node, o *order, v any, err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

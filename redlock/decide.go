@@ -118,7 +118,7 @@ func (s *session) confirm(c *claim, n *node, f *flight) {
 		f.give(n)
 	}
 	n.give(order{
-		call: redisconn.Call{Script: raiseScript, Keys: []string{c.keys.name, c.keys.counter, voteKey}, Args: []string{
+		call: redisconn.Call{Script: raiseScript, Keys: c.keys.grants(), Args: []string{
 			layout + c.ID, strconv.FormatInt(c.token, 10), s.ttlMS, s.d.fingerprint(),
 		}},
 		since: since, until: since.Add(s.timeout),

@@ -2,10 +2,14 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/bits"
 	"strconv"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
 )
 
 // flight is what one call has asked of the masters. It is over when its condition holds, as a rule when a majority has
@@ -17,6 +21,7 @@ type flight struct {
 	out         int       // orders without an answer
 	asked       uint64    // by master: which have got one
 	yes, failed uint64    // the same: which have answered, and which have not
+	refused     uint64    // the same: which of those that failed have answered that they do not do it
 	sent        bool      // one of those that failed may have been carried out, or was answered
 	err         error
 	proposal    string // of a counter, the same for all masters
@@ -50,6 +55,9 @@ func (f *flight) answer(n *node, err error) {
 		return
 	}
 	f.failed |= 1 << n.i
+	if errors.Is(err, driver.ErrRefused) || redisconn.Is(err, "NOVOTE") {
+		f.refused |= 1 << n.i
+	}
 	f.sent = f.sent || uncertain(err)
 	if f.err == nil {
 		f.err = err
@@ -166,9 +174,13 @@ func (f *flight) touched() bool { return f.sent || f.out > 0 }
 // anywhere, and nothing is under way, does the error match [driver.ErrNotSent] or [driver.ErrRefused]: the core forgets a
 // claim that was not sent, and an order that arrives after that would put it into a line for good.
 func (d *Driver) unavailable(f *flight) error {
-	const format = "redlock: %d of %d masters answered, want %d or more: "
-	if f.touched() {
-		return fmt.Errorf(format+"%v", f.answered(), len(d.nodes), d.quorum, f.err)
+	text := fmt.Sprintf("redlock: %d of %d masters answered, want %d or more", f.answered(), len(d.nodes), d.quorum)
+	if refused := bits.OnesCount64(f.refused &^ f.yes); refused > 0 {
+		text = fmt.Sprintf("redlock: %d of %d masters answered, and %d of these refused, want %d or more that do not",
+			f.answered()+refused, len(d.nodes), refused, d.quorum)
 	}
-	return fmt.Errorf(format+"%w", f.answered(), len(d.nodes), d.quorum, f.err)
+	if f.touched() {
+		return fmt.Errorf("%s: %v", text, f.err)
+	}
+	return fmt.Errorf("%s: %w", text, f.err)
 }

@@ -25,9 +25,16 @@ const (
 	memberKey = redisstore.SideKeys + "redlock}:member" // its record
 	voteKey   = redisstore.SideKeys + "redlock}:vote"   // fingerprint of the set that it may vote in
 	usedKey   = redisstore.SideKeys + "redlock}:used"   // the same, as long as the set is in use
+	floorKey  = redisstore.SideKeys + "redlock}:floor"  // a counter: all that are drawn from now on are above
+	highKey   = redisstore.SideKeys + "redlock}:high"   // a counter: none that was drawn is above
 )
 
-func (k keys) all() []string { return []string{k.name, k.counter, k.line, k.claims, voteKey} }
+func (k keys) all() []string {
+	return []string{k.name, k.counter, k.line, k.claims, voteKey, floorKey, highKey}
+}
+
+// grants are the keys of a script that may draw a token and looks at no line.
+func (k keys) grants() []string { return []string{k.name, k.counter, voteKey, floorKey, highKey} }
 
 // nameOf is the name whose counter key is, or "".
 func nameOf(key string) string {

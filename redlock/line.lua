@@ -2,7 +2,7 @@
 -- is first in line then gets this master.
 --
 -- KEYS  1 the name   2 its counter   3 its line: IDs by ticket   4 its claims: ID -> record
---       5 the vote of this master
+--       5 the vote of this master   6 its floor: what it draws is above   7 at least the largest counter that it has drawn
 -- ARGV  1 ID that leaves, or ''
 --       2 '1': other programs use the name as well, seen or not
 --       3 how long the line outlives its last visitor, in ms
@@ -46,17 +46,18 @@ end
 local RECORD = '^w (%d+) %d+ (%S+) (%S+) (.*)$'
 
 local ticket, set, proposal = ARGV[9], ARGV[12], tonumber(ARGV[4])
-local got = redis.call('MGET', K, F, KEYS[5])
+local got = redis.call('MGET', K, F, KEYS[5], KEYS[6], KEYS[7])
 local v, count, vote = got[1], tonumber(got[2] or '0'), got[3]
 local odd = count % 2
 count = count - odd
+local floor, high = tonumber(got[4] or '0'), tonumber(got[5] or '0')
 local drawn = false -- the counter of a grant, which is to be written
 
 -- The usual turn: one leaves, may stand again behind the others, and the first in line gets this master. It makes no
 -- functions, asks nothing twice and lets numbers be the text that they come as, which is half of what the rest of this
 -- script takes for it. Whatever is not quite usual is left to the rest.
 if leave ~= '' and odd == 1 and v and string.sub(v, 1, 28) == 'ilq1:' .. leave .. '+' and ARGV[2] == '0'
-  and proposal >= count + 64 and proposal <= count + 60000000 and (enter == '' or vote == set and ARGV[7] == '1' and ARGV[11] == '0') then
+  and proposal >= count + 64 and proposal <= count + 60000000 and proposal > floor and proposal <= high and (enter == '' or vote == set and ARGV[7] == '1' and ARGV[11] == '0') then
   local call, c = redis.call, ARGV[4]
   local top = call('ZRANGE', W, '0', '0', 'WITHSCORES')
   local who, place = top[1], top[2] or ''
@@ -132,9 +133,10 @@ local function ms()
 end
 
 local function draw() -- as in take
-  local c, p = count + 64, proposal
+  local had = math.max(count, floor)
+  local c, p = had + 64, proposal
   if p > c then
-    if p > count + 60000000 then
+    if p > had + 60000000 then
       p = math.min(p, (ms() + 86400000) * 1000)
       p = p - p % 64
     end
@@ -333,6 +335,9 @@ end
 local stands = top() and 1 or 0
 if drawn or stands ~= odd then
   redis.call('SET', F, count + stands)
+end
+if drawn and count > high then
+  redis.call('SET', KEYS[7], count + 1000000)
 end
 if id then
   local mark = string.sub(v, 28, 28)

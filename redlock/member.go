@@ -20,7 +20,7 @@ import (
 // has lost its memory, or that belongs to another set by now, has not got it and gives itself to nobody.
 type membership struct {
 	version int64    // it grows when a member takes the place of another
-	members []string // IDs of the masters, in order
+	members []string // IDs of the masters, in order; vacated begins those that were given up
 	maxTTL  time.Duration
 }
 
@@ -38,29 +38,54 @@ func (m membership) String() string {
 	return fmt.Sprintf("%d masters (%s; version %d) with MaxTTL %v", len(m.members), strings.Join(short, " "), m.version, m.maxTTL)
 }
 
+// vacated begins the place of a master that an operator gave up.
+const vacated = "-"
+
+// vacant counts the places whose master was given up.
+func (m membership) vacant() (n int) {
+	for _, id := range m.members {
+		if strings.HasPrefix(id, vacated) {
+			n++
+		}
+	}
+	return n
+}
+
 func (m membership) same(o membership) bool {
 	return m.version == o.version && m.maxTTL == o.maxTTL && slices.Equal(m.members, o.members)
 }
 
 // portrait is what one master says of itself.
 type portrait struct {
-	err error // it does not answer
+	err     error // it does not answer
+	unfit   error // it answers, and is no master of its own or of this set
+	strayed bool  // its record is not its own, or was given up
 
 	run     string // of this start of the server
 	role    string
 	master  string // of a replica
 	cluster bool
-	durable bool // it forgets nothing when it restarts
+	durable bool   // it forgets nothing when it restarts
+	past    string // of which data set it was a replica before; "" if it was none
 
-	record membership
-	id     string // its own
-	knew   string // run in the record
-	wait   time.Duration
-	vote   string
-	used   bool // the set on record is in use
+	record   membership
+	id       string // its own
+	knew     string // run in the record
+	kept     bool   // durable in the record
+	knewPast string // past in the record
+	wait     time.Duration
+	vote     string
+	used     bool  // the set on record is in use
+	high     int64 // at least its largest counter
 }
 
-func (p *portrait) blank() bool { return p.err == nil && p.record.version == 0 }
+// away says why the master is none for now, if it is none.
+func (p *portrait) away() error {
+	if p.err != nil {
+		return p.err
+	}
+	return p.unfit
+}
 
 // portray asks a master who it is, over one way to it.
 func (n *node) portray(ctx context.Context) *portrait {
@@ -77,13 +102,14 @@ func (n *node) portray(ctx context.Context) *portrait {
 	}
 	p.run, p.role, p.cluster = info["run_id"], info["role"], info["cluster_enabled"] == "1"
 	p.master = info["master_host"] + ":" + info["master_port"]
+	p.past = strings.Trim(info["master_replid2"], "0")
 	if p.run == "" {
 		p.err = errors.New("the server does not tell its run_id")
 		return p
 	}
 	v, err := n.run.Run(ctx, redisconn.Call{Script: memberScript, Keys: memberKeys, Args: []string{"look"}, Behind: true})
 	f, _ := v.([]any)
-	if err != nil || len(f) != 9 {
+	if err != nil || len(f) != 12 {
 		p.err = errors.Join(err, errors.New("the server does not tell what set of masters it belongs to"))
 		return p
 	}
@@ -96,6 +122,8 @@ func (n *node) portray(ctx context.Context) *portrait {
 	p.id, p.knew, p.vote = text(3), text(4), text(6)
 	p.wait = time.Duration(number(5)-number(8)) * time.Millisecond
 	p.used = number(7) > 0
+	p.kept, p.knewPast = text(9) == "1", text(10)
+	p.high, _ = strconv.ParseInt(text(11), 10, 64)
 	return p
 }
 
@@ -109,17 +137,18 @@ func (n *node) runID(ctx context.Context) (run string, err error) {
 	return run, redisconn.Classify(err)
 }
 
-var memberKeys = []string{memberKey, voteKey, usedKey}
+var memberKeys = []string{memberKey, voteKey, usedKey, floorKey, highKey}
 
 var errOvertaken = errors.New("another program has just changed what it has on record")
 
-// enlist writes a master's record and what becomes of its vote, unless the record is not the one that p saw.
-func (n *node) enlist(ctx context.Context, p *portrait, m membership, id, vote string) error {
+// enlist writes a master's record and what becomes of its vote, unless the record is not the one that p saw. Tokens that the master
+// draws from now on are above floor.
+func (n *node) enlist(ctx context.Context, p *portrait, m membership, id, vote string, floor int64) error {
 	ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 	v, err := n.run.Run(ctx, redisconn.Call{Script: memberScript, Keys: memberKeys, Behind: true, Args: []string{
 		vote, strconv.FormatInt(p.record.version, 10), p.knew,
 		strconv.FormatInt(m.version, 10), strings.Join(m.members, ","), ms(m.maxTTL), id, p.run, m.print(),
-		ms(rejoin(m.maxTTL)), ms(used(m.maxTTL)),
+		ms(rejoin(m.maxTTL)), ms(used(m.maxTTL)), digit(p.durable), p.past, strconv.FormatInt(floor, 10),
 	}})
 	if err == nil && v != int64(1) {
 		err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, errOvertaken)
@@ -141,21 +170,30 @@ func refuse(format string, values ...any) error {
 	return fmt.Errorf("redlock: "+format+": %w", append(values, driver.ErrRefused)...)
 }
 
-// independent tells whether the masters that answer are masters, and different ones.
-func (d *Driver) independent(all []*portrait) error {
-	runs := map[string]*node{}
+// independent finds out which of the masters that answer are none, or the same as another one. A program that opens is refused: it
+// names something else than it means. Later such a master counts as one that is not there, and the others go on.
+func (d *Driver) independent(all []*portrait, opening bool) error {
+	runs := map[string]int{}
 	for i, p := range all {
 		n := d.nodes[i]
-		switch other := runs[p.run]; {
+		other, twice := runs[p.run]
+		switch {
 		case p.err != nil:
 		case p.role != "master":
-			return refuse("%s is a %s of %s: want %d masters that know nothing of each other", n.name, p.role, p.master, len(d.nodes))
+			p.unfit = refuse("%s is a %s of %s: want %d masters that know nothing of each other", n.name, p.role, p.master, len(d.nodes))
 		case p.cluster:
-			return refuse("%s is a node of a Cluster: want %d masters that know nothing of each other", n.name, len(d.nodes))
-		case other != nil:
-			return refuse("%s and %s are the same server, run_id %s: want %d different ones", other.name, n.name, p.run, len(d.nodes))
+			p.unfit = refuse("%s is a node of a Cluster: want %d masters that know nothing of each other", n.name, len(d.nodes))
+		case twice:
+			same := i
+			if s := n.standing.Load(); s != nil && s.run == p.run { // it is the other address that has moved
+				same, runs[p.run] = other, i
+			}
+			all[same].unfit = refuse("%s and %s are the same server, run_id %s: want %d different ones", d.nodes[other].name, n.name, p.run, len(d.nodes))
 		default:
-			runs[p.run] = n
+			runs[p.run] = i
+		}
+		if opening && p.unfit != nil {
+			return p.unfit
 		}
 	}
 	return nil

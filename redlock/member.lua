@@ -1,23 +1,27 @@
 -- member: what this master knows of the set that it belongs to, and whether it has a vote.
 --
 -- KEYS  1 its record, a hash   2 its vote: the fingerprint of the set   3 whether the set is in use: the same
+--       4 its floor: every counter that it draws is above   5 at least the largest counter that it has drawn
 -- ARGV  1 'look', or 'use', or what to do with its vote: 'give' or 'stay' or 'wait'; the rest is for these three
 --       2 version of the record that it has, 0 for none   3 run_id in that record, or ''
 --       4 version   5 members   6 longest TTL in ms   7 its own ID among the members   8 run_id   9 fingerprint
---      10 how long it waits, in ms   11 how long a set counts as used, in ms
+--      10 how long it waits, in ms   11 how long a set counts as used, in ms   12 '1' if it forgets nothing when it restarts
+--      13 of which data set it was a replica before, or ''   14 what its floor is to be at least
 --       For 'use': 2 fingerprint   3 how long a set counts as used, in ms.
 -- Returns for 'look' version, members, longest TTL, ID, run_id, when its wait is over, vote, for how long the set still
--- counts as used, and the time, all times in ms; for 'use' 1; else 1, or 0 if its record is another one by now.
+-- counts as used, the time, whether it was one that forgets nothing, of which data set it was a replica, and its largest
+-- counter or more, all times in ms; for 'use' 1; else 1, or 0 if its record is another one by now.
 if ARGV[1] == 'use' then
   redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])
   return 1
 end
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local r = redis.call('HMGET', KEYS[1], 'version', 'members', 'ttl', 'id', 'run', 'until')
+local r = redis.call('HMGET', KEYS[1], 'version', 'members', 'ttl', 'id', 'run', 'until', 'durable', 'past')
 if ARGV[1] == 'look' then
   return {tonumber(r[1] or '0'), r[2] or '', tonumber(r[3] or '0'), r[4] or '', r[5] or '', tonumber(r[6] or '0'),
-    redis.call('GET', KEYS[2]) or '', redis.call('PTTL', KEYS[3]), now}
+    redis.call('GET', KEYS[2]) or '', redis.call('PTTL', KEYS[3]), now,
+    r[7] or '', r[8] or '', redis.call('GET', KEYS[5]) or '0'}
 end
 if (r[1] or '0') ~= ARGV[2] or (r[5] or '') ~= ARGV[3] then
   return 0
@@ -26,7 +30,11 @@ local ends = r[6] or '0'
 if ARGV[1] == 'wait' then
   ends = string.format('%.0f', now + ARGV[10])
 end
-redis.call('HSET', KEYS[1], 'version', ARGV[4], 'members', ARGV[5], 'ttl', ARGV[6], 'id', ARGV[7], 'run', ARGV[8], 'until', ends)
+redis.call('HSET', KEYS[1], 'version', ARGV[4], 'members', ARGV[5], 'ttl', ARGV[6], 'id', ARGV[7], 'run', ARGV[8], 'until', ends,
+  'durable', ARGV[12], 'past', ARGV[13])
+if tonumber(ARGV[14]) > tonumber(redis.call('GET', KEYS[4]) or '0') then
+  redis.call('SET', KEYS[4], ARGV[14])
+end
 if ARGV[1] == 'give' or ARGV[1] == 'stay' and redis.call('EXISTS', KEYS[2]) == 1 then
   redis.call('SET', KEYS[2], ARGV[9])
 else

@@ -148,6 +148,7 @@ func (n *node) carry(batch []order) {
 	n.mu.Unlock()
 	replies := n.ask(ctx, due, behind)
 	n.repeat(ctx, due, replies)
+	n.revote(due, replies)
 	var foreign error // the votes are perhaps of another start of the server
 	if votes && generation != n.conn.Generation() {
 		foreign = n.voteless(ctx)
@@ -156,6 +157,8 @@ func (n *node) carry(batch []order) {
 		err := replies[i].Err
 		if err != nil && redisconn.Is(err, "NOVOTE") {
 			err = fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+			n.unsure(err)
+		} else if err != nil && redisconn.Is(err, "READONLY") { // it has become a replica
 			n.unsure(err)
 		}
 		if foreign != nil && o.vote && err == nil {
@@ -227,6 +230,40 @@ func (n *node) repeat(ctx context.Context, due []*order, replies []redisconn.Rep
 		for i, reply := range n.ask(ctx, again, true) {
 			replies[at[i]] = reply
 		}
+	}
+}
+
+// printAt is where a script takes the fingerprint of the set that the program uses.
+var printAt = map[*redisconn.Script]int{takeScript: 3, raiseScript: 3, holdScript: 1, lineScript: 11}
+
+// A master that refuses because the set has changed is waited for so long until this program knows the new one: about what two
+// looks at all masters take where one of them is silent.
+const newcomers = 250 * time.Millisecond
+
+// revote asks once more what the master refused because it has no vote in the set that this program knows. Where another master has
+// taken a new place in the set, the healthy ones refuse all programs that have not heard of it.
+func (n *node) revote(due []*order, replies []redisconn.Reply) {
+	var again []*order
+	var at []int
+	for i, o := range due {
+		if redisconn.Is(replies[i].Err, "NOVOTE") {
+			again, at = append(again, o), append(at, i)
+		}
+	}
+	if len(again) == 0 {
+		return
+	}
+	n.d.lookAfter(time.Now(), newcomers)
+	ctx, cancel := n.within(again[0].until)
+	defer cancel()
+	if !n.votes() || ctx.Err() != nil || !time.Now().Before(again[0].until) {
+		return
+	}
+	for _, o := range again {
+		o.call.Args[printAt[o.call.Script]] = n.d.fingerprint()
+	}
+	for i, reply := range n.ask(ctx, again, true) {
+		replies[at[i]] = reply
 	}
 }
 

@@ -1,13 +1,14 @@
 -- raise: a claim that has a majority makes one token hold on all its masters, and renews itself there.
 --
--- KEYS  1 the name   2 its counter   3 the vote of this master
+-- KEYS  1 the name   2 its counter   3 the vote of this master   4 unused
+--       5 at least the largest counter that this master has, of any name
 -- ARGV  1 the beginning of its value: ilq1:ID   2 the token   3 TTL in ms
 --       4 fingerprint of the set of masters that the client uses
 -- Returns the counter, if the claim still has this master; 0 if not; -1 if it was broken.
 --
 -- On the condition rests the order of tokens: any two majorities share a master, and there this token was stored before the
 -- claim's value left, so whoever came after it there has a larger one, whatever clocks do.
-local r = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3])
+local r = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[5])
 local v = r[1]
 if r[3] ~= ARGV[4] then
   return redis.error_reply('NOVOTE this master has no vote among the masters of this program')
@@ -23,5 +24,8 @@ local c, t = tonumber(r[2] or '0'), tonumber(ARGV[2])
 if c < t then
   c = t + c % 2
   redis.call('SET', KEYS[2], c)
+  if t > tonumber(r[4] or '0') then
+    redis.call('SET', KEYS[5], t + 1000000)
+  end
 end
 return c - c % 2

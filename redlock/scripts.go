@@ -24,8 +24,6 @@ var (
 	evictText string
 	//go:embed member.lua
 	memberText string
-	//go:embed lift.lua
-	liftText string
 
 	takeScript  = redisconn.NewScript("interlock_quorum_take", takeText)
 	lineScript  = redisconn.NewScript("interlock_quorum_line", lineText)
@@ -36,5 +34,4 @@ var (
 	evictScript = redisconn.NewScript("interlock_quorum_evict", evictText)
 
 	memberScript = redisconn.NewScript("interlock_quorum_member", memberText)
-	liftScript   = redisconn.NewScript("interlock_quorum_lift", liftText)
 )

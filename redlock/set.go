@@ -5,35 +5,44 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // agree finds the set that the masters belong to, or founds it, and has each take its place there. errs says why a master
 // has no vote.
 func (d *Driver) agree(ctx context.Context, all []*portrait, errs []error) (membership, error) {
-	if err := d.independent(all); err != nil {
+	opening := d.survey.set.Load() == nil
+	if err := d.independent(all, opening); err != nil {
 		return membership{}, err
 	}
-	var silent []error
+	var missing []error
 	var set membership
 	for i, p := range all {
-		if p.err != nil {
-			silent = append(silent, fmt.Errorf("%s: %w", d.nodes[i].name, p.err))
+		if err := p.away(); err != nil {
+			missing = append(missing, fmt.Errorf("%s: %w", d.nodes[i].name, err))
 		} else if p.record.version > set.version {
 			set = p.record
 		}
 	}
-	if answered := len(all) - len(silent); answered < d.quorum {
-		return set, fmt.Errorf("redlock: %d of %d masters answered, want %d or more: %w", answered, len(all), d.quorum, silent[0])
+	if there := len(all) - len(missing); there < d.quorum {
+		return set, fmt.Errorf("redlock: %d of %d masters answered, want %d or more: %w", there, len(all), d.quorum, missing[0])
 	}
+	d.tellApart(all, set)
 	strange := set.maxTTL != d.options.MaxTTL || len(set.members) != len(d.nodes)
-	known := 0
+	known, blanks := 0, 0
 	for _, p := range all {
 		switch {
-		case p.err != nil || p.blank():
+		case p.away() != nil:
+		case p.condition() == blank:
+			blanks++
 		case slices.Contains(set.members, p.id):
 			known++
-		default:
-			strange = true
+		}
+	}
+	if len(missing)+blanks+known < len(all) { // some belong to another set
+		strange = strange || opening || known < d.quorum
+		if !strange {
+			d.exclude(all, set)
 		}
 	}
 	inUse := slices.ContainsFunc(all, func(p *portrait) bool { return p.used })
@@ -43,12 +52,43 @@ func (d *Driver) agree(ctx context.Context, all []*portrait, errs []error) (memb
 	case known < d.quorum:
 		err := fmt.Errorf("redlock: %d of %d masters know that they are %v, want %d or more: a new set begins %v after the last use of this one",
 			known, len(all), set, d.quorum, used(set.maxTTL))
-		if !slices.ContainsFunc(all, func(p *portrait) bool { return p.blank() && !slices.Contains(set.members, p.run) }) {
+		if !slices.ContainsFunc(all, func(p *portrait) bool { return p.condition() == blank && !slices.Contains(set.members, p.run) }) {
 			err = &founding{err}
 		}
 		return set, err
 	}
 	return d.complete(ctx, all, errs, set)
+}
+
+// tellApart has at most one master count with each ID. A server that was a copy of another one has the other one's record: its own
+// memory is lost. One that was given up has lost its place, and nobody has counted on its memory since.
+func (d *Driver) tellApart(all []*portrait, set membership) {
+	owner := map[string]int{}
+	for i, p := range all {
+		if p.away() != nil || p.record.version == 0 {
+			continue
+		}
+		other, twice := owner[p.id]
+		switch {
+		case slices.Contains(set.members, vacated+p.id):
+			p.strayed = true
+		case !twice:
+			owner[p.id] = i
+		case p.knew == p.run, all[other].knew != all[other].run && d.nodes[i].member == p.id:
+			owner[p.id], all[other].strayed = i, true
+		default:
+			p.strayed = true
+		}
+	}
+}
+
+// exclude has masters of other sets count as not there. A majority knows this one, and goes on.
+func (d *Driver) exclude(all []*portrait, set membership) {
+	for i, p := range all {
+		if p.away() == nil && p.condition() != blank && !slices.Contains(set.members, p.id) {
+			p.unfit = refuse("%s belongs to %v, which is not the set of the others", d.nodes[i].name, p.record)
+		}
+	}
 }
 
 // founding is the error of a program that meets a set which some masters know, and the others not yet, although none has
@@ -63,8 +103,8 @@ func (f *founding) Unwrap() error { return f.error }
 func (d *Driver) found(ctx context.Context, all []*portrait, errs []error, old membership) (membership, error) {
 	set := membership{version: old.version + 1, maxTTL: d.options.MaxTTL}
 	for i, p := range all {
-		if p.err != nil {
-			return set, fmt.Errorf("redlock: %s: %w: a new set of masters begins when all of them answer", d.nodes[i].name, p.err)
+		if err := p.away(); err != nil {
+			return set, fmt.Errorf("redlock: %s: %w: a new set of masters begins when all of them answer", d.nodes[i].name, err)
 		}
 		set.members = append(set.members, p.run)
 	}
@@ -75,11 +115,8 @@ func (d *Driver) found(ctx context.Context, all []*portrait, errs []error, old m
 				d.nodes[i].name, p.record, len(d.nodes), set.maxTTL, used(p.record.maxTTL))
 		}
 	}
-	if err := d.lift(ctx, all, -1); err != nil {
-		return set, err
-	}
 	for i, n := range d.nodes {
-		if errs[i] = n.enlist(ctx, all[i], set, all[i].run, "give"); errs[i] != nil {
+		if errs[i] = n.enlist(ctx, all[i], set, all[i].run, "give", highest(all)); errs[i] != nil {
 			d.resurvey() // another program founds it, too
 		}
 	}
@@ -91,59 +128,71 @@ func (d *Driver) found(ctx context.Context, all []*portrait, errs []error, old m
 // majority. It waits until whatever it has forgotten is over.
 func (d *Driver) complete(ctx context.Context, all []*portrait, errs []error, set membership) (membership, error) {
 	before := set
-	set, homeless := d.house(all, set)
+	set, homeless := d.house(all, d.vacate(all, set))
 	if !set.same(before) {
 		set.version++
 	}
-	heard := 0
+	conditions := make([]condition, len(all))
 	for i, p := range all {
-		if p.err != nil || p.blank() {
-			continue
-		}
-		var done bool
-		if done, errs[i] = d.refresh(ctx, i, all, set); done {
-			heard++
+		conditions[i] = p.condition()
+	}
+	why, heard := judge(conditions, set.vacant(), d.quorum), 0
+	for i, p := range all {
+		if err := p.away(); err != nil {
+			errs[i] = err
+		} else if conditions[i] != blank {
+			var knows bool
+			if knows, errs[i] = d.nodes[i].update(ctx, p, set, why[i], highest(all)); knows {
+				heard++
+			}
 		}
 	}
+	if len(d.survey.giveUp) > 0 && heard < d.quorum && d.survey.refusal == nil {
+		d.survey.refusal = fmt.Errorf("redlock: %d of %d masters have it on record, want %d: give up again", heard, len(all), d.quorum)
+	}
 	for i, p := range all {
-		if p.err != nil || !p.blank() {
-			continue
-		}
-		if homeless[i] {
+		switch {
+		case conditions[i] != blank:
+		case homeless[i]:
 			errs[i] = errors.New("it has lost its memory, and others do not answer: whose place it had is not known")
-		} else if heard < d.quorum {
+		case heard < d.quorum:
 			errs[i] = fmt.Errorf("it has lost its memory, and %d of %d masters know its new place, want %d", heard, len(all), d.quorum)
-		} else if errs[i] = d.nodes[i].enlist(ctx, p, set, p.run, "wait"); errs[i] == nil {
-			errs[i] = fmt.Errorf("it has lost its memory, and has no vote for %v", rejoin(set.maxTTL))
+		default:
+			if errs[i] = d.nodes[i].enlist(ctx, p, set, p.run, "wait", 0); errs[i] == nil {
+				errs[i] = fmt.Errorf("it has lost its memory, and has no vote for %v", rejoin(set.maxTTL))
+			}
 		}
 	}
 	return set, nil
 }
 
 // house gives the masters that have lost their memory places of the set which nobody has: that which this program knows it
-// had, or any if all that are free belonged to such masters. It reports who got none.
+// had, or any if all that are free belonged to such masters, or that of a master that was given up. It reports who got none.
 func (d *Driver) house(all []*portrait, set membership) (membership, []bool) {
 	var free []string // places
-	blank := 0
+	blanks := 0
 	for _, id := range set.members {
-		if !slices.ContainsFunc(all, func(p *portrait) bool { return p.err == nil && p.id == id }) {
+		if !slices.ContainsFunc(all, func(p *portrait) bool { return p.away() == nil && p.condition() != blank && p.id == id }) {
 			free = append(free, id)
 		}
 	}
 	for _, p := range all {
-		if p.blank() {
-			blank++
+		if p.condition() == blank {
+			blanks++
 		}
 	}
 	homeless := make([]bool, len(all))
 	members := slices.Clone(set.members)
 	for i, p := range all {
-		if !p.blank() {
+		if p.condition() != blank {
 			continue
 		}
-		at := slices.Index(free, d.nodes[i].member)
-		if at < 0 && len(free) == blank {
+		at := slices.IndexFunc(free, func(id string) bool { return strings.TrimPrefix(id, vacated) == d.nodes[i].member })
+		if at < 0 && len(free) == blanks {
 			at = 0
+		}
+		if at < 0 {
+			at = slices.IndexFunc(free, func(id string) bool { return strings.HasPrefix(id, vacated) })
 		}
 		if at < 0 {
 			homeless[i] = true
@@ -151,40 +200,45 @@ func (d *Driver) house(all []*portrait, set membership) (membership, []bool) {
 		}
 		members[slices.Index(members, free[at])] = p.run
 		free = slices.Delete(free, at, at+1)
-		blank--
+		blanks--
 	}
 	slices.Sort(members)
 	set.members = members
 	return set, homeless
 }
 
-// refresh brings one master's record up to date. It reports whether that is done, and why the master has no vote, if it has
-// none.
-func (d *Driver) refresh(ctx context.Context, i int, all []*portrait, set membership) (done bool, err error) {
-	n, p := d.nodes[i], all[i]
-	forgot := p.knew != p.run && !p.durable
-	switch {
-	case forgot: // it has restarted with a memory that may be old
-		if err := n.enlist(ctx, p, set, p.id, "wait"); err != nil {
+// update brings one master's record up to date, gives it its vote if why is nil, and has it wait if it has to. It reports whether
+// the master knows the set then, and why it has no vote, if it has none.
+func (n *node) update(ctx context.Context, p *portrait, set membership, why error, floor int64) (knows bool, _ error) {
+	what, current := "stay", p.record.same(set) && p.knew == p.run && p.kept == p.durable && p.past == p.knewPast
+	switch p.condition() {
+	case voting:
+		what, floor = "give", 0 // it has lost nothing
+		current = current && p.vote == set.print()
+	case stale:
+		what, current = "wait", false
+		why = fmt.Errorf("it has restarted and may have forgotten, and has no vote for %v", rejoin(set.maxTTL))
+	case recovering:
+		why = fmt.Errorf("it had lost its memory, and has no vote for %v", p.wait)
+	case ready:
+		if why == nil {
+			what, current = "give", false
+		}
+	}
+	if !current {
+		if err := n.enlist(ctx, p, set, p.id, what, floor); err != nil {
 			return false, err
 		}
-		return true, fmt.Errorf("it has restarted and may have forgotten, and has no vote for %v", rejoin(set.maxTTL))
-	case p.vote != "" && p.knew == p.run && p.record.same(set) && p.vote == set.print():
-		return true, nil
-	case p.vote != "":
-		err := n.enlist(ctx, p, set, p.id, "give")
-		return err == nil, err
-	case p.wait > 0:
-		if !p.record.same(set) {
-			if err := n.enlist(ctx, p, set, p.id, "stay"); err != nil {
-				return false, err
-			}
+	}
+	return true, why
+}
+
+// highest is a counter above which every token is new, as far as the masters that answer know.
+func highest(all []*portrait) (high int64) {
+	for _, p := range all {
+		if p.away() == nil {
+			high = max(high, p.high)
 		}
-		return true, fmt.Errorf("it had lost its memory, and has no vote for %v", p.wait)
 	}
-	if err := d.lift(ctx, all, i); err != nil {
-		return false, err
-	}
-	err = n.enlist(ctx, p, set, p.id, "give")
-	return err == nil, err
+	return roundUp(high)
 }

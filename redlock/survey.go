@@ -25,7 +25,10 @@ type standing struct {
 // surveyor finds out which masters have a vote.
 type surveyor struct {
 	mu       sync.Mutex    // of who surveys
-	patience time.Duration // for the last masters; guarded by mu
+	patience time.Duration // for the last masters; guarded by mu, as is:
+	begun    time.Time     // the last one
+	giveUp   []int         // masters that an operator gives up in this survey
+	refusal  error         // why they are not
 	set      atomic.Pointer[agreed]
 	wanted   chan struct{}
 	told     atomic.Int64 // when the masters were last told that the set is in use, in ns of this process
@@ -127,7 +130,7 @@ func (d *Driver) watch() {
 		case <-d.ctx.Done():
 			return
 		}
-		ctx, cancel := context.WithTimeout(d.ctx, 4*max(d.options.NodeTimeout, redisconn.DefaultTimeout))
+		ctx, cancel := context.WithTimeout(d.ctx, d.surveying())
 		_, missing, err := d.look(ctx)
 		cancel()
 		if err != nil || missing {
@@ -145,6 +148,43 @@ func (d *Driver) watch() {
 func (d *Driver) look(ctx context.Context) (_ []*portrait, missing bool, _ error) {
 	d.survey.mu.Lock()
 	defer d.survey.mu.Unlock()
+	return d.lookLocked(ctx)
+}
+
+// lookAfter has the masters looked at, unless that was begun since, and waits for it, but not longer than patience. What calls it is
+// waited for when the driver closes.
+func (d *Driver) lookAfter(since time.Time, patience time.Duration) {
+	done := make(chan struct{})
+	d.serving.Add(1)
+	go func() {
+		defer d.serving.Done()
+		defer close(done)
+		d.survey.mu.Lock()
+		defer d.survey.mu.Unlock()
+		if d.survey.begun.Before(since) {
+			ctx, cancel := context.WithTimeout(d.ctx, d.surveying())
+			defer cancel()
+			if _, missing, err := d.lookLocked(ctx); err != nil || missing {
+				d.resurvey()
+			}
+		}
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// surveying bounds a survey.
+func (d *Driver) surveying() time.Duration {
+	return 4 * max(d.options.NodeTimeout, redisconn.DefaultTimeout)
+}
+
+// lookLocked is look for who surveys.
+func (d *Driver) lookLocked(ctx context.Context) (_ []*portrait, missing bool, _ error) {
+	d.survey.begun = time.Now()
 	var all []*portrait
 	var generations []uint64
 	var set membership
@@ -217,11 +257,11 @@ func (d *Driver) sawOf(n *node, p *portrait, generation uint64, set membership, 
 		s.err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, err)
 	}
 	if p.err == nil {
-		if before != nil && before.run != "" && before.run != p.run && !p.durable {
+		if before != nil && before.run != "" && before.run != p.run && p.condition() != voting {
 			d.forgotten(n)
 		}
 		for _, id := range []string{p.id, p.run} {
-			if slices.Contains(set.members, id) {
+			if p.unfit == nil && !(p.strayed && id == p.id) && slices.Contains(set.members, id) {
 				n.member = id
 				break
 			}
@@ -294,7 +334,7 @@ func (d *Driver) portraits(ctx context.Context) ([]*portrait, []uint64) {
 		select {
 		case a := <-answers:
 			all[a.i] = a.p
-			if a.p.err == nil && !a.p.blank() {
+			if a.p.err == nil && a.p.record.version > 0 {
 				known++
 			}
 			if known == d.quorum {

@@ -1,6 +1,7 @@
 -- take: a free name on this master, for an exclusive claim.
 --
--- KEYS  1 the name   2 its counter of tokens   3 the vote of this master
+-- KEYS  1 the name   2 its counter of tokens   3 the vote of this master   4 its floor: what it draws is above
+--       5 at least the largest counter that it has drawn, of any name
 -- ARGV  1 the value that says who holds   2 TTL in ms   3 the counter that the client proposes, a multiple of 64
 --       4 fingerprint of the set of masters that the client uses
 -- Returns the counter, if the claim has this master now; 0 if a line stands there and the long script must decide; or the
@@ -9,7 +10,7 @@
 -- All masters are offered the same counter, so they answer the same one, unless one of them was ahead. Its last bit says
 -- that a line stands at the name. A proposal that is more than a minute ahead of the counter is held against the clock of
 -- this master: one client whose clock is wrong must not use up the numbers.
-local r = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3])
+local r = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 if r[3] ~= ARGV[4] then
   return redis.error_reply('NOVOTE this master has no vote among the masters of this program')
 end
@@ -24,6 +25,7 @@ if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return redis.call('GET', KEYS[1]) -- WRONGTYPE
 end
 local c, text = tonumber(ARGV[3]), ARGV[3]
+had = math.max(had, tonumber(r[4] or '0')) -- it may have lost the counter
 if c < had + 64 or c > had + 60000000 then
   if c > had + 60000000 then
     local t = redis.call('TIME')
@@ -33,4 +35,7 @@ if c < had + 64 or c > had + 60000000 then
   text = c
 end
 redis.call('SET', KEYS[2], text)
+if c > tonumber(r[5] or '0') then
+  redis.call('SET', KEYS[5], c + 1000000) -- a second ahead, so that few grants write it
+end
 return c

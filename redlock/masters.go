@@ -1,0 +1,80 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Master is one of the masters of a [Driver], as it stands now.
+type Master struct {
+	Name string // for people: its number from 1, and its address if the driver was opened by URL
+	Err  error  // why it has no vote, or does not answer; nil if it votes
+}
+
+// Masters asks all masters who they are, and gives each its vote that may have one. The error says why the set as a whole is of no
+// use; with it come the masters all the same.
+func (d *Driver) Masters(ctx context.Context) ([]Master, error) {
+	d.survey.mu.Lock()
+	defer d.survey.mu.Unlock()
+	return d.masters(ctx)
+}
+
+// masters is Masters for who surveys.
+func (d *Driver) masters(ctx context.Context) ([]Master, error) {
+	d.survey.patience = endurance
+	_, _, err := d.lookLocked(ctx)
+	masters := make([]Master, len(d.nodes))
+	for i, n := range d.nodes {
+		s := n.standing.Load()
+		if masters[i] = (Master{Name: n.name, Err: s.err}); s.silent != nil {
+			masters[i].Err = fmt.Errorf("redlock: %s: %w", n.name, s.silent)
+		}
+	}
+	return masters, err
+}
+
+// GiveUp says that these masters, by their index in [Masters], are gone for good. It is for an operator, where a majority has lost its
+// memory and waits for masters that never come back: it waits for them no more. They must be exactly those that do not answer, and a
+// majority of all must answer; otherwise the error matches [driver.ErrRefused] and nothing is changed.
+//
+// No lease is risked. What is lost is the order of tokens where only those masters knew the last one, with masters that have lost their
+// memory, too: the next token is drawn from the clocks then. A master that was given up and comes back all the same takes a place of
+// the set anew, as one that has lost its memory, and so does a new server under its address.
+func (d *Driver) GiveUp(ctx context.Context, masters ...int) ([]Master, error) {
+	d.survey.mu.Lock()
+	defer d.survey.mu.Unlock()
+	d.survey.giveUp, d.survey.refusal = masters, nil
+	defer func() { d.survey.giveUp = nil }()
+	all, err := d.masters(ctx)
+	return all, cmp.Or(err, d.survey.refusal)
+}
+
+// vacate takes the masters that are to be given up out of the set. Whose place is whose nobody can tell who has not met them, but all
+// that are away leave theirs.
+func (d *Driver) vacate(all []*portrait, set membership) membership {
+	if len(d.survey.giveUp) == 0 {
+		return set
+	}
+	there := map[string]bool{}
+	for i, p := range all {
+		if gone := slices.Contains(d.survey.giveUp, i); gone != (p.away() != nil) {
+			d.survey.refusal = refuse("%s does not answer either, and whose place is whose cannot be told: give up all that are away, or none", d.nodes[i].name)
+			if gone {
+				d.survey.refusal = refuse("%s answers, so it is not given up", d.nodes[i].name)
+			}
+			return set
+		}
+		there[p.id] = p.away() == nil && p.condition() != blank
+	}
+	members := slices.Clone(set.members)
+	for i, id := range members {
+		if !there[id] && id[:1] != vacated {
+			members[i] = vacated + id
+		}
+	}
+	slices.Sort(members)
+	set.members = members
+	return set
+}

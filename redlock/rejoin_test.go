@@ -1,0 +1,284 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+// record returns a field of what a master knows of itself.
+func record(t *testing.T, s *servertest.Server, field string) string {
+	t.Helper()
+	return s.MustDo(t, "HGET", "il:{redlock}:member", field)
+}
+
+// met waits until the server that runs now was met as it is.
+func met(t *testing.T, s *servertest.Server, try func()) {
+	t.Helper()
+	until(t, 30*time.Second, "met after it has restarted", func() bool {
+		try()
+		run := record(t, s, "run")
+		return run != "" && strings.Contains(s.MustDo(t, "INFO", "server"), run)
+	})
+}
+
+// replicate makes a server a replica of another one, and waits until it has its data.
+func replicate(t *testing.T, replica, master *servertest.Server) {
+	t.Helper()
+	replica.MustDo(t, "REPLICAOF", "127.0.0.1", strings.TrimPrefix(master.Addr(), "127.0.0.1:"))
+	until(t, 30*time.Second, "a replica", func() bool {
+		info, err := replica.Do("INFO", "replication")
+		return err == nil && strings.Contains(info, "master_link_status:up")
+	})
+}
+
+// A master comes back as the replica of another one. It is no master then, and the others go on; when it is one again it has the
+// other one's memory, so it takes its own place and waits.
+func TestAMasterThatBecomesAReplicaCostsItsOwnVoteAlone(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3)
+	s := session(t, open(t, urlOf(addrs(set))+"?max_ttl=1s"), time.Second)
+	granted := func() bool {
+		c := mutex("replica", false)
+		g, err := s.Acquire(t.Context(), c)
+		_, _ = s.Release(t.Context(), c)
+		return err == nil && g.Held
+	}
+	if err := set[2].Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	replicate(t, set[2], set[0])
+	row := 0
+	until(t, 30*time.Second, "granted by two masters while the third is a replica", func() bool {
+		if row++; !granted() {
+			row = 0
+		}
+		return row == 10
+	})
+	set[2].MustDo(t, "REPLICAOF", "NO", "ONE")
+	until(t, 30*time.Second, "a master in its own place again", func() bool {
+		return granted() && record(t, set[2], "id") != record(t, set[0], "id") && votes(t, set[2])
+	})
+	if record(t, set[2], "until") == "0" {
+		t.Error("it had its vote without a wait, and has forgotten whom it was given to")
+	}
+}
+
+// Two of three masters synced their logs once a second when they went down, and sync always when they are back. What they were asked in
+// the last second before is lost perhaps, so they wait.
+func TestAMasterThatKeptTooLittleWaits(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3, redistest.Durable...)
+	for _, one := range set[:2] {
+		one.MustDo(t, "CONFIG", "SET", "appendfsync", "everysec") // until it restarts
+	}
+	s := session(t, open(t, urlOf(addrs(set))), time.Minute)
+	for _, one := range set[:2] {
+		if err := one.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, one := range set[:2] {
+		met(t, one, func() {
+			c := mutex("kept", false)
+			_, _ = s.Acquire(t.Context(), c)
+			_, _ = s.Release(t.Context(), c)
+		})
+		if votes(t, one) {
+			t.Error("a master that synced once a second votes as soon as it is back")
+		}
+	}
+}
+
+// A replica of a master that keeps everything takes its place. It keeps everything, and may lack what the master had not sent.
+func TestAPromotedReplicaWaits(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3, redistest.Durable...)
+	d, wires := wired(t, set, "")
+	s := session(t, d, time.Minute)
+	replica := servertest.Redis(t, redistest.Durable...)
+	replicate(t, replica, set[2])
+	replica.MustDo(t, "REPLICAOF", "NO", "ONE")
+	wires[2].Redirect(replica.Addr())
+	wires[2].Cut()
+	met(t, replica, func() {
+		c := mutex("promoted", false)
+		_, _ = s.Acquire(t.Context(), c)
+		_, _ = s.Release(t.Context(), c)
+	})
+	if votes(t, replica) {
+		t.Error("a replica that was promoted votes as soon as it is met")
+	}
+}
+
+// kept are the arguments of a server that keeps all but its last second.
+var kept = []string{"--appendonly", "yes", "--appendfsync", "everysec"}
+
+// back waits until all masters have their votes, and a name is granted by them.
+func back(t *testing.T, url string, set []*servertest.Server) {
+	t.Helper()
+	s := session(t, open(t, url), time.Second)
+	until(t, 30*time.Second, "a vote of every master", func() bool {
+		c := mutex("back", false)
+		_, _ = s.Acquire(t.Context(), c)
+		_, _ = s.Release(t.Context(), c)
+		for _, one := range set {
+			if !votes(t, one) {
+				return false
+			}
+		}
+		return true
+	})
+	until(t, 30*time.Second, "granted by them", func() bool {
+		c := mutex("back", false)
+		defer func() { _, _ = s.Release(t.Context(), c) }()
+		g, err := s.Acquire(t.Context(), c)
+		return err == nil && g.Held
+	})
+}
+
+// Three of five masters restart with their data, all but the last second of it. No majority is left that surely remembers; when all
+// have waited, all vote.
+func TestAMajorityThatRestartsVotesAgain(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 5, kept...)
+	url := urlOf(addrs(set)) + "?max_ttl=1s"
+	s := session(t, open(t, url), time.Second)
+	c := mutex("before", false)
+	g, err := acquire(t.Context(), s, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range set[1:4] {
+		if err := one.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		met(t, one, func() { _, _ = s.Acquire(t.Context(), mutex("wakes", false)) })
+	}
+	back(t, url, set)
+	_, _ = s.Release(t.Context(), c)
+	until(t, 30*time.Second, "granted again to whoever held it before", func() bool {
+		c := mutex("before", false)
+		defer func() { _, _ = s.Release(t.Context(), c) }()
+		next, err := s.Acquire(t.Context(), c)
+		if next.Held && next.Fence < g.Fence+driver.Stride {
+			t.Errorf("token %d after %d", next.Fence, g.Fence)
+		}
+		return err == nil && next.Held
+	})
+}
+
+// Two of three masters know a token that is ahead of all clocks, and one of them forgets it. When it votes again, it and the one that
+// never knew the token give no smaller one.
+func TestAMasterThatForgotDrawsAboveWhatTheOthersKnow(t *testing.T) {
+	t.Parallel()
+	for _, queue := range []bool{false, true} {
+		t.Run(fmt.Sprintf("queue=%v", queue), func(t *testing.T) {
+			t.Parallel()
+			set := startMasters(t, 3)
+			url := urlOf(addrs(set)) + "?max_ttl=1s"
+			s := session(t, open(t, url), time.Second)
+			ahead := time.Now().Add(time.Hour).UnixMicro() / 64 * 64
+			set[0].MustDo(t, "SET", "il:{floor}:qfence:floor", strconv.FormatInt(ahead, 10))
+			// grant has a claim get two masters, at once or out of their lines.
+			grant := func(s driver.Session, queue bool, out *servertest.Server, two ...*servertest.Server) (token uint64) {
+				occupy(t, "floor", out)
+				if queue {
+					occupy(t, "floor", two...)
+				}
+				until(t, 30*time.Second, "granted by two masters", func() bool {
+					c := mutex("floor", queue)
+					defer func() { _, _ = s.Release(t.Context(), c) }()
+					g, err := s.Acquire(t.Context(), c)
+					if err != nil {
+						return false
+					}
+					for _, one := range two {
+						one.MustDo(t, "EVAL", "if redis.call('GET', KEYS[1]) == 'theirs' then redis.call('DEL', KEYS[1]) end", "1", "floor")
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					defer cancel()
+					for err == nil && queue && !g.Held {
+						g, err = s.Wait(ctx, c)
+					}
+					token = g.Fence
+					return err == nil && g.Held
+				})
+				out.MustDo(t, "DEL", "floor")
+				return token
+			}
+			first := grant(s, false, set[1], set[0], set[2])
+			if err := set[2].Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			until(t, 30*time.Second, "a vote of the master that forgot", func() bool {
+				try := mutex("wakes", false)
+				_, _ = s.Acquire(t.Context(), try)
+				_, _ = s.Release(t.Context(), try)
+				return votes(t, set[2])
+			})
+			fresh := session(t, open(t, url), time.Second) // which has seen no counter
+			if next := grant(fresh, queue, set[0], set[1], set[2]); next < first+driver.Stride {
+				t.Errorf("token %d after %d", next, first)
+			}
+		})
+	}
+}
+
+// Whatever script draws a token, the master knows one that is no smaller as its largest.
+func TestAMasterKnowsItsLargestCounter(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3)
+	set[0].MustDo(t, "SET", "il:{crowd}:qfence:crowd", strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro()/64*64, 10))
+	for _, turn := range []bool{false, true} {
+		crowd(t, 4, 30, func(int) string { return urlOf(addrs(set)) }, 5*time.Second, turn, nil)
+	}
+	for i, one := range set {
+		counter, _ := strconv.ParseUint(one.MustDo(t, "GET", "il:{crowd}:qfence:crowd"), 10, 64)
+		high, _ := strconv.ParseUint(one.MustDo(t, "GET", "il:{redlock}:high"), 10, 64)
+		if counter == 0 || high < counter-counter%2 {
+			t.Errorf("master %d has drawn %d, and takes %d for its largest counter", i+1, counter, high)
+		}
+	}
+}
+
+// A master restarts without its memory and takes a new place in the set. A program that has not heard of it finds that the others
+// refuse it, looks, and asks once more.
+func TestANewPlaceCostsNobodyATry(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3)
+	one, two := session(t, open(t, urlOf(addrs(set))), time.Minute), session(t, open(t, urlOf(addrs(set))), time.Minute)
+	if err := set[0].Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, 30*time.Second, "in a new place", func() bool {
+		try := mutex("first", false)
+		_, _ = one.Acquire(t.Context(), try)
+		_, _ = one.Release(t.Context(), try)
+		return record(t, set[1], "version") == "2" && record(t, set[2], "version") == "2"
+	})
+	if g, err := two.Acquire(t.Context(), mutex("second", false)); err != nil || !g.Held {
+		t.Errorf("the first try of another program: %+v, %v: want it held by the two that vote", g, err)
+	}
+}
+
+// All masters answer, and two of them refuse: that is said.
+func TestWhoRefusesHasAnswered(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3)
+	s := session(t, open(t, urlOf(addrs(set))), time.Minute)
+	for _, one := range set[1:] {
+		one.MustDo(t, "FLUSHALL")
+	}
+	_, err := s.Acquire(t.Context(), mutex("refused", false))
+	if want := "3 of 3 masters answered, and 2 of these refused, want 2 or more that do not"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("two of three masters were emptied by hand: %v, want %q", err, want)
+	}
+}
