@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redlock"
+)
+
+type mastersCommand struct {
+	GiveUp []int `help:"Give up these masters, by number, for good: all that do not answer. Tokens that nobody else knows are lost." placeholder:"N,…"`
+}
+
+// masterJSON is a master as programs read it.
+type masterJSON struct {
+	Master string `json:"master"`
+	Votes  bool   `json:"votes"`
+	Why    string `json:"why,omitempty"` // not
+}
+
+// Run shows the masters of a quorum, or takes dead ones out of it.
+func (c *mastersCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+	d, name, err := line.open(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close(context.WithoutCancel(ctx)) }()
+	quorum, ok := d.(*redlock.Driver)
+	if !ok {
+		return usage("%s has no masters that vote: want --store redlock://A,B,C", name)
+	}
+	masters, err := c.look(ctx, quorum)
+	if len(masters) == 0 {
+		return err
+	}
+	if line.JSON {
+		all := make([]masterJSON, len(masters))
+		for i, m := range masters {
+			all[i] = masterJSON{m.Name, m.Err == nil, whyNot(m)}
+		}
+		return errors.Join(printJSON(t.out, all), err)
+	}
+	w := table.NewWriter()
+	w.SetOutputMirror(t.out)
+	w.SetStyle(plain)
+	w.AppendHeader(table.Row{"master", "votes", "why not"})
+	for _, m := range masters {
+		votes := "yes"
+		if m.Err != nil {
+			votes = "no"
+		}
+		w.AppendRow(table.Row{m.Name, votes, whyNot(m)})
+	}
+	w.Render()
+	if err == nil && len(c.GiveUp) > 0 {
+		fmt.Fprintln(t.err, "interlock: a token that only the masters given up knew, and masters that have forgotten it, may be followed by a smaller one")
+	}
+	return err
+}
+
+// look asks the masters, and gives up those that are to be.
+func (c *mastersCommand) look(ctx context.Context, d *redlock.Driver) ([]redlock.Master, error) {
+	masters, err := d.Masters(ctx)
+	if err == nil && len(c.GiveUp) > 0 {
+		dead := make([]int, len(c.GiveUp))
+		for i, n := range c.GiveUp {
+			if n < 1 || n > len(masters) {
+				return nil, usage("there is no master %d: want a number from 1 to %d", n, len(masters))
+			}
+			dead[i] = n - 1
+		}
+		masters, err = d.GiveUp(ctx, dead...)
+	}
+	if err != nil {
+		err = &exitError{exitStore, err}
+	}
+	return masters, err
+}
+
+// whyNot says why a master has no vote, without what stands beside it.
+func whyNot(m redlock.Master) string {
+	if m.Err == nil {
+		return ""
+	}
+	text := strings.TrimPrefix(oneLine(m.Err), "redlock: "+m.Name+": ")
+	return strings.TrimPrefix(text, driver.ErrNotSent.Error()+": ")
+}
