@@ -236,3 +236,13 @@ func (n *node) hears() bool {
 	defer n.hearing.mu.Unlock()
 	return n.hearing.ear != nil && !n.hearing.ear.Deaf()
 }
+
+// voters counts the masters that had a vote when last heard of.
+func (d *Driver) voters() (n int) {
+	for _, node := range d.nodes {
+		if node.votes() {
+			n++
+		}
+	}
+	return n
+}

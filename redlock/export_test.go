@@ -8,3 +8,16 @@ func (d *Driver) Vain() []int64 {
 	}
 	return vain
 }
+
+// Voters counts the masters that had a vote when last heard of.
+func (d *Driver) Voters() int { return d.voters() }
+
+// Hears counts the masters that have confirmed a subscription.
+func (d *Driver) Hears() (n int) {
+	for _, node := range d.nodes {
+		if node.confirms() {
+			n++
+		}
+	}
+	return n
+}

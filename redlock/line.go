@@ -142,6 +142,7 @@ const (
 	lineWaits
 	lineHas
 	lineBroken
+	lineVoteless
 )
 
 func parseLineReply(v any, err error) (r lineReply, _ error) {

@@ -14,7 +14,8 @@
 --         '-1': as '0', but what it has is granted anew
 --      12 fingerprint of the set of masters that the client uses
 -- Returns 1 if the claim that left had this master and nobody waits; else state, left, counter, wait, head, why, older, value.
---   state    0 not in line, 1 waits, 2 has this master, 3 broken
+--   state    0 not in line, 1 waits, 2 has this master, 3 broken, 4 nothing of it was looked at, since this master has no vote;
+--            whoever left has left all the same
 --   left     1 if the claim that left had this master until now
 --   counter  now; of a claim that has this master it is that of its grant, or of its raise
 --   wait     of the head of the line: ms until its state may change by time alone, or -1
@@ -347,6 +348,6 @@ if id then
   end
 end
 if ARGV[5] and not set then
-  return redis.error_reply('LEFT the claim that left has left; this master has no vote among the masters of this program')
+  state = 4
 end
 return {state, left, count, wait, head, why, older, enter ~= '' and state < 2 and v or ''}

@@ -143,7 +143,9 @@ func (s *session) departed(ctx context.Context, c *claim, f *flight) (bool, erro
 	return held, nil
 }
 
-// Requeue implements driver.Requeuer: the long script does both at once.
+// Requeue implements driver.Requeuer: the long script does both at once. Where a majority has let the old claim go and too few let the
+// next one in, as when they have lost their votes, the next one waits: what is due to the masters that it lacks is asked by Wait and
+// by renewals.
 func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim) (driver.Grant, bool, error) {
 	old, err := s.releasing(oldClaim)
 	if err != nil {
@@ -153,7 +155,13 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	if err != nil {
 		return driver.Grant{}, false, err
 	}
-	deaf := s.listening(ctx, next)
+	hears := ctx
+	if s.d.voters() < s.d.quorum { // whoever leaves does not wait for votes
+		var cancel context.CancelFunc
+		hears, cancel = context.WithCancel(ctx)
+		cancel()
+	}
+	deaf := s.listening(hears, next)
 	leaves, joins := newFlight(time.Now()), newFlight(time.Now())
 	s.mu.Lock()
 	next.need, next.begun, next.flight = joins.since, true, joins
@@ -163,24 +171,32 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 			s.depart(old, n, leaves)
 			joins.give(n)
 			joins.answer(n, deaf[i])
+			next.spots[i].recheck.Retry(joins.since)
 			continue
 		}
 		s.turn(old, next, n, leaves, joins)
 	}
 	s.mu.Unlock()
-	// What says of one half that nothing was changed says nothing of the other.
-	if err := s.entered(ctx, next, joins); err != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if leaves.touched() {
+	joined := s.entered(ctx, next, joins)
+	wasHeld := false
+	if err = ctx.Err(); err == nil || joined == nil {
+		wasHeld, err = s.departed(ctx, old, leaves)
+	}
+	s.mu.Lock()
+	if err != nil { // what says of one half that nothing was changed says nothing of the other
+		if joined != nil {
+			err = joined
+		}
+		if leaves.touched() || joins.touched() {
 			err = half(err)
 		}
+		s.mu.Unlock()
 		return driver.Grant{}, false, err
 	}
-	wasHeld, err := s.departed(ctx, old, leaves)
-	if err != nil {
-		return driver.Grant{}, false, half(err)
+	if joined != nil && next.state == unsent {
+		next.state, next.begun = waiting, true
 	}
+	s.mu.Unlock()
 	g, err := s.state(next)
 	return g, wasHeld, err
 }
@@ -205,10 +221,20 @@ func (s *session) turn(old, next *claim, n *node, leaves, joins *flight) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			next.spots[n.i].pending--
-			leaves.answer(n, err)
-			joins.answer(n, err)
-			s.out(old, n, v, err)
-			s.heard(next, n, o.since, r, err)
+			left, joined := err, err
+			if err == nil && r.state == lineVoteless {
+				joined = fmt.Errorf("redlock: %s: %w: it has no vote among the masters of this program", n.name, driver.ErrNotSent)
+				n.unsure(joined)
+			}
+			joins.answer(n, joined)
+			if errors.Is(left, driver.ErrNotSent) && !n.votes() { // so it was not asked
+				leaves.out--
+				s.depart(old, n, leaves)
+			} else {
+				leaves.answer(n, left)
+				s.out(old, n, v, left)
+			}
+			s.heard(next, n, o.since, r, joined)
 			leaves.check()
 			joins.check()
 		},
