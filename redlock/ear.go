@@ -154,7 +154,8 @@ func (s *session) awaitEars(ctx context.Context, ears []*ear, look func() (ready
 	}
 }
 
-// open subscribes, and when the subscription ends has every claim that relied on it ask again.
+// open subscribes, and when the subscription ends has every claim that relied on it ask again. What is held asks then, too, and once
+// more when there is another one. While something is held one that failed is tried again.
 func (n *node) open(e *ear) {
 	ctx, cancel := context.WithTimeout(n.d.ctx, n.d.options.NodeTimeout*4)
 	sub, err := n.conn.Subscribe(ctx, memberKey, e.channel, n.hear)
@@ -165,6 +166,9 @@ func (n *node) open(e *ear) {
 		e.Settle(sub.Done, sub.Close, nil)
 		for _, s := range n.d.sessions.All() {
 			s.unheard(n) // who came when it was not settled stands in the lines of the other masters only
+			if !e.first {
+				s.deafened(n)
+			}
 		}
 	}
 	if !e.Listen(n.d.ctx) {
@@ -172,7 +176,11 @@ func (n *node) open(e *ear) {
 	}
 	for _, s := range n.d.sessions.All() {
 		s.unheard(n)
+		if err == nil {
+			s.deafened(n)
+		}
 	}
+	n.d.holding.Began()
 }
 
 // hear takes in a message for a claim.
@@ -211,9 +219,8 @@ func (d *Driver) listenForHolders() {
 		for _, n := range d.nodes {
 			before := n.hears()
 			if e := n.listen(); !before {
-				made = true
 				ctx, cancel := context.WithTimeout(d.ctx, d.options.NodeTimeout)
-				_ = e.Await(ctx)
+				made = e.Await(ctx) == nil || made
 				cancel()
 			}
 		}

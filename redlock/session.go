@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -153,6 +154,17 @@ func (s *session) unheard(n *node) {
 			f.failed &^= 1 << n.i
 			s.ask(c, n, f)
 		}
+	}
+}
+
+// deafened has a session that holds something at a master ask now whether it still does: the subscription there has ended, or stands
+// again after that. A master that was restarted may have forgotten who holds; and that an operator broke a claim was told to nobody.
+func (s *session) deafened(n *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	holds, _ := s.standing()
+	if slices.ContainsFunc(holds, func(c *claim) bool { return c.spots[n.i].has }) {
+		s.Hurry()
 	}
 }
 
