@@ -180,7 +180,7 @@ func (d *Driver) unavailable(f *flight) error {
 			f.answered()+refused, len(d.nodes), refused, d.quorum)
 	}
 	if f.touched() {
-		return fmt.Errorf("%s: %v", text, f.err)
+		return errors.New(text + ": " + f.err.Error())
 	}
 	return fmt.Errorf("%s: %w", text, f.err)
 }
