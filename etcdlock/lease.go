@@ -69,7 +69,7 @@ func (s store) Open(ctx context.Context, spec driver.Spec) (int64, error) {
 		return 0, err
 	case <-ctx.Done():
 		s.wg.Go(func() {
-			_ = <-opened // what it says is for a caller who has left
+			<-opened //nolint:errcheck // its caller has left
 			_ = s.Finish(s.ctx, spec.ID, nil)
 		})
 		return 0, ctx.Err()
