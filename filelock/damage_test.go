@@ -250,3 +250,23 @@ func TestFullDisk(t *testing.T) {
 	w.hear(t, "unable")
 	w.hear(t, "able")
 }
+
+// Whoever makes a record may be held up before its head is written. Who looks meanwhile sees a line without claims, and no damage.
+func TestARecordThatIsBeingMadeIsNotDamaged(t *testing.T) {
+	d, _ := openAt(t, storeIn(t), long)
+	if err := os.WriteFile(d.Key("m"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begun := make(chan error, 1)
+	go func() {
+		nap(10 * time.Millisecond) // for which it is held up
+		head, _, _ := (&record{}).encode(nil)
+		begun <- os.WriteFile(d.Key("m"), head, 0o600)
+	}()
+	if l, err := d.Line(t.Context(), "m"); err != nil || len(l.Claims) > 0 {
+		t.Errorf("a record that is being made: %v, %v, want a line without claims", l, err)
+	}
+	if err := <-begun; err != nil {
+		t.Fatal(err)
+	}
+}

@@ -233,11 +233,16 @@ func (f *recordFile) explain(err error) error {
 // only for the microsecond that he takes to copy a page.
 const peekTries = 50
 
-// peek reads the record without taking its lock: the checksum tells whether a writer was at it meanwhile.
+// peek reads the record without taking its lock: the checksum tells whether a writer was at it meanwhile. One that is empty is
+// about to be begun by whoever has just made it, who may be held up before that.
 func (f *recordFile) peek() (r *record, seen stamp, err error) {
-	for range peekTries {
+	for tries, empty := 0, 0; tries < peekTries; tries++ {
 		if r, seen, err = f.read(nil, stamp{}); err == nil || !errors.Is(err, errDamaged) {
 			return r, seen, err
+		}
+		if errors.Is(err, errEmpty) && empty < emptyPatience {
+			tries, empty = 0, empty+1
+			nap(time.Millisecond)
 		}
 	}
 	return nil, stamp{}, err
