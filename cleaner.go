@@ -9,21 +9,33 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// maxCleanups is how many releases of unknown outcome may be repeated at the same time. Beyond it a claim waits
-// until the store answers: one that answers nothing must not fill the process with work for it.
+// maxCleanups is how many releases of unknown outcome are tried at the same time: a store that answers nothing must not
+// fill the process with work for it. Further ones wait for their turn.
 const maxCleanups = 16
 
 // cleaner repeats, on contexts of its own, releases whose outcome is unknown: of claims whose acquire was cancelled,
 // timed out or failed on the way back, and of leases whose Release was not answered. It stops when the store has
 // answered or when the claim's time is over anyway. It also closes sessions that are over.
+//
+//	clean ─▶ queue ─▶ one of at most maxCleanups workers tries once ─▶ done
+//	           ▲                                          │
+//	           └─────────────── not answered ◀────────────┘
 type cleaner struct {
 	ctx    context.Context //nolint:containedctx // lasts as long as the client
 	cancel context.CancelFunc
 
-	mu       sync.Mutex
-	cleaning int
-	running  int           // with the sessions that are being closed
-	idle     chan struct{} // closed when running is 0; replaced when it is not
+	mu      sync.Mutex
+	queue   []*cleanup
+	workers int
+	running int           // in the queue or being tried, with the sessions that are being closed
+	idle    chan struct{} // closed when running is 0; replaced when it is not
+}
+
+// cleanup is one release that is repeated until it succeeds, or until its time is over, but tried once in any case.
+type cleanup struct {
+	over    time.Time
+	release func(context.Context) error
+	done    func(certain bool)
 }
 
 func newCleaner() *cleaner {
@@ -33,41 +45,67 @@ func newCleaner() *cleaner {
 	return &cleaner{ctx: ctx, cancel: cancel, idle: idle}
 }
 
-// The pauses between tries: short at first, and never so long that a claim of ours stands in a healed store for a
-// second.
+// The pauses of a worker after tries that failed: short at first, and never so long that a claim of ours stands in a healed
+// store for a second.
 const (
 	firstPause = 10 * time.Millisecond
 	lastPause  = 400 * time.Millisecond
 )
 
-// clean calls release in the background until it succeeds, each try bounded, for at most the time given, and then done
-// with whether it did. It reports whether there was room for it; it does nothing otherwise.
-func (cl *cleaner) clean(within time.Duration, release func(context.Context) error, done func(certain bool)) bool {
+// clean has release called in the background until it succeeds, each try bounded, for at most the time given, and then done
+// with whether it did. It does nothing when the client has ended.
+func (cl *cleaner) clean(within time.Duration, release func(context.Context) error, done func(certain bool)) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if cl.cleaning == maxCleanups || cl.ctx.Err() != nil {
-		return false
+	if cl.ctx.Err() != nil {
+		return
 	}
-	cl.cleaning++
 	cl.begin()
-	go func() {
-		certain := false
-		defer func() {
-			cl.ended(1) // first, so that done finds room for another
-			done(certain)
-		}()
-		ctx, cancel := context.WithTimeout(cl.ctx, within)
-		defer cancel()
-		for pause := firstPause; ; pause = min(2*pause, lastPause) {
-			try, cancelTry := context.WithTimeout(ctx, lastPause)
-			err := release(try)
-			cancelTry()
-			if certain = err == nil; certain || !rest(ctx, pause) {
-				return
-			}
+	cl.queue = append(cl.queue, &cleanup{time.Now().Add(within), release, done})
+	if cl.workers < maxCleanups {
+		cl.workers++
+		go cl.work()
+	}
+}
+
+// next takes the first of the queue, or ends a worker.
+func (cl *cleaner) next() *cleanup {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if len(cl.queue) == 0 {
+		cl.queue = nil
+		cl.workers--
+		return nil
+	}
+	c := cl.queue[0]
+	cl.queue[0], cl.queue = nil, cl.queue[1:]
+	return c
+}
+
+// work tries what is in the queue, one after the other, until it is empty. What was not answered goes to its end: of a store of
+// many servers one may be silent, and does not hold up the others.
+func (cl *cleaner) work() {
+	pause := firstPause
+	for c := cl.next(); c != nil; c = cl.next() {
+		ctx, cancel := context.WithTimeout(cl.ctx, lastPause)
+		err := c.release(ctx)
+		cancel()
+		switch {
+		case err == nil:
+			pause = firstPause
+			c.done(true)
+			cl.ended()
+		case cl.ctx.Err() != nil || !time.Now().Before(c.over):
+			c.done(false)
+			cl.ended()
+		default:
+			rest(cl.ctx, pause)
+			pause = min(2*pause, lastPause)
+			cl.mu.Lock()
+			cl.queue = append(cl.queue, c)
+			cl.mu.Unlock()
 		}
-	}()
-	return true
+	}
 }
 
 // close tells the driver, in the background, that a session is over: also of one that the store ended, because the
@@ -77,7 +115,7 @@ func (cl *cleaner) close(s driver.Session) {
 	defer cl.mu.Unlock()
 	cl.begin()
 	go func() {
-		defer cl.ended(0)
+		defer cl.ended()
 		ctx, cancel := context.WithTimeout(cl.ctx, lastWord)
 		defer cancel()
 		_ = s.Close(ctx)
@@ -91,10 +129,9 @@ func (cl *cleaner) begin() {
 	cl.running++
 }
 
-func (cl *cleaner) ended(cleaned int) {
+func (cl *cleaner) ended() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	cl.cleaning -= cleaned
 	if cl.running--; cl.running == 0 {
 		close(cl.idle)
 	}

@@ -130,14 +130,19 @@ func (p *pool) departed(c *claim, wasHeld bool, err error) error {
 	return nil
 }
 
-// discard gives c back to the store in the background: its outcome is unknown or nobody wants it any more. When as much
-// is being given back already as there may be, c waits for its turn among the session's orphans.
+// discard gives c back to the store in the background: its outcome is unknown or nobody wants it any more.
 func (p *pool) discard(c *claim) {
 	s := c.session
 	if s.over {
 		return
 	}
 	release := func(ctx context.Context) error {
+		p.mu.Lock()
+		over := s.over
+		p.mu.Unlock()
+		if over {
+			return nil
+		}
 		_, err := s.driver.Release(ctx, c.Claim)
 		if errors.Is(err, driver.ErrSessionLost) {
 			return nil
@@ -147,15 +152,12 @@ func (p *pool) discard(c *claim) {
 	done := func(certain bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		s.unwanted--
 		if !certain && p.client.cleaner.ctx.Err() != nil {
 			return // the client ends, and says that this is not confirmed
 		}
 		s.untrack(c)
-		if certain {
-			s.adoptOrphans()
-		}
 	}
-	if !p.client.cleaner.clean(s.valid, release, done) {
-		s.orphans = append(s.orphans, c)
-	}
+	s.unwanted++
+	p.client.cleaner.clean(s.valid, release, done)
 }

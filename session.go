@@ -41,7 +41,7 @@ type session struct {
 	renewed  instant // start of the last answered Renew, or of Open
 	maxGrace time.Duration
 	claims   map[string]*claim // every claim that may stand in the store's lines
-	orphans  []*claim          // of these, the ones that nobody wants and nobody has the time to give back
+	unwanted int               // of these, the ones that are being given back
 	over     bool
 
 	heartbeat *time.Timer // renewal, or with resting the end of an idle session
@@ -255,7 +255,6 @@ func (s *session) renew(ctx context.Context) error {
 			}
 		}
 		s.armTrust()
-		s.adoptOrphans()
 	}
 	slack := s.renewed.add(s.valid - s.maxGrace).sub(p.client.clock.now())
 	p.mu.Unlock()
@@ -301,24 +300,11 @@ func (s *session) retire() {
 	s.pool.client.cleaner.close(s.driver)
 }
 
-// adoptOrphans gives back as many of the orphans as there is room for, now that the store answers.
-func (s *session) adoptOrphans() {
-	waiting := s.orphans
-	s.orphans = nil
-	for i, c := range waiting {
-		s.pool.discard(c)
-		if len(s.orphans) > 0 { // there was no room for c
-			s.orphans = waiting[i:]
-			return
-		}
-	}
-}
-
-// abandon gives the session up when orphans have gathered in it and the store was silent for longer than it could keep
-// anybody's trust: the claims that they are then go with the session's time, and the list does not grow for ever. Only
-// to forget the orphans would not do, because renewals that were not answered may have arrived.
+// abandon gives the session up when more claims that nobody wants have gathered in it than are given back at a time, and the
+// store was silent for longer than it could keep anybody's trust: they go with the session's time, and do not become more for
+// ever. Only to forget them would not do, because renewals that were not answered may have arrived.
 func (s *session) abandon() {
-	if len(s.orphans) == 0 || s.pool.client.clock.passed(s.renewed) < s.valid {
+	if s.unwanted <= maxCleanups || s.pool.client.clock.passed(s.renewed) < s.valid {
 		return
 	}
 	s.end(driver.ErrSessionLost)
@@ -326,7 +312,7 @@ func (s *session) abandon() {
 
 // stop makes the session over for the core.
 func (s *session) stop() {
-	s.over, s.orphans = true, nil
+	s.over = true
 	s.cancel()
 	s.heartbeat.Stop()
 	s.trust.Stop()

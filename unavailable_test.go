@@ -401,3 +401,67 @@ func TestUnavailable_LongSilenceLeavesNothing(t *testing.T) {
 		}
 	})
 }
+
+// A thousand who waited give up at once, while the store is silent or answers; a second after it answers none of them stands in line.
+func TestUnavailable_AThousandCancelledClaimsAreGoneInASecond(t *testing.T) {
+	for name, option := range map[string]interlock.LockOption{
+		"isolated": interlock.Isolated(),
+		"shared":   interlock.MinHold(0),
+	} {
+		for _, silent := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, silent %t", name, silent), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					store := memlock.New()
+					wire := &spy{Driver: store.Share()}
+					wire.ahead(func(ctx context.Context, _ string, _ driver.Claim) error {
+						slow(ctx, 2*time.Millisecond)
+						return ctx.Err()
+					})
+					a, b := newClient(t, store, nil), newClient(t, wire, nil)
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					var held []*interlock.Lease
+					var waiters sync.WaitGroup
+					for i := range 1000 {
+						key := "m"
+						if name == "shared" { // who shares a claim shares its line, too
+							key = fmt.Sprint("m", i)
+						}
+						if i == 0 || key != "m" {
+							held = append(held, hold(t, a, key))
+						}
+						waiters.Go(func() {
+							if _, err := b.Mutex(key, option).Lock(ctx); !errors.Is(err, context.Canceled) {
+								t.Errorf("%v, want that it was cancelled", err)
+							}
+						})
+					}
+					stand := func() (claims int) {
+						for _, l := range must[[]driver.Line](t)(store.Lines(t.Context(), "m")) {
+							claims += len(l.Claims)
+						}
+						return claims - len(held)
+					}
+					for stand() < 1000 {
+						time.Sleep(time.Second)
+					}
+					resume := func() {}
+					if silent {
+						resume = wire.Stall()
+					}
+					cancel()
+					waiters.Wait()
+					if silent {
+						time.Sleep(5 * time.Second)
+					}
+					resume()
+					time.Sleep(time.Second)
+					if n := stand(); n > 0 {
+						t.Errorf("%d claims a second after the store answers", n)
+					}
+					release(t, held...)
+				})
+			})
+		}
+	}
+}
