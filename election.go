@@ -41,11 +41,18 @@ func (e *Election) Err() error { return e.err }
 
 // Lead stands, waits to be elected, and runs fn while leading; the context of fn ends when the leadership can no longer
 // be guaranteed. When fn returns as leader, Lead returns its result. After a loss it waits for fn to return, and stands
-// again after a random pause, until ctx ends. Errors of the waiting are those of [Mutex.Lock].
+// again after a random pause, until ctx ends; but if fn returned nil its work is done, and Lead returns an error that matches
+// ErrLost. Errors of the waiting are those of [Mutex.Lock].
 func (e *Election) Lead(ctx context.Context, fn func(context.Context) error) error {
 	for {
 		var lease *Lease
-		err := do(ctx, fn, func(ctx context.Context) (_ *Lease, err error) {
+		done := false
+		work := func(ctx context.Context) error {
+			err := fn(ctx)
+			done = err == nil
+			return err
+		}
+		err := do(ctx, work, func(ctx context.Context) (_ *Lease, err error) {
 			lease, err = e.lock(ctx, "lead", mutexShape, false)
 			return lease, err
 		})
@@ -53,7 +60,7 @@ func (e *Election) Lead(ctx context.Context, fn func(context.Context) error) err
 			return err
 		}
 		// Of this lease only: what fn returned may speak of another that it lost.
-		if lost := lease.Release(); !errors.Is(lost, ErrLost) || errors.Is(lost, ErrClosed) {
+		if lost := lease.Release(); done || !errors.Is(lost, ErrLost) || errors.Is(lost, ErrClosed) {
 			return err
 		}
 		if !rest(ctx, time.Duration(rand.Int64N(int64(min(e.settings.ttl/3, time.Second))))) {

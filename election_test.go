@@ -104,7 +104,7 @@ func TestElection_GivesUpWhenItsContextEnds(t *testing.T) {
 		err = a.Election("other").Lead(ctx, func(ctx context.Context) error {
 			store.Lose("other")
 			cancel()
-			return nil
+			return context.Cause(ctx)
 		})
 		matches(t, err, context.Canceled, interlock.ErrLost)
 	})
@@ -280,5 +280,24 @@ func TestElection_ObserveComparesMomentsNotZones(t *testing.T) {
 			t.Errorf("the same leader was yielded %d times", leaders)
 		}
 		release(t, l)
+	})
+}
+
+// Work that is done is not done again because the leadership was lost meanwhile.
+func TestElection_WhoReturnedNilLeadsNoMore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, c, _ := two(t)
+		ran := 0
+		err := c.Election("e").Lead(t.Context(), func(ctx context.Context) error {
+			if ran++; ran == 1 {
+				store.Lose("e")
+				<-ctx.Done()
+			}
+			return nil
+		})
+		matches(t, err, interlock.ErrLost)
+		if ran != 1 {
+			t.Errorf("fn ran %d times", ran)
+		}
 	})
 }

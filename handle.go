@@ -26,7 +26,7 @@ func (c *Client) handle(name string, options []LockOption, needs Feature) handle
 	for _, o := range options {
 		o(&h.settings)
 	}
-	if h.settings.grace == 0 && h.settings.ttl == c.opts.TTL {
+	if h.settings.grace == 0 {
 		h.settings.grace = c.opts.Grace
 	}
 	err := lockname.Check(name)

@@ -35,7 +35,8 @@ type Options struct {
 	TTL time.Duration
 
 	// Grace is how long, at least, from the end of a lease's context until anybody else can get in. Default: TTL/10, at
-	// least 2 ms, at most TTL/3. A single lock can have its own by the option Grace.
+	// least 2 ms, at most TTL/3. A single lock can have its own by the option Grace, and needs one where it has a TTL of its own
+	// that this does not go with.
 	Grace time.Duration
 
 	// Idle is how long a session without locks is kept open. Default: 1 min.
@@ -117,6 +118,7 @@ type LockOption func(*settings)
 // settings are the choices for one lock.
 type settings struct {
 	ttl, grace       time.Duration
+	ownTTL, ownGrace bool          // by an option of the lock
 	anyGrace         bool          // it is a default
 	wait             time.Duration // valid with bounded
 	bounded          bool
@@ -143,7 +145,7 @@ func Wait(d time.Duration) LockOption {
 // with the same TTL share a session.
 func TTL(d time.Duration) LockOption {
 	return func(s *settings) {
-		s.ttl = d
+		s.ttl, s.ownTTL = d, true
 		if d <= 0 {
 			s.refuse(fmt.Errorf("TTL of %v: want a positive duration", d))
 		}
@@ -155,7 +157,7 @@ func TTL(d time.Duration) LockOption {
 // renewals.
 func Grace(d time.Duration) LockOption {
 	return func(s *settings) {
-		s.grace = d
+		s.grace, s.ownGrace = d, true
 		if d <= 0 {
 			s.refuse(fmt.Errorf("grace of %v: want a positive duration", d))
 		}
@@ -189,7 +191,8 @@ func Isolated() LockOption { return func(s *settings) { s.isolated = true } }
 
 // Reentrant lets a context that already holds the name lock it again: the new lease shares the claim, which leaves
 // with the last of them. Without it that is ErrDeadlock. A holder for writing may so lock for reading; a holder for
-// reading may not lock for writing.
+// reading may not lock for writing. The new lease has the TTL, grace, note and limits of the one that is there: a lock that was
+// given others is refused, with an error that matches errors.ErrUnsupported.
 func Reentrant() LockOption { return func(s *settings) { s.reentrant = true } }
 
 // Note is shown to people who ask who holds the lock, and why. At most 256 bytes.

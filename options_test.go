@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/interlock-go/interlock"
@@ -342,5 +343,24 @@ func TestOptions_HugeOnesNeverWrapAround(t *testing.T) {
 		}
 		resume()
 		release(t, lock(t.Context(), t, c.Mutex("m")))
+	})
+}
+
+// A grace that was asked for is had or refused: a lock with a TTL of its own does not get another one instead.
+func TestOptions_GraceBesideATTLOfItsOwn(t *testing.T) {
+	c := newClient(t, memlock.New(), &interlock.Options{TTL: time.Minute, Grace: 5 * time.Second})
+	if err := c.Mutex("m", interlock.TTL(10*time.Second)).Err(); err == nil || !strings.Contains(err.Error(), "grace of 5s with a TTL of 10s") {
+		t.Errorf("a grace of 5 s with a TTL of 10 s: %v", err)
+	}
+	if err := c.Mutex("m", interlock.TTL(10*time.Second), interlock.Grace(time.Second)).Err(); err != nil {
+		t.Error(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, memlock.New(), &interlock.Options{TTL: time.Minute, Grace: 5 * time.Second})
+		l := hold(t, c, "m", interlock.TTL(30*time.Second))
+		if d := time.Until(l.Until()); d != 25*time.Second {
+			t.Errorf("a TTL of 30 s less a grace of 5 s is %v", d)
+		}
+		release(t, l)
 	})
 }

@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
@@ -62,10 +63,34 @@ func (c *Client) reenter(ctx context.Context, h *handle, s shape) (*turn, error)
 				t.pool.mu.Unlock()
 				return nil, fmt.Errorf("%w for reading, which cannot become writing", ErrDeadlock)
 			}
+			if choice := h.settings.unkept(&t); choice != "" {
+				t.pool.mu.Unlock()
+				return nil, fmt.Errorf("a re-entry shares the hold that is there, so it has no %s of its own: want none, or the same: %w", choice, errors.ErrUnsupported)
+			}
 			t.hold.sharers++ // keeps the hold from leaving until the new lease is on it
 			t.pool.mu.Unlock()
 			return &turn{name: h.name, pool: t.pool, hold: t.hold, read: s.kind == driver.Read}, nil
 		}
 	}
 	return nil, nil
+}
+
+// unkept names a choice that a lease cannot have which shares the hold of t. The pool's mutex is held.
+func (s *settings) unkept(t *turn) (choice string) {
+	h := t.hold
+	switch {
+	case s.ownTTL && s.ttl != t.pool.ttl:
+		return "TTL"
+	case s.ownGrace && s.grace != h.grace:
+		return "Grace"
+	case s.minHold > 0 && s.minHold != h.minHold:
+		return "MinHold"
+	case s.maxHold > 0 && s.maxHold != h.maxHold:
+		return "MaxHold"
+	case s.note != "" && s.note != h.claim.Note:
+		return "Note"
+	case s.isolated && !t.pool.isolated:
+		return "session (Isolated)"
+	}
+	return ""
 }

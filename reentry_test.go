@@ -3,6 +3,7 @@ package interlock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -176,5 +177,28 @@ func TestReentry_AMutexIsNotEnteredByAPermit(t *testing.T) {
 		}
 		matches(t, err, driver.ErrRefused)
 		release(t, permit)
+	})
+}
+
+// What a re-entry cannot have it is refused, before anything is done; what is the same as that of the hold it has.
+func TestReentry_ChoicesOfItsOwnAreRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, c, _ := two(t)
+		outer := lock(t.Context(), t, c.Mutex("m", interlock.MaxHold(time.Hour), interlock.Note("outer")))
+		for choice, option := range map[string]interlock.LockOption{
+			"TTL": interlock.TTL(time.Minute), "Grace": interlock.Grace(time.Second), "MinHold": interlock.MinHold(time.Second),
+			"MaxHold": interlock.MaxHold(time.Minute), "Note": interlock.Note("inner"), "session (Isolated)": interlock.Isolated(),
+		} {
+			_, err := c.Mutex("m", interlock.Reentrant(), option).Lock(outer.Context())
+			matches(t, err, errors.ErrUnsupported)
+			if err == nil || !strings.Contains(err.Error(), "no "+choice+" of its own") {
+				t.Errorf("%s: %v", choice, err)
+			}
+		}
+		inner := lock(outer.Context(), t, c.Mutex("m", interlock.Reentrant(), interlock.MaxHold(time.Hour), interlock.Note("outer")))
+		release(t, inner, outer)
+		if n := len(claims(t, store, "m")); n != 0 {
+			t.Errorf("%d claims are kept", n)
+		}
 	})
 }

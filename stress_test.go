@@ -252,7 +252,7 @@ func (h *history) once(c *interlock.Client) {
 		ttl = h.between(400*time.Millisecond, 3*time.Second)
 		o = append(o, interlock.TTL(ttl))
 	}
-	if h.intN(4) == 0 {
+	if ttl > 0 || h.intN(4) == 0 { // that of the client's options may not go with a TTL of its own
 		grace = h.between(2*time.Millisecond, 130*time.Millisecond)
 		o = append(o, interlock.Grace(grace))
 	}
