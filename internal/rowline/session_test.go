@@ -408,8 +408,10 @@ func TestOpenWhileClosing(t *testing.T) {
 		if err := <-opened; !errors.Is(err, driver.ErrNotSent) {
 			t.Errorf("Open: %v, want %v", err, driver.ErrNotSent)
 		}
-		if len(f.until) > 0 || f.asked["finish"] != 2 {
-			t.Errorf("%d sessions are left, and %v was asked; want none, each finished once", len(f.until), f.asked)
-		}
+		f.set(func() {
+			if len(f.until) > 0 || f.asked["finish"] != 2 {
+				t.Errorf("%d sessions are left, and %v was asked; want none, each finished once", len(f.until), f.asked)
+			}
+		})
 	})
 }
