@@ -154,7 +154,7 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 	}
 	var names, dirs []string
 	for _, node := range all.Children {
-		if name, ok := nameOf(node, d.base == ""); ok && strings.HasPrefix(name, prefix) && (d.base != "" || node != "zookeeper") {
+		if name, ok := nameOf(node, d.base == ""); ok && strings.HasPrefix(name, prefix) {
 			names = append(names, name)
 		}
 	}
