@@ -11,6 +11,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -28,10 +29,14 @@ const lastRevision = 1<<47 - 1
 type ahead struct {
 	by   atomic.Int64
 	lose atomic.Bool // the answer to the next transaction
+	jam  atomic.Bool // the next transaction that only deletes finds no leader
 }
 
 func (a *ahead) request(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if txn, ok := req.(*etcdserverpb.TxnRequest); ok {
+		if txn.Success[0].GetRequestDeleteRange() != nil && a.jam.Swap(false) {
+			return rpctypes.ErrGRPCNoLeader
+		}
 		for _, c := range txn.Compare {
 			switch at := c.TargetUnion.(type) {
 			case *etcdserverpb.Compare_CreateRevision:
@@ -135,6 +140,20 @@ func TestRevisionIsBeyondTheTokens(t *testing.T) {
 	}
 	_, err = s.Acquire(t.Context(), again)
 	refused("one that had no answer", err)
+
+	// What cannot be taken out of the line at that moment stands there: nobody is told otherwise, and it is released.
+	stands := mutex("free")
+	a.next(t, plain, lastRevision+1)
+	a.jam.Store(true)
+	if _, err := s.Acquire(t.Context(), stands); err == nil || errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrNotSent) {
+		t.Errorf("a claim that stands in line though it was refused: %v", err)
+	}
+	if _, err := s.Release(t.Context(), stands); err != nil {
+		t.Errorf("its release: %v", err)
+	}
+	if now := keys(t, plain); !slices.Equal(now, there) {
+		t.Errorf("its release has left %q, before it there were %q", now, there)
+	}
 
 	// The last one that is a token is one, with all that a grant reserves, also above the highest base.
 	a.next(t, plain, lastRevision)
