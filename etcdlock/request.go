@@ -90,6 +90,7 @@ func twice[T any](ctx context.Context, client *clientv3.Client, ask func(context
 		select {
 		case <-late.C:
 			due = true
+			late.Reset(2 * soon) // a store that is slow altogether is not to have three times as much to do
 		case a := <-answers:
 			due = false
 			back++
