@@ -88,6 +88,8 @@ func who(o driver.Owner) string { return printable(words(o)) }
 func words(o driver.Owner) string {
 	machine := fmt.Sprintf("%s@%s:%d", o.User, o.Host, o.PID)
 	switch {
+	case o == (driver.Owner{}):
+		return "unknown"
 	case o.Name != "" && o.PID == 0:
 		return o.Name
 	case o.Name == "" || o.Name == fmt.Sprintf("%s/%s/%d", o.Host, o.Program, o.PID):
