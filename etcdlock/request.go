@@ -74,7 +74,7 @@ func twice[T any](ctx context.Context, client *clientv3.Client, ask func(context
 	const tries = 3
 	soon, answers := 300*time.Millisecond, make(chan answer, tries)
 	if end, ok := ctx.Deadline(); ok {
-		soon = max(min(soon, time.Until(end)/(tries+1)), time.Millisecond)
+		soon = max(min(soon, time.Until(end)/(tries+1)), soon/3)
 	}
 	late := time.NewTicker(soon)
 	defer late.Stop()
