@@ -69,8 +69,9 @@ func (s store) Open(ctx context.Context, spec driver.Spec) (int64, error) {
 		return 0, err
 	case <-ctx.Done():
 		s.wg.Go(func() {
-			<-opened //nolint:errcheck // its caller has left
-			_ = s.Finish(s.ctx, spec.ID, nil)
+			if <-opened == nil {
+				_ = s.Finish(s.ctx, spec.ID, nil)
+			}
 		})
 		return 0, ctx.Err()
 	}
