@@ -218,6 +218,14 @@ type Watcher interface {
 	Watch(ctx context.Context, name string) iter.Seq2[Line, error]
 }
 
+// Pruner is a [Driver] whose store keeps something of names that nobody locks any more, which can go.
+type Pruner interface {
+	// Prune removes what the store keeps of names that begin with prefix, that nobody holds or waits for, and that were last
+	// granted longer ago than idle. It returns of how many names. It removes nothing that the order of tokens rests on, as far as
+	// the store's page says so, and is safe while others lock. A store with nothing to remove answers errors.ErrUnsupported.
+	Prune(ctx context.Context, prefix string, idle time.Duration) (removed int, err error)
+}
+
 // Line is the line of one name as people see it.
 type Line struct {
 	Name   string

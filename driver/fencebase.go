@@ -155,6 +155,14 @@ func (d *based) Break(ctx context.Context, name, publicID string, fence uint64, 
 	return err
 }
 
+// Prune implements Pruner.
+func (d *based) Prune(ctx context.Context, prefix string, idle time.Duration) (int, error) {
+	if p, ok := d.Driver.(Pruner); ok {
+		return p.Prune(ctx, prefix, idle)
+	}
+	return 0, fmt.Errorf("driver: this store keeps nothing that can be pruned: %w", errors.ErrUnsupported)
+}
+
 // Watch implements Watcher; where the store does not tell, it asks.
 func (d *based) Watch(ctx context.Context, name string) iter.Seq2[Line, error] {
 	w, ok := d.Driver.(Watcher)

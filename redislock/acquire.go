@@ -206,8 +206,8 @@ func parseLineReply(v any) (r lineReply, err error) {
 
 // lineCall is a run of the long script in which old leaves and c joins; either may be nil.
 func (s *session) lineCall(old, c *claim, e *ear, again bool) redisconn.Call {
-	args := make([]string, 3, 12)
-	args[1], args[2] = digit(s.d.options.Shared), s.keepMS
+	args := make([]string, 4, 13)
+	args[1], args[2], args[3] = digit(s.d.options.Shared), s.keepMS, s.d.lifeMS
 	var k keys
 	if old != nil {
 		k, args[0] = old.keys, old.ID

@@ -202,7 +202,7 @@ func (b *batcher) single(ctx context.Context, r request) (any, error) {
 		return r.leave(ctx)
 	}
 	return b.d.run.Run(ctx, redisconn.Call{
-		Script: takeScript, Keys: []string{r.keys.name, r.keys.counter}, Args: []string{r.value, r.ttl}, Again: r.again,
+		Script: takeScript, Keys: []string{r.keys.name, r.keys.counter}, Args: []string{r.value, r.ttl, b.d.lifeMS}, Again: r.again,
 	})
 }
 
@@ -219,10 +219,11 @@ func (b *batcher) together(orders []*order) {
 		calls, about = append(calls, c), append(about, leaving)
 	}
 	if n := len(taking); n > 0 {
-		c := redisconn.Call{Script: takeScript, Keys: make([]string, 0, 2*n), Args: make([]string, 0, 2*n), Again: again(taking)}
+		c := redisconn.Call{Script: takeScript, Keys: make([]string, 0, 2*n), Args: make([]string, 0, 2*n+1), Again: again(taking)}
 		for _, o := range taking {
 			c.Keys, c.Args = append(c.Keys, o.keys.name, o.keys.counter), append(c.Args, o.value, o.ttl)
 		}
+		c.Args = append(c.Args, b.d.lifeMS)
 		calls, about = append(calls, c), append(about, taking)
 	}
 	replies := b.d.run.RunAll(sessions.Within(context.Background(), b.d.options.Timeout), calls)

@@ -30,6 +30,7 @@ type claim struct {
 	news   bool      // holder is another than Acquire or Wait have told
 	since  time.Time // when it was first sent
 	last   time.Time // when it was first sent; zero as long as nothing has left
+	count  time.Time // when its counter was last given more time, once it holds
 	doubt  bool      // a request for it had no answer and may still be carried out
 
 	ear     *ear // whose channel stands beside it in line
@@ -64,7 +65,7 @@ func (c *claim) admit(counter int64) {
 	}
 	c.state, c.holder, c.recheck = held, nil, redisstore.Recheck{}
 	if c.exclusive() {
-		c.fence = lowest(counter)
+		c.fence, c.count = lowest(counter), time.Now()
 	}
 	c.change.Give()
 }

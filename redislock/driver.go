@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ type Driver struct {
 	options Options
 	server  redisstore.Server
 	cluster bool
+	lifeMS  string // how long a counter outlives its last visitor; "0": for ever
 
 	ctx      context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel   context.CancelFunc
@@ -41,9 +43,13 @@ type Driver struct {
 // at the server's configuration and logs what a lock could lose by it; with Options.Strict that is an error.
 func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) {
 	options := o.withDefaults()
+	if options.KeepCounters > 0 && options.KeepCounters < leastKept {
+		return nil, fmt.Errorf("redislock: KeepCounters of %v: want %v or more, or less than 0 for ever: %w", options.KeepCounters, leastKept, driver.ErrRefused)
+	}
 	d := &Driver{
 		conn: conn, run: redisconn.Runner{Conn: conn, Functions: options.Functions}, options: options,
 		ears: map[string]*ear{}, channels: map[string]string{},
+		lifeMS: strconv.FormatInt(max(options.KeepCounters, 0).Milliseconds(), 10),
 	}
 	d.batch.d = d
 	var err error
@@ -74,6 +80,8 @@ func (d *Driver) Traits() driver.Traits {
 const (
 	minTTL = 50 * time.Millisecond
 	grain  = 50 * time.Millisecond // of the head's look at a claim that has run out
+
+	leastKept = time.Hour // of Options.KeepCounters
 )
 
 // Key implements driver.Keyer: the name itself.

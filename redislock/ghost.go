@@ -39,7 +39,7 @@ func (d *Driver) exorcise() {
 		d.mu.Lock()
 		calls := make([]redisconn.Call, len(d.ghosts))
 		for i, g := range d.ghosts {
-			calls[i] = leaving(g.keys, g.id)
+			calls[i] = d.leaving(g.keys, g.id)
 		}
 		d.mu.Unlock()
 		_, _ = redisstore.Together(d.ctx, d.run, d.options.Timeout, calls)
@@ -60,8 +60,8 @@ func (d *Driver) exorcise() {
 }
 
 // leaving is a run of the long script in which a claim leaves. No ID comes back.
-func leaving(k keys, id string) redisconn.Call {
+func (d *Driver) leaving(k keys, id string) redisconn.Call {
 	return redisconn.Call{
-		Script: lineScript, Keys: k.all(), Args: []string{id, "0", "3600000"}, Behind: true, Again: redisconn.Idempotent,
+		Script: lineScript, Keys: k.all(), Args: []string{id, "0", "3600000", d.lifeMS}, Behind: true, Again: redisconn.Idempotent,
 	}
 }

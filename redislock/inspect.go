@@ -52,10 +52,13 @@ func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) erro
 	return nil
 }
 
-// Lines implements driver.Inspector. It scans the counters of all names that ever were locked, so its cost grows with
-// these.
+// Lines implements driver.Inspector. It scans the counters of all names that were locked within Options.KeepCounters, asks
+// which of these names are free, for hundreds by one script, and looks at the others.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
-	names, err := redisstore.Names(ctx, d.conn, redisstore.Glob("il:{*}:fence:", prefix), prefix, nameOf)
+	names, err := d.counted(ctx, prefix)
+	if err == nil {
+		names, err = d.standing(ctx, names)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
@@ -92,7 +95,9 @@ func parseSight(name string, v any) (sight, error) {
 		}
 		channel := ""
 		if id := holderID(value); id != "" {
-			h.Fence = lowest(c - c%2)
+			if c > 1 {
+				h.Fence = lowest(c - c%2)
+			}
 			h.Since = granted(c-c%2, now)
 			channel = redisstore.Describe(h, value[headLen+1:])
 		} else if kind != "string" {
@@ -160,7 +165,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 		again = true
 		return true
 	}}
-	calls := []redisconn.Call{leaving(k, s.ids[i]), tell}
+	calls := []redisconn.Call{d.leaving(k, s.ids[i]), tell}
 	if h.Held && !now {
 		tell.Args[1] = "mark"
 		calls = []redisconn.Call{tell}

@@ -4,10 +4,11 @@
 -- ARGV  1 ID that leaves, or ''
 --       2 '1': other programs use the name as well, seen or not
 --       3 how long the line outlives its last visitor, in ms
---       4 ID that joins, asks for its state, or renews itself; the rest is left out if none does
---       5 its kind: m mutex, w write, r read, p permit   6 weight   7 limit   8 TTL in ms
---       9 '1': it stays in line if it cannot be held    10 channel of its process   11 information
---      12 '1': it stood in line before, so that it is not put there again
+--       4 how long the counter outlives its last visitor, in ms; '0': for ever
+--       5 ID that joins, asks for its state, or renews itself; the rest is left out if none does
+--       6 its kind: m mutex, w write, r read, p permit   7 weight   8 limit   9 TTL in ms
+--      10 '1': it stays in line if it cannot be held    11 channel of its process   12 information
+--      13 '1': it stood in line before, so that it is not put there again
 -- Returns 1 if the claim that left was held alone and nobody waits; else state, left, counter, wait, head, why, value.
 --   state    0 not in line, 1 waits, 2 held, 3 broken, 4 gone, 5 refused: permits never share a name with other claims
 --   left     1 if the claim that left was held until now
@@ -28,7 +29,7 @@
 -- So whoever leaves or stands here already begins with one that needs none, an HDEL of nothing: it leaves, hands over and is
 -- renewed. Whoever is new is denied, and costs nobody else anything.
 local K, F, W, H = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local leave, enter = ARGV[1], ARGV[4] or ''
+local leave, life, enter = ARGV[1], ARGV[4], ARGV[5] or ''
 
 -- Whoever joins a line turns the - behind the holder's ID into a +, so the holder sees the line where it looks anyway.
 local v = redis.pcall('GETRANGE', K, '0', '26')
@@ -40,7 +41,7 @@ end
 -- The usual turn, of claims held alone: one leaves and stands again at the end, and the first in line holds. It makes no
 -- functions and asks nothing twice, which is a third less than what the rest of this script takes for it. Whatever is not
 -- quite usual is left to that; it comes at least once a second, with the gap that is due.
-if enter ~= '' and v == 'il1:' .. leave .. '+' and ARGV[2] == '0' and ARGV[9] == '1' and ARGV[12] == '0' and ARGV[5] ~= 'p' and ARGV[5] ~= 'r' then
+if enter ~= '' and v == 'il1:' .. leave .. '+' and ARGV[2] == '0' and ARGV[10] == '1' and ARGV[13] == '0' and ARGV[6] ~= 'p' and ARGV[6] ~= 'r' then
   local who = redis.pcall('LINDEX', W, '0')
   local d = type(who) == 'string' and redis.pcall('HMGET', H, who, enter, '*') or {}
   local time, channel, info = string.match(d[1] or '', '^w [mw] %d+ %d+ (%d+) %d+ %d+ (il:push:[^=]%S*) (.*)$')
@@ -54,12 +55,18 @@ if enter ~= '' and v == 'il1:' .. leave .. '+' and ARGV[2] == '0' and ARGV[9] ==
     if type(c) == 'number' and c % 2 == 1 and now >= tonumber(gap) and now - gap < 1000 and now >= tonumber(open) then
       if c < us then
         c = us - us % 64 + 65
-        redis.call('SET', F, c)
+        if life ~= '0' then
+          redis.call('SET', F, c, 'PX', life)
+        else
+          redis.call('SET', F, c)
+        end
+      elseif life ~= '0' then
+        redis.call('PEXPIRE', F, life + math.floor((c - us) / 1000))
       end
       if redis.call('PUBLISH', channel, string.format('h %s %.0f 1', who, c - 1)) > 0 then
         redis.call('SET', K, 'il1:' .. who .. '+' .. info, 'PX', time)
-        redis.call('HSET', H, enter, 'w ' .. ARGV[5] .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8] .. ' ' .. now + ARGV[8] .. ' ' ..
-          now .. ' ' .. ARGV[10] .. ' ' .. ARGV[11])
+        redis.call('HSET', H, enter, 'w ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8] .. ' ' .. ARGV[9] .. ' ' .. now + ARGV[9] .. ' ' ..
+          now .. ' ' .. ARGV[11] .. ' ' .. ARGV[12])
         local n = redis.call('RPUSH', W, enter) -- before the other goes: a line that is empty for a moment comes back without an end
         redis.call('LREM', W, '1', who)
         redis.call('HDEL', H, who)
@@ -88,9 +95,9 @@ if foreign and enter ~= '' and string.find(v, '^il%d+:') then
   return redis.error_reply('NEWLAYOUT the value at this name is of a layout that this program does not know')
 end
 
-local mixed, outlives, kind, ttl = ARGV[2] == '1', ARGV[3], ARGV[5] or '', tonumber(ARGV[8] or '0')
-local weight, limit = tonumber(ARGV[6] or '1'), tonumber(ARGV[7] or '1')
-local queue, again = ARGV[9] == '1', ARGV[12] == '1'
+local mixed, outlives, kind, ttl = ARGV[2] == '1', ARGV[3], ARGV[6] or '', tonumber(ARGV[9] or '0')
+local weight, limit = tonumber(ARGV[7] or '1'), tonumber(ARGV[8] or '1')
+local queue, again = ARGV[10] == '1', ARGV[13] == '1'
 local state, left, counter, wait, head, why = 0, 0, 0, -1, 0, 0
 local renewed = 0 -- until when the claim that asks shares from now on
 local vacated = false -- the value at the name is of a claim that has just left
@@ -201,12 +208,20 @@ if leave ~= '' or mine then
   redis.call('HDEL', H, '')
 end
 
+-- The counter may go when nobody has come by for long: the next one begins at the server's time, which is beyond it. Where the
+-- counter is ahead of that, since the clock was set back or many drew within a moment, it stays so much longer.
+local function stay(c)
+  if life ~= '0' then
+    redis.call('PEXPIRE', F, life + math.max(0, math.floor((c - us) / 1000)))
+  end
+end
 local function draw()
   local c = redis.call('INCRBY', F, '64')
   if c < us then
     c = us - us % 64 + 64 + odd
     redis.call('SET', F, c)
   end
+  stay(c)
   return c - odd
 end
 
@@ -395,6 +410,7 @@ if id == enter then
     state = 3
   else
     redis.call('PEXPIRE', K, ttl)
+    stay(tonumber(counted))
     state, counter = 2, tonumber(counted) - odd
   end
 elseif mine then
@@ -402,7 +418,8 @@ elseif mine then
   if s == 'b' then
     state = 3
   elseif s == 'w' then
-    keep(enter, table.concat({s, k, w, l, ttl, now + ttl, since, ARGV[10], ARGV[11]}, ' '))
+    keep(enter, table.concat({s, k, w, l, ttl, now + ttl, since, ARGV[11], ARGV[12]}, ' '))
+    stay(tonumber(counted))
     redis.call('PEXPIRE', W, outlives)
     redis.call('PEXPIRE', H, outlives)
     state = 1
@@ -420,13 +437,13 @@ elseif enter ~= '' and again then
   state = 4
 elseif enter ~= '' then
   if (kind == 'm' or kind == 'w') and (not v or vacated) and n == 0 and not (open > now or vacated and due()) then
-    promote(enter, ARGV[11], ARGV[8], false, draw()) -- nobody else is here
+    promote(enter, ARGV[12], ARGV[9], false, draw()) -- nobody else is here
   elseif misfit() and (settle() or misfit()) then
     state = 5
   elseif queue or not id and not foreign then
     n = redis.call('RPUSH', W, enter)
-    redis.call('HSET', H, enter, 'w ' .. kind .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8] .. ' ' .. now + ttl .. ' ' .. now .. ' ' ..
-      ARGV[10] .. ' ' .. ARGV[11])
+    redis.call('HSET', H, enter, 'w ' .. kind .. ' ' .. ARGV[7] .. ' ' .. ARGV[8] .. ' ' .. ARGV[9] .. ' ' .. now + ttl .. ' ' .. now .. ' ' ..
+      ARGV[11] .. ' ' .. ARGV[12])
     redis.call('PEXPIRE', W, outlives)
     redis.call('PEXPIRE', H, outlives)
     if kind == 'p' and limit > largest then
@@ -451,9 +468,11 @@ if state == 1 and not queue and not again then
 end
 
 if n > 0 and odd == 0 then
-  redis.call('INCR', F)
-elseif n == 0 and odd == 1 then
-  redis.call('DECR', F)
+  if redis.call('INCR', F) == 1 then
+    stay(us)
+  end
+elseif n == 0 and odd == 1 and redis.call('DECR', F) == 0 then
+  redis.call('DEL', F) -- no token was drawn here
 end
 if id then
   local mark = string.sub(v, 27, 27)

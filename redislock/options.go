@@ -23,6 +23,11 @@ type Options struct {
 	// every 32nd handoff and once a second. Otherwise gaps are left for a minute after such a program was seen holding.
 	Shared bool
 
+	// KeepCounters is how long the counter of tokens of a name stays after the last who came by; default 7 days, an hour at least,
+	// less than 0 for ever. A name that comes back later begins at the server's time, so tokens go on growing unless the server's
+	// clock was set back by more than that meanwhile.
+	KeepCounters time.Duration
+
 	Logger *slog.Logger // default slog.Default()
 }
 
@@ -33,6 +38,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if options.Timeout <= 0 {
 		options.Timeout = redisconn.DefaultTimeout
+	}
+	if options.KeepCounters == 0 {
+		options.KeepCounters = 7 * 24 * time.Hour
 	}
 	if options.Logger == nil {
 		options.Logger = slog.Default()

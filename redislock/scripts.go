@@ -23,6 +23,10 @@ var (
 	markText string
 	//go:embed look.lua
 	lookText string
+	//go:embed standing.lua
+	standingText string
+	//go:embed prune.lua
+	pruneText string
 	//go:embed drop.lua
 	dropText string
 
@@ -34,6 +38,9 @@ var (
 	markScript  = redisconn.NewScript("interlock_mark", markText)
 	lookScript  = redisconn.NewScript("interlock_look", lookText)
 	dropScript  = redisconn.NewScript("interlock_drop", dropText)
+
+	standingScript = redisconn.NewScript("interlock_standing", standingText)
+	pruneScript    = redisconn.NewScript("interlock_prune", pruneText)
 )
 
 // Library returns the scripts as a function library for FUNCTION LOAD, Redis 7 or later. An administrator loads it once,
@@ -41,7 +48,9 @@ var (
 func Library() string {
 	var b strings.Builder
 	b.WriteString("#!lua name=interlock\n")
-	for _, s := range []*redisconn.Script{takeScript, freeScript, lineScript, holdScript, shareScript, markScript, lookScript, dropScript} {
+	for _, s := range []*redisconn.Script{
+		takeScript, freeScript, lineScript, holdScript, shareScript, markScript, lookScript, standingScript, pruneScript, dropScript,
+	} {
 		b.WriteString("redis.register_function('" + s.Name + "', function(KEYS, ARGV)\n" + s.Text + "\nend)\n")
 	}
 	return b.String()

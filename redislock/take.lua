@@ -2,6 +2,7 @@
 --
 -- KEYS  for each claim: the name, its counter of tokens
 -- ARGV  for each claim: the value that says who holds, il1:ID- and information; TTL in ms
+--       and at the end how long the counter outlives its last visitor, in ms; '0': for ever
 -- Returns, for one claim alone or for several as a list: the counter, if the claim is held now, whose tokens are the 32 up
 -- to there; 0 if the long script must decide; or the value that stands there.
 --
@@ -10,6 +11,7 @@
 -- moment, a master that comes back and the one that took its place both grant. So no grant goes without the server's
 -- time, which no counter overtakes at less than 15,000 grants a second.
 local us
+local life = ARGV[#ARGV]
 local function take(i)
   local name, counter = KEYS[2 * i - 1], KEYS[2 * i]
   if not redis.call('SET', name, ARGV[2 * i - 1], 'NX', 'PX', ARGV[2 * i]) then
@@ -34,7 +36,13 @@ local function take(i)
   end
   if c < us then
     c = us - us % 64 + 64
-    redis.call('SET', counter, c)
+    if life ~= '0' then
+      redis.call('SET', counter, c, 'PX', life)
+    else
+      redis.call('SET', counter, c)
+    end
+  elseif life ~= '0' then -- it is ahead of the time, and stays so much longer
+    redis.call('PEXPIRE', counter, life + math.floor((c - us) / 1000))
   end
   return c
 end

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redisconn"
@@ -29,6 +30,8 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 			Strict:    driver.Param(p, "strict", strconv.ParseBool),
 			Functions: driver.Param(p, "functions", strconv.ParseBool),
 			Shared:    driver.Param(p, "shared", strconv.ParseBool),
+
+			KeepCounters: driver.Param(p, "keep_counters", time.ParseDuration),
 		}
 	})
 	if err != nil {

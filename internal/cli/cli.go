@@ -30,6 +30,7 @@ type commandLine struct {
 	Watch      watchCommand      `cmd:"" help:"Follow one lock: print it now and after every change."`
 	Break      breakCommand      `cmd:"" help:"Take a lock away from its holder, or the place of one that waits, who may stand in line again."`
 	Masters    mastersCommand    `cmd:"" help:"Show which masters of a redlock:// vote, and why others do not; give up dead ones."`
+	Prune      pruneCommand      `cmd:"" help:"Remove what the store keeps of names that nobody locks any more."`
 	Migrate    migrateCommand    `cmd:"" help:"Make or renew the tables of a store in a database."`
 	Torture    tortureCommand    `cmd:"" help:"Kill, stop and cut off workers over the store, and judge what they saw."`
 	Demo       demoCommand       `cmd:"" help:"See for yourself what a lock is for, and a token."`

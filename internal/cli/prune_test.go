@@ -1,0 +1,40 @@
+package cli_test
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+// An operator removes the counters of names that nobody locks any more, and no other store takes that for something else.
+func TestPruneCommand(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	for _, name := range []string{"a/1", "a/2", "b"} {
+		server.MustDo(t, "SET", "il:{"+name+"}:fence:"+name, "64")
+	}
+	for _, c := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"prune", "a/", "--store", server.URL()}, 0, "of 2 names"},
+		{[]string{"prune", "--json", "--store", server.URL()}, 0, `{"removed":1}`},
+		{[]string{"prune", "--idle", "1m", "--store", server.URL()}, 64, "want 1h0m0s or more"},
+		{[]string{"prune", "--store", "file://" + t.TempDir()}, 64, "keeps nothing of idle names that could go"},
+	} {
+		out, err := exec.Command("interlock", c.args...).CombinedOutput()
+		status := 0
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			status = exit.ExitCode()
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if status != c.status || !strings.Contains(string(out), c.says) {
+			t.Errorf("%q: status %d, says %q; want %d and %q", c.args, status, out, c.status, c.says)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// some is how many names one script is asked about: it takes the server half a millisecond.
+const some = 500
+
+// counted returns the names that have a counter, in order.
+func (d *Driver) counted(ctx context.Context, prefix string) ([]string, error) {
+	return redisstore.Names(ctx, d.conn, redisstore.Glob("il:{*}:fence:", prefix), prefix, nameOf)
+}
+
+// inGroups runs a script for many names at a time, on a cluster by slot. answered is given the answer for each group, or nil where
+// a cluster is just moving its slot.
+func (d *Driver) inGroups(ctx context.Context, names []string, call func(names []string) redisconn.Call, answered func(names []string, v any)) error {
+	bySlot := map[int][]string{0: names}
+	if d.cluster {
+		bySlot = map[int][]string{}
+		for _, name := range names {
+			slot := redisconn.Slot(name)
+			bySlot[slot] = append(bySlot[slot], name)
+		}
+	}
+	var groups [][]string
+	for _, group := range bySlot {
+		groups = slices.AppendSeq(groups, slices.Chunk(group, some))
+	}
+	for part := range slices.Chunk(groups, 16) {
+		calls := make([]redisconn.Call, len(part))
+		for i, group := range part {
+			calls[i] = call(group)
+		}
+		replies, err := redisstore.Together(ctx, d.run, d.options.Timeout, calls)
+		if err != nil {
+			return err
+		}
+		for i, reply := range replies {
+			if reply.Err != nil && !redisconn.Is(reply.Err, "TRYAGAIN") {
+				return reply.Err
+			}
+			answered(part[i], reply.Value)
+		}
+	}
+	return nil
+}
+
+// standing returns those names, in their order, that somebody holds or waits for.
+func (d *Driver) standing(ctx context.Context, names []string) (standing []string, err error) {
+	err = d.inGroups(ctx, names, func(names []string) redisconn.Call {
+		call := redisconn.Call{Script: standingScript, Keys: make([]string, 0, 2*len(names)), Again: redisconn.Idempotent}
+		for _, name := range names {
+			call.Keys = append(call.Keys, name, keysOf(name).line)
+		}
+		return call
+	}, func(names []string, v any) {
+		numbers, ok := v.([]any)
+		if !ok {
+			standing = append(standing, names...) // nobody knows
+		}
+		for _, n := range numbers {
+			if n, _ := n.(int64); n > 0 && n <= int64(len(names)) {
+				standing = append(standing, names[n-1])
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask which names are free: %w", err)
+	}
+	slices.Sort(standing)
+	return standing, nil
+}
+
+// Prune implements driver.Pruner: it deletes the counters of such names, also those that were written without an end. Whoever comes
+// later begins at the server's time, so tokens go on growing unless the server's clock was set back by more than idle meanwhile.
+func (d *Driver) Prune(ctx context.Context, prefix string, idle time.Duration) (removed int, err error) {
+	if idle < leastKept {
+		return 0, fmt.Errorf("redislock: prune: idle for %v: want %v or more: %w", idle, leastKept, driver.ErrRefused)
+	}
+	names, err := d.counted(ctx, prefix)
+	if err == nil {
+		err = d.inGroups(ctx, names, func(names []string) redisconn.Call {
+			call := redisconn.Call{
+				Script: pruneScript, Keys: make([]string, 0, 3*len(names)), Args: []string{strconv.FormatInt(idle.Microseconds(), 10)}, Again: redisconn.Idempotent,
+			}
+			for _, name := range names {
+				k := keysOf(name)
+				call.Keys = append(call.Keys, k.name, k.counter, k.line)
+			}
+			return call
+		}, func(_ []string, v any) {
+			n, _ := v.(int64)
+			removed += int(n)
+		})
+	}
+	if err != nil {
+		return removed, fmt.Errorf("redislock: prune: %w", err)
+	}
+	return removed, nil
+}
