@@ -250,7 +250,7 @@ func (n *node) revote(due []*order, replies []redisconn.Reply) {
 			again, at = append(again, o), append(at, i)
 		}
 	}
-	if len(again) == 0 {
+	if len(again) == 0 || !n.votes() { // what has no vote by now is looked at in time
 		return
 	}
 	n.d.lookAfter(time.Now(), newcomers)

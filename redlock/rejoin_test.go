@@ -144,35 +144,81 @@ func back(t *testing.T, url string, set []*servertest.Server) {
 	})
 }
 
-// Three of five masters restart with their data, all but the last second of it. No majority is left that surely remembers; when all
-// have waited, all vote.
+// Masters restart with their data, all but the last second of it: three of five, or all five one by one. No majority is left that surely
+// remembers; when all have waited, all vote.
 func TestAMajorityThatRestartsVotesAgain(t *testing.T) {
 	t.Parallel()
-	set := startMasters(t, 5, kept...)
-	url := urlOf(addrs(set)) + "?max_ttl=1s"
-	s := session(t, open(t, url), time.Second)
-	c := mutex("before", false)
-	g, err := acquire(t.Context(), s, c)
+	for _, n := range []int{3, 5} {
+		t.Run(fmt.Sprintf("%d of 5", n), func(t *testing.T) {
+			t.Parallel()
+			set := startMasters(t, 5, kept...)
+			url := urlOf(addrs(set)) + "?max_ttl=1s"
+			s := session(t, open(t, url), time.Second)
+			c := mutex("before", false)
+			g, err := acquire(t.Context(), s, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, one := range set[:n] {
+				if err := one.Restart(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				met(t, one, func() { _, _ = s.Acquire(t.Context(), mutex("wakes", false)) })
+			}
+			back(t, url, set)
+			_, _ = s.Release(t.Context(), c)
+			until(t, 30*time.Second, "granted again to whoever held it before", func() bool {
+				c := mutex("before", false)
+				defer func() { _, _ = s.Release(t.Context(), c) }()
+				next, err := s.Acquire(t.Context(), c)
+				if next.Held && next.Fence < g.Fence+driver.Stride {
+					t.Errorf("token %d after %d", next.Fence, g.Fence)
+				}
+				return err == nil && next.Held
+			})
+		})
+	}
+}
+
+// A master waits for its vote, and its clock is set back by an hour. It waits anew by the clock that it has, not for an hour.
+func TestAClockThatIsSetBackKeepsNoMasterOut(t *testing.T) {
+	t.Parallel()
+	one, err := servertest.Start(t.Context(), servertest.Options{Clock: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range set[1:4] {
-		if err := one.Restart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		met(t, one, func() { _, _ = s.Acquire(t.Context(), mutex("wakes", false)) })
+	t.Cleanup(func() { _ = one.Close() })
+	set := append(startMasters(t, 2), one)
+	s := session(t, open(t, urlOf(addrs(set))+"?max_ttl=1s"), time.Second)
+	if err := one.Restart(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	back(t, url, set)
-	_, _ = s.Release(t.Context(), c)
-	until(t, 30*time.Second, "granted again to whoever held it before", func() bool {
-		c := mutex("before", false)
-		defer func() { _, _ = s.Release(t.Context(), c) }()
-		next, err := s.Acquire(t.Context(), c)
-		if next.Held && next.Fence < g.Fence+driver.Stride {
-			t.Errorf("token %d after %d", next.Fence, g.Fence)
-		}
-		return err == nil && next.Held
-	})
+	try := func() {
+		c := mutex("back", false)
+		_, _ = s.Acquire(t.Context(), c)
+		_, _ = s.Release(t.Context(), c)
+	}
+	met(t, one, try)
+	if err := one.Step(-time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	until(t, 30*time.Second, "a vote of the master whose clock was set back", func() bool { try(); return votes(t, one) })
+}
+
+// What survives a restart is known of masters that have said so.
+func TestASilentMasterIsNotSaidToKeepAnything(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3, redistest.Durable...)
+	if d := open(t, urlOf(addrs(set))); !d.Traits().Survives.Restart {
+		t.Error("three masters that keep everything: want claims to survive a restart")
+	}
+	if err := set[1].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = set[1].Resume() }()
+	if d := open(t, urlOf(addrs(set))); d.Traits().Survives.Restart {
+		t.Error("one master of three has not answered, and claims are said to survive its restart")
+	}
 }
 
 // Two of three masters know a token that is ahead of all clocks, and one of them forgets it. When it votes again, it and the one that
