@@ -140,7 +140,7 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 		f.give(n)
 		n.give(order{
 			call: redisconn.Call{Script: takeScript, Keys: keys, Args: []string{
-				c.value(n.channel()), s.ttlMS, f.proposal, s.d.fingerprint(),
+				c.value(n.channel()), s.ttlMS, f.proposal, n.print(),
 			}},
 			since: since, until: time.Now().Add(s.timeout), vote: true, done: done,
 		})

@@ -1,7 +1,7 @@
 -- hold: renews claims on this master, up to a hundred at once.
 --
 -- KEYS  1 the vote of this master   2… the names
--- ARGV  1 TTL in ms   2 fingerprint of the set of masters that the client uses   3… for each name the beginning of its
+-- ARGV  1 TTL in ms   2 the vote that this master has in the set of the client   3… for each name the beginning of its
 --       value: ilq1:ID
 -- Returns the claims that were not renewed, each as its number among the names, times 2, plus 1 if it was broken.
 --

@@ -23,7 +23,7 @@ func keysOf(name string) keys {
 // Keys of the master itself.
 const (
 	memberKey = redisstore.SideKeys + "redlock}:member" // its record
-	voteKey   = redisstore.SideKeys + "redlock}:vote"   // fingerprint of the set that it may vote in
+	voteKey   = redisstore.SideKeys + "redlock}:vote"   // a fingerprint of the set that it may vote in, and its ID there
 	usedKey   = redisstore.SideKeys + "redlock}:used"   // the same, as long as the set is in use
 	floorKey  = redisstore.SideKeys + "redlock}:floor"  // a counter: all that are drawn from now on are above
 	highKey   = redisstore.SideKeys + "redlock}:high"   // a counter: none that was drawn is above

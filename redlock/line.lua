@@ -12,7 +12,7 @@
 --       9 its ticket, 16 digits   10 information
 --      11 counter of a grant: the claim steps back from it if one with an older ticket waits; '0': it keeps what it has;
 --         '-1': as '0', but what it has is granted anew
---      12 fingerprint of the set of masters that the client uses
+--      12 the vote that this master has in the set of the client
 -- Returns 1 if the claim that left had this master and nobody waits; else state, left, counter, wait, head, why, older, value.
 --   state    0 not in line, 1 waits, 2 has this master, 3 broken, 4 nothing of it was looked at, since this master has no vote;
 --            whoever left has left all the same

@@ -16,16 +16,18 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// membership is a set of masters as each of them has it on record. Its fingerprint is the vote of a master: a master that
-// has lost its memory, or that belongs to another set by now, has not got it and gives itself to nobody.
+// membership is a set of masters as each of them has it on record. Its fingerprint and the master's own ID are the vote of a master:
+// one that has lost its memory, that has another master's, or that belongs to another set by now, has not got it and gives itself to
+// nobody.
 type membership struct {
 	version int64    // it grows when a member takes the place of another
 	members []string // IDs of the masters, in order; vacated begins those that were given up
 	maxTTL  time.Duration
 }
 
-func (m membership) print() string {
-	sum := sha256.Sum256([]byte(m.String()))
+// vote is that of one master of the set.
+func (m membership) vote(id string) string {
+	sum := sha256.Sum256([]byte(m.String() + id))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -147,7 +149,7 @@ func (n *node) enlist(ctx context.Context, p *portrait, m membership, id, vote s
 	ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 	v, err := n.run.Run(ctx, redisconn.Call{Script: memberScript, Keys: memberKeys, Behind: true, Args: []string{
 		vote, strconv.FormatInt(p.record.version, 10), p.knew,
-		strconv.FormatInt(m.version, 10), strings.Join(m.members, ","), ms(m.maxTTL), id, p.run, m.print(),
+		strconv.FormatInt(m.version, 10), strings.Join(m.members, ","), ms(m.maxTTL), id, p.run, m.vote(id),
 		ms(rejoin(m.maxTTL)), ms(used(m.maxTTL)), digit(p.durable), p.past, strconv.FormatInt(floor, 10),
 	}})
 	if err == nil && v != int64(1) {

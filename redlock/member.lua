@@ -1,13 +1,13 @@
 -- member: what this master knows of the set that it belongs to, and whether it has a vote.
 --
--- KEYS  1 its record, a hash   2 its vote: the fingerprint of the set   3 whether the set is in use: the same
+-- KEYS  1 its record, a hash   2 its vote: a fingerprint of the set and its own ID   3 whether the set is in use: the same
 --       4 its floor: every counter that it draws is above   5 at least the largest counter that it has drawn
 -- ARGV  1 'look', or 'use', or what to do with its vote: 'give' or 'stay' or 'wait'; the rest is for these three
 --       2 version of the record that it has, 0 for none   3 run_id in that record, or ''
---       4 version   5 members   6 longest TTL in ms   7 its own ID among the members   8 run_id   9 fingerprint
+--       4 version   5 members   6 longest TTL in ms   7 its own ID among the members   8 run_id   9 its vote, if it gets one
 --      10 how long it waits, in ms   11 how long a set counts as used, in ms   12 '1' if it forgets nothing when it restarts
 --      13 of which data set it was a replica before, or ''   14 what its floor is to be at least
---       For 'use': 2 fingerprint   3 how long a set counts as used, in ms.
+--       For 'use': 2 its vote   3 how long a set counts as used, in ms.
 -- Returns for 'look' version, members, longest TTL, ID, run_id, when its wait is over, vote, for how long the set still
 -- counts as used, the time, whether it was one that forgets nothing, of which data set it was a replica, and its largest
 -- counter or more, all times in ms; for 'use' 1; else 1, or 0 if its record is another one by now.

@@ -233,7 +233,7 @@ func (n *node) repeat(ctx context.Context, due []*order, replies []redisconn.Rep
 	}
 }
 
-// printAt is where a script takes the fingerprint of the set that the program uses.
+// printAt is where a script takes the vote that its master has in the set of the program.
 var printAt = map[*redisconn.Script]int{takeScript: 3, raiseScript: 3, holdScript: 1, lineScript: 11}
 
 // A master that refuses because the set has changed is waited for so long until this program knows the new one: about what two
@@ -260,7 +260,7 @@ func (n *node) revote(due []*order, replies []redisconn.Reply) {
 		return
 	}
 	for _, o := range again {
-		o.call.Args[printAt[o.call.Script]] = n.d.fingerprint()
+		o.call.Args[printAt[o.call.Script]] = n.print()
 	}
 	for i, reply := range n.ask(ctx, again, true) {
 		replies[at[i]] = reply

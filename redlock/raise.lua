@@ -3,7 +3,7 @@
 -- KEYS  1 the name   2 its counter   3 the vote of this master   4 unused
 --       5 at least the largest counter that this master has, of any name
 -- ARGV  1 the beginning of its value: ilq1:ID   2 the token   3 TTL in ms
---       4 fingerprint of the set of masters that the client uses
+--       4 the vote that this master has in the set of the client
 -- Returns the counter, if the claim still has this master; 0 if not; -1 if it was broken.
 --
 -- On the condition rests the order of tokens: any two majorities share a master, and there this token was stored before the

@@ -71,6 +71,29 @@ func TestAMasterThatBecomesAReplicaCostsItsOwnVoteAlone(t *testing.T) {
 	}
 }
 
+// A master is made a copy of another one and a master again while nobody asks it anything. No server has restarted, and no connection
+// has ended, and it has forgotten whom it was given to.
+func TestACopyOfAnotherMasterHasNoVote(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3)
+	s := session(t, open(t, urlOf(addrs(set))), time.Minute)
+	first := mutex("before", false)
+	if _, err := acquire(t.Context(), s, first); err != nil {
+		t.Fatal(err)
+	}
+	everywhere(t, set, "before") // and over a connection that lasts
+	replicate(t, set[2], set[0])
+	set[2].MustDo(t, "REPLICAOF", "NO", "ONE")
+	c := mutex("after", false)
+	if g, err := s.Acquire(t.Context(), c); err != nil || !g.Held {
+		t.Fatalf("with two masters that are well: %+v, %v", g, err)
+	}
+	until(t, 30*time.Second, "found to be a copy", func() bool { return record(t, set[2], "id") != record(t, set[0], "id") })
+	if votes(t, set[2]) || ours(t, set[2], "after") {
+		t.Error("a master that has another one's memory gives itself to a claim")
+	}
+}
+
 // Two of three masters synced their logs once a second when they went down, and sync always when they are back. What they were asked in
 // the last second before is lost perhaps, so they wait.
 func TestAMasterThatKeptTooLittleWaits(t *testing.T) {
@@ -278,20 +301,34 @@ func TestAMasterThatForgotDrawsAboveWhatTheOthersKnow(t *testing.T) {
 	}
 }
 
-// Whatever script draws a token, the master knows one that is no smaller as its largest.
+// Whatever script draws a token or writes one back, the master knows one that is no smaller as its largest.
 func TestAMasterKnowsItsLargestCounter(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
 	set[0].MustDo(t, "SET", "il:{crowd}:qfence:crowd", strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro()/64*64, 10))
+	check := func(what string) {
+		t.Helper()
+		for i, one := range set {
+			counter, _ := strconv.ParseUint(one.MustDo(t, "GET", "il:{crowd}:qfence:crowd"), 10, 64)
+			high, _ := strconv.ParseUint(one.MustDo(t, "GET", "il:{redlock}:high"), 10, 64)
+			if counter == 0 || high < counter-counter%2 {
+				t.Errorf("%s: master %d has a counter of %d, and takes %d for its largest", what, i+1, counter, high)
+			}
+		}
+	}
+	s := session(t, open(t, urlOf(addrs(set))), time.Minute)
+	c := mutex("crowd", false)
+	if _, err := acquire(t.Context(), s, c); err != nil {
+		t.Fatal(err)
+	}
+	everywhere(t, set, "crowd")
+	check("a token that was written back")
+	if _, err := s.Release(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
 	for _, turn := range []bool{false, true} {
 		crowd(t, 4, 30, func(int) string { return urlOf(addrs(set)) }, 5*time.Second, turn, nil)
-	}
-	for i, one := range set {
-		counter, _ := strconv.ParseUint(one.MustDo(t, "GET", "il:{crowd}:qfence:crowd"), 10, 64)
-		high, _ := strconv.ParseUint(one.MustDo(t, "GET", "il:{redlock}:high"), 10, 64)
-		if counter == 0 || high < counter-counter%2 {
-			t.Errorf("master %d has drawn %d, and takes %d for its largest counter", i+1, counter, high)
-		}
+		check("handoffs")
 	}
 }
 

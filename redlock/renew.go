@@ -164,7 +164,7 @@ func (s *session) hold(n *node, claims []*claim, f *flight, until time.Time) {
 		some := mine[:min(batch, len(mine))]
 		mine = mine[len(some):]
 		call := redisconn.Call{Script: holdScript, Keys: make([]string, len(some)+1), Args: make([]string, len(some)+2)}
-		call.Keys[0], call.Args[0], call.Args[1] = voteKey, s.ttlMS, s.d.fingerprint()
+		call.Keys[0], call.Args[0], call.Args[1] = voteKey, s.ttlMS, n.print()
 		for i, c := range some {
 			call.Keys[i+1], call.Args[i+2] = c.keys.name, layout+c.ID
 		}

@@ -214,7 +214,7 @@ func (n *node) update(ctx context.Context, p *portrait, set membership, why erro
 	switch p.condition() {
 	case voting:
 		what, floor = "give", 0 // it has lost nothing
-		current = current && p.vote == set.print()
+		current = current && p.vote == set.vote(p.id)
 	case stale:
 		what, current = "wait", false
 		why = fmt.Errorf("it has restarted and may have forgotten, and has no vote for %v", rejoin(set.maxTTL))

@@ -34,15 +34,16 @@ type surveyor struct {
 	told     atomic.Int64 // when the masters were last told that the set is in use, in ns of this process
 }
 
-// agreed is a set with its fingerprint.
+// agreed is a set with the votes that its masters have by now if they may, by their number.
 type agreed struct {
 	membership
-	vote string
+	votes []string
 }
 
-func (d *Driver) fingerprint() string {
-	if m := d.survey.set.Load(); m != nil {
-		return m.vote
+// print is what this master's vote is in the set that the program knows.
+func (n *node) print() string {
+	if m := n.d.survey.set.Load(); m != nil {
+		return m.votes[n.i]
 	}
 	return "-"
 }
@@ -206,22 +207,28 @@ func (d *Driver) lookLocked(ctx context.Context) (_ []*portrait, missing bool, _
 	}
 	if err != nil {
 		for i, n := range d.nodes {
-			if all[i].err != nil {
-				n.unanswered()
-			}
+			lost := &standing{err: fmt.Errorf("%w: %w", driver.ErrNotSent, err)}
 			switch before := n.standing.Load(); {
+			case all[i].err != nil:
+				d.sawOf(n, all[i], generations[i], nil)
 			case before == nil:
-				n.standing.Store(&standing{err: fmt.Errorf("%w: %w", driver.ErrNotSent, err)})
-			case all[i].err == nil && heard(all) >= d.quorum:
-				n.standing.Store(&standing{run: before.run, err: fmt.Errorf("%w: %w", driver.ErrNotSent, err)})
+				n.standing.Store(lost)
+			case heard(all) >= d.quorum:
+				lost.run = before.run
+				n.standing.Store(lost)
 			}
 		}
 		return all, true, err
 	}
-	d.survey.set.Store(&agreed{set, set.print()})
+	votes := make([]string, len(d.nodes))
+	for i, n := range d.nodes {
+		n.meets(all[i], set)
+		votes[i] = set.vote(n.member)
+	}
+	d.survey.set.Store(&agreed{set, votes})
 	d.survey.told.Store(int64(time.Since(epoch)))
 	for i, n := range d.nodes {
-		missing = d.sawOf(n, all[i], generations[i], set, errs[i]) || missing
+		missing = d.sawOf(n, all[i], generations[i], errs[i]) || missing
 	}
 	return all, missing, nil
 }
@@ -236,9 +243,20 @@ func heard(all []*portrait) (n int) {
 	return n
 }
 
+// meets takes in which member of the set the master is, if it says so.
+func (n *node) meets(p *portrait, set membership) {
+	switch {
+	case p.away() != nil:
+	case !p.strayed && slices.Contains(set.members, p.id):
+		n.member = p.id
+	case slices.Contains(set.members, p.run):
+		n.member = p.run
+	}
+}
+
 // sawOf takes in what a look shows of one master, and err, why it has no vote. One that did not answer is what it was: it may
 // be slow, and what it gave to claims still counts. It reports whether the master is to be looked at again.
-func (d *Driver) sawOf(n *node, p *portrait, generation uint64, set membership, err error) (missing bool) {
+func (d *Driver) sawOf(n *node, p *portrait, generation uint64, err error) (missing bool) {
 	before := n.standing.Load()
 	s := &standing{generation: generation, run: p.run}
 	switch {
@@ -256,16 +274,8 @@ func (d *Driver) sawOf(n *node, p *portrait, generation uint64, set membership, 
 	case err != nil:
 		s.err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, err)
 	}
-	if p.err == nil {
-		if before != nil && before.run != "" && before.run != p.run && p.condition() != voting {
-			d.forgotten(n)
-		}
-		for _, id := range []string{p.id, p.run} {
-			if p.unfit == nil && !(p.strayed && id == p.id) && slices.Contains(set.members, id) {
-				n.member = id
-				break
-			}
-		}
+	if p.err == nil && before != nil && before.run != "" && before.run != p.run && p.condition() != voting {
+		d.forgotten(n)
 	}
 	d.report(n, n.standing.Swap(s), s)
 	return s.err != nil
@@ -366,7 +376,7 @@ func (d *Driver) tell() {
 	since := time.Now()
 	for _, n := range d.nodes {
 		n.give(order{
-			call:  redisconn.Call{Script: memberScript, Keys: memberKeys, Args: []string{"use", d.fingerprint(), ms}},
+			call:  redisconn.Call{Script: memberScript, Keys: memberKeys, Args: []string{"use", n.print(), ms}},
 			since: since, until: since.Add(d.options.NodeTimeout), done: func(*node, *order, any, error) {},
 		})
 	}

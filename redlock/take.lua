@@ -3,7 +3,7 @@
 -- KEYS  1 the name   2 its counter of tokens   3 the vote of this master   4 its floor: what it draws is above
 --       5 at least the largest counter that it has drawn, of any name
 -- ARGV  1 the value that says who holds   2 TTL in ms   3 the counter that the client proposes, a multiple of 64
---       4 fingerprint of the set of masters that the client uses
+--       4 the vote that this master has in the set of the client
 -- Returns the counter, if the claim has this master now; 0 if a line stands there and the long script must decide; or the
 -- value that stands there.
 --
