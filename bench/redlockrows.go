@@ -23,7 +23,7 @@ var quorumShort = scale{warm: 100 * time.Millisecond, window: 600 * time.Millise
 
 // redlockRows are the rows of the store on several masters.
 func redlockRows() []row {
-	return []row{redlockFree(), redlockHandoffs(), redlockPassing(), redlockFair(), redlockStopped()}
+	return []row{redlockFree(), redlockHandoffs(), redlockPassing(), redlockFair(), redlockStopped(), redlockDenied()}
 }
 
 func redlockFree() row {
@@ -139,6 +139,29 @@ func redlockStopped() row {
 			r.goals = append(r.goals, goal{who, aboveUsual, neverOver, 100, 0, ""})
 		case 3:
 			r.goals = append(r.goals, goal{who, unbacked, neverOver, 0, 0, ""})
+		}
+	}
+	return r
+}
+
+func redlockDenied() row {
+	r := row{
+		name:    "redlock-denied",
+		title:   "Redlock on five masters, a try for a lock that another client holds, some masters stopped",
+		options: "one goroutine, one process; SIGSTOP after the lock was taken; tries of 0.5 s after as long to warm up; " + redisMasters,
+		reps:    7,
+		scale:   scale{window: 500 * time.Millisecond},
+		metrics: []metric{tryMedian, trySlow},
+	}
+	name := func(n int) string { return fmt.Sprintf("%s, %d stopped", oursQuorum, n) }
+	for n := range 3 {
+		as := ours
+		if n == 0 {
+			as = remark
+		}
+		r.contenders = append(r.contenders, contender{name(n), as, denied{n}})
+		if n > 0 {
+			r.goals = append(r.goals, goal{name(n), tryMedian, atMost, 1.5, 1.2, name(0)})
 		}
 	}
 	return r

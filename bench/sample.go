@@ -40,6 +40,8 @@ const (
 	pairs          metric = "pairs/s"
 	pairMedian     metric = "p50 µs"
 	pairSlow       metric = "p99 µs"
+	tryMedian      metric = "p50 of a try µs"
+	trySlow        metric = "p99 of a try µs"
 	startToEnd     metric = "start to end ms"
 	cpuShare       metric = "CPU % of a core"
 	operations     metric = "operations/s"

@@ -38,6 +38,7 @@ type job struct {
 var tasks = map[string]func(ctx context.Context, j job, in *bufio.Reader, out io.Writer) error{
 	"contend": contend,
 	"crowd":   crowdTask,
+	"denied":  tries,
 	"hold":    hold,
 	"follow":  follow,
 	"pair":    pair,

@@ -203,6 +203,35 @@ func TestAMajorityThatRestartsVotesAgain(t *testing.T) {
 	}
 }
 
+// Two of three masters restart empty. Nobody can tell what they knew, so a new set begins when the former one has not been used for long
+// enough; programs that go on asking for it do not use it.
+func TestAMajorityThatRestartsEmptyFoundsTheSetAnew(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3)
+	s := session(t, open(t, urlOf(addrs(set))+"?max_ttl=300ms"), 300*time.Millisecond)
+	c := mutex("before", false)
+	g, err := acquire(t.Context(), s, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range set[1:] {
+		if err := one.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _ = s.Release(t.Context(), c)
+	until(t, 30*time.Second, "granted in a new set", func() bool {
+		_, _ = s.Renew(t.Context())
+		c := mutex("before", false)
+		defer func() { _, _ = s.Release(t.Context(), c) }()
+		next, err := s.Acquire(t.Context(), c)
+		if next.Held && next.Fence < g.Fence+driver.Stride {
+			t.Errorf("token %d after %d", next.Fence, g.Fence)
+		}
+		return err == nil && next.Held
+	})
+}
+
 // A master waits for its vote, and its clock is set back by an hour. It waits anew by the clock that it has, not for an hour.
 func TestAClockThatIsSetBackKeepsNoMasterOut(t *testing.T) {
 	t.Parallel()

@@ -365,8 +365,18 @@ func (d *Driver) portraits(ctx context.Context) ([]*portrait, []uint64) {
 // epoch is when this process began, for times of its own.
 var epoch = time.Now()
 
-// tell has the masters know that their set is in use, now and then.
+// tell has the masters know that their set is in use, now and then. While no majority votes nobody can hold anything in it: it is
+// not used, however many ask whether it is back, so that a new one may begin where it never will be.
 func (d *Driver) tell() {
+	voters := 0
+	for _, n := range d.nodes {
+		if n.votes() {
+			voters++
+		}
+	}
+	if voters < d.quorum {
+		return
+	}
 	now := time.Since(epoch)
 	told := d.survey.told.Load()
 	if now-time.Duration(told) < d.options.MaxTTL/2 || !d.survey.told.CompareAndSwap(told, int64(now)) {
