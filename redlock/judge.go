@@ -37,7 +37,9 @@ func (p *portrait) condition() condition {
 		return voting
 	case p.wait > rejoin(p.record.maxTTL): // its clock was set back: it waits anew, by the clock that it has
 		return stale
-	case p.wait > 0:
+	case p.wait+p.took > 0:
+		// It has waited only if that was over when the first master was asked: until then a claim that counts on what this one has
+		// forgotten may have written a larger token to another one, after that one has said what its largest is.
 		return recovering
 	}
 	return ready

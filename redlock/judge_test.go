@@ -35,6 +35,8 @@ func TestConditions(t *testing.T) {
 		"it waits, and keeps all over a restart":  {recovering, member(func(p *portrait) { p.vote, p.wait, p.knew, p.kept, p.durable = "", wait, "1", true, true })},
 		"it waits, and forgets over a restart":    {stale, member(func(p *portrait) { p.vote, p.wait, p.knew = "", wait, "1" })},
 		"it has waited":                           {ready, member(func(p *portrait) { p.vote, p.wait = "", -1 })},
+		"it has waited since others were asked":   {recovering, member(func(p *portrait) { p.vote, p.wait, p.took = "", -time.Second, 2*time.Second })},
+		"it begins to wait, and answers late":     {recovering, member(func(p *portrait) { p.vote, p.wait, p.took = "", wait, time.Second })},
 		"it has waited, and forgets over a start": {stale, member(func(p *portrait) { p.vote, p.wait, p.knew = "", -1, "1" })},
 	} {
 		if got := c.p.condition(); got != c.want {

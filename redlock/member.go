@@ -76,6 +76,7 @@ type portrait struct {
 	kept     bool   // durable in the record
 	knewPast string // past in the record
 	wait     time.Duration
+	took     time.Duration // since the first master was asked
 	vote     string
 	used     bool  // the set on record is in use
 	high     int64 // at least its largest counter
@@ -89,8 +90,8 @@ func (p *portrait) away() error {
 	return p.unfit
 }
 
-// portray asks a master who it is, over one way to it.
-func (n *node) portray(ctx context.Context) *portrait {
+// portray asks a master who it is, over one way to it. All masters are asked since a time.
+func (n *node) portray(ctx context.Context, since time.Time) *portrait {
 	p := &portrait{}
 	var info map[string]string
 	p.err = n.conn.EachMaster(ctx, func(do redisconn.DoFunc) (err error) {
@@ -122,7 +123,7 @@ func (n *node) portray(ctx context.Context) *portrait {
 		p.record.members = strings.Split(members, ",")
 	}
 	p.id, p.knew, p.vote = text(3), text(4), text(6)
-	p.wait = time.Duration(number(5)-number(8)) * time.Millisecond
+	p.wait, p.took = time.Duration(number(5)-number(8))*time.Millisecond, time.Since(since)
 	p.used = number(7) > 0
 	p.kept, p.knewPast = text(9) == "1", text(10)
 	p.high, _ = strconv.ParseInt(text(11), 10, 64)

@@ -9,8 +9,8 @@
 --      13 of which data set it was a replica before, or ''   14 what its floor is to be at least
 --       For 'use': 2 its vote   3 how long a set counts as used, in ms.
 -- Returns for 'look' version, members, longest TTL, ID, run_id, when its wait is over, vote, for how long the set still
--- counts as used, the time, whether it was one that forgets nothing, of which data set it was a replica, and its largest
--- counter or more, all times in ms; for 'use' 1; else 1, or 0 if its record is another one by now.
+-- counts as used, the time, whether it was one that forgets nothing, of which data set it was a replica, and a counter that
+-- is no smaller than all that it has drawn or knows of, all times in ms; for 'use' 1; else 1, or 0 if its record is another one by now.
 if ARGV[1] == 'use' then
   redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])
   return 1
@@ -34,6 +34,9 @@ redis.call('HSET', KEYS[1], 'version', ARGV[4], 'members', ARGV[5], 'ttl', ARGV[
   'durable', ARGV[12], 'past', ARGV[13])
 if tonumber(ARGV[14]) > tonumber(redis.call('GET', KEYS[4]) or '0') then
   redis.call('SET', KEYS[4], ARGV[14])
+  if tonumber(ARGV[14]) > tonumber(redis.call('GET', KEYS[5]) or '0') then -- what it knows now it passes on, drawn here or not
+    redis.call('SET', KEYS[5], ARGV[14])
+  end
 end
 if ARGV[1] == 'give' or ARGV[1] == 'stay' and redis.call('EXISTS', KEYS[2]) == 1 then
   redis.call('SET', KEYS[2], ARGV[9])

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // agree finds the set that the masters belong to, or founds it, and has each take its place there. errs says why a master
@@ -219,7 +220,7 @@ func (n *node) update(ctx context.Context, p *portrait, set membership, why erro
 		what, current = "wait", false
 		why = fmt.Errorf("it has restarted and may have forgotten, and has no vote for %v", rejoin(set.maxTTL))
 	case recovering:
-		why = fmt.Errorf("it had lost its memory, and has no vote for %v", p.wait)
+		why = fmt.Errorf("it had lost its memory, and has no vote for %v", (p.wait + p.took).Round(time.Millisecond))
 	case ready:
 		if why == nil {
 			what, current = "give", false

@@ -332,10 +332,11 @@ func (d *Driver) portraits(ctx context.Context) ([]*portrait, []uint64) {
 	answers := make(chan answer, len(d.nodes))
 	all := make([]*portrait, len(d.nodes))
 	generations := make([]uint64, len(d.nodes))
+	since := time.Now()
 	for i, n := range d.nodes {
 		generations[i] = n.conn.Generation()
 		all[i] = &portrait{err: errors.New("no answer yet")}
-		go func() { answers <- answer{i, n.portray(ctx)} }()
+		go func() { answers <- answer{i, n.portray(ctx, since)} }()
 	}
 	known, patience := 0, max(d.survey.patience, hesitation)
 	d.survey.patience = min(2*patience, endurance)
