@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -104,10 +105,63 @@ func (s *session) again(ctx context.Context, c *claim, since time.Time) (driver.
 	return s.state(c)
 }
 
-// take runs the short script on all masters. It reports whether that decided.
+// take runs the short script on all masters. It reports whether that decided. A try that gets some of the masters, of which others got the
+// rest, asks again for those: see beaten.
 func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided bool, err error) {
-	f := newFlight(since)
-	lines := false
+	b := bid{stands: make([]string, len(s.d.nodes))}
+	var until time.Time
+	for at := since; ; at = time.Now() {
+		f := s.bid(c, &b, at)
+		err = s.await(ctx, f, func() bool {
+			return c.state >= held || c.settled() && (f.out == 0 || !c.raising && c.has()+f.coming(s.d) < s.d.quorum && f.enough(s.d))
+		})
+		if err != nil {
+			return false, err
+		}
+		s.mu.Lock()
+		split := c.state < held && !c.Queue && !c.beaten(b.stands, s.d.quorum)
+		s.mu.Unlock()
+		if split { // the masters that are still to answer may be those that it has
+			s.linger(ctx, f, grace)
+		}
+		s.mu.Lock()
+		state, lost := c.state, f.out == 0 && f.known(s.d) < s.d.quorum || f.silent() > len(s.d.nodes)-s.d.quorum
+		line, leads := b.line, c.has() > 0 && !c.beaten(b.stands, s.d.quorum)
+		s.mu.Unlock()
+		switch {
+		case state >= held:
+			s.d.holding.Began()
+			s.d.tell()
+			return true, nil
+		case lost:
+			s.linger(ctx, f, grace) // for a true count: those that refuse are the first to answer
+			return true, s.giveUp(c, f)
+		case c.Queue || line:
+			return false, nil
+		}
+		now := time.Now()
+		if until.IsZero() {
+			until = now.Add(min(grace+3*now.Sub(since), moment))
+		}
+		if !leads || now.After(until) {
+			s.giveBack(ctx, c, since)
+			return true, nil
+		}
+		if !rest(ctx, rand.N(restless)) {
+			return false, ctx.Err()
+		}
+	}
+}
+
+// bid is what a claim that runs the short script, once or more often, has heard.
+type bid struct {
+	line   bool     // a line stands somewhere, or the claim does already, since an answer got lost: the long script decides
+	stands []string // by master: the value that stands in its way
+}
+
+// bid runs the short script on all masters, or once more on those at which something stood in the way.
+func (s *session) bid(c *claim, b *bid, at time.Time) *flight {
+	f := newFlight(at)
 	f.propose(s.d, c.Name, 0)
 	keys := c.keys.grants()
 	done := func(n *node, o *order, v any, err error) {
@@ -119,12 +173,13 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 		switch v := v.(type) {
 		case int64:
 			if v == 0 {
-				lines = true
+				b.line = true
 			} else if err == nil {
 				sp.given(v, o.since)
 			}
 		case string:
-			lines = lines || holderID(v) == c.ID // an answer got lost before
+			b.line = b.line || holderID(v) == c.ID
+			b.stands[n.i] = v
 			if c.stands == "" {
 				c.stands = v
 			}
@@ -134,41 +189,51 @@ func (s *session) take(ctx context.Context, c *claim, since time.Time) (decided 
 		f.check()
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	again := c.begun
 	c.begun, c.flight = true, f
 	for _, n := range s.d.nodes {
+		if again && b.stands[n.i] == "" {
+			continue
+		}
+		b.stands[n.i] = ""
 		c.spots[n.i].pending++
 		f.give(n)
 		n.give(order{
 			call: redisconn.Call{Script: takeScript, Keys: keys, Args: []string{
 				c.value(n.channel()), s.ttlMS, f.proposal, n.print(),
 			}},
-			since: since, until: time.Now().Add(s.timeout), vote: true, done: done,
+			since: at, until: time.Now().Add(s.timeout), vote: true, done: done,
 		})
 	}
-	s.mu.Unlock()
-	err = s.await(ctx, f, func() bool {
-		return c.state >= held || c.settled() && (f.out == 0 || !c.raising && c.has()+f.coming(s.d) < s.d.quorum && f.enough(s.d))
-	})
-	if err != nil {
-		return false, err
+	return f
+}
+
+// restless bounds the pause of a try that asks again.
+const restless = 2 * time.Millisecond
+
+// beaten reports whether a try without a majority is to give back the masters that it has: another claim has a majority, has any master
+// with an older ticket, or has one where somebody waits. So of those that split the masters just the oldest keeps what it has, and asks
+// again for what the others give back. stands are the values in its way.
+func (c *claim) beaten(stands []string, quorum int) bool {
+	for _, v := range stands {
+		n, id := 0, holderID(v)
+		for _, other := range stands {
+			if other == v || id != "" && holderID(other) == id {
+				n++
+			}
+		}
+		older, waited := false, false
+		if id != "" {
+			ticket := v[headLen+1 : fullLen-1]
+			older, waited = ticket < c.ticket || ticket == c.ticket && id < c.ID, v[headLen] == '+'
+		}
+		if v != "" && (n >= quorum || older || waited) {
+			c.stands = v
+			return true
+		}
 	}
-	s.mu.Lock()
-	state, lost := c.state, f.out == 0 && f.answered() < s.d.quorum || f.silent() > len(s.d.nodes)-s.d.quorum
-	line := lines
-	s.mu.Unlock()
-	switch {
-	case state >= held:
-		s.d.holding.Began()
-		s.d.tell()
-		return true, nil
-	case lost:
-		s.linger(ctx, f, grace) // for a true count: those that refuse are the first to answer
-		return true, s.giveUp(c, f)
-	case c.Queue || line:
-		return false, nil
-	}
-	s.giveBack(ctx, c, since)
-	return true, nil
+	return false
 }
 
 // giveUp is for a claim that too few masters answered. Nothing was done where nothing left this process.

@@ -109,9 +109,12 @@ func (s *session) await(ctx context.Context, f *flight, over func() bool) error 
 	}
 }
 
+// known counts the masters that have answered, or had before and were not asked.
+func (f *flight) known(d *Driver) int { return f.answered() + len(d.nodes) - bits.OnesCount64(f.asked) }
+
 // enough reports whether a majority has answered, or cannot any more.
 func (f *flight) enough(d *Driver) bool {
-	return f.answered() >= d.quorum || f.silent() > len(d.nodes)-d.quorum
+	return f.known(d) >= d.quorum || f.silent() > len(d.nodes)-d.quorum
 }
 
 // coming counts the masters that were asked, have not answered and are not silent.
