@@ -180,6 +180,7 @@ func (s *session) bid(c *claim, b *bid, at time.Time) *flight {
 		case string:
 			b.line = b.line || holderID(v) == c.ID
 			b.stands[n.i] = v
+			s.d.met(ticketOf(v))
 			if c.stands == "" {
 				c.stands = v
 			}
@@ -225,7 +226,7 @@ func (c *claim) beaten(stands []string, quorum int) bool {
 		}
 		older, waited := false, false
 		if id != "" {
-			ticket := v[headLen+1 : fullLen-1]
+			ticket := ticketOf(v)
 			older, waited = ticket < c.ticket || ticket == c.ticket && id < c.ID, v[headLen] == '+'
 		}
 		if v != "" && (n >= quorum || older || waited) {

@@ -34,7 +34,8 @@ type Driver struct {
 	audience redisstore.Audience[*session] // of claims that may wait
 
 	grants, raises, yields atomic.Uint64
-	lastTicket             atomic.Int64
+	lastTicket             atomic.Int64 // of this driver, or met
+	ahead                  atomic.Int64 // of the clock of this process, in µs: what a ticket is at least
 
 	sessions sessions.Set[*session]
 	mu       sync.Mutex
@@ -146,14 +147,41 @@ func (d *Driver) Close(ctx context.Context) error {
 	return err
 }
 
-// ticket is a place in line: the clock of this process in µs, the same on all masters. It decides the order of waiting and
-// nothing else.
+// ticket is a place in line: logical time in µs, the same on all masters. It decides the order of waiting and nothing else. It is the
+// clock of this process, set forward to the largest ticket that it has met, so that whoever comes later comes behind those who were
+// there, however its clock is set. Source: L. Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System", 1978.
 func (d *Driver) ticket() int64 {
 	for {
 		last := d.lastTicket.Load()
-		t := max(time.Now().UnixMicro(), last+1)
+		t := max(clock()+d.ahead.Load(), last+1)
 		if d.lastTicket.CompareAndSwap(last, t) {
 			return t
+		}
+	}
+}
+
+// clock is that of this process for tickets, in µs: it began with the machine's and is set by nobody.
+func clock() int64 { return epoch.UnixMicro() + time.Since(epoch).Microseconds() }
+
+// tooFar is how far a ticket may be ahead of this process's clock to be believed: no wrong clock is to use up the numbers for all.
+const tooFar = 365 * 24 * time.Hour
+
+// met takes in a ticket of another claim; "" is none.
+func (d *Driver) met(text string) {
+	t, err := strconv.ParseInt(text, 10, 64)
+	now := clock()
+	if err != nil || t > now+tooFar.Microseconds() {
+		return
+	}
+	raise(&d.lastTicket, t)
+	raise(&d.ahead, t-now)
+}
+
+func raise(n *atomic.Int64, to int64) {
+	for {
+		old := n.Load()
+		if old >= to || n.CompareAndSwap(old, to) {
+			return
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package redlock
 
+import "time"
+
 // Vain is how often a driver has waited for a master in vain, by master.
 func (d *Driver) Vain() []int64 {
 	vain := make([]int64, len(d.nodes))
@@ -21,3 +23,6 @@ func (d *Driver) Hears() (n int) {
 	}
 	return n
 }
+
+// Skew has the tickets of a driver come from a clock that is off by so much.
+func (d *Driver) Skew(by time.Duration) { d.ahead.Store(by.Microseconds()) }

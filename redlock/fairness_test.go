@@ -18,6 +18,7 @@ import (
 // that has other things to do makes all of it slow.
 type race struct {
 	judge judge
+	skew  time.Duration // of the first contender's clock
 
 	mu     sync.Mutex
 	grants int             // so far
@@ -38,6 +39,9 @@ func (r *race) run(t *testing.T, n, turns int, url string, think func()) {
 	sessions := make([]driver.Session, n)
 	for i := range n {
 		drivers[i] = open(t, url)
+		if i == 0 {
+			drivers[i].Skew(r.skew)
+		}
 		sessions[i] = session(t, drivers[i], 30*time.Second)
 	}
 	var all sync.WaitGroup
@@ -177,5 +181,23 @@ func TestRaiseDoesNotWaitForever(t *testing.T) {
 	}
 	if got := d.Stats(); got.Raises != 1 || got.Grants != 1 {
 		t.Errorf("%+v, want one grant that wrote its token back", got)
+	}
+}
+
+// The clock of one of five contenders is an hour behind the others', or ahead of them. Each gets its share all the same: it has seen
+// their tickets.
+func TestAWrongClockGetsNoMoreThanItsShare(t *testing.T) {
+	t.Parallel()
+	const n, turns = 5, 30
+	for _, by := range []time.Duration{-time.Hour, -5 * time.Second, time.Hour} {
+		t.Run(by.String(), func(t *testing.T) {
+			t.Parallel()
+			r := race{skew: by}
+			r.run(t, n, turns, urlOf(addrs(startMasters(t, 3)))+"?node_timeout=10s&max_ttl=5m", nil)
+			t.Logf("%v turns, passed by %d at most", r.turns, slices.Max(r.passed))
+			if most, least := slices.Max(r.turns), slices.Min(r.turns); 2*most > 3*least {
+				t.Errorf("the clock of one of %d is off by %v, and their turns are %v: want one and a half times as many for one as for another, at most", n, by, r.turns)
+			}
+		})
 	}
 }

@@ -104,6 +104,7 @@ func (s *session) heard(c *claim, n *node, since time.Time, r lineReply, err err
 	if since.After(sp.known) {
 		sp.known = since
 	}
+	s.d.met(r.last)
 	switch r.state {
 	case lineHas:
 		sp.given(r.counter, since)
@@ -118,6 +119,7 @@ func (s *session) heard(c *claim, n *node, since time.Time, r lineReply, err err
 		}
 		if r.value != "" {
 			c.stands = r.value
+			s.d.met(ticketOf(r.value))
 		}
 		s.d.crowd.Set(c.Name, c.Queue)
 		if c.state == waiting {
@@ -133,7 +135,7 @@ func (s *session) heard(c *claim, n *node, since time.Time, r lineReply, err err
 // lineReply is the answer of the long script.
 type lineReply struct {
 	state, left, counter, wait, head, why, older int64
-	value                                        string
+	value, last                                  string
 }
 
 // States in the answer of the long script.
@@ -150,8 +152,8 @@ func parseLineReply(v any, err error) (r lineReply, _ error) {
 		return r, err
 	}
 	f, _ := v.([]any)
-	if len(f) != 8 {
-		return r, errors.New("redlock: the long script answered something else than eight fields")
+	if len(f) != 9 {
+		return r, errors.New("redlock: the long script answered something else than nine fields")
 	}
 	for i, n := range []*int64{&r.state, &r.left, &r.counter, &r.wait, &r.head, &r.why, &r.older} {
 		var ok bool
@@ -160,6 +162,7 @@ func parseLineReply(v any, err error) (r lineReply, _ error) {
 		}
 	}
 	r.value, _ = f[7].(string)
+	r.last, _ = f[8].(string)
 	return r, nil
 }
 

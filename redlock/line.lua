@@ -13,7 +13,8 @@
 --      11 counter of a grant: the claim steps back from it if one with an older ticket waits; '0': it keeps what it has;
 --         '-1': as '0', but what it has is granted anew
 --      12 the vote that this master has in the set of the client
--- Returns 1 if the claim that left had this master and nobody waits; else state, left, counter, wait, head, why, older, value.
+-- Returns 1 if the claim that left had this master and nobody waits; else state, left, counter, wait, head, why, older, value,
+-- last.
 --   state    0 not in line, 1 waits, 2 has this master, 3 broken, 4 nothing of it was looked at, since this master has no vote;
 --            whoever left has left all the same
 --   left     1 if the claim that left had this master until now
@@ -23,6 +24,7 @@
 --   why      0 ours stands in its way, 1 another program's, 2 a gap left for other programs
 --   older    1 if it has this master and one with an older ticket waits
 --   value    at the name, or ''
+--   last     the largest ticket in line, or '': nobody who has seen it takes a smaller one from now on
 --
 -- The line is in order of tickets, the same on every master, whatever order claims arrive in. When one joins behind a
 -- holder with a newer ticket, that holder's process is told; if it has no majority yet it steps back. So all masters turn
@@ -62,9 +64,11 @@ if leave ~= '' and odd == 1 and v and string.sub(v, 1, 28) == 'ilq1:' .. leave .
   local call, c = redis.call, ARGV[4]
   local top = call('ZRANGE', W, '0', '0', 'WITHSCORES')
   local who, place = top[1], top[2] or ''
+  local behind = enter ~= '' and call('ZRANGE', W, '-1', '-1', 'WITHSCORES')
+  local last = behind and behind[2] or place
   local d = call('HMGET', H, who or '', '*', enter)
   local time, channel, theirs, info = string.match(d[1] or '', RECORD)
-  if time and theirs == vote and not d[2] and not d[3] and #place == 16 and (enter == '' or ticket > place) then
+  if time and theirs == vote and not d[2] and not d[3] and #place == 16 and (enter == '' or #last == 16 and ticket > last) then
     local more = enter ~= '' or call('ZCARD', W) > 1
     call('HDEL', H, '')
     call('SET', F, more and string.sub(c, 1, -2) .. string.sub(c, -1) + 1 or c)
@@ -84,9 +88,9 @@ if leave ~= '' and odd == 1 and v and string.sub(v, 1, 28) == 'ilq1:' .. leave .
         call('PEXPIRE', H, ARGV[3])
       end
       if enter == '' then
-        return {0, 1, proposal, -1, 0, 0, 0, ''}
+        return {0, 1, proposal, -1, 0, 0, 0, '', ''}
       end
-      return {1, 1, proposal, tonumber(time), call('ZRANGE', W, '0', '0')[1] == enter and 1 or 0, 0, 0, v}
+      return {1, 1, proposal, tonumber(time), behind[1] == who and 1 or 0, 0, 0, v, ticket}
     end
   end
 end
@@ -350,4 +354,6 @@ end
 if ARGV[5] and not set then
   state = 4
 end
-return {state, left, count, wait, head, why, older, enter ~= '' and state < 2 and v or ''}
+local behind = stands == 1 and redis.call('ZRANGE', W, '-1', '-1', 'WITHSCORES') or {}
+return {state, left, count, wait, head, why, older, enter ~= '' and state < 2 and v or '',
+  behind[2] and string.format('%016.0f', behind[2]) or ''}

@@ -67,6 +67,7 @@ func (s *session) out(c *claim, n *node, v any, err error) {
 		r, alone := lineReply{}, v == int64(1)
 		if !alone {
 			r, _ = parseLineReply(v, nil)
+			s.d.met(r.last)
 		}
 		if alone || r.left == 1 {
 			sp.left = 1

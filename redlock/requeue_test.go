@@ -45,8 +45,8 @@ func TestWhoLeavesHasLeftMastersWithoutAVote(t *testing.T) {
 				if !held || err != nil {
 					t.Errorf("all masters have let it go: it was held %v, %v", held, err)
 				}
-				if got.Held != (voteless == 1) {
-					t.Errorf("with %d masters without a vote the next claim is held: %v", voteless, got.Held)
+				if got.Held && voteless > 1 {
+					t.Errorf("with %d of 3 masters without a vote the next claim is held", voteless)
 				}
 				for _, server := range set[:voteless] {
 					until(t, 30*time.Second, "free of the claim that left", func() bool { return !ours(t, server, "left") })

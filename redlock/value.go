@@ -30,6 +30,14 @@ func holderID(value string) string {
 	return value[len(layout):headLen]
 }
 
+// ticketOf returns the ticket in a value, or "" if it is none of ours.
+func ticketOf(value string) string {
+	if holderID(value) == "" {
+		return ""
+	}
+	return value[headLen+1 : fullLen-1]
+}
+
 // value is what a claim writes at the name; channel is that of its process at one master.
 func (c *claim) value(channel string) string {
 	return layout + c.ID + "-" + c.ticket + " " + channel + " " + c.info
