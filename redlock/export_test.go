@@ -26,3 +26,6 @@ func (d *Driver) Hears() (n int) {
 
 // Skew has the tickets of a driver come from a clock that is off by so much.
 func (d *Driver) Skew(by time.Duration) { d.ahead.Store(by.Microseconds()) }
+
+// LineText is the long script.
+func LineText() string { return lineText }

@@ -88,7 +88,7 @@ if leave ~= '' and odd == 1 and v and string.sub(v, 1, 28) == 'ilq1:' .. leave .
         call('PEXPIRE', H, ARGV[3])
       end
       if enter == '' then
-        return {0, 1, proposal, -1, 0, 0, 0, '', ''}
+        return {0, 1, proposal, tonumber(time), 0, 0, 0, '', ''}
       end
       return {1, 1, proposal, tonumber(time), behind[1] == who and 1 or 0, 0, 0, v, ticket}
     end
@@ -349,6 +349,7 @@ if id then
   local want = stands == 1 and '+' or '-'
   if mark ~= want and mark ~= '!' then
     redis.call('SETRANGE', K, 27, want)
+    v = string.sub(v, 1, 27) .. want .. string.sub(v, 29)
   end
 end
 if ARGV[5] and not set then
