@@ -127,6 +127,8 @@ var adapters = map[string]adapter{
 	"redislock keepers":  {open: openRedislockKeepers, redis: 1},
 	"redlock":            {open: openRedlock, redis: masters},
 	"redlock strict":     {open: openRedlockStrict, redis: masters},
+	"redlock ahead":      {open: openRedlockAhead, redis: masters},
+	"redlock behind":     {open: openRedlockBehind, redis: masters},
 	"raw quorum":         {open: openRawQuorum, redis: masters},
 	"redsync quorum":     {open: openRedsync, redis: masters},
 

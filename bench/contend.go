@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -152,6 +153,7 @@ func (c contest) judge(b *board, results []contestant, window time.Duration) (sa
 		handoffs:     float64(b.handoffs.Load()) / window.Seconds(),
 		jain:         jainIndex(shares),
 		longestWait:  float64(longest) / 1e6,
+		mostToLeast:  float64(slices.Max(shares)) / float64(max(slices.Min(shares), 1)),
 	}
 	if counted > 0 {
 		out[cpuEach] = float64(cpu) / 1e3 / float64(counted)

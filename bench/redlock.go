@@ -3,7 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
@@ -26,6 +30,42 @@ func openRedlockStrict(ctx context.Context, p place) (locker, error) {
 }
 
 func (p place) redlockURL() string { return "redlock://" + strings.Join(p.Redis, ",") }
+
+// openRedlockAhead and openRedlockBehind have the first process's clock an hour
+// ahead of the others', or behind them, as far as tickets go.
+func openRedlockAhead(ctx context.Context, p place) (locker, error) {
+	return openSkewed(ctx, p, p.Process == 1)
+}
+
+func openRedlockBehind(ctx context.Context, p place) (locker, error) {
+	return openSkewed(ctx, p, p.Process != 1)
+}
+
+// openSkewed opens masters for a process whose clock is an hour ahead: it has
+// met a ticket that is, and takes none from then on that is less so.
+func openSkewed(ctx context.Context, p place, ahead bool) (locker, error) {
+	l, err := openMasters(ctx, p, nil)
+	if err != nil || !ahead {
+		return l, err
+	}
+	const name = "bench/ahead"
+	holder := fmt.Sprintf("ilq1:%s-%016d nobody {}", driver.NewID(), time.Now().Add(time.Hour).UnixMicro())
+	for _, addr := range p.Redis {
+		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+		if err != nil {
+			return nil, errors.Join(err, l.close())
+		}
+		err = client.Do(ctx, client.B().Arbitrary("SET").Keys(name).Args(holder, "PX", "60000").Build()).Error()
+		client.Close()
+		if err != nil {
+			return nil, errors.Join(err, l.close())
+		}
+	}
+	if _, err := l.(*redlocked).client.Mutex(name).TryLock(ctx); !errors.Is(err, interlock.ErrHeld) {
+		return nil, errors.Join(fmt.Errorf("bench: a name that a claim with a late ticket has: %w", err), l.close())
+	}
+	return l, nil
+}
 
 // openMasters keeps hold of the driver, which counts its raises.
 func openMasters(ctx context.Context, p place, options func() []interlock.LockOption) (locker, error) {

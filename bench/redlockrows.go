@@ -23,7 +23,7 @@ var quorumShort = scale{warm: 100 * time.Millisecond, window: 600 * time.Millise
 
 // redlockRows are the rows of the store on several masters.
 func redlockRows() []row {
-	return []row{redlockFree(), redlockHandoffs(), redlockPassing(), redlockFair(), redlockStopped(), redlockDenied()}
+	return []row{redlockFree(), redlockHandoffs(), redlockPassing(), redlockFair(), redlockSkewed(), redlockStopped(), redlockDenied()}
 }
 
 func redlockFree() row {
@@ -110,6 +110,23 @@ func redlockFair() row {
 	}
 	for _, who := range []string{oursMany, oursManyStrict} {
 		r.goals = append(r.goals, goal{who, longestToMean, neverOver, 5, 0, ""})
+	}
+	return r
+}
+
+func redlockSkewed() row {
+	r := quorumContest()
+	r.name = "redlock-skewed"
+	r.title = "Redlock on five masters, 5 contenders on one lock, one with another clock: who gets how much"
+	r.options = "5 processes × 1 goroutine; empty critical section; a contest lasts 3 s after 500 ms of warm-up; the clock is that of tickets, in which a process is ahead that has met one that is; " + redisMasters
+	r.metrics = []metric{mostToLeast, jain, meanWait, longestWait, handoffs, raises}
+	r.contenders = []contender{
+		{oursQuorum + ", clocks agree", remark, contest{"redlock", 5, 1}},
+		{oursQuorum + ", one an hour ahead", ours, contest{"redlock ahead", 5, 1}},
+		{oursQuorum + ", one an hour behind", ours, contest{"redlock behind", 5, 1}},
+	}
+	for _, c := range r.contenders[1:] {
+		r.goals = append(r.goals, goal{c.name, mostToLeast, neverOver, 1.5, 0, ""})
 	}
 	return r
 }

@@ -28,6 +28,7 @@ const (
 	firstAgain     metric = "first after ms"
 	allAgain       metric = "all after ms"
 	longestToMean  metric = "longest ÷ mean"
+	mostToLeast    metric = "most ÷ least" // acquisitions of a goroutine
 	raises         metric = "raises % of grants"
 	cpuEach        metric = "CPU µs each"
 	callsPer32     metric = "store calls per 32"
