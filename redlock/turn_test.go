@@ -109,14 +109,15 @@ func (s *stage) begin(t *testing.T) {
 
 func (s *stage) keys() []string {
 	tag := "il:{" + s.name + "}:"
-	return []string{s.name, tag + "qfence:" + s.name, tag + "qline:" + s.name, tag + "qclaims:" + s.name, "il:{redlock}:vote"}
+	return []string{s.name, tag + "qfence:" + s.name, tag + "qline:" + s.name, tag + "qclaims:" + s.name, "il:{redlock}:vote",
+		"il:{redlock}:floor", "il:{redlock}:high"}
 }
 
 // run runs the script. The last field of an answer to one who only leaves is left out where the usual turn does not look for it.
 func (s *stage) run(t *testing.T, args []string) string {
 	t.Helper()
 	s.do(t, "DEL", "test:said")
-	v, err := s.conn.Do(t.Context(), redisconn.Command{Words: slices.Concat([]string{"EVAL", s.text, "5"}, s.keys(), args)})
+	v, err := s.conn.Do(t.Context(), redisconn.Command{Words: slices.Concat([]string{"EVAL", s.text, "7"}, s.keys(), args)})
 	if err != nil {
 		return "error: " + err.Error()
 	}
@@ -139,8 +140,9 @@ table.sort(claims)
 local endless = redis.call('PTTL', KEYS[3]) == -1 or redis.call('PTTL', KEYS[4]) == -1
 local v = redis.call('GET', KEYS[1]) or '-'
 return {v, redis.call('GET', KEYS[2]) or '-', math.floor(redis.call('PTTL', KEYS[1]) / 1000000 + 0.5), endless and 'endless' or '',
-  redis.call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES'), claims, redis.call('LRANGE', 'test:said', 0, -1)}`
-	v, err := s.conn.Do(t.Context(), redisconn.Command{Words: slices.Concat([]string{"EVAL", look, "5"}, s.keys())})
+  redis.call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES'), claims, redis.call('LRANGE', 'test:said', 0, -1),
+  redis.call('GET', KEYS[7]) or '-'}`
+	v, err := s.conn.Do(t.Context(), redisconn.Command{Words: slices.Concat([]string{"EVAL", look, "7"}, s.keys())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,6 +199,8 @@ func (h *history) step() (what string, words []string, call bool) {
 		return "the vote is gone", []string{"SET", "il:{redlock}:vote", "another"}, false
 	case n < 20:
 		return "the vote is back", []string{"SET", "il:{redlock}:vote", "set"}, false
+	case n < 21 && !h.calm:
+		return "the floor rises", []string{"SET", "il:{redlock}:floor", strconv.FormatInt(h.clock/64*64+h.Int64N(4)*64, 10)}, false
 	case n < 23:
 		h.seconds += h.Int64N(100)
 		return "time passes", []string{"SET", "test:time", strconv.FormatInt(h.seconds, 10)}, false
