@@ -161,6 +161,19 @@ begin
     start transaction;
     -- What happens most is done in one statement. It is not late, however long it waits for the row. Who has been declared dead, or
     -- should be, has not held until now.
+    if p_old is null and not p_again and p_kind < 3 and us + p_patience * 1000000 <= p_deadline then
+      -- Nobody is in line, and the session was renewed just now: it holds.
+      update interlock_lock l set
+        l.line = concat(p_id, ' ', p_session, ' 2 ', p_kind, ' ', lpad(p_weight, 10, '0'), ' ', lpad(p_lim, 10, '0'), ' ', lpad(us, 16, '0'), ' ',
+          lpad(greatest(l.fence + 32, us) - 31, 16, '0'), ' ', repeat('0', 16), ' ', p_gate, ' ', p_passes, ' ', hex(p_note), x'0a'),
+        l.fence = greatest(l.fence + 32, us)
+      where l.name = p_name and l.line = '' and greatest(l.fence + 32, us) <= 9007199254740991
+        and exists (select 1 from interlock_session s where s.id = p_session and s.valid_until > us + s.ttl - s.ttl div 10);
+      if row_count() > 0 then
+        select concat('2 f ', l.fence - 31, ' -1 f ', repeat('.', 22), ' f') into answer from interlock_lock l where l.name = p_name;
+        leave step;
+      end if;
+    end if;
     if p_id is null then
       -- Alone in line, it leaves.
       update interlock_lock l set l.line = '' where l.name = p_name and left(l.line, 47) = concat(p_old, ' ', p_session, ' 2')
