@@ -87,26 +87,75 @@ func TestCounterAheadOfTheClockStaysLonger(t *testing.T) {
 	t.Parallel()
 	server := clocked(t)
 	s := newStage(t, server)
-	a := s.actorWith(t, age, redislock.Options{KeepCounters: time.Hour})
+	const kept, back = time.Hour, 24 * time.Hour
+	a, b := s.actorWith(t, age, redislock.Options{KeepCounters: kept}), s.actorWith(t, age, redislock.Options{KeepCounters: kept})
 	name := s.name("ahead")
-	a.release(a.hold(mutex(name)))
-	step(t, server, -24*time.Hour)
 	counter, _, _ := sideKeys(name)
-	for _, how := range []string{"taken", "handed over"} {
-		mine := a.hold(mutex(name))
-		if how == "handed over" {
-			next := mutex(name)
-			b := s.actorWith(t, age, redislock.Options{KeepCounters: time.Hour})
-			b.queue(next)
-			answer := b.waiting(next)
-			a.release(mine)
-			granted(t, answer)
-			b.release(next)
-		} else {
-			a.release(mine)
+	a.release(a.hold(mutex(name)))
+	stays := func(when string) {
+		t.Helper()
+		if left := time.Duration(number(t, server, "PTTL", counter)) * time.Millisecond; left < back {
+			t.Errorf("%s: the counter goes in %v, when the clock is still behind it", when, left)
 		}
-		if left := time.Duration(number(t, server, "PTTL", counter)) * time.Millisecond; left < 24*time.Hour {
-			t.Errorf("%s: the counter goes in %v, when the clock is still behind it", how, left)
+	}
+	step(t, server, -back)
+	stays("set back")
+	// A grant gives the counter its time anew when it passes into another eighth of that.
+	eighth := (kept / 8).Microseconds()
+	edge := (time.Now().UnixMicro()/eighth + 2) * eighth
+	server.MustDo(t, "SET", counter, strconv.FormatInt(edge-64, 10), "PX", "60000")
+	one, next := a.hold(mutex(name)), mutex(name)
+	stays("taken")
+	b.queue(next)
+	answer := b.waiting(next)
+	server.MustDo(t, "SET", counter, strconv.FormatInt(edge+eighth-63, 10), "PX", "60000")
+	a.release(one)
+	granted(t, answer)
+	stays("handed over")
+	b.release(next)
+}
+
+// A counter that is used is given its time anew, though not by each grant.
+func TestCounterInUseStays(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	s := newStage(t, server)
+	const kept = 8 * time.Hour
+	a, b := s.actorWith(t, age, redislock.Options{KeepCounters: kept}), s.actorWith(t, age, redislock.Options{KeepCounters: kept})
+	for _, how := range []string{"taken", "shared before", "handed over"} {
+		name := s.name("used")
+		counter, _, _ := sideKeys(name)
+		a.release(a.hold(mutex(name)))
+		use := func() {
+			switch how {
+			case "taken":
+				a.release(a.hold(mutex(name)))
+			case "shared before": // the long script draws
+				one, next := a.hold(reader(name)), mutex(name)
+				b.queue(next)
+				answer := b.waiting(next)
+				a.release(one)
+				granted(t, answer)
+				b.release(next)
+			default:
+				one, next, last := a.hold(mutex(name)), mutex(name), mutex(name)
+				b.queue(next)
+				answer := b.waiting(next)
+				if _, _, err := a.session.(driver.Requeuer).Requeue(t.Context(), one, last); err != nil {
+					t.Fatal(err)
+				}
+				granted(t, answer)
+				answer = a.waiting(last)
+				b.release(next)
+				granted(t, answer)
+				a.release(last)
+			}
+		}
+		use()
+		server.MustDo(t, "SET", counter, strconv.FormatInt(time.Now().Add(-kept/4).UnixMicro()/64*64, 10), "PX", "60000") // the last grant was so long ago
+		use()
+		if left := number(t, server, "PTTL", counter); left <= 60000 {
+			t.Errorf("%s: the counter goes in %d ms although it is used", how, left)
 		}
 	}
 }

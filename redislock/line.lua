@@ -29,7 +29,8 @@
 -- So whoever leaves or stands here already begins with one that needs none, an HDEL of nothing: it leaves, hands over and is
 -- renewed. Whoever is new is denied, and costs nobody else anything.
 local K, F, W, H = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local leave, life, enter = ARGV[1], ARGV[4], ARGV[5] or ''
+local leave, life, enter = ARGV[1], tonumber(ARGV[4]), ARGV[5] or ''
+local eighth = life * 125 -- of it, in µs: see take.lua
 
 -- Whoever joins a line turns the - behind the holder's ID into a +, so the holder sees the line where it looks anyway.
 local v = redis.pcall('GETRANGE', K, '0', '26')
@@ -53,15 +54,13 @@ if enter ~= '' and v == 'il1:' .. leave .. '+' and ARGV[2] == '0' and ARGV[10] =
     redis.call('HDEL', H, '')
     local c = redis.pcall('INCRBY', F, '64')
     if type(c) == 'number' and c % 2 == 1 and now >= tonumber(gap) and now - gap < 1000 and now >= tonumber(open) then
+      local before = c - 64
       if c < us then
         c = us - us % 64 + 65
-        if life ~= '0' then
-          redis.call('SET', F, c, 'PX', life)
-        else
-          redis.call('SET', F, c)
-        end
-      elseif life ~= '0' then
-        redis.call('PEXPIRE', F, life + math.floor((c - us) / 1000))
+        redis.call('INCRBY', F, c - before - 64)
+      end
+      if life > 0 and math.floor(before / eighth) < math.floor(c / eighth) then
+        redis.call('PEXPIRE', F, life + math.max(0, math.floor((c - us) / 1000)))
       end
       if redis.call('PUBLISH', channel, string.format('h %s %.0f 1', who, c - 1)) > 0 then
         redis.call('SET', K, 'il1:' .. who .. '+' .. info, 'PX', time)
@@ -208,20 +207,22 @@ if leave ~= '' or mine then
   redis.call('HDEL', H, '')
 end
 
--- The counter may go when nobody has come by for long: the next one begins at the server's time, which is beyond it. Where the
--- counter is ahead of that, since the clock was set back or many drew within a moment, it stays so much longer.
+-- The counter may go when nobody has come by for long: the next one begins at the server's time, which is beyond it.
 local function stay(c)
-  if life ~= '0' then
+  if life > 0 then
     redis.call('PEXPIRE', F, life + math.max(0, math.floor((c - us) / 1000)))
   end
 end
 local function draw()
   local c = redis.call('INCRBY', F, '64')
+  local before = c - 64
   if c < us then
     c = us - us % 64 + 64 + odd
-    redis.call('SET', F, c)
+    redis.call('INCRBY', F, c - before - 64)
   end
-  stay(c)
+  if math.floor(before / eighth) < math.floor(c / eighth) then
+    stay(c)
+  end
   return c - odd
 end
 

@@ -10,8 +10,13 @@
 -- token ever drawn, also by a server that has lost it (restart, failover, eviction, DEL), and also by another server: for a
 -- moment, a master that comes back and the one that took its place both grant. So no grant goes without the server's
 -- time, which no counter overtakes at less than 15,000 grants a second.
+--
+-- To give the counter its time anew costs as much as the rest, so only the grant does that with which the counter passes into another
+-- eighth of that time. It then goes when the server's clock is past it by that time: one that is ahead of the clock, which was set back,
+-- or because many drew within a moment, stays so much longer.
 local us
-local life = ARGV[#ARGV]
+local life = tonumber(ARGV[#ARGV])
+local eighth = life * 125 -- in µs
 local function take(i)
   local name, counter = KEYS[2 * i - 1], KEYS[2 * i]
   if not redis.call('SET', name, ARGV[2 * i - 1], 'NX', 'PX', ARGV[2 * i]) then
@@ -34,15 +39,13 @@ local function take(i)
     local t = redis.call('TIME')
     us = t[1] * 1000000 + t[2]
   end
+  local before = c - 64
   if c < us then
     c = us - us % 64 + 64
-    if life ~= '0' then
-      redis.call('SET', counter, c, 'PX', life)
-    else
-      redis.call('SET', counter, c)
-    end
-  elseif life ~= '0' then -- it is ahead of the time, and stays so much longer
-    redis.call('PEXPIRE', counter, life + math.floor((c - us) / 1000))
+    redis.call('INCRBY', counter, c - before - 64)
+  end
+  if life > 0 and math.floor(before / eighth) < math.floor(c / eighth) then
+    redis.call('PEXPIRE', counter, life + math.max(0, math.floor((c - us) / 1000)))
   end
   return c
 end
