@@ -2,7 +2,10 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // Names of contenders on Redis that goals refer to.
@@ -27,6 +30,7 @@ const redisServer = "one redis-server on loopback without persistence, new for e
 func redisRows() []row {
 	return []row{
 		redisFree(), redis512(), redisLocal(), redisHandoffs(), redisPassing(), redisIdle(), redisDead(), redisLeases(),
+		redisPermits(), redisReaders(), redisList(),
 	}
 }
 
@@ -213,5 +217,52 @@ func redisLeases() row {
 			{oursRedis, cpuShare, atMost, 1.0 / 6, 1.0 / 20, rawKeepersRow},
 			{oursRedis, cpuShare, atMost, 1.0 / 6, 1.0 / 20, redislockKeepersRow},
 		},
+	}
+}
+
+// shared is a row of what a step costs among so many who share.
+func shared(name, title string, kind driver.Kind, metrics ...metric) row {
+	r := row{
+		name:  name,
+		title: title,
+		options: fmt.Sprintf("of one name; one client has all but one, and does nothing meanwhile; a mean of %d steps of another client, by the server's own "+
+			"count (INFO commandstats); %s", steps, redisServer),
+		reps:    3,
+		metrics: metrics,
+	}
+	const few = "10"
+	for _, n := range []int{10, 100, 1000, 10_000} {
+		label := strconv.Itoa(n)
+		r.contenders = append(r.contenders, contender{label, ours, sharers{kind, n}})
+		if label == few {
+			continue
+		}
+		r.goals = append(r.goals, goal{label, renewalTime, atMost, 2, 1.2, few}) // to leave, a list is searched
+	}
+	return r
+}
+
+func redisPermits() row {
+	return shared("redis-permits", "Redis, permits of a semaphore that are held, and what one of them costs the server", driver.Permit, renewalTime, pairTime, handoffTime)
+}
+
+func redisReaders() row {
+	return shared("redis-readers", "Redis, readers that hold, and what one of them costs the server", driver.Read, renewalTime, pairTime)
+}
+
+func redisList() row {
+	const few, many, bare = "1 of 1,000 names", "1 of 200,000 names", "SCAN of 200,000 names, nothing asked"
+	return row{
+		name:    "redis-list",
+		title:   "Redis, a list of who holds: one name is held, the others were once and have their counters still",
+		options: "one list; " + redisServer,
+		reps:    3,
+		metrics: []metric{latency, serverTime, scripts},
+		contenders: []contender{
+			{bare, floor, listing{200_000, true}},
+			{few, ours, listing{1000, false}},
+			{many, ours, listing{200_000, false}},
+		},
+		goals: []goal{{many, serverTime, atMost, 8, 4, bare}},
 	}
 }
