@@ -38,7 +38,7 @@ func TestCloseAtASilentServerSaysWhatIsNotConfirmed(t *testing.T) {
 // stuck is a connection whose client closes only when it has connected, which it never does.
 type stuck struct {
 	redisconn.Conn
-	until context.Context
+	until context.Context // of the test
 }
 
 func (s stuck) Close() {

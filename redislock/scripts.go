@@ -30,9 +30,10 @@ var (
 	//go:embed drop.lua
 	dropText string
 
-	takeScript  = redisconn.NewScript("interlock_take", takeText)
+	// A function whose arguments change is called by another name: a library may be of another version than the program.
+	takeScript  = redisconn.NewScript("interlock_take2", takeText)
 	freeScript  = redisconn.NewScript("interlock_free", freeText)
-	lineScript  = redisconn.NewScript("interlock_line", lineText)
+	lineScript  = redisconn.NewScript("interlock_line2", lineText)
 	holdScript  = redisconn.NewScript("interlock_hold", holdText)
 	shareScript = redisconn.NewScript("interlock_share", shareText)
 	markScript  = redisconn.NewScript("interlock_mark", markText)
