@@ -109,8 +109,10 @@ func (s *stage) begin(t *testing.T) {
 
 func (s *stage) keys() []string {
 	tag := "il:{" + s.name + "}:"
-	return []string{s.name, tag + "qfence:" + s.name, tag + "qline:" + s.name, tag + "qclaims:" + s.name, "il:{redlock}:vote",
-		"il:{redlock}:floor", "il:{redlock}:high"}
+	return []string{
+		s.name, tag + "qfence:" + s.name, tag + "qline:" + s.name, tag + "qclaims:" + s.name, "il:{redlock}:vote",
+		"il:{redlock}:floor", "il:{redlock}:high",
+	}
 }
 
 // run runs the script. The last field of an answer to one who only leaves is left out where the usual turn does not look for it.
