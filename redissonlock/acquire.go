@@ -196,7 +196,6 @@ func (s *session) settle(c *claim, a answer, seen uint64) error {
 			r = s.d.rooms[place{c.Name, c.Kind}]
 		}
 		c.admit(a.token, now)
-		s.d.holding.Began()
 		if r != nil && c.Kind.Exclusive() {
 			r.occupied(seen, s.ttl)
 		}

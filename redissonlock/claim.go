@@ -47,9 +47,6 @@ func (c *claim) known() string {
 	return ""
 }
 
-// holds reports whether the claim holds, as far as is known here.
-func (c *claim) holds() bool { return c.state == held && !c.Leaving }
-
 func (c *claim) grant() driver.Grant {
 	if c.state == held {
 		return driver.Grant{Held: true, Fence: c.fence}

@@ -27,9 +27,8 @@ type Driver struct {
 	publish string // the command that tells those who wait
 	client  string // what Redisson calls the id of a client, a UUID
 
-	ctx     context.Context //nolint:containedctx // of what goes on in the background; ends with Close
-	cancel  context.CancelFunc
-	holding *redisstore.Holding
+	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
+	cancel context.CancelFunc
 
 	sessions sessions.Set[*session]
 	mu       sync.Mutex
@@ -65,7 +64,6 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 	}
 	d.sweeper = time.AfterFunc(time.Hour, d.sweep)
 	d.sweeper.Stop()
-	d.holding = redisstore.NewHolding(d.attendHolders)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if moves := conn.Moves(); moves != nil {
 		go d.follow(moves)
@@ -147,7 +145,6 @@ func (d *Driver) Close(ctx context.Context) error {
 	d.ears = map[string]*ear{}
 	d.sweeper.Stop()
 	d.mu.Unlock()
-	d.holding.Stop()
 	d.cancel()
 	for _, e := range ears {
 		e.Close(ctx)

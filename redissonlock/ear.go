@@ -46,7 +46,12 @@ func (d *Driver) listen(ctx context.Context, r *room) error {
 			d.mu.Unlock()
 			return nil
 		}
-		e := d.earAt(node, r.place.name)
+		e := d.ears[node]
+		if e == nil || e.Deaf() {
+			e = &ear{Ear: redisstore.NewEar(), d: d, node: node, channels: map[string]*station{}}
+			d.ears[node] = e
+			go e.open(r.place.name)
+		}
 		d.mu.Unlock()
 		if err := e.Await(ctx); err != nil {
 			return fmt.Errorf("redissonlock: %w", err)
@@ -57,46 +62,6 @@ func (d *Driver) listen(ctx context.Context, r *room) error {
 		}
 		if tuned {
 			return nil
-		}
-	}
-}
-
-// earAt returns the ear at the master that owns a name, and makes it if it is missing. d.mu is held.
-func (d *Driver) earAt(node, name string) *ear {
-	e := d.ears[node]
-	if e == nil || e.Deaf() {
-		e = &ear{Ear: redisstore.NewEar(), d: d, node: node, channels: map[string]*station{}}
-		d.ears[node] = e
-		go e.open(name)
-	}
-	return e
-}
-
-// attendHolders connects to the masters of what is held, whose end tells that they may have forgotten who holds; no channel is
-// needed for that. What stands there may have been lost before, so a renewal looks.
-func (d *Driver) attendHolders() {
-	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
-	defer cancel()
-	for _, s := range d.sessions.All() {
-		d.mu.Lock()
-		if d.sessions.Closed() {
-			d.mu.Unlock()
-			return
-		}
-		var fresh []*ear
-		for _, c := range s.claims {
-			node := d.conn.Node(c.Name)
-			if e := d.ears[node]; c.holds() && (e == nil || e.Deaf()) {
-				fresh = append(fresh, d.earAt(node, c.Name))
-			}
-		}
-		d.mu.Unlock()
-		for _, e := range fresh {
-			if e.Await(ctx) == nil {
-				s.Hurry()
-			} else {
-				d.holding.Began() // it tries again
-			}
 		}
 	}
 }
@@ -175,8 +140,7 @@ func (e *ear) drop(r *room) {
 	}()
 }
 
-// open connects, and when the connection ends has every room that relied on it ask again, and every session that holds something at
-// its master, which may have been restarted without what it knew.
+// open connects, and when the connection ends has every room that relied on it ask again.
 func (e *ear) open(name string) {
 	d := e.d
 	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
@@ -206,15 +170,6 @@ func (e *ear) open(name string) {
 				r.ear = nil
 			}
 			r.stir()
-		}
-	}
-	for _, s := range d.sessions.All() {
-		for _, c := range s.claims {
-			if c.holds() && d.conn.Node(c.Name) == e.node {
-				s.Hurry()
-				d.holding.Began() // and once more when it is connected again
-				break
-			}
 		}
 	}
 }
