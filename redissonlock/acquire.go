@@ -196,6 +196,7 @@ func (s *session) settle(c *claim, a answer, seen uint64) error {
 			r = s.d.rooms[place{c.Name, c.Kind}]
 		}
 		c.admit(a.token, now)
+		s.d.holding.Began()
 		if r != nil && c.Kind.Exclusive() {
 			r.occupied(seen, s.ttl)
 		}
@@ -213,6 +214,7 @@ func (s *session) settle(c *claim, a answer, seen uint64) error {
 		}
 		c.news = c.news || c.state == waiting && h != nil && (c.holder == nil || h.PublicID != c.holder.PublicID)
 		c.state, c.holder = waiting, h
+		s.d.holding.Began()
 		if c.room == nil {
 			s.d.room(c).enter(c)
 		}
@@ -221,6 +223,9 @@ func (s *session) settle(c *claim, a answer, seen uint64) error {
 			c.change.Give()
 		}
 	case isBroken:
+		if c.state < gone {
+			s.Lose(c.ID)
+		}
 		c.end(broken, now)
 	case isGone:
 		c.end(gone, now)

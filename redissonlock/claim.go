@@ -47,6 +47,9 @@ func (c *claim) known() string {
 	return ""
 }
 
+// stands reports whether the claim holds or waits, as far as is known here.
+func (c *claim) stands() bool { return (c.state == held || c.state == waiting) && !c.Leaving }
+
 func (c *claim) grant() driver.Grant {
 	if c.state == held {
 		return driver.Grant{Held: true, Fence: c.fence}

@@ -27,12 +27,14 @@ type Driver struct {
 	publish string // the command that tells those who wait
 	client  string // what Redisson calls the id of a client, a UUID
 
-	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
-	cancel context.CancelFunc
+	ctx     context.Context //nolint:containedctx // of what goes on in the background; ends with Close
+	cancel  context.CancelFunc
+	holding *redisstore.Holding
 
 	sessions sessions.Set[*session]
 	mu       sync.Mutex
-	ears     map[string]*ear // by master
+	ears     map[string]*ear   // by master
+	watches  map[string]*watch // by master
 	rooms    map[place]*room
 	sweeper  *time.Timer
 	sweeping bool
@@ -44,7 +46,7 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 	d := &Driver{
 		conn: conn, run: redisconn.Runner{Conn: conn}, options: o.withDefaults(), client: newUUID(), publish: "PUBLISH",
 		cluster: conn.Node("x") != "",
-		ears:    map[string]*ear{}, rooms: map[place]*room{},
+		ears:    map[string]*ear{}, watches: map[string]*watch{}, rooms: map[place]*room{},
 	}
 	var err error
 	if d.server, err = redisstore.Inspect(ctx, conn, "tokens go back with it"); err == nil {
@@ -64,6 +66,7 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 	}
 	d.sweeper = time.AfterFunc(time.Hour, d.sweep)
 	d.sweeper.Stop()
+	d.holding = redisstore.NewHolding(d.watchHolders)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if moves := conn.Moves(); moves != nil {
 		go d.follow(moves)
@@ -141,13 +144,17 @@ func (d *Driver) Close(ctx context.Context) error {
 		return nil
 	}
 	d.mu.Lock()
-	ears := d.ears
-	d.ears = map[string]*ear{}
+	ears, watches := d.ears, d.watches
+	d.ears, d.watches = map[string]*ear{}, map[string]*watch{}
 	d.sweeper.Stop()
 	d.mu.Unlock()
+	d.holding.Stop()
 	d.cancel()
 	for _, e := range ears {
 		e.Close(ctx)
+	}
+	for _, w := range watches {
+		w.Close(ctx)
 	}
 	if d.owned {
 		redisstore.Close(ctx, d.conn)

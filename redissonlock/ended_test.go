@@ -3,9 +3,14 @@
 package redissonlock_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/internal/redistest"
+	"github.com/interlock-go/interlock/internal/servertest"
 )
 
 // clients are the three ways to a server.
@@ -19,4 +24,22 @@ func TestConnectionsEndWhileIdle(t *testing.T) {
 func TestConnectionsEndUnderWay(t *testing.T) {
 	t.Parallel()
 	redistest.TryEndsUnderWay(t, clients)
+}
+
+// A server that is restarted without a log has forgotten who holds, and gives the lock to the next one. Whoever holds sees the end of
+// the connection that listens, and asks long before the next renewal.
+func TestHolderAsksWhenItsConnectionEnds(t *testing.T) {
+	t.Parallel()
+	for _, shape := range []shape{mutexes, readers} {
+		server := servertest.Redis(t)
+		client := redistest.OpenClient(t, "redisson"+strings.TrimPrefix(server.URL(), "redis"), &interlock.Options{TTL: 10 * time.Minute, Grace: 100 * time.Millisecond})
+		lease := taken(t, client, shape, "m")
+		until(t, "the holder is not connected, and renewed after that", func() bool {
+			return strings.Contains(server.MustDo(t, "INFO", "commandstats"), "cmdstat_hexists:calls=")
+		})
+		if err := errors.Join(server.Kill(), server.Restart(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		told(t, lease)
+	}
 }

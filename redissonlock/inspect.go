@@ -150,8 +150,8 @@ func (s *sight) add(h driver.Holder, field string) {
 	s.Claims, s.fields = append(s.Claims, h), append(s.fields, field)
 }
 
-// Break implements driver.Inspector. Redisson's layout has no place for a mark, so a claim of ours is marked in our notes:
-// its owner hears of it by its next renewal, or at once where it waits. A client of Redisson reads no marks.
+// Break implements driver.Inspector. Redisson's layout has no place for a mark, so a claim of ours is marked in our notes, and its
+// owner is told: at once, or half a second after it got the name. A client of Redisson reads no marks.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
 	if err := redisstore.CheckName("redissonlock", name); err != nil {
 		return err
@@ -196,6 +196,9 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 			return fmt.Errorf("redissonlock: break %q: %w", name, errTwice)
 		}
 		return fmt.Errorf("redissonlock: break %q: %w: the claim has just left", name, driver.ErrRefused)
+	}
+	if !h.Foreign {
+		d.tell(ctx, field)
 	}
 	return nil
 }

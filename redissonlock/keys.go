@@ -74,5 +74,11 @@ func fieldOf(client, id string, kind driver.Kind) string {
 	return field
 }
 
+// clientOf is the client whose field it is, or "".
+func clientOf(field string) string {
+	client, _, _ := strings.Cut(field, ":")
+	return client
+}
+
 // writeSuffix ends the field of a writer.
 const writeSuffix = ":write"

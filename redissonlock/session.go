@@ -21,6 +21,8 @@ type session struct {
 	timeout time.Duration
 	owner   []byte
 
+	sessions.Alarm
+
 	claims sessions.Claims[*claim] // this and closed are guarded by the driver's mutex
 	closed bool
 }
@@ -30,7 +32,8 @@ func newSession(d *Driver, spec driver.Spec) *session {
 	return &session{
 		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
 		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
-		timeout: min(d.options.Timeout, ttl), owner: spec.Owner.Encode(), claims: sessions.Claims[*claim]{},
+		timeout: min(d.options.Timeout, ttl), owner: spec.Owner.Encode(),
+		Alarm: sessions.NewAlarm(), claims: sessions.Claims[*claim]{},
 	}
 }
 
