@@ -42,10 +42,9 @@ func TestForeignersAndTheCommand(t *testing.T) {
 		foreigntest.KazooRead:             {params: "?layout=kazoo", shows: "read", most: 1},
 	} {
 		t.Run(string(theirs), func(t *testing.T) {
-			t.Parallel()
 			name := string(theirs)
 			interlock := func(args ...string) *exec.Cmd {
-				c := exec.CommandContext(within(t), path, args...)
+				c := exec.CommandContext(t.Context(), path, args...)
 				c.Env = append(c.Environ(), "INTERLOCK_STORE="+server.URL()+ours.params)
 				return c
 			}
@@ -66,7 +65,7 @@ func TestForeignersAndTheCommand(t *testing.T) {
 			d, _ := connect(t, server, ours.params)
 			t.Cleanup(func() { _ = d.Close(context.Background()) })
 			var said bytes.Buffer
-			waits := run("--wait=30s", "echo", "ran")
+			waits := run("--wait=5m", "echo", "ran")
 			waits.Stdout, waits.Stderr = &said, &said
 			if err := waits.Start(); err != nil {
 				t.Fatal(err)
@@ -81,7 +80,7 @@ func TestForeignersAndTheCommand(t *testing.T) {
 			}
 			var all []func()
 			for range ours.most {
-				holds := run("--wait=30s", "cat") // which ends with its input
+				holds := run("--wait=5m", "cat") // which ends with its input
 				in, err := holds.StdinPipe()
 				if err != nil {
 					t.Fatal(err)
