@@ -81,9 +81,9 @@ func TestBadInput(t *testing.T) {
 		s.URL() + "?tls=maybe":                       "want false, true, skip-verify or preferred",
 		s.URL() + "?loc=Local":                       `unknown parameter "loc"`,
 		s.URL() + "?tls=true":                        "TLS",
-		"mysql://root@" + s.Addr() + "/absent":       "Unknown database 'absent'",
-		"mysql://app:secret-2@" + s.Addr() + "/test": "Access denied",
-		"mysql://app:secret-1@" + s.Addr() + "/test": "denied",
+		"mysql://root@" + s.Addr() + "/absent":       "want a database that there is",
+		"mysql://app:secret-2@" + s.Addr() + "/test": "with the password, in the URL as mysql://USER:PASSWORD@",
+		"mysql://app:secret-1@" + s.Addr() + "/test": "whom the server admits from here to the database",
 		"mysql://root@127.0.0.1:1/test":              "connection refused",
 	} {
 		_, err := enter(t, url, time.Minute)

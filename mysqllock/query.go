@@ -192,7 +192,13 @@ func classify(err error, o *Options) error {
 			needs = "SELECT of %[2]sversion, SELECT, INSERT and UPDATE of %[2]sheld, and SELECT, INSERT, UPDATE and DELETE of %[2]stoken"
 		}
 		return fmt.Errorf("%[1]w: the user needs EXECUTE of the procedures, "+needs+": %[3]w", driver.ErrRefused, o.Prefix, err)
-	case 1044, 1045, 1049, 1698, 1064, 1406, 3159:
+	case 1044, 1045, 1130, 1698:
+		return fmt.Errorf("%w: want a user that there is, with the password, in the URL as mysql://USER:PASSWORD@HOST/DATABASE, whom the server admits from here to the database: %w", driver.ErrRefused, err)
+	case 1049:
+		return fmt.Errorf("%w: want a database that there is, or make it: %w", driver.ErrRefused, err)
+	case 3159:
+		return fmt.Errorf("%w: want tls=true in the URL: %w", driver.ErrRefused, err)
+	case 1064, 1406:
 		return fmt.Errorf("%w: %w", driver.ErrRefused, err)
 	case 1046:
 		return fmt.Errorf("%w: the pool's connections name no database: %w", driver.ErrRefused, err)

@@ -44,7 +44,8 @@ var (
 		{regexp.MustCompile(`^42704| 1193$`), driver.ErrRefused, "what is neither a parameter of ours nor one of the client is asked of the server, which does not know it"},
 		{regexp.MustCompile(`^42501| 114[23]$`), driver.ErrRefused, "the user needs SELECT, INSERT and UPDATE of table :table"},
 		{regexp.MustCompile(`^28| 1044$`), driver.ErrRefused, "want a user that there is, with its password, whom the server admits from here to the database"},
-		{regexp.MustCompile(`^(3D|2[23]|42)`), driver.ErrRefused, "want what the server can do"},
+		{regexp.MustCompile(`^3D| 1049$`), driver.ErrRefused, "want a database that there is"},
+		{regexp.MustCompile(`^(2[23]|42)`), driver.ErrRefused, "want what the server can do"},
 		{regexp.MustCompile(`^53[^3]| (1021|1114)$`), driver.ErrNotSent, driver.ErrUnable.Error()},
 		{regexp.MustCompile(`^25006| (1290|1792|1836)$`), driver.ErrNotSent, "the server is read-only: want its primary"},
 	}

@@ -117,6 +117,9 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("a table with what it is in: %v", err)
 		}
 		bare, _, _ := strings.Cut(s.url(s.Addr()), "?")
+		if _, err := driver.OpenURL(t.Context(), bare+"_absent"); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "want a database that there is") {
+			t.Errorf("no such database: %v", err)
+		}
 		if d, err := driver.OpenURL(t.Context(), bare); err != nil {
 			t.Errorf("a URL without parameters: %v", err)
 		} else {
