@@ -73,8 +73,8 @@ func TestAMasterThatForgotDrawsAboveWhatTheOthersKnow(t *testing.T) {
 func TestAMasterPassesOnWhatItWasTold(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
-	url := urlOf(addrs(set)) + "?max_ttl=300ms"
-	s := session(t, open(t, url), 300*time.Millisecond)
+	url := urlOf(addrs(set)) + "?max_ttl=1s"
+	s := session(t, open(t, url), time.Second)
 	set[0].MustDo(t, "SET", "il:{passes}:qfence:passes", strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro()/64*64, 10))
 	grant := func(s driver.Session, out *servertest.Server) (token uint64) {
 		occupy(t, "passes", out)
@@ -101,7 +101,7 @@ func TestAMasterPassesOnWhatItWasTold(t *testing.T) {
 			return votes(t, one)
 		})
 	}
-	if next := grant(session(t, open(t, url), 300*time.Millisecond), set[2]); next < first+driver.Stride {
+	if next := grant(session(t, open(t, url), time.Second), set[2]); next < first+driver.Stride {
 		t.Errorf("token %d after %d", next, first)
 	}
 }

@@ -69,7 +69,7 @@ func TestASlowMasterKeepsItsVote(t *testing.T) {
 	set := startMasters(t, 3)
 	d, wires := wired(t, set, "")
 	s := session(t, d, time.Minute)
-	wires[0].Delay(30*time.Millisecond, 0)
+	wires[0].Delay(100*time.Millisecond, 0)
 	if err := set[2].Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}

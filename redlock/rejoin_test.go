@@ -42,7 +42,8 @@ func replicate(t *testing.T, replica, master *servertest.Server) {
 func TestAMasterThatBecomesAReplicaCostsItsOwnVoteAlone(t *testing.T) {
 	t.Parallel()
 	set := startMasters(t, 3)
-	s := session(t, open(t, urlOf(addrs(set))+"?max_ttl=1s"), time.Second)
+	d := open(t, urlOf(addrs(set))+"?max_ttl=1s")
+	s := session(t, d, time.Second)
 	granted := func() bool {
 		c := mutex("replica", false)
 		g, err := s.Acquire(t.Context(), c)
@@ -53,6 +54,10 @@ func TestAMasterThatBecomesAReplicaCostsItsOwnVoteAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	replicate(t, set[2], set[0])
+	until(t, 30*time.Second, "seen to be a replica", func() bool {
+		masters, err := d.Masters(t.Context())
+		return err != nil || masters[2].Err != nil && strings.Contains(masters[2].Err.Error(), "is a slave of")
+	})
 	row := 0
 	until(t, 30*time.Second, "granted by two masters while the third is a replica", func() bool {
 		if row++; !granted() {
