@@ -1,0 +1,199 @@
+package interlock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+// What is given back in the background, and what it costs until the store answers.
+
+// A store that answers nothing costs the process nothing that stays.
+func TestUnavailable_TenThousandLocksLeaveNothing(t *testing.T) {
+	t.Run("10000", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { leaveNothing(t, 10_000, (*memlock.Driver).StallReplies) })
+	})
+	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) { leaveNothing(t, 500, silence) })
+}
+
+// bubbled counts the goroutines of the bubble. runtime.NumGoroutine takes thousands that have ended for living ones while the
+// garbage collector frees their stacks.
+func bubbled(t *testing.T) int {
+	t.Helper()
+	stacks := make([]byte, 1<<20) // has room for more than a test can do with
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	mine := regexp.MustCompile(`, synctest bubble \d+\]`).Find(stacks)
+	if mine == nil {
+		t.Fatalf("not in a bubble: %.100s", stacks)
+	}
+	return bytes.Count(stacks, mine)
+}
+
+func leaveNothing(t *testing.T, locks int, silence func(*memlock.Driver) func()) {
+	t.Helper()
+	d := &spy{Driver: memlock.New()}
+	var releasing, most atomic.Int64
+	d.ahead(func(_ context.Context, op string, _ driver.Claim) error {
+		if op == "release" {
+			most.Store(max(most.Load(), releasing.Add(1)))
+		}
+		return nil
+	})
+	d.behind(func(_ context.Context, op string, _ driver.Claim) {
+		if op == "release" {
+			releasing.Add(-1)
+		}
+	})
+	c := newClient(t, d, &interlock.Options{Patience: 5 * time.Second})
+	kept := hold(t, c, "kept") // keeps the session alive, so that no expiry cleans up for us
+	resume := silence(d.Driver)
+	before := bubbled(t)
+	var wg sync.WaitGroup
+	for i := range locks {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			start := time.Now()
+			_, err := c.Mutex(fmt.Sprint("m", i)).Lock(t.Context())
+			if !errors.Is(err, interlock.ErrUnavailable) || time.Since(start) != 5*time.Second {
+				t.Errorf("%v after %v, want ErrUnavailable after 5s", err, time.Since(start))
+			}
+		}()
+	}
+	wg.Wait()
+	synctest.Wait()
+	if n := bubbled(t) - before; n > 100 {
+		t.Errorf("%d goroutines stay", n)
+	}
+	if n := most.Load(); n > 16 {
+		t.Errorf("%d clean-ups at a time, want 16 at most", n)
+	}
+	live(t, kept)
+	resume()
+	time.Sleep(17 * time.Second) // TTL + 2 s
+	if lines := must[[]driver.Line](t)(d.Lines(t.Context(), "m")); len(lines) != 0 {
+		t.Errorf("%d names still taken a TTL after the store is back", len(lines))
+	}
+	live(t, kept)
+	if err := kept.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The same when the silence lasts for longer than a session, which the store keeps all the same: what it is asked
+// arrives, and nobody hears of it.
+func TestUnavailable_LongSilenceLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		theirs := store.Share()
+		c := newClient(t, theirs, &interlock.Options{TTL: 2 * time.Second, Patience: 6 * time.Second})
+		hold(t, c, "warm").Release()
+		busy := hold(t, newClient(t, store, nil), "busy")
+		ctx, stop := context.WithCancel(t.Context())
+		var asking sync.WaitGroup
+		asking.Go(func() { // so that the session is renewed all the time
+			for ctx.Err() == nil {
+				_, _ = c.Mutex("busy").Lock(ctx)
+			}
+		})
+		resume := theirs.StallReplies()
+		var wg sync.WaitGroup
+		for i := range 200 {
+			wg.Go(func() {
+				if _, err := c.Mutex(fmt.Sprint("m", i)).Lock(t.Context()); !errors.Is(err, interlock.ErrUnavailable) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(10 * time.Second)
+		resume()
+		l := hold(t, c, "kept") // keeps what is left of the session alive
+		time.Sleep(4 * time.Second)
+		if lines := must[[]driver.Line](t)(store.Lines(t.Context(), "m")); len(lines) != 0 {
+			t.Errorf("%d names still taken a TTL after the store is back", len(lines))
+		}
+		stop()
+		asking.Wait()
+		busy.Release()
+		if err := l.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A thousand who waited give up at once, while the store is silent or answers; a second after it answers none of them stands in line.
+func TestUnavailable_AThousandCancelledClaimsAreGoneInASecond(t *testing.T) {
+	for name, option := range map[string]interlock.LockOption{
+		"isolated": interlock.Isolated(),
+		"shared":   interlock.MinHold(0),
+	} {
+		for _, silent := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, silent %t", name, silent), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					store := memlock.New()
+					wire := &spy{Driver: store.Share()}
+					wire.ahead(func(ctx context.Context, _ string, _ driver.Claim) error {
+						slow(ctx, 2*time.Millisecond)
+						return ctx.Err()
+					})
+					a, b := newClient(t, store, nil), newClient(t, wire, nil)
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					var held []*interlock.Lease
+					var waiters sync.WaitGroup
+					for i := range 1000 {
+						key := "m"
+						if name == "shared" { // who shares a claim shares its line, too
+							key = fmt.Sprint("m", i)
+						}
+						if i == 0 || key != "m" {
+							held = append(held, hold(t, a, key))
+						}
+						waiters.Go(func() {
+							if _, err := b.Mutex(key, option).Lock(ctx); !errors.Is(err, context.Canceled) {
+								t.Errorf("%v, want that it was cancelled", err)
+							}
+						})
+					}
+					stand := func() (claims int) {
+						for _, l := range must[[]driver.Line](t)(store.Lines(t.Context(), "m")) {
+							claims += len(l.Claims)
+						}
+						return claims - len(held)
+					}
+					for stand() < 1000 {
+						time.Sleep(time.Second)
+					}
+					resume := func() {}
+					if silent {
+						resume = wire.Stall()
+					}
+					cancel()
+					waiters.Wait()
+					if silent {
+						time.Sleep(5 * time.Second)
+					}
+					resume()
+					time.Sleep(time.Second)
+					if n := stand(); n > 0 {
+						t.Errorf("%d claims a second after the store answers", n)
+					}
+					release(t, held...)
+				})
+			})
+		}
+	}
+}
