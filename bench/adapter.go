@@ -121,6 +121,7 @@ var adapters = map[string]adapter{
 	"raw":                {open: openRawRedis, redis: 1},
 	"push":               {open: openRedisPush, redis: 1},
 	"redsync":            {open: openRedsync, redis: 1},
+	"redsync rueidis":    {open: openRedsyncRueidis, redis: 1},
 	"redislock":          {open: openRedislock, redis: 1},
 	"rueidislock":        {open: openRueidislock, redis: 1, key: rueidislockKey},
 	"raw keepers":        {open: openRawKeepers, redis: 1},
@@ -131,6 +132,8 @@ var adapters = map[string]adapter{
 	"redlock behind":     {open: openRedlockBehind, redis: masters},
 	"raw quorum":         {open: openRawQuorum, redis: masters},
 	"redsync quorum":     {open: openRedsync, redis: masters},
+
+	"redsync rueidis quorum": {open: openRedsyncRueidis, redis: masters},
 
 	"rawadd":    {open: openRawMemcached, memcached: true},
 	"memcached": {open: openMemcached, memcached: true},

@@ -64,7 +64,7 @@ func myHandoffs() row {
 		contender{oursMySesses, ours, contest{"my session strict", 8, 8}},
 	)
 	r.goals = []goal{
-		{oursMyStrict, handoffs, atLeast, 0.25, 0, getLockRow},
+		{oursMyStrict, handoffs, atLeast, 0.4, 0.6, getLockRow},
 		{oursMyStrict, jain, atLeast, 0.99, 0, ""},
 	}
 	return r

@@ -85,8 +85,8 @@ func pgHandoffs() row {
 		contender{oursSessions, ours, contest{"pg session strict", 8, 8}},
 	)
 	r.goals = []goal{
-		{oursRowsStrict, handoffs, atLeast, 0.4, 0, advisoryRow},
-		{oursSessions, handoffs, atLeast, 1, 0, advisoryRow},
+		{oursRowsStrict, handoffs, atLeast, 0.4, 0.6, advisoryRow},
+		{oursSessions, handoffs, atLeast, 1, 1.3, advisoryRow},
 		{oursRowsStrict, jain, atLeast, 0.99, 0, ""},
 		{oursSessions, jain, atLeast, 0.99, 0, ""},
 	}
@@ -147,7 +147,7 @@ func pgKill() row {
 			{advisoryRow, floor, takeover{"advisory"}},
 			{oursSession, ours, takeover{"pg session"}},
 		},
-		goals: []goal{{oursSession, latency, atMost, 5, 2, ""}},
+		goals: []goal{{oursSession, latency, atMost, 2, 1, ""}},
 	}
 }
 
@@ -188,8 +188,8 @@ func pgLeases() row {
 		goals: []goal{
 			{oursRows, perRenewal, atMost, 1, 0, ""},
 			{oursSession, perRenewal, atMost, 1, 0, ""},
-			{oursRows, cpuShare, atMost, 1.0 / 6, 1.0 / 20, tableKeepersRow},
-			{oursSession, cpuShare, atMost, 1.0 / 6, 1.0 / 20, tableKeepersRow},
+			{oursRows, cpuShare, atMost, 1.0 / 10, 1.0 / 20, tableKeepersRow},
+			{oursSession, cpuShare, atMost, 1.0 / 10, 1.0 / 20, tableKeepersRow},
 		},
 	}
 }

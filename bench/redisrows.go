@@ -13,6 +13,7 @@ const (
 	rawPair             = "raw SET NX PX + compare-and-delete"
 	pushRing            = "one script + one push, ring of 8"
 	redsyncRow          = "redsync"
+	redsyncRueidisRow   = "redsync over rueidis"
 	redislockRow        = "redislock, tried every 20 ms"
 	rueidislockRow      = "rueidislock"
 	rawKeepersRow       = "goroutine and script per lease"
@@ -29,7 +30,7 @@ const redisServer = "one redis-server on loopback without persistence, new for e
 // redisRows are the rows of the store on Redis.
 func redisRows() []row {
 	return []row{
-		redisFree(), redis512(), redisLocal(), redisHandoffs(), redisPassing(), redisIdle(), redisDead(), redisLeases(),
+		redisFree(), redisAwake(), redis512(), redisLocal(), redisHandoffs(), redisPassing(), redisIdle(), redisDead(), redisLeases(),
 		redisPermits(), redisReaders(), redisList(),
 	}
 }
@@ -38,31 +39,48 @@ func redisRows() []row {
 func rivals(does func(adapter string) racer) []contender {
 	return []contender{
 		{redsyncRow, rival, does("redsync")},
+		{redsyncRueidisRow, rival, does("redsync rueidis")},
 		{redislockRow, rival, does("redislock")},
 		{rueidislockRow, rival, does("rueidislock")},
 	}
 }
 
 func redisFree() row {
-	on := &stage{adapters: []string{"raw", "redsync", "redislock", "rueidislock", "redis"}}
+	r := freeOnRedis(&stage{})
+	r.name, r.title = "redis-free", "Redis, free lock and unlock"
+	for _, g := range []goal{ // by CPU time: latency has two modes here
+		{than: rawPair, factor: 1.1, stretch: 0.7},
+		{than: redislockRow, factor: 1, stretch: 0.8},
+		{than: rueidislockRow, factor: 1, stretch: 0.8},
+		{than: redsyncRow, factor: 1, stretch: 0.8},
+		{than: redsyncRueidisRow, factor: 1, stretch: 0.8},
+	} {
+		g.who, g.metric, g.sign = oursRedis, bothEach, atMost
+		r.goals = append(r.goals, g)
+	}
+	return r
+}
+
+// redisAwake is redis-free on a machine whose cores need not be woken. It is
+// there to be read beside the ordinary row, and judges nothing.
+func redisAwake() row {
+	r := freeOnRedis(&stage{awake: true})
+	r.name, r.title = "redis-awake", "Redis, free lock and unlock, a core kept from idling by a process of the lowest priority"
+	return r
+}
+
+func freeOnRedis(on *stage) row {
+	on.adapters = []string{"raw", "redsync", "redsync rueidis", "redislock", "rueidislock", "redis"}
 	r := row{
-		name:  "redis-free",
-		title: "Redis, free lock and unlock",
 		options: fmt.Sprintf("one goroutine, nobody else; rounds of %d pairs in turn, all in one process and on one server; %s",
 			roundPairs, redisServer),
 		reps:    60,
 		stage:   on,
-		metrics: []metric{pairMedian, pairSlow, packets, cpuEach, serverEach, scriptTime},
+		metrics: []metric{pairMedian, pairSlow, packets, bothEach, cpuEach, serverEach, scriptTime},
 	}
 	r.contenders = append(r.contenders, contender{rawPair, floor, stagedPair{on, "raw"}})
 	r.contenders = append(r.contenders, rivals(func(a string) racer { return stagedPair{on, a} })...)
 	r.contenders = append(r.contenders, contender{oursRedis, ours, stagedPair{on, "redis"}})
-	r.goals = []goal{
-		{oursRedis, pairMedian, atMost, 1.15, 1, rawPair},
-		{oursRedis, pairMedian, atMost, 1, 0.8, redislockRow},
-		{oursRedis, pairMedian, atMost, 1, 0.8, rueidislockRow},
-		{oursRedis, pairMedian, atMost, 1, 0.8, redsyncRow},
-	}
 	return r
 }
 
@@ -80,10 +98,7 @@ func redis512() row {
 			contender{oursRedis, ours, crowd{"redis", n}},
 		),
 		goals: []goal{
-			{oursRedis, pairs, atLeast, 0.8, 0.95, rawPair},
-			{oursRedis, pairs, atLeast, 2.5, 0, redsyncRow},
-			{oursRedis, pairs, atLeast, 2.5, 0, redislockRow},
-			{oursRedis, pairs, atLeast, 2.5, 0, rueidislockRow},
+			{oursRedis, pairs, atLeast, 0.9, 1, rawPair},
 		},
 	}
 }
@@ -99,11 +114,11 @@ func redisLocal() row {
 		for _, c := range rivals(func(a string) racer { return contest{a, 1, goroutines} }) {
 			c.name += suffix
 			r.contenders = append(r.contenders, c)
-			r.goals = append(r.goals, goal{oursRedis + suffix, acquisitions, atLeast, 25, 0, c.name})
+			r.goals = append(r.goals, goal{oursRedis + suffix, acquisitions, atLeast, 30, 50, c.name})
 		}
 		r.contenders = append(r.contenders, contender{oursRedis + suffix, ours, contest{"redis", 1, goroutines}})
 		r.goals = append(r.goals,
-			goal{oursRedis + suffix, acquisitions, atLeast, 0.4, 0.6, bareFIFO + suffix},
+			goal{oursRedis + suffix, acquisitions, atLeast, 0.35, 0.5, bareFIFO + suffix},
 			goal{oursRedis + suffix, scriptsPer32, atMost, 2, 0, ""},
 		)
 	})
@@ -133,11 +148,10 @@ func redisHandoffs() row {
 		contender{oursRedisIsolated, ours, contest{"redis isolated", 8, 8}},
 	)
 	r.goals = []goal{
-		{oursRedisStrict, handoffs, atLeast, 5, 8, rueidislockRow},
-		{oursRedisStrict, longestWait, atMost, 1.0 / 15, 1.0 / 30, rueidislockRow},
+		{oursRedisStrict, handoffs, atLeast, 0.75, 0.9, pushRing},
+		{oursRedisStrict, longestWait, atMost, 1.0 / 20, 1.0 / 30, rueidislockRow},
 		{oursRedisStrict, scriptsEach, atMost, 1.01, 0, ""}, // one, and those of the first claims and of renewals
 		{oursRedisStrict, packets, atMost, 4, 2, ""},
-		{oursRedisIsolated, handoffs, atLeast, 5, 8, rueidislockRow},
 	}
 	return r
 }
@@ -150,7 +164,7 @@ func redisPassing() row {
 		contender{oursRedis, ours, contest{"redis", 8, 8}})
 	r.goals = []goal{
 		{oursRedis, acquisitions, atLeast, 50, 80, rueidislockRow},
-		{oursRedis, acquisitions, atLeast, 12, 0, redislockRow},
+		{oursRedis, acquisitions, atLeast, 15, 0, redislockRow},
 		{oursRedis, jain, atLeast, 0.99, 0, ""},
 		{oursRedis, longestWait, atMost, 1.0 / 30, 1.0 / 60, rueidislockRow},
 	}
@@ -194,7 +208,7 @@ func redisDead() row {
 			contender{"raw SET NX PX, asked without a pause", floor, lapse{"raw", ttl}},
 			contender{oursRedis, ours, lapse{"redis", ttl}},
 		),
-		goals: []goal{{oursRedis, latency, atMost, 5, 2, ""}},
+		goals: []goal{{oursRedis, latency, atMost, 2, 1, ""}},
 	}
 }
 
@@ -214,8 +228,8 @@ func redisLeases() row {
 			{oursRedis, ours, atRest{"redis", ttl, 10_000, 0}},
 		},
 		goals: []goal{
-			{oursRedis, cpuShare, atMost, 1.0 / 6, 1.0 / 20, rawKeepersRow},
-			{oursRedis, cpuShare, atMost, 1.0 / 6, 1.0 / 20, redislockKeepersRow},
+			{oursRedis, cpuShare, atMost, 1.0 / 10, 1.0 / 20, rawKeepersRow},
+			{oursRedis, cpuShare, atMost, 1.0 / 10, 1.0 / 20, redislockKeepersRow},
 		},
 	}
 }
@@ -237,7 +251,9 @@ func shared(name, title string, kind driver.Kind, metrics ...metric) row {
 		if label == few {
 			continue
 		}
-		r.goals = append(r.goals, goal{label, renewalTime, atMost, 2, 1.2, few}) // to leave, a list is searched
+		for _, m := range []metric{renewalTime, pairTime} {
+			r.goals = append(r.goals, goal{label, m, atMost, 2, 1.2, few})
+		}
 	}
 	return r
 }

@@ -27,7 +27,7 @@ func redlockRows() []row {
 }
 
 func redlockFree() row {
-	on := &stage{adapters: []string{"raw quorum", "redsync quorum", "redlock"}}
+	on := &stage{adapters: []string{"raw quorum", "redsync quorum", "redsync rueidis quorum", "redlock"}}
 	return row{
 		name:  "redlock-free",
 		title: "Redlock on five masters, free lock and unlock",
@@ -35,15 +35,17 @@ func redlockFree() row {
 			roundPairs, redisMasters),
 		reps:    40,
 		stage:   on,
-		metrics: []metric{pairMedian, pairSlow, packets, cpuEach, serverEach, scriptTime},
+		metrics: []metric{pairMedian, pairSlow, packets, bothEach, cpuEach, serverEach, scriptTime},
 		contenders: []contender{
 			{rawQuorumRow, floor, stagedPair{on, "raw quorum"}},
 			{redsyncRow, rival, stagedPair{on, "redsync quorum"}},
+			{redsyncRueidisRow, rival, stagedPair{on, "redsync rueidis quorum"}},
 			{oursQuorum, ours, stagedPair{on, "redlock"}},
 		},
 		goals: []goal{
-			{oursQuorum, pairMedian, atMost, 1.3, 1.1, rawQuorumRow},
-			{oursQuorum, pairMedian, atMost, 0.6, 0.5, redsyncRow},
+			{oursQuorum, pairMedian, atMost, 1.2, 1.1, rawQuorumRow},
+			{oursQuorum, pairMedian, atMost, 1, 0.6, redsyncRow},
+			{oursQuorum, pairMedian, atMost, 1, 0.6, redsyncRueidisRow},
 		},
 	}
 }
@@ -68,10 +70,12 @@ func redlockHandoffs() row {
 	r.title = "Redlock on five masters, 8 processes × 8 goroutines on one lock, strict: no goroutine passes the lock on within its process"
 	r.contenders = []contender{
 		{redsyncRow, rival, contest{"redsync quorum", 8, 8}},
+		{redsyncRueidisRow, rival, contest{"redsync rueidis quorum", 8, 8}},
 		{oursQuorumEach, ours, contest{"redlock strict", 8, 8}},
 	}
 	r.goals = []goal{
-		{oursQuorumEach, handoffs, atLeast, 16, 22, redsyncRow},
+		{oursQuorumEach, handoffs, atLeast, 14, 20, redsyncRow},
+		{oursQuorumEach, handoffs, atLeast, 14, 20, redsyncRueidisRow},
 		{oursQuorumEach, raises, atMost, 5, 0, ""},
 		{oursQuorumEach, jain, atLeast, 0.99, 0, ""},
 	}
@@ -84,10 +88,12 @@ func redlockPassing() row {
 	r.title = "Redlock on five masters, 8 processes × 8 goroutines on one lock"
 	r.contenders = []contender{
 		{redsyncRow, rival, contest{"redsync quorum", 8, 8}},
+		{redsyncRueidisRow, rival, contest{"redsync rueidis quorum", 8, 8}},
 		{oursQuorum, ours, contest{"redlock", 8, 8}},
 	}
 	r.goals = []goal{
-		{oursQuorum, acquisitions, atLeast, 50, 0, redsyncRow},
+		{oursQuorum, acquisitions, atLeast, 30, 50, redsyncRow},
+		{oursQuorum, acquisitions, atLeast, 30, 50, redsyncRueidisRow},
 		{oursQuorum, raises, atMost, 5, 0, ""},
 		{oursQuorum, jain, atLeast, 0.99, 0, ""},
 	}

@@ -62,7 +62,7 @@ func local() row {
 		)
 		for _, who := range []string{oursMem, oursFile} {
 			r.goals = append(r.goals,
-				goal{who + suffix, acquisitions, atLeast, 0.4, 0.6, bareFIFO + suffix},
+				goal{who + suffix, acquisitions, atLeast, 0.35, 0.5, bareFIFO + suffix},
 				goal{who + suffix, callsPer32, atMost, 2, 0, ""},
 			)
 		}
@@ -87,7 +87,7 @@ func embedded() row {
 			{oursPassing, ours, contest{"filelock", 8, 8}},
 		},
 		goals: []goal{
-			{oursStrict, handoffs, atLeast, 0.33, 0.5, streamPingPong},
+			{oursStrict, handoffs, atLeast, 0.3, 0.5, streamPingPong},
 			{oursStrict, handoffs, atLeast, 50, 0, sqliteStrict},
 			{oursStrict, jain, atLeast, 0.99, 0, ""},
 			{oursPassing, jain, atLeast, 0.99, 0, ""},
@@ -108,7 +108,7 @@ func free() row {
 			{sqliteRow, rival, freePair{"sqlite"}},
 			{oursFile, ours, freePair{"filelock"}},
 		},
-		goals: []goal{{oursFile, pairMedian, atMost, 4, 2, flockOpened}},
+		goals: []goal{{oursFile, pairMedian, atMost, 2.5, 2, flockOpened}},
 	}
 }
 
@@ -124,7 +124,7 @@ func killed() row {
 			{"flock(2)", rival, takeover{"flock"}},
 			{oursFile, ours, takeover{"filelock"}},
 		},
-		goals: []goal{{oursFile, latency, atMost, 5, 1, ""}},
+		goals: []goal{{oursFile, latency, atMost, 2, 1, ""}},
 	}
 }
 
@@ -147,7 +147,7 @@ func startUp() row {
 				return []string{bin + "/interlock", "run", "--store", "file:" + dir + "/store", "x", "--", "true"}
 			}}},
 		},
-		goals: []goal{{oursRun, startToEnd, atMost, 8, 5, goHello}},
+		goals: []goal{{oursRun, startToEnd, atMost, 7, 4, goHello}},
 	}
 }
 
@@ -167,8 +167,8 @@ func leases() row {
 			{oursFile, ours, atRest{"filelock", ttl, 10_000, 0}},
 		},
 		goals: []goal{
-			{oursMem, cpuShare, atMost, 1.0 / 6, 1.0 / 20, perLeaseMem},
-			{oursFile, cpuShare, atMost, 1.0 / 6, 1.0 / 20, perLeaseFile},
+			{oursMem, cpuShare, atMost, 1.0 / 10, 1.0 / 20, perLeaseMem},
+			{oursFile, cpuShare, atMost, 1.0 / 10, 1.0 / 20, perLeaseFile},
 		},
 	}
 }

@@ -37,6 +37,7 @@ const (
 	packets        metric = "server packets each"
 	scriptTime     metric = "script µs each"
 	serverEach     metric = "server CPU µs each"
+	bothEach       metric = "CPU µs of both each" // client and server
 	renewalTime    metric = "script µs of a renewal"
 	pairTime       metric = "script µs of a release and an acquire"
 	handoffTime    metric = "script µs of a handoff"

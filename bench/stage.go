@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // stage is one worker process and one site that the contenders of a row
@@ -16,13 +19,23 @@ import (
 // in where the kernel happens to put a process and its server.
 type stage struct {
 	adapters []string
+	awake    bool // a process of the lowest priority keeps a core from idling
 	at       *site
 	w        *worker
+	waker    *worker
 }
 
 func (s *stage) open(ctx context.Context) (err error) {
 	if s.at, err = openSite(ctx, s.adapters[0]); err != nil {
 		return err
+	}
+	if s.awake {
+		if s.waker, err = startWorker(ctx, job{Task: "stay awake"}, nil); err != nil {
+			return err
+		}
+		if err := s.waker.hear("ready"); err != nil {
+			return err
+		}
 	}
 	s.w, err = startWorker(ctx, job{Task: "stage", Adapters: s.adapters, Place: s.at.place(1, 1)}, nil)
 	if err != nil {
@@ -40,10 +53,26 @@ func (s *stage) close() error {
 		late.Stop()
 		s.w.stop()
 	}
+	if s.waker != nil {
+		s.waker.stop()
+	}
 	if s.at == nil {
 		return nil
 	}
 	return s.at.close()
+}
+
+// stayAwake is the task of a stage's waker: it runs where nothing else wants
+// to, until its parent ends it. Waking an idle core can take longer than a
+// pair does.
+func stayAwake(_ context.Context, _ job, _ *bufio.Reader, out io.Writer) error {
+	runtime.LockOSThread()
+	if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "ready")
+	for { //nolint:staticcheck // it spins until its parent kills it
+	}
 }
 
 // stagedPair is a round of pairs on a stage: one goroutine locks and unlocks
@@ -85,6 +114,7 @@ func (p stagedPair) run(ctx context.Context, _ scale) (sample, error) {
 		pairMedian: took[0], pairSlow: took[1], cpuEach: took[2],
 		packets: did.packets() / all, scriptTime: did.scripted / all, serverEach: did.cpu * 1e6 / all,
 	}
+	out[bothEach] = out[cpuEach] + out[serverEach]
 	if took[3] > 0 { // or else it is not known
 		out[requestsEach] = took[3]
 	}

@@ -44,6 +44,8 @@ var tasks = map[string]func(ctx context.Context, j job, in *bufio.Reader, out io
 	"pair":    pair,
 	"rest":    rest,
 	"stage":   perform,
+
+	"stay awake": stayAwake,
 }
 
 // beWorker does the job of a worker process and reports whether this process
