@@ -44,8 +44,8 @@ func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.G
 	switch {                                // what the store said by itself while the answer was under way is younger
 	case err == nil && c.session.over:
 		err = driver.ErrSessionLost
-	case err == nil && c.gone:
-		err = driver.ErrGone
+	case err == nil:
+		err = c.gone
 	}
 	if err == nil {
 		p.answered(now)
@@ -228,8 +228,8 @@ func (p *pool) await(ctx context.Context, c *claim) {
 		}
 		p.mu.Lock()
 		l := c.line
-		if err == nil && c.gone {
-			err = driver.ErrGone
+		if err == nil {
+			err = c.gone // what the store said by itself is younger, here, too
 		}
 		if err == nil && g.Held {
 			l.admit(c.session)

@@ -23,7 +23,7 @@ type claim struct {
 	passes   int    // how often it was passed on
 	holds    []*hold
 	only     [1]*hold       // what holds is where there is one
-	gone     bool           // the store lost it, or will not keep it for longer
+	gone     error          // why the store lost it, or will not keep it for longer; nil while it does
 	inWay    *driver.Holder // when last asked
 
 	ctx    context.Context //nolint:containedctx // of its asking and waiting in the background; nil before there is any

@@ -372,12 +372,13 @@ func TestLock_AfterOneThatGaveUpIsNotPutOff(t *testing.T) {
 func TestWait_OfADriverThatNeverWaits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := memlock.New()
-		hasty := &hasty{Driver: store.Share()}
-		a, b := newClient(t, store, nil), newClient(t, hasty, nil)
+		var waits atomic.Int64
+		a := newClient(t, store, nil)
+		b := newClient(t, changed{store.Share(), func(s everySession) driver.Session { return hasty{s, &waits} }}, nil)
 		l := hold(t, a, "m")
 		next := background(func() (*interlock.Lease, error) { return b.Mutex("m").Lock(t.Context()) })
 		time.Sleep(time.Minute)
-		if n := hasty.waits.Load(); n > 60*100+100 {
+		if n := waits.Load(); n > 60*100+100 {
 			t.Errorf("asked %d times in a minute, want once in 10 ms", n)
 		}
 		release(t, l)
@@ -385,27 +386,14 @@ func TestWait_OfADriverThatNeverWaits(t *testing.T) {
 	})
 }
 
-// hasty is a driver whose Wait asks once and never waits.
+// hasty is a session whose Wait asks once and never waits.
 type hasty struct {
-	*memlock.Driver
-	waits atomic.Int64
-}
-
-type hastySession struct {
 	everySession
-	d *hasty
+	waits *atomic.Int64
 }
 
-func (d *hasty) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
-	s, err := d.Driver.Open(ctx, spec)
-	if err != nil {
-		return nil, err
-	}
-	return hastySession{s.(everySession), d}, nil
-}
-
-func (s hastySession) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if s.d.waits.Add(1) > 10_000 {
+func (s hasty) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if s.waits.Add(1) > 10_000 {
 		slow(ctx, time.Second) // that the test can end
 	}
 	return s.Acquire(ctx, c)

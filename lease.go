@@ -77,7 +77,7 @@ func (l *Lease) Context() context.Context {
 }
 
 // Err returns nil while the lease is guaranteed, and then how it ended: ErrReleased, or an error that matches ErrLost, also
-// after a Release that followed the loss. It asks the clock, so a process that was stopped hears of a loss from its first call.
+// after a Release that followed the loss; where an operator broke it, and the store can tell, also driver.ErrBroken. It asks the clock, so a process that was stopped hears of a loss from its first call.
 func (l *Lease) Err() error {
 	now := l.client.clock.glance()
 	for _, t := range l.turns {

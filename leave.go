@@ -24,7 +24,7 @@ func (p *pool) vacate(h *hold, now instant) error {
 		p.mu.Unlock()
 		return nil
 	}
-	if keep := h.minHold - now.sub(h.granted); keep > 0 && h.used && !h.claim.gone {
+	if keep := h.minHold - now.sub(h.granted); keep > 0 && h.used && h.claim.gone == nil {
 		keep = min(keep, longestSleep)
 		if h.leaving == nil {
 			h.leaving = time.AfterFunc(keep, func() { _ = p.leave(h) })
@@ -49,7 +49,7 @@ func (p *pool) vacate(h *hold, now instant) error {
 	l.drop(c)
 	next := l.advance()
 	trust := c.until(h.grace).sub(now)
-	lost := h.lost != nil || c.gone
+	lost := h.lost != nil || c.gone != nil
 	p.mu.Unlock()
 	defer p.client.unheld()
 	if lost {

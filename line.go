@@ -110,7 +110,7 @@ func (l *line) joinable(w *waiter) *claim {
 	}
 	c, now := l.held[len(l.held)-1], w.since
 	switch {
-	case c.Kind != driver.Read || c.Note != w.note || c.gone || c.private || w.settings.minHold > 0:
+	case c.Kind != driver.Read || c.Note != w.note || c.gone != nil || c.private || w.settings.minHold > 0:
 		return nil
 	case c.until(w.grace).sub(now) < w.grace:
 		return nil
@@ -293,7 +293,7 @@ func (l *line) give(c *claim, w *waiter, n int, now instant) {
 // while there is trust enough for a lease.
 func (l *line) pass(c *claim, now instant) bool {
 	w := l.first()
-	if w == nil || !c.Kind.Exclusive() || !c.fits(w) || c.gone || c.private || l.pool.isolated {
+	if w == nil || !c.Kind.Exclusive() || !c.fits(w) || c.gone != nil || c.private || l.pool.isolated {
 		return false
 	}
 	if l.pool.client.traits.Single {

@@ -110,7 +110,7 @@ func (p *pool) loseAll(why error) {
 // lose ends the contexts of a hold's leases and takes the hold out of the line a grace later, unless its owner releases
 // it before: whoever is next gets in when the work has stopped or its time to stop is over.
 func (p *pool) lose(h *hold, why error) {
-	if h.leaving != nil && h.sharers == 0 && h.claim.gone {
+	if h.leaving != nil && h.sharers == 0 && h.claim.gone != nil {
 		h.leaving.Reset(0) // released, and there is nothing left to keep for its MinHold
 	}
 	if h.lost != nil || h.left {
@@ -132,7 +132,9 @@ func (p *pool) lose(h *hold, why error) {
 // gone takes in that the store no longer keeps a claim, or keeps it only until it is released. Holders lose it; waiters
 // stand again at the end of the line, unless an operator sent them away, which the driver's Wait says.
 func (p *pool) gone(c *claim, why error) {
-	c.gone = true
+	if c.gone == nil {
+		c.gone = why
+	}
 	for _, h := range c.holds {
 		p.lose(h, why)
 	}

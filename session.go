@@ -75,17 +75,17 @@ func newSession(p *pool, d driver.Session, started instant) *session {
 
 // hearLosses acts on what the store says by itself, until the session is over. A loss is handled before the next is
 // received.
-func (s *session) hearLosses(lost <-chan string) {
+func (s *session) hearLosses(lost <-chan driver.Loss) {
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
-		case id, ok := <-lost:
+		case loss, ok := <-lost:
 			s.pool.mu.Lock()
 			if !ok {
 				s.end(driver.ErrSessionLost)
-			} else if c := s.claims[id]; c != nil {
-				s.pool.gone(c, driver.ErrGone)
+			} else if c := s.claims[loss.ID]; c != nil {
+				s.pool.gone(c, loss.Err)
 			}
 			s.pool.mu.Unlock()
 			if !ok {
@@ -249,9 +249,9 @@ func (s *session) renew(ctx context.Context) error {
 		if !started.before(s.renewed) { // else another has overtaken it, whose Valid counts from its own start
 			s.renewed, s.valid = started, r.Valid
 		}
-		for _, id := range r.Lost {
-			if c := s.claims[id]; c != nil {
-				p.gone(c, driver.ErrGone)
+		for _, loss := range r.Lost {
+			if c := s.claims[loss.ID]; c != nil {
+				p.gone(c, loss.Err)
 			}
 		}
 		s.armTrust()

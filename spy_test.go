@@ -9,6 +9,30 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
+// everySession is what the sessions of memlock can do.
+type everySession interface {
+	driver.Session
+	driver.Requeuer
+	driver.LossNotifier
+	driver.Nudger
+}
+
+// changed is a driver whose sessions are changed.
+type changed struct {
+	*memlock.Driver
+	session func(everySession) driver.Session
+}
+
+func (d changed) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
+	s, err := d.Driver.Open(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return d.session(s.(everySession)), nil
+}
+
+// spy is a driver that a test can look over the shoulder of: before is called ahead of every request and may fail it,
+// after when it was answered. op is the method's name in lower case.
 type spy struct {
 	*memlock.Driver
 

@@ -119,7 +119,7 @@ func (s *tappedSession) Close(ctx context.Context) error {
 	return err
 }
 
-func (s *tappedSession) Lost() <-chan string { return s.Session.(driver.LossNotifier).Lost() }
+func (s *tappedSession) Lost() <-chan driver.Loss { return s.Session.(driver.LossNotifier).Lost() }
 
 func (s *tappedSession) Nudge() <-chan struct{} { return s.Session.(driver.Nudger).Nudge() }
 

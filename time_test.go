@@ -79,19 +79,6 @@ func standing(t *testing.T, store *memlock.Driver, name string) []driver.Holder 
 	return must[driver.Line](t)(store.Line(t.Context(), name)).Claims
 }
 
-// spy is a driver that a test can look over the shoulder of: before is called ahead of every request and may fail it,
-// after when it was answered. op is the method's name in lower case.
-// ahead sets what is called ahead of every request from now on.
-// behind sets what is called when a request was answered.
-// slow is a wire that takes d for a request.
-// everySession is what the sessions of memlock can do.
-type everySession interface {
-	driver.Session
-	driver.Requeuer
-	driver.LossNotifier
-	driver.Nudger
-}
-
 func TestWait_BoundsTheWaitingExactly(t *testing.T) {
 	for _, d := range []time.Duration{time.Millisecond, 3 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

@@ -373,8 +373,8 @@ func TestARenewalUnderWayCoversNoNewClaim(t *testing.T) {
 // of the second is what the second was given.
 func TestRenew_ValidOfARenewalThatWasOvertaken(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		store := &overtaking{Driver: memlock.New(), first: make(chan struct{})}
-		c := newClient(t, store, nil)
+		first, renews := make(chan struct{}), new(atomic.Int64)
+		c := newClient(t, changed{memlock.New(), func(s everySession) driver.Session { return overtaken{s, first, renews} }}, nil)
 		l := hold(t, c, "m")
 		slow := background(func() (*interlock.Lease, error) { return nil, c.Health(t.Context()) })
 		synctest.Wait()
@@ -383,7 +383,7 @@ func TestRenew_ValidOfARenewalThatWasOvertaken(t *testing.T) {
 			t.Error(err)
 		}
 		until := l.Until()
-		close(store.first)
+		close(first)
 		<-slow.done
 		if now := l.Until(); !now.Equal(until) {
 			t.Errorf("the lease ended %v earlier after the answer to a renewal that was overtaken", until.Sub(now))
@@ -392,31 +392,18 @@ func TestRenew_ValidOfARenewalThatWasOvertaken(t *testing.T) {
 	})
 }
 
-// overtaking is a store whose first renewal is answered when first is closed, and is good for a second less than what follows.
-type overtaking struct {
-	*memlock.Driver
-	first  chan struct{}
-	renews atomic.Int64
-}
-
-type overtakingSession struct {
+// overtaken is a session whose first renewal is answered when first is closed, and is good for a second less than what follows.
+type overtaken struct {
 	everySession
-	d *overtaking
+	first  chan struct{}
+	renews *atomic.Int64
 }
 
-func (d *overtaking) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
-	s, err := d.Driver.Open(ctx, spec)
-	if err != nil {
-		return nil, err
-	}
-	return overtakingSession{s.(everySession), d}, nil
-}
-
-func (s overtakingSession) Renew(ctx context.Context) (driver.Renewal, error) {
-	n := s.d.renews.Add(1)
+func (s overtaken) Renew(ctx context.Context) (driver.Renewal, error) {
+	n := s.renews.Add(1)
 	r, err := s.everySession.Renew(ctx)
 	if n == 1 {
-		<-s.d.first
+		<-s.first
 		r.Valid -= time.Second
 	}
 	return r, err

@@ -54,7 +54,7 @@ func (s meteredSession) Renew(ctx context.Context) (driver.Renewal, error) {
 
 // Lost keeps the session a driver.LossNotifier; a store without notices never
 // yields one.
-func (s meteredSession) Lost() <-chan string {
+func (s meteredSession) Lost() <-chan driver.Loss {
 	if n, ok := s.Session.(driver.LossNotifier); ok {
 		return n.Lost()
 	}

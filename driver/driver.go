@@ -148,11 +148,21 @@ type Renewal struct {
 	// Valid is how long the session can be trusted from the start of this call on.
 	Valid time.Duration
 
-	// Lost has the IDs of claims that are no longer in line although nobody here released them, and of claims that are
-	// broken: those stand in line until they are released or their time is over, and must be given up. A claim that is
+	// Lost has the claims that are no longer in line although nobody here released them, and those that are
+	// broken: they stand in line until they are released or their time is over, and must be given up. A claim that is
 	// broken is in every answer until its Release, since an answer may not arrive. A claim that is not in line because its
 	// Acquire, its Release or its Requeue is under way is not in the answer.
-	Lost []string
+	Lost []Loss
+}
+
+// Loss is a claim that its session has lost, and why.
+type Loss struct {
+	ID string
+
+	// Err matches ErrBroken where an operator took the claim away, and else ErrGone. A held claim that was marked is named as broken
+	// while the mark stands. Of one that left the line at once, by a Break with now or while it waited, the store may
+	// know no more than that it is gone.
+	Err error
 }
 
 // Requeuer is a [Session] that can leave a line and stand in it again in one step.
@@ -166,9 +176,9 @@ type Requeuer interface {
 
 // LossNotifier is a [Session] whose store says by itself that a claim is gone or broken.
 type LossNotifier interface {
-	// Lost yields the IDs of such claims; the channel is closed when the session is lost as a whole. It always
+	// Lost yields such claims, each with its reason; the channel is closed when the session is lost as a whole. It always
 	// returns the same channel.
-	Lost() <-chan string
+	Lost() <-chan Loss
 }
 
 // Nudger is a [Session] that can be told by others to look at its state.

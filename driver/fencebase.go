@@ -220,7 +220,7 @@ func (s *basedSession) raise(ctx context.Context, c Claim, g Grant, err error) (
 }
 
 // Lost implements LossNotifier; it yields nothing where the store does not tell.
-func (s *basedSession) Lost() <-chan string {
+func (s *basedSession) Lost() <-chan Loss {
 	if n, ok := s.Session.(LossNotifier); ok {
 		return n.Lost()
 	}

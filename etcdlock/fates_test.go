@@ -191,8 +191,8 @@ func TestRenewalComparesKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	renewal, err := s.Renew(t.Context())
-	if err != nil || !slices.Equal(renewal.Lost, []string{loses.ID}) {
-		t.Errorf("lost %q, %v, want %q", renewal.Lost, err, loses.ID)
+	if err != nil || !slices.Equal(renewal.Lost, []driver.Loss{{ID: loses.ID, Err: driver.ErrGone}}) {
+		t.Errorf("lost %v, %v, want %q", renewal.Lost, err, loses.ID)
 	}
 	want := []string{"data/" + hex(lease+1), "interlock:sessions/" + hex(lease), "keeps/" + hex(lease)}
 	if all := keys(t, c); !slices.Equal(all, want) {
@@ -217,7 +217,7 @@ func TestBrokenFromAnotherNamespace(t *testing.T) {
 		if err := other.Break(t.Context(), "a", driver.PublicID(id), token, false); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := s.Renew(t.Context()); err != nil || !slices.Contains(r.Lost, id) {
+		if r, err := s.Renew(t.Context()); err != nil || !slices.Contains(r.Lost, driver.Loss{ID: id, Err: driver.ErrBroken}) {
 			t.Errorf("renew: %+v, %v, want %s lost", r, err, id)
 		}
 	}
@@ -262,7 +262,7 @@ func TestQuota(t *testing.T) {
 	if err := d.(driver.Inspector).Break(t.Context(), "taken", id, token, true); err != nil {
 		t.Errorf("break now: %v", err)
 	}
-	if r, err := s.Renew(t.Context()); err != nil || !slices.Equal(r.Lost, []string{taken.ID}) {
+	if r, err := s.Renew(t.Context()); err != nil || !slices.Equal(r.Lost, []driver.Loss{{ID: taken.ID, Err: driver.ErrGone}}) {
 		t.Errorf("renew: %+v, %v, want %s lost", r, err, taken.ID)
 	}
 	r, err := c.Get(t.Context(), "big")

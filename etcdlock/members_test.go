@@ -36,7 +36,7 @@ func TestLeaderGoes(t *testing.T) {
 		patiently(t, name+": renew", func(ctx context.Context) error {
 			r, err := a.Renew(ctx)
 			if len(r.Lost) > 0 {
-				t.Errorf("%s: lost %q", name, r.Lost)
+				t.Errorf("%s: lost %v", name, r.Lost)
 			}
 			return err
 		})

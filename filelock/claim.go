@@ -92,7 +92,7 @@ func (c *claim) lose(why error) {
 	c.err = why
 	c.s.ailing.Store(true)
 	c.wake()
-	c.s.report(c.id)
+	c.s.report(c.id, why)
 }
 
 // enlist makes a claim known before it is sent, so that a grant which comes at once finds it. It returns the one that

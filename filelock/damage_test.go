@@ -166,8 +166,8 @@ func recordDamaged(t *testing.T, damage func(path string) error) {
 		t.Fatal("two hold")
 	}
 	r, err := s.Renew(t.Context())
-	if !slices.Contains(r.Lost, held.ID) && !errors.Is(err, driver.ErrSessionLost) { // the latter if this machine was slow
-		t.Errorf("the holder's renewal: lost %q, %v; want it told", r.Lost, err)
+	if !slices.Contains(r.Lost, driver.Loss{ID: held.ID, Err: driver.ErrGone}) && !errors.Is(err, driver.ErrSessionLost) { // the latter if this machine was slow
+		t.Errorf("the holder's renewal: lost %v, %v; want it told", r.Lost, err)
 	}
 	g, err := s2.Wait(within(t, soon), next)
 	if err != nil || !g.Held || g.Fence < fence+driver.Stride {

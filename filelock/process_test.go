@@ -162,7 +162,7 @@ func TestRenew_OfManyLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	release(t, s2, theirs)
-	if r := renew(); len(r.Lost) != 1 || r.Lost[0] != claims[7].ID {
+	if r := renew(); len(r.Lost) != 1 || r.Lost[0].ID != claims[7].ID {
 		t.Errorf("renewal after a break: %+v", r)
 	}
 	if g, err := s.Wait(within(t, time.Second), waits); err != nil || !g.Held {

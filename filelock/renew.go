@@ -63,7 +63,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 		case stranded:
 			c.k.check()
 		case err != nil:
-			r.Lost = append(r.Lost, c.id)
+			r.Lost = append(r.Lost, driver.Loss{ID: c.id, Err: err})
 		default:
 			continue
 		}
@@ -114,15 +114,15 @@ func (s *session) end() {
 	}
 }
 
-// report says that a claim is lost, to those who listen, and has Renew called.
-func (s *session) report(id string) {
+// report says that a claim is lost, and why, to those who listen, and has Renew called.
+func (s *session) report(id string, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
 		return
 	}
 	select {
-	case s.lost <- id:
+	case s.lost <- driver.Loss{ID: id, Err: why}:
 	default: // nobody listens; Renew says it too
 	}
 	select {
@@ -132,7 +132,7 @@ func (s *session) report(id string) {
 }
 
 // Lost implements driver.LossNotifier.
-func (s *session) Lost() <-chan string { return s.lost }
+func (s *session) Lost() <-chan driver.Loss { return s.lost }
 
 // Nudge implements driver.Nudger.
 func (s *session) Nudge() <-chan struct{} { return s.nudge }

@@ -34,7 +34,7 @@ type session struct {
 	claims map[string]*claim
 	conns  map[*net.UnixConn]bool // that others opened
 	over   bool
-	lost   chan string
+	lost   chan driver.Loss
 
 	ailing atomic.Bool // a claim is lost, or could not be released: Renew looks for it
 
@@ -64,7 +64,7 @@ func (d *Driver) openSession(spec driver.Spec) (*session, error) {
 	}
 	s := &session{
 		d: d, key: key, name: string(key[:]), ttl: spec.TTL, file: file, lock: lock, sock: sock, nudge: make(chan struct{}, 1),
-		claims: map[string]*claim{}, conns: map[*net.UnixConn]bool{}, lost: make(chan string, 64),
+		claims: map[string]*claim{}, conns: map[*net.UnixConn]bool{}, lost: make(chan driver.Loss, 64),
 	}
 	d.mu.Lock()
 	if d.ending {

@@ -182,7 +182,7 @@ func TestM04_OneOfTwoServersIsGone(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		r, err := a.Renew(ctx)
-		if err == nil && (len(r.Lost) != 1 || r.Lost[0] != lost.ID) {
+		if err == nil && (len(r.Lost) != 1 || r.Lost[0].ID != lost.ID) {
 			t.Fatalf("lost %q", r.Lost)
 		}
 		return err == nil

@@ -154,7 +154,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 			c.lost = driver.ErrGone
 		}
 		if c.lost != nil && !c.Leaving {
-			r.Lost = append(r.Lost, c.ID)
+			r.Lost = append(r.Lost, driver.Loss{ID: c.ID, Err: c.lost})
 		}
 	}
 	return r, nil

@@ -28,14 +28,14 @@ func (d *Driver) Lose(name string) {
 	d.store.mu.Unlock()
 	for _, l := range losses {
 		// A client handles a loss before it receives the next: when the empty one is taken, the context has ended.
-		l.s.tell(l.id)
-		l.s.tell("")
+		l.s.tell(driver.Loss{ID: l.id, Err: driver.ErrGone})
+		l.s.tell(driver.Loss{})
 	}
 }
 
 // tell sends a loss and returns when it was received, the session is over, or nobody can believe in it any more: a
 // client that could not close its session has stopped listening.
-func (s *session) tell(id string) {
+func (s *session) tell(l driver.Loss) {
 	s.losing <- struct{}{}
 	defer func() { <-s.losing }()
 	select {
@@ -46,7 +46,7 @@ func (s *session) tell(id string) {
 	over := time.NewTimer(s.ttl)
 	defer over.Stop()
 	select {
-	case s.lost <- id:
+	case s.lost <- l:
 	case <-s.done:
 	case <-over.C:
 	}

@@ -68,7 +68,7 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	ttl := p.grant(spec.TTL)
 	s := &session{
 		driver: d, store: d.store, spec: spec, ttl: ttl, places: map[string]*place{}, renewed: time.Now(),
-		done: make(chan struct{}), lost: make(chan string), losing: make(chan struct{}, 1), nudge: make(chan struct{}, 1),
+		done: make(chan struct{}), lost: make(chan driver.Loss), losing: make(chan struct{}, 1), nudge: make(chan struct{}, 1),
 	}
 	d.store.mu.Lock()
 	d.store.sessions[spec.ID] = s

@@ -24,7 +24,7 @@ type session struct {
 	nudge   chan struct{}
 
 	losing chan struct{} // full while somebody sends on lost or closes it: a mutex that a bubble of synctest can wait for
-	lost   chan string
+	lost   chan driver.Loss
 }
 
 // place is one claim as its session knows it.
@@ -160,7 +160,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 			case p.released:
 				s.release(driver.Claim{Name: p.name, ID: id})
 			case p.err != nil:
-				r.Lost = append(r.Lost, id)
+				r.Lost = append(r.Lost, driver.Loss{ID: id, Err: p.err})
 			case !p.granted.Held:
 				if i := e.Find(id); i >= 0 && e.Claims[i].Held {
 					p.granted = driver.Grant{Held: true, Fence: e.Claims[i].Fence}
@@ -186,7 +186,7 @@ func (s *session) Close(ctx context.Context) error {
 }
 
 // Lost implements driver.LossNotifier.
-func (s *session) Lost() <-chan string { return s.lost }
+func (s *session) Lost() <-chan driver.Loss { return s.lost }
 
 // Nudge implements driver.Nudger.
 func (s *session) Nudge() <-chan struct{} { return s.nudge }

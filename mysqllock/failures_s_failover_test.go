@@ -94,7 +94,7 @@ func TestS18_AReplicaIsPromoted(t *testing.T) {
 		}
 	}
 	execute(t, replica, "reset slave all", "set global read_only = 0")
-	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != mine.ID {
+	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0].ID != mine.ID {
 		t.Errorf("after the failover the holder hears %+v, %v; want that his claim is lost", r, err)
 	}
 	if r, err := lasts.Renew(t.Context()); err != nil || len(r.Lost) != 0 {

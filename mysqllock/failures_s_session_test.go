@@ -32,7 +32,7 @@ func TestS02_TheConnectionIsSwapped(t *testing.T) {
 		return false
 	})
 	swaps.Store(true)
-	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != mine.ID {
+	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0].ID != mine.ID {
 		t.Errorf("Renew over another connection: %+v, %v; want that the claim is lost", r, err)
 	}
 }

@@ -204,7 +204,7 @@ func TestLookIntoSession(t *testing.T) {
 		if err := look.Break(t.Context(), "looked at", all[i].PublicID, 0, true); err != nil {
 			t.Fatal(err)
 		}
-		if id := <-of.Session.(driver.LossNotifier).Lost(); id != of.ID {
+		if l := <-of.Session.(driver.LossNotifier).Lost(); l.ID != of.ID {
 			t.Error("another claim is told to be lost")
 		}
 		if i == 0 {

@@ -80,7 +80,7 @@ func TestS18_AStandbyIsPromoted(t *testing.T) {
 			lost = errors.Is(err, driver.ErrSessionLost)
 			return err == nil || lost
 		})
-		if !lost && (len(r.Lost) != 1 || r.Lost[0] != mine.ID) {
+		if !lost && (len(r.Lost) != 1 || r.Lost[0].ID != mine.ID) {
 			t.Errorf("%s: after the failover the holder hears that %d claims are lost, want that his is", technique, len(r.Lost))
 		}
 		b, next := user(t, by(both, technique)), mutex(mine.Name)

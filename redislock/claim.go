@@ -72,6 +72,14 @@ func (c *claim) admit(counter int64) {
 
 func lowest(counter int64) uint64 { return uint64(counter) - driver.Stride + 1 } //nolint:gosec // a counter of ours
 
+// loss is the claim as one that is lost.
+func (c *claim) loss() driver.Loss {
+	if c.state == broken {
+		return driver.Loss{ID: c.ID, Err: driver.ErrBroken}
+	}
+	return driver.Loss{ID: c.ID, Err: driver.ErrGone}
+}
+
 // end moves the claim to gone or broken.
 func (c *claim) end(s state) {
 	if c.state < gone {

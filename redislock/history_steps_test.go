@@ -124,9 +124,9 @@ func (h *history) renew(r *rapid.T) {
 		r.Fatalf("renew: %v", err)
 	}
 	lost := map[string]bool{}
-	for _, id := range renewal.Lost {
-		lost[id] = true
-		if h.claims[id] == nil || h.claims[id].of != a {
+	for _, l := range renewal.Lost {
+		lost[l.ID] = true
+		if h.claims[l.ID] == nil || h.claims[l.ID].of != a {
 			r.Fatalf("a claim is lost that was released, or is another's")
 		}
 	}

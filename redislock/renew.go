@@ -65,13 +65,13 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	return driver.Renewal{Valid: s.Valid(), Lost: append(lost, more...)}, nil
 }
 
-// takeIn takes in the answers and returns the IDs of claims that are lost, or why the session was not renewed.
+// takeIn takes in the answers and returns the claims that are lost, or why the session was not renewed.
 //
 // A question for a claim that waits may fail: it keeps its place, and Wait meets the same error, at once where that is a refusal. A claim that shares a key
 // which holds something else by now is lost. Where a cluster has some masters that answer and others that do not, the
 // session is renewed late in its time all the same, without the claims that it could not renew: they are given up. But not by
 // the first renewal that meets this: it may have met no more than a connection that had died unnoticed.
-func (r *renewal) takeIn(ctx context.Context, s *session, replies []redisconn.Reply) (lost []string, err error) {
+func (r *renewal) takeIn(ctx context.Context, s *session, replies []redisconn.Reply) (lost []driver.Loss, err error) {
 	var failed []*claim
 	answered := 0
 	for i, reply := range replies {
@@ -106,9 +106,7 @@ func (r *renewal) takeIn(ctx context.Context, s *session, replies []redisconn.Re
 		if err != nil {
 			return nil, err
 		}
-		if id := s.asked(about[0], answer); id != "" {
-			lost = append(lost, id)
-		}
+		lost = append(lost, s.asked(about[0], answer)...)
 	}
 	defer s.note(len(failed) > 0)
 	if answered == 0 && err != nil || len(failed) > 0 && !s.late(ctx) {
@@ -140,14 +138,14 @@ func (s *session) waits(c *claim) bool {
 	return c.state == waiting
 }
 
-// giveUp notes that claims are lost and returns their IDs.
-func (s *session) giveUp(claims []*claim) (lost []string) {
+// giveUp notes that claims are lost and returns them.
+func (s *session) giveUp(claims []*claim) (lost []driver.Loss) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range claims {
 		if !c.Leaving {
 			c.end(gone)
-			lost = append(lost, c.ID)
+			lost = append(lost, c.loss())
 		}
 	}
 	return lost
@@ -197,14 +195,14 @@ func (r *renewal) add(call func([]*claim) redisconn.Call, about []*claim) {
 	r.calls, r.about = append(r.calls, call(about)), append(r.about, about)
 }
 
-// standing returns the claims that hold alone, those that share, those that wait, and the IDs of those that are lost, until they
+// standing returns the claims that hold alone, those that share, those that wait, and those that are lost, until they
 // are released. s.mu is held.
-func (s *session) standing() (alone, shared, waits []*claim, lost []string) {
+func (s *session) standing() (alone, shared, waits []*claim, lost []driver.Loss) {
 	for _, c := range s.claims {
 		switch {
 		case c.Leaving || c.state == unsent:
 		case c.state >= gone:
-			lost = append(lost, c.ID)
+			lost = append(lost, c.loss())
 		case c.state == waiting:
 			waits = append(waits, c)
 		case c.exclusive():
@@ -315,7 +313,7 @@ func (r *renewal) asks(ctx context.Context, patience time.Duration, s *session, 
 }
 
 // missing takes in which claims were not renewed.
-func (s *session) missing(claims []*claim, v any) (lost []string) {
+func (s *session) missing(claims []*claim, v any) (lost []driver.Loss) {
 	numbers, _ := v.([]any)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -331,19 +329,19 @@ func (s *session) missing(claims []*claim, v any) (lost []string) {
 		} else {
 			c.end(gone)
 		}
-		lost = append(lost, c.ID)
+		lost = append(lost, c.loss())
 	}
 	return lost
 }
 
-// asked takes in the state of a claim that waits or shares, and returns its ID if it is lost.
-func (s *session) asked(c *claim, r lineReply) string {
+// asked takes in the state of a claim that waits or shares, and returns it if it is lost.
+func (s *session) asked(c *claim, r lineReply) []driver.Loss {
 	_ = s.settle(c, r) // a claim that stands in line fits there
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !c.Leaving && c.state >= gone {
-		return c.ID
+		return []driver.Loss{c.loss()}
 	}
 	c.change.Give()
-	return ""
+	return nil
 }

@@ -224,7 +224,7 @@ func (s *session) settle(c *claim, a answer, seen uint64) error {
 		}
 	case isBroken:
 		if c.state < gone {
-			s.Lose(c.ID)
+			s.Lose(driver.Loss{ID: c.ID, Err: driver.ErrBroken})
 		}
 		c.end(broken, now)
 	case isGone:

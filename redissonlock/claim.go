@@ -67,6 +67,14 @@ func (c *claim) admit(token uint64, now time.Time) {
 	c.change.Give()
 }
 
+// loss is the claim as one that is lost.
+func (c *claim) loss() driver.Loss {
+	if c.state == broken {
+		return driver.Loss{ID: c.ID, Err: driver.ErrBroken}
+	}
+	return driver.Loss{ID: c.ID, Err: driver.ErrGone}
+}
+
 // end moves the claim to gone or broken.
 func (c *claim) end(s state, now time.Time) {
 	c.exit(now)

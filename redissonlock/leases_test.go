@@ -30,7 +30,7 @@ func TestReaderExpiresAmongReaders(t *testing.T) {
 			if g, err := short.s.Acquire(t.Context(), dies); !errors.Is(err, driver.ErrGone) {
 				t.Errorf("Acquire of a reader that had expired: %+v, %v: want %v", g, err, driver.ErrGone)
 			}
-		} else if r, err := short.s.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != dies.ID {
+		} else if r, err := short.s.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0].ID != dies.ID {
 			t.Errorf("Renew with a reader that had expired: %+v, %v: want it lost", r, err)
 		}
 		short.releases(dies, false)

@@ -68,8 +68,8 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil
 }
 
-// renewal makes the calls, and returns the IDs of the claims that are lost, until they are released. d.mu is held.
-func (s *session) renewal() (r renewal, lost []string) {
+// renewal makes the calls, and returns the claims that are lost, until they are released. d.mu is held.
+func (s *session) renewal() (r renewal, lost []driver.Loss) {
 	holds := map[int][]*claim{} // by slot
 	for _, c := range s.claims {
 		switch {
@@ -78,7 +78,7 @@ func (s *session) renewal() (r renewal, lost []string) {
 				r.add(s.leaveCall(c), 0, c)
 			}
 		case c.state >= gone:
-			lost = append(lost, c.ID)
+			lost = append(lost, c.loss())
 		case c.state == held:
 			slot := 0
 			if s.d.cluster {
@@ -104,8 +104,8 @@ func (s *session) renewal() (r renewal, lost []string) {
 	return r, lost
 }
 
-// renewed takes in the answer to one call, and returns the IDs that it shows to be lost.
-func (s *session) renewed(r *renewal, i int, v any) []string {
+// renewed takes in the answer to one call, and returns the claims that it shows to be lost.
+func (s *session) renewed(r *renewal, i int, v any) []driver.Loss {
 	claims := r.about[i]
 	switch r.calls[i].Script {
 	case holdScript:
@@ -125,7 +125,7 @@ func (s *session) renewed(r *renewal, i int, v any) []string {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	if !c.Leaving && c.state >= gone {
-		return []string{c.ID}
+		return []driver.Loss{c.loss()}
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (s *session) stir(c *claim) {
 }
 
 // missing takes in which claims were not renewed.
-func (s *session) missing(claims []*claim, v any) (lost []string) {
+func (s *session) missing(claims []*claim, v any) (lost []driver.Loss) {
 	numbers, _ := v.([]any)
 	now := time.Now()
 	s.d.mu.Lock()
@@ -156,7 +156,7 @@ func (s *session) missing(claims []*claim, v any) (lost []string) {
 		} else {
 			claims[i].end(gone, now)
 		}
-		lost = append(lost, claims[i].ID)
+		lost = append(lost, claims[i].loss())
 	}
 	return lost
 }

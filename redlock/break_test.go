@@ -54,6 +54,6 @@ func TestHolderAsksWhenItsSubscriptionEnds(t *testing.T) {
 	asks("when it hears its masters again")
 	until(t, 30*time.Second, "said to be broken", func() bool {
 		r, err := s.Renew(t.Context())
-		return err == nil && slices.Contains(r.Lost, c.ID)
+		return err == nil && slices.Contains(r.Lost, driver.Loss{ID: c.ID, Err: driver.ErrBroken})
 	})
 }

@@ -143,10 +143,10 @@ func (s *session) judge(ctx context.Context, f *flight, holds, waits []*claim) (
 		return driver.Renewal{}, fmt.Errorf("redlock: renew: %w", s.d.unavailable(f))
 	}
 	s.d.tell()
-	var lost []string
+	var lost []driver.Loss
 	for _, c := range s.claims {
 		if !c.leaving && c.state >= gone {
-			lost = append(lost, c.ID)
+			lost = append(lost, c.loss())
 		}
 	}
 	return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil

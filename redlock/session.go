@@ -131,8 +131,9 @@ func (s *session) told(m redisstore.Message) {
 		s.Hurry()
 	default:
 		c.end(broken)
+		loss := c.loss()
 		s.mu.Unlock()
-		s.Lose(m.ID)
+		s.Lose(loss)
 	}
 }
 

@@ -95,7 +95,7 @@ func (a actor) leaves(c driver.Claim, held bool) {
 func (a actor) loses(claims ...driver.Claim) {
 	a.Helper()
 	r, err := a.Renew(a.Context())
-	if err != nil || len(r.Lost) != len(claims) || len(claims) > 0 && r.Lost[0] != claims[0].ID {
+	if err != nil || len(r.Lost) != len(claims) || len(claims) > 0 && r.Lost[0].ID != claims[0].ID {
 		a.Fatalf("renewed: lost %q, %v; want %d", r.Lost, err, len(claims))
 	}
 }

@@ -85,7 +85,7 @@ type wire struct {
 	mu   sync.Mutex
 	rand *rand.Rand
 
-	lost  chan string
+	lost  chan driver.Loss
 	nudge chan struct{}
 	done  chan struct{}
 	over  atomic.Bool
@@ -264,7 +264,7 @@ func (w *wire) Close(ctx context.Context) error {
 }
 
 // Lost implements driver.LossNotifier; it says nothing where the store does not.
-func (w *wire) Lost() <-chan string { return w.lost }
+func (w *wire) Lost() <-chan driver.Loss { return w.lost }
 
 // Nudge implements driver.Nudger; it says nothing where the store does not.
 func (w *wire) Nudge() <-chan struct{} { return w.nudge }
@@ -272,7 +272,7 @@ func (w *wire) Nudge() <-chan struct{} { return w.nudge }
 // relay carries the store's notices over the wire, when it is whole, until the session is closed or says that it is lost.
 func (w *wire) relay() {
 	if n, ok := w.Session.(driver.LossNotifier); ok {
-		w.lost = make(chan string, 64)
+		w.lost = make(chan driver.Loss, 64)
 		go func() {
 			forward(w, n.Lost(), w.lost)
 			w.hangUp()

@@ -82,6 +82,12 @@ func (c *claim) answer() (driver.Grant, bool, error) {
 	return driver.Grant{}, false, nil
 }
 
+// loss is the claim as one that is lost.
+func (c *claim) loss() driver.Loss {
+	_, _, why := c.answer()
+	return driver.Loss{ID: c.ID, Err: why}
+}
+
 // creation is the request for its node in line.
 func (s *session) creation(c *claim) *zk.Call {
 	return zk.Create(c.dir+"/"+c.prefix+c.tag, encode(s.owner, c.Claim), zk.EphemeralSequential, s.d.acl)
@@ -120,7 +126,7 @@ func (s *session) ends(c *claim, how state) {
 	c.wake.Give()
 	if !c.Leaving && !s.over() {
 		select {
-		case s.losses <- c.ID:
+		case s.losses <- c.loss():
 		default: // the next renewal says it
 		}
 	}

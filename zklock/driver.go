@@ -121,7 +121,7 @@ func (d *Driver) Traits() driver.Traits {
 func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
 	s := &session{
 		d: d, id: spec.ID, owner: spec.Owner.Encode(), claims: sessions.Claims[*claim]{}, own: map[string]*claim{}, ahead: map[string][]*claim{},
-		ended: make(chan struct{}), losses: make(chan string, 64),
+		ended: make(chan struct{}), losses: make(chan driver.Loss, 64),
 	}
 	ctx, cancel := d.within(ctx)
 	defer cancel()

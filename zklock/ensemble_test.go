@@ -40,7 +40,7 @@ func tellsNoLoss(t *testing.T, s driver.Session) {
 	t.Helper()
 	select {
 	case id, open := <-s.(driver.LossNotifier).Lost():
-		t.Errorf("told that %q is lost; the session lives: %v", id, open)
+		t.Errorf("told that %v is lost; the session lives: %v", id, open)
 	default:
 	}
 }

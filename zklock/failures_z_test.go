@@ -319,9 +319,9 @@ func TestZ14_RevokedByCurator(t *testing.T) {
 	storetest.Asks(t, s, mine, true)
 	do(t, hand, zk.Set("/revoked/"+children(t, hand, "/revoked")[0], []byte("__REVOKE__"), -1))
 	select {
-	case id := <-s.(driver.LossNotifier).Lost():
-		if id != mine.ID {
-			t.Errorf("lost %q", id)
+	case l := <-s.(driver.LossNotifier).Lost():
+		if l != (driver.Loss{ID: mine.ID, Err: driver.ErrBroken}) {
+			t.Errorf("lost %v", l)
 		}
 	case <-time.After(patience):
 		t.Fatal("the holder is not told")
@@ -352,9 +352,9 @@ func TestAMarkIsSeenBesideOtherClaims(t *testing.T) {
 		storetest.Asks(t, s, c, true)
 		storetest.Leaves(t, s, c, true)
 		select {
-		case id := <-s.(driver.LossNotifier).Lost():
-			if id != mine.ID {
-				t.Errorf("lost %q", id)
+		case l := <-s.(driver.LossNotifier).Lost():
+			if l != (driver.Loss{ID: mine.ID, Err: driver.ErrBroken}) {
+				t.Errorf("lost %v", l)
 			}
 			return
 		default:

@@ -28,7 +28,7 @@ type session struct {
 	closed  bool
 	lost    bool
 	ended   chan struct{} // closed with either
-	losses  chan string
+	losses  chan driver.Loss
 	contact time.Time   // when the last renewal that was answered began
 	lookout *time.Timer // to watch the nodes of claims that are held; nil while all are watched, or being asked for
 }
@@ -134,7 +134,7 @@ func (s *session) finish(how *bool) {
 }
 
 // Lost implements driver.LossNotifier.
-func (s *session) Lost() <-chan string { return s.losses }
+func (s *session) Lost() <-chan driver.Loss { return s.losses }
 
 // find returns the claim of c, which may have been asked for before.
 func (s *session) find(c driver.Claim) (*claim, error) {
@@ -287,7 +287,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	s.contact = started
 	for _, c := range s.claims {
 		if c.state >= broken && !c.Leaving {
-			r.Lost = append(r.Lost, c.ID)
+			r.Lost = append(r.Lost, c.loss())
 		}
 	}
 	return r, nil

@@ -53,7 +53,7 @@ type actor struct {
 	refused     bool          // the last Renew came in time and was answered with an error or without a time
 	called      time.Time     // when its last call was back
 	stopKeeping context.CancelFunc
-	lost        map[string]bool // what Renew reported while the session was kept
+	lost        map[string]error // what Renew and the channel have said to be lost, and why
 	sessionLost bool
 }
 
@@ -76,7 +76,7 @@ func (p *process) open(name string, ttl time.Duration) *actor {
 
 // openAs is open for an owner.
 func (p *process) openAs(name string, ttl time.Duration, owner driver.Owner) *actor {
-	a := &actor{w: p.w, p: p, name: name, lost: map[string]bool{}}
+	a := &actor{w: p.w, p: p, name: name, lost: map[string]error{}}
 	a.spec = driver.Spec{ID: driver.NewID(), TTL: ttl, Owner: owner}
 	a.asked = time.Now()
 	s, err := call(a.w.ctx, a, func(ctx context.Context) (driver.Session, error) {
@@ -331,7 +331,7 @@ func (a *actor) held(c driver.Claim) driver.Claim {
 }
 
 // channels returns the session's channels of nudges and losses, nil where it has none.
-func (a *actor) channels() (nudge <-chan struct{}, lost <-chan string) {
+func (a *actor) channels() (nudge <-chan struct{}, lost <-chan driver.Loss) {
 	if n, ok := a.s.(driver.Nudger); ok {
 		nudge = n.Nudge()
 	}

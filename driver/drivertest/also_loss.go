@@ -83,7 +83,7 @@ func tryLoss(w *world) {
 }
 
 // closes insists that lost is closed soon, after any claims that it names.
-func (w *world) closes(lost <-chan string) {
+func (w *world) closes(lost <-chan driver.Loss) {
 	deadline := time.After(w.atOnce())
 	for {
 		select {

@@ -51,11 +51,11 @@ type losers struct {
 func (x *losers) lose(after string, lost ...driver.Claim) {
 	for _, of := range x.all {
 		named := of.renew().Lost
-		for _, id := range named {
-			x.may(of, "Renew", after, id, lost)
+		for _, l := range named {
+			x.may(of, "Renew", after, l, lost)
 		}
 		for _, c := range lost {
-			if of == x.a && !slices.Contains(named, c.ID) {
+			if of == x.a && !slices.ContainsFunc(named, func(l driver.Loss) bool { return l.ID == c.ID }) {
 				x.w.fail("after %s Renew has named %s in Lost once, and does not name it again although nobody has released it", after, x.w.story.claim(c))
 			}
 		}
@@ -71,12 +71,12 @@ func (x *losers) hear(after string, lost ...driver.Claim) {
 		_, channel := of.channels()
 		for more := channel != nil; more; {
 			select {
-			case id, open := <-channel:
+			case l, open := <-channel:
 				if !open {
 					_, err := of.tryRenew(w.ctx)
 					w.fail("after %s the channel Lost of %s is closed, and Renew answers %v: want it open while the session lives", after, of.name, err)
 				}
-				x.may(of, "the channel Lost", after, id, lost)
+				x.may(of, "the channel Lost", after, l, lost)
 			default:
 				more = false
 			}
@@ -85,14 +85,14 @@ func (x *losers) hear(after string, lost ...driver.Claim) {
 }
 
 // may insists that a claim that a session is told to have lost is a's, and one of lost.
-func (x *losers) may(of *actor, teller, after, id string, lost []driver.Claim) {
-	fate, ok := x.fate[id]
+func (x *losers) may(of *actor, teller, after string, l driver.Loss, lost []driver.Claim) {
+	fate, ok := x.fate[l.ID]
 	if of != x.a || !ok {
 		fate = "is another session's"
-	} else if slices.ContainsFunc(lost, func(c driver.Claim) bool { return c.ID == id }) {
+	} else if slices.ContainsFunc(lost, func(c driver.Claim) bool { return c.ID == l.ID }) {
 		return
 	}
-	x.w.fail("after %s %s names a claim that %s: %s, as told to %s", after, teller, fate, x.w.story.label(id), of.name)
+	x.w.fail("after %s %s names a claim that %s: %s, as told to %s", after, teller, fate, x.w.story.label(l.ID), of.name)
 }
 
 // Nobody loses anything.
@@ -137,7 +137,7 @@ func tryLosesTheBroken(x *losers, op *breaker, k kind, busy string) {
 		} else {
 			op.hitsWaiting(c)
 		}
-		a.told(c)
+		a.told(c, c.ID == mine.ID)
 		if g, err := a.tryAcquire(w.ctx, c); errors.Is(err, driver.ErrSessionLost) {
 			w.fail("Acquire of %s, which was broken, answered %s in a session that lives", w.story.claim(c), w.story.answer(g, err))
 		}

@@ -76,8 +76,8 @@ func (a *actor) note(from time.Time, r driver.Renewal, err error) {
 	case !errors.As(err, new(unanswered)) && time.Now().Before(a.until):
 		a.refused = true
 	}
-	for _, id := range r.Lost {
-		a.lost[id] = true
+	for _, l := range r.Lost {
+		a.lost[l.ID] = l.Err
 	}
 	if errors.Is(err, driver.ErrSessionLost) {
 		a.sessionLost = true
@@ -95,13 +95,13 @@ func (a *actor) hears() {
 			select {
 			case <-a.w.ctx.Done():
 				return
-			case id, open := <-lost:
+			case l, open := <-lost:
 				if !open {
 					return
 				}
-				a.w.story.add(time.Now(), a.name, "is told that %s is lost", a.w.story.label(id))
+				a.w.story.add(time.Now(), a.name, "is told: %s", a.w.story.loss(l))
 				a.mu.Lock()
-				a.lost[id] = true
+				a.lost[l.ID] = l.Err
 				a.mu.Unlock()
 			}
 		}
@@ -112,7 +112,16 @@ func (a *actor) hears() {
 func (a *actor) knowsLost(c driver.Claim) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.lost[c.ID] || a.sessionLost
+	_, told := a.lost[c.ID]
+	return told || a.sessionLost
+}
+
+// whyLost returns the reason with which c was said to be lost, also where that is none.
+func (a *actor) whyLost(c driver.Claim) (told bool, why error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	why, told = a.lost[c.ID]
+	return told, why
 }
 
 func (a *actor) renewal(r driver.Renewal, err error) string {
@@ -120,8 +129,8 @@ func (a *actor) renewal(r driver.Renewal, err error) string {
 		return "error: " + a.w.story.err(err)
 	}
 	text := "valid " + r.Valid.String()
-	for _, id := range r.Lost {
-		text += ", lost " + a.w.story.label(id)
+	for _, l := range r.Lost {
+		text += ", " + a.w.story.loss(l)
 	}
 	return text
 }

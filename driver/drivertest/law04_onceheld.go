@@ -135,7 +135,7 @@ func tryMany(w *world) {
 // renewInTime renews and insists that the claim is not reported lost.
 func (a *actor) renewInTime(c driver.Claim) {
 	for _, lost := range a.renew().Lost {
-		if lost == c.ID {
+		if lost.ID == c.ID {
 			a.w.fail("Renew says that %s is lost although it was neither released nor broken and its session was renewed in time", a.w.story.claim(c))
 		}
 	}

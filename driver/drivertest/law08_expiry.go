@@ -13,7 +13,7 @@ var expiryLaw = Law{
 	Says: "Where claims expire, one goes after Valid and at most Grain later, and never before Valid is over, counted from " +
 		"the start of the session's last good Renew or of the claim's own last Acquire, unless the store knows that every " +
 		"process which may act for the session has ended: then within Notice. Any other call of the session may renew it, too. " +
-		"Elsewhere it stays, and so does what waits in a session that is renewed. What is gone does not come back, and is shown no more.",
+		"Elsewhere it stays, and so does what waits in a session that is renewed. What is gone does not come back, is shown no more, and is lost as gone.",
 	try: tryExpiry,
 }
 
@@ -88,6 +88,7 @@ func (a *actor) afterwards(k kind, gone driver.Claim, b *actor, theirs driver.Cl
 	if !a.knowsLost(gone) {
 		w.fail("%s had expired, and the next Renew neither named it in Lost nor failed with ErrSessionLost: %s", w.story.label(gone.ID), answered{err, a.renewal(r, err)})
 	}
+	a.lostSilently(gone)
 	if held, err := a.tryRelease(w.ctx, gone); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
 		w.fail("the Release of %s, which had expired, answered held=%v, error %v", w.story.label(gone.ID), held, err)
 	}

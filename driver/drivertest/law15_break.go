@@ -14,7 +14,7 @@ var breakLaw = Law{
 	Says: "Break hits the claim and token that it names, or nothing. A held claim is marked and its owner nudged; the next is let " +
 		"in when the owner has released it or its time is over, so that the owner knows before. With now the next is let in at once. " +
 		"A Wait under way of a claim that waits does not sleep on. A claim that is marked can be broken again, and the owner of two " +
-		"hears of each. So it is for each kind, and whoever shares is left alone.",
+		"hears of each. A claim that is marked is lost as broken; one that left the line at once, as broken or gone. So it is for each kind, and whoever shares is left alone.",
 	try: tryBreak,
 }
 
@@ -108,16 +108,38 @@ func tryBreakMisses(w *world, br *breaker, k kind) {
 	b.letGo(waits)
 }
 
-// told insists that the owner of a broken claim learns of it: nudged, if its sessions can be, and by Renew.
-func (a *actor) told(c driver.Claim) {
+// lostAs insists on the reason with which c, which was broken, was said to be lost. Of one that is not marked, but has left at once, a
+// store may know no more than that it is gone.
+func (a *actor) lostAs(c driver.Claim, why error, marked bool) {
+	switch {
+	case errors.Is(why, driver.ErrBroken):
+	case marked:
+		a.w.fail("%s was broken, and its session is told that it is lost for another reason: %v: want an error that matches ErrBroken", a.w.story.claim(c), why)
+	case !errors.Is(why, driver.ErrGone):
+		a.w.fail("%s was broken, and its session is told that it is lost for another reason: %v: want an error that matches ErrBroken or ErrGone", a.w.story.claim(c), why)
+	}
+}
+
+// lostSilently insists that of c, which nobody broke, nothing else was said, if anything, than that it is gone.
+func (a *actor) lostSilently(c driver.Claim) {
+	if told, why := a.whyLost(c); told && (!errors.Is(why, driver.ErrGone) || errors.Is(why, driver.ErrBroken)) {
+		a.w.fail("%s is gone although nobody broke it, and its session is told that it is lost for another reason: %v: want an error that matches ErrGone", a.w.story.claim(c), why)
+	}
+}
+
+// told insists that the owner of a broken claim learns of it: nudged, if its sessions can be, and by Renew; and why, if it is marked.
+func (a *actor) told(c driver.Claim, marked bool) {
 	w := a.w
 	nudge, lost := a.channels()
 	if nudge != nil || lost != nil {
 		select {
 		case <-nudge:
 			w.story.add(time.Now(), a.name, "is nudged")
-		case id := <-lost:
-			w.story.add(time.Now(), a.name, "is told that %s is lost", w.story.label(id))
+		case l := <-lost:
+			w.story.add(time.Now(), a.name, "is told: %s", w.story.loss(l))
+			if l.ID == c.ID {
+				a.lostAs(c, l.Err, marked)
+			}
 		case <-time.After(w.atOnce()):
 			w.fail("a %s was broken and its owner was neither nudged nor told: %s", c.Kind, w.story.claim(c))
 		}
@@ -126,6 +148,9 @@ func (a *actor) told(c driver.Claim) {
 		a.renew()
 		return a.knowsLost(c)
 	}, "a %s was broken and Renew does not name it in Lost: %s", c.Kind, w.story.claim(c))
+	if told, why := a.whyLost(c); told {
+		a.lostAs(c, why, marked)
+	}
 	if g, err := a.tryAcquire(w.ctx, c); !errors.Is(err, driver.ErrBroken) && !errors.Is(err, driver.ErrGone) {
 		w.fail("Acquire of %s, which was broken, answered %s: want an error that matches ErrBroken or ErrGone", w.story.label(c.ID), w.story.answer(g, err))
 	}
@@ -141,7 +166,7 @@ func tryBreakInTwoPhases(w *world, br *breaker, k kind, x *tokens) {
 	if b.state(next).Held {
 		w.fail("%s was let in before the owner of %s, which was broken, could know", w.story.claim(next), w.story.claim(mine))
 	}
-	a.told(mine)
+	a.told(mine, true)
 	b.denied(x.own())
 	if b.state(next).Held {
 		w.fail("%s was let in before the owner of %s, which was broken, has released it", w.story.claim(next), w.story.claim(mine))
@@ -166,7 +191,7 @@ func tryBreakNow(w *world, br *breaker, k kind, x *tokens) {
 	br.hits(mine, g, true)
 	x.after("the Break of %s", w.story.claim(mine))
 	x.granted(b, next, b.await(next, w.atOnce()))
-	a.told(mine)
+	a.told(mine, false)
 	if a.release(mine) {
 		w.fail("the Release of %s, which was broken at once, said that it had been held until now", w.story.label(mine.ID))
 	}
@@ -187,7 +212,7 @@ func tryBreakAlone(w *world, br *breaker, k kind) {
 			mates[a], mates[b] = a.held(k.mate(mine.Name)), b.held(k.mate(mine.Name))
 		}
 		br.hits(mine, g, now)
-		a.told(mine)
+		a.told(mine, !now)
 		var theirs driver.Claim
 		taken := now && k.mate == nil
 		if taken { // what was broken at once is free, and whoever comes keeps it
@@ -222,7 +247,7 @@ func tryBreakAgain(w *world, br *breaker, k kind) {
 	g, h := a.hold(first), a.hold(second)
 	next := b.queue(k.rival(first.Name))
 	br.hits(first, g, false)
-	a.told(first)
+	a.told(first, true)
 	br.hits(first, g, false)
 	if b.state(next).Held {
 		w.fail("%s was let in when %s was broken for the second time, before its owner has released it", w.story.claim(next), w.story.claim(first))
@@ -243,7 +268,7 @@ func tryBreakAgain(w *world, br *breaker, k kind) {
 		break
 	}
 	br.hits(second, h, false)
-	a.told(second)
+	a.told(second, true)
 	a.release(second)
 	b.letGo(next)
 }
@@ -269,7 +294,7 @@ func tryBreakWaiter(w *world, br *breaker, k kind) {
 	underWay := w.start(func() { b.hearsOfBreak(ctx, waits, "a Wait under way") })
 	w.sleep(5 * time.Millisecond)
 	br.hits(waits, driver.Grant{Fence: fence}, false)
-	b.told(waits)
+	b.told(waits, false)
 	defer time.AfterFunc(w.atOnce()+w.lateness(), stop).Stop()
 	underWay.wait()
 	late, stop := context.WithTimeout(w.ctx, w.atOnce())

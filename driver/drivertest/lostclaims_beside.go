@@ -43,8 +43,8 @@ func tryRenewBeside(x *losers, k kind) {
 		for _, t := range under {
 			t.wait()
 		}
-		for _, id := range answer.Lost {
-			x.may(a, "Renew", "calls that were under way with it", id, nil)
+		for _, l := range answer.Lost {
+			x.may(a, "Renew", "calls that were under way with it", l, nil)
 		}
 		for _, c := range []driver.Claim{leaves, comes, old, next} {
 			a.release(c)

@@ -25,7 +25,7 @@ func tryRequeueAgain(w *world, k kind, a, b *actor) {
 		if err != nil || !same(r.Grant, first) {
 			w.fail("the same Requeue answered %s first and %s when asked again", w.story.grant(first, nil), w.story.answer(r.Grant, err))
 		}
-		if lost := a.renew().Lost; slices.Contains(lost, old.ID) {
+		if lost := a.renew().Lost; slices.ContainsFunc(lost, func(l driver.Loss) bool { return l.ID == old.ID }) {
 			w.fail("Renew says that %s is lost, which was left by a Requeue", w.story.label(old.ID))
 		}
 	}

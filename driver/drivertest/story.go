@@ -83,6 +83,15 @@ func (s *story) name(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
+// loss describes a claim that is lost, and why.
+func (s *story) loss(l driver.Loss) string {
+	why := "no reason"
+	if l.Err != nil {
+		why = s.err(l.Err)
+	}
+	return "lost " + s.label(l.ID) + ": " + why
+}
+
 // grant describes an answer.
 func (s *story) grant(g driver.Grant, err error) string {
 	switch {

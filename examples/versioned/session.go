@@ -148,7 +148,8 @@ func (s *session) Release(ctx context.Context, c driver.Claim) (held bool, err e
 func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	r := driver.Renewal{Valid: s.Valid()}
 	for name := range s.names() {
-		var lost, left []string
+		var lost []driver.Loss
+		var left []string
 		_, err := s.update(ctx, name, func(doc *document) error {
 			lost, left = nil, nil
 			doc.changed = true // the swap shows that nobody came or went between the load and this look at the places
@@ -158,8 +159,10 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 				case p.stage == unsure: // as Release
 					doc.Leave(id)
 					left = append(left, id)
-				case s.beat(doc, id) != nil && p.stage == told:
-					lost = append(lost, id)
+				default:
+					if err := s.beat(doc, id); err != nil && p.stage == told {
+						lost = append(lost, driver.Loss{ID: id, Err: err})
+					}
 				}
 			}
 			return nil

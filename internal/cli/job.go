@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
@@ -175,7 +174,7 @@ func (j *job) notStarted(lease *interlock.Lease, err error) error {
 // before the command's end; a command that ended by itself in time did its work under the lock.
 func (j *job) end(lease *interlock.Lease, why error) error {
 	state := j.guard.Wait()
-	overtaken := errors.Is(why, driver.ErrGone) || errors.Is(why, driver.ErrSessionLost)
+	overtaken := errors.Is(why, driver.ErrGone) || errors.Is(why, driver.ErrBroken) || errors.Is(why, driver.ErrSessionLost)
 	switch {
 	case state.Stopped || overtaken:
 		if why == nil {
@@ -190,26 +189,9 @@ func (j *job) end(lease *interlock.Lease, why error) error {
 	return nil
 }
 
-// broken reports whether an operator broke this process's claim, which the core is told of as a claim that is gone: until
-// the release it stands in the line, marked.
-func (j *job) broken() bool {
-	i, ok := j.tap.Driver.(driver.Inspector)
-	if !ok {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	l, err := i.Line(ctx, j.name)
-	return err == nil && slices.ContainsFunc(l.Claims, func(h driver.Holder) bool {
-		return h.Broken && h.Owner.PID == os.Getpid()
-	})
-}
-
 // lost is the error of a command that was stopped, for a reason where one is known.
 func (j *job) lost(why error, guardDied bool) error {
 	switch {
-	case errors.Is(why, driver.ErrGone) && j.broken():
-		why = driver.ErrBroken
 	case why != nil:
 	case guardDied:
 		why = errors.New("its guard has died")

@@ -93,7 +93,7 @@ func (s *tappedSession) Renew(ctx context.Context) (driver.Renewal, error) {
 }
 
 // Lost implements driver.LossNotifier; it yields nothing where the store does not tell.
-func (s *tappedSession) Lost() <-chan string {
+func (s *tappedSession) Lost() <-chan driver.Loss {
 	if n, ok := s.Session.(driver.LossNotifier); ok {
 		return n.Lost()
 	}

@@ -35,7 +35,7 @@ func (l *claim) move(to state, fence uint64) { l.state, l.fence = to, fence }
 // lose moves a claim to gone, and tells its owner unless he wants it so. s.mu is held.
 func (s *Session) lose(l *claim) {
 	if l.move(gone, 0); !l.Leaving && !s.closed {
-		s.Lose(l.ID)
+		s.Lose(driver.Loss{ID: l.ID, Err: driver.ErrGone})
 	}
 }
 

@@ -96,7 +96,7 @@ func (s *Session) renew(ctx context.Context) (driver.Renewal, error) {
 	r := driver.Renewal{Valid: s.Valid()}
 	for _, l := range s.claims {
 		if l.state == gone && !l.Leaving {
-			r.Lost = append(r.Lost, l.ID)
+			r.Lost = append(r.Lost, driver.Loss{ID: l.ID, Err: driver.ErrGone})
 		}
 	}
 	return r, nil

@@ -153,10 +153,10 @@ func TestLossOfOneConnection(t *testing.T) {
 		end := f.has("at once")
 		end.Close()
 		end.ended()
-		if id := <-a.Lost(); id != mine.ID {
+		if l := <-a.Lost(); l.ID != mine.ID {
 			t.Error("another claim is told to be lost")
 		}
-		if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != mine.ID {
+		if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0].ID != mine.ID {
 			t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
 		}
 		leaves(t, a, mine, false)

@@ -91,12 +91,12 @@ func (a alert) told(t *testing.T, c driver.Claim) {
 	defer timer.Stop()
 	for known := false; !known; {
 		select {
-		case id := <-a.Lost():
-			known = id == c.ID
+		case l := <-a.Lost():
+			known = l.ID == c.ID
 		case <-a.Nudge():
 			Until(t, limit, "the session is not renewed", func() bool {
 				r, err := a.Renew(t.Context())
-				known = slices.Contains(r.Lost, c.ID) // where there are several masters, not yet with the first one's word
+				known = slices.ContainsFunc(r.Lost, func(l driver.Loss) bool { return l.ID == c.ID }) // where there are several masters, not yet with the first one's word
 				return err == nil
 			})
 		case <-timer.C:

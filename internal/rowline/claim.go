@@ -88,6 +88,14 @@ func (c *Claim) admit(fence uint64) {
 	c.behind("")
 }
 
+// loss is the claim as one that is lost.
+func (c *Claim) loss() driver.Loss {
+	if c.state == Broken {
+		return driver.Loss{ID: c.ID, Err: driver.ErrBroken}
+	}
+	return driver.Loss{ID: c.ID, Err: driver.ErrGone}
+}
+
 // end moves the claim to gone or broken.
 func (c *Claim) end(s State) {
 	if c.state < Broken {

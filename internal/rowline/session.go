@@ -138,14 +138,14 @@ func (s *Session) Renew(ctx context.Context) (driver.Renewal, error) {
 	}
 	var stuck []*Claim
 	var known []Known
-	var lost []string
+	var lost []driver.Loss
 	for id, c := range s.claims {
 		switch {
 		case c.Leaving && !c.Left && c.Landing() == nil:
 			stuck = append(stuck, c) // its Release had no answer, and perhaps nobody repeats it
 		case c.Leaving || c.state == Out:
 		case c.state >= Broken:
-			lost = append(lost, id)
+			lost = append(lost, c.loss())
 		default:
 			known = append(known, Known{ID: id, Name: c.Name, Held: c.state == Held})
 		}
@@ -183,7 +183,7 @@ func (s *Session) Renew(ctx context.Context) (driver.Renewal, error) {
 			c.admit(a.Fence)
 		default:
 			c.end(a.State)
-			lost = append(lost, id)
+			lost = append(lost, c.loss())
 		}
 	}
 	return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil

@@ -24,7 +24,11 @@ func awaits(t *testing.T, s driver.Session, c driver.Claim) {
 func renews(t *testing.T, s *Session, lost ...string) {
 	t.Helper()
 	r, err := s.Renew(t.Context())
-	if err != nil || strings.Join(r.Lost, " ") != strings.Join(lost, " ") {
+	var named []string
+	for _, l := range r.Lost {
+		named = append(named, l.ID)
+	}
+	if err != nil || strings.Join(named, " ") != strings.Join(lost, " ") {
 		t.Fatalf("Renew: lost %v, %v; want %v", r.Lost, err, lost)
 	}
 }

@@ -1,24 +1,26 @@
 package sessions
 
+import "github.com/interlock-go/interlock/driver"
+
 // Alarm is how a session tells the core what cannot wait for the next renewal: see driver.LossNotifier and driver.Nudger.
 type Alarm struct {
-	lost  chan string
+	lost  chan driver.Loss
 	nudge Signal
 }
 
 // NewAlarm returns an alarm.
-func NewAlarm() Alarm { return Alarm{make(chan string, 64), NewSignal()} }
+func NewAlarm() Alarm { return Alarm{make(chan driver.Loss, 64), NewSignal()} }
 
 // Lost implements driver.LossNotifier.
-func (a Alarm) Lost() <-chan string { return a.lost }
+func (a Alarm) Lost() <-chan driver.Loss { return a.lost }
 
 // Nudge implements driver.Nudger.
 func (a Alarm) Nudge() <-chan struct{} { return a.nudge }
 
-// Lose says that a claim is lost. Where too many are at once, the renewal says it.
-func (a Alarm) Lose(id string) {
+// Lose says that a claim is lost, and why. Where too many are at once, the renewal says it.
+func (a Alarm) Lose(l driver.Loss) {
 	select {
-	case a.lost <- id:
+	case a.lost <- l:
 	default:
 		a.Hurry()
 	}

@@ -28,7 +28,7 @@ func ConnectionEnds(t *testing.T, url string, end func()) {
 	end()
 	Told(t, a, mine)
 	Awaits(t, b, next)
-	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0] != mine.ID {
+	if r, err := a.Renew(t.Context()); err != nil || len(r.Lost) != 1 || r.Lost[0].ID != mine.ID {
 		t.Errorf("Renew: %+v, %v; want one claim lost", r, err)
 	}
 	if _, err := a.Acquire(t.Context(), mine); !errors.Is(err, driver.ErrGone) {

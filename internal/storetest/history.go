@@ -268,8 +268,12 @@ func (h *history) renew(r *rapid.T) {
 	}
 	for _, p := range h.claims {
 		at := p.line.Find(p.ID)
-		if lost := at < 0 || p.line.Claims[at].Broken; p.of == i && lost != slices.Contains(renewal.Lost, p.ID) {
+		named := slices.IndexFunc(renewal.Lost, func(l driver.Loss) bool { return l.ID == p.ID })
+		if lost := at < 0 || p.line.Claims[at].Broken; p.of == i && lost != (named >= 0) {
 			r.Fatalf("%v is lost: %v; the rule says %v", p.Kind, !lost, lost)
+		}
+		if p.of == i && at >= 0 && named >= 0 && !errors.Is(renewal.Lost[named].Err, driver.ErrBroken) {
+			r.Fatalf("%v is broken, and is lost because %v", p.Kind, renewal.Lost[named].Err)
 		}
 	}
 }

@@ -101,8 +101,8 @@ func Told(t *testing.T, s driver.Session, c driver.Claim) {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	select {
-	case id := <-s.(driver.LossNotifier).Lost():
-		if id != c.ID {
+	case l := <-s.(driver.LossNotifier).Lost():
+		if l.ID != c.ID {
 			t.Error("another claim is told to be lost")
 		}
 	case <-limit.C:

@@ -139,7 +139,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	s.mu.Unlock()
 	started := time.Now()
 	s.renewals(1)
-	var lost []string
+	var lost []driver.Loss
 	for _, k := range claims {
 		select {
 		case k.turn <- struct{}{}:
@@ -155,7 +155,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 			return driver.Renewal{}, fmt.Errorf("flawed: %w", err)
 		}
 		if !held {
-			lost = append(lost, k.grip.id)
+			lost = append(lost, driver.Loss{ID: k.grip.id, Err: driver.ErrGone})
 		}
 	}
 	return driver.Renewal{Valid: s.lock.valid(s.ttl, time.Since(started)), Lost: lost}, nil

@@ -221,16 +221,16 @@ func keepsLostReleases() *fault {
 
 func losesTheLiving() *fault {
 	var mu sync.Mutex
-	channels := map[*session]chan string{}
-	f := &fault{lost: func(s *session) <-chan string {
+	channels := map[*session]chan driver.Loss{}
+	f := &fault{lost: func(s *session) <-chan driver.Loss {
 		mu.Lock()
 		defer mu.Unlock()
 		if channels[s] == nil {
-			c := make(chan string, 1000)
+			c := make(chan driver.Loss, 1000)
 			channels[s] = c
 			go func() {
-				for id := range s.Session.(driver.LossNotifier).Lost() {
-					c <- id
+				for l := range s.Session.(driver.LossNotifier).Lost() {
+					c <- l
 				}
 				close(c)
 			}()
@@ -243,7 +243,7 @@ func losesTheLiving() *fault {
 			mu.Lock()
 			defer mu.Unlock()
 			select {
-			case channels[s] <- c.ID:
+			case channels[s] <- gone(c.ID):
 			default:
 			}
 		}

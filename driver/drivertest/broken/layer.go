@@ -24,7 +24,7 @@ type fault struct {
 	requeue func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error)
 	renew   func(*session, context.Context) (driver.Renewal, error)
 	close   func(*session, context.Context) error
-	lost    func(*session) <-chan string
+	lost    func(*session) <-chan driver.Loss
 	line    func(*layer, *driver.Line)
 	breaks  func(l *layer, ctx context.Context, name, publicID string, fence uint64, now bool) error
 	kill    func(*layer)                          // what the store sees of a death; nil: nothing
@@ -265,7 +265,7 @@ func (s *session) Close(ctx context.Context) error {
 	return s.Session.Close(ctx)
 }
 
-func (s *session) Lost() <-chan string {
+func (s *session) Lost() <-chan driver.Loss {
 	if s.l.fault.lost != nil {
 		return s.l.fault.lost(s)
 	}

@@ -171,8 +171,8 @@ var living = []Driver{
 		Name: "LostStaysOpen", Law: "Also_Loss", Says: "its Lost was not closed",
 		Fault: "The channel of losses stays open when the session is lost.",
 		new: func() *fault {
-			silence := make(chan string)
-			return &fault{lost: func(*session) <-chan string { return silence }}
+			silence := make(chan driver.Loss)
+			return &fault{lost: func(*session) <-chan driver.Loss { return silence }}
 		},
 	},
 	{

@@ -15,8 +15,8 @@ var moreLosing = []Driver{
 		Name: "RenewHidesTheGone", Law: "Law08_Expiry", Says: "had expired, and the next Renew neither named it in Lost nor failed with ErrSessionLost:",
 		Fault: "Renew names claims that are broken, and none that has expired or was deleted.",
 		new: losing(func(s *session, r *driver.Renewal) {
-			r.Lost = slices.DeleteFunc(r.Lost, func(id string) bool {
-				_, err := s.Session.Wait(ended(), driver.Claim{ID: id})
+			r.Lost = slices.DeleteFunc(r.Lost, func(l driver.Loss) bool {
+				_, err := s.Session.Wait(ended(), driver.Claim{ID: l.ID})
 				return errors.Is(err, driver.ErrGone)
 			})
 		}),
@@ -25,10 +25,10 @@ var moreLosing = []Driver{
 		Name: "RenewHidesSharers", Law: "Law15_Break", Says: "a read was broken and Renew does not name it in Lost: c",
 		Fault: "Renew names exclusive claims that are gone or broken, and no read and no permit.",
 		new: losing(func(s *session, r *driver.Renewal) {
-			r.Lost = slices.DeleteFunc(r.Lost, func(id string) bool {
+			r.Lost = slices.DeleteFunc(r.Lost, func(l driver.Loss) bool {
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				return !s.claims[id].Kind.Exclusive()
+				return !s.claims[l.ID].Kind.Exclusive()
 			})
 		}),
 	},
@@ -36,14 +36,14 @@ var moreLosing = []Driver{
 		Name: "RenewHidesWaiters", Law: "Law15_Break", Says: "a mutex was broken and Renew does not name it in Lost: c",
 		Fault: "Renew names claims that were held and are gone or broken, and none that waited.",
 		new: losing(func(s *session, r *driver.Renewal) {
-			r.Lost = slices.DeleteFunc(r.Lost, func(id string) bool { return !s.known(id).Held })
+			r.Lost = slices.DeleteFunc(r.Lost, func(l driver.Loss) bool { return !s.known(l.ID).Held })
 		}),
 	},
 	{
 		Name: "RenewTellsOnce", Law: "Also_LostClaims", Says: "in Lost once, and does not name it again although nobody has released it",
 		Fault: "A loss is named in the answer to one Renew, and not again until the claim is released.",
 		new: losing(func(s *session, r *driver.Renewal) {
-			r.Lost = slices.DeleteFunc(r.Lost, func(id string) bool { return s.mark(id, true) })
+			r.Lost = slices.DeleteFunc(r.Lost, func(l driver.Loss) bool { return s.mark(l.ID, true) })
 		}),
 	},
 	{
@@ -55,8 +55,35 @@ var moreLosing = []Driver{
 		Name: "RenewNamesInPublic", Law: "Law15_Break", Says: "a mutex was broken and Renew does not name it in Lost: c",
 		Fault: "Renew names lost claims by their public ids.",
 		new: losing(func(_ *session, r *driver.Renewal) {
-			for i, id := range r.Lost {
-				r.Lost[i] = driver.PublicID(id)
+			for i, l := range r.Lost {
+				r.Lost[i].ID = driver.PublicID(l.ID)
+			}
+		}),
+	},
+	{
+		Name: "BrokenIsGone", Law: "Law15_Break", Says: "is lost for another reason: claim gone from the store: want an error that matches ErrBroken",
+		Fault: "Renew says of a claim that an operator has marked that it is gone.",
+		new: losing(func(_ *session, r *driver.Renewal) {
+			for i := range r.Lost {
+				r.Lost[i].Err = driver.ErrGone
+			}
+		}),
+	},
+	{
+		Name: "GoneIsBroken", Law: "Law08_Expiry", Says: "is lost for another reason: broken by an operator: want an error that matches ErrGone",
+		Fault: "Renew says of a claim that has expired that an operator broke it.",
+		new: losing(func(_ *session, r *driver.Renewal) {
+			for i := range r.Lost {
+				r.Lost[i].Err = driver.ErrBroken
+			}
+		}),
+	},
+	{
+		Name: "LostWithoutReason", Law: "Law15_Break", Says: "is lost for another reason: <nil>",
+		Fault: "Renew gives no reason.",
+		new: losing(func(_ *session, r *driver.Renewal) {
+			for i := range r.Lost {
+				r.Lost[i].Err = nil
 			}
 		}),
 	},
@@ -68,7 +95,7 @@ var moreLosing = []Driver{
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				for id := range s.marked {
-					r.Lost = append(r.Lost, id)
+					r.Lost = append(r.Lost, gone(id))
 				}
 			})()
 			f.release = func(s *session, ctx context.Context, c driver.Claim) (bool, error) {
@@ -89,8 +116,8 @@ var moreLosing = []Driver{
 				stood := s.all()
 				r, err := s.Session.Renew(ctx)
 				for _, c := range stood {
-					if _, ok := find(s.l.look(c.Name), driver.PublicID(c.ID)); err == nil && !ok && !slices.Contains(r.Lost, c.ID) {
-						r.Lost = append(r.Lost, c.ID)
+					if _, ok := find(s.l.look(c.Name), driver.PublicID(c.ID)); err == nil && !ok && !names(r, c.ID) {
+						r.Lost = append(r.Lost, gone(c.ID))
 					}
 				}
 				return r, err
@@ -108,11 +135,11 @@ var moreLosing = []Driver{
 					return s.acquire(ctx, c)
 				},
 				renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
-					var asked []string
+					var asked []driver.Loss
 					s.mu.Lock()
 					for id, is := range s.marked {
 						if is {
-							asked = append(asked, id)
+							asked = append(asked, gone(id))
 						}
 					}
 					s.mu.Unlock()
@@ -131,7 +158,7 @@ var moreLosing = []Driver{
 		new: losing(func(s *session, r *driver.Renewal) {
 			for _, c := range s.all() {
 				if h, ok := find(s.l.look(c.Name), driver.PublicID(c.ID)); ok && !h.Held {
-					r.Lost = append(r.Lost, c.ID)
+					r.Lost = append(r.Lost, gone(c.ID))
 				}
 			}
 		}),
@@ -144,7 +171,7 @@ var moreLosing = []Driver{
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				for id := range s.marked {
-					r.Lost = append(r.Lost, id)
+					r.Lost = append(r.Lost, gone(id))
 				}
 			})()
 			f.acquire = func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -166,12 +193,12 @@ var moreLosing = []Driver{
 			return losing(func(_ *session, r *driver.Renewal) {
 				mu.Lock()
 				defer mu.Unlock()
-				for _, id := range r.Lost {
-					lost[id] = true
+				for _, l := range r.Lost {
+					lost[l.ID] = true
 				}
 				for id := range lost {
-					if !slices.Contains(r.Lost, id) {
-						r.Lost = append(r.Lost, id)
+					if !names(*r, id) {
+						r.Lost = append(r.Lost, gone(id))
 					}
 				}
 			})()
@@ -246,6 +273,14 @@ var moreLosing = []Driver{
 			}}
 		},
 	},
+}
+
+// gone is a claim that is lost because it is gone.
+func gone(id string) driver.Loss { return driver.Loss{ID: id, Err: driver.ErrGone} }
+
+// names reports whether r names a claim as lost.
+func names(r driver.Renewal, id string) bool {
+	return slices.ContainsFunc(r.Lost, func(l driver.Loss) bool { return l.ID == id })
 }
 
 // losing passes the answers of Renew on through of.

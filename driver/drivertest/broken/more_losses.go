@@ -18,7 +18,7 @@ var moreLosses = []Driver{
 			f.release = func(s *session, ctx context.Context, c driver.Claim) (bool, error) {
 				held, err := s.Session.Release(ctx, c)
 				if held {
-					all.tell(c.ID, func(other *session) bool { return other != s })
+					all.tell(gone(c.ID), func(other *session) bool { return other != s })
 				}
 				return held, err
 			}
@@ -34,7 +34,7 @@ var moreLosses = []Driver{
 			f.acquire = func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 				g, err := s.acquire(ctx, c)
 				if err == nil && !g.Held && c.Queue {
-					all.tell(c.ID, func(other *session) bool { return other == s })
+					all.tell(gone(c.ID), func(other *session) bool { return other == s })
 				}
 				return g, err
 			}
@@ -51,7 +51,7 @@ var moreLosses = []Driver{
 				r, err := s.Session.Renew(ctx)
 				for _, c := range s.all() {
 					if s.known(c.ID).Held {
-						all.tell(c.ID, func(other *session) bool { return other == s })
+						all.tell(gone(c.ID), func(other *session) bool { return other == s })
 					}
 				}
 				return r, err
@@ -113,20 +113,20 @@ var moreLosses = []Driver{
 		Name: "LossesInANewChannel", Law: "Also_Loss", Says: "Lost or Nudge returned another channel when asked again",
 		Fault: "Lost makes a new channel whenever it is called, and what is lost goes to one of them.",
 		new: func() *fault {
-			return &fault{lost: func(s *session) <-chan string {
-				c := make(chan string)
+			return &fault{lost: func(s *session) <-chan driver.Loss {
+				c := make(chan driver.Loss)
 				go func() {
 					defer close(c)
 					for {
 						select {
 						case <-s.l.closed:
 							return
-						case id, ok := <-s.Session.(driver.LossNotifier).Lost():
+						case l, ok := <-s.Session.(driver.LossNotifier).Lost():
 							if !ok {
 								return
 							}
 							select {
-							case c <- id:
+							case c <- l:
 							case <-s.l.closed:
 								return
 							}
@@ -146,7 +146,7 @@ type losses struct {
 }
 
 type loss struct {
-	to     chan string
+	to     chan driver.Loss
 	closed bool
 }
 
@@ -158,15 +158,15 @@ func (k *losses) fault() *fault {
 			if k.own == nil {
 				k.own = map[*session]*loss{}
 			}
-			k.own[s] = &loss{to: make(chan string, 10000)}
+			k.own[s] = &loss{to: make(chan driver.Loss, 10000)}
 			go func() {
-				for id := range s.Session.(driver.LossNotifier).Lost() {
-					k.tell(id, func(other *session) bool { return other == s })
+				for l := range s.Session.(driver.LossNotifier).Lost() {
+					k.tell(l, func(other *session) bool { return other == s })
 				}
 				k.close(s)
 			}()
 		},
-		lost: func(s *session) <-chan string {
+		lost: func(s *session) <-chan driver.Loss {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			return k.own[s].to
@@ -174,13 +174,13 @@ func (k *losses) fault() *fault {
 	}
 }
 
-func (k *losses) tell(id string, to func(*session) bool) {
+func (k *losses) tell(l driver.Loss, to func(*session) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for s, c := range k.own {
 		if to(s) && !c.closed {
 			select {
-			case c.to <- id:
+			case c.to <- l:
 			default:
 			}
 		}

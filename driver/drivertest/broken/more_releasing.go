@@ -270,7 +270,7 @@ var moreReleasing = []Driver{
 					s.mu.Lock()
 					defer s.mu.Unlock()
 					for id := range s.marked {
-						r.Lost = append(r.Lost, id)
+						r.Lost = append(r.Lost, gone(id))
 					}
 					return r, err
 				},
