@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -41,18 +42,30 @@ func supervise(args []string) int {
 	f := flag.NewFlagSet("supervise", flag.ExitOnError)
 	lease := f.Duration("lease", time.Hour, "time from a renewal to SIGTERM")
 	grace := f.Duration("grace", 400*time.Millisecond, "time from SIGTERM until nothing may be left")
+	kill := f.Duration("kill", 0, "time from SIGTERM until SIGKILL, 0: as the grace has it")
 	renew := f.Duration("renew", 0, "period of renewals, 0: none")
 	least := f.Duration("least", 0, "time that must be left at the start")
 	inherit := f.String("inherit", "", "file to lock and hand on")
 	mark := f.String("mark", "", "value of MARK in the command's environment")
-	lost := f.Duration("lost", 0, "time until the loss is told")
+	lost := f.Duration("lost", 0, "time until the loss is told, which SIGALRM tells as well")
+	heedless := f.Bool("heedless", false, "renew for an hour after the loss was told")
 	closing := f.Duration("close", 0, "time until the guard is closed")
 	early := f.Int("early", 0, "signal to send before the command runs")
 	rest := f.Bool("killrest", false, "kill what the child leaves behind")
 	own := f.Bool("ownstdio", false, "leave stdin and stdout to the command")
 	_ = f.Parse(args)
 
+	deadlineIn := func(d time.Duration) guard.Deadline {
+		at := guard.DeadlineAt(guard.Now()+int64(d), *grace)
+		if *kill > 0 {
+			at.Kill = at.Term + int64(*kill)
+		}
+		return at
+	}
+
 	signals := guard.Catch()
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGALRM)
 	g, err := guard.Start(guard.Config{Event: func(e guard.Event) {
 		fmt.Fprintf(os.Stderr, "event %d: %d processes\n", e.Kind, len(e.Pids))
 	}})
@@ -67,7 +80,7 @@ func supervise(args []string) int {
 	c := guard.Command{
 		Args:     f.Args(),
 		Env:      append(os.Environ(), "MARK="+*mark),
-		Deadline: guard.DeadlineAt(guard.Now()+int64(*lease), *grace),
+		Deadline: deadlineIn(*lease),
 		Least:    *least,
 		KillRest: *rest,
 		OwnStdio: *own,
@@ -106,6 +119,12 @@ func supervise(args []string) int {
 	if *closing > 0 {
 		end = time.NewTimer(*closing).C
 	}
+	lose := func() {
+		g.Stop(deadlineIn(0))
+		if *heedless {
+			g.SetDeadline(deadlineIn(time.Hour))
+		}
+	}
 	for {
 		select {
 		case s := <-signals.C:
@@ -117,11 +136,13 @@ func supervise(args []string) int {
 			}
 		case <-ticks:
 			if guard.Now() < c.Deadline.Term { // a lease that is over is not renewed
-				c.Deadline = guard.DeadlineAt(guard.Now()+int64(*lease), *grace)
+				c.Deadline = deadlineIn(*lease)
 				g.SetDeadline(c.Deadline)
 			}
 		case <-loss:
-			g.Stop(guard.DeadlineAt(guard.Now(), *grace))
+			lose()
+		case <-told:
+			lose()
 		case <-end:
 			g.Close()
 		case <-g.Done():
