@@ -26,7 +26,7 @@ func (w *warden) run(m message) {
 	if m.Deadline != (Deadline{}) && !w.stopping {
 		w.deadline = m.Deadline
 	}
-	if d := w.deadline; d != (Deadline{}) && Now()+m.Least >= d.Term {
+	if d := w.deadline; w.refused || d != (Deadline{}) && Now()+m.Least >= d.Term {
 		w.report(message{Op: opLate})
 		return
 	}

@@ -54,6 +54,32 @@ func TestRenewalAfterLoss(t *testing.T) {
 	}
 }
 
+// Nor does it make interlock wait longer for a guard that is stopped.
+func TestRenewalAfterLossWithGuardStopped(t *testing.T) {
+	s := launchTree(t, "-heedless")
+	guard := s.guard(t)
+	_ = syscall.Kill(guard, syscall.SIGSTOP)
+	guardtest.Eventually(t, "the guard is stopped", func() bool { return stopped(guard) })
+	s.tellLoss(t)
+	if got := s.exitAfter(t, "a renewal that came after SIGTERM, with its guard stopped"); got != exitLost {
+		t.Errorf("exit status %d, want %d", got, exitLost)
+	}
+}
+
+// A loss that is told before the command was handed over, as when its program is looked for on a disk that hangs, lets
+// nothing be started.
+func TestStopBeforeRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "started")
+	s := prepare(t, "-stopped", "--", "touch", file)
+	s.start(t)
+	if got := s.exit(t); got != exitLate {
+		t.Errorf("exit status %d, want %d", got, exitLate)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the command was started after the loss")
+	}
+}
+
 // SIGTERM reaches what is stopped, be it the child or what it has started: it is continued to clean up.
 func TestTermContinues(t *testing.T) {
 	for _, who := range []string{"child", "daemon"} {

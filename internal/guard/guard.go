@@ -44,6 +44,7 @@ type Guard struct {
 
 	mu       sync.Mutex
 	deadline Deadline
+	stopped  bool // the deadline moves no more
 	closed   bool
 	asked    int64 // when SIGTERM or SIGHUP came last
 
@@ -198,6 +199,9 @@ func (g *Guard) SetDeadline(d Deadline) {
 func (g *Guard) move(d Deadline) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.stopped || g.closed {
+		return
+	}
 	g.deadline = d
 	if d == (Deadline{}) {
 		g.alarm.set(0)
@@ -207,9 +211,10 @@ func (g *Guard) move(d Deadline) {
 }
 
 // Stop ends the command now: SIGTERM to the whole tree at once, SIGKILL at d.Kill or at the kill time set before,
-// whichever is earlier.
+// whichever is earlier. A command that the guard has not been handed yet is not started: Run answers ErrLate, now and ever after.
 func (g *Guard) Stop(d Deadline) {
 	g.mu.Lock()
+	g.stopped = true
 	if g.deadline == (Deadline{}) || d.Kill < g.deadline.Kill {
 		g.deadline = d
 		g.alarm.set(d.backstop())

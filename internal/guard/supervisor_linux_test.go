@@ -51,6 +51,7 @@ func supervise(args []string) int {
 	heedless := f.Bool("heedless", false, "renew for an hour after the loss was told")
 	closing := f.Duration("close", 0, "time until the guard is closed")
 	early := f.Int("early", 0, "signal to send before the command runs")
+	unheld := f.Bool("stopped", false, "tell the loss before the command is handed over")
 	rest := f.Bool("killrest", false, "kill what the child leaves behind")
 	own := f.Bool("ownstdio", false, "leave stdin and stdout to the command")
 	_ = f.Parse(args)
@@ -76,6 +77,9 @@ func supervise(args []string) int {
 	defer g.Close()
 	if *early != 0 {
 		g.Signal(syscall.Signal(*early))
+	}
+	if *unheld {
+		g.Stop(deadlineIn(0))
 	}
 	c := guard.Command{
 		Args:     f.Args(),

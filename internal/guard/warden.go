@@ -55,6 +55,7 @@ type warden struct {
 	ended    bool
 	queued   []unix.Signal // signals that came before the child
 	deadline Deadline
+	refused  bool // the lock was lost before there was a command
 	stopping bool
 	killRest bool
 	state    State
@@ -166,6 +167,7 @@ func (w *warden) handle(m message) {
 			w.deadline = m.Deadline
 		}
 		w.deadline.Term = Now()
+		w.refused = w.pid == 0 // the command may still be on its way, with a deadline from before the loss
 		w.look()
 	case opSignal:
 		w.pass(unix.Signal(m.Signal))
