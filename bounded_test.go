@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,48 @@ func TestWhatComesAfterABoundedContext(t *testing.T) {
 			}
 			cancel()
 			leave()
+		}
+	})
+}
+
+// afterFuncs is a context that counts what waits for its end. Package context asks it, since it does not find its own in it.
+type afterFuncs struct {
+	context.Context
+	waiting atomic.Int32
+}
+
+func (c *afterFuncs) Value(any) any { return nil }
+
+func (c *afterFuncs) AfterFunc(f func()) (stop func() bool) {
+	c.waiting.Add(1)
+	off := context.AfterFunc(c.Context, f)
+	return func() bool {
+		stopped := off()
+		if stopped {
+			c.waiting.Add(-1)
+		}
+		return stopped
+	}
+}
+
+// A bounded context that is over leaves nothing with its parent, which may live as long as the program, and no timer.
+func TestBounded_LeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent := &afterFuncs{Context: t.Context()}
+		for what, ends := range map[string]func(b *bounded){
+			"its time": func(*bounded) { time.Sleep(time.Minute) },
+			"its work": func(b *bounded) { b.finish() },
+		} {
+			b := within(parent, time.Minute)
+			context.AfterFunc(b, func() {})
+			ends(b)
+			synctest.Wait()
+			if n := parent.waiting.Load(); n != 0 {
+				t.Errorf("%s: %d still wait for the parent's end, want none", what, n)
+			}
+			if b.timer.Stop() {
+				t.Errorf("%s: the timer runs on", what)
+			}
 		}
 	})
 }

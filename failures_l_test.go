@@ -142,7 +142,7 @@ func lateReply(t *testing.T, slow string) (margin time.Duration) {
 
 // The lease's clock is started when the reply arrives, and not when the request was sent.
 func TestL05_TrustCountsFromTheSending(t *testing.T) {
-	for _, slow := range []string{"renew", "acquire", "open"} {
+	for _, slow := range []string{"renew", "acquire"} {
 		synctest.Test(t, func(t *testing.T) {
 			if d := lateReply(t, slow); d != time.Second {
 				t.Errorf("%s answered 2 s late: %v from told to the next grant, want the grace of 1s", slow, d)
