@@ -65,6 +65,7 @@ func (d *Driver) show(path, name string) (driver.Line, error) {
 		return driver.Line{}, fmt.Errorf("filelock: %w", err)
 	}
 	defer f.unref()
+	d.stats.reads.Add(1)
 	r, _, err := f.peek()
 	if err != nil {
 		return driver.Line{}, err
@@ -174,5 +175,6 @@ var _ interface {
 	driver.Driver
 	driver.Keyer
 	driver.Inspector
+	driver.Pruner
 	driver.Watcher
 } = (*Driver)(nil)

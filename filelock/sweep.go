@@ -5,17 +5,23 @@ package filelock
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/line"
 )
 
 // The sweeper removes what nobody needs: records of names that have been idle for long, and the files of sessions that
 // died. One process of the store does it, every ten minutes; a store used only by short-lived programs is swept by
-// whichever of them begins when it is due.
+// whichever of them begins when it is due. Never at a release: to make a file and to remove it costs more than all the rest
+// of a lock, so names that are locked again keep theirs.
 const (
 	sweepEvery = 10 * time.Minute
 	sweepIdle  = 10 * time.Minute
@@ -38,26 +44,50 @@ func (d *Driver) sweepNowAndThen() {
 	}
 }
 
-// sweep removes dead sessions, and empty records that nobody has written to for idle.
+// sweep removes dead sessions, and records that nobody has written to for idle.
 func (d *Driver) sweep(ctx context.Context, idle time.Duration) {
-	entries, _ := os.ReadDir(d.st.sessions)
+	_, _ = d.Prune(ctx, "", idle) // what cannot be read now is tried again when it is due again
+}
+
+// Prune implements driver.Pruner: it removes records that nobody has written to for idle and in which nobody stands whose
+// process lives, and, of all names, what dead sessions left. Tokens go on growing.
+func (d *Driver) Prune(ctx context.Context, prefix string, idle time.Duration) (removed int, err error) {
+	if idle < 0 {
+		return 0, fmt.Errorf("filelock: prune: idle for %v: want 0 or more: %w", idle, driver.ErrRefused)
+	}
+	entries, err := os.ReadDir(d.st.sessions)
+	if err != nil {
+		return 0, fmt.Errorf("filelock: prune: %w", err)
+	}
 	for _, e := range entries {
-		if ctx.Err() != nil {
-			return
+		if err := ctx.Err(); err != nil {
+			return 0, fmt.Errorf("filelock: prune: %w", err)
 		}
 		if isOfSession(d.st.sessions, e) {
 			d.sweepSession(e.Name())
 		}
 	}
-	entries, _ = os.ReadDir(d.st.locks)
+	if entries, err = os.ReadDir(d.st.locks); err != nil {
+		return 0, fmt.Errorf("filelock: prune: %w", err)
+	}
 	for _, e := range entries {
-		if ctx.Err() != nil {
-			return
+		if err := ctx.Err(); err != nil {
+			return removed, fmt.Errorf("filelock: prune: %w", err)
 		}
-		if info, err := e.Info(); err == nil && isRecord(d.st.locks, e) && d.st.wallClock().Sub(info.ModTime()) >= idle {
-			d.sweepRecord(filepath.Join(d.st.locks, e.Name()))
+		info, err := e.Info()
+		if err != nil || !isRecord(d.st.locks, e) || d.st.wallClock().Sub(info.ModTime()) < idle {
+			continue
+		}
+		if d.remove(filepath.Join(d.st.locks, e.Name()), func(r *record) bool { return strings.HasPrefix(r.Name, prefix) && !d.stands(r) }) {
+			removed++
 		}
 	}
+	return removed, nil
+}
+
+// stands reports whether somebody stands in a line whose time is not over.
+func (d *Driver) stands(r *record) bool {
+	return r.boot == d.st.boot && slices.ContainsFunc(r.Claims, func(c line.Claim) bool { return !d.over(sessionKey([]byte(c.Session)), true) })
 }
 
 // sweepSession removes the files of a session whose process tree has ended, and drafts that nobody completes.
@@ -93,34 +123,27 @@ func old(path string, now time.Time) bool {
 	return err == nil && now.Sub(info.ModTime()) > time.Hour
 }
 
-// sweepRecord removes a record that is empty or has claims of the dead alone. It holds the record's lock while it does, and whoever waited for that
+// remove removes a record if it may go, and reports that. It holds the record's lock while it does, and whoever waited for that
 // lock finds that the file has lost its name. Where the clock has been set back behind the record's tokens, the base
 // of new records is raised above them first.
-func (d *Driver) sweepRecord(path string) {
+func (d *Driver) remove(path string, may func(*record) bool) bool {
 	f, err := d.st.openRecord(path, false)
 	if err != nil {
-		return
+		return false
 	}
 	defer f.unref()
 	if ok, _ := flock(f.fd, unix.LOCK_EX); !ok {
-		return
+		return false // somebody is just using it
 	}
 	defer f.unlock()
 	if gone, err := f.unlinked(); gone || err != nil {
-		return
+		return false
 	}
 	r, _, err := f.read(nil, stamp{})
-	if err != nil || r.boot == d.st.boot && r.closed > d.st.bootClock() {
-		return
+	if err != nil || r.boot == d.st.boot && r.closed > d.st.bootClock() || !may(r) {
+		return false
 	}
-	for _, c := range r.Claims {
-		if r.boot == d.st.boot && !d.over(sessionKey([]byte(c.Session)), true) {
-			return
-		}
-	}
-	if d.floor.forget(r.Fence) == nil {
-		os.Remove(path)
-	}
+	return d.floor.forget(r.Fence) == nil && os.Remove(path) == nil
 }
 
 // slow tells the operator that a record's lock has been taken for long. Like everything that is logged here it is told by a

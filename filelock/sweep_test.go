@@ -118,3 +118,49 @@ func TestSweep_LeavesWhatIsUsed(t *testing.T) {
 		t.Errorf("token %d after %d", g.Fence, fence)
 	}
 }
+
+// An operator does not wait for the sweeper: what stands and what was used since stays, and tokens go on.
+func TestPrune(t *testing.T) {
+	dir := storeIn(t)
+	d, s := openAt(t, dir, long)
+	held := mutexOf("a/held")
+	acquire(t, s, held)
+	fences := map[string]uint64{}
+	for _, name := range []string{"a/1", "a/2", "b"} {
+		c := mutexOf(name)
+		fences[name] = acquire(t, s, c).Fence
+		release(t, s, c)
+	}
+	other, err := New(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(t.Context())
+	prune := func(prefix string, idle time.Duration, want int) {
+		t.Helper()
+		if n, err := other.Prune(t.Context(), prefix, idle); err != nil || n != want {
+			t.Errorf("prune %q idle for %v: %d, %v; want %d", prefix, idle, n, err, want)
+		}
+	}
+	prune("", time.Hour, 0)
+	prune("a/", 0, 2)
+	for name, there := range map[string]bool{"a/held": true, "a/1": false, "a/2": false, "b": true} {
+		if _, err := os.Stat(d.Key(name)); there != (err == nil) {
+			t.Errorf("the record of %s: %v; want it there %v", name, err, there)
+		}
+	}
+	old := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(d.Key("b"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	prune("", time.Hour, 1)
+	for name, fence := range fences {
+		if g := acquire(t, s, mutexOf(name)); g.Fence <= fence {
+			t.Errorf("%s: token %d after %d", name, g.Fence, fence)
+		}
+	}
+	if _, err := other.Prune(t.Context(), "", -time.Second); !errors.Is(err, driver.ErrRefused) {
+		t.Errorf("idle for less than nothing: %v, want ErrRefused", err)
+	}
+	release(t, s, held)
+}

@@ -27,7 +27,7 @@ func (c *pruneCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 	}
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		return usage("%s keeps nothing of idle names that could go: want a store redis://, or none", name)
+		return usage("%s keeps nothing of idle names that could go: want a store redis:// or file:", name)
 	case errors.Is(err, driver.ErrRefused):
 		return usage("%v", err)
 	case err != nil:
