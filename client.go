@@ -20,6 +20,8 @@ type Client struct {
 	owner      driver.Owner
 	clock      *clock
 	ownsDriver bool
+	anyTTL     bool     // Options.TTL is a default
+	gave       sync.Map // by TTL: for how long the store keeps a session that is asked for with it
 	cleaner    *cleaner
 
 	mu       sync.Mutex
@@ -50,7 +52,7 @@ func newClient(d driver.Driver, o *Options, suspended func(time.Duration) time.D
 		return nil, err
 	}
 	return &Client{
-		driver: d, traits: traits, opts: opts, owner: ownerNamed(opts.Owner), clock: newClock(suspended),
+		driver: d, traits: traits, opts: opts, anyTTL: o == nil || o.TTL == 0, owner: ownerNamed(opts.Owner), clock: newClock(suspended),
 		cleaner: newCleaner(), pools: map[time.Duration]*pool{}, isolated: map[*pool]struct{}{}, empty: make(chan struct{}),
 	}, nil
 }

@@ -37,7 +37,7 @@ func (c *Client) Election(name string, o ...LockOption) *Election {
 }
 
 // Err returns why nobody can stand in this election, or nil.
-func (e *Election) Err() error { return e.err }
+func (e *Election) Err() error { return e.why() }
 
 // Lead stands, waits to be elected, and runs fn while leading; the context of fn ends when the leadership can no longer
 // be guaranteed. When fn returns as leader, Lead returns its result. After a loss it waits for fn to return, and stands

@@ -3,7 +3,9 @@ package interlock_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -122,6 +124,83 @@ func TestTrust_GraceThatTheStoreCannotGive(t *testing.T) {
 			t.Errorf("left in line: %+v", got)
 		}
 	})
+}
+
+// What a store gives that keeps sessions for another time than its traits say is shown once that is known: by Err, where a grace was
+// chosen that does not go with it, by Until, and once in the log where a TTL was chosen.
+func TestClamp_IsShown(t *testing.T) {
+	for _, tt := range []struct {
+		clamp  time.Duration
+		chosen time.Duration // 0: nobody chose a TTL
+		said   int
+	}{
+		{clamp: 2 * time.Second, chosen: 10 * time.Second, said: 1},
+		{clamp: 2 * time.Second},
+		{clamp: 8 * time.Second, chosen: 10 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log heard
+			c := newClient(t, memlock.NewPersonality(memlock.Personality{Clamp: tt.clamp}), &interlock.Options{TTL: tt.chosen, Logger: slog.New(&log)})
+			long := interlock.Grace(tt.clamp*2/5 + time.Millisecond)
+			if tt.clamp > 5*time.Second {
+				long = interlock.Grace(3 * time.Second)
+			}
+			handles := []interface{ Err() error }{
+				c.Mutex("a", long), c.RWMutex("b", long), c.Semaphore("c", 2, long), c.Election("d", long), c.Multi([]string{"e", "f"}, long),
+				c.Mutex("a", long, interlock.Isolated()),
+			}
+			for _, h := range handles {
+				if err := h.Err(); err != nil {
+					t.Errorf("before anything is known: %v", err)
+				}
+			}
+			for _, name := range []string{"a", "b"} {
+				l := hold(t, c, name, interlock.Isolated())
+				if d := time.Until(l.Until()); d >= tt.clamp {
+					t.Errorf("a lease of %v from a store that keeps sessions for %v", d, tt.clamp)
+				}
+				release(t, l)
+			}
+			for _, h := range handles {
+				if err := h.Err(); errors.Is(err, errors.ErrUnsupported) != (tt.clamp < 5*time.Second) {
+					t.Errorf("a grace of two fifths of what a session is kept for and a little more: Err says %v", err)
+				}
+			}
+			synctest.Wait()
+			if got := log.count("another time than their TTL"); got != tt.said {
+				t.Errorf("a TTL of %v, where sessions are kept for %v, is in the log %d times, want %d", tt.chosen, tt.clamp, got, tt.said)
+			}
+		})
+	}
+}
+
+// heard counts what is logged.
+type heard struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (h *heard) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *heard) Handle(_ context.Context, r slog.Record) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, r.Message)
+	return nil
+}
+
+func (h *heard) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h *heard) WithGroup(string) slog.Handler      { return h }
+
+func (h *heard) count(part string) (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range h.all {
+		if strings.Contains(m, part) {
+			n++
+		}
+	}
+	return n
 }
 
 // lateOnce is a store whose first renewal is good for less than its sessions are, as one that came late.

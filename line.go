@@ -187,7 +187,7 @@ func (l *line) turnAway(why error, which func(*waiter) bool) {
 // Any of them may come to be first, with a claim that was made for another. Who chose no grace has what there is. A renewal that came late may be good
 // for less: that passes with the next one, and turns nobody away.
 func (l *line) admit(s *session) {
-	longest := max(s.valid, s.driver.Valid()) / 5 * 2 // a session is always kept for a little less than its TTL
+	longest := longestGiven(max(s.valid, s.driver.Valid()))
 	if w := l.first(); w == nil || w.grace <= longest {
 		return
 	}
@@ -196,8 +196,7 @@ func (l *line) admit(s *session) {
 			w.grace = min(w.grace, longestGrace(s.valid))
 		}
 	}
-	l.turnAway(fmt.Errorf("the store keeps a session for %v, so there is no grace above two fifths of that: %w", s.valid, errors.ErrUnsupported),
-		func(w *waiter) bool { return w.grace > longest })
+	l.turnAway(noSuchGrace(s.valid), func(w *waiter) bool { return w.grace > longest })
 }
 
 // turnAwayTries fails those who will not wait, once it is known that they would have to.

@@ -34,7 +34,15 @@ func (c *Client) Multi(names []string, o ...LockOption) *Multi {
 }
 
 // Err returns why these names cannot be locked, or nil.
-func (m *Multi) Err() error { return m.err }
+func (m *Multi) Err() error {
+	err := m.err
+	for i := range m.handles {
+		if err == nil {
+			err = m.handles[i].why()
+		}
+	}
+	return err
+}
 
 // Lock waits until all names are held. The lease ends when the first of them is lost; the others are kept until it is
 // released. [Lease.FenceOf] has their tokens. Errors are those of [Mutex.Lock], with the name that could not be had.

@@ -10,8 +10,8 @@ type Mutex struct{ handle }
 // in every call.
 func (c *Client) Mutex(name string, o ...LockOption) *Mutex { return &Mutex{c.handle(name, o, 0)} }
 
-// Err returns why this mutex cannot be locked, or nil.
-func (m *Mutex) Err() error { return m.err }
+// Err returns why this mutex cannot be locked, or nil. What a store gives beyond what it says of itself is known from the first lock on.
+func (m *Mutex) Err() error { return m.why() }
 
 // Lock waits until the mutex is held. ctx bounds the waiting only; what bounds the holding is the lease's own context.
 //

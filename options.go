@@ -31,7 +31,8 @@ type Options struct {
 	Owner string
 
 	// TTL is how long a lock outlives a process that stopped renewing it. Default: 15 s, or what the store keeps that is
-	// nearest to it. Leases are renewed about three times in it; a single lock can have its own by the option TTL.
+	// nearest to it. Leases are renewed about three times in it; a single lock can have its own by the option TTL. Where the store
+	// keeps locks for less than half of what was chosen, or for more than twice that, the log says so, and Lease.Until.
 	TTL time.Duration
 
 	// Grace is how long, at least, from the end of a lease's context until anybody else can get in. Default: TTL/10, at
@@ -57,7 +58,7 @@ type Options struct {
 	// In a store's URL it is the parameter fence_base. At most 2⁵²; no store that draws no tokens, or raw ones, takes it.
 	FenceBase uint64
 
-	// Logger hears of losses, of recoveries, and of leases that were dropped without Release. Default: slog.Default(). A
+	// Logger hears of losses, of recoveries, of a store that keeps another TTL, and of leases that were dropped without Release. Default: slog.Default(). A
 	// handler that blocks holds up no lease and no renewal.
 	Logger *slog.Logger
 

@@ -80,6 +80,9 @@ func (p *pool) open(ctx context.Context) (*session, error) {
 		}
 		s := p.session
 		p.mu.Unlock()
+		if err == nil {
+			p.client.given(p.ttl, d.Valid())
+		}
 		return s, err
 	}
 }

@@ -12,7 +12,7 @@ func (c *Client) RWMutex(name string, o ...LockOption) *RWMutex {
 }
 
 // Err returns why this lock cannot be had, or nil.
-func (m *RWMutex) Err() error { return m.err }
+func (m *RWMutex) Err() error { return m.why() }
 
 // Lock waits until the lock is held for writing. See [Mutex.Lock].
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) {

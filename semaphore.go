@@ -25,7 +25,7 @@ func (c *Client) Semaphore(name string, n int, o ...LockOption) *Semaphore {
 }
 
 // Err returns why this semaphore cannot be acquired, or nil.
-func (s *Semaphore) Err() error { return s.err }
+func (s *Semaphore) Err() error { return s.why() }
 
 // Acquire waits for w permits at once. The lease has no token. Errors are those of [Mutex.Lock].
 func (s *Semaphore) Acquire(ctx context.Context, w int) (*Lease, error) {
