@@ -197,7 +197,7 @@ func tryAtExpiredHolder(s scene) {
 }
 
 // lineHasAnEnd: where two take turns, one leaves the line as the other joins it. The line goes on having an end after each
-// turn, or it stays for ever when both have died.
+// turn, and so does the name, or they stay for ever when both have died.
 func lineHasAnEnd(s scene) {
 	a, b := s.actor(s.T), s.actor(s.T)
 	name := s.name("turns")
@@ -208,8 +208,8 @@ func lineHasAnEnd(s scene) {
 			s.Fatalf("turn %d: held %v, %v", turn, held, err)
 		}
 		granted(s.T, b.waiting(waits))
-		if st := s.look(s.T, name); st.endless || len(st.line) != 1 {
-			s.Fatalf("after turn %d: the line %v, without an end: %v", turn, st.line, st.endless)
+		if st := s.look(s.T, name); st.endless || st.forever || len(st.line) != 1 {
+			s.Fatalf("after turn %d: the line %v, without an end: %v; the name, without one: %v", turn, st.line, st.endless, st.forever)
 		}
 		a, b, holds, waits = b, a, waits, next
 	}

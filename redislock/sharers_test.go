@@ -148,3 +148,16 @@ func TestSharersEndAlthoughTheClockWasSetBack(t *testing.T) {
 	c.queue(writer)
 	grantOf(t, "a writer follows readers who are not renewed any more", c.waiting(writer))
 }
+
+// The value over those who share has an end, or it would stay for ever when all of them have died.
+func TestSharedNamesHaveAnEnd(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, servertest.Redis(t))
+	a, b, name := s.actor(t), s.actor(t), s.name("shared")
+	one := a.hold(reader(name))
+	s.sound(t, name)
+	b.hold(reader(name))
+	s.sound(t, name)
+	a.release(one)
+	s.sound(t, name)
+}

@@ -20,12 +20,14 @@ type standing struct {
 	line    []string          // IDs
 	records map[string]string // by ID, and the notes of the whole line, whose names are signs
 	endless bool              // the line, or its records, would stay for ever
+	forever bool              // so would the value at the name
 }
 
 // lookScript reads the keys of a name in one step: a step of its own, so that no mistake of ours covers up another.
 var lookScript = redis.NewScript(`
 return {redis.call('GET', KEYS[1]) or '', redis.call('GET', KEYS[2]) or '0', redis.call('LRANGE', KEYS[3], 0, -1), redis.call('HGETALL', KEYS[4]),
-  redis.call('PTTL', KEYS[3]) == -1 or redis.call('PTTL', KEYS[4]) == -1}`)
+  redis.call('PTTL', KEYS[3]) == -1 or redis.call('PTTL', KEYS[4]) == -1,
+  redis.call('PTTL', KEYS[1]) == -1}`)
 
 // sideKeys are the counter, the line and the claims of a name without braces.
 func sideKeys(name string) (counter, line, claims string) {
@@ -48,7 +50,7 @@ func (s *stage) look(t testing.TB, name string) standing {
 	for i := 0; i < len(pairs); i += 2 {
 		st.records[pairs[i].(string)] = pairs[i+1].(string)
 	}
-	st.endless = v[4] != nil
+	st.endless, st.forever = v[4] != nil, v[5] != nil
 	return st
 }
 
@@ -105,6 +107,9 @@ func (st standing) ill() (ills []string) {
 	complain := func(format string, args ...any) { ills = append(ills, fmt.Sprintf(format, args...)) }
 	if st.endless {
 		complain("the line or its records have no end: they would stay when everybody has gone")
+	}
+	if st.forever && (st.holder() != "" || st.value == cover) {
+		complain("the value %.30q has no end: who dies would hold for ever", st.value)
 	}
 	if odd := st.counter%2 == 1; odd != (len(st.line) > 0) {
 		complain("the counter is %d, and %d stand in line: it must be odd if and only if somebody does", st.counter, len(st.line))
