@@ -4,6 +4,7 @@ package filelock
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/interlock-go/interlock/driver"
@@ -15,6 +16,7 @@ type claim struct {
 	s        *session
 	k        *desk
 	id       string
+	slot     int  // in the session's roll; guarded by the session's mu
 	joined   bool // it stands in the record, or stood there
 	released bool // its owner is releasing it, so it is not lost if it is gone
 	stranded bool // the release failed: it is to be dropped
@@ -111,6 +113,7 @@ func (k *desk) enlist(s *session, id string) *claim {
 	k.d.mu.Unlock()
 	s.mu.Lock()
 	s.claims[id] = c
+	c.slot = s.roll.enter(filepath.Base(k.path))
 	s.mu.Unlock()
 	return c
 }
@@ -135,6 +138,7 @@ func (k *desk) strike(s *session, id string) {
 	k.mu.Unlock()
 	s.mu.Lock()
 	delete(s.claims, id)
+	s.roll.leave(c.slot, filepath.Base(k.path))
 	s.mu.Unlock()
 	k.d.unuse(k)
 }

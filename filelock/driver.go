@@ -39,7 +39,7 @@ type Driver struct {
 // Stats says what a driver has asked of its directory so far.
 type Stats struct {
 	RecordWrites uint64 // writes of records: one for each claim that enters or leaves, none for one that cannot be held
-	RecordReads  uint64 // reads of records
+	RecordReads  uint64 // reads of records, also to list lines
 	Syncs        uint64 // waits for the disk: at most one a minute
 	Messages     uint64 // wake-ups sent to other processes
 }

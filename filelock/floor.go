@@ -151,7 +151,7 @@ func (fl *floor) ready() (_ bool, err error) {
 		if info.Size() < pageSize {
 			return false, fmt.Errorf("%w: it has %d bytes, not %d", errDamaged, info.Size(), pageSize)
 		}
-		if fl.mapped, err = mapFile(fl.file); err != nil {
+		if fl.mapped, err = mapFile(fl.file, 0, pageSize); err != nil {
 			return false, err
 		}
 	}

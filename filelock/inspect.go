@@ -17,23 +17,30 @@ import (
 	"github.com/interlock-go/interlock/driver/line"
 )
 
-// Lines implements driver.Inspector: it reads every record of the directory, without locks. Records that cannot be read
-// make an error beside the lines of the others.
+// Lines implements driver.Inspector: it reads the records that the rolls of all sessions name, without locks. Where these
+// do not say enough, as beside a program of a version without rolls, it reads every record of the directory. Records that
+// cannot be read make an error beside the lines of the others.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
-	entries, err := os.ReadDir(d.st.locks)
-	if err != nil {
-		return nil, fmt.Errorf("filelock: %w", err)
+	names, ok := d.standing()
+	if !ok {
+		entries, err := os.ReadDir(d.st.locks)
+		if err != nil {
+			return nil, fmt.Errorf("filelock: %w", err)
+		}
+		names = map[string]bool{}
+		for _, e := range entries {
+			if _, ok := hashIn(e.Name()); ok {
+				names[e.Name()] = true
+			}
+		}
 	}
 	var lines []driver.Line
 	var failed error
-	for _, e := range entries {
+	for name := range names {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if _, ok := hashIn(e.Name()); !ok {
-			continue
-		}
-		l, err := d.show(filepath.Join(d.st.locks, e.Name()), "")
+		l, err := d.show(filepath.Join(d.st.locks, name), "")
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue

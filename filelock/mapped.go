@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapped is the first page of a file in memory that all processes share: its words are read and changed by atomic
+// mapped is a part of a file, mostly its first page, in memory that all processes share: its words are read and changed by atomic
 // instructions, for which nobody waits.
 //
 // Whoever may write to a store can cut its files short. A page that is not in its file any more faults when it is touched,
 // which ends a Go program, and all the locks in it. So the page is touched in touch alone, where a fault is an answer.
 type mapped struct{ page []byte }
 
-func mapFile(f *os.File) (mapped, error) {
-	page, err := unix.Mmap(int(f.Fd()), 0, pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+func mapFile(f *os.File, begin int64, size int) (mapped, error) {
+	page, err := unix.Mmap(int(f.Fd()), begin, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	return mapped{page}, err
 }
 

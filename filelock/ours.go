@@ -93,17 +93,21 @@ func isRecord(dir string, e fs.DirEntry) bool {
 	return begins(filepath.Join(dir, e.Name()), 0, recordMagic)
 }
 
-// isOfSession reports whether a file in sessions is one that stores make there: of a session, a draft of one, a socket,
-// or what the self-test leaves when it is killed.
+// isOfSession reports whether a file in sessions is one that stores make there: of a session, a draft of one, a roll, a
+// socket, or what the self-test leaves when it is killed.
 func isOfSession(dir string, e fs.DirEntry) bool {
 	name, isSocket := strings.CutSuffix(strings.TrimPrefix(e.Name(), testPrefix), socketSuffix)
 	if isSocket != (e.Type() == fs.ModeSocket) {
 		return false
 	}
+	magic := sessionMagic
+	if of, isRoll := strings.CutSuffix(name, rollSuffix); isRoll {
+		name, magic = of, rollMagic
+	}
 	if raw, err := hex.DecodeString(strings.TrimSuffix(name, draftSuffix)); err != nil || len(raw) != len(sessionKey{}) {
 		return false
 	}
-	return isSocket || begins(filepath.Join(dir, e.Name()), 16, sessionMagic)
+	return isSocket || begins(filepath.Join(dir, e.Name()), 16, magic)
 }
 
 // begins reports whether a file has magic at an offset, or nothing at all: when a machine crashes, the name of a file may

@@ -134,7 +134,8 @@ func TestOurs_NothingElseIsRemoved(t *testing.T) {
 	theirs := map[string]string{
 		"locks/door.txt": "open", "locks/box/key": "x", "locks/" + shapeOfRecord: "mine", "locks/short-0a": "",
 		"sessions/notes": "x", "sessions/" + shapeOfSession: "mine", "sessions/" + shapeOfSession[2:] + "0b.new": "mine",
-		"sessions/" + shapeOfSession[2:] + "0c.s": "no socket", "README": "about it",
+		"sessions/" + shapeOfSession[2:] + "0c.s": "no socket", "sessions/" + shapeOfSession[2:] + "0d.lines": "mine",
+		"README": "about it",
 	}
 	plant(t, dir, theirs)
 	yesterday := time.Now().Add(-24 * time.Hour)

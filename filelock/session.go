@@ -32,6 +32,7 @@ type session struct {
 
 	mu     sync.Mutex
 	claims map[string]*claim
+	roll   *roll                  // what claims says, for other processes
 	conns  map[*net.UnixConn]bool // that others opened
 	over   bool
 	lost   chan driver.Loss
@@ -52,19 +53,27 @@ func (d *Driver) openSession(spec driver.Spec) (*session, error) {
 		}
 		return nil, err
 	}
+	roll, err := d.st.createRoll(key)
+	if err != nil {
+		sock.Close()
+		os.Remove(sock.path)
+		return nil, err
+	}
 	text := sessionText{Owner: driver.DecodeOwner(spec.Owner.Encode())}
 	if !sock.inStore {
 		text.Socket = sock.path
 	}
 	file, lock, err := d.st.createSession(key, text, spec.TTL, uint64(d.st.bootClock()+int64(spec.TTL)))
 	if err != nil {
+		roll.close()
+		os.Remove(d.st.rollPath(key))
 		sock.Close()
 		os.Remove(sock.path)
 		return nil, err
 	}
 	s := &session{
 		d: d, key: key, name: string(key[:]), ttl: spec.TTL, file: file, lock: lock, sock: sock, nudge: make(chan struct{}, 1),
-		claims: map[string]*claim{}, conns: map[*net.UnixConn]bool{}, lost: make(chan driver.Loss, 64),
+		claims: map[string]*claim{}, roll: roll, conns: map[*net.UnixConn]bool{}, lost: make(chan driver.Loss, 64),
 	}
 	d.mu.Lock()
 	if d.ending {
@@ -304,6 +313,9 @@ func (s *session) discard() {
 	os.Remove(s.sock.path)
 	s.lock.Close()
 	s.file.file.Close()
+	s.mu.Lock()
+	s.roll.close()
+	s.mu.Unlock()
 }
 
 // Inherit implements driver.Inheritor: the open file that holds the session's lock.

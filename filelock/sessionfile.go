@@ -171,7 +171,7 @@ func (f *sessionFile) read() error {
 		return damaged(err.Error())
 	}
 	f.ttl = time.Duration(binary.LittleEndian.Uint64(page[48:]))
-	if f.mapped, err = mapFile(f.file); err != nil {
+	if f.mapped, err = mapFile(f.file, 0, pageSize); err != nil {
 		return err
 	}
 	// Readers of the word take no lock, so the page is unmapped only when nobody has the file any more.
@@ -291,4 +291,5 @@ func (f *sessionFile) remove() {
 		os.Remove(path)
 	}
 	os.Remove(f.st.sessionPath(f.key))
+	os.Remove(f.st.rollPath(f.key)) // last: see standing
 }

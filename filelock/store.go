@@ -19,10 +19,11 @@ import (
 
 // store is the directory: where things are, and with which rights.
 //
-//	DIR/floor           the layout's version, the boot that the store is in, and the tokens' durable floor
-//	DIR/locks/…         a record per name
-//	DIR/sessions/ID     a file per session, locked by the process tree that acts for it
-//	DIR/sessions/ID.s   its socket
+//	DIR/floor              the layout's version, the boot that the store is in, and the tokens' durable floor
+//	DIR/locks/…            a record per name
+//	DIR/sessions/ID        a file per session, locked by the process tree that acts for it
+//	DIR/sessions/ID.s      its socket
+//	DIR/sessions/ID.lines  its roll: in which lines it stands
 type store struct {
 	dir, locks, sessions string
 	sessionsDir          *os.File

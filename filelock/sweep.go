@@ -93,7 +93,7 @@ func (d *Driver) stands(r *record) bool {
 // sweepSession removes the files of a session whose process tree has ended, and drafts that nobody completes.
 func (d *Driver) sweepSession(file string) {
 	path := filepath.Join(d.st.sessions, file)
-	name := strings.TrimSuffix(strings.TrimSuffix(file, socketSuffix), draftSuffix)
+	name, _, _ := strings.Cut(file, ".")
 	raw, err := hex.DecodeString(name)
 	if err != nil || len(raw) != len(sessionKey{}) {
 		return
@@ -111,7 +111,7 @@ func (d *Driver) sweepSession(file string) {
 			f.file.Close()
 		}
 	case old(path, d.st.wallClock()):
-		// A socket or a draft without a session: whoever began to open it died, or is about to finish.
+		// A socket, a roll or a draft without a session: whoever began to open it died, or is about to finish.
 		if _, err := os.Lstat(filepath.Join(d.st.sessions, name)); os.IsNotExist(err) {
 			os.Remove(path)
 		}
