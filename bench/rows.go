@@ -28,7 +28,7 @@ const (
 // allRows are the rows in the order in which they run.
 func allRows() []row {
 	return slices.Concat(
-		[]row{local(), embedded(), free(), killed(), startUp(), leases(), idle()}, redisRows(), redlockRows(), pgRows(), myRows(), shedRows(), etcdRows(), zooKeeperRows(), memcachedRows(),
+		[]row{local(), embedded(), free(), killed(), startUp(), leases(), idle(), fileList()}, redisRows(), redlockRows(), pgRows(), myRows(), shedRows(), etcdRows(), zooKeeperRows(), memcachedRows(),
 	)
 }
 
@@ -190,6 +190,26 @@ func idle() row {
 		goals: []goal{
 			{oneName, perTTL, atMost, 1, 0, ""},
 			{manyNames, perTTL, atMost, 1, 0, ""},
+		},
+	}
+}
+
+func fileList() row {
+	const few, many, bare = "1 of 100 names", "1 of 10,000 names", "the files of 10,000 names, read"
+	return row{
+		name:    "list",
+		title:   "A list of who holds by a new process: one name is held, the others were",
+		options: fmt.Sprintf("all names locked by one process that lives; a list includes opening the store; median of %d", lists),
+		reps:    3,
+		metrics: []metric{latency, recordReads},
+		contenders: []contender{
+			{bare, remark, fileListing{10_000, true}},
+			{few, ours, fileListing{100, false}},
+			{many, ours, fileListing{10_000, false}},
+		},
+		goals: []goal{
+			{many, recordReads, atMost, 1, 0, few},
+			{many, latency, atMost, 2, 1.2, few},
 		},
 	}
 }

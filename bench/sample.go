@@ -44,6 +44,7 @@ const (
 	serverTime     metric = "server CPU ms"
 	scripts        metric = "scripts"
 	latency        metric = "ms"
+	recordReads    metric = "records read"
 	pairs          metric = "pairs/s"
 	pairMedian     metric = "p50 µs"
 	pairSlow       metric = "p99 µs"
