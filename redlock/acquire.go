@@ -39,16 +39,20 @@ func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, e
 		return s.again(ctx, c, since)
 	case !begun && !s.d.crowd.At(c.Name):
 		if decided, err := s.take(ctx, c, since); decided || err != nil {
-			return s.answer(c, err)
+			return s.answer(ctx, c, err)
 		}
 	}
-	return s.answer(c, s.join(ctx, c, since))
+	return s.answer(ctx, c, s.join(ctx, c, since))
 }
 
-// answer is the claim's state, unless err says that it is not known.
-func (s *session) answer(c *claim, err error) (driver.Grant, error) {
+// answer is the claim's state, unless err says that it is not known. One that is refused stands nowhere then, also where others than
+// those that refuse it have put it into their lines.
+func (s *session) answer(ctx context.Context, c *claim, err error) (driver.Grant, error) {
 	if err == nil {
 		return s.state(c)
+	}
+	if final(err) {
+		s.withdraw(ctx, c)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +248,26 @@ func (s *session) giveUp(c *claim, f *flight) error {
 	if !f.touched() && c.state == unsent {
 		c.begun = false
 	}
+	if err := s.d.refusing(f); err != nil {
+		return err
+	}
 	return s.d.unavailable(f)
+}
+
+// withdraw has every master let a claim go that too many refuse. It waits for them as giveBack does.
+func (s *session) withdraw(ctx context.Context, c *claim) {
+	s.mu.Lock()
+	begun := c.begun && c.state < held
+	c.leaving = c.leaving || begun
+	c.begun = c.begun && !begun
+	s.mu.Unlock()
+	if !begun {
+		return
+	}
+	f := s.leave(c)
+	if err := s.await(ctx, f, func() bool { return f.enough(s.d) }); err == nil {
+		s.linger(ctx, f, grace)
+	}
 }
 
 // giveBack frees the masters that a claim without a majority has or may have. It leaves nothing behind on masters

@@ -66,6 +66,8 @@ type spot struct {
 
 	recheck redisstore.Recheck
 	left    int8 // since the Release: 1 it had this master until then, -1 it had not, 0 not known
+
+	refused error // what the master said last, if it refuses the claim for good
 }
 
 // Depart implements sessions.Leaver.
@@ -107,6 +109,20 @@ func (c *claim) has() (n int) {
 		}
 	}
 	return n
+}
+
+// refusal is the error of a claim that so many masters refuse for good that the others are no majority, or nil. s.mu is held.
+func (s *session) refusal(c *claim) error {
+	var refusals []error
+	for i := range c.spots {
+		if err := c.spots[i].refused; err != nil {
+			refusals = append(refusals, err)
+		}
+	}
+	if n := len(s.d.nodes); n-len(refusals) < s.d.quorum {
+		return s.d.tooFew(n-len(refusals), len(refusals), refusals, nil)
+	}
+	return nil
 }
 
 // good counts the masters on which the token holds under the claim's ID, and which were given or renewed since a time that

@@ -22,6 +22,8 @@ type flight struct {
 	asked       uint64    // by master: which have got one
 	yes, failed uint64    // the same: which have answered, and which have not
 	refused     uint64    // the same: which of those that failed have answered that they do not do it
+	finally     uint64    // the same: which of these will not do it however often they are asked
+	refusals    []error   // what these said
 	sent        bool      // one of those that failed may have been carried out, or was answered
 	err         error
 	proposal    string // of a counter, the same for all masters
@@ -59,7 +61,10 @@ func (f *flight) answer(n *node, err error) {
 		f.refused |= 1 << n.i
 	}
 	f.sent = f.sent || uncertain(err)
-	if f.err == nil {
+	if final(err) && f.finally&(1<<n.i) == 0 {
+		f.finally |= 1 << n.i
+		f.refusals = append(f.refusals, err)
+	} else if f.err == nil {
 		f.err = err
 	}
 }
@@ -177,13 +182,37 @@ func (f *flight) touched() bool { return f.sent || f.out > 0 }
 // anywhere, and nothing is under way, does the error match [driver.ErrNotSent] or [driver.ErrRefused]: the core forgets a
 // claim that was not sent, and an order that arrives after that would put it into a line for good.
 func (d *Driver) unavailable(f *flight) error {
-	text := fmt.Sprintf("redlock: %d of %d masters answered, want %d or more", f.answered(), len(d.nodes), d.quorum)
-	if refused := bits.OnesCount64(f.refused &^ f.yes); refused > 0 {
-		text = fmt.Sprintf("redlock: %d of %d masters answered, and %d of these refused, want %d or more that do not",
-			f.answered()+refused, len(d.nodes), refused, d.quorum)
-	}
+	err := d.tooFew(f.answered(), bits.OnesCount64(f.refused&^f.yes), f.refusals, f.err)
 	if f.touched() {
-		return errors.New(text + ": " + f.err.Error())
+		return errors.New(err.Error())
 	}
-	return fmt.Errorf("%s: %w", text, f.err)
+	return err
+}
+
+// refusing is the error of a call that so many masters refuse for good that the others are no majority, or nil. It matches
+// [driver.ErrRefused], also where one of the others has done something, which the caller then takes back.
+func (d *Driver) refusing(f *flight) error {
+	if bits.OnesCount64(f.finally&^f.yes) <= len(d.nodes)-d.quorum {
+		return nil
+	}
+	return d.tooFew(f.answered(), bits.OnesCount64(f.refused&^f.yes), f.refusals, nil)
+}
+
+// tooFew says how many masters have answered, how many others refused, what those said that refuse for good, and the first that was
+// said else. The error matches what is said else, or [driver.ErrRefused] if nothing is: while masters are missing that may come back,
+// asking again may help.
+func (d *Driver) tooFew(answered, refused int, refusals []error, other error) error {
+	text := fmt.Sprintf("redlock: %d of %d masters answered, want %d or more: ", answered, len(d.nodes), d.quorum)
+	if refused > 0 {
+		text = fmt.Sprintf("redlock: %d of %d masters answered, and %d of these refused, want %d or more that do not: ",
+			answered+refused, len(d.nodes), refused, d.quorum)
+	}
+	for i, err := range refusals {
+		if i == len(refusals)-1 && other == nil {
+			other = err
+		} else {
+			text += err.Error() + "; "
+		}
+	}
+	return fmt.Errorf("%s%w", text, other)
 }

@@ -14,7 +14,7 @@ type ghost struct {
 	keys  keys
 	id    string
 	until time.Time
-	out   bool // a release was answered
+	out   bool // a release was answered, or is refused for good
 }
 
 // ghostsMax bounds what is remembered of a master that is away for long. What is forgotten goes by its TTL.
@@ -55,7 +55,7 @@ func (n *node) exorcise() {
 				call:  redisconn.Call{Script: lineScript, Keys: g.keys.all(), Args: []string{g.id, "0", "3600000", proposalOf(since)}},
 				since: since, until: since.Add(n.d.options.NodeTimeout),
 				done: func(_ *node, _ *order, _ any, err error) {
-					if err != nil {
+					if err != nil && !final(err) {
 						i = -1
 					}
 					answered <- i

@@ -86,7 +86,9 @@ func (d *Driver) view(ctx context.Context, name string) ([]*seat, uint64, error)
 		return false
 	})
 	if err == nil && f.answered() < d.quorum {
-		err = d.unavailable(f)
+		if err = d.refusing(f); err == nil {
+			err = d.unavailable(f)
+		}
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("redlock: look at %q: %w", name, err)
@@ -315,16 +317,19 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 	}
 	slices.Sort(names)
 	var lines []driver.Line
+	var damaged error // one such name is no reason to list no other
 	for _, name := range slices.Compact(names) {
 		line, err := d.Line(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if len(line.Claims) > 0 {
+		switch {
+		case final(err):
+			damaged = errors.Join(damaged, err)
+		case err != nil:
+			return lines, errors.Join(damaged, err)
+		case len(line.Claims) > 0:
 			lines = append(lines, line)
 		}
 	}
-	return lines, nil
+	return lines, damaged
 }
 
 // watchPeriod is how often Watch looks.

@@ -12,7 +12,7 @@ type condition uint8
 
 const (
 	silent     condition = iota // it did not answer: it may be anything
-	unfit                       // it is no master of its own, or of another set
+	unfit                       // it is no master of its own, or of another set, or its record is damaged
 	blank                       // it knows of no set: it has lost its memory
 	stale                       // it may have forgotten something since it last had a vote
 	recovering                  // until whatever it forgot is over
@@ -27,7 +27,7 @@ func (p *portrait) condition() condition {
 	switch {
 	case p.err != nil:
 		return silent
-	case p.unfit != nil:
+	case p.unfit != nil, p.damaged != nil:
 		return unfit
 	case p.record.version == 0 || p.strayed:
 		return blank

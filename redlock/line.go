@@ -83,7 +83,11 @@ func (s *session) ask(c *claim, n *node, f *flight) {
 			defer s.mu.Unlock()
 			c.spots[n.i].pending--
 			c.spots[n.i].doubt = c.spots[n.i].doubt || o.again
-			f.answer(n, err)
+			if final(err) && !f.joins { // for the other claims of a renewal the master is there
+				f.answer(n, nil)
+			} else {
+				f.answer(n, err)
+			}
 			s.heard(c, n, o.since, r, err)
 			f.check()
 		},
@@ -96,11 +100,15 @@ func (s *session) heard(c *claim, n *node, since time.Time, r lineReply, err err
 	now := time.Now()
 	if err != nil {
 		sp.doubt = sp.doubt || uncertain(err)
+		if final(err) {
+			sp.refused = err
+		}
 		sp.recheck.Retry(now)
 		c.change.Give()
 		s.step(c)
 		return
 	}
+	sp.refused = nil
 	if since.After(sp.known) {
 		sp.known = since
 	}
@@ -145,6 +153,7 @@ const (
 	lineHas
 	lineBroken
 	lineVoteless
+	lineDamaged
 )
 
 func parseLineReply(v any, err error) (r lineReply, _ error) {

@@ -15,8 +15,8 @@
 --      12 the vote that this master has in the set of the client
 -- Returns 1 if the claim that left had this master and nobody waits; else state, left, counter, wait, head, why, older, value,
 -- last.
---   state    0 not in line, 1 waits, 2 has this master, 3 broken, 4 nothing of it was looked at, since this master has no vote;
---            whoever left has left all the same
+--   state    0 not in line, 1 waits, 2 has this master, 3 broken, 4 nothing of it was looked at, since this master has no vote,
+--            5 the same, since what stands beside the name is damaged, as the value says; whoever left has left all the same
 --   left     1 if the claim that left had this master until now
 --   counter  now; of a claim that has this master it is that of its grant, or of its raise
 --   wait     of the head of the line: ms until its state may change by time alone, or -1
@@ -50,23 +50,25 @@ local RECORD = '^w (%d+) %d+ (%S+) (%S+) (.*)$'
 
 local ticket, set, proposal = ARGV[9], ARGV[12], tonumber(ARGV[4])
 local got = redis.call('MGET', K, F, KEYS[5], KEYS[6], KEYS[7])
-local v, count, vote = got[1], tonumber(got[2] or '0'), got[3]
+local v, count, vote, floor, high = got[1], tonumber(got[2] or ''), got[3], tonumber(got[4] or '0'), tonumber(got[5] or '0')
+local sound = count and floor and high and count % 1 + floor % 1 + high % 1 == 0
+  and math.max(count, floor, high) < 9007199254740000 -- 2^53: no token is rounded
+count, floor, high = count or 0, floor or 0, high or 0
 local odd = count % 2
 count = count - odd
-local floor, high = tonumber(got[4] or '0'), tonumber(got[5] or '0')
 local drawn = false -- the counter of a grant, which is to be written
 
 -- The usual turn: one leaves, may stand again behind the others, and the first in line gets this master. It makes no
 -- functions, asks nothing twice and lets numbers be the text that they come as, which is half of what the rest of this
 -- script takes for it. Whatever is not quite usual is left to the rest.
-if leave ~= '' and odd == 1 and v and string.sub(v, 1, 28) == 'ilq1:' .. leave .. '+' and ARGV[2] == '0'
+if leave ~= '' and odd == 1 and sound and v and string.sub(v, 1, 28) == 'ilq1:' .. leave .. '+' and ARGV[2] == '0'
   and proposal >= count + 64 and proposal <= count + 60000000 and proposal > floor and proposal <= high and (enter == '' or vote == set and ARGV[7] == '1' and ARGV[11] == '0') then
   local call, c = redis.call, ARGV[4]
-  local top = call('ZRANGE', W, '0', '0', 'WITHSCORES')
+  local top = redis.pcall('ZRANGE', W, '0', '0', 'WITHSCORES') -- what answers an error here and below is left to the rest, too
   local who, place = top[1], top[2] or ''
-  local behind = enter ~= '' and call('ZRANGE', W, '-1', '-1', 'WITHSCORES')
+  local behind = who and enter ~= '' and call('ZRANGE', W, '-1', '-1', 'WITHSCORES')
   local last = behind and behind[2] or place
-  local d = call('HMGET', H, who or '', '*', enter)
+  local d = redis.pcall('HMGET', H, who or '', '*', enter)
   local time, channel, theirs, info = string.match(d[1] or '', RECORD)
   if time and theirs == vote and not d[2] and not d[3] and #place == 16 and (enter == '' or #last == 16 and ticket > last) then
     local more = enter ~= '' or call('ZCARD', W) > 1
@@ -123,7 +125,57 @@ local mixed, outlives = ARGV[2] == '1', ARGV[3]
 local ttl, queue, channel, info = ARGV[6], ARGV[7] == '1', ARGV[8], ARGV[10]
 local back = tonumber(ARGV[11] or '0')
 
-local mine = enter ~= '' and redis.call('HGET', H, enter)
+-- What somebody else has written beside the name: which key, and what belongs there. Whoever leaves leaves all the same, and hands
+-- nothing on; nothing else is done.
+local damage
+local function corrupt(key, want)
+  damage = damage or 'CORRUPT ' .. key .. ': want ' .. want .. ', as this library writes it'
+end
+local function sane(reply, key, want)
+  if type(reply) == 'table' and reply.err then
+    if string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then
+      error(reply)
+    end
+    corrupt(key, want)
+    return {}
+  end
+  return reply
+end
+if not sound then
+  for _, key in ipairs({F, KEYS[6], KEYS[7]}) do
+    local text = sane(redis.pcall('GET', key), key, 'a counter') or '0' -- MGET does not tell what is no string
+    if type(text) == 'string' and (not string.find(text, '^%d+$') or tonumber(text) >= 9007199254740000) then
+      corrupt(key, 'a counter')
+    end
+  end
+end
+
+-- The head of the line and its ticket, as long as they are known.
+local t = sane(redis.pcall('ZRANGE', W, '0', '0', 'WITHSCORES'), W, 'a sorted set')
+local first, place, looked = t[1], tonumber(t[2]), true
+
+-- What a claim that joins has on record here, and the note of other programs.
+t = sane(redis.pcall('HMGET', H, enter, '*'), H, 'a hash')
+local mine, noted = enter ~= '' and t[1], t[2] or '0 0 0 0'
+if not string.find(noted, '^%d+ %d+ %d+ %d+$') then
+  corrupt(H .. ' *', 'four numbers')
+end
+if damage then
+  local left = 0
+  if leave ~= '' and id == leave then
+    left = string.sub(v, 28, 28) ~= '!' and 1 or 0
+    redis.call('DEL', K)
+  elseif leave ~= '' then
+    sane(redis.pcall('ZREM', W, leave), W, '')
+    sane(redis.pcall('HDEL', H, leave), H, '')
+  end
+  if enter ~= '' and leave == '' then
+    return redis.error_reply(damage)
+  elseif ARGV[5] then
+    return {set and 5 or 4, left, 0, -1, 0, 0, 0, damage, ''}
+  end
+  return {0, left, 0, -1, 0, 0, 0, '', ''}
+end
 if leave ~= '' or mine or id and id == enter then
   redis.call('HDEL', H, '')
 end
@@ -155,7 +207,7 @@ end
 local seen, gap, handoffs, open
 local function others()
   if not seen then
-    local a, b, c, d = string.match(redis.call('HGET', H, '*') or '0 0 0 0', '^(%d+) (%d+) (%d+) (%d+)$')
+    local a, b, c, d = string.match(noted, '^(%d+) (%d+) (%d+) (%d+)$')
     seen, gap, handoffs, open = tonumber(a), tonumber(b), tonumber(c), tonumber(d)
   end
 end
@@ -177,8 +229,6 @@ end
 local state, left, wait, head, why, older = 0, 0, -1, 0, 0, 0
 local vacated = false -- the value at the name is of a claim that has just left
 
--- The head of the line and its ticket, as long as they are known.
-local first, place, looked
 local function top()
   if not looked then
     local t = redis.call('ZRANGE', W, '0', '0', 'WITHSCORES')

@@ -13,16 +13,28 @@ if type(v) == 'string' and string.sub(v, 1, 27) == 'ilq1:' .. id then
   redis.call('PUBLISH', string.match(v, '^%S+ (%S+)'), (how == 'mark' and 'n ' or 'x ') .. id)
   return 2
 end
-local channel = string.match(redis.call('HGET', KEYS[4], id) or '', '^w %d+ %d+ (%S+) ')
+local function sane(reply, key, want) -- as in line
+  if type(reply) == 'table' and reply.err then
+    if string.sub(reply.err, 1, 9) == 'WRONGTYPE' then
+      error(redis.error_reply('CORRUPT ' .. key .. ': want ' .. want .. ', as this library writes it'))
+    end
+    error(reply)
+  end
+  return reply
+end
+local channel = string.match(sane(redis.pcall('HGET', KEYS[4], id), KEYS[4], 'a hash') or '', '^w %d+ %d+ (%S+) ')
 if not channel then
   return 0
 end
 if how == 'out' then
-  redis.call('ZREM', KEYS[3], id)
+  local c = sane(redis.pcall('GET', KEYS[2]), KEYS[2], 'a counter') or '0'
+  if not string.find(c, '^%d+$') or tonumber(c) >= 9007199254740000 then
+    return redis.error_reply('CORRUPT ' .. KEYS[2] .. ': want a counter, as this library writes it')
+  end
+  sane(redis.pcall('ZREM', KEYS[3], id), KEYS[3], 'a sorted set')
   redis.call('HSET', KEYS[4], id, 'b') -- until its owner has heard of it, so that it does not stand there again
   redis.call('PEXPIRE', KEYS[4], ARGV[3])
   if redis.call('EXISTS', KEYS[3]) == 0 then
-    local c = tonumber(redis.call('GET', KEYS[2]) or '0')
     redis.call('SET', KEYS[2], c - c % 2)
     if type(v) == 'string' and string.sub(v, 1, 5) == 'ilq1:' and string.sub(v, 28, 28) == '+' then
       redis.call('SETRANGE', KEYS[1], 27, '-')

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -61,6 +62,7 @@ func (m membership) same(o membership) bool {
 type portrait struct {
 	err     error // it does not answer
 	unfit   error // it answers, and is no master of its own or of this set
+	damaged error // it answers, and what it has on record was written by somebody else
 	strayed bool  // its record is not its own, or was given up
 
 	run     string // of this start of the server
@@ -84,10 +86,7 @@ type portrait struct {
 
 // away says why the master is none for now, if it is none.
 func (p *portrait) away() error {
-	if p.err != nil {
-		return p.err
-	}
-	return p.unfit
+	return cmp.Or(p.err, p.unfit, p.damaged)
 }
 
 // portray asks a master who it is, over one way to it. All masters are asked since a time.
@@ -112,6 +111,10 @@ func (n *node) portray(ctx context.Context, since time.Time) *portrait {
 	}
 	v, err := n.run.Run(ctx, redisconn.Call{Script: memberScript, Keys: memberKeys, Args: []string{"look"}, Behind: true})
 	f, _ := v.([]any)
+	if final(err) {
+		p.damaged = err
+		return p
+	}
 	if err != nil || len(f) != 12 {
 		p.err = errors.Join(err, errors.New("the server does not tell what set of masters it belongs to"))
 		return p

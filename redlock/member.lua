@@ -15,13 +15,39 @@ if ARGV[1] == 'use' then
   redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])
   return 1
 end
+
+-- What somebody else has written there is an error that names the key, and nothing is changed.
+local function corrupt(key, want)
+  error(redis.error_reply('CORRUPT ' .. key .. ': want ' .. want .. ', as this library writes it'))
+end
+local function sane(reply, key, want)
+  if type(reply) == 'table' and reply.err then
+    if string.sub(reply.err, 1, 9) == 'WRONGTYPE' then
+      corrupt(key, want)
+    end
+    error(reply)
+  end
+  return reply
+end
+local r = sane(redis.pcall('HMGET', KEYS[1], 'version', 'members', 'ttl', 'id', 'run', 'until', 'durable', 'past'), KEYS[1], 'a hash')
+for _, i in ipairs({1, 3, 6}) do
+  if not string.find(r[i] or '0', '^%d+$') then
+    corrupt(KEYS[1], 'numbers')
+  end
+end
+local counted = {}
+for i = 4, 5 do
+  counted[i] = sane(redis.pcall('GET', KEYS[i]), KEYS[i], 'a counter') or '0'
+  if not string.find(counted[i], '^%d+$') or tonumber(counted[i]) >= 9007199254740000 then -- 2^53: no token is rounded
+    corrupt(KEYS[i], 'a counter')
+  end
+end
+local vote = sane(redis.pcall('GET', KEYS[2]), KEYS[2], 'a vote') or ''
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local r = redis.call('HMGET', KEYS[1], 'version', 'members', 'ttl', 'id', 'run', 'until', 'durable', 'past')
 if ARGV[1] == 'look' then
   return {tonumber(r[1] or '0'), r[2] or '', tonumber(r[3] or '0'), r[4] or '', r[5] or '', tonumber(r[6] or '0'),
-    redis.call('GET', KEYS[2]) or '', redis.call('PTTL', KEYS[3]), now,
-    r[7] or '', r[8] or '', redis.call('GET', KEYS[5]) or '0'}
+    vote, redis.call('PTTL', KEYS[3]), now, r[7] or '', r[8] or '', counted[5]}
 end
 if (r[1] or '0') ~= ARGV[2] or (r[5] or '') ~= ARGV[3] then
   return 0
@@ -32,9 +58,9 @@ if ARGV[1] == 'wait' then
 end
 redis.call('HSET', KEYS[1], 'version', ARGV[4], 'members', ARGV[5], 'ttl', ARGV[6], 'id', ARGV[7], 'run', ARGV[8], 'until', ends,
   'durable', ARGV[12], 'past', ARGV[13])
-if tonumber(ARGV[14]) > tonumber(redis.call('GET', KEYS[4]) or '0') then
+if tonumber(ARGV[14]) > tonumber(counted[4]) then
   redis.call('SET', KEYS[4], ARGV[14])
-  if tonumber(ARGV[14]) > tonumber(redis.call('GET', KEYS[5]) or '0') then -- what it knows now it passes on, drawn here or not
+  if tonumber(ARGV[14]) > tonumber(counted[5]) then -- what it knows now it passes on, drawn here or not
     redis.call('SET', KEYS[5], ARGV[14])
   end
 end

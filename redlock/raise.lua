@@ -19,12 +19,23 @@ end
 if string.sub(v, 28, 28) == '!' then
   return -1
 end
+local c, t, high = tonumber(r[2] or ''), tonumber(ARGV[2]), tonumber(r[4] or '0')
+if not (c and high) or c % 1 + high % 1 ~= 0 or math.max(c, high) >= 9007199254740000 then -- as in take
+  for _, key in ipairs({KEYS[2], KEYS[5]}) do
+    local text = redis.pcall('GET', key) or '0'
+    if type(text) == 'table' and string.sub(text.err, 1, 9) ~= 'WRONGTYPE' then
+      return text
+    elseif type(text) == 'table' or not string.find(text, '^%d+$') or tonumber(text) >= 9007199254740000 then
+      return redis.error_reply('CORRUPT ' .. key .. ': want a counter, as this library writes it')
+    end
+  end
+  c = c or 0
+end
 redis.call('PEXPIRE', KEYS[1], ARGV[3]) -- first: a full memory denies no write that comes after it
-local c, t = tonumber(r[2] or '0'), tonumber(ARGV[2])
 if c < t then
   c = t + c % 2
   redis.call('SET', KEYS[2], c)
-  if t > tonumber(r[4] or '0') then
+  if t > high then
     redis.call('SET', KEYS[5], t + 1000000)
   end
 end

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
 )
 
 // Release implements driver.Session. One script on every master frees it, or hands it on if others wait; all are offered
@@ -81,7 +82,7 @@ func (s *session) out(c *claim, n *node, v any, err error) {
 	}
 	sp.has = false
 	if err != nil || sp.doubt {
-		n.haunt(c.keys, c.ID, s.ttl+s.timeout, err == nil)
+		n.haunt(c.keys, c.ID, s.ttl+s.timeout, err == nil || final(err))
 	}
 }
 
@@ -226,9 +227,11 @@ func (s *session) turn(old, next *claim, n *node, leaves, joins *flight) {
 			if err == nil && r.state == lineVoteless {
 				joined = fmt.Errorf("redlock: %s: %w: it has no vote among the masters of this program", n.name, driver.ErrNotSent)
 				n.unsure(joined)
+			} else if err == nil && r.state == lineDamaged {
+				joined = fmt.Errorf("redlock: %s: %w", n.name, redisconn.Classify(redisconn.ParseError(r.value)))
 			}
 			joins.answer(n, joined)
-			if errors.Is(left, driver.ErrNotSent) && !n.votes() { // so it was not asked
+			if left != nil && !uncertain(left) && !n.votes() { // so it was not asked
 				leaves.out--
 				s.depart(old, n, leaves)
 			} else {

@@ -95,7 +95,7 @@ func (s *session) heardOf(since time.Time, claims []*claim) bool {
 	for _, c := range claims {
 		n := 0
 		for i := range c.spots {
-			if !c.spots[i].known.Before(since) {
+			if !c.spots[i].known.Before(since) || c.spots[i].refused != nil {
 				n++
 			}
 		}

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,17 +17,25 @@ func (d *Driver) agree(ctx context.Context, all []*portrait, errs []error) (memb
 	if err := d.independent(all, opening); err != nil {
 		return membership{}, err
 	}
-	var missing []error
+	var damaged []error
+	var missing error
+	there := 0
 	var set membership
 	for i, p := range all {
-		if err := p.away(); err != nil {
-			missing = append(missing, fmt.Errorf("%s: %w", d.nodes[i].name, err))
-		} else if p.record.version > set.version {
-			set = p.record
+		switch err := p.away(); {
+		case err != nil && p.damaged != nil:
+			damaged = append(damaged, fmt.Errorf("%s: %w", d.nodes[i].name, err))
+		case err != nil:
+			missing = cmp.Or(missing, fmt.Errorf("%s: %w", d.nodes[i].name, err))
+		default:
+			there++
+			if p.record.version > set.version {
+				set = p.record
+			}
 		}
 	}
-	if there := len(all) - len(missing); there < d.quorum {
-		return set, fmt.Errorf("redlock: %d of %d masters answered, want %d or more: %w", there, len(all), d.quorum, missing[0])
+	if there < d.quorum {
+		return set, d.tooFew(there, len(damaged), damaged, missing)
 	}
 	d.tellApart(all, set)
 	strange := set.maxTTL != d.options.MaxTTL || len(set.members) != len(d.nodes)
@@ -40,7 +49,7 @@ func (d *Driver) agree(ctx context.Context, all []*portrait, errs []error) (memb
 			known++
 		}
 	}
-	if len(missing)+blanks+known < len(all) { // some belong to another set
+	if blanks+known < there { // some belong to another set
 		strange = strange || opening || known < d.quorum
 		if !strange {
 			d.exclude(all, set)

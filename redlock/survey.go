@@ -271,6 +271,8 @@ func (d *Driver) sawOf(n *node, p *portrait, generation uint64, err error) (miss
 	case p.err != nil:
 		n.unanswered()
 		s.err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, p.err)
+	case p.damaged != nil:
+		s.err = fmt.Errorf("redlock: %s: %w", n.name, err)
 	case err != nil:
 		s.err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, err)
 	}

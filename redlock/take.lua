@@ -17,7 +17,19 @@ end
 if r[1] then
   return r[1]
 end
-local had = tonumber(r[2] or '0')
+local had, floor, high = tonumber(r[2] or ''), tonumber(r[4] or '0'), tonumber(r[5] or '0')
+if not (had and floor and high) or had % 1 + floor % 1 + high % 1 ~= 0 or math.max(had, floor, high) >= 9007199254740000 then
+  -- There is none yet, or somebody else has written there. Nothing is changed then, and the error names the key.
+  for _, key in ipairs({KEYS[2], KEYS[4], KEYS[5]}) do
+    local text = redis.pcall('GET', key) or '0' -- MGET does not tell what is no string
+    if type(text) == 'table' and string.sub(text.err, 1, 9) ~= 'WRONGTYPE' then
+      return text
+    elseif type(text) == 'table' or not string.find(text, '^%d+$') or tonumber(text) >= 9007199254740000 then -- 2^53: no token is rounded
+      return redis.error_reply('CORRUPT ' .. key .. ': want a counter, as this library writes it')
+    end
+  end
+  had = had or 0
+end
 if had % 2 == 1 then -- the holder has gone without a word, and others stand in line
   return 0
 end
@@ -25,7 +37,7 @@ if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return redis.call('GET', KEYS[1]) -- WRONGTYPE
 end
 local c, text = tonumber(ARGV[3]), ARGV[3]
-had = math.max(had, tonumber(r[4] or '0')) -- it may have lost the counter
+had = math.max(had, floor) -- it may have lost the counter
 if c < had + 64 or c > had + 60000000 then
   if c > had + 60000000 then
     local t = redis.call('TIME')
@@ -35,7 +47,7 @@ if c < had + 64 or c > had + 60000000 then
   text = c
 end
 redis.call('SET', KEYS[2], text)
-if c > tonumber(r[5] or '0') then
+if c > high then
   redis.call('SET', KEYS[5], c + 1000000) -- a second ahead, so that few grants write it
 end
 return c

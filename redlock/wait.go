@@ -19,13 +19,15 @@ func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 	defer timer.Stop()
 	for {
 		s.mu.Lock()
-		state, settled := c.state, c.settled()
+		state, settled, refusal := c.state, c.settled(), s.refusal(c)
 		s.mu.Unlock()
 		switch {
 		case state == unsent: // Acquire had no answer
 			return s.Acquire(ctx, dc)
 		case state > waiting:
 			return s.state(c)
+		case refusal != nil:
+			return driver.Grant{}, refusal
 		}
 		if settled {
 			if next := s.look(ctx, c); !next.IsZero() {
