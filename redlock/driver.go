@@ -138,11 +138,21 @@ func (d *Driver) Close(ctx context.Context) error {
 		n.drain(ctx)
 	}
 	d.cancel() // unsubscribed last: a process that cannot be told is skipped in line
-	d.serving.Wait()
+	served := make(chan struct{})
+	go func() {
+		d.serving.Wait()
+		close(served)
+	}()
+	select {
+	case <-served:
+	case <-ctx.Done(): // some clients do not look at a context while they connect
+	}
 	if d.owned {
+		var all sync.WaitGroup
 		for _, n := range d.nodes {
-			n.conn.Close()
+			all.Go(func() { redisstore.Close(ctx, n.conn) })
 		}
+		all.Wait()
 	}
 	return err
 }

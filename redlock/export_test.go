@@ -11,6 +11,9 @@ func (d *Driver) Vain() []int64 {
 	return vain
 }
 
+// Own has a driver close its connections with itself, as those that were opened by URL.
+func Own(d *Driver) { d.owned = true }
+
 // Voters counts the masters that had a vote when last heard of.
 func (d *Driver) Voters() int { return d.voters() }
 

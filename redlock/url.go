@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -44,7 +45,7 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	d, err := New(ctx, conns, &o)
 	if err != nil {
 		for _, c := range conns {
-			c.Close()
+			redisstore.Close(ctx, c)
 		}
 		return nil, err
 	}
