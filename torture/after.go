@@ -165,3 +165,15 @@ func (c *conductor) comeBy(ctx context.Context, lines []driver.Line) error {
 	}
 	return nil
 }
+
+// use wants a name once, and gives it back.
+func (c *conductor) use(ctx context.Context) {
+	client, err := interlock.New(c.store, &interlock.Options{Owner: "torture conductor", TTL: c.TTL, Grace: c.Grace, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return
+	}
+	defer client.Close() //nolint:contextcheck // Close is bounded and takes no context
+	if lease, err := client.Mutex("torture/" + c.id + "/use").TryLock(ctx); err == nil {
+		_ = lease.Release()
+	}
+}

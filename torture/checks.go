@@ -2,6 +2,7 @@ package torture
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -217,8 +218,7 @@ func checkSoon(hs *history, within time.Duration) finding {
 // checkGoesOn is V6 while the round goes on: whatever was done to masters, somebody gets in soon after. It says nothing about
 // times in which fewer than half of the workers ran, nor about a machine on which nobody got in at any time of the round: that is
 // not enough to judge by, and if no round has more, the run fails for that.
-func checkGoesOn(hs *history, within time.Duration) finding {
-	var f finding
+func checkGoesOn(hs *history, within time.Duration) (f finding, slowest time.Duration) {
 	some := slices.ContainsFunc(hs.lives, func(l *life) bool {
 		return slices.ContainsFunc(l.handles, func(h *handle) bool { return h.granted != 0 })
 	})
@@ -237,13 +237,21 @@ func checkGoesOn(hs *history, within time.Duration) finding {
 			continue
 		}
 		f.cases++
-		if !slices.ContainsFunc(hs.lives, func(l *life) bool {
-			return slices.ContainsFunc(l.handles, func(h *handle) bool { return h.granted > at && h.granted <= at.add(within) })
-		}) {
-			f.accuse(0, at, "all masters were there again, and for %v nobody got in", within)
+		first := instant(math.MaxInt64)
+		for _, l := range hs.lives {
+			for _, h := range l.handles {
+				if h.granted > at {
+					first = min(first, h.granted)
+				}
+			}
 		}
+		if first > at.add(within) {
+			f.accuse(0, at, "all masters were there again, and for %v nobody got in", within)
+			continue
+		}
+		slowest = max(slowest, first.sub(at))
 	}
-	return f
+	return f, slowest
 }
 
 // wakeUp is how long a process may run, after it slept through the end of its lease, until the context has ended. It

@@ -90,7 +90,7 @@ func TestCheckGoesOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.hs.ended, c.hs.whole = ms(1000), []instant{ms(200), ms(950)}
-			f := checkGoesOn(c.hs, 100*time.Millisecond)
+			f, _ := checkGoesOn(c.hs, 100*time.Millisecond)
 			expect(t, c.hs, f, c.guilt)
 			if f.cases != 1 {
 				t.Errorf("%d cases, want 1: what happened too near to the end is none", f.cases)
@@ -103,7 +103,7 @@ func TestCheckGoesOn(t *testing.T) {
 func TestCheckGoesOnWantsLeases(t *testing.T) {
 	hs := of(0, &handle{asked: ms(1)}, &handle{asked: ms(2)})
 	hs.ended, hs.whole = ms(1000), []instant{ms(200)}
-	if f := checkGoesOn(hs, 100*time.Millisecond); f.cases != 0 || f.failed != 0 || f.void != 1 {
+	if f, _ := checkGoesOn(hs, 100*time.Millisecond); f.cases != 0 || f.failed != 0 || f.void != 1 {
 		t.Errorf("%d of %d cases failed, %d void in a round without a lease, want one void", f.failed, f.cases, f.void)
 	}
 }
@@ -115,7 +115,7 @@ func TestCheckGoesOnWantsWorkersThatRun(t *testing.T) {
 	for _, l := range asleepAll.lives[:2] {
 		l.silences = []span{{ms(150), ms(250)}}
 	}
-	if f := checkGoesOn(asleepAll, 100*time.Millisecond); f.cases != 0 || f.failed != 0 || f.void != 1 {
+	if f, _ := checkGoesOn(asleepAll, 100*time.Millisecond); f.cases != 0 || f.failed != 0 || f.void != 1 {
 		t.Errorf("%d of %d cases failed, %d void while two of three workers slept, want one void", f.failed, f.cases, f.void)
 	}
 }

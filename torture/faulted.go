@@ -99,6 +99,9 @@ func (c *conductor) harm(p *plan) {
 			p.job.Cuts = true
 		}
 	}
+	if c.servers.masters != nil && slices.ContainsFunc(c.Faults, waits) {
+		p.length = waitingRound
+	}
 	p.harm.excuse, p.harm.why = c.servers.price(c.Faults)
 }
 

@@ -4,6 +4,7 @@ package torture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -22,6 +23,9 @@ type havoc struct {
 	history []fault
 	done    map[string]int
 	whole   []instant // when all servers were there again, of masters
+	stuck   []violation
+	end     instant
+	use     func(context.Context) // the locks, as a program that wants a name
 }
 
 func (h *havoc) note(format string, args ...any) {
@@ -34,6 +38,7 @@ func (h *havoc) some(low, high float64) time.Duration {
 
 // wreak goes on until end. Between two faults there is time enough for everybody to get in again.
 func (h *havoc) wreak(ctx context.Context, end instant) error {
+	h.end = end
 	if len(h.faults) == 0 {
 		return nil
 	}
@@ -48,7 +53,11 @@ func (h *havoc) wreak(ctx context.Context, end instant) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := h.strike(ctx, h.faults[turn%len(h.faults)]); err != nil {
+		kind := h.faults[turn%len(h.faults)]
+		if h.servers.masters != nil && waits(kind) && end.sub(now()) < waiting {
+			continue
+		}
+		if err := h.strike(ctx, kind); err != nil {
 			return err
 		}
 	}
@@ -59,7 +68,11 @@ func (h *havoc) strike(ctx context.Context, kind string) error {
 	ctx, cancel := context.WithTimeout(ctx, comeUp)
 	defer cancel()
 	h.done[kind]++
-	if err := h.harm(ctx, kind); err != nil {
+	switch err := h.harm(ctx, kind); {
+	case errors.Is(err, errVoteless): // which is what the locks do not do
+		h.stuck = append(h.stuck, violation{at: now(), what: err.Error()})
+		return nil
+	case err != nil:
 		return fmt.Errorf("%s of a server: %w", kind, err)
 	}
 	if h.servers.masters != nil {

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,9 +15,12 @@ import (
 )
 
 // masters are five Redis servers that know nothing of each other. The first two keep everything over a restart. The others
-// have nothing on disk but the snapshots that are taken of them, so they come back with an old memory or with none.
+// have nothing on disk but the snapshots that are taken of them, so they come back with an old memory or with none; or they write
+// down every second what they know, where they are to come back with that.
 type masters struct {
 	nodes  []*servertest.Server
+	rolled int           // how many have started again in their turn
+	kept   bool          // the others write down every second what they know
 	maxTTL time.Duration // of the leases on them, on which the time until a master votes again depends
 	vote   string        // the key of a master that has its vote; "" where there is none
 	forgot []instant     // by node, when it was there again with less than it knew; 0 when it has its vote
@@ -46,14 +47,18 @@ func (m *masters) countsBy(scheme string) {
 	}
 }
 
-// raiseMasters starts them, with clocks that can be set.
-func raiseMasters(ctx context.Context, clocks bool) (*masters, error) {
+// raiseMasters starts them, so that those faults can be done to them.
+func raiseMasters(ctx context.Context, faults []string) (*masters, error) {
 	m := &masters{vote: redlockVote, forgot: make([]instant, fiveMasters)}
+	m.kept = slices.Contains(faults, FaultMajority) || slices.Contains(faults, FaultRolling)
 	m.bear(0)
 	for i := range fiveMasters {
-		o := servertest.Options{Clock: clocks}
-		if i < keepers {
+		o := servertest.Options{Clock: slices.Contains(faults, FaultClock)}
+		switch {
+		case i < keepers:
 			o.Args = durable
+		case m.kept:
+			o.Args = everySecond
 		}
 		s, err := servertest.Start(ctx, o)
 		if err != nil {
@@ -128,6 +133,10 @@ func (h *havoc) harmMasters(ctx context.Context, kind string) error {
 		return h.forget(ctx)
 	case FaultClock:
 		return h.shift(ctx, m.nodes[fiveMasters-2:])
+	case FaultMajority, FaultBlank:
+		return h.fell(ctx, kind == FaultBlank)
+	case FaultRolling:
+		return h.roll(ctx)
 	}
 	return fmt.Errorf("torture: no fault %q of masters", kind)
 }
@@ -184,19 +193,13 @@ func (h *havoc) forget(ctx context.Context) error {
 	frail = slices.DeleteFunc(frail, func(i int) bool { return slices.Contains(without, i) })
 	h.rand.Shuffle(len(frail), func(i, j int) { frail[i], frail[j] = frail[j], frail[i] })
 	which := frail[:min(1+h.rand.IntN(2), most-len(without), len(frail))]
-	old := h.rand.IntN(2) == 0
-	for _, i := range which {
-		var err error
-		if file := filepath.Join(m.nodes[i].Dir(), "dump.rdb"); old {
-			_, err = m.nodes[i].Do("SAVE")
-		} else if err = os.Remove(file); errors.Is(err, os.ErrNotExist) {
-			err = nil
-		}
-		if err != nil {
-			return err
-		}
-	}
+	old := h.rand.IntN(2) == 0 && !m.kept
 	if old {
+		for _, i := range which {
+			if _, err := m.nodes[i].Do("SAVE"); err != nil {
+				return err
+			}
+		}
 		pause(h.some(0, 1), ctx.Done())
 	}
 	for _, i := range which {
@@ -206,6 +209,11 @@ func (h *havoc) forget(ctx context.Context) error {
 		}
 	}
 	for _, i := range which {
+		if !old {
+			if err := wipe(m.nodes[i]); err != nil {
+				return err
+			}
+		}
 		if err := m.nodes[i].Restart(ctx); err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ type plan struct {
 	stops     bool
 	probe     bool          // see afterwards whether every name can be had
 	soon      time.Duration // within which a free name is granted; 0 = that is not looked at
+	length    time.Duration // of a round, at least; 0 = any
 	harm      harm
 }
 
@@ -135,6 +136,7 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 		unturn(hs, p.job.Count)
 	}
 	hs.blame(out.stuck)
+	out.probes, out.stuck = out.probes+len(h.stuck), append(out.stuck, h.stuck...)
 	for _, f := range files {
 		n, err := readNumber(f)
 		if err != nil {
@@ -163,6 +165,7 @@ func unturn(hs *history, count int) {
 func (c *conductor) havoc(p plan) *havoc {
 	return &havoc{
 		servers: c.servers, faults: p.harm.server, rand: rand.New(rand.NewPCG(c.Seed, 1)), ttl: cmp.Or(p.harm.pace, c.TTL), once: p.harm.once, done: map[string]int{},
+		use: c.use,
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,7 +61,7 @@ func raise(ctx context.Context, name string, faults []string) (s *servers, err e
 	case ShedPostgres, ShedMariaDB:
 		err = s.raiseShedLock(ctx, name)
 	case Redlock:
-		s.masters, err = raiseMasters(ctx, slices.Contains(faults, FaultClock))
+		s.masters, err = raiseMasters(ctx, faults)
 	default:
 		err = fmt.Errorf("torture: no topology %q", name)
 	}

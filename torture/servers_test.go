@@ -109,6 +109,12 @@ func TestStormOverTheFlawlessMajority(t *testing.T) {
 // stormOver runs the one trial of a storm, over the locks of a scheme other than the servers' own if one is named.
 func stormOver(t *testing.T, cfg Config, scheme string, d time.Duration) Trial {
 	t.Helper()
+	return twinOver(t, cfg, scheme, twin{}, d)
+}
+
+// twinOver is stormOver, until what must fail has.
+func twinOver(t *testing.T, cfg Config, scheme string, w twin, d time.Duration) Trial {
+	t.Helper()
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +136,8 @@ func stormOver(t *testing.T, cfg Config, scheme string, d time.Duration) Trial {
 	}
 	defer closeStore()
 	p := c.stormy()
-	trial, err := c.play(t.Context(), Storm, p, twin{mayFail: p.harm.excuse}, d)
+	w.mayFail = append(w.mayFail, p.harm.excuse...)
+	trial, err := c.play(t.Context(), Storm, p, w, d)
 	if err != nil {
 		t.Fatal(err)
 	}

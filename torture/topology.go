@@ -53,11 +53,17 @@ const (
 	FaultOutage = "outage"
 	FaultClock  = "clock"
 
+	// Of several masters a majority is killed at once, and there again with its data, which each writes down every second, or
+	// with nothing.
+	FaultMajority = "majority"
+	FaultBlank    = "blank"
+
 	// Of a PostgreSQL or MariaDB half of the connections are ended, or all that are left are taken by others.
 	FaultTerminate = "terminate"
 	FaultExhaust   = "exhaust"
 
-	FaultRolling = "rolling" // the members of an etcd start again, one after another
+	// The members of an etcd, or masters, start again, one after another; each master when the one before has its vote again.
+	FaultRolling = "rolling"
 )
 
 // topology says what can be done to servers, and what the locks on them then still promise.
@@ -121,6 +127,7 @@ var topologies = map[string]topology{
 		usual: []string{FaultLink, FaultPause, FaultRestart, FaultForget, FaultOutage},
 		costs: map[string][]string{
 			FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultForget: nil, FaultOutage: nil, FaultClock: {"V3", "V4"},
+			FaultMajority: nil, FaultBlank: nil, FaultRolling: nil,
 		},
 		why: map[string]string{FaultClock: "a master whose clock jumps forth ends leases before their time"},
 	},

@@ -20,13 +20,13 @@ type judgement struct {
 	order   []string
 	errors  []string
 
-	grants, losses, handoffs, refused, doubtful, kills, stops, cuts, full float64
-	longest                                                               time.Duration
-	shares                                                                map[int]int64
-	done                                                                  map[string]int
-	margins, naps                                                         []time.Duration
-	probe                                                                 time.Duration
-	swept                                                                 int
+	grants, losses, handoffs, refused, doubtful, kills, stops, cuts, full, wentOn float64
+	longest                                                                       time.Duration
+	shares                                                                        map[int]int64
+	done                                                                          map[string]int
+	margins, naps                                                                 []time.Duration
+	probe, first                                                                  time.Duration
+	swept                                                                         int
 }
 
 func newJudgement(w twin) *judgement {
@@ -78,10 +78,16 @@ func (j *judgement) judge(c *conductor, p plan, r *round) {
 	}
 	if p.probe {
 		j.take("V6", titleAfter, hs, finding{cases: r.probes, failed: len(r.stuck), void: r.void, violations: r.stuck})
-		j.take("V6", titleAfter, hs, checkGoesOn(hs, c.TTL+slack))
+		goesOn, slowest := checkGoesOn(hs, c.TTL+slack)
+		j.take("V6", titleAfter, hs, goesOn)
+		j.wentOn += float64(goesOn.cases - goesOn.failed)
+		j.first = max(j.first, slowest)
 		j.probe = max(j.probe, r.slowest)
 		j.swept += r.swept
 		j.checks["V6"].Note = fmt.Sprintf("the slowest took %v", j.probe.Round(time.Millisecond))
+		if j.wentOn > 0 {
+			j.checks["V6"].Note += fmt.Sprintf("; after %v faults somebody got in within %v", j.wentOn, j.first.Round(time.Millisecond))
+		}
 		if j.swept > 0 {
 			j.checks["V6"].Note += fmt.Sprintf("; of %d names a claim of the dead stood on a master until the next one came by", j.swept)
 		}
@@ -174,6 +180,9 @@ func (j *judgement) trial(scenario string, w twin, setup, why string, took time.
 	for _, what := range slices.Sorted(maps.Keys(j.done)) {
 		t.Figures = append(t.Figures, Figure{Name: "faults " + what, Value: float64(j.done[what])})
 	}
+	if j.wentOn > 0 {
+		t.Figures = append(t.Figures, Figure{Name: "went on", Value: j.wentOn})
+	}
 	if j.full > 0 {
 		t.Figures = append(t.Figures, Figure{Name: "full diaries", Value: j.full})
 	}
@@ -191,13 +200,13 @@ const (
 // play plays a plan in rounds for d, or until a twin has failed. One that has not seen enough by then goes on until it has.
 func (c *conductor) play(ctx context.Context, scenario string, p plan, w twin, d time.Duration) (Trial, error) {
 	p.label = scenario
-	length := min(d, longestRound)
+	length := min(d, max(longestRound, p.length))
 	if w.name != "" {
 		p.label += ", twin " + w.name
 		d = max(d/2, longestTwin)
 		length = max(twinRound, 7*c.TTL)
-		if c.servers != nil && c.servers.wirable() == nil && len(p.harm.server) > 0 {
-			// A failover takes seconds, in which nobody gets in.
+		if c.servers != nil && c.servers.wirable() == nil && len(p.harm.server) > 0 || p.length > 0 {
+			// A failover takes seconds, in which nobody gets in, and so does the return of a majority.
 			d, length = 3*d, 3*length
 		}
 	}

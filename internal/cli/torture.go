@@ -27,7 +27,7 @@ type tortureCommand struct {
 	TTL        time.Duration `help:"TTL of the locks where there are faults." placeholder:"300ms" name:"ttl"`
 	Seed       uint64        `help:"Decides on the faults; reported, so that a run can be had again." placeholder:"N"`
 	Start      string        `help:"Start servers for this in place of a store: redis, sentinel, cluster, redlock, postgres, postgres-sync, postgres-async, postgres-pooler, mariadb, memcached, etcd, zookeeper, zookeeper-ensemble, shedlock-postgres or shedlock-mariadb; ?technique=session may follow." placeholder:"KIND"`
-	Faults     []string      `help:"What is done to those servers in a storm: link, pause, restart, failover, stale, evict, forget, outage, clock, terminate, exhaust, rolling. Default: what they must bear." placeholder:"FAULT"`
+	Faults     []string      `help:"What is done to those servers in a storm: link, pause, restart, failover, stale, evict, forget, outage, clock, majority, blank, terminate, exhaust, rolling. Default: what they must bear." placeholder:"FAULT"`
 	Flawed     []string      `help:"Run locks with a known flaw in place of a store, which must be convicted: all, or some of forever, two-steps, plain-delete, one-value, client-clocks, reply-time, promoted, revive, pooled, face-value, lapsed, unprotected; or over five masters: quorum, token-max, rejoin, minority, counting." placeholder:"NAME"`
 	Handoffs   int           `help:"How often the lock must go from one process to another in the scenario handoffs." placeholder:"N"`
 }
