@@ -192,6 +192,8 @@ func (j *job) end(lease *interlock.Lease, why error) error {
 // lost is the error of a command that was stopped, for a reason where one is known.
 func (j *job) lost(why error, guardDied bool) error {
 	switch {
+	case errors.Is(why, driver.ErrBroken):
+		why = driver.ErrBroken // that the lease is lost is said already
 	case why != nil:
 	case guardDied:
 		why = errors.New("its guard has died")
