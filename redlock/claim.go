@@ -40,6 +40,7 @@ type claim struct {
 	// need is what the core counts the claim's trust from, if the call under way is answered: it is held when a majority of
 	// masters was given or renewed after that.
 	need   time.Time
+	kept   time.Time       // the start of the last call by which a majority held it
 	begun  bool            // something has left for it
 	flight *flight         // of its Acquire, which anything may end
 	change sessions.Signal // wakes its Wait
@@ -56,6 +57,7 @@ type spot struct {
 	counter int64     // of the grant that gave it, or of its raise
 	void    int64     // grants up to this counter were given back: late news of them are nothing new
 	from    time.Time // when its time runs from, or earlier
+	joined  time.Time // where it does not count yet: the start of the last renewal that took it in, or found it waiting for its vote
 	known   time.Time // when the last question was given that it has answered
 
 	pending  int  // questions under way
@@ -101,10 +103,10 @@ func (c *claim) end(s state) {
 	}
 }
 
-// has counts the masters that the claim has.
+// has counts the masters that the claim has, and has had since it was held.
 func (c *claim) has() (n int) {
 	for i := range c.spots {
-		if c.spots[i].has {
+		if c.spots[i].has && c.unbroken(&c.spots[i]) {
 			n++
 		}
 	}
@@ -125,15 +127,31 @@ func (s *session) refusal(c *claim) error {
 	return nil
 }
 
+// unbroken reports whether the claim had a master all the time that it was held, or since it was taken in while a majority held the
+// claim without it: a renewal that began no earlier has succeeded then, and up to its end nobody else held the name.
+func (c *claim) unbroken(s *spot) bool { return !s.joined.After(c.kept) }
+
 // good counts the masters on which the token holds under the claim's ID, and which were given or renewed since a time that
 // is not over.
 func (c *claim) good(since time.Time, valid time.Duration) (n int) {
 	for i := range c.spots {
-		if c.spots[i].good(c.token, since, valid) {
+		if s := &c.spots[i]; s.joined.IsZero() && s.good(c.token, since, valid) {
 			n++
 		}
 	}
 	return n
+}
+
+// renewed takes in that a master which the claim has was renewed. One that was taken in counts from now on if nothing is left that could
+// count against it: nobody held the name up to the start of the last renewal that succeeded, whose time is not over yet; the key is there
+// since before that; and the master votes, so whatever it forgot when it restarted is over.
+func (c *claim) renewed(s *spot, since time.Time, votes bool, valid time.Duration) {
+	if votes && c.unbroken(s) && time.Since(c.kept) < valid {
+		s.joined = time.Time{}
+	}
+	if s.joined.IsZero() && since.After(s.from) {
+		s.from = since
+	}
 }
 
 func (s *spot) good(token int64, since time.Time, valid time.Duration) bool {

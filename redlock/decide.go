@@ -51,6 +51,7 @@ func (s *session) decide(c *claim) {
 	}
 	if c.good(c.need, s.Valid()) >= s.d.quorum {
 		c.state, c.raising, c.stands = held, false, ""
+		c.kept = c.need
 		s.d.grants.Add(1)
 		s.d.saw(c.Name, c.token)
 		c.change.Give()

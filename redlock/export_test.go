@@ -1,6 +1,10 @@
 package redlock
 
-import "time"
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
 
 // Vain is how often a driver has waited for a master in vain, by master.
 func (d *Driver) Vain() []int64 {
@@ -32,3 +36,19 @@ func (d *Driver) Skew(by time.Duration) { d.ahead.Store(by.Microseconds()) }
 
 // LineText is the long script.
 func LineText() string { return lineText }
+
+// HoldText is the script that renews.
+func HoldText() string { return holdText }
+
+// Has is how many masters a claim has, as far as its session knows.
+func Has(of driver.Session, id string) (n int) {
+	s := of.(*session) //nolint:forcetypeassert // there is no other one
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sp := range s.claims[id].spots {
+		if sp.has {
+			n++
+		}
+	}
+	return n
+}

@@ -19,6 +19,8 @@ type order struct {
 	since time.Time // when it was given: nothing that it brings about began before
 	until time.Time // it is not sent after that, and its answer is not awaited longer
 	vote  bool      // it may give the master to a claim, so the master must be one that has a vote
+	heeds bool      // it goes to a master without a vote as well, but its answer is to be that of the one that was met last:
+	sure  bool      // it is
 	once  bool      // it is not sent again when its connection has ended
 	again bool      // it was, so that it may be carried out twice, and late
 	done  func(n *node, o *order, v any, err error)
@@ -161,6 +163,7 @@ func (n *node) carry(batch []order) {
 		} else if err != nil && redisconn.Is(err, "READONLY") { // it has become a replica
 			n.unsure(err)
 		}
+		o.sure = o.sure && foreign == nil
 		if foreign != nil && o.vote && err == nil {
 			err = fmt.Errorf("the answer does not count: %v", foreign) //nolint:errorlint // something was done
 		}
@@ -193,10 +196,11 @@ func (n *node) due(ctx context.Context, batch []order) (due []*order, votes bool
 	var voteless error
 	for i := range batch {
 		o := &batch[i]
-		if o.vote && !votes && voteless == nil && now.Before(o.until) {
+		if (o.vote || o.heeds && n.votes()) && !votes && voteless == nil && now.Before(o.until) {
 			voteless = n.voteless(ctx)
 			votes = voteless == nil
 		}
+		o.sure = o.heeds && votes
 		var err error
 		if !now.Before(o.until) {
 			err = fmt.Errorf("redlock: %s: %w: it has not answered what was asked before", n.name, driver.ErrNotSent)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -136,11 +138,15 @@ func (s *session) judge(ctx context.Context, f *flight, holds, waits []*claim) (
 			c.end(gone)
 		}
 	}
-	if !s.renewed(f.since, claims) {
-		if f.err == nil {
-			f.err = errors.New("a claim was not renewed by a majority")
+	for _, c := range claims {
+		if !s.renewed(f.since, []*claim{c}) {
+			text := fmt.Sprintf("redlock: renew: %d of %d masters have renewed %q, want %d or more that had it before and vote",
+				c.good(f.since, s.Valid()), len(s.d.nodes), c.Name, s.d.quorum)
+			if f.err != nil {
+				text += ": " + f.err.Error()
+			}
+			return driver.Renewal{}, errors.New(text)
 		}
-		return driver.Renewal{}, fmt.Errorf("redlock: renew: %w", s.d.unavailable(f))
 	}
 	s.d.tell()
 	var lost []driver.Loss
@@ -152,51 +158,108 @@ func (s *session) judge(ctx context.Context, f *flight, holds, waits []*claim) (
 	return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil
 }
 
-// hold renews claims on one master. s.mu is held.
+// hold renews claims on one master, and takes it in for those that are held without it: as one that has lost its memory, or one that
+// somebody else had. s.mu is held.
+//
+// A master that was taken in counts from the next renewal on, if this one succeeds without it, and not while it waits for its vote:
+// see claim.renewed and docs/models/rejoin.pml. Only a claim that is known not to have the master takes it in. So where a key has gone
+// unnoticed that is heard first, and an answer that is lost hides no gap.
 func (s *session) hold(n *node, claims []*claim, f *flight, until time.Time) {
-	var mine []*claim
+	var all, lacking []*claim
 	for _, c := range claims {
 		if c.spots[n.i].has {
-			mine = append(mine, c)
+			all = append(all, c)
+		} else {
+			lacking = append(lacking, c)
 		}
 	}
-	for len(mine) > 0 {
-		some := mine[:min(batch, len(mine))]
-		mine = mine[len(some):]
-		call := redisconn.Call{Script: holdScript, Keys: make([]string, len(some)+1), Args: make([]string, len(some)+2)}
-		call.Keys[0], call.Args[0], call.Args[1] = voteKey, s.ttlMS, n.print()
-		for i, c := range some {
-			call.Keys[i+1], call.Args[i+2] = c.keys.name, layout+c.ID
-		}
+	has := len(all)
+	all = append(all, lacking...)
+	for ; len(all) > 0; has -= batch {
+		some := all[:min(batch, len(all))]
+		all = all[len(some):]
+		known := max(0, min(has, len(some))) // so many are only renewed
+		joins := func(c *claim) bool { return !c.spots[n.i].joined.IsZero() }
 		f.give(n)
-		n.give(order{call: call, since: f.since, until: until, done: func(n *node, o *order, v any, err error) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			f.answer(n, err)
-			if missing, ok := v.([]any); err == nil && ok {
-				s.held(n, some, missing, o.since)
-			}
-			f.check()
-		}})
+		n.give(order{
+			call: s.holdCall(n, some, known), since: f.since, until: until, heeds: slices.ContainsFunc(some[:known], joins),
+			done: func(n *node, o *order, v any, err error) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				for _, c := range some[known:] {
+					sp := &c.spots[n.i]
+					sp.doubt = sp.doubt || o.again || err != nil && uncertain(err)
+				}
+				reply, _ := v.([]any)
+				if err != nil || len(reply) == 0 {
+					f.answer(n, err)
+				} else {
+					s.held(n, o, some, known, reply, f)
+				}
+				f.check()
+			},
+		})
 	}
 }
 
-// held takes in which claims a master has renewed. s.mu is held.
-func (s *session) held(n *node, claims []*claim, missing []any, since time.Time) {
-	lacks := map[int64]bool{}
-	for _, m := range missing {
-		m, _ := m.(int64)
-		lacks[m/2-1] = true
+// holdCall is a run of the script hold at n. The master may be taken in for those claims that follow the known.
+func (s *session) holdCall(n *node, claims []*claim, known int) redisconn.Call {
+	keys, args := make([]string, 0, len(claims)+2), make([]string, 0, len(claims)+3)
+	keys, args = append(keys, voteKey, highKey), append(args, s.ttlMS, n.print(), strconv.Itoa(len(claims)))
+	for i, c := range claims {
+		keys = append(keys, c.keys.name)
+		if i < known {
+			args = append(args, layout+c.ID)
+		} else {
+			args = append(args, c.value(n.channel()))
+		}
+	}
+	for _, c := range claims[known:] {
+		keys = append(keys, c.keys.counter, c.keys.line, c.keys.claims)
+		args = append(args, strconv.FormatInt(c.token, 10), strconv.FormatInt(max(c.token, c.spots[n.i].counter), 10))
+	}
+	return redisconn.Call{Script: holdScript, Keys: keys, Args: args}
+}
+
+// held takes in which claims a master has renewed, and for which of those that follow the known it was taken in. s.mu is held.
+func (s *session) held(n *node, o *order, claims []*claim, known int, reply []any, f *flight) {
+	number := func(i int) int64 { x, _ := reply[i].(int64); return x }
+	waits := number(0) == 0
+	switch {
+	case waits:
+		f.answer(n, n.noVote())
+		f.refused |= 1 << n.i
+	default:
+		f.answer(n, nil)
+		if o.heeds && !o.sure {
+			s.d.resurvey() // it has its vote again, or has restarted: whichever it is decides whether it counts
+		}
+	}
+	lacks := map[int64]int64{} // counters
+	for i := 1; i+1 < len(reply); i += 2 {
+		m := number(i)
+		lacks[m/2-1] = number(i + 1)
 		if i := m/2 - 1; m%2 == 1 && i >= 0 && i < int64(len(claims)) && !claims[i].leaving {
 			claims[i].end(broken)
 		}
 	}
 	for i, c := range claims {
 		sp := &c.spots[n.i]
-		if lacks[int64(i)] {
+		counter, missing := lacks[int64(i)]
+		switch {
+		case missing && i < known:
 			sp.has = false
-		} else if sp.has && since.After(sp.from) {
-			sp.from = since
+		case missing:
+			sp.counter = max(sp.counter, counter) // for the next renewal; it may be somebody else's
+		case i >= known && !sp.has:
+			sp.has, sp.joined, sp.counter = true, o.since, max(sp.counter, c.token)
+		case sp.has && waits:
+			sp.joined = o.since
+		case sp.has:
+			c.renewed(sp, o.since, o.sure, s.Valid())
+		}
+		if o.since.After(c.kept) && c.good(o.since, s.Valid()) >= s.d.quorum {
+			c.kept = o.since
 		}
 	}
 }

@@ -84,6 +84,16 @@ func (n *node) votes() bool {
 	return s != nil && s.err == nil
 }
 
+// noVote is the error of a master that has just answered that it has no vote.
+func (n *node) noVote() error {
+	if s := n.standing.Load(); s != nil && s.err != nil {
+		return s.err
+	}
+	err := fmt.Errorf("redlock: %s: %w: %w among the masters of this program", n.name, driver.ErrNotSent, errNoVote)
+	n.unsure(err)
+	return err
+}
+
 // forgotten drops what claims that are not held yet have got of a master that has lost its memory.
 func (d *Driver) forgotten(n *node) {
 	for _, s := range d.sessions.All() {
