@@ -50,9 +50,13 @@ func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.G
 	if err == nil {
 		p.answered(now)
 		c.acquired, c.known = started, now
-		if l.standing == c && g.Held {
+		if l.wants(c) && g.Held {
 			l.admit(c.session)
 		}
+	}
+	if l.aside(c) {
+		p.tried(c, g, now, err)
+		return
 	}
 	if l.standing != c { // given up meanwhile
 		if c.session != nil {
@@ -64,8 +68,10 @@ func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.G
 	switch {
 	case err == nil && g.Held:
 		l.grant(c, g, now)
+		l.abreast = min(max(1, 2*l.abreast), mostAbreast)
+		l.spread()
 	case err == nil && c.Queue:
-		l.failures = 0
+		l.failures, l.abreast = 0, 0
 		c.state, c.inWay = waiting, g.Holder
 		l.turnAwayTries()
 		if l.standing == c {
@@ -76,7 +82,7 @@ func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.G
 		}
 	case err == nil:
 		c.session.untrack(c)
-		l.standing, l.failures = nil, 0
+		l.standing, l.failures, l.abreast = nil, 0, 0
 		w := l.first()
 		l.remove(w)
 		w.fail(&HeldError{Holder: g.Holder})
@@ -107,7 +113,7 @@ func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Gr
 	bounded := within(ctx, max(bound, time.Millisecond))
 	defer bounded.finish()
 	c.sending = bounded
-	unwanted := c.line.standing != c
+	unwanted := !c.line.wants(c)
 	p.mu.Unlock()
 	if unwanted {
 		return 0, g, driver.ErrNotSent
@@ -123,7 +129,7 @@ func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Gr
 		p.mu.Unlock()
 		return 0, g, driver.ErrSessionLost
 	}
-	if c.line.admit(s); c.line.standing != c {
+	if c.line.admit(s); !c.line.wants(c) {
 		p.mu.Unlock()
 		return 0, g, driver.ErrNotSent
 	}
@@ -137,18 +143,9 @@ func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Gr
 // failed takes in that c was not answered with a state. What is known is acted on; what is unknown is released.
 func (p *pool) failed(ctx context.Context, c *claim, err error) {
 	l := c.line
-	l.standing = nil
+	l.standing, l.abreast = nil, 0
 	c.settled()
-	if s := c.session; s != nil {
-		switch {
-		case errors.Is(err, driver.ErrSessionLost):
-			s.end(err)
-		case errors.Is(err, driver.ErrNotSent) || final(err):
-			s.untrack(c)
-		default:
-			p.discard(c)
-		}
-	}
+	p.forgo(c, err)
 	if errors.Is(err, driver.ErrUnable) {
 		err = unavailable(err)
 	}
@@ -175,6 +172,19 @@ func (p *pool) failed(ctx context.Context, c *claim, err error) {
 	l.turnAwayTries()
 	p.trouble(err)
 	p.start(l)
+}
+
+// forgo acts on what an error says of where c stands.
+func (p *pool) forgo(c *claim, err error) {
+	switch s := c.session; {
+	case s == nil:
+	case errors.Is(err, driver.ErrSessionLost):
+		s.end(err)
+	case errors.Is(err, driver.ErrNotSent) || final(err):
+		s.untrack(c)
+	default:
+		p.discard(c)
+	}
 }
 
 // ended reports whether ctx is over, or is about to be: its timer may come a little after one for the same moment that has ended a

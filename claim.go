@@ -59,8 +59,11 @@ func (c *claim) settled() {
 }
 
 // fits reports whether c was made for a waiter like w.
-func (c *claim) fits(w *waiter) bool {
-	return w != nil && c.Kind == w.kind && c.Weight == w.weight && c.Limit == w.limit && c.Note == w.note && (c.Queue || w.try)
+func (c *claim) fits(w *waiter) bool { return c.alike(w) && (c.Queue || w.try) }
+
+// alike reports whether w could hold c.
+func (c *claim) alike(w *waiter) bool {
+	return w != nil && c.Kind == w.kind && c.Weight == w.weight && c.Limit == w.limit && c.Note == w.note
 }
 
 // until is the end of trust in the claim, for a lease of this grace. A renewal counts if it began when the claim's Acquire

@@ -12,7 +12,7 @@ import (
 // line is the local line of one name: the goroutines of this client that want it, in order of arrival, and the few
 // claims that stand for them in the store's line. At most one claim waits there at a time, made for whoever is first
 // here; exclusive holders share one claim one after the other (see pass), readers share one at the same time, and
-// permits have one each.
+// permits have one each. Where permits are free, several are asked for side by side: see spread.
 //
 //	enter ─▶ waiters ─▶ standing: asking ─▶ waiting ─▶ held ─▶ holds ─▶ leave
 //	            ▲                    └──────────────────▲                 │
@@ -23,7 +23,9 @@ type line struct {
 	pool     *pool
 	name     string
 	waiters  queue
-	standing *claim // asked for or waiting at the store
+	standing *claim   // asked for or waiting at the store
+	beside   []*claim // permits that are tried for beside it: see spread
+	abreast  int      // how many of those there may be
 	held     []*claim
 	only     [1]*claim // what held is where there is one
 	tries    int       // of the waiters, those who will not wait
@@ -49,7 +51,7 @@ func (p *pool) line(name string) *line {
 
 // tidy drops a line in which nobody is left.
 func (p *pool) tidy(l *line) {
-	if l.waiters.length > 0 || l.standing != nil || len(l.held) > 0 || p.lines[l.name] != l {
+	if l.waiters.length > 0 || l.standing != nil || len(l.beside) > 0 || len(l.held) > 0 || p.lines[l.name] != l {
 		return
 	}
 	delete(p.lines, l.name)
@@ -124,15 +126,19 @@ func (l *line) joinable(w *waiter) *claim {
 // one is held. The caller sends it, by ask in its own goroutine or by errand in another.
 func (l *line) advance() *claim {
 	w := l.first()
-	if w == nil || l.standing != nil || l.exclusive() {
+	if w == nil || l.standing != nil || l.exclusive() || len(l.beside) >= l.waiters.length { // those may be enough
 		return nil
 	}
+	l.standing = l.claimFor(w)
+	return l.standing
+}
+
+func (l *line) claimFor(w *waiter) *claim {
 	c := &claim{line: l, private: w.settings.minHold > 0 || w.settings.noPassing}
 	c.Claim = driver.Claim{
 		Name: l.name, ID: driver.NewID(), Kind: w.kind, Weight: w.weight, Limit: w.limit, Queue: !w.try, Note: w.note,
 		Passes: l.passes,
 	}
-	l.standing = c
 	return c
 }
 
@@ -159,11 +165,22 @@ func (p *pool) startAfter(l *line, pause time.Duration) {
 // else, it is given up: whoever runs its errand finds that it stands no more, and releases it.
 func (l *line) withdraw(w *waiter) {
 	l.remove(w)
-	if c := l.standing; c != nil && !c.fits(l.first()) {
+	l.refit()
+	l.pool.start(l)
+}
+
+// refit gives up the standing claim if it does not suit whoever is first now, and what is asked for beside it if nobody is.
+func (l *line) refit() {
+	first := l.first()
+	if c := l.standing; c != nil && !c.fits(first) {
 		l.standing = nil
 		c.settled()
 	}
-	l.pool.start(l)
+	if first == nil {
+		for _, c := range l.beside {
+			c.settled()
+		}
+	}
 }
 
 // turnAway fails the waiters that which picks.
@@ -176,10 +193,7 @@ func (l *line) turnAway(why error, which func(*waiter) bool) {
 		}
 		w = next
 	}
-	if c := l.standing; c != nil && !c.fits(l.first()) {
-		l.standing = nil
-		c.settled()
-	}
+	l.refit()
 	l.pool.start(l)
 }
 
@@ -201,7 +215,7 @@ func (l *line) admit(s *session) {
 
 // turnAwayTries fails those who will not wait, once it is known that they would have to.
 func (l *line) turnAwayTries() {
-	if l.tries == 0 || l.standing != nil && l.standing.state == asking {
+	if l.tries == 0 || l.standing != nil && l.standing.state == asking || len(l.beside) > 0 {
 		return
 	}
 	refusal := l.refusal()
@@ -234,8 +248,7 @@ func (l *line) grant(c *claim, g driver.Grant, now instant) {
 		return
 	}
 	l.late = 0
-	c.state, c.granted, c.fence = held, now, g.Fence
-	l.held = append(l.held, c)
+	l.hold(c, g, now)
 	l.give(c, w, 0, now)
 	for c.Kind == driver.Read && !c.private && !p.isolated {
 		if w = l.first(); !c.fits(w) || w.settings.minHold > 0 {
@@ -248,6 +261,12 @@ func (l *line) grant(c *claim, g driver.Grant, now instant) {
 	if next != nil && l.standing == next { // the last of the tries may have been what it was for
 		go p.errand(next.background(), next, 0)
 	}
+}
+
+// hold takes in that c is held.
+func (l *line) hold(c *claim, g driver.Grant, now instant) {
+	c.state, c.granted, c.fence = held, now, g.Fence
+	l.held = append(l.held, c)
 }
 
 // lateGrants is how many grants may come too late before those who wait for one are told: each takes the name from

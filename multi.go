@@ -7,8 +7,12 @@ import (
 	"time"
 )
 
-// Multi is several mutexes that are held together or not at all. They are taken in order of their names, so that two
-// who want the same names in whatever order cannot block each other.
+// Multi is several mutexes that are held together or not at all.
+//
+// They are taken one after the other, in order of their names, which costs a request each: so two who want the same names cannot block
+// each other, and of several who only try one gets all of them, where each would have some if all were asked for at once. What nobody waits
+// behind goes together: the names are renewed by one request, as all locks of a client with one TTL are, and given back side by side, after
+// a Release and after a Lock that failed.
 type Multi struct {
 	client  *Client
 	handles []handle

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -143,6 +144,137 @@ func TestSemaphore_ConcurrentTriesSucceedWhilePermitsAreFree(t *testing.T) {
 		}
 		if n := len(claims(t, store, "s")); n != 0 {
 			t.Errorf("%d claims", n)
+		}
+	})
+}
+
+// inTen is a store of which each request takes 10 ms.
+func inTen(store *memlock.Driver) *spy {
+	d := &spy{Driver: store}
+	d.ahead(func(ctx context.Context, _ string, _ driver.Claim) error {
+		slow(ctx, 10*time.Millisecond)
+		return nil
+	})
+	return d
+}
+
+// A hundred goroutines that want what is free do not ask one after the other.
+func TestSemaphore_WhatIsFreeIsTakenSideBySide(t *testing.T) {
+	for _, try := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			const permits = 100
+			d := inTen(memlock.New())
+			c := newClient(t, d, nil)
+			release(t, must[*interlock.Lease](t)(c.Semaphore("s", permits).Acquire(t.Context(), 1))) // and a session is open
+			before, start := d.count("acquire"), time.Now()
+			var all []*attempt
+			for range permits {
+				all = append(all, background(func() (*interlock.Lease, error) {
+					if try {
+						return c.Semaphore("s", permits).TryAcquire(t.Context(), 1)
+					}
+					return c.Semaphore("s", permits).Acquire(t.Context(), 1)
+				}))
+			}
+			var leases []*interlock.Lease
+			for _, a := range all {
+				leases = append(leases, a.wait(t))
+			}
+			if rounds := time.Since(start) / (10 * time.Millisecond); rounds > 9 {
+				t.Errorf("%d goroutines had %[1]d free permits after %d rounds of 10 ms, want 9 at most", permits, rounds)
+			}
+			if n := d.count("acquire") - before; n > permits {
+				t.Errorf("%d requests for %d permits", n, permits)
+			}
+			release(t, leases...)
+		})
+	}
+}
+
+// Who wants few does not overtake who wants many, nor a later one an earlier one, also where they are asked for side by side.
+func TestSemaphore_SideBySideNobodyIsOvertaken(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const permits = 30
+		d := inTen(memlock.New())
+		c := newClient(t, d, nil)
+		s := c.Semaphore("s", permits)
+		var all []*attempt
+		want := func(n, w int) {
+			for range n {
+				all = append(all, background(func() (*interlock.Lease, error) { return s.Acquire(t.Context(), w) }))
+				synctest.Wait()
+			}
+		}
+		want(20, 1)
+		want(1, 15) // does not fit beside the twenty
+		want(20, 1)
+		time.Sleep(time.Minute)
+		for i, a := range all {
+			if a.over() != (i < 20) {
+				t.Fatalf("number %d has what it wants: %t, want the first twenty to", i, a.over())
+			}
+		}
+		if n := len(claims(t, d.Driver, "s")); n != 21 {
+			t.Errorf("%d claims at the store, want the twenty and one that waits", n)
+		}
+		for _, a := range all[:5] {
+			release(t, a.lease)
+		}
+		time.Sleep(time.Minute)
+		for i, a := range all {
+			if a.over() != (i < 21) {
+				t.Fatalf("number %d has what it wants after five came back: %t, want the one who wanted fifteen to", i, a.over())
+			}
+		}
+		release(t, all[20].lease)
+		time.Sleep(time.Minute)
+		for i, a := range all {
+			if a.over() != (i < 36) {
+				t.Fatalf("number %d has what it wants after fifteen came back: %t, want the first fifteen of the last to", i, a.over())
+			}
+		}
+		asked := d.count("acquire") + d.count("requeue")
+		for i := range 5 { // where none is free, one comes for one, and nothing else is asked
+			release(t, all[5+i].lease)
+			time.Sleep(time.Second)
+		}
+		if n := d.count("acquire") + d.count("requeue") - asked; n > 6 {
+			t.Errorf("%d requests for five permits that came back one by one, want one each and one that waits at most", n)
+		}
+		for _, a := range append(all[10:20], all[21:]...) {
+			release(t, a.wait(t))
+		}
+	})
+}
+
+// What was asked for beside the standing claim is given back where nobody wants it any more, or the store has not answered.
+func TestSemaphore_SideBySideNothingIsLeft(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const permits = 100
+		for n := range 12 {
+			store := memlock.New()
+			c := newClient(t, inTen(store), nil)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(20+7*n)*time.Millisecond)
+			for range permits {
+				go func() {
+					if l, err := c.Semaphore("s", permits).Acquire(ctx, 1); err == nil {
+						_ = l.Release() // which a store that answers nothing does not confirm
+					}
+				}()
+			}
+			<-ctx.Done()
+			cancel()
+			if n%2 == 1 {
+				resume := store.Stall()
+				time.AfterFunc(3*time.Second, resume)
+			}
+			time.Sleep(10 * time.Second)
+			if left := len(claims(t, store, "s")); left != 0 {
+				t.Errorf("%d claims are left", left)
+			}
+			if _, lines, kept := interlock.Remains(c); lines+kept != 0 {
+				t.Errorf("%d lines and %d claims are kept", lines, kept)
+			}
 		}
 	})
 }
