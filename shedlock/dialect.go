@@ -2,7 +2,7 @@ package shedlock
 
 // Words of the SQL that both databases are sent, with what each of them is sent for it: the clock in UTC; the table, for an UPDATE that goes by its
 // key; a text of bytes; the row of a name, and not of another one that the table takes for the same; what is read of a row, times in µs since 1970;
-// where the table's columns are found, whether one has characters of ASCII alone, whether a commit is on the disk when it is answered, and what is
+// where the table's columns are found, whether one has characters of ASCII alone, whether a commit outlives the server's crash and its machine's when it is answered, and what is
 // wrong with a column or the connection, else ”; and how the table is made. Besides there is :table.
 var (
 	postgres = []string{
@@ -14,7 +14,7 @@ var (
 			"coalesce((extract(epoch from locked_at) * 1000000)::bigint, 0), coalesce((extract(epoch from lock_until) * 1000000)::bigint, 0)",
 		":columns", "(table_schema, table_name) = (select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass(':table'))",
 		":ascii", "0", // the server says what it cannot keep
-		":safe", "case when current_setting('fsync') = 'on' and current_setting('full_page_writes') = 'on' and current_setting('synchronous_commit') <> 'off' then 1 else 0 end",
+		":kept", "case when current_setting('synchronous_commit') = 'off' then 0 when current_setting('fsync') = 'on' and current_setting('full_page_writes') = 'on' then 2 else 1 end",
 		":problem", "case when pg_is_in_recovery() then 'the server is a standby: want its primary' " +
 			"when data_type = 'timestamp with time zone' then 'its times have a time zone, so that each client reads others: want the type timestamp' " +
 			"when data_type <> 'timestamp without time zone' and column_name in ('lock_until', 'locked_at') then 'its times are of the type ' || data_type || ': want timestamp' " +
@@ -37,7 +37,7 @@ var (
 			"coalesce(timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', locked_at), 0), coalesce(timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', lock_until), 0)",
 		":columns", "table_name = substring_index(':table', '.', -1) and table_schema = if(locate('.', ':table') > 0, substring_index(':table', '.', 1), database())",
 		":ascii", "character_set_name <> 'utf8mb4'",
-		":safe", "@@innodb_flush_log_at_trx_commit = 1",
+		":kept", "case @@innodb_flush_log_at_trx_commit when 0 then 0 when 1 then 2 else 1 end",
 		":problem", "case when @@autocommit = 0 then 'autocommit is off, so that nothing would be committed: want autocommit=1 in the data source name' " +
 			"when data_type = 'timestamp' and @@session.time_zone <> @@global.time_zone then 'the connection has a time zone of its own, and by the type timestamp " +
 			"each client reads others: want no time_zone in the data source name, or columns of type datetime(3)' " +
@@ -60,6 +60,6 @@ const (
 	release = "update :keyed set lock_until = :now where lock_until > :now and %s"
 	look    = "select :read from (select 1 as one) one left join :table on %s" // what the time is, whatever is there
 	inspect = "select count(*), coalesce(max(case when lower(column_name) = 'name' then coalesce(character_maximum_length, 255) end), 0), coalesce(max(:ascii), 0), coalesce(min(datetime_precision), 0), " +
-		"coalesce(max(:safe), 0), max(:problem) from information_schema.columns where :columns and lower(column_name) in ('name', 'lock_until', 'locked_at', 'locked_by')"
+		"coalesce(max(:kept), 0), max(:problem) from information_schema.columns where :columns and lower(column_name) in ('name', 'lock_until', 'locked_at', 'locked_by')"
 	missing = "there is no table :table: make it as ShedLock says, :create"
 )

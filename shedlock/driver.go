@@ -66,7 +66,7 @@ func New(ctx context.Context, db *sql.DB, o *Options) (*Driver, error) {
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Expires: true, MinTTL: max(minTTL, 10*d.table.unit), Grain: 2*latest + (3 * d.table.unit).Truncate(latest),
-		Survives: driver.Survival{Process: true, Restart: true, Machine: d.table.safe},
+		Survives: driver.Survival{Process: true, Restart: d.table.kept > 0, Machine: d.table.kept > 1},
 	}
 }
 

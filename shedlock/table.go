@@ -24,7 +24,7 @@ type table struct {
 	longest int           // name, in characters
 	ascii   bool          // and those of ASCII alone
 	unit    time.Duration // of the times in the table
-	safe    bool          // what is committed is on the disk
+	kept    int           // what is committed outlives a crash of the machine: 2, of the server alone: 1, of neither: 0
 
 	specs sync.Map // driver.Spec, by the IDs of sessions that are open
 }
@@ -57,7 +57,7 @@ func (t *table) inspect(ctx context.Context) error {
 	case strings.Trim(version[:1], "0123456789") != "":
 		return refused("%s: want a PostgreSQL, a MariaDB or a MySQL", version)
 	}
-	err = answer(t.sql(inspect), &found, &t.longest, &t.ascii, &digits, &t.safe, &problem)
+	err = answer(t.sql(inspect), &found, &t.longest, &t.ascii, &digits, &t.kept, &problem)
 	for t.unit = time.Second; digits > 0; digits-- {
 		t.unit /= 10
 	}
