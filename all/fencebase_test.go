@@ -19,7 +19,7 @@ func TestEveryStoreTakesAFenceBase(t *testing.T) {
 	for _, s := range stores {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			plainURL := s.url(t)
+			plainURL := s.shipped(t)
 			if plainURL == "mem:" {
 				plainURL = "mem:every-store"
 			}
