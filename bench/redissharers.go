@@ -17,6 +17,12 @@ type sharers struct {
 	n    int
 }
 
+// held is a claim that is held, and whose it is.
+type held struct {
+	s driver.Session
+	c driver.Claim
+}
+
 // steps is how many of each are measured.
 const steps = 200
 
@@ -26,7 +32,7 @@ func (x sharers) run(ctx context.Context, s scale) (_ sample, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, at.close()) }()
-	var sessions [3]driver.Session
+	var sessions [4]driver.Session
 	for i := range sessions {
 		d, err := driver.OpenURL(ctx, at.redis[0].URL())
 		if err != nil {
@@ -51,14 +57,25 @@ func (x sharers) run(ctx context.Context, s scale) (_ sample, err error) {
 		}
 		return nil
 	}
-	for range n - 1 {
-		if err := hold(sessions[0], claim()); err != nil {
+	// Whose claims leave stand all along the line, since to leave it takes
+	// longer from the middle than from an end.
+	few := min(steps, n/3)
+	var pairs, handoffs []held
+	for i := range n {
+		h := held{sessions[0], claim()}
+		switch due := (i+1)*few/n > i*few/n; {
+		case i == n-1:
+			h.s = sessions[3]
+		case due:
+			h.s = sessions[1]
+			pairs = append(pairs, h)
+		case len(handoffs) < len(pairs):
+			h.s = sessions[2]
+			handoffs = append(handoffs, h)
+		}
+		if err := hold(h.s, h.c); err != nil {
 			return nil, err
 		}
-	}
-	mine := claim()
-	if err := hold(sessions[1], mine); err != nil {
-		return nil, err
 	}
 	out := sample{}
 	measure := func(m metric, step func() error) error {
@@ -77,36 +94,40 @@ func (x sharers) run(ctx context.Context, s scale) (_ sample, err error) {
 	}
 	err = errors.Join(
 		measure(renewalTime, func() error {
-			_, err := sessions[1].Renew(ctx)
+			_, err := sessions[3].Renew(ctx)
 			return err
 		}),
 		measure(pairTime, func() error {
-			if _, err := sessions[1].Release(ctx, mine); err != nil {
+			leaves := pairs[0]
+			if _, err := leaves.s.Release(ctx, leaves.c); err != nil {
 				return err
 			}
-			mine = claim()
-			return hold(sessions[1], mine)
+			next := held{leaves.s, claim()}
+			pairs = append(pairs[1:], next)
+			return hold(next.s, next.c)
 		}),
 	)
 	if err != nil || x.kind != driver.Permit {
 		return out, err
 	}
-	turn := 1
 	return out, measure(handoffTime, func() error { // all permits are taken: the next one waits, and gets this one
-		next := claim()
-		if _, err := sessions[3-turn].Acquire(ctx, next); err != nil {
+		leaves, next := handoffs[0], held{sessions[1], claim()}
+		if leaves.s == next.s {
+			next.s = sessions[2]
+		}
+		if _, err := next.s.Acquire(ctx, next.c); err != nil {
 			return err
 		}
-		if _, err := sessions[turn].Release(ctx, mine); err != nil {
+		if _, err := leaves.s.Release(ctx, leaves.c); err != nil {
 			return err
 		}
 		for g := (driver.Grant{}); !g.Held; {
 			var err error
-			if g, err = sessions[3-turn].Wait(ctx, next); err != nil {
+			if g, err = next.s.Wait(ctx, next.c); err != nil {
 				return err
 			}
 		}
-		mine, turn = next, 3-turn
+		handoffs = append(handoffs[1:], next)
 		return nil
 	})
 }

@@ -128,7 +128,8 @@ local odd = tonumber(counted) % 2
 -- The line: how long it is, and its first claim, which almost every run has to look at, with its record and the notes.
 local n = sane(redis.pcall('LLEN', W), W, 'a list')
 local first = n > 0 and redis.call('LINDEX', W, '0')
-local d = sane(redis.pcall('HMGET', H, '*', enter, first or '', '^', leave, '#'), H, 'a hash')
+local middle = leave ~= '' and n > 8 and redis.call('LINDEX', W, math.floor(n / 2)) or ''
+local d = sane(redis.pcall('HMGET', H, '*', enter, first or '', '^', leave, '#', middle), H, 'a hash')
 local notes, mine, record, shared, leaver = d[1], d[2], d[3], d[4], d[5]
 local largest = tonumber(d[6] or '0') or corrupt(H .. ' #', 'a number') -- limit here
 
@@ -176,8 +177,9 @@ local function keep(who, record)
     first = nil
   end
 end
-local function remove(who)
-  n = n - redis.call('LREM', W, '1', who)
+-- A list is searched from one of its ends, which takes a server 20 to 40 ns for each claim on the way: from the nearer one.
+local function remove(who, late)
+  n = n - redis.call('LREM', W, late and '-1' or '1', who)
   redis.call('HDEL', H, who)
   if who == first then
     first = nil
@@ -191,12 +193,16 @@ if leave ~= '' then
     end
     id, vacated = nil, true
   elseif leaver then
-    local s, w, ends = string.match(leaver, '^(%a) %a (%d+) %d+ %d+ (%d+)')
+    local s, w, ends, since = string.match(leaver, '^(%a) %a (%d+) %d+ %d+ (%d+) (%d+)')
     if s == 'h' and cover and tonumber(ends) > now then
       left = 1
     end
     local edge = s ~= 'w' and count > 0 and redis.call('LINDEX', W, count - 1)
-    remove(leave)
+    -- Whoever came after the middle one stands behind it, unless the clock was set back since; all who wait stand behind those who
+    -- hold, unless their limits differ. Then the search is longer.
+    local ms, msince = string.match(d[7] or '', '^(%a) %a %d+ %d+ %d+ %d+ (%d+)')
+    local late = since and ms and (ms ~= 'w' and s == 'w' or (ms == 'w') == (s == 'w') and tonumber(since) >= tonumber(msince))
+    remove(leave, late)
     -- It was one of the first if the last of them has come forward.
     if edge and (edge == leave or count > 1 and redis.call('LINDEX', W, count - 2) == edge) then
       sum, count = sum - (w or 0), count - 1
@@ -333,15 +339,16 @@ local function settle()
     local who, d = at(i)
     local s, k, w, l, time, ends, since, channel, info = string.match(d or '', RECORD)
     w, l, ends = tonumber(w), tonumber(l), tonumber(ends)
+    local late = 2 * i > n
     if not s or s ~= 'w' and (not cover or ends <= now) then
-      remove(who) -- its time is over
+      remove(who, late) -- its time is over
     elseif s == 'w' and ahead and all == 0 and rest() then
       if who == enter then
         head = 1
       end
       break
     elseif s == 'w' and all + w > l and who ~= enter and dead(channel, since, time) then
-      remove(who) -- it would keep out those behind it for as long as those ahead of it share
+      remove(who, late) -- it would keep out those behind it for as long as those ahead of it share
     elseif s == 'w' and all + w > l then
       if ahead and who == enter then
         head = 1
@@ -353,13 +360,13 @@ local function settle()
     elseif s == 'w' and (k == 'm' or k == 'w') then
       local drawn, more = draw(), n > 1
       local heard = who == enter or tell(channel, string.format('h %s %.0f %d', who, drawn, more and 1 or 0))
-      remove(who)
+      remove(who, late)
       if heard then
         promote(who, info, time, more, drawn)
         break
       end
     elseif s == 'w' and who ~= enter and not tell(channel, 'h ' .. who .. ' 0 1') then
-      remove(who)
+      remove(who, late)
     else
       if s == 'w' then
         ends = now + time
@@ -464,7 +471,7 @@ if state == 1 and (id or foreign) and (n == 1 or not joined and redis.call('LIND
   head = 1
 end
 if state == 1 and not queue and not again then
-  remove(enter)
+  remove(enter, true)
   state = 0
 end
 

@@ -81,6 +81,44 @@ func TestOneOfManySharersCostsTheServerNoMore(t *testing.T) {
 	t.Logf("commands of the server: %v", costs)
 }
 
+// A claim that leaves a long line is sought from the end that is nearer to it, and so meets a second entry of it at the head
+// or does not.
+func TestWhoLeavesIsSoughtFromTheNearerEnd(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	s := newStage(t, server)
+	a := s.actor(t)
+	name := s.name("sought")
+	_, line, _ := sideKeys(name)
+	now := func() string {
+		return server.MustDo(t, "EVAL", "local t = redis.call('TIME') return t[1] * 1000 + math.floor(t[2] / 1000)", "0")
+	}
+	var all []driver.Claim
+	for i := range 20 {
+		if i%5 == 0 { // who comes next is granted at a later millisecond of the server
+			for then := now(); now() == then; {
+			}
+		}
+		all = append(all, a.hold(permit(name, 20)))
+	}
+	waiter := permit(name, 20)
+	a.queue(waiter)
+	for _, c := range []struct {
+		what  string
+		claim driver.Claim
+		late  bool
+	}{{"waiting", waiter, true}, {"late", all[17], true}, {"early", all[2], false}} {
+		server.MustDo(t, "LPUSH", line, c.claim.ID)
+		if _, err := a.session.Release(t.Context(), c.claim); err != nil {
+			t.Fatal(err)
+		}
+		if late := server.MustDo(t, "LINDEX", line, "0") == c.claim.ID; late != c.late {
+			t.Errorf("the %s one was sought from the other end", c.what)
+		}
+		server.MustDo(t, "LREM", line, "0", c.claim.ID)
+	}
+}
+
 // A client renews a thousand claims that share by ten scripts, each of which is short.
 func TestManySharersOfOneClientAreRenewedTogether(t *testing.T) {
 	t.Parallel()
