@@ -155,6 +155,14 @@ func TestCheckNotice(t *testing.T) {
 	last.life.lastBeat = ms(60)
 	never := lostLease(1, 90, 0, 1)
 	never.leaving, never.left = 0, 0
+	drowsy := lostLease(1, 50, 532, 1)
+	// The store's clock is 7 h ahead, and its fastest answer took so long. Lock returned the next lease at 200.
+	told := func(at, fastest int64) *history {
+		const ahead = 7 * 3600 * 1000
+		next, quick := lease(90, 200, 300, 2), lease(1000, 1000+fastest, 1100, 3)
+		next.since, quick.since = (at+ahead)*1000+1, (1000+ahead)*1000+1
+		return of(0, lostLease(1, 90, 99, 1), next, quick)
+	}
 	killed := lostLease(1, 90, 0, 1)
 	killed.leaving, killed.left = 0, 0
 	killedHistory := of(0, killed, lease(0, 100, 200, 2))
@@ -169,6 +177,10 @@ func TestCheckNotice(t *testing.T) {
 		"told after":                      {hs: of(0, late, lease(0, 100, 200, 2)), guilt: "was told of its loss by 20ms after"},
 		"asleep through it":               {hs: asleep(sleeper, 60, 518, of(0, sleeper, lease(0, 100, 200, 2))), asleep: 1},
 		"asleep, and slow to wake":        {hs: asleep(dawdler, 60, 520, of(0, dawdler, lease(0, 100, 200, 2))), guilt: "ran for 2.08s of that"},
+		"asleep, and told 12 ms after":    {hs: asleep(drowsy, 60, 520, of(0, drowsy, lease(0, 100, 200, 2))), guilt: "ran for 12ms of that"},
+		"told after the store's grant":    {hs: told(95, 1), guilt: "was told of its loss by 3ms after"},
+		"told before the store's grant":   {hs: told(110, 1)},
+		"told before, for all one knows":  {hs: told(95, 5)},
 		"asleep for a moment before":      {hs: asleep(blinker, 85, 92, of(0, blinker, lease(0, 100, 200, 2))), guilt: "was told of its loss by 20ms after"},
 		"asleep only after the next came": {hs: asleep(napper, 105, 155, of(0, napper, lease(0, 100, 200, 2))), guilt: "was told of its loss by 60ms after"},
 		"asleep, and ended as it woke":    {hs: lastHistory, asleep: 1},
@@ -189,6 +201,30 @@ func TestCheckNotice(t *testing.T) {
 				t.Errorf("%d holders were asleep, want %d", len(n.naps), c.asleep)
 			}
 		})
+	}
+}
+
+// Of one who slept through the end of its lease, and then runs by fits and starts, nothing can be said.
+func TestCheckNoticeIsVoidWhereAHolderIsStarved(t *testing.T) {
+	drowned := lostLease(1, 50, 620, 1)
+	hs := asleep(drowned, 60, 520, of(0, drowned, lease(0, 100, 200, 2)))
+	if n := checkNotice(asleep(drowned, 525, 595, hs), 30*time.Millisecond); n.cases != 0 || n.failed != 0 || n.void != 1 {
+		t.Errorf("%d of %d cases failed, %d void, want one void", n.failed, n.cases, n.void)
+	}
+}
+
+// Where a store tells whole milliseconds a grant may have been up to one later than it says.
+func TestGrantsByAClockOfMilliseconds(t *testing.T) {
+	for since, want := range map[int64]instant{50_000: ms(61), 50_001: ms(60) + 1000} {
+		waited, quick, silent := lease(0, 100, 110, 1), lease(190, 200, 210, 2), lease(290, 300, 310, 3)
+		waited.since, quick.since = since, 190_000
+		at := of(0, waited, quick, silent).grants()
+		if got := at(waited); got != want {
+			t.Errorf("%d µs is %d on the observer's clock, want %d", since, got, want)
+		}
+		if at(quick) != quick.granted || at(silent) != silent.granted {
+			t.Errorf("the fastest was granted at %d, and one of which the store does not say at %d, want as Lock returned", at(quick), at(silent))
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ func contest(j job, d *diary) error {
 	if j.Turns {
 		tracer = turnTracer{}
 	}
-	client, closeClient, err := j.open(context.Background(), nil, tracer)
+	client, _, closeClient, err := j.open(context.Background(), nil, tracer)
 	if err != nil {
 		return err
 	}

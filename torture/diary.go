@@ -44,6 +44,7 @@ type diaryHead struct {
 
 type record struct {
 	asked, granted, valid, trust, told, leaving, left atomic.Int64
+	since                                             atomic.Int64 // µs, by the store's clock
 	fence                                             atomic.Uint64
 	read, value                                       atomic.Int64
 	outcome, write                                    atomic.Uint32
@@ -162,7 +163,7 @@ func (d *diary) life(slot, number int) *life {
 			life: l, name: int(r.name.Load()), goroutine: int(r.goroutine.Load()),
 			asked: instant(r.asked.Load()), granted: instant(r.granted.Load()), valid: instant(r.valid.Load()),
 			trust: instant(r.trust.Load()), told: instant(r.told.Load()), why: strings.ToValidUTF8(string(bytes.TrimRight(r.why[:], "\x00")), ""), leaving: instant(r.leaving.Load()), left: instant(r.left.Load()),
-			outcome: outcome(r.outcome.Load()), fence: r.fence.Load(),
+			since: r.since.Load(), outcome: outcome(r.outcome.Load()), fence: r.fence.Load(),
 			write: writing(r.write.Load()), read: r.read.Load(), value: r.value.Load(),
 		})
 	}

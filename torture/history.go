@@ -3,6 +3,7 @@ package torture
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,7 @@ type handle struct {
 	why     string  // for what reason
 	leaving instant // read before Release was called
 	left    instant // read after Release had returned
+	since   int64   // when the store granted the claim, by its own clock in µs; 0 where it does not say
 	outcome outcome // of Lock
 	fence   uint64
 
@@ -90,6 +92,16 @@ func (l *life) ran(from, to instant) time.Duration {
 		d -= max(min(to, s.to).sub(max(from, s.from)), 0)
 	}
 	return max(d, 0)
+}
+
+// woke returns when the process ran again after an instant at which it did not, or that instant.
+func (l *life) woke(at instant) instant {
+	for _, s := range l.silences {
+		if s.from <= at && at < s.to {
+			return s.to
+		}
+	}
+	return at
 }
 
 // union returns the time that the spans cover together.
@@ -159,6 +171,32 @@ func (hs *history) granted(name int) []*handle {
 	}
 	slices.SortFunc(out, func(a, b *handle) int { return cmp.Compare(a.granted, b.granted) })
 	return out
+}
+
+// grants returns when the store granted each lease, on the observer's clock: never too early, and never later than Lock returned it.
+//
+// How far the store's clock is from the observer's, the grants themselves say: none was seen before it was. So the least that lies
+// between the time that the store says and that at which Lock had returned bounds the distance; the rest of it is how long the
+// fastest answer took. Where all times are whole milliseconds they are cut off, and up to one is missing.
+func (hs *history) grants() func(*handle) instant {
+	least, coarse := time.Duration(math.MaxInt64), int64(1)
+	for _, l := range hs.lives {
+		for _, h := range l.handles {
+			if h.since == 0 || h.granted == 0 {
+				continue
+			}
+			least = min(least, h.granted.sub(instant(h.since*1000)))
+			if h.since%1000 != 0 {
+				coarse = 0
+			}
+		}
+	}
+	return func(h *handle) instant {
+		if h.since == 0 {
+			return h.granted
+		}
+		return min(h.granted, instant(h.since*1000).add(least).add(time.Duration(coarse)*time.Millisecond))
+	}
 }
 
 // blame finds the actors of names that cannot be had any more: who got in last, unless it has left again, and else those

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 )
 
 // workerVariable marks a process that is to be a worker: the same binary, executed again. What it is to do comes over
@@ -45,6 +46,7 @@ type job struct {
 	Alone  bool          // every lease has a session of its own
 	Hold   time.Duration // how long a lease is held, at least
 	Rest   time.Duration // between leases, at most
+	Looks  bool          // whoever got in asks the store since when
 	Turns  bool          // tell turns from passes
 	Tries  bool          // try again and again, for want of a line
 	Tx     string        // the lock is one of a transaction, by what it says
@@ -114,15 +116,15 @@ func work(in *bufio.Reader) error {
 	return fmt.Errorf("torture: no task %q", j.Task)
 }
 
-// open opens the store of the job, through a link if there is one.
-func (j job) open(ctx context.Context, l *link, tracer interlock.Tracer) (*interlock.Client, func() error, error) {
+// open opens the store of the job, and a client of it, through a link if there is one.
+func (j job) open(ctx context.Context, l *link, tracer interlock.Tracer) (*interlock.Client, driver.Driver, func() error, error) {
 	open := openStore
 	if j.Harmed {
 		open = reach
 	}
 	store, err := open(ctx, j.Store)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	wired := store
 	if l != nil {
@@ -130,11 +132,11 @@ func (j job) open(ctx context.Context, l *link, tracer interlock.Tracer) (*inter
 		wired = l
 	}
 	client, err := interlock.New(wired, &interlock.Options{
-		Owner: fmt.Sprintf("torture p%d.%d", j.Slot, j.Number), TTL: j.TTL, Grace: j.Grace, Tracer: tracer,
+		Owner: j.owner(), TTL: j.TTL, Grace: j.Grace, Tracer: tracer,
 		Logger: slog.New(slog.DiscardHandler), // it loses leases all the time
 	})
 	if err != nil {
-		return nil, nil, errors.Join(err, store.Close(ctx))
+		return nil, nil, nil, errors.Join(err, store.Close(ctx))
 	}
 	closeBoth := func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -145,5 +147,8 @@ func (j job) open(ctx context.Context, l *link, tracer interlock.Tracer) (*inter
 		}
 		return errors.Join(err, store.Close(ctx))
 	}
-	return client, closeBoth, nil
+	return client, store, closeBoth, nil
 }
+
+// owner is the name of the worker at the store.
+func (j job) owner() string { return fmt.Sprintf("torture p%d.%d", j.Slot, j.Number) }

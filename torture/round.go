@@ -26,6 +26,11 @@ type plan struct {
 	harm      harm
 }
 
+// noticed reports whether leases are lost, and it is looked at whether their holders are told in time.
+func (p plan) noticed() bool {
+	return p.job.Guard != unlocked && p.job.Guard != shared && (p.stops || p.job.Cuts || p.harm.wired || len(p.harm.server) > 0)
+}
+
 // harm is what is done to the servers of a trial and to the way to them, and what that may cost.
 type harm struct {
 	wired  bool          // every worker has a cable, which is damaged
@@ -79,6 +84,7 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 	for i := range jobs {
 		j := p.job
 		j.Task, j.Store, j.TTL, j.Grace, j.Seed = "storm", c.Config.Store, c.TTL, c.Grace, c.Seed
+		j.Looks = p.noticed()
 		j.Wired, j.Harmed = links != nil, links != nil || len(p.harm.server) > 0
 		if links != nil {
 			j.Store = links.url(j.Store, i)

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 )
 
 // stormer is a worker that is not spared anything: it writes everything down in its diary.
@@ -19,6 +21,9 @@ type stormer struct {
 	diary  *diary
 	client *interlock.Client
 	link   *link // nil if nothing is wrong with the wire
+
+	inspector driver.Inspector // nil if nobody asks the store since when a claim is held
+	unsaid    atomic.Bool      // the store does not say
 
 	mu  sync.Mutex
 	err error // the first that no fault explains
@@ -32,8 +37,12 @@ func storm(j job, d *diary) error {
 		s.link = &link{ttl: j.TTL, grace: j.Grace, cuts: j.Cuts, alone: j.Alone, lie: j.Lie, seed: j.Seed, counted: &d.head.cuts}
 	}
 	var closeClient func() error
-	if s.client, closeClient, err = j.open(context.Background(), s.link, nil); err != nil {
+	var store driver.Driver
+	if s.client, store, closeClient, err = j.open(context.Background(), s.link, nil); err != nil {
 		return err
+	}
+	if j.Looks {
+		s.inspector, _ = store.(driver.Inspector)
 	}
 	d.head.ready.Store(1)
 	s.End = d.awaitStart()
@@ -109,6 +118,7 @@ func (s *stormer) visit(ctx context.Context, rec *record, name int, r *rand.Rand
 	// The end of the context is written down beside the work, which may be stuck in a system call.
 	//nolint:contextcheck // the end of the lease is what this is about, not that of the wait
 	stop := context.AfterFunc(lease.Context(), func() { s.told(rec, lease, "") })
+	s.since(rec, lease, s.Names[name]) //nolint:contextcheck // as above
 	err = s.work(rec, lease, name, r)
 	if !rec.confirm(lease) {
 		s.told(rec, lease, "when it asks: ") //nolint:contextcheck // as above
@@ -129,6 +139,29 @@ func (s *stormer) lock(ctx context.Context, name string, options ...interlock.Lo
 		return s.client.Semaphore(name, s.Permits, options...).Acquire(ctx, 1)
 	}
 	return s.client.Mutex(name, options...).Lock(ctx)
+}
+
+// since writes down when the store granted the claim, by its own clock, where it says that and answers soon.
+func (s *stormer) since(rec *record, lease *interlock.Lease, name string) {
+	if s.inspector == nil || s.unsaid.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(lease.Context(), s.TTL/10)
+	defer cancel()
+	line, err := s.inspector.Line(ctx, name)
+	if err != nil {
+		return
+	}
+	for _, h := range line.Claims {
+		if !h.Held || h.Owner.Name != s.owner() || h.Fence > lease.Fence() || h.Fence+driver.Stride <= lease.Fence() && h.Fence > 0 {
+			continue
+		}
+		if h.Since.IsZero() {
+			s.unsaid.Store(true)
+			return
+		}
+		rec.since.Store(h.Since.UnixMicro())
+	}
 }
 
 // told writes down that the holder knows of its loss, and how, unless that is known already.

@@ -26,7 +26,7 @@ type judgement struct {
 	done                                                                          map[string]int
 	margins, naps                                                                 []time.Duration
 	probe, first                                                                  time.Duration
-	swept                                                                         int
+	swept, byStore                                                                int
 }
 
 func newJudgement(w twin) *judgement {
@@ -70,9 +70,10 @@ func (j *judgement) judge(c *conductor, p plan, r *round) {
 		title = titlePermits
 	}
 	j.take("V3", title, hs, checkOverlap(hs, permits))
-	if locked && (p.stops || p.job.Cuts || p.harm.wired || len(p.harm.server) > 0) {
+	if p.noticed() {
 		n := checkNotice(hs, c.Grace)
 		j.take("V4", titleNotice, hs, n.finding)
+		j.byStore += n.told
 		j.margins, j.naps = append(j.margins, n.margins...), append(j.naps, n.naps...)
 		j.checks["V4"].Note = j.notice()
 	}
@@ -107,6 +108,9 @@ func (j *judgement) notice() string {
 	if len(j.margins) > 0 {
 		slices.Sort(j.margins)
 		s = fmt.Sprintf("%d told before, the closest by %v", len(j.margins), j.margins[0].Round(10*time.Microsecond))
+	}
+	if j.byStore > 0 {
+		s += fmt.Sprintf("; of %d the store says when the next got in", j.byStore)
 	}
 	if n := len(j.naps); n > 0 {
 		slices.Sort(j.naps)
