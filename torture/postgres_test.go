@@ -49,6 +49,7 @@ func TestStormOverPostgres(t *testing.T) {
 
 const (
 	lengthVariable   = "INTERLOCK_STORM"    // how long a storm goes on
+	graceVariable    = "INTERLOCK_GRACE"    // if it is set the grace in storms is the default of locks, a tenth of the TTL
 	handoffsVariable = "INTERLOCK_HANDOFFS" // how many there are to be
 )
 

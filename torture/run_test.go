@@ -90,10 +90,10 @@ func figures(least map[string]float64) func(Trial) bool {
 
 // Who was told when is a margin in time, for make proof: in the core's tests, in virtual time, it is an order.
 func TestStorm(t *testing.T) {
-	t.Parallel()
 	twins := 3
 	if testing.Short() {
 		twins = 2
+		t.Parallel()
 	}
 	trials := torment(t, Config{For: 4 * time.Second, Processes: 6, Goroutines: 4, Names: 6, untimed: testing.Short(), want: figures(map[string]float64{
 		"kills": 1, "stops": 1, "refused writes": 1,
@@ -144,7 +144,6 @@ func TestNotice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a margin in time: make proof")
 	}
-	t.Parallel()
 	trials := torment(t, Config{Scenarios: []string{Notice}, For: 4 * time.Second, want: func(t Trial) bool {
 		return t.check("V4").Cases >= 50
 	}})

@@ -3,6 +3,8 @@
 package torture
 
 import (
+	"cmp"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,33 +13,29 @@ import (
 	"github.com/interlock-go/interlock/torture/flawed"
 )
 
-// A storm over servers that fail, too, without its twins, which would take too long here. What the servers promise under
-// these faults holds; what they do not is excused by name.
+// A storm over servers that fail, too. What the servers promise under these faults holds; what they do not is excused by name.
 func TestStormOverServersThatFail(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a storm: make proof")
 	}
-	t.Parallel()
-	abreast := newAbreast(t)
+	length := stormLength(t)
 	for name, c := range map[string]struct {
 		start  string
 		faults []string
-		length time.Duration
 		excuse []string
 	}{
-		"one Redis":        {OneRedis, nil, 4 * time.Second, nil},
-		"one that evicts":  {OneRedis, []string{FaultEvict, FaultLink}, 3 * time.Second, []string{"V3", "V4"}},
-		"Sentinel":         {Sentinel, nil, 6 * time.Second, []string{"V3", "V4"}},
-		"Cluster":          {Cluster, nil, 6 * time.Second, []string{"V3", "V4"}},
-		"five masters":     {Redlock, nil, 6 * time.Second, nil},
-		"and their clocks": {Redlock, []string{FaultClock, FaultForget, FaultLink}, 4 * time.Second, []string{"V3", "V4"}},
+		"one Redis":        {OneRedis, nil, nil},
+		"one that evicts":  {OneRedis, []string{FaultEvict, FaultLink}, []string{"V3", "V4"}},
+		"Sentinel":         {Sentinel, nil, []string{"V3", "V4"}},
+		"Cluster":          {Cluster, nil, []string{"V3", "V4"}},
+		"five masters":     {Redlock, nil, nil},
+		"and their clocks": {Redlock, []string{FaultClock, FaultForget, FaultLink}, []string{"V3", "V4"}},
 	} {
-		abreast.run(name, func(t *testing.T) {
-			trial := stormOver(t, Config{Start: c.start, Faults: c.faults, Processes: 6, Goroutines: 4, want: enough}, "", c.length)
+		t.Run(name, func(t *testing.T) {
+			trial := stormOver(t, Config{Start: c.start, Faults: c.faults, Processes: 6, Goroutines: 4, want: enough}, "", length)
 			withstood(t, trial, c.excuse)
 		})
 	}
-	abreast.wait()
 }
 
 // unjudged are the checks that find cases in every storm, and have found none. Of a store without tokens nobody asks for V1.
@@ -106,15 +104,56 @@ func TestStormOverTheFlawlessMajority(t *testing.T) {
 	}
 }
 
-// stormOver runs the one trial of a storm, over the locks of a scheme other than the servers' own if one is named.
+// stormOver runs a storm for d and its twins, which must fail in the same faults, or else the storm shows nothing; over the locks of
+// a scheme other than the servers' own, if one is named, only the storm.
 func stormOver(t *testing.T, cfg Config, scheme string, d time.Duration) Trial {
 	t.Helper()
-	return twinOver(t, cfg, scheme, twin{}, d)
+	cfg.For = d
+	c := conductorOver(t, cfg, scheme)
+	if scheme != "" {
+		return c.only(t, twin{}, d)
+	}
+	trials, err := c.runStorm(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range trials[1:] {
+		var b strings.Builder
+		w.print(&b)
+		t.Log(b.String())
+		switch {
+		case w.toothless():
+			t.Errorf("the storm was not judged: its twin %s has not failed %s", w.Twin, w.MustFail)
+		case !w.Passed():
+			t.Errorf("the twin %s fails what it does not lack", w.Twin)
+		}
+	}
+	return trials[0]
 }
 
-// twinOver is stormOver, until what must fail has.
+// twinOver runs one twin of a storm, until it has failed, over the locks of a scheme.
 func twinOver(t *testing.T, cfg Config, scheme string, w twin, d time.Duration) Trial {
 	t.Helper()
+	return conductorOver(t, cfg, scheme).only(t, w, d)
+}
+
+func (c *conductor) only(t *testing.T, w twin, d time.Duration) Trial {
+	t.Helper()
+	p := c.stormy()
+	w.mayFail = append(w.mayFail, p.harm.excuse...)
+	trial, err := c.play(t.Context(), Storm, p, w, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trial
+}
+
+// conductorOver starts the servers of a configuration, and closes them at the test's end.
+func conductorOver(t *testing.T, cfg Config, scheme string) *conductor {
+	t.Helper()
+	if os.Getenv(graceVariable) != "" {
+		cfg.Grace = cmp.Or(cfg.TTL, 300*time.Millisecond) / 10
+	}
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +162,7 @@ func twinOver(t *testing.T, cfg Config, scheme string, w twin, d time.Duration) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer servers.close()
+	t.Cleanup(func() { _ = servers.close() })
 	c := &conductor{Config: cfg, out: progress{t}, dir: t.TempDir(), id: "test", servers: servers}
 	c.Store = servers.url()
 	if scheme != "" {
@@ -134,14 +173,8 @@ func twinOver(t *testing.T, cfg Config, scheme string, w twin, d time.Duration) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeStore()
-	p := c.stormy()
-	w.mayFail = append(w.mayFail, p.harm.excuse...)
-	trial, err := c.play(t.Context(), Storm, p, w, d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return trial
+	t.Cleanup(closeStore)
+	return c
 }
 
 // What cannot be is an error before anything is started.

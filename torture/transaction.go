@@ -101,15 +101,17 @@ func (a *actor) add(ctx context.Context, s *seat, _ int) error {
 			return err
 		}
 		defer tx.rollback(context.WithoutCancel(ctx)) // after a commit there is nothing to roll back
-		token, err := tx.lock(ctx, a.Names[0])
-		if err != nil {
-			return err
+		var token uint64
+		if a.Guard != unlocked {
+			if token, err = tx.lock(ctx, a.Names[0]); err != nil {
+				return err
+			}
 		}
 		n, last, err := tx.read(ctx)
 		if err != nil {
 			return err
 		}
-		if int64(token) <= last { //nolint:gosec // they come from a bigint
+		if int64(token) <= last && a.Guard != unlocked { //nolint:gosec // they come from a bigint
 			return fmt.Errorf("%w: %d after %d", errDisorder, token, last)
 		}
 		pause(a.Hold, ctx.Done())

@@ -25,6 +25,7 @@ type tortureCommand struct {
 	Goroutines int           `help:"Goroutines in each of them." placeholder:"8"`
 	Names      int           `help:"Names that the workers of a storm share." placeholder:"8"`
 	TTL        time.Duration `help:"TTL of the locks where there are faults." placeholder:"300ms" name:"ttl"`
+	Grace      time.Duration `help:"Their grace. The default of locks is a tenth of their TTL; this is about the locks, not the machine: a third." placeholder:"100ms"`
 	Seed       uint64        `help:"Decides on the faults; reported, so that a run can be had again." placeholder:"N"`
 	Start      string        `help:"Start servers for this in place of a store: redis, sentinel, cluster, redlock, postgres, postgres-sync, postgres-async, postgres-pooler, mariadb, memcached, etcd, zookeeper, zookeeper-ensemble, shedlock-postgres or shedlock-mariadb; ?technique=session may follow." placeholder:"KIND"`
 	Faults     []string      `help:"What is done to those servers in a storm: link, pause, restart, failover, stale, evict, forget, outage, clock, majority, blank, terminate, exhaust, rolling. Default: what they must bear." placeholder:"FAULT"`
@@ -42,7 +43,7 @@ func (c *tortureCommand) Run(ctx context.Context, t terminal, line *commandLine)
 	report, err := torture.Run(ctx, torture.Config{
 		Store: storeURL, Start: c.Start, Faults: c.Faults, Flawed: c.Flawed,
 		For: c.For, Scenarios: c.Scenario, Processes: c.Processes, Goroutines: c.Goroutines, Names: c.Names,
-		TTL: c.TTL, Seed: c.Seed, Handoffs: c.Handoffs,
+		TTL: c.TTL, Grace: c.Grace, Seed: c.Seed, Handoffs: c.Handoffs,
 	}, t.err)
 	if err != nil {
 		return &exitError{exitStore, err}
