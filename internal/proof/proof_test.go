@@ -133,6 +133,24 @@ func TestVerdictOfCommands(t *testing.T) {
 	}
 }
 
+// What a part had in memory is looked at, and too much is broken: also of a process of its own that has ended.
+func TestMemoryOfAPart(t *testing.T) {
+	p := part{run: []string{"sh", "-c", "head -c 67108864 /dev/zero | tail -c 67108864 > /dev/null; true"}, events: true}
+	sum := newTally(io.Discard)
+	if err := p.once(t.Context(), sum, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if sum.peak < 64<<20 || sum.peak > mostMemory {
+		t.Errorf("a process that kept 64 MiB had %d", sum.peak)
+	}
+	sum = newTally(io.Discard)
+	sum.event([]byte(`{"Action":"pass","Package":"m/p","Test":"TestA"}`))
+	sum.peak = mostMemory + 5<<20
+	if r := sum.result(nil, false); r.verdict != broken || !slices.Equal(r.why, []string{"a process of it had 1029 MiB in memory, want 1024 at most"}) {
+		t.Errorf("%s, %q; want it broken for its memory", r.verdict, r.why)
+	}
+}
+
 // A second proof in the same clone would overwrite the page of the first.
 func TestAlone(t *testing.T) {
 	t.Chdir(t.TempDir())

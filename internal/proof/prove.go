@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -90,10 +91,24 @@ func (p part) once(ctx context.Context, t *tally, d time.Duration) error {
 		}
 	}
 	err = errors.Join(lines.Err(), c.Wait())
+	if u, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok && p.events {
+		t.peak = max(t.peak, resident(u))
+	}
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// mostMemory is how much one process of a part may have in memory, under the race detector too: several of them run on a machine.
+const mostMemory = 1 << 30
+
+// resident is the most that a process, or one of those that it waited for, had in memory.
+func resident(u *syscall.Rusage) int64 {
+	if runtime.GOOS == "darwin" {
+		return u.Maxrss
+	}
+	return u.Maxrss << 10
 }
 
 // tally adds up what a part says.
@@ -103,6 +118,7 @@ type tally struct {
 	output map[string]*bytes.Buffer // of tests that have not ended, by package and test
 	above  map[string]bool          // tests with subtests: those are the cases
 	failed []failure
+	peak   int64    // bytes that the largest of its processes had in memory
 	last   []string // lines of what is no test
 }
 
@@ -216,6 +232,9 @@ func (t *tally) result(err error, patient bool) result {
 			v = notJudged
 		}
 		condemn(v, f.test+": "+gist(f.said))
+	}
+	if t.peak > mostMemory {
+		condemn(broken, fmt.Sprintf("a process of it had %d MiB in memory, want %d at most", t.peak>>20, mostMemory>>20))
 	}
 	switch {
 	case len(r.why) > 0:
