@@ -157,7 +157,7 @@ func cutFenceBase(u *url.URL) (base uint64, err error) {
 	return base, p.Err()
 }
 
-// Params reads the parameters of a store's URL. Each may be asked for once; Err names the first that was malformed or
+// Params reads the parameters of a store's URL. Each may stand there once; Err names the first that was malformed or
 // that nobody asked for.
 type Params struct {
 	values url.Values
@@ -176,7 +176,9 @@ func NewParams(u *url.URL) *Params {
 
 // Param reads one parameter with parse; absent, it is the zero value.
 func Param[T any](p *Params, name string, parse func(string) (T, error)) (value T) {
-	p.known = append(p.known, name)
+	if !slices.Contains(p.known, name) { // each of several hosts may ask for it
+		p.known = append(p.known, name)
+	}
 	given := p.values[name]
 	if len(given) == 0 || p.err != nil {
 		return value
