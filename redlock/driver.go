@@ -52,8 +52,12 @@ func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, erro
 	if len(conns)%2 == 0 || len(conns) > maxNodes {
 		return nil, fmt.Errorf("redlock: %d masters: want an odd number up to %d, such as 3 or 5: an even one bears no more failures than one less: %w", len(conns), maxNodes, driver.ErrRefused)
 	}
+	options := o.withDefaults()
+	if err := options.check(); err != nil {
+		return nil, err
+	}
 	d := &Driver{
-		quorum: majority(len(conns)), options: o.withDefaults(),
+		quorum: majority(len(conns)), options: options,
 		seen: map[string]int64{},
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())

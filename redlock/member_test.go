@@ -61,6 +61,19 @@ func TestSetsThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
+// A MaxTTL that no session can have, or for which a set would never be out of use, is refused before a master has it on record.
+func TestAMaxTTLThatIsOfNoUseIsRefused(t *testing.T) {
+	set := startMasters(t, 3)
+	refused(t, urlOf(addrs(set))+"?max_ttl=99ms", "MaxTTL 99ms", "100ms", "24h0m0s")
+	refused(t, urlOf(addrs(set))+"?max_ttl=24h1ms", "MaxTTL 24h0m0.001s")
+	for i, server := range set {
+		if keys := server.MustDo(t, "DBSIZE"); keys != "0" {
+			t.Errorf("master %d keeps %s keys, want none", i+1, keys)
+		}
+	}
+	session(t, open(t, urlOf(addrs(set))+"?max_ttl=100ms"), 100*time.Millisecond)
+}
+
 // Another number of masters, other masters or another MaxTTL is refused while the set is in use, and welcome afterwards.
 func TestAnotherSetIsRefusedWhileOneIsInUse(t *testing.T) {
 	five := startMasters(t, 5)

@@ -1,8 +1,11 @@
 package redlock
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // Options of a [Driver].
@@ -11,8 +14,8 @@ type Options struct {
 	// A master that takes longer counts as one that did not answer. Default 500 ms.
 	NodeTimeout time.Duration
 
-	// MaxTTL is the longest TTL that a session may have; default 1 min. Programs with the same masters must agree on it: a
-	// master that comes back without its memory has no vote for as long.
+	// MaxTTL is the longest TTL that a session may have, from 100 ms to a day; default 1 min. Programs with the same masters must
+	// agree on it: a master that comes back without its memory has no vote for as long, and a set is in use for three times as long.
 	MaxTTL time.Duration
 
 	// Shared says that Redlock clients of other makes use the same names, so that a line of ours leaves them a gap at every
@@ -21,6 +24,9 @@ type Options struct {
 
 	Logger *slog.Logger // told when a master loses its vote, and when it has it again; default slog.Default()
 }
+
+// longest is what MaxTTL may be at most: a set of masters with a larger one could hardly be given up for another one.
+const longest = 24 * time.Hour
 
 // Default values of Options.
 const (
@@ -44,4 +50,12 @@ func (o *Options) withDefaults() Options {
 		options.Logger = slog.Default()
 	}
 	return options
+}
+
+// check refuses options that cannot be kept, before any master has them on record.
+func (o Options) check() error {
+	if o.MaxTTL < minTTL || o.MaxTTL > longest {
+		return fmt.Errorf("redlock: MaxTTL %v: want %v to %v: %w", o.MaxTTL, minTTL, longest, driver.ErrRefused)
+	}
+	return nil
 }

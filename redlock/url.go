@@ -41,6 +41,9 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
+	if err := o.withDefaults().check(); err != nil { // before anything is connected
+		return nil, err
+	}
 	conns := connect(ctx, configs)
 	d, err := New(ctx, conns, &o)
 	if err != nil {
