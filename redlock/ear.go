@@ -27,7 +27,10 @@ type hearing struct {
 	next string
 }
 
-func newChannel() string { return "il:push:" + driver.NewID() }
+// channels begins the channels of all processes.
+const channels = "il:push:"
+
+func newChannel() string { return channels + driver.NewID() }
 
 // channel is the channel of the ear, or of the next one.
 func (n *node) channel() string {
