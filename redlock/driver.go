@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,7 +70,7 @@ func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, erro
 	all, missing, err := d.look(ctx)
 	if err != nil {
 		d.cancel()
-		return nil, err
+		return nil, d.withOthers(err, all)
 	}
 	d.durable = !slices.ContainsFunc(all, func(p *portrait) bool { return p.err != nil || !p.durable })
 	if missing {
@@ -81,6 +82,16 @@ func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, erro
 		go n.serve()
 	}
 	return d, nil
+}
+
+// withOthers is err with what else keeps masters away that it does not name: whoever cannot open cannot ask for [Driver.Masters].
+func (d *Driver) withOthers(err error, all []*portrait) error {
+	for i, p := range all {
+		if why := p.away(); why != nil && !strings.Contains(err.Error(), d.nodes[i].name) {
+			err = fmt.Errorf("%w; %s: %v", err, d.nodes[i].name, why) //nolint:errorlint // the first is what the error is
+		}
+	}
+	return err
 }
 
 func majority(n int) int {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -264,8 +265,14 @@ func TestMinority(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second && !testing.Short() {
 		t.Errorf("it took %v to say so", took)
 	}
-	if _, err := driver.OpenURL(t.Context(), urlOf(addrs(set))); err == nil || !strings.Contains(err.Error(), "2 of 5 masters answered") {
-		t.Errorf("opening with two of five: %v", err)
+	_, err = driver.OpenURL(t.Context(), urlOf(addrs(set)))
+	if err == nil || !strings.Contains(err.Error(), "2 of 5 masters answered") {
+		t.Fatalf("opening with two of five: %v", err)
+	}
+	for i, s := range set {
+		if n := strings.Count(err.Error(), fmt.Sprintf("master %d (%s)", i+1, s.Addr())); i < 3 && n != 1 || i >= 3 && n != 0 {
+			t.Errorf("opening with two of five names master %d %d times: %v, want each once that does not answer", i+1, n, err)
+		}
 	}
 }
 
