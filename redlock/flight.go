@@ -110,8 +110,19 @@ func (s *session) await(ctx context.Context, f *flight, over func() bool) error 
 	case <-f.done:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return s.unfinished(f, ctx.Err())
 	}
+}
+
+// unfinished is the error of a call whose caller gives up, with what it has heard.
+func (s *session) unfinished(f *flight, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := fmt.Sprintf("redlock: %d of %d masters have answered so far", f.answered(), len(s.d.nodes))
+	if f.err != nil {
+		text += ": " + f.err.Error()
+	}
+	return fmt.Errorf("%s: %w", text, err)
 }
 
 // known counts the masters that have answered, or had before and were not asked.

@@ -2,8 +2,10 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -229,4 +231,27 @@ func within(t *testing.T, what string, f func(ctx context.Context) error) time.D
 		t.Fatalf("%s has not returned after %v: %v", what, time.Since(began), err)
 	}
 	return time.Since(began)
+}
+
+// Who gives up before a majority has answered hears how many had.
+func TestWhoGivesUpHearsHowManyHadAnswered(t *testing.T) {
+	set := startMasters(t, 3)
+	s := session(t, open(t, urlOf(addrs(set))+"?node_timeout=20s"), time.Minute)
+	for _, server := range set[1:] {
+		if err := server.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = server.Resume() }()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Acquire(ctx, mutex("given up", true))
+		done <- err
+	}()
+	until(t, 30*time.Second, "there at the master that answers", func() bool { return set[0].MustDo(t, "EXISTS", "given up") == "1" })
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), " of 3 masters have answered so far") {
+		t.Errorf("an acquire that was given up: %v, want %v and how many masters have answered", err, context.Canceled)
+	}
 }
