@@ -9,7 +9,6 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -281,44 +280,19 @@ func note(g glimpse) string {
 	return ""
 }
 
-// Lines implements driver.Inspector. It scans the counters of all names that ever were locked, so its cost grows with
-// these.
+// Lines implements driver.Inspector. It scans the counters of all names that ever were locked and were not pruned, and looks at those
+// where something stands.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
-	var mu sync.Mutex
-	var names []string
-	var errs []error
-	var all sync.WaitGroup
-	for _, n := range d.nodes {
-		all.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, 4*d.options.NodeTimeout)
-			defer cancel()
-			err := n.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
-				return redisstore.Scan(ctx, do, redisstore.Glob("il:{*}:qfence:", prefix), func(keys []string) error {
-					mu.Lock()
-					defer mu.Unlock()
-					for _, key := range keys {
-						if name := nameOf(key); strings.HasPrefix(name, prefix) {
-							names = append(names, name)
-						}
-					}
-					return nil
-				})
-			})
-			if err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, fmt.Errorf("redlock: list names on %s: %w", n.name, redisconn.Classify(err)))
-			}
-		})
+	names, err := d.counted(ctx, prefix)
+	if err == nil {
+		names, err = d.standing(ctx, names)
 	}
-	all.Wait()
-	if len(d.nodes)-len(errs) < d.quorum {
-		return nil, errors.Join(errs...)
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(names)
 	var lines []driver.Line
 	var damaged error // one such name is no reason to list no other
-	for _, name := range slices.Compact(names) {
+	for _, name := range names {
 		line, err := d.Line(ctx, name)
 		switch {
 		case final(err):

@@ -22,6 +22,10 @@ var (
 	lookText string
 	//go:embed evict.lua
 	evictText string
+	//go:embed standing.lua
+	standingText string
+	//go:embed prune.lua
+	pruneText string
 	//go:embed member.lua
 	memberText string
 
@@ -32,6 +36,9 @@ var (
 	markScript  = redisconn.NewScript("interlock_quorum_mark", markText)
 	lookScript  = redisconn.NewScript("interlock_quorum_look", lookText)
 	evictScript = redisconn.NewScript("interlock_quorum_evict", evictText)
+
+	standingScript = redisconn.NewScript("interlock_quorum_standing", standingText)
+	pruneScript    = redisconn.NewScript("interlock_quorum_prune", pruneText)
 
 	memberScript = redisconn.NewScript("interlock_quorum_member", memberText)
 )

@@ -1,0 +1,133 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// some is how many names one script is asked about: it takes a master half a millisecond. One that removes them is given batch.
+const some = 500
+
+// counted returns the names that have a counter, in order, as a majority of the masters or more know them. A claim that holds has drawn
+// a counter on each of its masters, and one that stands in line there has made one, so no other name is of interest.
+func (d *Driver) counted(ctx context.Context, prefix string) ([]string, error) {
+	var mu sync.Mutex
+	var names []string
+	var errs []error
+	var all sync.WaitGroup
+	for _, n := range d.nodes {
+		all.Go(func() {
+			err := n.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
+				page := func(ctx context.Context, words ...string) (any, error) {
+					ctx, cancel := context.WithTimeout(ctx, d.options.NodeTimeout)
+					defer cancel()
+					return do(ctx, words...)
+				}
+				return redisstore.Scan(ctx, page, redisstore.Glob(redisstore.SideKeys+"*}:qfence:", prefix), func(keys []string) error {
+					mu.Lock()
+					defer mu.Unlock()
+					for _, key := range keys {
+						if name := nameOf(key); name != "" && strings.HasPrefix(name, prefix) {
+							names = append(names, name)
+						}
+					}
+					return nil
+				})
+			})
+			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, fmt.Errorf("redlock: list names on %s: %w", n.name, redisconn.Classify(err)))
+			}
+		})
+	}
+	all.Wait()
+	if len(d.nodes)-len(errs) < d.quorum {
+		return nil, errors.Join(errs...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// inGroups runs a script for many names on all masters, so many at a time, and returns those of which one of the masters gives the
+// number, in their order.
+func (d *Driver) inGroups(ctx context.Context, names []string, size int, call func(names []string) redisconn.Call) (chosen []string, err error) {
+	for group := range slices.Chunk(names, size) {
+		c := call(group)
+		picked := make([]bool, len(group))
+		f, err := d.everywhere(ctx, func(*node) (redisconn.Call, bool) { return c, true }, func(_ *node, v any) error {
+			numbers, ok := v.([]any)
+			if !ok {
+				return errors.New("redlock: the server answered something else than numbers of names")
+			}
+			for _, n := range numbers {
+				if n, _ := n.(int64); n > 0 && n <= int64(len(group)) {
+					picked[n-1] = true
+				}
+			}
+			return nil
+		}, nil)
+		if err == nil && f.answered() < d.quorum {
+			err = d.unavailable(f)
+		}
+		for i, name := range group {
+			if picked[i] {
+				chosen = append(chosen, name)
+			}
+		}
+		if err != nil {
+			return chosen, err
+		}
+	}
+	return chosen, nil
+}
+
+// standing returns those names, in their order, at which something stands on a master that answers.
+func (d *Driver) standing(ctx context.Context, names []string) ([]string, error) {
+	standing, err := d.inGroups(ctx, names, some, func(names []string) redisconn.Call {
+		call := redisconn.Call{Script: standingScript, Keys: make([]string, 0, 2*len(names))}
+		for _, name := range names {
+			call.Keys = append(call.Keys, name, keysOf(name).line)
+		}
+		return call
+	})
+	if err != nil {
+		return nil, fmt.Errorf("redlock: ask which names are free: %w", err)
+	}
+	return standing, nil
+}
+
+// Prune implements driver.Pruner: it deletes the counters of such names, on the masters that answer. Each master draws above what it
+// has deleted from then on, so that tokens go on growing whatever clocks do.
+func (d *Driver) Prune(ctx context.Context, prefix string, idle time.Duration) (removed int, err error) {
+	if idle < 0 {
+		return 0, fmt.Errorf("redlock: prune: idle for %v: want 0 or more: %w", idle, driver.ErrRefused)
+	}
+	names, err := d.counted(ctx, prefix)
+	if err != nil {
+		return 0, fmt.Errorf("redlock: prune: %w", err)
+	}
+	gone, err := d.inGroups(ctx, names, batch, func(names []string) redisconn.Call {
+		call := redisconn.Call{Script: pruneScript, Keys: make([]string, 0, 2+3*len(names)), Args: []string{strconv.FormatInt(idle.Microseconds(), 10)}}
+		call.Keys = append(call.Keys, floorKey, highKey)
+		for _, name := range names {
+			k := keysOf(name)
+			call.Keys = append(call.Keys, k.name, k.counter, k.line)
+		}
+		return call
+	})
+	if err != nil {
+		return len(gone), fmt.Errorf("redlock: prune: %w", err)
+	}
+	return len(gone), nil
+}

@@ -1,0 +1,124 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+// idle has a master keep the counters of n names that nobody locks, drawn so long ago.
+func idle(t *testing.T, s *servertest.Server, prefix string, n int, ago time.Duration) {
+	t.Helper()
+	s.MustDo(t, "EVAL", `local t = redis.call('TIME')
+		for i = 1, ARGV[2] do
+			redis.call('SET', 'il:{' .. ARGV[1] .. i .. '}:qfence:' .. ARGV[1] .. i, string.format('%.0f', (t[1] * 1000000 - ARGV[3]) / 64 * 64 - i * 64))
+		end`, "0", prefix, strconv.Itoa(n), strconv.FormatInt(ago.Microseconds(), 10))
+}
+
+// scripts is how many a master has run so far.
+func scripts(t *testing.T, s *servertest.Server) int {
+	t.Helper()
+	m := regexp.MustCompile(`cmdstat_evalsha:calls=(\d+)`).FindStringSubmatch(s.MustDo(t, "INFO", "commandstats"))
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(m[1])
+	return n
+}
+
+// A list of what stands costs by what stands, and not by all names that ever were locked.
+func TestLines_CostByWhatStands(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3)
+	d := open(t, urlOf(addrs(set)))
+	s := session(t, d, time.Minute)
+	for _, server := range set {
+		idle(t, server, "old/", 5000, time.Hour)
+	}
+	for _, name := range []string{"held", "left"} {
+		within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, s, mutex(name, true)); return err })
+		everywhere(t, set, name)
+	}
+	within(t, "a claim that queues", func(ctx context.Context) error { _, err := s.Acquire(ctx, mutex("left", true)); return err })
+	for _, server := range set {
+		until(t, 30*time.Second, "in line", func() bool { return server.MustDo(t, "ZCARD", "il:{left}:qline:left") == "1" })
+		server.MustDo(t, "DEL", "left") // whose holder has gone without a word
+		server.MustDo(t, "RPUSH", "data", "somebody's")
+		server.MustDo(t, "SET", "il:{data}:qfence:data", "64")
+	}
+	before := scripts(t, set[0])
+	lines, err := d.Lines(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, l := range lines {
+		names = append(names, l.Name)
+	}
+	if want := []string{"data", "held", "left"}; !slices.Equal(names, want) {
+		t.Errorf("%q stand, want %q", names, want)
+	}
+	if n := scripts(t, set[0]) - before; n > 100 { // 11 for 5,003 names, 3 for those that stand, and what renews meanwhile
+		t.Errorf("a master was asked %d times for 5,003 names, of which 3 are of interest", n)
+	}
+}
+
+// What is kept of names that nobody locks goes when it is old, and tokens go on above it.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3)
+	d := open(t, urlOf(addrs(set)))
+	s := session(t, d, time.Minute)
+	counter := func(server *servertest.Server, name string) int64 {
+		t.Helper()
+		n, _ := strconv.ParseInt(server.MustDo(t, "GET", "il:{"+name+"}:qfence:"+name), 10, 64)
+		return n
+	}
+	held := mutex("held1", true)
+	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, s, held); return err })
+	everywhere(t, set, "held1")
+	var high int64
+	for _, server := range set {
+		idle(t, server, "old", 250, 48*time.Hour)
+		idle(t, server, "kept", 2, time.Hour)
+		idle(t, server, "held", 1, 48*time.Hour)
+		server.MustDo(t, "SET", "il:{damaged}:qfence:damaged", "no number")
+		high = max(high, counter(server, "old1"))
+	}
+	prune := func(prefix string, want int) {
+		t.Helper()
+		if n, err := d.Prune(t.Context(), prefix, 24*time.Hour); n != want || err != nil {
+			t.Errorf("pruned %d names that begin with %q, %v, want %d", n, prefix, err, want)
+		}
+	}
+	prune("kept", 0)
+	prune("old2", 62)
+	prune("", 188)
+	prune("", 0)
+	if _, err := d.Prune(t.Context(), "", -time.Hour); !errors.Is(err, driver.ErrRefused) {
+		t.Errorf("pruned what is to come: %v, want %v", err, driver.ErrRefused)
+	}
+	for i, server := range set {
+		until(t, 30*time.Second, fmt.Sprintf("pruned on master %d", i+1), func() bool { return counter(server, "old1") == 0 && counter(server, "old250") == 0 })
+		for _, name := range []string{"kept1", "kept2", "held1"} {
+			if counter(server, name) == 0 {
+				t.Errorf("master %d has lost the counter of %s", i+1, name)
+			}
+		}
+		if server.MustDo(t, "EXISTS", "il:{damaged}:qfence:damaged") != "1" {
+			t.Errorf("master %d has lost what nobody can read", i+1)
+		}
+		floor, _ := strconv.ParseInt(server.MustDo(t, "GET", "il:{redlock}:floor"), 10, 64)
+		if floor < high || floor%64 != 0 {
+			t.Errorf("master %d draws above %d, want it above %d, which was pruned", i+1, floor, high)
+		}
+	}
+}
