@@ -77,7 +77,7 @@ func Schemes() []string {
 // OpenURL opens the store that rawURL names. The parameter fence_base is every store's: see [WithFenceBase]. Its errors never hold what
 // the URL keeps secret.
 func OpenURL(ctx context.Context, rawURL string) (Driver, error) {
-	u, err := url.Parse(rawURL)
+	u, err := parse(rawURL)
 	if err != nil {
 		// The error of url.Parse quotes the URL, with its password.
 		var ue *url.Error
@@ -115,13 +115,36 @@ func OpenURL(ctx context.Context, rawURL string) (Driver, error) {
 	return moved, nil
 }
 
+// parse is [url.Parse], and reads lists of hosts in which IPv6 addresses stand in brackets. Package url reads one such host, alone.
+func parse(rawURL string) (*url.URL, error) {
+	u, err := url.Parse(rawURL)
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	if err == nil || !ok {
+		return u, err
+	}
+	end := strings.IndexAny(rest+"/", "/?#")
+	at := strings.LastIndex(rest[:end], "@") + 1
+	var hosts []string
+	for host := range strings.SplitSeq(rest[at:end], ",") {
+		one, wrong := url.Parse(scheme + "://" + host)
+		if wrong != nil || one.User != nil {
+			return nil, err
+		}
+		hosts = append(hosts, one.Host)
+	}
+	if u, err = url.Parse(scheme + "://" + rest[:at] + rest[end:]); err == nil {
+		u.Host = strings.Join(hosts, ",")
+	}
+	return u, err
+}
+
 // fenceBase is the parameter of every store that draws tokens.
 const fenceBase = "fence_base"
 
 // CutFenceBase returns a store's URL without the parameter fence_base, and its value; without one, rawURL as it is and 0. It is for programs
 // that read the URL by the ParseURL of the store's package, which does not know that parameter.
 func CutFenceBase(rawURL string) (rest string, base uint64, err error) {
-	u, err := url.Parse(rawURL)
+	u, err := parse(rawURL)
 	if err != nil {
 		return rawURL, 0, nil //nolint:nilerr // ParseURL says what is wrong with it, without secrets
 	}
@@ -214,7 +237,7 @@ func (p *Params) Err() error {
 
 // Redact returns rawURL as it may be shown: without password and without parameters that look like secrets.
 func Redact(rawURL string) string {
-	u, err := url.Parse(rawURL)
+	u, err := parse(rawURL)
 	if err != nil {
 		scheme, _, _ := strings.Cut(rawURL, ":")
 		return scheme + ":…"
