@@ -13,7 +13,7 @@ var (
 	commands = []string{
 		"time", "info", "subscribe", "scan", "ping", "select",
 		"set", "get", "getrange", "setrange", "del", "type", "pexpire", "pttl", "incr", "incrby", "decr",
-		"hget", "hmget", "hset", "hdel", "rpush", "lindex", "llen", "lrange", "lrem", "publish", "pubsub|numsub",
+		"hget", "hmget", "hset", "hdel", "hlen", "rpush", "lindex", "llen", "lrange", "lrem", "publish", "pubsub|numsub",
 	}
 	scripting = []string{"eval", "evalsha"}
 	calling   = []string{"fcall"}

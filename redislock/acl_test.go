@@ -176,5 +176,5 @@ func everything(t *testing.T, s *servertest.Server, o redislock.Options, rights 
 		return errors.New(text)
 	}
 	p := play{ctx, parties[0], parties[1], d, admin}
-	return first(p.mutex, p.readers, p.permits, p.requeue, p.breaking, p.foreign, p.vanished)
+	return first(p.mutex, p.readers, p.permits, p.requeue, p.breaking, p.foreign, p.vanished, p.evicted)
 }

@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -157,6 +158,52 @@ func TestDamageWhileSomebodyWaits(t *testing.T) {
 		a.release(mine)
 		if _, err := b.session.Release(t.Context(), next); err != nil { // held, where its line outlived that
 			t.Error(err)
+		}
+	}
+}
+
+// A line goes: somebody deletes it, or a full server evicts it. Who waited in it finds that out by itself, whether others have made a new
+// one meanwhile or not, and stands again; the claim does not wait where nobody would ever let it in.
+func TestWhoWaitedInALineThatWentStandsAgain(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	s := newStage(t, server)
+	for _, kind := range []string{"mutex", "write", "permit"} {
+		for _, others := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, others came %t", kind, others), func(t *testing.T) {
+				a, b := s.actor(t), s.actor(t)
+				name := s.name("went")
+				claim := mutex
+				if kind == "permit" {
+					claim = func(name string) driver.Claim { return permit(name, 1) }
+				}
+				mine, next := claim(name), claim(name)
+				if kind == "write" {
+					mine = reader(name)
+				}
+				a.hold(mine)
+				b.queue(next)
+				answer := b.waiting(next)
+				_, line, _ := sideKeys(name)
+				server.MustDo(t, "DEL", line)
+				third := claim(name)
+				if others {
+					a.acquire(third)
+				}
+				if r, err := b.session.Renew(t.Context()); err != nil || !slices.Equal(r.Lost, []string{next.ID}) {
+					t.Fatalf("renewed: lost %v, %v; want the claim that has lost its place", r.Lost, err)
+				}
+				if err := answered(t, answer).err; !errors.Is(err, driver.ErrGone) {
+					t.Errorf("who waits is told %v, want that its claim is gone", err)
+				}
+				for _, c := range []driver.Claim{mine, third} {
+					if _, err := a.session.Release(t.Context(), c); err != nil {
+						t.Error(err)
+					}
+				}
+				b.leave(next)
+				b.release(b.hold(claim(name)))
+			})
 		}
 	}
 }

@@ -412,6 +412,22 @@ local function misfit()
   return false
 end
 
+-- astray tells whether a claim that waits has a record and no place: somebody has deleted the line, or a full server has evicted it,
+-- and others may have made a new one meanwhile. There are more records then than claims in line, which costs nothing to see. It goes, and
+-- its process puts it in line anew. A user who may not ask for their number is told no.
+local function astray()
+  local records = redis.pcall('HLEN', H)
+  if type(records) ~= 'number' or records - (d[1] and 1 or 0) - (d[4] and 1 or 0) - (d[6] and 1 or 0) <= n then
+    return false
+  end
+  for _, who in ipairs(redis.call('LRANGE', W, 0, -1)) do
+    if who == enter then
+      return false
+    end
+  end
+  return true
+end
+
 local joined = false -- the line just now, so that it is the last there
 if id == enter then
   if string.sub(v, 27, 27) == '!' then
@@ -425,6 +441,9 @@ elseif mine then
   local s, k, w, l, time, ends, since, channel, info = string.match(mine, RECORD)
   if s == 'b' then
     state = 3
+  elseif s == 'w' and astray() then
+    redis.call('HDEL', H, enter)
+    state = 4
   elseif s == 'w' then
     keep(enter, table.concat({s, k, w, l, ttl, now + ttl, since, ARGV[11], ARGV[12]}, ' '))
     stay(tonumber(counted))

@@ -185,6 +185,19 @@ func (p play) vanished() error {
 	)
 }
 
+// evicted has a line go while somebody waits in it.
+func (p play) evicted() error {
+	one, two := claimOf("a/evicted", driver.Mutex), claimOf("a/evicted", driver.Mutex)
+	return first(
+		func() error { return p.stands(p.a, one, true) },
+		func() error { return p.stands(p.b, two, false) },
+		func() error { p.admin("DEL", "il:{a/evicted}:line:a/evicted"); return nil },
+		func() error { return p.renews(p.b, 1) },
+		func() error { _, err := p.b.Release(p.ctx, two); return err },
+		func() error { return p.leaves(p.a, one) },
+	)
+}
+
 // first runs the steps until one fails.
 func first(steps ...func() error) error {
 	for i, step := range steps {
