@@ -55,14 +55,17 @@ func Reach(ctx context.Context, conn redisconn.Conn) error {
 
 // Close closes a connection. It returns when ctx ends, if that is first: a client that is just connecting to a server which does
 // not answer goes on with that before.
-func Close(ctx context.Context, conn redisconn.Conn) {
-	closed := make(chan struct{})
+func Close(ctx context.Context, conn redisconn.Conn) { within(ctx, conn.Close) }
+
+// within returns when end has, or ctx ends.
+func within(ctx context.Context, end func()) {
+	ended := make(chan struct{})
 	go func() {
-		conn.Close()
-		close(closed)
+		end()
+		close(ended)
 	}()
 	select {
-	case <-closed:
+	case <-ended:
 	case <-ctx.Done():
 	}
 }

@@ -99,13 +99,15 @@ func (e *Ear) Listen(ctx context.Context) bool {
 	}
 }
 
-// Close ends the connection, also one that is still being made.
+// Close ends the connection, also one that is still being made. It returns when ctx ends, if that is first: a client says farewell to the
+// server before it closes a connection, and one that does not answer keeps it waiting.
 func (e *Ear) Close(ctx context.Context) {
 	select {
 	case <-e.ready:
-		if e.err == nil {
-			e.end()
-		}
 	case <-ctx.Done():
+		return
+	}
+	if e.err == nil {
+		within(ctx, e.end)
 	}
 }

@@ -53,3 +53,23 @@ func TestAnEarThatHearsNothingChangedNothing(t *testing.T) {
 		e.Close(t.Context())
 	})
 }
+
+// The end of an ear does not wait for a server that does not answer any more.
+func TestTheEndOfAnEarIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := NewEar()
+		ended := make(chan struct{})
+		e.Settle(make(chan struct{}), func() {
+			defer close(ended)
+			time.Sleep(time.Minute)
+		}, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		e.Close(ctx)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("closed after %v, want after the second that the caller has", took)
+		}
+		<-ended
+	})
+}
