@@ -323,14 +323,15 @@ local function settle()
     wait, why = redis.call('PTTL', K), foreign and 1 or 0
     return
   end
-  if count > n then
+  local lasts = count > 0 and redis.call('PTTL', K) or 0
+  if count > n or lasts < 0 then -- somebody has taken the name its end: those in line have theirs
     count, sum = 0, 0
   end
   local all, i, last, ahead = sum, count, 0, true
   if count == 0 then
     soon = nil
   else
-    last = math.max(now + redis.call('PTTL', K), renewed)
+    last = math.max(now + lasts, renewed)
     if renewed > 0 then
       soon = math.min(soon, renewed) -- the clock was set back since
     end

@@ -15,6 +15,31 @@ func permit(name string, limit int) driver.Claim {
 	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Permit, Weight: 1, Limit: limit, Queue: true}
 }
 
+// Somebody takes the name its end, as by PERSIST or by a tool that moves keys without their times. Those who share hold it on, until
+// their own ends.
+func TestSharersHoldANameWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	s := newStage(t, server)
+	a, b := s.actor(t), s.actor(t)
+	for _, share := range []func(string) driver.Claim{reader, func(name string) driver.Claim { return permit(name, 1) }} {
+		name := s.name("endless")
+		mine, next := a.hold(share(name)), mutex(name)
+		if mine.Kind == driver.Permit {
+			next = share(name)
+		}
+		server.MustDo(t, "PERSIST", name)
+		b.queue(next)
+		if r, err := a.session.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+			t.Errorf("renewed: lost %v, %v; want nothing lost", r.Lost, err)
+		}
+		answer := b.waiting(next)
+		a.release(mine)
+		granted(t, answer)
+		b.release(next)
+	}
+}
+
 var callsPattern = regexp.MustCompile(`(?m)^cmdstat_([^:]+):calls=(\d+)`)
 
 // commands is how many commands the server has carried out since it began to count anew, those of scripts among them.
