@@ -20,8 +20,10 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Text }
 
-// ParseError makes an Error of a server's answer.
+// ParseError makes an Error of a server's answer. A server that does not know a command repeats its arguments, among which is the ID of
+// a claim, and those are left out.
 func ParseError(text string) *Error {
+	text, _, _ = strings.Cut(text, ", with args beginning with: ")
 	code, _, _ := strings.Cut(text, " ")
 	return &Error{Code: strings.TrimSuffix(code, ":"), Text: text}
 }
@@ -73,6 +75,10 @@ func Classify(err error) error {
 		switch {
 		case !known && strings.Contains(answer.Text, "invalid password"), !known && strings.Contains(answer.Text, "without any password"):
 			return fmt.Errorf("%w: %s: %w", driver.ErrRefused, codes["WRONGPASS"].means, err)
+		case !known && strings.Contains(answer.Text, "unknown command '"):
+			return fmt.Errorf("%w: the server lacks a command, or has it by another name: want those of ACL in the lock's package: %w", driver.ErrRefused, err)
+		case !known && strings.Contains(answer.Text, "Function not found"):
+			return fmt.Errorf("%w: the server lacks the functions: want FUNCTION LOAD of Library in the lock's package: %w", driver.ErrRefused, err)
 		case !known && strings.Contains(answer.Text, forbidden): // what the script did before stays done
 			return fmt.Errorf("%s: %w", codes["NOPERM"].means, err)
 		case !known:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
@@ -50,6 +51,10 @@ func TestClassify(t *testing.T) {
 		{answer("WRONGTYPE Operation against a key holding the wrong kind of value"), driver.ErrRefused},
 		{answer("CROSSSLOT Keys in request don't hash to the same slot"), driver.ErrRefused},
 		{answer("NEWLAYOUT the value at this name is of a newer layout"), driver.ErrRefused},
+		{answer("ERR unknown command 'EVALSHA'"), driver.ErrRefused},
+		{answer("unknown command 'EVALSHA'"), driver.ErrRefused}, // as rueidis passes it on
+		{answer("ERR Function not found"), driver.ErrRefused},
+		{answer("ERR Unknown Redis command called from script script: f, on @user_script:1."), nil},
 		{answer("READONLY You can't write against a read only replica."), driver.ErrNotSent},
 		{answer("LOADING Redis is loading the dataset in memory"), driver.ErrNotSent},
 		{answer("MISCONF Redis is configured to save RDB snapshots"), driver.ErrNotSent},
@@ -82,5 +87,13 @@ func TestClassify(t *testing.T) {
 	}
 	if redisconn.Classify(nil) != nil {
 		t.Error("nil is an error")
+	}
+}
+
+// A server that does not know a command says with which arguments: the ID of a claim, by which it is released, is among them.
+func TestAnUnknownCommandDoesNotTellItsArguments(t *testing.T) {
+	const says = "ERR unknown command 'EVALSHA', with args beginning with: 'f' '2' 'x' 'il:{x}:fence:x' 'il1:M1Uqp7kev0YX24sqfa3FfQ-{' "
+	if got := redisconn.Classify(redisconn.ParseError(says)).Error(); strings.Contains(got, "M1Uqp") || !strings.Contains(got, "'EVALSHA'") {
+		t.Errorf("%q, want the command and no argument", got)
 	}
 }

@@ -58,6 +58,8 @@ var refusals = []struct {
 	{"WRONGTYPE Operation against a key holding the wrong kind of value", "data of another type", true},
 	{"CROSSSLOT Keys in request don't hash to the same slot", "different slots", true},
 	{"NEWLAYOUT the value at this name is of a layout that this program does not know", "update this program", true},
+	{"ERR unknown command 'EVALSHA', with args beginning with: 'f' '2' 'x' ", "lacks a command", true},
+	{"ERR Function not found", "FUNCTION LOAD", true},
 	{"READONLY You can't write against a read only replica.", "is a replica", false},
 	{"LOADING Redis is loading the dataset in memory", "still loading", false},
 	{"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.", "cannot save to disk", false},
