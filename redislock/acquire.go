@@ -90,7 +90,7 @@ func (s *session) take(ctx context.Context, c *claim, channel string) (decided b
 		s.d.holding.Began()
 		return true, nil
 	case string:
-		if c.Queue || v == cover || holderID(v) == c.ID {
+		if c.Queue || v == cover || holderID(v) == c.ID || newer(v) {
 			return false, nil
 		}
 		c.holder = holder(v)

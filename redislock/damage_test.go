@@ -207,3 +207,17 @@ func TestWhoWaitedInALineThatWentStandsAgain(t *testing.T) {
 		}
 	}
 }
+
+// What a newer version of the library has written is refused, also to who does not wait: it is not another program's lock.
+func TestATryOfANewerLayoutIsRefused(t *testing.T) {
+	t.Parallel()
+	s := servertest.Redis(t)
+	client := open(t, s.URL(), ttl(time.Minute))
+	s.MustDo(t, "SET", "m", "il2:whatever")
+	_, err := client.Mutex("m").TryLock(t.Context())
+	classed(t, "try", err, "update this program", true)
+	s.MustDo(t, "SET", "m", "illness: theirs")
+	if _, err := client.Mutex("m").TryLock(t.Context()); !errors.Is(err, interlock.ErrHeld) {
+		t.Errorf("try of another program's lock: %v, want that it is held", err)
+	}
+}

@@ -44,6 +44,11 @@ func TestLoneHolderIsShownSinceItsGrant(t *testing.T) {
 	if at := since(); !at.IsZero() {
 		t.Errorf("after the clock was set back by an hour shown to hold since %v, want that nobody knows", at)
 	}
+	counter, _, _ := sideKeys(name)
+	server.MustDo(t, "DEL", counter)
+	if at := since(); !at.IsZero() {
+		t.Errorf("after its counter has gone shown to hold since %v, want that nobody knows", at)
+	}
 	a.release(mine)
 }
 

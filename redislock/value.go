@@ -30,6 +30,14 @@ func holderID(value string) string {
 	return value[len(layout):headLen]
 }
 
+// newer reports whether a value is of a layout that this program does not know. The long script refuses it.
+func newer(value string) bool {
+	rest, ours := strings.CutPrefix(value, "il")
+	digits, _, colon := strings.Cut(rest, ":")
+	_, err := strconv.ParseUint(digits, 10, 64)
+	return ours && colon && err == nil && value != cover && holderID(value) == ""
+}
+
 // holder reads a value at a name for people: nil where nobody stands there.
 func holder(value string) *driver.Holder {
 	if value == "" {
