@@ -108,13 +108,6 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 	}
 }
 
-func answered(err error) error {
-	if answer, ok := rueidis.IsRedisErr(err); ok {
-		return ParseError(answer.Error())
-	}
-	return err
-}
-
 // countingDialer makes connections and counts them before they are used. Closed, a connection drops what the server has not
 // received instead of going on to send it: a request that was given up must not arrive much later.
 func countingDialer(made *atomic.Uint64, watch *warden, links *redislink.Links, dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {

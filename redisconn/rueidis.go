@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -174,10 +175,20 @@ func read(v any, err error) (any, error) {
 	if rueidis.IsRedisNil(err) {
 		return nil, nil //nolint:nilnil // a nil answer is an answer
 	}
-	if answer, ok := rueidis.IsRedisErr(err); ok {
-		return nil, ParseError(answer.Error())
+	return nil, answered(err)
+}
+
+// answered is what a server answered, where err is that. Rueidis leaves out the code ERR.
+func answered(err error) error {
+	answer, ok := rueidis.IsRedisErr(err)
+	if !ok {
+		return err
 	}
-	return nil, err
+	text := answer.Error()
+	if code, _, _ := strings.Cut(text, " "); code != strings.ToUpper(code) {
+		text = "ERR " + text
+	}
+	return ParseError(text)
 }
 
 // Generation implements Conn.

@@ -66,6 +66,11 @@ func TestR03R05_WhatAServerCanLoseIsSaid(t *testing.T) {
 			[]string{"no-appendfsync-on-rewrite is yes: a machine that crashes while the server rewrites its log forgets"},
 			driver.Survival{Process: true, Restart: true},
 		},
+		"no CONFIG": { // as of a managed Redis
+			append(slices.Clone(redistest.Durable), "--rename-command", "CONFIG", ""),
+			[]string{"does not tell this user its appendfsync"},
+			driver.Survival{Process: true, Restart: true},
+		},
 		"volatile-lru": {
 			append(slices.Clone(redistest.Durable), "--maxmemory-policy", "volatile-lru"),
 			[]string{"maxmemory-policy is volatile-lru: a full server throws locks away while they are held"},
