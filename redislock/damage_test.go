@@ -190,7 +190,7 @@ func TestWhoWaitedInALineThatWentStandsAgain(t *testing.T) {
 				if others {
 					a.acquire(third)
 				}
-				if r, err := b.session.Renew(t.Context()); err != nil || !slices.Equal(r.Lost, []string{next.ID}) {
+				if r, err := b.session.Renew(t.Context()); err != nil || !slices.Equal(r.Lost, []driver.Loss{{ID: next.ID, Err: driver.ErrGone}}) {
 					t.Fatalf("renewed: lost %v, %v; want the claim that has lost its place", r.Lost, err)
 				}
 				if err := answered(t, answer).err; !errors.Is(err, driver.ErrGone) {

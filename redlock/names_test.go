@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"testing"
@@ -21,17 +20,6 @@ func idle(t *testing.T, s *servertest.Server, prefix string, n int, ago time.Dur
 		for i = 1, ARGV[2] do
 			redis.call('SET', 'il:{' .. ARGV[1] .. i .. '}:qfence:' .. ARGV[1] .. i, string.format('%.0f', (t[1] * 1000000 - ARGV[3]) / 64 * 64 - i * 64))
 		end`, "0", prefix, strconv.Itoa(n), strconv.FormatInt(ago.Microseconds(), 10))
-}
-
-// scripts is how many a master has run so far.
-func scripts(t *testing.T, s *servertest.Server) int {
-	t.Helper()
-	m := regexp.MustCompile(`cmdstat_evalsha:calls=(\d+)`).FindStringSubmatch(s.MustDo(t, "INFO", "commandstats"))
-	if m == nil {
-		return 0
-	}
-	n, _ := strconv.Atoi(m[1])
-	return n
 }
 
 // A list of what stands costs by what stands, and not by all names that ever were locked.
