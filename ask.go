@@ -32,14 +32,15 @@ func (p *pool) errand(ctx context.Context, c *claim, pause time.Duration) {
 // wants the lock, when it runs its own errand: the common case costs no other goroutine.
 func (p *pool) ask(ctx context.Context, c *claim) {
 	started, g, err := p.send(ctx, c)
+	gaveUp := err != nil && ended(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answer(ctx, c, started, g, err)
+	p.answer(c, gaveUp && ctx != c.ctx, started, g, err)
 	p.silence.end()
 }
 
-// answer takes in what became of the standing claim c.
-func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.Grant, err error) {
+// answer takes in what became of the standing claim c. gaveUp says that whoever wants it and asked for it waits no longer.
+func (p *pool) answer(c *claim, gaveUp bool, started instant, g driver.Grant, err error) {
 	l, now := c.line, p.client.clock.look() // the machine may have been suspended since it was sent
 	switch {                                // what the store said by itself while the answer was under way is younger
 	case err == nil && c.session.over:
@@ -88,7 +89,7 @@ func (p *pool) answer(ctx context.Context, c *claim, started instant, g driver.G
 		w.fail(&HeldError{Holder: g.Holder})
 		p.start(l)
 	default:
-		p.failed(ctx, c, err)
+		p.failed(c, gaveUp, err)
 	}
 }
 
@@ -99,6 +100,8 @@ const tryPatience = 2 * time.Second
 // fits, and for tryPatience if it is for a try.
 func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Grant, err error) {
 	started = p.client.clock.now()
+	bounded := under(ctx)
+	defer bounded.finish()
 	p.mu.Lock()
 	p.silence.begin(started) // it ends where the answer is taken in
 	patience := p.client.opts.Patience
@@ -110,8 +113,7 @@ func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Gr
 		}
 	}
 	s := p.session
-	bounded := within(ctx, max(bound, time.Millisecond))
-	defer bounded.finish()
+	bounded.limit(max(bound, time.Millisecond))
 	c.sending = bounded
 	unwanted := !c.line.wants(c)
 	p.mu.Unlock()
@@ -141,7 +143,7 @@ func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Gr
 }
 
 // failed takes in that c was not answered with a state. What is known is acted on; what is unknown is released.
-func (p *pool) failed(ctx context.Context, c *claim, err error) {
+func (p *pool) failed(c *claim, gaveUp bool, err error) {
 	l := c.line
 	l.standing, l.abreast = nil, 0
 	c.settled()
@@ -157,8 +159,7 @@ func (p *pool) failed(ctx context.Context, c *claim, err error) {
 		w.fail(err)
 		p.start(l)
 		return
-	case ctx != c.ctx && ended(ctx):
-		// The caller gave up; it withdraws by itself. That is no failure of the store, for which the next would pause.
+	case gaveUp: // it withdraws by itself; and that is no failure of the store, for which the next would pause
 		p.start(l)
 		return
 	}
@@ -208,6 +209,9 @@ func (p *pool) attended(c *claim) {
 
 // attend is await in the goroutine of w, for as long as w itself waits.
 func (p *pool) attend(ctx context.Context, w *waiter, c *claim) {
+	own := under(ctx)
+	defer own.finish()
+	cancel := func() { own.end(context.Canceled) } // which is called under the mutex
 	p.mu.Lock()
 	if !w.stands || c.line.standing != c {
 		p.attended(c)
@@ -217,11 +221,9 @@ func (p *pool) attend(ctx context.Context, w *waiter, c *claim) {
 	if c.cancel != nil {
 		c.cancel() // of what was done for it so far
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	c.ctx, c.cancel, w.interrupt = ctx, cancel, cancel
+	c.ctx, c.cancel, w.interrupt = own, cancel, cancel
 	p.mu.Unlock()
-	p.await(ctx, c)
+	p.await(own, c)
 }
 
 // mayBeEarly is how often in a row a driver's Wait may return within a millisecond with a claim that is still waiting.
@@ -236,6 +238,7 @@ func (p *pool) await(ctx context.Context, c *claim) {
 		if waited := p.client.clock.look().sub(asked); waited > time.Millisecond {
 			early = 0
 		}
+		over := ctx.Err() != nil
 		p.mu.Lock()
 		l := c.line
 		if err == nil {
@@ -268,7 +271,7 @@ func (p *pool) await(ctx context.Context, c *claim) {
 			p.start(l)
 			p.mu.Unlock()
 			return
-		case ctx.Err() != nil: // who awaited it waits no longer, and it stands for others
+		case over: // who awaited it waits no longer, and it stands for others
 			c.ctx = nil
 			go p.await(c.background(), c)
 			p.mu.Unlock()
@@ -282,8 +285,9 @@ func (p *pool) await(ctx context.Context, c *claim) {
 			return
 		case err == nil && g.Held:
 			// Granted long after the last renewal: the lease may be over at the store. Renewed, it is known.
-			bounded := within(ctx, c.session.valid)
+			valid := c.session.valid
 			p.mu.Unlock()
+			bounded := within(ctx, valid)
 			err = c.session.renew(bounded)
 			bounded.finish()
 		case err == nil:

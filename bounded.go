@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// bounded is a context with a deadline of its own that costs nothing until somebody waits for it: the timer and the
+// bounded is a context, mostly with a deadline of its own, that costs nothing until somebody waits for it: the timer and the
 // link to its parent are made by the first call of Done. A free lock is taken and released without either, which is a
 // third of what the core does for it.
 type bounded struct {
@@ -21,36 +21,68 @@ type bounded struct {
 	after  map[*func()]struct{} // what is called at the end
 }
 
-// within returns a context that ends with parent, after d, or when finish is called.
+// within returns a context that ends with parent, after d, or when finish is called. Like all that is made of a user's context it calls
+// methods of that, so it is made under no mutex.
 func within(parent context.Context, d time.Duration) *bounded {
-	b := &bounded{parent: parent, deadline: time.Now().Add(d)}
-	if theirs, ok := parent.Deadline(); ok && theirs.Before(b.deadline) {
-		b.deadline = theirs
-	}
+	b := under(parent)
+	b.limit(d)
 	return b
 }
 
+// under returns a context that ends with parent or when finish is called. How long it may last at most can be said by limit, under a mutex,
+// before anybody else has it.
+func under(parent context.Context) *bounded {
+	deadline, _ := parent.Deadline()
+	return &bounded{parent: parent, deadline: deadline}
+}
+
+func (b *bounded) limit(d time.Duration) {
+	if ours := time.Now().Add(d); b.deadline.IsZero() || ours.Before(b.deadline) {
+		b.deadline = ours
+	}
+}
+
 // Deadline implements context.Context.
-func (b *bounded) Deadline() (time.Time, bool) { return b.deadline, true }
+func (b *bounded) Deadline() (time.Time, bool) { return b.deadline, !b.deadline.IsZero() }
 
 // Value implements context.Context.
 func (b *bounded) Value(key any) any { return b.parent.Value(key) }
 
 // Done implements context.Context.
 func (b *bounded) Done() <-chan struct{} {
+	done, first := b.channel()
+	if !first {
+		return done
+	}
+	unlink := context.AfterFunc(b.parent, func() { b.end(b.parent.Err()) })
+	b.mu.Lock()
+	over := b.err != nil
+	if !over {
+		b.unlink = unlink
+	}
+	b.mu.Unlock()
+	if over {
+		unlink()
+	}
+	return done
+}
+
+// channel returns what is closed at the end. It reports whether that is asked for first, and is to be linked to the parent.
+func (b *bounded) channel() (done chan struct{}, first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.done != nil {
-		return b.done
+		return b.done, false
 	}
 	b.done = make(chan struct{})
 	if b.err != nil {
 		close(b.done)
-		return b.done
+		return b.done, false
 	}
-	b.timer = time.AfterFunc(time.Until(b.deadline), func() { b.end(context.DeadlineExceeded) })
-	b.unlink = context.AfterFunc(b.parent, func() { b.end(b.parent.Err()) })
-	return b.done
+	if !b.deadline.IsZero() {
+		b.timer = time.AfterFunc(time.Until(b.deadline), func() { b.end(context.DeadlineExceeded) })
+	}
+	return b.done, true
 }
 
 // AfterFunc is what package context asks a context for that is not its own: else each context made of this one, and each AfterFunc, would
@@ -86,7 +118,7 @@ func (b *bounded) Err() error {
 	}
 	if err := b.parent.Err(); err != nil {
 		b.end(err)
-	} else if !time.Now().Before(b.deadline) {
+	} else if !b.deadline.IsZero() && !time.Now().Before(b.deadline) {
 		b.end(context.DeadlineExceeded)
 	}
 	b.mu.Lock()
@@ -94,9 +126,19 @@ func (b *bounded) Err() error {
 	return b.err
 }
 
-// finish ends the context when what it bounded is over.
-func (b *bounded) finish() { b.end(context.Canceled) }
+// finish ends the context when what it bounded is over. Whoever made it calls it, under no mutex: to let go of the parent calls methods of that.
+func (b *bounded) finish() {
+	b.end(context.Canceled)
+	b.mu.Lock()
+	unlink := b.unlink
+	b.unlink = nil
+	b.mu.Unlock()
+	if unlink != nil {
+		unlink()
+	}
+}
 
+// end ends the context, and calls nothing of the parent.
 func (b *bounded) end(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +151,6 @@ func (b *bounded) end(err error) {
 	}
 	if b.timer != nil {
 		b.timer.Stop()
-		b.unlink()
 	}
 	for f := range b.after {
 		go (*f)()

@@ -51,7 +51,7 @@ func (c *claim) background() context.Context {
 // settled ends what is done for c: its asking and waiting is over.
 func (c *claim) settled() {
 	if c.sending != nil {
-		c.sending.finish()
+		c.sending.end(context.Canceled)
 	}
 	if c.cancel != nil {
 		c.cancel()

@@ -23,6 +23,8 @@ type Client struct {
 	anyTTL     bool     // Options.TTL is a default
 	gave       sync.Map // by TTL: for how long the store keeps a session that is asked for with it
 	cleaner    *cleaner
+	logs       reports // for Options.Logger
+	traces     reports // for Options.Tracer
 
 	mu       sync.Mutex
 	pools    map[time.Duration]*pool // by TTL
@@ -51,10 +53,12 @@ func newClient(d driver.Driver, o *Options, suspended func(time.Duration) time.D
 	if err != nil {
 		return nil, err
 	}
-	return &Client{
+	c := &Client{
 		driver: d, traits: traits, opts: opts, anyTTL: o == nil || o.TTL == 0, owner: ownerNamed(opts.Owner), clock: newClock(suspended),
 		cleaner: newCleaner(), pools: map[time.Duration]*pool{}, isolated: map[*pool]struct{}{}, empty: make(chan struct{}),
-	}, nil
+	}
+	c.logs.omitted, c.traces.omitted = c.logsOmitted, c.tracesOmitted
+	return c, nil
 }
 
 // Key returns where the store keeps the lock of this name, for people who look there.
@@ -157,7 +161,8 @@ func (c *Client) checkEmpty() {
 // released just before counts: together they have no more.
 const lastWord = 2 * time.Second
 
-// lastMoment is what is left of it for the end of the sessions where a Release took the rest.
+// lastMoment is what is left of it for the end of the sessions where a Release took the rest; and what a log and a tracer have at last,
+// each, for what they were not told yet.
 const lastMoment = 50 * time.Millisecond
 
 // Shutdown ends the client in the manner of net/http: no new locks, waiters get ErrClosed, and holders run on until
@@ -217,6 +222,8 @@ func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 	if c.ownsDriver {
 		closing = errors.Join(closing, c.driver.Close(bounded))
 	}
+	c.traces.finish(lastMoment) // which may say to the log what it was not told of
+	c.logs.finish(lastMoment)
 	return held, closing
 }
 

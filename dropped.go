@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 )
@@ -41,8 +42,7 @@ func (l *lease) warnDropped() {
 	over := l.err != nil
 	l.mu.Unlock()
 	if !over {
-		// A log that blocks must hold up neither the lease's end, nor the runtime, which calls this.
-		go l.client.opts.Logger.Warn("interlock: lease dropped without Release; it is held until the process ends or its MaxHold is over",
+		l.client.log(slog.LevelWarn, "interlock: lease dropped without Release; it is held until the process ends or its MaxHold is over",
 			"name", l.name, "locked_at", caller(l.place[:]))
 	}
 }

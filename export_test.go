@@ -2,7 +2,10 @@ package interlock
 
 import (
 	"context"
+	"maps"
 	"runtime"
+	"slices"
+	"sync"
 )
 
 // NewClientWithClock is New with a clock that counts suspension in its own way.
@@ -54,6 +57,44 @@ func Locked(l *Lease) bool {
 		runtime.Gosched()
 	}
 	return true
+}
+
+// PoolsLocked reports whether somebody keeps a mutex of the client's pools, or of a request of theirs that is under way: others may have
+// one for a moment.
+func PoolsLocked(c *Client) bool {
+	free := func(mu *sync.Mutex) bool {
+		for range 100_000 {
+			if mu.TryLock() {
+				return true
+			}
+			runtime.Gosched()
+		}
+		return false
+	}
+	if !free(&c.mu) {
+		return true
+	}
+	pools := slices.Collect(maps.Values(c.pools))
+	c.mu.Unlock()
+	for _, p := range pools {
+		if !free(&p.mu) {
+			return true
+		}
+		var sending []*bounded
+		for _, l := range p.lines {
+			if s := l.standing; s != nil && s.sending != nil {
+				sending = append(sending, s.sending)
+			}
+		}
+		p.mu.Unlock()
+		for _, b := range sending {
+			if !free(&b.mu) {
+				return true
+			}
+			b.mu.Unlock()
+		}
+	}
+	return false
 }
 
 // Remains counts what a client keeps for locks: isolated sessions, local lines, claims.

@@ -3,6 +3,7 @@ package interlock
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -17,7 +18,7 @@ func (c *Client) given(ttl, valid time.Duration) {
 		return
 	}
 	if valid < ttl/2 || valid/2 > ttl {
-		go c.opts.Logger.Warn("interlock: the store keeps locks for another time than their TTL", "ttl", ttl, "kept", valid)
+		c.log(slog.LevelWarn, "interlock: the store keeps locks for another time than their TTL", "ttl", ttl, "kept", valid)
 	}
 }
 

@@ -168,17 +168,15 @@ func (l *Lease) Release() error {
 		l.result = err
 		l.mu.Unlock()
 	}
-	if was == nil {
-		l.trace(err)
+	if t := l.client.opts.Tracer; t != nil && was == nil {
+		t.HoldEnd(l.values, l.ended(err))
 	}
 	return err
 }
 
-// trace tells the tracer of the lease's end, once: at its loss, or else at its Release.
-func (l *lease) trace(err error) {
-	if t := l.client.opts.Tracer; t != nil {
-		t.HoldEnd(l.values, HoldEnd{Name: l.name, Held: l.client.clock.passed(l.since), Fence: l.turns[0].fence(), Err: err})
-	}
+// ended is what the tracer is told of the lease's end, once: at its loss, or else at its Release.
+func (l *lease) ended(err error) HoldEnd {
+	return HoldEnd{Name: l.name, Held: l.client.clock.passed(l.since), Fence: l.turns[0].fence(), Err: err}
 }
 
 // end makes the lease lost. It may be called with the pool's mutex held.
@@ -187,7 +185,8 @@ func (l *lease) end(why error) {
 	defer l.mu.Unlock()
 	if l.err == nil {
 		l.finish(why)
-		go l.trace(why) // a tracer that blocks must hold up neither the other leases nor the pool
+		end := l.ended(why)
+		l.client.trace(func(t Tracer) { t.HoldEnd(l.values, end) })
 	}
 }
 

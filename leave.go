@@ -85,7 +85,7 @@ func (p *pool) depart(ctx context.Context, c, next *claim) error {
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.answer(next.background(), next, started, g, err)
+		p.answer(next, false, started, g, err)
 		p.silence.end()
 		return p.departed(c, wasHeld, left)
 	}

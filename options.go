@@ -59,10 +59,11 @@ type Options struct {
 	FenceBase uint64
 
 	// Logger hears of losses, of recoveries, of a store that keeps another TTL, and of leases that were dropped without Release. Default: slog.Default(). A
-	// handler that blocks holds up no lease and no renewal.
+	// handler that blocks holds up no lease and no renewal: it is told from a goroutine of its own, in order, and where it falls behind by
+	// more than 256 reports it is told how many were omitted.
 	Logger *slog.Logger
 
-	// Tracer is told of waits, holds and renewals.
+	// Tracer is told of waits, holds and renewals. One that blocks holds up whoever locks or releases, and no lease.
 	Tracer Tracer
 }
 

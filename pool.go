@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +16,7 @@ import (
 
 // pool is what the locks of a client with one TTL share: the session, which is opened when the first claim is sent and
 // again after it was lost, and the local lines of the names in use. One mutex guards all of it; nothing waits while
-// holding it, and neither the store nor the user's code is called.
+// holding it, and neither the store nor the user's code is called: no method of a user's context, no log and no tracer.
 type pool struct {
 	client   *Client
 	ttl      time.Duration
@@ -127,8 +128,7 @@ func (p *pool) lose(h *hold, why error) {
 		h.used = true
 		l.end(h.lost)
 	}
-	// A log that blocks must hold up neither the end of the leases nor the pool.
-	go p.client.opts.Logger.Warn("interlock: lease lost", "name", h.claim.Name, "fence", h.fence, "reason", why)
+	p.client.log(slog.LevelWarn, "interlock: lease lost", "name", h.claim.Name, "fence", h.fence, "reason", why)
 	h.leaving = time.AfterFunc(h.grace, func() { _ = p.leave(h) }) // or with the rest of its MinHold after that
 }
 

@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -260,13 +261,11 @@ func (s *session) renew(ctx context.Context) error {
 	p.mu.Unlock()
 
 	if err == nil && asks && failures > 0 {
-		// A log that blocks must not hold up the heartbeat.
-		go p.client.opts.Logger.Info("interlock: store answers again", "owner", p.client.opts.Owner, "failures", failures)
+		p.client.log(slog.LevelInfo, "interlock: store answers again", "owner", p.client.opts.Owner, "failures", failures)
 	}
-	if t := p.client.opts.Tracer; t != nil {
-		// Nor must a tracer that does.
-		go t.Renewed(context.Background(), Renewed{Claims: claims, Took: took, Slack: slack, Err: err})
-	}
+	p.client.trace(func(t Tracer) {
+		t.Renewed(context.Background(), Renewed{Claims: claims, Took: took, Slack: slack, Err: err})
+	})
 	return err
 }
 

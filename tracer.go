@@ -6,15 +6,16 @@ import (
 )
 
 // Tracer is told what a client does, in the manner of pgx: a start returns the context that its end receives. The
-// methods are called by the goroutine that locks, releases or renews, must not block, and may be called concurrently.
+// methods are called by the goroutine that locks or releases, or by one that tells of losses and renewals in order, at most 256 behind;
+// they must not block, and may be called concurrently.
 type Tracer interface {
 	// WaitStart: somebody asks for a lock.
 	WaitStart(ctx context.Context, d WaitStart) context.Context
 	// WaitEnd: it was granted, or not.
 	WaitEnd(ctx context.Context, d WaitEnd)
-	// HoldEnd: a lease was released or lost, whichever came first; a loss is told from a goroutine of its own.
+	// HoldEnd: a lease was released or lost, whichever came first.
 	HoldEnd(ctx context.Context, d HoldEnd)
-	// Renewed: a session was renewed, or not. It is told from a goroutine of its own, which renewals do not wait for.
+	// Renewed: a session was renewed, or not.
 	Renewed(ctx context.Context, d Renewed)
 }
 
