@@ -142,7 +142,7 @@ func (e ears) follow(v *view) {
 	}
 	e.mu.Unlock()
 	if err != nil {
-		e.options.Logger.Debug("etcdlock: a watch has ended", "name", v.name, "error", err)
+		go e.options.Logger.Debug("etcdlock: a watch has ended", "name", v.name, "error", err)
 		pause(ctx)
 	}
 	close(v.over)

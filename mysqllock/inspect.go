@@ -121,7 +121,7 @@ func (d *Driver) wake(ctx context.Context, name string) {
 		}
 	}
 	if err != nil {
-		d.options.Logger.Warn("mysqllock: who waits for the claim that was broken is not told at once", "error", err)
+		go d.options.Logger.Warn("mysqllock: who waits for the claim that was broken is not told at once", "error", err)
 	}
 }
 

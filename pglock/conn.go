@@ -98,7 +98,7 @@ func (c *conn) Hand(ctx context.Context, l connlock.Lock, other connlock.Conn, t
 func (c *conn) Ping() error {
 	pid, err := c.Fetch(context.Background(), connlock.Query{SQL: ping})
 	if err == nil && pid != c.pid {
-		c.d.options.Logger.Error("pglock: " + errPooler.Error())
+		go c.d.options.Logger.Error("pglock: " + errPooler.Error()) // a log that blocks holds up no renewal
 		err = errPooler
 	}
 	return err

@@ -118,7 +118,7 @@ func (s *ears) hear(e *ear) {
 	conn, err := s.dial()
 	e.err = err
 	if err != nil {
-		s.d.options.Logger.Warn("pglock: claims that wait ask, since nobody can tell them", "error", err)
+		go s.d.options.Logger.Warn("pglock: claims that wait ask, since nobody can tell them", "error", err) // a log that blocks holds up nobody
 		s.mu.Lock()
 		s.ear, s.deaf = nil, time.Now().Add(retry)
 		s.mu.Unlock()

@@ -3,6 +3,7 @@ package pglock_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -220,6 +221,62 @@ func TestRowsBehindAPooler(t *testing.T) {
 	var names string
 	if err := conn.QueryRow(t.Context(), left, pgx.QueryExecModeSimpleProtocol).Scan(&names); err != nil || names != "" {
 		t.Errorf("left behind on the pooler's connection: %s, %v", names, err)
+	}
+}
+
+// deafLog is a log that blocks when it is told that nobody can be told.
+type deafLog struct {
+	slog.Handler
+	told, open chan struct{}
+}
+
+func (l deafLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l deafLog) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "claims that wait ask, since") {
+		l.told <- struct{}{}
+		<-l.open
+	}
+	return nil
+}
+
+// Where nobody can be told any more, who waits asks, also while the log blocks that is told so; and Close does not wait for that.
+func TestALogThatBlocksHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	w := wire.New(t, s.Addr())
+	listen, err := pgx.ParseConfig(strings.Replace(s.URL(), s.Addr(), w.Addr(), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := deafLog{slog.DiscardHandler, make(chan struct{}, 100), make(chan struct{})}
+	defer close(log.open)
+	d, err := pglock.New(t.Context(), pool(t, s.URL()), &pglock.Options{Listen: listen, Logger: slog.New(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Refuse()
+	w.Cut()
+	session, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, next := mutex("deaf"), mutex("deaf")
+	asks(t, session, mine, true)
+	asks(t, session, next, false)
+	told := make(chan driver.Grant, 1)
+	go func() {
+		defer close(told)
+		told <- awaits(t, session, next)
+	}()
+	<-log.told
+	leaves(t, session, mine, true)
+	if <-told; t.Failed() {
+		return
+	}
+	leaves(t, session, next, true)
+	if err := d.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
