@@ -203,14 +203,7 @@ func (h *heard) count(part string) (n int) {
 	return n
 }
 
-// lateOnce is a store whose first renewal is good for less than its sessions are, as one that came late.
-type lateOnce struct{ driver.Driver }
-
-func (d lateOnce) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
-	s, err := d.Driver.Open(ctx, spec)
-	return &lateSession{Session: s}, err
-}
-
+// lateSession is a session whose first renewal is good for less than it is itself, as one that came late.
 type lateSession struct {
 	driver.Session
 	renewals atomic.Int64
@@ -227,7 +220,7 @@ func (s *lateSession) Renew(ctx context.Context) (driver.Renewal, error) {
 // One renewal that is good for less says nothing of what the store can give.
 func TestTrust_ALateRenewalTurnsNobodyAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClient(t, lateOnce{memlock.New()}, nil)
+		c := newClient(t, changed{memlock.New(), func(s everySession) driver.Session { return &lateSession{Session: s} }}, nil)
 		first := hold(t, c, "first")
 		for time.Until(first.Until()) > 3*time.Second {
 			time.Sleep(100 * time.Millisecond)
