@@ -36,6 +36,7 @@ var races = []race{
 	{"an expired holder releases what others hold by now", lateRelease},
 	{"a try finds an expired holder and a line", tryAtExpiredHolder},
 	{"a claim that does not go with a line finds its holder expired", misfitAtExpiredHolder},
+	{"a claim that does not go with permits finds their holder expired", misfitAtExpiredPermits},
 	{"a line behind another program leaves its value alone", foreignValueIsLeftAlone},
 	{"waiters and keys lie on every server", handoffsOnEveryServer},
 }
