@@ -174,6 +174,18 @@ func TestWaitersAskWhereNobodyTells(t *testing.T) {
 	}
 }
 
+// What a URL says to the server reaches it as it stands there, blanks and all: pgx reads a + as libpq does, as itself.
+func TestURLOfServersOptions(t *testing.T) {
+	t.Parallel()
+	config, _, err := pglock.ParseURL("postgres://u@localhost/d?prefix=ab&options=-c%20work_mem%3D1MB%20-c%20search_path%3Da%2Bb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := config.ConnConfig.RuntimeParams["options"], "-c work_mem=1MB -c search_path=a+b"; got != want {
+		t.Errorf("the server is told %q, want %q", got, want)
+	}
+}
+
 // What libpq takes for the defaults, it is here, too.
 func TestURLOfDefaults(t *testing.T) {
 	t.Setenv("PGHOST", "db.example")
