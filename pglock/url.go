@@ -72,7 +72,8 @@ func ParseURL(rawURL string) (*pgxpool.Config, *Options, error) {
 	if _, err := o.withDefaults(); err != nil {
 		return nil, nil, err
 	}
-	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // to pgx, as to libpq, a + is a +
+	// To pgx, as to libpq, a + is a +.
+	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20")
 	if u.Host == "" && u.Path == "" { // of postgres:// alone package url leaves no slash
 		u.Path = "/"
 	}
