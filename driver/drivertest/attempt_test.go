@@ -28,30 +28,32 @@ func TestATrialOnASlowMachineIsVoid(t *testing.T) {
 		slow      bool // a step is late
 		unrenewed time.Duration
 		trials    int
+		next      time.Duration // the time of sessions in the second trial
 		verdict   string
 	}{
-		{"Fault", 1, 0, false, 0, 1, "is broken: a fault"},
-		{"FaultAndALittleLate", 1, 100 * time.Millisecond, false, 0, 1, "is broken: a fault"},
-		{"FaultInTime", 1, 0, false, 999 * time.Millisecond, 1, "is broken: a fault"},
-		{"StoodStillOnce", 1, 300 * time.Millisecond, false, 0, 2, ""},
-		{"StoodStillTwice", 2, 300 * time.Millisecond, false, 0, 2, "is broken: a fault"}, // sessions of 2 s bear that
-		{"StoodStillAlways", 9, time.Minute, false, 0, 4, "was not judged: the machine or the store was too slow in each of 4 trials, in the last because this process did not run for 1m0s"},
-		{"TooSlowOnce", 1, 0, true, 0, 2, ""},
-		{"TooSlowAlways", 9, 0, true, 0, 4, "was not judged: the machine or the store was too slow in each of 4 trials, in the last because a step"},
-		{"UnrenewedOnce", 1, 0, false, 1500 * time.Millisecond, 2, ""},
-		{"UnrenewedAlways", 9, 0, false, time.Minute, 4, "because the time of A's session was over for 52s"},
-		{"StoodStillWithoutAFault", 0, time.Minute, false, 0, 1, ""},
+		{"Fault", 1, 0, false, 0, 1, 0, "is broken: a fault"},
+		{"FaultAndALittleLate", 1, 100 * time.Millisecond, false, 0, 1, 0, "is broken: a fault"},
+		{"FaultInTime", 1, 0, false, 999 * time.Millisecond, 1, 0, "is broken: a fault"},
+		{"StoodStillOnce", 1, 300 * time.Millisecond, false, 0, 2, 3 * time.Second, ""},
+		{"StoodStillTwice", 2, 300 * time.Millisecond, false, 0, 2, 3 * time.Second, "is broken: a fault"}, // sessions of 3 s bear that
+		{"StoodStillAlways", 9, time.Minute, false, 0, 4, 40 * time.Second, "was not judged: the machine or the store was too slow in each of 4 trials, in the last because this process did not run for 1m0s"},
+		{"TooSlowOnce", 1, 0, true, 0, 2, 2 * time.Second, ""},
+		{"TooSlowAlways", 9, 0, true, 0, 4, 2 * time.Second, "was not judged: the machine or the store was too slow in each of 4 trials, in the last because a step"},
+		{"UnrenewedOnce", 1, 0, false, 1500 * time.Millisecond, 2, 3 * time.Second, ""},
+		{"UnrenewedAlways", 9, 0, false, time.Minute, 4, 40 * time.Second, "because the time of A's session was over for 20s"},
+		{"StoodStillWithoutAFault", 0, time.Minute, false, 0, 1, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				trials := 0
+				trials, last := 0, time.Duration(0)
 				names := map[string]bool{}
 				law := Law{Name: "Law99_Attempts", try: func(w *world) {
 					trials++
 					names[w.name("n")] = true
-					if want := time.Second << (trials - 1); w.ttl != want {
-						t.Errorf("sessions of %v in trial %d, want %v", w.ttl, trials, want)
+					if want := map[int]time.Duration{1: time.Second, 2: c.next}[trials]; want > 0 && w.ttl != want || w.ttl < min(last*2, bearable) {
+						t.Errorf("sessions of %v in trial %d, after %v; want %v", w.ttl, trials, last, want)
 					}
+					last = w.ttl
 					w.still("A", w.ttl)
 					time.Sleep(c.unrenewed)
 					w.mu.Lock()
@@ -142,7 +144,7 @@ func TestAStoreThatDoesNotAnswerIsNotJudged(t *testing.T) {
 // A bound is moved by as much as this process did not run.
 func TestBoundsBearWhatTheMachineIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, plain{memlock.New()}, Law{Name: "Law99_Bounds"}, 1)
+		w := newWorld(t, plain{memlock.New()}, Law{Name: "Law99_Bounds"}, 1, time.Second)
 		defer w.end()
 		a, b := w.still("A", w.long()), w.still("B", w.long())
 		c := a.held(mutex(w.name("n")))

@@ -55,10 +55,20 @@ func (w *world) void() string {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.tooLate == "" && w.late >= w.ttl/5 {
+	if w.tooLate == "" && w.late >= w.ttl/bears {
 		return fmt.Sprintf("this process did not run for %v, with sessions of %v", w.late, w.ttl)
 	}
 	return w.tooLate
+}
+
+// bears is how often a session's time is longer than what this process may not run meanwhile.
+const bears = 5
+
+// needs is a time for sessions that bears twice of what was seen of the machine.
+func (w *world) needs() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(2*bears*w.late, 2*(w.ttl+w.overdue))
 }
 
 // answered notes how long the store took to answer a call, begun at from, that nothing holds up.
@@ -92,6 +102,7 @@ func (a *actor) overdue() {
 	}
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
+	a.w.overdue = max(a.w.overdue, late)
 	if a.w.tooLate == "" {
 		a.w.tooLate = fmt.Sprintf("the time of %s's session was over for %v without a Renew", a.name, late)
 	}

@@ -42,6 +42,7 @@ type world struct {
 	names     []string
 	actors    []*actor
 	late      time.Duration // the longest time for which this process was kept from running
+	overdue   time.Duration // the longest time for which a session was over that was to live
 	slowest   time.Duration // the longest that the store took for an answer
 	failures  int           // so far
 	cut       bool          // a failure has ended what others were doing
@@ -66,7 +67,7 @@ var seed = sync.OnceValue(func() uint64 {
 	return 1 + rand.Uint64N(999_999)
 })
 
-func newWorld(t T, h Harness, law Law, attempt int) *world {
+func newWorld(t T, h Harness, law Law, attempt int, ttl time.Duration) *world {
 	w := &world{t: t, h: h, law: law, attempt: attempt, machine: 2 * time.Second}
 	if s, ok := h.(Slacker); ok {
 		w.machine = s.Slack()
@@ -78,7 +79,7 @@ func newWorld(t T, h Harness, law Law, attempt int) *world {
 		t.Fatalf("drivertest: the harness's prefix has %d bytes: want at most 64", len(h.Prefix()))
 	}
 	w.traits = w.process("probe").d.Traits()
-	w.ttl = w.clamp(h.TTL() << (attempt - 1)) // what was void by slowness has twice the time now
+	w.ttl = w.clamp(ttl)
 	w.start(w.watchClock)
 	return w
 }
