@@ -170,6 +170,18 @@ func back(t *testing.T, url string, set []*servertest.Server) {
 	})
 }
 
+// again reports whether a name is granted, and sees that its token is above that of the grant before.
+func again(t *testing.T, s driver.Session, name string, before driver.Grant) bool {
+	t.Helper()
+	c := mutex(name, false)
+	defer func() { _, _ = s.Release(t.Context(), c) }()
+	g, err := s.Acquire(t.Context(), c)
+	if g.Held && g.Fence < before.Fence+driver.Stride {
+		t.Errorf("token %d after %d", g.Fence, before.Fence)
+	}
+	return err == nil && g.Held
+}
+
 // Masters restart with their data, all but the last second of it: three of five, or all five one by one. No majority is left that surely
 // remembers; when all have waited, all vote.
 func TestAMajorityThatRestartsVotesAgain(t *testing.T) {
@@ -193,15 +205,7 @@ func TestAMajorityThatRestartsVotesAgain(t *testing.T) {
 			}
 			back(t, url, set)
 			_, _ = s.Release(t.Context(), c)
-			until(t, 30*time.Second, "granted again to whoever held it before", func() bool {
-				c := mutex("before", false)
-				defer func() { _, _ = s.Release(t.Context(), c) }()
-				next, err := s.Acquire(t.Context(), c)
-				if next.Held && next.Fence < g.Fence+driver.Stride {
-					t.Errorf("token %d after %d", next.Fence, g.Fence)
-				}
-				return err == nil && next.Held
-			})
+			until(t, 30*time.Second, "granted again to whoever held it before", func() bool { return again(t, s, "before", g) })
 		})
 	}
 }
@@ -225,13 +229,7 @@ func TestAMajorityThatRestartsEmptyFoundsTheSetAnew(t *testing.T) {
 	_, _ = s.Release(t.Context(), c)
 	until(t, 30*time.Second, "granted in a new set", func() bool {
 		_, _ = s.Renew(t.Context())
-		c := mutex("before", false)
-		defer func() { _, _ = s.Release(t.Context(), c) }()
-		next, err := s.Acquire(t.Context(), c)
-		if next.Held && next.Fence < g.Fence+driver.Stride {
-			t.Errorf("token %d after %d", next.Fence, g.Fence)
-		}
-		return err == nil && next.Held
+		return again(t, s, "before", g)
 	})
 }
 
