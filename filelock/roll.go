@@ -31,13 +31,14 @@ import (
 //
 // Whoever reads the rolls one after the other could miss a line that always had somebody: it reads the roll of one who
 // joins, then he joins, then the other leaves, then it reads the other's roll. So it also takes who has left since it
-// began to read. The slot that was left first is used again first, and if one is that was left since the reader began,
-// reused tells him that the roll does not say enough.
+// began to read, or some microseconds before: see fastClock. The slot that was left first is used again first, and if one
+// is that was left since the reader began, reused tells him that the roll does not say enough.
 type roll struct {
 	file   *os.File
 	clock  func() int64
 	chunks []mapped
 	free   []freeSlot // the one that was left first is first
+	reused uint64
 	failed bool
 }
 
@@ -124,7 +125,8 @@ func (r *roll) enter(file string) (at int) {
 	slot := r.free[0]
 	r.free = r.free[1:]
 	m, off := r.chunks[slot.at/chunkSize], slot.at%chunkSize
-	whole := r.head(8, slot.left) && m.touch(func() {
+	r.reused = max(r.reused, slot.left) // a clock that is read anew may step back by some microseconds
+	whole := r.head(8, r.reused) && m.touch(func() {
 		var b [rollSlot - 8]byte
 		copy(b[:], file)
 		for i := 0; i <= len(file); i += 8 {

@@ -16,6 +16,9 @@ import (
 // listed lists the lines of d's store and returns their names, how many claims they have, and how many records were read.
 func listed(t testing.TB, d *Driver) (names string, reads int) {
 	t.Helper()
+	// Who has left until now is not taken for one who leaves while the rolls are read: see fastClock.
+	for begin := d.st.bootClock(); d.st.bootClock() <= begin+clockClose; {
+	}
 	before := d.Stats().RecordReads
 	lines, err := d.Lines(t.Context(), "")
 	if err != nil {
@@ -207,7 +210,9 @@ func TestLines_OfALineThatIsHandedOver(t *testing.T) {
 		all.Go(func() {
 			c := mutexOf("n")
 			if _, err := hold(ctx, s, c); err != nil {
-				t.Error(err)
+				if ctx.Err() == nil { // it came in time
+					t.Error(err)
+				}
 				return
 			}
 			once.Do(func() { close(ready) })
