@@ -67,7 +67,7 @@ func (a *actor) lettingIn(gone driver.Claim, b *actor, next driver.Claim, starte
 			w.story.claim(next), early, w.story.claim(gone), a.valid)
 	}
 	if late := held.Sub(a.renewedBy(from).Add(a.valid + w.traits.Grain + w.slack())); late > 0 {
-		w.fail("%s was let in %v too late: the time of %s, %v, was over, with %v of grain and %v for a slow machine",
+		w.failLate("%s was let in %v too late: the time of %s, %v, was over, with %v of grain and %v for a slow machine",
 			w.story.claim(next), late, w.story.claim(gone), a.valid, w.traits.Grain, w.slack())
 	}
 }
@@ -356,7 +356,7 @@ func tryDeath(w *world, k kind) {
 	}
 	b.await(next, w.traits.Notice+w.slack()+patience)
 	if late := time.Since(from) - w.traits.Notice - w.slack(); late > 0 {
-		w.fail("%s was let in %v after the holder and the waiter before it had been killed: want at most Notice, %v, and %v for a slow machine",
+		w.failLate("%s was let in %v after the holder and the waiter before it had been killed: want at most Notice, %v, and %v for a slow machine",
 			w.story.claim(next), time.Since(from), w.traits.Notice, w.slack())
 	}
 	h.denied(k.own(mine.Name))
