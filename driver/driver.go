@@ -207,7 +207,7 @@ type Inspector interface {
 	Lines(ctx context.Context, prefix string) ([]Line, error)
 
 	// Line returns the line of one name; without claims when nobody stands there. A claim whose time is over by the store's
-	// clock is shown no more, although nobody has taken it out. A store without a clock shows it until then.
+	// clock is shown no more, although nobody has taken it out, whether it was held or waited. A store without a clock shows it until then.
 	Line(ctx context.Context, name string) (Line, error)
 
 	// Break takes a claim away from its owner, if it still is the claim of that public id and fence (0 for claims
@@ -252,7 +252,7 @@ type Holder struct {
 	Held, Broken  bool
 	Foreign       bool // written by another program, in a layout that both know
 	Note          string
-	Since         time.Time // when it was granted, or when it entered the line while it waits; the store's clock, zero when it does not say
+	Since         time.Time // when it was granted, or when it entered the line while it waits; the store's clock, zero when it does not say, of any holder
 	Until         time.Time // when it goes unless it is renewed; zero when the store does not say
 	Fence         uint64
 	Passes        int

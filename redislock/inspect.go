@@ -128,10 +128,10 @@ func parseSight(name string, v any) (sight, error) {
 	return s, nil
 }
 
-// granted is when the claim that is held alone drew its tokens: a counter that was behind the server's clock then is its time in µs.
-// One that was ahead, since the clock was set back or many drew within a moment, does not say, nor does one that is gone.
+// granted is when the claim that is held alone drew its tokens: a counter that was behind the server's clock then is its time in µs,
+// rounded up to 64. One that was ahead, since the clock was set back or many drew within a moment, does not say, nor does one that is gone.
 func granted(counter int64, now time.Time) time.Time {
-	at := time.UnixMicro(counter).Truncate(time.Millisecond)
+	at := time.UnixMicro(counter - 64).Truncate(time.Millisecond)
 	if counter <= 0 || at.After(now) {
 		return time.Time{}
 	}

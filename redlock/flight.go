@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -218,6 +220,7 @@ func (d *Driver) tooFew(answered, refused int, refusals []error, other error) er
 		text = fmt.Sprintf("redlock: %d of %d masters answered, and %d of these refused, want %d or more that do not: ",
 			answered+refused, len(d.nodes), refused, d.quorum)
 	}
+	refusals = slices.SortedFunc(slices.Values(refusals), func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	for i, err := range refusals {
 		if i == len(refusals)-1 && other == nil {
 			other = err

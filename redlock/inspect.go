@@ -26,6 +26,16 @@ type glimpse struct {
 	waits       []place
 }
 
+// granted is when a claim drew its token: a counter is the time in µs of whoever proposed it, rounded up to its stride. One that is ahead
+// of the master's clock, since a clock is wrong or many drew within a moment, does not say.
+func granted(counter int64, now time.Time) time.Time {
+	at := time.UnixMicro(counter - stride).Truncate(time.Millisecond)
+	if at.After(now) {
+		return time.Time{}
+	}
+	return at
+}
+
 // place is a claim in one master's line.
 type place struct {
 	id     string
@@ -41,7 +51,8 @@ type seat struct {
 	masters     uint64  // which show it
 	counters    []int64 // of the masters that it has
 	until       []time.Time
-	unsure      bool // with those that have not answered it would be held
+	now         time.Time // the latest of the masters that it has
+	unsure      bool      // with those that have not answered it would be held
 }
 
 // Line implements driver.Inspector. A claim is shown as held if a majority of the masters says so, and not at all if it can
@@ -186,7 +197,7 @@ func parseGlimpse(v any) (g glimpse, err error) {
 		p := place{id: text(i)}
 		p.ticket, _ = strconv.ParseInt(text(i+1), 10, 64)
 		var ok bool
-		if p.record, ok = parseRecord(text(i + 2)); ok {
+		if p.record, ok = parseRecord(text(i + 2)); ok && !p.record.stop.Before(g.now) {
 			g.waits = append(g.waits, p)
 		}
 	}
@@ -218,6 +229,9 @@ func (d *Driver) merge(glimpses []glimpse) (seats []*seat, fence uint64) {
 			s.masters |= 1 << i
 			s.Broken = s.Broken || h.Broken
 			s.counters = append(s.counters, g.counter)
+			if s.now.Before(g.now) {
+				s.now = g.now
+			}
 			if g.pttl >= 0 {
 				s.until = append(s.until, g.now.Add(g.pttl))
 			}
@@ -232,6 +246,9 @@ func (d *Driver) merge(glimpses []glimpse) (seats []*seat, fence uint64) {
 			s := at(p.id, h)
 			s.masters |= 1 << i
 			s.ticket, s.channel = p.ticket, p.record.channel
+			if s.Since.IsZero() { // it has another master already
+				s.Since = p.record.since
+			}
 		}
 	}
 	for _, s := range seats {
@@ -250,9 +267,9 @@ func (s *seat) settle(quorum int) {
 	slices.SortFunc(s.until, func(a, b time.Time) int { return b.Compare(a) })
 	if s.Held && !s.Foreign {
 		s.Fence = lowest(s.counters[quorum-1])
+		s.Since = granted(s.counters[quorum-1], s.now)
 	}
 	if s.Held {
-		s.Since = time.Time{}
 		if len(s.until) >= quorum {
 			s.Until = s.until[quorum-1]
 		}

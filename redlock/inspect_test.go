@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -82,5 +83,55 @@ func TestBreak_OfAClaimThatMissingMastersDecide(t *testing.T) {
 	}
 	if held, err := s.Release(t.Context(), held); err != nil || !held {
 		t.Errorf("release: %v, %v", held, err)
+	}
+}
+
+// Who holds is shown to hold since it was granted, alone or after a wait, whatever it renews; and nobody since a time to come.
+func TestWhoHoldsIsShownSinceItsGrant(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3)
+	d := open(t, urlOf(addrs(set)))
+	one, two := session(t, d, time.Minute), session(t, open(t, urlOf(addrs(set))), time.Minute)
+	first, next := mutex("since", true), mutex("since", true)
+	holds := func(c driver.Claim) (since time.Time) {
+		t.Helper()
+		until(t, 30*time.Second, "shown as the holder", func() bool {
+			l, err := d.Line(t.Context(), "since")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(l.Claims) > 0 && l.Claims[0].Held && l.Claims[0].PublicID == driver.PublicID(c.ID) {
+				since = l.Claims[0].Since
+				return true
+			}
+			return false
+		})
+		return since
+	}
+	begun := time.Now().Truncate(time.Millisecond)
+	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, one, first); return err })
+	since := holds(first)
+	if since.Before(begun) || since.After(time.Now()) {
+		t.Errorf("shown to hold since %v, want it between %v and now", since, begun)
+	}
+	within(t, "a claim that queues", func(ctx context.Context) error { _, err := two.Acquire(ctx, next); return err })
+	if r, err := one.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
+		t.Fatalf("renew: %v, lost %v", err, r.Lost)
+	}
+	if at := holds(first); !at.Equal(since) {
+		t.Errorf("shown to hold since %v, and after a renewal since %v", since, at)
+	}
+	begun = time.Now().Truncate(time.Millisecond)
+	within(t, "a release", func(ctx context.Context) error { _, err := one.Release(ctx, first); return err })
+	within(t, "the waiter", func(ctx context.Context) error { _, err := acquire(ctx, two, next); return err })
+	if since = holds(next); since.Before(begun) || since.After(time.Now()) {
+		t.Errorf("after a wait shown to hold since %v, want it between %v and now", since, begun)
+	}
+	ahead := strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro()/64*64, 10)
+	for _, s := range set {
+		s.MustDo(t, "SET", "il:{since}:qfence:since", ahead)
+	}
+	if since = holds(next); !since.IsZero() {
+		t.Errorf("with a counter that is an hour ahead shown to hold since %v, want that nobody knows", since)
 	}
 }

@@ -45,8 +45,8 @@ if enter == '' and redis.pcall('GETRANGE', K, '0', '27') == 'ilq1:' .. leave .. 
   return 1
 end
 
--- A record: w ttl since channel set info.
-local RECORD = '^w (%d+) %d+ (%S+) (%S+) (.*)$'
+-- A record: w ttl stop since channel set info. Who is not renewed until its stop keeps its place, and is shown no more.
+local RECORD = '^w (%d+) %d+ %d+ (%S+) (%S+) (.*)$'
 
 local ticket, set, proposal = ARGV[9], ARGV[12], tonumber(ARGV[4])
 local got = redis.call('MGET', K, F, KEYS[5], KEYS[6], KEYS[7])
@@ -80,8 +80,9 @@ if leave ~= '' and odd == 1 and sound and v and string.sub(v, 1, 28) == 'ilq1:' 
       call('SET', K, v, 'PX', time)
       if enter ~= '' then -- before the other goes: a key that is empty for a moment comes back without an end
         local t = call('TIME')
+        local now = t[1] * 1000 + math.floor(t[2] / 1000)
         call('ZADD', W, ticket, enter)
-        call('HSET', H, enter, 'w ' .. ARGV[6] .. ' ' .. t[1] * 1000 + math.floor(t[2] / 1000) .. ' ' .. ARGV[8] .. ' ' .. set .. ' ' .. ARGV[10])
+        call('HSET', H, enter, 'w ' .. ARGV[6] .. ' ' .. now + ARGV[6] .. ' ' .. now .. ' ' .. ARGV[8] .. ' ' .. set .. ' ' .. ARGV[10])
       end
       call('ZREM', W, who)
       call('HDEL', H, who)
@@ -132,14 +133,13 @@ local function corrupt(key, want)
   damage = damage or 'CORRUPT ' .. key .. ': want ' .. want .. ', as this library writes it'
 end
 local function sane(reply, key, want)
-  if type(reply) == 'table' and reply.err then
-    if string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then
-      error(reply)
-    end
-    corrupt(key, want)
-    return {}
+  if type(reply) ~= 'table' or not reply.err then
+    return reply
+  elseif string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then
+    error(reply)
   end
-  return reply
+  corrupt(key, want)
+  return {}
 end
 if not sound then
   for _, key in ipairs({F, KEYS[6], KEYS[7]}) do
@@ -149,11 +149,9 @@ if not sound then
     end
   end
 end
-
 -- The head of the line and its ticket, as long as they are known.
 local t = sane(redis.pcall('ZRANGE', W, '0', '0', 'WITHSCORES'), W, 'a sorted set')
 local first, place, looked = t[1], tonumber(t[2]), true
-
 -- What a claim that joins has on record here, and the note of other programs.
 t = sane(redis.pcall('HMGET', H, enter, '*'), H, 'a hash')
 local mine, noted = enter ~= '' and t[1], t[2] or '0 0 0 0'
@@ -171,10 +169,8 @@ if damage then
   end
   if enter ~= '' and leave == '' then
     return redis.error_reply(damage)
-  elseif ARGV[5] then
-    return {set and 5 or 4, left, 0, -1, 0, 0, 0, damage, ''}
   end
-  return {0, left, 0, -1, 0, 0, 0, '', ''}
+  return {ARGV[5] and (set and 5 or 4) or 0, left, 0, -1, 0, 0, 0, ARGV[5] and damage or '', ''}
 end
 if leave ~= '' or mine or id and id == enter then
   redis.call('HDEL', H, '')
@@ -243,7 +239,8 @@ local function remove(who)
 end
 local function stand()
   redis.call('ZADD', W, ticket, enter)
-  redis.call('HSET', H, enter, string.format('w %s %.0f %s %s %s', ttl, ms(), channel, set, info))
+  local since = mine and string.match(mine, '^w %d+ %d+ (%d+)') or ms()
+  redis.call('HSET', H, enter, string.format('w %s %.0f %.0f %s %s %s', ttl, ms() + ttl, since, channel, set, info))
   redis.call('PEXPIRE', W, outlives)
   redis.call('PEXPIRE', H, outlives)
   state, looked = 1, false
@@ -293,7 +290,7 @@ local function rest()
     if not who then
       return false
     end
-    local where = string.match(redis.call('HGET', H, who) or '', '^w %d+ %d+ (%S+) ')
+    local where = string.match(redis.call('HGET', H, who) or '', '^w %d+ %d+ %d+ (%S+) ')
     if where and (who == enter or redis.call('PUBLISH', where, 'g ' .. who .. ' ' .. length) > 0) then
       break
     end

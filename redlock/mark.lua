@@ -22,7 +22,7 @@ local function sane(reply, key, want) -- as in line
   end
   return reply
 end
-local channel = string.match(sane(redis.pcall('HGET', KEYS[4], id), KEYS[4], 'a hash') or '', '^w %d+ %d+ (%S+) ')
+local channel = string.match(sane(redis.pcall('HGET', KEYS[4], id), KEYS[4], 'a hash') or '', '^w %d+ %d+ %d+ (%S+) ')
 if not channel then
   return 0
 end

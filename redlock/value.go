@@ -84,17 +84,18 @@ func afterPlace(value string) (channel, text string) {
 	return channel, text
 }
 
-// record is a claim in the hash of claims, as the script line writes it: w ttl since channel set info.
+// record is a claim in the hash of claims, as the script line writes it: w ttl stop since channel set info.
 type record struct {
-	since         time.Time
+	stop, since   time.Time // it is renewed until then, and stands there since
 	channel, info string
 }
 
 func parseRecord(text string) (r record, ok bool) {
-	f := strings.SplitN(text, " ", 6)
-	if len(f) != 6 || f[0] != "w" {
+	f := strings.SplitN(text, " ", 7)
+	if len(f) != 7 || f[0] != "w" {
 		return r, false
 	}
-	ms, err := strconv.ParseInt(f[2], 10, 64)
-	return record{time.UnixMilli(ms), f[3], f[5]}, err == nil
+	stop, err := strconv.ParseInt(f[2], 10, 64)
+	since, e := strconv.ParseInt(f[3], 10, 64)
+	return record{time.UnixMilli(stop), time.UnixMilli(since), f[4], f[6]}, err == nil && e == nil
 }

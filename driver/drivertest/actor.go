@@ -24,6 +24,14 @@ func (w *world) process(name string) *process {
 	return p
 }
 
+// kill ends the process of a as SIGKILL does.
+func (a *actor) kill(killer Killer) {
+	a.p.gone = true
+	a.lapse()
+	killer.Kill(a.w.t, a.p.d)
+	a.w.story.add(time.Now(), a.name, "is killed")
+}
+
 // close closes the driver.
 func (p *process) close(ctx context.Context) error {
 	_, err := ask(ctx, p.w, p.name, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.d.Close(ctx) },

@@ -12,7 +12,7 @@ import (
 var shownLaw = Law{
 	Name: "Also_Shown",
 	Says: "An Inspector shows the whole of a claim, while it waits and while it holds: its note, its passes and its owner, since when " +
-		"it stands or holds, and that it is marked. It shows all claims of a line, however many there are.",
+		"it stands or holds, of all holders or of none, and that it is marked. It shows all claims of a line, however many there are.",
 	try: tryShown,
 }
 
@@ -97,7 +97,7 @@ func tryShownSince(w *world, look driver.Inspector, k kind) {
 	third := c.queue(k.rival(mine.Name))
 	passed := time.Since(from)
 	again := shownOf(w, look, mine)
-	if moved := again.Since.Sub(first.Since); moved >= passed {
+	if moved := again.Since.Sub(first.Since); moved >= passed && !first.Since.IsZero() {
 		w.fail("%s, which stands there unchanged, is shown to hold since %v, and then since %v", w.story.claim(mine), first.Since, again.Since)
 	}
 	a.letGo(mine)
@@ -106,6 +106,10 @@ func tryShownSince(w *world, look driver.Inspector, k kind) {
 	granted, waits := shownOf(w, look, second), shownOf(w, look, third)
 	if !granted.Held {
 		granted, waits = waits, granted
+	}
+	if first.Since.IsZero() != granted.Since.IsZero() {
+		w.fail("%s, which was held while nobody waited, is shown to hold since %v, and one that was granted after a wait since %v: want the time of both or of neither",
+			w.story.claim(mine), first.Since, granted.Since)
 	}
 	if !granted.Since.IsZero() && !waits.Since.IsZero() && granted.Since.Before(waits.Since) {
 		w.fail("%s was released after %s and %s had come to wait, and one of them is shown to hold since %v, before the other came at %v",

@@ -1,7 +1,5 @@
 package drivertest
 
-import "time"
-
 // A waiter that has died keeps nobody out after its time either where nobody makes room for it: who goes with the holder joins the
 // holder then. Until its process has ended it may keep its place.
 func tryExpiryBetween(w *world, k kind) {
@@ -12,10 +10,7 @@ func tryExpiryBetween(w *world, k kind) {
 	h, b, a := w.actor("I"), w.actor("K"), w.still("J", w.ttl)
 	holds := h.held(k.own(w.name("expiry-between-" + k.String())))
 	dead := a.queue(k.rival(holds.Name))
-	a.p.gone = true
-	a.lapse()
-	killer.Kill(w.t, a.p.d)
-	w.story.add(time.Now(), a.name, "is killed")
+	a.kill(killer)
 	next := queued(k.mate(holds.Name))
 	during("and "+w.story.claim(holds)+" is held all the while", func() {
 		if !b.state(next).Held {

@@ -334,10 +334,7 @@ func tryDeath(w *world, k kind) {
 	waiter.queue(k.rival(mine.Name))
 	next := b.queue(k.rival(mine.Name))
 	for _, dead := range []*actor{waiter, a} {
-		dead.p.gone = true
-		dead.lapse()
-		killer.Kill(w.t, dead.p.d)
-		w.story.add(time.Now(), dead.name, "is killed")
+		dead.kill(killer)
 	}
 	from := time.Now()
 	if !seen {

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,39 @@ func tryExpiryIsShown(w *world) {
 		func() { w.eachKind(func(w *world, k kind) { tryExpiredIsGone(w, look, k) }) },
 		func() { w.eachKind(func(w *world, k kind) { tryRenewedIsShown(w, look, k) }) },
 		func() { w.eachKind(tryExpiryIsWatched) },
+		func() { w.eachKind(func(w *world, k kind) { tryDeadWaiterIsGone(w, look, k) }) },
 	)
+}
+
+// Who waits and has died is not shown as one that waits when its time is over, although what it waits for is held all the while. Who
+// waits beside it and is renewed is shown on, as having come when it did.
+func tryDeadWaiterIsGone(w *world, look driver.Inspector, k kind) {
+	killer, ok := w.h.(Killer)
+	if !ok {
+		return
+	}
+	h, b, a := w.actor("R"), w.actor("T"), w.still("S", w.ttl)
+	holds := h.held(k.own(w.name("expiry-dead-waiter-" + k.String())))
+	lives := b.queue(k.rival(holds.Name))
+	came, from := shownOf(w, look, lives).Since, time.Now()
+	dead := a.queue(k.rival(holds.Name))
+	a.kill(killer)
+	shows := func(l driver.Line) bool {
+		return slices.ContainsFunc(l.Claims, func(h driver.Holder) bool { return h.PublicID == driver.PublicID(dead.ID) })
+	}
+	w.until(a.valid+w.traits.Grain+w.traits.Notice+w.slack()+patience, func() bool { return !shows(lineOf(w, look, holds.Name)) },
+		"%s waited and its process has died, and it is shown on after its time, %v", w.story.claim(dead), a.valid)
+	if lines, err := lookAtAll(w, look, holds.Name); err == nil && slices.ContainsFunc(lines, shows) {
+		w.fail("%s waited and its process has died, and Line does not show it any more, and Lines does", w.story.claim(dead))
+	}
+	w.sleep(b.valid / 2)
+	passed := time.Since(from)
+	w.sleep(b.valid / 2) // so that it is renewed once more
+	if now := shownOf(w, look, lives); now.Held || now.Since.Sub(came) >= passed {
+		w.fail("%s waits in a session that is renewed, and is shown to have come at %v, and then at %v, held %v", w.story.claim(lives), came, now.Since, now.Held)
+	}
+	b.release(lives)
+	h.letGo(holds)
 }
 
 // What can be had again is shown as free when it was had and released.

@@ -218,6 +218,93 @@ var moreShowing = []Driver{
 		new:   showing1(func(h *driver.Holder) { h.Since = time.Now() }),
 	},
 	{
+		Name: "NoSinceAlone", Law: "Also_Shown", Says: "is shown to hold since 0001-01-01",
+		Fault: "Since when it holds stands in the line, and who holds while nobody waits stands in none.",
+		new: func() *fault {
+			return shown(&fault{}, func(_ *layer, line *driver.Line) {
+				if len(line.Claims) == 1 {
+					line.Claims[0].Since = time.Time{}
+				}
+			})
+		},
+	},
+	{
+		Name: "NoSinceAfterWait", Law: "Also_Shown", Says: "and one that was granted after a wait since 0001-01-01",
+		Fault: "A claim that was granted after a wait is shown without the time since when.",
+		new: func() *fault {
+			known := &owned{}
+			f := shown(&fault{}, func(_ *layer, line *driver.Line) {
+				for i, h := range line.Claims {
+					if c, _, _ := known.claim(h.PublicID); h.Held && c.Queue {
+						line.Claims[i].Since = time.Time{}
+					}
+				}
+			})
+			f.acquire = known.acquire
+			return f
+		},
+	},
+	{
+		Name: "SinceRenewal", Law: "Law08_Expiry", Says: "waits in a session that is renewed, and is shown to have come at",
+		Fault: "A renewal writes down anew when a claim that waits came.",
+		new: func() *fault {
+			var mu sync.Mutex
+			renewed := map[*session]time.Time{}
+			known := &owned{}
+			f := shown(&fault{}, func(_ *layer, line *driver.Line) {
+				mu.Lock()
+				defer mu.Unlock()
+				for i, h := range line.Claims {
+					if _, s, _ := known.claim(h.PublicID); !h.Held && !renewed[s].IsZero() {
+						line.Claims[i].Since = renewed[s]
+					}
+				}
+			})
+			f.acquire = known.acquire
+			f.renew = func(s *session, ctx context.Context) (driver.Renewal, error) {
+				mu.Lock()
+				renewed[s] = time.Now()
+				mu.Unlock()
+				return s.Session.Renew(ctx)
+			}
+			return f
+		},
+	},
+	{
+		Name: "ShowsDeadWaiters", Law: "Law08_Expiry", Says: "waited and its process has died, and it is shown on after its time",
+		Fault: "Who waits is shown until somebody finds it dead in its place.",
+		new: func() *fault {
+			var mu sync.Mutex
+			waits := map[string]driver.Claim{} // by public id
+			f := shown(&fault{}, func(_ *layer, line *driver.Line) {
+				mu.Lock()
+				defer mu.Unlock()
+				for id, c := range waits {
+					there := slices.ContainsFunc(line.Claims, func(h driver.Holder) bool { return h.PublicID == id })
+					if c.Name == line.Name && !there {
+						line.Claims = append(line.Claims, driver.Holder{PublicID: id, Kind: c.Kind, Weight: c.Weight, Limit: c.Limit})
+					}
+				}
+			})
+			f.acquire = func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+				g, err := s.acquire(ctx, c)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil && !g.Held && c.Queue {
+					waits[driver.PublicID(c.ID)] = c
+				}
+				return g, err
+			}
+			f.release = func(s *session, ctx context.Context, c driver.Claim) (bool, error) {
+				mu.Lock()
+				delete(waits, driver.PublicID(c.ID))
+				mu.Unlock()
+				return s.Session.Release(ctx, c)
+			}
+			return f
+		},
+	},
+	{
 		Name: "SinceUTCIsLocal", Law: "Also_Inspector", Says: "is shown to stand there since 2000-01-01 02:00:00 +0000 UTC: that is -2h0m",
 		Fault: "The store's local time is read as UTC: Since and Until are two hours late.",
 		new: showing1(func(h *driver.Holder) {
