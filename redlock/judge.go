@@ -21,9 +21,9 @@ const (
 )
 
 // condition says how the master stands. One that has restarted remembers everything if it wrote everything down before it answered,
-// then and now, and has not been a replica since: what one of these has is as old as its copy.
+// then and now, has started from what it wrote, and has not been a replica since: what one of these has is as old as its copy.
 func (p *portrait) condition() condition {
-	remembers := p.knew == p.run || p.kept && p.durable
+	remembers := p.knew == p.run || p.kept && p.durable && p.loaded
 	switch {
 	case p.err != nil:
 		return silent

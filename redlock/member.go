@@ -69,7 +69,8 @@ type portrait struct {
 	role    string
 	master  string // of a replica
 	cluster bool
-	durable bool   // it forgets nothing when it restarts
+	durable bool   // it forgets nothing when it restarts, and there is no copy that may take its place
+	loaded  bool   // what it had when it started is what its log had
 	past    string // of which data set it was a replica before; "" if it was none
 
 	record   membership
@@ -102,6 +103,8 @@ func (n *node) portray(ctx context.Context, since time.Time) *portrait {
 	if p.err = redisconn.Classify(p.err); p.err != nil {
 		return p
 	}
+	p.durable = p.durable && info["connected_slaves"] == "0"
+	p.loaded = redisstore.Loaded(info)
 	p.run, p.role, p.cluster = info["run_id"], info["role"], info["cluster_enabled"] == "1"
 	p.master = info["master_host"] + ":" + info["master_port"]
 	p.past = strings.Trim(info["master_replid2"], "0")

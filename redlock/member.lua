@@ -5,7 +5,8 @@
 -- ARGV  1 'look', or 'use', or what to do with its vote: 'give' or 'stay' or 'wait'; the rest is for these three
 --       2 version of the record that it has, 0 for none   3 run_id in that record, or ''
 --       4 version   5 members   6 longest TTL in ms   7 its own ID among the members   8 run_id   9 its vote, if it gets one
---      10 how long it waits, in ms   11 how long a set counts as used, in ms   12 '1' if it forgets nothing when it restarts
+--      10 how long it waits, in ms   11 how long a set counts as used, in ms   12 '1' if it forgets nothing when it restarts, and has no replica: a copy
+--          that takes its place would have its record, and not all that it was asked
 --      13 of which data set it was a replica before, or ''   14 what its floor is to be at least
 --       For 'use': 2 its vote   3 how long a set counts as used, in ms.
 -- Returns for 'look' version, members, longest TTL, ID, run_id, when its wait is over, vote, for how long the set still
@@ -13,6 +14,10 @@
 -- is no smaller than all that it has drawn or knows of, all times in ms; for 'use' 1; else 1, or 0 if its record is another one by now.
 if ARGV[1] == 'use' then
   redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])
+  local copies = string.match(redis.call('INFO', 'replication'), 'connected_slaves:(%d+)')
+  if copies ~= '0' and redis.pcall('HGET', KEYS[1], 'durable') == '1' then
+    redis.call('HSET', KEYS[1], 'durable', '0') -- the copy says so, too, and is one that forgets if it takes this one's place
+  end
   return 1
 end
 

@@ -2,6 +2,8 @@ package redlock_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -305,5 +307,78 @@ func TestWhoRefusesHasAnswered(t *testing.T) {
 	_, err := s.Acquire(t.Context(), mutex("refused", false))
 	if want := "3 of 3 masters answered, and 2 of these refused, want 2 or more that do not"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("two of three masters were emptied by hand: %v, want %q", err, want)
+	}
+}
+
+// wakes has a claim come and go, so that masters are asked for their votes.
+func wakes(t *testing.T, s driver.Session) {
+	t.Helper()
+	c := mutex("wakes", false)
+	_, _ = s.Acquire(t.Context(), c)
+	_, _ = s.Release(t.Context(), c)
+}
+
+// A master that keeps everything has a replica, which is started again as a master from the log that it has, at the master's address.
+// Nothing that it says of itself tells that this was a copy, which may lack what the master had not sent. So a master with a replica
+// counts as one that forgets: it is looked for again and again, since a replica comes when it likes.
+func TestTheCopyOfAReplicaWaits(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3, redistest.Durable...)
+	d, wires := wired(t, set, "?max_ttl=1s")
+	s := session(t, d, time.Second)
+	replica := servertest.Redis(t, redistest.Durable...)
+	replicate(t, replica, set[2])
+	until(t, 30*time.Second, "known to the master that it has a replica", func() bool {
+		wakes(t, s)
+		return record(t, set[2], "durable") == "0"
+	})
+	until(t, 30*time.Second, "known to the replica", func() bool { return record(t, replica, "durable") == "0" })
+	if err := replica.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if info := replica.MustDo(t, "INFO", "replication"); !strings.Contains(info, "role:master") || !strings.Contains(info, "master_replid2:00000000") {
+		t.Fatalf("it says that it was a replica, and this shows nothing: %s", info)
+	}
+	wires[2].Redirect(replica.Addr())
+	wires[2].Cut()
+	met(t, replica, func() { wakes(t, s) })
+	if record(t, replica, "until") == "0" {
+		t.Error("a replica that was started as a master from its log has its vote without a wait")
+	}
+}
+
+// A server starts from a snapshot that is older than what it answered last, and its log is switched on then: it says that it keeps
+// everything, and it did when the snapshot was made.
+func TestALogThatWasSwitchedOnAfterTheStartIsNoMemory(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3, redistest.Durable...)
+	d, wires := wired(t, set, "?max_ttl=1s")
+	s := session(t, d, time.Second)
+	set[2].MustDo(t, "SAVE")
+	snapshot, err := os.ReadFile(filepath.Join(set[2].Dir(), "dump.rdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := servertest.Redis(t)
+	if err := os.WriteFile(filepath.Join(old.Dir(), "dump.rdb"), snapshot, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if record(t, old, "durable") != "1" {
+		t.Fatal("the snapshot does not say that it was made by a server that keeps everything, and this shows nothing")
+	}
+	old.MustDo(t, "CONFIG", "SET", "appendfsync", "always")
+	old.MustDo(t, "CONFIG", "SET", "appendonly", "yes")
+	until(t, 30*time.Second, "written to a log", func() bool {
+		info := old.MustDo(t, "INFO", "persistence")
+		return strings.Contains(info, "aof_enabled:1") && strings.Contains(info, "aof_rewrite_in_progress:0") && strings.Contains(info, "aof_last_bgrewrite_status:ok")
+	})
+	wires[2].Redirect(old.Addr())
+	wires[2].Cut()
+	met(t, old, func() { wakes(t, s) })
+	if record(t, old, "until") == "0" {
+		t.Error("a server that started from a snapshot has its vote without a wait, since its log was switched on by then")
 	}
 }

@@ -114,6 +114,12 @@ func Durable(ctx context.Context, do redisconn.DoFunc, info map[string]string) (
 	return l.durable(), err
 }
 
+// Loaded reports whether a server that says info about itself, and keeps a log, surely started from it: it has not written it anew since,
+// which it does when the log is switched on. One that has, for another reason, counts as one that did not.
+func Loaded(info map[string]string) bool {
+	return info["aof_last_rewrite_time_sec"] == "-1" && info["aof_rewrite_in_progress"] == "0" && info["aof_rewrite_scheduled"] == "0"
+}
+
 // changeLog is what a server keeps of its changes on a disk.
 type changeLog struct {
 	on     bool
