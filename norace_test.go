@@ -1,0 +1,5 @@
+//go:build !race
+
+package interlock_test
+
+const raceDetector = false
