@@ -18,6 +18,10 @@ quick: ## build, vet, and what runs in virtual time: within a minute
 proof: ## do the promises hold for long, in time and under torture? Part by part; PKG=./redlock: only its parts
 	@PKG='$(PKG)' AGAIN='$(AGAIN)' .ci/proof
 
+.PHONY: soak
+soak: ## is every holder told in time when links are cut 10,000 times per store? STORES='redis etcd' CUTS=300: fewer
+	@STORES='$(STORES)' CUTS='$(CUTS)' .ci/soak
+
 .PHONY: proof-mysql
 proof-mysql: ## the suite of the contract on a MySQL that runs: URL=mysql://root@127.0.0.1:3306/test, a database to spare
 	@INTERLOCK_MYSQL='$(or $(URL),$(error want URL=mysql://USER@HOST:PORT/DATABASE))' go test -count=1 -v -run '^TestConformanceElsewhere$$' ./mysqllock

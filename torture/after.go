@@ -173,7 +173,7 @@ func (c *conductor) use(ctx context.Context) {
 		return
 	}
 	defer client.Close() //nolint:contextcheck // Close is bounded and takes no context
-	if lease, err := client.Mutex("torture/" + c.id + "/use").TryLock(ctx); err == nil {
+	if lease, err := client.Mutex("torture/" + c.id + "/first").TryLock(ctx); err == nil {
 		_ = lease.Release()
 	}
 }

@@ -223,8 +223,9 @@ func (c *cables) mend() []fault {
 	return c.faults
 }
 
-// remove takes the cables away.
+// remove takes the cables away, if they are there.
 func (c *cables) remove() {
+	defer func() { c.taken, c.wires = nil, nil }()
 	for _, fd := range c.taken {
 		_ = unix.Close(fd)
 	}

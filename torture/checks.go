@@ -18,6 +18,7 @@ const (
 	titleNotice  = "who loses is told before the next gets in"
 	titlePermits = "no more permits are valid at once than there are"
 	titleAfter   = "everything can be had afterwards, nothing is left"
+	titleTidy    = "what is closed is gone"
 	titleSoon    = "a name that is free is granted soon"
 )
 

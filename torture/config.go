@@ -58,6 +58,9 @@ type Config struct {
 	// which only counts.
 	Handoffs int
 
+	// Cuts is how often links are cut in the scenario soak. Default: 300.
+	Cuts int
+
 	tries   bool             // of handoffs: who wants the lock tries again and again, for want of a line
 	want    func(Trial) bool // of a scenario with faults, besides a case for each check; nil: nothing
 	tx      string           // of handoffs: the lock is one of a transaction
@@ -75,6 +78,7 @@ const (
 	Kills    = "kills"
 	Turns    = "turns"
 	Notice   = "notice"
+	Soak     = "soak"
 )
 
 // Flawed is the name of what runs for Config.Flawed in place of scenarios.
@@ -87,6 +91,7 @@ func Scenarios() []Scenario {
 		{Handoffs, "all goroutines add to one number in a plain file as fast as they can: nothing lost, nobody starved"},
 		{Kills, "the same through the fence, while three workers are killed and started again at random"},
 		{Turns, "a process with one goroutine and one with a hundred take turns"},
+		{Soak, "links are cut again and again, and every holder is told before the next gets in, until there were Cuts of them"},
 		{Notice, "every holder is stopped or cut off at a random moment, and told before the next gets in"},
 	}
 }
@@ -105,6 +110,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.Processes = cmp.Or(c.Processes, 8)
 	c.Goroutines = cmp.Or(c.Goroutines, 8)
 	c.Names = cmp.Or(c.Names, 8)
+	c.Cuts = cmp.Or(c.Cuts, 300)
 	c.Seed = cmp.Or(c.Seed, uint64(time.Now().UnixNano())&(1<<31-1))
 	c.Fairness = cmp.Or(c.Fairness, 0.99)
 	if len(c.Scenarios) == 0 {

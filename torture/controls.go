@@ -50,6 +50,10 @@ var controls = []control{
 		p.harm.server, p.harm.once, p.probe = []string{FaultStale}, true, false
 		p.names, p.job.Count, p.job.Hold = 40, 20, 2000*time.Millisecond
 	}},
+	// All is well but that they leave something behind.
+	{flaw: "watchdog", check: "V7", start: OneRedis, plan: func(*plan) {}},
+	{flaw: "unclosed", check: "V7", start: OneRedis, plan: func(*plan) {}},
+	{flaw: "litter", check: "V7", start: OneRedis, plan: func(*plan) {}},
 	// No lock at all.
 	{flaw: "pooled", check: "V3", start: PostgresPooler, plan: func(*plan) {}},
 	// Holders that nobody can reach hold until their own time is over, while the server's is up to two seconds shorter.
@@ -109,7 +113,7 @@ const (
 )
 
 // everything is what a lock with a flaw may fail.
-var everything = []string{"V1", "V2", "V3", "V4", "V6", "V8"}
+var everything = []string{"V1", "V2", "V3", "V4", "V6", "V7", "V8"}
 
 // convict runs the controls of the flaws that were asked for.
 func (c *conductor) convict(ctx context.Context) ([]Trial, error) {

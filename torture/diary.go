@@ -36,9 +36,10 @@ type diaryHead struct {
 	holding  atomic.Int64 // leases right now
 	grants   atomic.Int64
 	losses   atomic.Int64
-	cuts     atomic.Int64 // of the link to the store
-	wants    atomic.Int64 // its link struck, of the conductor
-	_        [48]byte
+	cuts     atomic.Int64    // of the link to the store
+	wants    atomic.Int64    // its link struck, of the conductor
+	traces   [4]atomic.Int64 // goroutines and descriptors, before the store was opened and when all was closed
+	_        [16]byte
 	silences [maxSilences]struct{ from, to atomic.Int64 }
 }
 

@@ -15,6 +15,7 @@
 //	V3  there is no instant at which two leases of a name say that they are valid
 //	V4  who loses a lease is told at or before the moment at which the next gets in
 //	V6  after the faults every name can be had within TTL + 2 s, and nothing is left behind
+//	V7  who has closed everything is back where it began, with its goroutines and descriptors, and so are the servers
 //	V8  a name that is free and wanted is granted soon (of flawed locks that are live by nothing but luck)
 //
 // # Twins

@@ -87,8 +87,9 @@ func (c *conductor) stormy() plan {
 // harm has the servers of a storm harmed. The way to one Redis, and to masters that know nothing of each other, leads over
 // cables; where servers tell clients of one another it cannot, and workers cut themselves off as ever.
 func (c *conductor) harm(p *plan) {
-	// Where nothing is done to links, workers cut themselves off from masters, or no twin would be told late.
-	p.job.Cuts = c.servers.masters != nil && !slices.Contains(c.Faults, FaultLink)
+	// Where nothing is done to links workers cut themselves off, or no twin would be told late.
+	p.job.Cuts = !slices.Contains(c.Faults, FaultLink)
+	p.job.Spare = c.servers.spare(c.TTL)
 	for _, f := range c.Faults {
 		switch {
 		case f != FaultLink:

@@ -78,7 +78,8 @@ type life struct {
 	lastBeat     instant // when the process last said that it runs
 	silences     []span  // in which it did not, because it was stopped or had no CPU; in order and apart
 	handles      []*handle
-	full         bool // there was no room to write down more
+	full         bool      // there was no room to write down more
+	leavings     *leavings // nil where the process did not end by itself
 }
 
 func (l *life) String() string { return fmt.Sprintf("p%d.%d", l.slot, l.number) }

@@ -42,6 +42,7 @@ type job struct {
 	Wired  bool          // the link is one of the conductor's cables
 	Harmed bool          // the store may be out of reach when the worker starts
 	Lie    bool          // the store's promise is reported as longer than it is
+	Spare  time.Duration // what the store takes off its promise for its own sake, and a lie puts back
 	Stalls int           // one in so many holders is cut off and holds on until it is told of its loss; 0 = none
 	Alone  bool          // every lease has a session of its own
 	Hold   time.Duration // how long a lease is held, at least

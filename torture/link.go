@@ -29,7 +29,8 @@ type link struct {
 	cuts       bool
 	alone      bool
 	lie        bool
-	end        instant // of all faults
+	spare      time.Duration // of a lie
+	end        instant       // of all faults
 	seed       uint64
 	opened     atomic.Uint64
 	current    atomic.Pointer[wire] // of the session opened last
@@ -201,7 +202,7 @@ func (w *wire) call(ctx context.Context, request func() error) error {
 // Valid implements driver.Session.
 func (w *wire) Valid() time.Duration {
 	if w.link.lie {
-		return w.Session.Valid() + w.link.grace + w.late
+		return w.Session.Valid() + w.link.grace + w.link.spare + w.late
 	}
 	return w.Session.Valid()
 }
@@ -252,7 +253,7 @@ func (w *wire) Renew(ctx context.Context) (r driver.Renewal, err error) {
 		return err
 	})
 	if w.link.lie {
-		r.Valid += w.link.grace + now().sub(started)
+		r.Valid += w.link.grace + w.link.spare + now().sub(started)
 	}
 	return r, err
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/torture/flawed"
 )
 
@@ -50,6 +51,16 @@ func TestStormOverABlankMajorityBites(t *testing.T) {
 	}
 }
 
+// put has a server carry out a command that is written down when it has answered, however it writes down others.
+func put(t *testing.T, s *servertest.Server, command ...string) {
+	t.Helper()
+	for _, c := range [][]string{{"CONFIG", "SET", "appendfsync", "always"}, command} {
+		if _, err := s.Do(c...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A majority comes back with its data, or with nothing, and those that keep everything keep it either way.
 func TestMajorityComesBack(t *testing.T) {
 	t.Parallel()
@@ -63,9 +74,7 @@ func TestMajorityComesBack(t *testing.T) {
 			t.Cleanup(func() { _ = s.close() })
 			s.masters.vote = "" // nobody is there who would see to a vote
 			for _, n := range s.nodes() {
-				if _, err := n.Do("SET", "known", "yes"); err != nil {
-					t.Fatal(err)
-				}
+				put(t, n, "SET", "known", "yes")
 			}
 			h := &havoc{servers: s, faults: []string{fault}, rand: rand.New(rand.NewPCG(1, 1)), ttl: time.Millisecond, done: map[string]int{}}
 			if err := h.strike(t.Context(), fault); err != nil {
@@ -104,9 +113,7 @@ func TestVoteOfAnotherStart(t *testing.T) {
 	}
 	vote := func() {
 		for _, command := range [][]string{{"SET", redlockVote, "x"}, {"HSET", redlockMember, "run", run()}} {
-			if _, err := m.nodes[4].Do(command...); err != nil {
-				t.Fatal(err)
-			}
+			put(t, m.nodes[4], command...)
 		}
 	}
 	vote()
@@ -127,9 +134,10 @@ func TestVoteOfAnotherStart(t *testing.T) {
 	if _, err := m.nodes[3].Do("DEL", redlockVote); err != nil {
 		t.Fatal(err)
 	}
-	h := &havoc{servers: s, rand: rand.New(rand.NewPCG(1, 1)), ttl: time.Millisecond, done: map[string]int{}}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	h := &havoc{servers: s, rand: rand.New(rand.NewPCG(1, 1)), ttl: time.Millisecond, done: map[string]int{}}
+	h.use = func(context.Context) { cancel() } // when it has been there again for a while
 	m.rolled = 3
 	if err := h.strike(ctx, FaultRolling); err != nil || len(h.stuck) != 1 {
 		t.Errorf("%v, %d found, want that a master has no vote", err, len(h.stuck))

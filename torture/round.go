@@ -57,12 +57,20 @@ type round struct {
 	slowest time.Duration // until a name could be had after the faults
 	swept   int           // names where a claim of the dead had stayed on a master until somebody came by
 	stuck   []violation
+	kept    []violation
+	counted int // times that the servers were counted
+	untold  int // times that nothing can be said of that
 	void    int // probes of which nothing can be said, because the conductor did not run
 	errors  []error
 }
 
 // storm runs workers that write everything down for d, does to them what the plan says, and reads what they wrote.
 func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round, error) {
+	if p.probe {
+		if err := c.take(ctx); err != nil {
+			return nil, err
+		}
+	}
 	dir, names, files, err := c.place(p.names)
 	if err != nil {
 		return nil, err
@@ -136,6 +144,14 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 	t.finish(now().add(c.TTL*5 + 30*time.Second))
 	if p.probe {
 		c.leftovers(ctx, out, names)
+	}
+	if links != nil {
+		links.remove()
+	}
+	if p.probe {
+		if err := c.checkServers(ctx, out); err != nil {
+			return nil, err
+		}
 	}
 	hs := &history{names: names, lives: t.past, faults: t.faults, began: began, ended: began.add(d), whole: h.whole}
 	if p.spread {

@@ -25,6 +25,8 @@ type conductor struct {
 	rounds int
 
 	servers *servers // that were started for this; nil when the store was there
+	was     *census  // of those, before the workers came; nil when nobody counts
+	placed  int      // names since
 }
 
 // Run runs the scenarios of a configuration and judges them. What it finds is in the report, whose Err says whether
@@ -109,7 +111,7 @@ func (c *conductor) open(ctx context.Context) (closeStore func(), err error) {
 			_ = session.Close(ctx)
 		}
 	}
-	return func() { _ = store.Close(context.WithoutCancel(ctx)) }, nil
+	return func() { _ = c.store.Close(context.WithoutCancel(ctx)) }, nil
 }
 
 // scratch is where diaries go: into memory where there is a file system for that, because writing to a disk would be a
@@ -137,6 +139,8 @@ func (c *conductor) scenario(ctx context.Context, name string) ([]Trial, error) 
 		return c.runTurns(ctx)
 	case Notice:
 		return c.runNotice(ctx)
+	case Soak:
+		return c.runSoak(ctx)
 	}
 	return nil, fmt.Errorf("no scenario %q", name)
 }
@@ -151,6 +155,7 @@ func (c *conductor) say(format string, args ...any) {
 // place makes a directory for one round, and names that nobody has used.
 func (c *conductor) place(names int) (dir string, locks, files []string, err error) {
 	c.rounds++
+	c.placed += names
 	dir, err = os.MkdirTemp(c.dir, "round-")
 	for i := range names {
 		locks = append(locks, fmt.Sprintf("torture/%s/%d/%d", c.id, c.rounds, i))

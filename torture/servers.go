@@ -138,11 +138,26 @@ func (s *servers) wirable() []string {
 	if s.sentinels != nil || s.cluster != nil {
 		return nil
 	}
+	if s.postgres != nil && s.postgres.pooler != nil {
+		return []string{s.postgres.pooler.Addr()}
+	}
 	var addrs []string
 	for _, n := range s.nodes() {
 		addrs = append(addrs, n.Addr())
 	}
 	return addrs
+}
+
+// spare is how much longer than a lease whatever stands for it is at the servers, since they count coarsely: an item of a memcached by
+// whole seconds, and a session of a ZooKeeper is half as long again, and ends by a tick.
+func (s *servers) spare(ttl time.Duration) time.Duration {
+	switch {
+	case s.memcached != nil:
+		return 2 * time.Second
+	case s.zookeeper != nil:
+		return ttl/2 + 100*time.Millisecond
+	}
+	return 0
 }
 
 // host is url without the scheme.

@@ -197,3 +197,21 @@ func TestServersRefused(t *testing.T) {
 		})
 	}
 }
+
+// Whoever is to be cut off from servers reaches them over cables: behind a pooler that is the way to the pooler.
+func TestWiredBehindAPooler(t *testing.T) {
+	t.Parallel()
+	s, err := raise(t.Context(), PostgresPooler, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.close() })
+	links, err := lay(t.Context(), s.wirable(), 1, 0, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(links.remove)
+	if at := links.url(s.url(), 0); strings.Contains(at, s.postgres.pooler.Addr()) {
+		t.Errorf("a worker with a cable goes to %s, past it", at)
+	}
+}

@@ -34,8 +34,9 @@ func storm(j job, d *diary) error {
 	s := &stormer{job: j, diary: d}
 	var err error
 	if j.Cuts || j.Lie {
-		s.link = &link{ttl: j.TTL, grace: j.Grace, cuts: j.Cuts, alone: j.Alone, lie: j.Lie, seed: j.Seed, counted: &d.head.cuts}
+		s.link = &link{ttl: j.TTL, grace: j.Grace, cuts: j.Cuts, alone: j.Alone, lie: j.Lie, spare: j.Spare, seed: j.Seed, counted: &d.head.cuts}
 	}
+	was := d.began()
 	var closeClient func() error
 	var store driver.Driver
 	if s.client, store, closeClient, err = j.open(context.Background(), s.link, nil); err != nil {
@@ -56,7 +57,11 @@ func storm(j job, d *diary) error {
 		all.Go(func() { s.live(ctx, i) })
 	}
 	all.Wait()
-	return errors.Join(s.err, closeClient())
+	if err := errors.Join(s.err, closeClient()); err != nil {
+		return err
+	}
+	d.tidied(was, leftFile(j.Diary))
+	return nil
 }
 
 // live is one goroutine: it takes one of the names after the other.

@@ -65,7 +65,7 @@ func (t *team) start(slot, number int) error {
 	j := t.jobs[slot]
 	j.Slot, j.Number = slot, number
 	j.Seed += uint64(slot)<<32 + uint64(number)<<48
-	j.Diary = filepath.Join(t.dir, fmt.Sprintf("diary-%d-%d", slot, number))
+	j.Diary = t.diaryOf(slot, number)
 	d, err := openDiary(j.Diary)
 	if err != nil {
 		return err
@@ -98,6 +98,13 @@ func (t *team) start(slot, number int) error {
 	}
 	return nil
 }
+
+func (t *team) diaryOf(slot, number int) string {
+	return filepath.Join(t.dir, fmt.Sprintf("diary-%d-%d", slot, number))
+}
+
+// leftFile is where a worker says what it has left that should be gone.
+func leftFile(diary string) string { return diary + "-left" }
 
 // errNotMain is what a program hears whose workers run something else.
 var errNotMain = errors.New("torture: a worker does not work: want torture.Main as the first thing in main")
@@ -207,7 +214,9 @@ func (t *team) resume(p *process) {
 
 // bury keeps what a process wrote down, after its end.
 func (t *team) bury(p *process) {
-	t.past = append(t.past, p.diary.life(p.slot, p.number))
+	life := p.diary.life(p.slot, p.number)
+	life.leavings = p.diary.leavings(leftFile(t.diaryOf(p.slot, p.number)))
+	t.past = append(t.past, life)
 	t.grants += p.diary.head.grants.Load()
 	t.losses += p.diary.head.losses.Load()
 	t.cuts += p.diary.head.cuts.Load()

@@ -93,6 +93,10 @@ func (j *judgement) judge(c *conductor, p plan, r *round) {
 			j.checks["V6"].Note += fmt.Sprintf("; of %d names a claim of the dead stood on a master until the next one came by", j.swept)
 		}
 	}
+	if p.probe {
+		j.take("V7", titleTidy, hs, checkTidy(hs))
+		j.take("V7", titleTidy, hs, finding{cases: r.counted, failed: len(r.kept), void: r.untold, violations: r.kept})
+	}
 	if p.soon > 0 {
 		j.take("V8", titleSoon, hs, checkSoon(hs, p.soon))
 	}

@@ -29,7 +29,8 @@ type tortureCommand struct {
 	Seed       uint64        `help:"Decides on the faults; reported, so that a run can be had again." placeholder:"N"`
 	Start      string        `help:"Start servers for this in place of a store: redis, sentinel, cluster, redlock, postgres, postgres-sync, postgres-async, postgres-pooler, mariadb, memcached, etcd, zookeeper, zookeeper-ensemble, shedlock-postgres or shedlock-mariadb; ?technique=session may follow." placeholder:"KIND"`
 	Faults     []string      `help:"What is done to those servers in a storm: link, pause, restart, failover, stale, evict, forget, outage, clock, majority, blank, terminate, exhaust, rolling. Default: what they must bear." placeholder:"FAULT"`
-	Flawed     []string      `help:"Run locks with a known flaw in place of a store, which must be convicted: all, or some of forever, two-steps, plain-delete, one-value, client-clocks, reply-time, promoted, revive, pooled, face-value, lapsed, unprotected; or over five masters: quorum, token-max, rejoin, minority, counting." placeholder:"NAME"`
+	Flawed     []string      `help:"Run locks with a known flaw in place of a store, which must be convicted: all, or some of forever, two-steps, plain-delete, one-value, client-clocks, reply-time, promoted, revive, watchdog, unclosed, litter, pooled, face-value, lapsed, unprotected; or over five masters: quorum, token-max, rejoin, minority, counting." placeholder:"NAME"`
+	Cuts       int           `help:"How often links are cut in the scenario soak." placeholder:"300"`
 	Handoffs   int           `help:"How often the lock must go from one process to another in the scenario handoffs." placeholder:"N"`
 }
 
@@ -43,7 +44,7 @@ func (c *tortureCommand) Run(ctx context.Context, t terminal, line *commandLine)
 	report, err := torture.Run(ctx, torture.Config{
 		Store: storeURL, Start: c.Start, Faults: c.Faults, Flawed: c.Flawed,
 		For: c.For, Scenarios: c.Scenario, Processes: c.Processes, Goroutines: c.Goroutines, Names: c.Names,
-		TTL: c.TTL, Grace: c.Grace, Seed: c.Seed, Handoffs: c.Handoffs,
+		TTL: c.TTL, Grace: c.Grace, Seed: c.Seed, Handoffs: c.Handoffs, Cuts: c.Cuts,
 	}, t.err)
 	if err != nil {
 		return &exitError{exitStore, err}

@@ -18,6 +18,7 @@ import (
 const Prefix = "flawed+"
 
 type options struct {
+	addr   string        // of the one Redis
 	skew   time.Duration // of this process's clock
 	maxTTL time.Duration // of locks over several masters
 }
@@ -45,7 +46,7 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 		}
 		return nil, fmt.Errorf("flawed: cannot read %q: want %sNAME://HOST:PORT with a NAME of %s", rawURL, Prefix, strings.Join(names, ", "))
 	}
-	o := options{maxTTL: time.Minute}
+	o := options{addr: hosts, maxTTL: time.Minute}
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return nil, fmt.Errorf("flawed: the parameters of the URL are malformed: %w", err)
