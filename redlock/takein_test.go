@@ -118,6 +118,30 @@ func TestAMasterThatWaitsIsTakenInAndDoesNotCount(t *testing.T) {
 	}
 }
 
+// A master was taken in and has restarted since, with its vote and its key in its log. What it had not written yet when it went down
+// may have been a vote for somebody else, so it counts when it has waited for that.
+func TestAMasterThatRestartsAfterItWasTakenInDoesNotCount(t *testing.T) {
+	t.Parallel()
+	set, _, wires, s, c := holding(t, "restarts", kept...)
+	misses(t, s, c, set[2])
+	renews(t, s, "with the first two, which takes the third one in")
+	until(t, 30*time.Second, "known to be taken in", func() bool { return redlock.Has(s, c.ID) == 3 })
+	if err := set[2].Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	away(t, wires[1])
+	denied(t, s, "with one that has restarted", `1 of 3 masters have renewed "restarts"`)
+}
+
+// A key has gone, and nobody has noticed. It is not made anew as if it had been there.
+func TestAKeyThatWentUnnoticedIsMissed(t *testing.T) {
+	t.Parallel()
+	set, _, wires, s, c := holding(t, "unnoticed")
+	set[2].MustDo(t, "DEL", c.Name)
+	away(t, wires[1])
+	denied(t, s, "with a master that has lost it", `1 of 3 masters have renewed "unnoticed"`)
+}
+
 // A claim lost so many masters that it can never be renewed: it is lost, although it was taken in again where it was gone.
 func TestWhatAMajorityLostIsLost(t *testing.T) {
 	t.Parallel()
