@@ -21,9 +21,11 @@ const (
 )
 
 // condition says how the master stands. One that has restarted remembers everything if it wrote everything down before it answered,
-// then and now, has started from what it wrote, and has not been a replica since: what one of these has is as old as its copy.
+// then and now, has started from what it wrote, and has not been a replica since: what one of these has is as old as its copy. Nor may it
+// be behind the others: one whose log was turned off for a while has that on record in its memory only, and comes back with a log that
+// is as old.
 func (p *portrait) condition() condition {
-	remembers := p.knew == p.run || p.kept && p.durable && p.loaded
+	remembers := p.knew == p.run || p.kept && p.durable && p.loaded && !p.behind
 	switch {
 	case p.err != nil:
 		return silent

@@ -71,10 +71,12 @@ type portrait struct {
 	cluster bool
 	durable bool   // it forgets nothing when it restarts, and there is no copy that may take its place
 	loaded  bool   // what it had when it started is what its log had
+	logless bool   // it keeps no log
 	past    string // of which data set it was a replica before; "" if it was none
 
 	record   membership
 	id       string // its own
+	behind   bool   // the set has changed since the master last heard of it
 	knew     string // run in the record
 	kept     bool   // durable in the record
 	knewPast string // past in the record
@@ -108,6 +110,7 @@ func (n *node) portray(ctx context.Context, since time.Time) *portrait {
 	p.run, p.role, p.cluster = info["run_id"], info["role"], info["cluster_enabled"] == "1"
 	p.master = info["master_host"] + ":" + info["master_port"]
 	p.past = strings.Trim(info["master_replid2"], "0")
+	p.logless = info["aof_enabled"] == "0"
 	if p.run == "" {
 		p.err = errors.New("the server does not tell its run_id")
 		return p

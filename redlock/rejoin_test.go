@@ -125,6 +125,41 @@ func TestAMasterThatKeptTooLittleWaits(t *testing.T) {
 	}
 }
 
+// Two of three masters that keep everything have their logs turned off, and are back with them when they restart: with what they knew
+// before that. A program that has looked in between has told the others, so they wait, and nobody is let in beside the holder.
+func TestAMasterWhoseLogWasTurnedOffWaits(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3, redistest.Durable...)
+	s := session(t, open(t, urlOf(addrs(set))), time.Minute)
+	for _, one := range set[:2] {
+		one.MustDo(t, "CONFIG", "SET", "appendonly", "no") // until it restarts
+	}
+	other := session(t, open(t, urlOf(addrs(set))), time.Minute)
+	if _, err := acquire(t.Context(), s, mutex("held", true)); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range set[:2] {
+		if err := one.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := one.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, one := range set[:2] {
+		met(t, one, func() {
+			c := mutex("held", false)
+			if g, err := other.Acquire(t.Context(), c); err == nil && g.Held {
+				t.Error("two hold")
+			}
+			_, _ = other.Release(t.Context(), c)
+		})
+		if votes(t, one) {
+			t.Error("a master whose log is older than its memory was votes as soon as it is back")
+		}
+	}
+}
+
 // A replica of a master that keeps everything takes its place. It keeps everything, and may lack what the master had not sent.
 func TestAPromotedReplicaWaits(t *testing.T) {
 	t.Parallel()

@@ -136,10 +136,17 @@ func (d *Driver) found(ctx context.Context, all []*portrait, errs []error, old m
 // complete brings the masters that were away up to date. One that has lost its memory takes a new place in the set, which
 // those that know the set must hear of first: from then on programs that count on another master in its place get no
 // majority. It waits until whatever it has forgotten is over.
+//
+// The set has a new version, too, when a master that kept everything has stopped to write its log: when it restarts with the log that it
+// has, the others know of something that it does not.
 func (d *Driver) complete(ctx context.Context, all []*portrait, errs []error, set membership) (membership, error) {
 	before := set
+	for _, p := range all {
+		p.behind = p.record.version < set.version
+	}
 	set, homeless := d.house(all, d.vacate(all, set))
-	if !set.same(before) {
+	stopped := func(p *portrait) bool { return p.away() == nil && p.kept && p.logless && p.condition() == voting }
+	if !set.same(before) || slices.ContainsFunc(all, stopped) {
 		set.version++
 	}
 	conditions := make([]condition, len(all))

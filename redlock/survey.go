@@ -403,4 +403,5 @@ func (d *Driver) tell() {
 			since: since, until: since.Add(d.options.NodeTimeout), done: func(*node, *order, any, error) {},
 		})
 	}
+	d.resurvey() // somebody may have turned off a log, which the others must hear of before the master restarts
 }
