@@ -66,7 +66,7 @@ func TestBounded_LeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := &afterFuncs{Context: t.Context()}
 		for what, ends := range map[string]func(b *bounded){
-			"its time": func(*bounded) { time.Sleep(time.Minute) },
+			"its time": func(b *bounded) { time.Sleep(time.Minute); b.finish() },
 			"its work": func(b *bounded) { b.finish() },
 		} {
 			b := within(parent, time.Minute)

@@ -76,6 +76,12 @@ func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, erro
 	if missing {
 		d.resurvey()
 	}
+	for i, p := range all {
+		if p.evicts != "" {
+			d.options.Logger.Warn("interlock: redlock: a full master throws locks away while they are held: set its maxmemory-policy to noeviction",
+				"master", d.nodes[i].name, "policy", p.evicts)
+		}
+	}
 	d.serving.Add(len(d.nodes) + 1)
 	go d.watch()
 	for _, n := range d.nodes {

@@ -72,6 +72,7 @@ type portrait struct {
 	durable bool   // it forgets nothing when it restarts, and there is no copy that may take its place
 	loaded  bool   // what it had when it started is what its log had
 	logless bool   // it keeps no log
+	evicts  string // by which policy it throws keys away when its memory is full; "" if by none
 	past    string // of which data set it was a replica before; "" if it was none
 
 	record   membership
@@ -111,6 +112,9 @@ func (n *node) portray(ctx context.Context, since time.Time) *portrait {
 	p.master = info["master_host"] + ":" + info["master_port"]
 	p.past = strings.Trim(info["master_replid2"], "0")
 	p.logless = info["aof_enabled"] == "0"
+	if p.evicts = info["maxmemory_policy"]; p.evicts == "noeviction" {
+		p.evicts = ""
+	}
 	if p.run == "" {
 		p.err = errors.New("the server does not tell its run_id")
 		return p

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -73,6 +75,44 @@ func TestAMaxTTLThatIsOfNoUseIsRefused(t *testing.T) {
 		}
 	}
 	session(t, open(t, urlOf(addrs(set))+"?max_ttl=100ms"), 100*time.Millisecond)
+}
+
+// A master that throws keys away when its memory is full is named to whoever opens, with its policy.
+func TestAMasterThatEvictsIsNamed(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3)
+	set[1].MustDo(t, "CONFIG", "SET", "maxmemory-policy", "volatile-lru")
+	var conns []redisconn.Conn
+	for _, s := range set {
+		conns = append(conns, rueidisConn(t, s.Addr()))
+	}
+	said := &journal{}
+	d, err := redlock.New(t.Context(), conns, &redlock.Options{Logger: slog.New(slog.NewTextHandler(said, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close(t.Context()) }()
+	if text := said.String(); strings.Count(text, "throws locks away") != 1 || !strings.Contains(text, `"master 2"`) || !strings.Contains(text, "volatile-lru") {
+		t.Errorf("it says %q, want that master 2 evicts, and its policy", text)
+	}
+}
+
+// journal is a log that many write.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }
 
 // Another number of masters, other masters or another MaxTTL is refused while the set is in use, and welcome afterwards.

@@ -22,7 +22,7 @@ type Options struct {
 	// 32nd handoff and once a second. Otherwise gaps are left for a minute after such a client was seen holding.
 	Shared bool
 
-	Logger *slog.Logger // told when a master loses its vote, and when it has it again; default slog.Default()
+	Logger *slog.Logger // told when a master loses its vote, when it has it again, and of one that evicts keys; default slog.Default()
 }
 
 // longest is what MaxTTL may be at most: a set of masters with a larger one could hardly be given up for another one.
