@@ -75,7 +75,7 @@ func (c *electCommand) leader(ctx context.Context, t terminal, line *commandLine
 
 // pause waits for a random time before standing again, so that those who lost together do not come back together.
 func (j *job) pause() error {
-	t := time.NewTimer(time.Duration(rand.Int64N(int64(min(j.flags.TTL/3, time.Second)) + 1)))
+	t := time.NewTimer(time.Duration(rand.Int64N(int64(min(*j.flags.TTL/3, time.Second)) + 1)))
 	defer t.Stop()
 	for {
 		select {

@@ -52,3 +52,19 @@ func TestMasters(t *testing.T) {
 	_, complaint = masters(64)
 	said(complaint, "want --store redlock://A,B,C")
 }
+
+// A store that keeps no TTL of 15 s gives the nearest where none was chosen.
+func TestRun_TakesTheNearestTTL(t *testing.T) {
+	t.Parallel()
+	store := "redlock://" + servertest.Redis(t).Addr() + "?max_ttl=3s"
+	for _, words := range [][]string{{"run", "job"}, {"elect", "job"}, {"run", "--ttl", "2s", "job"}} {
+		if out, err := exec.Command("interlock", append(words, "--store", store, "--", "true")...).CombinedOutput(); err != nil {
+			t.Errorf("interlock %q: %v: %s", words, err, out)
+		}
+	}
+	out, err := exec.Command("interlock", "run", "--ttl", "15s", "job", "--store", store, "--", "true").CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 64 || !strings.Contains(string(out), "TTL of 15s") {
+		t.Errorf("a TTL that the store does not keep: %v: %s", err, out)
+	}
+}

@@ -19,7 +19,7 @@ import (
 
 // holdFlags are the choices for a lock under which a command runs.
 type holdFlags struct {
-	TTL      time.Duration  `default:"15s" help:"How long the lock outlives a machine that does not answer any more." name:"ttl" placeholder:"15s"`
+	TTL      *time.Duration `help:"How long the lock outlives a machine that does not answer any more. Default: 15s, or what the store keeps that is nearest to it." name:"ttl" placeholder:"15s"`
 	Grace    *time.Duration `help:"Time to stop the command in when the lock is lost: SIGTERM, then SIGKILL before it is over. At most a third of --ttl. Default: a tenth of it." placeholder:"1.5s"`
 	MinHold  *time.Duration `help:"Keep the lock for at least so long, however fast the command is." placeholder:"1m"`
 	MaxHold  *time.Duration `help:"Stop the command and let the lock go after so long." placeholder:"1h"`
@@ -100,7 +100,10 @@ func (f *holdFlags) options(command []string) ([]interlock.LockOption, error) {
 	if f.Note != nil {
 		note = *f.Note
 	}
-	options := []interlock.LockOption{interlock.TTL(f.TTL), interlock.Note(note)}
+	options := []interlock.LockOption{interlock.Note(note)}
+	if f.TTL != nil {
+		options = append(options, interlock.TTL(*f.TTL))
+	}
 	if f.Grace != nil {
 		options = append(options, interlock.Grace(*f.Grace))
 	}
@@ -113,12 +116,24 @@ func (f *holdFlags) options(command []string) ([]interlock.LockOption, error) {
 	return options, nil
 }
 
-// grace is the grace that the lease has.
+// settle sets the TTL that the lease has where none was chosen: that of a client without options.
+func (f *holdFlags) settle(t driver.Traits) {
+	if f.TTL != nil {
+		return
+	}
+	ttl := max(15*time.Second, t.MinTTL)
+	if t.MaxTTL > 0 {
+		ttl = min(ttl, t.MaxTTL)
+	}
+	f.TTL = &ttl
+}
+
+// grace is the grace that the lease has, once the TTL is settled.
 func (f *holdFlags) grace() time.Duration {
 	if f.Grace != nil {
 		return *f.Grace
 	}
-	return min(max(f.TTL/10, 2*time.Millisecond), f.TTL/3)
+	return min(max(*f.TTL/10, 2*time.Millisecond), *f.TTL/3)
 }
 
 // status replaces interlock's own exit statuses by those that were asked for.
@@ -200,6 +215,7 @@ func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker,
 	if d.Traits().Fence == driver.NoFence {
 		fmt.Fprintln(j.t.err, "interlock: this store draws no tokens: INTERLOCK_FENCE is 0")
 	}
+	j.flags.settle(d.Traits())
 	j.store, j.tap, j.renewed = store, &tap{Driver: d}, make(renewals, 1)
 	j.client, err = interlock.New(j.tap, &interlock.Options{Tracer: j.renewed, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
