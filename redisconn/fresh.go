@@ -11,6 +11,13 @@ import (
 // commands share one connection to a master, it is that one, so that they keep behind those that were abandoned. A user's
 // client may have several and not tell which it takes, so it is asked for one apart.
 func (c *conn) fresh(ctx context.Context, cmds []Command) []Reply {
+	if c.connecting() {
+		return aside(ctx, cmds, func() []Reply { return c.anew(ctx, cmds) })
+	}
+	return c.anew(ctx, cmds)
+}
+
+func (c *conn) anew(ctx context.Context, cmds []Command) []Reply {
 	master := c.client
 	if c.clustered() {
 		key := cmds[0].Words[cmds[0].First]

@@ -111,7 +111,13 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 // countingDialer makes connections and counts them before they are used. Closed, a connection drops what the server has not
 // received instead of going on to send it: a request that was given up must not arrive much later.
 func countingDialer(made *atomic.Uint64, watch *warden, links *redislink.Links, dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-	return func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+	return func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (adopted net.Conn, err error) {
+		ready := watch.begin(ctx)
+		defer func() {
+			if err != nil {
+				ready()
+			}
+		}()
 		through := dial
 		if through == nil {
 			through = d.DialContext
@@ -125,7 +131,7 @@ func countingDialer(made *atomic.Uint64, watch *warden, links *redislink.Links, 
 			_ = tcp.SetLinger(0)
 		}
 		if t == nil {
-			return watch.adopt(ctx, links.Adopt(c)), nil
+			return watch.adopt(ctx, links.Adopt(c), ready), nil
 		}
 		if t.ServerName == "" {
 			host, _, _ := net.SplitHostPort(addr)
@@ -137,6 +143,6 @@ func countingDialer(made *atomic.Uint64, watch *warden, links *redislink.Links, 
 			_ = c.Close()
 			return nil, err
 		}
-		return watch.adopt(ctx, links.Adopt(secured)), nil
+		return watch.adopt(ctx, links.Adopt(secured), ready), nil
 	}
 }

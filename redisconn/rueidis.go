@@ -69,6 +69,17 @@ func (c *conn) do(ctx context.Context, cmd Command) (any, error) {
 		defer c.warden.leave()
 		return c.answered(ctx, cmd, c.client.Do(until, c.build(cmd, true)))
 	}
+	if c.connecting() {
+		reply := aside(ctx, []Command{cmd}, func() []Reply {
+			v, err := c.amongOthers(ctx, cmd)
+			return []Reply{{v, err}}
+		})[0]
+		return reply.Value, reply.Err
+	}
+	return c.amongOthers(ctx, cmd)
+}
+
+func (c *conn) amongOthers(ctx context.Context, cmd Command) (any, error) {
 	until := c.bound(ctx)
 	defer c.finish(until)
 	return c.answered(ctx, cmd, c.client.Do(until, c.build(cmd, false)))
@@ -79,18 +90,29 @@ func (c *conn) DoAll(ctx context.Context, cmds []Command) []Reply {
 	if len(cmds) > 0 && (cmds[0].Fresh || c.straying() || c.deaf()) {
 		return c.fresh(ctx, cmds)
 	}
+	few := c.warden != nil && len(cmds) <= 2 && !slices.ContainsFunc(cmds, func(cmd Command) bool { return cmd.Behind })
+	if few && !c.clustered() && c.solo.TryLock() {
+		defer c.solo.Unlock()
+		return c.together(ctx, cmds, true)
+	}
+	if c.connecting() {
+		return aside(ctx, cmds, func() []Reply { return c.together(ctx, cmds, false) })
+	}
+	return c.together(ctx, cmds, false)
+}
+
+// together sends commands over a connection that others share, or alone.
+func (c *conn) together(ctx context.Context, cmds []Command, alone bool) []Reply {
 	until := c.bound(ctx)
 	defer c.finish(until)
-	few := c.warden != nil && len(cmds) <= 2 && !slices.ContainsFunc(cmds, func(cmd Command) bool { return cmd.Behind })
-	if few = few && !c.clustered() && c.solo.TryLock(); few {
-		defer c.solo.Unlock()
+	if alone {
 		until.alone = true
 		c.warden.enter(until)
 		defer c.warden.leave()
 	}
 	built := make([]rueidis.Completed, len(cmds))
 	for i, cmd := range cmds {
-		built[i] = c.build(cmd, few)
+		built[i] = c.build(cmd, alone)
 	}
 	replies := make([]Reply, len(cmds))
 	for i, r := range c.client.DoMulti(until, built...) {
@@ -98,6 +120,31 @@ func (c *conn) DoAll(ctx context.Context, cmds []Command) []Reply {
 	}
 	c.found(ctx, cmds, replies)
 	return replies
+}
+
+// connecting reports whether a connection is being made that commands are going to share. Whoever comes meanwhile waits for it inside
+// rueidis, which looks at nobody's context there but that of the first.
+func (c *conn) connecting() bool { return c.warden != nil && c.warden.making.Load() > 0 }
+
+// aside returns what send does, or says that ctx or its time has ended. What was not sent by then is not sent any more: rueidis looks at the
+// context again when it has the connection.
+func aside(ctx context.Context, cmds []Command, send func() []Reply) []Reply {
+	done := make(chan []Reply, 1)
+	go func() { done <- send() }()
+	var late <-chan time.Time // not every context with a deadline ends then: see package sessions
+	if at, ends := ctx.Deadline(); ends {
+		timer := time.NewTimer(time.Until(at) + grace)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case replies := <-done:
+		return replies
+	case <-ctx.Done():
+		return failed(cmds, ctx.Err())
+	case <-late:
+		return failed(cmds, context.DeadlineExceeded)
+	}
 }
 
 // bound makes the context of commands that share a connection.

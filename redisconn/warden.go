@@ -26,6 +26,8 @@ type warden struct {
 	busy    atomic.Pointer[line]     // that it has written to: the others are idle, and rueidis would use them closed
 	running atomic.Bool
 
+	making atomic.Int32 // connections for commands that share them, until the server has said something
+
 	mu     sync.Mutex
 	shares map[*shared]struct{} // that are open
 }
@@ -42,10 +44,11 @@ type shared struct {
 	warden *warden
 
 	mu      sync.Mutex
-	asked   int64 // the moment when the first bytes left after some had come
-	wrote   int64 // the moment when the last bytes left
-	heard   int64 // the moment when the last bytes came; 0 for never
-	overlap int64 // the moment when the last bytes left before that, if others had left before them: what came may be the answer to those
+	made    func() // called once, when something has come or the connection is closed
+	asked   int64  // the moment when the first bytes left after some had come
+	wrote   int64  // the moment when the last bytes left
+	heard   int64  // the moment when the last bytes came; 0 for never
+	overlap int64  // the moment when the last bytes left before that, if others had left before them: what came may be the answer to those
 }
 
 const (
@@ -104,14 +107,24 @@ func (w *warden) watch() {
 // callKey yields the deadline of the command for which a connection is made.
 type callKey struct{}
 
+// begin says that a connection is being made for the command of ctx. Where others are going to share it, they wait for it meanwhile: see conn.aside. The
+// result is called when the server has said something, or never will.
+func (w *warden) begin(ctx context.Context) (made func()) {
+	if call, _ := ctx.Value(callKey{}).(*deadline); call == nil || call.alone {
+		return func() {}
+	}
+	w.making.Add(1)
+	return sync.OnceFunc(func() { w.making.Add(-1) })
+}
+
 // adopt makes c a connection that the warden may close. One that was made for a command and has brought nothing by the end of
 // its time, no answer to the client's greeting, is closed then: rueidis would keep the caller until it gives up by itself.
-func (w *warden) adopt(ctx context.Context, c net.Conn) net.Conn {
+func (w *warden) adopt(ctx context.Context, c net.Conn, made func()) net.Conn {
 	call, _ := ctx.Value(callKey{}).(*deadline)
 	if call != nil && call.alone {
 		return &line{c, w}
 	}
-	s := &shared{Conn: c, warden: w}
+	s := &shared{Conn: c, warden: w, made: made}
 	w.mu.Lock()
 	w.shares[s] = struct{}{}
 	w.mu.Unlock()
@@ -177,6 +190,9 @@ func (s *shared) Read(b []byte) (int, error) {
 		if s.wrote > s.asked && s.wrote > s.heard {
 			s.overlap = s.wrote
 		}
+		if s.heard == 0 {
+			s.made()
+		}
 		s.heard = moment()
 		s.mu.Unlock()
 	}
@@ -188,6 +204,7 @@ func (s *shared) Close() error {
 	s.warden.mu.Lock()
 	delete(s.warden.shares, s)
 	s.warden.mu.Unlock()
+	s.made()
 	return s.Conn.Close()
 }
 

@@ -3,11 +3,13 @@ package redisconn
 import (
 	"context"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/sessions"
 )
 
 func init() { began = began.Add(-time.Hour) } // so that there are moments before a test
@@ -43,7 +45,7 @@ func TestWardenClosesWhatOwesAnAnswer(t *testing.T) {
 		"answered to all, before the command": {"wwr", ago / 2, false},
 	} {
 		w, q := newWarden(), &quiet{}
-		s := w.adopt(t.Context(), q).(*shared) //nolint:forcetypeassert // nobody calls
+		s := w.adopt(t.Context(), q, func() {}).(*shared) //nolint:forcetypeassert // nobody calls
 		now := moment()
 		for i, step := range c.steps {
 			if step == 'w' {
@@ -90,6 +92,57 @@ func TestANewConnectionKeepsNobody(t *testing.T) {
 			}
 		case <-time.After(30 * time.Second):
 			t.Fatal("a command for which a connection has to be made has not returned 30 s after its deadline")
+		}
+	}
+}
+
+// Nor does it keep who comes while it is being made for somebody who has more time.
+func TestANewConnectionKeepsNobodyElse(t *testing.T) {
+	w := wire.New(t, servertest.Redis(t).Addr())
+	opened, err := Open(t.Context(), Config{Addrs: []string{w.Addr()}, Timeout: time.Minute, KeepAlive: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(opened.Close)
+	c := opened.(*conn) //nolint:forcetypeassert // Open makes no other
+	defer w.Stall(wire.Both)()
+	w.Cut()
+	cmd := Command{Words: []string{"PING"}}
+	first, leave := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(leave)
+	go func() {
+		for first.Err() == nil { // the first time finds that the connection has ended
+			c.DoAll(first, []Command{cmd, cmd, cmd})
+		}
+	}()
+	for began := time.Now(); c.warden.making.Load() == 0; {
+		if time.Since(began) > 30*time.Second {
+			t.Fatal("no connection is being made")
+		}
+		runtime.Gosched()
+	}
+	for what, ask := range map[string]func(ctx context.Context) error{
+		"one": func(ctx context.Context) error {
+			_, err := c.Do(ctx, Command{Words: cmd.Words, Behind: true})
+			return err
+		},
+		"all": func(ctx context.Context) error { return c.DoAll(ctx, []Command{cmd, cmd, cmd})[2].Err },
+		"anew": func(ctx context.Context) error {
+			_, err := c.Do(ctx, Command{Words: cmd.Words, Fresh: true})
+			return err
+		},
+	} {
+		done := make(chan error, 1)
+		go func() {
+			done <- ask(sessions.Within(t.Context(), 100*time.Millisecond))
+		}()
+		select {
+		case err := <-done:
+			if err == nil {
+				t.Errorf("%s: answered by a server that says nothing", what)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%s: not back 30 s after its deadline: it waits for a connection that is made for somebody else", what)
 		}
 	}
 }
