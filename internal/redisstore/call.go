@@ -119,12 +119,17 @@ func LeaveAll[C any](
 		err = nil
 		var again []C
 		for i, reply := range replies {
-			if reply.Err != nil {
-				err = errors.Join(err, fmt.Errorf("release %q: %w", calls[i].Keys[0], reply.Err))
-				again = append(again, claims[i])
+			switch {
+			case reply.Err == nil:
+				left(claims[i], reply.Value)
 				continue
+			case err == nil: // one for all: who closes a thousand wants no thousand lines
+				err = fmt.Errorf("release %q: %w", calls[i].Keys[0], reply.Err)
 			}
-			left(claims[i], reply.Value)
+			again = append(again, claims[i])
+		}
+		if len(again) > 1 {
+			err = fmt.Errorf("%w; and %d more failed", err, len(again)-1)
 		}
 		claims = again
 	}
