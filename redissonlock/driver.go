@@ -3,6 +3,7 @@ package redissonlock
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -98,17 +99,26 @@ func (d *Driver) fence() driver.Durability {
 	return driver.UntilRestart
 }
 
-// sharded reports whether every master knows messages of a shard, which those from Redis 7 on do. One that gave no answer may
-// be either.
+// sharded reports whether every master knows messages of a shard, which those from Redis 7 on do. One that gave no answer is taken to be
+// like the others; where none did, they may be either.
 func sharded(ctx context.Context, conn redisconn.Conn) (bool, error) {
-	all := true
+	all, answered, silent := true, false, error(nil)
 	err := conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
 		_, err := do(ctx, "PUBSUB", "SHARDNUMSUB")
-		if redisconn.Is(err, "ERR") || redisconn.Is(err, "NOPERM") {
+		var answer *redisconn.Error
+		switch {
+		case redisconn.Is(err, "ERR"), redisconn.Is(err, "NOPERM"):
 			all, err = false, nil
+		case err != nil && !errors.As(err, &answer) && ctx.Err() == nil:
+			silent = err
+			return nil
 		}
+		answered = true
 		return err
 	})
+	if err == nil && !answered {
+		err = silent
+	}
 	return all, redisconn.Classify(err)
 }
 

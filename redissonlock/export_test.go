@@ -4,3 +4,6 @@ package redissonlock
 func Scripts() []string {
 	return []string{takeScript.Text, leaveScript.Text, holdScript.Text, markScript.Text, lookScript.Text}
 }
+
+// Sharded asks masters for messages of a shard, as New does.
+var Sharded = sharded

@@ -21,6 +21,17 @@ func CheckName(store, name string) error {
 	return nil
 }
 
+// Pattern is a pattern of names as the text of a user's rights has it. There white space ends a word, and what follows it would be a right of
+// its own; so any letter may stand in its place.
+func Pattern(names string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" \t\r\n\v\f", r) {
+			return '?'
+		}
+		return r
+	}, names)
+}
+
 // NameOf is the name whose side key is key, or "". keyOf makes the key of a name, with mark before the name. A name and
 // its tag may hold the same letters as mark, so every place where they stand is tried.
 func NameOf(key, mark string, keyOf func(name string) string) string {

@@ -22,11 +22,18 @@ type Server struct {
 }
 
 // Inspect asks every master for its configuration: one request each, and a second where there is a log. tokens says in a
-// warning what becomes of tokens when a master forgets.
+// warning what becomes of tokens when a master forgets. One of several masters that cannot be reached is no reason to use none of the others.
 func Inspect(ctx context.Context, conn redisconn.Conn, tokens string) (Server, error) {
 	s := Server{AppendOnly: true, Syncs: true}
+	answered, silent := false, error(nil)
 	err := conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
 		info, err := About(ctx, do)
+		var answer *redisconn.Error
+		if err != nil && !errors.As(err, &answer) && ctx.Err() == nil {
+			silent = err
+			return nil
+		}
+		answered = true
 		if redisconn.Is(err, "NOPERM") {
 			s.AppendOnly, s.Syncs, s.Forgets = false, false, true
 			s.warn("this user may not ask INFO: whether the server can lose locks is unknown")
@@ -44,6 +51,14 @@ func Inspect(ctx context.Context, conn redisconn.Conn, tokens string) (Server, e
 		}
 		return nil
 	})
+	switch {
+	case err != nil || silent == nil:
+	case !answered:
+		err = fmt.Errorf("ask the server for its configuration: %w", redisconn.Classify(silent))
+	default:
+		s.AppendOnly, s.Syncs, s.Forgets = false, false, true
+		s.warn("a master of the cluster does not answer: whether it can lose locks is unknown")
+	}
 	return s, err
 }
 
