@@ -44,6 +44,7 @@ func ACL(o Options, names ...string) string {
 		words, names = append(words, "~*"), nil
 	}
 	for _, name := range names {
+		name = redisstore.Pattern(name)
 		words = append(words, "~"+name)
 		for _, side := range []string{"fence", "line", "claims"} {
 			words = append(words, "~"+redisstore.SideKeys+"*}:"+side+":"+name)

@@ -58,6 +58,19 @@ func TestACL_IsExact(t *testing.T) {
 	}
 }
 
+// White space in a pattern gives no further right.
+func TestACL_APatternIsOneWord(t *testing.T) {
+	t.Parallel()
+	s := servertest.Redis(t)
+	rights := strings.Fields(redislock.ACL(redislock.Options{}, "a b", "c ~*"))
+	s.MustDo(t, append([]string{"ACL", "SETUSER", "locker", "reset", "on", ">pw"}, rights...)...)
+	client := open(t, "redis://locker:pw@"+s.Addr(), ttl(time.Minute))
+	release(t, hold(t, client.Mutex("a b")))
+	if _, err := client.Mutex("other").TryLock(t.Context()); !errors.Is(err, driver.ErrRefused) {
+		t.Errorf("a name that nobody gave a right to: %v, want a refusal", err)
+	}
+}
+
 // A right that is missing is said, where asking again would not help at once; and what a script did before it met the
 // right that it lacks does not stay.
 func TestACL_WhatIsMissingIsSaid(t *testing.T) {

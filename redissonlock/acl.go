@@ -32,6 +32,7 @@ func ACL(names ...string) string {
 		words, names = append(words, "~*"), nil
 	}
 	for _, name := range names {
+		name = redisstore.Pattern(name)
 		words = append(words, "~"+name, "~"+redisstore.SideKeys+"*}:redisson:"+name)
 		for _, braced := range []string{"{" + name + "}", name} {
 			words = append(words, "~redisson_lock_*:"+braced, "~"+braced+":*:rwlock_timeout:*")
