@@ -63,7 +63,7 @@ func Locked(l *Lease) bool {
 // one for a moment.
 func PoolsLocked(c *Client) bool {
 	free := func(mu *sync.Mutex) bool {
-		for range 100_000 {
+		for range 5_000_000 { // seconds, since whoever has one for a moment may not run meanwhile
 			if mu.TryLock() {
 				return true
 			}
