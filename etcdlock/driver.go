@@ -27,6 +27,7 @@ type Driver struct {
 	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // what goes on in the background
+	longer sync.Once      // says that leases are longer than they were asked for
 
 	mu     sync.Mutex // guards what is below, and what that has
 	leases map[string]*lease

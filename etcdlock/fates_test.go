@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -227,6 +228,39 @@ func TestBrokenFromAnotherNamespace(t *testing.T) {
 		}
 	}
 }
+
+// A store that gives longer leases than it is asked for is named, once: a lock outlives its process for that long.
+func TestLongerLeases(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t, "--election-timeout=5000")
+	said := make(chan string, 10)
+	d := opened(t, client(t, server.Addr()), &etcdlock.Options{Logger: slog.New(slog.NewTextHandler(lines(said), nil))})
+	for range 2 {
+		s := sessionOf(t, d, 3*time.Second)
+		hold(t, s, mutex("long"))
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	select {
+	case text := <-said:
+		if !strings.Contains(text, "gives longer leases") || !strings.Contains(text, "given=8s") {
+			t.Errorf("said %s", text)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("said nothing of the longer leases")
+	}
+	select {
+	case text := <-said:
+		t.Errorf("said again: %s", text)
+	default:
+	}
+}
+
+// lines passes on what is written to it.
+type lines chan<- string
+
+func (l lines) Write(b []byte) (int, error) { l <- string(b); return len(b), nil }
 
 // A store whose quota is used up says so; what is held there is renewed, released, handed over and broken.
 func TestQuota(t *testing.T) {

@@ -88,6 +88,11 @@ func (s store) open(ctx context.Context, spec driver.Spec) error {
 	if err != nil {
 		return err
 	}
+	if given := time.Duration(r.TTL) * time.Second; given > spec.TTL {
+		s.longer.Do(func() {
+			go s.options.Logger.Warn("etcdlock: the store gives longer leases, by its --election-timeout: so long locks outlive a process that died", "ttl", spec.TTL, "given", given)
+		})
+	}
 	l := &lease{
 		id: r.ID, key: s.options.session(r.ID), person: encode(person{driver.PublicID(spec.ID), spec.Owner.Encode()}), fresh: spec.TTL / 10,
 		nudge: sessions.NewSignal(), slots: map[string]*place{}, epoch: 1, renewed: started,
