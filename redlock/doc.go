@@ -47,7 +47,9 @@
 // in Decentralized Systems", 1985.
 //
 // A master that restarts may have forgotten whom it had given itself to. So it has no vote until [Options].MaxTTL is over,
-// which every grant checks on the master itself.
+// which every grant checks on the master itself. Who holds a lock takes it on such a master again by renewing, so a lease outlives
+// a restart of all masters, one at a time, each after the last one has its vote; but none of a majority within MaxTTL, unless these
+// write everything down before they answer.
 //
 // # What it promises
 //

@@ -162,7 +162,7 @@ func (s *session) judge(ctx context.Context, f *flight, holds, waits []*claim) (
 // somebody else had. s.mu is held.
 //
 // A master that was taken in counts from the next renewal on, if this one succeeds without it, and not while it waits for its vote:
-// see claim.renewed and docs/models/rejoin.pml. Only a claim that is known not to have the master takes it in. So where a key has gone
+// see claim.renewed and docs/models/renew.pml. Only a claim that is known not to have the master takes it in. So where a key has gone
 // unnoticed that is heard first, and an answer that is lost hides no gap.
 func (s *session) hold(n *node, claims []*claim, f *flight, until time.Time) {
 	var all, lacking []*claim
