@@ -300,7 +300,7 @@ func note(g glimpse) string {
 // Lines implements driver.Inspector. It scans the counters of all names that ever were locked and were not pruned, and looks at those
 // where something stands.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
-	names, err := d.counted(ctx, prefix)
+	names, err := d.counted(ctx, prefix, moment)
 	if err == nil {
 		names, err = d.standing(ctx, names)
 	}

@@ -19,44 +19,66 @@ import (
 const some = 500
 
 // counted returns the names that have a counter, in order, as a majority of the masters or more know them. A claim that holds has drawn
-// a counter on each of its masters, and one that stands in line there has made one, so no other name is of interest.
-func (d *Driver) counted(ctx context.Context, prefix string) ([]string, error) {
+// a counter on each of its masters, and one that stands in line there has made one, so no other name is of interest. When a majority has
+// told, the others get as long as patience says, or all the time that they take if it says 0.
+func (d *Driver) counted(ctx context.Context, prefix string, patience time.Duration) ([]string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var mu sync.Mutex
 	var names []string
-	var errs []error
-	var all sync.WaitGroup
+	found := func(keys []string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, key := range keys {
+			if name := nameOf(key); name != "" && strings.HasPrefix(name, prefix) {
+				names = append(names, name)
+			}
+		}
+		return nil
+	}
+	told := make(chan error, len(d.nodes))
 	for _, n := range d.nodes {
-		all.Go(func() {
+		go func() {
 			err := n.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
 				page := func(ctx context.Context, words ...string) (any, error) {
 					ctx, cancel := context.WithTimeout(ctx, d.options.NodeTimeout)
 					defer cancel()
 					return do(ctx, words...)
 				}
-				return redisstore.Scan(ctx, page, redisstore.Glob(redisstore.SideKeys+"*}:qfence:", prefix), func(keys []string) error {
-					mu.Lock()
-					defer mu.Unlock()
-					for _, key := range keys {
-						if name := nameOf(key); name != "" && strings.HasPrefix(name, prefix) {
-							names = append(names, name)
-						}
-					}
-					return nil
-				})
+				return redisstore.Scan(ctx, page, redisstore.Glob(redisstore.SideKeys+"*}:qfence:", prefix), found)
 			})
 			if err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, fmt.Errorf("redlock: list names on %s: %w", n.name, redisconn.Classify(err)))
+				err = fmt.Errorf("redlock: list names on %s: %w", n.name, redisconn.Classify(err))
 			}
-		})
+			told <- err
+		}()
 	}
-	all.Wait()
-	if len(d.nodes)-len(errs) < d.quorum {
+	var errs []error
+	var late <-chan time.Time
+	there := 0
+	for range d.nodes {
+		select {
+		case err := <-told:
+			if err != nil {
+				errs = append(errs, err)
+			} else if there++; there == d.quorum && patience > 0 {
+				timer := time.NewTimer(patience)
+				defer timer.Stop()
+				late = timer.C
+			}
+			continue
+		case <-late:
+		}
+		break
+	}
+	if there < d.quorum {
 		return nil, errors.Join(errs...)
 	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
+	mu.Lock()
+	defer mu.Unlock()
+	all := slices.Clone(names)
+	slices.Sort(all)
+	return slices.Compact(all), nil
 }
 
 // inGroups runs a script for many names on all masters, so many at a time, and returns those of which one of the masters gives the
@@ -113,7 +135,7 @@ func (d *Driver) Prune(ctx context.Context, prefix string, idle time.Duration) (
 	if idle < 0 {
 		return 0, fmt.Errorf("redlock: prune: idle for %v: want 0 or more: %w", idle, driver.ErrRefused)
 	}
-	names, err := d.counted(ctx, prefix)
+	names, err := d.counted(ctx, prefix, 0)
 	if err != nil {
 		return 0, fmt.Errorf("redlock: prune: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
@@ -57,6 +58,24 @@ func TestLines_CostByWhatStands(t *testing.T) {
 	if n := scripts(t, set[0]) - before; n > 100 { // 11 for 5,003 names, 3 for those that stand, and what renews meanwhile
 		t.Errorf("a master was asked %d times for 5,003 names, of which 3 are of interest", n)
 	}
+}
+
+// A list of what stands waits for no master that falls silent.
+func TestLines_DoNotWaitForASilentMaster(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3)
+	d, wires := wired(t, set, "?node_timeout=90s")
+	s := session(t, d, time.Minute)
+	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, s, mutex("held", true)); return err })
+	everywhere(t, set, "held")
+	defer wires[1].Stall(wire.Both)()
+	within(t, "a list", func(ctx context.Context) error {
+		lines, err := d.Lines(ctx, "")
+		if err == nil && (len(lines) != 1 || lines[0].Name != "held") {
+			t.Errorf("%+v stand, want the one that is held", lines)
+		}
+		return err
+	})
 }
 
 // What is kept of names that nobody locks goes when it is old, and tokens go on above it.
