@@ -232,11 +232,11 @@ func TestBrokenFromAnotherNamespace(t *testing.T) {
 // A store that gives longer leases than it is asked for is named, once: a lock outlives its process for that long.
 func TestLongerLeases(t *testing.T) {
 	t.Parallel()
-	server := servertest.Etcd(t, "--election-timeout=5000")
+	server := servertest.Etcd(t, "--election-timeout=2000")
 	said := make(chan string, 10)
 	d := opened(t, client(t, server.Addr()), &etcdlock.Options{Logger: slog.New(slog.NewTextHandler(lines(said), nil))})
 	for range 2 {
-		s := sessionOf(t, d, 3*time.Second)
+		s := sessionOf(t, d, 2*time.Second)
 		hold(t, s, mutex("long"))
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -244,7 +244,7 @@ func TestLongerLeases(t *testing.T) {
 	}
 	select {
 	case text := <-said:
-		if !strings.Contains(text, "gives longer leases") || !strings.Contains(text, "given=8s") {
+		if !strings.Contains(text, "gives longer leases") || !strings.Contains(text, "given=3s") {
 			t.Errorf("said %s", text)
 		}
 	case <-time.After(30 * time.Second):
