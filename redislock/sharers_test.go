@@ -30,6 +30,9 @@ func TestSharersHoldANameWithoutAnEnd(t *testing.T) {
 		}
 		server.MustDo(t, "PERSIST", name)
 		b.queue(next)
+		if left, err := strconv.Atoi(server.MustDo(t, "PTTL", name)); err != nil || left < 1000 {
+			t.Fatalf("the name lasts %d ms, %v: want what its holder has left", left, err)
+		}
 		if r, err := a.session.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
 			t.Errorf("renewed: lost %v, %v; want nothing lost", r.Lost, err)
 		}
