@@ -1,6 +1,7 @@
 package redisconn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -84,9 +85,21 @@ type own struct {
 	giveBack func()
 }
 
-// answering has a master answer, over a new connection where the one that there was had ended.
-func (c *conn) answering(ctx context.Context, master rueidis.Client) (err error) {
-	for range 2 {
+// answering has a master answer, over a new connection where the one that there was had ended. It returns when ctx ends, if that is
+// first: while rueidis connects it does not look at a context.
+func (c *conn) answering(ctx context.Context, master rueidis.Client) error {
+	done := make(chan error, 1)
+	go func() { done <- c.answers(ctx, master) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *conn) answers(ctx context.Context, master rueidis.Client) (err error) {
+	for try := 0; try < 2 && ctx.Err() == nil; try++ {
 		_, err = c.answer(master.Do(ctx, master.B().Arbitrary("PING").Build()).ToAny())
 		var refusal *Error
 		if errors.As(err, &refusal) {
@@ -96,7 +109,7 @@ func (c *conn) answering(ctx context.Context, master rueidis.Client) (err error)
 			return err
 		}
 	}
-	return err
+	return cmp.Or(err, ctx.Err())
 }
 
 func failed(cmds []Command, err error) []Reply {

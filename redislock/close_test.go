@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
@@ -62,5 +64,36 @@ func TestCloseDoesNotWaitForAConnectionThatIsBeingMade(t *testing.T) {
 	go func() { closed <- d.Close(ctx) }()
 	if err := redistest.Receive(t, prompt, "the driver is closed", closed); err != nil {
 		t.Error(err)
+	}
+}
+
+// The connections to the server end, and it takes others and greets nobody. The end of a session does not wait for one that is being
+// made for a renewal.
+func TestCloseDoesNotWaitForAServerThatGreetsNobody(t *testing.T) {
+	t.Parallel()
+	server, b := servertest.Redis(t), redistest.NewBoard(t)
+	conn := redistest.Connect(t, b, "redis://"+server.Addr()+patient)
+	d, err := redislock.New(t.Context(), conn, &redislock.Options{Timeout: 90 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: 5 * time.Minute}) // so that no request is given up
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, err := s.Acquire(t.Context(), mutex("m")); err != nil || !g.Held {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	w := b.To(server.Addr())
+	defer w.Stall(wire.Both)()
+	w.Cut()
+	go func() { _, _ = s.Renew(t.Context()) }()
+	eventually(t, "a greeting is on its way", func() bool { return w.Count().Requests.Held > 0 })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close(ctx) }()
+	if err := redistest.Receive(t, prompt, "the session is closed", closed); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("closed: %v, want that nothing is confirmed", err)
 	}
 }

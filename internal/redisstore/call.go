@@ -22,8 +22,13 @@ func Together(ctx context.Context, run redisconn.Runner, timeout time.Duration, 
 		replies := run.RunAll(sessions.Within(ctx, timeout), calls)
 		return replies, ctx.Err()
 	}
+	return apart(ctx, sessions.Within(context.Background(), timeout), run, calls)
+}
+
+// apart runs scripts in one go, bound as a context says, and returns when ctx ends, if that is first.
+func apart(ctx, bound context.Context, run redisconn.Runner, calls []redisconn.Call) ([]redisconn.Reply, error) {
 	done := make(chan []redisconn.Reply, 1)
-	go func() { done <- run.RunAll(sessions.Within(context.Background(), timeout), calls) }() //nolint:contextcheck // outlives its caller
+	go func() { done <- run.RunAll(bound, calls) }()
 	select {
 	case replies := <-done:
 		return replies, nil
@@ -102,7 +107,8 @@ func Each(
 }
 
 // LeaveAll takes many claims out together. A connection that had ended unnoticed shows only now, and a client may have
-// several, so what has no certain answer is tried more than once.
+// several, so what has no certain answer is tried more than once. It returns when ctx ends, if that is first: a client that is just
+// connecting to a server which does not answer goes on with that.
 func LeaveAll[C any](
 	ctx context.Context, run redisconn.Runner, timeout time.Duration, claims []C,
 	call func(C) redisconn.Call, left func(c C, value any),
@@ -112,7 +118,7 @@ func LeaveAll[C any](
 		for i, c := range claims {
 			calls[i] = call(c)
 		}
-		replies, e := Together(ctx, run, timeout, calls)
+		replies, e := apart(ctx, sessions.Within(ctx, timeout), run, calls)
 		if e != nil {
 			return fmt.Errorf("release all claims: %w", e)
 		}
