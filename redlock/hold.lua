@@ -23,14 +23,15 @@ local old = names - (#KEYS - 2 - names) / 3 -- so many are only renewed
 local high, reply = tonumber(r[2] or '0'), {votes and 1 or 0}
 for i = 1, names do
   local K, v, want = KEYS[i + 2], r[i + 2], ARGV[i + 3]
-  local head = string.sub(want, 1, 27)
-  local mine, broken, count, odd = v and string.sub(v, 1, 27) == head, 0, 0, 0
-  local at, args = 2 + names + (i - old) * 3, 3 + names + (i - old) * 2 -- the last of its keys and arguments
+  local head, broken, count, odd, at, args = want, 0, 0, 0
   if i > old then
+    at, args = 2 + names + (i - old) * 3, 3 + names + (i - old) * 2 -- the last of its keys and arguments
+    head = string.sub(want, 1, 27)
     count = tonumber(r[at - 2] or '0')
     odd = count % 2
     count = count - odd
   end
+  local mine = v and string.sub(v, 1, 27) == head
   if mine and string.sub(v, 28, 28) == '!' then
     mine, broken = false, 1
   elseif mine then

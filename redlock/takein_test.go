@@ -142,6 +142,26 @@ func TestAKeyThatWentUnnoticedIsMissed(t *testing.T) {
 	denied(t, s, "with a master that has lost it", `1 of 3 masters have renewed "unnoticed"`)
 }
 
+// Two of three masters restart at once. A renewal says so, as long as they wait.
+func TestARenewalSaysWhichMastersWait(t *testing.T) {
+	t.Parallel()
+	set, _, _, s, c := holding(t, "says")
+	for _, one := range set[1:] {
+		if err := one.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	until(t, 30*time.Second, "taken in by both", func() bool {
+		var lost []string
+		if lost, err = renew(t, s); err == nil || len(lost) > 0 {
+			t.Fatalf("with one master that votes: lost %q, error %v; want no renewal", lost, err)
+		}
+		return ours(t, set[1], c.Name) && ours(t, set[2], c.Name)
+	})
+	denied(t, s, "with two that wait", "3 of 3 masters answered, and 2 of these refused, want 2 or more that do not")
+}
+
 // A claim lost so many masters that it can never be renewed: it is lost, although it was taken in again where it was gone.
 func TestWhatAMajorityLostIsLost(t *testing.T) {
 	t.Parallel()
