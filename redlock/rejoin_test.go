@@ -160,6 +160,40 @@ func TestAMasterWhoseLogWasTurnedOffWaits(t *testing.T) {
 	}
 }
 
+// All masters restart and have forgotten everything. Whoever ran before that knows that they are no new set, so they wait, and nobody is
+// let in beside the holder.
+func TestMastersThatAllForgetWait(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3)
+	s := session(t, open(t, urlOf(addrs(set))), time.Minute)
+	if _, err := acquire(t.Context(), s, mutex("held", true)); err != nil {
+		t.Fatal(err)
+	}
+	other := session(t, open(t, urlOf(addrs(set))), time.Minute)
+	for _, one := range set {
+		if err := one.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, one := range set {
+		if err := one.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, one := range set {
+		met(t, one, func() {
+			c := mutex("held", false)
+			if g, err := other.Acquire(t.Context(), c); err == nil && g.Held {
+				t.Error("two hold")
+			}
+			_, _ = other.Release(t.Context(), c)
+		})
+		if votes(t, one) {
+			t.Error("a master that has forgotten everything, as all have, votes as soon as it is back")
+		}
+	}
+}
+
 // A replica of a master that keeps everything takes its place. It keeps everything, and may lack what the master had not sent.
 func TestAPromotedReplicaWaits(t *testing.T) {
 	t.Parallel()

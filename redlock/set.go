@@ -125,9 +125,17 @@ func (d *Driver) found(ctx context.Context, all []*portrait, errs []error, old m
 				d.nodes[i].name, p.record, len(d.nodes), set.maxTTL, used(p.record.maxTTL))
 		}
 	}
+	// Where this program has met the masters before, and all of them are blank, they have lost their memory: whoever held goes on.
+	vote := "give"
+	if d.survey.set.Load() != nil && old.version == 0 {
+		vote = "wait"
+	}
 	for i, n := range d.nodes {
-		if errs[i] = n.enlist(ctx, all[i], set, all[i].run, "give", highest(all)); errs[i] != nil {
+		switch errs[i] = n.enlist(ctx, all[i], set, all[i].run, vote, highest(all)); {
+		case errs[i] != nil:
 			d.resurvey() // another program founds it, too
+		case vote == "wait":
+			errs[i] = fmt.Errorf("it has lost its memory, and has no vote for %v", rejoin(set.maxTTL))
 		}
 	}
 	return set, nil
