@@ -153,9 +153,9 @@ func TestARenewalSaysWhichMastersWait(t *testing.T) {
 	}
 	var err error
 	until(t, 30*time.Second, "taken in by both", func() bool {
-		var lost []string
+		var lost []driver.Loss
 		if lost, err = renew(t, s); err == nil || len(lost) > 0 {
-			t.Fatalf("with one master that votes: lost %q, error %v; want no renewal", lost, err)
+			t.Fatalf("with one master that votes: lost %v, error %v; want no renewal", lost, err)
 		}
 		return ours(t, set[1], c.Name) && ours(t, set[2], c.Name)
 	})
