@@ -17,12 +17,7 @@ func (l limit) Deadline() (time.Time, bool) { return l.at, true }
 // AfterFunc is what package context asks a context for that is not its own, instead of starting a goroutine to watch it.
 func (l limit) AfterFunc(f func()) func() bool { return context.AfterFunc(l.Context, f) }
 
-// Within returns ctx with a deadline for one command, which is no later than that of ctx: a client that connects looks at nothing else.
-// It costs no timer: ctx does not end then, the command does.
+// Within returns ctx with a deadline for one command. It costs no timer: ctx does not end then, the command does.
 func Within(ctx context.Context, d time.Duration) context.Context {
-	at := time.Now().Add(d)
-	if end, ends := ctx.Deadline(); ends && end.Before(at) {
-		at = end
-	}
-	return limit{ctx, at}
+	return limit{ctx, time.Now().Add(d)}
 }
