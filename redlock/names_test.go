@@ -39,6 +39,8 @@ func TestLines_CostByWhatStands(t *testing.T) {
 	within(t, "a claim that queues", func(ctx context.Context) error { _, err := s.Acquire(ctx, mutex("left", true)); return err })
 	for _, server := range set {
 		until(t, 30*time.Second, "in line", func() bool { return server.MustDo(t, "ZCARD", "il:{left}:qline:left") == "1" })
+	}
+	for _, server := range set {
 		server.MustDo(t, "DEL", "left") // whose holder has gone without a word
 		server.MustDo(t, "RPUSH", "data", "somebody's")
 		server.MustDo(t, "SET", "il:{data}:qfence:data", "64")

@@ -82,6 +82,15 @@ type life struct {
 	leavings     *leavings // nil where the process did not end by itself
 }
 
+// leavings is what a worker had left when it had closed everything, in the end of its life.
+type leavings struct {
+	was, left traces
+	what      string // its descriptors and goroutines, where they were too many
+}
+
+// traces is what a process has that whoever used locks may leave in it.
+type traces struct{ goroutines, descriptors int64 }
+
 func (l *life) String() string { return fmt.Sprintf("p%d.%d", l.slot, l.number) }
 
 // ran returns for how much of the time from one instant to another the process ran, as far as it said. A silence is written

@@ -24,9 +24,6 @@ import (
 
 // What follows is V7: whoever has closed everything is back where it began, and so are the servers.
 
-// traces is what a process has that whoever used locks may leave in it.
-type traces struct{ goroutines, descriptors int64 }
-
 func (t traces) beyond(was traces) bool {
 	return t.goroutines > was.goroutines || t.descriptors > was.descriptors
 }
@@ -85,12 +82,6 @@ func (d *diary) tidied(was traces, path string) {
 	for i, n := range []int64{was.goroutines, was.descriptors, left.goroutines, left.descriptors} {
 		d.head.traces[i].Store(n)
 	}
-}
-
-// leavings is what a worker had left when it had closed everything, in the end of its life.
-type leavings struct {
-	was, left traces
-	what      string // its descriptors and goroutines, where they were too many
 }
 
 // leavings returns what a worker wrote down; nil if it did not come to that.
