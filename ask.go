@@ -32,17 +32,19 @@ func (p *pool) errand(ctx context.Context, c *claim, pause time.Duration) {
 // wants the lock, when it runs its own errand: the common case costs no other goroutine.
 func (p *pool) ask(ctx context.Context, c *claim) {
 	started, g, err := p.send(ctx, c)
+	now := p.client.clock.look() // the machine may have been suspended since it was sent
 	gaveUp := err != nil && ended(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answer(c, gaveUp && ctx != c.ctx, started, g, err)
+	p.answer(c, gaveUp && ctx != c.ctx, started, now, g, err)
 	p.silence.end()
 }
 
-// answer takes in what became of the standing claim c. gaveUp says that whoever wants it and asked for it waits no longer.
-func (p *pool) answer(c *claim, gaveUp bool, started instant, g driver.Grant, err error) {
-	l, now := c.line, p.client.clock.look() // the machine may have been suspended since it was sent
-	switch {                                // what the store said by itself while the answer was under way is younger
+// answer takes in what became of the standing claim c between started and now, which a look at the clock gave. gaveUp
+// says that whoever wants it and asked for it waits no longer.
+func (p *pool) answer(c *claim, gaveUp bool, started, now instant, g driver.Grant, err error) {
+	l := c.line
+	switch { // what the store said by itself while the answer was under way is younger
 	case err == nil && c.session.over:
 		err = driver.ErrSessionLost
 	case err == nil:

@@ -33,7 +33,7 @@ type clock struct {
 	base   time.Duration
 	slept  atomic.Int64 // of time.Duration, as known
 	looked atomic.Int64 // of instant
-	mu     sync.Mutex   // held while looking
+	mu     sync.Mutex   // held while slept changes
 }
 
 func newClock(suspended func(time.Duration) time.Duration) *clock {
@@ -51,9 +51,12 @@ func (c *clock) now() instant {
 // look asks the system whether the machine was suspended. Every timer on which trust depends calls it at most a second
 // apart, and so does every renewal.
 func (c *clock) look() instant {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.slept.Store(int64(c.suspended(time.Duration(c.slept.Load()))))
+	known := time.Duration(c.slept.Load())
+	if c.suspended(known) != known { // most find nothing new, and those of many goroutines need not wait for each other
+		c.mu.Lock()
+		c.slept.Store(int64(c.suspended(time.Duration(c.slept.Load()))))
+		c.mu.Unlock()
+	}
 	now := c.now()
 	c.looked.Store(int64(now))
 	return now

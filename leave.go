@@ -83,9 +83,10 @@ func (p *pool) depart(ctx context.Context, c, next *claim) error {
 		if errors.Is(err, driver.ErrUnable) { // it has no room for next; to leave takes none
 			wasHeld, left = s.driver.Release(ctx, c.Claim)
 		}
+		now := p.client.clock.look()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.answer(next, false, started, g, err)
+		p.answer(next, false, started, now, g, err)
 		p.silence.end()
 		return p.departed(c, wasHeld, left)
 	}
