@@ -5,9 +5,12 @@
 // answered, where its own had ended and its caller says that the step is idempotent: see [Call]. Programs that have a
 // client already wrap it:
 //
-//	conn := redisconn.Rueidis(client)         // a rueidis.Client
-//	conn := goredis.Conn(client)              // a redis.UniversalClient, package redisconn/goredis
-//	locks, err := redislock.New(ctx, conn, nil)
+//	conn := redisconn.Rueidis(client) // a rueidis.Client
+//	driver, err := redislock.New(ctx, conn, nil)
+//
+// or, with package redisconn/goredis, a redis.UniversalClient,
+//
+//	conn, err := goredis.Conn(client)
 //
 // and keep it: closing a Conn that was made of a client leaves the client open. Programs that have none name the server
 // by URL and let [Open] make a client, which then has what a lock wants: one connection for commands, so that they keep
