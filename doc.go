@@ -63,6 +63,12 @@
 //
 // # Stores
 //
-// A store is chosen by the URL given to [Open], or by the driver given to [New]. Package memlock is for tests, filelock
-// for one machine. What each promises is in docs/guarantees.md; [Options.Require] makes sure of it.
+// A store is chosen by the URL given to [Open], if its package is imported, or by the driver given to [New]:
+//
+//   - filelock for one machine, memlock for tests;
+//   - redislock, redlock and redissonlock for one Redis, several, and one that programs in Java lock by Redisson;
+//   - pglock, mysqllock and shedlock for databases;
+//   - etcdlock, zklock and memcachedlock for the servers of these names.
+//
+// Package all imports every one. What each promises is in docs/guarantees.md; [Options.Require] makes sure of it.
 package interlock
