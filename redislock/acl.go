@@ -19,6 +19,14 @@ var (
 	calling   = []string{"fcall"}
 )
 
+// needed returns the commands for these options.
+func needed(o Options) []string {
+	if o.Functions {
+		return slices.Concat(calling, commands)
+	}
+	return slices.Concat(scripting, commands)
+}
+
 // ACL returns the rights of a user who locks names that match these patterns of Redis, and can do nothing else, as
 // ACL SETUSER and ACL files take them:
 //
@@ -33,11 +41,7 @@ var (
 // so that nobody learns whether an append-only file is synced with every write: New then says that it is not known.
 func ACL(o Options, names ...string) string {
 	words := []string{"resetkeys", "resetchannels", "-@all"}
-	run := scripting
-	if o.Functions {
-		run = calling
-	}
-	for _, command := range slices.Concat(run, commands) {
+	for _, command := range needed(o) {
 		words = append(words, "+"+command)
 	}
 	if slices.Contains(names, "*") { // all keys: Redis takes no further pattern then

@@ -53,7 +53,7 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 	}
 	d.batch.d = d
 	var err error
-	if d.server, err = redisstore.Inspect(ctx, conn, "tokens go on growing"); err == nil {
+	if d.server, err = redisstore.Inspect(ctx, conn, "tokens go on growing", needed(options)); err == nil {
 		err = d.server.Judge(options.Strict, options.Logger)
 	}
 	if err != nil {

@@ -9,12 +9,14 @@ import (
 
 // The commands of a user who locks. A script runs with the rights of whoever calls it, so that the commands in it count,
 // too.
-var commands = []string{
-	"eval", "evalsha", "ping", "select", "info", "scan", "time", "type", "exists", "get", "set", "del", "incrby", "pexpire", "pttl",
-	"hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hset", "hdel", "zcount", "zscore", "lrange",
-	"subscribe", "unsubscribe", "publish",
-	"ssubscribe", "sunsubscribe", "spublish", "pubsub|shardnumsub", "cluster|slots", // on a Cluster
-}
+var (
+	commands = []string{
+		"eval", "evalsha", "ping", "select", "info", "scan", "time", "type", "exists", "get", "set", "del", "incrby", "pexpire", "pttl",
+		"hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hset", "hdel", "zcount", "zscore", "lrange",
+		"subscribe", "unsubscribe", "publish",
+	}
+	onCluster = []string{"ssubscribe", "sunsubscribe", "spublish", "pubsub|shardnumsub", "cluster|slots"}
+)
 
 // ACL returns the rights of a user who locks names that match these patterns of Redis, and can do nothing else, as
 // ACL SETUSER and ACL files of Redis 7 take them:
@@ -25,7 +27,7 @@ var commands = []string{
 // that New says that it is not known whether a machine that crashes forgets locks and tokens.
 func ACL(names ...string) string {
 	words := []string{"resetkeys", "resetchannels", "-@all"}
-	for _, command := range commands {
+	for _, command := range slices.Concat(commands, onCluster) {
 		words = append(words, "+"+command)
 	}
 	if slices.Contains(names, "*") { // all keys: Redis takes no further pattern then

@@ -50,7 +50,7 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 		ears:    map[string]*ear{}, watches: map[string]*watch{}, rooms: map[place]*room{},
 	}
 	var err error
-	if d.server, err = redisstore.Inspect(ctx, conn, "tokens go back with it"); err == nil {
+	if d.server, err = redisstore.Inspect(ctx, conn, "tokens go back with it", commands); err == nil {
 		err = d.server.Judge(d.options.Strict, d.options.Logger)
 	}
 	if err != nil {

@@ -99,6 +99,9 @@ func (n *node) portray(ctx context.Context, since time.Time) *portrait {
 	var info map[string]string
 	p.err = n.conn.EachMaster(ctx, func(do redisconn.DoFunc) (err error) {
 		if info, err = redisstore.About(ctx, do); err == nil {
+			err = redisstore.Knows(ctx, do, commands)
+		}
+		if err == nil {
 			p.durable, err = redisstore.Durable(ctx, do, info)
 		}
 		return err

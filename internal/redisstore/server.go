@@ -21,9 +21,9 @@ type Server struct {
 	warnings   []string
 }
 
-// Inspect asks every master for its configuration: one request each, and a second where there is a log. tokens says in a
-// warning what becomes of tokens when a master forgets. One of several masters that cannot be reached is no reason to use none of the others.
-func Inspect(ctx context.Context, conn redisconn.Conn, tokens string) (Server, error) {
+// Inspect asks every master for its configuration, and whether it knows the commands of a lock: two requests each, and a third where
+// there is a log. tokens says in a warning what becomes of tokens when a master forgets. One of several masters that cannot be reached is no reason to use none of the others.
+func Inspect(ctx context.Context, conn redisconn.Conn, tokens string, commands []string) (Server, error) {
 	s := Server{AppendOnly: true, Syncs: true}
 	answered, silent := false, error(nil)
 	err := conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
@@ -45,6 +45,9 @@ func Inspect(ctx context.Context, conn redisconn.Conn, tokens string) (Server, e
 		if info["role"] == "slave" {
 			return fmt.Errorf("%w: this server is a replica of %s: want its master's address, or those of its Sentinels",
 				driver.ErrNotSent, net.JoinHostPort(info["master_host"], info["master_port"]))
+		}
+		if err := Knows(ctx, do, commands); err != nil {
+			return redisconn.Classify(err)
 		}
 		if err := s.read(ctx, do, info, tokens); err != nil {
 			return fmt.Errorf("ask the server for its configuration: %w", redisconn.Classify(err))

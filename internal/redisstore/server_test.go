@@ -47,7 +47,7 @@ func TestAMasterThatCannotBeReachedIsNoReasonToUseNone(t *testing.T) {
 		"the only one":        {[]redisconn.DoFunc{down}, false, true},
 		"down, and a replica": {[]redisconn.DoFunc{down, replica}, false, true},
 	} {
-		s, err := Inspect(t.Context(), masters{all: c.all}, "")
+		s, err := Inspect(t.Context(), masters{all: c.all}, "", nil)
 		warned := slices.Contains(s.warnings, "a master of the cluster does not answer: whether it can lose locks is unknown")
 		if warned != c.warns || c.warns && (s.AppendOnly || s.Syncs || !s.Forgets) {
 			t.Errorf("%s: %+v: warned %v, want %v, and the worst to be assumed", what, s, warned, c.warns)
