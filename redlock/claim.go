@@ -67,6 +67,7 @@ type spot struct {
 	doubt    bool // a request had no answer, and may still be carried out
 
 	recheck redisstore.Recheck
+	anew    bool // is to ask, whatever the answer to a question that is under way says: that may be older
 	left    int8 // since the Release: 1 it had this master until then, -1 it had not, 0 not known
 
 	refused error // what the master said last, if it refuses the claim for good
@@ -169,6 +170,13 @@ func (s *spot) given(counter int64, from time.Time) {
 	if from.After(s.from) {
 		s.from = from
 	}
+}
+
+// asks has a claim that waits, or is about to, ask a master for its state.
+func (c *claim) asks(n *node) {
+	sp := &c.spots[n.i]
+	sp.anew, sp.recheck.At = true, time.Now()
+	c.change.Give()
 }
 
 // lacks takes in that the claim does not have the master as of a counter. A grant of which a message told before may be

@@ -149,6 +149,7 @@ func (s *session) confirm(c *claim, n *node, f *flight) {
 			}
 			s.raised(c)
 			s.step(c)
+			c.change.Give() // as in yield
 			f.check()
 		},
 	})
@@ -215,7 +216,8 @@ func (s *session) yield(c *claim, n *node) {
 			if err == nil && r.state == lineHas && r.counter == back {
 				sp.void = back - 1 // nobody older waits any more, so it was never given back
 			}
-			s.heard(c, n, o.since, r, err)
+			s.heard(c, n, o, r, err)
+			c.change.Give() // it may be settled now, which its Wait looks at masters for
 		},
 	})
 }

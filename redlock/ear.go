@@ -241,6 +241,14 @@ func (n *node) confirms() bool {
 	return e != nil && e.Settled() && !e.Deaf()
 }
 
+// hearsBy reports whether what is told on a channel is heard.
+func (n *node) hearsBy(channel string) bool {
+	n.hearing.mu.Lock()
+	defer n.hearing.mu.Unlock()
+	e := n.hearing.ear
+	return e != nil && e.channel == channel && !e.Deaf()
+}
+
 func (n *node) hears() bool {
 	n.hearing.mu.Lock()
 	defer n.hearing.mu.Unlock()

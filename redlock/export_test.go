@@ -52,3 +52,21 @@ func Has(of driver.Session, id string) (n int) {
 	}
 	return n
 }
+
+// Pending is how many questions of a claim that waits a master has yet to answer.
+func Pending(of driver.Session, id string, master int) int {
+	s := of.(*session) //nolint:forcetypeassert // there is no other one
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.claims[id]
+	if c == nil {
+		return 0
+	}
+	return c.spots[master].pending
+}
+
+// Gap has a session hear that a master has left a gap before a claim, of so many ms.
+func Gap(of driver.Session, id string, master int, ms int64) {
+	s := of.(*session) //nolint:forcetypeassert // there is no other one
+	s.gap(s.d.nodes[master], id, ms)
+}

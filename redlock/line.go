@@ -70,7 +70,7 @@ func (s *session) ask(c *claim, n *node, f *flight) {
 	f.give(n)
 	sp := &c.spots[n.i]
 	sp.pending++
-	sp.recheck.At = time.Time{}
+	sp.anew, sp.recheck.At = false, time.Time{}
 	mode := "0"
 	if sp.doubt && !sp.has {
 		mode = "-1" // an order to step back may be under way, and must not fit the grant that we count on
@@ -88,14 +88,17 @@ func (s *session) ask(c *claim, n *node, f *flight) {
 			} else {
 				f.answer(n, err)
 			}
-			s.heard(c, n, o.since, r, err)
+			s.heard(c, n, o, r, err)
 			f.check()
 		},
 	})
 }
 
 // heard takes in one master's answer about a claim's state. s.mu is held.
-func (s *session) heard(c *claim, n *node, since time.Time, r lineReply, err error) {
+//
+// Messages and answers come by different connections, so the later may be read first. An answer that says when to ask again does not
+// undo what has the claim ask at once: a message that may be newer, or the end of the subscription that it was asked with.
+func (s *session) heard(c *claim, n *node, o *order, r lineReply, err error) {
 	sp := &c.spots[n.i]
 	now := time.Now()
 	if err != nil {
@@ -109,13 +112,13 @@ func (s *session) heard(c *claim, n *node, since time.Time, r lineReply, err err
 		return
 	}
 	sp.refused = nil
-	if since.After(sp.known) {
-		sp.known = since
+	if o.since.After(sp.known) {
+		sp.known = o.since
 	}
 	s.d.met(r.last)
 	switch r.state {
 	case lineHas:
-		sp.given(r.counter, since)
+		sp.given(r.counter, o.since)
 	case lineBroken:
 		if !c.leaving {
 			c.end(broken)
@@ -124,6 +127,9 @@ func (s *session) heard(c *claim, n *node, since time.Time, r lineReply, err err
 		sp.lacks(r.counter)
 		if !sp.has && !sp.yielding {
 			sp.recheck.Schedule(now, r.wait, r.head == 1, r.why)
+			if sp.anew || c.Queue && !n.hearsBy(o.call.Args[channelAt]) {
+				c.asks(n)
+			}
 		}
 		if r.value != "" {
 			c.stands = r.value
@@ -174,6 +180,9 @@ func parseLineReply(v any, err error) (r lineReply, _ error) {
 	r.last, _ = f[8].(string)
 	return r, nil
 }
+
+// channelAt is where the long script takes the channel of its claim.
+const channelAt = 7
 
 // lineCall is a run of the long script at n in which old leaves and c joins; either may be nil. s.mu is held.
 func (s *session) lineCall(old, c *claim, n *node, proposal, mode string) redisconn.Call {

@@ -238,7 +238,7 @@ func (s *session) turn(old, next *claim, n *node, leaves, joins *flight) {
 				leaves.answer(n, left)
 				s.out(old, n, v, left)
 			}
-			s.heard(next, n, o.since, r, joined)
+			s.heard(next, n, o, r, joined)
 			leaves.check()
 			joins.check()
 		},

@@ -113,6 +113,7 @@ func (s *session) gap(n *node, id string, ms int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.claims[id]; c != nil && !c.spots[n.i].has {
+		c.spots[n.i].anew = true // by an answer under way, which knows nothing of the gap
 		c.spots[n.i].recheck.Schedule(time.Now(), ms, true, redisstore.BehindGap)
 		c.change.Give()
 	}
@@ -148,7 +149,7 @@ func (s *session) unheard(n *node) {
 		if !c.Queue || c.state > waiting || sp.has {
 			continue
 		}
-		sp.recheck.At = now
+		sp.recheck.At = now // also after the answer to a question that is under way, which was asked with another channel: see heard
 		c.change.Give()
 		// An Acquire under way may need this master for its majority: others that have confirmed may be silent by now.
 		if f := c.flight; f != nil && f.joins && !f.ended && !c.leaving && sp.pending == 0 && f.failed&(1<<n.i) != 0 && n.confirms() {

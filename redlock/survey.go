@@ -99,8 +99,9 @@ func (d *Driver) forgotten(n *node) {
 	for _, s := range d.sessions.All() {
 		s.mu.Lock()
 		for _, c := range s.claims {
-			if c.state < held {
-				c.spots[n.i].lacks(c.spots[n.i].counter)
+			if sp := &c.spots[n.i]; c.state < held && sp.has {
+				sp.lacks(sp.counter)
+				c.asks(n)
 			}
 		}
 		s.mu.Unlock()
