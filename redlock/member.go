@@ -81,6 +81,7 @@ type portrait struct {
 	knew     string // run in the record
 	kept     bool   // durable in the record
 	knewPast string // past in the record
+	until    int64  // in the record, when its wait is over, by its clock, in ms
 	wait     time.Duration
 	took     time.Duration // since the first master was asked
 	vote     string
@@ -139,7 +140,8 @@ func (n *node) portray(ctx context.Context, since time.Time) *portrait {
 		p.record.members = strings.Split(members, ",")
 	}
 	p.id, p.knew, p.vote = text(3), text(4), text(6)
-	p.wait, p.took = time.Duration(number(5)-number(8))*time.Millisecond, time.Since(since)
+	p.until = number(5)
+	p.wait, p.took = time.Duration(p.until-number(8))*time.Millisecond, time.Since(since)
 	p.used = number(7) > 0
 	p.kept, p.knewPast = text(9) == "1", text(10)
 	p.high, _ = strconv.ParseInt(text(11), 10, 64)
@@ -168,6 +170,7 @@ func (n *node) enlist(ctx context.Context, p *portrait, m membership, id, vote s
 		vote, strconv.FormatInt(p.record.version, 10), p.knew,
 		strconv.FormatInt(m.version, 10), strings.Join(m.members, ","), ms(m.maxTTL), id, p.run, m.vote(id),
 		ms(rejoin(m.maxTTL)), ms(used(m.maxTTL)), digit(p.durable), p.past, strconv.FormatInt(floor, 10),
+		strconv.FormatInt(p.until, 10),
 	}})
 	if err == nil && v != int64(1) {
 		err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, errOvertaken)

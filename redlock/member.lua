@@ -3,7 +3,7 @@
 -- KEYS  1 its record, a hash   2 its vote: a fingerprint of the set and its own ID   3 whether the set is in use: the same
 --       4 its floor: every counter that it draws is above   5 at least the largest counter that it has drawn
 -- ARGV  1 'look', or 'use', or what to do with its vote: 'give' or 'stay' or 'wait'; the rest is for these three
---       2 version of the record that it has, 0 for none   3 run_id in that record, or ''
+--       2 version of the record that it has, 0 for none   3 run_id in that record, or ''   15 when its wait is over by that record, or 0
 --       4 version   5 members   6 longest TTL in ms   7 its own ID among the members   8 run_id   9 its vote, if it gets one
 --      10 how long it waits, in ms   11 how long a set counts as used, in ms   12 '1' if it forgets nothing when it restarts, and has no replica: a copy
 --          that takes its place would have its record, and not all that it was asked
@@ -54,7 +54,7 @@ if ARGV[1] == 'look' then
   return {tonumber(r[1] or '0'), r[2] or '', tonumber(r[3] or '0'), r[4] or '', r[5] or '', tonumber(r[6] or '0'),
     vote, redis.call('PTTL', KEYS[3]), now, r[7] or '', r[8] or '', counted[5]}
 end
-if (r[1] or '0') ~= ARGV[2] or (r[5] or '') ~= ARGV[3] then
+if (r[1] or '0') ~= ARGV[2] or (r[5] or '') ~= ARGV[3] or tonumber(r[6] or '0') ~= tonumber(ARGV[15]) then
   return 0
 end
 local ends = r[6] or '0'
