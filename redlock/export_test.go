@@ -1,9 +1,11 @@
 package redlock
 
 import (
+	"context"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
 )
 
 // Vain is how often a driver has waited for a master in vain, by master.
@@ -51,6 +53,35 @@ func Has(of driver.Session, id string) (n int) {
 		}
 	}
 	return n
+}
+
+// Overtaken asks three masters something, for which the third is late: the first two answer, and then, before whoever asked has looked at
+// that, the third. It returns of how many it is said that they have answered, and how many answers were looked at.
+func Overtaken() (said, seen int) {
+	d := &Driver{quorum: 2, options: Options{NodeTimeout: time.Hour}}
+	for i := range 3 {
+		d.nodes = append(d.nodes, newNode(d, i, nil))
+	}
+	d.nodes[2].isLate()
+	over := make(chan *flight)
+	go func() {
+		f, _ := d.everywhere(context.Background(), func(*node) (redisconn.Call, bool) { return redisconn.Call{}, true }, func(*node, any) error {
+			seen++
+			return nil
+		}, nil)
+		over <- f
+	}()
+	for _, n := range d.nodes {
+		n.mu.Lock()
+		for len(n.queue) == 0 {
+			n.some.Wait()
+		}
+		n.mu.Unlock()
+	}
+	for _, n := range d.nodes {
+		n.queue[0].done(n, &n.queue[0], nil, nil)
+	}
+	return (<-over).answered(), seen
 }
 
 // Pending is how many questions of a claim that waits a master has yet to answer.

@@ -50,10 +50,8 @@ func (f *flight) propose(d *Driver, name string, above int64) {
 // answer counts a master's answer, or that there was none.
 func (f *flight) answer(n *node, err error) {
 	f.out--
+	f.heard(n, err)
 	if err == nil {
-		if f.late.IsZero() || time.Now().Before(f.late) {
-			n.late.Store(false)
-		}
 		f.yes |= 1 << n.i
 		f.sent = true
 		return
@@ -68,6 +66,13 @@ func (f *flight) answer(n *node, err error) {
 		f.refusals = append(f.refusals, err)
 	} else if f.err == nil {
 		f.err = err
+	}
+}
+
+// heard has a master waited for again that has answered in time.
+func (f *flight) heard(n *node, err error) {
+	if err == nil && (f.late.IsZero() || time.Now().Before(f.late)) {
+		n.late.Store(false)
 	}
 }
 

@@ -144,7 +144,11 @@ func (d *Driver) everywhere(
 		n.give(order{call: c, since: f.since, until: f.since.Add(d.options.NodeTimeout), done: func(n *node, _ *order, v any, err error) {
 			mu.Lock()
 			defer mu.Unlock()
-			if err == nil && !f.ended {
+			if f.ended { // what it says is not looked at, so it counts as one that has said nothing
+				f.heard(n, err)
+				return
+			}
+			if err == nil {
 				err = answer(n, v)
 			}
 			f.answer(n, err)
@@ -172,8 +176,7 @@ func (d *Driver) everywhere(
 		if late != nil {
 			late.Stop()
 		}
-		seen := *f // later answers do not change it
-		return &seen, nil
+		return f, nil
 	case <-ctx.Done():
 		return newFlight(f.since), ctx.Err()
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
+	"github.com/interlock-go/interlock/redlock"
 )
 
 // A release returns when a majority has let the claim go. Whoever looks then does not see it, although it still stands on
@@ -133,5 +134,16 @@ func TestWhoHoldsIsShownSinceItsGrant(t *testing.T) {
 	}
 	if since = holds(next); !since.IsZero() {
 		t.Errorf("with a counter that is an hour ahead shown to hold since %v, want that nobody knows", since)
+	}
+}
+
+// An answer that comes when a look at all masters is over is not looked at. So its master is one of which nothing is known, where any
+// claim may stand, and none of which it is known that nobody stands there.
+func TestAnAnswerThatIsNotLookedAtSaysNothing(t *testing.T) {
+	t.Parallel()
+	for range 200 { // whoever asks may look at once
+		if said, seen := redlock.Overtaken(); said != 2 || seen != 2 {
+			t.Fatalf("of %d masters it is said that they have answered, and %d answers were looked at, want 2 of each", said, seen)
+		}
 	}
 }
