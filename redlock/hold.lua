@@ -12,7 +12,8 @@
 -- A key that is gone is made again only where the client knows that it was gone, and so does not count it until a later renewal: somebody
 -- may have held the name in between. On a master that waits for its vote whoever holds comes before its line, which nobody is let in from;
 -- one that votes gives a free name to the first in line. Where the counter is larger than the client knows, the order was held up, or
--- somebody had this master in between: the client hears of it and asks again.
+-- somebody had this master in between: the client hears of it and asks again. Where somebody else has written a counter, nobody can tell:
+-- the master is not taken in, nothing is changed, and the other names are renewed.
 local r = redis.call('MGET', unpack(KEYS))
 local votes = r[1] == ARGV[2]
 if r[1] and not votes then
@@ -20,14 +21,21 @@ if r[1] and not votes then
 end
 local names = tonumber(ARGV[3])
 local old = names - (#KEYS - 2 - names) / 3 -- so many are only renewed
-local high, reply = tonumber(r[2] or '0'), {votes and 1 or 0}
+local function counter(key, text) -- as in take; MGET does not tell what is no string
+  local c = tonumber(text or '0')
+  if c and c % 1 == 0 and c < 9007199254740000 and (text or redis.call('EXISTS', key) == 0) then
+    return c
+  end
+end
+local high, reply = old < names and counter(KEYS[2], r[2]), {votes and 1 or 0}
 for i = 1, names do
   local K, v, want = KEYS[i + 2], r[i + 2], ARGV[i + 3]
-  local head, broken, count, odd, at, args = want, 0, 0, 0
+  local head, broken, count, odd, sound, at, args = want, 0, 0, 0, true
   if i > old then
     at, args = 2 + names + (i - old) * 3, 3 + names + (i - old) * 2 -- the last of its keys and arguments
     head = string.sub(want, 1, 27)
-    count = tonumber(r[at - 2] or '0')
+    count = counter(KEYS[at - 1], r[at - 2])
+    sound, count = high and count, count or 0
     odd = count % 2
     count = count - odd
   end
@@ -36,16 +44,16 @@ for i = 1, names do
     mine, broken = false, 1
   elseif mine then
     redis.call('PEXPIRE', K, ARGV[1])
-  elseif i > old and not v and count <= tonumber(ARGV[args]) and (odd == 0 or not votes) then
+  elseif i > old and sound and not v and count <= tonumber(ARGV[args]) and (odd == 0 or not votes) then
     mine = redis.call('SET', K, head .. (odd == 1 and '+' or '-') .. string.sub(want, 29), 'NX', 'PX', ARGV[1])
   end
-  if not mine then
+  if not (mine and sound) then
     reply[#reply + 1] = i * 2 + broken
     reply[#reply + 1] = count
   elseif i > old then
     local token, alone = tonumber(ARGV[args - 1]), false
-    if odd == 1 and redis.call('ZREM', KEYS[at - 1], string.sub(head, 6)) == 1 then -- it waited here when it got the others
-      redis.call('HDEL', KEYS[at], string.sub(head, 6))
+    if odd == 1 and redis.pcall('ZREM', KEYS[at - 1], string.sub(head, 6)) == 1 then -- it waited here when it got the others
+      redis.pcall('HDEL', KEYS[at], string.sub(head, 6))
       alone = redis.call('EXISTS', KEYS[at - 1]) == 0
     end
     if alone then

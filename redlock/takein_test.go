@@ -344,6 +344,9 @@ func TestWhereAMasterIsTakenIn(t *testing.T) {
 		"its own place, and it waits":            {set: stood(id, "7"), waits: true, taken: true, value: value, counter: "1000", top: "1001000"},
 		"a counter ahead":                        {set: func(n string) [][]string { return [][]string{{"SET", counterOf(n), "1900"}} }, taken: true, value: value, counter: "1900", top: "1001000"},
 		"a counter further ahead than is known":  {set: func(n string) [][]string { return [][]string{{"SET", counterOf(n), "2064"}} }, lacks: "2 2064", counter: "2064"},
+		"a word for a counter":                   {set: func(n string) [][]string { return [][]string{{"SET", counterOf(n), "abc"}} }, lacks: "2 0", counter: "abc"},
+		"a list for a counter":                   {set: func(n string) [][]string { return [][]string{{"RPUSH", counterOf(n), "a"}} }, lacks: "2 0", counter: "WRONGTYPE"},
+		"a word for the largest counter":         {set: func(string) [][]string { return [][]string{{"SET", high, "abc"}} }, lacks: "2 0"},
 		"a largest counter ahead":                {set: func(string) [][]string { return [][]string{{"SET", high, "1000"}} }, taken: true, value: value, counter: "1000", top: "1000"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -371,17 +374,20 @@ func TestWhereAMasterIsTakenIn(t *testing.T) {
 			if got := strings.Join(strings.Fields(one.MustDo(t, run...)), " "); got != want {
 				t.Errorf("it says %q, want %q", got, want)
 			}
-			got, err := one.Do("GET", name)
-			if err != nil {
-				got = "WRONGTYPE"
+			get := func(key string) string {
+				got, err := one.Do("GET", key)
+				if err != nil {
+					got = "WRONGTYPE"
+				}
+				return got
 			}
-			if got != cmp.Or(q.value, "(nil)") {
+			if got := get(name); got != cmp.Or(q.value, "(nil)") {
 				t.Errorf("at the name: %q, want %q", got, q.value)
 			}
-			if got := one.MustDo(t, "GET", counterOf(name)); got != cmp.Or(q.counter, "(nil)") {
+			if got := get(counterOf(name)); got != cmp.Or(q.counter, "(nil)") {
 				t.Errorf("its counter: %q, want %q", got, q.counter)
 			}
-			if got := one.MustDo(t, "GET", high); q.taken && got != q.top {
+			if got := get(high); q.taken && got != q.top {
 				t.Errorf("its largest counter: %q, want %q", got, q.top)
 			}
 			if q.taken && one.MustDo(t, "PTTL", name) == "-1" {
@@ -392,6 +398,16 @@ func TestWhereAMasterIsTakenIn(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a damaged counter beside a name that is renewed", func(t *testing.T) {
+		one.MustDo(t, "FLUSHALL")
+		one.MustDo(t, "MSET", vote, "print", counterOf("name"), "abc")
+		one.MustDo(t, "SET", "beside", value, "PX", "9000")
+		got := one.MustDo(t, "EVAL", redlock.HoldText(), "7", vote, high, "beside", "name", counterOf("name"), lineOf("name"), claimsOf("name"),
+			"60000", "print", "2", "ilq1:"+id, value, "1000", "2000")
+		if got = strings.Join(strings.Fields(got), " "); got != "1 4 0" || len(one.MustDo(t, "PTTL", "beside")) != len("60000") {
+			t.Errorf("it says %q, want \"1 4 0\", and that the other name has 60 s", got)
+		}
+	})
 	t.Run("a vote in another set", func(t *testing.T) {
 		one.MustDo(t, "FLUSHALL")
 		one.MustDo(t, "SET", vote, "another")
