@@ -94,13 +94,13 @@ func TestPrune(t *testing.T) {
 	held := mutex("held1", true)
 	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, s, held); return err })
 	everywhere(t, set, "held1")
-	var high int64
+	var highs []int64 // by master: one may have been filled in a second, and the next one in another
 	for _, server := range set {
 		idle(t, server, "old", 250, 48*time.Hour)
 		idle(t, server, "kept", 2, time.Hour)
 		idle(t, server, "held", 1, 48*time.Hour)
 		server.MustDo(t, "SET", "il:{damaged}:qfence:damaged", "no number")
-		high = max(high, counter(server, "old1"))
+		highs = append(highs, counter(server, "old1"))
 	}
 	prune := func(prefix string, want int) {
 		t.Helper()
@@ -126,8 +126,8 @@ func TestPrune(t *testing.T) {
 			t.Errorf("master %d has lost what nobody can read", i+1)
 		}
 		floor, _ := strconv.ParseInt(server.MustDo(t, "GET", "il:{redlock}:floor"), 10, 64)
-		if floor < high || floor%64 != 0 {
-			t.Errorf("master %d draws above %d, want it above %d, which was pruned", i+1, floor, high)
+		if floor < highs[i] || floor%64 != 0 {
+			t.Errorf("master %d draws above %d, want it above %d, which was pruned", i+1, floor, highs[i])
 		}
 	}
 }
