@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -14,19 +15,27 @@ import (
 // Error is what a server answered in place of a result.
 type Error struct {
 	Code string // the first word of the answer, such as READONLY
-	Text string // the whole answer
+	Text string // the whole answer, but for what ParseError leaves out
+
+	script bool // it is that of a command which a script ran
 }
 
 // Error implements error.
 func (e *Error) Error() string { return e.Text }
 
-// ParseError makes an Error of a server's answer. A server that does not know a command repeats its arguments, among which is the ID of
-// a claim, and those are left out.
+// ParseError makes an Error of a server's answer. Left out are the arguments of a command that the server does not know, among which is
+// the ID of a claim, and where in which script a command failed, which says nothing to whoever has not written it.
 func ParseError(text string) *Error {
 	text, _, _ = strings.Cut(text, ", with args beginning with: ")
+	at := inScript.FindStringIndex(text)
+	if at != nil {
+		text = text[:at[0]]
+	}
 	code, _, _ := strings.Cut(text, " ")
-	return &Error{Code: strings.TrimSuffix(code, ":"), Text: text}
+	return &Error{Code: strings.TrimSuffix(code, ":"), Text: text, script: at != nil}
 }
+
+var inScript = regexp.MustCompile(` script: \S+, on @\S+$`)
 
 // code says what an answer means for a lock.
 type code struct {
@@ -98,7 +107,7 @@ func Classify(err error) error {
 // InScript reports whether err is an answer of a command that a script ran.
 func InScript(err error) bool {
 	var answer *Error
-	return errors.As(err, &answer) && strings.Contains(answer.Text, " script: ")
+	return errors.As(err, &answer) && answer.script
 }
 
 // Is reports whether err is an answer with this code.

@@ -97,3 +97,14 @@ func TestAnUnknownCommandDoesNotTellItsArguments(t *testing.T) {
 		t.Errorf("%q, want the command and no argument", got)
 	}
 }
+
+// A command that a script ran has failed. Whoever asks hears what it said, and not in which line of which script.
+func TestWhereInAScriptACommandFailedIsLeftOut(t *testing.T) {
+	const text, where = "OOM command not allowed when used memory > 'maxmemory'.", " script: 6b1bf486c81ceb7edf3c093f4c48582e38c0e791, on @user_script:12."
+	for says, script := range map[string]bool{text + where: true, text: false} {
+		err := redisconn.Classify(redisconn.ParseError(says))
+		if got := err.Error(); !strings.HasSuffix(got, text) || redisconn.InScript(err) != script {
+			t.Errorf("%q became %q, of a script: %t; want %q, %t", says, got, redisconn.InScript(err), text, script)
+		}
+	}
+}

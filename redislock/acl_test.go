@@ -101,7 +101,7 @@ func TestACL_WhatIsMissingIsSaid(t *testing.T) {
 				if !strings.Contains(err.Error(), "lacks a right") {
 					t.Errorf("%v: want that the user lacks a right", err)
 				}
-				if inScript := strings.Contains(err.Error(), "script:"); errors.Is(err, driver.ErrRefused) == inScript {
+				if inScript := redisconn.InScript(err); errors.Is(err, driver.ErrRefused) == inScript {
 					t.Errorf("%v: refused %t", err, !inScript)
 				}
 			}
