@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redlock"
 )
@@ -139,4 +141,48 @@ func everything(t *testing.T, s *servertest.Server, rights []string) error {
 		}
 	}
 	return nil
+}
+
+// A right that a script needs is missing, which a master says when the script has begun: Redis 7.0 as an error of no kind. It was
+// answered, so it is not asked again at once.
+func TestACL_WhatIsMissingIsAskedForOnce(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3)
+	rights := slices.DeleteFunc(strings.Fields(redlock.ACL("a/*")), func(right string) bool { return right == "+zadd" })
+	wires, all := make([]*wire.Wire, len(set)), make([]string, len(set))
+	for i, server := range set {
+		server.MustDo(t, append([]string{"ACL", "SETUSER", "locker", "reset", "on", ">pw"}, rights...)...)
+		wires[i] = wire.New(t, server.Addr())
+		all[i] = wires[i].Addr()
+	}
+	rival := session(t, open(t, urlOf(addrs(set))+"?max_ttl=5m"), endlessTTL)
+	for _, held := range []bool{true, false} { // the second one teaches the masters the script for a line
+		if g, err := rival.Acquire(t.Context(), mutex("a/held", true)); g.Held != held || err != nil {
+			t.Fatalf("held %v, %v; want %v", g.Held, err, held)
+		}
+		everywhere(t, set, "a/held")
+	}
+	for i, server := range set {
+		until(t, 30*time.Second, fmt.Sprintf("in line at master %d", i+1), func() bool { return server.MustDo(t, "ZCARD", lineOf("a/held")) == "1" })
+	}
+	d := open(t, "redlock://locker:pw@"+strings.Join(all, ",")+endless)
+	s := session(t, d, endlessTTL)
+	if g, err := s.Acquire(t.Context(), mutex("a/free", true)); !g.Held || err != nil {
+		t.Fatalf("a free name: held %v, %v", g.Held, err)
+	}
+	until(t, 30*time.Second, "heard everywhere", func() bool { return d.Hears() == 3 }) // as who holds something does
+	asked := make([]*atomic.Int32, len(wires))
+	for i, w := range wires {
+		asked[i] = countAsks(w, "a/held")
+	}
+	c := mutex("a/held", true)
+	if _, err := s.Acquire(t.Context(), c); err == nil || !strings.Contains(err.Error(), "lacks a right") {
+		t.Errorf("error %v, want that a right is missing", err)
+	}
+	for i, n := range asked {
+		until(t, 30*time.Second, "answered", func() bool { return redlock.Pending(s, c.ID, i) == 0 })
+		if n.Load() != 1 {
+			t.Errorf("master %d was asked %d times, want once", i+1, n.Load())
+		}
+	}
 }

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -223,7 +224,7 @@ func (n *node) repeat(ctx context.Context, due []*order, replies []redisconn.Rep
 		var again []*order
 		var at []int
 		for i, o := range due {
-			if err := replies[i].Err; err != nil && uncertain(err) && !o.once && ctx.Err() == nil && time.Now().Before(until) {
+			if err := replies[i].Err; err != nil && uncertain(err) && !answered(err) && !o.once && ctx.Err() == nil && time.Now().Before(until) {
 				o.again = true
 				again, at = append(again, o), append(at, i)
 			}
@@ -235,6 +236,12 @@ func (n *node) repeat(ctx context.Context, due []*order, replies []redisconn.Rep
 			replies[at[i]] = reply
 		}
 	}
+}
+
+// answered reports whether an error is a master's answer: to ask again at once does not help.
+func answered(err error) bool {
+	var answer *redisconn.Error
+	return errors.As(err, &answer)
 }
 
 // printAt is where a script takes the vote that its master has in the set of the program.
