@@ -127,7 +127,7 @@ func (s *session) join(ctx context.Context, c *claim, again bool) error {
 	if err != nil {
 		return s.failed(c, started, err)
 	}
-	return s.settle(c, r)
+	return s.settle(c, e, r)
 }
 
 // again has a request by which c may come to stand in the store sent once more, unless c is known to have gone meanwhile:
@@ -233,8 +233,11 @@ func digit(b bool) string {
 	return "0"
 }
 
-// settle takes in the answer of the long script.
-func (s *session) settle(c *claim, r lineReply) error {
+// settle takes in the answer of the long script, which was asked with e's channel.
+//
+// Messages and answers come by different connections, so the later may be read first. An answer that says when to ask again does not
+// undo what has the claim ask at once: a message that may be newer, or the end of the subscription that it was asked with.
+func (s *session) settle(c *claim, e *ear, r lineReply) error {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,6 +255,9 @@ func (s *session) settle(c *claim, r lineReply) error {
 			c.news = c.news || h != nil && (c.holder == nil || h.PublicID != c.holder.PublicID || h.Note != c.holder.Note)
 			c.holder = h
 			c.recheck.Schedule(now, r.wait, r.head == 1, r.why)
+			if c.anew || c.deafTo(e) {
+				c.ask()
+			}
 		}
 		s.d.crowd.Set(c.Name, true)
 	case lineBroken:

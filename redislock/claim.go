@@ -35,6 +35,7 @@ type claim struct {
 
 	ear     *ear // whose channel stands beside it in line
 	recheck redisstore.Recheck
+	anew    bool            // is to ask, whatever the answer to a question that is under way says: that may be older
 	change  sessions.Signal // wakes its Wait; made before it stands in a line
 
 	sessions.Departure
@@ -45,11 +46,23 @@ func (c *claim) exclusive() bool { return c.Kind.Exclusive() }
 
 // listens notes whose channel stands beside the claim from now on.
 func (c *claim) listens(e *ear) {
-	c.ear = e
+	c.ear, c.anew = e, false
 	if c.change == nil {
 		c.change = sessions.NewSignal()
 	}
 }
+
+// ask has a claim that waits, or is about to, ask for its state.
+func (c *claim) ask() {
+	if c.state <= waiting {
+		c.anew, c.recheck.At = true, time.Now()
+		c.change.Give()
+	}
+}
+
+// deafTo reports whether a question that was asked with e's channel has put that beside the claim for nothing: the subscription has
+// ended, perhaps before the claim relied on it, or the claim relies on another one by now.
+func (c *claim) deafTo(e *ear) bool { return e != nil && (e != c.ear || e.Deaf()) }
 
 func (c *claim) grant() driver.Grant {
 	if c.state == held {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
@@ -140,9 +139,8 @@ func (s *session) displaced() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.claims {
-		if c.state == waiting && c.ear != nil && c.ear.node != s.d.conn.Node(c.Name) {
-			c.recheck.At = time.Now()
-			c.change.Give()
+		if c.state <= waiting && c.ear != nil && c.ear.node != s.d.conn.Node(c.Name) {
+			c.ask()
 		}
 	}
 }
@@ -151,9 +149,8 @@ func (s *session) displaced() {
 func (s *session) recheck(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.claims[id]; c != nil && c.state == waiting {
-		c.recheck.At = time.Now()
-		c.change.Give()
+	if c := s.claims[id]; c != nil {
+		c.ask()
 	}
 }
 

@@ -28,6 +28,8 @@ var races = []race{
 	{"a straggling acquire arrives after its release", stragglerAfterRelease},
 	{"a grant comes before the answer that its claim waits", grantBeforeAnswer},
 	{"a grant comes after the answer that its claim waits", grantAfterAnswer},
+	{"a gap is told before the answer that its claim waits", gapBeforeAnswer},
+	{"a subscription ends before the answer that its claim waits", subscriptionEndsBeforeAnswer},
 	{"a grant is lost and a renewal finds it", grantIsLost},
 	{"a release finds a waiter without its subscription", subscriptionCutThenRelease},
 	{"a waiter has its subscription again before a release", subscriptionCutAndMended},

@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -62,6 +63,75 @@ func grantBeforeAnswer(s scene) {
 			b.release(theirs)
 		}
 	}
+}
+
+// joining is a claim of b that has joined a line, of which a holds the name, and has no answer to that yet. Another one of b, at another
+// name, waits meanwhile: what it hears, by the one subscription that b has, was handled after all that came before.
+type joining struct {
+	scene
+	a, b         *actor
+	mine, theirs driver.Claim
+	answer       <-chan outcome
+	heal         func()
+
+	other, second driver.Claim
+	told          <-chan outcome
+}
+
+func (s scene) joining() *joining {
+	t := s.T
+	t.Helper()
+	j := &joining{scene: s, a: s.actor(t), b: s.actor(t)}
+	name := s.name("joining")
+	j.b.crowd(name, j.a)
+	j.mine, j.other = j.a.hold(mutex(name)), j.a.hold(mutex("{"+name+"}/other"))
+	j.second = j.b.queue(mutex(j.other.Name))
+	j.told = j.b.waiting(j.second)
+	j.heal = j.b.first.stall(wire.Replies)
+	t.Cleanup(j.heal)
+	j.theirs = mutex(name)
+	j.answer = j.b.acquiring(j.theirs)
+	until(t, "the claim stands in line", func() bool { return len(s.look(t, name).line) == 1 })
+	return j
+}
+
+// answered lets the answer come, and returns the claim as one that waits.
+func (j *joining) answered() <-chan outcome {
+	j.T.Helper()
+	j.heal()
+	if o := answered(j.T, j.answer); o.err != nil || o.Held {
+		j.T.Fatalf("a claim behind another: %+v, %v", o.Grant, o.err)
+	}
+	return j.b.waiting(j.theirs)
+}
+
+// The name is left free for other programs for a moment, and its head is told to come back. That is here before the answer to the
+// acquire that put the claim in line, which says that another one holds the name for a minute.
+func gapBeforeAnswer(s scene) {
+	j := s.joining()
+	last := time.Now().Add(-time.Hour).UnixMilli()
+	_, _, claims := sideKeys(j.mine.Name)
+	if err := s.raw.HSet(s.T.Context(), claims, "*", fmt.Sprintf("0 %d 0 0", last)).Err(); err != nil {
+		s.T.Fatal(err)
+	}
+	j.a.release(j.mine)
+	j.a.release(j.other)
+	granted(s.T, j.told)
+	grantOf(s.T, "a claim comes back that was told of a gap before the answer that it waits", j.answered())
+}
+
+// The subscription ends before the answer to the acquire that put the claim in line with its channel.
+func subscriptionEndsBeforeAnswer(s scene) {
+	t, j := s.T, s.joining()
+	asked := j.b.rest.calls()
+	j.b.rest.each((*wire.Wire).Cut)
+	until(t, "the other claim has seen that, and subscribes again", func() bool { return asked.Load() > 0 })
+	waiting := j.answered()
+	until(t, "a claim can be told whose subscription ended before the answer that it waits", func() bool {
+		return s.listeners(t, j.mine.Name, s.look(t, j.mine.Name).channel(j.theirs.ID)) == 1
+	})
+	j.a.release(j.mine)
+	granted(t, waiting)
 }
 
 // crowd has the actor see others at a name, so that next time it joins the line by its first request.

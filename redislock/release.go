@@ -159,7 +159,7 @@ func (s *session) turn(ctx context.Context, old, next *claim) (wasHeld bool, err
 		return false, s.failed(next, started, errTwice)
 	}
 	s.gone(old, r.left == 1)
-	return r.left == 1, s.settle(next, r)
+	return r.left == 1, s.settle(next, e, r)
 }
 
 // leaveAll takes many claims out together.

@@ -22,6 +22,7 @@ const batch = 100
 type renewal struct {
 	calls []redisconn.Call
 	about [][]*claim
+	ears  map[*claim]*ear // with whose channel claims that wait are asked for
 }
 
 // Renew implements driver.Session. Claims that hold, alone or not, are renewed a hundred a script, on a cluster by slot; claims
@@ -106,7 +107,7 @@ func (r *renewal) takeIn(ctx context.Context, s *session, replies []redisconn.Re
 		if err != nil {
 			return nil, err
 		}
-		lost = append(lost, s.asked(about[0], answer)...)
+		lost = append(lost, s.asked(about[0], r.ears[about[0]], answer)...)
 	}
 	defer s.note(len(failed) > 0)
 	if answered == 0 && err != nil || len(failed) > 0 && !s.late(ctx) {
@@ -297,6 +298,7 @@ func (s *session) lookCall(claims []*claim) redisconn.Call {
 func (r *renewal) asks(ctx context.Context, patience time.Duration, s *session, claims []*claim) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	r.ears = map[*claim]*ear{}
 	for _, c := range claims {
 		e, err := s.d.listen(ctx, c.Name)
 		s.mu.Lock()
@@ -308,6 +310,7 @@ func (r *renewal) asks(ctx context.Context, patience time.Duration, s *session, 
 		if err != nil && waits {
 			continue // nobody could tell it; Wait meets the same error and says it
 		}
+		r.ears[c] = e
 		r.add(s.lookCall, []*claim{c})
 	}
 }
@@ -334,9 +337,9 @@ func (s *session) missing(claims []*claim, v any) (lost []driver.Loss) {
 	return lost
 }
 
-// asked takes in the state of a claim that waits or shares, and returns it if it is lost.
-func (s *session) asked(c *claim, r lineReply) []driver.Loss {
-	_ = s.settle(c, r) // a claim that stands in line fits there
+// asked takes in the state of a claim that waits, with e's channel, or shares, and returns it if it is lost.
+func (s *session) asked(c *claim, e *ear, r lineReply) []driver.Loss {
+	_ = s.settle(c, e, r) // a claim that stands in line fits there
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !c.Leaving && c.state >= gone {

@@ -116,7 +116,8 @@ func (s *session) promoted(id string, counter int64, crowded bool) {
 func (s *session) gap(id string, ms int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.claims[id]; c != nil && c.state == waiting {
+	if c := s.claims[id]; c != nil && c.state <= waiting {
+		c.anew = true // by an answer under way, which knows nothing of the gap
 		c.recheck.Schedule(time.Now(), ms, true, redisstore.BehindGap)
 		c.change.Give()
 	}
@@ -150,8 +151,7 @@ func (s *session) deafened(e *ear) {
 	for _, c := range s.claims {
 		switch {
 		case c.state == waiting && c.ear == e:
-			c.recheck.At = time.Now()
-			c.change.Give()
+			c.ask()
 		case c.state == held && !c.Leaving:
 			holds = holds || s.d.conn.Node(c.Name) == e.node
 		}
