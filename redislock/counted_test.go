@@ -87,6 +87,8 @@ func TestRequestsOfAFreeLock(t *testing.T) {
 		}
 	}
 	expect("the first lock", c.cost(lock), 3)
+	// Half a second later, and once for all, it listens for whoever breaks what it holds, and is renewed after that.
+	eventually(t, "the holder listens, and has been renewed after that", listensAndRenewed(t, server))
 	unlock() // the first release tells the server its script
 	for range 10 {
 		expect("a free lock", c.cost(lock), 1)
