@@ -3,11 +3,13 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
@@ -77,6 +79,41 @@ func fieldOf(t *testing.T, s *servertest.Server, field string) string {
 	_, rest, _ := strings.Cut(s.MustDo(t, "INFO", "replication"), field+":")
 	value, _, _ := strings.Cut(rest, "\r")
 	return value
+}
+
+// One master is gone. Whoever lists sees what stands at the others, and that something is missing.
+func TestCluster_ListsWhatOtherMastersHave(t *testing.T) {
+	t.Parallel()
+	c := servertest.RedisCluster(t, 3, 0, "--cluster-require-full-coverage", "no")
+	d, err := onCluster(t, c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: age})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{at(t, c, 0, "listed"), at(t, c, 1, "listed")}
+	for _, name := range append(want, at(t, c, 2, "listed")) {
+		if g, err := s.Acquire(t.Context(), mutex(name)); err != nil || !g.Held {
+			t.Fatalf("a free name: held %v, %v", g.Held, err)
+		}
+	}
+	if err := c.Nodes[2].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := d.Lines(t.Context(), "listed")
+	if err == nil || !strings.Contains(err.Error(), "a master that does not answer") || !strings.Contains(err.Error(), c.Nodes[2].Addr()) {
+		t.Errorf("error %v, want that %s does not answer", err, c.Nodes[2].Addr())
+	}
+	var got []string
+	for _, l := range lines {
+		got = append(got, l.Name)
+	}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("listed are %q, want %q, which lie at the others", got, want)
+	}
 }
 
 // One master answers nothing for longer than leases last. Only those who hold names there lose them.

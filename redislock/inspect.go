@@ -53,14 +53,16 @@ func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) erro
 }
 
 // Lines implements driver.Inspector. It scans the counters of all names that were locked within Options.KeepCounters, asks
-// which of these names are free, for hundreds by one script, and looks at the others.
+// which of these names are free, for hundreds by one script, and looks at the others. Where a master of a Cluster cannot be reached it
+// lists those of the others, with an error that says so.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
-	names, err := d.counted(ctx, prefix)
-	if err == nil {
-		names, err = d.standing(ctx, names)
+	names, missing := d.counted(ctx, prefix)
+	if missing != nil {
+		missing = fmt.Errorf("redislock: %w", missing)
 	}
+	names, err := d.standing(ctx, names)
 	if err != nil {
-		return nil, fmt.Errorf("redislock: %w", err)
+		return nil, errors.Join(missing, fmt.Errorf("redislock: %w", err))
 	}
 	var lines []driver.Line
 	err = d.each(ctx, names, func(s sight) {
@@ -68,7 +70,7 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 			lines = append(lines, s.Line)
 		}
 	})
-	return lines, err
+	return lines, errors.Join(missing, err)
 }
 
 func parseSight(name string, v any) (sight, error) {

@@ -56,7 +56,8 @@ func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) erro
 	return nil
 }
 
-// Lines implements driver.Inspector. It goes through all keys that begin with prefix, so its cost grows with the store.
+// Lines implements driver.Inspector. It goes through all keys that begin with prefix, so its cost grows with the store. Where a master of a
+// Cluster cannot be reached it lists what stands at the others, with an error that says so.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
 	legal := func(key string) string {
 		if strings.HasPrefix(key, redisstore.SideKeys) {
@@ -64,17 +65,17 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 		}
 		return key
 	}
-	names, err := redisstore.Names(ctx, d.conn, redisstore.Glob("", prefix), prefix, legal, "TYPE", "hash")
-	if err != nil {
-		return nil, fmt.Errorf("redissonlock: %w", err)
+	names, missing := redisstore.Names(ctx, d.conn, redisstore.Glob("", prefix), prefix, legal, "TYPE", "hash")
+	if missing != nil {
+		missing = fmt.Errorf("redissonlock: %w", missing)
 	}
 	var lines []driver.Line
-	err = d.each(ctx, names, func(s sight) {
+	err := d.each(ctx, names, func(s sight) {
 		if s.isLock() {
 			lines = append(lines, s.Line)
 		}
 	})
-	return lines, err
+	return lines, errors.Join(missing, err)
 }
 
 // isLock reports whether a lock stands at the name, not somebody's data.

@@ -56,11 +56,12 @@ func read(ctx context.Context, do redisconn.DoFunc, words ...string) (any, error
 }
 
 // Names returns the names that begin with prefix, in order, from the keys of all masters that match. nameOf says whose a
-// key is, or "".
+// key is, or "". Where one of several masters cannot be reached it returns those of the others, and an error that says so.
 func Names(ctx context.Context, conn redisconn.Conn, match, prefix string, nameOf func(key string) string, words ...string) ([]string, error) {
 	var names []string
+	var missing error
 	err := conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
-		return Scan(ctx, do, match, func(keys []string) error {
+		err := Scan(ctx, do, match, func(keys []string) error {
 			for _, key := range keys {
 				if name := nameOf(key); name != "" && strings.HasPrefix(name, prefix) {
 					names = append(names, name)
@@ -68,10 +69,16 @@ func Names(ctx context.Context, conn redisconn.Conn, match, prefix string, nameO
 			}
 			return nil
 		}, words...)
+		var answer *redisconn.Error
+		if err != nil && !errors.As(err, &answer) && ctx.Err() == nil { // as in Inspect
+			missing = errors.Join(missing, fmt.Errorf("list names of a master that does not answer: %w", err))
+			return nil
+		}
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list names: %w", err)
 	}
 	slices.Sort(names)
-	return slices.Compact(names), nil
+	return slices.Compact(names), missing
 }
