@@ -29,6 +29,8 @@ func TestDamageBesideANameIsAnErrorOfItsOwn(t *testing.T) {
 	}{
 		{"a word for a counter", "redisson_lock_token:{m}", []string{"SET", "", "abc"}, false, true},
 		{"a list for a counter", "redisson_lock_token:{m}", []string{"RPUSH", "", "a"}, false, true},
+		{"a counter below 0", "redisson_lock_token:{m}", []string{"SET", "", "-100"}, false, true},
+		{"a counter that tokens are rounded of", "redisson_lock_token:{m}", []string{"SET", "", "9007199254740990"}, false, false},
 		{"a counter that overflows", "redisson_lock_token:{m}", []string{"SET", "", "9223372036854775806"}, false, false},
 		{"a string for notes", "il:{m}:redisson:m", []string{"SET", "", "a"}, true, true},
 		{"a string for the places in line", "redisson_lock_timeout:{m}", []string{"SET", "", "a"}, true, false},
@@ -52,6 +54,9 @@ func TestDamageBesideANameIsAnErrorOfItsOwn(t *testing.T) {
 		refused("a free name", err, key)
 		if n := server.MustDo(t, "EXISTS", free.Name); n != "0" {
 			t.Errorf("%s: the name stays taken after an error", c.says)
+		}
+		if c.write[0] == "SET" && server.MustDo(t, "GET", key) != c.write[2] {
+			t.Errorf("%s: it is %s after an error", c.says, server.MustDo(t, "GET", key))
 		}
 		server.MustDo(t, "DEL", key)
 

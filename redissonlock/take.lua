@@ -50,13 +50,17 @@ local function corrupt(key, want)
   return redis.error_reply('CORRUPT ' .. key .. ': want ' .. want .. ', as Redisson or this library writes it')
 end
 
--- draw returns the lowest of 32 new tokens, or an error: somebody else has written there, or it is too large to count on.
+-- draw returns the lowest of 32 new tokens, or an error, and then nothing is drawn: somebody else has written there, as what is below 0,
+-- or it is too large to count on.
 local function draw()
   local last = redis.pcall('INCRBY', counter, 32)
-  if type(last) == 'number' and last < 9007199254740000 then -- 2^53: no token is rounded
+  if type(last) == 'number' and last >= 32 and last < 9007199254740000 then -- 2^53: no token is rounded
     return last - 31
+  elseif type(last) == 'number' then
+    redis.call('INCRBY', counter, -32)
+    return nil, corrupt(counter, 'a counter')
   end
-  local text = type(last) == 'table' and last.err or 'overflow'
+  local text = last.err
   for _, word in ipairs({'WRONGTYPE', 'integer', 'overflow'}) do
     if string.find(text, word, 1, true) then
       return nil, corrupt(counter, 'a counter')
