@@ -5,6 +5,7 @@ package redissonlock_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -134,5 +135,34 @@ func TestReentryIsCountedHere(t *testing.T) {
 	}
 	if n := m.do(t, "again", "EXISTS", "again"); n != "0" {
 		t.Error("the key is there when the last has released")
+	}
+}
+
+// Many readers leave one after the other. None of them has the server look at the times of all that are left, where these are the same.
+func TestReadersLeaveWithoutALookAtAll(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t, redistest.Durable...)
+	a := newActor(t, byURL(t, server.Addr()), ages)
+	const readers, name = 100, "readers"
+	var claims []driver.Claim
+	for range readers {
+		claims = append(claims, a.takes(driver.Read, name))
+	}
+	end := fmt.Sprint(time.Now().Add(ages).UnixMilli())
+	times := strings.Fields(server.MustDo(t, "KEYS", "{"+name+"}:*:rwlock_timeout:1"))
+	if len(times) != readers {
+		t.Fatalf("%d readers have a time of their own, want %d", len(times), readers)
+	}
+	for _, key := range append(times, name) {
+		server.MustDo(t, "PEXPIREAT", key, end)
+	}
+	server.MustDo(t, "CONFIG", "RESETSTAT")
+	for _, c := range claims {
+		a.releases(c, true)
+	}
+	_, calls, _ := strings.Cut(server.MustDo(t, "INFO", "commandstats"), "cmdstat_pttl:calls=")
+	calls, _, _ = strings.Cut(calls, ",")
+	if n, err := strconv.Atoi(calls); err != nil || n > 3*readers {
+		t.Errorf("%d readers left, and the server looked at %d times, %v; want %d at most", readers, n, err, 3*readers)
 	}
 }
