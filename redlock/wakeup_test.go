@@ -31,12 +31,16 @@ func countAsks(w *wire.Wire, name string) *atomic.Int32 {
 	return n
 }
 
-// waits has a claim that waits be acquired in the background, and ends that with the test.
+// waits has a claim that stands in line wait in the background until it is held, and ends that with the test.
 func waits(t *testing.T, s driver.Session, c driver.Claim) (held <-chan error) {
 	t.Helper()
 	told := make(chan error, 1)
 	go func() {
-		_, err := acquire(t.Context(), s, c)
+		var g driver.Grant
+		var err error
+		for err == nil && !g.Held {
+			g, err = s.Wait(t.Context(), c)
+		}
 		told <- err
 	}()
 	return told
@@ -122,8 +126,11 @@ func TestWhoNeedNotStepBackAsksTheOthers(t *testing.T) {
 	if _, err := older.Release(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
-	beside := countAsks(wires[1], "beside")
-	waits(t, s, mutex("beside", true))
+	beside, other := countAsks(wires[1], "beside"), mutex("beside", true)
+	if g, err := s.Acquire(t.Context(), other); g.Held || err != nil {
+		t.Fatalf("with another program's lock in the way: held %v, %v", g.Held, err)
+	}
+	waits(t, s, other)
 	until(t, 30*time.Second, "asked by a claim beside it, again and again", func() bool { return beside.Load() > 5 })
 	set[1].MustDo(t, "DEL", "back")
 	deliver()
