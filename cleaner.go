@@ -137,8 +137,9 @@ func (cl *cleaner) ended() {
 	}
 }
 
-// finish waits for what is running until ctx ends, and then stops it.
-func (cl *cleaner) finish(ctx context.Context) {
+// finish waits for what is running until ctx ends, and then stops it. It waits for that until late ends: some clients of stores do not look
+// at a context while they connect.
+func (cl *cleaner) finish(ctx, late context.Context) {
 	cl.mu.Lock()
 	idle := cl.idle
 	cl.mu.Unlock()
@@ -147,7 +148,10 @@ func (cl *cleaner) finish(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	cl.cancel()
-	<-idle
+	select {
+	case <-idle:
+	case <-late.Done():
+	}
 }
 
 // rest pauses, and reports whether ctx lasted that long.

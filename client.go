@@ -214,8 +214,10 @@ func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), word)
 	defer cancel()
 	cleaning, stop := context.WithTimeout(bounded, word/2) // what is not given back by then goes with the sessions
-	c.cleaner.finish(cleaning)
+	late, end := context.WithTimeout(bounded, word*3/4)    // the sessions get the rest
+	c.cleaner.finish(cleaning, late)
 	stop()
+	end()
 	for _, p := range c.everyPool() {
 		closing = errors.Join(closing, p.shut(bounded))
 	}

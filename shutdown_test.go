@@ -312,3 +312,26 @@ func TestClose_WhileASessionIsOpened(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// The store does not answer, and its driver does not come back from a release when that is given up, as one that is connecting. The end of
+// the client does not wait for it.
+func TestShutdown_DoesNotWaitForAReleaseThatIsGivenUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const grace = 10 * time.Millisecond
+		d := &spy{Driver: memlock.New()}
+		c := must[*interlock.Client](t)(interlock.New(d, &interlock.Options{Grace: grace}))
+		lock(t.Context(), t, c.Mutex("m"))
+		d.ahead(func(_ context.Context, op string, _ driver.Claim) error {
+			if op == "release" {
+				time.Sleep(10 * time.Second)
+			}
+			return nil
+		})
+		start := time.Now()
+		_ = c.Close() // its session takes the claim along
+		if took := time.Since(start); took > 2*time.Second+grace {
+			t.Errorf("closed after %v, want 2 s at most, and the grace", took)
+		}
+		time.Sleep(10 * time.Second)
+	})
+}
