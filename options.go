@@ -219,7 +219,11 @@ func (s *settings) check(t driver.Traits) error {
 		return s.err
 	}
 	if s.ttl < t.MinTTL || t.MaxTTL > 0 && s.ttl > t.MaxTTL {
-		return fmt.Errorf("TTL of %v: this store wants between %v and %v", s.ttl, t.MinTTL, t.MaxTTL)
+		wants := fmt.Sprintf("%v or more", t.MinTTL)
+		if t.MaxTTL > 0 {
+			wants = fmt.Sprintf("between %v and %v", t.MinTTL, t.MaxTTL)
+		}
+		return fmt.Errorf("TTL of %v: this store wants %s", s.ttl, wants)
 	}
 	if s.grace == 0 {
 		s.anyGrace = true

@@ -364,3 +364,27 @@ func TestOptions_GraceBesideATTLOfItsOwn(t *testing.T) {
 		release(t, l)
 	})
 }
+
+// patientStore is a store without a longest TTL.
+type patientStore struct{ driver.Driver }
+
+func (p patientStore) Traits() driver.Traits {
+	t := p.Driver.Traits()
+	t.MaxTTL = 0
+	return t
+}
+
+func TestOptions_TTLThatAStoreDoesNotTake(t *testing.T) {
+	for _, c := range []struct {
+		store driver.Driver
+		want  string
+	}{
+		{memlock.New(), "TTL of 1ms: this store wants between 10ms and 24h0m0s"},
+		{patientStore{memlock.New()}, "TTL of 1ms: this store wants 10ms or more"},
+	} {
+		client := newClient(t, c.store, nil)
+		if err := client.Mutex("m", interlock.TTL(time.Millisecond)).Err(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q in it", err, c.want)
+		}
+	}
+}
