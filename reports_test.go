@@ -173,6 +173,7 @@ func (a askingAfter) AfterFunc(f func()) func() bool {
 
 // No method of a user's context is called under a mutex: it may ask a lease, for which that mutex is needed.
 func TestContext_OfAUserIsAskedUnderNoMutex(t *testing.T) {
+	var found atomic.Bool // once is enough: to find it takes seconds
 	for _, after := range []bool{false, true} {
 		for what, do := range map[string]func(t *testing.T, store *memlock.Driver, other, c *interlock.Client, ctx context.Context, cancel func()){
 			"a free lock": func(t *testing.T, _ *memlock.Driver, _, c *interlock.Client, ctx context.Context, _ func()) {
@@ -245,7 +246,6 @@ func TestContext_OfAUserIsAskedUnderNoMutex(t *testing.T) {
 					l := hold(t, c, "asked")
 					base, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
-					var found atomic.Bool // once is enough, and takes seconds
 					of := asking{base, func(method string) {
 						if found.Load() {
 							return
