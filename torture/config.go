@@ -66,6 +66,7 @@ type Config struct {
 	tx      string           // of handoffs: the lock is one of a transaction
 	patient bool             // of handoffs: the contest goes on until there are so many
 	untimed bool             // of a storm: that V4 fails is told and no verdict, and its twin does not run
+	tenth   bool             // the grace is the default of locks, a tenth of the TTL
 
 	// Fairness is what Jain's index must reach where fairness is judged: 1 when everybody got as often. Default: 0.99.
 	Fairness float64
@@ -152,6 +153,9 @@ func (c Config) withDefaults() (Config, error) {
 func (c Config) fit(t driver.Traits) Config {
 	if c.TTL == 0 {
 		c.TTL = max(300*time.Millisecond, t.MinTTL)
+	}
+	if c.Grace == 0 && c.tenth {
+		c.Grace = c.TTL / 10
 	}
 	if c.Grace == 0 {
 		c.Grace = c.TTL / 3

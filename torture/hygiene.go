@@ -202,7 +202,7 @@ func (c *conductor) lockOnce(ctx context.Context, name string) (err error) {
 	}()
 	awaitLine(ctx, store, name)
 	released := lease.Release()
-	if errors.Is(released, interlock.ErrLost) { // on a slow machine
+	if errors.Is(released, interlock.ErrLost) || errors.Is(released, interlock.ErrUncertain) { // on a slow machine
 		released = nil
 	}
 	return errors.Join(released, <-next)

@@ -53,6 +53,12 @@ const (
 	handoffsVariable = "INTERLOCK_HANDOFFS" // how many there are to be
 )
 
+// graced has the grace that this run asks for.
+func graced(c Config) Config {
+	c.tenth = os.Getenv(graceVariable) != ""
+	return c
+}
+
 // stormLength is how long a storm goes on here.
 func stormLength(t *testing.T) time.Duration {
 	t.Helper()

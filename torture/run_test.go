@@ -58,7 +58,7 @@ func torment(t *testing.T, cfg Config) []Trial {
 	if cfg.Store == "" && cfg.Start == "" && len(cfg.Flawed) == 0 {
 		cfg.Store = fileStore(t)
 	}
-	r, err := Run(t.Context(), cfg, progress{t})
+	r, err := Run(t.Context(), graced(cfg), progress{t})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,12 +90,14 @@ func figures(least map[string]float64) func(Trial) bool {
 
 // Who was told when is a margin in time, for make proof: in the core's tests, in virtual time, it is an order.
 func TestStorm(t *testing.T) {
-	twins := 3
+	twins, length := 3, 4*time.Second
 	if testing.Short() {
 		twins = 2
 		t.Parallel()
+	} else {
+		length = stormLength(t)
 	}
-	trials := torment(t, Config{For: 4 * time.Second, Processes: 6, Goroutines: 4, Names: 6, untimed: testing.Short(), want: figures(map[string]float64{
+	trials := torment(t, Config{For: length, Processes: 6, Goroutines: 4, Names: 6, untimed: testing.Short(), want: figures(map[string]float64{
 		"kills": 1, "stops": 1, "refused writes": 1,
 	})})
 	if len(trials) != 1+twins {

@@ -34,7 +34,7 @@ type servers struct {
 func raise(ctx context.Context, name string, faults []string) (s *servers, err error) {
 	name, query, _ := strings.Cut(name, "?")
 	s = &servers{topology: topologies[name], query: query}
-	if strings.Contains(query, "technique=session") || strings.Contains(query, "technique=rowlock") {
+	if s.ofConnections() {
 		s.topology = s.connected()
 	}
 	ctx, cancel := context.WithTimeout(ctx, comeUp)
@@ -158,6 +158,23 @@ func (s *servers) spare(ttl time.Duration) time.Duration {
 		return ttl/2 + 100*time.Millisecond
 	}
 	return 0
+}
+
+// tells reports whether the store says when it granted what is held. An etcd and a memcached do not, nor a ZooKeeper but of a lease of
+// a semaphore, nor a database of the locks of its connections.
+func (s *servers) tells() bool {
+	switch {
+	case s.etcd != nil, s.memcached != nil:
+		return false
+	case s.zookeeper != nil:
+		return strings.Contains(s.query, "mutex=semaphore")
+	}
+	return !s.ofConnections()
+}
+
+// ofConnections reports whether locks live with connections.
+func (s *servers) ofConnections() bool {
+	return strings.Contains(s.query, "technique=session") || strings.Contains(s.query, "technique=rowlock")
 }
 
 // host is url without the scheme.

@@ -3,8 +3,6 @@
 package torture
 
 import (
-	"cmp"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -104,18 +102,25 @@ func TestStormOverTheFlawlessMajority(t *testing.T) {
 	}
 }
 
-// stormOver runs a storm for d and its twins, which must fail in the same faults, or else the storm shows nothing; over the locks of
-// a scheme other than the servers' own, if one is named, only the storm.
+// stormOver runs a storm for d, over the locks of a scheme other than the servers' own if one is named, and its twins, which must fail
+// in the same faults, or else the storm shows nothing. Where the store says when it granted, V4 goes by that.
 func stormOver(t *testing.T, cfg Config, scheme string, d time.Duration) Trial {
 	t.Helper()
 	cfg.For = d
 	c := conductorOver(t, cfg, scheme)
-	if scheme != "" {
-		return c.only(t, twin{}, d)
+	tells := scheme == "" && c.servers.tells()
+	c.want = func(t Trial) bool {
+		return (cfg.want == nil || cfg.want(t)) && (!tells || t.Figure(saidByStore) > 0)
 	}
 	trials, err := c.runStorm(t.Context())
 	if err != nil {
 		t.Fatal(err)
+	}
+	switch said, cases := trials[0].Figure(saidByStore), trials[0].check("V4").Cases; {
+	case tells && said == 0 && cases < 10:
+		t.Errorf("the storm was not judged: of %d losses the store says none, when the next got in", cases)
+	case (said > 0) != tells:
+		t.Errorf("of %d losses the store says %v times when the next got in; does it say that: %v", cases, said, tells)
 	}
 	for _, w := range trials[1:] {
 		var b strings.Builder
@@ -151,10 +156,7 @@ func (c *conductor) only(t *testing.T, w twin, d time.Duration) Trial {
 // conductorOver starts the servers of a configuration, and closes them at the test's end.
 func conductorOver(t *testing.T, cfg Config, scheme string) *conductor {
 	t.Helper()
-	if os.Getenv(graceVariable) != "" {
-		cfg.Grace = cmp.Or(cfg.TTL, 300*time.Millisecond) / 10
-	}
-	cfg, err := cfg.withDefaults()
+	cfg, err := graced(cfg).withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}

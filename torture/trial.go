@@ -106,6 +106,9 @@ func (j *judgement) judge(c *conductor, p plan, r *round) {
 	j.count(c, r)
 }
 
+// saidByStore is how often the store said when the next got in after a loss.
+const saidByStore = "said by the store"
+
 // notice says how close it was.
 func (j *judgement) notice() string {
 	var s string
@@ -190,6 +193,9 @@ func (j *judgement) trial(scenario string, w twin, setup, why string, took time.
 	}
 	if j.wentOn > 0 {
 		t.Figures = append(t.Figures, Figure{Name: "went on", Value: j.wentOn})
+	}
+	if j.byStore > 0 {
+		t.Figures = append(t.Figures, Figure{Name: saidByStore, Value: float64(j.byStore)})
 	}
 	if j.full > 0 {
 		t.Figures = append(t.Figures, Figure{Name: "full diaries", Value: j.full})
