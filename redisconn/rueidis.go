@@ -246,9 +246,10 @@ func (c *conn) Generation() uint64 {
 	return c.made.Load()
 }
 
-// Close implements Conn.
+// Close implements Conn. Rueidis puts a connection that it is just making where it has closed the one before, and keeps it for good.
 func (c *conn) Close() {
 	if c.own {
 		c.client.Close()
+		c.links.Close()
 	}
 }

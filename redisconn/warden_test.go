@@ -96,6 +96,42 @@ func TestANewConnectionKeepsNobody(t *testing.T) {
 	}
 }
 
+// A connection that is being made when all is closed is closed, too, whenever the server answers.
+func TestAConnectionThatIsBeingMadeIsClosed(t *testing.T) {
+	w := wire.New(t, servertest.Redis(t).Addr())
+	opened, err := Open(t.Context(), Config{Addrs: []string{w.Addr()}, Timeout: time.Minute, KeepAlive: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := opened.(*conn) //nolint:forcetypeassert // Open makes no other
+	heal := w.Stall(wire.Replies)
+	w.Cut()
+	ctx, leave := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(leave)
+	go func() {
+		for ctx.Err() == nil { // the first time finds that the connection has ended
+			_, _ = c.Do(ctx, Command{Words: []string{"PING"}, Behind: true})
+		}
+	}()
+	until := func(what string, met func() bool) {
+		t.Helper()
+		for began := time.Now(); !met(); runtime.Gosched() {
+			if time.Since(began) > 30*time.Second {
+				t.Fatal("not after 30s: " + what)
+			}
+		}
+	}
+	until("a connection is being made, and has asked", func() bool {
+		n := w.Count()
+		return c.warden.making.Load() == 1 && n.Open == 1 && n.Replies.Held > 0
+	})
+	leave()
+	c.Close()
+	heal()
+	until("no connection is open", func() bool { return w.Count().Open == 0 })
+	runtime.KeepAlive(c)
+}
+
 // Nor does it keep who comes while it is being made for somebody who has more time.
 func TestANewConnectionKeepsNobodyElse(t *testing.T) {
 	w := wire.New(t, servertest.Redis(t).Addr())

@@ -20,16 +20,21 @@ const between = 100 * time.Millisecond
 // Links are what is open to a server: connections, or subscriptions of which each has one. The zero value is ready, and
 // methods may be called concurrently.
 type Links struct {
-	mu    sync.Mutex
-	count int
-	open  map[int]func()
-	ended atomic.Int64 // when, in ns; 0 for never
+	mu     sync.Mutex
+	count  int
+	open   map[int]func()
+	closed bool
+	ended  atomic.Int64 // when, in ns; 0 for never
 }
 
-// Add takes in a link that end closes, and returns what forgets it.
+// Add takes in a link that end closes, and returns what forgets it. After Close it is closed at once.
 func (l *Links) Add(end func()) (forget func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed {
+		go end()
+		return func() {}
+	}
 	if l.open == nil {
 		l.open = map[int]func(){}
 	}
@@ -58,6 +63,18 @@ func (l *Links) End() bool {
 		end()
 	}
 	return true
+}
+
+// Close closes all that is open, and whatever comes later: a client that was closed while it made a connection keeps that.
+func (l *Links) Close() {
+	l.mu.Lock()
+	l.closed = true
+	open := l.open
+	l.open = nil
+	l.mu.Unlock()
+	for _, end := range open {
+		end()
+	}
 }
 
 // since is how long ago the last end was.
