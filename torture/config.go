@@ -18,7 +18,7 @@ type Config struct {
 	Store string
 
 	// Start has the run start servers of its own in place of a Store: "redis" for one that writes down everything before
-	// it answers, "sentinel" for a master with its replica and three Sentinels, "cluster" for three masters with a replica
+	// it answers, "redisson" for the same with Redisson's locks, "sentinel" for a master with its replica and three Sentinels, "cluster" for three masters with a replica
 	// each, "redlock" for five masters that know nothing of each other, "postgres" for a PostgreSQL whose clock is hours behind, "postgres-sync"
 	// and "postgres-async" for one with a standby, "mariadb" for a MariaDB, "zookeeper" and "zookeeper-ensemble" for one ZooKeeper and for three, "shedlock-postgres" and "shedlock-mariadb" for ShedLock's table there. They can be harmed; Faults are what is done to them in
 	// a storm besides what is done to workers: see [FaultLink] and the others. Default: link, pause and restart for one, link,

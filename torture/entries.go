@@ -19,7 +19,7 @@ import (
 )
 
 // entries is how many keys, rows or nodes the servers keep. Sessions whose time is over are none: in a PostgreSQL and a MariaDB such a
-// row may stay for an hour until somebody sweeps it away.
+// row may stay for an hour until somebody sweeps it away. Nor are what package redissonlock notes beside a lock, which it forgets after an hour.
 func (s *servers) entries(ctx context.Context) (n int, err error) {
 	switch {
 	case s.postgres != nil:
@@ -55,6 +55,14 @@ func (s *servers) entries(ctx context.Context) (n int, err error) {
 			return 0, err
 		}
 		n += keys
+	}
+	if s.redisson {
+		text, err := s.redis.Do("EVAL", "return #redis.call('KEYS', ARGV[1])", "0", "il:{*}:redisson:*")
+		if err != nil {
+			return 0, err
+		}
+		notes, err := strconv.Atoi(text)
+		return n - notes, err
 	}
 	return n, nil
 }

@@ -26,6 +26,7 @@ type servers struct {
 	mariadb   *servertest.Server
 	zookeeper *zookeeper
 	memcached *servertest.Server
+	redisson  bool   // the lock is Redisson's
 	shedlock  bool   // the lock is in ShedLock's table there
 	query     string // what the store's URL has besides
 }
@@ -40,7 +41,8 @@ func raise(ctx context.Context, name string, faults []string) (s *servers, err e
 	ctx, cancel := context.WithTimeout(ctx, comeUp)
 	defer cancel()
 	switch name {
-	case OneRedis:
+	case OneRedis, Redisson:
+		s.redisson = name == Redisson
 		s.redis, err = servertest.Start(ctx, servertest.Options{Args: durable})
 	case Sentinel:
 		s.sentinels, err = servertest.StartSentinel(ctx, servertest.Options{})
@@ -76,8 +78,11 @@ var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
 // url is where the lock is to be had, in its own scheme.
 func (s *servers) url() string {
-	if s.shedlock {
+	switch {
+	case s.shedlock:
 		return "shedlock+" + s.at()
+	case s.redisson:
+		return strings.Replace(s.at(), "redis:", "redisson:", 1)
 	}
 	return s.at()
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	_ "github.com/interlock-go/interlock/redissonlock"
 )
 
 // cutsVariable is how many links are to be cut.
@@ -23,7 +25,7 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s: %v", cutsVariable, err)
 	}
-	for _, start := range []string{OneRedis, Sentinel} { // where links are the conductor's, and where they are the workers'
+	for _, start := range []string{OneRedis, Redisson, Sentinel} { // where links are the conductor's, and where they are the workers'
 		t.Run(start, func(t *testing.T) {
 			trials := torment(t, Config{Start: start, Scenarios: []string{Soak}, For: 10 * time.Second, Cuts: n})
 			if cases := trials[0].check("V4").Cases; cases == 0 {

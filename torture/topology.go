@@ -10,6 +10,7 @@ import (
 // The topologies of servers that a run can start by itself.
 const (
 	OneRedis = "redis"
+	Redisson = "redisson" // one Redis, with Redisson's locks
 	Sentinel = "sentinel"
 	Cluster  = "cluster"
 	Redlock  = "redlock" // five masters that know nothing of each other
@@ -74,11 +75,8 @@ type topology struct {
 }
 
 var topologies = map[string]topology{
-	OneRedis: {
-		usual: []string{FaultLink, FaultPause, FaultRestart},
-		costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultEvict: {"V3", "V4"}},
-		why:   map[string]string{FaultEvict: evicting},
-	},
+	OneRedis: single,
+	Redisson: single,
 	Sentinel: replicated,
 	Cluster:  replicated,
 	Postgres: {
@@ -131,6 +129,13 @@ var topologies = map[string]topology{
 		},
 		why: map[string]string{FaultClock: "a master whose clock jumps forth ends leases before their time"},
 	},
+}
+
+// single is one Redis that writes down everything.
+var single = topology{
+	usual: []string{FaultLink, FaultPause, FaultRestart},
+	costs: map[string][]string{FaultLink: nil, FaultPause: nil, FaultRestart: nil, FaultEvict: {"V3", "V4"}},
+	why:   map[string]string{FaultEvict: evicting},
 }
 
 // replicated are masters with replicas. Where a replica follows that has not heard the last, it lets others in while those
