@@ -16,9 +16,11 @@ const (
 // runSoak cuts links again and again, and nothing else goes wrong: every holder holds on until it is told, and each must be told in
 // time. It goes on until there were so many cuts.
 func (c *conductor) runSoak(ctx context.Context) ([]Trial, error) {
-	const each = 4 // goroutines of a worker, each with a name that it shares with every second worker
+	// Each goroutine of a worker has a name that three others want too, each of another worker. There are so many names that with more
+	// workers more links are cut beside one another: with a longer TTL a cut takes longer, and is no more work.
+	const each = 4
 	p := plan{
-		processes: c.Processes, names: 2 * each, spread: true, probe: true,
+		processes: c.Processes, names: max(2*each, c.Processes), spread: true, probe: true,
 		job: job{Guard: c.guard(), Count: each, Cuts: true, Stalls: 1, Alone: true},
 	}
 	if c.servers != nil {
