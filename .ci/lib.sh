@@ -52,7 +52,7 @@ bubble_packages() { packages | grep -E "$bubbles" || true; }
 other_packages() { packages | grep -Ev "$bubbles" || true; }
 
 # What runs for long comes first, so that none of it is left alone at the end; beside what computes most stands what mostly waits.
-readonly longest=(mysqllock redlock redislock pglock zklock filelock examples/coupons/stage internal/guard etcdlock internal/cli shedlock torture redissonlock
+readonly longest=(mysqllock redlock redislock pglock zklock filelock examples/coupons/stage internal/guard etcdlock internal/cli shedlock torture cmd/interlock-lab redissonlock
 	internal/mutant driver/drivertest internal/foreigntest redisconn memcachedlock redisconn/goredis internal/servertest internal/zk internal/memcache)
 
 # in_order sorts packages: those of longest, and then all others.

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// With one more import, go build makes a command that knows a new scheme: it runs commands under locks there, with a guard,
-// shows who holds, and tortures it.
+// With one more import, go build makes a command that knows a new scheme: it runs commands under locks there, with a guard, and
+// shows who holds.
 func TestCommandKnowsTheStoresOfItsProgram(t *testing.T) {
 	dir := t.TempDir()
 	own, store := filepath.Join(dir, "own"), "own:"+filepath.Join(dir, "store")
@@ -35,19 +35,30 @@ func TestCommandKnowsTheStoresOfItsProgram(t *testing.T) {
 		says string
 		want int
 	}
-	steps := []step{
+	for _, c := range []step{
 		{[]string{"run", "report", "--", "sh", "-c", `echo "token $INTERLOCK_FENCE"; "$OWN" ls; exit 3`}, "report", 3},
 		{[]string{"run", "report", "--", "sh", "-c", `INTERLOCK_HELD= "$OWN" run --try report -- true`}, "held by", 75},
 		{[]string{"ls"}, "", 0},
 		{[]string{"--store", "file:" + filepath.Join(dir, "other"), "run", "report", "--", "echo", "done"}, "done", 0},
 		{[]string{"--store", "redis://127.0.0.1", "ls"}, `import _ "github.com/interlock-go/interlock/redislock"`, 64},
-	}
-	if !testing.Short() { // whether faults bite is a matter of time
-		steps = append(steps, step{[]string{"torture", "--for", "5s", "--json"}, `"store":"own:`, 0})
-	}
-	for _, c := range steps {
+	} {
 		if out, status := command(c.args...); status != c.want || !strings.Contains(out, c.says) {
 			t.Errorf("%s: status %d, want %d with %q in:\n%s", strings.Join(c.args, " "), status, c.want, c.says, out)
 		}
+	}
+}
+
+// A program of some lines tries what the locks of a store are worth, for whoever has no interlock-lab that knows it.
+func TestStoreOfOnesOwnIsTortured(t *testing.T) {
+	if testing.Short() {
+		t.Skip("whether faults bite is a matter of time")
+	}
+	dir := t.TempDir()
+	tortured := filepath.Join(dir, "tortured")
+	if out, err := exec.Command("go", "build", "-o", tortured, "./testdata/tortured").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	if out, err := exec.Command(tortured, "own:"+filepath.Join(dir, "store")).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

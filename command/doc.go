@@ -19,9 +19,10 @@
 //	$ ./interlock run report -- ./report.sh
 //	$ ./interlock ls
 //
-// has run, elect, ls, show, watch, break and torture over it. ls, show and break ask for [driver.Inspector]; watch asks for
+// has run, elect, ls, show, watch and break over it. ls, show and break ask for [driver.Inspector]; watch asks for
 // [driver.Watcher], too, or looks every second. Without --store the command uses filelock, which must be among the imports then.
+// What the locks of the store are worth is tried by a program of some lines with package torture.
 //
-// The stores of the program are known to its guards and to the workers of torture as well, which are the same program
-// executed again: an init that does more than to register slows each of them.
+// The stores of the program are in its guards as well, which are the same program executed again: an init that does more than to
+// register slows each of them.
 package command

@@ -6,7 +6,7 @@
 //	curl -X POST 'localhost:8081/coupons/summer/buy?buyer=ann'
 //	curl localhost:8082/coupons/summer
 //
-// See package shop for how it keeps from selling a coupon twice, and `interlock demo coupons` to watch it fail and hold.
+// See package shop for how it keeps from selling a coupon twice, and `interlock-lab demo coupons` to watch it fail and hold.
 package main
 
 import (

@@ -32,11 +32,11 @@ type commandLine struct {
 	Masters    mastersCommand    `cmd:"" help:"Show which masters of a redlock:// vote, and why others do not; give up dead ones."`
 	Prune      pruneCommand      `cmd:"" help:"Remove what the store keeps of names that nobody locks any more."`
 	Migrate    migrateCommand    `cmd:"" help:"Make or renew the tables of a store in a database."`
-	Torture    tortureCommand    `cmd:"" help:"Kill, stop and cut off workers over the store, and judge what they saw."`
-	Demo       demoCommand       `cmd:"" help:"See for yourself what a lock is for, and a token."`
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 	Complete   completeCommand   `cmd:"" hidden:""`
+	Demo       movedCommand      `cmd:"" hidden:"" passthrough:""`
+	Torture    movedCommand      `cmd:"" hidden:"" passthrough:""`
 }
 
 // terminal is where a command reads and writes.
@@ -120,8 +120,8 @@ func newParser(line *commandLine, t terminal, exit func(int)) (*kong.Kong, error
 	return kong.New(line,
 		kong.Name("interlock"),
 		kong.Description("Run a command under a lock, and see who holds and waits.\n\nExit status: 64 wrong command line, "+
-			"69 store unusable, 75 lock not acquired, 76 lock lost; run otherwise returns its command's."),
-		kong.Vars{"scenarios": scenarios()},
+			"69 store unusable, 75 lock not acquired, 76 lock lost; run otherwise returns its command's.\n\nWhat a lock is for, and what the "+
+			"locks of a store are worth, is shown by another program: interlock-lab demo, interlock-lab torture."),
 		kong.Writers(t.out, t.err),
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),

@@ -12,5 +12,5 @@
 //	lock   one process at a time: right, unless a process that was stopped in the middle writes after others went on
 //	fence  the same, and the ledger refuses the late write, by its token
 //
-// Command interlock plays this as `interlock demo coupons`.
+// Command interlock-lab plays this as `interlock-lab demo coupons`.
 package shop

@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/interlock-go/interlock/examples/coupons/stage"
+	"github.com/interlock-go/interlock/internal/cli"
 )
 
 type demoCommand struct {
@@ -35,12 +36,9 @@ func (c *couponsCommand) Run(ctx context.Context, t terminal, line *commandLine)
 		return usage("%w", err)
 	}
 	if line.Store != "" || line.StoreFile != "" { // else the play has one of its own
-		storeURL, warning, err := line.url()
+		storeURL, err := line.url(t)
 		if err != nil {
 			return err
-		}
-		if warning != "" {
-			fmt.Fprintf(t.err, "interlock: warning: %s\n", warning)
 		}
 		config.Store = storeURL
 	}
@@ -52,14 +50,14 @@ func (c *couponsCommand) Run(ctx context.Context, t terminal, line *commandLine)
 		fmt.Fprintln(t.err)
 	}
 	if errors.Is(err, stage.ErrStore) {
-		return &exitError{exitStore, err}
+		return cli.WithStatus(cli.ExitStore, err)
 	}
 	if err != nil {
 		return err
 	}
 	if c.SVG != "" {
 		if err := os.WriteFile(c.SVG, report.SVG(), 0o644); err != nil {
-			return &exitError{exitInternal, err}
+			return cli.WithStatus(cli.ExitInternal, err)
 		}
 	}
 	if line.JSON {
@@ -74,7 +72,7 @@ func (c *couponsCommand) Run(ctx context.Context, t terminal, line *commandLine)
 func shopProcess() *exec.Cmd {
 	self, err := os.Executable()
 	cmd := exec.Command(self, "demo", "shop")
-	cmd.Args[0], cmd.Err = "interlock", errors.Join(cmd.Err, err)
+	cmd.Args[0], cmd.Err = "interlock-lab", errors.Join(cmd.Err, err)
 	return cmd
 }
 
@@ -90,7 +88,7 @@ func (t terminal) coupons(r *stage.Report) {
 		r.Coupons, r.Buyers, r.Servers, r.Database, r.Store, time.Duration(r.TTL))
 	w := table.NewWriter()
 	w.SetOutputMirror(t.out)
-	w.SetStyle(plain)
+	w.SetStyle(cli.TableStyle())
 	w.AppendHeader(table.Row{"act", "", "stock", "sold", "sold twice", "left", "oversold", "late write", ""})
 	for _, a := range r.Acts {
 		late := "-"

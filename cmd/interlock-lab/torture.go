@@ -1,11 +1,11 @@
-package cli
+package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/cli"
 	"github.com/interlock-go/interlock/torture"
 )
 
@@ -47,7 +47,7 @@ func (c *tortureCommand) Run(ctx context.Context, t terminal, line *commandLine)
 		TTL: c.TTL, Grace: c.Grace, Seed: c.Seed, Handoffs: c.Handoffs, Cuts: c.Cuts,
 	}, t.err)
 	if err != nil {
-		return &exitError{exitStore, err}
+		return cli.WithStatus(cli.ExitStore, err)
 	}
 	if line.JSON {
 		err = printJSON(t.out, report)
@@ -58,7 +58,7 @@ func (c *tortureCommand) Run(ctx context.Context, t terminal, line *commandLine)
 		return err
 	}
 	if err := report.Err(); err != nil {
-		return &exitError{exitInternal, err}
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	return nil
 }
@@ -66,14 +66,10 @@ func (c *tortureCommand) Run(ctx context.Context, t terminal, line *commandLine)
 // store is the URL of the store, or "" where servers of its own are to be started.
 func (c *tortureCommand) store(t terminal, line *commandLine) (string, error) {
 	if c.Start != "" || len(c.Flawed) > 0 {
-		if given(line.args, "--store") || given(line.args, "--store-file") {
+		if cli.StoreGiven(line.args) {
 			return "", usage("--start and --flawed bring a store of their own: leave out --store")
 		}
 		return "", nil
 	}
-	storeURL, warning, err := line.url()
-	if warning != "" {
-		fmt.Fprintf(t.err, "interlock: warning: %s\n", warning)
-	}
-	return storeURL, err
+	return line.url(t)
 }

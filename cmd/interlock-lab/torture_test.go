@@ -1,10 +1,11 @@
-package cli
+package main
 
 import (
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/interlock-go/interlock/internal/cli"
 	"github.com/interlock-go/interlock/torture"
 	"github.com/interlock-go/interlock/torture/flawed"
 )
@@ -36,9 +37,9 @@ func TestTortureWantsOneStore(t *testing.T) {
 		{"torture", "--store", "mem:", "--flawed", "all"},
 	} {
 		var out, errs strings.Builder
-		status, _ := run(args, terminal{out: &out, err: &errs})
-		if status != exitUsage || !strings.Contains(errs.String(), "leave out --store") {
-			t.Errorf("%q: status %d, %q, want %d and that --store is to be left out", args, status, errs.String(), exitUsage)
+		status := run(args, terminal{out: &out, err: &errs})
+		if status != cli.ExitUsage || !strings.Contains(errs.String(), "leave out --store") {
+			t.Errorf("%q: status %d, %q, want %d and that --store is to be left out", args, status, errs.String(), cli.ExitUsage)
 		}
 	}
 }
