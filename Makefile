@@ -26,6 +26,10 @@ soak: ## is every holder told in time when links are cut 10,000 times per store?
 proof-mysql: ## the suite of the contract on a MySQL that runs: URL=mysql://root@127.0.0.1:3306/test, a database to spare
 	@INTERLOCK_MYSQL='$(or $(URL),$(error want URL=mysql://USER@HOST:PORT/DATABASE))' go test -count=1 -v -run '^TestConformanceElsewhere$$' ./mysqllock
 
+.PHONY: build
+build: ## bin/interlock and bin/interlock-lab as they are released: without cgo, trimmed, stripped
+	@.ci/build
+
 .PHONY: check
 check: ## format, vet, lint, tidy, API text, docs, and builds for every platform
 	@.ci/check

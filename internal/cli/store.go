@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
@@ -92,10 +90,10 @@ func defaultStore() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/var/lib/interlock", nil
 	}
-	u, err := user.LookupId(strconv.Itoa(os.Geteuid()))
-	if err == nil && filepath.IsAbs(u.HomeDir) {
-		if info, err := os.Stat(u.HomeDir); err == nil && info.IsDir() {
-			return filepath.Join(u.HomeDir, ".local", "state", "interlock"), nil
+	dir, err := home(os.Geteuid())
+	if err == nil && filepath.IsAbs(dir) {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			return filepath.Join(dir, ".local", "state", "interlock"), nil
 		}
 	}
 	return "", &exitError{exitStore, fmt.Errorf("user %d has no home folder for the embedded store: name one, as --store file:/var/lib/NAME or "+
