@@ -236,6 +236,26 @@ type Pruner interface {
 	Prune(ctx context.Context, prefix string, idle time.Duration) (removed int, err error)
 }
 
+// RestFinder is a [Driver] that finds what outlives its holder: processes that inherited a session ([Inheritor]) whose owner is gone,
+// and which others no longer wait for, because its time is over or its claim was broken. What has closed the files that it
+// inherited is not found. The command run asks for it before it starts anything.
+type RestFinder interface {
+	// Rest returns what goes on of former holders of name, of whom none stands in its line any more. With an error comes what could be
+	// found all the same. A store that finds nothing ever answers errors.ErrUnsupported.
+	Rest(ctx context.Context, name string) ([]Rest, error)
+
+	// SignalRest sends a signal to every process that Rest would return now, and to no process that took over its number. Where the
+	// system does not tell which processes these are it answers errors.ErrUnsupported.
+	SignalRest(ctx context.Context, name string, sig os.Signal) error
+}
+
+// Rest is what goes on of one former holder, for people.
+type Rest struct {
+	Owner Owner // who held; his own process is not part of the rest
+	Lives bool  // his process has not ended, and may still be about to end the rest
+	PIDs  []int // of the processes, as this one sees them; none where the system or the user's rights do not show them
+}
+
 // Line is the line of one name as people see it.
 type Line struct {
 	Name   string

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"slices"
 	"time"
 )
@@ -162,6 +163,24 @@ func (d *based) Prune(ctx context.Context, prefix string, idle time.Duration) (i
 	}
 	return 0, fmt.Errorf("driver: this store keeps nothing that can be pruned: %w", errors.ErrUnsupported)
 }
+
+// Rest implements RestFinder.
+func (d *based) Rest(ctx context.Context, name string) ([]Rest, error) {
+	if f, ok := d.Driver.(RestFinder); ok {
+		return f.Rest(ctx, name)
+	}
+	return nil, errNoRest
+}
+
+// SignalRest implements RestFinder.
+func (d *based) SignalRest(ctx context.Context, name string, sig os.Signal) error {
+	if f, ok := d.Driver.(RestFinder); ok {
+		return f.SignalRest(ctx, name, sig)
+	}
+	return errNoRest
+}
+
+var errNoRest = fmt.Errorf("driver: this store does not see what outlives its holder: %w", errors.ErrUnsupported)
 
 // Watch implements Watcher; where the store does not tell, it asks.
 func (d *based) Watch(ctx context.Context, name string) iter.Seq2[Line, error] {

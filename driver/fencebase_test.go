@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -258,6 +260,13 @@ func TestFenceBaseOnAStoreThatDoesLittle(t *testing.T) {
 			t.Errorf("Watch: %v, want errors.ErrUnsupported", err)
 		}
 	}
+	finder := d.(driver.RestFinder)
+	if _, err := finder.Rest(t.Context(), "m"); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Rest: %v, want errors.ErrUnsupported", err)
+	}
+	if err := finder.SignalRest(t.Context(), "m", os.Interrupt); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("SignalRest: %v, want errors.ErrUnsupported", err)
+	}
 	if key := d.(driver.Keyer).Key("m"); key != "m" {
 		t.Errorf("key %q", key)
 	}
@@ -274,6 +283,33 @@ func TestFenceBaseOnAStoreThatDoesLittle(t *testing.T) {
 	if n := s.(driver.Nudger).Nudge(); n != nil {
 		t.Error("a session that is not nudged is with a base")
 	}
+}
+
+// What outlives its holder is found and told, with a base, too.
+func TestFenceBaseOnAStoreThatFindsTheRest(t *testing.T) {
+	store := &finding{Driver: memlock.New()}
+	d := based(t, store).(driver.RestFinder)
+	if rest, err := d.Rest(t.Context(), "m"); err != nil || len(rest) != 1 || !slices.Equal(rest[0].PIDs, []int{4711}) {
+		t.Errorf("%+v, %v", rest, err)
+	}
+	if err := d.SignalRest(t.Context(), "m", os.Kill); err != nil || store.sent != os.Kill {
+		t.Errorf("signal %v, %v", store.sent, err)
+	}
+}
+
+// finding is a store in which process 4711 outlives every holder.
+type finding struct {
+	driver.Driver
+	sent os.Signal
+}
+
+func (f *finding) Rest(context.Context, string) ([]driver.Rest, error) {
+	return []driver.Rest{{PIDs: []int{4711}}}, nil
+}
+
+func (f *finding) SignalRest(_ context.Context, _ string, sig os.Signal) error {
+	f.sent = sig
+	return nil
 }
 
 // little is a store whose sessions can do nothing that is optional.

@@ -184,4 +184,5 @@ var _ interface {
 	driver.Inspector
 	driver.Pruner
 	driver.Watcher
+	driver.RestFinder
 } = (*Driver)(nil)

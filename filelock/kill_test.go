@@ -57,16 +57,16 @@ func TestKill_OfAWaiterLeavesNoHole(t *testing.T) {
 	}
 }
 
-// A dead process is not a dead job: while a child has inherited the session, nobody gets in.
-func TestInherit_ChildKeepsTheLockUntilItIsDead(t *testing.T) {
-	dir := storeIn(t)
-	d, s := openAt(t, dir, long)
-	w := &worker{cmd: newWorker(task{Do: "leave", Dir: dir, Name: "n", TTL: long})}
+// startLeaver starts a worker that holds n and has a child which inherited its session; end ends the child.
+func startLeaver(t *testing.T, dir string) (w *worker, child int, end func()) {
+	t.Helper()
+	w = &worker{cmd: newWorker(task{Do: "leave", Dir: dir, Name: "n", TTL: long})}
 	in, inW, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer inW.Close()
+	end = sync.OnceFunc(func() { inW.Close() }) // the child reads the end of its input
+	t.Cleanup(end)
 	w.cmd.Stdin = in
 	out, err := w.cmd.StdoutPipe()
 	if err != nil {
@@ -82,10 +82,17 @@ func TestInherit_ChildKeepsTheLockUntilItIsDead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child, err := strconv.Atoi(strings.TrimSpace(string(text[:n])))
-	if err != nil {
+	if child, err = strconv.Atoi(strings.TrimSpace(string(text[:n]))); err != nil {
 		t.Fatal(err)
 	}
+	return w, child, end
+}
+
+// A dead process is not a dead job: while a child has inherited the session, nobody gets in.
+func TestInherit_ChildKeepsTheLockUntilItIsDead(t *testing.T) {
+	dir := storeIn(t)
+	d, s := openAt(t, dir, long)
+	w, child, end := startLeaver(t, dir)
 	c := mutexOf("n")
 	if g := acquire(t, s, c); g.Held {
 		t.Fatal("two hold")
@@ -112,7 +119,7 @@ func TestInherit_ChildKeepsTheLockUntilItIsDead(t *testing.T) {
 	if l, err := d.Line(t.Context(), "n"); err != nil || len(l.Claims) != 2 {
 		t.Fatalf("line %+v, %v: want the job and its successor", l, err)
 	}
-	inW.Close() // ends the child
+	end()
 	if _, err := hold(within(t, long/2), s, c); err != nil {
 		t.Fatalf("after the child's death: %v", err)
 	}

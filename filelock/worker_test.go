@@ -48,6 +48,7 @@ var tasks = map[string]func(task, *bufio.Reader) error{
 	"starve":  starve,
 	"mingle":  mingle,
 	"full":    onAFullDisk,
+	"rest":    tellTheRest,
 	"sleep":   func(_ task, in *bufio.Reader) error { _, err := io.Copy(io.Discard, in); return err },
 }
 
@@ -94,9 +95,11 @@ type cleaner interface {
 	Cleanup(func())
 }
 
-func startWorker(t cleaner, j task) *worker {
+// startWorker starts another process that carries out j and inherits files.
+func startWorker(t cleaner, j task, files ...*os.File) *worker {
 	t.Helper()
 	w := &worker{cmd: newWorker(j)}
+	w.cmd.ExtraFiles = files
 	in, err := w.cmd.StdinPipe()
 	if err != nil {
 		t.Fatalf("worker: %v", err)
@@ -119,6 +122,15 @@ func (w *worker) kill() {
 		_ = w.cmd.Process.Kill()
 		_ = w.cmd.Wait()
 	})
+}
+
+// stop stops the worker; one that has ended cannot be.
+func (w *worker) stop(t cleaner) {
+	t.Helper()
+	if err := w.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatalf("worker: stop: %v", err)
+	}
+	w.stopped(t)
 }
 
 // stopped waits until the worker, who was told to stop, has done so.
@@ -318,6 +330,23 @@ func leaveChild(j task, in *bufio.Reader) error {
 	}
 	fmt.Println(child.Process.Pid)
 	return child.Wait()
+}
+
+// tellTheRest says, when it is asked, how many former holders of the name have left something running.
+func tellTheRest(j task, in *bufio.Reader) error {
+	if _, err := in.ReadString('\n'); err != nil {
+		return err
+	}
+	d, err := New(j.Dir, nil)
+	if err != nil {
+		return err
+	}
+	rest, err := d.Rest(context.Background(), j.Name)
+	if err != nil {
+		return err
+	}
+	fmt.Println(len(rest), "former holders")
+	return d.Close(context.Background())
 }
 
 // starve takes and renews more names than it may open files.
