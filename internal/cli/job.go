@@ -38,6 +38,7 @@ type job struct {
 	latest   int64       // the end of --max-hold less the grace, on the guard's clock; 0: none
 	early    []os.Signal // came while waiting and are for the command
 	again    bool        // after a loss, stand again
+	told     string      // what former jobs have left running
 }
 
 // errLate: the lock had too little time left to start the command.
@@ -80,6 +81,9 @@ func (j *job) turn(ctx context.Context) error {
 		defer lease.Release() // the command is over by then, or was never begun
 	}
 	if err != nil {
+		return err
+	}
+	if err := j.clearRest(ctx, lease); err != nil {
 		return err
 	}
 	return j.hold(lease)

@@ -24,7 +24,9 @@ type holdFlags struct {
 	MinHold  *time.Duration `help:"Keep the lock for at least so long, however fast the command is." placeholder:"1m"`
 	MaxHold  *time.Duration `help:"Stop the command and let the lock go after so long." placeholder:"1h"`
 	Note     *string        `help:"What others are told about this holder. Default: the command's name."`
-	KillRest bool           `help:"Kill what the command leaves running behind it, instead of waiting for it."`
+	KillRest bool           `help:"Kill what the command leaves running behind it, instead of waiting for it; and, before it starts, what a former one left, where the store sees that." xor:"rest"`
+
+	RefuseRest bool `help:"Do not start the command beside what a former one left running: end with the status of --exit-held." xor:"rest"`
 
 	ExitHeld  int `default:"75" help:"Exit status when the lock was not acquired." placeholder:"75"`
 	ExitLost  int `default:"76" help:"Exit status when the lock was lost and the command stopped." placeholder:"76"`
@@ -217,6 +219,9 @@ func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker,
 	}
 	j.flags.settle(d.Traits())
 	j.store, j.tap, j.renewed = store, &tap{Driver: d}, make(renewals, 1)
+	if err := j.canRefuse(ctx); err != nil {
+		return err
+	}
 	j.client, err = interlock.New(j.tap, &interlock.Options{Tracer: j.renewed, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@
 //
 // Whoever stops interlock and the guard by hand, and not the child, lets the child run on. Whoever kills both at the
 // same moment ends the child, but daemons that it started get away; the descriptors of Command.Inherit tell the store
-// that they live.
+// that they live, and interlock run the next one who comes.
 //
 // The kernel clears PDEATHSIG when a setuid program is executed, and nobody but root may kill root's processes: `sudo`
 // belongs outside. systemd's default stop sends SIGTERM to every process of the unit: the guard survives it, but the
