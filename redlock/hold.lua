@@ -34,7 +34,7 @@ for i = 1, names do
   if i > old then
     at, args = 2 + names + (i - old) * 3, 3 + names + (i - old) * 2 -- the last of its keys and arguments
     head = string.sub(want, 1, 27)
-    count = counter(KEYS[at - 1], r[at - 2])
+    count = counter(KEYS[at - 2], r[at - 2])
     sound, count = high and count, count or 0
     odd = count % 2
     count = count - odd
