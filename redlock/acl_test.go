@@ -185,4 +185,13 @@ func TestACL_WhatIsMissingIsAskedForOnce(t *testing.T) {
 			t.Errorf("master %d was asked %d times, want once", i+1, n.Load())
 		}
 	}
+	if _, err := s.Release(t.Context(), c); err != nil {
+		t.Errorf("a release: %v", err)
+	}
+	if _, err := d.Line(t.Context(), "a/held"); err != nil { // each master answers after what it was asked before
+		t.Error(err)
+	}
+	if n := d.Ghosts(); n > 0 {
+		t.Errorf("at %d masters it is released again and again, although all have answered", n)
+	}
 }

@@ -189,7 +189,8 @@ func (s *session) bid(c *claim, b *bid, at time.Time) *flight {
 				c.stands = v
 			}
 		}
-		sp.doubt = sp.doubt || o.again || err != nil && uncertain(err)
+		sp.failed(err)
+		sp.doubt = sp.doubt || o.again
 		s.step(c)
 		f.check()
 	}
@@ -279,7 +280,7 @@ func (s *session) giveBack(ctx context.Context, c *claim, since time.Time) {
 	c.leaving = true
 	f.propose(s.d, c.Name, c.token)
 	for i := range c.spots {
-		if sp := &c.spots[i]; sp.has || sp.doubt || sp.pending > 0 {
+		if sp := &c.spots[i]; sp.has || sp.doubt || sp.begun || sp.pending > 0 {
 			s.depart(c, s.d.nodes[i], f)
 		}
 	}

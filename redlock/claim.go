@@ -6,6 +6,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/internal/sessions"
+	"github.com/interlock-go/interlock/redisconn"
 )
 
 type state uint8
@@ -65,6 +66,7 @@ type spot struct {
 	yielding bool // under way
 	asked    bool // to yield, and has not done so since
 	doubt    bool // a request had no answer, and may still be carried out
+	begun    bool // a script has failed when it had begun, and what it did may stand
 
 	recheck redisstore.Recheck
 	anew    bool // is to ask, whatever the answer to a question that is under way says: that may be older
@@ -177,6 +179,15 @@ func (c *claim) asks(n *node) {
 	sp := &c.spots[n.i]
 	sp.anew, sp.recheck.At = true, time.Now()
 	c.change.Give()
+}
+
+// failed takes in that a request failed, or did not where err is nil.
+func (s *spot) failed(err error) {
+	if redisconn.InScript(err) {
+		s.begun = true
+	} else if err != nil && uncertain(err) {
+		s.doubt = true
+	}
 }
 
 // lacks takes in that the claim does not have the master as of a counter. A grant of which a message told before may be

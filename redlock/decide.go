@@ -136,7 +136,8 @@ func (s *session) confirm(c *claim, n *node, f *flight) {
 			counter, ok := v.(int64)
 			switch {
 			case err != nil || !ok:
-				sp.doubt = sp.doubt || uncertain(err)
+				sp.failed(err)
+				sp.doubt = sp.doubt || err == nil
 			case counter > 0:
 				sp.given(counter, o.since)
 			case counter < 0:

@@ -101,3 +101,13 @@ func Gap(of driver.Session, id string, master int, ms int64) {
 	s := of.(*session) //nolint:forcetypeassert // there is no other one
 	s.gap(s.d.nodes[master], id, ms)
 }
+
+// Ghosts is how many claims are released at the masters again and again.
+func (d *Driver) Ghosts() (n int) {
+	for _, node := range d.nodes {
+		node.mu.Lock()
+		n += len(node.ghosts)
+		node.mu.Unlock()
+	}
+	return n
+}

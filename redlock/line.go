@@ -102,7 +102,7 @@ func (s *session) heard(c *claim, n *node, o *order, r lineReply, err error) {
 	sp := &c.spots[n.i]
 	now := time.Now()
 	if err != nil {
-		sp.doubt = sp.doubt || uncertain(err)
+		sp.failed(err)
 		if final(err) {
 			sp.refused = err
 		}

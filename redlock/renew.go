@@ -188,7 +188,8 @@ func (s *session) hold(n *node, claims []*claim, f *flight, until time.Time) {
 				defer s.mu.Unlock()
 				for _, c := range some[known:] {
 					sp := &c.spots[n.i]
-					sp.doubt = sp.doubt || o.again || err != nil && uncertain(err)
+					sp.failed(err)
+					sp.doubt = sp.doubt || o.again
 				}
 				reply, _ := v.([]any)
 				if err != nil || len(reply) == 0 {
