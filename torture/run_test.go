@@ -20,6 +20,7 @@ import (
 	_ "github.com/interlock-go/interlock/filelock"
 	_ "github.com/interlock-go/interlock/memlock"
 	_ "github.com/interlock-go/interlock/redislock"
+	_ "github.com/interlock-go/interlock/redissonlock"
 	_ "github.com/interlock-go/interlock/redlock"
 	_ "github.com/interlock-go/interlock/zklock"
 )

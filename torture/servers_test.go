@@ -26,6 +26,7 @@ func TestStormOverServersThatFail(t *testing.T) {
 		"one that evicts":  {OneRedis, []string{FaultEvict, FaultLink}, []string{"V3", "V4"}},
 		"Sentinel":         {Sentinel, nil, []string{"V3", "V4"}},
 		"Cluster":          {Cluster, nil, []string{"V3", "V4"}},
+		"Redisson":         {Redisson, nil, nil},
 		"five masters":     {Redlock, nil, nil},
 		"and their clocks": {Redlock, []string{FaultClock, FaultForget, FaultLink}, []string{"V3", "V4"}},
 	} {
@@ -187,7 +188,7 @@ func TestServersRefused(t *testing.T) {
 	}{
 		"a store and servers":   {Config{Store: "mem:", Start: OneRedis}, "one of Store, Start and Flawed"},
 		"faults of a store":     {Config{Store: "mem:", Faults: []string{FaultPause}}, "want Start"},
-		"an unknown topology":   {Config{Start: "ring"}, "want one of cluster, etcd, mariadb, memcached, postgres, postgres-async, postgres-pooler, postgres-sync, redis"},
+		"an unknown topology":   {Config{Start: "ring"}, "want one of cluster, etcd, mariadb, memcached, postgres, postgres-async, postgres-pooler, postgres-sync, redis, redisson, redlock"},
 		"a fault that is not":   {Config{Start: OneRedis, Faults: []string{"fire"}}, "want one of evict, link, pause, restart"},
 		"a failover of nothing": {Config{Start: OneRedis, Faults: []string{FaultFailover}}, "want one of evict, link"},
 		"an unknown flaw":       {Config{Flawed: []string{"none"}}, "no flaw"},
