@@ -3,20 +3,33 @@
 package torture
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
 
-// A storm over a MariaDB: it is stopped, killed and starts again, connections are ended, its
+// A storm over a MariaDB by each technique: it is stopped, killed and starts again, connections are ended, its
 // connections are taken by others, links stall.
 func TestStormOverMariaDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a storm: make proof")
 	}
 	length := stormLength(t)
-	for _, query := range []string{"", "?timeout=500ms"} {
-		t.Run(MariaDB+query, func(t *testing.T) {
-			withstood(t, stormOver(t, Config{Start: MariaDB + query, TTL: 600 * time.Millisecond, Processes: 6, Goroutines: 2, Names: 4, want: enough}, "", length), nil)
+	for _, c := range []struct {
+		query  string
+		faults []string
+		excuse []string
+	}{
+		{"", nil, nil},
+		{"?timeout=500ms", nil, nil},
+		{"?technique=session", nil, []string{"V3", "V4"}},
+		{"?technique=session", []string{FaultPause, FaultExhaust}, nil},
+		{"?technique=rowlock", nil, []string{"V3", "V4"}},
+		{"?technique=rowlock", []string{FaultPause, FaultExhaust}, nil},
+	} {
+		t.Run(MariaDB+c.query+strings.Join(append([]string{""}, c.faults...), " "), func(t *testing.T) {
+			trial := stormOver(t, Config{Start: MariaDB + c.query, Faults: c.faults, TTL: 600 * time.Millisecond, Processes: 6, Goroutines: 2, Names: 4, want: enough}, "", length)
+			withstood(t, trial, c.excuse)
 		})
 	}
 }

@@ -153,12 +153,14 @@ func (s *servers) wirable() []string {
 	return addrs
 }
 
-// spare is how much longer than a lease whatever stands for it is at the servers, since they count coarsely: an item of a memcached by
-// whole seconds, and a session of a ZooKeeper is half as long again, and ends by a tick.
+// spare is how much longer than a lease whatever stands for it is at the servers, since they count coarsely: an item of a memcached and
+// a connection of a MariaDB by whole seconds, and a session of a ZooKeeper is half as long again, and ends by a tick.
 func (s *servers) spare(ttl time.Duration) time.Duration {
 	switch {
 	case s.memcached != nil:
 		return 2 * time.Second
+	case s.mariadb != nil && s.ofConnections():
+		return (ttl + time.Second - 1).Truncate(time.Second) - ttl + 100*time.Millisecond
 	case s.zookeeper != nil:
 		return ttl/2 + 100*time.Millisecond
 	}
