@@ -74,7 +74,7 @@ func (c *connection) run(ways [2]*way) {
 }
 
 // queued is how many packets one way of one connection holds before the sender is made to wait.
-const queued = 1024
+const queued = 256
 
 func (c *connection) pipe(wg *sync.WaitGroup, w *way, from, to *net.TCPConn) {
 	queue := make(chan packet, queued)
@@ -99,7 +99,7 @@ type packet struct {
 
 func (c *connection) read(w *way, from *net.TCPConn, queue chan<- packet) {
 	var f framer
-	b := make([]byte, 64<<10)
+	b := make([]byte, 16<<10) // some tests have hundreds of connections
 	for {
 		n, err := from.Read(b)
 		p := packet{data: w.screen(&f, b[:n]), err: err}
