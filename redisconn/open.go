@@ -71,6 +71,7 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 		ForceSingleClient:  !c.Cluster && c.Master == "",
 		DialCtxFn:          countingDialer(made, watch, links, c.Dial),
 		ReadBufferEachConn: 1 << 14, WriteBufferEachConn: 1 << 14,
+		RingScaleEachConn: redislink.RingScale,
 	}
 	if c.Master != "" {
 		option.Sentinel = rueidis.SentinelOption{

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
+	"github.com/interlock-go/interlock/internal/redislink"
 	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
@@ -136,6 +137,7 @@ func (s *stage) connect(t *testing.T, first, rest *cable, o redislock.Options) (
 	o.Logger = slog.New(slog.DiscardHandler)
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: s.addrs(), DisableRetry: true, DisableCache: true, PipelineMultiplex: -1, ForceSingleClient: s.cluster == nil,
+		ReadBufferEachConn: 1 << 14, WriteBufferEachConn: 1 << 14, RingScaleEachConn: redislink.RingScale, // many stand on one stage
 		ConnWriteTimeout: o.Timeout, Dialer: net.Dialer{KeepAlive: o.Timeout}, // 0 is the client's own choice
 		DialCtxFn: func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			w := over.Load().wires[addr]

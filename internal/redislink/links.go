@@ -14,6 +14,10 @@ import (
 	"time"
 )
 
+// RingScale is the logarithm of how many commands may be without an answer on one connection, for which rueidis keeps room from the
+// beginning: who asks beyond that waits, and is not looked after meanwhile. Only a test binary changes it, before it connects.
+var RingScale = 10
+
 // between is the time that lies at least between two ends: what was asked over the former connections is answered meanwhile.
 const between = 100 * time.Millisecond
 
