@@ -23,6 +23,6 @@
 // [driver.Watcher], too, or looks every second. Without --store the command uses filelock, which must be among the imports then.
 // What the locks of the store are worth is tried by a program of some lines with package torture.
 //
-// The stores of the program are in its guards as well, which are the same program executed again: an init that does more than to
-// register slows each of them.
+// An init that does more than to register slows every start of the command. Its guards, which are the same program executed again, begin
+// before most of what the program links is initialized.
 package command

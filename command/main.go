@@ -6,12 +6,9 @@ import (
 	"os"
 
 	"github.com/interlock-go/interlock/internal/cli"
-	"github.com/interlock-go/interlock/internal/guard"
 )
 
-// Main runs the command with the arguments of the process and exits with its status. It is the first thing that main
-// calls: the process may be a guard of a command, which this program starts by executing itself.
-func Main() {
-	guard.Main() // does not return in the process that guards a command
-	os.Exit(cli.Main(os.Args[1:]))
-}
+// Main runs the command with the arguments of the process and exits with its status.
+//
+// A process that guards a command is this program, too, which executes itself. It does not come as far as main: see package guard.
+func Main() { os.Exit(cli.Main(os.Args[1:])) }

@@ -22,14 +22,12 @@ import (
 
 	_ "github.com/interlock-go/interlock/all" // as cmd/interlock
 	"github.com/interlock-go/interlock/internal/cli"
-	"github.com/interlock-go/interlock/internal/guard"
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
 // The test binary is also the command interlock, and so, executed again, the guard.
 func TestMain(m *testing.M) {
-	guard.Main()
 	// The race detector makes every process wait for a second at its end; there are hundreds here.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 	testscript.Main(m, map[string]func(){

@@ -11,6 +11,7 @@ import (
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/guard"
+	"github.com/interlock-go/interlock/internal/guard/nogc"
 )
 
 // startGuard starts a guard. That takes some milliseconds, in which the store is opened and the lock waited for; then
@@ -19,7 +20,7 @@ func (j *job) startGuard() {
 	j.guard, j.starting = nil, make(chan error, 1)
 	starting := j.starting
 	go func() {
-		g, err := guard.Start(guard.Config{Event: j.event})
+		g, err := guard.Start(guard.Config{Event: j.event, PauseGC: nogc.Pause})
 		j.guard = g // read after the answer was received
 		starting <- err
 	}()

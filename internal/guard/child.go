@@ -3,7 +3,6 @@
 package guard
 
 import (
-	"runtime/debug"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -40,7 +39,6 @@ func (w *warden) run(m message) {
 		w.report(message{Op: opFailed, Errno: int(errno)})
 		return
 	}
-	debug.SetGCPercent(100) // nothing was collected so far: see collectNothing
 	w.pid, w.killRest = pid, m.KillRest
 	if m.Group == 0 {
 		w.group = pid

@@ -12,6 +12,9 @@ type Config struct {
 	// Event, if not nil, is told what people should know while the command runs. Calls come one at a time, from a
 	// goroutine of the guard's; it must not block.
 	Event func(Event)
+	// PauseGC stops the garbage collector, which must not run while a guard is forked; resume lets it run again. It is nogc.Pause: package
+	// runtime/debug is initialized too late for a guard, so this package does not import it.
+	PauseGC func() (resume func())
 }
 
 // Event is something that happens between the start of a command and the end of its tree.

@@ -4,8 +4,8 @@
 //
 //	interlock ── socketpair ── guard ── child ── grandchildren, daemons …
 //
-// interlock is the process that calls [Start]. The guard is the same program executed again; [Main], called first
-// thing in main, makes it one. The child is the command.
+// interlock is the process that calls [Start]. The guard is the same program executed again, which goes no further
+// than the initialization of this package. The child is the command.
 //
 //   - Down the socketpair go the command, the deadlines and the signals, as messages in their order; up go the start,
 //     the end and the exit status. Its end means that the other is dead.

@@ -56,6 +56,9 @@ type Guard struct {
 // Start starts a guard process. That takes some milliseconds, so it is done before it is known when there will be
 // something to guard. The guard has no effect until [Guard.Run].
 func Start(c Config) (*Guard, error) {
+	if c.PauseGC == nil {
+		return nil, errors.New("guard: want Config.PauseGC: Ctrl-Z while the guard is forked could hang this process")
+	}
 	if err := becomeSubreaper(); err != nil {
 		return nil, fmt.Errorf("guard: become a subreaper: %w", err)
 	}
@@ -80,7 +83,7 @@ func Start(c Config) (*Guard, error) {
 		link.close()
 		return nil, err
 	}
-	pid, err := forkGuard(pair[1])
+	pid, err := forkGuard(pair[1], c.PauseGC)
 	if err != nil {
 		link.close()
 		alarm.close()
@@ -105,16 +108,21 @@ func Start(c Config) (*Guard, error) {
 }
 
 // forkGuard executes this program again with the descriptor end, in a process group of its own.
-func forkGuard(end int) (int, error) {
+//
+// A child that Ctrl-Z stops before it executes its program keeps the thread that forked asleep, and that thread keeps its
+// right to run Go code. A garbage collection stops everything else for a moment, waits for that thread too, and so for the
+// child: no goroutine is left to continue or kill it. So nothing is collected until the program is executed: in interlock
+// while it forks, in the guard from its beginning on, where the command's words and environment are far below the limit.
+func forkGuard(end int, pauseGC func() (resume func())) (int, error) {
 	program, err := ownProgram()
 	if err != nil {
 		return 0, fmt.Errorf("guard: find this program: %w", err)
 	}
-	defer collectNothing()()
+	defer pauseGC()()
 	forking.Lock()
 	defer forking.Unlock()
 	pid, err := syscall.ForkExec(program, []string{processName, strconv.Itoa(end)}, &syscall.ProcAttr{
-		Env:   append([]string{"GOGC=off", "GOMEMLIMIT=off"}, os.Environ()...), // the first of a name counts
+		Env:   append([]string{"GOGC=off", "GOMEMLIMIT=128MiB"}, os.Environ()...), // the first of a name counts
 		Files: inPlace(end),
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})

@@ -24,6 +24,7 @@ type link struct {
 
 	sending sync.Mutex
 
+	space []byte // to receive into
 	buf   []byte // received, not yet read
 	files []int  // received, not yet asked for
 }
@@ -104,12 +105,15 @@ func (l *link) receive() (message, error) {
 }
 
 func (l *link) fill() error {
-	buf, oob := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4*253))
+	if l.space == nil {
+		l.space = make([]byte, 64<<10)
+	}
+	oob := make([]byte, unix.CmsgSpace(4*253))
 	var n, oobn int
 	var errno error
 	err := l.raw.Read(func(fd uintptr) bool {
 		for errno = unix.EINTR; errno == unix.EINTR; {
-			n, oobn, _, _, errno = unix.Recvmsg(int(fd), buf, oob, receiveFlags)
+			n, oobn, _, _, errno = unix.Recvmsg(int(fd), l.space, oob, receiveFlags)
 		}
 		return errno != unix.EAGAIN
 	})
@@ -133,7 +137,7 @@ func (l *link) fill() error {
 	if n == 0 {
 		return io.EOF
 	}
-	l.buf = append(l.buf, buf[:n]...)
+	l.buf = append(l.buf, l.space[:n]...)
 	return nil
 }
 

@@ -4,7 +4,6 @@ package guard
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -25,7 +24,10 @@ func lookup(name, dir, path string) (string, error) {
 		return name, nil
 	}
 	result := error(syscall.ENOENT)
-	for _, d := range filepath.SplitList(path) {
+	if path == "" {
+		return "", &StartError{Name: name, Err: result}
+	}
+	for _, d := range strings.Split(path, ":") {
 		if d == "" {
 			d = "."
 		}
@@ -43,8 +45,8 @@ func lookup(name, dir, path string) (string, error) {
 
 // executable says why file, relative to dir, cannot be executed by this user.
 func executable(file, dir string) error {
-	if dir != "" && !filepath.IsAbs(file) {
-		file = filepath.Join(dir, file)
+	if dir != "" && !strings.HasPrefix(file, "/") {
+		file = dir + "/" + file
 	}
 	var st unix.Stat_t
 	if err := unix.Stat(file, &st); err != nil {

@@ -18,11 +18,11 @@ import (
 
 	"github.com/interlock-go/interlock/internal/guard"
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
+	"github.com/interlock-go/interlock/internal/guard/nogc"
 )
 
 // The test binary is also the program that supervises, and so, executed again, the guard.
 func TestMain(m *testing.M) {
-	guard.Main()
 	if len(os.Args) > 1 && os.Args[1] == "supervise" {
 		os.Exit(supervise(os.Args[2:]))
 	}
@@ -67,7 +67,7 @@ func supervise(args []string) int {
 	signals := guard.Catch()
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGALRM)
-	g, err := guard.Start(guard.Config{Event: func(e guard.Event) {
+	g, err := guard.Start(guard.Config{PauseGC: nogc.Pause, Event: func(e guard.Event) {
 		fmt.Fprintf(os.Stderr, "event %d: %d processes\n", e.Kind, len(e.Pids))
 	}})
 	if err != nil {

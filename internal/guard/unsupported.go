@@ -22,9 +22,6 @@ var started = time.Now()
 // Now reads the clock of deadlines.
 func Now() int64 { return int64(time.Since(started)) }
 
-// Main returns: there is no guard process on this system.
-func Main() {}
-
 // Guard cannot be had on this system.
 type Guard struct{}
 

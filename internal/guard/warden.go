@@ -18,9 +18,12 @@ import (
 // processName is argv[0] of the guard process; argv[1] is the number of its end of the socketpair.
 const processName = "interlock-guard"
 
-// Main is the guard process. In any other process it returns at once; in a guard it never does. Call it first in main,
-// before flags are parsed and before anything is opened.
-func Main() {
+// init is the guard process. In any other process it returns at once; in a guard it never does: main is not reached.
+//
+// It is no function that main calls, since a guard is started for every command and needs none of what its program links. Packages are
+// initialized in the order of their import paths as far as their imports allow (Go spec, "Program initialization"), and this one imports
+// little of the standard library: no net, which comes late, and so before the clients of stores, whose initialization takes milliseconds.
+func init() {
 	if len(os.Args) != 2 || os.Args[0] != processName {
 		return
 	}
@@ -60,6 +63,7 @@ type warden struct {
 	killRest bool
 	state    State
 	gone     bool // nothing is left of the tree
+	heard    int  // messages
 }
 
 // settling is how long the rest of a tree may take to end after the child before anybody is told of it.
@@ -124,6 +128,7 @@ func (w *warden) loop() {
 			switch {
 			case ok:
 				w.handle(m)
+				w.collect()
 			case w.pid == 0:
 				return
 			default:
@@ -171,6 +176,14 @@ func (w *warden) handle(m message) {
 		w.look()
 	case opSignal:
 		w.pass(unix.Signal(m.Signal))
+	}
+}
+
+// collect collects garbage now and then, by hand once the command is executed: before, nothing may be collected (see forkGuard), so the guard
+// runs without a collector but for a limit of its memory. A renewal leaves a kilobyte.
+func (w *warden) collect() {
+	if w.heard++; w.pid != 0 && w.heard%1024 == 0 {
+		runtime.GC()
 	}
 }
 
