@@ -19,6 +19,7 @@ const (
 	oursMem          = "Interlock memlock"
 	goHello          = "Go hello"
 	oursRun          = "interlock run x -- true"
+	oursEmbedded     = "the same, filelock linked alone"
 	perLeaseMem      = "goroutine and timer per lease, memlock"
 	perLeaseFile     = "goroutine and timer per lease, mapped file"
 	oneName          = "Interlock filelock, 1 lock"
@@ -132,7 +133,7 @@ func startUp() row {
 	return row{
 		name:     "start",
 		title:    "`interlock run x -- true`, start to end",
-		options:  "store on a fresh directory that the first, uncounted run has made; 3 runs a repetition",
+		options:  "all built by .ci/build; store on a fresh directory that the first, uncounted run has made; 3 runs a repetition",
 		reps:     20,
 		programs: true,
 		scale:    scale{runs: 3},
@@ -146,8 +147,14 @@ func startUp() row {
 			{oursRun, ours, program{func(bin, dir string) []string {
 				return []string{bin + "/interlock", "run", "--store", "file:" + dir + "/store", "x", "--", "true"}
 			}}},
+			{oursEmbedded, ours, program{func(bin, dir string) []string {
+				return []string{bin + "/embedded", "run", "--store", "file:" + dir + "/store", "x", "--", "true"}
+			}}},
 		},
-		goals: []goal{{oursRun, startToEnd, atMost, 7, 4, goHello}},
+		goals: []goal{
+			{oursRun, startToEnd, atMost, 7, 4, goHello},
+			{oursEmbedded, startToEnd, atMost, 6, 4, goHello},
+		},
 	}
 }
 

@@ -53,19 +53,31 @@ import "os"
 func main() { os.Stdout.WriteString("hello\n") }
 `
 
-// buildPrograms builds what the start-up row runs, as a user would: with the
-// default flags. It returns the directory of the binaries.
+// embeddedSource is the command with no other store than its own: what a
+// store on a server adds to the start is the difference.
+const embeddedSource = `package main
+
+import (
+	"github.com/interlock-go/interlock/command"
+	_ "github.com/interlock-go/interlock/filelock"
+)
+
+func main() { command.Main() }
+`
+
+// buildPrograms builds what the start-up row runs, all of it as the command
+// is released. It returns the directory of the binaries.
 func buildPrograms(ctx context.Context, dir string) (string, error) {
-	hello := filepath.Join(dir, "hello.go")
-	if err := os.WriteFile(hello, []byte(helloSource), 0o600); err != nil {
-		return "", err
+	sources := map[string]string{"interlock": "./cmd/interlock"}
+	for name, text := range map[string]string{"hello": helloSource, "embedded": embeddedSource} {
+		sources[name] = filepath.Join(dir, name+".go")
+		if err := os.WriteFile(sources[name], []byte(text), 0o600); err != nil {
+			return "", err
+		}
 	}
-	for name, build := range map[string]struct{ module, source string }{
-		"hello":     {".", hello},
-		"interlock": {"..", "./cmd/interlock"}, // in its own module, with the versions that users get
-	} {
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, name), build.source)
-		cmd.Dir = build.module
+	for name, source := range sources {
+		// It builds in the module of Interlock, with the versions that users get.
+		cmd := exec.CommandContext(ctx, "../.ci/build", filepath.Join(dir, name), source)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("bench: build %s (the bench runs in its own directory): %w\n%s", name, err, out)
 		}
