@@ -18,9 +18,13 @@ import (
 // starting has an answer.
 func (j *job) startGuard() {
 	j.guard, j.starting = nil, make(chan error, 1)
-	starting := j.starting
+	starting, pauseGC := j.starting, nogc.Pause
+	if j.client == nil { // the first: nothing else runs yet
+		resume := nogc.PauseAlone()
+		pauseGC = func() func() { return resume }
+	}
 	go func() {
-		g, err := guard.Start(guard.Config{Event: j.event, PauseGC: nogc.Pause})
+		g, err := guard.Start(guard.Config{Event: j.event, PauseGC: pauseGC})
 		j.guard = g // read after the answer was received
 		starting <- err
 	}()
