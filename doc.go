@@ -71,4 +71,5 @@
 //   - etcdlock, zklock and memcachedlock for the servers of these names.
 //
 // Package all imports every one. What each promises is in docs/guarantees.md; [Options.Require] makes sure of it.
+// Open waits for a store that restarts, fails over or starts later than the program; a driver's own constructor does, too.
 package interlock

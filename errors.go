@@ -27,7 +27,7 @@ var (
 	// is free when its time is over.
 	ErrUncertain = errors.New("release not confirmed")
 
-	// ErrUnavailable: the store has not answered, or so slowly that its answers were worth nothing, or that it cannot.
+	// ErrUnavailable: the store has not answered, also not to Open, or so slowly that its answers were worth nothing, or that it cannot.
 	ErrUnavailable = errors.New("store unavailable")
 
 	// ErrClosed: the client is shut down.

@@ -44,7 +44,7 @@ type Options struct {
 	Idle time.Duration
 
 	// Patience is how long the store may answer nothing, from the first request on that goes unanswered, before Lock returns
-	// ErrUnavailable. Default: TTL.
+	// ErrUnavailable. Default: TTL. It is also how long Open tries; there the default is 15 s, or TTL if that is longer.
 	Patience time.Duration
 
 	// MaxWaiters is how many goroutines may wait for one name in this client. Default: 10,000.
@@ -75,9 +75,8 @@ const (
 	minGrace          = 2 * time.Millisecond
 )
 
-// withDefaults returns o with its defaults, or an error that says what cannot be.
-func (o *Options) withDefaults(traits driver.Traits) (Options, error) {
-	var opts Options
+// chosen returns o without defaults, or an error that says what can be on no store.
+func (o *Options) chosen() (opts Options, _ error) {
 	if o != nil {
 		opts = *o
 	}
@@ -91,6 +90,15 @@ func (o *Options) withDefaults(traits driver.Traits) (Options, error) {
 	}
 	if opts.MaxWaiters < 0 {
 		return opts, fmt.Errorf("interlock: Options.MaxWaiters is %d: want a positive number, or 0 for the default", opts.MaxWaiters)
+	}
+	return opts, nil
+}
+
+// withDefaults returns o with its defaults, or an error that says what cannot be.
+func (o *Options) withDefaults(traits driver.Traits) (Options, error) {
+	opts, err := o.chosen()
+	if err != nil {
+		return opts, err
 	}
 	if missing := opts.Require &^ traits.Has(); missing != 0 {
 		return opts, fmt.Errorf("interlock: this store lacks what Options.Require asks for: %v", missing)

@@ -12,8 +12,12 @@ import (
 	"sync"
 )
 
-// Opener opens the store that a URL names. What it opens, Driver.Close closes. Every parameter that it does not know
-// is an error: see [Params].
+// Opener opens the store that a URL names, or says why not: it tries once. What it opens, Driver.Close closes. Every parameter that it does not
+// know is an error: see [Params].
+//
+// To open a store changes nothing there, so whatever a server does not answer, or answers by "not now", matches [ErrNotSent], and
+// interlock.Open tries again. What more tries do not change must not match it, or matches [ErrRefused] or [ErrUnable] as well: a wrong
+// password, a missing right, a certificate, a server that cannot have locks. ctx bounds it, and its error names the server that was tried.
 type Opener func(ctx context.Context, u *url.URL) (Driver, error)
 
 var (
@@ -74,8 +78,8 @@ func Schemes() []string {
 	return slices.Sorted(maps.Keys(openers))
 }
 
-// OpenURL opens the store that rawURL names. The parameter fence_base is every store's: see [WithFenceBase]. Its errors never hold what
-// the URL keeps secret.
+// OpenURL opens the store that rawURL names, by one try: see [Opener]. The parameter fence_base is every store's: see [WithFenceBase]. Its
+// errors never hold what the URL keeps secret.
 func OpenURL(ctx context.Context, rawURL string) (Driver, error) {
 	u, err := parse(rawURL)
 	if err != nil {
@@ -104,8 +108,11 @@ func OpenURL(ctx context.Context, rawURL string) (Driver, error) {
 		return nil, err
 	}
 	d, err := open(ctx, u)
-	if err != nil || base == 0 {
-		return d, err
+	if err != nil {
+		return nil, located(err, u.Host)
+	}
+	if base == 0 {
+		return d, nil
 	}
 	moved, err := WithFenceBase(d, base)
 	if err != nil {
@@ -113,6 +120,19 @@ func OpenURL(ctx context.Context, rawURL string) (Driver, error) {
 		return nil, err
 	}
 	return moved, nil
+}
+
+// located says where nothing could be reached, if the error does not.
+func located(err error, hosts string) error {
+	if hosts == "" || !errors.Is(err, ErrNotSent) {
+		return err
+	}
+	for host := range strings.SplitSeq(hosts, ",") {
+		if strings.Contains(err.Error(), host) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w, at %s", err, hosts)
 }
 
 // parse is [url.Parse], and reads lists of hosts in which IPv6 addresses stand in brackets. Package url reads one such host, alone.

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/opening"
 	"github.com/interlock-go/interlock/internal/rowline"
 	"github.com/interlock-go/interlock/internal/sessions"
 )
@@ -36,10 +37,16 @@ type Driver struct {
 	people map[clientv3.LeaseID]driver.Owner
 }
 
-// New makes a driver over a client that the program has. It looks whether the store answers. The client is the program's, whatever becomes of
-// the driver; where it has no DialKeepAliveTime, a connection that has silently died is noticed late, and where its
-// DialOptions have no grpc.WithConnectParams, a store that was away for long is found again up to two minutes after it is back.
+// New makes a driver over a client that the program has. It looks whether the store answers, and while it cannot be reached asks again, until
+// ctx ends, or for 15 s where that has no deadline. The client is the program's, whatever becomes of the driver; where it has no
+// DialKeepAliveTime, a connection that has silently died is noticed late, and where its DialOptions have no grpc.WithConnectParams, a store
+// that was away for long is found again up to two minutes after it is back.
 func New(ctx context.Context, client *clientv3.Client, o *Options) (*Driver, error) {
+	return opening.Wait(ctx, func(ctx context.Context) (*Driver, error) { return newDriver(ctx, client, o) })
+}
+
+// newDriver is New by one try.
+func newDriver(ctx context.Context, client *clientv3.Client, o *Options) (*Driver, error) {
 	d := &Driver{
 		client: client, options: o.withDefaults(), leases: map[string]*lease{}, places: map[string]*place{}, views: map[string]*view{},
 		people: map[clientv3.LeaseID]driver.Owner{},
@@ -56,10 +63,7 @@ func New(ctx context.Context, client *clientv3.Client, o *Options) (*Driver, err
 	})
 	if err != nil {
 		d.cancel()
-		if !certain(err) {
-			err = fmt.Errorf("%w: %w", driver.ErrNotSent, err) // it changes nothing
-		}
-		return nil, fmt.Errorf("etcdlock: %s: %w", strings.Join(client.Endpoints(), ","), err)
+		return nil, fmt.Errorf("etcdlock: %s: %w", strings.Join(client.Endpoints(), ","), unchanged(err))
 	}
 	return d, nil
 }

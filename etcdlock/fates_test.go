@@ -396,6 +396,30 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// A login that had no answer in time is no refusal, although the server says one when it is there at last: it is asked again.
+func TestALoginWithoutAnswerIsNotRefused(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	guard(t, server)
+	w := wire.New(t, server.Addr())
+	heal := w.Stall(wire.Both)
+	go func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for w.Count().Connections < 2 && t.Context().Err() == nil { // the second is of the look that tells why
+			<-tick.C
+		}
+		heal()
+	}()
+	d, err := driver.OpenURL(t.Context(), "etcd://app:secret@"+w.Addr()+"?namespace=locks/&timeout=700ms")
+	if err == nil {
+		_ = d.Close(t.Context())
+	}
+	if !errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), w.Addr()) {
+		t.Errorf("a login without an answer: %v, want that nothing was sent", err)
+	}
+}
+
 // The server forgets the token of who holds and waits, as when it has expired or a password was changed: the client logs in again, also at a
 // server that refuses a login with a token that it does not know.
 func TestTokenIsForgotten(t *testing.T) {

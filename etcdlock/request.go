@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -49,6 +50,17 @@ func classify(err error) error {
 		case codes.InvalidArgument, codes.PermissionDenied, codes.FailedPrecondition, codes.Unauthenticated, codes.OutOfRange:
 			return fmt.Errorf("%w: %w", driver.ErrRefused, err)
 		}
+	}
+	return err
+}
+
+// unchanged is the error of a look, which changes nothing. That of TLS, which the client has as text alone, is there again at the next one.
+func unchanged(err error) error {
+	if !certain(err) {
+		err = fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+	}
+	if text := err.Error(); strings.Contains(text, "handshake failed: tls: ") || strings.Contains(text, "remote error: tls: ") {
+		err = fmt.Errorf("%w: %w", driver.ErrRefused, err)
 	}
 	return err
 }

@@ -100,16 +100,23 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	}
 	if c.Username != "" {
 		c.DialTimeout = o.withDefaults().Timeout // it logs in at once
+		if end, ends := ctx.Deadline(); ends {
+			c.DialTimeout = max(min(c.DialTimeout, time.Until(end)), time.Millisecond)
+		}
 	}
 	client, err := clientv3.New(c)
+	late := false
 	if errors.Is(err, context.DeadlineExceeded) { // to log in was tried again and again, and why it failed is forgotten: a look tells
-		c.Username = ""
+		c.Username, late = "", true
 		client, err = clientv3.New(c)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("etcdlock: %s: %w", strings.Join(c.Endpoints, ","), classify(err))
+		return nil, fmt.Errorf("etcdlock: %s: %w", strings.Join(c.Endpoints, ","), unchanged(classify(err)))
 	}
-	d, err := New(ctx, client, o)
+	d, err := newDriver(ctx, client, o)
+	if late && errors.Is(err, rpctypes.ErrUserEmpty) { // the store is there by now, and would take the login
+		err = fmt.Errorf("etcdlock: %s: %w: no answer to a login for %v", strings.Join(c.Endpoints, ","), driver.ErrNotSent, c.DialTimeout)
+	}
 	if err != nil {
 		_ = client.Close()
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/memcache"
+	"github.com/interlock-go/interlock/internal/opening"
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
@@ -18,13 +19,20 @@ type Driver struct {
 	sessions sessions.Set[*session]
 }
 
-// New returns a driver over these servers, "host" or "host:port", of which at least one has to answer. Everybody who is to have the same
-// locks names the same servers.
+// New returns a driver over these servers, "host" or "host:port", of which at least one has to answer: until one does it asks again, but not
+// after the end of ctx, or for longer than 15 s where that has no deadline. Everybody who is to have the same locks names the same servers.
 func New(ctx context.Context, servers []string, o *Options) (*Driver, error) {
+	return opening.Wait(ctx, func(ctx context.Context) (*Driver, error) { return newDriver(ctx, servers, o) })
+}
+
+// newDriver is New by one try.
+func newDriver(ctx context.Context, servers []string, o *Options) (*Driver, error) {
 	d := &Driver{}
 	err := d.configure(servers, o)
 	if err == nil {
-		err = d.reach(ctx)
+		if err = d.reach(ctx); err != nil {
+			err = fmt.Errorf("%w: %w", driver.ErrNotSent, err) // to ask changes nothing
+		}
 	}
 	if err != nil {
 		d.disconnect()

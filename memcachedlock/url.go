@@ -22,7 +22,11 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memcachedlock: %w", err)
 	}
-	return New(ctx, strings.Split(u.Host, ","), o)
+	d, err := newDriver(ctx, strings.Split(u.Host, ","), o)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 func parse(u *url.URL) (*Options, error) {

@@ -43,7 +43,7 @@ func newConnDriver(ctx context.Context, of *Driver, c sqldriver.Connector) (driv
 	d.Sessions = connlock.New(config)
 	d.key, _ = convention(d.options.Keys) // looked at before
 	if err := d.survey(ctx); err != nil {
-		return nil, fmt.Errorf("mysqllock: %w", err)
+		return nil, fmt.Errorf("mysqllock: %w", unchanged(err))
 	}
 	return d, nil
 }

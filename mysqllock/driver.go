@@ -4,10 +4,12 @@ import (
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/opening"
 	"github.com/interlock-go/interlock/internal/rowline"
 	"github.com/interlock-go/interlock/internal/sessions"
 )
@@ -30,16 +32,22 @@ const (
 )
 
 // New makes a driver over a pool that the program has, by the client github.com/go-sql-driver/mysql. It looks whether the tables are there,
-// in a version that it knows, and logs what locks could lose by the server's settings. The pool is the program's, whatever becomes of the driver.
+// in a version that it knows, and logs what locks could lose by the server's settings. While no server can be reached it asks again, until ctx
+// ends, or for 15 s where that has no deadline. The pool is the program's, whatever becomes of the driver.
 //
 // Claims that wait ask, and technique session is refused, since no connection of the pool is kept: see [NewConnector].
 func New(ctx context.Context, db *sql.DB, o *Options) (driver.Driver, error) {
-	return start(ctx, db, nil, o)
+	return opening.Wait(ctx, func(ctx context.Context) (driver.Driver, error) { return start(ctx, db, nil, o) })
 }
 
 // NewConnector makes a driver that dials for itself, by a connector of the client github.com/go-sql-driver/mysql, and otherwise is as New
 // has it. It has a connection for what it holds and one for each claim that waits, and is told when that may be held.
 func NewConnector(ctx context.Context, c sqldriver.Connector, o *Options) (driver.Driver, error) {
+	return opening.Wait(ctx, func(ctx context.Context) (driver.Driver, error) { return dialling(ctx, c, o) })
+}
+
+// dialling is NewConnector by one try.
+func dialling(ctx context.Context, c sqldriver.Connector, o *Options) (driver.Driver, error) {
 	db := sql.OpenDB(c)
 	db.SetMaxIdleConns(most) // of two, those who ask or wait at once would dial again and again
 	db.SetConnMaxIdleTime(time.Minute)
@@ -63,7 +71,7 @@ func start(ctx context.Context, db *sql.DB, c sqldriver.Connector, o *Options) (
 	d.sessions = rowline.New(rowline.Config{Store: rows{d}, Package: "mysqllock", Timeout: options.Timeout, MinTTL: minTTL, MaxName: maxName})
 	if err := d.inspect(ctx); err != nil {
 		_, _ = d.sessions.Close(ctx)
-		return nil, fmt.Errorf("mysqllock: %w", err)
+		return nil, fmt.Errorf("mysqllock: %w", unchanged(err))
 	}
 	if options.Technique == "session" || options.Technique == "rowlock" {
 		return newConnDriver(ctx, d, c)
@@ -72,6 +80,14 @@ func start(ctx context.Context, db *sql.DB, c sqldriver.Connector, o *Options) (
 		d.keep(ctx)
 	}
 	return d, nil
+}
+
+// unchanged is the error of a look: what had no answer has changed nothing.
+func unchanged(err error) error {
+	if unknown(err) && !errors.Is(err, driver.ErrNotSent) && !errors.Is(err, driver.ErrRefused) && !errors.Is(err, errNothing) {
+		return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+	}
+	return err
 }
 
 // unfit finds the settings by which a server is not to have locks. Not every server has all.

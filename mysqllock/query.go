@@ -196,6 +196,10 @@ func classify(err error, o *Options) error {
 		return fmt.Errorf("%w: want a user that there is, with the password, in the URL as mysql://USER:PASSWORD@HOST/DATABASE, whom the server admits from here to the database: %w", driver.ErrRefused, err)
 	case 1049:
 		return fmt.Errorf("%w: want a database that there is, or make it: %w", driver.ErrRefused, err)
+	case 0:
+		if errors.Is(err, mysql.ErrNoTLS) {
+			return fmt.Errorf("%w: want tls=false in the URL, or TLS in the server: %w", driver.ErrRefused, err)
+		}
 	case 3159:
 		return fmt.Errorf("%w: want tls=true in the URL: %w", driver.ErrRefused, err)
 	case 1064, 1406:

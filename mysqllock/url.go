@@ -81,5 +81,5 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mysqllock: %w", err)
 	}
-	return NewConnector(ctx, connector, o)
+	return dialling(ctx, connector, o)
 }

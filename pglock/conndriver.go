@@ -48,7 +48,7 @@ func newConnDriver(ctx context.Context, of *Driver) (driver.Driver, error) {
 	d.key, _ = convention(d.options.Keys) // looked at before
 	if err := d.survey(ctx); err != nil {
 		d.cancel()
-		return nil, fmt.Errorf("pglock: %w", err)
+		return nil, fmt.Errorf("pglock: %w", unchanged(err))
 	}
 	d.write()
 	if !d.fence {

@@ -3,6 +3,7 @@ package pglock
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/opening"
 	"github.com/interlock-go/interlock/internal/rowline"
 	"github.com/interlock-go/interlock/internal/sessions"
 )
@@ -37,17 +39,19 @@ type Driver struct {
 }
 
 // New makes a driver over a pool that the program has. It looks whether the tables are there, in a version that it knows, and
-// logs what locks could lose by the server's settings. The pool is the program's, whatever becomes of the driver.
+// logs what locks could lose by the server's settings. While no server can be reached it asks again, until ctx ends, or for 15 s where that has
+// no deadline. The pool is the program's, whatever becomes of the driver.
 func New(ctx context.Context, pool *pgxpool.Pool, o *Options) (driver.Driver, error) {
-	return newDriver(ctx, poolSource{pool}, o)
+	return opening.Wait(ctx, func(ctx context.Context) (driver.Driver, error) { return newDriver(ctx, poolSource{pool}, o) })
 }
 
 // NewSQL is [New] for package database/sql. By pgx's client it does what New does, at more cost. Of another one, as lib/pq, nobody knows how
 // to make connections: technique rows then asks instead of being told, and the others are refused, unless Options.Listen names the server.
 func NewSQL(ctx context.Context, db *sql.DB, o *Options) (driver.Driver, error) {
-	return newDriver(ctx, dbSource{db}, o)
+	return opening.Wait(ctx, func(ctx context.Context) (driver.Driver, error) { return newDriver(ctx, dbSource{db}, o) })
 }
 
+// newDriver is New by one try.
 func newDriver(ctx context.Context, from source, o *Options) (driver.Driver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -67,9 +71,17 @@ func newDriver(ctx context.Context, from source, o *Options) (driver.Driver, err
 	d.ears = ears{d: d, waiting: map[string]*rowline.Claim{}}
 	if err := d.inspect(ctx); err != nil {
 		d.cancel()
-		return nil, fmt.Errorf("pglock: %w", err)
+		return nil, fmt.Errorf("pglock: %w", unchanged(err))
 	}
 	return d, nil
+}
+
+// unchanged is the error of a look: what had no answer has changed nothing.
+func unchanged(err error) error {
+	if unknown(err) && !errors.Is(err, driver.ErrNotSent) && !errors.Is(err, driver.ErrRefused) {
+		return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+	}
+	return err
 }
 
 // inspect looks at the server and at the tables.

@@ -99,7 +99,7 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pglock: %w", err)
 	}
-	d, err := New(ctx, pool, o)
+	d, err := newDriver(ctx, poolSource{pool}, o)
 	if err != nil {
 		pool.Close()
 		return nil, err

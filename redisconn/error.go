@@ -84,6 +84,10 @@ func Classify(err error) error {
 		switch {
 		case !known && strings.Contains(answer.Text, "invalid password"), !known && strings.Contains(answer.Text, "without any password"):
 			return fmt.Errorf("%w: %s: %w", driver.ErrRefused, codes["WRONGPASS"].means, err)
+		case !known && strings.Contains(answer.Text, "max number of clients"): // said to a connection, before it is closed
+			return fmt.Errorf("the server has no room for another connection: %w: %w", driver.ErrNotSent, err)
+		case !known && strings.Contains(answer.Text, "No such master with that name"): // a Sentinel
+			return fmt.Errorf("%w: the Sentinels know no master of this name: want one that they watch: %w", driver.ErrRefused, err)
 		case !known && strings.Contains(answer.Text, "unknown command '"):
 			return fmt.Errorf("%w: the server lacks a command, or has it by another name: want those of ACL in the lock's package: %w", driver.ErrRefused, err)
 		case !known && strings.Contains(answer.Text, "Function not found"):
@@ -102,6 +106,17 @@ func Classify(err error) error {
 		return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
 	}
 	return err
+}
+
+// Unchanged is [Classify] for a request that changes nothing, whoever carries it out: without an answer it was not sent, as the contract has it.
+// An answer that means nothing here stays what it is.
+func Unchanged(err error) error {
+	err = Classify(err)
+	var answer *Error
+	if err == nil || errors.As(err, &answer) || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
 }
 
 // InScript reports whether err is an answer of a command that a script ran.

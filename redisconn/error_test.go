@@ -51,6 +51,9 @@ func TestClassify(t *testing.T) {
 		{answer("WRONGTYPE Operation against a key holding the wrong kind of value"), driver.ErrRefused},
 		{answer("CROSSSLOT Keys in request don't hash to the same slot"), driver.ErrRefused},
 		{answer("NEWLAYOUT the value at this name is of a newer layout"), driver.ErrRefused},
+		{answer("ERR No such master with that name"), driver.ErrRefused},
+		{answer("ERR max number of clients reached"), driver.ErrNotSent},
+		{answer("ERR max number of clients + cluster connections reached"), driver.ErrNotSent},
 		{answer("ERR unknown command 'EVALSHA'"), driver.ErrRefused},
 		{answer("unknown command 'EVALSHA'"), driver.ErrRefused}, // as rueidis passes it on
 		{answer("ERR Function not found"), driver.ErrRefused},

@@ -104,7 +104,13 @@ func (c *conn) known(ctx context.Context, addr string, slot int) (rueidis.Client
 // EachMaster implements Conn.
 func (c *conn) EachMaster(ctx context.Context, visit func(do DoFunc) error) error {
 	if !c.clustered() {
-		return visit(c.doing(c.client))
+		err := visit(c.doing(c.client))
+		if err != nil && c.client.Mode() == rueidis.ClientModeSentinel { // whose addresses say nothing of the master's
+			for addr := range c.client.Nodes() {
+				err = fmt.Errorf("the master %s: %w", addr, err)
+			}
+		}
+		return err
 	}
 	table, err := c.topology.current(ctx, between)
 	if err != nil {

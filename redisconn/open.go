@@ -3,7 +3,6 @@ package redisconn
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -53,6 +52,7 @@ const (
 // Open connects as c says. It returns when a server has answered.
 func Open(ctx context.Context, c Config) (Conn, error) {
 	made, watch, links := new(atomic.Uint64), newWarden(), new(redislink.Links)
+	met := &met{Config: c}
 	made.Store(1)
 	timeout := c.Timeout
 	if timeout <= 0 {
@@ -69,7 +69,7 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 		DisableRetry: true, DisableCache: true,
 		PipelineMultiplex:  -1, // one connection is shared: commands keep their order there
 		ForceSingleClient:  !c.Cluster && c.Master == "",
-		DialCtxFn:          countingDialer(made, watch, links, c.Dial),
+		DialCtxFn:          met.dialer(countingDialer(made, watch, links, c.Dial)),
 		ReadBufferEachConn: 1 << 14, WriteBufferEachConn: 1 << 14,
 		RingScaleEachConn: redislink.RingScale,
 	}
@@ -77,6 +77,7 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 		option.Sentinel = rueidis.SentinelOption{
 			MasterSet: c.Master, Username: c.SentinelUsername, Password: c.SentinelPassword, Dialer: dialer, TLSConfig: c.TLS,
 		}
+		option.Sentinel.Dialer.Resolver = net.DefaultResolver // which nil means, too: by it their connections are known
 	}
 	type opened struct {
 		client rueidis.Client
@@ -90,11 +91,7 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 	select {
 	case o := <-done:
 		if o.err != nil {
-			err := Classify(answered(o.err))
-			if !errors.Is(err, driver.ErrRefused) && !errors.Is(err, driver.ErrNotSent) { // to connect changes nothing
-				err = fmt.Errorf("%w: %w", driver.ErrNotSent, err)
-			}
-			return nil, fmt.Errorf("redisconn: connect to %s: %w", strings.Join(c.Addrs, ", "), err)
+			return nil, fmt.Errorf("redisconn: connect to %s: %w", met, Unchanged(answered(o.err)))
 		}
 		conn := newConn(o.client)
 		conn.made, conn.own, conn.warden, conn.links = made, true, watch, links
@@ -105,13 +102,40 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 				o.client.Close()
 			}
 		}()
-		return nil, fmt.Errorf("redisconn: connect to %s: %w: %w", strings.Join(c.Addrs, ", "), driver.ErrNotSent, ctx.Err())
+		return nil, fmt.Errorf("redisconn: connect to %s: %w: %w", met, driver.ErrNotSent, ctx.Err())
 	}
 }
 
+// met is whom an opening has met, for its error.
+type met struct {
+	Config
+	master atomic.Pointer[string]
+}
+
+// dialer notes the master that Sentinels name.
+func (m *met) dialer(dial dialFunc) dialFunc {
+	return func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+		if m.Master != "" && d.Resolver == nil {
+			m.master.Store(&addr)
+		}
+		return dial(ctx, addr, d, t)
+	}
+}
+
+// String names the master that was tried, and who says that it is one.
+func (m *met) String() string {
+	all := strings.Join(m.Addrs, ", ")
+	if master := m.master.Load(); master != nil {
+		return fmt.Sprintf("the master %s that %s name", *master, all)
+	}
+	return all
+}
+
+type dialFunc = func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error)
+
 // countingDialer makes connections and counts them before they are used. Closed, a connection drops what the server has not
 // received instead of going on to send it: a request that was given up must not arrive much later.
-func countingDialer(made *atomic.Uint64, watch *warden, links *redislink.Links, dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+func countingDialer(made *atomic.Uint64, watch *warden, links *redislink.Links, dial func(ctx context.Context, network, addr string) (net.Conn, error)) dialFunc {
 	return func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (adopted net.Conn, err error) {
 		ready := watch.begin(ctx)
 		defer func() {

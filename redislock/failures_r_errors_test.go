@@ -182,7 +182,7 @@ func TestR12_OpeningFails(t *testing.T) {
 		}
 	}
 	s.says(refuse("LOADING Redis is loading the dataset in memory"))
-	_, err := interlock.Open(t.Context(), "redis://"+s.Addr().String(), nil)
+	_, err := interlock.Open(t.Context(), "redis://"+s.Addr().String(), &interlock.Options{Patience: time.Millisecond})
 	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "still loading") {
 		t.Errorf("a server that is loading: %v", err)
 	}

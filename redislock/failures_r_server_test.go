@@ -115,7 +115,7 @@ func TestR15_AReplica(t *testing.T) {
 	eventually(t, "the replica follows", func() bool {
 		return strings.Contains(replica.MustDo(t, "INFO", "replication"), "master_link_status:up")
 	})
-	_, err := interlock.Open(t.Context(), replica.URL(), nil)
+	_, err := interlock.Open(t.Context(), replica.URL(), &interlock.Options{Patience: time.Millisecond})
 	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "is a replica") || !strings.Contains(err.Error(), strconv.Itoa(master.Port())) {
 		t.Errorf("opened a replica: %v, want that it is one, and of whom", err)
 	}

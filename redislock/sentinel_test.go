@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
@@ -153,4 +155,30 @@ func TestSentinel_SubscriptionLeavesTheFormerMaster(t *testing.T) {
 	if n := s.Master.MustDo(t, "PUBLISH", "news", "x"); n != "1" {
 		t.Errorf("the new master counts %s subscribers; want 1", n)
 	}
+}
+
+// Whoever opens while the master is dead has a client when there is another one. One try says which master it was, and a name that the Sentinels
+// do not know is told at once.
+func TestSentinel_OpenWaitsForAnElection(t *testing.T) {
+	if testing.Short() {
+		t.Skip("an election that takes its time: make proof")
+	}
+	t.Parallel()
+	s := servertest.Sentinel(t)
+	if _, err := interlock.Open(t.Context(), s.URL()+"s", &interlock.Options{Patience: time.Hour}); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "know no master of this name") {
+		t.Errorf("a master that nobody knows: %v, want it refused", err)
+	}
+	dead := s.Master.Addr()
+	if err := s.Master.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	d, err := driver.OpenURL(t.Context(), s.URL())
+	if err == nil {
+		_ = d.Close(t.Context())
+	}
+	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "the master "+dead+" that "+s.Nodes[0].Addr()) {
+		t.Errorf("opened while the master is dead: %v, want that it is %s", err, dead)
+	}
+	client := open(t, s.URL(), &interlock.Options{Patience: ample})
+	release(t, hold(t, client.Mutex("m")))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/opening"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/redisconn"
@@ -42,8 +43,14 @@ type Driver struct {
 }
 
 // New makes a driver over a client that the program has; see [redisconn.Rueidis] and package redisconn/goredis. It looks
-// at the server's configuration and logs what a lock could lose by it; with Options.Strict that is an error.
+// at the server's configuration and logs what a lock could lose by it; with Options.Strict that is an error. While no server can be reached it
+// asks again, until ctx ends, or for 15 s where that has no deadline.
 func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) {
+	return opening.Wait(ctx, func(ctx context.Context) (*Driver, error) { return newDriver(ctx, conn, o) })
+}
+
+// newDriver is New by one try.
+func newDriver(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) {
 	d := &Driver{
 		conn: conn, run: redisconn.Runner{Conn: conn}, options: o.withDefaults(), client: newUUID(), publish: "PUBLISH",
 		cluster: conn.Node("x") != "",
@@ -119,7 +126,7 @@ func sharded(ctx context.Context, conn redisconn.Conn) (bool, error) {
 	if err == nil && !answered {
 		err = silent
 	}
-	return all, redisconn.Classify(err)
+	return all, redisconn.Unchanged(err)
 }
 
 const (

@@ -33,7 +33,7 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := New(ctx, conn, &o)
+	d, err := newDriver(ctx, conn, &o)
 	if err != nil {
 		conn.Close()
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/opening"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/redisconn"
@@ -48,8 +49,13 @@ const maxNodes = 31
 
 // New makes a driver over masters that the program has clients of: see [redisconn.Rueidis] and package
 // redisconn/goredis. Their number is odd, and each is a Redis of its own. A majority of them must answer, and all of them
-// the first time.
+// the first time. While too few can be reached it asks again, until ctx ends, or for 15 s where that has no deadline.
 func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, error) {
+	return opening.Wait(ctx, func(ctx context.Context) (*Driver, error) { return newDriver(ctx, conns, o) })
+}
+
+// newDriver is New by one try.
+func newDriver(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, error) {
 	if len(conns)%2 == 0 || len(conns) > maxNodes {
 		return nil, fmt.Errorf("redlock: %d masters: want an odd number up to %d, such as 3 or 5: an even one bears no more failures than one less: %w", len(conns), maxNodes, driver.ErrRefused)
 	}

@@ -107,7 +107,7 @@ func (n *node) portray(ctx context.Context, since time.Time) *portrait {
 		}
 		return err
 	})
-	if p.err = redisconn.Classify(p.err); p.err != nil {
+	if p.err = redisconn.Unchanged(p.err); p.err != nil {
 		return p
 	}
 	p.durable = p.durable && info["connected_slaves"] == "0"
@@ -130,7 +130,7 @@ func (n *node) portray(ctx context.Context, since time.Time) *portrait {
 		return p
 	}
 	if err != nil || len(f) != 12 {
-		p.err = errors.Join(err, errors.New("the server does not tell what set of masters it belongs to"))
+		p.err = errors.Join(redisconn.Unchanged(err), errors.New("the server does not tell what set of masters it belongs to"))
 		return p
 	}
 	number := func(i int) int64 { x, _ := f[i].(int64); return x }

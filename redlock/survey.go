@@ -216,6 +216,9 @@ func (d *Driver) lookLocked(ctx context.Context) (_ []*portrait, missing bool, _
 		}
 		tries--
 	}
+	if err != nil && d.survey.set.Load() == nil {
+		return all, true, err // of who opens: it says by itself who is away, and may be tried again and again
+	}
 	if err != nil {
 		for i, n := range d.nodes {
 			lost := &standing{err: fmt.Errorf("%w: %w", driver.ErrNotSent, err)}
@@ -348,7 +351,7 @@ func (d *Driver) portraits(ctx context.Context) ([]*portrait, []uint64) {
 	since := time.Now()
 	for i, n := range d.nodes {
 		generations[i] = n.conn.Generation()
-		all[i] = &portrait{err: errors.New("no answer yet")}
+		all[i] = &portrait{err: fmt.Errorf("%w: no answer yet", driver.ErrNotSent)}
 		go func() { answers <- answer{i, n.portray(ctx, since)} }()
 	}
 	known, patience := 0, max(d.survey.patience, hesitation)

@@ -45,7 +45,7 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		return nil, err
 	}
 	conns := connect(ctx, configs)
-	d, err := New(ctx, conns, &o)
+	d, err := newDriver(ctx, conns, &o)
 	if err != nil {
 		for _, c := range conns {
 			redisstore.Close(ctx, c)

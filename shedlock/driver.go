@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"regexp"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/opening"
 	"github.com/interlock-go/interlock/internal/rowline"
 	"github.com/interlock-go/interlock/internal/sessions"
 )
@@ -40,8 +42,14 @@ type Options struct {
 
 var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*\.)?[A-Za-z_][A-Za-z0-9_]*$`)
 
-// New returns a driver over a database that has the table. The database stays open whatever becomes of the driver.
+// New returns a driver over a database that has the table. While no server can be reached it asks again, until ctx ends, or for 15 s where that
+// has no deadline. The database stays open whatever becomes of the driver.
 func New(ctx context.Context, db *sql.DB, o *Options) (*Driver, error) {
+	return opening.Wait(ctx, func(ctx context.Context) (*Driver, error) { return newDriver(ctx, db, o) })
+}
+
+// newDriver is New by one try.
+func newDriver(ctx context.Context, db *sql.DB, o *Options) (*Driver, error) {
 	t := &table{db: db}
 	if o != nil {
 		t.options = *o
@@ -55,6 +63,9 @@ func New(ctx context.Context, db *sql.DB, o *Options) (*Driver, error) {
 		t.simple = []any{pgx.QueryExecModeSimpleProtocol} // which prepares nothing that a pooler would lose
 	}
 	if err := t.inspect(ctx); err != nil {
+		if unknown(err) && !errors.Is(err, driver.ErrRefused) { // to ask changes nothing
+			err = fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+		}
 		return nil, fmt.Errorf("shedlock: %w", err)
 	}
 	d := &Driver{table: t}

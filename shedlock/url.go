@@ -51,7 +51,7 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	db.SetMaxOpenConns(most)
 	db.SetMaxIdleConns(most)
 	db.SetConnMaxIdleTime(time.Minute)
-	d, err := New(ctx, db, o)
+	d, err := newDriver(ctx, db, o)
 	if err != nil {
 		_ = db.Close()
 		return nil, err

@@ -3,6 +3,7 @@ package zklock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/opening"
 	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/internal/zk"
 )
@@ -36,8 +38,13 @@ type Driver struct {
 }
 
 // New makes a driver over the servers at addrs, each "host" or "host:port". It opens a session and ends it, to see that the path is there and how long
-// a session may be.
+// a session may be. While no server can be reached it tries again, until ctx ends, or for 15 s where that has no deadline.
 func New(ctx context.Context, addrs []string, o *Options) (driver.Driver, error) {
+	return opening.Wait(ctx, func(ctx context.Context) (driver.Driver, error) { return newDriver(ctx, addrs, o) })
+}
+
+// newDriver is New by one try.
+func newDriver(ctx context.Context, addrs []string, o *Options) (driver.Driver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -74,6 +81,8 @@ func New(ctx context.Context, addrs []string, o *Options) (driver.Driver, error)
 		}
 	} else if ctx.Err() != nil {
 		err = fmt.Errorf("%w: a server has opened a session, and answers nothing since: %w", driver.ErrNotSent, err)
+	} else if errors.Is(err, zk.ErrUnanswered) || errors.Is(err, driver.ErrSessionLost) { // it was to be read alone
+		err = fmt.Errorf("%w: a server has opened a session and ended it: %w", driver.ErrNotSent, err)
 	}
 	if err = cmp.Or(err, probe.Close(ctx)); err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)

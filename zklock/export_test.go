@@ -2,6 +2,9 @@ package zklock
 
 import "github.com/interlock-go/interlock/driver"
 
+// Once is New by one try.
+var Once = newDriver
+
 // SessionOf is the number and the password of the servers' session behind a session.
 func SessionOf(d driver.Driver, id string) (int64, []byte) {
 	for _, s := range d.(*Driver).sessions.All() {

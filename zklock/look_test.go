@@ -164,7 +164,7 @@ func TestASilentServerIsNotTheCallersDeadline(t *testing.T) {
 		}},
 	} {
 		o.Timeout = 300 * time.Millisecond
-		_, err := zklock.New(within(t), []string{mute.Addr().String()}, o)
+		_, err := zklock.Once(within(t), []string{mute.Addr().String()}, o)
 		if !errors.Is(err, driver.ErrNotSent) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer for 300ms") {
 			t.Errorf("%s: %v; want that nothing was sent, for want of an answer for 300ms", what, err)
 		}

@@ -23,7 +23,7 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
-	return New(ctx, strings.Split(u.Host, ","), o)
+	return newDriver(ctx, strings.Split(u.Host, ","), o)
 }
 
 func read(u *url.URL) (*Options, error) {

@@ -39,7 +39,7 @@ func Inspect(ctx context.Context, conn redisconn.Conn, tokens string, commands [
 			s.warn("this user may not ask INFO: whether the server can lose locks is unknown")
 			return nil
 		}
-		if err = redisconn.Classify(err); err != nil {
+		if err = redisconn.Unchanged(err); err != nil {
 			return fmt.Errorf("ask the server for its configuration: %w", err)
 		}
 		if info["role"] == "slave" {
@@ -50,14 +50,16 @@ func Inspect(ctx context.Context, conn redisconn.Conn, tokens string, commands [
 			return redisconn.Classify(err)
 		}
 		if err := s.read(ctx, do, info, tokens); err != nil {
-			return fmt.Errorf("ask the server for its configuration: %w", redisconn.Classify(err))
+			return fmt.Errorf("ask the server for its configuration: %w", redisconn.Unchanged(err))
 		}
 		return nil
 	})
 	switch {
-	case err != nil || silent == nil:
+	case err != nil: // that of EachMaster itself, perhaps
+		err = redisconn.Unchanged(err)
+	case silent == nil:
 	case !answered:
-		err = fmt.Errorf("ask the server for its configuration: %w", redisconn.Classify(silent))
+		err = fmt.Errorf("ask the server for its configuration: %w", redisconn.Unchanged(silent))
 	default:
 		s.AppendOnly, s.Syncs, s.Forgets = false, false, true
 		s.warn("a master of the cluster does not answer: whether it can lose locks is unknown")
