@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,9 +27,12 @@ type job struct {
 	args  []string
 	flags *holdFlags
 
-	patience time.Duration // with a store that is opened; 0: as much as it takes
+	bounded  bool          // somebody has said how long to wait, and that is
+	patience time.Duration // with a store that cannot be reached
+	once     bool          // and it is tried once
 	store    string        // for people
 	tap      *tap
+	outside  sync.Locker // waits until the store is asked nothing
 	renewed  renewals
 	client   *interlock.Client
 	lock     locker

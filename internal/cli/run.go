@@ -15,6 +15,7 @@ import (
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/guard"
+	"github.com/interlock-go/interlock/internal/opening"
 )
 
 // holdFlags are the choices for a lock under which a command runs.
@@ -46,7 +47,7 @@ type runCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*runCommand) Help() string {
-	return `The command gets stdin, the signals that this one gets, and INTERLOCK_NAME, INTERLOCK_FENCE and INTERLOCK_HELD in its environment. Its exit status is passed on, 128 and the signal's number for a signal, 127 or 126 if it cannot be executed.`
+	return `The command gets stdin, the signals that this one gets, and INTERLOCK_NAME, INTERLOCK_FENCE and INTERLOCK_HELD in its environment. Its exit status is passed on, 128 and the signal's number for a signal, 127 or 126 if it cannot be executed. A store that cannot be reached is tried again for as long as --wait says, or for 15 s; with --try once.`
 }
 
 // Run runs a command under a lock.
@@ -68,11 +69,14 @@ func (c *runCommand) run(ctx context.Context, t terminal, line *commandLine) err
 		c.Wait = new(time.Duration)
 	}
 	if c.Wait != nil {
-		options = append(options, interlock.Wait(*c.Wait))
-		j.patience = max(*c.Wait, tryPatience)
+		j.bounded, j.once, j.patience = true, *c.Wait == 0, max(*c.Wait, tryPatience)
 	}
+	began := time.Now()
 	defer j.close()
 	return j.run(ctx, func(client *interlock.Client) (locker, error) {
+		if c.Wait != nil { // less what the opening took; but for a lock that is free there is time
+			options = append(options, interlock.Wait(max(*c.Wait-time.Since(began), min(*c.Wait, tryPatience))))
+		}
 		switch {
 		case c.Shared:
 			m := client.RWMutex(c.Name, options...)
@@ -222,7 +226,12 @@ func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker,
 	if err := j.canRefuse(ctx); err != nil {
 		return err
 	}
-	j.client, err = interlock.New(j.tap, &interlock.Options{Tracer: j.renewed, Logger: slog.New(slog.DiscardHandler)})
+	j.outside = j.tap
+	o := &interlock.Options{Tracer: j.renewed, Logger: slog.New(slog.DiscardHandler)}
+	if j.patience > opening.Patience { // who waits for long waits for a server, too
+		o.Patience = j.patience
+	}
+	j.client, err = interlock.New(j.tap, o)
 	if err != nil {
 		return err
 	}
@@ -237,20 +246,6 @@ func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker,
 
 // tryPatience is how long a store may take to answer somebody who does not wait for the lock, as it is for TryLock.
 const tryPatience = 2 * time.Second
-
-// open opens the store, for as long as the job has patience with one that does not answer.
-func (j *job) open(ctx context.Context) (driver.Driver, string, error) {
-	if j.patience == 0 {
-		return j.line.open(ctx, j.t)
-	}
-	opening, cancel := context.WithTimeout(ctx, j.patience)
-	defer cancel()
-	d, store, err := j.line.open(opening, j.t)
-	if err != nil && opening.Err() != nil && ctx.Err() == nil {
-		err = &exitError{exitStore, fmt.Errorf("no answer within %v: %w", j.patience, err)}
-	}
-	return d, store, err
-}
 
 // until returns the deadline for the command of a lease, as it is known now.
 func (j *job) until(lease *interlock.Lease) guard.Deadline {

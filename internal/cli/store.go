@@ -100,8 +100,13 @@ func defaultStore() (string, error) {
 		"INTERLOCK_STORE; under systemd with StateDirectory=NAME and Environment=INTERLOCK_STORE=file:/var/lib/NAME", os.Geteuid())}
 }
 
-// open opens the store and says so if it was named unwisely. It returns how to call the store before people.
+// open opens the store by one try. It returns how to call the store before people.
 func (f *storeFlags) open(ctx context.Context, t terminal) (d driver.Driver, name string, err error) {
+	return f.openBy(ctx, t, driver.OpenURL)
+}
+
+// openBy opens the store by a function of its URL, and says so if it was named unwisely.
+func (f *storeFlags) openBy(ctx context.Context, t terminal, open func(context.Context, string) (driver.Driver, error)) (d driver.Driver, name string, err error) {
 	storeURL, warning, err := f.url()
 	if err != nil {
 		return nil, "", err
@@ -109,7 +114,7 @@ func (f *storeFlags) open(ctx context.Context, t terminal) (d driver.Driver, nam
 	if warning != "" {
 		fmt.Fprintf(t.err, "interlock: warning: %s\n", warning)
 	}
-	if d, err = driver.OpenURL(ctx, storeURL); err != nil {
+	if d, err = open(ctx, storeURL); err != nil {
 		status := exitStore
 		if u, err := url.Parse(storeURL); err != nil || !slices.Contains(driver.Schemes(), u.Scheme) {
 			status = exitUsage // no such store can be there

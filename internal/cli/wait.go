@@ -73,7 +73,7 @@ func (j *job) whileWaiting(s os.Signal) error {
 	case ok && guard.Ends(sig):
 		return &commandError{status: 128 + int(sig), by: sig}
 	case ok && guard.Stops(sig):
-		guard.StopSelf(j.tap)
+		guard.StopSelf(j.outside)
 	default:
 		j.early = append(j.early, s)
 	}
