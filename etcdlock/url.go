@@ -101,7 +101,7 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if c.Username != "" {
 		c.DialTimeout = o.withDefaults().Timeout // it logs in at once
 		if end, ends := ctx.Deadline(); ends {
-			c.DialTimeout = max(min(c.DialTimeout, time.Until(end)), time.Millisecond)
+			c.DialTimeout = max(min(c.DialTimeout, time.Until(end)/2), time.Millisecond) // the rest is for the look
 		}
 	}
 	client, err := clientv3.New(c)

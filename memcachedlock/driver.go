@@ -30,7 +30,7 @@ func newDriver(ctx context.Context, servers []string, o *Options) (*Driver, erro
 	d := &Driver{}
 	err := d.configure(servers, o)
 	if err == nil {
-		if err = d.reach(ctx); err != nil {
+		if err = d.reach(ctx); err != nil && !errors.Is(err, driver.ErrNotSent) {
 			err = fmt.Errorf("%w: %w", driver.ErrNotSent, err) // to ask changes nothing
 		}
 	}

@@ -57,6 +57,7 @@ type started struct {
 
 func runs(t *testing.T, port int, words ...string) *started {
 	t.Helper()
+	t.Helper()
 	s := &started{}
 	s.Cmd = exec.Command("interlock", append(append([]string{"run", "--store", fmt.Sprintf("redis://127.0.0.1:%d", port)}, words...), "job", "--", "true")...)
 	s.Stderr = &s.said
@@ -69,6 +70,7 @@ func runs(t *testing.T, port int, words ...string) *started {
 
 // ends insists on how a run ends, and on what it says.
 func (s *started) ends(t *testing.T, status int, says ...string) {
+	t.Helper()
 	t.Helper()
 	_ = s.Wait()
 	got := s.ProcessState.ExitCode()

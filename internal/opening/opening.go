@@ -79,7 +79,7 @@ func final(err error) bool {
 // pause is that after the nth try.
 func pause(n int) time.Duration {
 	d := min(firstPause<<min(n-1, 8), lastPause)
-	return d - rand.N(d/2) //nolint:gosec // no secret
+	return d - rand.N(d/2)
 }
 
 // rest pauses, and reports whether ctx lasted that long.
