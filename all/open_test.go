@@ -95,7 +95,7 @@ func TestOpenWaitsForEveryStore(t *testing.T) {
 			if s.name == "zklock" {
 				behind += "?timeout=300ms" // in which a session that was cut off is looked for again
 			}
-			for _, bytes := range []int{1, 30, 90, 250, 700, 2000, 8000} {
+			for _, bytes := range []int{1, 30, 90, 250, 420, 480, 540, 600, 700, 2000, 8000} {
 				d, err := driver.OpenURL(t.Context(), moved(behind, func(addr string) string { return cutsOff(t, addr, bytes) }))
 				if err == nil {
 					_ = d.Close(t.Context())
