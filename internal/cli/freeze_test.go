@@ -55,7 +55,7 @@ func fenced() {
 }
 
 // Everything of a job is frozen past the lease and continued: nothing can keep it from running on for a moment, here as
-// long as its guard stays frozen. Its write is refused, and then it is killed.
+// long as its guard stays frozen. Who comes next is told that it is still there. Its write is refused, and then it is killed.
 func TestFreeze(t *testing.T) {
 	dir := t.TempDir()
 	data, output := filepath.Join(dir, "data"), filepath.Join(dir, "output")
@@ -91,8 +91,13 @@ func TestFreeze(t *testing.T) {
 
 	second := exec.Command("interlock", "run", "job", "--", "fenced", data, "second")
 	second.Env = env
-	if text, err := second.CombinedOutput(); err != nil || string(text) != "written\n" {
+	var beside bytes.Buffer
+	second.Stderr = &beside
+	if text, err := second.Output(); err != nil || string(text) != "written\n" {
 		t.Fatalf("the second one: %v, %q", err, text)
+	}
+	if want := fmt.Sprintf("processes %d %d of ", min(guard, child), max(guard, child)); strings.Count(beside.String(), "\n") != 1 || !strings.Contains(beside.String(), want) {
+		t.Errorf("the second one said %q, want only that the first still runs, with %q", beside.String(), want)
 	}
 	if err := os.WriteFile(again, nil, 0o600); err != nil {
 		t.Fatal(err)
