@@ -132,10 +132,9 @@ func TestRest_OfABrokenClaim(t *testing.T) {
 		t.Errorf("processes %v of one who was told of his loss, want none", pids)
 	}
 	w.kill()
-	until(t, soon, "the child of a dead holder is found", func() bool {
-		pids, _ := restOf(t, d, "n")
-		return slices.Equal(pids, []int{child})
-	})
+	if pids, _ := restOf(t, d, "n"); !slices.Equal(pids, []int{child}) {
+		t.Errorf("processes %v of one who is dead by now, want his child, %d", pids, child)
+	}
 	release(t, s, c)
 }
 
