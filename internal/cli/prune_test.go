@@ -25,7 +25,7 @@ func TestPruneCommand(t *testing.T) {
 		{[]string{"prune", "--json", "--store", server.URL()}, 0, `{"removed":1}`},
 		{[]string{"prune", "--idle", "1m", "--store", server.URL()}, 64, "want 1h0m0s or more"},
 		{[]string{"prune", "--store", "file://" + t.TempDir()}, 0, "of 0 names"},
-		{[]string{"prune", "--store", "mem:"}, 64, "keeps nothing of idle names that could go"},
+		{[]string{"prune", "--store", servertest.Memcached(t).URL()}, 64, "keeps nothing of idle names that could go"},
 	} {
 		out, err := exec.Command("interlock", c.args...).CombinedOutput()
 		status := 0

@@ -23,7 +23,14 @@ type storeFlags struct {
 // url returns the store's URL, and a warning for people when it was given in an unwise way.
 func (f *storeFlags) url() (storeURL, warning string, err error) {
 	args := f.args
+	if os.Getenv("INTERLOCK_STORE_FILE") == "" && !given(args, "--store-file") {
+		f.StoreFile = "" // kong has made a path of an empty variable
+	}
 	switch {
+	case f.Store == "" && given(args, "--store"):
+		return "", "", usage("--store is empty, as a variable that is not set: want a URL, as file:PATH, or no --store for the embedded store of this user")
+	case empty(args, "--store-file"):
+		return "", "", usage("--store-file is empty, as a variable that is not set: want a file whose first line is the store's URL")
 	case f.Store != "" && f.StoreFile != "" && givenBoth(args, os.Getenv):
 		return "", "", usage("both --store and --store-file name a store: give one")
 	case f.StoreFile != "" && !given(args, "--store"):
@@ -77,6 +84,19 @@ func given(args []string, flag string) bool {
 	return false
 }
 
+// empty reports whether a flag stands there with an empty value. The value that kong gives of a path is never empty.
+func empty(args []string, flag string) bool {
+	for i, a := range args {
+		switch {
+		case a == "--":
+			return false
+		case a == flag+"=", a == flag && i+1 < len(args) && args[i+1] == "":
+			return true
+		}
+	}
+	return false
+}
+
 // givenBoth reports whether both ways to name a store were used with the same authority: both flags, or both variables.
 func givenBoth(args []string, getenv func(string) string) bool {
 	store, file := given(args, "--store"), given(args, "--store-file")
@@ -113,6 +133,9 @@ func (f *storeFlags) openBy(ctx context.Context, t terminal, open func(context.C
 	}
 	if warning != "" {
 		fmt.Fprintf(t.err, "interlock: warning: %s\n", warning)
+	}
+	if scheme, _, _ := strings.Cut(storeURL, ":"); strings.EqualFold(scheme, "mem") {
+		return nil, "", usage("%s is the memory of one process: nobody else would see this lock: want a store that all share, as file:PATH", driver.Redact(storeURL))
 	}
 	if d, err = open(ctx, storeURL); err != nil {
 		status := exitStore
