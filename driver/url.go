@@ -78,8 +78,19 @@ func Schemes() []string {
 	return slices.Sorted(maps.Keys(openers))
 }
 
-// OpenURL opens the store that rawURL names, by one try: see [Opener]. The parameter fence_base is every store's: see [WithFenceBase]. Its
-// errors never hold what the URL keeps secret.
+// URLError is a mistake in a store's URL: no store can be meant by it, and none was asked.
+type URLError struct{ Err error }
+
+// Error implements error.
+func (e *URLError) Error() string { return e.Err.Error() }
+
+// Unwrap returns e.Err.
+func (e *URLError) Unwrap() error { return e.Err }
+
+func badURL(format string, args ...any) error { return &URLError{fmt.Errorf(format, args...)} }
+
+// OpenURL opens the store that rawURL names, by one try: see [Opener]. The parameter fence_base is every store's: see [WithFenceBase]. What is wrong
+// with the URL itself matches [*URLError]. Its errors never hold what the URL keeps secret.
 func OpenURL(ctx context.Context, rawURL string) (Driver, error) {
 	u, err := parse(rawURL)
 	if err != nil {
@@ -91,7 +102,7 @@ func OpenURL(ctx context.Context, rawURL string) (Driver, error) {
 		if strings.ContainsAny(err.Error(), "\"@") {
 			err = errors.New("it is malformed")
 		}
-		return nil, fmt.Errorf("driver: cannot read the store's URL: %w: want SCHEME:… with one of %s, and in a user, a password and a path what means something in URLs as %%XX", err, strings.Join(Schemes(), ", "))
+		return nil, badURL("driver: cannot read the store's URL: %w: want SCHEME:… with one of %s, and in a user, a password and a path what means something in URLs as %%XX", err, strings.Join(Schemes(), ", "))
 	}
 	openersMu.Lock()
 	open := openers[u.Scheme]
@@ -101,7 +112,7 @@ func OpenURL(ctx context.Context, rawURL string) (Driver, error) {
 		if home, ok := homes[u.Scheme]; ok {
 			hint = fmt.Sprintf(`; import _ "github.com/interlock-go/interlock/%s" to have it`, home)
 		}
-		return nil, fmt.Errorf("driver: unknown scheme %q in the store's URL: known here are %s%s", u.Scheme, strings.Join(Schemes(), ", "), hint)
+		return nil, badURL("driver: unknown scheme %q in the store's URL: known here are %s%s", u.Scheme, strings.Join(Schemes(), ", "), hint)
 	}
 	base, err := cutFenceBase(u)
 	if err != nil {
@@ -201,7 +212,7 @@ func cutFenceBase(u *url.URL) (base uint64, err error) {
 }
 
 // Params reads the parameters of a store's URL. Each may stand there once; Err names the first that was malformed or
-// that nobody asked for.
+// that nobody asked for; it matches [*URLError].
 type Params struct {
 	values url.Values
 	known  []string
@@ -212,7 +223,7 @@ type Params struct {
 func NewParams(u *url.URL) *Params {
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		err = errors.New("driver: the parameters of the store's URL are malformed: want ?name=value&name=value")
+		err = badURL("driver: the parameters of the store's URL are malformed: want ?name=value&name=value")
 	}
 	return &Params{values: values, err: err}
 }
@@ -227,12 +238,12 @@ func Param[T any](p *Params, name string, parse func(string) (T, error)) (value 
 		return value
 	}
 	if len(given) > 1 {
-		p.err = fmt.Errorf("driver: parameter %s stands %d times in the store's URL: want it once", name, len(given))
+		p.err = badURL("driver: parameter %s stands %d times in the store's URL: want it once", name, len(given))
 		return value
 	}
 	v, err := parse(given[0])
 	if err != nil {
-		p.err = fmt.Errorf("driver: parameter %s of the store's URL: %w", name, err)
+		p.err = badURL("driver: parameter %s of the store's URL: %w", name, err)
 		return value
 	}
 	return v
@@ -249,7 +260,7 @@ func (p *Params) Err() error {
 			if !slices.Contains(known, fenceBase) {
 				known = append(known, fenceBase) // which OpenURL has taken
 			}
-			return fmt.Errorf("driver: unknown parameter %q in the store's URL: known are %s", name, strings.Join(known, ", "))
+			return badURL("driver: unknown parameter %q in the store's URL: known are %s", name, strings.Join(known, ", "))
 		}
 	}
 	return nil

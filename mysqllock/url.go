@@ -72,7 +72,7 @@ func tlsMode(s string) (string, error) {
 func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	c, o, err := ParseURL(u.String())
 	if err != nil {
-		return nil, err
+		return nil, &driver.URLError{Err: err}
 	}
 	if c.TLSConfig == "" || c.TLSConfig == "false" {
 		c.DialFunc = mysqlwire.Dial

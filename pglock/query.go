@@ -150,7 +150,7 @@ func classify(err error, o *Options) error {
 	}
 	switch c := code(err); {
 	case c == "42704" && errors.As(err, new(unconnected)):
-		return fmt.Errorf("%w: what is neither a parameter of ours nor one of the client is asked of the server, which does not know it: %w", driver.ErrRefused, err)
+		return &driver.URLError{Err: fmt.Errorf("%w: what is neither a parameter of ours nor one of the client is asked of the server, which does not know it: %w", driver.ErrRefused, err)}
 	case c == "42P01" || c == "3F000" || c == "42883" || c == "42704":
 		return fmt.Errorf("%w: no locks are kept in %s: make its tables with interlock migrate --store URL, or pglock.Migrate: %w", driver.ErrRefused, o.where(), err)
 	case c == "42501" && o.Technique != "" && o.Technique != "rows":

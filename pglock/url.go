@@ -93,7 +93,7 @@ func ParseURL(rawURL string) (*pgxpool.Config, *Options, error) {
 func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	config, o, err := ParseURL(u.String())
 	if err != nil {
-		return nil, err
+		return nil, &driver.URLError{Err: err}
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

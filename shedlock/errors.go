@@ -33,6 +33,7 @@ var (
 	// killed, perhaps while it committed.
 	unsaid  = regexp.MustCompile(`^(57P02|40003|08...)$| (1053|1180|1317|1927|1969|3024)$`)
 	doubled = regexp.MustCompile(`^23505| 1062$`) // the row is there
+	strange = regexp.MustCompile(`^42704| 1193$`) // a parameter of the URL that the server was asked for
 
 	// What certain answers mean, and what would be right.
 	meanings = []struct {
@@ -41,7 +42,7 @@ var (
 		want  string
 	}{
 		{regexp.MustCompile(`^42(P01|S02)`), driver.ErrRefused, missing},
-		{regexp.MustCompile(`^42704| 1193$`), driver.ErrRefused, "what is neither a parameter of ours nor one of the client is asked of the server, which does not know it"},
+		{strange, driver.ErrRefused, "what is neither a parameter of ours nor one of the client is asked of the server, which does not know it"},
 		{regexp.MustCompile(`^42501| 114[23]$`), driver.ErrRefused, "the user needs SELECT, INSERT and UPDATE of table :table"},
 		{regexp.MustCompile(`^28| 1044$`), driver.ErrRefused, "want a user that there is, with its password, whom the server admits from here to the database"},
 		{regexp.MustCompile(`^3D| 1049$`), driver.ErrRefused, "want a database that there is"},
@@ -73,7 +74,11 @@ func (t *table) ask(ctx context.Context, statement func(ctx context.Context) err
 	}
 	for _, m := range meanings {
 		if m.codes.MatchString(code(err)) {
-			return fmt.Errorf("%w: %s: %w", m.kind, t.sql(m.want), err)
+			err = fmt.Errorf("%w: %s: %w", m.kind, t.sql(m.want), err)
+			if m.codes == strange {
+				err = &driver.URLError{Err: err}
+			}
+			return err
 		}
 	}
 	if errors.Is(err, sqldriver.ErrBadConn) { // rejectReadOnly has the client say no more

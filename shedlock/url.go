@@ -35,7 +35,7 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	o := &Options{Table: q.Get("table")}
 	timeout, wrong := time.ParseDuration(cmp.Or(q.Get("timeout"), "3s"))
 	if o.Timeout = timeout; err != nil || wrong != nil || timeout <= 0 || len(q["table"]) > 1 || len(q["timeout"]) > 1 {
-		return nil, errors.New("shedlock: the parameters of the store's URL: want ?name=value&name=value, with table and a timeout such as 3s once at most")
+		return nil, &driver.URLError{Err: errors.New("shedlock: the parameters of the store's URL: want ?name=value&name=value, with table and a timeout such as 3s once at most")}
 	}
 	q.Del("table")
 	q.Del("timeout")
@@ -45,7 +45,7 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	}
 	connector, err := connect(*u, q.Encode())
 	if err != nil {
-		return nil, fmt.Errorf("shedlock: the store's URL: %w", err)
+		return nil, &driver.URLError{Err: fmt.Errorf("shedlock: the store's URL: %w", err)}
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(most)

@@ -54,6 +54,14 @@ func usage(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
+// storeError is an error of the store: of how it was named, or of the store itself.
+func storeError(err error) error {
+	if errors.As(err, new(*driver.URLError)) {
+		return &exitError{exitUsage, err} // no such store can be there
+	}
+	return &exitError{exitStore, err}
+}
+
 // statusOf returns the exit status for an error.
 func statusOf(err error) int {
 	var e *exitError

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
@@ -138,11 +137,7 @@ func (f *storeFlags) openBy(ctx context.Context, t terminal, open func(context.C
 		return nil, "", usage("%s is the memory of one process: nobody else would see this lock: want a store that all share, as file:PATH", driver.Redact(storeURL))
 	}
 	if d, err = open(ctx, storeURL); err != nil {
-		status := exitStore
-		if u, err := url.Parse(storeURL); err != nil || !slices.Contains(driver.Schemes(), u.Scheme) {
-			status = exitUsage // no such store can be there
-		}
-		return nil, "", &exitError{status, err}
+		return nil, "", storeError(err)
 	}
 	return d, driver.Redact(storeURL), nil
 }
