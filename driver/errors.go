@@ -19,6 +19,10 @@ var (
 	// or its memory is full. Whoever asked is told at once. It stands beside ErrNotSent where nothing was changed.
 	ErrUnable = errors.New("the store is unable")
 
+	// ErrBadData: what stands in the store at the place of a lock is no lock of ours: another program's data, or damaged. It
+	// stands beside ErrRefused where that is known to have kept a claim out.
+	ErrBadData = errors.New("bad data")
+
 	// ErrBroken: this claim was broken by an operator. Final for the claim, not for its session.
 	ErrBroken = errors.New("broken by an operator")
 

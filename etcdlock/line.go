@@ -103,7 +103,7 @@ func weigh(entries []entry) (sum int64) {
 // admits returns an error where c cannot stand in this line.
 func (l *line) admits(c driver.Claim, but string) error {
 	if l.stray != "" {
-		return fmt.Errorf("name %q: the key %q is under it and is no lock's: want a name with nothing else under it: %w", l.name, l.stray, driver.ErrRefused)
+		return fmt.Errorf("name %q: the key %q is under it and is no lock's: want a name with nothing else under it: %w: %w", l.name, l.stray, driver.ErrRefused, driver.ErrBadData)
 	}
 	for _, e := range l.entries {
 		if e.key != but && (e.Kind == driver.Permit) != (c.Kind == driver.Permit) {

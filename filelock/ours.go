@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // A store takes nothing for its own by its name alone: what it removes has a name as it makes them and begins as it
@@ -43,8 +45,8 @@ func (st *store) checkOurs() error {
 			return fmt.Errorf("filelock: %w", err)
 		}
 		if more != "" {
-			return fmt.Errorf("filelock: %s has no floor, so it is not a store, or one that was damaged, and it holds %s: want a directory for the store alone, empty or not made yet",
-				st.dir, more)
+			return fmt.Errorf("filelock: %s has no floor, so it is not a store, or one that was damaged, and it holds %s: want a directory for the store alone, empty or not made yet: %w",
+				st.dir, more, driver.ErrBadData)
 		}
 	}
 	return nil
@@ -82,7 +84,7 @@ func (st *store) hasFloor() (bool, error) {
 }
 
 func notStore(path string) error {
-	return fmt.Errorf("filelock: %s: %w: want a directory for the store alone", path, errNoFloor)
+	return fmt.Errorf("filelock: %s: %w: want a directory for the store alone: %w", path, errNoFloor, driver.ErrBadData)
 }
 
 // isRecord reports whether a file in locks is one that stores make there.

@@ -224,7 +224,7 @@ func (f *recordFile) explain(err error) error {
 	case errors.Is(err, errNewer):
 		return fmt.Errorf("filelock: record %s is %w: use the newer version for all programs of this store: %w", f.path, err, driver.ErrRefused)
 	case errors.Is(err, errDamaged):
-		return fmt.Errorf("filelock: record %s is %w: whoever wants this lock next begins it anew", f.path, err)
+		return fmt.Errorf("filelock: record %s is %w: whoever wants this lock next begins it anew: %w", f.path, err, driver.ErrBadData)
 	}
 	return fmt.Errorf("filelock: %w", err)
 }

@@ -24,7 +24,7 @@ const version = 1
 func (o *Options) knows(v int64) error {
 	switch {
 	case v == 0:
-		return fmt.Errorf("%w: table %sversion is empty: run interlock migrate --store URL once more, or name another prefix where it is not ours", driver.ErrRefused, o.Prefix)
+		return fmt.Errorf("%w: %w: table %sversion is empty: run interlock migrate --store URL once more, or name another prefix where it is not ours", driver.ErrRefused, driver.ErrBadData, o.Prefix)
 	case v < version:
 		return fmt.Errorf("%w: the tables have version %d, and this program needs %d: run interlock migrate --store URL", driver.ErrRefused, v, version)
 	case v > version+1:

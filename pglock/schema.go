@@ -37,7 +37,7 @@ func (o *Options) knows(v int64) error {
 }
 
 func (o *Options) notOurs() error {
-	return fmt.Errorf("%w: table version in %s is empty or not ours: name another schema or a prefix, or drop what is left of this one", driver.ErrRefused, o.where())
+	return fmt.Errorf("%w: %w: table version in %s is empty or not ours: name another schema or a prefix, or drop what is left of this one", driver.ErrRefused, driver.ErrBadData, o.where())
 }
 
 // Schema returns the SQL that makes the tables and functions in an empty database, to be applied by hand in one transaction.
@@ -70,7 +70,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 	case c == "42501":
 		err = fmt.Errorf("%w: the role needs CREATE on schema %s, or where there is no such schema on the database: %w", driver.ErrRefused, options.Schema, err)
 	case c == "42P07" || c == "42710" || c == "42723":
-		err = fmt.Errorf("%w: something of that name is in %s, and is not ours: name another schema or a prefix: %w", driver.ErrRefused, options.where(), err)
+		err = fmt.Errorf("%w: %w: something of that name is in %s, and is not ours: name another schema or a prefix: %w", driver.ErrRefused, driver.ErrBadData, options.where(), err)
 	case err != nil:
 		err = classify(err, &options)
 	}

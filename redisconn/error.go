@@ -96,6 +96,8 @@ func Classify(err error) error {
 			return fmt.Errorf("%s: %w", codes["NOPERM"].means, err)
 		case !known:
 			return err
+		case answer.Code == "WRONGTYPE", answer.Code == "CORRUPT":
+			return fmt.Errorf("%w: %w: %s: %w", driver.ErrRefused, driver.ErrBadData, c.means, err)
 		case c.final:
 			return fmt.Errorf("%w: %s: %w", driver.ErrRefused, c.means, err)
 		}

@@ -49,6 +49,7 @@ func TestClassify(t *testing.T) {
 		{answer("ERR AUTH <password> called without any password configured for the default user."), driver.ErrRefused},
 		{answer("NOPERM this user has no permissions"), driver.ErrRefused},
 		{answer("WRONGTYPE Operation against a key holding the wrong kind of value"), driver.ErrRefused},
+		{answer("CORRUPT il:{job}:claims: want records, as this library writes them"), driver.ErrRefused},
 		{answer("CROSSSLOT Keys in request don't hash to the same slot"), driver.ErrRefused},
 		{answer("NEWLAYOUT the value at this name is of a newer layout"), driver.ErrRefused},
 		{answer("ERR No such master with that name"), driver.ErrRefused},
@@ -76,6 +77,9 @@ func TestClassify(t *testing.T) {
 		{context.DeadlineExceeded, nil},
 	} {
 		got := redisconn.Classify(c.err)
+		if is, want := errors.Is(got, driver.ErrBadData), redisconn.Is(c.err, "WRONGTYPE") || redisconn.Is(c.err, "CORRUPT"); is != want {
+			t.Errorf("%v became %v: it matches ErrBadData: %v, want %v", c.err, got, is, want)
+		}
 		if !errors.Is(got, c.err) {
 			t.Errorf("%v became %v, which hides it", c.err, got)
 		}

@@ -26,7 +26,7 @@ func (c *breakCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 	defer done()
 	l, err := i.Line(ctx, c.Name)
 	if err != nil {
-		return &exitError{exitStore, err}
+		return storeError(err)
 	}
 	targets, err := c.targets(t, l, store)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *breakCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 			if errors.Is(err, driver.ErrRefused) {
 				return &exitError{exitHeld, err}
 			}
-			return &exitError{exitStore, err}
+			return storeError(err)
 		}
 	}
 	if err := c.await(ctx, t, i, targets); err != nil {
@@ -96,7 +96,7 @@ func (c *breakCommand) await(ctx context.Context, t terminal, i driver.Inspector
 	said := false
 	for l, err := range follow(ctx, i, c.Name) {
 		if err != nil {
-			return &exitError{exitStore, fmt.Errorf("broken, but its end was not seen: %w", err)}
+			return storeError(fmt.Errorf("broken, but its end was not seen: %w", err))
 		}
 		still := 0
 		for _, h := range l.Claims {

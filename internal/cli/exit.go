@@ -12,6 +12,7 @@ import (
 // The exit statuses, from sysexits(3) where it has one.
 const (
 	exitUsage    = 64 // EX_USAGE
+	exitData     = 65 // EX_DATAERR
 	exitStore    = 69 // EX_UNAVAILABLE
 	exitInternal = 70 // EX_SOFTWARE
 	exitHeld     = 75 // EX_TEMPFAIL
@@ -54,10 +55,13 @@ func usage(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// storeError is an error of the store: of how it was named, or of the store itself.
+// storeError is an error of the store: of how it was named, of what stands in it, or of the store itself.
 func storeError(err error) error {
-	if errors.As(err, new(*driver.URLError)) {
-		return &exitError{exitUsage, err} // no such store can be there
+	switch {
+	case errors.As(err, new(*driver.URLError)): // no such store can be there
+		return &exitError{exitUsage, err}
+	case errors.Is(err, driver.ErrBadData):
+		return &exitError{exitData, err}
 	}
 	return &exitError{exitStore, err}
 }
@@ -77,6 +81,8 @@ func statusOf(err error) int {
 		return exitLost
 	case errors.Is(err, interlock.ErrHeld):
 		return exitHeld
+	case errors.Is(err, driver.ErrBadData):
+		return exitData
 	case errors.Is(err, interlock.ErrUnavailable), errors.Is(err, driver.ErrRefused), errors.Is(err, errors.ErrUnsupported):
 		return exitStore
 	}

@@ -21,7 +21,7 @@ func (c *lsCommand) Run(ctx context.Context, t terminal, line *commandLine) erro
 	defer done()
 	lines, err := i.Lines(ctx, c.Prefix)
 	if err != nil {
-		err = &exitError{exitStore, err}
+		err = storeError(err)
 		if len(lines) == 0 {
 			return err
 		}

@@ -77,7 +77,7 @@ func (c *mastersCommand) look(ctx context.Context, d *redlock.Driver) ([]redlock
 		masters, err = d.GiveUp(ctx, dead...)
 	}
 	if err != nil {
-		err = &exitError{exitStore, err}
+		err = storeError(err)
 	}
 	return masters, err
 }

@@ -55,11 +55,11 @@ func (c *migrateCommand) Run(ctx context.Context, t terminal, line *commandLine)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return &exitError{exitStore, err}
+		return storeError(err)
 	}
 	defer pool.Close()
 	if err := pglock.Migrate(ctx, pool, o); err != nil {
-		return &exitError{exitStore, err}
+		return storeError(err)
 	}
 	fmt.Fprintf(t.out, "schema %s has all that keeps locks\n", cmp.Or(o.Schema, "interlock"))
 	return nil
@@ -86,7 +86,7 @@ func (c *migrateCommand) inMySQL(ctx context.Context, t terminal, storeURL strin
 	db := sql.OpenDB(connector)
 	defer func() { _ = db.Close() }()
 	if err := mysqllock.Migrate(ctx, db, o); err != nil {
-		return &exitError{exitStore, err}
+		return storeError(err)
 	}
 	fmt.Fprintf(t.out, "database %s has all that keeps locks\n", config.DBName)
 	return nil

@@ -31,7 +31,7 @@ func (c *pruneCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 	case errors.Is(err, driver.ErrRefused):
 		return usage("%v", err)
 	case err != nil:
-		return &exitError{exitStore, err}
+		return storeError(err)
 	case line.JSON:
 		return printJSON(t.out, struct {
 			Removed int `json:"removed"`

@@ -32,6 +32,7 @@ type holdFlags struct {
 	ExitHeld  int `default:"75" help:"Exit status when the lock was not acquired." placeholder:"75"`
 	ExitLost  int `default:"76" help:"Exit status when the lock was lost and the command stopped." placeholder:"76"`
 	ExitStore int `default:"69" help:"Exit status when the store cannot be used." placeholder:"69"`
+	ExitData  int `default:"65" help:"Exit status when what stands in the store is no lock, or is damaged." placeholder:"65"`
 	ExitUsage int `default:"64" help:"Exit status when the command line is wrong." placeholder:"64"`
 }
 
@@ -96,7 +97,7 @@ func (f *holdFlags) options(command []string) ([]interlock.LockOption, error) {
 		return nil, usage("a command is needed: interlock run NAME -- command arguments…")
 	}
 	for flag, status := range map[string]int{
-		"held": f.ExitHeld, "lost": f.ExitLost, "store": f.ExitStore, "usage": f.ExitUsage,
+		"held": f.ExitHeld, "lost": f.ExitLost, "store": f.ExitStore, "data": f.ExitData, "usage": f.ExitUsage,
 	} {
 		if status < 0 || status > 255 {
 			return nil, usage("--exit-%s is %d: want 0 to 255", flag, status)
@@ -156,6 +157,8 @@ func (f *holdFlags) status(err error) error {
 		status = f.ExitLost
 	case exitStore:
 		status = f.ExitStore
+	case exitData:
+		status = f.ExitData
 	case exitUsage:
 		status = f.ExitUsage
 	}

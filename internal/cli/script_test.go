@@ -57,6 +57,7 @@ func TestScripts(t *testing.T) {
 			"until":  until,
 			"signal": signal,
 
+			"redis":     serves(servertest.Start),
 			"postgres":  serves(servertest.StartPostgres),
 			"mariadb":   serves(servertest.StartMariaDB),
 			"etcd":      serves(servertest.StartEtcd),

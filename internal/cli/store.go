@@ -165,7 +165,7 @@ func (f *storeFlags) look(ctx context.Context, t terminal, name string) (l drive
 	}
 	defer done()
 	if l, err = i.Line(ctx, name); err != nil {
-		return driver.Line{}, "", &exitError{exitStore, err}
+		return driver.Line{}, "", storeError(err)
 	}
 	return l, store, nil
 }

@@ -107,7 +107,7 @@ func (j *job) inTheWay(err error) error {
 	case errors.As(err, &held):
 		return &exitError{exitHeld, fmt.Errorf("%q is %s, in %s", j.name, heldBy(held.Holder), j.store)}
 	case errors.Is(err, interlock.ErrUnavailable):
-		return &exitError{exitStore, fmt.Errorf("%w; the store is %s", err, j.store)}
+		return storeError(fmt.Errorf("%w; the store is %s", err, j.store))
 	case errors.Is(err, driver.ErrBroken): // an operator has taken its place in line away
 		return &exitError{exitHeld, fmt.Errorf("%w, in %s", err, j.store)}
 	}

@@ -26,7 +26,7 @@ func (c *watchCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 			return nil // Ctrl-C is how one ends it
 		}
 		if err != nil {
-			return &exitError{exitStore, err}
+			return storeError(err)
 		}
 		if !line.JSON {
 			fmt.Fprintf(t.out, "%s  ", time.Now().Format("15:04:05.000"))

@@ -1,0 +1,42 @@
+package cli_test
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/interlock-go/interlock/internal/servertest"
+)
+
+// A job whose name is somebody's data already ends with 65, which no second try mends, and not as if the store were down.
+func TestSomebodysData(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	server.MustDo(t, "RPUSH", "job", "somebody's work")
+	for _, c := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"run", "--store", server.URL(), "job", "--", "true"}, 65, "data of another type"},
+		{[]string{"run", "--store", server.URL(), "--try", "--exit-data", "3", "job", "--", "true"}, 3, "data of another type"},
+		{[]string{"run", "--store", server.URL(), "other", "--", "true"}, 0, ""},
+		{[]string{"ls", "--store", "file:" + filepath.Dir(t.TempDir())}, 65, "so it is not a store"},
+	} {
+		out, err := exec.Command("interlock", c.args...).CombinedOutput()
+		status := 0
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			status = exit.ExitCode()
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if status != c.status || !strings.Contains(string(out), c.says) {
+			t.Errorf("%q: status %d, says %q; want %d and %q", c.args, status, out, c.status, c.says)
+		}
+	}
+	if left := server.MustDo(t, "LRANGE", "job", "0", "-1"); !strings.Contains(left, "somebody's work") {
+		t.Errorf("of somebody's data is left %q", left)
+	}
+}
