@@ -39,6 +39,9 @@ type commandLine struct {
 	Torture    movedCommand      `cmd:"" hidden:"" passthrough:""`
 }
 
+// about says what the command is.
+const about = "Run a command under a lock, and see who holds and waits."
+
 // terminal is where a command reads and writes.
 type terminal struct {
 	out, err io.Writer
@@ -119,9 +122,8 @@ func (t terminal) complain(err error, asJSON bool) {
 func newParser(line *commandLine, t terminal, exit func(int)) (*kong.Kong, error) {
 	return kong.New(line,
 		kong.Name("interlock"),
-		kong.Description("Run a command under a lock, and see who holds and waits.\n\nExit status: 64 wrong command line, "+
-			"69 store unusable, 75 lock not acquired, 76 lock lost; run otherwise returns its command's.\n\nWhat a lock is for, and what the "+
-			"locks of a store are worth, is shown by another program: interlock-lab demo, interlock-lab torture."),
+		kong.Description(about+"\n\n"+statusHelp()+
+			"\n\nWhat a lock is for, and what the locks of a store are worth, is shown by another program: interlock-lab demo, interlock-lab torture."),
 		kong.Writers(t.out, t.err),
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),

@@ -5,9 +5,10 @@
 // other languages' numbers carry. Errors go to stderr in one line and say what would be right; the exit status says
 // which kind it was:
 //
-//	0   done                       64  the command line is wrong
+//	0   done                       65  what stands in the store is no lock, or is damaged
 //	75  the lock was not acquired  69  the store cannot be used
-//	76  the lock was lost          70  anything else
+//	76  the lock was lost          64  the command line or the store's URL is wrong
+//	                               70  anything else
 //
 // run returns its command's own status otherwise.
 package cli

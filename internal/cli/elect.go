@@ -18,7 +18,7 @@ type electCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*electCommand) Help() string {
-	return `Stands for election, runs the command while leading, stops it when the leadership is lost, and stands again. It ends when the command ends by itself, with its exit status, or by a signal.`
+	return `Stands for election, runs the command while leading, stops it when the leadership is lost, and stands again. It ends when the command ends by itself, with its exit status, or by a signal.` + "\n\n" + statusHelp()
 }
 
 // Run stands until the command has ended by itself.

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 
 	"github.com/interlock-go/interlock"
@@ -18,6 +19,33 @@ const (
 	exitHeld     = 75 // EX_TEMPFAIL
 	exitLost     = 76
 )
+
+// statuses are the exit statuses as people read them, in help and on the manual's page.
+var statuses = []struct{ status, means string }{
+	{"0", "done"},
+	{"64", "the command line or the store's URL is wrong"},
+	{"65", "what stands in the store is no lock, or is damaged"},
+	{"69", "the store cannot be used"},
+	{"70", "anything else"},
+	{"75", "the lock was not acquired: another has it, or an operator has broken the wait"},
+	{"76", "the lock was lost, and the command was stopped"},
+	{"126", "the command cannot be executed"},
+	{"127", "the command was not found"},
+	{"128+N", "the command was ended by signal N"},
+}
+
+// ownStatus is what statuses has no row for.
+const ownStatus = "Otherwise run and elect return the status of their command."
+
+// statusHelp is the table of exit statuses for help, where a line that is indented stays as it is.
+func statusHelp() string {
+	var b strings.Builder
+	b.WriteString("Exit status:\n\n")
+	for _, s := range statuses {
+		fmt.Fprintf(&b, "  %-6s %s\n", s.status, s.means)
+	}
+	return b.String() + "\n" + ownStatus
+}
 
 // exitError is an error that knows its exit status.
 type exitError struct {

@@ -48,7 +48,7 @@ type runCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*runCommand) Help() string {
-	return `The command gets stdin, the signals that this one gets, and INTERLOCK_NAME, INTERLOCK_FENCE and INTERLOCK_HELD in its environment. Its exit status is passed on, 128 and the signal's number for a signal, 127 or 126 if it cannot be executed. A store that cannot be reached is tried again for as long as --wait says, or for 15 s; with --try once.`
+	return `The command gets stdin, the signals that this one gets, and INTERLOCK_NAME, INTERLOCK_FENCE and INTERLOCK_HELD in its environment. Its exit status is passed on, 128 and the signal's number for a signal, 127 or 126 if it cannot be executed. A store that cannot be reached is tried again for as long as --wait says, or for 15 s; with --try once.` + "\n\n" + statusHelp()
 }
 
 // Run runs a command under a lock.
