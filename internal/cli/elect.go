@@ -38,7 +38,7 @@ func (c *electCommand) run(ctx context.Context, t terminal, line *commandLine) e
 	if err != nil {
 		return err
 	}
-	j := &job{line: line, t: t, name: c.Name, args: words, flags: &c.holdFlags, again: true}
+	j := &job{line: line, t: t, name: c.Name, kind: driver.Mutex, args: words, flags: &c.holdFlags, again: true}
 	defer j.close()
 	return j.run(ctx, func(client *interlock.Client) (locker, error) {
 		m := client.Mutex(c.Name, options...)

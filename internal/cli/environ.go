@@ -7,27 +7,60 @@ import (
 	"strings"
 )
 
-// What the command gets told. INTERLOCK_HELD lists the names held by the runs around it, one to a line: a name has no
-// control characters.
+// What the command gets told. INTERLOCK_HELD lists the leases of the runs around it, the innermost last, one to a line: the lock's name,
+// the token, and the store, with tabs between them. None of them has control characters.
 const (
 	envName  = "INTERLOCK_NAME"
 	envFence = "INTERLOCK_FENCE"
 	envHeld  = "INTERLOCK_HELD"
 )
 
-// heldAround returns the names that the runs around this one hold.
-func heldAround() []string {
-	return strings.FieldsFunc(os.Getenv(envHeld), func(r rune) bool { return r == '\n' })
+// aroundLease is a lease of a run around this one, as INTERLOCK_HELD tells it.
+type aroundLease struct {
+	name  string
+	fence uint64 // 0 of readers and permits, and where the store draws none
+	store string // see bareStore
 }
 
-// environ is the command's environment: this process's, with nothing left of what a run around it said.
-func environ(name string, fence uint64) []string {
+func (a aroundLease) String() string {
+	return a.name + "\t" + strconv.FormatUint(a.fence, 10) + "\t" + a.store
+}
+
+// leasesAround reads INTERLOCK_HELD. What is not written as we write it tells nothing.
+func leasesAround() (leases []aroundLease) {
+	for line := range strings.SplitSeq(os.Getenv(envHeld), "\n") {
+		if field := strings.Split(line, "\t"); len(field) == 3 {
+			if fence, err := strconv.ParseUint(field[1], 10, 64); err == nil {
+				leases = append(leases, aroundLease{field[0], fence, field[2]})
+			}
+		}
+	}
+	return leases
+}
+
+// environ is the command's environment: this process's, with nothing left of what a run around it said but its leases.
+func environ(own aroundLease) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
 		key, _, _ := strings.Cut(e, "=")
 		return key == envName || key == envFence || key == envHeld
 	})
+	var held []string
+	for _, a := range append(leasesAround(), own) {
+		held = append(held, a.String())
+	}
 	return append(env,
-		envName+"="+name,
-		envFence+"="+strconv.FormatUint(fence, 10),
-		envHeld+"="+strings.Join(append(heldAround(), name), "\n"))
+		envName+"="+own.name,
+		envFence+"="+strconv.FormatUint(own.fence, 10),
+		envHeld+"="+strings.Join(held, "\n"))
+}
+
+// bareStore is a store as INTERLOCK_HELD names it, made of how it is called before people: without its user as well, since every process
+// that the command starts can read it.
+func bareStore(shown string) string {
+	scheme, rest, ok := strings.Cut(shown, "://")
+	if !ok {
+		return shown
+	}
+	end := strings.IndexAny(rest+"/", "/?#")
+	return scheme + "://" + rest[strings.LastIndex(rest[:end], "@")+1:]
 }

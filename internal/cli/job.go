@@ -24,12 +24,14 @@ type job struct {
 	line  *commandLine
 	t     terminal
 	name  string
+	kind  driver.Kind
+	limit int // of permits
 	args  []string
 	flags *holdFlags
 
 	bounded  bool          // somebody has said how long to wait, and that is
 	patience time.Duration // with a store that cannot be reached
-	once     bool          // and it is tried once
+	once     bool          // does not wait for the lock, and tries the store once
 	store    string        // for people
 	tap      *tap
 	outside  sync.Locker // waits until the store is asked nothing
@@ -104,7 +106,7 @@ func (j *job) hold(lease *interlock.Lease) error {
 	starting := make(chan error, 1)
 	command := guard.Command{
 		Args:     j.args,
-		Env:      environ(j.name, lease.Fence()),
+		Env:      environ(aroundLease{j.name, lease.Fence(), bareStore(j.store)}),
 		Inherit:  j.tap.inherit(), // nobody is let in while a process that has them lives
 		Deadline: j.until(lease),
 		Least:    grace,

@@ -48,7 +48,7 @@ type runCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*runCommand) Help() string {
-	return `The command gets stdin, the signals that this one gets, and INTERLOCK_NAME, INTERLOCK_FENCE and INTERLOCK_HELD in its environment. Its exit status is passed on, 128 and the signal's number for a signal, 127 or 126 if it cannot be executed. A store that cannot be reached is tried again for as long as --wait says, or for 15 s; with --try once.` + "\n\n" + statusHelp()
+	return `The command gets stdin, the signals that this one gets, and in its environment INTERLOCK_NAME, INTERLOCK_FENCE, the token, and INTERLOCK_HELD: the leases of the runs around it and its own, one to a line, as name, token and store with tabs between them. Its exit status is passed on, 128 and the signal's number for a signal, 127 or 126 if it cannot be executed. A store that cannot be reached is tried again for as long as --wait says, or for 15 s; with --try once.` + "\n\n" + statusHelp()
 }
 
 // Run runs a command under a lock.
@@ -65,7 +65,13 @@ func (c *runCommand) run(ctx context.Context, t terminal, line *commandLine) err
 	if err != nil {
 		return err
 	}
-	j := &job{line: line, t: t, name: c.Name, args: words, flags: &c.holdFlags}
+	j := &job{line: line, t: t, name: c.Name, kind: driver.Mutex, args: words, flags: &c.holdFlags}
+	switch {
+	case c.Shared:
+		j.kind = driver.Read
+	case c.Permits != nil:
+		j.kind, j.limit = driver.Permit, *c.Permits
+	}
 	if c.Try {
 		c.Wait = new(time.Duration)
 	}
@@ -214,9 +220,6 @@ type locker func(context.Context) (*interlock.Lease, error)
 
 // connect opens the store and makes the lock, both for one command.
 func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker, error)) error {
-	if slices.Contains(heldAround(), j.name) {
-		return usage("%q is held by the run around this one (INTERLOCK_HELD names it), which would wait for this one, and this one for it", j.name)
-	}
 	d, store, err := j.open(ctx)
 	if err != nil {
 		return err
@@ -244,7 +247,7 @@ func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker,
 		}
 		return &exitError{exitUsage, err}
 	}
-	return nil
+	return j.deadlock(ctx, d)
 }
 
 // tryPatience is how long a store may take to answer somebody who does not wait for the lock, as it is for TryLock.

@@ -15,6 +15,15 @@ func lookUp() func(pid int) []int {
 	return func(pid int) []int { return table[pid] }
 }
 
+// parentOf returns the parent of pid.
+func parentOf(pid int) (parent int, ok bool) {
+	p, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil || int(p.Proc.P_pid) != pid {
+		return 0, false
+	}
+	return int(p.Eproc.Ppid), true
+}
+
 // zombie is SZOMB of <sys/proc.h>.
 const zombie = 5
 

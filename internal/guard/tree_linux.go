@@ -68,6 +68,12 @@ func status(pid int) (state byte, parent int, ok bool) {
 	return fields[0][0], parent, err == nil
 }
 
+// parentOf returns the parent of pid; 0 where that is outside of this PID namespace.
+func parentOf(pid int) (parent int, ok bool) {
+	_, parent, ok = status(pid)
+	return parent, ok
+}
+
 // alive reports whether pid runs or could.
 func alive(pid int) bool {
 	state, _, ok := status(pid)

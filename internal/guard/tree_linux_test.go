@@ -10,6 +10,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// A process descends from its parent and from what that descends from, and neither from itself nor from its child.
+func TestDescends(t *testing.T) {
+	cmd := exec.Command("sleep", "1007")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	_, above, _ := status(os.Getppid())
+	for pid, want := range map[int]bool{os.Getppid(): true, os.Getpid(): false, cmd.Process.Pid: false, 0: false} {
+		if got := Descends(pid); got != want {
+			t.Errorf("descends from %d: %v, want %v", pid, got, want)
+		}
+	}
+	if above > 0 && !Descends(above) {
+		t.Errorf("does not descend from %d, the parent of its parent", above)
+	}
+}
+
 // A process is signalled only while its parent is the one with which it was seen, or the root that orphans go over to. Else
 // its number may be a stranger's by now.
 func TestSend_LooksAtTheParentAgain(t *testing.T) {

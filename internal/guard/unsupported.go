@@ -69,6 +69,9 @@ func (*Signals) Stop() {}
 // StopSelf does nothing.
 func StopSelf(sync.Locker) {}
 
+// Descends reports nothing on this system.
+func Descends(int) bool { return false }
+
 // DieOf exits with 128 and the number of the signal.
 func DieOf(sig syscall.Signal) { os.Exit(128 + int(sig)) }
 
