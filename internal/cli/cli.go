@@ -124,6 +124,7 @@ func newParser(line *commandLine, t terminal, exit func(int)) (*kong.Kong, error
 		kong.Name("interlock"),
 		kong.Description(about+"\n\n"+statusHelp()+
 			"\n\nWhat a lock is for, and what the locks of a store are worth, is shown by another program: interlock-lab demo, interlock-lab torture."),
+		kong.NamedMapper("wait", kong.MapperFunc(decodeWait)),
 		kong.Writers(t.out, t.err),
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),

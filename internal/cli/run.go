@@ -29,7 +29,7 @@ type holdFlags struct {
 
 	RefuseRest bool `help:"Do not start the command beside what a former one left running: end with the status of --exit-held." xor:"rest"`
 
-	ExitHeld  int `default:"75" help:"Exit status when the lock was not acquired." placeholder:"75"`
+	ExitHeld  int `short:"E" default:"75" help:"Exit status when the lock was not acquired." placeholder:"75"`
 	ExitLost  int `default:"76" help:"Exit status when the lock was lost and the command stopped." placeholder:"76"`
 	ExitStore int `default:"69" help:"Exit status when the store cannot be used." placeholder:"69"`
 	ExitData  int `default:"65" help:"Exit status when what stands in the store is no lock, or is damaged." placeholder:"65"`
@@ -39,9 +39,9 @@ type holdFlags struct {
 type runCommand struct {
 	Name    string         `arg:"" help:"The lock's name."`
 	Command []string       `arg:"" optional:"" help:"The command and its arguments, after --."`
-	Try     bool           `help:"Do not wait." xor:"wait"`
-	Wait    *time.Duration `help:"Wait no longer than this. Default: as long as it takes." placeholder:"30s" xor:"wait"`
-	Shared  bool           `help:"Share the lock with others that share it." xor:"kind"`
+	Try     bool           `short:"n" help:"Do not wait." xor:"wait"`
+	Wait    *time.Duration `short:"w" type:"wait" help:"Wait no longer than this: seconds, or a duration as 500ms. Default: as long as it takes." placeholder:"30s" xor:"wait"`
+	Shared  bool           `short:"s" help:"Share the lock with others that share it." xor:"kind"`
 	Permits *int           `help:"Let so many run at once." placeholder:"N" xor:"kind"`
 	holdFlags
 }
