@@ -49,6 +49,12 @@ type terminal struct {
 	person   bool // somebody reads err as it comes
 }
 
+// mute returns t for a command that tells of nothing but how it failed.
+func (t terminal) mute() terminal {
+	t.err, t.person = io.Discard, false
+	return t
+}
+
 // Main runs the command with these arguments, without its name, and returns the exit status. A command of run that died
 // of Ctrl-C makes this process do so, too: a shell's loop around it ends only then.
 func Main(args []string) int {
@@ -85,7 +91,7 @@ func run(args []string, t terminal) (status int, by syscall.Signal) {
 		return usageStatus(args), 0
 	}
 	ctx, command := context.Background(), firstWord(parsed.Command())
-	slog.SetDefault(slog.New(newWarnings(t, command, line.JSON)))
+	slog.SetDefault(slog.New(newWarnings(t, command, &line)))
 	if command != "run" && command != "elect" {
 		// Those two catch signals themselves, and leave alone what was ignored when they started.
 		var stop context.CancelFunc

@@ -27,6 +27,9 @@ func (c *electCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 }
 
 func (c *electCommand) run(ctx context.Context, t terminal, line *commandLine) error {
+	if c.Quiet {
+		t = t.mute()
+	}
 	words, err := line.words("elect", c.Command)
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ type holdFlags struct {
 	MaxHold  *time.Duration `help:"Stop the command and let the lock go after so long." placeholder:"1h"`
 	Note     *string        `help:"What others are told about this holder. Default: the command's name."`
 	KillRest bool           `help:"Kill what the command leaves running behind it, instead of waiting for it; and, before it starts, what a former one left, where the store sees that." xor:"rest"`
+	Quiet    bool           `short:"q" help:"Say nothing where the command has run, or where another has the lock."`
 
 	RefuseRest bool `help:"Do not start the command beside what a former one left running: end with the status of --exit-held." xor:"rest"`
 
@@ -57,6 +58,9 @@ func (c *runCommand) Run(ctx context.Context, t terminal, line *commandLine) err
 }
 
 func (c *runCommand) run(ctx context.Context, t terminal, line *commandLine) error {
+	if c.Quiet {
+		t = t.mute()
+	}
 	words, err := line.words("run", c.Command)
 	if err != nil {
 		return err
@@ -167,6 +171,10 @@ func (f *holdFlags) status(err error) error {
 		status = f.ExitData
 	case exitUsage:
 		status = f.ExitUsage
+	}
+	var e *exitError
+	if errors.As(err, &e) && e.err == nil {
+		err = nil
 	}
 	return &exitError{status, err}
 }

@@ -105,6 +105,9 @@ func (j *job) inTheWay(err error) error {
 	var held *interlock.HeldError
 	switch {
 	case errors.As(err, &held):
+		if j.flags.Quiet {
+			return &exitError{status: exitHeld}
+		}
 		return &exitError{exitHeld, fmt.Errorf("%q is %s, in %s", j.name, heldBy(held.Holder), j.store)}
 	case errors.Is(err, interlock.ErrUnavailable):
 		return storeError(fmt.Errorf("%w; the store is %s", err, j.store))

@@ -18,13 +18,13 @@ type warnings struct {
 
 // newWarnings is for one command. What the store's configuration could lose is for whoever looks at the store, or reads along; it is not
 // for each job's mail, nor for a shell that completes a word.
-func newWarnings(t terminal, command string, asJSON bool) *warnings {
-	w := &warnings{t: t, asJSON: asJSON, least: slog.LevelError}
+func newWarnings(t terminal, command string, line *commandLine) *warnings {
+	w := &warnings{t: t, asJSON: line.JSON, least: slog.LevelError}
 	switch command {
 	case "ls", "show", "watch", "break":
 		w.least = slog.LevelWarn
 	case "run", "elect":
-		if t.person {
+		if t.person && !line.Run.Quiet && !line.Elect.Quiet {
 			w.least = slog.LevelWarn
 		}
 	}
