@@ -65,7 +65,7 @@ func succeed(t *testing.T, end func(interlock int)) {
 		return len(members) == 3
 	})
 
-	next := exec.Command("interlock", "run", "job", "--", "sh", "-c",
+	next := exec.Command("interlock", "run", "--quiet", "job", "--", "sh", "-c",
 		`for p in $(cat $PIDS); do grep -s '^State:.[^ZX]' /proc/$p/status && echo $p is alive; done; true`)
 	next.Env = env
 	end(first.Process.Pid)

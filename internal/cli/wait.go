@@ -60,7 +60,9 @@ func (j *job) wait(ctx context.Context) (lease *interlock.Lease, err error) {
 		case s := <-j.signals.C:
 			fail(j.whileWaiting(s))
 		case <-patience.C:
-			j.sayWhoWaits(ctx)
+			if !j.sayWhoWaits(ctx) {
+				patience.Reset(time.Second)
+			}
 		}
 	}
 	return lease, err
@@ -80,24 +82,30 @@ func (j *job) whileWaiting(s os.Signal) error {
 	return nil
 }
 
-// sayWhoWaits tells a person at a terminal what takes so long.
-func (j *job) sayWhoWaits(ctx context.Context) {
+// sayWhoWaits tells what takes so long, to a person at a terminal or in a job's log. It reports false where the lock is about to change
+// hands, and should be called again.
+func (j *job) sayWhoWaits(ctx context.Context) bool {
+	if j.flags.Quiet {
+		return true
+	}
 	i, ok := j.tap.Driver.(driver.Inspector)
-	if !ok || !j.t.person {
-		return
+	if !ok {
+		j.say("waiting for %q, in %s", j.name, j.store)
+		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	l, err := i.Line(ctx, j.name)
 	if err != nil {
-		return
+		return true // what is wrong with the store is said when the wait ends for it
 	}
 	for _, h := range l.Claims {
 		if h.Held {
 			j.say("waiting: %q is %s, in %s", j.name, heldBy(&h), j.store)
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // inTheWay is the error of a lock that was not acquired, for people: who has it, since when, and in which store.
