@@ -21,7 +21,8 @@ import (
 // commandLine is the command line as kong reads it.
 type commandLine struct {
 	storeFlags
-	JSON bool `help:"Print JSON instead of a table." name:"json"`
+	JSON         bool        `help:"Print JSON instead of a table." name:"json"`
+	PrintVersion versionFlag `name:"version" short:"V" help:"Print the version."`
 
 	Run        runCommand        `cmd:"" help:"Run a command under a lock."`
 	Elect      electCommand      `cmd:"" help:"Run a command while leading, or print who leads."`
@@ -151,17 +152,34 @@ func moduleVersion(info *debug.BuildInfo) string {
 	return ""
 }
 
-type versionCommand struct{}
-
-// Run prints the module's version and the toolchain.
-func (versionCommand) Run(t terminal, line *commandLine) error {
-	version, goVersion := "(devel)", ""
+// versions returns the module's version and the toolchain.
+func versions() (version, goVersion string) {
+	version = "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		goVersion = info.GoVersion
 		if v := moduleVersion(info); v != "" {
 			version = v
 		}
 	}
+	return version, goVersion
+}
+
+// versionFlag is what people try first to see what they have.
+type versionFlag bool
+
+// BeforeReset prints the versions and ends the command, whatever else stands on its line.
+func (versionFlag) BeforeReset(k *kong.Kong) error {
+	version, goVersion := versions()
+	_, err := fmt.Fprintf(k.Stdout, "interlock %s %s\n", version, goVersion)
+	k.Exit(0)
+	return err
+}
+
+type versionCommand struct{}
+
+// Run prints the versions.
+func (versionCommand) Run(t terminal, line *commandLine) error {
+	version, goVersion := versions()
 	if line.JSON {
 		return printJSON(t.out, struct {
 			Version string `json:"version"`
