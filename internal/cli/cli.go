@@ -22,6 +22,7 @@ import (
 type commandLine struct {
 	storeFlags
 	JSON         bool        `help:"Print JSON instead of a table." name:"json"`
+	Verbose      bool        `short:"v" help:"Say also what the store's driver logs, such as settings of a server that lose locks."`
 	PrintVersion versionFlag `name:"version" short:"V" help:"Print the version."`
 
 	Run        runCommand        `cmd:"" help:"Run a command under a lock."`

@@ -20,12 +20,15 @@ type warnings struct {
 // for each job's mail, nor for a shell that completes a word.
 func newWarnings(t terminal, command string, line *commandLine) *warnings {
 	w := &warnings{t: t, asJSON: line.JSON, least: slog.LevelError}
+	if line.Verbose {
+		w.least = slog.LevelDebug
+	}
 	switch command {
 	case "ls", "show", "watch", "break":
-		w.least = slog.LevelWarn
+		w.least = min(w.least, slog.LevelWarn)
 	case "run", "elect":
 		if t.person && !line.Run.Quiet && !line.Elect.Quiet {
-			w.least = slog.LevelWarn
+			w.least = min(w.least, slog.LevelWarn)
 		}
 	}
 	return w
@@ -47,6 +50,10 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 	})
 	if _, again := w.said.LoadOrStore(text, true); again {
 		return nil
+	}
+	if r.Level < slog.LevelWarn { // for who asked for all there is
+		_, err := fmt.Fprintf(w.t.err, "interlock: %s\n", text)
+		return err
 	}
 	if w.asJSON {
 		return printJSON(w.t.err, struct {
