@@ -12,7 +12,7 @@ import (
 
 type electCommand struct {
 	Name    string   `arg:"" help:"The election's name."`
-	Command []string `arg:"" optional:"" help:"The command to run while leading, after --. Without one: print who leads."`
+	Command []string `arg:"" optional:"" passthrough:"partial" help:"The command to run while leading, after --. Without one: print who leads."`
 	holdFlags
 }
 
@@ -30,7 +30,7 @@ func (c *electCommand) run(ctx context.Context, t terminal, line *commandLine) e
 	if c.Quiet {
 		t = t.mute()
 	}
-	words, err := line.words("elect", c.Command)
+	words, err := line.words("elect", c.Name, c.Command)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ type holdFlags struct {
 
 type runCommand struct {
 	Name    string         `arg:"" help:"The lock's name."`
-	Command []string       `arg:"" optional:"" help:"The command and its arguments, after --."`
+	Command []string       `arg:"" optional:"" passthrough:"partial" help:"The command and its arguments, after --."`
 	Try     bool           `short:"n" help:"Do not wait." xor:"wait"`
 	Wait    *time.Duration `short:"w" type:"wait" help:"Wait no longer than this: seconds, or a duration as 500ms. Default: as long as it takes." placeholder:"30s" xor:"wait"`
 	Shared  bool           `short:"s" help:"Share the lock with others that share it." xor:"kind"`
@@ -61,7 +61,7 @@ func (c *runCommand) run(ctx context.Context, t terminal, line *commandLine) err
 	if c.Quiet {
 		t = t.mute()
 	}
-	words, err := line.words("run", c.Command)
+	words, err := line.words("run", c.Name, c.Command)
 	if err != nil {
 		return err
 	}
@@ -198,8 +198,9 @@ func usageStatus(args []string) int {
 
 // words returns the command's words as they were given, which kong read as parsed. It makes sure that NAME stands before
 // the -- and nothing but NAME: `run -- cp a b` would run a under the lock cp. After -- any bytes may stand; kong replaces
-// what is not UTF-8.
-func (l *commandLine) words(command string, parsed []string) ([]string, error) {
+// what is not UTF-8. Without -- the command's own flags would be told from ours by where they stand, and a person may have
+// meant either: `run job head -n 5 log`.
+func (l *commandLine) words(command, name string, parsed []string) ([]string, error) {
 	i := slices.Index(l.args, "--")
 	own := l.args
 	if i >= 0 {
@@ -211,15 +212,22 @@ func (l *commandLine) words(command string, parsed []string) ([]string, error) {
 		}
 	}
 	if i < 0 {
+		if slices.ContainsFunc(parsed, func(w string) bool { return strings.HasPrefix(w, "-") }) {
+			// Its arguments are not repeated: they may be secret.
+			return nil, usage("flags stand after the command's name: put -- before it, and they are the command's: interlock %s %s -- %s …", command, quoteWord(name), quoteWord(parsed[0]))
+		}
 		return parsed, nil
 	}
+	if len(parsed) > 0 && parsed[0] == "--" { // kong leaves the -- before what it reads no further
+		parsed = parsed[1:]
+	}
 	switch words := l.args[i+1:]; {
-	case len(parsed) < len(words):
-		return nil, usage("NAME is missing before --: interlock %s NAME -- command arguments…", command)
+	case len(parsed) == len(words):
+		return words, nil
 	case len(parsed) > len(words):
 		return nil, usage("too many words before --: interlock %s NAME -- command arguments…", command)
 	default:
-		return words, nil
+		return nil, usage("NAME is missing before --: interlock %s NAME -- command arguments…", command)
 	}
 }
 
