@@ -82,6 +82,9 @@ func (c *breakCommand) targets(t terminal, l driver.Line, store string) ([]drive
 		if c.Now {
 			now = "--now "
 		}
+		if strings.HasPrefix(c.Name, "-") {
+			now += "-- "
+		}
 		return nil, usage("to break it: interlock break %s%s %s %d, or --yes for all that hold it", now, quoteWord(c.Name), held[0].PublicID, held[0].Fence)
 	}
 	return held, nil

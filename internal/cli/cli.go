@@ -83,10 +83,13 @@ func run(args []string, t terminal) (status int, by syscall.Signal) {
 		return status, 0
 	}
 	if err != nil {
-		fmt.Fprintf(t.err, "interlock: %v\n", err)
-		var pe *kong.ParseError
-		if errors.As(err, &pe) && pe.Context != nil && pe.Context.Command() != "" {
-			fmt.Fprintf(t.err, "Try: interlock %s --help\n", firstWord(pe.Context.Command()))
+		command := ""
+		if pe := (*kong.ParseError)(nil); errors.As(err, &pe) && pe.Context != nil {
+			command = firstWord(pe.Context.Command())
+		}
+		fmt.Fprintf(t.err, "interlock: %s\n", misread(err, command, args))
+		if command != "" {
+			fmt.Fprintf(t.err, "Try: interlock %s --help\n", command)
 		} else {
 			fmt.Fprintln(t.err, "Try: interlock --help")
 		}
@@ -108,6 +111,24 @@ func run(args []string, t terminal) (status int, by syscall.Signal) {
 		by = ended.by
 	}
 	return statusOf(err), by
+}
+
+// misread is kong's error for people. Of a name such as -5, which kong has taken for flags, it says how to give it.
+func misread(err error, command string, args []string) string {
+	flag, ok := strings.CutPrefix(err.Error(), "unknown flag -")
+	if !ok || flag == "" || flag[0] < '0' || '9' < flag[0] {
+		return err.Error()
+	}
+	for _, a := range args {
+		switch {
+		case !strings.HasPrefix(a, "-"+flag[:1]):
+		case command == "run" || command == "elect":
+			return fmt.Sprintf("unknown flag %s: a name that begins with a dash stands between two --: interlock %s -- %[1]s -- command arguments…", quoteWord(a), command)
+		default:
+			return fmt.Sprintf("unknown flag %s: a name that begins with a dash stands after --: interlock %s -- %[1]s", quoteWord(a), command)
+		}
+	}
+	return err.Error()
 }
 
 // complain says what went wrong, if nobody has said so yet.

@@ -88,9 +88,11 @@ func TestPageFromAdvisoryLocks(t *testing.T) {
 		t.Errorf("beside a lock by hand: %v\n%s", err, out)
 	}
 
-	out, err = exec.Command("interlock", "run", "--store", by, " -6", "--", "echo", "has -6").CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "has -6") {
-		t.Errorf("a negative number: %v\n%s", err, out)
+	for _, name := range [][]string{{"--", "-6"}, {" -6"}} {
+		out, err = exec.Command("interlock", append(append([]string{"run", "--store", by}, name...), "--", "echo", "has -6")...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "has -6") {
+			t.Errorf("a negative number: %v\n%s", err, out)
+		}
 	}
 
 	// What stands in place of pg_terminate_backend.

@@ -198,8 +198,8 @@ func usageStatus(args []string) int {
 
 // words returns the command's words as they were given, which kong read as parsed. It makes sure that NAME stands before
 // the -- and nothing but NAME: `run -- cp a b` would run a under the lock cp. After -- any bytes may stand; kong replaces
-// what is not UTF-8. Without -- the command's own flags would be told from ours by where they stand, and a person may have
-// meant either: `run job head -n 5 log`.
+// what is not UTF-8. A NAME that begins with a dash stands between two: `run -- -5 -- cp a b`. Without -- the command's own
+// flags would be told from ours by where they stand, and a person may have meant either: `run job head -n 5 log`.
 func (l *commandLine) words(command, name string, parsed []string) ([]string, error) {
 	i := slices.Index(l.args, "--")
 	own := l.args
@@ -212,7 +212,7 @@ func (l *commandLine) words(command, name string, parsed []string) ([]string, er
 		}
 	}
 	if i < 0 {
-		if slices.ContainsFunc(parsed, func(w string) bool { return strings.HasPrefix(w, "-") }) {
+		if slices.ContainsFunc(parsed, func(w string) bool { return len(w) > 1 && w[0] == '-' }) {
 			// Its arguments are not repeated: they may be secret.
 			return nil, usage("flags stand after the command's name: put -- before it, and they are the command's: interlock %s %s -- %s …", command, quoteWord(name), quoteWord(parsed[0]))
 		}
@@ -226,6 +226,13 @@ func (l *commandLine) words(command, name string, parsed []string) ([]string, er
 		return words, nil
 	case len(parsed) > len(words):
 		return nil, usage("too many words before --: interlock %s NAME -- command arguments…", command)
+	case strings.HasPrefix(words[0], "-") && (len(words) == 1 || words[1] == "--"):
+		if !utf8.ValidString(words[0]) {
+			return nil, usage("%q is not UTF-8: want names in UTF-8", words[0])
+		}
+		return words[min(2, len(words)):], nil
+	case strings.HasPrefix(words[0], "-"):
+		return nil, usage("NAME is missing before --, or if it is %[2]s, -- after it: interlock %[1]s -- %[2]s -- command arguments…", command, quoteWord(words[0]))
 	default:
 		return nil, usage("NAME is missing before --: interlock %s NAME -- command arguments…", command)
 	}
