@@ -35,6 +35,7 @@ type commandLine struct {
 	Prune      pruneCommand      `cmd:"" help:"Remove what the store keeps of names that nobody locks any more."`
 	Migrate    migrateCommand    `cmd:"" help:"Make or renew the tables of a store in a database."`
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
+	Man        manCommand        `cmd:"" help:"Print the page of the manual, as for man -l -."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 	Complete   completeCommand   `cmd:"" hidden:""`
 	Demo       movedCommand      `cmd:"" hidden:"" passthrough:""`
