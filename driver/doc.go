@@ -32,5 +32,5 @@
 // An error that matches [ErrSessionLost], [ErrRefused], [ErrNotSent], [ErrBroken] or [ErrGone] says what is known.
 // Every other error means that the outcome is unknown: the request may have been carried out, be under way, or never
 // have left. The core then releases the claim on a context of its own until a Release is answered or the claim's time
-// is over.
+// is over. [ErrUnable] and [ErrBadData] say why, beside one of these.
 package driver
