@@ -27,7 +27,7 @@ var statuses = []struct{ status, means string }{
 	{"65", "what stands in the store is no lock, or is damaged"},
 	{"69", "the store cannot be used"},
 	{"70", "anything else"},
-	{"75", "the lock was not acquired: another has it, or an operator has broken the wait"},
+	{"75", "the lock was not acquired: another has it, or the wait was broken"},
 	{"76", "the lock was lost, and the command was stopped"},
 	{"126", "the command cannot be executed"},
 	{"127", "the command was not found"},
