@@ -40,6 +40,17 @@ type rivals struct {
 	a, b *actor
 }
 
+// takeTurns has both use the name: the first use may load, connect and subscribe.
+func (r *rivals) takeTurns() {
+	for range 2 {
+		mine, next := r.a.held(r.own(r.name)), r.b.queue(r.rival(r.name))
+		r.a.letGo(mine)
+		r.b.await(next, patience)
+		r.b.letGo(next)
+		r.a, r.b = r.b, r.a
+	}
+}
+
 func tryBudgets(w *world, c Counter) {
 	var all []*rivals
 	calls := func() (n int) {
@@ -48,18 +59,12 @@ func tryBudgets(w *world, c Counter) {
 		}
 		return n
 	}
-	for _, k := range w.kinds() { // the first use may load, connect and subscribe
+	for _, k := range w.kinds() {
 		r := &rivals{k, w.name("quiet-" + k.String()), w.still("A", w.long()), w.still("B", w.long())}
 		all = append(all, r)
-		for range 2 {
-			mine, next := r.a.held(k.own(r.name)), r.b.queue(k.rival(r.name))
-			r.a.letGo(mine)
-			r.b.await(next, patience)
-			r.b.letGo(next)
-			r.a, r.b = r.b, r.a
-		}
+		r.takeTurns()
 	}
-	// So may the first hold, after a while: to hear of it when somebody breaks it, for one.
+	// Who holds may subscribe after a while, once: to hear of it when somebody breaks the claim, for one.
 	var ends []func()
 	for _, r := range all {
 		for _, a := range []*actor{r.a, r.b} {
@@ -84,9 +89,10 @@ func tryBudgets(w *world, c Counter) {
 }
 
 func tryBudget(w *world, c Counter, r *rivals) {
-	k, name, a, b := r.kind, r.name, r.a, r.b
 	budget := c.Budget()
 	began := time.Now()
+	r.takeTurns() // once more: what nobody has used for a while a driver may have let go of
+	k, name, a, b := r.kind, r.name, r.a, r.b
 	calls := func() int { return c.Calls(a.p.d) + c.Calls(b.p.d) }
 	over := 0
 	spent := func(what string, allowed int, of func()) {
