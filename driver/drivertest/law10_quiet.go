@@ -19,80 +19,35 @@ func tryQuiet(w *world) {
 		w.lacks("Counter", "what the driver asks of the store")
 		return
 	}
-	w.parts(func(w *world) { tryBudgets(w, c) }, func(w *world) {
+	var parts []func(*world)
+	for _, k := range w.kinds() { // one after the other: what a driver does by the clock is not to fall into all of them
+		parts = append(parts, func(w *world) { tryBudget(w, c, k) })
+	}
+	w.parts(append(parts, func(w *world) {
 		w.apart(
 			func() { w.eachKind(func(w *world, k kind) { tryIdle(w, c, k) }) },
 			func() { tryClosed(w, c) },
 		)
-	})
+	})...)
 }
 
 const (
 	countedTurns = 10
 	settling     = 200 * time.Millisecond // in which whatever was under way has arrived
-	settlesIn    = 750 * time.Millisecond // in which a driver has begun whatever it does once for a process that holds something
 )
 
-// rivals are two processes that take turns at a name.
-type rivals struct {
-	kind
-	name string
-	a, b *actor
-}
-
-// takeTurns has both use the name: the first use may load, connect and subscribe.
-func (r *rivals) takeTurns() {
-	for range 2 {
-		mine, next := r.a.held(r.own(r.name)), r.b.queue(r.rival(r.name))
-		r.a.letGo(mine)
-		r.b.await(next, patience)
-		r.b.letGo(next)
-		r.a, r.b = r.b, r.a
-	}
-}
-
-func tryBudgets(w *world, c Counter) {
-	var all []*rivals
-	calls := func() (n int) {
-		for _, r := range all {
-			n += c.Calls(r.a.p.d) + c.Calls(r.b.p.d)
-		}
-		return n
-	}
-	for _, k := range w.kinds() {
-		r := &rivals{k, w.name("quiet-" + k.String()), w.still("A", w.long()), w.still("B", w.long())}
-		all = append(all, r)
-		r.takeTurns()
-	}
-	// Who holds may subscribe after a while, once: to hear of it when somebody breaks the claim, for one.
-	var ends []func()
-	for _, r := range all {
-		for _, a := range []*actor{r.a, r.b} {
-			mine := a.held(r.own(w.name("quiet-hold")))
-			ends = append(ends, func() { a.letGo(mine) })
-		}
-	}
-	for last, rounds := -1, 0; calls() != last && rounds < 5; rounds++ {
-		last = calls()
-		w.sleep(settlesIn)
-	}
-	for _, end := range ends {
-		end()
-	}
-	for _, r := range all { // one after the other: what a driver does by the clock is not to fall into all of them
-		for _, other := range all {
-			other.a.renewIfDue()
-			other.b.renewIfDue()
-		}
-		tryBudget(w, c, r)
-	}
-}
-
-func tryBudget(w *world, c Counter, r *rivals) {
+func tryBudget(w *world, c Counter, k kind) {
+	a, b := w.still("A", w.long()), w.still("B", w.long())
 	budget := c.Budget()
+	name := w.name("quiet-" + k.String())
 	began := time.Now()
-	r.takeTurns() // once more: what nobody has used for a while a driver may have let go of
-	k, name, a, b := r.kind, r.name, r.a, r.b
+	for range 2 { // the first use may load, connect and subscribe
+		mine, next := a.held(k.own(name)), b.queue(k.rival(name))
+		a.letGo(mine)
+		b.await(next, patience)
+		b.letGo(next)
+		a, b = b, a
+	}
 	calls := func() int { return c.Calls(a.p.d) + c.Calls(b.p.d) }
 	over := 0
 	spent := func(what string, allowed int, of func()) {
