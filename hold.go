@@ -13,10 +13,11 @@ type hold struct {
 	grace   time.Duration
 	minHold time.Duration
 	maxHold time.Duration // 0 for none
-	granted instant
-	passed  bool // from another goroutine of this client
+	since   instant       // when it was granted, and from its first lease on when that began
+	passed  bool          // from another goroutine of this client
 
 	sharers int  // leases on it, made or about to be
+	begun   bool // somebody has or had a lease on it
 	used    bool // somebody had a lease on it: it was released or lost, and not only declined
 	leases  []*lease
 	single  [1]*lease // what leases is where there is one
@@ -26,10 +27,14 @@ type hold struct {
 	leaving *time.Timer // its grace after a loss, or the rest of its MinHold
 }
 
-// begin has the MaxHold count from now on, when there is the first lease on the hold: that of several names has the last of
-// them only now.
+// begin has MinHold and MaxHold count from now on, when there is the first lease on the hold: that of several names has the
+// last of them only now.
 func (h *hold) begin(now instant) {
-	if h.maxHold > 0 && h.maximum == 0 {
+	if h.begun {
+		return
+	}
+	h.begun, h.since = true, now
+	if h.maxHold > 0 {
 		h.maximum = now.add(h.maxHold - h.grace)
 		h.claim.session.guard(h)
 	}

@@ -24,7 +24,7 @@ func (p *pool) vacate(h *hold, now instant) error {
 		p.mu.Unlock()
 		return nil
 	}
-	if keep := h.minHold - now.sub(h.granted); keep > 0 && h.used && h.claim.gone == nil {
+	if keep := h.minHold - now.sub(h.since); keep > 0 && h.used && h.claim.gone == nil {
 		keep = min(keep, longestSleep)
 		if h.leaving == nil {
 			h.leaving = time.AfterFunc(keep, func() { _ = p.leave(h) })

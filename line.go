@@ -288,7 +288,7 @@ func (l *line) tooLate(c *claim, now instant) bool {
 
 // give lets w hold c, with the nth of its tokens.
 func (l *line) give(c *claim, w *waiter, n int, now instant) {
-	w.turn = hold{claim: c, grace: w.grace, minHold: w.settings.minHold, maxHold: w.settings.maxHold, granted: now, passed: n > 0, sharers: 1}
+	w.turn = hold{claim: c, grace: w.grace, minHold: w.settings.minHold, maxHold: w.settings.maxHold, since: now, passed: n > 0, sharers: 1}
 	h := &w.turn
 	if c.fence != 0 {
 		h.fence = c.fence + uint64(n)

@@ -202,6 +202,25 @@ func TestMulti_MaxHoldCountsFromTheLastName(t *testing.T) {
 	})
 }
 
+// Nor does a MinHold begin before its lease: a name that was got long before the last is kept as long as that one.
+func TestMulti_MinHoldCountsFromTheLastName(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, a, b := two(t)
+		held := lock(t.Context(), t, a.Mutex("b"))
+		time.AfterFunc(15*time.Second, func() { release(t, held) })
+		l := lock(t.Context(), t, b.Multi([]string{"a", "b"}, interlock.MinHold(20*time.Second)))
+		start := time.Now()
+		release(t, l)
+		for _, name := range []string{"a", "b"} {
+			next := lock(t.Context(), t, a.Mutex(name))
+			if d := time.Since(start); d != 20*time.Second {
+				t.Errorf("%s: the next was granted %v after the lease began, want its MinHold of 20s", name, d)
+			}
+			release(t, next)
+		}
+	})
+}
+
 func TestMulti_ASilentStoreCostsTheTimeOfOne(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	bubble(t, func(t *testing.T) {
