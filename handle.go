@@ -189,8 +189,13 @@ func (p *pool) giveUp(ctx context.Context, l *line, w *waiter) (*hold, error) {
 	l.withdraw(w)
 	p.attended(offered)
 	p.mu.Unlock()
-	if ended != nil {
+	switch {
+	case ended != nil:
 		why = fmt.Errorf("%w: %w", why, ended)
+	case why == ErrUnavailable && w.try: //nolint:errorlint // it has no reason yet
+		why = fmt.Errorf("%w: no answer in %v", why, tryPatience)
+	case why == ErrUnavailable: //nolint:errorlint // likewise
+		why = fmt.Errorf("%w: no answer in the wait of %v", why, w.settings.wait)
 	}
 	return nil, why
 }

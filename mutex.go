@@ -16,8 +16,8 @@ func (m *Mutex) Err() error { return m.why() }
 // Lock waits until the mutex is held. ctx bounds the waiting only; what bounds the holding is the lease's own context.
 //
 // Errors match: the context's error, and with it ErrHeld if the mutex was held when the wait ended; ErrHeld after the
-// option Wait; ErrUnavailable when the store has answered nothing for Options.Patience, or when ctx ended before it
-// did; ErrDeadlock, ErrTooManyWaiters, ErrClosed; driver.ErrRefused for a name that has another use, and
+// option Wait; ErrUnavailable when the store has answered nothing for Options.Patience, or when ctx ended or the Wait was
+// over before it did; ErrDeadlock, ErrTooManyWaiters, ErrClosed; driver.ErrRefused for a name that has another use, and
 // driver.ErrBroken when an operator broke the wait.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
 	return m.lock(ctx, "lock", mutexShape, false)

@@ -141,7 +141,8 @@ type settings struct {
 	err error // the first impossible choice
 }
 
-// Wait bounds the waiting: after d without the lock, Lock returns ErrHeld. Wait(0) tries once and does not wait.
+// Wait bounds the waiting: after d without the lock, Lock returns ErrHeld, or ErrUnavailable if the store has not
+// answered by then. Wait(0) tries once and does not wait.
 func Wait(d time.Duration) LockOption {
 	return func(s *settings) {
 		s.wait, s.bounded = d, true

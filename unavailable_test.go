@@ -29,6 +29,20 @@ var silences = map[string]func(*memlock.Driver) (resume func()){
 	},
 }
 
+// A Wait that is over before the store has answered says nothing of who holds, but that there was no answer, and in what time.
+func TestWait_WithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		c := newClient(t, store, nil)
+		defer store.Stall()()
+		_, err := c.Mutex("m", interlock.Wait(time.Second)).Lock(t.Context())
+		matches(t, err, interlock.ErrUnavailable)
+		if errors.Is(err, interlock.ErrHeld) || err.Error() != `interlock: lock "m": store unavailable: no answer in the wait of 1s` {
+			t.Errorf("after a wait of 1s at a silent store: %v", err)
+		}
+	})
+}
+
 // A try at a store that fails is told so at once, alone and behind somebody who waits.
 func TestTry_AtAFailingStoreAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
