@@ -37,7 +37,7 @@ func TestWhoGetsInAsksSinceWhen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeBoth()
+	defer func() { _ = closeBoth() }()
 	s.client, s.inspector = client, store.(driver.Inspector)
 	rec, err := d.ask(0, 0)
 	if err != nil {
