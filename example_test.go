@@ -2,15 +2,14 @@ package interlock_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	_ "modernc.org/sqlite"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/fence"
@@ -230,32 +229,22 @@ func ExampleClient_Multi() {
 	// Output: 60 140
 }
 
-// The lock's token at a database: who comes late is refused by the resource itself.
+// The lock's token at a file: who comes late is refused by the resource itself. Package fence does it for databases, too.
 func ExampleFence() {
 	ctx := context.Background()
 	client := open("web-1")
 	defer client.Close()
-	db, err := sql.Open("sqlite", ":memory:")
+	dir, err := os.MkdirTemp("", "shop")
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer db.Close()
-	db.SetMaxOpenConns(1) // a database in memory is that of one connection
-	fences, err := fence.NewTable(fence.SQLite, "fence")
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, statement := range []string{fences.Schema(), `CREATE TABLE coupons (n INTEGER)`, `INSERT INTO coupons VALUES (10)`} {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			log.Fatal(err)
-		}
-	}
+	defer os.RemoveAll(dir)
+	stock := fence.NewFile(filepath.Join(dir, "coupons"), 0o600)
 
 	const name = "coupons/42"
 	sell := func(ctx context.Context) error {
-		return fences.Do(ctx, db, name, interlock.Fence(ctx, name), func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, `UPDATE coupons SET n = n - 1`)
-			return err
+		return stock.Update(ctx, interlock.Fence(ctx, name), func(sold []byte) ([]byte, error) {
+			return fmt.Append(sold, "sold\n"), nil
 		})
 	}
 	var earlier context.Context

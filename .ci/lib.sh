@@ -45,14 +45,47 @@ finish() {
 # are not among them: they try memlock in real time as well.
 readonly bubbles='^github\.com/interlock-go/interlock(/(driver|driver/drivertest/broken|driver/line|memlock|examples/versioned))?$'
 
-# packages prints the packages that PKG names, or all: by their import paths.
-packages() { go list ${PKG:-./...}; } # several in PKG are separated by spaces
+# beside are modules of their own, for what nobody who uses the library should have to load. They are tested as the rest is.
+readonly beside=(cmd/interlock-lab examples/coupons fence/sqlite)
+
+# module_of prints the folder of the module that has a package, which is named by its path from here, or by its import path.
+module_of() {
+	local path=${1#github.com/interlock-go/interlock/} dir
+	for dir in "${beside[@]}"; do
+		if [[ ${path#./}/ == "$dir"/* ]]; then
+			echo "$dir"
+			return
+		fi
+	done
+	echo .
+}
+
+# packages prints the packages of this module that PKG names, or all: by their import paths.
+packages() {
+	local p here=()
+	for p in ${PKG:-./...}; do # several are separated by spaces
+		[[ $(module_of "$p") != . ]] || here+=("$p")
+	done
+	((${#here[@]} == 0)) || go list "${here[@]}"
+}
+
+# packages_of prints the packages of a module beside this one that PKG names, or all: by their paths in there.
+packages_of() {
+	local p
+	for p in ${PKG:-./$1/...}; do
+		if [[ $(module_of "$p") == "$1" ]]; then
+			p=${p#github.com/interlock-go/interlock/}
+			p=${p#./}
+			echo ".${p#"$1"}"
+		fi
+	done
+}
 
 bubble_packages() { packages | grep -E "$bubbles" || true; }
 other_packages() { packages | grep -Ev "$bubbles" || true; }
 
 # What runs for long comes first, so that none of it is left alone at the end; beside what computes most stands what mostly waits.
-readonly longest=(mysqllock redlock redislock pglock zklock filelock examples/coupons/stage internal/guard etcdlock internal/cli shedlock torture cmd/interlock-lab redissonlock
+readonly longest=(mysqllock redlock redislock pglock zklock filelock internal/guard etcdlock internal/cli shedlock torture redissonlock
 	internal/mutant driver/drivertest internal/foreigntest redisconn memcachedlock redisconn/goredis internal/servertest internal/zk internal/memcache)
 
 # in_order sorts packages: those of longest, and then all others.

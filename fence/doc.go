@@ -25,7 +25,7 @@
 //		"github.com/interlock-go/interlock"
 //		"github.com/interlock-go/interlock/fence"
 //		_ "github.com/interlock-go/interlock/filelock"
-//		_ "modernc.org/sqlite"
+//		_ "github.com/jackc/pgx/v5/stdlib"
 //	)
 //
 //	func main() {
@@ -35,11 +35,11 @@
 //			log.Fatal(err)
 //		}
 //		defer client.Close()
-//		db, err := sql.Open("sqlite", "shop.db?_pragma=busy_timeout(5000)")
+//		db, err := sql.Open("pgx", "postgres://app@db/shop")
 //		if err != nil {
 //			log.Fatal(err)
 //		}
-//		fences, err := fence.NewTable(fence.SQLite, "fence")
+//		fences, err := fence.NewTable(fence.PostgreSQL, "fence")
 //		if err != nil {
 //			log.Fatal(err)
 //		}
@@ -54,7 +54,7 @@
 //				if err := tx.QueryRowContext(ctx, `SELECT n FROM coupons WHERE id = 42`).Scan(&left); err != nil {
 //					return err
 //				}
-//				_, err := tx.ExecContext(ctx, `UPDATE coupons SET n = ? WHERE id = 42`, left-1)
+//				_, err := tx.ExecContext(ctx, `UPDATE coupons SET n = $1 WHERE id = 42`, left-1)
 //				return err
 //			})
 //		})

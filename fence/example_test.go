@@ -10,15 +10,16 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/internal/servertest"
 )
 
 // Rows of an application's own tables, guarded by a name. The guard is the first statement of the transaction, so it is
 // the claim as well.
 func ExampleTable_Do() {
 	ctx := context.Background()
-	db := exampleDB(`CREATE TABLE coupons (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)`, `INSERT INTO coupons VALUES (42, 10)`)
-	defer db.Close()
-	fences, err := fence.NewTable(fence.SQLite, "fence")
+	db, stop := exampleDB(`CREATE TABLE coupons (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)`, `INSERT INTO coupons VALUES (42, 10)`)
+	defer stop()
+	fences, err := fence.NewTable(fence.PostgreSQL, "fence")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func ExampleTable_Do() {
 			if err := tx.QueryRowContext(ctx, `SELECT n FROM coupons WHERE id = 42`).Scan(&left); err != nil {
 				return err
 			}
-			_, err := tx.ExecContext(ctx, `UPDATE coupons SET n = ? WHERE id = 42`, left-1)
+			_, err := tx.ExecContext(ctx, `UPDATE coupons SET n = $1 WHERE id = 42`, left-1)
 			return err
 		})
 	}
@@ -56,10 +57,10 @@ func ExampleTable_Do() {
 // no row is touched, Check says whether the token is to blame.
 func Example_sameRow() {
 	ctx := context.Background()
-	db := exampleDB(`CREATE TABLE doc (id INTEGER PRIMARY KEY, body TEXT, fence INTEGER NOT NULL)`, `INSERT INTO doc VALUES (7, 'old', 0)`)
-	defer db.Close()
+	db, stop := exampleDB(`CREATE TABLE doc (id INTEGER PRIMARY KEY, body TEXT, fence INTEGER NOT NULL)`, `INSERT INTO doc VALUES (7, 'old', 0)`)
+	defer stop()
 
-	// guarded runs an UPDATE of row 7 that ends in "AND fence <= ?".
+	// guarded runs an UPDATE of row 7 that ends in "AND fence <= $1".
 	guarded := func(token uint64, query string, args ...any) error {
 		if err := fence.Valid(token); err != nil {
 			return err
@@ -78,10 +79,10 @@ func Example_sameRow() {
 		return fence.Check("doc/7", highest, token)
 	}
 	claim := func(token uint64) error {
-		return guarded(token, `UPDATE doc SET fence = ? WHERE id = 7 AND fence <= ?`, token, token)
+		return guarded(token, `UPDATE doc SET fence = $1 WHERE id = 7 AND fence <= $1`, token)
 	}
 	write := func(token uint64, body string) error {
-		return guarded(token, `UPDATE doc SET body = ?, fence = ? WHERE id = 7 AND fence <= ?`, body, token, token)
+		return guarded(token, `UPDATE doc SET body = $2, fence = $1 WHERE id = 7 AND fence <= $1`, token, body)
 	}
 
 	fmt.Println(claim(33), write(33, "by the first"))
@@ -129,9 +130,9 @@ func ExampleHandler() {
 
 // A service whose state is in a database keeps the tokens there too, and raises them in the transaction of the effect.
 func ExampleWriteError() {
-	db := exampleDB(`CREATE TABLE doc (id INTEGER PRIMARY KEY, body TEXT NOT NULL)`, `INSERT INTO doc VALUES (7, '')`)
-	defer db.Close()
-	fences, err := fence.NewTable(fence.SQLite, "fence")
+	db, stop := exampleDB(`CREATE TABLE doc (id INTEGER PRIMARY KEY, body TEXT NOT NULL)`, `INSERT INTO doc VALUES (7, '')`)
+	defer stop()
+	fences, err := fence.NewTable(fence.PostgreSQL, "fence")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -142,7 +143,7 @@ func ExampleWriteError() {
 		token, err := fence.FromHeader(r.Header)
 		if err == nil {
 			err = fences.Do(r.Context(), db, "doc/7", token, func(tx *sql.Tx) error {
-				_, err := tx.Exec(`UPDATE doc SET body = ? WHERE id = 7`, r.FormValue("body"))
+				_, err := tx.Exec(`UPDATE doc SET body = $1 WHERE id = 7`, r.FormValue("body"))
 				return err
 			})
 		}
@@ -166,17 +167,19 @@ func ExampleWriteError() {
 	// "": 428, highest seen ""
 }
 
-// exampleDB is a database that lasts as long as its one connection.
-func exampleDB(statements ...string) *sql.DB {
-	db, err := sql.Open("sqlite", ":memory:")
+// exampleDB is a database of a server of its own, which stop stops.
+func exampleDB(statements ...string) (db *sql.DB, stop func()) {
+	s, err := servertest.StartPostgres(context.Background(), servertest.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	db.SetMaxOpenConns(1)
+	if db, err = sql.Open("pgx", s.URL()); err != nil {
+		log.Fatal(err)
+	}
 	for _, s := range statements {
 		if _, err := db.Exec(s); err != nil {
 			log.Fatal(err)
 		}
 	}
-	return db
+	return db, func() { _, _ = db.Close(), s.Close() }
 }

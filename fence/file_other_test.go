@@ -11,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/fence"
 )
 
-func addFile(*testing.T, map[string]guarded) {}
+func addFile(*testing.T, map[string]tabletest.Guarded) {}
 
 // Where there is no flock every write is refused with that reason, and a bad token with its own.
 func TestFile_Unsupported(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/fence/internal/tabletest"
 )
 
 type guardedFile struct {
@@ -28,12 +29,12 @@ func newGuardedFile(t tester, path string) *guardedFile {
 	return &guardedFile{t: t, f: fence.NewFile(path, 0o600)}
 }
 
-func (g *guardedFile) claim(token uint64) error { return g.f.Claim(context.Background(), token) }
-func (g *guardedFile) write(token uint64, v int) error {
+func (g *guardedFile) Claim(token uint64) error { return g.f.Claim(context.Background(), token) }
+func (g *guardedFile) Write(token uint64, v int) error {
 	return g.f.Write(context.Background(), token, []byte(strconv.Itoa(v)))
 }
 
-func (g *guardedFile) read() int {
+func (g *guardedFile) Read() int {
 	b, err := g.f.Read()
 	if err != nil {
 		return 0
@@ -45,7 +46,7 @@ func (g *guardedFile) read() int {
 	return v
 }
 
-func addFile(t *testing.T, all map[string]guarded) {
+func addFile(t *testing.T, all map[string]tabletest.Guarded) {
 	t.Helper()
 	all["file"] = newGuardedFile(t, filepath.Join(t.TempDir(), "f"))
 }
@@ -54,7 +55,7 @@ func TestFile_Rule(t *testing.T) {
 	dir, n := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++
-		checkRule(t, newGuardedFile(t, filepath.Join(dir, strconv.Itoa(n))))
+		tabletest.CheckRule(t, newGuardedFile(t, filepath.Join(dir, strconv.Itoa(n))))
 	})
 }
 
@@ -111,12 +112,12 @@ func TestFile_UpdateOvertaken(t *testing.T) {
 func TestFile_ClaimComesFirst(t *testing.T) {
 	ctx := context.Background()
 	f := newGuardedFile(t, filepath.Join(t.TempDir(), "doc"))
-	if err := f.write(33, 5); err != nil {
+	if err := f.Write(33, 5); err != nil {
 		t.Fatal(err)
 	}
 	var errA error
 	err := f.f.Update(ctx, 34, func(content []byte) ([]byte, error) {
-		errA = f.write(33, 6)
+		errA = f.Write(33, 6)
 		return fmt.Append(content[:0:0], 6), nil
 	})
 	if err != nil || !errors.Is(errA, fence.ErrStale) {
@@ -124,13 +125,13 @@ func TestFile_ClaimComesFirst(t *testing.T) {
 	}
 
 	control := newGuardedFile(t, filepath.Join(t.TempDir(), "doc"))
-	if err := control.write(33, 5); err != nil {
+	if err := control.Write(33, 5); err != nil {
 		t.Fatal(err)
 	}
-	b := control.read()
-	errA = control.write(33, 6)
-	if err := control.write(34, b+1); err != nil || errA != nil || control.read() != 6 {
-		t.Errorf("control: B %v, A %v, value %d; want both acknowledged and one lost", err, errA, control.read())
+	b := control.Read()
+	errA = control.Write(33, 6)
+	if err := control.Write(34, b+1); err != nil || errA != nil || control.Read() != 6 {
+		t.Errorf("control: B %v, A %v, value %d; want both acknowledged and one lost", err, errA, control.Read())
 	}
 }
 
@@ -216,7 +217,7 @@ func TestFile_NoneLost(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := newGuardedFile(t, path).read(); got != acked || acked == 0 {
+	if got := newGuardedFile(t, path).Read(); got != acked || acked == 0 {
 		t.Errorf("number %d after %d acknowledged increments", got, acked)
 	}
 	wantDir(t, path, "doc", "doc.fence")

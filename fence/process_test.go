@@ -138,7 +138,7 @@ func TestProcess_PausedHolder(t *testing.T) {
 	if got := a.answer(); got != "stale" {
 		t.Errorf("the holder that slept: %s, want stale", got)
 	}
-	if got := newGuardedFile(t, path).read(); got != 2 {
+	if got := newGuardedFile(t, path).Read(); got != 2 {
 		t.Errorf("number %d, want 2", got)
 	}
 }
@@ -172,7 +172,7 @@ func TestProcess_NoneLost(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := newGuardedFile(t, path).read(); got != acked || acked == 0 {
+	if got := newGuardedFile(t, path).Read(); got != acked || acked == 0 {
 		t.Errorf("number %d after %d acknowledged increments", got, acked)
 	}
 	t.Logf("%d of %d acknowledged", acked, tokens)

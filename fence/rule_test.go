@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/fence/internal/tabletest"
 )
 
 // A seeded bug is meant to fail the properties, so what fails them then is not worth a file of rapid's.
@@ -22,30 +23,22 @@ func init() {
 	}
 }
 
-// A guarded is one resource behind one of the guards: what every guard must do is tested once, through it.
-type guarded interface {
-	claim(token uint64) error
-	write(token uint64, value int) error
-	read() int
-}
-
 type guardedInt struct {
 	mark  fence.Mark
 	value int
 }
 
-func (g *guardedInt) claim(token uint64) error { return g.mark.Claim(token) }
-func (g *guardedInt) write(token uint64, v int) error {
+func (g *guardedInt) Claim(token uint64) error { return g.mark.Claim(token) }
+func (g *guardedInt) Write(token uint64, v int) error {
 	return g.mark.Do(token, func() error { g.value = v; return nil })
 }
-func (g *guardedInt) read() int { return g.value }
+func (g *guardedInt) Read() int { return g.value }
 
 // guards are one resource of every kind that this platform has.
-func guards(t *testing.T) map[string]guarded {
+func guards(t *testing.T) map[string]tabletest.Guarded {
 	t.Helper()
-	all := map[string]guarded{
+	all := map[string]tabletest.Guarded{
 		"mark": new(guardedInt),
-		"row":  newGuardedRow(t, newTable(t), openSQLite(t), "n"),
 	}
 	addFile(t, all)
 	return all
@@ -56,64 +49,8 @@ type tester interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkRule runs random claims and writes against g and against the rule as a reader would write it down.
-func checkRule(t *rapid.T, g guarded) {
-	highest, value := uint64(0), 0
-	token := rapid.OneOf(
-		rapid.Uint64Range(0, 6),
-		rapid.Uint64Range(fence.Max-1, fence.Max+2),
-		rapid.Uint64(),
-	)
-	for i := range rapid.IntRange(1, 12).Draw(t, "steps") {
-		tok := token.Draw(t, "token")
-		var want error
-		switch {
-		case tok == 0:
-			want = fence.ErrNoToken
-		case tok > 1<<63-1:
-			want = fence.ErrRange
-		case tok < highest:
-			want = fence.ErrStale
-		}
-		var err error
-		write := rapid.Bool().Draw(t, "write")
-		if write {
-			err = g.write(tok, i+1)
-		} else {
-			err = g.claim(tok)
-		}
-		if !errors.Is(err, want) || want == nil && err != nil {
-			t.Fatalf("token %d after %d: got %v, want %v", tok, highest, err, want)
-		}
-		var stale *fence.StaleError
-		if errors.As(err, &stale) != errors.Is(want, fence.ErrStale) {
-			t.Fatalf("token %d after %d: %v carries a StaleError: %v", tok, highest, err, stale != nil)
-		}
-		if stale != nil && (stale.Highest != highest || stale.Token != tok) {
-			t.Fatalf("token %d after %d: the error says %d after %d", tok, highest, stale.Token, stale.Highest)
-		}
-		if want == nil {
-			highest = tok
-			if write {
-				value = i + 1
-			}
-		}
-		if got := g.read(); got != value {
-			t.Fatalf("after token %d: value %d, want %d", tok, got, value)
-		}
-	}
-}
-
 func TestMark_Rule(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { checkRule(t, new(guardedInt)) })
-}
-
-func TestTable_Rule(t *testing.T) {
-	table, db, n := newTable(t), openSQLite(t), 0
-	rapid.Check(t, func(t *rapid.T) {
-		n++
-		checkRule(t, newGuardedRow(t, table, db, fmt.Sprintf("row %d", n)))
-	})
+	rapid.Check(t, func(t *rapid.T) { tabletest.CheckRule(t, new(guardedInt)) })
 }
 
 // Zero is refused by a guard that has seen nothing, where no comparison would refuse it.
@@ -122,13 +59,13 @@ func TestZero_Refused(t *testing.T) {
 		t.Errorf("Check: %v, want ErrNoToken", err)
 	}
 	for name, g := range guards(t) {
-		if err := g.claim(0); !errors.Is(err, fence.ErrNoToken) {
+		if err := g.Claim(0); !errors.Is(err, fence.ErrNoToken) {
 			t.Errorf("%s: claim of 0: %v, want ErrNoToken", name, err)
 		}
-		if err := g.write(0, 1); !errors.Is(err, fence.ErrNoToken) {
+		if err := g.Write(0, 1); !errors.Is(err, fence.ErrNoToken) {
 			t.Errorf("%s: write with 0: %v, want ErrNoToken", name, err)
 		}
-		if g.read() != 0 {
+		if g.Read() != 0 {
 			t.Errorf("%s: a write with 0 arrived", name)
 		}
 	}
@@ -138,12 +75,12 @@ func TestZero_Refused(t *testing.T) {
 func TestEqual_Passes(t *testing.T) {
 	for name, g := range guards(t) {
 		for i := range 3 {
-			if err := errors.Join(g.claim(7), g.write(7, i+1)); err != nil {
+			if err := errors.Join(g.Claim(7), g.Write(7, i+1)); err != nil {
 				t.Errorf("%s: pass %d with an equal token: %v, want it accepted", name, i, err)
 			}
 		}
-		if g.read() != 3 {
-			t.Errorf("%s: value %d, want 3", name, g.read())
+		if g.Read() != 3 {
+			t.Errorf("%s: value %d, want 3", name, g.Read())
 		}
 	}
 }

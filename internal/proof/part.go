@@ -87,6 +87,12 @@ func list(ctx context.Context, bubbles string) ([]part, error) {
 			all = append(all, tests(k, p, bubbled.MatchString(k.path))...)
 		}
 	}
+	for _, module := range []string{"cmd/interlock-lab", "examples/coupons", "fence/sqlite"} {
+		all = append(all, part{
+			name: module, command: "make proof PKG=" + module, rounds: 1, events: true,
+			run: []string{"go", "-C", module, "test", "-json", "-count=1", "-race", "-timeout=" + limit.String(), "./..."},
+		})
+	}
 	all = append(all, bugs...)
 	return append(all,
 		part{name: "models", command: "make models", run: []string{".ci/models"}, rounds: 1, cases: modelVariant},
