@@ -101,6 +101,7 @@ func (r *row) holds(t *testing.T, n int, when string) {
 // Eight holders over eight connections, no lock at all, everybody with the next token: each increment that was
 // acknowledged is in the number, and the tokens kept only grew.
 func noneLost(t *testing.T, d Database) {
+	t.Helper()
 	ctx := context.Background()
 	db, table := d.open(t)
 	r, err := d.row(table, db, "n")
@@ -154,6 +155,7 @@ func noneLost(t *testing.T, d Database) {
 // The story of the package doc on a database: A (33) wakes after B (34) has read. With B's claim A is refused; without
 // it A's update is acknowledged and then lost, which the second half must show.
 func pausedHolder(t *testing.T, d Database) {
+	t.Helper()
 	for _, claims := range []bool{true, false} {
 		db, table := d.open(t)
 		r, err := d.row(table, db, "n")
@@ -192,6 +194,7 @@ func pausedHolder(t *testing.T, d Database) {
 
 // A refused Do has not even read; a failed or panicking one leaves nothing, its token included.
 func doOrder(t *testing.T, d Database) {
+	t.Helper()
 	ctx := context.Background()
 	db, table := d.open(t)
 	r, err := d.row(table, db, "n")
@@ -230,6 +233,7 @@ func doOrder(t *testing.T, d Database) {
 
 // A name that was never claimed has no row that Guard could lock. Do makes it, and its claim stays.
 func firstUse(t *testing.T, d Database) {
+	t.Helper()
 	ctx := context.Background()
 	db, table := d.open(t)
 	tx, err := db.Begin()
@@ -256,6 +260,7 @@ func firstUse(t *testing.T, d Database) {
 
 // Everybody is first: one row comes of it, and the highest token.
 func firstUseAtOnce(t *testing.T, d Database) {
+	t.Helper()
 	ctx := context.Background()
 	db, table := d.open(t)
 	for round := range 10 {
@@ -278,6 +283,7 @@ func firstUseAtOnce(t *testing.T, d Database) {
 
 // Guard in a transaction of the user's, for names that differ in case only and names that no SQL would like.
 func guard(t *testing.T, d Database) {
+	t.Helper()
 	ctx := context.Background()
 	db, table := d.open(t)
 	names := []string{"a", "A", "ä'; DROP TABLE fence; --", strings.Repeat("x", 1024)}
@@ -326,6 +332,7 @@ func guard(t *testing.T, d Database) {
 
 // Zero is refused where nothing was seen, and no comparison would refuse it.
 func zero(t *testing.T, d Database) {
+	t.Helper()
 	db, table := d.open(t)
 	r, err := d.row(table, db, "n")
 	if err != nil {
@@ -342,6 +349,7 @@ func zero(t *testing.T, d Database) {
 
 // One holder writes many times: the second write has the token that the first made the highest.
 func equal(t *testing.T, d Database) {
+	t.Helper()
 	db, table := d.open(t)
 	r, err := d.row(table, db, "n")
 	if err != nil {
@@ -357,6 +365,7 @@ func equal(t *testing.T, d Database) {
 
 // Random claims and writes of rows, by the rule.
 func rule(t *testing.T, d Database) {
+	t.Helper()
 	db, table := d.open(t)
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
