@@ -96,6 +96,14 @@ func Pending(of driver.Session, id string, master int) int {
 	return c.spots[master].pending
 }
 
+// Awake reports whether a claim's Wait has been woken by what happened last, or is about to see it.
+func Awake(of driver.Session, id string) bool {
+	s := of.(*session) //nolint:forcetypeassert // there is no other one
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.claims[id].change) == 0
+}
+
 // Gap has a session hear that a master has left a gap before a claim, of so many ms.
 func Gap(of driver.Session, id string, master int, ms int64) {
 	s := of.(*session) //nolint:forcetypeassert // there is no other one

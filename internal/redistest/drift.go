@@ -28,8 +28,9 @@ func TryDrift(t *testing.T, d driver.Driver, name string, servers ...*servertest
 				kept = append(kept, time.Duration(end-before[i])*time.Millisecond)
 			}
 			slices.Sort(kept)
-			if least := kept[(len(kept)-1)/2]; trusted > most || least < ttl {
-				t.Errorf("%s with a TTL of %v: kept for %v and trusted for %v, want the TTL at least and %v at most", what, ttl, least, trusted, most)
+			// Its clock may be set by a millisecond, as any is that follows another one, between the two readings.
+			if least := kept[(len(kept)-1)/2]; trusted > most || least < ttl-time.Millisecond {
+				t.Errorf("%s with a TTL of %v: kept for %v and trusted for %v, want the TTL at least, but for a millisecond, and %v at most", what, ttl, least, trusted, most)
 			}
 		}
 		now := func() (all []int64) {

@@ -113,10 +113,18 @@ func TestHoldHoldsOneConnection(t *testing.T) {
 	addr, closed := echo(t)
 	w := wire.New(t, addr)
 	a, b := dial(t, w), dial(t, w)
-	deliver := w.Hold(func(packet []byte) bool { return strings.HasPrefix(string(packet), "swap") })
+	held := make(chan struct{}, 2)
+	deliver := w.Hold(func(packet []byte) bool {
+		is := strings.HasPrefix(string(packet), "swap")
+		if is {
+			held <- struct{}{}
+		}
+		return is
+	})
 	a.says("load")
 	a.send("swap")
 	a.Close()
+	<-held // or what b says next might be the first
 	b.says("other")
 	b.says("swap") // it is the first alone
 	dial(t, w).says("new")
