@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/fence/internal/tabletest"
 )
 
 func addFile(*testing.T, map[string]tabletest.Guarded) {}
