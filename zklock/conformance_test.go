@@ -143,6 +143,9 @@ func requestsIn(packet []byte) (requests, watching int) {
 	const header, read = 12, 4
 	for len(packet) >= header {
 		frame := packet[:min(len(packet), 4+int(binary.BigEndian.Uint32(packet)))]
+		if len(frame) < header { // it begins in the middle of one
+			break
+		}
 		if xid := binary.BigEndian.Uint32(frame[4:]); xid != 0 {
 			requests++
 			if binary.BigEndian.Uint32(frame[8:]) == read && frame[len(frame)-1] == 1 {

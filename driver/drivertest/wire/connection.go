@@ -99,7 +99,7 @@ type packet struct {
 
 func (c *connection) read(w *way, from *net.TCPConn, queue chan<- packet) {
 	var f framer
-	b := make([]byte, 16<<10) // some tests have hundreds of connections
+	b := make([]byte, 64<<10) // tests that count requests take what is sent together for whole ones
 	for {
 		n, err := from.Read(b)
 		p := packet{data: w.screen(&f, b[:n]), err: err}
