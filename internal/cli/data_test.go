@@ -25,18 +25,24 @@ func TestSomebodysData(t *testing.T) {
 		{[]string{"run", "--store", server.URL(), "other", "--", "true"}, 0, ""},
 		{[]string{"ls", "--store", "file:" + filepath.Dir(t.TempDir())}, 65, "so it is not a store"},
 	} {
-		out, err := exec.Command("interlock", c.args...).CombinedOutput()
-		status := 0
-		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-			status = exit.ExitCode()
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if status != c.status || !strings.Contains(string(out), c.says) {
-			t.Errorf("%q: status %d, says %q; want %d and %q", c.args, status, out, c.status, c.says)
-		}
+		endsWith(t, c.args, c.status, c.says)
 	}
 	if left := server.MustDo(t, "LRANGE", "job", "0", "-1"); !strings.Contains(left, "somebody's work") {
 		t.Errorf("of somebody's data is left %q", left)
+	}
+}
+
+// endsWith runs interlock, which has to end with a status and to say a text.
+func endsWith(t *testing.T, args []string, status int, says string) {
+	t.Helper()
+	out, err := exec.Command("interlock", args...).CombinedOutput()
+	got := 0
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	if got != status || !strings.Contains(string(out), says) {
+		t.Errorf("%q: status %d, says %q; want %d and %q", args, got, out, status, says)
 	}
 }

@@ -1,9 +1,6 @@
 package cli_test
 
 import (
-	"errors"
-	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/interlock-go/interlock/internal/servertest"
@@ -27,15 +24,6 @@ func TestPruneCommand(t *testing.T) {
 		{[]string{"prune", "--store", "file://" + t.TempDir()}, 0, "of 0 names"},
 		{[]string{"prune", "--store", servertest.Memcached(t).URL()}, 64, "keeps nothing of idle names that could go"},
 	} {
-		out, err := exec.Command("interlock", c.args...).CombinedOutput()
-		status := 0
-		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-			status = exit.ExitCode()
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if status != c.status || !strings.Contains(string(out), c.says) {
-			t.Errorf("%q: status %d, says %q; want %d and %q", c.args, status, out, c.status, c.says)
-		}
+		endsWith(t, c.args, c.status, c.says)
 	}
 }
