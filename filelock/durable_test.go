@@ -219,3 +219,22 @@ func TestFloor_NoTokenWithoutIt(t *testing.T) {
 	}
 	release(t, s, second)
 }
+
+// A token costs no memory: what might be said of the floor, were it cut, is put together once.
+func TestFloor_ATokenPutsNoErrorTogether(t *testing.T) {
+	d, err := New(storeIn(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close(t.Context())
+	now := time.Now()
+	stored := uint64(0)
+	if n := testing.AllocsPerRun(100, func() {
+		_, stored, err = d.floor.draw(stored, now)
+		if _, ok := d.floor.removed(); err != nil || !ok {
+			t.Fatal(err, ok)
+		}
+	}); n > 1 {
+		t.Errorf("a token takes %v allocations", n)
+	}
+}

@@ -169,7 +169,7 @@ func (fl *floor) ready() (_ bool, err error) {
 // use runs do, which may use the page, if it begins as that of a floor. There is no token without one, because those of
 // the next boot could begin below it.
 func (fl *floor) use(do func() error) error {
-	err := damaged("somebody has cut it short")
+	err := errCut
 	fl.touch(func() {
 		if string(fl.page[:8]) != floorMagic || binary.LittleEndian.Uint16(fl.page[8:]) == 0 {
 			err = errNoFloor

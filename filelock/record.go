@@ -70,6 +70,7 @@ var (
 	errDamaged = errors.New("damaged")
 	errNewer   = errors.New("written by a newer version")
 	errEmpty   = fmt.Errorf("%w (it is empty)", errDamaged)
+	errCut     = damaged("somebody has cut it short")
 )
 
 // checksum returns the checksum of a head.

@@ -92,7 +92,7 @@ func (r *roll) grow() error {
 	}
 	r.chunks = append(r.chunks, m)
 	if !r.head(0, uint64(len(r.chunks))) {
-		return damaged("somebody has cut it short")
+		return errCut
 	}
 	for i := range chunkSlots {
 		if begin+i > 0 {
