@@ -67,6 +67,40 @@ func (s *servers) entries(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
+// besideCounters tells what else than counters a few keys of each Redis are, and what is in them: one of them is what was not to stay.
+func (s *servers) besideCounters() string {
+	if s.postgres != nil || s.mariadb != nil || s.etcd != nil || s.zookeeper != nil || s.memcached != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, node := range s.nodes() {
+		text, err := node.Do("EVAL", besideCounters, "0")
+		if err != nil {
+			text = err.Error()
+		}
+		if text != "" {
+			fmt.Fprintf(&b, "; at %s %s", node.Addr(), text)
+		}
+	}
+	return b.String()
+}
+
+const besideCounters = `
+local read = {string = {'GET'}, list = {'LRANGE', '0', '-1'}, hash = {'HGETALL'}, zset = {'ZRANGE', '0', '-1'}, set = {'SMEMBERS'}}
+local found = {}
+for _, k in ipairs(redis.call('KEYS', '*')) do
+  if not string.find(k, '^il:{.*}:fence:') and #found < 5 then
+    local kind = redis.call('TYPE', k).ok
+    local args = read[kind]
+    local text = args and redis.call(args[1], k, unpack(args, 2)) or kind
+    if type(text) == 'table' then
+      text = table.concat(text, ' ')
+    end
+    table.insert(found, string.format('%s (%s, %d ms): %s', k, kind, redis.call('PTTL', k), string.sub(text, 1, 200)))
+  end
+end
+return table.concat(found, ', ')`
+
 // allRows counts the rows of all tables of a PostgreSQL.
 const allRows = `select coalesce(sum((xpath('/row/n/text()', query_to_xml(format('select count(*) as n from %I.%I', schemaname, tablename), false, true, '')))[1]::text::bigint), 0)
 from pg_tables where schemaname not in ('pg_catalog', 'information_schema')`

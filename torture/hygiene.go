@@ -250,8 +250,8 @@ func (c *conductor) checkServers(ctx context.Context, out *round) error {
 	case errors.Is(context.Cause(within), errStarved):
 		out.untold++
 	case is.connections > want.connections || is.entries > want.entries:
-		out.kept = append(out.kept, violation{at: now(), what: fmt.Sprintf("nobody uses the servers any more, and they have %d connections and %d entries; before the workers came there were %d and %d, with %d for each of %d names since",
-			is.connections, is.entries, want.connections, c.was.entries, c.was.each, c.placed)})
+		out.kept = append(out.kept, violation{at: now(), what: fmt.Sprintf("nobody uses the servers any more, and they have %d connections and %d entries; before the workers came there were %d and %d, with %d for each of %d names since%s",
+			is.connections, is.entries, want.connections, c.was.entries, c.was.each, c.placed, c.servers.besideCounters())})
 		c.was.connections, c.was.entries = max(is.connections, want.connections), c.was.entries+max(is.entries-want.entries, 0) // it is told once
 		fallthrough
 	default:
