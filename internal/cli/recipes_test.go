@@ -150,7 +150,7 @@ func TestRecipe_Timer(t *testing.T) {
 	}
 }
 
-// The script runs once at a time, with its arguments.
+// The script runs once at a time, with its arguments, however it is started: also by a shell, in which it has no path.
 func TestRecipe_Script(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -161,10 +161,12 @@ func TestRecipe_Script(t *testing.T) {
 		t.Errorf("beside the first one it ends with %d and says %q", status, said)
 	}
 	w.write(t, "done", "")
-	guardtest.Eventually(t, "the next one has its turn", func() bool {
-		said, status := w.end(t, script, "a b", "c")
-		return status == 0 && strings.Contains(said, "It is my turn, with token ") && strings.Contains(said, "2 arguments")
-	})
+	for _, start := range [][]string{{script}, {"sh", "nightly"}, {"sh", "./nightly"}} {
+		guardtest.Eventually(t, "the next one has its turn", func() bool {
+			said, status := w.end(t, start[0], append(start[1:len(start):len(start)], "a b", "c")...)
+			return status == 0 && strings.Contains(said, "It is my turn, with token ") && strings.Contains(said, "2 arguments")
+		})
+	}
 }
 
 // The entry point of the container, with its command behind it, runs the job under the lock.
