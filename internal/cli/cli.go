@@ -58,6 +58,11 @@ func (t terminal) mute() terminal {
 	return t
 }
 
+// say tells people something.
+func (t terminal) say(format string, args ...any) {
+	fmt.Fprintf(t.err, "interlock: "+format+"\n", args...)
+}
+
 // Main runs the command with these arguments, without its name, and returns the exit status. A command of run that died
 // of Ctrl-C makes this process do so, too: a shell's loop around it ends only then.
 func Main(args []string) int {

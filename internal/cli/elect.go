@@ -27,6 +27,7 @@ func (c *electCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 }
 
 func (c *electCommand) run(ctx context.Context, t terminal, line *commandLine) error {
+	loud := t
 	if c.Quiet {
 		t = t.mute()
 	}
@@ -41,7 +42,7 @@ func (c *electCommand) run(ctx context.Context, t terminal, line *commandLine) e
 	if err != nil {
 		return err
 	}
-	j := &job{line: line, t: t, name: c.Name, kind: driver.Mutex, args: words, flags: &c.holdFlags, again: true}
+	j := &job{line: line, t: t, loud: loud, name: c.Name, kind: driver.Mutex, args: words, flags: &c.holdFlags, again: true}
 	defer j.close()
 	return j.run(ctx, func(client *interlock.Client) (locker, error) {
 		m := client.Mutex(c.Name, options...)

@@ -23,6 +23,7 @@ import (
 type job struct {
 	line  *commandLine
 	t     terminal
+	loud  terminal // t, also with --quiet: for what is wrong although the command runs
 	name  string
 	kind  driver.Kind
 	limit int // of permits
@@ -232,9 +233,7 @@ func processes(pids []int) string {
 	return fmt.Sprintf("a rest of %d processes, as %d,", len(pids), pids[0])
 }
 
-func (j *job) say(format string, args ...any) {
-	fmt.Fprintf(j.t.err, "interlock: "+format+"\n", args...)
-}
+func (j *job) say(format string, args ...any) { j.t.say(format, args...) }
 
 // close gives everything back; it waits for the rest of --min-hold.
 func (j *job) close() {

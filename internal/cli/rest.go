@@ -46,8 +46,8 @@ func (j *job) canRefuse(ctx context.Context) error {
 	return nil
 }
 
-// clearRest comes between the lock and the command. It says what former jobs have left running, and, where that is asked
-// for, refuses to start beside it or ends it first.
+// clearRest comes between the lock and the command. It says what former jobs have left running, also with --quiet, since two jobs then run
+// at once; and, where that is asked for, refuses to start beside it or ends it first.
 func (j *job) clearRest(ctx context.Context, lease *interlock.Lease) error {
 	rest, err := j.rest(ctx)
 	switch {
@@ -56,7 +56,7 @@ func (j *job) clearRest(ctx context.Context, lease *interlock.Lease) error {
 	case err != nil && (j.flags.KillRest || j.flags.RefuseRest):
 		return err
 	case err != nil:
-		j.say("%s", oneLine(err))
+		j.loud.say("%s", oneLine(err))
 	}
 	if slices.ContainsFunc(rest, func(r driver.Rest) bool { return r.Lives }) {
 		if rest, err = j.outwait(ctx, lease, lateGuard); err != nil || len(rest) == 0 {
@@ -71,7 +71,7 @@ func (j *job) clearRest(ctx context.Context, lease *interlock.Lease) error {
 		return j.killRest(ctx, lease, rest)
 	case text != j.told: // of elect, once for all terms
 		j.told = text
-		j.say("a former job under %q still runs beside this one: %s (--kill-rest would end it first, --refuse-rest not start)", j.name, text)
+		j.loud.say("a former job under %q still runs beside this one: %s (--kill-rest would end it first, --refuse-rest not start)", j.name, text)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ type holdFlags struct {
 	MaxHold  *time.Duration `help:"Stop the command and let the lock go after so long." placeholder:"1h"`
 	Note     *string        `help:"What others are told about this holder. Default: the command's name."`
 	KillRest bool           `help:"Kill what the command leaves running behind it, instead of waiting for it; and, before it starts, what a former one left, where the store sees that." xor:"rest"`
-	Quiet    bool           `short:"q" help:"Say nothing where the command has run, or where another has the lock."`
+	Quiet    bool           `short:"q" help:"Say nothing where the command has run, or where another has the lock; but that a former job still runs beside it."`
 
 	RefuseRest bool `help:"Do not start the command beside what a former one left running: end with the status of --exit-held." xor:"rest"`
 
@@ -58,6 +58,7 @@ func (c *runCommand) Run(ctx context.Context, t terminal, line *commandLine) err
 }
 
 func (c *runCommand) run(ctx context.Context, t terminal, line *commandLine) error {
+	loud := t
 	if c.Quiet {
 		t = t.mute()
 	}
@@ -69,7 +70,7 @@ func (c *runCommand) run(ctx context.Context, t terminal, line *commandLine) err
 	if err != nil {
 		return err
 	}
-	j := &job{line: line, t: t, name: c.Name, kind: driver.Mutex, args: words, flags: &c.holdFlags}
+	j := &job{line: line, t: t, loud: loud, name: c.Name, kind: driver.Mutex, args: words, flags: &c.holdFlags}
 	switch {
 	case c.Shared:
 		j.kind = driver.Read
