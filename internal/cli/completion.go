@@ -18,14 +18,18 @@ type completionCommand struct {
 var completionScripts = map[string]string{
 	"bash": `# Completion of interlock for bash. Source it, or put it into /usr/share/bash-completion/completions/interlock.
 _interlock() {
-	local i
+	local i cur=${COMP_WORDS[COMP_CWORD]} cword=$COMP_CWORD words=("${COMP_WORDS[@]}")
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		if [[ ${COMP_WORDS[i]} == -- ]] && declare -F _command_offset >/dev/null; then
 			_command_offset $((i + 1))
 			return
 		fi
 	done
-	mapfile -t COMPREPLY < <(interlock complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+	# bash takes the : and the = of a URL or a name for words of their own.
+	if declare -F _get_comp_words_by_ref >/dev/null; then
+		_get_comp_words_by_ref -n := cur words cword
+	fi
+	mapfile -t COMPREPLY < <(interlock complete -- "${words[@]:1:cword}" 2>/dev/null)
 	if ((${#COMPREPLY[@]} == 0)); then
 		compopt -o default
 		return
@@ -33,6 +37,9 @@ _interlock() {
 	for i in "${!COMPREPLY[@]}"; do
 		printf -v "COMPREPLY[$i]" %q "${COMPREPLY[i]}"
 	done
+	if declare -F __ltrim_colon_completions >/dev/null; then
+		__ltrim_colon_completions "$cur"
+	fi
 }
 complete -F _interlock interlock
 `,
@@ -107,17 +114,24 @@ func (c *completeCommand) Run(ctx context.Context, t terminal, line *commandLine
 		return nil // the words of another command
 	}
 	node, flags := k.Model.Node, slices.Clone(k.Model.Flags)
-	given := 0     // arguments of node
-	value := false // the next word is that of a flag
+	line.args = words // the store is the one that these name
+	given := 0        // arguments of node
+	flag := ""        // whose value the next word is
 	for _, w := range words[:len(words)-1] {
 		child := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == w })
+		name, assignedTo, assigned := strings.Cut(w, "=")
 		switch {
-		case value:
-			value = false
+		case flag != "":
+			line.choose(flag, w)
+			flag = ""
+		case strings.HasPrefix(w, "-") && assigned:
+			line.choose(name, assignedTo)
 		case strings.HasPrefix(w, "-"):
-			value = slices.ContainsFunc(flags, func(f *kong.Flag) bool {
+			if slices.ContainsFunc(flags, func(f *kong.Flag) bool {
 				return !f.IsBool() && (w == "--"+f.Name || f.Short != 0 && w == "-"+string(f.Short))
-			})
+			}) {
+				flag = w
+			}
 		case child >= 0:
 			node = node.Children[child]
 			flags = append(flags, node.Flags...)
@@ -127,7 +141,7 @@ func (c *completeCommand) Run(ctx context.Context, t terminal, line *commandLine
 	}
 	var found []string
 	switch {
-	case value: // perhaps a file
+	case flag != "": // perhaps a file
 	case strings.HasPrefix(last, "-"):
 		for _, f := range flags {
 			if !f.Hidden {
@@ -152,6 +166,16 @@ func (c *completeCommand) Run(ctx context.Context, t terminal, line *commandLine
 		}
 	}
 	return nil
+}
+
+// choose takes the value of a flag that names the store.
+func (f *storeFlags) choose(flag, value string) {
+	switch flag {
+	case "--store":
+		f.Store = value
+	case "--store-file":
+		f.StoreFile = kong.ExpandPath(value)
+	}
 }
 
 // names returns the names of locks that somebody holds. Whatever goes wrong, there is nothing to complete.
