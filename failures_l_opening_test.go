@@ -24,8 +24,8 @@ func TestL05_TrustCountsFromTheOpening(t *testing.T) {
 		r.during = func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			if got := r.renewed[len(r.renewed)-1]; got.Err != nil && time.Since(start)+got.Slack != 9*time.Second {
-				t.Errorf("open answered 2 s late: trust until %v after it was sent, want 9s, which is TTL - grace", time.Since(start)+got.Slack)
+			if got := r.renewed[len(r.renewed)-1]; got.Err != nil && time.Since(start)+got.Trust != 9*time.Second {
+				t.Errorf("open answered 2 s late: trust until %v after it was sent, want 9s, which is TTL - grace", time.Since(start)+got.Trust)
 			}
 		}
 		c := newClient(t, d, &interlock.Options{TTL: 10 * time.Second, Grace: time.Second, Tracer: r})

@@ -61,37 +61,20 @@ func (h *handle) lock(ctx context.Context, op string, s shape, try bool) (*Lease
 	if h.err != nil {
 		return nil, h.err
 	}
-	ctx, trace := h.trace(ctx, op)
+	ctx, wait := h.trace(ctx, op, s.kind)
 	bound, stop := h.bound()
 	defer stop()
 	for {
 		t, err := h.take(ctx, bound, s, try)
 		if err != nil {
 			err = &Error{Op: op, Name: h.name, Err: err}
-			trace(nil, err)
+			wait.end(ctx, nil, err)
 			return nil, err
 		}
 		if l := newLease(ctx, h.client, op, h.name, t); l != nil {
-			trace(l, nil)
+			wait.end(ctx, l, nil)
 			return l, nil
 		}
-	}
-}
-
-// trace tells the tracer that a wait starts, and returns the tracer's context and what tells it how that ended.
-func (h *handle) trace(ctx context.Context, op string) (context.Context, func(*Lease, error)) {
-	t := h.client.opts.Tracer
-	if t == nil {
-		return ctx, func(*Lease, error) {}
-	}
-	started := h.client.clock.now()
-	traced := t.WaitStart(ctx, WaitStart{Op: op, Name: h.name})
-	return traced, func(l *Lease, err error) {
-		end := WaitEnd{Op: op, Name: h.name, Waited: h.client.clock.passed(started), Err: err}
-		if l != nil {
-			end.Fence, end.Passed = l.Fence(), l.turns[0].hold.passed
-		}
-		t.WaitEnd(traced, end)
 	}
 }
 
@@ -126,7 +109,7 @@ func (h *handle) take(ctx context.Context, bound <-chan time.Time, s shape, try 
 	if err != nil {
 		return turn{}, err
 	}
-	return turn{name: h.name, pool: p, hold: hold, read: s.kind == driver.Read}, nil
+	return turn{name: h.name, pool: p, hold: hold, kind: s.kind}, nil
 }
 
 // wait stands in the local line until it is granted, bound fires or ctx ends.

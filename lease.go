@@ -176,7 +176,8 @@ func (l *Lease) Release() error {
 
 // ended is what the tracer is told of the lease's end, once: at its loss, or else at its Release.
 func (l *lease) ended(err error) HoldEnd {
-	return HoldEnd{Name: l.name, Held: l.client.clock.passed(l.since), Fence: l.turns[0].fence(), Err: err}
+	t := l.turns[0]
+	return HoldEnd{Name: l.name, Kind: t.kind, Held: l.client.clock.passed(l.since), Fence: t.fence(), Reason: reasonOf(err), Err: err}
 }
 
 // end makes the lease lost. It may be called with the pool's mutex held.

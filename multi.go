@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // Multi is several mutexes that are held together or not at all.
@@ -65,18 +67,18 @@ func (m *Multi) lock(ctx context.Context, op string, try bool) (*Lease, error) {
 		return nil, m.err
 	}
 	first := &m.handles[0]
-	ctx, trace := first.trace(ctx, op)
+	ctx, wait := first.trace(ctx, op, driver.Mutex)
 	bound, stop := first.bound()
 	defer stop()
 	for { // while it waits for one name, those that it has can be lost: then it begins again
 		turns, name, err := m.take(ctx, bound, try)
 		if err != nil {
 			err = &Error{Op: op, Name: name, Err: err}
-			trace(nil, err)
+			wait.end(ctx, nil, err)
 			return nil, err
 		}
 		if l := newLease(ctx, m.client, op, first.name, turns...); l != nil {
-			trace(l, nil)
+			wait.end(ctx, l, nil)
 			return l, nil
 		}
 	}

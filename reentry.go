@@ -69,7 +69,7 @@ func (c *Client) reenter(ctx context.Context, h *handle, s shape) (*turn, error)
 			}
 			t.hold.sharers++ // keeps the hold from leaving until the new lease is on it
 			t.pool.mu.Unlock()
-			return &turn{name: h.name, pool: t.pool, hold: t.hold, read: s.kind == driver.Read}, nil
+			return &turn{name: h.name, pool: t.pool, hold: t.hold, kind: s.kind}, nil
 		}
 	}
 	return nil, nil

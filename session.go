@@ -237,6 +237,7 @@ func (s *session) renew(ctx context.Context) error {
 
 	p.mu.Lock()
 	claims, failures := len(s.claims), s.failures
+	leases, slack := s.slack(started.add(took)) // before the answer moves their end
 	switch {
 	case s.over:
 		err = driver.ErrSessionLost
@@ -257,16 +258,35 @@ func (s *session) renew(ctx context.Context) error {
 		}
 		s.armTrust()
 	}
-	slack := s.renewed.add(s.valid - s.maxGrace).sub(p.client.clock.now())
+	trust := s.renewed.add(s.valid - s.maxGrace).sub(p.client.clock.now())
 	p.mu.Unlock()
 
 	if err == nil && asks && failures > 0 {
 		p.client.log(slog.LevelInfo, "interlock: store answers again", "owner", p.client.opts.Owner, "failures", failures)
 	}
 	p.client.trace(func(t Tracer) {
-		t.Renewed(context.Background(), Renewed{Claims: claims, Took: took, Slack: slack, Err: err})
+		t.Renewed(context.Background(), Renewed{Claims: claims, Leases: leases, Took: took, Slack: slack, Trust: trust, Err: err})
 	})
 	return err
+}
+
+// slack counts the leases that are held, and returns what the one that has least had left of its trust at now. Only a tracer wants to know.
+func (s *session) slack(now instant) (leases int, least time.Duration) {
+	if s.pool.client.opts.Tracer == nil {
+		return 0, 0
+	}
+	for _, c := range s.claims {
+		for _, h := range c.holds {
+			if h.lost != nil || len(h.leases) == 0 { // kept for its MinHold only, or about to be somebody's
+				continue
+			}
+			if left := c.until(h.grace).sub(now); leases == 0 || left < least {
+				least = left
+			}
+			leases += len(h.leases)
+		}
+	}
+	return leases, least
 }
 
 // asks reports whether a renewal has anything to ask the store for. One that has not, since no claim was answered yet, succeeds

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -95,24 +96,30 @@ func TestTracer_IsToldOfWaitsAndHolds(t *testing.T) {
 		release(t, permit)
 		release(t, must[*interlock.Lease](t)(b.Multi([]string{"y", "x"}).Lock(t.Context())))
 
-		starts := []interlock.WaitStart{{Op: "lock", Name: "m"}, {Op: "lock", Name: "m"}, {Op: "try", Name: "m"}, {Op: "acquire", Name: "s"}, {Op: "lock", Name: "x"}}
+		starts := []interlock.WaitStart{
+			{Op: "lock", Name: "m", Kind: driver.Mutex},
+			{Op: "lock", Name: "m", Kind: driver.Mutex},
+			{Op: "try", Name: "m", Kind: driver.Mutex},
+			{Op: "acquire", Name: "s", Kind: driver.Permit},
+			{Op: "lock", Name: "x", Kind: driver.Mutex},
+		}
 		if !slices.Equal(r.started, starts) {
 			t.Errorf("started: %+v", r.started)
 		}
 		ends := []interlock.WaitEnd{
-			{Op: "lock", Name: "m", Waited: 3 * time.Second, Fence: fence},
-			{Op: "lock", Name: "m", Waited: 5 * time.Millisecond, Fence: fence + 1, Passed: true},
-			{Op: "try", Name: "m", Err: tryErr},
-			{Op: "acquire", Name: "s"},
-			{Op: "lock", Name: "x"},
+			{Op: "lock", Name: "m", Kind: driver.Mutex, Waited: 3 * time.Second, Fence: fence, Result: interlock.Granted},
+			{Op: "lock", Name: "m", Kind: driver.Mutex, Waited: 5 * time.Millisecond, Fence: fence + 1, Passed: true, Result: interlock.Passed},
+			{Op: "try", Name: "m", Kind: driver.Mutex, Result: interlock.Held, Err: tryErr},
+			{Op: "acquire", Name: "s", Kind: driver.Permit, Result: interlock.Granted},
+			{Op: "lock", Name: "x", Kind: driver.Mutex, Result: interlock.Granted},
 		}
 		if !slices.Equal(r.ended, ends) {
 			t.Errorf("ended:\n%+v, want\n%+v", r.ended, ends)
 		}
 		holds := []interlock.HoldEnd{
-			{Name: "m", Held: 5 * time.Millisecond, Fence: fence},
-			{Name: "m", Fence: fence + 1, Err: lost},
-			{Name: "s"},
+			{Name: "m", Kind: driver.Mutex, Held: 5 * time.Millisecond, Fence: fence},
+			{Name: "m", Kind: driver.Mutex, Fence: fence + 1, Reason: interlock.LostGone, Err: lost},
+			{Name: "s", Kind: driver.Permit},
 		}
 		if len(r.held) != 4 || !slices.Equal(r.held[:3], holds) || r.held[3].Name != "x" {
 			t.Errorf("held:\n%+v, want\n%+v and that of x", r.held, holds)
@@ -166,8 +173,8 @@ func TestTracer_IsToldOfRenewalsAndMayAskTheLease(t *testing.T) {
 				continue
 			}
 			good++
-			if d.Took == 0 && d.Slack != 12*time.Second {
-				t.Errorf("%+v: want a slack of 12s, which is TTL - grace", d)
+			if d.Took == 0 && d.Trust != 12*time.Second {
+				t.Errorf("%+v: want a trust of 12s, which is TTL - grace", d)
 			}
 			if d.Claims > 2 {
 				t.Errorf("%+v: more claims than there are", d)

@@ -48,11 +48,13 @@ func (s *session) sleepUntil(u instant) {
 	s.trust.Reset(max(d, 0))
 }
 
+var errStalled = errors.New("not renewed in time, although the store did not fail: this process may have been stopped")
+
 // notRenewed is why a lease's time ran out: the store failed or has not answered yet, or else this process was stopped
 // and did not come to ask it.
 func (s *session) notRenewed() error {
 	if s.pool.silence.err == nil && !s.asking {
-		return errors.New("not renewed in time, although the store did not fail: this process may have been stopped")
+		return errStalled
 	}
 	return fmt.Errorf("not renewed in time: %w", unavailable(s.pool.silence.err))
 }

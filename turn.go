@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"sync"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // turn is one of the holds of a lease.
@@ -12,7 +14,7 @@ type turn struct {
 	name string
 	pool *pool
 	hold *hold
-	read bool // by re-entry, a read lease can share an exclusive hold
+	kind driver.Kind // of the lease: by re-entry, one for reading can share an exclusive hold
 }
 
 // begin puts a lease on the hold, and reports whether the hold is good for one. Where the lease re-enters, the one that is
@@ -69,7 +71,7 @@ func (t turn) look(now instant) {
 }
 
 func (t turn) fence() uint64 {
-	if t.read {
+	if t.kind == driver.Read {
 		return 0
 	}
 	return t.hold.fence
