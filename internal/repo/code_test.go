@@ -2,6 +2,7 @@ package repo
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"go/types"
 	"io"
 	"os"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,12 +24,19 @@ import (
 // Go code in doc comments and on pages is right, as far as a fragment can be: it calls what there is, with the arguments that
 // it takes, and uses all that it returns. What a fragment takes for granted, such as ctx, is left open.
 func TestCodeInTextCompiles(t *testing.T) {
-	known := exported(t)
+	known := map[string]packages{".": exported(t, ".", packages{})}
 	blocks := 0
 	for name, text := range texts(t) {
 		for _, code := range codeIn(t, name, text) {
 			blocks++
-			for _, err := range known.faults(code) {
+			in := "."
+			if parts := strings.Split(name, "/"); parts[0] == "contrib" && len(parts) > 2 { // a module of its own, with other packages
+				in = path.Join(parts[:2]...)
+			}
+			if _, ok := known[in]; !ok {
+				known[in] = exported(t, in, known["."])
+			}
+			for _, err := range known[in].faults(code) {
 				t.Errorf("%s: %v in\n%s", name, err, code)
 			}
 		}
@@ -35,7 +44,7 @@ func TestCodeInTextCompiles(t *testing.T) {
 	if blocks < 50 {
 		t.Errorf("%d pieces of code were seen, want all", blocks)
 	}
-	faultsAreSeen(t, known)
+	faultsAreSeen(t, known["."])
 }
 
 func faultsAreSeen(t *testing.T, known packages) {
@@ -104,16 +113,22 @@ func parseFragment(code string) *fragment {
 	return nil
 }
 
-// packages are those that code may use: of this module, what they use, and the standard library's among that.
+// packages are those that code may use: of a module, what they use, and the standard library's among that.
 type packages struct {
 	types  types.Importer
 	byName map[string]string // import paths
+	files  map[string]string // what the compiler has written of them
 }
 
-// exported has the go command build all packages, and knows what they export.
-func exported(t *testing.T) packages {
+// exported has the go command build all packages of the module in this folder, and knows what they export, beside what is known already.
+// Of a module beside this one that includes what its tests use, as a program does that uses the module.
+func exported(t *testing.T, dir string, known packages) packages {
 	t.Helper()
-	out := command(t, nil, "go", "list", "-export", "-deps", "-json=ImportPath,Name,Export", "./...")
+	args := []string{"-C", dir, "list", "-export", "-deps", "-json=ImportPath,Name,Export"}
+	if dir != "." {
+		args = append(args, "-test")
+	}
+	out := command(t, nil, "go", append(args, "./...")...)
 	files, byName := map[string]string{}, map[string]string{}
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct{ ImportPath, Name, Export string }
@@ -122,18 +137,27 @@ func exported(t *testing.T) packages {
 		} else if err != nil {
 			t.Fatal(err)
 		}
+		if strings.Contains(p.ImportPath, " ") { // a package as its tests see it
+			continue
+		}
 		files[p.ImportPath] = p.Export
 		if old := byName[p.Name]; !internal(p.ImportPath) && !strings.Contains(p.ImportPath, "/internal") &&
 			(old == "" || own(p.ImportPath) || standard(p.ImportPath) && !own(old)) {
 			byName[p.Name] = p.ImportPath
 		}
 	}
+	for path, file := range known.files {
+		files[path] = cmp.Or(files[path], file)
+	}
+	for name, path := range known.byName {
+		byName[name] = cmp.Or(byName[name], path)
+	}
 	return packages{importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
 		if files[path] == "" {
 			return nil, fmt.Errorf("package %s is not used here", path)
 		}
 		return os.Open(files[path])
-	}), byName}
+	}), byName, files}
 }
 
 // What a fragment lacks is not its fault.
