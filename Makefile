@@ -30,6 +30,10 @@ proof-mysql: ## the suite of the contract on a MySQL that runs: URL=mysql://root
 build: ## bin/interlock and bin/interlock-lab as they are released: without cgo, trimmed, stripped
 	@.ci/build
 
+.PHONY: release
+release: ## dist/: archives, packages, checksums, lists of modules; PLATFORMS=linux/amd64: only these
+	@PLATFORMS='$(PLATFORMS)' .ci/release
+
 .PHONY: check
 check: ## format, vet, lint, tidy, API text, docs, and builds for every platform
 	@.ci/check

@@ -138,7 +138,7 @@ func texts(t *testing.T) map[string]string {
 		}
 		base := d.Name()
 		if d.IsDir() {
-			if name != root && (strings.HasPrefix(base, ".") && base != ".ci" || base == "bin") {
+			if name != root && (strings.HasPrefix(base, ".") && base != ".ci" || base == "bin" || base == "dist") {
 				return fs.SkipDir
 			}
 			return nil

@@ -1,0 +1,47 @@
+package repo
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The package has what .ci/release lays for it, and every unit there is.
+func TestPackageHasWhatIsLaid(t *testing.T) {
+	script, config := read(t, root, ".ci/release"), read(t, root, "deploy/nfpm.yaml")
+	if !strings.Contains(script, "deploy/nfpm.yaml") || !strings.Contains(script, "cp -r deploy/copyright deploy/systemd") {
+		t.Fatal(".ci/release does not lay deploy/copyright and deploy/systemd, or makes no package of them")
+	}
+	packed := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^  - src: (.*)\n    dst: (.*)$`).FindAllStringSubmatch(config, -1) {
+		packed[m[2]] = true
+		source, staged := strings.CutPrefix(m[1], "${STAGE}/")
+		folder, all := strings.CutSuffix(source, "/*")
+		switch {
+		case !staged:
+			t.Errorf("%s is not of the stage: it has the time that it has here", m[1])
+		case all && exists("deploy/"+folder), exists("deploy/" + source), source == "interlock", strings.Contains(script, `"$STAGE/`+source+`"`):
+		default:
+			t.Errorf(".ci/release does not lay %s", source)
+		}
+	}
+	for _, place := range []string{
+		"/usr/bin/interlock", "/usr/share/man/man1/interlock.1.gz", "/usr/lib/systemd/system/", "/usr/share/doc/interlock/copyright",
+		"/usr/share/bash-completion/completions/interlock", "/usr/share/zsh/vendor-completions/_interlock", "/usr/share/fish/vendor_completions.d/interlock.fish",
+	} {
+		if !packed[place] {
+			t.Errorf("the package has nothing at %s", place)
+		}
+	}
+}
+
+func read(t *testing.T, dir, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
