@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"regexp"
-	"sync"
+
+	"github.com/interlock-go/interlock/internal/lazyregexp"
 )
 
 // ErrUnclaimed is matched by the error of [Table.Guard] for a name that no token was ever claimed for, so that the table
@@ -27,10 +27,7 @@ type Table struct {
 }
 
 // identifier is the allow-list for table names: nothing in it needs quoting, so nothing can escape from it.
-// It is compiled when first needed: every process of the command would pay for it at its start.
-var identifier = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$`)
-})
+var identifier = lazyregexp.New(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
 // NewTable returns the table of fences called name, "fence" if name is empty. A name is letters, digits and
 // underscores, at most 63, not beginning with a digit, optionally after a schema and a dot; it must not be a word
@@ -39,7 +36,7 @@ func NewTable(d Dialect, name string) (*Table, error) {
 	if name == "" {
 		name = "fence"
 	}
-	if !identifier().MatchString(name) {
+	if !identifier.MatchString(name) {
 		return nil, fmt.Errorf("fence: table name %q: want letters, digits and underscores, optionally after a schema and a dot", name)
 	}
 	s, err := d.statements(name)

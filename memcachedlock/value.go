@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/lazyregexp"
 	"github.com/interlock-go/interlock/internal/memcache"
 )
 
@@ -27,7 +27,7 @@ type value struct {
 const layout = "il1"
 
 // ours is how values of ours begin, of any layout.
-var ours = regexp.MustCompile(`^il[1-9]\{`)
+var ours = lazyregexp.New(`^il[1-9]\{`)
 
 func (v value) encode() []byte {
 	owner := v.Owner

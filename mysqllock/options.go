@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"slices"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/lazyregexp"
 )
 
 // Options of a driver. The zero value is what most want.
@@ -33,7 +34,7 @@ type Options struct {
 	Logger *slog.Logger // default slog.Default()
 }
 
-var prefix = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,29}$`)
+var prefix = lazyregexp.New(`^[a-z_][a-z0-9_]{0,29}$`)
 
 func (o *Options) withDefaults() (Options, error) {
 	var options Options

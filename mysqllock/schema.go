@@ -5,10 +5,10 @@ import (
 	"database/sql"
 	_ "embed" // the schema
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/lazyregexp"
 )
 
 // schema001 makes everything in an empty database. A schema002 would bring what it made to the next version.
@@ -42,8 +42,11 @@ func Schema(o *Options) (string, error) {
 	return "set sql_mode = 'STRICT_ALL_TABLES';\n" + strings.ReplaceAll(schema001, "interlock_", options.Prefix) + "delimiter ;\n", nil
 }
 
-// procedure finds what a statement makes.
-var procedure = regexp.MustCompile(`(?m)^create procedure (\w+)`)
+// procedure finds what a statement makes, creates what all of them do.
+var (
+	procedure = lazyregexp.New(`(?m)^create procedure (\w+)`)
+	creates   = lazyregexp.New(`(?m)^create (?:table|procedure|/\*M! sequence) (?:if not exists )?interlock_(\w+)`)
+)
 
 // statements returns what makes the tables and procedures, one statement each, or what is missing of them. No server takes back what has
 // been created when the next statement fails, so each may be repeated, and the last one writes the version. A procedure is carried out in the
@@ -124,7 +127,7 @@ func whole(ctx context.Context, c *sql.Conn, o *Options, v int64) error {
 	for _, f := range made {
 		names[string(f[0])] = true
 	}
-	for _, m := range regexp.MustCompile(`(?m)^create (?:table|procedure|/\*M! sequence) (?:if not exists )?interlock_(\w+)`).FindAllStringSubmatch(schema001, -1) {
+	for _, m := range creates.FindAllStringSubmatch(schema001, -1) {
 		if !names[o.Prefix+m[1]] {
 			return fmt.Errorf("%w: the database lacks %s%s: restore what was dropped, or drop the rest, too, and migrate again", driver.ErrRefused, o.Prefix, m[1])
 		}

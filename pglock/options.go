@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/interlock-go/interlock/internal/lazyregexp"
 )
 
 // Options of a driver. The zero value is what most want.
@@ -44,7 +45,7 @@ const (
 	defaultMaxWaiting = 32
 )
 
-var identifier = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,29}$`)
+var identifier = lazyregexp.New(`^[a-z_][a-z0-9_]{0,29}$`)
 
 func (o *Options) withDefaults() (Options, error) {
 	var options Options

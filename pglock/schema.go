@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed" // the schema
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/lazyregexp"
 )
 
 // schema001 makes everything in an empty database. A schema002 would bring what it made to the next version.
@@ -106,7 +106,7 @@ func migrate(ctx context.Context, conn *pgx.Conn, o *Options) error {
 }
 
 // made is what the schema's file makes.
-var made = regexp.MustCompile(`(?m)^create (?:table|sequence|type|function) interlock\.(\w+)`)
+var made = lazyregexp.New(`(?m)^create (?:table|sequence|type|function) interlock\.(\w+)`)
 
 // whole looks at what is there already.
 func whole(o *Options, ask func(sql string) (string, error)) error {

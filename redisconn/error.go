@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"regexp"
 	"strings"
 	"syscall"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/lazyregexp"
 )
 
 // Error is what a server answered in place of a result.
@@ -35,7 +35,7 @@ func ParseError(text string) *Error {
 	return &Error{Code: strings.TrimSuffix(code, ":"), Text: text, script: at != nil}
 }
 
-var inScript = regexp.MustCompile(` script: \S+, on @\S+$`)
+var inScript = lazyregexp.New(` script: \S+, on @\S+$`)
 
 // code says what an answer means for a lock.
 type code struct {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -16,13 +17,21 @@ import (
 type Script struct {
 	Name string // under which a function library has it
 	Text string
-	sha  string
+
+	once sync.Once
+	sha  string // made by digest
 }
 
 // NewScript makes a script of its text.
-func NewScript(name, text string) *Script {
-	sum := sha1.Sum([]byte(text))
-	return &Script{Name: name, Text: text, sha: hex.EncodeToString(sum[:])}
+func NewScript(name, text string) *Script { return &Script{Name: name, Text: text} }
+
+// digest is what the server calls the script. It is made when it is first asked for, since programs have scripts of stores that they do not use.
+func (s *Script) digest() string {
+	s.once.Do(func() {
+		sum := sha1.Sum([]byte(s.Text))
+		s.sha = hex.EncodeToString(sum[:])
+	})
+	return s.sha
 }
 
 // Call is one run of a script.
@@ -60,7 +69,7 @@ func (r Runner) first(c Call) Command {
 	if r.Functions {
 		return c.command("FCALL", c.Script.Name)
 	}
-	return c.command("EVALSHA", c.Script.sha)
+	return c.command("EVALSHA", c.Script.digest())
 }
 
 // Run runs one script. NOSCRIPT says that nothing was done, so that the text can follow. So does TRYAGAIN, from a cluster

@@ -3,12 +3,12 @@ package redissonlock
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/lazyregexp"
 	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
@@ -62,7 +62,7 @@ func (n note) holder() driver.Holder {
 }
 
 // thread is the field of a client of Redisson: its id, the number of the thread, and whether it writes.
-var thread = regexp.MustCompile(`^([0-9a-f]{8})-[0-9a-f-]{27}:(-?\d+)(:write)?$`)
+var thread = lazyregexp.New(`^([0-9a-f]{8})-[0-9a-f-]{27}:(-?\d+)(:write)?$`)
 
 // foreign describes a field that another program wrote. With the whole field one could unlock what it holds, so people
 // see a hash of it, and so much that they find the client.

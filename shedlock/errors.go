@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/lazyregexp"
 )
 
 // code is what the server answered: the SQLSTATE of an error, and of MySQL and MariaDB the number, too. "" is no answer.
@@ -28,27 +28,27 @@ func code(err error) string {
 }
 
 var (
-	lost = regexp.MustCompile(`^40(001|P01)| 1020$`) // to another one, and rolled back
+	lost = lazyregexp.New(`^40(001|P01)| 1020$`) // to another one, and rolled back
 	// The server crashed or could not say; a pooler has lost it; the server shuts down, could not commit, or the connection or the statement was
 	// killed, perhaps while it committed.
-	unsaid  = regexp.MustCompile(`^(57P02|40003|08...)$| (1053|1180|1317|1927|1969|3024)$`)
-	doubled = regexp.MustCompile(`^23505| 1062$`) // the row is there
-	strange = regexp.MustCompile(`^42704| 1193$`) // a parameter of the URL that the server was asked for
+	unsaid  = lazyregexp.New(`^(57P02|40003|08...)$| (1053|1180|1317|1927|1969|3024)$`)
+	doubled = lazyregexp.New(`^23505| 1062$`) // the row is there
+	strange = lazyregexp.New(`^42704| 1193$`) // a parameter of the URL that the server was asked for
 
 	// What certain answers mean, and what would be right.
 	meanings = []struct {
-		codes *regexp.Regexp
+		codes *lazyregexp.Regexp
 		kind  error
 		want  string
 	}{
-		{regexp.MustCompile(`^42(P01|S02)`), driver.ErrRefused, missing},
+		{lazyregexp.New(`^42(P01|S02)`), driver.ErrRefused, missing},
 		{strange, driver.ErrRefused, "what is neither a parameter of ours nor one of the client is asked of the server, which does not know it"},
-		{regexp.MustCompile(`^42501| 114[23]$`), driver.ErrRefused, "the user needs SELECT, INSERT and UPDATE of table :table"},
-		{regexp.MustCompile(`^28| 1044$`), driver.ErrRefused, "want a user that there is, with its password, whom the server admits from here to the database"},
-		{regexp.MustCompile(`^3D| 1049$`), driver.ErrRefused, "want a database that there is"},
-		{regexp.MustCompile(`^(2[23]|42)`), driver.ErrRefused, "want what the server can do"},
-		{regexp.MustCompile(`^53[^3]| (1021|1114)$`), driver.ErrNotSent, driver.ErrUnable.Error()},
-		{regexp.MustCompile(`^25006| (1290|1792|1836)$`), driver.ErrNotSent, "the server is read-only: want its primary"},
+		{lazyregexp.New(`^42501| 114[23]$`), driver.ErrRefused, "the user needs SELECT, INSERT and UPDATE of table :table"},
+		{lazyregexp.New(`^28| 1044$`), driver.ErrRefused, "want a user that there is, with its password, whom the server admits from here to the database"},
+		{lazyregexp.New(`^3D| 1049$`), driver.ErrRefused, "want a database that there is"},
+		{lazyregexp.New(`^(2[23]|42)`), driver.ErrRefused, "want what the server can do"},
+		{lazyregexp.New(`^53[^3]| (1021|1114)$`), driver.ErrNotSent, driver.ErrUnable.Error()},
+		{lazyregexp.New(`^25006| (1290|1792|1836)$`), driver.ErrNotSent, "the server is read-only: want its primary"},
 	}
 )
 

@@ -4,13 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/lazyregexp"
 	"github.com/interlock-go/interlock/internal/rowline"
 )
 
@@ -147,7 +147,7 @@ const (
 	longest  = 255 // of ShedLock's column
 )
 
-var unprinted = regexp.MustCompile(`[^ -~]`)
+var unprinted = lazyregexp.New(`[^ -~]`)
 
 // lockedBy is what stands in locked_by: the mark, and user, host, process and name of the owner.
 func lockedBy(id string, s driver.Spec) string {

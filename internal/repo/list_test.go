@@ -21,6 +21,7 @@ const (
 type pkg struct {
 	Dir, ImportPath, Name, Doc         string
 	Standard                           bool
+	GoFiles                            []string
 	Imports, TestImports, XTestImports []string
 }
 
@@ -49,7 +50,7 @@ func below(importPath, folder string) bool {
 // list runs go list at the root.
 func list(t *testing.T, args ...string) []pkg {
 	t.Helper()
-	out := command(t, nil, "go", append([]string{"list", "-json=Dir,ImportPath,Name,Doc,Standard,Imports,TestImports,XTestImports"}, args...)...)
+	out := command(t, nil, "go", append([]string{"list", "-json=Dir,ImportPath,Name,Doc,Standard,GoFiles,Imports,TestImports,XTestImports"}, args...)...)
 	var pkgs []pkg
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p pkg
