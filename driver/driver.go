@@ -236,6 +236,23 @@ type Pruner interface {
 	Prune(ctx context.Context, prefix string, idle time.Duration) (removed int, err error)
 }
 
+// Quorum is a [Driver] of several masters that know nothing of each other, of which a majority decides.
+type Quorum interface {
+	// Masters asks all masters who they are, and gives each its vote that may have one. The error says why the set as a whole is of no use;
+	// with it come the masters all the same. A store that has none answers errors.ErrUnsupported.
+	Masters(ctx context.Context) ([]Master, error)
+
+	// GiveUp says that these masters, by their index in Masters, are gone for good. They must be exactly those that do not answer, and a
+	// majority of all must answer; otherwise the error matches [ErrRefused] and nothing is changed.
+	GiveUp(ctx context.Context, masters ...int) ([]Master, error)
+}
+
+// Master is one of the masters of a [Quorum], as it stands now.
+type Master struct {
+	Name string // for people: its number from 1, and its address if the driver was opened by URL
+	Err  error  // why it has no vote, or does not answer; nil if it votes
+}
+
 // RestFinder is a [Driver] that finds what outlives its holder: processes that inherited a session ([Inheritor]) whose owner is gone,
 // and which others no longer wait for, because its time is over or its claim was broken. What has closed the files that it
 // inherited is not found. The command run asks for it before it starts anything.

@@ -164,6 +164,24 @@ func (d *based) Prune(ctx context.Context, prefix string, idle time.Duration) (i
 	return 0, fmt.Errorf("driver: this store keeps nothing that can be pruned: %w", errors.ErrUnsupported)
 }
 
+// Masters implements Quorum.
+func (d *based) Masters(ctx context.Context) ([]Master, error) {
+	if q, ok := d.Driver.(Quorum); ok {
+		return q.Masters(ctx)
+	}
+	return nil, errNoMasters
+}
+
+// GiveUp implements Quorum.
+func (d *based) GiveUp(ctx context.Context, masters ...int) ([]Master, error) {
+	if q, ok := d.Driver.(Quorum); ok {
+		return q.GiveUp(ctx, masters...)
+	}
+	return nil, errNoMasters
+}
+
+var errNoMasters = fmt.Errorf("driver: this store has no masters that vote: %w", errors.ErrUnsupported)
+
 // Rest implements RestFinder.
 func (d *based) Rest(ctx context.Context, name string) ([]Rest, error) {
 	if f, ok := d.Driver.(RestFinder); ok {

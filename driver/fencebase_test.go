@@ -267,6 +267,13 @@ func TestFenceBaseOnAStoreThatDoesLittle(t *testing.T) {
 	if err := finder.SignalRest(t.Context(), "m", os.Interrupt); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("SignalRest: %v, want errors.ErrUnsupported", err)
 	}
+	quorum := d.(driver.Quorum)
+	if _, err := quorum.Masters(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Masters: %v, want errors.ErrUnsupported", err)
+	}
+	if _, err := quorum.GiveUp(t.Context(), 0); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("GiveUp: %v, want errors.ErrUnsupported", err)
+	}
 	if key := d.(driver.Keyer).Key("m"); key != "m" {
 		t.Errorf("key %q", key)
 	}
@@ -295,6 +302,33 @@ func TestFenceBaseOnAStoreThatFindsTheRest(t *testing.T) {
 	if err := d.SignalRest(t.Context(), "m", os.Kill); err != nil || store.sent != os.Kill {
 		t.Errorf("signal %v, %v", store.sent, err)
 	}
+}
+
+// Masters are shown and given up with a base, too.
+func TestFenceBaseOnAQuorum(t *testing.T) {
+	store := &voting{Driver: memlock.New()}
+	d := based(t, store).(driver.Quorum)
+	if masters, err := d.Masters(t.Context()); err != nil || len(masters) != 1 || masters[0].Name != "master 1" {
+		t.Errorf("%+v, %v", masters, err)
+	}
+	if _, err := d.GiveUp(t.Context(), 2, 4); err != nil || !slices.Equal(store.givenUp, []int{2, 4}) {
+		t.Errorf("given up %v, %v", store.givenUp, err)
+	}
+}
+
+// voting is a store with a master.
+type voting struct {
+	driver.Driver
+	givenUp []int
+}
+
+func (v *voting) Masters(context.Context) ([]driver.Master, error) {
+	return []driver.Master{{Name: "master 1"}}, nil
+}
+
+func (v *voting) GiveUp(ctx context.Context, masters ...int) ([]driver.Master, error) {
+	v.givenUp = masters
+	return v.Masters(ctx)
 }
 
 // finding is a store in which process 4711 outlives every holder.

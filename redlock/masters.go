@@ -5,15 +5,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // Master is one of the masters of a [Driver], as it stands now.
-type Master struct {
-	Name string // for people: its number from 1, and its address if the driver was opened by URL
-	Err  error  // why it has no vote, or does not answer; nil if it votes
-}
+type Master = driver.Master
 
-// Masters asks all masters who they are, and gives each its vote that may have one. The error says why the set as a whole is of no
+var _ driver.Quorum = (*Driver)(nil)
+
+// Masters implements [driver.Quorum]: it asks all masters who they are, and gives each its vote that may have one. The error says why the set as a whole is of no
 // use; with it come the masters all the same.
 func (d *Driver) Masters(ctx context.Context) ([]Master, error) {
 	d.survey.mu.Lock()
@@ -35,7 +36,7 @@ func (d *Driver) masters(ctx context.Context) ([]Master, error) {
 	return masters, err
 }
 
-// GiveUp says that these masters, by their index in [Masters], are gone for good. It is for an operator, where a majority has lost its
+// GiveUp implements [driver.Quorum]: it says that these masters, by their index in [Masters], are gone for good. It is for an operator, where a majority has lost its
 // memory and waits for masters that never come back: it waits for them no more. They must be exactly those that do not answer, and a
 // majority of all must answer; otherwise the error matches [driver.ErrRefused] and nothing is changed.
 //

@@ -9,7 +9,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/redlock"
 )
 
 type mastersCommand struct {
@@ -30,11 +29,13 @@ func (c *mastersCommand) Run(ctx context.Context, t terminal, line *commandLine)
 		return err
 	}
 	defer func() { _ = d.Close(context.WithoutCancel(ctx)) }()
-	quorum, ok := d.(*redlock.Driver)
-	if !ok {
+	masters, err := []driver.Master(nil), errors.ErrUnsupported
+	if quorum, ok := d.(driver.Quorum); ok {
+		masters, err = c.look(ctx, quorum)
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
 		return usage("%s has no masters that vote: want --store redlock://A,B,C", name)
 	}
-	masters, err := c.look(ctx, quorum)
 	if len(masters) == 0 {
 		return err
 	}
@@ -64,8 +65,8 @@ func (c *mastersCommand) Run(ctx context.Context, t terminal, line *commandLine)
 }
 
 // look asks the masters, and gives up those that are to be.
-func (c *mastersCommand) look(ctx context.Context, d *redlock.Driver) ([]redlock.Master, error) {
-	masters, err := d.Masters(ctx)
+func (c *mastersCommand) look(ctx context.Context, q driver.Quorum) ([]driver.Master, error) {
+	masters, err := q.Masters(ctx)
 	if err == nil && len(c.GiveUp) > 0 {
 		dead := make([]int, len(c.GiveUp))
 		for i, n := range c.GiveUp {
@@ -74,7 +75,7 @@ func (c *mastersCommand) look(ctx context.Context, d *redlock.Driver) ([]redlock
 			}
 			dead[i] = n - 1
 		}
-		masters, err = d.GiveUp(ctx, dead...)
+		masters, err = q.GiveUp(ctx, dead...)
 	}
 	if err != nil {
 		err = storeError(err)
@@ -83,7 +84,7 @@ func (c *mastersCommand) look(ctx context.Context, d *redlock.Driver) ([]redlock
 }
 
 // whyNot says why a master has no vote, without what stands beside it.
-func whyNot(m redlock.Master) string {
+func whyNot(m driver.Master) string {
 	if m.Err == nil {
 		return ""
 	}

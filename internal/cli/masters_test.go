@@ -48,7 +48,13 @@ func TestMasters(t *testing.T) {
 	out, _ = masters(0, "--json")
 	said(out, `{"master":"master 2 (`+set[1].Addr()+`)","votes":true}`)
 	said(out, `"votes":false,"why":"`)
+	store += "?fence_base=1000000"
+	out, _ = masters(0)
+	said(out, "master 2 ("+set[1].Addr()+")")
 	store = "file:" + t.TempDir()
+	_, complaint = masters(64)
+	said(complaint, "want --store redlock://A,B,C")
+	store += "?fence_base=1000000"
 	_, complaint = masters(64)
 	said(complaint, "want --store redlock://A,B,C")
 }
