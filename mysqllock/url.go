@@ -16,9 +16,13 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/mysqlwire"
 	"github.com/interlock-go/interlock/internal/storeurl"
+	"github.com/interlock-go/interlock/internal/tables"
 )
 
-func init() { driver.Register("mysql", open) }
+func init() {
+	driver.Register("mysql", open)
+	tables.Register("mysql", tables.Maker{Schema: schemaOf, Migrate: migrateURL})
+}
 
 // ParseURL reads mysql://USER:PASSWORD@HOST:PORT/DATABASE with the parameters technique, keys, max_waiting, prefix, timeout and tls: see
 // [Options]. TLS is false, which is the default, true, skip-verify, or preferred, as the client has it.

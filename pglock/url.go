@@ -15,11 +15,13 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/storeurl"
+	"github.com/interlock-go/interlock/internal/tables"
 )
 
 func init() {
 	for _, scheme := range []string{"postgres", "postgresql"} {
 		driver.Register(scheme, open)
+		tables.Register(scheme, tables.Maker{Schema: schemaOf, Migrate: migrateURL})
 	}
 }
 

@@ -1,18 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
-	"net/url"
-
-	"github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"strings"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/mysqllock"
-	"github.com/interlock-go/interlock/pglock"
+	"github.com/interlock-go/interlock/internal/tables"
 )
 
 type migrateCommand struct {
@@ -31,63 +25,27 @@ func (c *migrateCommand) Run(ctx context.Context, t terminal, line *commandLine)
 	if storeURL, _, err = driver.CutFenceBase(storeURL); err != nil { // which stands in no table
 		return usage("%v", err)
 	}
-	u, err := url.Parse(storeURL)
-	switch {
-	case err == nil && u.Scheme == "mysql":
-		return c.inMySQL(ctx, t, storeURL)
-	case err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql"):
-	case c.Print:
-		storeURL = "postgres://" // what is printed asks no server
-	default:
+	scheme, _, _ := strings.Cut(storeURL, ":")
+	maker, ok := tables.Of(strings.ToLower(scheme))
+	if !ok && c.Print { // what is printed asks no server
+		storeURL = "postgres://"
+		maker, ok = tables.Of("postgres")
+	}
+	if !ok {
 		return usage("only a database has tables: want --store postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE")
 	}
-	config, o, err := pglock.ParseURL(storeURL)
-	if err != nil {
-		return usage("%v", err)
-	}
 	if c.Print {
-		text, err := pglock.Schema(o)
+		text, err := maker.Schema(storeURL)
 		if err != nil {
-			return usage("%v", err)
+			return storeError(err)
 		}
-		fmt.Fprintf(t.out, "begin;\n\n%s\ncommit;\n", text)
-		return nil
+		_, err = fmt.Fprint(t.out, text)
+		return err
 	}
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+	where, err := maker.Migrate(ctx, storeURL)
 	if err != nil {
 		return storeError(err)
 	}
-	defer pool.Close()
-	if err := pglock.Migrate(ctx, pool, o); err != nil {
-		return storeError(err)
-	}
-	fmt.Fprintf(t.out, "schema %s has all that keeps locks\n", cmp.Or(o.Schema, "interlock"))
-	return nil
-}
-
-// mysql does it for a MariaDB or MySQL.
-func (c *migrateCommand) inMySQL(ctx context.Context, t terminal, storeURL string) error {
-	config, o, err := mysqllock.ParseURL(storeURL)
-	if err != nil {
-		return usage("%v", err)
-	}
-	if c.Print {
-		text, err := mysqllock.Schema(o)
-		if err != nil {
-			return usage("%v", err)
-		}
-		fmt.Fprint(t.out, text)
-		return nil
-	}
-	connector, err := mysql.NewConnector(config)
-	if err != nil {
-		return usage("%v", err)
-	}
-	db := sql.OpenDB(connector)
-	defer func() { _ = db.Close() }()
-	if err := mysqllock.Migrate(ctx, db, o); err != nil {
-		return storeError(err)
-	}
-	fmt.Fprintf(t.out, "database %s has all that keeps locks\n", config.DBName)
+	fmt.Fprintf(t.out, "%s has all that keeps locks\n", where)
 	return nil
 }
