@@ -5,11 +5,11 @@ package opening
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -70,10 +70,24 @@ func final(err error) bool {
 	if errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrUnable) || errors.Is(err, errors.ErrUnsupported) {
 		return true
 	}
-	var certificate *tls.CertificateVerificationError
-	var plain tls.RecordHeaderError // the server does not speak TLS
-	var alert *net.OpError          // it does, and does not like us
-	return errors.As(err, &certificate) || errors.As(err, &plain) || errors.As(err, &alert) && (alert.Op == "remote error" || alert.Op == "local error")
+	var alert *net.OpError // the server speaks TLS, and does not like us
+	return ofTLS(err) || errors.As(err, &alert) && (alert.Op == "remote error" || alert.Op == "local error")
+}
+
+// ofTLS reports whether a certificate was refused, or the server does not speak TLS. The types are known by their names: to import package tls
+// for them would link it into every program with locks, and most of what a program with a store of its own machine initializes would be that.
+func ofTLS(err error) bool {
+	switch fmt.Sprintf("%T", err) {
+	case "*tls.CertificateVerificationError", "tls.RecordHeaderError":
+		return true
+	}
+	switch err := err.(type) { //nolint:errorlint // it is the tree that is walked
+	case interface{ Unwrap() error }:
+		return ofTLS(err.Unwrap())
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(err.Unwrap(), ofTLS)
+	}
+	return false
 }
 
 // pause is that after the nth try.
