@@ -11,6 +11,35 @@ import (
 	"testing"
 )
 
+// What the command links of other modules in a program that imports the embedded store alone.
+var linkedAlone = []string{
+	"github.com/alecthomas/kong",
+	"github.com/jedib0t/go-pretty/v6",
+	"github.com/mattn/go-runewidth",
+	"github.com/rivo/uniseg",
+	"golang.org/x/sys",
+	"golang.org/x/term",
+	"golang.org/x/text",
+}
+
+// Packages of the standard library that no lock of this machine needs, and whose initialization or size a start would pay for.
+var unneeded = []string{"crypto/tls", "database/sql", "html/template", "net/http", "testing", "text/template"}
+
+// Stores are linked by the program that imports them, never by the command: what they need is initialized at every start.
+func TestCommandLinksNoStoreByItself(t *testing.T) {
+	for _, p := range list(t, "-deps", "./command", "./filelock") {
+		switch store := strings.TrimPrefix(p.ImportPath, module+"/"); {
+		case slices.Contains(unneeded, p.ImportPath):
+			t.Errorf("the command with the embedded store alone links %s", p.ImportPath)
+		case standard(p.ImportPath):
+		case !own(p.ImportPath) && !belongs(p.ImportPath, linkedAlone):
+			t.Errorf("the command with the embedded store alone links %s", p.ImportPath)
+		case own(p.ImportPath) && strings.HasSuffix(store, "lock") && !strings.Contains(store, "/") && store != "filelock" && p.ImportPath != module:
+			t.Errorf("the command links %s, which only a program that imports it should", p.ImportPath)
+		}
+	}
+}
+
 // dear are functions that a package must not call when it is initialized: every process of the command initializes the packages of all stores,
 // and uses one.
 var dear = map[string][]string{
