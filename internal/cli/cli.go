@@ -77,6 +77,10 @@ func Main(args []string) int {
 
 // run returns the exit status, and the signal that a command died of.
 func run(args []string, t terminal) (status int, by syscall.Signal) {
+	if line := plainRun(args); line != nil {
+		slog.SetDefault(slog.New(newWarnings(t, "run", line)))
+		return line.ended(t, line.Run.Run(context.Background(), t, line))
+	}
 	line := commandLine{storeFlags: storeFlags{args: args}}
 	status = -1 // until kong asks to exit, after --help
 	parser, err := newParser(&line, t, func(s int) { status = s })
@@ -110,8 +114,12 @@ func run(args []string, t terminal) (status int, by syscall.Signal) {
 		defer stop()
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	err = parsed.Run(&line, t)
-	t.complain(err, line.JSON)
+	return line.ended(t, parsed.Run(&line, t))
+}
+
+// ended says how the command of the line ended, for run.
+func (l *commandLine) ended(t terminal, err error) (status int, by syscall.Signal) {
+	t.complain(err, l.JSON)
 	var ended *commandError
 	if errors.As(err, &ended) {
 		by = ended.by
