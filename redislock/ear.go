@@ -169,7 +169,7 @@ func (d *Driver) hear(payload string) {
 	switch m.Letter {
 	case "h": // held: counter, and whether others wait
 		s.promoted(m.ID, m.Numbers[0], m.Numbers[1] == 1)
-	case "g": // a gap for other programs: ms until it ends
+	case "g": // the first in line is to look: after so many ms, as when a gap for other programs ends
 		s.gap(m.ID, m.Numbers[0])
 	case "r": // passed over: the slot has moved to a master that this process does not listen to
 		d.conn.Doubt()

@@ -99,6 +99,7 @@ local weight, limit = tonumber(ARGV[7] or '1'), tonumber(ARGV[8] or '1')
 local queue, again = ARGV[10] == '1', ARGV[13] == '1'
 local state, left, counter, wait, head, why = 0, 0, 0, -1, 0, 0
 local renewed = 0 -- until when the claim that asks shares from now on
+local headless = false -- the first of those who wait has just left
 local vacated = false -- the value at the name is of a claim that has just left
 
 local clock = redis.call('TIME')
@@ -198,6 +199,7 @@ if leave ~= '' then
       left = 1
     end
     local edge = s ~= 'w' and count > 0 and redis.call('LINDEX', W, count - 1)
+    headless = s == 'w' and (count == 0 and cover or (count > 0 and redis.call('LINDEX', W, count) or first) == leave)
     -- Whoever came after the middle one stands behind it, unless the clock was set back since; all who wait stand behind those who
     -- hold, unless their limits differ. Then the search is longer.
     local ms, msince = string.match(d[7] or '', '^(%a) %a %d+ %d+ %d+ %d+ (%d+)')
@@ -310,10 +312,51 @@ local function rest()
   return true
 end
 
--- dead tells whether a waiter's process no longer listens, once its claim has waited for longer than its time. A user who may not
--- ask for that is told no.
+-- deaf tells whether a waiter's process does not listen: it is dead, or will ask by itself. A user who may not ask for that is told no.
+local function deaf(channel)
+  return redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
+end
+
+-- dead tells that of a process whose claim has waited for longer than its time.
 local function dead(channel, since, time)
-  return now - since > tonumber(time) and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
+  return now - since > tonumber(time) and deaf(channel)
+end
+
+-- Whoever waits first looks by itself when what stands in its way is over, and nobody else does. So when the first leaves, the next one
+-- is told to look; and where those ahead of a claim that asks, as by a renewal, are deaf, it is told that it is the first. So many are
+-- passed over at most.
+local DEEP = 100
+
+-- rouse has the first in line who hears look.
+local function rouse()
+  local i = count
+  while i < n and i < count + DEEP do
+    local who, d = at(i)
+    local s, _, _, _, _, _, _, channel = string.match(d or '', RECORD)
+    if who == enter then
+      head = 1
+      return
+    elseif s == 'w' and tell(channel, string.format('g %s %d', who, foreign and 1 or wait)) then
+      return
+    end
+    i = i + 1
+  end
+end
+
+-- foremost tells whether nobody who hears waits ahead of the claim that asks.
+local function foremost()
+  local i = count
+  while i < n and i < count + DEEP do
+    local who, d = at(i)
+    local s, _, _, _, _, _, _, channel = string.match(d or '', RECORD)
+    if who == enter then
+      return true
+    elseif s == 'w' and not deaf(channel) then
+      return false
+    end
+    i = i + 1
+  end
+  return false
 end
 
 -- settle goes along the line, behind those who are known to share, and lets in whoever may hold by the rule. A waiting process
@@ -484,10 +527,14 @@ elseif enter ~= '' then
   end
 end
 
-if not id or state == 1 then
+local holder = id
+if not id or state == 1 or headless then
   settle()
 end
-if state == 1 and (id or foreign) and (n == 1 or not joined and redis.call('LINDEX', W, '0') == enter) then
+if headless and id == holder then
+  rouse()
+end
+if state == 1 and head == 0 and (n == 1 and (id or foreign) or not joined and foremost()) then
   head = 1
 end
 if state == 1 and not queue and not again then

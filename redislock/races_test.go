@@ -35,6 +35,8 @@ var races = []race{
 	{"a waiter has its subscription again before a release", subscriptionCutAndMended},
 	{"only the head of a line looks after a dead holder", onlyHeadLooks},
 	{"a dead process in line is skipped", deadInLineIsSkipped},
+	{"the first in line leaves behind another program", firstLeavesBehindAnother},
+	{"the first in line leaves behind a holder that has died", firstLeavesBehindTheDead},
 	{"an expired holder releases what others hold by now", lateRelease},
 	{"a try finds an expired holder and a line", tryAtExpiredHolder},
 	{"a claim that does not go with a line finds its holder expired", misfitAtExpiredHolder},

@@ -112,7 +112,7 @@ func (s *session) promoted(id string, counter int64, crowded bool) {
 	}
 }
 
-// gap takes in that the head of the line is to come back after some ms.
+// gap takes in that the claim is the head of the line and is to look after some ms; negative is never.
 func (s *session) gap(id string, ms int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
