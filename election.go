@@ -80,19 +80,23 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	}
 	l, err := inspector.Line(ctx, e.name)
 	if err != nil {
-		return Leader{}, e.failed(unavailable(err))
+		return Leader{}, e.unread(err)
 	}
 	return leaderOf(l), nil
 }
 
 // Observe yields the leader now and after every change, the zero Leader while there is none, until the caller stops or
-// ctx ends. An error is the last thing that it yields. Where the store does not tell, it asks once a second.
+// ctx ends. An error is the last thing that it yields: that of ctx, ErrUnavailable where the store does not answer, or what it
+// refuses with. Where the store does not tell, it asks once a second.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		last, first := Leader{}, true
 		for leader, err := range e.looks(ctx) {
 			if err == nil && leader.equal(last) && !first {
 				continue
+			}
+			if err != nil && ctx.Err() != nil && e.err == nil { // that ctx ends is no fault of the store
+				err = e.failed(contextError(ctx))
 			}
 			if !yield(leader, err) || err != nil {
 				return
@@ -109,7 +113,7 @@ func (e *Election) looks(ctx context.Context) iter.Seq2[Leader, error] {
 		if e.err == nil && ok {
 			for l, err := range watcher.Watch(ctx, e.name) {
 				if err != nil {
-					err = e.failed(err)
+					err = e.unread(err)
 				}
 				if !yield(leaderOf(l), err) || err != nil {
 					return
@@ -128,6 +132,14 @@ func (e *Election) looks(ctx context.Context) iter.Seq2[Leader, error] {
 			}
 		}
 	}
+}
+
+// unread is the error of a look at the store that failed. What the store refuses it has answered.
+func (e *Election) unread(err error) error {
+	if final(err) {
+		return e.failed(err)
+	}
+	return e.failed(unavailable(err))
 }
 
 func (e *Election) failed(err error) error { return &Error{Op: "observe", Name: e.name, Err: err} }

@@ -228,6 +228,43 @@ func TestElection_ObserveTellsOfEveryChange(t *testing.T) {
 	}
 }
 
+// What Observe ends with says whether the store does not answer or refuses, whether it tells of changes or is asked; and so does Leader.
+func TestElection_ObserveSaysWhatFailed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		for _, d := range []driver.Driver{store, blind{store, store}} {
+			c := newClient(t, d, nil)
+			for why, unreachable := range map[error]bool{errReset: true, fmt.Errorf("%w: no right to read", driver.ErrRefused): false} {
+				store.Fail(why)
+				_, looked := c.Election("e").Leader(t.Context())
+				for _, err := range append(observed(t.Context(), c), looked) {
+					matches(t, err, why)
+					if errors.Is(err, interlock.ErrUnavailable) != unreachable {
+						t.Errorf("%T: %v, want an error of a store that is unavailable: %t", d, err, unreachable)
+					}
+				}
+				ended, cancel := context.WithCancel(t.Context())
+				cancel()
+				for _, err := range observed(ended, c) {
+					matches(t, err, context.Canceled)
+					if errors.Is(err, interlock.ErrUnavailable) {
+						t.Errorf("%T: %v, want the end of the context alone", d, err)
+					}
+				}
+				store.Fail(nil)
+			}
+		}
+	})
+}
+
+// observed is what an Observe yields whose first look fails.
+func observed(ctx context.Context, c *interlock.Client) (yielded []error) {
+	for _, err := range c.Election("e").Observe(ctx) {
+		yielded = append(yielded, err)
+	}
+	return yielded
+}
+
 func TestElection_EndsWithTheClient(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := must[*interlock.Client](t)(interlock.New(memlock.New(), nil))
