@@ -218,9 +218,7 @@ func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 	c.cleaner.finish(cleaning, late)
 	stop()
 	end()
-	for _, p := range c.everyPool() {
-		closing = errors.Join(closing, p.shut(bounded))
-	}
+	closing = shut(bounded, c.everyPool())
 	if c.ownsDriver {
 		closing = errors.Join(closing, c.driver.Close(bounded))
 	}

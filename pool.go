@@ -153,23 +153,28 @@ func (p *pool) gone(c *claim, why error) {
 	p.start(l)
 }
 
-// shut closes the session of a pool whose leases are all gone. What is not confirmed goes by its TTL, and is named.
-func (p *pool) shut(ctx context.Context) error {
-	p.mu.Lock()
-	s := p.session
+// shut closes the sessions of pools whose leases are all gone, side by side: a store that does not answer costs the time of one. What
+// is not confirmed goes by its TTL, and is named, once however many sessions had it.
+func shut(ctx context.Context, pools []*pool) error {
+	var mu sync.Mutex
+	var why error
 	var names []string
-	if s != nil {
-		s.stop()
-		for _, c := range s.claims {
-			names = append(names, strconv.Quote(c.Name))
-		}
+	var closes sync.WaitGroup
+	for _, p := range pools {
+		closes.Go(func() {
+			unsure, err := p.shut(ctx)
+			if len(unsure) == 0 {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if names = append(names, unsure...); why == nil {
+				why = err
+			}
+		})
 	}
-	p.mu.Unlock()
-	if s == nil {
-		return nil
-	}
-	err := s.driver.Close(ctx)
-	if err == nil || len(names) == 0 || errors.Is(err, driver.ErrSessionLost) {
+	closes.Wait()
+	if len(names) == 0 {
 		return nil
 	}
 	slices.Sort(names)
@@ -180,9 +185,29 @@ func (p *pool) shut(ctx context.Context) error {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	if cause := ctx.Err(); cause != nil {
-		err = cause // a driver may say so for each of them
+		why = cause // a driver may say so for each of them
 	}
-	return fmt.Errorf("interlock: close: %w: %s: %w", ErrUncertain, text, err)
+	return fmt.Errorf("interlock: close: %w: %s: %w", ErrUncertain, text, why)
+}
+
+// shut closes the pool's session. With an error come the names, quoted, of what is not confirmed.
+func (p *pool) shut(ctx context.Context) (unsure []string, err error) {
+	p.mu.Lock()
+	s := p.session
+	if s != nil {
+		s.stop()
+		for _, c := range s.claims {
+			unsure = append(unsure, strconv.Quote(c.Name))
+		}
+	}
+	p.mu.Unlock()
+	if s == nil {
+		return nil, nil
+	}
+	if err = s.driver.Close(ctx); err == nil || errors.Is(err, driver.ErrSessionLost) {
+		return nil, nil
+	}
+	return unsure, err
 }
 
 // forget drops an isolated pool, whose lease is gone, from the client. A session that is being opened for it is closed

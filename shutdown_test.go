@@ -259,6 +259,60 @@ func TestClose_AtASilentStore(t *testing.T) {
 	})
 }
 
+// What Close names it names once, however many sessions had it.
+func TestClose_NamesALockOnce(t *testing.T) {
+	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
+		store := memlock.New()
+		c := must[*interlock.Client](t)(interlock.New(store, nil))
+		for _, ttl := range []time.Duration{20 * time.Second, 30 * time.Second} {
+			must[*interlock.Lease](t)(c.RWMutex("shared", interlock.TTL(ttl)).RLock(t.Context()))
+		}
+		must[*interlock.Lease](t)(c.RWMutex("shared", interlock.Isolated()).RLock(t.Context()))
+		resume := silence(store)
+		err := c.Close()
+		matches(t, err, interlock.ErrUncertain)
+		if n := strings.Count(fmt.Sprint(err), `"shared"`); n != 1 || strings.Count(fmt.Sprint(err), "\n") > 0 {
+			t.Errorf("it is named %d times, want once and in one line: %v", n, err)
+		}
+		synctest.Wait()
+		resume()
+	})
+}
+
+// Sessions are closed side by side: one of whose Close nothing is heard takes no time from the others.
+func TestClose_ClosesSessionsTogether(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const many = 50
+		d := &spy{Driver: memlock.New()}
+		var begun atomic.Int32
+		all := make(chan struct{})
+		d.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
+			switch op {
+			case "release": // so that the sessions have something to give back
+				<-ctx.Done()
+				return ctx.Err()
+			case "close":
+				if begun.Add(1) == many {
+					close(all)
+				}
+				select {
+				case <-all:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			return nil
+		})
+		c := must[*interlock.Client](t)(interlock.New(d, nil))
+		for i := range many {
+			lock(t.Context(), t, c.Mutex(fmt.Sprint("m", i), interlock.Isolated()))
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("%v, after %d of %d had begun", err, begun.Load(), many)
+		}
+	})
+}
+
 // A Release that is under way at a store that does not answer takes its time from that of Close: both together are bounded, too.
 func TestClose_WhileAReleaseIsNotAnswered(t *testing.T) {
 	through(t, func(t *testing.T, silence func(*memlock.Driver) func()) {
