@@ -64,7 +64,8 @@ type extent struct {
 	size uint32
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// castagnoli is the polynomial's table. It is made when it is first asked for: no other package of a start takes as long to initialize.
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 var (
 	errDamaged = errors.New("damaged")
@@ -75,7 +76,7 @@ var (
 
 // checksum returns the checksum of a head.
 func checksum(head []byte) uint32 {
-	return crc32.Update(crc32.Checksum(head[:16], castagnoli), castagnoli, head[20:])
+	return crc32.Update(crc32.Checksum(head[:16], castagnoli()), castagnoli(), head[20:])
 }
 
 // damaged says what is wrong with a record.
@@ -144,7 +145,7 @@ func (r *record) encode(buf []byte) (head, body, full []byte) {
 	flags := uint16(0)
 	if body != nil {
 		flags |= flagBody
-		binary.LittleEndian.PutUint32(head[20:], crc32.Checksum(body, castagnoli))
+		binary.LittleEndian.PutUint32(head[20:], crc32.Checksum(body, castagnoli()))
 	}
 	if r.closed != 0 {
 		flags |= flagClosed
@@ -222,7 +223,7 @@ func decode(b []byte, readBody func(extent) ([]byte, error)) (*record, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(body) != int(r.body.size) || crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[20:]) {
+		if len(body) != int(r.body.size) || crc32.Checksum(body, castagnoli()) != binary.LittleEndian.Uint32(b[20:]) {
 			return nil, damaged("the checksum of its body is wrong")
 		}
 		text = body

@@ -81,7 +81,7 @@ func (st *store) createSession(key sessionKey, text sessionText, ttl time.Durati
 	binary.LittleEndian.PutUint32(page[28:], uint32(len(js)))
 	copy(page[32:48], st.boot[:])
 	binary.LittleEndian.PutUint64(page[48:], uint64(ttl))
-	binary.LittleEndian.PutUint32(page[56:], crc32.Checksum(js, castagnoli))
+	binary.LittleEndian.PutUint32(page[56:], crc32.Checksum(js, castagnoli()))
 	copy(page[sessionText0:], js)
 
 	path := st.sessionPath(key)
@@ -164,7 +164,7 @@ func (f *sessionFile) read() error {
 		return damaged("it is cut off")
 	}
 	js := page[sessionText0 : sessionText0+size]
-	if crc32.Checksum(js, castagnoli) != binary.LittleEndian.Uint32(page[56:]) {
+	if crc32.Checksum(js, castagnoli()) != binary.LittleEndian.Uint32(page[56:]) {
 		return damaged("its checksum is wrong")
 	}
 	if err := json.Unmarshal(js, &f.text); err != nil {
