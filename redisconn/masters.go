@@ -49,9 +49,12 @@ func (c *conn) eachNode(ctx context.Context, try func(ctx context.Context, addr 
 			return errors.Join(err, ctx.Err())
 		}
 		some, cancel := context.WithTimeout(ctx, DefaultTimeout/4)
-		if err = try(some, addr, node); err != nil && Broken(err) { // the connection may have ended while it was idle
-			err = try(some, addr, node)
+		until := untilDeadline(some) // by which the warden knows whose connection it is
+		until.abandons = true
+		if err = try(until, addr, node); err != nil && Broken(err) { // the connection may have ended while it was idle
+			err = try(until, addr, node)
 		}
+		until.finish()
 		cancel()
 		if err == nil {
 			return nil

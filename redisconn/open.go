@@ -86,6 +86,7 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 	done := make(chan opened, 1)
 	go func() {
 		client, err := rueidis.NewClient(option)
+		watch.opened.Store(true)
 		done <- opened{client, err}
 	}()
 	select {
@@ -137,7 +138,7 @@ type dialFunc = func(ctx context.Context, addr string, d *net.Dialer, t *tls.Con
 // received instead of going on to send it: a request that was given up must not arrive much later.
 func countingDialer(made *atomic.Uint64, watch *warden, links *redislink.Links, dial func(ctx context.Context, network, addr string) (net.Conn, error)) dialFunc {
 	return func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (adopted net.Conn, err error) {
-		ready := watch.begin(ctx)
+		ready, sentinel := watch.begin(ctx), d.Resolver != nil
 		defer func() {
 			if err != nil {
 				ready()
@@ -156,7 +157,7 @@ func countingDialer(made *atomic.Uint64, watch *warden, links *redislink.Links, 
 			_ = tcp.SetLinger(0)
 		}
 		if t == nil {
-			return watch.adopt(ctx, links.Adopt(c), ready), nil
+			return watch.adopt(ctx, links.Adopt(c), sentinel, ready), nil
 		}
 		if t.ServerName == "" {
 			host, _, _ := net.SplitHostPort(addr)
@@ -168,6 +169,6 @@ func countingDialer(made *atomic.Uint64, watch *warden, links *redislink.Links, 
 			_ = c.Close()
 			return nil, err
 		}
-		return watch.adopt(ctx, links.Adopt(secured), ready), nil
+		return watch.adopt(ctx, links.Adopt(secured), sentinel, ready), nil
 	}
 }

@@ -122,9 +122,19 @@ func (c *conn) together(ctx context.Context, cmds []Command, alone bool) []Reply
 	return replies
 }
 
-// connecting reports whether a connection is being made that commands are going to share. Whoever comes meanwhile waits for it inside
-// rueidis, which looks at nobody's context there but that of the first.
-func (c *conn) connecting() bool { return c.warden != nil && c.warden.making.Load() > 0 }
+// connecting reports whether a connection that commands share has to be made, or is being made. Whoever needs it waits for it inside rueidis,
+// which looks at no context while a server greets it.
+func (c *conn) connecting() bool {
+	return c.warden != nil && (c.warden.making.Load() > 0 || int(c.warden.made.Load()) < c.masters())
+}
+
+// masters is how many connections commands share when there is one to each master.
+func (c *conn) masters() int {
+	if table := c.topology.table.Load(); table != nil {
+		return len(table.masters)
+	}
+	return 1
+}
 
 // aside returns what send does, or says that ctx or its time has ended. What was not sent by then is not sent any more: rueidis looks at the
 // context again when it has the connection.

@@ -26,7 +26,9 @@ type warden struct {
 	busy    atomic.Pointer[line]     // that it has written to: the others are idle, and rueidis would use them closed
 	running atomic.Bool
 
+	opened atomic.Bool  // the client has its first connection
 	making atomic.Int32 // connections for commands that share them, until the server has said something
+	made   atomic.Int32 // those that are open since then
 
 	mu     sync.Mutex
 	shares map[*shared]struct{} // that are open
@@ -43,7 +45,10 @@ type shared struct {
 	net.Conn
 	warden *warden
 
+	commands bool // it is one that commands share
+
 	mu      sync.Mutex
+	closed  bool
 	made    func() // called once, when something has come or the connection is closed
 	asked   int64  // the moment when the first bytes left after some had come
 	wrote   int64  // the moment when the last bytes left
@@ -118,13 +123,14 @@ func (w *warden) begin(ctx context.Context) (made func()) {
 }
 
 // adopt makes c a connection that the warden may close. One that was made for a command and has brought nothing by the end of
-// its time, no answer to the client's greeting, is closed then: rueidis would keep the caller until it gives up by itself.
-func (w *warden) adopt(ctx context.Context, c net.Conn, made func()) net.Conn {
+// its time, no answer to the client's greeting, is closed then: rueidis would keep the caller until it gives up by itself. Of those that are
+// made for no command the first is shared; own says that it is not.
+func (w *warden) adopt(ctx context.Context, c net.Conn, own bool, made func()) net.Conn {
 	call, _ := ctx.Value(callKey{}).(*deadline)
 	if call != nil && call.alone {
 		return &line{c, w}
 	}
-	s := &shared{Conn: c, warden: w, made: made}
+	s := &shared{Conn: c, warden: w, commands: call != nil || !own && !w.opened.Load(), made: made}
 	w.mu.Lock()
 	w.shares[s] = struct{}{}
 	w.mu.Unlock()
@@ -191,6 +197,9 @@ func (s *shared) Read(b []byte) (int, error) {
 			s.overlap = s.wrote
 		}
 		if s.heard == 0 {
+			if s.commands && !s.closed {
+				s.warden.made.Add(1)
+			}
 			s.made()
 		}
 		s.heard = moment()
@@ -204,6 +213,12 @@ func (s *shared) Close() error {
 	s.warden.mu.Lock()
 	delete(s.warden.shares, s)
 	s.warden.mu.Unlock()
+	s.mu.Lock()
+	if s.commands && s.heard != 0 && !s.closed {
+		s.warden.made.Add(-1)
+	}
+	s.closed = true
+	s.mu.Unlock()
 	s.made()
 	return s.Conn.Close()
 }

@@ -45,7 +45,7 @@ func TestWardenClosesWhatOwesAnAnswer(t *testing.T) {
 		"answered to all, before the command": {"wwr", ago / 2, false},
 	} {
 		w, q := newWarden(), &quiet{}
-		s := w.adopt(t.Context(), q, func() {}).(*shared) //nolint:forcetypeassert // nobody calls
+		s := w.adopt(t.Context(), q, false, func() {}).(*shared) //nolint:forcetypeassert // nobody calls
 		now := moment()
 		for i, step := range c.steps {
 			if step == 'w' {
@@ -157,20 +157,10 @@ func TestANewConnectionKeepsNobodyElse(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	for what, ask := range map[string]func(ctx context.Context) error{
-		"one": func(ctx context.Context) error {
-			_, err := c.Do(ctx, Command{Words: cmd.Words, Behind: true})
-			return err
-		},
-		"all": func(ctx context.Context) error { return c.DoAll(ctx, []Command{cmd, cmd, cmd})[2].Err },
-		"anew": func(ctx context.Context) error {
-			_, err := c.Do(ctx, Command{Words: cmd.Words, Fresh: true})
-			return err
-		},
-	} {
+	for what, ask := range asks {
 		done := make(chan error, 1)
 		go func() {
-			done <- ask(sessions.Within(t.Context(), 100*time.Millisecond))
+			done <- ask(sessions.Within(t.Context(), 100*time.Millisecond), c)
 		}()
 		select {
 		case err := <-done:
@@ -181,4 +171,65 @@ func TestANewConnectionKeepsNobodyElse(t *testing.T) {
 			t.Fatalf("%s: not back 30 s after its deadline: it waits for a connection that is made for somebody else", what)
 		}
 	}
+}
+
+// Whoever the connection is made for goes when its context ends, long before its time is over, wherever it comes from.
+func TestANewConnectionDoesNotKeepWhoMakesIt(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	for what, ask := range asks {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := wire.New(t, server.Addr())
+			opened, err := Open(t.Context(), Config{Addrs: []string{w.Addr()}, Timeout: 90 * time.Second, KeepAlive: 90 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(opened.Close)
+			c := opened.(*conn) //nolint:forcetypeassert // Open makes no other
+			defer w.Stall(wire.Both)()
+			w.Cut()
+			for began := time.Now(); c.warden.made.Load() > 0; { // until a command has found that the connection has ended
+				if time.Since(began) > 30*time.Second {
+					t.Fatal("the connection has ended, and nobody has seen it")
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				_ = ask(ctx, c)
+				cancel()
+			}
+			ctx, leave := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- ask(sessions.Within(ctx, 90*time.Second), c) }()
+			for began := time.Now(); c.warden.making.Load() == 0; runtime.Gosched() {
+				if time.Since(began) > 30*time.Second {
+					t.Fatal("no connection is being made")
+				}
+			}
+			leave()
+			select {
+			case err := <-done:
+				if err == nil {
+					t.Error("answered by a server that says nothing")
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatal("not back 30 s after its context has ended: it waits for the connection that is made for it")
+			}
+		})
+	}
+}
+
+// asks are ways to send what shares a connection.
+var asks = map[string]func(ctx context.Context, c Conn) error{
+	"one": func(ctx context.Context, c Conn) error {
+		_, err := c.Do(ctx, Command{Words: []string{"PING"}, Behind: true})
+		return err
+	},
+	"all": func(ctx context.Context, c Conn) error {
+		cmd := Command{Words: []string{"PING"}}
+		return c.DoAll(ctx, []Command{cmd, cmd, cmd})[2].Err
+	},
+	"anew": func(ctx context.Context, c Conn) error {
+		_, err := c.Do(ctx, Command{Words: []string{"PING"}, Fresh: true})
+		return err
+	},
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
@@ -111,4 +112,11 @@ func TestCluster_OneSilentConnectionCostsNoLease(t *testing.T) {
 			redistest.TrySilentConnections(t, s, time.Second, b.To(c.Nodes[1].Addr()))
 		})
 	}
+}
+
+// Whoever releases is back when its context ends, also where the connection that others share has to be made for it.
+func TestAReleaseDoesNotWaitForANewConnection(t *testing.T) {
+	t.Parallel()
+	w := wire.New(t, servertest.Redis(t).Addr())
+	redistest.TryReleaseWhileConnecting(t, redistest.Open(t, "redis://"+w.Addr()+patient), w)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
@@ -42,4 +43,11 @@ func TestHolderAsksWhenItsConnectionEnds(t *testing.T) {
 		}
 		told(t, lease)
 	}
+}
+
+// Whoever releases is back when its context ends, also where the connection that others share has to be made for it.
+func TestAReleaseDoesNotWaitForANewConnection(t *testing.T) {
+	t.Parallel()
+	w := wire.New(t, servertest.Redis(t).Addr())
+	redistest.TryReleaseWhileConnecting(t, byURL(t, w.Addr()+"?timeout=90s&keepalive=90s"), w)
 }

@@ -3,6 +3,8 @@ package redistest
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -41,6 +43,62 @@ func TrySilentConnections(t *testing.T, s driver.Session, patience time.Duration
 			if time.Now().After(end) {
 				t.Fatalf("not renewed for a third of its time after one connection died unnoticed: %v; want it over another one", err)
 			}
+		}
+	}
+}
+
+// TryReleaseWhileConnecting has the connections of a driver end at a server that takes new ones and greets nobody. Many release at once
+// what they hold, over connections that are made for one of them, and each is back when its own context ends. What the client has must
+// not end by itself meanwhile.
+func TryReleaseWhileConnecting(t *testing.T, d driver.Driver, w *wire.Wire) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		_ = d.Close(ctx)
+	})
+	s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: 5 * time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const crowd = 8
+	claims := make([]driver.Claim, crowd)
+	for i := range claims {
+		claims[i] = exclusive(fmt.Sprint("held ", i), false)
+	}
+	all := func(do func(c driver.Claim) error) error {
+		errs := make(chan error, crowd)
+		for _, c := range claims {
+			go func() { errs <- do(c) }()
+		}
+		var failed error
+		for range claims {
+			failed = errors.Join(failed, Receive(t, limit, "a call is back", errs))
+		}
+		return failed
+	}
+	if err := all(func(c driver.Claim) error {
+		g, err := s.Acquire(t.Context(), c)
+		if err == nil && !g.Held {
+			err = errors.New("a free name is not held")
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stall(wire.Both)()
+	w.Cut()
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		err := all(func(c driver.Claim) error {
+			if _, err := s.Release(ctx, c); err == nil {
+				return errors.New("a release was answered by a server that says nothing")
+			}
+			return nil
+		})
+		cancel()
+		if err != nil {
+			t.Error(err)
 		}
 	}
 }
