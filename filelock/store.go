@@ -219,6 +219,9 @@ const testPrefix = "test-"
 // selfTest tries what the store is made of: that a flock keeps another one out, and that a socket can be connected to.
 func (st *store) selfTest() error {
 	refuse := func(what string, err error) error {
+		if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+			return fmt.Errorf("filelock: %w", err) // which says nothing of the file system
+		}
 		if err != nil {
 			what = fmt.Sprintf("%s (%v)", what, err)
 		}

@@ -119,6 +119,7 @@ func run(args []string, t terminal) (status int, by syscall.Signal) {
 
 // ended says how the command of the line ended, for run.
 func (l *commandLine) ended(t terminal, err error) (status int, by syscall.Signal) {
+	err = starved(err)
 	t.complain(err, l.JSON)
 	var ended *commandError
 	if errors.As(err, &ended) {

@@ -8,7 +8,7 @@
 //	0   done                       65  what stands in the store is no lock, or is damaged
 //	75  the lock was not acquired  69  the store cannot be used
 //	76  the lock was lost          64  the command line or the store's URL is wrong
-//	                               70  anything else
+//	71  no file descriptor left    70  anything else
 //
 // run returns its command's own status otherwise.
 package cli

@@ -16,6 +16,7 @@ const (
 	exitData     = 65 // EX_DATAERR
 	exitStore    = 69 // EX_UNAVAILABLE
 	exitInternal = 70 // EX_SOFTWARE
+	exitSystem   = 71 // EX_OSERR
 	exitHeld     = 75 // EX_TEMPFAIL
 	exitLost     = 76
 )
@@ -27,6 +28,7 @@ var statuses = []struct{ status, means string }{
 	{"65", "what stands in the store is no lock, or is damaged"},
 	{"69", "the store cannot be used"},
 	{"70", "anything else"},
+	{"71", "no file descriptor was left for it (ulimit -n)"},
 	{"75", "the lock was not acquired: another has it, or the wait was broken"},
 	{"76", "the lock was lost, and the command was stopped"},
 	{"126", "the command cannot be executed"},
@@ -92,6 +94,22 @@ func storeError(err error) error {
 		return &exitError{exitData, err}
 	}
 	return &exitError{exitStore, err}
+}
+
+// starved is err with what is short, where no file descriptor was left: that says nothing of the store or of the lock.
+func starved(err error) error {
+	switch {
+	case errors.Is(err, syscall.EMFILE):
+		text := "out of file descriptors"
+		var limit syscall.Rlimit
+		if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil { // Go has raised the soft one to the hard one
+			text += fmt.Sprintf(": this process may have %d: want a higher limit, as 64 (ulimit -n, LimitNOFILE= in a unit)", limit.Cur)
+		}
+		return &exitError{exitSystem, fmt.Errorf("%s: %w", text, err)}
+	case errors.Is(err, syscall.ENFILE):
+		return &exitError{exitSystem, fmt.Errorf("this machine is out of file descriptors: want a higher limit (sysctl fs.file-max): %w", err)}
+	}
+	return err
 }
 
 // statusOf returns the exit status for an error.

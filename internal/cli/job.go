@@ -160,6 +160,8 @@ func (j *job) pass(s os.Signal) {
 func (j *job) notStarted(lease *interlock.Lease, err error) error {
 	var cannot *guard.StartError
 	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE): // the guard has met this, and not the command
+		return err
 	case errors.As(err, &cannot):
 		return &commandError{status: cannot.ExitCode(), err: fmt.Errorf("cannot execute %s: %w", cannot.Name, cannot.Err)}
 	case errors.Is(err, guard.ErrLate):
