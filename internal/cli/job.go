@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -237,10 +238,13 @@ func processes(pids []int) string {
 
 func (j *job) say(format string, args ...any) { j.t.say(format, args...) }
 
-// close gives everything back; it waits for the rest of --min-hold.
+// close gives everything back; it waits for the rest of --min-hold. Whether the lock is free is known only now: a Release that was not
+// confirmed in time goes on until the client's end.
 func (j *job) close() {
 	if j.client != nil {
-		_ = j.client.Close()
+		if err := j.client.Close(); errors.Is(err, interlock.ErrUncertain) {
+			j.say("%s; the store is %s, and others get the lock when its TTL of %v is over, at the latest", strings.TrimPrefix(oneLine(err), "interlock: "), j.store, *j.flags.TTL)
+		}
 	}
 	if j.tap != nil {
 		_ = j.tap.Close(context.Background())

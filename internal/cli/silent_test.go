@@ -7,8 +7,11 @@ import (
 	"errors"
 	"net"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/interlock-go/interlock/internal/servertest"
 )
 
 // A server that takes connections and never answers does not hold up who does not want to wait, nor who has waited long enough.
@@ -47,5 +50,32 @@ func TestSilentStore(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A store that falls silent before the release costs the command nothing but the certainty that others get the lock now, and people are told.
+func TestReleaseIsNotConfirmed(t *testing.T) {
+	t.Parallel()
+	for _, quiet := range []bool{false, true} {
+		t.Run("quiet="+strconv.FormatBool(quiet), func(t *testing.T) {
+			t.Parallel()
+			server := servertest.Redis(t)
+			args := []string{"run", "--store", server.URL(), "job", "--", "kill", "-STOP", strconv.Itoa(server.Pid())}
+			if quiet {
+				args = append([]string{"run", "--quiet"}, args[1:]...)
+			}
+			c := exec.Command("interlock", args...)
+			var said bytes.Buffer
+			c.Stderr = &said
+			if err := c.Run(); err != nil {
+				t.Errorf("%v: %s; want the status of the command", err, said.String())
+			}
+			want := []string{`release not confirmed: "job"`, server.URL(), "when its TTL of 15s is over"}
+			for _, w := range want {
+				if quiet == strings.Contains(said.String(), w) {
+					t.Errorf("quiet %v: it says %q, want %q: %v", quiet, said.String(), w, !quiet)
+				}
+			}
+		})
 	}
 }
