@@ -89,7 +89,7 @@ const besideCounters = `
 local read = {string = {'GET'}, list = {'LRANGE', '0', '-1'}, hash = {'HGETALL'}, zset = {'ZRANGE', '0', '-1'}, set = {'SMEMBERS'}}
 local found = {}
 for _, k in ipairs(redis.call('KEYS', '*')) do
-  if not string.find(k, '^il:{.*}:fence:') and #found < 5 then
+  if not string.find(k, '^il:{.*}:q?fence:') and #found < 5 then
     local kind = redis.call('TYPE', k).ok
     local args = read[kind]
     local text = args and redis.call(args[1], k, unpack(args, 2)) or kind
