@@ -49,7 +49,7 @@ type runCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*runCommand) Help() string {
-	return `The command gets stdin, the signals that this one gets, and in its environment INTERLOCK_NAME, INTERLOCK_FENCE, the token, and INTERLOCK_HELD: the leases of the runs around it and its own, one to a line, as name, token and store with tabs between them. Its exit status is passed on, 128 and the signal's number for a signal, 127 or 126 if it cannot be executed. A store that cannot be reached is tried again for as long as --wait says, or for 15 s; with --try once.` + "\n\n" + statusHelp()
+	return `The command gets stdin, the signals that this one gets, and in its environment INTERLOCK_NAME, INTERLOCK_FENCE, the token, and INTERLOCK_HELD: the leases of the runs around it and its own, one to a line, as name, token and store with tabs between them. Its exit status is passed on, 128 and the signal's number for a signal, 127 or 126 if it cannot be executed. A store that cannot be reached is tried again for as long as --wait says, 2 s at least, or for 15 s; with --try once.` + "\n\n" + statusHelp()
 }
 
 // Run runs a command under a lock.
