@@ -24,7 +24,8 @@ const (
 func (r *Report) SVG() []byte {
 	var s sheet
 	title := fmt.Sprintf("%d coupons, %d buyers, %d shops", r.Coupons, r.Buyers, r.Servers)
-	s.text("head", 20, "start", margin, 40, title)
+	s.text("head", 20, "start", margin, 40, "What a lock is for, and a token")
+	s.text("soft", 14, "end", chartWidth-margin, 40, title)
 	y := r.bars(&s, 84) + 34
 	var longest time.Duration // so that the time lines have one scale
 	for _, a := range r.Acts {
@@ -113,10 +114,10 @@ func (a *Act) timeline(s *sheet, y float64, shops int, end time.Duration) float6
 	moment(s, x(time.Duration(stop.Overtaken)), top-28, bottom, "", "its lease is over: "+stop.By+" goes on")
 	late := x(time.Duration(stop.Ended))
 	if stop.Written {
-		moment(s, late, top-10, top, "wrong", fmt.Sprintf("its late write: “%d left”", stop.Number-1))
+		moment(s, late, top-10, top, "wrong", fmt.Sprintf("late write: “%d left”", stop.Number-1))
 		s.ring(late, top+laneHeight/2)
 	} else {
-		moment(s, late, top-10, top, "", "its late write is refused")
+		moment(s, late, top-10, top, "", "late write refused")
 		s.cross(late, top+laneHeight/2)
 	}
 	step := step(end)

@@ -225,7 +225,7 @@ func checkChart(t *testing.T, r *stage.Report) {
 	for _, want := range []string{
 		"24 coupons, 96 buyers, 3 shops", "there are 24", "2  a lock", fmt.Sprintf("%d sold, %d too many", r.Acts[0].Sold, r.Acts[0].Oversold),
 		"24 sold, late write refused", "its lease is over: " + r.Acts[3].Stop.By + " goes on", "its late write is refused",
-		fmt.Sprintf("its late write: “%d left”", r.Acts[2].Stop.Number-1),
+		fmt.Sprintf("late write: “%d left”", r.Acts[2].Stop.Number-1), "late write refused", "What a lock is for, and a token",
 	} {
 		if !slices.Contains(texts, want) {
 			t.Errorf("the chart does not say %q", want)
