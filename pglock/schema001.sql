@@ -65,13 +65,20 @@ create function interlock.tell(channel text, id text, fence bigint) returns bool
   select pg_notify(channel, 'h ' || interlock.nonce(id) || ' ' || fence) is null
 $$;
 
+-- again has a claim look.
+create function interlock.again(channel text, id text) returns boolean language sql as $$
+  select pg_notify(channel, 'r ' || interlock.nonce(id)) is null
+$$;
+
 -- settle writes what came of a line, by the rule as driver/line has it: a claim is held when its weight and the weights of all claims
--- ahead of it add up to at most its limit. Who is held now and was not is told, except one who has it in an answer.
+-- ahead of it add up to at most its limit. Who is held now and was not is told, except one who has it in an answer. Only the first who waits
+-- looks after holders: where it has left, the next one is told to.
 create function interlock.settle(stands interlock.lock, ln interlock.claim[], us bigint, but text) returns interlock.claim[]
 language plpgsql as $$
 declare
   sum bigint := 0;
   c interlock.claim;
+  first interlock.claim;
 begin
   for i in 1 .. cardinality(ln) loop
     c := ln[i];
@@ -91,6 +98,17 @@ begin
       perform interlock.tell(s.channel, c.id, c.fence) from interlock.session s where s.id = c.session;
     end if;
   end loop;
+  foreach first in array coalesce(stands.line, '{}') loop
+    exit when not first.held;
+  end loop;
+  if not first.held and not exists (select from unnest(ln) u where u.id = first.id) then
+    foreach c in array ln loop
+      if not c.held then
+        perform interlock.again(s.channel, c.id) from interlock.session s where s.id = c.session and c.id is distinct from but;
+        exit;
+      end if;
+    end loop;
+  end if;
   if ln is distinct from stands.line then
     update interlock.lock l set fence = stands.fence, line = ln where l.name = stands.name;
   end if;
@@ -387,7 +405,7 @@ begin
   end if;
   perform interlock.settle(stands, ln, us, null);
   update interlock.session s set broken = s.broken || hit.id where s.id = hit.session and not hit.id = any (s.broken);
-  perform pg_notify(s.channel, 'r ' || interlock.nonce(hit.id)) from interlock.session s where s.id = hit.session;
+  perform interlock.again(s.channel, hit.id) from interlock.session s where s.id = hit.session;
   return true;
 end $$;
 
