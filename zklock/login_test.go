@@ -24,10 +24,17 @@ import (
 	"github.com/interlock-go/interlock/internal/storetest"
 )
 
+// ample gives a server on a busy machine as long for an answer as a test has patience.
+const ample = "timeout=30s"
+
 // logged is a session of a driver by its URL.
 func logged(t *testing.T, url string) driver.Session {
 	t.Helper()
-	d, err := driver.OpenURL(within(t), url)
+	with := "?"
+	if strings.Contains(url, with) {
+		with = "&"
+	}
+	d, err := driver.OpenURL(within(t), url+with+ample)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +116,8 @@ func TestSASL(t *testing.T) {
 		"-Dzookeeper.sessionRequireClientSASLAuth=true")
 	keepsOut(t, logged(t, "zk://app:secret@"+server.Addr()+"?sasl=digest-md5"), logged(t, "zk://bob:other@"+server.Addr()+"?sasl=DIGEST-MD5"))
 	for url, want := range map[string]string{
-		"zk://app:hush@" + server.Addr() + "?sasl=DIGEST-MD5": `user "app"`,
-		"zk://eve:hush@" + server.Addr() + "?sasl=DIGEST-MD5": `user "eve"`,
+		"zk://app:hush@" + server.Addr() + "?sasl=DIGEST-MD5&" + ample: `user "app"`,
+		"zk://eve:hush@" + server.Addr() + "?sasl=DIGEST-MD5&" + ample: `user "eve"`,
 	} {
 		_, err := driver.OpenURL(within(t), url)
 		refused(t, err, want)
@@ -122,7 +129,7 @@ func TestSASL(t *testing.T) {
 		t.Error("nobody has logged in, to a server that wants it")
 	}
 	plain := servertest.ZooKeeper(t)
-	_, err := driver.OpenURL(within(t), "zk://app:hush@"+plain.Addr()+"?sasl=DIGEST-MD5")
+	_, err := driver.OpenURL(within(t), "zk://app:hush@"+plain.Addr()+"?sasl=DIGEST-MD5&"+ample)
 	refused(t, err, "does not offer SASL's DIGEST-MD5")
 }
 
@@ -131,27 +138,43 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	ours, theirs := certify(t, folder, "ours"), certify(t, folder, "theirs")
-	port, err := servertest.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	servertest.ZooKeeper(t, fmt.Sprintf("secureClientPort=%d", port), "secureClientPortAddress=127.0.0.1",
-		"-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory", "ssl.keyStore.location="+theirs, "ssl.keyStore.type=PEM", "ssl.trustStore.location="+ours,
-		"ssl.trustStore.type=PEM", "ssl.hostnameVerification=false")
+	addr := secured(t, "-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory", "ssl.keyStore.location="+theirs, "ssl.keyStore.type=PEM",
+		"ssl.trustStore.location="+ours, "ssl.trustStore.type=PEM", "ssl.hostnameVerification=false")
 	s := logged(t, "zk+tls://"+addr+"?acl=auth&ca="+theirs+"&cert="+ours+"&key="+ours)
 	mine := storetest.Mutex("encrypted")
 	storetest.Asks(t, s, mine, true)
 	storetest.Leaves(t, s, mine, true)
 	for url, want := range map[string]string{
-		"zk+tls://" + addr + "?timeout=5s&ca=" + ours + "&cert=" + ours + "&key=" + ours: "certificate",
-		"zk+tls://" + addr + "?timeout=5s&ca=" + theirs:                                  addr,
-		"zk+tls://" + addr + "?ca=/dev/null":                                             "no certificate in PEM",
-		"zk+tls://" + addr + "?cert=" + ours:                                             "parameters cert and key",
-		"zk://" + addr + "?timeout=2s":                                                   addr,
+		"zk+tls://" + addr + "?" + ample + "&ca=" + ours + "&cert=" + ours + "&key=" + ours: "certificate",
+		"zk+tls://" + addr + "?timeout=5s&ca=" + theirs:                                     addr,
+		"zk+tls://" + addr + "?ca=/dev/null":                                                "no certificate in PEM",
+		"zk+tls://" + addr + "?cert=" + ours:                                                "parameters cert and key",
+		"zk://" + addr + "?timeout=2s":                                                      addr,
 	} {
 		if _, err := driver.OpenURL(within(t), url); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error that says %q", url, err, want)
+		}
+	}
+}
+
+// secured starts a server and returns where it speaks TLS: on a port that is free when it is chosen, and may be somebody's by the time that
+// the server listens there.
+func secured(t *testing.T, args ...string) (addr string) {
+	t.Helper()
+	for tries := 1; ; tries++ {
+		port, err := servertest.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := servertest.StartZooKeeper(within(t), servertest.Options{
+			Args: append([]string{fmt.Sprintf("secureClientPort=%d", port), "secureClientPortAddress=127.0.0.1"}, args...),
+		})
+		if err == nil {
+			t.Cleanup(func() { _ = s.Close() })
+			return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		}
+		if tries == 3 {
+			t.Fatal(err)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func StartCluster(ctx context.Context, masters, replicas int, o Options) (_ *Clu
 // clustered is one node. Its second port, for the other nodes, is the same after a restart, as they expect.
 var clustered = program{ready: redis.ready, args: func(s *Server) (_ []string, err error) {
 	if s.bus == 0 {
-		if s.bus, err = FreePort(); err != nil {
+		if s.bus, err = s.freePort(); err != nil {
 			return nil, err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 func StartEtcd(ctx context.Context, o Options) (*Server, error) {
 	return start(ctx, etcd("member-1", func(s *Server) (own, all string, err error) {
 		if s.bus == 0 {
-			if s.bus, err = FreePort(); err != nil {
+			if s.bus, err = s.freePort(); err != nil {
 				return "", "", err
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +38,8 @@ type Server struct {
 	program program
 	o       Options
 	port    int
-	bus     int // the second port of a Cluster's node
+	bus     int              // the second port of a Cluster's node
+	marks   []net.PacketConn // of its ports
 	dir     string
 
 	mu      sync.Mutex // held while a process starts or ends
@@ -112,10 +114,17 @@ func startIn(ctx context.Context, p program, o Options, name string) (*Server, e
 
 func startOnce(ctx context.Context, p program, o Options) (_ *Server, err error) {
 	s := &Server{program: p, o: o, port: o.Port, dir: o.Dir}
+	defer func() {
+		if err != nil {
+			s.release()
+		}
+	}()
 	if s.port == 0 {
-		if s.port, err = FreePort(); err != nil {
+		if s.port, err = s.freePort(); err != nil {
 			return nil, err
 		}
+	} else {
+		_ = s.keep(s.port) // whoever chose it may have taken it, or want to see what happens then
 	}
 	if s.dir == "" {
 		if s.dir, err = os.MkdirTemp("", "servertest-"); err != nil {
@@ -218,6 +227,7 @@ func (s *Server) Log() string {
 
 // Close kills the server and removes its folder unless Options named it. A second call does nothing.
 func (s *Server) Close() error {
+	defer s.release()
 	return errors.Join(s.leave(), s.Kill(), s.removeDir())
 }
 

@@ -202,3 +202,17 @@ func TestMissingServerNamesThePackage(t *testing.T) {
 		t.Errorf("error %v, want one that says what to install", err)
 	}
 }
+
+// The port of a server that is down is nobody else's.
+func TestAServerKeepsItsPortWhileItIsDown(t *testing.T) {
+	t.Parallel()
+	s := servertest.Redis(t)
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	mark, err := net.ListenPacket("udp4", s.Addr()) // see wire.Loopback
+	if err == nil {
+		_ = mark.Close()
+		t.Error("somebody else can have the port of a server that is to be restarted")
+	}
+}
