@@ -200,7 +200,11 @@ func TestANewConnectionDoesNotKeepWhoMakesIt(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- ask(sessions.Within(ctx, 90*time.Second), c) }()
-			for began := time.Now(); c.warden.making.Load() == 0; runtime.Gosched() {
+			greets := func() bool { // while it dials, rueidis looks at the context
+				n := w.Count()
+				return c.warden.making.Load() > 0 && n.Open > 0 && n.Requests.Held > 0
+			}
+			for began := time.Now(); !greets(); runtime.Gosched() {
 				if time.Since(began) > 30*time.Second {
 					t.Fatal("no connection is being made")
 				}
