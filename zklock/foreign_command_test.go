@@ -35,8 +35,8 @@ func TestForeignersAndTheCommand(t *testing.T) {
 	}{
 		foreigntest.CuratorMutex:          {shows: "mutex", most: 1},
 		foreigntest.CuratorWrite:          {flags: []string{"--shared"}, shows: "write", most: 1},
-		foreigntest.CuratorSemaphore:      {flags: []string{"--permits", "2"}, shows: "1 of ?", most: 2},
-		foreigntest.CuratorSemaphoreMutex: {params: "?mutex=semaphore", shows: "1 of ?", most: 1},
+		foreigntest.CuratorSemaphore:      {flags: []string{"--permits", "2"}, shows: "1/?", most: 2},
+		foreigntest.CuratorSemaphoreMutex: {params: "?mutex=semaphore", shows: "1/?", most: 1},
 		foreigntest.GoZooKeeper:           {shows: "mutex", most: 1},
 		foreigntest.KazooLock:             {params: "?layout=kazoo", shows: "mutex", most: 1},
 		foreigntest.KazooRead:             {params: "?layout=kazoo", shows: "read", most: 1},
@@ -59,8 +59,8 @@ func TestForeignersAndTheCommand(t *testing.T) {
 			if out, err := try.CombinedOutput(); try.ProcessState.ExitCode() != 75 {
 				t.Errorf("run --try beside another holder: %v, want status 75; %s", err, out)
 			}
-			if out, err := interlock("ls").CombinedOutput(); err != nil || !strings.Contains(string(out), ours.shows+" ") || !strings.Contains(string(out), "another program") {
-				t.Errorf("ls: %v, want another program's %s; %s", err, ours.shows, out)
+			if out, err := interlock("ls", "-o", "wide").CombinedOutput(); err != nil || !strings.Contains(string(out), ours.shows+" ") || !strings.Contains(string(out), " foreign") {
+				t.Errorf("ls: %v, want a foreign %s; %s", err, ours.shows, out)
 			}
 			d, _ := connect(t, server, ours.params)
 			t.Cleanup(func() { _ = d.Close(context.Background()) })

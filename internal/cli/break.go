@@ -19,37 +19,40 @@ type breakCommand struct {
 
 // Run takes claims away from their owners, and waits until they are gone.
 func (c *breakCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
-	i, done, store, err := line.inspector(ctx, t)
+	v, err := line.view(ctx, t)
 	if err != nil {
 		return err
 	}
-	defer done()
-	l, err := i.Line(ctx, c.Name)
+	defer v.close()
+	l, err := v.Line(ctx, c.Name)
 	if err != nil {
 		return storeError(err)
 	}
-	targets, err := c.targets(t, l, store)
+	targets, err := c.targets(l)
+	if (c.ID == "" || err != nil) && !line.JSON { // who is in the way
+		t.show(v, l)
+	}
 	if err != nil {
 		return err
 	}
 	for _, h := range targets {
-		if err := i.Break(ctx, c.Name, h.PublicID, h.Fence, c.Now); err != nil {
+		if err := v.Break(ctx, c.Name, h.PublicID, h.Fence, c.Now); err != nil {
 			if errors.Is(err, driver.ErrRefused) {
 				return &exitError{exitHeld, err}
 			}
 			return storeError(err)
 		}
 	}
-	if err := c.await(ctx, t, i, targets); err != nil {
+	if err := c.await(ctx, t, v, targets); err != nil {
 		return err
 	}
 	if line.JSON {
-		return printJSON(t.out, jsonLine(driver.Line{Name: c.Name, Fence: l.Fence, Claims: targets}))
+		return printJSON(t.out, v.asJSON(driver.Line{Name: c.Name, Fence: l.Fence, Claims: targets}))
 	}
 	for _, h := range targets {
-		fmt.Fprintf(t.out, "%s: broke %s of %s\n", c.Name, h.PublicID, by(h))
+		t.print("%s: broke %s of %s", c.Name, h.PublicID, by(h))
 		if !h.Held {
-			fmt.Fprintln(t.err, "interlock: it waited: where the store keeps no note of that for its owner, it stands in line again, at the end")
+			t.say("it waited: where the store keeps no note of that for its owner, it stands in line again, at the end")
 		}
 	}
 	return nil
@@ -57,17 +60,15 @@ func (c *breakCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 
 // targets returns the claims to break: the one that is named, which must be the one that stands there, or with --yes all
 // that hold.
-func (c *breakCommand) targets(t terminal, l driver.Line, store string) ([]driver.Holder, error) {
+func (c *breakCommand) targets(l driver.Line) ([]driver.Holder, error) {
 	if c.ID != "" {
 		for _, h := range l.Claims {
 			if h.PublicID == c.ID && h.Fence == c.Fence {
 				return []driver.Holder{h}, nil
 			}
 		}
-		_ = t.show(l, store, false)
 		return nil, &exitError{exitHeld, fmt.Errorf("no claim %s with token %d stands in the line of %q: nothing was broken", c.ID, c.Fence, c.Name)}
 	}
-	_ = t.show(l, store, false)
 	var held []driver.Holder
 	for _, h := range l.Claims {
 		if h.Held {
@@ -91,13 +92,13 @@ func (c *breakCommand) targets(t terminal, l driver.Line, store string) ([]drive
 }
 
 // await waits until the owners have let go or their time is over, so that whoever comes next is not told too early.
-func (c *breakCommand) await(ctx context.Context, t terminal, i driver.Inspector, targets []driver.Holder) error {
+func (c *breakCommand) await(ctx context.Context, t terminal, v *view, targets []driver.Holder) error {
 	left := map[string]bool{}
 	for _, h := range targets {
 		left[h.PublicID] = true
 	}
 	said := false
-	for l, err := range follow(ctx, i, c.Name) {
+	for l, err := range follow(ctx, v.Inspector, c.Name) {
 		if err != nil {
 			return storeError(fmt.Errorf("broken, but its end was not seen: %w", err))
 		}
@@ -111,7 +112,7 @@ func (c *breakCommand) await(ctx context.Context, t terminal, i driver.Inspector
 			return nil
 		}
 		if !said {
-			fmt.Fprintln(t.err, "interlock: waiting for the holder to stop; the next is let in then, or when its time is over")
+			t.say("waiting for the holder to stop; the next is let in then, or when its time is over")
 			said = true
 		}
 	}

@@ -48,8 +48,19 @@ const about = "Run a command under a lock, and see who holds and waits."
 // terminal is where a command reads and writes.
 type terminal struct {
 	out, err io.Writer
+	columns  int // of out, 0 where it is no terminal
 	colours  bool
 	person   bool // somebody reads err as it comes
+}
+
+// print says something that was asked for, in a line.
+func (t terminal) print(format string, args ...any) {
+	fmt.Fprintln(t.out, printable(fmt.Sprintf(format, args...)))
+}
+
+// say tells people something beside that, in a line.
+func (t terminal) say(format string, args ...any) {
+	fmt.Fprintln(t.err, "interlock: "+printable(fmt.Sprintf(format, args...)))
 }
 
 // mute returns t for a command that tells of nothing but how it failed.
@@ -58,16 +69,11 @@ func (t terminal) mute() terminal {
 	return t
 }
 
-// say tells people something.
-func (t terminal) say(format string, args ...any) {
-	fmt.Fprintf(t.err, "interlock: "+format+"\n", args...)
-}
-
 // Main runs the command with these arguments, without its name, and returns the exit status. A command of run that died
 // of Ctrl-C makes this process do so, too: a shell's loop around it ends only then.
 func Main(args []string) int {
 	status, by := run(args, terminal{
-		out: os.Stdout, err: os.Stderr, colours: isTerminal(os.Stdout), person: term.IsTerminal(int(os.Stderr.Fd())),
+		out: os.Stdout, err: os.Stderr, columns: widthOf(os.Stdout), colours: isTerminal(os.Stdout), person: term.IsTerminal(int(os.Stderr.Fd())),
 	})
 	if by == syscall.SIGINT {
 		guard.DieOf(by)
@@ -85,7 +91,7 @@ func run(args []string, t terminal) (status int, by syscall.Signal) {
 	status = -1 // until kong asks to exit, after --help
 	parser, err := newParser(&line, t, func(s int) { status = s })
 	if err != nil {
-		fmt.Fprintf(t.err, "interlock: %v\n", err)
+		t.say("%v", err)
 		return exitInternal, 0
 	}
 	parsed, err := parser.Parse(args)
@@ -97,7 +103,7 @@ func run(args []string, t terminal) (status int, by syscall.Signal) {
 		if pe := (*kong.ParseError)(nil); errors.As(err, &pe) && pe.Context != nil {
 			command = firstWord(pe.Context.Command())
 		}
-		fmt.Fprintf(t.err, "interlock: %s\n", misread(err, command, args))
+		t.say("%s", misread(err, command, args))
 		if command != "" {
 			fmt.Fprintf(t.err, "Try: interlock %s --help\n", command)
 		} else {
@@ -153,14 +159,15 @@ func (t terminal) complain(err error, asJSON bool) {
 	if err == nil || errors.As(err, &command) && command.err == nil || errors.As(err, &e) && e.err == nil {
 		return
 	}
+	text := strings.TrimPrefix(oneLine(err), "interlock: ")
 	if asJSON {
 		_ = printJSON(t.err, struct {
 			Error  string `json:"error"`
 			Status int    `json:"status"`
-		}{oneLine(err), statusOf(err)})
+		}{text, statusOf(err)})
 		return
 	}
-	fmt.Fprintf(t.err, "interlock: %s\n", strings.TrimPrefix(oneLine(err), "interlock: "))
+	t.say("%s", text)
 }
 
 func newParser(line *commandLine, t terminal, exit func(int)) (*kong.Kong, error) {

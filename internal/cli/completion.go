@@ -182,14 +182,16 @@ func (f *storeFlags) choose(flag, value string) {
 func (c *completeCommand) names(ctx context.Context, line *commandLine, prefix string) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	i, done, _, err := line.inspector(ctx, terminal{out: discard{}, err: discard{}})
+	v, err := line.view(ctx, terminal{out: discard{}, err: discard{}})
 	if err != nil {
 		return nil
 	}
-	defer done()
-	lines, _ := i.Lines(ctx, prefix)
+	defer v.close()
+	lines, _ := v.Lines(ctx, prefix)
 	for _, l := range lines {
-		names = append(names, l.Name)
+		if printable(l.Name) == l.Name { // a shell would show what cannot be seen
+			names = append(names, l.Name)
+		}
 	}
 	return names
 }

@@ -1,7 +1,8 @@
 // Package cli is the command interlock: what package command makes public, and what the scripts under testdata test.
 //
 // It imports no store: the program does. Every command talks to a store that --store, --store-file or the environment names, or to the embedded store of this
-// user. What people read is a table; with --json it is the same as JSON, tokens as strings because they may exceed what
+// user. What people read is a table that fits into 80 columns, or a wider terminal; with -o wide it has all
+// columns, and with --json it is the same as JSON, tokens as strings because they may exceed what
 // other languages' numbers carry. Errors go to stderr in one line and say what would be right; the exit status says
 // which kind it was:
 //

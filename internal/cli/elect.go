@@ -52,29 +52,30 @@ func (c *electCommand) run(ctx context.Context, t terminal, line *commandLine) e
 
 // leader prints who leads; that nobody does is exit status 75.
 func (c *electCommand) leader(ctx context.Context, t terminal, line *commandLine) error {
-	l, store, err := line.look(ctx, t, c.Name)
+	v, err := line.view(ctx, t)
 	if err != nil {
 		return err
+	}
+	defer v.close()
+	l, err := v.Line(ctx, c.Name)
+	if err != nil {
+		return storeError(err)
 	}
 	for _, h := range l.Claims {
 		if !h.Held || !h.Kind.Exclusive() {
 			continue
 		}
 		if line.JSON {
-			return printJSON(t.out, jsonLine(driver.Line{Name: l.Name, Fence: l.Fence, Claims: []driver.Holder{h}}))
+			return printJSON(t.out, v.asJSON(driver.Line{Name: l.Name, Fence: l.Fence, Claims: []driver.Holder{h}}))
 		}
-		text := by(h)
-		if h.Note != "" {
-			text += " (" + h.Note + ")"
-		}
-		text += fmt.Sprintf(" leads %s, token %s", c.Name, fence(h.Fence))
+		text := fmt.Sprintf("%s leads %s, token %s", by(h), c.Name, token(h.Fence))
 		if !h.Since.IsZero() {
-			text += ", since " + since(h.Since, time.Now())
+			text += ", for " + short(time.Since(h.Since))
 		}
-		_, err := fmt.Fprintln(t.out, text)
-		return err
+		t.print("%s", text)
+		return nil
 	}
-	return &exitError{exitHeld, fmt.Errorf("nobody leads %q, in %s", c.Name, store)}
+	return &exitError{exitHeld, fmt.Errorf("nobody leads %q, in %s", c.Name, v.store)}
 }
 
 // pause waits for a random time before standing again, so that those who lost together do not come back together.

@@ -13,6 +13,7 @@ import (
 // lineJSON is a line as programs read it. Tokens are strings: they may exceed what a JavaScript number carries.
 type lineJSON struct {
 	Name   string      `json:"name"`
+	Key    string      `json:"key"` // where the store keeps it
 	Fence  string      `json:"fence"`
 	Claims []claimJSON `json:"claims"`
 }
@@ -32,8 +33,8 @@ type claimJSON struct {
 	Foreign bool         `json:"foreign,omitempty"`
 }
 
-func jsonLine(l driver.Line) lineJSON {
-	j := lineJSON{Name: l.Name, Fence: strconv.FormatUint(l.Fence, 10), Claims: []claimJSON{}}
+func (v *view) asJSON(l driver.Line) lineJSON {
+	j := lineJSON{Name: l.Name, Key: v.key(l.Name), Fence: strconv.FormatUint(l.Fence, 10), Claims: []claimJSON{}}
 	for _, h := range l.Claims {
 		state := terminal{}.state(h)
 		j.Claims = append(j.Claims, claimJSON{
@@ -44,10 +45,10 @@ func jsonLine(l driver.Line) lineJSON {
 	return j
 }
 
-func jsonLines(lines []driver.Line) []lineJSON {
+func (v *view) jsonLines(lines []driver.Line) []lineJSON {
 	all := []lineJSON{}
 	for _, l := range lines {
-		all = append(all, jsonLine(l))
+		all = append(all, v.asJSON(l))
 	}
 	return all
 }
@@ -69,6 +70,3 @@ func firstWord(s string) string {
 	word, _, _ := strings.Cut(s, " ")
 	return word
 }
-
-// oneLine is an error in one line.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

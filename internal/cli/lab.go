@@ -2,9 +2,11 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // Here stands what interlock-lab uses of this package, which knows nothing of the lab: the store by the same flags, the same exit
@@ -32,8 +34,14 @@ func StoreURL(args []string, store, file string) (storeURL, warning string, err 
 	return (&storeFlags{Store: store, StoreFile: file, args: args}).url()
 }
 
-// TableStyle is how tables look: columns and nothing else.
-func TableStyle() table.Style { return plain }
+// TableStyle is how tables look, those of the lab by package table: columns and nothing else.
+func TableStyle() table.Style {
+	return table.Style{
+		Name:   "plain",
+		Box:    table.BoxStyle{PaddingRight: strings.Repeat(" ", gap)},
+		Format: table.FormatOptions{Header: text.FormatUpper},
+	}
+}
 
 // movedCommand is a command that interlock-lab has. Whatever follows its name, the answer is where it is.
 type movedCommand struct {

@@ -4,36 +4,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
 
 type lsCommand struct {
 	Prefix string `arg:"" optional:"" help:"Only names that begin so."`
+	outputFlag
+}
+
+// Help implements kong.HelpProvider.
+func (*lsCommand) Help() string {
+	return "Lists each name that somebody holds, with those who wait for it, in order. Characters that cannot be seen, or that would tell a terminal something, are shown as in Go: \\u200b. " +
+		"With --json everything is as it stands in the store.\n\n" + columnsHelp()
 }
 
 // Run lists all lines with claims: what can be listed, and then what is wrong with the rest.
 func (c *lsCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
-	i, done, name, err := line.inspector(ctx, t)
+	v, err := line.view(ctx, t)
 	if err != nil {
 		return err
 	}
-	defer done()
-	lines, err := i.Lines(ctx, c.Prefix)
+	defer v.close()
+	lines, err := v.Lines(ctx, c.Prefix)
 	if err != nil {
 		err = storeError(err)
 		if len(lines) == 0 {
 			return err
 		}
 	}
-	if line.JSON {
-		return errors.Join(printJSON(t.out, jsonLines(lines)), err)
+	switch {
+	case line.JSON:
+		return errors.Join(printJSON(t.out, v.jsonLines(lines)), err)
+	case len(lines) == 0:
+		t.say("nobody holds or waits in %s", v.store)
+	default:
+		t.claims(lines, c.Output)
 	}
-	if len(lines) == 0 {
-		fmt.Fprintf(t.err, "interlock: nobody holds or waits in %s\n", name)
-		return nil
-	}
-	t.claims(lines)
 	return err
 }
 
@@ -41,29 +49,46 @@ type showCommand struct {
 	Name string `arg:"" help:"The lock's name."`
 }
 
+// Help implements kong.HelpProvider.
+func (*showCommand) Help() string {
+	return "Says in which store the name stands and where there: the path of its file, its key, its node, or its name where that is what stands in a table. " +
+		"Then everything about each who holds or waits, in order, nothing cut.\n\n" + columnsHelp()
+}
+
 // Run shows one line.
 func (c *showCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
-	l, name, err := line.look(ctx, t, c.Name)
+	v, err := line.view(ctx, t)
 	if err != nil {
 		return err
 	}
-	return t.show(l, name, line.JSON)
+	defer v.close()
+	l, err := v.Line(ctx, c.Name)
+	switch {
+	case err != nil:
+		return storeError(err)
+	case line.JSON:
+		return printJSON(t.out, v.asJSON(l))
+	}
+	t.show(v, l)
+	return nil
 }
 
-// show prints one line for people or programs.
-func (t terminal) show(l driver.Line, store string, asJSON bool) error {
-	if asJSON {
-		return printJSON(t.out, jsonLine(l))
-	}
-	fmt.Fprintf(t.out, "%s in %s", l.Name, store)
+// show prints one line for people: where it stands, and all about its claims.
+func (t terminal) show(v *view, l driver.Line) {
+	upTo := ""
 	if l.Fence > 0 {
-		fmt.Fprintf(t.out, ", tokens up to %d", l.Fence)
+		upTo = fmt.Sprintf(", tokens up to %d", l.Fence)
 	}
-	fmt.Fprintln(t.out)
+	t.print("%s in %s%s", l.Name, v.store, upTo)
+	t.print("key: %s", v.key(l.Name))
 	if len(l.Claims) == 0 {
-		fmt.Fprintln(t.out, "nobody holds it and nobody waits")
-		return nil
+		t.print("nobody holds it and nobody waits")
+		return
 	}
-	t.claims([]driver.Line{l})
-	return nil
+	rows := [][]string{header()[nameColumn+1:]}
+	now := time.Now()
+	for _, h := range l.Claims {
+		rows = append(rows, t.row(l.Name, h, now)[nameColumn+1:])
+	}
+	printTable(t.out, rows, 0)
 }

@@ -36,12 +36,15 @@ func (manCommand) Run(t terminal, k *kong.Kong) error {
 		p.line(".SS interlock %s %s", roff(command.Path()), arguments(command))
 		p.text(command.Help)
 		detail, _, _ := strings.Cut(command.Detail, "Exit status:") // which has a section
+		detail, _, _ = strings.Cut(detail, columnsTitle)            // and so have these
 		p.text(detail)
 		for _, a := range command.Positional {
 			p.item(`\fI`+roff(strings.ToUpper(a.Name))+`\fR`, a.Help)
 		}
 		p.flags(command.Flags)
 	}
+	p.line(".SH COLUMNS")
+	p.text(strings.TrimPrefix(columnsHelp(), columnsTitle))
 	p.line(".SH EXIT STATUS")
 	for _, s := range statuses {
 		p.item(`\fB`+roff(s.status)+`\fR`, s.means+".")
@@ -88,10 +91,13 @@ type manPage struct{ strings.Builder }
 // line writes a line as it is.
 func (p *manPage) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
-// text writes paragraphs.
+// text writes paragraphs. One that is indented stays as it is.
 func (p *manPage) text(s string) {
 	for paragraph := range strings.SplitSeq(strings.TrimSpace(s), "\n\n") {
-		if paragraph != "" {
+		switch {
+		case strings.HasPrefix(paragraph, "  "):
+			p.line(".PP\n.nf\n%s\n.fi", roff(strings.TrimRight(paragraph, "\n")))
+		case paragraph != "":
 			p.line(".PP\n%s", roff(paragraph))
 		}
 	}

@@ -3,10 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-
-	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -46,20 +43,17 @@ func (c *mastersCommand) Run(ctx context.Context, t terminal, line *commandLine)
 		}
 		return errors.Join(printJSON(t.out, all), err)
 	}
-	w := table.NewWriter()
-	w.SetOutputMirror(t.out)
-	w.SetStyle(plain)
-	w.AppendHeader(table.Row{"master", "votes", "why not"})
+	rows := [][]string{{"MASTER", "VOTES", "WHY NOT"}}
 	for _, m := range masters {
 		votes := "yes"
 		if m.Err != nil {
 			votes = "no"
 		}
-		w.AppendRow(table.Row{m.Name, votes, whyNot(m)})
+		rows = append(rows, []string{printable(m.Name), votes, printable(whyNot(m))})
 	}
-	w.Render()
+	printTable(t.out, rows, 0)
 	if err == nil && len(c.GiveUp) > 0 {
-		fmt.Fprintln(t.err, "interlock: a token that only the masters given up knew, and masters that have forgotten it, may be followed by a smaller one")
+		t.say("a token that only the masters given up knew, and masters that have forgotten it, may be followed by a smaller one")
 	}
 	return err
 }

@@ -20,7 +20,7 @@ func (c *migrateCommand) Run(ctx context.Context, t terminal, line *commandLine)
 		return err
 	}
 	if warning != "" {
-		fmt.Fprintf(t.err, "interlock: warning: %s\n", warning)
+		t.say("warning: %s", warning)
 	}
 	if storeURL, _, err = driver.CutFenceBase(storeURL); err != nil { // which stands in no table
 		return usage("%v", err)
@@ -46,6 +46,6 @@ func (c *migrateCommand) Run(ctx context.Context, t terminal, line *commandLine)
 	if err != nil {
 		return storeError(err)
 	}
-	fmt.Fprintf(t.out, "%s has all that keeps locks\n", where)
+	t.print("%s has all that keeps locks", where)
 	return nil
 }

@@ -194,7 +194,7 @@ interlock run --try --store etcd://localhost:2379 nightly -- true; echo status $
 interlock elect --store etcd://localhost:2379 nightly
 J
 etcdctl --endpoints localhost:2379 lock nightly bash job; rm job`)
-	if err != nil || !strings.Contains(out, "status 75") || !strings.Contains(out, "another program leads nightly, token ") || strings.Contains(out, "since") {
+	if err != nil || !strings.Contains(out, "status 75") || !strings.Contains(out, "another program leads nightly, token ") || strings.Contains(out, ", for ") {
 		t.Errorf("beside etcdctl: %v\n%s", err, out)
 	}
 	// A leader of the old form is shown with its value.
@@ -214,7 +214,7 @@ interlock run held -- sleep 60 & holder=$!
 until interlock show held | grep -q holds; do sleep 0.1; done
 interlock run held -- true & waiter=$!
 until interlock show held | grep -q waits; do sleep 0.1; done
-interlock break held $(interlock show held | awk '$3 == "waits" { print $4, $(NF-1) }')
+interlock break held $(interlock show held | awk '$1 == "waits" { print $6, $5 }')
 wait $waiter || echo status $?
 kill $holder; wait`)
 	c.Env = append(os.Environ(), "INTERLOCK_STORE="+s.URL())

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -37,6 +36,6 @@ func (c *pruneCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 			Removed int `json:"removed"`
 		}{removed})
 	}
-	fmt.Fprintf(t.out, "removed what %s kept of %d names\n", name, removed)
+	t.print("removed what %s kept of %d names", name, removed)
 	return nil
 }

@@ -158,7 +158,7 @@ func former(rest []driver.Rest) string {
 				what += fmt.Sprintf(" and %d more", n-most)
 			}
 		}
-		jobs = append(jobs, what+" of "+who(r.Owner))
+		jobs = append(jobs, what+" of "+owner(r.Owner))
 	}
 	return strings.Join(jobs, ", ")
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -249,7 +248,7 @@ func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker,
 		return err
 	}
 	if d.Traits().Fence == driver.NoFence {
-		fmt.Fprintln(j.t.err, "interlock: this store draws no tokens: INTERLOCK_FENCE is 0")
+		j.say("this store draws no tokens: INTERLOCK_FENCE is 0")
 	}
 	j.flags.settle(d.Traits())
 	j.store, j.tap, j.renewed = store, &tap{Driver: d}, make(renewals, 1)

@@ -131,7 +131,7 @@ func (f *storeFlags) openBy(ctx context.Context, t terminal, open func(context.C
 		return nil, "", err
 	}
 	if warning != "" {
-		fmt.Fprintf(t.err, "interlock: warning: %s\n", warning)
+		t.say("warning: %s", warning)
 	}
 	if scheme, _, _ := strings.Cut(storeURL, ":"); strings.EqualFold(scheme, "mem") {
 		return nil, "", usage("%s is the memory of one process: nobody else would see this lock: want a store that all share, as file:PATH", driver.Redact(storeURL))
@@ -142,30 +142,33 @@ func (f *storeFlags) openBy(ctx context.Context, t terminal, open func(context.C
 	return d, driver.Redact(storeURL), nil
 }
 
-// inspector opens the store for a look.
-func (f *storeFlags) inspector(ctx context.Context, t terminal) (driver.Inspector, func(), string, error) {
-	d, name, err := f.open(ctx, t)
-	if err != nil {
-		return nil, nil, "", err
-	}
-	done := func() { _ = d.Close(context.WithoutCancel(ctx)) } // nothing of ours is in the store
-	i, ok := d.(driver.Inspector)
-	if !ok {
-		done()
-		return nil, nil, "", &exitError{exitStore, fmt.Errorf("%s cannot be looked into", name)}
-	}
-	return i, done, name, nil
+// view is a store that was opened for a look.
+type view struct {
+	driver.Inspector
+	store string // for people
+	close func()
 }
 
-// look returns one line, and how to call its store before people.
-func (f *storeFlags) look(ctx context.Context, t terminal, name string) (l driver.Line, store string, err error) {
-	i, done, store, err := f.inspector(ctx, t)
+// view opens the store for a look.
+func (f *storeFlags) view(ctx context.Context, t terminal) (*view, error) {
+	d, name, err := f.open(ctx, t)
 	if err != nil {
-		return driver.Line{}, "", err
+		return nil, err
 	}
-	defer done()
-	if l, err = i.Line(ctx, name); err != nil {
-		return driver.Line{}, "", storeError(err)
+	v := &view{store: name, close: func() { _ = d.Close(context.WithoutCancel(ctx)) }} // nothing of ours is in the store
+	i, ok := d.(driver.Inspector)
+	if !ok {
+		v.close()
+		return nil, &exitError{exitStore, fmt.Errorf("%s cannot be looked into", name)}
 	}
-	return l, store, nil
+	v.Inspector = i
+	return v, nil
+}
+
+// key returns where the store keeps a name, as interlock.Client.Key does.
+func (v *view) key(name string) string {
+	if k, ok := v.Inspector.(driver.Keyer); ok {
+		return k.Key(name)
+	}
+	return name
 }

@@ -2,43 +2,160 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
 
 	"github.com/interlock-go/interlock/driver"
 )
 
+// leastWidth is what a table may take where no terminal says that it has more.
+const leastWidth = 80
+
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" }
 
-// claims prints the claims of lines, in order, one to a row.
-func (t terminal) claims(lines []driver.Line) {
-	w := table.NewWriter()
-	w.SetOutputMirror(t.out)
-	w.SetStyle(plain)
-	w.AppendHeader(table.Row{"name", "kind", "state", "id", "owner", "note", "since", "trust", "fence", "passes"})
-	now := time.Now()
-	for _, l := range lines {
-		for _, h := range l.Claims {
-			w.AppendRow(table.Row{
-				printable(l.Name), kind(h), t.state(h), h.PublicID, by(h), printable(h.Note), since(h.Since, now), left(h, now), fence(h.Fence), h.Passes,
-			})
-		}
+// widthOf is how many cells are in a line of a terminal, or 0 of what is none.
+func widthOf(f *os.File) int {
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
 	}
-	w.Render()
+	return columns
 }
 
-// plain is columns and nothing else, so that awk and eyes can read it alike.
-var plain = table.Style{
-	Name:    "plain",
-	Box:     table.BoxStyle{PaddingRight: "  ", MiddleVertical: ""},
-	Format:  table.FormatOptions{Header: text.FormatUpper},
-	Options: table.Options{},
+// outputFlag says how much of a table is shown.
+type outputFlag struct {
+	Output string `short:"o" enum:"narrow,wide" default:"narrow" placeholder:"narrow" help:"narrow: fits a terminal, or 80 columns where there is none, so long names and owners are cut; wide: every column, and nothing cut."`
+}
+
+// columns are what people read of a claim, those of a narrow table first. Each is one field, so that awk and eyes read it alike; only a
+// name and a note may have blanks, which stand first and last.
+var columns = []struct{ name, means string }{
+	{"NAME", "the lock"},
+	{"STATE", "holds, waits, or broken: taken away, and not let go yet"},
+	{"OWNER", "program/user@host:pid, or what it calls itself for the program;\nforeign is another program that locks the same"},
+	{"AGE", "how long it has held or waited"},
+	{"TRUST", "how long it stays there unless it renews"},
+	{"TOKEN", "the fencing token, " + envFence + "; - for readers, permits, waiters"},
+	{"ID", "what interlock break takes, with the token, for this one"},
+	{"KIND", "mutex, write, read; 1/3 is one of three permits"},
+	{"PASSES", "how often its process has passed the lock on inside itself"},
+	{"NOTE", "what it says of itself, as by --note"},
+}
+
+const (
+	nameColumn  = 0
+	stateColumn = 1
+	ownerColumn = 2
+	ageColumn   = 3
+	trustColumn = 4
+	narrow      = 6 // columns
+)
+
+// columnsTitle is the first line of columnsHelp.
+const columnsTitle = "Columns:"
+
+// columnsHelp explains the columns in help and on the manual's page, where a line that is indented stays as it is.
+func columnsHelp() string {
+	var b strings.Builder
+	b.WriteString(columnsTitle + "\n\n")
+	for _, c := range columns {
+		fmt.Fprintf(&b, "  %-6s  %s\n", c.name, strings.ReplaceAll(c.means, "\n", "\n"+strings.Repeat(" ", 10)))
+	}
+	return b.String()
+}
+
+// header is the first row of a table.
+func header() []string {
+	var names []string
+	for _, c := range columns {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// row is a claim in all columns.
+func (t terminal) row(name string, h driver.Holder, now time.Time) []string {
+	return []string{
+		printable(name), t.state(h), field(h), age(h.Since, now), left(h, now), token(h.Fence),
+		printable(h.PublicID), kind(h), strconv.Itoa(h.Passes), printable(h.Note),
+	}
+}
+
+// claims prints the claims of lines, in order, one to a row: all columns, or the narrow ones in what there is of a terminal.
+func (t terminal) claims(lines []driver.Line, output string) {
+	now, rows := time.Now(), [][]string{header()}
+	for _, l := range lines {
+		for _, h := range l.Claims {
+			rows = append(rows, t.row(l.Name, h, now))
+		}
+	}
+	if output == "wide" {
+		printTable(t.out, rows, 0)
+		return
+	}
+	for i := range rows {
+		rows[i] = rows[i][:narrow]
+	}
+	printTable(t.out, rows, t.width(), nameColumn, ownerColumn)
+}
+
+// width is what a table may take.
+func (t terminal) width() int { return max(t.columns, leastWidth) }
+
+// gap is how far columns stand apart, in cells.
+const gap = 2
+
+// printTable prints rows, the first of which is the header. Where they take more than limit cells, the columns that may be cut share what the
+// others leave; 0 is no limit.
+func printTable(w io.Writer, rows [][]string, limit int, cut ...int) {
+	widths := make([]int, len(rows[0]))
+	measure(widths, rows...)
+	if limit > 0 {
+		fit(widths, limit, cut...)
+	}
+	for _, row := range rows {
+		writeRow(w, row, widths)
+	}
+}
+
+// measure widens columns to what rows need.
+func measure(widths []int, rows ...[]string) {
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], width(cell))
+		}
+	}
+}
+
+// fit makes columns narrower, until all together take no more than limit. Who needs less than an even part has what it needs.
+func fit(widths []int, limit int, cut ...int) {
+	room := limit - gap*(len(widths)-1)
+	for i, w := range widths {
+		if !slices.Contains(cut, i) {
+			room -= w
+		}
+	}
+	slices.SortFunc(cut, func(a, b int) int { return widths[a] - widths[b] })
+	for i, column := range cut {
+		widths[column] = max(min(widths[column], room/(len(cut)-i)), 1)
+		room -= widths[column]
+	}
+}
+
+// writeRow prints a row. The last column ends where its text does.
+func writeRow(w io.Writer, row []string, widths []int) {
+	var b strings.Builder
+	for i, cell := range row {
+		b.WriteString(text.Pad(shorten(cell, widths[i]), widths[i]+gap, ' '))
+	}
+	fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
 }
 
 func (t terminal) state(h driver.Holder) string {
@@ -58,76 +175,16 @@ func (t terminal) state(h driver.Holder) string {
 func kind(h driver.Holder) string {
 	switch {
 	case h.Kind == driver.Permit && h.Limit == 0:
-		return fmt.Sprintf("%d of ?", h.Weight) // another program's, which keeps that to itself
+		return fmt.Sprintf("%d/?", h.Weight) // another program's, which keeps that to itself
 	case h.Kind == driver.Permit:
-		return fmt.Sprintf("%d of %d", h.Weight, h.Limit)
+		return fmt.Sprintf("%d/%d", h.Weight, h.Limit)
 	}
 	return h.Kind.String()
 }
 
-// by says whose a claim is. Another program's says nothing of its owner.
-func by(h driver.Holder) string {
-	if h.Foreign {
-		return "another program"
-	}
-	return who(h.Owner)
-}
-
-// printable is what somebody wrote into the store, whoever it was, as it may be shown: it ends no row and tells a terminal nothing.
-func printable(s string) string {
-	if strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		s = strconv.Quote(s)
-		return s[1 : len(s)-1]
-	}
-	return s
-}
-
-// who is an owner in a few words: its own name if it has one, else program, user, host and pid.
-func who(o driver.Owner) string { return printable(words(o)) }
-
-func words(o driver.Owner) string {
-	machine := fmt.Sprintf("%s@%s:%d", o.User, o.Host, o.PID)
-	switch {
-	case o == (driver.Owner{}):
-		return "unknown"
-	case o.Name != "" && o.PID == 0:
-		return o.Name
-	case o.Name == "" || o.Name == fmt.Sprintf("%s/%s/%d", o.Host, o.Program, o.PID):
-		return strings.TrimSpace(o.Program + " " + machine)
-	}
-	return o.Name + " " + machine
-}
-
-func since(t, now time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return ago(now.Sub(t))
-}
-
-// ago is a duration in two figures' precision.
-func ago(d time.Duration) string {
-	switch d = max(d, 0); {
-	case d < time.Second:
-		return d.Round(10 * time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
-	case d < time.Hour:
-		return d.Round(time.Second).String()
-	}
-	return d.Round(time.Minute).String()
-}
-
-func left(h driver.Holder, now time.Time) string {
-	if h.Until.IsZero() {
-		return "-"
-	}
-	return ago(h.Until.Sub(now))
-}
-
-func fence(f uint64) string {
+func token(f uint64) string {
 	if f == 0 {
 		return "-"
 	}
-	return fmt.Sprint(f)
+	return strconv.FormatUint(f, 10)
 }

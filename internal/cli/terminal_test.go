@@ -69,7 +69,7 @@ func TestTerminal_CtrlCWhileWaiting(t *testing.T) {
 	p.Press(t, "interlock run job --note 'the first' -- sleep 1000 &\n")
 	p.seesHeld(t, "job")
 	p.Press(t, "for i in 1 2; do interlock run job -- echo NEV''ER; done; echo AFT''ER\n")
-	p.Shows(t, `waiting: "job" is held by interlock `)
+	p.Shows(t, `waiting: "job" is held by interlock/`)
 	p.Shows(t, "(the first) since ")
 	p.Press(t, guardtest.CtrlC)
 	p.Shows(t, "$ ")

@@ -124,18 +124,3 @@ func (j *job) inTheWay(err error) error {
 	}
 	return err
 }
-
-// heldBy says who holds.
-func heldBy(h *driver.Holder) string {
-	if h == nil {
-		return "held by another"
-	}
-	text := "held by " + by(*h)
-	if h.Note != "" {
-		text += " (" + printable(h.Note) + ")"
-	}
-	if !h.Since.IsZero() {
-		text += fmt.Sprintf(" since %s, for %s", h.Since.Local().Format(time.DateTime), ago(time.Since(h.Since)))
-	}
-	return text
-}

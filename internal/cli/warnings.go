@@ -48,20 +48,21 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 		}
 		return true
 	})
+	text = strings.ReplaceAll(text, "\n", "; ")
 	if _, again := w.said.LoadOrStore(text, true); again {
 		return nil
 	}
-	if r.Level < slog.LevelWarn { // for who asked for all there is
-		_, err := fmt.Fprintf(w.t.err, "interlock: %s\n", text)
-		return err
-	}
-	if w.asJSON {
+	switch {
+	case r.Level < slog.LevelWarn: // for who asked for all there is
+		w.t.say("%s", text)
+	case w.asJSON:
 		return printJSON(w.t.err, struct {
 			Warning string `json:"warning"`
 		}{text})
+	default:
+		w.t.say("warning: %s", text)
 	}
-	_, err := fmt.Fprintf(w.t.err, "interlock: warning: %s\n", text)
-	return err
+	return nil
 }
 
 // WithAttrs implements slog.Handler; no store uses it.

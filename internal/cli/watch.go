@@ -3,8 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -12,27 +12,35 @@ import (
 
 type watchCommand struct {
 	Name string `arg:"" help:"The lock's name."`
+	outputFlag
 }
 
-// Run prints the line now and after every change, until it is interrupted.
+// Help implements kong.HelpProvider.
+func (*watchCommand) Help() string {
+	return "Prints who holds and who waits, one row each, and from then on a row for whoever comes, gets the lock, is broken, or is gone, with the time; free where nobody is left. " +
+		"With --json the whole line is printed, now and after every change.\n\n" + columnsHelp()
+}
+
+// Run prints the line now and every change of it, until it is interrupted.
 func (c *watchCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
-	i, done, name, err := line.inspector(ctx, t)
+	v, err := line.view(ctx, t)
 	if err != nil {
 		return err
 	}
-	defer done()
-	for l, err := range follow(ctx, i, c.Name) {
-		if errors.Is(err, context.Canceled) {
+	defer v.close()
+	changes := changes{t: t, output: c.Output}
+	for l, err := range follow(ctx, v.Inspector, c.Name) {
+		switch {
+		case errors.Is(err, context.Canceled):
 			return nil // Ctrl-C is how one ends it
-		}
-		if err != nil {
+		case err != nil:
 			return storeError(err)
-		}
-		if !line.JSON {
-			fmt.Fprintf(t.out, "%s  ", time.Now().Format("15:04:05.000"))
-		}
-		if err := t.show(l, name, line.JSON); err != nil {
-			return err
+		case !line.JSON:
+			changes.print(l, time.Now())
+		default:
+			if err := printJSON(t.out, v.asJSON(l)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -45,4 +53,83 @@ func follow(ctx context.Context, i driver.Inspector, name string) iter.Seq2[driv
 		return w.Watch(ctx, name)
 	}
 	return driver.PollLine(ctx, time.Second, func(ctx context.Context) (driver.Line, error) { return i.Line(ctx, name) })
+}
+
+// changes prints the states of a line as a log: the header once, who stands there, and then who is gone, has come, or is shown otherwise
+// than before. What a person can see alone makes a row: ages and trust are always others.
+type changes struct {
+	t      terminal
+	output string
+	widths []int
+	before []driver.Holder // who stood there; nil before the first state
+}
+
+// logWidths are what columns of a log take from the beginning, since nobody knows what is yet to come: the time, and then those of a claim
+// without its name.
+var logWidths = []int{12, 6, 24, 6, 6, 16, 12, 6, 6, 0}
+
+func (c *changes) print(l driver.Line, now time.Time) {
+	var rows [][]string
+	add := func(row []string) {
+		rows = append(rows, slices.Concat([]string{now.Format("15:04:05.000")}, row[nameColumn+1:]))
+	}
+	stands := map[string]driver.Holder{}
+	for _, h := range l.Claims {
+		stands[h.PublicID] = h
+	}
+	stood := map[string]driver.Holder{}
+	for _, h := range c.before {
+		stood[h.PublicID] = h
+		if _, ok := stands[h.PublicID]; !ok {
+			row := c.t.row(l.Name, h, now)
+			row[stateColumn], row[trustColumn] = "gone", "-"
+			add(row)
+		}
+	}
+	for _, h := range l.Claims {
+		row := c.t.row(l.Name, h, now)
+		if old, ok := stood[h.PublicID]; !ok || !alike(row, c.t.row(l.Name, old, now)) {
+			add(row)
+		}
+	}
+	if len(l.Claims) == 0 && (c.before == nil || len(c.before) > 0) {
+		row := slices.Repeat([]string{"-"}, len(columns))
+		row[stateColumn], row[len(row)-1] = "free", ""
+		add(row)
+	}
+	c.write(rows)
+	c.before = append([]driver.Holder{}, l.Claims...)
+}
+
+// alike reports whether two rows show the same but for what changes with time.
+func alike(a, b []string) bool {
+	for i := range a {
+		if a[i] != b[i] && i != ageColumn && i != trustColumn {
+			return false
+		}
+	}
+	return true
+}
+
+// write prints rows, and the header before the first of all. Columns keep the place that they once have.
+func (c *changes) write(rows [][]string) {
+	shown := len(logWidths)
+	if c.output != "wide" {
+		shown = narrow // the time stands where a list has the name
+	}
+	if c.widths == nil {
+		c.widths = slices.Clone(logWidths[:shown])
+		rows = slices.Insert(rows, 0, slices.Concat([]string{"TIME"}, header()[nameColumn+1:]))
+	}
+	for i := range rows {
+		rows[i] = rows[i][:shown]
+	}
+	measure(c.widths, rows...)
+	widths := slices.Clone(c.widths)
+	if c.output != "wide" {
+		fit(widths, c.t.width(), ownerColumn)
+	}
+	for _, row := range rows {
+		writeRow(c.t.out, row, widths)
+	}
 }
