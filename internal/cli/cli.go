@@ -134,8 +134,11 @@ func (l *commandLine) ended(t terminal, err error) (status int, by syscall.Signa
 	return statusOf(err), by
 }
 
-// misread is kong's error for people. Of a name such as -5, which kong has taken for flags, it says how to give it.
+// misread is kong's error for people. Of a time it says what would be right; of a name such as -5, which kong has taken for flags, it says how to give it.
 func misread(err error, command string, args []string) string {
+	if text, _, ok := strings.Cut(err.Error(), ": time: "); ok {
+		return text + ": want a time with its unit, as 30s or 1m30s"
+	}
 	flag, ok := strings.CutPrefix(err.Error(), "unknown flag -")
 	if !ok || flag == "" || flag[0] < '0' || '9' < flag[0] {
 		return err.Error()

@@ -203,20 +203,22 @@ func (j *job) end(lease *interlock.Lease, why error) error {
 	return nil
 }
 
-// lost is the error of a command that was stopped, for a reason where one is known.
+// lost is the error of a command that was stopped, for a reason where one is known. That the lease is lost is said once.
 func (j *job) lost(why error, guardDied bool) error {
+	reason := "its time was over"
 	switch {
 	case errors.Is(why, driver.ErrBroken):
-		why = driver.ErrBroken // that the lease is lost is said already
+		reason = driver.ErrBroken.Error()
+	case errors.Is(why, driver.ErrGone): // which is all that most stores know of a claim that was broken at once
+		reason = "gone from the store, as by break --now"
 	case why != nil:
+		reason = strings.TrimPrefix(why.Error(), interlock.ErrLost.Error()+": ")
 	case guardDied:
-		why = errors.New("its guard has died")
+		reason = "its guard has died"
 	case j.latest != 0 && guard.Now() >= j.latest: // the guard's timer came before the client's
-		why = interlock.ErrMaxHold
-	default:
-		why = errors.New("its time was over")
+		reason = interlock.ErrMaxHold.Error()
 	}
-	return &exitError{exitLost, fmt.Errorf("lost %q, in %s, and stopped the command: %w", j.name, j.store, why)}
+	return &exitError{exitLost, fmt.Errorf("lost %q, in %s, and stopped the command: %s", j.name, j.store, reason)}
 }
 
 // event tells people what the guard sees.

@@ -47,9 +47,6 @@ func shown(r rune) bool {
 	return strconv.IsPrint(r) && r != blankBraille && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// oneLine is an error in one line.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
-
 // width is how many cells of a terminal a text takes: East Asian characters take two.
 func width(s string) int { return text.StringWidthWithoutEscSequences(s) }
 

@@ -265,6 +265,10 @@ func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker,
 		return err
 	}
 	if j.lock, err = lock(j.client); err != nil {
+		var e *interlock.Error
+		if errors.As(err, &e) { // what was given is wrong, and the name only where it is said
+			err = e.Err
+		}
 		if errors.Is(err, errors.ErrUnsupported) {
 			return &exitError{exitStore, err}
 		}

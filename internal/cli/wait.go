@@ -118,7 +118,7 @@ func (j *job) inTheWay(err error) error {
 		}
 		return &exitError{exitHeld, fmt.Errorf("%q is %s, in %s", j.name, heldBy(held.Holder), j.store)}
 	case errors.Is(err, interlock.ErrUnavailable):
-		return storeError(fmt.Errorf("%w; the store is %s", err, j.store))
+		return storeError(inStore(err, j.store))
 	case errors.Is(err, driver.ErrBroken): // an operator has taken its place in line away
 		return &exitError{exitHeld, fmt.Errorf("%w, in %s", err, j.store)}
 	}

@@ -48,7 +48,7 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 		}
 		return true
 	})
-	text = strings.ReplaceAll(text, "\n", "; ")
+	text = inOneLine(text)
 	if _, again := w.said.LoadOrStore(text, true); again {
 		return nil
 	}
