@@ -1,6 +1,13 @@
 package cli
 
-import "testing"
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+)
 
 // What an error says again on its way up is left out, and nothing else.
 func TestInOneLine(t *testing.T) {
@@ -30,6 +37,30 @@ func TestInOneLine(t *testing.T) {
 	} {
 		if got := inOneLine(c.message); got != c.want {
 			t.Errorf("%q:\n\t%q, want\n\t%q", c.message, got, c.want)
+		}
+	}
+}
+
+// A command that was stopped says why, and once that the lock is lost.
+func TestLostSaysWhy(t *testing.T) {
+	t.Parallel()
+	lost := func(reason error) error { return fmt.Errorf("%w: %w", interlock.ErrLost, reason) }
+	for _, c := range []struct {
+		why       error
+		guardDied bool
+		want      string
+	}{
+		{lost(driver.ErrBroken), false, "broken by an operator"},
+		{lost(fmt.Errorf("filelock: %w", driver.ErrBroken)), true, "broken by an operator"},
+		{lost(driver.ErrGone), false, "gone from the store, as by break --now"},
+		{lost(interlock.ErrMaxHold), false, "held for its maximum"},
+		{lost(errors.New("no answer")), false, "no answer"},
+		{nil, true, "its guard has died"},
+		{nil, false, "its time was over"},
+	} {
+		j := &job{name: "job", store: "file:/locks"}
+		if err := j.lost(c.why, c.guardDied); err.Error() != `lost "job", in file:/locks, and stopped the command: `+c.want || statusOf(err) != exitLost {
+			t.Errorf("%v: %q with status %d, want %q", c.why, err, statusOf(err), c.want)
 		}
 	}
 }
