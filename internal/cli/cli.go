@@ -29,7 +29,7 @@ type commandLine struct {
 	Elect      electCommand      `cmd:"" help:"Run a command while leading, or print who leads."`
 	Ls         lsCommand         `cmd:"" help:"List who holds and who waits, in order."`
 	Show       showCommand       `cmd:"" help:"Show everything about one lock."`
-	Watch      watchCommand      `cmd:"" help:"Follow one lock: print it now and after every change."`
+	Watch      watchCommand      `cmd:"" help:"Follow one lock: who holds and who waits now, and then each change."`
 	Break      breakCommand      `cmd:"" help:"Take a lock away from its holder, or the place of one that waits, who may stand in line again."`
 	Masters    mastersCommand    `cmd:"" help:"Show which masters of a redlock:// vote, and why others do not; give up dead ones."`
 	Prune      pruneCommand      `cmd:"" help:"Remove what the store keeps of names that nobody locks any more."`
@@ -176,7 +176,7 @@ func (t terminal) complain(err error, asJSON bool) {
 func newParser(line *commandLine, t terminal, exit func(int)) (*kong.Kong, error) {
 	return kong.New(line,
 		kong.Name("interlock"),
-		kong.Description(about+"\n\n"+statusHelp()+
+		kong.Description(about+"\n\n"+storesHelp()+"\n\n"+statusHelp()+
 			"\n\nWhat a lock is for, and what the locks of a store are worth, is shown by another program: interlock-lab demo, interlock-lab torture."),
 		kong.NamedMapper("wait", kong.MapperFunc(decodeWait)),
 		kong.Writers(t.out, t.err),

@@ -17,7 +17,7 @@ type lsCommand struct {
 // Help implements kong.HelpProvider.
 func (*lsCommand) Help() string {
 	return "Lists each name that somebody holds, with those who wait for it, in order. Characters that cannot be seen, or that would tell a terminal something, are shown as in Go: \\u200b. " +
-		"With --json everything is as it stands in the store.\n\n" + columnsHelp()
+		"With --json everything is as it stands in the store.\n\n" + columnsHelp(", from ID on with -o wide")
 }
 
 // Run lists all lines with claims: what can be listed, and then what is wrong with the rest.
@@ -52,7 +52,7 @@ type showCommand struct {
 // Help implements kong.HelpProvider.
 func (*showCommand) Help() string {
 	return "Says in which store the name stands and where there: the path of its file, its key, its node, or its name where that is what stands in a table. " +
-		"Then everything about each who holds or waits, in order, nothing cut.\n\n" + columnsHelp()
+		"Then everything about each who holds or waits, in order, nothing cut.\n\n" + columnsHelp("")
 }
 
 // Run shows one line.

@@ -44,7 +44,11 @@ func (manCommand) Run(t terminal, k *kong.Kong) error {
 		p.flags(command.Flags)
 	}
 	p.line(".SH COLUMNS")
-	p.text(strings.TrimPrefix(columnsHelp(), columnsTitle))
+	for _, c := range columns {
+		p.item(`\fB`+c.name+`\fR`, strings.ReplaceAll(c.means, "\n", " ")+".")
+	}
+	p.line(".SH STORES")
+	p.text(storesHelp())
 	p.line(".SH EXIT STATUS")
 	for _, s := range statuses {
 		p.item(`\fB`+roff(s.status)+`\fR`, s.means+".")

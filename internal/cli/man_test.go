@@ -49,7 +49,7 @@ func TestManualPage(t *testing.T) {
 	if seen < 50 {
 		t.Errorf("%d flags were found in the help: the test reads it wrongly", seen)
 	}
-	for _, want := range []string{"NAME interlock - run a command under a lock", "EXIT STATUS 0 done.", "65 what stands in the store", "INTERLOCK_HELD Set for", "interlock run backup -- /usr/local/bin/backup"} {
+	for _, want := range []string{"NAME interlock - run a command under a lock", "EXIT STATUS 0 done.", "65 what stands in the store", "COLUMNS NAME the lock. STATE holds", "redis://HOST:6379/0 Redis, Valkey", "INTERLOCK_HELD Set for", "interlock run backup -- /usr/local/bin/backup"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("the page does not have %q:\n%s", want, out)
 		}

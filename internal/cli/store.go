@@ -13,7 +13,7 @@ import (
 
 // storeFlags say which store.
 type storeFlags struct {
-	Store     string `help:"The store's URL, as file:PATH. Default: the embedded store of this user." placeholder:"URL" env:"INTERLOCK_STORE"`
+	Store     string `help:"The store's URL, as file:DIRECTORY, redis://HOST or postgres://USER@HOST/DATABASE; interlock --help has all kinds, and where to read of each. Default: the embedded store of this user." placeholder:"URL" env:"INTERLOCK_STORE"`
 	StoreFile string `help:"A file whose first line is the store's URL, so that its password is not seen by others." placeholder:"FILE" env:"INTERLOCK_STORE_FILE" type:"path"`
 
 	args []string // the command line as given

@@ -42,7 +42,7 @@ var columns = []struct{ name, means string }{
 	{"OWNER", "program/user@host:pid, or what it calls itself for the program;\nforeign is another program that locks the same"},
 	{"AGE", "how long it has held or waited"},
 	{"TRUST", "how long it stays there unless it renews"},
-	{"TOKEN", "the fencing token, " + envFence + "; - for readers, permits, waiters"},
+	{"TOKEN", "the fencing token, " + envFence + "; - where there is none"},
 	{"ID", "what interlock break takes, with the token, for this one"},
 	{"KIND", "mutex, write, read; 1/3 is one of three permits"},
 	{"PASSES", "how often its process has passed the lock on inside itself"},
@@ -58,13 +58,13 @@ const (
 	narrow      = 6 // columns
 )
 
-// columnsTitle is the first line of columnsHelp.
-const columnsTitle = "Columns:"
+// columnsTitle is what columnsHelp begins with.
+const columnsTitle = "Columns"
 
 // columnsHelp explains the columns in help and on the manual's page, where a line that is indented stays as it is.
-func columnsHelp() string {
+func columnsHelp(which string) string {
 	var b strings.Builder
-	b.WriteString(columnsTitle + "\n\n")
+	b.WriteString(columnsTitle + which + ":\n\n")
 	for _, c := range columns {
 		fmt.Fprintf(&b, "  %-6s  %s\n", c.name, strings.ReplaceAll(c.means, "\n", "\n"+strings.Repeat(" ", 10)))
 	}

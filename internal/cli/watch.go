@@ -18,7 +18,7 @@ type watchCommand struct {
 // Help implements kong.HelpProvider.
 func (*watchCommand) Help() string {
 	return "Prints who holds and who waits, one row each, and from then on a row for whoever comes, gets the lock, is broken, or is gone, with the time; free where nobody is left. " +
-		"With --json the whole line is printed, now and after every change.\n\n" + columnsHelp()
+		"With --json the whole line is printed, now and after every change.\n\n" + columnsHelp(", from ID on with -o wide")
 }
 
 // Run prints the line now and every change of it, until it is interrupted.
