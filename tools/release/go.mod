@@ -1,10 +1,10 @@
 // What makes a release beside the go command: the packages, and the lists of what is in each program. A module of its own, as the linters
-// are, so that nothing of it enters the graph of a user of the library.
+// are, so that nothing of it enters the graph of a user of the library; apart from them, since a release needs no newer Go than the library.
 //
 //	go tool -modfile=tools/release/go.mod nfpm --help
 module github.com/interlock-go/interlock/tools/release
 
-go 1.26.0
+go 1.25.0
 
 tool (
 	github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
