@@ -11,7 +11,7 @@ import (
 // too.
 var commands = []string{
 	"eval", "evalsha", "ping", "select", "info", "subscribe", "scan", "time", "type", "exists",
-	"get", "mget", "getrange", "set", "setrange", "del", "pexpire", "pttl", "publish",
+	"get", "mget", "getrange", "set", "setrange", "del", "pexpire", "pttl", "publish", "pubsub|numsub",
 	"hget", "hmget", "hset", "hdel", "zadd", "zcard", "zrange", "zrem",
 }
 

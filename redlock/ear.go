@@ -203,7 +203,7 @@ func (n *node) hear(payload string) {
 		s.promoted(n, m.ID, m.Numbers[0], m.Numbers[1] == 1)
 	case "i": // one with an older ticket waits
 		s.inquired(n, m.ID)
-	case "g": // a gap for other programs: ms until it ends
+	case "g": // the first in line is to look: after so many ms, as when a gap for other programs ends
 		s.gap(n, m.ID, m.Numbers[0])
 	}
 }

@@ -224,6 +224,7 @@ end
 
 local state, left, wait, head, why, older = 0, 0, -1, 0, 0, 0
 local vacated = false -- the value at the name is of a claim that has just left
+local headless = false -- the first of those who wait has just left
 
 local function top()
   if not looked then
@@ -261,6 +262,7 @@ if leave ~= '' then
     end
     id, vacated = nil, true
   else
+    headless = first == leave
     remove(leave)
   end
 end
@@ -325,6 +327,40 @@ local function settle()
   end
 end
 
+-- Whoever waits first looks by itself when what stands in its way is over, and nobody else does. So when the first leaves, the next one
+-- is told to look; and where those ahead of a claim that asks, as by a renewal, do not listen, it is told that it is the first. So many
+-- are passed over at most.
+local DEEP = 100
+
+-- ahead returns a claim in line by its place, and the channel of its process, or ''.
+local function ahead(i)
+  local who = redis.call('ZRANGE', W, i, i)[1]
+  return who, who and string.match(redis.call('HGET', H, who) or '', '^w %d+ %d+ %d+ (%S+) ') or ''
+end
+
+-- rouse has the first in line who hears look.
+local function rouse()
+  for i = 0, DEEP - 1 do
+    local who, where = ahead(i)
+    if not who or who == enter or where ~= '' and redis.call('PUBLISH', where, 'g ' .. who .. ' 1') > 0 then
+      return
+    end
+  end
+end
+
+-- foremost tells whether nobody who hears waits ahead of the claim that asks. A user who may not ask who does is told no.
+local function foremost()
+  for i = 0, DEEP - 1 do
+    local who, where = ahead(i)
+    if not who or who == enter then
+      return who ~= nil
+    elseif where ~= '' and redis.pcall('PUBSUB', 'NUMSUB', where)[2] ~= 0 then
+      return false
+    end
+  end
+  return false
+end
+
 -- elder is the first in line if its ticket is older than that of the claim that has this master.
 local function elder()
   if not top() then
@@ -361,12 +397,16 @@ if enter ~= '' then
   end
 end
 
+local holder = id
 if not id and not foreign then
   settle()
 end
+if headless and id == holder then
+  rouse()
+end
 
 if state == 1 then
-  if top() == enter then
+  if top() == enter or mine and foremost() then
     head = 1
   end
   if not queue then

@@ -31,7 +31,8 @@ if how == 'out' then
   if not string.find(c, '^%d+$') or tonumber(c) >= 9007199254740000 then
     return redis.error_reply('CORRUPT ' .. KEYS[2] .. ': want a counter, as this library writes it')
   end
-  sane(redis.pcall('ZREM', KEYS[3], id), KEYS[3], 'a sorted set')
+  local first = sane(redis.pcall('ZRANGE', KEYS[3], 0, 0), KEYS[3], 'a sorted set')[1]
+  redis.call('ZREM', KEYS[3], id)
   redis.call('HSET', KEYS[4], id, 'b') -- until its owner has heard of it, so that it does not stand there again
   redis.call('PEXPIRE', KEYS[4], ARGV[3])
   if redis.call('EXISTS', KEYS[3]) == 0 then
@@ -41,5 +42,10 @@ if how == 'out' then
     end
   end
   redis.call('PUBLISH', channel, 'x ' .. id)
+  local next = first == id and redis.call('ZRANGE', KEYS[3], 0, 0)[1]
+  local where = next and string.match(redis.call('HGET', KEYS[4], next) or '', '^w %d+ %d+ %d+ (%S+) ')
+  if where then -- as rouse in line
+    redis.call('PUBLISH', where, 'g ' .. next .. ' 1')
+  end
 end
 return 1

@@ -108,7 +108,7 @@ func (s *session) inquired(n *node, id string) {
 	}
 }
 
-// gap takes in that the head of the line is to come back after some ms.
+// gap takes in that the claim is the head of the line and is to look after some ms.
 func (s *session) gap(n *node, id string, ms int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
