@@ -36,10 +36,11 @@ func TestLines_CostByWhatStands(t *testing.T) {
 		within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, s, mutex(name, true)); return err })
 		everywhere(t, set, name)
 	}
-	within(t, "a claim that queues", func(ctx context.Context) error { _, err := s.Acquire(ctx, mutex("left", true)); return err })
-	for _, server := range set {
-		until(t, 30*time.Second, "in line", func() bool { return server.MustDo(t, "ZCARD", "il:{left}:qline:left") == "1" })
-	}
+	queues := mutex("left", true)
+	until(t, 30*time.Second, "in line", func() bool { // also where the subscription is confirmed later
+		within(t, "a claim that queues", func(ctx context.Context) error { _, err := s.Acquire(ctx, queues); return err })
+		return !slices.ContainsFunc(set, func(server *servertest.Server) bool { return server.MustDo(t, "ZCARD", "il:{left}:qline:left") != "1" })
+	})
 	for _, server := range set {
 		server.MustDo(t, "DEL", "left") // whose holder has gone without a word
 		server.MustDo(t, "RPUSH", "data", "somebody's")
