@@ -10,12 +10,15 @@ import (
 var noHoleLaw = Law{
 	Name: "Law07_NoHole",
 	Says: "A waiter that gave up leaves no hole: after its Release the line goes on as if it had never been there, " +
-		"also when its grant was on its way. A claim that was granted had been held, whether its owner has heard of it or not.",
+		"also when its grant was on its way, and when it was the first behind a holder whose time runs out. A claim that was granted had been held, whether its owner has heard of it or not.",
 	try: tryNoHole,
 }
 
 func tryNoHole(w *world) {
-	w.eachKind(func(w *world, k kind) { tryGivingUp(w, k); tryUnnoticed(w, k) })
+	w.apart(
+		func() { w.eachKind(func(w *world, k kind) { tryGivingUp(w, k); tryUnnoticed(w, k) }) },
+		func() { w.eachKind(tryGivingUpFirst) },
+	)
 	trySharersBehind(w)
 }
 

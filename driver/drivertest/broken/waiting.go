@@ -2,6 +2,7 @@ package broken
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -53,6 +54,32 @@ var waiting = []Driver{
 						return false, nil
 					}
 					return s.Session.Release(ctx, c)
+				},
+			}
+		},
+	},
+	{
+		Name: "LeavesNobodyFirst", Law: "Law07_NoHole", Says: "had waited before it and gave up",
+		Fault: "Only the first in line looks when a holder's time is over, and one that gives up tells nobody that it is the first now.",
+		new: func() *fault {
+			var left, handed sync.Map // names
+			return &fault{
+				wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+					g, err := s.Session.Wait(ctx, c)
+					_, gaveUp := left.Load(c.Name)
+					if _, released := handed.Load(c.Name); err == nil && g.Held && gaveUp && !released {
+						return g, s.untilRenewed(ctx)
+					}
+					return g, err
+				},
+				release: func(s *session, ctx context.Context, c driver.Claim) (bool, error) {
+					held, err := s.Session.Release(ctx, c)
+					if held {
+						handed.Store(c.Name, nil)
+					} else {
+						left.Store(c.Name, nil)
+					}
+					return held, err
 				},
 			}
 		},
