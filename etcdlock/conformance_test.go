@@ -173,6 +173,7 @@ type way struct {
 	calls  atomic.Int64
 	late   atomic.Int64 // requests that were held, delivered and answered
 	news   atomic.Int64 // messages of watches that have events
+	keys   atomic.Int64 // in answers of transactions
 	deaf   atomic.Bool
 
 	mu      sync.Mutex
@@ -274,7 +275,13 @@ func (w *way) request(ctx context.Context, method string, req, reply any, cc *gr
 	}
 	w.mu.Unlock()
 	if h == nil {
-		return invoke(ctx, method, req, reply, cc, opts...)
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		if r, is := reply.(*etcdserverpb.TxnResponse); is {
+			for _, op := range r.Responses {
+				w.keys.Add(int64(len(op.GetResponseRange().GetKvs())))
+			}
+		}
+		return err
 	}
 	answer, done := reflect.New(reflect.TypeOf(reply).Elem()), make(chan error, 1)
 	go func() {

@@ -69,6 +69,76 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// Who gives up behind another claim reads nothing of the line, however many stand there, also when that claim is another one by now than when
+// it came. Who holds by then, and has not heard of it, is told that it held.
+func TestGivingUpReadsNoLine(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	w := newWay(t, server.Addr())
+	theirs, ours := session(t, opened(t, client(t, server.Addr()), nil)), session(t, opened(t, w.client, nil))
+	const txn = "/etcdserverpb.KV/Txn"
+	giveUp := func(was bool, line ...driver.Claim) {
+		t.Helper()
+		for _, c := range line {
+			if held, err := ours.Release(t.Context(), c); err != nil || held != was {
+				t.Errorf("release of %q: was held %v, %v; want %v", c.Name, held, err, was)
+			}
+		}
+	}
+	begins := func() { w.forget(); w.keys.Store(0) }
+	costs := func(what string, requests int) {
+		t.Helper()
+		if n, keys := len(w.requests()), w.keys.Load(); n != requests || w.count(txn) != n || keys != 0 {
+			t.Errorf("%s by %q, which read %d keys; want %d transactions that read nothing", what, w.requests(), keys, requests)
+		}
+	}
+
+	first := mutex("busy")
+	hold(t, theirs, first)
+	var line []driver.Claim
+	for range 40 {
+		line = append(line, mutex("busy"))
+		queue(t, ours, line[len(line)-1])
+	}
+	begins()
+	giveUp(false, line[5:]...)
+	costs("35 of 40 that wait give up", 35)
+	told := waiting(t, w, ours, line[0])
+	release(t, theirs, first)
+	if g := <-told; !g.Held {
+		t.Fatalf("who waits is told %+v", g)
+	}
+	begins()
+	giveUp(false, line[4])
+	costs("one gives up behind another one than when it came", 1)
+
+	// Nobody hears of this name.
+	first, second, third := mutex("unheard"), mutex("unheard"), mutex("unheard")
+	hold(t, theirs, first)
+	queue(t, ours, second)
+	queue(t, ours, third)
+	release(t, theirs, first)
+	giveUp(false, third)
+	giveUp(true, second)
+
+	// What one claim alone keeps out, and what stands behind one that it could share with.
+	writer := driver.Claim{Name: "shared", ID: driver.NewID(), Kind: driver.Write, Weight: driver.All, Limit: driver.All, Queue: true}
+	reader := func() driver.Claim {
+		return driver.Claim{Name: "shared", ID: driver.NewID(), Kind: driver.Read, Weight: 1, Limit: driver.All, Queue: true}
+	}
+	reads, behind := reader(), reader()
+	hold(t, theirs, reads)
+	queue(t, ours, writer)
+	queue(t, ours, behind)
+	giveUp(false, behind)
+	begins()
+	giveUp(false, writer)
+	costs("a writer gives up behind a reader", 1)
+	behind = reader()
+	hold(t, ours, behind)
+	giveUp(true, behind)
+}
+
 // Who comes when many wait hears of the one before it alone.
 func TestLongLine(t *testing.T) {
 	t.Parallel()

@@ -38,12 +38,12 @@ type place struct {
 	driver.Claim
 	lease   *lease
 	key     string
-	value   string           // of the key, as it was put
-	create  int64            // the key's create revision; 0 as long as it is not known to stand there
-	held    bool             // and not broken, as far as is known
-	late    int              // so many requests that put the key had no answer, and may still arrive
-	retired bool             // a request that deletes the key had no answer, and may still arrive
-	first   clientv3.LeaseID // of who was in its way
+	value   string // of the key, as it was put
+	create  int64  // the key's create revision; 0 as long as it is not known to stand there
+	held    bool   // and not broken, as far as is known
+	late    int    // so many requests that put the key had no answer, and may still arrive
+	retired bool   // a request that deletes the key had no answer, and may still arrive
+	first   entry  // who was in its way
 
 	deep bool               // there were too many before it to hear of all of them
 	ear  chan struct{}      // then it hears of the one before it

@@ -78,7 +78,7 @@ func (s store) enter(ctx context.Context, l *lease, old *place, c driver.Claim) 
 		}
 	}
 	if a.Holder != nil { // who is in the way; mostly known
-		first := p.first
+		first := p.first.lease
 		s.mu.Unlock()
 		a.Holder.Owner = s.owner(ctx, first)
 		s.mu.Lock()
@@ -122,8 +122,12 @@ func (d *Driver) drop(p *place) {
 // whose key may still be put writes that, so that whatever was sent before finds another version then and changes nothing. One that only
 // deletes names the revision at which the key was created, or the key is not used again.
 func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Answer, err error) {
-	for seen, again := int64(0), false; ; {
+	for seen, again, passed := int64(0), false, false; ; {
 		epoch, late, held := l.epoch, old != nil && old.late > 0, old != nil && old.held
+		first, waits := entry{}, false
+		if p == nil && !late && !held && !passed {
+			first, waits = s.inWay(old)
+		}
 		var when []clientv3.Cmp
 		var then, otherwise []clientv3.Op
 		if p != nil || late {
@@ -136,7 +140,12 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 			case p == nil && !late:
 				when = append(when, clientv3.Compare(clientv3.CreateRevision(old.key), "=", old.create))
 			}
-			if !held {
+			switch {
+			case held:
+			case waits: // and that one stands there still, so that old does not hold: nothing has to be read
+				when = append(when, clientv3.Compare(clientv3.CreateRevision(first.key), "=", first.create))
+				then = append(then, clientv3.OpDelete(old.mark()))
+			default:
 				then = append(then, clientv3.OpGet(s.options.line(old.Name), clientv3.WithPrefix()), clientv3.OpDelete(old.mark()))
 			}
 			then = append(then, clientv3.OpDelete(old.key))
@@ -168,7 +177,7 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 			if late {
 				l.epoch = max(l.epoch, epoch+1) // it may be known already, by a request that came after this one and was answered before it
 			}
-			was := old != nil && s.left(old, r.Responses, held)
+			was := old != nil && s.left(old, r.Responses, held, waits)
 			if p != nil {
 				a, err = s.joined(ctx, p, r.Header.Revision, last)
 			}
@@ -179,7 +188,11 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 			return a, driver.ErrSessionLost
 		}
 		l.epoch = last.Kvs[0].Version // and never what was only counted: if that were more, no request would find it
-		if p == nil && !late && !held {
+		switch {
+		case waits: // it waits no longer, or is gone: what stands there tells
+			passed = true
+			continue
+		case p == nil && !late && !held:
 			s.drop(old)
 			a.Twice = again
 			return a, nil
@@ -214,11 +227,20 @@ func (s store) step(ctx context.Context, l *lease, old, p *place) (a rowline.Ans
 	}
 }
 
+// inWay returns a claim that keeps p from being held for as long as it stands there: the first one, where that is known and enough.
+// Those who give up together would each read the whole line otherwise, which all of them stand in.
+func (s store) inWay(p *place) (first entry, known bool) {
+	if first = p.first; s.views[p.Name] != nil && len(s.views[p.Name].line.entries) > 0 {
+		first = s.views[p.Name].line.entries[0] // of now
+	}
+	return first, first.create != 0 && first.create < p.create && int64(first.Weight)+int64(p.Weight) > int64(p.Limit)
+}
+
 // left takes in that old has left, and reports whether it was held until then.
-func (s store) left(old *place, answers []*etcdserverpb.ResponseOp, held bool) bool {
+func (s store) left(old *place, answers []*etcdserverpb.ResponseOp, held, waits bool) bool {
 	s.drop(old)
-	if held {
-		return true
+	if held || waits {
+		return held
 	}
 	n, err := s.readLine(old.Name, answers[0].GetResponseRange().Kvs)
 	i := n.find(old.key)
@@ -357,7 +379,7 @@ func (l *line) denies(p *place) (a rowline.Answer) {
 	a.Left = -1
 	if len(l.entries) > 0 {
 		h := l.holder(0)
-		a.Holder, p.first = &h, l.entries[0].lease
+		a.Holder, p.first = &h, l.entries[0]
 	}
 	return a
 }
