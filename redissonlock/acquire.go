@@ -240,7 +240,8 @@ func (c *claim) refused(a answer) error {
 	why := "a line of Redisson's fair locks stands there: a fair lock and a lock on one name exclude each other, but do not wake each other, and this one would overtake the line; use getLock there, or another name"
 	switch {
 	case a.state == otherType:
-		why = "a " + a.text + " stands there, not a hash of Redisson: it is somebody's data, or a lock in another layout (that of redislock, redsync or redis-py is a string); one name has one layout"
+		return fmt.Errorf("redissonlock: name %q: %w: %w: a %s stands there, not a hash of Redisson: it is somebody's data, or a lock in another layout (that of redislock, redsync or redis-py is a string); one name has one layout",
+			c.Name, driver.ErrRefused, driver.ErrBadData, a.text)
 	case a.state == otherKind && a.text == "rw":
 		why = "a read/write lock stands there: in Redisson's layout a mutex and a read/write lock do not exclude each other, so a name is one or the other"
 	case a.state == otherKind:

@@ -15,6 +15,8 @@ func TestSomebodysData(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
 	server.MustDo(t, "RPUSH", "job", "somebody's work")
+	redisson := strings.Replace(server.URL(), "redis://", "redisson://", 1)
+	redlock := strings.Replace(server.URL(), "redis://", "redlock://", 1)
 	for _, c := range []struct {
 		args   []string
 		status int
@@ -22,6 +24,8 @@ func TestSomebodysData(t *testing.T) {
 	}{
 		{[]string{"run", "--store", server.URL(), "job", "--", "true"}, 65, "data of another type"},
 		{[]string{"run", "--store", server.URL(), "--try", "--exit-data", "3", "job", "--", "true"}, 3, "data of another type"},
+		{[]string{"run", "--store", redisson, "job", "--", "true"}, 65, "a list stands there, not a hash of Redisson"},
+		{[]string{"run", "--store", redlock, "--try", "job", "--", "true"}, 65, ""},
 		{[]string{"run", "--store", server.URL(), "other", "--", "true"}, 0, ""},
 		{[]string{"ls", "--store", "file:" + filepath.Dir(t.TempDir())}, 65, "so it is not a store"},
 	} {
