@@ -160,3 +160,20 @@ func TestTerminal_Colours(t *testing.T) {
 	p.Press(t, "interlock run job -- env TERM=xterm interlock ls | cat\n")
 	p.Shows(t, " holds ")
 }
+
+// A list is as wide as the terminal, where that is wider than 80 columns, and cut to 80 for whoever reads it by a pipe.
+func TestTerminal_Width(t *testing.T) {
+	p := sitInShell(t)
+	name := "shop/" + strings.Repeat("0123456789", 6) + "/orders"
+	p.Press(t, "stty cols 160; interlock run "+name+" -- interlock ls; echo e''nd\n")
+	p.Shows(t, name+"  ")
+	p.Shows(t, "end")
+	p.Press(t, "interlock run "+name+" -- interlock ls | cat; echo e''nd\n")
+	p.Shows(t, "shop/0123")
+	p.Shows(t, "…")
+	p.Shows(t, "/orders  ")
+	p.Shows(t, "end")
+	p.Press(t, "stty cols 40; interlock run "+name+" -- interlock ls -o wide; echo e''nd\n")
+	p.Shows(t, " NOTE\n")
+	p.Shows(t, name+"  ")
+}
