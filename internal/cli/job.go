@@ -54,7 +54,6 @@ var errLate = errors.New("the lock came too late to start the command")
 
 // run runs the job once, from the wait to the release.
 func (j *job) run(ctx context.Context, lock func(*interlock.Client) (locker, error)) error {
-	j.signals = guard.Catch()
 	j.startGuard()
 	if err := j.connect(ctx, lock); err != nil {
 		if guardErr := <-j.starting; guardErr == nil {

@@ -18,15 +18,22 @@ import (
 // starting has an answer.
 func (j *job) startGuard() {
 	j.guard, j.starting = nil, make(chan error, 1)
-	starting, pauseGC := j.starting, nogc.Pause
-	if j.client == nil { // the first: nothing else runs yet
-		resume := nogc.PauseAlone()
-		pauseGC = func() func() { return resume }
-	}
-	go func() {
+	starting := j.starting
+	start := func(pauseGC func() func()) {
 		g, err := guard.Start(guard.Config{Event: j.event, PauseGC: pauseGC})
 		j.guard = g // read after the answer was received
 		starting <- err
+	}
+	if j.client != nil {
+		go start(nogc.Pause)
+		return
+	}
+	resume := nogc.PauseAlone() // the first: nothing else runs yet
+	j.signals = guard.NewSignals()
+	go func() {
+		j.signals.CatchStops()
+		start(func() func() { return resume })
+		j.signals.CatchAll() // while the guard begins
 	}()
 }
 
@@ -35,12 +42,7 @@ func (j *job) startGuard() {
 func (j *job) wait(ctx context.Context) (lease *interlock.Lease, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	locking := make(chan error, 1)
-	go func() {
-		l, err := j.lock(ctx)
-		lease = l
-		locking <- err
-	}()
+	locking, caught := make(chan error, 1), j.signals.All
 	patience := time.NewTimer(time.Second)
 	defer patience.Stop()
 	fail := func(e error) {
@@ -51,6 +53,13 @@ func (j *job) wait(ctx context.Context) (lease *interlock.Lease, err error) {
 	}
 	for left := 2; left > 0; {
 		select {
+		case <-caught: // and with the lock there is something to lose
+			caught = nil
+			go func() {
+				l, err := j.lock(ctx)
+				lease = l
+				locking <- err
+			}()
 		case e := <-j.starting:
 			left--
 			fail(e)

@@ -14,6 +14,7 @@ func (w *warden) run(m message) {
 	if w.pid != 0 {
 		return
 	}
+	<-w.ready
 	held, err := w.link.take(m.Files)
 	if err != nil {
 		w.report(message{Op: opFailed, Errno: int(unix.EBADF)})

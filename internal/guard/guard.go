@@ -62,11 +62,6 @@ func Start(c Config) (*Guard, error) {
 	if err := becomeSubreaper(); err != nil {
 		return nil, fmt.Errorf("guard: become a subreaper: %w", err)
 	}
-	self := os.Getpid()
-	spare := map[int]bool{}
-	for _, pid := range lookUp()(self) {
-		spare[pid] = true
-	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
 		return nil, fmt.Errorf("guard: socketpair: %w", err)
@@ -88,6 +83,10 @@ func Start(c Config) (*Guard, error) {
 		link.close()
 		alarm.close()
 		return nil, err
+	}
+	self, spare := os.Getpid(), map[int]bool{} // which are looked up while the guard begins: it is the one child that is new
+	for _, other := range lookUp()(self) {
+		spare[other] = other != pid
 	}
 	g := &Guard{
 		link:     link,

@@ -13,39 +13,60 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// passed on, or in the way, where interlock catches them.
-var caught = []unix.Signal{
-	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2,
-	unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGCONT,
-}
+// passed on, or in the way, where interlock catches them: those that stop a process, and the others.
+var (
+	stops  = []unix.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU}
+	others = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGCONT}
+)
 
-// dropped are those that the guard catches, so as not to end by them: it is told by messages.
-var dropped = append([]unix.Signal{unix.SIGALRM, unix.SIGVTALRM, unix.SIGWINCH}, caught...)
+// dropped are those that the guard catches, so as not to end or stop by them: it is told by messages. What else has no handler of ours, as
+// USR1 or ALRM, package os/signal drops by itself, and each that is caught costs two switches between threads.
+var dropped = append([]unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}, stops...)
 
 // forking is held while this process forks.
 var forking sync.Mutex
 
 // Signals are the signals that this process gets from outside.
 type Signals struct {
-	C <-chan os.Signal
-	c chan os.Signal
+	C   <-chan os.Signal
+	All <-chan struct{} // closed when all are caught
+	c   chan os.Signal
+	all chan struct{}
 }
 
-// Catch catches HUP, INT, QUIT, TERM, USR1, USR2, TSTP, TTIN, TTOU and CONT, without those that were ignored when the
-// process started: these stay ignored, here and in the command. Hand each one to [Guard.Forward], which knows whether
-// the child has it already.
-func Catch() *Signals {
-	c := make(chan os.Signal, 32)
-	for _, sig := range caught {
+// NewSignals returns signals of which none is caught yet: see [Signals.CatchStops] and [Signals.CatchAll]. Hand each one to [Guard.Forward],
+// which knows whether the child has it already.
+//
+// To catch one the runtime switches twice between threads, so that all of them take as long as a process takes to start.
+func NewSignals() *Signals {
+	c, all := make(chan os.Signal, 32), make(chan struct{})
+	return &Signals{C: c, All: all, c: c, all: all}
+}
+
+// CatchStops catches TSTP, TTIN and TTOU, without those that were ignored when the process started: these stay ignored, here and in the
+// command. It is called once, before a guard is forked: they could stop the guard alone before it executes its program.
+func (s *Signals) CatchStops() { notify(s.c, stops) }
+
+// CatchAll catches HUP, INT, QUIT, TERM, USR1, USR2 and CONT as well. It is called once, after CatchStops and before anything is held.
+func (s *Signals) CatchAll() {
+	notify(s.c, others)
+	close(s.all)
+}
+
+// notify has signals sent to c, without those that are ignored.
+func notify(c chan<- os.Signal, signals []unix.Signal) {
+	for _, sig := range signals {
 		if !ignored(sig) {
 			signal.Notify(c, sig)
 		}
 	}
-	return &Signals{C: c, c: c}
 }
 
 // Stop ends the catching.
-func (s *Signals) Stop() { signal.Stop(s.c) }
+func (s *Signals) Stop() {
+	<-s.All
+	signal.Stop(s.c)
+}
 
 // StopSelf stops this process as an uncaught SIGTSTP would have, and returns when it has been continued, or at once
 // where the kernel does not let it stop because nobody could continue it (an orphaned process group). Call it when

@@ -64,7 +64,9 @@ func supervise(args []string) int {
 		return at
 	}
 
-	signals := guard.Catch()
+	signals := guard.NewSignals()
+	signals.CatchStops()
+	signals.CatchAll()
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGALRM)
 	g, err := guard.Start(guard.Config{PauseGC: nogc.Pause, Event: func(e guard.Event) {

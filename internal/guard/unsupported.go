@@ -58,10 +58,19 @@ func (*Guard) Wait() State { return State{} }
 func (*Guard) Close() {}
 
 // Signals are none on this system.
-type Signals struct{ C <-chan os.Signal }
+type Signals struct {
+	C   <-chan os.Signal
+	All <-chan struct{}
+}
 
-// Catch catches nothing.
-func Catch() *Signals { return &Signals{} }
+// NewSignals returns none.
+func NewSignals() *Signals { return &Signals{} }
+
+// CatchStops catches nothing.
+func (*Signals) CatchStops() {}
+
+// CatchAll catches nothing.
+func (*Signals) CatchAll() {}
 
 // Stop does nothing.
 func (*Signals) Stop() {}

@@ -50,6 +50,7 @@ type warden struct {
 	link  *link
 	tree  tree
 	died  chan os.Signal // SIGCHLD
+	ready chan struct{}  // closed when all signals are caught
 	alarm *alarm
 	users []int // the descriptors above 2 that the user's command inherits
 
@@ -81,10 +82,14 @@ func serve(fd int) error {
 		link:  link,
 		tree:  tree{root: os.Getpid()},
 		died:  make(chan os.Signal, 1),
+		ready: make(chan struct{}),
 		users: inherited(),
 	}
-	catch()
-	signal.Notify(w.died, unix.SIGCHLD)
+	go func() { // while interlock waits for the lock; before there is a child it is done
+		defer close(w.ready)
+		catch()
+		signal.Notify(w.died, unix.SIGCHLD)
+	}()
 	if err := becomeSubreaper(); err != nil {
 		return fmt.Errorf("guard: become a subreaper: %w", err)
 	}
