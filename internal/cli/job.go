@@ -113,6 +113,7 @@ func (j *job) hold(lease *interlock.Lease) error {
 		Least:    grace,
 		KillRest: j.flags.KillRest,
 		OwnStdio: !j.again, // the next term's command wants them, too
+		Event:    j.event,
 	}
 	go func() { starting <- j.guard.Run(command) }()
 

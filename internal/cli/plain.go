@@ -96,3 +96,13 @@ func number(s string) (int, error) {
 	n, err := strconv.ParseInt(s, 0, strconv.IntSize)
 	return int(n), err
 }
+
+// RunEarly is [Main] and the end of the process for a plain run in the embedded store, and returns at once for all else. It is for an init.
+func RunEarly(args []string) {
+	line := plainRun(args)
+	if line == nil || line.Store != "" && !strings.HasPrefix(line.Store, "file:") {
+		return
+	}
+	go func() { os.Exit(Main(args)) }() // not by this goroutine: until main begins it is bound to its thread, and slow to wake
+	select {}
+}

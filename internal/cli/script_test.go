@@ -22,6 +22,8 @@ import (
 
 	_ "github.com/interlock-go/interlock/all" // as cmd/interlock
 	"github.com/interlock-go/interlock/internal/cli"
+	_ "github.com/interlock-go/interlock/internal/early"
+	_ "github.com/interlock-go/interlock/internal/early/ahead"
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
 	"github.com/interlock-go/interlock/internal/servertest"
 )

@@ -19,20 +19,31 @@ import (
 func (j *job) startGuard() {
 	j.guard, j.starting = nil, make(chan error, 1)
 	starting := j.starting
-	start := func(pauseGC func() func()) {
-		g, err := guard.Start(guard.Config{Event: j.event, PauseGC: pauseGC})
-		j.guard = g // read after the answer was received
-		starting <- err
-	}
 	if j.client != nil {
-		go start(nogc.Pause)
+		go func() {
+			g, err := guard.Start(guard.Config{PauseGC: nogc.Pause})
+			j.guard = g // read after the answer was received
+			starting <- err
+		}()
 		return
 	}
 	resume := nogc.PauseAlone() // the first: nothing else runs yet
+	if a := guard.TakeAhead(); a != nil {
+		j.signals = a.Signals
+		go func() {
+			g, err := a.Started()
+			resume()
+			j.guard = g
+			starting <- err
+		}()
+		return
+	}
 	j.signals = guard.NewSignals()
 	go func() {
 		j.signals.CatchStops()
-		start(func() func() { return resume })
+		g, err := guard.Start(guard.Config{PauseGC: func() func() { return resume }})
+		j.guard = g
+		starting <- err
 		j.signals.CatchAll() // while the guard begins
 	}()
 }

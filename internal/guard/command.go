@@ -9,9 +9,6 @@ import (
 
 // Config is what a guard is started with.
 type Config struct {
-	// Event, if not nil, is told what people should know while the command runs. Calls come one at a time, from a
-	// goroutine of the guard's; it must not block.
-	Event func(Event)
 	// PauseGC stops the garbage collector, which must not run while a guard is forked; resume lets it run again. It is nogc.Pause: package
 	// runtime/debug is initialized too late for a guard, so this package does not import it.
 	PauseGC func() (resume func())
@@ -42,6 +39,10 @@ type Command struct {
 	Least    time.Duration
 	KillRest bool // kill what is left of the tree when the child has ended, instead of waiting for it
 	OwnStdio bool // stdin and stdout are the command's alone: here they become /dev/null once it runs
+
+	// Event, if not nil, is told what people should know while the command runs. Calls come one at a time, from a
+	// goroutine of the guard's; it must not block.
+	Event func(Event)
 }
 
 // State is how a command and everything below it ended.

@@ -35,7 +35,6 @@ type Guard struct {
 	terminal bool
 	below    tree // what is below this process
 	alarm    *alarm
-	event    func(Event)
 	started  chan error    // one answer to Run
 	over     chan struct{} // closed when nothing is left of the command
 	buried   chan struct{} // closed when nothing is left of the guard either
@@ -47,6 +46,7 @@ type Guard struct {
 	stopped  bool // the deadline moves no more
 	closed   bool
 	asked    int64 // when SIGTERM or SIGHUP came last
+	event    func(Event)
 
 	// Written before over is closed.
 	child int
@@ -94,13 +94,9 @@ func Start(c Config) (*Guard, error) {
 		terminal: hasTerminal(),
 		below:    tree{root: self, spare: spare},
 		alarm:    alarm,
-		event:    c.Event,
 		started:  make(chan error, 1),
 		over:     make(chan struct{}),
 		buried:   make(chan struct{}),
-	}
-	if g.event == nil {
-		g.event = func(Event) {}
 	}
 	go g.watch()
 	return g, nil
@@ -178,6 +174,9 @@ func (g *Guard) Run(c Command) error {
 	for i, f := range c.Inherit {
 		fds[i] = int(f.Fd())
 	}
+	g.mu.Lock()
+	g.event = c.Event
+	g.mu.Unlock()
 	g.move(c.Deadline)
 	if err := g.link.send(m, fds...); err != nil {
 		return fmt.Errorf("%w: %w", ErrDied, err)

@@ -69,9 +69,7 @@ func supervise(args []string) int {
 	signals.CatchAll()
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGALRM)
-	g, err := guard.Start(guard.Config{PauseGC: nogc.Pause, Event: func(e guard.Event) {
-		fmt.Fprintf(os.Stderr, "event %d: %d processes\n", e.Kind, len(e.Pids))
-	}})
+	g, err := guard.Start(guard.Config{PauseGC: nogc.Pause})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -90,6 +88,9 @@ func supervise(args []string) int {
 		Least:    *least,
 		KillRest: *rest,
 		OwnStdio: *own,
+		Event: func(e guard.Event) {
+			fmt.Fprintf(os.Stderr, "event %d: %d processes\n", e.Kind, len(e.Pids))
+		},
 	}
 	if *inherit != "" {
 		file, err := os.OpenFile(*inherit, os.O_RDWR, 0)

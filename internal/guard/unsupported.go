@@ -57,6 +57,18 @@ func (*Guard) Wait() State { return State{} }
 // Close does nothing.
 func (*Guard) Close() {}
 
+// Ahead cannot be had on this system.
+type Ahead struct{ Signals *Signals }
+
+// StartAhead does nothing.
+func StartAhead() {}
+
+// TakeAhead returns nil.
+func TakeAhead() *Ahead { return nil }
+
+// Started answers errors.ErrUnsupported.
+func (*Ahead) Started() (*Guard, error) { return Start(Config{}) }
+
 // Signals are none on this system.
 type Signals struct {
 	C   <-chan os.Signal

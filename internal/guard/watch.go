@@ -60,9 +60,19 @@ func (g *Guard) hear(m message) {
 	case opLate:
 		g.answer(ErrLate)
 	case opRemaining:
-		g.event(Event{Kind: Remaining, Pids: m.Pids})
+		g.tell(Event{Kind: Remaining, Pids: m.Pids})
 	case opUnkillable:
-		g.event(Event{Kind: Unkillable, Pids: m.Pids})
+		g.tell(Event{Kind: Unkillable, Pids: m.Pids})
+	}
+}
+
+// tell tells of an event.
+func (g *Guard) tell(e Event) {
+	g.mu.Lock()
+	event := g.event
+	g.mu.Unlock()
+	if event != nil {
+		event(e)
 	}
 }
 
@@ -89,7 +99,7 @@ func (g *Guard) bury(over bool) {
 	if g.child != 0 && !g.terminal {
 		_ = unix.Kill(-g.child, unix.SIGKILL) // the only way to it where there is no subreaper
 	}
-	g.below.kill(g.reap, nil, func(pids []int) { g.event(Event{Kind: Unkillable, Pids: pids}) })
+	g.below.kill(g.reap, nil, func(pids []int) { g.tell(Event{Kind: Unkillable, Pids: pids}) })
 }
 
 // reap collects the children of this process that have ended, and reports whether none is left.

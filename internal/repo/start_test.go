@@ -107,3 +107,73 @@ func initialized(file *ast.File, show func(*ast.SelectorExpr)) {
 		}
 	}
 }
+
+// A run in the embedded store begins before the clients of etcd and others are initialized, and its guard before most of all.
+func TestWhatIsEarlyIsInitializedEarly(t *testing.T) {
+	order := initOrder(list(t, "-deps", "./cmd/interlock"))
+	at := func(importPath string) int {
+		i := slices.Index(order, importPath)
+		if i < 0 {
+			t.Fatalf("cmd/interlock does not link %s", importPath)
+		}
+		return i
+	}
+	ahead, early := at(module+"/internal/early/ahead"), at(module+"/internal/early")
+	for _, late := range []string{"google.golang.org/protobuf/types/descriptorpb", "google.golang.org/protobuf/reflect/protodesc", "go.etcd.io/etcd/api/v3/authpb", "log/slog", "net"} {
+		if at(late) < ahead {
+			t.Errorf("%s is initialized before a guard is started ahead: package ahead needs something that is initialized late", late)
+		}
+	}
+	for _, late := range []string{"google.golang.org/grpc", "go.etcd.io/etcd/api/v3/etcdserverpb", "github.com/redis/rueidis", "golang.org/x/net/trace", module + "/pglock"} {
+		if at(late) < early {
+			t.Errorf("%s is initialized before a run in the embedded store: package early needs something that is initialized late", late)
+		}
+	}
+}
+
+// initOrder is the order in which the packages of a program are initialized: of those whose imports all are, the one whose import path comes
+// first (Go spec, "Program initialization").
+func initOrder(pkgs []pkg) (order []string) {
+	known := map[string]bool{}
+	for _, p := range pkgs {
+		known[p.ImportPath] = p.ImportPath != "unsafe" // which is none
+	}
+	waits, importers := map[string]int{}, map[string][]string{} // how many imports a package waits for, and who waits for it
+	var ready []string
+	for _, p := range pkgs {
+		for _, i := range p.Imports {
+			if vendored := "vendor/" + i; p.Standard && known[vendored] {
+				i = vendored
+			}
+			if known[i] {
+				waits[p.ImportPath]++
+				importers[i] = append(importers[i], p.ImportPath)
+			}
+		}
+		if known[p.ImportPath] && waits[p.ImportPath] == 0 {
+			ready = append(ready, p.ImportPath)
+		}
+	}
+	for len(ready) > 0 {
+		next := slices.Min(ready)
+		order = append(order, next)
+		ready = slices.DeleteFunc(ready, func(p string) bool { return p == next })
+		for _, p := range importers[next] {
+			if waits[p]--; waits[p] == 0 {
+				ready = append(ready, p)
+			}
+		}
+	}
+	return order
+}
+
+// Who imports these has arguments of its own taken for those of the command.
+func TestOnlyTheCommandIsEarly(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		for _, i := range p.Imports {
+			if below(i, "internal/early") && p.ImportPath != module+"/cmd/interlock" {
+				t.Errorf("%s imports %s, which only cmd/interlock may", p.ImportPath, i)
+			}
+		}
+	}
+}
