@@ -378,7 +378,7 @@ func TestRights(t *testing.T) {
 	server := servertest.Etcd(t)
 	guard(t, server)
 	open := func(user, namespace string) (driver.Driver, error) {
-		return driver.OpenURL(t.Context(), "etcd://"+user+server.Addr()+"?namespace="+namespace)
+		return driver.OpenURL(t.Context(), "etcd://"+user+server.Addr()+"?timeout=1m&namespace="+namespace) // a login takes a busy server long
 	}
 	for _, try := range []struct{ user, namespace string }{{"app:wrong@", "locks/"}, {"app:secret@", "other/"}, {"", "locks/"}} {
 		d, err := open(try.user, try.namespace)
@@ -431,7 +431,7 @@ func TestTokenIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	d, err := driver.OpenURL(t.Context(), "etcd://app:secret@"+server.Addr()+"?namespace=locks/")
+	d, err := driver.OpenURL(t.Context(), "etcd://app:secret@"+server.Addr()+"?namespace=locks/&timeout=1m")
 	if err != nil {
 		t.Fatal(err)
 	}
