@@ -62,6 +62,27 @@ func (r rows) Step(ctx context.Context, s rowline.Step, patience time.Duration) 
 	return answer, nil
 }
 
+// Leave implements rowline.Crowd.
+func (r rows) Leave(ctx context.Context, name string, all []rowline.Leaver, patience time.Duration) ([]bool, bool, error) {
+	whose, ids, was := make([]string, len(all)), make([]string, len(all)), make([]bool, len(all))
+	for i, l := range all {
+		whose[i], ids[i] = l.Session, l.ID
+	}
+	a, err := r.call(ctx, fmt.Sprintf("select array_to_string(%sleave(decode('%x', 'hex'), '{%s}', '{%s}', %d), ' ')",
+		r.in, name, strings.Join(whose, ","), strings.Join(ids, ","), max(patience.Milliseconds(), 1)))
+	if err != nil {
+		return nil, a.twice, err
+	}
+	fields := strings.Fields(string(a.rows[0][0]))
+	if len(fields) != len(all) {
+		return nil, a.twice, fmt.Errorf("the server answered of %d claims, not of %d", len(fields), len(all))
+	}
+	for i, f := range fields {
+		was[i] = f == "t"
+	}
+	return was, a.twice, nil
+}
+
 // placed reads how a claim stands.
 func placed[S string | []byte](state, fence, left, head S) rowline.Answer {
 	return rowline.Answer{

@@ -320,6 +320,36 @@ begin
   end;
 end $$;
 
+-- leave takes claims that give up together out of a line, and answers of each whether it was held until now. The line is looked at once for all.
+create function interlock.leave(p_name bytea, p_sessions text[], p_olds text[], p_patience int) returns boolean[] language plpgsql as $$
+declare
+  set text := interlock.careful(p_patience);
+  us bigint;
+  stands interlock.lock;
+  c interlock.claim;
+  ln interlock.claim[] := '{}';
+  dead text[];
+  n int;
+  was boolean[] := array_fill(false, array[cardinality(p_olds)]);
+begin
+  select * into stands from interlock.lock l where l.name = p_name for update;
+  us := interlock.us();
+  dead := interlock.bury(stands.line, us);
+  foreach c in array coalesce(stands.line, '{}') loop
+    n := array_position(p_olds, c.id);
+    if c.session = any (dead) or c.broken and c.stop <= us then
+      continue;
+    elsif n is not null then
+      was[n] := c.held and not c.broken;
+      continue;
+    end if;
+    ln := ln || c;
+  end loop;
+  update interlock.session s set broken = array(select b from unnest(s.broken) b where b <> all (p_olds)) where s.id = any (p_sessions) and s.broken && p_olds;
+  perform interlock.settle(stands, ln, us, null);
+  return was;
+end $$;
+
 -- renew renews a session and answers how each of its claims stands that is not held as it was known to be: its number in the
 -- arguments, and the state as in turn. Of a session that is over the only answer is state 6, of one that lives the first is
 -- state 0 with the time in place of a token. The rows of lines are only read: nobody is waited for.

@@ -74,10 +74,12 @@ func (s *Session) step(ctx context.Context, old, c *Claim, renew bool) (was bool
 		}
 	}
 	// It is void before its caller has given up waiting for the answer.
-	started := time.Now()
-	st.Deadline = s.clock + (started.Sub(s.at) + s.timeout*3/4).Microseconds()
+	started, ask := time.Now(), s.d.Store.Step
+	if st.Deadline = s.clock + (started.Sub(s.at) + s.timeout*3/4).Microseconds(); c == nil && old.state == Waiting {
+		ask = s.d.leave // others may give up, too
+	}
 	s.mu.Unlock()
-	a, err := s.d.Store.Step(ctx, st, s.timeout/2)
+	a, err := ask(ctx, st, s.timeout/2)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c != nil && (a.Twice || err != nil && !certain(err)) {

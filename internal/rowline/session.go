@@ -29,11 +29,14 @@ type Sessions struct {
 	all    sessions.Set[*Session]
 	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	leaving map[string][]*leaving // by the name of a line that a claim which waits is leaving
 }
 
 // New returns the sessions of a driver, which has none yet.
 func New(c Config) *Sessions {
-	d := &Sessions{Config: c}
+	d := &Sessions{Config: c, leaving: map[string][]*leaving{}}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
