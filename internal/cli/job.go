@@ -45,6 +45,7 @@ type job struct {
 	starting chan error  // answers when the guard has started, or not
 	latest   int64       // the end of --max-hold less the grace, on the guard's clock; 0: none
 	early    []os.Signal // came while waiting and are for the command
+	missed   []os.Signal // passed on when there was no command yet, or the lock was lost
 	again    bool        // after a loss, stand again
 	told     string      // what former jobs have left running
 }
@@ -74,8 +75,26 @@ func (j *job) run(ctx context.Context, lock func(*interlock.Client) (locker, err
 		default:
 			return err
 		}
+		if err := j.heed(); err != nil {
+			return err
+		}
 		j.startGuard()
 	}
+}
+
+// heed does what the signals ask for that no command has got.
+func (j *job) heed() error {
+	missed := j.missed
+	j.missed = nil
+	for _, s := range missed {
+		if sig, ok := s.(syscall.Signal); ok && guard.Stops(sig) {
+			continue // it has stopped this process
+		}
+		if err := j.whileWaiting(s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // turn waits for the lock and runs the command once.
@@ -100,9 +119,12 @@ func (j *job) turn(ctx context.Context) error {
 // from the beginning: Ctrl-Z may stop the child before it has executed the command, and then the start takes until fg.
 func (j *job) hold(lease *interlock.Lease) error {
 	grace := j.flags.grace()
+	least := grace // the time that the command has at least, or another grant is waited for
 	j.latest = 0
-	if j.flags.MaxHold != nil {
-		j.latest = guard.Now() + int64(*j.flags.MaxHold-grace)
+	if j.flags.MaxHold != nil { // longer than the grace
+		longest := *j.flags.MaxHold - grace
+		j.latest = guard.Now() + int64(longest)
+		least = min(least, longest/2) // no grant has more than longest
 	}
 	starting := make(chan error, 1)
 	command := guard.Command{
@@ -110,7 +132,7 @@ func (j *job) hold(lease *interlock.Lease) error {
 		Env:      environ(aroundLease{j.name, lease.Fence(), bareStore(j.store)}),
 		Inherit:  j.tap.inherit(), // nobody is let in while a process that has them lives
 		Deadline: j.until(lease),
-		Least:    grace,
+		Least:    least,
 		KillRest: j.flags.KillRest,
 		OwnStdio: !j.again, // the next term's command wants them, too
 		Event:    j.event,
@@ -124,9 +146,9 @@ func (j *job) hold(lease *interlock.Lease) error {
 		select {
 		case err := <-starting:
 			if err != nil {
-				return j.notStarted(lease, err)
+				return j.notStarted(lease, least, err)
 			}
-			over = j.guard.Done()
+			over, j.missed = j.guard.Done(), nil
 			for _, s := range j.early {
 				j.pass(s)
 			}
@@ -139,6 +161,9 @@ func (j *job) hold(lease *interlock.Lease) error {
 			lost, why = nil, context.Cause(lease.Context())
 			j.guard.Stop(guard.DeadlineAt(guard.Now(), grace))
 		case s := <-j.signals.C:
+			if over == nil || why != nil {
+				j.missed = append(j.missed, s)
+			}
 			j.pass(s)
 		}
 	}
@@ -158,7 +183,7 @@ func (j *job) pass(s os.Signal) {
 }
 
 // notStarted returns why the command did not run.
-func (j *job) notStarted(lease *interlock.Lease, err error) error {
+func (j *job) notStarted(lease *interlock.Lease, least time.Duration, err error) error {
 	var cannot *guard.StartError
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE): // the guard has met this, and not the command
@@ -166,6 +191,11 @@ func (j *job) notStarted(lease *interlock.Lease, err error) error {
 	case errors.As(err, &cannot):
 		return &commandError{status: cannot.ExitCode(), err: fmt.Errorf("cannot execute %s: %w", cannot.Name, cannot.Err)}
 	case errors.Is(err, guard.ErrLate):
+		// The next grant would have no more time than this one where --max-hold was it.
+		if lost := lease.Err(); errors.Is(lost, interlock.ErrMaxHold) || lost == nil && j.latest != 0 && guard.Now()+int64(least) >= j.latest {
+			return &exitError{exitLost, fmt.Errorf("lost %q, in %s, before the command was started: %w: want a longer --max-hold; the last %v of it are the grace",
+				j.name, j.store, interlock.ErrMaxHold, j.flags.grace())}
+		}
 		return errLate
 	case errors.Is(err, guard.ErrDied):
 		// Ctrl-C at the very moment when the guard was forked ends it along with this process.
