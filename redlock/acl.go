@@ -11,9 +11,13 @@ import (
 // too.
 var commands = []string{
 	"eval", "evalsha", "ping", "select", "info", "subscribe", "scan", "time", "type", "exists",
-	"get", "mget", "getrange", "set", "setrange", "del", "pexpire", "pttl", "publish", "pubsub|numsub",
+	"get", "mget", "getrange", "set", "setrange", "del", "pexpire", "pttl", "publish",
 	"hget", "hmget", "hset", "hdel", "zadd", "zcard", "zrange", "zrem",
 }
+
+// asksWhoHears is done without where it is missing: who waits behind the dead waits for renewals then. So a master that does not know it is
+// not refused.
+const asksWhoHears = "pubsub|numsub"
 
 // ACL returns the rights that a user who locks names that match these patterns of Redis needs on every master, and no more, as
 // ACL SETUSER and ACL files take them:
@@ -25,7 +29,7 @@ var commands = []string{
 // restarts waits for its vote: where they do keep everything add "+config|get".
 func ACL(names ...string) string {
 	words := []string{"resetkeys", "resetchannels", "-@all"}
-	for _, command := range commands {
+	for _, command := range append(slices.Clone(commands), asksWhoHears) {
 		words = append(words, "+"+command)
 	}
 	if slices.Contains(names, "*") { // all keys: Redis takes no further pattern then
