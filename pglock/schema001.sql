@@ -158,8 +158,10 @@ $$;
 
 -- shown is a line as people see it, without the claims of sessions whose time is over.
 create function interlock.shown(line interlock.claim[], us bigint) returns json language sql stable as $$
-  select coalesce(json_agg(interlock.seen(line[n], s) order by n), '[]')
-    from generate_subscripts(line, 1) n join interlock.session s on s.id = (line[n]).session
+  select coalesce(json_agg(interlock.seen(row(u.id, u.session, u.kind, u.weight, u.lim, u.held, u.broken, u.stop, u.since, u.fence, u.passes, u.note), s)
+      order by u.n), '[]')
+    from unnest(line) with ordinality as u(id, session, kind, weight, lim, held, broken, stop, since, fence, passes, note, n) -- to number into a long array costs its length each time
+    join interlock.session s on s.id = u.session
     where s.until > us
 $$;
 
