@@ -38,7 +38,7 @@ type desk struct {
 	named         *recordFile          // had its name
 	namedAt       int64                // at this time,
 	namedRemovals uint64               // after so many removals by sweepers
-	want          []sessionKey         // scratch of rewatch
+	want          map[sessionKey]bool  // scratch of rewatch
 	nextEnd       int64                // when a broken claim stops keeping others out, as the last timer knows
 
 	mu         sync.Mutex

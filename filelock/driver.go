@@ -190,7 +190,7 @@ func (d *Driver) desk(name string) (*desk, error) {
 		h := hashOf(name)
 		k = &desk{
 			d: d, name: name, hash: h, path: d.st.recordPath(name, h),
-			turn: make(chan struct{}, 1), claims: map[string]*claim{}, watching: map[sessionKey]*peer{},
+			turn: make(chan struct{}, 1), claims: map[string]*claim{}, watching: map[sessionKey]*peer{}, want: map[sessionKey]bool{},
 		}
 		d.desks[name], d.byHash[h] = k, k
 	}

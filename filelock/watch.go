@@ -51,12 +51,10 @@ func (k *desk) rewatch(r *record) {
 	if len(waiting) == 0 {
 		return
 	}
-	k.want = k.want[:0]
-	add := func(session string) {
-		if key := sessionKey([]byte(session)); !slices.Contains(k.want, key) {
-			k.want = append(k.want, key)
-		}
+	if clear(k.want); len(waiting) > 100 { // what a crowd has left behind would be cleared for ever
+		k.want = map[sessionKey]bool{}
 	}
+	add := func(session string) { k.want[sessionKey([]byte(session))] = true }
 	first := slices.IndexFunc(r.Claims, func(c line.Claim) bool { return !c.Held })
 	for _, i := range waiting {
 		session := r.Claims[i].Session
@@ -73,11 +71,11 @@ func (k *desk) rewatch(r *record) {
 		}
 	}
 	for key := range k.watching {
-		if !slices.Contains(k.want, key) {
+		if !k.want[key] {
 			delete(k.watching, key)
 		}
 	}
-	for _, key := range k.want {
+	for key := range k.want {
 		p := k.watching[key]
 		if p == nil {
 			var err error
