@@ -56,7 +56,7 @@ func init() { driver.Register("file", open) }
 func open(_ context.Context, u *url.URL) (driver.Driver, error) {
 	dir, err := dirOf(u)
 	if err != nil {
-		return nil, err
+		return nil, &driver.URLError{Err: err}
 	}
 	p := driver.NewParams(u)
 	o := &Options{Files: driver.Param(p, "files", positive)}

@@ -23,7 +23,16 @@ import (
 //
 // Parameters: timeout, keepalive, client_name, db, sentinel_user, sentinel_password_file, password_file, and for TLS
 // ca, cert, key (files), server_name, skip_verify. The parameters that it does not know stay in p for others to read.
+// An error is a [*driver.URLError].
 func ParseURL(u *url.URL, p *driver.Params) (Config, error) {
+	c, err := parseURL(u, p)
+	if err != nil {
+		return c, &driver.URLError{Err: err}
+	}
+	return c, nil
+}
+
+func parseURL(u *url.URL, p *driver.Params) (Config, error) {
 	c := Config{Timeout: DefaultTimeout, KeepAlive: DefaultKeepAlive, ClientName: "interlock"}
 	kind, encrypted := strings.CutSuffix(u.Scheme, "+tls")
 	if u.Scheme == "rediss" {

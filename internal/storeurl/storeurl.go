@@ -20,7 +20,7 @@ import (
 // and what is left of the password stands where others may be quoted from: an @ there gives it away.
 func Misread(u *url.URL) error {
 	if strings.Contains(u.Opaque+u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
-		return errors.New("the URL has an @ behind the host: want the characters / ? # % and @ of a password written as %2F %3F %23 %25 and %40, and an @ elsewhere as %40")
+		return &driver.URLError{Err: errors.New("the URL has an @ behind the host: want the characters / ? # % and @ of a password written as %2F %3F %23 %25 and %40, and an @ elsewhere as %40")}
 	}
 	return nil
 }
@@ -35,7 +35,7 @@ func Host(host, usual string) (string, error) {
 		h = "localhost"
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("port %q of host %q: want a number from 1 to 65535", port, h)
+		return "", &driver.URLError{Err: fmt.Errorf("port %q of host %q: want a number from 1 to 65535", port, h)}
 	}
 	return net.JoinHostPort(h, port), nil
 }
