@@ -169,15 +169,15 @@ func (l *Lease) Release() error {
 		l.mu.Unlock()
 	}
 	if t := l.client.opts.Tracer; t != nil && was == nil {
-		t.HoldEnd(l.values, l.ended(err))
+		t.HoldEnd(l.values, l.ended(err, now))
 	}
 	return err
 }
 
 // ended is what the tracer is told of the lease's end, once: at its loss, or else at its Release.
-func (l *lease) ended(err error) HoldEnd {
+func (l *lease) ended(err error, now instant) HoldEnd {
 	t := l.turns[0]
-	return HoldEnd{Name: l.name, Kind: t.kind, Held: l.client.clock.passed(l.since), Fence: t.fence(), Reason: reasonOf(err), Err: err}
+	return HoldEnd{Name: l.name, Kind: t.kind, Held: now.sub(l.since), Fence: t.fence(), Reason: reasonOf(err), Err: err}
 }
 
 // end makes the lease lost. It may be called with the pool's mutex held.
@@ -186,7 +186,7 @@ func (l *lease) end(why error) {
 	defer l.mu.Unlock()
 	if l.err == nil {
 		l.finish(why)
-		end := l.ended(why)
+		end := l.ended(why, l.client.clock.now())
 		l.client.trace(func(t Tracer) { t.HoldEnd(l.values, end) })
 	}
 }

@@ -59,7 +59,7 @@ const (
 type HoldEnd struct {
 	Name   string // of several the first
 	Kind   driver.Kind
-	Held   time.Duration
+	Held   time.Duration // until Release was called, or the loss
 	Fence  uint64
 	Reason Reason // why it was lost; empty when it was not
 	Err    error  // nil when it was released, ErrUncertain when the store has not confirmed that, and else matches ErrLost
@@ -138,14 +138,15 @@ func (w *tracedWait) end(ctx context.Context, l *Lease, err error) {
 	if w.tracer == nil {
 		return
 	}
-	d := WaitEnd{Op: w.what.Op, Name: w.what.Name, Kind: w.what.Kind, Waited: w.clock.passed(w.started), Err: err}
-	switch {
-	case l == nil:
-		d.Result = resultOf(ctx, err)
-	case l.turns[0].hold.passed:
-		d.Fence, d.Passed, d.Result = l.Fence(), true, Passed
-	default:
-		d.Fence, d.Result = l.Fence(), Granted
+	d := WaitEnd{Op: w.what.Op, Name: w.what.Name, Kind: w.what.Kind, Err: err}
+	if l == nil {
+		d.Waited, d.Result = w.clock.passed(w.started), resultOf(ctx, err)
+	} else {
+		d.Waited, d.Result = l.since.sub(w.started), Granted // no need to ask the clock once more
+		d.Fence, d.Passed = l.Fence(), l.turns[0].hold.passed
+		if d.Passed {
+			d.Result = Passed
+		}
 	}
 	w.tracer.WaitEnd(ctx, d)
 }

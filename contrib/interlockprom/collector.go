@@ -74,8 +74,9 @@ type Collector struct {
 	renewed, renewedLate, renewErr prometheus.Counter
 	all                            []prometheus.Collector
 
-	// The series that there are, by the values of the label name; without that label the only one is at "". The map is never changed
-	// but replaced, so that it is read without a lock.
+	// The series that there are: without the label name the only ones, else by its values. The map is never changed but replaced, so
+	// that it is read without a lock.
+	only   *series
 	series atomic.Pointer[map[string]*series]
 	mu     sync.Mutex // for replacing it
 }
@@ -141,7 +142,7 @@ func New(o *Options) *Collector {
 	c.all = []prometheus.Collector{c.wait, c.hold, c.slack, renewals, c.lost, c.uncertain, c.passes, c.waiters, c.holders, info}
 	c.series.Store(&map[string]*series{})
 	if c.name == nil {
-		c.at("") // so that its counters are there, at 0, before anything happens
+		c.only = c.first("") // so that its counters are there, at 0, before anything happens
 	}
 	return c
 }

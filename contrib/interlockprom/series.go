@@ -40,10 +40,10 @@ type series struct {
 
 // at returns the series for locks of this name.
 func (c *Collector) at(lock string) *series {
-	value := ""
-	if c.name != nil {
-		value = c.name(lock)
+	if c.only != nil {
+		return c.only
 	}
+	value := c.name(lock)
 	if s := (*c.series.Load())[value]; s != nil {
 		return s
 	}
