@@ -114,6 +114,7 @@ var adapters = map[string]adapter{
 	"memory keepers":     {open: openMemKeepers},
 	"memlock":            {open: openMemlock},
 	"filelock":           {open: openFilelock},
+	"filelock traced":    {open: openFilelockTraced},
 	"redis":              {open: openRedis, redis: 1},
 	"redis strict":       {open: openRedisStrict, redis: 1},
 	"redis isolated":     {open: openRedisIsolated, redis: 1},

@@ -88,12 +88,16 @@ type meteredInterlock struct {
 }
 
 func openMetered(ctx context.Context, url string, p place) (locker, error) {
+	return openMeteredWith(ctx, url, &interlock.Options{TTL: p.TTL})
+}
+
+func openMeteredWith(ctx context.Context, url string, o *interlock.Options) (locker, error) {
 	d, err := driver.OpenURL(ctx, url)
 	if err != nil {
 		return nil, err
 	}
 	m := &metered{Driver: d}
-	client, err := interlock.New(m, &interlock.Options{TTL: p.TTL})
+	client, err := interlock.New(m, o)
 	if err != nil {
 		return nil, errors.Join(err, d.Close(ctx))
 	}

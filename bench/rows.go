@@ -29,7 +29,7 @@ const (
 // allRows are the rows in the order in which they run.
 func allRows() []row {
 	return slices.Concat(
-		[]row{local(), embedded(), free(), killed(), startUp(), leases(), idle(), fileList()}, redisRows(), redlockRows(), pgRows(), myRows(), shedRows(), etcdRows(), zooKeeperRows(), memcachedRows(),
+		[]row{local(), embedded(), free(), tracer(), killed(), startUp(), leases(), idle(), fileList()}, redisRows(), redlockRows(), pgRows(), myRows(), shedRows(), etcdRows(), zooKeeperRows(), memcachedRows(),
 	)
 }
 
