@@ -289,7 +289,7 @@ type Holder struct {
 	Held, Broken  bool
 	Foreign       bool // written by another program, in a layout that both know
 	Note          string
-	Since         time.Time // when it was granted, or when it entered the line while it waits; the store's clock, zero when it does not say, of any holder
+	Since         time.Time // when it was granted, or asked for where several masters grant, or entered the line; the store's clock, zero when it does not say, of any holder
 	Until         time.Time // when it goes unless it is renewed; zero when the store does not say
 	Fence         uint64
 	Passes        int

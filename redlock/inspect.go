@@ -26,8 +26,9 @@ type glimpse struct {
 	waits       []place
 }
 
-// granted is when a claim drew its token: a counter is the time in µs of whoever proposed it, rounded up to its stride. One that is ahead
-// of the master's clock, since a clock is wrong or many drew within a moment, does not say.
+// granted is when the order was made that brought a claim its token: a counter is the time in µs of whoever proposed it, rounded up to
+// its stride. The grant is as much later as the wire held the order back. One that is ahead of the master's clock, since a clock is
+// wrong or many drew within a moment, does not say.
 func granted(counter int64, now time.Time) time.Time {
 	at := time.UnixMicro(counter - stride).Truncate(time.Millisecond)
 	if at.After(now) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -30,6 +31,10 @@ type plan struct {
 func (p plan) noticed() bool {
 	return p.job.Guard != unlocked && p.job.Guard != shared && (p.stops || p.job.Cuts || p.harm.wired || len(p.harm.server) > 0)
 }
+
+// dated reports whether a store can say when it granted a claim. Masters that know nothing of each other cannot: the time that their
+// tokens tell is that of the order that brought the grant, which a wire may have held back since.
+func dated(store string) bool { return !strings.HasPrefix(store, realRedlock+"://") }
 
 // harm is what is done to the servers of a trial and to the way to them, and what that may cost.
 type harm struct {
@@ -92,7 +97,7 @@ func (c *conductor) storm(ctx context.Context, p plan, d time.Duration) (*round,
 	for i := range jobs {
 		j := p.job
 		j.Task, j.Store, j.TTL, j.Grace, j.Seed = "storm", c.Config.Store, c.TTL, c.Grace, c.Seed
-		j.Looks = p.noticed()
+		j.Looks = p.noticed() && dated(c.Config.Store)
 		j.Wired, j.Harmed = links != nil, links != nil || len(p.harm.server) > 0
 		if links != nil {
 			j.Store = links.url(j.Store, i)

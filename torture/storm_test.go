@@ -21,6 +21,15 @@ func TestGraceOfStorms(t *testing.T) {
 	}
 }
 
+// What several masters say of when they granted is the time at which that was asked for, and nobody is convicted by it.
+func TestMastersAreNotAskedSinceWhen(t *testing.T) {
+	for store, want := range map[string]bool{"redlock://a,b,c": false, "redis://a": true, "postgres://a/b": true, "file:///a": true} {
+		if got := dated(store); got != want {
+			t.Errorf("dated(%q) = %v, want %v", store, got, want)
+		}
+	}
+}
+
 // Whoever gets in asks the store since when, and writes it down.
 func TestWhoGetsInAsksSinceWhen(t *testing.T) {
 	t.Parallel()
