@@ -19,7 +19,8 @@ import (
 )
 
 // entries is how many keys, rows or nodes the servers keep. Sessions whose time is over are none: in a PostgreSQL and a MariaDB such a
-// row may stay for an hour until somebody sweeps it away. Nor are what package redissonlock notes beside a lock, which it forgets after an hour.
+// row may stay for an hour until somebody sweeps it away. Nor are what package redissonlock notes beside a lock, which it forgets after an hour,
+// and the lines of masters where all that wait are dead: a request that a link held back until its process had closed puts one there, for an hour.
 func (s *servers) entries(ctx context.Context) (n int, err error) {
 	switch {
 	case s.postgres != nil:
@@ -55,6 +56,17 @@ func (s *servers) entries(ctx context.Context) (n int, err error) {
 			return 0, err
 		}
 		n += keys
+		if s.masters == nil {
+			continue
+		}
+		if text, err = node.Do("EVAL", deadLines, "0"); err != nil {
+			return 0, err
+		}
+		dead, err := strconv.Atoi(text)
+		if err != nil {
+			return 0, err
+		}
+		n -= dead
 	}
 	if s.redisson {
 		text, err := s.redis.Do("EVAL", "return #redis.call('KEYS', ARGV[1])", "0", "il:{*}:redisson:*")
@@ -100,6 +112,22 @@ for _, k in ipairs(redis.call('KEYS', '*')) do
   end
 end
 return table.concat(found, ', ')`
+
+// deadLines counts the keys of lines in which nobody has been renewed in time. A line that does not go by itself is none of them.
+const deadLines = `
+local t, n = redis.call('TIME'), 0
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+for _, k in ipairs(redis.call('KEYS', 'il:{*}:qclaims:*')) do
+  local dead = redis.call('PTTL', k) > 0
+  for _, record in ipairs(redis.call('HVALS', k)) do
+    local stop = string.match(record, '^w %d+ (%d+) ')
+    dead = dead and stop and tonumber(stop) < now
+  end
+  if dead then
+    n = n + 1 + redis.call('EXISTS', (string.gsub(k, ':qclaims:', ':qline:', 1)))
+  end
+end
+return n`
 
 // allRows counts the rows of all tables of a PostgreSQL.
 const allRows = `select coalesce(sum((xpath('/row/n/text()', query_to_xml(format('select count(*) as n from %I.%I', schemaname, tablename), false, true, '')))[1]::text::bigint), 0)

@@ -3,8 +3,10 @@
 package torture
 
 import (
+	"fmt"
 	"net"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -120,5 +122,38 @@ func TestServersAreCounted(t *testing.T) {
 	}
 	if runtime.GOOS == "linux" && is.connections < 2 {
 		t.Errorf("%d connections, want the store's and another one's", is.connections)
+	}
+}
+
+// A line whose claims are dead goes by itself and is not counted. One in which somebody is alive is, and one that would stay.
+func TestDeadLinesAreNotCounted(t *testing.T) {
+	t.Parallel()
+	s := servertest.Redis(t)
+	now := time.Now()
+	record := func(stop time.Time) string {
+		return fmt.Sprintf("w 300 %d %d il:push:x vote {}", stop.UnixMilli(), now.UnixMilli())
+	}
+	line := func(name string, stays bool, records ...string) {
+		t.Helper()
+		for i, r := range records {
+			s.MustDo(t, "ZADD", "il:{"+name+"}:qline:"+name, strconv.Itoa(i), strconv.Itoa(i))
+			s.MustDo(t, "HSET", "il:{"+name+"}:qclaims:"+name, strconv.Itoa(i), r)
+		}
+		if !stays {
+			s.MustDo(t, "PEXPIRE", "il:{"+name+"}:qclaims:"+name, "3600000")
+		}
+	}
+	past, later := now.Add(-time.Minute), now.Add(time.Hour)
+	line("dead", false, record(past), record(past))
+	line("alive", false, record(past), record(later))
+	line("stays", true, record(past))
+	line("else", false, "4 0 0 0")
+	for what, c := range map[string]struct {
+		servers *servers
+		want    int
+	}{"one": {&servers{redis: s}, 8}, "masters": {&servers{masters: &masters{nodes: []*servertest.Server{s}}}, 6}} {
+		if n, err := c.servers.entries(t.Context()); err != nil || n != c.want {
+			t.Errorf("%s: %d entries, %v; want %d", what, n, err, c.want)
+		}
 	}
 }
