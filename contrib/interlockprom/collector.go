@@ -7,13 +7,12 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/metrics"
 )
 
 // Options configures a Collector. The zero value of each field means its default.
@@ -30,11 +29,8 @@ type Options struct {
 	Exemplar func(context.Context) prometheus.Labels
 }
 
-// Other is the value of the label name for all locks that have none of their own.
-const Other = "other"
-
-// mostNames is how many different values of the label name there may be, beside Other.
-const mostNames = 100
+// Other, which is "other", is the value of the label name for all locks that have none of their own.
+const Other = metrics.Other
 
 // Names returns a function for [Options.Name] that lets through the names in the list. What ends in * stands for all names that begin so,
 // and is itself their value: the first that fits. All other names have the value [Other].
@@ -74,25 +70,14 @@ type Collector struct {
 	renewed, renewedLate, renewErr prometheus.Counter
 	all                            []prometheus.Collector
 
-	// The series that there are: without the label name the only ones, else by its values. The map is never changed but replaced, so
-	// that it is read without a lock.
+	// The series that there are: without the label name the only ones, else by its values.
 	only   *series
-	series atomic.Pointer[map[string]*series]
-	mu     sync.Mutex // for replacing it
+	series *metrics.Series[series]
 }
 
 var (
 	_ prometheus.Collector = (*Collector)(nil)
 	_ interlock.Tracer     = (*Collector)(nil)
-)
-
-// The bounds of the classic buckets, in seconds.
-var (
-	waitBuckets = []float64{
-		0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 300,
-	}
-	holdBuckets  = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21600}
-	slackBuckets = []float64{0, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 7.5, 10, 15, 30, 60, 300}
 )
 
 // New returns a Collector, which is to be registered and to be the Options.Tracer of clients. A nil Options means the defaults.
@@ -124,11 +109,11 @@ func New(o *Options) *Collector {
 	c := &Collector{
 		name: opts.Name, exemplar: opts.Exemplar,
 		wait: prometheus.NewHistogramVec(seconds(interlock.MetricWaitSeconds,
-			"Time from asking for a lock until it was granted, or not.", waitBuckets), labels("kind", "result")),
+			"Time from asking for a lock until it was granted, or not.", metrics.Waits), labels("kind", "result")),
 		hold: prometheus.NewHistogramVec(seconds(interlock.MetricHoldSeconds,
-			"Time from the grant of a lease until its release or loss.", holdBuckets), labels("kind")),
+			"Time from the grant of a lease until its release or loss.", metrics.Holds), labels("kind")),
 		slack: prometheus.NewHistogram(seconds(interlock.MetricRenewSlackSeconds,
-			"Trust that the lease nearest to its end had left when a renewal was answered or had failed.", slackBuckets)),
+			"Trust that the lease nearest to its end had left when a renewal was answered or had failed.", metrics.Slacks)),
 		lost:      counter(interlock.MetricLostTotal, "Leases that were lost before they were released.", labels("reason")...),
 		passes:    counter(interlock.MetricPassesTotal, "Leases that were passed on inside this process, without asking the store.", labels()...),
 		uncertain: counter(interlock.MetricUncertainTotal, "Releases that the store has not confirmed in time.", labels()...),
@@ -140,9 +125,9 @@ func New(o *Options) *Collector {
 	info := gauge("interlock_build_info", "The version of Interlock in this program, and that of Go.", "version", "goversion")
 	info.WithLabelValues(version, goversion).Set(1)
 	c.all = []prometheus.Collector{c.wait, c.hold, c.slack, renewals, c.lost, c.uncertain, c.passes, c.waiters, c.holders, info}
-	c.series.Store(&map[string]*series{})
+	c.series = metrics.NewSeries(c.begin)
 	if c.name == nil {
-		c.only = c.first("") // so that its counters are there, at 0, before anything happens
+		c.only = c.series.At("") // so that its counters are there, at 0, before anything happens
 	}
 	return c
 }
