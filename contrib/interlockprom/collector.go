@@ -29,7 +29,7 @@ type Options struct {
 	Exemplar func(context.Context) prometheus.Labels
 }
 
-// Other, which is "other", is the value of the label name for all locks that have none of their own.
+// Other is the value of the label name for all locks that have none of their own: "other".
 const Other = metrics.Other
 
 // Names returns a function for [Options.Name] that lets through the names in the list. What ends in * stands for all names that begin so,
