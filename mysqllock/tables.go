@@ -9,25 +9,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// schemaOf is [Schema] for the store of a URL.
-func schemaOf(rawURL string) (string, error) {
-	_, o, err := ParseURL(rawURL)
-	if err != nil {
-		return "", &driver.URLError{Err: err}
-	}
-	text, err := Schema(o)
-	if err != nil {
-		return "", &driver.URLError{Err: err}
-	}
-	return text, nil
-}
-
-// migrateURL is [Migrate] for the store of a URL.
-func migrateURL(ctx context.Context, rawURL string) (where string, err error) {
-	config, o, err := ParseURL(rawURL)
-	if err != nil {
-		return "", &driver.URLError{Err: err}
-	}
+// migrateStore is [Migrate] for the store of a URL.
+func migrateStore(ctx context.Context, config *mysql.Config, o *Options) (where string, err error) {
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return "", &driver.URLError{Err: err}

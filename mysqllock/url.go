@@ -21,7 +21,7 @@ import (
 
 func init() {
 	driver.Register("mysql", open)
-	tables.Register("mysql", tables.Maker{Schema: schemaOf, Migrate: migrateURL})
+	tables.Register("mysql", tables.MakerOf(ParseURL, Schema, migrateStore))
 }
 
 // ParseURL reads mysql://USER:PASSWORD@HOST:PORT/DATABASE with the parameters technique, keys, max_waiting, prefix, timeout and tls: see

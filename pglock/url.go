@@ -21,7 +21,7 @@ import (
 func init() {
 	for _, scheme := range []string{"postgres", "postgresql"} {
 		driver.Register(scheme, open)
-		tables.Register(scheme, tables.Maker{Schema: schemaOf, Migrate: migrateURL})
+		tables.Register(scheme, tables.MakerOf(ParseURL, schemaOf, migrateStore))
 	}
 }
 

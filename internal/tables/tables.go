@@ -5,6 +5,8 @@ package tables
 import (
 	"context"
 	"sync"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // Maker makes the tables of the stores of one scheme. What is wrong with the URL itself matches *driver.URLError.
@@ -14,6 +16,32 @@ type Maker struct {
 
 	// Migrate makes everything, or brings it to the version of this program. It returns what has it then, as "database shop".
 	Migrate func(ctx context.Context, rawURL string) (where string, err error)
+}
+
+// MakerOf returns the maker of a store whose package reads a URL by parse, as a configuration C of its client and options O of its own.
+func MakerOf[C, O any](
+	parse func(rawURL string) (C, O, error), schema func(O) (sql string, err error), migrate func(context.Context, C, O) (where string, err error),
+) Maker {
+	return Maker{
+		Schema: func(rawURL string) (string, error) {
+			_, o, err := parse(rawURL)
+			if err != nil {
+				return "", &driver.URLError{Err: err}
+			}
+			sql, err := schema(o)
+			if err != nil {
+				return "", &driver.URLError{Err: err}
+			}
+			return sql, nil
+		},
+		Migrate: func(ctx context.Context, rawURL string) (string, error) {
+			c, o, err := parse(rawURL)
+			if err != nil {
+				return "", &driver.URLError{Err: err}
+			}
+			return migrate(ctx, c, o)
+		},
+	}
 }
 
 var (
