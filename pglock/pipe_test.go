@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/interlock-go/interlock/internal/connlock"
+	"github.com/interlock-go/interlock/internal/connlock/pipetest"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
@@ -57,7 +57,7 @@ func TestPipe(t *testing.T) {
 		func(nc net.Conn) net.Conn { return tunnel{nc} },
 	} {
 		p, _ := pipedOver(t, s, over)
-		share(t, p)
+		pipetest.Share(t, p, echo)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		if _, err := p.Fetch(ctx, echo("late", 600_000)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("who does not wait for an answer: %v", err)
@@ -74,45 +74,6 @@ var errDeadline = errors.New("no deadlines")
 func (tunnel) SetDeadline(time.Time) error      { return errDeadline }
 func (tunnel) SetReadDeadline(time.Time) error  { return errDeadline }
 func (tunnel) SetWriteDeadline(time.Time) error { return errDeadline }
-
-// share has some goroutines ask at once.
-func share(t *testing.T, p *connlock.Pipe) {
-	t.Helper()
-	var all sync.WaitGroup
-	for i := range 4 {
-		all.Go(func() {
-			asked, answered := 0, 0
-			for round := range 60 {
-				want := fmt.Sprint(i, " ", round)
-				ctx, cancel := context.WithCancel(t.Context())
-				if rand.N(3) == 0 {
-					time.AfterFunc(rand.N(6*time.Millisecond), cancel)
-				}
-				asked++
-				all.Add(1)
-				err := p.Call(ctx, echo(want, rand.N(4)), func(r connlock.Reply) {
-					defer all.Done()
-					if answered++; r.Err != nil || r.Field != want || answered != asked {
-						t.Errorf("answer %q, %v; want %q", r.Field, r.Err, want)
-					}
-				})
-				cancel()
-				if err != nil && !errors.Is(err, context.Canceled) {
-					t.Errorf("call: %v", err)
-				}
-				if err != nil {
-					if field, err := p.Fetch(t.Context(), echo("after", 0)); field != "after" || err != nil { // comes behind it
-						t.Errorf("after one who went: %q, %v", field, err)
-					}
-					if answered != asked {
-						t.Error("an answer was overtaken")
-					}
-				}
-			}
-		})
-	}
-	all.Wait()
-}
 
 // A statement is prepared once, and once more after an error.
 func TestPipePrepares(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/interlock-go/interlock/internal/connlock"
+	"github.com/interlock-go/interlock/internal/connlock/pipetest"
 	"github.com/interlock-go/interlock/internal/mysqlwire"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
@@ -54,11 +54,7 @@ func TestEverybodyHasHisAnswer(t *testing.T) {
 	s := servertest.MariaDB(t)
 	for form := range forms {
 		p, _, _ := piped(t, s.Addr(), form)
-		var all sync.WaitGroup
-		for i := range 4 {
-			all.Go(func() { share(t, p, i, &all) })
-		}
-		all.Wait()
+		pipetest.Share(t, p, echo)
 		if _, err := p.Fetch(t.Context(), connlock.Query{SQL: "selekt"}); errors.Is(err, connlock.ErrEnded) || !errors.As(err, new(*mysql.MySQLError)) {
 			t.Errorf("%s, what is no statement: %v", form, err)
 		}
@@ -67,39 +63,6 @@ func TestEverybodyHasHisAnswer(t *testing.T) {
 		}
 		if field, err := p.Fetch(t.Context(), connlock.Query{SQL: "select null"}); err != nil || field != "" {
 			t.Errorf("%s, null: %q, %v", form, field, err)
-		}
-	}
-}
-
-func share(t *testing.T, p *connlock.Pipe, i int, all *sync.WaitGroup) {
-	t.Helper()
-	asked, answered := 0, 0
-	for round := range 60 {
-		want := fmt.Sprint(i, " ", round)
-		ctx, cancel := context.WithCancel(t.Context())
-		if rand.N(3) == 0 {
-			time.AfterFunc(rand.N(6*time.Millisecond), cancel)
-		}
-		asked++
-		all.Add(1)
-		err := p.Call(ctx, echo(want, rand.N(4)), func(r connlock.Reply) {
-			defer all.Done()
-			if answered++; r.Err != nil || r.Field != want || answered != asked {
-				t.Errorf("answer %q, %v; want %q", r.Field, r.Err, want)
-			}
-		})
-		cancel()
-		if err == nil {
-			continue
-		}
-		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Call: %v", err)
-		}
-		if field, err := p.Fetch(t.Context(), echo("after", 0)); field != "after" || err != nil { // comes behind it
-			t.Errorf("after one who went: %q, %v", field, err)
-		}
-		if answered != asked {
-			t.Error("an answer was overtaken")
 		}
 	}
 }

@@ -35,7 +35,7 @@ var contract = []string{"driver", "driver/line"}
 var connections = []string{"redisconn"}
 
 // forTests are packages that only tests import.
-var forTests = []string{"internal/redistest", "internal/storetest", "fence/internal/tabletest"}
+var forTests = []string{"internal/redistest", "internal/storetest", "internal/connlock/pipetest", "fence/internal/tabletest"}
 
 // Names that say nothing about what is in a package.
 var meaningless = []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "base", "lib"}
