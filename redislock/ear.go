@@ -94,17 +94,8 @@ func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
 // open subscribes, and when the subscription ends has every claim that relied on it ask again.
 func (d *Driver) open(e *ear, key string) {
 	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
-	sub, err := d.conn.Subscribe(ctx, key, e.channel, d.hear)
+	_ = e.Subscribe(ctx, d.conn, e.node, key, e.channel, d.hear) // who awaits the ear hears of it
 	cancel()
-	if err == nil && sub.Node != e.node {
-		sub.Close()
-		err = fmt.Errorf("the slot of %q has moved from %s to %s", key, e.node, sub.Node)
-	}
-	if err != nil {
-		e.Settle(nil, nil, err)
-	} else {
-		e.Settle(sub.Done, sub.Close, nil)
-	}
 	if !e.Listen(d.ctx) {
 		return
 	}

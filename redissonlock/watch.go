@@ -2,7 +2,6 @@ package redissonlock
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/internal/sessions"
@@ -55,17 +54,8 @@ func (d *Driver) watchHolders() {
 // when there is another subscription.
 func (d *Driver) watch(w *watch, name string) {
 	ctx, cancel := context.WithTimeout(d.ctx, d.options.Timeout)
-	sub, err := d.conn.Subscribe(ctx, name, holders+d.client, func(string) { d.hurry(func(*claim) bool { return true }) })
-	cancel()
-	if err == nil && sub.Node != w.node {
-		sub.Close()
-		err = fmt.Errorf("the slot of %q has moved from %s to %s", name, w.node, sub.Node)
-	}
-	if err != nil {
-		w.Settle(nil, nil, err)
-	} else {
-		w.Settle(sub.Done, sub.Close, nil)
-	}
+	_ = w.Subscribe(ctx, d.conn, w.node, name, holders+d.client, func(string) { d.hurry(func(*claim) bool { return true }) })
+	cancel() // who awaits the watch hears of an error
 	if !w.Listen(d.ctx) {
 		return
 	}

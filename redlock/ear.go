@@ -161,12 +161,9 @@ func (s *session) awaitEars(ctx context.Context, ears []*ear, look func() (ready
 // more when there is another one. While something is held one that failed is tried again.
 func (n *node) open(e *ear) {
 	ctx, cancel := context.WithTimeout(n.d.ctx, n.d.options.NodeTimeout*4)
-	sub, err := n.conn.Subscribe(ctx, memberKey, e.channel, n.hear)
+	err := e.Subscribe(ctx, n.conn, "", memberKey, e.channel, n.hear)
 	cancel()
-	if err != nil {
-		e.Settle(nil, nil, err)
-	} else {
-		e.Settle(sub.Done, sub.Close, nil)
+	if err == nil {
 		for _, s := range n.d.sessions.All() {
 			s.unheard(n) // who came when it was not settled stands in the lines of the other masters only
 			if !e.first {

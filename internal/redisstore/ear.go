@@ -27,6 +27,22 @@ func (e *Ear) Settle(done <-chan struct{}, end func(), err error) {
 	close(e.ready)
 }
 
+// Subscribe makes the connection of an ear that hears one channel, for a key, and settles it. Where node is not empty, the master that confirms
+// must be this one: a key may have moved since somebody has looked where it is.
+func (e *Ear) Subscribe(ctx context.Context, conn redisconn.Conn, node, key, channel string, heard func(payload string)) error {
+	sub, err := conn.Subscribe(ctx, key, channel, heard)
+	if err == nil && node != "" && sub.Node != node {
+		sub.Close()
+		err = fmt.Errorf("the slot of %q has moved from %s to %s", key, node, sub.Node)
+	}
+	if err != nil {
+		e.Settle(nil, nil, err)
+		return err
+	}
+	e.Settle(sub.Done, sub.Close, nil)
+	return nil
+}
+
 // Settled reports whether the ear hears, or never will.
 func (e *Ear) Settled() bool {
 	select {

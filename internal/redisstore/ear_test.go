@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
 )
 
 func TestAnEarHearsFromItsSettlingUntilItsConnectionEnds(t *testing.T) {
@@ -52,6 +53,35 @@ func TestAnEarThatHearsNothingChangedNothing(t *testing.T) {
 		}
 		e.Close(t.Context())
 	})
+}
+
+// confirmed is a connection whose master b confirms every subscription.
+type confirmed struct {
+	redisconn.Conn
+	done chan struct{} // closed when the subscription is
+}
+
+func (c confirmed) Subscribe(context.Context, string, string, func(string)) (*redisconn.Subscription, error) {
+	return redisconn.NewSubscription("b", c.done, func() { close(c.done) }), nil
+}
+
+// A subscription at another master than that of the key hears nothing of it: messages go to the channel at the key's own.
+func TestAnEarHearsNothingAtAnotherMaster(t *testing.T) {
+	for node, hears := range map[string]bool{"": true, "b": true, "a": false} {
+		e, c := NewEar(), confirmed{done: make(chan struct{})}
+		err := e.Subscribe(t.Context(), c, node, "k", "channel", nil)
+		if (err == nil) != hears || !e.Settled() || e.Deaf() == hears {
+			t.Errorf("wanted master %q, b confirms: %v, settled %v, deaf %v; want it to hear: %v", node, err, e.Settled(), e.Deaf(), hears)
+		}
+		if hears {
+			e.Close(t.Context())
+		}
+		select {
+		case <-c.done:
+		default:
+			t.Errorf("wanted master %q: the connection stays", node)
+		}
+	}
 }
 
 // The end of an ear does not wait for a server that does not answer any more.
