@@ -5,9 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redislock"
@@ -31,13 +30,8 @@ func (c meddling) Do(ctx context.Context, cmd redisconn.Command) (any, error) {
 func TestBreakOfAForeignLockThatWasPassedOn(t *testing.T) {
 	t.Parallel()
 	s := servertest.Redis(t)
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr()}, DisableCache: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
 	met := 0
-	d, err := redislock.New(t.Context(), meddling{redisconn.Rueidis(client), func() {
+	d, err := redislock.New(t.Context(), meddling{redistest.Rueidis(t, s.Addr()), func() {
 		met++
 		s.MustDo(t, "SET", "m", "the next one's")
 	}}, nil)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/rueidis"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
@@ -26,14 +25,7 @@ type opening func(t drivertest.T, addr string) driver.Driver
 // byURL is the client that redissonlock makes itself.
 func byURL(t drivertest.T, addr string) driver.Driver { return redistest.Open(t, "redisson://"+addr) }
 
-func byRueidis(t drivertest.T, addr string) driver.Driver {
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	t.Cleanup(client.Close)
-	return over(t, redisconn.Rueidis(client))
-}
+func byRueidis(t drivertest.T, addr string) driver.Driver { return over(t, redistest.Rueidis(t, addr)) }
 
 func byGoRedis(t drivertest.T, addr string) driver.Driver {
 	return over(t, redistest.GoRedis(t, redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})))

@@ -106,7 +106,7 @@ func TestCloseDoesNotWaitForConnectionsThatStandStill(t *testing.T) {
 	still, stop := context.WithCancel(t.Context())
 	var conns []redisconn.Conn
 	for _, s := range set {
-		conns = append(conns, stuck{rueidisConn(t, s.Addr()), still, t.Context()})
+		conns = append(conns, stuck{redistest.Rueidis(t, s.Addr()), still, t.Context()})
 	}
 	d, err := redlock.New(t.Context(), conns, nil)
 	if err != nil {

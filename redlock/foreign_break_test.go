@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redlock"
@@ -37,7 +38,7 @@ func TestBreakOfAForeignLockThatWasPassedOn(t *testing.T) {
 	met := make(chan *servertest.Server, 100)
 	for _, s := range set {
 		s.MustDo(t, "SET", "m", first)
-		conns = append(conns, meddling{rueidisConn(t, s.Addr()), first, func() {
+		conns = append(conns, meddling{redistest.Rueidis(t, s.Addr()), first, func() {
 			s.MustDo(t, "SET", "m", next)
 			met <- s
 		}})

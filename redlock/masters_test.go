@@ -4,12 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/driver/drivertest"
 	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
-	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redlock"
 )
 
@@ -37,15 +34,4 @@ func urlOf(addrs []string) string { return "redlock://" + strings.Join(addrs, ",
 func open(t drivertest.T, url string) *redlock.Driver {
 	t.Helper()
 	return redistest.Open(t, url).(*redlock.Driver) //nolint:forcetypeassert // the scheme is ours
-}
-
-// rueidisConn is a connection of a client that the user has.
-func rueidisConn(t *testing.T, addr string) redisconn.Conn {
-	t.Helper()
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return redisconn.Rueidis(client)
 }

@@ -84,7 +84,7 @@ func TestAMasterThatEvictsIsNamed(t *testing.T) {
 	set[1].MustDo(t, "CONFIG", "SET", "maxmemory-policy", "volatile-lru")
 	var conns []redisconn.Conn
 	for _, s := range set {
-		conns = append(conns, rueidisConn(t, s.Addr()))
+		conns = append(conns, redistest.Rueidis(t, s.Addr()))
 	}
 	said := &journal{}
 	d, err := redlock.New(t.Context(), conns, &redlock.Options{Logger: slog.New(slog.NewTextHandler(said, nil))})
@@ -321,7 +321,7 @@ func TestUsersClient(t *testing.T) {
 	set := startMasters(t, 3)
 	var conns []redisconn.Conn
 	for _, s := range set {
-		conns = append(conns, rueidisConn(t, s.Addr()))
+		conns = append(conns, redistest.Rueidis(t, s.Addr()))
 	}
 	d, err := redlock.New(t.Context(), conns, nil)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/redisconn"
 	"github.com/interlock-go/interlock/redlock"
@@ -87,7 +88,7 @@ func newStage(t *testing.T, name, text string) *stage {
   return hear
 end
 `
-	return &stage{rueidisConn(t, servertest.Redis(t).Addr()), name, publish + text}
+	return &stage{redistest.Rueidis(t, servertest.Redis(t).Addr()), name, publish + text}
 }
 
 func (s *stage) do(t *testing.T, words ...string) string {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
@@ -39,6 +40,17 @@ func connect(b *Board, rawURL string) (redisconn.Conn, error) {
 	}
 	config.Dial = b.Dial
 	return redisconn.Open(context.Background(), config)
+}
+
+// Rueidis is a user's client of the server at addr, as a driver takes it.
+func Rueidis(t drivertest.T, addr string) redisconn.Conn {
+	t.Helper()
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(client.Close)
+	return redisconn.Rueidis(client)
 }
 
 // GoRedis is a user's client as a driver takes it.
