@@ -134,12 +134,32 @@ func (l *commandLine) ended(t terminal, err error) (status int, by syscall.Signa
 	return statusOf(err), by
 }
 
-// misread is kong's error for people. Of a time it says what would be right; of a name such as -5, which kong has taken for flags, it says how to give it.
+// ofFlock is what is said of the flags of flock(1) that run does not have. The others it has under the same names.
+var ofFlock = map[string]string{
+	"-c": withShell, "--command": withShell,
+	"-u": withBreak, "--unlock": withBreak,
+	"-o": withRest, "--close": withRest,
+	"-F": beside, "--no-fork": beside,
+	"--fcntl": "a lock is a name in a store, not a lock of the kernel",
+}
+
+const (
+	withShell = "no shell is involved unless it is asked for: interlock run NAME -- sh -c 'command'"
+	withBreak = "the lock is released when the command has ended; interlock break NAME takes it from its holder"
+	withRest  = "the lock lasts as long as any process of the command: --kill-rest ends what the command leaves behind"
+	beside    = "interlock stays beside the command, to renew the lock and to stop the command when it is lost"
+)
+
+// misread is kong's error for people. Of a time it says what would be right; of a flag of flock(1), what to do instead; of a name such as -5, which
+// kong has taken for flags, how to give it.
 func misread(err error, command string, args []string) string {
 	if text, _, ok := strings.Cut(err.Error(), ": time: "); ok {
 		return text + ": want a time with its unit, as 30s or 1m30s"
 	}
 	flag, ok := strings.CutPrefix(err.Error(), "unknown flag -")
+	if name, _, _ := strings.Cut(flag, ","); command == "run" && ofFlock["-"+name] != "" {
+		return fmt.Sprintf("unknown flag -%s: %s", name, ofFlock["-"+name])
+	}
 	if !ok || flag == "" || flag[0] < '0' || '9' < flag[0] {
 		return err.Error()
 	}

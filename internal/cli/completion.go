@@ -128,7 +128,7 @@ func (c *completeCommand) Run(ctx context.Context, t terminal, line *commandLine
 			line.choose(name, assignedTo)
 		case strings.HasPrefix(w, "-"):
 			if slices.ContainsFunc(flags, func(f *kong.Flag) bool {
-				return !f.IsBool() && (w == "--"+f.Name || f.Short != 0 && w == "-"+string(f.Short))
+				return !f.IsBool() && slices.Contains(spellings(f), w)
 			}) {
 				flag = w
 			}
@@ -144,8 +144,13 @@ func (c *completeCommand) Run(ctx context.Context, t terminal, line *commandLine
 	case flag != "": // perhaps a file
 	case strings.HasPrefix(last, "-"):
 		for _, f := range flags {
-			if !f.Hidden {
-				found = append(found, "--"+f.Name)
+			if f.Hidden {
+				continue
+			}
+			for _, flag := range spellings(f) {
+				if strings.HasPrefix(flag, "--") {
+					found = append(found, flag)
+				}
 			}
 		}
 	case len(node.Children) > 0:
@@ -166,6 +171,22 @@ func (c *completeCommand) Run(ctx context.Context, t terminal, line *commandLine
 		}
 	}
 	return nil
+}
+
+// spellings are all forms of a flag, those of one letter first. Of the names that it has beside its own kong takes one of one letter for a short one.
+func spellings(f *kong.Flag) []string {
+	var short, long []string
+	if f.Short != 0 {
+		short = append(short, "-"+string(f.Short))
+	}
+	for _, name := range slices.Concat([]string{f.Name}, f.Aliases) {
+		if len(name) == 1 {
+			short = append(short, "-"+name)
+		} else {
+			long = append(long, "--"+name)
+		}
+	}
+	return slices.Concat(short, long)
 }
 
 // choose takes the value of a flag that names the store.

@@ -115,10 +115,11 @@ func (p *manPage) flags(flags []*kong.Flag) {
 		if f.Hidden {
 			continue
 		}
-		term := `\fB` + roff("--"+f.Name) + `\fR`
-		if f.Short != 0 {
-			term = `\fB` + roff("-"+string(f.Short)) + `\fR, ` + term
+		var names []string
+		for _, name := range spellings(f) {
+			names = append(names, `\fB`+roff(name)+`\fR`)
 		}
+		term := strings.Join(names, ", ")
 		if !f.IsBool() {
 			term += `=\fI` + roff(f.FormatPlaceHolder()) + `\fR`
 		}

@@ -28,18 +28,21 @@ func plainRun(args []string) *commandLine {
 	r := &line.Run
 	r.ExitHeld, r.ExitLost, r.ExitStore, r.ExitData, r.ExitUsage = exitHeld, exitLost, exitStore, exitData, exitUsage
 	switches := map[string]*bool{
-		"-n": &r.Try, "--try": &r.Try, "-s": &r.Shared, "--shared": &r.Shared, "-q": &r.Quiet, "--quiet": &r.Quiet,
+		"-n": &r.Try, "--try": &r.Try, "--nb": &r.Try, "--nonblock": &r.Try,
+		"-x": &r.Exclusive, "-e": &r.Exclusive, "--exclusive": &r.Exclusive,
+		"-s": &r.Shared, "--shared": &r.Shared, "-q": &r.Quiet, "--quiet": &r.Quiet,
 		"--kill-rest": &r.KillRest, "--refuse-rest": &r.RefuseRest,
 		"-v": &line.Verbose, "--verbose": &line.Verbose, "--json": &line.JSON,
 	}
 	values := map[string]func(string) error{
 		"--store": into(&line.Store, asGiven),
-		"-w":      intoNew(&r.Wait, waitTime), "--wait": intoNew(&r.Wait, waitTime),
+		"-w":      intoNew(&r.Wait, waitTime), "--wait": intoNew(&r.Wait, waitTime), "--timeout": intoNew(&r.Wait, waitTime),
 		"--permits": intoNew(&r.Permits, number),
 		"--ttl":     intoNew(&r.TTL, time.ParseDuration), "--grace": intoNew(&r.Grace, time.ParseDuration),
 		"--min-hold": intoNew(&r.MinHold, time.ParseDuration), "--max-hold": intoNew(&r.MaxHold, time.ParseDuration),
 		"--note": intoNew(&r.Note, asGiven),
-		"-E":     into(&r.ExitHeld, number), "--exit-held": into(&r.ExitHeld, number), "--exit-lost": into(&r.ExitLost, number),
+		"-E":     into(&r.ExitHeld, number), "--exit-held": into(&r.ExitHeld, number), "--conflict-exit-code": into(&r.ExitHeld, number),
+		"--exit-lost":  into(&r.ExitLost, number),
 		"--exit-store": into(&r.ExitStore, number), "--exit-data": into(&r.ExitData, number), "--exit-usage": into(&r.ExitUsage, number),
 	}
 	for own := args[1:end]; len(own) > 0; {
@@ -67,7 +70,13 @@ func plainRun(args []string) *commandLine {
 			return nil
 		}
 	}
-	if r.Name == "" || r.Try && r.Wait != nil || r.Shared && r.Permits != nil || r.KillRest && r.RefuseRest {
+	kinds := 0
+	for _, chosen := range []bool{r.Exclusive, r.Shared, r.Permits != nil} {
+		if chosen {
+			kinds++
+		}
+	}
+	if r.Name == "" || r.Try && r.Wait != nil || kinds > 1 || r.KillRest && r.RefuseRest {
 		return nil
 	}
 	r.Command = args[end:]

@@ -34,7 +34,7 @@ func TestPlainRunIsAsKongReadsIt(t *testing.T) {
 	t.Setenv("INTERLOCK_STORE", "file:/of/the/environment")
 	flags := []string{
 		"-n", "--try", "-w", "--wait", "-s", "--shared", "--permits", "--ttl", "--grace", "--min-hold", "--max-hold", "--note", "--kill-rest", "--refuse-rest", "-q", "--quiet",
-		"-E", "--exit-held", "--exit-lost", "--exit-store", "--exit-data", "--exit-usage", "--store", "--json", "-v", "--verbose", "--unknown", "--store-file", "-x", "-nq", "-w10",
+		"-E", "--exit-held", "--exit-lost", "--exit-store", "--exit-data", "--exit-usage", "--store", "--json", "-v", "--verbose", "--unknown", "--store-file", "-x", "-e", "--exclusive", "--nb", "--nonblock", "--timeout", "--conflict-exit-code", "--e", "-xn", "-nq", "-w10",
 	}
 	values := []string{"10", "0", "1m", "500ms", "0x10", "3.5", "file:/tmp/s", "a b", "", "-1", "true", "run", "x=y", "ü", "\xff"}
 	word := rapid.OneOf(
@@ -50,6 +50,13 @@ func TestPlainRunIsAsKongReadsIt(t *testing.T) {
 		{"-w", "10"},
 		{"--wait", "1m"},
 		{"--wait=0.5"},
+		{"--nb"},
+		{"--nonblock"},
+		{"--timeout", "10"},
+		{"--timeout=1m"},
+		{"-x"},
+		{"-e"},
+		{"--exclusive"},
 		{"-s"},
 		{"--shared"},
 		{"--permits", "3"},
@@ -66,6 +73,8 @@ func TestPlainRunIsAsKongReadsIt(t *testing.T) {
 		{"-q"},
 		{"--quiet"},
 		{"-E", "3"},
+		{"--conflict-exit-code", "2"},
+		{"--conflict-exit-code=4"},
 		{"--exit-held=1"},
 		{"--exit-lost", "2"},
 		{"--exit-store=3"},
@@ -128,11 +137,7 @@ func TestPlainRunKnowsTheFlagsOfRun(t *testing.T) {
 			}
 			return []string{"run", flag, "10s", "job", "--", "true"} // a duration, or any text
 		}
-		ways := []string{"--" + f.Name}
-		if f.Short != 0 {
-			ways = append(ways, "-"+string(f.Short))
-		}
-		for _, flag := range ways {
+		for _, flag := range spellings(f) {
 			args := with(flag)
 			if got, want := plainRun(args), byKong(t, args); got == nil || !same(got, want) {
 				t.Errorf("%q\nby hand %+v\nby kong %+v", args, got, want)

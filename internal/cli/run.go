@@ -29,7 +29,7 @@ type holdFlags struct {
 
 	RefuseRest bool `help:"Do not start the command beside what a former one left running: end with the status of --exit-held." xor:"rest"`
 
-	ExitHeld  int `short:"E" default:"75" help:"Exit status when the lock was not acquired." placeholder:"75"`
+	ExitHeld  int `short:"E" aliases:"conflict-exit-code" default:"75" help:"Exit status when the lock was not acquired." placeholder:"75"`
 	ExitLost  int `default:"76" help:"Exit status when the lock was lost and the command stopped." placeholder:"76"`
 	ExitStore int `default:"69" help:"Exit status when the store cannot be used." placeholder:"69"`
 	ExitData  int `default:"65" help:"Exit status when what stands in the store is no lock, or is damaged." placeholder:"65"`
@@ -39,16 +39,18 @@ type holdFlags struct {
 type runCommand struct {
 	Name    string         `arg:"" help:"The lock's name."`
 	Command []string       `arg:"" optional:"" passthrough:"partial" help:"The command and its arguments, after --."`
-	Try     bool           `short:"n" help:"Do not wait." xor:"wait"`
-	Wait    *time.Duration `short:"w" type:"wait" help:"Wait no longer than this: seconds, or a duration as 500ms. Default: as long as it takes." placeholder:"30s" xor:"wait"`
+	Try     bool           `short:"n" aliases:"nb,nonblock" help:"Do not wait." xor:"wait"`
+	Wait    *time.Duration `short:"w" aliases:"timeout" type:"wait" help:"Wait no longer than this: seconds, or a duration as 500ms. Default: as long as it takes." placeholder:"30s" xor:"wait"`
 	Shared  bool           `short:"s" help:"Share the lock with others that share it." xor:"kind"`
 	Permits *int           `help:"Let so many run at once." placeholder:"N" xor:"kind"`
+
+	Exclusive bool `short:"x" aliases:"e" help:"Share the lock with nobody, as is done anyway." xor:"kind"` // for lines that were flock's
 	holdFlags
 }
 
 // Help implements kong.HelpProvider.
 func (*runCommand) Help() string {
-	return `The command gets stdin, the signals that this one gets, and in its environment INTERLOCK_NAME, INTERLOCK_FENCE, the token, and INTERLOCK_HELD: the leases of the runs around it and its own, one to a line, as name, token and store with tabs between them. Its exit status is passed on, 128 and the signal's number for a signal, 127 or 126 if it cannot be executed. A store that cannot be reached is tried again for as long as --wait says, 2 s at least, or for 15 s; with --try once.` + "\n\n" + statusHelp()
+	return `The command gets stdin, the signals that this one gets, and in its environment INTERLOCK_NAME, INTERLOCK_FENCE, the token, and INTERLOCK_HELD: the leases of the runs around it and its own, one to a line, as name, token and store with tabs between them. Its exit status is passed on, 128 and the signal's number for a signal, 127 or 126 if it cannot be executed. A store that cannot be reached is tried again for as long as --wait says, 2 s at least, or for 15 s; with --try once. The flags have their names of flock(1), too: -e, --nb, --nonblock, --timeout, --conflict-exit-code.` + "\n\n" + statusHelp()
 }
 
 // Run runs a command under a lock.
@@ -64,6 +66,9 @@ func (c *runCommand) run(ctx context.Context, t terminal, line *commandLine) err
 	words, err := line.words("run", c.Name, c.Command)
 	if err != nil {
 		return err
+	}
+	if len(words) == 0 && c.Name != "" && strings.Trim(c.Name, "0123456789") == "" {
+		return usage("%w; %s is no file descriptor but a name: a shell cannot renew a lock, so put what it protects into a function or script and let interlock run that", errNoCommand, c.Name)
 	}
 	options, err := c.options(words)
 	if err != nil {
@@ -101,10 +106,12 @@ func (c *runCommand) run(ctx context.Context, t terminal, line *commandLine) err
 	})
 }
 
+var errNoCommand = errors.New("a command is needed: interlock run NAME -- command arguments…")
+
 // options are the lock's options, for a command.
 func (f *holdFlags) options(command []string) ([]interlock.LockOption, error) {
 	if len(command) == 0 {
-		return nil, usage("a command is needed: interlock run NAME -- command arguments…")
+		return nil, usage("%w", errNoCommand)
 	}
 	for flag, status := range map[string]int{
 		"held": f.ExitHeld, "lost": f.ExitLost, "store": f.ExitStore, "data": f.ExitData, "usage": f.ExitUsage,
