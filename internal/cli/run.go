@@ -50,7 +50,7 @@ type runCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*runCommand) Help() string {
-	return `The command gets stdin, the signals that this one gets, and in its environment INTERLOCK_NAME, INTERLOCK_FENCE, the token, and INTERLOCK_HELD: the leases of the runs around it and its own, one to a line, as name, token and store with tabs between them. Its exit status is passed on, 128 and the signal's number for a signal, 127 or 126 if it cannot be executed. A store that cannot be reached is tried again for as long as --wait says, 2 s at least, or for 15 s; with --try once. The flags have their names of flock(1), too: -e, --nb, --nonblock, --timeout, --conflict-exit-code.` + "\n\n" + statusHelp()
+	return `The command gets stdin, the signals that this one gets, and in its environment INTERLOCK_NAME, INTERLOCK_FENCE, the token, and INTERLOCK_HELD: the leases of the runs around it and its own, one to a line, as name, token and store with tabs between them. Its exit status is passed on, 128 and the signal's number for a signal, 127 or 126 if it cannot be executed. A store that cannot be reached is tried again for as long as --wait says, 2 s at least, or for 15 s; with --try once. The flags have their names of flock(1), too: -e, --nb, --nonblock, --timeout, --conflict-exit-code. A name that a script has in a variable stands between two --, so that it may begin with a dash: interlock run -- "$NAME" -- command.` + "\n\n" + statusHelp()
 }
 
 // Run runs a command under a lock.
@@ -205,7 +205,7 @@ func usageStatus(args []string) int {
 
 // words returns the command's words as they were given, which kong read as parsed. It makes sure that NAME stands before
 // the -- and nothing but NAME: `run -- cp a b` would run a under the lock cp. After -- any bytes may stand; kong replaces
-// what is not UTF-8. A NAME that begins with a dash stands between two: `run -- -5 -- cp a b`. Without -- the command's own
+// what is not UTF-8. A NAME may stand between two, and one that begins with a dash has to: `run -- "$NAME" -- cp a b`. Without -- the command's own
 // flags would be told from ours by where they stand, and a person may have meant either: `run job head -n 5 log`.
 func (l *commandLine) words(command, name string, parsed []string) ([]string, error) {
 	i := slices.Index(l.args, "--")
@@ -233,7 +233,10 @@ func (l *commandLine) words(command, name string, parsed []string) ([]string, er
 		return words, nil
 	case len(parsed) > len(words):
 		return nil, usage("too many words before --: interlock %s NAME -- command arguments…", command)
-	case strings.HasPrefix(words[0], "-") && (len(words) == 1 || words[1] == "--"):
+	case len(words) > 2 && words[1] == "--" && strings.HasPrefix(words[2], "-") && !strings.HasPrefix(words[0], "-"):
+		// The first -- is in the place of a NAME that was forgotten, and the second is the command's own: `run -- grep -- -x file`.
+		return nil, usage("NAME is missing before --: interlock %s NAME -- command arguments…", command)
+	case len(words) == 1 || words[1] == "--":
 		if !utf8.ValidString(words[0]) {
 			return nil, usage("%q is not UTF-8: want names in UTF-8", words[0])
 		}
