@@ -109,7 +109,7 @@ func TestTermContinues(t *testing.T) {
 // tellLoss tells the supervisor that the lock is lost.
 func (s *supervisor) tellLoss(t *testing.T) {
 	t.Helper()
-	if err := syscall.Kill(s.Process.Pid, syscall.SIGALRM); err != nil {
+	if err := syscall.Kill(s.Process.Pid, syscall.SIGXCPU); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -28,8 +28,10 @@
 //
 // Where there is a controlling terminal the child stays in interlock's process group, as it would below env, nice or
 // flock: Ctrl-C and Ctrl-Z reach it, interlock and the script around them at the same moment, and reading the terminal
-// works. INT, QUIT and TSTP are then not passed on, for they have already arrived. Without a terminal (cron, systemd,
-// CI) the child gets a group of its own, and all signals are passed on to that group.
+// works. INT, QUIT, TSTP and WINCH are then not passed on, for they have already arrived. Without a terminal (cron,
+// systemd, CI) the child gets a group of its own, to which HUP, INT, QUIT, TERM, USR1, USR2, TSTP and CONT are passed on;
+// TTIN, TTOU, WINCH, ALRM, VTALRM, IO and PWR go to the child alone. Not passed on are real-time signals, whose values
+// would be lost, and those that tell interlock of what it does itself, as URG, PROF, CHLD and XCPU.
 //
 // What a shell sends to the whole job (`kill %1`, SIGHUP at its end) has arrived, too, but cannot be told from what was
 // sent to interlock alone, and is passed on: such a child gets SIGTERM or SIGHUP twice.

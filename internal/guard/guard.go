@@ -229,21 +229,19 @@ func (g *Guard) Stop(d Deadline) {
 	_ = g.link.send(message{Op: opStop, Deadline: d})
 }
 
-// Signal sends sig to the command: to its process group where that is its own, else to the child; after the child's
-// end to what is left of its tree. A signal that comes before the command is kept until it runs.
+// Signal sends sig to the command: to its process group where that is its own and sig may mean all of it, else to the child; after the
+// child's end to what is left of its tree. A signal that comes before the command is kept until it runs.
 func (g *Guard) Signal(sig syscall.Signal) {
 	_ = g.link.send(message{Op: opSignal, Signal: int(sig)})
 }
 
 // Forward passes on a signal that this process has caught, unless the child has got it as well: with a controlling
-// terminal the child is in this process's group, and INT, QUIT and TSTP are sent to groups. A Ctrl-C that comes before
+// terminal the child is in this process's group, and INT, QUIT, TSTP and WINCH are sent to groups. A Ctrl-C that comes before
 // the child is there, or is heard of just after, has missed it and is passed on; TSTP is not, for the SIGCONT that
 // follows it would miss the child, too.
 func (g *Guard) Forward(sig syscall.Signal) {
 	switch sig {
-	case unix.SIGTTIN, unix.SIGTTOU:
-		return // about this process's own use of the terminal
-	case unix.SIGTSTP, unix.SIGCONT:
+	case unix.SIGTSTP, unix.SIGCONT, unix.SIGWINCH, unix.SIGTTIN, unix.SIGTTOU: // the last two are about this process's own use of the terminal
 		if g.terminal {
 			return
 		}

@@ -13,11 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// passed on, or in the way, where interlock catches them: those that stop a process, and the others.
+// passed on, or in the way, where interlock catches them: those that stop a process, and the others. Left out are those that the kernel or
+// the Go runtime sends to interlock for what it does itself (URG, PROF, CHLD, PIPE, XCPU, a crash), and the real-time signals, whose values
+// would not go with them.
 var (
 	stops  = []unix.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU}
-	others = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGCONT}
+	others = append([]unix.Signal{
+		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGCONT,
+		unix.SIGWINCH, unix.SIGALRM, unix.SIGVTALRM, unix.SIGIO,
+	}, ofThisSystem...)
 )
+
+// toOne are those that mean a certain program: others of its group would end or stop by them.
+var toOne = append([]unix.Signal{
+	unix.SIGTTIN, unix.SIGTTOU, unix.SIGWINCH, unix.SIGALRM, unix.SIGVTALRM, unix.SIGIO,
+}, ofThisSystem...)
 
 // dropped are those that the guard catches, so as not to end or stop by them: it is told by messages. What else has no handler of ours, as
 // USR1 or ALRM, package os/signal drops by itself, and each that is caught costs two switches between threads.
@@ -47,7 +57,8 @@ func NewSignals() *Signals {
 // command. It is called once, before a guard is forked: they could stop the guard alone before it executes its program.
 func (s *Signals) CatchStops() { notify(s.c, stops) }
 
-// CatchAll catches HUP, INT, QUIT, TERM, USR1, USR2 and CONT as well. It is called once, after CatchStops and before anything is held.
+// CatchAll catches HUP, INT, QUIT, TERM, USR1, USR2, CONT, WINCH, ALRM, VTALRM, IO and PWR as well. It is called once, after CatchStops and
+// before anything is held.
 func (s *Signals) CatchAll() {
 	notify(s.c, others)
 	close(s.all)
@@ -97,8 +108,13 @@ func DieOf(sig syscall.Signal) {
 
 func kindOf(sig syscall.Signal) int {
 	switch sig {
-	case unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
+	case unix.SIGTSTP:
 		return kindStop
+	case unix.SIGTTIN, unix.SIGTTOU:
+		if hasTerminal() {
+			return kindStop
+		}
+		return kindOther // somebody means the program: gunicorn starts a worker by TTIN
 	case unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM:
 		return kindEnd
 	}

@@ -7,6 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+var ofThisSystem []unix.Signal
+
 func ignored(sig unix.Signal) bool { return signal.Ignored(sig) }
 
 // stopThread stops the process, except as a child of launchd: nobody would continue it.

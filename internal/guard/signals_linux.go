@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+var ofThisSystem = []unix.Signal{unix.SIGPWR}
+
 // action is the kernel's struct sigaction. The layout differs between machines, but its size does not exceed this, and
 // all zeros are SIG_DFL on each.
 type action [8]uint64

@@ -23,12 +23,30 @@ func TestSignalsPassedOn(t *testing.T) {
 		{syscall.SIGQUIT, 131},
 		{syscall.SIGUSR1, 138},
 		{syscall.SIGUSR2, 140},
+		{syscall.SIGALRM, 142},
+		{syscall.SIGVTALRM, 154},
+		{syscall.SIGIO, 157},
+		{syscall.SIGPWR, 158},
 	} {
 		t.Run(c.sig.String(), func(t *testing.T) {
 			s := launch(t, "--", "sleep", "1000")
 			_ = syscall.Kill(s.Process.Pid, c.sig)
 			if got := s.exit(t); got != c.want {
 				t.Errorf("exit status %d, want %d; it said:\n%s", got, c.want, s.said())
+			}
+		})
+	}
+}
+
+// Without a terminal its signals are the program's own: servers start and stop workers by them.
+func TestSignalsOfTerminalPassedOn(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGWINCH, syscall.SIGTTIN, syscall.SIGTTOU} {
+		t.Run(sig.String(), func(t *testing.T) {
+			s := launch(t, "--", "sh", "-c", `trap 'exit 7' WINCH TTIN TTOU; echo ready >&2; while :; do sleep 0.01; done`)
+			s.says(t, "ready")
+			_ = syscall.Kill(s.Process.Pid, sig)
+			if got := s.exit(t); got != 7 {
+				t.Errorf("exit status %d, want the child's 7; it said:\n%s", got, s.said())
 			}
 		})
 	}

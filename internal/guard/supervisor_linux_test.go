@@ -47,7 +47,7 @@ func supervise(args []string) int {
 	least := f.Duration("least", 0, "time that must be left at the start")
 	inherit := f.String("inherit", "", "file to lock and hand on")
 	mark := f.String("mark", "", "value of MARK in the command's environment")
-	lost := f.Duration("lost", 0, "time until the loss is told, which SIGALRM tells as well")
+	lost := f.Duration("lost", 0, "time until the loss is told, which SIGXCPU tells as well")
 	heedless := f.Bool("heedless", false, "renew for an hour after the loss was told")
 	closing := f.Duration("close", 0, "time until the guard is closed")
 	early := f.Int("early", 0, "signal to send before the command runs")
@@ -68,7 +68,7 @@ func supervise(args []string) int {
 	signals.CatchStops()
 	signals.CatchAll()
 	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGALRM)
+	signal.Notify(told, syscall.SIGXCPU)
 	g, err := guard.Start(guard.Config{PauseGC: nogc.Pause})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -137,7 +137,7 @@ func supervise(args []string) int {
 		case s := <-signals.C:
 			sig := s.(syscall.Signal)
 			g.Forward(sig)
-			if sig == syscall.SIGTSTP || sig == syscall.SIGTTIN || sig == syscall.SIGTTOU {
+			if guard.Stops(sig) {
 				guard.StopSelf(nil)
 				g.Forward(syscall.SIGCONT)
 			}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -260,7 +261,7 @@ func (w *warden) pass(sig unix.Signal) {
 		w.queued = append(w.queued, sig)
 	case w.ended:
 		w.tree.signal(sig)
-	case w.group != 0:
+	case w.group != 0 && !slices.Contains(toOne, sig):
 		_ = unix.Kill(-w.group, sig)
 	default:
 		_ = unix.Kill(w.pid, sig)
