@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -56,6 +57,8 @@ var errLate = errors.New("the lock came too late to start the command")
 // run runs the job once, from the wait to the release.
 func (j *job) run(ctx context.Context, lock func(*interlock.Client) (locker, error)) error {
 	j.startGuard()
+	// A message whose reader is gone fails to be written. By default it would end this process, and so the command.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if err := j.connect(ctx, lock); err != nil {
 		if guardErr := <-j.starting; guardErr == nil {
 			j.guard.Close()
@@ -64,19 +67,21 @@ func (j *job) run(ctx context.Context, lock func(*interlock.Client) (locker, err
 	}
 	for {
 		err := j.turn(ctx)
-		switch {
-		case errors.Is(err, errLate):
-			// The next grant is a new one.
-		case j.again && statusOf(err) == exitLost:
+		late := errors.Is(err, errLate) // the next grant is a new one
+		if !late && (!j.again || statusOf(err) != exitLost) {
+			return err
+		}
+		if asked := j.heed(); asked != nil {
+			if !late {
+				j.say("%s", oneLine(err))
+			}
+			return asked
+		}
+		if !late {
 			j.say("%s; standing again", oneLine(err))
 			if err := j.pause(); err != nil {
 				return err
 			}
-		default:
-			return err
-		}
-		if err := j.heed(); err != nil {
-			return err
 		}
 		j.startGuard()
 	}
