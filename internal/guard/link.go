@@ -4,7 +4,6 @@ package guard
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// link is one end of the socketpair. A message is its length in four bytes and its JSON; descriptors travel with the
+// link is one end of the socketpair. A message is its length in four bytes and its fields; descriptors travel with the
 // first byte of their message. One goroutine receives; any number send.
 type link struct {
 	file *os.File
@@ -52,11 +51,8 @@ func newLink(fd int) (*link, error) {
 // half a message cannot be taken back, and it takes this side for dead. That errs on the safe side. What a dead peer has
 // sent before can still be received.
 func (l *link) send(m message, files ...int) error {
-	body, err := json.Marshal(m)
-	if err != nil {
-		return fmt.Errorf("guard: send %s: %w", m.Op, err)
-	}
-	data := append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+	data := m.encode(make([]byte, 4, 256))
+	binary.BigEndian.PutUint32(data, uint32(len(data)-4))
 	var rights []byte
 	if len(files) > 0 {
 		rights = unix.UnixRights(files...)
@@ -93,7 +89,7 @@ func (l *link) receive() (message, error) {
 			}
 			if len(l.buf) >= 4+n {
 				var m message
-				err := json.Unmarshal(l.buf[4:4+n], &m)
+				err := m.decode(l.buf[4 : 4+n])
 				l.buf = l.buf[4+n:]
 				return m, err
 			}

@@ -24,21 +24,44 @@ const (
 type message struct {
 	Op op
 
-	// opRun. Bytes, not strings: arguments and environment need not be UTF-8, and JSON would change them.
-	Path     []byte   `json:",omitempty"`
-	Args     [][]byte `json:",omitempty"`
-	Env      [][]byte `json:",omitempty"`
-	Dir      []byte   `json:",omitempty"`
-	Group    int      `json:",omitempty"` // the process group to put the child into, 0: its own
-	Files    int      `json:",omitempty"` // how many descriptors come with this message
-	Least    int64    `json:",omitempty"`
-	KillRest bool     `json:",omitempty"`
+	// opRun. Arguments and environment need not be UTF-8.
+	Path     []byte
+	Args     [][]byte
+	Env      [][]byte
+	Dir      []byte
+	Group    int // the process group to put the child into, 0: its own
+	Files    int // how many descriptors come with this message
+	Least    int64
+	KillRest bool
 
 	Deadline Deadline // opRun, opDeadline, opStop
-	Signal   int      `json:",omitempty"` // opSignal
-	Errno    int      `json:",omitempty"` // opFailed
-	Pids     []int    `json:",omitempty"` // opStarted, opRemaining, opUnkillable
+	Signal   int      // opSignal
+	Errno    int      // opFailed
+	Pids     []int    // opStarted, opRemaining, opUnkillable
 	State    State    // opOver
+}
+
+// fields goes through all of m in the order in which it is sent.
+func (m *message) fields(w *wire) {
+	text(w, &m.Op)
+	text(w, &m.Path)
+	list(w, &m.Args, text)
+	list(w, &m.Env, text)
+	text(w, &m.Dir)
+	number(w, &m.Group)
+	number(w, &m.Files)
+	number(w, &m.Least)
+	flag(w, &m.KillRest)
+	number(w, &m.Deadline.Term)
+	number(w, &m.Deadline.Kill)
+	number(w, &m.Deadline.End)
+	number(w, &m.Signal)
+	number(w, &m.Errno)
+	list(w, &m.Pids, number)
+	number(w, &m.State.Code)
+	number(w, &m.State.Signal)
+	flag(w, &m.State.Stopped)
+	flag(w, &m.State.GuardDied)
 }
 
 func toBytes(ss []string) [][]byte {
