@@ -4,7 +4,17 @@ import (
 	"context"
 	"database/sql"
 	"regexp"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/rowline"
 )
+
+// LeaveTogether has claims leave the line of a name by one request, and reports of each whether it was held until now.
+func LeaveTogether(ctx context.Context, d driver.Driver, name string, all ...rowline.Leaver) ([]bool, error) {
+	was, _, err := any(rows{d.(*Driver)}).(rowline.Crowd).Leave(ctx, name, all, 5*time.Second)
+	return was, err
+}
 
 var (
 	forMariaDB = regexp.MustCompile(`(?s)/\*M! .*? \*/`)

@@ -163,6 +163,28 @@ func (g *gates) left(claim string, others, opened bool) {
 	}
 }
 
+// leftTogether takes the gates of claims that have left a line by one step, and opens them by one statement where others stand there.
+func (g *gates) leftTogether(claims []rowline.Leaver, others bool) {
+	if g == nil {
+		return
+	}
+	var ids []string
+	g.mu.Lock()
+	for _, c := range claims {
+		if mine := g.of[c.ID]; mine != nil {
+			ids = append(ids, mine.id)
+			delete(g.of, c.ID)
+		}
+	}
+	if !others {
+		g.free, ids = append(g.free, ids...), nil
+	}
+	g.mu.Unlock()
+	if len(ids) > 0 {
+		go g.open(ids...)
+	}
+}
+
 // finish opens the gates of a session that has left all lines.
 func (g *gates) finish(session string) {
 	if g == nil {

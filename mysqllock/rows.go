@@ -99,6 +99,28 @@ func (r rows) Step(ctx context.Context, s rowline.Step, patience time.Duration) 
 	return answer, nil
 }
 
+// Leave implements rowline.Crowd.
+func (r rows) Leave(ctx context.Context, name string, all []rowline.Leaver, patience time.Duration) ([]bool, bool, error) {
+	var claims strings.Builder
+	for _, l := range all {
+		fmt.Fprintf(&claims, "%s %s\n", l.ID, l.Session)
+	}
+	answer, twice, err := r.call(ctx, "depart(x'%x', x'%x', %d)", name, claims.String(), seconds(patience))
+	if err != nil {
+		return nil, twice, err
+	}
+	f := strings.Fields(answer) // others, and of each whether it was held
+	if len(f) != 1+len(all) {
+		return nil, twice, fmt.Errorf("the server answered of %d claims, not of %d", len(f)-1, len(all))
+	}
+	was := make([]bool, len(all))
+	for i := range all {
+		was[i] = f[1+i] == "t"
+	}
+	r.gates.leftTogether(all, f[0] == "t")
+	return was, twice, nil
+}
+
 // lookAt is the statement that looks at a claim, behind a gate or at once.
 func (d *Driver) lookAt(name, session, id, gate string) string {
 	return fmt.Sprintf("call %slook(x'%x', '%s', '%s', %s)", d.options.Prefix, name, session, id, quoted(gate))

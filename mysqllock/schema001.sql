@@ -300,6 +300,53 @@ begin
 end
 //
 
+-- depart takes claims that give up together out of a line, which is looked at once for all, and hands over. p_claims is a line for each: its
+-- id, a blank, and its session. The answer is whether others stand there, and then of each whether it was held until now.
+create procedure interlock_depart(p_name varbinary(1024), p_claims mediumblob, p_patience int) sql security invoker
+begin
+  declare patience int default @@innodb_lock_wait_timeout;
+  declare answer mediumblob default '';
+  set transaction isolation level read committed; -- fails where a transaction is under way, which this one would end
+  begin
+    declare us, v_fence, total bigint;
+    declare n, at int default 1;
+    declare v_line, stood mediumblob;
+    declare p_id, whose varbinary(22);
+    declare was boolean;
+    declare exit handler for sqlexception begin rollback; set innodb_lock_wait_timeout = patience; resignal; end;
+    set innodb_lock_wait_timeout = p_patience;
+    start transaction;
+    select l.fence, l.line into v_fence, v_line from interlock_lock l where l.name = p_name for update;
+    set us = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)); -- the row may have been waited for
+    set v_line = concat(x'0a', coalesce(v_line, '')), stood = v_line;
+    while n <= length(p_claims) do
+      set p_id = substr(p_claims, n, 22), whose = substr(p_claims, n + 23, 22), n = n + 46, was = false;
+      set at = locate(concat(x'0a', p_id, ' '), v_line);
+      if at > 0 then
+        if substr(v_line, at + 47, 1) = '2' then -- it was let in, and has not heard of it
+          select count(*) into was from interlock_session s where s.id = whose and s.valid_until > us;
+        end if;
+        set v_line = concat(left(v_line, at), substr(v_line, locate(x'0a', v_line, at + 1) + 1));
+      end if;
+      if not was then
+        update interlock_session s set s.broken = replace(s.broken, concat(p_id, ' '), '') where s.id = whose and locate(p_id, s.broken) > 0;
+      end if;
+      set answer = concat(answer, if(was, ' t', ' f'));
+    end while;
+    if v_line <> stood then
+      set v_line = substr(v_line, 2);
+      call interlock_settle(v_fence, v_line, us, null, total);
+      update interlock_lock l set l.fence = v_fence, l.line = v_line where l.name = p_name;
+      set v_line = concat(x'0a', v_line);
+    end if;
+    set answer = concat(if(v_line <> x'0a', 't', 'f'), answer);
+  end;
+  commit;
+  set innodb_lock_wait_timeout = patience;
+  select answer;
+end
+//
+
 -- open makes a session and answers what the time is. On the way it sweeps up after sessions that ended long ago and stood in no line that
 -- anybody looked at.
 create procedure interlock_open(p_session varbinary(22), p_ttl bigint, p_owner blob) sql security invoker
