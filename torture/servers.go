@@ -168,10 +168,10 @@ func (s *servers) spare(ttl time.Duration) time.Duration {
 }
 
 // tells reports whether the store says when it granted what is held. An etcd and a memcached do not, nor a ZooKeeper but of a lease of
-// a semaphore, nor a database of the locks of its connections.
+// a semaphore, nor a database of the locks of its connections. Several masters are not asked: see dated.
 func (s *servers) tells() bool {
 	switch {
-	case s.etcd != nil, s.memcached != nil:
+	case s.etcd != nil, s.memcached != nil, s.masters != nil:
 		return false
 	case s.zookeeper != nil:
 		return strings.Contains(s.query, "mutex=semaphore")
