@@ -69,7 +69,7 @@ func newDriver(ctx context.Context, db *sql.DB, o *Options) (*Driver, error) {
 		return nil, fmt.Errorf("shedlock: %w", err)
 	}
 	d := &Driver{table: t}
-	d.sessions = rowline.New(rowline.Config{Store: t, Package: "shedlock", Timeout: t.options.Timeout, MinTTL: d.Traits().MinTTL, MaxName: 4 * t.longest})
+	d.sessions = rowline.New(rowline.Config{Store: t, Package: "shedlock", Timeout: t.options.Timeout, MinTTL: d.Traits().MinTTL, MaxName: 4 * t.longest, Lineless: true})
 	return d, nil
 }
 

@@ -101,6 +101,7 @@ func (s *Session) step(ctx context.Context, old, c *Claim, renew bool) (was bool
 	}
 	switch a.State {
 	case Held:
+		c.passed = s.d.Lineless && c.state <= Waiting && s.began.After(started)
 		c.admit(a.Fence)
 	case Waiting:
 		if c.state <= Waiting {

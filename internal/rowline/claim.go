@@ -19,6 +19,7 @@ type Claim struct {
 	void   time.Time       // when the last request without an answer is void; zero where there is none
 	asked  Ear             // that has heard since before it last asked; nil to ask again
 	again  time.Time       // when it asks by itself; zero for never
+	passed bool            // a Renew began while it was let in, and may not have reached it
 	change sessions.Signal // wakes its Wait
 
 	gate string             // behind which it waits, or ""

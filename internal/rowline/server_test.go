@@ -25,6 +25,8 @@ type server struct {
 	fails error          // in place of an answer
 	twice bool           // a step counts as sent again
 	cut   bool           // a connection ends when its request was sent
+	blind bool           // a renewal does not reach who waits
+	anew  int            // steps that came for claims which were held, as far as was known
 
 	deaf  error // that Listen returns
 	mute  bool  // messages get lost
@@ -131,6 +133,9 @@ func (f *server) lineOf(name string) *line.Line {
 func (f *server) step(s Step) (a Answer, err error) {
 	a.Twice = f.twice
 	l := f.lineOf(s.Name)
+	if s.Held {
+		f.anew++
+	}
 	if s.New != nil {
 		switch {
 		case f.now().UnixMicro() > s.Deadline:
@@ -203,6 +208,9 @@ func (f *server) Renew(ctx context.Context, session string, claims []Known, _ ti
 		}
 		f.until[session] = f.now().Add(f.ttl[session])
 		for _, c := range claims {
+			if f.blind && !c.Held {
+				continue
+			}
 			if a := f.place(f.lineOf(c.Name), c.ID, Answer{}); a.State != Held || !c.Held {
 				changed[c.ID] = a
 			}

@@ -21,6 +21,9 @@ type Config struct {
 	Timeout time.Duration // for one answer, at most the TTL
 	MinTTL  time.Duration
 	MaxName int // in bytes
+
+	// Lineless: a claim that waits stands nowhere, so that a Renew does not reach it.
+	Lineless bool
 }
 
 // Sessions are those of a driver.
@@ -91,6 +94,7 @@ type Session struct {
 	lost   bool      // the database knows it no more
 	clock  int64     // the database's, when it answered a request
 	at     time.Time // that was sent then
+	began  time.Time // the last Renew
 }
 
 // Valid implements driver.Session: the TTL less a tenth, by which the last renewal may be old when an Acquire relies on it, and the
@@ -153,6 +157,8 @@ func (s *Session) Renew(ctx context.Context) (driver.Renewal, error) {
 			known = append(known, Known{ID: id, Name: c.Name, Held: c.state == Held})
 		}
 	}
+	started := time.Now()
+	s.began = started // in the same moment at which the claims are looked at
 	s.mu.Unlock()
 	for _, c := range stuck {
 		go func() { _, _ = s.release(s.d.ctx, c) }()
@@ -162,7 +168,6 @@ func (s *Session) Renew(ctx context.Context) (driver.Renewal, error) {
 	if end, ok := ctx.Deadline(); ok {
 		timeout = max(min(timeout, time.Until(end)), time.Millisecond)
 	}
-	started := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	clock, changed, err := s.d.Store.Renew(ctx, s.id, known, timeout/2)

@@ -419,3 +419,37 @@ func TestOpenWhileClosing(t *testing.T) {
 		})
 	})
 }
+
+// Where a Renew does not reach who waits, a claim that was let in while one was under way is renewed before its Wait returns; and only
+// such a one.
+func TestRenewPassesOverWhoWaits(t *testing.T) {
+	for _, c := range []struct {
+		lineless, renew bool
+		want            int
+	}{{true, true, 1}, {true, false, 0}, {false, true, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newServer()
+			a, b := f.open(t, false), f.open(t, false)
+			b.d.Lineless, f.blind = c.lineless, c.lineless
+			mine, next := mutex("line"), mutex("line")
+			asks(t, a, mine, true)
+			asks(t, b, next, false)
+			leaves(t, a, mine, true)
+			f.set(func() { f.back = time.Second }) // of the look that lets it in
+			go func() {
+				time.Sleep(100 * time.Millisecond)
+				f.set(func() { f.back = 0 })
+				if c.renew {
+					renews(t, b)
+				}
+			}()
+			awaits(t, b, next)
+			if f.anew != c.want {
+				t.Errorf("%+v: renewed %d times before its Wait returned", c, f.anew)
+			}
+			f.set(func() { f.back = 0 })
+			leaves(t, b, next, true)
+			closes(t, a, b)
+		})
+	}
+}

@@ -16,10 +16,21 @@ func (s *Session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 	}
 	for {
 		s.mu.Lock()
-		st := c.state
+		st, passed := c.state, c.passed
 		s.mu.Unlock()
 		if st == Out { // Acquire had no answer
 			return s.Acquire(ctx, dc)
+		}
+		if st == Held && passed {
+			// The store let it in, a Renew began and found it waiting, and only then the answer came. It would be trusted for as long as
+			// that Renew says, and is held for as long as it was when it was let in. A Renew that begins from now on knows it as held.
+			if err := s.ask(ctx, c, true); err != nil {
+				return s.answer(c, err)
+			}
+			s.mu.Lock()
+			c.passed = false
+			s.mu.Unlock()
+			continue
 		}
 		if st != Waiting {
 			return s.answer(c, nil)
