@@ -17,9 +17,6 @@ const (
 // etcdServer is said of every row on etcd.
 const etcdServer = "one etcd on loopback with fsync, new for each run; a client for each process and contender, of concurrency.Mutex a session for each goroutine"
 
-// etcdShort is long enough for 64 sessions to be opened.
-var etcdShort = scale{warm: 100 * time.Millisecond, window: 600 * time.Millisecond, rest: 300 * time.Millisecond, shrink: 50}
-
 // etcdRows are the rows of the store on etcd.
 func etcdRows() []row {
 	return []row{etcdFree(), etcdHandoffs(), etcdPassing(), etcdIdle(), etcdDead()}
@@ -44,17 +41,8 @@ func etcdFree() row {
 	}
 }
 
-// etcdContested is the common part of the rows in which 8 processes × 8
-// goroutines want one lock.
 func etcdContested() row {
-	return row{
-		options:    "empty critical section; a contest lasts 3 s after 500 ms of warm-up; " + etcdServer,
-		reps:       3,
-		scale:      scale{warm: 500 * time.Millisecond, window: 3 * time.Second},
-		short:      etcdShort,
-		metrics:    []metric{handoffs, acquisitions, jain, longestWait, requestsEach, cpuEach, serverEach},
-		contenders: []contender{{concurrencyRow, rival, contest{"concurrency", 8, 8}}},
-	}
+	return contested(etcdServer, contender{concurrencyRow, rival, contest{"concurrency", 8, 8}})
 }
 
 func etcdHandoffs() row {
@@ -90,7 +78,7 @@ func etcdIdle() row {
 			" for the other; a renewal of ours is one message, which is no request, and two requests; " + etcdServer,
 		reps:    2,
 		scale:   scale{warm: 5 * time.Second, rest: 6 * time.Second},
-		short:   etcdShort,
+		short:   manyShort,
 		metrics: []metric{operations, perTTL, requests, renewals, cpuShare, serverShare},
 		contenders: []contender{
 			{concurrencyRow, rival, atRest{"concurrency", patient, 1, 1000}},

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // Names of contenders on MariaDB that goals refer to.
 const (
@@ -46,16 +43,10 @@ func myFree() row {
 // myContested is one of the rows in which 8 processes × 8 goroutines want one
 // lock.
 func myContested(name, title string, more ...contender) row {
-	return row{
-		name:       name,
-		title:      "MariaDB, 8 processes × 8 goroutines on one lock" + title,
-		options:    "empty critical section; a contest lasts 3 s after 500 ms of warm-up; " + myServer,
-		reps:       3,
-		scale:      scale{warm: 500 * time.Millisecond, window: 3 * time.Second},
-		short:      pgShort,
-		metrics:    []metric{handoffs, acquisitions, jain, longestWait, cpuEach},
-		contenders: append([]contender{{getLockRow, floor, contest{"get lock", 8, 8}}}, more...),
-	}
+	r := contested(myServer, append([]contender{{getLockRow, floor, contest{"get lock", 8, 8}}}, more...)...)
+	r.name, r.title = name, "MariaDB, 8 processes × 8 goroutines on one lock"+title
+	r.metrics = []metric{handoffs, acquisitions, jain, longestWait, cpuEach}
+	return r
 }
 
 func myHandoffs() row {

@@ -23,9 +23,6 @@ const (
 // pgServer is said of every row on PostgreSQL.
 const pgServer = "one PostgreSQL on loopback with fsync, new for each run; a pool of pgx for each process and contender"
 
-// pgShort is long enough for 64 connections to be made.
-var pgShort = scale{warm: 100 * time.Millisecond, window: 600 * time.Millisecond, rest: 300 * time.Millisecond, shrink: 50}
-
 // pgRows are the rows of the store on PostgreSQL.
 func pgRows() []row {
 	return []row{pgFree(), pgHandoffs(), pgPassing(), pgIdle(), pgKill(), pgDead(), pgLeases()}
@@ -57,22 +54,12 @@ func pgFree() row {
 	}
 }
 
-// pgContested is the common part of the rows in which 8 processes × 8
-// goroutines want one lock.
 func pgContested() row {
-	eight := func(adapter string) racer { return contest{adapter, 8, 8} }
-	return row{
-		options: "empty critical section; a contest lasts 3 s after 500 ms of warm-up; " + pgServer,
-		reps:    3,
-		scale:   scale{warm: 500 * time.Millisecond, window: 3 * time.Second},
-		short:   pgShort,
-		metrics: []metric{handoffs, acquisitions, jain, longestWait, requestsEach, cpuEach, serverEach},
-		contenders: []contender{
-			{advisoryRow, floor, eight("advisory")},
-			{tableRow, rival, eight("table")},
-			{gooseRow, rival, eight("goose")},
-		},
-	}
+	return contested(pgServer,
+		contender{advisoryRow, floor, contest{"advisory", 8, 8}},
+		contender{tableRow, rival, contest{"table", 8, 8}},
+		contender{gooseRow, rival, contest{"goose", 8, 8}},
+	)
 }
 
 func pgHandoffs() row {
@@ -118,7 +105,7 @@ func pgIdle() row {
 			" for the others; renewals are no requests; " + pgServer,
 		reps:    2,
 		scale:   scale{warm: 5 * time.Second, rest: 4 * time.Second},
-		short:   pgShort,
+		short:   manyShort,
 		metrics: []metric{requests, requestsPerTTL, renewals, connections, cpuShare, serverShare},
 		contenders: []contender{
 			{advisoryRow, rival, atRest{"advisory", patient, 1, 1000}},
@@ -178,7 +165,7 @@ func pgLeases() row {
 		options: "TTL " + ttl.String() + "; CPU of the process over 5 s of holding; " + pgServer,
 		reps:    3,
 		scale:   scale{warm: time.Second, rest: 5 * time.Second},
-		short:   pgShort,
+		short:   manyShort,
 		metrics: []metric{perRenewal, requests, renewals, cpuShare, serverShare},
 		contenders: []contender{
 			{tableKeepersRow, rival, atRest{"table keepers", ttl, 10_000, 0}},

@@ -124,9 +124,9 @@ func redisLocal() row {
 	})
 }
 
-// contested is the common part of the rows in which 8 processes × 8
+// redisContested is the common part of the rows in which 8 processes × 8
 // goroutines want one lock.
-func contested() row {
+func redisContested() row {
 	return row{
 		options: "n × m: processes × goroutines; empty critical section; a contest lasts 3 s after 300 ms of warm-up; " + redisServer,
 		reps:    5,
@@ -136,7 +136,7 @@ func contested() row {
 }
 
 func redisHandoffs() row {
-	r := contested()
+	r := redisContested()
 	r.name = "redis-handoffs"
 	r.title = "Redis, 8 processes × 8 goroutines on one lock, strict: no goroutine passes the lock on within its process"
 	r.contenders = append([]contender{
@@ -157,7 +157,7 @@ func redisHandoffs() row {
 }
 
 func redisPassing() row {
-	r := contested()
+	r := redisContested()
 	r.name = "redis-passing"
 	r.title = "Redis, 8 processes × 8 goroutines on one lock"
 	r.contenders = append(rivals(func(a string) racer { return contest{a, 8, 8} }),

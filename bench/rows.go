@@ -49,6 +49,23 @@ func inOneProcess(r row, adds func(r *row, suffix string, goroutines int)) row {
 	return r
 }
 
+// manyShort is long enough for 64 connections to be made, or sessions to be
+// opened.
+var manyShort = scale{warm: 100 * time.Millisecond, window: 600 * time.Millisecond, rest: 300 * time.Millisecond, shrink: 50}
+
+// contested is the common part of the rows in which 8 processes × 8 goroutines
+// want one lock of a server that syncs its disk.
+func contested(server string, contenders ...contender) row {
+	return row{
+		options:    "empty critical section; a contest lasts 3 s after 500 ms of warm-up; " + server,
+		reps:       3,
+		scale:      scale{warm: 500 * time.Millisecond, window: 3 * time.Second},
+		short:      manyShort,
+		metrics:    []metric{handoffs, acquisitions, jain, longestWait, requestsEach, cpuEach, serverEach},
+		contenders: contenders,
+	}
+}
+
 func local() row {
 	return inOneProcess(row{
 		name:    "local",

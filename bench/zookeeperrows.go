@@ -44,17 +44,9 @@ func zooKeeperFree() row {
 	}
 }
 
-// zooKeeperContested is the common part of the rows in which 8 processes × 8
-// goroutines want one lock.
 func zooKeeperContested() row {
-	return row{
-		options:    "empty critical section; a contest lasts 3 s after 500 ms of warm-up; " + zooKeeperServer,
-		reps:       3,
-		scale:      scale{warm: 500 * time.Millisecond, window: 3 * time.Second},
-		short:      scale{warm: 100 * time.Millisecond, window: 600 * time.Millisecond, rest: 300 * time.Millisecond, shrink: 50},
-		metrics:    []metric{handoffs, acquisitions, jain, longestWait, requestsEach, cpuEach, serverEach},
-		contenders: []contender{{goZooKeeperRow, rival, contest{"go-zookeeper", 8, 8}}, {curatorRow, rival, contest{"curator", 8, 8}}},
-	}
+	return contested(zooKeeperServer,
+		contender{goZooKeeperRow, rival, contest{"go-zookeeper", 8, 8}}, contender{curatorRow, rival, contest{"curator", 8, 8}})
 }
 
 func zooKeeperHandoffs() row {
