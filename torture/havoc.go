@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/internal/servertest"
@@ -139,4 +140,33 @@ func (h *havoc) restart(ctx context.Context, s *servertest.Server) error {
 	pause(h.some(0, 2), ctx.Done())
 	defer h.note("is there again, with all its data")
 	return s.Restart(ctx)
+}
+
+// takeAll takes all connections that a database has left, by dial, which returns what ends one, and keeps them for half to three times the TTL.
+func (h *havoc) takeAll(ctx context.Context, dial func() (end func() error, err error)) error {
+	var mu sync.Mutex
+	var all []func() error
+	var dialling sync.WaitGroup
+	for range 8 {
+		dialling.Go(func() {
+			for ctx.Err() == nil {
+				end, err := dial()
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				all = append(all, end)
+				mu.Unlock()
+			}
+		})
+	}
+	dialling.Wait()
+	h.note("has no connection left: others have taken %d", len(all))
+	pause(h.some(0.5, 3), ctx.Done())
+	var errs []error
+	for _, end := range all {
+		errs = append(errs, end())
+	}
+	h.note("has connections again")
+	return errors.Join(errs...)
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -63,7 +62,15 @@ func (h *havoc) harmMariaDB(ctx context.Context, kind string) error {
 		h.note("ends half of its connections")
 		return atMariaDB(s, "root", func(db *sql.DB) error { return killHalf(ctx, db) })
 	case FaultExhaust:
-		return atMariaDB(s, "nobody", func(db *sql.DB) error { return h.takeAll(ctx, db) })
+		return atMariaDB(s, "nobody", func(db *sql.DB) error {
+			return h.takeAll(ctx, func() (end func() error, err error) {
+				c, err := db.Conn(ctx)
+				if err != nil {
+					return nil, err
+				}
+				return c.Close, nil
+			})
+		})
 	}
 	return fmt.Errorf("torture: no fault %q of a MariaDB", kind)
 }
@@ -81,33 +88,4 @@ func killHalf(ctx context.Context, db *sql.DB) error {
 		}
 	}
 	return nil
-}
-
-// takeAll takes all connections that the server has left but the one for a superuser, for half to three times the TTL.
-func (h *havoc) takeAll(ctx context.Context, db *sql.DB) error {
-	var mu sync.Mutex
-	var all []*sql.Conn
-	var dialling sync.WaitGroup
-	for range 8 {
-		dialling.Go(func() {
-			for ctx.Err() == nil {
-				c, err := db.Conn(ctx)
-				if err != nil {
-					return
-				}
-				mu.Lock()
-				all = append(all, c)
-				mu.Unlock()
-			}
-		})
-	}
-	dialling.Wait()
-	h.note("has no connection left: others have taken %d", len(all))
-	pause(h.some(0.5, 3), ctx.Done())
-	var errs []error
-	for _, c := range all {
-		errs = append(errs, c.Close())
-	}
-	h.note("has connections again")
-	return errors.Join(errs...)
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -191,31 +190,13 @@ func (h *havoc) exhaust(ctx context.Context) error {
 	if err := query(ctx, h.servers.postgres.primary, "do $$ begin create role nobody login; exception when duplicate_object then null; end $$"); err != nil {
 		return err
 	}
-	var mu sync.Mutex
-	var all []*pgx.Conn
-	var dialling sync.WaitGroup
-	for range 8 {
-		dialling.Go(func() {
-			for ctx.Err() == nil {
-				c, err := pgx.ConnectConfig(ctx, config)
-				if err != nil {
-					return
-				}
-				mu.Lock()
-				all = append(all, c)
-				mu.Unlock()
-			}
-		})
-	}
-	dialling.Wait()
-	h.note("has no connection left: others have taken %d", len(all))
-	pause(h.some(0.5, 3), ctx.Done())
-	var errs []error
-	for _, c := range all {
-		errs = append(errs, c.Close(context.WithoutCancel(ctx)))
-	}
-	h.note("has connections again")
-	return errors.Join(errs...)
+	return h.takeAll(ctx, func() (end func() error, err error) {
+		c, err := pgx.ConnectConfig(ctx, config)
+		if err != nil {
+			return nil, err
+		}
+		return func() error { return c.Close(context.WithoutCancel(ctx)) }, nil
+	})
 }
 
 // promote kills the primary and makes its standby the primary. Where that is to be stale it hears nothing any more for a while
