@@ -23,7 +23,7 @@ func TestA07_EachFaultHasItsError(t *testing.T) {
 	sentinels := []error{
 		interlock.ErrHeld, interlock.ErrLost, interlock.ErrReleased, interlock.ErrDeadlock, interlock.ErrUncertain,
 		interlock.ErrUnavailable, interlock.ErrClosed, interlock.ErrTooManyWaiters, interlock.ErrMaxHold,
-		context.Canceled, context.DeadlineExceeded, errors.ErrUnsupported, driver.ErrRefused, driver.ErrBroken,
+		context.Canceled, context.DeadlineExceeded, errors.ErrUnsupported, driver.ErrRefused, driver.ErrName, driver.ErrBroken,
 	}
 	type setting struct {
 		store    *memlock.Driver // of client and other
@@ -117,7 +117,7 @@ func TestA07_EachFaultHasItsError(t *testing.T) {
 			lock(t.Context(), t, s.other.Mutex("m"))
 			_, err := s.client.Semaphore("m", 1).Acquire(t.Context(), 1)
 			return err
-		}, []error{driver.ErrRefused}},
+		}, []error{driver.ErrRefused, driver.ErrName}},
 		{"broken while waiting", func(t *testing.T, s setting) error {
 			lock(t.Context(), t, s.other.Mutex("m"))
 			a := background(func() (*interlock.Lease, error) { return s.client.Mutex("m").Lock(t.Context()) })

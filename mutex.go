@@ -17,7 +17,7 @@ func (m *Mutex) Err() error { return m.why() }
 //
 // Errors match: the context's error, and with it ErrHeld if the mutex was held when the wait ended; ErrHeld after the
 // option Wait; ErrUnavailable when the store has answered nothing for Options.Patience, or when ctx ended or the Wait was
-// over before it did; ErrDeadlock, ErrTooManyWaiters, ErrClosed; driver.ErrRefused for a name that has another use, and
+// over before it did; ErrDeadlock, ErrTooManyWaiters, ErrClosed; driver.ErrName for a name that has another use, and
 // driver.ErrBroken when an operator broke the wait.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
 	return m.lock(ctx, "lock", mutexShape, false)

@@ -1,6 +1,9 @@
 package driver
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // The outcomes that a driver knows for certain. Any other error means that the outcome is unknown.
 var (
@@ -10,6 +13,10 @@ var (
 	// ErrRefused: the store changed nothing, and asking again will not help: a name that cannot be kept, a kind that
 	// does not go with the one that stands there, missing rights.
 	ErrRefused = errors.New("refused by the store")
+
+	// ErrName is ErrRefused, which it matches, where another name or another kind would do: this one cannot be kept, or it is
+	// in use in a way that this claim does not go with.
+	ErrName = fmt.Errorf("%w for this name", ErrRefused)
 
 	// ErrNotSent: nothing was changed, and asking again may help. Nothing left this process, or the store has answered that
 	// it does nothing for now, as while it loads its data or its master moves.

@@ -59,7 +59,7 @@ func isSlot(end string, lease int64) bool {
 // checkName refuses a name that cannot be kept.
 func checkName(name string) error {
 	if name == reserved || strings.HasPrefix(name, reserved+"/") {
-		return fmt.Errorf("name %q: the keys under %q are those of sessions: want another name: %w", name, reserved, driver.ErrRefused)
+		return fmt.Errorf("name %q: the keys under %q are those of sessions: want another name: %w", name, reserved, driver.ErrName)
 	}
 	return nil
 }

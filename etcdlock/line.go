@@ -107,7 +107,7 @@ func (l *line) admits(c driver.Claim, but string) error {
 	}
 	for _, e := range l.entries {
 		if e.key != but && (e.Kind == driver.Permit) != (c.Kind == driver.Permit) {
-			return fmt.Errorf("name %q is in use as a %s, so it cannot be a %s: use another name: %w", l.name, e.Kind, c.Kind, driver.ErrRefused)
+			return fmt.Errorf("name %q is in use as a %s, so it cannot be a %s: use another name: %w", l.name, e.Kind, c.Kind, driver.ErrName)
 		}
 	}
 	return nil

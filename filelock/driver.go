@@ -185,7 +185,7 @@ func (d *Driver) desk(name string) (*desk, error) {
 	k := d.desks[name]
 	if k == nil {
 		if len(name) == 0 || len(name) > maxName {
-			return nil, fmt.Errorf("filelock: a name of %d bytes: want 1 to %d: %w", len(name), maxName, driver.ErrRefused)
+			return nil, fmt.Errorf("filelock: a name of %d bytes: want 1 to %d: %w", len(name), maxName, driver.ErrName)
 		}
 		h := hashOf(name)
 		k = &desk{

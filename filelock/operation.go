@@ -130,7 +130,7 @@ func (k *desk) load(f *recordFile) (*operation, error) {
 		// A new file continues behind every generation that a removed one can have reached.
 		r.Name, r.boot, r.generation = k.name, k.d.st.boot, uint64(o.boot)
 	case r.Name != k.name:
-		return nil, fmt.Errorf("record %s is of another name, %q: want a name whose hash is another: %w", f.path, r.Name, driver.ErrRefused)
+		return nil, fmt.Errorf("record %s is of another name, %q: want a name whose hash is another: %w", f.path, r.Name, driver.ErrName)
 	case r.boot != k.d.st.boot:
 		r.boot, r.Claims, r.ends, r.broken, r.closed = k.d.st.boot, nil, nil, nil, 0
 	}

@@ -39,19 +39,20 @@ func unsafe(r rune) bool { return r <= ' ' || r >= '~' }
 
 // check refuses a claim that cannot be kept, and returns the key of others.
 func (d *Driver) check(c driver.Claim) (key string, err error) {
+	why := driver.ErrRefused
 	switch {
 	case c.ID == "":
 		err = fmt.Errorf("a claim without an ID: want one as driver.NewID makes them")
 	case c.Kind != driver.Mutex:
 		err = fmt.Errorf("a %s: memcached has mutexes alone", c.Kind)
 	case c.Name == "" || len(c.Name) > maxName || !utf8.ValidString(c.Name):
-		err = fmt.Errorf("a name of %d bytes: want 1 to %d, in UTF-8", len(c.Name), maxName)
+		err, why = fmt.Errorf("a name of %d bytes: want 1 to %d, in UTF-8", len(c.Name), maxName), driver.ErrName
 	default:
-		key = d.Key(c.Name)
+		key, why = d.Key(c.Name), driver.ErrName
 		err = memcache.CheckKey(key)
 	}
 	if err != nil {
-		err = fmt.Errorf("memcachedlock: %w: %w", driver.ErrRefused, err)
+		err = fmt.Errorf("memcachedlock: %w: %w", why, err)
 	}
 	return key, err
 }

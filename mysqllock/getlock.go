@@ -56,7 +56,7 @@ func (d *connDriver) KeyOf(c driver.Claim) (string, error) {
 	case c.Kind != driver.Mutex:
 		return "", fmt.Errorf("%w: technique %s has mutexes only: use technique rows", driver.ErrRefused, d.options.Technique)
 	case c.Name == "" || len(c.Name) > maxName:
-		return "", fmt.Errorf("%w: want 1 to %d bytes", driver.ErrRefused, maxName)
+		return "", fmt.Errorf("%w: want 1 to %d bytes", driver.ErrName, maxName)
 	case d.rows:
 		return c.Name, nil
 	}

@@ -39,7 +39,7 @@ var conventions = map[string]func(d *connDriver, name string) (string, error){
 // asItIs is the key of those who make none.
 func asItIs(key string) (string, error) {
 	if !plain(key) {
-		return "", fmt.Errorf("%w: as a key want at most %d characters of ASCII, without capitals, blanks, quotes and backslashes, since servers differ about others", driver.ErrRefused, maxKey)
+		return "", fmt.Errorf("%w: as a key want at most %d characters of ASCII, without capitals, blanks, quotes and backslashes, since servers differ about others", driver.ErrName, maxKey)
 	}
 	return key, nil
 }

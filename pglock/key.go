@@ -85,7 +85,7 @@ func number64(name string) (key, error) {
 	} else if n, err := strconv.ParseInt(name, 10, 64); err == nil {
 		return key{bits: uint64(n)}, nil //nolint:gosec // the bits as they are
 	}
-	return key{}, fmt.Errorf("%w: by keys=number want a number of 64 bits, or two of 32 with a comma", driver.ErrRefused)
+	return key{}, fmt.Errorf("%w: by keys=number want a number of 64 bits, or two of 32 with a comma", driver.ErrName)
 }
 
 // convention returns how keys are made.

@@ -265,7 +265,7 @@ func (s *session) settle(c *claim, e *ear, r lineReply) error {
 	case lineGone:
 		c.end(gone)
 	case lineMisfit:
-		return fmt.Errorf("redislock: name %q: %w: permits of a semaphore never share a name with other claims", c.Name, driver.ErrRefused)
+		return fmt.Errorf("redislock: name %q: %w: permits of a semaphore never share a name with other claims", c.Name, driver.ErrName)
 	default:
 		c.holder = s.inWay(c, r, now)
 	}

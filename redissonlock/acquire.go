@@ -247,5 +247,5 @@ func (c *claim) refused(a answer) error {
 	case a.state == otherKind:
 		why = "a mutex stands there (RLock, FairLock, FencedLock): in Redisson's layout a mutex and a read/write lock do not exclude each other, so a name is one or the other"
 	}
-	return fmt.Errorf("redissonlock: name %q: %w: %s", c.Name, driver.ErrRefused, why)
+	return fmt.Errorf("redissonlock: name %q: %w: %s", c.Name, driver.ErrName, why)
 }

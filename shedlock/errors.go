@@ -90,3 +90,7 @@ func (t *table) ask(ctx context.Context, statement func(ctx context.Context) err
 func refused(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", driver.ErrRefused, fmt.Sprintf(format, args...))
 }
+
+func refusedName(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", driver.ErrName, fmt.Sprintf(format, args...))
+}

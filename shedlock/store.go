@@ -93,7 +93,7 @@ func (t *table) enter(ctx context.Context, s rowline.Step) (rowline.Answer, erro
 		case err != nil:
 			return rowline.Answer{}, err
 		case len(rows) > 0 && rows[0].name != s.Name:
-			return rowline.Answer{}, refused("the table takes the name for %q, which stands there: want names that differ in more than case, accents and blanks at the end", rows[0].name)
+			return rowline.Answer{}, refusedName("the table takes the name for %q, which stands there: want names that differ in more than case, accents and blanks at the end", rows[0].name)
 		case len(rows) > 0 && rows[0].live && rows[0].id() == s.New.ID: // an answer was lost
 			return t.extend(ctx, s)
 		case len(rows) > 0 && rows[0].live:
@@ -157,7 +157,7 @@ func (t *table) check(c *driver.Claim) error {
 	case c.Kind != driver.Mutex:
 		return refused("a %s: ShedLock has mutexes alone", c.Kind)
 	case n > t.longest || !utf8.ValidString(c.Name) || strings.IndexFunc(c.Name, strange) >= 0:
-		return refused("a name of %d characters: the table keeps 1 to %d, of UTF-8 without zeros, or of ASCII where its character set is not utf8mb4", n, t.longest)
+		return refusedName("a name of %d characters: the table keeps 1 to %d, of UTF-8 without zeros, or of ASCII where its character set is not utf8mb4", n, t.longest)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (d *Driver) Key(name string) string { return d.dir(name) }
 
 func checkName(name string) error {
 	if name == "" || len(name) > maxName {
-		return fmt.Errorf("zklock: name of %d bytes: want 1 to %d: %w", len(name), maxName, driver.ErrRefused)
+		return fmt.Errorf("zklock: name of %d bytes: want 1 to %d: %w", len(name), maxName, driver.ErrName)
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func (s *session) apart(ctx context.Context, c *claim, look []*zk.Call) error {
 	if c.leases != "" {
 		for _, p := range line {
 			if !p.foreign && p.kind != c.Kind {
-				return fmt.Errorf("%s has a %s claim, so it takes no %s claim: use another name: %w", c.top, p.kind, c.Kind, driver.ErrRefused)
+				return fmt.Errorf("%s has a %s claim, so it takes no %s claim: use another name: %w", c.top, p.kind, c.Kind, driver.ErrName)
 			}
 		}
 		for _, p := range placesOf(c.top, look[2].Children) {
@@ -136,7 +136,7 @@ func (s *session) apart(ctx context.Context, c *claim, look []*zk.Call) error {
 				return err
 			}
 			if get.Err == nil && get.Stat.Owner != 0 {
-				return fmt.Errorf("%s has a %s claim, so it takes no %s claim: use another name: %w", c.top, p.kind, c.Kind, driver.ErrRefused)
+				return fmt.Errorf("%s has a %s claim, so it takes no %s claim: use another name: %w", c.top, p.kind, c.Kind, driver.ErrName)
 			}
 		}
 		return nil
@@ -150,7 +150,7 @@ func (s *session) apart(ctx context.Context, c *claim, look []*zk.Call) error {
 	}
 	for _, part := range parts {
 		if len(part.Children) > 0 {
-			return fmt.Errorf("%s is in use as a semaphore, so it takes no %s claim: use another name: %w", c.top, c.Kind, driver.ErrRefused)
+			return fmt.Errorf("%s is in use as a semaphore, so it takes no %s claim: use another name: %w", c.top, c.Kind, driver.ErrName)
 		}
 	}
 	return nil

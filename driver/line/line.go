@@ -123,7 +123,7 @@ func (l *Line) Fits(c Claim) bool {
 	return sum <= int64(c.Limit)
 }
 
-// Admits returns an error that matches driver.ErrRefused if c cannot stand in this line at all: permits share no
+// Admits returns an error that matches driver.ErrRefused, mostly as driver.ErrName, if c cannot stand in this line at all: permits share no
 // name with locks, because a semaphore that a mutex can block is neither.
 func (l *Line) Admits(c Claim) error {
 	if c.Weight < 1 || c.Limit < c.Weight || c.Limit > driver.All {
@@ -131,7 +131,7 @@ func (l *Line) Admits(c Claim) error {
 	}
 	for _, other := range l.Claims {
 		if (other.Kind == driver.Permit) != (c.Kind == driver.Permit) {
-			return fmt.Errorf("%q is in use as a %s, so it cannot be a %s: use another name: %w", l.Name, other.Kind, c.Kind, driver.ErrRefused)
+			return fmt.Errorf("%q is in use as a %s, so it cannot be a %s: use another name: %w", l.Name, other.Kind, c.Kind, driver.ErrName)
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ const (
 // statuses are the exit statuses as people read them, in help and on the manual's page.
 var statuses = []struct{ status, means string }{
 	{"0", "done"},
-	{"64", "the command line or the store's URL is wrong"},
+	{"64", "the command line, the name or the store's URL is wrong"},
 	{"65", "what stands in the store is no lock, or is damaged"},
 	{"69", "the store cannot be used"},
 	{"70", "anything else"},
@@ -85,13 +85,15 @@ func usage(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// storeError is an error of the store: of how it was named, of what stands in it, or of the store itself.
+// storeError is an error of the store: of how it was named, of what stands in it, of a lock that it never has, or of the store itself.
 func storeError(err error) error {
 	switch {
 	case errors.As(err, new(*driver.URLError)): // no such store can be there
 		return &exitError{exitUsage, err}
 	case errors.Is(err, driver.ErrBadData):
 		return &exitError{exitData, err}
+	case errors.Is(err, driver.ErrName): // what was asked for is never given, so it is not to be asked for again
+		return &exitError{exitUsage, err}
 	}
 	return &exitError{exitStore, err}
 }
@@ -127,10 +129,8 @@ func statusOf(err error) int {
 		return exitLost
 	case errors.Is(err, interlock.ErrHeld):
 		return exitHeld
-	case errors.Is(err, driver.ErrBadData):
-		return exitData
-	case errors.Is(err, interlock.ErrUnavailable), errors.Is(err, driver.ErrRefused), errors.Is(err, errors.ErrUnsupported):
-		return exitStore
+	case errors.Is(err, driver.ErrBadData), errors.Is(err, driver.ErrRefused), errors.Is(err, interlock.ErrUnavailable), errors.Is(err, errors.ErrUnsupported):
+		return statusOf(storeError(err))
 	}
 	return exitInternal
 }

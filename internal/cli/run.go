@@ -279,9 +279,6 @@ func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker,
 		if errors.As(err, &e) { // what was given is wrong, and the name only where it is said
 			err = e.Err
 		}
-		if errors.Is(err, errors.ErrUnsupported) {
-			return &exitError{exitStore, err}
-		}
 		return &exitError{exitUsage, err}
 	}
 	return j.deadlock(ctx, d)

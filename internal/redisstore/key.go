@@ -16,7 +16,7 @@ var errSideKey = errors.New("names that begin with " + SideKeys + " are the stor
 // CheckName refuses a name that stores over Redis cannot keep. The error begins with the store's name.
 func CheckName(store, name string) error {
 	if strings.HasPrefix(name, SideKeys) {
-		return fmt.Errorf("%s: name %q: %w: %w", store, name, driver.ErrRefused, errSideKey)
+		return fmt.Errorf("%s: name %q: %w: %w", store, name, driver.ErrName, errSideKey)
 	}
 	return nil
 }

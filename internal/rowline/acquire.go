@@ -113,7 +113,7 @@ func (s *Session) step(ctx context.Context, old, c *Claim, renew bool) (was bool
 	case Broken, Gone:
 		c.end(a.State)
 	case Misfit:
-		return a.Was, fmt.Errorf("%s: name %q: %w: permits of a semaphore never share a name with other claims", s.d.Package, c.Name, driver.ErrRefused)
+		return a.Was, fmt.Errorf("%s: name %q: %w: permits of a semaphore never share a name with other claims", s.d.Package, c.Name, driver.ErrName)
 	case Over:
 		return a.Was, s.ends()
 	case Void:

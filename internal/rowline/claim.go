@@ -35,7 +35,7 @@ func (d *Sessions) check(c driver.Claim) error {
 	case !validID(c.ID):
 		return fmt.Errorf("%s: claim ID of %d bytes: want one as driver.NewID makes them: %w", d.Package, len(c.ID), driver.ErrRefused)
 	case c.Name == "" || len(c.Name) > d.MaxName:
-		return fmt.Errorf("%s: name of %d bytes: want 1 to %d: %w", d.Package, len(c.Name), d.MaxName, driver.ErrRefused)
+		return fmt.Errorf("%s: name of %d bytes: want 1 to %d: %w", d.Package, len(c.Name), d.MaxName, driver.ErrName)
 	case c.Weight < 1 || c.Limit < c.Weight || c.Limit > driver.All:
 		return fmt.Errorf("%s: a claim of weight %d under limit %d: want 1 ≤ weight ≤ limit ≤ %d: %w", d.Package, c.Weight, c.Limit, driver.All, driver.ErrRefused)
 	}
