@@ -21,7 +21,7 @@ import (
 // commandLine is the command line as kong reads it.
 type commandLine struct {
 	storeFlags
-	JSON         bool        `help:"Print JSON instead of a table." name:"json"`
+	JSON         bool        `help:"Print JSON instead of a table, and on stderr an object in each line: error and status, warning, or notice." name:"json"`
 	Verbose      bool        `short:"v" help:"Say also what the store's driver logs, such as settings of a server that lose locks."`
 	PrintVersion versionFlag `name:"version" short:"V" help:"Print the version."`
 
@@ -51,6 +51,7 @@ type terminal struct {
 	columns  int // of out, 0 where it is no terminal
 	colours  bool
 	person   bool // somebody reads err as it comes
+	asJSON   bool // a program reads both, where each line of err is an object with an error, a warning or a notice
 }
 
 // print says something that was asked for, in a line.
@@ -58,9 +59,26 @@ func (t terminal) print(format string, args ...any) {
 	fmt.Fprintln(t.out, printable(fmt.Sprintf(format, args...)))
 }
 
-// say tells people something beside that, in a line.
+// say tells something beside that, in a line.
 func (t terminal) say(format string, args ...any) {
+	if t.asJSON {
+		_ = printJSON(t.err, struct {
+			Notice string `json:"notice"`
+		}{fmt.Sprintf(format, args...)})
+		return
+	}
 	fmt.Fprintln(t.err, "interlock: "+printable(fmt.Sprintf(format, args...)))
+}
+
+// warn tells of something that could lose locks or secrets, in a line.
+func (t terminal) warn(text string) {
+	if t.asJSON {
+		_ = printJSON(t.err, struct {
+			Warning string `json:"warning"`
+		}{text})
+		return
+	}
+	t.say("warning: %s", text)
 }
 
 // mute returns t for a command that tells of nothing but how it failed.
@@ -84,6 +102,7 @@ func Main(args []string) int {
 // run returns the exit status, and the signal that a command died of.
 func run(args []string, t terminal) (status int, by syscall.Signal) {
 	if line := plainRun(args); line != nil {
+		t.asJSON = line.JSON
 		slog.SetDefault(slog.New(newWarnings(t, "run", line)))
 		return line.ended(t, line.Run.Run(context.Background(), t, line))
 	}
@@ -111,6 +130,7 @@ func run(args []string, t terminal) (status int, by syscall.Signal) {
 		}
 		return usageStatus(args), 0
 	}
+	t.asJSON = line.JSON
 	ctx, command := context.Background(), firstWord(parsed.Command())
 	slog.SetDefault(slog.New(newWarnings(t, command, &line)))
 	if command != "run" && command != "elect" {
@@ -126,7 +146,7 @@ func run(args []string, t terminal) (status int, by syscall.Signal) {
 // ended says how the command of the line ended, for run.
 func (l *commandLine) ended(t terminal, err error) (status int, by syscall.Signal) {
 	err = starved(err)
-	t.complain(err, l.JSON)
+	t.complain(err)
 	var ended *commandError
 	if errors.As(err, &ended) {
 		by = ended.by
@@ -176,14 +196,14 @@ func misread(err error, command string, args []string) string {
 }
 
 // complain says what went wrong, if nobody has said so yet.
-func (t terminal) complain(err error, asJSON bool) {
+func (t terminal) complain(err error) {
 	var e *exitError
 	var command *commandError
 	if err == nil || errors.As(err, &command) && command.err == nil || errors.As(err, &e) && e.err == nil {
 		return
 	}
 	text := strings.TrimPrefix(oneLine(err), "interlock: ")
-	if asJSON {
+	if t.asJSON {
 		_ = printJSON(t.err, struct {
 			Error  string `json:"error"`
 			Status int    `json:"status"`

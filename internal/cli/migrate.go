@@ -20,7 +20,7 @@ func (c *migrateCommand) Run(ctx context.Context, t terminal, line *commandLine)
 		return err
 	}
 	if warning != "" {
-		t.say("warning: %s", warning)
+		t.warn(warning)
 	}
 	if storeURL, _, err = driver.CutFenceBase(storeURL); err != nil { // which stands in no table
 		return usage("%v", err)

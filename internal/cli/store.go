@@ -131,7 +131,7 @@ func (f *storeFlags) openBy(ctx context.Context, t terminal, open func(context.C
 		return nil, "", err
 	}
 	if warning != "" {
-		t.say("warning: %s", warning)
+		t.warn(warning)
 	}
 	if scheme, _, _ := strings.Cut(storeURL, ":"); strings.EqualFold(scheme, "mem") {
 		return nil, "", usage("%s is the memory of one process: nobody else would see this lock: want a store that all share, as file:PATH", driver.Redact(storeURL))

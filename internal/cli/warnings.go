@@ -10,16 +10,15 @@ import (
 
 // warnings is the log of this process, by which stores say what they could lose. It shows each text once.
 type warnings struct {
-	t      terminal
-	asJSON bool
-	least  slog.Level
-	said   sync.Map // by text
+	t     terminal
+	least slog.Level
+	said  sync.Map // by text
 }
 
 // newWarnings is for one command. What the store's configuration could lose is for whoever looks at the store, or reads along; it is not
 // for each job's mail, nor for a shell that completes a word.
 func newWarnings(t terminal, command string, line *commandLine) *warnings {
-	w := &warnings{t: t, asJSON: line.JSON, least: slog.LevelError}
+	w := &warnings{t: t, least: slog.LevelError}
 	if line.Verbose {
 		w.least = slog.LevelDebug
 	}
@@ -52,15 +51,10 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 	if _, again := w.said.LoadOrStore(text, true); again {
 		return nil
 	}
-	switch {
-	case r.Level < slog.LevelWarn: // for who asked for all there is
+	if r.Level < slog.LevelWarn { // for who asked for all there is
 		w.t.say("%s", text)
-	case w.asJSON:
-		return printJSON(w.t.err, struct {
-			Warning string `json:"warning"`
-		}{text})
-	default:
-		w.t.say("warning: %s", text)
+	} else {
+		w.t.warn(text)
 	}
 	return nil
 }
