@@ -19,6 +19,9 @@ type breakCommand struct {
 
 // Run takes claims away from their owners, and waits until they are gone.
 func (c *breakCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+	if err := named(c.Name); err != nil {
+		return err
+	}
 	v, err := line.view(ctx, t)
 	if err != nil {
 		return err

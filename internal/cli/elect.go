@@ -52,6 +52,9 @@ func (c *electCommand) run(ctx context.Context, t terminal, line *commandLine) e
 
 // leader prints who leads; that nobody does is exit status 75.
 func (c *electCommand) leader(ctx context.Context, t terminal, line *commandLine) error {
+	if err := named(c.Name); err != nil {
+		return err
+	}
 	v, err := line.view(ctx, t)
 	if err != nil {
 		return err

@@ -57,6 +57,9 @@ func (*showCommand) Help() string {
 
 // Run shows one line.
 func (c *showCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+	if err := named(c.Name); err != nil {
+		return err
+	}
 	v, err := line.view(ctx, t)
 	if err != nil {
 		return err

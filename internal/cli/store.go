@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/lockname"
 )
 
 // storeFlags say which store.
@@ -163,6 +164,14 @@ func (f *storeFlags) view(ctx context.Context, t terminal) (*view, error) {
 	}
 	v.Inspector = i
 	return v, nil
+}
+
+// named refuses a name that is empty, as that of a variable that is not set. Any other may stand in a store, by whatever program.
+func named(name string) error {
+	if name == "" {
+		return usage("%w", lockname.Check(name))
+	}
+	return nil
 }
 
 // key returns where the store keeps a name, as interlock.Client.Key does.

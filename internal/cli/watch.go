@@ -23,6 +23,9 @@ func (*watchCommand) Help() string {
 
 // Run prints the line now and every change of it, until it is interrupted.
 func (c *watchCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+	if err := named(c.Name); err != nil {
+		return err
+	}
 	v, err := line.view(ctx, t)
 	if err != nil {
 		return err
