@@ -48,7 +48,12 @@ func (manCommand) Run(t terminal, k *kong.Kong) error {
 		p.item(`\fB`+c.name+`\fR`, strings.ReplaceAll(c.means, "\n", " ")+".")
 	}
 	p.line(".SH STORES")
-	p.text(storesHelp())
+	p.text(storesTitle)
+	for _, k := range knownStores() {
+		p.item(`\fB`+roff(k.form)+`\fR`, k.what+".")
+	}
+	p.line(".PP")
+	p.text(storesMore)
 	p.line(".SH EXIT STATUS")
 	for _, s := range statuses {
 		p.item(`\fB`+roff(s.status)+`\fR`, s.means+".")
@@ -85,7 +90,7 @@ var environment = []struct{ name, means string }{
 
 var examples = []struct{ what, line string }{
 	{"One at a time on this machine:", "interlock run backup -- /usr/local/bin/backup"},
-	{"Once on a fleet whose clocks differ by less than a minute, from the cron of every machine:", "interlock run --quiet --try --min-hold 1m --store-file /etc/interlock/store report -- report"},
+	{"Once on a fleet whose clocks differ by less than a minute, from the cron of every machine:", "interlock run --quiet --try --min-hold 1m \\\n    --store-file /etc/interlock/store report -- report"},
 	{"Who holds, and who waits:", "interlock ls"},
 }
 

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // The page of the manual has every command and every flag that the help has, and man reads it without a complaint.
@@ -27,6 +29,11 @@ func TestManualPage(t *testing.T) {
 	out, err := c.Output()
 	if err != nil || complaints.Len() > 0 {
 		t.Fatalf("groff: %v\n%s", err, &complaints)
+	}
+	for _, row := range strings.Split(string(out), "\n") {
+		if n := text.StringWidthWithoutEscSequences(row); n > 80 {
+			t.Errorf("the page has %d columns: %s", n, row)
+		}
 	}
 	// What was broken at a dash or moved to the next line is one again.
 	shown := strings.Join(strings.Fields(string(out)), " ")

@@ -138,7 +138,7 @@ func (f *storeFlags) openBy(ctx context.Context, t terminal, open func(context.C
 		return nil, "", usage("%s is the memory of one process: nobody else would see this lock: want a store that all share, as file:PATH", driver.Redact(storeURL))
 	}
 	if d, err = open(ctx, storeURL); err != nil {
-		return nil, "", storeError(err)
+		return nil, "", storeError(withoutMemory(err))
 	}
 	return d, driver.Redact(storeURL), nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,21 +33,53 @@ var storeKinds = []struct {
 // pages is where the stores' parameters are explained.
 const pages = "https://github.com/interlock-go/interlock/tree/main/docs/backends"
 
-// storesHelp says what a store's URL may be in this program, for help and the manual's page, where a line that is indented stays as it is.
-func storesHelp() string {
-	var b strings.Builder
-	b.WriteString("Stores, as --store, INTERLOCK_STORE or the first line of --store-file names them:\n\n")
-	known := slices.DeleteFunc(driver.Schemes(), func(scheme string) bool { return scheme == "mem" }) // of one process
+// schemes are those of the stores that can be named. The memory of one process is none.
+func schemes() []string {
+	return slices.DeleteFunc(driver.Schemes(), func(scheme string) bool { return scheme == "mem" })
+}
+
+// withoutMemory is an error of a store's URL that tells people only the schemes that can be named.
+func withoutMemory(err error) error {
+	if !errors.As(err, new(*driver.URLError)) {
+		return err
+	}
+	text := strings.Replace(err.Error(), strings.Join(driver.Schemes(), ", "), strings.Join(schemes(), ", "), 1)
+	if text == err.Error() {
+		return err
+	}
+	return &driver.URLError{Err: errors.New(text)}
+}
+
+const (
+	storesTitle = "Stores, as --store, INTERLOCK_STORE or the first line of --store-file names them:"
+	storesMore  = "With TLS a server is rediss:// or, of another kind, has +tls behind the scheme, as etcd+tls://; databases have a parameter for it. " +
+		"Parameters follow as ?name=value&name=value. Which there are is said where one is unknown; what they mean stands on the page of the store: " + pages
+)
+
+// storeKind is how a URL names a store.
+type storeKind struct{ form, what string }
+
+// knownStores are what a store's URL may be in this program.
+func knownStores() (kinds []storeKind) {
+	known := schemes()
 	for _, k := range storeKinds {
-		if !slices.Contains(known, k.schemes[0]) {
-			continue
+		if slices.Contains(known, k.schemes[0]) {
+			kinds = append(kinds, storeKind{k.form, k.what})
+			known = slices.DeleteFunc(known, func(scheme string) bool { return slices.Contains(k.schemes, scheme) })
 		}
-		fmt.Fprintf(&b, "  %-38s %s\n", k.form, k.what)
-		known = slices.DeleteFunc(known, func(scheme string) bool { return slices.Contains(k.schemes, scheme) })
 	}
 	for _, scheme := range known {
-		fmt.Fprintf(&b, "  %s:…\n", scheme)
+		kinds = append(kinds, storeKind{form: scheme + ":…", what: "one that this program has beside those of Interlock"})
 	}
-	return b.String() + "\nWith TLS a server is rediss:// or, of another kind, has +tls behind the scheme, as etcd+tls://; databases have a parameter for it. " +
-		"Parameters follow as ?name=value&name=value. Which there are is said where one is unknown; what they mean stands on the page of the store: " + pages
+	return kinds
+}
+
+// storesHelp says so for help, where a line that is indented stays as it is.
+func storesHelp() string {
+	var b strings.Builder
+	b.WriteString(storesTitle + "\n\n")
+	for _, k := range knownStores() {
+		fmt.Fprintf(&b, "  %-38s %s\n", k.form, k.what)
+	}
+	return b.String() + "\n" + storesMore
 }
