@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,8 @@ var process = sync.OnceValue(func() driver.Owner {
 	o.Host, _ = os.Hostname()
 	if u, err := user.Current(); err == nil {
 		o.User = u.Username
+	} else if id := os.Getuid(); id >= 0 { // in a container a user may have no entry
+		o.User = strconv.Itoa(id)
 	}
 	if boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
 		o.Boot = strings.TrimSpace(string(boot))

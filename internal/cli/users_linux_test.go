@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
@@ -83,5 +84,33 @@ func TestPageFromFlock_OneStoreForSeveralUsers(t *testing.T) {
 		if err := holder.Wait(); err != nil {
 			t.Errorf("%s: %v", who[0], err)
 		}
+	}
+}
+
+// Whose number has no entry among the users, as in many a container, is told by that number. Only root can be somebody else.
+func TestUserWithoutAnEntry(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("not root: nobody else can run it")
+		return
+	}
+	const id = 54321
+	if u, err := user.LookupId(strconv.Itoa(id)); err == nil {
+		t.Fatalf("%d is %s here: want a number that nobody has", id, u.Username)
+	}
+	dir, err := os.MkdirTemp("", "interlock") // which is in one that others may enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chown(dir, id, id); err != nil {
+		t.Fatal(err)
+	}
+	interlock := filepath.Join(dir, "interlock")
+	copyProgram(t, interlock)
+	c := exec.Command(interlock, "run", "job", "--", interlock, "ls", "--json")
+	c.Dir, c.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "INTERLOCK_STORE=file:" + filepath.Join(dir, "store")}
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: id, Gid: id}}
+	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), `"user":"54321"`) {
+		t.Errorf("%v, want the user 54321:\n%s", err, out)
 	}
 }
