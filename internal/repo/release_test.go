@@ -37,6 +37,23 @@ func TestPackageHasWhatIsLaid(t *testing.T) {
 	}
 }
 
+// Whose it is, is said everywhere in the same words, and nothing is left of a form to fill in or of an address that nobody reads.
+func TestAuthorsAreNamed(t *testing.T) {
+	for file, want := range map[string]string{
+		"LICENSE":          "\n   Copyright 2026 The Interlock Authors\n",
+		"deploy/copyright": "\nCopyright: 2026 The Interlock Authors\n",
+		"deploy/nfpm.yaml": "\nmaintainer: The Interlock Authors <https://" + module + ">\nvendor: The Interlock Authors\n",
+	} {
+		text := read(t, root, file)
+		if !strings.Contains(text, want) {
+			t.Errorf("%s does not have %q", file, want)
+		}
+		if left := regexp.MustCompile(`\[(yyyy|name of copyright owner)\]|noreply`).FindString(text); left != "" {
+			t.Errorf("%s has %q", file, left)
+		}
+	}
+}
+
 func read(t *testing.T, dir, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, name))
