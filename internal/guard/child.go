@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"errors"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -57,6 +58,9 @@ func (w *warden) run(m message) {
 	w.look()
 }
 
+// shell runs what is executable and in no form that the kernel knows, as a script without #!: the rule of execvp(3), and so of flock and env.
+const shell = "/bin/sh"
+
 func (w *warden) fork(m message) (pid int, err error) {
 	attr := &syscall.ProcAttr{
 		Dir:   string(m.Dir),
@@ -64,5 +68,10 @@ func (w *warden) fork(m message) (pid int, err error) {
 		Files: inPlace(2),
 		Sys:   childAttributes(m.Group),
 	}
-	return syscall.ForkExec(string(m.Path), toStrings(m.Args), attr)
+	path, args := string(m.Path), toStrings(m.Args)
+	pid, err = syscall.ForkExec(path, args, attr)
+	if errors.Is(err, unix.ENOEXEC) {
+		pid, err = syscall.ForkExec(shell, append([]string{shell, path}, args[1:]...), attr)
+	}
+	return pid, err
 }

@@ -31,7 +31,7 @@ const (
 
 // Command is what to run.
 type Command struct {
-	Args     []string   // the program and its arguments; no shell is involved
+	Args     []string   // the program and its arguments; no shell is involved, but for a script without #!, which /bin/sh runs
 	Env      []string   // its whole environment, "name=value"; nil: that of this process
 	Dir      string     // its directory; "": that of this process
 	Inherit  []*os.File // further descriptors that the guard and the child keep open, at free numbers from 50 on
