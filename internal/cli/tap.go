@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"sync"
@@ -19,8 +20,9 @@ type tap struct {
 	at     sync.RWMutex
 	locked bool
 
-	mu   sync.Mutex
-	last driver.Session
+	mu    sync.Mutex
+	last  driver.Session
+	owner []byte // of last
 }
 
 // Open implements driver.Driver.
@@ -32,7 +34,7 @@ func (t *tap) Open(ctx context.Context, s driver.Spec) (driver.Session, error) {
 		return nil, err
 	}
 	t.mu.Lock()
-	t.last = session
+	t.last, t.owner = session, s.Owner.Encode()
 	t.mu.Unlock()
 	return &tappedSession{session, t}, nil
 }
@@ -45,6 +47,13 @@ func (t *tap) inherit() []*os.File {
 		return i.Inherit()
 	}
 	return nil
+}
+
+// owns reports whether a claim is of the session that was opened last.
+func (t *tap) owns(h driver.Holder) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return bytes.Equal(h.Owner.Encode(), t.owner)
 }
 
 // Lock implements sync.Locker for guard.StopSelf: it waits until no request is under way. A store that does not answer

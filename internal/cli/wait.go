@@ -120,7 +120,7 @@ func (j *job) sayWhoWaits(ctx context.Context) bool {
 		return true // what is wrong with the store is said when the wait ends for it
 	}
 	for _, h := range l.Claims {
-		if h.Held {
+		if h.Held && !j.tap.owns(h) { // it may have got it and not heard of it, as when Ctrl-Z has stopped it meanwhile
 			j.say("waiting: %q is %s, in %s", j.name, heldBy(&h), j.store)
 			return true
 		}
