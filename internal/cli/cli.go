@@ -101,10 +101,12 @@ func Main(args []string) int {
 
 // run returns the exit status, and the signal that a command died of.
 func run(args []string, t terminal) (status int, by syscall.Signal) {
+	out := &output{Writer: t.out}
+	t.out = out
 	if line := plainRun(args); line != nil {
 		t.asJSON = line.JSON
 		slog.SetDefault(slog.New(newWarnings(t, "run", line)))
-		return line.ended(t, line.Run.Run(context.Background(), t, line))
+		return line.ended(t, out.unless(line.Run.Run(context.Background(), t, line)))
 	}
 	line := commandLine{storeFlags: storeFlags{args: args}}
 	status = -1 // until kong asks to exit, after --help
@@ -114,8 +116,8 @@ func run(args []string, t terminal) (status int, by syscall.Signal) {
 		return exitInternal, 0
 	}
 	parsed, err := parser.Parse(args)
-	if status >= 0 {
-		return status, 0
+	if status >= 0 || out.err != nil { // of --help or --version
+		return line.ended(t, out.unless(nil))
 	}
 	if err != nil {
 		command := ""
@@ -140,7 +142,7 @@ func run(args []string, t terminal) (status int, by syscall.Signal) {
 		defer stop()
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	return line.ended(t, parsed.Run(&line, t))
+	return line.ended(t, out.unless(parsed.Run(&line, t)))
 }
 
 // ended says how the command of the line ended, for run.

@@ -17,6 +17,7 @@ const (
 	exitStore    = 69 // EX_UNAVAILABLE
 	exitInternal = 70 // EX_SOFTWARE
 	exitSystem   = 71 // EX_OSERR
+	exitOutput   = 74 // EX_IOERR
 	exitHeld     = 75 // EX_TEMPFAIL
 	exitLost     = 76
 )
@@ -29,6 +30,7 @@ var statuses = []struct{ status, means string }{
 	{"69", "the store cannot be used"},
 	{"70", "anything else"},
 	{"71", "no file descriptor was left for it (ulimit -n)"},
+	{"74", "the answer cannot be written: the disk is full, or nobody reads it"},
 	{"75", "the lock was not acquired: another has it, or the wait was broken"},
 	{"76", "the lock was lost, and the command was stopped"},
 	{"126", "the command cannot be executed"},

@@ -121,7 +121,7 @@ func printTable(w io.Writer, rows [][]string, limit int, cut ...int) {
 		fit(widths, limit, cut...)
 	}
 	for _, row := range rows {
-		writeRow(w, row, widths)
+		_ = writeRow(w, row, widths)
 	}
 }
 
@@ -150,12 +150,13 @@ func fit(widths []int, limit int, cut ...int) {
 }
 
 // writeRow prints a row. The last column ends where its text does.
-func writeRow(w io.Writer, row []string, widths []int) {
+func writeRow(w io.Writer, row []string, widths []int) error {
 	var b strings.Builder
 	for i, cell := range row {
 		b.WriteString(text.Pad(shorten(cell, widths[i]), widths[i]+gap, ' '))
 	}
-	fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	_, err := fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	return err
 }
 
 func (t terminal) state(h driver.Holder) string {

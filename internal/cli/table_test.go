@@ -244,7 +244,9 @@ func TestChanges(t *testing.T) {
 		{},
 		{},
 	} {
-		c.print(driver.Line{Name: "job", Claims: claims}, now.Add(time.Duration(i)*time.Second))
+		if err := c.print(driver.Line{Name: "job", Claims: claims}, now.Add(time.Duration(i)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var want strings.Builder
 	for _, row := range []string{
@@ -270,7 +272,9 @@ func TestChanges(t *testing.T) {
 		out.Reset()
 		c := changes{t: terminal{out: &out}, output: output}
 		for _, l := range hostile() {
-			c.print(l, now)
+			if err := c.print(l, now); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for _, row := range strings.Split(out.String(), "\n") {
 			if n := width(row); n > 80 && output == "narrow" {

@@ -38,12 +38,13 @@ func (c *watchCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 			return nil // Ctrl-C is how one ends it
 		case err != nil:
 			return storeError(err)
-		case !line.JSON:
-			changes.print(l, time.Now())
+		case line.JSON:
+			err = printJSON(t.out, v.asJSON(l))
 		default:
-			if err := printJSON(t.out, v.asJSON(l)); err != nil {
-				return err
-			}
+			err = changes.print(l, time.Now())
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -71,7 +72,7 @@ type changes struct {
 // without its name.
 var logWidths = []int{12, 6, 24, 6, 6, 16, 12, 6, 6, 0}
 
-func (c *changes) print(l driver.Line, now time.Time) {
+func (c *changes) print(l driver.Line, now time.Time) error {
 	var rows [][]string
 	add := func(row []string) {
 		rows = append(rows, slices.Concat([]string{now.Format("15:04:05.000")}, row[nameColumn+1:]))
@@ -100,8 +101,8 @@ func (c *changes) print(l driver.Line, now time.Time) {
 		row[stateColumn], row[len(row)-1] = "free", ""
 		add(row)
 	}
-	c.write(rows)
 	c.before = append([]driver.Holder{}, l.Claims...)
+	return c.write(rows)
 }
 
 // alike reports whether two rows show the same but for what changes with time.
@@ -115,7 +116,7 @@ func alike(a, b []string) bool {
 }
 
 // write prints rows, and the header before the first of all. Columns keep the place that they once have.
-func (c *changes) write(rows [][]string) {
+func (c *changes) write(rows [][]string) error {
 	shown := len(logWidths)
 	if c.output != "wide" {
 		shown = narrow // the time stands where a list has the name
@@ -133,6 +134,9 @@ func (c *changes) write(rows [][]string) {
 		fit(widths, c.t.width(), ownerColumn)
 	}
 	for _, row := range rows {
-		writeRow(c.t.out, row, widths)
+		if err := writeRow(c.t.out, row, widths); err != nil {
+			return err
+		}
 	}
+	return nil
 }
