@@ -18,7 +18,8 @@ type watchCommand struct {
 // Help implements kong.HelpProvider.
 func (*watchCommand) Help() string {
 	return "Prints who holds and who waits, one row each, and from then on a row for whoever comes, gets the lock, is broken, or is gone, with the time; free where nobody is left. " +
-		"With --json the whole line is printed, now and after every change.\n\n" + columnsHelp(", from ID on with -o wide")
+		"Where the store cannot be reached meanwhile, as while it restarts, watching goes on when it is there again; stderr says both, but for etcd, whose client waits by itself. " +
+		"With --json the whole line is printed, now, after every change, and when the store is there again.\n\n" + columnsHelp(", from ID on with -o wide")
 }
 
 // Run prints the line now and every change of it, until it is interrupted.
@@ -32,9 +33,10 @@ func (c *watchCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 	}
 	defer v.close()
 	changes := changes{t: t, output: c.Output}
-	for l, err := range follow(ctx, v.Inspector, c.Name) {
+	tell := func(text string) { t.say("%s", text) }
+	for l, err := range v.lasting(ctx, c.Name, tell) {
 		switch {
-		case errors.Is(err, context.Canceled):
+		case err != nil && ctx.Err() != nil:
 			return nil // Ctrl-C is how one ends it
 		case err != nil:
 			return storeError(err)
@@ -57,6 +59,46 @@ func follow(ctx context.Context, i driver.Inspector, name string) iter.Seq2[driv
 		return w.Watch(ctx, name)
 	}
 	return driver.PollLine(ctx, time.Second, func(ctx context.Context) (driver.Line, error) { return i.Line(ctx, name) })
+}
+
+// away is how long lasting waits before it asks a store again.
+const away = time.Second
+
+// lasting is follow for who has seen the line once and stays, whatever becomes of the store: while it cannot be reached, it is asked again each
+// second, and it tells when that begins and when it is over. What has changed meanwhile is in the next line, which comes in any case.
+func (v *view) lasting(ctx context.Context, name string, tell func(string)) iter.Seq2[driver.Line, error] {
+	return func(yield func(driver.Line, error) bool) {
+		seen, gone := false, false
+		for {
+			for l, err := range follow(ctx, v.Inspector, name) {
+				if err != nil && (!seen || ctx.Err() != nil || !passes(err)) {
+					yield(driver.Line{}, err)
+					return
+				}
+				switch {
+				case err != nil && !gone:
+					tell("the store is away: " + oneLine(inStore(err, v.store)) + "; watching goes on when it is there again")
+				case err == nil && gone:
+					tell("the store is there again: " + v.store)
+				}
+				seen, gone = true, err != nil
+				if err == nil && !yield(l, nil) {
+					return
+				}
+			}
+			pause := time.NewTimer(away)
+			select {
+			case <-ctx.Done(): // which the store's next answer says
+			case <-pause.C:
+			}
+			pause.Stop()
+		}
+	}
+}
+
+// passes reports whether an error of a store may be over without anybody's doing.
+func passes(err error) bool {
+	return statusOf(storeError(err)) == exitStore && !errors.Is(err, driver.ErrRefused) && !errors.Is(err, errors.ErrUnsupported)
 }
 
 // changes prints the states of a line as a log: the header once, who stands there, and then who is gone, has come, or is shown otherwise
