@@ -78,15 +78,18 @@ func Start(c Config) (*Guard, error) {
 		link.close()
 		return nil, err
 	}
+	alone := childless()
 	pid, err := forkGuard(pair[1], c.PauseGC)
 	if err != nil {
 		link.close()
 		alarm.close()
 		return nil, err
 	}
-	self, spare := os.Getpid(), map[int]bool{} // which are looked up while the guard begins: it is the one child that is new
-	for _, other := range lookUp()(self) {
-		spare[other] = other != pid
+	self, spare := os.Getpid(), map[int]bool{}
+	if !alone {
+		for _, other := range lookUp()(self) { // while the guard begins: it is the one child that is new
+			spare[other] = other != pid
+		}
 	}
 	g := &Guard{
 		link:     link,

@@ -29,6 +29,12 @@ func lookUp() func(pid int) []int {
 	return func(pid int) []int { return table[pid] }
 }
 
+// childless reports whether this process has no child, by one call. To list those that it has is a file of /proc for each thread, of which the
+// kernel keeps a name until the thread ends.
+func childless() bool {
+	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == unix.ECHILD
+}
+
 // listedChildren reads the children of every thread of pid: each thread has its own.
 func listedChildren(pid int) []int {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
