@@ -29,6 +29,7 @@ type gates struct {
 
 	mu   sync.Mutex
 	free []string         // locked, and nobody's
+	late []string         // to be opened, by whoever has the keeper next
 	of   map[string]*gate // by claim
 }
 
@@ -180,9 +181,7 @@ func (g *gates) leftTogether(claims []rowline.Leaver, others bool) {
 		g.free, ids = append(g.free, ids...), nil
 	}
 	g.mu.Unlock()
-	if len(ids) > 0 {
-		go g.open(ids...)
-	}
+	go g.open(ids...)
 }
 
 // finish opens the gates of a session that has left all lines.
@@ -202,12 +201,18 @@ func (g *gates) finish(session string) {
 	go g.open(ids...)
 }
 
-// open opens gates for good, and locks new ones where few are free.
+// open opens gates for good, those of all who come meanwhile by one statement, and locks new ones where few are free.
 func (g *gates) open(ids ...string) {
-	ctx, cancel := context.WithTimeout(context.Background(), g.d.options.Timeout)
-	defer cancel()
+	g.mu.Lock()
+	g.late = append(g.late, ids...)
+	g.mu.Unlock()
 	g.turns.Lock()
 	defer g.turns.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), g.d.options.Timeout)
+	defer cancel()
+	g.mu.Lock()
+	ids, g.late = g.late, nil
+	g.mu.Unlock()
 	if g.each(ctx, "release_lock", "", ids) == nil {
 		_ = g.fill(ctx)
 	}
@@ -236,8 +241,11 @@ func (g *gates) fill(ctx context.Context) error {
 
 // each calls a function for each gate, by one statement. After an error all gates are open.
 func (g *gates) each(ctx context.Context, function, more string, ids []string) error {
-	if g.keeper == nil {
+	switch {
+	case g.keeper == nil:
 		return errNoKeeper
+	case len(ids) == 0:
+		return nil
 	}
 	statement := "do 1"
 	for _, id := range ids {
