@@ -40,6 +40,7 @@ type claim struct {
 	czxid int64      // the change that made the node
 	own   bool       // a change of its nodes is told
 	ahead []string   // the nodes whose change it waits for
+	bar   string     // the node of the first claim that alone kept it from holding when it last looked, or ""
 	looks bool       // who is ahead may have changed
 }
 

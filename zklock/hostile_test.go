@@ -39,15 +39,23 @@ func TestFlights(t *testing.T) {
 	mine = storetest.Mutex("flights")
 	spent("what is free", l, 1, 2, func() { storetest.Asks(t, s, mine, true) })
 	spent("to come and wait", behind, 2, 4, func() { storetest.Asks(t, other, waits, false) })
+	gives, later := storetest.Mutex("flights"), storetest.Mutex("flights")
+	storetest.Asks(t, other, gives, false)
+	storetest.Asks(t, other, later, false)
+	spent("to give up", behind, 1, 1, func() { storetest.Leaves(t, other, gives, false) })
 	spent("a release", l, 1, 1, func() { storetest.Leaves(t, s, mine, true) })
 	spent("to be let in", behind, 1, 1, func() { storetest.Awaits(t, other, waits) })
+	spent("to give up behind another holder", behind, 2, 3, func() { storetest.Leaves(t, other, later, false) })
 	spent("to leave and come again", behind, 2, 3, func() {
 		g, was, err := other.(driver.Requeuer).Requeue(within(t), waits, again)
 		if err != nil || !was || !g.Held || g.Fence == 0 {
 			t.Errorf("Requeue: %+v, %v, %v", g, was, err)
 		}
 	})
+	gives = storetest.Mutex("flights")
+	storetest.Asks(t, s, gives, false)
 	storetest.Leaves(t, other, again, true)
+	storetest.Leaves(t, s, gives, true) // whether it has heard of it or not
 }
 
 // Of two hundred who wait a release wakes one.

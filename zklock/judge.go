@@ -42,6 +42,9 @@ func (s *session) judge(ctx context.Context, c *claim, look []*zk.Call) error {
 			own = s.tell(c)
 		}
 		if !hold {
+			if bar := barOf(line, at); bar >= 0 && c.leases == "" {
+				c.bar = line[bar].nodes[0]
+			}
 			var watched []string
 			if watched, asked = c.watching(line, at, ahead); c.Queue {
 				s.watch(c, watched...)

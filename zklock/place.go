@@ -99,6 +99,11 @@ func inWay(line []place, at int) int {
 	return i
 }
 
+// barOf returns the first claim ahead that alone keeps that one from holding, or -1.
+func barOf(line []place, at int) int {
+	return slices.IndexFunc(line[:at], func(p place) bool { return line[at].kind != driver.Read || p.weight == driver.All })
+}
+
 // placeOf returns where a node stands, or -1.
 func placeOf(line []place, node string) int {
 	return slices.IndexFunc(line, func(p place) bool { return slices.Contains(p.nodes, node) })

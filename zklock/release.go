@@ -53,8 +53,19 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 		return err
 	}
 	s.mu.Lock()
-	nodes, st := c.nodes, c.state
+	nodes, st, bar := c.nodes, c.state, c.bar
 	s.mu.Unlock()
+	if st == waiting && bar != "" {
+		// As long as that node is there c does not hold, and a line, which may be long, is not read for each who gives up.
+		step := zk.Multi(append([]*zk.Call{zk.Check(bar, -1)}, deletes(nodes, 0)...)...)
+		if err := s.client.Do(ctx, step); err != nil {
+			return err
+		}
+		if step.Err == nil {
+			return s.left(c, false)
+		}
+		// It has gone, or c's own node was marked, or is gone.
+	}
 	if len(nodes) == 0 {
 		look := c.look()
 		if err := s.client.Do(ctx, look...); err != nil {
