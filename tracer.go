@@ -11,8 +11,8 @@ import (
 // Tracer is told what a client does, in the manner of pgx: a start returns the context that its end receives. The
 // methods are called by the goroutine that locks or releases, or by one that tells of losses and renewals in order, at most 256 behind;
 // they must not block, and may be called concurrently. Each WaitStart is followed by one WaitEnd, and each WaitEnd without an error by one
-// HoldEnd when that lease ends; of a lease that is lost as soon as it is granted, HoldEnd may be told first. The contrib modules
-// interlockprom and interlockotel make metrics and spans of this.
+// HoldEnd when that lease ends; of a lease that is lost as soon as it is granted, HoldEnd may be told first. A panic goes to whoever locks
+// or releases, and leaves no lock held behind it. The contrib modules interlockprom and interlockotel make metrics and spans of this.
 type Tracer interface {
 	// WaitStart: somebody asks for a lock.
 	WaitStart(ctx context.Context, d WaitStart) context.Context
@@ -147,6 +147,15 @@ func (w *tracedWait) end(ctx context.Context, l *Lease, err error) {
 		if d.Passed {
 			d.Result = Passed
 		}
+		told := false
+		defer func() {
+			if !told { // it panics, and whoever recovers from that was given no lease to release
+				_ = l.Release()
+			}
+		}()
+		w.tracer.WaitEnd(ctx, d)
+		told = true
+		return
 	}
 	w.tracer.WaitEnd(ctx, d)
 }

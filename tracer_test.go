@@ -185,3 +185,48 @@ func TestTracer_IsToldOfRenewalsAndMayAskTheLease(t *testing.T) {
 		}
 	})
 }
+
+// panicking is a tracer that panics when it is told of the end of a wait.
+type panicking struct{ traces }
+
+func (r *panicking) WaitEnd(ctx context.Context, d interlock.WaitEnd) {
+	r.traces.WaitEnd(ctx, d)
+	panic("no such series")
+}
+
+// A server recovers from the panic of a handler. What was granted to it meanwhile nobody would ever release.
+func TestTracer_ThatPanicsLeavesNoLockHeld(t *testing.T) {
+	for what, lock := range map[string]func(*interlock.Client, context.Context) (*interlock.Lease, error){
+		"a mutex": func(c *interlock.Client, ctx context.Context) (*interlock.Lease, error) {
+			return c.Mutex("x").Lock(ctx)
+		},
+		"of several": func(c *interlock.Client, ctx context.Context) (*interlock.Lease, error) {
+			return c.Multi([]string{"w", "x"}).Lock(ctx)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, r := memlock.New(), &panicking{}
+				c := newClient(t, store, &interlock.Options{Tracer: r})
+				func() {
+					defer func() {
+						if p := recover(); p != "no such series" {
+							t.Errorf("want the tracer's panic: %v", p)
+						}
+					}()
+					l, err := lock(c, t.Context())
+					t.Errorf("want the tracer's panic: %v, %v", l, err)
+				}()
+				other := newClient(t, store.Share(), nil)
+				l, err := other.Mutex("x").TryLock(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = l.Release()
+				if len(r.ended) != 1 || len(r.holds()) != 1 {
+					t.Errorf("want the tracer told of the end of the lease, too: %v, %v", r.ended, r.holds())
+				}
+			})
+		})
+	}
+}
