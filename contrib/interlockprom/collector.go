@@ -25,7 +25,8 @@ type Options struct {
 	// such label. All collectors of a registry want it, or none.
 	Name func(lock string) string
 
-	// Exemplar returns what is kept as the exemplar of a wait, such as the trace id of a context that is sampled, or nil. Default: none.
+	// Exemplar returns what is kept as the exemplar of a wait, such as the trace id of a context that is sampled, or nil. What is none
+	// for Prometheus, as labels of more than 128 characters together, is left out. Default: none.
 	Exemplar func(context.Context) prometheus.Labels
 }
 

@@ -324,7 +324,11 @@ func TestCollector_KeepsExemplars(t *testing.T) {
 		return nil
 	}}
 	play(t, o, func(s *scene) {
-		for _, ctx := range []context.Context{s.Context(), context.WithValue(s.Context(), key{}, "4bf92f")} {
+		var waits []context.Context
+		for _, id := range []string{"4bf92f", strings.Repeat("f", 129), "\xff"} { // the others are none for Prometheus
+			waits = append(waits, context.WithValue(s.Context(), key{}, id))
+		}
+		for _, ctx := range append(waits, s.Context()) {
 			l, err := s.measured.Mutex("m").Lock(ctx)
 			if err != nil {
 				s.Fatal(err)
@@ -340,8 +344,8 @@ func TestCollector_KeepsExemplars(t *testing.T) {
 		found := slices.ContainsFunc(h.GetBucket(), func(b *dto.Bucket) bool {
 			return b.GetExemplar() != nil && b.GetExemplar().GetLabel()[0].GetValue() == "4bf92f"
 		})
-		if h.GetSampleCount() != 2 || !found {
-			s.Errorf("want two waits, of which one has an exemplar: %v", h)
+		if h.GetSampleCount() != 4 || !found {
+			s.Errorf("want four waits, of which one has an exemplar: %v", h)
 		}
 	})
 }

@@ -33,11 +33,17 @@ func (c *Collector) WaitEnd(ctx context.Context, d interlock.WaitEnd) {
 func (c *Collector) observe(ctx context.Context, o prometheus.Observer, seconds float64) {
 	if c.exemplar != nil {
 		if e := c.exemplar(ctx); e != nil {
-			o.(prometheus.ExemplarObserver).ObserveWithExemplar(seconds, e)
+			observeWith(o.(prometheus.ExemplarObserver), seconds, e)
 			return
 		}
 	}
 	o.Observe(seconds)
+}
+
+// observeWith observes once, with the exemplar if it is one: client_golang panics at what is none, when it has counted the observation.
+func observeWith(o prometheus.ExemplarObserver, seconds float64, e prometheus.Labels) {
+	defer func() { _ = recover() }()
+	o.ObserveWithExemplar(seconds, e)
 }
 
 // HoldEnd implements interlock.Tracer.
