@@ -3,7 +3,6 @@ package all
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -133,11 +132,17 @@ func TestOpenBeforeTheServerStarts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			port, err := servertest.FreePort()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			s, err := start(ctx, servertest.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			addr := fmt.Sprintf("127.0.0.1:%d", port)
+			t.Cleanup(func() { _ = s.Close() })
+			if err := s.Stop(); err != nil { // which keeps the port
+				t.Fatal(err)
+			}
+			addr := s.Addr()
 			at := map[string]string{
 				"redis": "redis://" + addr, "postgres": "postgres://postgres@" + addr + "/postgres?sslmode=disable&technique=session", "etcd": "etcd://" + addr,
 			}[name]
@@ -150,13 +155,9 @@ func TestOpenBeforeTheServerStarts(t *testing.T) {
 				t.Fatalf("there is no server: %v, want it to be waited for", err)
 			default:
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			s, err := start(ctx, servertest.Options{Port: port})
-			if err != nil {
+			if err := s.Restart(ctx); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = s.Close() })
 			if err := <-done; err != nil {
 				t.Errorf("a server that has started: %v", err)
 			}

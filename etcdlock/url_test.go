@@ -3,7 +3,6 @@ package etcdlock_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -69,12 +68,9 @@ func TestParseURL(t *testing.T) {
 // A store that is not there says so, and that nothing was sent.
 func TestNobodyThere(t *testing.T) {
 	t.Parallel()
-	port, err := servertest.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	nobody := servertest.Nobody(t)
 	for _, user := range []string{"", "app:secret@"} {
-		d, err := driver.OpenURL(context.Background(), fmt.Sprintf("etcd://%s127.0.0.1:%d?timeout=500ms", user, port))
+		d, err := driver.OpenURL(context.Background(), "etcd://"+user+nobody+"?timeout=500ms")
 		if err == nil {
 			t.Fatalf("%v is opened", d)
 		}

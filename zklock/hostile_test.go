@@ -3,9 +3,7 @@ package zklock_test
 import (
 	"context"
 	"errors"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -91,11 +89,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	server := servertest.ZooKeeper(t)
 	hand := byHand(t, server)
 	do(t, hand, zk.Create("/there", nil, zk.Persistent, zk.Anyone))
-	port, err := servertest.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	nobody := servertest.Nobody(t)
 	for url, want := range map[string]string{
 		"zk://" + server.Addr() + "/missing":                        "zkCli.sh create /missing",
 		"zk://" + server.Addr() + "/there/../x":                     "without . and ..",

@@ -70,7 +70,10 @@ func startEtcds(ctx context.Context, members int, o Options) (*Etcds, error) {
 	err := together(members, func(i int) (err error) {
 		name := "member-" + strconv.Itoa(i+1)
 		p := etcd(name, func(s *Server) (string, string, error) {
-			s.bus = buses[i]
+			if s.bus == 0 {
+				s.bus = buses[i]
+				_ = s.keep(s.bus) // whoever has it makes the member fail, and all are started again
+			}
 			return peers[i], strings.Join(all, ","), nil
 		})
 		o := o

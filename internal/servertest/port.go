@@ -7,6 +7,18 @@ import (
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
+// Nobody returns an address at which nobody listens until the test ends.
+func Nobody(t TB) (addr string) {
+	t.Helper()
+	s := &Server{}
+	port, err := s.freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.release)
+	return fmt.Sprintf("127.0.0.1:%d", port)
+}
+
 // FreePort returns a port of the loopback interface on which nothing listens. It is not reserved: a server that finds it
 // taken asks again.
 func FreePort() (int, error) {
@@ -20,16 +32,20 @@ func FreePort() (int, error) {
 
 // freePort is FreePort for the server, which keeps it until it is closed: also while nothing listens there, as before its restart.
 func (s *Server) freePort() (port int, err error) {
-	const attempts = 5 // each is lost only to a process that takes the port between our look and this
+	const attempts = 5 // each is lost only to a process that looks at this port just now
 	for range attempts {
-		if port, err = FreePort(); err != nil {
+		var l net.Listener
+		if l, err = wire.Loopback(); err != nil {
 			return 0, err
 		}
-		if err = s.keep(port); err == nil {
-			break
+		port = l.Addr().(*net.TCPAddr).Port
+		err = s.keep(port)
+		_ = l.Close() // only now: until it was marked another could have taken it
+		if err == nil {
+			return port, nil
 		}
 	}
-	return port, err
+	return 0, err
 }
 
 // keep marks a port as wire.Loopback says.

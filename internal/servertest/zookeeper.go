@@ -176,7 +176,9 @@ func startEnsemble(ctx context.Context, members int, o Options, between func(fro
 		}
 		o := o
 		o.Port = ports[3*i]
-		e.Members[i], err = startIn(ctx, p, o, "member-"+strconv.Itoa(i+1))
+		if e.Members[i], err = startIn(ctx, p, o, "member-"+strconv.Itoa(i+1)); err == nil {
+			_, _ = e.Members[i].keep(ports[3*i+1]), e.Members[i].keep(ports[3*i+2]) // on the first only a leader listens
+		}
 		return err
 	}); err != nil {
 		return nil, err

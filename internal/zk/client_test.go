@@ -385,11 +385,7 @@ func TestDialSaysWhatIsWrong(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	port, err := servertest.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}).String()
+	nobody := servertest.Nobody(t)
 	for _, c := range []struct {
 		addrs []string
 		want  []string

@@ -13,6 +13,7 @@ import (
 // holds for the connections that exist as well as for later ones.
 type Wire struct {
 	addr string
+	mark net.PacketConn // of the port, as Loopback says
 	ways [2]*way
 	wg   sync.WaitGroup
 
@@ -33,11 +34,11 @@ func Listen(ctx context.Context, target string) (*Wire, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	l, err := Loopback()
+	l, mark, err := reserve()
 	if err != nil {
 		return nil, err
 	}
-	w := &Wire{target: target, addr: l.Addr().String(), ways: [2]*way{newWay(Requests), newWay(Replies)}, connections: map[*connection]struct{}{}}
+	w := &Wire{target: target, addr: l.Addr().String(), mark: mark, ways: [2]*way{newWay(Requests), newWay(Replies)}, connections: map[*connection]struct{}{}}
 	w.serve(l)
 	return w, nil
 }
@@ -158,7 +159,7 @@ func (w *Wire) refuse() {
 	}
 }
 
-// Accept ends Refuse. It fails when another process has taken the port in between.
+// Accept ends Refuse. It fails when another process has taken the port in between; one that chooses it by Loopback does not.
 func (w *Wire) Accept() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,6 +182,7 @@ func (w *Wire) Close() {
 	w.mu.Lock()
 	w.closed = true
 	w.refuse()
+	_ = w.mark.Close()
 	for c := range w.connections {
 		c.reset()
 	}
