@@ -20,7 +20,7 @@ import (
 // away is a port at which a server is not there yet: who comes is hung up on. come yields each of them.
 func away(t *testing.T) (port int, come <-chan struct{}, leave func()) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", servertest.Nobody(t)) // the port is the test's also when it has left
 	if err != nil {
 		t.Fatal(err)
 	}
