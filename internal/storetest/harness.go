@@ -13,6 +13,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
 	"github.com/interlock-go/interlock/driver/drivertest/links"
+	"github.com/interlock-go/interlock/internal/opening"
 	"github.com/interlock-go/interlock/internal/worker"
 )
 
@@ -82,7 +83,8 @@ func (h *Harness) Driver(t drivertest.T) driver.Driver {
 
 func opens(t drivertest.T, url string) driver.Driver {
 	t.Helper()
-	d, err := driver.OpenURL(context.Background(), url)
+	// A server that has no time says nothing of the driver: no law is of how soon it answers.
+	d, err := opening.Within(context.Background(), patience, func(ctx context.Context) (driver.Driver, error) { return driver.OpenURL(ctx, url) })
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
