@@ -88,13 +88,18 @@ func TestLockOutlivesInterlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	daemon := 0
+	defer func() { // also where what follows never happens
+		_ = first.Process.Kill()
+		if daemon != 0 {
+			_ = syscall.Kill(daemon, syscall.SIGKILL)
+		}
+	}()
 	guardtest.Eventually(t, "the daemon runs", func() bool {
 		text, _ := os.ReadFile(pid)
 		daemon, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", daemon))
 		return string(name) == "sleep\n"
 	})
-	defer func() { _ = syscall.Kill(daemon, syscall.SIGKILL) }()
 	guard := guardOf(first.Process.Pid)
 	// Stopped first, so that it does not see the guard die.
 	_ = first.Process.Signal(syscall.SIGSTOP)

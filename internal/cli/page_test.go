@@ -157,6 +157,11 @@ func TestPageFromShedLock(t *testing.T) {
 	}
 }
 
+// leavesNobody begins a script that ends what it has in the background, also where it fails: that has the pipe of the script's output, which
+// is read until everybody has closed it.
+const leavesNobody = `trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT
+`
+
 // What the page about etcdctl has is run beside etcdctl, and its Go stands in a test of package etcdlock.
 func TestPageFromEtcdctl(t *testing.T) {
 	s := servertest.Etcd(t)
@@ -165,7 +170,7 @@ func TestPageFromEtcdctl(t *testing.T) {
 		t.Fatal(err)
 	}
 	bash := func(script string) (string, error) {
-		c := exec.CommandContext(t.Context(), "bash", "-e", "-c", strings.ReplaceAll(script, "localhost:2379", s.Addr()))
+		c := exec.CommandContext(t.Context(), "bash", "-e", "-c", leavesNobody+strings.ReplaceAll(script, "localhost:2379", s.Addr()))
 		c.Env = append(os.Environ(), "ETCDCTL_API=3")
 		out, err := c.CombinedOutput()
 		return string(out), err
@@ -209,15 +214,15 @@ kill $old`)
 // Who waits and whose place an operator takes away has not acquired the lock: status 75.
 func TestBrokenWaiter(t *testing.T) {
 	s := servertest.Etcd(t)
-	c := exec.CommandContext(t.Context(), "bash", "-e", "-c", `
-interlock run held -- sleep 60 & holder=$!
+	// A claim whose request had no answer in time leaves, and another one comes: who was seen may have gone when it is to be broken.
+	c := exec.CommandContext(t.Context(), "bash", "-e", "-c", leavesNobody+`
+interlock run held -- sleep 1000 & holder=$!
 until interlock show held | grep -q holds; do sleep 0.1; done
 interlock run held -- true & waiter=$!
 until interlock show held | grep -q waits; do sleep 0.1; done
-interlock break held $(interlock show held | awk '$1 == "waits" { print $6, $5 }')
-wait $waiter || echo status $?
-kill $holder; wait`)
-	c.Env = append(os.Environ(), "INTERLOCK_STORE="+s.URL())
+until interlock break held $(interlock show held | awk '$1 == "waits" { print $6, $5 }') || ! kill -0 $waiter; do sleep 0.1; done
+wait $waiter || echo status $?`)
+	c.Env = append(os.Environ(), "INTERLOCK_STORE="+s.URL()+"?timeout=30s")
 	out, err := c.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "status 75") || !strings.Contains(string(out), "broken by an operator") {
 		t.Errorf("%v\n%s", err, out)
