@@ -36,6 +36,8 @@ type commandLine struct {
 	StoreFile string `help:"A file whose first line is the store's URL, so that its password is not seen by others." placeholder:"FILE" env:"INTERLOCK_STORE_FILE" type:"path"`
 	JSON      bool   `help:"Print JSON instead of a table." name:"json"`
 
+	PrintVersion versionFlag `name:"version" short:"V" help:"Print the version."`
+
 	Demo    demoCommand    `cmd:"" help:"See for yourself what a lock is for, and a token."`
 	Torture tortureCommand `cmd:"" help:"Kill, stop and cut off workers over the store, and judge what they saw."`
 

@@ -44,6 +44,9 @@ func TestInstall(t *testing.T) {
 		if help := in(t, filepath.Join(dir, name), nil, "./interlock-lab", "--help"); !strings.Contains(help, "torture") {
 			t.Errorf("interlock-lab --help says %s", help)
 		}
+		if says := in(t, filepath.Join(dir, name), nil, "./interlock-lab", "--version"); !strings.HasPrefix(says, "interlock-lab "+version+" ") {
+			t.Errorf("interlock-lab --version says %q, want %s", says, version)
+		}
 	})
 	blocks, _ := installs(t, first)
 	for i, block := range blocks {
