@@ -104,6 +104,16 @@ func modulesAreListed(t *testing.T, dist, version string) {
 				t.Errorf("%s has %s %s, which nobody can look up", name, c.Name, c.Version)
 			}
 		}
+		archive := fmt.Sprintf("%s_%s_linux_%s", program, version[1:], runtime.GOARCH)
+		licences := in(t, dist, nil, "tar", "-xzOf", archive+".tar.gz", archive+"/LICENSES.others")
+		for m := range have {
+			if m != "std" && m != module && !strings.HasPrefix(m, module+"/") && !strings.Contains(licences, "\n=== "+m+" ") {
+				t.Errorf("LICENSES.others of %s has no licence of %s", program, m)
+			}
+		}
+		if !strings.Contains(licences, "\n=== Go go1.") || !strings.Contains(licences, "Copyright 2009 The Go Authors") {
+			t.Errorf("LICENSES.others of %s has no licence of Go", program)
+		}
 		for _, m := range []string{"github.com/redis/rueidis", "github.com/jackc/pgx/v5", "go.etcd.io/etcd/client/v3", "std"} {
 			if have[m] == "" {
 				t.Errorf("%s has no %s", name, m)
@@ -155,7 +165,7 @@ esac
 		says("root/usr/bin/interlock")
 		for _, name := range []string{
 			"share/bash-completion/completions/interlock", "share/zsh/vendor-completions/_interlock", "share/fish/vendor_completions.d/interlock.fish",
-			"lib/systemd/system/interlock@.service", "lib/systemd/system/interlock-prune.timer", "share/doc/interlock/copyright", "share/doc/interlock/changelog.gz",
+			"lib/systemd/system/interlock@.service", "lib/systemd/system/interlock-prune.timer", "share/doc/interlock/copyright", "share/doc/interlock/licenses.gz", "share/doc/interlock/changelog.gz",
 		} {
 			if text := read(t, home, "root/usr/"+name); text == "" {
 				t.Errorf("%s is empty", name)
@@ -169,7 +179,7 @@ esac
 		}
 	case strings.Contains(block, "tar "):
 		says("root/usr/local/bin/interlock")
-		for _, name := range []string{"LICENSE", "README.md", "interlock.1", "completions/interlock.bash", "completions/_interlock", "completions/interlock.fish"} {
+		for _, name := range []string{"LICENSE", "LICENSES.others", "README.md", "interlock.1", "completions/interlock.bash", "completions/_interlock", "completions/interlock.fish"} {
 			if text := read(t, shop, fmt.Sprintf("interlock_%s_linux_%s/%s", version[1:], runtime.GOARCH, name)); text == "" {
 				t.Errorf("%s is empty", name)
 			}

@@ -28,7 +28,7 @@ func TestPackageHasWhatIsLaid(t *testing.T) {
 		}
 	}
 	for _, place := range []string{
-		"/usr/bin/interlock", "/usr/share/man/man1/interlock.1.gz", "/usr/lib/systemd/system/", "/usr/share/doc/interlock/copyright",
+		"/usr/bin/interlock", "/usr/share/man/man1/interlock.1.gz", "/usr/lib/systemd/system/", "/usr/share/doc/interlock/copyright", "/usr/share/doc/interlock/licenses.gz",
 		"/usr/share/bash-completion/completions/interlock", "/usr/share/zsh/vendor-completions/_interlock", "/usr/share/fish/vendor_completions.d/interlock.fish",
 	} {
 		if !packed[place] {
