@@ -21,6 +21,7 @@ type claim struct {
 	server *memcache.Client
 
 	held   bool
+	passed bool  // a renewal began while it was let in, and may have passed over it
 	lost   error // ErrGone or ErrBroken, for good
 	unsure bool  // a request that may have taken the lock had no answer
 	holder *driver.Holder
@@ -104,6 +105,7 @@ func (c *claim) change(ctx context.Context, enters, waits bool, do func() *memca
 
 // hold renews the item, also where nobody knows yet whether it is there, or enters. One that is broken goes when its time is over.
 func (c *claim) hold(ctx context.Context, enters, waits bool) error {
+	started := time.Now()
 	there, err := c.change(ctx, enters, waits, func() *memcache.Request {
 		if c.lost != nil {
 			return nil
@@ -116,6 +118,7 @@ func (c *claim) hold(ctx context.Context, enters, waits bool) error {
 	c.set(func() {
 		switch c.unsure = false; {
 		case there:
+			c.passed = c.passed || !c.held && c.s.began.After(started)
 			c.held = true
 		case c.held:
 			c.lost = driver.ErrGone

@@ -20,7 +20,8 @@ type session struct {
 	mu      sync.Mutex
 	claims  sessions.Claims[*claim]
 	closed  bool
-	partial bool // the last renewal was not answered for some claims
+	began   time.Time // the last renewal
+	partial bool      // the last renewal was not answered for some claims
 }
 
 // Valid implements driver.Session: two seconds less than what the items have, since the server's clock may be so much behind when one is
@@ -64,6 +65,14 @@ func (s *session) turn(ctx context.Context, dc driver.Claim, waits bool) (driver
 	err = s.fly(ctx, c, func(ctx context.Context) error { return c.ask(ctx, waits) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if waits && err == nil && c.held && c.passed {
+		// It was let in, a renewal began and passed over one that waits, and only then the answer came. It would be trusted for as long as
+		// that renewal says, and has its item for as long as it was written for. A renewal that begins from now on knows it as held.
+		s.mu.Unlock()
+		err = s.fly(ctx, c, func(ctx context.Context) error { return c.hold(ctx, false, false) })
+		s.mu.Lock()
+		c.passed = err != nil
+	}
 	if !c.held && !c.unsure && c.Landing() == nil {
 		s.claims.Forget(c.ID, c) // nothing of it stands there
 	}
@@ -120,6 +129,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	var about []*claim
 	s.mu.Lock()
 	closed := s.closed
+	s.began = time.Now()
 	for _, c := range s.claims {
 		switch {
 		case c.Leaving && !c.Left && c.Landing() == nil: // its Release had no answer, and perhaps nobody repeats it
