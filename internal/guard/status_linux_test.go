@@ -34,7 +34,7 @@ func TestExitStatus(t *testing.T) {
 		{"not executable", []string{write("plain", "x", 0o644)}, 126},
 		{"a directory", []string{dir}, 126},
 		{"no interpreter", []string{write("lost", "#!/no/such/interpreter\n", 0o755)}, 127},
-		{"no format", []string{write("text", "echo hello\n", 0o755)}, 126},
+		{"a script without its interpreter", []string{write("text", "exit $1\n", 0o755), "9"}, 9},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := prepare(t, append([]string{"--"}, c.args...)...)
