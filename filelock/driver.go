@@ -85,6 +85,7 @@ func newDriver(dir string, o *Options, sys system) (*Driver, error) {
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	fl.start = d.start
 	d.start(d.sweepNowAndThen)
+	d.start(func() { castagnoli() }) // before the first session needs it
 	return d, nil
 }
 
