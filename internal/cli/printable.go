@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -56,20 +57,61 @@ func shorten(s string, cells int) string {
 	if width(s) <= cells {
 		return s
 	}
-	room := max(cells-width(cut), 0)
-	head := text.Trim(s, (room+1)/2)
-	room -= width(head)
-	tail := len(s)
-	for i := len(s); i > len(head); {
-		r, size := utf8.DecodeLastRuneInString(s[:i])
-		i -= size
-		w := text.RuneWidth(r)
+	parts, room := units(s), max(cells-width(cut), 0)
+	head, headRoom := "", (room+1)/2
+	for _, p := range parts {
+		w := width(p)
+		if w > headRoom {
+			break
+		}
+		head += p
+		headRoom -= w
+		room -= w
+	}
+	tail := ""
+	for _, p := range slices.Backward(parts) {
+		w := width(p)
 		if w > room {
 			break
 		}
-		if room -= w; w > 0 { // an accent alone would stand on the cut
-			tail = i
-		}
+		tail = p + tail
+		room -= w
 	}
-	return head + cut + s[tail:]
+	return head + cut + tail
+}
+
+// units are the parts of a text that are not cut through: a character with its accents, or an escape of printable, half of which would read
+// as something else.
+func units(s string) []string {
+	var parts []string
+	for len(s) > 0 {
+		n := escape(s)
+		if n == 0 {
+			_, n = utf8.DecodeRuneInString(s)
+		}
+		for n < len(s) {
+			r, size := utf8.DecodeRuneInString(s[n:])
+			if text.RuneWidth(r) > 0 {
+				break
+			}
+			n += size
+		}
+		parts, s = append(parts, s[:n]), s[n:]
+	}
+	return parts
+}
+
+// escape returns the length of the escape that s begins with, or 0.
+func escape(s string) int {
+	if len(s) < 2 || s[0] != '\\' {
+		return 0
+	}
+	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[s[1]]
+	if digits == 0 && !strings.ContainsRune("abfnrtv", rune(s[1])) || len(s) < 2+digits {
+		return 0
+	}
+	if strings.Trim(s[2:2+digits], "0123456789abcdef") != "" {
+		return 0
+	}
+	return 2 + digits
 }
