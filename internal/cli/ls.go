@@ -38,7 +38,11 @@ func (c *lsCommand) Run(ctx context.Context, t terminal, line *commandLine) erro
 	case line.JSON:
 		return errors.Join(printJSON(t.out, v.jsonLines(lines)), err)
 	case len(lines) == 0:
-		t.say("nobody holds or waits in %s", v.store)
+		of := ""
+		if c.Prefix != "" {
+			of = fmt.Sprintf(" for a name that begins with %q", c.Prefix)
+		}
+		t.say("nobody holds or waits%s in %s", of, v.store)
 	default:
 		t.claims(lines, c.Output)
 	}
