@@ -141,7 +141,12 @@ func (c *completeCommand) Run(ctx context.Context, t terminal, line *commandLine
 	}
 	var found []string
 	switch {
-	case flag != "": // perhaps a file
+	case flag != "": // perhaps a file, where it is not one of a few words
+		for _, f := range flags {
+			if f.Enum != "" && (flag == "--"+f.Name || f.Short != 0 && flag == "-"+string(f.Short)) {
+				found = f.EnumSlice()
+			}
+		}
 	case strings.HasPrefix(last, "-"):
 		for _, f := range flags {
 			if f.Hidden {
