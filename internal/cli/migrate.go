@@ -10,7 +10,7 @@ import (
 )
 
 type migrateCommand struct {
-	Print bool `help:"Print the SQL that makes everything in an empty database, and change nothing."`
+	Print bool `help:"Print the SQL that makes everything in an empty database, and change nothing: that of PostgreSQL, where the store is no database."`
 }
 
 // Run makes the tables of a store that keeps locks in tables, or brings them to the version of this program.

@@ -31,7 +31,7 @@ func widthOf(f *os.File) int {
 
 // outputFlag says how much of a table is shown.
 type outputFlag struct {
-	Output string `short:"o" enum:"narrow,wide" default:"narrow" placeholder:"narrow" help:"narrow: fits a terminal, or 80 columns where there is none, so long names and owners are cut; wide: every column, and nothing cut."`
+	Output string `short:"o" enum:"narrow,wide" default:"narrow" placeholder:"narrow" help:"narrow: fits a terminal of 80 columns or more, and 80 where there is none, so long names and owners are cut; wide: every column, and nothing cut."`
 }
 
 // columns are what people read of a claim, those of a narrow table first. Each is one field, so that awk and eyes read it alike; only a
