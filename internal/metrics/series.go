@@ -43,15 +43,17 @@ func (s *Series[T]) first(name string) *T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := *s.named.Load()
+	if t := all[name]; t != nil { // another goroutine was faster, perhaps with the last name that there may be
+		return t
+	}
 	others := len(all)
 	if all[Other] != nil {
 		others--
 	}
 	if others >= mostNames {
-		name = Other
-	}
-	if t := all[name]; t != nil { // another goroutine was faster
-		return t
+		if name = Other; all[name] != nil {
+			return all[name]
+		}
 	}
 	t := s.begin(strings.ToValidUTF8(name, "\uFFFD"))
 	all = maps.Clone(all)
