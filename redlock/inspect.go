@@ -250,7 +250,7 @@ func (d *Driver) merge(glimpses []glimpse) (seats []*seat, fence uint64) {
 			s := at(p.id, h)
 			s.masters |= 1 << i
 			s.ticket, s.channel = p.ticket, p.record.channel
-			if s.Since.IsZero() { // it has another master already
+			if s.Since.IsZero() || p.record.since.Before(s.Since) { // it came when the first of them heard of it
 				s.Since = p.record.since
 			}
 		}

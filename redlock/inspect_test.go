@@ -89,6 +89,36 @@ func TestBreak_OfAClaimThatMissingMastersDecide(t *testing.T) {
 	}
 }
 
+// Who waits is shown to wait since it came, although a master has heard of it later than that.
+func TestWhoWaitsIsShownSinceItCame(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3)
+	d := open(t, urlOf(addrs(set)))
+	slow, wires := wired(t, set, "?node_timeout=30s")
+	holder, waiter := session(t, d, time.Minute), session(t, slow, time.Minute)
+	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, holder, mutex("late", false)); return err })
+	everywhere(t, set, "late")
+	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, waiter, mutex("met", false)); return err })
+	everywhere(t, set, "met") // by then all masters have their votes
+	heal := wires[0].Stall(wire.Requests)
+	waits := mutex("late", true)
+	within(t, "a claim that queues", func(ctx context.Context) error { _, err := waiter.Acquire(ctx, waits); return err })
+	came := time.Now()
+	until(t, 30*time.Second, "clocks have gone on", func() bool { return time.Since(came) > 5*time.Millisecond })
+	heal()
+	until(t, 30*time.Second, "in line at the late one", func() bool {
+		within(t, "a claim that queues", func(ctx context.Context) error { _, err := waiter.Acquire(ctx, waits); return err })
+		return set[0].MustDo(t, "ZCARD", "il:{late}:qline:late") == "1"
+	})
+	l, err := d.Line(t.Context(), "late")
+	if err != nil || len(l.Claims) != 2 {
+		t.Fatalf("line %+v, %v: want the holder and the waiter", l, err)
+	}
+	if since := l.Claims[1].Since; since.After(came) {
+		t.Errorf("it waited at %v, and is shown to wait since %v", came, since)
+	}
+}
+
 // Who holds is shown to hold since it was granted, alone or after a wait, whatever it renews; and nobody since a time to come.
 func TestWhoHoldsIsShownSinceItsGrant(t *testing.T) {
 	t.Parallel()
