@@ -171,10 +171,13 @@ func (g *listening) subscribe(ctx context.Context, channel string) error {
 	go func() { done <- g.client.Do(until, cmd).Error() }()
 	select {
 	case err := <-done:
+		if errors.Is(err, rueidis.ErrClosing) {
+			return errEnded
+		}
 		_, err = g.conn.answer(nil, err)
 		return err
 	case <-g.closed:
-		return errors.New("redisconn: the connection of a subscription was closed")
+		return errEnded
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -15,6 +15,9 @@ import (
 // glance is the time between looks whether a client behind sentinels has another master.
 const glance = 200 * time.Millisecond
 
+// errEnded says that no message comes any more, and that the same subscription can be asked for at once.
+var errEnded = fmt.Errorf("redisconn: the connection of a subscription was closed: %w", io.EOF)
+
 // Subscribe implements Conn.
 func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error) {
 	return apart(ctx, func() (s *Subscription, err error) {
@@ -76,7 +79,7 @@ func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(pa
 		return NewSubscription(node, closed, end), nil
 	case <-closed:
 		end()
-		return nil, fmt.Errorf("redisconn: the connection of a subscription was closed: %w", io.EOF)
+		return nil, errEnded
 	case <-ctx.Done():
 		end()
 		return nil, ctx.Err()

@@ -2,6 +2,7 @@ package redissonlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
@@ -28,10 +29,14 @@ type station struct {
 	closed chan struct{} // nil, or closed when the server has been told that nobody listens any more
 }
 
+// dials is how many connections in a row may end before they have confirmed a channel: the first, as a rule, had ended while it was
+// idle, which nobody had seen yet.
+const dials = 8
+
 // listen has the room's channel listened to, at the master that owns the name now, and returns when that has confirmed it:
 // from then on no message is missed.
 func (d *Driver) listen(ctx context.Context, r *room) error {
-	for {
+	for left := dials; ; {
 		node := d.conn.Node(r.place.name)
 		d.mu.Lock()
 		if d.sessions.Closed() {
@@ -58,12 +63,24 @@ func (d *Driver) listen(ctx context.Context, r *room) error {
 		}
 		tuned, err := e.tune(ctx, r)
 		if err != nil {
-			return fmt.Errorf("redissonlock: %w", err)
+			if left--; left == 0 || !e.ended(err) || ctx.Err() != nil {
+				return fmt.Errorf("redissonlock: %w", err)
+			}
+			d.mu.Lock()
+			if d.ears[node] == e { // its end may be seen later than that of what was asked of it
+				delete(d.ears, node)
+			}
+			d.mu.Unlock()
 		}
 		if tuned {
 			return nil
 		}
 	}
+}
+
+// ended reports whether a channel was not confirmed since the connection had ended or ended then.
+func (e *ear) ended(err error) bool {
+	return redisconn.Broken(err) || e.Deaf() && !errors.Is(err, driver.ErrRefused)
 }
 
 // tune listens to the room's channel. It reports false where the channel was just being given up.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -268,4 +269,38 @@ func tryCutsInARow(t *testing.T, open Opening) {
 			}
 		})
 	}
+}
+
+// tryCutWhileListening has every connection end when one asks for a channel, before the server has that: the first of a process, and
+// then the one that has listened for long. Who wants to wait notices nothing.
+func tryCutWhileListening(t *testing.T, open Opening) {
+	t.Helper()
+	t.Run("while it asks to listen", func(t *testing.T) {
+		t.Parallel()
+		s := servertest.Redis(t)
+		e := newEnded(t, s, wire.New(t, s.Addr()), open)
+		var cuts atomic.Int64
+		e.w.Filter(wire.Requests, func(frame []byte) bool {
+			if bytes.Contains(bytes.ToUpper(frame[:min(len(frame), 24)]), []byte("SUBSCRIBE")) && cuts.Add(-1) >= 0 {
+				go e.w.Cut()
+				return false
+			}
+			return true
+		})
+		for _, name := range []string{"first", "next"} {
+			holds, waits := exclusive(name, false), exclusive(name, true)
+			e.acquire(e.rival, "the rival", holds, true)
+			cuts.Store(1)
+			e.acquire(e.session, "a name that is held, to wait", waits, false)
+			e.release(e.rival, "the rival", holds, true)
+			Until(t, limit, "the name is not handed on", func() bool {
+				g, err := e.session.Wait(t.Context(), waits)
+				if err != nil {
+					t.Fatalf("Wait: %v; want no error", err)
+				}
+				return g.Held
+			})
+			e.release(e.session, "what was waited for", waits, true)
+		}
+	})
 }

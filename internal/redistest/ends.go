@@ -32,6 +32,7 @@ func TryEndsUnderWay(t *testing.T, clients map[string]Opening) {
 			tryCuts(t, open)
 			tryCutsInARow(t, open)
 			tryCutAndReleased(t, open)
+			tryCutWhileListening(t, open)
 			tryLateArrival(t, open)
 		})
 	}

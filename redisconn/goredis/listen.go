@@ -115,7 +115,7 @@ func (g *listening) subscribe(ctx context.Context, channel string) error {
 	if g.sharded {
 		send = g.pubsub.SSubscribe
 	}
-	if err := send(ctx, channel); err != nil {
+	if err := send(ctx, channel); err != nil && !errors.Is(err, redis.ErrClosed) { // run has closed it, and says why
 		_, err = answer(nil, err)
 		return err
 	}
