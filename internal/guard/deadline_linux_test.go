@@ -36,7 +36,7 @@ func TestDeadlineAt(t *testing.T) {
 // What ignores SIGTERM is killed at the kill time, not at the end: that is an hour away.
 func TestKillTime(t *testing.T) {
 	s := launchTree(t, "-grace", "1h", "-kill", "300ms")
-	s.tellLoss(t)
+	s.tell(t)
 	if got := s.exitAfter(t, "the kill time"); got != exitLost {
 		t.Errorf("exit status %d, want %d", got, exitLost)
 	}
@@ -48,7 +48,7 @@ func TestKillTime(t *testing.T) {
 // Once SIGTERM was sent a renewal that was under way moves the kill time no more.
 func TestRenewalAfterLoss(t *testing.T) {
 	s := launchTree(t, "-heedless", "-grace", "1h", "-kill", "300ms") // interlock stands in after half an hour
-	s.tellLoss(t)
+	s.tell(t)
 	if got := s.exitAfter(t, "a renewal that came after SIGTERM"); got != exitLost {
 		t.Errorf("exit status %d, want %d", got, exitLost)
 	}
@@ -60,7 +60,7 @@ func TestRenewalAfterLossWithGuardStopped(t *testing.T) {
 	guard := s.guard(t)
 	_ = syscall.Kill(guard, syscall.SIGSTOP)
 	guardtest.Eventually(t, "the guard is stopped", func() bool { return stopped(guard) })
-	s.tellLoss(t)
+	s.tell(t)
 	if got := s.exitAfter(t, "a renewal that came after SIGTERM, with its guard stopped"); got != exitLost {
 		t.Errorf("exit status %d, want %d", got, exitLost)
 	}
@@ -95,7 +95,7 @@ func TestTermContinues(t *testing.T) {
 			s.start(t)
 			s.says(t, "runs")
 			guardtest.Eventually(t, "the "+who+" is stopped", func() bool { return slices.ContainsFunc(marked(s.mark), stopped) })
-			s.tellLoss(t)
+			s.tell(t)
 			if got := s.exitAfter(t, "SIGTERM to the stopped "+who); got != exitLost {
 				t.Errorf("exit status %d, want %d", got, exitLost)
 			}
@@ -106,8 +106,8 @@ func TestTermContinues(t *testing.T) {
 	}
 }
 
-// tellLoss tells the supervisor that the lock is lost.
-func (s *supervisor) tellLoss(t *testing.T) {
+// tell has the supervisor do what it waits for: take the lock for lost, or what its flags say.
+func (s *supervisor) tell(t *testing.T) {
 	t.Helper()
 	if err := syscall.Kill(s.Process.Pid, syscall.SIGXCPU); err != nil {
 		t.Fatal(err)

@@ -47,9 +47,10 @@ func supervise(args []string) int {
 	least := f.Duration("least", 0, "time that must be left at the start")
 	inherit := f.String("inherit", "", "file to lock and hand on")
 	mark := f.String("mark", "", "value of MARK in the command's environment")
-	lost := f.Duration("lost", 0, "time until the loss is told, which SIGXCPU tells as well")
 	heedless := f.Bool("heedless", false, "renew for an hour after the loss was told")
-	closing := f.Duration("close", 0, "time until the guard is closed")
+	last := f.Duration("last", 0, "what SIGXCPU does instead of telling the loss: renew for so long, and then no more")
+	halt := f.String("halt", "", "after that, stop: self, or the process group")
+	closes := f.Bool("closes", false, "what SIGXCPU does instead: close the guard")
 	early := f.Int("early", 0, "signal to send before the command runs")
 	unheld := f.Bool("stopped", false, "tell the loss before the command is handed over")
 	rest := f.Bool("killrest", false, "kill what the child leaves behind")
@@ -116,21 +117,9 @@ func supervise(args []string) int {
 	}
 	fmt.Fprintln(os.Stderr, "runs")
 
-	var ticks, loss, end <-chan time.Time
+	var ticks <-chan time.Time
 	if *renew > 0 {
 		ticks = time.NewTicker(*renew).C
-	}
-	if *lost > 0 {
-		loss = time.NewTimer(*lost).C
-	}
-	if *closing > 0 {
-		end = time.NewTimer(*closing).C
-	}
-	lose := func() {
-		g.Stop(deadlineIn(0))
-		if *heedless {
-			g.SetDeadline(deadlineIn(time.Hour))
-		}
 	}
 	for {
 		select {
@@ -146,12 +135,25 @@ func supervise(args []string) int {
 				c.Deadline = deadlineIn(*lease)
 				g.SetDeadline(c.Deadline)
 			}
-		case <-loss:
-			lose()
 		case <-told:
-			lose()
-		case <-end:
-			g.Close()
+			switch {
+			case *closes:
+				g.Close()
+			case *last > 0:
+				ticks = nil
+				g.SetDeadline(deadlineIn(*last))
+				switch *halt { // at once: however slow the machine is, it is stopped before it could see the end
+				case "self":
+					_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+				case "group":
+					_ = syscall.Kill(0, syscall.SIGSTOP)
+				}
+			default:
+				g.Stop(deadlineIn(0))
+				if *heedless {
+					g.SetDeadline(deadlineIn(time.Hour))
+				}
+			}
 		case <-g.Done():
 			state := g.Wait()
 			switch {
@@ -337,8 +339,11 @@ func marked(mark string) []int {
 }
 
 // stopped reports whether the process is stopped by a signal.
-func stopped(pid int) bool {
+func stopped(pid int) bool { return state(pid) == "T" }
+
+// state is the letter that the kernel has for what the process does, or "" where there is none.
+func state(pid int) string {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(rest, "T")
+	return rest[:min(len(rest), 1)]
 }
