@@ -14,7 +14,7 @@ import (
 // HoldEnd when that lease ends; of a lease that is lost as soon as it is granted, HoldEnd may be told first. A panic goes to whoever locks
 // or releases, and leaves no lock held behind it. The contrib modules interlockprom and interlockotel make metrics and spans of this.
 type Tracer interface {
-	// WaitStart: somebody asks for a lock.
+	// WaitStart: somebody asks for a lock. Of nil, the context that it was given goes on.
 	WaitStart(ctx context.Context, d WaitStart) context.Context
 	// WaitEnd: it was granted, or not.
 	WaitEnd(ctx context.Context, d WaitEnd)
@@ -130,7 +130,15 @@ func (h *handle) trace(ctx context.Context, op string, k driver.Kind) (context.C
 		return ctx, tracedWait{}
 	}
 	w := tracedWait{t, h.client.clock, WaitStart{op, h.name, k}, h.client.clock.now()}
-	return t.WaitStart(ctx, w.what), w
+	return waitStarts(ctx, t, w.what), w
+}
+
+// waitStarts tells a tracer that a wait starts, and returns its context, or ctx where it has none of its own.
+func waitStarts(ctx context.Context, t Tracer, d WaitStart) context.Context {
+	if own := t.WaitStart(ctx, d); own != nil {
+		return own
+	}
+	return ctx
 }
 
 // end tells it how the wait ended. ctx is the tracer's.

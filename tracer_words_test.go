@@ -3,6 +3,7 @@ package interlock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -249,6 +250,35 @@ func TestTracers_AreEachToldEverything(t *testing.T) {
 				t.Errorf("told of %d starts, %d ends, %d holds, %d renewals; want one of each, and renewals", len(r.started), len(r.ended), len(r.held), len(r.renewed))
 			}
 			r.mu.Unlock()
+		}
+	})
+}
+
+// contextless is a tracer that keeps no context, and returns none.
+type contextless struct{ traces }
+
+func (r *contextless) WaitStart(ctx context.Context, d interlock.WaitStart) context.Context {
+	r.traces.WaitStart(ctx, d)
+	return nil
+}
+
+// A tracer that returns no context leaves the one it was given, also to those after it.
+func TestTracer_WithoutAContext(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx := context.WithValue(t.Context(), traceKey{}, "the caller's")
+		none, after := &contextless{}, &traces{}
+		for name, tracer := range map[string]interlock.Tracer{"alone": none, "of two": interlock.Tracers(none, after)} {
+			l := lock(ctx, t, newClient(t, memlock.New(), &interlock.Options{Tracer: tracer}).Mutex("m"))
+			if want := map[string]any{"alone": "the caller's", "of two": 1}[name]; l.Context().Value(traceKey{}) != want {
+				t.Errorf("%s: the lease's context has %v, want %v", name, l.Context().Value(traceKey{}), want)
+			}
+			release(t, l)
+		}
+		synctest.Wait()
+		for _, ctx := range slices.Concat(none.contexts, after.contexts) {
+			if ctx == nil {
+				t.Error("an end is told with no context")
+			}
 		}
 	})
 }

@@ -11,7 +11,7 @@ type tracers []Tracer
 // WaitStart implements Tracer.
 func (ts tracers) WaitStart(ctx context.Context, d WaitStart) context.Context {
 	for _, t := range ts {
-		ctx = t.WaitStart(ctx, d)
+		ctx = waitStarts(ctx, t, d)
 	}
 	return ctx
 }
