@@ -18,6 +18,12 @@ type lineJSON struct {
 	Claims []claimJSON `json:"claims"`
 }
 
+// seenJSON is a line as watch prints it.
+type seenJSON struct {
+	Time time.Time `json:"time"` // by the clock of this machine
+	lineJSON
+}
+
 type claimJSON struct {
 	ID      string       `json:"id"`
 	State   string       `json:"state"` // holds, waits, broken

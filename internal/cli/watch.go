@@ -19,7 +19,7 @@ type watchCommand struct {
 func (*watchCommand) Help() string {
 	return "Prints who holds and who waits, one row each, and from then on a row for whoever comes, gets the lock, is broken, or is gone, with the time; free where nobody is left. " +
 		"Where the store cannot be reached meanwhile, as while it restarts, watching goes on when it is there again; stderr says both, but for etcd, whose client waits by itself. " +
-		"With --json the whole line is printed, now, after every change, and when the store is there again.\n\n" + columnsHelp(", from ID on with -o wide")
+		"With --json the whole line is printed, now, after every change, and when the store is there again, with the time at which it was seen.\n\n" + columnsHelp(", from ID on with -o wide")
 }
 
 // Run prints the line now and every change of it, until it is interrupted.
@@ -41,7 +41,7 @@ func (c *watchCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 		case err != nil:
 			return storeError(err)
 		case line.JSON:
-			err = printJSON(t.out, v.asJSON(l))
+			err = printJSON(t.out, seenJSON{time.Now(), v.asJSON(l)})
 		default:
 			err = changes.print(l, time.Now())
 		}
