@@ -216,7 +216,7 @@ type Inspector interface {
 	// over, so that the owner knows before. With now the next is let in at once, and the token alone keeps the order.
 	//
 	// A claim that cannot be marked, as a foreign one, whose owner reads no marks, can be broken only with now: without
-	// it the error matches ErrRefused and says so. A waiting claim whose owner did not hear of it may come back at the end.
+	// it the error matches [ErrOnlyNow]. A waiting claim whose owner did not hear of it may come back at the end.
 	Break(ctx context.Context, name, publicID string, fence uint64, now bool) error
 }
 

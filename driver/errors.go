@@ -18,6 +18,10 @@ var (
 	// in use in a way that this claim does not go with.
 	ErrName = fmt.Errorf("%w for this name", ErrRefused)
 
+	// ErrOnlyNow is ErrRefused, which it matches, of [Inspector].Break without now: the claim cannot be marked, as one of another program,
+	// whose owner reads no marks. With now it can be broken.
+	ErrOnlyNow = fmt.Errorf("%w: this claim can be broken only at once", ErrRefused)
+
 	// ErrNotSent: nothing was changed, and asking again may help. Nothing left this process, or the store has answered that
 	// it does nothing for now, as while it loads its data or its master moves.
 	ErrNotSent = errors.New("not sent")

@@ -147,7 +147,7 @@ func (d *Driver) tryBreak(ctx context.Context, name, publicID string, fence uint
 	switch {
 	case now:
 	case e.foreign:
-		return false, fmt.Errorf("%w: claim %s is another program's, which reads no marks: break it with now", driver.ErrRefused, publicID)
+		return false, fmt.Errorf("%w: claim %s is another program's, which reads no marks", driver.ErrOnlyNow, publicID)
 	case h.Held:
 		marked := e.value
 		marked.Broken = true

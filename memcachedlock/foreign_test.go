@@ -129,7 +129,7 @@ func TestForeignExclusion(t *testing.T) {
 				t.Errorf("shown is %+v", h)
 			}
 			i := a.d.(driver.Inspector)
-			if err := i.Break(t.Context(), "job", h.PublicID, 0, false); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "only be broken now") {
+			if err := i.Break(t.Context(), "job", h.PublicID, 0, false); !errors.Is(err, driver.ErrOnlyNow) {
 				t.Errorf("a mark for who reads none: %v", err)
 			}
 			if l, err := i.Lines(t.Context(), ""); err != nil || len(l) != 1 || l[0].Name != "job" {

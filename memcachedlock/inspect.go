@@ -70,7 +70,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 		case it == nil || it.show().PublicID != publicID || it.Fence != fence:
 			return fmt.Errorf("memcachedlock: break %q: %w: no claim %s with token %d stands there", name, driver.ErrRefused, publicID, fence)
 		case it.foreign && !now:
-			return fmt.Errorf("memcachedlock: break %q: %w: it is another program's, which reads no marks: it can only be broken now", name, driver.ErrRefused)
+			return fmt.Errorf("memcachedlock: break %q: %w: it is another program's, which reads no marks", name, driver.ErrOnlyNow)
 		}
 		request := memcache.Delete(key, it.Version)
 		if !now {

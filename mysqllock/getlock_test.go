@@ -253,7 +253,7 @@ func TestLookIntoSession(t *testing.T) {
 	}
 	refused(look, driver.PublicID("nobody"), 0, true, "no claim", driver.ErrRefused)
 	refused(look, all[0].PublicID, 32, true, "no claim", driver.ErrRefused)
-	refused(look, all[0].PublicID, 0, false, "can only be broken now", errors.ErrUnsupported)
+	refused(look, all[0].PublicID, 0, false, "cannot be marked", driver.ErrOnlyNow)
 	execute(t, s, "create user viewer", "grant process on *.* to viewer", "grant select on test.interlock_version to viewer")
 	other, err := driver.OpenURL(t.Context(), strings.Replace(bySession(s), "root@", "viewer@", 1))
 	if err != nil {

@@ -193,7 +193,7 @@ func TestLookIntoSession(t *testing.T) {
 	}
 	refused(driver.PublicID("nobody"), 0, true, "no claim", driver.ErrRefused)
 	refused(all[0].PublicID, 32, true, "no claim", driver.ErrRefused)
-	refused(all[0].PublicID, 0, false, "can only be broken now", errors.ErrUnsupported)
+	refused(all[0].PublicID, 0, false, "cannot be marked", driver.ErrOnlyNow)
 	asks(t, a, other, true)
 	refused(all[0].PublicID, 0, true, "has 1 other locks", errors.ErrUnsupported)
 	leaves(t, a, other, true)

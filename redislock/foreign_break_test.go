@@ -39,6 +39,9 @@ func TestBreakOfAForeignLockThatWasPassedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.MustDo(t, "SET", "m", "the first one's")
+	if err := d.Break(t.Context(), "m", driver.PublicID("the first one's"), 0, false); !errors.Is(err, driver.ErrOnlyNow) || met != 0 {
+		t.Errorf("break without now: %v after %d looks, want ErrOnlyNow after none", err, met)
+	}
 	err = d.Break(t.Context(), "m", driver.PublicID("the first one's"), 0, true)
 	if !errors.Is(err, driver.ErrRefused) || met != 1 {
 		t.Errorf("break: %v after %d looks, want ErrRefused after one", err, met)

@@ -191,7 +191,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 // breakForeign deletes another program's lock, if it still has the value that was seen.
 func (d *Driver) breakForeign(ctx context.Context, k keys, publicID string, now bool) error {
 	if !now {
-		return fmt.Errorf("redislock: break %q: %w: another program holds it and reads no marks; it can only be broken at once", k.name, driver.ErrRefused)
+		return fmt.Errorf("redislock: break %q: %w: another program holds it and reads no marks", k.name, driver.ErrOnlyNow)
 	}
 	v, err := d.conn.Do(sessions.Within(ctx, d.options.Timeout), redisconn.Command{Words: []string{"GET", k.name}, First: 1, Keys: 1})
 	if err != nil {

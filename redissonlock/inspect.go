@@ -172,7 +172,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	case h.Foreign && thread.FindString(field) == "":
 		return fmt.Errorf("redissonlock: break %q: %w: that is no lock", name, driver.ErrRefused)
 	case h.Foreign && !now:
-		return fmt.Errorf("redissonlock: break %q: %w: a client of Redisson holds it and reads no marks; it can only be broken at once", name, driver.ErrRefused)
+		return fmt.Errorf("redissonlock: break %q: %w: a client of Redisson holds it and reads no marks", name, driver.ErrOnlyNow)
 	}
 	call := d.leaving(k, field, h.Kind, "")
 	if !h.Held || !now {

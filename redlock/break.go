@@ -31,7 +31,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	s, k := seats[i], keysOf(name)
 	switch {
 	case s.Foreign && !now:
-		return fmt.Errorf("redlock: break %q: %w: another program holds it and reads no marks; it can only be broken at once", name, driver.ErrRefused)
+		return fmt.Errorf("redlock: break %q: %w: another program holds it and reads no marks", name, driver.ErrOnlyNow)
 	case s.Foreign:
 		return d.breakForeign(ctx, k, s.id[1:])
 	case s.Held && !now:

@@ -45,7 +45,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 		switch {
 		case !r.live || r.holder().PublicID != publicID || fence != 0:
 		case !now:
-			err = refused("ShedLock's table has no mark that an owner reads: it can only be broken now")
+			err = fmt.Errorf("%w: ShedLock's table has no mark that an owner reads", driver.ErrOnlyNow)
 		default:
 			n, err = d.table.exec(ctx, release, fmt.Sprintf("%s and locked_by = %s and locked_at = %s", d.table.row(name), d.table.sql(":text", r.by), moment(r.at)))
 		}

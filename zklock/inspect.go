@@ -216,7 +216,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	case !c.Held || now:
 		call = zk.Multi(deletes(c.nodes, -1)...)
 	case c.Foreign:
-		return fmt.Errorf("zklock: break %q: %w: another program holds it and reads no marks: it can only be broken at once", name, driver.ErrRefused)
+		return fmt.Errorf("zklock: break %q: %w: another program holds it and reads no marks", name, driver.ErrOnlyNow)
 	default:
 		call = zk.Set(c.nodes[0], c.get.Data, -1)
 	}

@@ -14,7 +14,7 @@ type breakCommand struct {
 	ID    string `arg:"" optional:"" help:"The claim's public id, from ls or show."`
 	Fence uint64 `arg:"" optional:"" help:"The claim's token, from ls or show; 0 for readers, permits and waiters."`
 	Yes   bool   `help:"Break every holder of the name, after showing them; without id and token."`
-	Now   bool   `help:"Let the next in at once, although the holder may still be at work: only its token keeps its writes out."`
+	Now   bool   `help:"Let the next in at once, although the holder may still be at work: only its token keeps its writes out. What another program holds is broken so or not at all."`
 }
 
 // Run takes claims away from their owners, and waits until they are gone.
@@ -38,27 +38,44 @@ func (c *breakCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 	if err != nil {
 		return err
 	}
-	for _, h := range targets {
-		if err := v.Break(ctx, c.Name, h.PublicID, h.Fence, c.Now); err != nil {
-			if errors.Is(err, driver.ErrRefused) {
-				return &exitError{exitHeld, err}
-			}
-			return storeError(err)
-		}
+	broken, failed := c.breakAll(ctx, v, targets)
+	if len(broken) == 0 {
+		return failed
 	}
-	if err := c.await(ctx, t, v, targets); err != nil {
-		return err
+	if err := c.await(ctx, t, v, broken); err != nil {
+		return errors.Join(err, failed)
 	}
 	if line.JSON {
-		return printJSON(t.out, v.asJSON(driver.Line{Name: c.Name, Fence: l.Fence, Claims: targets}))
+		return errors.Join(failed, printJSON(t.out, v.asJSON(driver.Line{Name: c.Name, Fence: l.Fence, Claims: broken})))
 	}
-	for _, h := range targets {
+	for _, h := range broken {
 		t.print("%s: broke %s of %s", c.Name, h.PublicID, by(h))
 		if !h.Held {
 			t.say("it waited: where the store keeps no note of that for its owner, it stands in line again, at the end")
 		}
 	}
-	return nil
+	return failed
+}
+
+// breakAll breaks claims up to the first that cannot be, and returns those that are broken.
+func (c *breakCommand) breakAll(ctx context.Context, v *view, targets []driver.Holder) (broken []driver.Holder, err error) {
+	for i, h := range targets {
+		err := v.Break(ctx, c.Name, h.PublicID, h.Fence, c.Now)
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, driver.ErrOnlyNow):
+			at := *c
+			at.Now = true
+			err = usage("%w; to break it while its owner may still be at work: %s", err, at.typed(h))
+		case errors.Is(err, driver.ErrRefused):
+			err = &exitError{exitHeld, err}
+		default:
+			err = storeError(err)
+		}
+		return targets[:i], err
+	}
+	return targets, nil
 }
 
 // targets returns the claims to break: the one that is named, which must be the one that stands there, or with --yes all
@@ -82,16 +99,28 @@ func (c *breakCommand) targets(l driver.Line) ([]driver.Holder, error) {
 	case len(held) == 0:
 		return nil, &exitError{exitHeld, fmt.Errorf("nobody holds %q: nothing was broken", c.Name)}
 	case !c.Yes:
-		now := ""
-		if c.Now {
-			now = "--now "
-		}
-		if strings.HasPrefix(c.Name, "-") {
-			now += "-- "
-		}
-		return nil, usage("to break it: interlock break %s%s %s %d, or --yes for all that hold it", now, quoteWord(c.Name), held[0].PublicID, held[0].Fence)
+		return nil, usage("to break it: %s, or --yes for all that hold it", c.typed(held[0]))
 	}
 	return held, nil
+}
+
+// typed is the command that breaks a claim, or with --yes all that hold, as a person types it.
+func (c *breakCommand) typed(h driver.Holder) string {
+	words := "interlock break "
+	if c.Now {
+		words += "--now "
+	}
+	if c.Yes {
+		words += "--yes "
+	}
+	if strings.HasPrefix(c.Name, "-") {
+		words += "-- "
+	}
+	words += quoteWord(c.Name)
+	if !c.Yes {
+		words += fmt.Sprintf(" %s %d", h.PublicID, h.Fence)
+	}
+	return words
 }
 
 // await waits until the owners have let go or their time is over, so that whoever comes next is not told too early.

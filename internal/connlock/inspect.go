@@ -45,7 +45,7 @@ func (d *Sessions) Break(ctx context.Context, name, publicID string, fence uint6
 		switch {
 		case at.PublicID != publicID || fence != 0:
 		case at.Held && !now:
-			err = fmt.Errorf("a lock by technique %s cannot be marked, and its owner not be asked: it can only be broken now: %w", d.Technique, errors.ErrUnsupported)
+			err = fmt.Errorf("%w: one by technique %s cannot be marked, and its owner not be asked", driver.ErrOnlyNow, d.Technique)
 		case at.Also > 0:
 			err = fmt.Errorf("the connection %s has %d other locks, which would go with this one: %w", at.Conn, at.Also, errors.ErrUnsupported)
 		default:

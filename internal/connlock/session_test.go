@@ -106,7 +106,7 @@ func TestBreak(t *testing.T) {
 			}
 		}
 		breaks(0, 7, true, driver.ErrRefused)
-		breaks(0, 0, false, errors.ErrUnsupported)
+		breaks(0, 0, false, driver.ErrOnlyNow)
 		asks(t, a, other, true)
 		breaks(0, 0, true, errors.ErrUnsupported)
 		leaves(t, a, other, true)
