@@ -104,7 +104,7 @@ func TestRun_WaitsForAStore(t *testing.T) {
 	t.Cleanup(func() { _ = server.Close() })
 	s.ends(t, 0)
 	port, _, _ = away(t)
-	runs(t, port, "--wait", "1s").ends(t, 69, "no answer within 2s, asked ", fmt.Sprintf("127.0.0.1:%d", port))
+	runs(t, port, "--wait", "1s").ends(t, 69, "no answer within 1s, asked ", fmt.Sprintf("127.0.0.1:%d", port))
 }
 
 // Who does not wait tries once.

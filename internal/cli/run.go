@@ -50,7 +50,7 @@ type runCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*runCommand) Help() string {
-	return `The command gets stdin, the signals that this one gets, and in its environment INTERLOCK_NAME, INTERLOCK_FENCE, the token, and INTERLOCK_HELD: the leases of the runs around it and its own, one to a line, as name, token and store with tabs between them. Its exit status is passed on, 128 and the signal's number for a signal, 127 or 126 if it cannot be executed. A store that cannot be reached is tried again for as long as --wait says, 2 s at least, or for 15 s; with --try once. The flags have their names of flock(1), too: -e, --nb, --nonblock, --timeout, --conflict-exit-code. A name that a script has in a variable stands between two --, so that it may begin with a dash: interlock run -- "$NAME" -- command.` + "\n\n" + statusHelp()
+	return `The command gets stdin, the signals that this one gets, and in its environment INTERLOCK_NAME, INTERLOCK_FENCE, the token, and INTERLOCK_HELD: the leases of the runs around it and its own, one to a line, as name, token and store with tabs between them. Its exit status is passed on, 128 and the signal's number for a signal, 127 or 126 if it cannot be executed. A store that cannot be reached is tried again for as long as --wait says, 1 s at least, or for 15 s; with --try once. The flags have their names of flock(1), too: -e, --nb, --nonblock, --timeout, --conflict-exit-code. A name that a script has in a variable stands between two --, so that it may begin with a dash: interlock run -- "$NAME" -- command.` + "\n\n" + statusHelp()
 }
 
 // Run runs a command under a lock.
@@ -85,13 +85,13 @@ func (c *runCommand) run(ctx context.Context, t terminal, line *commandLine) err
 		c.Wait = new(time.Duration)
 	}
 	if c.Wait != nil {
-		j.bounded, j.once, j.patience = true, *c.Wait == 0, max(*c.Wait, tryPatience)
+		j.bounded, j.once, j.patience = true, *c.Wait == 0, patience(*c.Wait)
 	}
 	began := time.Now()
 	defer j.close()
 	return j.run(ctx, func(client *interlock.Client) (locker, error) {
 		if c.Wait != nil { // less what the opening took; but for a lock that is free there is time
-			options = append(options, interlock.Wait(max(*c.Wait-time.Since(began), min(*c.Wait, tryPatience))))
+			options = append(options, interlock.Wait(max(*c.Wait-time.Since(began), min(*c.Wait, leastPatience/2))))
 		}
 		switch {
 		case c.Shared:
@@ -286,6 +286,17 @@ func (j *job) connect(ctx context.Context, lock func(*interlock.Client) (locker,
 
 // tryPatience is how long a store may take to answer somebody who does not wait for the lock, as it is for TryLock.
 const tryPatience = 2 * time.Second
+
+// leastPatience is how long it may take at least to answer somebody who waits for a moment: to open a store takes some round trips.
+const leastPatience = time.Second
+
+// patience is how long somebody who waits for the lock for d bears with a store that does not answer.
+func patience(d time.Duration) time.Duration {
+	if d == 0 {
+		return tryPatience
+	}
+	return max(d, leastPatience)
+}
 
 // until returns the deadline for the command of a lease, as it is known now.
 func (j *job) until(lease *interlock.Lease) guard.Deadline {
