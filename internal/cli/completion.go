@@ -18,14 +18,14 @@ type completionCommand struct {
 var completionScripts = map[string]string{
 	"bash": `# Completion of interlock for bash. Source it, or put it into /usr/share/bash-completion/completions/interlock.
 _interlock() {
-	local i cur=${COMP_WORDS[COMP_CWORD]} cword=$COMP_CWORD words=("${COMP_WORDS[@]}")
+	local i last=${COMP_WORDS[COMP_CWORD]} cur=${COMP_WORDS[COMP_CWORD]} cword=$COMP_CWORD words=("${COMP_WORDS[@]}")
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		if [[ ${COMP_WORDS[i]} == -- ]] && declare -F _command_offset >/dev/null; then
 			_command_offset $((i + 1))
 			return
 		fi
 	done
-	# bash takes the : and the = of a URL or a name for words of their own.
+	# bash takes the : and the = of a URL, a flag or a name for words of their own, and puts in what comes after the last of them.
 	if declare -F _get_comp_words_by_ref >/dev/null; then
 		_get_comp_words_by_ref -n := cur words cword
 	fi
@@ -34,12 +34,11 @@ _interlock() {
 		compopt -o default
 		return
 	fi
+	[[ $last != [:=] ]] || last=
 	for i in "${!COMPREPLY[@]}"; do
 		printf -v "COMPREPLY[$i]" %q "${COMPREPLY[i]}"
+		COMPREPLY[i]=${COMPREPLY[i]#"${cur%"$last"}"}
 	done
-	if declare -F __ltrim_colon_completions >/dev/null; then
-		__ltrim_colon_completions "$cur"
-	fi
 }
 complete -F _interlock interlock
 `,
@@ -142,10 +141,11 @@ func (c *completeCommand) Run(ctx context.Context, t terminal, line *commandLine
 	var found []string
 	switch {
 	case flag != "": // perhaps a file, where it is not one of a few words
-		for _, f := range flags {
-			if f.Enum != "" && (flag == "--"+f.Name || f.Short != 0 && flag == "-"+string(f.Short)) {
-				found = f.EnumSlice()
-			}
+		found = choices(flags, flag)
+	case strings.HasPrefix(last, "--") && strings.Contains(last, "="):
+		flag, _, _ = strings.Cut(last, "=")
+		for _, value := range choices(flags, flag) {
+			found = append(found, flag+"="+value)
 		}
 	case strings.HasPrefix(last, "-"):
 		for _, f := range flags {
@@ -173,6 +173,16 @@ func (c *completeCommand) Run(ctx context.Context, t terminal, line *commandLine
 	for _, f := range found {
 		if strings.HasPrefix(f, last) {
 			fmt.Fprintln(t.out, f)
+		}
+	}
+	return nil
+}
+
+// choices are the words that the value of a flag is one of, or nil where it is free.
+func choices(flags []*kong.Flag, flag string) []string {
+	for _, f := range flags {
+		if f.Enum != "" && slices.Contains(spellings(f), flag) {
+			return f.EnumSlice()
 		}
 	}
 	return nil
