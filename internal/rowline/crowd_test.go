@@ -27,45 +27,61 @@ func (f crowded) Leave(ctx context.Context, name string, all []Leaver, _ time.Du
 	return was, f.twice, err
 }
 
-// queued has many sessions of one driver wait in a line, a claim each.
-func (f crowded) queued(t *testing.T, many int) (all []*Session, line []driver.Claim) {
+// crowd is a line in which many sessions of one driver wait, a claim each, behind one that is held for a minute.
+type crowd struct {
+	*server
+	holder *Session
+	held   driver.Claim
+	all    []*Session
+	line   []driver.Claim
+}
+
+func newCrowd(t *testing.T, many int) crowd {
 	t.Helper()
-	d := New(Config{Store: f, Ears: f, Package: "test", Timeout: 4 * time.Second, MinTTL: time.Second, MaxName: 10})
+	f := newServer()
+	c := crowd{server: f, holder: f.open(t, true), held: mutex("line")}
+	f.ttl[c.holder.id], f.until[c.holder.id] = time.Minute, time.Now().Add(time.Minute)
+	asks(t, c.holder, c.held, true)
+	d := New(Config{Store: crowded{f}, Ears: f, Package: "test", Timeout: 4 * time.Second, MinTTL: time.Second, MaxName: 10})
 	t.Cleanup(d.cancel)
-	for range many {
+	for i := range many {
 		s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, line = append(all, s.(*Session)), append(line, mutex("line"))
-		asks(t, all[len(all)-1], line[len(line)-1], false)
+		c.all, c.line = append(c.all, s.(*Session)), append(c.line, mutex("line"))
+		asks(t, c.all[i], c.line[i], false)
 	}
-	return all, line
+	return c
+}
+
+// leaves is the end, when all who waited have left.
+func (c crowd) leaves(t *testing.T) {
+	t.Helper()
+	leaves(t, c.holder, c.held, true)
+	c.nobody(t, "line")
+	closes(t, c.holder, c.all[0])
 }
 
 // Who gives up while another one leaves the line goes with all others who do, by one request. One that was let in meanwhile, and has not heard
 // of it, is told that it held.
 func TestACrowdLeavesTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newServer()
-		a, mine := f.open(t, true), mutex("line")
-		f.ttl[a.id], f.until[a.id] = time.Minute, time.Now().Add(time.Minute)
-		asks(t, a, mine, true)
-		all, line := crowded{f}.queued(t, 150)
+		f := newCrowd(t, 150)
 		steps := f.count("step")
 		f.set(func() { f.there = time.Second })
 		var givingUp sync.WaitGroup
 		giveUp := func(i int, was bool) {
-			givingUp.Go(func() { leaves(t, all[i], line[i], was) })
+			givingUp.Go(func() { leaves(t, f.all[i], f.line[i], was) })
 		}
 		giveUp(1, false)
 		synctest.Wait()
 		f.set(func() {
 			f.mute = true
-			f.lines["line"].Leave(mine.ID)
+			f.lines["line"].Leave(f.held.ID)
 			f.settle(f.lines["line"], nil)
 		})
-		for i := 2; i < len(line); i++ {
+		for i := 2; i < len(f.line); i++ {
 			giveUp(i, false)
 		}
 		synctest.Wait()
@@ -75,26 +91,22 @@ func TestACrowdLeavesTogether(t *testing.T) {
 			t.Errorf("150 leave by %d requests, and then %d for all others, want 1 and 2: 100 go at a time", n, leave)
 		}
 		f.nobody(t, "line")
-		closes(t, a, all[0])
+		closes(t, f.holder, f.all[0])
 	})
 }
 
 // Who waits no longer for the request of others has asked nothing, and whose own is under way says so. A Release after either goes on.
 func TestWhoLeavesInACrowdMayGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newServer()
-		a, mine := f.open(t, true), mutex("line")
-		f.ttl[a.id], f.until[a.id] = time.Minute, time.Now().Add(time.Minute)
-		asks(t, a, mine, true)
-		all, line := crowded{f}.queued(t, 3)
+		f := newCrowd(t, 3)
 		f.set(func() { f.there = 2 * time.Second })
 		var others sync.WaitGroup
-		others.Go(func() { leaves(t, all[0], line[0], false) })
+		others.Go(func() { leaves(t, f.all[0], f.line[0], false) })
 		synctest.Wait()
 		brief := func(i int, d time.Duration) error {
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			defer cancel()
-			_, err := all[i].Release(ctx, line[i])
+			_, err := f.all[i].Release(ctx, f.line[i])
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Release: %v, want the caller's end", err)
 			}
@@ -114,41 +126,34 @@ func TestWhoLeavesInACrowdMayGo(t *testing.T) {
 		if n := len(f.lines["line"].Claims); n != 3 {
 			t.Errorf("%d stand in line while a request is under way, want the holder, one that goes by it, and one that did not ask", n)
 		}
-		leaves(t, all[2], line[2], false)
-		leaves(t, all[1], line[1], false)
+		leaves(t, f.all[2], f.line[2], false)
+		leaves(t, f.all[1], f.line[1], false)
 		if n := f.count("leave"); n != 1 {
 			t.Errorf("%d requests for others, want 1", n)
 		}
-		leaves(t, a, mine, true)
-		f.nobody(t, "line")
-		closes(t, a, all[0])
+		f.leaves(t)
 	})
 }
 
 // An error of the request is that of each.
 func TestACrowdThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newServer()
-		a, mine := f.open(t, true), mutex("line")
-		asks(t, a, mine, true)
-		all, line := crowded{f}.queued(t, 3)
+		f := newCrowd(t, 3)
 		cut := errors.New("the connection has ended")
 		f.set(func() { f.there, f.fails = time.Second, cut })
 		var givingUp sync.WaitGroup
-		for i, s := range all {
+		for i, s := range f.all {
 			givingUp.Go(func() {
-				if was, err := s.Release(t.Context(), line[i]); was || !errors.Is(err, cut) {
+				if was, err := s.Release(t.Context(), f.line[i]); was || !errors.Is(err, cut) {
 					t.Errorf("Release: was held %v, %v; want that nobody knows", was, err)
 				}
 			})
 		}
 		givingUp.Wait()
 		f.set(func() { f.there, f.fails = 0, nil })
-		for i, s := range all {
-			leaves(t, s, line[i], false)
+		for i, s := range f.all {
+			leaves(t, s, f.line[i], false)
 		}
-		leaves(t, a, mine, true)
-		f.nobody(t, "line")
-		closes(t, a, all[0])
+		f.leaves(t)
 	})
 }
