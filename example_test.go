@@ -320,3 +320,18 @@ func ExampleClient_Shutdown() {
 	// worked: <nil>
 	// down: <nil>
 }
+
+// Hand a lock to code that takes a sync.Locker. The policy says what becomes of a holder who has lost it: here the process
+// ends before another one gets in. To log and go on is a policy, too, for who can bear two holders.
+func ExampleMutex_Locker() {
+	client := open("web-1")
+	defer client.Close()
+
+	queue := sync.NewCond(client.Mutex("queue").Locker(func(err error) {
+		log.Fatal(err)
+	}))
+	queue.L.Lock()
+	fmt.Println("alone in the fleet")
+	queue.L.Unlock()
+	// Output: alone in the fleet
+}
