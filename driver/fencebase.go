@@ -164,6 +164,14 @@ func (d *based) Prune(ctx context.Context, prefix string, idle time.Duration) (i
 	return 0, fmt.Errorf("driver: this store keeps nothing that can be pruned: %w", errors.ErrUnsupported)
 }
 
+// Examine implements Examiner; a store that brings no checks answers errors.ErrUnsupported.
+func (d *based) Examine(ctx context.Context, e Exam) ([]Finding, error) {
+	if x, ok := d.Driver.(Examiner); ok {
+		return x.Examine(ctx, e)
+	}
+	return nil, fmt.Errorf("driver: this store brings no checks: %w", errors.ErrUnsupported)
+}
+
 // Masters implements Quorum.
 func (d *based) Masters(ctx context.Context) ([]Master, error) {
 	if q, ok := d.Driver.(Quorum); ok {

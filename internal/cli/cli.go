@@ -32,6 +32,7 @@ type commandLine struct {
 	Watch      watchCommand      `cmd:"" help:"Follow one lock: who holds and who waits now, and then each change."`
 	Break      breakCommand      `cmd:"" help:"Take a lock away from its holder, or the place of one that waits, who may stand in line again."`
 	Masters    mastersCommand    `cmd:"" help:"Show which masters of a redlock:// vote, and why others do not; give up dead ones."`
+	Doctor     doctorCommand     `cmd:"" help:"Say what about a store would hurt locks, why, and how to mend it."`
 	Prune      pruneCommand      `cmd:"" help:"Remove what the store keeps of names that nobody locks any more."`
 	Migrate    migrateCommand    `cmd:"" help:"Make or renew the tables of a store in a database."`
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`

@@ -12,6 +12,7 @@ import (
 
 // The exit statuses, from sysexits(3) where it has one.
 const (
+	exitFindings = 1  // of doctor
 	exitUsage    = 64 // EX_USAGE
 	exitData     = 65 // EX_DATAERR
 	exitStore    = 69 // EX_UNAVAILABLE
@@ -25,6 +26,7 @@ const (
 // statuses are the exit statuses as people read them, in help and on the manual's page.
 var statuses = []struct{ status, means string }{
 	{"0", "done"},
+	{"1", "doctor has found what breaks a promise of the store"},
 	{"64", "the command line, the name or the store's URL is wrong"},
 	{"65", "what stands in the store is no lock, or is damaged"},
 	{"69", "the store cannot be used"},

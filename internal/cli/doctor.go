@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+)
+
+type doctorCommand struct {
+	Strict bool `help:"End with status 1 for a warning, too."`
+	Write  bool `help:"Take a lock under a random name, break it and take it again, and measure what only writing shows; nothing of it stays."`
+}
+
+// Help implements kong.HelpProvider.
+func (*doctorCommand) Help() string {
+	return "Looks at the store with the rights that --store gives, and says of each check what was seen, why it matters for locks, and how to mend it. " +
+		"Without --write it writes nothing, beside what opening the store makes: the folder of an embedded one.\n\n" +
+		"A line is ok; a warning, where one thing more, such as a restart, a failover or more load, costs a lock; bad, where a promise of the store is broken; " +
+		"or skipped, where the check could not be made. A code as R3 is a row of " + catalogue + ". What the store guarantees as it stands is said at the end.\n\n" +
+		"The status is 0, 1 where anything is bad, and 69 where the store does not answer."
+}
+
+// catalogue is where the codes of findings are explained.
+const catalogue = "https://github.com/interlock-go/interlock/blob/main/docs/failures.md"
+
+// Run looks at the store, and says what it found.
+func (c *doctorCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+	report, name, err := c.look(ctx, t, line)
+	if err != nil && report == nil {
+		return err
+	}
+	if line.JSON {
+		err = errors.Join(printJSON(t.out, asJSON(name, report)), err)
+	} else {
+		t.report(name, report)
+	}
+	switch {
+	case err != nil:
+		return storeError(err)
+	case report.Worst() == driver.LevelBad, c.Strict && report.Worst() == driver.LevelWarn:
+		return &exitError{status: exitFindings}
+	}
+	return nil
+}
+
+// look asks the store. One that answers and cannot be opened as it is has that for a finding.
+func (c *doctorCommand) look(ctx context.Context, t terminal, line *commandLine) (r *interlock.Report, name string, err error) {
+	d, name, err := line.open(ctx, t)
+	if err != nil {
+		var known *exitError
+		if errors.As(err, &known) && known.status == exitUsage || errors.Is(err, driver.ErrNotSent) || ctx.Err() != nil {
+			return nil, "", err
+		}
+		storeURL, _, _ := line.url()
+		return &interlock.Report{
+			Findings: []interlock.Finding{{
+				Title: "opening", Level: driver.LevelBad, Seen: oneLine(err), Why: "the store cannot be used as it is: no lock can be had", Mend: "as the message says",
+			}},
+			Guarantee: "It cannot be used.",
+		}, driver.Redact(storeURL), nil
+	}
+	defer func() { _ = d.Close(context.WithoutCancel(ctx)) }()
+	client, err := interlock.New(d, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = client.Close() }() // nothing of ours stays in the store
+	var o []interlock.DoctorOption
+	if c.Write {
+		o = append(o, interlock.Writing())
+	}
+	r, err = client.Doctor(ctx, o...)
+	return r, name, err
+}
+
+// reportJSON is a report as programs read it.
+type reportJSON struct {
+	Store string `json:"store"`
+	*interlock.Report
+	Worst driver.Level `json:"worst"`
+}
+
+func asJSON(name string, r *interlock.Report) reportJSON { return reportJSON{name, r, r.Worst()} }
+
+// report shows a report to people: a line for each check, and below it what is to be done where something is wrong.
+func (t terminal) report(name string, r *interlock.Report) {
+	t.print("%s", name)
+	column := 0
+	for _, f := range r.Findings {
+		column = max(column, width(f.Title))
+	}
+	for _, f := range r.Findings {
+		seen := f.Seen
+		if f.Code != "" && f.Level > driver.LevelSkip {
+			seen = f.Code + ": " + seen
+		}
+		if f.Server != "" {
+			seen = f.Server + ": " + seen
+		}
+		mark := t.mark(f.Level)
+		t.part(" "+mark+" "+text.Pad(printable(f.Title), column, ' ')+"  ", seen)
+		if f.Level > driver.LevelSkip {
+			indent := strings.Repeat(" ", width(mark)+column+4)
+			t.part(indent+"why   ", f.Why)
+			t.part(indent+"mend  ", f.Mend)
+		}
+	}
+	t.part("As it stands: ", r.Guarantee)
+	t.print("%s", counted(r))
+}
+
+// part prints a text behind a label, in as many lines as it takes; those after the first begin below its beginning.
+func (t terminal) part(label, s string) {
+	if s == "" {
+		return
+	}
+	room := max(t.width()-width(label), 20)
+	for i, row := range strings.Split(text.WrapSoft(printable(s), room), "\n") {
+		if i == 1 {
+			label = strings.Repeat(" ", width(label))
+		}
+		fmt.Fprintln(t.out, strings.TrimRight(label+strings.TrimSpace(row), " "))
+	}
+}
+
+// mark is a level as people see it: a sign on a terminal, and elsewhere a word, all of which are as wide.
+func (t terminal) mark(l driver.Level) string {
+	if t.columns == 0 {
+		return text.Pad(l.String(), len("skip"), ' ')
+	}
+	sign, colour := "✓", text.FgGreen
+	switch l {
+	case driver.LevelSkip:
+		sign, colour = "-", text.Faint
+	case driver.LevelWarn:
+		sign, colour = "!", text.FgYellow
+	case driver.LevelBad:
+		sign, colour = "✗", text.FgRed
+	case driver.LevelOK:
+	}
+	if t.colours {
+		return colour.Sprint(sign)
+	}
+	return sign
+}
+
+// counted says how many findings there are.
+func counted(r *interlock.Report) string {
+	var parts []string
+	for _, k := range []struct {
+		level     driver.Level
+		one, more string
+	}{{driver.LevelBad, "1 bad", "%d bad"}, {driver.LevelWarn, "1 warning", "%d warnings"}, {driver.LevelSkip, "1 check was skipped", "%d checks were skipped"}} {
+		switch n := len(r.Of(k.level)); n {
+		case 0:
+		case 1:
+			parts = append(parts, k.one)
+		default:
+			parts = append(parts, fmt.Sprintf(k.more, n))
+		}
+	}
+	if parts == nil {
+		return "All is well."
+	}
+	return strings.Join(parts, ", ") + "."
+}
