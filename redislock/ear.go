@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/redisconn"
 )
 
 // ear is one subscription of this process, to one master. Its channel is new with each connection, so that a message to
@@ -71,10 +72,26 @@ func (d *Driver) listenForHolders() {
 // listen returns the ear at the master that owns key, and makes it if it is missing. No ID enters a line before its
 // channel is confirmed: a grant that nobody hears would skip the claim.
 func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
+	for left := redisstore.Dials; ; {
+		e, err := d.ear(key)
+		if err != nil {
+			return nil, err
+		}
+		if err = e.Await(ctx); err == nil {
+			return e, nil
+		}
+		if left--; left == 0 || !redisconn.Broken(err) || ctx.Err() != nil {
+			return nil, fmt.Errorf("redislock: %w", err)
+		}
+	}
+}
+
+// ear returns the ear at the master that owns key, whose connection may still be being made. A deaf one is replaced.
+func (d *Driver) ear(key string) (*ear, error) {
 	node := d.conn.Node(key)
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.sessions.Closed() {
-		d.mu.Unlock()
 		return nil, errClosed
 	}
 	e := d.ears[node]
@@ -83,10 +100,6 @@ func (d *Driver) listen(ctx context.Context, key string) (*ear, error) {
 		delete(d.channels, node)
 		d.ears[node] = e
 		go d.open(e, key)
-	}
-	d.mu.Unlock()
-	if err := e.Await(ctx); err != nil {
-		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	return e, nil
 }

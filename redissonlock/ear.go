@@ -29,14 +29,10 @@ type station struct {
 	closed chan struct{} // nil, or closed when the server has been told that nobody listens any more
 }
 
-// dials is how many connections in a row may end before they have confirmed a channel: the first, as a rule, had ended while it was
-// idle, which nobody had seen yet.
-const dials = 8
-
 // listen has the room's channel listened to, at the master that owns the name now, and returns when that has confirmed it:
 // from then on no message is missed.
 func (d *Driver) listen(ctx context.Context, r *room) error {
-	for left := dials; ; {
+	for left := redisstore.Dials; ; {
 		node := d.conn.Node(r.place.name)
 		d.mu.Lock()
 		if d.sessions.Closed() {

@@ -163,7 +163,15 @@ func TestACL_WhatIsMissingIsAskedForOnce(t *testing.T) {
 		everywhere(t, set, "a/held")
 	}
 	for i, server := range set {
-		until(t, 30*time.Second, fmt.Sprintf("in line at master %d", i+1), func() bool { return server.MustDo(t, "ZCARD", lineOf("a/held")) == "1" })
+		until(t, 30*time.Second, fmt.Sprintf("in line at master %d", i+1), func() bool {
+			if server.MustDo(t, "ZCARD", lineOf("a/held")) == "1" {
+				return true
+			}
+			if _, err := rival.Renew(t.Context()); err != nil { // which has it enter where it did not yet
+				t.Fatal(err)
+			}
+			return false
+		})
 	}
 	d := open(t, "redlock://locker:pw@"+strings.Join(all, ",")+endless)
 	s := session(t, d, endlessTTL)

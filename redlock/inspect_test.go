@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -141,7 +142,20 @@ func TestWhoHoldsIsShownSinceItsGrant(t *testing.T) {
 		})
 		return since
 	}
-	begun := time.Now().Truncate(time.Millisecond)
+	now := func() time.Time { // by the clock of a master, in the steps of its tokens
+		first := time.Now()
+		for _, s := range set {
+			var seconds, micros int64
+			if _, err := fmt.Sscan(s.MustDo(t, "TIME"), &seconds, &micros); err != nil {
+				t.Fatal(err)
+			}
+			if at := time.UnixMicro((seconds*1e6 + micros) / 64 * 64); at.Before(first) {
+				first = at
+			}
+		}
+		return first.Truncate(time.Millisecond)
+	}
+	begun := now()
 	within(t, "an acquire", func(ctx context.Context) error { _, err := acquire(ctx, one, first); return err })
 	since := holds(first)
 	if since.Before(begun) || since.After(time.Now()) {
@@ -154,7 +168,7 @@ func TestWhoHoldsIsShownSinceItsGrant(t *testing.T) {
 	if at := holds(first); !at.Equal(since) {
 		t.Errorf("shown to hold since %v, and after a renewal since %v", since, at)
 	}
-	begun = time.Now().Truncate(time.Millisecond)
+	begun = now()
 	within(t, "a release", func(ctx context.Context) error { _, err := one.Release(ctx, first); return err })
 	within(t, "the waiter", func(ctx context.Context) error { _, err := acquire(ctx, two, next); return err })
 	if since = holds(next); since.Before(begun) || since.After(time.Now()) {

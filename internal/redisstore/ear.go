@@ -18,6 +18,10 @@ type Ear struct {
 	err   error
 }
 
+// Dials is how many connections in a row may end before they have confirmed a channel: the first, as a rule, had ended while it was
+// idle, which nobody had seen yet.
+const Dials = 8
+
 // NewEar returns an ear whose connection is being made; whoever makes it calls Settle.
 func NewEar() Ear { return Ear{ready: make(chan struct{})} }
 
