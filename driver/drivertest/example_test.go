@@ -26,7 +26,7 @@ func (h tiny) TTL() time.Duration                { return time.Second }
 
 func (h tiny) Cannot(law string) string {
 	switch law {
-	case "Law02_Idempotence", "Law13_NothingStays", "Also_Contexts", "Also_Outcomes":
+	case "Law02_Idempotence", "Law13_NothingStays", "Also_Contexts", "Also_Outcomes", "Also_LetIn":
 		return "no proxy stands before the test server yet"
 	case "Law10_Quiet":
 		return "the test server does not count yet"

@@ -24,7 +24,7 @@ func Laws() []Law {
 		namesLaw, quietLaw, noOvertakingLaw, closeLaw,
 		nothingStaysLaw, lostNoticeLaw, breakLaw, renewBoundedLaw,
 		requeueLaw, lossLaw, lostClaimsLaw, toldLaw, inspectorLaw, shownLaw, watchLaw, contextsLaw, outcomesLaw, parallelLaw,
-		numbersLaw, traitsLaw, inheritLaw,
+		numbersLaw, traitsLaw, inheritLaw, letInLaw,
 	}
 }
 

@@ -157,6 +157,21 @@ var living = []Driver{
 		twin: behindWriters,
 	},
 	{
+		Name: "PassesOverTheLetIn", Law: "Also_LetIn", Says: "before the time of … Renew began while the answer that let it in was on its way",
+		Fault: "Renew passes over a claim that the store has let in while the answer which says so is on its way, and counts for it all the same.",
+		new: func() *fault {
+			return &fault{renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
+				for _, c := range s.all() {
+					if s.has(c) && !s.known(c.ID).Held {
+						_, err := s.l.memory.Line(ctx, c.Name)
+						return driver.Renewal{Valid: s.Session.Valid()}, err
+					}
+				}
+				return s.Session.Renew(ctx)
+			}}
+		},
+	},
+	{
 		Name: "DeadProcessIsDeadJob", Law: "Also_Inherit", Says: "while a child of the dead holder had the session's files",
 		Fault: "The death of the process that opened the session ends its claims, although a child acts for it.",
 		Real:  true,
