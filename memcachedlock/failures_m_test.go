@@ -12,6 +12,7 @@ import (
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/memcache"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 )
 
 // Whatever the server forgets is told by the next renewal and comes back to nobody, and the next token is larger all the same.
@@ -39,23 +40,23 @@ func TestM01_TheServerForgets(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := servertest.Memcached(t, "-m", "2")
-			a := entered(t, opened(t, s.URL()), time.Minute)
+			a := storetest.Entered(t, storetest.Opened(t, s.URL()), time.Minute)
 			c := mutex(what)
-			before := a.asks(c, true).Fence
+			before := a.Asks(c, true).Fence
 			forget(t, s)
 			if what == "restart" {
 				_, _ = a.Renew(t.Context()) // its connection has ended, or not yet
 			}
-			a.loses(c)
+			a.Loses(c)
 			if _, err := a.Acquire(t.Context(), c); !errors.Is(err, driver.ErrGone) {
 				t.Errorf("what is gone is answered %v", err)
 			}
-			a.leaves(c, false)
+			a.Leaves(c, false)
 			next := mutex(what)
-			if after := a.asks(next, true).Fence; after < before+driver.Stride {
+			if after := a.Asks(next, true).Fence; after < before+driver.Stride {
 				t.Errorf("token %d after %d", after, before)
 			}
-			a.leaves(next, true)
+			a.Leaves(next, true)
 		})
 	}
 }
@@ -64,7 +65,7 @@ func TestM01_TheServerForgets(t *testing.T) {
 func restart(t *testing.T, s *servertest.Server) {
 	t.Helper()
 	began := time.Now()
-	eventually(t, "a second passes", func() bool { return time.Since(began) > 1100*time.Millisecond })
+	storetest.Until(t, "a second passes", func() bool { return time.Since(began) > 1100*time.Millisecond })
 	if err := errors.Join(s.Kill(), s.Restart(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -75,27 +76,27 @@ func restart(t *testing.T, s *servertest.Server) {
 func TestVersionsOfAnotherRunOfTheServer(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
-	a := entered(t, opened(t, s.URL()), time.Minute)
+	a := storetest.Entered(t, storetest.Opened(t, s.URL()), time.Minute)
 	renewed, released := mutex("renewed"), mutex("released")
-	a.asks(renewed, true)
-	a.asks(released, true)
+	a.Asks(renewed, true)
+	a.Asks(released, true)
 	restart(t, s)
-	next := entered(t, opened(t, s.URL()), time.Minute)
+	next := storetest.Entered(t, storetest.Opened(t, s.URL()), time.Minute)
 	for _, name := range []string{"renewed", "released"} {
-		next.asks(mutex(name), true)
+		next.Asks(mutex(name), true)
 	}
 	_, _ = a.Release(t.Context(), mutex("other")) // its connection has ended, or not yet
-	a.leaves(released, false)
-	a.loses(renewed)
-	next.loses()
+	a.Leaves(released, false)
+	a.Loses(renewed)
+	next.Loses()
 }
 
 // Items are written whenever within a second of the server's, and none goes before its holder's trust is over.
 func TestM02_TheClockOfSeconds(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
-	d := opened(t, s.URL())
-	a := entered(t, d, 3*time.Second)
+	d := storetest.Opened(t, s.URL())
+	a := storetest.Entered(t, d, 3*time.Second)
 	r := beside(t, s.Addr())
 	samples := 200
 	if testing.Short() {
@@ -122,7 +123,7 @@ func TestM02_TheClockOfSeconds(t *testing.T) {
 		}
 	}()
 	for one := range all {
-		eventually(t, "trust is nearly over", func() bool { return time.Until(one.end) < 5*time.Millisecond })
+		storetest.Until(t, "trust is nearly over", func() bool { return time.Until(one.end) < 5*time.Millisecond })
 		there := r.says(memcache.Get("interlock:"+one.name)).Status == memcache.Value
 		if at := time.Now(); at.Before(one.end) && !there {
 			t.Errorf("%s went %v before its holder's trust was over", one.name, one.end.Sub(at))
@@ -134,40 +135,40 @@ func TestM02_TheClockOfSeconds(t *testing.T) {
 func TestM03_ReleaseBesideTheNextHolder(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
-	a := entered(t, opened(t, s.URL()), time.Minute)
+	a := storetest.Entered(t, storetest.Opened(t, s.URL()), time.Minute)
 	r := beside(t, s.Addr())
 	c := mutex("job")
-	a.asks(c, true)
+	a.Asks(c, true)
 	mine := r.says(memcache.Get("interlock:job"))
 	if got := r.says(memcache.Delete("interlock:job", mine.Version)); got.Status != memcache.Done {
 		t.Fatalf("%+v", got)
 	}
-	next := entered(t, opened(t, s.URL()), time.Minute)
+	next := storetest.Entered(t, storetest.Opened(t, s.URL()), time.Minute)
 	theirs := mutex("job")
-	next.asks(theirs, true)
-	a.leaves(c, false)
-	next.loses()
-	next.leaves(theirs, true)
+	next.Asks(theirs, true)
+	a.Leaves(c, false)
+	next.Loses()
+	next.Leaves(theirs, true)
 }
 
 // A name stays with its server, also while that is gone, and the names of the others go on.
 func TestM04_OneOfTwoServersIsGone(t *testing.T) {
 	t.Parallel()
 	one, two := servertest.Memcached(t), servertest.Memcached(t)
-	a := entered(t, opened(t, fmt.Sprintf("memcached://%s,%s?timeout=1s", one.Addr(), two.Addr())), 3*time.Second)
-	b := entered(t, opened(t, fmt.Sprintf("memcached://%s,%s", two.Addr(), one.Addr())), time.Minute) // in another order
-	on := map[bool]string{}                                                                           // a name of each server
+	a := storetest.Entered(t, storetest.Opened(t, fmt.Sprintf("memcached://%s,%s?timeout=1s", one.Addr(), two.Addr())), 3*time.Second)
+	b := storetest.Entered(t, storetest.Opened(t, fmt.Sprintf("memcached://%s,%s", two.Addr(), one.Addr())), time.Minute) // in another order
+	on := map[bool]string{}                                                                                               // a name of each server
 	for i := 0; len(on) < 2; i++ {
 		name := fmt.Sprintf("name-%d", i)
 		c := mutex(name)
-		a.asks(c, true)
-		b.asks(mutex(name), false)
+		a.Asks(c, true)
+		b.Asks(mutex(name), false)
 		on[beside(t, one.Addr()).says(memcache.Get("interlock:"+name)).Status == memcache.Value] = name
-		a.leaves(c, true)
+		a.Leaves(c, true)
 	}
 	lost, kept := mutex(on[true]), mutex(on[false])
-	a.asks(lost, true)
-	a.asks(kept, true)
+	a.Asks(lost, true)
+	a.Asks(kept, true)
 	if err := one.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -176,9 +177,9 @@ func TestM04_OneOfTwoServersIsGone(t *testing.T) {
 	}
 	again := mutex("again")
 	again.Name = on[false]
-	b.asks(again, false)
+	b.Asks(again, false)
 	// Renewed late in its time, the session goes on without what nobody can renew.
-	eventually(t, "the claim of the server that is gone is given up", func() bool {
+	storetest.Until(t, "the claim of the server that is gone is given up", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		r, err := a.Renew(ctx)
@@ -187,8 +188,8 @@ func TestM04_OneOfTwoServersIsGone(t *testing.T) {
 		}
 		return err == nil
 	})
-	a.asks(kept, true)
-	a.leaves(kept, true)
+	a.Asks(kept, true)
+	a.Leaves(kept, true)
 	if err := two.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -201,21 +202,21 @@ func TestM04_OneOfTwoServersIsGone(t *testing.T) {
 func TestM05_Times(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
-	d := opened(t, s.URL())
+	d := storetest.Opened(t, s.URL())
 	for _, ttl := range []time.Duration{0, time.Second, 3*time.Second - 1, d.Traits().MaxTTL + 1, 31 * 24 * time.Hour} {
 		if _, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: ttl}); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "want 3s to") {
 			t.Errorf("TTL %v: %v", ttl, err)
 		}
 	}
-	a := entered(t, d, d.Traits().MaxTTL)
-	a.asks(mutex("long"), true)
+	a := storetest.Entered(t, d, d.Traits().MaxTTL)
+	a.Asks(mutex("long"), true)
 	if left := beside(t, s.Addr()).says(memcache.Get("interlock:long")).Left; left < int(a.Valid()/time.Second) {
 		t.Errorf("an item has %d s, its holder trusts it for %v", left, a.Valid())
 	}
 	// A mark is written for the rest of the time, and an item that has none left does not stay for ever by it.
-	short := entered(t, d, 3*time.Second)
-	short.asks(mutex("short"), true)
-	eventually(t, "it goes", func() bool {
+	short := storetest.Entered(t, d, 3*time.Second)
+	short.Asks(mutex("short"), true)
+	storetest.Until(t, "it goes", func() bool {
 		l, err := d.(driver.Inspector).Line(t.Context(), "short")
 		if err != nil {
 			t.Fatal(err)
@@ -231,13 +232,13 @@ func TestM05_Times(t *testing.T) {
 func TestM06_Names(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
-	a := entered(t, opened(t, s.URL()), time.Minute)
+	a := storetest.Entered(t, storetest.Opened(t, s.URL()), time.Minute)
 	keys := map[string]string{}
 	for _, name := range []string{
 		"a", "A", "a b", "a_b", "a\r\nflush_all\r\n", "a\x00", "ä", "a~b", "~", " ", strings.Repeat("x", 240), strings.Repeat("x", 241), strings.Repeat("x", 1024),
 		strings.Repeat("x", 1023) + "y", strings.Repeat("ü", 512), "interlock:a",
 	} {
-		key := a.d.(driver.Keyer).Key(name)
+		key := a.Driver.(driver.Keyer).Key(name)
 		if err := memcache.CheckKey(key); err != nil {
 			t.Errorf("%.20q: %v", name, err)
 		}
@@ -246,12 +247,12 @@ func TestM06_Names(t *testing.T) {
 		}
 		keys[key] = name
 		c := mutex(name)
-		a.asks(c, true)
-		if h := a.line(name); h.PublicID != driver.PublicID(c.ID) {
+		a.Asks(c, true)
+		if h := a.Line(name); h.PublicID != driver.PublicID(c.ID) {
 			t.Errorf("%.20q: %+v", name, h)
 		}
 	}
-	lines, err := a.d.(driver.Inspector).Lines(t.Context(), "")
+	lines, err := a.Driver.(driver.Inspector).Lines(t.Context(), "")
 	if err != nil || len(lines) != len(keys) {
 		t.Errorf("%d lines of %d names, %v", len(lines), len(keys), err)
 	}
@@ -260,13 +261,13 @@ func TestM06_Names(t *testing.T) {
 			t.Errorf("%.20q: %v", name, err)
 		}
 	}
-	add := entered(t, opened(t, s.URL()+"?layout=add&prefix=mine:"), time.Minute)
+	add := storetest.Entered(t, storetest.Opened(t, s.URL()+"?layout=add&prefix=mine:"), time.Minute)
 	for _, name := range []string{"a b", "a\r\n", strings.Repeat("x", 246)} {
 		if _, err := add.Acquire(t.Context(), mutex(name)); !errors.Is(err, driver.ErrRefused) {
 			t.Errorf("%.20q as a key: %v", name, err)
 		}
 	}
-	add.asks(mutex("a"), true)
+	add.Asks(mutex("a"), true)
 	if got := beside(t, s.Addr()).says(memcache.Get("mine:a")); got.Status != memcache.Value {
 		t.Errorf("at mine:a stands %+v", got)
 	}
@@ -277,22 +278,22 @@ func TestM06_Names(t *testing.T) {
 func TestM07_TokensAreThoseOfTheGrant(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
-	a := entered(t, opened(t, s.URL()), time.Minute)
+	a := storetest.Entered(t, storetest.Opened(t, s.URL()), time.Minute)
 	last := uint64(0)
 	for range 5 {
 		c := mutex("job")
-		g := a.asks(c, true)
+		g := a.Asks(c, true)
 		if g.Fence < last+driver.Stride || g.Fence > driver.MaxFence {
 			t.Errorf("token %d after %d", g.Fence, last)
 		}
 		last = g.Fence
 		for range 2 {
-			a.loses()
-			if again := a.asks(c, true); again.Fence != g.Fence || a.line("job").Fence != g.Fence {
-				t.Errorf("asked again, token %d is %d, and shown as %d", g.Fence, again.Fence, a.line("job").Fence)
+			a.Loses()
+			if again := a.Asks(c, true); again.Fence != g.Fence || a.Line("job").Fence != g.Fence {
+				t.Errorf("asked again, token %d is %d, and shown as %d", g.Fence, again.Fence, a.Line("job").Fence)
 			}
 		}
-		a.leaves(c, true)
+		a.Leaves(c, true)
 	}
 }
 
@@ -302,8 +303,8 @@ func TestLateAcquireOfABrokenConnection(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
 	w := wire.New(t, s.Addr())
-	d := opened(t, "memcached://"+w.Addr()+"?timeout=1s")
-	a := entered(t, d, 3*time.Second)
+	d := storetest.Opened(t, "memcached://"+w.Addr()+"?timeout=1s")
+	a := storetest.Entered(t, d, 3*time.Second)
 	c := mutex("late")
 	deliver := w.Hold(func(p []byte) bool { return strings.HasPrefix(string(p), "ms ") })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -311,16 +312,16 @@ func TestLateAcquireOfABrokenConnection(t *testing.T) {
 	if _, err := a.Acquire(ctx, c); err == nil {
 		t.Fatal("a request that is held is answered")
 	}
-	eventually(t, "another connection carries the Release", func() bool {
+	storetest.Until(t, "another connection carries the Release", func() bool {
 		_, err := a.Release(t.Context(), c)
 		return err == nil
 	})
 	deliver()
-	b := entered(t, opened(t, s.URL()), time.Minute)
-	eventually(t, "it is free", func() bool {
+	b := storetest.Entered(t, storetest.Opened(t, s.URL()), time.Minute)
+	storetest.Until(t, "it is free", func() bool {
 		b.Helper()
-		l, err := b.d.(driver.Inspector).Line(t.Context(), "late")
+		l, err := b.Driver.(driver.Inspector).Line(t.Context(), "late")
 		return err == nil && len(l.Claims) == 0
 	})
-	b.awaits(mutex("late"))
+	b.Awaits(mutex("late"))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/memcache"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 )
 
 // foreign is a lock of another program.
@@ -107,41 +108,41 @@ func TestForeignExclusion(t *testing.T) {
 			t.Parallel()
 			s := servertest.Memcached(t)
 			theirs := start(t, s.Addr())
-			a := entered(t, opened(t, s.URL()+"?layout=add&prefix="+theirs.prefix), time.Minute)
+			a := storetest.Entered(t, storetest.Opened(t, s.URL()+"?layout=add&prefix="+theirs.prefix), time.Minute)
 
 			ours := mutex("job")
-			a.asks(ours, true)
+			a.Asks(ours, true)
 			if theirs.try("job") {
 				t.Fatal("two hold: theirs beside ours")
 			}
-			a.loses()
-			a.leaves(ours, true)
+			a.Loses()
+			a.Leaves(ours, true)
 			if !theirs.try("job") {
 				t.Fatal("they do not get what ours has released")
 			}
 
 			waits := mutex("job")
-			if h := a.asks(waits, false).Holder; h == nil || !h.Foreign {
+			if h := a.Asks(waits, false).Holder; h == nil || !h.Foreign {
 				t.Errorf("in the way is %+v, want a foreign one", h)
 			}
-			h := a.line("job")
+			h := a.Line("job")
 			if !h.Foreign || h.Fence != 0 {
 				t.Errorf("shown is %+v", h)
 			}
-			i := a.d.(driver.Inspector)
+			i := a.Driver.(driver.Inspector)
 			if err := i.Break(t.Context(), "job", h.PublicID, 0, false); !errors.Is(err, driver.ErrOnlyNow) {
 				t.Errorf("a mark for who reads none: %v", err)
 			}
 			if l, err := i.Lines(t.Context(), ""); err != nil || len(l) != 1 || l[0].Name != "job" {
 				t.Errorf("lines %+v, %v", l, err)
 			}
-			a.leaves(mutex("job"), false) // another claim's, which never was there
+			a.Leaves(mutex("job"), false) // another claim's, which never was there
 			theirs.give("job")
-			a.awaits(waits)
+			a.Awaits(waits)
 			if theirs.try("job") {
 				t.Fatal("two hold: theirs beside ours, which had waited")
 			}
-			a.leaves(waits, true)
+			a.Leaves(waits, true)
 		})
 	}
 }
@@ -150,31 +151,31 @@ func TestForeignExclusion(t *testing.T) {
 func TestForeignBlindDelete(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
-	a := entered(t, opened(t, s.URL()+"?layout=add&prefix=lock:"), time.Minute)
+	a := storetest.Entered(t, storetest.Opened(t, s.URL()+"?layout=add&prefix=lock:"), time.Minute)
 	if got := command(t, s.Addr(), "add lock:job 0 2 6\r\nworker"); got != "STORED\r\n" {
 		t.Fatal(got)
 	}
 	c := mutex("job")
-	a.asks(c, false)
-	a.awaits(c)
+	a.Asks(c, false)
+	a.Awaits(c)
 	command(t, s.Addr(), "delete lock:job")
-	a.loses(c)
-	a.leaves(c, false)
+	a.Loses(c)
+	a.Leaves(c, false)
 }
 
 // What cannot be read, and a server that is gone, is told of beside all that can be listed; a key that none of us can name is nothing.
 func TestTheRestIsListed(t *testing.T) {
 	t.Parallel()
 	s, gone := servertest.Memcached(t), servertest.Memcached(t)
-	d := opened(t, "memcached://"+s.Addr()+","+gone.Addr())
-	a := entered(t, opened(t, s.URL()), time.Minute)
+	d := storetest.Opened(t, "memcached://"+s.Addr()+","+gone.Addr())
+	a := storetest.Entered(t, storetest.Opened(t, s.URL()), time.Minute)
 	if got := command(t, s.Addr(), "ms aW50ZXJsb2NrOgEgYQ== 1 b\r\nx"); got != "HD\r\n" {
 		t.Fatal(got)
 	}
 	var want, got []string
 	for i := range 20 {
 		want = append(want, fmt.Sprintf("name-%02d", i))
-		a.asks(mutex(want[i]), true)
+		a.Asks(mutex(want[i]), true)
 		beside(t, s.Addr()).says(memcache.Add(fmt.Sprintf("interlock:new-%02d", i), []byte(`il2{"id":"x"}`), 60))
 	}
 	if err := gone.Kill(); err != nil {
@@ -198,13 +199,13 @@ func TestTheRestIsListed(t *testing.T) {
 func TestLooks(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
-	a := entered(t, opened(t, s.URL()), time.Minute)
-	b := entered(t, opened(t, s.URL()), time.Minute)
-	i := b.d.(driver.Inspector)
+	a := storetest.Entered(t, storetest.Opened(t, s.URL()), time.Minute)
+	b := storetest.Entered(t, storetest.Opened(t, s.URL()), time.Minute)
+	i := b.Driver.(driver.Inspector)
 	c := mutex("job")
 	c.Passes = 3
-	g := a.asks(c, true)
-	h := b.line("job")
+	g := a.Asks(c, true)
+	h := b.Line("job")
 	if h.PublicID != driver.PublicID(c.ID) || h.Owner.Name != "it's us" || h.Note != "a note" || h.Passes != 3 || h.Fence != g.Fence || h.Foreign || h.Broken ||
 		h.Until.Before(time.Now().Add(50*time.Second)) || strings.Contains(h.Note+h.PublicID, c.ID) {
 		t.Errorf("shown is %+v", h)
@@ -223,34 +224,34 @@ func TestLooks(t *testing.T) {
 	if err := i.Break(t.Context(), "job", h.PublicID, g.Fence, false); err != nil {
 		t.Fatal(err)
 	}
-	if h := b.line("job"); !h.Broken || h.Fence != g.Fence {
+	if h := b.Line("job"); !h.Broken || h.Fence != g.Fence {
 		t.Errorf("marked, it is shown as %+v", h)
 	}
-	b.asks(mutex("job"), false)
+	b.Asks(mutex("job"), false)
 	if got := command(t, s.Addr(), "touch interlock:job 0"); got != "TOUCHED\r\n" {
 		t.Fatal(got)
 	}
 	if err := i.Break(t.Context(), "job", h.PublicID, g.Fence, false); err != nil {
 		t.Fatal(err)
 	}
-	if h := b.line("job"); !h.Until.IsZero() {
+	if h := b.Line("job"); !h.Until.IsZero() {
 		t.Errorf("an item without a time has one by its mark: %v", h.Until)
 	}
-	a.loses(c)
-	a.loses(c) // until its Release
+	a.Loses(c)
+	a.Loses(c) // until its Release
 	if _, err := a.Acquire(t.Context(), c); !errors.Is(err, driver.ErrBroken) {
 		t.Errorf("asked again, what is broken is answered %v", err)
 	}
-	a.leaves(c, false)
+	a.Leaves(c, false)
 	next := mutex("job")
-	g = b.asks(next, true)
+	g = b.Asks(next, true)
 	if err := i.Break(t.Context(), "job", driver.PublicID(next.ID), g.Fence, true); err != nil {
 		t.Fatal(err)
 	}
-	a.asks(mutex("job"), true)
-	b.loses(next)
+	a.Asks(mutex("job"), true)
+	b.Loses(next)
 	// What nobody of us wrote is another program's, however it begins.
-	if r := beside(t, s.Addr()).says(memcache.Add("interlock:null", []byte("il1null"), 60)); r.Status != memcache.Done || !b.line("null").Foreign {
+	if r := beside(t, s.Addr()).says(memcache.Add("interlock:null", []byte("il1null"), 60)); r.Status != memcache.Done || !b.Line("null").Foreign {
 		t.Errorf("%+v is shown as ours", r)
 	}
 	// A layout of tomorrow is nobody's to touch.

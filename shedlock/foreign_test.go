@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
+	"github.com/interlock-go/interlock/internal/storetest"
 )
 
 // java is a program that locks by ShedLock with usingDbTime: its statements as it makes them, with its parameters by number.
@@ -104,44 +105,44 @@ func (s *database) count(t *testing.T, condition string) (n int) {
 func TestForeignExclusion(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		s := on(t)
-		a, j := entered(t, opened(t, s), time.Hour), java{t, s, "host-1"}
+		a, j := storetest.Entered(t, opened(t, s), time.Hour), java{t, s, "host-1"}
 		for _, name := range []string{"new", "old"} {
 			if name == "old" && (!j.inserts(name, time.Hour) || !j.unlocks(name, 0)) {
 				t.Fatal("ShedLock cannot lock a new name")
 			}
 			ours := mutex(name)
-			a.asks(ours, true)
+			a.Asks(ours, true)
 			if j.inserts(name, time.Hour) || j.updates(name, time.Hour) {
 				t.Fatalf("%s: two hold: ShedLock beside ours", name)
 			}
 			if j.unlocks(name, 0) || j.extends(name, 0) {
 				t.Errorf("%s: ShedLock has released or renewed what ours holds", name)
 			}
-			a.loses()
-			a.leaves(ours, true)
+			a.Loses()
+			a.Leaves(ours, true)
 			if !j.updates(name, time.Hour) {
 				t.Fatalf("%s: ShedLock does not get what ours has released", name)
 			}
 
 			denied, queued := mutex(name), mutex(name)
 			queued.Queue = true
-			if h := a.asks(denied, false).Holder; h == nil || !h.Foreign || h.Note != "host-1" {
+			if h := a.Asks(denied, false).Holder; h == nil || !h.Foreign || h.Note != "host-1" {
 				t.Errorf("%s: in the way is %+v; want a foreign host-1", name, h)
 			}
-			a.asks(queued, false)
-			a.leaves(ours, false)
-			a.leaves(denied, false)
+			a.Asks(queued, false)
+			a.Leaves(ours, false)
+			a.Leaves(denied, false)
 			if s.count(t, "name = '"+name+"' and locked_by = 'host-1' and lock_until > NOW") != 1 {
 				t.Fatalf("%s: ours has released what ShedLock holds", name)
 			}
 			if !j.extends(name, time.Hour) || !j.unlocks(name, 0) {
 				t.Errorf("%s: ShedLock does not hold any more", name)
 			}
-			a.awaits(queued)
+			a.Awaits(queued)
 			if j.locks(name, time.Hour) {
 				t.Fatalf("%s: two hold: ShedLock beside ours, which had waited", name)
 			}
-			a.leaves(queued, true)
+			a.Leaves(queued, true)
 		}
 	})
 }
@@ -152,26 +153,26 @@ func TestForeignDeath(t *testing.T) {
 		s := on(t)
 		d := opened(t, s)
 		j := java{t, s, "host-1"}
-		a, dead := entered(t, d, time.Minute), entered(t, d, time.Second)
+		a, dead := storetest.Entered(t, d, time.Minute), storetest.Entered(t, d, time.Second)
 		if !j.locks("job", time.Second) {
 			t.Fatal("ShedLock cannot lock a new name")
 		}
 		ours := mutex("job")
 		ours.Queue = true
-		a.asks(ours, false)
-		a.awaits(ours)
+		a.Asks(ours, false)
+		a.Awaits(ours)
 		if j.unlocks("job", 0) {
 			t.Error("ShedLock has released what ours took after its end")
 		}
-		a.loses()
-		a.leaves(ours, true)
+		a.Loses()
+		a.Leaves(ours, true)
 
 		late := mutex("job")
-		dead.asks(late, true)
-		until(t, "ShedLock gets what nobody renews", func() bool { return j.updates("job", time.Minute) })
-		dead.leaves(mutex("job"), false)
-		dead.loses(late)
-		dead.leaves(late, false)
+		dead.Asks(late, true)
+		storetest.Until(t, "ShedLock gets what nobody renews", func() bool { return j.updates("job", time.Minute) })
+		dead.Leaves(mutex("job"), false)
+		dead.Loses(late)
+		dead.Leaves(late, false)
 		if s.count(t, "locked_by = 'host-1' and lock_until > NOW") != 1 {
 			t.Error("ours has released what ShedLock took after its end")
 		}
@@ -185,7 +186,7 @@ func TestSecondRelease(t *testing.T) {
 		s := on(t)
 		w := wire.New(t, s.Addr())
 		d := openedAt(t, s, w.Addr(), "timeout=1s")
-		a, b, j := entered(t, d, time.Hour), entered(t, opened(t, s), time.Hour), java{t, s, "host-1"}
+		a, b, j := storetest.Entered(t, d, time.Hour), storetest.Entered(t, opened(t, s), time.Hour), java{t, s, "host-1"}
 		stands := func(what, before string) {
 			t.Helper()
 			if got := s.everything(t); got != before {
@@ -202,21 +203,21 @@ func TestSecondRelease(t *testing.T) {
 		}
 
 		first, second, third := mutex("job"), mutex("job"), mutex("job")
-		a.asks(first, true)
-		a.leaves(first, true)
-		for _, next := range []actor{a, b} {
+		a.Asks(first, true)
+		a.Leaves(first, true)
+		for _, next := range []storetest.Actor{a, b} {
 			c := mutex("job")
-			next.asks(c, true)
+			next.Asks(c, true)
 			before := s.everything(t)
-			a.leaves(first, false)
+			a.Leaves(first, false)
 			stands("a second release", before)
-			next.leaves(c, true)
+			next.Leaves(c, true)
 		}
 
-		a.asks(second, true)
+		a.Asks(second, true)
 		deliver := w.Hold(func(packet []byte) bool { return strings.Contains(string(packet), "set lock_until") })
 		once(second)
-		until(t, "a second release is answered", func() bool { _, err := a.Release(t.Context(), second); return err == nil })
+		storetest.Until(t, "a second release is answered", func() bool { _, err := a.Release(t.Context(), second); return err == nil })
 		if !j.updates("job", time.Hour) {
 			t.Fatal("ShedLock does not get what ours has released")
 		}
@@ -226,7 +227,7 @@ func TestSecondRelease(t *testing.T) {
 			if !deliver() {
 				t.Fatal("nothing was held")
 			}
-			until(t, "the request has arrived", func() bool { return s.arrived(t) > arrived })
+			storetest.Until(t, "the request has arrived", func() bool { return s.arrived(t) > arrived })
 			stands(what, before)
 		}
 		arrives("the first release, which comes after the second, beside ShedLock")
@@ -234,14 +235,14 @@ func TestSecondRelease(t *testing.T) {
 		if !j.unlocks("job", 0) {
 			t.Fatal("ShedLock does not hold any more")
 		}
-		a.asks(third, true)
+		a.Asks(third, true)
 		deliver = w.Hold(func(packet []byte) bool { return strings.Contains(string(packet), "set lock_until") })
 		once(third)
 		s.must(t, "update shedlock set lock_until = locked_at") // it has ended meanwhile
 		if !j.updates("job", time.Hour) || !j.unlocks("job", time.Hour) {
 			t.Fatal("ShedLock does not get what has ended")
 		}
-		until(t, "a second release is answered", func() bool { _, err := a.Release(t.Context(), third); return err == nil })
+		storetest.Until(t, "a second release is answered", func() bool { _, err := a.Release(t.Context(), third); return err == nil })
 		arrives("a release of what has ended, beside the rest of lockAtLeastFor")
 	})
 }
@@ -259,15 +260,15 @@ func (s *database) everything(t *testing.T) (text string) {
 func TestWhatHasExpiredStaysSo(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		s := on(t)
-		a, c := entered(t, opened(t, s), 3*time.Second), mutex("job")
-		a.asks(c, true)
-		until(t, "its time is over", func() bool { return s.count(t, "lock_until <= NOW") == 1 })
-		a.loses(c)
+		a, c := storetest.Entered(t, opened(t, s), 3*time.Second), mutex("job")
+		a.Asks(c, true)
+		storetest.Until(t, "its time is over", func() bool { return s.count(t, "lock_until <= NOW") == 1 })
+		a.Loses(c)
 		if _, err := a.Acquire(t.Context(), c); !errors.Is(err, driver.ErrGone) {
 			t.Errorf("it answers %v; want ErrGone", err)
 		}
-		a.leaves(c, false)
-		a.asks(mutex("job"), true)
+		a.Leaves(c, false)
+		a.Asks(mutex("job"), true)
 	})
 }
 
@@ -275,15 +276,15 @@ func TestWhatHasExpiredStaysSo(t *testing.T) {
 func TestForeignLockAtLeastFor(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		s := on(t)
-		a, j := entered(t, opened(t, s), time.Minute), java{t, s, "host-1"}
+		a, j := storetest.Entered(t, opened(t, s), time.Minute), java{t, s, "host-1"}
 		if !j.locks("job", time.Minute) || !j.unlocks("job", 4*time.Second) {
 			t.Fatal("ShedLock cannot lock a new name")
 		}
 		s.must(t, "create table kept as select lock_until from shedlock")
 		ours := mutex("job")
 		ours.Queue = true
-		a.asks(ours, false)
-		a.awaits(ours)
+		a.Asks(ours, false)
+		a.Awaits(ours)
 		if s.count(t, "locked_at >= (select lock_until from kept)") != 1 {
 			t.Error("ours got in before the rest of lockAtLeastFor was over")
 		}
@@ -294,17 +295,17 @@ func TestForeignLockAtLeastFor(t *testing.T) {
 func TestTimesAreUTC(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		var s *database
-		var a actor
+		var a storetest.Actor
 		if s = on(t, zones[t.Name()]...); s.postgres {
-			a = entered(t, opened(t, s, "timezone=Asia/Tokyo"), 59*time.Second)
+			a = storetest.Entered(t, opened(t, s, "timezone=Asia/Tokyo"), 59*time.Second)
 		} else {
-			a = entered(t, opened(t, s), 59*time.Second)
+			a = storetest.Entered(t, opened(t, s), 59*time.Second)
 		}
-		a.asks(mutex("job"), true)
+		a.Asks(mutex("job"), true)
 		if s.count(t, "locked_at <= NOW and lock_until > NOW and lock_until <= NOW + MINUTE") != 1 {
 			t.Error("a lock of a minute does not end within one by UTC")
 		}
-		since := a.line("job").Since
+		since := a.Line("job").Since
 		if off := time.Since(since); off > time.Hour || off < -time.Hour {
 			t.Errorf("it is shown to be held since %v", since)
 		}

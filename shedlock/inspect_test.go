@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/storetest"
 )
 
 // Holders are shown, ours with its owner and without its secret, others as foreign.
@@ -14,15 +15,15 @@ func TestLooks(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		s := on(t)
 		d := opened(t, s)
-		a, j, look := entered(t, d, time.Minute), java{t, s, `o'neill\`}, d.(driver.Inspector)
+		a, j, look := storetest.Entered(t, d, time.Minute), java{t, s, `o'neill\`}, d.(driver.Inspector)
 		j.by = "pod 4711"
 		ours, second := mutex("jobs/b"), mutex("other")
-		a.asks(ours, true)
-		a.asks(second, true)
+		a.Asks(ours, true)
+		a.Asks(second, true)
 		if !j.locks("jobs/a", time.Minute) || !j.locks("jobs_", time.Minute) || !j.locks("jobs/past", time.Minute) || !j.unlocks("jobs/past", 0) {
 			t.Fatal("ShedLock cannot lock new names")
 		}
-		mine, foreign := a.line("jobs/b"), a.line("jobs/a")
+		mine, foreign := a.Line("jobs/b"), a.Line("jobs/a")
 		if o := mine.Owner; mine.PublicID != driver.PublicID(ours.ID) || mine.Foreign || !mine.Held || o.User != "app" || o.Host != "host-1" || o.PID != 7 || o.Name != "it's us" {
 			t.Errorf("ours is shown as %+v", mine)
 		}
@@ -53,13 +54,13 @@ func TestBreak(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		s := on(t)
 		d := opened(t, s)
-		a, j, look := entered(t, d, time.Minute), java{t, s, "host-1"}, d.(driver.Inspector)
+		a, j, look := storetest.Entered(t, d, time.Minute), java{t, s, "host-1"}, d.(driver.Inspector)
 		ours := mutex("ours")
-		a.asks(ours, true)
+		a.Asks(ours, true)
 		if !j.locks("theirs", time.Minute) {
 			t.Fatal("ShedLock cannot lock a new name")
 		}
-		id := map[string]string{"ours": a.line("ours").PublicID, "theirs": a.line("theirs").PublicID}
+		id := map[string]string{"ours": a.Line("ours").PublicID, "theirs": a.Line("theirs").PublicID}
 		refused := func(what, name, id string, fence uint64, now bool) {
 			t.Helper()
 			if err := look.Break(t.Context(), name, id, fence, now); !errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrOnlyNow) == now {
@@ -73,24 +74,24 @@ func TestBreak(t *testing.T) {
 			refused("by the secret", name, ours.ID, 0, true)
 		}
 		refused("under another name", "theirs", id["ours"], 0, true)
-		a.loses()
+		a.Loses()
 		if !j.unlocks("theirs", 0) || !j.updates("theirs", time.Minute) {
 			t.Fatal("ShedLock does not hold any more")
 		}
 		refused("the same host, since another time", "theirs", id["theirs"], 0, true)
 		for _, name := range []string{"ours", "theirs"} {
-			if err := look.Break(t.Context(), name, a.line(name).PublicID, 0, true); err != nil {
+			if err := look.Break(t.Context(), name, a.Line(name).PublicID, 0, true); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			if s.count(t, "name = '"+name+"' and lock_until <= NOW") != 1 {
 				t.Errorf("%s was broken and is not free", name)
 			}
 		}
-		a.loses(ours)
+		a.Loses(ours)
 		if _, err := a.Acquire(t.Context(), ours); !errors.Is(err, driver.ErrGone) {
 			t.Errorf("what was broken answers %v, want ErrGone", err)
 		}
-		a.leaves(ours, false)
-		a.asks(mutex("theirs"), true)
+		a.Leaves(ours, false)
+		a.Asks(mutex("theirs"), true)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/storetest"
 )
 
 // A MinHold keeps ShedLock out as lockAtLeastFor would, also when it is released twice, and while the client is closed.
@@ -30,7 +31,7 @@ func TestMinHoldIsLockAtLeastFor(t *testing.T) {
 		if err := client.Close(); err != nil {
 			t.Error(err)
 		}
-		until(t, "ShedLock gets it", func() bool { return (java{t, s, "host-1"}).updates("job", time.Minute) })
+		storetest.Until(t, "ShedLock gets it", func() bool { return (java{t, s, "host-1"}).updates("job", time.Minute) })
 		least := map[bool]string{true: "interval '2 seconds'", false: "interval 2 second"}[s.postgres]
 		if s.count(t, "locked_at >= (select locked_at from kept) + "+least) != 1 {
 			t.Error("ShedLock got in before the least time was over")

@@ -10,6 +10,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 	"github.com/interlock-go/interlock/shedlock"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestNamesAreKeptOrRefused(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		s := on(t)
-		a := entered(t, opened(t, s), time.Minute)
+		a := storetest.Entered(t, opened(t, s), time.Minute)
 		refused := func(name, why string) {
 			t.Helper()
 			if _, err := a.Acquire(t.Context(), mutex(name)); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), why) {
@@ -26,9 +27,9 @@ func TestNamesAreKeptOrRefused(t *testing.T) {
 		}
 		for _, name := range []string{strings.Repeat("x", 64), strings.Repeat("日", 64), `'"\%_`, "job"} {
 			c := mutex(name)
-			a.asks(c, true)
-			a.asks(mutex(name), false)
-			a.leaves(c, true)
+			a.Asks(c, true)
+			a.Asks(mutex(name), false)
+			a.Leaves(c, true)
 		}
 		refused(strings.Repeat("x", 65), "the table keeps 1 to 64")
 		refused("a\x00", "of UTF-8 without zeros")
@@ -40,37 +41,37 @@ func TestNamesAreKeptOrRefused(t *testing.T) {
 		}
 		for _, name := range []string{"Job", "job "} {
 			if s.postgres {
-				a.asks(mutex(name), true)
+				a.Asks(mutex(name), true)
 				continue
 			}
 			refused(name, `for "job"`) // which is free
 		}
-		a.asks(mutex("job"), true)
+		a.Asks(mutex("job"), true)
 		if s.postgres {
 			s.must(t, "alter table shedlock alter column name type text")
-			entered(t, opened(t, s), time.Minute).asks(mutex(strings.Repeat("x", 255)), true)
+			storetest.Entered(t, opened(t, s), time.Minute).Asks(mutex(strings.Repeat("x", 255)), true)
 			return
 		}
 		refused("JOB", `for "job"`) // which is held
-		latin := entered(t, opened(t, s, "charset=latin1"), time.Minute)
-		latin.asks(mutex("日本"), true)
-		latin.asks(mutex("日本"), false) // what stands there is read whole
+		latin := storetest.Entered(t, opened(t, s, "charset=latin1"), time.Minute)
+		latin.Asks(mutex("日本"), true)
+		latin.Asks(mutex("日本"), false) // what stands there is read whole
 		s.must(t, "delete from shedlock")
 		s.must(t, "alter table shedlock convert to character set latin1")
-		a = entered(t, opened(t, s), time.Minute)
+		a = storetest.Entered(t, opened(t, s), time.Minute)
 		refused("é", "ASCII")
 		s.must(t, "alter table shedlock drop primary key, add primary key (name(3))")
-		a = entered(t, opened(t, s), time.Minute)
-		a.asks(mutex("backup"), true)
+		a = storetest.Entered(t, opened(t, s), time.Minute)
+		a.Asks(mutex("backup"), true)
 		refused("bacon", "want names that differ for its key")
 		s.must(t, "delete from shedlock")
 		s.must(t, "alter table shedlock drop primary key, add primary key (name)")
 		s.must(t, "alter table shedlock convert to character set utf16")
-		a = entered(t, opened(t, s), time.Minute)
+		a = storetest.Entered(t, opened(t, s), time.Minute)
 		for range 2 { // the second time the row is there
 			c := mutex("job")
-			a.asks(c, true)
-			a.leaves(c, true)
+			a.Asks(c, true)
+			a.Leaves(c, true)
 		}
 	})
 }
@@ -185,10 +186,10 @@ func TestRefusals(t *testing.T) {
 func TestAnswersThatTellNothing(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		s := on(t)
-		a := entered(t, opened(t, s), time.Minute)
+		a := storetest.Entered(t, opened(t, s), time.Minute)
 		free := mutex("job")
-		a.asks(free, true)
-		a.leaves(free, true)
+		a.Asks(free, true)
+		a.Leaves(free, true)
 		tells := func(what string, err error) {
 			t.Helper()
 			if err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) {
@@ -212,15 +213,15 @@ func TestAnswersThatTellNothing(t *testing.T) {
 		w := wire.New(t, s.Addr())
 		_, port, _ := strings.Cut(w.Addr(), ":")
 		b := servertest.PgBouncer(t, s.Server, "[databases]", "* = host=127.0.0.1 user=postgres port="+port)
-		a, c := entered(t, openedAt(t, s, b.Addr(), "timeout="+soon.String()), time.Minute), mutex("job")
+		a, c := storetest.Entered(t, openedAt(t, s, b.Addr(), "timeout="+soon.String()), time.Minute), mutex("job")
 		heal := w.Stall(wire.Replies)
 		answer := make(chan error, 1)
 		go func() { _, err := a.Acquire(t.Context(), c); answer <- err }()
-		until(t, "the row is taken", func() bool { return s.count(t, "lock_until > NOW") == 1 })
+		storetest.Until(t, "the row is taken", func() bool { return s.count(t, "lock_until > NOW") == 1 })
 		w.Cut()
 		heal()
 		tells("a pooler that lost the server", <-answer)
-		a.leaves(c, true)
+		a.Leaves(c, true)
 	})
 }
 
@@ -241,7 +242,7 @@ func TestRights(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close(t.Context())
-		if _, err := entered(t, d, time.Minute).Acquire(t.Context(), mutex("job")); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "needs SELECT, INSERT and UPDATE of table shedlock") {
+		if _, err := storetest.Entered(t, d, time.Minute).Acquire(t.Context(), mutex("job")); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "needs SELECT, INSERT and UPDATE of table shedlock") {
 			t.Errorf("%v; want it refused, with the rights", err)
 		}
 	})
@@ -259,7 +260,7 @@ func TestReadOnlyServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close(t.Context())
-	if _, err := entered(t, d, time.Minute).Acquire(t.Context(), mutex("job")); !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "is read-only: want its primary") {
+	if _, err := storetest.Entered(t, d, time.Minute).Acquire(t.Context(), mutex("job")); !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "is read-only: want its primary") {
 		t.Errorf("%v; want that it was not sent, and why", err)
 	}
 }
@@ -268,9 +269,9 @@ func TestReadOnlyServer(t *testing.T) {
 func TestServerIsAway(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		s := on(t)
-		a := entered(t, opened(t, s), time.Minute)
+		a := storetest.Entered(t, opened(t, s), time.Minute)
 		c := mutex("job")
-		a.asks(c, true)
+		a.Asks(c, true)
 		if err := s.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -280,8 +281,8 @@ func TestServerIsAway(t *testing.T) {
 		if err := s.Server.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the server answers", func() bool { _, err := a.Renew(t.Context()); return err == nil })
-		a.loses()
-		a.leaves(c, true)
+		storetest.Until(t, "the server answers", func() bool { _, err := a.Renew(t.Context()); return err == nil })
+		a.Loses()
+		a.Leaves(c, true)
 	})
 }

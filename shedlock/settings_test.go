@@ -13,6 +13,7 @@ import (
 	"github.com/interlock-go/interlock/driver/drivertest"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/internal/servertest"
+	"github.com/interlock-go/interlock/internal/storetest"
 )
 
 // Under settings that a server may have, increments under the lock are all there.
@@ -79,14 +80,14 @@ func TestClockIsSet(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = server.Close() })
 			s := on.over(t, server)
-			a := entered(t, opened(t, s), time.Minute)
+			a := storetest.Entered(t, opened(t, s), time.Minute)
 			for _, step := range []time.Duration{0, time.Hour, 2 * time.Hour} {
 				if err := s.Step(step); err != nil {
 					t.Fatal(err)
 				}
 				c := mutex("job")
-				a.asks(c, true)
-				a.leaves(c, true)
+				a.Asks(c, true)
+				a.Leaves(c, true)
 			}
 		})
 	}
@@ -96,13 +97,13 @@ func TestClockIsSet(t *testing.T) {
 func TestRowsDoNotBlockEachOther(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		s := on(t)
-		a, j := entered(t, opened(t, s), time.Minute), java{t, s, "host-1"}
+		a, j := storetest.Entered(t, opened(t, s), time.Minute), java{t, s, "host-1"}
 		if !j.locks("b", time.Minute) || !j.unlocks("b", 0) {
 			t.Fatal("ShedLock cannot lock a new name")
 		}
 		first, last := mutex("a"), mutex("c")
-		a.asks(first, true)
-		a.asks(last, true)
+		a.Asks(first, true)
+		a.Asks(last, true)
 		tx, err := s.BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -111,10 +112,10 @@ func TestRowsDoNotBlockEachOther(t *testing.T) {
 		if _, err := tx.ExecContext(t.Context(), "update shedlock set locked_by = 'frozen' where name = 'b'"); err != nil {
 			t.Fatal(err)
 		}
-		a.loses()
-		a.leaves(last, true)
-		a.asks(mutex("d"), true)
-		a.leaves(first, true)
+		a.Loses()
+		a.Leaves(last, true)
+		a.Asks(mutex("d"), true)
+		a.Leaves(first, true)
 	})
 }
 
@@ -124,14 +125,14 @@ func TestRenewedTwiceInASecond(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		s := on(t)
 		s.must(t, strings.NewReplacer("shedlock", "coarse", "TIMESTAMP(3)", "TIMESTAMP", "TIMESTAMP NOT", "TIMESTAMP(0) NOT").Replace(map[bool]string{true: tableOfPostgres, false: tableOfMariaDB}[s.postgres]))
-		a := entered(t, opened(t, s, "table=coarse"), time.Minute)
+		a := storetest.Entered(t, opened(t, s, "table=coarse"), time.Minute)
 		if valid := a.Valid(); valid > 58*time.Second {
 			t.Errorf("by whole seconds a minute is good for %v", valid)
 		}
-		a.asks(mutex("one"), true)
-		a.asks(mutex("two"), true)
+		a.Asks(mutex("one"), true)
+		a.Asks(mutex("two"), true)
 		for range 5 {
-			a.loses()
+			a.Loses()
 		}
 	})
 }
@@ -145,19 +146,19 @@ func TestWhatComesLateIsVoid(t *testing.T) {
 		}
 		w := wire.New(t, s.Addr())
 		d := openedAt(t, s, w.Addr(), "timeout=3s")
-		a, c := entered(t, d, time.Minute), mutex("job")
+		a, c := storetest.Entered(t, d, time.Minute), mutex("job")
 		deliver := w.Hold(func(packet []byte) bool { return strings.Contains(string(packet), "update shedlock") })
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		if g, err := a.Acquire(ctx, c); err == nil {
 			t.Fatalf("an answer to what was held: %+v", g)
 		}
-		a.leaves(c, false)
+		a.Leaves(c, false)
 		before := s.arrived(t)
 		if !deliver() {
 			t.Fatal("nothing was held")
 		}
-		until(t, "the request has arrived", func() bool { return s.arrived(t) > before })
+		storetest.Until(t, "the request has arrived", func() bool { return s.arrived(t) > before })
 		if s.count(t, "locked_by <> 'host-1'") != 0 {
 			t.Error("a request that came late has taken the lock for nobody")
 		}
@@ -170,19 +171,19 @@ func TestHalfOpenConnections(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
 		s := on(t)
 		w := wire.New(t, s.Addr())
-		a := entered(t, openedAt(t, s, w.Addr(), "timeout=400ms"), time.Hour)
+		a := storetest.Entered(t, openedAt(t, s, w.Addr(), "timeout=400ms"), time.Hour)
 		is := func(statement string) func([]byte) bool {
 			return func(packet []byte) bool { return strings.Contains(string(packet), statement) }
 		}
 		mine, next := mutex("mine"), mutex("next")
-		until(t, "a lock is held", func() bool { g, err := a.Acquire(t.Context(), mine); return err == nil && g.Held })
+		storetest.Until(t, "a lock is held", func() bool { g, err := a.Acquire(t.Context(), mine); return err == nil && g.Held })
 		for what, ask := range map[string]func() error{
 			"set lock_until": func() error { _, err := a.Renew(t.Context()); return err },
 			"set locked_at":  func() error { _, err := a.Acquire(t.Context(), next); return err },
 		} {
 			silenced := w.Silence(is(what))
 			var err error
-			until(t, "a connection is silent", func() bool {
+			storetest.Until(t, "a connection is silent", func() bool {
 				err = ask()
 				select {
 				case <-silenced:
@@ -194,13 +195,13 @@ func TestHalfOpenConnections(t *testing.T) {
 			if err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrSessionLost) {
 				t.Errorf("%q without an answer: %v; want an error that says nothing of what was done", what, err)
 			}
-			until(t, "another connection answers", func() bool { return ask() == nil })
+			storetest.Until(t, "another connection answers", func() bool { return ask() == nil })
 		}
 		for _, c := range []driver.Claim{mine, next} {
 			if s.count(t, "name = '"+c.Name+"' and lock_until > NOW and locked_by like 'interlock:"+c.ID+" %'") != 1 {
 				t.Errorf("%s is not held any more", c.Name)
 			}
-			until(t, c.Name+" is left", func() bool { _, err := a.Release(t.Context(), c); return err == nil })
+			storetest.Until(t, c.Name+" is left", func() bool { _, err := a.Release(t.Context(), c); return err == nil })
 		}
 	})
 }
