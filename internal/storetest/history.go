@@ -150,8 +150,8 @@ func (h *history) acquire(r *rapid.T) {
 	g, err := h.sessions[i].Acquire(h.t.Context(), c)
 	joins := rule.New(h.ids[i], c)
 	if l.Admits(joins) != nil {
-		if !errors.Is(err, driver.ErrRefused) {
-			r.Fatalf("%v where others stand whom it does not go with: %+v, %v; want %v", kind, g, err, driver.ErrRefused)
+		if !errors.Is(err, driver.ErrName) {
+			r.Fatalf("%v where others stand whom it does not go with: %+v, %v; want %v", kind, g, err, driver.ErrName)
 		}
 		return
 	}
@@ -240,8 +240,8 @@ func (h *history) requeue(r *rapid.T) {
 	joins := rule.New(h.ids[p.of], next)
 	if p.line.Admits(joins) != nil { // old was gone, and others stand there
 		settle(p.line)
-		if !errors.Is(err, driver.ErrRefused) {
-			r.Fatalf("requeue: %v; want %v", err, driver.ErrRefused)
+		if !errors.Is(err, driver.ErrName) {
+			r.Fatalf("requeue: %v; want %v", err, driver.ErrName)
 		}
 		for _, c := range []driver.Claim{p.Claim, next} {
 			if _, err := h.sessions[p.of].Release(h.t.Context(), c); err != nil {
