@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,21 +77,25 @@ func (c *Client) Doctor(ctx context.Context, o ...DoctorOption) (*Report, error)
 	return r, nil
 }
 
-// examine makes all checks, until one shows that the store does not answer.
+// examine makes all checks, until one shows that the store does not answer. Where the driver's own checks are answered and say that no lock can
+// be had, as of a server that has become a replica, that is why the others are not.
 func (c *Client) examine(ctx context.Context, e driver.Exam, found func(...Finding)) error {
-	latency, err := c.measure(ctx, e)
-	if err != nil {
-		return err
+	latency, unmeasured := c.measure(ctx, e)
+	failed := unmeasured
+	if unmeasured == nil {
+		found(latency, c.lifetime(e))
+		names, unlisted := c.listing(ctx)
+		if failed = unlisted; unlisted == nil {
+			found(names)
+		}
 	}
-	found(latency, c.lifetime(e))
-	names, err := c.listing(ctx)
-	if err != nil {
-		return err
-	}
-	found(names)
 	own, err := c.examined(ctx, e)
-	if found(own...); err != nil {
-		return err
+	if found(own...); err != nil || failed != nil {
+		if err == nil && slices.ContainsFunc(own, func(f Finding) bool { return f.Level == driver.LevelBad }) {
+			found(Finding{Title: "names", Level: driver.LevelSkip, Seen: failed.Error()})
+			return nil
+		}
+		return cmp.Or(failed, err)
 	}
 	if !e.Write {
 		return nil

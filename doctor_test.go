@@ -154,6 +154,7 @@ func TestDoctor_Unavailable(t *testing.T) {
 	}{
 		"at once":  {&patient{look: func(context.Context, string) (driver.Line, error) { return driver.Line{}, gone }}, 0},
 		"listing":  {&patient{list: func(context.Context) ([]driver.Line, error) { return nil, gone }}, 2},
+		"but says": {&patient{look: func(context.Context, string) (driver.Line, error) { return driver.Line{}, gone }, findings: []driver.Finding{{Title: "disk", Level: driver.LevelWarn}}}, 1},
 		"its own":  {&patient{err: gone, findings: []driver.Finding{{Title: "disk"}}}, 4},
 		"a silent": {&patient{look: func(ctx context.Context, _ string) (driver.Line, error) { <-ctx.Done(); return driver.Line{}, gone }}, 0},
 	} {
@@ -166,6 +167,20 @@ func TestDoctor_Unavailable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where the store's own checks say why nothing else is answered, that is a finding, and no silence.
+func TestDoctor_TheStoreSaysWhy(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := &patient{
+			Driver: memlock.New(), findings: []driver.Finding{{Title: "role", Level: driver.LevelBad, Why: "a replica"}},
+			look: func(context.Context, string) (driver.Line, error) { return driver.Line{}, errors.New("read only") },
+		}
+		r := must[*interlock.Report](t)(newClient(t, store, nil).Doctor(t.Context(), interlock.Writing()))
+		if len(r.Findings) != 2 || r.Findings[0].Title != "role" || r.Findings[1].Level != driver.LevelSkip || !strings.Contains(r.Findings[1].Seen, "read only") {
+			t.Errorf("%+v; want the role, and that nothing else was looked at", r.Findings)
+		}
+	})
 }
 
 // It writes nothing, but with leave: then it has taken, broken and taken a lock, and nothing of it stays.

@@ -13,13 +13,12 @@ import (
 func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err error) {
 	f = Finding{Title: "rehearsal"}
 	wrong := func(what string, err error) (Finding, error) {
-		switch {
-		case errors.Is(err, driver.ErrRefused), errors.Is(err, driver.ErrUnable), errors.Is(err, ErrHeld), errors.Is(err, ErrLost):
-			f.Level, f.Seen = driver.LevelBad, fmt.Sprintf("%s: %v", what, err)
-			f.Why, f.Mend = "no lock can be had, or not given back", "as the message says: rights, room, or the setting that it names"
-			return f, nil
+		if again := c.answers(ctx); again != nil {
+			return f, err
 		}
-		return f, err
+		f.Level, f.Seen = driver.LevelBad, fmt.Sprintf("%s: %v", what, err)
+		f.Why, f.Mend = "no lock can be had, or not given back", "as the message says: rights, room, or the setting that it names"
+		return f, nil
 	}
 	ttl := max(min(e.TTL, rehearsalTTL), c.traits.MinTTL)
 	bounded, cancel := context.WithTimeout(ctx, 2*c.opts.Patience+3*ttl)
@@ -27,7 +26,7 @@ func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err er
 	name := doctorPrefix + driver.NewID()
 	m := c.Mutex(name, TTL(ttl), Isolated(), Note("a rehearsal"))
 	asked := c.clock.now()
-	first, err := m.Lock(bounded)
+	first, err := m.TryLock(bounded)
 	if err != nil {
 		return wrong("a lock cannot be taken", err)
 	}
@@ -57,6 +56,21 @@ func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err er
 		f.Why, f.Mend = "tokens do not grow: a resource that checks them refuses who holds", "see the page of this store; it is another program's bug, or ours"
 	}
 	return f, nil
+}
+
+// answers returns why the store does not answer, if it does not.
+func (c *Client) answers(ctx context.Context) error {
+	store, ok := c.driver.(driver.Inspector)
+	if !ok {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, c.opts.Patience)
+	defer cancel()
+	_, err := store.Line(bounded, doctorPrefix+driver.NewID())
+	if errors.Is(err, driver.ErrRefused) || errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
 }
 
 // breakOwn breaks a lease, waits until it is told, and says so. A store in which nothing can be broken has nothing to say.

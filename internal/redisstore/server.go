@@ -118,13 +118,7 @@ func About(ctx context.Context, do redisconn.DoFunc, sections ...string) (map[st
 		return nil, err
 	}
 	text, _ := v.(string)
-	fields := map[string]string{}
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			fields[name] = value
-		}
-	}
-	return fields, nil
+	return parseInfo(text), nil
 }
 
 // Durable reports whether a server that says info about itself has forgotten nothing when it starts again, not even after its
@@ -170,9 +164,14 @@ func logOf(ctx context.Context, do redisconn.DoFunc, info map[string]string) (ch
 	return changeLog{on: true, told: true, syncs: settings["appendfsync"] == "always", pauses: settings["no-appendfsync-on-rewrite"] == "yes"}, nil
 }
 
-// syncSettings asks when a server waits for the disk. The answer to CONFIG GET is a list of names and values, or a map in RESP3.
+// syncSettings asks when a server waits for the disk.
 func syncSettings(ctx context.Context, do redisconn.DoFunc) (map[string]string, error) {
-	v, err := read(ctx, do, "CONFIG", "GET", "*appendfsync*") // a pattern: several names at once came with Redis 7
+	return configured(ctx, do, "*appendfsync*") // a pattern: several names at once came with Redis 7
+}
+
+// configured asks for settings by a pattern. The answer to CONFIG GET is a list of names and values, or a map in RESP3.
+func configured(ctx context.Context, do redisconn.DoFunc, pattern string) (map[string]string, error) {
+	v, err := read(ctx, do, "CONFIG", "GET", pattern)
 	settings := map[string]string{}
 	add := func(name, value any) {
 		n, _ := name.(string)

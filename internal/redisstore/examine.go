@@ -1,0 +1,343 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/examine"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// Examination is what a store over Redis wants to have looked at.
+type Examination struct {
+	driver.Exam
+
+	Needs   []string // the commands, as ACL SETUSER takes them
+	Key     string   // a key that nobody has
+	Channel string   // a channel that nobody listens to
+	Common  bool     // who may not use that channel may use none
+
+	Tokens string // what becomes of tokens when a master forgets
+	Quorum bool   // the masters are independent of each other, and a majority decides
+}
+
+// Examine looks at every master: see driver.Examiner.
+func Examine(ctx context.Context, conn redisconn.Conn, x Examination) (found []driver.Finding, err error) {
+	var masters [][]driver.Finding
+	err = conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
+		some, err := ExamineServer(ctx, do, "", x)
+		if err == nil && len(masters) == 0 && conn.Node(x.Key) != "" {
+			some, err = withSlots(ctx, do, some)
+		}
+		masters = append(masters, some)
+		return err
+	})
+	for i, some := range masters {
+		for _, f := range some {
+			if len(masters) > 1 && f.Title != slotsTitle {
+				f.Server = fmt.Sprintf("master %d", i+1)
+			}
+			found = append(found, f)
+		}
+	}
+	return found, redisconn.Unchanged(err)
+}
+
+// examination is that of one server.
+type examination struct {
+	Examination
+	do     redisconn.DoFunc
+	server string
+	info   map[string]string
+	found  []driver.Finding
+}
+
+// ExamineServer looks at one server, which is called so where there are several.
+func ExamineServer(ctx context.Context, do redisconn.DoFunc, server string, what Examination) ([]driver.Finding, error) {
+	x := &examination{Examination: what, do: do, server: server}
+	var err error
+	x.info, err = About(ctx, do)
+	switch {
+	case redisconn.Is(err, "NOPERM"):
+		x.skip("", "settings", "this user may not ask INFO: eviction, persistence and replicas were not looked at")
+	case err != nil:
+		return nil, err
+	case x.info["role"] == "slave":
+		x.add(driver.Finding{
+			Code: "R15", Title: "role", Level: driver.LevelBad,
+			Seen: "this server is a replica of " + net.JoinHostPort(x.info["master_host"], x.info["master_port"]),
+			Why:  "it takes no writes, and what it knows of locks is old: no lock can be had",
+			Mend: "name the master, or the Sentinels that know it: redis+sentinel://",
+		})
+		return x.found, nil
+	default:
+		x.add(driver.Finding{Code: "R15", Title: "role", Seen: "a master, " + x.program()})
+		x.memory()
+	}
+	for _, check := range []func(context.Context) error{
+		x.persistence, x.saving, x.replication, x.listeners, x.idling, x.clients, x.scripts, x.slow, x.rights, x.clock,
+	} {
+		if err := check(ctx); err != nil {
+			return x.found, err
+		}
+	}
+	return x.found, nil
+}
+
+func (x *examination) add(f driver.Finding) {
+	f.Server = x.server
+	x.found = append(x.found, f)
+}
+
+func (x *examination) skip(code, title, why string) {
+	x.add(driver.Finding{Code: code, Title: title, Level: driver.LevelSkip, Seen: why})
+}
+
+// program is which server it is, and of which version.
+func (x *examination) program() string {
+	if v := x.info["valkey_version"]; v != "" {
+		return "Valkey " + v
+	}
+	return "Redis " + x.info["redis_version"]
+}
+
+// number is a number that INFO tells, or 0.
+func (x *examination) number(field string) int64 {
+	n, _ := strconv.ParseInt(x.info[field], 10, 64)
+	return n
+}
+
+// setting asks for one setting. It is not told where this user may not, or where the server has no CONFIG or no such setting.
+func (x *examination) setting(ctx context.Context, name string) (value string, told bool, err error) {
+	settings, err := configured(ctx, x.do, name)
+	if untold(err) {
+		return "", false, nil
+	}
+	value, told = settings[name]
+	return value, told, err
+}
+
+// untold reports whether an error says that the server does not tell, or not this user.
+func untold(err error) bool { return redisconn.Is(err, "NOPERM") || redisconn.Is(err, "ERR") }
+
+// notTold is why a check was skipped that needs a setting.
+const notTold = "this server tells this user no settings (CONFIG GET)"
+
+// memory looks at what a full memory does, and whether it is full.
+func (x *examination) memory() {
+	f := driver.Finding{Code: "R3", Title: "eviction", Seen: "maxmemory-policy is " + x.info["maxmemory_policy"]}
+	used, limit := x.number("used_memory"), x.number("maxmemory")
+	filled := "there is no maxmemory"
+	if limit > 0 {
+		filled = fmt.Sprintf("%d %% of %s are used", 100*used/limit, x.info["maxmemory_human"])
+	}
+	evicts := x.info["maxmemory_policy"] != "noeviction"
+	switch {
+	case x.info["maxmemory_policy"] == "":
+		f.Level, f.Seen = driver.LevelSkip, "the server does not tell its maxmemory-policy"
+		evicts = false
+	case evicts:
+		f.Level, f.Seen = driver.LevelBad, f.Seen+", and "+filled
+		f.Why = "a full server throws keys away, first those with a TTL, and a lock is one: then two hold"
+		f.Mend = "CONFIG SET maxmemory-policy noeviction, or a Redis for locks alone"
+		if limit == 0 {
+			f.Level, f.Why = driver.LevelWarn, "nothing goes while there is no limit; with one "+f.Why
+		}
+	}
+	x.add(f)
+	f = driver.Finding{Code: "O7", Title: "memory", Seen: filled}
+	if limit > 0 && used >= limit/10*9 && !evicts {
+		f.Level = driver.LevelWarn
+		f.Why = "a full server takes no new locks (OOM), though those that are held are renewed"
+		f.Mend = "a larger maxmemory, fewer keys, or a Redis for locks alone"
+		if used >= limit {
+			f.Level, f.Why = driver.LevelBad, "the memory is full: no new lock can be had (OOM)"
+		}
+	}
+	x.add(f)
+}
+
+// persistence looks at what a restart forgets.
+func (x *examination) persistence(ctx context.Context) error {
+	if x.info == nil {
+		return nil
+	}
+	l, err := logOf(ctx, x.do, x.info)
+	if err != nil {
+		return err
+	}
+	f := driver.Finding{Code: "R5", Title: "persistence", Level: driver.LevelWarn}
+	switch {
+	case !l.on:
+		f.Seen = "appendonly is off"
+		f.Why = "a server that restarts forgets who holds, and lets others in; " + x.Tokens
+		f.Mend = "CONFIG SET appendonly yes and appendfsync always, and the same in its file"
+	case !l.told:
+		f.Level, f.Seen = driver.LevelSkip, "appendonly is on; "+notTold+", so whether each write is synced is unknown"
+	case !l.syncs:
+		f.Seen = "appendfsync is not always"
+		f.Why = "a machine that crashes forgets the locks of its last second, and lets others in; " + x.Tokens
+		f.Mend = "CONFIG SET appendfsync always: each write then waits for the disk"
+	case l.pauses:
+		f.Seen = "no-appendfsync-on-rewrite is yes"
+		f.Why = "a machine that crashes while the log is rewritten forgets the locks of that time; " + x.Tokens
+		f.Mend = "CONFIG SET no-appendfsync-on-rewrite no"
+	default:
+		f.Level, f.Seen = driver.LevelOK, "each write is in the log, and synced, before it is answered"
+	}
+	x.add(f)
+	return nil
+}
+
+// saving looks whether the server can write its files: where it cannot, it refuses every write.
+func (x *examination) saving(ctx context.Context) error {
+	if x.info == nil {
+		return nil
+	}
+	f := driver.Finding{Code: "O7", Title: "disk", Seen: "what was last written was written"}
+	failed := func(field string) bool { return x.info[field] != "" && x.info[field] != "ok" }
+	const mend = "make room on the disk, or give the server its folder back (CONFIG GET dir, the server's log), then BGSAVE"
+	switch {
+	case failed("aof_last_write_status"):
+		f.Level, f.Seen, f.Mend = driver.LevelBad, "the append-only file could not be written", mend
+		f.Why = "the server takes no writes until it can (MISCONF): no lock can be had, renewed or given back"
+	case failed("rdb_last_bgsave_status"):
+		points, _, err := x.setting(ctx, "save")
+		if err != nil {
+			return err
+		}
+		stops, told, err := x.setting(ctx, "stop-writes-on-bgsave-error")
+		if err != nil {
+			return err
+		}
+		f.Level, f.Seen, f.Mend = driver.LevelBad, "the last save failed (rdb_last_bgsave_status), and stops writes", mend
+		f.Why = "the server takes no writes until one succeeds (MISCONF): no lock can be had, renewed or given back"
+		if told && (stops == "no" || points == "") {
+			f.Level, f.Seen = driver.LevelWarn, "the last save failed (rdb_last_bgsave_status)"
+			f.Why = "a server that restarts begins with older data, or none; the disk may fail the log next"
+		}
+	case failed("aof_last_bgrewrite_status"):
+		f.Level, f.Seen, f.Mend = driver.LevelWarn, "the append-only file could not be rewritten", mend
+		f.Why = "it grows until the disk is full, and then the server takes no writes"
+	}
+	x.add(f)
+	return nil
+}
+
+// replication looks at who would take the master's place, and whom a write waits for.
+func (x *examination) replication(ctx context.Context) error {
+	if x.info == nil {
+		return nil
+	}
+	f := driver.Finding{Code: "R1", Title: "failover", Seen: "there is no replica that could take over"}
+	if n := x.number("connected_slaves"); n > 0 {
+		f.Level, f.Seen = driver.LevelWarn, fmt.Sprintf("%d replicas, which acknowledge late", n)
+		f.Why = "a failover can lose locks that were just taken, and let others in; " + x.Tokens
+		f.Mend = "redlock:// over masters without replicas, or a store that a majority acknowledges; tokens where the order is enough"
+		if x.Quorum {
+			f.Code, f.Why = "Q7", "a replica that takes the place of a master is another one that has forgotten: it has no vote for a while"
+			f.Mend = "masters without replicas, started again in place"
+		}
+	}
+	x.add(f)
+	least, told, err := x.setting(ctx, "min-replicas-to-write")
+	if err != nil {
+		return err
+	}
+	want, _ := strconv.ParseInt(least, 10, 64)
+	f = driver.Finding{Code: "R2", Title: "min-replicas", Seen: "no write waits for replicas"}
+	const mend = "CONFIG SET min-replicas-to-write 0: it does not make a failover safe"
+	switch good := x.number("min_slaves_good_slaves"); {
+	case !told:
+		f.Level, f.Seen = driver.LevelSkip, notTold
+	case want > 0 && good < want:
+		f.Level, f.Mend = driver.LevelBad, "bring the replicas back, or "+mend
+		f.Seen = fmt.Sprintf("min-replicas-to-write is %d, and %d replicas are well", want, good)
+		f.Why = "the server takes no writes (NOREPLICAS): no lock can be had, renewed or given back"
+	case want > 0:
+		f.Level, f.Mend = driver.LevelWarn, mend
+		f.Seen = fmt.Sprintf("min-replicas-to-write is %d, and %d replicas are well", want, good)
+		f.Why = "when replicas are away nobody can lock, and who holds cannot renew"
+	}
+	x.add(f)
+	return nil
+}
+
+// clock compares the server's clock with this machine's.
+func (x *examination) clock(ctx context.Context) error {
+	r, err := examine.Read(ctx, func(ctx context.Context) (time.Time, error) { return Now(ctx, x.do) })
+	if untold(err) {
+		x.skip("R4", "clock", "this user may not ask TIME")
+		return nil
+	}
+	if err == nil {
+		x.add(examine.Clock("R4", x.server, r))
+	}
+	return err
+}
+
+// Now asks a server for its time.
+func Now(ctx context.Context, do redisconn.DoFunc) (time.Time, error) {
+	v, err := read(ctx, do, "TIME")
+	if err != nil {
+		return time.Time{}, err
+	}
+	fields, _ := v.([]any)
+	if len(fields) != 2 {
+		return time.Time{}, errors.New("the server answered TIME with something else")
+	}
+	var parts [2]int64
+	for i, f := range fields {
+		text, _ := f.(string)
+		if parts[i], err = strconv.ParseInt(text, 10, 64); err != nil {
+			return time.Time{}, fmt.Errorf("the server's time: %w", err)
+		}
+	}
+	return time.Unix(parts[0], parts[1]*1000), nil
+}
+
+// slotsTitle is the title of what is the Cluster's and no master's.
+const slotsTitle = "slots"
+
+// withSlots adds whether a Cluster can be locked in.
+func withSlots(ctx context.Context, do redisconn.DoFunc, found []driver.Finding) ([]driver.Finding, error) {
+	const all = "16384"
+	f := driver.Finding{Code: "R12", Title: slotsTitle, Seen: "all slots have masters"}
+	v, err := read(ctx, do, "CLUSTER", "INFO")
+	if untold(err) {
+		f.Level, f.Seen = driver.LevelSkip, "this user may not ask CLUSTER INFO"
+		return append(found, f), nil
+	}
+	text, _ := v.(string)
+	info := parseInfo(text)
+	switch {
+	case err != nil:
+		return found, err
+	case info["cluster_slots_assigned"] != all:
+		f.Level, f.Seen = driver.LevelBad, fmt.Sprintf("%s of %s slots have masters; the cluster is %s", info["cluster_slots_assigned"], all, info["cluster_state"])
+		f.Why = "names in the other slots cannot be locked, and with cluster-require-full-coverage none"
+		f.Mend = "redis-cli --cluster fix HOST:PORT"
+	case info["cluster_state"] != "ok", info["cluster_slots_fail"] != "0":
+		f.Level, f.Seen = driver.LevelBad, fmt.Sprintf("the cluster is %s; masters of %s slots have failed", info["cluster_state"], info["cluster_slots_fail"])
+		f.Why = "names in these slots cannot be locked, renewed or given back"
+		f.Mend = "bring the masters back, or have a replica take over: redis-cli --cluster check HOST:PORT"
+	}
+	return append(found, f), nil
+}
+
+// parseInfo reads lines of the form name:value.
+func parseInfo(text string) map[string]string {
+	fields := map[string]string{}
+	for line := range strings.Lines(strings.TrimPrefix(text, "txt:")) { // of RESP3
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
+}

@@ -1,0 +1,167 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// What is less than this for a connection that listens is used up by a burst of messages to a process with many waiters.
+const leastBuffer = 1 << 20
+
+// listeners looks at when the server cuts off who listens.
+func (x *examination) listeners(ctx context.Context) error {
+	const name = "client-output-buffer-limit"
+	value, told, err := x.setting(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !told {
+		x.skip("R9", "listeners", notTold)
+		return nil
+	}
+	f := driver.Finding{Code: "R9", Title: "listeners", Seen: name + " leaves room for those who listen"}
+	words := strings.Fields(value) // class hard soft seconds, and so on
+	for i := 0; i+3 < len(words); i += 4 {
+		if words[i] != "pubsub" {
+			continue
+		}
+		for _, limit := range words[i+1 : i+3] {
+			if n, err := strconv.ParseInt(limit, 10, 64); err == nil && n > 0 && n < leastBuffer {
+				f.Level = driver.LevelWarn
+				f.Seen = fmt.Sprintf("%s is %s", name, strings.Join(words[i:i+4], " "))
+				f.Why = "a burst of messages cuts off who listens: those who wait ask instead, and hear late"
+				f.Mend = `CONFIG SET client-output-buffer-limit "pubsub 32mb 8mb 60"`
+			}
+		}
+	}
+	x.add(f)
+	return nil
+}
+
+// idling looks at whether connections live from one renewal to the next.
+func (x *examination) idling(ctx context.Context) error {
+	value, told, err := x.setting(ctx, "timeout")
+	if err != nil {
+		return err
+	}
+	if !told {
+		x.skip("", "idle connections", notTold)
+		return nil
+	}
+	seconds, _ := strconv.ParseInt(value, 10, 64)
+	f := driver.Finding{Title: "idle connections", Seen: "the server does not close them"}
+	if seconds > 0 {
+		f.Seen = fmt.Sprintf("the server closes them after %d s (timeout)", seconds)
+	}
+	if seconds > 0 && time.Duration(seconds)*time.Second < x.TTL {
+		f.Level = driver.LevelWarn
+		f.Why = fmt.Sprintf("that is less than a TTL of %v: renewals and releases meet closed connections, and connect anew first", x.TTL)
+		f.Mend = "CONFIG SET timeout 0, or more than the longest TTL"
+	}
+	x.add(f)
+	return nil
+}
+
+// clients looks at whether there is room for more connections.
+func (x *examination) clients(ctx context.Context) error {
+	limit, told := x.number("maxclients"), true
+	if limit == 0 { // INFO tells since Redis 6.2
+		value, ok, err := x.setting(ctx, "maxclients")
+		if err != nil {
+			return err
+		}
+		limit, _ = strconv.ParseInt(value, 10, 64)
+		told = ok
+	}
+	if !told || x.info == nil || limit <= 0 {
+		x.skip("R10", "clients", notTold)
+		return nil
+	}
+	n := x.number("connected_clients")
+	f := driver.Finding{Code: "R10", Title: "clients", Seen: fmt.Sprintf("%d of %d connections are in use", n, limit)}
+	if n*10 >= limit*9 {
+		f.Level = driver.LevelWarn
+		f.Why = "a process that comes, or whose connection ended, is turned away: it can neither lock nor renew"
+		f.Mend = "CONFIG SET maxclients to more, with ulimit -n of the server above it; CLIENT LIST says who has them"
+	}
+	x.add(f)
+	return nil
+}
+
+// scripts looks at whether a script that runs away can be killed before leases are over.
+func (x *examination) scripts(ctx context.Context) error {
+	const name = "lua-time-limit" // busy-reply-threshold since Redis 7, which knows both
+	value, told, err := x.setting(ctx, name)
+	if err != nil {
+		return err
+	}
+	ms, _ := strconv.ParseInt(value, 10, 64)
+	if !told {
+		x.skip("R16", "script limit", notTold)
+		return nil
+	}
+	limit := time.Duration(ms) * time.Millisecond
+	f := driver.Finding{Code: "R16", Title: "script limit", Seen: fmt.Sprintf("%s is %d", name, ms)}
+	if limit <= 0 || limit > x.TTL-x.Grace {
+		f.Level = driver.LevelWarn
+		f.Why = "another client's script that runs away cannot be killed before the leases of all are over"
+		f.Mend = "CONFIG SET " + name + " 5000"
+	}
+	x.add(f)
+	return nil
+}
+
+// memory of slow commands: the server keeps 128 as it comes.
+const slowest = "128"
+
+// slow looks for commands that kept the server busy for longer than a grace, by its own notes of the last day.
+func (x *examination) slow(ctx context.Context) error {
+	v, err := read(ctx, x.do, "SLOWLOG", "GET", slowest)
+	if untold(err) {
+		x.skip("R16", "slow commands", "this user may not ask SLOWLOG")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	now, err := Now(ctx, x.do)
+	if untold(err) {
+		now, err = time.Now(), nil
+	}
+	if err != nil {
+		return err
+	}
+	entries, _ := v.([]any)
+	count, worst, which := 0, time.Duration(0), ""
+	for _, e := range entries {
+		fields, _ := e.([]any) // id, seconds, µs, words and more
+		if len(fields) < 4 {
+			continue
+		}
+		at, _ := fields[1].(int64)
+		us, _ := fields[2].(int64)
+		words, _ := fields[3].([]any)
+		took := time.Duration(us) * time.Microsecond
+		if took <= x.Grace || now.Sub(time.Unix(at, 0)) > 24*time.Hour || len(words) == 0 {
+			continue
+		}
+		if count++; took > worst {
+			worst = took
+			which, _ = words[0].(string) // and not its arguments, which may be secret
+		}
+	}
+	f := driver.Finding{Code: "R16", Title: "slow commands", Seen: fmt.Sprintf("none took longer than a grace of %v within a day", x.Grace)}
+	if count > 0 {
+		f.Level = driver.LevelWarn
+		f.Seen = fmt.Sprintf("%d took longer than a grace of %v within a day, %s as long as %v", count, x.Grace, strings.ToUpper(which), worst.Round(time.Millisecond))
+		f.Why = "meanwhile nobody is answered: renewals come late, and leases end"
+		f.Mend = "SLOWLOG GET says which; a Redis for locks alone, or a longer TTL"
+	}
+	x.add(f)
+	return nil
+}

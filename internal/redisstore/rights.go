@@ -1,0 +1,77 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// arguments are those with which a server is asked whether a user may call a command: of a key that nobody has (K) and a channel (C).
+// It looks at rights alone, and carries nothing out.
+var arguments = map[string]string{
+	"time": "", "info": "", "ping": "", "select": "0", "scan": "0", "eval": "return 0", "evalsha": "0123456789abcdef0123456789abcdef01234567 0",
+	"fcall": "f 0", "subscribe": "C", "ssubscribe": "C", "publish": "C m", "spublish": "C m", "pubsub|numsub": "C", "pubsub|shardnumsub": "C",
+	"set": "K v", "get": "K", "mget": "K", "getrange": "K 0 0", "setrange": "K 0 v", "del": "K", "exists": "K", "type": "K", "pexpire": "K 1", "persist": "K", "pttl": "K",
+	"incr": "K", "incrby": "K 1", "decr": "K", "hget": "K f", "hmget": "K f", "hset": "K f v", "hdel": "K f", "hlen": "K", "hexists": "K f", "hgetall": "K",
+	"hincrby": "K f 1", "hkeys": "K", "rpush": "K v", "lindex": "K 0", "llen": "K", "lrange": "K 0 0", "lrem": "K 0 v", "lpop": "K", "rpop": "K",
+	"zadd": "K 1 m", "zrem": "K m", "zscore": "K m", "zrange": "K 0 0", "zcard": "K", "zrank": "K m", "zcount": "K 0 0",
+}
+
+// rights asks whether this user may call what a lock needs. On names it may have rights that only those who use it know.
+func (x *examination) rights(ctx context.Context) error {
+	const title = "rights"
+	v, err := read(ctx, x.do, "ACL", "WHOAMI")
+	if untold(err) {
+		x.skip("", title, "this user may not ask for its rights (ACL WHOAMI): a lock that is taken, by --write, tries them")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	user, _ := v.(string)
+	var denied []string
+	asked := 0
+	for _, command := range x.Needs {
+		words, known := arguments[command]
+		if !known {
+			continue
+		}
+		ask := append([]string{"ACL", "DRYRUN", user}, strings.Split(command, "|")...)
+		if command == "eval" {
+			ask = append(ask, words, "0")
+		} else {
+			for _, w := range strings.Fields(words) {
+				switch w {
+				case "K":
+					w = x.Key
+				case "C":
+					w = x.Channel
+				}
+				ask = append(ask, w)
+			}
+		}
+		v, err := read(ctx, x.do, ask...)
+		switch text, _ := v.(string); {
+		case untold(err) && asked == 0:
+			x.skip("", title, "this user may not ask for its rights (ACL DRYRUN): a lock that is taken, by --write, tries them")
+			return nil
+		case untold(err): // another number of arguments in this version
+		case err != nil:
+			return err
+		case x.Common && strings.Contains(text, "channel"), strings.Contains(text, "to run"):
+			denied = append(denied, command)
+		}
+		asked++
+	}
+	f := driver.Finding{Title: title, Seen: fmt.Sprintf("the user %s may call what a lock needs", user)}
+	if len(denied) > 0 {
+		f.Level = driver.LevelBad
+		f.Seen = fmt.Sprintf("the user %s may not call %s", user, strings.ToUpper(strings.Join(denied, ", ")))
+		f.Why = "no lock can be had, given back, or handed to who waits"
+		f.Mend = fmt.Sprintf("ACL SETUSER %s with the rights that ACL of the lock's package returns", user)
+	}
+	x.add(f)
+	return nil
+}

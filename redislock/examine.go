@@ -1,0 +1,128 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+const (
+	examining = 3 * time.Second    // of names: who has more than can be read by then is told so
+	pruneIdle = 7 * 24 * time.Hour // after which interlock prune removes a counter where nobody says otherwise
+	manyFree  = 10_000             // counters of free names: each list of who holds goes through them
+	farEnd    = time.Hour          // of a claim, and more than ten times the TTL: no lock has so long
+)
+
+// Examine implements driver.Examiner.
+func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, error) {
+	found, err := redisstore.Examine(ctx, d.conn, redisstore.Examination{
+		Exam: e, Needs: needed(d.options), Key: "interlock-doctor-" + driver.NewID(), Channel: channels + driver.NewID(), Common: true,
+		Tokens: "tokens go on growing",
+	})
+	if err != nil || len(found) > 0 && found[0].Level == driver.LevelBad && found[0].Title == "role" { // which knows no names
+		return found, err
+	}
+	names, err := d.examineNames(ctx, e)
+	return append(found, names...), err
+}
+
+// examineNames looks at claims that last too long, and at what is left of names that nobody locks.
+func (d *Driver) examineNames(ctx context.Context, e driver.Exam) ([]driver.Finding, error) {
+	ends, left := driver.Finding{Code: "R4", Title: "ends"}, driver.Finding{Title: "leftovers"}
+	bounded, cancel := context.WithTimeout(ctx, examining)
+	defer cancel()
+	err := d.examineEnds(bounded, e, &ends, &left)
+	switch {
+	case err == nil:
+	case ctx.Err() == nil && bounded.Err() != nil:
+		ends.Level, ends.Seen = driver.LevelSkip, fmt.Sprintf("there are too many names to be read within %v", examining)
+		left.Level, left.Seen = ends.Level, ends.Seen
+	case redisconn.Is(err, "NOPERM"), redisconn.Is(err, "CORRUPT"), redisconn.Is(err, "WRONGTYPE"): // which the list of names tells
+		ends.Level, ends.Seen = driver.LevelSkip, fmt.Sprintf("not all names can be looked at: %v", err)
+		left.Level, left.Seen = ends.Level, ends.Seen
+	default:
+		return nil, redisconn.Unchanged(err)
+	}
+	return []driver.Finding{ends, left}, nil
+}
+
+func (d *Driver) examineEnds(ctx context.Context, e driver.Exam, ends, left *driver.Finding) error {
+	names, err := d.counted(ctx, "")
+	if err != nil {
+		return err
+	}
+	standing, err := d.standing(ctx, names)
+	if err != nil {
+		return err
+	}
+	now, err := redisstore.Now(ctx, func(ctx context.Context, words ...string) (any, error) {
+		return d.conn.Do(ctx, redisconn.Command{Words: words})
+	})
+	if err != nil {
+		return err
+	}
+	stands := make(map[string]bool, len(standing))
+	for _, name := range standing {
+		stands[name] = true
+	}
+	far, which := time.Duration(0), ""
+	err = d.each(ctx, standing, func(s sight) {
+		for _, h := range s.Claims {
+			if rest := h.Until.Sub(now); !h.Until.IsZero() && rest > far {
+				far, which = rest, s.Name
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	ends.Seen = "every claim goes in time unless it is renewed"
+	if far > max(farEnd, 10*e.TTL) {
+		ends.Level = driver.LevelWarn
+		ends.Seen = fmt.Sprintf("the lock %q goes in %v, unless it is renewed", which, far.Round(time.Second))
+		ends.Why = "the server's clock was set back while it was held, or its TTL is that long: if its holder dies others wait as long"
+		ends.Mend = "have NTP set the clock slowly; interlock break " + strconv.Quote(which) + " if its holder is dead"
+	}
+	return d.examineLeft(ctx, names, stands, now, left)
+}
+
+// examineLeft counts what interlock prune would remove.
+func (d *Driver) examineLeft(ctx context.Context, names []string, stands map[string]bool, now time.Time, left *driver.Finding) error {
+	free, stale := 0, 0
+	before := now.Add(-pruneIdle).UnixMicro()
+	for len(names) > 0 {
+		var cmds []redisconn.Command
+		n := min(len(names), some)
+		for _, name := range names[:n] {
+			if !stands[name] {
+				cmds = append(cmds, redisconn.Command{Words: []string{"GET", keysOf(name).counter}, First: 1, Keys: 1})
+			}
+		}
+		names = names[n:]
+		free += len(cmds)
+		if len(cmds) == 0 {
+			continue
+		}
+		for _, reply := range d.conn.DoAll(ctx, cmds) {
+			if reply.Err != nil {
+				return reply.Err
+			}
+			text, _ := reply.Value.(string)
+			if c, err := strconv.ParseInt(text, 10, 64); err == nil && c < before {
+				stale++
+			}
+		}
+	}
+	left.Seen = fmt.Sprintf("%d names that nobody locks have a counter; interlock prune would remove %d", free, stale)
+	if stale >= manyFree {
+		left.Level = driver.LevelWarn
+		left.Why = "each list of who holds goes through them, and takes the time of all"
+		left.Mend = "interlock prune, now and then; Options.KeepCounters says how long new ones stay"
+	}
+	return nil
+}
