@@ -191,6 +191,10 @@ func (x *examination) persistence(ctx context.Context) error {
 	default:
 		f.Level, f.Seen = driver.LevelOK, "each write is in the log, and synced, before it is answered"
 	}
+	if x.Quorum && f.Level == driver.LevelWarn { // which is found out when it comes back
+		f.Code = "Q2"
+		f.Why = "a master that comes back without all that it had has no vote until the longest TTL has passed: of a majority, nobody can lock meanwhile"
+	}
 	x.add(f)
 	return nil
 }
@@ -277,7 +281,11 @@ func (x *examination) clock(ctx context.Context) error {
 		return nil
 	}
 	if err == nil {
-		x.add(examine.Clock("R4", x.server, r))
+		code := "R4"
+		if x.Quorum {
+			code = "Q3"
+		}
+		x.add(examine.Clock(code, x.server, r))
 	}
 	return err
 }
