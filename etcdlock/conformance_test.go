@@ -261,6 +261,13 @@ func (w *way) hold(n int) (deliver func() bool) {
 	}
 }
 
+// met reports whether no request is still to be held.
+func (w *way) met() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.held == nil
+}
+
 // request counts, and holds what is to be held: it is sent when it is delivered, whatever has become of its caller.
 func (w *way) request(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	w.asks(method)

@@ -19,12 +19,16 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// briefly makes a call whose request is held, and gives it up.
-func briefly(t *testing.T, call func(ctx context.Context) error) {
+// briefly makes a call, and gives it up when its request is held.
+func briefly(t *testing.T, w *way, call func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	given := make(chan error, 1)
+	go func() { given <- call(ctx) }()
+	eventually(t, "the request is held", w.met)
+	cancel()
+	if err := <-given; !errors.Is(err, context.Canceled) {
 		t.Fatalf("a request without an answer: %v", err)
 	}
 }
@@ -40,7 +44,7 @@ func TestLateOpen(t *testing.T) {
 	d := opened(t, w.client, patient)
 	for n := range 2 { // the lease, and the session's key
 		deliver := w.hold(n)
-		briefly(t, func(ctx context.Context) error {
+		briefly(t, w, func(ctx context.Context) error {
 			_, err := d.Open(ctx, driver.Spec{ID: driver.NewID(), TTL: time.Hour})
 			return err
 		})
@@ -67,7 +71,7 @@ func TestLateAcquire(t *testing.T) {
 			hold(t, s, old)
 		}
 		deliver := w.hold(0)
-		briefly(t, func(ctx context.Context) (err error) {
+		briefly(t, w, func(ctx context.Context) (err error) {
 			if requeued {
 				_, _, err = s.(driver.Requeuer).Requeue(ctx, old, c)
 			} else {
@@ -151,7 +155,7 @@ func TestLateRelease(t *testing.T) {
 	c, next := mutex("late"), mutex("late")
 	hold(t, s, c)
 	deliver := w.hold(0)
-	briefly(t, func(ctx context.Context) error { _, err := s.Release(ctx, c); return err })
+	briefly(t, w, func(ctx context.Context) error { _, err := s.Release(ctx, c); return err })
 	if _, err := s.Release(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +241,6 @@ func TestLongerLeases(t *testing.T) {
 	d := opened(t, client(t, server.Addr()), &etcdlock.Options{Logger: slog.New(slog.NewTextHandler(lines(said), nil))})
 	for range 2 {
 		s := sessionOf(t, d, 2*time.Second)
-		hold(t, s, mutex("long"))
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
