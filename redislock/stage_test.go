@@ -135,10 +135,13 @@ func (s *stage) connect(t *testing.T, first, rest *cable, o redislock.Options) (
 	over := new(atomic.Pointer[cable])
 	over.Store(first)
 	o.Logger = slog.New(slog.DiscardHandler)
+	if o.Timeout == 0 {
+		o.Timeout = prompt
+	}
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: s.addrs(), DisableRetry: true, DisableCache: true, PipelineMultiplex: -1, ForceSingleClient: s.cluster == nil,
 		ReadBufferEachConn: 1 << 14, WriteBufferEachConn: 1 << 14, RingScaleEachConn: redislink.RingScale, // many stand on one stage
-		ConnWriteTimeout: o.Timeout, Dialer: net.Dialer{KeepAlive: o.Timeout}, // 0 is the client's own choice
+		ConnWriteTimeout: o.Timeout, Dialer: net.Dialer{KeepAlive: o.Timeout},
 		DialCtxFn: func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			w := over.Load().wires[addr]
 			if w == nil {
@@ -173,6 +176,6 @@ func until(t *testing.T, what string, met func() bool) {
 // prompt is for what has to wait for nobody's TTL, on a machine that has other things to do; and whatever happens in spite
 // of that takes an age.
 const (
-	prompt = 10 * time.Second
-	age    = time.Minute
+	prompt = 30 * time.Second
+	age    = 10 * time.Minute
 )
