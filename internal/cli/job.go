@@ -49,7 +49,13 @@ type job struct {
 	missed   []os.Signal // passed on when there was no command yet, or the lock was lost
 	again    bool        // after a loss, stand again
 	told     string      // what former jobs have left running
+
+	halted    chan struct{} // the command has stopped by itself
+	continued int64         // when this process was continued after that, on the guard's clock
 }
+
+// hearing is how long after it was continued a process may hear of a Ctrl-Z that had stopped it.
+const hearing = 20 * time.Millisecond
 
 // errLate: the lock had too little time left to start the command.
 var errLate = errors.New("the lock came too late to start the command")
@@ -132,6 +138,7 @@ func (j *job) hold(lease *interlock.Lease) error {
 		least = min(least, longest/2) // no grant has more than longest
 	}
 	starting := make(chan error, 1)
+	j.halted, j.continued = make(chan struct{}, 1), 0
 	command := guard.Command{
 		Args:     j.args,
 		Env:      environ(aroundLease{j.name, lease.Fence(), bareStore(j.store)}),
@@ -165,12 +172,25 @@ func (j *job) hold(lease *interlock.Lease) error {
 		case <-lost:
 			lost, why = nil, context.Cause(lease.Context())
 			j.guard.Stop(guard.DeadlineAt(guard.Now(), grace))
+		case <-j.halted:
+			j.haltAlong(over != nil)
 		case s := <-j.signals.C:
 			if over == nil || why != nil {
 				j.missed = append(j.missed, s)
 			}
 			j.pass(s)
 		}
+	}
+}
+
+// haltAlong stops this process where the command, which runs, is stopped now: the look and the stop stand as near to each other as can be,
+// since nobody would continue this process if the command went on in between.
+func (j *job) haltAlong(runs bool) {
+	j.tap.Lock()
+	defer j.tap.Unlock()
+	if runs && j.guard.Halted() {
+		guard.StopSelf(nil)
+		j.continued = guard.Now()
 	}
 }
 
@@ -181,7 +201,7 @@ func (j *job) pass(s os.Signal) {
 		return
 	}
 	j.guard.Forward(sig)
-	if guard.Stops(sig) {
+	if guard.Stops(sig) && (j.continued == 0 || guard.Now() > j.continued+int64(hearing)) {
 		guard.StopSelf(j.tap)
 		j.guard.Continue()
 	}
@@ -261,6 +281,11 @@ func (j *job) event(e guard.Event) {
 	switch e.Kind {
 	case guard.Remaining:
 		j.say("the command has ended, but %s of it goes on: keeping %q until that has ended, too (--kill-rest would kill it)", processes(e.Pids), j.name)
+	case guard.Halted:
+		select {
+		case j.halted <- struct{}{}:
+		default:
+		}
 	case guard.Unkillable:
 		j.say("no permission to kill %s of the command: keeping %q until that has ended", processes(e.Pids), j.name)
 	}

@@ -99,6 +99,37 @@ func TestTerminal_CtrlZ(t *testing.T) {
 	p.Shows(t, "status 0")
 }
 
+// A command that stops itself alone, as ssh does by ~^Z, gives the shell its terminal back, and goes on with fg, once for each time.
+func TestTerminal_CommandStopsItself(t *testing.T) {
+	for _, sig := range []string{"STOP", "TSTP"} {
+		t.Run(sig, func(t *testing.T) {
+			p := sitInShell(t)
+			p.Press(t, "interlock run job -- sh -c 'kill -"+sig+" $$; echo o''nce; kill -"+sig+" $$; echo tw''ice'\n")
+			p.Shows(t, "Stopped")
+			p.Answers(t)
+			p.Press(t, "fg\n")
+			p.Shows(t, "once")
+			p.Shows(t, "Stopped")
+			p.Answers(t)
+			p.Press(t, "fg; echo status $?\n")
+			p.Shows(t, "twice")
+			p.Shows(t, "status 0")
+		})
+	}
+}
+
+// Whoever continues such a command alone continues the job.
+func TestTerminal_CommandIsContinued(t *testing.T) {
+	p := sitInShell(t)
+	file := filepath.Join(t.TempDir(), "pid")
+	p.Press(t, "interlock run job -- sh -c 'echo $$ >"+file+"; kill -STOP $$; echo goes o''n'\n")
+	p.Shows(t, "Stopped")
+	p.Answers(t)
+	p.Press(t, "kill -CONT $(cat "+file+"); until jobs | grep Done; do sleep 0.01; done\n") // bash's wait is over, with 148, where it has not heard yet
+	p.Shows(t, "goes on")
+	p.Shows(t, "Done")
+}
+
 // Ctrl-Z while waiting stops the wait, which goes on with fg.
 func TestTerminal_CtrlZWhileWaiting(t *testing.T) {
 	p := sitInShell(t)

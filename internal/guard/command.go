@@ -27,6 +27,7 @@ type EventKind int
 const (
 	Remaining  EventKind = 1 + iota // the command has ended, these processes of its tree run on; said once
 	Unkillable                      // these processes cannot be killed by this user (they belong to another one); said once
+	Halted                          // the command is stopped, at a terminal, and this process was not a moment before: see [Guard.Halted]
 )
 
 // Command is what to run.

@@ -33,6 +33,9 @@
 // TTIN, TTOU, WINCH, ALRM, VTALRM, IO and PWR go to the child alone. Not passed on are real-time signals, whose values
 // would be lost, and those that tell interlock of what it does itself, as URG, PROF, CHLD and XCPU.
 //
+// A command that stops itself alone, as ssh does by ~^Z, stops interlock as well where there is a terminal, a moment later: so the shell has
+// it back, and fg continues both. Whoever continues the command alone continues interlock, too.
+//
 // What a shell sends to the whole job (`kill %1`, SIGHUP at its end) has arrived, too, but cannot be told from what was
 // sent to interlock alone, and is passed on: such a child gets SIGTERM or SIGHUP twice.
 //

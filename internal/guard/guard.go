@@ -39,7 +39,8 @@ type Guard struct {
 	over     chan struct{} // closed when nothing is left of the command
 	buried   chan struct{} // closed when nothing is left of the guard either
 
-	began atomic.Int64 // when it was heard that the command runs; 0: not yet
+	began   atomic.Int64     // when it was heard that the command runs; 0: not yet
+	halting <-chan time.Time // a moment after it was stopped; of watch
 
 	mu       sync.Mutex
 	deadline Deadline
@@ -275,6 +276,10 @@ func (g *Guard) again(sig syscall.Signal) bool {
 
 // Continue continues a command that was stopped along with this process by Forward.
 func (g *Guard) Continue() { g.Forward(unix.SIGCONT) }
+
+// Halted reports whether the command, which runs, is stopped now at a terminal. A shell that ran it by itself would have the terminal back
+// then, until fg: the answer is [StopSelf]. It is asked again just before that, for whoever has stopped and was continued meanwhile.
+func (g *Guard) Halted() bool { return g.terminal && stopped(g.child) }
 
 // Done is closed when nothing is left of the command.
 func (g *Guard) Done() <-chan struct{} { return g.over }

@@ -15,6 +15,7 @@ const (
 	opStarted    op = "started"
 	opFailed     op = "failed"
 	opLate       op = "late"
+	opHalted     op = "halted"
 	opRemaining  op = "remaining"
 	opUnkillable op = "unkillable"
 	opOver       op = "over"

@@ -36,6 +36,15 @@ func alive(pid int) bool {
 	return err == nil && int(p.Proc.P_pid) == pid && p.Proc.P_stat != zombie
 }
 
+// stop is SSTOP of <sys/proc.h>.
+const stop = 4
+
+// stopped reports whether pid is stopped by a signal.
+func stopped(pid int) bool {
+	p, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	return err == nil && int(p.Proc.P_pid) == pid && p.Proc.P_stat == stop
+}
+
 // send sends sig to p. There is no way here to pin a process, so between the look and the signal its number may pass on
 // to another one; macOS hands numbers out in turn, which makes that unlikely.
 func (t *tree) send(p process, sig unix.Signal) error { return unix.Kill(p.pid, sig) }

@@ -80,6 +80,12 @@ func parentOf(pid int) (parent int, ok bool) {
 	return parent, ok
 }
 
+// stopped reports whether pid is stopped by a signal.
+func stopped(pid int) bool {
+	state, _, ok := status(pid)
+	return ok && state == 'T'
+}
+
 // alive reports whether pid runs or could.
 func alive(pid int) bool {
 	state, _, ok := status(pid)

@@ -48,6 +48,9 @@ func (*Guard) Forward(syscall.Signal) {}
 // Continue does nothing.
 func (*Guard) Continue() {}
 
+// Halted reports false.
+func (*Guard) Halted() bool { return false }
+
 // Done returns nil.
 func (*Guard) Done() <-chan struct{} { return nil }
 

@@ -58,6 +58,7 @@ type warden struct {
 	pid      int // the child, 0 before it was started
 	group    int // the child's process group where that is its own, else 0
 	ended    bool
+	halted   bool          // the child is stopped, and interlock was told
 	queued   []unix.Signal // signals that came before the child
 	deadline Deadline
 	refused  bool // the lock was lost before there was a command
@@ -268,20 +269,39 @@ func (w *warden) pass(sig unix.Signal) {
 	}
 }
 
+// goOn continues interlock where the command goes on that it has stopped along with, or has ended: whoever did that may have done it to the
+// command alone. What ends by our own signals is found out by fg.
+func (w *warden) goOn() {
+	if w.halted && !w.stopping {
+		_ = unix.Kill(os.Getppid(), unix.SIGCONT)
+	}
+	w.halted = false
+}
+
 // reap collects every child that has ended and reports whether none is left. Adopted orphans are children too, so none
-// left means that the whole tree is gone.
+// left means that the whole tree is gone. That the command was stopped is told to interlock, which stops along with it at a terminal; and
+// interlock is continued where somebody continues the command alone.
 func (w *warden) reap() (empty bool) {
 	for {
 		var ws unix.WaitStatus
-		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
+		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG|unix.WUNTRACED|unix.WCONTINUED, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil: // ECHILD
 			return true
 		case pid == 0:
 			return false
-		case pid == w.pid:
+		case pid != w.pid:
+		case ws.Stopped():
+			if w.group == 0 && !w.stopping {
+				w.halted = true
+				w.report(message{Op: opHalted})
+			}
+		case ws.Continued():
+			w.goOn()
+		default:
 			w.ended = true
+			w.goOn()
 			stopped := w.state.Stopped
 			w.state = exitStatus(syscall.WaitStatus(ws))
 			w.state.Stopped = stopped

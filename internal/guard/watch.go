@@ -4,6 +4,7 @@ package guard
 
 import (
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,6 +35,10 @@ func (g *Guard) watch() {
 			default:
 				g.hear(m)
 			}
+		case <-g.halting:
+			if g.Halted() {
+				g.tell(Event{Kind: Halted})
+			}
 		case <-g.alarm.C:
 			// The kill time is over, or the guard does not see that it should end: it is stopped. The kernel kills the
 			// child with it. Its number is its own until it is waited for, below.
@@ -59,6 +64,8 @@ func (g *Guard) hear(m message) {
 		g.answer(syscall.Errno(m.Errno))
 	case opLate:
 		g.answer(ErrLate)
+	case opHalted: // perhaps by Ctrl-Z, which stops this process as well, as soon as it hears of it
+		g.halting = time.NewTimer(hearing).C
 	case opRemaining:
 		g.tell(Event{Kind: Remaining, Pids: m.Pids})
 	case opUnkillable:
