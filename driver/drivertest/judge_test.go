@@ -29,7 +29,7 @@ func TestMissingMeansAreFaults(t *testing.T) {
 	needs := map[string]string{
 		"Law02_Idempotence": "Staller", "Law10_Quiet": "Counter", "Law13_NothingStays": "Staller",
 		"Law14_LostNotice": "Deafener", "Law16_RenewBounded": "Freezer", "Also_Loss": "Ender", "Also_Contexts": "Staller",
-		"Also_Outcomes": "Staller",
+		"Also_LetIn": "Staller", "Also_Outcomes": "Staller",
 	}
 	for _, law := range drivertest.Laws() {
 		t.Run(law.Name, func(t *testing.T) {
