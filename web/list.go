@@ -1,0 +1,271 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"html/template"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// onPage is how many names a page has, firstLook how long it waits for a list that is being read.
+const (
+	onPage    = 200
+	firstLook = 200 * time.Millisecond
+)
+
+// selection is a part of a list, for somebody.
+type selection struct {
+	prefix, after string
+	limit         int
+	who           Principal
+}
+
+// part is that part.
+type part struct {
+	lines                []driver.Line
+	first                int // of lines, among all that the prefix has
+	names, held, waiting int // of all that the prefix has
+	more                 bool
+}
+
+// of takes the part out of a list.
+func (s selection) of(all []driver.Line) (p part) {
+	i, _ := slices.BinarySearchFunc(all, s.prefix, func(l driver.Line, prefix string) int { return strings.Compare(l.Name, prefix) })
+	for _, l := range all[i:] {
+		if !strings.HasPrefix(l.Name, s.prefix) {
+			break
+		}
+		if !s.who.mayRead(l.Name) {
+			continue
+		}
+		p.names++
+		for _, c := range l.Claims {
+			if !c.Held {
+				p.waiting++
+			}
+		}
+		if slices.ContainsFunc(l.Claims, func(c driver.Holder) bool { return c.Held }) {
+			p.held++
+		}
+		switch {
+		case s.after != "" && l.Name <= s.after:
+			p.first++
+		case len(p.lines) < s.limit:
+			p.lines = append(p.lines, l)
+		default:
+			p.more = true
+		}
+	}
+	return p
+}
+
+// row is a line as the list has it.
+type row struct {
+	Name, Shown, Href    string
+	Print                string // differs where the row does
+	Class, State, Holder string
+	Since, Until         *moment
+	Token                string
+	Passes, Wait         string
+}
+
+// row is a line as the list has it at some time.
+func (b *hub) row(l driver.Line, now time.Time) row {
+	r := row{
+		Name: l.Name, Shown: visible(l.Name), Href: address("line", "store", b.store.Name, "name", l.Name),
+		State: lineWords(l.Claims), Token: "–", Passes: "–", Wait: "0",
+	}
+	r.Class = map[string]string{"waits": "waits", "broken": "broken"}[r.State]
+	if r.Class == "" {
+		r.Class = "held"
+	}
+	var holders []string
+	wait := 0
+	for _, h := range l.Claims {
+		if !h.Held {
+			wait++
+			continue
+		}
+		if len(holders) == 0 {
+			r.Since, r.Until, r.Passes = ago(h.Since, now), ahead(h.Until, now), strconv.Itoa(h.Passes)
+			if h.Fence != 0 {
+				r.Token = token(h.Fence)
+			}
+		}
+		words := ownerWords(h)
+		if h.Note != "" {
+			words += " “" + visible(h.Note) + "”"
+		}
+		holders = append(holders, words)
+	}
+	if wait > 0 {
+		r.Wait = numberWords(wait)
+	}
+	const most = 3
+	r.Holder = strings.Join(holders[:min(len(holders), most)], ", ")
+	if more := len(holders) - most; more > 0 {
+		r.Holder += fmt.Sprintf(" and %s more", numberWords(more))
+	}
+	sum := fnv.New64a()
+	fmt.Fprint(sum, r.State, "\x00", r.Holder, "\x00", r.Since.ms(), r.Until.ms(), r.Token, r.Passes, r.Wait)
+	r.Print = strconv.FormatUint(sum.Sum64(), 36)
+	return r
+}
+
+func (m *moment) ms() int64 {
+	if m == nil {
+		return 0
+	}
+	return m.MS
+}
+
+// drawing is a part of a list with its rows as HTML. Of one list each part is drawn once, for all who look at it.
+type drawing struct {
+	part
+	rows template.HTML
+	sum  uint64 // differs where something else is shown
+}
+
+// drawn are the drawings of a list.
+type drawn struct {
+	mu   sync.Mutex
+	made map[string]*drawing
+}
+
+// mostDrawn is how many drawings of one list are kept.
+const mostDrawn = 64
+
+// draw returns a drawing of a list.
+func (b *hub) draw(s *snapshot, sel selection) (*drawing, error) {
+	key := fmt.Sprintf("%q %q %d %q", sel.prefix, sel.after, sel.limit, sel.who.Read)
+	s.drawn.mu.Lock() // drawing takes milliseconds, and who waits here would do the same
+	defer s.drawn.mu.Unlock()
+	if d := s.drawn.made[key]; d != nil {
+		return d, nil
+	}
+	d := &drawing{part: sel.of(s.lines)}
+	rows := make([]row, len(d.lines))
+	sum := fnv.New64a()
+	for i, l := range d.lines {
+		rows[i] = b.row(l, s.at)
+		fmt.Fprint(sum, l.Name, "\x00", rows[i].Print, "\x00")
+	}
+	fmt.Fprint(sum, d.names, d.held, d.waiting, d.more, s.partial)
+	d.sum = sum.Sum64()
+	var html bytes.Buffer
+	if err := templates.ExecuteTemplate(&html, "rows", rows); err != nil {
+		return nil, err
+	}
+	d.rows = template.HTML(html.String()) //nolint:gosec // made by a template
+	if s.drawn.made == nil {
+		s.drawn.made = map[string]*drawing{}
+	}
+	if len(s.drawn.made) < mostDrawn {
+		s.drawn.made[key] = d
+	}
+	return d, nil
+}
+
+// listView is the page of names.
+type listView struct {
+	frame
+	Lists, Read, Reading bool
+	Prefix, Shown, After string
+	Names, Held, Wait    string
+	Now, AtMS            int64
+	At                   *moment
+	Old                  string
+	Failure              *failureView
+	Partial              string
+	Rows                 template.HTML
+	First, Last          string
+	StartHref, NextHref  string
+}
+
+// listSelection reads what of the list is asked for.
+func (h *Handler) listSelection(p params, who Principal) (sel selection, err error) {
+	sel = selection{limit: onPage, who: who}
+	if sel.prefix, err = p.start("prefix"); err == nil {
+		sel.after, err = p.start("after")
+	}
+	return sel, err
+}
+
+// listPage is the page of names.
+func (h *Handler) listPage(w http.ResponseWriter, r *http.Request, who Principal) error {
+	p, err := paramsOf(r, false, "store", "prefix", "after")
+	if err != nil {
+		return err
+	}
+	b, err := h.meant(p, true)
+	if err != nil {
+		return err
+	}
+	sel, err := h.listSelection(p, who)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), firstLook)
+	defer cancel()
+	snap, failure := b.see(ctx)
+	v := &listView{frame: h.frame(r, &who, "Names in "+b.store.Name)}
+	v.within(h, b, "./")
+	v.Live = address("live", "store", b.store.Name, "page", "list", "prefix", sel.prefix, "after", sel.after)
+	if _, err := v.fill(b, sel, snap, failure); err != nil {
+		return err
+	}
+	v.Soon = v.Reading
+	return h.page(w, r, http.StatusOK, "list", v)
+}
+
+// fill shows a list. It returns a number that differs where something else is shown.
+func (v *listView) fill(b *hub, sel selection, snap *snapshot, failure *failure) (sum uint64, err error) {
+	now := time.Now()
+	v.Lists = failure == nil || !isUnsupported(failure.err)
+	v.Prefix, v.Shown, v.After, v.Now = sel.prefix, visible(sel.prefix), sel.after, now.UnixMilli()
+	v.Failure = failure.view()
+	if failure != nil {
+		v.Failure.What = "The list could not be read"
+		if !v.Lists {
+			v.Failure.What = "This store does not list its names"
+		}
+		sum = uint64(failure.since.UnixNano())
+	}
+	v.Read = snap != nil && v.Lists
+	v.Reading = snap == nil && failure == nil
+	if !v.Read {
+		return sum, nil
+	}
+	d, err := b.draw(snap, sel)
+	if err != nil {
+		return 0, err
+	}
+	v.Names, v.Held, v.Wait = numberWords(d.names), numberWords(d.held), numberWords(d.waiting)
+	v.At, v.AtMS, v.Old = clockTime(snap.at), snap.at.UnixMilli(), spanWords(now.Sub(snap.at))
+	if snap.partial != nil {
+		v.Partial = errorWords(snap.partial)
+	}
+	v.Rows = d.rows
+	if len(d.lines) > 0 {
+		v.First, v.Last = numberWords(d.first+1), numberWords(d.first+len(d.lines))
+	}
+	if sel.after != "" {
+		v.StartHref = address("./", "store", b.store.Name, "prefix", sel.prefix)
+	}
+	if d.more {
+		v.NextHref = address("./", "store", b.store.Name, "prefix", sel.prefix, "after", d.lines[len(d.lines)-1].Name)
+	}
+	return sum ^ d.sum, nil
+}
+
+func isUnsupported(err error) bool { return errors.Is(err, errors.ErrUnsupported) }

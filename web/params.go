@@ -1,0 +1,101 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/interlock-go/interlock/internal/lockname"
+)
+
+// params are the parameters of a request, each of which may stand there once.
+type params map[string]string
+
+// paramsOf reads those that a route knows. A page, which people reach by links of others, may be given more, which mean nothing.
+func paramsOf(r *http.Request, strict bool, known ...string) (params, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, problemOf("bad-request", "the parameters: want ?name=value&name=value, and what means something in URLs as %%XX")
+	}
+	return checked(values, strict, known)
+}
+
+// checked returns values that are no more than once there, and of names that are known.
+func checked(values url.Values, strict bool, known []string) (params, error) {
+	p := params{}
+	for name, given := range values {
+		switch {
+		case !slices.Contains(known, name):
+			if strict {
+				return nil, problemOf("bad-request", "unknown parameter %.100q: known are %q", name, known)
+			}
+		case len(given) > 1:
+			return nil, problemOf("bad-request", "parameter %s stands there %d times: want it once", name, len(given))
+		default:
+			p[name] = given[0]
+		}
+	}
+	return p, nil
+}
+
+// name returns a lock's name.
+func (p params) name(param string) (string, error) {
+	if err := lockname.Check(p[param]); err != nil {
+		return "", problemOf("bad-request", "%s: %.2000v", param, err)
+	}
+	return p[param], nil
+}
+
+// start returns the beginning of a name, or "".
+func (p params) start(param string) (string, error) {
+	if p[param] == "" {
+		return "", nil
+	}
+	return p.name(param)
+}
+
+// number returns a number within bounds, or what is meant where none is given.
+func (p params) number(param string, otherwise, least, most int) (int, error) {
+	if _, given := p[param]; !given {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(p[param])
+	if err != nil || n < least || n > most {
+		return 0, problemOf("bad-request", "%s %.50q: want a number from %d to %d", param, p[param], least, most)
+	}
+	return n, nil
+}
+
+// oneOf returns a word, or the first of them where none is given.
+func (p params) oneOf(param string, words ...string) (string, error) {
+	w, given := p[param]
+	switch {
+	case !given:
+		return words[0], nil
+	case !slices.Contains(words, w):
+		return "", problemOf("bad-request", "%s %.50q: want one of %q", param, w, words)
+	}
+	return w, nil
+}
+
+// text returns words for people.
+func (p params) text(param string, most int) (string, error) {
+	if len(p[param]) > most || !utf8.ValidString(p[param]) {
+		return "", problemOf("bad-request", "%s of %d bytes: want UTF-8 of at most %d", param, len(p[param]), most)
+	}
+	return p[param], nil
+}
+
+// hub returns the store that is meant; the first one where a page does not say.
+func (h *Handler) meant(p params, optional bool) (*hub, error) {
+	name, given := p["store"]
+	if !given && (optional || len(h.hubs) == 1) {
+		return h.hubs[0], nil
+	}
+	if b := h.hub(name); b != nil {
+		return b, nil
+	}
+	return nil, problemOf("no-store", "store %.100q: want one of those that /v1/stores lists", name)
+}

@@ -1,0 +1,113 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// problem is an answer that is no success, as RFC 9457 has it. It is an error.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	Line   *line  `json:"line,omitempty"` // of changed: as it stands now, if whoever asks may read it
+
+	allow string // of methods
+}
+
+// problemPage explains each kind of problem.
+const problemPage = "https://github.com/interlock-go/interlock/blob/main/docs/web.md#"
+
+// Error implements error.
+func (p *problem) Error() string { return p.Title + ": " + p.Detail }
+
+// kinds of problems, by the last part of their type.
+var kinds = map[string]struct {
+	status int
+	title  string
+}{
+	"bad-request":     {http.StatusBadRequest, "The request is malformed"},
+	"unauthenticated": {http.StatusUnauthorized, "No valid credential came with the request"},
+	"forbidden":       {http.StatusForbidden, "Not allowed"},
+	"cross-origin":    {http.StatusForbidden, "The request comes from another page"},
+	"not-found":       {http.StatusNotFound, "There is no such page"},
+	"no-store":        {http.StatusNotFound, "There is no such store"},
+	"method":          {http.StatusMethodNotAllowed, "Another method is wanted"},
+	"changed":         {http.StatusConflict, "The claim is no longer there, or another than was named"},
+	"too-large":       {http.StatusRequestEntityTooLarge, "The request is too large"},
+	"media-type":      {http.StatusUnsupportedMediaType, "Another type of content is wanted"},
+	"wrong-host":      {http.StatusMisdirectedRequest, "This server is not known by that host"},
+	"too-many":        {http.StatusTooManyRequests, "There are too many streams"},
+	"internal":        {http.StatusInternalServerError, "The server failed"},
+	"unsupported":     {http.StatusNotImplemented, "The store cannot do that"},
+	"not-sent":        {http.StatusServiceUnavailable, "Nothing was done"},
+	"uncertain":       {http.StatusGatewayTimeout, "The store did not answer"},
+}
+
+// problemOf makes a problem of a kind.
+func problemOf(kind, format string, args ...any) *problem {
+	k := kinds[kind]
+	return &problem{Type: problemPage + kind, Title: k.title, Status: k.status, Detail: fmt.Sprintf(format, args...)}
+}
+
+// kind is the last part of the type.
+func (p *problem) kind() string { return strings.TrimPrefix(p.Type, problemPage) }
+
+// storeProblem says what became of a request that the store was to answer.
+func storeProblem(err error) *problem {
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return problemOf("unsupported", "%v", err)
+	case errors.Is(err, driver.ErrRefused):
+		return problemOf("changed", "%v", err)
+	case errors.Is(err, driver.ErrNotSent):
+		return problemOf("not-sent", "%v", err)
+	}
+	return problemOf("uncertain", "%v", err)
+}
+
+// answerProblem answers by err, which is a problem or a failure of this server: as a page where a browser asked for one.
+func (h *Handler) answerProblem(w http.ResponseWriter, r *http.Request, asPage bool, err error) {
+	var p *problem
+	if !errors.As(err, &p) {
+		h.log.Error("interlock web: request failed", "path", r.URL.Path, "err", err)
+		p = problemOf("internal", "the log of the server says why")
+	}
+	header := w.Header()
+	if p.allow != "" {
+		header.Set("Allow", p.allow)
+	}
+	switch p.Status {
+	case http.StatusUnauthorized:
+		if header.Get("WWW-Authenticate") == "" {
+			header.Set("WWW-Authenticate", "Bearer")
+		}
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		header.Set("Retry-After", "2")
+	}
+	if asPage {
+		if perr := h.page(w, r, p.Status, "problem", &problemView{frame: h.frame(r, nil, p.Title), Problem: p}); perr == nil {
+			return
+		}
+	}
+	header.Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p)
+}
+
+// answerJSON answers by v.
+func answerJSON(w http.ResponseWriter, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(b, '\n')) // whoever asked may have gone
+	return nil
+}

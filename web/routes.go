@@ -1,0 +1,143 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// right is what a route asks of whoever calls it.
+type right uint8
+
+const (
+	none right = iota // nothing: it shows nothing of a store
+	read              // to read some name, or the one that is asked for
+	breaks
+)
+
+// route is one method of one path. Its function returns a *problem for what is wrong with the request; it has answered nothing then.
+type route struct {
+	right right
+	page  bool // for people: a problem is answered by a page
+	serve func(h *Handler, w http.ResponseWriter, r *http.Request, who Principal) error
+}
+
+// table returns the routes by path and method. A path is compared as it was sent: names of locks stand in the query, never in a path,
+// where browsers, proxies and muxes rewrite dots and slashes.
+func (h *Handler) table() map[string]map[string]*route {
+	t := map[string]map[string]*route{
+		"/": {"GET": {read, true, (*Handler).listPage}},
+	}
+	for path, a := range assets {
+		t[path] = map[string]*route{"GET": {none, false, a.serve}}
+	}
+	return t
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	protect(w.Header())
+	to, err := h.routed(r)
+	if err == nil {
+		err = h.admitted(w, r, to)
+	}
+	if err != nil {
+		h.answerProblem(w, r, to != nil && to.page || to == nil && wantsPage(r), err)
+	}
+}
+
+// routed returns the route of a request.
+func (h *Handler) routed(r *http.Request) (*route, error) {
+	path := r.URL.EscapedPath()
+	below, stands := strings.CutPrefix(path, h.opts.Prefix)
+	methods := h.routes[below]
+	if !stands || below == "" || methods == nil {
+		methods = h.routes[path] // a proxy has taken the prefix away
+	}
+	if methods == nil {
+		return nil, problemOf("not-found", "nothing is at %.200q", path)
+	}
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	if to := methods[method]; to != nil {
+		return to, nil
+	}
+	p := problemOf("method", "%.50q cannot be done there", r.Method)
+	for m := range methods {
+		p.allow += ", " + m
+		if m == http.MethodGet {
+			p.allow += ", HEAD"
+		}
+	}
+	p.allow = strings.TrimPrefix(p.allow, ", ")
+	return nil, p
+}
+
+// admitted serves a request that may be served.
+func (h *Handler) admitted(w http.ResponseWriter, r *http.Request, to *route) error {
+	if !h.knownHost(r.Host) {
+		return problemOf("wrong-host", "a request for host %.100q: the server has to be told that it is called so", r.Host)
+	}
+	if err := h.cross.Check(r); err != nil {
+		return problemOf("cross-origin", "%v", err)
+	}
+	if h.ctx.Err() != nil {
+		return problemOf("not-sent", "the server is closing")
+	}
+	var who Principal
+	if to.right != none {
+		var err error
+		if who, err = h.authorized(r); err != nil {
+			return err
+		}
+		if to.right == read && len(who.Read) == 0 || to.right == breaks && len(who.Break) == 0 {
+			return problemOf("forbidden", "%s may not do that with any name", who.called())
+		}
+	}
+	if r.Body != nil {
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	}
+	return to.serve(h, w, r, who)
+}
+
+// authorized returns who makes a request.
+func (h *Handler) authorized(r *http.Request) (Principal, error) {
+	if h.opts.Authorize == nil {
+		return Principal{Read: []string{""}}, nil
+	}
+	who, err := h.opts.Authorize(r)
+	switch {
+	case err == nil:
+		return who, nil
+	case errors.Is(err, ErrUnauthenticated):
+		return who, problemOf("unauthenticated", "want one that is not over")
+	case errors.Is(err, ErrForbidden):
+		return who, problemOf("forbidden", "%s is not allowed here", who.called())
+	}
+	return who, fmt.Errorf("web: Options.Authorize: %w", err)
+}
+
+// called is a principal as problems name it.
+func (p Principal) called() string {
+	if p.Name == "" {
+		return "whoever asks"
+	}
+	return p.Name
+}
+
+// mayRead and mayBreak report whether the principal may do that with a name.
+func (p Principal) mayRead(name string) bool  { return begins(name, p.Read) }
+func (p Principal) mayBreak(name string) bool { return begins(name, p.Break) }
+
+func begins(name string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// wantsPage reports whether a browser asks for something to show.
+func wantsPage(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "text/html") && !strings.Contains(r.URL.Path, "/v1/")
+}

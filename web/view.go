@@ -1,0 +1,83 @@
+package web
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// line is a line as programs read it, like that of the command's --json. Tokens are strings: they may exceed what a JavaScript number carries.
+type line struct {
+	Name   string  `json:"name"`
+	Key    string  `json:"key"`   // where the store keeps it
+	Fence  string  `json:"fence"` // the highest token so far
+	Claims []claim `json:"claims"`
+}
+
+// claim is a claim as programs read it. It has no secret.
+type claim struct {
+	ID      string       `json:"id"`
+	State   string       `json:"state"` // holds, waits, broken
+	Kind    string       `json:"kind"`
+	Weight  int          `json:"weight"`
+	Limit   int          `json:"limit"`
+	Owner   driver.Owner `json:"owner"`
+	Note    string       `json:"note,omitempty"`
+	Since   *time.Time   `json:"since,omitempty"` // by the store's clock
+	Until   *time.Time   `json:"until,omitempty"`
+	Age     *int64       `json:"age_ms,omitempty"`  // how long it has held or waited
+	Left    *int64       `json:"left_ms,omitempty"` // until it goes unless it is renewed
+	Fence   string       `json:"fence"`
+	Passes  int          `json:"passes"`
+	Foreign bool         `json:"foreign,omitempty"`
+}
+
+// view is a line as programs read it now.
+func (b *hub) view(l driver.Line, now time.Time) line {
+	v := line{Name: l.Name, Key: b.key(l.Name), Fence: token(l.Fence), Claims: []claim{}}
+	for _, h := range l.Claims {
+		v.Claims = append(v.Claims, claim{
+			ID: h.PublicID, State: stateOf(h), Kind: h.Kind.String(), Weight: h.Weight, Limit: h.Limit, Owner: h.Owner, Note: h.Note,
+			Since: known(h.Since), Until: known(h.Until), Age: span(h.Since, now), Left: span(now, h.Until), Fence: token(h.Fence),
+			Passes: h.Passes, Foreign: h.Foreign,
+		})
+	}
+	return v
+}
+
+// key returns where the store keeps a name.
+func (b *hub) key(name string) string {
+	if k, ok := b.store.Driver.(driver.Keyer); ok {
+		return k.Key(name)
+	}
+	return name
+}
+
+func stateOf(h driver.Holder) string {
+	switch {
+	case h.Broken:
+		return "broken"
+	case h.Held:
+		return "holds"
+	}
+	return "waits"
+}
+
+func token(f uint64) string { return strconv.FormatUint(f, 10) }
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// span is how many milliseconds there are from one time to another, 0 if it is the later one, nil if one is not known.
+func span(from, to time.Time) *int64 {
+	if from.IsZero() || to.IsZero() {
+		return nil
+	}
+	ms := max(to.Sub(from), 0).Milliseconds()
+	return &ms
+}

@@ -1,0 +1,166 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Store is a store that is shown.
+type Store struct {
+	Name   string        // as people call it and as it stands in addresses: 1 to 64 of a–z A–Z 0–9 . _ -
+	URL    string        // as it is shown, through driver.Redact
+	Driver driver.Driver // which the handler does not close; a driver.Inspector, or nothing can be seen
+}
+
+// Options are what a [Handler] does, and for whom. The zero value shows everything to who reaches it over a loopback name, and breaks
+// nothing.
+type Options struct {
+	// Prefix is the path below which the handler is mounted, as "/locks"; "" is the root. It does not matter whether a proxy or
+	// http.StripPrefix takes it away before the handler is asked.
+	Prefix string
+
+	// Hosts are the hosts by which browsers reach the page, with or without a port: "locks.example.org". A request for another one is
+	// refused, since it may come from a page whose name was bound to this machine. Names and addresses of loopback are always allowed.
+	Hosts []string
+
+	// Authorize says who makes a request and what he may do. It may return [ErrUnauthenticated] or [ErrForbidden]; another error is a
+	// failure to find out. It is asked again every 15 s of a stream. It is called concurrently. Without it everybody may read, and nobody may break.
+	Authorize func(*http.Request) (Principal, error)
+
+	// History is how many events of the names are kept in all, 64 of each name at most; those of the names that changed least recently
+	// go first. Default 65536, which take some 20 MB.
+	History int
+
+	// Streams is how many streams there may be at the same time; one principal has half of them at most. Default 1000.
+	Streams int
+
+	// Logger gets one line for each break that was asked for, with who, what, why and the outcome. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Principal is who makes a request, and what he may do with names that begin with one of these prefixes; "" is every name, nil none.
+type Principal struct {
+	Name        string
+	Read, Break []string // who may break a name and not read it has to know the claim
+}
+
+// What [Options].Authorize may return.
+var (
+	ErrUnauthenticated = errors.New("web: no valid credential came with the request") // answered by 401
+	ErrForbidden       = errors.New("web: not allowed")                               // answered by 403
+)
+
+// Handler shows stores. It is safe for concurrent use.
+type Handler struct {
+	opts   Options
+	hubs   []*hub // in the order of the stores
+	routes map[string]map[string]*route
+	cross  *http.CrossOriginProtection
+	log    *slog.Logger
+
+	ctx    context.Context //nolint:containedctx // the life of the handler, which bounds that of streams and watches
+	cancel context.CancelFunc
+	mu     sync.Mutex
+	closed bool
+	work   sync.WaitGroup // what goes on without a request; added to under mu, and never once closed
+}
+
+// New returns a handler that shows stores and, where [Options].Authorize allows it, breaks claims. Nothing is asked of the stores before
+// somebody looks. A nil Options means the defaults.
+func New(stores []Store, o *Options) (*Handler, error) {
+	h := &Handler{cross: http.NewCrossOriginProtection()}
+	if o != nil {
+		h.opts = *o
+	}
+	if err := h.opts.complete(); err != nil {
+		return nil, err
+	}
+	h.log = h.opts.Logger
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	for _, s := range stores {
+		hub, err := newHub(h, s, len(stores))
+		if err == nil && h.hub(s.Name) != nil {
+			err = fmt.Errorf("web: two stores are called %q: want a name for each", s.Name)
+		}
+		if err != nil {
+			h.cancel()
+			return nil, err
+		}
+		h.hubs = append(h.hubs, hub)
+	}
+	if len(h.hubs) == 0 {
+		h.cancel()
+		return nil, errors.New("web: no store: want one at least")
+	}
+	h.routes = h.table()
+	return h, nil
+}
+
+// complete checks the options and fills in the defaults.
+func (o *Options) complete() error {
+	p := o.Prefix
+	if p != "" && (p[0] != '/' || path.Clean(p) != p || p == "/" || strings.ContainsAny(p, "%?#\"\\ ")) {
+		return fmt.Errorf("web: Options.Prefix %q: want a path as /locks, without a slash at its end and without escapes, or none", p)
+	}
+	for _, host := range o.Hosts {
+		if name, _ := splitHost(host); name == "" || strings.ContainsAny(host, "/*@ ") {
+			return fmt.Errorf("web: Options.Hosts: %q: want a host with or without a port, as locks.example.org or 10.0.0.5:7070", host)
+		}
+	}
+	switch {
+	case o.History < 0:
+		return fmt.Errorf("web: Options.History %d: want how many events are kept, or 0 for the default", o.History)
+	case o.History == 0:
+		o.History = 1 << 16
+	}
+	switch {
+	case o.Streams < 0:
+		return fmt.Errorf("web: Options.Streams %d: want how many there may be at the same time, or 0 for the default", o.Streams)
+	case o.Streams == 0:
+		o.Streams = 1000
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return nil
+}
+
+// hub returns the store of this name, or nil.
+func (h *Handler) hub(name string) *hub {
+	for _, hub := range h.hubs {
+		if hub.store.Name == name {
+			return hub
+		}
+	}
+	return nil
+}
+
+// Close ends the streams and whatever is asked of the stores, and waits for that; a request that comes later is answered by 503. The
+// stores' drivers stay open. It returns nil.
+func (h *Handler) Close() error {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.cancel()
+	h.work.Wait()
+	return nil
+}
+
+// begin has the handler wait for what is begun now, at the end of which the caller calls h.work.Done. It reports whether the handler is
+// still open.
+func (h *Handler) begin() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.work.Add(1)
+	}
+	return !h.closed
+}

@@ -1,0 +1,149 @@
+package web
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// visible is what somebody wrote, whoever it was, as a page may show it: it turns no text around, hides nothing, and does not reach into the
+// rows beside it. What would is escaped as in Go. The template escapes what means something in HTML.
+func visible(s string) string {
+	var b strings.Builder
+	marks := mostMarks // at the beginning they would stand on what is there before
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		if marks++; !unicode.Is(unicode.M, r) {
+			marks = 0
+		}
+		switch {
+		case r == utf8.RuneError && size == 1: // no UTF-8
+			fmt.Fprintf(&b, `\x%02x`, s[0])
+		case strconv.IsPrint(r) && marks <= mostMarks && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
+			b.WriteRune(r)
+		default:
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+// mostMarks is how many accents may stand on a letter.
+const mostMarks = 4
+
+// ownerWords says whose a claim is.
+func ownerWords(h driver.Holder) string {
+	o := h.Owner
+	what, where := o.Program, o.User
+	if o.Name != "" && o.Name != fmt.Sprintf("%s/%s/%d", o.Host, o.Program, o.PID) {
+		what = o.Name
+	}
+	if o.Host != "" {
+		where = strings.TrimPrefix(where+"@"+o.Host, "@")
+	}
+	if o.PID != 0 {
+		where += " pid " + strconv.Itoa(o.PID)
+	}
+	words := strings.TrimSpace(visible(what) + " " + visible(where))
+	switch {
+	case h.Foreign && words == "":
+		return "another program"
+	case h.Foreign:
+		return "another program: " + words
+	case words == "":
+		return "unknown"
+	}
+	return words
+}
+
+// kindWords says what a claim is for.
+func kindWords(h driver.Holder) string {
+	switch {
+	case h.Kind == driver.Permit && h.Limit == 0:
+		return fmt.Sprintf("%d permits", h.Weight)
+	case h.Kind == driver.Permit:
+		return fmt.Sprintf("%d of %d permits", h.Weight, h.Limit)
+	}
+	return h.Kind.String()
+}
+
+// lineWords says how a line stands.
+func lineWords(claims []driver.Holder) string {
+	held, readers, permits, limit, broken := 0, 0, 0, 0, 0
+	for _, h := range claims {
+		if !h.Held {
+			continue
+		}
+		held++
+		if h.Broken {
+			broken++
+		}
+		switch h.Kind {
+		case driver.Read:
+			readers++
+		case driver.Permit:
+			permits, limit = permits+h.Weight, h.Limit
+		}
+	}
+	switch {
+	case len(claims) == 0:
+		return "free"
+	case held == 0:
+		return "waits"
+	case broken == held:
+		return "broken"
+	case readers == 1:
+		return "1 reads"
+	case readers > 1:
+		return fmt.Sprintf("%d read", readers)
+	case permits > 0 && limit > 0:
+		return fmt.Sprintf("%d of %d permits", permits, limit)
+	case permits > 0:
+		return fmt.Sprintf("%d permits", permits)
+	}
+	return "held"
+}
+
+// spanWords is a span of time in its two largest units.
+func spanWords(d time.Duration) string {
+	s := int64(d / time.Second)
+	switch {
+	case d < 0:
+		return "0 s"
+	case d < 10*time.Second:
+		return strconv.FormatFloat(d.Truncate(100*time.Millisecond).Seconds(), 'f', -1, 64) + " s"
+	case s < 60:
+		return fmt.Sprintf("%d s", s)
+	case s < 3600:
+		return fmt.Sprintf("%d min %d s", s/60, s%60)
+	case s < 86400:
+		return fmt.Sprintf("%d h %d min", s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%d d %d h", s/86400, s/3600%24)
+}
+
+// numberWords is a number with its thousands apart.
+func numberWords(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// errorWords is an error of a store in one line.
+func errorWords(err error) string {
+	const most = 500
+	s := visible(strings.Join(strings.Fields(err.Error()), " "))
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
