@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -27,32 +28,79 @@ func (b *hub) ask(ctx context.Context, name string) (driver.Line, error) {
 	}
 	began := time.Now()
 	l, err := b.looks.Line(ctx, name)
-	if err == nil {
-		b.pulse.took(time.Since(began))
+	if !errors.Is(err, context.Canceled) { // whoever asked has gone, which says nothing of the store
+		b.pulse.took(time.Since(began), err)
 	}
 	return l, err
 }
 
-// pulse is how long a store took for its last answers about one name.
+// pulse is how a store answered when it was asked for one name.
 type pulse struct {
 	turns chan struct{}
 
-	mu    sync.Mutex
-	times []time.Duration // the last ones, in a ring
-	at    int
+	mu      sync.Mutex
+	times   []time.Duration // of the last answers, in a ring
+	at      int
+	wrong   *failure // of the last request, nil if it was answered
+	asked   time.Time
+	probing chan struct{}
 }
 
 const pulseTimes = 256
 
-func (p *pulse) took(d time.Duration) {
+// took notes how a request went. That the store refuses a name, or cannot look at one, is an answer.
+func (p *pulse) took(d time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.asked = time.Now()
+	if err != nil && !errors.Is(err, driver.ErrRefused) && !isUnsupported(err) {
+		since := p.asked
+		if p.wrong != nil {
+			since = p.wrong.since
+		}
+		p.wrong = &failure{since: since, err: err}
+		return
+	}
+	p.wrong = nil
+	if err != nil {
+		return
+	}
 	if len(p.times) < pulseTimes {
 		p.times = append(p.times, d)
 		return
 	}
 	p.times[p.at] = d
 	p.at = (p.at + 1) % pulseTimes
+}
+
+// last returns what was wrong when the store was asked last, and when that was.
+func (p *pulse) last() (wrong *failure, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wrong, p.asked
+}
+
+// probe has f run unless it runs already, and returns what is closed at its end.
+func (p *pulse) probe(f func(), begin func() bool) chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.probing != nil {
+		return p.probing
+	}
+	done := make(chan struct{})
+	if !begin() {
+		close(done)
+		return done
+	}
+	p.probing = done
+	go func() {
+		f()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.probing = nil
+		close(done)
+	}()
+	return done
 }
 
 // latency is how long a store took, in how many answers.

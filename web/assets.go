@@ -4,13 +4,34 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"html/template"
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
-//go:embed static
+//go:embed static templates
 var files embed.FS
+
+//go:embed openapi.json
+var openAPIFile []byte
+
+// bundle is what pages are made of, and what they load.
+type bundle struct {
+	templates            *template.Template
+	assets               map[string]asset // by path
+	icon, styles, script string           // their paths, as pages have them
+}
+
+// made returns it. It is made when the first handler is: a program that has none starts without.
+var made = sync.OnceValue(func() *bundle {
+	b := &bundle{templates: template.Must(template.New("").ParseFS(files, "templates/*.html")), assets: map[string]asset{}}
+	b.icon = b.load("static/icon.svg", "image/svg+xml")
+	b.styles = b.load("static/page.css", "text/css; charset=utf-8")
+	b.script = b.load("static/page.js", "text/javascript; charset=utf-8")
+	return b
+})
 
 // asset is a file that pages load. The hash in its path makes it another file when it changes, so that browsers may keep it.
 type asset struct {
@@ -18,15 +39,7 @@ type asset struct {
 	mediaType string
 }
 
-// assets are they by path; icon, styles and script are the paths as pages have them.
-var (
-	assets = map[string]asset{}
-	icon   = load("static/icon.svg", "image/svg+xml")
-	styles = load("static/page.css", "text/css; charset=utf-8")
-	script = load("static/page.js", "text/javascript; charset=utf-8")
-)
-
-func load(name, mediaType string) (at string) {
+func (b *bundle) load(name, mediaType string) (at string) {
 	content, err := files.ReadFile(name)
 	if err != nil {
 		panic("web: " + err.Error()) // it is compiled in
@@ -34,7 +47,7 @@ func load(name, mediaType string) (at string) {
 	sum := sha256.Sum256(content)
 	ext := path.Ext(name)
 	at = strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext
-	assets["/"+at] = asset{content, mediaType}
+	b.assets["/"+at] = asset{content, mediaType}
 	return at
 }
 
@@ -42,5 +55,12 @@ func (a asset) serve(_ *Handler, w http.ResponseWriter, _ *http.Request, _ Princ
 	w.Header().Set("Content-Type", a.mediaType)
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	_, _ = w.Write(a.content) // whoever asked may have gone
+	return nil
+}
+
+// openAPI answers GET /v1/openapi.json.
+func (h *Handler) openAPI(w http.ResponseWriter, _ *http.Request, _ Principal) error {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(openAPIFile) // whoever asked may have gone
 	return nil
 }

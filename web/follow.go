@@ -10,8 +10,9 @@ import (
 
 // The pace of a name.
 const (
-	nameRenewed = 2 * time.Second // between looks at a name whose changes the store tells: of renewals it says nothing
-	namePolled  = time.Second     // of one that the store does not tell of
+	nameRenewed = 2 * time.Second        // between looks at a name whose changes the store tells: of renewals it says nothing
+	namePolled  = time.Second            // of one that the store does not tell of
+	nameTold    = 100 * time.Millisecond // from one change that viewers are told of to the next
 	lookLimit   = 10 * time.Second
 )
 
@@ -26,6 +27,8 @@ type followed struct {
 	viewers map[*mailbox]struct{}
 	sight   *sight
 	failure *failure
+	told    time.Time   // the viewers, last
+	late    *time.Timer // when they are told of what came since; nil if nothing did
 }
 
 // join has m told of every change of a name, and of how it stands at once, until leave is called.
@@ -133,6 +136,24 @@ func (f *followed) tell(ctx context.Context, l driver.Line, err error, asked tim
 		}
 		f.sight, f.failure = &sight{Line: l, at: asked}, nil
 	}
+	f.publish()
+}
+
+// publish tells the viewers, but not oftener than it is worth drawing the line: what comes sooner is told together. Called under b.mu.
+func (f *followed) publish() {
+	rest := time.Until(f.told.Add(nameTold))
+	if rest > 0 && f.late == nil {
+		f.late = time.AfterFunc(rest, func() {
+			f.b.mu.Lock()
+			defer f.b.mu.Unlock()
+			f.late = nil
+			f.publish()
+		})
+	}
+	if rest > 0 {
+		return
+	}
+	f.told = time.Now()
 	for m := range f.viewers {
 		m.put(state{line: f.sight, failure: f.failure})
 	}

@@ -2,17 +2,10 @@ package web
 
 import (
 	"bytes"
-	"embed"
-	"html/template"
 	"net/http"
 	"net/url"
 	"time"
 )
-
-//go:embed templates/*.html
-var templateFiles embed.FS
-
-var templates = template.Must(template.New("").ParseFS(templateFiles, "templates/*.html"))
 
 // frame is what is around every page.
 type frame struct {
@@ -36,7 +29,7 @@ type tab struct {
 
 // frame returns the frame of a page that is shown to who, nil where that is not known.
 func (h *Handler) frame(r *http.Request, who *Principal, title string) frame {
-	f := frame{Title: title, Base: h.opts.Prefix + "/", Here: h.here(r), Icon: icon, Styles: styles, Script: script}
+	f := frame{Title: title, Base: h.opts.Prefix + "/", Here: h.here(r), Icon: made().icon, Styles: made().styles, Script: made().script}
 	if who != nil {
 		f.Who, f.Breaks = visible(who.Name), len(who.Break) > 0
 	}
@@ -71,6 +64,8 @@ func (f *frame) within(h *Handler, b *hub, path string) {
 func (f *frame) tabs(store, path string) {
 	f.Tabs = []tab{
 		{"Names", address("./", "store", store), path == "./"},
+		{"Contention", address("contention", "store", store), path == "contention"},
+		{"Stores", "stores", path == "stores"},
 	}
 }
 
@@ -88,7 +83,7 @@ func address(path string, params ...string) string {
 // page answers by a page. It has answered nothing if it fails.
 func (h *Handler) page(w http.ResponseWriter, r *http.Request, status int, name string, data any) error {
 	var b bytes.Buffer
-	if err := templates.ExecuteTemplate(&b, name, data); err != nil {
+	if err := made().templates.ExecuteTemplate(&b, name, data); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

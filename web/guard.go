@@ -50,7 +50,9 @@ func splitHost(host string) (name, port string) {
 	if n, p, err := net.SplitHostPort(host); err == nil {
 		name, port = n, p
 	} else if inner, ok := strings.CutPrefix(host, "["); ok {
-		name = strings.TrimSuffix(inner, "]")
+		if name, ok = strings.CutSuffix(inner, "]"); !ok {
+			return "", ""
+		}
 	} else if strings.Contains(host, ":") {
 		if _, err := netip.ParseAddr(host); err != nil {
 			return "", ""

@@ -111,6 +111,19 @@ func (y *history) of(name string) ([]event, time.Duration) {
 	return append([]event(nil), r.events...), r.waited
 }
 
+// waits returns how long there was waited for each name by those whose wait was seen to end.
+func (y *history) waits() map[string]time.Duration {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	all := map[string]time.Duration{}
+	for name, at := range y.records {
+		if r := at.Value.(*record); r.waited > 0 {
+			all[name] = r.waited
+		}
+	}
+	return all
+}
+
 // list takes in a list. The first one only says how things stood.
 func (y *history) list(s *snapshot) {
 	y.mu.Lock()

@@ -76,13 +76,6 @@ type failure struct {
 	err   error
 }
 
-// lists reports whether the store can list its names.
-func (b *hub) lists() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.looks != nil && (b.list.failure == nil || !errors.Is(b.list.failure.err, errors.ErrUnsupported))
-}
-
 // errBlind is why a store cannot be looked into.
 var errBlind = fmt.Errorf("web: this store cannot be looked into: %w", errors.ErrUnsupported)
 

@@ -27,6 +27,7 @@ const (
 type selection struct {
 	prefix, after string
 	limit         int
+	waiting       bool // by waiting time, not by name
 	who           Principal
 }
 
@@ -71,7 +72,7 @@ func (s selection) of(all []driver.Line) (p part) {
 
 // row is a line as the list has it.
 type row struct {
-	Name, Shown, Href    string
+	Key, Shown, Href     string
 	Print                string // differs where the row does
 	Class, State, Holder string
 	Since, Until         *moment
@@ -82,7 +83,7 @@ type row struct {
 // row is a line as the list has it at some time.
 func (b *hub) row(l driver.Line, now time.Time) row {
 	r := row{
-		Name: l.Name, Shown: visible(l.Name), Href: address("line", "store", b.store.Name, "name", l.Name),
+		Key: strconv.QuoteToASCII(l.Name), Shown: visible(l.Name), Href: address("line", "store", b.store.Name, "name", l.Name),
 		State: lineWords(l.Claims), Token: "–", Passes: "–", Wait: "0",
 	}
 	r.Class = map[string]string{"waits": "waits", "broken": "broken"}[r.State]
@@ -133,6 +134,7 @@ func (m *moment) ms() int64 {
 type drawing struct {
 	part
 	rows template.HTML
+	json []byte // the lines, where programs ask
 	sum  uint64 // differs where something else is shown
 }
 
@@ -162,18 +164,29 @@ func (b *hub) draw(s *snapshot, sel selection) (*drawing, error) {
 	}
 	fmt.Fprint(sum, d.names, d.held, d.waiting, d.more, s.partial)
 	d.sum = sum.Sum64()
-	var html bytes.Buffer
-	if err := templates.ExecuteTemplate(&html, "rows", rows); err != nil {
+	var err error
+	if d.rows, err = htmlOf("rows", rows); err != nil {
 		return nil, err
 	}
-	d.rows = template.HTML(html.String()) //nolint:gosec // made by a template
-	if s.drawn.made == nil {
-		s.drawn.made = map[string]*drawing{}
-	}
-	if len(s.drawn.made) < mostDrawn {
-		s.drawn.made[key] = d
-	}
+	s.drawn.keep(key, d)
 	return d, nil
+}
+
+// htmlOf is what a template makes.
+func htmlOf(name string, v any) (template.HTML, error) {
+	var html bytes.Buffer
+	err := made().templates.ExecuteTemplate(&html, name, v)
+	return template.HTML(html.String()), err //nolint:gosec // made by a template
+}
+
+// keep keeps a drawing, under d.mu.
+func (d *drawn) keep(key string, made *drawing) {
+	if d.made == nil {
+		d.made = map[string]*drawing{}
+	}
+	if len(d.made) < mostDrawn {
+		d.made[key] = made
+	}
 }
 
 // listView is the page of names.
@@ -182,9 +195,8 @@ type listView struct {
 	Lists, Read, Reading bool
 	Prefix, Shown, After string
 	Names, Held, Wait    string
-	Now, AtMS            int64
+	Now                  int64
 	At                   *moment
-	Old                  string
 	Failure              *failureView
 	Partial              string
 	Rows                 template.HTML
@@ -233,12 +245,8 @@ func (v *listView) fill(b *hub, sel selection, snap *snapshot, failure *failure)
 	now := time.Now()
 	v.Lists = failure == nil || !isUnsupported(failure.err)
 	v.Prefix, v.Shown, v.After, v.Now = sel.prefix, visible(sel.prefix), sel.after, now.UnixMilli()
-	v.Failure = failure.view()
+	v.Failure = failure.listView()
 	if failure != nil {
-		v.Failure.What = "The list could not be read"
-		if !v.Lists {
-			v.Failure.What = "This store does not list its names"
-		}
 		sum = uint64(failure.since.UnixNano())
 	}
 	v.Read = snap != nil && v.Lists
@@ -251,7 +259,7 @@ func (v *listView) fill(b *hub, sel selection, snap *snapshot, failure *failure)
 		return 0, err
 	}
 	v.Names, v.Held, v.Wait = numberWords(d.names), numberWords(d.held), numberWords(d.waiting)
-	v.At, v.AtMS, v.Old = clockTime(snap.at), snap.at.UnixMilli(), spanWords(now.Sub(snap.at))
+	v.At = ago(snap.at, now)
 	if snap.partial != nil {
 		v.Partial = errorWords(snap.partial)
 	}
@@ -266,6 +274,19 @@ func (v *listView) fill(b *hub, sel selection, snap *snapshot, failure *failure)
 		v.NextHref = address("./", "store", b.store.Name, "prefix", sel.prefix, "after", d.lines[len(d.lines)-1].Name)
 	}
 	return sum ^ d.sum, nil
+}
+
+// listView is what is wrong with a list.
+func (f *failure) listView() *failureView {
+	v := f.view()
+	switch {
+	case v == nil:
+	case isUnsupported(f.err):
+		v.What = "This store does not list its names"
+	default:
+		v.What = "The list could not be read"
+	}
+	return v
 }
 
 func isUnsupported(err error) bool { return errors.Is(err, errors.ErrUnsupported) }

@@ -40,6 +40,7 @@ var kinds = map[string]struct {
 	"no-store":        {http.StatusNotFound, "There is no such store"},
 	"method":          {http.StatusMethodNotAllowed, "Another method is wanted"},
 	"changed":         {http.StatusConflict, "The claim is no longer there, or another than was named"},
+	"refused":         {http.StatusUnprocessableEntity, "The store refuses that"},
 	"too-large":       {http.StatusRequestEntityTooLarge, "The request is too large"},
 	"media-type":      {http.StatusUnsupportedMediaType, "Another type of content is wanted"},
 	"wrong-host":      {http.StatusMisdirectedRequest, "This server is not known by that host"},

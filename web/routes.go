@@ -28,9 +28,21 @@ type route struct {
 // where browsers, proxies and muxes rewrite dots and slashes.
 func (h *Handler) table() map[string]map[string]*route {
 	t := map[string]map[string]*route{
-		"/": {"GET": {read, true, (*Handler).listPage}},
+		"/":                {"GET": {read, true, (*Handler).listPage}},
+		"/line":            {"GET": {read, true, (*Handler).linePage}},
+		"/contention":      {"GET": {read, true, (*Handler).contentionPage}},
+		"/stores":          {"GET": {read, true, (*Handler).storesPage}},
+		"/break":           {"GET": {breaks, true, (*Handler).breakPage}, "POST": {breaks, true, (*Handler).breakForm}},
+		"/live":            {"GET": {read, false, (*Handler).live}},
+		"/v1/stores":       {"GET": {read, false, (*Handler).apiStores}},
+		"/v1/lines":        {"GET": {read, false, (*Handler).apiLines}},
+		"/v1/line":         {"GET": {read, false, (*Handler).apiLine}},
+		"/v1/history":      {"GET": {read, false, (*Handler).apiHistory}},
+		"/v1/watch":        {"GET": {read, false, (*Handler).apiWatch}},
+		"/v1/break":        {"POST": {breaks, false, (*Handler).apiBreak}},
+		"/v1/openapi.json": {"GET": {none, false, (*Handler).openAPI}},
 	}
-	for path, a := range assets {
+	for path, a := range made().assets {
 		t[path] = map[string]*route{"GET": {none, false, a.serve}}
 	}
 	return t
@@ -39,8 +51,14 @@ func (h *Handler) table() map[string]map[string]*route {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
-	to, err := h.routed(r)
-	if err == nil {
+	var to *route
+	var err error
+	if !h.knownHost(r.Host) {
+		err = problemOf("wrong-host", "a request for host %.100q: the server has to be told that it is called so", r.Host)
+	} else if path := r.URL.EscapedPath(); path == "" || path == h.opts.Prefix {
+		w.Header().Set("Location", h.opts.Prefix+"/") // what links are relative to
+		w.WriteHeader(http.StatusMovedPermanently)
+	} else if to, err = h.routed(r); err == nil {
 		err = h.admitted(w, r, to)
 	}
 	if err != nil {
@@ -79,9 +97,6 @@ func (h *Handler) routed(r *http.Request) (*route, error) {
 
 // admitted serves a request that may be served.
 func (h *Handler) admitted(w http.ResponseWriter, r *http.Request, to *route) error {
-	if !h.knownHost(r.Host) {
-		return problemOf("wrong-host", "a request for host %.100q: the server has to be told that it is called so", r.Host)
-	}
 	if err := h.cross.Check(r); err != nil {
 		return problemOf("cross-origin", "%v", err)
 	}

@@ -2,8 +2,41 @@ package web
 
 import (
 	"errors"
+	"sync"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
+
+// state is what a viewer sees: of a list or of a name, whichever it looks at.
+type state struct {
+	snap    *snapshot
+	line    *sight
+	failure *failure // nil while the store answers
+}
+
+// sight is a line as it was seen. Nobody changes it.
+type sight struct {
+	driver.Line
+	at time.Time // when the store was asked, or told it
+
+	mu    sync.Mutex
+	drawn map[string][]byte // as pages have it
+}
+
+// mailbox holds the newest state that its viewer has not taken yet.
+type mailbox struct{ states chan state }
+
+func newMailbox() *mailbox { return &mailbox{make(chan state, 1)} }
+
+// put replaces what was not taken. It is called under the mutex of the hub, so that it never waits.
+func (m *mailbox) put(s state) {
+	select {
+	case <-m.states:
+	default:
+	}
+	m.states <- s
+}
 
 // joinList has m told of every new list, and of the newest one at once, until leave is called.
 func (b *hub) joinList(m *mailbox) (leave func()) {

@@ -65,6 +65,8 @@ type Handler struct {
 	routes map[string]map[string]*route
 	cross  *http.CrossOriginProtection
 	log    *slog.Logger
+	gate   *gate
+	acts   acts
 
 	ctx    context.Context //nolint:containedctx // the life of the handler, which bounds that of streams and watches
 	cancel context.CancelFunc
@@ -83,7 +85,7 @@ func New(stores []Store, o *Options) (*Handler, error) {
 	if err := h.opts.complete(); err != nil {
 		return nil, err
 	}
-	h.log = h.opts.Logger
+	h.log, h.gate = h.opts.Logger, newGate(h.opts.Streams)
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	for _, s := range stores {
 		hub, err := newHub(h, s, len(stores))

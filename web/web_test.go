@@ -39,6 +39,10 @@ func handler(t *testing.T, d driver.Driver, o web.Options) *web.Handler {
 // client returns a client of the store, as another process has it.
 func client(t *testing.T, d *memlock.Driver, o *interlock.Options) *interlock.Client {
 	t.Helper()
+	if o == nil {
+		o = &interlock.Options{}
+	}
+	o.Logger = slog.New(slog.DiscardHandler)
 	c, err := interlock.New(d.Share(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,170 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// wish is a break as somebody asks for it.
+type wish struct {
+	store, name, id string
+	fence           uint64
+	now             bool
+	reason          string
+}
+
+// acts are the last breaks that this server has done. Somebody whose answer was lost asks again, and then the claim may be gone.
+type acts struct {
+	mu   sync.Mutex
+	done []wish
+}
+
+const mostActs = 256
+
+func (a *acts) add(w wish) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.done) == mostActs {
+		a.done = a.done[1:]
+	}
+	a.done = append(a.done, w.claim())
+}
+
+func (a *acts) has(w wish) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, d := range a.done {
+		if d == w.claim() {
+			return true
+		}
+	}
+	return false
+}
+
+// claim is which claim is meant.
+func (w wish) claim() wish { return wish{store: w.store, name: w.name, id: w.id, fence: w.fence} }
+
+// breakLimit bounds a break. Whoever asked for it may go meanwhile: it is done all the same, and its outcome is in the log.
+const breakLimit = 15 * time.Second
+
+// breaks breaks a claim, if it still is the one that is meant. It returns marked if its owner has not let go yet, else broken.
+// Whatever comes of it is in the log before it is answered.
+func (h *Handler) breaks(r *http.Request, who Principal, w wish) (state string, err error) {
+	if !h.begin() {
+		return "", problemOf("not-sent", "the server is closing")
+	}
+	defer h.work.Done()
+	b := h.hub(w.store)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakLimit)
+	defer cancel()
+	var whose driver.Holder
+	switch {
+	case !who.mayBreak(w.name):
+		err = problemOf("forbidden", "%s may not break that name", who.called())
+	default:
+		state, whose, err = b.breaks(ctx, who, w)
+	}
+	outcome := state
+	if err != nil {
+		outcome = "uncertain"
+		var p *problem
+		if errors.As(err, &p) {
+			outcome = p.kind()
+		}
+	}
+	attrs := []slog.Attr{
+		slog.String("by", who.Name), slog.String("from", r.RemoteAddr), slog.String("store", w.store), slog.String("name", w.name),
+		slog.String("id", w.id), slog.Uint64("fence", w.fence), slog.Bool("now", w.now), slog.String("reason", w.reason),
+		slog.String("owner", ownerWords(whose)), slog.String("outcome", outcome),
+	}
+	if err != nil {
+		attrs = append(attrs, slog.Any("err", err))
+	}
+	h.log.LogAttrs(ctx, slog.LevelInfo, "interlock web: break", attrs...)
+	return state, err
+}
+
+func (b *hub) breaks(ctx context.Context, who Principal, w wish) (state string, whose driver.Holder, err error) {
+	l, err := b.ask(ctx, w.name)
+	if err != nil {
+		return "", whose, lookProblem(err)
+	}
+	whose, stands := w.in(l)
+	if !stands {
+		if b.h.acts.has(w) {
+			return "broken", whose, nil
+		}
+		return "", whose, b.changed(l, who, "no claim %s with token %d stands in that line: nothing was changed", w.id, w.fence)
+	}
+	err = b.looks.Break(ctx, w.name, w.id, w.fence, w.now)
+	if err != nil && !errors.Is(err, driver.ErrRefused) {
+		p := storeProblem(err)
+		b.record(w, who, whose, p.kind())
+		return "", whose, p
+	}
+	if err == nil {
+		b.h.acts.add(w)
+	}
+	after, lookErr := b.ask(ctx, w.name)
+	if err != nil {
+		if lookErr != nil {
+			after = l
+		}
+		return "", whose, b.changed(after, who, "%v", err)
+	}
+	state = "broken"
+	if lookErr != nil && whose.Held && !w.now {
+		state = "marked"
+	}
+	if lookErr == nil {
+		if h, stands := w.in(after); stands && h.Broken {
+			state = "marked"
+		}
+	}
+	b.record(w, who, whose, state)
+	return state, whose, nil
+}
+
+// in returns the claim that is meant.
+func (w wish) in(l driver.Line) (h driver.Holder, stands bool) {
+	for _, h := range l.Claims {
+		if h.PublicID == w.id && h.Fence == w.fence {
+			return h, true
+		}
+	}
+	return driver.Holder{}, false
+}
+
+// record notes a break in the timeline.
+func (b *hub) record(w wish, who Principal, whose driver.Holder, outcome string) {
+	e := eventOf(broke, whose, time.Now())
+	e.By, e.Now, e.Reason, e.Result = who.Name, w.now, w.reason, outcome
+	b.history.note(w.name, e)
+}
+
+// changed says that the claim is not what was meant, with the line as it is.
+func (b *hub) changed(l driver.Line, who Principal, format string, args ...any) *problem {
+	p := problemOf("changed", format, args...)
+	if who.mayRead(l.Name) {
+		v := b.view(l, time.Now())
+		p.Line = &v
+	}
+	return p
+}
+
+// lookProblem is a look that failed, after which nothing was changed.
+func lookProblem(err error) *problem {
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return problemOf("unsupported", "%v", err)
+	case errors.Is(err, driver.ErrRefused):
+		return problemOf("refused", "%v", err)
+	}
+	return problemOf("not-sent", "the store does not say how the line stands: %v", err)
+}

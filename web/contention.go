@@ -1,0 +1,171 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"html/template"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// contended returns the names for which there was waited longest, by those who wait now and by those whose wait was seen to end, and
+// counts all.
+func (b *hub) contended(s *snapshot, sel selection, p *part) []listedLine {
+	ended := b.history.waits()
+	all := selection{prefix: sel.prefix, limit: len(s.lines), who: sel.who}.of(s.lines)
+	*p = part{names: all.names, held: all.held, waiting: all.waiting}
+	type ranked struct {
+		line driver.Line
+		wait time.Duration
+	}
+	var names []ranked
+	rank := func(l driver.Line) {
+		wait, waits := ended[l.Name], false
+		for _, h := range l.Claims {
+			if !h.Held {
+				waits = true
+				if !h.Since.IsZero() {
+					wait += max(s.at.Sub(h.Since), 0)
+				}
+			}
+		}
+		if waits || wait > 0 {
+			names = append(names, ranked{l, wait})
+		}
+	}
+	stands := map[string]bool{}
+	for _, l := range all.lines {
+		stands[l.Name] = true
+		rank(l)
+	}
+	for name := range ended {
+		if !stands[name] && strings.HasPrefix(name, sel.prefix) && sel.who.mayRead(name) {
+			rank(driver.Line{Name: name})
+		}
+	}
+	slices.SortFunc(names, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(b.wait, a.wait), cmp.Compare(len(b.line.Claims), len(a.line.Claims)), strings.Compare(a.line.Name, b.line.Name))
+	})
+	var lines []listedLine
+	for _, n := range names[:min(len(names), sel.limit)] {
+		p.lines = append(p.lines, n.line)
+		lines = append(lines, b.listed(n.line, s.at, ended[n.line.Name]))
+	}
+	p.more = len(names) > sel.limit
+	return lines
+}
+
+// onContention is how many names the page has.
+const onContention = 100
+
+// contentionView is the page of names by waiting time.
+type contentionView struct {
+	frame
+	Lists, Read, Reading bool
+	Failure              *failureView
+	Partial              string
+	Now                  int64
+	At, Since            *moment
+	Rows                 template.HTML
+	Any                  bool
+}
+
+// contendedRow is a name on that page.
+type contendedRow struct {
+	Key, Shown, Href, Print       string
+	Holder                        string
+	Wait, Longest, Waiting, Ended string
+}
+
+// contentionPage is the page of names by waiting time.
+func (h *Handler) contentionPage(w http.ResponseWriter, r *http.Request, who Principal) error {
+	p, err := paramsOf(r, false, "store")
+	if err != nil {
+		return err
+	}
+	b, err := h.meant(p, true)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), firstLook)
+	defer cancel()
+	snap, failure := b.see(ctx)
+	v := &contentionView{frame: h.frame(r, &who, "Contention in "+b.store.Name)}
+	v.within(h, b, "contention")
+	v.Live = address("live", "store", b.store.Name, "page", "contention")
+	if _, err := v.fill(b, who, snap, failure); err != nil {
+		return err
+	}
+	v.Soon = v.Reading
+	return h.page(w, r, http.StatusOK, "contention", v)
+}
+
+// fill shows the names. It returns a number that differs where something else is shown.
+func (v *contentionView) fill(b *hub, who Principal, snap *snapshot, failure *failure) (sum uint64, err error) {
+	now := time.Now()
+	v.Here, v.Now, v.Since = address("contention", "store", b.store.Name), now.UnixMilli(), clockTime(b.history.since)
+	v.Lists = failure == nil || !isUnsupported(failure.err)
+	v.Failure = failure.listView()
+	v.Read = snap != nil && v.Lists
+	v.Reading = snap == nil && failure == nil
+	if failure != nil {
+		sum = uint64(failure.since.UnixNano())
+	}
+	if !v.Read {
+		return sum, nil
+	}
+	v.At = ago(snap.at, now)
+	if snap.partial != nil {
+		v.Partial = errorWords(snap.partial)
+	}
+	d, err := b.drawContention(snap, who)
+	if err != nil {
+		return 0, err
+	}
+	v.Rows, v.Any = d.rows, len(d.lines) > 0
+	return sum ^ d.sum, nil
+}
+
+// drawContention draws the rows once for all who look.
+func (b *hub) drawContention(s *snapshot, who Principal) (*drawing, error) {
+	s.drawn.mu.Lock()
+	defer s.drawn.mu.Unlock()
+	key := fmt.Sprintf("contention %q", who.Read)
+	if d := s.drawn.made[key]; d != nil {
+		return d, nil
+	}
+	d := &drawing{}
+	var rows []contendedRow
+	sum := fnv.New64a()
+	for i, l := range b.contended(s, selection{limit: onContention, who: who}, &d.part) {
+		full := d.part.lines[i]
+		longest := time.Duration(0)
+		for _, h := range full.Claims {
+			if !h.Held && !h.Since.IsZero() {
+				longest = max(longest, s.at.Sub(h.Since))
+			}
+		}
+		r := contendedRow{
+			Key: strconv.QuoteToASCII(l.Name), Shown: visible(l.Name), Href: address("line", "store", b.store.Name, "name", l.Name), Holder: b.row(full, s.at).Holder,
+			Wait: numberWords(l.Waiting), Longest: spanWords(longest), Waiting: spanWords(time.Duration(l.Waits) * time.Millisecond),
+			Ended: spanWords(time.Duration(l.Waited) * time.Millisecond),
+		}
+		fmt.Fprint(sum, r)
+		r.Print = fmt.Sprintf("%x", sum.Sum64())
+		rows = append(rows, r)
+	}
+	d.sum = sum.Sum64()
+	var err error
+	if d.rows, err = htmlOf("contention-rows", rows); err != nil {
+		return nil, err
+	}
+	s.drawn.keep(key, d)
+	return d, nil
+}

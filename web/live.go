@@ -1,0 +1,88 @@
+package web
+
+import (
+	"bytes"
+	"net/http"
+	"time"
+)
+
+// live is the stream of a page: the part of it that changes, whenever it does. The page's script puts that in the place of what it shows.
+func (h *Handler) live(w http.ResponseWriter, r *http.Request, who Principal) error {
+	p, err := paramsOf(r, true, "store", "page", "prefix", "after", "name", "all")
+	if err != nil {
+		return err
+	}
+	b, err := h.meant(p, false)
+	if err != nil {
+		return err
+	}
+	page, err := p.oneOf("page", "list", "line", "contention")
+	if err != nil {
+		return err
+	}
+	switch page {
+	case "line":
+		return h.liveLine(w, r, who, b, p)
+	case "contention":
+		return h.liveList(w, r, who, b, func(who Principal, s state) (string, any, uint64, error) {
+			v := &contentionView{}
+			sum, err := v.fill(b, who, s.snap, s.failure)
+			return "contention-live", v, sum, err
+		})
+	}
+	if _, err := h.listSelection(p, who); err != nil {
+		return err
+	}
+	return h.liveList(w, r, who, b, func(who Principal, s state) (string, any, uint64, error) {
+		sel, _ := h.listSelection(p, who) // it was looked at above
+		v := &listView{frame: frame{Store: &b.store}}
+		v.Here = address("./", "store", b.store.Name, "prefix", sel.prefix, "after", sel.after)
+		sum, err := v.fill(b, sel, s.snap, s.failure)
+		return "list-live", v, sum, err
+	})
+}
+
+// liveList is the stream of a page that is made of the list. What draw returns is shown if its sum is another than the last.
+func (h *Handler) liveList(w http.ResponseWriter, r *http.Request, who Principal, b *hub, draw func(Principal, state) (name string, view any, sum uint64, err error)) error {
+	last, first := uint64(0), true
+	return h.stream(w, r, who, b.joinList, func(s state, who Principal) (*message, error) {
+		name, view, sum, err := draw(who, s)
+		if err != nil {
+			return nil, err
+		}
+		if !first && sum == last && s.snap != nil {
+			return jsonMessage("same", map[string]int64{"now": time.Now().UnixMilli(), "at": s.snap.at.UnixMilli()})
+		}
+		first, last = false, sum
+		return draws(name, view)
+	})
+}
+
+// draws makes a message of a template.
+func draws(name string, view any) (*message, error) {
+	var html bytes.Buffer
+	err := made().templates.ExecuteTemplate(&html, name, view)
+	return &message{"page", html.Bytes()}, err
+}
+
+// liveLine is the stream of the page of a name.
+func (h *Handler) liveLine(w http.ResponseWriter, r *http.Request, who Principal, b *hub, p params) error {
+	name, err := p.name("name")
+	if err != nil {
+		return err
+	}
+	if !who.mayRead(name) {
+		return problemOf("forbidden", "%s may not read that name", who.called())
+	}
+	all, err := p.oneOf("all", "0", "1")
+	if err != nil {
+		return err
+	}
+	return h.stream(w, r, who, func(m *mailbox) (leave func()) { return b.join(name, m) }, func(s state, who Principal) (*message, error) {
+		if !who.mayRead(name) {
+			return &message{"end", []byte(`{}`)}, nil
+		}
+		html, err := b.drawLine(name, s, who.mayBreak(name), all == "1")
+		return &message{"page", html}, err
+	})
+}

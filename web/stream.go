@@ -1,0 +1,159 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// The times of a stream.
+const (
+	pingEvery   = 15 * time.Second       // so that whoever is between keeps the connection; then who looks is asked for his rights again
+	writeLimit  = 10 * time.Second       // for one message: a viewer who does not read is dropped
+	betweenMost = 250 * time.Millisecond // from one message to the next; what comes meanwhile is told by the newest
+)
+
+// message is one message of a stream.
+type message struct {
+	event string
+	data  []byte
+}
+
+// jsonMessage is a message of which v is the data.
+func jsonMessage(event string, v any) (*message, error) {
+	b, err := json.Marshal(v)
+	return &message{event, b}, err
+}
+
+// stream sends server-sent events until the viewer goes, does not read, or may look no more. join has it told of states; say makes
+// a message of each, nil if there is nothing to say. The viewer's goroutine is this one: it holds nothing that others wait for.
+func (h *Handler) stream(
+	w http.ResponseWriter, r *http.Request, who Principal, join func(*mailbox) (leave func()), say func(state, Principal) (*message, error),
+) error {
+	leaveGate, err := h.gate.enter(who.Name)
+	if err != nil {
+		return err
+	}
+	defer leaveGate()
+	out := &streamWriter{w: w, control: http.NewResponseController(w)}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	if out.send([]byte("retry: 2000\n\n")) != nil {
+		return nil
+	}
+	box := newMailbox()
+	leave := join(box)
+	defer leave()
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	rest := time.NewTimer(0)
+	defer rest.Stop()
+	rested := rest.C // nil once the stream may say something
+	for {
+		states := box.states
+		if rested != nil {
+			states = nil
+		}
+		select {
+		case <-r.Context().Done():
+			return nil
+		case <-h.ctx.Done():
+			return nil
+		case <-rested:
+			rested = nil
+		case <-ping.C:
+			again, err := h.authorized(r)
+			if err != nil || len(again.Read) == 0 {
+				_ = out.message(&message{"end", []byte(`{}`)}) // the next request says why
+				return nil
+			}
+			who = again
+			if out.send([]byte(": ping\n\n")) != nil {
+				return nil
+			}
+		case s := <-states:
+			m, err := say(s, who)
+			if err != nil {
+				h.log.Error("interlock web: stream failed", "path", r.URL.Path, "err", err)
+				return nil
+			}
+			if m == nil {
+				continue
+			}
+			if out.message(m) != nil {
+				return nil
+			}
+			rest.Reset(betweenMost)
+			rested = rest.C
+		}
+	}
+}
+
+// streamWriter writes what a stream says.
+type streamWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+// message sends a message.
+func (s *streamWriter) message(m *message) error {
+	var b bytes.Buffer
+	b.Grow(len(m.data) + len(m.data)/16 + 64)
+	b.WriteString("event: " + m.event + "\n")
+	for line := range bytes.Lines(m.data) {
+		b.WriteString("data: ")
+		b.Write(bytes.TrimRight(line, "\r\n"))
+		b.WriteByte('\n')
+	}
+	b.WriteByte('\n')
+	return s.send(b.Bytes())
+}
+
+// send sends bytes as they are, within a time of their own: the server's would end a stream, and none would keep one for ever whose viewer is
+// gone without a word.
+func (s *streamWriter) send(b []byte) error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeLimit)) // whoever wraps the server's writer may have none
+	if _, err := s.w.Write(b); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+// gate counts the streams that there are, so that nobody fills the server with them.
+type gate struct {
+	most int
+
+	mu  sync.Mutex
+	all int
+	by  map[string]int // principals that have a name
+}
+
+func newGate(most int) *gate { return &gate{most: most, by: map[string]int{}} }
+
+// enter lets a stream of a principal begin, unless there are too many; leave ends it.
+func (g *gate) enter(who string) (leave func(), err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	half := (g.most + 1) / 2
+	switch {
+	case g.all >= g.most:
+		return nil, problemOf("too-many", "there are %d streams, and there may be no more", g.all)
+	case who != "" && g.by[who] >= half:
+		return nil, problemOf("too-many", "%.100q has %d streams, and one may have no more", who, half)
+	}
+	g.all++
+	g.by[who]++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.all--
+		if g.by[who]--; g.by[who] == 0 {
+			delete(g.by, who)
+		}
+	}, nil
+}
