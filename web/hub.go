@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/lazyregexp"
 )
 
 // hub asks one store, for all who look. It asks only while somebody does: for the list of names at most every second or ten times as
@@ -26,7 +26,7 @@ type hub struct {
 	followed map[string]*followed
 }
 
-var storeName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+var storeName = lazyregexp.New(`^[A-Za-z0-9._-]{1,64}$`)
 
 func newHub(h *Handler, s Store, stores int) (*hub, error) {
 	switch {
