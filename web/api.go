@@ -48,11 +48,11 @@ type failureAnswer struct {
 	Detail string    `json:"detail"`
 }
 
-func (f *failure) answer() *failureAnswer {
+func (f *failure) answer(who Principal) *failureAnswer {
 	if f == nil {
 		return nil
 	}
-	return &failureAnswer{f.since.UTC(), errorWords(f.err)}
+	return &failureAnswer{f.since.UTC(), who.told(f.err)}
 }
 
 // apiLines answers GET /v1/lines.
@@ -66,7 +66,7 @@ func (h *Handler) apiLines(w http.ResponseWriter, r *http.Request, who Principal
 	snap, failure := b.see(ctx)
 	switch {
 	case failure != nil && (snap == nil || isUnsupported(failure.err)):
-		return lookProblem(failure.err)
+		return lookProblem(failure.err, who)
 	case snap == nil:
 		return problemOf("not-sent", "the list is not there yet: it is being read")
 	}
@@ -127,13 +127,13 @@ func (b *hub) lines(s *snapshot, f *failure, sel selection) (*linesAnswer, error
 	}
 	a := &linesAnswer{
 		sum:   d.sum,
-		Store: b.store.Name, AsOf: *span(s.at, time.Now()), Names: d.names, Held: d.held, Waiting: d.waiting, Lines: d.json, Failure: f.answer(),
+		Store: b.store.Name, AsOf: *span(s.at, time.Now()), Names: d.names, Held: d.held, Waiting: d.waiting, Lines: d.json, Failure: f.answer(sel.who),
 	}
 	if d.more && !sel.waiting {
 		a.Next = d.part.lines[len(d.part.lines)-1].Name
 	}
 	if s.partial != nil {
-		a.Partial = errorWords(s.partial)
+		a.Partial = sel.who.told(s.partial)
 	}
 	return a, nil
 }
@@ -195,7 +195,7 @@ func (h *Handler) apiLine(w http.ResponseWriter, r *http.Request, who Principal)
 	}
 	l, err := b.ask(r.Context(), name)
 	if err != nil {
-		return lookProblem(err)
+		return lookProblem(err, reader)
 	}
 	return answerJSON(w, b.view(l, time.Now()))
 }
@@ -233,7 +233,7 @@ func (h *Handler) apiWatch(w http.ResponseWriter, r *http.Request, who Principal
 		case !who.mayRead(name):
 			return &message{"end", []byte(`{}`)}, nil
 		case s.failure != nil:
-			return jsonMessage("gap", s.failure.answer())
+			return jsonMessage("gap", s.failure.answer(who))
 		}
 		return jsonMessage("line", b.view(s.line.Line, time.Now()))
 	})
@@ -250,7 +250,7 @@ func (h *Handler) watchLines(w http.ResponseWriter, r *http.Request, who Princip
 		sel.who = who
 		if s.failure != nil {
 			first = true // so that whoever heard of it hears that it is over
-			return jsonMessage("gap", s.failure.answer())
+			return jsonMessage("gap", s.failure.answer(who))
 		}
 		answer, err := b.lines(s.snap, nil, sel)
 		if err != nil || !first && last == answer.sum {

@@ -93,7 +93,7 @@ func (h *Handler) breaks(r *http.Request, who Principal, w wish) (state string, 
 func (b *hub) breaks(ctx context.Context, who Principal, w wish) (state string, whose driver.Holder, err error) {
 	l, err := b.ask(ctx, w.name)
 	if err != nil {
-		return "", whose, lookProblem(err)
+		return "", whose, lookProblem(err, reader)
 	}
 	whose, stands := w.in(l)
 	if !stands {
@@ -158,13 +158,13 @@ func (b *hub) changed(l driver.Line, who Principal, format string, args ...any) 
 	return p
 }
 
-// lookProblem is a look that failed, after which nothing was changed.
-func lookProblem(err error) *problem {
+// lookProblem is a look that failed, after which nothing was changed, as somebody is told.
+func lookProblem(err error, who Principal) *problem {
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		return problemOf("unsupported", "%v", err)
+		return problemOf("unsupported", "%s", who.told(err))
 	case errors.Is(err, driver.ErrRefused):
-		return problemOf("refused", "%v", err)
+		return problemOf("refused", "%s", who.told(err))
 	}
-	return problemOf("not-sent", "the store does not say how the line stands: %v", err)
+	return problemOf("not-sent", "the store does not say how it stands: %s", who.told(err))
 }

@@ -35,7 +35,7 @@ func (h *Handler) breakPage(w http.ResponseWriter, r *http.Request, who Principa
 	defer cancel()
 	l, err := b.ask(ctx, wish.name)
 	if err != nil {
-		return lookProblem(err)
+		return lookProblem(err, reader)
 	}
 	claim, stands := wish.in(l)
 	if !stands {

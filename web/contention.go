@@ -112,7 +112,7 @@ func (v *contentionView) fill(b *hub, who Principal, snap *snapshot, failure *fa
 	now := time.Now()
 	v.Here, v.Now, v.Since = address("contention", "store", b.store.Name), now.UnixMilli(), clockTime(b.history.since)
 	v.Lists = failure == nil || !isUnsupported(failure.err)
-	v.Failure = failure.listView()
+	v.Failure = failure.listView(who)
 	v.Read = snap != nil && v.Lists
 	v.Reading = snap == nil && failure == nil
 	if failure != nil {
@@ -123,7 +123,7 @@ func (v *contentionView) fill(b *hub, who Principal, snap *snapshot, failure *fa
 	}
 	v.At = ago(snap.at, now)
 	if snap.partial != nil {
-		v.Partial = errorWords(snap.partial)
+		v.Partial = who.told(snap.partial)
 	}
 	d, err := b.drawContention(snap, who)
 	if err != nil {

@@ -104,7 +104,7 @@ func ahead(t, now time.Time) *moment { return momentOf(t, t.Sub(now)) }
 func clockTime(t time.Time) *moment {
 	m := momentOf(t, 0)
 	if m != nil {
-		m.Words = t.UTC().Format("15:04:05")
+		m.Words = t.UTC().Format("2006-01-02 15:04:05")
 	}
 	return m
 }
@@ -122,11 +122,12 @@ type failureView struct {
 	Since     *moment
 }
 
-func (f *failure) view() *failureView {
+// view is a failure as a page has it for somebody.
+func (f *failure) view(who Principal) *failureView {
 	if f == nil {
 		return nil
 	}
-	v := &failureView{What: "The store does not answer", Why: errorWords(f.err), Since: clockTime(f.since)}
+	v := &failureView{What: "The store does not answer", Why: who.told(f.err), Since: clockTime(f.since)}
 	if isUnsupported(f.err) {
 		v.What, v.Since = "The store cannot do that", nil
 	}

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -33,12 +34,14 @@ func everything(*http.Request) (web.Principal, error) {
 // A page whose name was bound to this machine sends that name as Host, and looks to the browser like the server's own.
 func TestForeignHostIsRefusedEverywhere(t *testing.T) {
 	h := handler(t, memlock.New(), web.Options{Authorize: everything, Hosts: []string{"locks.example.org", "10.0.0.5:7070"}})
+	ended, cancel := context.WithCancel(t.Context()) // so that what streams would end
+	cancel()
 	for _, target := range targets {
 		for _, host := range []string{
 			"evil.example", "evil.example:7070", "", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.5", "10.0.0.5:80", "10.0.0.6:7070",
 			"locks.example.org.evil.example", "127.0.0.1@evil.example", "[::2]:7070", "[::1", "::1:7070:1", "localhost:7070:1", "128.0.0.1", "0.0.0.0:7070", "[::]",
 		} {
-			r := request(target)
+			r := request(target).WithContext(ended)
 			r.Host = host
 			has(t, body(t, do(h, r), http.StatusMisdirectedRequest), "not known by that host")
 		}

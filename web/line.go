@@ -139,7 +139,7 @@ func (b *hub) drawLine(name string, s state, breaks, all bool) ([]byte, error) {
 func (b *hub) lineHTML(name string, s state, breaks, all bool) ([]byte, error) {
 	now := time.Now()
 	v := &lineView{
-		Breaks: breaks, Failure: s.failure.view(), Now: now.UnixMilli(), Since: clockTime(b.history.since),
+		Breaks: breaks, Failure: s.failure.view(reader), Now: now.UnixMilli(), Since: clockTime(b.history.since),
 		Here: address("line", "store", b.store.Name, "name", name), AllHref: address("line", "store", b.store.Name, "name", name, "all", "1"),
 	}
 	_, tells := b.store.Driver.(driver.Watcher)

@@ -245,7 +245,7 @@ func (v *listView) fill(b *hub, sel selection, snap *snapshot, failure *failure)
 	now := time.Now()
 	v.Lists = failure == nil || !isUnsupported(failure.err)
 	v.Prefix, v.Shown, v.After, v.Now = sel.prefix, visible(sel.prefix), sel.after, now.UnixMilli()
-	v.Failure = failure.listView()
+	v.Failure = failure.listView(sel.who)
 	if failure != nil {
 		sum = uint64(failure.since.UnixNano())
 	}
@@ -261,7 +261,7 @@ func (v *listView) fill(b *hub, sel selection, snap *snapshot, failure *failure)
 	v.Names, v.Held, v.Wait = numberWords(d.names), numberWords(d.held), numberWords(d.waiting)
 	v.At = ago(snap.at, now)
 	if snap.partial != nil {
-		v.Partial = errorWords(snap.partial)
+		v.Partial = sel.who.told(snap.partial)
 	}
 	v.Rows = d.rows
 	if len(d.lines) > 0 {
@@ -277,8 +277,8 @@ func (v *listView) fill(b *hub, sel selection, snap *snapshot, failure *failure)
 }
 
 // listView is what is wrong with a list.
-func (f *failure) listView() *failureView {
-	v := f.view()
+func (f *failure) listView(who Principal) *failureView {
+	v := f.view(who)
 	switch {
 	case v == nil:
 	case isUnsupported(f.err):

@@ -182,8 +182,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	for name, v := range map[string]any{
 		"Line": b.view(driver.Line{Name: "m", Claims: claims}, now), "ListedLine": b.listed(driver.Line{Name: "m", Claims: claims}, now, time.Second),
 		"Event": event{At: now, What: gone, Owner: driver.Owner{PID: 1}, Fence: "0", Waited: &ms, Over: true, By: "x", Now: true, Reason: "x", Result: "x"},
-		"Store": h.answers(t.Context())[0], "Failure": (&failure{now, http.ErrAbortHandler}).answer(), "Problem": b.changed(driver.Line{Name: "m"}, Principal{Read: []string{""}}, "x"),
-		"Lines": linesAnswer{Lines: json.RawMessage("[]"), Failure: (&failure{now, http.ErrAbortHandler}).answer(), Next: "n", Partial: "p"},
+		"Store": h.answers(t.Context(), reader)[0], "Failure": (&failure{now, http.ErrAbortHandler}).answer(reader), "Problem": b.changed(driver.Line{Name: "m"}, Principal{Read: []string{""}}, "x"),
+		"Lines": linesAnswer{Lines: json.RawMessage("[]"), Failure: (&failure{now, http.ErrAbortHandler}).answer(reader), Next: "n", Partial: "p"},
 	} {
 		text, err := json.Marshal(v)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/memlock"
@@ -151,4 +152,28 @@ func claimOf(t *testing.T, d *memlock.Driver, name string) driver.Holder {
 		t.Fatalf("nobody holds %q", name)
 	}
 	return l.Claims[0]
+}
+
+// What a store says of its failures may have names in it, which are for those who may read them.
+func TestFailuresNameNobodyToOthers(t *testing.T) {
+	for who, want := range map[string]bool{"": true, "a/": false} {
+		bubble(t, func(t *testing.T) {
+			bad := &slowStore{Driver: memlock.New(), err: errors.New("what stands at b/secret is damaged")}
+			h := handler(t, bad, web.Options{Authorize: func(*http.Request) (web.Principal, error) { return web.Principal{Read: []string{who}}, nil }})
+			hold(t, client(t, bad.Driver, nil), "a/m")
+			partial := body(t, get(t, h, "/"), http.StatusOK) + body(t, get(t, h, "/contention"), http.StatusOK) + body(t, get(t, h, "/v1/lines"), http.StatusOK)
+			has(t, partial, "not complete", `"partial":"`)
+			bad.Driver.Fail(bad.err)
+			time.Sleep(time.Minute)
+			get(t, h, "/v1/lines") // which has it read anew
+			failed := body(t, get(t, h, "/"), http.StatusOK) + body(t, get(t, h, "/contention"), http.StatusOK) + body(t, get(t, h, "/v1/lines"), http.StatusOK) +
+				body(t, get(t, h, "/stores"), http.StatusOK) + body(t, get(t, h, "/v1/stores"), http.StatusOK)
+			has(t, failed, "could not be read", "does not answer", `"health":"fails"`)
+			for _, text := range []string{partial, failed} {
+				if strings.Contains(text, "b/secret") != want {
+					t.Errorf("to who may read %q the name is told: %t\n%s", who, !want, text)
+				}
+			}
+		})
+	}
 }

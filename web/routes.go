@@ -144,6 +144,17 @@ func (p Principal) called() string {
 	return p.Name
 }
 
+// reader may read every name. What concerns one name that somebody may read is told as to him.
+var reader = Principal{Read: []string{""}}
+
+// told is an error of a store as it may be told: there may be names in it, which are for those who may read all.
+func (p Principal) told(err error) string {
+	if p.mayRead("") {
+		return errorWords(err)
+	}
+	return "the reason may be read by those who may read every name"
+}
+
 // mayRead and mayBreak report whether the principal may do that with a name.
 func (p Principal) mayRead(name string) bool  { return begins(name, p.Read) }
 func (p Principal) mayBreak(name string) bool { return begins(name, p.Break) }

@@ -113,7 +113,7 @@ func (b *hub) check(ctx context.Context) (wrong *failure, known bool) {
 }
 
 // answers returns all stores as they are, asking all at once.
-func (h *Handler) answers(ctx context.Context) []storeAnswer {
+func (h *Handler) answers(ctx context.Context, who Principal) []storeAnswer {
 	all := make([]storeAnswer, len(h.hubs))
 	var asked sync.WaitGroup
 	for i, b := range h.hubs {
@@ -122,7 +122,7 @@ func (h *Handler) answers(ctx context.Context) []storeAnswer {
 			_, watches := b.store.Driver.(driver.Watcher)
 			wrong, known := b.check(ctx)
 			a := storeAnswer{
-				Name: b.store.Name, URL: b.store.URL, Traits: traitsOf(t), Safety: safety(t), Health: "unknown", Failure: wrong.answer(),
+				Name: b.store.Name, URL: b.store.URL, Traits: traitsOf(t), Safety: safety(t), Health: "unknown", Failure: wrong.answer(who),
 				Latency: b.pulse.read(), Watches: watches,
 			}
 			switch {
@@ -139,13 +139,13 @@ func (h *Handler) answers(ctx context.Context) []storeAnswer {
 }
 
 // apiStores answers GET /v1/stores.
-func (h *Handler) apiStores(w http.ResponseWriter, r *http.Request, _ Principal) error {
+func (h *Handler) apiStores(w http.ResponseWriter, r *http.Request, who Principal) error {
 	if _, err := paramsOf(r, true); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), lookLimit)
 	defer cancel()
-	return answerJSON(w, map[string][]storeAnswer{"stores": h.answers(ctx)})
+	return answerJSON(w, map[string][]storeAnswer{"stores": h.answers(ctx, who)})
 }
 
 // storesView is the page of stores.
@@ -172,14 +172,14 @@ func (h *Handler) storesPage(w http.ResponseWriter, r *http.Request, who Princip
 	defer cancel()
 	v := &storesView{frame: h.frame(r, &who, "Stores")}
 	v.tabs(h.hubs[0].store.Name, "stores")
-	for i, a := range h.answers(ctx) {
+	for i, a := range h.answers(ctx, who) {
 		wrong, _ := h.hubs[i].pulse.last()
 		s := storeView{
-			Name: a.Name, URL: a.URL, NamesHref: address("./", "store", a.Name), Failure: wrong.view(), Known: a.Health != "unknown",
+			Name: a.Name, URL: a.URL, NamesHref: address("./", "store", a.Name), Failure: wrong.view(who), Known: a.Health != "unknown",
 			Safety: a.Safety, Facts: facts(h.hubs[i].store.Driver.Traits(), a.Watches),
 		}
 		if l := a.Latency; l != nil {
-			s.Latency = microWords(l.P50) + " in the middle, " + microWords(l.P99) + " at worst but for one in a hundred; of the last " + numberWords(l.N)
+			s.Latency = "half of the last " + numberWords(l.N) + " answers within " + microWords(l.P50) + ", 99 % within " + microWords(l.P99)
 		}
 		v.All = append(v.All, s)
 	}

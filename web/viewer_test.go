@@ -16,8 +16,9 @@ import (
 
 // viewer is a browser that follows a stream: the writer of its answer, which it may stop reading.
 type viewer struct {
-	leave func()        // closes the browser
-	ended chan struct{} // closed when the server is done with it
+	ctx   context.Context // of the browser
+	leave func()          // closes it
+	ended chan struct{}   // closed when the server is done with it
 
 	mu       sync.Mutex
 	header   http.Header
@@ -31,7 +32,7 @@ type viewer struct {
 func follow(t *testing.T, h http.Handler, target string, set ...func(*http.Request)) *viewer {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	v := &viewer{leave: cancel, ended: make(chan struct{}), header: http.Header{}}
+	v := &viewer{ctx: ctx, leave: cancel, ended: make(chan struct{}), header: http.Header{}}
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	r.Host = "localhost"
 	for _, f := range set {
@@ -57,9 +58,13 @@ func (v *viewer) Write(b []byte) (int, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.stuck {
-		wait := time.Until(v.deadline)
+		ctx, cancel := v.ctx, func() {}
+		if !v.deadline.IsZero() {
+			ctx, cancel = context.WithDeadline(ctx, v.deadline)
+		}
 		v.mu.Unlock()
-		time.Sleep(wait)
+		<-ctx.Done()
+		cancel()
 		v.mu.Lock()
 		return 0, os.ErrDeadlineExceeded
 	}
