@@ -31,6 +31,7 @@ type commandLine struct {
 	Show       showCommand       `cmd:"" help:"Show everything about one lock."`
 	Watch      watchCommand      `cmd:"" help:"Follow one lock: who holds and who waits now, and then each change."`
 	Break      breakCommand      `cmd:"" help:"Take a lock away from its holder, or the place of one that waits, who may stand in line again."`
+	Serve      serveCommand      `cmd:"" help:"Serve pages, JSON and metrics of who holds and who waits, in one store or several."`
 	Masters    mastersCommand    `cmd:"" help:"Show which masters of a redlock:// vote, and why others do not; give up dead ones."`
 	Doctor     doctorCommand     `cmd:"" help:"Say what about a store would hurt locks, why, and how to mend it."`
 	Prune      pruneCommand      `cmd:"" help:"Remove what the store keeps of names that nobody locks any more."`

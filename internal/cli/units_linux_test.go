@@ -37,7 +37,7 @@ func TestUnitsOfThePackages(t *testing.T) {
 	w := newWorkshop(t)
 	w.write(t, "store", "file:"+filepath.Join(w.dir, "locks")+"\n")
 	verify := []string{"verify", "--man=no"}
-	for _, name := range []string{"interlock@.service", "interlock@.timer", "interlock-prune.service", "interlock-prune.timer"} {
+	for _, name := range []string{"interlock@.service", "interlock@.timer", "interlock-prune.service", "interlock-prune.timer", "interlock-serve.service", "interlock-serve.socket"} {
 		text, _ := w.unit(t, name)
 		verify = append(verify, w.write(t, strings.Replace(name, "@", "@report", 1), text))
 	}

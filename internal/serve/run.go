@@ -1,0 +1,245 @@
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/web"
+)
+
+// How long the start waits for the stores, which are tried on after it; how long answers under way have at the end; and the stores after that.
+const (
+	startWait   = 3 * time.Second
+	lastAnswers = 10 * time.Second
+	lastStores  = 5 * time.Second
+)
+
+// spareFiles is how many file descriptors are left to the connections of stores and to the process.
+const spareFiles = 128
+
+// Run serves until ctx ends, and then until what is under way is answered, or another SIGTERM or interrupt comes. What is wrong with the options
+// is a *ConfigError.
+func Run(ctx context.Context, o *Options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // which never fails
+	who, err := newCredentials(o, key)
+	if err != nil {
+		return err
+	}
+	config, reloadTLS, err := o.tlsConfig()
+	if err != nil {
+		return err
+	}
+	listeners, err := o.listen()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, l := range listeners {
+			_ = l.Close() // already, where all went well
+		}
+	}()
+	s := &server{opts: o, log: o.Logger, who: who, wrong: newAttempts(time.Now), cross: http.NewCrossOriginProtection(), meters: newMeters(), streams: map[uint64]func(){}}
+	s.hosts = reachable(o.Hosts, listeners)
+	closeStores, err := s.openStores(ctx)
+	defer closeStores()
+	if err != nil {
+		return err
+	}
+	pages, err := s.newPages()
+	if err != nil {
+		return &ConfigError{err}
+	}
+	defer pages.Close()
+	s.pages = pages
+
+	conns := newConns(o.most(), func() { s.meters.dropped.connections.Add(1) })
+	s.meters.connections, s.meters.streams = conns.count, s.streaming
+	h := &http.Server{
+		Handler: s, TLSConfig: config, ConnState: conns.changed, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
+		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug), // what clients do wrong
+	}
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+
+	failed := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() {
+			if config != nil {
+				failed <- h.ServeTLS(l, "", "")
+			} else {
+				failed <- h.Serve(l)
+			}
+		}()
+		if o.Ready != nil {
+			o.Ready(o.urlOf(l))
+		}
+	}
+	notify("READY=1")
+	for {
+		select {
+		case <-hangups:
+			who.reload(o.Logger)
+			reloadTLS()
+			continue
+		case err := <-failed:
+			_ = h.Close()
+			return fmt.Errorf("cannot serve: %w", err)
+		case <-ctx.Done():
+		}
+		return s.end(ctx, h)
+	}
+}
+
+// newPages makes the pages over the stores.
+func (s *server) newPages() (*web.Handler, error) {
+	var shown []web.Store
+	for _, st := range s.stores {
+		shown = append(shown, web.Store{Name: st.name, URL: driver.Redact(st.url), Driver: st})
+	}
+	return web.New(shown, &web.Options{Prefix: s.opts.Prefix, Hosts: s.hosts, Authorize: s.authorize, Streams: s.opts.Streams, Logger: s.log})
+}
+
+// openStores opens all stores, and waits a while for them. A wrong URL is an error; a store that cannot be reached is not. The function closes what
+// is open.
+func (s *server) openStores(ctx context.Context) (closeAll func(), err error) {
+	lasting := context.WithoutCancel(ctx) // until the end of the server, not until it is to end
+	ctx, cancel := context.WithCancel(lasting)
+	var opening sync.WaitGroup
+	closeAll = func() {
+		cancel()
+		ending, done := context.WithTimeout(lasting, lastStores)
+		defer done()
+		for _, st := range s.stores {
+			if err := st.Close(ending); err != nil {
+				st.log.Warn("the store could not be closed", "error", err)
+			}
+		}
+		opening.Wait()
+	}
+	seen := map[string]bool{}
+	for _, named := range s.opts.Stores {
+		if seen[named[0]] {
+			return closeAll, configError("two stores are called %q: want --store NAME=URL with a name for each", named[0])
+		}
+		seen[named[0]] = true
+		s.stores = append(s.stores, newStore(named[0], named[1], s.log))
+	}
+	first := make(chan error, len(s.stores))
+	for _, st := range s.stores {
+		opening.Go(func() {
+			once := sync.Once{}
+			st.open(ctx, func(err error) { once.Do(func() { first <- err }) })
+		})
+	}
+	late := time.NewTimer(startWait)
+	defer late.Stop()
+	for range s.stores {
+		select {
+		case err := <-first:
+			if errors.As(err, new(*driver.URLError)) {
+				return closeAll, &ConfigError{err}
+			}
+		case <-late.C:
+			return closeAll, nil
+		}
+	}
+	return closeAll, nil
+}
+
+// end ends the server: first it says that it is not ready and lets go of the streams, whose browsers come back to whoever is there then; then it
+// takes no more connections, and waits for the answers under way.
+func (s *server) end(ctx context.Context, h *http.Server) error {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(again)
+	s.draining.Store(true)
+	notify("STOPPING=1")
+	s.log.Info("ending", "drain", s.opts.Drain)
+	s.endStreams()
+	if s.opts.Drain > 0 {
+		t := time.NewTimer(s.opts.Drain)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-again:
+			return h.Close()
+		}
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
+	defer cancel()
+	go func() {
+		select {
+		case <-again:
+			cancel()
+		case <-bounded.Done():
+		}
+	}()
+	if err := h.Shutdown(bounded); err != nil {
+		s.log.Warn("answers were cut off", "after", lastAnswers)
+		_ = h.Close()
+	}
+	s.log.Info("ended")
+	return nil
+}
+
+// stream returns ctx, of a request that may be answered by a stream, until the server is to end.
+func (s *server) stream(ctx context.Context) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	s.mu.Lock()
+	s.last++
+	n := s.last
+	s.streams[n] = cancel
+	s.mu.Unlock()
+	if s.draining.Load() { // after it stands there: none is forgotten
+		cancel()
+	}
+	return ctx, func() {
+		cancel()
+		s.mu.Lock()
+		delete(s.streams, n)
+		s.mu.Unlock()
+	}
+}
+
+// endStreams ends all streams.
+func (s *server) endStreams() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, end := range s.streams {
+		end()
+	}
+}
+
+// streaming returns how many streams there are.
+func (s *server) streaming() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.streams)
+}
+
+// most returns how many connections there may be: as many as wanted, where there are enough file descriptors.
+func (o *Options) most() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur >= uint64(o.Connections+spareFiles) {
+		return o.Connections
+	}
+	most := max(int(limit.Cur)-spareFiles, 10)
+	o.Logger.Warn("there are too few file descriptors for --max-connections: want a higher limit (ulimit -n, LimitNOFILE= in a unit)", "wanted", o.Connections, "connections", most)
+	return most
+}

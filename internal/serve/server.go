@@ -1,0 +1,245 @@
+package serve
+
+import (
+	"log/slog"
+	"mime"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlock-go/interlock/web"
+)
+
+// The bounds of a request, and of the time for it.
+const (
+	maxHeader  = 16 << 10
+	maxBody    = 64 << 10
+	headerTime = 5 * time.Second
+	bodyTime   = 15 * time.Second // with the header
+	answerTime = 30 * time.Second // a stream has it for each event
+	idleTime   = time.Minute
+)
+
+// server answers requests.
+type server struct {
+	opts     *Options
+	log      *slog.Logger
+	who      *credentials
+	wrong    *attempts
+	hosts    []string
+	cross    *http.CrossOriginProtection
+	pages    http.Handler
+	stores   []*store
+	meters   *meters
+	draining atomic.Bool
+
+	mu      sync.Mutex
+	last    uint64            // number of a stream
+	streams map[uint64]func() // by number; each ends one
+}
+
+// routes are the labels of requests in the metrics and the log. What is not there is "other".
+var routes = map[string]bool{
+	"/": true, "/line": true, "/stores": true, "/contention": true, "/live": true, "/break": true,
+	"/v1/stores": true, "/v1/lines": true, "/v1/line": true, "/v1/watch": true, "/v1/history": true, "/v1/break": true, "/v1/openapi.json": true,
+	"/login": true, "/login.css": true, "/logout": true, "/metrics": true, "/healthz": true, "/readyz": true,
+}
+
+// streamRoutes are those that may answer by a stream of events.
+var streamRoutes = map[string]bool{"/live": true, "/v1/watch": true}
+
+// routeOf returns the label of a path, and the path below the prefix.
+func (s *server) routeOf(path string) (label, below string) {
+	below = path
+	if rest, ok := strings.CutPrefix(path, s.opts.Prefix); ok && strings.HasPrefix(rest, "/") {
+		below = rest
+	}
+	switch {
+	case routes[below]:
+		return below, below
+	case strings.HasPrefix(below, "/static/"):
+		return "/static/", below
+	}
+	return "other", below
+}
+
+// ServeHTTP implements http.Handler. See the package's comment for the order.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	label, below := s.routeOf(r.URL.EscapedPath())
+	rec := &recorder{ResponseWriter: w}
+	r.Body = http.MaxBytesReader(rec, r.Body, maxBody)
+	defer func() {
+		if p := recover(); p != nil {
+			s.failed(rec, label, p)
+		}
+		status := rec.status
+		if status == 0 {
+			status = http.StatusOK
+		}
+		stream := rec.stream()
+		if streamRoutes[below] && status == http.StatusTooManyRequests {
+			s.meters.dropped.streams.Add(1)
+		}
+		s.meters.answered(label, status, time.Since(began), stream)
+		s.log.Debug("request", "route", label, "method", r.Method, "status", status, "from", s.from(r), "took", time.Since(began))
+	}()
+	if below == "/healthz" || below == "/readyz" {
+		s.health(rec, r, below)
+		return
+	}
+	if !isHost(r.Host, s.hosts) {
+		protect(rec.Header())
+		problem(rec, http.StatusMisdirectedRequest, "wrong-host", "This server is not known by that host", "a request for host %.100q: want interlock serve --host NAME with that name, if it is right", r.Host)
+		return
+	}
+	switch below {
+	case "/login":
+		protect(rec.Header())
+		s.login(rec, r)
+		return
+	case "/logout":
+		protect(rec.Header())
+		s.logout(rec, r)
+		return
+	case "/login.css":
+		protect(rec.Header())
+		if only(rec, r, http.MethodGet) {
+			rec.Header().Set("Content-Type", "text/css; charset=utf-8")
+			_, _ = rec.Write([]byte(loginCSS))
+		}
+		return
+	}
+	if _, err := s.who.authenticate(r, cookiesGood(below)); err != nil {
+		protect(rec.Header())
+		s.deny(rec, r, err)
+		return
+	}
+	if below == "/metrics" {
+		protect(rec.Header())
+		s.metrics(rec, r)
+		return
+	}
+	if streamRoutes[below] {
+		ctx, end := s.stream(r.Context())
+		defer end()
+		r = r.WithContext(ctx)
+	}
+	s.pages.ServeHTTP(rec, r)
+}
+
+// failed answers a request whose handler has panicked, if that is possible still.
+func (s *server) failed(w *recorder, label string, p any) {
+	if p == http.ErrAbortHandler { //nolint:errorlint // a value of that kind, which is not wrapped
+		panic(p)
+	}
+	s.log.Error("a request failed by a fault of this server", "route", label, "panic", p, "stack", string(debug.Stack()))
+	if w.status > 0 {
+		panic(http.ErrAbortHandler) // the client must not take what it has for the whole
+	}
+	problem(w, http.StatusInternalServerError, "internal", "The server failed", "the log of the server says why")
+}
+
+// cookiesGood reports whether the cookie of a login is good for a path: for pages. Programs have a header.
+func cookiesGood(below string) bool { return !strings.HasPrefix(below, "/v1/") && below != "/metrics" }
+
+// authorize is web.Options.Authorize. It is asked again while a stream lasts.
+func (s *server) authorize(r *http.Request) (web.Principal, error) {
+	_, below := s.routeOf(r.URL.EscapedPath())
+	return s.who.authenticate(r, cookiesGood(below))
+}
+
+// deny answers a request without a good credential: a person by the page of the login, anything else by a problem.
+func (s *server) deny(w http.ResponseWriter, r *http.Request, err error) {
+	if s.refused(w, r, err) {
+		return
+	}
+	header := `Bearer realm="interlock"`
+	if err != errNone { //nolint:errorlint // it is this one
+		header += `, error="invalid_token"`
+	}
+	w.Header().Set("WWW-Authenticate", header)
+	kind, _, _ := mime.ParseMediaType(strings.Split(r.Header.Get("Accept"), ",")[0])
+	_, below := s.routeOf(r.URL.EscapedPath())
+	if r.Method == http.MethodGet && kind == "text/html" && cookiesGood(below) && s.opts.TokenFile != "" {
+		v := loginView{Next: s.local(r.URL.RequestURI())}
+		if err != errNone { //nolint:errorlint // it is this one
+			v.Why = sentence(err)
+		}
+		s.showLogin(w, http.StatusUnauthorized, v)
+		return
+	}
+	problem(w, http.StatusUnauthorized, "unauthenticated", "No valid credential came with the request", "%v", err)
+}
+
+// refused counts an attempt with a token that nobody has, and answers by 429 when there are too many from one address.
+func (s *server) refused(w http.ResponseWriter, r *http.Request, err error) bool {
+	d := isDenial(err)
+	if d == nil || !d.counted {
+		return false
+	}
+	from := s.from(r)
+	n := s.wrong.add(from)
+	switch {
+	case n == attemptsMost+1:
+		s.log.Warn("too many unknown tokens: more are answered by 429 for a minute", "from", from)
+	case n <= attemptsMost:
+		s.log.Warn("unknown token", "from", from)
+		return false
+	}
+	s.meters.dropped.credentials.Add(1)
+	w.Header().Set("Retry-After", "60")
+	problem(w, http.StatusTooManyRequests, "too-many", "There are too many attempts", "more than %d unknown tokens in a minute", attemptsMost)
+	return true
+}
+
+// from returns the address of whoever sent a request; behind a proxy, the one that the proxy saw.
+func (s *server) from(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil { // a Unix socket
+		host = "local"
+	}
+	if s.opts.BehindTLSProxy {
+		if f := r.Header.Values("X-Forwarded-For"); len(f) > 0 {
+			all := strings.Split(f[len(f)-1], ",")
+			if ip := net.ParseIP(strings.TrimSpace(all[len(all)-1])); ip != nil {
+				return ip.String()
+			}
+		}
+	}
+	return host
+}
+
+// recorder keeps what is answered, for the metrics.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 && status >= 200 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// stream reports whether the answer is a stream of events.
+func (r *recorder) stream() bool {
+	return strings.HasPrefix(r.Header().Get("Content-Type"), "text/event-stream")
+}

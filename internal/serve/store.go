@@ -1,0 +1,374 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// store is a driver.Driver that may not be open yet. It is opened again and again until it is; from then on the driver keeps up its connections
+// itself, and store looks at what it answers:
+//
+//	opening ── opened ──▶ up ◀── an answer, if only that something cannot be done ── down
+//	   └─ a pause ─┘       └──────────── no answer ──────────────────────────────────▶
+//
+// Until it is open it answers that nothing was sent.
+type store struct {
+	name, url string
+	log       *slog.Logger
+	latency   *histogram
+
+	mu       sync.Mutex
+	driver   driver.Driver // nil until it is open
+	err      error         // why the store is down, nil while it is up
+	answered time.Time     // when it last did
+	list     listing
+	breaks   map[string]uint64 // by mode
+	probing  chan struct{}     // closed when the probe under way is over
+	closed   bool
+	reading  bool // of a list for the metrics
+}
+
+// listing is what the last list of all names said, for the metrics.
+type listing struct {
+	at    time.Time // when it was read; zero before the first
+	took  time.Duration
+	lines int
+	holds, waits,
+	broken int
+	oldest time.Time // since when the claim waits that waits longest; zero where none does
+}
+
+var (
+	_ driver.Driver    = (*store)(nil)
+	_ driver.Inspector = (*store)(nil)
+	_ driver.Watcher   = (*store)(nil)
+	_ driver.Keyer     = (*store)(nil)
+)
+
+// errOpening is why a store is down at first.
+var errOpening = errors.New("it was not reached yet")
+
+func newStore(name, url string, log *slog.Logger) *store {
+	return &store{name: name, url: url, log: log.With("store", name), latency: newHistogram(storeSeconds), err: errOpening, breaks: map[string]uint64{}}
+}
+
+// The pauses between two openings: the first one, and what they grow to.
+const firstPause, lastPause = 500 * time.Millisecond, 10 * time.Second
+
+// open opens the store, until it is open or ctx ends. It tells the first outcome through first: nil, or the error of the first try.
+func (s *store) open(ctx context.Context, first func(error)) {
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		d, err := driver.OpenURL(ctx, s.url)
+		if err == nil && !s.opened(ctx, d) {
+			_ = d.Close(context.WithoutCancel(ctx)) // the server has ended meanwhile
+		}
+		first(err)
+		if err == nil || errors.As(err, new(*driver.URLError)) { // of which more tries change nothing
+			return
+		}
+		s.seen(ctx, err)
+		t.Reset(pause - rand.N(pause/4))
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// opened takes the driver, unless the store was closed.
+func (s *store) opened(ctx context.Context, d driver.Driver) bool {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return false
+	}
+	s.driver = d
+	s.mu.Unlock()
+	s.seen(ctx, nil)
+	return true
+}
+
+// get returns the driver, or why there is none.
+func (s *store) get() (driver.Driver, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.driver == nil {
+		return nil, fmt.Errorf("store %q: %w: %w", s.name, driver.ErrNotSent, s.err)
+	}
+	return s.driver, nil
+}
+
+// inspector returns the driver as one that can be looked into.
+func (s *store) inspector() (driver.Inspector, error) {
+	d, err := s.get()
+	if err != nil {
+		return nil, err
+	}
+	i, ok := d.(driver.Inspector)
+	if !ok {
+		return nil, fmt.Errorf("store %q cannot be looked into: %w", s.name, errors.ErrUnsupported)
+	}
+	return i, nil
+}
+
+// seen takes in how a request of the store ended, and tells when it goes down or comes up.
+func (s *store) seen(ctx context.Context, err error) {
+	if err != nil && ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) { // whoever asked has gone
+		return
+	}
+	if errors.Is(err, driver.ErrRefused) && !errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrBadData) || errors.Is(err, errors.ErrUnsupported) {
+		s.mu.Lock()
+		if s.driver != nil { // it is an answer
+			err = nil
+		}
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	before, at := s.err, s.answered
+	s.err = err
+	if err == nil {
+		s.answered = time.Now()
+	}
+	s.mu.Unlock()
+	switch {
+	case err == nil && errors.Is(before, errOpening):
+		s.log.Info("the store is open", "url", driver.Redact(s.url))
+	case err == nil && before != nil:
+		s.log.Info("the store answers again")
+	case err != nil && (before == nil || errors.Is(before, errOpening)):
+		last := "never"
+		if !at.IsZero() {
+			last = at.UTC().Format(time.RFC3339)
+		}
+		s.log.Warn("the store does not answer", "error", err, "answered", last)
+	}
+}
+
+// timed makes one request of the store.
+func (s *store) timed(ctx context.Context, request func(driver.Inspector) error) error {
+	i, err := s.inspector()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err = request(i); err == nil {
+		s.latency.observe(time.Since(began))
+	}
+	s.seen(ctx, err)
+	return err
+}
+
+// Open implements driver.Driver. The server takes no lock, but what looks at a store may.
+func (s *store) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
+	d, err := s.get()
+	if err != nil {
+		return nil, err
+	}
+	return d.Open(ctx, spec)
+}
+
+// Traits implements driver.Driver. Before the store is open they promise nothing.
+func (s *store) Traits() driver.Traits {
+	d, err := s.get()
+	if err != nil {
+		return driver.Traits{}
+	}
+	return d.Traits()
+}
+
+// Close implements driver.Driver.
+func (s *store) Close(ctx context.Context) error {
+	s.mu.Lock()
+	d := s.driver
+	s.closed = true
+	s.mu.Unlock()
+	if d == nil {
+		return nil
+	}
+	return d.Close(ctx)
+}
+
+// Key implements driver.Keyer.
+func (s *store) Key(name string) string {
+	if d, err := s.get(); err == nil {
+		if k, ok := d.(driver.Keyer); ok {
+			return k.Key(name)
+		}
+	}
+	return name
+}
+
+// Line implements driver.Inspector.
+func (s *store) Line(ctx context.Context, name string) (l driver.Line, err error) {
+	err = s.timed(ctx, func(i driver.Inspector) error {
+		l, err = i.Line(ctx, name)
+		return err
+	})
+	return l, err
+}
+
+// Lines implements driver.Inspector.
+func (s *store) Lines(ctx context.Context, prefix string) (lines []driver.Line, err error) {
+	began := time.Now()
+	err = s.timed(ctx, func(i driver.Inspector) error {
+		lines, err = i.Lines(ctx, prefix)
+		return err
+	})
+	if prefix == "" && (err == nil || len(lines) > 0) {
+		l := counted(lines, began)
+		s.mu.Lock()
+		s.list = l
+		s.mu.Unlock()
+	}
+	return lines, err
+}
+
+// counted is a list for the metrics.
+func counted(lines []driver.Line, began time.Time) listing {
+	l := listing{at: began, took: time.Since(began), lines: len(lines)}
+	for _, line := range lines {
+		for _, c := range line.Claims {
+			switch {
+			case c.Broken:
+				l.broken++
+			case c.Held:
+				l.holds++
+			default:
+				l.waits++
+				if !c.Since.IsZero() && (l.oldest.IsZero() || c.Since.Before(l.oldest)) {
+					l.oldest = c.Since
+				}
+			}
+		}
+	}
+	return l
+}
+
+// Break implements driver.Inspector.
+func (s *store) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
+	err := s.timed(ctx, func(i driver.Inspector) error { return i.Break(ctx, name, publicID, fence, now) })
+	if err == nil {
+		mode := "marked"
+		if now {
+			mode = "now"
+		}
+		s.mu.Lock()
+		s.breaks[mode]++
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// Watch implements driver.Watcher. A driver that cannot watch is asked each second.
+func (s *store) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
+	return func(yield func(driver.Line, error) bool) {
+		i, err := s.inspector()
+		if err != nil {
+			yield(driver.Line{}, err)
+			return
+		}
+		w, ok := i.(driver.Watcher)
+		lines := driver.PollLine(ctx, time.Second, func(ctx context.Context) (driver.Line, error) { return i.Line(ctx, name) })
+		if ok {
+			lines = w.Watch(ctx, name)
+		}
+		for l, err := range lines {
+			s.seen(ctx, err)
+			if !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
+// Of a probe: how old an answer may be that spares it, how long it may take, and the name that is looked at, which nobody locks.
+const (
+	probeAge   = time.Second
+	probeLimit = 2 * time.Second
+	probeName  = "interlock serve: is the store there?"
+)
+
+// ready reports whether the store answers. One probe does for all who ask at the same time.
+func (s *store) ready(ctx context.Context) bool {
+	s.mu.Lock()
+	probing := s.probing
+	switch {
+	case s.driver == nil:
+		s.mu.Unlock()
+		return false
+	case s.err == nil && time.Since(s.answered) < probeAge:
+		s.mu.Unlock()
+		return true
+	case probing == nil:
+		probing = make(chan struct{})
+		s.probing = probing
+		go s.probe(context.WithoutCancel(ctx), probing)
+	}
+	s.mu.Unlock()
+	select {
+	case <-probing:
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err == nil && time.Since(s.answered) < probeAge+probeLimit
+}
+
+// probe looks at a name. A store that does not return in time is down, whenever it returns.
+func (s *store) probe(ctx context.Context, over chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	_, err := s.Line(ctx, probeName)
+	if errors.Is(err, errors.ErrUnsupported) { // it cannot be looked into, and is open: there is nothing else to ask
+		s.seen(ctx, err)
+	}
+	s.mu.Lock()
+	s.probing = nil
+	s.mu.Unlock()
+	close(over)
+}
+
+// The list for the metrics: how old it may be, and of what it took it is at least a tenth of the time until the next.
+const (
+	listAge    = 10 * time.Second
+	listFactor = 10
+	listLimit  = 30 * time.Second
+)
+
+// listed returns the list, after it has been read anew where it is old and ctx leaves the time.
+func (s *store) listed(ctx context.Context) listing {
+	s.mu.Lock()
+	old := time.Since(s.list.at) >= max(listAge, listFactor*s.list.took)
+	if old && !s.reading && s.driver != nil {
+		s.reading = true
+		done := make(chan struct{})
+		go func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listLimit)
+			defer cancel()
+			_, _ = s.Lines(ctx, "") // which keeps it; what went wrong is known by seen
+			s.mu.Lock()
+			s.reading = false
+			s.mu.Unlock()
+			close(done)
+		}()
+		s.mu.Unlock()
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		s.mu.Lock()
+	}
+	defer s.mu.Unlock()
+	return s.list
+}

@@ -1,0 +1,88 @@
+package serve
+
+import (
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// lookAgain is how often watched files are looked at, at most.
+const lookAgain = time.Second
+
+// watched is what was made of some files, which is made anew when one of them changes. What cannot be made leaves the last one as it is: a file
+// that is half written must lock nobody out.
+type watched[T any] struct {
+	files []string
+	read  func() (T, error)
+	log   *slog.Logger
+	what  string // for the log
+
+	mu     sync.Mutex
+	looked time.Time
+	signs  []sign
+	made   T
+}
+
+// sign is by what a file is known to be another one than before.
+type sign struct {
+	modified time.Time
+	size     int64
+	inode    any // of the system, comparable; nil for a file that is not there
+}
+
+// watch makes the first T, or says why not.
+func watch[T any](log *slog.Logger, what string, read func() (T, error), files ...string) (*watched[T], error) {
+	w := &watched[T]{files: files, read: read, log: log, what: what, looked: time.Now()}
+	w.signs = w.look() // before the files are read: a change in between is seen later
+	made, err := read()
+	if err != nil {
+		return nil, err
+	}
+	w.made = made
+	return w, nil
+}
+
+// current returns what was made of the files, as they were a second ago at most.
+func (w *watched[T]) current() T {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now := time.Now(); now.Sub(w.looked) >= lookAgain {
+		w.looked = now
+		if signs := w.look(); !slices.Equal(signs, w.signs) {
+			w.again(signs)
+		}
+	}
+	return w.made
+}
+
+// reload reads the files whether they have changed or not.
+func (w *watched[T]) reload() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.again(w.look())
+}
+
+// again makes T anew, with mu held. A file that is wrong is told once, until it changes again.
+func (w *watched[T]) again(signs []sign) {
+	w.signs = signs
+	made, err := w.read()
+	if err != nil {
+		w.log.Error("what was read before is still used", "what", w.what, "error", err)
+		return
+	}
+	w.made = made
+	w.log.Info("read again", "what", w.what)
+}
+
+func (w *watched[T]) look() (signs []sign) {
+	for _, name := range w.files {
+		s := sign{}
+		if info, err := os.Stat(name); err == nil {
+			s = sign{info.ModTime(), info.Size(), inode(info)}
+		}
+		signs = append(signs, s)
+	}
+	return signs
+}
