@@ -146,11 +146,13 @@ func fill(o *Options) *Options {
 
 func write(t *testing.T, name, text string) string {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+	if err := writeFile(name, text); err != nil {
 		t.Fatal(err)
 	}
 	return name
 }
+
+func writeFile(name, text string) error { return os.WriteFile(name, []byte(text), 0o600) }
 
 // A socket is only this user's, takes the place of one that nobody listens on any more, and of no other.
 func TestUnixSocket(t *testing.T) {

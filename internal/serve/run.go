@@ -33,9 +33,7 @@ func Run(ctx context.Context, o *Options) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // which never fails
-	who, err := newCredentials(o, key)
+	s, err := newServer(o)
 	if err != nil {
 		return err
 	}
@@ -52,7 +50,6 @@ func Run(ctx context.Context, o *Options) error {
 			_ = l.Close() // already, where all went well
 		}
 	}()
-	s := &server{opts: o, log: o.Logger, who: who, wrong: newAttempts(time.Now), cross: http.NewCrossOriginProtection(), meters: newMeters(), streams: map[uint64]func(){}}
 	s.hosts = reachable(o.Hosts, listeners)
 	closeStores, err := s.openStores(ctx)
 	defer closeStores()
@@ -94,7 +91,7 @@ func Run(ctx context.Context, o *Options) error {
 	for {
 		select {
 		case <-hangups:
-			who.reload(o.Logger)
+			s.who.reload(o.Logger)
 			reloadTLS()
 			continue
 		case err := <-failed:
@@ -104,6 +101,19 @@ func Run(ctx context.Context, o *Options) error {
 		}
 		return s.end(ctx, h)
 	}
+}
+
+// newServer returns a server that has no stores and no pages yet.
+func newServer(o *Options) (*server, error) {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // which never fails
+	who, err := newCredentials(o, key)
+	if err != nil {
+		return nil, err
+	}
+	return &server{
+		opts: o, log: o.Logger, who: who, wrong: newAttempts(time.Now), cross: http.NewCrossOriginProtection(), meters: newMeters(), streams: map[uint64]func(){},
+	}, nil
 }
 
 // newPages makes the pages over the stores.

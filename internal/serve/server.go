@@ -129,6 +129,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer end()
 		r = r.WithContext(ctx)
 	}
+	if s.opts.BehindTLSProxy {
+		r.RemoteAddr = s.from(r) // which stands in the log of what was changed
+	}
 	s.pages.ServeHTTP(rec, r)
 }
 

@@ -143,7 +143,9 @@ func serves(t *testing.T, o *Options) *running {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		<-done
+		if o.Drain == 0 {
+			<-done
+		}
 	})
 	u := <-at
 	if u == "" {
