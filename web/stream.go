@@ -121,7 +121,9 @@ func (s *streamWriter) send(b []byte) error {
 	if _, err := s.w.Write(b); err != nil {
 		return err
 	}
-	return s.control.Flush()
+	err := s.control.Flush()
+	_ = s.control.SetWriteDeadline(time.Time{}) // over HTTP/2 a deadline ends the stream when it passes, though nothing is being written
+	return err
 }
 
 // gate counts the streams that there are, so that nobody fills the server with them.

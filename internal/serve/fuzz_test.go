@@ -27,6 +27,7 @@ func FuzzRequest(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	defer lease.Release()
 	file := filepath.Join(f.TempDir(), "tokens")
 	if err := writeFile(file, "token="+token+" name=ana read=* break=*\n"); err != nil {
 		f.Fatal(err)

@@ -97,6 +97,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		problem(rec, http.StatusMisdirectedRequest, "wrong-host", "This server is not known by that host", "a request for host %.100q: want interlock serve --host NAME with that name, if it is right", r.Host)
 		return
 	}
+	if r.Method == http.MethodConnect { // whose path is empty: this is no proxy
+		protect(rec.Header())
+		only(rec, r, http.MethodGet, http.MethodPost)
+		return
+	}
 	switch below {
 	case "/login":
 		protect(rec.Header())

@@ -289,7 +289,7 @@ func TestBadRequests(t *testing.T) {
 		"GET /login HTTP/1.1\r\nHost: a\r\nHost: localhost\r\n\r\n":         "400",
 		"\x16\x03\x01\r\n\r\n":                                              "400",
 		"GET http://evil.example/login HTTP/1.1\r\nHost: localhost\r\n\r\n": "421",
-		"CONNECT localhost:1 HTTP/1.1\r\nHost: localhost:1\r\n\r\n":         "404",
+		"CONNECT localhost:1 HTTP/1.1\r\nHost: localhost:1\r\n\r\n":         "405",
 	} {
 		c, err := net.Dial("tcp", strings.TrimPrefix(s.at, "http://"))
 		if err != nil {

@@ -28,6 +28,7 @@ type tried struct {
 	asked chan struct{} // gets a value when one waits
 	lists int           // how often all names were asked for
 	opens error         // why it cannot be opened
+	slow  time.Duration // how long a list takes
 }
 
 var triedStores sync.Map // by URL
@@ -80,8 +81,9 @@ func (s *tried) Line(ctx context.Context, name string) (driver.Line, error) {
 func (s *tried) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
 	s.mu.Lock()
 	s.lists++
-	fails := s.fails
+	fails, slow := s.fails, s.slow
 	s.mu.Unlock()
+	pause(ctx, slow)
 	if fails != nil {
 		return nil, fails
 	}
@@ -104,11 +106,14 @@ func (s *tried) hold(t *testing.T, name string) *interlock.Lease {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() })
 	l, err := c.Mutex(name).Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		_ = l.Release() // also of one that was lost
+		_ = c.Close()
+	})
 	return l
 }
 
