@@ -10,8 +10,13 @@ import (
 
 // The times of a stream.
 const (
-	pingEvery   = 15 * time.Second       // so that whoever is between keeps the connection; then who looks is asked for his rights again
-	writeLimit  = 10 * time.Second       // for one message: a viewer who does not read is dropped
+	pingEvery  = 15 * time.Second // so that whoever is between keeps the connection; then who looks is asked for his rights again
+	writeLimit = 10 * time.Second // for one message: a viewer who does not read is dropped
+
+	// silenceLimit is the deadline between two messages, well above pingEvery: over HTTP/2 one that passes ends the stream, though nothing is being
+	// written. What net/http writes when the stream has ended has it, too.
+	silenceLimit = time.Minute
+
 	betweenMost = 250 * time.Millisecond // from one message to the next; what comes meanwhile is told by the newest
 )
 
@@ -122,7 +127,7 @@ func (s *streamWriter) send(b []byte) error {
 		return err
 	}
 	err := s.control.Flush()
-	_ = s.control.SetWriteDeadline(time.Time{}) // over HTTP/2 a deadline ends the stream when it passes, though nothing is being written
+	_ = s.control.SetWriteDeadline(time.Now().Add(silenceLimit))
 	return err
 }
 
