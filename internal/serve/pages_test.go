@@ -3,7 +3,9 @@ package serve
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -160,6 +162,28 @@ func TestBreakIsInTheLog(t *testing.T) {
 	}
 }
 
+// asks makes a request in the background, and says how it went: nil if it was answered whole, by 200.
+func (r *running) asks(path string) <-chan error {
+	r.Helper()
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, r.at+path, nil)
+	if err != nil {
+		r.Fatal(err)
+	}
+	went := make(chan error, 1)
+	go func() {
+		resp, err := plainClient.Do(req)
+		if err == nil {
+			_, err = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+			if resp.StatusCode != http.StatusOK {
+				err = errors.New(resp.Status)
+			}
+		}
+		went <- err
+	}()
+	return went
+}
+
 // streams opens a stream and returns what reads the next event of it: its name, or why there is none.
 func (r *running) streams(c *http.Client, path string) (status int, next func() (string, error)) {
 	r.Helper()
@@ -214,7 +238,7 @@ func TestStreams(t *testing.T) {
 			nexts = append(nexts, next)
 		}
 		if status, _ := s.streams(c, "/v1/watch?name=report"); status != 429 {
-			t.Errorf("TLS %v: a stream too many: %d", secure, status)
+			t.Fatalf("TLS %v: a stream too many: %d", secure, status)
 		}
 		text := s.askBy(c, "GET", "/metrics", "").body
 		for _, want := range []string{"interlock_http_streams 2\n", `interlock_http_dropped_total{what="stream"} 1`} {
@@ -322,16 +346,15 @@ func TestEnd(t *testing.T) {
 	s.askBy(second, "GET", "/healthz", "") // a connection that is kept
 	gate := make(chan struct{})
 	one.set(func() { one.gate = gate })
-	underWay := make(chan answer, 1)
-	go func() { underWay <- s.ask("GET", "/v1/line?store=one&name=a", "") }()
+	underWay := s.asks("/v1/line?store=one&name=a")
 	<-one.asked
 
 	s.end()
 	eventually(t, "not ready", func() bool { return strings.Contains(s.askBy(second, "GET", "/readyz", "").body, "draining") })
 	one.set(func() { one.gate = nil })
 	close(gate)
-	if a := <-underWay; a.status != 200 {
-		t.Errorf("what was under way is answered by %d %s", a.status, a.body)
+	if err := <-underWay; err != nil {
+		t.Errorf("what was under way: %v", err)
 	}
 	select {
 	case err := <-s.ended:
@@ -347,8 +370,7 @@ func TestEndAtOnce(t *testing.T) {
 	s := serves(t, &Options{Stores: [][2]string{{"one", at}}})
 	gate := make(chan struct{})
 	one.set(func() { one.gate = gate })
-	underWay := make(chan answer, 1)
-	go func() { underWay <- s.ask("GET", "/v1/line?store=one&name=a", "") }()
+	underWay := s.asks("/v1/line?store=one&name=a")
 	<-one.asked
 	s.end()
 	eventually(t, "nobody listens", func() bool {
@@ -359,8 +381,8 @@ func TestEndAtOnce(t *testing.T) {
 		return err != nil
 	})
 	close(gate)
-	if a := <-underWay; a.status != 200 {
-		t.Errorf("what was under way is answered by %d %s", a.status, a.body)
+	if err := <-underWay; err != nil {
+		t.Errorf("what was under way: %v", err)
 	}
 	if err := <-s.ended; err != nil {
 		t.Errorf("ended by %v", err)
