@@ -9,17 +9,21 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// maxCleanups is how many releases of unknown outcome are tried at the same time: a store that answers nothing must not
-// fill the process with work for it. Further ones wait for their turn.
-const maxCleanups = 16
+// How many releases of unknown outcome are tried at the same time: a store that answers nothing must not fill the process with
+// work for it, so they are few at first and after each try that failed. One that answers, but is far away, must not keep a
+// thousand for many round trips: each answer makes room for one more. Further ones wait for their turn.
+const (
+	maxCleanups  = 16
+	mostCleanups = 256
+)
 
 // cleaner repeats, on contexts of its own, releases whose outcome is unknown: of claims whose acquire was cancelled,
 // timed out or failed on the way back, and of leases whose Release was not answered. It stops when the store has
 // answered or when the claim's time is over anyway. It also closes sessions that are over.
 //
-//	clean ─▶ queue ─▶ one of at most maxCleanups workers tries once ─▶ done
-//	           ▲                                          │
-//	           └─────────────── not answered ◀────────────┘
+//	clean ─▶ queue ─▶ one of the workers tries once ─▶ done: room for one more worker
+//	           ▲                       │
+//	           └──── not answered ◀────┘ room for maxCleanups
 type cleaner struct {
 	ctx    context.Context //nolint:containedctx // lasts as long as the client
 	cancel context.CancelFunc
@@ -27,6 +31,7 @@ type cleaner struct {
 	mu      sync.Mutex
 	queue   []*cleanup
 	workers int
+	room    int           // for so many workers
 	running int           // in the queue or being tried, with the sessions that are being closed
 	idle    chan struct{} // closed when running is 0; replaced when it is not
 }
@@ -42,7 +47,7 @@ func newCleaner() *cleaner {
 	ctx, cancel := context.WithCancel(context.Background())
 	idle := make(chan struct{})
 	close(idle)
-	return &cleaner{ctx: ctx, cancel: cancel, idle: idle}
+	return &cleaner{ctx: ctx, cancel: cancel, room: maxCleanups, idle: idle}
 }
 
 // The pauses of a worker after tries that failed: short at first, and never so long that a claim of ours stands in a healed
@@ -62,19 +67,37 @@ func (cl *cleaner) clean(within time.Duration, release func(context.Context) err
 	}
 	cl.begin()
 	cl.queue = append(cl.queue, &cleanup{time.Now().Add(within), release, done})
-	if cl.workers < maxCleanups {
+	cl.employ()
+}
+
+// employ begins a worker where there is work and room for one. cl.mu is held.
+func (cl *cleaner) employ() {
+	if len(cl.queue) > 0 && cl.workers < cl.room {
 		cl.workers++
 		go cl.work()
 	}
+}
+
+// tried makes room for one more worker where the store has answered, and else for the first few alone: the others end.
+func (cl *cleaner) tried(answered bool) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if !answered {
+		cl.room = maxCleanups
+		return
+	}
+	cl.room = min(cl.room+1, mostCleanups)
+	cl.employ()
 }
 
 // next takes the first of the queue, or ends a worker.
 func (cl *cleaner) next() *cleanup {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if len(cl.queue) == 0 {
-		cl.queue = nil
-		cl.workers--
+	if len(cl.queue) == 0 || cl.workers > cl.room {
+		if cl.workers--; cl.workers == 0 { // the next ones may meet a store that is silent by then
+			cl.queue, cl.room = nil, maxCleanups
+		}
 		return nil
 	}
 	c := cl.queue[0]
@@ -95,10 +118,12 @@ func (cl *cleaner) work() {
 			pause = firstPause
 			c.done(true)
 			cl.ended()
+			cl.tried(true)
 		case cl.ctx.Err() != nil || !time.Now().Before(c.over):
 			c.done(false)
 			cl.ended()
 		default:
+			cl.tried(false)
 			rest(cl.ctx, pause)
 			pause = min(2*pause, lastPause)
 			cl.mu.Lock()

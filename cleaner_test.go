@@ -139,7 +139,8 @@ func TestUnavailable_LongSilenceLeavesNothing(t *testing.T) {
 	})
 }
 
-// A thousand who waited give up at once, while the store is silent or answers; a second after it answers none of them stands in line.
+// A thousand who waited give up at once, while the store is silent or answers, which is far away; a second after it answers none of them
+// stands in line.
 func TestUnavailable_AThousandCancelledClaimsAreGoneInASecond(t *testing.T) {
 	for name, option := range map[string]interlock.LockOption{
 		"isolated": interlock.Isolated(),
@@ -151,7 +152,7 @@ func TestUnavailable_AThousandCancelledClaimsAreGoneInASecond(t *testing.T) {
 					store := memlock.New()
 					wire := &spy{Driver: store.Share()}
 					wire.ahead(func(ctx context.Context, _ string, _ driver.Claim) error {
-						slow(ctx, 2*time.Millisecond)
+						slow(ctx, 50*time.Millisecond)
 						return ctx.Err()
 					})
 					a, b := newClient(t, store, nil), newClient(t, wire, nil)
@@ -201,4 +202,62 @@ func TestUnavailable_AThousandCancelledClaimsAreGoneInASecond(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Of a store that answers many are given back at a time; where it falls silent, few.
+func TestUnavailable_FewClaimsAreGivenBackAtATimeOnceTheStoreIsSilent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		wire := &spy{Driver: store.Share()}
+		var releasing, most atomic.Int64
+		wire.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
+			if op == "release" {
+				most.Store(max(most.Load(), releasing.Add(1)))
+				slow(ctx, 50*time.Millisecond)
+			}
+			return nil
+		})
+		wire.behind(func(_ context.Context, op string, _ driver.Claim) {
+			if op == "release" {
+				releasing.Add(-1)
+			}
+		})
+		a, b := newClient(t, store, nil), newClient(t, wire, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		held := hold(t, a, "m")
+		var waiters sync.WaitGroup
+		for range 2000 {
+			waiters.Go(func() {
+				if _, err := b.Mutex("m", interlock.Isolated()).Lock(ctx); !errors.Is(err, context.Canceled) {
+					t.Errorf("%v, want that it was cancelled", err)
+				}
+			})
+		}
+		stand := func() int { return len(must[driver.Line](t)(store.Line(t.Context(), "m")).Claims) - 1 }
+		for stand() < 2000 {
+			time.Sleep(time.Second)
+		}
+		cancel()
+		waiters.Wait()
+		for stand() > 1000 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := most.Load(); n < 100 || n > 256 {
+			t.Errorf("%d at a time while the store answers, want 100 to 256", n)
+		}
+		resume := wire.StallReplies()
+		time.Sleep(time.Second)
+		most.Store(0)
+		time.Sleep(3 * time.Second)
+		if n := most.Load(); n > 16 {
+			t.Errorf("%d at a time while the store is silent, want 16 at most", n)
+		}
+		resume()
+		time.Sleep(time.Second)
+		if n := stand(); n > 0 {
+			t.Errorf("%d claims a second after the store answers", n)
+		}
+		release(t, held)
+	})
 }
