@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // page is docs/proof.md: what came of each part when it last ran. It is its own record, read before it is written again.
@@ -31,10 +32,10 @@ type row struct {
 const (
 	head = `# What was proved, and when
 
-` + "`make proof`" + ` finds out whether the promises hold for long, in time, under load and torture. It keeps this page: what came of each
-part when it last ran. *Broken*: a test failed, and below stands which. *Not judged*: nothing can be said, and below stands why.
-A part is the tests of a package, or a share of them that its ` + "`testdata/proof`" + ` names.
-A part "on a slow machine" runs beside three busy neighbours on each core. A commit with a + had changes that were not committed.
+` + "`make proof`" + ` finds out whether the promises hold for long, in time, under load and torture. It keeps this page: what
+came of each part when it last ran. *Broken*: a test failed, and below stands which. *Not judged*: nothing can be said,
+and below stands why. A part is the tests of a package, or a share of them that its ` + "`testdata/proof`" + ` names. A part "on a
+slow machine" runs beside three busy neighbours on each core. A commit with a + had changes that were not committed.
 [CONTRIBUTING](../CONTRIBUTING.md) says what else there is to know of the command.
 
 | part | verdict | cases | time | date | commit | machine | command |
@@ -71,6 +72,10 @@ func parsePage(text string) (*page, error) {
 			r := p.rows[of]
 			r.Why = append(r.Why, strings.TrimPrefix(line, "- "))
 			p.rows[of] = r
+			continue
+		}
+		if more, ok := strings.CutPrefix(line, "  "); ok && len(p.rows[of].Why) > 0 { // a reason goes on
+			p.rows[of].Why[len(p.rows[of].Why)-1] += " " + more
 			continue
 		}
 		if name, ok := strings.CutPrefix(line, why); ok {
@@ -141,10 +146,26 @@ func (p *page) String() string {
 		}
 		fmt.Fprintf(&b, "\n%s%s\n\n", why, name)
 		for _, w := range p.rows[name].Why {
-			fmt.Fprintf(&b, "- %s\n", strings.ReplaceAll(w, "\n", " "))
+			item(&b, w)
 		}
 	}
 	return b.String()
+}
+
+// widest is how many columns a line of a page has at most.
+const widest = 120
+
+// item writes a reason as an item of a list, wrapped, with one space between its words.
+func item(b *strings.Builder, text string) {
+	line := "-"
+	for word := range strings.FieldsSeq(text) {
+		if line != "-" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > widest {
+			b.WriteString(line + "\n")
+			line = " "
+		}
+		line += " " + word
+	}
+	b.WriteString(line + "\n")
 }
 
 // write replaces the page as a whole, so that a run which is ended leaves one that can be read.

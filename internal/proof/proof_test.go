@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 // What go test -json says, and what is to be concluded.
@@ -204,7 +205,7 @@ func TestPage(t *testing.T) {
 	}
 	p.keep([]part{{name: "./a"}, {name: "./a on a slow machine"}, {name: "models"}})
 	p.rows["./a"] = row{Verdict: held, Cases: 12, Took: 62 * time.Second, Date: "2026-11-24", Commit: "abc123456", Machine: "2 cores, x", Command: "make proof PKG=./a"}
-	p.rows["models"] = row{Verdict: broken, Cases: 1, Took: time.Second, Date: "2026-11-25", Commit: "abc123456+", Machine: "2 cores", Command: "make models", Why: []string{"TestX: a\nb", "TestY: - c"}}
+	p.rows["models"] = row{Verdict: broken, Cases: 1, Took: time.Second, Date: "2026-11-25", Commit: "abc123456+", Machine: "2 cores", Command: "make models", Why: []string{"TestX: a\nb", "TestY: - c", strings.Repeat("wörd ", 60), strings.Repeat("x", 2*widest)}}
 	want := p.String()
 	if err := p.write(path); err != nil {
 		t.Fatal(err)
@@ -219,6 +220,14 @@ func TestPage(t *testing.T) {
 	if !strings.Contains(want, "| ./a on a slow machine | never run |") || !strings.Contains(want, "| models | **broken** |") {
 		t.Errorf("the page is\n%s", want)
 	}
+	if n := len(q.rows["models"].Why); n != 4 {
+		t.Errorf("%d reasons were read, want 4: %q", n, q.rows["models"].Why)
+	}
+	for line := range strings.Lines(want) {
+		if utf8.RuneCountInString(line) > widest+1 && !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "- xxx") {
+			t.Errorf("more than %d columns: %s", widest, line)
+		}
+	}
 	q.keep([]part{{name: "./b"}})
 	if len(q.rows) != 1 || len(q.order) != 1 || q.rows["./b"].Verdict != "" {
 		t.Errorf("after all parts but one have gone: %+v", q)
@@ -228,6 +237,25 @@ func TestPage(t *testing.T) {
 	}
 	if _, err := readPage(path); err == nil || !strings.Contains(err.Error(), "want what make proof wrote") {
 		t.Errorf("a page of somebody else: %v", err)
+	}
+}
+
+// The page of this repository is what the command writes, whoever else has written in it: else the next run could not read it.
+func TestThePageOfThisRepository(t *testing.T) {
+	const path = "../../docs/proof.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := readPage(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Split(p.String(), "\n")
+	for i, line := range strings.Split(string(text), "\n") {
+		if i >= len(want) || line != want[i] {
+			t.Fatalf("%s:%d is not what make proof writes: %s", path, i+1, line)
+		}
 	}
 }
 
