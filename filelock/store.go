@@ -39,9 +39,12 @@ type system struct {
 	fastClock func() int64 // cheap, never behind
 	wallClock func() time.Time
 	remoteFS  func(fd int) (string, error)
+	inMemory  func(dir string) bool // what is there is gone after a reboot
+	room      func(dir string) (room, error)
+	sync      func(*os.File) error // for the doctor
 }
 
-var machine = system{bootID, bootClock, newFastClock(bootClock).now, time.Now, remoteFS}
+var machine = system{bootID, bootClock, newFastClock(bootClock).now, time.Now, remoteFS, inMemory, roomOf, (*os.File).Sync}
 
 // openStore makes or opens the directory and refuses one that cannot carry a store.
 func openStore(dir string, sys system) (*store, error) {

@@ -50,6 +50,9 @@ func remoteFS(fd int) (string, error) {
 	return "", nil
 }
 
+// inMemory has nothing to report: macOS has no such file system that comes with a folder.
+func inMemory(string) bool { return false }
+
 // maxSocketPath is the room in the address of a Unix socket, with the zero at its end.
 const maxSocketPath = 104
 

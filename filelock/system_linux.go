@@ -78,6 +78,17 @@ func remoteFS(fd int) (string, error) {
 	return remote[int64(uint32(st.Type))], nil
 }
 
+// inMemory reports whether a folder is on a file system that is gone after a reboot.
+func inMemory(dir string) bool {
+	const ramfs = 0x858458f6
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return false
+	}
+	magic := int64(uint32(st.Type))
+	return magic == unix.TMPFS_MAGIC || magic == ramfs
+}
+
 // socketPath returns a path by which the socket name in the directory dir can be bound and connected to. The address
 // of a Unix socket has room for 108 bytes, so a longer path goes through the descriptor of the directory.
 func (st *store) socketPath(name string) (string, error) {

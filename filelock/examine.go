@@ -1,0 +1,234 @@
+//go:build linux || darwin
+
+package filelock
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+const (
+	leastSpace = 16 << 20 // bytes: a store of many thousand names
+	leastFiles = 1000     // inodes
+	leastOpen  = 64       // descriptors beside those in use: a session has a few, and records of names that are held one each
+	flushes    = 5        // writes to the disk that are measured
+)
+
+// room is what a file system has left for this user.
+type room struct {
+	bytes, files uint64
+	counts       bool // files; some file systems make them as they come
+}
+
+// roomOf asks how much room there is where a folder is.
+func roomOf(dir string) (r room, err error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return r, fmt.Errorf("statfs: %w", err)
+	}
+	return room{uint64(st.Bavail) * uint64(st.Bsize), uint64(st.Ffree), st.Files > 0}, nil //nolint:gosec,unconvert // their types differ by system
+}
+
+// Examine implements driver.Examiner.
+func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	found := []driver.Finding{d.examineRights(), d.examineParents(), d.examineFS(), d.examineRoom(), examineOpen(), d.examineLeft()}
+	if e.Write {
+		found = append(found, d.examineFlock(), d.examineDisk(e))
+	}
+	return found, nil
+}
+
+// examineRights looks at who may write to the store, as when it was opened.
+func (d *Driver) examineRights() driver.Finding {
+	f := driver.Finding{Title: "rights", Seen: "only this user may write to it"}
+	if d.st.shared() {
+		f.Seen = "this user's group may write to it, and nobody else"
+	}
+	for _, dir := range []string{d.st.dir, d.st.locks, d.st.sessions} {
+		if err := d.st.checkRights(dir); err != nil {
+			f.Level, f.Seen = driver.LevelBad, err.Error()
+			f.Why = "whoever may write to it can take every lock; a program that opens the store refuses it"
+			f.Mend = "chmod 700 " + dir + ", or 2770 for a group that shares it"
+			return f
+		}
+	}
+	return f
+}
+
+// examineParents looks at who may put another store in this one's place: whoever may rename a folder above it.
+func (d *Driver) examineParents() driver.Finding {
+	f := driver.Finding{Code: "S21", Title: "folders above", Seen: "nobody may put another store in its place"}
+	path, err := filepath.EvalSymlinks(d.st.dir)
+	if err != nil {
+		f.Level, f.Seen = driver.LevelSkip, err.Error()
+		return f
+	}
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			f.Level, f.Seen = driver.LevelSkip, err.Error()
+			return f
+		}
+		if info.Mode().Perm()&0o002 != 0 && info.Mode()&os.ModeSticky == 0 {
+			f.Level, f.Seen = driver.LevelBad, fmt.Sprintf("everybody may write to %s (mode %v)", dir, info.Mode())
+			f.Why = "whoever renames what is in it puts another store in this one's place: one holds in the old one, and another in the new"
+			f.Mend = "chmod o-w " + dir + ", or a store elsewhere"
+			return f
+		}
+		if dir == filepath.Dir(dir) {
+			return f
+		}
+	}
+}
+
+// examineFS looks at what the store is on.
+func (d *Driver) examineFS() driver.Finding {
+	f := driver.Finding{Code: "S19", Title: "file system", Seen: "one of this machine"}
+	name, err := d.st.remoteFS(int(d.st.sessionsDir.Fd()))
+	switch {
+	case err != nil:
+		f.Level, f.Seen = driver.LevelSkip, fmt.Sprintf("it does not tell: %v", err)
+	case name != "":
+		f.Level, f.Seen = driver.LevelBad, "it is "+name
+		f.Why = "locks and sockets do not reach other machines there, or do not work: two hold"
+		f.Mend = "a directory on a disk of this machine; for several machines a server, as redis:// or postgres://"
+	case d.st.inMemory(d.st.dir):
+		f.Code, f.Level, f.Seen = "S22", driver.LevelWarn, "it is memory (tmpfs)"
+		f.Why = "a reboot forgets which tokens were drawn: the next ones rest on the clock, and one that is behind draws smaller ones"
+		f.Mend = "a directory on a disk, where tokens are checked; otherwise it may stay"
+	}
+	return f
+}
+
+// examineRoom looks at what is left for records and sessions.
+func (d *Driver) examineRoom() driver.Finding {
+	f := driver.Finding{Code: "O7", Title: "room"}
+	r, err := d.st.room(d.st.dir)
+	if err != nil {
+		f.Level, f.Seen = driver.LevelSkip, err.Error()
+		return f
+	}
+	f.Seen = fmt.Sprintf("%d MiB", r.bytes>>20)
+	if r.counts {
+		f.Seen += fmt.Sprintf(" and %d files", r.files)
+	}
+	f.Seen += " are left"
+	const mend = "make room: df -h and df -i say where there is none"
+	switch {
+	case r.bytes == 0, r.counts && r.files == 0:
+		f.Level, f.Why, f.Mend = driver.LevelBad, "no lock can be had whose name has no record, and no session opened", mend
+	case r.bytes < leastSpace, r.counts && r.files < leastFiles:
+		f.Level, f.Why, f.Mend = driver.LevelWarn, "when it is full no session can be opened, and no new name locked", mend
+	}
+	return f
+}
+
+// examineOpen looks at how many descriptors this process has left. It is the doctor's own; a service asks for its own by Client.Doctor.
+func examineOpen() driver.Finding {
+	f := driver.Finding{Code: "O5", Title: "descriptors"}
+	var limit syscall.Rlimit
+	open, err := os.ReadDir("/dev/fd")
+	if err == nil {
+		err = syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
+	}
+	if err != nil {
+		f.Level, f.Seen = driver.LevelSkip, err.Error()
+		return f
+	}
+	f.Seen = fmt.Sprintf("this process has %d files open, and may have %d", len(open), limit.Cur)
+	if uint64(len(open))+leastOpen > limit.Cur {
+		f.Level = driver.LevelWarn
+		f.Why = "each session has a few, and each name that is held one: a lock cannot be had, or renewed with its next name"
+		f.Mend = "a higher limit: ulimit -n 1024, LimitNOFILE= in a unit"
+	}
+	return f
+}
+
+// examineLeft counts what interlock prune would remove: records that nobody has written to for a week. The sweep takes them long before, where
+// some process of the store runs that long.
+func (d *Driver) examineLeft() driver.Finding {
+	f := driver.Finding{Title: "leftovers"}
+	const idle, many = 7 * 24 * time.Hour, 10_000
+	entries, err := os.ReadDir(d.st.locks)
+	if err != nil {
+		f.Level, f.Seen = driver.LevelSkip, err.Error()
+		return f
+	}
+	stale := 0
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && d.st.wallClock().Sub(info.ModTime()) >= idle && isRecord(d.st.locks, e) {
+			stale++
+		}
+	}
+	f.Seen = fmt.Sprintf("%d names have a record; interlock prune would remove up to %d", len(entries), stale)
+	if stale >= many {
+		f.Level = driver.LevelWarn
+		f.Why = "they take files of the disk, and what reads all records takes that much longer"
+		f.Mend = "interlock prune, now and then: deploy/systemd has a timer"
+	}
+	return f
+}
+
+// examineFlock tries what the store is made of.
+func (d *Driver) examineFlock() driver.Finding {
+	f := driver.Finding{Code: "S19", Title: "flock", Seen: "a lock keeps another one out, and a socket can be connected to"}
+	if err := d.st.selfTest(); err != nil {
+		f.Level, f.Seen = driver.LevelBad, err.Error()
+		f.Why, f.Mend = "that is what the store is made of", "a directory on a disk of this machine"
+	}
+	return f
+}
+
+// examineDisk measures how long a write to the disk takes. A grant waits for one at most once a minute.
+func (d *Driver) examineDisk(e driver.Exam) driver.Finding {
+	f := driver.Finding{Code: "S22", Title: "disk"}
+	took, err := d.flush()
+	if err != nil {
+		f.Level, f.Seen = driver.LevelBad, fmt.Sprintf("nothing can be written: %v", err)
+		f.Why, f.Mend = "no lock can be had", "as the message says"
+		return f
+	}
+	worst := slices.Max(took)
+	f.Seen = fmt.Sprintf("the slowest of %d writes took %v to be on the disk", len(took), worst.Round(10*time.Microsecond))
+	if worst > e.Grace {
+		f.Level = driver.LevelWarn
+		f.Why = fmt.Sprintf("a grant waits for the disk now and then: one that takes longer than a grace of %v may come too late and be given back", e.Grace)
+		f.Mend = "a disk that is less busy, or a longer TTL"
+	}
+	return f
+}
+
+// flush writes a file to the disk, time after time.
+func (d *Driver) flush() (took []time.Duration, err error) {
+	path := filepath.Join(d.st.sessions, testPrefix+hashOf(driver.NewID()).String())
+	file, err := d.st.create(path)
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(path)
+	defer file.Close()
+	for range flushes {
+		began := time.Now()
+		if _, err := file.WriteAt([]byte("interlock doctor\n"), 0); err != nil {
+			return nil, err
+		}
+		if err := d.st.sync(file); err != nil {
+			return nil, err
+		}
+		took = append(took, time.Since(began))
+	}
+	return took, nil
+}

@@ -1,0 +1,211 @@
+//go:build linux || darwin
+
+package filelock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/examine/examinetest"
+)
+
+// doctored opens a client of a store.
+func doctored(t *testing.T, dir string, sys system) *interlock.Client {
+	t.Helper()
+	d, err := newDriver(dir, nil, sys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := interlock.New(d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Close()
+		_ = d.Close(t.Context())
+	})
+	return c
+}
+
+// plainDisk is this machine, whose temporary folder may be memory.
+func plainDisk() system {
+	sys := machine
+	sys.inMemory = func(string) bool { return false }
+	return sys
+}
+
+// A store that is well gives no finding, with leave to write neither, and nothing stays of it.
+func TestDoctor_Well(t *testing.T) {
+	dir := storeIn(t)
+	c := doctored(t, dir, plainDisk())
+	examinetest.Finds(t, "a store that is well", c, examinetest.Levels{})
+	r := examinetest.Finds(t, "with leave to write", c, examinetest.Levels{}, interlock.Writing())
+	said := map[string]bool{}
+	for _, f := range r.Findings {
+		said[f.Title] = true
+	}
+	if !said["disk"] || !said["flock"] || !said["rehearsal"] {
+		t.Errorf("%+v; want the disk, flock and a rehearsal among them", r.Findings)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "sessions", testPrefix+"*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v stays, %v", left, err)
+	}
+}
+
+// Whoever may write to the store, or to a folder above it, can take locks.
+func TestDoctor_Rights(t *testing.T) {
+	above := filepath.Join(t.TempDir(), "above")
+	if err := os.Mkdir(above, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(above, "store")
+	c := doctored(t, dir, plainDisk())
+	for _, k := range []struct {
+		path        string
+		wrong, well os.FileMode
+		want        examinetest.Levels
+	}{
+		{dir, 0o777, 0o700, examinetest.Levels{"rights": examinetest.Bad}},
+		{dir, 0o720, 0o700, examinetest.Levels{"rights": examinetest.Bad}},
+		{filepath.Join(dir, "locks"), 0o702, 0o700, examinetest.Levels{"rights": examinetest.Bad}},
+		{above, 0o777, 0o700, examinetest.Levels{"folders above": examinetest.Bad}},
+		{above, 0o777 | os.ModeSticky, 0o700, examinetest.Levels{}},
+	} {
+		if err := os.Chmod(k.path, k.wrong); err != nil {
+			t.Fatal(err)
+		}
+		examinetest.Finds(t, fmt.Sprintf("%s with %v", k.path, k.wrong), c, k.want)
+		if err := os.Chmod(k.path, k.well); err != nil {
+			t.Fatal(err)
+		}
+	}
+	examinetest.Finds(t, "as it was", c, examinetest.Levels{})
+}
+
+// What the machine says of the file system, of the room on it and of the disk is told.
+func TestDoctor_TheMachine(t *testing.T) {
+	has := func(r room, err error) func(*system) {
+		return func(s *system) { s.room = func(string) (room, error) { return r, err } }
+	}
+	for what, k := range map[string]struct {
+		change func(*system)
+		want   examinetest.Levels
+	}{
+		"a network":      {func(s *system) { s.remoteFS = func(int) (string, error) { return "NFS", nil } }, examinetest.Levels{"file system": examinetest.Bad}},
+		"memory":         {func(s *system) { s.inMemory = func(string) bool { return true } }, examinetest.Levels{"file system": examinetest.Warn}},
+		"hardly room":    {has(room{1 << 20, 1e6, true}, nil), examinetest.Levels{"room": examinetest.Warn}},
+		"hardly files":   {has(room{1 << 40, 10, true}, nil), examinetest.Levels{"room": examinetest.Warn}},
+		"no room":        {has(room{0, 1e6, true}, nil), examinetest.Levels{"room": examinetest.Bad}},
+		"no files":       {has(room{1 << 40, 0, true}, nil), examinetest.Levels{"room": examinetest.Bad}},
+		"no fixed files": {has(room{1 << 40, 0, false}, nil), examinetest.Levels{}},
+		"no answer":      {has(room{}, syscall.EIO), examinetest.Levels{"room": examinetest.Skip}},
+		"a slow disk": {func(s *system) {
+			s.sync = func(*os.File) error { time.Sleep(400 * time.Millisecond); return nil }
+		}, examinetest.Levels{"disk": examinetest.Warn}},
+		"no disk": {func(s *system) { s.sync = func(*os.File) error { return syscall.EIO } }, examinetest.Levels{"disk": examinetest.Bad}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d, err := newDriver(storeIn(t), nil, plainDisk())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = d.Close(t.Context()) })
+			k.change(&d.st.system) // only now: what is wrong at first is refused
+			c, err := interlock.New(d, &interlock.Options{Grace: 300 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			examinetest.Finds(t, what, c, k.want, interlock.Writing())
+		})
+	}
+}
+
+// A store in memory is seen by what the system says, where there is such a folder.
+func TestDoctor_InMemory(t *testing.T) {
+	const memory = "/dev/shm"
+	if _, err := os.Stat(memory); err != nil {
+		if inMemory(memory) {
+			t.Error("what is not there is memory")
+		}
+		return
+	}
+	dir, err := os.MkdirTemp(memory, "interlock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	examinetest.Finds(t, memory, doctored(t, dir, machine), examinetest.Levels{"file system": examinetest.Warn})
+}
+
+// Records that nobody has written to for a week are counted, as Prune would remove them.
+func TestDoctor_Leftovers(t *testing.T) {
+	dir := storeIn(t)
+	c := doctored(t, dir, plainDisk())
+	for i := range 3 {
+		l, err := c.Mutex(fmt.Sprint("n", i)).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	records, err := filepath.Glob(filepath.Join(dir, "locks", "*"))
+	if err != nil || len(records) != 3 {
+		t.Fatalf("%v, %v; want a record of each name", records, err)
+	}
+	ago := time.Now().Add(-8 * 24 * time.Hour)
+	if err := errors.Join(os.Chtimes(records[0], ago, ago), os.Chtimes(records[1], ago, ago)); err != nil {
+		t.Fatal(err)
+	}
+	r := examinetest.Finds(t, "two old records", c, examinetest.Levels{})
+	for _, f := range r.Findings {
+		if f.Title == "leftovers" && !strings.Contains(f.Seen, "would remove up to 2") {
+			t.Errorf("%+v; want 2", f)
+		}
+	}
+	for i := range 10_000 {
+		name := fmt.Sprint("old", i)
+		if err := os.Link(records[0], filepath.Join(dir, "locks", recordName(name, hashOf(name)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	examinetest.Finds(t, "many old records", c, examinetest.Levels{"leftovers": examinetest.Warn})
+}
+
+// A process that has hardly a descriptor left is told so before it has none.
+func TestDoctor_Descriptors(t *testing.T) {
+	c := doctored(t, storeIn(t), plainDisk())
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	open, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := limit
+	few.Cur = uint64(len(open) + leastOpen/2)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+			t.Error(err)
+		}
+	}()
+	examinetest.Finds(t, "few descriptors", c, examinetest.Levels{"descriptors": examinetest.Warn})
+}
+
+var _ driver.Examiner = (*Driver)(nil)
