@@ -33,6 +33,9 @@ func TestCodeInTextCompiles(t *testing.T) {
 			if parts := strings.Split(name, "/"); parts[0] == "contrib" && len(parts) > 2 { // a module of its own, with other packages
 				in = path.Join(parts[:2]...)
 			}
+			if in == "contrib/clientgo" && testing.Short() { // client-go is hundreds of packages: make proof compiles them
+				continue
+			}
 			if _, ok := known[in]; !ok {
 				known[in] = exported(t, in, known["."])
 			}
