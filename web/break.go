@@ -153,7 +153,7 @@ func (b *hub) changed(l driver.Line, who Principal, format string, args ...any) 
 	p := problemOf("changed", format, args...)
 	if who.mayRead(l.Name) {
 		v := b.view(l, time.Now())
-		p.Line = &v
+		p.Line, p.page = &v, address("line", "store", b.store.Name, "name", l.Name)
 	}
 	return p
 }

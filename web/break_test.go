@@ -100,6 +100,8 @@ func TestBreakIsMarkedFirst(t *testing.T) {
 		other = c
 		other.PublicID = "0123456789ab"
 		body(t, breaks(h, "m", other, `,"now":true`), http.StatusConflict)
+		page := body(t, submit(h, url.Values{"name": {"m"}, "id": {other.PublicID}, "fence": {"1"}}), http.StatusConflict)
+		has(t, page, "no longer there", `href="line?name=m&amp;store=main"`)
 		if now := claimOf(t, store, "m"); now.Broken || now.PublicID != c.PublicID {
 			t.Errorf("another claim was meant, and this one is now %+v", now)
 		}
@@ -118,7 +120,7 @@ func TestBreakIsMarkedFirst(t *testing.T) {
 		if now := claimOf(t, store, "m"); now.PublicID == c.PublicID {
 			t.Errorf("the claim still stands: %+v", now)
 		}
-		for outcome, times := range map[string]int{"changed": 2, "marked": 2, "broken": 2} {
+		for outcome, times := range map[string]int{"changed": 3, "marked": 2, "broken": 2} {
 			if n := strings.Count(log.String(), "outcome="+outcome); n != times {
 				t.Errorf("%d lines in the log with the outcome %s, want %d:\n%s", n, outcome, times, log.String())
 			}

@@ -75,6 +75,7 @@ func TestListIsReadAtAPace(t *testing.T) {
 			get(t, h, "/v1/lines")
 			time.Sleep(100 * time.Millisecond)
 		}
+		synctest.Wait()
 		if slow.lists < 3 || slow.lists > 4 {
 			t.Errorf("the list was read %d times in three seconds, want one reading a second, ten times what it takes", slow.lists)
 		}

@@ -156,9 +156,9 @@ func (b *hub) lineHTML(name string, s state, breaks, all bool) ([]byte, error) {
 	}
 	events, waited := b.history.of(name)
 	v.Sums = sumWords(events, waited)
-	for i, e := range slices.Backward(events) {
+	for _, e := range slices.Backward(events) {
 		v.Events = append(v.Events, eventView{
-			fmt.Sprintf("%d.%d.%s", e.At.UnixNano(), i, e.ID), map[string]string{marked: "broken", broke: "broken"}[e.What], e.words(), clockTime(e.At),
+			fmt.Sprintf("%d.%s.%s", e.At.UnixNano(), e.What, e.ID), map[string]string{marked: "broken", broke: "broken"}[e.What], e.words(), clockTime(e.At),
 		})
 	}
 	var html bytes.Buffer

@@ -19,6 +19,7 @@ type problem struct {
 	Line   *line  `json:"line,omitempty"` // of changed: as it stands now, if whoever asks may read it
 
 	allow string // of methods
+	page  string // of the line
 }
 
 // problemPage explains each kind of problem.
@@ -93,7 +94,7 @@ func (h *Handler) answerProblem(w http.ResponseWriter, r *http.Request, asPage b
 		header.Set("Retry-After", "2")
 	}
 	if asPage {
-		if perr := h.page(w, r, p.Status, "problem", &problemView{frame: h.frame(r, nil, p.Title), Problem: p}); perr == nil {
+		if perr := h.page(w, r, p.Status, "problem", &problemView{frame: h.frame(r, nil, p.Title), Problem: p, LineHref: p.page}); perr == nil {
 			return
 		}
 	}

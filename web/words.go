@@ -115,8 +115,10 @@ func lineWords(claims []driver.Holder) string {
 func spanWords(d time.Duration) string {
 	s := int64(d / time.Second)
 	switch {
-	case d < 0:
+	case d <= 0:
 		return "0 s"
+	case d < 100*time.Millisecond:
+		return strconv.FormatInt(max(d.Milliseconds(), 1), 10) + " ms"
 	case d < 10*time.Second:
 		return strconv.FormatFloat(d.Truncate(100*time.Millisecond).Seconds(), 'f', -1, 64) + " s"
 	case s < 60:
