@@ -46,7 +46,7 @@ finish() {
 readonly bubbles='^github\.com/interlock-go/interlock(/(driver|driver/drivertest/broken|driver/line|memlock|examples/versioned))?$'
 
 # beside are modules of their own, for what nobody who uses the library should have to load. They are tested as the rest is.
-readonly beside=(cmd/interlock-lab contrib/certmagic contrib/gocron contrib/interlockotel contrib/interlockprom examples/coupons fence/sqlite)
+readonly beside=(cmd/interlock-lab contrib/certmagic contrib/gocron contrib/interlockotel contrib/interlockprom examples/coupons examples/recipes fence/sqlite)
 
 # module_of prints the folder of the module that has a package, which is named by its path from here, or by its import path.
 module_of() {

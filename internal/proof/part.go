@@ -87,7 +87,7 @@ func list(ctx context.Context, bubbles string) ([]part, error) {
 			all = append(all, tests(k, p, bubbled.MatchString(k.path))...)
 		}
 	}
-	for _, module := range []string{"cmd/interlock-lab", "contrib/certmagic", "contrib/clientgo", "contrib/gocron", "contrib/interlockotel", "contrib/interlockprom", "deploy/test", "examples/coupons", "fence/sqlite"} {
+	for _, module := range []string{"cmd/interlock-lab", "contrib/certmagic", "contrib/clientgo", "contrib/gocron", "contrib/interlockotel", "contrib/interlockprom", "deploy/test", "examples/coupons", "examples/recipes", "fence/sqlite"} {
 		all = append(all, part{
 			name: module, command: "make proof PKG=" + module, rounds: 1, events: true,
 			run: []string{"go", "-C", module, "test", "-json", "-count=1", "-race", "-timeout=" + limit.String(), "./..."},
