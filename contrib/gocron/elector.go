@@ -72,8 +72,8 @@ func (e *Elector) stand(ctx context.Context) {
 
 // IsLeader implements [gocron.Elector]: nil while this process leads, as far as the store has guaranteed that until now. It
 // asks the clock and not the store, so it costs nothing, and a process that was stopped hears at once that it leads no more.
-// The error matches ErrNotLeader, and says why: interlock.ErrLost for about a second after a loss, interlock.ErrUnavailable
-// while the store does not answer.
+// The error matches ErrNotLeader, and says why where it knows: interlock.ErrLost after a loss, until it leads again;
+// interlock.ErrUnavailable where the store has not answered its last wait.
 func (e *Elector) IsLeader(context.Context) error {
 	_, err := e.leads()
 	return err
