@@ -348,22 +348,26 @@ end
 //
 
 -- open makes a session and answers what the time is. On the way it sweeps up after sessions that ended long ago and stood in no line that
--- anybody looked at.
+-- anybody looked at. It looks at the next few by their IDs, which are random, and goes on as long as it finds one: so no more of them stay
+-- than a small part of all, and what it costs does not grow with how many there are, nor with how many open at once.
 create procedure interlock_open(p_session varbinary(22), p_ttl bigint, p_owner blob) sql security invoker
 begin
-  declare us bigint;
+  declare us, valid bigint;
   declare n int default 0;
-  declare dead varbinary(22);
+  declare dead, past varbinary(22) default p_session;
   set transaction isolation level read committed;
   begin
     declare exit handler for sqlexception begin rollback; resignal; end;
     start transaction;
     set us = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
     repeat
-      set n = n + 1, dead = null;
-      select s.id into dead from interlock_session s where s.valid_until < us - 3600000000 limit 1 for update skip locked;
-      delete from interlock_session where id = dead;
-    until dead is null or n = 100 end repeat;
+      set n = n + 1, past = dead, dead = null;
+      select min(o.id) into dead from (select s.id, s.valid_until from interlock_session s where s.id > past order by s.id limit 20) o
+        where o.valid_until < us - 3600000000;
+      if dead is not null then
+        call interlock_lookup(dead, us, valid);
+      end if;
+    until dead is null or n = 20 end repeat;
     insert into interlock_session (id, ttl, valid_until, broken, owner) values (p_session, p_ttl, us + p_ttl, '', p_owner)
       on duplicate key update valid_until = us + p_ttl;
     commit;
