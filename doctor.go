@@ -67,7 +67,7 @@ func (c *Client) Doctor(ctx context.Context, o ...DoctorOption) (*Report, error)
 	for _, choose := range o {
 		choose(&exam)
 	}
-	r := &Report{}
+	r := &Report{Findings: []Finding{}}
 	err := c.examine(ctx, exam, func(f ...Finding) { r.Findings = append(r.Findings, f...) })
 	r.Findings = fold(r.Findings)
 	r.Guarantee = guarantee(c.traits, r)
@@ -174,7 +174,7 @@ func (c *Client) lifetime(e driver.Exam) Finding {
 
 // listing reads the names that somebody holds or waits for.
 func (c *Client) listing(ctx context.Context) (f Finding, err error) {
-	f = Finding{Code: "R14", Title: "names"}
+	f = Finding{Title: "names"}
 	store, ok := c.driver.(driver.Inspector)
 	if !ok {
 		f.Level, f.Seen = driver.LevelSkip, "the store cannot be looked into"
@@ -245,7 +245,8 @@ func (c *Client) examined(ctx context.Context, e driver.Exam) ([]Finding, error)
 
 // fold puts together what is the same on several servers: where a check is well on all it is one finding, and else what is wrong is
 // one finding for each thing that is, with the servers that have it.
-func fold(found []Finding) (folded []Finding) {
+func fold(found []Finding) []Finding {
+	folded := []Finding{}
 	same := func(f Finding) func(Finding) bool {
 		return func(g Finding) bool {
 			well := f.Level == driver.LevelOK && g.Level == driver.LevelOK && g.Server != ""

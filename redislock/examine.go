@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,8 +25,10 @@ func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, 
 		Exam: e, Needs: needed(d.options), Key: "interlock-doctor-" + driver.NewID(), Channel: channels + driver.NewID(), Common: true,
 		Tokens: "tokens go on growing",
 	})
-	if err != nil || len(found) > 0 && found[0].Level == driver.LevelBad && found[0].Title == "role" { // which knows no names
-		return found, err
+	if err != nil || slices.ContainsFunc(found, func(f driver.Finding) bool {
+		return f.Level == driver.LevelBad && (f.Title == "role" || f.Title == "answers")
+	}) {
+		return found, err // a replica knows no names, and who is away none of its own
 	}
 	names, err := d.examineNames(ctx, e)
 	return append(found, names...), err

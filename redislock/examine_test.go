@@ -206,6 +206,33 @@ func TestDoctor_Cluster(t *testing.T) {
 	examinetest.Finds(t, "a slot without a master", c, examinetest.Levels{"slots": examinetest.Bad})
 }
 
+// A master of a Cluster that has died is a finding, and so is what that means for its slots.
+func TestDoctor_AMasterHasDied(t *testing.T) {
+	t.Parallel()
+	cluster := servertest.RedisCluster(t, 3, 0, redistest.Durable...)
+	c := open(t, cluster.URL(), nil)
+	examinetest.Finds(t, "a cluster that is well", c, examinetest.Levels{})
+	if err := cluster.Nodes[2].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range cluster.Nodes[:2] {
+		eventually(t, "the others know", func() bool {
+			return strings.Contains(n.MustDo(t, "CLUSTER", "INFO"), "cluster_state:fail")
+		})
+	}
+	want := examinetest.Levels{"answers": examinetest.Bad, "slots": examinetest.Bad, "names": examinetest.Skip}
+	examinetest.Finds(t, "a cluster without a master", c, want)
+}
+
+// A server that answers late costs leases.
+func TestDoctor_Latency(t *testing.T) {
+	t.Parallel()
+	s := servertest.Redis(t, append(slices.Clone(redistest.Durable), "--lua-time-limit", "1000")...)
+	c := open(t, s.URL(), ttl(3*time.Second))
+	s.MustDo(t, "CLIENT", "PAUSE", "2500")
+	examinetest.Finds(t, "a server that answers late", c, examinetest.Levels{"latency": examinetest.Bad})
+}
+
 // cornerSlot is one that no name of these tests is in.
 const cornerSlot = 16000
 

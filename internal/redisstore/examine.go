@@ -27,26 +27,50 @@ type Examination struct {
 	Quorum bool   // the masters are independent of each other, and a majority decides
 }
 
-// Examine looks at every master: see driver.Examiner.
+// patience is how long one of several masters may take to be looked at.
+const patience = 5 * time.Second
+
+// Examine looks at every master: see driver.Examiner. One of several that does not answer is a finding, as long as another one does.
 func Examine(ctx context.Context, conn redisconn.Conn, x Examination) (found []driver.Finding, err error) {
+	several := conn.Node(x.Key) != ""
 	var masters [][]driver.Finding
+	var cluster []driver.Finding // what is said of it as a whole
+	var silent []error
 	err = conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
-		some, err := ExamineServer(ctx, do, "", x)
-		if err == nil && len(masters) == 0 && conn.Node(x.Key) != "" {
-			some, err = withSlots(ctx, do, some)
+		bounded := ctx
+		if several {
+			var cancel context.CancelFunc
+			bounded, cancel = context.WithTimeout(ctx, patience)
+			defer cancel()
+		}
+		some, err := ExamineServer(bounded, do, "", x)
+		if err == nil && several && cluster == nil {
+			cluster, err = slots(bounded, do)
+		}
+		if err != nil && several && ctx.Err() == nil {
+			silent = append(silent, err)
+			some = append(some, driver.Finding{
+				Code: "R12", Title: "answers", Level: driver.LevelBad, Seen: fmt.Sprintf("it does not answer: %v", err),
+				Why:  "names in its slots cannot be locked, renewed or given back",
+				Mend: "bring it back, or have a replica take over: redis-cli --cluster check HOST:PORT",
+			})
+			err = nil
 		}
 		masters = append(masters, some)
 		return err
 	})
+	if err == nil && len(silent) == len(masters) {
+		err = errors.Join(silent...)
+	}
 	for i, some := range masters {
 		for _, f := range some {
-			if len(masters) > 1 && f.Title != slotsTitle {
+			if len(masters) > 1 {
 				f.Server = fmt.Sprintf("master %d", i+1)
 			}
 			found = append(found, f)
 		}
 	}
-	return found, redisconn.Unchanged(err)
+	return append(found, cluster...), redisconn.Unchanged(err)
 }
 
 // examination is that of one server.
@@ -310,23 +334,20 @@ func Now(ctx context.Context, do redisconn.DoFunc) (time.Time, error) {
 	return time.Unix(parts[0], parts[1]*1000), nil
 }
 
-// slotsTitle is the title of what is the Cluster's and no master's.
-const slotsTitle = "slots"
-
-// withSlots adds whether a Cluster can be locked in.
-func withSlots(ctx context.Context, do redisconn.DoFunc, found []driver.Finding) ([]driver.Finding, error) {
+// slots says whether all names can be locked in a Cluster.
+func slots(ctx context.Context, do redisconn.DoFunc) ([]driver.Finding, error) {
 	const all = "16384"
-	f := driver.Finding{Code: "R12", Title: slotsTitle, Seen: "all slots have masters"}
+	f := driver.Finding{Code: "R12", Title: "slots", Seen: "all slots have masters"}
 	v, err := read(ctx, do, "CLUSTER", "INFO")
 	if untold(err) {
 		f.Level, f.Seen = driver.LevelSkip, "this user may not ask CLUSTER INFO"
-		return append(found, f), nil
+		return []driver.Finding{f}, nil
 	}
 	text, _ := v.(string)
 	info := parseInfo(text)
 	switch {
 	case err != nil:
-		return found, err
+		return nil, err
 	case info["cluster_slots_assigned"] != all:
 		f.Level, f.Seen = driver.LevelBad, fmt.Sprintf("%s of %s slots have masters; the cluster is %s", info["cluster_slots_assigned"], all, info["cluster_state"])
 		f.Why = "names in the other slots cannot be locked, and with cluster-require-full-coverage none"
@@ -336,7 +357,7 @@ func withSlots(ctx context.Context, do redisconn.DoFunc, found []driver.Finding)
 		f.Why = "names in these slots cannot be locked, renewed or given back"
 		f.Mend = "bring the masters back, or have a replica take over: redis-cli --cluster check HOST:PORT"
 	}
-	return append(found, f), nil
+	return []driver.Finding{f}, nil
 }
 
 // parseInfo reads lines of the form name:value.
