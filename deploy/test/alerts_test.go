@@ -221,14 +221,47 @@ func played(t *testing.T, play func(*program)) (d *database, begin, end time.Tim
 	return d, begin, end
 }
 
-// alerts returns the rules, as Prometheus reads them.
+// alerts returns the rules about programs.
 func alerts(t *testing.T) []rulefmt.Rule {
 	t.Helper()
-	groups, errs := rulefmt.ParseFile("../prometheus/interlock.rules.yml", false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.Default())
+	return rulesOf(t, "../prometheus/interlock.rules.yml")
+}
+
+// rulesOf returns the rules of a file, as Prometheus reads them.
+func rulesOf(t *testing.T, file string) []rulefmt.Rule {
+	t.Helper()
+	groups, errs := rulefmt.ParseFile(file, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.Default())
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	return groups.Groups[0].Rules
+}
+
+// alert looks at the rules each time that something was scraped, and says if others fired than these.
+func (d *database) alert(t *testing.T, rules []rulefmt.Rule, begin, end time.Time, alerts []string) {
+	t.Helper()
+	fired := map[string]bool{}
+	for _, rule := range rules {
+		since := time.Time{} // since when it is pending
+		for at := begin; !at.After(end); at = at.Add(scrapeEach) {
+			switch values := d.query(t, rule.Expr, at); {
+			case len(values) == 0:
+				since = time.Time{}
+			case since.IsZero():
+				since = at
+			}
+			if !since.IsZero() && at.Sub(since) >= time.Duration(rule.For) {
+				fired[rule.Alert] = true
+			}
+		}
+	}
+	want := map[string]bool{}
+	for _, alert := range alerts {
+		want[alert] = true
+	}
+	if !maps.Equal(fired, want) {
+		t.Errorf("%v fired, want %v", slices.Sorted(maps.Keys(fired)), alerts)
+	}
 }
 
 // Each alert fires when what it is about happens, and no other does.
@@ -238,28 +271,7 @@ func TestAlerts(t *testing.T) {
 	for name, scene := range scenes {
 		t.Run(name, func(t *testing.T) {
 			d, begin, end := played(t, scene.play)
-			fired := map[string]bool{}
-			for _, rule := range all {
-				since := time.Time{} // since when it is pending
-				for at := begin; !at.After(end); at = at.Add(scrapeEach) {
-					switch values := d.query(t, rule.Expr, at); {
-					case len(values) == 0:
-						since = time.Time{}
-					case since.IsZero():
-						since = at
-					}
-					if !since.IsZero() && at.Sub(since) >= time.Duration(rule.For) {
-						fired[rule.Alert] = true
-					}
-				}
-			}
-			want := map[string]bool{}
-			for _, alert := range scene.want {
-				want[alert] = true
-			}
-			if !maps.Equal(fired, want) {
-				t.Errorf("%v fired, want %v", slices.Sorted(maps.Keys(fired)), scene.want)
-			}
+			d.alert(t, all, begin, end, scene.want)
 		})
 		for _, alert := range scene.want {
 			tried[alert] = true

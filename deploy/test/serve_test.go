@@ -4,20 +4,28 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
 	"github.com/interlock-go/interlock/internal/serve"
 )
 
-// What interlock serve answers at /metrics is read by Prometheus' own parser, and its linter has nothing to say about the names.
-func TestMetricsOfServe(t *testing.T) {
+// scrapeOfServe returns what interlock serve answers at /metrics, of two stores.
+func scrapeOfServe(t *testing.T) string {
+	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
 	ready, ended := make(chan string, 1), make(chan error, 1)
 	go func() {
@@ -58,7 +66,12 @@ func TestMetricsOfServe(t *testing.T) {
 	for _, path := range []string{"", "nothing", "readyz"} {
 		get(path)
 	}
-	text := get("metrics")
+	return get("metrics")
+}
+
+// What interlock serve answers at /metrics is read by Prometheus' own parser, and its linter has nothing to say about the names.
+func TestMetricsOfServe(t *testing.T) {
+	text := scrapeOfServe(t)
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
 	if err != nil {
@@ -85,5 +98,85 @@ func TestMetricsOfServe(t *testing.T) {
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("promlint: %v, %v", problems, err)
+	}
+}
+
+// What happens to the stores of a server, as their numbers in what it answers at a time, and the alerts that belong to it.
+var scenesOfServe = map[string]struct {
+	numbers func(after time.Duration) map[string]float64
+	want    []string
+}{
+	"nothing": {func(after time.Duration) map[string]float64 {
+		return map[string]float64{`interlock_oldest_wait_seconds{store="main"}`: 30, `interlock_snapshot_age_seconds{store="main"}`: 10}
+	}, nil},
+	"a store is restarted": {func(after time.Duration) map[string]float64 {
+		return map[string]float64{`interlock_store_up{store="other"}`: oneIf(after < 5*time.Minute || after > 6*time.Minute)}
+	}, nil},
+	"a store is away": {func(after time.Duration) map[string]float64 {
+		return map[string]float64{`interlock_store_up{store="other"}`: 0, `interlock_snapshot_age_seconds{store="other"}`: after.Seconds()}
+	}, []string{"InterlockStoreDown"}},
+	"a list is not read": {func(after time.Duration) map[string]float64 {
+		return map[string]float64{`interlock_snapshot_age_seconds{store="main"}`: after.Seconds()}
+	}, []string{"InterlockListOld"}},
+	"somebody waits": {func(after time.Duration) map[string]float64 {
+		return map[string]float64{`interlock_oldest_wait_seconds{store="main"}`: after.Seconds()}
+	}, []string{"InterlockOldestWait"}},
+	"somebody breaks": {func(after time.Duration) map[string]float64 {
+		return map[string]float64{`interlock_breaks_total{store="main",mode="now"}`: oneIf(after > 5*time.Minute)}
+	}, []string{"InterlockBrokenHere"}},
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// Each alert about the stores of a server fires when what it is about happens, and no other does; and each has its part of the page.
+func TestAlertsOfServe(t *testing.T) {
+	text := scrapeOfServe(t)
+	all := rulesOf(t, "../prometheus/interlock-serve.rules.yml")
+	tried := map[string]bool{}
+	for name, scene := range scenesOfServe {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &database{series: map[string]*kept{}}
+				begin := time.Now()
+				for time.Since(begin) < 20*time.Minute {
+					now := text
+					for series, value := range scene.numbers(time.Since(begin)) {
+						at := strings.Index(now, "\n"+series+" ") + 1
+						if at == 0 {
+							t.Fatalf("no %s in\n%s", series, now)
+						}
+						end := at + strings.IndexByte(now[at:], '\n')
+						now = now[:at] + series + " " + strconv.FormatFloat(value, 'g', -1, 64) + now[end:]
+					}
+					d.scrape(t, prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+						parser := expfmt.NewTextParser(model.LegacyValidation)
+						families, err := parser.TextToMetricFamilies(strings.NewReader(now))
+						return slices.Collect(maps.Values(families)), err
+					}))
+					time.Sleep(scrapeEach)
+				}
+				d.alert(t, all, begin, time.Now(), scene.want)
+			})
+		})
+		for _, alert := range scene.want {
+			tried[alert] = true
+		}
+	}
+	page, err := os.ReadFile("../../docs/serve.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range all {
+		if !tried[rule.Alert] {
+			t.Errorf("no scene is about %s", rule.Alert)
+		}
+		if url := rule.Annotations["runbook_url"]; !strings.HasSuffix(url, "docs/serve.md#"+strings.ToLower(rule.Alert)) || !strings.Contains(string(page), "\n### "+rule.Alert+"\n") {
+			t.Errorf("%s leads to %s", rule.Alert, url)
+		}
 	}
 }
