@@ -51,7 +51,7 @@ func (c conn) QueryContext(_ context.Context, statement string, _ []sqldriver.Na
 		return &rows{fields: []sqldriver.Value{"8.4.0"}}, nil
 	}
 	if strings.Contains(statement, "information_schema") {
-		return &rows{fields: []sqldriver.Value{int64(4), int64(64), false, int64(3), true, ""}}, nil
+		return &rows{fields: []sqldriver.Value{int64(4), int64(64), false, int64(3), int64(2), ""}}, nil
 	}
 	const now = int64(1_800_000_000_000_000)
 	if c.none {
