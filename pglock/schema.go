@@ -123,13 +123,18 @@ func whole(o *Options, ask func(sql string) (string, error)) error {
 	}
 	var names []string
 	for _, m := range made.FindAllStringSubmatch(schema001, -1) {
-		names = append(names, "'"+m[1]+"'")
+		names = append(names, m[1])
 	}
-	lacks, err := ask(fmt.Sprintf("select coalesce(string_agg(n, ', '), '') from unnest(array[%s]) n where to_regclass('%s' || n) is null and to_regtype('%[2]s' || n) is null "+
-		"and not exists (select from pg_proc p join pg_namespace s on s.oid = p.pronamespace where s.nspname = '%[3]s' and p.proname = '%[4]s' || n)",
-		strings.Join(names, ", "), o.in(), o.Schema, o.Prefix))
+	lacks, err := ask(o.missing(names))
 	if err == nil && lacks != "" {
 		err = fmt.Errorf("%s lacks %s: restore what was dropped, or drop the rest, too, and migrate again: %w", o.where(), lacks, driver.ErrRefused)
 	}
 	return err
+}
+
+// missing asks which of the names of tables, types and functions are not there, as a list with commas.
+func (o *Options) missing(names []string) string {
+	return fmt.Sprintf("select coalesce(string_agg(n, ', '), '') from unnest(array['%s']) n where to_regclass('%s' || n) is null and to_regtype('%[2]s' || n) is null "+
+		"and not exists (select from pg_proc p join pg_namespace s on s.oid = p.pronamespace where s.nspname = '%[3]s' and p.proname = '%[4]s' || n)",
+		strings.Join(names, "', '"), o.in(), o.Schema, o.Prefix)
 }
