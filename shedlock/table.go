@@ -21,6 +21,8 @@ type table struct {
 	words   *strings.Replacer
 	simple  []any
 
+	postgres bool
+
 	longest int           // name, in characters
 	ascii   bool          // and those of ASCII alone
 	unit    time.Duration // of the times in the table
@@ -53,6 +55,7 @@ func (t *table) inspect(ctx context.Context) error {
 	case err != nil:
 		return err
 	case strings.HasPrefix(version, "PostgreSQL"):
+		t.postgres = true
 		t.speak(postgres)
 	case strings.Trim(version[:1], "0123456789") != "":
 		return refused("%s: want a PostgreSQL, a MariaDB or a MySQL", version)
