@@ -13,8 +13,11 @@ import (
 // Examine implements driver.Examiner.
 func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, error) {
 	x := &examination{d: d, tries: [][2]string{
-		{"version", "select 1 from %s limit 1"}, {"lock", "explain insert into %s values ('', 0, '')"}, {"lock", "explain update %s set fence = fence where name = ''"},
-		{"session", "explain update %s set ttl = ttl where id = ''"}, {"session", "explain delete from %s where id = ''"},
+		{"version", "select 1 from %s limit 1"},
+		{"lock", "explain insert into %s values ('', 0, '')"},
+		{"lock", "explain update %s set fence = fence where name = ''"},
+		{"session", "explain update %s set ttl = ttl where id = ''"},
+		{"session", "explain delete from %s where id = ''"},
 	}}
 	for _, m := range creates.FindAllStringSubmatch(schema001, -1) {
 		if !slices.Contains([]string{"held", "hold", "row", "get", "token", "draw", "advance"}, m[1]) {
@@ -30,8 +33,10 @@ func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, 
 // Examine implements driver.Examiner.
 func (d *connDriver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, error) {
 	x := &examination{d: d.Driver, made: []string{"version", "held", "token", "draw", "advance", "get"}, tries: [][2]string{
-		{"version", "select 1 from %s limit 1"}, {"token", "select 1 from %s limit 1"},
-		{"held", "explain insert into %s values ('', 0)"}, {"held", "explain update %s set turns = turns where name = ''"},
+		{"version", "select 1 from %s limit 1"},
+		{"token", "select 1 from %s limit 1"},
+		{"held", "explain insert into %s values ('', 0)"},
+		{"held", "explain update %s set turns = turns where name = ''"},
 	}}
 	if d.rows {
 		x.made[5] = "row"

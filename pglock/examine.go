@@ -52,8 +52,14 @@ type examination struct {
 // What a role needs.
 var (
 	rightsOfRows = [][2]string{
-		{"SELECT", "version"}, {"SELECT", "lock"}, {"INSERT", "lock"}, {"UPDATE", "lock"},
-		{"SELECT", "session"}, {"INSERT", "session"}, {"UPDATE", "session"}, {"DELETE", "session"},
+		{"SELECT", "version"},
+		{"SELECT", "lock"},
+		{"INSERT", "lock"},
+		{"UPDATE", "lock"},
+		{"SELECT", "session"},
+		{"INSERT", "session"},
+		{"UPDATE", "session"},
+		{"DELETE", "session"},
 	}
 	rightsOfTokens = [][2]string{{"SELECT", "version"}, {"SELECT", "token"}, {"USAGE", "token"}, {"UPDATE", "token"}}
 	rightsOfHeld   = [][2]string{{"SELECT", "held"}, {"INSERT", "held"}, {"UPDATE", "held"}}

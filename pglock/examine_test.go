@@ -88,11 +88,15 @@ func TestDoctor_Settings(t *testing.T) {
 		{as("alter function interlock.break rename to broken", "alter function interlock.broken rename to break"), "no function break", examinetest.Levels{"tables": examinetest.Bad}, nil},
 		{
 			as("create function audit() returns trigger language plpgsql as 'begin return new; end'; create trigger audit before update on interlock.lock for each row execute function audit()", "drop function audit cascade"),
-			"a trigger", examinetest.Levels{"triggers": examinetest.Warn}, nil,
+			"a trigger",
+			examinetest.Levels{"triggers": examinetest.Warn},
+			nil,
 		},
 		{
 			as("create table audit (name bytea references interlock.lock)", "drop table audit"),
-			"a foreign key", examinetest.Levels{"triggers": examinetest.Warn}, nil,
+			"a foreign key",
+			examinetest.Levels{"triggers": examinetest.Warn},
+			nil,
 		},
 	} {
 		do, undo := k.by(k.what)

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/printable"
 )
 
 // breakView is the page that asks whether a claim is to be broken.
@@ -43,7 +45,7 @@ func (h *Handler) breakPage(w http.ResponseWriter, r *http.Request, who Principa
 	}
 	now := time.Now()
 	v := &breakView{
-		frame: h.frame(r, &who, "Break "+visible(wish.name)), Name: wish.name, Shown: visible(wish.name), Claim: b.claimView(wish.name, 0, claim, now),
+		frame: h.frame(r, &who, "Break "+printable.Text(wish.name)), Name: wish.name, Shown: printable.Text(wish.name), Claim: b.claimView(wish.name, 0, claim, now),
 		LineHref: address("line", "store", b.store.Name, "name", wish.name), Fence: token(wish.fence), Held: claim.Held, Foreign: claim.Foreign,
 	}
 	v.within(h, b, "line")

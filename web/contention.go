@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/printable"
 )
 
 // contended returns the names for which there was waited longest, by those who wait now and by those whose wait was seen to end, and
@@ -153,7 +154,7 @@ func (b *hub) drawContention(s *snapshot, who Principal) (*drawing, error) {
 			}
 		}
 		r := contendedRow{
-			Key: strconv.QuoteToASCII(l.Name), Shown: visible(l.Name), Href: address("line", "store", b.store.Name, "name", l.Name), Holder: b.row(full, s.at).Holder,
+			Key: strconv.QuoteToASCII(l.Name), Shown: printable.Text(l.Name), Href: address("line", "store", b.store.Name, "name", l.Name), Holder: b.row(full, s.at).Holder,
 			Wait: numberWords(l.Waiting), Longest: spanWords(longest), Waiting: spanWords(time.Duration(l.Waits) * time.Millisecond),
 			Ended: spanWords(time.Duration(l.Waited) * time.Millisecond),
 		}

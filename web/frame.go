@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/printable"
 )
 
 // frame is what is around every page.
@@ -31,7 +33,7 @@ type tab struct {
 func (h *Handler) frame(r *http.Request, who *Principal, title string) frame {
 	f := frame{Title: title, Base: h.opts.Prefix + "/", Here: h.here(r), Icon: made().icon, Styles: made().styles, Script: made().script}
 	if who != nil {
-		f.Who, f.Breaks = visible(who.Name), len(who.Break) > 0
+		f.Who, f.Breaks = printable.Text(who.Name), len(who.Break) > 0
 	}
 	return f
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/printable"
 )
 
 // onLine is how many claims of a line a page has, unless all are wanted; linePatience how long it waits for the store.
@@ -47,7 +48,7 @@ func (h *Handler) linePage(w http.ResponseWriter, r *http.Request, who Principal
 	defer cancel()
 	s := b.glance(ctx, name)
 	v := &linePageView{
-		frame: h.frame(r, &who, visible(name)), Shown: visible(name), Key: visible(b.key(name)), NamesHref: address("./", "store", b.store.Name),
+		frame: h.frame(r, &who, printable.Text(name)), Shown: printable.Text(name), Key: printable.Text(b.key(name)), NamesHref: address("./", "store", b.store.Name),
 	}
 	v.within(h, b, "line")
 	v.Live = address("live", "store", b.store.Name, "page", "line", "name", name, "all", p["all"])
@@ -168,7 +169,7 @@ func (b *hub) lineHTML(name string, s state, breaks, all bool) ([]byte, error) {
 
 func (b *hub) claimView(name string, i int, h driver.Holder, now time.Time) claimView {
 	v := claimView{
-		ID: h.PublicID, Owner: ownerWords(h), Note: visible(h.Note), Place: strconv.Itoa(i + 1), State: stateOf(h), Kind: kindWords(h),
+		ID: h.PublicID, Owner: ownerWords(h), Note: printable.Text(h.Note), Place: strconv.Itoa(i + 1), State: stateOf(h), Kind: kindWords(h),
 		Since: ago(h.Since, now), Until: ahead(h.Until, now), Token: "–", Passes: strconv.Itoa(h.Passes),
 		BreakHref:  address("break", "store", b.store.Name, "name", name, "id", h.PublicID, "fence", token(h.Fence)),
 		BreakWords: "Break…",
@@ -260,12 +261,12 @@ func (e event) words() string {
 	case left:
 		words = who + " waits no more" + after
 	case broke:
-		words = cmp.Or(visible(e.By), "somebody") + " broke the claim of " + who
+		words = cmp.Or(printable.Text(e.By), "somebody") + " broke the claim of " + who
 		if e.Now {
 			words += " at once"
 		}
 		if e.Reason != "" {
-			words += " (" + visible(e.Reason) + ")"
+			words += " (" + printable.Text(e.Reason) + ")"
 		}
 		words += ": " + e.Result
 	}

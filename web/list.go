@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/printable"
 )
 
 // onPage is how many names a page has, firstLook how long it waits for a list that is being read.
@@ -83,7 +84,7 @@ type row struct {
 // row is a line as the list has it at some time.
 func (b *hub) row(l driver.Line, now time.Time) row {
 	r := row{
-		Key: strconv.QuoteToASCII(l.Name), Shown: visible(l.Name), Href: address("line", "store", b.store.Name, "name", l.Name),
+		Key: strconv.QuoteToASCII(l.Name), Shown: printable.Text(l.Name), Href: address("line", "store", b.store.Name, "name", l.Name),
 		State: lineWords(l.Claims), Token: "–", Passes: "–", Wait: "0",
 	}
 	r.Class = map[string]string{"waits": "waits", "broken": "broken"}[r.State]
@@ -105,7 +106,7 @@ func (b *hub) row(l driver.Line, now time.Time) row {
 		}
 		words := ownerWords(h)
 		if h.Note != "" {
-			words += " “" + visible(h.Note) + "”"
+			words += " “" + printable.Text(h.Note) + "”"
 		}
 		holders = append(holders, words)
 	}
@@ -244,7 +245,7 @@ func (h *Handler) listPage(w http.ResponseWriter, r *http.Request, who Principal
 func (v *listView) fill(b *hub, sel selection, snap *snapshot, failure *failure) (sum uint64, err error) {
 	now := time.Now()
 	v.Lists = failure == nil || !isUnsupported(failure.err)
-	v.Prefix, v.Shown, v.After, v.Now = sel.prefix, visible(sel.prefix), sel.after, now.UnixMilli()
+	v.Prefix, v.Shown, v.After, v.Now = sel.prefix, printable.Text(sel.prefix), sel.after, now.UnixMilli()
 	v.Failure = failure.listView(sel.who)
 	if failure != nil {
 		sum = uint64(failure.since.UnixNano())

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/interlock-go/interlock/internal/hosts"
 )
 
 // right is what a route asks of whoever calls it.
@@ -53,7 +55,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	var to *route
 	var err error
-	if !h.knownHost(r.Host) {
+	if !hosts.Known(r.Host, h.opts.Hosts) {
 		err = problemOf("wrong-host", "a request for host %.100q: the server has to be told that it is called so", r.Host)
 	} else if path := r.URL.EscapedPath(); path == "" || path == h.opts.Prefix {
 		w.Header().Set("Location", h.opts.Prefix+"/") // what links are relative to

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/hosts"
 )
 
 // Store is a store that is shown.
@@ -113,7 +114,7 @@ func (o *Options) complete() error {
 		return fmt.Errorf("web: Options.Prefix %q: want a path as /locks, without a slash at its end and without escapes, or none", p)
 	}
 	for _, host := range o.Hosts {
-		if name, _ := splitHost(host); name == "" || strings.ContainsAny(host, "/*@ ") {
+		if name, _ := hosts.Split(host); name == "" {
 			return fmt.Errorf("web: Options.Hosts: %q: want a host with or without a port, as locks.example.org or 10.0.0.5:7070", host)
 		}
 	}

@@ -5,38 +5,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/printable"
 )
-
-// visible is what somebody wrote, whoever it was, as a page may show it: it turns no text around, hides nothing, and does not reach into the
-// rows beside it. What would is escaped as in Go. The template escapes what means something in HTML.
-func visible(s string) string {
-	var b strings.Builder
-	marks := mostMarks // at the beginning they would stand on what is there before
-	for len(s) > 0 {
-		r, size := utf8.DecodeRuneInString(s)
-		if marks++; !unicode.Is(unicode.M, r) {
-			marks = 0
-		}
-		switch {
-		case r == utf8.RuneError && size == 1: // no UTF-8
-			fmt.Fprintf(&b, `\x%02x`, s[0])
-		case strconv.IsPrint(r) && marks <= mostMarks && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
-			b.WriteRune(r)
-		default:
-			quoted := strconv.QuoteRuneToASCII(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-		s = s[size:]
-	}
-	return b.String()
-}
-
-// mostMarks is how many accents may stand on a letter.
-const mostMarks = 4
 
 // ownerWords says whose a claim is.
 func ownerWords(h driver.Holder) string {
@@ -51,7 +23,7 @@ func ownerWords(h driver.Holder) string {
 	if o.PID != 0 {
 		where += " pid " + strconv.Itoa(o.PID)
 	}
-	words := strings.TrimSpace(visible(what) + " " + visible(where))
+	words := strings.TrimSpace(printable.Text(what) + " " + printable.Text(where))
 	switch {
 	case h.Foreign && words == "":
 		return "another program"
@@ -143,7 +115,7 @@ func numberWords(n int) string {
 // errorWords is an error of a store in one line.
 func errorWords(err error) string {
 	const most = 500
-	s := visible(strings.Join(strings.Fields(err.Error()), " "))
+	s := printable.Text(strings.Join(strings.Fields(err.Error()), " "))
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}

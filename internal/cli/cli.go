@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/interlock-go/interlock/internal/guard"
+	"github.com/interlock-go/interlock/internal/printable"
 )
 
 // commandLine is the command line as kong reads it.
@@ -58,7 +59,7 @@ type terminal struct {
 
 // print says something that was asked for, in a line.
 func (t terminal) print(format string, args ...any) {
-	fmt.Fprintln(t.out, printable(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(t.out, printable.Text(fmt.Sprintf(format, args...)))
 }
 
 // say tells something beside that, in a line.
@@ -69,7 +70,7 @@ func (t terminal) say(format string, args ...any) {
 		}{fmt.Sprintf(format, args...)})
 		return
 	}
-	fmt.Fprintln(t.err, "interlock: "+printable(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(t.err, "interlock: "+printable.Text(fmt.Sprintf(format, args...)))
 }
 
 // warn tells of something that could lose locks or secrets, in a line.

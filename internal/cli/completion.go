@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/interlock-go/interlock/internal/printable"
 )
 
 type completionCommand struct {
@@ -225,7 +227,7 @@ func (c *completeCommand) names(ctx context.Context, line *commandLine, prefix s
 	defer v.close()
 	lines, _ := v.Lines(ctx, prefix)
 	for _, l := range lines {
-		if printable(l.Name) == l.Name { // a shell would show what cannot be seen
+		if printable.Text(l.Name) == l.Name { // a shell would show what cannot be seen
 			names = append(names, l.Name)
 		}
 	}

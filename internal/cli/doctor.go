@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/printable"
 )
 
 type doctorCommand struct {
@@ -104,7 +105,7 @@ func (t terminal) report(name string, r *interlock.Report) {
 			seen = f.Server + ": " + seen
 		}
 		mark := t.mark(f.Level)
-		t.part(" "+mark+" "+text.Pad(printable(f.Title), column, ' ')+"  ", seen)
+		t.part(" "+mark+" "+text.Pad(printable.Text(f.Title), column, ' ')+"  ", seen)
 		if f.Level > driver.LevelSkip {
 			indent := strings.Repeat(" ", width(mark)+column+4)
 			t.part(indent+"why   ", f.Why)
@@ -121,7 +122,7 @@ func (t terminal) part(label, s string) {
 		return
 	}
 	room := max(t.width()-width(label), 20)
-	for i, row := range strings.Split(text.WrapSoft(printable(s), room), "\n") {
+	for i, row := range strings.Split(text.WrapSoft(printable.Text(s), room), "\n") {
 		if i == 1 {
 			label = strings.Repeat(" ", width(label))
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/printable"
 )
 
 type mastersCommand struct {
@@ -49,7 +50,7 @@ func (c *mastersCommand) Run(ctx context.Context, t terminal, line *commandLine)
 		if m.Err != nil {
 			votes = "no"
 		}
-		rows = append(rows, []string{printable(m.Name), votes, printable(whyNot(m))})
+		rows = append(rows, []string{printable.Text(m.Name), votes, printable.Text(whyNot(m))})
 	}
 	printTable(t.out, rows, 0)
 	if err == nil && len(c.GiveUp) > 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/printable"
 )
 
 // owner is one field, without blanks: program/user@host:pid, as far as that is known, with the name that the owner has given itself in the
@@ -28,7 +29,7 @@ func owner(o driver.Owner) string {
 	case what != "" && where != "":
 		what += "/"
 	}
-	return strings.ReplaceAll(printable(what+where), " ", "_")
+	return strings.ReplaceAll(printable.Text(what+where), " ", "_")
 }
 
 // field is whose a claim is, as a field of a table. Another program says of its owner what it likes, in a note, or nothing.
@@ -39,7 +40,7 @@ func field(h driver.Holder) string {
 	case h.Owner != (driver.Owner{}):
 		return "foreign:" + owner(h.Owner)
 	case h.Note != "":
-		return "foreign:" + strings.ReplaceAll(printable(h.Note), " ", "_")
+		return "foreign:" + strings.ReplaceAll(printable.Text(h.Note), " ", "_")
 	}
 	return "foreign"
 }
@@ -54,7 +55,7 @@ func by(h driver.Holder) string {
 		text = "another program, " + text
 	}
 	if h.Note != "" {
-		text += " (" + printable(h.Note) + ")"
+		text += " (" + printable.Text(h.Note) + ")"
 	}
 	return text
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/printable"
 )
 
 // leastWidth is what a table may take where no terminal says that it has more.
@@ -83,8 +84,8 @@ func header() []string {
 // row is a claim in all columns.
 func (t terminal) row(name string, h driver.Holder, now time.Time) []string {
 	return []string{
-		printable(name), t.state(h), field(h), age(h.Since, now), left(h, now), token(h.Fence),
-		printable(h.PublicID), kind(h), strconv.Itoa(h.Passes), printable(h.Note),
+		printable.Text(name), t.state(h), field(h), age(h.Since, now), left(h, now), token(h.Fence),
+		printable.Text(h.PublicID), kind(h), strconv.Itoa(h.Passes), printable.Text(h.Note),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/hosts"
 	"github.com/interlock-go/interlock/web"
 )
 
@@ -92,7 +93,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.health(rec, r, below)
 		return
 	}
-	if !isHost(r.Host, s.hosts) {
+	if !hosts.Known(r.Host, s.hosts) {
 		protect(rec.Header())
 		problem(rec, http.StatusMisdirectedRequest, "wrong-host", "This server is not known by that host", "a request for host %.100q: want interlock serve --host NAME with that name, if it is right", r.Host)
 		return
