@@ -19,9 +19,13 @@ type rows struct{ *Driver }
 // maxName is what the index of the table can hold, and some.
 const maxName = 2048
 
-// Open implements rowline.Store. On the way it sweeps up after sessions that ended long ago and stood in no line that anybody looked at.
+// Open implements rowline.Store. On the way it sweeps up after sessions that ended long ago and stood in no line that anybody looked at. It looks
+// at the next few by their IDs, which are random: so no more of them stay than a small part of all, and what it costs does not grow with how many
+// there are.
 func (r rows) Open(ctx context.Context, spec driver.Spec) (int64, error) {
-	a, err := r.call(ctx, fmt.Sprintf("with swept as (delete from %[1]ssession where id in (select s.id from %[1]ssession s where s.until < %[1]sus() - 3600000000 limit 100 for update skip locked)) "+
+	a, err := r.call(ctx, fmt.Sprintf("with swept as (delete from %[1]ssession where id in (select s.id from %[1]ssession s "+
+		"where s.id = any (array(select o.id from %[1]ssession o where o.id > '%[2]s' order by o.id limit 20)) "+
+		"and s.until < %[1]sus() - 3600000000 for update skip locked)) "+
 		"insert into %[1]ssession values ('%[2]s', '%[3]s', %[4]d, %[1]sus() + %[4]d, '{}', decode('%[5]x', 'hex')) "+
 		"on conflict (id) do update set until = excluded.until returning until - ttl", r.in, spec.ID, r.channel, spec.TTL.Microseconds(), spec.Owner.Encode()))
 	if err != nil {

@@ -298,3 +298,36 @@ func TestMigrateWithoutTheRightToMakeSchemas(t *testing.T) {
 	}
 	cycle(t, euc)
 }
+
+// Opening a session takes out those that ended long ago, and looks at a few, however many there are: who looked at all kept everybody else who
+// opened waiting.
+func TestOpeningSweepsAFew(t *testing.T) {
+	t.Parallel()
+	s := migrated(t)
+	d := newHarness(s).Driver(t)
+	open := func(id string) {
+		t.Helper()
+		session, err := d.Open(t.Context(), driver.Spec{ID: id, TTL: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = session.Close(context.Background()) })
+	}
+	dead := func() int { return ask[int](t, s, "select count(*) from interlock.session where until = 1") }
+	const rows = "select rpad(to_char(%s, 'FM0000'), 22, '0'), 'nobody', 1000, %s, '{}', '' from generate_series(1, 1000) n"
+	execute(t, s, "insert into interlock.session "+fmt.Sprintf(rows, "2 * n", "1"))
+	execute(t, s, "insert into interlock.session "+fmt.Sprintf(rows, "2 * n - 1", "interlock.us() + 3600000000"))
+	open("0000" + strings.Repeat("0", 18))
+	if n := dead(); n != 990 {
+		t.Errorf("%d of 1000 dead sessions are left by an open that looks at the next twenty, half of them dead, want 990", n)
+	}
+	for i := range 100 {
+		open(fmt.Sprintf("%04d", 20*i) + strings.Repeat("1", 18))
+	}
+	if n := dead(); n > 100 {
+		t.Errorf("%d of 1000 dead sessions are left when sessions were opened among all of them, want a few", n)
+	}
+	if n := ask[int](t, s, "select count(*) from interlock.session where channel = 'nobody' and until <> 1"); n != 1000 {
+		t.Errorf("%d of 1000 sessions that live are left", n)
+	}
+}
