@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -56,7 +57,10 @@ func TestAMasterThatBecomesAReplicaCostsItsOwnVoteAlone(t *testing.T) {
 	replicate(t, set[2], set[0])
 	until(t, 30*time.Second, "seen to be a replica", func() bool {
 		masters, err := d.Masters(t.Context())
-		return err != nil || masters[2].Err != nil && strings.Contains(masters[2].Err.Error(), "is a slave of")
+		if errors.Is(err, driver.ErrRefused) {
+			t.Fatalf("a replica among them costs all masters their votes: %v", err)
+		}
+		return masters[2].Err != nil && strings.Contains(masters[2].Err.Error(), "is a slave of")
 	})
 	row := 0
 	until(t, 30*time.Second, "granted by two masters while the third is a replica", func() bool {
