@@ -105,7 +105,7 @@ func TestR12_EveryErrorIsItsOwn(t *testing.T) {
 			}
 			s := newScripted(t)
 			url := "redis://locker:" + secret + "@" + s.Addr().String()
-			client := open(t, url, &interlock.Options{TTL: 10 * time.Second, Patience: 300 * time.Millisecond})
+			client := open(t, url, &interlock.Options{TTL: 10 * time.Second, Patience: time.Second})
 			lease := hold(t, client.Mutex("held"))
 			reader := hold(t, shared{client.RWMutex("shared")})
 
