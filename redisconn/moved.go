@@ -3,6 +3,7 @@ package redisconn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -24,7 +25,8 @@ func Moved(words []string, v any, err error) bool {
 }
 
 // Resend has those of the commands sent once more, by send, that were answered by a server which is not the master, and puts
-// the new answers into replies: whatever they are, since this time the commands may have been carried out. It is for adapters.
+// the new answers into replies: whatever they are, since this time the commands may have been carried out. Where there is none, the
+// error says what the first answer was, too. It is for adapters.
 func Resend(cmds []Command, replies []Reply, send func(again []Command) []Reply) {
 	var again []Command
 	var at []int
@@ -37,6 +39,10 @@ func Resend(cmds []Command, replies []Reply, send func(again []Command) []Reply)
 		return
 	}
 	for j, reply := range send(again) {
+		var answer *Error
+		if before := replies[at[j]].Err; before != nil && reply.Err != nil && !errors.As(reply.Err, &answer) {
+			reply.Err = fmt.Errorf("once more: %w; at first: %s", reply.Err, Classify(before).Error())
+		}
 		replies[at[j]] = reply
 	}
 }

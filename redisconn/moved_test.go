@@ -1,12 +1,15 @@
 package redisconn_test
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/redis/rueidis"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/redisconn"
 )
@@ -74,5 +77,17 @@ func TestResend(t *testing.T) {
 		if !slices.Equal(replies, want) || !slices.Equal(sent, []string{"b"}) {
 			t.Errorf("sent %q, answers %v; want b alone sent, once, and %v", sent, replies, want)
 		}
+	}
+}
+
+// A command that was answered by a replica, and by nobody when it was sent once more, says both.
+func TestResendWithoutAnAnswer(t *testing.T) {
+	cmds, replies := []redisconn.Command{{Words: []string{"DEL", "a"}}}, []redisconn.Reply{{Err: redisconn.ParseError("READONLY You can't")}}
+	redisconn.Resend(cmds, replies, func([]redisconn.Command) []redisconn.Reply {
+		return []redisconn.Reply{{Err: context.DeadlineExceeded}}
+	})
+	err := replies[0].Err
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "is a replica") || errors.Is(err, driver.ErrNotSent) {
+		t.Errorf("error %v: want that there was no answer, and that a replica answered before", err)
 	}
 }
