@@ -213,6 +213,17 @@ func TestDoctor_WritesOnlyWithLeave(t *testing.T) {
 	})
 }
 
+// A rehearsal has a shorter TTL than other locks, and a grace that goes with that.
+func TestDoctor_WritesWithALongGrace(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newClient(t, memlock.New(), &interlock.Options{TTL: time.Minute, Grace: 20 * time.Second})
+		r := must[*interlock.Report](t)(c.Doctor(t.Context(), interlock.Writing()))
+		if got := of(r, "rehearsal"); len(got) != 1 || got[0].Level != driver.LevelOK {
+			t.Errorf("%+v; want that a lock was taken", got)
+		}
+	})
+}
+
 // What is the same on several servers is told once, with the servers; where a check is well on some, those are not told.
 func TestDoctor_SeveralServers(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -24,7 +24,7 @@ func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err er
 	bounded, cancel := context.WithTimeout(ctx, 2*c.opts.Patience+3*ttl)
 	defer cancel()
 	name := doctorPrefix + driver.NewID()
-	m := c.Mutex(name, TTL(ttl), Isolated(), Note("a rehearsal"))
+	m := c.Mutex(name, TTL(ttl), Grace(min(e.Grace, max(ttl/10, minGrace))), Isolated(), Note("a rehearsal"))
 	asked := c.clock.now()
 	first, err := m.TryLock(bounded)
 	if err != nil {
