@@ -20,6 +20,7 @@ type hub struct {
 	looks   driver.Inspector // nil: the store cannot be looked into
 	history *history
 	pulse   pulse
+	exam    examined
 
 	mu       sync.Mutex
 	list     listing

@@ -118,7 +118,7 @@ func TestOpenAPIHasTheFields(t *testing.T) {
 	for name, v := range map[string]any{
 		"Line": line{}, "Claim": claim{}, "Owner": driver.Owner{}, "ListedLine": listedLine{}, "Lines": linesAnswer{}, "Failure": failureAnswer{},
 		"Event": event{}, "History": historyAnswer{}, "Traits": traitsAnswer{}, "Latency": latency{}, "Store": storeAnswer{}, "Break": breakRequest{},
-		"Broken": breakAnswer{}, "Problem": problem{},
+		"Broken": breakAnswer{}, "Problem": problem{}, "Doctor": doctorAnswer{}, "Finding": driver.Finding{},
 	} {
 		seen[name] = true
 		s, ok := d.Components.Schemas[name]

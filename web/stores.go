@@ -23,6 +23,7 @@ type storeAnswer struct {
 	Failure *failureAnswer `json:"failure,omitempty"`
 	Latency *latency       `json:"latency,omitempty"` // of the last answers about one name
 	Watches bool           `json:"watches"`           // it tells of changes; else it is asked each second
+	Doctor  *doctorAnswer  `json:"doctor,omitempty"`  // of the last examination; none before the first is over
 }
 
 // traitsAnswer is what a store promises.
@@ -120,10 +121,18 @@ func (h *Handler) answers(ctx context.Context, who Principal) []storeAnswer {
 		asked.Go(func() {
 			t := b.store.Driver.Traits()
 			_, watches := b.store.Driver.(driver.Watcher)
-			wrong, known := b.check(ctx)
+			health := make(chan struct{})
+			var wrong *failure
+			var known bool
+			go func() {
+				defer close(health)
+				wrong, known = b.check(ctx)
+			}()
+			doctor := b.examine(ctx)
+			<-health
 			a := storeAnswer{
 				Name: b.store.Name, URL: b.store.URL, Traits: traitsOf(t), Safety: safety(t), Health: "unknown", Failure: wrong.answer(who),
-				Latency: b.pulse.read(), Watches: watches,
+				Latency: b.pulse.read(), Watches: watches, Doctor: doctor.told(who),
 			}
 			switch {
 			case wrong != nil:
@@ -162,6 +171,7 @@ type storeView struct {
 	Latency              string
 	Safety               []string
 	Facts                []fact
+	Doctor               *doctorView // nil before the first examination is over
 }
 
 type fact struct{ What, Is string }
@@ -176,8 +186,9 @@ func (h *Handler) storesPage(w http.ResponseWriter, r *http.Request, who Princip
 		wrong, _ := h.hubs[i].pulse.last()
 		s := storeView{
 			Name: a.Name, URL: a.URL, NamesHref: address("./", "store", a.Name), Failure: wrong.view(who), Known: a.Health != "unknown",
-			Safety: a.Safety, Facts: facts(h.hubs[i].store.Driver.Traits(), a.Watches),
+			Safety: a.Safety, Facts: facts(h.hubs[i].store.Driver.Traits(), a.Watches), Doctor: a.Doctor.view(time.Now()),
 		}
+		v.Soon = v.Soon || a.Doctor == nil
 		if l := a.Latency; l != nil {
 			s.Latency = "half of the last " + numberWords(l.N) + " answers within " + microWords(l.P50) + ", 99 % within " + microWords(l.P99)
 		}
