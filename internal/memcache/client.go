@@ -85,7 +85,7 @@ func (c *Client) send(ctx context.Context, request *Request) (*call, error) {
 		return nil, net.ErrClosed
 	}
 	if c.conn == nil || !c.conn.alive() {
-		conn, err := c.dial(ctx)
+		conn, _, err := c.dial(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -97,10 +97,19 @@ func (c *Client) send(ctx context.Context, request *Request) (*call, error) {
 	return c.conn.send(request, c.Timeout), nil
 }
 
+// About asks the server, over a connection of its own.
+func (c *Client) About(ctx context.Context) (About, error) {
+	conn, about, err := c.dial(ctx)
+	if err != nil {
+		return About{}, fmt.Errorf("%w: connect to %s: %w", driver.ErrNotSent, c.Addr, err)
+	}
+	return about, conn.Close()
+}
+
 // Keys returns the keys that begin with prefix, over a connection of its own: the server goes through everything that it has. With an error
-// come those that it had said until then.
+// come those that it had said until then; one that matches errors.ErrUnsupported says that it lists none.
 func (c *Client) Keys(ctx context.Context, prefix string) (keys []string, err error) {
-	conn, err := c.dial(ctx)
+	conn, _, err := c.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +148,11 @@ func (c *connection) keys(prefix string, timeout time.Duration) (keys []string, 
 		case word == "BUSY":
 			return nil, errBusy
 		case !found:
-			return keys, fmt.Errorf("the server does not list its keys: it says %.80q", line)
+			err := fmt.Errorf("the server does not list its keys: it says %.80q", line)
+			if strings.HasSuffix(word, "ERROR") { // as where it was started with no_lru_crawler
+				err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+			}
+			return keys, err
 		}
 		// One that can be named only in another way, in base64, is no lock of anybody.
 		if key, err := url.PathUnescape(escaped); err == nil && strings.HasPrefix(key, prefix) && CheckKey(key) == nil {

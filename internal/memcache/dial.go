@@ -13,8 +13,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// dial connects, and asks since when the server runs. Nothing that it sends changes anything.
-func (c *Client) dial(ctx context.Context) (*connection, error) {
+// About is what a server says of itself, by names.
+type About struct {
+	Stats    map[string]string // what has happened since it was started
+	Settings map[string]string // with which it was started
+}
+
+// dial connects, and asks what the server is and since when it runs. Nothing that it sends changes anything.
+func (c *Client) dial(ctx context.Context) (*connection, About, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	dial := new(net.Dialer).DialContext
@@ -23,32 +29,36 @@ func (c *Client) dial(ctx context.Context) (*connection, error) {
 	}
 	n, err := dial(ctx, "tcp", c.Addr)
 	if err != nil {
-		return nil, err
+		return nil, About{}, err
 	}
 	last := make(chan struct{})
 	close(last)
 	conn := &connection{Conn: n, r: bufio.NewReader(n), last: last, used: time.Now()}
 	stop := context.AfterFunc(ctx, func() { _ = n.Close() })
-	if conn.start, err = conn.greet(c.User, c.Password); !stop() {
+	about, err := conn.greet(c.User, c.Password)
+	if err == nil {
+		conn.start, err = about.start()
+	}
+	if !stop() {
 		err = ctx.Err()
 	}
 	if err != nil {
 		_ = n.Close()
-		return nil, err
+		return nil, About{}, err
 	}
-	return conn, nil
+	return conn, about, nil
 }
 
-// greet says who we are, where that is wanted, and reads what a lock has to know of the server.
-func (c *connection) greet(user, password string) (start int64, err error) {
+// greet says who we are, where that is wanted, and reads what the server says of itself.
+func (c *connection) greet(user, password string) (about About, err error) {
 	hello := "stats\r\nstats settings\r\n"
 	if user != "" {
 		if _, err := c.Write(Nothing().text); err != nil {
-			return 0, err
+			return about, err
 		}
 		line, err := readLine(c.r)
 		if err != nil {
-			return 0, err
+			return about, err
 		}
 		if strings.Contains(line, "unauthenticated") { // one that does not ask would keep this as an item, for everybody to read
 			secret := user + " " + password
@@ -56,32 +66,39 @@ func (c *connection) greet(user, password string) (start int64, err error) {
 		}
 	}
 	if _, err := c.Write([]byte(hello)); err != nil {
-		return 0, err
+		return about, err
 	}
-	said := map[string]string{}
+	about = About{map[string]string{}, map[string]string{}}
+	said := about.Stats // some names are in both
 	for ends := 0; ends < 2; {
 		line, err := readLine(c.r)
 		f := strings.SplitN(line, " ", 3)
 		switch {
 		case err != nil:
-			return 0, err
+			return about, err
 		case line == "END":
 			ends++
+			said = about.Settings
 		case len(f) == 3 && f[0] == "STAT":
 			said[f[1]] = f[2]
 		case strings.Contains(line, "connections"):
-			return 0, fmt.Errorf("the server says %q: want it with room for more (-c)", line)
+			return about, fmt.Errorf("the server says %q: want it with room for more (-c)", line)
 		case strings.Contains(line, "authentic"):
-			return 0, fmt.Errorf("%w: the server says %q: want its user and password", driver.ErrRefused, line)
+			return about, fmt.Errorf("%w: the server says %q: want its user and password", driver.ErrRefused, line)
 		case line != "STORED":
-			return 0, unexpected(line)
+			return about, unexpected(line)
 		}
 	}
-	if said["cas_enabled"] == "no" {
+	return about, nil
+}
+
+// start is when the server was started, in seconds since 1970 by its own clock. Without that, and without versions, there are no locks.
+func (a About) start() (int64, error) {
+	if a.Settings["cas_enabled"] == "no" {
 		return 0, fmt.Errorf("%w: the server keeps no versions of items: want it without -C", driver.ErrRefused)
 	}
-	now, err := strconv.ParseInt(said["time"], 10, 64)
-	up, err2 := strconv.ParseInt(said["uptime"], 10, 64)
+	now, err := strconv.ParseInt(a.Stats["time"], 10, 64)
+	up, err2 := strconv.ParseInt(a.Stats["uptime"], 10, 64)
 	if err != nil || err2 != nil || up < 0 || up > now {
 		return 0, fmt.Errorf("%w: the server does not say since when it runs: want a memcached itself, and no proxy", driver.ErrRefused)
 	}

@@ -1,0 +1,4 @@
+package memcachedlock
+
+// Faulty says what is wrong with a version of memcached.
+var Faulty = faulty
