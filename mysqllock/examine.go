@@ -118,8 +118,8 @@ func (x *examination) tables(ctx context.Context) error {
 		f.Mend = "ALTER TABLE … ENGINE = InnoDB"
 	}
 	x.add(f)
-	if lacks != nil {
-		return nil
+	if err := x.triggers(ctx); err != nil || lacks != nil {
+		return err
 	}
 	for _, try := range x.tries {
 		_, err := x.texts(ctx, fmt.Sprintf(try[1], prefix+try[0]))
@@ -136,6 +136,30 @@ func (x *examination) tables(ctx context.Context) error {
 		f.Level, f.Seen = driver.LevelBad, "this user lacks "+strings.Join(refused, ", ")
 		f.Why = "what takes them is refused: locks cannot be had, renewed or given back"
 		f.Mend = "GRANT them to the user, as docs/backends/mysql.md has it"
+	}
+	x.add(f)
+	return nil
+}
+
+// triggers looks for what somebody has put on the tables.
+func (x *examination) triggers(ctx context.Context) error {
+	rows, err := x.texts(ctx, "select event_object_table from information_schema.triggers where event_object_schema = database() "+
+		"union select referenced_table_name from information_schema.key_column_usage where referenced_table_schema = database() "+
+		"union select table_name from information_schema.key_column_usage where table_schema = database() and referenced_table_name is not null")
+	if err != nil {
+		return err
+	}
+	var slowed []string
+	for _, f := range rows {
+		if name, ok := strings.CutPrefix(f[0], x.d.options.Prefix); ok && slices.Contains(x.made, name) {
+			slowed = append(slowed, f[0])
+		}
+	}
+	f := driver.Finding{Title: "triggers", Seen: "there are none that this user may see, and no foreign keys"}
+	if slowed != nil {
+		f.Level, f.Seen = driver.LevelWarn, "somebody has put triggers or foreign keys on "+strings.Join(slowed, ", ")
+		f.Why = "each step of a lock runs them: where they are slow, wait or fail, renewals do, and holders lose their locks"
+		f.Mend = "DROP TRIGGER …, ALTER TABLE … DROP FOREIGN KEY …: read the rows elsewhere"
 	}
 	x.add(f)
 	return nil

@@ -68,6 +68,11 @@ func TestDoctor_Settings(t *testing.T) {
 		{"set global innodb_lock_wait_timeout = 1", "set global innodb_lock_wait_timeout = 50", [2]examinetest.Levels{}},
 		{"set global tx_isolation = 'SERIALIZABLE'", "set global tx_isolation = 'REPEATABLE-READ'", [2]examinetest.Levels{}},
 		{"set global max_allowed_packet = 65536", "set global max_allowed_packet = 16777216", both("packet", examinetest.Warn)},
+		{"create trigger audit before update on interlock_lock for each row set @audit = 1", "drop trigger audit", [2]examinetest.Levels{{"triggers": examinetest.Warn}}},
+		{
+			"create table audit (name varbinary(1024) primary key, foreign key (name) references interlock_lock (name)) engine = InnoDB", "drop table audit",
+			[2]examinetest.Levels{{"triggers": examinetest.Warn}},
+		},
 		{"alter table interlock_session engine = Aria", "alter table interlock_session engine = InnoDB", [2]examinetest.Levels{{"engine": examinetest.Bad}}},
 		{"alter table interlock_held engine = Aria", "alter table interlock_held engine = InnoDB", [2]examinetest.Levels{nil, {"engine": examinetest.Bad}}},
 	} {
