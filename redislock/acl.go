@@ -12,7 +12,7 @@ import (
 var (
 	commands = []string{
 		"time", "info", "subscribe", "scan", "ping", "select",
-		"set", "get", "getrange", "setrange", "del", "type", "pexpire", "pttl", "incr", "incrby", "decr",
+		"set", "get", "getrange", "setrange", "del", "exists", "type", "pexpire", "pttl", "incr", "incrby", "decr",
 		"hget", "hmget", "hset", "hdel", "hlen", "rpush", "lindex", "llen", "lrange", "lrem", "publish", "pubsub|numsub",
 	}
 	scripting = []string{"eval", "evalsha"}

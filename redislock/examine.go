@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -55,12 +56,8 @@ func (d *Driver) examineNames(ctx context.Context, e driver.Exam) ([]driver.Find
 }
 
 func (d *Driver) examineEnds(ctx context.Context, e driver.Exam, ends, left *driver.Finding) error {
-	names, err := d.counted(ctx, "")
-	if err != nil {
-		return err
-	}
-	standing, err := d.standing(ctx, names)
-	if err != nil {
+	standing, names, missing, err := d.standing(ctx, "")
+	if err = cmp.Or(missing, err); err != nil {
 		return err
 	}
 	now, err := redisstore.Now(ctx, func(ctx context.Context, words ...string) (any, error) {
@@ -100,7 +97,7 @@ func (d *Driver) examineLeft(ctx context.Context, names []string, stands map[str
 	before := now.Add(-pruneIdle).UnixMicro()
 	for len(names) > 0 {
 		var cmds []redisconn.Command
-		n := min(len(names), some)
+		n := min(len(names), asked)
 		for _, name := range names[:n] {
 			if !stands[name] {
 				cmds = append(cmds, redisconn.Command{Words: []string{"GET", keysOf(name).counter}, First: 1, Keys: 1})

@@ -40,8 +40,14 @@ func keep(t *testing.T, s *servertest.Server, name string) {
 	if k.name != name {
 		t.Errorf("%q is kept at %q", name, k.name)
 	}
-	if got := nameOf(k.counter); got != name {
+	if got := counterOf(k.counter); got != name {
 		t.Errorf("the counter %q is taken for that of %q, want %q", k.counter, got, name)
+	}
+	if got := lineOf(k.line); got != name {
+		t.Errorf("the line %q is taken for that of %q, want %q", k.line, got, name)
+	}
+	if counterOf(k.line) != "" || lineOf(k.counter) != "" || lineOf(k.claims) != "" || counterOf(k.claims) != "" {
+		t.Errorf("keys of %q are taken for others", name)
 	}
 	want := ""
 	for _, key := range k.all() {

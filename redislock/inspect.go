@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -35,12 +36,45 @@ func (d *Driver) look(ctx context.Context, name string) (s sight, err error) {
 	return s, err
 }
 
-// each looks at names.
+// each looks at names, in no order.
 func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) error {
-	err := redisstore.Each(ctx, d.run, d.options.Timeout, names, func(name string) redisconn.Call {
-		return redisconn.Call{Script: lookScript, Keys: keysOf(name).all(), Again: redisconn.Idempotent}
-	}, func(name string, v any) error {
-		s, err := parseSight(name, v)
+	look := func(names ...string) redisconn.Call {
+		call := redisconn.Call{Script: lookScript, Again: redisconn.Idempotent}
+		for _, name := range names {
+			call.Keys = append(call.Keys, keysOf(name).all()...)
+		}
+		return call
+	}
+	var alone []string // are asked for one by one
+	for len(names) > 1 {
+		var left []string
+		err := d.inGroups(ctx, names, shown, func(names []string) redisconn.Call { return look(names...) }, func(names []string, v any) {
+			sights, _ := v.([]any)
+			for i, v := range sights[:min(len(sights), len(names))] {
+				if s, err := parseSight(names[i], v); err == nil {
+					saw(s)
+				} else {
+					alone = append(alone, names[i]) // to be told what is wrong with it
+				}
+			}
+			if names = names[min(len(sights), len(names)):]; len(sights) > 0 {
+				left = append(left, names...)
+			} else {
+				alone = append(alone, names...) // one of them is damaged, or in a slot that is just moving
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("redislock: look at %d names: %w", len(names), err)
+		}
+		names = left
+	}
+	alone = append(alone, names...)
+	err := redisstore.Each(ctx, d.run, d.options.Timeout, alone, func(name string) redisconn.Call { return look(name) }, func(name string, v any) error {
+		sights, _ := v.([]any)
+		if len(sights) != 1 {
+			sights = []any{nil}
+		}
+		s, err := parseSight(name, sights[0])
 		if err == nil {
 			saw(s)
 		}
@@ -52,15 +86,14 @@ func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) erro
 	return nil
 }
 
-// Lines implements driver.Inspector. It scans the counters of all names that were locked within Options.KeepCounters, asks
-// which of these names are free, for hundreds by one script, and looks at the others. Where a master of a Cluster cannot be reached it
-// lists those of the others, with an error that says so.
+// Lines implements driver.Inspector. It scans the lines, and the counters of all names that were locked within Options.KeepCounters, asks
+// for hundreds of these by one script which of them are held, and looks at what stands. Where a master of a Cluster cannot be reached it
+// lists what stands at the others, with an error that says so.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
-	names, missing := d.counted(ctx, prefix)
+	names, _, missing, err := d.standing(ctx, prefix)
 	if missing != nil {
 		missing = fmt.Errorf("redislock: %w", missing)
 	}
-	names, err := d.standing(ctx, names)
 	if err != nil {
 		return nil, errors.Join(missing, fmt.Errorf("redislock: %w", err))
 	}
@@ -70,6 +103,7 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 			lines = append(lines, s.Line)
 		}
 	})
+	slices.SortFunc(lines, func(a, b driver.Line) int { return strings.Compare(a.Name, b.Name) })
 	return lines, errors.Join(missing, err)
 }
 

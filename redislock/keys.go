@@ -21,7 +21,12 @@ func keysOf(name string) keys {
 
 func (k keys) all() []string { return []string{k.name, k.counter, k.line, k.claims} }
 
-// nameOf is the name whose counter key is, or "".
-func nameOf(key string) string {
+// counterOf is the name whose counter key is, or "".
+func counterOf(key string) string {
 	return redisstore.NameOf(key, "}:fence:", func(name string) string { return keysOf(name).counter })
+}
+
+// lineOf is the name whose line key is, or "".
+func lineOf(key string) string {
+	return redisstore.NameOf(key, "}:line:", func(name string) string { return keysOf(name).line })
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -12,17 +13,22 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// some is how many names one script is asked about: it takes the server half a millisecond.
-const some = 500
+// How many names one script is asked about, so that it takes the server half a millisecond: whether anybody stands there, and who.
+const (
+	asked = 500
+	shown = 100
+)
 
 // counted returns the names that have a counter, in order.
 func (d *Driver) counted(ctx context.Context, prefix string) ([]string, error) {
-	return redisstore.Names(ctx, d.conn, redisstore.Glob("il:{*}:fence:", prefix), prefix, nameOf)
+	return redisstore.Names(ctx, d.conn, redisstore.Glob(redisstore.SideKeys+"*}:fence:", prefix), prefix, counterOf)
 }
 
-// inGroups runs a script for many names at a time, on a cluster by slot. answered is given the answer for each group, or nil where
-// a cluster is just moving its slot.
-func (d *Driver) inGroups(ctx context.Context, names []string, call func(names []string) redisconn.Call, answered func(names []string, v any)) error {
+// inGroups runs a script for so many names at a time, on a cluster by slot. answered is given the answer for each group, or nil where
+// a cluster is just moving its slot, or what one of the names has is damaged.
+func (d *Driver) inGroups(
+	ctx context.Context, names []string, size int, call func(names []string) redisconn.Call, answered func(names []string, v any),
+) error {
 	bySlot := map[int][]string{0: names}
 	if d.cluster {
 		bySlot = map[int][]string{}
@@ -33,7 +39,7 @@ func (d *Driver) inGroups(ctx context.Context, names []string, call func(names [
 	}
 	var groups [][]string
 	for _, group := range bySlot {
-		groups = slices.AppendSeq(groups, slices.Chunk(group, some))
+		groups = slices.AppendSeq(groups, slices.Chunk(group, size))
 	}
 	for part := range slices.Chunk(groups, 16) {
 		calls := make([]redisconn.Call, len(part))
@@ -45,7 +51,7 @@ func (d *Driver) inGroups(ctx context.Context, names []string, call func(names [
 			return err
 		}
 		for i, reply := range replies {
-			if reply.Err != nil && !redisconn.Is(reply.Err, "TRYAGAIN") {
+			if reply.Err != nil && !redisconn.Is(reply.Err, "TRYAGAIN") && !redisconn.Is(reply.Err, "CORRUPT") {
 				return reply.Err
 			}
 			answered(part[i], reply.Value)
@@ -54,14 +60,21 @@ func (d *Driver) inGroups(ctx context.Context, names []string, call func(names [
 	return nil
 }
 
-// standing returns those names, in their order, that somebody holds or waits for.
-func (d *Driver) standing(ctx context.Context, names []string) (standing []string, err error) {
-	err = d.inGroups(ctx, names, func(names []string) redisconn.Call {
-		call := redisconn.Call{Script: standingScript, Keys: make([]string, 0, 2*len(names)), Again: redisconn.Idempotent}
-		for _, name := range names {
-			call.Keys = append(call.Keys, name, keysOf(name).line)
+// standing returns the names that somebody holds or waits for, and those that have a counter, each in order. It goes through the keys of all
+// lines and counters, and asks of the latter which are held. Where one of several masters cannot be reached it returns the names of the
+// others, and in missing what says so.
+func (d *Driver) standing(ctx context.Context, prefix string) (standing, counted []string, missing, err error) {
+	counted, missing = redisstore.Names(ctx, d.conn, redisstore.Glob(redisstore.SideKeys+"*}:[fl][ei]n*e:", prefix), prefix, func(key string) string {
+		if name := counterOf(key); name != "" {
+			return name
 		}
-		return call
+		if name := lineOf(key); name != "" && strings.HasPrefix(name, prefix) {
+			standing = append(standing, name)
+		}
+		return ""
+	})
+	err = d.inGroups(ctx, counted, asked, func(names []string) redisconn.Call {
+		return redisconn.Call{Script: standingScript, Keys: names, Again: redisconn.Idempotent}
 	}, func(names []string, v any) {
 		numbers, ok := v.([]any)
 		if !ok {
@@ -74,10 +87,10 @@ func (d *Driver) standing(ctx context.Context, names []string) (standing []strin
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("ask which names are free: %w", err)
+		return nil, counted, missing, fmt.Errorf("ask which names are free: %w", err)
 	}
 	slices.Sort(standing)
-	return standing, nil
+	return slices.Compact(standing), counted, missing, nil
 }
 
 // Prune implements driver.Pruner: it deletes the counters of such names, also those that were written without an end. Whoever comes
@@ -88,7 +101,7 @@ func (d *Driver) Prune(ctx context.Context, prefix string, idle time.Duration) (
 	}
 	names, err := d.counted(ctx, prefix)
 	if err == nil {
-		err = d.inGroups(ctx, names, func(names []string) redisconn.Call {
+		err = d.inGroups(ctx, names, asked, func(names []string) redisconn.Call {
 			call := redisconn.Call{
 				Script: pruneScript, Keys: make([]string, 0, 3*len(names)), Args: []string{strconv.FormatInt(idle.Microseconds(), 10)}, Again: redisconn.Idempotent,
 			}

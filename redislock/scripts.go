@@ -37,10 +37,10 @@ var (
 	holdScript  = redisconn.NewScript("interlock_hold", holdText)
 	shareScript = redisconn.NewScript("interlock_share", shareText)
 	markScript  = redisconn.NewScript("interlock_mark", markText)
-	lookScript  = redisconn.NewScript("interlock_look", lookText)
+	lookScript  = redisconn.NewScript("interlock_look2", lookText)
 	dropScript  = redisconn.NewScript("interlock_drop", dropText)
 
-	standingScript = redisconn.NewScript("interlock_standing", standingText)
+	standingScript = redisconn.NewScript("interlock_standing2", standingText)
 	pruneScript    = redisconn.NewScript("interlock_prune", pruneText)
 )
 
