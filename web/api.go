@@ -278,11 +278,11 @@ type breakAnswer struct {
 
 // apiBreak answers POST /v1/break.
 func (h *Handler) apiBreak(w http.ResponseWriter, r *http.Request, who Principal) error {
-	var body *breakRequest
-	if err := jsonOf(r, &body); err != nil {
+	var body breakRequest
+	if err := jsonOf(r, &body, "store", "name", "id", "fence", "now", "reason"); err != nil {
 		return err
 	}
-	if body == nil || body.Fence == nil {
+	if body.Fence == nil {
 		return problemOf("bad-request", `want {"store", "name", "id", "fence", "now", "reason"}, of which the last two may be left out, and store where there is one; fence is a string`)
 	}
 	p := params{"name": body.Name, "id": body.ID, "fence": *body.Fence, "reason": body.Reason, "now": strconv.Itoa(map[bool]int{true: 1}[body.Now])}

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -49,8 +50,9 @@ func formOf(r *http.Request, known ...string) (params, error) {
 	return checked(values, true, known)
 }
 
-// jsonOf reads one JSON object into v, and refuses what v has no place for.
-func jsonOf(r *http.Request, v any) error {
+// jsonOf reads one JSON object into v. What v has no place for is refused, and so is a field that is there twice or in other letters, which
+// encoding/json would take: whoever looks at the object on its way here takes it for another claim.
+func jsonOf(r *http.Request, v any, known ...string) error {
 	if r.URL.RawQuery != "" {
 		return problemOf("bad-request", "parameters in the address: want them in the object")
 	}
@@ -59,12 +61,40 @@ func jsonOf(r *http.Request, v any) error {
 		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
+	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
+		return problemOf("bad-request", "the content is no JSON object: want one, with the fields %q", known)
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		field, err := d.Token()
+		if err != nil {
+			return problemOf("bad-request", "the JSON: %.200v", err)
+		}
+		name, _ := field.(string) // which all are that stand there
+		switch {
+		case !slices.Contains(known, name):
+			return problemOf("bad-request", "unknown field %.100q: known are %q", name, known)
+		case seen[name]:
+			return problemOf("bad-request", "the field %s stands there twice: want it once", name)
+		}
+		seen[name] = true
+		if err := d.Decode(new(json.RawMessage)); err != nil {
+			return problemOf("bad-request", "the JSON: %.200v", err)
+		}
+	}
+	if _, err := d.Token(); err != nil {
 		return problemOf("bad-request", "the JSON: %.200v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return problemOf("bad-request", "something stands behind the JSON object: want one alone")
+	}
+	err = json.Unmarshal(b, v)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong):
+		return problemOf("bad-request", "the field %s is a JSON %.50s: want a %v", wrong.Field, wrong.Value, wrong.Type)
+	case err != nil:
+		return problemOf("bad-request", "the JSON: %.200v", err)
 	}
 	return nil
 }
