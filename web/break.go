@@ -90,6 +90,12 @@ func (h *Handler) breaks(r *http.Request, who Principal, w wish) (state string, 
 	return state, err
 }
 
+// refused notes a break that somebody asks for who may break nothing. What he asks for is not read.
+func (h *Handler) refused(r *http.Request, who Principal, err *problem) {
+	h.log.LogAttrs(r.Context(), slog.LevelInfo, "interlock web: break",
+		slog.String("by", who.Name), slog.String("from", r.RemoteAddr), slog.String("outcome", err.kind()), slog.Any("err", err))
+}
+
 func (b *hub) breaks(ctx context.Context, who Principal, w wish) (state string, whose driver.Holder, err error) {
 	l, err := b.ask(ctx, w.name)
 	if err != nil {

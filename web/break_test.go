@@ -131,6 +131,41 @@ func TestBreakIsMarkedFirst(t *testing.T) {
 	})
 }
 
+// Whoever asks for a break is in the log with what came of it, also if he may break nothing, which nobody asks him about.
+func TestRefusedBreaksAreInTheLog(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		hold(t, client(t, store, nil), "m")
+		for name, c := range map[string]struct {
+			may  []string
+			want string
+		}{
+			"nothing": {nil, " outcome=forbidden "},
+			"others":  {[]string{"n"}, " store=main name=m id="},
+			"all":     {[]string{""}, " outcome=changed "},
+		} {
+			var log bytes.Buffer
+			h := handler(t, store, web.Options{
+				Logger: slog.New(slog.NewTextHandler(&log, nil)),
+				Authorize: func(*http.Request) (web.Principal, error) {
+					return web.Principal{Name: "eve", Read: []string{""}, Break: c.may}, nil
+				},
+			})
+			other := claimOf(t, store, "m")
+			other.Fence++
+			if status := breaks(h, "m", other, "").StatusCode; status != http.StatusForbidden && status != http.StatusConflict {
+				t.Errorf("who may break %s is answered by %d", name, status)
+			}
+			submit(h, url.Values{"name": {"m"}, "id": {other.PublicID}, "fence": {"0"}})
+			get(t, h, "/break?name=m&fence=0&id="+other.PublicID) // which breaks nothing
+			if n := strings.Count(log.String(), `msg="interlock web: break" by=eve from=192.0.2.1:1234 `); n != 2 || strings.Count(log.String(), "\n") != 2 {
+				t.Errorf("who may break %s has %d lines in the log, want two:\n%s", name, n, log.String())
+			}
+			has(t, log.String(), c.want)
+		}
+	})
+}
+
 // A claim that waits is taken out, and nobody else is touched.
 func TestBreakOfAWaiter(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -112,7 +112,11 @@ func (h *Handler) admitted(w http.ResponseWriter, r *http.Request, to *route) er
 			return err
 		}
 		if to.right == read && len(who.Read) == 0 || to.right == breaks && len(who.Break) == 0 {
-			return problemOf("forbidden", "%s may not do that with any name", who.called())
+			p := problemOf("forbidden", "%s may not do that with any name", who.called())
+			if to.right == breaks && r.Method == http.MethodPost {
+				h.refused(r, who, p)
+			}
+			return p
 		}
 	}
 	if r.Body != nil {

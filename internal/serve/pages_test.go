@@ -10,7 +10,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -150,6 +152,11 @@ func TestBreakIsInTheLog(t *testing.T) {
 				t.Errorf("no %s in %s", want, line)
 			}
 		}
+		for _, field := range fieldsOnThePage(t) {
+			if !strings.Contains(line, " "+field+"=") && field != "err" {
+				t.Errorf("docs/serve.md has the field %s, which is not in %s", field, line)
+			}
+		}
 	}
 	if lines != 1 {
 		t.Errorf("%d lines of the log:\n%s", lines, s.log)
@@ -160,6 +167,26 @@ func TestBreakIsInTheLog(t *testing.T) {
 	if a := s.ask("GET", "/metrics", "", "Authorization", "Bearer anas-token-0123456789"); !strings.Contains(a.body, `interlock_breaks_total{store="one",mode="marked"} 1`) {
 		t.Errorf("it is not counted:\n%s", a.body)
 	}
+}
+
+// fieldsOnThePage are those of a break's line in the log, as docs/serve.md has them.
+func fieldsOnThePage(t *testing.T) (all []string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/serve.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| field | says |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for row := range strings.Lines(table) {
+		for _, m := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(strings.Split(row, "|")[1], -1) {
+			all = append(all, m[1])
+		}
+	}
+	if len(all) != 11 {
+		t.Errorf("docs/serve.md has the fields %q", all)
+	}
+	return all
 }
 
 // asks makes a request in the background, and says how it went: nil if it was answered whole, by 200.
