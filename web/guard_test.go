@@ -77,6 +77,12 @@ func TestRequestOfAnotherSiteIsRefused(t *testing.T) {
 	}
 }
 
+// protections are what every answer begins a header with.
+var protections = map[string]string{
+	"Content-Security-Policy": "default-src 'none'", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
+	"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Interlock-Version": "1",
+}
+
 // Whatever is answered cannot be framed, guessed at, kept, or made to run anything.
 func TestEveryAnswerIsProtected(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -85,10 +91,7 @@ func TestEveryAnswerIsProtected(t *testing.T) {
 			v := follow(t, h, "/", func(r *http.Request) { *r = *request(target).WithContext(r.Context()) })
 			v.leave()
 			<-v.ended
-			for name, want := range map[string]string{
-				"Content-Security-Policy": "default-src 'none'", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
-				"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Interlock-Version": "1",
-			} {
+			for name, want := range protections {
 				if got := v.header.Get(name); !strings.Contains(got, want) {
 					t.Errorf("%s: %s is %q, want %q", target, name, got, want)
 				}

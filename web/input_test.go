@@ -3,6 +3,7 @@ package web_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -173,6 +174,33 @@ func TestWrongRequests(t *testing.T) {
 			t.Errorf("the claim is now %+v and its lease %v: want them left alone", now, l.Err())
 		}
 	})
+}
+
+// Each path answers to its methods, and to any other one by those that it has; HEAD goes with GET.
+func TestMethods(t *testing.T) {
+	h := handler(t, memlock.New(), web.Options{Authorize: everything})
+	ended, cancel := context.WithCancel(t.Context()) // so that streams end
+	cancel()
+	paths := map[string][]string{}
+	for _, route := range h.Routes() {
+		method, path, _ := strings.Cut(route, " ")
+		paths[path] = append(paths[path], method)
+		if method == http.MethodGet {
+			paths[path] = append(paths[path], http.MethodHead)
+		}
+	}
+	for path, has := range paths {
+		slices.Sort(has)
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY", "PROPFIND", "get", "GET\u00a0"} {
+			r := (&http.Request{Method: method, URL: &url.URL{Path: path}, Host: "localhost", Header: http.Header{}, Body: http.NoBody}).WithContext(ended)
+			answer := do(h, r)
+			if may := slices.Contains(has, method); may == (answer.StatusCode == http.StatusMethodNotAllowed) || answer.StatusCode == http.StatusNotFound {
+				t.Errorf("%q of %s is answered by %d, and it has %q", method, path, answer.StatusCode, has)
+			} else if got := answer.Header.Get("Allow"); !may && got != strings.Join(has, ", ") {
+				t.Errorf("%q of %s: %q are allowed, want %q", method, path, got, has)
+			}
+		}
+	}
 }
 
 func mustParse(t *testing.T, target string) *url.URL {

@@ -39,6 +39,35 @@ func called(t *testing.T, h http.Handler, target, who string, claim driver.Holde
 	return v.status, v.got.String()
 }
 
+// loaded are the targets of what pages load.
+func loaded(h *web.Handler) (all []string) {
+	for _, route := range h.Routes() {
+		if strings.Contains(route, " /static/") {
+			all = append(all, route)
+		}
+	}
+	return all
+}
+
+// Every route there is stands among those that the tests of rights, hosts and headers try.
+func TestEveryRouteIsTried(t *testing.T) {
+	h := handler(t, memlock.New(), web.Options{})
+	tried := map[string]bool{}
+	for _, target := range append(loaded(h), targets...) {
+		route, _, _ := strings.Cut(target, "?")
+		tried[route] = true
+	}
+	for _, route := range h.Routes() {
+		if !tried[route] {
+			t.Errorf("%s is not tried", route)
+		}
+		delete(tried, route)
+	}
+	if len(tried) > 0 {
+		t.Errorf("%v are tried, and there is no such route", tried)
+	}
+}
+
 // Every route, for everybody.
 func TestRoutesByRights(t *testing.T) {
 	principals := map[string]web.Principal{
@@ -83,13 +112,13 @@ func TestRoutesByRights(t *testing.T) {
 				store := memlock.New()
 				h := handler(t, store, web.Options{Authorize: authorize})
 				c := client(t, store, nil)
-				for _, target := range targets {
+				for _, target := range append(loaded(h), targets...) {
 					l := hold(t, c, "a/m")
 					claim := claimOf(t, store, "a/m")
 					status, text := called(t, h, target, who, claim)
 					wanted := want[1]
 					switch {
-					case target == "GET /v1/openapi.json":
+					case target == "GET /v1/openapi.json", strings.Contains(target, "/static/"):
 						wanted = ok
 					case target == "POST /break" && want[3] == ok:
 						wanted = see

@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -87,7 +88,7 @@ func (h *Handler) routed(r *http.Request) (*route, error) {
 		return to, nil
 	}
 	p := problemOf("method", "%.50q cannot be done there", r.Method)
-	for m := range methods {
+	for _, m := range slices.Sorted(maps.Keys(methods)) {
 		p.allow += ", " + m
 		if m == http.MethodGet {
 			p.allow += ", HEAD"
