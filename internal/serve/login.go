@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -36,6 +37,9 @@ func (s *server) showLogin(w http.ResponseWriter, status int, v loginView) {
 		s.log.Error("the page of the login", "error", err)
 		problem(w, http.StatusInternalServerError, "internal", "The server failed", "the log of the server says why")
 		return
+	}
+	if status == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="interlock", error="invalid_token"`)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
@@ -115,11 +119,16 @@ func (s *server) form(w http.ResponseWriter, r *http.Request) bool {
 // local returns where the login leads, which is a page of this server, whatever the form says.
 func (s *server) local(next string) string {
 	u, err := url.Parse(next)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, s.opts.Prefix+"/") ||
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, s.opts.Prefix+"/") || dotted(u.Path) ||
 		strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
 		return s.opts.Prefix + "/"
 	}
 	return u.String()
+}
+
+// dotted reports whether a path has a segment of dots, by which a browser goes up, also out of the prefix.
+func dotted(path string) bool {
+	return slices.ContainsFunc(strings.Split(path, "/"), func(segment string) bool { return segment == "." || segment == ".." })
 }
 
 // sentence is an error as the page shows it.

@@ -30,6 +30,7 @@ func protect(h http.Header) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
+	h.Set("Interlock-Version", "1") // as package web does: programs are answered by both
 }
 
 // only answers a request by another method than these by 405, and reports whether it had one of them. GET includes HEAD.

@@ -66,7 +66,8 @@ func Run(ctx context.Context, o *Options) error {
 	conns := newConns(o.most(), func() { s.meters.dropped.connections.Add(1) })
 	s.meters.connections, s.meters.streams = conns.count, s.streaming
 	h := &http.Server{
-		Handler: s, TLSConfig: config, ConnState: conns.changed, MaxHeaderBytes: maxHeader,
+		Handler: s, DisableGeneralOptionsHandler: true, // OPTIONS * is answered as what is not there, and with the defences
+		TLSConfig: config, ConnState: conns.changed, MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
 		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug), // what clients do wrong
 	}

@@ -56,8 +56,8 @@ var streamRoutes = map[string]bool{"/live": true, "/v1/watch": true}
 // routeOf returns the label of a path, and the path below the prefix.
 func (s *server) routeOf(path string) (label, below string) {
 	below = path
-	if rest, ok := strings.CutPrefix(path, s.opts.Prefix); ok && strings.HasPrefix(rest, "/") {
-		below = rest
+	if rest, ok := strings.CutPrefix(path, s.opts.Prefix); ok && strings.HasPrefix(rest, "/") && (routes[rest] || !routes[path]) {
+		below = rest // else a proxy has taken the prefix away, which is the beginning of a route, as /v1
 	}
 	switch {
 	case routes[below]:

@@ -221,10 +221,10 @@ func TestLogin(t *testing.T) {
 		}
 	}
 	// The form leads to no other site.
-	for _, next := range []string{"https://evil.example/", "//evil.example/", "/\\evil.example", "/locks//evil.example\\", "javascript:alert(1)", "/elsewhere", "", "/locks/\r\nSet-Cookie: a=b", "http:/locks/", "/locks/../evil"} {
+	for _, next := range []string{"https://evil.example/", "//evil.example/", "/\\evil.example", "/locks//evil.example\\", "javascript:alert(1)", "/elsewhere", "", "/locks/\r\nSet-Cookie: a=b", "http:/locks/", "/locks/../evil", "/locks/%2e%2e/evil", "/locks/./../evil", "/locks/.%2E"} {
 		a := post(form("anas-token-0123456789", next))
 		to, err := url.Parse(a.header.Get("Location"))
-		if a.status != 303 || err != nil || to.Host != "" || to.Scheme != "" || !strings.HasPrefix(to.Path, "/locks/") || strings.HasPrefix(a.header.Get("Location"), "//") {
+		if a.status != 303 || err != nil || to.Host != "" || to.Scheme != "" || !strings.HasPrefix(to.Path, "/locks/") || strings.Contains(to.Path, "..") || strings.HasPrefix(a.header.Get("Location"), "//") {
 			t.Errorf("next %q leads to %q (%d)", next, a.header.Get("Location"), a.status)
 		}
 	}
@@ -247,6 +247,20 @@ func TestLogin(t *testing.T) {
 	for _, secret := range []string{"anas-token-0123", "nobodys-token", "late-token", strings.SplitN(cookie, "=", 2)[1]} {
 		if s.log.has(secret) {
 			t.Errorf("the log has %s:\n%s", secret, s.log)
+		}
+	}
+}
+
+// A prefix that is the beginning of a route is the prefix all the same, and a path below it means the same here and in package web: the cookie of a
+// login is good for no program's address.
+func TestPrefixIsTheBeginningOfARoute(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"/v1/lines": "/v1/lines", "/v1/v1/lines": "/v1/lines", "/v1/": "/", "/v1/break": "/break", "/v1/v1/break": "/v1/break", "/v1/metrics": "/metrics", "/metrics": "/metrics", "/v1/x": "/x",
+	} {
+		s := &server{opts: &Options{Prefix: "/v1"}}
+		if _, below := s.routeOf(path); below != want {
+			t.Errorf("with the prefix /v1 %s is %s, want %s", path, below, want)
 		}
 	}
 }
@@ -281,15 +295,56 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%s %s: no Allow", c.method, c.path)
 		}
 	}
-	for text, want := range map[string]string{
-		"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 40<<10) + "\r\n\r\n": "431",
-		"GET /login HTTP/1.0\r\n\r\n":                                       "421",
-		"GET /healthz HTTP/1.0\r\n\r\n":                                     "200",
-		"GET /login HTTP/1.1\r\n\r\n":                                       "400",
-		"GET /login HTTP/1.1\r\nHost: a\r\nHost: localhost\r\n\r\n":         "400",
-		"\x16\x03\x01\r\n\r\n":                                              "400",
-		"GET http://evil.example/login HTTP/1.1\r\nHost: localhost\r\n\r\n": "421",
-		"CONNECT localhost:1 HTTP/1.1\r\nHost: localhost:1\r\n\r\n":         "405",
+	const host = " HTTP/1.1\r\nHost: localhost\r\n"
+	for text, want := range map[string]int{
+		"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 40<<10) + "\r\n\r\n": 431,
+		"GET /login HTTP/1.0\r\n\r\n":                                       421,
+		"GET /healthz HTTP/1.0\r\n\r\n":                                     200,
+		"GET /login HTTP/1.1\r\n\r\n":                                       400,
+		"GET /login HTTP/1.1\r\nHost: a\r\nHost: localhost\r\n\r\n":         400,
+		"\x16\x03\x01\r\n\r\n":                                              400,
+		"GET http://evil.example/login HTTP/1.1\r\nHost: localhost\r\n\r\n": 421,
+		"CONNECT localhost:1 HTTP/1.1\r\nHost: localhost:1\r\n\r\n":         405,
+
+		// A name stands in the query, decoded once.
+		"GET /v1/line?name=a%2Fb" + host + "\r\n":                          200,
+		"GET /v1/line?name=..%2F..%2Fmetrics" + host + "\r\n":              200,
+		"GET /v1/line?name=%2e%2e" + host + "\r\n":                         200,
+		"GET /v1/line?name=%252e" + host + "\r\n":                          200,
+		"GET /v1/line?name=a/../b" + host + "\r\n":                         200,
+		"GET /v1/line?name=a%00b" + host + "\r\n":                          400,
+		"GET /v1/line?name=a%0d%0aX:%20y" + host + "\r\n":                  400,
+		"GET /v1/line?name=%c0%ae" + host + "\r\n":                         400,
+		"GET /v1/line?name=a\x01b" + host + "\r\n":                         400,
+		"GET /v1/line?name=a b" + host + "\r\n":                            400,
+		"GET /v1/line?name=" + strings.Repeat("%61", 1025) + host + "\r\n": 400,
+
+		// A path is compared as it was sent, and nothing is cleaned.
+		"GET /v1/../metrics" + host + "\r\n":           404,
+		"GET /%2e%2e/metrics" + host + "\r\n":          404,
+		"GET /v1%2Fline?name=a" + host + "\r\n":        404,
+		"GET //metrics" + host + "\r\n":                404,
+		"GET /./metrics" + host + "\r\n":               404,
+		"GET /metrics/" + host + "\r\n":                404,
+		"GET /metrics;a=b" + host + "\r\n":             404,
+		"GET /metrics%00" + host + "\r\n":              404,
+		"GET /METRICS" + host + "\r\n":                 404,
+		"GET /%6detrics" + host + "\r\n":               404,
+		"GET /v1/line/a%2Fb" + host + "\r\n":           404,
+		"GET /static/../../etc/passwd" + host + "\r\n": 404,
+		"GET metrics" + host + "\r\n":                  400,
+		"GET /%zz" + host + "\r\n":                     400,
+		"OPTIONS *" + host + "\r\n":                    404,
+		"GET *" + host + "\r\n":                        404,
+
+		// A body that is not what its header says. Nobody may break anything here.
+		"POST /v1/break" + host + "Content-Length: 1000000000\r\n\r\n":                                                       403,
+		"POST /v1/break" + host + "Content-Length: -1\r\n\r\n":                                                               400,
+		"POST /v1/break" + host + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}":                                         400,
+		"POST /v1/break" + host + "Transfer-Encoding: gzip\r\n\r\n":                                                          501,
+		"POST /login" + host + "Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}":                                     415,
+		"POST /login" + host + "Content-Type: multipart/form-data\r\nContent-Length: 2\r\n\r\n{}":                            415,
+		"POST /login" + host + "Content-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n": 400,
 	} {
 		c, err := net.Dial("tcp", strings.TrimPrefix(s.at, "http://"))
 		if err != nil {
@@ -297,9 +352,12 @@ func TestBadRequests(t *testing.T) {
 		}
 		_ = c.SetDeadline(time.Now().Add(30 * time.Second))
 		_, _ = c.Write([]byte(text)) // the server may have answered by then
-		line, err := bufio.NewReader(c).ReadString('\n')
-		if words := strings.Fields(line); err != nil || len(words) < 2 || words[1] != want {
-			t.Errorf("%.60q: %q, %v, want %s", text, line, err, want)
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		switch {
+		case err != nil || resp.StatusCode != want:
+			t.Errorf("%.80q: %v, %v, want %d", text, resp, err, want)
+		case resp.Header.Get("Interlock-Version") == "" && want != 400 && want != 431 && want != 501: // by which net/http answers
+			t.Errorf("%.80q is answered without the defences: %v", text, resp.Header)
 		}
 		_ = c.Close()
 	}
