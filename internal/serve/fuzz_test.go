@@ -4,83 +4,320 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// Whatever bytes come in as a request: the server answers, nobody without a token sees a name, nobody sees a token, and nothing is broken.
-func FuzzRequest(f *testing.F) {
-	const token, name = "anas-token-0123456789", "hidden-name-of-a-lock"
-	d := memlock.New()
-	c, err := interlock.New(d.Share(), nil)
-	if err != nil {
-		f.Fatal(err)
+// What those servers are asked for that are fuzzed.
+const fuzzToken, fuzzName = "anas-token-0123456789", "hidden-name-of-a-lock"
+
+// fuzzed are servers of one store, in which somebody holds a name.
+type fuzzed struct {
+	guarded  *server // asks for a token
+	open     *server // lets everybody see all, and break it
+	readOnly *server // lets everybody see all
+	store    *memlock.Driver
+	claims   []driver.Holder
+	secrets  []string
+	page     []byte // which explains problems
+}
+
+func newFuzzed(t testing.TB) *fuzzed {
+	t.Helper()
+	z := &fuzzed{store: memlock.New(), secrets: []string{fuzzToken, driver.NewID(), driver.NewID()}}
+	session, err := z.store.Share().Open(t.Context(), driver.Spec{ID: z.secrets[1], TTL: 24 * 3600e9, Owner: driver.Owner{Name: "ann"}})
+	if err == nil {
+		_, err = session.Acquire(t.Context(), driver.Claim{Name: fuzzName, ID: z.secrets[2], Kind: driver.Mutex, Weight: driver.All, Limit: driver.All})
 	}
-	defer c.Close()
-	lease, err := c.Mutex(name).Lock(context.Background())
 	if err != nil {
-		f.Fatal(err)
+		t.Fatal(err)
 	}
-	defer lease.Release()
-	file := filepath.Join(f.TempDir(), "tokens")
-	if err := writeFile(file, "token="+token+" name=ana read=* break=*\n"); err != nil {
-		f.Fatal(err)
+	z.claims = z.line(t)
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	if err := writeFile(tokens, "token="+fuzzToken+" name=ana read=* break=*\n"); err != nil {
+		t.Fatal(err)
 	}
-	s, err := newServer(fill(&Options{TokenFile: file, AllowBreak: true, Prefix: "/locks"}))
+	if z.page, err = os.ReadFile("../../docs/web.md"); err != nil {
+		t.Fatal(err)
+	}
+	z.guarded = z.server(t, &Options{TokenFile: tokens, AllowBreak: true, Prefix: "/locks"})
+	z.open = z.server(t, &Options{AllowBreak: true, Prefix: "/locks"})
+	z.readOnly = z.server(t, &Options{Prefix: "/locks"})
+	return z
+}
+
+func (z *fuzzed) server(t testing.TB, o *Options) *server {
+	t.Helper()
+	s, err := newServer(fill(o))
 	if err != nil {
-		f.Fatal(err)
+		t.Fatal(err)
 	}
 	st := newStore("one", "mem:", s.log)
-	st.opened(f.Context(), d)
+	st.opened(t.Context(), z.store.Share())
 	s.stores = []*store{st}
 	s.meters.connections, s.meters.streams = func() int { return 0 }, s.streaming
 	pages, err := s.newPages()
 	if err != nil {
-		f.Fatal(err)
+		t.Fatal(err)
 	}
-	defer pages.Close()
+	t.Cleanup(func() { _ = pages.Close() })
 	s.pages = pages
+	return s
+}
 
-	for _, line := range []string{
-		"GET / HTTP/1.1", "GET /locks/ HTTP/1.1", "GET /metrics HTTP/1.1", "GET /locks/readyz HTTP/1.1", "POST /locks/login HTTP/1.1", "POST /logout HTTP/1.1",
-		"GET /locks/%2e%2e/metrics HTTP/1.1", "GET //locks//../metrics HTTP/1.1", "GET /locks/line?store=one&name=" + name + " HTTP/1.1", "HEAD /locks/v1/line?store=one&name=%00 HTTP/1.1",
-		"GET /locks/v1/watch?store=one&name=x HTTP/1.1", "OPTIONS * HTTP/1.1", "POST /locks/break HTTP/1.1", "POST /locks/v1/break HTTP/1.1",
-	} {
-		for _, headers := range []string{
-			"", "Authorization: Bearer nobodys-token-012345\r\n", "Authorization: Basic eDp5\r\n", "Cookie: interlock=AAAA\r\n", "Accept: text/html\r\n",
-			"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 31\r\nSec-Fetch-Site: cross-site\r\n",
-		} {
-			f.Add([]byte(line + "\r\nHost: localhost\r\n" + headers + "\r\ntoken=nobodys-token-012345&next=/"))
-		}
+func (z *fuzzed) line(t testing.TB) []driver.Holder {
+	t.Helper()
+	l, err := z.store.Line(context.Background(), fuzzName)
+	if err != nil {
+		t.Fatal(err)
 	}
-	f.Fuzz(func(t *testing.T, raw []byte) {
+	return l.Claims
+}
+
+// ask has all servers answer what came in, and looks at the answers. The open server's is returned, nil if this is no request.
+func (z *fuzzed) ask(t testing.TB, raw []byte) *httptest.ResponseRecorder {
+	t.Helper()
+	var last *httptest.ResponseRecorder
+	for _, s := range []*server{z.guarded, z.readOnly, z.open} {
 		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
-		if err != nil || bytes.Contains(raw, []byte(token)) {
-			return
+		if err != nil || bytes.Contains(raw, []byte(fuzzToken)) {
+			return nil
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // no stream lasts
+		_, below := s.routeOf(r.URL.EscapedPath())
+		if streamRoutes[below] {
+			cancel() // a stream ends with its beginning
+		}
 		r.RemoteAddr = "192.0.2.1:1234"
+		last = httptest.NewRecorder()
+		s.ServeHTTP(last, r.WithContext(ctx))
+		cancel()
+		z.judge(t, last, r.Method, below)
+		if s == z.guarded {
+			if strings.Contains(last.Body.String(), fuzzName) && !bytes.Contains(raw, []byte(fuzzName)) {
+				t.Errorf("a name is told without a token:\n%s", last.Body)
+			}
+			if last.Code == http.StatusOK && !strings.HasPrefix(below, "/login") && below != "/healthz" && below != "/readyz" {
+				t.Errorf("it is answered without a token:\n%s", last.Body)
+			}
+		}
+		if now := z.line(t); !slices.Equal(now, z.claims) {
+			t.Fatalf("the line was changed from %+v to %+v", z.claims, now)
+		}
+	}
+	return last
+}
+
+// fuzzStatuses are those that a request of whatever shape may have. 5xx is none of them.
+var fuzzStatuses = []int{200, 301, 303, 400, 401, 403, 404, 405, 409, 413, 415, 421, 429}
+
+// judge looks at an answer: it is whole, of the type that it says, defended, and has no secret in it.
+func (z *fuzzed) judge(t testing.TB, w *httptest.ResponseRecorder, method, below string) {
+	t.Helper()
+	header, text := w.Result().Header, w.Body.Bytes()
+	if !slices.Contains(fuzzStatuses, w.Code) || w.Code == http.StatusSeeOther && below != "/logout" {
+		t.Errorf("status %d:\n%s", w.Code, text)
+	}
+	for _, secret := range z.secrets {
+		if bytes.Contains(text, []byte(secret)) {
+			t.Errorf("a secret is in an answer:\n%s", text)
+		}
+	}
+	for name, want := range map[string]string{
+		"Content-Security-Policy": "default-src 'none'; ", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "",
+		"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Interlock-Version": "1",
+	} {
+		got := header.Get(name)
+		if kept := name == "Cache-Control" && w.Code == 200 && strings.HasSuffix(got, "immutable"); got == "" || !strings.HasPrefix(got, want) && !kept {
+			t.Errorf("status %d with %s %q, want %q", w.Code, name, got, want)
+		}
+	}
+	if (w.Code == 405) != (header.Get("Allow") != "") || (w.Code == 401) != (header.Get("WWW-Authenticate") != "") || (w.Code == 429) != (header.Get("Retry-After") != "") {
+		t.Errorf("%s is answered by %d with the header %v", method, w.Code, header)
+	}
+	switch mediaType, _, _ := strings.Cut(header.Get("Content-Type"), ";"); {
+	case mediaType == "application/problem+json":
+		z.problem(t, w.Code, text)
+	case mediaType == "text/html":
+		if !bytes.HasSuffix(text, []byte("</html>\n")) || bytes.Contains(bytes.ToLower(text), []byte("<script>")) {
+			t.Errorf("a page is cut short, or something runs in it:\n%s", text)
+		}
+	case w.Code == 301, w.Code == 303:
+		if to := header.Get("Location"); !strings.HasPrefix(to, "/locks/") || len(text) > 0 {
+			t.Errorf("it leads to %q, and says %q", to, text)
+		}
+	case w.Code != 200:
+		t.Errorf("status %d with content of type %q:\n%s", w.Code, mediaType, text)
+	case mediaType == "application/json" && !json.Valid(text):
+		t.Errorf("no JSON: %s", text)
+	case mediaType == "":
+		t.Errorf("content of no type:\n%s", text)
+	}
+}
+
+// problem holds a document to RFC 9457 and to the page that explains it.
+func (z *fuzzed) problem(t testing.TB, status int, text []byte) {
+	t.Helper()
+	var p struct {
+		Type, Title, Detail string
+		Status              int
+		Line                any
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&p); err != nil || status < 400 || p.Status != status || p.Title == "" || p.Detail == "" {
+		t.Errorf("%d and %+v, %v, want a problem:\n%s", status, p, err, text)
+	}
+	if _, kind, found := strings.Cut(p.Type, "/docs/web.md#"); !found || !bytes.Contains(z.page, []byte("\n### "+kind+"\n")) {
+		t.Errorf("a problem of type %q, which the page does not explain", p.Type)
+	}
+}
+
+// table returns the method and the label of each route, as the server itself says which methods a path has.
+func (s *server) table(t testing.TB, paths []string) (all []string) {
+	t.Helper()
+	for _, path := range paths {
+		r := httptest.NewRequest("BREW", path, nil)
+		r.Host = "localhost"
 		w := httptest.NewRecorder()
-		s.ServeHTTP(w, r.WithContext(ctx))
-		if w.Code < 200 || w.Code > 599 || w.Code == http.StatusInternalServerError {
-			t.Errorf("%q is answered by %d", raw, w.Code)
+		s.ServeHTTP(w, r)
+		if w.Code != http.StatusMethodNotAllowed {
+			t.Errorf("BREW %s is answered by %d", path, w.Code)
 		}
-		body := w.Body.String()
-		if strings.Contains(body, token) || strings.Contains(body, name) && !bytes.Contains(raw, []byte(name)) {
-			t.Errorf("%q is answered by a secret:\n%s", raw, body)
+		label, _ := s.routeOf(path)
+		for method := range strings.SplitSeq(w.Header().Get("Allow"), ", ") {
+			if method != http.MethodHead {
+				all = append(all, method+" "+label)
+			}
 		}
-		if _, below := s.routeOf(r.URL.EscapedPath()); w.Code == http.StatusOK && !strings.HasPrefix(below, "/login") && below != "/healthz" && below != "/readyz" {
-			t.Errorf("%q is answered without a token:\n%s", raw, body)
+	}
+	return all
+}
+
+// paths are those of all routes, and of what a page loads.
+func (s *server) paths(t testing.TB) (all []string) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Host = "localhost"
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	for _, loaded := range regexp.MustCompile(`"(static/[^"]+)"`).FindAllStringSubmatch(w.Body.String(), -1) {
+		all = append(all, "/"+loaded[1])
+	}
+	if len(all) == 0 {
+		t.Errorf("the page loads nothing:\n%s", w.Body)
+	}
+	for path := range routes {
+		all = append(all, path)
+	}
+	return all
+}
+
+// shots are where fuzzing begins: each method of each route, with a prefix and without, by whoever asks.
+func (s *server) shots(t testing.TB) (all [][]byte) {
+	t.Helper()
+	const form, object = "name=x&id=x&fence=1", `{"name":"x","id":"x","fence":"1"}`
+	lines := []string{
+		"GET /locks HTTP/1.1", "GET /locks/%2e%2e/metrics HTTP/1.1", "GET //locks//../metrics HTTP/1.1", "GET /locks/line?store=one&name=" + fuzzName + " HTTP/1.1",
+		"HEAD /locks/v1/line?store=one&name=%00 HTTP/1.1", "GET /v1%2Fline?name=%2e%2e%2f HTTP/1.0", "OPTIONS * HTTP/1.1", "CONNECT localhost:1 HTTP/1.1", "GET http://localhost/ HTTP/1.1",
+	}
+	for _, path := range s.paths(t) {
+		query := map[string]string{"/live": "?page=line&name=x", "/break": "?name=x&id=x&fence=1"}[path]
+		for _, name := range []string{"/line", "/v1/line", "/v1/history", "/v1/watch"} {
+			if path == name {
+				query = "?name=x"
+			}
 		}
-		if err := lease.Err(); err != nil {
-			t.Fatalf("%q has broken the lock: %v", raw, err)
+		lines = append(lines, "GET "+path+query+" HTTP/1.1", "HEAD /locks"+path+query+" HTTP/1.1", "BREW "+path+" HTTP/1.1")
+	}
+	for _, line := range lines {
+		for _, headers := range []string{"", "Authorization: Bearer nobodys-token-012345\r\nAccept: text/html\r\n", "Authorization: Basic eDp5\r\n", "Cookie: interlock=AAAA\r\n"} {
+			all = append(all, []byte(line+"\r\nHost: localhost\r\n"+headers+"\r\n"))
 		}
-	})
+	}
+	for _, route := range s.table(t, s.paths(t)) {
+		path, ok := strings.CutPrefix(route, "POST ")
+		if !ok {
+			continue
+		}
+		for body, mediaType := range map[string]string{form: "application/x-www-form-urlencoded", object: "application/json", "token=nobodys-token-012345&next=/": "application/x-www-form-urlencoded"} {
+			for _, site := range []string{"same-origin", "cross-site"} {
+				for _, prefix := range []string{"", "/locks"} {
+					var raw bytes.Buffer
+					r, err := http.NewRequest(http.MethodPost, "http://localhost"+prefix+path, strings.NewReader(body))
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.Header.Set("Content-Type", mediaType)
+					r.Header.Set("Sec-Fetch-Site", site)
+					if err := r.Write(&raw); err != nil {
+						t.Fatal(err)
+					}
+					all = append(all, raw.Bytes())
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Fuzzing begins with requests that reach every route there is, by each of its methods.
+func TestFuzzingReachesEveryRoute(t *testing.T) {
+	t.Parallel()
+	z := newFuzzed(t)
+	reached := map[string]bool{}
+	for _, raw := range z.open.shots(t) {
+		w := z.ask(t, raw)
+		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
+		if w == nil || err != nil {
+			t.Fatalf("%q is no request: %v", raw, err)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		if label, _ := z.open.routeOf(r.URL.EscapedPath()); !slices.Contains([]int{404, 405, 415, 421}, w.Code) {
+			reached[r.Method+" "+label] = true
+		}
+	}
+	for _, route := range z.open.table(t, z.open.paths(t)) {
+		if !reached[route] {
+			t.Errorf("nothing reaches %s", route)
+		}
+	}
+}
+
+// Each page of package web has a label here: what has none is counted as what is not there.
+func TestEveryPageHasALabel(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../web/routes.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^\t\t"(/[^"]*)": +\{"[A-Z]+": \{`).FindAllSubmatch(text, -1)
+	if len(found) < 10 {
+		t.Fatalf("%d routes were found, want all: is the table still in that file?", len(found))
+	}
+	for _, m := range found {
+		if !routes[string(m[1])] {
+			t.Errorf("%s has no label", m[1])
+		}
+	}
+}
+
+// Whatever bytes come in as a request: the server answers, nobody without a token sees a name, nobody sees a secret, and nothing is broken.
+func FuzzRequest(f *testing.F) {
+	z := newFuzzed(f)
+	for _, raw := range z.open.shots(f) {
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) { z.ask(t, raw) })
 }

@@ -53,6 +53,11 @@ token=late-token-0123456789 name=late read=* break=* expires=2020-01-01
 			id[n] = l.Claims[0].PublicID
 		}
 		seen := map[string]bool{}
+		all := []string{"Authorization", "Bearer all-token-0123456789"}
+		loaded := regexp.MustCompile(`"(static/[^"]+)"`).FindStringSubmatch(s.ask("GET", "/", "", all...).body)
+		if loaded == nil {
+			t.Fatal("the page loads nothing")
+		}
 		for _, c := range []struct {
 			method, path, body string
 			want, others       []int
@@ -61,8 +66,10 @@ token=late-token-0123456789 name=late read=* break=* expires=2020-01-01
 			{"GET", "/readyz", "", anybody, nil},
 			{"GET", "/login", "", anybody, nil},
 			{"GET", "/login.css", "", anybody, nil},
+			{"POST", "/login", "token=&next=/", []int{401, 401, 401, 401, 401, 401, 401}, nil},
 			{"POST", "/logout", "", []int{303, 303, 303, 303, 303, 303, 303}, nil},
 			{"GET", "/metrics", "", known, nil},
+			{"GET", "/" + loaded[1], "", known, nil},
 			{"GET", "/", "", read, nil},
 			{"GET", "/contention", "", read, nil},
 			{"GET", "/stores", "", read, nil},
@@ -76,9 +83,10 @@ token=late-token-0123456789 name=late read=* break=* expires=2020-01-01
 			{"HEAD", "/live?page=line&name=" + name, "", read, others},
 			{"POST", "/v1/break", `{"name":"` + name + `","id":"AAAAAAAAAAAAAAAAAAAAAA","fence":"1"}`, breaks, breaksOthers},
 			{"POST", "/break", form + name, breaks, breaksOthers},
+			{"GET", "/break?id=AAAAAAAAAAAAAAAAAAAAAA&fence=1&name=" + name, "", []int{409, 409, 403, 403, 403, 401, 401}, []int{409, 403, 403, 403, 403, 401, 401}},
 		} {
 			path, _, _ := strings.Cut(c.path, "?")
-			seen[path] = true
+			seen[strings.Replace(c.method, "HEAD", "GET", 1)+" "+path] = true
 			for _, prefix := range []string{"jobs/", "coupons/"} {
 				n := prefix + "a"
 				want := c.want
@@ -88,7 +96,7 @@ token=late-token-0123456789 name=late read=* break=* expires=2020-01-01
 					}
 					want = c.others
 				}
-				if !allow && c.method == http.MethodPost && path != "/logout" {
+				if !allow && strings.HasSuffix(path, "/break") {
 					want = never
 				}
 				kind := "application/x-www-form-urlencoded"
@@ -108,8 +116,10 @@ token=late-token-0123456789 name=late read=* break=* expires=2020-01-01
 			}
 		}
 		for path := range routes {
-			if !seen[path] {
-				t.Errorf("no row for %s", path)
+			for method := range strings.SplitSeq(s.ask("BREW", path, "", all...).header.Get("Allow"), ", ") {
+				if method != http.MethodHead && !seen[method+" "+path] {
+					t.Errorf("no row for %q of %s", method, path)
+				}
 			}
 		}
 		for n, want := range id { // nothing of that was the claim that stands there
