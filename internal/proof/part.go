@@ -23,19 +23,23 @@ type part struct {
 	env     []string       // NAME=value, besides those of this process
 	rounds  int            // how often it runs, each time in a process of its own
 	events  bool           // run prints what go test -json does
-	cases   *regexp.Regexp // if it does not: what counts its cases in a line
+	cases   *regexp.Regexp // if it does not: what counts its cases in a line, or all until then, in a group named total
 	patient bool           // a part that is not done in time is not judged: it had a slow machine
 }
 
-// limit is how long a part may take.
-const limit = 20 * time.Minute
+// limit is how long a part may take, fuzzTime how long a target is fuzzed.
+const (
+	limit    = 20 * time.Minute
+	fuzzTime = 2 * time.Minute
+)
 
 // pkg is a package of the module.
 type pkg struct {
 	path, name string // github.com/interlock-go/interlock/redlock, ./redlock
 	tests      bool
-	bugs       bool    // seeded bugs
-	shares     []share // of its tests
+	bugs       bool     // seeded bugs
+	fuzz       []string // targets
+	shares     []share  // of its tests
 }
 
 // golist returns the packages that match the patterns.
@@ -54,7 +58,30 @@ func golist(ctx context.Context, patterns ...string) ([]pkg, error) {
 		if k.shares, err = shares(filepath.Join(f[2], "testdata", "proof")); err != nil {
 			return nil, err
 		}
+		if k.fuzz, err = targets(f[2]); err != nil {
+			return nil, err
+		}
 		all = append(all, k)
+	}
+	return all, nil
+}
+
+var fuzzTarget = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
+
+// targets returns the fuzz targets in a folder.
+func targets(dir string) (all []string, _ error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range fuzzTarget.FindAllSubmatch(text, -1) {
+			all = append(all, string(m[1]))
+		}
 	}
 	return all, nil
 }
@@ -63,6 +90,7 @@ var (
 	bugsConvicted = regexp.MustCompile(`^(\d+) of \d+ bugs convicted`)
 	modelVariant  = regexp.MustCompile(`^\w+ .* (holds|ends|asserts|deadlocks)$`)
 	packageOK     = regexp.MustCompile(`^ok\s`)
+	inputs        = regexp.MustCompile(`^fuzz: elapsed: .*, execs: (?P<total>\d+)`)
 )
 
 // list returns all parts, in the order in which they run.
@@ -85,6 +113,12 @@ func list(ctx context.Context, bubbles string) ([]part, error) {
 		}
 		if k.tests {
 			all = append(all, tests(k, p, bubbled.MatchString(k.path))...)
+		}
+		for _, target := range k.fuzz { // go test fuzzes one at a time, and leaves what fails in testdata/fuzz
+			q := p
+			q.name, q.cases = k.name+", "+target, inputs
+			q.run = []string{"go", "test", "-run=^$", "-fuzz=^" + target + "$", "-fuzztime=" + fuzzTime.String(), "-fuzzminimizetime=1s", k.path}
+			all = append(all, q)
 		}
 	}
 	for _, module := range []string{"cmd/interlock-lab", "contrib/certmagic", "contrib/clientgo", "contrib/gocron", "contrib/interlockotel", "contrib/interlockprom", "deploy/test", "examples/coupons", "examples/recipes", "fence/sqlite"} {

@@ -121,6 +121,7 @@ func TestVerdictOfCommands(t *testing.T) {
 	}{
 		"convicts":      {part{run: []string{"echo", "54 of 54 bugs convicted in 3.0s, 0 tried twice"}, cases: bugsConvicted}, result{verdict: held, cases: 54}},
 		"holds":         {part{run: []string{"printf", `claim -DX 12 1s  holds\nclaim -DY 12 1s  asserts\n`}, cases: modelVariant}, result{verdict: held, cases: 2}},
+		"fuzzes":        {part{run: []string{"printf", `fuzz: elapsed: 3s, execs: 10 (3/sec), new interesting: 1 (total: 5)\nfuzz: elapsed: 6s, execs: 25 (5/sec), new interesting: 1 (total: 5)\nPASS\n`}, cases: inputs}, result{verdict: held, cases: 25}},
 		"fails":         {part{run: []string{"sh", "-c", "echo no; exit 3"}, cases: packageOK}, result{verdict: broken, why: []string{"no; exit status 3"}}},
 		"cannot be run": {part{run: []string{"./nothing"}, cases: packageOK}, result{verdict: broken, why: []string{"fork/exec ./nothing: no such file or directory"}}},
 	} {
@@ -270,7 +271,7 @@ func TestEveryPackageHasAPart(t *testing.T) {
 	for _, p := range all {
 		names = append(names, p.name)
 	}
-	for _, want := range []string{"., 20 times", "./redlock", "./redlock on a slow machine", "./memlock, 20 times", "seeded bugs of .", "models", "bench"} {
+	for _, want := range []string{"., 20 times", "./redlock", "./redlock on a slow machine", "./memlock, 20 times", "./web, FuzzName", "./internal/serve, FuzzRequest", "seeded bugs of .", "models", "bench"} {
 		if want == "., 20 times" {
 			want = "." // not among the bubbles of this test
 		}

@@ -139,6 +139,9 @@ func (t *tally) said(line string, isCase *regexp.Regexp) {
 				n = 1
 			}
 		}
+		if isCase.SubexpIndex("total") > 0 {
+			t.cases = 0
+		}
 		t.cases += n
 	}
 }
