@@ -26,6 +26,7 @@ type Driver struct {
 	longest time.Duration // of a session, as the servers say
 	acl     zk.ACL        // of what is made
 	parents zk.Mode       // of a lock's node
+	many    int           // names, of which the doctor looks who stands in them
 
 	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel context.CancelFunc
@@ -49,7 +50,7 @@ func newDriver(ctx context.Context, addrs []string, o *Options) (driver.Driver, 
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{addrs: slices.Clone(addrs), options: options, base: options.Path, parents: zk.Container, opening: make(chan struct{}, 1)}
+	d := &Driver{addrs: slices.Clone(addrs), options: options, base: options.Path, parents: zk.Container, many: manyNames, opening: make(chan struct{}, 1)}
 	if options.ACL == CreatorsOnly || options.ACL == "" && options.User != "" {
 		d.acl = zk.Creators
 	}

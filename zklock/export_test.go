@@ -14,3 +14,9 @@ func SessionOf(d driver.Driver, id string) (int64, []byte) {
 	}
 	return 0, nil
 }
+
+// Faulty says what is wrong with a version of ZooKeeper in an ensemble.
+var Faulty = faulty
+
+// Many says how many names are many for the doctor.
+func Many(d driver.Driver, n int) { d.(*Driver).many = n }

@@ -144,6 +144,7 @@ func TestTLS(t *testing.T) {
 	mine := storetest.Mutex("encrypted")
 	storetest.Asks(t, s, mine, true)
 	storetest.Leaves(t, s, mine, true)
+	finds(t, "by TLS", "zk+tls://"+addr+"?acl=auth&ca="+theirs+"&cert="+ours+"&key="+ours, unhurried, srvrAlone)
 	for url, want := range map[string]string{
 		"zk+tls://" + addr + "?" + ample + "&ca=" + ours + "&cert=" + ours + "&key=" + ours: "certificate",
 		"zk+tls://" + addr + "?timeout=5s&ca=" + theirs:                                     addr,

@@ -238,7 +238,7 @@ func (c *Client) attach(ctx context.Context, addr string, zxid int64) (_ *conn, 
 	raw := nc
 	defer context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })()
 	if c.o.TLS != nil {
-		if nc, err = c.secure(ctx, nc, addr); err != nil {
+		if nc, err = secure(ctx, c.o.TLS, nc, addr); err != nil {
 			return nil, fmt.Errorf("%s: %w", addr, err)
 		}
 	}
@@ -275,8 +275,8 @@ func (c *Client) attach(ctx context.Context, addr string, zxid int64) (_ *conn, 
 }
 
 // secure speaks TLS over a connection. Without a name in the configuration the server's is that of its address.
-func (c *Client) secure(ctx context.Context, nc net.Conn, addr string) (net.Conn, error) {
-	config := c.o.TLS.Clone()
+func secure(ctx context.Context, config *tls.Config, nc net.Conn, addr string) (net.Conn, error) {
+	config = config.Clone()
 	if config.ServerName == "" {
 		config.ServerName, _, _ = net.SplitHostPort(addr)
 	}

@@ -26,6 +26,7 @@ const (
 	AuthFailed     Code = -115
 	SessionMoved   Code = -118
 	NotReadOnly    Code = -119
+	LocalSession   Code = -120
 	WantsSASL      Code = -124 // also of a login by SASL that has failed
 	QuotaExceeded  Code = -125
 	Throttled      Code = -127
@@ -37,8 +38,9 @@ var codeTexts = map[Code]string{
 	BadVersion: "the node has another version", NoChildren: "an ephemeral node can have no children", NodeExists: "the node exists",
 	NotEmpty: "the node has children", SessionExpired: "the session has expired", InvalidACL: "the access list is invalid: that of creators only wants a login",
 	AuthFailed: "authentication failed", SessionMoved: "the session has moved to another connection",
-	WantsSASL:   "the server wants a login by SASL, and has seen none that it knows",
-	NotReadOnly: "the server is read-only, since it has no majority", QuotaExceeded: "the quota is exceeded", Throttled: "the server has too much to do",
+	WantsSASL:    "the server wants a login by SASL, and has seen none that it knows",
+	LocalSession: "the servers keep sessions to themselves (localSessionsEnabled), which can have no ephemeral nodes: want localSessionsUpgradingEnabled, too",
+	NotReadOnly:  "the server is read-only, since it has no majority", QuotaExceeded: "the quota is exceeded", Throttled: "the server has too much to do",
 }
 
 // Error says what the code means.
@@ -55,7 +57,7 @@ func (c Code) Is(target error) bool {
 	switch c {
 	case SessionExpired:
 		return target == driver.ErrSessionLost
-	case NoAuth, InvalidACL, AuthFailed, BadArguments, NoChildren, Unimplemented, WantsSASL:
+	case NoAuth, InvalidACL, AuthFailed, BadArguments, NoChildren, Unimplemented, WantsSASL, LocalSession:
 		return target == driver.ErrRefused
 	case QuotaExceeded, NotReadOnly:
 		return target == driver.ErrUnable || target == driver.ErrNotSent
