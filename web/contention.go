@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"hash/fnv"
 	"html/template"
@@ -95,9 +94,7 @@ func (h *Handler) contentionPage(w http.ResponseWriter, r *http.Request, who Pri
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), firstLook)
-	defer cancel()
-	snap, failure := b.see(ctx)
+	snap, failure := b.seeSoon(r.Context())
 	v := &contentionView{frame: h.frame(r, &who, "Contention in "+b.store.Name)}
 	v.within(h, b, "contention")
 	v.Live = address("live", "store", b.store.Name, "page", "contention")

@@ -101,6 +101,25 @@ func (b *hub) see(ctx context.Context) (*snapshot, *failure) {
 	return b.list.snap, b.list.failure
 }
 
+// How long a page waits for a list that is being read: for the first one, without which it has nothing to show, and for a newer one.
+const (
+	firstLook = time.Second
+	nextLook  = 200 * time.Millisecond
+)
+
+// seeSoon is see for a page, which does without the list that is being read if that takes long.
+func (b *hub) seeSoon(ctx context.Context) (*snapshot, *failure) {
+	patience := nextLook
+	b.mu.Lock()
+	if b.list.snap == nil {
+		patience = firstLook
+	}
+	b.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return b.see(ctx)
+}
+
 // read has a list read that is due, and returns what is closed when it is there; nil if none is due. Called under b.mu.
 func (b *hub) read() chan struct{} {
 	l := &b.list

@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -18,11 +17,8 @@ import (
 	"github.com/interlock-go/interlock/internal/printable"
 )
 
-// onPage is how many names a page has, firstLook how long it waits for a list that is being read.
-const (
-	onPage    = 200
-	firstLook = 200 * time.Millisecond
-)
+// onPage is how many names a page has.
+const onPage = 200
 
 // selection is a part of a list, for somebody.
 type selection struct {
@@ -228,9 +224,7 @@ func (h *Handler) listPage(w http.ResponseWriter, r *http.Request, who Principal
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), firstLook)
-	defer cancel()
-	snap, failure := b.see(ctx)
+	snap, failure := b.seeSoon(r.Context())
 	v := &listView{frame: h.frame(r, &who, "Names in "+b.store.Name)}
 	v.within(h, b, "./")
 	v.Live = address("live", "store", b.store.Name, "page", "list", "prefix", sel.prefix, "after", sel.after)
