@@ -16,6 +16,7 @@ type bug struct {
 	id    string
 	row   string // of the catalogue, "" if it has none
 	pkg   string // whose test must fail: a folder relative to the root
+	in    string // the folder of its module: "." or, of one beside the root's, relative to that
 	test  string // a pattern as for go test -run
 	fails *regexp.Regexp
 	says  string
@@ -28,7 +29,7 @@ var bugKinds = map[string][]string{"bug": {"row", "test", "fails", "says"}}
 // rowOf finds the row of the catalogue in a bug's id: A3 in A3, A3b, A3-late and redis-A3.
 var rowOf = regexp.MustCompile(`(?:^|-)([A-Z][0-9]+)[a-z]?(?:-|$)`)
 
-// readBugs reads the bugs of every package of the module at root.
+// readBugs reads the bugs of every package of the module at root, and of the modules in its folders.
 func readBugs(root string) (bugs []*bug, _ error) {
 	var wrong []error
 	first := map[string]string{}
@@ -38,7 +39,7 @@ func readBugs(root string) (bugs []*bug, _ error) {
 			return err
 		case !d.IsDir():
 			return nil
-		case dir != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || isModule(dir)):
+		case dir != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
 			return fs.SkipDir
 		}
 		files, err := filepath.Glob(filepath.Join(dir, "testdata", "bugs", "*.bugs"))
@@ -53,7 +54,7 @@ func readBugs(root string) (bugs []*bug, _ error) {
 			records, err := readRecords(file, bugKinds)
 			wrong = append(wrong, err)
 			for _, r := range records {
-				b, err := newBug(r, pkg)
+				b, err := newBug(r, pkg, moduleOf(root, pkg))
 				if err == nil && first[b.id] != "" {
 					err = fmt.Errorf("%s: bug %s stands at %s already", r.at, b.id, first[b.id])
 				}
@@ -70,13 +71,19 @@ func readBugs(root string) (bugs []*bug, _ error) {
 	return bugs, errors.Join(append(wrong, err)...)
 }
 
-func isModule(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "go.mod"))
-	return err == nil
+// moduleOf returns the folder of a package's module, relative to the root as that of the package is.
+func moduleOf(root, pkg string) string {
+	for pkg != "." {
+		if _, err := os.Stat(filepath.Join(root, pkg, "go.mod")); err == nil {
+			break
+		}
+		pkg = filepath.Dir(pkg)
+	}
+	return pkg
 }
 
-func newBug(r *record, pkg string) (*bug, error) {
-	b := &bug{id: r.id, pkg: filepath.ToSlash(pkg), at: r.at, edits: r.edits}
+func newBug(r *record, pkg, in string) (*bug, error) {
+	b := &bug{id: r.id, pkg: filepath.ToSlash(pkg), in: in, at: r.at, edits: r.edits}
 	var fails string
 	for name, value := range map[string]*string{"row": &b.row, "test": &b.test, "fails": &fails, "says": &b.says} {
 		var err error

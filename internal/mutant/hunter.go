@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -134,24 +135,38 @@ func (h *hunter) build(ctx context.Context, bugs []*bug) error {
 	if err != nil {
 		return err
 	}
-	var packages []string
+	packages := map[string][]string{} // by the folder of their module
 	for _, b := range bugs {
-		packages = append(packages, "./"+b.pkg)
+		packages[b.in] = append(packages[b.in], b.pkg)
 	}
-	slices.Sort(packages)
-	packages = slices.Compact(packages)
+	h.built = map[string]binary{}
+	for _, in := range slices.Sorted(maps.Keys(packages)) {
+		slices.Sort(packages[in])
+		if err := h.buildOf(ctx, in, slices.Compact(packages[in]), overlay); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-	bin := filepath.Join(h.temp, "bin")
+// buildOf makes those of one module, as the go command does in its folder.
+func (h *hunter) buildOf(ctx context.Context, in string, packages []string, overlay string) error {
+	root, bin := filepath.Join(h.root, in), filepath.Join(h.temp, "bin", in)
 	args := []string{"test", "-c", "-overlay", overlay, "-o", bin + string(filepath.Separator)}
 	if h.race {
 		args = append(args, "-race")
 	}
-	if _, err := h.output(ctx, "go", append(args, packages...)...); err != nil {
+	below := func(pkg string) string {
+		return "./" + strings.TrimPrefix(strings.TrimPrefix(pkg, filepath.ToSlash(in)), "/")
+	}
+	for _, p := range packages {
+		args = append(args, below(p))
+	}
+	if _, err := output(ctx, root, "go", args...); err != nil {
 		return err
 	}
-	h.built = map[string]binary{}
 	for _, p := range packages {
-		about, err := h.output(ctx, "go", "list", "-f", "{{.ImportPath}}\n{{.Dir}}", p)
+		about, err := output(ctx, root, "go", "list", "-f", "{{.ImportPath}}\n{{.Dir}}", below(p))
 		if err != nil {
 			return err
 		}
@@ -165,9 +180,9 @@ func (h *hunter) build(ctx context.Context, bugs []*bug) error {
 	return nil
 }
 
-func (h *hunter) output(ctx context.Context, name string, args ...string) (string, error) {
+func output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = h.root
+	cmd.Dir = dir
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it removes its own temporary files
 	cmd.WaitDelay = 10 * time.Second
 	var stderr bytes.Buffer
@@ -254,7 +269,7 @@ func (h *hunter) test(ctx context.Context, b *bug, id string, limit time.Duratio
 
 	ctx, cancel := context.WithTimeoutCause(ctx, limit+15*time.Second, errHangs)
 	defer cancel()
-	bin := h.built["./"+b.pkg]
+	bin := h.built[b.pkg]
 	cmd := exec.CommandContext(ctx, bin.file, "-test.run", b.test, "-test.v=test2json", "-test.count=1", "-test.paniconexit0", "-test.timeout", limit.String())
 	cmd.Dir = bin.dir
 	setting := "TMPDIR=" + temp

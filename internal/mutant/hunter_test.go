@@ -38,6 +38,7 @@ func TestHunt_TellsConvictionFromEscape(t *testing.T) {
 		"import":   "lock TestSet\n",
 		"value":    "lock TestSet\n",
 		"embedded": "lock TestWords\n",
+		"module":   "other TestTwice\n",
 		"A2":       "the test passes with the bug",
 		"A3":       "the test timed out with the bug: want it to notice by itself",
 		"A4":       "crashed with the bug: want its test to fail",
@@ -159,6 +160,7 @@ func TestRun_FailsAsACommand(t *testing.T) {
 		{args("-id", "A2"), "1 of 1 bugs NOT convicted"},
 		{args("-id", "Z1"), `no bug and no row "Z1"`},
 		{args("-pkg", "./lock/", "-id", "A1"), ""},
+		{args("-pkg", "./other"), ""},
 		{args("-pkg", ".", "-id", "A1"), "no bug in .: want a folder"},
 		{args("A1"), `unexpected argument "A1"`},
 	} {

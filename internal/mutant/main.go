@@ -9,7 +9,7 @@
 //
 //	go run ./internal/mutant            hunts all bugs
 //	go run ./internal/mutant -id A3     one of them
-//	go run ./internal/mutant -pkg .     those of one package
+//	go run ./internal/mutant -pkg .     those of one package, also of a module beside this one
 //	go run ./internal/mutant -list      only checks the data against the source
 //	go run ./internal/mutant -page      prints the catalogue
 package main

@@ -56,7 +56,7 @@ type variant struct {
 	text []byte
 }
 
-// seed writes what the compiler shall read instead of the module's files to dir and returns the file for -overlay.
+// seed writes what the compiler shall read instead of the files of the module, and of those beside it, to dir and returns the file for -overlay.
 func seed(root, dir string, bugs []*bug) (overlay string, _ error) {
 	variants, err := variantsOf(root, bugs)
 	if err != nil {

@@ -126,6 +126,12 @@ func list(ctx context.Context, bubbles string) ([]part, error) {
 			name: module, command: "make proof PKG=" + module, rounds: 1, events: true,
 			run: []string{"go", "-C", module, "test", "-json", "-count=1", "-race", "-timeout=" + limit.String(), "./..."},
 		})
+		if _, err := os.Stat(filepath.Join(module, "testdata", "bugs")); err == nil {
+			bugs = append(bugs, part{
+				name: "seeded bugs of ./" + module, command: "make mutants PKG=./" + module, rounds: 1,
+				run: []string{".ci/mutants", "-pkg", "./" + module}, cases: bugsConvicted,
+			})
+		}
 	}
 	all = append(all, bugs...)
 	return append(all,

@@ -1,0 +1,3 @@
+module example.test/seeded/other
+
+go 1.25.0
