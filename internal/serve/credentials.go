@@ -29,6 +29,8 @@ type credentials struct {
 	file *watched[*table] // nil without a file
 	key  []byte           // of this process, for cookies
 	now  func() time.Time
+
+	authorities func() *x509.CertPool // whose certificates are good now; nil without --client-ca
 }
 
 // denial is why a request is answered by 401. Its text is for the client, and says nothing that only the owner of a token should know.
@@ -48,6 +50,7 @@ var (
 	errScheme  = &denial{text: "the header Authorization is not understood: want one, as Authorization: Bearer TOKEN"}
 	errUnknown = &denial{text: "the token is not known here", counted: true}
 	errCert    = &denial{text: "the client's certificate names nobody who is known here"}
+	errOver    = &denial{text: "the client's certificate is over, or its authority is no longer one of --client-ca: connect with another one"}
 	errCookie  = &denial{text: "the login is over: log in again"}
 )
 
@@ -117,6 +120,9 @@ func (c *credentials) authenticate(r *http.Request, cookies bool) (web.Principal
 		}
 		return c.principal(e), nil
 	case r.TLS != nil && len(r.TLS.VerifiedChains) > 0:
+		if !c.trusted(r.TLS.PeerCertificates) {
+			return web.Principal{}, errOver
+		}
 		e, err := t.ofCertificate(r.TLS.VerifiedChains[0][0], c.now())
 		if err != nil {
 			return web.Principal{}, err
@@ -128,6 +134,22 @@ func (c *credentials) authenticate(r *http.Request, cookies bool) (web.Principal
 		}
 	}
 	return web.Principal{}, errNone
+}
+
+// trusted reports whether a client's certificate, with those that it came with, is good now. It was as its connection began; but a connection,
+// and a stream on it, lasts for days, in which a certificate ends and an authority is taken out of its file.
+func (c *credentials) trusted(sent []*x509.Certificate) bool {
+	if c.authorities == nil {
+		return true
+	}
+	between := x509.NewCertPool()
+	for _, ca := range sent[1:] {
+		between.AddCert(ca)
+	}
+	_, err := sent[0].Verify(x509.VerifyOptions{
+		Roots: c.authorities(), Intermediates: between, CurrentTime: c.now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	return err == nil
 }
 
 // table returns the tokens, nil if there is no file of them.

@@ -138,6 +138,34 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
+// A certificate is good for as long as it lasts and its authority is one of the file's, whatever its connection has shown as it began.
+func TestCertificatesEnd(t *testing.T) {
+	t.Parallel()
+	c, now := guarded(t, &Options{ClientCA: "x"}, "")
+	ca, other := makeCA(t, t.TempDir()), makeCA(t, t.TempDir())
+	pool := ca.pool
+	c.authorities = func() *x509.CertPool { return pool }
+	cert, err := x509.ParseCertificate(ca.client(t, "ops").Certificates[0].Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodGet, "https://locks.example.org/", nil)
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert, ca.cert}}}
+	ask := func(what string, good bool) {
+		t.Helper()
+		if who, err := c.authenticate(r, true); (err == nil) != good || err != nil && !errors.Is(err, web.ErrUnauthenticated) {
+			t.Errorf("%s: %+v and %v", what, who, err)
+		}
+	}
+	*now = cert.NotAfter.Add(-time.Minute)
+	ask("while it lasts", true)
+	*now = cert.NotAfter.Add(time.Minute)
+	ask("after its end", false)
+	*now = cert.NotAfter.Add(-time.Minute)
+	pool = other.pool
+	ask("its authority is out of the file", false)
+}
+
 // A token is good until the end of its last day, and its owner is told why not from then on; a login ends with it.
 func TestTokensExpire(t *testing.T) {
 	t.Parallel()

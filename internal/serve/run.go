@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,9 +38,12 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	config, reloadTLS, err := o.tlsConfig()
+	config, files, err := o.tlsConfig()
 	if err != nil {
 		return err
+	}
+	if o.ClientCA != "" {
+		s.who.authorities = func() *x509.CertPool { return files.current().ClientCAs }
 	}
 	listeners, err := o.listen()
 	if err != nil {
@@ -93,7 +97,9 @@ func Run(ctx context.Context, o *Options) error {
 		select {
 		case <-hangups:
 			s.who.reload(o.Logger)
-			reloadTLS()
+			if files != nil {
+				files.reload()
+			}
 			continue
 		case err := <-failed:
 			_ = h.Close()

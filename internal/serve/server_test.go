@@ -400,6 +400,11 @@ func TestTLS(t *testing.T) {
 		_ = resp.Body.Close()
 	}
 
+	before := by("ops")
+	if a := s.askBy(before, "GET", "/metrics", ""); a.status != 200 {
+		t.Errorf("before: %d", a.status)
+	}
+
 	// A new certificate, of another CA, is what the next connection sees.
 	next := makeCA(t, dir)
 	fresh := func() bool {
@@ -413,6 +418,11 @@ func TestTLS(t *testing.T) {
 		return err == nil
 	}
 	eventually(t, "the new certificate is used", fresh)
+
+	// The connection of before goes on; its certificate is good for nothing any more, whose CA is no longer one of the file's.
+	if a := s.askBy(before, "GET", "/metrics", ""); a.status != 401 || !strings.Contains(a.body, "no longer one of --client-ca") {
+		t.Errorf("a certificate of the former CA, on its connection: %d %s", a.status, a.body)
+	}
 }
 
 // Whoever opens connections and asks for nothing takes the place of others who ask for nothing, and of nobody else.

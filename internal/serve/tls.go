@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// tlsConfig returns the configuration of TLS, which follows its files: a certificate is renewed without a restart. It is nil without TLS.
-func (o *Options) tlsConfig() (*tls.Config, func(), error) {
+// tlsConfig returns the configuration of TLS, which follows its files: a certificate is renewed without a restart. Both are nil without TLS.
+func (o *Options) tlsConfig() (*tls.Config, *watched[*tls.Config], error) {
 	if o.TLSCert == "" {
-		return nil, func() {}, nil
+		return nil, nil, nil
 	}
 	files := []string{o.TLSCert, o.TLSKey}
 	if o.ClientCA != "" {
@@ -22,7 +22,7 @@ func (o *Options) tlsConfig() (*tls.Config, func(), error) {
 	}
 	c := w.current().Clone()
 	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return w.current(), nil }
-	return c, w.reload, nil
+	return c, w, nil
 }
 
 func (o *Options) readTLS() (*tls.Config, error) {
