@@ -70,10 +70,11 @@ func (c *Client) Doctor(ctx context.Context, o ...DoctorOption) (*Report, error)
 	r := &Report{Findings: []Finding{}}
 	err := c.examine(ctx, exam, func(f ...Finding) { r.Findings = append(r.Findings, f...) })
 	r.Findings = fold(r.Findings)
-	r.Guarantee = guarantee(c.traits, r)
-	if err != nil {
+	if err != nil { // whatever was well until then is no guarantee
+		r.Guarantee = "The store does not answer, so not all was looked at, and what it keeps is not known."
 		return r, fmt.Errorf("interlock: doctor: %w", unavailable(err))
 	}
+	r.Guarantee = guarantee(c.traits, r)
 	return r, nil
 }
 

@@ -165,6 +165,9 @@ func TestDoctor_Unavailable(t *testing.T) {
 			if len(r.Findings) != c.found {
 				t.Errorf("%s: %+v, want %d", name, r.Findings, c.found)
 			}
+			if !strings.Contains(r.Guarantee, "not all was looked at") || strings.Contains(r.Guarantee, "keeps the promises") {
+				t.Errorf("%s: %q; want that not all was looked at", name, r.Guarantee)
+			}
 		})
 	}
 }

@@ -39,7 +39,7 @@ func (c *doctorCommand) Run(ctx context.Context, t terminal, line *commandLine) 
 	if line.JSON {
 		err = errors.Join(printJSON(t.out, asJSON(name, report)), err)
 	} else {
-		t.report(name, report)
+		t.report(name, report, err == nil)
 	}
 	switch {
 	case err != nil:
@@ -89,8 +89,9 @@ type reportJSON struct {
 
 func asJSON(name string, r *interlock.Report) reportJSON { return reportJSON{name, r, r.Worst()} }
 
-// report shows a report to people: a line for each check, and below it what is to be done where something is wrong.
-func (t terminal) report(name string, r *interlock.Report) {
+// report shows a report to people: a line for each check, and below it what is to be done where something is wrong. One of a store that has not
+// answered to the end is not whole.
+func (t terminal) report(name string, r *interlock.Report, whole bool) {
 	t.print("%s", name)
 	column := 0
 	for _, f := range r.Findings {
@@ -113,7 +114,11 @@ func (t terminal) report(name string, r *interlock.Report) {
 		}
 	}
 	t.part("As it stands: ", r.Guarantee)
-	t.print("%s", counted(r))
+	if sum := counted(r); sum != "" {
+		t.print("%s", sum)
+	} else if whole {
+		t.print("All is well.")
+	}
 }
 
 // part prints a text behind a label, in as many lines as it takes; those after the first begin below its beginning.
@@ -151,7 +156,7 @@ func (t terminal) mark(l driver.Level) string {
 	return sign
 }
 
-// counted says how many findings there are.
+// counted says how many findings there are, and nothing where there are none.
 func counted(r *interlock.Report) string {
 	var parts []string
 	for _, k := range []struct {
@@ -167,7 +172,7 @@ func counted(r *interlock.Report) string {
 		}
 	}
 	if parts == nil {
-		return "All is well."
+		return ""
 	}
 	return strings.Join(parts, ", ") + "."
 }

@@ -30,7 +30,7 @@ func TestDoctor_Report(t *testing.T) {
 	} {
 		var out strings.Builder
 		c.t.out = &out
-		c.t.report("redis://10.0.0.5:6379", r)
+		c.t.report("redis://10.0.0.5:6379", r, true)
 		for _, want := range append(c.marks, "R3: maxmemory-policy", "10.0.0.5:6379: ", "mend  CONFIG SET maxmemory-policy noeviction\n", "As it stands: It does not keep", "\n1 bad, 1 warning, 1 check was skipped.\n") {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("of %d columns: want %q in\n%s", c.t.columns, want, out.String())
@@ -43,6 +43,19 @@ func TestDoctor_Report(t *testing.T) {
 		}
 		if strings.Contains(out.String(), "R9: ") {
 			t.Errorf("a code where nothing is wrong:\n%s", out.String())
+		}
+	}
+}
+
+// All is well only where all was looked at.
+func TestDoctor_BrokenOff(t *testing.T) {
+	t.Parallel()
+	r := &interlock.Report{Guarantee: "not known", Findings: []interlock.Finding{{Title: "latency", Seen: "0.3 ms"}}}
+	for _, whole := range []bool{true, false} {
+		var out strings.Builder
+		terminal{out: &out}.report("redis://10.0.0.5:6379", r, whole)
+		if strings.Contains(out.String(), "All is well.") != whole {
+			t.Errorf("whole: %v, and it says\n%s", whole, out.String())
 		}
 	}
 }
