@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/interlock-go/interlock/internal/npm"
 )
 
 // Whoever lacks something is told what to install.
@@ -20,7 +22,7 @@ func TestMissingPrograms(t *testing.T) {
 		t.Errorf("without Curator: %v", err)
 	}
 	cache := t.TempDir()
-	if err := installPackages(cache, filepath.Join(cache, "npm")); err == nil || !strings.Contains(err.Error(), "package npm") {
+	if _, err := npm.Install(cache, npmPackage, npmLock); err == nil || !strings.Contains(err.Error(), "package npm") {
 		t.Errorf("without npm: %v", err)
 	}
 	if left, err := os.ReadDir(cache); err != nil || len(left) > 0 {
@@ -31,18 +33,20 @@ func TestMissingPrograms(t *testing.T) {
 // Processes that install at once all find the packages, and leave one copy.
 func TestInstallAtOnce(t *testing.T) {
 	cache := t.TempDir()
-	packages := filepath.Join(cache, "npm")
 	done := make(chan error)
 	for range 2 {
-		go func() { done <- installPackages(cache, packages) }()
+		go func() {
+			modules, err := npm.Install(cache, npmPackage, npmLock)
+			for _, name := range []string{"ioredis", "redis-semaphore", "redlock", "redlock5"} {
+				if err == nil {
+					_, err = os.Stat(filepath.Join(modules, name, "package.json"))
+				}
+			}
+			done <- err
+		}()
 	}
 	for range 2 {
 		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-	for _, name := range []string{"ioredis", "redis-semaphore", "redlock", "redlock5"} {
-		if _, err := os.Stat(filepath.Join(packages, "node_modules", name, "package.json")); err != nil {
 			t.Error(err)
 		}
 	}
