@@ -146,7 +146,7 @@ func exported(t *testing.T, dir string, known packages) packages {
 			continue
 		}
 		files[p.ImportPath] = p.Export
-		if old := byName[p.Name]; !internal(p.ImportPath) && !strings.Contains(p.ImportPath, "/internal") &&
+		if old := byName[p.Name]; !strings.Contains("/"+p.ImportPath, "/internal") &&
 			(old == "" || own(p.ImportPath) || standard(p.ImportPath) && !own(old)) {
 			byName[p.Name] = p.ImportPath
 		}
