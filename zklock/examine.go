@@ -94,8 +94,8 @@ func (x *examination) members(ctx context.Context) error {
 	if err := x.d.ask(ctx, config); err != nil {
 		return err
 	}
-	if config.Err != nil {
-		f.Level, f.Seen = driver.LevelSkip, fmt.Sprintf("this user may not read /zookeeper/config: %v", config.Err)
+	if config.Code != 0 {
+		f.Level, f.Seen = driver.LevelSkip, fmt.Sprintf("this user may not read /zookeeper/config: %v", config.Code)
 		x.add(f)
 		return nil //nolint:nilerr // it is a finding
 	}
@@ -221,8 +221,8 @@ func (x *examination) leftovers(ctx context.Context) error {
 	if err := x.d.ask(ctx, all); err != nil {
 		return err
 	}
-	if all.Err != nil {
-		f.Level, f.Seen = driver.LevelSkip, fmt.Sprintf("the names below %s cannot be listed: %v", x.d.root(), all.Err)
+	if all.Code != 0 {
+		f.Level, f.Seen = driver.LevelSkip, fmt.Sprintf("the names below %s cannot be listed: %v", x.d.root(), all.Code)
 		x.add(f)
 		return nil
 	}
