@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,10 +54,18 @@ func reload(t *testing.T, s *servertest.Server) {
 // Each setting that hurts has its own finding, and no other; without them the same server is well.
 func TestDoctor_Settings(t *testing.T) {
 	t.Parallel()
-	s := migrated(t, append(sound, servertest.Replicated...)...)
 	for _, technique := range leases {
-		finds(t, technique+" on a server that is well", by(s.URL(), technique), nil)
+		t.Run(technique, func(t *testing.T) {
+			t.Parallel()
+			settings(t, technique)
+		})
 	}
+}
+
+func settings(t *testing.T, technique string) {
+	s := migrated(t, append(slices.Clone(sound), servertest.Replicated...)...)
+	url := by(s.URL(), technique)
+	finds(t, "a server that is well", url, nil)
 	system := func(set string) (string, string) {
 		name, _, _ := strings.Cut(set, " ")
 		return "alter system set " + set, "alter system reset " + name
@@ -104,16 +113,22 @@ func TestDoctor_Settings(t *testing.T) {
 		if strings.Contains(do, "system") {
 			reload(t, s)
 		}
-		finds(t, k.what, s.URL(), k.rows)
-		for _, technique := range leases[1:] {
-			finds(t, technique+" with "+k.what, by(s.URL(), technique), k.other)
+		want := k.other
+		if technique == "rows" {
+			want = k.rows
 		}
+		finds(t, k.what, url, want)
 		execute(t, s, undo)
 		if strings.Contains(do, "system") {
 			reload(t, s)
 		}
 	}
-	finds(t, "all is undone", s.URL(), nil)
+	finds(t, "all is undone", url, nil)
+}
+
+// What servers of tests go without, for speed, is told of.
+func TestDoctor_OfATest(t *testing.T) {
+	t.Parallel()
 	for title, args := range map[string][]string{"flushing": {"-c", "autovacuum=on"}, "vacuum": {"-c", "fsync=on"}} { // that of tests has both off, by its arguments
 		finds(t, title+" is off", migrated(t, args...).URL(), examinetest.Levels{title: examinetest.Warn})
 	}
@@ -157,17 +172,24 @@ func TestDoctor_Failover(t *testing.T) {
 	examinetest.Finds(t, "the standby alone is left", c, examinetest.Levels{"role": examinetest.Bad})
 }
 
-// What a role lacks is named, whatever it is; and what it may not see is said to be skipped.
+// What a role lacks is named, whatever it is.
 func TestDoctor_Rights(t *testing.T) {
 	t.Parallel()
+	for _, technique := range leases {
+		t.Run(technique, func(t *testing.T) {
+			t.Parallel()
+			rights(t, technique)
+		})
+	}
+}
+
+func rights(t *testing.T, technique string) {
 	s := migrated(t, sound...)
 	const needs = "grant usage on schema interlock to app; grant select on interlock.version to app; grant select, insert, update on interlock.lock, interlock.held to app; " +
 		"grant select, insert, update, delete on interlock.session to app; grant select, usage, update on interlock.token to app"
 	execute(t, s, "create role app login; grant pg_monitor to app; "+needs)
 	app := strings.Replace(s.URL(), "postgres@", "app@", 1)
-	for _, technique := range leases {
-		finds(t, technique+" with all rights", by(app, technique), nil)
-	}
+	finds(t, "all rights", by(app, technique), nil)
 	for right, techniques := range map[string]string{
 		"insert on interlock.lock from app":                        "rows",
 		"delete on interlock.session from app":                     "rows",
@@ -179,22 +201,27 @@ func TestDoctor_Rights(t *testing.T) {
 		"execute on function interlock.advance() from public, app": "session rowlock",
 	} {
 		execute(t, s, "revoke "+right)
-		for _, technique := range leases {
-			want := examinetest.Levels{}
-			if strings.Contains(techniques, technique) {
-				want["rights"] = examinetest.Bad
-			}
-			if technique == "rows" && strings.Contains(right, "pg_notify") {
-				want["listening"] = examinetest.Skip
-			}
-			finds(t, technique+" without "+right, by(app, technique), want)
+		want := examinetest.Levels{}
+		if strings.Contains(techniques, technique) {
+			want["rights"] = examinetest.Bad
 		}
+		if technique == "rows" && strings.Contains(right, "pg_notify") {
+			want["listening"] = examinetest.Skip
+		}
+		finds(t, "without "+right, by(app, technique), want)
 		restore, _, _ := strings.Cut(strings.Replace("grant "+right, " from ", " to ", 1), ", app")
 		execute(t, s, restore)
 	}
+}
+
+// What a role may not see of others is said to be skipped, and what policies keep from it is told.
+func TestDoctor_Unseen(t *testing.T) {
+	t.Parallel()
+	s := migrated(t, sound...)
+	execute(t, s, "create role app login; grant all on schema interlock to app; grant all on all tables in schema interlock to app; grant all on all sequences in schema interlock to app")
+	app := strings.Replace(s.URL(), "postgres@", "app@", 1)
 	other := connect(t, s)
 	defer other.Close(context.Background())
-	execute(t, s, "revoke pg_monitor from app")
 	finds(t, "somebody else is there", app, examinetest.Levels{"long transactions": examinetest.Skip})
 	execute(t, s, "alter table interlock.lock enable row level security; grant pg_monitor to app")
 	finds(t, "policies", app, examinetest.Levels{"row security": examinetest.Bad})

@@ -11,30 +11,36 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
+// sound are the arguments of a server that is well, other than those of tests usually are.
+func sound(t *testing.T) []string {
+	return map[bool][]string{true: {"-c", "autovacuum=on"}, false: {"--innodb-flush-method=fsync"}}[strings.HasSuffix(t.Name(), "postgres")]
+}
+
+// as is a client of a user's, that sees the settings as they are now.
+func as(t *testing.T, s *database, user string) *interlock.Client {
+	t.Helper()
+	c, err := interlock.Open(t.Context(), strings.NewReplacer("postgres@", user+"@", "root@", user+"@").Replace(s.url(s.Addr())), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// owner is the user who may do everything.
+func owner(s *database) string { return map[bool]string{true: "postgres", false: "root"}[s.postgres] }
+
 // Each setting that hurts has its own finding, and no other; without them the same server is well.
 func TestDoctor(t *testing.T) {
 	both(t, func(t *testing.T, on opening) {
-		s := on(t, map[bool][]string{
-			true:  {"-c", "autovacuum=on"},
-			false: {"--innodb-flush-method=fsync"},
-		}[strings.HasSuffix(t.Name(), "postgres")]...)
-		open := func(user string) *interlock.Client {
-			t.Helper()
-			c, err := interlock.Open(t.Context(), strings.NewReplacer("postgres@", user, "root@", user).Replace(s.url(s.Addr())), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = c.Close() })
-			return c
-		}
-		me := map[bool]string{true: "postgres@", false: "root@"}[s.postgres]
+		s := on(t, sound(t)...)
 		finds := func(what, title string, l driver.Level) {
 			t.Helper()
 			want := examinetest.Levels{}
 			if title != "" {
 				want[title] = l
 			}
-			c := open(me)
+			c := as(t, s, owner(s))
 			defer c.Close()
 			examinetest.Finds(t, what, c, want)
 		}
@@ -60,7 +66,14 @@ func TestDoctor(t *testing.T) {
 			finds(k[0], k[2], map[string]driver.Level{"warn": examinetest.Warn, "bad": examinetest.Bad}[k[3]])
 			s.must(t, k[1])
 		}
-		c := open(me)
+	})
+}
+
+// A server that takes no writes, a user who lacks a right, and a table that a crash empties are told of.
+func TestDoctor_NoLocks(t *testing.T) {
+	both(t, func(t *testing.T, on opening) {
+		s := on(t, sound(t)...)
+		c := as(t, s, owner(s))
 		if !s.postgres {
 			s.must(t, "set global read_only = 1")
 			examinetest.Finds(t, "a server that has become read-only", c, examinetest.Levels{"role": examinetest.Bad})
@@ -68,7 +81,7 @@ func TestDoctor(t *testing.T) {
 		}
 		s.must(t, map[bool]string{true: "create role app login", false: "create user app"}[s.postgres])
 		s.must(t, "grant select, insert on shedlock to app")
-		examinetest.Finds(t, "a user who may not UPDATE", open("app@"), map[bool]examinetest.Levels{
+		examinetest.Finds(t, "a user who may not UPDATE", as(t, s, "app"), map[bool]examinetest.Levels{
 			true: {"rights": examinetest.Bad, "long transactions": examinetest.Skip}, false: {"rights": examinetest.Bad},
 		}[s.postgres])
 		s.must(t, map[bool]string{true: "alter table shedlock set unlogged", false: "alter table shedlock engine = Aria"}[s.postgres])
@@ -76,7 +89,7 @@ func TestDoctor(t *testing.T) {
 	})
 }
 
-// A clock that is wrong is noticed, and a primary whose standby nobody waits for.
+// A clock that is wrong is noticed.
 func TestDoctor_Clock(t *testing.T) {
 	t.Parallel()
 	server, err := servertest.StartPostgres(t.Context(), servertest.Options{Clock: true, Args: append([]string{"-c", "fsync=on", "-c", "autovacuum=on"}, servertest.Replicated...)})
@@ -94,9 +107,17 @@ func TestDoctor_Clock(t *testing.T) {
 		t.Fatal(err)
 	}
 	examinetest.Finds(t, "a clock that is ahead", c, examinetest.Levels{"clock": examinetest.Warn})
-	if err := s.Step(-time.Hour); err != nil {
+}
+
+// A primary whose standby nobody waits for is told of.
+func TestDoctor_Standby(t *testing.T) {
+	t.Parallel()
+	s := overPostgres(t, servertest.Postgres(t, append([]string{"-c", "fsync=on", "-c", "autovacuum=on"}, servertest.Replicated...)...))
+	c, err := interlock.Open(t.Context(), s.url(s.Addr()), nil)
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = c.Close() })
 	servertest.Standby(t, s.Server)
 	examinetest.Finds(t, "a standby", c, examinetest.Levels{"failover": examinetest.Warn})
 }
