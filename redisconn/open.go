@@ -95,7 +95,7 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 			return nil, fmt.Errorf("redisconn: connect to %s: %w", met, Unchanged(answered(o.err)))
 		}
 		conn := newConn(o.client)
-		conn.made, conn.own, conn.warden, conn.links = made, true, watch, links
+		conn.made, conn.own, conn.config, conn.warden, conn.links = made, true, c, watch, links
 		return conn, nil
 	case <-ctx.Done():
 		go func() {

@@ -20,6 +20,7 @@ type conn struct {
 	cmds   rueidis.Builder
 	made   *atomic.Uint64 // connections; nil where the client is the user's
 	own    bool
+	config Config     // by which it was opened; empty where the client is the user's
 	warden *warden    // nil where the client is the user's
 	solo   sync.Mutex // of the command that is alone
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -127,6 +128,28 @@ func TestDoctor_Replicas(t *testing.T) {
 	other.MustDo(t, "REPLICAOF", "NO", "ONE")
 	s.MustDo(t, "REPLICAOF", "127.0.0.1", strconv.Itoa(other.Port()))
 	examinetest.Finds(t, "a replica", c, examinetest.Levels{"role": examinetest.Bad, "names": examinetest.Skip})
+}
+
+// Sentinels are looked at, too: how many there are, whether they are enough for a failover, and how soon there would be one.
+func TestDoctor_Sentinels(t *testing.T) {
+	t.Parallel()
+	s := servertest.Sentinel(t, redistest.Durable...)
+	master := path.Base(s.URL())
+	c := open(t, s.URL(), nil)
+	with := func(title string) examinetest.Levels { // and that a failover can lose locks, which is so by any number of them
+		return examinetest.Levels{"failover": examinetest.Warn, title: examinetest.Warn}
+	}
+	examinetest.Finds(t, "three Sentinels", c, examinetest.Levels{"failover": examinetest.Warn})
+	s.Nodes[0].MustDo(t, "SENTINEL", "SET", master, "quorum", "4")
+	examinetest.Finds(t, "a quorum of four", c, with("sentinels"))
+	s.Nodes[0].MustDo(t, "SENTINEL", "SET", master, "quorum", "2")
+	s.Nodes[1].MustDo(t, "SENTINEL", "SET", master, "down-after-milliseconds", "60000")
+	examinetest.Finds(t, "a minute until the failover", c, with("failover time"))
+	s.Nodes[1].MustDo(t, "SENTINEL", "SET", master, "down-after-milliseconds", "15000")
+	if err := s.Nodes[2].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	examinetest.Finds(t, "a Sentinel is gone", c, with("sentinels"))
 }
 
 // A user who may not do what a lock needs is told so where the server tells, and else what was not looked at.

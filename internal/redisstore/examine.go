@@ -70,7 +70,11 @@ func Examine(ctx context.Context, conn redisconn.Conn, x Examination) (found []d
 			found = append(found, f)
 		}
 	}
-	return append(found, cluster...), redisconn.Unchanged(err)
+	found = append(found, cluster...)
+	if err == nil {
+		found = append(found, sentinels(ctx, conn, x.Exam)...)
+	}
+	return found, redisconn.Unchanged(err)
 }
 
 // examination is that of one server.

@@ -169,13 +169,18 @@ func syncSettings(ctx context.Context, do redisconn.DoFunc) (map[string]string, 
 	return configured(ctx, do, "*appendfsync*") // a pattern: several names at once came with Redis 7
 }
 
-// configured asks for settings by a pattern. The answer to CONFIG GET is a list of names and values, or a map in RESP3.
+// configured asks for settings by a pattern.
 func configured(ctx context.Context, do redisconn.DoFunc, pattern string) (map[string]string, error) {
-	v, err := read(ctx, do, "CONFIG", "GET", pattern)
-	settings := map[string]string{}
+	return fieldsOf(ctx, do, "CONFIG", "GET", pattern)
+}
+
+// fieldsOf asks for names and values, which are a list, or a map in RESP3.
+func fieldsOf(ctx context.Context, do redisconn.DoFunc, words ...string) (map[string]string, error) {
+	v, err := read(ctx, do, words...)
+	fields := map[string]string{}
 	add := func(name, value any) {
 		n, _ := name.(string)
-		settings[n], _ = value.(string)
+		fields[n], _ = value.(string)
 	}
 	switch v := v.(type) {
 	case []any:
@@ -191,5 +196,5 @@ func configured(ctx context.Context, do redisconn.DoFunc, pattern string) (map[s
 			add(name, value)
 		}
 	}
-	return settings, err
+	return fields, err
 }
