@@ -301,6 +301,9 @@ func note(g glimpse) string {
 	return ""
 }
 
+// abreast is how many names of a list are looked at together, by one request to each master.
+const abreast = 32
+
 // Lines implements driver.Inspector. It scans the counters of all names that ever were locked and were not pruned, and looks at those
 // where something stands.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
@@ -313,15 +316,22 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 	}
 	var lines []driver.Line
 	var damaged error // one such name is no reason to list no other
-	for _, name := range names {
-		line, err := d.Line(ctx, name)
-		switch {
-		case final(err):
-			damaged = errors.Join(damaged, err)
-		case err != nil:
-			return lines, errors.Join(damaged, err)
-		case len(line.Claims) > 0:
-			lines = append(lines, line)
+	for some := range slices.Chunk(names, abreast) {
+		seen, errs := make([]driver.Line, len(some)), make([]error, len(some))
+		var all sync.WaitGroup
+		for i, name := range some {
+			all.Go(func() { seen[i], errs[i] = d.Line(ctx, name) })
+		}
+		all.Wait()
+		for i, line := range seen {
+			switch err := errs[i]; {
+			case final(err):
+				damaged = errors.Join(damaged, err)
+			case err != nil:
+				return lines, errors.Join(damaged, err)
+			case len(line.Claims) > 0:
+				lines = append(lines, line)
+			}
 		}
 	}
 	return lines, damaged

@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
+	"github.com/interlock-go/interlock/internal/redistest"
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
@@ -60,6 +61,39 @@ func TestLines_CostByWhatStands(t *testing.T) {
 	}
 	if n := scripts(t, set[0]) - before; n > 100 { // 11 for 5,003 names, 3 for those that stand, and what renews meanwhile
 		t.Errorf("a master was asked %d times for 5,003 names, of which 3 are of interest", n)
+	}
+}
+
+// The lines of a list are looked at many together, so that a list of many takes few turns of the wire.
+func TestLines_AreLookedAtTogether(t *testing.T) {
+	t.Parallel()
+	set := startMasters(t, 3)
+	d, wires := wired(t, set, "?node_timeout=90s")
+	const lines = 60
+	for _, server := range set {
+		for i := range lines {
+			name := fmt.Sprintf("theirs/%02d", i)
+			server.MustDo(t, "MSET", name, "another program's", "il:{"+name+"}:qfence:"+name, "64")
+		}
+	}
+	for _, w := range wires {
+		w.Delay(20*time.Millisecond, 0) // in which the next are asked for
+	}
+	before := wires[0].Count().Requests.Packets
+	within(t, "a list", func(ctx context.Context) error {
+		all, err := d.Lines(ctx, "")
+		for i, l := range all {
+			if want := fmt.Sprintf("theirs/%02d", i); l.Name != want || len(l.Claims) != 1 {
+				t.Errorf("line %d is %+v, want one claim of %s", i, l, want)
+			}
+		}
+		if len(all) != lines {
+			t.Errorf("%d lines, want %d", len(all), lines)
+		}
+		return err
+	})
+	if n := wires[0].Count().Requests.Packets - before; n > lines/2 {
+		t.Errorf("a list of %d lines took a master %d packets, want a few", lines, n)
 	}
 }
 
@@ -130,5 +164,19 @@ func TestPrune(t *testing.T) {
 		if floor < highs[i] || floor%64 != 0 {
 			t.Errorf("master %d draws above %d, want it above %d, which was pruned", i+1, floor, highs[i])
 		}
+	}
+}
+
+// What a list costs where very many names are free, and where very many are held. docs/backends/redlock.md has the figures.
+func TestWhatAListCosts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hundreds of thousands of names: make proof")
+	}
+	for _, l := range []redistest.Listing{{Free: 200_000, Held: 10, Scripts: 500}, {Held: 10_000, Waiting: 1000, Scripts: 10_100}} {
+		t.Run(fmt.Sprintf("%d free, %d held, %d waiting", l.Free, l.Held, l.Waiting), func(t *testing.T) {
+			l.Servers, l.Counter = startMasters(t, 3), `'il:{' .. n .. '}:qfence:' .. n`
+			l.URL = urlOf(addrs(l.Servers)) + "?max_ttl=1h&node_timeout=60s&timeout=60s"
+			l.Try(t)
+		})
 	}
 }
