@@ -68,7 +68,7 @@ func jsonOf(r *http.Request, v any, known ...string) error {
 	for d.More() {
 		field, err := d.Token()
 		if err != nil {
-			return problemOf("bad-request", "the JSON: %.200v", err)
+			return malformed(err)
 		}
 		name, _ := field.(string) // which all are that stand there
 		switch {
@@ -79,11 +79,11 @@ func jsonOf(r *http.Request, v any, known ...string) error {
 		}
 		seen[name] = true
 		if err := d.Decode(new(json.RawMessage)); err != nil {
-			return problemOf("bad-request", "the JSON: %.200v", err)
+			return malformed(err)
 		}
 	}
 	if _, err := d.Token(); err != nil {
-		return problemOf("bad-request", "the JSON: %.200v", err)
+		return malformed(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return problemOf("bad-request", "something stands behind the JSON object: want one alone")
@@ -94,7 +94,15 @@ func jsonOf(r *http.Request, v any, known ...string) error {
 	case errors.As(err, &wrong):
 		return problemOf("bad-request", "the field %s is a JSON %.50s: want a %v", wrong.Field, wrong.Value, wrong.Type)
 	case err != nil:
-		return problemOf("bad-request", "the JSON: %.200v", err)
+		return malformed(err)
 	}
 	return nil
+}
+
+// malformed is the problem of what is no JSON.
+func malformed(err error) *problem {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return problemOf("bad-request", "the JSON object does not end: want it whole")
+	}
+	return problemOf("bad-request", "the JSON: %.200v", err)
 }

@@ -98,6 +98,10 @@ func TestWrongRequests(t *testing.T) {
 			{"POST", "/v1/break", "application/json", "null", 400, "bad-request"},
 			{"POST", "/v1/break", "application/json", "[]", 400, "bad-request"},
 			{"POST", "/v1/break", "application/json", good[:len(good)-1], 400, "bad-request"},
+			{"POST", "/v1/break", "application/json", `{"name":"m`, 400, "bad-request"},
+			{"POST", "/v1/break", "application/json", `{"name":"m",`, 400, "bad-request"},
+			{"POST", "/v1/break", "application/json", `{"name" "m"}`, 400, "bad-request"},
+			{"POST", "/v1/break", "application/json", `{name:"m"}`, 400, "bad-request"},
 			{"POST", "/v1/break", "application/json", good + good, 400, "bad-request"},
 			{"POST", "/v1/break", "application/json", good + "x", 400, "bad-request"},
 			{"POST", "/v1/break", "application/json", strings.Replace(good, "{", `{"force":true,`, 1), 400, "bad-request"},
@@ -154,6 +158,9 @@ func TestWrongRequests(t *testing.T) {
 			}
 			if !strings.HasSuffix(p.Type, "/docs/web.md#"+x.word) || p.Status != x.status || p.Title == "" || p.Detail == "" {
 				t.Errorf("%s %.100s %.100q: the problem is %+v, want %s and all said", x.method, x.target, x.body, p, x.word)
+			}
+			if strings.Contains(p.Detail, "EOF") || strings.Contains(p.Detail, "Go ") {
+				t.Errorf("%.100q is answered in words of Go: %s", x.body, p.Detail)
 			}
 			if x.status == 405 && answer.Header.Get("Allow") == "" {
 				t.Errorf("%s %s: it is not said which methods are allowed", x.method, x.target)

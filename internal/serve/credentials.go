@@ -36,7 +36,8 @@ type credentials struct {
 // denial is why a request is answered by 401. Its text is for the client, and says nothing that only the owner of a token should know.
 type denial struct {
 	text    string
-	counted bool // it was an attempt with a token that is not known
+	counted bool   // it was an attempt with a token that is not known
+	who     string // whose credential it was, if it once was one
 }
 
 // Error implements error.
@@ -56,7 +57,7 @@ var (
 
 // errExpired says since when, which is no secret for who has the token.
 func errExpired(e *entry) *denial {
-	return &denial{text: fmt.Sprintf("the token of %s expired on %s: ask for a new one", e.name, e.expires.UTC().Format(time.RFC3339))}
+	return &denial{text: fmt.Sprintf("the token of %s expired on %s: ask for a new one", e.name, e.expires.UTC().Format(time.RFC3339)), who: e.name}
 }
 
 func newCredentials(o *Options, key []byte) (*credentials, error) {
@@ -211,7 +212,7 @@ func (t *table) ofCertificate(cert *x509.Certificate, now time.Time) (*entry, er
 	for _, e := range t.entries {
 		if e.cert != "" && slices.Contains(names, e.cert) {
 			if e.expired(now) {
-				return nil, &denial{text: fmt.Sprintf("what %s may do here ended on %s", e.name, e.expires.UTC().Format(time.RFC3339))}
+				return nil, &denial{text: fmt.Sprintf("what %s may do here ended on %s", e.name, e.expires.UTC().Format(time.RFC3339)), who: e.name}
 			}
 			return e, nil
 		}

@@ -136,7 +136,7 @@ func TestBreakIsInTheLog(t *testing.T) {
 	one, at := newTried(t)
 	lease := one.hold(t, "coupons/42")
 	s := serves(t, &Options{
-		Stores: [][2]string{{"one", at}}, AllowBreak: true, BehindTLSProxy: true, TokenFile: write(t, filepath.Join(t.TempDir(), "tokens"), someTokens),
+		Stores: [][2]string{{"one", at}}, AllowBreak: true, BehindTLSProxy: true, TokenFile: write(t, filepath.Join(t.TempDir(), "tokens"), someTokens+"token=lates-token-0123456789 name=late break=* expires=2020-01-01\n"),
 	})
 	l, err := one.Driver.Line(t.Context(), "coupons/42")
 	if err != nil {
@@ -170,6 +170,12 @@ func TestBreakIsInTheLog(t *testing.T) {
 	}
 	if lines != 1 {
 		t.Errorf("%d lines of the log:\n%s", lines, s.log)
+	}
+	s.ask("POST", "/v1/break", string(body), "Content-Type", "application/json", "Authorization", "Bearer lates-token-0123456789", "X-Forwarded-For", "203.0.113.10")
+	s.ask("GET", "/line?name=m", "", "Authorization", "Bearer lates-token-0123456789")
+	s.ask("POST", "/v1/break", string(body), "Content-Type", "application/json")
+	if n := strings.Count(s.log.String(), `msg="interlock web: break" by=late from=203.0.113.10 outcome=unauthenticated err="the token of late expired`); n != 1 || strings.Count(s.log.String(), "web: break") != 2 {
+		t.Errorf("one who has tried it with a token that is over has %d lines in the log:\n%s", n, s.log)
 	}
 	if s.log.has("anas-token") {
 		t.Errorf("the log has the token:\n%s", s.log)

@@ -174,6 +174,9 @@ func (s *server) deny(w http.ResponseWriter, r *http.Request, err error) {
 	w.Header().Set("WWW-Authenticate", header)
 	kind, _, _ := mime.ParseMediaType(strings.Split(r.Header.Get("Accept"), ",")[0])
 	_, below := s.routeOf(r.URL.EscapedPath())
+	if d := isDenial(err); d != nil && d.who != "" && r.Method == http.MethodPost && (below == "/break" || below == "/v1/break") {
+		s.log.Info("interlock web: break", "by", d.who, "from", s.from(r), "outcome", "unauthenticated", "err", err)
+	}
 	if r.Method == http.MethodGet && kind == "text/html" && cookiesGood(below) && s.opts.TokenFile != "" {
 		v := loginView{Next: s.local(r.URL.RequestURI())}
 		if err != errNone { //nolint:errorlint // it is this one
