@@ -193,8 +193,8 @@ func (t *table) find(token string, now time.Time) (found *entry, _ error) {
 	return found, nil
 }
 
-// ofCertificate returns the entry of a certificate that the client CA has signed. Without a file of tokens every one of these may do what there is
-// to do.
+// ofCertificate returns the entry of a certificate that the client CA has signed. Without a file of tokens every one of these may see all names:
+// to break some is for whom a line of the file names.
 func (t *table) ofCertificate(cert *x509.Certificate, now time.Time) (*entry, error) {
 	names := slices.Concat(cert.DNSNames, cert.EmailAddresses)
 	for _, u := range cert.URIs {
@@ -204,7 +204,7 @@ func (t *table) ofCertificate(cert *x509.Certificate, now time.Time) (*entry, er
 	if t == nil {
 		for _, n := range names {
 			if isName(n) {
-				return &entry{name: n, read: []string{""}, brk: []string{""}}, nil
+				return &entry{name: n, read: []string{""}}, nil
 			}
 		}
 		return nil, errCert

@@ -50,6 +50,8 @@ func (o *Options) check() error {
 		return configError("of --tls-cert and --tls-key there is one: want both")
 	case o.ClientCA != "" && o.TLSCert == "":
 		return configError("--client-ca without TLS: want --tls-cert and --tls-key, too")
+	case o.AllowBreak && o.ClientCA != "" && o.TokenFile == "":
+		return configError("--allow-break, and nothing says which certificates may break: want --token-file with lines cert=NAME break=PREFIX,…")
 	case o.Connections < 10:
 		return configError("--max-connections %d: want 10 or more", o.Connections)
 	case o.Streams < 1:

@@ -89,6 +89,7 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 		{Options{TLSCert: "x"}, "want both"},
 		{Options{TLSKey: "x"}, "want both"},
 		{Options{ClientCA: "x"}, "--client-ca without TLS"},
+		{Options{TLSCert: "x", TLSKey: "x", ClientCA: "x", AllowBreak: true}, "which certificates may break"},
 		{Options{Connections: 9}, "--max-connections 9"},
 		{Options{Streams: -1}, "--max-streams -1"},
 		{Options{Drain: -time.Second}, "--drain -1s"},
