@@ -175,7 +175,7 @@ func (c *credentials) principal(e *entry) web.Principal {
 
 // find returns the entry of a token. All are compared, each in constant time, so that the time tells nothing.
 func (t *table) find(token string, now time.Time) (found *entry, _ error) {
-	if t == nil { // certificates alone
+	if t == nil || !isToken(token) { // certificates alone; or an empty field of a form, which is nobody's token whatever hash stands in the file
 		return nil, errUnknown
 	}
 	hash := sha256.Sum256([]byte(token))

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -164,6 +165,17 @@ func TestCertificatesEnd(t *testing.T) {
 	*now = cert.NotAfter.Add(-time.Minute)
 	pool = other.pool
 	ask("its authority is out of the file", false)
+}
+
+// A form that is empty is nobody's login, and no token is that could not stand in a header, whatever hash the file has.
+func TestNothingIsNoToken(t *testing.T) {
+	t.Parallel()
+	for _, token := range []string{"", " ", "a token with blanks", "line\nbreak"} {
+		entries := &table{entries: []*entry{{hash: sha256.Sum256([]byte(token)), name: "ana", read: []string{""}}}}
+		if e, err := entries.find(token, time.Now()); err == nil {
+			t.Errorf("token %q is that of %s", token, e.name)
+		}
+	}
 }
 
 // A token is good until the end of its last day, and its owner is told why not from then on; a login ends with it.

@@ -130,6 +130,9 @@ func (e *entry) set(key, value string) (err error) {
 		if n, err := hex.Decode(e.hash[:], []byte(value[:min(len(value), 2*sha256.Size)])); err != nil || n != sha256.Size || len(value) != 2*sha256.Size {
 			return errors.New("sha256=: want 64 hexadecimal digits, as printf %s TOKEN | sha256sum prints them")
 		}
+		if e.hash == sha256.Sum256(nil) {
+			return errors.New("sha256=: that is the hash of nothing, as of a variable that is not set: want the hash of a token, as printf %s TOKEN | sha256sum prints it")
+		}
 	case "cert":
 		e.credentials++
 		if value == "" || len(value) > 255 {

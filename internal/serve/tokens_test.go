@@ -81,6 +81,7 @@ func TestWrongTokensAreRefused(t *testing.T) {
 		{"sha256=" + hashOf("x")[:63] + " name=ana", "64 hexadecimal digits"},
 		{"sha256=" + hashOf("x") + "0 name=ana", "64 hexadecimal digits"},
 		{"sha256=" + strings.Repeat("g", 64) + " name=ana", "64 hexadecimal digits"},
+		{"sha256=" + hashOf("") + " name=ana", "the hash of nothing"},
 		{"token=" + secret + " name=", "name=: want"},
 		{"token=" + secret + " name=a;b", "name=: want"},
 		{"token=" + secret + " name=" + strings.Repeat("n", 65), "name=: want"},
