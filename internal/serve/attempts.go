@@ -1,11 +1,13 @@
 package serve
 
 import (
+	"net/netip"
 	"sync"
 	"time"
 )
 
-// The bounds of attempts with tokens that nobody has.
+// The bounds of attempts with tokens that nobody has. An address of IPv6 stands for its network of 64 bits: one machine has as many as it likes of
+// these.
 const (
 	attemptsMost = 10 // in a minute, from one address
 	attemptsFrom = 4096
@@ -24,6 +26,10 @@ func newAttempts(now func() time.Time) *attempts { return &attempts{now: now, by
 
 // add counts one and returns how many there were from this address in this minute. Addresses beyond those that are kept share a count.
 func (a *attempts) add(from string) int {
+	if ip, err := netip.ParseAddr(from); err == nil && ip.Is6() {
+		network, _ := ip.WithZone("").Prefix(64)
+		from = network.String()
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if now := a.now(); now.Sub(a.began) >= time.Minute {

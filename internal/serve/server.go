@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -218,7 +219,11 @@ func (s *server) from(r *http.Request) string {
 	if s.opts.BehindTLSProxy {
 		if f := r.Header.Values("X-Forwarded-For"); len(f) > 0 {
 			all := strings.Split(f[len(f)-1], ",")
-			if ip := net.ParseIP(strings.TrimSpace(all[len(all)-1])); ip != nil {
+			last := strings.TrimSpace(all[len(all)-1])
+			if at, err := netip.ParseAddrPort(last); err == nil { // some proxies say the port, too
+				last = at.Addr().String()
+			}
+			if ip := net.ParseIP(last); ip != nil {
 				return ip.String()
 			}
 		}

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -470,6 +472,34 @@ func flood(t *testing.T, to string, n int) {
 		t.Cleanup(func() { _ = c.Close() })
 		if i%2 == 0 {
 			_, _ = c.Write([]byte("GET / HTTP/1.1\r\nHost: local"))
+		}
+	}
+}
+
+// Attempts are counted by the address of whoever makes them; of IPv6, of which a machine has as many as it likes, by its network.
+func TestAttemptsAreCountedByNetwork(t *testing.T) {
+	t.Parallel()
+	a := newAttempts(time.Now)
+	for i := range 20 {
+		if n := a.add(fmt.Sprintf("2001:db8::%x", i)); n != i+1 {
+			t.Errorf("attempt %d of one network is the %d.", i+1, n)
+		}
+		if n := a.add(fmt.Sprintf("198.51.100.%d", i)); n != 1 {
+			t.Errorf("198.51.100.%d has made %d attempts, want 1", i, n)
+		}
+	}
+	if n := a.add("2001:db8:0:1::1"); n != 1 {
+		t.Errorf("another network has made %d attempts, want 1", n)
+	}
+	s := &server{opts: &Options{BehindTLSProxy: true}}
+	for said, want := range map[string]string{
+		"203.0.113.9": "203.0.113.9", "10.0.0.1, 203.0.113.9": "203.0.113.9", "203.0.113.9:4711": "203.0.113.9", "[2001:db8::1]:4711": "2001:db8::1",
+		"2001:db8::1": "2001:db8::1", "unknown": "192.0.2.1", "": "192.0.2.1", "203.0.113.9, ": "192.0.2.1",
+	} {
+		r := httptest.NewRequest("GET", "/", nil) // from 192.0.2.1
+		r.Header.Set("X-Forwarded-For", said)
+		if got := s.from(r); got != want {
+			t.Errorf("X-Forwarded-For %q is from %s, want %s", said, got, want)
 		}
 	}
 }
