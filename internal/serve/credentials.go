@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/interlock-go/interlock/web"
@@ -75,7 +76,7 @@ func newCredentials(o *Options, key []byte) (*credentials, error) {
 
 // read reads the file of tokens, which others must not be able to read.
 func (c *credentials) read() (*table, error) {
-	f, err := os.Open(c.opts.TokenFile)
+	f, err := os.OpenFile(c.opts.TokenFile, os.O_RDONLY|syscall.O_NONBLOCK, 0) // of a pipe the opening would wait for who writes
 	if err != nil {
 		return nil, fmt.Errorf("--token-file: %w", err)
 	}

@@ -55,6 +55,9 @@ func (o *Options) listen() ([]net.Listener, error) {
 		l, err = net.Listen("tcp", at)
 	}
 	if err != nil {
+		if errors.As(err, new(*net.AddrError)) || errors.As(err, new(*net.DNSError)) || errors.As(err, new(*ConfigError)) {
+			return nil, &ConfigError{fmt.Errorf("cannot listen: %w", err)} // the address is none
+		}
 		return nil, fmt.Errorf("cannot listen: %w", err)
 	}
 	passed = []net.Listener{l}
@@ -68,6 +71,9 @@ func (o *Options) listen() ([]net.Listener, error) {
 func listenUnix(path string) (net.Listener, error) {
 	if path == "" {
 		return nil, configError("--listen unix: without a path: want unix:PATH, as unix:/run/interlock/serve")
+	}
+	if path[0] == '@' { // a name without a file has no mode: every user of the machine may connect
+		return nil, configError("--listen unix:%s names no file, so that every user may connect: want unix:PATH, as unix:/run/interlock/serve", path)
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
 		c, err := net.DialTimeout("unix", path, time.Second)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -80,6 +81,10 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad := write(t, filepath.Join(dir, "bad"), "token="+secret+"\n")
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	ours := makeCA(t, dir)
 	stores := [][2]string{{"main", "mem:"}}
 	for _, c := range []struct {
@@ -102,8 +107,12 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 		{Options{Prefix: "//x"}, "--prefix"},
 		{Options{Listen: "127.0.0.1"}, "want HOST:PORT"},
 		{Options{Listen: "unix:"}, "without a path"},
+		{Options{Listen: "unix:@interlock"}, "names no file, so that every user may connect"},
+		{Options{Listen: "127.0.0.1:70700"}, "invalid port"},
+		{Options{Listen: "127.0.0.1:no port"}, "unknown port"},
 		{Options{TokenFile: filepath.Join(dir, "none")}, "no such file"},
 		{Options{TokenFile: dir}, "is no file"},
+		{Options{TokenFile: pipe}, "is no file"}, // nobody writes into it
 		{Options{TokenFile: open}, "can be read or changed by others (mode 0644)"},
 		{Options{TokenFile: bad}, "line 1: no name="},
 		{Options{TokenFile: tokens, TLSCert: filepath.Join(dir, "none"), TLSKey: ours.serverKey}, "--tls-cert and --tls-key"},
