@@ -12,8 +12,8 @@ import (
 // cookieSize is that of what a cookie holds: the entry, the end in seconds since 1970, and the seal.
 const cookieSize = len(cookieID{}) + 8 + sha256.Size
 
-// login returns the cookie of an entry.
-func (c *credentials) login(e *entry) *http.Cookie {
+// login returns the cookie of an entry, for the host by which the server was asked.
+func (c *credentials) login(host string, e *entry) *http.Cookie {
 	now := c.now()
 	end := now.Add(loginLasts)
 	if !e.expires.IsZero() && e.expires.Before(end) {
@@ -22,33 +22,50 @@ func (c *credentials) login(e *entry) *http.Cookie {
 	id := c.id(e)
 	b := binary.BigEndian.AppendUint64(id[:], uint64(end.Unix()))
 	b = append(b, c.seal("cookie", b)...)
-	cookie := c.cookie(base64.RawURLEncoding.EncodeToString(b))
+	cookie := c.cookie(host, base64.RawURLEncoding.EncodeToString(b))
 	cookie.MaxAge = max(int(end.Sub(now)/time.Second), 1)
 	return cookie
 }
 
 // logout returns the cookie that takes a login away.
-func (c *credentials) logout() *http.Cookie {
-	cookie := c.cookie("")
+func (c *credentials) logout(host string) *http.Cookie {
+	cookie := c.cookie(host, "")
 	cookie.MaxAge = -1
 	return cookie
 }
 
-func (c *credentials) cookie(value string) *http.Cookie {
+func (c *credentials) cookie(host, value string) *http.Cookie {
 	return &http.Cookie{
-		Name: c.cookieName(), Value: value, Path: c.opts.Prefix + "/",
+		Name: c.cookieName(host), Value: value, Path: c.opts.Prefix + "/",
 		HttpOnly: true, Secure: c.opts.secure(), SameSite: http.SameSiteStrictMode,
 	}
 }
 
-// ofCookie returns whose login came with a request.
-func (c *credentials) ofCookie(r *http.Request, t *table) (*entry, error) {
-	sent := r.CookiesNamed(c.cookieName())
-	if len(sent) == 0 {
-		return nil, errNone
+// ofCookie returns whose login came with a request. There may be cookies of other servers beside it, of one at / for this one below a prefix, and
+// of this one before its restart: they are no login here. Two logins of different people are none either: one of them was planted.
+func (c *credentials) ofCookie(r *http.Request, t *table) (found *entry, _ error) {
+	why := error(errNone)
+	for _, sent := range r.CookiesNamed(c.cookieName(r.Host)) {
+		e, err := c.ofLogin(sent.Value, t)
+		switch {
+		case err != nil:
+			why = err
+		case found != nil && found != e:
+			return nil, errCookie
+		default:
+			found = e
+		}
 	}
-	b, err := base64.RawURLEncoding.DecodeString(sent[0].Value)
-	if err != nil || len(b) != cookieSize || len(sent) > 1 {
+	if found != nil {
+		return found, nil
+	}
+	return nil, why
+}
+
+// ofLogin returns whose login a cookie is.
+func (c *credentials) ofLogin(value string, t *table) (*entry, error) {
+	b, err := base64.RawURLEncoding.DecodeString(value)
+	if err != nil || len(b) != cookieSize {
 		return nil, errCookie
 	}
 	body, seal := b[:cookieSize-sha256.Size], b[cookieSize-sha256.Size:]

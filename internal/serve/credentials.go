@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/hosts"
 	"github.com/interlock-go/interlock/web"
 )
 
@@ -241,12 +242,17 @@ func (c *credentials) seal(what string, b []byte) []byte {
 	return h.Sum(nil)
 }
 
-// cookieName is that of the login. Browsers take one that begins so over https only.
-func (c *credentials) cookieName() string {
+// cookieName is that of the login, by the host that a request names: browsers send a cookie to all ports of a host, so servers on two of them
+// would take each other's away. One that begins with __Secure is taken over https only.
+func (c *credentials) cookieName(host string) string {
+	name := "interlock"
 	if c.opts.secure() {
-		return "__Secure-interlock"
+		name = "__Secure-interlock"
 	}
-	return "interlock"
+	if _, port := hosts.Split(host); port != "" {
+		name += "-" + port
+	}
+	return name
 }
 
 // reloaded reads the file again, on SIGHUP.

@@ -91,7 +91,9 @@ func TestWhoAsks(t *testing.T) {
 		"in the address": {func(r *http.Request) {
 			r.URL.RawQuery = "token=anas-token-0123456789&access_token=anas-token-0123456789"
 		}, web.Principal{}, "no credential came"},
-		"a cookie of the token itself": {func(r *http.Request) { r.AddCookie(&http.Cookie{Name: c.cookieName(), Value: "anas-token-0123456789"}) }, web.Principal{}, "log in again"},
+		"a cookie of the token itself": {func(r *http.Request) {
+			r.AddCookie(&http.Cookie{Name: c.cookieName("locks.example.org"), Value: "anas-token-0123456789"})
+		}, web.Principal{}, "log in again"},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "https://locks.example.org/", nil)
 		r.TLS = nil
@@ -192,7 +194,7 @@ func TestTokensExpire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cookie := c.login(e)
+	cookie := c.login("localhost", e)
 	if cookie.MaxAge != 1 {
 		t.Errorf("the login lasts for %d s, want the second that is left", cookie.MaxAge)
 	}
@@ -216,7 +218,7 @@ func TestLoginsAreSealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cookie := c.login(e)
+	cookie := c.login("localhost", e)
 	if cookie.Path != "/locks/" || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Secure || cookie.MaxAge != 8*3600 || cookie.Name != "interlock" {
 		t.Errorf("cookie %+v", cookie)
 	}
@@ -279,8 +281,41 @@ func TestLoginsAreSealed(t *testing.T) {
 
 	// Over https the browser keeps it there.
 	secure, _ := guarded(t, &Options{BehindTLSProxy: true}, someTokens)
-	if cookie := secure.login(e); cookie.Name != "__Secure-interlock" || !cookie.Secure || cookie.Path != "/" {
+	if cookie := secure.login("localhost", e); cookie.Name != "__Secure-interlock" || !cookie.Secure || cookie.Path != "/" {
 		t.Errorf("behind TLS: %+v", cookie)
+	}
+}
+
+// Browsers know no ports and send whatever cookie has a path that fits: logins at other servers of the host are no login here, and harm none.
+func TestLoginsBesideOthers(t *testing.T) {
+	t.Parallel()
+	c, now := guarded(t, &Options{Prefix: "/locks"}, someTokens)
+	login := func(host, token string) string {
+		e, err := c.table().find(token, *now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cookie := c.login(host, e)
+		return cookie.Name + "=" + cookie.Value
+	}
+	const host = "127.0.0.1:7070"
+	ana, ci, elsewhere := login(host, "anas-token-0123456789"), login(host, "cis-token-0123456789"), login("127.0.0.1:7071", "cis-token-0123456789")
+	for _, request := range []struct {
+		cookies, want string
+	}{
+		{ana, "ana"},
+		{elsewhere, ""},
+		{ana + "; " + elsewhere, "ana"},
+		{"interlock-7070=of-the-server-at-the-root; " + ana, "ana"},
+		{ana + "; interlock-7070=" + strings.Repeat("A", 75), "ana"},
+		{ana + "; " + ana, "ana"},
+		{ana + "; " + ci, ""}, // one of them was planted, by whoever may set cookies of this host
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://"+host+"/locks/", nil)
+		r.Header.Set("Cookie", request.cookies)
+		if who, err := c.authenticate(r, true); who.Name != request.want || (err == nil) != (request.want != "") {
+			t.Errorf("%s: %q and %v, want %q", request.cookies, who.Name, err, request.want)
+		}
 	}
 }
 

@@ -79,7 +79,7 @@ func (s *server) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.log.Info("login", "who", e.name, "from", s.from(r))
-	http.SetCookie(w, s.who.login(e))
+	http.SetCookie(w, s.who.login(r.Host, e))
 	w.Header().Set("Location", next)
 	w.WriteHeader(http.StatusSeeOther)
 }
@@ -89,7 +89,7 @@ func (s *server) logout(w http.ResponseWriter, r *http.Request) {
 	if !only(w, r, http.MethodPost) || !s.form(w, r) {
 		return
 	}
-	http.SetCookie(w, s.who.logout())
+	http.SetCookie(w, s.who.logout(r.Host))
 	w.Header().Set("Location", s.opts.Prefix+"/login")
 	w.WriteHeader(http.StatusSeeOther)
 }
