@@ -34,6 +34,7 @@ type store struct {
 	probing  chan struct{}     // closed when the probe under way is over
 	closed   bool
 	reading  bool // of a list for the metrics
+	refuses  bool // the list of names, although it answers
 }
 
 // listing is what the last list of all names said, for the metrics.
@@ -127,7 +128,7 @@ func (s *store) seen(ctx context.Context, err error) {
 	if err != nil && ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) { // whoever asked has gone
 		return
 	}
-	if errors.Is(err, driver.ErrRefused) && !errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrBadData) || errors.Is(err, errors.ErrUnsupported) {
+	if isAnswer(err) {
 		s.mu.Lock()
 		if s.driver != nil { // it is an answer
 			err = nil
@@ -225,6 +226,7 @@ func (s *store) Lines(ctx context.Context, prefix string) (lines []driver.Line, 
 		lines, err = i.Lines(ctx, prefix)
 		return err
 	})
+	s.listSeen(err)
 	if prefix == "" && (err == nil || len(lines) > 0) {
 		l := counted(lines, began)
 		s.mu.Lock()
@@ -232,6 +234,30 @@ func (s *store) Lines(ctx context.Context, prefix string) (lines []driver.Line, 
 		s.mu.Unlock()
 	}
 	return lines, err
+}
+
+// listSeen takes in how a reading of the list ended, and tells when a store that answers begins to refuse it, and when it no longer does: a password
+// or a right that was changed, a record that is damaged. The log has the reason once, not at each reading.
+func (s *store) listSeen(err error) {
+	refuses := err != nil && isAnswer(err) && !errors.Is(err, errors.ErrUnsupported)
+	if err != nil && !refuses {
+		return // which seen has told
+	}
+	s.mu.Lock()
+	before := s.refuses
+	s.refuses = refuses
+	s.mu.Unlock()
+	switch {
+	case refuses && !before:
+		s.log.Warn("the store answers, and its names cannot be listed", "error", err)
+	case before && !refuses:
+		s.log.Info("the names can be listed again")
+	}
+}
+
+// isAnswer reports whether an error is an answer of the store.
+func isAnswer(err error) bool {
+	return errors.Is(err, driver.ErrRefused) && !errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrBadData) || errors.Is(err, errors.ErrUnsupported)
 }
 
 // counted is a list for the metrics.

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -109,4 +110,40 @@ func TestOneAsksForAll(t *testing.T) {
 			t.Errorf("a minute of scrapes has read %d lists, want 6", d.lists)
 		}
 	})
+}
+
+// A store that answers and does not let its names be listed is up. The log says why the list is missing, once, and when it is there again.
+func TestRefusedListIsInTheLog(t *testing.T) {
+	t.Parallel()
+	one, at := newTried(t)
+	log := &lines{}
+	s := newStore("one", at, slog.New(slog.NewTextHandler(log, nil)))
+	s.open(t.Context(), func(error) {})
+	list := func(fails error) {
+		one.set(func() { one.fails = fails })
+		if _, err := s.Lines(t.Context(), ""); !errors.Is(err, fails) {
+			t.Errorf("the list: %v, want %v", err, fails)
+		}
+	}
+	count := func(says string, want int) {
+		t.Helper()
+		if n := strings.Count(log.String(), says); n != want {
+			t.Errorf("the log has %q %d times, want %d:\n%s", says, n, want, log)
+		}
+	}
+	refused := fmt.Errorf("%w: the password is another one", driver.ErrRefused)
+	for range 3 {
+		list(refused)
+	}
+	count("names cannot be listed", 1)
+	count("the password is another one", 1)
+	if !s.ready(t.Context()) {
+		t.Error("a store that answers is not ready")
+	}
+	list(errors.ErrUnsupported) // says nothing of either
+	list(nil)
+	list(nil)
+	count("can be listed again", 1)
+	list(refused)
+	count("names cannot be listed", 2)
 }
