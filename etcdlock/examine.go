@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,8 +31,16 @@ func (d *Driver) Examine(ctx context.Context, _ driver.Exam) ([]driver.Finding, 
 			wg.Go(func() { members[i].status, members[i].err = d.client.Status(bounded, m.ClientURLs[0]) })
 		}
 	}
+	clusters := make([]uint64, len(d.client.Endpoints()))
+	for i, endpoint := range d.client.Endpoints() {
+		wg.Go(func() {
+			if s, err := d.client.Status(bounded, endpoint); err == nil {
+				clusters[i] = s.Header.ClusterId
+			}
+		})
+	}
 	wg.Wait()
-	found := append([]driver.Finding{size(members)}, each(members)...)
+	found := append([]driver.Finding{named(d.client.Endpoints(), clusters), size(members)}, each(members)...)
 	for _, check := range []func(context.Context) (driver.Finding, error){d.history, d.rights} {
 		f, err := check(ctx)
 		if err != nil {
@@ -48,6 +57,28 @@ type member struct {
 	learner bool
 	status  *clientv3.StatusResponse
 	err     error
+}
+
+// named looks whether those that the program names are of one cluster: the client goes to any of them.
+func named(endpoints []string, clusters []uint64) driver.Finding {
+	f := driver.Finding{Title: "cluster", Seen: "those that are named and answer are of one"}
+	of := map[uint64][]string{}
+	for i, id := range clusters {
+		if id != 0 {
+			of[id] = append(of[id], endpoints[i])
+		}
+	}
+	if len(of) > 1 {
+		var parts []string
+		for id, some := range of {
+			parts = append(parts, fmt.Sprintf("%s of cluster %x", strings.Join(some, ", "), id))
+		}
+		slices.Sort(parts)
+		f.Level, f.Seen = driver.LevelBad, strings.Join(parts, "; ")
+		f.Why = "clusters know nothing of each other, and who asks goes to any that is named: two hold"
+		f.Mend = "name the members of one cluster, as etcdctl member list shows them, in all programs"
+	}
+	return f
 }
 
 // size looks at how many members may be lost.
@@ -71,6 +102,12 @@ func size(members []member) driver.Finding {
 
 // each looks at what every member says of itself.
 func each(members []member) (found []driver.Finding) {
+	revision := int64(0)
+	for _, m := range members {
+		if m.err == nil {
+			revision = max(revision, m.status.Header.Revision)
+		}
+	}
 	for _, m := range members {
 		add := func(f driver.Finding) {
 			if len(members) > 1 {
@@ -87,7 +124,7 @@ func each(members []member) (found []driver.Finding) {
 			continue
 		}
 		alarm := driver.Finding{Code: "O7", Title: "alarms", Seen: fmt.Sprintf("there are none; the store takes %d MiB", m.status.DbSize>>20)}
-		said := strings.Join(m.status.Errors, "; ")
+		said := alarms(m.status.Errors)
 		switch {
 		case strings.Contains(said, "no leader"):
 			answers.Level, answers.Seen = driver.LevelBad, "it has no leader"
@@ -96,7 +133,7 @@ func each(members []member) (found []driver.Finding) {
 		case strings.Contains(said, "NOSPACE"):
 			alarm.Level, alarm.Seen = driver.LevelBad, said
 			alarm.Why = "the quota is used up: no new lock can be had, though what is held is renewed and released"
-			alarm.Mend = "etcdctl compact, etcdctl defrag of each member, etcdctl alarm disarm; and --auto-compaction-retention=1h"
+			alarm.Mend = fmt.Sprintf("etcdctl compact %d; etcdctl defrag --cluster; etcdctl alarm disarm; and start the members with --auto-compaction-retention=1h", revision)
 		case said != "":
 			alarm.Level, alarm.Seen = driver.LevelBad, said
 			alarm.Why = "members may not have the same data: two hold"
@@ -111,6 +148,16 @@ func each(members []member) (found []driver.Finding) {
 		add(v)
 	}
 	return found
+}
+
+// alarms are what a member says is wrong, in one order: each tells those of all.
+func alarms(said []string) string {
+	said = slices.Clone(said)
+	for i := range said {
+		said[i] = strings.TrimSpace(said[i])
+	}
+	slices.Sort(said)
+	return strings.Join(said, "; ")
 }
 
 // faulty says what is wrong with a version.

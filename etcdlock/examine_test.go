@@ -60,6 +60,23 @@ func TestDoctor_AMemberIsGone(t *testing.T) {
 	finds(t, "one of three is gone", c, examinetest.Levels{"answers": examinetest.Warn})
 }
 
+// Members of two clusters are no store: who asks one of them hears nothing of the other.
+func TestDoctor_TwoClusters(t *testing.T) {
+	t.Parallel()
+	a, b := servertest.Etcd(t), servertest.Etcd(t)
+	c := client(t, a.Addr(), b.Addr())
+	finds(t, "two clusters", c, examinetest.Levels{"members": examinetest.Warn, "cluster": examinetest.Bad})
+}
+
+// What all members tell is told once, and by each in an order of its own.
+func TestAlarms(t *testing.T) {
+	t.Parallel()
+	a, b := etcdlock.Alarms([]string{"memberID:2 alarm:NOSPACE ", "memberID:1 alarm:NOSPACE "}), etcdlock.Alarms([]string{"memberID:1 alarm:NOSPACE ", "memberID:2 alarm:NOSPACE "})
+	if want := "memberID:1 alarm:NOSPACE; memberID:2 alarm:NOSPACE"; a != want || b != want {
+		t.Errorf("%q and %q, want %q", a, b, want)
+	}
+}
+
 // fill writes a MiB.
 func fill(t *testing.T, c *clientv3.Client) error {
 	t.Helper()
