@@ -108,7 +108,8 @@ func (h *Handler) contentionPage(w http.ResponseWriter, r *http.Request, who Pri
 // fill shows the names. It returns a number that differs where something else is shown.
 func (v *contentionView) fill(b *hub, who Principal, snap *snapshot, failure *failure) (sum uint64, err error) {
 	now := time.Now()
-	v.Here, v.Now, v.Since = address("contention", "store", b.store.Name), now.UnixMilli(), clockTime(b.history.since)
+	v.Here = cmp.Or(v.Here, address("contention", "store", b.store.Name))
+	v.Now, v.Since = now.UnixMilli(), clockTime(b.history.since)
 	v.Lists = failure == nil || !isUnsupported(failure.err)
 	v.Failure = failure.listView(who)
 	v.Read = snap != nil && v.Lists

@@ -38,7 +38,7 @@ func (h *Handler) frame(r *http.Request, who *Principal, title string) frame {
 	return f
 }
 
-// here is the address of a page, relative to the base.
+// here is the address of a page, relative to the base: as it was asked for, letter by letter, or a link to a part of it would load it anew.
 func (h *Handler) here(r *http.Request) string {
 	path := r.URL.EscapedPath()
 	if h.opts.Prefix != "" && len(path) >= len(h.opts.Prefix) && path[:len(h.opts.Prefix)] == h.opts.Prefix {
@@ -50,7 +50,10 @@ func (h *Handler) here(r *http.Request) string {
 	if h.routes["/"+path] == nil {
 		path = "" // of what is not there, nothing leads back
 	}
-	return "./" + path + "?" + r.URL.Query().Encode()
+	if r.URL.RawQuery != "" {
+		path += "?" + r.URL.RawQuery
+	}
+	return "./" + path
 }
 
 // within puts a page into the frame of a store.

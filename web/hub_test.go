@@ -254,6 +254,7 @@ func TestStoreThatCannotSaysSo(t *testing.T) {
 		h := handler(t, blind{store}, web.Options{})
 		hold(t, c, "m")
 		has(t, body(t, get(t, h, "/"), http.StatusOK), "This store does not list its names", "cannot be looked into")
+		has(t, body(t, get(t, h, "/stores"), http.StatusOK), "The store cannot do that", "cannot be looked into")
 		has(t, body(t, get(t, h, "/line?name=m"), http.StatusOK), "The store cannot do that")
 		has(t, body(t, get(t, h, "/v1/lines"), http.StatusNotImplemented), "#unsupported")
 		has(t, body(t, get(t, h, "/v1/line?name=m"), http.StatusNotImplemented), "#unsupported")

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -184,6 +185,9 @@ func (h *Handler) storesPage(w http.ResponseWriter, r *http.Request, who Princip
 	v.tabs(h.hubs[0].store.Name, "stores")
 	for i, a := range h.answers(ctx, who) {
 		wrong, _ := h.hubs[i].pulse.last()
+		if h.hubs[i].looks == nil {
+			wrong = &failure{err: errBlind}
+		}
 		s := storeView{
 			Name: a.Name, URL: a.URL, NamesHref: address("./", "store", a.Name), Failure: wrong.view(who), Known: a.Health != "unknown",
 			Safety: a.Safety, Facts: facts(h.hubs[i].store.Driver.Traits(), a.Watches), Doctor: a.Doctor.view(time.Now()),
@@ -225,7 +229,7 @@ func facts(t driver.Traits, watches bool) []fact {
 // microWords is a span of microseconds.
 func microWords(us int64) string {
 	if us < 1000 {
-		return time.Duration(us * 1000).String()
+		return strconv.FormatInt(us, 10) + " µs"
 	}
-	return (time.Duration(us) * time.Microsecond).Round(10 * time.Microsecond).String()
+	return strconv.FormatFloat(float64(us/10)/100, 'f', -1, 64) + " ms"
 }

@@ -60,13 +60,27 @@
     telling = setTimeout(() => { telling = 0; say(next); }, 5000);
   };
 
-  const trouble = (text) => {
+  const trouble = (text, link = "") => {
     const t = by("trouble");
-    if (t.textContent === text) return;
+    if (t.textContent === text + link) return;
     t.textContent = text;
+    if (link) {
+      const a = document.createElement("a");
+      a.href = location.href;
+      a.textContent = link;
+      t.append(a);
+    }
     t.className = text ? "trouble" : "";
     t.hidden = !text;
     by("main").classList.toggle("old", !!text);
+  };
+
+  // replace puts one element in the place of another. Where the keys went to a link, they go to the same of the new one.
+  const replace = (old, now) => {
+    const i = [...old.querySelectorAll("a")].indexOf(document.activeElement);
+    old.replaceWith(now);
+    const link = i < 0 ? undefined : now.querySelectorAll("a")[i];
+    if (link) link.focus({ preventScroll: true });
   };
 
   const show = (html) => {
@@ -76,7 +90,7 @@
     if (parts.map((p) => p.id).join() === own.map((p) => p.id).join()) {
       parts.forEach((p, i) => {
         if ("keyed" in p.dataset) merge(own[i], p);
-        else if (own[i].innerHTML !== p.innerHTML) own[i].replaceWith(document.importNode(p, true));
+        else if (own[i].innerHTML !== p.innerHTML) replace(own[i], document.importNode(p, true));
       });
     } else {
       into.replaceChildren(...[...from.childNodes].map((n) => document.importNode(n, true)));
@@ -103,11 +117,24 @@
       trouble("");
     });
     s.onerror = () => {
-      trouble("There is no connection to this server. What is shown is old; it comes back by itself.");
-      if (s.readyState !== EventSource.CLOSED) return; // the browser tries again
-      close();
-      again = setTimeout(open, 5000);
+      if (s.readyState === EventSource.CLOSED) {
+        close();
+        refused();
+      } else {
+        trouble(away); // the browser tries again
+      }
     };
+  };
+  const away = "There is no connection to this server. What is shown is old; it comes back by itself.";
+  // refused finds out what the server has against the stream, which an EventSource does not tell, and opens it again later.
+  const refused = async () => {
+    const status = await fetch(document.body.dataset.live, { method: "HEAD" }).then((r) => r.status, () => 0);
+    clearTimeout(again);
+    again = setTimeout(open, status === 401 || status === 403 ? 30000 : 5000); // somebody may log in by another page
+    if (status === 401) trouble("Your login is over. What is shown is old. ", "Log in");
+    else if (status === 403) trouble("You may look at this no longer. What is shown is old. ", "Load the page again");
+    else if (status === 429) trouble("There are too many pages open on this server. What is shown is old; it goes on when others are closed.");
+    else if (!source) trouble(away);
   };
   const close = () => {
     if (source) source.close();
