@@ -121,7 +121,7 @@ func list(ctx context.Context, bubbles string) ([]part, error) {
 			all = append(all, q)
 		}
 	}
-	for _, module := range []string{"cmd/interlock-lab", "contrib/certmagic", "contrib/clientgo", "contrib/gocron", "contrib/interlockotel", "contrib/interlockprom", "deploy/test", "examples/coupons", "examples/recipes", "fence/sqlite"} {
+	for _, module := range []string{"cmd/interlock-lab", "contrib/certmagic", "contrib/clientgo", "contrib/gocron", "contrib/interlockotel", "contrib/interlockprom", "deploy/test", "examples/coupons", "examples/recipes", "fence/sqlite", "web/browsertest"} {
 		all = append(all, part{
 			name: module, command: "make proof PKG=" + module, rounds: 1, events: true,
 			run: []string{"go", "-C", module, "test", "-json", "-count=1", "-race", "-timeout=" + limit.String(), "./..."},
