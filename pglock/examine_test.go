@@ -63,6 +63,7 @@ func TestDoctor_Settings(t *testing.T) {
 }
 
 func settings(t *testing.T, technique string) {
+	t.Helper()
 	s := migrated(t, append(slices.Clone(sound), servertest.Replicated...)...)
 	url := by(s.URL(), technique)
 	finds(t, "a server that is well", url, nil)
@@ -184,6 +185,7 @@ func TestDoctor_Rights(t *testing.T) {
 }
 
 func rights(t *testing.T, technique string) {
+	t.Helper()
 	s := migrated(t, sound...)
 	const needs = "grant usage on schema interlock to app; grant select on interlock.version to app; grant select, insert, update on interlock.lock, interlock.held to app; " +
 		"grant select, insert, update, delete on interlock.session to app; grant select, usage, update on interlock.token to app"

@@ -13,6 +13,7 @@ import (
 
 // sound are the arguments of a server that is well, other than those of tests usually are.
 func sound(t *testing.T) []string {
+	t.Helper()
 	return map[bool][]string{true: {"-c", "autovacuum=on"}, false: {"--innodb-flush-method=fsync"}}[strings.HasSuffix(t.Name(), "postgres")]
 }
 

@@ -496,7 +496,7 @@ func TestAttemptsAreCountedByNetwork(t *testing.T) {
 		"203.0.113.9": "203.0.113.9", "10.0.0.1, 203.0.113.9": "203.0.113.9", "203.0.113.9:4711": "203.0.113.9", "[2001:db8::1]:4711": "2001:db8::1",
 		"2001:db8::1": "2001:db8::1", "unknown": "192.0.2.1", "": "192.0.2.1", "203.0.113.9, ": "192.0.2.1",
 	} {
-		r := httptest.NewRequest("GET", "/", nil) // from 192.0.2.1
+		r := httptest.NewRequest(http.MethodGet, "/", nil) // from 192.0.2.1
 		r.Header.Set("X-Forwarded-For", said)
 		if got := s.from(r); got != want {
 			t.Errorf("X-Forwarded-For %q is from %s, want %s", said, got, want)
