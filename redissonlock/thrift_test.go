@@ -162,7 +162,9 @@ func TestReadersLeaveWithoutALookAtAll(t *testing.T) {
 	}
 	_, calls, _ := strings.Cut(server.MustDo(t, "INFO", "commandstats"), "cmdstat_pttl:calls=")
 	calls, _, _ = strings.Cut(calls, ",")
-	if n, err := strconv.Atoi(calls); err != nil || n > 3*readers {
-		t.Errorf("%d readers left, and the server looked at %d times, %v; want %d at most", readers, n, err, 3*readers)
+	// Three looks each; but where the server stood still between two looks the second time is the shorter one, and then it looks on. To look
+	// at all that are left would be 50 more each.
+	if n, err := strconv.Atoi(calls); err != nil || n > 10*readers {
+		t.Errorf("%d readers left, and the server looked at %d times, %v; want %d at most", readers, n, err, 10*readers)
 	}
 }
