@@ -156,7 +156,7 @@ func (c *Call) readMulti(r *reader) {
 			}
 		case op == opCreate && part.op == opCreate2: // without a Stat
 			part.Path = r.string()
-		case op == part.op:
+		case op == part.op, op == opCreate2 && part.op == opCreateContainer:
 			part.read(part, r)
 		default:
 			r.bad = true

@@ -141,6 +141,11 @@ func TestMultiIsOneStep(t *testing.T) {
 	do(t, c, zk.Create("/m", nil, zk.Persistent, zk.Anyone), zk.Create("/m/old", nil, zk.Ephemeral, zk.Anyone))
 	gone, next := zk.Delete("/m/old", 0), zk.Create("/m/n-", []byte("x"), zk.EphemeralSequential, zk.Anyone)
 	do(t, c, zk.Multi(gone, next))
+	box := zk.Create("/box", nil, zk.Container, zk.Anyone)
+	do(t, c, zk.Multi(box))
+	if box.Path != "/box" {
+		t.Errorf("a container made by a transaction is %q", box.Path)
+	}
 	if gone.Err != nil || next.Err != nil || next.Path != "/m/n-0000000001" {
 		t.Errorf("deleted %v; created %q, %v", gone.Err, next.Path, next.Err)
 	}
