@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,7 +69,8 @@ func TestD07_TenThousandHalfOpenConnections(t *testing.T) {
 	}
 	const n, ttl = 10_000, 15 * time.Second
 	redis := servertest.Redis(t)
-	c, err := interlock.Open(t.Context(), redis.URL(), &interlock.Options{TTL: ttl}) // as it is by default
+	left := &slack{}
+	c, err := interlock.Open(t.Context(), redis.URL(), &interlock.Options{TTL: ttl, Tracer: left}) // as it is by default
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +115,36 @@ func TestD07_TenThousandHalfOpenConnections(t *testing.T) {
 	if err := lease.Err(); err != nil {
 		t.Errorf("the lock was lost: %v", err)
 	}
-	t.Log(s.connections())
+	t.Logf("%v\n%s", left, s.connections())
+}
+
+// slack is how near a loss the renewals of a client came.
+type slack struct {
+	mu           sync.Mutex
+	renewals     int
+	least, trust time.Duration
+}
+
+func (s *slack) WaitStart(ctx context.Context, _ interlock.WaitStart) context.Context { return ctx }
+func (s *slack) WaitEnd(context.Context, interlock.WaitEnd)                           {}
+func (s *slack) HoldEnd(context.Context, interlock.HoldEnd)                           {}
+
+func (s *slack) Renewed(_ context.Context, r interlock.Renewed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Err != nil || r.Leases == 0 {
+		return
+	}
+	if s.renewals == 0 || r.Slack < s.least {
+		s.least = r.Slack
+	}
+	s.renewals, s.trust = s.renewals+1, r.Trust
+}
+
+func (s *slack) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("%d renewals; %v of the lease was left at the latest of them, of %v after each", s.renewals, s.least.Round(time.Millisecond), s.trust)
 }
 
 // connections is what the server says of them.
