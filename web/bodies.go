@@ -12,6 +12,18 @@ import (
 	"unicode/utf8"
 )
 
+// limited is a request whose body has an end. It is another one than came in: of that net/http looks at the body when it is answered, and where it
+// does not know it any more it waits for as much as is announced, instead of closing the connection.
+func limited(w http.ResponseWriter, r *http.Request) *http.Request {
+	if r.Body == nil {
+		return r
+	}
+	q := new(http.Request)
+	*q = *r
+	q.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	return q
+}
+
 // bodyOf reads a body of some type of content.
 func bodyOf(r *http.Request, mediaType string) ([]byte, error) {
 	given, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -100,6 +101,20 @@ func TestEveryAnswerIsProtected(t *testing.T) {
 			hasNot(t, v.header.Get("Content-Security-Policy"), "unsafe", "*", "data:", "http")
 		}
 	})
+}
+
+// A body that is announced and never comes keeps nobody waiting: net/http must find the one that it made when it looks how much is left.
+func TestTheBodyIsLeftToTheServer(t *testing.T) {
+	h := handler(t, memlock.New(), web.Options{Authorize: everything})
+	for _, target := range []string{"POST /v1/break", "POST /break", "GET /v1/lines", "POST /nothing"} {
+		r := request(target)
+		r.Body = io.NopCloser(strings.NewReader("{}"))
+		before := r.Body
+		do(h, r)
+		if r.Body != before {
+			t.Errorf("%s: the body is another one when it was answered", target)
+		}
+	}
 }
 
 // What a page loads comes from this server, by paths that change with what is there.

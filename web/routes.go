@@ -120,10 +120,7 @@ func (h *Handler) admitted(w http.ResponseWriter, r *http.Request, to *route) er
 			return p
 		}
 	}
-	if r.Body != nil {
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	}
-	return to.serve(h, w, r, who)
+	return to.serve(h, w, limited(w, r), who)
 }
 
 // authorized returns who makes a request.

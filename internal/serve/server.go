@@ -74,7 +74,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	label, below := s.routeOf(r.URL.EscapedPath())
 	rec := &recorder{ResponseWriter: w}
-	r.Body = http.MaxBytesReader(rec, r.Body, maxBody)
+	r = limited(w, r)
 	defer func() {
 		if p := recover(); p != nil {
 			s.failed(rec, label, p)
@@ -140,6 +140,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = s.from(r) // which stands in the log of what was changed
 	}
 	s.pages.ServeHTTP(rec, r)
+}
+
+// limited is a request whose body has an end. It is another one than came in: of that net/http looks at the body when it is answered, and where it
+// does not know it any more it waits for as much as is announced, instead of closing the connection.
+func limited(w http.ResponseWriter, r *http.Request) *http.Request {
+	q := new(http.Request)
+	*q = *r
+	q.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	return q
 }
 
 // failed answers a request whose handler has panicked, if that is possible still.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -362,6 +363,21 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%.80q is answered without the defences: %v", text, resp.Header)
 		}
 		_ = c.Close()
+	}
+}
+
+// A body that is announced and never comes keeps nobody waiting: net/http must find the one that it made when it looks how much is left.
+func TestTheBodyIsLeftToTheServer(t *testing.T) {
+	t.Parallel()
+	z := newFuzzed(t)
+	for _, target := range []string{"/login", "/v1/break", "/break", "/nothing", "/healthz", "/metrics"} {
+		r := httptest.NewRequest(http.MethodPost, target, io.NopCloser(strings.NewReader("{}")))
+		r.Host = "localhost"
+		before := r.Body
+		z.open.ServeHTTP(httptest.NewRecorder(), r)
+		if r.Body != before {
+			t.Errorf("%s: the body is another one when it was answered", target)
+		}
 	}
 }
 
