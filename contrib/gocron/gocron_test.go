@@ -225,6 +225,7 @@ func TestLocker_AJobHearsOfTheLoss(t *testing.T) {
 		}
 		return nil // as a job does that has not looked
 	}), gocron.WithName("report"), gocron.WithContext(context.WithValue(t.Context(), key{}, "of the job")), gocron.WithEventListeners(
+		gocron.AfterJobRuns(func(uuid.UUID, string) { m.errs <- nil }),
 		gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { m.errs <- err }),
 	))
 	if err != nil {
@@ -270,7 +271,7 @@ func TestLocker_Misuse(t *testing.T) {
 	other := interlockgocron.NewLocker(m.client, 0)
 	m.run(m.job("report", other.Task(quick)))
 	if got := next(t, events); got != "a failed" {
-		t.Errorf("a task of another Locker: %s, want it to fail", got)
+		t.Fatalf("a task of another Locker: %s, want it to fail", got)
 	}
 	if err := next(t, m.errs); !errors.Is(err, interlockgocron.ErrNoLock) {
 		t.Errorf("a task of another Locker: %v, want ErrNoLock", err)
@@ -286,6 +287,18 @@ func TestLocker_Misuse(t *testing.T) {
 	_, _ = k.Lock(t.Context(), name)
 }
 
+// An asked elector tells what it has answered to gocron.
+type asked struct {
+	*interlockgocron.Elector
+	answers chan error
+}
+
+func (a asked) IsLeader(ctx context.Context) error {
+	err := a.Elector.IsLeader(ctx)
+	a.answers <- err
+	return err
+}
+
 // Two machines stand, and jobs run on the one that leads, until it loses its leadership.
 func TestElector_JobsRunWhereTheLeaderIs(t *testing.T) {
 	t.Parallel()
@@ -294,10 +307,11 @@ func TestElector_JobsRunWhereTheLeaderIs(t *testing.T) {
 		*machine
 		elector *interlockgocron.Elector
 		begun   chan uint64
+		answers chan error // to gocron: whether it leads
 		job     gocron.Job
 	}
 	stand := func(name string) *stander {
-		s := &stander{begun: make(chan uint64, 100)}
+		s := &stander{begun: make(chan uint64, 100), answers: make(chan error, 100)}
 		s.machine = newMachine(t, name, store, events, func(m *machine) gocron.SchedulerOption {
 			var err error
 			if s.elector, err = interlockgocron.NewElector(m.client, "jobs"); err != nil {
@@ -308,7 +322,7 @@ func TestElector_JobsRunWhereTheLeaderIs(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			return gocron.WithDistributedElector(s.elector)
+			return gocron.WithDistributedElector(asked{s.elector, s.answers})
 		})
 		s.job = s.machine.job("report", s.elector.Task(func(ctx context.Context) error {
 			s.begun <- interlock.Fence(ctx, "jobs")
@@ -340,6 +354,9 @@ func TestElector_JobsRunWhereTheLeaderIs(t *testing.T) {
 		t.Errorf("b beside the leader a: %v, want ErrNotLeader", err)
 	}
 	b.run(b.job) // which gocron skips, and tells nobody
+	if err := next(t, b.answers); !errors.Is(err, interlockgocron.ErrNotLeader) {
+		t.Errorf("gocron is told by b, beside the leader a, %v, want ErrNotLeader", err)
+	}
 	a.run(a.job)
 	token := next(t, a.begun)
 
@@ -373,6 +390,41 @@ func TestElector_JobsRunWhereTheLeaderIs(t *testing.T) {
 		t.Errorf("after Close: %v, want ErrNotLeader", err)
 	}
 	leader(a)
+}
+
+// A job of the leader has the values of its own context behind those of the leadership.
+func TestElector_AJobHasItsValues(t *testing.T) {
+	t.Parallel()
+	var elector *interlockgocron.Elector
+	m := newMachine(t, "a", memlock.New(), make(chan string, 100), func(m *machine) gocron.SchedulerOption {
+		var err error
+		if elector, err = interlockgocron.NewElector(m.client, "jobs"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := elector.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return gocron.WithDistributedElector(elector)
+	})
+	for end := time.Now().Add(patience); elector.IsLeader(t.Context()) != nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it does not lead after 30 s")
+		}
+	}
+	values := make(chan any, 1)
+	j, err := m.scheduler.NewJob(gocron.DurationJob(time.Hour), elector.Task(func(ctx context.Context) error {
+		values <- ctx.Value(key{})
+		return nil
+	}), gocron.WithContext(context.WithValue(t.Context(), key{}, "of the job")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.run(j)
+	if got := next(t, values); got != "of the job" {
+		t.Errorf("the context of the job has the value %v, want that of the job", got)
+	}
 }
 
 func TestElector_RefusesWhatCannotBe(t *testing.T) {
