@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"bufio"
 	"context"
-	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -121,9 +118,11 @@ func (f *storeFlags) stores(t terminal) (stores [][2]string, err error) {
 	}
 	urls := f.each()
 	if len(urls) == 0 && f.StoreFile != "" {
-		if urls, err = storeLines(f.StoreFile); err != nil {
+		b, err := f.file()
+		if err != nil {
 			return nil, err
 		}
+		urls = storeLines(b)
 	}
 	if len(urls) == 0 {
 		urls = []string{last}
@@ -156,23 +155,14 @@ func (f *storeFlags) each() (urls []string) {
 	return urls
 }
 
-// storeLines reads a file with a store in each line.
-func storeLines(file string) (urls []string, err error) {
-	b, err := os.Open(file)
-	if err != nil {
-		return nil, &exitError{exitStore, fmt.Errorf("cannot read the store's URL: %w", err)}
-	}
-	defer b.Close()
-	in := bufio.NewScanner(b)
-	for in.Scan() {
-		if text := strings.TrimSpace(in.Text()); text != "" && !strings.HasPrefix(text, "#") {
+// storeLines returns the stores of a file with one in each line.
+func storeLines(b []byte) (urls []string) {
+	for line := range strings.Lines(string(b)) {
+		if text := strings.TrimSpace(line); text != "" && !strings.HasPrefix(text, "#") {
 			urls = append(urls, text)
 		}
 	}
-	if err := in.Err(); err != nil {
-		return nil, &exitError{exitStore, fmt.Errorf("cannot read the store's URL: %w", err)}
-	}
-	return urls, nil
+	return urls
 }
 
 // storeName returns the name before a store's URL, as in orders=redis://HOST, and the URL.

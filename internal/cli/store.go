@@ -17,7 +17,20 @@ type storeFlags struct {
 	Store     string `help:"The store's URL, as file:DIRECTORY, redis://HOST or postgres://USER@HOST/DATABASE; interlock --help has all kinds, and where to read of each. Default: the embedded store of this user." placeholder:"URL" env:"INTERLOCK_STORE"`
 	StoreFile string `help:"A file whose first line is the store's URL, so that its password is not seen by others." placeholder:"FILE" env:"INTERLOCK_STORE_FILE" type:"path"`
 
-	args []string // the command line as given
+	args    []string // the command line as given
+	content []byte   // of the file, once it is read
+}
+
+// file returns what stands in the file of --store-file. It is read once: a pipe, as a shell's <(command) is one, has it once.
+func (f *storeFlags) file() ([]byte, error) {
+	if f.content == nil {
+		b, err := os.ReadFile(f.StoreFile)
+		if err != nil {
+			return nil, &exitError{exitStore, fmt.Errorf("cannot read the store's URL: %w", err)}
+		}
+		f.content = b
+	}
+	return f.content, nil
 }
 
 // url returns the store's URL, and a warning for people when it was given in an unwise way.
@@ -34,9 +47,9 @@ func (f *storeFlags) url() (storeURL, warning string, err error) {
 	case f.Store != "" && f.StoreFile != "" && givenBoth(args, os.Getenv):
 		return "", "", usage("both --store and --store-file name a store: give one")
 	case f.StoreFile != "" && !given(args, "--store"):
-		b, err := os.ReadFile(f.StoreFile)
+		b, err := f.file()
 		if err != nil {
-			return "", "", &exitError{exitStore, fmt.Errorf("cannot read the store's URL: %w", err)}
+			return "", "", err
 		}
 		first, _, _ := strings.Cut(string(b), "\n")
 		if first = strings.TrimSpace(first); first == "" {

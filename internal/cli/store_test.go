@@ -2,9 +2,11 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -88,5 +90,25 @@ func TestStoreChoice(t *testing.T) {
 				t.Errorf("store %q, error %v; want %q, status %d", got, err, c.want, c.status)
 			}
 		})
+	}
+}
+
+// A file of stores may be a pipe, as a shell's <(command) is: it is read once, and each of its lines is a store.
+func TestStoresOfAPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	_, err = w.WriteString("# two\na=file:/one\r\n\n  b=file:/other")
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	pipe := fmt.Sprintf("/dev/fd/%d", r.Fd())
+	t.Setenv("INTERLOCK_STORE", "")
+	f := &storeFlags{StoreFile: pipe, args: []string{"serve", "--store-file", pipe}}
+	got, err := f.stores(terminal{})
+	if want := [][2]string{{"a", "file:/one"}, {"b", "file:/other"}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("stores %q, error %v, want %q", got, err, want)
 	}
 }
