@@ -66,6 +66,9 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 func (d *Driver) show(path, name string) (driver.Line, error) {
 	f, err := d.st.openRecord(path, false)
 	if errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(d.st.locks); err != nil { // nobody knows who holds in a directory that was moved, or whose disk is not mounted
+			return driver.Line{}, fmt.Errorf("filelock: %w", err)
+		}
 		return driver.Line{Name: name}, nil
 	}
 	if err != nil {

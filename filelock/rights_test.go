@@ -3,6 +3,7 @@
 package filelock
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -142,6 +143,31 @@ func TestDirectory_ImpossibleOnesAreRefused(t *testing.T) {
 		d.Close(t.Context())
 		t.Error("Files: -1 was accepted")
 	}
+}
+
+// A directory that is away, as one that was moved or whose disk is not mounted, does not say that nobody holds.
+func TestDirectory_ThatIsAwayTellsOfNobody(t *testing.T) {
+	dir := storeIn(t)
+	d, err := New(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close(t.Context())
+	look := func(what string, there bool) {
+		t.Helper()
+		if l, err := d.Line(t.Context(), "nobody's"); (err == nil) != there || len(l.Claims) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %+v, %v", what, l, err)
+		}
+	}
+	look("a free name", true)
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	look("the directory is away", false)
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	look("it is back", true)
 }
 
 func TestDirectory_RemoteFileSystemsAreRefusedUntouched(t *testing.T) {
