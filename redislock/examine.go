@@ -70,9 +70,12 @@ func (d *Driver) examineEnds(ctx context.Context, e driver.Exam, ends, left *dri
 	for _, name := range standing {
 		stands[name] = true
 	}
-	far, which := time.Duration(0), ""
+	far, which, never := time.Duration(0), "", ""
 	err = d.each(ctx, standing, func(s sight) {
 		for _, h := range s.Claims {
+			if h.Held && !h.Foreign && h.Until.IsZero() {
+				never = s.Name
+			}
 			if rest := h.Until.Sub(now); !h.Until.IsZero() && rest > far {
 				far, which = rest, s.Name
 			}
@@ -82,7 +85,12 @@ func (d *Driver) examineEnds(ctx context.Context, e driver.Exam, ends, left *dri
 		return err
 	}
 	ends.Seen = "every claim goes in time unless it is renewed"
-	if far > max(farEnd, 10*e.TTL) {
+	if never != "" {
+		ends.Level = driver.LevelWarn
+		ends.Seen = fmt.Sprintf("the lock %q has no time to live, as after PERSIST", never)
+		ends.Why = "its holder's next renewal gives it one; if that is dead nobody gets the lock again"
+		ends.Mend = "interlock break --now " + strconv.Quote(never) + " if its holder is dead"
+	} else if far > max(farEnd, 10*e.TTL) {
 		ends.Level = driver.LevelWarn
 		ends.Seen = fmt.Sprintf("the lock %q goes in %v, unless it is renewed", which, far.Round(time.Second))
 		ends.Why = "the server's clock was set back while it was held, or its TTL is that long: if its holder dies others wait as long"

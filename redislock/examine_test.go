@@ -63,6 +63,9 @@ func TestDoctor_Settings(t *testing.T) {
 		{"never says busy", set("lua-time-limit", "0"), set("lua-time-limit", "5000"), examinetest.Levels{"script limit": examinetest.Warn}},
 		{"says busy late", set("lua-time-limit", "60000"), set("lua-time-limit", "5000"), examinetest.Levels{"script limit": examinetest.Warn}},
 		{"was slow", [][]string{{"DEBUG", "SLEEP", "1.6"}}, [][]string{{"SLOWLOG", "RESET"}}, examinetest.Levels{"slow commands": examinetest.Warn}},
+		{"notes nothing slow", set("slowlog-log-slower-than", "-1"), set("slowlog-log-slower-than", "10000"), examinetest.Levels{"slow commands": examinetest.Skip}},
+		{"notes what is slower", set("slowlog-log-slower-than", "60000000"), set("slowlog-log-slower-than", "10000"), examinetest.Levels{"slow commands": examinetest.Skip}},
+		{"keeps no notes", set("slowlog-max-len", "0"), set("slowlog-max-len", "128"), examinetest.Levels{"slow commands": examinetest.Skip}},
 		{"has data", [][]string{{"SET", "a", "text"}, {"SET", "il:{a}:fence:a", "64"}}, [][]string{{"DEL", "a", "il:{a}:fence:a"}}, examinetest.Levels{"names": examinetest.Bad}},
 		{
 			"is damaged",
@@ -200,6 +203,18 @@ func TestDoctor_Clock(t *testing.T) {
 	release(t, hold(t, c.Mutex("short")))
 	l := hold(t, c.Mutex("long", interlock.TTL(3*time.Hour)))
 	examinetest.Finds(t, "a claim that stays", c, examinetest.Levels{"ends": examinetest.Warn})
+	release(t, l)
+	examinetest.Finds(t, "it has gone", c, examinetest.Levels{})
+}
+
+// A claim without an end, as PERSIST makes one, is in the way for ever once its holder is dead.
+func TestDoctor_WithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	s := servertest.Redis(t, redistest.Durable...)
+	c := open(t, s.URL(), nil)
+	l := hold(t, c.Mutex("jobs", interlock.TTL(10*time.Minute))) // which is not renewed so soon
+	s.MustDo(t, "PERSIST", "jobs")
+	examinetest.Finds(t, "a claim without an end", c, examinetest.Levels{"ends": examinetest.Warn})
 	release(t, l)
 	examinetest.Finds(t, "it has gone", c, examinetest.Levels{})
 }

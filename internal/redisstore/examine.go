@@ -205,7 +205,7 @@ func (x *examination) persistence(ctx context.Context) error {
 	case !l.on:
 		f.Seen = "appendonly is off"
 		f.Why = "a server that restarts forgets who holds, and lets others in; " + x.Tokens
-		f.Mend = "CONFIG SET appendonly yes and appendfsync always, and the same in its file"
+		f.Mend = "CONFIG SET appendonly yes; CONFIG SET appendfsync always; and the same in its file"
 	case !l.told:
 		f.Level, f.Seen = driver.LevelSkip, "appendonly is on; "+notTold+", so whether each write is synced is unknown"
 	case !l.syncs:
@@ -234,10 +234,10 @@ func (x *examination) saving(ctx context.Context) error {
 	}
 	f := driver.Finding{Code: "O7", Title: "disk", Seen: "what was last written was written"}
 	failed := func(field string) bool { return x.info[field] != "" && x.info[field] != "ok" }
-	const mend = "make room on the disk, or give the server its folder back (CONFIG GET dir, the server's log), then BGSAVE"
+	const mend = "make room on the disk, or give the server its folder back (CONFIG GET dir, the server's log), then "
 	switch {
 	case failed("aof_last_write_status"):
-		f.Level, f.Seen, f.Mend = driver.LevelBad, "the append-only file could not be written", mend
+		f.Level, f.Seen, f.Mend = driver.LevelBad, "the append-only file could not be written", mend+"BGREWRITEAOF"
 		f.Why = "the server takes no writes until it can (MISCONF): no lock can be had, renewed or given back"
 	case failed("rdb_last_bgsave_status"):
 		points, _, err := x.setting(ctx, "save")
@@ -248,14 +248,14 @@ func (x *examination) saving(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		f.Level, f.Seen, f.Mend = driver.LevelBad, "the last save failed (rdb_last_bgsave_status), and stops writes", mend
+		f.Level, f.Seen, f.Mend = driver.LevelBad, "the last save failed (rdb_last_bgsave_status), and stops writes", mend+"BGSAVE"
 		f.Why = "the server takes no writes until one succeeds (MISCONF): no lock can be had, renewed or given back"
 		if told && (stops == "no" || points == "") {
 			f.Level, f.Seen = driver.LevelWarn, "the last save failed (rdb_last_bgsave_status)"
 			f.Why = "a server that restarts begins with older data, or none; the disk may fail the log next"
 		}
 	case failed("aof_last_bgrewrite_status"):
-		f.Level, f.Seen, f.Mend = driver.LevelWarn, "the append-only file could not be rewritten", mend
+		f.Level, f.Seen, f.Mend = driver.LevelWarn, "the append-only file could not be rewritten", mend+"BGREWRITEAOF"
 		f.Why = "it grows until the disk is full, and then the server takes no writes"
 	}
 	x.add(f)
@@ -269,7 +269,7 @@ func (x *examination) replication(ctx context.Context) error {
 	}
 	f := driver.Finding{Code: "R1", Title: "failover", Seen: "there is no replica that could take over"}
 	if n := x.number("connected_slaves"); n > 0 {
-		f.Level, f.Seen = driver.LevelWarn, fmt.Sprintf("%d replicas, which acknowledge late", n)
+		f.Level, f.Seen = driver.LevelWarn, fmt.Sprintf("connected_slaves is %d: they acknowledge late", n)
 		f.Why = "a failover can lose locks that were just taken, and let others in; " + x.Tokens
 		f.Mend = "redlock:// over masters without replicas, or a store that a majority acknowledges; tokens where the order is enough"
 		if x.Quorum {

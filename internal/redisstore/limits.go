@@ -155,6 +155,14 @@ func (x *examination) slow(ctx context.Context) error {
 			which, _ = words[0].(string) // and not its arguments, which may be secret
 		}
 	}
+	if count == 0 {
+		if why, err := x.unlogged(ctx); why != "" || err != nil {
+			if err == nil {
+				x.skip("R16", "slow commands", why)
+			}
+			return err
+		}
+	}
 	f := driver.Finding{Code: "R16", Title: "slow commands", Seen: fmt.Sprintf("none took longer than a grace of %v within a day", x.Grace)}
 	if count > 0 {
 		f.Level = driver.LevelWarn
@@ -164,4 +172,21 @@ func (x *examination) slow(ctx context.Context) error {
 	}
 	x.add(f)
 	return nil
+}
+
+// unlogged says why the server would have noted no slow command. Where it does not tell its settings they count as they come, 10 ms and 128 of them.
+func (x *examination) unlogged(ctx context.Context) (why string, err error) {
+	const least, most = "slowlog-log-slower-than", "slowlog-max-len"
+	value, told, err := x.setting(ctx, least)
+	if err != nil {
+		return "", err
+	}
+	if us, _ := strconv.ParseInt(value, 10, 64); told && (us < 0 || time.Duration(us)*time.Microsecond > x.Grace) {
+		return fmt.Sprintf("the server does not note those of %v: %s is %s", x.Grace, least, value), nil
+	}
+	value, told, err = x.setting(ctx, most)
+	if told && value == "0" {
+		why = "the server notes none: " + most + " is 0"
+	}
+	return why, err
 }
