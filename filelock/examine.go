@@ -75,10 +75,30 @@ func (d *Driver) examineParents() driver.Finding {
 		f.Level, f.Seen = driver.LevelSkip, err.Error()
 		return f
 	}
+	store, err := os.Stat(path)
+	if err != nil {
+		f.Level, f.Seen = driver.LevelSkip, err.Error()
+		return f
+	}
+	owner, group := ownersOf(store)
+	owners, groups := []int{0, os.Geteuid(), owner}, []int{0, os.Getegid(), group} // who may break its locks anyway
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
 		if err != nil {
 			f.Level, f.Seen = driver.LevelSkip, err.Error()
+			return f
+		}
+		owner, group := ownersOf(info)
+		switch {
+		case !slices.Contains(owners, owner): // who may rename what is in it, sticky or not
+			f.Level, f.Seen = driver.LevelBad, fmt.Sprintf("%s belongs to user %d", dir, owner)
+			f.Why = "he may put another store in this one's place: one holds in the old one, and another in the new"
+			f.Mend = "chown root " + dir + ", or a store elsewhere"
+			return f
+		case info.Mode().Perm()&0o020 != 0 && info.Mode()&os.ModeSticky == 0 && !slices.Contains(groups, group):
+			f.Level, f.Seen = driver.LevelWarn, fmt.Sprintf("group %d may write to %s (mode %v)", group, dir, info.Mode())
+			f.Why = "any of its members may put another store in this one's place: one holds in the old one, and another in the new"
+			f.Mend = "chmod g-w " + dir + ", or a store elsewhere"
 			return f
 		}
 		if info.Mode().Perm()&0o002 != 0 && info.Mode()&os.ModeSticky == 0 {
@@ -91,6 +111,14 @@ func (d *Driver) examineParents() driver.Finding {
 			return f
 		}
 	}
+}
+
+// ownersOf are the user and the group of a file.
+func ownersOf(info os.FileInfo) (user, group int) {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Uid), int(st.Gid)
+	}
+	return 0, 0
 }
 
 // examineFS looks at what the store is on.

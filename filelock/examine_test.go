@@ -91,6 +91,34 @@ func TestDoctor_Rights(t *testing.T) {
 	examinetest.Finds(t, "as it was", c, examinetest.Levels{})
 }
 
+// Who owns a folder above the store may rename what is in it, and so may a group that may write there. Only root can give a folder away.
+func TestDoctor_FoldersOfOthers(t *testing.T) {
+	above := filepath.Join(t.TempDir(), "above")
+	if err := os.Mkdir(above, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := doctored(t, filepath.Join(above, "store"), plainDisk())
+	examinetest.Finds(t, "a folder of one's own", c, examinetest.Levels{})
+	if os.Geteuid() != 0 {
+		return
+	}
+	for what, k := range map[string]struct {
+		user, group int
+		mode        os.FileMode
+		want        examinetest.Levels
+	}{
+		"a folder of another user":               {4711, 0, 0o755, examinetest.Levels{"folders above": examinetest.Bad}},
+		"a sticky one":                           {4711, 0, 0o777 | os.ModeSticky, examinetest.Levels{"folders above": examinetest.Bad}},
+		"a folder that another group may read":   {0, 4711, 0o755, examinetest.Levels{}},
+		"a folder that another group may change": {0, 4711, 0o775, examinetest.Levels{"folders above": examinetest.Warn}},
+	} {
+		if err := errors.Join(os.Chown(above, k.user, k.group), os.Chmod(above, k.mode)); err != nil {
+			t.Fatal(err)
+		}
+		examinetest.Finds(t, what, c, k.want)
+	}
+}
+
 // What the machine says of the file system, of the room on it and of the disk is told.
 func TestDoctor_TheMachine(t *testing.T) {
 	has := func(r room, err error) func(*system) {
