@@ -40,8 +40,9 @@ func (r *Report) Of(l driver.Level) []Finding {
 // DoctorOption is one choice for [Client.Doctor].
 type DoctorOption func(*driver.Exam)
 
-// Writing has Doctor take a lock of its own under a random name, break it, and take it again, and has the driver write what only
-// writing shows, as how long the disk takes. Nothing of it stays.
+// Writing has Doctor take a lock of its own, break it, and take it again, and has the driver write what only writing shows, as how long the
+// disk takes. The lock is one of interlock-doctor-0 to interlock-doctor-15: what a store keeps of a name that was locked, as its last token, it
+// keeps of these. Nothing else of it stays.
 func Writing() DoctorOption { return func(e *driver.Exam) { e.Write = true } }
 
 // The bounds of a look at the store.

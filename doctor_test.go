@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,6 +204,19 @@ func TestDoctor_WritesOnlyWithLeave(t *testing.T) {
 		if lines := must[[]driver.Line](t)(store.Lines(t.Context(), "")); len(lines) != 0 {
 			t.Errorf("%+v stays", lines)
 		}
+		names := map[string]bool{}
+		store.ahead(func(_ context.Context, op string, claim driver.Claim) error {
+			if op == "acquire" {
+				names[claim.Name] = true
+			}
+			return nil
+		})
+		for range 50 {
+			must[*interlock.Report](t)(c.Doctor(t.Context(), interlock.Writing()))
+		}
+		if len(names) > 16 || len(names) < 2 {
+			t.Errorf("it locked %d names; want at most 16, since a store may keep something of each", len(names))
+		}
 		store.ahead(func(_ context.Context, op string, _ driver.Claim) error {
 			if op == "acquire" {
 				return fmt.Errorf("no right: %w", driver.ErrRefused)
@@ -288,5 +302,60 @@ func TestDoctor_Guarantee(t *testing.T) {
 		if err := new(driver.Level).UnmarshalText([]byte("grave")); err == nil {
 			t.Error("any word is a level")
 		}
+	})
+}
+
+// A store in which nobody is seen, or whose user may not use the doctor's own names, is not bad for that.
+func TestDoctor_RehearsalOfFewRights(t *testing.T) {
+	for name, c := range map[string]struct {
+		look, acquire error
+		want          driver.Level
+	}{
+		"nobody is seen":         {look: errors.ErrUnsupported, want: driver.LevelOK},
+		"its names are denied":   {look: driver.ErrRefused, acquire: driver.ErrRefused, want: driver.LevelSkip},
+		"all locking is refused": {acquire: driver.ErrRefused, want: driver.LevelBad},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			mem := &patient{Driver: memlock.New()}
+			if c.look != nil {
+				mem.look = func(_ context.Context, name string) (driver.Line, error) { return driver.Line{Name: name}, c.look }
+			}
+			client := newClient(t, &denying{patient: mem, err: c.acquire}, nil)
+			r := must[*interlock.Report](t)(client.Doctor(t.Context(), interlock.Writing()))
+			if got := of(r, "rehearsal"); len(got) != 1 || got[0].Level != c.want {
+				t.Errorf("%s: %+v; want %v", name, got, c.want)
+			}
+		})
+	}
+}
+
+// denying is a store that lets nobody lock, if it has an error.
+type denying struct {
+	*patient
+	err error
+}
+
+func (d *denying) Open(ctx context.Context, s driver.Spec) (driver.Session, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	return d.patient.Open(ctx, s)
+}
+
+// Many who rehearse at once do so one after the other, and none of them finds anything.
+func TestDoctor_RehearsalsBesideEachOther(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		var all sync.WaitGroup
+		for range 40 {
+			c := newClient(t, store, nil)
+			all.Go(func() {
+				r, err := c.Doctor(t.Context(), interlock.Writing())
+				if err != nil || r.Worst() > driver.LevelSkip {
+					t.Errorf("%+v, %v; want that all is well", r, err)
+				}
+			})
+		}
+		all.Wait()
 	})
 }

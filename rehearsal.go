@@ -4,9 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
 
 	"github.com/interlock-go/interlock/driver"
 )
+
+// rehearsals is how many names rehearsals have. Some stores keep something of each name that was ever locked, as a row with its last token: so
+// there are few. Who rehearses beside another one waits for him where it is the same name.
+const rehearsals = 16
 
 // rehearse takes a lock of its own, breaks it as an operator would, waits until its holder hears of it, and takes it again: everything that
 // a lock is made of, with this client's rights.
@@ -23,11 +30,18 @@ func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err er
 	ttl := max(min(e.TTL, rehearsalTTL), c.traits.MinTTL)
 	bounded, cancel := context.WithTimeout(ctx, 2*c.opts.Patience+3*ttl)
 	defer cancel()
-	name := doctorPrefix + driver.NewID()
+	name := doctorPrefix + strconv.Itoa(rand.IntN(rehearsals)) //nolint:gosec // nobody gains by guessing it
 	m := c.Mutex(name, TTL(ttl), Grace(min(e.Grace, max(ttl/10, minGrace))), Isolated(), Note("a rehearsal"))
 	asked := c.clock.now()
-	first, err := m.TryLock(bounded)
-	if err != nil {
+	first, err := m.Lock(bounded)
+	switch {
+	case errors.Is(err, ErrHeld):
+		f.Level, f.Seen = driver.LevelSkip, fmt.Sprintf("others rehearse: %v", err)
+		return f, nil
+	case errors.Is(err, driver.ErrRefused) && c.denied(ctx, name):
+		f.Level, f.Seen = driver.LevelSkip, fmt.Sprintf("this user may not use %q, so whether it may lock the names that it needs was not tried: %v", name, err)
+		return f, nil
+	case err != nil:
 		return wrong("a lock cannot be taken", err)
 	}
 	taken := c.clock.passed(asked)
@@ -58,6 +72,18 @@ func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err er
 	return f, nil
 }
 
+// denied reports whether this client may not even look at a name: others it may be allowed to lock.
+func (c *Client) denied(ctx context.Context, name string) bool {
+	store, ok := c.driver.(driver.Inspector)
+	if !ok {
+		return false
+	}
+	bounded, cancel := context.WithTimeout(ctx, c.opts.Patience)
+	defer cancel()
+	_, err := store.Line(bounded, name)
+	return errors.Is(err, driver.ErrRefused)
+}
+
 // answers returns why the store does not answer, if it does not.
 func (c *Client) answers(ctx context.Context) error {
 	store, ok := c.driver.(driver.Inspector)
@@ -80,13 +106,17 @@ func (c *Client) breakOwn(ctx context.Context, name string, l *Lease) (string, e
 		return "", nil
 	}
 	line, err := store.Line(ctx, name)
-	if err == nil && len(line.Claims) != 1 {
-		err = fmt.Errorf("%d claims are shown, want the one that holds", len(line.Claims))
+	if errors.Is(err, errors.ErrUnsupported) { // whom nobody sees nobody breaks
+		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	asked, own := c.clock.now(), line.Claims[0]
+	i := slices.IndexFunc(line.Claims, func(h driver.Holder) bool { return h.Held })
+	if i < 0 {
+		return "", fmt.Errorf("%d claims are shown, want the one that holds", len(line.Claims))
+	}
+	asked, own := c.clock.now(), line.Claims[i]
 	err = store.Break(ctx, name, own.PublicID, own.Fence, false)
 	if errors.Is(err, driver.ErrRefused) { // a layout that has no room for a mark
 		err = store.Break(ctx, name, own.PublicID, own.Fence, true)

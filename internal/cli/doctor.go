@@ -15,13 +15,13 @@ import (
 
 type doctorCommand struct {
 	Strict bool `help:"End with status 1 for a warning, too."`
-	Write  bool `help:"Take a lock under a random name, break it and take it again, and measure what only writing shows; nothing of it stays."`
+	Write  bool `help:"Take a lock, interlock-doctor-N, break it and take it again, and measure what only writing shows."`
 }
 
 // Help implements kong.HelpProvider.
 func (*doctorCommand) Help() string {
 	return "Looks at the store with the rights that --store gives, and says of each check what was seen, why it matters for locks, and how to mend it. " +
-		"Without --write it writes nothing, beside what opening the store makes: the folder of an embedded one.\n\n" +
+		"Without --write it writes nothing, beside what opening the store makes: the folder of an embedded one, and what masters of redlock:// note of their set.\n\n" +
 		"A line is ok; a warning, where one thing more, such as a restart, a failover or more load, costs a lock; bad, where a promise of the store is broken; " +
 		"or skipped, where the check could not be made. A code as R3 is a row of " + catalogue + ". What the store guarantees as it stands is said at the end.\n\n" +
 		"The status is 0, 1 where anything is bad, and 69 where the store does not answer."
