@@ -98,7 +98,7 @@ func TestLoginIsOver(t *testing.T) {
 	s := serves(t, serve.Options{Stores: [][2]string{{"main", url}}, TokenFile: file})
 	p := open(t, s.at, deskLight)
 	p.visit("/", 401)
-	p.press(token, "\r")
+	p.login(token)
 	p.sees("Names in main", "0 names")
 	still := p.stays()
 	p.expect("/live", "") // first the connection is refused, then the request
@@ -109,8 +109,7 @@ func TestLoginIsOver(t *testing.T) {
 	p.accessible()
 	still()
 	p.click("#trouble a")
-	p.sees("Your token")
-	p.press(token, "\r")
+	p.login(token)
 	p.sees("Names in main", "0 names")
 	p.misses("Your login is over")
 }

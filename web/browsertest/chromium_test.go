@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -26,17 +27,28 @@ var browser = sync.OnceValues(func() (*chromium, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: install the Debian package chromium", err)
 	}
+	dir, err := os.MkdirTemp("", "interlock-browser-*")
+	if err != nil {
+		return nil, err
+	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program),
-		chromedp.NoSandbox, // its sandbox does not start for root, and what is shown comes from this process
+		chromedp.UserDataDir(filepath.Join(dir, "profile")),
+		chromedp.Env("TMPDIR="+dir),
+		chromedp.WSURLReadTimeout(patience), // until it has started
+		chromedp.NoSandbox,                  // its sandbox does not start for root, and what is shown comes from this process
 		chromedp.Flag("lang", "en-GB"),
 	)
 	c := &chromium{}
 	alive, endProcess := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, endBrowser := chromedp.NewContext(alive, chromedp.WithErrorf(c.misread))
 	c.ctx, c.end = ctx, func() {
+		bounded, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		_ = chromedp.Cancel(bounded) // it takes its files away when it is asked to end, not when it is killed
 		endBrowser()
 		endProcess()
+		_ = os.RemoveAll(dir)
 	}
 	if err := chromedp.Run(ctx); err != nil {
 		c.end()

@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // look is how somebody looks at a page.
 type look struct {
@@ -264,6 +264,14 @@ func (p *page) misses(words ...string) {
 	for _, w := range words {
 		p.until(fmt.Sprintf("%q is shown no more", w), fmt.Sprintf(`document.readyState === "complete" && !document.body.innerText.includes(%s)`, quoted(w)))
 	}
+}
+
+// login sends the form of the login, when the keys go to its field.
+func (p *page) login(token string) {
+	p.Helper()
+	p.sees("Your token")
+	p.until("the keys go to the field", focused("#token", ""))
+	p.press(token, kb.Enter)
 }
 
 // quoted is a text as JavaScript has it.

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -51,7 +52,7 @@ func TestPictures(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := &stage{Driver: d, next: make(chan struct{})}
+			s := &stage{Driver: d, began: time.Now(), next: make(chan struct{})}
 			h, err := web.New([]web.Store{{Name: "main", URL: "redis://10.0.0.5:6379", Driver: s}}, &web.Options{
 				Authorize: func(*http.Request) (web.Principal, error) {
 					return web.Principal{Name: "ana", Read: []string{""}, Break: []string{""}}, nil
