@@ -90,7 +90,7 @@ func (x *examination) tables(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var lacks, crude, refused []string
+	var lacks, crude, alters, refused []string
 	for _, name := range x.made {
 		if !slices.ContainsFunc(rows, func(f []string) bool { return f[0] == prefix+name }) {
 			lacks = append(lacks, prefix+name)
@@ -99,6 +99,7 @@ func (x *examination) tables(ctx context.Context) error {
 	for _, f := range rows {
 		if name, ok := strings.CutPrefix(f[0], prefix); ok && slices.Contains(x.made, name) && f[1] != "InnoDB" {
 			crude = append(crude, f[0]+" ("+f[1]+")")
+			alters = append(alters, "ALTER TABLE "+f[0]+" ENGINE = InnoDB")
 		}
 	}
 	f := driver.Finding{Title: "tables", Seen: "all that this technique uses is there"}
@@ -115,7 +116,7 @@ func (x *examination) tables(ctx context.Context) error {
 	if crude != nil {
 		f.Level, f.Seen = driver.LevelBad, "not of InnoDB: "+strings.Join(crude, ", ")
 		f.Why = "such a table has no transactions and locks no rows: what a step writes of it stays when the rest is undone, and two may hold"
-		f.Mend = "ALTER TABLE … ENGINE = InnoDB"
+		f.Mend = strings.Join(alters, "; ")
 	}
 	x.add(f)
 	if err := x.triggers(ctx); err != nil || lacks != nil {

@@ -30,7 +30,7 @@ func opens(t *testing.T, what, url string) *interlock.Client {
 }
 
 // finds has the doctor look by such a client.
-func finds(t *testing.T, what, url string, want examinetest.Levels) *interlock.Report {
+func finds(t *testing.T, what, url string, want examinetest.Levels, o ...interlock.DoctorOption) *interlock.Report {
 	t.Helper()
 	c := opens(t, what, url)
 	defer c.Close()
@@ -42,7 +42,7 @@ func finds(t *testing.T, what, url string, want examinetest.Levels) *interlock.R
 	if strings.Contains(url, "technique=rowlock") {
 		all["latency"] = examinetest.Skip
 	}
-	return examinetest.Finds(t, what, c, all)
+	return examinetest.Finds(t, what, c, all, o...)
 }
 
 // Each setting that hurts has its own finding, and no other; without them the same server is well.
@@ -50,7 +50,7 @@ func TestDoctor_Settings(t *testing.T) {
 	t.Parallel()
 	s := migrated(t, flushes)
 	for _, technique := range []string{"rows", "session", "rowlock"} {
-		finds(t, technique+" on a server that is well", s.URL()+"?technique="+technique, nil)
+		finds(t, technique+" on a server that is well", s.URL()+"?technique="+technique, nil, interlock.Writing())
 	}
 	both := func(title string, l driver.Level) [2]examinetest.Levels {
 		return [2]examinetest.Levels{{title: l}, {title: l}}
@@ -67,6 +67,7 @@ func TestDoctor_Settings(t *testing.T) {
 		{"set global interactive_timeout = 5", "set global interactive_timeout = 28800", [2]examinetest.Levels{}},
 		{"set global innodb_lock_wait_timeout = 1", "set global innodb_lock_wait_timeout = 50", [2]examinetest.Levels{}},
 		{"set global tx_isolation = 'SERIALIZABLE'", "set global tx_isolation = 'REPEATABLE-READ'", [2]examinetest.Levels{}},
+		{"set global tx_read_only = 1", "set global tx_read_only = 0", both("role", examinetest.Bad)},
 		{"set global max_allowed_packet = 65536", "set global max_allowed_packet = 16777216", both("packet", examinetest.Warn)},
 		{"create trigger audit before update on interlock_lock for each row set @audit = 1", "drop trigger audit", [2]examinetest.Levels{{"triggers": examinetest.Warn}}},
 		{

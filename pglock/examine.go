@@ -149,24 +149,55 @@ func (x *examination) altered(ctx context.Context) error {
 	if unlogged != nil {
 		f.Level, f.Seen = driver.LevelWarn, strings.Join(unlogged, ", ")+": UNLOGGED"
 		f.Why = "a server that crashes empties it, and a standby never has it: who holds is forgotten, others get in, and tokens may repeat"
-		f.Mend = "ALTER TABLE … SET LOGGED"
+		f.Mend = x.alter(unlogged, "SET LOGGED")
 	}
 	x.add(f)
 	f = driver.Finding{Title: "row security", Seen: "this role sees all rows"}
 	if filtered != nil {
 		f.Level, f.Seen = driver.LevelBad, "policies choose what this role sees of "+strings.Join(filtered, ", ")
 		f.Why = "who does not see that a name is held takes it for free, or cannot lock it"
-		f.Mend = "ALTER TABLE … DISABLE ROW LEVEL SECURITY"
+		f.Mend = x.alter(filtered, "DISABLE ROW LEVEL SECURITY")
 	}
 	x.add(f)
 	f = driver.Finding{Title: "triggers", Seen: "there are none, and no foreign keys"}
 	if slowed != nil {
 		f.Level, f.Seen = driver.LevelWarn, "somebody has put triggers or foreign keys on "+strings.Join(slowed, ", ")
 		f.Why = "each step of a lock runs them: where they are slow, wait or fail, renewals do, and holders lose their locks"
-		f.Mend = "DROP TRIGGER …, ALTER TABLE … DROP CONSTRAINT …: read the rows elsewhere"
+		f.Mend = "DROP TRIGGER, or ALTER TABLE with DROP CONSTRAINT, of those that psql shows by \\d " + x.d.options.Schema + "." + slowed[0] + ": read the rows elsewhere"
 	}
 	x.add(f)
 	return nil
+}
+
+// alter is what alters tables of the schema.
+func (x *examination) alter(tables []string, how string) string {
+	var all []string
+	for _, table := range tables {
+		all = append(all, fmt.Sprintf("ALTER TABLE %s.%s %s", x.d.options.Schema, table, how))
+	}
+	return strings.Join(all, "; ")
+}
+
+// grants are the statements that give a role what it lacks, in the words of rights.
+func grants(role, schema string, lacks []string) string {
+	var all []string
+	for _, what := range lacks {
+		right, of, _ := strings.Cut(what, " of ")
+		switch {
+		case right == "EXECUTE" && strings.HasPrefix(of, schema+"."):
+			of = "ALL FUNCTIONS IN SCHEMA " + schema
+		case right == "EXECUTE":
+			of = "FUNCTION " + of
+		case strings.HasPrefix(of, "schema "):
+			of = "SCHEMA " + schema
+		case right == "USAGE":
+			of = "SEQUENCE " + of
+		}
+		if s := fmt.Sprintf("GRANT %s ON %s TO %s", right, of, role); !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // rights looks what the role lacks. What is not there is not asked for.
@@ -204,7 +235,11 @@ func (x *examination) rights(ctx context.Context) error {
 			f.Seen += fmt.Sprintf(", and %d more", more)
 		}
 		f.Why = "what takes them is refused: locks cannot be had, renewed or given back"
-		f.Mend = "GRANT them to the role, as docs/backends/postgres.md has it"
+		role, err := x.texts(ctx, "select quote_ident(current_user)")
+		if err != nil {
+			return err
+		}
+		f.Mend = grants(role[0][0], o.Schema, lacks)
 	}
 	x.add(f)
 	return nil

@@ -20,14 +20,14 @@ import (
 var sound = []string{"-c", "fsync=on", "-c", "autovacuum=on"}
 
 // finds has the doctor look by a client that sees the settings as they are now.
-func finds(t *testing.T, what, url string, want examinetest.Levels) *interlock.Report {
+func finds(t *testing.T, what, url string, want examinetest.Levels, o ...interlock.DoctorOption) *interlock.Report {
 	t.Helper()
 	c, err := interlock.Open(t.Context(), url, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 	defer c.Close()
-	return examinetest.Finds(t, what, c, with(url, want))
+	return examinetest.Finds(t, what, c, with(url, want), o...)
 }
 
 // with adds what cannot be looked at by a technique whatever the server is.
@@ -118,7 +118,18 @@ func settings(t *testing.T, technique string) {
 		if technique == "rows" {
 			want = k.rows
 		}
-		finds(t, k.what, url, want)
+		for _, f := range finds(t, k.what, url, want).Findings {
+			if typed := strings.TrimPrefix(f.Mend, "BEGIN READ WRITE; "); strings.HasPrefix(typed, "ALTER ROLE") || strings.HasPrefix(typed, "ALTER TABLE") {
+				execute(t, s, f.Mend)
+				finds(t, k.what+", and "+f.Mend, url, nil)
+				if table, how, _ := strings.Cut(typed, " SET "); how != "LOGGED" {
+					name, _, _ := strings.Cut(how, " ")
+					execute(t, s, "begin read write; "+table+" reset "+name+"; commit")
+				} else {
+					execute(t, s, do)
+				}
+			}
+		}
 		execute(t, s, undo)
 		if strings.Contains(do, "system") {
 			reload(t, s)
@@ -191,7 +202,7 @@ func rights(t *testing.T, technique string) {
 		"grant select, insert, update, delete on interlock.session to app; grant select, usage, update on interlock.token to app"
 	execute(t, s, "create role app login; grant pg_monitor to app; "+needs)
 	app := strings.Replace(s.URL(), "postgres@", "app@", 1)
-	finds(t, "all rights", by(app, technique), nil)
+	finds(t, "all rights", by(app, technique), nil, interlock.Writing())
 	for right, techniques := range map[string]string{
 		"insert on interlock.lock from app":                        "rows",
 		"delete on interlock.session from app":                     "rows",
@@ -210,7 +221,11 @@ func rights(t *testing.T, technique string) {
 		if technique == "rows" && strings.Contains(right, "pg_notify") {
 			want["listening"] = examinetest.Skip
 		}
-		finds(t, "without "+right, by(app, technique), want)
+		for _, f := range finds(t, "without "+right, by(app, technique), want).Of(examinetest.Bad) {
+			execute(t, s, f.Mend)
+			finds(t, "with "+f.Mend, by(app, technique), nil)
+			execute(t, s, strings.Replace(strings.Replace(f.Mend, "GRANT", "REVOKE", 1), " TO ", " FROM ", 1))
+		}
 		restore, _, _ := strings.Cut(strings.Replace("grant "+right, " from ", " to ", 1), ", app")
 		execute(t, s, restore)
 	}

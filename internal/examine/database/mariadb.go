@@ -12,7 +12,7 @@ import (
 // What is asked of a MariaDB or MySQL, which do not have all of it. A setting of the session is before the server's own.
 const (
 	mariaSettings = "show session variables where variable_name in ('read_only', 'innodb_read_only', 'innodb_flush_log_at_trx_commit', 'innodb_flush_method', " +
-		"'innodb_doublewrite', 'log_bin', 'sync_binlog', 'binlog_format', 'tx_isolation', 'transaction_isolation', 'wait_timeout', 'max_statement_time', 'max_connections', " +
+		"'innodb_doublewrite', 'log_bin', 'sync_binlog', 'binlog_format', 'tx_isolation', 'transaction_isolation', 'tx_read_only', 'transaction_read_only', 'wait_timeout', 'max_statement_time', 'max_connections', " +
 		"'max_user_connections', 'max_allowed_packet', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')"
 	mariaStatus = "show global status where variable_name in ('Threads_connected', 'Slaves_connected', 'Slave_running', 'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status')"
 
@@ -37,6 +37,11 @@ func MariaDB(ctx context.Context, s Store) ([]driver.Finding, error) {
 		role.Level, role.Seen = driver.LevelBad, "read_only or innodb_read_only is on"
 		role.Why = "the server takes no writes: no lock can be had, renewed or given back"
 		role.Mend = "name the primary; SET GLOBAL read_only = 0 where this is to be it"
+		return []driver.Finding{role}, nil
+	case x.is("tx_read_only", "ON") || x.is("transaction_read_only", "ON"):
+		role.Level, role.Seen = driver.LevelBad, "tx_read_only is on"
+		role.Why = "transactions write nothing: no lock can be had, renewed or given back"
+		role.Mend = "SET GLOBAL tx_read_only = 0, and the same in the server's file (MySQL: transaction_read_only); connections that are there keep what they have"
 		return []driver.Finding{role}, nil
 	case x.is("Slave_running", "ON"):
 		role.Level, role.Seen = driver.LevelWarn, "it takes writes, and is a replica (Slave_running)"

@@ -12,6 +12,8 @@ import (
 // the version does not have.
 const postgres = `select name, value from (values
 	('recovery', pg_is_in_recovery()::text),
+	('role', quote_ident(session_user)),
+	('database', quote_ident(current_database())),
 	('read only', current_setting('default_transaction_read_only')),
 	('isolation', current_setting('default_transaction_isolation')),
 	('fsync', current_setting('fsync')),
@@ -57,15 +59,15 @@ func Postgres(ctx context.Context, s Store) ([]driver.Finding, error) {
 	case x.is("read only", "on") && !s.Own:
 		role.Level, role.Seen = driver.LevelBad, "default_transaction_read_only is on"
 		role.Why = "transactions of this role or database write nothing: no lock can be had, renewed or given back"
-		role.Mend = "ALTER ROLE … SET default_transaction_read_only = off, likewise of the database"
+		role.Mend = "BEGIN READ WRITE; " + x.setting("default_transaction_read_only = off") + "; COMMIT"
 	}
 	x.add(role)
 	x.pgVersion()
 	x.pgFlushing()
 	x.pgFailover()
 	x.isolation(x.facts["isolation"])
-	x.answers("statement_timeout", x.ms("statement ms"), "ALTER ROLE … SET statement_timeout = 0, of the role that locks")
-	x.idle("idle_session_timeout", x.ms("idle"), "ALTER ROLE … SET idle_session_timeout = 0, of the role that locks")
+	x.answers("statement_timeout", x.ms("statement ms"), x.setting("statement_timeout = 0"))
+	x.idle("idle_session_timeout", x.ms("idle"), x.setting("idle_session_timeout = 0"))
 	limits := []limit{{"max_connections, less what is reserved,", x.number("max") - x.number("reserved"), x.number("used")}}
 	if x.is("super", "on") {
 		limits[0] = limit{"max_connections", x.number("max"), x.number("used")}
@@ -73,9 +75,15 @@ func Postgres(ctx context.Context, s Store) ([]driver.Finding, error) {
 		limits = append(limits, limit{"the role's CONNECTION LIMIT", x.number("max of role"), x.number("used by role")},
 			limit{"the database's CONNECTION LIMIT", x.number("max of database"), x.number("used in database")})
 	}
-	x.connections("a higher limit (max_connections, ALTER ROLE … CONNECTION LIMIT), or smaller pools (pool_max_conns)", limits...)
+	x.connections(fmt.Sprintf("a higher limit (max_connections, ALTER ROLE %s CONNECTION LIMIT, ALTER DATABASE %s CONNECTION LIMIT), or smaller pools (pool_max_conns)",
+		x.facts["role"], x.facts["database"]), limits...)
 	x.pgVacuum()
 	return x.found, x.clock(ctx, "select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
+}
+
+// setting is the statement that sets something for this role in this database, which is before what is set for either, or for the server.
+func (x *examination) setting(set string) string {
+	return fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET %s", x.facts["role"], x.facts["database"], set)
 }
 
 // ms is a fact in milliseconds.
@@ -114,7 +122,7 @@ func (x *examination) pgFlushing() {
 	case commit == "off" && !x.Flushes:
 		f.Level, f.Seen = driver.LevelWarn, "synchronous_commit is off"
 		f.Why = "a server that crashes forgets the locks of its last moments, and lets others in"
-		f.Mend = "ALTER ROLE … SET synchronous_commit = on, of the role that locks"
+		f.Mend = x.setting("synchronous_commit = on")
 	case commit == "off":
 		f.Seen = "synchronous_commit is off, and each change of a lock sets it on for itself"
 	}
