@@ -33,7 +33,11 @@ const patience = 5 * time.Second
 // Examine looks at every master: see driver.Examiner. One of several that does not answer is a finding, as long as another one does.
 func Examine(ctx context.Context, conn redisconn.Conn, x Examination) (found []driver.Finding, err error) {
 	several := conn.Node(x.Key) != ""
-	var masters [][]driver.Finding
+	type master struct {
+		found []driver.Finding
+		port  string // as the server knows it
+	}
+	var masters []master
 	var cluster []driver.Finding // what is said of it as a whole
 	var silent []error
 	err = conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
@@ -43,29 +47,32 @@ func Examine(ctx context.Context, conn redisconn.Conn, x Examination) (found []d
 			bounded, cancel = context.WithTimeout(ctx, patience)
 			defer cancel()
 		}
-		some, err := ExamineServer(bounded, do, "", x)
+		one, err := examineServer(bounded, do, "", x)
 		if err == nil && several && cluster == nil {
 			cluster, err = slots(bounded, do)
 		}
 		if err != nil && several && ctx.Err() == nil {
 			silent = append(silent, err)
-			some = append(some, driver.Finding{
+			one.found = append(one.found, driver.Finding{
 				Code: "R12", Title: "answers", Level: driver.LevelBad, Seen: fmt.Sprintf("it does not answer: %v", err),
 				Why:  "names in its slots cannot be locked, renewed or given back",
 				Mend: "bring it back, or have a replica take over: redis-cli --cluster check HOST:PORT",
 			})
 			err = nil
 		}
-		masters = append(masters, some)
+		masters = append(masters, master{one.found, one.info["tcp_port"]})
 		return err
 	})
 	if err == nil && len(silent) == len(masters) {
 		err = errors.Join(silent...)
 	}
-	for i, some := range masters {
-		for _, f := range some {
+	for i, m := range masters {
+		for _, f := range m.found {
 			if len(masters) > 1 {
 				f.Server = fmt.Sprintf("master %d", i+1)
+				if m.port != "" && m.port != "0" { // 0 of one that speaks TLS alone
+					f.Server += " (port " + m.port + ")"
+				}
 			}
 			found = append(found, f)
 		}
@@ -88,14 +95,18 @@ type examination struct {
 
 // ExamineServer looks at one server, which is called so where there are several.
 func ExamineServer(ctx context.Context, do redisconn.DoFunc, server string, what Examination) ([]driver.Finding, error) {
-	x := &examination{Examination: what, do: do, server: server}
-	var err error
+	x, err := examineServer(ctx, do, server, what)
+	return x.found, err
+}
+
+func examineServer(ctx context.Context, do redisconn.DoFunc, server string, what Examination) (x *examination, err error) {
+	x = &examination{Examination: what, do: do, server: server}
 	x.info, err = About(ctx, do)
 	switch {
 	case redisconn.Is(err, "NOPERM"):
 		x.skip("", "settings", "this user may not ask INFO: eviction, persistence and replicas were not looked at")
 	case err != nil:
-		return nil, err
+		return x, err
 	case x.info["role"] == "slave":
 		x.add(driver.Finding{
 			Code: "R15", Title: "role", Level: driver.LevelBad,
@@ -103,7 +114,7 @@ func ExamineServer(ctx context.Context, do redisconn.DoFunc, server string, what
 			Why:  "it takes no writes, and what it knows of locks is old: no lock can be had",
 			Mend: "name the master, or the Sentinels that know it: redis+sentinel://",
 		})
-		return x.found, nil
+		return x, nil
 	default:
 		x.add(driver.Finding{Code: "R15", Title: "role", Seen: "a master, " + x.program()})
 		x.memory()
@@ -112,10 +123,10 @@ func ExamineServer(ctx context.Context, do redisconn.DoFunc, server string, what
 		x.persistence, x.saving, x.replication, x.listeners, x.idling, x.clients, x.scripts, x.slow, x.rights, x.clock,
 	} {
 		if err := check(ctx); err != nil {
-			return x.found, err
+			return x, err
 		}
 	}
-	return x.found, nil
+	return x, nil
 }
 
 func (x *examination) add(f driver.Finding) {
