@@ -1,6 +1,7 @@
 package deploytest
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"math"
@@ -22,6 +23,7 @@ import (
 
 // database is what a Prometheus keeps that scrapes one program.
 type database struct {
+	job    string           // whose target that is; "app" unless it is said
 	series map[string]*kept // by their labels, as text
 }
 
@@ -43,7 +45,7 @@ func (p point) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
 func (p point) Copy() chunks.Sample           { return p }
 func (p point) ST() int64                     { return 0 }
 
-// scrape takes in what is measured now, with classic buckets, as a target of the job app.
+// scrape takes in what is measured now, with classic buckets, as a target of the job.
 func (d *database) scrape(t *testing.T, from prometheus.Gatherer) {
 	t.Helper()
 	families, err := from.Gather()
@@ -54,7 +56,7 @@ func (d *database) scrape(t *testing.T, from prometheus.Gatherer) {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			add := func(suffix string, value float64, more ...string) {
-				l := labels.FromStrings(append(more, "__name__", f.GetName()+suffix, "job", "app", "instance", "app:8080")...)
+				l := labels.FromStrings(append(more, "__name__", f.GetName()+suffix, "job", cmp.Or(d.job, "app"), "instance", "app:8080")...)
 				b := labels.NewBuilder(l)
 				for _, p := range m.GetLabel() {
 					b.Set(p.GetName(), p.GetValue())

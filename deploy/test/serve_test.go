@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,32 +24,36 @@ import (
 	"github.com/interlock-go/interlock/internal/serve"
 )
 
-// scrapeOfServe returns what interlock serve answers at /metrics, of two stores.
-func scrapeOfServe(t *testing.T) string {
+// runs has interlock serve show two stores until the test ends, and returns where.
+func runs(t *testing.T, o serve.Options) (at string) {
 	t.Helper()
-	ctx, end := context.WithCancel(t.Context())
+	ctx, end := context.WithCancel(context.Background())
 	ready, ended := make(chan string, 1), make(chan error, 1)
-	go func() {
-		ended <- serve.Run(ctx, &serve.Options{
-			Stores: [][2]string{{"main", "mem:"}, {"other", "mem:"}}, Listen: "127.0.0.1:0", Connections: 100, Streams: 10,
-			Logger: slog.New(slog.DiscardHandler), Ready: func(u string) { ready <- u },
-		})
-	}()
-	var at string
+	o.Stores, o.Listen, o.Connections, o.Streams = [][2]string{{"main", "mem:"}, {"other", "mem:"}}, "127.0.0.1:0", 100, 10
+	o.Logger, o.Ready = slog.New(slog.DiscardHandler), func(u string) { ready <- u }
+	go func() { ended <- serve.Run(ctx, &o) }()
 	select {
 	case at = <-ready:
 	case err := <-ended:
+		end()
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		end()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return at
+}
+
+// scrapeOfServe returns what interlock serve answers at /metrics, of two stores.
+func scrapeOfServe(t *testing.T) string {
+	t.Helper()
+	at := runs(t, serve.Options{})
 	get := func(path string) string {
 		t.Helper()
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, at+path, nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,6 +100,35 @@ func TestMetricsOfServe(t *testing.T) {
 			}
 		}
 	}
+	page, err := os.ReadFile("../../docs/serve.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range families {
+		labels := map[string]bool{}
+		for _, m := range f.Metric {
+			for _, l := range m.Label {
+				labels[l.GetName()] = true
+			}
+		}
+		row := regexp.MustCompile("(?m)^\\|[^|]*`" + name + "`[^|]*\\|([^|]*)\\|").FindSubmatch(page)
+		if row == nil {
+			t.Errorf("docs/serve.md has no row of %s", name)
+			continue
+		}
+		said := map[string]bool{}
+		for _, m := range regexp.MustCompile("`([a-z]+)`").FindAllSubmatch(row[1], -1) {
+			said[string(m[1])] = true
+		}
+		if !maps.Equal(labels, said) {
+			t.Errorf("docs/serve.md says of %s that it has the labels %v, and it has %v", name, said, labels)
+		}
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| .*`(interlock_[a-z_]+)`").FindAllSubmatch(page, -1) {
+		if families[string(m[1])] == nil {
+			t.Errorf("docs/serve.md has a row of %s, which is not there", m[1])
+		}
+	}
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("promlint: %v, %v", problems, err)
@@ -124,6 +158,40 @@ var scenesOfServe = map[string]struct {
 	"somebody breaks": {func(after time.Duration) map[string]float64 {
 		return map[string]float64{`interlock_breaks_total{store="main",mode="now"}`: oneIf(after > 5*time.Minute)}
 	}, []string{"InterlockBrokenHere"}},
+	"the server is away": {func(after time.Duration) map[string]float64 {
+		return map[string]float64{"up": 0}
+	}, []string{"InterlockServeDown"}},
+	"a scrape is missed": {func(after time.Duration) map[string]float64 {
+		return map[string]float64{"up": oneIf(after < 5*time.Minute || after > 7*time.Minute)}
+	}, nil},
+	"the server fails": {func(after time.Duration) map[string]float64 {
+		return map[string]float64{`interlock_http_requests_total{route="/line",code="500"}`: 1 + oneIf(after > 5*time.Minute)}
+	}, []string{"InterlockServeFails"}},
+	"a store does not answer a request": {func(after time.Duration) map[string]float64 {
+		return map[string]float64{`interlock_http_requests_total{route="/line",code="503"}`: 1 + oneIf(after > 5*time.Minute)}
+	}, nil},
+	"somebody tries tokens": {func(after time.Duration) map[string]float64 {
+		return map[string]float64{`interlock_http_dropped_total{what="credential"}`: after.Seconds()}
+	}, []string{"InterlockServeTurnsAway"}},
+	"somebody has an old token": {func(after time.Duration) map[string]float64 {
+		return map[string]float64{`interlock_http_dropped_total{what="credential"}`: 5 * oneIf(after > 5*time.Minute)}
+	}, nil},
+}
+
+// sample puts a value in the place of that which a series has in a page of metrics, or adds the series to its family there.
+func sample(t *testing.T, page, series string, value float64) string {
+	t.Helper()
+	line := series + " " + strconv.FormatFloat(value, 'g', -1, 64)
+	if at := strings.Index(page, "\n"+series+" ") + 1; at > 0 {
+		end := at + strings.IndexByte(page[at:], '\n')
+		return page[:at] + line + page[end:]
+	}
+	family, _, _ := strings.Cut(series, "{")
+	head := regexp.MustCompile(`(?m)^# TYPE ` + family + ` \w+\n`).FindStringIndex(page)
+	if head == nil {
+		t.Fatalf("no %s in\n%s", family, page)
+	}
+	return page[:head[1]] + line + "\n" + page[head[1]:]
 }
 
 func oneIf(is bool) float64 {
@@ -141,17 +209,12 @@ func TestAlertsOfServe(t *testing.T) {
 	for name, scene := range scenesOfServe {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := &database{series: map[string]*kept{}}
+				d := &database{job: "interlock-serve", series: map[string]*kept{}}
 				begin := time.Now()
 				for time.Since(begin) < 20*time.Minute {
-					now := text
+					now := text + "# TYPE up gauge\nup 1\n" // as Prometheus has it of each scrape
 					for series, value := range scene.numbers(time.Since(begin)) {
-						at := strings.Index(now, "\n"+series+" ") + 1
-						if at == 0 {
-							t.Fatalf("no %s in\n%s", series, now)
-						}
-						end := at + strings.IndexByte(now[at:], '\n')
-						now = now[:at] + series + " " + strconv.FormatFloat(value, 'g', -1, 64) + now[end:]
+						now = sample(t, now, series, value)
 					}
 					d.scrape(t, prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 						parser := expfmt.NewTextParser(model.LegacyValidation)
