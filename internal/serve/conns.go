@@ -1,28 +1,32 @@
 package serve
 
 import (
+	"bytes"
 	"container/list"
+	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"sync"
 )
 
-// conns bounds the connections. Each costs a goroutine and some memory, and whoever opens many of them and asks for nothing must not keep others
-// out. So those that have not asked for anything, or not since their last answer, stand in a list, the one for longest first; when there are
-// too many connections that one is closed. Of a server whose connections all have a request under way the newcomer is.
+// conns bounds the connections. Each costs a goroutine and some memory, and whoever opens many of them and asks for nothing that he may have must
+// not keep others out. So those without a request that was let in, or without one since their last answer, stand in a list, the one for longest
+// first; when there are too many connections that one is closed. Of a server whose connections all have such a request under way the newcomer is.
 //
 //	new ─▶ quiet ─▶ at work ─▶ quiet ─▶ …
 //	         └─ too many: the first of the list is closed
 //
-// A request whose header comes in slowly does not count as one until it is there.
+// A request is let in when it is there with its body and has a credential, where one is needed: see admit. One whose header or body comes in
+// slowly is none until then.
 type conns struct {
 	max     int
 	dropped func()
 
 	mu    sync.Mutex
 	open  map[net.Conn]*list.Element // its place among the quiet ones, nil while it has a request under way
-	quiet list.List                  // of net.Conn
+	quiet list.List                  // of net.Conn; its last one has changed last
 }
 
 func newConns(most int, dropped func()) *conns {
@@ -45,13 +49,10 @@ func (c *conns) changed(conn net.Conn, to http.ConnState) {
 		return
 	}
 	switch to {
-	case http.StateActive:
+	case http.StateActive, http.StateIdle:
 		if place != nil {
-			c.quiet.Remove(place)
-			c.open[conn] = nil
-		}
-	case http.StateIdle:
-		if place == nil {
+			c.quiet.MoveToBack(place)
+		} else if to == http.StateIdle {
 			c.open[conn] = c.quiet.PushBack(conn)
 		}
 	case http.StateHijacked, http.StateClosed:
@@ -61,6 +62,46 @@ func (c *conns) changed(conn net.Conn, to http.ConnState) {
 		delete(c.open, conn)
 	}
 }
+
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
+
+// connContext is http.Server.ConnContext.
+func connContext(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
+}
+
+// admit takes the connection of a request that is let in for one at work.
+func (c *conns) admit(ctx context.Context) {
+	conn, ok := ctx.Value(connKey{}).(net.Conn)
+	if !ok { // of a test without a server
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if place := c.open[conn]; place != nil {
+		c.quiet.Remove(place)
+		c.open[conn] = nil
+	}
+}
+
+// arrive waits for the body of a request. What is wrong with it is found by who reads it.
+func arrive(r *http.Request) {
+	if r.ContentLength == 0 {
+		return
+	}
+	b, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = io.EOF
+	}
+	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(b), failing{err}))
+}
+
+// failing is the end of a body.
+type failing struct{ err error }
+
+// Read implements io.Reader.
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // drop closes a connection. That of TLS is closed below it: to say goodbye would be to wait for a client that reads nothing.
 func (c *conns) drop(place *list.Element) {

@@ -67,11 +67,11 @@ func Run(ctx context.Context, o *Options) error {
 	defer pages.Close()
 	s.pages = pages
 
-	conns := newConns(o.most(), func() { s.meters.dropped.connections.Add(1) })
-	s.meters.connections, s.meters.streams = conns.count, s.streaming
+	s.conns = newConns(o.most(), func() { s.meters.dropped.connections.Add(1) })
+	s.meters.connections, s.meters.streams = s.conns.count, s.streaming
 	h := &http.Server{
 		Handler: s, DisableGeneralOptionsHandler: true, // OPTIONS * is answered as what is not there, and with the defences
-		TLSConfig: config, ConnState: conns.changed, MaxHeaderBytes: maxHeader,
+		TLSConfig: config, ConnState: s.conns.changed, ConnContext: connContext, MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
 		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug), // what clients do wrong
 	}

@@ -37,6 +37,7 @@ type server struct {
 	pages    http.Handler
 	stores   []*store
 	meters   *meters
+	conns    *conns
 	draining atomic.Bool
 
 	mu      sync.Mutex
@@ -126,6 +127,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.deny(rec, r, err)
 		return
 	}
+	arrive(r)
+	s.conns.admit(r.Context())
 	if below == "/metrics" {
 		protect(rec.Header())
 		s.metrics(rec, r)

@@ -492,6 +492,61 @@ func flood(t *testing.T, to string, n int) {
 	}
 }
 
+// Requests that nobody let in, or whose body does not come, hold no connection that somebody else needs; who is at work keeps his.
+func TestD07_RequestsWithoutAnEndKeepNobodyOut(t *testing.T) {
+	t.Parallel()
+	for _, tokens := range []string{"", someTokens} {
+		one, at := newTried(t)
+		o := &Options{Stores: [][2]string{{"one", at}}, Connections: 20, AllowBreak: true}
+		if tokens != "" {
+			o.TokenFile = write(t, filepath.Join(t.TempDir(), "tokens"), tokens)
+		}
+		s := serves(t, o)
+		watching := &http.Client{Transport: &http.Transport{}}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.at+"/v1/watch?name=report", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer anas-token-0123456789")
+		resp, err := watching.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		events := bufio.NewReader(resp.Body)
+		sees := func(what string) {
+			t.Helper()
+			for {
+				text, err := events.ReadString('\n')
+				if err != nil {
+					t.Fatalf("who is at work does not see %s: %v", what, err)
+				}
+				if strings.Contains(text, what) {
+					return
+				}
+			}
+		}
+		sees(`"claims":[]`)
+		for i := range 100 {
+			path := []string{"/v1/break", "/login", "/"}[i%3]
+			c, err := net.Dial("tcp", strings.TrimPrefix(s.at, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			_, _ = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\n{", path) // it may be closed already
+		}
+		fresh := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		for range 5 {
+			if a := s.askBy(fresh, "GET", "/healthz", ""); a.status != 200 {
+				t.Errorf("beside 100 requests without an end: %d", a.status)
+			}
+		}
+		one.hold(t, "report")
+		sees(`"state":"holds"`)
+	}
+}
+
 // Attempts are counted by the address of whoever makes them; of IPv6, of which a machine has as many as it likes, by its network.
 func TestAttemptsAreCountedByNetwork(t *testing.T) {
 	t.Parallel()
