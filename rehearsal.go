@@ -33,7 +33,10 @@ func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err er
 	name := doctorPrefix + strconv.Itoa(rand.IntN(rehearsals)) //nolint:gosec // nobody gains by guessing it
 	m := c.Mutex(name, TTL(ttl), Grace(min(e.Grace, max(ttl/10, minGrace))), Isolated(), Note("a rehearsal"))
 	asked := c.clock.now()
-	first, err := m.Lock(bounded)
+	first, err := m.TryLock(bounded) // which tells at once what is wrong
+	if errors.Is(err, ErrHeld) {
+		first, err = m.Lock(bounded)
+	}
 	switch {
 	case errors.Is(err, ErrHeld):
 		f.Level, f.Seen = driver.LevelSkip, fmt.Sprintf("others rehearse: %v", err)

@@ -94,6 +94,7 @@ type Listing struct {
 // Try has a list read, and logs what it costs the first server.
 func (l Listing) Try(t *testing.T) {
 	t.Helper()
+	t.Helper()
 	const together = 200
 	for _, s := range l.Servers {
 		for from := 1; from <= l.Free; from += 10_000 {
