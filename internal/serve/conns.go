@@ -85,9 +85,13 @@ func (c *conns) admit(ctx context.Context) {
 	}
 }
 
-// arrive waits for the body of a request. What is wrong with it is found by who reads it.
+// arrive waits for the body of a request. What is wrong with it is found by who reads it. One that is announced as too long is not waited for.
 func arrive(r *http.Request) {
-	if r.ContentLength == 0 {
+	switch {
+	case r.ContentLength == 0:
+		return
+	case r.ContentLength > maxBody:
+		r.Body = io.NopCloser(failing{&http.MaxBytesError{Limit: maxBody}})
 		return
 	}
 	b, err := io.ReadAll(r.Body)

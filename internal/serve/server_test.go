@@ -137,3 +137,28 @@ func TestTheBodyIsLeftToTheServer(t *testing.T) {
 		}
 	}
 }
+
+// A body that is announced as longer than any may be is not waited for.
+func TestALongBodyIsNotAwaited(t *testing.T) {
+	t.Parallel()
+	z := newFuzzed(t)
+	for _, target := range []string{"/v1/break", "/break", "/nothing", "/healthz", "/metrics"} {
+		r := httptest.NewRequest(http.MethodPost, target, io.NopCloser(unread{t, target}))
+		r.Host, r.ContentLength = "localhost", 1<<30
+		w := httptest.NewRecorder()
+		if z.open.ServeHTTP(w, r); w.Code < 400 {
+			t.Errorf("%s: answered by %d", target, w.Code)
+		}
+	}
+}
+
+// unread is a body that nobody may read.
+type unread struct {
+	t      *testing.T
+	target string
+}
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Errorf("%s: its body is waited for", u.target)
+	return 0, io.EOF
+}
