@@ -2,7 +2,7 @@ package mysqllock
 
 import (
 	"context"
-	"errors"
+	"database/sql"
 	"fmt"
 	"strings"
 
@@ -10,50 +10,25 @@ import (
 	"github.com/interlock-go/interlock/internal/connlock"
 )
 
-// conn implements connlock.Conn.
+// conn implements connlock.Hander.
 type conn struct {
-	*connlock.Pipe
-	d   *connDriver
-	id  string // its number in the server
-	own string // see there
+	*connlock.Locker
+	db  *sql.DB // by which a wait is cancelled
+	own string  // the name of a lock that it has: see there
 }
 
-var errEndedOutside = errors.New("a wait was ended from outside")
+// own begins the name of a lock that a connection has as long as it lives. The rest nobody else
+// knows: the number of a connection comes again after a restart, and then is a stranger's. Besides,
+// it has the lock interlock@ and its number, by which others see that it is of this package.
+const own = "interlock-"
 
-// granted reads the answer to try and get.
-func granted(r connlock.Reply) (driver.Grant, error) {
-	if r.Err != nil || r.Field == "" || r.Field == "-1" {
-		return driver.Grant{}, r.Err
-	}
-	return driver.Grant{Held: true, Fence: uint64(integer(r.Field))}, nil //nolint:gosec // drawn by us
-}
+var errProxy = fmt.Errorf("%w: a proxy shares connections, so that locks would be those of all its clients: name the server itself, or use technique rows", driver.ErrRefused)
 
-// Try implements connlock.Conn.
-func (c *conn) Try(ctx context.Context, l connlock.Lock, then func(driver.Grant, error)) error {
-	return c.Call(ctx, c.d.try(l), func(r connlock.Reply) {
-		if r.Err != nil && !errors.Is(r.Err, connlock.ErrEnded) {
-			c.Ask(c.d.leave(l), func(connlock.Reply) {}) // the lock was taken, perhaps, and then there was no token
-			r.Err = classify(r.Err, &c.d.options)
-		}
-		then(granted(r))
-	})
-}
-
-// Wait implements connlock.Conn.
-func (c *conn) Wait(l connlock.Lock, then func(driver.Grant, error)) {
-	c.Pipe.Wait(c.d.get(l, forever), func(r connlock.Reply) {
-		g, err := granted(r)
-		if err == nil && !g.Held {
-			err = errEndedOutside
-		}
-		then(g, err)
-	})
-}
-
-// Cancel implements connlock.Conn. A query that is killed too late would be the next one, so the connection is ended. Its number is asked for
-// and killed over one connection, so that no restart comes between.
+// Cancel implements connlock.Conn. A query that is killed too late would be the next one, so the
+// connection is ended. Its number is asked for and killed over one connection, so that no restart
+// comes between.
 func (c *conn) Cancel(ctx context.Context) error {
-	by, err := c.d.db.Conn(ctx)
+	by, err := c.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,24 +43,9 @@ func (c *conn) Cancel(ctx context.Context) error {
 	return err
 }
 
-// Waits implements connlock.Conn.
-func (c *conn) Waits(ctx context.Context, other connlock.Conn) (bool, error) {
-	q := waits(other.(*conn).id)
-	if c.d.rows {
-		q = busy(other.(*conn).id)
-	}
-	n, err := c.Fetch(ctx, q)
-	return n == "1", err
-}
-
-// Leave implements connlock.Conn.
-func (c *conn) Leave(ctx context.Context, l connlock.Lock, then func(bool, error)) error {
-	return c.Call(ctx, c.d.leave(l), func(r connlock.Reply) { then(r.Field == "1" || c.d.rows && r.Err == nil, r.Err) })
-}
-
 // Hand implements connlock.Hander.
 func (c *conn) Hand(ctx context.Context, l connlock.Lock, other connlock.Conn, then func(connlock.Handed, error)) error {
-	return c.Call(ctx, hand(l, other.(*conn).id), func(r connlock.Reply) {
+	return c.Call(ctx, hand(l, other.(*conn).ID), func(r connlock.Reply) {
 		had, has, _ := strings.Cut(r.Field, " ")
 		then(connlock.Handed{Stands: had != "-1", Had: had == "1", Has: has == "1"}, r.Err)
 	})
@@ -94,18 +54,8 @@ func (c *conn) Hand(ctx context.Context, l connlock.Lock, other connlock.Conn, t
 // Ping implements connlock.Conn. Another connection may answer where a proxy has come between.
 func (c *conn) Ping() error {
 	id, err := c.Fetch(context.Background(), connlock.Query{SQL: "select connection_id()"})
-	if err == nil && id != c.id {
+	if err == nil && id != c.ID {
 		err = errProxy
 	}
-	return err
-}
-
-// Free implements connlock.Conn.
-func (c *conn) Free(ctx context.Context) error {
-	free := "select release_all_locks()"
-	if c.d.rows {
-		free = "rollback"
-	}
-	_, err := c.Fetch(ctx, connlock.Query{SQL: free})
 	return err
 }

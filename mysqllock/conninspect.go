@@ -11,10 +11,10 @@ import (
 	"github.com/interlock-go/interlock/internal/connlock"
 )
 
-// Stands implements connlock.Store. Who waits is shown where his statement says for what. A connection's public id is made of its number and
-// its end below.
+// Stands implements connlock.Store. Who waits is shown where his statement says for what. A
+// connection's public id is made of its number and its end below.
 func (d *connDriver) Stands(ctx context.Context, name string) (all []connlock.Standing, err error) {
-	key, err := d.key(d, name)
+	key, err := d.key(d.place, name)
 	if err == nil && d.rows {
 		err = fmt.Errorf("the server shows to few who has locked a row: %w", errors.ErrUnsupported)
 	}
@@ -39,7 +39,8 @@ func (d *connDriver) Stands(ctx context.Context, name string) (all []connlock.St
 	return all, nil
 }
 
-// End implements connlock.Store. All other locks of the connection go with it, which the server does not show.
+// End implements connlock.Store. All other locks of the connection go with it, which the server
+// does not show.
 func (d *connDriver) End(ctx context.Context, id string) error {
 	_, err := results(ctx, d.db, fmt.Sprintf("kill %s", id))
 	if code(err) == notOwner {

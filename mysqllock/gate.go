@@ -8,20 +8,24 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/rowline"
 )
 
-// gates are how who waits is told, with locks by GET_LOCK. Each claim has a gate, such a lock, which this process holds from before the
-// claim joins its line until after it has left. Who waits behind that claim waits for its gate, and then looks at the line.
+// gates are how who waits is told, with locks by GET_LOCK. Each claim has a gate, such a lock,
+// which this process holds from before the claim joins its line until after it has left. Who waits
+// behind that claim waits for its gate, and then looks at the line.
 //
-// So the order is that of the lines alone. A gate is opened once, for good: who comes too late finds it open. One behind which nobody stood,
-// as the line says, was never waited for and is used again. All gates of a process are held on one connection, and when it ends they
-// are open: who waits then asks, until the next renewal here notices, and locks them again.
+// So the order is that of the lines alone. A gate is opened once, for good: who comes too late
+// finds it open. One behind which nobody stood, as the line says, was never waited for and is used
+// again. All gates of a process are held on one connection, and when it ends they are open: who
+// waits then asks, until the next renewal here notices, and locks them again.
 type gates struct {
-	d      *Driver
-	places chan struct{} // one for each claim that may wait
+	db      *sql.DB
+	timeout time.Duration // for one answer
+	places  chan struct{} // one for each claim that may wait
 
 	turns  sync.Mutex // one statement at a time is on the keeper; it guards what follows
 	keeper *sql.Conn  // nil when there is none
@@ -50,16 +54,19 @@ var (
 	errNoKeeper = errors.New("the connection that has the gates is lost")
 )
 
-// Await implements rowline.Gates.
-func (g *gates) Await(ctx context.Context, session string, c driver.Claim, id string) (rowline.Answer, error) {
+// newGates returns gates without a keeper, behind which so many claims may wait.
+func newGates(db *sql.DB, timeout time.Duration, most int) *gates {
+	return &gates{db: db, timeout: timeout, places: make(chan struct{}, most), of: map[string]*gate{}}
+}
+
+// place takes one of the places for claims that wait. The caller gives it back.
+func (g *gates) place() (back func(), err error) {
 	select {
 	case g.places <- struct{}{}:
+		return func() { <-g.places }, nil
 	default:
-		return rowline.Answer{}, errFull
+		return nil, errFull
 	}
-	defer func() { <-g.places }()
-	all, err := g.d.once(ctx, nil, g.d.lookAt(c.Name, session, c.ID, id))
-	return looked(reply{rows: all}, err)
 }
 
 // take gives a claim that is about to join a line its gate. Without one it joins all the same.
@@ -112,8 +119,9 @@ func (g *gates) waits(claim string) {
 	}
 }
 
-// turn returns the keeper for a step in which a claim leaves, and what gives it back, or nil: the step opens the gate itself then. Where
-// nobody waits, as far as is known, any connection does, and steps are not held up by each other.
+// turn returns the keeper for a step in which a claim leaves, and what gives it back, or nil: the
+// step opens the gate itself then. Where nobody waits, as far as is known, any connection does, and
+// steps are not held up by each other.
 func (g *gates) turn(claim string) (keeper *sql.Conn, over func()) {
 	if g == nil {
 		return nil, func() {}
@@ -132,18 +140,19 @@ func (g *gates) turn(claim string) (keeper *sql.Conn, over func()) {
 	return g.keeper, g.turns.Unlock
 }
 
-// spare makes a statement on the keeper when the server grants no connection for it, since those who wait behind gates have theirs.
+// spare makes a statement on the keeper when the server grants no connection for it, since those
+// who wait behind gates have theirs.
 func (g *gates) spare(ctx context.Context, statement string, full error) ([][][]byte, error) {
 	g.turns.Lock()
 	defer g.turns.Unlock()
 	if g.keeper == nil || g.keeper.Raw(alive) != nil {
 		return nil, full
 	}
-	return g.d.once(ctx, g.keeper, statement)
+	return once(ctx, g.db, g.keeper, statement)
 }
 
-// left takes the gate of a claim that is not in line any more, or never was. It is opened where others may stand there, unless the step
-// has done it.
+// left takes the gate of a claim that is not in line any more, or never was. It is opened where
+// others may stand there, unless the step has done it.
 func (g *gates) left(claim string, others, opened bool) {
 	if g == nil {
 		return
@@ -164,7 +173,8 @@ func (g *gates) left(claim string, others, opened bool) {
 	}
 }
 
-// leftTogether takes the gates of claims that have left a line by one step, and opens them by one statement where others stand there.
+// leftTogether takes the gates of claims that have left a line by one step, and opens them by one
+// statement where others stand there.
 func (g *gates) leftTogether(claims []rowline.Leaver, others bool) {
 	if g == nil {
 		return
@@ -201,14 +211,15 @@ func (g *gates) finish(session string) {
 	go g.open(ids...)
 }
 
-// open opens gates for good, those of all who come meanwhile by one statement, and locks new ones where few are free.
+// open opens gates for good, those of all who come meanwhile by one statement, and locks new ones
+// where few are free.
 func (g *gates) open(ids ...string) {
 	g.mu.Lock()
 	g.late = append(g.late, ids...)
 	g.mu.Unlock()
 	g.turns.Lock()
 	defer g.turns.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), g.d.options.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), g.timeout)
 	defer cancel()
 	g.mu.Lock()
 	ids, g.late = g.late, nil
@@ -251,11 +262,12 @@ func (g *gates) each(ctx context.Context, function, more string, ids []string) e
 	for _, id := range ids {
 		statement += ", " + function + "('interlock " + id + "'" + more + ")"
 	}
-	_, err := g.d.once(ctx, g.keeper, statement)
+	_, err := once(ctx, g.db, g.keeper, statement)
 	return err
 }
 
-// check makes a keeper where there is none, or where the server has ended it, and locks all gates again.
+// check makes a keeper where there is none, or where the server has ended it, and locks all gates
+// again.
 func (g *gates) check(ctx context.Context) error {
 	g.turns.Lock()
 	defer g.turns.Unlock()
@@ -269,10 +281,10 @@ func (g *gates) check(ctx context.Context) error {
 		return errNoKeeper
 	}
 	var err error
-	if g.keeper, err = g.d.db.Conn(ctx); err != nil {
+	if g.keeper, err = g.db.Conn(ctx); err != nil {
 		return unconnected{err}
 	}
-	if _, err = g.d.once(ctx, g.keeper, "set session wait_timeout = 2147483"); err != nil { // which is the most everywhere
+	if _, err = once(ctx, g.db, g.keeper, "set session wait_timeout = 2147483"); err != nil { // which is the most everywhere
 		return err
 	}
 	g.mu.Lock()
@@ -294,7 +306,7 @@ func (g *gates) watch() {
 	}
 	g.turns.Unlock()
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), g.d.options.Timeout)
+		ctx, cancel := context.WithTimeout(context.Background(), g.timeout)
 		defer cancel()
 		_ = g.check(ctx)
 	}()

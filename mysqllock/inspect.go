@@ -2,7 +2,6 @@ package mysqllock
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"iter"
 	"strings"
@@ -10,27 +9,6 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 )
-
-// holder reads a claim of a line, in the columns that the schema has.
-func holder(claim string, owner []byte, until int64) (driver.Holder, error) {
-	f := strings.Split(strings.TrimSuffix(claim, "\n"), " ")
-	if len(f) != 12 {
-		return driver.Holder{}, fmt.Errorf("a claim of %d columns, want 12", len(f))
-	}
-	note, err := hex.DecodeString(f[11])
-	if err != nil {
-		return driver.Holder{}, fmt.Errorf("the note of a claim: %w", err)
-	}
-	h := driver.Holder{
-		PublicID: driver.PublicID(f[0]), Owner: driver.DecodeOwner(owner), Kind: driver.Kind(integer(f[3])), Weight: int(integer(f[4])), Limit: int(integer(f[5])), //nolint:gosec // one digit
-		Held: f[2] != "1", Broken: f[2] == "3", Note: string(note), Since: time.UnixMicro(integer(f[6])), Fence: uint64(integer(f[7])), Passes: int(integer(f[10])), //nolint:gosec // never negative
-	}
-	if h.Broken {
-		until = min(until, integer(f[8]))
-	}
-	h.Until = time.UnixMicro(until)
-	return h, nil
-}
 
 // look reads lines, without the claims of sessions whose time is over.
 func (d *Driver) look(ctx context.Context, prefix string, alone bool) (lines []driver.Line, err error) {
@@ -95,11 +73,12 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	return lines[0], nil
 }
 
-// Break implements driver.Inspector. The owner of a claim that holds learns of it by its next renewal.
+// Break implements driver.Inspector. The owner of a claim that holds learns of it by its next
+// renewal.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
 	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
 	defer cancel()
-	hit, _, err := rows{d}.call(ctx, "break(x'%x', x'%x', %d, %t)", name, publicID, fence, now)
+	hit, _, err := d.call(ctx, "break(x'%x', x'%x', %d, %t)", name, publicID, fence, now)
 	if err != nil {
 		return fmt.Errorf("mysqllock: break %q: %w", name, err)
 	}
@@ -110,9 +89,10 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	return nil
 }
 
-// wake ends the waits behind gates for a name, since a gate of which a process does not know yet that its claim is broken stays locked.
-// Whoever is to be seen here may have looked at the line before the break; whoever is not looks after it. Whom the user has no right to
-// wake looks within a second.
+// wake ends the waits behind gates for a name, since a gate of which a process does not know yet
+// that its claim is broken stays locked. Whoever is to be seen here may have looked at the line
+// before the break; whoever is not looks after it. Whom the user has no right to wake looks within
+// a second.
 func (d *Driver) wake(ctx context.Context, name string) {
 	a, err := d.send(ctx, fmt.Sprintf("select id from information_schema.processlist where info like 'call %slook(x''%x''%%' and info not like '%%null)'", d.options.Prefix, name), "")
 	for _, f := range a.rows {

@@ -17,15 +17,19 @@ type TxOptions struct {
 	Prefix string
 }
 
-// InTx takes the lock of a name and holds it until the transaction ends, or rolls back to a savepoint from before. It waits for whoever has it, as long as ctx and the transaction's
-// innodb_lock_wait_timeout allow. The token is larger than those of all who held before, and remains so whoever rolls back; once this transaction
-// has committed, it does so whatever crashes. After an error the transaction is to be rolled back.
+// InTx takes the lock of a name and holds it until the transaction ends, or rolls back to a
+// savepoint from before. It waits for whoever has it, as long as ctx and the transaction's
+// innodb_lock_wait_timeout allow. The token is larger than those of all who held before, and
+// remains so whoever rolls back; once this transaction has committed, it does so whatever crashes.
+// After an error the transaction is to be rolled back.
 //
-// At REPEATABLE READ, the server's default, a transaction reads what was there at its first SELECT. InTx should be before that: where others
-// have held the lock since, it fails with an error that matches [driver.ErrNotSent], and the transaction is to be begun anew. At READ
-// COMMITTED it may be anywhere.
+// At REPEATABLE READ, the server's default, a transaction reads what was there at its first SELECT.
+// InTx should be before that: where others have held the lock since, it fails with an error that
+// matches [driver.ErrNotSent], and the transaction is to be begun anew. At READ COMMITTED it may be
+// anywhere.
 //
-// It excludes who takes the same name by InTx, or by technique rowlock, and nobody else. What is no name of a mutex is refused.
+// It excludes who takes the same name by InTx, or by technique rowlock, and nobody else. What is no
+// name of a mutex is refused.
 func InTx(ctx context.Context, tx *sql.Tx, name string, o *TxOptions) (fence uint64, err error) {
 	if o == nil {
 		o = &TxOptions{}

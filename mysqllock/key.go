@@ -10,8 +10,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// maxKey is how many characters the key of a named lock has at most. MySQL has no longer ones, and does not tell upper from lower case; MariaDB
-// does, and has keys of 192 bytes. So a key is of a kind that both take as it is.
+// maxKey is how many characters the key of a named lock has at most. MySQL has no longer ones, and
+// does not tell upper from lower case; MariaDB does, and has keys of 192 bytes. So a key is of a
+// kind that both take as it is.
 const maxKey = 64
 
 // plain reports whether both servers, and quotes in SQL, take a key as it is.
@@ -21,19 +22,22 @@ func plain(key string) bool {
 	}) < 0
 }
 
+// place is where a store keeps its locks.
+type place struct{ prefix, database string }
+
 // conventions are how programs make the key of a name.
-var conventions = map[string]func(d *connDriver, name string) (string, error){
+var conventions = map[string]func(in place, name string) (string, error){
 	// Named locks are the whole server's, so the key has what the store is.
-	"interlock": func(d *connDriver, name string) (string, error) {
-		whole := d.database + "/" + name
-		if key := d.options.Prefix + ":" + whole; plain(key) && !strings.Contains(d.database, "/") {
+	"interlock": func(in place, name string) (string, error) {
+		whole := in.database + "/" + name
+		if key := in.prefix + ":" + whole; plain(key) && !strings.Contains(in.database, "/") {
 			return key, nil
 		}
-		return d.options.Prefix + "#" + base32(whole)[:maxKey/2], nil
+		return in.prefix + "#" + base32(whole)[:maxKey/2], nil
 	},
-	"django_mysql": func(d *connDriver, name string) (string, error) { return asItIs(d.database + "." + name) },
-	"dotnet":       func(_ *connDriver, name string) (string, error) { return dotnet(name) },
-	"name":         func(_ *connDriver, name string) (string, error) { return asItIs(name) },
+	"django_mysql": func(in place, name string) (string, error) { return asItIs(in.database + "." + name) },
+	"dotnet":       func(_ place, name string) (string, error) { return dotnet(name) },
+	"name":         func(_ place, name string) (string, error) { return asItIs(name) },
 }
 
 // asItIs is the key of those who make none.
@@ -44,7 +48,8 @@ func asItIs(key string) (string, error) {
 	return key, nil
 }
 
-// dotnet is the key that DistributedLock for .NET takes: the name, if that is in lower case and short enough, else its head and a hash.
+// dotnet is the key that DistributedLock for .NET takes: the name, if that is in lower case and
+// short enough, else its head and a hash.
 func dotnet(name string) (string, error) {
 	lower := strings.ToLower(name)
 	if lower == name && len(name) <= maxKey {
@@ -69,7 +74,7 @@ func base32(name string) string {
 }
 
 // convention returns how keys are made.
-func convention(keys string) (func(*connDriver, string) (string, error), error) {
+func convention(keys string) (func(place, string) (string, error), error) {
 	if keys == "" {
 		keys = "interlock"
 	}

@@ -7,16 +7,29 @@ import (
 	"github.com/interlock-go/interlock/internal/connlock"
 )
 
-// row is the statement of technique rowlock that takes a lock: a transaction for each claim, on a connection apart, locks the name's row. It is
-// the row that InTx changes, so a lock of either kind excludes the other.
-func (d *connDriver) row(l connlock.Lock, waits bool) connlock.Query {
-	return connlock.Query{SQL: fmt.Sprintf("call %srow(x'%x', %t)", d.options.Prefix, l.Name, waits)}
+// rowlock has the statements of technique rowlock, with the prefix of the tables: a transaction for
+// each claim, on a connection apart, locks the name's row. It is the row that InTx changes, so a
+// lock of either kind excludes the other.
+type rowlock string
+
+// technique returns what connections ask by, but for Classify. Nothing draws a token here: see
+// rowStore.
+func (prefix rowlock) technique() connlock.Technique {
+	return connlock.Technique{
+		Try:   func(l connlock.Lock) connlock.Query { return prefix.row(l, false) },
+		Wait:  func(l connlock.Lock) connlock.Query { return prefix.row(l, true) },
+		Leave: func(connlock.Lock) connlock.Query { return connlock.Query{SQL: "rollback"} },
+		Left:  func(r connlock.Reply) bool { return r.Err == nil },
+		Waits: busy, Free: "rollback",
+	}
 }
 
-// patience has a connection wait for a row only where it is told to: for as little as both servers know.
-const patience = "set session innodb_lock_wait_timeout = 1"
+func (prefix rowlock) row(l connlock.Lock, waits bool) connlock.Query {
+	return connlock.Query{SQL: fmt.Sprintf("call %srow(x'%x', %t)", prefix, l.Name, waits)}
+}
 
-// busy counts a connection if it carries out a statement. Of one that waits for a row no more is shown to all; nothing promises an order.
+// busy counts a connection if it carries out a statement. Of one that waits for a row no more is
+// shown to all; nothing promises an order.
 func busy(id string) connlock.Query {
 	return connlock.Query{SQL: fmt.Sprintf("select count(*) from information_schema.processlist where id = %s and command = 'Query'", id)}
 }
@@ -24,8 +37,9 @@ func busy(id string) connlock.Query {
 // rowStore implements connlock.Apart.
 type rowStore struct{ *connDriver }
 
-// Prepare makes the row in a transaction of its own: one that locks it would keep others out with it. Where a program's transaction has made it and
-// has not ended, that has the lock. A row that is there is read and not locked, since another one's try would find that.
+// Prepare makes the row in a transaction of its own: one that locks it would keep others out with
+// it. Where a program's transaction has made it and has not ended, that has the lock. A row that is
+// there is read and not locked, since another one's try would find that.
 func (s rowStore) Prepare(holding connlock.Conn, l connlock.Lock) (bool, error) {
 	for _, statement := range []string{
 		"select count(*) from %sheld where name = x'%x'",
@@ -44,7 +58,8 @@ func (s rowStore) Prepare(holding connlock.Conn, l connlock.Lock) (bool, error) 
 	return true, nil
 }
 
-// Draw draws a token where it is good at once, and not with the end of the transaction that has the lock.
+// Draw draws a token where it is good at once, and not with the end of the transaction that has the
+// lock.
 func (s rowStore) Draw(holding connlock.Conn, _ connlock.Lock) (uint64, error) {
 	token, err := holding.(*conn).Fetch(context.Background(), connlock.Query{SQL: fmt.Sprintf("call %stoken()", s.options.Prefix)})
 	return uint64(integer(token)), err //nolint:gosec // drawn by us

@@ -12,22 +12,9 @@ import (
 	"github.com/interlock-go/interlock/internal/rowline"
 )
 
-// rows is what technique rows says to the procedures. It implements rowline.Store.
-type rows struct{ *Driver }
-
-var errNothing = errors.New("the server answered nothing")
-
-// call calls a procedure and returns the first field that it answers.
-func (r rows) call(ctx context.Context, format string, args ...any) (string, bool, error) {
-	a, err := r.send(ctx, "call "+r.options.Prefix+fmt.Sprintf(format, args...), "")
-	switch {
-	case err != nil:
-		return "", a.twice, err
-	case len(a.rows) == 0:
-		return "", a.twice, errNothing
-	}
-	return string(a.rows[0][0]), a.twice, nil
-}
+// rows is what technique rows says to the procedures. It implements rowline.Store and, by locks
+// that claims hold behind others, rowline.Gates.
+type rows struct{ *server }
 
 // Open implements rowline.Store.
 func (r rows) Open(ctx context.Context, spec driver.Spec) (int64, error) {
@@ -46,7 +33,8 @@ func quoted(id string) string {
 // seconds is how long the server waits for a row.
 func seconds(patience time.Duration) int64 { return int64((patience + time.Second - 1) / time.Second) }
 
-// Step implements rowline.Store. Whoever only looks waits for nobody, and changes nothing as long as everybody before him lives.
+// Step implements rowline.Store. Whoever only looks waits for nobody, and changes nothing as long
+// as everybody before him lives.
 func (r rows) Step(ctx context.Context, s rowline.Step, patience time.Duration) (rowline.Answer, error) {
 	var c driver.Claim
 	if s.New != nil {
@@ -79,7 +67,8 @@ func (r rows) Step(ctx context.Context, s rowline.Step, patience time.Duration) 
 		}
 		return rowline.Answer{Twice: a.twice}, err
 	}
-	// state, was, fence, left_us, head, gate, others, and of who is in the way: until when he is valid, his owner, his claim
+	// state, was, fence, left_us, head, gate, others, and of who is in the way: until when he is
+	// valid, his owner, his claim
 	f := strings.SplitN(string(a.rows[0][0]), " ", 10)
 	f = append(f, make([]string, 10-len(f))...)
 	answer := placed([]string{f[0], f[2], f[3], f[4], f[5]})
@@ -122,8 +111,19 @@ func (r rows) Leave(ctx context.Context, name string, all []rowline.Leaver, pati
 }
 
 // lookAt is the statement that looks at a claim, behind a gate or at once.
-func (d *Driver) lookAt(name, session, id, gate string) string {
-	return fmt.Sprintf("call %slook(x'%x', '%s', '%s', %s)", d.options.Prefix, name, session, id, quoted(gate))
+func (r rows) lookAt(name, session, id, gate string) string {
+	return fmt.Sprintf("call %slook(x'%x', '%s', '%s', %s)", r.options.Prefix, name, session, id, quoted(gate))
+}
+
+// Await implements rowline.Gates.
+func (r rows) Await(ctx context.Context, session string, c driver.Claim, gate string) (rowline.Answer, error) {
+	back, err := r.gates.place()
+	if err != nil {
+		return rowline.Answer{}, err
+	}
+	defer back()
+	all, err := once(ctx, r.db, nil, r.lookAt(c.Name, session, c.ID, gate))
+	return looked(reply{rows: all}, err)
 }
 
 // looked reads what it answers.
@@ -188,4 +188,25 @@ func (r rows) Finish(ctx context.Context, session string, names []string) error 
 		r.gates.finish(session)
 	}
 	return err
+}
+
+// holder reads a claim of a line, in the columns that the schema has.
+func holder(claim string, owner []byte, until int64) (driver.Holder, error) {
+	f := strings.Split(strings.TrimSuffix(claim, "\n"), " ")
+	if len(f) != 12 {
+		return driver.Holder{}, fmt.Errorf("a claim of %d columns, want 12", len(f))
+	}
+	note, err := hex.DecodeString(f[11])
+	if err != nil {
+		return driver.Holder{}, fmt.Errorf("the note of a claim: %w", err)
+	}
+	h := driver.Holder{
+		PublicID: driver.PublicID(f[0]), Owner: driver.DecodeOwner(owner), Kind: driver.Kind(integer(f[3])), Weight: int(integer(f[4])), Limit: int(integer(f[5])), //nolint:gosec // one digit
+		Held: f[2] != "1", Broken: f[2] == "3", Note: string(note), Since: time.UnixMicro(integer(f[6])), Fence: uint64(integer(f[7])), Passes: int(integer(f[10])), //nolint:gosec // never negative
+	}
+	if h.Broken {
+		until = min(until, integer(f[8]))
+	}
+	h.Until = time.UnixMicro(until)
+	return h, nil
 }

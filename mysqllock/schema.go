@@ -11,13 +11,14 @@ import (
 	"github.com/interlock-go/interlock/internal/lazyregexp"
 )
 
-// schema001 makes everything in an empty database. A schema002 would bring what it made to the next version.
+// schema001 makes everything in an empty database. A schema002 would bring what it made to the next
+// version.
 //
 //go:embed schema001.sql
 var schema001 string
 
-// version is the schema that this package needs. It works with the next one, too, so that the schema is migrated first
-// and programs are replaced one by one.
+// version is the schema that this package needs. It works with the next one, too, so that the
+// schema is migrated first and programs are replaced one by one.
 const version = 1
 
 // knows refuses a version of the schema that this package does not work with.
@@ -33,7 +34,8 @@ func (o *Options) knows(v int64) error {
 	return nil
 }
 
-// Schema returns the SQL that makes the tables and procedures in an empty database, to be applied by hand with the server's own client.
+// Schema returns the SQL that makes the tables and procedures in an empty database, to be applied
+// by hand with the server's own client.
 func Schema(o *Options) (string, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -48,9 +50,10 @@ var (
 	creates   = lazyregexp.New(`(?m)^create (?:table|procedure|/\*M! sequence) (?:if not exists )?interlock_(\w+)`)
 )
 
-// statements returns what makes the tables and procedures, one statement each, or what is missing of them. No server takes back what has
-// been created when the next statement fails, so each may be repeated, and the last one writes the version. A procedure is carried out in the
-// sql_mode that it was made in, so that is set before; the connection is of no more use to others.
+// statements returns what makes the tables and procedures, one statement each, or what is missing
+// of them. No server takes back what has been created when the next statement fails, so each may be
+// repeated, and the last one writes the version. A procedure is carried out in the sql_mode that it
+// was made in, so that is set before; the connection is of no more use to others.
 func statements(prefix string) []string {
 	all := []string{"set sql_mode = 'STRICT_ALL_TABLES'"}
 	_, text, _ := strings.Cut(schema001, "delimiter //\n")
@@ -63,8 +66,9 @@ func statements(prefix string) []string {
 	return all
 }
 
-// Migrate makes the tables and procedures, or brings them to this package's version. Several processes may call it at once; one that has
-// nothing to do changes nothing. It needs the rights CREATE and CREATE ROUTINE, and ALTER ROUTINE where it goes on with what was broken off.
+// Migrate makes the tables and procedures, or brings them to this package's version. Several
+// processes may call it at once; one that has nothing to do changes nothing. It needs the rights
+// CREATE and CREATE ROUTINE, and ALTER ROUTINE where it goes on with what was broken off.
 func Migrate(ctx context.Context, db *sql.DB, o *Options) error {
 	options, err := o.withDefaults()
 	if err != nil {

@@ -3,6 +3,7 @@ package mysqllock
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net"
@@ -24,8 +25,9 @@ func init() {
 	tables.Register("mysql", tables.MakerOf(ParseURL, Schema, migrateStore))
 }
 
-// ParseURL reads mysql://USER:PASSWORD@HOST:PORT/DATABASE with the parameters technique, keys, max_waiting, prefix, timeout and tls: see
-// [Options]. TLS is false, which is the default, true, skip-verify, or preferred, as the client has it.
+// ParseURL reads mysql://USER:PASSWORD@HOST:PORT/DATABASE with the parameters technique, keys,
+// max_waiting, prefix, timeout and tls: see [Options]. TLS is false, which is the default, true,
+// skip-verify, or preferred, as the client has it.
 func ParseURL(rawURL string) (*mysql.Config, *Options, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "mysql" || u.Hostname() == "" || u.Opaque != "" {
@@ -86,4 +88,15 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		return nil, fmt.Errorf("mysqllock: %w", err)
 	}
 	return dialling(ctx, connector, o)
+}
+
+// migrateStore is [Migrate] for the store of a URL.
+func migrateStore(ctx context.Context, config *mysql.Config, o *Options) (where string, err error) {
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return "", &driver.URLError{Err: err}
+	}
+	db := sql.OpenDB(connector)
+	defer func() { _ = db.Close() }()
+	return "database " + config.DBName, Migrate(ctx, db, o)
 }

@@ -2,30 +2,35 @@ package pglock
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 
-	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/connlock"
 )
 
-// words are the statements for a claim: what takes the lock if it is free, what waits for it, and what gives it back. The first two answer
-// a token, 0 where there is none and -1 where the lock was not free; the last, whether there was anything to give back.
-type words struct{ try, wait, leave connlock.Query }
+// advisory has the statements of technique session, for exclusive and shared locks whose keys have
+// one part or two.
+type advisory struct{ one, pair, shared, sharedPair text }
 
-func (d *connDriver) words(l connlock.Lock) words {
-	if d.rows {
-		return d.rowWords(l)
-	}
-	t, args := d.text(l), d.args(l)
-	return words{connlock.Query{SQL: t.try, Args: args}, connlock.Query{SQL: t.wait, Args: args, Tells: true}, connlock.Query{SQL: t.leave, Args: args}}
-}
-
-// text are the statements of all claims that are alike, but for the key. Hand gives a lock back if another backend waits: it answers
-// whether there was a lock, and whether the other one waits still.
+// text are the statements of all claims that are alike, but for the key. Try and wait answer a
+// token. Hand gives a lock back if another backend waits: it answers whether there was a lock, and
+// whether the other one waits still.
 type text struct{ try, wait, leave, hand string }
 
-// textOf writes the statements of locks that end names of functions by mode, whose keys have two parts or one.
+// waits tells by a pid whether the backend stands in line for the lock that it is to wait for. To
+// look into pg_locks would list all locks of all backends.
+const waits = "pg_blocking_pids($1) <> '{}'"
+
+// newAdvisory writes the statements. Token draws one, for exclusive locks.
+func newAdvisory(token string) *advisory {
+	return &advisory{
+		one: textOf("", token, false), pair: textOf("", token, true),
+		shared: textOf("_shared", "0", false), sharedPair: textOf("_shared", "0", true),
+	}
+}
+
+// textOf writes the statements of locks that end names of functions by mode, whose keys have two
+// parts or one. A case evaluates in order, and what it answers left to right; the server lets the
+// next one in before it answers an unlock.
 func textOf(mode, token string, pair bool) text {
 	lock, second := mode+"($1)", mode+"($2)"
 	if pair {
@@ -40,45 +45,44 @@ func textOf(mode, token string, pair bool) text {
 }
 
 // text returns the statements for a claim.
-func (d *connDriver) text(l connlock.Lock) text {
+func (a *advisory) text(l connlock.Lock) *text {
 	pair := strings.Contains(l.Key, ",")
 	switch {
 	case !l.Kind.Exclusive() && pair:
-		return d.texts.sharedPair
+		return &a.sharedPair
 	case !l.Kind.Exclusive():
-		return d.texts.shared
+		return &a.shared
 	case pair:
-		return d.texts.pair
+		return &a.pair
 	}
-	return d.texts.one
+	return &a.one
 }
 
-// write writes the statements of all claims.
-func (d *connDriver) write() {
-	token := "0"
-	if d.fence {
-		token = d.draw
+// technique returns what connections ask by.
+func (a *advisory) technique(o *Options) connlock.Technique {
+	return connlock.Technique{
+		Try: func(l connlock.Lock) connlock.Query { return connlock.Query{SQL: a.text(l).try, Args: parts(l)} },
+		Wait: func(l connlock.Lock) connlock.Query {
+			return connlock.Query{SQL: a.text(l).wait, Args: parts(l), Tells: true}
+		},
+		Leave: func(l connlock.Lock) connlock.Query { return connlock.Query{SQL: a.text(l).leave, Args: parts(l)} },
+		Left:  left, Waits: waitsOf, Free: "select pg_advisory_unlock_all()",
+		Classify: func(err error) error { return classify(err, o) },
 	}
-	d.texts.one, d.texts.pair = textOf("", token, false), textOf("", token, true)
-	d.texts.shared, d.texts.sharedPair = textOf("_shared", "0", false), textOf("_shared", "0", true)
 }
 
-// args are the key's.
-func (d *connDriver) args(l connlock.Lock) [][]byte { return bytes.Split([]byte(l.Key), []byte(", ")) }
-
-// fenced reports whether a claim draws tokens.
-func (d *connDriver) fenced(l connlock.Lock) bool { return d.fence && l.Kind.Exclusive() }
-
-// KeyOf implements connlock.Store.
-func (d *connDriver) KeyOf(c driver.Claim) (string, error) {
-	switch {
-	case c.Kind == driver.Permit:
-		return "", fmt.Errorf("%w: technique %s has no permits: use technique rows", driver.ErrRefused, d.options.Technique)
-	case c.Name == "" || len(c.Name) > maxName:
-		return "", fmt.Errorf("%w: want 1 to %d bytes", driver.ErrName, maxName)
-	case d.rows:
-		return c.Name, nil
-	}
-	k, err := d.key(c.Name)
-	return k.String(), err
+// hand asks to give a lock back if the backend of a pid waits for it.
+func (a *advisory) hand(l connlock.Lock, pid string) connlock.Query {
+	return connlock.Query{SQL: a.text(l).hand, Args: append([][]byte{[]byte(pid)}, parts(l)...)}
 }
+
+// parts are those of a claim's key.
+func parts(l connlock.Lock) [][]byte { return bytes.Split([]byte(l.Key), []byte(", ")) }
+
+// waitsOf asks whether the backend of a pid stands in line.
+func waitsOf(pid string) connlock.Query {
+	return connlock.Query{SQL: "select " + waits, Args: [][]byte{[]byte(pid)}}
+}
+
+// left reads what a leave answers: whether there was something to give back.
+func left(r connlock.Reply) bool { return r.Field == "t" }

@@ -2,123 +2,33 @@ package pglock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/connlock"
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// connDriver is a PostgreSQL as a store of locks that live with connections. What it is of a Driver is for looks, by the pool.
+// connDriver is a PostgreSQL as a store of locks that live with connections. It implements
+// connlock.Store. It looks at the server as a Driver does, by the source.
 type connDriver struct {
 	*connlock.Sessions
 	base
-	key    func(name string) (key, error)
-	rows   bool   // technique rowlock: a transaction each, that locks a row
-	free   string // gives back all that a connection has
-	draw   string // a token
-	texts  struct{ one, pair, shared, sharedPair text }
-	fence  bool // there is a sequence to draw tokens from
-	pooled bool // by a pooler that gives each client a backend of its own
+	key       func(name string) (key, error)
+	technique connlock.Technique
+	hand      func(l connlock.Lock, pid string) connlock.Query
+	rows      bool // technique rowlock: a transaction each, that locks a row
+	fence     bool // there is a sequence to draw tokens from
+	pooled    bool // by a pooler that gives each client a backend of its own
 }
 
-// base is the Driver of rows, one step further down than the sessions, whose methods of the same name come first.
+// base is the Driver of rows, one step further down than the sessions, whose methods of the same
+// name come first.
 type base struct{ *Driver }
 
 const maxTTL = math.MaxInt32 * time.Millisecond
-
-func newConnDriver(ctx context.Context, of *Driver) (driver.Driver, error) {
-	d := &connDriver{base: base{of}, rows: of.options.Technique == "rowlock", free: "select pg_advisory_unlock_all()", draw: "nextval('" + of.in + "token')"}
-	c := connlock.Config{
-		Store: d, Package: "pglock", Technique: d.options.Technique, Timeout: d.options.Timeout, MinTTL: minTTL, MaxTTL: maxTTL,
-		MaxWaiting: d.options.MaxWaiting, Instead: ", or use technique rows",
-	}
-	if d.rows {
-		c.Store = rowStore{d}
-	}
-	d.Sessions = connlock.New(c)
-	if d.rows {
-		d.free = "rollback"
-	}
-	d.key, _ = convention(d.options.Keys) // looked at before
-	if err := d.survey(ctx); err != nil {
-		d.cancel()
-		return nil, fmt.Errorf("pglock: %w", unchanged(err))
-	}
-	d.write()
-	if !d.fence {
-		d.options.Logger.Warn("pglock: there is no sequence " + d.in + "token, so locks have no tokens: make it with interlock migrate")
-	}
-	return d, nil
-}
-
-// survey looks at the server, and whether a connection of ours keeps its backend.
-func (d *connDriver) survey(ctx context.Context) error {
-	first, f, err := d.dial(ctx, "select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num')::int >= 140000, to_regclass('"+d.in+"token') is not null, "+
-		"current_setting('fsync'), current_setting('full_page_writes')")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = first.Close(ctx) }()
-	d.fence = string(f[3]) == "t"
-	switch {
-	case string(f[1]) == "t":
-		return fmt.Errorf("%w: the server is a standby: want its primary", driver.ErrNotSent)
-	case string(f[2]) != "t":
-		return fmt.Errorf("%w: technique %s needs PostgreSQL 14, which ends idle connections: use technique rows", driver.ErrRefused, d.options.Technique)
-	case d.rows && !d.fence:
-		return fmt.Errorf("%w: there is no sequence token, and perhaps no table held, in %s: make them with interlock migrate --store URL, or pglock.Migrate", driver.ErrRefused, d.options.where())
-	}
-	if d.fence {
-		v, err := row(ctx, first, "select min(version) from "+d.in+"version")
-		if err != nil {
-			return classify(err, &d.options)
-		}
-		if err := d.options.knows(number(v[0])); err != nil {
-			return err
-		}
-	}
-	if d.options.Listen != nil {
-		if err := d.same(ctx, first); err != nil {
-			return err
-		}
-	}
-	d.flushes(f[4], f[5])
-	d.pooled = number(f[0]) != int64(first.PgConn().PID())
-	return d.keeps(ctx, first)
-}
-
-// dial makes a connection and asks it.
-func (d *connDriver) dial(ctx context.Context, sql string) (*pgx.Conn, [][]byte, error) {
-	pc, err := d.connect(ctx, func(*pgx.ConnConfig) {})
-	if err != nil {
-		return nil, nil, classify(unconnected{err}, &d.options)
-	}
-	keepAlive(pc.PgConn().Conn())
-	f, err := row(ctx, pc, sql)
-	if err != nil {
-		_ = pc.Close(ctx)
-		return nil, nil, classify(err, &d.options)
-	}
-	return pc, f, nil
-}
-
-// row asks over a connection that nobody else uses, and returns the last row.
-func row(ctx context.Context, pc *pgx.Conn, sql string) ([][]byte, error) {
-	results, err := pc.PgConn().Exec(ctx, sql).ReadAll()
-	if err == nil && (len(results) == 0 || len(results[len(results)-1].Rows) == 0) {
-		err = errors.New("the server answered nothing")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return results[len(results)-1].Rows[0], nil
-}
 
 // Traits implements driver.Driver.
 func (d *connDriver) Traits() driver.Traits {
@@ -132,6 +42,14 @@ func (d *connDriver) Traits() driver.Traits {
 	return t
 }
 
+// token is what draws a token in SQL.
+func (d *connDriver) token() string {
+	if !d.fence {
+		return "0"
+	}
+	return "nextval('" + d.in + "token')"
+}
+
 // Key implements driver.Keyer.
 func (d *connDriver) Key(name string) string {
 	k, err := d.key(name)
@@ -140,6 +58,30 @@ func (d *connDriver) Key(name string) string {
 	}
 	return k.String()
 }
+
+// KeyOf implements connlock.Store.
+func (d *connDriver) KeyOf(c driver.Claim) (string, error) {
+	switch {
+	case c.Kind == driver.Permit:
+		return "", fmt.Errorf("%w: technique %s has no permits: use technique rows", driver.ErrRefused, d.options.Technique)
+	case c.Name == "" || len(c.Name) > maxName:
+		return "", fmt.Errorf("%w: want 1 to %d bytes", driver.ErrName, maxName)
+	case d.rows:
+		return c.Name, nil
+	}
+	k, err := d.key(c.Name)
+	return k.String(), err
+}
+
+// settings are those of a session's own connections: nothing but the end of its time ends a
+// backend, and that does, also where nobody could tell it that its client is gone. What is not
+// there in the server's version is left out.
+const settings = "set transaction read write; select set_config(s.name, v.setting, false) from pg_settings s join (values " +
+	"('idle_session_timeout', '%d'), ('idle_in_transaction_session_timeout', '%[1]d'), ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'), " +
+	"('client_connection_check_interval', '500'), ('tcp_keepalives_idle', '10'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '25000'), " +
+	"('default_transaction_read_only', 'off'), ('application_name', encode(decode('%x', 'hex'), 'escape')), " +
+	"('synchronous_commit', case when current_setting('synchronous_commit') in ('off', 'local') then 'on' else current_setting('synchronous_commit') end)" +
+	") v (name, setting) using (name); "
 
 // Dial implements connlock.Store.
 func (d *connDriver) Dial(ctx context.Context, spec driver.Spec, ended func()) (connlock.Conn, error) {
@@ -156,7 +98,8 @@ func (d *connDriver) Dial(ctx context.Context, spec driver.Spec, ended func()) (
 		return nil, err
 	}
 	pg := pc.PgConn()
-	return &conn{connlock.NewPipe(newWire(pg), spec.TTL, ended), pg, d, string(f[0])}, nil
+	pipe := connlock.NewPipe(newWire(pg), spec.TTL, ended)
+	return &conn{connlock.NewLocker(pipe, string(f[0]), &d.technique), pg, d.options.Logger, d.hand}, nil
 }
 
 // Close implements driver.Driver.

@@ -11,8 +11,9 @@ import (
 	"github.com/interlock-go/interlock/internal/connlock"
 )
 
-// Stands implements connlock.Store. Of what program they are nobody knows: ours call
-// themselves interlock, and a lock of one that is not is foreign. A backend's public id is made of its number and its beginning.
+// Stands implements connlock.Store. Of what program they are nobody knows: ours call themselves
+// interlock, and a lock of one that is not is foreign. A backend's public id is made of its number
+// and its beginning.
 func (d *connDriver) Stands(ctx context.Context, name string) (all []connlock.Standing, err error) {
 	k, err := d.key(name)
 	if err == nil && d.rows {

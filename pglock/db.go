@@ -21,8 +21,8 @@ type dbSource struct{ *sql.DB }
 func (d dbSource) most() int { return d.Stats().OpenConnections }
 func (d dbSource) close()    {} // it is the program's
 
-// ask implements source. Package sql closes a connection whose context ends, and with it goes what came of the statement: so the statement
-// is made apart from its caller.
+// ask implements source. Package sql closes a connection whose context ends, and with it goes what
+// came of the statement: so the statement is made apart from its caller.
 func (d dbSource) ask(ctx context.Context, end time.Time, m message) (result, error) {
 	var r result
 	err := sessions.Aside(ctx, 0, func(context.Context) (err error) {
@@ -36,11 +36,6 @@ func (d dbSource) ask(ctx context.Context, end time.Time, m message) (result, er
 	}
 	return r, nil
 }
-
-// stale is the error of a connection that had ended before anything was sent over it.
-type stale struct{ error }
-
-func (stale) SafeToRetry() bool { return true }
 
 // native returns pgx's connection below one of package sql, or nil.
 func native(c *sql.Conn) (pc *pgx.Conn) {
@@ -144,7 +139,8 @@ func (d dbSource) refused(ctx context.Context, c *sql.Conn, err error) error {
 	return err
 }
 
-// connect implements source. Of pgx's client it takes the connection string that a connection of the program was made by just now.
+// connect implements source. Of pgx's client it takes the connection string that a connection of
+// the program was made by just now.
 func (d dbSource) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	c, err := d.Conn(ctx)
 	if err != nil {

@@ -17,29 +17,35 @@ import (
 	"github.com/interlock-go/interlock/internal/rowline"
 )
 
-// linger is how long an ear stays when nobody waits any more. Every listener of a database is woken by every NOTIFY in it, whatever
-// the channel: a hundred idle ones cost four tenths of the handoffs.
+// linger is how long an ear stays when nobody waits any more. Every listener of a database is woken
+// by every NOTIFY in it, whatever the channel: a hundred idle ones cost four tenths of the
+// handoffs.
 const linger = 5 * time.Second
 
 // retry is how long claims ask when no ear could be made, until the next one is tried.
 const retry = 5 * time.Second
 
 var (
-	errNoEar = fmt.Errorf("pglock: listen: %w: there is no connection to listen over", driver.ErrNotSent)
-	errDeaf  = errors.New("what is said to this connection is not heard: want by listen the server itself, without a pooler, and the store's database")
+	errClosed = fmt.Errorf("pglock: %w: the driver is closed", driver.ErrNotSent)
+	errNoEar  = fmt.Errorf("pglock: listen: %w: there is no connection to listen over", driver.ErrNotSent)
+	errDeaf   = errors.New("what is said to this connection is not heard: want by listen the server itself, without a pooler, and the store's database")
 )
 
-// ear is the connection over which this process is told, from before it is made until it has ended. It is not of the pool, since it
-// is kept; it is dialled as the pool dials.
+// ear is the connection over which this process is told, from before it is made until it has ended.
+// It is not of the pool, since it is kept; it is dialled as the pool dials.
 type ear struct {
 	ready chan struct{} // closed when it hears, or never will: then err says why
 	done  chan struct{} // closed when it hears no more
 	err   error
 }
 
-// ears are the ear of a driver, while there is one, and the claims that it hears for. It implements rowline.Ears.
+// ears are the ear of a driver, while there is one, and the claims that it hears for. It implements
+// rowline.Ears.
 type ears struct {
-	d       *Driver
+	*server
+	channel string
+	ctx     context.Context //nolint:containedctx // of the connection; ends with the driver
+
 	mu      sync.Mutex
 	ear     *ear
 	deaf    time.Time                 // until when no other ear is tried, since the last one failed
@@ -77,7 +83,7 @@ func (s *ears) Unhear(c *rowline.Claim) {
 // Listen implements rowline.Ears.
 func (s *ears) Listen(ctx context.Context, _ *rowline.Claim) (rowline.Ear, error) {
 	s.mu.Lock()
-	if s.d.ctx.Err() != nil {
+	if s.ctx.Err() != nil {
 		s.mu.Unlock()
 		return nil, errClosed
 	}
@@ -113,12 +119,13 @@ func (s *ears) rest() {
 	}
 }
 
-// hear connects, listens until nobody waits any more or the connection ends, and has those who wait then look again.
+// hear connects, listens until nobody waits any more or the connection ends, and has those who wait
+// then look again.
 func (s *ears) hear(e *ear) {
 	conn, err := s.dial()
 	e.err = err
 	if err != nil {
-		go s.d.options.Logger.Warn("pglock: claims that wait ask, since nobody can tell them", "error", err) // a log that blocks holds up nobody
+		go s.options.Logger.Warn("pglock: claims that wait ask, since nobody can tell them", "error", err) // a log that blocks holds up nobody
 		s.mu.Lock()
 		s.ear, s.deaf = nil, time.Now().Add(retry)
 		s.mu.Unlock()
@@ -136,10 +143,10 @@ func (s *ears) hear(e *ear) {
 // follow takes in messages.
 func (s *ears) follow(pg *pgconn.PgConn) {
 	for idle := false; ; {
-		ctx, cancel := context.WithTimeout(s.d.ctx, linger)
+		ctx, cancel := context.WithTimeout(s.ctx, linger)
 		err := pg.WaitForNotification(ctx) // OnNotification has it
 		cancel()
-		quiet := err != nil && pgconn.Timeout(err) && s.d.ctx.Err() == nil
+		quiet := err != nil && pgconn.Timeout(err) && s.ctx.Err() == nil
 		s.mu.Lock()
 		nobody := len(s.waiting) == 0
 		if err != nil && !quiet || quiet && nobody && idle {
@@ -152,14 +159,15 @@ func (s *ears) follow(pg *pgconn.PgConn) {
 	}
 }
 
-// proves looks whether we are told over a connection that a pooler makes, or that Listen names. It is asked before whether it keeps its
-// backend: on one that is shared nothing is to be left. And what it brings with an answer it has to bring without one, too.
+// proves looks whether we are told over a connection that a pooler makes, or that Listen names. It
+// is asked before whether it keeps its backend: on one that is shared nothing is to be left. And
+// what it brings with an answer it has to bring without one, too.
 func (s *ears) proves(ctx context.Context) error {
-	conn, err := s.d.connect(ctx, func(*pgx.ConnConfig) {})
+	conn, err := s.connect(ctx, func(*pgx.ConnConfig) {})
 	if err != nil {
 		return err
 	}
-	err = s.d.keeps(ctx, conn)
+	err = s.keeps(ctx, conn)
 	_ = conn.Close(ctx)
 	if err != nil {
 		return err
@@ -177,14 +185,15 @@ func (s *ears) proves(ctx context.Context) error {
 	return err
 }
 
-// dial makes the connection and proves that what is said over the source is heard: Listen may name another database. That takes no time
-// in which to come: a server has told a listener's backend before it answers a NOTIFY, and that backend passes on what it was told before
-// it answers the next query.
+// dial makes the connection and proves that what is said over the source is heard: Listen may name
+// another database. That takes no time in which to come: a server has told a listener's backend
+// before it answers a NOTIFY, and that backend passes on what it was told before it answers the
+// next query.
 func (s *ears) dial() (*pgx.Conn, error) {
-	ctx, cancel := context.WithTimeout(s.d.ctx, s.d.options.Timeout)
+	ctx, cancel := context.WithTimeout(s.ctx, s.options.Timeout)
 	defer cancel()
 	heard := false
-	conn, err := s.d.connect(ctx, func(config *pgx.ConnConfig) {
+	conn, err := s.connect(ctx, func(config *pgx.ConnConfig) {
 		config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
 			heard = true
 			s.told(n.Payload)
@@ -194,7 +203,7 @@ func (s *ears) dial() (*pgx.Conn, error) {
 		return nil, err
 	}
 	// The settings are those of this connection of ours, as far as the server knows them.
-	listen := `listen "` + s.d.channel + `"`
+	listen := `listen "` + s.channel + `"`
 	_, err = conn.PgConn().Exec(ctx, "select set_config(name, '0', false) from pg_settings where name in ('idle_session_timeout', 'statement_timeout'); "+listen).ReadAll()
 	if err == nil {
 		err = s.say(ctx)
@@ -214,11 +223,12 @@ func (s *ears) dial() (*pgx.Conn, error) {
 
 // say sends this process a message that says nothing.
 func (s *ears) say(ctx context.Context) error {
-	_, err := s.d.send(ctx, message{sql: "select pg_notify('" + s.d.channel + "', 'heard')"})
+	_, err := s.send(ctx, message{sql: "select pg_notify('" + s.channel + "', 'heard')"})
 	return err
 }
 
-// told takes in a message: "h nonce token" for a claim that is held, "r nonce" for one that should look again.
+// told takes in a message: "h nonce token" for a claim that is held, "r nonce" for one that should
+// look again.
 func (s *ears) told(payload string) {
 	f := strings.Fields(payload)
 	if len(f) < 2 {

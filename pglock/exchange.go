@@ -3,8 +3,6 @@ package pglock
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,8 +12,9 @@ import (
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// exchange is one message to the server and its answer, over a connection of the pool. It is made by whoever wants the answer, and no
-// other goroutine has to be woken: on a free lock that is what costs most beside the disk.
+// exchange is one message to the server and its answer, over a connection of the pool. It is made
+// by whoever wants the answer, and no other goroutine has to be woken: on a free lock that is what
+// costs most beside the disk.
 type exchange struct {
 	conn    *pgxpool.Conn
 	pg      *pgconn.PgConn
@@ -24,25 +23,8 @@ type exchange struct {
 	failed  *pgconn.PgError
 }
 
-// prepared is a statement that each connection prepares once.
-type prepared struct{ name, sql string }
-
-// prepare names a statement by what it is, so that whoever finds the name on a connection finds this one.
-func prepare(sql string) prepared {
-	sum := sha256.Sum256([]byte(sql))
-	return prepared{"interlock_" + hex.EncodeToString(sum[:16]), sql}
-}
-
-// unread is the error of a message that was sent and whose answer cannot be read.
-type unread struct{ error }
-
-func (u unread) Unwrap() error { return u.error }
-
-// SafeToRetry says what pgconn gets wrong where it does not know that something was sent.
-func (unread) SafeToRetry() bool { return false }
-
-// write has a message written: as a query of the simple protocol, which prepares nothing, or as a call of what is prepared, after
-// that is done.
+// write has a message written: as a query of the simple protocol, which prepares nothing, or as a
+// call of what is prepared, after that is done.
 func (x *exchange) write(m message) {
 	f := x.pg.Frontend()
 	if m.args == nil {
@@ -58,8 +40,9 @@ func (x *exchange) write(m message) {
 	f.SendSync(&pgproto3.Sync{})
 }
 
-// do sends a message and returns the rows that its last statement answers. When ctx ends the caller goes, and the answer is awaited until
-// end without him, and dropped: to cancel a statement would leave its outcome open and cost the connection.
+// do sends a message and returns the rows that its last statement answers. When ctx ends the caller
+// goes, and the answer is awaited until end without him, and dropped: to cancel a statement would
+// leave its outcome open and cost the connection.
 func (x *exchange) do(ctx context.Context, end time.Time, m message) ([][][]byte, error) {
 	wire, woken := x.pg.Conn(), make(chan struct{})
 	_ = wire.SetDeadline(end)
@@ -124,8 +107,8 @@ func (x *exchange) read() error {
 	}
 }
 
-// release gives the connection back, unless it is of no more use: something failed on the way, or the server is a primary no more, as it
-// was when the connection was made.
+// release gives the connection back, unless it is of no more use: something failed on the way, or
+// the server is a primary no more, as it was when the connection was made.
 func (x *exchange) release(err error) {
 	if err != nil || x.failed != nil && x.failed.Code == readOnly && x.pg.ParameterStatus("default_transaction_read_only") != "on" {
 		ctx, cancel := context.WithCancel(context.Background())

@@ -3,63 +3,12 @@ package pglock
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
-
-// shown is a claim as the schema's function seen writes it.
-type shown struct {
-	ID                    string
-	Kind                  driver.Kind
-	Weight, Limit, Passes int
-	Held, Broken          bool
-	Since, Until          int64
-	Fence                 uint64
-	Note, Owner           []byte
-}
-
-// holder is the claim as the contract has it.
-func (c *shown) holder() driver.Holder {
-	return driver.Holder{
-		PublicID: c.ID, Owner: driver.DecodeOwner(c.Owner), Kind: c.Kind, Weight: c.Weight, Limit: c.Limit, Held: c.Held, Broken: c.Broken,
-		Note: string(c.Note), Since: time.UnixMicro(c.Since), Until: time.UnixMicro(c.Until), Fence: c.Fence, Passes: c.Passes,
-	}
-}
-
-// holders reads a line as it is shown.
-func holders(b []byte) ([]driver.Holder, error) {
-	var all []shown
-	if err := json.Unmarshal(b, &all); err != nil {
-		return nil, fmt.Errorf("pglock: a line that cannot be read: %w", err)
-	}
-	var claims []driver.Holder
-	for _, c := range all {
-		claims = append(claims, c.holder())
-	}
-	return claims, nil
-}
-
-// inWay reads who is in the way of a claim, where the answer says it.
-func inWay(b string) *driver.Holder {
-	var c shown
-	if b == "" || json.Unmarshal([]byte(b), &c) != nil {
-		return nil
-	}
-	h := c.holder()
-	return &h
-}
-
-// look makes a statement for people.
-func (d *Driver) look(ctx context.Context, sql string) ([][][]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
-	defer cancel()
-	a, err := d.call(ctx, sql)
-	return a.rows, err
-}
 
 // Lines implements driver.Inspector.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
@@ -99,7 +48,8 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	return l, err
 }
 
-// Break implements driver.Inspector. The owner of a claim that holds learns of it by its next renewal.
+// Break implements driver.Inspector. The owner of a claim that holds learns of it by its next
+// renewal.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
 	rows, err := d.look(ctx, fmt.Sprintf("select %sbreak(decode('%x', 'hex'), encode(decode('%x', 'hex'), 'escape'), %d, %t)", d.in, name, publicID, fence, now))
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// key is what an advisory lock is taken of: 64 bits, or two numbers of 32. The server keeps the two forms apart.
+// key is what an advisory lock is taken of: 64 bits, or two numbers of 32. The server keeps the two
+// forms apart.
 type key struct {
 	pair bool
 	bits uint64
@@ -51,8 +52,9 @@ var conventions = map[string]func(name string) (key, error){
 
 func crc(name string) uint32 { return crc32.ChecksumIEEE([]byte(name)) }
 
-// dotnet is the key that DistributedLock for .NET takes: of up to nine characters of ASCII seven bits each and what tells how many
-// they are, else the number that is written in hexadecimal digits, else a hash.
+// dotnet is the key that DistributedLock for .NET takes: of up to nine characters of ASCII seven
+// bits each and what tells how many they are, else the number that is written in hexadecimal
+// digits, else a hash.
 func dotnet(name string) (key, error) {
 	const most = 9
 	if len(name) <= most && strings.IndexFunc(name, func(r rune) bool { return r > 127 }) < 0 {
@@ -72,8 +74,8 @@ func dotnet(name string) (key, error) {
 	return key{bits: binary.LittleEndian.Uint64(sum[:])}, nil
 }
 
-// number64 takes a name for the key itself: a number of 64 bits, or two of 32. Blanks may stand around it, as before a minus that would
-// begin a flag.
+// number64 takes a name for the key itself: a number of 64 bits, or two of 32. Blanks may stand
+// around it, as before a minus that would begin a flag.
 func number64(name string) (key, error) {
 	name = strings.TrimSpace(name)
 	if high, low, two := strings.Cut(name, ","); two {

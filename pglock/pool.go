@@ -2,43 +2,11 @@ package pglock
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/interlock-go/interlock/driver"
 )
-
-// source is where the connections of a program come from: its pgxpool.Pool or its sql.DB.
-type source interface {
-	// ask sends a statement over a connection of the source, once. Whose ctx ends goes, and the answer is awaited until end without him.
-	ask(ctx context.Context, end time.Time, m message) (result, error)
-
-	// connect makes a connection that is not of the source, as the source makes its own.
-	connect(ctx context.Context, change func(*pgx.ConnConfig)) (*pgx.Conn, error)
-
-	most() int // connections that may have ended unnoticed
-	close()
-}
-
-// message is a statement. Where it is careful it is carried out at the isolation level READ COMMITTED: what is decided under the lock of a
-// row must see what was there when it got the lock, whatever the default of the database or the role is.
-type message struct {
-	sql     string
-	careful bool
-
-	// In place of sql, the arguments of what is prepared, as text; nil for null. It is sent so where its connection keeps what it prepares.
-	turn *prepared
-	args [][]byte
-}
-
-// result is the answer to a statement.
-type result struct {
-	rows    [][][]byte
-	greeted int64 // the backend that the server named when it took the connection; 0 where the client does not tell
-}
 
 // poolSource is a pgxpool.Pool.
 type poolSource struct{ *pgxpool.Pool }
@@ -46,8 +14,9 @@ type poolSource struct{ *pgxpool.Pool }
 func (p poolSource) most() int { return int(p.Stat().MaxConns()) }
 func (p poolSource) close()    { p.Close() }
 
-// ask implements source, by one message: it is one round trip, and the server does nothing before it has all of it. But for what is prepared it is
-// of the simple protocol, which prepares nothing that a pooler would lose. The level is that of the implicit transaction of the message alone.
+// ask implements source, by one message: it is one round trip, and the server does nothing before
+// it has all of it. But for what is prepared it is of the simple protocol, which prepares nothing
+// that a pooler would lose. The level is that of the implicit transaction of the message alone.
 func (p poolSource) ask(ctx context.Context, end time.Time, m message) (result, error) {
 	if p.Stat().IdleConns() == 0 { // what is made of a context costs more than a look
 		timed, cancel := context.WithDeadline(ctx, end)
@@ -68,10 +37,6 @@ func (p poolSource) ask(ctx context.Context, end time.Time, m message) (result, 
 		err = errReadOnly(err)
 	}
 	return result{rows, greeted}, err
-}
-
-func errReadOnly(err error) error {
-	return fmt.Errorf("%w: the default of the database or the role is read-only: %w", driver.ErrUnable, err)
 }
 
 // connect implements source.

@@ -17,30 +17,31 @@ var (
 	errElsewhere = fmt.Errorf("%w: listen leads to another server or another database than the store's: want the same one", driver.ErrRefused)
 )
 
-// looks is how often a pooler is looked at that seems to give each client a backend of its own: a busy one that does not gives one the same
-// backend twice by chance, three times in four at worst.
+// looks is how often a pooler is looked at that seems to give each client a backend of its own: a
+// busy one that does not gives one the same backend twice by chance, three times in four at worst.
 const looks = 64
 
-// keeps looks whether a connection of ours keeps its backend, or fails with errPooler. Where another pid greets than answers, a pooler is
-// between. To compare twice who answers would see one backend as long as nobody else uses the pooler, so each look is made while a
-// transaction of ours has a backend: the one that the first connection had, as a rule, unless that is its own.
-func (d *Driver) keeps(ctx context.Context, first *pgx.Conn) error {
+// keeps looks whether a connection of ours keeps its backend, or fails with errPooler. Where
+// another pid greets than answers, a pooler is between. To compare twice who answers would see one
+// backend as long as nobody else uses the pooler, so each look is made while a transaction of ours
+// has a backend: the one that the first connection had, as a rule, unless that is its own.
+func (s *server) keeps(ctx context.Context, first *pgx.Conn) error {
 	own, err := row(ctx, first, ping)
 	if err != nil {
-		return classify(err, &d.options)
+		return classify(err, &s.options)
 	}
 	if number(own[0]) == int64(first.PgConn().PID()) {
 		return nil
 	}
-	second, err := d.connect(ctx, func(*pgx.ConnConfig) {})
+	second, err := s.connect(ctx, func(*pgx.ConnConfig) {})
 	if err != nil {
-		return classify(unconnected{err}, &d.options)
+		return classify(unconnected{err}, &s.options)
 	}
 	defer func() { _ = second.Close(ctx) }()
 	for range looks {
 		other, err := row(ctx, second, "begin; "+ping)
 		if err != nil {
-			return classify(err, &d.options)
+			return classify(err, &s.options)
 		}
 		again, err := row(ctx, first, ping)
 		if err == nil && (string(other[0]) == string(own[0]) || string(again[0]) != string(own[0])) {
@@ -50,24 +51,22 @@ func (d *Driver) keeps(ctx context.Context, first *pgx.Conn) error {
 			err = undone
 		}
 		if err != nil {
-			return classify(err, &d.options)
+			return classify(err, &s.options)
 		}
 	}
 	return nil
 }
 
-// same looks whether the server that Listen names has the locks of the source's database: what one has, the other must not get.
-func (d *Driver) same(ctx context.Context, named *pgx.Conn) error {
+// same looks whether the server that Listen names has the locks of the source's database: what one
+// has, the other must not get.
+func (s *server) same(ctx context.Context, named *pgx.Conn) error {
 	key := strconv.FormatUint(rand.Uint64()>>1, 10)
 	if _, err := row(ctx, named, "select pg_advisory_lock("+key+"); "+ping); err != nil {
-		return classify(err, &d.options)
+		return classify(err, &s.options)
 	}
-	a, err := d.send(ctx, message{sql: "select pg_try_advisory_xact_lock(" + key + ")"})
+	a, err := s.send(ctx, message{sql: "select pg_try_advisory_xact_lock(" + key + ")"})
 	if err == nil && string(a.rows[0][0]) == "t" {
 		err = errElsewhere
 	}
 	return err
 }
-
-// ping asks for nothing but who answers.
-const ping = "select pg_backend_pid()"

@@ -3,7 +3,7 @@ package pglock
 import (
 	"context"
 	"encoding/hex"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,13 +14,17 @@ import (
 )
 
 // rows is what technique rows says to the schema's functions. It implements rowline.Store.
-type rows struct{ *Driver }
+type rows struct {
+	*server
+	channel string // by which this process is told
+}
 
 // maxName is what the index of the table can hold, and some.
 const maxName = 2048
 
-// Open implements rowline.Store. On the way it sweeps up after sessions that ended long ago and stood in no line that anybody looked at. It looks
-// at the next few by their IDs, which are random: so no more of them stay than a small part of all, and what it costs does not grow with how many
+// Open implements rowline.Store. On the way it sweeps up after sessions that ended long ago and
+// stood in no line that anybody looked at. It looks at the next few by their IDs, which are random:
+// so no more of them stay than a small part of all, and what it costs does not grow with how many
 // there are.
 func (r rows) Open(ctx context.Context, spec driver.Spec) (int64, error) {
 	a, err := r.call(ctx, fmt.Sprintf("with swept as (delete from %[1]ssession where id in (select s.id from %[1]ssession s "+
@@ -107,7 +111,7 @@ func (r rows) Renew(ctx context.Context, session string, claims []rowline.Known,
 	case err != nil:
 		return 0, nil, err
 	case len(a.rows) == 0:
-		return 0, nil, errors.New("the server answered nothing")
+		return 0, nil, errNothing
 	case rowline.State(number(a.rows[0][1])) == rowline.Over: //nolint:gosec // one digit
 		return 0, nil, driver.ErrSessionLost
 	}
@@ -126,4 +130,46 @@ func (r rows) Finish(ctx context.Context, session string, names []string) error 
 	}
 	_, err := r.call(ctx, fmt.Sprintf("select %sfinish('%s', '{%s}')", r.in, session, strings.Join(encoded, ",")))
 	return err
+}
+
+// shown is a claim as the schema's function seen writes it.
+type shown struct {
+	ID                    string
+	Kind                  driver.Kind
+	Weight, Limit, Passes int
+	Held, Broken          bool
+	Since, Until          int64
+	Fence                 uint64
+	Note, Owner           []byte
+}
+
+// holder is the claim as the contract has it.
+func (c *shown) holder() driver.Holder {
+	return driver.Holder{
+		PublicID: c.ID, Owner: driver.DecodeOwner(c.Owner), Kind: c.Kind, Weight: c.Weight, Limit: c.Limit, Held: c.Held, Broken: c.Broken,
+		Note: string(c.Note), Since: time.UnixMicro(c.Since), Until: time.UnixMicro(c.Until), Fence: c.Fence, Passes: c.Passes,
+	}
+}
+
+// holders reads a line as it is shown.
+func holders(b []byte) ([]driver.Holder, error) {
+	var all []shown
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, fmt.Errorf("pglock: a line that cannot be read: %w", err)
+	}
+	var claims []driver.Holder
+	for _, c := range all {
+		claims = append(claims, c.holder())
+	}
+	return claims, nil
+}
+
+// inWay reads who is in the way of a claim, where the answer says it.
+func inWay(b string) *driver.Holder {
+	var c shown
+	if b == "" || json.Unmarshal([]byte(b), &c) != nil {
+		return nil
+	}
+	h := c.holder()
+	return &h
 }

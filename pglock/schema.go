@@ -14,13 +14,14 @@ import (
 	"github.com/interlock-go/interlock/internal/lazyregexp"
 )
 
-// schema001 makes everything in an empty database. A schema002 would bring what it made to the next version.
+// schema001 makes everything in an empty database. A schema002 would bring what it made to the next
+// version.
 //
 //go:embed schema001.sql
 var schema001 string
 
-// version is the schema that this package needs. It works with the next one, too, so that the schema is migrated first
-// and programs are replaced one by one.
+// version is the schema that this package needs. It works with the next one, too, so that the
+// schema is migrated first and programs are replaced one by one.
 const version = 1
 
 // knows refuses a version of the schema that this package does not work with.
@@ -40,7 +41,8 @@ func (o *Options) notOurs() error {
 	return fmt.Errorf("%w: %w: table version in %s is empty or not ours: name another schema or a prefix, or drop what is left of this one", driver.ErrRefused, driver.ErrBadData, o.where())
 }
 
-// Schema returns the SQL that makes the tables and functions in an empty database, to be applied by hand in one transaction.
+// Schema returns the SQL that makes the tables and functions in an empty database, to be applied by
+// hand in one transaction.
 func Schema(o *Options) (string, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -56,8 +58,9 @@ func steps(o *Options) string {
 		strings.ReplaceAll(schema001, "interlock.", o.in())
 }
 
-// Migrate makes the tables and functions, or brings them to this package's version. Several processes may call it at
-// once; one that has nothing to do changes nothing. It needs the right to create what is missing.
+// Migrate makes the tables and functions, or brings them to this package's version. Several
+// processes may call it at once; one that has nothing to do changes nothing. It needs the right to
+// create what is missing.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -80,8 +83,8 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 	return nil
 }
 
-// migrate looks and applies what is missing, alone. It never sends what it asks more than once, and works through a pooler: simple
-// queries prepare nothing.
+// migrate looks and applies what is missing, alone. It never sends what it asks more than once, and
+// works through a pooler: simple queries prepare nothing.
 func migrate(ctx context.Context, conn *pgx.Conn, o *Options) error {
 	ask := func(sql string) (string, error) {
 		results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
@@ -90,7 +93,8 @@ func migrate(ctx context.Context, conn *pgx.Conn, o *Options) error {
 		}
 		return string(results[0].Rows[0][0]), nil
 	}
-	// The schemas of one database wait for each other, whatever they are called: IF NOT EXISTS is not atomic by itself.
+	// The schemas of one database wait for each other, whatever they are called: IF NOT EXISTS is not
+	// atomic by itself.
 	if _, err := ask("select pg_advisory_xact_lock(7310868735408894828)"); err != nil {
 		return err
 	}
@@ -132,7 +136,8 @@ func whole(o *Options, ask func(sql string) (string, error)) error {
 	return err
 }
 
-// missing asks which of the names of tables, types and functions are not there, as a list with commas.
+// missing asks which of the names of tables, types and functions are not there, as a list with
+// commas.
 func (o *Options) missing(names []string) string {
 	return fmt.Sprintf("select coalesce(string_agg(n, ', '), '') from unnest(array['%s']) n where to_regclass('%s' || n) is null and to_regtype('%[2]s' || n) is null "+
 		"and not exists (select from pg_proc p join pg_namespace s on s.oid = p.pronamespace where s.nspname = '%[3]s' and p.proname = '%[4]s' || n)",

@@ -1,6 +1,7 @@
 package pglock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -25,11 +26,12 @@ func init() {
 	}
 }
 
-// ours are the parameters of a URL that are for this package. All others are for the client and the server.
+// ours are the parameters of a URL that are for this package. All others are for the client and the
+// server.
 var ours = []string{"technique", "schema", "prefix", "timeout", "listen", "keys", "max_waiting"}
 
-// ParseURL reads a URL as libpq and pgx know it, with our parameters: technique, schema, prefix, timeout, keys, max_waiting and
-// listen, which is another such URL. See [Options].
+// ParseURL reads a URL as libpq and pgx know it, with our parameters: technique, schema, prefix,
+// timeout, keys, max_waiting and listen, which is another such URL. See [Options].
 func ParseURL(rawURL string) (*pgxpool.Config, *Options, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -113,4 +115,23 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		d.owned = true
 	}
 	return d, nil
+}
+
+// schemaOf is [Schema] for the store of a URL, as one transaction.
+func schemaOf(o *Options) (string, error) {
+	text, err := Schema(o)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("begin;\n\n%s\ncommit;\n", text), nil
+}
+
+// migrateStore is [Migrate] for the store of a URL.
+func migrateStore(ctx context.Context, config *pgxpool.Config, o *Options) (where string, err error) {
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return "", fmt.Errorf("pglock: %w", err)
+	}
+	defer pool.Close()
+	return "schema " + cmp.Or(o.Schema, "interlock"), Migrate(ctx, pool, o)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/internal/connlock"
 )
 
-// wire implements connlock.Wire. A query is prepared when it is asked for the first time; without arguments it is any number of statements,
-// which are not.
+// wire implements connlock.Wire. A query is prepared when it is asked for the first time; without
+// arguments it is any number of statements, which are not.
 type wire struct {
 	pg     *pgconn.PgConn
 	names  string         // begins names of statements: a pooler may have left those of another client
@@ -88,7 +88,8 @@ func (w *wire) Receive() (connlock.Event, connlock.Reply, error) {
 	return connlock.Nothing, connlock.Reply{}, nil
 }
 
-// answered takes in that the first query was answered. What was to be prepared with one that failed is not.
+// answered takes in that the first query was answered. What was to be prepared with one that failed
+// is not.
 func (w *wire) answered(failed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,103 +1,18 @@
 package pglock
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/interlock-go/interlock/driver"
 )
 
-// answer is what came of a request.
-type answer struct {
-	result
-	twice bool // it was sent once more after an attempt of unknown outcome
-}
-
-// number reads a field that the functions of the schema always fill; null is 0.
-func number[S string | []byte](field S) int64 {
-	n, _ := strconv.ParseInt(string(field), 10, 64)
-	return n
-}
-
-// step sends a step of a line, which looks itself whether it is at the isolation level that it needs and else does nothing: to set that is
-// left out as long as the default will do, since it costs a free lock a twentieth.
-func (d *Driver) step(ctx context.Context, args ...[]byte) (answer, error) {
-	if !d.strict.Load() {
-		if a, err := d.send(ctx, message{args: args}); err != nil || string(a.rows[0][0]) != "8 f" {
-			return a, err
-		}
-		d.strict.Store(true)
-	}
-	return d.call(ctx, d.spelled(args))
-}
-
-// spelled is a step as a statement of its own.
-func (d *Driver) spelled(args [][]byte) string {
-	b := []byte("select " + d.in + "turn(")
-	for i, arg := range args {
-		switch {
-		case arg == nil:
-			b = append(b, "null"...)
-		case len(arg) > 0 && arg[0] == '\\': // bytes, whatever standard_conforming_strings is
-			b = fmt.Appendf(b, `E'\%s'`, arg)
-		default:
-			b = fmt.Appendf(b, "'%s'", arg)
-		}
-		if i < len(args)-1 {
-			b = append(b, ", "...)
-		}
-	}
-	return string(append(b, ')'))
-}
-
-// call sends a statement at the isolation level that it needs.
-func (d *Driver) call(ctx context.Context, sql string) (answer, error) {
-	return d.send(ctx, message{sql: sql, careful: true})
-}
-
-// send sends a message. What the server has certainly not carried out is sent again until ctx ends; what it may have carried out
-// once, since every message may be repeated.
-func (d *Driver) send(ctx context.Context, m message) (a answer, err error) {
-	end, _ := ctx.Deadline() // of a context without a timer, perhaps
-	for broken, most := 0, 0; ; {
-		if m.args != nil {
-			m.turn = &d.turn
-			if d.unprepared.Load() {
-				m = message{sql: d.spelled(m.args)}
-			}
-		}
-		a.result, err = d.source.ask(ctx, end, m)
-		switch {
-		case err == nil:
-			return a, nil
-		case ctx.Err() != nil || !time.Now().Before(end):
-		case m.args != nil && misprepared(err):
-			d.unprepared.Store(true)
-			continue
-		case undone(err) && broken <= max(most, d.source.most()):
-			broken, most = broken+1, max(most, d.source.most())
-			continue
-		case unknown(err) && !a.twice:
-			a.twice = true
-			continue
-		}
-		err = classify(err, &d.options)
-		if a.twice && errors.Is(err, driver.ErrNotSent) { // the kind of the second attempt says nothing of the first
-			err = fmt.Errorf("%s, after a request without an answer", err.Error())
-		}
-		return a, err
-	}
-}
-
-// misprepared reports whether the server has lost what was prepared, or has what was not: the program discards what its connections
-// have, or a pooler has come between. Nothing was done.
+// misprepared reports whether the server has lost what was prepared, or has what was not: the
+// program discards what its connections have, or a pooler has come between. Nothing was done.
 func misprepared(err error) bool {
 	c := code(err)
 	return c == "26000" || c == "42P05"
@@ -120,9 +35,9 @@ func code(err error) string {
 	return ""
 }
 
-// undone reports whether a statement may simply be sent again: it lost to another one and was rolled back, or its connection had
-// ended before it. A server that ends a connection, for an administrator or for having been idle, says so before it begins
-// what comes then, or rolls back.
+// undone reports whether a statement may simply be sent again: it lost to another one and was
+// rolled back, or its connection had ended before it. A server that ends a connection, for an
+// administrator or for having been idle, says so before it begins what comes then, or rolls back.
 func undone(err error) bool {
 	switch code(err) {
 	case "40001", "40P01", "57P01", "57P05", "25P03":
@@ -133,7 +48,8 @@ func undone(err error) bool {
 	return false
 }
 
-// unknown reports whether nobody can say what came of a statement: there was no answer, the server crashed (57P02), or a pooler has lost it (08P01).
+// unknown reports whether nobody can say what came of a statement: there was no answer, the server
+// crashed (57P02), or a pooler has lost it (08P01).
 func unknown(err error) bool {
 	if errors.As(err, new(unconnected)) {
 		return false
@@ -142,8 +58,8 @@ func unknown(err error) bool {
 	return c == "57P02" || strings.HasPrefix(c, "08") || c == "" && !pgconn.SafeToRetry(err)
 }
 
-// classify names what is certain, as the contract has it, and says what would be right. What the server answers with an error, it has
-// rolled back.
+// classify names what is certain, as the contract has it, and says what would be right. What the
+// server answers with an error, it has rolled back.
 func classify(err error, o *Options) error {
 	if unknown(err) {
 		return err
@@ -177,3 +93,28 @@ func classify(err error, o *Options) error {
 	}
 	return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
 }
+
+func errReadOnly(err error) error {
+	return fmt.Errorf("%w: the default of the database or the role is read-only: %w", driver.ErrUnable, err)
+}
+
+// unchanged is the error of a look: what had no answer has changed nothing.
+func unchanged(err error) error {
+	if unknown(err) && !errors.Is(err, driver.ErrNotSent) && !errors.Is(err, driver.ErrRefused) {
+		return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+	}
+	return err
+}
+
+// stale is the error of a connection that had ended before anything was sent over it.
+type stale struct{ error }
+
+func (stale) SafeToRetry() bool { return true }
+
+// unread is the error of a message that was sent and whose answer cannot be read.
+type unread struct{ error }
+
+func (u unread) Unwrap() error { return u.error }
+
+// SafeToRetry says what pgconn gets wrong where it does not know that something was sent.
+func (unread) SafeToRetry() bool { return false }

@@ -1,0 +1,53 @@
+package rowline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Fate is what became of a request that has failed.
+type Fate uint8
+
+// The fates of a request.
+const (
+	Certain Fate = iota // what the error says is certain, and another attempt would not help
+	Undone              // the server has not carried it out, or has rolled it back
+	Unknown             // the server may have carried it out
+)
+
+// Request is one request to a server, as its driver sends it.
+type Request struct {
+	Send     func() error      // sends it once
+	Fate     func(error) Fate  // of an error of Send
+	Classify func(error) error // returns the error by its kind, as package driver has them
+}
+
+// Do sends r until its fate is known. An attempt that is undone is repeated until ctx or end is
+// over; one of unknown fate is repeated once, since every request may be carried out twice. Twice
+// reports whether that happened.
+func (r *Request) Do(ctx context.Context, end time.Time) (twice bool, err error) {
+	for {
+		err = r.Send()
+		if err == nil {
+			return twice, nil
+		}
+		if ctx.Err() == nil && time.Now().Before(end) {
+			switch fate := r.Fate(err); {
+			case fate == Undone:
+				continue
+			case fate == Unknown && !twice:
+				twice = true
+				continue
+			}
+		}
+		err = r.Classify(err)
+		if twice && errors.Is(err, driver.ErrNotSent) { // the second attempt says nothing of the first
+			err = fmt.Errorf("%s, after a request without an answer", err.Error())
+		}
+		return twice, err
+	}
+}
