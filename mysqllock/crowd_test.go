@@ -19,7 +19,7 @@ func TestLeavesTogether(t *testing.T) {
 	patient(t, s)
 	d := dials(t, s, nil)
 	var all []driver.Session
-	var crowd []rowline.Leaver
+	var crowd []rowline.Member
 	var line []driver.Claim
 	for i := range 6 {
 		spec := driver.Spec{ID: driver.NewID(), TTL: time.Hour}
@@ -28,7 +28,7 @@ func TestLeavesTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 		all, line = append(all, session), append(line, mutex("crowd"))
-		crowd = append(crowd, rowline.Leaver{Session: spec.ID, ID: line[i].ID})
+		crowd = append(crowd, rowline.Member{Session: spec.ID, ID: line[i].ID})
 		asks(t, session, line[i], i == 0)
 	}
 	other, last := on(t, dials(t, s, nil)), mutex("crowd")
@@ -36,7 +36,7 @@ func TestLeavesTogether(t *testing.T) {
 	becomes(t, s, waiting, 6)
 	leave := func(want string, which ...int) {
 		t.Helper()
-		leavers := []rowline.Leaver{{Session: driver.NewID(), ID: driver.NewID()}} // of whom nothing is known
+		leavers := []rowline.Member{{Session: driver.NewID(), ID: driver.NewID()}} // of whom nothing is known
 		for _, i := range which {
 			leavers = append(leavers, crowd[i])
 		}

@@ -175,7 +175,7 @@ func (g *gates) left(claim string, others, opened bool) {
 
 // leftTogether takes the gates of claims that have left a line by one step, and opens them by one
 // statement where others stand there.
-func (g *gates) leftTogether(claims []rowline.Leaver, others bool) {
+func (g *gates) leftTogether(claims []rowline.Member, others bool) {
 	if g == nil {
 		return
 	}

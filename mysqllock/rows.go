@@ -88,8 +88,8 @@ func (r rows) Step(ctx context.Context, s rowline.Step, patience time.Duration) 
 	return answer, nil
 }
 
-// Leave implements rowline.Crowd.
-func (r rows) Leave(ctx context.Context, name string, all []rowline.Leaver, patience time.Duration) ([]bool, bool, error) {
+// ReleaseBatch implements rowline.BatchReleaser.
+func (r rows) ReleaseBatch(ctx context.Context, name string, all []rowline.Member, patience time.Duration) ([]bool, bool, error) {
 	var claims strings.Builder
 	for _, l := range all {
 		fmt.Fprintf(&claims, "%s %s\n", l.ID, l.Session)

@@ -70,8 +70,8 @@ func (r rows) Step(ctx context.Context, s rowline.Step, patience time.Duration) 
 	return answer, nil
 }
 
-// Leave implements rowline.Crowd.
-func (r rows) Leave(ctx context.Context, name string, all []rowline.Leaver, patience time.Duration) ([]bool, bool, error) {
+// ReleaseBatch implements rowline.BatchReleaser.
+func (r rows) ReleaseBatch(ctx context.Context, name string, all []rowline.Member, patience time.Duration) ([]bool, bool, error) {
 	whose, ids, was := make([]string, len(all)), make([]string, len(all)), make([]bool, len(all))
 	for i, l := range all {
 		whose[i], ids[i] = l.Session, l.ID

@@ -56,7 +56,8 @@ func certain(err error) bool {
 	return errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused)
 }
 
-// step is one step of a line, in which old leaves and c joins or is found; either may be nil. It reports whether old was held.
+// step is one step of a line, in which old leaves and c joins or is found; either may be nil. It
+// reports whether old was held.
 func (s *Session) step(ctx context.Context, old, c *Claim, renew bool) (was bool, err error) {
 	st := Step{Session: s.id, Renew: renew}
 	if old != nil {
@@ -76,7 +77,7 @@ func (s *Session) step(ctx context.Context, old, c *Claim, renew bool) (was bool
 	// It is void before its caller has given up waiting for the answer.
 	started, ask := time.Now(), s.d.Store.Step
 	if st.Deadline = s.clock + (started.Sub(s.at) + s.timeout*3/4).Microseconds(); c == nil && old.state == Waiting {
-		ask = s.d.leave // others may give up, too
+		ask = s.d.batch.release // others may give up, too
 	}
 	s.mu.Unlock()
 	a, err := ask(ctx, st, s.timeout/2)
@@ -92,7 +93,8 @@ func (s *Session) step(ctx context.Context, old, c *Claim, renew bool) (was bool
 		return false, fmt.Errorf("%s: %w", s.d.Package, err)
 	}
 	if old != nil && a.Twice && !a.Was && old.state == Held && !old.Unsure {
-		// That the claim stood there, the second attempt could tell; that it did not, cannot tell whether the first took it out.
+		// That the claim stood there, the second attempt could tell; that it did not, cannot tell whether
+		// the first took it out.
 		old.Unsure = true
 		return false, fmt.Errorf("%s: there was no answer, and when asked again the server has the claim no more", s.d.Package)
 	}
@@ -115,7 +117,7 @@ func (s *Session) step(ctx context.Context, old, c *Claim, renew bool) (was bool
 	case Misfit:
 		return a.Was, fmt.Errorf("%s: name %q: %w: permits of a semaphore never share a name with other claims", s.d.Package, c.Name, driver.ErrName)
 	case Over:
-		return a.Was, s.ends()
+		return a.Was, s.expired()
 	case Void:
 		s.at, s.clock = started, a.Clock // it was set
 		return a.Was, fmt.Errorf("%s: %w: the request was late, or the database's clock has leapt", s.d.Package, driver.ErrNotSent)
@@ -139,14 +141,14 @@ func (s *Session) release(ctx context.Context, c *Claim) (bool, error) {
 		if err != nil {
 			return fmt.Errorf("release %q: %w", c.Name, err)
 		}
-		s.left(c, was)
+		s.released(c, was)
 		return nil
 	})
 }
 
-// left notes that the claim has left. What a request that may still be under way puts into the line after that is released when no more
-// can come.
-func (s *Session) left(c *Claim, was bool) {
+// released notes that the claim has left. What a request that may still be under way puts into the line
+// after that is released when no more can come.
+func (s *Session) released(c *Claim, was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.Left, c.Was = true, was
@@ -175,7 +177,7 @@ func (s *Session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	err = old.Fly(ctx, &s.mu, true, s.timeout, func(ctx context.Context) error {
 		return next.Fly(ctx, &s.mu, true, s.timeout, func(ctx context.Context) (err error) {
 			if was, err = s.step(ctx, old, next, true); err == nil {
-				s.left(old, was)
+				s.released(old, was)
 			}
 			return err
 		})

@@ -2,7 +2,6 @@ package rowline
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -27,29 +26,6 @@ type Claim struct {
 	head bool               // it is the first that waits, as far as is known
 
 	sessions.Departure
-}
-
-// check refuses a claim that cannot be kept.
-func (d *Sessions) check(c driver.Claim) error {
-	switch {
-	case !validID(c.ID):
-		return fmt.Errorf("%s: claim ID of %d bytes: want one as driver.NewID makes them: %w", d.Package, len(c.ID), driver.ErrRefused)
-	case c.Name == "" || len(c.Name) > d.MaxName:
-		return fmt.Errorf("%s: name of %d bytes: want 1 to %d: %w", d.Package, len(c.Name), d.MaxName, driver.ErrName)
-	case c.Weight < 1 || c.Limit < c.Weight || c.Limit > driver.All:
-		return fmt.Errorf("%s: a claim of weight %d under limit %d: want 1 ≤ weight ≤ limit ≤ %d: %w", d.Package, c.Weight, c.Limit, driver.All, driver.ErrRefused)
-	}
-	return nil
-}
-
-// validID reports whether an ID is as driver.NewID makes them: such a one means nothing in SQL.
-func validID(id string) bool {
-	for _, c := range []byte(id) {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-			return false
-		}
-	}
-	return len(id) == 22
 }
 
 // Granted is called when the claim is heard to be held.
@@ -118,8 +94,8 @@ const (
 	poll      = 250 * time.Millisecond
 )
 
-// schedule sets when a waiting claim looks again by itself: a moment later than the answer says, so that the time is over then. Where
-// nobody can be told, the first in line looks often.
+// schedule sets when a waiting claim looks again by itself: a moment later than the answer says, so
+// that the time is over then. Where nobody can be told, the first in line looks often.
 func (c *Claim) schedule(a Answer) {
 	if c.state != Waiting {
 		return // a server that crashed may know less than this process
@@ -143,7 +119,8 @@ func (c *Claim) poll() {
 	}
 }
 
-// behind has the claim wait behind a gate, and no longer behind another one. It reports whether it does.
+// behind has the claim wait behind a gate, and no longer behind another one. It reports whether it
+// does.
 func (c *Claim) behind(gate string) bool {
 	if c.gate == gate {
 		return gate != ""
@@ -162,8 +139,9 @@ func (c *Claim) behind(gate string) bool {
 	return true
 }
 
-// await waits behind a gate and takes in what it finds there. A gate that opens and tells nothing, since its claim is in line still, is
-// that of a process which is gone or has lost a connection: then the claim asks, and tries the gate again after that.
+// await waits behind a gate and takes in what it finds there. A gate that opens and tells nothing,
+// since its claim is in line still, is that of a process which is gone or has lost a connection:
+// then the claim asks, and tries the gate again after that.
 func (c *Claim) await(ctx context.Context, gate string) {
 	a, err := c.s.d.Gates.Await(ctx, c.s.id, c.Claim, gate)
 	c.s.mu.Lock()
@@ -193,4 +171,20 @@ func (c *Claim) soon(pause time.Duration) {
 	if at := time.Now().Add(pause); c.again.IsZero() || at.Before(c.again) {
 		c.again = at
 	}
+}
+
+// Ears tell claims that wait, by their methods Granted and Again. A Hear or Unhear must not call
+// these.
+type Ears interface {
+	// Hear has everything heard that is said to a claim, until Unhear. It returns the ear that hears
+	// already, or nil.
+	Hear(c *Claim) Ear
+
+	// Listen returns the ear for a claim that waits, and makes it where there is none. Where that
+	// tells of the claim whatever there is to know, Listen calls its method Heard, so that it does not
+	// ask.
+	Listen(ctx context.Context, c *Claim) (Ear, error)
+
+	// Unhear forgets the claim.
+	Unhear(c *Claim)
 }

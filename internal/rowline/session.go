@@ -2,9 +2,7 @@ package rowline
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -32,15 +30,14 @@ type Sessions struct {
 	all    sessions.Set[*Session]
 	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel context.CancelFunc
-
-	mu      sync.Mutex
-	leaving map[string][]*leaving // by the name of a line that a claim which waits is leaving
+	batch  *batcher
 }
 
 // New returns the sessions of a driver, which has none yet.
 func New(c Config) *Sessions {
-	d := &Sessions{Config: c, leaving: map[string][]*leaving{}}
+	d := &Sessions{Config: c}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.batch = &batcher{ctx: d.ctx, store: c.Store, timeout: c.Timeout, queues: map[string][]*queued{}}
 	return d
 }
 
@@ -81,7 +78,8 @@ func (d *Sessions) Close(ctx context.Context) (first bool, err error) {
 	return first, err
 }
 
-// Session is one row of the database, and what this process knows of its claims. It implements driver.Session and driver.Requeuer.
+// Session is one row of the database, and what this process knows of its claims. It implements
+// driver.Session and driver.Requeuer.
 type Session struct {
 	d       *Sessions
 	id      string
@@ -97,13 +95,14 @@ type Session struct {
 	began  time.Time // the last Renew
 }
 
-// Valid implements driver.Session: the TTL less a tenth, by which the last renewal may be old when an Acquire relies on it, and the
-// drift between the database's clock and ours.
+// Valid implements driver.Session: the TTL less a tenth, by which the last renewal may be old when
+// an Acquire relies on it, and the drift between the database's clock and ours.
 func (s *Session) Valid() time.Duration {
 	return s.ttl - s.ttl/10 - s.ttl/100 - 2*time.Millisecond
 }
 
-// claim returns what is known of c, from now on at least its ID, or that it has no request but its Release from now on.
+// claim returns what is known of c, from now on at least its ID, or that it has no request but its
+// Release from now on.
 func (s *Session) claim(c driver.Claim, leaves bool) (*Claim, error) {
 	if err := s.d.check(c); err != nil {
 		return nil, err
@@ -127,8 +126,8 @@ func (s *Session) forget(c *Claim) {
 	}
 }
 
-// ends notes that the session is no more, with everything that it had. s.mu is held.
-func (s *Session) ends() error {
+// expired notes that the session is no more, with everything that it had. s.mu is held.
+func (s *Session) expired() error {
 	s.lost = true
 	for _, c := range s.claims {
 		c.end(Gone)
@@ -136,95 +135,25 @@ func (s *Session) ends() error {
 	return driver.ErrSessionLost
 }
 
-// Renew implements driver.Session: one request for the session and for the state of all its claims.
-func (s *Session) Renew(ctx context.Context) (driver.Renewal, error) {
-	s.mu.Lock()
-	if s.closed || s.lost {
-		s.mu.Unlock()
-		return driver.Renewal{}, driver.ErrSessionLost
-	}
-	var stuck []*Claim
-	var known []Known
-	var lost []driver.Loss
-	for id, c := range s.claims {
-		switch {
-		case c.Leaving && !c.Left && c.Landing() == nil:
-			stuck = append(stuck, c) // its Release had no answer, and perhaps nobody repeats it
-		case c.Leaving || c.state == Out:
-		case c.state >= Broken:
-			lost = append(lost, c.loss())
-		default:
-			known = append(known, Known{ID: id, Name: c.Name, Held: c.state == Held})
-		}
-	}
-	started := time.Now()
-	s.began = started // in the same moment at which the claims are looked at
-	s.mu.Unlock()
-	for _, c := range stuck {
-		go func() { _, _ = s.release(s.d.ctx, c) }()
-	}
-
-	timeout := s.timeout
-	if end, ok := ctx.Deadline(); ok {
-		timeout = max(min(timeout, time.Until(end)), time.Millisecond)
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	clock, changed, err := s.d.Store.Renew(ctx, s.id, known, timeout/2)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// check refuses a claim that cannot be kept.
+func (d *Sessions) check(c driver.Claim) error {
 	switch {
-	case errors.Is(err, driver.ErrSessionLost):
-		return driver.Renewal{}, s.ends()
-	case err != nil:
-		return driver.Renewal{}, fmt.Errorf("%s: renew: %w", s.d.Package, err)
-	case clock != 0 && started.After(s.at):
-		s.at, s.clock = started, clock
-	}
-	for id, a := range changed {
-		c := s.claims[id]
-		switch {
-		case c == nil || c.Leaving:
-		case a.State == Waiting:
-			c.schedule(a)
-		case a.State == Held:
-			c.admit(a.Fence)
-		default:
-			c.end(a.State)
-			lost = append(lost, c.loss())
-		}
-	}
-	return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil
-}
-
-// Close implements driver.Session: one request leaves every line and ends the session.
-func (s *Session) Close(ctx context.Context) error {
-	if s.d.all.Closed() {
-		return nil // with its driver
-	}
-	s.mu.Lock()
-	s.closed = true
-	all := s.claims.AllLeaving()
-	s.mu.Unlock()
-	names := make([]string, 0, len(all))
-	for _, c := range all {
-		c.Rest(ctx, &s.mu) // a request under way may put it into the line
-		names = append(names, c.Name)
-	}
-	slices.Sort(names)
-	ctx, cancel := context.WithTimeout(ctx, s.d.Timeout)
-	defer cancel()
-	err := s.d.Store.Finish(ctx, s.id, slices.Compact(names))
-	s.mu.Lock()
-	for _, c := range all {
-		c.Left = c.Left || err == nil
-		c.end(Gone)
-		s.forget(c)
-	}
-	s.mu.Unlock()
-	s.d.all.Remove(s)
-	if err != nil {
-		return fmt.Errorf("%s: close a session: %w", s.d.Package, err)
+	case !validID(c.ID):
+		return fmt.Errorf("%s: claim ID of %d bytes: want one as driver.NewID makes them: %w", d.Package, len(c.ID), driver.ErrRefused)
+	case c.Name == "" || len(c.Name) > d.MaxName:
+		return fmt.Errorf("%s: name of %d bytes: want 1 to %d: %w", d.Package, len(c.Name), d.MaxName, driver.ErrName)
+	case c.Weight < 1 || c.Limit < c.Weight || c.Limit > driver.All:
+		return fmt.Errorf("%s: a claim of weight %d under limit %d: want 1 ≤ weight ≤ limit ≤ %d: %w", d.Package, c.Weight, c.Limit, driver.All, driver.ErrRefused)
 	}
 	return nil
+}
+
+// validID reports whether an ID is as driver.NewID makes them: such a one means nothing in SQL.
+func validID(id string) bool {
+	for _, c := range []byte(id) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return len(id) == 22
 }

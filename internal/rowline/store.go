@@ -7,8 +7,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Store is what a driver says to its database. Each method is one request, which takes effect as a whole or not at all, and may be sent again.
-// Errors are those of package driver; when ctx ends before the answer, they wrap a [sessions.Underway]. Times by the database's clock are in
+// Store is what a driver says to its database. Each method is one request, which takes effect as a
+// whole or not at all, and may be sent again. Errors are those of package driver; when ctx ends
+// before the answer, they wrap a [sessions.Underway]. Times by the database's clock are in
 // microseconds, and patience is how long a request waits for the lock of a row.
 type Store interface {
 	// Open makes the row of a session and returns the time at which its TTL began.
@@ -17,11 +18,13 @@ type Store interface {
 	// Step makes a step of a line. Twice also counts beside an error.
 	Step(ctx context.Context, s Step, patience time.Duration) (Answer, error)
 
-	// Renew renews a session. It returns what the time was, or 0 where the answer does not say, and by ID how those claims stand that are not held as they are known to be. Of a
-	// session that is over the error is driver.ErrSessionLost.
+	// Renew renews a session. It returns what the time was, or 0 where the answer does not say, and by
+	// ID how those claims stand that are not held as they are known to be. Of a session that is over
+	// the error is driver.ErrSessionLost.
 	Renew(ctx context.Context, session string, claims []Known, patience time.Duration) (clock int64, changed map[string]Answer, err error)
 
-	// Finish takes all claims of a session out of the lines of these names, which are in order, and ends the session.
+	// Finish takes all claims of a session out of the lines of these names, which are in order, and
+	// ends the session.
 	Finish(ctx context.Context, session string, names []string) error
 }
 
@@ -72,22 +75,9 @@ const (
 
 // Gates hold claims up in the database until who stands before them has left.
 type Gates interface {
-	// Await answers how a claim stands once the gate before it is open, as a Step that looks does. It waits as long as it takes. An error
-	// means that this gate tells nothing now, and the claim asks.
+	// Await answers how a claim stands once the gate before it is open, as a Step that looks does. It
+	// waits as long as it takes. An error means that this gate tells nothing now, and the claim asks.
 	Await(ctx context.Context, session string, c driver.Claim, gate string) (Answer, error)
-}
-
-// Ears tell claims that wait, by their methods Granted and Again. A Hear or Unhear must not call these.
-type Ears interface {
-	// Hear has everything heard that is said to a claim, until Unhear. It returns the ear that hears already, or nil.
-	Hear(c *Claim) Ear
-
-	// Listen returns the ear for a claim that waits, and makes it where there is none. Where that tells of the claim whatever there is to
-	// know, Listen calls its method Heard, so that it does not ask.
-	Listen(ctx context.Context, c *Claim) (Ear, error)
-
-	// Unhear forgets the claim.
-	Unhear(c *Claim)
 }
 
 // Ear is closed when it hears no more.

@@ -7,8 +7,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Wait implements driver.Session: it blocks until a message or an answer has moved the claim's state. It asks by itself only when
-// who is in its way has run out of time, and once after this process has begun to listen.
+// Wait implements driver.Session: it blocks until a message or an answer has moved the claim's
+// state. It asks by itself only when who is in its way has run out of time, and once after this
+// process has begun to listen.
 func (s *Session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
 	c, err := s.claim(dc, false)
 	if err != nil {
@@ -22,8 +23,9 @@ func (s *Session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 			return s.Acquire(ctx, dc)
 		}
 		if st == Held && passed {
-			// The store let it in, a Renew began and found it waiting, and only then the answer came. It would be trusted for as long as
-			// that Renew says, and is held for as long as it was when it was let in. A Renew that begins from now on knows it as held.
+			// The store let it in, a Renew began and found it waiting, and only then the answer came. It
+			// would be trusted for as long as that Renew says, and is held for as long as it was when it was
+			// let in. A Renew that begins from now on knows it as held.
 			if err := s.ask(ctx, c, true); err != nil {
 				return s.answer(c, err)
 			}

@@ -14,7 +14,7 @@ import (
 // crowded is a server that takes many out of a line by one request.
 type crowded struct{ *server }
 
-func (f crowded) Leave(ctx context.Context, name string, all []Leaver, _ time.Duration) (was []bool, twice bool, err error) {
+func (f crowded) ReleaseBatch(ctx context.Context, name string, all []Member, _ time.Duration) (was []bool, twice bool, err error) {
 	was, err = request(ctx, f.server, "leave", func() (was []bool, err error) {
 		l := f.lineOf(name)
 		for _, c := range all {
