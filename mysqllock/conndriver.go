@@ -25,8 +25,8 @@ type connDriver struct {
 	rows      bool // technique rowlock: a transaction each, that locks a row
 }
 
-// base is the Driver of rows, one step further down than the sessions, whose methods of the same
-// name come first.
+// base is the Driver of rows. It is one level further down than the sessions, whose methods of the
+// same name win.
 type base struct{ *Driver }
 
 const maxTTL = math.MaxInt32 * time.Second / 1000
@@ -60,12 +60,12 @@ func (d *connDriver) KeyOf(c driver.Claim) (string, error) {
 	return d.key(d.place, c.Name)
 }
 
-// settings are those of a session's own connections: nothing but the end of its time ends one,
-// which is in whole seconds.
+// settings are those of a session's own connections. Only the end of its time, in whole seconds,
+// ends a connection.
 const settings = "set session wait_timeout = %d, autocommit = 1 /*M!, max_statement_time = 0 */ /*!80000, max_execution_time = 0 */"
 
-// patience has a connection wait for a row only where it is told to: for as little as both servers
-// know.
+// patience is the least time for which both servers wait for a row. Only a statement that is told
+// to waits longer.
 const patience = "set session innodb_lock_wait_timeout = 1"
 
 // Dial implements connlock.Store.

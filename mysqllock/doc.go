@@ -1,8 +1,8 @@
 // Package mysqllock keeps locks in the rows of a MariaDB or MySQL database.
 //
-// A table has one row a name, and the whole line of the name in it, so what is decided of a line is decided under the lock of one row.
-// Another row for each session says how long its claims are good for: any number of locks is renewed in one statement, and only the
-// database's clock decides.
+// A table has one row a name, and the whole line of the name in it, so what is decided of a line is
+// decided under the lock of one row. Another row for each session says how long its claims are good
+// for: any number of locks is renewed in one statement, and only the database's clock decides.
 //
 // The tables have to be there: [Migrate] makes them, or the command:
 //
@@ -15,20 +15,25 @@
 //
 // # What happens
 //
-// Every step is one CALL of a procedure, which begins a transaction at READ COMMITTED, decides and commits: one round trip, which means the
-// same whatever the isolation level, autocommit, sql_mode or time zone of the connection is. Nothing that it sets outlives it, and no
-// connection of a program's pool is kept while a lock is held or waited for.
+// Every step is one CALL of a procedure, which begins a transaction at READ COMMITTED, decides and
+// commits: one round trip, which means the same whatever the isolation level, autocommit, sql_mode
+// or time zone of the connection is. Nothing that it sets outlives it, and no connection of a
+// program's pool is kept while a lock is held or waited for.
 //
-// A driver that dials for itself, by its URL or [NewConnector], is told when a mutex or a write lock may be held: each process
-// holds a lock by GET_LOCK for each of its claims, and who waits behind a claim waits for that. Beyond [Options].MaxWaiting, over a program's
-// pool, for readers and for permits, who waits asks: the first in line 40 times a second, the others 4 times, by a look that locks nothing.
+// A driver that dials for itself, by its URL or [NewConnector], is told when a mutex or a write
+// lock may be held: each process holds a lock by GET_LOCK for each of its claims, and who waits
+// behind a claim waits for that. Beyond [Options].MaxWaiting, over a program's pool, for readers
+// and for permits, who waits asks: the first in line 40 times a second, the others 4 times, by a
+// look that locks nothing.
 //
-// A request whose answer is lost is asked again. It carries the time by which it is void, by the database's clock, so that one which a
-// network held back takes no lock for nobody.
+// A request whose answer is lost is asked again. It carries the time by which it is void, by the
+// database's clock, so that one which a network held back takes no lock for nobody.
 //
 // # What it promises
 //
-// One server that keeps what it has committed never has two holders, as long as clocks run at the same rate within 1 %, and its tokens grow
-// for ever. A failover to a replica that lacks the last commits may lose a lock that was just taken: then two can hold, and only the tokens
-// keep them apart. See docs/backends/mysql.md for the whole statement, and for what was run on MySQL itself: nothing.
+// One server that keeps what it has committed never has two holders, as long as clocks run at the
+// same rate within 1 %, and its tokens grow for ever. A failover to a replica that lacks the last
+// commits may lose a lock that was just taken: then two can hold, and only the tokens keep them
+// apart. See docs/backends/mysql.md for the whole statement, and for what was run on MySQL itself:
+// nothing.
 package mysqllock

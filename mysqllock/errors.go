@@ -25,7 +25,7 @@ var clean = []uint16{lockTimeout, deadlock, changed, inTransaction, statementBas
 // full are the errors of a server that grants no more connections: to anybody, or to this user.
 var full = []uint16{1040, 1203, 1226}
 
-// unconnected is an error of a statement that had no connection to be sent over.
+// unconnected is the error of a statement for which there was no connection.
 type unconnected struct{ error }
 
 func (u unconnected) Unwrap() error { return u.error }
@@ -39,9 +39,9 @@ func code(err error) uint16 {
 	return 0
 }
 
-// undone reports whether a statement may simply be sent again: it waited for a row in vain or lost
-// to another one, as with innodb_snapshot_isolation who waited for a row that was changed, and was
-// rolled back; or its connection had ended before it.
+// undone reports whether a statement may simply be sent again. Its connection had ended before it;
+// or it waited for a row in vain, lost to another one or, with innodb_snapshot_isolation, waited
+// for a row that was changed, and was rolled back.
 func undone(err error) bool {
 	c := code(err)
 	return c == lockTimeout || c == deadlock || c == changed || !errors.As(err, new(unconnected)) && errors.Is(err, sqldriver.ErrBadConn)
@@ -60,8 +60,8 @@ func unknown(err error) bool {
 	return false
 }
 
-// classify names what is certain, as the contract has it, and says what would be right. What the
-// server answers with another error than an unknown one, it has rolled back.
+// classify returns the error by its kind, as package driver has them, and says what would be right.
+// A statement that the server answers with an error is rolled back, unless its outcome is unknown.
 func classify(err error, o *Options) error {
 	if unknown(err) {
 		return err
@@ -105,7 +105,7 @@ func classify(err error, o *Options) error {
 
 var errNothing = errors.New("the server answered nothing")
 
-// unchanged is the error of a look: what had no answer has changed nothing.
+// unchanged is classify for a request that only reads: without an answer, it has changed nothing.
 func unchanged(err error) error {
 	if unknown(err) && !errors.Is(err, driver.ErrNotSent) && !errors.Is(err, driver.ErrRefused) && !errors.Is(err, errNothing) {
 		return fmt.Errorf("%w: %w", driver.ErrNotSent, err)

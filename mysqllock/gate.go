@@ -14,14 +14,14 @@ import (
 	"github.com/interlock-go/interlock/internal/rowline"
 )
 
-// gates are how who waits is told, with locks by GET_LOCK. Each claim has a gate, such a lock,
-// which this process holds from before the claim joins its line until after it has left. Who waits
-// behind that claim waits for its gate, and then looks at the line.
+// gates tell claims that wait, by locks of GET_LOCK. Each claim has a gate, which is such a lock.
+// Its process holds the gate from before the claim joins its line until after it has left. A claim
+// that waits behind another one waits for the other one's gate, and then looks at the line.
 //
-// So the order is that of the lines alone. A gate is opened once, for good: who comes too late
-// finds it open. One behind which nobody stood, as the line says, was never waited for and is used
-// again. All gates of a process are held on one connection, and when it ends they are open: who
-// waits then asks, until the next renewal here notices, and locks them again.
+// So the order is that of the lines alone. A gate is opened once, for good, and a late claim finds
+// it open. A gate behind which no claim stood, as the line says, is used again. All gates of a
+// process are held on one connection, the keeper. When that ends, all are open: claims that wait
+// then ask, until the process notices at its next renewal, and locks the gates again.
 type gates struct {
 	db      *sql.DB
 	timeout time.Duration // for one answer
@@ -32,12 +32,12 @@ type gates struct {
 	closed bool
 
 	mu   sync.Mutex
-	free []string         // locked, and nobody's
-	late []string         // to be opened, by whoever has the keeper next
+	free []string         // locked, and of no claim
+	late []string         // to be opened by the next user of the keeper
 	of   map[string]*gate // by claim
 }
 
-// gate is that of a claim.
+// gate is the gate of a claim.
 type gate struct {
 	id, session string
 	waited      bool // the claim had to wait, and so will others
@@ -45,7 +45,7 @@ type gate struct {
 
 const (
 	stock = 16                       // gates are locked so many at a time
-	few   = 2                        // so many that are free ask for more
+	few   = 2                        // with no more than these free, new ones are locked
 	none  = "......................" // the gate of a claim that has none
 )
 
@@ -59,7 +59,7 @@ func newGates(db *sql.DB, timeout time.Duration, most int) *gates {
 	return &gates{db: db, timeout: timeout, places: make(chan struct{}, most), of: map[string]*gate{}}
 }
 
-// place takes one of the places for claims that wait. The caller gives it back.
+// place takes one of the places for claims that wait, and returns what frees it.
 func (g *gates) place() (back func(), err error) {
 	select {
 	case g.places <- struct{}{}:
@@ -69,7 +69,8 @@ func (g *gates) place() (back func(), err error) {
 	}
 }
 
-// take gives a claim that is about to join a line its gate. Without one it joins all the same.
+// take returns the gate for a claim that is about to join a line, or none. A claim joins also
+// without a gate.
 func (g *gates) take(ctx context.Context, session, claim string) string {
 	if g == nil {
 		return none
@@ -94,7 +95,7 @@ func (g *gates) take(ctx context.Context, session, claim string) string {
 	}
 }
 
-// gate is that of a claim, or "".
+// gate returns the gate of a claim, or "".
 func (g *gates) gate(claim string) string {
 	if g == nil {
 		return ""
@@ -107,7 +108,7 @@ func (g *gates) gate(claim string) string {
 	return ""
 }
 
-// waits notes that a claim waits.
+// waits marks a claim as one that has waited.
 func (g *gates) waits(claim string) {
 	if g == nil {
 		return
@@ -119,9 +120,9 @@ func (g *gates) waits(claim string) {
 	}
 }
 
-// turn returns the keeper for a step in which a claim leaves, and what gives it back, or nil: the
-// step opens the gate itself then. Where nobody waits, as far as is known, any connection does, and
-// steps are not held up by each other.
+// turn returns the keeper for a step in which a claim leaves, and what ends its use: such a step
+// opens the gate itself. It returns no keeper if no claim waits, as far as is known: then any
+// connection does, and steps do not hold up each other.
 func (g *gates) turn(claim string) (keeper *sql.Conn, over func()) {
 	if g == nil {
 		return nil, func() {}
@@ -140,8 +141,8 @@ func (g *gates) turn(claim string) (keeper *sql.Conn, over func()) {
 	return g.keeper, g.turns.Unlock
 }
 
-// spare makes a statement on the keeper when the server grants no connection for it, since those
-// who wait behind gates have theirs.
+// spare makes a statement on the keeper when the server grants no more connections, since claims
+// that wait behind gates have them.
 func (g *gates) spare(ctx context.Context, statement string, full error) ([][][]byte, error) {
 	g.turns.Lock()
 	defer g.turns.Unlock()
@@ -151,8 +152,8 @@ func (g *gates) spare(ctx context.Context, statement string, full error) ([][][]
 	return once(ctx, g.db, g.keeper, statement)
 }
 
-// left takes the gate of a claim that is not in line any more, or never was. It is opened where
-// others may stand there, unless the step has done it.
+// left frees the gate of a claim that is not in line any more, or never was. It opens the gate if
+// others may stand behind it, unless the step has.
 func (g *gates) left(claim string, others, opened bool) {
 	if g == nil {
 		return
@@ -173,8 +174,7 @@ func (g *gates) left(claim string, others, opened bool) {
 	}
 }
 
-// leftTogether takes the gates of claims that have left a line by one step, and opens them by one
-// statement where others stand there.
+// leftTogether is left for claims that were released by one step.
 func (g *gates) leftTogether(claims []rowline.Member, others bool) {
 	if g == nil {
 		return
@@ -211,8 +211,8 @@ func (g *gates) finish(session string) {
 	go g.open(ids...)
 }
 
-// open opens gates for good, those of all who come meanwhile by one statement, and locks new ones
-// where few are free.
+// open opens gates for good, by one statement for all callers that come meanwhile, and locks new
+// ones if few are free.
 func (g *gates) open(ids ...string) {
 	g.mu.Lock()
 	g.late = append(g.late, ids...)
@@ -229,7 +229,7 @@ func (g *gates) open(ids ...string) {
 	}
 }
 
-// fill locks new gates where few are free. The caller has the turn, here and below.
+// fill locks new gates if few are free. g.turns is held, here and in each.
 func (g *gates) fill(ctx context.Context) error {
 	g.mu.Lock()
 	enough := len(g.free) > few
@@ -266,8 +266,7 @@ func (g *gates) each(ctx context.Context, function, more string, ids []string) e
 	return err
 }
 
-// check makes a keeper where there is none, or where the server has ended it, and locks all gates
-// again.
+// check makes a keeper if there is none, or if the server has ended it, and locks all gates again.
 func (g *gates) check(ctx context.Context) error {
 	g.turns.Lock()
 	defer g.turns.Unlock()
@@ -299,7 +298,7 @@ func (g *gates) check(ctx context.Context) error {
 	return g.fill(ctx)
 }
 
-// watch looks after the keeper, unless somebody uses it.
+// watch checks the keeper in the background, unless it is in use.
 func (g *gates) watch() {
 	if g == nil || !g.turns.TryLock() {
 		return
@@ -312,7 +311,7 @@ func (g *gates) watch() {
 	}()
 }
 
-// alive looks whether the server has ended a connection, without a statement.
+// alive checks without a statement whether the server has ended a connection.
 func alive(under any) error {
 	if c, ok := under.(sqldriver.SessionResetter); ok {
 		return c.ResetSession(context.Background())

@@ -6,13 +6,13 @@ import (
 	"github.com/interlock-go/interlock/internal/connlock"
 )
 
-// getlock has the statements of technique session.
+// getlock has the queries of technique session.
 type getlock struct {
 	prefix   string
 	sequence bool // tokens are of a sequence, else of a table
 }
 
-// technique returns what connections ask by, but for Classify.
+// technique returns the queries, without Classify.
 func (g getlock) technique() connlock.Technique {
 	return connlock.Technique{
 		Try:  g.try,
@@ -28,14 +28,14 @@ func (g getlock) technique() connlock.Technique {
 // forever is how long a statement waits for a lock, in seconds.
 const forever = 31_536_000
 
-// get takes a lock, waits so many seconds for it, and draws its token. The answer is the token, or
-// -1.
+// get takes a lock, waits for it for patience seconds, and draws its token. The answer is the
+// token, or -1.
 func (g getlock) get(l connlock.Lock, patience int) connlock.Query {
 	return connlock.Query{SQL: fmt.Sprintf("call %sget('%s', %d)", g.prefix, l.Key, patience)}
 }
 
-// try is get where nothing waits. Only then may a statement use the sequence: one that waits would
-// keep it from a FLUSH TABLES for as long.
+// try takes a lock that is free. Only here a statement may use the sequence: one that waits would
+// block a FLUSH TABLES for as long.
 func (g getlock) try(l connlock.Lock) connlock.Query {
 	if g.sequence {
 		return connlock.Query{SQL: fmt.Sprintf("select case when get_lock('%s', 0) = 1 then nextval(%stoken) else -1 end", l.Key, g.prefix)}
@@ -48,9 +48,9 @@ func waits(id string) connlock.Query {
 	return connlock.Query{SQL: fmt.Sprintf("select count(*) from information_schema.processlist where id = %s and state = 'User lock'", id)}
 }
 
-// hand gives a lock back if another connection waits for it. The answer is -1 if that does not,
-// else whether there was a lock; and whether the other one has it now: the server lets the next one
-// in before it goes on.
+// hand releases a lock if another connection waits for it. It answers -1 if that does not wait,
+// else whether there was a lock; and whether the other connection has it now: the server lets the
+// next one in before it goes on.
 func hand(l connlock.Lock, other string) connlock.Query {
 	return connlock.Query{SQL: fmt.Sprintf("select concat_ws(' ', case when (%s) > 0 then ifnull(release_lock('%s'), 0) else -1 end, ifnull(is_used_lock('%[2]s') = %[3]s, 0))",
 		waits(other).SQL, l.Key, other)}

@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// look reads lines, without the claims of sessions whose time is over.
+// look returns lines, without the claims of sessions whose time is over.
 func (d *Driver) look(ctx context.Context, prefix string, alone bool) (lines []driver.Line, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
 	defer cancel()
@@ -89,10 +89,10 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	return nil
 }
 
-// wake ends the waits behind gates for a name, since a gate of which a process does not know yet
-// that its claim is broken stays locked. Whoever is to be seen here may have looked at the line
-// before the break; whoever is not looks after it. Whom the user has no right to wake looks within
-// a second.
+// wake ends the waits behind gates for a name, since the gate of a claim stays locked until its
+// process knows that the claim was broken. A wait that is seen here may have looked at the line
+// before the break; one that is not seen looks after it. If the user may not wake it, it looks
+// within a second.
 func (d *Driver) wake(ctx context.Context, name string) {
 	a, err := d.send(ctx, fmt.Sprintf("select id from information_schema.processlist where info like 'call %slook(x''%x''%%' and info not like '%%null)'", d.options.Prefix, name), "")
 	for _, f := range a.rows {

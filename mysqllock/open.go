@@ -32,7 +32,7 @@ func NewConnector(ctx context.Context, c sqldriver.Connector, o *Options) (drive
 	return opening.Wait(ctx, func(ctx context.Context) (driver.Driver, error) { return dialling(ctx, c, o) })
 }
 
-// dialling is NewConnector by one try.
+// dialling is NewConnector, by one try.
 func dialling(ctx context.Context, c sqldriver.Connector, o *Options) (driver.Driver, error) {
 	db := sql.OpenDB(c)
 	db.SetMaxIdleConns(most) // of two, those who ask or wait at once would dial again and again
@@ -44,7 +44,7 @@ func dialling(ctx context.Context, c sqldriver.Connector, o *Options) (driver.Dr
 	return d, err
 }
 
-// start makes a driver. Where it dials for itself the pool is its own.
+// start makes a driver. If it dials for itself the pool is its own.
 func start(ctx context.Context, db *sql.DB, c sqldriver.Connector, o *Options) (driver.Driver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -69,11 +69,11 @@ func start(ctx context.Context, db *sql.DB, c sqldriver.Connector, o *Options) (
 	return d, nil
 }
 
-// unfit finds the settings by which a server is not to have locks. Not every server has all.
+// unfit lists the settings with which a server cannot keep locks. Not every server has all of them.
 const unfit = "show global variables where variable_name in ('read_only', 'innodb_read_only') and value <> 'OFF' or variable_name = 'wsrep_on' and value = 'ON' " +
 	"or variable_name = 'group_replication_single_primary_mode' and value = 'OFF'"
 
-// keep has claims that wait be told, where the server has what that takes.
+// keep starts the gates, if the server has what they take.
 func (d *Driver) keep(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
 	defer cancel()
@@ -86,8 +86,8 @@ func (d *Driver) keep(ctx context.Context) {
 	d.gates, d.sessions.Gates = g, rows{d.server}
 }
 
-// inspect looks at the server and at the tables, in a transaction that it ends: without autocommit
-// a look begins one.
+// inspect looks at the server and at the tables. It does so in a transaction, which it ends:
+// without autocommit a look would begin one.
 func (d *Driver) inspect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
 	defer cancel()

@@ -7,13 +7,12 @@ import (
 	"github.com/interlock-go/interlock/internal/connlock"
 )
 
-// rowlock has the statements of technique rowlock, with the prefix of the tables: a transaction for
-// each claim, on a connection apart, locks the name's row. It is the row that InTx changes, so a
-// lock of either kind excludes the other.
+// rowlock has the queries of technique rowlock, with the prefix of the tables: a transaction for
+// each claim, on a single connection, locks the row of the name. It is the row that InTx changes,
+// so a lock of either kind excludes the other.
 type rowlock string
 
-// technique returns what connections ask by, but for Classify. Nothing draws a token here: see
-// rowStore.
+// technique returns the queries, without Classify. They draw no token: see rowStore.
 func (prefix rowlock) technique() connlock.Technique {
 	return connlock.Technique{
 		Try:   func(l connlock.Lock) connlock.Query { return prefix.row(l, false) },
@@ -28,8 +27,8 @@ func (prefix rowlock) row(l connlock.Lock, waits bool) connlock.Query {
 	return connlock.Query{SQL: fmt.Sprintf("call %srow(x'%x', %t)", prefix, l.Name, waits)}
 }
 
-// busy counts a connection if it carries out a statement. Of one that waits for a row no more is
-// shown to all; nothing promises an order.
+// busy counts a connection if it carries out a statement. The server shows no more to everybody of
+// one that waits for a row; rows are given in no promised order.
 func busy(id string) connlock.Query {
 	return connlock.Query{SQL: fmt.Sprintf("select count(*) from information_schema.processlist where id = %s and command = 'Query'", id)}
 }
@@ -37,9 +36,9 @@ func busy(id string) connlock.Query {
 // rowStore implements connlock.Apart.
 type rowStore struct{ *connDriver }
 
-// Prepare makes the row in a transaction of its own: one that locks it would keep others out with
-// it. Where a program's transaction has made it and has not ended, that has the lock. A row that is
-// there is read and not locked, since another one's try would find that.
+// Prepare makes the row in a transaction of its own: one that also locks it would keep others out.
+// If a transaction of the program has made it and has not ended, that has the lock. A row that is
+// there is read and not locked, since the try of another claim would find that.
 func (s rowStore) Prepare(holding connlock.Conn, l connlock.Lock) (bool, error) {
 	for _, statement := range []string{
 		"select count(*) from %sheld where name = x'%x'",
@@ -58,8 +57,7 @@ func (s rowStore) Prepare(holding connlock.Conn, l connlock.Lock) (bool, error) 
 	return true, nil
 }
 
-// Draw draws a token where it is good at once, and not with the end of the transaction that has the
-// lock.
+// Draw draws a token that is good at once, not at the end of the transaction that has the lock.
 func (s rowStore) Draw(holding connlock.Conn, _ connlock.Lock) (uint64, error) {
 	token, err := holding.(*conn).Fetch(context.Background(), connlock.Query{SQL: fmt.Sprintf("call %stoken()", s.options.Prefix)})
 	return uint64(integer(token)), err //nolint:gosec // drawn by us

@@ -12,8 +12,8 @@ import (
 	"github.com/interlock-go/interlock/internal/rowline"
 )
 
-// rows is what technique rows says to the procedures. It implements rowline.Store and, by locks
-// that claims hold behind others, rowline.Gates.
+// rows is what technique rows asks the procedures. It implements rowline.Store, and rowline.Gates
+// by the gates of claims.
 type rows struct{ *server }
 
 // Open implements rowline.Store.
@@ -22,7 +22,7 @@ func (r rows) Open(ctx context.Context, spec driver.Spec) (int64, error) {
 	return integer(clock), err
 }
 
-// quoted is an ID in SQL.
+// quoted returns an ID in SQL.
 func quoted(id string) string {
 	if id == "" {
 		return "null"
@@ -30,11 +30,11 @@ func quoted(id string) string {
 	return "'" + id + "'"
 }
 
-// seconds is how long the server waits for a row.
+// seconds returns a time in whole seconds, rounded up, as the server has them.
 func seconds(patience time.Duration) int64 { return int64((patience + time.Second - 1) / time.Second) }
 
-// Step implements rowline.Store. Whoever only looks waits for nobody, and changes nothing as long
-// as everybody before him lives.
+// Step implements rowline.Store. A step that only looks waits for no lock, and changes nothing as
+// long as all claims before it live.
 func (r rows) Step(ctx context.Context, s rowline.Step, patience time.Duration) (rowline.Answer, error) {
 	var c driver.Claim
 	if s.New != nil {
@@ -110,7 +110,7 @@ func (r rows) ReleaseBatch(ctx context.Context, name string, all []rowline.Membe
 	return was, twice, nil
 }
 
-// lookAt is the statement that looks at a claim, behind a gate or at once.
+// lookAt returns the statement that looks at a claim, at once or when a gate opens.
 func (r rows) lookAt(name, session, id, gate string) string {
 	return fmt.Sprintf("call %slook(x'%x', '%s', '%s', %s)", r.options.Prefix, name, session, id, quoted(gate))
 }
@@ -126,7 +126,7 @@ func (r rows) Await(ctx context.Context, session string, c driver.Claim, gate st
 	return looked(reply{rows: all}, err)
 }
 
-// looked reads what it answers.
+// looked reads the answer to lookAt.
 func looked(a reply, err error) (rowline.Answer, error) {
 	switch {
 	case err != nil:
@@ -190,7 +190,7 @@ func (r rows) Finish(ctx context.Context, session string, names []string) error 
 	return err
 }
 
-// holder reads a claim of a line, in the columns that the schema has.
+// holder reads a claim of a line, in the columns of the schema.
 func holder(claim string, owner []byte, until int64) (driver.Holder, error) {
 	f := strings.Split(strings.TrimSuffix(claim, "\n"), " ")
 	if len(f) != 12 {

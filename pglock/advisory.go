@@ -7,20 +7,20 @@ import (
 	"github.com/interlock-go/interlock/internal/connlock"
 )
 
-// advisory has the statements of technique session, for exclusive and shared locks whose keys have
-// one part or two.
+// advisory has the queries of technique session, for exclusive and shared locks whose keys have one
+// part or two.
 type advisory struct{ one, pair, shared, sharedPair text }
 
-// text are the statements of all claims that are alike, but for the key. Try and wait answer a
-// token. Hand gives a lock back if another backend waits: it answers whether there was a lock, and
-// whether the other one waits still.
+// text are the statements of all claims that are alike, except for the key. Try and wait answer a
+// token. Hand releases a lock if another backend waits: it answers whether there was a lock, and
+// whether the other backend still waits.
 type text struct{ try, wait, leave, hand string }
 
-// waits tells by a pid whether the backend stands in line for the lock that it is to wait for. To
-// look into pg_locks would list all locks of all backends.
+// waits is whether the backend with a given pid stands in line for its lock. A look into pg_locks
+// would list all locks of all backends.
 const waits = "pg_blocking_pids($1) <> '{}'"
 
-// newAdvisory writes the statements. Token draws one, for exclusive locks.
+// newAdvisory writes the statements, in which token draws a token for exclusive locks.
 func newAdvisory(token string) *advisory {
 	return &advisory{
 		one: textOf("", token, false), pair: textOf("", token, true),
@@ -28,9 +28,9 @@ func newAdvisory(token string) *advisory {
 	}
 }
 
-// textOf writes the statements of locks that end names of functions by mode, whose keys have two
-// parts or one. A case evaluates in order, and what it answers left to right; the server lets the
-// next one in before it answers an unlock.
+// textOf writes the statements for functions whose names end in mode, and for keys of two parts or
+// one. A case evaluates in order, and what it answers left to right; the server lets the next
+// backend in before it answers an unlock.
 func textOf(mode, token string, pair bool) text {
 	lock, second := mode+"($1)", mode+"($2)"
 	if pair {
@@ -58,7 +58,7 @@ func (a *advisory) text(l connlock.Lock) *text {
 	return &a.one
 }
 
-// technique returns what connections ask by.
+// technique returns the queries.
 func (a *advisory) technique(o *Options) connlock.Technique {
 	return connlock.Technique{
 		Try: func(l connlock.Lock) connlock.Query { return connlock.Query{SQL: a.text(l).try, Args: parts(l)} },
@@ -71,18 +71,18 @@ func (a *advisory) technique(o *Options) connlock.Technique {
 	}
 }
 
-// hand asks to give a lock back if the backend of a pid waits for it.
+// hand returns the query that releases a lock if the backend with a given pid waits for it.
 func (a *advisory) hand(l connlock.Lock, pid string) connlock.Query {
 	return connlock.Query{SQL: a.text(l).hand, Args: append([][]byte{[]byte(pid)}, parts(l)...)}
 }
 
-// parts are those of a claim's key.
+// parts returns the parts of a claim's key.
 func parts(l connlock.Lock) [][]byte { return bytes.Split([]byte(l.Key), []byte(", ")) }
 
-// waitsOf asks whether the backend of a pid stands in line.
+// waitsOf asks whether the backend with a given pid stands in line.
 func waitsOf(pid string) connlock.Query {
 	return connlock.Query{SQL: "select " + waits, Args: [][]byte{[]byte(pid)}}
 }
 
-// left reads what a leave answers: whether there was something to give back.
+// left reads the answer to leave: whether there was a lock.
 func left(r connlock.Reply) bool { return r.Field == "t" }

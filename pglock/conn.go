@@ -18,8 +18,8 @@ type conn struct {
 	hand func(l connlock.Lock, pid string) connlock.Query
 }
 
-// Cancel implements connlock.Conn: the server drops a cancel that comes when nothing is carried
-// out, and has taken it in when it closes the connection that brought it.
+// Cancel implements connlock.Conn. The server ignores a cancel that comes when it carries nothing
+// out. It has handled the cancel when it closes the connection that brought it.
 func (c *conn) Cancel(ctx context.Context) error { return c.pg.CancelRequest(ctx) }
 
 // Hand implements connlock.Hander.

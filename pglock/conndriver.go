@@ -24,8 +24,8 @@ type connDriver struct {
 	pooled    bool // by a pooler that gives each client a backend of its own
 }
 
-// base is the Driver of rows, one step further down than the sessions, whose methods of the same
-// name come first.
+// base is the Driver of rows. It is one level further down than the sessions, whose methods of the
+// same name win.
 type base struct{ *Driver }
 
 const maxTTL = math.MaxInt32 * time.Millisecond
@@ -73,9 +73,9 @@ func (d *connDriver) KeyOf(c driver.Claim) (string, error) {
 	return k.String(), err
 }
 
-// settings are those of a session's own connections: nothing but the end of its time ends a
-// backend, and that does, also where nobody could tell it that its client is gone. What is not
-// there in the server's version is left out.
+// settings are those of a session's own connections. Only the end of its time ends a backend; and
+// that does, also if nothing could tell it that its client is gone. A setting that the server's
+// version lacks is left out.
 const settings = "set transaction read write; select set_config(s.name, v.setting, false) from pg_settings s join (values " +
 	"('idle_session_timeout', '%d'), ('idle_in_transaction_session_timeout', '%[1]d'), ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'), " +
 	"('client_connection_check_interval', '500'), ('tcp_keepalives_idle', '10'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '25000'), " +

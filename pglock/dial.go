@@ -10,7 +10,7 @@ import (
 )
 
 // connect makes a connection that is not of the source, since it is kept: to the server that Listen
-// names, or as the source makes its own. Change changes how.
+// names, or as the source makes its own. Change may change its configuration.
 func (s *server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	if s.options.Listen == nil {
 		return s.source.connect(ctx, change)
@@ -35,7 +35,7 @@ func (s *server) dial(ctx context.Context, sql string) (*pgx.Conn, [][]byte, err
 	return pc, f, nil
 }
 
-// keepAlive has the system notice within half a minute that the server's machine is gone.
+// keepAlive makes the system notice within half a minute that the server's machine is gone.
 func keepAlive(nc net.Conn) {
 	if t, ok := nc.(interface{ NetConn() net.Conn }); ok { // by TLS
 		nc = t.NetConn()
@@ -59,5 +59,5 @@ func row(ctx context.Context, pc *pgx.Conn, sql string) ([][]byte, error) {
 
 var errNothing = errors.New("the server answered nothing")
 
-// ping asks for nothing but who answers.
+// ping asks only who answers.
 const ping = "select pg_backend_pid()"

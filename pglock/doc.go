@@ -1,9 +1,11 @@
 // Package pglock keeps locks in the rows of a PostgreSQL database.
 //
-// A table has one row a name, and the whole line of the name in it. A free name is taken by one statement, which succeeds by the
-// table's unique index or by finding the line empty under the lock of its row; who finds it held stands in line, and whoever
-// releases takes the first of the line, draws its token and makes it the holder, in one statement. One row more a session says
-// how long its claims are good for, so any number of locks is renewed in one statement, and only the database's clock decides.
+// A table has one row a name, and the whole line of the name in it. A free name is taken by one
+// statement, which succeeds by the table's unique index or by finding the line empty under the lock
+// of its row; who finds it held stands in line, and whoever releases takes the first of the line,
+// draws its token and makes it the holder, in one statement. One row more a session says how long
+// its claims are good for, so any number of locks is renewed in one statement, and only the
+// database's clock decides.
 //
 //	package main
 //
@@ -42,27 +44,32 @@
 //
 // # What happens
 //
-// Every step is one call of a function in the database, sent as one message with the isolation level that it needs, so it is one
-// round trip, means the same whatever the database's default is, and works through a transaction pooler. Nothing that it sets
-// outlives it, and no connection of the pool is kept while a lock is held or waited for.
+// Every step is one call of a function in the database, sent as one message with the isolation
+// level that it needs, so it is one round trip, means the same whatever the database's default is,
+// and works through a transaction pooler. Nothing that it sets outlives it, and no connection of
+// the pool is kept while a lock is held or waited for.
 //
-// Who waits is told by NOTIFY, over one connection for each driver that is opened when a claim first waits and left a while after
-// the last one did. Nobody is notified where nobody waits. A channel's name is 128 random bits, and a message names a claim by what
-// only those can tell who may read its row: it can neither be heard nor forged by others. A message that is lost does no harm: the
-// next renewal finds what it said.
+// Who waits is told by NOTIFY, over one connection for each driver that is opened when a claim
+// first waits and left a while after the last one did. Nobody is notified where nobody waits. A
+// channel's name is 128 random bits, and a message names a claim by what only those can tell who
+// may read its row: it can neither be heard nor forged by others. A message that is lost does no
+// harm: the next renewal finds what it said.
 //
-// A request whose answer is lost is asked again. It carries the time by which it is void, by the database's clock, so that one which a
-// network held back takes no lock for nobody.
+// A request whose answer is lost is asked again. It carries the time by which it is void, by the
+// database's clock, so that one which a network held back takes no lock for nobody.
 //
 // # Other ways
 //
-// That is technique rows. [Options].Technique session keeps locks as the server's advisory locks instead, which live with connections of
-// their own; rowlock locks a row there; and [InTx] takes a lock in a transaction of the program's own. They do not exclude rows: see docs/backends/postgres.md.
+// That is technique rows. [Options].Technique session keeps locks as the server's advisory locks
+// instead, which live with connections of their own; rowlock locks a row there; and [InTx] takes a
+// lock in a transaction of the program's own. They do not exclude rows: see
+// docs/backends/postgres.md.
 //
 // # What it promises
 //
-// One server that keeps what it has committed never has two holders, as long as clocks run at the same rate within 1 %, and its
-// tokens grow for ever. A failover to a standby that lacks the last commits may lose a lock that was just taken: then two can hold,
-// and only the tokens keep them apart. See docs/backends/postgres.md for the whole statement, the rights that a user of
-// locks needs, and the tables.
+// One server that keeps what it has committed never has two holders, as long as clocks run at the
+// same rate within 1 %, and its tokens grow for ever. A failover to a standby that lacks the last
+// commits may lose a lock that was just taken: then two can hold, and only the tokens keep them
+// apart. See docs/backends/postgres.md for the whole statement, the rights that a user of locks
+// needs, and the tables.
 package pglock

@@ -17,12 +17,11 @@ import (
 	"github.com/interlock-go/interlock/internal/rowline"
 )
 
-// linger is how long an ear stays when nobody waits any more. Every listener of a database is woken
-// by every NOTIFY in it, whatever the channel: a hundred idle ones cost four tenths of the
-// handoffs.
+// linger is how long an ear stays open when no claim waits any more. A NOTIFY wakes all listeners
+// of a database, whatever their channel: a hundred idle ones cost four tenths of the handoffs.
 const linger = 5 * time.Second
 
-// retry is how long claims ask when no ear could be made, until the next one is tried.
+// retry is for how long claims ask when no ear could be opened, before the next one is tried.
 const retry = 5 * time.Second
 
 var (
@@ -31,16 +30,16 @@ var (
 	errDeaf   = errors.New("what is said to this connection is not heard: want by listen the server itself, without a pooler, and the store's database")
 )
 
-// ear is the connection over which this process is told, from before it is made until it has ended.
-// It is not of the pool, since it is kept; it is dialled as the pool dials.
+// ear is the connection that receives notifications, from before it is made until it has ended. It
+// is not of the pool, since it is kept; it is dialled as the pool dials.
 type ear struct {
-	ready chan struct{} // closed when it hears, or never will: then err says why
-	done  chan struct{} // closed when it hears no more
+	ready chan struct{} // closed when it listens, or has failed: then err says why
+	done  chan struct{} // closed when it has ended
 	err   error
 }
 
-// ears are the ear of a driver, while there is one, and the claims that it hears for. It implements
-// rowline.Ears.
+// ears are the ear of a driver, if there is one, and the claims that are subscribed to it. It
+// implements rowline.Ears.
 type ears struct {
 	*server
 	channel string
@@ -109,7 +108,7 @@ func (s *ears) Listen(ctx context.Context, _ *rowline.Claim) (rowline.Ear, error
 	}
 }
 
-// rest returns when the ear of a driver that is closed has ended.
+// rest returns when the ear of a closed driver has ended.
 func (s *ears) rest() {
 	s.mu.Lock()
 	e := s.ear
@@ -119,7 +118,7 @@ func (s *ears) rest() {
 	}
 }
 
-// hear connects, listens until nobody waits any more or the connection ends, and has those who wait
+// hear connects and listens until no claim waits any more, or the connection ends. Claims that wait
 // then look again.
 func (s *ears) hear(e *ear) {
 	conn, err := s.dial()
@@ -140,7 +139,7 @@ func (s *ears) hear(e *ear) {
 	close(e.done)
 }
 
-// follow takes in messages.
+// follow receives notifications, which OnNotification handles.
 func (s *ears) follow(pg *pgconn.PgConn) {
 	for idle := false; ; {
 		ctx, cancel := context.WithTimeout(s.ctx, linger)
@@ -159,9 +158,9 @@ func (s *ears) follow(pg *pgconn.PgConn) {
 	}
 }
 
-// proves looks whether we are told over a connection that a pooler makes, or that Listen names. It
-// is asked before whether it keeps its backend: on one that is shared nothing is to be left. And
-// what it brings with an answer it has to bring without one, too.
+// proves checks that notifications arrive over a connection which a pooler makes, or which Listen
+// names. It checks first that the connection keeps its backend, since a shared one must not be left
+// listening. A notification must arrive also without the answer to a query.
 func (s *ears) proves(ctx context.Context) error {
 	conn, err := s.connect(ctx, func(*pgx.ConnConfig) {})
 	if err != nil {
@@ -185,10 +184,9 @@ func (s *ears) proves(ctx context.Context) error {
 	return err
 }
 
-// dial makes the connection and proves that what is said over the source is heard: Listen may name
-// another database. That takes no time in which to come: a server has told a listener's backend
-// before it answers a NOTIFY, and that backend passes on what it was told before it answers the
-// next query.
+// dial makes the connection and proves that what is sent over the source arrives: Listen may name
+// another database. The proof needs no waiting: a server has passed a NOTIFY to the listener's
+// backend before it answers, and that backend sends it on before it answers its next query.
 func (s *ears) dial() (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.options.Timeout)
 	defer cancel()
@@ -221,13 +219,13 @@ func (s *ears) dial() (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// say sends this process a message that says nothing.
+// say sends this process a message without content.
 func (s *ears) say(ctx context.Context) error {
 	_, err := s.send(ctx, message{sql: "select pg_notify('" + s.channel + "', 'heard')"})
 	return err
 }
 
-// told takes in a message: "h nonce token" for a claim that is held, "r nonce" for one that should
+// told handles a message: "h nonce token" for a claim that is held, "r nonce" for one that should
 // look again.
 func (s *ears) told(payload string) {
 	f := strings.Fields(payload)

@@ -11,14 +11,15 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// misprepared reports whether the server has lost what was prepared, or has what was not: the
-// program discards what its connections have, or a pooler has come between. Nothing was done.
+// misprepared reports whether the server does not have a statement that was prepared, or has one
+// that was not: the program discards what its connections have prepared, or a pooler is between.
+// Nothing was done.
 func misprepared(err error) bool {
 	c := code(err)
 	return c == "26000" || c == "42P05"
 }
 
-// unconnected is an error of a statement that had no connection to be sent over.
+// unconnected is the error of a statement for which there was no connection.
 type unconnected struct{ error }
 
 func (u unconnected) Unwrap() error { return u.error }
@@ -49,7 +50,7 @@ func undone(err error) bool {
 }
 
 // unknown reports whether nobody can say what came of a statement: there was no answer, the server
-// crashed (57P02), or a pooler has lost it (08P01).
+// crashed (57P02), or a pooler has lost the server (08P01).
 func unknown(err error) bool {
 	if errors.As(err, new(unconnected)) {
 		return false
@@ -58,8 +59,8 @@ func unknown(err error) bool {
 	return c == "57P02" || strings.HasPrefix(c, "08") || c == "" && !pgconn.SafeToRetry(err)
 }
 
-// classify names what is certain, as the contract has it, and says what would be right. What the
-// server answers with an error, it has rolled back.
+// classify returns the error by its kind, as package driver has them, and says what would be right.
+// A statement that the server answers with an error is rolled back.
 func classify(err error, o *Options) error {
 	if unknown(err) {
 		return err
@@ -94,11 +95,12 @@ func classify(err error, o *Options) error {
 	return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
 }
 
+// errReadOnly marks the error of a server that would write by another default.
 func errReadOnly(err error) error {
 	return fmt.Errorf("%w: the default of the database or the role is read-only: %w", driver.ErrUnable, err)
 }
 
-// unchanged is the error of a look: what had no answer has changed nothing.
+// unchanged is classify for a request that only reads: without an answer, it has changed nothing.
 func unchanged(err error) error {
 	if unknown(err) && !errors.Is(err, driver.ErrNotSent) && !errors.Is(err, driver.ErrRefused) {
 		return fmt.Errorf("%w: %w", driver.ErrNotSent, err)

@@ -12,19 +12,18 @@ import (
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// exchange is one message to the server and its answer, over a connection of the pool. It is made
-// by whoever wants the answer, and no other goroutine has to be woken: on a free lock that is what
-// costs most beside the disk.
+// exchange is one message to the server and its answer, over a connection of the pool. The caller
+// reads the answer itself: on a free lock, to wake another goroutine costs most beside the disk.
 type exchange struct {
 	conn    *pgxpool.Conn
 	pg      *pgconn.PgConn
-	parsing string     // the name of what it prepares
+	parsing string     // the name of the statement that it prepares
 	rows    [][][]byte // of the last statement
 	failed  *pgconn.PgError
 }
 
-// write has a message written: as a query of the simple protocol, which prepares nothing, or as a
-// call of what is prepared, after that is done.
+// write writes a message: a query of the simple protocol, which prepares nothing, or a call of a
+// prepared statement, which it prepares if the connection has not yet.
 func (x *exchange) write(m message) {
 	f := x.pg.Frontend()
 	if m.args == nil {
@@ -40,9 +39,9 @@ func (x *exchange) write(m message) {
 	f.SendSync(&pgproto3.Sync{})
 }
 
-// do sends a message and returns the rows that its last statement answers. When ctx ends the caller
-// goes, and the answer is awaited until end without him, and dropped: to cancel a statement would
-// leave its outcome open and cost the connection.
+// do sends a message and returns the rows of its last statement. When ctx ends it returns; the
+// answer is read until end by another goroutine, and dropped. To cancel the statement would leave
+// its outcome open and cost the connection.
 func (x *exchange) do(ctx context.Context, end time.Time, m message) ([][][]byte, error) {
 	wire, woken := x.pg.Conn(), make(chan struct{})
 	_ = wire.SetDeadline(end)
@@ -57,7 +56,7 @@ func (x *exchange) do(ctx context.Context, end time.Time, m message) ([][][]byte
 		err = x.read()
 	}
 	if !stop() {
-		<-woken // nobody else shall find the deadline that it sets
+		<-woken // it sets a deadline, which is not for the next user
 	}
 	_ = wire.SetDeadline(time.Time{})
 	if sent && pgconn.Timeout(err) && ctx.Err() != nil && time.Now().Before(end) {
@@ -81,7 +80,7 @@ func (x *exchange) do(ctx context.Context, end time.Time, m message) ([][][]byte
 	return x.rows, err
 }
 
-// read takes in the answer.
+// read reads the answer.
 func (x *exchange) read() error {
 	for {
 		message, err := x.pg.ReceiveMessage(context.Background())
@@ -107,8 +106,8 @@ func (x *exchange) read() error {
 	}
 }
 
-// release gives the connection back, unless it is of no more use: something failed on the way, or
-// the server is a primary no more, as it was when the connection was made.
+// release returns the connection to the pool. One that is of no more use is closed: something has
+// failed on the way, or the server has stopped being a primary.
 func (x *exchange) release(err error) {
 	if err != nil || x.failed != nil && x.failed.Code == readOnly && x.pg.ParameterStatus("default_transaction_read_only") != "on" {
 		ctx, cancel := context.WithCancel(context.Background())

@@ -17,14 +17,15 @@ var (
 	errElsewhere = fmt.Errorf("%w: listen leads to another server or another database than the store's: want the same one", driver.ErrRefused)
 )
 
-// looks is how often a pooler is looked at that seems to give each client a backend of its own: a
-// busy one that does not gives one the same backend twice by chance, three times in four at worst.
+// looks is how often a pooler is checked that seems to give each client a backend of its own. One
+// that shares a busy backend shows it in one check of four at least.
 const looks = 64
 
-// keeps looks whether a connection of ours keeps its backend, or fails with errPooler. Where
-// another pid greets than answers, a pooler is between. To compare twice who answers would see one
-// backend as long as nobody else uses the pooler, so each look is made while a transaction of ours
-// has a backend: the one that the first connection had, as a rule, unless that is its own.
+// keeps checks that a connection keeps its backend, or fails with errPooler. If the pid that greets
+// is not the one that answers, a pooler is between. To ask twice who answers would show the same
+// backend as long as nobody else uses the pooler. So at each check a transaction of another
+// connection occupies a backend: as a rule the one that the first connection had, unless that is
+// its own.
 func (s *server) keeps(ctx context.Context, first *pgx.Conn) error {
 	own, err := row(ctx, first, ping)
 	if err != nil {
@@ -57,8 +58,8 @@ func (s *server) keeps(ctx context.Context, first *pgx.Conn) error {
 	return nil
 }
 
-// same looks whether the server that Listen names has the locks of the source's database: what one
-// has, the other must not get.
+// same checks that the server which Listen names has the locks of the source's database: what one
+// has locked the other must not get.
 func (s *server) same(ctx context.Context, named *pgx.Conn) error {
 	key := strconv.FormatUint(rand.Uint64()>>1, 10)
 	if _, err := row(ctx, named, "select pg_advisory_lock("+key+"); "+ping); err != nil {

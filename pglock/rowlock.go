@@ -7,12 +7,12 @@ import (
 	"github.com/interlock-go/interlock/internal/connlock"
 )
 
-// rowlock has the statements of technique rowlock: a transaction for each claim, on a connection
-// apart, locks the name's row. It is the row that InTx changes, so a lock of either kind excludes
-// the other.
+// rowlock has the queries of technique rowlock: a transaction for each claim, on a single
+// connection, locks the row of the name. It is the row that InTx changes, so a lock of either kind
+// excludes the other.
 type rowlock struct{ *server }
 
-// technique returns what connections ask by. Nothing draws a token here: see rowStore.
+// technique returns the queries. They draw no token: see rowStore.
 func (s rowlock) technique() connlock.Technique {
 	const begin = "begin isolation level read committed; "
 	return connlock.Technique{
@@ -41,8 +41,8 @@ func (s rowlock) insert(l connlock.Lock) string {
 // rowStore implements connlock.Apart.
 type rowStore struct{ *connDriver }
 
-// Prepare makes the row in a transaction of its own: one that locks it would keep others out with
-// it. Where a program's transaction has made it and has not ended, that has the lock.
+// Prepare makes the row in a transaction of its own: one that also locks it would keep others out.
+// If a transaction of the program has made it and has not ended, that has the lock.
 func (s rowStore) Prepare(holding connlock.Conn, l connlock.Lock) (bool, error) {
 	_, err := holding.(*conn).Fetch(context.Background(), connlock.Query{SQL: "select set_config('lock_timeout', '10ms', true); " + rowlock{s.server}.insert(l)})
 	if code(err) == "55P03" {
@@ -54,8 +54,7 @@ func (s rowStore) Prepare(holding connlock.Conn, l connlock.Lock) (bool, error) 
 	return err == nil, err
 }
 
-// Draw draws a token where it is flushed at once, and not with the end of the transaction that has
-// the lock.
+// Draw draws a token that is flushed at once, not at the end of the transaction that has the lock.
 func (s rowStore) Draw(holding connlock.Conn, l connlock.Lock) (uint64, error) {
 	if !l.Kind.Exclusive() {
 		return 0, nil

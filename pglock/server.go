@@ -76,7 +76,7 @@ func (s *server) call(ctx context.Context, sql string) (answer, error) {
 	return s.send(ctx, message{sql: sql, careful: true})
 }
 
-// look makes a statement for people, who wait no longer than Options.Timeout.
+// look makes a statement for people, who wait for Options.Timeout at most.
 func (s *server) look(ctx context.Context, sql string) ([][][]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
@@ -84,7 +84,7 @@ func (s *server) look(ctx context.Context, sql string) ([][][]byte, error) {
 	return a.rows, err
 }
 
-// send sends a message as often as a request may be sent: see [rowline.Request].
+// send sends a message as a request that is repeated: see [rowline.Request].
 func (s *server) send(ctx context.Context, m message) (a answer, err error) {
 	end, _ := ctx.Deadline() // of a context without a timer, perhaps
 	broken, most := 0, 0

@@ -13,12 +13,12 @@ import (
 	"github.com/interlock-go/interlock/internal/connlock"
 )
 
-// wire implements connlock.Wire. A query is prepared when it is asked for the first time; without
-// arguments it is any number of statements, which are not.
+// wire implements connlock.Wire. A query with arguments is prepared when it is first sent. One
+// without may be several statements, which are not prepared.
 type wire struct {
 	pg     *pgconn.PgConn
 	names  string         // begins names of statements: a pooler may have left those of another client
-	answer connlock.Reply // as far as it has come; it belongs to whoever receives
+	answer connlock.Reply // as far as it has come; only the reader uses it
 
 	mu        sync.Mutex
 	prepared  map[string]string // names of statements
@@ -33,7 +33,7 @@ func newWire(pg *pgconn.PgConn) *wire {
 // Conn implements connlock.Wire.
 func (w *wire) Conn() net.Conn { return w.pg.Conn() }
 
-// Send implements connlock.Wire. That a query begins is told of what is prepared alone.
+// Send implements connlock.Wire. The server tells that a query begins only if it is prepared.
 func (w *wire) Send(q connlock.Query) (tells bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,8 +88,7 @@ func (w *wire) Receive() (connlock.Event, connlock.Reply, error) {
 	return connlock.Nothing, connlock.Reply{}, nil
 }
 
-// answered takes in that the first query was answered. What was to be prepared with one that failed
-// is not.
+// answered handles the answer to the first query. If that failed, its statement was not prepared.
 func (w *wire) answered(failed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

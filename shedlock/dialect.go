@@ -1,9 +1,11 @@
 package shedlock
 
-// Words of the SQL that both databases are sent, with what each of them is sent for it: the clock in UTC; the table, for an UPDATE that goes by its
-// key; a text of bytes; the row of a name, and not of another one that the table takes for the same; what is read of a row, times in µs since 1970;
-// where the table's columns are found, whether one has characters of ASCII alone, whether a commit outlives the server's crash and its machine's when it is answered, and what is
-// wrong with a column or the connection, else ”; and how the table is made. Besides there is :table.
+// Words of the SQL that both databases are sent, with what each of them is sent for it: the clock
+// in UTC; the table, for an UPDATE that goes by its key; a text of bytes; the row of a name, and
+// not of another one that the table takes for the same; what is read of a row, times in µs since
+// 1970; where the table's columns are found, whether one has characters of ASCII alone, whether a
+// commit outlives the server's crash and its machine's when it is answered, and what is wrong with
+// a column or the connection, else ”; and how the table is made. Besides there is :table.
 var (
 	postgres = []string{
 		":now", "timezone('utc', clock_timestamp())",
@@ -26,8 +28,9 @@ var (
 		":create", "CREATE TABLE :table (name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))",
 	}
 
-	// The clock of MySQL and MariaDB stands still for the length of a statement. One that waits for a row goes by the time at which it began, so
-	// it leaves locks alone that have ended meanwhile, and sets times that are good from its beginning on, which is what its caller counts from.
+	// The clock of MySQL and MariaDB stands still for the length of a statement. One that waits for a
+	// row goes by the time at which it began, so it leaves locks alone that have ended meanwhile, and
+	// sets times that are good from its beginning on, which is what its caller counts from.
 	mariadb = []string{
 		":now", "utc_timestamp(3)",
 		":keyed", ":table force index (primary)", // a small table would be read, and locked, as a whole
@@ -52,7 +55,8 @@ var (
 	}
 )
 
-// What is said in these words. A take and an insert are void after a time by the database's clock, so that nothing is taken late for nobody.
+// What is said in these words. A take and an insert are void after a time by the database's clock,
+// so that nothing is taken late for nobody.
 const (
 	take    = "update :keyed set locked_at = :now, lock_until = :now + interval '%[1]f' second, locked_by = %[2]s where %[5]s and (lock_until <= :now or %[6]s) and :now <= %[3]s"
 	insert  = "insert into :table (name, lock_until, locked_at, locked_by) select %[4]s, :now + interval '%[1]f' second, :now, %[2]s from (select 1 as one) one where :now <= %[3]s"

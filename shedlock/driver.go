@@ -33,17 +33,20 @@ const (
 
 // Options of a driver. The zero value is what most want.
 type Options struct {
-	// Table is ShedLock's; default "shedlock". It may have a schema or a database before it, with a dot.
+	// Table is ShedLock's; default "shedlock". It may have a schema or a database before it, with a
+	// dot.
 	Table string
 
-	// Timeout is how long the server may take for one answer, at most the TTL of a session; default 3 s.
+	// Timeout is how long the server may take for one answer, at most the TTL of a session; default 3
+	// s.
 	Timeout time.Duration
 }
 
 var tableName = lazyregexp.New(`^([A-Za-z_][A-Za-z0-9_]*\.)?[A-Za-z_][A-Za-z0-9_]*$`)
 
-// New returns a driver over a database that has the table. While no server can be reached it asks again, until ctx ends, or for 15 s where that
-// has no deadline. The database stays open whatever becomes of the driver.
+// New returns a driver over a database that has the table. While no server can be reached it asks
+// again, until ctx ends, or for 15 s where that has no deadline. The database stays open whatever
+// becomes of the driver.
 func New(ctx context.Context, db *sql.DB, o *Options) (*Driver, error) {
 	return opening.Wait(ctx, func(ctx context.Context) (*Driver, error) { return newDriver(ctx, db, o) })
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/interlock-go/interlock/internal/lazyregexp"
 )
 
-// code is what the server answered: the SQLSTATE of an error, and of MySQL and MariaDB the number, too. "" is no answer.
+// code is what the server answered: the SQLSTATE of an error, and of MySQL and MariaDB the number,
+// too. "" is no answer.
 func code(err error) string {
 	var my *mysql.MySQLError
 	var e interface{ SQLState() string } // pgx's, or another client's
@@ -29,8 +30,8 @@ func code(err error) string {
 
 var (
 	lost = lazyregexp.New(`^40(001|P01)| 1020$`) // to another one, and rolled back
-	// The server crashed or could not say; a pooler has lost it; the server shuts down, could not commit, or the connection or the statement was
-	// killed, perhaps while it committed.
+	// The server crashed or could not say; a pooler has lost it; the server shuts down, could not
+	// commit, or the connection or the statement was killed, perhaps while it committed.
 	unsaid  = lazyregexp.New(`^(57P02|40003|08...)$| (1053|1180|1317|1927|1969|3024)$`)
 	doubled = lazyregexp.New(`^23505| 1062$`) // the row is there
 	strange = lazyregexp.New(`^42704| 1193$`) // a parameter of the URL that the server was asked for
@@ -52,16 +53,18 @@ var (
 	}
 )
 
-// unknown reports whether nobody can say what came of a statement: there was no answer, or one that tells of the connection alone. Package sql has
-// taken another connection for one that had ended before it.
+// unknown reports whether nobody can say what came of a statement: there was no answer, or one that
+// tells of the connection alone. Package sql has taken another connection for one that had ended
+// before it.
 func unknown(err error) bool {
 	var dial *net.OpError
 	c := code(err)
 	return unsaid.MatchString(c) || c == "" && !errors.Is(err, sqldriver.ErrBadConn) && !pgconn.SafeToRetry(err) && (!errors.As(err, &dial) || dial.Op != "dial")
 }
 
-// ask makes a statement, for as long as an answer may take; again, where it lost to another one. What is certain is named, as the contract has it: what the server answers with an
-// error, it has rolled back.
+// ask makes a statement, for as long as an answer may take; again, where it lost to another one.
+// What is certain is named, as the contract has it: what the server answers with an error, it has
+// rolled back.
 func (t *table) ask(ctx context.Context, statement func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, t.options.Timeout)
 	defer cancel()

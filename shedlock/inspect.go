@@ -11,7 +11,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// lines returns the rows that are held and meet a condition, as lines of one claim. Nobody waits where the table would show it.
+// lines returns the rows that are held and meet a condition, as lines of one claim. Nobody waits
+// where the table would show it.
 func (d *Driver) lines(ctx context.Context, condition string) (lines []driver.Line, err error) {
 	rows, _, err := d.table.rows(ctx, d.table.sql("lock_until > :now and %s", condition))
 	for _, r := range rows {
@@ -36,8 +37,9 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	return append(lines, driver.Line{Name: name})[0], err
 }
 
-// Break implements driver.Inspector. It frees the row, if it still is that of the same holder since the same time. There is no mark in the
-// table that an owner would read, so a claim can only be broken now; an owner of ours hears of it by its next renewal.
+// Break implements driver.Inspector. It frees the row, if it still is that of the same holder since
+// the same time. There is no mark in the table that an owner would read, so a claim can only be
+// broken now; an owner of ours hears of it by its next renewal.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
 	rows, _, err := d.table.rows(ctx, d.table.row(name))
 	var n int64

@@ -14,7 +14,8 @@ import (
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// Open implements rowline.Store. Nothing stands in the table for a session, so it only looks whether that answers.
+// Open implements rowline.Store. Nothing stands in the table for a session, so it only looks
+// whether that answers.
 func (t *table) Open(ctx context.Context, spec driver.Spec) (clock int64, err error) {
 	_, clock, err = t.rows(ctx, t.among())
 	t.specs.Store(spec.ID, spec)
@@ -31,8 +32,8 @@ func (t *table) spec(session string) driver.Spec {
 // seconds is for how long a lock of a session is taken. The table's times are rounded.
 func (t *table) seconds(s driver.Spec) float64 { return (s.TTL + 2*t.unit).Seconds() }
 
-// Step implements rowline.Store. Package sql closes a connection whose context ends, and with it goes what came of the statement: so that is
-// made apart from its caller.
+// Step implements rowline.Store. Package sql closes a connection whose context ends, and with it
+// goes what came of the statement: so that is made apart from its caller.
 func (t *table) Step(ctx context.Context, s rowline.Step, _ time.Duration) (rowline.Answer, error) {
 	var a rowline.Answer
 	end, _ := ctx.Deadline()
@@ -68,8 +69,9 @@ func (t *table) extend(ctx context.Context, s rowline.Step) (rowline.Answer, err
 	return rowline.Answer{State: rowline.Held}, nil
 }
 
-// enter takes the name's row where it is free. Who has waited looks first: most looks find it held, and one that does not write is in nobody's
-// way. A row that is free behind an attempt costs another one: somebody has come and gone.
+// enter takes the name's row where it is free. Who has waited looks first: most looks find it held,
+// and one that does not write is in nobody's way. A row that is free behind an attempt costs
+// another one: somebody has come and gone.
 func (t *table) enter(ctx context.Context, s rowline.Step) (rowline.Answer, error) {
 	if err := t.check(s.New); err != nil {
 		return rowline.Answer{}, err
@@ -116,8 +118,9 @@ func (t *table) enter(ctx context.Context, s rowline.Step) (rowline.Answer, erro
 	return a, nil // to others, who come and go
 }
 
-// Renew implements rowline.Store. Who waits stands nowhere. How many rows were changed tells mostly: it says too little where the same time stood
-// there already, which some clients do not count.
+// Renew implements rowline.Store. Who waits stands nowhere. How many rows were changed tells
+// mostly: it says too little where the same time stood there already, which some clients do not
+// count.
 func (t *table) Renew(ctx context.Context, session string, claims []rowline.Known, _ time.Duration) (clock int64, changed map[string]rowline.Answer, err error) {
 	claims = slices.DeleteFunc(claims, func(c rowline.Known) bool { return !c.Held })
 	if len(claims) > 0 {

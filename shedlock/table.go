@@ -14,7 +14,8 @@ import (
 	"github.com/interlock-go/interlock/internal/rowline"
 )
 
-// table is ShedLock's on a server. It implements rowline.Store: a row is a line in which one stands at most.
+// table is ShedLock's on a server. It implements rowline.Store: a row is a line in which one stands
+// at most.
 type table struct {
 	db      *sql.DB
 	options Options
@@ -75,7 +76,8 @@ func (t *table) inspect(ctx context.Context) error {
 	return nil
 }
 
-// exec makes a statement that writes, and returns how many rows it has changed: none where a row that it inserts is there.
+// exec makes a statement that writes, and returns how many rows it has changed: none where a row
+// that it inserts is there.
 func (t *table) exec(ctx context.Context, format string, values ...any) (n int64, err error) {
 	err = t.ask(ctx, func(ctx context.Context) error {
 		r, err := t.db.ExecContext(ctx, t.sql(format, values...), t.simple...)
@@ -118,7 +120,8 @@ func (t *table) rows(ctx context.Context, condition string) (all []row, now int6
 // row is the condition of a name's row.
 func (t *table) row(name string) string { return t.sql(":row", t.sql(":text", name)) }
 
-// among is the condition of the rows that have one of these claims. It names the rows by the table's key.
+// among is the condition of the rows that have one of these claims. It names the rows by the
+// table's key.
 func (t *table) among(claims ...rowline.Known) string {
 	if len(claims) == 0 {
 		return "1 = 0"
@@ -142,7 +145,8 @@ type row struct {
 	live      bool // somebody holds it
 }
 
-// What stands in locked_by begins with a mark that no other claim has, and the ID of its session. What comes after that is for people.
+// What stands in locked_by begins with a mark that no other claim has, and the ID of its session.
+// What comes after that is for people.
 const (
 	ours     = "interlock:"
 	idLength = 22

@@ -25,8 +25,9 @@ func init() {
 	driver.Register("shedlock+mysql", open)
 }
 
-// open opens the store of a URL: shedlock+postgres:// before what libpq and pgx know, or shedlock+mysql://USER:PASSWORD@HOST:PORT/DATABASE with
-// the parameters of go-sql-driver/mysql; and ours, table and timeout.
+// open opens the store of a URL: shedlock+postgres:// before what libpq and pgx know, or
+// shedlock+mysql://USER:PASSWORD@HOST:PORT/DATABASE with the parameters of go-sql-driver/mysql; and
+// ours, table and timeout.
 func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err := storeurl.Misread(u); err != nil {
 		return nil, fmt.Errorf("shedlock: %w", err)

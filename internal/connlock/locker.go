@@ -8,26 +8,26 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Technique is what a store asks its server by.
+// Technique is how a store asks its server for locks.
 type Technique struct {
 	// Try and Wait take a lock: the one if it is free, the other in its turn. They are answered by its
 	// token, 0 where it has none, and by -1 or nothing where it was not taken.
 	Try, Wait func(l Lock) Query
 
-	// Leave gives a lock back, and Left reads from the answer whether there was one.
+	// Leave releases a lock, and Left reads from the answer whether there was one.
 	Leave func(l Lock) Query
 	Left  func(r Reply) bool
 
-	// Waits counts a connection, or answers whether there is one, that stands in line.
+	// Waits asks whether a connection stands in line. The answer is t, 1, or else no.
 	Waits func(id string) Query
 
-	Free   string // gives back all that a connection has
+	Free   string // releases everything that a connection has
 	Begins bool   // Try begins a transaction, which Leave ends, also where the lock was not free
 
 	Classify func(err error) error // names the kind of an error, as package driver has them
 }
 
-// Locker implements Conn by a [Technique], but for Cancel and Ping.
+// Locker implements Conn, except Cancel and Ping, by the queries of a [Technique].
 type Locker struct {
 	*Pipe
 	ID string // of the connection in the server

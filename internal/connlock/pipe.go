@@ -39,10 +39,11 @@ const (
 	Answered       // it has one
 )
 
-// Pipe is a connection that is asked in order and answers in order, whoever still waits for an
-// answer. One goroutine at a time reads: whoever asks while nobody does, since to be woken by
-// another one costs more than the lock; and where nobody has asked for a while, one that notices
-// the end. Who has his answer, or waits no longer, passes the reading on.
+// Pipe is a connection over which several goroutines send queries. Answers come in the order of the
+// queries, also when a caller has gone before its answer. At most one goroutine reads: a caller
+// that sends while none does, since to be woken by another one costs more than the lock itself; and
+// after a time without queries a goroutine that notices the end of the connection. A caller that
+// has its answer, or gives up, passes the reading on.
 type Pipe struct {
 	wire   Wire
 	within time.Duration // what is not answered by then never is: the server has ended the backend
@@ -52,17 +53,17 @@ type Pipe struct {
 	mu      sync.Mutex
 	asked   []*request // in order
 	wait    *request   // the last Wait
-	reading bool
-	eager   bool  // and whoever reads does not mind his context
-	limited bool  // there was a deadline for reading
-	ticking bool  // the clock is on
-	turns   int   // how often somebody has begun to read
-	seen    int   // by the clock
-	err     error // why it has ended
+	reading bool       // there is a reader
+	eager   bool       // the reader does not watch its context
+	limited bool       // there was a deadline for reading
+	ticking bool       // the clock is on
+	turns   int        // how often a goroutine has become the reader
+	seen    int        // turns, when the clock last ticked
+	err     error      // why it has ended
 }
 
-// NewPipe returns a pipe over a wire that nobody else uses. What is not answered within so much
-// time ends it; ended is called at its end.
+// NewPipe returns a pipe over a wire that nobody else uses. A query that is not answered within the
+// given time ends it. Ended is called at its end.
 func NewPipe(wire Wire, within time.Duration, ended func()) *Pipe {
 	p := &Pipe{wire: wire, within: within, ended: ended}
 	p.mu.Lock()
@@ -76,8 +77,8 @@ func NewPipe(wire Wire, within time.Duration, ended func()) *Pipe {
 	return p
 }
 
-// send sends a query behind all that were sent before. Where it returns true the caller has to
-// read, or to pass that on.
+// send sends a query behind all earlier ones. If it returns true the caller has to read, or to pass
+// that on.
 func (p *Pipe) send(q Query, r *request) (reads bool) {
 	p.mu.Lock()
 	if p.err != nil {
@@ -90,7 +91,7 @@ func (p *Pipe) send(q Query, r *request) (reads bool) {
 	p.asked = append(p.asked, r)
 	tells, err := p.wire.Send(q)
 	if err != nil {
-		_ = p.wire.Conn().Close() // who reads tells everybody
+		_ = p.wire.Conn().Close() // the reader tells everybody
 	}
 	if !tells {
 		r.begins.happen()
@@ -102,7 +103,7 @@ func (p *Pipe) send(q Query, r *request) (reads bool) {
 	return reads
 }
 
-// Ask sends a query whose answer nobody waits for here.
+// Ask sends a query and returns at once. Then is called with the answer.
 func (p *Pipe) Ask(q Query, then func(Reply)) {
 	if p.send(q, &request{then: then}) {
 		p.pass(nil)
@@ -129,8 +130,8 @@ func (p *Pipe) Call(ctx context.Context, q Query, then func(Reply)) error {
 	return p.late(r, p.readOn(ctx, &r.over))
 }
 
-// Wait sends a query that may last. It is answered as soon as somebody awaits that, or later. It
-// implements half of Conn.
+// Wait sends a query that may take long, and returns at once. Its answer is read when somebody
+// awaits it, or later. It implements half of Conn.
 func (p *Pipe) Wait(q Query, then func(Reply)) {
 	p.wait = &request{lasts: true, then: then}
 	if p.send(q, p.wait) {
@@ -144,7 +145,7 @@ func (p *Pipe) Begins(ctx context.Context) error { return p.await(ctx, &p.wait.b
 // Await implements Conn.
 func (p *Pipe) Await(ctx context.Context) error { return p.await(ctx, &p.wait.over) }
 
-// late says of a request whose caller goes when it is answered.
+// late returns the error of a caller that goes before its request is answered; why is nil if it is.
 func (p *Pipe) late(r *request, why error) error {
 	if why == nil {
 		return nil
@@ -152,7 +153,7 @@ func (p *Pipe) late(r *request, why error) error {
 	return &sessions.Underway{Cause: why, Over: p.told(&r.over)}
 }
 
-// await returns when something has happened to a request, or ctx has ended.
+// await returns when e has happened to a request, or ctx has ended.
 func (p *Pipe) await(ctx context.Context, e *event) error {
 	p.mu.Lock()
 	been, reads := e.been, !e.been && !p.reading
@@ -169,7 +170,7 @@ func (p *Pipe) await(ctx context.Context, e *event) error {
 	return p.hear(ctx, p.told(e))
 }
 
-// hear waits while somebody else reads.
+// hear waits until told is closed, while another goroutine reads.
 func (p *Pipe) hear(ctx context.Context, told <-chan struct{}) error {
 	var late <-chan time.Time
 	if end, ok := ctx.Deadline(); ok { // of a context without a timer, perhaps
@@ -186,7 +187,7 @@ func (p *Pipe) hear(ctx context.Context, told <-chan struct{}) error {
 	return cause(ctx)
 }
 
-// readOn reads until something has happened, or ctx has ended.
+// readOn reads until e has happened, or ctx has ended.
 func (p *Pipe) readOn(ctx context.Context, e *event) error {
 	stopAt := func(end time.Time) {
 		p.mu.Lock()
@@ -203,7 +204,7 @@ func (p *Pipe) readOn(ctx context.Context, e *event) error {
 	})
 	err := p.read(e)
 	if !stop() {
-		<-woken // the next one who reads shall not find the deadline that it sets
+		<-woken // it sets a deadline, which is not for the next reader
 	}
 	p.pass(err)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -212,7 +213,7 @@ func (p *Pipe) readOn(ctx context.Context, e *event) error {
 	return nil
 }
 
-// Fetch is Call for an answer that is of use only to who waits for it.
+// Fetch is Call for an answer of use only to its caller.
 func (p *Pipe) Fetch(ctx context.Context, q Query) (string, error) {
 	answer := make(chan Reply, 1)
 	if err := p.Call(ctx, q, func(r Reply) { answer <- r }); err != nil {
@@ -222,7 +223,7 @@ func (p *Pipe) Fetch(ctx context.Context, q Query) (string, error) {
 	return r.Field, r.Err
 }
 
-// cause is why who waits goes.
+// cause returns why ctx has ended. Its deadline may have passed without a timer.
 func cause(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -230,7 +231,7 @@ func cause(ctx context.Context) error {
 	return context.DeadlineExceeded
 }
 
-// bound has a request that is not answered in time end the connection.
+// bound starts the timer that ends the connection if a request is not answered in time.
 func (p *Pipe) bound(r *request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -239,7 +240,7 @@ func (p *Pipe) bound(r *request) {
 	}
 }
 
-// told returns what is closed when something has happened.
+// told returns a channel that is closed when e has happened.
 func (p *Pipe) told(e *event) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

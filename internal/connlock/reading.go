@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// rest is how long nobody reads after the last answer, as the next one who asks may come soon; and
-// how long who reads does not mind his context, as to watch that costs more than most answers take.
-// It may last twice as long.
+// rest is how long nobody reads after the last answer, as the next caller may come soon. For as
+// long a reader does not watch its context, since to do so costs more than most answers take.
+// Either may last twice as long.
 const rest = 5 * time.Millisecond
 
-// begin has the caller read from now on. p.mu is held.
+// begin makes the caller the reader. An eager reader does not watch its context. p.mu is held.
 func (p *Pipe) begin(eager bool) {
 	p.reading, p.eager = true, eager
 	p.turns++
@@ -27,15 +27,15 @@ func (p *Pipe) begin(eager bool) {
 	}
 }
 
-// limit has who reads stop at a time. p.mu is held.
+// limit interrupts the reader at the given time. p.mu is held.
 func (p *Pipe) limit(end time.Time) {
 	p.limited = true
 	_ = p.wire.Conn().SetReadDeadline(end)
 }
 
-// tick looks after a connection every now and then, as long as it is used: so no call needs a timer
-// of its own. Where nobody has read since the last time it reads; who has read since then is
-// interrupted, to mind his context.
+// tick runs every now and then while a connection is used, so that no call needs a timer. If nobody
+// has read since the last time, it reads. A reader that has read since then is interrupted, so that
+// it watches its context.
 func (p *Pipe) tick() {
 	p.mu.Lock()
 	switch {
@@ -57,8 +57,8 @@ func (p *Pipe) tick() {
 	p.mu.Unlock()
 }
 
-// read takes in answers until something has happened; without that, until nothing is asked any
-// more. The caller is the one who reads.
+// read reads answers until e has happened or, if e is nil, until all queries are answered. The
+// caller is the reader.
 func (p *Pipe) read(e *event) error {
 	for {
 		event, answer, err := p.wire.Receive()
@@ -71,7 +71,8 @@ func (p *Pipe) read(e *event) error {
 	}
 }
 
-// begun takes in that the first request is carried out now. It reports whether e has happened.
+// begun handles the event that the server carries out the first request. It reports whether e has
+// happened.
 func (p *Pipe) begun(e *event) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,8 +82,8 @@ func (p *Pipe) begun(e *event) bool {
 	return e != nil && e.been
 }
 
-// next hands out the answer that has come. It reports whether e has happened or, without that,
-// whether nothing is asked any more.
+// next handles the answer to the first request. It reports whether e has happened or, if e is nil,
+// whether all requests are answered.
 func (p *Pipe) next(e *event, answer Reply) bool {
 	p.mu.Lock()
 	if len(p.asked) == 0 {
@@ -98,7 +99,7 @@ func (p *Pipe) next(e *event, answer Reply) bool {
 	return e != nil && e.been || e == nil && len(p.asked) == 0
 }
 
-// tell hands an answer out.
+// tell calls a request's function with its answer.
 func (p *Pipe) tell(r *request, answer Reply) {
 	r.then(answer)
 	p.mu.Lock()
@@ -110,7 +111,8 @@ func (p *Pipe) tell(r *request, answer Reply) {
 	}
 }
 
-// pass ends the reading of one who is back from it with err.
+// pass ends the caller's reading, which has returned err. Another goroutine goes on if queries are
+// open.
 func (p *Pipe) pass(err error) {
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		p.fail(err)
@@ -130,10 +132,10 @@ func (p *Pipe) pass(err error) {
 	}
 }
 
-// watch reads for others.
+// watch reads for the callers that wait.
 func (p *Pipe) watch() { p.pass(p.read(nil)) }
 
-// readAlways reads to the end.
+// readAlways reads until the connection ends.
 func (p *Pipe) readAlways() {
 	var err error
 	for err == nil {
@@ -142,7 +144,7 @@ func (p *Pipe) readAlways() {
 	p.fail(err)
 }
 
-// listen reads where nobody does.
+// listen reads if nobody does.
 func (p *Pipe) listen() {
 	p.mu.Lock()
 	reads := !p.reading
@@ -155,7 +157,7 @@ func (p *Pipe) listen() {
 	}
 }
 
-// fail takes in the end of the connection. Nobody reads from then on.
+// fail handles the end of the connection. Nobody reads from then on.
 func (p *Pipe) fail(err error) {
 	_ = p.wire.Conn().Close()
 	p.mu.Lock()

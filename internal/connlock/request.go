@@ -17,20 +17,20 @@ type Reply struct {
 
 // request is a query that was sent.
 type request struct {
-	then   func(Reply) // called once, by whoever reads
+	then   func(Reply) // called once, by the reader
 	begins event
 	over   event       // then is back
-	lasts  bool        // it is awaited by whoever wants its answer
+	lasts  bool        // its answer is read when somebody awaits it
 	limit  *time.Timer // until the connection is closed
 }
 
-// event is something that happens once.
+// event happens once.
 type event struct {
 	been bool
 	told chan struct{} // closed then, where somebody waits for that
 }
 
-// happen says that it has happened. The mutex of the pipe is held, here and below.
+// happen marks e as happened. The mutex of the pipe is held, here and below.
 func (e *event) happen() {
 	if !e.been && e.told != nil {
 		close(e.told)
@@ -38,7 +38,7 @@ func (e *event) happen() {
 	e.been = true
 }
 
-// tell returns what is closed when it has happened.
+// tell returns a channel that is closed when e has happened.
 func (e *event) tell() <-chan struct{} {
 	if e.told == nil {
 		e.told = make(chan struct{})

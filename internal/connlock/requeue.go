@@ -9,15 +9,15 @@ import (
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// Hander is a [Conn] that can give a lock back for one that stands in line already.
+// Hander is a [Conn] that can release a lock on the condition that another connection waits for it.
 type Hander interface {
 	Conn
 
-	// Hand gives a lock back, provided that another connection waits for it: in one request.
+	// Hand releases a lock if another connection waits for it, by one request.
 	Hand(ctx context.Context, l Lock, other Conn, then func(Handed, error)) error
 }
 
-// Handed is what came of a Hand.
+// Handed is the answer to Hand.
 type Handed struct {
 	Stands bool // the other connection stands in line; if not, nothing was given back
 	Had    bool // there was a lock to give back

@@ -18,24 +18,24 @@ type Store interface {
 	// KeyOf returns what the server locks for a claim, or an error that matches driver.ErrRefused.
 	KeyOf(c driver.Claim) (string, error)
 
-	// Dial makes a connection that the server ends when nothing was asked over it for spec.TTL. Where
-	// it notices by itself that the connection has ended it calls ended, once or more often.
+	// Dial makes a connection that the server ends when nothing is sent over it for spec.TTL. When it
+	// notices the end of the connection it calls ended, once or more often.
 	Dial(ctx context.Context, spec driver.Spec, ended func()) (Conn, error)
 
-	// Stands reads who has a name, and who waits for it in the order in which they came, as far as the
-	// server shows that.
+	// Stands returns the claims that have a name, and those that wait for it in their order, as far as
+	// the server shows them.
 	Stands(ctx context.Context, name string) ([]Standing, error)
 
-	// End ends a connection, as the server calls it.
+	// End ends a connection by the server's name for it.
 	End(ctx context.Context, conn string) error
 }
 
-// Apart is a [Store] whose locks need a connection each, as a transaction does that locks a row.
-// What such a transaction would take back, or keep others from, is done over the holding
+// Apart is a [Store] whose locks need a connection each, such as a transaction that locks a row.
+// What would be rolled back with that transaction, or keep others out, is done over the holding
 // connection.
 type Apart interface {
-	// Prepare makes what is to be locked, before the first try. It reports whether that is there for
-	// all to see; if not, somebody has it.
+	// Prepare makes what is to be locked, before the first try. It returns false if that is not
+	// visible to all yet: then somebody holds it.
 	Prepare(holding Conn, l Lock) (bool, error)
 
 	// Draw draws the token of a lock that was taken.
@@ -45,14 +45,14 @@ type Apart interface {
 // ErrEnded is why a connection gives no answer: it has ended, and what it had is free.
 var ErrEnded = errors.New("the connection has ended")
 
-// Conn is a connection, and what has the locks in the server: as a rule, a [Pipe] and the words of
-// its store. Its methods may be called concurrently, but for Wait, until whose answer there is only
-// Begins, Await, Cancel and Close; they are carried out in order. All but Wait are answered within
-// the session's TTL, or the connection has ended.
+// Conn is a connection of a session, to which the server gives locks. Its methods may be called
+// concurrently, and are carried out in order. After Wait, until that is answered, only Begins,
+// Await, Cancel and Close may be called. All but Wait are answered within the session's TTL, or the
+// connection has ended.
 //
-// Some give their answer to a function, once, which must not wait for another answer of the
-// connection. They return when it is back; when ctx ends before, a [sessions.Underway], and it is
-// called all the same.
+// Some call a function with the answer, once; it must not wait for another answer of the
+// connection. They return when the function has. If ctx ends before, they return a
+// [sessions.Underway], and the function is called all the same.
 type Conn interface {
 	// Try takes a lock if it is free. If not, or after an error, nothing is taken.
 	Try(ctx context.Context, l Lock, then func(driver.Grant, error)) error
@@ -61,31 +61,30 @@ type Conn interface {
 	// After an error nobody knows whether it has the lock.
 	Wait(l Lock, then func(driver.Grant, error))
 
-	// Begins returns when the server is about to carry out the last Wait, as far as it tells that, or
-	// why ctx has ended.
+	// Begins returns when the server begins to carry out the last Wait, as far as it tells that, or
+	// when ctx has ended.
 	Begins(ctx context.Context) error
 
-	// Await returns when the last Wait was answered, or why ctx has ended. The answer may be late
-	// where nobody awaits it.
+	// Await returns when the last Wait was answered, or when ctx has ended. The answer may be read
+	// late if nobody awaits it.
 	Await(ctx context.Context) error
 
-	// Cancel ends a Wait. One that comes too late does nothing, to whatever is asked after it was
-	// answered.
+	// Cancel ends a Wait. If that is answered already, Cancel does nothing, and harms no later query.
 	Cancel(ctx context.Context) error
 
-	// Waits looks over this connection whether another one, of which Wait was asked, stands in line.
+	// Waits asks over this connection whether another one, which was sent a Wait, stands in line.
 	Waits(ctx context.Context, other Conn) (bool, error)
 
-	// Leave gives a lock back, and reports whether there was one.
+	// Leave releases a lock, and reports whether there was one.
 	Leave(ctx context.Context, l Lock, then func(bool, error)) error
 
-	// Ping asks for nothing. An error says that the connection is not to be trusted.
+	// Ping sends a query without effect. After an error the connection must not be used.
 	Ping() error
 
-	// Free gives back all that the connection has. It waits for the answer until ctx ends.
+	// Free releases everything that the connection has. It waits for the answer until ctx ends.
 	Free(ctx context.Context) error
 
-	// Close ends the connection. It does not wait for anybody.
+	// Close ends the connection, without waiting.
 	Close()
 }
 

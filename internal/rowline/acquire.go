@@ -21,7 +21,8 @@ func (s *Session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, e
 	return s.answer(c, s.ask(ctx, c, true))
 }
 
-// ask has c join its line, or finds it there, and then renews the session or only looks.
+// ask makes a step in which c joins its line or, if it has joined, is found there. If renew is true
+// a claim that is found renews the session.
 func (s *Session) ask(ctx context.Context, c *Claim, renew bool) error {
 	return c.Fly(ctx, &s.mu, true, s.timeout, func(ctx context.Context) error {
 		_, err := s.step(ctx, nil, c, renew)
@@ -29,7 +30,8 @@ func (s *Session) ask(ctx context.Context, c *Claim, renew bool) error {
 	})
 }
 
-// answer is the claim's state, unless err says that nothing is known.
+// answer returns the grant of a claim, or why there is none. A claim that certainly is not in line
+// is forgotten.
 func (s *Session) answer(c *Claim, err error) (driver.Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +58,7 @@ func certain(err error) bool {
 	return errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused)
 }
 
-// step is one step of a line, in which old leaves and c joins or is found; either may be nil. It
+// step makes one step of a line, in which old leaves and c joins or is found; either may be nil. It
 // reports whether old was held.
 func (s *Session) step(ctx context.Context, old, c *Claim, renew bool) (was bool, err error) {
 	st := Step{Session: s.id, Renew: renew}
@@ -134,7 +136,7 @@ func (s *Session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
 	return s.release(ctx, c)
 }
 
-// release takes the claim out, once.
+// release removes the claim from its line, once.
 func (s *Session) release(ctx context.Context, c *Claim) (bool, error) {
 	return c.Release(ctx, &s.mu, true, s.timeout, func(ctx context.Context) error {
 		was, err := s.step(ctx, c, nil, false)
@@ -146,8 +148,8 @@ func (s *Session) release(ctx context.Context, c *Claim) (bool, error) {
 	})
 }
 
-// released notes that the claim has left. What a request that may still be under way puts into the line
-// after that is released when no more can come.
+// released handles a release that was answered. If a request of the claim may still be carried out,
+// it is released again when no such request can come any more.
 func (s *Session) released(c *Claim, was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// Claim is one claim of a session. Its session's mutex guards everything here.
+// Claim is one claim of a session. The session's mutex guards all its fields.
 type Claim struct {
 	driver.Claim
 	s     *Session
@@ -16,13 +16,13 @@ type Claim struct {
 	grant driver.Grant
 
 	void   time.Time       // when the last request without an answer is void; zero where there is none
-	asked  Ear             // that has heard since before it last asked; nil to ask again
+	asked  Ear             // to which it was subscribed before it last asked; nil to ask again
 	again  time.Time       // when it asks by itself; zero for never
 	passed bool            // a Renew began while it was let in, and may not have reached it
 	change sessions.Signal // wakes its Wait
 
 	gate string             // behind which it waits, or ""
-	turn context.CancelFunc // away from there
+	turn context.CancelFunc // ends the wait there
 	head bool               // it is the first that waits, as far as is known
 
 	sessions.Departure
@@ -37,7 +37,8 @@ func (c *Claim) Granted(fence uint64) {
 	}
 }
 
-// Again is called when the claim is heard to have changed. It asks, where somebody waits for it.
+// Again is called when the claim is heard to have changed. A claim for which somebody waits then
+// asks.
 func (c *Claim) Again() {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -47,7 +48,8 @@ func (c *Claim) Again() {
 	}
 }
 
-// Heard is called when an ear has told, or will tell, whatever there is to know of the claim.
+// Heard is called if ear has told everything about the claim, and will go on to, so that it need
+// not ask.
 func (c *Claim) Heard(ear Ear) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -65,7 +67,7 @@ func (c *Claim) admit(fence uint64) {
 	c.behind("")
 }
 
-// loss is the claim as one that is lost.
+// loss returns the loss to be reported.
 func (c *Claim) loss() driver.Loss {
 	if c.state == Broken {
 		return driver.Loss{ID: c.ID, Err: driver.ErrBroken}
@@ -110,7 +112,7 @@ func (c *Claim) schedule(a Answer) {
 	c.change.Give()
 }
 
-// poll has the claim ask after the pause of one that nobody tells.
+// poll schedules the next look of a claim that nothing tells.
 func (c *Claim) poll() {
 	if c.head {
 		c.soon(pollFirst)
@@ -119,8 +121,8 @@ func (c *Claim) poll() {
 	}
 }
 
-// behind has the claim wait behind a gate, and no longer behind another one. It reports whether it
-// does.
+// behind starts to wait behind a gate, or behind none if gate is "", and ends the wait behind
+// another one. It reports whether the claim waits behind a gate.
 func (c *Claim) behind(gate string) bool {
 	if c.gate == gate {
 		return gate != ""
@@ -139,9 +141,9 @@ func (c *Claim) behind(gate string) bool {
 	return true
 }
 
-// await waits behind a gate and takes in what it finds there. A gate that opens and tells nothing,
-// since its claim is in line still, is that of a process which is gone or has lost a connection:
-// then the claim asks, and tries the gate again after that.
+// await waits behind a gate and handles the answer. If the gate opens and its claim is still in
+// line, the process of that claim is gone or has lost a connection: then the claim asks, and after
+// that tries the gate again.
 func (c *Claim) await(ctx context.Context, gate string) {
 	a, err := c.s.d.Gates.Await(ctx, c.s.id, c.Claim, gate)
 	c.s.mu.Lock()
@@ -166,25 +168,23 @@ func (c *Claim) await(ctx context.Context, gate string) {
 	c.change.Give()
 }
 
-// soon has the claim ask after a pause, unless it does before.
+// soon schedules a look after a pause, unless there is one before.
 func (c *Claim) soon(pause time.Duration) {
 	if at := time.Now().Add(pause); c.again.IsZero() || at.Before(c.again) {
 		c.again = at
 	}
 }
 
-// Ears tell claims that wait, by their methods Granted and Again. A Hear or Unhear must not call
+// Ears tell claims that wait, by their methods Granted and Again. Hear and Unhear must not call
 // these.
 type Ears interface {
-	// Hear has everything heard that is said to a claim, until Unhear. It returns the ear that hears
-	// already, or nil.
+	// Hear subscribes a claim, until Unhear. It returns the ear if that hears already, or nil.
 	Hear(c *Claim) Ear
 
-	// Listen returns the ear for a claim that waits, and makes it where there is none. Where that
-	// tells of the claim whatever there is to know, Listen calls its method Heard, so that it does not
-	// ask.
+	// Listen returns the ear of a claim that waits, and opens it if there is none. If the ear tells
+	// everything about the claim, Listen calls the claim's method Heard.
 	Listen(ctx context.Context, c *Claim) (Ear, error)
 
-	// Unhear forgets the claim.
+	// Unhear ends the subscription of a claim.
 	Unhear(c *Claim)
 }

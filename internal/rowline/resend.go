@@ -26,9 +26,9 @@ type Request struct {
 	Classify func(error) error // returns the error by its kind, as package driver has them
 }
 
-// Do sends r until its fate is known. An attempt that is undone is repeated until ctx or end is
-// over; one of unknown fate is repeated once, since every request may be carried out twice. Twice
-// reports whether that happened.
+// Do sends r until its fate is known. An attempt that is undone is repeated until ctx has ended or
+// end has passed. One of unknown fate is repeated once: every request of a [Store] may be carried
+// out twice. Twice reports whether that happened.
 func (r *Request) Do(ctx context.Context, end time.Time) (twice bool, err error) {
 	for {
 		err = r.Send()

@@ -33,7 +33,7 @@ type Sessions struct {
 	batch  *batcher
 }
 
-// New returns the sessions of a driver, which has none yet.
+// New returns the sessions of a driver that has none yet.
 func New(c Config) *Sessions {
 	d := &Sessions{Config: c}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
@@ -101,8 +101,8 @@ func (s *Session) Valid() time.Duration {
 	return s.ttl - s.ttl/10 - s.ttl/100 - 2*time.Millisecond
 }
 
-// claim returns what is known of c, from now on at least its ID, or that it has no request but its
-// Release from now on.
+// claim returns the state of c, which it makes if there is none. If leaves is true the claim is
+// marked as leaving: no other request than its release is sent for it.
 func (s *Session) claim(c driver.Claim, leaves bool) (*Claim, error) {
 	if err := s.d.check(c); err != nil {
 		return nil, err
@@ -119,14 +119,15 @@ func (s *Session) claim(c driver.Claim, leaves bool) (*Claim, error) {
 	return s.claims.Of(c.ID, fresh), nil
 }
 
-// forget drops a claim that does not stand in the store any more, or never did. s.mu is held.
+// forget drops a claim that is not in the store any more, or never was. s.mu is held.
 func (s *Session) forget(c *Claim) {
 	if s.claims.Forget(c.ID, c) {
 		c.unhear()
 	}
 }
 
-// expired notes that the session is no more, with everything that it had. s.mu is held.
+// expired marks the session and all its claims as lost, and returns the error that says so. s.mu is
+// held.
 func (s *Session) expired() error {
 	s.lost = true
 	for _, c := range s.claims {

@@ -73,10 +73,11 @@ const (
 	Void   // the request came too late
 )
 
-// Gates hold claims up in the database until who stands before them has left.
+// Gates are locks in the database that claims hold while they are in line, and behind which later
+// ones wait.
 type Gates interface {
-	// Await answers how a claim stands once the gate before it is open, as a Step that looks does. It
-	// waits as long as it takes. An error means that this gate tells nothing now, and the claim asks.
+	// Await waits until the gate is open, as long as that takes, and returns how the claim stands
+	// then, as a Step that looks does. After an error the gate tells nothing, and the claim asks.
 	Await(ctx context.Context, session string, c driver.Claim, gate string) (Answer, error)
 }
 
