@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
+	"github.com/interlock-go/interlock/internal/lazyctx"
 )
 
 // errand sends the standing claim c from a goroutine of its own.
@@ -32,7 +34,7 @@ func (p *pool) errand(ctx context.Context, c *claim, pause time.Duration) {
 // wants the lock, when it runs its own errand: the common case costs no other goroutine.
 func (p *pool) ask(ctx context.Context, c *claim) {
 	started, g, err := p.send(ctx, c)
-	now := p.client.clock.look() // the machine may have been suspended since it was sent
+	now := p.client.clock.Look() // the machine may have been suspended since it was sent
 	gaveUp := err != nil && ended(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +44,7 @@ func (p *pool) ask(ctx context.Context, c *claim) {
 
 // answer takes in what became of the standing claim c between started and now, which a look at the clock gave. gaveUp
 // says that whoever wants it and asked for it waits no longer.
-func (p *pool) answer(c *claim, gaveUp bool, started, now instant, g driver.Grant, err error) {
+func (p *pool) answer(c *claim, gaveUp bool, started, now clock.Instant, g driver.Grant, err error) {
 	l := c.line
 	switch { // what the store said by itself while the answer was under way is younger
 	case err == nil && c.session.over:
@@ -100,22 +102,22 @@ const tryPatience = 2 * time.Second
 
 // send makes the call. An attempt goes on for half of what is left of the patience of whoever is first, so that another one
 // fits, and for tryPatience if it is for a try.
-func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Grant, err error) {
-	started = p.client.clock.now()
-	bounded := under(ctx)
-	defer bounded.finish()
+func (p *pool) send(ctx context.Context, c *claim) (started clock.Instant, g driver.Grant, err error) {
+	started = p.client.clock.Now()
+	bounded := lazyctx.Under(ctx)
+	defer bounded.Finish()
 	p.mu.Lock()
 	p.silence.begin(started) // it ends where the answer is taken in
 	patience := p.client.opts.Patience
 	bound := patience
 	if w := c.line.first(); w != nil {
-		bound = oneTry(p.patience(w, started).sub(started), patience)
+		bound = oneTry(p.patience(w, started).Sub(started), patience)
 		if w.try {
 			bound = min(bound, tryPatience)
 		}
 	}
 	s := p.session
-	bounded.limit(max(bound, time.Millisecond))
+	bounded.Limit(max(bound, time.Millisecond))
 	c.sending = bounded
 	unwanted := !c.line.wants(c)
 	p.mu.Unlock()
@@ -126,7 +128,7 @@ func (p *pool) send(ctx context.Context, c *claim) (started instant, g driver.Gr
 		if s, err = p.open(bounded); err != nil {
 			return 0, g, err
 		}
-		started = p.client.clock.now()
+		started = p.client.clock.Now()
 	}
 	p.mu.Lock()
 	if s.over {
@@ -155,7 +157,7 @@ func (p *pool) failed(c *claim, gaveUp bool, err error) {
 	}
 	switch {
 	case refused(err):
-		p.answered(p.client.clock.now())
+		p.answered(p.client.clock.Now())
 		w := l.first()
 		l.remove(w)
 		w.fail(err)
@@ -167,11 +169,11 @@ func (p *pool) failed(c *claim, gaveUp bool, err error) {
 	}
 	l.failures++
 	if (errors.Is(err, driver.ErrSessionLost) || errors.Is(err, driver.ErrGone)) && l.failures == 1 {
-		p.answered(p.client.clock.now())
+		p.answered(p.client.clock.Now())
 		p.startAfter(l, 0) // with a new session if that is what was lost
 		return
 	}
-	p.silence.failed(p.client.clock.now(), err)
+	p.silence.failed(p.client.clock.Now(), err)
 	l.turnAwayTries()
 	p.trouble(err)
 	p.start(l)
@@ -211,9 +213,9 @@ func (p *pool) attended(c *claim) {
 
 // attend is await in the goroutine of w, for as long as w itself waits.
 func (p *pool) attend(ctx context.Context, w *waiter, c *claim) {
-	own := under(ctx)
-	defer own.finish()
-	cancel := func() { own.end(context.Canceled) } // which is called under the mutex
+	own := lazyctx.Under(ctx)
+	defer own.Finish()
+	cancel := func() { own.End(context.Canceled) } // which is called under the mutex
 	p.mu.Lock()
 	if !w.stands || c.line.standing != c {
 		p.attended(c)
@@ -235,9 +237,9 @@ const mayBeEarly = 16
 func (p *pool) await(ctx context.Context, c *claim) {
 	failures, early := 0, 0
 	for {
-		asked := p.client.clock.now()
+		asked := p.client.clock.Now()
 		g, err := c.session.driver.Wait(ctx, c.Claim)
-		if waited := p.client.clock.look().sub(asked); waited > time.Millisecond {
+		if waited := p.client.clock.Look().Sub(asked); waited > time.Millisecond {
 			early = 0
 		}
 		over := ctx.Err() != nil
@@ -256,7 +258,7 @@ func (p *pool) await(ctx context.Context, c *claim) {
 			p.mu.Unlock()
 			return
 		case err == nil && g.Held && !p.stale(c):
-			l.grant(c, g, p.client.clock.now())
+			l.grant(c, g, p.client.clock.Now())
 			p.mu.Unlock()
 			return
 		case refused(err):
@@ -278,7 +280,7 @@ func (p *pool) await(ctx context.Context, c *claim) {
 			go p.await(c.background(), c)
 			p.mu.Unlock()
 			return
-		case err == nil && g.Held && l.tooLate(c, p.client.clock.now()):
+		case err == nil && g.Held && l.tooLate(c, p.client.clock.Now()):
 			l.standing = nil
 			c.settled()
 			p.discard(c)
@@ -289,9 +291,9 @@ func (p *pool) await(ctx context.Context, c *claim) {
 			// Granted long after the last renewal: the lease may be over at the store. Renewed, it is known.
 			valid := c.session.valid
 			p.mu.Unlock()
-			bounded := within(ctx, valid)
+			bounded := lazyctx.Within(ctx, valid)
 			err = c.session.renew(bounded)
-			bounded.finish()
+			bounded.Finish()
 		case err == nil:
 			failures = 0
 			if g.Holder != nil {
@@ -315,7 +317,7 @@ func (p *pool) await(ctx context.Context, c *claim) {
 // stale reports whether a grant that arrives now has too little trust left to be reported.
 func (p *pool) stale(c *claim) bool {
 	grace := c.line.first().grace
-	return c.until(grace).sub(p.client.clock.now()) < grace
+	return c.until(grace).Sub(p.client.clock.Now()) < grace
 }
 
 // sendAway fails everybody for whom c stood, because an operator broke it or the store refuses it.

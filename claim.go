@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
+	"github.com/interlock-go/interlock/internal/lazyctx"
 )
 
 // claim is one place in the store's line.
@@ -16,9 +18,9 @@ type claim struct {
 	state   state
 	private bool // never shared: its first holder has a MinHold, or leads
 
-	acquired instant // start of the last answered Acquire
-	known    instant // when that answer arrived
-	granted  instant
+	acquired clock.Instant // start of the last answered Acquire
+	known    clock.Instant // when that answer arrived
+	granted  clock.Instant
 	fence    uint64 // the lowest of the tokens of this grant
 	passes   int    // how often it was passed on
 	holds    []*hold
@@ -29,7 +31,7 @@ type claim struct {
 	ctx    context.Context //nolint:containedctx // of its asking and waiting in the background; nil before there is any
 	cancel context.CancelFunc
 
-	sending *bounded // of its Acquire, in whatever goroutine
+	sending *lazyctx.Context // of its Acquire, in whatever goroutine
 }
 
 type state uint8
@@ -51,7 +53,7 @@ func (c *claim) background() context.Context {
 // settled ends what is done for c: its asking and waiting is over.
 func (c *claim) settled() {
 	if c.sending != nil {
-		c.sending.end(context.Canceled)
+		c.sending.End(context.Canceled)
 	}
 	if c.cancel != nil {
 		c.cancel()
@@ -69,12 +71,12 @@ func (c *claim) alike(w *waiter) bool {
 // until is the end of trust in the claim, for a lease of this grace. A renewal counts if it began when the claim's Acquire
 // had been answered: one that began earlier may have reached the store before the claim did, or passed over a claim of
 // which the driver did not know yet whether it stands.
-func (c *claim) until(grace time.Duration) instant {
+func (c *claim) until(grace time.Duration) clock.Instant {
 	from := c.acquired
-	if !c.session.renewed.before(c.known) {
+	if !c.session.renewed.Before(c.known) {
 		from = c.session.renewed
 	}
-	return from.add(c.session.valid - grace)
+	return from.Add(c.session.valid - grace)
 }
 
 // describe is a claim of this client as people see it.
@@ -82,7 +84,7 @@ func (c *claim) describe() *driver.Holder {
 	clk := c.line.pool.client.clock
 	return &driver.Holder{
 		PublicID: driver.PublicID(c.ID), Owner: c.line.pool.client.owner, Kind: c.Kind, Weight: c.Weight, Limit: c.Limit, Held: true,
-		Note: c.Note, Since: clk.display(c.granted), Until: clk.display(c.until(0)), Fence: c.fence, Passes: c.Passes,
+		Note: c.Note, Since: clk.Display(c.granted), Until: clk.Display(c.until(0)), Fence: c.fence, Passes: c.Passes,
 	}
 }
 

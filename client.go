@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
+	"github.com/interlock-go/interlock/internal/lazyctx"
+	"github.com/interlock-go/interlock/internal/report"
 )
 
 // Client takes locks in one store. It is safe for concurrent use, and one is enough for a process: its locks share
@@ -18,13 +21,13 @@ type Client struct {
 	traits     driver.Traits
 	opts       Options
 	owner      driver.Owner
-	clock      *clock
+	clock      *clock.Clock
 	ownsDriver bool
 	anyTTL     bool     // Options.TTL is a default
 	gave       sync.Map // by TTL: for how long the store keeps a session that is asked for with it
 	cleaner    *cleaner
-	logs       reports // for Options.Logger
-	traces     reports // for Options.Tracer
+	logs       report.Queue // for Options.Logger
+	traces     report.Queue // for Options.Tracer
 
 	mu       sync.Mutex
 	pools    map[time.Duration]*pool // by TTL
@@ -40,7 +43,7 @@ type Client struct {
 
 // New returns a client of the store behind d. The driver stays open when the client is closed. A nil Options means the
 // defaults. It fails when an option cannot be, or the store lacks what Options.Require asks for; nothing is sent yet.
-func New(d driver.Driver, o *Options) (*Client, error) { return newClient(d, o, sleptSoFar) }
+func New(d driver.Driver, o *Options) (*Client, error) { return newClient(d, o, clock.Suspended) }
 
 func newClient(d driver.Driver, o *Options, suspended func(time.Duration) time.Duration) (*Client, error) {
 	traits := d.Traits()
@@ -54,10 +57,10 @@ func newClient(d driver.Driver, o *Options, suspended func(time.Duration) time.D
 		return nil, err
 	}
 	c := &Client{
-		driver: d, traits: traits, opts: opts, anyTTL: o == nil || o.TTL == 0, owner: ownerNamed(opts.Owner), clock: newClock(suspended),
+		driver: d, traits: traits, opts: opts, anyTTL: o == nil || o.TTL == 0, owner: ownerNamed(opts.Owner), clock: clock.New(suspended),
 		cleaner: newCleaner(), pools: map[time.Duration]*pool{}, isolated: map[*pool]struct{}{}, empty: make(chan struct{}),
 	}
-	c.logs.omitted, c.traces.omitted = c.logsOmitted, c.tracesOmitted
+	c.logs.Omitted, c.traces.Omitted = c.logsOmitted, c.tracesOmitted
 	return c, nil
 }
 
@@ -72,8 +75,8 @@ func (c *Client) Key(name string) string {
 // Health asks the store for a renewal of this client's session and returns ErrUnavailable, with the reason, if that
 // fails or is not answered for Options.Patience.
 func (c *Client) Health(ctx context.Context) error {
-	bounded := within(ctx, c.opts.Patience)
-	defer bounded.finish()
+	bounded := lazyctx.Within(ctx, c.opts.Patience)
+	defer bounded.Finish()
 	p, err := c.pool(c.opts.TTL, false)
 	for again := true; err == nil; again = false {
 		var s *session
@@ -184,7 +187,7 @@ func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 	}
 	finished := c.finished
 	c.mu.Unlock()
-	began := c.clock.now()
+	began := c.clock.Now()
 	if first {
 		for _, p := range c.everyPool() {
 			p.turnAway(ErrClosed)
@@ -210,7 +213,7 @@ func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 		return held, nil
 	}
 	defer close(finished)
-	word := max(lastWord-c.clock.passed(max(began, instant(c.left.Load()))), lastMoment)
+	word := max(lastWord-c.clock.Since(max(began, clock.Instant(c.left.Load()))), lastMoment)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), word)
 	defer cancel()
 	cleaning, stop := context.WithTimeout(bounded, word/2) // what is not given back by then goes with the sessions
@@ -222,8 +225,8 @@ func (c *Client) shutdown(ctx context.Context) (held, closing error) {
 	if c.ownsDriver {
 		closing = errors.Join(closing, c.driver.Close(bounded))
 	}
-	c.traces.finish(lastMoment) // which may say to the log what it was not told of
-	c.logs.finish(lastMoment)
+	c.traces.Finish(lastMoment) // which may say to the log what it was not told of
+	c.logs.Finish(lastMoment)
 	return held, closing
 }
 

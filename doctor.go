@@ -119,12 +119,12 @@ func (c *Client) measure(ctx context.Context, e driver.Exam) (f Finding, err err
 		return f, nil
 	}
 	var took []time.Duration
-	began := c.clock.now()
-	for len(took) < looks && c.clock.passed(began) < looksEnd {
+	began := c.clock.Now()
+	for len(took) < looks && c.clock.Since(began) < looksEnd {
 		bounded, cancel := context.WithTimeout(ctx, c.opts.Patience)
-		asked := c.clock.now()
+		asked := c.clock.Now()
 		_, err := store.Line(bounded, doctorPrefix+driver.NewID())
-		took = append(took, c.clock.passed(asked))
+		took = append(took, c.clock.Since(asked))
 		cancel()
 		switch {
 		case err == nil:

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/interlock-go/interlock/internal/lazyctx"
 )
 
 // NewClientWithClock is New with a clock that counts suspension in its own way.
@@ -31,7 +33,7 @@ func GiveUpInTheMomentOfItsGrant(ctx context.Context, m *Mutex) error {
 	if err != nil {
 		return err
 	}
-	w := &waiter{shape: mutexShape, settings: &m.settings, grace: m.settings.grace, since: m.client.clock.now(), ready: make(chan *claim, 1)}
+	w := &waiter{shape: mutexShape, settings: &m.settings, grace: m.settings.grace, since: m.client.clock.Now(), ready: make(chan *claim, 1)}
 	p.mu.Lock()
 	l := p.line(m.name)
 	c, err := l.enter(w)
@@ -80,7 +82,7 @@ func PoolsLocked(c *Client) bool {
 		if !free(&p.mu) {
 			return true
 		}
-		var sending []*bounded
+		var sending []*lazyctx.Context
 		for _, l := range p.lines {
 			if s := l.standing; s != nil && s.sending != nil {
 				sending = append(sending, s.sending)
@@ -88,10 +90,9 @@ func PoolsLocked(c *Client) bool {
 		}
 		p.mu.Unlock()
 		for _, b := range sending {
-			if !free(&b.mu) {
+			if !b.Unlocked() {
 				return true
 			}
-			b.mu.Unlock()
 		}
 	}
 	return false
@@ -112,6 +113,3 @@ func Remains(c *Client) (isolated, lines, claims int) {
 	}
 	return isolated, lines, claims
 }
-
-// SleptSoFar is how long the machine was suspended, given what is known.
-var SleptSoFar = sleptSoFar

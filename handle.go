@@ -114,7 +114,7 @@ func (h *handle) take(ctx context.Context, bound <-chan time.Time, s shape, try 
 
 // wait stands in the local line until it is granted, bound fires or ctx ends.
 func (p *pool) wait(ctx context.Context, bound <-chan time.Time, h *handle, s shape, try bool) (*hold, error) {
-	w := &waiter{shape: s, settings: &h.settings, grace: h.settings.grace, since: p.client.clock.now(), try: try, bound: bound, ready: make(chan *claim, 1)}
+	w := &waiter{shape: s, settings: &h.settings, grace: h.settings.grace, since: p.client.clock.Now(), try: try, bound: bound, ready: make(chan *claim, 1)}
 	p.mu.Lock()
 	l := p.line(h.name)
 	c, err := l.enter(w)

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/clock"
 )
 
 // Lease is a lock that is held, and the only thing a holder needs. It is safe for concurrent use.
@@ -28,7 +30,7 @@ type lease struct {
 	parent *lease          // that the context of Lock descends from
 	turns  []turn          // one, or one for each name of a Multi
 	single [1]turn         // what turns is where there is one
-	since  instant
+	since  clock.Instant
 
 	mu       sync.Mutex
 	ctx      context.Context //nolint:containedctx // the lease's own, made when first asked for
@@ -44,7 +46,7 @@ type leaseKey struct{}
 // newLease makes the lease of turns that were granted just now. It gives them back and returns nil if this goroutine was
 // stopped between a grant and now, for so long that a turn is over or nearly so.
 func newLease(ctx context.Context, c *Client, op, name string, turns ...turn) *Lease {
-	l := &Lease{lease: &lease{client: c, op: op, name: name, values: ctx, parent: leaseOf(ctx), since: c.clock.now()}}
+	l := &Lease{lease: &lease{client: c, op: op, name: name, values: ctx, parent: leaseOf(ctx), since: c.clock.Now()}}
 	l.turns = append(l.single[:0], turns...)
 	runtime.Callers(3, l.place[:])
 	fresh := true
@@ -79,7 +81,7 @@ func (l *Lease) Context() context.Context {
 // Err returns nil while the lease is guaranteed, and then how it ended: ErrReleased, or an error that matches ErrLost, also
 // after a Release that followed the loss; where an operator broke it, and the store can tell, also driver.ErrBroken. It asks the clock, so a process that was stopped hears of a loss from its first call.
 func (l *Lease) Err() error {
-	now := l.client.clock.glance()
+	now := l.client.clock.Glance()
 	for _, t := range l.turns {
 		t.pool.mu.Lock()
 		t.look(now)
@@ -115,15 +117,15 @@ func (l *lease) fenceOf(name string) uint64 {
 // Until returns the end of the lease as it is known now, for display. Renewals move it on; it is never a reason to do
 // or not to do something: use Context.
 func (l *Lease) Until() time.Time {
-	first := instant(0)
+	first := clock.Instant(0)
 	for i, t := range l.turns {
 		t.pool.mu.Lock()
-		if u := t.hold.until(); i == 0 || u.before(first) {
+		if u := t.hold.until(); i == 0 || u.Before(first) {
 			first = u
 		}
 		t.pool.mu.Unlock()
 	}
-	return l.client.clock.display(first)
+	return l.client.clock.Display(first)
 }
 
 // Release ends the lease and lets in whoever is next. It takes no context, because it must be sent even when the
@@ -131,7 +133,7 @@ func (l *Lease) Until() time.Time {
 // ErrUncertain and goes on in the background. It returns ErrLost if the lease was lost before. Further calls return
 // what the first returned, or nil while that is under way.
 func (l *Lease) Release() error {
-	now := l.client.clock.glance()
+	now := l.client.clock.Glance()
 	last := len(l.turns) - 1
 	for _, t := range l.turns[:last] {
 		t.pool.mu.Lock()
@@ -175,9 +177,9 @@ func (l *Lease) Release() error {
 }
 
 // ended is what the tracer is told of the lease's end, once: at its loss, or else at its Release.
-func (l *lease) ended(err error, now instant) HoldEnd {
+func (l *lease) ended(err error, now clock.Instant) HoldEnd {
 	t := l.turns[0]
-	return HoldEnd{Name: l.name, Kind: t.kind, Held: now.sub(l.since), Fence: t.fence(), Reason: reasonOf(err), Err: err}
+	return HoldEnd{Name: l.name, Kind: t.kind, Held: now.Sub(l.since), Fence: t.fence(), Reason: reasonOf(err), Err: err}
 }
 
 // end makes the lease lost. It may be called with the pool's mutex held.
@@ -186,7 +188,7 @@ func (l *lease) end(why error) {
 	defer l.mu.Unlock()
 	if l.err == nil {
 		l.finish(why)
-		end := l.ended(why, l.client.clock.now())
+		end := l.ended(why, l.client.clock.Now())
 		l.client.trace(func(t Tracer) { t.HoldEnd(l.values, end) })
 	}
 }

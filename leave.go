@@ -7,24 +7,26 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
+	"github.com/interlock-go/interlock/internal/lazyctx"
 )
 
 // leave takes a hold out of the line: its lease was released, or lost a grace ago. The claim goes to the next goroutine
 // here, or back to the store when its last hold has left. It returns ErrUncertain if the store has not confirmed that
 // in time, and ErrLost if the store says that the claim was not held any more.
 func (p *pool) leave(h *hold) error {
-	now := p.client.clock.look() // the timers of Go stand still while the machine is suspended, and so would a MinHold
+	now := p.client.clock.Look() // the timers of Go stand still while the machine is suspended, and so would a MinHold
 	p.mu.Lock()
 	return p.vacate(h, now)
 }
 
 // vacate is leave with the pool's mutex held; it is not when vacate returns.
-func (p *pool) vacate(h *hold, now instant) error {
+func (p *pool) vacate(h *hold, now clock.Instant) error {
 	if h.left {
 		p.mu.Unlock()
 		return nil
 	}
-	if keep := h.minHold - now.sub(h.since); keep > 0 && h.used && h.claim.gone == nil {
+	if keep := h.minHold - now.Sub(h.since); keep > 0 && h.used && h.claim.gone == nil {
 		keep = min(keep, longestSleep)
 		if h.leaving == nil {
 			h.leaving = time.AfterFunc(keep, func() { _ = p.leave(h) })
@@ -48,7 +50,7 @@ func (p *pool) vacate(h *hold, now instant) error {
 	}
 	l.drop(c)
 	next := l.advance()
-	trust := c.until(h.grace).sub(now)
+	trust := c.until(h.grace).Sub(now)
 	lost := h.lost != nil || c.gone != nil
 	p.mu.Unlock()
 	defer p.client.unheld()
@@ -56,8 +58,8 @@ func (p *pool) vacate(h *hold, now instant) error {
 		p.giveBack(c, next)
 		return nil
 	}
-	bounded := within(context.Background(), min(max(trust, time.Millisecond), lastWord))
-	defer bounded.finish()
+	bounded := lazyctx.Within(context.Background(), min(max(trust, time.Millisecond), lastWord))
+	defer bounded.Finish()
 	return p.depart(bounded, c, next)
 }
 
@@ -77,13 +79,13 @@ func (p *pool) giveBack(c, next *claim) {
 func (p *pool) depart(ctx context.Context, c, next *claim) error {
 	s := c.session
 	if r, ok := s.driver.(driver.Requeuer); ok && next != nil && p.adopt(next, s) {
-		started := p.client.clock.now()
+		started := p.client.clock.Now()
 		g, wasHeld, err := r.Requeue(ctx, c.Claim, next.Claim)
 		left := err
 		if errors.Is(err, driver.ErrUnable) { // it has no room for next; to leave takes none
 			wasHeld, left = s.driver.Release(ctx, c.Claim)
 		}
-		now := p.client.clock.look()
+		now := p.client.clock.Look()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.answer(next, false, started, now, g, err)
@@ -108,7 +110,7 @@ func (p *pool) adopt(next *claim, s *session) bool {
 	}
 	next.session = s
 	s.track(next)
-	p.silence.begin(p.client.clock.now())
+	p.silence.begin(p.client.clock.Now())
 	return true
 }
 
@@ -123,7 +125,7 @@ func (p *pool) departed(c *claim, wasHeld bool, err error) error {
 		p.discard(c)
 		return fmt.Errorf("%w: %w", ErrUncertain, err)
 	}
-	p.answered(p.client.clock.now())
+	p.answered(p.client.clock.Now())
 	c.session.untrack(c)
 	if !wasHeld {
 		return lost(driver.ErrGone)

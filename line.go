@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
 )
 
 // line is the local line of one name: the goroutines of this client that want it, in order of arrival, and the few
@@ -114,9 +115,9 @@ func (l *line) joinable(w *waiter) *claim {
 	switch {
 	case c.Kind != driver.Read || c.Note != w.note || c.gone != nil || c.private || w.settings.minHold > 0:
 		return nil
-	case c.until(w.grace).sub(now) < w.grace:
+	case c.until(w.grace).Sub(now) < w.grace:
 		return nil
-	case now.sub(c.granted) >= tenure && len(l.held) == 1:
+	case now.Sub(c.granted) >= tenure && len(l.held) == 1:
 		return nil
 	}
 	return c
@@ -147,8 +148,8 @@ func (l *line) claimFor(w *waiter) *claim {
 func (p *pool) start(l *line) {
 	pause := time.Duration(0)
 	if w := l.first(); w != nil && l.failures > 0 {
-		now := p.client.clock.now()
-		pause = min(backoff(l.failures), max(p.patience(w, now).sub(now), 0))
+		now := p.client.clock.Now()
+		pause = min(backoff(l.failures), max(p.patience(w, now).Sub(now), 0))
 	}
 	p.startAfter(l, pause)
 }
@@ -235,12 +236,12 @@ func (l *line) refusal() error {
 
 // grant takes in that the store has granted the standing claim, and serves it. A claim that has less than a grace of
 // trust left would be lost before anything could be done with it: it is given back, and asked for anew.
-func (l *line) grant(c *claim, g driver.Grant, now instant) {
+func (l *line) grant(c *claim, g driver.Grant, now clock.Instant) {
 	p := l.pool
 	l.standing, l.failures = nil, 0
 	c.settled()
 	w := l.first()
-	if grace := w.grace; c.until(grace).sub(now) < grace {
+	if grace := w.grace; c.until(grace).Sub(now) < grace {
 		p.discard(c)
 		l.failures++
 		l.tooLate(c, now)
@@ -264,7 +265,7 @@ func (l *line) grant(c *claim, g driver.Grant, now instant) {
 }
 
 // hold takes in that c is held.
-func (l *line) hold(c *claim, g driver.Grant, now instant) {
+func (l *line) hold(c *claim, g driver.Grant, now clock.Instant) {
 	c.state, c.granted, c.fence = held, now, g.Fence
 	l.held = append(l.held, c)
 }
@@ -275,11 +276,11 @@ const lateGrants = 3
 
 // tooLate counts a grant with too little trust left, and reports whether those for whom it was were told that there is never
 // more.
-func (l *line) tooLate(c *claim, now instant) bool {
+func (l *line) tooLate(c *claim, now clock.Instant) bool {
 	if l.late++; l.late < lateGrants {
 		return false
 	}
-	left := max(c.until(0).sub(now), 0)
+	left := max(c.until(0).Sub(now), 0)
 	l.turnAway(fmt.Errorf("%w: granted %d times, and too late each time: it took the store %v, and of the %v for which it keeps a session no grace of %v was left twice; want a longer TTL or a shorter grace",
 		ErrUnavailable, l.late, c.session.valid-left, c.session.valid, l.first().grace), c.fits)
 	l.late = 0
@@ -287,7 +288,7 @@ func (l *line) tooLate(c *claim, now instant) bool {
 }
 
 // give lets w hold c, with the nth of its tokens.
-func (l *line) give(c *claim, w *waiter, n int, now instant) {
+func (l *line) give(c *claim, w *waiter, n int, now clock.Instant) {
 	w.turn = hold{claim: c, grace: w.grace, minHold: w.settings.minHold, maxHold: w.settings.maxHold, since: now, passed: n > 0, sharers: 1}
 	h := &w.turn
 	if c.fence != 0 {
@@ -309,7 +310,7 @@ func (l *line) give(c *claim, w *waiter, n int, now instant) {
 // pass hands c on to whoever is first here, without asking the store, and reports whether it did: at most Stride − 1
 // times and for at most a tenure, so that other processes have their turn; only to a waiter of the same shape; and only
 // while there is trust enough for a lease.
-func (l *line) pass(c *claim, now instant) bool {
+func (l *line) pass(c *claim, now clock.Instant) bool {
 	w := l.first()
 	if w == nil || !c.Kind.Exclusive() || !c.fits(w) || c.gone != nil || c.private || l.pool.isolated {
 		return false
@@ -320,7 +321,7 @@ func (l *line) pass(c *claim, now instant) bool {
 	if w.settings.minHold > 0 || w.settings.noPassing || c.passes == driver.Stride-1 {
 		return false
 	}
-	if now.sub(c.granted) >= tenure || c.until(w.grace).sub(now) < w.grace {
+	if now.Sub(c.granted) >= tenure || c.until(w.grace).Sub(now) < w.grace {
 		return false
 	}
 	c.passes++

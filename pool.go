@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
 )
 
 // pool is what the locks of a client with one TTL share: the session, which is opened when the first claim is sent and
@@ -32,7 +33,7 @@ type pool struct {
 	closing error // why nobody may enter any more
 
 	silence silence
-	nextEnd instant // no waiter's patience ends earlier
+	nextEnd clock.Instant // no waiter's patience ends earlier
 }
 
 func newPool(c *Client, ttl time.Duration, isolated bool) *pool {
@@ -64,7 +65,7 @@ func (p *pool) open(ctx context.Context) (*session, error) {
 		p.opening = opened
 		p.mu.Unlock()
 
-		started := p.client.clock.look()
+		started := p.client.clock.Look()
 		d, err := p.client.driver.Open(ctx, driver.Spec{ID: driver.NewID(), Owner: p.client.owner, TTL: p.ttl})
 
 		p.mu.Lock()
@@ -76,7 +77,7 @@ func (p *pool) open(ctx context.Context) (*session, error) {
 			return nil, ErrClosed
 		}
 		if err == nil {
-			p.answered(p.client.clock.now())
+			p.answered(p.client.clock.Now())
 			p.session = newSession(p, d, started)
 		}
 		s := p.session

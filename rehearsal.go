@@ -32,7 +32,7 @@ func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err er
 	defer cancel()
 	name := doctorPrefix + strconv.Itoa(rand.IntN(rehearsals)) //nolint:gosec // nobody gains by guessing it
 	m := c.Mutex(name, TTL(ttl), Grace(min(e.Grace, max(ttl/10, minGrace))), Isolated(), Note("a rehearsal"))
-	asked := c.clock.now()
+	asked := c.clock.Now()
 	first, err := m.TryLock(bounded) // which tells at once what is wrong
 	if errors.Is(err, ErrHeld) {
 		first, err = m.Lock(bounded)
@@ -47,7 +47,7 @@ func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err er
 	case err != nil:
 		return wrong("a lock cannot be taken", err)
 	}
-	taken := c.clock.passed(asked)
+	taken := c.clock.Since(asked)
 	told, err := c.breakOwn(bounded, name, first)
 	if release := first.Release(); err == nil && release != nil && !errors.Is(release, ErrLost) {
 		return wrong("a lock cannot be given back", release)
@@ -119,7 +119,7 @@ func (c *Client) breakOwn(ctx context.Context, name string, l *Lease) (string, e
 	if i < 0 {
 		return "", fmt.Errorf("%d claims are shown, want the one that holds", len(line.Claims))
 	}
-	asked, own := c.clock.now(), line.Claims[i]
+	asked, own := c.clock.Now(), line.Claims[i]
 	err = store.Break(ctx, name, own.PublicID, own.Fence, false)
 	if errors.Is(err, driver.ErrRefused) { // a layout that has no room for a mark
 		err = store.Break(ctx, name, own.PublicID, own.Fence, true)
@@ -132,7 +132,7 @@ func (c *Client) breakOwn(ctx context.Context, name string, l *Lease) (string, e
 	}
 	select {
 	case <-l.Context().Done():
-		return fmt.Sprintf(", broken and told of it in %v", short(c.clock.passed(asked))), nil
+		return fmt.Sprintf(", broken and told of it in %v", short(c.clock.Since(asked))), nil
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
 )
 
 // session is the core's side of one session at the store: the only heartbeat anywhere, for all claims of its pool.
@@ -39,7 +40,7 @@ type session struct {
 	cancel context.CancelFunc
 
 	valid    time.Duration
-	renewed  instant // start of the last answered Renew, or of Open
+	renewed  clock.Instant // start of the last answered Renew, or of Open
 	maxGrace time.Duration
 	claims   map[string]*claim // every claim that may stand in the store's lines
 	unwanted int               // of these, the ones that are being given back
@@ -47,16 +48,16 @@ type session struct {
 
 	heartbeat *time.Timer // renewal, or with resting the end of an idle session
 	resting   bool        // nothing to renew when the heartbeat last came
-	idleSince instant
+	idleSince clock.Instant
 	asking    bool // the heartbeat waits for an answer
 	failures  int  // renewals without an answer in a row
 
 	trust    *time.Timer
-	trustAt  instant // when the trust timer fires; 0 when it does not run
-	earliest instant // no hold ends before it; 0 when there is none
+	trustAt  clock.Instant // when the trust timer fires; 0 when it does not run
+	earliest clock.Instant // no hold ends before it; 0 when there is none
 }
 
-func newSession(p *pool, d driver.Session, started instant) *session {
+func newSession(p *pool, d driver.Session, started clock.Instant) *session {
 	s := &session{
 		pool: p, driver: d, valid: d.Valid(), renewed: started,
 		claims: map[string]*claim{}, resting: true, idleSince: started,
@@ -131,7 +132,7 @@ func (s *session) untrack(c *claim) {
 	if len(s.claims) > 0 || s.over {
 		return
 	}
-	s.idleSince = s.pool.client.clock.now()
+	s.idleSince = s.pool.client.clock.Now()
 	if s.pool.isolated && len(s.pool.lines) == 0 {
 		s.pool.forget()
 	}
@@ -154,7 +155,7 @@ func (s *session) beat() {
 	s.watch()
 	if len(s.claims) == 0 {
 		s.resting = true
-		if left := p.client.opts.Idle - p.client.clock.passed(s.idleSince); left > 0 {
+		if left := p.client.opts.Idle - p.client.clock.Since(s.idleSince); left > 0 {
 			s.heartbeat.Reset(left)
 		} else {
 			s.retire()
@@ -162,12 +163,12 @@ func (s *session) beat() {
 		p.mu.Unlock()
 		return
 	}
-	started := p.client.clock.look() // before the deadline, which after a suspension would lie in the past
+	started := p.client.clock.Look() // before the deadline, which after a suspension would lie in the past
 	asks := s.asks()
 	if asks {
 		p.silence.begin(started)
 	}
-	limit := oneTry(s.renewalDeadline().sub(started), s.valid-s.maxGrace)
+	limit := oneTry(s.renewalDeadline().Sub(started), s.valid-s.maxGrace)
 	s.asking = true
 	p.mu.Unlock()
 
@@ -184,15 +185,15 @@ func (s *session) beat() {
 	if s.over {
 		return
 	}
-	next := s.period() - p.client.clock.passed(started)
+	next := s.period() - p.client.clock.Since(started)
 	if err != nil {
 		s.failures++
 		p.trouble(err)
 		if s.abandon(); s.over {
 			return
 		}
-		now := p.client.clock.now()
-		next = p.endOfPatience(now, now.add(backoff(s.failures))).sub(now)
+		now := p.client.clock.Now()
+		next = p.endOfPatience(now, now.Add(backoff(s.failures))).Sub(now)
 	}
 	s.heartbeat.Reset(max(next, time.Millisecond))
 }
@@ -209,15 +210,15 @@ func oneTry(left, whole time.Duration) time.Duration {
 // renewalDeadline is the end of the trust that a renewal would extend: a call must not last longer than what it
 // renews, nor than the patience of those who wait. Where that has passed, or nobody holds anything, a renewal is as
 // good as a new beginning.
-func (s *session) renewalDeadline() instant {
-	now := s.pool.client.clock.now()
-	deadline := s.pool.endOfPatience(now, now.add(s.valid))
-	if now.before(s.earliest) {
+func (s *session) renewalDeadline() clock.Instant {
+	now := s.pool.client.clock.Now()
+	deadline := s.pool.endOfPatience(now, now.Add(s.valid))
+	if now.Before(s.earliest) {
 		return min(deadline, s.earliest)
 	}
 	for _, c := range s.claims {
 		for _, h := range c.holds {
-			if u := c.until(h.grace); h.lost == nil && now.before(u) && u.before(deadline) {
+			if u := c.until(h.grace); h.lost == nil && now.Before(u) && u.Before(deadline) {
 				deadline = u
 			}
 		}
@@ -231,13 +232,13 @@ func (s *session) renew(ctx context.Context) error {
 	p.mu.Lock()
 	asks := s.asks()
 	p.mu.Unlock()
-	started := p.client.clock.look()
+	started := p.client.clock.Look()
 	r, err := s.driver.Renew(ctx)
-	took := p.client.clock.passed(started)
+	took := p.client.clock.Since(started)
 
 	p.mu.Lock()
 	claims, failures := len(s.claims), s.failures
-	leases, slack := s.slack(started.add(took)) // before the answer moves their end
+	leases, slack := s.slack(started.Add(took)) // before the answer moves their end
 	switch {
 	case s.over:
 		err = driver.ErrSessionLost
@@ -246,9 +247,9 @@ func (s *session) renew(ctx context.Context) error {
 	case err == nil:
 		if asks {
 			s.failures = 0
-			p.answered(started.add(took))
+			p.answered(started.Add(took))
 		}
-		if !started.before(s.renewed) { // else another has overtaken it, whose Valid counts from its own start
+		if !started.Before(s.renewed) { // else another has overtaken it, whose Valid counts from its own start
 			s.renewed, s.valid = started, r.Valid
 		}
 		for _, loss := range r.Lost {
@@ -258,7 +259,7 @@ func (s *session) renew(ctx context.Context) error {
 		}
 		s.armTrust()
 	}
-	trust := s.renewed.add(s.valid - s.maxGrace).sub(p.client.clock.now())
+	trust := s.renewed.Add(s.valid - s.maxGrace).Sub(p.client.clock.Now())
 	p.mu.Unlock()
 
 	if err == nil && asks && failures > 0 {
@@ -271,7 +272,7 @@ func (s *session) renew(ctx context.Context) error {
 }
 
 // slack counts the leases that are held, and returns what the one that has least had left of its trust at now. Only a tracer wants to know.
-func (s *session) slack(now instant) (leases int, least time.Duration) {
+func (s *session) slack(now clock.Instant) (leases int, least time.Duration) {
 	if s.pool.client.opts.Tracer == nil {
 		return 0, 0
 	}
@@ -280,7 +281,7 @@ func (s *session) slack(now instant) (leases int, least time.Duration) {
 			if h.lost != nil || len(h.leases) == 0 { // kept for its MinHold only, or about to be somebody's
 				continue
 			}
-			if left := c.until(h.grace).sub(now); leases == 0 || left < least {
+			if left := c.until(h.grace).Sub(now); leases == 0 || left < least {
 				least = left
 			}
 			leases += len(h.leases)
@@ -323,7 +324,7 @@ func (s *session) retire() {
 // store was silent for longer than it could keep anybody's trust: they go with the session's time, and do not become more for
 // ever. Only to forget them would not do, because renewals that were not answered may have arrived.
 func (s *session) abandon() {
-	if s.unwanted <= maxCleanups || s.pool.client.clock.passed(s.renewed) < s.valid {
+	if s.unwanted <= maxCleanups || s.pool.client.clock.Since(s.renewed) < s.valid {
 		return
 	}
 	s.end(driver.ErrSessionLost)

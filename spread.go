@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
 )
 
 // mostAbreast is how many permits of a name are tried for at the same time beside the claim that stands in line.
@@ -51,7 +52,7 @@ func (l *line) aside(c *claim) bool {
 
 // tried takes in what became of a claim that was tried for beside the standing one. What failed says nothing to anybody: the standing one
 // meets the same.
-func (p *pool) tried(c *claim, g driver.Grant, now instant, err error) {
+func (p *pool) tried(c *claim, g driver.Grant, now clock.Instant, err error) {
 	l := c.line
 	c.settled()
 	w := l.first()
@@ -62,7 +63,7 @@ func (p *pool) tried(c *claim, g driver.Grant, now instant, err error) {
 	case !g.Held:
 		l.abreast = 0
 		c.session.untrack(c)
-	case !c.alike(w) || c.until(w.grace).sub(now) < w.grace:
+	case !c.alike(w) || c.until(w.grace).Sub(now) < w.grace:
 		p.discard(c)
 	default:
 		l.hold(c, g, now)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
 )
 
 // Tracer is told what a client does, in the manner of pgx: a start returns the context that its end receives. The
@@ -118,9 +119,9 @@ const (
 // tracedWait is a wait of which the tracer is told, if there is one.
 type tracedWait struct {
 	tracer  Tracer
-	clock   *clock
+	clock   *clock.Clock
 	what    WaitStart
-	started instant
+	started clock.Instant
 }
 
 // trace tells the tracer that a wait starts, and returns the tracer's context.
@@ -129,7 +130,7 @@ func (h *handle) trace(ctx context.Context, op string, k driver.Kind) (context.C
 	if t == nil {
 		return ctx, tracedWait{}
 	}
-	w := tracedWait{t, h.client.clock, WaitStart{op, h.name, k}, h.client.clock.now()}
+	w := tracedWait{t, h.client.clock, WaitStart{op, h.name, k}, h.client.clock.Now()}
 	return waitStarts(ctx, t, w.what), w
 }
 
@@ -148,9 +149,9 @@ func (w *tracedWait) end(ctx context.Context, l *Lease, err error) {
 	}
 	d := WaitEnd{Op: w.what.Op, Name: w.what.Name, Kind: w.what.Kind, Err: err}
 	if l == nil {
-		d.Waited, d.Result = w.clock.passed(w.started), resultOf(ctx, err)
+		d.Waited, d.Result = w.clock.Since(w.started), resultOf(ctx, err)
 	} else {
-		d.Waited, d.Result = l.since.sub(w.started), Granted // no need to ask the clock once more
+		d.Waited, d.Result = l.since.Sub(w.started), Granted // no need to ask the clock once more
 		d.Fence, d.Passed = l.Fence(), l.turns[0].hold.passed
 		if d.Passed {
 			d.Result = Passed

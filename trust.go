@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/clock"
 )
 
 // longestSleep is how long the trust timer sleeps at a stretch. Go's timers stand still while the machine is
@@ -14,20 +16,20 @@ const longestSleep = time.Second
 func (s *session) guard(h *hold) {
 	s.maxGrace = max(s.maxGrace, h.grace)
 	u := h.until()
-	if s.earliest == 0 || u.before(s.earliest) {
+	if s.earliest == 0 || u.Before(s.earliest) {
 		s.earliest = u
 	}
-	if s.trustAt == 0 || u.before(s.trustAt) {
+	if s.trustAt == 0 || u.Before(s.trustAt) {
 		s.sleepUntil(u)
 	}
 }
 
 // armTrust sets the trust timer to the first end of a hold there is, or stops it.
 func (s *session) armTrust() {
-	first := instant(0)
+	first := clock.Instant(0)
 	for _, c := range s.claims {
 		for _, h := range c.holds {
-			if u := h.until(); h.lost == nil && (first == 0 || u.before(first)) {
+			if u := h.until(); h.lost == nil && (first == 0 || u.Before(first)) {
 				first = u
 			}
 		}
@@ -41,10 +43,10 @@ func (s *session) armTrust() {
 	s.sleepUntil(first)
 }
 
-func (s *session) sleepUntil(u instant) {
-	now := s.pool.client.clock.now()
-	d := min(u.sub(now), longestSleep)
-	s.trustAt = now.add(d)
+func (s *session) sleepUntil(u clock.Instant) {
+	now := s.pool.client.clock.Now()
+	d := min(u.Sub(now), longestSleep)
+	s.trustAt = now.Add(d)
 	s.trust.Reset(max(d, 0))
 }
 
@@ -61,20 +63,20 @@ func (s *session) notRenewed() error {
 
 // check is the trust timer: it ends the leases whose time has come, whatever the store is doing.
 func (s *session) check() {
-	now := s.pool.client.clock.look()
+	now := s.pool.client.clock.Look()
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	if s.over {
 		return
 	}
 	s.watch()
-	if now.before(s.earliest) {
+	if now.Before(s.earliest) {
 		s.sleepUntil(s.earliest)
 		return
 	}
 	for _, c := range s.claims {
 		for _, h := range c.holds {
-			if h.lost == nil && !now.before(h.until()) {
+			if h.lost == nil && !now.Before(h.until()) {
 				s.pool.lose(h, h.over(now))
 			}
 		}

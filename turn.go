@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
 )
 
 // turn is one of the holds of a lease.
@@ -31,7 +32,7 @@ func (t turn) begin(l *Lease) (fresh bool) {
 	if p == l.turns[0].pool {
 		p.young[l] = struct{}{}
 	}
-	fresh = h.sharers > 1 || h.lost == nil && h.claim.until(h.grace).sub(l.since) >= h.grace
+	fresh = h.sharers > 1 || h.lost == nil && h.claim.until(h.grace).Sub(l.since) >= h.grace
 	if fresh && h.lost != nil {
 		l.end(h.lost)
 	}
@@ -39,7 +40,7 @@ func (t turn) begin(l *Lease) (fresh bool) {
 }
 
 // releaseAll releases the turns of l side by side: a store that does not answer costs the time of one.
-func releaseAll(l *Lease, now instant) error {
+func releaseAll(l *Lease, now clock.Instant) error {
 	errs := make([]error, len(l.turns))
 	var releases sync.WaitGroup
 	for i, t := range l.turns {
@@ -64,8 +65,8 @@ func giveBack(ctx context.Context, turns []turn, l *Lease) {
 }
 
 // look ends the leases of a hold whose time is over although the trust timer has not come yet. The pool's mutex is held.
-func (t turn) look(now instant) {
-	if h := t.hold; h.lost == nil && !h.left && !now.before(h.until()) {
+func (t turn) look(now clock.Instant) {
+	if h := t.hold; h.lost == nil && !h.left && !now.Before(h.until()) {
 		t.pool.lose(h, h.over(now))
 	}
 }
@@ -82,7 +83,7 @@ func (t turn) fence() uint64 {
 
 // release takes a lease off the hold, which leaves the line with its last. The pool's mutex is held; it is not when release
 // returns.
-func (t turn) release(l *Lease, now instant) error {
+func (t turn) release(l *Lease, now clock.Instant) error {
 	t.hold.used = true
 	return t.quit(l, now)
 }
@@ -90,11 +91,11 @@ func (t turn) release(l *Lease, now instant) error {
 // decline takes a lease that nobody was given off the hold, or none yet.
 func (t turn) decline(l *Lease) {
 	t.pool.mu.Lock()
-	_ = t.quit(l, t.pool.client.clock.now())
+	_ = t.quit(l, t.pool.client.clock.Now())
 }
 
 // quit is what both have in common. The pool's mutex is held; it is not when quit returns.
-func (t turn) quit(l *Lease, now instant) error {
+func (t turn) quit(l *Lease, now clock.Instant) error {
 	p, h := t.pool, t.hold
 	if l != nil {
 		delete(p.young, l)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
 )
 
 // shape is what must agree for two goroutines to stand for each other.
@@ -19,7 +20,7 @@ type waiter struct {
 	shape
 	settings *settings
 	grace    time.Duration // of the settings, or less of a default that the store cannot give
-	since    instant
+	since    clock.Instant
 	try      bool
 	bound    <-chan time.Time // fires when it has waited for long enough; nil where only its context says so
 

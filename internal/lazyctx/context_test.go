@@ -1,4 +1,4 @@
-package interlock
+package lazyctx
 
 import (
 	"context"
@@ -11,13 +11,13 @@ import (
 // What is to happen when a bounded context ends happens once, whatever ends it, and not after it was called off.
 func TestWhatComesAfterABoundedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for what, ends := range map[string]func(b *bounded, leave func()){
-			"its time":   func(*bounded, func()) { time.Sleep(time.Minute) },
-			"its parent": func(_ *bounded, leave func()) { leave() },
-			"its work":   func(b *bounded, _ func()) { b.finish() },
+		for what, ends := range map[string]func(b *Context, leave func()){
+			"its time":   func(*Context, func()) { time.Sleep(time.Minute) },
+			"its parent": func(_ *Context, leave func()) { leave() },
+			"its work":   func(b *Context, _ func()) { b.Finish() },
 		} {
 			parent, leave := context.WithCancel(t.Context())
-			b := within(parent, time.Minute)
+			b := Within(parent, time.Minute)
 			called, off := 0, 0
 			context.AfterFunc(b, func() { called++ })
 			stop := context.AfterFunc(b, func() { off++ })
@@ -65,11 +65,11 @@ func (c *afterFuncs) AfterFunc(f func()) (stop func() bool) {
 func TestBounded_LeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := &afterFuncs{Context: t.Context()}
-		for what, ends := range map[string]func(b *bounded){
-			"its time": func(b *bounded) { time.Sleep(time.Minute); b.finish() },
-			"its work": func(b *bounded) { b.finish() },
+		for what, ends := range map[string]func(b *Context){
+			"its time": func(b *Context) { time.Sleep(time.Minute); b.Finish() },
+			"its work": func(b *Context) { b.Finish() },
 		} {
-			b := within(parent, time.Minute)
+			b := Within(parent, time.Minute)
 			context.AfterFunc(b, func() {})
 			ends(b)
 			synctest.Wait()

@@ -1,15 +1,17 @@
-package interlock
+// Package lazyctx has a context that costs next to nothing until somebody waits for it.
+package lazyctx
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 )
 
-// bounded is a context, mostly with a deadline of its own, that costs nothing until somebody waits for it: the timer and the
+// A Context is a context, mostly with a deadline of its own, that costs nothing until somebody waits for it: the timer and the
 // link to its parent are made by the first call of Done. A free lock is taken and released without either, which is a
 // third of what the core does for it.
-type bounded struct {
+type Context struct {
 	parent   context.Context //nolint:containedctx // a context is made of its parent
 	deadline time.Time
 
@@ -21,40 +23,40 @@ type bounded struct {
 	after  map[*func()]struct{} // what is called at the end
 }
 
-// within returns a context that ends with parent, after d, or when finish is called. Like all that is made of a user's context it calls
+// Within returns a context that ends with parent, after d, or when Finish is called. Like all that is made of a user's context it calls
 // methods of that, so it is made under no mutex.
-func within(parent context.Context, d time.Duration) *bounded {
-	b := under(parent)
-	b.limit(d)
+func Within(parent context.Context, d time.Duration) *Context {
+	b := Under(parent)
+	b.Limit(d)
 	return b
 }
 
-// under returns a context that ends with parent or when finish is called. How long it may last at most can be said by limit, under a mutex,
-// before anybody else has it.
-func under(parent context.Context) *bounded {
+// Under returns a context that ends with parent or when Finish is called. How long it may last at most can be said by Limit, under a mutex.
+func Under(parent context.Context) *Context {
 	deadline, _ := parent.Deadline()
-	return &bounded{parent: parent, deadline: deadline}
+	return &Context{parent: parent, deadline: deadline}
 }
 
-func (b *bounded) limit(d time.Duration) {
+// Limit ends the context after d, if nothing ends it before. Whoever made it calls it, before anybody else has it.
+func (b *Context) Limit(d time.Duration) {
 	if ours := time.Now().Add(d); b.deadline.IsZero() || ours.Before(b.deadline) {
 		b.deadline = ours
 	}
 }
 
 // Deadline implements context.Context.
-func (b *bounded) Deadline() (time.Time, bool) { return b.deadline, !b.deadline.IsZero() }
+func (b *Context) Deadline() (time.Time, bool) { return b.deadline, !b.deadline.IsZero() }
 
 // Value implements context.Context.
-func (b *bounded) Value(key any) any { return b.parent.Value(key) }
+func (b *Context) Value(key any) any { return b.parent.Value(key) }
 
 // Done implements context.Context.
-func (b *bounded) Done() <-chan struct{} {
+func (b *Context) Done() <-chan struct{} {
 	done, first := b.channel()
 	if !first {
 		return done
 	}
-	unlink := context.AfterFunc(b.parent, func() { b.end(b.parent.Err()) })
+	unlink := context.AfterFunc(b.parent, func() { b.End(b.parent.Err()) })
 	b.mu.Lock()
 	over := b.err != nil
 	if !over {
@@ -68,7 +70,7 @@ func (b *bounded) Done() <-chan struct{} {
 }
 
 // channel returns what is closed at the end. It reports whether that is asked for first, and is to be linked to the parent.
-func (b *bounded) channel() (done chan struct{}, first bool) {
+func (b *Context) channel() (done chan struct{}, first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.done != nil {
@@ -80,14 +82,14 @@ func (b *bounded) channel() (done chan struct{}, first bool) {
 		return b.done, false
 	}
 	if !b.deadline.IsZero() {
-		b.timer = time.AfterFunc(time.Until(b.deadline), func() { b.end(context.DeadlineExceeded) })
+		b.timer = time.AfterFunc(time.Until(b.deadline), func() { b.End(context.DeadlineExceeded) })
 	}
 	return b.done, true
 }
 
 // AfterFunc is what package context asks a context for that is not its own: else each context made of this one, and each AfterFunc, would
 // start a goroutine to watch it.
-func (b *bounded) AfterFunc(f func()) (stop func() bool) {
+func (b *Context) AfterFunc(f func()) (stop func() bool) {
 	b.Done()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +111,7 @@ func (b *bounded) AfterFunc(f func()) (stop func() bool) {
 }
 
 // Err implements context.Context.
-func (b *bounded) Err() error {
+func (b *Context) Err() error {
 	b.mu.Lock()
 	err := b.err
 	b.mu.Unlock()
@@ -117,18 +119,18 @@ func (b *bounded) Err() error {
 		return err
 	}
 	if err := b.parent.Err(); err != nil {
-		b.end(err)
+		b.End(err)
 	} else if !b.deadline.IsZero() && !time.Now().Before(b.deadline) {
-		b.end(context.DeadlineExceeded)
+		b.End(context.DeadlineExceeded)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.err
 }
 
-// finish ends the context when what it bounded is over. Whoever made it calls it, under no mutex: to let go of the parent calls methods of that.
-func (b *bounded) finish() {
-	b.end(context.Canceled)
+// Finish ends the context when what it bounded is over. Whoever made it calls it, under no mutex: to let go of the parent calls methods of that.
+func (b *Context) Finish() {
+	b.End(context.Canceled)
 	b.mu.Lock()
 	unlink := b.unlink
 	b.unlink = nil
@@ -138,8 +140,8 @@ func (b *bounded) finish() {
 	}
 }
 
-// end ends the context, and calls nothing of the parent.
-func (b *bounded) end(err error) {
+// End ends the context, and calls nothing of the parent.
+func (b *Context) End(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.err != nil {
@@ -156,4 +158,16 @@ func (b *bounded) end(err error) {
 		go (*f)()
 	}
 	b.after = nil
+}
+
+// Unlocked reports whether the context's own mutex can be had within seconds. Tests ask it whether the user's code is called under it.
+func (b *Context) Unlocked() bool {
+	for range 5_000_000 {
+		if b.mu.TryLock() {
+			b.mu.Unlock()
+			return true
+		}
+		runtime.Gosched() // others may have it for a moment
+	}
+	return false
 }
