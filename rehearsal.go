@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/doctor"
 )
 
 // rehearsals is how many names rehearsals have. Some stores keep something of each name that was ever locked, as a row with its last token: so
@@ -30,7 +31,7 @@ func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err er
 	ttl := max(min(e.TTL, rehearsalTTL), c.traits.MinTTL)
 	bounded, cancel := context.WithTimeout(ctx, 2*c.opts.Patience+3*ttl)
 	defer cancel()
-	name := doctorPrefix + strconv.Itoa(rand.IntN(rehearsals)) //nolint:gosec // nobody gains by guessing it
+	name := doctor.Prefix + strconv.Itoa(rand.IntN(rehearsals)) //nolint:gosec // nobody gains by guessing it
 	m := c.Mutex(name, TTL(ttl), Grace(min(e.Grace, max(ttl/10, minGrace))), Isolated(), Note("a rehearsal"))
 	asked := c.clock.Now()
 	first, err := m.TryLock(bounded) // which tells at once what is wrong
@@ -63,7 +64,7 @@ func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err er
 	if err := second.Release(); err != nil {
 		return wrong("a lock cannot be given back", err)
 	}
-	f.Seen = fmt.Sprintf("a lock was taken in %v%s, given back, and taken again", short(taken), told)
+	f.Seen = fmt.Sprintf("a lock was taken in %v%s, given back, and taken again", doctor.Short(taken), told)
 	if c.traits.Fence == driver.NoFence {
 		return f, nil
 	}
@@ -95,7 +96,7 @@ func (c *Client) answers(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, c.opts.Patience)
 	defer cancel()
-	_, err := store.Line(bounded, doctorPrefix+driver.NewID())
+	_, err := store.Line(bounded, doctor.Prefix+driver.NewID())
 	if errors.Is(err, driver.ErrRefused) || errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
@@ -132,7 +133,7 @@ func (c *Client) breakOwn(ctx context.Context, name string, l *Lease) (string, e
 	}
 	select {
 	case <-l.Context().Done():
-		return fmt.Sprintf(", broken and told of it in %v", short(c.clock.Since(asked))), nil
+		return fmt.Sprintf(", broken and told of it in %v", doctor.Short(c.clock.Since(asked))), nil
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}

@@ -1,4 +1,4 @@
-package interlock
+package doctor
 
 import (
 	"fmt"
@@ -8,13 +8,13 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// guarantee says what a store keeps, in the words of docs/guarantees.md: what breaks its promises as it stands, what one thing more would
+// Guarantee says what a store keeps, in the words of docs/guarantees.md: what breaks its promises as it stands, what one thing more would
 // break, and then its traits.
-func guarantee(t driver.Traits, r *Report) string {
+func Guarantee(t driver.Traits, found []driver.Finding) string {
 	titles := func(l driver.Level) string {
 		var titles []string
-		for _, f := range r.Of(l) {
-			if !slices.Contains(titles, f.Title) {
+		for _, f := range found {
+			if f.Level == l && !slices.Contains(titles, f.Title) {
 				titles = append(titles, f.Title)
 			}
 		}
