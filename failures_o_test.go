@@ -208,7 +208,7 @@ func TestO02_SuspendedWhileItAcquires(t *testing.T) {
 // A wall clock decides, and is set. No test can set the clock of its process; that the core does not ask it can be read.
 func TestO03_NoWallClockDecides(t *testing.T) {
 	var files []string
-	for _, of := range []string{"*.go", "internal/clock/*.go", "internal/lazyctx/*.go", "internal/report/*.go"} {
+	for _, of := range []string{"*.go", "internal/clock/*.go", "internal/lazyctx/*.go", "internal/report/*.go", "internal/local/*.go", "internal/keepalive/*.go"} {
 		some, err := filepath.Glob(of)
 		if err != nil || len(some) == 0 {
 			t.Fatalf("%s: %d files, %v", of, len(some), err)

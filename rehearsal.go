@@ -12,12 +12,13 @@ import (
 	"github.com/interlock-go/interlock/internal/doctor"
 )
 
-// rehearsals is how many names rehearsals have. Some stores keep something of each name that was ever locked, as a row with its last token: so
-// there are few. Who rehearses beside another one waits for him where it is the same name.
+// rehearsals is how many names rehearsals have. Some stores keep something of each name that was
+// ever locked, as a row with its last token: so there are few. Who rehearses beside another one
+// waits for him where it is the same name.
 const rehearsals = 16
 
-// rehearse takes a lock of its own, breaks it as an operator would, waits until its holder hears of it, and takes it again: everything that
-// a lock is made of, with this client's rights.
+// rehearse takes a lock of its own, breaks it as an operator would, waits until its holder hears of
+// it, and takes it again: everything that a lock is made of, with this client's rights.
 func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err error) {
 	f = Finding{Title: "rehearsal"}
 	wrong := func(what string, err error) (Finding, error) {
@@ -103,7 +104,8 @@ func (c *Client) answers(ctx context.Context) error {
 	return err
 }
 
-// breakOwn breaks a lease, waits until it is told, and says so. A store in which nothing can be broken has nothing to say.
+// breakOwn breaks a lease, waits until it is told, and says so. A store in which nothing can be
+// broken has nothing to say.
 func (c *Client) breakOwn(ctx context.Context, name string, l *Lease) (string, error) {
 	store, ok := c.driver.(driver.Inspector)
 	if !ok {

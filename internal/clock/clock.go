@@ -1,4 +1,5 @@
-// Package clock is the clock that leases are measured by: one that no wall clock moves, and that goes on while the machine is suspended.
+// Package clock is the clock that leases are measured by: one that no wall clock moves, and that
+// goes on while the machine is suspended.
 package clock
 
 import (
@@ -17,7 +18,8 @@ func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 // Before reports whether i is earlier than j.
 func (i Instant) Before(j Instant) bool { return i < j }
 
-// Add returns the instant d later. It stops at the end of time: the longest duration that a user can give means never, not long ago.
+// Add returns the instant d later. It stops at the end of time: the longest duration that a user
+// can give means never, not long ago.
 func (i Instant) Add(d time.Duration) Instant {
 	if sum := i + Instant(d); d <= 0 || sum > i {
 		return sum
@@ -25,8 +27,8 @@ func (i Instant) Add(d time.Duration) Instant {
 	return math.MaxInt64
 }
 
-// A Clock is Go's monotonic clock plus the time for which the machine was suspended, during which that clock stands still on Linux. It is
-// safe for concurrent use.
+// A Clock is Go's monotonic clock plus the time for which the machine was suspended, during which
+// that clock stands still on Linux. It is safe for concurrent use.
 type Clock struct {
 	epoch     time.Time
 	suspended func(known time.Duration) time.Duration // how long the machine slept so far
@@ -37,8 +39,8 @@ type Clock struct {
 	mu     sync.Mutex   // held while slept changes
 }
 
-// New returns a clock that stands at 0. suspended says how long the machine was suspended so far, given what is known: [Suspended], but in
-// tests.
+// New returns a clock that stands at 0. suspended says how long the machine was suspended so far,
+// given what is known: [Suspended], but in tests.
 func New(suspended func(known time.Duration) time.Duration) *Clock {
 	base := suspended(0)
 	c := &Clock{epoch: time.Now(), suspended: suspended, base: base}
@@ -51,8 +53,8 @@ func (c *Clock) Now() Instant {
 	return Instant(time.Since(c.epoch) + time.Duration(c.slept.Load()) - c.base)
 }
 
-// Look asks the system whether the machine was suspended, and returns the time. Every timer on which trust depends calls it at most a
-// second apart, and so does every renewal.
+// Look asks the system whether the machine was suspended, and returns the time. Every timer on
+// which trust depends calls it at most a second apart, and so does every renewal.
 func (c *Clock) Look() Instant {
 	known := time.Duration(c.slept.Load())
 	if c.suspended(known) != known { // most find nothing new, and those of many goroutines need not wait for each other
@@ -65,7 +67,8 @@ func (c *Clock) Look() Instant {
 	return now
 }
 
-// Glance is Look for what is called by the thousand: it asks the system once in a millisecond of running at most.
+// Glance is Look for what is called by the thousand: it asks the system once in a millisecond of
+// running at most.
 func (c *Clock) Glance() Instant {
 	if now := c.Now(); now.Sub(Instant(c.looked.Load())) < time.Millisecond {
 		return now

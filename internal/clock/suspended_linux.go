@@ -11,10 +11,11 @@ const (
 	clockBoottime  = 7
 )
 
-// Suspended returns how long the machine was suspended since it booted: CLOCK_BOOTTIME less CLOCK_MONOTONIC. The two
-// cannot be read at one instant, so the first is read between two readings of the second; while what is known lies
-// between the bounds that this gives, nothing has changed. A reading that was interrupted gives wide bounds, and is
-// repeated: trust must not move by what another process took of the processor.
+// Suspended returns how long the machine was suspended since it booted: CLOCK_BOOTTIME less
+// CLOCK_MONOTONIC. The two cannot be read at one instant, so the first is read between two readings
+// of the second; while what is known lies between the bounds that this gives, nothing has changed.
+// A reading that was interrupted gives wide bounds, and is repeated: trust must not move by what
+// another process took of the processor.
 func Suspended(known time.Duration) time.Duration {
 	var low, high time.Duration
 	for range 5 {

@@ -7,8 +7,8 @@ import (
 	"github.com/interlock-go/interlock/internal/clock"
 )
 
-// A machine that was not suspended meanwhile must not be believed to have slept, or leases end early; nor may what is
-// known move by the time that another process took between two readings.
+// A machine that was not suspended meanwhile must not be believed to have slept, or leases end
+// early; nor may what is known move by the time that another process took between two readings.
 func TestSuspended_NothingSleptBetweenTwoLooks(t *testing.T) {
 	first := clock.Suspended(0)
 	last := first

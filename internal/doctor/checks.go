@@ -1,5 +1,5 @@
-// Package doctor looks at a store for what would hurt locks: by checks that hold on every store, and by those that its driver brings. The core
-// shows what it found as [interlock.Client.Doctor].
+// Package doctor looks at a store for what would hurt locks: by checks that hold on every store,
+// and by those that its driver brings. The core shows what it found as [interlock.Client.Doctor].
 package doctor
 
 import (
@@ -35,9 +35,10 @@ type Store struct {
 	Usual    time.Duration // the TTL that it is usual to have; 0 where the client's was chosen
 }
 
-// Examine makes all checks, until one shows that the store does not answer: that is the error. Where the driver's own checks are answered and
-// say that no lock can be had, as of a server that has become a replica, that is why the others are not. With e.Write it rehearses, too. What
-// is the same on several servers is folded into one finding.
+// Examine makes all checks, until one shows that the store does not answer: that is the error.
+// Where the driver's own checks are answered and say that no lock can be had, as of a server that
+// has become a replica, that is why the others are not. With e.Write it rehearses, too. What is the
+// same on several servers is folded into one finding.
 func (s *Store) Examine(ctx context.Context, e driver.Exam, rehearse func(context.Context, driver.Exam) (driver.Finding, error)) ([]driver.Finding, error) {
 	var found []driver.Finding
 	err := s.examine(ctx, e, rehearse, func(f ...driver.Finding) { found = append(found, f...) })
@@ -72,8 +73,9 @@ func (s *Store) examine(ctx context.Context, e driver.Exam, rehearse func(contex
 	return err
 }
 
-// measure looks at a name that nobody has, time after time. What it takes is what a renewal takes: a request and its answer. More than half of the
-// time between two renewals, time after time, leaves no second try; more than the grace once is a warning.
+// measure looks at a name that nobody has, time after time. What it takes is what a renewal takes:
+// a request and its answer. More than half of the time between two renewals, time after time,
+// leaves no second try; more than the grace once is a warning.
 func (s *Store) measure(ctx context.Context, e driver.Exam) (f driver.Finding, err error) {
 	f = driver.Finding{Code: "L6", Title: "latency"}
 	looked, ok := s.Driver.(driver.Inspector)

@@ -7,8 +7,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// fold puts together what is the same on several servers: where a check is well on all it is one finding, and else what is wrong is
-// one finding for each thing that is, with the servers that have it.
+// fold puts together what is the same on several servers: where a check is well on all it is one
+// finding, and else what is wrong is one finding for each thing that is, with the servers that have
+// it.
 func fold(found []driver.Finding) []driver.Finding {
 	folded := []driver.Finding{}
 	same := func(f driver.Finding) func(driver.Finding) bool {

@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Guarantee says what a store keeps, in the words of docs/guarantees.md: what breaks its promises as it stands, what one thing more would
-// break, and then its traits.
+// Guarantee says what a store keeps, in the words of docs/guarantees.md: what breaks its promises
+// as it stands, what one thing more would break, and then its traits.
 func Guarantee(t driver.Traits, found []driver.Finding) string {
 	titles := func(l driver.Level) string {
 		var titles []string

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A Context is a context, mostly with a deadline of its own, that costs nothing until somebody waits for it: the timer and the
-// link to its parent are made by the first call of Done. A free lock is taken and released without either, which is a
-// third of what the core does for it.
+// A Context is a context, mostly with a deadline of its own, that costs nothing until somebody
+// waits for it: the timer and the link to its parent are made by the first call of Done. A free
+// lock is taken and released without either, which is a third of what the core does for it.
 type Context struct {
 	parent   context.Context //nolint:containedctx // a context is made of its parent
 	deadline time.Time
@@ -23,21 +23,23 @@ type Context struct {
 	after  map[*func()]struct{} // what is called at the end
 }
 
-// Within returns a context that ends with parent, after d, or when Finish is called. Like all that is made of a user's context it calls
-// methods of that, so it is made under no mutex.
+// Within returns a context that ends with parent, after d, or when Finish is called. Like all that
+// is made of a user's context it calls methods of that, so it is made under no mutex.
 func Within(parent context.Context, d time.Duration) *Context {
 	b := Under(parent)
 	b.Limit(d)
 	return b
 }
 
-// Under returns a context that ends with parent or when Finish is called. How long it may last at most can be said by Limit, under a mutex.
+// Under returns a context that ends with parent or when Finish is called. How long it may last at
+// most can be said by Limit, under a mutex.
 func Under(parent context.Context) *Context {
 	deadline, _ := parent.Deadline()
 	return &Context{parent: parent, deadline: deadline}
 }
 
-// Limit ends the context after d, if nothing ends it before. Whoever made it calls it, before anybody else has it.
+// Limit ends the context after d, if nothing ends it before. Whoever made it calls it, before
+// anybody else has it.
 func (b *Context) Limit(d time.Duration) {
 	if ours := time.Now().Add(d); b.deadline.IsZero() || ours.Before(b.deadline) {
 		b.deadline = ours
@@ -69,7 +71,8 @@ func (b *Context) Done() <-chan struct{} {
 	return done
 }
 
-// channel returns what is closed at the end. It reports whether that is asked for first, and is to be linked to the parent.
+// channel returns what is closed at the end. It reports whether that is asked for first, and is to
+// be linked to the parent.
 func (b *Context) channel() (done chan struct{}, first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,8 +90,8 @@ func (b *Context) channel() (done chan struct{}, first bool) {
 	return b.done, true
 }
 
-// AfterFunc is what package context asks a context for that is not its own: else each context made of this one, and each AfterFunc, would
-// start a goroutine to watch it.
+// AfterFunc is what package context asks a context for that is not its own: else each context made
+// of this one, and each AfterFunc, would start a goroutine to watch it.
 func (b *Context) AfterFunc(f func()) (stop func() bool) {
 	b.Done()
 	b.mu.Lock()
@@ -128,7 +131,8 @@ func (b *Context) Err() error {
 	return b.err
 }
 
-// Finish ends the context when what it bounded is over. Whoever made it calls it, under no mutex: to let go of the parent calls methods of that.
+// Finish ends the context when what it bounded is over. Whoever made it calls it, under no mutex:
+// to let go of the parent calls methods of that.
 func (b *Context) Finish() {
 	b.End(context.Canceled)
 	b.mu.Lock()
@@ -160,7 +164,8 @@ func (b *Context) End(err error) {
 	b.after = nil
 }
 
-// Unlocked reports whether the context's own mutex can be had within seconds. Tests ask it whether the user's code is called under it.
+// Unlocked reports whether the context's own mutex can be had within seconds. Tests ask it whether
+// the user's code is called under it.
 func (b *Context) Unlocked() bool {
 	for range 5_000_000 {
 		if b.mu.TryLock() {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// What is to happen when a bounded context ends happens once, whatever ends it, and not after it was called off.
+// What is to happen when a bounded context ends happens once, whatever ends it, and not after it
+// was called off.
 func TestWhatComesAfterABoundedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for what, ends := range map[string]func(b *Context, leave func()){
@@ -41,7 +42,8 @@ func TestWhatComesAfterABoundedContext(t *testing.T) {
 	})
 }
 
-// afterFuncs is a context that counts what waits for its end. Package context asks it, since it does not find its own in it.
+// afterFuncs is a context that counts what waits for its end. Package context asks it, since it
+// does not find its own in it.
 type afterFuncs struct {
 	context.Context
 	waiting atomic.Int32
@@ -61,7 +63,8 @@ func (c *afterFuncs) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// A bounded context that is over leaves nothing with its parent, which may live as long as the program, and no timer.
+// A bounded context that is over leaves nothing with its parent, which may live as long as the
+// program, and no timer.
 func TestBounded_LeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := &afterFuncs{Context: t.Context()}

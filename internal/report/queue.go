@@ -9,9 +9,10 @@ import (
 // most is how many reports may wait for a log or a tracer that blocks.
 const most = 256
 
-// A Queue is what a log or a tracer is still to be told, in order. A goroutine tells it, which is there while there is anything to tell: the
-// user's code is called under no mutex, and whatever it does holds up no lease, no renewal and no timer. What does not fit is counted, and
-// said where it would have stood. It is safe for concurrent use.
+// A Queue is what a log or a tracer is still to be told, in order. A goroutine tells it, which is
+// there while there is anything to tell: the user's code is called under no mutex, and whatever it
+// does holds up no lease, no renewal and no timer. What does not fit is counted, and said where it
+// would have stood. It is safe for concurrent use.
 //
 //	Tell ─▶ queue, of 256 ─▶ one goroutine tells, one after the other
 //	   └─ full: counted ─▶ said before the next that fits, or last of all
