@@ -95,7 +95,7 @@ func (d *Driver) inspect(ctx context.Context) error {
 	_, straight := d.source.(poolSource)
 	d.unprepared.Store(!straight || number(f[3]) != a.greeted)
 	if string(f[0]) == "t" {
-		return fmt.Errorf("%w: the server is a standby: want its primary", driver.ErrNotSent)
+		return errStandby()
 	}
 	if err := d.options.knows(number(f[4])); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/examine/database"
 )
 
 // answer is what came of a request.
@@ -131,6 +132,10 @@ func undone(err error) bool {
 		return !errors.As(err, new(unconnected)) && pgconn.SafeToRetry(err)
 	}
 	return false
+}
+
+func errStandby() error {
+	return &driver.FindingError{Finding: database.Standby(), Err: fmt.Errorf("%w: the server is a standby: want its primary", driver.ErrNotSent)}
 }
 
 // unknown reports whether nobody can say what came of a statement: there was no answer, the server crashed (57P02), or a pooler has lost it (08P01).
