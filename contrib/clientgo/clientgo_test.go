@@ -206,7 +206,7 @@ func TestTask_HearsOfTheLossAtOnce(t *testing.T) {
 		}
 		time.Sleep(renewDeadline - time.Second)
 		if n := standing(t, store); n != 0 || c.lock.Fence() != 0 {
-			t.Errorf("the elector has another lease for the leadership that was lost: %d claims, token %d", n, c.lock.Fence())
+			t.Fatalf("the elector has another lease for the leadership that was lost: %d claims, token %d", n, c.lock.Fence())
 		}
 		<-over
 		if d := time.Since(start); d > renewDeadline+retryPeriod {
