@@ -31,7 +31,7 @@ func (k *desk) begins(f *recordFile) (*operation, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("filelock: the record is damaged, and so is the floor of the tokens: %w", err)
 	}
-	r.generation = uint64(k.d.st.bootClock())
+	r.generation = uint64(k.d.st.BootClock())
 	if _, _, err := f.write(r, nil); err != nil {
 		return nil, err
 	}

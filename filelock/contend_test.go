@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // board is a page that all contestants share: what they may only change while they hold the lock.
@@ -64,7 +65,7 @@ func newBoard(t testing.TB) (*board, string) {
 
 // enter and leave are the critical section of slot.
 func (b *board) enter(slot int, fence uint64) {
-	now := bootClock()
+	now := machine.BootClock()
 	if was := b.entries.Swap(now); was != 0 && now-was > b.gap.Load() {
 		b.gap.Store(now - was)
 	}
@@ -110,7 +111,7 @@ func contend(j task, in *bufio.Reader) error {
 	for ; err == nil; g, err = hold(ctx, s, c) {
 		b.enter(j.Slot, g.Fence)
 		if j.Count > 0 && b.by[j.Slot].Load()%int64(j.Count) == 0 {
-			nap(50 * time.Microsecond) // time to be seen in
+			machine.Nap(50 * time.Microsecond) // time to be seen in
 		}
 		b.leave(j.Slot)
 		if b.stop.Load() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // damages are what can become of a file by others' hands.
@@ -173,7 +174,7 @@ func recordDamaged(t *testing.T, damage func(path string) error) {
 	if err != nil || !g.Held || g.Fence < fence+driver.Stride {
 		t.Fatalf("the next one: held %v, token %d after %d, %v", g.Held, g.Fence, fence, err)
 	}
-	if now := bootClock(); now < end {
+	if now := machine.BootClock(); now < end {
 		t.Errorf("two hold: the next one has it %v before the end of what the holder may believe", time.Duration(end-now))
 	}
 	release(t, s2, next)
@@ -259,7 +260,7 @@ func TestARecordThatIsBeingMadeIsNotDamaged(t *testing.T) {
 	}
 	begun := make(chan error, 1)
 	go func() {
-		nap(10 * time.Millisecond) // for which it is held up
+		machine.Nap(10 * time.Millisecond) // for which it is held up
 		head, _, _ := (&record{}).encode(nil)
 		begun <- os.WriteFile(d.Key("m"), head, 0o600)
 	}()

@@ -150,7 +150,7 @@ func (k *desk) look(surplus bool) error {
 		defer k.endTurn()
 	}
 	for {
-		before := uint64(k.d.st.bootClock())
+		before := uint64(k.d.st.BootClock())
 		f, err := k.use(false)
 		if errors.Is(err, os.ErrNotExist) {
 			// Nobody stands in a line without a record: every claim is gone. A record made from now on is newer.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // Driver is a store in a directory, as one process sees it. It is safe for concurrent use.
@@ -60,10 +61,10 @@ func (d *Driver) Stats() Stats {
 // The error says what would be right when the directory cannot carry a store: because of its rights, its file system,
 // the version that wrote it, or this system, which then matches errors.ErrUnsupported.
 func New(dir string, o *Options) (*Driver, error) {
-	return newDriver(dir, o, machine)
+	return newDriver(dir, o, machine.Host)
 }
 
-func newDriver(dir string, o *Options, sys system) (*Driver, error) {
+func newDriver(dir string, o *Options, sys machine.System) (*Driver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -276,4 +277,4 @@ func (d *Driver) local(key sessionKey) *session {
 }
 
 // now reads both clocks.
-func (d *Driver) now() (wall time.Time, boot int64) { return d.st.wallClock(), d.st.fastClock() }
+func (d *Driver) now() (wall time.Time, boot int64) { return d.st.WallClock(), d.st.FastClock() }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 func TestVersion_NewerOnesAreRefused(t *testing.T) {
@@ -64,11 +65,11 @@ func TestVersion_NewerOnesAreRefused(t *testing.T) {
 }
 
 // rebooted is a machine after another boot, whose clock shows wall.
-func rebooted(boot string, wall time.Time) system {
-	sys := machine
+func rebooted(boot string, wall time.Time) machine.System {
+	sys := machine.Host
 	began := time.Now()
-	sys.bootID = func() (string, error) { return boot, nil }
-	sys.wallClock = func() time.Time { return wall.Add(time.Since(began)) }
+	sys.BootID = func() (string, error) { return boot, nil }
+	sys.WallClock = func() time.Time { return wall.Add(time.Since(began)) }
 	return sys
 }
 
@@ -107,8 +108,8 @@ func TestReboot_TokensGrow(t *testing.T) {
 // What is on disk is always above every token that was handed out, and that costs a sync a minute at most.
 func TestFloor_IsAheadAndRarelySynced(t *testing.T) {
 	var ahead atomic.Int64
-	sys := machine
-	sys.wallClock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	sys := machine.Host
+	sys.WallClock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	d, err := newDriver(storeIn(t), nil, sys)
 	if err != nil {
 		t.Fatal(err)
@@ -187,8 +188,8 @@ func TestWrite_FailureChangesNothing(t *testing.T) {
 // No token is handed out while the floor cannot be made durable; the line goes on as soon as it can.
 func TestFloor_NoTokenWithoutIt(t *testing.T) {
 	var ahead atomic.Int64
-	sys := machine
-	sys.wallClock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	sys := machine.Host
+	sys.WallClock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	d, err := newDriver(storeIn(t), nil, sys)
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/interlock-go/interlock/driver"
 )
 
@@ -22,21 +20,6 @@ const (
 	leastOpen  = 64       // descriptors beside those in use: a session has a few, and records of names that are held one each
 	flushes    = 5        // writes to the disk that are measured
 )
-
-// room is what a file system has left for this user.
-type room struct {
-	bytes, files uint64
-	counts       bool // files; some file systems make them as they come
-}
-
-// roomOf asks how much room there is where a folder is.
-func roomOf(dir string) (r room, err error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return r, fmt.Errorf("statfs: %w", err)
-	}
-	return room{uint64(st.Bavail) * uint64(st.Bsize), uint64(st.Ffree), st.Files > 0}, nil //nolint:gosec,unconvert // their types differ by system
-}
 
 // Examine implements driver.Examiner.
 func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, error) {
@@ -124,7 +107,7 @@ func ownersOf(info os.FileInfo) (user, group int) {
 // examineFS looks at what the store is on.
 func (d *Driver) examineFS() driver.Finding {
 	f := driver.Finding{Code: "S19", Title: "file system", Seen: "one of this machine"}
-	name, err := d.st.remoteFS(int(d.st.sessionsDir.Fd()))
+	name, err := d.st.RemoteFS(int(d.st.sessionsDir.Fd()))
 	switch {
 	case err != nil:
 		f.Level, f.Seen = driver.LevelSkip, fmt.Sprintf("it does not tell: %v", err)
@@ -132,7 +115,7 @@ func (d *Driver) examineFS() driver.Finding {
 		f.Level, f.Seen = driver.LevelBad, "it is "+name
 		f.Why = "locks and sockets do not reach other machines there, or do not work: two hold"
 		f.Mend = "a directory on a disk of this machine; for several machines a server, as redis:// or postgres://"
-	case d.st.inMemory(d.st.dir):
+	case d.st.InMemory(d.st.dir):
 		f.Code, f.Level, f.Seen = "S22", driver.LevelWarn, "it is memory (tmpfs)"
 		f.Why = "a reboot forgets which tokens were drawn: the next ones rest on the clock, and one that is behind draws smaller ones"
 		f.Mend = "a directory on a disk, where tokens are checked; otherwise it may stay"
@@ -143,21 +126,21 @@ func (d *Driver) examineFS() driver.Finding {
 // examineRoom looks at what is left for records and sessions.
 func (d *Driver) examineRoom() driver.Finding {
 	f := driver.Finding{Code: "O7", Title: "room"}
-	r, err := d.st.room(d.st.dir)
+	r, err := d.st.Room(d.st.dir)
 	if err != nil {
 		f.Level, f.Seen = driver.LevelSkip, err.Error()
 		return f
 	}
-	f.Seen = fmt.Sprintf("%d MiB", r.bytes>>20)
-	if r.counts {
-		f.Seen += fmt.Sprintf(" and %d files", r.files)
+	f.Seen = fmt.Sprintf("%d MiB", r.Bytes>>20)
+	if r.Counts {
+		f.Seen += fmt.Sprintf(" and %d files", r.Files)
 	}
 	f.Seen += " are left"
 	const mend = "make room: df -h and df -i say where there is none"
 	switch {
-	case r.bytes == 0, r.counts && r.files == 0:
+	case r.Bytes == 0, r.Counts && r.Files == 0:
 		f.Level, f.Why, f.Mend = driver.LevelBad, "no lock can be had whose name has no record, and no session opened", mend
-	case r.bytes < leastSpace, r.counts && r.files < leastFiles:
+	case r.Bytes < leastSpace, r.Counts && r.Files < leastFiles:
 		f.Level, f.Why, f.Mend = driver.LevelWarn, "when it is full no session can be opened, and no new name locked", mend
 	}
 	return f
@@ -197,7 +180,7 @@ func (d *Driver) examineLeft() driver.Finding {
 	stale := 0
 	for _, e := range entries {
 		info, err := e.Info()
-		if err == nil && d.st.wallClock().Sub(info.ModTime()) >= idle && isRecord(d.st.locks, e) {
+		if err == nil && d.st.WallClock().Sub(info.ModTime()) >= idle && isRecord(d.st.locks, e) {
 			stale++
 		}
 	}
@@ -253,7 +236,7 @@ func (d *Driver) flush() (took []time.Duration, err error) {
 		if _, err := file.WriteAt([]byte("interlock doctor\n"), 0); err != nil {
 			return nil, err
 		}
-		if err := d.st.sync(file); err != nil {
+		if err := d.st.Sync(file); err != nil {
 			return nil, err
 		}
 		took = append(took, time.Since(began))

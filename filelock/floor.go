@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // floor is the durable side of the tokens, and the page that says which layout and which boot the store is in.
@@ -34,7 +35,7 @@ import (
 type floor struct {
 	st   *store
 	file *os.File
-	mapped
+	machine.Mapped
 	syncs atomic.Uint64
 	ahead atomic.Bool // somebody in this process is raising it ahead of time
 	start func(func())
@@ -73,17 +74,17 @@ func (fl *floor) enter() error {
 	if ok, err := fl.ready(); ok || err != nil {
 		return err
 	}
-	if err := lockFor(int(fl.file.Fd()), 10*time.Second); err != nil {
+	if err := machine.LockFor(int(fl.file.Fd()), 10*time.Second); err != nil {
 		return fmt.Errorf("somebody is preparing the store and does not end: %w", err)
 	}
-	defer unflock(int(fl.file.Fd()))
+	defer machine.Unflock(int(fl.file.Fd()))
 	if ok, err := fl.ready(); ok || err != nil {
 		return err
 	}
 	if err := fl.st.selfTest(); err != nil {
 		return err
 	}
-	if fl.page == nil {
+	if fl.Page == nil {
 		page := make([]byte, pageSize)
 		copy(page, floorMagic)
 		binary.LittleEndian.PutUint16(page[8:], layoutMajor)
@@ -107,7 +108,7 @@ func (fl *floor) enter() error {
 // takeOver begins a new boot: every claim is void, and so is every file of the store, whole or torn by the crash. Only
 // the floor remains, and what is not the store's.
 func (fl *floor) takeOver() error {
-	highest := max(fl.base().Load(), fl.durable().Load(), highestSlot(fl.page))
+	highest := max(fl.base().Load(), fl.durable().Load(), highestSlot(fl.Page))
 	fl.base().Store(highest)
 	fl.durable().Store(highest)
 	fl.swept().Store(0)
@@ -125,7 +126,7 @@ func (fl *floor) takeOver() error {
 			}
 		}
 	}
-	copy(fl.page[16:32], fl.st.boot[:]) // last: who finds it need not look further
+	copy(fl.Page[16:32], fl.st.boot[:]) // last: who finds it need not look further
 	return nil
 }
 
@@ -143,7 +144,7 @@ func highestSlot(page []byte) (highest uint64) {
 
 // ready maps the page if it is complete and reports whether it is of this boot.
 func (fl *floor) ready() (_ bool, err error) {
-	if fl.page == nil {
+	if fl.Page == nil {
 		info, err := fl.file.Stat()
 		if err != nil || info.Size() == 0 {
 			return false, err
@@ -151,16 +152,16 @@ func (fl *floor) ready() (_ bool, err error) {
 		if info.Size() < pageSize {
 			return false, fmt.Errorf("%w: it has %d bytes, not %d", errDamaged, info.Size(), pageSize)
 		}
-		if fl.mapped, err = mapFile(fl.file, 0, pageSize); err != nil {
+		if fl.Mapped, err = machine.Map(fl.file, 0, pageSize); err != nil {
 			return false, err
 		}
 	}
 	ready := false
 	err = fl.use(func() error {
-		if major := binary.LittleEndian.Uint16(fl.page[8:]); major > layoutMajor {
+		if major := binary.LittleEndian.Uint16(fl.Page[8:]); major > layoutMajor {
 			return fmt.Errorf("%w of Interlock: its layout is %d, this program knows %d: use the newer version for all programs of this store", errNewer, major, layoutMajor)
 		}
-		ready = string(fl.page[16:32]) == string(fl.st.boot[:])
+		ready = string(fl.Page[16:32]) == string(fl.st.boot[:])
 		return nil
 	})
 	return ready, err
@@ -170,8 +171,8 @@ func (fl *floor) ready() (_ bool, err error) {
 // the next boot could begin below it.
 func (fl *floor) use(do func() error) error {
 	err := errCut
-	fl.touch(func() {
-		if string(fl.page[:8]) != floorMagic || binary.LittleEndian.Uint16(fl.page[8:]) == 0 {
+	fl.Touch(func() {
+		if string(fl.Page[:8]) != floorMagic || binary.LittleEndian.Uint16(fl.Page[8:]) == 0 {
 			err = errNoFloor
 			return
 		}
@@ -182,10 +183,10 @@ func (fl *floor) use(do func() error) error {
 
 // The words of the page, to be used within use.
 
-func (fl *floor) durable() *atomic.Uint64  { return fl.word(32) }
-func (fl *floor) base() *atomic.Uint64     { return fl.word(40) }
-func (fl *floor) swept() *atomic.Uint64    { return fl.word(48) }
-func (fl *floor) removals() *atomic.Uint64 { return fl.word(56) }
+func (fl *floor) durable() *atomic.Uint64  { return fl.Word(32) }
+func (fl *floor) base() *atomic.Uint64     { return fl.Word(40) }
+func (fl *floor) swept() *atomic.Uint64    { return fl.Word(48) }
+func (fl *floor) removals() *atomic.Uint64 { return fl.Word(56) }
 
 // draw reserves tokens as driver.Draw does, above the floor of earlier boots and never above the durable one.
 func (fl *floor) draw(stored uint64, now time.Time) (fence, reserved uint64, err error) {
@@ -213,8 +214,8 @@ func (fl *floor) draw(stored uint64, now time.Time) (fence, reserved uint64, err
 // floor is reached.
 func (fl *floor) raiseAhead(reserved uint64) {
 	defer fl.ahead.Store(false)
-	if ok, _ := flock(int(fl.file.Fd()), unix.LOCK_EX); ok {
-		defer unflock(int(fl.file.Fd()))
+	if ok, _ := machine.Flock(int(fl.file.Fd()), unix.LOCK_EX); ok {
+		defer machine.Unflock(int(fl.file.Fd()))
 		_ = fl.use(func() error { return fl.raise(reserved) })
 	}
 }
@@ -269,7 +270,7 @@ func (fl *floor) forget(fence uint64) error {
 	})
 }
 
-func (fl *floor) close() error { return errors.Join(fl.unmap(), fl.file.Close()) }
+func (fl *floor) close() error { return errors.Join(fl.Unmap(), fl.file.Close()) }
 
 // raiseWord sets w to value unless it is higher.
 func raiseWord(w *atomic.Uint64, value uint64) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // tell has the process of a session look at a line. It never waits: a message that finds the socket full is dropped,
@@ -57,7 +59,7 @@ func (p *peer) send(m message) bool {
 		var err error
 		if werr := p.raw.Write(func(fd uintptr) bool {
 			var n int
-			n, err = unix.SendmsgN(int(fd), m[:], nil, nil, unix.MSG_DONTWAIT|sendFlags)
+			n, err = unix.SendmsgN(int(fd), m[:], nil, nil, unix.MSG_DONTWAIT|machine.SendFlags)
 			if err == nil && n < len(m) {
 				err = unix.EPIPE // half a message: the rest would be taken for another one
 			}

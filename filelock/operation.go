@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/line"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // operation is one change of a line: begin, then changes of line, then commit or abort, then end.
@@ -73,7 +74,7 @@ func (k *desk) seize(ctx context.Context) (*operation, error) {
 				f.unlock()
 				f.unref()
 				empty++
-				nap(time.Millisecond)
+				machine.Nap(time.Millisecond)
 				continue
 			}
 			if !gone && errors.Is(err, errDamaged) {
@@ -104,7 +105,7 @@ const nameFresh = int64(time.Millisecond)
 
 // lostName reports whether the record in f, whose flock is had, has lost its name.
 func (k *desk) lostName(f *recordFile) (bool, error) {
-	now := k.d.st.fastClock()
+	now := k.d.st.FastClock()
 	removals, known := k.d.floor.removed()
 	if known && k.named == f && k.namedRemovals == removals && now-k.namedAt < nameFresh {
 		return false, nil
@@ -222,7 +223,7 @@ func (o *operation) reap(how thoroughness) (bool, error) {
 	for {
 		// Once some are dropped others hold, who are asked in turn.
 		dropped := o.line.Drop(func(c line.Claim) bool {
-			if c.Broken && o.line.ends[c.ID] <= o.k.d.st.bootClock() {
+			if c.Broken && o.line.ends[c.ID] <= o.k.d.st.BootClock() {
 				return true
 			}
 			over, asked := verdict[c.Session]

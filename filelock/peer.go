@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // peer is another session as this process knows it: its file, and a link to its socket. The link carries wake-ups to
@@ -151,7 +153,7 @@ func (p *peer) nextGlance() time.Duration {
 	if !live {
 		return time.Nanosecond
 	}
-	return min(max(time.Duration(until-p.d.st.bootClock()), 0)+time.Millisecond, linkGlance)
+	return min(max(time.Duration(until-p.d.st.BootClock()), 0)+time.Millisecond, linkGlance)
 }
 
 // run follows the session until it is over or nobody is interested.
@@ -186,7 +188,7 @@ func (p *peer) run() {
 			continue
 		}
 		if pause < time.Millisecond {
-			nap(pause) // a dead process closes its files one after the other, some microseconds apart
+			machine.Nap(pause) // a dead process closes its files one after the other, some microseconds apart
 		} else {
 			t.Reset(pause)
 			select {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // recordFile is an open record. Several goroutines may use it; it is closed when the last has let go.
@@ -32,15 +33,15 @@ const openFlags = unix.O_RDWR | unix.O_CLOEXEC | unix.O_NOFOLLOW
 // flock, and only into a file that is still empty: else it would wipe out those who hold by then.
 func (st *store) openRecord(path string, create bool) (*recordFile, error) {
 	for {
-		fd, err := unix.Open(path, openFlags|quietFlag, 0)
-		if errors.Is(err, unix.EPERM) && quietFlag != 0 {
+		fd, err := unix.Open(path, openFlags|machine.NoAccessTime, 0)
+		if errors.Is(err, unix.EPERM) && machine.NoAccessTime != 0 {
 			fd, err = unix.Open(path, openFlags, 0) // only the owner may be quiet
 		}
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if errors.Is(err, unix.ENOENT) && create {
-			fd, err = unix.Open(path, openFlags|quietFlag|unix.O_CREAT|unix.O_EXCL, uint32(st.fileMode))
+			fd, err = unix.Open(path, openFlags|machine.NoAccessTime|unix.O_CREAT|unix.O_EXCL, uint32(st.fileMode))
 			if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EINTR) {
 				continue
 			}
@@ -70,7 +71,7 @@ func (st *store) beginRecord(fd int, path string) (err error) {
 			return err
 		}
 	}
-	if err := lockFor(fd, flockPatient); err != nil {
+	if err := machine.LockFor(fd, flockPatient); err != nil {
 		return nil // whoever has it begins the line
 	}
 	defer f.unlock()
@@ -107,13 +108,13 @@ const (
 // call, because that could be neither cancelled nor left behind without a thread.
 func (f *recordFile) lock(ctx, closing context.Context, slow func(*recordFile)) error {
 	for range flockTries {
-		if ok, err := flock(f.fd, unix.LOCK_EX); ok || err != nil {
+		if ok, err := machine.Flock(f.fd, unix.LOCK_EX); ok || err != nil {
 			return err
 		}
 	}
 	for range flockNaps {
-		nap(flockNap)
-		if ok, err := flock(f.fd, unix.LOCK_EX); ok || err != nil {
+		machine.Nap(flockNap)
+		if ok, err := machine.Flock(f.fd, unix.LOCK_EX); ok || err != nil {
 			return err
 		}
 	}
@@ -129,7 +130,7 @@ func (f *recordFile) lock(ctx, closing context.Context, slow func(*recordFile)) 
 			return fmt.Errorf("%w while %s has the record's lock", ctx.Err(), f.owner())
 		case <-t.C:
 		}
-		if ok, err := flock(f.fd, unix.LOCK_EX); ok || err != nil {
+		if ok, err := machine.Flock(f.fd, unix.LOCK_EX); ok || err != nil {
 			return err
 		}
 		if !told && time.Since(began) > flockPatient {
@@ -143,18 +144,18 @@ func (f *recordFile) lock(ctx, closing context.Context, slow func(*recordFile)) 
 func (f *recordFile) owner() string {
 	var st unix.Stat_t
 	if unix.Fstat(f.fd, &st) == nil {
-		if who := whoHas(st.Ino); who != "" {
+		if who := machine.LockOwner(st.Ino); who != "" {
 			return who
 		}
 	}
 	return "another process"
 }
 
-func (f *recordFile) unlock() { unflock(f.fd) }
+func (f *recordFile) unlock() { machine.Unflock(f.fd) }
 
 // unlinked reports whether the file has lost its name: then a new one stands in its place, or none.
 func (f *recordFile) unlinked() (bool, error) {
-	n, err := links(f.fd)
+	n, err := machine.Links(f.fd)
 	return n == 0, err
 }
 
@@ -242,7 +243,7 @@ func (f *recordFile) peek() (r *record, seen stamp, err error) {
 		}
 		if errors.Is(err, errEmpty) && empty < emptyPatience {
 			tries, empty = 0, empty+1
-			nap(time.Millisecond)
+			machine.Nap(time.Millisecond)
 		}
 	}
 	return nil, stamp{}, err
@@ -258,22 +259,4 @@ func (f *recordFile) write(r *record, buf []byte) (full []byte, written stamp, e
 	}
 	// From here on the record is the new one, whenever this process is killed.
 	return full, stampOf(head), f.pwrite(head, 0)
-}
-
-// lockFor is flock with a time limit, for the rare locks of the store itself.
-func lockFor(fd int, limit time.Duration) error {
-	over := time.NewTimer(limit)
-	defer over.Stop()
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	for {
-		if ok, err := flock(fd, unix.LOCK_EX); ok || err != nil {
-			return err
-		}
-		select {
-		case <-again.C:
-		case <-over.C:
-			return fmt.Errorf("not done after %v", limit)
-		}
-	}
 }

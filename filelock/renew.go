@@ -34,7 +34,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	if s.file.removed() {
 		s.file.revoke() // the others take a session without a file for over
 	}
-	if err := s.extend(s.d.st.bootClock()); err != nil {
+	if err := s.extend(s.d.st.BootClock()); err != nil {
 		return driver.Renewal{}, err
 	}
 	whole := true

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 func TestRights(t *testing.T) {
@@ -171,8 +172,8 @@ func TestDirectory_ThatIsAwayTellsOfNobody(t *testing.T) {
 }
 
 func TestDirectory_RemoteFileSystemsAreRefusedUntouched(t *testing.T) {
-	sys := machine
-	sys.remoteFS = func(int) (string, error) { return "NFS", nil }
+	sys := machine.Host
+	sys.RemoteFS = func(int) (string, error) { return "NFS", nil }
 	parent := t.TempDir()
 	for _, dir := range []string{filepath.Join(parent, "new"), parent} {
 		d, err := newDriver(dir, nil, sys)

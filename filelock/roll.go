@@ -13,6 +13,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // roll says in which lines a session stands, so that who lists the lines reads the records of those and not of all names
@@ -36,7 +38,7 @@ import (
 type roll struct {
 	file   *os.File
 	clock  func() int64
-	chunks []mapped
+	chunks []machine.Mapped
 	free   []freeSlot // the one that was left first is first
 	reused uint64
 	failed bool
@@ -67,7 +69,7 @@ func (st *store) createRoll(key sessionKey) (*roll, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &roll{file: f, clock: st.fastClock}
+	r := &roll{file: f, clock: st.FastClock}
 	if err := r.grow(); err != nil {
 		r.close()
 		os.Remove(f.Name())
@@ -86,7 +88,7 @@ func (r *roll) grow() error {
 	if _, err := r.file.WriteAt(b, int64(begin)); err != nil {
 		return err
 	}
-	m, err := mapFile(r.file, int64(begin), chunkSize)
+	m, err := machine.Map(r.file, int64(begin), chunkSize)
 	if err != nil {
 		return err
 	}
@@ -104,7 +106,7 @@ func (r *roll) grow() error {
 
 // head sets a word of the roll's head.
 func (r *roll) head(at int, value uint64) bool {
-	return r.chunks[0].touch(func() { r.chunks[0].word(at).Store(value) })
+	return r.chunks[0].Touch(func() { r.chunks[0].Word(at).Store(value) })
 }
 
 // enter gives a claim whose record's file has that name a slot, or 0 if the roll names not all from now on.
@@ -126,13 +128,13 @@ func (r *roll) enter(file string) (at int) {
 	r.free = r.free[1:]
 	m, off := r.chunks[slot.at/chunkSize], slot.at%chunkSize
 	r.reused = max(r.reused, slot.left) // a clock that is read anew may step back by some microseconds
-	whole := r.head(8, r.reused) && m.touch(func() {
+	whole := r.head(8, r.reused) && m.Touch(func() {
 		var b [rollSlot - 8]byte
 		copy(b[:], file)
 		for i := 0; i <= len(file); i += 8 {
-			m.word(off + 8 + i).Store(binary.NativeEndian.Uint64(b[i:]))
+			m.Word(off + 8 + i).Store(binary.NativeEndian.Uint64(b[i:]))
 		}
-		m.word(off).Store(rollStands)
+		m.Word(off).Store(rollStands)
 	})
 	if !whole {
 		r.fail()
@@ -155,7 +157,7 @@ func (r *roll) leave(at int, file string) {
 // mark sets the first word of a slot and returns the slot, or 0 if the roll has failed.
 func (r *roll) mark(at int, value uint64) int {
 	m := r.chunks[at/chunkSize]
-	if !m.touch(func() { m.word(at % chunkSize).Store(value) }) {
+	if !m.Touch(func() { m.Word(at % chunkSize).Store(value) }) {
 		r.fail()
 		return 0
 	}
@@ -172,7 +174,7 @@ func (r *roll) fail() {
 func (r *roll) close() {
 	r.failed = true
 	for _, m := range r.chunks {
-		_ = m.unmap()
+		_ = m.Unmap()
 	}
 	r.chunks = nil
 	r.file.Close()
@@ -223,7 +225,7 @@ const rollTries = 3
 // damaged or does not name all, or because too much happens meanwhile.
 func (d *Driver) standing() (names map[string]bool, ok bool) {
 	for range rollTries {
-		since := uint64(d.st.bootClock())
+		since := uint64(d.st.BootClock())
 		before, err := d.st.sessionKeys()
 		if err != nil {
 			return nil, false

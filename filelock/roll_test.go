@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // listed lists the lines of d's store and returns their names, how many claims they have, and how many records were read.
 func listed(t testing.TB, d *Driver) (names string, reads int) {
 	t.Helper()
 	// Who has left until now is not taken for one who leaves while the rolls are read: see fastClock.
-	for begin := d.st.bootClock(); d.st.bootClock() <= begin+clockClose; {
+	for begin := d.st.BootClock(); d.st.BootClock() <= begin+machine.ClockClose; {
 	}
 	before := d.Stats().RecordReads
 	lines, err := d.Lines(t.Context(), "")
@@ -175,7 +176,7 @@ func TestRoll_NamesWhoHasJustLeft(t *testing.T) {
 	_, s2 := openAt(t, dir, long)
 	c := mutexOf("n")
 	acquire(t, s2, c)
-	since, seen := uint64(d.st.bootClock()), map[string]bool{}
+	since, seen := uint64(d.st.BootClock()), map[string]bool{}
 	read := func(s driver.Session) bool {
 		all, err := d.st.readRoll(s.(*session).key, since, seen)
 		if err != nil {

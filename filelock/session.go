@@ -63,7 +63,7 @@ func (d *Driver) openSession(spec driver.Spec) (*session, error) {
 	if !sock.inStore {
 		text.Socket = sock.path
 	}
-	file, lock, err := d.st.createSession(key, text, spec.TTL, uint64(d.st.bootClock()+int64(spec.TTL)))
+	file, lock, err := d.st.createSession(key, text, spec.TTL, uint64(d.st.BootClock()+int64(spec.TTL)))
 	if err != nil {
 		roll.close()
 		os.Remove(d.st.rollPath(key))

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // sessionFile is one session's file, as its owner and as every other process sees it.
@@ -42,7 +43,7 @@ type sessionFile struct {
 	st   *store
 	key  sessionKey
 	file *os.File
-	mapped
+	machine.Mapped
 	text sessionText
 	ttl  time.Duration
 }
@@ -95,7 +96,7 @@ func (st *store) createSession(key sessionKey, text sessionText, ttl time.Durati
 		lock.Close()
 		return nil, nil, err
 	}
-	if ok, err := flock(int(lock.Fd()), unix.LOCK_EX); !ok {
+	if ok, err := machine.Flock(int(lock.Fd()), unix.LOCK_EX); !ok {
 		return undo(fmt.Errorf("the new file is locked: %w", cmp.Or(err, driver.ErrRefused)))
 	}
 	if _, err := lock.WriteAt(page, 0); err != nil {
@@ -171,21 +172,21 @@ func (f *sessionFile) read() error {
 		return damaged(err.Error())
 	}
 	f.ttl = time.Duration(binary.LittleEndian.Uint64(page[48:]))
-	if f.mapped, err = mapFile(f.file, 0, pageSize); err != nil {
+	if f.Mapped, err = machine.Map(f.file, 0, pageSize); err != nil {
 		return err
 	}
 	// Readers of the word take no lock, so the page is unmapped only when nobody has the file any more.
-	runtime.AddCleanup(f, func(m mapped) { _ = m.unmap() }, f.mapped)
+	runtime.AddCleanup(f, func(m machine.Mapped) { _ = m.Unmap() }, f.Mapped)
 	return nil
 }
 
 // whole runs do, which may use the page's words, if the file is as it was written, and reports that. Whoever writes over a
 // file begins at its beginning, so do sees the words first and whole what stands behind them.
 func (f *sessionFile) whole(do func()) (whole bool) {
-	if f.page == nil {
+	if f.Page == nil {
 		return false
 	}
-	return f.touch(func() {
+	return f.Touch(func() {
 		if whole = f.sound(); whole {
 			do()
 		}
@@ -193,13 +194,13 @@ func (f *sessionFile) whole(do func()) (whole bool) {
 }
 
 // sound reports whether the page still begins as a session does. It is used within whole.
-func (f *sessionFile) sound() bool { return string(f.page[16:24]) == sessionMagic }
+func (f *sessionFile) sound() bool { return string(f.Page[16:24]) == sessionMagic }
 
 // end is the word that says when the session's time ends.
-func (f *sessionFile) end() *atomic.Uint64 { return f.word(0) }
+func (f *sessionFile) end() *atomic.Uint64 { return f.Word(0) }
 
 // others counts what others have changed in the session's lines: see session.toLookAt.
-func (f *sessionFile) others() *atomic.Uint64 { return f.word(8) }
+func (f *sessionFile) others() *atomic.Uint64 { return f.Word(8) }
 
 // changes returns what others count; nothing if the file is damaged.
 func (f *sessionFile) changes() (n uint64) {
@@ -246,7 +247,7 @@ func (f *sessionFile) over() (over bool) {
 	return f.whole(func() {
 		seen := f.end().Load()
 		// The clock is read after the word: one that is read before, and used late, could only err in the owner's favour.
-		over = f.sound() && (seen == revoked || int64(seen) <= f.st.bootClock() && f.end().CompareAndSwap(seen, revoked))
+		over = f.sound() && (seen == revoked || int64(seen) <= f.st.BootClock() && f.end().CompareAndSwap(seen, revoked))
 	}) && over
 }
 
@@ -255,11 +256,11 @@ func (f *sessionFile) over() (over bool) {
 func (f *sessionFile) orphaned() bool {
 	// Shared, so that two who ask at once do not take each other for the owner.
 	defer runtime.KeepAlive(f) // or its descriptor could be closed and be another file's
-	if ok, _ := flock(int(f.file.Fd()), unix.LOCK_SH); !ok {
+	if ok, _ := machine.Flock(int(f.file.Fd()), unix.LOCK_SH); !ok {
 		return false
 	}
 	f.revoke()
-	unflock(int(f.file.Fd()))
+	machine.Unflock(int(f.file.Fd()))
 	return true
 }
 
@@ -271,7 +272,7 @@ func (f *sessionFile) removed() bool {
 	}
 	gone := false
 	err = conn.Control(func(fd uintptr) {
-		n, err := links(int(fd))
+		n, err := machine.Links(int(fd))
 		gone = err == nil && n == 0
 	})
 	return err == nil && gone
@@ -282,7 +283,7 @@ func (f *sessionFile) socket() (string, error) {
 	if f.text.Socket != "" {
 		return f.text.Socket, nil
 	}
-	return f.st.socketPath(f.key.String() + socketSuffix)
+	return machine.SocketPath(f.st.sessionsDir, f.key.String()+socketSuffix)
 }
 
 // remove takes the session's files away.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // A stopped waiter does not hold up the releaser, however often he is told: a socket that takes no more drops messages.
@@ -86,7 +88,7 @@ func TestStop_OfTheHolder(t *testing.T) {
 		} else {
 			until(t, soon, "a try after the holder's time", func() bool { return acquire(t, s, c).Held })
 		}
-		if early := time.Duration(end - bootClock()); early > 0 {
+		if early := time.Duration(end - machine.BootClock()); early > 0 {
 			t.Errorf("granted %v before the time of the stopped holder was over", early)
 		}
 		if err := w.cmd.Process.Signal(syscall.SIGCONT); err != nil {

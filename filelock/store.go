@@ -10,11 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // store is the directory: where things are, and with which rights.
@@ -29,32 +29,18 @@ type store struct {
 	sessionsDir          *os.File
 	fileMode, dirMode    os.FileMode // 0600 and 0700, or 0660 and 0770 in a directory that a group shares
 	boot                 hash
-	system
+	machine.System
 }
-
-// system is what a store asks its machine, so that tests can be another one.
-type system struct {
-	bootID    func() (string, error)
-	bootClock func() int64 // exact
-	fastClock func() int64 // cheap, never behind
-	wallClock func() time.Time
-	remoteFS  func(fd int) (string, error)
-	inMemory  func(dir string) bool // what is there is gone after a reboot
-	room      func(dir string) (room, error)
-	sync      func(*os.File) error // for the doctor
-}
-
-var machine = system{bootID, bootClock, newFastClock(bootClock).now, time.Now, remoteFS, inMemory, roomOf, (*os.File).Sync}
 
 // openStore makes or opens the directory and refuses one that cannot carry a store.
-func openStore(dir string, sys system) (*store, error) {
+func openStore(dir string, sys machine.System) (*store, error) {
 	if dir == "" {
 		return nil, errors.New("filelock: no directory was named: want one on a file system of this machine")
 	}
-	if err := checkClock(); err != nil {
+	if err := machine.CheckClock(); err != nil {
 		return nil, err
 	}
-	id, err := sys.bootID()
+	id, err := sys.BootID()
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +50,7 @@ func openStore(dir string, sys system) (*store, error) {
 	}
 	st := &store{
 		dir: abs, locks: filepath.Join(abs, "locks"), sessions: filepath.Join(abs, "sessions"),
-		boot: hashOf(id), system: sys,
+		boot: hashOf(id), System: sys,
 	}
 	if _, err := os.Stat(abs); errors.Is(err, fs.ErrNotExist) {
 		if err := st.checkFS(filepath.Dir(abs)); err != nil {
@@ -141,7 +127,7 @@ func (st *store) checkFS(dir string) error {
 		return fmt.Errorf("filelock: cannot open the store: %w: want a directory in one that exists", err)
 	}
 	defer d.Close()
-	name, err := st.remoteFS(int(d.Fd()))
+	name, err := st.RemoteFS(int(d.Fd()))
 	if err != nil {
 		return fmt.Errorf("filelock: cannot tell the file system of %s: %w", dir, err)
 	}
@@ -243,10 +229,10 @@ func (st *store) selfTest() error {
 		return fmt.Errorf("filelock: %w", err)
 	}
 	defer second.Close()
-	if ok, err := flock(int(first.Fd()), unix.LOCK_EX); !ok {
+	if ok, err := machine.Flock(int(first.Fd()), unix.LOCK_EX); !ok {
 		return refuse("flock does not work", err)
 	}
-	if ok, err := flock(int(second.Fd()), unix.LOCK_SH); ok || err != nil {
+	if ok, err := machine.Flock(int(second.Fd()), unix.LOCK_SH); ok || err != nil {
 		return refuse("flock keeps nobody out", err)
 	}
 	l, err := st.listen(name + socketSuffix)
@@ -262,24 +248,6 @@ func (st *store) selfTest() error {
 	return c.Close()
 }
 
-// flock is flock(2) that does not wait, and that signals do not interrupt. It reports false when somebody else has the
-// lock.
-func flock(fd, how int) (bool, error) {
-	for {
-		switch err := unix.Flock(fd, how|unix.LOCK_NB); {
-		case err == nil:
-			return true, nil
-		case errors.Is(err, unix.EWOULDBLOCK):
-			return false, nil
-		case !errors.Is(err, unix.EINTR):
-			return false, err
-		}
-	}
-}
-
-// unflock gives a lock back.
-func unflock(fd int) { _ = unix.Flock(fd, unix.LOCK_UN) } // cannot fail on an open file
-
 // socketSuffix ends the name of a session's socket.
 const socketSuffix = ".s"
 
@@ -292,7 +260,7 @@ type listener struct {
 
 // listen makes the socket name. Its file stays until it is removed.
 func (st *store) listen(name string) (*listener, error) {
-	path, err := st.socketPath(name)
+	path, err := machine.SocketPath(st.sessionsDir, name)
 	if err != nil {
 		return nil, err
 	}

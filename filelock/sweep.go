@@ -16,6 +16,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/line"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // The sweeper removes what nobody needs: records of names that have been idle for long, and the files of sessions that
@@ -37,7 +38,7 @@ func (d *Driver) sweepNowAndThen() {
 			return
 		case <-t.C:
 		}
-		if d.floor.dueToSweep(uint64(d.st.bootClock())) {
+		if d.floor.dueToSweep(uint64(d.st.BootClock())) {
 			d.sweep(d.ctx, sweepIdle)
 		}
 		t.Reset(sweepEvery)
@@ -75,7 +76,7 @@ func (d *Driver) Prune(ctx context.Context, prefix string, idle time.Duration) (
 			return removed, fmt.Errorf("filelock: prune: %w", err)
 		}
 		info, err := e.Info()
-		if err != nil || !isRecord(d.st.locks, e) || d.st.wallClock().Sub(info.ModTime()) < idle {
+		if err != nil || !isRecord(d.st.locks, e) || d.st.WallClock().Sub(info.ModTime()) < idle {
 			continue
 		}
 		if d.remove(filepath.Join(d.st.locks, e.Name()), func(r *record) bool { return strings.HasPrefix(r.Name, prefix) && !d.stands(r) }) {
@@ -110,7 +111,7 @@ func (d *Driver) sweepSession(file string) {
 			}
 			f.file.Close()
 		}
-	case old(path, d.st.wallClock()):
+	case old(path, d.st.WallClock()):
 		// A socket, a roll or a draft without a session: whoever began to open it died, or is about to finish.
 		if _, err := os.Lstat(filepath.Join(d.st.sessions, name)); os.IsNotExist(err) {
 			os.Remove(path)
@@ -132,7 +133,7 @@ func (d *Driver) remove(path string, may func(*record) bool) bool {
 		return false
 	}
 	defer f.unref()
-	if ok, _ := flock(f.fd, unix.LOCK_EX); !ok {
+	if ok, _ := machine.Flock(f.fd, unix.LOCK_EX); !ok {
 		return false // somebody is just using it
 	}
 	defer f.unlock()
@@ -140,7 +141,7 @@ func (d *Driver) remove(path string, may func(*record) bool) bool {
 		return false
 	}
 	r, _, err := f.read(nil, stamp{})
-	if err != nil || r.boot == d.st.boot && r.closed > d.st.bootClock() || !may(r) {
+	if err != nil || r.boot == d.st.boot && r.closed > d.st.BootClock() || !may(r) {
 		return false
 	}
 	return d.floor.forget(r.Fence) == nil && os.Remove(path) == nil

@@ -38,7 +38,7 @@ func (k *desk) rewatch(r *record) {
 	checkAt := func(end int64) {
 		if end != k.nextEnd {
 			k.nextEnd = end
-			k.d.after(time.Duration(end-k.d.st.bootClock()), k.check)
+			k.d.after(time.Duration(end-k.d.st.BootClock()), k.check)
 		}
 	}
 	for _, end := range r.ends {

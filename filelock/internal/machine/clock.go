@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package filelock
+package machine
 
 import (
 	"sync/atomic"
@@ -29,7 +29,7 @@ type clockReading struct {
 
 const (
 	clockJump  = int64(time.Millisecond)
-	clockClose = int64(100 * time.Microsecond) // two readings further apart than this say little about each other
+	ClockClose = int64(100 * time.Microsecond) // two readings further apart than this say little about each other
 	clockFresh = int64(250 * time.Millisecond)
 )
 
@@ -46,7 +46,7 @@ func (c *fastClock) now() int64 {
 		}
 	}
 	boot := c.read()
-	if int64(time.Since(c.origin))-mono < clockClose {
+	if int64(time.Since(c.origin))-mono < ClockClose {
 		c.last.Store(&clockReading{mono: mono, ahead: boot - mono, offset: offset})
 	}
 	return boot

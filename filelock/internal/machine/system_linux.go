@@ -1,4 +1,4 @@
-package filelock
+package machine
 
 import (
 	"bytes"
@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootClock reads the clock that time-to-live is measured with, in nanoseconds: it counts suspended time, is the same
+// BootClock reads the clock that time-to-live is measured with, in nanoseconds: it counts suspended time, is the same
 // in all processes of the machine, and is never set.
-func bootClock() int64 {
+func BootClock() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
 		panic(fmt.Sprintf("filelock: CLOCK_BOOTTIME: %v", err)) // since Linux 2.6.39
@@ -30,8 +30,8 @@ func bootID() (string, error) {
 	return string(bytes.TrimSpace(b)), nil
 }
 
-// checkClock refuses a process whose boot-time clock differs from that of other processes of the machine.
-func checkClock() error {
+// CheckClock refuses a process whose boot-time clock differs from that of other processes of the machine.
+func CheckClock() error {
 	b, err := os.ReadFile("/proc/self/timens_offsets")
 	if err != nil {
 		return nil //nolint:nilerr // a kernel without time namespaces
@@ -78,8 +78,8 @@ func remoteFS(fd int) (string, error) {
 	return remote[int64(uint32(st.Type))], nil
 }
 
-// inMemory reports whether a folder is on a file system that is gone after a reboot.
-func inMemory(dir string) bool {
+// InMemory reports whether a folder is on a file system that is gone after a reboot.
+func InMemory(dir string) bool {
 	const ramfs = 0x858458f6
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) != nil {
@@ -89,30 +89,30 @@ func inMemory(dir string) bool {
 	return magic == unix.TMPFS_MAGIC || magic == ramfs
 }
 
-// socketPath returns a path by which the socket name in the directory dir can be bound and connected to. The address
+// SocketPath returns a path by which the socket name in the open directory dir can be bound and connected to. The address
 // of a Unix socket has room for 108 bytes, so a longer path goes through the descriptor of the directory.
-func (st *store) socketPath(name string) (string, error) {
-	if path := st.sessions + "/" + name; len(path) < maxSocketPath {
+func SocketPath(dir *os.File, name string) (string, error) {
+	if path := dir.Name() + "/" + name; len(path) < maxSocketPath {
 		return path, nil
 	}
-	return "/proc/self/fd/" + strconv.Itoa(int(st.sessionsDir.Fd())) + "/" + name, nil
+	return "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + name, nil
 }
 
 // maxSocketPath is the room in the address of a Unix socket, with the zero at its end.
 const maxSocketPath = 108
 
-// nap sleeps for less than the millisecond that Go's timers round up to.
-func nap(d time.Duration) {
+// Nap sleeps for less than the millisecond that Go's timers round up to.
+func Nap(d time.Duration) {
 	ts := unix.NsecToTimespec(int64(d))
 	_ = unix.Nanosleep(&ts, nil)
 }
 
-// quietFlag keeps reads from writing: the time of the last access would be stored after each change of a record.
-const quietFlag = unix.O_NOATIME
+// NoAccessTime keeps reads from writing: the time of the last access would be stored after each change of a record.
+const NoAccessTime = unix.O_NOATIME
 
-// links returns how many names a file has. It asks for nothing else, because a file whose times were asked for gets
+// Links returns how many names a file has. It asks for nothing else, because a file whose times were asked for gets
 // finer ones at the next write, which cost more than the write.
-func links(fd int) (uint32, error) {
+func Links(fd int) (uint32, error) {
 	var st unix.Statx_t
 	for {
 		err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_NLINK, &st)
@@ -123,8 +123,8 @@ func links(fd int) (uint32, error) {
 	}
 }
 
-// whoHas says who has the flock on the file of inode, for people: nobody can be asked but /proc.
-func whoHas(inode uint64) string {
+// LockOwner says who has the flock on the file of inode, for people: nobody can be asked but /proc.
+func LockOwner(inode uint64) string {
 	b, err := os.ReadFile("/proc/locks")
 	if err != nil {
 		return ""

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package filelock
+package machine
 
 import (
 	"testing"
@@ -8,13 +8,13 @@ import (
 )
 
 func TestClock_FollowsTheBootClock(t *testing.T) {
-	c := newFastClock(bootClock)
+	c := newFastClock(BootClock)
 	reads := 0
-	c.read = func() int64 { reads++; return bootClock() }
+	c.read = func() int64 { reads++; return BootClock() }
 	for deadline := time.Now().Add(300 * time.Millisecond); time.Now().Before(deadline); {
-		low := bootClock()
+		low := BootClock()
 		got := c.now()
-		high := bootClock()
+		high := BootClock()
 		if slack := int64(2 * time.Millisecond); got < low-slack || got > high+slack {
 			t.Fatalf("%d is not between %d and %d", got, low, high)
 		}
@@ -27,11 +27,11 @@ func TestClock_FollowsTheBootClock(t *testing.T) {
 // The machine was suspended: Go's monotonic clock stood still, the wall clock and the boot-time clock went on.
 func TestClock_NoticesSuspension(t *testing.T) {
 	asleep := int64(0)
-	c := newFastClock(func() int64 { return bootClock() + asleep })
+	c := newFastClock(func() int64 { return BootClock() + asleep })
 	c.now()
 	asleep = int64(time.Hour)
 	c.last.Store(&clockReading{mono: c.last.Load().mono, ahead: c.last.Load().ahead, offset: c.last.Load().offset - asleep})
-	if got, want := c.now(), bootClock()+asleep; got < want-int64(time.Second) || got > want+int64(time.Second) {
+	if got, want := c.now(), BootClock()+asleep; got < want-int64(time.Second) || got > want+int64(time.Second) {
 		t.Errorf("%d after an hour of sleep, want about %d", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package filelock
+package machine
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootClock reads the clock that time-to-live is measured with, in nanoseconds. On macOS CLOCK_MONOTONIC goes on while
+// BootClock reads the clock that time-to-live is measured with, in nanoseconds. On macOS CLOCK_MONOTONIC goes on while
 // the machine sleeps.
-func bootClock() int64 {
+func BootClock() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
 		panic(fmt.Sprintf("filelock: CLOCK_MONOTONIC: %v", err))
@@ -30,8 +30,8 @@ func bootID() (string, error) {
 	return id, nil
 }
 
-// checkClock has nothing to refuse: macOS has one clock for all.
-func checkClock() error { return nil }
+// CheckClock has nothing to refuse: macOS has one clock for all.
+func CheckClock() error { return nil }
 
 // remoteFS returns the name of the file system of fd if it is one that cannot carry the store, else "".
 func remoteFS(fd int) (string, error) {
@@ -50,17 +50,17 @@ func remoteFS(fd int) (string, error) {
 	return "", nil
 }
 
-// inMemory has nothing to report: macOS has no such file system that comes with a folder.
-func inMemory(string) bool { return false }
+// InMemory has nothing to report: macOS has no such file system that comes with a folder.
+func InMemory(string) bool { return false }
 
 // maxSocketPath is the room in the address of a Unix socket, with the zero at its end.
 const maxSocketPath = 104
 
-// socketPath returns a path by which the socket name can be bound and connected to. Where the store's own directory is
-// too long for the address of a socket, that is a directory of this user in the system's temporary folder; the
-// session's file says where.
-func (st *store) socketPath(name string) (string, error) {
-	if path := filepath.Join(st.sessions, name); len(path) < maxSocketPath {
+// SocketPath returns a path by which the socket name of the directory store can be bound and connected to. Where the
+// directory's own path is too long for the address of a socket, the socket is in a directory of this user in the
+// system's temporary folder; the session's file says where.
+func SocketPath(store *os.File, name string) (string, error) {
+	if path := filepath.Join(store.Name(), name); len(path) < maxSocketPath {
 		return path, nil
 	}
 	dir := filepath.Join("/tmp", "interlock-"+strconv.Itoa(os.Geteuid()))
@@ -77,18 +77,18 @@ func (st *store) socketPath(name string) (string, error) {
 	return filepath.Join(dir, name), nil
 }
 
-// nap sleeps for a short time.
-func nap(d time.Duration) { time.Sleep(d) }
+// Nap sleeps for a short time.
+func Nap(d time.Duration) { time.Sleep(d) }
 
-// quietFlag does not exist on macOS.
-const quietFlag = 0
+// NoAccessTime does not exist on macOS.
+const NoAccessTime = 0
 
-// links returns how many names a file has.
-func links(fd int) (uint32, error) {
+// Links returns how many names a file has.
+func Links(fd int) (uint32, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(fd, &st)
 	return uint32(st.Nlink), err
 }
 
-// whoHas would say who has the flock on a file: macOS does not tell.
-func whoHas(uint64) string { return "" }
+// LockOwner would say who has the flock on a file: macOS does not tell.
+func LockOwner(uint64) string { return "" }
