@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
@@ -43,10 +44,10 @@ func sharePage[T any](path string) (*T, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if err := f.Truncate(pageSize); err != nil {
+	if err := f.Truncate(layout.PageSize); err != nil {
 		return nil, err
 	}
-	page, err := unix.Mmap(int(f.Fd()), 0, pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	page, err := unix.Mmap(int(f.Fd()), 0, layout.PageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, err
 	}

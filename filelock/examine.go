@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 )
 
 const (
@@ -36,11 +37,11 @@ func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, 
 // examineRights looks at who may write to the store, as when it was opened.
 func (d *Driver) examineRights() driver.Finding {
 	f := driver.Finding{Title: "rights", Seen: "only this user may write to it"}
-	if d.st.shared() {
+	if d.st.Shared() {
 		f.Seen = "this user's group may write to it, and nobody else"
 	}
-	for _, dir := range []string{d.st.dir, d.st.locks, d.st.sessions} {
-		if err := d.st.checkRights(dir); err != nil {
+	for _, dir := range []string{d.st.Dir, d.st.Locks, d.st.Sessions} {
+		if err := d.st.CheckRights(dir); err != nil {
 			f.Level, f.Seen = driver.LevelBad, err.Error()
 			f.Why = "whoever may write to it can take every lock; a program that opens the store refuses it"
 			f.Mend = "chmod 700 " + dir + ", or 2770 for a group that shares it"
@@ -53,7 +54,7 @@ func (d *Driver) examineRights() driver.Finding {
 // examineParents looks at who may put another store in this one's place: whoever may rename a folder above it.
 func (d *Driver) examineParents() driver.Finding {
 	f := driver.Finding{Code: "S21", Title: "folders above", Seen: "nobody may put another store in its place"}
-	path, err := filepath.EvalSymlinks(d.st.dir)
+	path, err := filepath.EvalSymlinks(d.st.Dir)
 	if err != nil {
 		f.Level, f.Seen = driver.LevelSkip, err.Error()
 		return f
@@ -107,7 +108,7 @@ func ownersOf(info os.FileInfo) (user, group int) {
 // examineFS looks at what the store is on.
 func (d *Driver) examineFS() driver.Finding {
 	f := driver.Finding{Code: "S19", Title: "file system", Seen: "one of this machine"}
-	name, err := d.st.RemoteFS(int(d.st.sessionsDir.Fd()))
+	name, err := d.st.RemoteFS(int(d.st.SessionsDir.Fd()))
 	switch {
 	case err != nil:
 		f.Level, f.Seen = driver.LevelSkip, fmt.Sprintf("it does not tell: %v", err)
@@ -115,7 +116,7 @@ func (d *Driver) examineFS() driver.Finding {
 		f.Level, f.Seen = driver.LevelBad, "it is "+name
 		f.Why = "locks and sockets do not reach other machines there, or do not work: two hold"
 		f.Mend = "a directory on a disk of this machine; for several machines a server, as redis:// or postgres://"
-	case d.st.InMemory(d.st.dir):
+	case d.st.InMemory(d.st.Dir):
 		f.Code, f.Level, f.Seen = "S22", driver.LevelWarn, "it is memory (tmpfs)"
 		f.Why = "a reboot forgets which tokens were drawn: the next ones rest on the clock, and one that is behind draws smaller ones"
 		f.Mend = "a directory on a disk, where tokens are checked; otherwise it may stay"
@@ -126,7 +127,7 @@ func (d *Driver) examineFS() driver.Finding {
 // examineRoom looks at what is left for records and sessions.
 func (d *Driver) examineRoom() driver.Finding {
 	f := driver.Finding{Code: "O7", Title: "room"}
-	r, err := d.st.Room(d.st.dir)
+	r, err := d.st.Room(d.st.Dir)
 	if err != nil {
 		f.Level, f.Seen = driver.LevelSkip, err.Error()
 		return f
@@ -172,7 +173,7 @@ func examineOpen() driver.Finding {
 func (d *Driver) examineLeft() driver.Finding {
 	f := driver.Finding{Title: "leftovers"}
 	const idle, many = 7 * 24 * time.Hour, 10_000
-	entries, err := os.ReadDir(d.st.locks)
+	entries, err := os.ReadDir(d.st.Locks)
 	if err != nil {
 		f.Level, f.Seen = driver.LevelSkip, err.Error()
 		return f
@@ -180,7 +181,7 @@ func (d *Driver) examineLeft() driver.Finding {
 	stale := 0
 	for _, e := range entries {
 		info, err := e.Info()
-		if err == nil && d.st.WallClock().Sub(info.ModTime()) >= idle && isRecord(d.st.locks, e) {
+		if err == nil && d.st.WallClock().Sub(info.ModTime()) >= idle && layout.IsRecord(d.st.Locks, e) {
 			stale++
 		}
 	}
@@ -196,7 +197,7 @@ func (d *Driver) examineLeft() driver.Finding {
 // examineFlock tries what the store is made of.
 func (d *Driver) examineFlock() driver.Finding {
 	f := driver.Finding{Code: "S19", Title: "flock", Seen: "a lock keeps another one out, and a socket can be connected to"}
-	if err := d.st.selfTest(); err != nil {
+	if err := d.st.SelfTest(); err != nil {
 		f.Level, f.Seen = driver.LevelBad, err.Error()
 		f.Why, f.Mend = "that is what the store is made of", "a directory on a disk of this machine"
 	}
@@ -224,8 +225,8 @@ func (d *Driver) examineDisk(e driver.Exam) driver.Finding {
 
 // flush writes a file to the disk, time after time.
 func (d *Driver) flush() (took []time.Duration, err error) {
-	path := filepath.Join(d.st.sessions, testPrefix+hashOf(driver.NewID()).String())
-	file, err := d.st.create(path)
+	path := filepath.Join(d.st.Sessions, layout.TestPrefix+layout.HashOf(driver.NewID()).String())
+	file, err := d.st.Create(path)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 	"github.com/interlock-go/interlock/filelock/internal/machine"
 	"github.com/interlock-go/interlock/internal/examine/examinetest"
 )
@@ -56,7 +57,7 @@ func TestDoctor_Well(t *testing.T) {
 	if !said["disk"] || !said["flock"] || !said["rehearsal"] {
 		t.Errorf("%+v; want the disk, flock and a rehearsal among them", r.Findings)
 	}
-	left, err := filepath.Glob(filepath.Join(dir, "sessions", testPrefix+"*"))
+	left, err := filepath.Glob(filepath.Join(dir, "sessions", layout.TestPrefix+"*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("%v stays, %v", left, err)
 	}
@@ -206,7 +207,7 @@ func TestDoctor_Leftovers(t *testing.T) {
 	}
 	for i := range 10_000 {
 		name := fmt.Sprint("old", i)
-		if err := os.Link(records[0], filepath.Join(dir, "locks", recordName(name, hashOf(name)))); err != nil {
+		if err := os.Link(records[0], filepath.Join(dir, "locks", layout.RecordName(name, layout.HashOf(name)))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -153,7 +153,7 @@ func (c *crowd) visit(s driver.Session, me int) error {
 	if err == nil && g.Held {
 		// What is held without having been renewed of late is nothing to enter with; the session's time is long here
 		// unless the process was stopped.
-		if until, live := s.(*session).file.until(); live && until > machine.BootClock()+int64(50*time.Millisecond) {
+		if until, live := s.(*session).file.Until(); live && until > machine.BootClock()+int64(50*time.Millisecond) {
 			c.enter(me, name, what)
 			machine.Nap(100 * time.Microsecond) // time to be seen in
 			c.leave(me)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
@@ -22,8 +23,8 @@ import (
 // is interested any more. When the session is over, every desk that watches it checks its line.
 type peer struct {
 	d    *Driver
-	key  sessionKey
-	file *sessionFile
+	key  layout.SessionKey
+	file *layout.SessionFile
 
 	mu       sync.Mutex
 	conn     *net.UnixConn
@@ -43,7 +44,7 @@ const (
 )
 
 // peer returns the session of key as a peer. The error matches os.ErrNotExist when the session is over.
-func (d *Driver) peer(key sessionKey) (*peer, error) {
+func (d *Driver) peer(key layout.SessionKey) (*peer, error) {
 	d.mu.Lock()
 	p, closed := d.peers[key], d.closed
 	d.mu.Unlock()
@@ -51,21 +52,21 @@ func (d *Driver) peer(key sessionKey) (*peer, error) {
 		return p, nil
 	}
 	if closed {
-		return nil, errClosed
+		return nil, layout.ErrClosed
 	}
-	f, err := d.st.openSession(key)
+	f, err := d.st.OpenSession(key)
 	if err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if other := d.peers[key]; other != nil {
-		f.file.Close()
+		f.File.Close()
 		return other, nil
 	}
 	if d.closed {
-		f.file.Close()
-		return nil, errClosed
+		f.File.Close()
+		return nil, layout.ErrClosed
 	}
 	p = &peer{d: d, key: key, file: f, watchers: map[*desk]bool{}, used: time.Now()}
 	d.peers[key] = p
@@ -88,7 +89,7 @@ func (p *peer) link() bool {
 	if p.dead || p.d.ctx.Err() != nil {
 		return false
 	}
-	path, err := p.file.socket()
+	path, err := p.file.Socket()
 	if err != nil {
 		return false
 	}
@@ -149,7 +150,7 @@ func (p *peer) nextGlance() time.Duration {
 	if len(p.watchers) == 0 {
 		return linkLinger
 	}
-	until, live := p.file.until()
+	until, live := p.file.Until()
 	if !live {
 		return time.Nanosecond
 	}
@@ -176,12 +177,12 @@ func (p *peer) run() {
 				}
 				p.mu.Unlock()
 				pause = probeFirst
-				if p.file.orphaned() {
+				if p.file.Orphaned() {
 					p.bury()
 					return
 				}
 			}
-			if p.file.over() {
+			if p.file.Over() {
 				p.die()
 				return
 			}
@@ -196,11 +197,11 @@ func (p *peer) run() {
 			case <-t.C:
 			}
 		}
-		if p.file.over() {
+		if p.file.Over() {
 			p.die()
 			return
 		}
-		if p.file.orphaned() {
+		if p.file.Orphaned() {
 			p.bury()
 			return
 		}
@@ -251,7 +252,7 @@ func (p *peer) die() {
 
 // bury ends the peer: nobody is left who acts for the session, so its files can go.
 func (p *peer) bury() {
-	p.file.remove()
+	p.file.Remove()
 	p.die()
 }
 

@@ -104,7 +104,7 @@ func TestSweep_LeavesWhatIsUsed(t *testing.T) {
 	if _, err := os.Stat(d.Key("idle")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an idle record: %v", err)
 	}
-	if left, err := os.ReadDir(d.st.sessions); err != nil || len(left) != 3 {
+	if left, err := os.ReadDir(d.st.Sessions); err != nil || len(left) != 3 {
 		t.Errorf("%d files of sessions, %v: want file, roll and socket of the living one", len(left), err)
 	}
 	// The clock is set back behind the removed record's tokens.

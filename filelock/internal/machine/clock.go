@@ -27,9 +27,12 @@ type clockReading struct {
 	offset int64 // of the wall clock
 }
 
+// ClockClose is how far the fast clock may be ahead, in nanoseconds: two readings further apart than this say little about each
+// other.
+const ClockClose = int64(100 * time.Microsecond)
+
 const (
 	clockJump  = int64(time.Millisecond)
-	ClockClose = int64(100 * time.Microsecond) // two readings further apart than this say little about each other
 	clockFresh = int64(250 * time.Millisecond)
 )
 

@@ -18,6 +18,7 @@ import (
 // which ends a Go program, and all the locks in it. So the page is touched in touch alone, where a fault is an answer.
 type Mapped struct{ Page []byte }
 
+// Map maps size bytes of f from begin on, which both are multiples of a page.
 func Map(f *os.File, begin int64, size int) (Mapped, error) {
 	page, err := unix.Mmap(int(f.Fd()), begin, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	return Mapped{page}, err
@@ -49,4 +50,5 @@ func (m Mapped) faulted(p any) bool {
 // Word returns one of the page's words, to be used within touch.
 func (m Mapped) Word(at int) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&m.Page[at])) }
 
+// Unmap ends the mapping. Nothing of m may be used afterwards.
 func (m Mapped) Unmap() error { return unix.Munmap(m.Page) }

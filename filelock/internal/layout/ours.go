@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package filelock
+package layout
 
 import (
 	"bytes"
@@ -25,20 +25,20 @@ import (
 //
 // A floor makes it a store, whatever else people have put there since: that is never looked at. Without one it may be a
 // store that another process is making at this moment, or one whose maker was killed.
-func (st *store) checkOurs() error {
+func (st *Store) checkOurs() error {
 	if made, err := st.hasFloor(); made || err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(st.dir)
+	entries, err := os.ReadDir(st.Dir)
 	if err != nil {
 		return fmt.Errorf("filelock: %w", err)
 	}
 	for _, e := range entries {
 		more := e.Name()
-		switch path := filepath.Join(st.dir, e.Name()); path {
-		case filepath.Join(st.dir, floorName):
+		switch path := filepath.Join(st.Dir, e.Name()); path {
+		case filepath.Join(st.Dir, floorName):
 			continue
-		case st.locks, st.sessions:
+		case st.Locks, st.Sessions:
 			more, err = st.moreThanMade(path)
 		}
 		if err != nil {
@@ -46,20 +46,20 @@ func (st *store) checkOurs() error {
 		}
 		if more != "" {
 			return fmt.Errorf("filelock: %s has no floor, so it is not a store, or one that was damaged, and it holds %s: want a directory for the store alone, empty or not made yet: %w",
-				st.dir, more, driver.ErrBadData)
+				st.Dir, more, driver.ErrBadData)
 		}
 	}
 	return nil
 }
 
 // moreThanMade names what stands in a folder of the store although nobody has ever finished making it.
-func (st *store) moreThanMade(dir string) (string, error) {
+func (st *Store) moreThanMade(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, unix.ENOTDIR) {
 		return filepath.Base(dir), nil
 	}
 	for _, e := range entries {
-		if dir != st.sessions || !strings.HasPrefix(e.Name(), testPrefix) || !isOfSession(dir, e) {
+		if dir != st.Sessions || !strings.HasPrefix(e.Name(), TestPrefix) || !IsOfSession(dir, e) {
 			return filepath.Join(filepath.Base(dir), e.Name()), nil
 		}
 	}
@@ -67,8 +67,8 @@ func (st *store) moreThanMade(dir string) (string, error) {
 }
 
 // hasFloor reports whether there is the floor of a store, and not an empty file that is about to become one.
-func (st *store) hasFloor() (bool, error) {
-	path := filepath.Join(st.dir, floorName)
+func (st *Store) hasFloor() (bool, error) {
+	path := filepath.Join(st.Dir, floorName)
 	head, err := headOf(path, len(floorMagic))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -87,18 +87,18 @@ func notStore(path string) error {
 	return fmt.Errorf("filelock: %s: %w: want a directory for the store alone: %w", path, errNoFloor, driver.ErrBadData)
 }
 
-// isRecord reports whether a file in locks is one that stores make there.
-func isRecord(dir string, e fs.DirEntry) bool {
-	if _, ok := hashIn(e.Name()); !ok {
+// IsRecord reports whether a file in locks is one that stores make there.
+func IsRecord(dir string, e fs.DirEntry) bool {
+	if _, ok := HashIn(e.Name()); !ok {
 		return false
 	}
-	return begins(filepath.Join(dir, e.Name()), 0, recordMagic)
+	return begins(filepath.Join(dir, e.Name()), 0, RecordMagic)
 }
 
-// isOfSession reports whether a file in sessions is one that stores make there: of a session, a draft of one, a roll, a
+// IsOfSession reports whether a file in sessions is one that stores make there: of a session, a draft of one, a roll, a
 // socket, or what the self-test leaves when it is killed.
-func isOfSession(dir string, e fs.DirEntry) bool {
-	name, isSocket := strings.CutSuffix(strings.TrimPrefix(e.Name(), testPrefix), socketSuffix)
+func IsOfSession(dir string, e fs.DirEntry) bool {
+	name, isSocket := strings.CutSuffix(strings.TrimPrefix(e.Name(), TestPrefix), SocketSuffix)
 	if isSocket != (e.Type() == fs.ModeSocket) {
 		return false
 	}
@@ -106,7 +106,7 @@ func isOfSession(dir string, e fs.DirEntry) bool {
 	if of, isRoll := strings.CutSuffix(name, rollSuffix); isRoll {
 		name, magic = of, rollMagic
 	}
-	if raw, err := hex.DecodeString(strings.TrimSuffix(name, draftSuffix)); err != nil || len(raw) != len(sessionKey{}) {
+	if raw, err := hex.DecodeString(strings.TrimSuffix(name, draftSuffix)); err != nil || len(raw) != len(SessionKey{}) {
 		return false
 	}
 	return isSocket || begins(filepath.Join(dir, e.Name()), 16, magic)
@@ -115,7 +115,7 @@ func isOfSession(dir string, e fs.DirEntry) bool {
 // begins reports whether a file has magic at an offset, or nothing at all: when a machine crashes, the name of a file may
 // have reached the disk and its content not. A file that is not there any more was the store's.
 func begins(path string, at int, magic string) bool {
-	head, err := headOf(path, pageSize)
+	head, err := headOf(path, PageSize)
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}

@@ -1,4 +1,4 @@
-package filelock
+package layout
 
 import (
 	"errors"
@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heirs lists the processes that have a session's lock because they inherited it. It reports false if there are none: only
+// Heirs lists the processes that have a session's lock because they inherited it. It reports false if there are none: only
 // the owner has the lock, who was stopped past his time, or this process is an heir itself, and so no stranger to them.
 // It reports true without a process if there must be some that cannot be seen: another user's, or in another container.
-func (f *sessionFile) heirs() (pids []int, some bool) {
+func (f *SessionFile) Heirs() (pids []int, some bool) {
 	self := strconv.Itoa(os.Getpid())
 	if own, err := os.Readlink("/proc/self"); err != nil || own != self {
 		return nil, f.hasHeirs() // the numbers there are those of another pid namespace
@@ -42,7 +42,7 @@ func (f *sessionFile) heirs() (pids []int, some bool) {
 //
 // Whoever waits behind a session has its file open, too. But fdinfo shows a lock only with the one open file that it
 // belongs to, and that is the owner's and his heirs'.
-func (f *sessionFile) partOf(pid int) (locked, rolled bool) {
+func (f *SessionFile) partOf(pid int) (locked, rolled bool) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	key := f.key.String()
 	for _, fd := range namesIn(dir + "/fd") {
@@ -63,8 +63,8 @@ func (f *sessionFile) partOf(pid int) (locked, rolled bool) {
 // lockedBy reports whether an open file, by its fdinfo, is the one that has the session's lock:
 //
 //	lock:	1: FLOCK  ADVISORY  WRITE 14797 fe:00:10020893 0 EOF
-func (f *sessionFile) lockedBy(fdinfo string) bool {
-	info, err := f.file.Stat()
+func (f *SessionFile) lockedBy(fdinfo string) bool {
+	info, err := f.File.Stat()
 	if err != nil {
 		return false
 	}
@@ -82,24 +82,24 @@ func (f *sessionFile) lockedBy(fdinfo string) bool {
 	return false
 }
 
-// signalHeirs sends sig to all heirs.
-func (f *sessionFile) signalHeirs(sig os.Signal) (failed error) {
+// SignalHeirs sends sig to all heirs.
+func (f *SessionFile) SignalHeirs(sig os.Signal) (failed error) {
 	number, ok := sig.(syscall.Signal)
 	if !ok {
 		return fmt.Errorf("filelock: signal %v: want one of this system", sig)
 	}
-	pids, _ := f.heirs()
+	pids, _ := f.Heirs()
 	for _, pid := range pids {
-		if err := f.signalHeir(pid, number); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := f.SignalHeir(pid, number); err != nil && !errors.Is(err, unix.ESRCH) {
 			failed = errors.Join(failed, fmt.Errorf("filelock: signal process %d: %w", pid, err))
 		}
 	}
 	return failed
 }
 
-// signalHeir sends a signal to an heir, and to no process that took over its number: it is pinned by a pidfd first, and
+// SignalHeir sends a signal to an heir, and to no process that took over its number: it is pinned by a pidfd first, and
 // then asked for the lock again. Where there is no pidfd (before Linux 5.3) nobody gets a signal.
-func (f *sessionFile) signalHeir(pid int, sig syscall.Signal) error {
+func (f *SessionFile) SignalHeir(pid int, sig syscall.Signal) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package filelock
+package layout
 
 import (
 	"crypto/sha256"
@@ -6,23 +6,25 @@ import (
 	"strings"
 )
 
-// hash is what names the record of a lock and the file of a session: 128 bits of SHA-256. File names built from it
+// Hash is what names the record of a lock and the file of a session: 128 bits of SHA-256. File names built from it
 // cannot fall together on file systems that fold case or normal forms, because they are digits and lower-case letters.
-type hash [16]byte
+type Hash [16]byte
 
-func hashOf(s string) hash {
+// HashOf returns the hash of a lock's name or of a session's id.
+func HashOf(s string) Hash {
 	sum := sha256.Sum256([]byte(s))
-	return hash(sum[:16])
+	return Hash(sum[:16])
 }
 
-func (h hash) String() string { return hex.EncodeToString(h[:]) }
+// String returns h in hexadecimal.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 // maxPrefix is how much of a lock's name its record's name repeats, for people who list the directory.
 const maxPrefix = 40
 
-// recordName returns the file name of the record of a lock: a prefix for people and the hash that tells names apart.
+// RecordName returns the file name of the record of a lock: a prefix for people and the hash that tells names apart.
 // The full name stands in the record and is compared.
-func recordName(name string, h hash) string {
+func RecordName(name string, h Hash) string {
 	var b strings.Builder
 	for _, r := range name {
 		if b.Len() == maxPrefix {
@@ -40,8 +42,8 @@ func recordName(name string, h hash) string {
 	return b.String() + "-" + h.String()
 }
 
-// hashIn returns the hash at the end of a record's file name.
-func hashIn(file string) (h hash, ok bool) {
+// HashIn returns the hash at the end of a record's file name.
+func HashIn(file string) (h Hash, ok bool) {
 	if len(file) < 2*len(h)+1 || file[len(file)-2*len(h)-1] != '-' {
 		return h, false
 	}

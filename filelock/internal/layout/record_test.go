@@ -1,4 +1,4 @@
-package filelock
+package layout
 
 import (
 	"bytes"
@@ -24,41 +24,41 @@ func (f *image) writeAt(b []byte, off int64) {
 	copy((*f)[off:], b)
 }
 
-func (f *image) write(r *record) {
-	head, body, _ := r.encode(nil)
+func (f *image) write(r *Record) {
+	head, body, _ := r.Encode(nil)
 	if body != nil {
-		f.writeAt(body, int64(r.body.page)*pageSize)
+		f.writeAt(body, int64(r.body.page)*PageSize)
 	}
 	f.writeAt(head, 0)
 }
 
-func (f *image) read() (*record, error) {
-	return decode((*f)[:min(len(*f), pageSize)], func(e extent) ([]byte, error) {
-		from := min(int(e.page)*pageSize, len(*f))
+func (f *image) read() (*Record, error) {
+	return decode((*f)[:min(len(*f), PageSize)], func(e extent) ([]byte, error) {
+		from := min(int(e.page)*PageSize, len(*f))
 		return (*f)[from:min(from+int(e.size), len(*f))], nil
 	})
 }
 
 // sample returns a record of n claims.
-func sample(n int) *record {
-	r := &record{Line: line.Line{Name: "coupons/42", Fence: 99}, boot: hashOf("boot"), generation: 7}
+func sample(n int) *Record {
+	r := &Record{Line: line.Line{Name: "coupons/42", Fence: 99}, Boot: HashOf("boot"), Generation: 7}
 	for i := range n {
-		h := hashOf(fmt.Sprint("session", i))
+		h := HashOf(fmt.Sprint("session", i))
 		c := line.Claim{
 			Session: string(h[:]), ID: driver.NewID(), Kind: driver.Write, Weight: driver.All, Limit: driver.All,
 			Note: "note", Passes: i, Held: i == 0, Since: time.Unix(1_700_000_000, int64(i)), Fence: uint64(i),
 		}
 		if i == 1 {
 			c.Broken = true
-			r.ends = map[string]int64{c.ID: 12345}
+			r.Ends = map[string]int64{c.ID: 12345}
 		}
 		r.Claims = append(r.Claims, c)
 	}
-	r.broken = []string{"gone"}
+	r.Broken = []string{"gone"}
 	return r
 }
 
-func same2(t *testing.T, got, want *record) {
+func same2(t *testing.T, got, want *Record) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("read back\n%+v\nwant\n%+v", got, want)
@@ -89,11 +89,11 @@ func TestRecord_LongLineIsWrittenBesideThePresentOne(t *testing.T) {
 	f.write(before)
 	for step := range 50 {
 		next := sample(rand.IntN(400))
-		next.body, next.generation = before.body, before.generation+1
-		head, body, _ := next.encode(nil)
+		next.body, next.Generation = before.body, before.Generation+1
+		head, body, _ := next.Encode(nil)
 		for _, cut := range []int{0, 1, len(body) / 2, len(body)} {
 			if body != nil {
-				f.writeAt(body[:cut], int64(next.body.page)*pageSize)
+				f.writeAt(body[:cut], int64(next.body.page)*PageSize)
 			}
 			got, err := f.read()
 			if err != nil {
@@ -119,15 +119,15 @@ func TestRecord_EveryFlippedByteIsDetected(t *testing.T) {
 		var f image
 		r := sample(n)
 		f.write(r)
-		head, _, _ := r.encode(nil)
+		head, _, _ := r.Encode(nil)
 		for at := range f {
 			inHead := at < len(head)
-			inBody := r.body.size > 0 && at >= int(r.body.page)*pageSize
+			inBody := r.body.size > 0 && at >= int(r.body.page)*PageSize
 			if !inHead && !inBody {
 				continue // nothing is stored there
 			}
 			f[at] ^= 0x10
-			if _, err := f.read(); !errors.Is(err, errDamaged) && !errors.Is(err, errNewer) {
+			if _, err := f.read(); !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
 				t.Fatalf("%d claims: byte %d of %d flipped: %v, want errDamaged", n, at, len(f), err)
 			}
 			f[at] ^= 0x10
@@ -141,7 +141,7 @@ func TestRecord_EveryTruncationIsDetected(t *testing.T) {
 		f.write(sample(n))
 		for size := 1; size < len(f); size++ {
 			cut := f[:size]
-			if _, err := cut.read(); !errors.Is(err, errDamaged) {
+			if _, err := cut.read(); !errors.Is(err, ErrDamaged) {
 				t.Fatalf("%d claims: cut to %d of %d bytes: %v", n, size, len(f), err)
 			}
 		}
@@ -151,22 +151,22 @@ func TestRecord_EveryTruncationIsDetected(t *testing.T) {
 func TestRecord_NewerVersionIsNamed(t *testing.T) {
 	var f image
 	f.write(sample(1))
-	f[8] = layoutMajor + 1
-	if _, err := f.read(); !errors.Is(err, errNewer) || !strings.Contains(err.Error(), "layout is 2") {
+	f[8] = Major + 1
+	if _, err := f.read(); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "layout is 2") {
 		t.Fatalf("version 2: %v", err)
 	}
 }
 
 func FuzzDecode(f *testing.F) {
 	for _, n := range []int{0, 1, 5, 100} {
-		head, body, _ := sample(n).encode(nil)
+		head, body, _ := sample(n).Encode(nil)
 		f.Add(bytes.Clone(head), bytes.Clone(body))
 	}
 	f.Add([]byte(nil), []byte(nil))
 	f.Fuzz(func(t *testing.T, head, body []byte) {
 		r, err := decode(head, func(extent) ([]byte, error) { return body, nil })
 		if err != nil {
-			if !errors.Is(err, errDamaged) && !errors.Is(err, errNewer) {
+			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
 				t.Fatalf("an error of no kind: %v", err)
 			}
 			return
@@ -189,11 +189,11 @@ func FuzzParse(f *testing.F) {
 		f.Add(sample(n).appendLine(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r := &record{}
+		r := &Record{}
 		if err := r.parse(b, false); err != nil {
 			return
 		}
-		again := &record{}
+		again := &Record{}
 		if err := again.parse(r.appendLine(nil), false); err != nil {
 			t.Fatalf("what was read cannot be read again: %v", err)
 		}
@@ -215,7 +215,7 @@ func TestName_FilesDifferWhereNamesDo(t *testing.T) {
 	seen := map[string]string{}
 	for _, g := range groups {
 		for _, name := range g {
-			file := recordName(name, hashOf(name))
+			file := RecordName(name, HashOf(name))
 			for _, r := range file {
 				if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", r) {
 					t.Errorf("%q: file %q has the character %q", name, file, r)
@@ -228,7 +228,7 @@ func TestName_FilesDifferWhereNamesDo(t *testing.T) {
 				t.Errorf("%q and %q share the file %q", name, other, file)
 			}
 			seen[file] = name
-			if h, ok := hashIn(file); !ok || h != hashOf(name) {
+			if h, ok := HashIn(file); !ok || h != HashOf(name) {
 				t.Errorf("%q: the hash in %q is not found", name, file)
 			}
 		}

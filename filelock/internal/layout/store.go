@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package filelock
+package layout
 
 import (
 	"errors"
@@ -17,23 +17,23 @@ import (
 	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
-// store is the directory: where things are, and with which rights.
+// Store is the directory: where things are, and with which rights.
 //
 //	DIR/floor              the layout's version, the boot that the store is in, and the tokens' durable floor
 //	DIR/locks/…            a record per name
 //	DIR/sessions/ID        a file per session, locked by the process tree that acts for it
 //	DIR/sessions/ID.s      its socket
 //	DIR/sessions/ID.lines  its roll: in which lines it stands
-type store struct {
-	dir, locks, sessions string
-	sessionsDir          *os.File
+type Store struct {
+	Dir, Locks, Sessions string
+	SessionsDir          *os.File
 	fileMode, dirMode    os.FileMode // 0600 and 0700, or 0660 and 0770 in a directory that a group shares
-	boot                 hash
+	Boot                 Hash
 	machine.System
 }
 
-// openStore makes or opens the directory and refuses one that cannot carry a store.
-func openStore(dir string, sys machine.System) (*store, error) {
+// OpenStore makes or opens the directory and refuses one that cannot carry a store.
+func OpenStore(dir string, sys machine.System) (*Store, error) {
 	if dir == "" {
 		return nil, errors.New("filelock: no directory was named: want one on a file system of this machine")
 	}
@@ -48,9 +48,9 @@ func openStore(dir string, sys machine.System) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("filelock: %w", err)
 	}
-	st := &store{
-		dir: abs, locks: filepath.Join(abs, "locks"), sessions: filepath.Join(abs, "sessions"),
-		boot: hashOf(id), System: sys,
+	st := &Store{
+		Dir: abs, Locks: filepath.Join(abs, "locks"), Sessions: filepath.Join(abs, "sessions"),
+		Boot: HashOf(id), System: sys,
 	}
 	if _, err := os.Stat(abs); errors.Is(err, fs.ErrNotExist) {
 		if err := st.checkFS(filepath.Dir(abs)); err != nil {
@@ -66,29 +66,30 @@ func openStore(dir string, sys machine.System) (*store, error) {
 	if err := st.checkOurs(); err != nil {
 		return nil, err
 	}
-	for _, sub := range []string{st.locks, st.sessions} {
+	for _, sub := range []string{st.Locks, st.Sessions} {
 		if err := st.makeDir(sub, st.dirMode); err != nil {
 			return nil, err
 		}
-		if err := st.checkRights(sub); err != nil {
+		if err := st.CheckRights(sub); err != nil {
 			return nil, err
 		}
 	}
-	if st.sessionsDir, err = os.Open(st.sessions); err != nil {
+	if st.SessionsDir, err = os.Open(st.Sessions); err != nil {
 		return nil, fmt.Errorf("filelock: %w", err)
 	}
 	return st, nil
 }
 
-func (st *store) close() error { return st.sessionsDir.Close() }
+// Close closes what OpenStore opened. Files of the store that are open stay open.
+func (st *Store) Close() error { return st.SessionsDir.Close() }
 
 // makeDir makes a directory unless it is there. Its mode does not depend on the umask.
-func (st *store) makeDir(path string, mode os.FileMode) error {
+func (st *Store) makeDir(path string, mode os.FileMode) error {
 	err := os.Mkdir(path, mode)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	if err == nil && st.shared() {
+	if err == nil && st.Shared() {
 		// What is made in a setgid directory inherits the group and the bit; chmod must not take the bit away.
 		err = os.Chmod(path, mode|os.ModeSetgid)
 	}
@@ -98,30 +99,30 @@ func (st *store) makeDir(path string, mode os.FileMode) error {
 	return nil
 }
 
-// shared reports whether a group shares the store.
-func (st *store) shared() bool { return st.fileMode&0o060 != 0 }
+// Shared reports whether a group shares the store.
+func (st *Store) Shared() bool { return st.fileMode&0o060 != 0 }
 
 // adopt looks at the store's directory: whose it is decides the rights of all that is made in it.
-func (st *store) adopt() error {
-	info, err := os.Stat(st.dir)
+func (st *Store) adopt() error {
+	info, err := os.Stat(st.Dir)
 	if err != nil {
 		return fmt.Errorf("filelock: %w", err)
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("filelock: %s is not a directory: want one for the store alone", st.dir)
+		return fmt.Errorf("filelock: %s is not a directory: want one for the store alone", st.Dir)
 	}
 	st.fileMode, st.dirMode = 0o600, 0o700
 	if info.Mode()&os.ModeSetgid != 0 && info.Mode().Perm()&0o020 != 0 {
 		st.fileMode, st.dirMode = 0o660, 0o770
 	}
-	if err := st.checkRights(st.dir); err != nil {
+	if err := st.CheckRights(st.Dir); err != nil {
 		return err
 	}
-	return st.checkFS(st.dir)
+	return st.checkFS(st.Dir)
 }
 
 // checkFS refuses a file system on which locks or sockets end at the machine, or are somebody's program.
-func (st *store) checkFS(dir string) error {
+func (st *Store) checkFS(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return fmt.Errorf("filelock: cannot open the store: %w: want a directory in one that exists", err)
@@ -137,11 +138,11 @@ func (st *store) checkFS(dir string) error {
 	return fmt.Errorf("filelock: %s is on %s, where locks and sockets do not reach other machines or do not work: want a directory on a disk of this machine", dir, name)
 }
 
-// checkRights refuses a directory that is somebody else's or that others may write to, because whoever may write to a
+// CheckRights refuses a directory that is somebody else's or that others may write to, because whoever may write to a
 // store can take every lock in it.
-func (st *store) checkRights(path string) error {
+func (st *Store) CheckRights(path string) error {
 	info, err := os.Lstat(path)
-	if path == st.dir {
+	if path == st.Dir {
 		info, err = os.Stat(path) // a symbolic link to a store is a way to name it
 	}
 	if err != nil {
@@ -156,19 +157,19 @@ func (st *store) checkRights(path string) error {
 		return fmt.Errorf("filelock: everybody may write to %s (mode %v): want 0700, or 2770 with a group that shares the store", path, info.Mode())
 	case perm&0o020 != 0 && info.Mode()&os.ModeSetgid == 0:
 		return fmt.Errorf("filelock: the group may write to %s (mode %v): want 0700, or chmod 2770 if the group is to share the store", path, info.Mode())
-	case owner != os.Geteuid() && !st.shared():
+	case owner != os.Geteuid() && !st.Shared():
 		return fmt.Errorf("filelock: %s belongs to user %d, not to this user (%d): want a directory of one's own, or a setgid directory (2770) that a group shares", path, owner, os.Geteuid())
 	}
 	return nil
 }
 
-// create makes a new file with the store's rights, whatever the umask.
-func (st *store) create(path string) (*os.File, error) {
+// Create makes a new file with the store's rights, whatever the umask.
+func (st *Store) Create(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, st.fileMode)
 	if err != nil {
 		return nil, err
 	}
-	if st.shared() {
+	if st.Shared() {
 		if err := f.Chmod(st.fileMode); err != nil {
 			f.Close()
 			return nil, err
@@ -177,36 +178,26 @@ func (st *store) create(path string) (*os.File, error) {
 	return f, nil
 }
 
-// unable notes of an error that people have to deal with before it goes away.
-func unable(err error) error {
-	for _, full := range []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG, unix.EROFS} {
-		if errors.Is(err, full) {
-			return fmt.Errorf("%w: %w", driver.ErrUnable, err)
-		}
-	}
-	return err
-}
-
 // openOrCreate opens a file for reading and writing and makes it if it is missing. It opens first, because where
 // fs.protected_regular is set nobody may pass O_CREAT for a file of another user in a shared directory.
-func (st *store) openOrCreate(path string) (*os.File, error) {
+func (st *Store) openOrCreate(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return f, err
 		}
-		f, err = st.create(path)
+		f, err = st.Create(path)
 		if !errors.Is(err, fs.ErrExist) {
 			return f, err
 		}
 	}
 }
 
-// testPrefix begins the names of what the self-test makes.
-const testPrefix = "test-"
+// TestPrefix begins the names of what the self-test makes.
+const TestPrefix = "test-"
 
-// selfTest tries what the store is made of: that a flock keeps another one out, and that a socket can be connected to.
-func (st *store) selfTest() error {
+// SelfTest tries what the store is made of: that a flock keeps another one out, and that a socket can be connected to.
+func (st *Store) SelfTest() error {
 	refuse := func(what string, err error) error {
 		if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 			return fmt.Errorf("filelock: %w", err) // which says nothing of the file system
@@ -214,11 +205,11 @@ func (st *store) selfTest() error {
 		if err != nil {
 			what = fmt.Sprintf("%s (%v)", what, err)
 		}
-		return fmt.Errorf("filelock: the file system of %s cannot carry a store: %s: want a directory on a disk of this machine", st.dir, what)
+		return fmt.Errorf("filelock: the file system of %s cannot carry a store: %s: want a directory on a disk of this machine", st.Dir, what)
 	}
-	name := testPrefix + hashOf(driver.NewID()).String()
-	path := filepath.Join(st.sessions, name)
-	first, err := st.create(path)
+	name := TestPrefix + HashOf(driver.NewID()).String()
+	path := filepath.Join(st.Sessions, name)
+	first, err := st.Create(path)
 	if err != nil {
 		return fmt.Errorf("filelock: cannot write to the store: %w", err)
 	}
@@ -235,32 +226,32 @@ func (st *store) selfTest() error {
 	if ok, err := machine.Flock(int(second.Fd()), unix.LOCK_SH); ok || err != nil {
 		return refuse("flock keeps nobody out", err)
 	}
-	l, err := st.listen(name + socketSuffix)
+	l, err := st.Listen(name + SocketSuffix)
 	if err != nil {
 		return refuse("a socket cannot be made", err)
 	}
-	defer os.Remove(l.path)
+	defer os.Remove(l.Path)
 	defer l.Close()
-	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: l.path, Net: "unix"})
+	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: l.Path, Net: "unix"})
 	if err != nil {
 		return refuse("a socket cannot be connected to", err)
 	}
 	return c.Close()
 }
 
-// socketSuffix ends the name of a session's socket.
-const socketSuffix = ".s"
+// SocketSuffix ends the name of a session's socket.
+const SocketSuffix = ".s"
 
-// listener is a socket of the store and the path by which it is reached.
-type listener struct {
+// Listener is a socket of the store and the path by which it is reached.
+type Listener struct {
 	*net.UnixListener
-	path    string
-	inStore bool // and not elsewhere because the store's path is too long
+	Path    string
+	InStore bool // and not elsewhere because the store's path is too long
 }
 
-// listen makes the socket name. Its file stays until it is removed.
-func (st *store) listen(name string) (*listener, error) {
-	path, err := machine.SocketPath(st.sessionsDir, name)
+// Listen makes the socket name. Its file stays until it is removed.
+func (st *Store) Listen(name string) (*Listener, error) {
+	path, err := machine.SocketPath(st.SessionsDir, name)
 	if err != nil {
 		return nil, err
 	}
@@ -275,6 +266,9 @@ func (st *store) listen(name string) (*listener, error) {
 		os.Remove(path)
 		return nil, err
 	}
-	_, err = os.Lstat(filepath.Join(st.sessions, name))
-	return &listener{l, path, err == nil}, nil
+	_, err = os.Lstat(filepath.Join(st.Sessions, name))
+	return &Listener{l, path, err == nil}, nil
 }
+
+// RecordPath returns the path of the record of a name.
+func (st *Store) RecordPath(name string, h Hash) string { return st.Locks + "/" + RecordName(name, h) }

@@ -1,4 +1,4 @@
-package filelock
+package layout
 
 import (
 	"encoding/binary"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -36,26 +37,46 @@ import (
 //	line      name, number of claims, claims, number of broken IDs, IDs, until when it is closed if it is; numbers and
 //	          lengths as varints, times as 8 bytes
 const (
-	recordMagic = "ilkrec\r\n"
-	layoutMajor = 1
+	RecordMagic = "ilkrec\r\n"
+	Major       = 1
 	headSize    = 64
-	pageSize    = 4096
+	PageSize    = 4096
 	maxBody     = 64 << 20 // a body is never longer; a longer one is damage
 	maxBroken   = 16       // broken IDs that are remembered
 	flagBody    = 1
 	flagClosed  = 2
 )
 
-// record is the decoded state of one name's file.
-type record struct {
+// Record is the decoded state of one name's file.
+type Record struct {
 	line.Line
-	boot       hash
-	generation uint64
-	ends       map[string]int64 // of broken claims by ID: until when they keep others out, on the boot-time clock
-	broken     []string         // IDs of claims that were broken and have left, so that their owners learn why
-	closed     int64            // nobody is granted anything before this, on the boot-time clock; 0: it is not closed
+	Boot       Hash
+	Generation uint64
+	Ends       map[string]int64 // of broken claims by ID: until when they keep others out, on the boot-time clock
+	Broken     []string         // IDs of claims that were broken and have left, so that their owners learn why
+	Closed     int64            // nobody is granted anything before this, on the boot-time clock; 0: it is not closed
 
 	body extent // where the line stands, if not in the head
+}
+
+// NotYetKnown is the end of a closed line whose second step has not been made: whoever finds it makes it.
+const NotYetKnown = int64(math.MaxInt64)
+
+// ClosedAt reports whether the line is closed at a time of the boot-time clock. It opens a line whose time has come.
+func (r *Record) ClosedAt(now int64) bool {
+	if r.Closed > now {
+		return true
+	}
+	r.Closed = 0
+	return false
+}
+
+// RememberBroken keeps the ID of a claim that was broken and has left.
+func (r *Record) RememberBroken(id string) {
+	if len(r.Broken) == maxBroken {
+		r.Broken = r.Broken[1:]
+	}
+	r.Broken = append(slices.Clip(r.Broken), id)
 }
 
 // extent is a stretch of a record's file behind its head.
@@ -64,24 +85,25 @@ type extent struct {
 	size uint32
 }
 
-// castagnoli is the polynomial's table. It is made when it is first asked for, which takes 0.2 ms: no other package of a start takes as long to
+// Castagnoli is the polynomial's table. It is made when it is first asked for, which takes 0.2 ms: no other package of a start takes as long to
 // initialize. A driver asks for it in the background when it is opened, since the first session would wait for it.
-func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+func Castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
+// What can be wrong with a file of the store.
 var (
-	errDamaged = errors.New("damaged")
-	errNewer   = errors.New("written by a newer version")
-	errEmpty   = fmt.Errorf("%w (it is empty)", errDamaged)
+	ErrDamaged = errors.New("damaged")
+	ErrNewer   = errors.New("written by a newer version")
+	ErrEmpty   = fmt.Errorf("%w (it is empty)", ErrDamaged)
 	errCut     = damaged("somebody has cut it short")
 )
 
 // checksum returns the checksum of a head.
 func checksum(head []byte) uint32 {
-	return crc32.Update(crc32.Checksum(head[:16], castagnoli()), castagnoli(), head[20:])
+	return crc32.Update(crc32.Checksum(head[:16], Castagnoli()), Castagnoli(), head[20:])
 }
 
 // damaged says what is wrong with a record.
-func damaged(what string) error { return fmt.Errorf("%w (%s)", errDamaged, what) }
+func damaged(what string) error { return fmt.Errorf("%w (%s)", ErrDamaged, what) }
 
 // claim flags.
 const (
@@ -90,7 +112,7 @@ const (
 )
 
 // appendLine encodes the line: its name and its claims.
-func (r *record) appendLine(b []byte) []byte {
+func (r *Record) appendLine(b []byte) []byte {
 	b = appendString(b, r.Name)
 	b = binary.AppendUvarint(b, uint64(len(r.Claims)))
 	for i := range r.Claims {
@@ -111,16 +133,16 @@ func (r *record) appendLine(b []byte) []byte {
 		b = binary.LittleEndian.AppendUint64(b, uint64(c.Since.UnixNano()))
 		b = binary.LittleEndian.AppendUint64(b, c.Fence)
 		if c.Broken {
-			b = binary.LittleEndian.AppendUint64(b, uint64(r.ends[c.ID]))
+			b = binary.LittleEndian.AppendUint64(b, uint64(r.Ends[c.ID]))
 		}
 		b = appendString(b, c.Note)
 	}
-	b = binary.AppendUvarint(b, uint64(len(r.broken)))
-	for _, id := range r.broken {
+	b = binary.AppendUvarint(b, uint64(len(r.Broken)))
+	for _, id := range r.Broken {
 		b = appendString(b, id)
 	}
-	if r.closed != 0 {
-		b = binary.LittleEndian.AppendUint64(b, uint64(r.closed))
+	if r.Closed != 0 {
+		b = binary.LittleEndian.AppendUint64(b, uint64(r.Closed))
 	}
 	return b
 }
@@ -130,12 +152,12 @@ func appendString(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// encode returns the head and, for a long line, the body. Both are in buf.
-func (r *record) encode(buf []byte) (head, body, full []byte) {
+// Encode returns the head and, for a long line, the body. Both are in buf.
+func (r *Record) Encode(buf []byte) (head, body, full []byte) {
 	buf = append(buf[:0], make([]byte, headSize)...)
 	buf = r.appendLine(buf)
 	head = buf
-	if len(buf) > pageSize {
+	if len(buf) > PageSize {
 		at := len(buf)
 		buf = append(buf, make([]byte, headSize)...)
 		body, head = buf[headSize:at], buf[at:]
@@ -146,17 +168,17 @@ func (r *record) encode(buf []byte) (head, body, full []byte) {
 	flags := uint16(0)
 	if body != nil {
 		flags |= flagBody
-		binary.LittleEndian.PutUint32(head[20:], crc32.Checksum(body, castagnoli()))
+		binary.LittleEndian.PutUint32(head[20:], crc32.Checksum(body, Castagnoli()))
 	}
-	if r.closed != 0 {
+	if r.Closed != 0 {
 		flags |= flagClosed
 	}
-	copy(head, recordMagic)
-	binary.LittleEndian.PutUint16(head[8:], layoutMajor)
+	copy(head, RecordMagic)
+	binary.LittleEndian.PutUint16(head[8:], Major)
 	binary.LittleEndian.PutUint16(head[10:], flags)
 	binary.LittleEndian.PutUint32(head[12:], uint32(len(head)))
-	binary.LittleEndian.PutUint64(head[24:], r.generation)
-	copy(head[32:48], r.boot[:])
+	binary.LittleEndian.PutUint64(head[24:], r.Generation)
+	copy(head[32:48], r.Boot[:])
 	binary.LittleEndian.PutUint64(head[48:], r.Fence)
 	binary.LittleEndian.PutUint32(head[56:], r.body.size)
 	binary.LittleEndian.PutUint32(head[60:], r.body.page)
@@ -166,7 +188,7 @@ func (r *record) encode(buf []byte) (head, body, full []byte) {
 
 // place returns where a body of size bytes can stand beside the present one: before it if there is room, else behind it.
 func place(present extent, size int) extent {
-	pages := func(n int) uint32 { return uint32((n + pageSize - 1) / pageSize) }
+	pages := func(n int) uint32 { return uint32((n + PageSize - 1) / PageSize) }
 	e := extent{page: 1, size: uint32(size)}
 	if present.size > 0 && e.page+pages(size) > present.page {
 		e.page = present.page + pages(int(present.size))
@@ -174,45 +196,45 @@ func place(present extent, size int) extent {
 	return e
 }
 
-// stamp is what tells two heads apart without decoding them.
-type stamp struct {
+// Stamp is what tells two heads apart without decoding them.
+type Stamp struct {
 	generation uint64
 	checksum   uint32
 }
 
 // stampOf returns the stamp of a head that is complete.
-func stampOf(head []byte) stamp {
+func stampOf(head []byte) Stamp {
 	if len(head) < headSize {
-		return stamp{}
+		return Stamp{}
 	}
-	return stamp{binary.LittleEndian.Uint64(head[24:]), binary.LittleEndian.Uint32(head[16:])}
+	return Stamp{binary.LittleEndian.Uint64(head[24:]), binary.LittleEndian.Uint32(head[16:])}
 }
 
 // decode reads the head in b, the first page of a file. A line that stands in a body is read through readBody.
-func decode(b []byte, readBody func(extent) ([]byte, error)) (*record, error) {
-	r := &record{}
+func decode(b []byte, readBody func(extent) ([]byte, error)) (*Record, error) {
+	r := &Record{}
 	if len(b) == 0 {
-		return nil, errEmpty
+		return nil, ErrEmpty
 	}
-	if len(b) < headSize || string(b[:8]) != recordMagic {
+	if len(b) < headSize || string(b[:8]) != RecordMagic {
 		return nil, damaged("it does not begin as a record does")
 	}
-	if major := binary.LittleEndian.Uint16(b[8:]); major > layoutMajor {
-		return nil, fmt.Errorf("%w of Interlock: its layout is %d, this program knows %d", errNewer, major, layoutMajor)
-	} else if major != layoutMajor {
+	if major := binary.LittleEndian.Uint16(b[8:]); major > Major {
+		return nil, fmt.Errorf("%w of Interlock: its layout is %d, this program knows %d", ErrNewer, major, Major)
+	} else if major != Major {
 		return nil, damaged("its version is 0")
 	}
 	flags := binary.LittleEndian.Uint16(b[10:])
 	size := binary.LittleEndian.Uint32(b[12:])
-	if size < headSize || int(size) > min(len(b), pageSize) {
+	if size < headSize || int(size) > min(len(b), PageSize) {
 		return nil, damaged("it is cut off")
 	}
 	b = b[:size]
 	if binary.LittleEndian.Uint32(b[16:]) != checksum(b) {
 		return nil, damaged("its checksum is wrong")
 	}
-	r.generation = binary.LittleEndian.Uint64(b[24:])
-	copy(r.boot[:], b[32:48])
+	r.Generation = binary.LittleEndian.Uint64(b[24:])
+	copy(r.Boot[:], b[32:48])
 	r.Fence = binary.LittleEndian.Uint64(b[48:])
 	r.body = extent{size: binary.LittleEndian.Uint32(b[56:]), page: binary.LittleEndian.Uint32(b[60:])}
 	text := b[headSize:]
@@ -224,7 +246,7 @@ func decode(b []byte, readBody func(extent) ([]byte, error)) (*record, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(body) != int(r.body.size) || crc32.Checksum(body, castagnoli()) != binary.LittleEndian.Uint32(b[20:]) {
+		if len(body) != int(r.body.size) || crc32.Checksum(body, Castagnoli()) != binary.LittleEndian.Uint32(b[20:]) {
 			return nil, damaged("the checksum of its body is wrong")
 		}
 		text = body
@@ -235,7 +257,7 @@ func decode(b []byte, readBody func(extent) ([]byte, error)) (*record, error) {
 }
 
 // parse reads what appendLine wrote.
-func (r *record) parse(b []byte, closed bool) error {
+func (r *Record) parse(b []byte, closed bool) error {
 	p := parser{rest: b}
 	r.Name = p.string()
 	const leastClaim = 38 // bytes
@@ -245,7 +267,7 @@ func (r *record) parse(b []byte, closed bool) error {
 	}
 	for range n {
 		var c line.Claim
-		head := p.bytes(2 + len(hash{}))
+		head := p.bytes(2 + len(Hash{}))
 		if p.bad {
 			break
 		}
@@ -259,10 +281,10 @@ func (r *record) parse(b []byte, closed bool) error {
 		c.Since = time.Unix(0, int64(p.uint64()))
 		c.Fence = p.uint64()
 		if c.Broken {
-			if r.ends == nil {
-				r.ends = map[string]int64{}
+			if r.Ends == nil {
+				r.Ends = map[string]int64{}
 			}
-			r.ends[c.ID] = int64(p.uint64())
+			r.Ends[c.ID] = int64(p.uint64())
 		}
 		c.Note = p.string()
 		if c.Kind < driver.Mutex || c.Kind > driver.Permit || c.Weight < 1 || c.Weight > c.Limit {
@@ -271,10 +293,10 @@ func (r *record) parse(b []byte, closed bool) error {
 		r.Claims = append(r.Claims, c)
 	}
 	for range p.uvarint(maxBroken) {
-		r.broken = append(r.broken, p.string())
+		r.Broken = append(r.Broken, p.string())
 	}
 	if closed {
-		r.closed = int64(p.uint64())
+		r.Closed = int64(p.uint64())
 	}
 	if p.bad || len(p.rest) > 0 {
 		return damaged("its line cannot be read")

@@ -1,23 +1,20 @@
 //go:build linux || darwin
 
-package filelock
+package layout
 
 import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
-	"io/fs"
 	"math"
 	"os"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
-// roll says in which lines a session stands, so that who lists the lines reads the records of those and not of all names
+// Roll says in which lines a session stands, so that who lists the lines reads the records of those and not of all names
 // that were ever locked. It is a file beside the session's, of slots in memory that all processes share: to enter and to
 // leave it takes no system call. A claim has a slot from before it is sent until after it has left its record; so the roll
 // of a session that dies names too much, never too little.
@@ -33,10 +30,10 @@ import (
 //
 // Whoever reads the rolls one after the other could miss a line that always had somebody: it reads the roll of one who
 // joins, then he joins, then the other leaves, then it reads the other's roll. So it also takes who has left since it
-// began to read, or some microseconds before: see fastClock. The slot that was left first is used again first, and if one
+// began to read, or some microseconds before: see machine.ClockClose. The slot that was left first is used again first, and if one
 // is that was left since the reader began, reused tells him that the roll does not say enough.
-type roll struct {
-	file   *os.File
+type Roll struct {
+	File   *os.File
 	clock  func() int64
 	chunks []machine.Mapped
 	free   []freeSlot // the one that was left first is first
@@ -50,28 +47,35 @@ type freeSlot struct {
 	left uint64
 }
 
+// A roll grows by chunks of ChunkSize bytes, each with room for ChunkSlots claims, the first for one less.
+const (
+	ChunkSize  = 4 * PageSize
+	ChunkSlots = ChunkSize / rollSlot
+)
+
+// RollStands in a slot says that the claim stands in the line.
+const RollStands = math.MaxUint64
+
 const (
 	rollSuffix = ".lines"
 	rollMagic  = "ilkroll\n"
-	chunkSize  = 4 * pageSize
 	rollSlot   = 88
-	chunkSlots = chunkSize / rollSlot
 	leastFree  = 64 // slots, so that one is not used again while a reader is at it
-	rollStands = math.MaxUint64
 	rollFailed = math.MaxUint64
 )
 
-func (st *store) rollPath(key sessionKey) string { return st.sessionPath(key) + rollSuffix }
+// RollPath returns the path of a session's roll.
+func (st *Store) RollPath(key SessionKey) string { return st.SessionPath(key) + rollSuffix }
 
-// createRoll makes the roll of a new session.
-func (st *store) createRoll(key sessionKey) (*roll, error) {
-	f, err := st.create(st.rollPath(key))
+// CreateRoll makes the roll of a new session.
+func (st *Store) CreateRoll(key SessionKey) (*Roll, error) {
+	f, err := st.Create(st.RollPath(key))
 	if err != nil {
 		return nil, err
 	}
-	r := &roll{file: f, clock: st.FastClock}
+	r := &Roll{File: f, clock: st.FastClock}
 	if err := r.grow(); err != nil {
-		r.close()
+		r.Close()
 		os.Remove(f.Name())
 		return nil, err
 	}
@@ -79,16 +83,16 @@ func (st *store) createRoll(key sessionKey) (*roll, error) {
 }
 
 // grow adds a chunk. It is written, not only made longer, because a disk that is full must say so here.
-func (r *roll) grow() error {
-	begin := len(r.chunks) * chunkSize
-	b := make([]byte, chunkSize)
+func (r *Roll) grow() error {
+	begin := len(r.chunks) * ChunkSize
+	b := make([]byte, ChunkSize)
 	if begin == 0 {
 		copy(b[16:], rollMagic)
 	}
-	if _, err := r.file.WriteAt(b, int64(begin)); err != nil {
+	if _, err := r.File.WriteAt(b, int64(begin)); err != nil {
 		return err
 	}
-	m, err := machine.Map(r.file, int64(begin), chunkSize)
+	m, err := machine.Map(r.File, int64(begin), ChunkSize)
 	if err != nil {
 		return err
 	}
@@ -96,7 +100,7 @@ func (r *roll) grow() error {
 	if !r.head(0, uint64(len(r.chunks))) {
 		return errCut
 	}
-	for i := range chunkSlots {
+	for i := range ChunkSlots {
 		if begin+i > 0 {
 			r.free = append(r.free, freeSlot{at: begin + i*rollSlot})
 		}
@@ -105,12 +109,12 @@ func (r *roll) grow() error {
 }
 
 // head sets a word of the roll's head.
-func (r *roll) head(at int, value uint64) bool {
+func (r *Roll) head(at int, value uint64) bool {
 	return r.chunks[0].Touch(func() { r.chunks[0].Word(at).Store(value) })
 }
 
-// enter gives a claim whose record's file has that name a slot, or 0 if the roll names not all from now on.
-func (r *roll) enter(file string) (at int) {
+// Enter gives a claim whose record's file has that name a slot, or 0 if the roll names not all from now on.
+func (r *Roll) Enter(file string) (at int) {
 	if r.failed {
 		return 0
 	}
@@ -122,11 +126,11 @@ func (r *roll) enter(file string) (at int) {
 	}
 	if last := r.free[len(r.free)-1]; last.name == file { // locked in a loop
 		r.free = r.free[:len(r.free)-1]
-		return r.mark(last.at, rollStands)
+		return r.mark(last.at, RollStands)
 	}
 	slot := r.free[0]
 	r.free = r.free[1:]
-	m, off := r.chunks[slot.at/chunkSize], slot.at%chunkSize
+	m, off := r.chunks[slot.at/ChunkSize], slot.at%ChunkSize
 	r.reused = max(r.reused, slot.left) // a clock that is read anew may step back by some microseconds
 	whole := r.head(8, r.reused) && m.Touch(func() {
 		var b [rollSlot - 8]byte
@@ -134,7 +138,7 @@ func (r *roll) enter(file string) (at int) {
 		for i := 0; i <= len(file); i += 8 {
 			m.Word(off + 8 + i).Store(binary.NativeEndian.Uint64(b[i:]))
 		}
-		m.Word(off).Store(rollStands)
+		m.Word(off).Store(RollStands)
 	})
 	if !whole {
 		r.fail()
@@ -143,8 +147,8 @@ func (r *roll) enter(file string) (at int) {
 	return slot.at
 }
 
-// leave gives back what enter gave.
-func (r *roll) leave(at int, file string) {
+// Leave gives back what enter gave.
+func (r *Roll) Leave(at int, file string) {
 	if r.failed || at == 0 {
 		return
 	}
@@ -155,9 +159,9 @@ func (r *roll) leave(at int, file string) {
 }
 
 // mark sets the first word of a slot and returns the slot, or 0 if the roll has failed.
-func (r *roll) mark(at int, value uint64) int {
-	m := r.chunks[at/chunkSize]
-	if !m.Touch(func() { m.Word(at % chunkSize).Store(value) }) {
+func (r *Roll) mark(at int, value uint64) int {
+	m := r.chunks[at/ChunkSize]
+	if !m.Touch(func() { m.Word(at % ChunkSize).Store(value) }) {
 		r.fail()
 		return 0
 	}
@@ -165,25 +169,25 @@ func (r *roll) mark(at int, value uint64) int {
 }
 
 // fail says that the roll does not name all claims; if not even that can be written, its length says so.
-func (r *roll) fail() {
+func (r *Roll) fail() {
 	r.failed = true
 	r.head(0, rollFailed)
 }
 
-// close unmaps the roll. It is not used afterwards, except that claims leave.
-func (r *roll) close() {
+// Close unmaps the roll. It is not used afterwards, except that claims leave.
+func (r *Roll) Close() {
 	r.failed = true
 	for _, m := range r.chunks {
 		_ = m.Unmap()
 	}
 	r.chunks = nil
-	r.file.Close()
+	r.File.Close()
 }
 
-// readRoll adds to names the files of the records in whose lines a session stands or stood since a time. It reports
+// ReadRoll adds to names the files of the records in whose lines a session stands or stood since a time. It reports
 // whether they are all.
-func (st *store) readRoll(key sessionKey, since uint64, names map[string]bool) (all bool, err error) {
-	f, err := os.OpenFile(st.rollPath(key), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+func (st *Store) ReadRoll(key SessionKey, since uint64, names map[string]bool) (all bool, err error) {
+	f, err := os.OpenFile(st.RollPath(key), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return false, err
 	}
@@ -193,18 +197,18 @@ func (st *store) readRoll(key sessionKey, since uint64, names map[string]bool) (
 		return false, err
 	}
 	b := make([]byte, info.Size())
-	if n, err := f.ReadAt(b, 0); n < len(b) || len(b) < chunkSize {
+	if n, err := f.ReadAt(b, 0); n < len(b) || len(b) < ChunkSize {
 		return false, err
 	}
-	for begin := 0; begin < len(b); begin += chunkSize {
-		for i := range chunkSlots {
+	for begin := 0; begin < len(b); begin += ChunkSize {
+		for i := range ChunkSlots {
 			slot := b[begin+i*rollSlot:][:rollSlot]
 			left := binary.NativeEndian.Uint64(slot)
-			if begin+i == 0 || left != rollStands && left < max(since, 1) {
+			if begin+i == 0 || left != RollStands && left < max(since, 1) {
 				continue
 			}
 			name, _, _ := bytes.Cut(slot[8:], []byte{0})
-			if _, ok := hashIn(string(name)); ok { // else it was written at this moment, and read in half
+			if _, ok := HashIn(string(name)); ok { // else it was written at this moment, and read in half
 				names[string(name)] = true
 			}
 		}
@@ -214,44 +218,15 @@ func (st *store) readRoll(key sessionKey, since uint64, names map[string]bool) (
 		return false, err
 	}
 	chunks, reused := binary.NativeEndian.Uint64(head), binary.NativeEndian.Uint64(head[8:])
-	return string(head[16:]) == rollMagic && chunks*chunkSize == uint64(len(b)) && reused < since, nil
+	return string(head[16:]) == rollMagic && chunks*ChunkSize == uint64(len(b)) && reused < since, nil
 }
 
-// rollTries is how often the rolls are read before the reader takes all records instead.
-const rollTries = 3
-
-// standing returns the names of the files of all records in which somebody stands whose session is not over, and some
-// more. It reports false if that cannot be told: because of a session of a version that keeps no roll, of a roll that is
-// damaged or does not name all, or because too much happens meanwhile.
-func (d *Driver) standing() (names map[string]bool, ok bool) {
-	for range rollTries {
-		since := uint64(d.st.BootClock())
-		before, err := d.st.sessionKeys()
-		if err != nil {
-			return nil, false
-		}
-		names, ok = map[string]bool{}, true
-		for _, key := range before {
-			all, err := d.st.readRoll(key, since, names)
-			if errors.Is(err, fs.ErrNotExist) && d.over(key, true) {
-				continue
-			}
-			ok = ok && all && err == nil
-		}
-		// Who closes a session in between takes its file away first.
-		if after, err := d.st.sessionKeys(); ok && err == nil && slices.Equal(before, after) {
-			return names, true
-		}
-	}
-	return nil, false
-}
-
-// sessionKeys returns the keys of all sessions that have a file.
-func (st *store) sessionKeys() (keys []sessionKey, err error) {
-	entries, err := os.ReadDir(st.sessions)
+// SessionKeys returns the keys of all sessions that have a file.
+func (st *Store) SessionKeys() (keys []SessionKey, err error) {
+	entries, err := os.ReadDir(st.Sessions)
 	for _, e := range entries {
-		if raw, err := hex.DecodeString(e.Name()); err == nil && len(raw) == len(sessionKey{}) {
-			keys = append(keys, sessionKey(raw))
+		if raw, err := hex.DecodeString(e.Name()); err == nil && len(raw) == len(SessionKey{}) {
+			keys = append(keys, SessionKey(raw))
 		}
 	}
 	return keys, err
