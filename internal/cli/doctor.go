@@ -21,7 +21,7 @@ type doctorCommand struct {
 // Help implements kong.HelpProvider.
 func (*doctorCommand) Help() string {
 	return "Looks at the store with the rights that --store gives, and says of each check what was seen, why it matters for locks, and how to mend it. " +
-		"Without --write it writes nothing, beside what opening the store makes: the folder of an embedded one, and what masters of redlock:// note of their set.\n\n" +
+		"Without --write it writes nothing, beside the folder that opening an embedded store makes.\n\n" +
 		"A line is ok; a warning, where one thing more, such as a restart, a failover or more load, costs a lock; bad, where a promise of the store is broken; " +
 		"or skipped, where the check could not be made. A code as R3 is a row of " + catalogue + ". What the store guarantees as it stands is said at the end.\n\n" +
 		"The status is 0, 1 where anything is bad, and 69 where no server of the store answers."
@@ -52,7 +52,11 @@ func (c *doctorCommand) Run(ctx context.Context, t terminal, line *commandLine) 
 
 // look asks the store. One that answers and cannot be opened as it is has that for a finding: the driver's own, or else the error.
 func (c *doctorCommand) look(ctx context.Context, t terminal, line *commandLine) (r *interlock.Report, name string, err error) {
-	d, name, err := line.open(ctx, t)
+	open := driver.LookURL
+	if c.Write {
+		open = driver.OpenURL
+	}
+	d, name, err := line.openBy(ctx, t, open)
 	if err != nil {
 		var known *exitError
 		var answered *driver.FindingError
