@@ -4,43 +4,54 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
+	"github.com/interlock-go/interlock/internal/fault"
+	"github.com/interlock-go/interlock/internal/keepalive"
+	"github.com/interlock-go/interlock/internal/lazyctx"
+	"github.com/interlock-go/interlock/internal/local"
+	"github.com/interlock-go/interlock/internal/report"
 )
 
-// Client takes locks in one store. It is safe for concurrent use, and one is enough for a process: its locks share
-// sessions, and its goroutines share places in the store's lines.
+// Client takes locks in one store. It is safe for concurrent use, and one is enough for a process:
+// its locks share sessions, and its goroutines share places in the store's lines.
 type Client struct {
 	driver     driver.Driver
 	traits     driver.Traits
 	opts       Options
 	owner      driver.Owner
-	clock      *clock
+	clock      *clock.Clock
 	ownsDriver bool
 	anyTTL     bool     // Options.TTL is a default
 	gave       sync.Map // by TTL: for how long the store keeps a session that is asked for with it
-	cleaner    *cleaner
-	logs       reports // for Options.Logger
-	traces     reports // for Options.Tracer
+	cleaner    *keepalive.Cleaner
+	common     local.Config // of the pools
+	logs       report.Queue // for Options.Logger
+	traces     report.Queue // for Options.Tracer
 
 	mu       sync.Mutex
-	pools    map[time.Duration]*pool // by TTL
-	isolated map[*pool]struct{}
+	pools    map[time.Duration]*local.Pool // by TTL
+	isolated map[*local.Pool]struct{}
 	closed   bool
-	usual    atomic.Pointer[pool] // that of Options.TTL, once there is one
-	holds    atomic.Int64         // granted and not yet given back to the store
-	left     atomic.Int64         // of instant: when the last of them left its line
-	draining atomic.Bool          // nothing more can be granted
-	empty    chan struct{}        // closed when draining and holds is 0
-	finished chan struct{}        // closed when Shutdown has ended
+	usual    atomic.Pointer[local.Pool] // that of Options.TTL, once there is one
+	holds    atomic.Int64               // granted and not yet given back to the store
+	left     atomic.Int64               // of instant: when the last of them left its line
+	draining atomic.Bool                // nothing more can be granted
+	empty    chan struct{}              // closed when draining and holds is 0
+	finished chan struct{}              // closed when Shutdown has ended
 }
 
-// New returns a client of the store behind d. The driver stays open when the client is closed. A nil Options means the
-// defaults. It fails when an option cannot be, or the store lacks what Options.Require asks for; nothing is sent yet.
-func New(d driver.Driver, o *Options) (*Client, error) { return newClient(d, o, sleptSoFar) }
+// New returns a client of the store behind d. The driver stays open when the client is closed. A
+// nil Options means the defaults. It fails when an option cannot be, or the store lacks what
+// Options.Require asks for; nothing is sent yet.
+func New(d driver.Driver, o *Options) (*Client, error) { return newClient(d, o, clock.Suspended) }
 
 func newClient(d driver.Driver, o *Options, suspended func(time.Duration) time.Duration) (*Client, error) {
 	traits := d.Traits()
@@ -54,10 +65,15 @@ func newClient(d driver.Driver, o *Options, suspended func(time.Duration) time.D
 		return nil, err
 	}
 	c := &Client{
-		driver: d, traits: traits, opts: opts, anyTTL: o == nil || o.TTL == 0, owner: ownerNamed(opts.Owner), clock: newClock(suspended),
-		cleaner: newCleaner(), pools: map[time.Duration]*pool{}, isolated: map[*pool]struct{}{}, empty: make(chan struct{}),
+		driver: d, traits: traits, opts: opts, anyTTL: o == nil || o.TTL == 0, owner: ownerNamed(opts.Owner), clock: clock.New(suspended),
+		cleaner: keepalive.NewCleaner(), pools: map[time.Duration]*local.Pool{}, isolated: map[*local.Pool]struct{}{}, empty: make(chan struct{}),
 	}
-	c.logs.omitted, c.traces.omitted = c.logsOmitted, c.tracesOmitted
+	c.logs.Omitted, c.traces.Omitted = c.logsOmitted, c.tracesOmitted
+	c.common = local.Config{
+		Clock: c.clock, Owner: c.owner, Patience: opts.Patience, MaxWaiters: opts.MaxWaiters, NoPassing: traits.Single,
+		Held:    func(by *Holder) error { return &HeldError{Holder: by} },
+		Granted: c.granted, Leaving: c.leaving, Ended: c.ended, Log: c.log,
+	}
 	return c, nil
 }
 
@@ -69,24 +85,17 @@ func (c *Client) Key(name string) string {
 	return name
 }
 
-// Health asks the store for a renewal of this client's session and returns ErrUnavailable, with the reason, if that
-// fails or is not answered for Options.Patience.
+// Health asks the store for a renewal of this client's session and returns ErrUnavailable, with the
+// reason, if that fails or is not answered for Options.Patience.
 func (c *Client) Health(ctx context.Context) error {
-	bounded := within(ctx, c.opts.Patience)
-	defer bounded.finish()
+	bounded := lazyctx.Within(ctx, c.opts.Patience)
+	defer bounded.Finish()
 	p, err := c.pool(c.opts.TTL, false)
-	for again := true; err == nil; again = false {
-		var s *session
-		if s, err = p.open(bounded); err != nil {
-			break
-		}
-		if err = s.renew(bounded); err == nil || !again || !errors.Is(err, driver.ErrSessionLost) {
-			break
-		}
-		err = nil // the session was over, which says nothing about the store: look with a new one
+	if err == nil {
+		err = p.Health(bounded)
 	}
 	if err != nil && !errors.Is(err, ErrClosed) {
-		err = unavailable(err)
+		err = fault.Unavailable(err)
 	}
 	if err != nil {
 		return fmt.Errorf("interlock: health: %w", err)
@@ -95,7 +104,7 @@ func (c *Client) Health(ctx context.Context) error {
 }
 
 // pool returns the pool for a TTL, or a new one for an isolated lease.
-func (c *Client) pool(ttl time.Duration, isolated bool) (*pool, error) {
+func (c *Client) pool(ttl time.Duration, isolated bool) (*local.Pool, error) {
 	if p := c.usual.Load(); p != nil && ttl == c.opts.TTL && !isolated {
 		return p, nil // which knows whether the client is closed
 	}
@@ -105,13 +114,11 @@ func (c *Client) pool(ttl time.Duration, isolated bool) (*pool, error) {
 		return nil, ErrClosed
 	}
 	if isolated {
-		p := newPool(c, ttl, true)
-		c.isolated[p] = struct{}{}
-		return p, nil
+		return c.isolatedPool(ttl), nil
 	}
 	p := c.pools[ttl]
 	if p == nil {
-		p = newPool(c, ttl, false)
+		p = local.NewPool(&c.common, c.sessions(ttl), nil)
 		c.pools[ttl] = p
 		if ttl == c.opts.TTL {
 			c.usual.Store(p)
@@ -120,25 +127,65 @@ func (c *Client) pool(ttl time.Duration, isolated bool) (*pool, error) {
 	return p, nil
 }
 
-// everyPool returns all pools of the client.
-func (c *Client) everyPool() []*pool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var all []*pool
-	for _, p := range c.pools {
-		all = append(all, p)
-	}
-	for p := range c.isolated {
-		all = append(all, p)
-	}
-	return all
+// isolatedPool returns a pool for one lease. The client's mutex is held.
+func (c *Client) isolatedPool(ttl time.Duration) (p *local.Pool) {
+	p = local.NewPool(&c.common, c.sessions(ttl), func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.isolated, p)
+	})
+	c.isolated[p] = struct{}{}
+	return p
 }
 
-// held counts a grant, which Shutdown waits for.
-func (c *Client) held() { c.holds.Add(1) }
+// sessions says how the sessions of a TTL are kept alive.
+func (c *Client) sessions(ttl time.Duration) keepalive.Config {
+	return keepalive.Config{
+		Driver: c.driver, Owner: c.owner, TTL: ttl, Idle: c.opts.Idle, Clock: c.clock, Cleaner: c.cleaner,
+		Opened: func(valid time.Duration) { c.opened(ttl, valid) }, Renewed: c.renewed,
+	}
+}
 
-// unheld counts its end.
-func (c *Client) unheld() {
+// opened notes for how long the store keeps a session that was asked for with ttl: that may be
+// beyond what its traits say, since a server has a limit of its own, or a greater least. It is
+// shown from then on by Lease.Until, by Err where a grace was chosen that does not go with it, and
+// once in the log where a TTL was chosen and comes out as less than half of it, or as more than
+// twice.
+func (c *Client) opened(ttl, valid time.Duration) {
+	before, known := c.gave.Swap(ttl, valid)
+	if known && before == valid || c.anyTTL && ttl == c.opts.TTL {
+		return
+	}
+	if valid < ttl/2 || valid/2 > ttl {
+		c.log(slog.LevelWarn, "interlock: the store keeps locks for another time than their TTL", "ttl", ttl, "kept", valid)
+	}
+}
+
+// renewed tells the log and the tracer what came of a renewal.
+func (c *Client) renewed(r keepalive.Renewal) {
+	if r.Failures > 0 {
+		c.log(slog.LevelInfo, "interlock: store answers again", "owner", c.opts.Owner, "failures", r.Failures)
+	}
+	c.trace(func(t Tracer) {
+		t.Renewed(context.Background(), Renewed{Claims: r.Claims, Leases: r.Leases, Took: r.Took, Slack: r.Slack, Trust: r.Trust, Err: r.Err})
+	})
+}
+
+// everyPool returns all pools of the client.
+func (c *Client) everyPool() []*local.Pool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.AppendSeq(slices.Collect(maps.Values(c.pools)), maps.Keys(c.isolated))
+}
+
+// granted counts a hold, which Shutdown waits for.
+func (c *Client) granted() { c.holds.Add(1) }
+
+// leaving notes when one leaves its line.
+func (c *Client) leaving(now clock.Instant) { c.left.Store(int64(now)) }
+
+// ended counts the end of a hold.
+func (c *Client) ended() {
 	if c.holds.Add(-1) == 0 && c.draining.Load() {
 		c.checkEmpty()
 	}
@@ -155,83 +202,4 @@ func (c *Client) checkEmpty() {
 	default:
 		close(c.empty)
 	}
-}
-
-// lastWord bounds what Shutdown waits for after the last lease is gone, and one Release for an answer. That of a lease which was
-// released just before counts: together they have no more.
-const lastWord = 2 * time.Second
-
-// lastMoment is what is left of it for the end of the sessions where a Release took the rest; and what a log and a tracer have at last,
-// each, for what they were not told yet.
-const lastMoment = 50 * time.Millisecond
-
-// Shutdown ends the client in the manner of net/http: no new locks, waiters get ErrClosed, and holders run on until
-// they release. When ctx ends before, their leases' contexts end with ErrLost wrapping ErrClosed and their claims are
-// released a grace later, or when they release; Shutdown then returns ctx's error. A MinHold is kept in any case.
-// After that the sessions are closed, and the store too if Open opened it; a store that does not answer delays that by
-// 2 s at most, and what it has not confirmed is an error that matches ErrUncertain and names the locks: they are free when
-// their time is over.
-func (c *Client) Shutdown(ctx context.Context) error {
-	return errors.Join(c.shutdown(ctx))
-}
-
-// shutdown returns whether it had to end leases, and how the store's own end went.
-func (c *Client) shutdown(ctx context.Context) (held, closing error) {
-	c.mu.Lock()
-	first := !c.closed
-	if first {
-		c.closed, c.finished = true, make(chan struct{})
-	}
-	finished := c.finished
-	c.mu.Unlock()
-	began := c.clock.now()
-	if first {
-		for _, p := range c.everyPool() {
-			p.turnAway(ErrClosed)
-		}
-		c.draining.Store(true) // only now: until a pool turned everybody away it could grant once more
-		c.checkEmpty()
-	}
-	select {
-	case <-c.empty: // also when ctx has ended
-	default:
-		select {
-		case <-c.empty:
-		case <-ctx.Done():
-			held = fmt.Errorf("interlock: shutdown: leases were held: %w", ctx.Err())
-			for _, p := range c.everyPool() {
-				p.loseAll(ErrClosed)
-			}
-			<-c.empty
-		}
-	}
-	if !first {
-		<-finished
-		return held, nil
-	}
-	defer close(finished)
-	word := max(lastWord-c.clock.passed(max(began, instant(c.left.Load()))), lastMoment)
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), word)
-	defer cancel()
-	cleaning, stop := context.WithTimeout(bounded, word/2) // what is not given back by then goes with the sessions
-	late, end := context.WithTimeout(bounded, word*3/4)    // the sessions get the rest
-	c.cleaner.finish(cleaning, late)
-	stop()
-	end()
-	closing = shut(bounded, c.everyPool())
-	if c.ownsDriver {
-		closing = errors.Join(closing, c.driver.Close(bounded))
-	}
-	c.traces.finish(lastMoment) // which may say to the log what it was not told of
-	c.logs.finish(lastMoment)
-	return held, closing
-}
-
-// Close is Shutdown with a context that has ended: leases end now and their claims a grace later. It returns nil
-// unless the store has not confirmed that in time, or the store that Open opened cannot be closed.
-func (c *Client) Close() error {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err := c.shutdown(ended)
-	return err
 }

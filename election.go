@@ -9,9 +9,12 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/fault"
+	"github.com/interlock-go/interlock/internal/keepalive"
 )
 
-// Election chooses one leader at a time among all who stand for it, in the whole fleet, in order of their standing.
+// Election chooses one leader at a time among all who stand for it, in the whole fleet, in order of
+// their standing.
 type Election struct{ handle }
 
 // Leader is who leads. Its zero value means that nobody does.
@@ -39,10 +42,11 @@ func (c *Client) Election(name string, o ...LockOption) *Election {
 // Err returns why nobody can stand in this election, or nil.
 func (e *Election) Err() error { return e.why() }
 
-// Lead stands, waits to be elected, and runs fn while leading; the context of fn ends when the leadership can no longer
-// be guaranteed. When fn returns as leader, Lead returns its result. After a loss it waits for fn to return, and stands
-// again after a random pause, until ctx ends; but if fn returned nil its work is done, and Lead returns an error that matches
-// ErrLost. Errors of the waiting are those of [Mutex.Lock].
+// Lead stands, waits to be elected, and runs fn while leading; the context of fn ends when the
+// leadership can no longer be guaranteed. When fn returns as leader, Lead returns its result. After
+// a loss it waits for fn to return, and stands again after a random pause, until ctx ends; but if
+// fn returned nil its work is done, and Lead returns an error that matches ErrLost. Errors of the
+// waiting are those of [Mutex.Lock].
 func (e *Election) Lead(ctx context.Context, fn func(context.Context) error) error {
 	for {
 		var lease *Lease
@@ -63,8 +67,8 @@ func (e *Election) Lead(ctx context.Context, fn func(context.Context) error) err
 		if lost := lease.Release(); done || !errors.Is(lost, ErrLost) || errors.Is(lost, ErrClosed) {
 			return err
 		}
-		if !rest(ctx, time.Duration(rand.Int64N(int64(min(e.settings.ttl/3, time.Second))))) {
-			return errors.Join(err, contextError(ctx))
+		if !keepalive.Rest(ctx, time.Duration(rand.Int64N(int64(min(e.settings.ttl/3, time.Second))))) {
+			return errors.Join(err, fault.Context(ctx))
 		}
 	}
 }
@@ -85,9 +89,10 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return leaderOf(l), nil
 }
 
-// Observe yields the leader now and after every change, the zero Leader while there is none, until the caller stops or
-// ctx ends. An error is the last thing that it yields: that of ctx, ErrUnavailable where the store does not answer, or what it
-// refuses with. Where the store does not tell, it asks once a second.
+// Observe yields the leader now and after every change, the zero Leader while there is none, until
+// the caller stops or ctx ends. An error is the last thing that it yields: that of ctx,
+// ErrUnavailable where the store does not answer, or what it refuses with. Where the store does not
+// tell, it asks once a second.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		last, first := Leader{}, true
@@ -96,7 +101,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				continue
 			}
 			if err != nil && ctx.Err() != nil && e.err == nil { // that ctx ends is no fault of the store
-				err = e.failed(contextError(ctx))
+				err = e.failed(fault.Context(ctx))
 			}
 			if !yield(leader, err) || err != nil {
 				return
@@ -126,8 +131,8 @@ func (e *Election) looks(ctx context.Context) iter.Seq2[Leader, error] {
 			if !yield(leader, err) || err != nil {
 				return
 			}
-			if !rest(ctx, time.Second) {
-				yield(Leader{}, e.failed(contextError(ctx)))
+			if !keepalive.Rest(ctx, time.Second) {
+				yield(Leader{}, e.failed(fault.Context(ctx)))
 				return
 			}
 		}
@@ -136,10 +141,10 @@ func (e *Election) looks(ctx context.Context) iter.Seq2[Leader, error] {
 
 // unread is the error of a look at the store that failed. What the store refuses it has answered.
 func (e *Election) unread(err error) error {
-	if final(err) {
+	if fault.Final(err) {
 		return e.failed(err)
 	}
-	return e.failed(unavailable(err))
+	return e.failed(fault.Unavailable(err))
 }
 
 func (e *Election) failed(err error) error { return &Error{Op: "observe", Name: e.name, Err: err} }

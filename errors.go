@@ -7,37 +7,41 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/fault"
 )
 
-// The errors of this package, for errors.Is. What is held, lost, uncertain and unreachable is never mixed up.
+// The errors of this package, for errors.Is. What is held, lost, uncertain and unreachable is never
+// mixed up.
 var (
-	// ErrHeld: somebody else has it. The error is a [*HeldError], which says who where that is known.
-	ErrHeld = errors.New("held by another")
+	// ErrHeld: somebody else has it. The error is a [*HeldError], which says who where that is
+	// known.
+	ErrHeld = fault.ErrHeld
 
 	// ErrLost: the lease can no longer be guaranteed. It wraps the reason.
-	ErrLost = errors.New("lease lost")
+	ErrLost = fault.ErrLost
 
 	// ErrReleased: the lease was released by its owner.
-	ErrReleased = errors.New("lease released")
+	ErrReleased = fault.ErrReleased
 
 	// ErrDeadlock: the context belongs to a holder of the same name, who would wait for itself.
 	ErrDeadlock = errors.New("deadlock: the context already holds this name")
 
-	// ErrUncertain: the release could not be confirmed in time and goes on in the background; at the latest the lock
-	// is free when its time is over.
-	ErrUncertain = errors.New("release not confirmed")
+	// ErrUncertain: the release could not be confirmed in time and goes on in the background; at
+	// the latest the lock is free when its time is over.
+	ErrUncertain = fault.ErrUncertain
 
-	// ErrUnavailable: the store has not answered, also not to Open, or so slowly that its answers were worth nothing, or that it cannot.
-	ErrUnavailable = errors.New("store unavailable")
+	// ErrUnavailable: the store has not answered, also not to Open, or so slowly that its answers
+	// were worth nothing, or that it cannot.
+	ErrUnavailable = fault.ErrUnavailable
 
 	// ErrClosed: the client is shut down.
-	ErrClosed = errors.New("client closed")
+	ErrClosed = fault.ErrClosed
 
 	// ErrTooManyWaiters: Options.MaxWaiters goroutines wait for this name already.
-	ErrTooManyWaiters = errors.New("too many waiters")
+	ErrTooManyWaiters = fault.ErrTooManyWaiters
 
 	// ErrMaxHold: the lease was held for as long as its MaxHold allows. It is a reason of ErrLost.
-	ErrMaxHold = errors.New("held for its maximum")
+	ErrMaxHold = fault.ErrMaxHold
 )
 
 // Error is the error of every operation on a lock.
@@ -56,7 +60,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // Holder is one claim as people see it.
 type Holder = driver.Holder
 
-// HeldError says that somebody else has the lock, and who, where the store could say so. It matches [ErrHeld].
+// HeldError says that somebody else has the lock, and who, where the store could say so. It matches
+// [ErrHeld].
 type HeldError struct {
 	Holder *Holder // nil when it is not known
 }
@@ -84,14 +89,3 @@ func (e *HeldError) Error() string {
 
 // Is reports whether target is ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
-
-// lost is the error of a lease that was lost for a reason.
-func lost(reason error) error { return fmt.Errorf("%w: %w", ErrLost, reason) }
-
-// unavailable is the error of a store that failed with err, or did not answer at all.
-func unavailable(err error) error {
-	if err == nil {
-		return ErrUnavailable
-	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
-}

@@ -5,7 +5,8 @@ import (
 	"maps"
 	"runtime"
 	"slices"
-	"sync"
+
+	"github.com/interlock-go/interlock/internal/local"
 )
 
 // NewClientWithClock is New with a clock that counts suspension in its own way.
@@ -14,11 +15,7 @@ var NewClientWithClock = newClient
 // StopTrustTimers does what a stop of the process does to the timers that end leases: they do not come.
 func StopTrustTimers(c *Client) {
 	for _, p := range c.everyPool() {
-		p.mu.Lock()
-		if s := p.session; s != nil {
-			s.trust.Stop()
-		}
-		p.mu.Unlock()
+		p.StopTimers()
 	}
 }
 
@@ -31,20 +28,7 @@ func GiveUpInTheMomentOfItsGrant(ctx context.Context, m *Mutex) error {
 	if err != nil {
 		return err
 	}
-	w := &waiter{shape: mutexShape, settings: &m.settings, grace: m.settings.grace, since: m.client.clock.now(), ready: make(chan *claim, 1)}
-	p.mu.Lock()
-	l := p.line(m.name)
-	c, err := l.enter(w)
-	p.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	p.ask(ctx, c)
-	<-w.ready
-	cancelled, cancel := context.WithCancel(ctx)
-	cancel()
-	_, err = p.giveUp(cancelled, l, w)
-	return err
+	return p.GiveUpWhenGranted(ctx, m.request(mutexShape))
 }
 
 // Locked reports whether somebody keeps the mutex for which the end of a lease waits: others may have it for a moment.
@@ -62,39 +46,15 @@ func Locked(l *Lease) bool {
 // PoolsLocked reports whether somebody keeps a mutex of the client's pools, or of a request of theirs that is under way: others may have
 // one for a moment.
 func PoolsLocked(c *Client) bool {
-	free := func(mu *sync.Mutex) bool {
-		for range 5_000_000 { // seconds, since whoever has one for a moment may not run meanwhile
-			if mu.TryLock() {
-				return true
-			}
-			runtime.Gosched()
+	for range 5_000_000 {
+		if c.mu.TryLock() {
+			pools := slices.Collect(maps.Values(c.pools))
+			c.mu.Unlock()
+			return slices.ContainsFunc(pools, func(p *local.Pool) bool { return !p.Unlocked() })
 		}
-		return false
+		runtime.Gosched()
 	}
-	if !free(&c.mu) {
-		return true
-	}
-	pools := slices.Collect(maps.Values(c.pools))
-	c.mu.Unlock()
-	for _, p := range pools {
-		if !free(&p.mu) {
-			return true
-		}
-		var sending []*bounded
-		for _, l := range p.lines {
-			if s := l.standing; s != nil && s.sending != nil {
-				sending = append(sending, s.sending)
-			}
-		}
-		p.mu.Unlock()
-		for _, b := range sending {
-			if !free(&b.mu) {
-				return true
-			}
-			b.mu.Unlock()
-		}
-	}
-	return false
+	return true
 }
 
 // Remains counts what a client keeps for locks: isolated sessions, local lines, claims.
@@ -103,15 +63,9 @@ func Remains(c *Client) (isolated, lines, claims int) {
 	isolated = len(c.isolated)
 	c.mu.Unlock()
 	for _, p := range c.everyPool() {
-		p.mu.Lock()
-		lines += len(p.lines)
-		if p.session != nil {
-			claims += len(p.session.claims)
-		}
-		p.mu.Unlock()
+		l, n := p.Size()
+		lines += l
+		claims += n
 	}
 	return isolated, lines, claims
 }
-
-// SleptSoFar is how long the machine was suspended, given what is known.
-var SleptSoFar = sleptSoFar

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/fault"
+	"github.com/interlock-go/interlock/internal/local"
 	"github.com/interlock-go/interlock/internal/lockname"
 )
 
-// handle is what Mutex, RWMutex, Semaphore and Election have in common: a client, a name and choices. A handle holds
-// nothing and may be used by many goroutines.
+// handle is what Mutex, RWMutex, Semaphore and Election have in common: a client, a name and
+// choices. A handle holds nothing and may be used by many goroutines.
 type handle struct {
 	client   *Client
 	name     string
@@ -20,7 +22,8 @@ type handle struct {
 	err      error // why every call fails
 }
 
-// handle makes the handle of a lock; one that cannot be carries its error. needs is what the store must have for it.
+// handle makes the handle of a lock; one that cannot be carries its error. needs is what the store
+// must have for it.
 func (c *Client) handle(name string, options []LockOption, needs Feature) handle {
 	h := handle{client: c, name: name, settings: settings{ttl: c.opts.TTL}}
 	for _, o := range options {
@@ -50,28 +53,41 @@ func clip(name string) string {
 	return name
 }
 
+// why is the reason why nobody can lock h, or nil: also that the store keeps sessions for another
+// time than it is asked for, beyond what its traits say, which does not go with the grace that was
+// chosen. That is known once a session was opened.
+func (h *handle) why() error {
+	if h.err != nil || h.settings.anyGrace {
+		return h.err
+	}
+	if valid, known := h.client.gave.Load(h.settings.ttl); known && h.settings.grace > local.LongestGiven(valid.(time.Duration)) {
+		return &Error{Op: "lock", Name: h.name, Err: local.NoSuchGrace(valid.(time.Duration))}
+	}
+	return nil
+}
+
 var (
-	mutexShape = shape{kind: driver.Mutex, weight: driver.All, limit: driver.All}
-	writeShape = shape{kind: driver.Write, weight: driver.All, limit: driver.All}
-	readShape  = shape{kind: driver.Read, weight: 1, limit: driver.All}
+	mutexShape = local.Shape{Kind: driver.Mutex, Weight: driver.All, Limit: driver.All}
+	writeShape = local.Shape{Kind: driver.Write, Weight: driver.All, Limit: driver.All}
+	readShape  = local.Shape{Kind: driver.Read, Weight: 1, Limit: driver.All}
 )
 
 // lock waits for a lease of the given shape, or with try does not wait.
-func (h *handle) lock(ctx context.Context, op string, s shape, try bool) (*Lease, error) {
+func (h *handle) lock(ctx context.Context, op string, s local.Shape, try bool) (*Lease, error) {
 	if h.err != nil {
 		return nil, h.err
 	}
-	ctx, wait := h.trace(ctx, op, s.kind)
+	ctx, wait := h.trace(ctx, op, s.Kind)
 	bound, stop := h.bound()
 	defer stop()
 	for {
-		t, err := h.take(ctx, bound, s, try)
+		got, err := h.take(ctx, bound, s, try)
 		if err != nil {
 			err = &Error{Op: op, Name: h.name, Err: err}
 			wait.end(ctx, nil, err)
 			return nil, err
 		}
-		if l := newLease(ctx, h.client, op, h.name, t); l != nil {
+		if l := newLease(ctx, h.client, op, h.name, got); l != nil {
 			wait.end(ctx, l, nil)
 			return l, nil
 		}
@@ -88,107 +104,37 @@ func (h *handle) bound() (fires <-chan time.Time, stop func() bool) {
 }
 
 // take is lock without the lease around it.
-func (h *handle) take(ctx context.Context, bound <-chan time.Time, s shape, try bool) (turn, error) {
+func (h *handle) take(ctx context.Context, bound <-chan time.Time, s local.Shape, try bool) (held, error) {
 	if ctx.Err() != nil {
-		return turn{}, contextError(ctx)
+		return held{}, fault.Context(ctx)
 	}
-	again, err := h.client.reenter(ctx, h, s)
+	again, err := h.reenter(ctx, s)
 	if err != nil {
-		return turn{}, err
+		return held{}, err
 	}
 	if again != nil {
 		return *again, nil
 	}
-	s.note = h.settings.note
-	try = try || h.settings.bounded && h.settings.wait == 0
 	p, err := h.client.pool(h.settings.ttl, h.settings.isolated) // an isolated one is for one claim
 	if err != nil {
-		return turn{}, err
+		return held{}, err
 	}
-	hold, err := p.wait(ctx, bound, h, s, try)
+	r := h.request(s)
+	r.Try, r.Bound, r.Wait = try || h.settings.bounded && h.settings.wait == 0, bound, h.settings.wait
+	hold, err := p.Wait(ctx, r)
 	if err != nil {
-		return turn{}, err
+		return held{}, err
 	}
-	return turn{name: h.name, pool: p, hold: hold, kind: s.kind}, nil
+	return held{Hold: hold, pool: p, name: h.name, kind: s.Kind}, nil
 }
 
-// wait stands in the local line until it is granted, bound fires or ctx ends.
-func (p *pool) wait(ctx context.Context, bound <-chan time.Time, h *handle, s shape, try bool) (*hold, error) {
-	w := &waiter{shape: s, settings: &h.settings, grace: h.settings.grace, since: p.client.clock.now(), try: try, bound: bound, ready: make(chan *claim, 1)}
-	p.mu.Lock()
-	l := p.line(h.name)
-	c, err := l.enter(w)
-	p.tidy(l)
-	if c != nil && bound != nil { // this goroutine must be free to see that it has been long enough
-		go p.errand(c.background(), c, 0)
-		c = nil
+// request is what a goroutine wants of the lock.
+func (h *handle) request(s local.Shape) local.Request {
+	c := &h.settings
+	s.Note = c.note
+	return local.Request{
+		Name: h.name, Shape: s, Grace: c.grace, AnyGrace: c.anyGrace, MinHold: c.minHold, MaxHold: c.maxHold, Alone: c.noPassing,
 	}
-	if try && c == nil && bound == nil && w.stands { // behind somebody who asks a store that may be silent
-		t := time.NewTimer(tryPatience)
-		defer t.Stop()
-		w.bound = t.C
-	}
-	p.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	if c != nil {
-		p.ask(ctx, c)
-	}
-	for {
-		c, decided := w.told(ctx)
-		switch {
-		case decided:
-			return w.hold, w.err
-		case c != nil:
-			p.attend(ctx, w, c)
-		default:
-			return p.giveUp(ctx, l, w)
-		}
-	}
-}
-
-// giveUp takes w out of the line, because bound has fired or ctx has ended.
-func (p *pool) giveUp(ctx context.Context, l *line, w *waiter) (*hold, error) {
-	var ended error
-	if ctx.Err() != nil {
-		ended = contextError(ctx)
-	}
-	p.mu.Lock()
-	offered := w.refuse()
-	if !w.stands { // decided at the same moment
-		p.attended(offered)
-		p.mu.Unlock()
-		switch {
-		case w.err != nil:
-			return nil, w.err
-		case ended == nil:
-			return w.hold, nil
-		}
-		go func() { _ = p.leave(w.hold) }() // the caller waits no longer
-		return nil, ended
-	}
-	why := l.refusal()
-	l.withdraw(w)
-	p.attended(offered)
-	p.mu.Unlock()
-	switch {
-	case ended != nil:
-		why = fmt.Errorf("%w: %w", why, ended)
-	case why == ErrUnavailable && w.try: //nolint:errorlint // it has no reason yet
-		why = fmt.Errorf("%w: no answer in %v", why, tryPatience)
-	case why == ErrUnavailable: //nolint:errorlint // likewise
-		why = fmt.Errorf("%w: no answer in the wait of %v", why, w.settings.wait)
-	}
-	return nil, why
-}
-
-// contextError is how ctx ended: what it says by Err and, where its owner gave another reason, by Cause.
-func contextError(ctx context.Context) error {
-	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
-		return fmt.Errorf("%w: %w", ctx.Err(), cause)
-	}
-	return ctx.Err()
 }
 
 // do runs fn under the lease that lock returns. See Mutex.Do.

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/keepalive"
+	"github.com/interlock-go/interlock/internal/local"
 )
 
-// Locker returns the mutex as a [sync.Locker], for code that takes one, as [sync.NewCond] does. Mutex and Lease return errors;
-// a sync.Locker cannot, so it has a policy, which is called with them:
+// Locker returns the mutex as a [sync.Locker], for code that takes one, as [sync.NewCond] does.
+// Mutex and Lease return errors; a sync.Locker cannot, so it has a policy, which is called with
+// them:
 //
 //   - in Lock, when the mutex could not be had: with an error as of [Mutex.Lock]. If the policy returns, Lock tries again a
 //     second later; it never returns without the lock. What no time mends fails so each time: ask Err first.
@@ -16,12 +20,14 @@ import (
 //     the moment at which the lease's context ends. A grace later others get in, and the holder does not know, if the policy
 //     returns. Unlock waits until it has. Where Unlock is the first to hear of the loss, it calls the policy itself.
 //
-// [PanicOnLoss] is the policy for who must not go on. A policy must not call Lock or Unlock of its own Locker. It is not told
-// of a release that was not confirmed (ErrUncertain): the lock is free when its time is over.
+// [PanicOnLoss] is the policy for who must not go on. A policy must not call Lock or Unlock of its
+// own Locker. It is not told of a release that was not confirmed (ErrUncertain): the lock is free
+// when its time is over.
 //
-// A Locker may be used by many goroutines. They exclude each other even where a lease is lost: the next Lock returns after
-// the Unlock of the one that lost. Each call of this method returns another Locker. A goroutine that locks what it holds
-// already waits for ever, as with a sync.Mutex. Prefer Do and Lock wherever they fit: their holders have a context and a token.
+// A Locker may be used by many goroutines. They exclude each other even where a lease is lost: the
+// next Lock returns after the Unlock of the one that lost. Each call of this method returns another
+// Locker. A goroutine that locks what it holds already waits for ever, as with a sync.Mutex. Prefer
+// Do and Lock wherever they fit: their holders have a context and a token.
 func (m *Mutex) Locker(policy func(error)) sync.Locker {
 	return newLocker(&m.handle, mutexShape, policy)
 }
@@ -31,18 +37,19 @@ func (m *RWMutex) Locker(policy func(error)) sync.Locker {
 	return newLocker(&m.handle, writeShape, policy)
 }
 
-// PanicOnLoss is a policy of a Locker: it panics with err. At a loss that is in a goroutine where nobody recovers, so the
-// process ends before anybody else gets in.
+// PanicOnLoss is a policy of a Locker: it panics with err. At a loss that is in a goroutine where
+// nobody recovers, so the process ends before anybody else gets in.
 func PanicOnLoss(err error) { panic(err) }
 
 // locker is a lock without leases and errors.
 //
-// Lock takes a lease first, and then the turn, which Unlock gives back. In this order the goroutines stand in the client's
-// line, where a lease is passed on without asking the store. The turn is free then, unless the goroutine that has it lost its
-// lease: the next one is granted by now, and must wait here, or Unlock of the first would release it.
+// Lock takes a lease first, and then the turn, which Unlock gives back. In this order the
+// goroutines stand in the client's line, where a lease is passed on without asking the store. The
+// turn is free then, unless the goroutine that has it lost its lease: the next one is granted by
+// now, and must wait here, or Unlock of the first would release it.
 type locker struct {
 	*handle
-	shape  shape
+	shape  local.Shape
 	policy func(error)
 	turn   chan struct{} // a mutex that a bubble of virtual time understands; it guards the rest
 	lease  *Lease
@@ -50,7 +57,7 @@ type locker struct {
 	told   chan struct{} // closed once it was
 }
 
-func newLocker(h *handle, s shape, policy func(error)) sync.Locker {
+func newLocker(h *handle, s local.Shape, policy func(error)) sync.Locker {
 	if policy == nil {
 		panic("interlock: a Locker without a policy: choose PanicOnLoss, or what else is to be done with an error")
 	}
@@ -63,7 +70,7 @@ func (k *locker) Lock() {
 		lease, err := k.lock(ctx, "lock", k.shape, false)
 		if err != nil {
 			k.policy(err)
-			rest(ctx, time.Second)
+			keepalive.Rest(ctx, time.Second)
 			continue
 		}
 		k.turn <- struct{}{}
@@ -77,8 +84,8 @@ func (k *locker) Lock() {
 	}
 }
 
-// watch has the end of ctx told, which before Unlock is the loss of the lease. What waits for that must not refer to the
-// Lease, which is watched for being dropped.
+// watch has the end of ctx told, which before Unlock is the loss of the lease. What waits for that
+// must not refer to the Lease, which is watched for being dropped.
 func (k *locker) watch(ctx context.Context) {
 	name, policy, told := k.name, k.policy, make(chan struct{})
 	k.told = told

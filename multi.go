@@ -11,17 +11,19 @@ import (
 
 // Multi is several mutexes that are held together or not at all.
 //
-// They are taken one after the other, in order of their names, which costs a request each: so two who want the same names cannot block
-// each other, and of several who only try one gets all of them, where each would have some if all were asked for at once. What nobody waits
-// behind goes together: the names are renewed by one request, as all locks of a client with one TTL are, and given back side by side, after
-// a Release and after a Lock that failed.
+// They are taken one after the other, in order of their names, which costs a request each: so two
+// who want the same names cannot block each other, and of several who only try one gets all of
+// them, where each would have some if all were asked for at once. What nobody waits behind goes
+// together: the names are renewed by one request, as all locks of a client with one TTL are, and
+// given back side by side, after a Release and after a Lock that failed.
 type Multi struct {
 	client  *Client
 	handles []handle
 	err     error
 }
 
-// Multi returns the mutexes of these names, each once, sorted by bytes. Names or choices that cannot be show in Err.
+// Multi returns the mutexes of these names, each once, sorted by bytes. Names or choices that
+// cannot be show in Err.
 func (c *Client) Multi(names []string, o ...LockOption) *Multi {
 	sorted := slices.Clone(names)
 	slices.Sort(sorted)
@@ -50,8 +52,9 @@ func (m *Multi) Err() error {
 	return err
 }
 
-// Lock waits until all names are held. The lease ends when the first of them is lost; the others are kept until it is
-// released. [Lease.FenceOf] has their tokens. Errors are those of [Mutex.Lock], with the name that could not be had.
+// Lock waits until all names are held. The lease ends when the first of them is lost; the others
+// are kept until it is released. [Lease.FenceOf] has their tokens. Errors are those of
+// [Mutex.Lock], with the name that could not be had.
 func (m *Multi) Lock(ctx context.Context) (*Lease, error) { return m.lock(ctx, "lock", false) }
 
 // TryLock is Lock without waiting.
@@ -71,13 +74,13 @@ func (m *Multi) lock(ctx context.Context, op string, try bool) (*Lease, error) {
 	bound, stop := first.bound()
 	defer stop()
 	for { // while it waits for one name, those that it has can be lost: then it begins again
-		turns, name, err := m.take(ctx, bound, try)
+		holds, name, err := m.take(ctx, bound, try)
 		if err != nil {
 			err = &Error{Op: op, Name: name, Err: err}
 			wait.end(ctx, nil, err)
 			return nil, err
 		}
-		if l := newLease(ctx, m.client, op, first.name, turns...); l != nil {
+		if l := newLease(ctx, m.client, op, first.name, holds...); l != nil {
 			wait.end(ctx, l, nil)
 			return l, nil
 		}
@@ -85,15 +88,15 @@ func (m *Multi) lock(ctx context.Context, op string, try bool) (*Lease, error) {
 }
 
 // take takes the names one after the other. It returns the name that could not be had.
-func (m *Multi) take(ctx context.Context, bound <-chan time.Time, try bool) (turns []turn, name string, err error) {
+func (m *Multi) take(ctx context.Context, bound <-chan time.Time, try bool) (holds []held, name string, err error) {
 	for i := range m.handles {
 		h := &m.handles[i]
-		t, err := h.take(ctx, bound, mutexShape, try)
+		got, err := h.take(ctx, bound, mutexShape, try)
 		if err != nil {
-			giveBack(ctx, turns, nil)
+			decline(ctx, holds, nil)
 			return nil, h.name, err
 		}
-		turns = append(turns, t)
+		holds = append(holds, got)
 	}
-	return turns, "", nil
+	return holds, "", nil
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/local"
 )
 
 // Feature names what a store may promise, for Options.Require.
@@ -30,21 +31,23 @@ type Options struct {
 	// Owner says who, for people. Default: host/program/pid.
 	Owner string
 
-	// TTL is how long a lock outlives a process that stopped renewing it. Default: 15 s, or what the store keeps that is
-	// nearest to it. Leases are renewed about three times in it; a single lock can have its own by the option TTL. Where the store
-	// keeps locks for less than half of what was chosen, or for more than twice that, the log says so, and Lease.Until.
+	// TTL is how long a lock outlives a process that stopped renewing it. Default: 15 s, or what
+	// the store keeps that is nearest to it. Leases are renewed about three times in it; a single
+	// lock can have its own by the option TTL. Where the store keeps locks for less than half of
+	// what was chosen, or for more than twice that, the log says so, and Lease.Until.
 	TTL time.Duration
 
-	// Grace is how long, at least, from the end of a lease's context until anybody else can get in. Default: TTL/10, at
-	// least 2 ms, at most TTL/3. A single lock can have its own by the option Grace, and needs one where it has a TTL of its own
-	// that this does not go with.
+	// Grace is how long, at least, from the end of a lease's context until anybody else can get in.
+	// Default: TTL/10, at least 2 ms, at most TTL/3. A single lock can have its own by the option
+	// Grace, and needs one where it has a TTL of its own that this does not go with.
 	Grace time.Duration
 
 	// Idle is how long a session without locks is kept open. Default: 1 min.
 	Idle time.Duration
 
-	// Patience is how long the store may answer nothing, from the first request on that goes unanswered, before Lock returns
-	// ErrUnavailable. Default: TTL. It is also how long Open tries; there the default is 15 s, or TTL if that is longer.
+	// Patience is how long the store may answer nothing, from the first request on that goes
+	// unanswered, before Lock returns ErrUnavailable. Default: TTL. It is also how long Open tries;
+	// there the default is 15 s, or TTL if that is longer.
 	Patience time.Duration
 
 	// MaxWaiters is how many goroutines may wait for one name in this client. Default: 10,000.
@@ -53,17 +56,21 @@ type Options struct {
 	// Require makes New fail, naming what is missing, on a store that lacks one of these.
 	Require Feature
 
-	// FenceBase is added to every token of the store, for one that takes the place of another with larger tokens: what they protect has
-	// seen those. It wants to be the same in all programs, and never smaller than it was: see driver.WithFenceBase and docs/fencing.md.
-	// In a store's URL it is the parameter fence_base. At most 2⁵²; no store that draws no tokens, or raw ones, takes it.
+	// FenceBase is added to every token of the store, for one that takes the place of another with
+	// larger tokens: what they protect has seen those. It wants to be the same in all programs, and
+	// never smaller than it was: see driver.WithFenceBase and docs/fencing.md. In a store's URL it
+	// is the parameter fence_base. At most 2⁵²; no store that draws no tokens, or raw ones, takes
+	// it.
 	FenceBase uint64
 
-	// Logger hears of losses, of recoveries, of a store that keeps another TTL, and of leases that were dropped without Release. Default: slog.Default(). A
-	// handler that blocks holds up no lease and no renewal: it is told from a goroutine of its own, in order, and where it falls behind by
-	// more than 256 reports it is told how many were omitted.
+	// Logger hears of losses, of recoveries, of a store that keeps another TTL, and of leases that
+	// were dropped without Release. Default: slog.Default(). A handler that blocks holds up no
+	// lease and no renewal: it is told from a goroutine of its own, in order, and where it falls
+	// behind by more than 256 reports it is told how many were omitted.
 	Logger *slog.Logger
 
-	// Tracer is told of waits, holds and renewals. One that blocks holds up whoever locks or releases, and no lease.
+	// Tracer is told of waits, holds and renewals. One that blocks holds up whoever locks or
+	// releases, and no lease.
 	Tracer Tracer
 }
 
@@ -141,8 +148,8 @@ type settings struct {
 	err error // the first impossible choice
 }
 
-// Wait bounds the waiting: after d without the lock, Lock returns ErrHeld, or ErrUnavailable if the store has not
-// answered by then. Wait(0) tries once and does not wait.
+// Wait bounds the waiting: after d without the lock, Lock returns ErrHeld, or ErrUnavailable if the
+// store has not answered by then. Wait(0) tries once and does not wait.
 func Wait(d time.Duration) LockOption {
 	return func(s *settings) {
 		s.wait, s.bounded = d, true
@@ -152,8 +159,8 @@ func Wait(d time.Duration) LockOption {
 	}
 }
 
-// TTL is how long this lock outlives a process that stopped renewing it, instead of Options.TTL. Locks of a client
-// with the same TTL share a session.
+// TTL is how long this lock outlives a process that stopped renewing it, instead of Options.TTL.
+// Locks of a client with the same TTL share a session.
 func TTL(d time.Duration) LockOption {
 	return func(s *settings) {
 		s.ttl, s.ownTTL = d, true
@@ -163,9 +170,9 @@ func TTL(d time.Duration) LockOption {
 	}
 }
 
-// Grace is how long, at least, from the end of the lease's context until anybody else can get in: the time in which
-// the work must stop. Between 2 ms and a third of the TTL: what is left must have room for the store's answer and for two
-// renewals.
+// Grace is how long, at least, from the end of the lease's context until anybody else can get in:
+// the time in which the work must stop. Between 2 ms and a third of the TTL: what is left must have
+// room for the store's answer and for two renewals.
 func Grace(d time.Duration) LockOption {
 	return func(s *settings) {
 		s.grace, s.ownGrace = d, true
@@ -175,8 +182,8 @@ func Grace(d time.Duration) LockOption {
 	}
 }
 
-// MinHold keeps the lock until d after it was granted, however soon it is released: for jobs that finish faster than
-// clocks agree. Release returns at once; Shutdown and Close wait for it.
+// MinHold keeps the lock until d after it was granted, however soon it is released: for jobs that
+// finish faster than clocks agree. Release returns at once; Shutdown and Close wait for it.
 func MinHold(d time.Duration) LockOption {
 	return func(s *settings) {
 		s.minHold = d
@@ -186,8 +193,8 @@ func MinHold(d time.Duration) LockOption {
 	}
 }
 
-// MaxHold releases the lock d after it was granted, whether or not Release was called; the lease's context ends a grace
-// earlier, with ErrLost wrapping ErrMaxHold.
+// MaxHold releases the lock d after it was granted, whether or not Release was called; the lease's
+// context ends a grace earlier, with ErrLost wrapping ErrMaxHold.
 func MaxHold(d time.Duration) LockOption {
 	return func(s *settings) {
 		s.maxHold = d
@@ -197,13 +204,15 @@ func MaxHold(d time.Duration) LockOption {
 	}
 }
 
-// Isolated gives each lease of this lock a session and a claim of its own, which no other goroutine shares.
+// Isolated gives each lease of this lock a session and a claim of its own, which no other goroutine
+// shares.
 func Isolated() LockOption { return func(s *settings) { s.isolated = true } }
 
-// Reentrant lets a context that already holds the name lock it again: the new lease shares the claim, which leaves
-// with the last of them. Without it that is ErrDeadlock. A holder for writing may so lock for reading; a holder for
-// reading may not lock for writing. The new lease has the TTL, grace, note and limits of the one that is there: a lock that was
-// given others is refused, with an error that matches errors.ErrUnsupported.
+// Reentrant lets a context that already holds the name lock it again: the new lease shares the
+// claim, which leaves with the last of them. Without it that is ErrDeadlock. A holder for writing
+// may so lock for reading; a holder for reading may not lock for writing. The new lease has the
+// TTL, grace, note and limits of the one that is there: a lock that was given others is refused,
+// with an error that matches errors.ErrUnsupported.
 func Reentrant() LockOption { return func(s *settings) { s.reentrant = true } }
 
 // Note is shown to people who ask who holds the lock, and why. At most 256 bytes.
@@ -236,9 +245,9 @@ func (s *settings) check(t driver.Traits) error {
 	}
 	if s.grace == 0 {
 		s.anyGrace = true
-		s.grace = min(max(s.ttl/10, minGrace), longestGrace(s.ttl))
+		s.grace = min(max(s.ttl/10, minGrace), local.LongestGrace(s.ttl))
 	}
-	if longest := longestGrace(s.ttl); s.grace < minGrace || s.grace > longest {
+	if longest := local.LongestGrace(s.ttl); s.grace < minGrace || s.grace > longest {
 		return fmt.Errorf("grace of %v with a TTL of %v: want %v ≤ grace ≤ TTL/3 = %v, or there is no time left to renew", s.grace, s.ttl, minGrace, longest)
 	}
 	if s.maxHold > 0 && s.maxHold <= s.grace {
@@ -249,10 +258,6 @@ func (s *settings) check(t driver.Traits) error {
 	}
 	return nil
 }
-
-// longestGrace is the longest grace of a lease whose session is kept for valid. A grant is worth something while a grace of
-// trust is left, so the store has a third of the time to answer.
-func longestGrace(valid time.Duration) time.Duration { return valid / 3 }
 
 // MaxName is the longest name in bytes.
 const MaxName = 1024

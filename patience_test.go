@@ -177,26 +177,31 @@ func TestPatience_OfAQuietWait(t *testing.T) {
 		store := memlock.New()
 		theirs := &spy{Driver: store.Share()}
 		a := newClient(t, store, nil)
-		b := newClient(t, theirs, &interlock.Options{Patience: 2 * time.Second})
+		b := newClient(t, theirs, &interlock.Options{Patience: 3 * time.Second})
 		l := hold(t, a, "m")
 		waits := background(func() (*interlock.Lease, error) { return b.Mutex("m").Lock(t.Context()) })
 		synctest.Wait()
-		failed := make(chan struct{})
+		failed := make(chan time.Time, 1)
 		theirs.ahead(func(_ context.Context, op string, _ driver.Claim) error {
-			if op == "renew" {
-				select {
-				case <-failed:
-				default:
-					close(failed)
-					return errors.New("one error")
-				}
+			if op != "renew" {
+				return nil
+			}
+			select {
+			case failed <- time.Now():
+				return errors.New("the first error")
+			default:
+			}
+			if first := <-failed; time.Since(first) < 2200*time.Millisecond {
+				failed <- first
+				return errors.New("another error")
 			}
 			return nil
 		})
-		<-failed
-		time.Sleep(time.Second)
-		if waits.over() {
-			t.Fatalf("a quiet wait and one error: %v, want it to wait on", waits.err)
+		for range 10 {
+			time.Sleep(time.Second)
+			if waits.over() {
+				t.Fatalf("a quiet wait and two seconds of errors: %v, want it to wait on", waits.err)
+			}
 		}
 		release(t, l)
 		release(t, waits.wait(t))

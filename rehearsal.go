@@ -9,14 +9,16 @@ import (
 	"strconv"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/doctor"
 )
 
-// rehearsals is how many names rehearsals have. Some stores keep something of each name that was ever locked, as a row with its last token: so
-// there are few. Who rehearses beside another one waits for him where it is the same name.
+// rehearsals is how many names rehearsals have. Some stores keep something of each name that was
+// ever locked, as a row with its last token: so there are few. Who rehearses beside another one
+// waits for him where it is the same name.
 const rehearsals = 16
 
-// rehearse takes a lock of its own, breaks it as an operator would, waits until its holder hears of it, and takes it again: everything that
-// a lock is made of, with this client's rights.
+// rehearse takes a lock of its own, breaks it as an operator would, waits until its holder hears of
+// it, and takes it again: everything that a lock is made of, with this client's rights.
 func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err error) {
 	f = Finding{Title: "rehearsal"}
 	wrong := func(what string, err error) (Finding, error) {
@@ -30,9 +32,9 @@ func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err er
 	ttl := max(min(e.TTL, rehearsalTTL), c.traits.MinTTL)
 	bounded, cancel := context.WithTimeout(ctx, 2*c.opts.Patience+3*ttl)
 	defer cancel()
-	name := doctorPrefix + strconv.Itoa(rand.IntN(rehearsals)) //nolint:gosec // nobody gains by guessing it
+	name := doctor.Prefix + strconv.Itoa(rand.IntN(rehearsals)) //nolint:gosec // nobody gains by guessing it
 	m := c.Mutex(name, TTL(ttl), Grace(min(e.Grace, max(ttl/10, minGrace))), Isolated(), Note("a rehearsal"))
-	asked := c.clock.now()
+	asked := c.clock.Now()
 	first, err := m.TryLock(bounded) // which tells at once what is wrong
 	if errors.Is(err, ErrHeld) {
 		first, err = m.Lock(bounded)
@@ -47,7 +49,7 @@ func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err er
 	case err != nil:
 		return wrong("a lock cannot be taken", err)
 	}
-	taken := c.clock.passed(asked)
+	taken := c.clock.Since(asked)
 	told, err := c.breakOwn(bounded, name, first)
 	if release := first.Release(); err == nil && release != nil && !errors.Is(release, ErrLost) {
 		return wrong("a lock cannot be given back", release)
@@ -63,7 +65,7 @@ func (c *Client) rehearse(ctx context.Context, e driver.Exam) (f Finding, err er
 	if err := second.Release(); err != nil {
 		return wrong("a lock cannot be given back", err)
 	}
-	f.Seen = fmt.Sprintf("a lock was taken in %v%s, given back, and taken again", short(taken), told)
+	f.Seen = fmt.Sprintf("a lock was taken in %v%s, given back, and taken again", doctor.Short(taken), told)
 	if c.traits.Fence == driver.NoFence {
 		return f, nil
 	}
@@ -95,14 +97,15 @@ func (c *Client) answers(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, c.opts.Patience)
 	defer cancel()
-	_, err := store.Line(bounded, doctorPrefix+driver.NewID())
+	_, err := store.Line(bounded, doctor.Prefix+driver.NewID())
 	if errors.Is(err, driver.ErrRefused) || errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
 	return err
 }
 
-// breakOwn breaks a lease, waits until it is told, and says so. A store in which nothing can be broken has nothing to say.
+// breakOwn breaks a lease, waits until it is told, and says so. A store in which nothing can be
+// broken has nothing to say.
 func (c *Client) breakOwn(ctx context.Context, name string, l *Lease) (string, error) {
 	store, ok := c.driver.(driver.Inspector)
 	if !ok {
@@ -119,7 +122,7 @@ func (c *Client) breakOwn(ctx context.Context, name string, l *Lease) (string, e
 	if i < 0 {
 		return "", fmt.Errorf("%d claims are shown, want the one that holds", len(line.Claims))
 	}
-	asked, own := c.clock.now(), line.Claims[i]
+	asked, own := c.clock.Now(), line.Claims[i]
 	err = store.Break(ctx, name, own.PublicID, own.Fence, false)
 	if errors.Is(err, driver.ErrRefused) { // a layout that has no room for a mark
 		err = store.Break(ctx, name, own.PublicID, own.Fence, true)
@@ -132,7 +135,7 @@ func (c *Client) breakOwn(ctx context.Context, name string, l *Lease) (string, e
 	}
 	select {
 	case <-l.Context().Done():
-		return fmt.Sprintf(", broken and told of it in %v", short(c.clock.passed(asked))), nil
+		return fmt.Sprintf(", broken and told of it in %v", doctor.Short(c.clock.Since(asked))), nil
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}

@@ -2,11 +2,12 @@ package interlock
 
 import "context"
 
-// RWMutex is a lock that many readers share or one writer has. Readers and writers come in order: a reader behind a
-// waiting writer waits. Like a Mutex it is only a name with choices.
+// RWMutex is a lock that many readers share or one writer has. Readers and writers come in order: a
+// reader behind a waiting writer waits. Like a Mutex it is only a name with choices.
 type RWMutex struct{ handle }
 
-// RWMutex returns the read/write lock of this name; on a store without them Err says errors.ErrUnsupported.
+// RWMutex returns the read/write lock of this name; on a store without them Err says
+// errors.ErrUnsupported.
 func (c *Client) RWMutex(name string, o ...LockOption) *RWMutex {
 	return &RWMutex{c.handle(name, o, Shared)}
 }
@@ -29,8 +30,9 @@ func (m *RWMutex) Do(ctx context.Context, fn func(context.Context) error) error 
 	return do(ctx, fn, m.Lock)
 }
 
-// RLock waits until the lock is held for reading. The readers of one client share a claim at the store, for as long as
-// a waiting writer allows. A reader's lease has no token. Errors are those of [Mutex.Lock].
+// RLock waits until the lock is held for reading. The readers of one client share a claim at the
+// store, for as long as a waiting writer allows. A reader's lease has no token. Errors are those of
+// [Mutex.Lock].
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
 	return m.lock(ctx, "read lock", readShape, false)
 }

@@ -5,17 +5,20 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/local"
 )
 
-// Semaphore is a number of permits, in the whole fleet, of which each holder takes some. It is first come first served:
-// who wants few does not overtake who wants many. A permit comes back by itself when its holder dies. Like a Mutex a
-// Semaphore is only a name with choices; its name is never that of a mutex.
+// Semaphore is a number of permits, in the whole fleet, of which each holder takes some. It is
+// first come first served: who wants few does not overtake who wants many. A permit comes back by
+// itself when its holder dies. Like a Mutex a Semaphore is only a name with choices; its name is
+// never that of a mutex.
 type Semaphore struct {
 	handle
 	limit int
 }
 
-// Semaphore returns the semaphore of n permits of this name; on a store without them Err says errors.ErrUnsupported.
+// Semaphore returns the semaphore of n permits of this name; on a store without them Err says
+// errors.ErrUnsupported.
 func (c *Client) Semaphore(name string, n int, o ...LockOption) *Semaphore {
 	s := &Semaphore{c.handle(name, o, Counted), n}
 	if s.err == nil && (n < 1 || n > driver.All) {
@@ -46,5 +49,5 @@ func (s *Semaphore) acquire(ctx context.Context, op string, w int, try bool) (*L
 	if s.err == nil && (w < 1 || w > s.limit) {
 		return nil, &Error{Op: op, Name: s.name, Err: fmt.Errorf("%d permits of %d: want 1 to %d", w, s.limit, s.limit)}
 	}
-	return s.lock(ctx, op, shape{kind: driver.Permit, weight: w, limit: s.limit}, try)
+	return s.lock(ctx, op, local.Shape{Kind: driver.Permit, Weight: w, Limit: s.limit}, try)
 }

@@ -6,13 +6,16 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/fault"
 )
 
-// Tracer is told what a client does, in the manner of pgx: a start returns the context that its end receives. The
-// methods are called by the goroutine that locks or releases, or by one that tells of losses and renewals in order, at most 256 behind;
-// they must not block, and may be called concurrently. Each WaitStart is followed by one WaitEnd, and each WaitEnd without an error by one
-// HoldEnd when that lease ends; of a lease that is lost as soon as it is granted, HoldEnd may be told first. A panic goes to whoever locks
-// or releases, and leaves no lock held behind it. The contrib modules interlockprom and interlockotel make metrics and spans of this.
+// Tracer is told what a client does, in the manner of pgx: a start returns the context that its end
+// receives. The methods are called by the goroutine that locks or releases, or by one that tells of
+// losses and renewals in order, at most 256 behind; they must not block, and may be called
+// concurrently. Each WaitStart is followed by one WaitEnd, and each WaitEnd without an error by one
+// HoldEnd when that lease ends; of a lease that is lost as soon as it is granted, HoldEnd may be
+// told first. A panic goes to whoever locks or releases, and leaves no lock held behind it. The
+// contrib modules interlockprom and interlockotel make metrics and spans of this.
 type Tracer interface {
 	// WaitStart: somebody asks for a lock. Of nil, the context that it was given goes on.
 	WaitStart(ctx context.Context, d WaitStart) context.Context
@@ -89,12 +92,14 @@ type Renewed struct {
 	Err    error
 }
 
-// Late reports whether the store has answered, but when more than half of the trust of a lease was over. A renewal begins after a third of it:
-// an earlier one failed, the store was slow, or this process had no time to ask.
+// Late reports whether the store has answered, but when more than half of the trust of a lease was
+// over. A renewal begins after a third of it: an earlier one failed, the store was slow, or this
+// process had no time to ask.
 func (r Renewed) Late() bool { return r.Err == nil && r.Leases > 0 && r.Slack < (r.Took+r.Trust)/2 }
 
-// The names under which these things are measured and labelled everywhere: seconds as histograms, totals as counters,
-// waiters as a gauge. A lock's name is no label by default, because names may be without number.
+// The names under which these things are measured and labelled everywhere: seconds as histograms,
+// totals as counters, waiters as a gauge. A lock's name is no label by default, because names may
+// be without number.
 const (
 	MetricWaitSeconds       = "interlock_wait_seconds"        // labels kind, result
 	MetricHoldSeconds       = "interlock_hold_seconds"        // label kind
@@ -115,25 +120,8 @@ const (
 	AttributeReason = "interlock.reason"
 )
 
-// tracedWait is a wait of which the tracer is told, if there is one.
-type tracedWait struct {
-	tracer  Tracer
-	clock   *clock
-	what    WaitStart
-	started instant
-}
-
-// trace tells the tracer that a wait starts, and returns the tracer's context.
-func (h *handle) trace(ctx context.Context, op string, k driver.Kind) (context.Context, tracedWait) {
-	t := h.client.opts.Tracer
-	if t == nil {
-		return ctx, tracedWait{}
-	}
-	w := tracedWait{t, h.client.clock, WaitStart{op, h.name, k}, h.client.clock.now()}
-	return waitStarts(ctx, t, w.what), w
-}
-
-// waitStarts tells a tracer that a wait starts, and returns its context, or ctx where it has none of its own.
+// waitStarts tells a tracer that a wait starts, and returns its context, or ctx where it has none
+// of its own.
 func waitStarts(ctx context.Context, t Tracer, d WaitStart) context.Context {
 	if own := t.WaitStart(ctx, d); own != nil {
 		return own
@@ -141,51 +129,8 @@ func waitStarts(ctx context.Context, t Tracer, d WaitStart) context.Context {
 	return ctx
 }
 
-// end tells it how the wait ended. ctx is the tracer's.
-func (w *tracedWait) end(ctx context.Context, l *Lease, err error) {
-	if w.tracer == nil {
-		return
-	}
-	d := WaitEnd{Op: w.what.Op, Name: w.what.Name, Kind: w.what.Kind, Err: err}
-	if l == nil {
-		d.Waited, d.Result = w.clock.passed(w.started), resultOf(ctx, err)
-	} else {
-		d.Waited, d.Result = l.since.sub(w.started), Granted // no need to ask the clock once more
-		d.Fence, d.Passed = l.Fence(), l.turns[0].hold.passed
-		if d.Passed {
-			d.Result = Passed
-		}
-		told := false
-		defer func() {
-			if !told { // it panics, and whoever recovers from that was given no lease to release
-				_ = l.Release()
-			}
-		}()
-		w.tracer.WaitEnd(ctx, d)
-		told = true
-		return
-	}
-	w.tracer.WaitEnd(ctx, d)
-}
-
-// resultOf is how a wait failed. That of a caller who has left says nothing of a store that had little time to answer; and a
-// store that failed may have said so with an error of a context that was not the caller's.
-func resultOf(ctx context.Context, err error) Result {
-	switch {
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		return Cancelled
-	case errors.Is(err, ErrUnavailable):
-		return Unavailable
-	case errors.Is(err, context.DeadlineExceeded):
-		return TimedOut
-	case errors.Is(err, ErrHeld):
-		return Held
-	}
-	return Failed
-}
-
-// reasonOf is why a lease was lost that ended with err, or empty. What the store failed with last is in the error of a lease that was not
-// renewed, and is not its reason: so that is asked first.
+// reasonOf is why a lease was lost that ended with err, or empty. What the store failed with last
+// is in the error of a lease that was not renewed, and is not its reason: so that is asked first.
 func reasonOf(err error) Reason {
 	switch {
 	case !errors.Is(err, ErrLost):
@@ -194,7 +139,7 @@ func reasonOf(err error) Reason {
 		return LostMaxHold
 	case errors.Is(err, ErrUnavailable):
 		return LostExpired
-	case errors.Is(err, errStalled):
+	case errors.Is(err, fault.ErrStalled):
 		return LostStalled
 	case errors.Is(err, ErrClosed):
 		return LostShutdown

@@ -2,8 +2,9 @@ package interlock
 
 import "context"
 
-// Tracers returns a Tracer that tells each of these, in their order: metrics from one and spans from another. A context goes from one to
-// the next, so each finds at the end what it put into it at the start.
+// Tracers returns a Tracer that tells each of these, in their order: metrics from one and spans
+// from another. A context goes from one to the next, so each finds at the end what it put into it
+// at the start.
 func Tracers(all ...Tracer) Tracer { return tracers(all) }
 
 type tracers []Tracer

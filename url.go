@@ -7,16 +7,20 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/fault"
 	"github.com/interlock-go/interlock/internal/opening"
 )
 
-// Open opens the store that url names and returns a client of it, which closes the store with itself. The package of
-// the store must be imported, if only for its scheme; an unknown scheme's error names the known ones.
+// Open opens the store that url names and returns a client of it, which closes the store with
+// itself. The package of the store must be imported, if only for its scheme; an unknown scheme's
+// error names the known ones.
 //
-// A store that cannot be reached, since it restarts, fails over or is not there yet, is tried again until Options.Patience is over or ctx
-// ends; where no Patience is chosen, for 15 s, or for the TTL where that is longer. The first try may take as long as the store's own
-// timeout. The error then matches ErrUnavailable and says for how long it was tried and what the last try met. Whatever else keeps the
-// store from being opened is told at once: a wrong URL, a password that is refused, a missing right, a server that cannot have locks.
+// A store that cannot be reached, since it restarts, fails over or is not there yet, is tried again
+// until Options.Patience is over or ctx ends; where no Patience is chosen, for 15 s, or for the TTL
+// where that is longer. The first try may take as long as the store's own timeout. The error then
+// matches ErrUnavailable and says for how long it was tried and what the last try met. Whatever
+// else keeps the store from being opened is told at once: a wrong URL, a password that is refused,
+// a missing right, a server that cannot have locks.
 //
 // ctx bounds the opening only.
 func Open(ctx context.Context, url string, o *Options) (*Client, error) {
@@ -30,7 +34,7 @@ func Open(ctx context.Context, url string, o *Options) (*Client, error) {
 	case errors.Is(err, driver.ErrRefused):
 		return nil, err
 	case errors.Is(err, driver.ErrNotSent), errors.Is(err, driver.ErrUnable):
-		return nil, fmt.Errorf("interlock: open: %w", unavailable(err))
+		return nil, fmt.Errorf("interlock: open: %w", fault.Unavailable(err))
 	case err != nil:
 		return nil, err
 	}

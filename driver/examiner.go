@@ -43,6 +43,19 @@ type Finding struct {
 	Mend string `json:"mend,omitempty"` // the command or the setting, and what to mind with it; likewise
 }
 
+// FindingError is why a store cannot be opened whose server has answered: with the finding by which [Examiner] would have told it, that of a
+// standby for example. An [Opener] that knows how to mend it returns it, and errors.As finds it.
+type FindingError struct {
+	Finding Finding
+	Err     error
+}
+
+// Error implements error.
+func (e *FindingError) Error() string { return e.Err.Error() }
+
+// Unwrap returns e.Err.
+func (e *FindingError) Unwrap() error { return e.Err }
+
 // Level says how much a finding hurts locks.
 type Level uint8
 

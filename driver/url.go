@@ -15,7 +15,7 @@ import (
 // Opener opens the store that a URL names, or says why not: it tries once. What it opens, Driver.Close closes. Every parameter that it does not
 // know is an error: see [Params].
 //
-// To open a store changes nothing there, so whatever a server does not answer, or answers by "not now", matches [ErrNotSent], and
+// To open a store takes no lock there, so whatever a server does not answer, or answers by "not now", matches [ErrNotSent], and
 // interlock.Open tries again. What more tries do not change must not match it, or matches [ErrRefused] or [ErrUnable] as well: a wrong
 // password, a missing right, a certificate, a server that cannot have locks. ctx bounds it, and its error names the server that was tried.
 type Opener func(ctx context.Context, u *url.URL) (Driver, error)
@@ -23,6 +23,7 @@ type Opener func(ctx context.Context, u *url.URL) (Driver, error)
 var (
 	openersMu sync.Mutex
 	openers   = map[string]Opener{}
+	lookers   = map[string]Opener{}
 )
 
 // homes says which package brings a scheme, for the message to a program that forgot to import it.
@@ -71,6 +72,14 @@ func Register(scheme string, open Opener) {
 	openers[scheme] = open
 }
 
+// RegisterLooker makes known how [LookURL] opens a scheme, where what Register was called with writes to the store. Packages of stores call
+// it from init.
+func RegisterLooker(scheme string, open Opener) {
+	openersMu.Lock()
+	defer openersMu.Unlock()
+	lookers[scheme] = open
+}
+
 // Schemes returns the known schemes in order.
 func Schemes() []string {
 	openersMu.Lock()
@@ -92,6 +101,22 @@ func badURL(format string, args ...any) error { return &URLError{fmt.Errorf(form
 // OpenURL opens the store that rawURL names, by one try: see [Opener]. The parameter fence_base is every store's: see [WithFenceBase]. What is wrong
 // with the URL itself matches [*URLError]. Its errors never hold what the URL keeps secret.
 func OpenURL(ctx context.Context, rawURL string) (Driver, error) {
+	return openURL(ctx, rawURL, func(scheme string) Opener { return openers[scheme] })
+}
+
+// LookURL opens a store as [OpenURL] does, for a look: as long as nothing else is asked for than what [Inspector], [Watcher] and [Examiner] show,
+// nothing is written there on servers. On some stores its driver opens no sessions.
+func LookURL(ctx context.Context, rawURL string) (Driver, error) {
+	return openURL(ctx, rawURL, func(scheme string) Opener {
+		if look := lookers[scheme]; look != nil {
+			return look
+		}
+		return openers[scheme]
+	})
+}
+
+// openURL opens a store by what find knows of its scheme, while openersMu is held.
+func openURL(ctx context.Context, rawURL string, find func(scheme string) Opener) (Driver, error) {
 	u, err := parse(rawURL)
 	if err != nil {
 		// The error of url.Parse quotes the URL, with its password.
@@ -105,7 +130,7 @@ func OpenURL(ctx context.Context, rawURL string) (Driver, error) {
 		return nil, badURL("driver: cannot read the store's URL: %w: want SCHEME:… with one of %s, and in a user, a password and a path what means something in URLs as %%XX", err, strings.Join(Schemes(), ", "))
 	}
 	openersMu.Lock()
-	open := openers[u.Scheme]
+	open := find(u.Scheme)
 	openersMu.Unlock()
 	if open == nil {
 		hint := ""

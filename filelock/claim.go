@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 )
 
 // claim is a claim of a session of this process as it is known here; the truth stands in the record. Guarded by the
@@ -30,19 +31,19 @@ type claim struct {
 // that they have seen says nothing, and a claim that is not in it although it has never stood in one is about to join.
 // With surplus it also looks for claims that stand in the record for sessions of this process although nobody here
 // knows them, and has them dropped.
-func (k *desk) observe(r *record, surplus bool) {
+func (k *desk) observe(r *layout.Record, surplus bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if r.generation < k.generation {
+	if r.Generation < k.generation {
 		return
 	}
-	k.generation = r.generation
+	k.generation = r.Generation
 	k.round++
 	for i := range r.Claims {
 		in := &r.Claims[i]
 		c := k.claims[in.ID]
 		if c == nil {
-			if surplus && k.d.local(sessionKey([]byte(in.Session))) != nil {
+			if surplus && k.d.local(layout.SessionKey([]byte(in.Session))) != nil {
 				k.check()
 			}
 			continue
@@ -59,7 +60,7 @@ func (k *desk) observe(r *record, surplus bool) {
 	}
 	for _, c := range k.claims {
 		if c.joined && c.round != k.round {
-			if slices.Contains(r.broken, c.id) {
+			if slices.Contains(r.Broken, c.id) {
 				c.lose(driver.ErrBroken)
 			} else {
 				c.lose(driver.ErrGone)
@@ -69,10 +70,10 @@ func (k *desk) observe(r *record, surplus bool) {
 }
 
 // newer reports whether a record is newer than all that the claims have seen.
-func (k *desk) newer(r *record) bool {
+func (k *desk) newer(r *layout.Record) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return r.generation > k.generation
+	return r.Generation > k.generation
 }
 
 // wake lets Wait look at the claim again.
@@ -113,7 +114,7 @@ func (k *desk) enlist(s *session, id string) *claim {
 	k.d.mu.Unlock()
 	s.mu.Lock()
 	s.claims[id] = c
-	c.slot = s.roll.enter(filepath.Base(k.path))
+	c.slot = s.roll.Enter(filepath.Base(k.path))
 	s.mu.Unlock()
 	return c
 }
@@ -138,7 +139,7 @@ func (k *desk) strike(s *session, id string) {
 	k.mu.Unlock()
 	s.mu.Lock()
 	delete(s.claims, id)
-	s.roll.leave(c.slot, filepath.Base(k.path))
+	s.roll.Leave(c.slot, filepath.Base(k.path))
 	s.mu.Unlock()
 	k.d.unuse(k)
 }
@@ -154,7 +155,7 @@ func (k *desk) withdraw(c *claim) {
 }
 
 // fate reports whether a claim that is not in line has stood there before, and how it came to leave.
-func (k *desk) fate(c *claim, r *record) (joined bool, err error) {
+func (k *desk) fate(c *claim, r *layout.Record) (joined bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !c.joined {
@@ -163,7 +164,7 @@ func (k *desk) fate(c *claim, r *record) (joined bool, err error) {
 	why := c.err
 	if why == nil {
 		why = driver.ErrGone
-		if slices.Contains(r.broken, c.id) {
+		if slices.Contains(r.Broken, c.id) {
 			why = driver.ErrBroken
 		}
 	}
@@ -191,7 +192,7 @@ func (k *desk) state(c *claim) (driver.Grant, error) {
 }
 
 // wanted returns the claims of the line, by index, that wait and are known here and not released.
-func (k *desk) wanted(r *record) (indexes []int) {
+func (k *desk) wanted(r *layout.Record) (indexes []int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := range r.Claims {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 )
 
 // harness is a directory for the conformance suite.
@@ -45,7 +46,7 @@ func (h *harness) Kill(_ drivertest.T, d driver.Driver) { d.(*Driver).die() }
 func (d *Driver) die() {
 	d.mu.Lock()
 	sessions := d.sessions
-	d.sessions = map[sessionKey]*session{}
+	d.sessions = map[layout.SessionKey]*session{}
 	d.mu.Unlock()
 	for _, s := range sessions {
 		s.lock.Close()
@@ -72,11 +73,11 @@ func (h *harness) Deafen(_ drivertest.T, d driver.Driver) (heal func()) {
 func (h *harness) End(t drivertest.T, d driver.Driver, s driver.Spec) {
 	operator := h.Driver(t).(*Driver)
 	defer operator.Close(context.Background())
-	p, err := operator.peer(hashOf(s.ID))
+	p, err := operator.peer(layout.HashOf(s.ID))
 	if err != nil {
 		t.Fatalf("end: %v", err)
 	}
-	p.file.revoke()
+	p.file.Revoke()
 	p.die()
 }
 

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // board is a page that all contestants share: what they may only change while they hold the lock.
@@ -42,10 +44,10 @@ func sharePage[T any](path string) (*T, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if err := f.Truncate(pageSize); err != nil {
+	if err := f.Truncate(layout.PageSize); err != nil {
 		return nil, err
 	}
-	page, err := unix.Mmap(int(f.Fd()), 0, pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	page, err := unix.Mmap(int(f.Fd()), 0, layout.PageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +66,7 @@ func newBoard(t testing.TB) (*board, string) {
 
 // enter and leave are the critical section of slot.
 func (b *board) enter(slot int, fence uint64) {
-	now := bootClock()
+	now := machine.BootClock()
 	if was := b.entries.Swap(now); was != 0 && now-was > b.gap.Load() {
 		b.gap.Store(now - was)
 	}
@@ -110,7 +112,7 @@ func contend(j task, in *bufio.Reader) error {
 	for ; err == nil; g, err = hold(ctx, s, c) {
 		b.enter(j.Slot, g.Fence)
 		if j.Count > 0 && b.by[j.Slot].Load()%int64(j.Count) == 0 {
-			nap(50 * time.Microsecond) // time to be seen in
+			machine.Nap(50 * time.Microsecond) // time to be seen in
 		}
 		b.leave(j.Slot)
 		if b.stop.Load() {

@@ -11,14 +11,16 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // damages are what can become of a file by others' hands.
 var damages = map[string]func(path string) error{
 	"cut to nothing":  func(path string) error { return os.Truncate(path, 0) },
 	"cut short":       func(path string) error { return os.Truncate(path, 7) },
-	"zeroed":          func(path string) error { return overwrite(path, make([]byte, pageSize)) },
-	"all ones":        func(path string) error { return overwrite(path, []byte(strings.Repeat("\xff", pageSize))) },
+	"zeroed":          func(path string) error { return overwrite(path, make([]byte, layout.PageSize)) },
+	"all ones":        func(path string) error { return overwrite(path, []byte(strings.Repeat("\xff", layout.PageSize))) },
 	"somebody's text": func(path string) error { return os.WriteFile(path, []byte("a list of things to buy"), 0o600) },
 	"a longer text": func(path string) error {
 		return os.WriteFile(path, []byte(strings.Repeat("a list of things to buy\n", 1000)), 0o600)
@@ -52,7 +54,7 @@ func TestDamage_OfAHoldersSession(t *testing.T) {
 			acquire(t, s, mutexOf("n"))
 			next := mutexOf("n")
 			acquire(t, s2, next)
-			spoil(t, how, d.st.sessionPath(s.(*session).key))
+			spoil(t, how, d.st.SessionPath(s.(*session).key))
 
 			d2.sweep(t.Context(), 0)
 			try := mutexOf("n")
@@ -100,7 +102,7 @@ func TestDamage_OfADeadSession(t *testing.T) {
 			dead := holderOf(t, d, "n")
 			first := mutexOf("n")
 			acquire(t, s, first)
-			spoil(t, how, d.st.sessionPath(dead))
+			spoil(t, how, d.st.SessionPath(dead))
 			w.kill()
 			if g, err := s.Wait(within(t, soon), first); err != nil || !g.Held {
 				t.Fatalf("who waited: held %v, %v", g.Held, err)
@@ -109,7 +111,7 @@ func TestDamage_OfADeadSession(t *testing.T) {
 
 			w = startWorker(t, task{Do: "hold", Dir: dir, Name: "n", TTL: long})
 			w.hear(t, "held")
-			spoil(t, how, d.st.sessionPath(holderOf(t, d, "n")))
+			spoil(t, how, d.st.SessionPath(holderOf(t, d, "n")))
 			w.kill()
 			_, late := openAt(t, dir, long)
 			try := mutexOf("n")
@@ -148,12 +150,12 @@ func recordDamaged(t *testing.T, damage func(path string) error) {
 	release(t, s2, claimed(t, s2, "other"))
 	held := mutexOf("n")
 	fence := acquire(t, s, held).Fence
-	end, _ := s.(*session).file.until()
+	end, _ := s.(*session).file.Until()
 	if err := damage(d.Key("n")); err != nil {
 		t.Fatal(err)
 	}
 
-	if lines, err := d.Lines(t.Context(), ""); !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), d.Key("n")) {
+	if lines, err := d.Lines(t.Context(), ""); !errors.Is(err, layout.ErrDamaged) || !strings.Contains(err.Error(), d.Key("n")) {
 		t.Errorf("listed: %v, %v; want the damaged record named", lines, err)
 	}
 	try := mutexOf("n")
@@ -173,7 +175,7 @@ func recordDamaged(t *testing.T, damage func(path string) error) {
 	if err != nil || !g.Held || g.Fence < fence+driver.Stride {
 		t.Fatalf("the next one: held %v, token %d after %d, %v", g.Held, g.Fence, fence, err)
 	}
-	if now := bootClock(); now < end {
+	if now := machine.BootClock(); now < end {
 		t.Errorf("two hold: the next one has it %v before the end of what the holder may believe", time.Duration(end-now))
 	}
 	release(t, s2, next)
@@ -202,7 +204,7 @@ func TestDamage_BegunAndNotFinished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.line.closed, o.changed = notYetKnown, true
+	o.line.Closed, o.changed = layout.NotYetKnown, true
 	err = o.commit()
 	o.end()
 	if err != nil {
@@ -224,11 +226,11 @@ func TestDamage_OfTheFloor(t *testing.T) {
 			dir := storeIn(t)
 			d, s := openAt(t, dir, long)
 			c := claimed(t, s, "n")
-			spoil(t, how, d.floor.file.Name())
+			spoil(t, how, d.floor.File.Name())
 			if how == "cut short" {
 				return // what is left of the page is zero
 			}
-			if g, err := s.Acquire(t.Context(), mutexOf("other")); err == nil || g.Held || !errors.Is(err, errDamaged) {
+			if g, err := s.Acquire(t.Context(), mutexOf("other")); err == nil || g.Held || !errors.Is(err, layout.ErrDamaged) {
 				t.Errorf("a token without a floor: held %v, %v", g.Held, err)
 			}
 			if _, err := s.Renew(t.Context()); err != nil {
@@ -259,8 +261,8 @@ func TestARecordThatIsBeingMadeIsNotDamaged(t *testing.T) {
 	}
 	begun := make(chan error, 1)
 	go func() {
-		nap(10 * time.Millisecond) // for which it is held up
-		head, _, _ := (&record{}).encode(nil)
+		machine.Nap(10 * time.Millisecond) // for which it is held up
+		head, _, _ := (&layout.Record{}).Encode(nil)
 		begun <- os.WriteFile(d.Key("m"), head, 0o600)
 	}()
 	if l, err := d.Line(t.Context(), "m"); err != nil || len(l.Claims) > 0 {

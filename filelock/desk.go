@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 )
 
 // desk is where this process works on one name: it has the open record and knows the claims of the process's own
@@ -23,26 +25,26 @@ import (
 type desk struct {
 	d    *Driver
 	name string
-	hash hash
+	hash layout.Hash
 	path string
 
 	users int           // guarded by d.mu: calls under way and claims of own sessions
 	place *list.Element // guarded by d.mu: in d.open while the record is open
 
-	turn          chan struct{} // has a token while an operation goes on
-	record        *record       // the last one read or written in a turn; nil if it may be wrong
-	stamp         stamp
+	turn          chan struct{}  // has a token while an operation goes on
+	record        *layout.Record // the last one read or written in a turn; nil if it may be wrong
+	stamp         layout.Stamp
 	buf           []byte
 	op            operation
-	watching      map[sessionKey]*peer // whose deaths this desk wants to hear of
-	named         *recordFile          // had its name
-	namedAt       int64                // at this time,
-	namedRemovals uint64               // after so many removals by sweepers
-	want          map[sessionKey]bool  // scratch of rewatch
-	nextEnd       int64                // when a broken claim stops keeping others out, as the last timer knows
+	watching      map[layout.SessionKey]*peer // whose deaths this desk wants to hear of
+	named         *layout.RecordFile          // had its name
+	namedAt       int64                       // at this time,
+	namedRemovals uint64                      // after so many removals by sweepers
+	want          map[layout.SessionKey]bool  // scratch of rewatch
+	nextEnd       int64                       // when a broken claim stops keeping others out, as the last timer knows
 
 	mu         sync.Mutex
-	file       *recordFile
+	file       *layout.RecordFile
 	generation uint64 // of the newest record that the claims have seen
 	round      uint64
 	claims     map[string]*claim // of own sessions, by ID
@@ -52,17 +54,15 @@ type desk struct {
 	missed   atomic.Bool // a look came during an operation, which may have read the record before
 }
 
-func (st *store) recordPath(name string, h hash) string { return st.locks + "/" + recordName(name, h) }
-
 // use returns the open record; the caller lets go of it by unref.
-func (k *desk) use(create bool) (*recordFile, error) {
+func (k *desk) use(create bool) (*layout.RecordFile, error) {
 	k.mu.Lock()
 	if f := k.file; f != nil {
-		f.refs.Add(1)
+		f.Ref()
 		k.mu.Unlock()
 		return f, nil
 	}
-	f, err := k.d.st.openRecord(k.path, create)
+	f, err := k.d.st.OpenRecord(k.path, create)
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 		k.mu.Unlock()
 		for _, old := range k.d.spare() {
@@ -70,17 +70,17 @@ func (k *desk) use(create bool) (*recordFile, error) {
 		}
 		k.mu.Lock()
 		if f := k.file; f != nil { // somebody else was faster
-			f.refs.Add(1)
+			f.Ref()
 			k.mu.Unlock()
 			return f, nil
 		}
-		f, err = k.d.st.openRecord(k.path, create)
+		f, err = k.d.st.OpenRecord(k.path, create)
 	}
 	if err != nil {
 		k.mu.Unlock()
 		return nil, err
 	}
-	f.refs.Add(1)
+	f.Ref()
 	k.file = f
 	k.mu.Unlock()
 	for _, old := range k.d.keepOpen(k) {
@@ -93,7 +93,7 @@ func (k *desk) use(create bool) (*recordFile, error) {
 func (k *desk) exists() bool {
 	f, err := k.use(false)
 	if err == nil {
-		f.unref()
+		f.Unref()
 	}
 	return !errors.Is(err, os.ErrNotExist)
 }
@@ -105,16 +105,16 @@ func (k *desk) closeFile() {
 	k.file = nil
 	k.mu.Unlock()
 	if f != nil {
-		f.unref()
+		f.Unref()
 	}
 }
 
 // replace forgets f, which lost its name.
-func (k *desk) replace(f *recordFile) {
+func (k *desk) replace(f *layout.RecordFile) {
 	k.mu.Lock()
 	if k.file == f {
 		k.file = nil
-		defer f.unref()
+		defer f.Unref()
 	}
 	k.mu.Unlock()
 }
@@ -150,30 +150,30 @@ func (k *desk) look(surplus bool) error {
 		defer k.endTurn()
 	}
 	for {
-		before := uint64(k.d.st.bootClock())
+		before := uint64(k.d.st.BootClock())
 		f, err := k.use(false)
 		if errors.Is(err, os.ErrNotExist) {
 			// Nobody stands in a line without a record: every claim is gone. A record made from now on is newer.
-			k.observe(&record{generation: before}, surplus)
+			k.observe(&layout.Record{Generation: before}, surplus)
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 		k.d.stats.reads.Add(1)
-		r, seen, err := f.peek()
+		r, seen, err := f.Peek()
 		if err != nil || !k.newer(r) { // what is newer was written by somebody who had looked for that
-			if gone, gerr := f.unlinked(); gone && gerr == nil {
+			if gone, gerr := f.Unlinked(); gone && gerr == nil {
 				k.replace(f)
-				f.unref()
+				f.Unref()
 				continue
 			}
 		}
-		f.unref()
+		f.Unref()
 		if err != nil {
 			return err
 		}
-		if r.boot != k.d.st.boot {
+		if r.Boot != k.d.st.Boot {
 			r.Claims = nil
 			mine = false
 		}
@@ -204,7 +204,7 @@ func (k *desk) check() {
 		defer o.end()
 		_, err = o.reap(everybody)
 		for _, c := range slices.Clone(o.line.Claims) {
-			if s := k.d.local(sessionKey([]byte(c.Session))); s != nil && !k.wants(c.ID) {
+			if s := k.d.local(layout.SessionKey([]byte(c.Session))); s != nil && !k.wants(c.ID) {
 				_, lerr := o.leave(c.ID)
 				err = errors.Join(err, lerr)
 			}

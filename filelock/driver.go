@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // Driver is a store in a directory, as one process sees it. It is safe for concurrent use.
 type Driver struct {
-	st      *store
-	floor   *floor
+	st      *layout.Store
+	floor   *layout.Floor
 	options Options
 
 	ctx    context.Context //nolint:containedctx // of everything that goes on in the background; ends with Close
@@ -30,10 +32,10 @@ type Driver struct {
 	ending   bool // no new sessions
 	closed   bool // nothing at all
 	desks    map[string]*desk
-	byHash   map[hash]*desk
+	byHash   map[layout.Hash]*desk
 	open     *list.List // of *desk: those with an open record, the last used one first
-	sessions map[sessionKey]*session
-	peers    map[sessionKey]*peer
+	sessions map[layout.SessionKey]*session
+	peers    map[layout.SessionKey]*peer
 }
 
 // Stats says what a driver has asked of its directory so far.
@@ -50,7 +52,7 @@ type counters struct{ writes, reads, messages atomic.Uint64 }
 func (d *Driver) Stats() Stats {
 	return Stats{
 		RecordWrites: d.stats.writes.Load(), RecordReads: d.stats.reads.Load(),
-		Syncs: d.floor.syncs.Load(), Messages: d.stats.messages.Load(),
+		Syncs: d.floor.Syncs.Load(), Messages: d.stats.messages.Load(),
 	}
 }
 
@@ -60,32 +62,30 @@ func (d *Driver) Stats() Stats {
 // The error says what would be right when the directory cannot carry a store: because of its rights, its file system,
 // the version that wrote it, or this system, which then matches errors.ErrUnsupported.
 func New(dir string, o *Options) (*Driver, error) {
-	return newDriver(dir, o, machine)
+	return newDriver(dir, o, machine.Host)
 }
 
-func newDriver(dir string, o *Options, sys system) (*Driver, error) {
+func newDriver(dir string, o *Options, sys machine.System) (*Driver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	st, err := openStore(dir, sys)
+	st, err := layout.OpenStore(dir, sys)
 	if err != nil {
-		return nil, err
-	}
-	fl, err := openFloor(st)
-	if err != nil {
-		st.close()
 		return nil, err
 	}
 	d := &Driver{
-		st: st, floor: fl, options: options,
-		desks: map[string]*desk{}, byHash: map[hash]*desk{}, open: list.New(),
-		sessions: map[sessionKey]*session{}, peers: map[sessionKey]*peer{},
+		st: st, options: options,
+		desks: map[string]*desk{}, byHash: map[layout.Hash]*desk{}, open: list.New(),
+		sessions: map[layout.SessionKey]*session{}, peers: map[layout.SessionKey]*peer{},
+	}
+	if d.floor, err = layout.OpenFloor(st, d.start); err != nil {
+		st.Close()
+		return nil, err
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	fl.start = d.start
 	d.start(d.sweepNowAndThen)
-	d.start(func() { castagnoli() }) // before the first session needs it
+	d.start(func() { layout.Castagnoli() }) // before the first session needs it
 	return d, nil
 }
 
@@ -102,7 +102,7 @@ func (d *Driver) start(f func()) {
 func (d *Driver) Traits() driver.Traits { return traits() }
 
 // Key implements driver.Keyer: it returns the path of the record.
-func (d *Driver) Key(name string) string { return d.st.recordPath(name, hashOf(name)) }
+func (d *Driver) Key(name string) string { return d.st.RecordPath(name, layout.HashOf(name)) }
 
 // Open implements driver.Driver.
 func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
@@ -115,7 +115,7 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	d.mu.Lock()
 	if d.ending {
 		d.mu.Unlock()
-		return nil, errClosed
+		return nil, layout.ErrClosed
 	}
 	d.tasks.Add(1) // what it uses is not closed before it has ended
 	d.mu.Unlock()
@@ -158,7 +158,7 @@ func (d *Driver) shut() {
 		peers = append(peers, p)
 	}
 	desks := d.desks
-	d.desks, d.byHash = map[string]*desk{}, map[hash]*desk{}
+	d.desks, d.byHash = map[string]*desk{}, map[layout.Hash]*desk{}
 	d.open.Init()
 	d.mu.Unlock()
 	d.cancel()
@@ -169,29 +169,26 @@ func (d *Driver) shut() {
 	for _, k := range desks {
 		k.closeFile()
 	}
-	d.floor.close()
-	d.st.close()
+	d.floor.Close()
+	d.st.Close()
 }
-
-// errClosed is what calls on a closed driver answer.
-var errClosed = fmt.Errorf("filelock: the driver is closed: %w", driver.ErrNotSent)
 
 // desk returns the desk of a name and keeps it until leave.
 func (d *Driver) desk(name string) (*desk, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return nil, errClosed
+		return nil, layout.ErrClosed
 	}
 	k := d.desks[name]
 	if k == nil {
 		if len(name) == 0 || len(name) > maxName {
 			return nil, fmt.Errorf("filelock: a name of %d bytes: want 1 to %d: %w", len(name), maxName, driver.ErrName)
 		}
-		h := hashOf(name)
+		h := layout.HashOf(name)
 		k = &desk{
-			d: d, name: name, hash: h, path: d.st.recordPath(name, h),
-			turn: make(chan struct{}, 1), claims: map[string]*claim{}, watching: map[sessionKey]*peer{}, want: map[sessionKey]bool{},
+			d: d, name: name, hash: h, path: d.st.RecordPath(name, h),
+			turn: make(chan struct{}, 1), claims: map[string]*claim{}, watching: map[layout.SessionKey]*peer{}, want: map[layout.SessionKey]bool{},
 		}
 		d.desks[name], d.byHash[h] = k, k
 	}
@@ -256,7 +253,7 @@ func (d *Driver) dropOldest() *desk {
 }
 
 // known returns the desk of a record's hash if somebody here uses it.
-func (d *Driver) known(h hash) *desk {
+func (d *Driver) known(h layout.Hash) *desk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k := d.byHash[h]
@@ -269,11 +266,11 @@ func (d *Driver) known(h hash) *desk {
 }
 
 // local returns the session of this driver with the given key, or nil.
-func (d *Driver) local(key sessionKey) *session {
+func (d *Driver) local(key layout.SessionKey) *session {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.sessions[key]
 }
 
 // now reads both clocks.
-func (d *Driver) now() (wall time.Time, boot int64) { return d.st.wallClock(), d.st.fastClock() }
+func (d *Driver) now() (wall time.Time, boot int64) { return d.st.WallClock(), d.st.FastClock() }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 func TestVersion_NewerOnesAreRefused(t *testing.T) {
@@ -28,7 +30,7 @@ func TestVersion_NewerOnesAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		if _, err := f.WriteAt([]byte{layoutMajor + 1}, at); err != nil {
+		if _, err := f.WriteAt([]byte{layout.Major + 1}, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,14 +41,14 @@ func TestVersion_NewerOnesAreRefused(t *testing.T) {
 	}
 	_, s2 := openAt(t, dir, long)
 	_, err = s2.Acquire(t.Context(), mutexOf("n"))
-	if !errors.Is(err, errNewer) || !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "use the newer version") {
+	if !errors.Is(err, layout.ErrNewer) || !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "use the newer version") {
 		t.Errorf("a newer record: %v", err)
 	}
 	if after, err := os.ReadFile(d.Key("n")); err != nil || string(after) != string(before) {
 		t.Errorf("a newer record was changed: %v", err)
 	}
 	bump(filepath.Join(dir, "floor"), 8)
-	if d, err := New(dir, nil); !errors.Is(err, errNewer) || !strings.Contains(err.Error(), "use the newer version") {
+	if d, err := New(dir, nil); !errors.Is(err, layout.ErrNewer) || !strings.Contains(err.Error(), "use the newer version") {
 		if err == nil {
 			d.Close(t.Context())
 		}
@@ -58,17 +60,17 @@ func TestVersion_NewerOnesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := f.WriteAt([]byte{layoutMajor}, 8); err != nil {
+	if _, err := f.WriteAt([]byte{layout.Major}, 8); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // rebooted is a machine after another boot, whose clock shows wall.
-func rebooted(boot string, wall time.Time) system {
-	sys := machine
+func rebooted(boot string, wall time.Time) machine.System {
+	sys := machine.Host
 	began := time.Now()
-	sys.bootID = func() (string, error) { return boot, nil }
-	sys.wallClock = func() time.Time { return wall.Add(time.Since(began)) }
+	sys.BootID = func() (string, error) { return boot, nil }
+	sys.WallClock = func() time.Time { return wall.Add(time.Since(began)) }
 	return sys
 }
 
@@ -107,8 +109,8 @@ func TestReboot_TokensGrow(t *testing.T) {
 // What is on disk is always above every token that was handed out, and that costs a sync a minute at most.
 func TestFloor_IsAheadAndRarelySynced(t *testing.T) {
 	var ahead atomic.Int64
-	sys := machine
-	sys.wallClock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	sys := machine.Host
+	sys.WallClock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	d, err := newDriver(storeIn(t), nil, sys)
 	if err != nil {
 		t.Fatal(err)
@@ -135,11 +137,11 @@ func TestFloor_IsAheadAndRarelySynced(t *testing.T) {
 // onDisk returns the floor as a reboot would find it.
 func onDisk(t *testing.T, d *Driver) uint64 {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(d.st.dir, "floor"))
+	page, err := os.ReadFile(filepath.Join(d.st.Dir, "floor"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return highestSlot(page)
+	return layout.HighestSlot(page)
 }
 
 // A write of the record fails, as on a full or broken disk: the caller hears it, the line is as before, and what was in
@@ -160,20 +162,20 @@ func TestWrite_FailureChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.unref()
+	defer f.Unref()
 	readOnly, err := os.Open(d.Key("n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer readOnly.Close()
-	works := f.fd
-	f.fd = int(readOnly.Fd())
+	works := f.Fd
+	f.Fd = int(readOnly.Fd())
 	c := mutexOf("n")
 	g, err := s.Acquire(t.Context(), c)
 	if err == nil || g.Held || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) {
 		t.Errorf("held %v, %v: want an error that says nothing for certain", g.Held, err)
 	}
-	f.fd = works
+	f.Fd = works
 	theirs := mutexOf("n")
 	if g := acquire(t, s2, theirs); !g.Held {
 		t.Error("the failed write has left something behind")
@@ -187,8 +189,8 @@ func TestWrite_FailureChangesNothing(t *testing.T) {
 // No token is handed out while the floor cannot be made durable; the line goes on as soon as it can.
 func TestFloor_NoTokenWithoutIt(t *testing.T) {
 	var ahead atomic.Int64
-	sys := machine
-	sys.wallClock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	sys := machine.Host
+	sys.WallClock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	d, err := newDriver(storeIn(t), nil, sys)
 	if err != nil {
 		t.Fatal(err)
@@ -198,13 +200,13 @@ func TestFloor_NoTokenWithoutIt(t *testing.T) {
 	first, second := mutexOf("n"), mutexOf("n")
 	acquire(t, s, first)
 	acquire(t, s, second)
-	works := d.floor.file
+	works := d.floor.File
 	readOnly, err := os.Open(works.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer readOnly.Close()
-	d.floor.file = readOnly
+	d.floor.File = readOnly
 	ahead.Store(int64(time.Hour))
 	if g, err := s.Acquire(t.Context(), mutexOf("other")); err == nil || g.Held {
 		t.Errorf("a token without a floor: held %v, %v", g.Held, err)
@@ -213,7 +215,7 @@ func TestFloor_NoTokenWithoutIt(t *testing.T) {
 	if g := acquire(t, s, second); g.Held {
 		t.Errorf("the next one has token %d without a floor", g.Fence)
 	}
-	d.floor.file = works
+	d.floor.File = works
 	if _, err := hold(within(t, soon), s, second); err != nil {
 		t.Errorf("the floor can be written again: %v", err)
 	}
@@ -230,8 +232,8 @@ func TestFloor_ATokenPutsNoErrorTogether(t *testing.T) {
 	now := time.Now()
 	stored := uint64(0)
 	if n := testing.AllocsPerRun(100, func() {
-		_, stored, err = d.floor.draw(stored, now)
-		if _, ok := d.floor.removed(); err != nil || !ok {
+		_, stored, err = d.floor.Draw(stored, now)
+		if _, ok := d.floor.Removed(); err != nil || !ok {
 			t.Fatal(err, ok)
 		}
 	}); n > 1 {

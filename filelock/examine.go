@@ -11,9 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 )
 
 const (
@@ -22,21 +21,6 @@ const (
 	leastOpen  = 64       // descriptors beside those in use: a session has a few, and records of names that are held one each
 	flushes    = 5        // writes to the disk that are measured
 )
-
-// room is what a file system has left for this user.
-type room struct {
-	bytes, files uint64
-	counts       bool // files; some file systems make them as they come
-}
-
-// roomOf asks how much room there is where a folder is.
-func roomOf(dir string) (r room, err error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return r, fmt.Errorf("statfs: %w", err)
-	}
-	return room{uint64(st.Bavail) * uint64(st.Bsize), uint64(st.Ffree), st.Files > 0}, nil //nolint:gosec,unconvert // their types differ by system
-}
 
 // Examine implements driver.Examiner.
 func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, error) {
@@ -53,11 +37,11 @@ func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, 
 // examineRights looks at who may write to the store, as when it was opened.
 func (d *Driver) examineRights() driver.Finding {
 	f := driver.Finding{Title: "rights", Seen: "only this user may write to it"}
-	if d.st.shared() {
+	if d.st.Shared() {
 		f.Seen = "this user's group may write to it, and nobody else"
 	}
-	for _, dir := range []string{d.st.dir, d.st.locks, d.st.sessions} {
-		if err := d.st.checkRights(dir); err != nil {
+	for _, dir := range []string{d.st.Dir, d.st.Locks, d.st.Sessions} {
+		if err := d.st.CheckRights(dir); err != nil {
 			f.Level, f.Seen = driver.LevelBad, err.Error()
 			f.Why = "whoever may write to it can take every lock; a program that opens the store refuses it"
 			f.Mend = "chmod 700 " + dir + ", or 2770 for a group that shares it"
@@ -70,7 +54,7 @@ func (d *Driver) examineRights() driver.Finding {
 // examineParents looks at who may put another store in this one's place: whoever may rename a folder above it.
 func (d *Driver) examineParents() driver.Finding {
 	f := driver.Finding{Code: "S21", Title: "folders above", Seen: "nobody may put another store in its place"}
-	path, err := filepath.EvalSymlinks(d.st.dir)
+	path, err := filepath.EvalSymlinks(d.st.Dir)
 	if err != nil {
 		f.Level, f.Seen = driver.LevelSkip, err.Error()
 		return f
@@ -124,7 +108,7 @@ func ownersOf(info os.FileInfo) (user, group int) {
 // examineFS looks at what the store is on.
 func (d *Driver) examineFS() driver.Finding {
 	f := driver.Finding{Code: "S19", Title: "file system", Seen: "one of this machine"}
-	name, err := d.st.remoteFS(int(d.st.sessionsDir.Fd()))
+	name, err := d.st.RemoteFS(int(d.st.SessionsDir.Fd()))
 	switch {
 	case err != nil:
 		f.Level, f.Seen = driver.LevelSkip, fmt.Sprintf("it does not tell: %v", err)
@@ -132,7 +116,7 @@ func (d *Driver) examineFS() driver.Finding {
 		f.Level, f.Seen = driver.LevelBad, "it is "+name
 		f.Why = "locks and sockets do not reach other machines there, or do not work: two hold"
 		f.Mend = "a directory on a disk of this machine; for several machines a server, as redis:// or postgres://"
-	case d.st.inMemory(d.st.dir):
+	case d.st.InMemory(d.st.Dir):
 		f.Code, f.Level, f.Seen = "S22", driver.LevelWarn, "it is memory (tmpfs)"
 		f.Why = "a reboot forgets which tokens were drawn: the next ones rest on the clock, and one that is behind draws smaller ones"
 		f.Mend = "a directory on a disk, where tokens are checked; otherwise it may stay"
@@ -143,21 +127,21 @@ func (d *Driver) examineFS() driver.Finding {
 // examineRoom looks at what is left for records and sessions.
 func (d *Driver) examineRoom() driver.Finding {
 	f := driver.Finding{Code: "O7", Title: "room"}
-	r, err := d.st.room(d.st.dir)
+	r, err := d.st.Room(d.st.Dir)
 	if err != nil {
 		f.Level, f.Seen = driver.LevelSkip, err.Error()
 		return f
 	}
-	f.Seen = fmt.Sprintf("%d MiB", r.bytes>>20)
-	if r.counts {
-		f.Seen += fmt.Sprintf(" and %d files", r.files)
+	f.Seen = fmt.Sprintf("%d MiB", r.Bytes>>20)
+	if r.Counts {
+		f.Seen += fmt.Sprintf(" and %d files", r.Files)
 	}
 	f.Seen += " are left"
 	const mend = "make room: df -h and df -i say where there is none"
 	switch {
-	case r.bytes == 0, r.counts && r.files == 0:
+	case r.Bytes == 0, r.Counts && r.Files == 0:
 		f.Level, f.Why, f.Mend = driver.LevelBad, "no lock can be had whose name has no record, and no session opened", mend
-	case r.bytes < leastSpace, r.counts && r.files < leastFiles:
+	case r.Bytes < leastSpace, r.Counts && r.Files < leastFiles:
 		f.Level, f.Why, f.Mend = driver.LevelWarn, "when it is full no session can be opened, and no new name locked", mend
 	}
 	return f
@@ -189,7 +173,7 @@ func examineOpen() driver.Finding {
 func (d *Driver) examineLeft() driver.Finding {
 	f := driver.Finding{Title: "leftovers"}
 	const idle, many = 7 * 24 * time.Hour, 10_000
-	entries, err := os.ReadDir(d.st.locks)
+	entries, err := os.ReadDir(d.st.Locks)
 	if err != nil {
 		f.Level, f.Seen = driver.LevelSkip, err.Error()
 		return f
@@ -197,7 +181,7 @@ func (d *Driver) examineLeft() driver.Finding {
 	stale := 0
 	for _, e := range entries {
 		info, err := e.Info()
-		if err == nil && d.st.wallClock().Sub(info.ModTime()) >= idle && isRecord(d.st.locks, e) {
+		if err == nil && d.st.WallClock().Sub(info.ModTime()) >= idle && layout.IsRecord(d.st.Locks, e) {
 			stale++
 		}
 	}
@@ -213,7 +197,7 @@ func (d *Driver) examineLeft() driver.Finding {
 // examineFlock tries what the store is made of.
 func (d *Driver) examineFlock() driver.Finding {
 	f := driver.Finding{Code: "S19", Title: "flock", Seen: "a lock keeps another one out, and a socket can be connected to"}
-	if err := d.st.selfTest(); err != nil {
+	if err := d.st.SelfTest(); err != nil {
 		f.Level, f.Seen = driver.LevelBad, err.Error()
 		f.Why, f.Mend = "that is what the store is made of", "a directory on a disk of this machine"
 	}
@@ -241,8 +225,8 @@ func (d *Driver) examineDisk(e driver.Exam) driver.Finding {
 
 // flush writes a file to the disk, time after time.
 func (d *Driver) flush() (took []time.Duration, err error) {
-	path := filepath.Join(d.st.sessions, testPrefix+hashOf(driver.NewID()).String())
-	file, err := d.st.create(path)
+	path := filepath.Join(d.st.Sessions, layout.TestPrefix+layout.HashOf(driver.NewID()).String())
+	file, err := d.st.Create(path)
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +237,7 @@ func (d *Driver) flush() (took []time.Duration, err error) {
 		if _, err := file.WriteAt([]byte("interlock doctor\n"), 0); err != nil {
 			return nil, err
 		}
-		if err := d.st.sync(file); err != nil {
+		if err := d.st.Sync(file); err != nil {
 			return nil, err
 		}
 		took = append(took, time.Since(began))

@@ -14,11 +14,13 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 	"github.com/interlock-go/interlock/internal/examine/examinetest"
 )
 
 // doctored opens a client of a store.
-func doctored(t *testing.T, dir string, sys system) *interlock.Client {
+func doctored(t *testing.T, dir string, sys machine.System) *interlock.Client {
 	t.Helper()
 	d, err := newDriver(dir, nil, sys)
 	if err != nil {
@@ -36,9 +38,9 @@ func doctored(t *testing.T, dir string, sys system) *interlock.Client {
 }
 
 // plainDisk is this machine, whose temporary folder may be memory.
-func plainDisk() system {
-	sys := machine
-	sys.inMemory = func(string) bool { return false }
+func plainDisk() machine.System {
+	sys := machine.Host
+	sys.InMemory = func(string) bool { return false }
 	return sys
 }
 
@@ -55,7 +57,7 @@ func TestDoctor_Well(t *testing.T) {
 	if !said["disk"] || !said["flock"] || !said["rehearsal"] {
 		t.Errorf("%+v; want the disk, flock and a rehearsal among them", r.Findings)
 	}
-	left, err := filepath.Glob(filepath.Join(dir, "sessions", testPrefix+"*"))
+	left, err := filepath.Glob(filepath.Join(dir, "sessions", layout.TestPrefix+"*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("%v stays, %v", left, err)
 	}
@@ -121,25 +123,25 @@ func TestDoctor_FoldersOfOthers(t *testing.T) {
 
 // What the machine says of the file system, of the room on it and of the disk is told.
 func TestDoctor_TheMachine(t *testing.T) {
-	has := func(r room, err error) func(*system) {
-		return func(s *system) { s.room = func(string) (room, error) { return r, err } }
+	has := func(r machine.Room, err error) func(*machine.System) {
+		return func(s *machine.System) { s.Room = func(string) (machine.Room, error) { return r, err } }
 	}
 	for what, k := range map[string]struct {
-		change func(*system)
+		change func(*machine.System)
 		want   examinetest.Levels
 	}{
-		"a network":      {func(s *system) { s.remoteFS = func(int) (string, error) { return "NFS", nil } }, examinetest.Levels{"file system": examinetest.Bad}},
-		"memory":         {func(s *system) { s.inMemory = func(string) bool { return true } }, examinetest.Levels{"file system": examinetest.Warn}},
-		"hardly room":    {has(room{1 << 20, 1e6, true}, nil), examinetest.Levels{"room": examinetest.Warn}},
-		"hardly files":   {has(room{1 << 40, 10, true}, nil), examinetest.Levels{"room": examinetest.Warn}},
-		"no room":        {has(room{0, 1e6, true}, nil), examinetest.Levels{"room": examinetest.Bad}},
-		"no files":       {has(room{1 << 40, 0, true}, nil), examinetest.Levels{"room": examinetest.Bad}},
-		"no fixed files": {has(room{1 << 40, 0, false}, nil), examinetest.Levels{}},
-		"no answer":      {has(room{}, syscall.EIO), examinetest.Levels{"room": examinetest.Skip}},
-		"a slow disk": {func(s *system) {
-			s.sync = func(*os.File) error { time.Sleep(400 * time.Millisecond); return nil }
+		"a network":      {func(s *machine.System) { s.RemoteFS = func(int) (string, error) { return "NFS", nil } }, examinetest.Levels{"file system": examinetest.Bad}},
+		"memory":         {func(s *machine.System) { s.InMemory = func(string) bool { return true } }, examinetest.Levels{"file system": examinetest.Warn}},
+		"hardly room":    {has(machine.Room{Bytes: 1 << 20, Files: 1e6, Counts: true}, nil), examinetest.Levels{"room": examinetest.Warn}},
+		"hardly files":   {has(machine.Room{Bytes: 1 << 40, Files: 10, Counts: true}, nil), examinetest.Levels{"room": examinetest.Warn}},
+		"no room":        {has(machine.Room{Bytes: 0, Files: 1e6, Counts: true}, nil), examinetest.Levels{"room": examinetest.Bad}},
+		"no files":       {has(machine.Room{Bytes: 1 << 40, Files: 0, Counts: true}, nil), examinetest.Levels{"room": examinetest.Bad}},
+		"no fixed files": {has(machine.Room{Bytes: 1 << 40, Files: 0, Counts: false}, nil), examinetest.Levels{}},
+		"no answer":      {has(machine.Room{}, syscall.EIO), examinetest.Levels{"room": examinetest.Skip}},
+		"a slow disk": {func(s *machine.System) {
+			s.Sync = func(*os.File) error { time.Sleep(400 * time.Millisecond); return nil }
 		}, examinetest.Levels{"disk": examinetest.Warn}},
-		"no disk": {func(s *system) { s.sync = func(*os.File) error { return syscall.EIO } }, examinetest.Levels{"disk": examinetest.Bad}},
+		"no disk": {func(s *machine.System) { s.Sync = func(*os.File) error { return syscall.EIO } }, examinetest.Levels{"disk": examinetest.Bad}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +150,7 @@ func TestDoctor_TheMachine(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = d.Close(t.Context()) })
-			k.change(&d.st.system) // only now: what is wrong at first is refused
+			k.change(&d.st.System) // only now: what is wrong at first is refused
 			c, err := interlock.New(d, &interlock.Options{Grace: 300 * time.Millisecond})
 			if err != nil {
 				t.Fatal(err)
@@ -163,7 +165,7 @@ func TestDoctor_TheMachine(t *testing.T) {
 func TestDoctor_InMemory(t *testing.T) {
 	const memory = "/dev/shm"
 	if _, err := os.Stat(memory); err != nil {
-		if inMemory(memory) {
+		if machine.InMemory(memory) {
 			t.Error("what is not there is memory")
 		}
 		return
@@ -173,7 +175,7 @@ func TestDoctor_InMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	examinetest.Finds(t, memory, doctored(t, dir, machine), examinetest.Levels{"file system": examinetest.Warn})
+	examinetest.Finds(t, memory, doctored(t, dir, machine.Host), examinetest.Levels{"file system": examinetest.Warn})
 }
 
 // Records that nobody has written to for a week are counted, as Prune would remove them.
@@ -205,7 +207,7 @@ func TestDoctor_Leftovers(t *testing.T) {
 	}
 	for i := range 10_000 {
 		name := fmt.Sprint("old", i)
-		if err := os.Link(records[0], filepath.Join(dir, "locks", recordName(name, hashOf(name)))); err != nil {
+		if err := os.Link(records[0], filepath.Join(dir, "locks", layout.RecordName(name, layout.HashOf(name)))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/line"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 )
 
 // Lines implements driver.Inspector: it reads the records that the rolls of all sessions name, without locks. Where these
@@ -23,13 +25,13 @@ import (
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
 	names, ok := d.standing()
 	if !ok {
-		entries, err := os.ReadDir(d.st.locks)
+		entries, err := os.ReadDir(d.st.Locks)
 		if err != nil {
 			return nil, fmt.Errorf("filelock: %w", err)
 		}
 		names = map[string]bool{}
 		for _, e := range entries {
-			if _, ok := hashIn(e.Name()); ok {
+			if _, ok := layout.HashIn(e.Name()); ok {
 				names[e.Name()] = true
 			}
 		}
@@ -40,7 +42,7 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		l, err := d.show(filepath.Join(d.st.locks, name), "")
+		l, err := d.show(filepath.Join(d.st.Locks, name), "")
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
@@ -51,6 +53,35 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 	}
 	slices.SortFunc(lines, func(a, b driver.Line) int { return strings.Compare(a.Name, b.Name) })
 	return lines, failed
+}
+
+// rollTries is how often the rolls are read before the reader takes all records instead.
+const rollTries = 3
+
+// standing returns the names of the files of all records in which somebody stands whose session is not over, and some
+// more. It reports false if that cannot be told: because of a session of a version that keeps no roll, of a roll that is
+// damaged or does not name all, or because too much happens meanwhile.
+func (d *Driver) standing() (names map[string]bool, ok bool) {
+	for range rollTries {
+		since := uint64(d.st.BootClock())
+		before, err := d.st.SessionKeys()
+		if err != nil {
+			return nil, false
+		}
+		names, ok = map[string]bool{}, true
+		for _, key := range before {
+			all, err := d.st.ReadRoll(key, since, names)
+			if errors.Is(err, fs.ErrNotExist) && d.over(key, true) {
+				continue
+			}
+			ok = ok && all && err == nil
+		}
+		// Who closes a session in between takes its file away first.
+		if after, err := d.st.SessionKeys(); ok && err == nil && slices.Equal(before, after) {
+			return names, true
+		}
+	}
+	return nil, false
 }
 
 // Line implements driver.Inspector.
@@ -64,9 +95,9 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 // show reads one record as people see it. Claims whose sessions are over are left out: they stand there until somebody
 // wants the lock.
 func (d *Driver) show(path, name string) (driver.Line, error) {
-	f, err := d.st.openRecord(path, false)
+	f, err := d.st.OpenRecord(path, false)
 	if errors.Is(err, os.ErrNotExist) {
-		if _, err := os.Stat(d.st.locks); err != nil { // nobody knows who holds in a directory that was moved, or whose disk is not mounted
+		if _, err := os.Stat(d.st.Locks); err != nil { // nobody knows who holds in a directory that was moved, or whose disk is not mounted
 			return driver.Line{}, fmt.Errorf("filelock: %w", err)
 		}
 		return driver.Line{Name: name}, nil
@@ -74,21 +105,21 @@ func (d *Driver) show(path, name string) (driver.Line, error) {
 	if err != nil {
 		return driver.Line{}, fmt.Errorf("filelock: %w", err)
 	}
-	defer f.unref()
+	defer f.Unref()
 	d.stats.reads.Add(1)
-	r, _, err := f.peek()
+	r, _, err := f.Peek()
 	if err != nil {
 		return driver.Line{}, err
 	}
 	l := driver.Line{Name: r.Name, Fence: r.Fence}
-	if r.generation == 0 {
+	if r.Generation == 0 {
 		l.Name = name
 	}
-	if r.boot != d.st.boot {
+	if r.Boot != d.st.Boot {
 		return l, nil
 	}
 	for _, c := range r.Claims {
-		if !d.over(sessionKey([]byte(c.Session)), true) {
+		if !d.over(layout.SessionKey([]byte(c.Session)), true) {
 			l.Claims = append(l.Claims, d.describe(c))
 		}
 	}
@@ -98,8 +129,8 @@ func (d *Driver) show(path, name string) (driver.Line, error) {
 // describe returns a claim as people see it.
 func (d *Driver) describe(c line.Claim) driver.Holder {
 	h := c.Describe()
-	key := sessionKey([]byte(c.Session))
-	var f *sessionFile
+	key := layout.SessionKey([]byte(c.Session))
+	var f *layout.SessionFile
 	if s := d.local(key); s != nil {
 		f = s.file
 	} else if p, err := d.peer(key); err == nil {
@@ -108,8 +139,8 @@ func (d *Driver) describe(c line.Claim) driver.Holder {
 	if f == nil {
 		return h
 	}
-	h.Owner = f.text.Owner
-	if until, live := f.until(); live && until != unknown {
+	h.Owner = f.Text.Owner
+	if until, live := f.Until(); live && until != layout.UnknownEnd {
 		wall, boot := d.now()
 		h.Until = wall.Add(time.Duration(until - boot))
 	}
@@ -138,13 +169,13 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 		return fmt.Errorf("filelock: break: %w", err)
 	}
 	if i := o.line.Find(c.ID); i < 0 {
-		delete(o.line.ends, c.ID)
-		o.line.remember(c.ID)
+		delete(o.line.Ends, c.ID)
+		o.line.RememberBroken(c.ID)
 	} else if !c.Broken {
-		if o.line.ends == nil {
-			o.line.ends = map[string]int64{}
+		if o.line.Ends == nil {
+			o.line.Ends = map[string]int64{}
 		}
-		o.line.ends[c.ID] = d.until(sessionKey([]byte(c.Session)), o.boot)
+		o.line.Ends[c.ID] = d.until(layout.SessionKey([]byte(c.Session)), o.boot)
 	}
 	if i := slices.IndexFunc(o.line.Claims, func(c line.Claim) bool { return !c.Held }); i >= 0 {
 		o.notify(o.line.Claims[i].Session) // it may have watched the one who left, and it must know the mark's end
@@ -157,8 +188,8 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 }
 
 // until returns the end of a session's time, now if it is over.
-func (d *Driver) until(key sessionKey, now int64) int64 {
-	var f *sessionFile
+func (d *Driver) until(key layout.SessionKey, now int64) int64 {
+	var f *layout.SessionFile
 	if s := d.local(key); s != nil {
 		f = s.file
 	} else if p, err := d.peer(key); err == nil {
@@ -166,7 +197,7 @@ func (d *Driver) until(key sessionKey, now int64) int64 {
 	} else {
 		return now
 	}
-	if until, live := f.until(); live {
+	if until, live := f.Until(); live {
 		return until
 	}
 	return now

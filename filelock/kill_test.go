@@ -200,7 +200,7 @@ func TestKill_AtRandomTearsNothing(t *testing.T) {
 	}
 	release(t, s, c)
 	d.sweep(t.Context(), 0)
-	if left, err := os.ReadDir(d.st.sessions); err != nil || len(left) != 3 {
+	if left, err := os.ReadDir(d.st.Sessions); err != nil || len(left) != 3 {
 		t.Errorf("%d files of sessions are left, %v: want those of the one that is open", len(left), err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 )
 
 // accept takes the links that others open to the session's socket: each is read by a goroutine of its own until its
@@ -61,7 +63,7 @@ func (s *session) read(conn *net.UnixConn) {
 		if _, err := io.ReadFull(r, m[:]); err != nil {
 			return
 		}
-		if _, live := s.file.until(); !live {
+		if _, live := s.file.Until(); !live {
 			// Somebody found the session's time over. Whoever watches it by a link learns at once.
 			s.end()
 			s.hangUp()
@@ -73,13 +75,13 @@ func (s *session) read(conn *net.UnixConn) {
 			continue
 		}
 		if m[0] == kindLine {
-			s.d.wake(hash(m[1:]))
+			s.d.wake(layout.Hash(m[1:]))
 		}
 	}
 }
 
 // wake looks at one line.
-func (d *Driver) wake(h hash) {
+func (d *Driver) wake(h layout.Hash) {
 	if d.deaf.Load() {
 		return
 	}

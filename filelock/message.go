@@ -8,11 +8,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/filelock/internal/layout"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // tell has the process of a session look at a line. It never waits: a message that finds the socket full is dropped,
 // because then the receiver has unread ones and looks at everything when he has read them.
-func (d *Driver) tell(key sessionKey, k *desk) {
+func (d *Driver) tell(key layout.SessionKey, k *desk) {
 	p, err := d.peer(key)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
@@ -20,7 +23,7 @@ func (d *Driver) tell(key sessionKey, k *desk) {
 		}
 		return
 	}
-	p.file.changed()
+	p.file.Changed()
 	d.stats.messages.Add(1)
 	if !p.send(wakeUp(k.hash)) {
 		p.watch(k) // nobody listens: seek the verdict, and check the line after it
@@ -28,7 +31,7 @@ func (d *Driver) tell(key sessionKey, k *desk) {
 }
 
 // message is a wake-up: the hash of the name to look at.
-type message [1 + len(hash{})]byte
+type message [1 + len(layout.Hash{})]byte
 
 // The kinds of messages. None of them says that something is so: the receiver looks.
 const (
@@ -36,7 +39,7 @@ const (
 	kindSession = 's' // look at the word of the session
 )
 
-func wakeUp(h hash) (m message) {
+func wakeUp(h layout.Hash) (m message) {
 	m[0] = kindLine
 	copy(m[1:], h[:])
 	return m
@@ -57,7 +60,7 @@ func (p *peer) send(m message) bool {
 		var err error
 		if werr := p.raw.Write(func(fd uintptr) bool {
 			var n int
-			n, err = unix.SendmsgN(int(fd), m[:], nil, nil, unix.MSG_DONTWAIT|sendFlags)
+			n, err = unix.SendmsgN(int(fd), m[:], nil, nil, unix.MSG_DONTWAIT|machine.SendFlags)
 			if err == nil && n < len(m) {
 				err = unix.EPIPE // half a message: the rest would be taken for another one
 			}

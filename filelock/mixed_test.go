@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // crowd is a page on which goroutines of many processes write down what they hold. Whoever enters writes first and looks
@@ -152,9 +153,9 @@ func (c *crowd) visit(s driver.Session, me int) error {
 	if err == nil && g.Held {
 		// What is held without having been renewed of late is nothing to enter with; the session's time is long here
 		// unless the process was stopped.
-		if until, live := s.(*session).file.until(); live && until > bootClock()+int64(50*time.Millisecond) {
+		if until, live := s.(*session).file.Until(); live && until > machine.BootClock()+int64(50*time.Millisecond) {
 			c.enter(me, name, what)
-			nap(100 * time.Microsecond) // time to be seen in
+			machine.Nap(100 * time.Microsecond) // time to be seen in
 			c.leave(me)
 		}
 	} else {

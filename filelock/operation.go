@@ -9,20 +9,24 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/line"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // operation is one change of a line: begin, then changes of line, then commit or abort, then end.
 type operation struct {
 	k       *desk
-	f       *recordFile
-	line    *record
+	f       *layout.RecordFile
+	line    *layout.Record
 	now     time.Time
 	boot    int64
 	changed bool
-	first   string       // ID of the first claim that waited before
-	tell    []sessionKey // who should look at the line afterwards
+	first   string              // ID of the first claim that waited before
+	tell    []layout.SessionKey // who should look at the line afterwards
 }
 
 // begin waits for its turn and for the record's lock, and reads the record. Until begin has returned nothing has
@@ -34,7 +38,7 @@ func (k *desk) begin(ctx context.Context) (*operation, error) {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("filelock: %q: %w: %w", k.name, driver.ErrNotSent, ctx.Err())
 		case <-k.d.ctx.Done():
-			return nil, errClosed
+			return nil, layout.ErrClosed
 		}
 	}
 	o, err := k.seize(ctx)
@@ -55,8 +59,8 @@ func (k *desk) seize(ctx context.Context) (*operation, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := f.lock(ctx, k.d.ctx, k.d.slow); err != nil {
-			f.unref()
+		if err := f.Lock(ctx, k.d.ctx, k.d.slow); err != nil {
+			f.Unref()
 			return nil, err
 		}
 		// The sweeper removes a record under its lock: who waited for that lock has the lock of a file without a name,
@@ -68,56 +72,52 @@ func (k *desk) seize(ctx context.Context) (*operation, error) {
 				return o, nil
 			}
 			k.named = nil // it may have been removed because it is damaged
-			gone, _ = f.unlinked()
-			if !gone && errors.Is(err, errEmpty) && empty < emptyPatience {
-				f.unlock()
-				f.unref()
+			gone, _ = f.Unlinked()
+			if !gone && errors.Is(err, layout.ErrEmpty) && empty < layout.EmptyPatience {
+				f.Unlock()
+				f.Unref()
 				empty++
-				nap(time.Millisecond)
+				machine.Nap(time.Millisecond)
 				continue
 			}
-			if !gone && errors.Is(err, errDamaged) {
+			if !gone && errors.Is(err, layout.ErrDamaged) {
 				if o, err = k.begins(f); err == nil {
 					return o, nil
 				}
 			}
 		}
-		f.unlock()
+		f.Unlock()
 		if gone {
 			k.replace(f)
-			f.unref()
+			f.Unref()
 			k.record = nil
 			continue
 		}
-		f.unref()
+		f.Unref()
 		return nil, err
 	}
 }
-
-// emptyPatience is how often, a millisecond apart, a record is found empty that somebody is just making, before it is taken
-// for one that was cut to nothing.
-const emptyPatience = 100
 
 // nameFresh is for how long the name of a file is believed in, as long as no sweeper has removed any record. It is
 // there for people who remove files by hand.
 const nameFresh = int64(time.Millisecond)
 
 // lostName reports whether the record in f, whose flock is had, has lost its name.
-func (k *desk) lostName(f *recordFile) (bool, error) {
-	now := k.d.st.fastClock()
-	removals, known := k.d.floor.removed()
+func (k *desk) lostName(f *layout.RecordFile) (bool, error) {
+	now := k.d.st.FastClock()
+	removals, known := k.d.floor.Removed()
 	if known && k.named == f && k.namedRemovals == removals && now-k.namedAt < nameFresh {
 		return false, nil
 	}
-	gone, err := f.unlinked()
+	gone, err := f.Unlinked()
 	k.named, k.namedAt, k.namedRemovals = f, now, removals
 	return gone, err
 }
 
 // load reads the record in f for an operation.
-func (k *desk) load(f *recordFile) (*operation, error) {
+func (k *desk) load(f *layout.RecordFile) (*operation, error) {
 	k.d.stats.reads.Add(1)
-	r, stamp, err := f.read(k.record, k.stamp)
+	r, stamp, err := f.Read(k.record, k.stamp)
 	if err != nil {
 		k.record = nil
 		return nil, err
@@ -126,17 +126,17 @@ func (k *desk) load(f *recordFile) (*operation, error) {
 	*o = operation{k: k, f: f, line: r, tell: o.tell[:0]}
 	o.now, o.boot = k.d.now()
 	switch {
-	case r.generation == 0:
+	case r.Generation == 0:
 		// A new file continues behind every generation that a removed one can have reached.
-		r.Name, r.boot, r.generation = k.name, k.d.st.boot, uint64(o.boot)
+		r.Name, r.Boot, r.Generation = k.name, k.d.st.Boot, uint64(o.boot)
 	case r.Name != k.name:
-		return nil, fmt.Errorf("record %s is of another name, %q: want a name whose hash is another: %w", f.path, r.Name, driver.ErrName)
-	case r.boot != k.d.st.boot:
-		r.boot, r.Claims, r.ends, r.broken, r.closed = k.d.st.boot, nil, nil, nil, 0
+		return nil, fmt.Errorf("record %s is of another name, %q: want a name whose hash is another: %w", f.Path, r.Name, driver.ErrName)
+	case r.Boot != k.d.st.Boot:
+		r.Boot, r.Claims, r.Ends, r.Broken, r.Closed = k.d.st.Boot, nil, nil, nil, 0
 	}
 	k.record, k.stamp = r, stamp
 	o.first = o.firstWaiting()
-	if r.closed == notYetKnown {
+	if r.Closed == layout.NotYetKnown {
 		return o, o.closeUntilAllKnow()
 	}
 	return o, nil
@@ -155,10 +155,10 @@ func (o *operation) firstWaiting() string {
 // says.
 func (o *operation) settle() error {
 	o.changed = true
-	if o.shut() {
+	if o.line.ClosedAt(o.boot) {
 		return nil
 	}
-	granted, err := o.line.Settle(o.now, o.k.d.floor.draw)
+	granted, err := o.line.Settle(o.now, o.k.d.floor.Draw)
 	for _, i := range granted {
 		o.notify(o.line.Claims[i].Session)
 	}
@@ -167,7 +167,7 @@ func (o *operation) settle() error {
 
 // unsettled reports whether a claim waits that could be held: there was no token for it.
 func (o *operation) unsettled() bool {
-	if o.shut() {
+	if o.line.ClosedAt(o.boot) {
 		return false
 	}
 	sum := int64(0)
@@ -183,7 +183,7 @@ func (o *operation) unsettled() bool {
 // notify has the process of a session look at the line after the operation. Claims of this process learn of it in any
 // case.
 func (o *operation) notify(session string) {
-	key := sessionKey([]byte(session))
+	key := layout.SessionKey([]byte(session))
 	if o.k.d.local(key) == nil && !slices.Contains(o.tell, key) {
 		o.tell = append(o.tell, key)
 	}
@@ -191,7 +191,7 @@ func (o *operation) notify(session string) {
 
 // leave takes a claim out of the line and reports whether it was held.
 func (o *operation) leave(id string) (held bool, err error) {
-	o.line.broken = slices.DeleteFunc(o.line.broken, func(b string) bool {
+	o.line.Broken = slices.DeleteFunc(o.line.Broken, func(b string) bool {
 		o.changed = o.changed || b == id
 		return b == id
 	})
@@ -200,7 +200,7 @@ func (o *operation) leave(id string) (held bool, err error) {
 		return false, nil
 	}
 	waited := !o.line.Claims[i].Held
-	delete(o.line.ends, id)
+	delete(o.line.Ends, id)
 	_, held = o.line.Leave(id)
 	err = o.settle()
 	if waited && i < len(o.line.Claims) && !o.line.Claims[i].Held {
@@ -222,12 +222,12 @@ func (o *operation) reap(how thoroughness) (bool, error) {
 	for {
 		// Once some are dropped others hold, who are asked in turn.
 		dropped := o.line.Drop(func(c line.Claim) bool {
-			if c.Broken && o.line.ends[c.ID] <= o.k.d.st.bootClock() {
+			if c.Broken && o.line.Ends[c.ID] <= o.k.d.st.BootClock() {
 				return true
 			}
 			over, asked := verdict[c.Session]
 			if !asked && (all || c.Held) {
-				over = o.k.d.over(sessionKey([]byte(c.Session)), how != byTheClock)
+				over = o.k.d.over(layout.SessionKey([]byte(c.Session)), how != byTheClock)
 				verdict[c.Session] = over
 			}
 			return over
@@ -238,9 +238,9 @@ func (o *operation) reap(how thoroughness) (bool, error) {
 		cleared = true
 		for _, c := range dropped {
 			if c.Broken {
-				o.line.remember(c.ID)
+				o.line.RememberBroken(c.ID)
 			}
-			delete(o.line.ends, c.ID)
+			delete(o.line.Ends, c.ID)
 		}
 		for _, c := range o.line.Claims {
 			if !c.Held {
@@ -263,14 +263,6 @@ const (
 	everybody
 )
 
-// remember keeps the ID of a claim that was broken and has left.
-func (r *record) remember(id string) {
-	if len(r.broken) == maxBroken {
-		r.broken = r.broken[1:]
-	}
-	r.broken = append(slices.Clip(r.broken), id)
-}
-
 // commit writes the line if it has changed, unlocks the record, and tells everybody: other processes first. The turn
 // stays with the caller until end.
 func (o *operation) commit() error {
@@ -279,20 +271,20 @@ func (o *operation) commit() error {
 		// Others are told of a change twice, before and after it, so that a renewal which looks in between looks again.
 		for _, key := range o.tell {
 			if p, err := k.d.peer(key); err == nil {
-				p.file.changed()
+				p.file.Changed()
 			}
 		}
-		o.line.generation++
+		o.line.Generation++
 		k.d.stats.writes.Add(1)
-		full, stamp, err := o.f.write(o.line, k.buf)
+		full, stamp, err := o.f.Write(o.line, k.buf)
 		k.buf, k.stamp = full, stamp
 		if err != nil {
 			o.abort()
 			return fmt.Errorf("filelock: %q: %w", k.name, unable(err))
 		}
 	}
-	o.f.unlock()
-	o.f.unref()
+	o.f.Unlock()
+	o.f.Unref()
 	if o.changed {
 		if f := o.firstWaiting(); f != "" && f != o.first && o.holding() > 1 {
 			o.notify(o.line.Claims[o.line.Find(f)].Session) // it must watch everybody who holds
@@ -319,9 +311,19 @@ func (o *operation) holding() (n int) {
 // abort unlocks the record without writing it.
 func (o *operation) abort() {
 	o.k.record = nil
-	o.f.unlock()
-	o.f.unref()
+	o.f.Unlock()
+	o.f.Unref()
 }
 
 // end lets the next operation of this process begin.
 func (o *operation) end() { o.k.endTurn() }
+
+// unable notes of an error that people have to deal with before it goes away.
+func unable(err error) error {
+	for _, full := range []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG, unix.EROFS} {
+		if errors.Is(err, full) {
+			return fmt.Errorf("%w: %w", driver.ErrUnable, err)
+		}
+	}
+	return err
+}

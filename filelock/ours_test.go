@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 )
 
 // plant makes files below dir: paths and contents; a path that ends in a slash is a directory.
@@ -77,7 +79,7 @@ func TestOurs_AnotherDirectoryIsRefusedUntouched(t *testing.T) {
 		"a hidden file":                 {map[string]string{".git/HEAD": "ref"}, ".git"},
 		"records of somebody":           {map[string]string{"locks/" + shapeOfRecord: "mine"}, shapeOfRecord},
 		"sessions of somebody":          {map[string]string{"sessions/" + shapeOfSession: "mine"}, shapeOfSession},
-		"a store without its floor":     {map[string]string{"floor": "", "locks/" + shapeOfRecord: recordMagic}, shapeOfRecord},
+		"a store without its floor":     {map[string]string{"floor": "", "locks/" + shapeOfRecord: layout.RecordMagic}, shapeOfRecord},
 		"no socket":                     {map[string]string{"sessions/" + shapeOfSession + ".s": ""}, shapeOfSession + ".s"},
 		"another floor":                 {map[string]string{"floor": "wood"}, "floor"},
 		"a folder named floor":          {map[string]string{"floor/": ""}, "floor"},

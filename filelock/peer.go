@@ -9,6 +9,9 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/interlock-go/interlock/filelock/internal/layout"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // peer is another session as this process knows it: its file, and a link to its socket. The link carries wake-ups to
@@ -20,8 +23,8 @@ import (
 // is interested any more. When the session is over, every desk that watches it checks its line.
 type peer struct {
 	d    *Driver
-	key  sessionKey
-	file *sessionFile
+	key  layout.SessionKey
+	file *layout.SessionFile
 
 	mu       sync.Mutex
 	conn     *net.UnixConn
@@ -41,7 +44,7 @@ const (
 )
 
 // peer returns the session of key as a peer. The error matches os.ErrNotExist when the session is over.
-func (d *Driver) peer(key sessionKey) (*peer, error) {
+func (d *Driver) peer(key layout.SessionKey) (*peer, error) {
 	d.mu.Lock()
 	p, closed := d.peers[key], d.closed
 	d.mu.Unlock()
@@ -49,21 +52,21 @@ func (d *Driver) peer(key sessionKey) (*peer, error) {
 		return p, nil
 	}
 	if closed {
-		return nil, errClosed
+		return nil, layout.ErrClosed
 	}
-	f, err := d.st.openSession(key)
+	f, err := d.st.OpenSession(key)
 	if err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if other := d.peers[key]; other != nil {
-		f.file.Close()
+		f.File.Close()
 		return other, nil
 	}
 	if d.closed {
-		f.file.Close()
-		return nil, errClosed
+		f.File.Close()
+		return nil, layout.ErrClosed
 	}
 	p = &peer{d: d, key: key, file: f, watchers: map[*desk]bool{}, used: time.Now()}
 	d.peers[key] = p
@@ -86,7 +89,7 @@ func (p *peer) link() bool {
 	if p.dead || p.d.ctx.Err() != nil {
 		return false
 	}
-	path, err := p.file.socket()
+	path, err := p.file.Socket()
 	if err != nil {
 		return false
 	}
@@ -147,11 +150,11 @@ func (p *peer) nextGlance() time.Duration {
 	if len(p.watchers) == 0 {
 		return linkLinger
 	}
-	until, live := p.file.until()
+	until, live := p.file.Until()
 	if !live {
 		return time.Nanosecond
 	}
-	return min(max(time.Duration(until-p.d.st.bootClock()), 0)+time.Millisecond, linkGlance)
+	return min(max(time.Duration(until-p.d.st.BootClock()), 0)+time.Millisecond, linkGlance)
 }
 
 // run follows the session until it is over or nobody is interested.
@@ -174,19 +177,19 @@ func (p *peer) run() {
 				}
 				p.mu.Unlock()
 				pause = probeFirst
-				if p.file.orphaned() {
+				if p.file.Orphaned() {
 					p.bury()
 					return
 				}
 			}
-			if p.file.over() {
+			if p.file.Over() {
 				p.die()
 				return
 			}
 			continue
 		}
 		if pause < time.Millisecond {
-			nap(pause) // a dead process closes its files one after the other, some microseconds apart
+			machine.Nap(pause) // a dead process closes its files one after the other, some microseconds apart
 		} else {
 			t.Reset(pause)
 			select {
@@ -194,11 +197,11 @@ func (p *peer) run() {
 			case <-t.C:
 			}
 		}
-		if p.file.over() {
+		if p.file.Over() {
 			p.die()
 			return
 		}
-		if p.file.orphaned() {
+		if p.file.Orphaned() {
 			p.bury()
 			return
 		}
@@ -249,7 +252,7 @@ func (p *peer) die() {
 
 // bury ends the peer: nobody is left who acts for the session, so its files can go.
 func (p *peer) bury() {
-	p.file.remove()
+	p.file.Remove()
 	p.die()
 }
 

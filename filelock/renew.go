@@ -14,7 +14,7 @@ func (s *session) because(err error) error {
 	if err == nil {
 		return nil
 	}
-	if _, live := s.file.until(); !live {
+	if _, live := s.file.Until(); !live {
 		s.end()
 		err = driver.ErrSessionLost
 	}
@@ -31,10 +31,10 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	if over {
 		return driver.Renewal{}, fmt.Errorf("filelock: %w", driver.ErrSessionLost)
 	}
-	if s.file.removed() {
-		s.file.revoke() // the others take a session without a file for over
+	if s.file.Removed() {
+		s.file.Revoke() // the others take a session without a file for over
 	}
-	if err := s.extend(s.d.st.bootClock()); err != nil {
+	if err := s.extend(s.d.st.BootClock()); err != nil {
 		return driver.Renewal{}, err
 	}
 	whole := true
@@ -84,7 +84,7 @@ func (s *session) toLookAt() (desks map[*desk]bool, changes uint64, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renewals++
-	changes = s.file.changes()
+	changes = s.file.Changes()
 	if len(s.claims) > lookAlways && changes == s.seen && s.renewals%lookEvery != 0 {
 		return nil, changes, s.over
 	}

@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 )
 
 // A job that outlives the process that held its lock has the lock of the session's file: it inherited that, see Inherit.
@@ -24,10 +22,10 @@ import (
 func (d *Driver) Rest(ctx context.Context, name string) (rest []driver.Rest, err error) {
 	files, err := d.left(ctx, name)
 	for _, f := range files {
-		if pids, some := f.heirs(); some {
-			rest = append(rest, driver.Rest{Owner: f.text.Owner, Lives: !f.deserted(), PIDs: pids})
+		if pids, some := f.Heirs(); some {
+			rest = append(rest, driver.Rest{Owner: f.Text.Owner, Lives: !f.Deserted(), PIDs: pids})
 		}
-		f.file.Close()
+		f.File.Close()
 	}
 	return rest, err
 }
@@ -36,8 +34,8 @@ func (d *Driver) Rest(ctx context.Context, name string) (rest []driver.Rest, err
 func (d *Driver) SignalRest(ctx context.Context, name string, sig os.Signal) error {
 	files, err := d.left(ctx, name)
 	for _, f := range files {
-		err = errors.Join(err, f.signalHeirs(sig))
-		f.file.Close()
+		err = errors.Join(err, f.SignalHeirs(sig))
+		f.File.Close()
 	}
 	return err
 }
@@ -47,16 +45,16 @@ func (d *Driver) SignalRest(ctx context.Context, name string, sig os.Signal) err
 //
 // Who is just entering the line is in his roll and not in it, and so is who has just left. Neither is gone: the session
 // has time left, and its owner is alive.
-func (d *Driver) left(ctx context.Context, name string) (files []*sessionFile, err error) {
+func (d *Driver) left(ctx context.Context, name string) (files []*layout.SessionFile, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	keys, err := d.st.sessionKeys()
+	keys, err := d.st.SessionKeys()
 	if err != nil {
 		return nil, fmt.Errorf("filelock: %w", err)
 	}
 	path := d.Key(name)
-	var standing map[sessionKey]bool
+	var standing map[layout.SessionKey]bool
 	for _, key := range keys {
 		if d.local(key) != nil {
 			continue
@@ -82,59 +80,41 @@ func (d *Driver) left(ctx context.Context, name string) (files []*sessionFile, e
 
 // goneFrom returns the file of a session that is not in the line of the record any more, if its owner is gone and
 // somebody has its lock.
-func (d *Driver) goneFrom(record string, key sessionKey) (f *sessionFile, gone bool, err error) {
+func (d *Driver) goneFrom(record string, key layout.SessionKey) (f *layout.SessionFile, gone bool, err error) {
 	names := map[string]bool{}
-	if _, err := d.st.readRoll(key, rollStands, names); err != nil || !names[record] {
+	if _, err := d.st.ReadRoll(key, layout.RollStands, names); err != nil || !names[record] {
 		return nil, false, err
 	}
-	if f, err = d.st.openSession(key); err != nil {
+	if f, err = d.st.OpenSession(key); err != nil {
 		return nil, false, err
 	}
-	if (f.over() || f.deserted()) && !f.orphaned() {
+	if (f.Over() || f.Deserted()) && !f.Orphaned() {
 		return f, true, nil
 	}
-	f.file.Close()
+	f.File.Close()
 	return nil, false, nil
 }
 
 // sessionsIn returns whose claims stand in the line of a record.
-func (d *Driver) sessionsIn(path string) (map[sessionKey]bool, error) {
-	keys := map[sessionKey]bool{}
-	f, err := d.st.openRecord(path, false)
+func (d *Driver) sessionsIn(path string) (map[layout.SessionKey]bool, error) {
+	keys := map[layout.SessionKey]bool{}
+	f, err := d.st.OpenRecord(path, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return keys, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("filelock: %w", err)
 	}
-	defer f.unref()
+	defer f.Unref()
 	d.stats.reads.Add(1)
-	r, _, err := f.peek()
+	r, _, err := f.Peek()
 	if err != nil {
 		return nil, err
 	}
-	if r.boot == d.st.boot {
+	if r.Boot == d.st.Boot {
 		for i := range r.Claims {
-			keys[sessionKey([]byte(r.Claims[i].Session))] = true
+			keys[layout.SessionKey([]byte(r.Claims[i].Session))] = true
 		}
 	}
 	return keys, nil
-}
-
-// hasHeirs reports whether there must be heirs of a session, seen or not: who has the lock of an owner who is dead has
-// inherited it.
-func (f *sessionFile) hasHeirs() bool { return f.deserted() && !f.orphaned() }
-
-// deserted reports whether the process that opened the session has ended: the socket, which nobody inherits, is there and
-// takes no link.
-func (f *sessionFile) deserted() bool {
-	path, err := f.socket()
-	if err != nil {
-		return false
-	}
-	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
-	if err == nil {
-		conn.Close()
-	}
-	return errors.Is(err, unix.ECONNREFUSED)
 }

@@ -8,24 +8,25 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 )
 
 // lapse ends the time of all sessions that are not d's, and has d look at n.
 func lapse(t *testing.T, d *Driver) {
 	t.Helper()
 	for _, f := range others(t, d) {
-		f.whole(func() { f.end().Store(1) })
+		f.Whole(func() { f.End().Store(1) })
 	}
-	if k := d.known(hashOf("n")); k != nil {
+	if k := d.known(layout.HashOf("n")); k != nil {
 		defer d.leave(k)
 		k.check() // timers look at the clock every few seconds only
 	}
 }
 
 // others returns the files of all sessions that are not d's.
-func others(t *testing.T, d *Driver) (files []*sessionFile) {
+func others(t *testing.T, d *Driver) (files []*layout.SessionFile) {
 	t.Helper()
-	keys, err := d.st.sessionKeys()
+	keys, err := d.st.SessionKeys()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,11 +34,11 @@ func others(t *testing.T, d *Driver) (files []*sessionFile) {
 		if d.local(key) != nil {
 			continue
 		}
-		f, err := d.st.openSession(key)
+		f, err := d.st.OpenSession(key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { f.file.Close() })
+		t.Cleanup(func() { f.File.Close() })
 		files = append(files, f)
 	}
 	return files
@@ -85,8 +86,8 @@ func TestRest_IsWhatHasInherited(t *testing.T) {
 	none("while its time lasts")
 
 	for _, f := range others(t, d) {
-		if f.text.Owner.PID == w.cmd.Process.Pid {
-			f.whole(func() { f.end().Store(1) })
+		if f.Text.Owner.PID == w.cmd.Process.Pid {
+			f.Whole(func() { f.End().Store(1) })
 		}
 	}
 	waiter.hear(t, "held")
@@ -198,12 +199,12 @@ func TestRest_SignalsNoStranger(t *testing.T) {
 	stranger := startWorker(t, task{Do: "sleep"})
 	asked := 0
 	for _, f := range others(t, d) {
-		if f.text.Owner.PID != w.cmd.Process.Pid {
+		if f.Text.Owner.PID != w.cmd.Process.Pid {
 			continue
 		}
 		for _, pid := range []int{waiter.cmd.Process.Pid, stranger.cmd.Process.Pid, w.cmd.Process.Pid} {
 			asked++
-			if err := f.signalHeir(pid, syscall.SIGKILL); err != nil {
+			if err := f.SignalHeir(pid, syscall.SIGKILL); err != nil {
 				t.Errorf("process %d: %v", pid, err)
 			}
 		}

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 func TestRights(t *testing.T) {
@@ -121,7 +123,7 @@ func TestDirectory_ImpossibleOnesAreRefused(t *testing.T) {
 	if err := os.Mkdir(other, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(other, "floor"), make([]byte, pageSize), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(other, "floor"), make([]byte, layout.PageSize), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for path, wants := range map[string]string{
@@ -171,8 +173,8 @@ func TestDirectory_ThatIsAwayTellsOfNobody(t *testing.T) {
 }
 
 func TestDirectory_RemoteFileSystemsAreRefusedUntouched(t *testing.T) {
-	sys := machine
-	sys.remoteFS = func(int) (string, error) { return "NFS", nil }
+	sys := machine.Host
+	sys.RemoteFS = func(int) (string, error) { return "NFS", nil }
 	parent := t.TempDir()
 	for _, dir := range []string{filepath.Join(parent, "new"), parent} {
 		d, err := newDriver(dir, nil, sys)
@@ -225,7 +227,7 @@ func TestURL(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 			continue
 		}
-		got, err := filepath.EvalSymlinks(d.(*Driver).st.dir)
+		got, err := filepath.EvalSymlinks(d.(*Driver).st.Dir)
 		wanted, _ := filepath.EvalSymlinks(want)
 		if err != nil || got != wanted {
 			t.Errorf("%s: %s (%v), want %s", url, got, err, wanted)

@@ -11,13 +11,15 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // listed lists the lines of d's store and returns their names, how many claims they have, and how many records were read.
 func listed(t testing.TB, d *Driver) (names string, reads int) {
 	t.Helper()
-	// Who has left until now is not taken for one who leaves while the rolls are read: see fastClock.
-	for begin := d.st.bootClock(); d.st.bootClock() <= begin+clockClose; {
+	// Who has left until now is not taken for one who leaves while the rolls are read: see machine.ClockClose.
+	for begin := d.st.BootClock(); d.st.BootClock() <= begin+machine.ClockClose; {
 	}
 	before := d.Stats().RecordReads
 	lines, err := d.Lines(t.Context(), "")
@@ -74,7 +76,7 @@ func TestLines_CostsByWhatStands(t *testing.T) {
 	lists(t, viewer, "", 0)
 	// More at once than a chunk of the roll has room for.
 	var many []driver.Claim
-	for i := range 2 * chunkSlots {
+	for i := range 2 * layout.ChunkSlots {
 		c := mutexOf(fmt.Sprintf("many/%03d", i))
 		acquire(t, s, c)
 		many = append(many, c)
@@ -96,7 +98,7 @@ func TestLines_CostsByWhatStands(t *testing.T) {
 
 // Where a session's roll cannot be believed the records are read, all of them.
 func TestLines_WithoutARoll(t *testing.T) {
-	roll := func(d *Driver, s driver.Session) string { return d.st.rollPath(s.(*session).key) }
+	roll := func(d *Driver, s driver.Session) string { return d.st.RollPath(s.(*session).key) }
 	write := func(at int64, b string) func(testing.TB, *Driver, driver.Session) {
 		return func(t testing.TB, d *Driver, s driver.Session) {
 			t.Helper()
@@ -125,7 +127,7 @@ func TestLines_WithoutARoll(t *testing.T) {
 		},
 		"longer": func(t testing.TB, d *Driver, s driver.Session) {
 			t.Helper()
-			if err := os.Truncate(roll(d, s), 2*chunkSize); err != nil {
+			if err := os.Truncate(roll(d, s), 2*layout.ChunkSize); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -134,9 +136,9 @@ func TestLines_WithoutARoll(t *testing.T) {
 			t.Helper()
 			mine := s.(*session)
 			mine.mu.Lock()
-			mine.roll.file.Close() // nothing can be written there
+			mine.roll.File.Close() // nothing can be written there
 			mine.mu.Unlock()
-			for i := range chunkSlots {
+			for i := range layout.ChunkSlots {
 				acquire(t, s, mutexOf(fmt.Sprint("more/", i)))
 			}
 		},
@@ -175,9 +177,9 @@ func TestRoll_NamesWhoHasJustLeft(t *testing.T) {
 	_, s2 := openAt(t, dir, long)
 	c := mutexOf("n")
 	acquire(t, s2, c)
-	since, seen := uint64(d.st.bootClock()), map[string]bool{}
+	since, seen := uint64(d.st.BootClock()), map[string]bool{}
 	read := func(s driver.Session) bool {
-		all, err := d.st.readRoll(s.(*session).key, since, seen)
+		all, err := d.st.ReadRoll(s.(*session).key, since, seen)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,10 +190,10 @@ func TestRoll_NamesWhoHasJustLeft(t *testing.T) {
 	}
 	acquire(t, s1, mutexOf("n"))
 	release(t, s2, c)
-	if !read(s2) || !seen[recordName("n", hashOf("n"))] {
+	if !read(s2) || !seen[layout.RecordName("n", layout.HashOf("n"))] {
 		t.Errorf("the roll of one who has just left names %v, and not the line", seen)
 	}
-	use(t, s2, "more/", chunkSlots)
+	use(t, s2, "more/", layout.ChunkSlots)
 	if read(s2) {
 		t.Error("what has just left was written over, and the roll says that it names all")
 	}

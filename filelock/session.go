@@ -16,23 +16,24 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/line"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 )
 
 // session is one liveness: a file with a word, a lock on it, a socket.
 type session struct {
 	d    *Driver
-	key  sessionKey
+	key  layout.SessionKey
 	name string // the key, as records have it
 	ttl  time.Duration
-	file *sessionFile
+	file *layout.SessionFile
 	lock *os.File // holds the flock that the owner's process tree inherits
-	sock *listener
+	sock *layout.Listener
 
 	nudge chan struct{}
 
 	mu     sync.Mutex
 	claims map[string]*claim
-	roll   *roll                  // what claims says, for other processes
+	roll   *layout.Roll           // what claims says, for other processes
 	conns  map[*net.UnixConn]bool // that others opened
 	over   bool
 	lost   chan driver.Loss
@@ -45,30 +46,30 @@ type session struct {
 
 // openSession makes a session: the socket first, so that whoever finds the file can connect.
 func (d *Driver) openSession(spec driver.Spec) (*session, error) {
-	key := hashOf(spec.ID)
-	sock, err := d.st.listen(key.String() + socketSuffix)
+	key := layout.HashOf(spec.ID)
+	sock, err := d.st.Listen(key.String() + layout.SocketSuffix)
 	if err != nil {
 		if errors.Is(err, unix.EADDRINUSE) {
 			err = fmt.Errorf("a session of this id was opened before, want a new id: %w", driver.ErrRefused)
 		}
 		return nil, err
 	}
-	roll, err := d.st.createRoll(key)
+	roll, err := d.st.CreateRoll(key)
 	if err != nil {
 		sock.Close()
-		os.Remove(sock.path)
+		os.Remove(sock.Path)
 		return nil, err
 	}
-	text := sessionText{Owner: driver.DecodeOwner(spec.Owner.Encode())}
-	if !sock.inStore {
-		text.Socket = sock.path
+	text := layout.SessionText{Owner: driver.DecodeOwner(spec.Owner.Encode())}
+	if !sock.InStore {
+		text.Socket = sock.Path
 	}
-	file, lock, err := d.st.createSession(key, text, spec.TTL, uint64(d.st.bootClock()+int64(spec.TTL)))
+	file, lock, err := d.st.CreateSession(key, text, spec.TTL, uint64(d.st.BootClock()+int64(spec.TTL)))
 	if err != nil {
-		roll.close()
-		os.Remove(d.st.rollPath(key))
+		roll.Close()
+		os.Remove(d.st.RollPath(key))
 		sock.Close()
-		os.Remove(sock.path)
+		os.Remove(sock.Path)
 		return nil, err
 	}
 	s := &session{
@@ -79,7 +80,7 @@ func (d *Driver) openSession(spec driver.Spec) (*session, error) {
 	if d.ending {
 		d.mu.Unlock()
 		s.discard()
-		return nil, errClosed
+		return nil, layout.ErrClosed
 	}
 	d.sessions[key] = s
 	d.tasks.Go(s.accept)
@@ -92,7 +93,7 @@ func (s *session) Valid() time.Duration { return s.ttl }
 
 // extend moves the end of the session's time, and ends the session if it is too late for that.
 func (s *session) extend(now int64) error {
-	if s.file.extend(now + int64(s.ttl)) {
+	if s.file.Extend(now + int64(s.ttl)) {
 		return nil
 	}
 	s.end()
@@ -155,7 +156,7 @@ func (s *session) requeue(ctx context.Context, old *driver.Claim, c driver.Claim
 	if i := o.line.Find(c.ID); i >= 0 {
 		if c := &o.line.Claims[i]; c.Held || old != nil {
 			return driver.Grant{Held: c.Held, Fence: c.Fence}, held, nil // who is in the way would cost more than it is worth
-		} else if o.line.closed != 0 {
+		} else if o.line.Closed != 0 {
 			return driver.Grant{}, held, nil // nobody knows who
 		}
 		return o.line.Grant(i, s.d.describe), held, nil
@@ -184,7 +185,7 @@ func (s *session) enter(o *operation, mine *claim, c driver.Claim) (driver.Grant
 	wanted.Note = cut(c.Note, maxNote)
 	for {
 		refused := o.line.Admits(wanted)
-		if refused == nil && o.line.Fits(wanted) && (c.Queue || !o.shut()) {
+		if refused == nil && o.line.Fits(wanted) && (c.Queue || !o.line.ClosedAt(o.boot)) {
 			break
 		}
 		how := holders
@@ -268,7 +269,7 @@ func (s *session) Release(ctx context.Context, c driver.Claim) (bool, error) {
 		return false, err
 	}
 	defer o.end()
-	_, live := s.file.until() // a session whose time has passed without anybody noticing still kept everybody out
+	_, live := s.file.Until() // a session whose time has passed without anybody noticing still kept everybody out
 	held, err := o.leave(c.ID)
 	if err != nil {
 		// The next one cannot have a token now. The claim leaves all the same, and the line is looked at again.
@@ -304,17 +305,17 @@ func (s *session) Close(ctx context.Context) error {
 
 // discard closes and removes what the session is made of.
 func (s *session) discard() {
-	s.file.revoke()
+	s.file.Revoke()
 	s.d.mu.Lock()
 	delete(s.d.sessions, s.key)
 	s.d.mu.Unlock()
 	s.hangUp()
-	s.file.remove()
-	os.Remove(s.sock.path)
+	s.file.Remove()
+	os.Remove(s.sock.Path)
 	s.lock.Close()
-	s.file.file.Close()
+	s.file.File.Close()
 	s.mu.Lock()
-	s.roll.close()
+	s.roll.Close()
 	s.mu.Unlock()
 }
 

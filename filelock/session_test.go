@@ -16,7 +16,7 @@ import (
 func TestSession_FileRemovedByHand(t *testing.T) {
 	d, s := openAt(t, storeIn(t), long)
 	acquire(t, s, mutexOf("n"))
-	if err := os.Remove(d.st.sessionPath(s.(*session).key)); err != nil {
+	if err := os.Remove(d.st.SessionPath(s.(*session).key)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/interlock-go/interlock/filelock/internal/layout"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // A stopped waiter does not hold up the releaser, however often he is told: a socket that takes no more drops messages.
@@ -73,12 +76,12 @@ func TestStop_OfTheHolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.stopped(t)
-		f, err := d.st.openSession(holderOf(t, d, "n"))
+		f, err := d.st.OpenSession(holderOf(t, d, "n"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		end, _ := f.until()
-		f.file.Close()
+		end, _ := f.Until()
+		f.File.Close()
 		if queue {
 			if _, err := hold(within(t, soon), s, c); err != nil {
 				t.Fatal(err)
@@ -86,7 +89,7 @@ func TestStop_OfTheHolder(t *testing.T) {
 		} else {
 			until(t, soon, "a try after the holder's time", func() bool { return acquire(t, s, c).Held })
 		}
-		if early := time.Duration(end - bootClock()); early > 0 {
+		if early := time.Duration(end - machine.BootClock()); early > 0 {
 			t.Errorf("granted %v before the time of the stopped holder was over", early)
 		}
 		if err := w.cmd.Process.Signal(syscall.SIGCONT); err != nil {
@@ -145,12 +148,12 @@ func TestStop_InsideTheRecordsLock(t *testing.T) {
 	d, s := openAt(t, dir, long)
 	mine := mutexOf("n")
 	acquire(t, s, mine)
-	f, err := d.st.openRecord(d.Key("n"), false)
+	f, err := d.st.OpenRecord(d.Key("n"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.unref()
-	if err := f.lock(t.Context(), d.ctx, d.slow); err != nil {
+	defer f.Unref()
+	if err := f.Lock(t.Context(), d.ctx, d.slow); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
@@ -172,7 +175,7 @@ func TestStop_InsideTheRecordsLock(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "has the record's lock") {
 		t.Errorf("release: %v: want who has the record's lock", err)
 	}
-	f.unlock()
+	f.Unlock()
 	release(t, s, mine)
 }
 
@@ -181,7 +184,7 @@ func TestStop_InsideTheRecordsLock(t *testing.T) {
 func TestStop_WhileARecordIsMade(t *testing.T) {
 	d, s := openAt(t, storeIn(t), long)
 	path := d.Key("n")
-	fd, err := unix.Open(path, openFlags|unix.O_CREAT|unix.O_EXCL, 0o600)
+	fd, err := unix.Open(path, layout.OpenFlags|unix.O_CREAT|unix.O_EXCL, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,10 +194,10 @@ func TestStop_WhileARecordIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.st.beginRecord(fd, path); err != nil {
+	if err := d.st.BeginRecord(fd, path); err != nil {
 		t.Fatal(err)
 	}
-	_, s2 := openAt(t, d.st.dir, long)
+	_, s2 := openAt(t, d.st.Dir, long)
 	try := mutexOf("n")
 	try.Queue = false
 	if g := acquire(t, s2, try); g.Held {
@@ -232,11 +235,11 @@ func TestClose_WhileCallsAreUnderWay(t *testing.T) {
 		}
 		stuck := mutexOf("stuck")
 		acquire(t, s, stuck)
-		f, err := d.st.openRecord(d.Key("stuck"), false)
+		f, err := d.st.OpenRecord(d.Key("stuck"), false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.lock(t.Context(), t.Context(), d.slow); err != nil {
+		if err := f.Lock(t.Context(), t.Context(), d.slow); err != nil {
 			t.Fatal(err)
 		}
 		calls.Go(func() {
@@ -257,29 +260,29 @@ func TestClose_WhileCallsAreUnderWay(t *testing.T) {
 		}
 		calls.Wait()
 		cancel()
-		f.unref()
+		f.Unref()
 	}
 }
 
 // sessionsOf returns whose claims stand in the line of a name.
-func sessionsOf(t *testing.T, d *Driver, name string) (keys []sessionKey) {
+func sessionsOf(t *testing.T, d *Driver, name string) (keys []layout.SessionKey) {
 	t.Helper()
-	f, err := d.st.openRecord(d.Key(name), false)
+	f, err := d.st.OpenRecord(d.Key(name), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.unref()
-	r, _, err := f.peek()
+	defer f.Unref()
+	r, _, err := f.Peek()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range r.Claims {
-		keys = append(keys, sessionKey([]byte(c.Session)))
+		keys = append(keys, layout.SessionKey([]byte(c.Session)))
 	}
 	return keys
 }
 
-func holderOf(t *testing.T, d *Driver, name string) sessionKey {
+func holderOf(t *testing.T, d *Driver, name string) layout.SessionKey {
 	t.Helper()
 	return sessionsOf(t, d, name)[0]
 }

@@ -12,10 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/line"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 )
 
 // The sweeper removes what nobody needs: records of names that have been idle for long, and the files of sessions that
@@ -37,7 +36,7 @@ func (d *Driver) sweepNowAndThen() {
 			return
 		case <-t.C:
 		}
-		if d.floor.dueToSweep(uint64(d.st.bootClock())) {
+		if d.floor.DueToSweep(uint64(d.st.BootClock()), sweepEvery) {
 			d.sweep(d.ctx, sweepIdle)
 		}
 		t.Reset(sweepEvery)
@@ -55,7 +54,7 @@ func (d *Driver) Prune(ctx context.Context, prefix string, idle time.Duration) (
 	if idle < 0 {
 		return 0, fmt.Errorf("filelock: prune: idle for %v: want 0 or more: %w", idle, driver.ErrRefused)
 	}
-	entries, err := os.ReadDir(d.st.sessions)
+	entries, err := os.ReadDir(d.st.Sessions)
 	if err != nil {
 		return 0, fmt.Errorf("filelock: prune: %w", err)
 	}
@@ -63,11 +62,11 @@ func (d *Driver) Prune(ctx context.Context, prefix string, idle time.Duration) (
 		if err := ctx.Err(); err != nil {
 			return 0, fmt.Errorf("filelock: prune: %w", err)
 		}
-		if isOfSession(d.st.sessions, e) {
+		if layout.IsOfSession(d.st.Sessions, e) {
 			d.sweepSession(e.Name())
 		}
 	}
-	if entries, err = os.ReadDir(d.st.locks); err != nil {
+	if entries, err = os.ReadDir(d.st.Locks); err != nil {
 		return 0, fmt.Errorf("filelock: prune: %w", err)
 	}
 	for _, e := range entries {
@@ -75,10 +74,10 @@ func (d *Driver) Prune(ctx context.Context, prefix string, idle time.Duration) (
 			return removed, fmt.Errorf("filelock: prune: %w", err)
 		}
 		info, err := e.Info()
-		if err != nil || !isRecord(d.st.locks, e) || d.st.wallClock().Sub(info.ModTime()) < idle {
+		if err != nil || !layout.IsRecord(d.st.Locks, e) || d.st.WallClock().Sub(info.ModTime()) < idle {
 			continue
 		}
-		if d.remove(filepath.Join(d.st.locks, e.Name()), func(r *record) bool { return strings.HasPrefix(r.Name, prefix) && !d.stands(r) }) {
+		if d.remove(filepath.Join(d.st.Locks, e.Name()), func(r *layout.Record) bool { return strings.HasPrefix(r.Name, prefix) && !d.stands(r) }) {
 			removed++
 		}
 	}
@@ -86,33 +85,33 @@ func (d *Driver) Prune(ctx context.Context, prefix string, idle time.Duration) (
 }
 
 // stands reports whether somebody stands in a line whose time is not over.
-func (d *Driver) stands(r *record) bool {
-	return r.boot == d.st.boot && slices.ContainsFunc(r.Claims, func(c line.Claim) bool { return !d.over(sessionKey([]byte(c.Session)), true) })
+func (d *Driver) stands(r *layout.Record) bool {
+	return r.Boot == d.st.Boot && slices.ContainsFunc(r.Claims, func(c line.Claim) bool { return !d.over(layout.SessionKey([]byte(c.Session)), true) })
 }
 
 // sweepSession removes the files of a session whose process tree has ended, and drafts that nobody completes.
 func (d *Driver) sweepSession(file string) {
-	path := filepath.Join(d.st.sessions, file)
+	path := filepath.Join(d.st.Sessions, file)
 	name, _, _ := strings.Cut(file, ".")
 	raw, err := hex.DecodeString(name)
-	if err != nil || len(raw) != len(sessionKey{}) {
+	if err != nil || len(raw) != len(layout.SessionKey{}) {
 		return
 	}
 	switch {
 	case file == name:
-		key := sessionKey(raw)
+		key := layout.SessionKey(raw)
 		if d.local(key) != nil {
 			return
 		}
-		if f, err := d.st.openSession(key); err == nil {
-			if f.orphaned() {
-				f.remove()
+		if f, err := d.st.OpenSession(key); err == nil {
+			if f.Orphaned() {
+				f.Remove()
 			}
-			f.file.Close()
+			f.File.Close()
 		}
-	case old(path, d.st.wallClock()):
+	case old(path, d.st.WallClock()):
 		// A socket, a roll or a draft without a session: whoever began to open it died, or is about to finish.
-		if _, err := os.Lstat(filepath.Join(d.st.sessions, name)); os.IsNotExist(err) {
+		if _, err := os.Lstat(filepath.Join(d.st.Sessions, name)); os.IsNotExist(err) {
 			os.Remove(path)
 		}
 	}
@@ -126,29 +125,29 @@ func old(path string, now time.Time) bool {
 // remove removes a record if it may go, and reports that. It holds the record's lock while it does, and whoever waited for that
 // lock finds that the file has lost its name. Where the clock has been set back behind the record's tokens, the base
 // of new records is raised above them first.
-func (d *Driver) remove(path string, may func(*record) bool) bool {
-	f, err := d.st.openRecord(path, false)
+func (d *Driver) remove(path string, may func(*layout.Record) bool) bool {
+	f, err := d.st.OpenRecord(path, false)
 	if err != nil {
 		return false
 	}
-	defer f.unref()
-	if ok, _ := flock(f.fd, unix.LOCK_EX); !ok {
+	defer f.Unref()
+	if !f.TryLock() {
 		return false // somebody is just using it
 	}
-	defer f.unlock()
-	if gone, err := f.unlinked(); gone || err != nil {
+	defer f.Unlock()
+	if gone, err := f.Unlinked(); gone || err != nil {
 		return false
 	}
-	r, _, err := f.read(nil, stamp{})
-	if err != nil || r.boot == d.st.boot && r.closed > d.st.bootClock() || !may(r) {
+	r, _, err := f.Read(nil, layout.Stamp{})
+	if err != nil || r.Boot == d.st.Boot && r.Closed > d.st.BootClock() || !may(r) {
 		return false
 	}
-	return d.floor.forget(r.Fence) == nil && os.Remove(path) == nil
+	return d.floor.Forget(r.Fence) == nil && os.Remove(path) == nil
 }
 
 // slow tells the operator that a record's lock has been taken for long. Like everything that is logged here it is told by a
 // goroutine of its own: a log that blocks holds up no lock.
-func (d *Driver) slow(f *recordFile) {
+func (d *Driver) slow(f *layout.RecordFile) {
 	go d.options.Logger.Warn("filelock: a record has been locked for more than a second; its lock is held for microseconds unless the process is stopped",
-		"record", f.path, "holder", f.owner())
+		"record", f.Path, "holder", f.Owner())
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
 // The sweeper removes a record under the hands of somebody who has it open: his next operation is in the new file.
@@ -103,12 +104,12 @@ func TestSweep_LeavesWhatIsUsed(t *testing.T) {
 	if _, err := os.Stat(d.Key("idle")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an idle record: %v", err)
 	}
-	if left, err := os.ReadDir(d.st.sessions); err != nil || len(left) != 3 {
+	if left, err := os.ReadDir(d.st.Sessions); err != nil || len(left) != 3 {
 		t.Errorf("%d files of sessions, %v: want file, roll and socket of the living one", len(left), err)
 	}
 	// The clock is set back behind the removed record's tokens.
-	sys := machine
-	sys.wallClock = func() time.Time { return time.Unix(1, 0) }
+	sys := machine.Host
+	sys.WallClock = func() time.Time { return time.Unix(1, 0) }
 	back, err := newDriver(dir, nil, sys)
 	if err != nil {
 		t.Fatal(err)

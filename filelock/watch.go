@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver/line"
+	"github.com/interlock-go/interlock/filelock/internal/layout"
 )
 
 // over reports whether a session is over, so that its claims may be dropped: its time has passed, its file was removed,
 // or, with probe, its process tree has ended. It revokes the session unless that was the file.
-func (d *Driver) over(key sessionKey, probe bool) bool {
+func (d *Driver) over(key layout.SessionKey, probe bool) bool {
 	if s := d.local(key); s != nil {
-		return s.file.over()
+		return s.file.Over()
 	}
 	p, err := d.peer(key)
 	if err != nil {
@@ -24,37 +25,37 @@ func (d *Driver) over(key sessionKey, probe bool) bool {
 	p.mu.Lock()
 	dead, linked := p.dead, p.conn != nil
 	p.mu.Unlock()
-	return dead || p.file.over() || probe && !linked && p.file.orphaned()
+	return dead || p.file.Over() || probe && !linked && p.file.Orphaned()
 }
 
 // rewatch makes sure that this process hears of the death of everybody whose leaving one of its waiting claims needs:
 // each waits for the one before it, and the first that waits for all who hold. A link is made after the line was
 // written or read, but what happens in between is not lost: who leaves tells those who stand in the line, and a link to
 // somebody who has died is refused. The turn is the caller's.
-func (k *desk) rewatch(r *record) {
+func (k *desk) rewatch(r *layout.Record) {
 	if k.waiting.Load() == 0 {
 		return
 	}
 	checkAt := func(end int64) {
 		if end != k.nextEnd {
 			k.nextEnd = end
-			k.d.after(time.Duration(end-k.d.st.bootClock()), k.check)
+			k.d.after(time.Duration(end-k.d.st.BootClock()), k.check)
 		}
 	}
-	for _, end := range r.ends {
+	for _, end := range r.Ends {
 		checkAt(end)
 	}
-	if r.closed != 0 {
-		checkAt(r.closed)
+	if r.Closed != 0 {
+		checkAt(r.Closed)
 	}
 	waiting := k.wanted(r)
 	if len(waiting) == 0 {
 		return
 	}
 	if clear(k.want); len(waiting) > 100 { // what a crowd has left behind would be cleared for ever
-		k.want = map[sessionKey]bool{}
+		k.want = map[layout.SessionKey]bool{}
 	}
-	add := func(session string) { k.want[sessionKey([]byte(session))] = true }
+	add := func(session string) { k.want[layout.SessionKey([]byte(session))] = true }
 	first := slices.IndexFunc(r.Claims, func(c line.Claim) bool { return !c.Held })
 	for _, i := range waiting {
 		session := r.Claims[i].Session

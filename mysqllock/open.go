@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/connlock"
+	"github.com/interlock-go/interlock/internal/examine/database"
 	"github.com/interlock-go/interlock/internal/opening"
 	"github.com/interlock-go/interlock/internal/rowline"
 )
@@ -106,7 +107,7 @@ func (d *Driver) inspect(ctx context.Context) error {
 			return fmt.Errorf("%w: %s is %s: the server is a node of a Galera cluster or of a group with several primaries, where a row that is locked on one node is not on another: want a server that alone writes",
 				driver.ErrRefused, name, f[1])
 		default:
-			return fmt.Errorf("%w: the server is read-only: want its primary", driver.ErrNotSent)
+			return &driver.FindingError{Finding: database.ReadOnly(), Err: fmt.Errorf("%w: the server is read-only: want its primary", driver.ErrNotSent)}
 		}
 	}
 	all, err := results(ctx, tx, "select @@innodb_flush_log_at_trx_commit, (select min(version) from "+d.options.Prefix+"version), @@completion_type, timestampdiff(second, now(), sysdate())")

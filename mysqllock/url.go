@@ -87,7 +87,11 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mysqllock: %w", err)
 	}
-	return dialling(ctx, connector, o)
+	d, err := dialling(ctx, connector, o)
+	if err != nil {
+		return nil, answered(ctx, err, connector, c, o)
+	}
+	return d, nil
 }
 
 // migrateStore is [Migrate] for the store of a URL.

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/examine/database"
 )
 
 // misprepared reports whether the server does not have a statement that was prepared, or has one
@@ -93,6 +94,11 @@ func classify(err error, o *Options) error {
 		return fmt.Errorf("%w: %w", driver.ErrRefused, err)
 	}
 	return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+}
+
+// errStandby is the error of an opening at a standby.
+func errStandby() error {
+	return &driver.FindingError{Finding: database.Standby(), Err: fmt.Errorf("%w: the server is a standby: want its primary", driver.ErrNotSent)}
 }
 
 // errReadOnly marks the error of a server that would write by another default.

@@ -60,7 +60,7 @@ func (d *Driver) inspect(ctx context.Context) error {
 	_, straight := d.source.(poolSource)
 	d.unprepared.Store(!straight || number(f[3]) != a.greeted)
 	if string(f[0]) == "t" {
-		return fmt.Errorf("%w: the server is a standby: want its primary", driver.ErrNotSent)
+		return errStandby()
 	}
 	if err := d.options.knows(number(f[4])); err != nil {
 		return err
@@ -114,11 +114,12 @@ func (d *connDriver) survey(ctx context.Context) error {
 	d.fence = string(f[3]) == "t"
 	switch {
 	case string(f[1]) == "t":
-		return fmt.Errorf("%w: the server is a standby: want its primary", driver.ErrNotSent)
+		return errStandby()
 	case string(f[2]) != "t":
 		return fmt.Errorf("%w: technique %s needs PostgreSQL 14, which ends idle connections: use technique rows", driver.ErrRefused, d.options.Technique)
 	case d.rows && !d.fence:
-		return fmt.Errorf("%w: there is no sequence token, and perhaps no table held, in %s: make them with interlock migrate --store URL, or pglock.Migrate", driver.ErrRefused, d.options.where())
+		return &driver.FindingError{Finding: d.options.absent(), Err: fmt.Errorf("%w: there is no sequence token, and perhaps no table held, in %s: make them with interlock migrate --store URL, or pglock.Migrate",
+			driver.ErrRefused, d.options.where())}
 	}
 	if d.fence {
 		v, err := row(ctx, first, "select min(version) from "+d.in+"version")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/lazyregexp"
 )
 
@@ -85,4 +86,14 @@ func (o *Options) where() string {
 		return "schema " + o.Schema
 	}
 	return "schema " + o.Schema + " under prefix " + o.Prefix
+}
+
+const unusable = "the store cannot be used as it is: no lock can be had"
+
+// absent is the finding about a database that has no tables of ours.
+func (o *Options) absent() driver.Finding {
+	return driver.Finding{
+		Title: "tables", Level: driver.LevelBad, Seen: "no locks are kept in " + o.where(), Why: unusable,
+		Mend: "interlock migrate --store URL; or the schema and the prefix by which they are kept elsewhere, by schema= and prefix= in the URL",
+	}
 }

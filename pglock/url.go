@@ -106,7 +106,7 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	d, err := newDriver(ctx, poolSource{pool}, o)
 	if err != nil {
 		pool.Close()
-		return nil, err
+		return nil, answered(err, config.ConnConfig, o)
 	}
 	switch d := d.(type) {
 	case *Driver:

@@ -88,3 +88,34 @@ func NewSubscription(node string, done <-chan struct{}, end func()) *Subscriptio
 
 // Close stops listening and closes the connection.
 func (s *Subscription) Close() { s.once.Do(s.end) }
+
+// Listener is a connection that listens to channels, which come and go. It ends when its connection does, and also when
+// the server takes a channel away because its slot has moved: who listened asks again then, where the channel is now.
+type Listener struct {
+	Node string          // of the master that it is connected to, as Conn.Node names it
+	Done <-chan struct{} // closed when the connection has ended; nothing is heard after that
+
+	subscribe   func(ctx context.Context, channel string) error
+	unsubscribe func(ctx context.Context, channel string)
+	once        sync.Once
+	end         func()
+}
+
+// NewListener is for adapters: end makes done close.
+func NewListener(
+	node string, done <-chan struct{},
+	subscribe func(ctx context.Context, channel string) error, unsubscribe func(ctx context.Context, channel string), end func(),
+) *Listener {
+	return &Listener{Node: node, Done: done, subscribe: subscribe, unsubscribe: unsubscribe, end: end}
+}
+
+// Subscribe listens to a channel, and returns when the server has confirmed it.
+func (l *Listener) Subscribe(ctx context.Context, channel string) error {
+	return l.subscribe(ctx, channel)
+}
+
+// Unsubscribe listens to a channel no more. When it has returned, a Subscribe to the same channel comes after it.
+func (l *Listener) Unsubscribe(ctx context.Context, channel string) { l.unsubscribe(ctx, channel) }
+
+// Close stops listening and closes the connection.
+func (l *Listener) Close() { l.once.Do(l.end) }

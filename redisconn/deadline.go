@@ -26,6 +26,9 @@ type deadline struct {
 	cancel context.CancelFunc
 }
 
+// callKey is the key of the context's value that is the deadline itself: whoever makes a connection for a command finds the command by it.
+type callKey struct{}
+
 func untilDeadline(ctx context.Context) *deadline {
 	at, ends := ctx.Deadline()
 	return &deadline{parent: ctx, at: at, ends: ends}

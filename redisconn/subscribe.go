@@ -31,9 +31,6 @@ func (c *conn) Subscribe(ctx context.Context, key, channel string, heard func(pa
 	})
 }
 
-// idle is how many connections that have ended while they were idle rueidis may offer for a subscription.
-const idle = 8
-
 func (c *conn) subscribe(ctx context.Context, key, channel string, heard func(payload string)) (*Subscription, error) {
 	node, client, err := c.masterOf(ctx, key)
 	if err != nil {

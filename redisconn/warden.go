@@ -109,9 +109,6 @@ func (w *warden) watch() {
 	}
 }
 
-// callKey yields the deadline of the command for which a connection is made.
-type callKey struct{}
-
 // begin says that a connection is being made for the command of ctx. Where others are going to share it, they wait for it meanwhile: see conn.aside. The
 // result is called when the server has said something, or never will.
 func (w *warden) begin(ctx context.Context) (made func()) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -35,12 +36,12 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		}
 	})
 	if err != nil {
-		return nil, err
+		return nil, redisstore.Answered(err, u.User)
 	}
 	d, err := newDriver(ctx, conn, &o)
 	if err != nil {
 		conn.Close()
-		return nil, err
+		return nil, redisstore.Answered(err, u.User)
 	}
 	d.owned = true
 	return d, nil

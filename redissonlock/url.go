@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -31,12 +32,12 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		}
 	})
 	if err != nil {
-		return nil, err
+		return nil, redisstore.Answered(err, u.User)
 	}
 	d, err := newDriver(ctx, conn, &o)
 	if err != nil {
 		conn.Close()
-		return nil, err
+		return nil, redisstore.Answered(err, u.User)
 	}
 	d.owned = true
 	return d, nil

@@ -26,6 +26,7 @@ type Driver struct {
 	options Options
 	durable bool // no master forgets anything when it restarts
 	owned   bool // the connections were opened for this driver
+	looks   bool // it was opened for a look: it writes no record of a master, and opens no session
 
 	ctx      context.Context //nolint:containedctx // of what goes on in the background; ends with Close
 	cancel   context.CancelFunc
@@ -51,11 +52,11 @@ const maxNodes = 31
 // redisconn/goredis. Their number is odd, and each is a Redis of its own. A majority of them must answer, and all of them
 // the first time. While too few can be reached it asks again, until ctx ends, or for 15 s where that has no deadline.
 func New(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, error) {
-	return opening.Wait(ctx, func(ctx context.Context) (*Driver, error) { return newDriver(ctx, conns, o) })
+	return opening.Wait(ctx, func(ctx context.Context) (*Driver, error) { return newDriver(ctx, conns, o, false) })
 }
 
-// newDriver is New by one try.
-func newDriver(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver, error) {
+// newDriver is New by one try. One that looks changes nothing of what the masters have on record.
+func newDriver(ctx context.Context, conns []redisconn.Conn, o *Options, looks bool) (*Driver, error) {
 	if len(conns)%2 == 0 || len(conns) > maxNodes {
 		return nil, fmt.Errorf("redlock: %d masters: want an odd number up to %d, such as 3 or 5: an even one bears no more failures than one less: %w", len(conns), maxNodes, driver.ErrRefused)
 	}
@@ -64,7 +65,7 @@ func newDriver(ctx context.Context, conns []redisconn.Conn, o *Options) (*Driver
 		return nil, err
 	}
 	d := &Driver{
-		quorum: majority(len(conns)), options: options,
+		quorum: majority(len(conns)), options: options, looks: looks,
 		seen: map[string]int64{},
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
@@ -143,6 +144,9 @@ func (d *Driver) Stats() Stats {
 func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
 	if spec.TTL < minTTL || spec.TTL > d.options.MaxTTL {
 		return nil, fmt.Errorf("redlock: TTL %v: want %v to %v, which is Options.MaxTTL: %w", spec.TTL, minTTL, d.options.MaxTTL, driver.ErrRefused)
+	}
+	if d.looks {
+		return nil, refuse("the masters were opened for a look, by driver.LookURL: want driver.OpenURL for a session")
 	}
 	s := newSession(d, spec)
 	if _, err := s.Renew(ctx); err != nil {

@@ -29,9 +29,11 @@ func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, 
 		})
 	}
 	all.Wait()
-	found := []driver.Finding{d.number()}
 	votes, answered := d.votes(away)
-	found = append(found, votes)
+	if u := d.survey.unmade.Load(); u != nil {
+		votes = u.finding()
+	}
+	found := []driver.Finding{d.number(), votes}
 	for _, some := range each {
 		found = append(found, some...)
 	}
@@ -49,6 +51,21 @@ func (d *Driver) number() driver.Finding {
 		f.Why = "when it is away nobody can lock: one server is no quorum"
 		f.Mend = "three or five masters on machines of their own; or redis://, which shares readers and permits, too"
 	}
+	return f
+}
+
+// finding says that no set is there, and which one would be made. One that is on record and is another one is perhaps that of programs which
+// do not run just now.
+func (u *unmade) finding() driver.Finding {
+	f := driver.Finding{Code: "Q2", Title: "votes", Seen: fmt.Sprintf(
+		"no set of masters has been made yet: the first program that takes a lock makes one of %d masters with max_ttl %v", len(u.set.members), u.set.maxTTL)}
+	if u.old.version == 0 {
+		return f
+	}
+	f.Level = driver.LevelWarn
+	f.Seen = fmt.Sprintf("%v are on record and have been out of use for longer than %v: the first program with this URL that takes a lock makes a new set of %d masters with max_ttl %v",
+		u.old, used(u.old.maxTTL), len(u.set.members), u.set.maxTTL)
+	f.Why, f.Mend = "programs with the masters and the max_ttl on record would be refused from then on", "name the same masters and max_ttl in all programs"
 	return f
 }
 

@@ -46,6 +46,9 @@ func (d *Driver) masters(ctx context.Context) ([]Master, error) {
 func (d *Driver) GiveUp(ctx context.Context, masters ...int) ([]Master, error) {
 	d.survey.mu.Lock()
 	defer d.survey.mu.Unlock()
+	if d.looks {
+		return nil, refuse("the masters were opened for a look, by driver.LookURL: want driver.OpenURL to give one up")
+	}
 	d.survey.giveUp, d.survey.refusal = masters, nil
 	defer func() { d.survey.giveUp = nil }()
 	all, err := d.masters(ctx)

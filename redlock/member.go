@@ -163,8 +163,11 @@ var memberKeys = []string{memberKey, voteKey, usedKey, floorKey, highKey}
 var errOvertaken = errors.New("another program has just changed what it has on record")
 
 // enlist writes a master's record and what becomes of its vote, unless the record is not the one that p saw. Tokens that the master
-// draws from now on are above floor.
+// draws from now on are above floor. A driver that looks writes nothing.
 func (n *node) enlist(ctx context.Context, p *portrait, m membership, id, vote string, floor int64) error {
+	if n.d.looks {
+		return nil
+	}
 	ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 	v, err := n.run.Run(ctx, redisconn.Call{Script: memberScript, Keys: memberKeys, Behind: true, Args: []string{
 		vote, strconv.FormatInt(p.record.version, 10), p.knew,

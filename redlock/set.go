@@ -13,6 +13,7 @@ import (
 // agree finds the set that the masters belong to, or founds it, and has each take its place there. errs says why a master
 // has no vote.
 func (d *Driver) agree(ctx context.Context, all []*portrait, errs []error) (membership, error) {
+	d.survey.unmade.Store(nil)
 	opening := d.survey.set.Load() == nil
 	if err := d.independent(all, opening); err != nil {
 		return membership{}, err
@@ -109,7 +110,14 @@ type founding struct{ error }
 // Unwrap returns what is said of it if it lasts.
 func (f *founding) Unwrap() error { return f.error }
 
-// found makes a new set of the masters. All must answer, and none may belong to another set that is in use.
+// unmade is the set that the next program would make that uses the masters, and the one that is on record there, out of use; with version 0
+// there is none.
+type unmade struct{ old, set membership }
+
+var errUnmade = fmt.Errorf("%w: no set of masters has been made yet", errNoVote)
+
+// found makes a new set of the masters. All must answer, and none may belong to another set that is in use. A driver that looks only notes
+// which one it would make.
 func (d *Driver) found(ctx context.Context, all []*portrait, errs []error, old membership) (membership, error) {
 	set := membership{version: old.version + 1, maxTTL: d.options.MaxTTL}
 	for i, p := range all {
@@ -124,6 +132,13 @@ func (d *Driver) found(ctx context.Context, all []*portrait, errs []error, old m
 			return set, refuse("%s belongs to %v, which are in use; this program has %d masters with MaxTTL %v: end the programs that use the others and wait for %v",
 				d.nodes[i].name, p.record, len(d.nodes), set.maxTTL, used(p.record.maxTTL))
 		}
+	}
+	if d.looks {
+		d.survey.unmade.Store(&unmade{old: old, set: set})
+		for i := range errs {
+			errs[i] = errUnmade
+		}
+		return set, nil
 	}
 	// Where this program has met the masters before, and all of them are blank, they have lost their memory: whoever held goes on.
 	vote := "give"
@@ -188,6 +203,9 @@ func (d *Driver) complete(ctx context.Context, all []*portrait, errs []error, se
 			}
 		}
 	}
+	if d.looks { // nobody has heard of another one
+		return before, nil
+	}
 	return set, nil
 }
 
@@ -246,7 +264,10 @@ func (n *node) update(ctx context.Context, p *portrait, set membership, why erro
 	case recovering:
 		why = fmt.Errorf("it had lost its memory, and has no vote for %v", (p.wait + p.took).Round(time.Millisecond))
 	case ready:
-		if why == nil {
+		switch {
+		case why == nil && n.d.looks:
+			why = errors.New("it has waited for what it may have forgotten: the next program that uses the masters gives it its vote")
+		case why == nil:
 			what, current = "give", false
 		}
 	}

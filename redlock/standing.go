@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
@@ -116,6 +117,7 @@ func (d *Driver) sawOf(n *node, p *portrait, generation uint64, err error) (miss
 func (d *Driver) report(n *node, before, now *standing) {
 	was := before == nil || before.err == nil && before.silent == nil
 	switch log := d.options.Logger; {
+	case errors.Is(now.err, errUnmade): // it is as it should be
 	case was && now.err != nil:
 		go log.Warn("interlock: redlock: a master has no vote", "master", n.name, "reason", now.err)
 	case was && now.silent != nil:

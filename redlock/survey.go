@@ -22,6 +22,7 @@ type surveyor struct {
 	giveUp   []int         // masters that an operator gives up in this survey
 	refusal  error         // why they are not
 	set      atomic.Pointer[agreed]
+	unmade   atomic.Pointer[unmade] // the set that is not there yet, as the last survey of a driver that looks has found
 	wanted   chan struct{}
 	told     atomic.Int64 // when the masters were last told that the set is in use, in ns of this process
 }
@@ -157,6 +158,12 @@ func (d *Driver) lookLocked(ctx context.Context) (_ []*portrait, missing bool, _
 			}
 		}
 		return all, true, err
+	}
+	if d.survey.unmade.Load() != nil {
+		for i, n := range d.nodes {
+			d.sawOf(n, all[i], generations[i], errs[i])
+		}
+		return all, true, nil
 	}
 	votes := make([]string, len(d.nodes))
 	for i, n := range d.nodes {

@@ -14,12 +14,14 @@ import (
 )
 
 func init() {
-	driver.Register("redlock", open)
-	driver.Register("redlock+tls", open)
+	for _, scheme := range []string{"redlock", "redlock+tls"} {
+		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) { return open(ctx, u, false) })
+		driver.RegisterLooker(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) { return open(ctx, u, true) })
+	}
 }
 
-// open reads the masters, the options of their connections and those of the driver from the URL.
-func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
+// open reads the masters, the options of their connections and those of the driver from the URL. With looks the driver is for a look.
+func open(ctx context.Context, u *url.URL, looks bool) (driver.Driver, error) {
 	p := driver.NewParams(u)
 	var configs []redisconn.Config
 	for host := range strings.SplitSeq(u.Host, ",") {
@@ -45,7 +47,7 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		return nil, err
 	}
 	conns := connect(ctx, configs)
-	d, err := newDriver(ctx, conns, &o)
+	d, err := newDriver(ctx, conns, &o, looks)
 	if err != nil {
 		for _, c := range conns {
 			redisstore.Close(ctx, c)

@@ -127,6 +127,11 @@ func TestElector_OneLeadsAtATime(t *testing.T) {
 			leading--
 			mu.Unlock()
 		}
+		now := func() (leads, soFar int) {
+			mu.Lock()
+			defer mu.Unlock()
+			return leading, terms
+		}
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		ends := make(chan context.CancelFunc, 1) // has what ends the elector of who leads
@@ -165,16 +170,16 @@ func TestElector_OneLeadsAtATime(t *testing.T) {
 				time.Sleep(time.Minute)
 			}
 			time.Sleep(time.Minute)
-			if leading != 1 || standing(t, store) != 1 {
-				t.Errorf("round %d: a minute later %d lead, with %d claims", i, leading, standing(t, store))
+			if n, _ := now(); n != 1 || standing(t, store) != 1 {
+				t.Errorf("round %d: a minute later %d lead, with %d claims", i, n, standing(t, store))
 			}
 		}
 		stop()
 		all.Wait()
 		synctest.Wait()
 		time.Sleep(time.Minute)
-		if terms != 13 || standing(t, store) != 0 {
-			t.Errorf("%d terms, want 13, and %d claims at the end", terms, standing(t, store))
+		if _, n := now(); n != 13 || standing(t, store) != 0 {
+			t.Errorf("%d terms, want 13, and %d claims at the end", n, standing(t, store))
 		}
 	})
 }
@@ -206,7 +211,7 @@ func TestTask_HearsOfTheLossAtOnce(t *testing.T) {
 		}
 		time.Sleep(renewDeadline - time.Second)
 		if n := standing(t, store); n != 0 || c.lock.Fence() != 0 {
-			t.Errorf("the elector has another lease for the leadership that was lost: %d claims, token %d", n, c.lock.Fence())
+			t.Fatalf("the elector has another lease for the leadership that was lost: %d claims, token %d", n, c.lock.Fence())
 		}
 		<-over
 		if d := time.Since(start); d > renewDeadline+retryPeriod {

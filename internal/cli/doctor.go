@@ -21,10 +21,10 @@ type doctorCommand struct {
 // Help implements kong.HelpProvider.
 func (*doctorCommand) Help() string {
 	return "Looks at the store with the rights that --store gives, and says of each check what was seen, why it matters for locks, and how to mend it. " +
-		"Without --write it writes nothing, beside what opening the store makes: the folder of an embedded one, and what masters of redlock:// note of their set.\n\n" +
+		"Without --write it writes nothing, beside the folder that opening an embedded store makes.\n\n" +
 		"A line is ok; a warning, where one thing more, such as a restart, a failover or more load, costs a lock; bad, where a promise of the store is broken; " +
 		"or skipped, where the check could not be made. A code as R3 is a row of " + catalogue + ". What the store guarantees as it stands is said at the end.\n\n" +
-		"The status is 0, 1 where anything is bad, and 69 where the store does not answer."
+		"The status is 0, 1 where anything is bad, and 69 where no server of the store answers."
 }
 
 // catalogue is where the codes of findings are explained.
@@ -50,21 +50,27 @@ func (c *doctorCommand) Run(ctx context.Context, t terminal, line *commandLine) 
 	return nil
 }
 
-// look asks the store. One that answers and cannot be opened as it is has that for a finding.
+// look asks the store. One that answers and cannot be opened as it is has that for a finding: the driver's own, or else the error.
 func (c *doctorCommand) look(ctx context.Context, t terminal, line *commandLine) (r *interlock.Report, name string, err error) {
-	d, name, err := line.open(ctx, t)
+	open := driver.LookURL
+	if c.Write {
+		open = driver.OpenURL
+	}
+	d, name, err := line.openBy(ctx, t, open)
 	if err != nil {
 		var known *exitError
-		if errors.As(err, &known) && known.status == exitUsage || errors.Is(err, driver.ErrNotSent) || ctx.Err() != nil {
+		var answered *driver.FindingError
+		found := interlock.Finding{Title: "opening", Level: driver.LevelBad, Seen: oneLine(err), Why: "the store cannot be used as it is: no lock can be had", Mend: "as the message says"}
+		switch {
+		case errors.As(err, &known) && known.status == exitUsage, ctx.Err() != nil:
+			return nil, "", err
+		case errors.As(err, &answered):
+			found = answered.Finding
+		case errors.Is(err, driver.ErrNotSent):
 			return nil, "", err
 		}
 		storeURL, _, _ := line.url()
-		return &interlock.Report{
-			Findings: []interlock.Finding{{
-				Title: "opening", Level: driver.LevelBad, Seen: oneLine(err), Why: "the store cannot be used as it is: no lock can be had", Mend: "as the message says",
-			}},
-			Guarantee: "It cannot be used.",
-		}, driver.Redact(storeURL), nil
+		return &interlock.Report{Findings: []interlock.Finding{found}, Guarantee: "It cannot be used."}, driver.Redact(storeURL), nil
 	}
 	defer func() { _ = d.Close(context.WithoutCancel(ctx)) }()
 	client, err := interlock.New(d, nil)

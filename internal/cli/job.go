@@ -123,7 +123,7 @@ func (j *job) turn(ctx context.Context) error {
 	if err := j.clearRest(ctx, lease); err != nil {
 		return err
 	}
-	return j.hold(lease)
+	return j.hold(lease) //nolint:contextcheck // the lease has its own
 }
 
 // hold runs the command under the lease, and passes on what happens until nothing is left of it. Signals are answered

@@ -59,6 +59,24 @@ func TestMasters(t *testing.T) {
 	said(complaint, "want --store redlock://A,B,C")
 }
 
+// Whoever looks at masters that nobody has used writes nothing there: a max_ttl by mistake would be that of their set.
+func TestALookMakesNoSetOfMasters(t *testing.T) {
+	t.Parallel()
+	set := []*servertest.Server{servertest.Redis(t), servertest.Redis(t), servertest.Redis(t)}
+	store := "redlock://" + set[0].Addr() + "," + set[1].Addr() + "," + set[2].Addr() + "?max_ttl=3s"
+	for _, words := range [][]string{{"doctor"}, {"ls"}, {"show", "job"}} {
+		out, err := exec.Command("interlock", append(words, "--store", store)...).CombinedOutput()
+		if words[0] == "doctor" && !strings.Contains(strings.Join(strings.Fields(string(out)), " "), "makes one of 3 masters with max_ttl 3s") {
+			t.Errorf("the doctor says %q, want which set would be made", out)
+		}
+		for i, s := range set {
+			if n := s.MustDo(t, "DBSIZE"); n != "0" {
+				t.Errorf("interlock %q: %v: master %d has %s keys, want none: %s", words, err, i+1, n, out)
+			}
+		}
+	}
+}
+
 // A store that keeps no TTL of 15 s gives the nearest where none was chosen.
 func TestRun_TakesTheNearestTTL(t *testing.T) {
 	t.Parallel()

@@ -165,7 +165,7 @@ type view struct {
 
 // view opens the store for a look.
 func (f *storeFlags) view(ctx context.Context, t terminal) (*view, error) {
-	d, name, err := f.open(ctx, t)
+	d, name, err := f.openBy(ctx, t, driver.LookURL)
 	if err != nil {
 		return nil, err
 	}

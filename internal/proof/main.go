@@ -8,7 +8,7 @@
 // was. The status is 1 only for what is broken, and 2 where nothing could be found out.
 //
 //	go run ./internal/proof             all parts
-//	go run ./internal/proof ./redlock   those of a package
+//	go run ./internal/proof ./redlock   those of a package, or of a module beside this one, as contrib/gocron
 //	go run ./internal/proof models 'seeded bugs of .'   those, by their names
 //	go run ./internal/proof -again …    also what has held before
 package main
@@ -21,6 +21,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -112,17 +113,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return unwritten
 }
 
-// choose returns the parts of the packages that match the patterns, and those whose own name is one; without a pattern all. The
-// first part of a package is named like the package, and means all of them.
+// choose returns the parts of the packages that match the patterns, those of the modules beside this one whose folders are
+// patterns, and those whose own name is one; without a pattern all. The first part of a package is named like the package, and
+// means all of them.
 func choose(ctx context.Context, all []part, patterns []string) ([]part, error) {
 	if len(patterns) == 0 {
 		return all, nil
 	}
-	named := func(p part) bool {
-		return (p.of == "" || strings.Contains(p.name, " ")) && slices.Contains(patterns, p.name)
+	named := func(p part, pattern string) bool {
+		return p.module != "" && p.module == path.Clean(pattern) || (p.of == "" || strings.Contains(p.name, " ")) && p.name == pattern
 	}
-	rest := slices.DeleteFunc(slices.Clone(patterns), func(name string) bool {
-		return slices.ContainsFunc(all, func(p part) bool { return named(p) && p.name == name })
+	rest := slices.DeleteFunc(slices.Clone(patterns), func(pattern string) bool {
+		return slices.ContainsFunc(all, func(p part) bool { return named(p, pattern) })
 	})
 	var packages []pkg
 	if len(rest) > 0 {
@@ -133,7 +135,8 @@ func choose(ctx context.Context, all []part, patterns []string) ([]part, error) 
 	}
 	var out []part
 	for _, p := range all {
-		if named(p) || p.of != "" && slices.ContainsFunc(packages, func(k pkg) bool { return k.path == p.of }) {
+		if slices.ContainsFunc(patterns, func(pattern string) bool { return named(p, pattern) }) ||
+			p.of != "" && slices.ContainsFunc(packages, func(k pkg) bool { return k.path == p.of }) {
 			out = append(out, p)
 		}
 	}

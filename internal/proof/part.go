@@ -18,6 +18,7 @@ import (
 type part struct {
 	name    string // in the page
 	of      string // the package, by its import path; empty: of none
+	module  string // one beside this one, by its folder
 	command string // runs it again
 	run     []string
 	env     []string       // NAME=value, besides those of this process
@@ -123,12 +124,12 @@ func list(ctx context.Context, bubbles string) ([]part, error) {
 	}
 	for _, module := range []string{"cmd/interlock-lab", "contrib/certmagic", "contrib/clientgo", "contrib/gocron", "contrib/interlockotel", "contrib/interlockprom", "deploy/test", "examples/coupons", "examples/recipes", "fence/sqlite", "web/browsertest"} {
 		all = append(all, part{
-			name: module, command: "make proof PKG=" + module, rounds: 1, events: true,
+			name: module, module: module, command: "make proof PKG=" + module, rounds: 1, events: true,
 			run: []string{"go", "-C", module, "test", "-json", "-count=1", "-race", "-timeout=" + limit.String(), "./..."},
 		})
 		if _, err := os.Stat(filepath.Join(module, "testdata", "bugs")); err == nil {
 			bugs = append(bugs, part{
-				name: "seeded bugs of ./" + module, command: "make mutants PKG=./" + module, rounds: 1,
+				name: "seeded bugs of ./" + module, module: module, command: "make proof PKG=" + module, rounds: 1,
 				run: []string{".ci/mutants", "-pkg", "./" + module}, cases: bugsConvicted,
 			})
 		}

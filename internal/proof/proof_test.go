@@ -74,6 +74,12 @@ func TestVerdictOfEvents(t *testing.T) {
 	const race = `
 		{"Action":"output","Package":"m/p","Output":"WARNING: DATA RACE\n"}
 		{"Action":"fail","Package":"m/p"}`
+	const late = `
+		{"Action":"run","Package":"m/p","Test":"TestI"}
+		{"Action":"output","Package":"m/p","Test":"TestI","Output":"WARN interlock: lease lost name=report\n"}
+		{"Action":"output","Package":"m/p","Test":"TestI","Output":"==================\n"}
+		{"Action":"output","Package":"m/p","Test":"TestI","Output":"WARNING: DATA RACE\n"}
+		{"Action":"fail","Package":"m/p","Test":"TestI"}`
 	status := errors.New("exit status 1")
 	for name, c := range map[string]struct {
 		events  string
@@ -96,6 +102,7 @@ func TestVerdictOfEvents(t *testing.T) {
 		"void is no finding":        {passes + void, status, false, notJudged, 4, []string{"TestG: g_test.go:1: void: B was let in while A held it"}},
 		"a parent found something":  {passes + parent, status, false, broken, 4, []string{"TestH/a: h.go:3: Law04 was not judged: slow", "TestH: h_test.go:9: two hold at once"}},
 		"a race beside it":          {passes + unable + race, status, false, broken, 4, []string{"TestD: run.go:65: Law04 was not judged: the machine was too slow", "m/p: WARNING: DATA RACE"}},
+		"a race behind its log":     {passes + late, status, false, broken, 4, []string{"TestI: WARNING: DATA RACE"}},
 		"no test":                   {"", nil, false, notJudged, 0, []string{"it has no cases"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -294,6 +301,12 @@ func TestEveryPackageHasAPart(t *testing.T) {
 	one, err := choose(t.Context(), all, []string{"./redlock on a slow machine", "seeded bugs of ."})
 	if err != nil || len(one) != 2 {
 		t.Errorf("two parts by their names: %v, %v", one, err)
+	}
+	for _, name := range []string{"contrib/gocron", "./contrib/gocron", "contrib/gocron/"} {
+		beside, err := choose(t.Context(), all, []string{name})
+		if err != nil || len(beside) != 2 || beside[0].name != "contrib/gocron" || beside[1].name != "seeded bugs of ./contrib/gocron" {
+			t.Errorf("%s, a module beside this one: %v, %v, want its tests and its bugs", name, beside, err)
+		}
 	}
 	if _, err := choose(t.Context(), all, []string{"./redlock/flawless"}); err == nil {
 		t.Error("a package that is not there has a part")

@@ -213,11 +213,16 @@ func unable(said string) bool {
 		return false
 	}
 	for line := range strings.Lines(said) {
-		if !strings.Contains(line, unjudged) && !strings.Contains(line, ": void: ") && final.MatchString(line) {
+		if found(line) {
 			return false
 		}
 	}
 	return true
+}
+
+// found reports whether a line tells of what nothing excuses.
+func found(line string) bool {
+	return !strings.Contains(line, unjudged) && !strings.Contains(line, ": void: ") && final.MatchString(line)
 }
 
 // result is the verdict. failure is of the command itself.
@@ -253,19 +258,30 @@ func (t *tally) result(err error, patient bool) result {
 
 var frame = regexp.MustCompile(`^\s*(===|---|#) |^(PASS|FAIL|ok)\b|^exit status `)
 
-// gist is the first line in which a test says what is wrong.
+// gist is the first line in which a test tells of what nothing excuses, or else the first in which it says anything: a log may stand
+// before the line that matters.
 func gist(said string) string {
+	first := silent
 	for line := range strings.Lines(said) {
 		line = strings.TrimSpace(line)
 		if line == "" || frame.MatchString(line) {
 			continue
 		}
-		if r := []rune(line); len(r) > 300 {
-			line = string(r[:300]) + "…"
+		if found(line) {
+			return short(line)
 		}
-		return line
+		if first == silent {
+			first = short(line)
+		}
 	}
-	return silent
+	return first
+}
+
+func short(line string) string {
+	if r := []rune(line); len(r) > 300 {
+		return string(r[:300]) + "…"
+	}
+	return line
 }
 
 const silent = "it failed without a word"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -108,12 +107,7 @@ func examineServer(ctx context.Context, do redisconn.DoFunc, server string, what
 	case err != nil:
 		return x, err
 	case x.info["role"] == "slave":
-		x.add(driver.Finding{
-			Code: "R15", Title: "role", Level: driver.LevelBad,
-			Seen: "this server is a replica of " + net.JoinHostPort(x.info["master_host"], x.info["master_port"]),
-			Why:  "it takes no writes, and what it knows of locks is old: no lock can be had",
-			Mend: "name the master, or the Sentinels that know it: redis+sentinel://",
-		})
+		x.add(replica(x.info))
 		return x, nil
 	default:
 		x.add(driver.Finding{Code: "R15", Title: "role", Seen: "a master, " + x.program()})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
 
@@ -43,8 +42,8 @@ func Inspect(ctx context.Context, conn redisconn.Conn, tokens string, commands [
 			return fmt.Errorf("ask the server for its configuration: %w", err)
 		}
 		if info["role"] == "slave" {
-			return fmt.Errorf("%w: this server is a replica of %s: want its master's address, or those of its Sentinels",
-				driver.ErrNotSent, net.JoinHostPort(info["master_host"], info["master_port"]))
+			return &driver.FindingError{Finding: replica(info), Err: fmt.Errorf("%w: this server is a replica of %s: want its master's address, or those of its Sentinels",
+				driver.ErrNotSent, masterOf(info))}
 		}
 		if err := Knows(ctx, do, commands); err != nil {
 			return redisconn.Classify(err)

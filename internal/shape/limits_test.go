@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// No circle of more than 5 files, no file of more than 400 lines, no function of more than 80. What was beyond that when this test was
-// written stands in testdata/beyond, and may only shrink: a line there has to go, or its number, with what it is about.
+// No circle of more than 5 files, no file of more than 400 lines, no function of more than 80. What
+// was beyond that when this test was written stands in testdata/beyond, and may only shrink: a line
+// there has to go, or its number, with what it is about.
 func TestShapes(t *testing.T) {
 	text, err := os.ReadFile("testdata/beyond")
 	if err != nil {
@@ -51,7 +52,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// What a package is told to be: two circles, an arrow from the one to the other, code without comments, a function that is too long.
+// What a package is told to be: two circles, an arrow from the one to the other, code without
+// comments, a function that is too long.
 func TestShape(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

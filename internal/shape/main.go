@@ -1,11 +1,13 @@
-// Command shape tells what is hard to carry in the head of each package that the patterns match: how many lines of code it has, circles of
-// files that use each other, files that are long and functions that are long.
+// Command shape tells what is hard to carry in the head of each package that the patterns match:
+// how many lines of code it has, circles of files that use each other, files that are long and
+// functions that are long.
 //
 //	go run ./internal/shape ./redlock
 //
-// A file uses another if it names a function, a method, a type, a field, a variable or a constant that the other declares. A circle is a
-// strongly connected component of that: to understand one of its files takes all of them. Lines of code are lines with a token of Go, or of
-// Lua or SQL that the package embeds, that is no comment.
+// A file uses another if it names a function, a method, a type, a field, a variable or a constant
+// that the other declares. A circle is a strongly connected component of that: to understand one of
+// its files takes all of them. Lines of code are lines with a token of Go, or of Lua or SQL that
+// the package embeds, that is no comment.
 package main
 
 import (

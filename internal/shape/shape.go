@@ -122,7 +122,8 @@ func codeLines(text []byte) int {
 	}
 }
 
-// circles are the strongly connected components, by Tarjan's algorithm ("Depth-first search and linear graph algorithms", 1972).
+// circles are the strongly connected components, by Tarjan's algorithm ("Depth-first search and
+// linear graph algorithms", 1972).
 func circles(uses map[string]map[string][]string) (all [][]string) {
 	index, low := map[string]int{}, map[string]int{}
 	var stack []string

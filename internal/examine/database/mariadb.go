@@ -23,6 +23,15 @@ const (
 		"and grantee = concat('''', replace(current_user(), '@', '''@'''), '''')"
 )
 
+// ReadOnly is the finding about a MariaDB or MySQL that takes no writes.
+func ReadOnly() driver.Finding {
+	return driver.Finding{
+		Code: "S18", Title: "role", Level: driver.LevelBad, Seen: "read_only or innodb_read_only is on",
+		Why:  "the server takes no writes: no lock can be had, renewed or given back",
+		Mend: "name the primary; SET GLOBAL read_only = 0 where this is to be it",
+	}
+}
+
 // MariaDB makes the checks of a MariaDB or MySQL. Of one that takes no writes it says only that.
 func MariaDB(ctx context.Context, s Store) ([]driver.Finding, error) {
 	x := &examination{Store: s, facts: map[string]string{}}
@@ -34,10 +43,7 @@ func MariaDB(ctx context.Context, s Store) ([]driver.Finding, error) {
 	role := driver.Finding{Code: "S18", Title: "role", Seen: "it takes writes, and follows nobody"}
 	switch {
 	case !x.is("read_only", "OFF") || x.is("innodb_read_only", "ON"):
-		role.Level, role.Seen = driver.LevelBad, "read_only or innodb_read_only is on"
-		role.Why = "the server takes no writes: no lock can be had, renewed or given back"
-		role.Mend = "name the primary; SET GLOBAL read_only = 0 where this is to be it"
-		return []driver.Finding{role}, nil
+		return []driver.Finding{ReadOnly()}, nil
 	case x.is("tx_read_only", "ON") || x.is("transaction_read_only", "ON"):
 		role.Level, role.Seen = driver.LevelBad, "tx_read_only is on"
 		role.Why = "transactions write nothing: no lock can be had, renewed or given back"

@@ -43,6 +43,15 @@ const postgres = `select name, value from (values
 		where backend_xmin is not null and datname = current_database()))
 	) facts (name, value)`
 
+// Standby is the finding about a PostgreSQL that follows another one.
+func Standby() driver.Finding {
+	return driver.Finding{
+		Code: "S18", Title: "role", Level: driver.LevelBad, Seen: "the server is a standby (pg_is_in_recovery())",
+		Why:  "it takes no writes: no lock can be had, renewed or given back",
+		Mend: "name the primary, or all servers and target_session_attrs=read-write; SELECT pg_promote() where this is to be it",
+	}
+}
+
 // Postgres makes the checks of a PostgreSQL. Of a standby it says only that it is one.
 func Postgres(ctx context.Context, s Store) ([]driver.Finding, error) {
 	x := &examination{Store: s, facts: map[string]string{}}
@@ -52,10 +61,7 @@ func Postgres(ctx context.Context, s Store) ([]driver.Finding, error) {
 	role := driver.Finding{Code: "S18", Title: "role", Seen: "it is a primary"}
 	switch {
 	case x.is("recovery", "true"):
-		role.Level, role.Seen = driver.LevelBad, "the server is a standby (pg_is_in_recovery())"
-		role.Why = "it takes no writes: no lock can be had, renewed or given back"
-		role.Mend = "name the primary, or all servers and target_session_attrs=read-write; SELECT pg_promote() where this is to be it"
-		return []driver.Finding{role}, nil
+		return []driver.Finding{Standby()}, nil
 	case x.is("read only", "on") && !s.Own:
 		role.Level, role.Seen = driver.LevelBad, "default_transaction_read_only is on"
 		role.Why = "transactions of this role or database write nothing: no lock can be had, renewed or given back"

@@ -2,6 +2,7 @@
 package examinetest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"testing"
@@ -41,4 +42,26 @@ func Finds(t *testing.T, what string, c *interlock.Client, want Levels, o ...int
 		t.Errorf("%s: %v, want %v:%s", what, got, want, all)
 	}
 	return r
+}
+
+// Refused opens a store, which its server must refuse with that finding: by as much of an error as the doctor's exit status hangs on.
+func Refused(t *testing.T, what, url string, want Levels) driver.Finding {
+	t.Helper()
+	d, err := driver.OpenURL(t.Context(), url)
+	if err == nil {
+		_ = d.Close(t.Context())
+		t.Fatalf("%s: it was opened, want %v", what, want)
+	}
+	var found *driver.FindingError
+	if !errors.As(err, &found) {
+		t.Fatalf("%s: %v: want an error with a finding %v", what, err, want)
+	}
+	f := found.Finding
+	if got := (Levels{f.Title: f.Level}); !maps.Equal(got, want) {
+		t.Errorf("%s: %v, want %v: %+v, %v", what, got, want, f, err)
+	}
+	if f.Seen == "" || f.Why == "" || f.Mend == "" {
+		t.Errorf("%s: %+v: want what was seen, why it matters and how to mend it", what, f)
+	}
+	return f
 }

@@ -1,0 +1,180 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
+	"github.com/interlock-go/interlock/internal/fault"
+	"github.com/interlock-go/interlock/internal/keepalive"
+	"github.com/interlock-go/interlock/internal/lazyctx"
+)
+
+// errand sends the standing claim c from a goroutine of its own, after a pause.
+func (p *Pool) errand(ctx context.Context, c *claim, pause time.Duration) {
+	if pause > 0 {
+		keepalive.Rest(ctx, pause)
+	}
+	if p.send(ctx, c) {
+		p.await(ctx, c)
+	}
+}
+
+// send sends the claim c to the store once, and acts on the answer. It reports whether c stands in
+// the store's line, where the caller is to await it. ctx may be that of the goroutine that wants
+// the lock: the common case costs no other goroutine.
+func (p *Pool) send(ctx context.Context, c *claim) (queued bool) {
+	call := lazyctx.Under(ctx)
+	defer call.Finish()
+	started, err := p.prepare(call, c) //nolint:contextcheck // it is made of ctx
+	var g driver.Grant
+	if err == nil {
+		g, err = c.session.Driver.Acquire(call, c.Claim) //nolint:contextcheck // likewise
+	}
+	now := p.Clock.Look() // the machine may have been suspended since it was sent
+	gaveUp := err != nil && ended(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer p.silence.End()
+	return p.answered(c, gaveUp && ctx != c.ctx, started, now, g, err)
+}
+
+// tryPatience is how long a try waits for a store that does not answer.
+const tryPatience = 2 * time.Second
+
+// prepare makes c a claim of the session, which is opened if there is none, and bounds its call: an
+// attempt goes on for half of what is left of the first waiter's patience, so that another one
+// fits, and for tryPatience if it is for a try. It returns when the call begins.
+func (p *Pool) prepare(call *lazyctx.Context, c *claim) (clock.Instant, error) {
+	s, started, err := p.beforeCall(call, c)
+	if err != nil {
+		return 0, err
+	}
+	if s == nil {
+		if s, err = p.keeper.Open(call); err != nil {
+			return 0, err
+		}
+		started = p.Clock.Now()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.Over() {
+		return 0, driver.ErrSessionLost
+	}
+	if c.line.admit(s); !c.line.wants(c) {
+		return 0, driver.ErrNotSent
+	}
+	c.track(s)
+	return started, nil
+}
+
+// beforeCall bounds the call and returns the session that is there, or nil, and the time.
+func (p *Pool) beforeCall(call *lazyctx.Context, c *claim) (*keepalive.Session, clock.Instant, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.Clock.Now()
+	p.silence.Begin(now) // it ends where the answer is acted on
+	bound := p.Patience
+	if w := c.line.waiters.first; w != nil {
+		bound = keepalive.OneTry(p.patienceOf(w, now).Sub(now), p.Patience)
+		if w.Try {
+			bound = min(bound, tryPatience)
+		}
+	}
+	call.Limit(max(bound, time.Millisecond))
+	c.call = call
+	if !c.line.wants(c) { // given up during a pause
+		return nil, 0, driver.ErrNotSent
+	}
+	return p.keeper.Session(), now, nil
+}
+
+// answered acts on what became of the claim c between started and now, which a look at the clock
+// gave. gaveUp says that whoever wants it and asked for it waits no longer. It reports whether c is
+// to be awaited.
+func (p *Pool) answered(c *claim, gaveUp bool, started, now clock.Instant, g driver.Grant, err error) (queued bool) {
+	l := c.line
+	switch { // what the store said by itself while the answer was under way is younger
+	case err == nil && c.session.Over():
+		err = driver.ErrSessionLost
+	case err == nil:
+		err = c.gone
+	}
+	if err == nil {
+		p.silence.Answered(now)
+		c.acquired, c.known = started, now
+		c.session.Answered(c.ID)
+		if l.wants(c) && g.Held {
+			l.admit(c.session)
+		}
+	}
+	switch {
+	case l.aside(c):
+		l.tried(c, g, now, err)
+	case l.standing != c: // given up meanwhile
+		c.discard()
+		p.tidy(l)
+	case err != nil:
+		l.failed(c, gaveUp, err)
+	case g.Held:
+		l.grant(c, g, now)
+		l.widen()
+	case c.Queue:
+		l.failures, l.excused, l.abreast = 0, false, 0
+		c.state, c.inWay = waiting, g.Holder
+		if l.settle(); l.standing == c {
+			return true
+		}
+		c.discard() // it stood for a try only, the last that was left of those who wanted it
+	default:
+		c.forget()
+		l.standing, l.failures, l.excused, l.abreast = nil, 0, false, 0
+		w := l.waiters.first
+		l.remove(w)
+		w.fail(p.Held(g.Holder))
+		l.settle()
+	}
+	return false
+}
+
+// failed handles an Acquire of the standing claim that was not answered with a state. What is known
+// is acted on; what is unknown is released.
+func (l *line) failed(c *claim, gaveUp bool, err error) {
+	p := l.host
+	l.standing, l.abreast = nil, 0
+	c.stop()
+	c.forgo(err)
+	if errors.Is(err, driver.ErrUnable) {
+		err = fault.Unavailable(err)
+	}
+	now := p.Clock.Now()
+	switch {
+	case refused(err):
+		p.silence.Answered(now)
+		w := l.waiters.first
+		l.remove(w)
+		w.fail(err)
+	case gaveUp: // it leaves the line by itself; and that is no failure of the store, for which the next would pause
+	case (errors.Is(err, driver.ErrSessionLost) || errors.Is(err, driver.ErrGone)) && l.failures == 0 && !l.excused:
+		l.excused = true // and asked again, with a new session if that is what was lost
+		p.silence.Answered(now)
+	default:
+		l.failures++
+		p.silence.Failed(now, err)
+	}
+	l.settle()
+}
+
+// refused reports whether err ends the wait of those whom the claim stood for.
+func refused(err error) bool {
+	return fault.Final(err) || errors.Is(err, driver.ErrBroken) || errors.Is(err, driver.ErrUnable)
+}
+
+// ended reports whether ctx is over, or is about to be: its timer may come a little after one for
+// the same moment that has ended a request.
+func ended(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
+}

@@ -1,0 +1,54 @@
+package local
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
+	"github.com/interlock-go/interlock/internal/keepalive"
+)
+
+// Config is what the pools of a client have in common. None of its functions may wait: they are
+// called with the mutex of a pool held.
+type Config struct {
+	Clock      *clock.Clock
+	Owner      driver.Owner
+	Patience   time.Duration // how long a waiter bears the store's silence
+	MaxWaiters int           // for one name
+	NoPassing  bool          // a grant has one token, so its claim is never passed on
+
+	Held    func(*driver.Holder) error // is the error of a waiter who is refused since somebody has the name
+	Granted func()                     // counts a hold
+	Leaving func(now clock.Instant)    // says that one leaves its line
+	Ended   func()                     // counts its end, when the store has answered
+	Log     func(level slog.Level, what string, args ...any)
+}
+
+// host is what the lines of a pool share. One mutex guards it, and all of them; nothing waits while
+// holding it, and neither the store nor the user's code is called.
+type host struct {
+	*Config
+	ttl      time.Duration
+	isolated bool // for one lease only
+	actions  actions
+
+	mu      sync.Mutex
+	silence *keepalive.Silence
+	waiting int   // in all lines
+	closing error // why nobody may enter any more
+}
+
+// actions is what events in a line lead to. It begins what is to be done and does not wait for it.
+// The mutex is held.
+type actions interface {
+	// ask has the claim asked for in a goroutine of its own, after a pause.
+	ask(c *claim, pause time.Duration)
+
+	// leave has the hold leave its line when d is over.
+	leave(h *Hold, d time.Duration) *time.Timer
+
+	// tidy is told that a line may be empty.
+	tidy(l *line)
+}

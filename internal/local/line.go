@@ -1,0 +1,271 @@
+package local
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/clock"
+	"github.com/interlock-go/interlock/internal/fault"
+	"github.com/interlock-go/interlock/internal/keepalive"
+)
+
+// line is the local line of one name. At most one claim waits in the store's line at a time, made
+// for the first waiter here; exclusive holders share one claim one after the other (see pass),
+// readers share one at the same time, and permits have one each. Where permits are free, several
+// are asked for side by side: see spread.
+//
+// After every event settle restores the invariant: the first waiter has a claim that stands for it,
+// or that it may be passed, and nobody waits who will not.
+//
+// Everything here is guarded by the mutex of its host.
+type line struct {
+	host     *host
+	name     string
+	waiters  queue
+	standing *claim   // asked for or waiting at the store
+	beside   []*claim // permits that are tried for beside it: see spread
+	abreast  int      // how many of those there may be
+	held     []*claim
+	only     [1]*claim // what held is where there is one
+	failures int       // attempts without an answer in a row
+	excused  bool      // since the last answer the session was lost, once
+	late     int       // grants in a row that came too late to be used
+	passes   int       // in all, for people
+}
+
+// passWindow is how long a claim may be passed on, or joined by readers, before the client stands
+// again at the end of the store's line. With driver.Stride it bounds what other processes wait for.
+const passWindow = 10 * time.Millisecond
+
+// idle reports whether nobody is left.
+func (l *line) idle() bool {
+	return l.waiters.length == 0 && l.standing == nil && len(l.beside) == 0 && len(l.held) == 0
+}
+
+// enter puts w into the line, or grants it at once what is here already. It returns the claim that
+// w is to ask the store for, if it is w's turn to do so.
+func (l *line) enter(w *waiter) (*claim, error) {
+	p := l.host
+	if p.closing != nil {
+		return nil, p.closing
+	}
+	if l.waiters.length == 0 && w.Kind == driver.Read {
+		if c := l.joinable(w); c != nil {
+			l.give(c, w, 0, w.since)
+			return nil, nil
+		}
+	}
+	if w.Try && l.blocked() {
+		return nil, l.refusal()
+	}
+	if l.waiters.length >= p.MaxWaiters {
+		return nil, fault.ErrTooManyWaiters
+	}
+	l.waiters.push(w)
+	p.waiting++
+	return l.advance(), nil
+}
+
+// remove takes w out of the waiters.
+func (l *line) remove(w *waiter) {
+	l.waiters.remove(w)
+	l.host.waiting--
+}
+
+// advance makes the claim that is to be asked for now: for the first waiter, unless a claim is
+// standing or an exclusive one is held. The caller sends it, by send in its own goroutine, or in
+// another by its actions.
+func (l *line) advance() *claim {
+	w := l.waiters.first
+	if w == nil || l.standing != nil || l.exclusive() || len(l.beside) >= l.waiters.length { // those may be enough
+		return nil
+	}
+	l.standing = l.claimFor(w)
+	return l.standing
+}
+
+func (l *line) claimFor(w *waiter) *claim {
+	c := &claim{line: l, alone: w.MinHold > 0 || w.Alone}
+	c.Claim = driver.Claim{
+		Name: l.name, ID: driver.NewID(), Kind: w.Kind, Weight: w.Weight, Limit: w.Limit, Queue: !w.Try, Note: w.Note,
+		Passes: l.passes,
+	}
+	return c
+}
+
+// settle restores the invariant of the line. After a failure there is a pause before the store is
+// asked again, whatever the event: a store that fails is not asked without end.
+func (l *line) settle() {
+	if l.waiters.tries > 0 && l.blocked() {
+		l.reject(l.refusal(), func(w *waiter) bool { return w.Try })
+	}
+	first := l.waiters.first
+	if c := l.standing; c != nil && !c.fits(first) { // given up: whoever sends it, or awaits it, finds that and releases it
+		l.standing = nil
+		c.stop()
+	}
+	if first == nil {
+		for _, c := range l.beside {
+			c.stop()
+		}
+	}
+	pause := time.Duration(0)
+	if l.failures > 0 {
+		pause = keepalive.Backoff(l.failures)
+	}
+	if c := l.advance(); c != nil {
+		l.host.actions.ask(c, pause)
+	}
+	l.host.actions.tidy(l)
+}
+
+// reject fails the waiters for which match returns true.
+func (l *line) reject(why error, match func(*waiter) bool) {
+	for w := l.waiters.first; w != nil; {
+		next := w.next // gone from w when it has left
+		if match(w) {
+			l.remove(w)
+			w.fail(why)
+		}
+		w = next
+	}
+}
+
+// blocked reports whether it is known that whoever comes has to wait.
+func (l *line) blocked() bool {
+	return l.exclusive() || l.failures > 0 && l.host.silence.Err() != nil || l.standing != nil && l.standing.state == waiting
+}
+
+// exclusive reports whether a claim is held here that keeps out everybody else here, too.
+func (l *line) exclusive() bool {
+	return slices.ContainsFunc(l.held, func(c *claim) bool { return c.Kind.Exclusive() })
+}
+
+// refusal is the error of a try, or of a wait that ends: somebody has the name, or the store does
+// not say.
+func (l *line) refusal() error {
+	for _, c := range l.held {
+		return l.host.Held(c.describe())
+	}
+	err := l.host.silence.Err()
+	if c := l.standing; c != nil && c.state == waiting && err == nil {
+		return l.host.Held(c.inWay)
+	}
+	return fault.Unavailable(err)
+}
+
+// joinable returns the read claim that w may share: the youngest one, within the pass window. An
+// older one that has not drained extends that, so that a client never has more than two: whoever
+// waits behind the younger waits for the older in any case.
+func (l *line) joinable(w *waiter) *claim {
+	if len(l.held) == 0 || l.host.isolated {
+		return nil
+	}
+	c, now := l.held[len(l.held)-1], w.since
+	switch {
+	case c.Kind != driver.Read || c.Note != w.Note || c.gone != nil || c.alone || w.MinHold > 0:
+		return nil
+	case !c.fresh(w.Grace, now):
+		return nil
+	case now.Sub(c.granted) >= passWindow && len(l.held) == 1:
+		return nil
+	}
+	return c
+}
+
+// grant serves the standing claim, which the store has granted. One that came too late to be used
+// is given back, and asked for anew.
+func (l *line) grant(c *claim, g driver.Grant, now clock.Instant) {
+	l.standing, l.failures, l.excused = nil, 0, false
+	c.stop()
+	w := l.waiters.first
+	if !c.fresh(w.Grace, now) {
+		c.discard()
+		l.failures++
+		l.tooLate(c, now)
+		l.settle()
+		return
+	}
+	l.late = 0
+	l.hold(c, g, now)
+	l.give(c, w, 0, now)
+	for c.Kind == driver.Read && !c.alone && !l.host.isolated {
+		if w = l.waiters.first; !c.fits(w) || w.MinHold > 0 {
+			break
+		}
+		l.give(c, w, 0, now)
+	}
+	l.settle()
+}
+
+// hold adds c to what is held here.
+func (l *line) hold(c *claim, g driver.Grant, now clock.Instant) {
+	c.state, c.granted, c.fence = held, now, g.Fence
+	l.held = append(l.held, c)
+}
+
+// drop takes c out of what is held here.
+func (l *line) drop(c *claim) {
+	if i := slices.Index(l.held, c); i >= 0 {
+		l.held = slices.Delete(l.held, i, i+1)
+	}
+}
+
+// give lets w hold c, with the nth of its tokens.
+func (l *line) give(c *claim, w *waiter, n int, now clock.Instant) {
+	w.own = Hold{claim: c, grace: w.Grace, minHold: w.MinHold, maxHold: w.MaxHold, since: now, passed: n > 0, sharers: 1}
+	h := &w.own
+	if c.fence != 0 {
+		h.fence = c.fence + uint64(n)
+	}
+	if c.holds == nil {
+		c.holds = c.only[:0]
+	}
+	c.holds = append(c.holds, h)
+	c.session.Guard(h.until(), h.grace)
+	l.host.Granted()
+	if w.stands {
+		l.remove(w)
+	}
+	w.hold = h
+	w.decided()
+}
+
+// pass hands c on to the first waiter here, without asking the store, and reports whether it did:
+// at most Stride − 1 times and within the pass window, so that other processes have their turn;
+// only to a waiter of the same shape; and only while there is trust enough for a lease.
+func (l *line) pass(c *claim, now clock.Instant) bool {
+	w := l.waiters.first
+	switch {
+	case w == nil || !c.Kind.Exclusive() || !c.fits(w) || c.gone != nil || c.alone || l.host.isolated || l.host.NoPassing:
+		return false
+	case w.MinHold > 0 || w.Alone || c.passes == driver.Stride-1:
+		return false
+	case now.Sub(c.granted) >= passWindow || !c.fresh(w.Grace, now):
+		return false
+	}
+	c.passes++
+	l.passes++
+	l.give(c, w, c.passes, now)
+	return true
+}
+
+// lateGrants is how many grants may come too late before those who wait for one are told: each
+// takes the name from everybody else for a moment.
+const lateGrants = 3
+
+// tooLate counts a grant with too little trust left, and reports whether those for whom it was were
+// told that there is never more.
+func (l *line) tooLate(c *claim, now clock.Instant) bool {
+	if l.late++; l.late < lateGrants {
+		return false
+	}
+	valid := c.session.Valid()
+	left := max(c.until(0).Sub(now), 0)
+	l.reject(fmt.Errorf("%w: granted %d times, and too late each time: it took the store %v, and of the %v for which it keeps a session no grace of %v was left twice; want a longer TTL or a shorter grace",
+		fault.ErrUnavailable, l.late, valid-left, valid, l.waiters.first.Grace), c.fits)
+	l.late = 0
+	return true
+}
