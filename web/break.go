@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/caught"
 )
 
 // wish is a break as somebody asks for it.
@@ -108,7 +109,7 @@ func (b *hub) breaks(ctx context.Context, who Principal, w wish) (state string, 
 		}
 		return "", whose, b.changed(l, who, "no claim %s with token %d stands in that line: nothing was changed", w.id, w.fence)
 	}
-	err = b.looks.Break(ctx, w.name, w.id, w.fence, w.now)
+	err = b.breakIn(ctx, w)
 	if err != nil && !errors.Is(err, driver.ErrRefused) {
 		p := storeProblem(err)
 		b.record(w, who, whose, p.kind())
@@ -135,6 +136,12 @@ func (b *hub) breaks(ctx context.Context, who Principal, w wish) (state string, 
 	}
 	b.record(w, who, whose, state)
 	return state, whose, nil
+}
+
+// breakIn asks the store for a break.
+func (b *hub) breakIn(ctx context.Context, w wish) (err error) {
+	defer caught.Panic(&err, b.h.log, b.store.Name)
+	return b.looks.Break(ctx, w.name, w.id, w.fence, w.now)
 }
 
 // in returns the claim that is meant.

@@ -29,6 +29,8 @@ type tried struct {
 	lists int           // how often all names were asked for
 	opens error         // why it cannot be opened
 	slow  time.Duration // how long a list takes
+
+	panics bool // whatever it is asked
 }
 
 var triedStores sync.Map // by URL
@@ -42,6 +44,7 @@ func init() {
 		d := s.(*tried)
 		d.mu.Lock()
 		defer d.mu.Unlock()
+		d.fault()
 		return d, d.opens
 	})
 }
@@ -56,10 +59,23 @@ func newTried(t *testing.T) (*tried, string) {
 	return s, at
 }
 
-func (s *tried) answer(ctx context.Context) error {
+// fault panics where that is wanted, with mu held, which is left to the caller.
+func (s *tried) fault() {
+	if s.panics {
+		panic("a fault of the driver")
+	}
+}
+
+// wanted returns what requests are answered by, and what they wait for.
+func (s *tried) wanted() (fails error, gate chan struct{}) {
 	s.mu.Lock()
-	fails, gate := s.fails, s.gate
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	s.fault()
+	return s.fails, s.gate
+}
+
+func (s *tried) answer(ctx context.Context) error {
+	fails, gate := s.wanted()
 	if gate != nil {
 		s.asked <- struct{}{}
 		select {
@@ -79,9 +95,10 @@ func (s *tried) Line(ctx context.Context, name string) (driver.Line, error) {
 }
 
 func (s *tried) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
+	fails, _ := s.wanted()
 	s.mu.Lock()
 	s.lists++
-	fails, slow := s.fails, s.slow
+	slow := s.slow
 	s.mu.Unlock()
 	pause(ctx, slow)
 	if fails != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/caught"
 )
 
 // store is a driver.Driver that may not be open yet. It is opened again and again until it is; from then on the driver keeps up its connections
@@ -69,7 +70,7 @@ func (s *store) open(ctx context.Context, first func(error)) {
 	t := time.NewTimer(0)
 	defer t.Stop()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		d, err := driver.OpenURL(ctx, s.url)
+		d, err := s.openURL(ctx)
 		if err == nil && !s.opened(ctx, d) {
 			_ = d.Close(context.WithoutCancel(ctx)) // the server has ended meanwhile
 		}
@@ -85,6 +86,12 @@ func (s *store) open(ctx context.Context, first func(error)) {
 		case <-t.C:
 		}
 	}
+}
+
+// openURL tries once to open the store.
+func (s *store) openURL(ctx context.Context) (d driver.Driver, err error) {
+	defer caught.Panic(&err, s.log, s.name)
+	return driver.OpenURL(ctx, s.url)
 }
 
 // opened takes the driver, unless the store was closed.
@@ -163,11 +170,16 @@ func (s *store) timed(ctx context.Context, request func(driver.Inspector) error)
 		return err
 	}
 	began := time.Now()
-	if err = request(i); err == nil {
+	if err = s.caught(i, request); err == nil {
 		s.latency.observe(time.Since(began))
 	}
 	s.seen(ctx, err)
 	return err
+}
+
+func (s *store) caught(i driver.Inspector, request func(driver.Inspector) error) (err error) {
+	defer caught.Panic(&err, s.log, s.name)
+	return request(i)
 }
 
 // Open implements driver.Driver. The server takes no lock, but what looks at a store may.
@@ -189,7 +201,8 @@ func (s *store) Traits() driver.Traits {
 }
 
 // Close implements driver.Driver.
-func (s *store) Close(ctx context.Context) error {
+func (s *store) Close(ctx context.Context) (err error) {
+	defer caught.Panic(&err, s.log, s.name)
 	s.mu.Lock()
 	d := s.driver
 	s.closed = true
