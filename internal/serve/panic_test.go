@@ -3,6 +3,8 @@ package serve
 import (
 	"strings"
 	"testing"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // A driver that panics, as it is opened or later, is a store that is down: the server and the other stores go on, and the log has where it was.
@@ -40,4 +42,17 @@ func TestDriverThatPanicsEndsNothing(t *testing.T) {
 	ready(503, `"one":"down","other":"up"`)
 	one.set(func() { one.panics = false })
 	ready(200, `"one":"up","other":"up"`)
+}
+
+// The page of the stores has the checks that a store brings: the driver is not hidden by what opens it again.
+func TestPageHasTheChecksOfTheStore(t *testing.T) {
+	t.Parallel()
+	one, at := newTried(t)
+	one.set(func() {
+		one.finds = []driver.Finding{{Code: "R1", Title: "eviction", Level: driver.LevelBad, Seen: "keys are evicted", Why: "a lock goes", Mend: "set noeviction"}}
+	})
+	s := serves(t, &Options{Stores: [][2]string{{"one", at}}})
+	eventually(t, "the finding", func() bool {
+		return strings.Contains(s.ask("GET", "/v1/stores", "").body, `"seen":"keys are evicted"`)
+	})
 }

@@ -30,7 +30,8 @@ type tried struct {
 	opens error         // why it cannot be opened
 	slow  time.Duration // how long a list takes
 
-	panics bool // whatever it is asked
+	panics bool             // whatever it is asked
+	finds  []driver.Finding // what its checks find
 }
 
 var triedStores sync.Map // by URL
@@ -64,6 +65,14 @@ func (s *tried) fault() {
 	if s.panics {
 		panic("a fault of the driver")
 	}
+}
+
+// Examine implements driver.Examiner.
+func (s *tried) Examine(context.Context, driver.Exam) ([]driver.Finding, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault()
+	return s.finds, nil
 }
 
 // wanted returns what requests are answered by, and what they wait for.

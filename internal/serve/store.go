@@ -53,6 +53,7 @@ var (
 	_ driver.Inspector = (*store)(nil)
 	_ driver.Watcher   = (*store)(nil)
 	_ driver.Keyer     = (*store)(nil)
+	_ driver.Examiner  = (*store)(nil)
 )
 
 // errOpening is why a store is down at first.
@@ -329,6 +330,19 @@ func (s *store) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, e
 			}
 		}
 	}
+}
+
+// Examine implements driver.Examiner, so that the page of the stores has the checks of this one.
+func (s *store) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, error) {
+	d, err := s.get()
+	if err != nil {
+		return nil, err
+	}
+	x, ok := d.(driver.Examiner)
+	if !ok {
+		return nil, fmt.Errorf("store %q brings no checks: %w", s.name, errors.ErrUnsupported)
+	}
+	return x.Examine(ctx, e)
 }
 
 // Of a probe: how old an answer may be that spares it, how long it may take, and the name that is looked at, which nobody locks.
