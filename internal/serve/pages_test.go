@@ -66,6 +66,7 @@ token=late-token-0123456789 name=late read=* break=* expires=2020-01-01
 			{"GET", "/readyz", "", anybody, nil},
 			{"GET", "/login", "", anybody, nil},
 			{"GET", "/login.css", "", anybody, nil},
+			{"GET", "/login.svg", "", anybody, nil},
 			{"POST", "/login", "token=&next=/", []int{401, 401, 401, 401, 401, 401, 401}, nil},
 			{"POST", "/logout", "", []int{303, 303, 303, 303, 303, 303, 303}, nil},
 			{"GET", "/metrics", "", known, nil},

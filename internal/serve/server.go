@@ -49,7 +49,7 @@ type server struct {
 var routes = map[string]bool{
 	"/": true, "/line": true, "/stores": true, "/contention": true, "/live": true, "/break": true,
 	"/v1/stores": true, "/v1/lines": true, "/v1/line": true, "/v1/watch": true, "/v1/history": true, "/v1/break": true, "/v1/openapi.json": true,
-	"/login": true, "/login.css": true, "/logout": true, "/metrics": true, "/healthz": true, "/readyz": true,
+	"/login": true, "/login.css": true, "/login.svg": true, "/logout": true, "/metrics": true, "/healthz": true, "/readyz": true,
 }
 
 // streamRoutes are those that may answer by a stream of events.
@@ -114,12 +114,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		protect(rec.Header())
 		s.logout(rec, r)
 		return
-	case "/login.css":
+	case "/login.css", "/login.svg":
 		protect(rec.Header())
-		if only(rec, r, http.MethodGet) {
-			rec.Header().Set("Content-Type", "text/css; charset=utf-8")
-			_, _ = rec.Write([]byte(loginCSS))
-		}
+		s.loginFile(rec, r, below)
 		return
 	}
 	if _, err := s.who.authenticate(r, cookiesGood(below)); err != nil {
