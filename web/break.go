@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/caught"
+	"github.com/interlock-go/interlock/internal/printable"
 )
 
 // wish is a break as somebody asks for it.
@@ -80,12 +81,12 @@ func (h *Handler) breaks(r *http.Request, who Principal, w wish) (state string, 
 		}
 	}
 	attrs := []slog.Attr{
-		slog.String("by", who.Name), slog.String("from", r.RemoteAddr), slog.String("store", w.store), slog.String("name", w.name),
-		slog.String("id", w.id), slog.Uint64("fence", w.fence), slog.Bool("now", w.now), slog.String("reason", w.reason),
+		slog.String("by", who.Name), slog.String("from", r.RemoteAddr), slog.String("store", w.store), slog.String("name", printable.Text(w.name)),
+		slog.String("id", printable.Text(w.id)), slog.Uint64("fence", w.fence), slog.Bool("now", w.now), slog.String("reason", printable.Text(w.reason)),
 		slog.String("owner", ownerWords(whose)), slog.String("outcome", outcome),
 	}
 	if err != nil {
-		attrs = append(attrs, slog.Any("err", err))
+		attrs = append(attrs, slog.String("err", printable.Text(err.Error())))
 	}
 	h.log.LogAttrs(ctx, slog.LevelInfo, "interlock web: break", attrs...)
 	return state, err
