@@ -257,8 +257,8 @@ func TestLoginsAreSealed(t *testing.T) {
 		t.Errorf("before its end: %v", err)
 	}
 	*now = now.Add(time.Second)
-	if err := ask(cookie.Value, true); err == nil {
-		t.Error("a login is good after its end")
+	if d := isDenial(ask(cookie.Value, true)); d == nil || d.who != "ana" {
+		t.Errorf("a login after its end: %+v, want a denial that knows whose it was", d)
 	}
 	*now = now.Add(-time.Hour)
 
