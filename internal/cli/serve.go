@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,14 +110,17 @@ func newServeLog(t terminal, line *commandLine) *slog.Logger {
 
 // stores returns the names and URLs of all stores that are named: by each --store, by each line of the file, or as for the other commands.
 func (f *storeFlags) stores(t terminal) (stores [][2]string, err error) {
-	last, warning, err := f.url() // which refuses what contradicts itself
+	last, _, err := f.url() // which refuses what contradicts itself
 	if err != nil {
 		return nil, err
 	}
-	if warning != "" {
-		t.warn(warning)
-	}
 	urls := f.each()
+	if slices.ContainsFunc(urls, func(u string) bool {
+		_, u = storeName(u)
+		return hasPassword(u)
+	}) {
+		t.warn(passwordShown)
+	}
 	if len(urls) == 0 && f.StoreFile != "" {
 		b, err := f.file()
 		if err != nil {
