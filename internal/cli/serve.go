@@ -78,6 +78,9 @@ func (c *serveCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 	if empty(line.args, "--listen") {
 		return usage("--listen is empty, as a variable that is not set: want HOST:PORT, or unix:PATH")
 	}
+	if empty(line.args, "--host") {
+		return usage("--host is empty, as a variable that is not set: want a name, as locks.example.org")
+	}
 	log := newServeLog(t, line)
 	slog.SetDefault(log) // for what the drivers say
 	return Serve(ctx, &Serving{

@@ -80,6 +80,7 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 	if err := os.Chmod(open, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	certs := write(t, filepath.Join(dir, "certs"), "token="+secret+" name=ana\ncert=ops.example.org\n")
 	bad := write(t, filepath.Join(dir, "bad"), "token="+secret+"\n")
 	pipe := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -121,7 +122,10 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 		{Options{Stores: [][2]string{{"a", "mem:"}, {"a", "mem:"}}}, "two stores are called"},
 		{Options{Stores: [][2]string{{"a b", "mem:"}}}, "a b"},
 		{Options{Stores: [][2]string{{"a", "nothing:here"}}}, "unknown scheme"},
-		{Options{Hosts: []string{"http://locks.example.org/"}}, "http"},
+		{Options{Hosts: []string{"http://locks.example.org/"}}, `--host "http://locks.example.org/"`},
+		{Options{Hosts: []string{"locks.example.org", "*"}, TokenFile: filepath.Join(dir, "none")}, `--host "*": want a name or an address`}, // before the file is looked for
+		{Options{Hosts: []string{""}}, "--host is empty"},
+		{Options{TokenFile: certs}, "line 2: cert=, and no certificate of a client is looked at: want --client-ca with --tls-cert and --tls-key"},
 	} {
 		if c.o.Stores == nil {
 			c.o.Stores = stores
