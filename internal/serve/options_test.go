@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -130,8 +131,13 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 		if c.o.Stores == nil {
 			c.o.Stores = stores
 		}
-		c.o.Ready = func(u string) { t.Errorf("%q: serves %s", c.says, u) }
-		err := Run(t.Context(), fill(&c.o))
+		ctx, stop := context.WithCancel(t.Context())
+		c.o.Ready = func(u string) {
+			t.Errorf("%q: serves %s", c.says, u)
+			stop()
+		}
+		err := Run(ctx, fill(&c.o))
+		stop()
 		if !errors.As(err, new(*ConfigError)) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("want %q as a mistake in the options, got %v", c.says, err)
 		}
