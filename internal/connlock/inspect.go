@@ -10,13 +10,6 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Standing is a claim as the server shows it: a connection that has a lock or waits for it.
-type Standing struct {
-	driver.Holder
-	Conn string // what the server calls the connection
-	Also int64  // how many other locks it is known to have
-}
-
 // Line implements driver.Inspector.
 func (d *Sessions) Line(ctx context.Context, name string) (driver.Line, error) {
 	l := driver.Line{Name: name}
@@ -35,7 +28,8 @@ func (d *Sessions) Lines(context.Context, string) ([]driver.Line, error) {
 	return nil, fmt.Errorf("%s: list: technique %s keeps no names: ask for one: %w", d.Package, d.Technique, errors.ErrUnsupported)
 }
 
-// Break implements driver.Inspector: it ends the connection, where that is not known to have anything else. Its owner is told by that.
+// Break implements driver.Inspector: it ends the connection, where that is not known to have
+// anything else. Its owner is told by that.
 func (d *Sessions) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
 	all, err := d.Store.Stands(ctx, name)
 	if err == nil {

@@ -13,12 +13,12 @@ import (
 
 // Wire is what a [Pipe] asks over: a server's protocol.
 type Wire interface {
-	// Conn is the connection below. Its deadline for reading interrupts Receive, which then may be called again; where it has none,
-	// Receive is called by one goroutine alone.
+	// Conn is the connection below. Its deadline for reading interrupts Receive, which then may be
+	// called again; where it has none, Receive is called by one goroutine alone.
 	Conn() net.Conn
 
-	// Send sends a query behind all that were sent before. It reports whether Receive will tell that it begins. It is called by one
-	// goroutine at a time, also while another one is in Receive.
+	// Send sends a query behind all that were sent before. It reports whether Receive will tell that
+	// it begins. It is called by one goroutine at a time, also while another one is in Receive.
 	Send(q Query) (tells bool, err error)
 
 	// Receive returns what comes next.
@@ -31,16 +31,18 @@ type Wire interface {
 // Event is what comes over a [Wire].
 type Event uint8
 
-// What may come. All answers come in the order of what was asked; what was said unasked is of no use, or an error.
+// What may come. All answers come in the order of what was asked; what was said unasked is of no
+// use, or an error.
 const (
 	Nothing  Event = iota
 	Begins         // the first query that has no answer yet is carried out
 	Answered       // it has one
 )
 
-// Pipe is a connection that is asked in order and answers in order, whoever still waits for an answer. One goroutine at a time reads: whoever
-// asks while nobody does, since to be woken by another one costs more than the lock; and where nobody has asked for a while, one that
-// notices the end. Who has his answer, or waits no longer, passes the reading on.
+// Pipe is a connection that is asked in order and answers in order, whoever still waits for an
+// answer. One goroutine at a time reads: whoever asks while nobody does, since to be woken by
+// another one costs more than the lock; and where nobody has asked for a while, one that notices
+// the end. Who has his answer, or waits no longer, passes the reading on.
 type Pipe struct {
 	wire   Wire
 	within time.Duration // what is not answered by then never is: the server has ended the backend
@@ -59,7 +61,8 @@ type Pipe struct {
 	err     error // why it has ended
 }
 
-// NewPipe returns a pipe over a wire that nobody else uses. What is not answered within so much time ends it; ended is called at its end.
+// NewPipe returns a pipe over a wire that nobody else uses. What is not answered within so much
+// time ends it; ended is called at its end.
 func NewPipe(wire Wire, within time.Duration, ended func()) *Pipe {
 	p := &Pipe{wire: wire, within: within, ended: ended}
 	p.mu.Lock()
@@ -73,7 +76,8 @@ func NewPipe(wire Wire, within time.Duration, ended func()) *Pipe {
 	return p
 }
 
-// send sends a query behind all that were sent before. Where it returns true the caller has to read, or to pass that on.
+// send sends a query behind all that were sent before. Where it returns true the caller has to
+// read, or to pass that on.
 func (p *Pipe) send(q Query, r *request) (reads bool) {
 	p.mu.Lock()
 	if p.err != nil {
@@ -105,8 +109,9 @@ func (p *Pipe) Ask(q Query, then func(Reply)) {
 	}
 }
 
-// Call sends a query, and returns when then was called with the answer. When ctx ends it returns a [sessions.Underway], and then is called
-// all the same. What is not answered in time ends the connection.
+// Call sends a query, and returns when then was called with the answer. When ctx ends it returns a
+// [sessions.Underway], and then is called all the same. What is not answered in time ends the
+// connection.
 func (p *Pipe) Call(ctx context.Context, q Query, then func(Reply)) error {
 	r := &request{then: then}
 	if !p.send(q, r) {
@@ -124,7 +129,8 @@ func (p *Pipe) Call(ctx context.Context, q Query, then func(Reply)) error {
 	return p.late(r, p.readOn(ctx, &r.over))
 }
 
-// Wait sends a query that may last. It is answered as soon as somebody awaits that, or later. It implements half of Conn.
+// Wait sends a query that may last. It is answered as soon as somebody awaits that, or later. It
+// implements half of Conn.
 func (p *Pipe) Wait(q Query, then func(Reply)) {
 	p.wait = &request{lasts: true, then: then}
 	if p.send(q, p.wait) {

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// rest is how long nobody reads after the last answer, as the next one who asks may come soon; and how long who reads does not mind his
-// context, as to watch that costs more than most answers take. It may last twice as long.
+// rest is how long nobody reads after the last answer, as the next one who asks may come soon; and
+// how long who reads does not mind his context, as to watch that costs more than most answers take.
+// It may last twice as long.
 const rest = 5 * time.Millisecond
 
 // begin has the caller read from now on. p.mu is held.
@@ -32,8 +33,9 @@ func (p *Pipe) limit(end time.Time) {
 	_ = p.wire.Conn().SetReadDeadline(end)
 }
 
-// tick looks after a connection every now and then, as long as it is used: so no call needs a timer of its own. Where nobody has read since
-// the last time it reads; who has read since then is interrupted, to mind his context.
+// tick looks after a connection every now and then, as long as it is used: so no call needs a timer
+// of its own. Where nobody has read since the last time it reads; who has read since then is
+// interrupted, to mind his context.
 func (p *Pipe) tick() {
 	p.mu.Lock()
 	switch {
@@ -55,7 +57,8 @@ func (p *Pipe) tick() {
 	p.mu.Unlock()
 }
 
-// read takes in answers until something has happened; without that, until nothing is asked any more. The caller is the one who reads.
+// read takes in answers until something has happened; without that, until nothing is asked any
+// more. The caller is the one who reads.
 func (p *Pipe) read(e *event) error {
 	for {
 		event, answer, err := p.wire.Receive()
@@ -78,7 +81,8 @@ func (p *Pipe) begun(e *event) bool {
 	return e != nil && e.been
 }
 
-// next hands out the answer that has come. It reports whether e has happened or, without that, whether nothing is asked any more.
+// next hands out the answer that has come. It reports whether e has happened or, without that,
+// whether nothing is asked any more.
 func (p *Pipe) next(e *event, answer Reply) bool {
 	p.mu.Lock()
 	if len(p.asked) == 0 {

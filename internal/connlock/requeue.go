@@ -27,9 +27,11 @@ type Handed struct {
 // Requeuer is a session whose connections are Handers. It implements driver.Requeuer.
 type Requeuer struct{ *Session }
 
-// Requeue implements driver.Requeuer. The next claim goes into the server's line while the old one is still held, on a connection apart, and
-// the old one is given back by a request that looks whether the next one is there. So who waits stands before it, and who comes meanwhile
-// finds one of the two. The two statements are sent side by side; where the second came first it is repeated.
+// Requeue implements driver.Requeuer. The next claim goes into the server's line while the old one
+// is held, on a single connection. Then the old one is released, by a request that first looks
+// whether the next one stands in line. So everybody who waits stands before the next claim, and a
+// newcomer finds one of the two. Both statements are sent at once; if the second was carried out
+// first it is repeated.
 func (s Requeuer) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim) (driver.Grant, bool, error) {
 	next, err := s.claim(nextClaim)
 	if err != nil {
@@ -46,7 +48,7 @@ func (s Requeuer) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 		return next.Fly(ctx, &s.mu, true, s.timeout, func(ctx context.Context) error { return s.requeue(ctx, old, next) })
 	})
 	if err != nil {
-		return driver.Grant{}, false, fmt.Errorf("%s: requeue %q: %w", s.d.Package, old.Name, err)
+		return driver.Grant{}, false, fmt.Errorf("%s: requeue %q: %w", s.config.Package, old.Name, err)
 	}
 	if s.denied(next) {
 		return driver.Grant{}, old.Was, nil
@@ -55,7 +57,7 @@ func (s Requeuer) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	return g, old.Was, err
 }
 
-// denied reports whether the next claim was taken out of the line again since it was not to wait.
+// denied reports whether the next claim was released again since it must not wait.
 func (s Requeuer) denied(next *claim) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,13 +70,13 @@ func (s Requeuer) requeue(ctx context.Context, old, next *claim) error {
 	s.mu.Unlock()
 	if !mine {
 		return sessions.Aside(ctx, s.timeout, func(ctx context.Context) error {
-			if err := s.leave(ctx, old); err != nil {
+			if err := s.sendRelease(ctx, old); err != nil {
 				return err
 			}
 			return s.acquire(ctx, next)
 		})
 	}
-	if err := s.begin(ctx, next); err != nil {
+	if err := s.beginWait(ctx, next); err != nil {
 		return err
 	}
 	end, _ := ctx.Deadline()
@@ -90,7 +92,7 @@ func (s Requeuer) requeue(ctx context.Context, old, next *claim) error {
 			s.mu.Lock()
 			next.Depart()
 			s.mu.Unlock()
-			return s.leave(ctx, next)
+			return s.sendRelease(ctx, next)
 		case h.Stands:
 			return nil
 		case !time.Now().Before(end):
@@ -106,13 +108,13 @@ func (s Requeuer) requeue(ctx context.Context, old, next *claim) error {
 		case gone:
 			return ErrEnded
 		case held: // as the old one: both share the lock, or that was lost
-			return s.giveBack(ctx, old)
+			return s.unlock(ctx, old)
 		}
 	}
 }
 
-// hand gives the old claim back if the next one stands in line. Where nobody knows what the connection has, that is told as a claim that
-// was not there.
+// hand releases the old claim if the next one stands in line. If nobody knows what the connection
+// has, it says that there was no lock.
 func (s Requeuer) hand(ctx context.Context, c *conn, old, next *claim) (Handed, error) {
 	var handed Handed
 	late := c.Conn.(Hander).Hand(ctx, old.Lock, next.conn.Conn, func(h Handed, err error) {
@@ -123,9 +125,9 @@ func (s Requeuer) hand(ctx context.Context, c *conn, old, next *claim) (Handed, 
 			return
 		}
 		if !h.Had {
-			s.end(c)
+			s.closeConn(c)
 		}
-		s.left(old, h.Had)
+		s.released(old, h.Had)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if h.Had && next.state == out {

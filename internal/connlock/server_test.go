@@ -43,15 +43,22 @@ func newServer() *server { return &server{lines: map[string][]*link{}, asked: ma
 // session opens a session of three waiters.
 func (f *server) session(t *testing.T, as Store) *Session {
 	t.Helper()
+	_, s := f.start(t, as)
+	return s
+}
+
+// start opens a session of a driver of its own.
+func (f *server) start(t *testing.T, as Store) (*Sessions, *Session) {
+	t.Helper()
 	d := New(Config{Store: as, Package: "test", Technique: "test", Timeout: 5 * time.Second, MaxTTL: time.Hour, MaxWaiting: 3})
 	opened, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r, ok := opened.(Requeuer); ok {
-		return r.Session
+		return d, r.Session
 	}
-	return opened.(*Session)
+	return d, opened.(*Session)
 }
 
 func (f *server) KeyOf(c driver.Claim) (string, error) { return c.Name, nil }

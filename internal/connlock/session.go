@@ -4,32 +4,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
+// Config is what the sessions of a driver have in common.
+type Config struct {
+	Store          Store
+	Package        string        // begins messages
+	Technique      string        // as its users know it, for messages
+	Timeout        time.Duration // of a call, when its caller does not give up before; at most the TTL
+	MinTTL, MaxTTL time.Duration
+	MaxWaiting     int    // how many claims of a session may wait at once
+	Instead        string // what else may be done about that, to end a message
+}
+
 // Session implements driver.Session.
 type Session struct {
 	sessions.Alarm
-	d       *Sessions
-	spec    driver.Spec
-	timeout time.Duration // of a call
-	apart   Apart         // nil where the holding connection takes locks
+	config  *Config
+	apart   Apart  // nil where the holding connection takes locks
+	onClose func() // called when it is closed
 
-	mu      sync.Mutex
+	pool    // has the mutex, which guards what follows
 	claims  sessions.Claims[*claim]
-	conns   []*conn // one is the holding connection, while it lives; two, where two calls missed it at once
-	waiting int
-	closed  bool
+	waiting int // how many claims are in a Wait, or about to be
 }
 
-func newSession(d *Sessions, spec driver.Spec) *Session {
-	apart, _ := d.Store.(Apart)
-	return &Session{Alarm: sessions.NewAlarm(), d: d, spec: spec, timeout: min(d.Timeout, spec.TTL), apart: apart, claims: sessions.Claims[*claim]{}}
+func newSession(config *Config, spec driver.Spec) *Session {
+	s := &Session{
+		Alarm: sessions.NewAlarm(), config: config, claims: sessions.Claims[*claim]{},
+		pool: pool{store: config.Store, spec: spec, timeout: min(config.Timeout, spec.TTL)},
+	}
+	s.apart, _ = config.Store.(Apart)
+	s.onLost = s.lose
+	return s
 }
 
 // open makes the holding connection.
@@ -37,105 +48,16 @@ func (s *Session) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if err := s.add(ctx, false); err != nil {
-		return fmt.Errorf("%s: open a session: %w", s.d.Package, err)
+		return fmt.Errorf("%s: open a session: %w", s.config.Package, err)
 	}
 	return nil
 }
 
-// Valid implements driver.Session: a connection's time begins when it has answered, and passes at the server's pace.
+// Valid implements driver.Session: a connection's time begins when it has answered, and passes at
+// the server's pace.
 func (s *Session) Valid() time.Duration { return s.spec.TTL - s.spec.TTL/100 - 2*time.Millisecond }
 
-// Renew implements driver.Session: it asks over each connection that has a lock, side by side. What is not answered in time is answered
-// later, or never: to cancel it would close the connection.
-func (s *Session) Renew(ctx context.Context) (driver.Renewal, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	r, err := s.renew(ctx)
-	if err != nil {
-		err = fmt.Errorf("%s: renew: %w", s.d.Package, err)
-	}
-	return r, err
-}
-
-func (s *Session) renew(ctx context.Context) (driver.Renewal, error) {
-	c, err := s.holding(ctx) // shows that the server is there, whatever it has
-	if err != nil {
-		return driver.Renewal{}, err
-	}
-	renewed := map[*conn]bool{c: true}
-	s.mu.Lock()
-	for _, l := range s.claims {
-		switch {
-		case l.Leaving && l.Landing() == nil: // its Release had no answer, and perhaps nobody repeats it
-			go func() { _, _ = s.release(context.Background(), l) }() //nolint:contextcheck // it outlives the renewal
-		case l.state == held:
-			renewed[l.conn] = true
-		}
-		l.unheard = l.state != held
-	}
-	s.mu.Unlock()
-	answered := make(chan struct{}, len(renewed))
-	for c := range renewed {
-		go func() {
-			s.ping(c)
-			answered <- struct{}{}
-		}()
-	}
-	for range renewed {
-		select {
-		case <-answered:
-		case <-ctx.Done():
-			return driver.Renewal{}, ctx.Err()
-		}
-	}
-	if _, err = s.holding(ctx); err != nil { // what the old one had is lost, if it has ended
-		return driver.Renewal{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := driver.Renewal{Valid: s.Valid()}
-	for _, l := range s.claims {
-		if l.state == gone && !l.Leaving {
-			r.Lost = append(r.Lost, driver.Loss{ID: l.ID, Err: driver.ErrGone})
-		}
-	}
-	return r, nil
-}
-
-// Close implements driver.Session. The end of a connection releases what it has; what is held is released before, so that who comes
-// next has it when Close is back.
-func (s *Session) Close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	s.mu.Lock()
-	s.closed = true
-	conns := slices.Clone(s.conns)
-	freed := make(chan error, len(conns))
-	for _, c := range conns {
-		blocked := c.blocked
-		go func() {
-			var err error
-			if !blocked || c.Cancel(ctx) == nil {
-				err = c.Free(ctx)
-			}
-			if s.end(c); errors.Is(err, ErrEnded) {
-				err = nil
-			}
-			freed <- err
-		}()
-	}
-	s.mu.Unlock()
-	var err error
-	for range conns {
-		if e := <-freed; e != nil {
-			err = fmt.Errorf("%s: close a session: %w", s.d.Package, e)
-		}
-	}
-	s.d.all.Remove(s)
-	return err
-}
-
-// claim returns what is known of a claim, from now on at least its ID.
+// claim returns the state of a claim, which it makes if there is none.
 func (s *Session) claim(c driver.Claim) (*claim, error) {
 	s.mu.Lock()
 	l, closed := s.claims[c.ID], s.closed
@@ -143,9 +65,9 @@ func (s *Session) claim(c driver.Claim) (*claim, error) {
 	if l != nil && !closed {
 		return l, nil
 	}
-	key, err := s.d.Store.KeyOf(c)
+	key, err := s.store.KeyOf(c)
 	if err != nil {
-		return nil, fmt.Errorf("%s: name %q: %w", s.d.Package, c.Name, err)
+		return nil, fmt.Errorf("%s: name %q: %w", s.config.Package, c.Name, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +77,8 @@ func (s *Session) claim(c driver.Claim) (*claim, error) {
 	return s.claims.Of(c.ID, func() *claim { return &claim{Lock: Lock{c, key}} }), nil
 }
 
-// answer is the claim's state, unless err says that nothing is known.
+// answer returns the grant of a claim, or why there is none. A claim of which the server certainly
+// knows nothing is forgotten.
 func (s *Session) answer(l *claim, err error) (driver.Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,4 +94,21 @@ func (s *Session) answer(l *claim, err error) (driver.Grant, error) {
 		return driver.Grant{}, err
 	}
 	return driver.Grant{Held: l.state == held, Fence: l.fence}, nil
+}
+
+// lose moves a claim to gone, and reports the loss unless the claim is being released. s.mu is
+// held.
+func (s *Session) lose(l *claim) {
+	if l.move(gone, 0); !l.Leaving && !s.closed {
+		s.Lose(driver.Loss{ID: l.ID, Err: driver.ErrGone})
+	}
+}
+
+// admit moves a claim to held, unless its connection has ended. s.mu is held.
+func (s *Session) admit(l *claim, fence uint64) {
+	if l.conn.ended {
+		s.lose(l)
+		return
+	}
+	l.move(held, fence)
 }

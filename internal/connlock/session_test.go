@@ -91,17 +91,18 @@ func TestConnections(t *testing.T) {
 func TestBreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newServer()
-		a, b := f.session(t, f), f.session(t, f)
+		driverA, a := f.start(t, f)
+		driverB, b := f.start(t, f)
 		mine, next, other := mutex("line"), mutex("line"), mutex("other")
 		asks(t, a, mine, true)
 		asks(t, b, next, false)
-		l, err := a.d.Line(t.Context(), "line")
+		l, err := driverA.Line(t.Context(), "line")
 		if err != nil || len(l.Claims) != 2 || !l.Claims[0].Held || l.Claims[1].Held {
 			t.Fatalf("Line: %+v, %v; want one who holds and one who waits", l, err)
 		}
 		breaks := func(i int, fence uint64, now bool, want error) {
 			t.Helper()
-			if err := a.d.Break(t.Context(), "line", l.Claims[i].PublicID, fence, now); !errors.Is(err, want) {
+			if err := driverA.Break(t.Context(), "line", l.Claims[i].PublicID, fence, now); !errors.Is(err, want) {
 				t.Errorf("Break: %v; want %v", err, want)
 			}
 		}
@@ -116,9 +117,9 @@ func TestBreak(t *testing.T) {
 		storetest.Told(t, a, mine)
 		f.nobody(t, "line")
 		breaks(0, 0, true, driver.ErrRefused)
-		_, _ = a.d.Close(t.Context())
-		_, _ = b.d.Close(t.Context())
-		if _, err := a.d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute}); !errors.Is(err, driver.ErrNotSent) {
+		_, _ = driverA.Close(t.Context())
+		_, _ = driverB.Close(t.Context())
+		if _, err := driverA.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute}); !errors.Is(err, driver.ErrNotSent) {
 			t.Errorf("Open after Close: %v", err)
 		}
 	})

@@ -9,33 +9,24 @@ import (
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// Config is what the sessions of a driver have in common.
-type Config struct {
-	Store          Store
-	Package        string        // begins messages
-	Technique      string        // as its users know it, for messages
-	Timeout        time.Duration // of a call, when its caller does not give up before; at most the TTL
-	MinTTL, MaxTTL time.Duration
-	MaxWaiting     int    // how many claims of a session may wait at once
-	Instead        string // what else may be done about that, to end a message
-}
-
-// Sessions are those of a driver, with what the server shows of their locks. It implements driver.Inspector and driver.Watcher.
+// Sessions are the sessions of a driver. With what the server shows of their locks it implements
+// driver.Inspector and driver.Watcher.
 type Sessions struct {
 	Config
 	all sessions.Set[*Session]
 }
 
-// New returns the sessions of a driver, which has none yet.
+// New returns the sessions of a driver that has none yet.
 func New(c Config) *Sessions { return &Sessions{Config: c} }
 
-// Open implements driver.Driver. Where connections are no Handers, as those of an [Apart] store, no session is a driver.Requeuer.
+// Open implements driver.Driver. The session is a driver.Requeuer unless the store is [Apart].
 func (d *Sessions) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
 	if spec.TTL < d.MinTTL || spec.TTL > d.MaxTTL {
 		return nil, fmt.Errorf("%s: TTL %v: want %v to %v: %w", d.Package, spec.TTL, d.MinTTL, d.MaxTTL, driver.ErrRefused)
 	}
 	spec.TTL = spec.TTL.Truncate(time.Millisecond)
-	s := newSession(d, spec)
+	s := newSession(&d.Config, spec)
+	s.onClose = func() { d.all.Remove(s) }
 	if !d.all.Add(s) {
 		return nil, fmt.Errorf("%s: %w: the driver is closed", d.Package, driver.ErrNotSent)
 	}
