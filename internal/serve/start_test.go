@@ -76,15 +76,15 @@ func (s *tried) Examine(context.Context, driver.Exam) ([]driver.Finding, error) 
 }
 
 // wanted returns what requests are answered by, and what they wait for.
-func (s *tried) wanted() (fails error, gate chan struct{}) {
+func (s *tried) wanted() (gate chan struct{}, fails error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault()
-	return s.fails, s.gate
+	return s.gate, s.fails
 }
 
 func (s *tried) answer(ctx context.Context) error {
-	fails, gate := s.wanted()
+	gate, fails := s.wanted()
 	if gate != nil {
 		s.asked <- struct{}{}
 		select {
@@ -104,7 +104,7 @@ func (s *tried) Line(ctx context.Context, name string) (driver.Line, error) {
 }
 
 func (s *tried) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
-	fails, _ := s.wanted()
+	_, fails := s.wanted()
 	s.mu.Lock()
 	s.lists++
 	slow := s.slow
