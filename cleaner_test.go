@@ -261,3 +261,78 @@ func TestUnavailable_FewClaimsAreGivenBackAtATimeOnceTheStoreIsSilent(t *testing
 		release(t, held)
 	})
 }
+
+// A13: the reply to an acquire is lost, and its repetition finds the lock taken: by itself.
+func TestA13_ALostReplyBlocksNobody(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		d := &tap{Driver: store}
+		lose := true
+		d.after = func(op string, _ driver.Claim, err error) error {
+			if op == "acquire" && lose {
+				lose = false
+				return errors.New("connection reset")
+			}
+			return err
+		}
+		c := newClient(t, d, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		l, err := c.Mutex("m").Lock(ctx)
+		if err != nil {
+			t.Fatalf("the reply was lost, and the lock is held by the attempt that nobody wants any more: %v", err)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("took %v", took)
+		}
+		release(t, l)
+		lose = true
+		_, err = c.Mutex("m").TryLock(ctx)
+		matches(t, err, interlock.ErrUnavailable)
+		time.Sleep(time.Second)
+		if n := len(claims(t, store, "m")); n != 0 {
+			t.Errorf("%d claims a second after a try that was not answered", n)
+		}
+	})
+}
+
+// A3: a cancelled Lock whose request had left keeps the lock until its time is over.
+func TestA03_ACancelledLockLeavesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		cut := store.Share()
+		c := newClient(t, cut, nil)
+		release(t, lock(t.Context(), t, c.Mutex("warm")))
+		answer := cut.StallReplies()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancelled := background(func() (*interlock.Lease, error) { return c.Mutex("m").Lock(ctx) })
+		synctest.Wait()
+		resume := cut.Stall()
+		cancel()
+		<-cancelled.done
+		matches(t, cancelled.err, context.Canceled, interlock.ErrUnavailable)
+		time.Sleep(5 * time.Second)
+		if n := len(claims(t, store, "m")); n != 1 {
+			t.Fatalf("%d claims: the request was to arrive, and nothing after it", n)
+		}
+		answer()
+		resume()
+		time.Sleep(time.Second)
+		if line := claims(t, store, "m"); len(line) != 0 {
+			t.Errorf("a second after the wire healed the cancelled claim stands in line: %+v", line)
+		}
+		// The same for one who waits in line.
+		l := lock(t.Context(), t, newClient(t, store, nil).Mutex("m"))
+		waiting, stop := context.WithCancel(t.Context())
+		a := background(func() (*interlock.Lease, error) { return c.Mutex("m").Lock(waiting) })
+		synctest.Wait()
+		stop()
+		<-a.done
+		time.Sleep(time.Second)
+		if line := claims(t, store, "m"); len(line) != 1 {
+			t.Errorf("a second after the wait was cancelled: %+v", line)
+		}
+		release(t, l)
+	})
+}

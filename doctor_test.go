@@ -79,6 +79,7 @@ func TestDoctor_EachHasItsOwnFinding(t *testing.T) {
 		"with findings ok":    {store: &patient{findings: []driver.Finding{{Title: "disk", Seen: "it is there"}}}},
 		"a slow one":          {store: &patient{look: pauses(2300 * time.Millisecond)}, title: "latency", level: driver.LevelBad, says: "of 1 answers half took up to 2.3s"},
 		"slow now and then":   {store: &patient{look: pauses(1, 1, 1, 1600*time.Millisecond)}, title: "latency", level: driver.LevelWarn, says: "the slowest 1.6s"},
+		"far away":            {store: &patient{look: pauses(200 * time.Millisecond)}, says: "of 5 answers"},
 		"fast enough":         {store: &patient{look: pauses(1400 * time.Millisecond)}},
 		"denied":              {store: &patient{look: answers(driver.ErrRefused)}, title: "latency", level: driver.LevelSkip, says: "cannot be looked at"},
 		"data in the way":     {store: &patient{list: lists(nil, data)}, title: "names", level: driver.LevelBad, says: `"a": somebody's data`},
@@ -107,6 +108,9 @@ func TestDoctor_EachHasItsOwnFinding(t *testing.T) {
 				if f.Level > driver.LevelSkip && f.Title != "disk" && (f.Why == "" || f.Mend == "") {
 					t.Errorf("%s: %+v; want why it matters and how to mend it", name, f)
 				}
+			}
+			if got := of(r, "latency"); c.title == "" && c.says != "" && !strings.Contains(got[0].Seen, c.says) {
+				t.Errorf("%s: %+v; want that it says %q", name, got, c.says)
 			}
 			if got := of(r, c.title); c.title != "" && (len(got) != 1 || got[0].Level != c.level || !strings.Contains(got[0].Seen, c.says)) {
 				t.Errorf("%s: %+v; want one finding %v that says %q", name, got, c.level, c.says)

@@ -3,8 +3,11 @@ package interlock_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -247,6 +250,62 @@ func TestMulti_ASilentStoreCostsTheTimeOfOne(t *testing.T) {
 			t.Errorf("six names are given back in %v, want two seconds at most", d-2*time.Second)
 		}
 		time.Sleep(10 * time.Second)
+		release(t, l)
+	})
+}
+
+// A14: several locks at once are kept in part, or two who want the same ones block each other.
+func TestA14_SeveralLocksAreAllOrNothingWithoutDeadlock(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		names := []string{"a", "b", "c", "d", "e", "f"}
+		var holders [6]atomic.Int32
+		var all sync.WaitGroup
+		for range 16 {
+			c := newClient(t, store.Share(), nil)
+			all.Go(func() {
+				for range 150 {
+					set := slices.Clone(names)
+					rand.Shuffle(len(set), func(i, j int) { set[i], set[j] = set[j], set[i] })
+					set = set[:1+rand.IntN(len(set))]
+					set = append(set, set[0])
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+					l, err := c.Multi(set).Lock(ctx)
+					cancel()
+					if err != nil {
+						t.Errorf("%v: not locked in ten minutes: %v", set, err)
+						return
+					}
+					for _, name := range set[:len(set)-1] {
+						if n := holders[name[0]-'a'].Add(1); n != 1 {
+							t.Errorf("%d holders of %s", n, name)
+						}
+					}
+					time.Sleep(time.Duration(rand.IntN(5)) * time.Millisecond)
+					for _, name := range set[:len(set)-1] {
+						holders[name[0]-'a'].Add(-1)
+					}
+					release(t, l)
+				}
+			})
+		}
+		all.Wait()
+		if t.Failed() {
+			return
+		}
+		// One of them is taken: none is kept.
+		a, b := newClient(t, store, nil), newClient(t, store.Share(), nil)
+		l := lock(t.Context(), t, a.Mutex("c"))
+		_, err := b.Multi(names).TryLock(t.Context())
+		matches(t, err, interlock.ErrHeld)
+		_, err = b.Multi(names, interlock.Wait(time.Second)).Lock(t.Context())
+		matches(t, err, interlock.ErrHeld)
+		synctest.Wait()
+		for _, name := range names {
+			if n := len(claims(t, store, name)); n > 0 && name != "c" {
+				t.Errorf("%d claims of %s are kept, want none", n, name)
+			}
+		}
 		release(t, l)
 	})
 }

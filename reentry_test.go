@@ -3,6 +3,8 @@ package interlock_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -199,6 +201,79 @@ func TestReentry_ChoicesOfItsOwnAreRefused(t *testing.T) {
 		release(t, inner, outer)
 		if n := len(claims(t, store, "m")); n != 0 {
 			t.Errorf("%d claims are kept", n)
+		}
+	})
+}
+
+// A11: re-entry gives the lease another time or another token, or forgets it.
+func TestA11_ReentryNeitherShortensNorRenumbers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, c, _ := two(t)
+		m := c.RWMutex("m", interlock.Reentrant())
+		outer := lock(t.Context(), t, m)
+		fence := outer.Fence()
+		release(t, must[*interlock.Lease](t)(m.RLock(outer.Context())))
+		if n := len(claims(t, store, "m")); n != 1 {
+			t.Fatalf("%d claims after an inner lease left, want the outer one's", n)
+		}
+		stack := []*interlock.Lease{outer}
+		for range 300 {
+			time.Sleep(time.Duration(rand.IntN(3000)) * time.Millisecond)
+			until := outer.Until()
+			if len(stack) == 1 || rand.IntN(2) == 0 && len(stack) < 10 {
+				write := rand.IntN(2) == 0
+				ctx := stack[len(stack)-1].Context()
+				l, err := m.RLock(ctx)
+				if write {
+					release(t, l)
+					l, err = m.Lock(ctx)
+				}
+				stack = append(stack, must[*interlock.Lease](t)(l, err))
+				if write && l.Fence() != fence || interlock.Fence(l.Context(), "m") != fence {
+					t.Fatalf("token %d, in context %d, want %d as of the outer lease", l.Fence(), interlock.Fence(l.Context(), "m"), fence)
+				}
+			} else {
+				i := 1 + rand.IntN(len(stack)-1) // in any order
+				release(t, stack[i])
+				stack = slices.Delete(stack, i, i+1)
+			}
+			if got := outer.Until(); outer.Err() != nil || outer.Fence() != fence || got.Before(until) {
+				t.Fatalf("outer: %v, token %d of %d, until %v of %v", outer.Err(), outer.Fence(), fence, got, until)
+			}
+			if n := len(claims(t, store, "m")); n != 1 {
+				t.Fatalf("%d claims while %d leases are held, want one for all", n, len(stack))
+			}
+		}
+		release(t, stack...)
+		if n := len(claims(t, store, "m")); n != 0 {
+			t.Errorf("%d claims after the last", n)
+		}
+	})
+}
+
+// A12: the owner is a thread, which asynchronous code does not keep.
+func TestA12_TheOwnerIsTheLeaseAndItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, c, _ := two(t)
+		m := c.Mutex("m", interlock.Reentrant())
+		l := lock(t.Context(), t, m)
+		// The same goroutine with another context owns nothing.
+		_, err := m.TryLock(t.Context())
+		matches(t, err, interlock.ErrHeld)
+		// Another goroutine with the lease's context does, and may release what it was handed.
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			inner, err := m.TryLock(l.Context())
+			if err != nil {
+				t.Errorf("another goroutine, with the lease's context: %v, want it to own the lock", err)
+				return
+			}
+			release(t, inner, l)
+		}()
+		<-done
+		if n := len(claims(t, store, "m")); n != 0 {
+			t.Errorf("%d claims", n)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/interlock-go/interlock"
@@ -156,4 +157,107 @@ func droppedIsLogged(t *testing.T, ttl time.Duration) {
 	if _, err := c.Mutex("dropped").TryLock(t.Context()); !errors.Is(err, interlock.ErrHeld) {
 		t.Errorf("after the drop: %v; its user may still be at work with the context", err)
 	}
+}
+
+// A8: a lease that many goroutines use races.
+func TestA08_ALeaseIsSafeForConcurrentUse(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		tracer := &traces{}
+		d := &tap{Driver: memlock.New()}
+		c := newClient(t, d, &interlock.Options{Tracer: tracer})
+		l := lock(t.Context(), t, c.Mutex("m"))
+		ctx, fence := l.Context(), l.Fence()
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				if l.Fence() != fence || l.FenceOf("m") != fence || l.Context() != ctx {
+					t.Error("changed")
+				}
+				_, _ = l.Err(), l.Until()
+			})
+			all.Go(func() {
+				if err := l.Release(); err != nil {
+					t.Errorf("one of fifty who release at once: %v, want nil", err)
+				}
+			})
+		}
+		all.Wait()
+		if n := len(d.made("release")); n != 1 {
+			t.Errorf("%d releases were sent", n)
+		}
+		if n := len(tracer.holds()); n != 1 {
+			t.Errorf("the hold ended %d times", n)
+		}
+	})
+}
+
+// A1: someone who is not the owner, or is not any more, unlocks.
+func TestA01_OnlyTheOwnerReleases(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, a, b := two(t)
+		m := a.Mutex("m", interlock.Reentrant())
+		outer := lock(t.Context(), t, m)
+		inner := lock(outer.Context(), t, m)
+		release(t, inner, inner, inner) // its owner once, and then nobody
+		if n := len(claims(t, store, "m")); n != 1 || outer.Err() != nil {
+			t.Fatalf("releasing the inner lease again freed the outer: %d claims, %v", n, outer.Err())
+		}
+		// A claim that was passed on belongs to the next goroutine.
+		next := background(func() (*interlock.Lease, error) { return a.Mutex("m").Lock(t.Context()) })
+		synctest.Wait()
+		release(t, outer)
+		passed := next.wait(t)
+		release(t, outer, inner)
+		if n := len(claims(t, store, "m")); n != 1 || passed.Err() != nil {
+			t.Fatalf("releasing the outer lease again freed the next: %d claims, %v", n, passed.Err())
+		}
+		// A lost lease belongs to nobody; the next holder is of another process.
+		theirs := background(func() (*interlock.Lease, error) { return b.Mutex("m").Lock(t.Context()) })
+		synctest.Wait()
+		store.Lose("m")
+		held := theirs.wait(t)
+		matches(t, passed.Release(), interlock.ErrLost)
+		time.Sleep(time.Minute)
+		if held.Err() != nil {
+			t.Errorf("the release of a lost lease freed the next: %v", held.Err())
+		}
+		release(t, held)
+	})
+}
+
+// A2: an unconditional delete frees the next holder's lock.
+func TestA02_ALateReleaseFreesNobodyElse(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		cut := store.Share()
+		a, b := newClient(t, cut, nil), newClient(t, store, nil)
+		late := lock(t.Context(), t, a.Mutex("m"))
+		resume := cut.Stall()
+		held := lock(t.Context(), t, b.Mutex("m")) // when a's time is over
+		resume()
+		matches(t, late.Release(), interlock.ErrLost)
+		time.Sleep(time.Minute)
+		if line := claims(t, store, "m"); len(line) != 1 || line[0].Fence != held.Fence() || held.Err() != nil {
+			t.Errorf("a's late release freed b: %+v, %v, want b to hold it", line, held.Err())
+		}
+		release(t, held)
+	})
+}
+
+// A4: the release travels on the request's context, which is over.
+func TestA04_ReleaseIsSentAlthoughTheContextIsOver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, c, _ := two(t)
+		for i := range 1000 {
+			ctx, cancel := context.WithCancel(t.Context())
+			l := lock(ctx, t, c.Mutex("m"))
+			cancel()
+			if err := l.Release(); err != nil {
+				t.Fatalf("release %d, after the end of its Lock's context: %v, want it sent", i, err)
+			}
+			if n := len(claims(t, store, "m")); n != 0 {
+				t.Fatalf("release %d left %d claims", i, n)
+			}
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package interlock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -173,6 +174,45 @@ func TestRWMutex_ReadersShareOnlyWhatIsAlike(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
+		if n := len(claims(t, store, "m")); n != 0 {
+			t.Errorf("%d claims", n)
+		}
+	})
+}
+
+// A21: the unlock of a reader frees the writer or the other readers; leaving a read lock lets a writer in to another.
+func TestA21_ReadersAndWritersLeaveForThemselves(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, a, b := two(t)
+		m := a.RWMutex("m", interlock.Reentrant())
+		read := func(ctx context.Context) *interlock.Lease { return must[*interlock.Lease](t)(m.RLock(ctx)) }
+		barred := func(when string) {
+			t.Helper()
+			if l, err := b.RWMutex("m").TryLock(t.Context()); !errors.Is(err, interlock.ErrHeld) {
+				t.Errorf("%s, another writer: %v, want ErrHeld", when, err)
+				if err == nil {
+					release(t, l)
+				}
+			}
+		}
+		one, another := read(t.Context()), read(t.Context())
+		release(t, one)
+		barred("one of two readers left")
+		time.Sleep(10 * time.Minute)
+		if another.Err() != nil {
+			t.Errorf("a reader's lease is not renewed: %v", another.Err())
+		}
+		barred("a reader stayed for long")
+		release(t, another)
+
+		write := lock(t.Context(), t, m)
+		inner := read(write.Context())
+		release(t, inner)
+		barred("a reader inside a writer left")
+		inner = read(write.Context())
+		release(t, write)
+		barred("the writer left, a reader inside it did not")
+		release(t, inner)
 		if n := len(claims(t, store, "m")); n != 0 {
 			t.Errorf("%d claims", n)
 		}

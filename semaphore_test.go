@@ -2,6 +2,7 @@ package interlock_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -275,6 +276,66 @@ func TestSemaphore_SideBySideNothingIsLeft(t *testing.T) {
 			if _, lines, kept := interlock.Remains(c); lines+kept != 0 {
 				t.Errorf("%d lines and %d claims are kept", lines, kept)
 			}
+		}
+	})
+}
+
+// A15: permits never come back, or come back twice.
+func TestA15_PermitsComeBackOnceAlsoFromTheDead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const permits = 5
+		store := memlock.New()
+		watch := newClient(t, store, nil)
+		free := func() (n int) {
+			t.Helper()
+			var leases []*interlock.Lease
+			for {
+				l, err := watch.Semaphore("s", permits).TryAcquire(t.Context(), 1)
+				if err != nil {
+					matches(t, err, interlock.ErrHeld)
+					release(t, leases...)
+					return len(leases)
+				}
+				leases = append(leases, l)
+			}
+		}
+		for range 3 * permits {
+			l := must[*interlock.Lease](t)(watch.Semaphore("s", permits).TryAcquire(t.Context(), 2))
+			release(t, l, l)
+			if n := free(); n != permits {
+				t.Fatalf("%d of %d permits are free after a release", n, permits)
+			}
+		}
+		for _, kill := range []func(*memlock.Driver){
+			func(d *memlock.Driver) { d.Stall() },       // nobody sees the death: the time is over
+			func(d *memlock.Driver) { d.EndSessions() }, // the store sees it
+		} {
+			for range permits {
+				d := store.Share()
+				c := must[*interlock.Client](t)(interlock.New(d, nil))
+				must[*interlock.Lease](t)(c.Semaphore("s", permits).Acquire(t.Context(), 1))
+				kill(d)
+				t.Cleanup(func() { d.EndSessions(); _ = c.Close() })
+			}
+			time.Sleep(15 * time.Second)
+			if n := free(); n != permits {
+				t.Fatalf("%d of %d permits are free a TTL after their holders died", n, permits)
+			}
+		}
+	})
+}
+
+// A16: a semaphore over stores that cannot count together.
+func TestA16_NoSemaphoreWhereTheStoreCannotCount(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.NewPersonality(memlock.Personality{NoCount: true})
+		c := newClient(t, store, nil)
+		s := c.Semaphore("s", 2)
+		_, err := s.Acquire(t.Context(), 1)
+		matches(t, err, errors.ErrUnsupported)
+		matches(t, s.Err(), errors.ErrUnsupported)
+		if n := store.Calls(); n != 0 {
+			t.Errorf("%d calls", n)
 		}
 	})
 }

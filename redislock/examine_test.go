@@ -55,6 +55,10 @@ func TestDoctor_Settings(t *testing.T) {
 		{"is nearly full", set("maxmemory", limit(95)), set("maxmemory", "0"), examinetest.Levels{"memory": examinetest.Warn}},
 		{"is full", set("maxmemory", limit(110)), set("maxmemory", "0"), examinetest.Levels{"memory": examinetest.Bad}},
 		{"syncs now and then", set("appendfsync", "everysec"), set("appendfsync", "always"), examinetest.Levels{"persistence": examinetest.Warn}},
+		{"syncs never", set("appendfsync", "no"), set("appendfsync", "always"), examinetest.Levels{"persistence": examinetest.Warn}},
+		{"has little memory for connections", set("maxmemory-clients", "8mb"), set("maxmemory-clients", "0"), examinetest.Levels{"client memory": examinetest.Warn}},
+		{"has a part of little memory for them", set("maxmemory", "1gb", "maxmemory-clients", "5%"), set("maxmemory-clients", "0", "maxmemory", "0"), examinetest.Levels{"client memory": examinetest.Warn}},
+		{"has memory for connections", set("maxmemory", "4gb", "maxmemory-clients", "5%"), set("maxmemory-clients", "0", "maxmemory", "0"), examinetest.Levels{}},
 		{"pauses", set("no-appendfsync-on-rewrite", "yes"), set("no-appendfsync-on-rewrite", "no"), examinetest.Levels{"persistence": examinetest.Warn}},
 		{"waits for replicas", set("min-replicas-to-write", "1"), set("min-replicas-to-write", "0"), examinetest.Levels{"min-replicas": examinetest.Bad}},
 		{"cuts off listeners", set("client-output-buffer-limit", "pubsub 65536 0 0"), set("client-output-buffer-limit", "pubsub 33554432 8388608 60"), examinetest.Levels{"listeners": examinetest.Warn}},
@@ -84,7 +88,10 @@ func TestDoctor_Settings(t *testing.T) {
 		for _, words := range k.do {
 			s.MustDo(t, words...)
 		}
-		examinetest.Finds(t, "a server that "+k.what, c, k.want)
+		r := examinetest.Finds(t, "a server that "+k.what, c, k.want)
+		if warned := r.Of(driver.LevelWarn); k.what == "syncs never" && (len(warned) != 1 || !strings.Contains(warned[0].Why, "30 s or more")) {
+			t.Errorf("%+v, want that more than a second is lost", warned)
+		}
 		for _, words := range k.undo {
 			s.MustDo(t, words...)
 		}
@@ -169,14 +176,14 @@ func TestDoctor_Rights(t *testing.T) {
 		{"~* &* +@all -acl", examinetest.Levels{"rights": examinetest.Skip}},
 		{"~* &* +@all -slowlog", examinetest.Levels{"slow commands": examinetest.Skip}},
 		{"~* &* +@all -config", examinetest.Levels{
-			"persistence": examinetest.Skip, "min-replicas": examinetest.Skip, "listeners": examinetest.Skip, "idle connections": examinetest.Skip, "script limit": examinetest.Skip,
+			"persistence": examinetest.Skip, "min-replicas": examinetest.Skip, "listeners": examinetest.Skip, "client memory": examinetest.Skip, "idle connections": examinetest.Skip, "script limit": examinetest.Skip,
 		}},
 		{redislock.ACL(redislock.Options{}, "*"), examinetest.Levels{
-			"persistence": examinetest.Skip, "min-replicas": examinetest.Skip, "listeners": examinetest.Skip, "idle connections": examinetest.Skip, "script limit": examinetest.Skip, "rights": examinetest.Skip, "slow commands": examinetest.Skip,
+			"persistence": examinetest.Skip, "min-replicas": examinetest.Skip, "listeners": examinetest.Skip, "client memory": examinetest.Skip, "idle connections": examinetest.Skip, "script limit": examinetest.Skip, "rights": examinetest.Skip, "slow commands": examinetest.Skip,
 		}},
 		{redislock.ACL(redislock.Options{}, "orders/*"), examinetest.Levels{
 			"latency":     examinetest.Skip,
-			"persistence": examinetest.Skip, "min-replicas": examinetest.Skip, "listeners": examinetest.Skip, "idle connections": examinetest.Skip, "script limit": examinetest.Skip, "rights": examinetest.Skip, "slow commands": examinetest.Skip,
+			"persistence": examinetest.Skip, "min-replicas": examinetest.Skip, "listeners": examinetest.Skip, "client memory": examinetest.Skip, "idle connections": examinetest.Skip, "script limit": examinetest.Skip, "rights": examinetest.Skip, "slow commands": examinetest.Skip,
 		}},
 	} {
 		name := driver.NewID()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,12 +47,13 @@ func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) erro
 		return call
 	}
 	var alone []string // are asked for one by one
+	var listing redisstore.Reader
 	for len(names) > 1 {
 		var left []string
 		err := d.inGroups(ctx, names, shown, func(names []string) redisconn.Call { return look(names...) }, func(names []string, v any) {
 			sights, _ := v.([]any)
 			for i, v := range sights[:min(len(sights), len(names))] {
-				if s, err := parseSight(names[i], v); err == nil {
+				if s, err := parseSight(names[i], v, &listing); err == nil {
 					saw(s)
 				} else {
 					alone = append(alone, names[i]) // to be told what is wrong with it
@@ -74,7 +76,7 @@ func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) erro
 		if len(sights) != 1 {
 			sights = []any{nil}
 		}
-		s, err := parseSight(name, sights[0])
+		s, err := parseSight(name, sights[0], &listing)
 		if err == nil {
 			saw(s)
 		}
@@ -107,7 +109,8 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 	return lines, errors.Join(missing, err)
 }
 
-func parseSight(name string, v any) (sight, error) {
+// parseSight reads what the script look says of a name.
+func parseSight(name string, v any, listing *redisstore.Reader) (sight, error) {
 	s := sight{Line: driver.Line{Name: name}}
 	f, _ := v.([]any)
 	if len(f) < 5 || len(f)%2 == 0 {
@@ -119,23 +122,21 @@ func parseSight(name string, v any) (sight, error) {
 	ms, _ := f[4].(int64)
 	now := time.UnixMilli(ms)
 	var c int64
-	if _, err := fmt.Sscan(counter, &c); err == nil {
-		s.Fence = uint64(c - c%2) //nolint:gosec // a counter of ours
+	if n, err := strconv.ParseInt(counter, 10, 64); err == nil {
+		c, s.Fence = n, uint64(n-n%2) //nolint:gosec // a counter of ours
 	}
 	if kind != "string" && kind != "none" {
 		value = "\x00" + kind // somebody's data
 	}
-	if h := holder(value); h != nil && value != cover {
+	if h, channel := holderAs(value, listing); h != nil && value != cover {
 		if pttl >= 0 {
 			h.Until = now.Add(time.Duration(pttl) * time.Millisecond)
 		}
-		channel := ""
-		if id := holderID(value); id != "" {
+		if holderID(value) != "" {
 			if c > 1 {
 				h.Fence = lowest(c - c%2)
 			}
 			h.Since = granted(c-c%2, now)
-			channel = redisstore.Describe(h, value[headLen+1:])
 		} else if kind != "string" {
 			h.Note = "a " + kind + ", not a lock: it looks like somebody's data"
 		} else if pttl < 0 {
@@ -158,7 +159,7 @@ func parseSight(name string, v any) (sight, error) {
 			PublicID: driver.PublicID(text(i)), Kind: r.kind, Weight: r.weight, Limit: r.limit,
 			Held: r.state != "w", Broken: r.state == "b", Since: r.since, Until: r.stop,
 		}
-		redisstore.Describe(&h, r.info)
+		listing.Describe(&h, r.info)
 		s.add(h, text(i), r.channel)
 	}
 	return s, nil

@@ -40,23 +40,28 @@ func newer(value string) bool {
 
 // holder reads a value at a name for people: nil where nobody stands there.
 func holder(value string) *driver.Holder {
+	h, _ := holderAs(value, nil)
+	return h
+}
+
+// holderAs reads a value as holder does, and the channel in it. What it says of a claim is read by the reader of a listing.
+func holderAs(value string, listing *redisstore.Reader) (h *driver.Holder, channel string) {
 	if value == "" {
-		return nil
+		return nil, ""
 	}
 	if value == cover {
-		return &driver.Holder{Held: true, Kind: driver.Read, Weight: 1, Limit: driver.All}
+		return &driver.Holder{Held: true, Kind: driver.Read, Weight: 1, Limit: driver.All}, ""
 	}
 	id := holderID(value)
 	if id == "" {
 		h := redisstore.Foreign(value)
-		return &h
+		return &h, ""
 	}
-	h := &driver.Holder{
+	h = &driver.Holder{
 		PublicID: driver.PublicID(id), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true,
 		Broken: value[headLen] == '!',
 	}
-	redisstore.Describe(h, value[headLen+1:])
-	return h
+	return h, listing.Describe(h, value[headLen+1:])
 }
 
 // record is a claim in the hash of claims: state kind weight limit ttl stop since channel info.

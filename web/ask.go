@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/caught"
 )
 
 // mostLooks is how many looks at names may be under way in one store at the same time.
@@ -27,11 +28,17 @@ func (b *hub) ask(ctx context.Context, name string) (driver.Line, error) {
 		return driver.Line{Name: name}, ctx.Err()
 	}
 	began := time.Now()
-	l, err := b.looks.Line(ctx, name)
+	l, err := b.lookAt(ctx, name)
 	if !errors.Is(err, context.Canceled) { // whoever asked has gone, which says nothing of the store
 		b.pulse.took(time.Since(began), err)
 	}
 	return l, err
+}
+
+// lookAt asks the store for a line.
+func (b *hub) lookAt(ctx context.Context, name string) (l driver.Line, err error) {
+	defer caught.Panic(&err, b.h.log, b.store.Name)
+	return b.looks.Line(ctx, name)
 }
 
 // pulse is how a store answered when it was asked for one name.

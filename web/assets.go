@@ -9,6 +9,8 @@ import (
 	"path"
 	"strings"
 	"sync"
+
+	"github.com/interlock-go/interlock/internal/icon"
 )
 
 //go:embed static templates
@@ -27,7 +29,7 @@ type bundle struct {
 // made returns it. It is made when the first handler is: a program that has none starts without.
 var made = sync.OnceValue(func() *bundle {
 	b := &bundle{templates: template.Must(template.New("").ParseFS(files, "templates/*.html")), assets: map[string]asset{}}
-	b.icon = b.load("static/icon.svg", "image/svg+xml")
+	b.icon = b.add("static/icon.svg", "image/svg+xml", icon.SVG)
 	b.styles = b.load("static/page.css", "text/css; charset=utf-8")
 	b.script = b.load("static/page.js", "text/javascript; charset=utf-8")
 	return b
@@ -44,6 +46,10 @@ func (b *bundle) load(name, mediaType string) (at string) {
 	if err != nil {
 		panic("web: " + err.Error()) // it is compiled in
 	}
+	return b.add(name, mediaType, content)
+}
+
+func (b *bundle) add(name, mediaType string, content []byte) (at string) {
 	sum := sha256.Sum256(content)
 	ext := path.Ext(name)
 	at = strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/caught"
+	"github.com/interlock-go/interlock/internal/printable"
 )
 
 // wish is a break as somebody asks for it.
@@ -79,12 +81,12 @@ func (h *Handler) breaks(r *http.Request, who Principal, w wish) (state string, 
 		}
 	}
 	attrs := []slog.Attr{
-		slog.String("by", who.Name), slog.String("from", r.RemoteAddr), slog.String("store", w.store), slog.String("name", w.name),
-		slog.String("id", w.id), slog.Uint64("fence", w.fence), slog.Bool("now", w.now), slog.String("reason", w.reason),
+		slog.String("by", who.Name), slog.String("from", r.RemoteAddr), slog.String("store", w.store), slog.String("name", printable.Text(w.name)),
+		slog.String("id", printable.Text(w.id)), slog.Uint64("fence", w.fence), slog.Bool("now", w.now), slog.String("reason", printable.Text(w.reason)),
 		slog.String("owner", ownerWords(whose)), slog.String("outcome", outcome),
 	}
 	if err != nil {
-		attrs = append(attrs, slog.Any("err", err))
+		attrs = append(attrs, slog.String("err", printable.Text(err.Error())))
 	}
 	h.log.LogAttrs(ctx, slog.LevelInfo, "interlock web: break", attrs...)
 	return state, err
@@ -108,7 +110,7 @@ func (b *hub) breaks(ctx context.Context, who Principal, w wish) (state string, 
 		}
 		return "", whose, b.changed(l, who, "no claim %s with token %d stands in that line: nothing was changed", w.id, w.fence)
 	}
-	err = b.looks.Break(ctx, w.name, w.id, w.fence, w.now)
+	err = b.breakIn(ctx, w)
 	if err != nil && !errors.Is(err, driver.ErrRefused) {
 		p := storeProblem(err)
 		b.record(w, who, whose, p.kind())
@@ -135,6 +137,12 @@ func (b *hub) breaks(ctx context.Context, who Principal, w wish) (state string, 
 	}
 	b.record(w, who, whose, state)
 	return state, whose, nil
+}
+
+// breakIn asks the store for a break.
+func (b *hub) breakIn(ctx context.Context, w wish) (err error) {
+	defer caught.Panic(&err, b.h.log, b.store.Name)
+	return b.looks.Break(ctx, w.name, w.id, w.fence, w.now)
 }
 
 // in returns the claim that is meant.

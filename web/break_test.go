@@ -217,6 +217,22 @@ func TestOutcomesOfABreak(t *testing.T) {
 	}
 }
 
+// What somebody writes into a reason, or gives as an id, tells the terminal nothing by which the log is read.
+func TestReasonsAreShownInTheLog(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.New()
+		log := &bytes.Buffer{}
+		h := handler(t, store, web.Options{Authorize: everything, Logger: slog.New(slog.NewJSONHandler(log, nil))})
+		hold(t, client(t, store, nil), "m")
+		c := claimOf(t, store, "m")
+		c.PublicID += "\u009b2J"
+		body(t, breaks(h, "m", c, `,"reason":"it\u007f\u009b31m hangs"`), http.StatusConflict)
+		text := log.String()
+		hasNot(t, text, "\u007f", "\u009b")
+		has(t, text, `"reason":"it\\x7f\\u009b31m hangs"`, `\\u009b2J","fence"`, `"outcome":"changed"`)
+	})
+}
+
 // badBreak is a store that cannot be broken.
 type badBreak struct {
 	*memlock.Driver

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/caught"
 	"github.com/interlock-go/interlock/internal/printable"
 )
 
@@ -55,7 +56,10 @@ func (b *hub) examine(ctx context.Context) *doctorAnswer {
 func (b *hub) examines() {
 	defer b.h.work.Done()
 	began := time.Now()
-	report, err := examination(b.h.ctx, b.store.Driver)
+	report, err := b.examination()
+	if report == nil {
+		report = &interlock.Report{Findings: []interlock.Finding{}}
+	}
 	x := &b.exam
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -66,13 +70,14 @@ func (b *hub) examines() {
 }
 
 // examination looks at a store as interlock doctor does, without writing.
-func examination(ctx context.Context, d driver.Driver) (*interlock.Report, error) {
-	c, err := interlock.New(d, nil)
+func (b *hub) examination() (_ *interlock.Report, err error) {
+	defer caught.Panic(&err, b.h.log, b.store.Name)
+	c, err := interlock.New(b.store.Driver, nil)
 	if err != nil {
-		return &interlock.Report{Findings: []interlock.Finding{}}, err
+		return nil, err
 	}
 	defer func() { _ = c.Close() }() // which leaves the driver open
-	return c.Doctor(ctx)
+	return c.Doctor(b.h.ctx)
 }
 
 // doctorAnswer is an examination as programs read it.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/caught"
 )
 
 // The pace of a name.
@@ -88,15 +89,27 @@ func (f *followed) start() {
 // watch takes in what the store tells, until ctx ends. A store that goes away is asked again each second.
 func (f *followed) watch(ctx context.Context, w driver.Watcher) {
 	for ctx.Err() == nil {
-		for l, err := range w.Watch(ctx, f.name) {
-			if errors.Is(err, errors.ErrUnsupported) {
-				f.look(ctx, namePolled, false)
-				return
-			}
-			f.tell(ctx, l, err, time.Now())
+		switch err := f.listen(ctx, w); {
+		case errors.Is(err, errors.ErrUnsupported):
+			f.look(ctx, namePolled, false)
+			return
+		case err != nil:
+			f.tell(ctx, driver.Line{}, err, time.Now())
 		}
 		pause(ctx, time.Second)
 	}
+}
+
+// listen takes in what the store tells until it tells no more. It returns an error that it has not told.
+func (f *followed) listen(ctx context.Context, w driver.Watcher) (err error) {
+	defer caught.Panic(&err, f.b.h.log, f.b.store.Name)
+	for l, err := range w.Watch(ctx, f.name) {
+		if errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		f.tell(ctx, l, err, time.Now())
+	}
+	return nil
 }
 
 // look looks at the name at a pace, until ctx ends. The first look is the watch's, where there is one.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/caught"
 	"github.com/interlock-go/interlock/internal/lazyregexp"
 )
 
@@ -134,6 +135,12 @@ func (b *hub) read() chan struct{} {
 	return l.reading
 }
 
+// lookAtAll asks the store for its list.
+func (b *hub) lookAtAll(ctx context.Context) (lines []driver.Line, err error) {
+	defer caught.Panic(&err, b.h.log, b.store.Name)
+	return b.looks.Lines(ctx, "")
+}
+
 // reads reads the list once.
 func (b *hub) reads() {
 	defer b.h.work.Done()
@@ -141,7 +148,7 @@ func (b *hub) reads() {
 	defer cancel()
 	s := &snapshot{at: time.Now()}
 	var err error
-	s.lines, err = b.looks.Lines(ctx, "")
+	s.lines, err = b.lookAtAll(ctx)
 	s.took = time.Since(s.at)
 	if err != nil && len(s.lines) > 0 {
 		s.partial, err = err, nil

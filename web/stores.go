@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/caught"
 )
 
 // probed is a name that nobody locks: to look at it shows whether the store answers, and how fast, and changes nothing.
@@ -25,6 +26,9 @@ type storeAnswer struct {
 	Latency *latency       `json:"latency,omitempty"` // of the last answers about one name
 	Watches bool           `json:"watches"`           // it tells of changes; else it is asked each second
 	Doctor  *doctorAnswer  `json:"doctor,omitempty"`  // of the last examination; none before the first is over
+
+	promises driver.Traits
+	wrong    *failure // nil if nothing is known to be
 }
 
 // traitsAnswer is what a store promises.
@@ -114,13 +118,19 @@ func (b *hub) check(ctx context.Context) (wrong *failure, known bool) {
 	return wrong, !at.IsZero()
 }
 
+// traits asks the driver what the store promises; nothing, where it fails.
+func (b *hub) traits() (t driver.Traits, err error) {
+	defer caught.Panic(&err, b.h.log, b.store.Name)
+	return b.store.Driver.Traits(), nil
+}
+
 // answers returns all stores as they are, asking all at once.
 func (h *Handler) answers(ctx context.Context, who Principal) []storeAnswer {
 	all := make([]storeAnswer, len(h.hubs))
 	var asked sync.WaitGroup
 	for i, b := range h.hubs {
 		asked.Go(func() {
-			t := b.store.Driver.Traits()
+			t, broken := b.traits()
 			_, watches := b.store.Driver.(driver.Watcher)
 			health := make(chan struct{})
 			var wrong *failure
@@ -131,9 +141,13 @@ func (h *Handler) answers(ctx context.Context, who Principal) []storeAnswer {
 			}()
 			doctor := b.examine(ctx)
 			<-health
+			if broken != nil {
+				wrong = &failure{since: time.Now(), err: broken}
+			}
 			a := storeAnswer{
 				Name: b.store.Name, URL: b.store.URL, Traits: traitsOf(t), Safety: safety(t), Health: "unknown", Failure: wrong.answer(who),
 				Latency: b.pulse.read(), Watches: watches, Doctor: doctor.told(who),
+				promises: t, wrong: wrong,
 			}
 			switch {
 			case wrong != nil:
@@ -184,13 +198,13 @@ func (h *Handler) storesPage(w http.ResponseWriter, r *http.Request, who Princip
 	v := &storesView{frame: h.frame(r, &who, "Stores")}
 	v.tabs(h.hubs[0].store.Name, "stores")
 	for i, a := range h.answers(ctx, who) {
-		wrong, _ := h.hubs[i].pulse.last()
+		wrong := a.wrong
 		if h.hubs[i].looks == nil {
 			wrong = &failure{err: errBlind}
 		}
 		s := storeView{
 			Name: a.Name, URL: a.URL, NamesHref: address("./", "store", a.Name), Failure: wrong.view(who), Known: a.Health != "unknown",
-			Safety: a.Safety, Facts: facts(h.hubs[i].store.Driver.Traits(), a.Watches), Doctor: a.Doctor.view(time.Now()),
+			Safety: a.Safety, Facts: facts(a.promises, a.Watches), Doctor: a.Doctor.view(time.Now()),
 		}
 		v.Soon = v.Soon || a.Doctor == nil
 		if l := a.Latency; l != nil {

@@ -226,15 +226,19 @@ func (x *examination) leftovers(ctx context.Context) error {
 		x.add(f)
 		return nil
 	}
-	f.Seen = fmt.Sprintf("%d names have a node", len(all.Children))
-	if len(all.Children) < x.d.many {
+	nodes := slices.DeleteFunc(all.Children, func(node string) bool { // the servers' own, for one
+		_, ok := nameOf(node, x.d.base == "")
+		return !ok
+	})
+	f.Seen = fmt.Sprintf("%d names have a node", len(nodes))
+	if len(nodes) < x.d.many {
 		x.add(f)
 		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, counting)
 	defer cancel()
 	empty, seen := 0, 0
-	for some := range slices.Chunk(all.Children, lookBatch) {
+	for some := range slices.Chunk(nodes, lookBatch) {
 		var gets []*zk.Call
 		for _, node := range some {
 			gets = append(gets, zk.Get(x.d.base+"/"+node, false))
@@ -251,7 +255,7 @@ func (x *examination) leftovers(ctx context.Context) error {
 			}
 		}
 	}
-	f.Seen = fmt.Sprintf("%d names have a node; of %d that were looked at nobody stands in %d", len(all.Children), seen, empty)
+	f.Seen = fmt.Sprintf("%d names have a node; of %d that were looked at nobody stands in %d", len(nodes), seen, empty)
 	if empty >= x.d.many {
 		f.Level = driver.LevelWarn
 		f.Why = "each list of who holds goes through them, and the servers keep them in memory; kazoo removes none of those that it makes"

@@ -57,6 +57,12 @@ func TestDoctor_Well(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t, well...)
 	hand := byHand(t, server)
+	root := finds(t, "a root of which all is the server's own", server.URL(), unhurried, nil)
+	for _, f := range root.Findings {
+		if f.Title == "leftovers" && f.Seen != "0 names have a node" {
+			t.Errorf("a fresh server: %s, want 0", f.Seen)
+		}
+	}
 	made(t, hand, zk.Create("/locks", nil, zk.Persistent, zk.Anyone))
 	url := server.URL() + "/locks"
 	finds(t, "a server that is well", url, unhurried, nil)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,6 +78,9 @@ func (c *serveCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 	if empty(line.args, "--listen") {
 		return usage("--listen is empty, as a variable that is not set: want HOST:PORT, or unix:PATH")
 	}
+	if empty(line.args, "--host") {
+		return usage("--host is empty, as a variable that is not set: want a name, as locks.example.org")
+	}
 	log := newServeLog(t, line)
 	slog.SetDefault(log) // for what the drivers say
 	return Serve(ctx, &Serving{
@@ -109,14 +113,17 @@ func newServeLog(t terminal, line *commandLine) *slog.Logger {
 
 // stores returns the names and URLs of all stores that are named: by each --store, by each line of the file, or as for the other commands.
 func (f *storeFlags) stores(t terminal) (stores [][2]string, err error) {
-	last, warning, err := f.url() // which refuses what contradicts itself
+	last, _, err := f.url() // which refuses what contradicts itself
 	if err != nil {
 		return nil, err
 	}
-	if warning != "" {
-		t.warn(warning)
-	}
 	urls := f.each()
+	if slices.ContainsFunc(urls, func(u string) bool {
+		_, u = storeName(u)
+		return hasPassword(u)
+	}) {
+		t.warn(passwordShown)
+	}
 	if len(urls) == 0 && f.StoreFile != "" {
 		b, err := f.file()
 		if err != nil {

@@ -57,10 +57,8 @@ func (f *storeFlags) url() (storeURL, warning string, err error) {
 		}
 		return first, "", nil
 	case f.Store != "":
-		if u, err := url.Parse(f.Store); err == nil && given(args, "--store") {
-			if _, secret := u.User.Password(); secret || u.Query().Has("password") {
-				warning = "the password in --store can be read by every user of this machine: use --store-file or INTERLOCK_STORE_FILE"
-			}
+		if given(args, "--store") && hasPassword(f.Store) {
+			warning = passwordShown
 		}
 		return f.Store, warning, nil
 	}
@@ -72,6 +70,19 @@ func (f *storeFlags) url() (storeURL, warning string, err error) {
 		return "", "", err
 	}
 	return "file:" + dir, "", nil
+}
+
+// passwordShown warns of a password on the command line.
+const passwordShown = "the password in --store can be read by every user of this machine: use --store-file or INTERLOCK_STORE_FILE"
+
+// hasPassword reports whether a store's URL has a password.
+func hasPassword(storeURL string) bool {
+	u, err := url.Parse(storeURL)
+	if err != nil {
+		return false
+	}
+	_, secret := u.User.Password()
+	return secret || u.Query().Has("password")
 }
 
 // makeAbove makes the folders above the default store. A new user has no ~/.local/state, and programs that want one make it

@@ -44,51 +44,60 @@ func (p *Pool) send(ctx context.Context, c *claim) (queued bool) {
 // tryPatience is how long a try waits for a store that does not answer.
 const tryPatience = 2 * time.Second
 
-// prepare makes c a claim of the session, which is opened if there is none, and bounds its call: an
-// attempt goes on for half of what is left of the first waiter's patience, so that another one
-// fits, and for tryPatience if it is for a try. It returns when the call begins.
+// prepare makes c a claim of the session, which is opened if there is none. It returns when the
+// call begins.
 func (p *Pool) prepare(call *lazyctx.Context, c *claim) (clock.Instant, error) {
-	s, started, err := p.beforeCall(call, c)
+	started, joined, err := p.begin(call, c)
+	if joined || err != nil {
+		return started, err
+	}
+	s, err := p.keeper.Open(call)
 	if err != nil {
 		return 0, err
 	}
-	if s == nil {
-		if s, err = p.keeper.Open(call); err != nil {
-			return 0, err
-		}
-		started = p.Clock.Now()
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.Over() {
-		return 0, driver.ErrSessionLost
-	}
-	if c.line.admit(s); !c.line.wants(c) {
-		return 0, driver.ErrNotSent
-	}
-	c.track(s)
-	return started, nil
+	return p.Clock.Now(), p.join(c, s)
 }
 
-// beforeCall bounds the call and returns the session that is there, or nil, and the time.
-func (p *Pool) beforeCall(call *lazyctx.Context, c *claim) (*keepalive.Session, clock.Instant, error) {
+// begin bounds the call, and makes c a claim of the session that is there, if there is one. An
+// attempt goes on for half of what is left of the first waiter's patience, so that another one
+// fits, and for tryPatience if it is for a try.
+func (p *Pool) begin(call *lazyctx.Context, c *claim) (now clock.Instant, joined bool, _ error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.Clock.Now()
+	now = p.Clock.Now()
 	p.silence.Begin(now) // it ends where the answer is acted on
-	bound := p.Patience
-	if w := c.line.waiters.first; w != nil {
-		bound = keepalive.OneTry(p.patienceOf(w, now).Sub(now), p.Patience)
-		if w.Try {
-			bound = min(bound, tryPatience)
-		}
+	first := c.line.waiters.first
+	if first == nil || !c.line.wants(c) { // given up during a pause
+		return now, false, driver.ErrNotSent
+	}
+	bound := keepalive.OneTry(p.patienceOf(first, now).Sub(now), p.Patience)
+	if first.Try {
+		bound = min(bound, tryPatience)
 	}
 	call.Limit(max(bound, time.Millisecond))
 	c.call = call
-	if !c.line.wants(c) { // given up during a pause
-		return nil, 0, driver.ErrNotSent
+	if s := p.keeper.Session(); s != nil {
+		return now, true, p.join(c, s)
 	}
-	return p.keeper.Session(), now, nil
+	return now, false, nil
+}
+
+// join makes c a claim of s, if that lives and c is still wanted there.
+func (p *Pool) join(c *claim, s *keepalive.Session) error {
+	if s.Over() {
+		return driver.ErrSessionLost
+	}
+	l := c.line
+	l.admit(s)
+	first := l.waiters.first
+	if first == nil || !l.wants(c) {
+		return driver.ErrNotSent
+	}
+	c.session = s
+	s.Track(c.Claim, c, first.Grace)
+	return nil
 }
 
 // answered acts on what became of the claim c between started and now, which a look at the clock
@@ -106,12 +115,12 @@ func (p *Pool) answered(c *claim, gaveUp bool, started, now clock.Instant, g dri
 		p.silence.Answered(now)
 		c.acquired, c.known = started, now
 		c.session.Answered(c.ID)
-		if l.wants(c) && g.Held {
+		if g.Held && l.wants(c) {
 			l.admit(c.session)
 		}
 	}
 	switch {
-	case l.aside(c):
+	case len(l.beside) > 0 && l.aside(c):
 		l.tried(c, g, now, err)
 	case l.standing != c: // given up meanwhile
 		c.discard()
@@ -119,8 +128,9 @@ func (p *Pool) answered(c *claim, gaveUp bool, started, now clock.Instant, g dri
 	case err != nil:
 		l.failed(c, gaveUp, err)
 	case g.Held:
-		l.grant(c, g, now)
-		l.widen()
+		if l.grant(c, g, now); c.Kind == driver.Permit {
+			l.widen()
+		}
 	case c.Queue:
 		l.failures, l.excused, l.abreast = 0, false, 0
 		c.state, c.inWay = waiting, g.Holder

@@ -152,16 +152,6 @@ func (c *claim) remove(h *Hold) {
 	}
 }
 
-// track makes c a claim of s.
-func (c *claim) track(s *keepalive.Session) {
-	c.session = s
-	var grace time.Duration
-	if w := c.line.waiters.first; w != nil {
-		grace = w.Grace
-	}
-	s.Track(c.Claim, c, grace)
-}
-
 // forgo acts on what an error says of where c stands.
 func (c *claim) forgo(err error) {
 	switch s := c.session; {

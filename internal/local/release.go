@@ -138,10 +138,9 @@ func (p *Pool) requeue(ctx context.Context, r driver.Requeuer, c, next *claim) e
 func (p *Pool) adopt(next *claim, s *keepalive.Session) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.Over() || next.line.standing != next {
+	if p.join(next, s) != nil {
 		return false
 	}
-	next.track(s)
 	p.silence.Begin(p.Clock.Now())
 	return true
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -90,6 +90,9 @@ type examination struct {
 	server string
 	info   map[string]string
 	found  []driver.Finding
+
+	settings map[string]string // nil before they were asked for
+	secret   bool              // they are not told this user, or nobody
 }
 
 // ExamineServer looks at one server, which is called so where there are several.
@@ -114,7 +117,7 @@ func examineServer(ctx context.Context, do redisconn.DoFunc, server string, what
 		x.memory()
 	}
 	for _, check := range []func(context.Context) error{
-		x.persistence, x.saving, x.replication, x.listeners, x.idling, x.clients, x.scripts, x.slow, x.rights, x.clock,
+		x.persistence, x.saving, x.replication, x.listeners, x.idling, x.clients, x.clientMemory, x.scripts, x.slow, x.rights, x.clock,
 	} {
 		if err := check(ctx); err != nil {
 			return x, err
@@ -146,18 +149,37 @@ func (x *examination) number(field string) int64 {
 	return n
 }
 
-// setting asks for one setting. It is not told where this user may not, or where the server has no CONFIG or no such setting.
+// names are the settings that are looked at.
+var names = []string{
+	"save", "stop-writes-on-bgsave-error", "min-replicas-to-write", "client-output-buffer-limit", "timeout", "maxclients", "maxmemory-clients", "lua-time-limit",
+	"slowlog-log-slower-than", "slowlog-max-len",
+}
+
+// setting returns one of these settings. It is not told where this user may not ask, or where the server has no CONFIG or no such setting.
 func (x *examination) setting(ctx context.Context, name string) (value string, told bool, err error) {
-	settings, err := configured(ctx, x.do, name)
-	if untold(err) {
-		return "", false, nil
+	if x.settings == nil { // all at once: before Redis 7 there is one a request
+		if x.settings, err = fieldsOf(ctx, x.do, append([]string{"CONFIG", "GET"}, names...)...); redisconn.Is(err, "ERR") {
+			x.settings, err = x.eachSetting(ctx)
+		}
+		if untold(err) {
+			x.settings, x.secret, err = map[string]string{}, true, nil
+		}
 	}
-	value, told = settings[name]
+	value, told = x.settings[name]
 	return value, told, err
 }
 
-// untold reports whether an error says that the server does not tell, or not this user.
-func untold(err error) bool { return redisconn.Is(err, "NOPERM") || redisconn.Is(err, "ERR") }
+func (x *examination) eachSetting(ctx context.Context) (map[string]string, error) {
+	all := map[string]string{}
+	for _, name := range names {
+		one, err := configured(ctx, x.do, name)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, one)
+	}
+	return all, nil
+}
 
 // notTold is why a check was skipped that needs a setting.
 const notTold = "this server tells this user no settings (CONFIG GET)"
@@ -213,6 +235,9 @@ func (x *examination) persistence(ctx context.Context) error {
 		f.Mend = "CONFIG SET appendonly yes; CONFIG SET appendfsync always; and the same in its file"
 	case !l.told:
 		f.Level, f.Seen = driver.LevelSkip, "appendonly is on; "+notTold+", so whether each write is synced is unknown"
+	case l.left:
+		f.Seen, f.Why = "appendfsync is no", leftToKernel+x.Tokens
+		f.Mend = "CONFIG SET appendfsync always: each write then waits for the disk"
 	case !l.syncs:
 		f.Seen = "appendfsync is not always"
 		f.Why = "a machine that crashes forgets the locks of its last second, and lets others in; " + x.Tokens
@@ -341,41 +366,4 @@ func Now(ctx context.Context, do redisconn.DoFunc) (time.Time, error) {
 		}
 	}
 	return time.Unix(parts[0], parts[1]*1000), nil
-}
-
-// slots says whether all names can be locked in a Cluster.
-func slots(ctx context.Context, do redisconn.DoFunc) ([]driver.Finding, error) {
-	const all = "16384"
-	f := driver.Finding{Code: "R12", Title: "slots", Seen: "all slots have masters"}
-	v, err := read(ctx, do, "CLUSTER", "INFO")
-	if untold(err) {
-		f.Level, f.Seen = driver.LevelSkip, "this user may not ask CLUSTER INFO"
-		return []driver.Finding{f}, nil
-	}
-	text, _ := v.(string)
-	info := parseInfo(text)
-	switch {
-	case err != nil:
-		return nil, err
-	case info["cluster_slots_assigned"] != all:
-		f.Level, f.Seen = driver.LevelBad, fmt.Sprintf("%s of %s slots have masters; the cluster is %s", info["cluster_slots_assigned"], all, info["cluster_state"])
-		f.Why = "names in the other slots cannot be locked, and with cluster-require-full-coverage none"
-		f.Mend = "redis-cli --cluster fix HOST:PORT"
-	case info["cluster_state"] != "ok", info["cluster_slots_fail"] != "0":
-		f.Level, f.Seen = driver.LevelBad, fmt.Sprintf("the cluster is %s; masters of %s slots have failed", info["cluster_state"], info["cluster_slots_fail"])
-		f.Why = "names in these slots cannot be locked, renewed or given back"
-		f.Mend = "bring the masters back, or have a replica take over: redis-cli --cluster check HOST:PORT"
-	}
-	return []driver.Finding{f}, nil
-}
-
-// parseInfo reads lines of the form name:value.
-func parseInfo(text string) map[string]string {
-	fields := map[string]string{}
-	for line := range strings.Lines(strings.TrimPrefix(text, "txt:")) { // of RESP3
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			fields[name] = value
-		}
-	}
-	return fields
 }

@@ -93,6 +93,41 @@ func (x *examination) clients(ctx context.Context) error {
 	return nil
 }
 
+// leastMemory is what all connections of a server may take at least: one that is behind with its messages may have 32 MB of it.
+const leastMemory = 64 << 20
+
+// clientMemory looks at how much memory connections may take before the server ends those that take most.
+func (x *examination) clientMemory(ctx context.Context) error {
+	const name = "maxmemory-clients"
+	value, told, err := x.setting(ctx, name)
+	if err != nil {
+		return err
+	}
+	if x.secret {
+		x.skip("R9", "client memory", notTold)
+		return nil
+	}
+	limit, _ := strconv.ParseInt(value, 10, 64)
+	if percent, ok := strings.CutSuffix(value, "%"); ok { // of maxmemory; without that there is no limit
+		n, _ := strconv.ParseInt(percent, 10, 64)
+		limit = x.number("maxmemory") / 100 * n
+	}
+	f := driver.Finding{Code: "R9", Title: "client memory", Seen: "there is no limit (" + name + ")"}
+	if !told {
+		f.Seen = "this version has no limit of it (" + name + ")"
+	}
+	if limit > 0 {
+		f.Seen = fmt.Sprintf("%s is %s, which is %d MiB", name, value, limit>>20)
+	}
+	if limit > 0 && limit < leastMemory {
+		f.Level = driver.LevelWarn
+		f.Why = "a burst of messages or of requests has the server end the connections that take most, also those of who holds and of who listens: renewals come late, and who waits asks instead"
+		f.Mend = "CONFIG SET " + name + " 0, or " + strconv.Itoa(leastMemory) + " and more"
+	}
+	x.add(f)
+	return nil
+}
+
 // scripts looks at whether a script that runs away can be killed before leases are over.
 func (x *examination) scripts(ctx context.Context) error {
 	const name = "lua-time-limit" // busy-reply-threshold since Redis 7, which knows both

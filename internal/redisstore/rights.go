@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -31,39 +32,34 @@ func (x *examination) rights(ctx context.Context) error {
 		return err
 	}
 	user, _ := v.(string)
-	var denied []string
-	asked := 0
+	var commands []string
 	for _, command := range x.Needs {
-		words, known := arguments[command]
-		if !known {
+		if _, known := arguments[command]; known {
+			commands = append(commands, command)
+		}
+	}
+	answers := make([]dryRun, len(commands))
+	var all sync.WaitGroup
+	for i, command := range commands {
+		if i == 0 { // which shows whether the others are to be asked
+			if answers[0] = x.dryRun(ctx, user, command); untold(answers[0].err) {
+				x.skip("", title, "this user may not ask for its rights (ACL DRYRUN): a lock that is taken, by --write, tries them")
+				return nil
+			}
 			continue
 		}
-		ask := append([]string{"ACL", "DRYRUN", user}, strings.Split(command, "|")...)
-		if command == "eval" {
-			ask = append(ask, words, "0")
-		} else {
-			for _, w := range strings.Fields(words) {
-				switch w {
-				case "K":
-					w = x.Key
-				case "C":
-					w = x.Channel
-				}
-				ask = append(ask, w)
-			}
+		all.Go(func() { answers[i] = x.dryRun(ctx, user, command) }) // at once, since each by itself takes a round trip
+	}
+	all.Wait()
+	var denied []string
+	for i, a := range answers {
+		switch {
+		case untold(a.err): // another number of arguments in this version
+		case a.err != nil:
+			return a.err
+		case x.Common && strings.Contains(a.text, "channel"), strings.Contains(a.text, "to run"):
+			denied = append(denied, commands[i])
 		}
-		v, err := read(ctx, x.do, ask...)
-		switch text, _ := v.(string); {
-		case untold(err) && asked == 0:
-			x.skip("", title, "this user may not ask for its rights (ACL DRYRUN): a lock that is taken, by --write, tries them")
-			return nil
-		case untold(err): // another number of arguments in this version
-		case err != nil:
-			return err
-		case x.Common && strings.Contains(text, "channel"), strings.Contains(text, "to run"):
-			denied = append(denied, command)
-		}
-		asked++
 	}
 	f := driver.Finding{Title: title, Seen: fmt.Sprintf("the user %s may call what a lock needs", user)}
 	if len(denied) > 0 {
@@ -74,4 +70,31 @@ func (x *examination) rights(ctx context.Context) error {
 	}
 	x.add(f)
 	return nil
+}
+
+// dryRun is what a server says of a command that it does not carry out.
+type dryRun struct {
+	text string
+	err  error
+}
+
+func (x *examination) dryRun(ctx context.Context, user, command string) (a dryRun) {
+	ask := append([]string{"ACL", "DRYRUN", user}, strings.Split(command, "|")...)
+	if words := arguments[command]; command == "eval" {
+		ask = append(ask, words, "0")
+	} else {
+		for _, w := range strings.Fields(words) {
+			switch w {
+			case "K":
+				w = x.Key
+			case "C":
+				w = x.Channel
+			}
+			ask = append(ask, w)
+		}
+	}
+	v, err := read(ctx, x.do, ask...)
+	a.text, _ = v.(string)
+	a.err = err
+	return a
 }

@@ -81,6 +81,8 @@ func (s *Server) read(ctx context.Context, do redisconn.DoFunc, info map[string]
 		s.warn("appendonly is off: a server that restarts forgets who holds, and lets others in; " + tokens)
 	case !l.told:
 		s.warn("the server does not tell this user its appendfsync: whether a machine that crashes forgets locks is unknown")
+	case l.left:
+		s.warn("appendfsync is not always: " + leftToKernel + tokens)
 	case !l.syncs:
 		s.warn("appendfsync is not always: a machine that crashes forgets the locks of its last second; " + tokens)
 	case l.pauses:
@@ -138,8 +140,12 @@ type changeLog struct {
 	on     bool
 	told   bool // whether it waits for the disk
 	syncs  bool // it does, with each
+	left   bool // it leaves that to the kernel
 	pauses bool // it does not while it writes the log anew
 }
+
+// leftToKernel is what appendfsync no costs.
+const leftToKernel = "a machine that crashes forgets the locks of all that its kernel had not written yet, of 30 s or more, and lets others in; "
 
 // durable reports whether no crash of the machine costs anything that was answered.
 func (l changeLog) durable() bool { return l.syncs && !l.pauses }
@@ -160,7 +166,7 @@ func logOf(ctx context.Context, do redisconn.DoFunc, info map[string]string) (ch
 	case err != nil:
 		return changeLog{}, err
 	}
-	return changeLog{on: true, told: true, syncs: settings["appendfsync"] == "always", pauses: settings["no-appendfsync-on-rewrite"] == "yes"}, nil
+	return changeLog{on: true, told: true, syncs: settings["appendfsync"] == "always", left: settings["appendfsync"] == "no", pauses: settings["no-appendfsync-on-rewrite"] == "yes"}, nil
 }
 
 // syncSettings asks when a server waits for the disk.

@@ -15,8 +15,8 @@ import (
 // BatchReleaser is a [Store] that releases claims of one line by one request. Claims often give up
 // together, and what a request costs grows with the line, in which all of them stand.
 type BatchReleaser interface {
-	// ReleaseBatch takes claims out of the line of a name, and reports of each whether it was held until
-	// now. Twice is that of an [Answer], and counts beside an error, too.
+	// ReleaseBatch takes claims out of the line of a name, and reports of each whether it was held
+	// until now. Twice is that of an [Answer], and counts beside an error, too.
 	ReleaseBatch(ctx context.Context, name string, all []Member, patience time.Duration) (was []bool, twice bool, err error)
 }
 

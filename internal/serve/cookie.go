@@ -74,8 +74,11 @@ func (c *credentials) ofLogin(value string, t *table) (*entry, error) {
 	}
 	e := t.byID[cookieID(body[:len(cookieID{})])]
 	end := int64(binary.BigEndian.Uint64(body[len(cookieID{}):]))
-	if e == nil || c.now().Unix() >= end {
+	switch {
+	case e == nil:
 		return nil, errCookie
+	case c.now().Unix() >= end:
+		return nil, &denial{text: errCookie.text, who: e.name}
 	}
 	if e.expired(c.now()) {
 		return nil, errExpired(e)

@@ -98,8 +98,11 @@ func (c *credentials) read() (*table, error) {
 	}
 	t := &table{entries: entries, byID: map[cookieID]*entry{}}
 	for _, e := range entries {
-		if e.cert == "" {
+		switch {
+		case e.cert == "":
 			t.byID[c.id(e)] = e
+		case c.opts.ClientCA == "":
+			return nil, fmt.Errorf("--token-file %s: line %d: cert=, and no certificate of a client is looked at: want --client-ca with --tls-cert and --tls-key, or a token in that line", c.opts.TokenFile, e.line)
 		}
 	}
 	return t, nil

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/interlock-go/interlock/internal/icon"
 )
 
 //go:embed login.html
@@ -44,6 +46,19 @@ func (s *server) showLogin(w http.ResponseWriter, status int, v loginView) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = b.WriteTo(w) // whoever asked may have gone
+}
+
+// loginFile answers by what the page loads, which is for whoever asks.
+func (s *server) loginFile(w http.ResponseWriter, r *http.Request, below string) {
+	if !only(w, r, http.MethodGet) {
+		return
+	}
+	mediaType, content := "text/css; charset=utf-8", []byte(loginCSS)
+	if below == "/login.svg" {
+		mediaType, content = "image/svg+xml", icon.SVG
+	}
+	w.Header().Set("Content-Type", mediaType)
+	_, _ = w.Write(content) // whoever asked may have gone
 }
 
 // login is the page of the login, and what its form sends: a token, of which it makes a cookie. The token comes in a body, since addresses

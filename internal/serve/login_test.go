@@ -27,6 +27,17 @@ func TestLogin(t *testing.T) {
 	if a.status != 401 || next == nil || next[1] != "/locks/line?store=one&amp;name=a%2Fb" || !strings.Contains(a.header.Get("WWW-Authenticate"), "Bearer") {
 		t.Fatalf("without a login: %d, %v\n%s", a.status, a.header, a.body)
 	}
+	// What the page loads is there for whoever is not logged in yet, and its policy lets it load that.
+	for _, loads := range regexp.MustCompile(`(?:href|src)="(/locks/[^"]+\.[a-z]+)"`).FindAllStringSubmatch(a.body, -1) {
+		b := s.ask("GET", loads[1], "", browser...)
+		kind, policy := b.header.Get("Content-Type"), a.header.Get("Content-Security-Policy")
+		if b.status != 200 || strings.HasPrefix(kind, "image/") && !strings.Contains(policy, "img-src 'self'") || strings.HasPrefix(kind, "text/css") && !strings.Contains(policy, "style-src 'self'") {
+			t.Errorf("%s: %d, %s by the policy %s", loads[1], b.status, kind, policy)
+		}
+	}
+	if !regexp.MustCompile(`<link rel="icon" href="/locks/login.svg"`).MatchString(a.body) {
+		t.Errorf("the page has no icon: a browser asks for one at /, which is another's:\n%s", a.body)
+	}
 	form := func(token, next string) string { return url.Values{"token": {token}, "next": {next}}.Encode() }
 	post := func(body string, more ...string) answer {
 		t.Helper()

@@ -5,8 +5,11 @@ import (
 	"log/slog"
 	"net"
 	"path"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/hosts"
 )
 
 // Options are what the command line of interlock serve says.
@@ -58,10 +61,20 @@ func (o *Options) check() error {
 		return configError("--max-streams %d: want 1 or more", o.Streams)
 	case o.Prefix != "" && !isPrefix(o.Prefix):
 		return configError("--prefix %q: want a path as /locks, without a slash at its end", o.Prefix)
+	case slices.Contains(o.Hosts, ""):
+		return configError("--host is empty, as a variable that is not set: want a name, as locks.example.org")
+	case slices.ContainsFunc(o.Hosts, isNoHost):
+		return configError("--host %q: want a name or an address with or without a port, as locks.example.org: of several each has its own --host, and there is none for all",
+			o.Hosts[slices.IndexFunc(o.Hosts, isNoHost)])
 	case o.Drain < 0 || o.Drain > 10*time.Minute:
 		return configError("--drain %v: want a duration from 0s to 10m", o.Drain)
 	}
 	return nil
+}
+
+func isNoHost(host string) bool {
+	name, _ := hosts.Split(host)
+	return name == ""
 }
 
 // isPrefix reports whether p is a path that stands in addresses as it is.

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -80,6 +81,7 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 	if err := os.Chmod(open, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	certs := write(t, filepath.Join(dir, "certs"), "token="+secret+" name=ana\ncert=ops.example.org\n")
 	bad := write(t, filepath.Join(dir, "bad"), "token="+secret+"\n")
 	pipe := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -121,13 +123,21 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 		{Options{Stores: [][2]string{{"a", "mem:"}, {"a", "mem:"}}}, "two stores are called"},
 		{Options{Stores: [][2]string{{"a b", "mem:"}}}, "a b"},
 		{Options{Stores: [][2]string{{"a", "nothing:here"}}}, "unknown scheme"},
-		{Options{Hosts: []string{"http://locks.example.org/"}}, "http"},
+		{Options{Hosts: []string{"http://locks.example.org/"}}, `--host "http://locks.example.org/"`},
+		{Options{Hosts: []string{"locks.example.org", "*"}, TokenFile: filepath.Join(dir, "none")}, `--host "*": want a name or an address`}, // before the file is looked for
+		{Options{Hosts: []string{""}}, "--host is empty"},
+		{Options{TokenFile: certs}, "line 2: cert=, and no certificate of a client is looked at: want --client-ca with --tls-cert and --tls-key"},
 	} {
 		if c.o.Stores == nil {
 			c.o.Stores = stores
 		}
-		c.o.Ready = func(u string) { t.Errorf("%q: serves %s", c.says, u) }
-		err := Run(t.Context(), fill(&c.o))
+		ctx, stop := context.WithCancel(t.Context())
+		c.o.Ready = func(u string) {
+			t.Errorf("%q: serves %s", c.says, u)
+			stop()
+		}
+		err := Run(ctx, fill(&c.o))
+		stop()
 		if !errors.As(err, new(*ConfigError)) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("want %q as a mistake in the options, got %v", c.says, err)
 		}

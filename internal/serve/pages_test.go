@@ -66,6 +66,7 @@ token=late-token-0123456789 name=late read=* break=* expires=2020-01-01
 			{"GET", "/readyz", "", anybody, nil},
 			{"GET", "/login", "", anybody, nil},
 			{"GET", "/login.css", "", anybody, nil},
+			{"GET", "/login.svg", "", anybody, nil},
 			{"POST", "/login", "token=&next=/", []int{401, 401, 401, 401, 401, 401, 401}, nil},
 			{"POST", "/logout", "", []int{303, 303, 303, 303, 303, 303, 303}, nil},
 			{"GET", "/metrics", "", known, nil},
@@ -172,12 +173,17 @@ func TestBreakIsInTheLog(t *testing.T) {
 		t.Errorf("%d lines of the log:\n%s", lines, s.log)
 	}
 	s.ask("POST", "/v1/break", string(body), "Content-Type", "application/json", "Authorization", "Bearer lates-token-0123456789", "X-Forwarded-For", "203.0.113.10")
+	s.ask("POST", "/v1/break", string(body), "Content-Type", "application/json", "Authorization", "Bearer nobodys-token-0123", "X-Forwarded-For", "203.0.113.11")
+	s.ask("POST", "/v1/break", string(body), "Content-Type", "application/json", "Authorization", "Basic nobodys-token-0123", "X-Forwarded-For", "203.0.113.11")
 	s.ask("GET", "/line?name=m", "", "Authorization", "Bearer lates-token-0123456789")
 	s.ask("POST", "/v1/break", string(body), "Content-Type", "application/json")
-	if n := strings.Count(s.log.String(), `msg="interlock web: break" by=late from=203.0.113.10 outcome=unauthenticated err="the token of late expired`); n != 1 || strings.Count(s.log.String(), "web: break") != 2 {
+	if n := strings.Count(s.log.String(), `msg="interlock web: break" by=late from=203.0.113.10 outcome=unauthenticated err="the token of late expired`); n != 1 || strings.Count(s.log.String(), "web: break") != 3 {
 		t.Errorf("one who has tried it with a token that is over has %d lines in the log:\n%s", n, s.log)
 	}
-	if s.log.has("anas-token") {
+	if n := strings.Count(s.log.String(), `msg="interlock web: break" from=203.0.113.11 outcome=unauthenticated err="the token is not known here"`); n != 1 {
+		t.Errorf("one who has tried it with a token that nobody has has %d lines in the log:\n%s", n, s.log)
+	}
+	if s.log.has("anas-token") || s.log.has("nobodys-token") || s.log.has("lates-token") {
 		t.Errorf("the log has the token:\n%s", s.log)
 	}
 	if a := s.ask("GET", "/metrics", "", "Authorization", "Bearer anas-token-0123456789"); !strings.Contains(a.body, `interlock_breaks_total{store="one",mode="marked"} 1`) {

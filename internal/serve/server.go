@@ -49,7 +49,7 @@ type server struct {
 var routes = map[string]bool{
 	"/": true, "/line": true, "/stores": true, "/contention": true, "/live": true, "/break": true,
 	"/v1/stores": true, "/v1/lines": true, "/v1/line": true, "/v1/watch": true, "/v1/history": true, "/v1/break": true, "/v1/openapi.json": true,
-	"/login": true, "/login.css": true, "/logout": true, "/metrics": true, "/healthz": true, "/readyz": true,
+	"/login": true, "/login.css": true, "/login.svg": true, "/logout": true, "/metrics": true, "/healthz": true, "/readyz": true,
 }
 
 // streamRoutes are those that may answer by a stream of events.
@@ -114,12 +114,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		protect(rec.Header())
 		s.logout(rec, r)
 		return
-	case "/login.css":
+	case "/login.css", "/login.svg":
 		protect(rec.Header())
-		if only(rec, r, http.MethodGet) {
-			rec.Header().Set("Content-Type", "text/css; charset=utf-8")
-			_, _ = rec.Write([]byte(loginCSS))
-		}
+		s.loginFile(rec, r, below)
 		return
 	}
 	if _, err := s.who.authenticate(r, cookiesGood(below)); err != nil {
@@ -187,8 +184,8 @@ func (s *server) deny(w http.ResponseWriter, r *http.Request, err error) {
 	w.Header().Set("WWW-Authenticate", header)
 	kind, _, _ := mime.ParseMediaType(strings.Split(r.Header.Get("Accept"), ",")[0])
 	_, below := s.routeOf(r.URL.EscapedPath())
-	if d := isDenial(err); d != nil && d.who != "" && r.Method == http.MethodPost && (below == "/break" || below == "/v1/break") {
-		s.log.Info("interlock web: break", "by", d.who, "from", s.from(r), "outcome", "unauthenticated", "err", err)
+	if r.Method == http.MethodPost && (below == "/break" || below == "/v1/break") {
+		s.breakDenied(r, isDenial(err))
 	}
 	if r.Method == http.MethodGet && kind == "text/html" && cookiesGood(below) && s.opts.TokenFile != "" {
 		v := loginView{Next: s.local(r.URL.RequestURI())}
@@ -199,6 +196,19 @@ func (s *server) deny(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	problem(w, http.StatusUnauthorized, "unauthenticated", "No valid credential came with the request", "%v", err)
+}
+
+// breakDenied notes a break that somebody asks for with a credential that is over, or that nobody has, of which there are
+// attemptsMost in a minute. Without any it is no attempt, and would fill the log for whoever likes.
+func (s *server) breakDenied(r *http.Request, d *denial) {
+	var known []any
+	switch {
+	case d == nil || d.who == "" && !d.counted:
+		return
+	case d.who != "":
+		known = []any{"by", d.who}
+	}
+	s.log.Info("interlock web: break", append(known, "from", s.from(r), "outcome", "unauthenticated", "err", d)...)
 }
 
 // refused counts an attempt with a token that nobody has, and answers by 429 when there are too many from one address.

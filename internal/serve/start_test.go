@@ -29,6 +29,9 @@ type tried struct {
 	lists int           // how often all names were asked for
 	opens error         // why it cannot be opened
 	slow  time.Duration // how long a list takes
+
+	panics bool             // whatever it is asked
+	finds  []driver.Finding // what its checks find
 }
 
 var triedStores sync.Map // by URL
@@ -42,6 +45,7 @@ func init() {
 		d := s.(*tried)
 		d.mu.Lock()
 		defer d.mu.Unlock()
+		d.fault()
 		return d, d.opens
 	})
 }
@@ -56,10 +60,31 @@ func newTried(t *testing.T) (*tried, string) {
 	return s, at
 }
 
-func (s *tried) answer(ctx context.Context) error {
+// fault panics where that is wanted, with mu held, which is left to the caller.
+func (s *tried) fault() {
+	if s.panics {
+		panic("a fault of the driver")
+	}
+}
+
+// Examine implements driver.Examiner.
+func (s *tried) Examine(context.Context, driver.Exam) ([]driver.Finding, error) {
 	s.mu.Lock()
-	fails, gate := s.fails, s.gate
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	s.fault()
+	return s.finds, nil
+}
+
+// wanted returns what requests are answered by, and what they wait for.
+func (s *tried) wanted() (gate chan struct{}, fails error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault()
+	return s.gate, s.fails
+}
+
+func (s *tried) answer(ctx context.Context) error {
+	gate, fails := s.wanted()
 	if gate != nil {
 		s.asked <- struct{}{}
 		select {
@@ -79,9 +104,10 @@ func (s *tried) Line(ctx context.Context, name string) (driver.Line, error) {
 }
 
 func (s *tried) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
+	_, fails := s.wanted()
 	s.mu.Lock()
 	s.lists++
-	fails, slow := s.fails, s.slow
+	slow := s.slow
 	s.mu.Unlock()
 	pause(ctx, slow)
 	if fails != nil {

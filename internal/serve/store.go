@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/caught"
 )
 
 // store is a driver.Driver that may not be open yet. It is opened again and again until it is; from then on the driver keeps up its connections
@@ -37,21 +38,12 @@ type store struct {
 	refuses  bool // the list of names, although it answers
 }
 
-// listing is what the last list of all names said, for the metrics.
-type listing struct {
-	at    time.Time // when it was read; zero before the first
-	took  time.Duration
-	lines int
-	holds, waits,
-	broken int
-	oldest time.Time // since when the claim waits that waits longest; zero where none does
-}
-
 var (
 	_ driver.Driver    = (*store)(nil)
 	_ driver.Inspector = (*store)(nil)
 	_ driver.Watcher   = (*store)(nil)
 	_ driver.Keyer     = (*store)(nil)
+	_ driver.Examiner  = (*store)(nil)
 )
 
 // errOpening is why a store is down at first.
@@ -69,7 +61,7 @@ func (s *store) open(ctx context.Context, first func(error)) {
 	t := time.NewTimer(0)
 	defer t.Stop()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		d, err := driver.OpenURL(ctx, s.url)
+		d, err := s.openURL(ctx)
 		if err == nil && !s.opened(ctx, d) {
 			_ = d.Close(context.WithoutCancel(ctx)) // the server has ended meanwhile
 		}
@@ -85,6 +77,12 @@ func (s *store) open(ctx context.Context, first func(error)) {
 		case <-t.C:
 		}
 	}
+}
+
+// openURL tries once to open the store.
+func (s *store) openURL(ctx context.Context) (d driver.Driver, err error) {
+	defer caught.Panic(&err, s.log, s.name)
+	return driver.OpenURL(ctx, s.url)
 }
 
 // opened takes the driver, unless the store was closed.
@@ -163,11 +161,16 @@ func (s *store) timed(ctx context.Context, request func(driver.Inspector) error)
 		return err
 	}
 	began := time.Now()
-	if err = request(i); err == nil {
+	if err = s.caught(i, request); err == nil {
 		s.latency.observe(time.Since(began))
 	}
 	s.seen(ctx, err)
 	return err
+}
+
+func (s *store) caught(i driver.Inspector, request func(driver.Inspector) error) (err error) {
+	defer caught.Panic(&err, s.log, s.name)
+	return request(i)
 }
 
 // Open implements driver.Driver. The server takes no lock, but what looks at a store may.
@@ -189,7 +192,8 @@ func (s *store) Traits() driver.Traits {
 }
 
 // Close implements driver.Driver.
-func (s *store) Close(ctx context.Context) error {
+func (s *store) Close(ctx context.Context) (err error) {
+	defer caught.Panic(&err, s.log, s.name)
 	s.mu.Lock()
 	d := s.driver
 	s.closed = true
@@ -260,27 +264,6 @@ func isAnswer(err error) bool {
 	return errors.Is(err, driver.ErrRefused) && !errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrBadData) || errors.Is(err, errors.ErrUnsupported)
 }
 
-// counted is a list for the metrics.
-func counted(lines []driver.Line, began time.Time) listing {
-	l := listing{at: began, took: time.Since(began), lines: len(lines)}
-	for _, line := range lines {
-		for _, c := range line.Claims {
-			switch {
-			case c.Broken:
-				l.broken++
-			case c.Held:
-				l.holds++
-			default:
-				l.waits++
-				if !c.Since.IsZero() && (l.oldest.IsZero() || c.Since.Before(l.oldest)) {
-					l.oldest = c.Since
-				}
-			}
-		}
-	}
-	return l
-}
-
 // Break implements driver.Inspector.
 func (s *store) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
 	err := s.timed(ctx, func(i driver.Inspector) error { return i.Break(ctx, name, publicID, fence, now) })
@@ -316,6 +299,19 @@ func (s *store) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, e
 			}
 		}
 	}
+}
+
+// Examine implements driver.Examiner, so that the page of the stores has the checks of this one.
+func (s *store) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, error) {
+	d, err := s.get()
+	if err != nil {
+		return nil, err
+	}
+	x, ok := d.(driver.Examiner)
+	if !ok {
+		return nil, fmt.Errorf("store %q brings no checks: %w", s.name, errors.ErrUnsupported)
+	}
+	return x.Examine(ctx, e)
 }
 
 // Of a probe: how old an answer may be that spares it, how long it may take, and the name that is looked at, which nobody locks.
@@ -371,30 +367,3 @@ const (
 	listFactor = 10
 	listLimit  = 30 * time.Second
 )
-
-// listed returns the list, after it has been read anew where it is old and ctx leaves the time.
-func (s *store) listed(ctx context.Context) listing {
-	s.mu.Lock()
-	old := time.Since(s.list.at) >= max(listAge, listFactor*s.list.took)
-	if old && !s.reading && s.driver != nil {
-		s.reading = true
-		done := make(chan struct{})
-		go func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listLimit)
-			defer cancel()
-			_, _ = s.Lines(ctx, "") // which keeps it; what went wrong is known by seen
-			s.mu.Lock()
-			s.reading = false
-			s.mu.Unlock()
-			close(done)
-		}()
-		s.mu.Unlock()
-		select {
-		case <-done:
-		case <-ctx.Done():
-		}
-		s.mu.Lock()
-	}
-	defer s.mu.Unlock()
-	return s.list
-}

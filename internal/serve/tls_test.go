@@ -15,7 +15,7 @@ func TestTLS(t *testing.T) {
 	_, at := newTried(t)
 	s := serves(t, &Options{
 		Stores: [][2]string{{"one", at}}, TLSCert: ca.serverCert, TLSKey: ca.serverKey, ClientCA: ca.caFile,
-		TokenFile: write(t, filepath.Join(dir, "tokens"), someTokens+"cert=ops.example.org name=ops read=*\n"),
+		TokenFile: write(t, filepath.Join(dir, "tokens"), someTokens+someCerts+"cert=ops.example.org name=ops read=*\n"),
 	})
 	by := func(name string) *http.Client {
 		tr := &http.Transport{TLSClientConfig: ca.client(t, name), ForceAttemptHTTP2: true}

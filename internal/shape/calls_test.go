@@ -18,7 +18,7 @@ import (
 // What a free lock calls of the core. The aim is 40 calls in 8 files; what it is now may only
 // shrink.
 const (
-	mostCalls = 110
+	mostCalls = 107
 	mostFiles = 24
 )
 

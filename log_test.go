@@ -20,6 +20,7 @@ type blockedLog struct {
 }
 
 func (b blockedLog) Enabled(context.Context, slog.Level) bool { return true }
+
 func (b blockedLog) Handle(context.Context, slog.Record) error {
 	if !b.early() { // who writes it early may hold a mutex: then to block would let nobody say so
 		<-b.open

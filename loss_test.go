@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,48 +15,6 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/memlock"
 )
-
-// The ways in which leases and their renewals have failed elsewhere, one test each.
-
-// A renewer that outlives the release keeps a lock that nobody holds.
-func TestL01_NothingIsRenewedAfterTheRelease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &spy{Driver: memlock.New()}
-		c := newClient(t, d, nil)
-		l := hold(t, c, "m")
-		time.Sleep(time.Minute)
-		if err := l.Release(); err != nil {
-			t.Fatal(err)
-		}
-		before := d.count("renew")
-		time.Sleep(59 * time.Second) // after a minute the session is closed
-		if n := d.count("renew") - before; n != 0 {
-			t.Errorf("%d renewals after the release, want none", n)
-		}
-		if got := standing(t, d.Driver, "m"); len(got) != 0 {
-			t.Errorf("in line after the release: %+v", got)
-		}
-	})
-}
-
-// A renewer that stops at the first error loses a lock that the store would have kept.
-func TestL02_RenewalsGoOnAfterErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memlock.New()
-		c := newClient(t, store, &interlock.Options{TTL: 3 * time.Second})
-		l := hold(t, c, "m")
-		for range 100 {
-			store.Fail(errors.New("connection reset"))
-			time.Sleep(time.Second)
-			store.Fail(nil)
-			time.Sleep(700 * time.Millisecond)
-			outlived(t, l, "errors for a second")
-		}
-		if err := l.Release(); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
 
 // A renewal fails, and the work goes on.
 func TestL03_WorkEndsWhenTheLeaseCannotBeRenewed(t *testing.T) {
@@ -105,74 +64,6 @@ func TestL04_LossIsToldBeforeTheNextIsGranted(t *testing.T) {
 			return
 		}
 	}
-}
-
-// lateReply renews a lease with replies that take two seconds, then cuts the link, and returns by how much the holder
-// was told before the next was granted.
-func lateReply(t *testing.T, slow string) (margin time.Duration) {
-	t.Helper()
-	d := &spy{Driver: memlock.New()}
-	var lag atomic.Bool
-	lag.Store(true)
-	d.behind(func(_ context.Context, op string, _ driver.Claim) {
-		if op == slow && lag.Load() {
-			time.Sleep(2 * time.Second)
-		}
-	})
-	a, b := newClient(t, d, &interlock.Options{TTL: 10 * time.Second}), newClient(t, d.Share(), nil)
-	if slow == "renew" {
-		must[*interlock.Lease](t)(a.Mutex("warm").Lock(t.Context())).Release()
-	}
-	l := hold(t, a, "m")
-	for start := d.count("renew"); slow == "renew" && d.count("renew") == start; {
-		time.Sleep(100 * time.Millisecond)
-	}
-	if slow == "renew" {
-		time.Sleep(2 * time.Second)
-	}
-	resume := d.Stall()
-	defer resume()
-	next := granted(t, b, "m")
-	at := told(t, l)
-	margin = (<-next).Sub(at)
-	lag.Store(false)
-	time.Sleep(2 * time.Second)
-	return margin
-}
-
-// The lease's clock is started when the reply arrives, and not when the request was sent.
-func TestL05_TrustCountsFromTheSending(t *testing.T) {
-	for _, slow := range []string{"renew", "acquire"} {
-		synctest.Test(t, func(t *testing.T) {
-			if d := lateReply(t, slow); d != time.Second {
-				t.Errorf("%s answered 2 s late: %v from told to the next grant, want the grace of 1s", slow, d)
-			}
-		})
-	}
-}
-
-// The call that renews may last longer than what it renews.
-func TestL06_RenewalEndsWithTheTrustThatItExtends(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &spy{Driver: memlock.New()}
-		c := newClient(t, d, nil)
-		var held atomic.Pointer[interlock.Lease]
-		d.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
-			if l := held.Load(); op == "renew" && l.Err() == nil {
-				if deadline, ok := ctx.Deadline(); !ok || deadline.After(l.Until()) {
-					t.Errorf("a renewal may last until %v, the lease only until %v", deadline, l.Until())
-				}
-			}
-			return nil
-		})
-		l := hold(t, c, "m")
-		held.Store(l)
-		time.Sleep(time.Minute)
-		resume := d.Stall()
-		told(t, l)
-		resume()
-		l.Release()
-	})
 }
 
 // A lock that was over is extended, although another has held it since.
@@ -262,56 +153,6 @@ func TestL08_TrustEndsAGraceBeforeWhatTheStorePromised(t *testing.T) {
 	}
 }
 
-// One renewal that fails throws the lock away.
-func TestL09_FailedRenewalLeavesTheLeaseToItsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memlock.New()
-		c := newClient(t, store, nil)
-		l := hold(t, c, "m")
-		store.Fail(errors.New("connection reset"))
-		time.Sleep(13 * time.Second)
-		outlived(t, l, "renewals that failed for 13 s of 13.5 s")
-		store.Fail(nil)
-		time.Sleep(time.Minute)
-		live(t, l)
-		if err := l.Release(); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
-// Many locks make a storm of renewals, or one slow call starves all.
-func TestL11_TenThousandLeasesAreOneRenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &spy{Driver: memlock.New()}
-		c := newClient(t, d, nil)
-		leases := make([]*interlock.Lease, 10_000)
-		for i := range leases {
-			leases[i] = hold(t, c, fmt.Sprint("m", i))
-			if n := d.count("open"); n != 1 {
-				t.Fatalf("%d sessions to renew for %d leases, want one for all", n, i+1)
-			}
-		}
-		d.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
-			if op == "renew" {
-				slow(ctx, 200*time.Millisecond)
-			}
-			return nil
-		})
-		before := d.count("renew")
-		time.Sleep(time.Minute)
-		if n := d.count("renew") - before; n < 10 || n > 16 {
-			t.Errorf("%d renewals of 10,000 leases in four TTLs, want about three to a TTL", n)
-		}
-		for _, l := range leases {
-			live(t, l)
-			if err := l.Release(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}
-
 // A renewer that gets no processor, or hangs in a driver that knows no deadlines, tells nobody.
 func TestL12_TrustEndsThoughTheRenewerHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -357,5 +198,26 @@ func TestL13_MaxHoldEndsAHungJob(t *testing.T) {
 			t.Errorf("the next was granted after %v, want 10m", d)
 		}
 		l.Release()
+	})
+}
+
+// A renewal that has no file descriptor, no name service or an expired certificate fails in silence.
+func TestO05_CauseSaysWhatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &spy{Driver: memlock.New()}
+		c := newClient(t, d, nil)
+		l := hold(t, c, "m")
+		time.Sleep(time.Minute)
+		if n := d.count("open"); n != 1 {
+			t.Errorf("%d sessions opened by a lease that is renewed, want 1", n)
+		}
+		d.Fail(syscall.EMFILE)
+		told(t, l)
+		for _, err := range []error{context.Cause(l.Context()), l.Err(), l.Release()} {
+			if !errors.Is(err, syscall.EMFILE) || !errors.Is(err, interlock.ErrUnavailable) {
+				t.Errorf("%v: want what the store failed with", err)
+			}
+		}
+		d.Fail(nil)
 	})
 }

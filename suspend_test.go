@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,7 +73,8 @@ func TestO01_FirstCallAfterAStopTellsTheLoss(t *testing.T) {
 type sleeper struct{ slept atomic.Int64 }
 
 func (s *sleeper) suspended(time.Duration) time.Duration { return time.Duration(s.slept.Load()) }
-func (s *sleeper) suspend(d time.Duration)               { s.slept.Add(int64(d)) }
+
+func (s *sleeper) suspend(d time.Duration) { s.slept.Add(int64(d)) }
 
 func newSleepingClient(t *testing.T, d driver.Driver, o *interlock.Options) (*interlock.Client, *sleeper) {
 	t.Helper()
@@ -235,86 +235,4 @@ func TestO03_NoWallClockDecides(t *testing.T) {
 	if read < 30 {
 		t.Errorf("%d files read, want the whole core", read)
 	}
-}
-
-// A renewer that comes late, for want of processor time, has no margin.
-func TestO04_AThirdOfTheTrustIsMargin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &spy{Driver: memlock.New()}
-		d.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
-			if op == "renew" {
-				slow(ctx, 4400*time.Millisecond)
-			}
-			return nil
-		})
-		c := newClient(t, d, nil)
-		l := hold(t, c, "m")
-		time.Sleep(10 * time.Minute)
-		outlived(t, l, "renewals that took 4.4 s of 13.5 s")
-		if err := l.Release(); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
-// A renewal that has no file descriptor, no name service or an expired certificate fails in silence.
-func TestO05_CauseSaysWhatFailed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &spy{Driver: memlock.New()}
-		c := newClient(t, d, nil)
-		l := hold(t, c, "m")
-		time.Sleep(time.Minute)
-		if n := d.count("open"); n != 1 {
-			t.Errorf("%d sessions opened by a lease that is renewed, want 1", n)
-		}
-		d.Fail(syscall.EMFILE)
-		told(t, l)
-		for _, err := range []error{context.Cause(l.Context()), l.Err(), l.Release()} {
-			if !errors.Is(err, syscall.EMFILE) || !errors.Is(err, interlock.ErrUnavailable) {
-				t.Errorf("%v: want what the store failed with", err)
-			}
-		}
-		d.Fail(nil)
-	})
-}
-
-// A call without a deadline hangs for minutes on a dead peer.
-func TestO06_EveryCallHasADeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &spy{Driver: memlock.New()}
-		d.ahead(func(ctx context.Context, op string, _ driver.Claim) error {
-			deadline, ok := ctx.Deadline()
-			switch {
-			case op == "wait":
-			case !ok:
-				t.Errorf("%s without a deadline, want one within the TTL", op)
-			case time.Until(deadline) > 15*time.Second:
-				t.Errorf("%s may last for %v, want at most the TTL", op, time.Until(deadline))
-			}
-			return nil
-		})
-		c, b := newClient(t, d, nil), newClient(t, d.Share(), nil)
-		l := hold(t, b, "m")
-		next := granted(t, c, "m")
-		behind := granted(t, c, "m", interlock.Note("does not share"))
-		time.Sleep(time.Minute)
-		l.Release()
-		<-next
-		<-behind
-		if _, err := c.Mutex("m").TryLock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		d.Lose("m")
-		time.Sleep(time.Minute)
-		d.EndSessions()
-		if err := c.Health(t.Context()); err != nil {
-			t.Error(err)
-		}
-		time.Sleep(2 * time.Minute) // the idle session is closed
-		for _, op := range []string{"open", "acquire", "wait", "renew", "release", "close"} {
-			if d.count(op) == 0 {
-				t.Errorf("no %s was seen", op)
-			}
-		}
-	})
 }
