@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
-	"html/template"
 	"net/http"
 	"slices"
 	"strconv"
@@ -67,14 +66,9 @@ const onContention = 100
 
 // contentionView is the page of names by waiting time.
 type contentionView struct {
-	frame
-	Lists, Read, Reading bool
-	Failure              *failureView
-	Partial              string
-	Now                  int64
-	At, Since            *moment
-	Rows                 template.HTML
-	Any                  bool
+	listFrame
+	Since *moment
+	Any   bool
 }
 
 // contendedRow is a name on that page.
@@ -86,50 +80,25 @@ type contendedRow struct {
 
 // contentionPage is the page of names by waiting time.
 func (h *Handler) contentionPage(w http.ResponseWriter, r *http.Request, who Principal) error {
-	p, err := paramsOf(r, false, "store")
-	if err != nil {
-		return err
-	}
-	b, err := h.meant(p, true)
+	b, _, err := h.aboutStore(r)
 	if err != nil {
 		return err
 	}
 	snap, failure := b.seeSoon(r.Context())
-	v := &contentionView{frame: h.frame(r, &who, "Contention in "+b.store.Name)}
-	v.within(h, b, "contention")
-	v.Live = address("live", "store", b.store.Name, "page", "contention")
+	v := &contentionView{listFrame: h.newListFrame(r, who, b, "Contention", "contention", "page", "contention")}
 	if _, err := v.fill(b, who, snap, failure); err != nil {
 		return err
 	}
-	v.Soon = v.Reading
 	return h.page(w, r, http.StatusOK, "contention", v)
 }
 
 // fill shows the names. It returns a number that differs where something else is shown.
 func (v *contentionView) fill(b *hub, who Principal, snap *snapshot, failure *failure) (sum uint64, err error) {
-	now := time.Now()
 	v.Here = cmp.Or(v.Here, address("contention", "store", b.store.Name))
-	v.Now, v.Since = now.UnixMilli(), clockTime(b.history.since)
-	v.Lists = failure == nil || !isUnsupported(failure.err)
-	v.Failure = failure.listView(who)
-	v.Read = snap != nil && v.Lists
-	v.Reading = snap == nil && failure == nil
-	if failure != nil {
-		sum = uint64(failure.since.UnixNano())
-	}
-	if !v.Read {
-		return sum, nil
-	}
-	v.At = ago(snap.at, now)
-	if snap.partial != nil {
-		v.Partial = who.told(snap.partial)
-	}
-	d, err := b.drawContention(snap, who)
-	if err != nil {
-		return 0, err
-	}
-	v.Rows, v.Any = d.rows, len(d.lines) > 0
-	return sum ^ d.sum, nil
+	v.Since = clockTime(b.history.since)
+	d, sum, err := v.listFrame.fill(who, snap, failure, func() (*drawing, error) { return b.drawContention(snap, who) })
+	v.Any = d != nil && len(d.lines) > 0
+	return sum, err
 }
 
 // drawContention draws the rows once for all who look.

@@ -3,26 +3,19 @@ package web_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/webtest"
 	"github.com/interlock-go/interlock/memlock"
 	"github.com/interlock-go/interlock/web"
-)
-
-var (
-	field    = regexp.MustCompile(`<input [^>]*value="[^"]*"`)
-	streamed = regexp.MustCompile("^((event|data|retry)?: ?.*)?\n$") // a line of a stream
 )
 
 // statuses are those that a request of whatever shape may have that names no claim which stands somewhere. 5xx is none of them.
@@ -30,13 +23,13 @@ var statuses = []int{200, 301, 400, 403, 404, 405, 409, 413, 415, 421}
 
 // fuzzed are handlers of a store in which ann holds "m", bob waits for it, and somebody has a name that not everybody may see.
 type fuzzed struct {
-	all     *web.Handler // for somebody who may do everything
-	some    *web.Handler // for somebody who may see what begins with a/, and do nothing
-	store   *memlock.Driver
-	claims  []driver.Holder // of m
-	secrets []string        // which nobody is told
-	hidden  []string        // which somebody is not told who may see a/ only
-	kinds   []string        // of problems, as the page explains them
+	all    *web.Handler // for somebody who may do everything
+	some   *web.Handler // for somebody who may see what begins with a/, and do nothing
+	store  *memlock.Driver
+	claims []driver.Holder // of m
+	hidden []string        // which somebody is not told who may see a/ only
+
+	webtest.Judge // whose secrets are those of the claims
 }
 
 func newFuzzed(t testing.TB) *fuzzed {
@@ -53,13 +46,7 @@ func newFuzzed(t testing.TB) *fuzzed {
 		}
 	}
 	f.claims = f.line(t, "m")
-	page, err := os.ReadFile("../docs/web.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range regexp.MustCompile(`(?m)^### ([a-z-]+)$`).FindAllSubmatch(page, -1) {
-		f.kinds = append(f.kinds, string(m[1]))
-	}
+	f.Judge = webtest.Judge{Statuses: statuses, Secrets: f.Secrets, Kinds: webtest.Kinds(t, "../docs/web.md"), Base: "/p/", Defences: defences}
 	return f
 }
 
@@ -87,7 +74,7 @@ func (f *fuzzed) claim(t testing.TB, who driver.Owner, c driver.Claim) driver.Se
 	if _, err := s.Acquire(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	f.secrets = append(f.secrets, id, c.ID)
+	f.Secrets = append(f.Secrets, id, c.ID)
 	return s
 }
 
@@ -114,17 +101,12 @@ func (f *fuzzed) ask(t testing.TB, r *http.Request, sent string) *http.Response 
 	t.Helper()
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	answer, text := f.judged(t, f.all, r)
+	answer, _ := f.judged(t, f.all, r)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	_, less := f.judged(t, f.some, r)
 	for _, word := range f.hidden {
 		if bytes.Contains(less, []byte(word)) && !strings.Contains(sent, word) {
 			t.Errorf("somebody who may see a/ is told %q:\n%s", word, less)
-		}
-	}
-	for _, secret := range f.secrets {
-		if bytes.Contains(text, []byte(secret)) || bytes.Contains(less, []byte(secret)) {
-			t.Errorf("a secret is in an answer:\n%s\n%s", text, less)
 		}
 	}
 	return answer
@@ -136,77 +118,17 @@ func (f *fuzzed) judged(t testing.TB, h http.Handler, r *http.Request) (*http.Re
 	h.ServeHTTP(w, r)
 	answer := w.Result()
 	text, _ := io.ReadAll(answer.Body)
-	status, mediaType := answer.StatusCode, answer.Header.Get("Content-Type")
-	if !slices.Contains(statuses, status) {
-		t.Errorf("status %d:\n%s", status, text)
-	}
-	for name, want := range protections {
-		if got := answer.Header.Get(name); !strings.HasPrefix(got, want) && (name != "Cache-Control" || status != 200 || !strings.HasSuffix(got, "immutable")) {
-			t.Errorf("status %d with %s %q, want %q", status, name, got, want)
-		}
+	f.Answer(t, r.Method, answer, text)
+	if to := answer.Header.Get("Location"); to != "" && to != "/p/" {
+		t.Errorf("it leads to %q", to)
 	}
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/p")
-	switch {
-	case status == 301:
-		if to := answer.Header.Get("Location"); to != "/p/" || len(text) > 0 {
-			t.Errorf("it leads to %q, and says %q", to, text)
-		}
-	case mediaType == "application/problem+json":
-		f.problem(t, status, text)
-	case mediaType == "text/html; charset=utf-8":
-		plain(t, text)
-	case status != 200:
-		t.Errorf("status %d with content of type %q:\n%s", status, mediaType, text)
-	case mediaType == "application/json" && path != "/v1/openapi.json":
-		for _, fault := range web.Undescribed(path, status, text) {
+	if answer.StatusCode == http.StatusOK && answer.Header.Get("Content-Type") == "application/json" && path != "/v1/openapi.json" {
+		for _, fault := range web.Undescribed(path, answer.StatusCode, text) {
 			t.Errorf("%s in %s", fault, text)
 		}
-	case mediaType == "text/event-stream":
-		for line := range strings.Lines(string(text)) {
-			if !streamed.MatchString(line) {
-				t.Errorf("the stream says %q", line)
-			}
-		}
-	case mediaType == "":
-		t.Errorf("content of no type:\n%s", text)
-	}
-	if allow := answer.Header.Get("Allow"); (status == 405) != (allow != "") || status == 405 && slices.Contains(strings.Split(allow, ", "), r.Method) {
-		t.Errorf("%q is answered by %d, and %q are allowed", r.Method, status, allow)
 	}
 	return answer, text
-}
-
-// problem holds a document to RFC 9457 and to the page that explains it.
-func (f *fuzzed) problem(t testing.TB, status int, text []byte) {
-	t.Helper()
-	var p struct {
-		Type, Title, Detail string
-		Status              int
-		Line                any
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&p); err != nil || status < 400 || p.Status != status || p.Title == "" || p.Detail == "" {
-		t.Errorf("%d and %+v, %v, want a problem:\n%s", status, p, err, text)
-	}
-	if _, kind, _ := strings.Cut(p.Type, "/docs/web.md#"); !slices.Contains(f.kinds, kind) {
-		t.Errorf("a problem of type %q, and the page explains %q", p.Type, f.kinds)
-	}
-}
-
-// plain looks for what could run in a page, or turn its text around.
-func plain(t testing.TB, text []byte) {
-	t.Helper()
-	lower := bytes.ToLower(text)
-	lower = field.ReplaceAll(lower, nil) // what is sent again by a form is in it as it is
-	for _, word := range []string{"<script>", "<img", `"javascript:`, "\u202e"} {
-		if bytes.Contains(lower, []byte(word)) {
-			t.Errorf("%q in a page:\n%s", word, text)
-		}
-	}
-	if !bytes.HasSuffix(text, []byte("</html>\n")) {
-		t.Errorf("a page is cut short:\n%s", text)
-	}
 }
 
 // A shot is a request of whatever shape.
@@ -275,9 +197,9 @@ func TestFuzzingReachesEveryRoute(t *testing.T) {
 			t.Errorf("nothing reaches %s", route)
 		}
 	}
-	slices.Sort(f.kinds)
-	if kinds := slices.Sorted(slices.Values(web.Kinds())); !slices.Equal(f.kinds, kinds) {
-		t.Errorf("the page explains problems of the kinds %q, and there are %q", f.kinds, kinds)
+	slices.Sort(f.Kinds)
+	if kinds := slices.Sorted(slices.Values(web.Kinds())); !slices.Equal(f.Kinds, kinds) {
+		t.Errorf("the page explains problems of the kinds %q, and there are %q", f.Kinds, kinds)
 	}
 }
 
@@ -302,14 +224,14 @@ func FuzzName(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		before := len(z.secrets)
+		before := len(z.Secrets)
 		s := z.claim(t, driver.Owner{Name: name, Host: name}, driver.Claim{Name: name, Note: name})
 		defer func() {
 			_ = s.Close(t.Context())
-			z.secrets = z.secrets[:before]
+			z.Secrets = z.Secrets[:before]
 			z.unchanged(t)
 		}()
-		id := driver.PublicID(z.secrets[len(z.secrets)-1])
+		id := driver.PublicID(z.Secrets[len(z.Secrets)-1])
 		q := "?" + url.Values{"name": {name}}.Encode()
 		for _, target := range []string{
 			"/line" + q, "/v1/line" + q, "/v1/history" + q, "/v1/watch" + q, "/live" + q + "&page=line", "/", "/contention", "/v1/lines", "/?" + url.Values{"prefix": {name}}.Encode(),

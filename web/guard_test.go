@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/interlock-go/interlock/internal/webtest"
 	"github.com/interlock-go/interlock/memlock"
 	"github.com/interlock-go/interlock/web"
 )
@@ -78,11 +79,7 @@ func TestRequestOfAnotherSiteIsRefused(t *testing.T) {
 	}
 }
 
-// protections are what every answer begins a header with.
-var protections = map[string]string{
-	"Content-Security-Policy": "default-src 'none'", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
-	"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Interlock-Version": "1",
-}
+var defences = webtest.Defences("no-referrer")
 
 // Whatever is answered cannot be framed, guessed at, kept, or made to run anything.
 func TestEveryAnswerIsProtected(t *testing.T) {
@@ -92,7 +89,7 @@ func TestEveryAnswerIsProtected(t *testing.T) {
 			v := follow(t, h, "/", func(r *http.Request) { *r = *request(target).WithContext(r.Context()) })
 			v.leave()
 			<-v.ended
-			for name, want := range protections {
+			for name, want := range defences {
 				if got := v.header.Get(name); !strings.Contains(got, want) {
 					t.Errorf("%s: %s is %q, want %q", target, name, got, want)
 				}

@@ -25,11 +25,7 @@ const (
 
 // linePage is the page of a name.
 func (h *Handler) linePage(w http.ResponseWriter, r *http.Request, who Principal) error {
-	p, err := paramsOf(r, false, "store", "name", "all")
-	if err != nil {
-		return err
-	}
-	b, err := h.meant(p, true)
+	b, p, err := h.aboutStore(r, "name", "all")
 	if err != nil {
 		return err
 	}

@@ -186,17 +186,56 @@ func (d *drawn) keep(key string, made *drawing) {
 	}
 }
 
-// listView is the page of names.
-type listView struct {
+// listFrame is what the pages have in common that are made of the list.
+type listFrame struct {
 	frame
 	Lists, Read, Reading bool
-	Prefix, Shown, After string
-	Names, Held, Wait    string
 	Now                  int64
 	At                   *moment
 	Failure              *failureView
 	Partial              string
 	Rows                 template.HTML
+}
+
+// newListFrame returns the frame of the page at a path, whose part that changes is the page's stream.
+func (h *Handler) newListFrame(r *http.Request, who Principal, b *hub, title, path string, stream ...string) listFrame {
+	f := h.frame(r, &who, title+" in "+b.store.Name)
+	f.within(h, b, path)
+	f.Live = address("live", append([]string{"store", b.store.Name}, stream...)...)
+	return listFrame{frame: f}
+}
+
+// fill shows how the store stands, and the rows that draw makes of a list, which it returns, if there is one. The number differs where
+// something else is shown.
+func (v *listFrame) fill(who Principal, snap *snapshot, failure *failure, draw func() (*drawing, error)) (d *drawing, sum uint64, err error) {
+	now := time.Now()
+	v.Now, v.Lists = now.UnixMilli(), failure == nil || !isUnsupported(failure.err)
+	v.Failure = failure.listView(who)
+	if failure != nil {
+		sum = uint64(failure.since.UnixNano())
+	}
+	v.Read = snap != nil && v.Lists
+	v.Reading = snap == nil && failure == nil
+	v.Soon = v.Reading
+	if !v.Read {
+		return nil, sum, nil
+	}
+	v.At = ago(snap.at, now)
+	if snap.partial != nil {
+		v.Partial = who.told(snap.partial)
+	}
+	if d, err = draw(); err != nil {
+		return nil, 0, err
+	}
+	v.Rows = d.rows
+	return d, sum ^ d.sum, nil
+}
+
+// listView is the page of names.
+type listView struct {
+	listFrame
+	Prefix, Shown, After string
+	Names, Held, Wait    string
 	First, Last          string
 	StartHref, NextHref  string
 }
@@ -212,11 +251,7 @@ func (h *Handler) listSelection(p params, who Principal) (sel selection, err err
 
 // listPage is the page of names.
 func (h *Handler) listPage(w http.ResponseWriter, r *http.Request, who Principal) error {
-	p, err := paramsOf(r, false, "store", "prefix", "after")
-	if err != nil {
-		return err
-	}
-	b, err := h.meant(p, true)
+	b, p, err := h.aboutStore(r, "prefix", "after")
 	if err != nil {
 		return err
 	}
@@ -225,40 +260,21 @@ func (h *Handler) listPage(w http.ResponseWriter, r *http.Request, who Principal
 		return err
 	}
 	snap, failure := b.seeSoon(r.Context())
-	v := &listView{frame: h.frame(r, &who, "Names in "+b.store.Name)}
-	v.within(h, b, "./")
-	v.Live = address("live", "store", b.store.Name, "page", "list", "prefix", sel.prefix, "after", sel.after)
+	v := &listView{listFrame: h.newListFrame(r, who, b, "Names", "./", "page", "list", "prefix", sel.prefix, "after", sel.after)}
 	if _, err := v.fill(b, sel, snap, failure); err != nil {
 		return err
 	}
-	v.Soon = v.Reading
 	return h.page(w, r, http.StatusOK, "list", v)
 }
 
 // fill shows a list. It returns a number that differs where something else is shown.
 func (v *listView) fill(b *hub, sel selection, snap *snapshot, failure *failure) (sum uint64, err error) {
-	now := time.Now()
-	v.Lists = failure == nil || !isUnsupported(failure.err)
-	v.Prefix, v.Shown, v.After, v.Now = sel.prefix, printable.Text(sel.prefix), sel.after, now.UnixMilli()
-	v.Failure = failure.listView(sel.who)
-	if failure != nil {
-		sum = uint64(failure.since.UnixNano())
-	}
-	v.Read = snap != nil && v.Lists
-	v.Reading = snap == nil && failure == nil
-	if !v.Read {
-		return sum, nil
-	}
-	d, err := b.draw(snap, sel)
-	if err != nil {
-		return 0, err
+	v.Prefix, v.Shown, v.After = sel.prefix, printable.Text(sel.prefix), sel.after
+	d, sum, err := v.listFrame.fill(sel.who, snap, failure, func() (*drawing, error) { return b.draw(snap, sel) })
+	if d == nil {
+		return sum, err
 	}
 	v.Names, v.Held, v.Wait = numberWords(d.names), numberWords(d.held), numberWords(d.waiting)
-	v.At = ago(snap.at, now)
-	if snap.partial != nil {
-		v.Partial = sel.who.told(snap.partial)
-	}
-	v.Rows = d.rows
 	if len(d.lines) > 0 {
 		v.First, v.Last = numberWords(d.first+1), numberWords(d.first+len(d.lines))
 	}
@@ -268,7 +284,7 @@ func (v *listView) fill(b *hub, sel selection, snap *snapshot, failure *failure)
 	if d.more {
 		v.NextHref = address("./", "store", b.store.Name, "prefix", sel.prefix, "after", d.lines[len(d.lines)-1].Name)
 	}
-	return sum ^ d.sum, nil
+	return sum, nil
 }
 
 // listView is what is wrong with a list.

@@ -35,7 +35,7 @@ func (h *Handler) live(w http.ResponseWriter, r *http.Request, who Principal) er
 	}
 	return h.liveList(w, r, who, b, func(who Principal, s state) (string, any, uint64, error) {
 		sel, _ := h.listSelection(p, who) // it was looked at above
-		v := &listView{frame: frame{Store: &b.store}}
+		v := &listView{listFrame: listFrame{frame: frame{Store: &b.store}}}
 		v.Here = address("./", "store", b.store.Name, "prefix", sel.prefix, "after", sel.after)
 		sum, err := v.fill(b, sel, s.snap, s.failure)
 		return "list-live", v, sum, err

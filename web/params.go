@@ -88,7 +88,17 @@ func (p params) text(param string, most int) (string, error) {
 	return p[param], nil
 }
 
-// hub returns the store that is meant; the first one where a page does not say.
+// aboutStore reads the parameters of a page about a store: which one, and those that are known beside it.
+func (h *Handler) aboutStore(r *http.Request, known ...string) (*hub, params, error) {
+	p, err := paramsOf(r, false, append(known, "store")...)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := h.meant(p, true)
+	return b, p, err
+}
+
+// meant returns the store that is meant; the first one where a page does not say.
 func (h *Handler) meant(p params, optional bool) (*hub, error) {
 	name, given := p["store"]
 	if !given && (optional || len(h.hubs) == 1) {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/webtest"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -29,16 +29,19 @@ type fuzzed struct {
 	readOnly *server // lets everybody see all
 	store    *memlock.Driver
 	claims   []driver.Holder
-	secrets  []string
-	page     []byte // which explains problems
+
+	webtest.Judge
 }
 
 func newFuzzed(t testing.TB) *fuzzed {
 	t.Helper()
-	z := &fuzzed{store: memlock.New(), secrets: []string{fuzzToken, driver.NewID(), driver.NewID()}}
-	session, err := z.store.Share().Open(t.Context(), driver.Spec{ID: z.secrets[1], TTL: 24 * 3600e9, Owner: driver.Owner{Name: "ann"}})
+	z := &fuzzed{store: memlock.New(), Judge: webtest.Judge{
+		Statuses: fuzzStatuses, Secrets: []string{fuzzToken, driver.NewID(), driver.NewID()}, Kinds: webtest.Kinds(t, "../../docs/web.md"), Base: "/locks/",
+		Defences: webtest.Defences(""),
+	}}
+	session, err := z.store.Share().Open(t.Context(), driver.Spec{ID: z.Secrets[1], TTL: 24 * 3600e9, Owner: driver.Owner{Name: "ann"}})
 	if err == nil {
-		_, err = session.Acquire(t.Context(), driver.Claim{Name: fuzzName, ID: z.secrets[2], Kind: driver.Mutex, Weight: driver.All, Limit: driver.All})
+		_, err = session.Acquire(t.Context(), driver.Claim{Name: fuzzName, ID: z.Secrets[2], Kind: driver.Mutex, Weight: driver.All, Limit: driver.All})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -46,9 +49,6 @@ func newFuzzed(t testing.TB) *fuzzed {
 	z.claims = z.line(t)
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	if err := writeFile(tokens, "token="+fuzzToken+" name=ana read=* break=*\n"); err != nil {
-		t.Fatal(err)
-	}
-	if z.page, err = os.ReadFile("../../docs/web.md"); err != nil {
 		t.Fatal(err)
 	}
 	z.guarded = z.server(t, &Options{TokenFile: tokens, AllowBreak: true, Prefix: "/locks"})
@@ -103,7 +103,10 @@ func (z *fuzzed) ask(t testing.TB, raw []byte) *httptest.ResponseRecorder {
 		last = httptest.NewRecorder()
 		s.ServeHTTP(last, r.WithContext(ctx))
 		cancel()
-		z.judge(t, last, r.Method, below)
+		z.Answer(t, r.Method, last.Result(), last.Body.Bytes())
+		if last.Code == http.StatusSeeOther && below != "/logout" {
+			t.Errorf("status %d:\n%s", last.Code, last.Body)
+		}
 		if s == z.guarded {
 			if strings.Contains(last.Body.String(), fuzzName) && !bytes.Contains(raw, []byte(fuzzName)) {
 				t.Errorf("a name is told without a token:\n%s", last.Body)
@@ -121,68 +124,6 @@ func (z *fuzzed) ask(t testing.TB, raw []byte) *httptest.ResponseRecorder {
 
 // fuzzStatuses are those that a request of whatever shape may have. 5xx is none of them.
 var fuzzStatuses = []int{200, 301, 303, 400, 401, 403, 404, 405, 409, 413, 415, 421, 429}
-
-// judge looks at an answer: it is whole, of the type that it says, defended, and has no secret in it.
-func (z *fuzzed) judge(t testing.TB, w *httptest.ResponseRecorder, method, below string) {
-	t.Helper()
-	header, text := w.Result().Header, w.Body.Bytes()
-	if !slices.Contains(fuzzStatuses, w.Code) || w.Code == http.StatusSeeOther && below != "/logout" {
-		t.Errorf("status %d:\n%s", w.Code, text)
-	}
-	for _, secret := range z.secrets {
-		if bytes.Contains(text, []byte(secret)) {
-			t.Errorf("a secret is in an answer:\n%s", text)
-		}
-	}
-	for name, want := range map[string]string{
-		"Content-Security-Policy": "default-src 'none'; ", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "",
-		"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Interlock-Version": "1",
-	} {
-		got := header.Get(name)
-		if kept := name == "Cache-Control" && w.Code == 200 && strings.HasSuffix(got, "immutable"); got == "" || !strings.HasPrefix(got, want) && !kept {
-			t.Errorf("status %d with %s %q, want %q", w.Code, name, got, want)
-		}
-	}
-	if (w.Code == 405) != (header.Get("Allow") != "") || (w.Code == 401) != (header.Get("WWW-Authenticate") != "") || (w.Code == 429) != (header.Get("Retry-After") != "") {
-		t.Errorf("%s is answered by %d with the header %v", method, w.Code, header)
-	}
-	switch mediaType, _, _ := strings.Cut(header.Get("Content-Type"), ";"); {
-	case mediaType == "application/problem+json":
-		z.problem(t, w.Code, text)
-	case mediaType == "text/html":
-		if !bytes.HasSuffix(text, []byte("</html>\n")) || bytes.Contains(bytes.ToLower(text), []byte("<script>")) {
-			t.Errorf("a page is cut short, or something runs in it:\n%s", text)
-		}
-	case w.Code == 301, w.Code == 303:
-		if to := header.Get("Location"); !strings.HasPrefix(to, "/locks/") || len(text) > 0 {
-			t.Errorf("it leads to %q, and says %q", to, text)
-		}
-	case w.Code != 200:
-		t.Errorf("status %d with content of type %q:\n%s", w.Code, mediaType, text)
-	case mediaType == "application/json" && !json.Valid(text):
-		t.Errorf("no JSON: %s", text)
-	case mediaType == "":
-		t.Errorf("content of no type:\n%s", text)
-	}
-}
-
-// problem holds a document to RFC 9457 and to the page that explains it.
-func (z *fuzzed) problem(t testing.TB, status int, text []byte) {
-	t.Helper()
-	var p struct {
-		Type, Title, Detail string
-		Status              int
-		Line                any
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&p); err != nil || status < 400 || p.Status != status || p.Title == "" || p.Detail == "" {
-		t.Errorf("%d and %+v, %v, want a problem:\n%s", status, p, err, text)
-	}
-	if _, kind, found := strings.Cut(p.Type, "/docs/web.md#"); !found || !bytes.Contains(z.page, []byte("\n### "+kind+"\n")) {
-		t.Errorf("a problem of type %q, which the page does not explain", p.Type)
-	}
-}
 
 // table returns the method and the label of each route, as the server itself says which methods a path has.
 func (s *server) table(t testing.TB, paths []string) (all []string) {
