@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -45,6 +46,10 @@ func TestUnitsOfThePackages(t *testing.T) {
 		t.Errorf("systemd-analyze verify: status %d\n%s", status, said)
 	}
 
+	_, server := w.unit(t, "interlock-serve.service")
+	if families := strings.Fields(server["RestrictAddressFamilies"]); !slices.Contains(families, "AF_NETLINK") {
+		t.Errorf("the server may use %q: without AF_NETLINK net.InterfaceAddrs fails, and requests for the machine's own address are answered by 421", families)
+	}
 	_, job := w.unit(t, "interlock@.service")
 	w.env = append(w.env, job["Environment"])
 	command := strings.Fields(job["ExecStart"])
