@@ -4,20 +4,19 @@ package filelock
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/filelock/internal/layout"
 )
 
-// claim is a claim of a session of this process as it is known here; the truth stands in the record. Guarded by the
-// desk's mu.
+// claim is a claim of a session of this process as it is known here; the truth stands in the record. n.mu guards what
+// changes.
 type claim struct {
-	s        *session
-	k        *desk
+	h        *holdings // of its session
+	n        *nameState
 	id       string
-	slot     int  // in the session's roll; guarded by the session's mu
+	slot     int  // in the session's roll; guarded by h.mu
 	joined   bool // it stands in the record, or stood there
 	released bool // its owner is releasing it, so it is not lost if it is gone
 	stranded bool // the release failed: it is to be dropped
@@ -31,35 +30,35 @@ type claim struct {
 // that they have seen says nothing, and a claim that is not in it although it has never stood in one is about to join.
 // With surplus it also looks for claims that stand in the record for sessions of this process although nobody here
 // knows them, and has them dropped.
-func (k *desk) observe(r *layout.Record, surplus bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if r.Generation < k.generation {
+func (n *nameState) observe(r *layout.Record, surplus bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if r.Generation < n.generation {
 		return
 	}
-	k.generation = r.Generation
-	k.round++
+	n.generation = r.Generation
+	n.round++
 	for i := range r.Claims {
 		in := &r.Claims[i]
-		c := k.claims[in.ID]
+		c := n.claims[in.ID]
 		if c == nil {
-			if surplus && k.d.local(layout.SessionKey([]byte(in.Session))) != nil {
-				k.check()
+			if surplus && n.p.local(layout.SessionKey([]byte(in.Session))) != nil {
+				n.Check()
 			}
 			continue
 		}
-		c.joined, c.round = true, k.round
+		c.joined, c.round = true, n.round
 		switch {
 		case in.Broken:
 			c.lose(driver.ErrBroken)
 		case in.Held && !c.grant.Held && c.err == nil:
 			c.grant = driver.Grant{Held: true, Fence: in.Fence}
-			k.waiting.Add(-1)
+			n.waiting.Add(-1)
 			c.wake()
 		}
 	}
-	for _, c := range k.claims {
-		if c.joined && c.round != k.round {
+	for _, c := range n.claims {
+		if c.joined && c.round != n.round {
 			if slices.Contains(r.Broken, c.id) {
 				c.lose(driver.ErrBroken)
 			} else {
@@ -70,10 +69,10 @@ func (k *desk) observe(r *layout.Record, surplus bool) {
 }
 
 // newer reports whether a record is newer than all that the claims have seen.
-func (k *desk) newer(r *layout.Record) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return r.Generation > k.generation
+func (n *nameState) newer(r *layout.Record) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return r.Generation > n.generation
 }
 
 // wake lets Wait look at the claim again.
@@ -84,80 +83,81 @@ func (c *claim) wake() {
 	}
 }
 
-// lose notes that the claim is over although its owner did not release it. The desk's mu is held.
+// lose notes that the claim is over although its owner did not release it. The name's mu is held.
 func (c *claim) lose(why error) {
 	if c.err != nil || c.released {
 		return
 	}
 	if !c.grant.Held {
-		c.k.waiting.Add(-1)
+		c.n.waiting.Add(-1)
 	}
 	c.err = why
-	c.s.ailing.Store(true)
+	c.h.ailing.Store(true)
 	c.wake()
-	c.s.report(c.id, why)
+	c.h.report(c.id, why)
 }
 
 // enlist makes a claim known before it is sent, so that a grant which comes at once finds it. It returns the one that
 // is known already.
-func (k *desk) enlist(s *session, id string) *claim {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if c := k.claims[id]; c != nil {
+func (n *nameState) enlist(h *holdings, id string) *claim {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if c := n.claims[id]; c != nil {
 		return c
 	}
-	c := &claim{s: s, k: k, id: id, changed: make(chan struct{}, 1)}
-	k.claims[id] = c
-	k.waiting.Add(1)
-	k.d.mu.Lock()
-	k.users++
-	k.d.mu.Unlock()
-	s.mu.Lock()
-	s.claims[id] = c
-	c.slot = s.roll.Enter(filepath.Base(k.path))
-	s.mu.Unlock()
+	c := &claim{h: h, n: n, id: id, changed: make(chan struct{}, 1)}
+	n.claims[id] = c
+	n.waiting.Add(1)
+	n.all.use(n)
+	h.add(c)
 	return c
 }
 
 // strike removes a claim that stands in no line any more.
-func (k *desk) strike(s *session, id string) {
-	k.mu.Lock()
-	c := k.claims[id]
-	if c == nil || c.s != s {
-		k.mu.Unlock()
-		return
+func (n *nameState) strike(h *holdings, id string) {
+	if c := n.unlist(h, id); c != nil {
+		h.remove(c)
+		n.all.unuse(n)
 	}
-	delete(k.claims, id)
+}
+
+// unlist removes a claim here, and returns it if it is known and of h.
+func (n *nameState) unlist(h *holdings, id string) *claim {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c := n.claims[id]
+	if c == nil || c.h != h {
+		return nil
+	}
+	delete(n.claims, id)
 	if !c.grant.Held && c.err == nil {
-		k.waiting.Add(-1)
+		n.waiting.Add(-1)
 	}
 	c.released = true
 	if c.err == nil {
 		c.err = driver.ErrGone
 	}
 	c.wake()
-	k.mu.Unlock()
-	s.mu.Lock()
-	delete(s.claims, id)
-	s.roll.Leave(c.slot, filepath.Base(k.path))
-	s.mu.Unlock()
-	k.d.unuse(k)
+	return c
 }
 
 // withdraw forgets a claim that did not get into the line; one that stands there, asked for again, stays.
-func (k *desk) withdraw(c *claim) {
-	k.mu.Lock()
-	joined := c.joined
-	k.mu.Unlock()
-	if !joined {
-		k.strike(c.s, c.id)
+func (n *nameState) withdraw(c *claim) {
+	if !n.hasJoined(c) {
+		n.strike(c.h, c.id)
 	}
 }
 
+func (n *nameState) hasJoined(c *claim) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return c.joined
+}
+
 // fate reports whether a claim that is not in line has stood there before, and how it came to leave.
-func (k *desk) fate(c *claim, r *layout.Record) (joined bool, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (n *nameState) fate(c *claim, r *layout.Record) (joined bool, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if !c.joined {
 		return false, nil
 	}
@@ -168,36 +168,36 @@ func (k *desk) fate(c *claim, r *layout.Record) (joined bool, err error) {
 			why = driver.ErrBroken
 		}
 	}
-	return true, fmt.Errorf("filelock: %q: %w", k.name, why)
+	return true, fmt.Errorf("filelock: %q: %w", n.name, why)
 }
 
-// release notes that a claim is being released, and, with stranded, that this has failed. In between nobody else may
+// releasing notes that a claim is being released, and, with stranded, that this has failed. In between nobody else may
 // drop it, or its owner would hear that it was not held.
-func (k *desk) release(s *session, id string, stranded bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if c := k.claims[id]; c != nil && c.s == s {
+func (n *nameState) releasing(h *holdings, id string, stranded bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if c := n.claims[id]; c != nil && c.h == h {
 		c.released, c.stranded = true, stranded
 		if stranded {
-			s.ailing.Store(true)
+			h.ailing.Store(true)
 		}
 	}
 }
 
 // state returns how a claim stands.
-func (k *desk) state(c *claim) (driver.Grant, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (n *nameState) state(c *claim) (driver.Grant, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	return c.grant, c.err
 }
 
 // wanted returns the claims of the line, by index, that wait and are known here and not released.
-func (k *desk) wanted(r *layout.Record) (indexes []int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (n *nameState) wanted(r *layout.Record) (indexes []int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	for i := range r.Claims {
 		if in := &r.Claims[i]; !in.Held {
-			if c := k.claims[in.ID]; c != nil && !c.released {
+			if c := n.claims[in.ID]; c != nil && !c.released {
 				indexes = append(indexes, i)
 			}
 		}
@@ -206,9 +206,28 @@ func (k *desk) wanted(r *layout.Record) (indexes []int) {
 }
 
 // wants reports whether a claim is known here and not stranded.
-func (k *desk) wants(id string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	c := k.claims[id]
+func (n *nameState) wants(id string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c := n.claims[id]
 	return c != nil && !c.stranded
+}
+
+// holds reports whether a session of this process may hold here, by the holdings of its claims.
+func (n *nameState) holds(key layout.SessionKey) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.claims {
+		if c.h.key == key && c.joined {
+			return true
+		}
+	}
+	return false
+}
+
+// failed returns why a claim is over although its owner has not released it, and whether its release has failed.
+func (n *nameState) failed(c *claim) (lost error, stranded bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return c.err, c.stranded
 }

@@ -16,29 +16,27 @@ import (
 // sessions are read: what a session has been trusted with before, it has until then. The line is closed until the latest
 // of them. Were they read before, a renewal could come between and be trusted for longer.
 
-// begins begins the line of a damaged record anew. The caller has its flock.
-func (k *desk) begins(f *layout.RecordFile) (*operation, error) {
-	r := &layout.Record{Line: line.Line{Name: k.name}, Boot: k.d.st.Boot, Closed: layout.NotYetKnown}
+// restart writes the first record of the line of name that begins anew. The caller has the flock of f.
+func (p *process) restart(f *layout.RecordFile, name string) error {
+	r := &layout.Record{Line: line.Line{Name: name}, Boot: p.st.Boot, Closed: layout.NotYetKnown}
 	var err error
-	if r.Fence, err = k.d.floor.Highest(); err != nil { // no token above it was ever handed out
-		return nil, fmt.Errorf("filelock: the record is damaged, and so is the floor of the tokens: %w", err)
+	if r.Fence, err = p.floor.Highest(); err != nil { // no token above it was ever handed out
+		return fmt.Errorf("filelock: the record is damaged, and so is the floor of the tokens: %w", err)
 	}
-	r.Generation = uint64(k.d.st.BootClock())
+	r.Generation = uint64(p.st.BootClock())
 	if _, _, err := f.Write(r, nil); err != nil {
-		return nil, err
+		return err
 	}
-	k.d.stats.writes.Add(1)
-	go k.d.options.Logger.Warn("filelock: a record was damaged, and its line begins anew: nobody can tell who held the lock, so it is closed until every session's time of now is over",
-		"name", k.name, "record", f.Path)
-	return k.load(f)
+	p.stats.writes.Add(1)
+	go p.logger.Warn("filelock: a record was damaged, and its line begins anew: nobody can tell who held the lock, so it is closed until every session's time of now is over",
+		"name", name, "record", f.Path)
+	return nil
 }
 
-// closeUntilAllKnow makes the second step: it sets until when the line is closed, and has all sessions look at it.
-func (o *operation) closeUntilAllKnow() error {
-	until, known, err := o.k.d.st.LatestEnd(func(key layout.SessionKey) bool {
-		s := o.k.d.local(key)
-		return s != nil && !o.k.holds(s) // nobody knows better
-	})
+// closeUntilAllKnow makes the second step: it sets until when the line is closed, and has all sessions look at it but those
+// for which skip is true, which know that they do not hold.
+func (o *operation) closeUntilAllKnow(skip func(layout.SessionKey) bool) error {
+	until, known, err := o.p.st.LatestEnd(skip)
 	if err != nil {
 		return err
 	}
@@ -48,16 +46,4 @@ func (o *operation) closeUntilAllKnow() error {
 	until = max(until, o.boot)
 	o.line.Closed, o.changed = until, true
 	return nil
-}
-
-// holds reports whether a session of this process may hold here.
-func (k *desk) holds(s *session) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, c := range k.claims {
-		if c.s == s && c.joined {
-			return true
-		}
-	}
-	return false
 }

@@ -44,14 +44,14 @@ func (h *harness) Kill(_ drivertest.T, d driver.Driver) { d.(*Driver).die() }
 
 // die is the end of a process, as the others see it.
 func (d *Driver) die() {
-	d.mu.Lock()
-	sessions := d.sessions
-	d.sessions = map[layout.SessionKey]*session{}
-	d.mu.Unlock()
+	sessions, _ := d.end()
+	for _, s := range sessions {
+		d.setLocal(s.key, nil)
+	}
 	for _, s := range sessions {
 		s.lock.Close()
-		s.hangUp()
-		s.end()
+		s.inbox.Close()
+		s.holdings.end()
 	}
 	d.shut()
 }
@@ -73,12 +73,12 @@ func (h *harness) Deafen(_ drivertest.T, d driver.Driver) (heal func()) {
 func (h *harness) End(t drivertest.T, d driver.Driver, s driver.Spec) {
 	operator := h.Driver(t).(*Driver)
 	defer operator.Close(context.Background())
-	p, err := operator.peer(layout.HashOf(s.ID))
+	p, err := operator.peers.Peer(layout.HashOf(s.ID))
 	if err != nil {
 		t.Fatalf("end: %v", err)
 	}
-	p.file.Revoke()
-	p.die()
+	p.File.Revoke()
+	p.Die()
 }
 
 func (h *harness) Calls(d driver.Driver) int { return int(d.(*Driver).Stats().RecordWrites) }

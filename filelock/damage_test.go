@@ -85,10 +85,8 @@ func TestDamage_OfAHoldersSession(t *testing.T) {
 }
 
 func (s *session) state(id string) (driver.Grant, error) {
-	s.mu.Lock()
-	c := s.claims[id]
-	s.mu.Unlock()
-	return c.k.state(c)
+	c, _ := s.holdings.claim(id)
+	return c.n.state(c)
 }
 
 // A damaged session whose process is dead is dead: the name is free, for one who waited before as for one who comes after.
@@ -195,18 +193,18 @@ func TestDamage_BegunAndNotFinished(t *testing.T) {
 	dir := storeIn(t)
 	d, _ := openAt(t, dir, soon/4)
 	_, s := openAt(t, dir, long)
-	k, err := d.desk("n")
+	k, err := d.names.get("n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.leave(k)
+	defer d.names.put(k)
 	o, err := k.begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.line.Closed, o.changed = layout.NotYetKnown, true
-	err = o.commit()
-	o.end()
+	err = k.commit(o)
+	k.endTurn()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,8 @@
 //
 // # Lock order
 //
-// The driver's own locks, in the order in which they may be taken: a desk's turn (one operation on a name at a time in
-// this process), the record's flock, a desk's mu, then one of a session's mu, a peer's mu and the driver's mu, the
-// driver's being the last. Renewals take neither a turn nor a
-// flock, so that nobody who is stopped can hold them up.
+// The driver's own locks, in the order in which they may be taken: a name's turn (one operation on a name at a time in
+// this process), the record's flock, the name's mu, then one of the mu of a session's holdings and of a peer, and last
+// those of names, process, background, Driver and link.Peers, none of which is held while another one is taken. Renewals
+// take neither a turn nor a flock, so that nobody who is stopped can hold them up.
 package filelock

@@ -153,11 +153,11 @@ func TestWrite_FailureChangesNothing(t *testing.T) {
 	before := mutexOf("n")
 	acquire(t, s, before)
 	release(t, s, before)
-	k, err := d.desk("n")
+	k, err := d.names.get("n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.leave(k)
+	defer d.names.put(k)
 	f, err := k.use(false)
 	if err != nil {
 		t.Fatal(err)

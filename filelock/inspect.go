@@ -126,46 +126,25 @@ func (d *Driver) show(path, name string) (driver.Line, error) {
 	return l, nil
 }
 
-// describe returns a claim as people see it.
-func (d *Driver) describe(c line.Claim) driver.Holder {
-	h := c.Describe()
-	key := layout.SessionKey([]byte(c.Session))
-	var f *layout.SessionFile
-	if s := d.local(key); s != nil {
-		f = s.file
-	} else if p, err := d.peer(key); err == nil {
-		f = p.file
-	}
-	if f == nil {
-		return h
-	}
-	h.Owner = f.Text.Owner
-	if until, live := f.Until(); live && until != layout.UnknownEnd {
-		wall, boot := d.now()
-		h.Until = wall.Add(time.Duration(until - boot))
-	}
-	return h
-}
-
 // Break implements driver.Inspector. The mark in the record carries the end of the owner's time, so that renewals do
 // not put it off.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
-	k, err := d.desk(name)
+	n, err := d.names.get(name)
 	if err != nil {
 		return err
 	}
-	defer d.leave(k)
-	if !k.exists() {
+	defer d.names.put(n)
+	if !n.exists() {
 		return fmt.Errorf("filelock: break: no claim %s stands in the line of %q: it has left: %w", publicID, name, driver.ErrRefused)
 	}
-	o, err := k.begin(ctx)
+	o, err := n.begin(ctx)
 	if err != nil {
 		return err
 	}
-	defer o.end()
+	defer n.endTurn()
 	c, err := o.line.Break(publicID, fence, now)
 	if err != nil {
-		o.abort()
+		n.abort(o)
 		return fmt.Errorf("filelock: break: %w", err)
 	}
 	if i := o.line.Find(c.ID); i < 0 {
@@ -182,25 +161,9 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	}
 	o.notify(c.Session)
 	if err := o.settle(); err != nil {
-		d.later(k)
+		d.later(n)
 	}
-	return o.commit()
-}
-
-// until returns the end of a session's time, now if it is over.
-func (d *Driver) until(key layout.SessionKey, now int64) int64 {
-	var f *layout.SessionFile
-	if s := d.local(key); s != nil {
-		f = s.file
-	} else if p, err := d.peer(key); err == nil {
-		f = p.file
-	} else {
-		return now
-	}
-	if until, live := f.Until(); live {
-		return until
-	}
-	return now
+	return n.commit(o)
 }
 
 // watchEvery is how often Watch looks at the record.

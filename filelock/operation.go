@@ -3,145 +3,27 @@
 package filelock
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/line"
 	"github.com/interlock-go/interlock/filelock/internal/layout"
-	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
-// operation is one change of a line: begin, then changes of line, then commit or abort, then end.
+// operation is one change of a line, in memory: see nameState.begin.
 type operation struct {
-	k       *desk
-	f       *layout.RecordFile
+	p       *process
+	f       *layout.RecordFile // has its lock
 	line    *layout.Record
 	now     time.Time
-	boot    int64
+	boot    int64 // the same on the boot-time clock
 	changed bool
 	first   string              // ID of the first claim that waited before
 	tell    []layout.SessionKey // who should look at the line afterwards
 }
 
-// begin waits for its turn and for the record's lock, and reads the record. Until begin has returned nothing has
-// changed, so its errors match driver.ErrNotSent.
-func (k *desk) begin(ctx context.Context) (*operation, error) {
-	if !k.tryTurn() {
-		select {
-		case k.turn <- struct{}{}:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("filelock: %q: %w: %w", k.name, driver.ErrNotSent, ctx.Err())
-		case <-k.d.ctx.Done():
-			return nil, layout.ErrClosed
-		}
-	}
-	o, err := k.seize(ctx)
-	if err != nil {
-		k.endTurn()
-		return nil, fmt.Errorf("filelock: %q: %w: %w", k.name, driver.ErrNotSent, unable(err))
-	}
-	return o, nil
-}
-
-// seize locks and reads the record. The turn is the caller's.
-func (k *desk) seize(ctx context.Context) (*operation, error) {
-	for empty := 0; ; {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		f, err := k.use(true)
-		if err != nil {
-			return nil, err
-		}
-		if err := f.Lock(ctx, k.d.ctx, k.d.slow); err != nil {
-			f.Unref()
-			return nil, err
-		}
-		// The sweeper removes a record under its lock: who waited for that lock has the lock of a file without a name,
-		// while the next one makes a new file.
-		gone, err := k.lostName(f)
-		if err == nil && !gone {
-			var o *operation
-			if o, err = k.load(f); err == nil {
-				return o, nil
-			}
-			k.named = nil // it may have been removed because it is damaged
-			gone, _ = f.Unlinked()
-			if !gone && errors.Is(err, layout.ErrEmpty) && empty < layout.EmptyPatience {
-				f.Unlock()
-				f.Unref()
-				empty++
-				machine.Nap(time.Millisecond)
-				continue
-			}
-			if !gone && errors.Is(err, layout.ErrDamaged) {
-				if o, err = k.begins(f); err == nil {
-					return o, nil
-				}
-			}
-		}
-		f.Unlock()
-		if gone {
-			k.replace(f)
-			f.Unref()
-			k.record = nil
-			continue
-		}
-		f.Unref()
-		return nil, err
-	}
-}
-
-// nameFresh is for how long the name of a file is believed in, as long as no sweeper has removed any record. It is
-// there for people who remove files by hand.
-const nameFresh = int64(time.Millisecond)
-
-// lostName reports whether the record in f, whose flock is had, has lost its name.
-func (k *desk) lostName(f *layout.RecordFile) (bool, error) {
-	now := k.d.st.FastClock()
-	removals, known := k.d.floor.Removed()
-	if known && k.named == f && k.namedRemovals == removals && now-k.namedAt < nameFresh {
-		return false, nil
-	}
-	gone, err := f.Unlinked()
-	k.named, k.namedAt, k.namedRemovals = f, now, removals
-	return gone, err
-}
-
-// load reads the record in f for an operation.
-func (k *desk) load(f *layout.RecordFile) (*operation, error) {
-	k.d.stats.reads.Add(1)
-	r, stamp, err := f.Read(k.record, k.stamp)
-	if err != nil {
-		k.record = nil
-		return nil, err
-	}
-	o := &k.op
-	*o = operation{k: k, f: f, line: r, tell: o.tell[:0]}
-	o.now, o.boot = k.d.now()
-	switch {
-	case r.Generation == 0:
-		// A new file continues behind every generation that a removed one can have reached.
-		r.Name, r.Boot, r.Generation = k.name, k.d.st.Boot, uint64(o.boot)
-	case r.Name != k.name:
-		return nil, fmt.Errorf("record %s is of another name, %q: want a name whose hash is another: %w", f.Path, r.Name, driver.ErrName)
-	case r.Boot != k.d.st.Boot:
-		r.Boot, r.Claims, r.Ends, r.Broken, r.Closed = k.d.st.Boot, nil, nil, nil, 0
-	}
-	k.record, k.stamp = r, stamp
-	o.first = o.firstWaiting()
-	if r.Closed == layout.NotYetKnown {
-		return o, o.closeUntilAllKnow()
-	}
-	return o, nil
-}
-
+// firstWaiting returns the ID of the first claim that waits, or "".
 func (o *operation) firstWaiting() string {
 	for i := range o.line.Claims {
 		if !o.line.Claims[i].Held {
@@ -158,7 +40,7 @@ func (o *operation) settle() error {
 	if o.line.ClosedAt(o.boot) {
 		return nil
 	}
-	granted, err := o.line.Settle(o.now, o.k.d.floor.Draw)
+	granted, err := o.line.Settle(o.now, o.p.floor.Draw)
 	for _, i := range granted {
 		o.notify(o.line.Claims[i].Session)
 	}
@@ -184,7 +66,7 @@ func (o *operation) unsettled() bool {
 // case.
 func (o *operation) notify(session string) {
 	key := layout.SessionKey([]byte(session))
-	if o.k.d.local(key) == nil && !slices.Contains(o.tell, key) {
+	if o.p.local(key) == nil && !slices.Contains(o.tell, key) {
 		o.tell = append(o.tell, key)
 	}
 }
@@ -222,12 +104,12 @@ func (o *operation) reap(how thoroughness) (bool, error) {
 	for {
 		// Once some are dropped others hold, who are asked in turn.
 		dropped := o.line.Drop(func(c line.Claim) bool {
-			if c.Broken && o.line.Ends[c.ID] <= o.k.d.st.BootClock() {
+			if c.Broken && o.line.Ends[c.ID] <= o.p.st.BootClock() {
 				return true
 			}
 			over, asked := verdict[c.Session]
 			if !asked && (all || c.Held) {
-				over = o.k.d.over(layout.SessionKey([]byte(c.Session)), how != byTheClock)
+				over = o.p.over(layout.SessionKey([]byte(c.Session)), how != byTheClock)
 				verdict[c.Session] = over
 			}
 			return over
@@ -254,6 +136,22 @@ func (o *operation) reap(how thoroughness) (bool, error) {
 	}
 }
 
+// dropUnwanted drops the claims of the dead, and those of sessions of this process that wanted does not report. Whoever can
+// be granted then is. What fails is left for the next time.
+func (o *operation) dropUnwanted(wanted func(id string) bool) error {
+	_, err := o.reap(everybody)
+	for _, c := range slices.Clone(o.line.Claims) {
+		if o.p.local(layout.SessionKey([]byte(c.Session))) != nil && !wanted(c.ID) {
+			_, lerr := o.leave(c.ID)
+			err = errors.Join(err, lerr)
+		}
+	}
+	if o.unsettled() {
+		err = errors.Join(err, o.settle())
+	}
+	return err
+}
+
 // thoroughness says whom reap asks for.
 type thoroughness int
 
@@ -263,41 +161,6 @@ const (
 	everybody
 )
 
-// commit writes the line if it has changed, unlocks the record, and tells everybody: other processes first. The turn
-// stays with the caller until end.
-func (o *operation) commit() error {
-	k := o.k
-	if o.changed {
-		// Others are told of a change twice, before and after it, so that a renewal which looks in between looks again.
-		for _, key := range o.tell {
-			if p, err := k.d.peer(key); err == nil {
-				p.file.Changed()
-			}
-		}
-		o.line.Generation++
-		k.d.stats.writes.Add(1)
-		full, stamp, err := o.f.Write(o.line, k.buf)
-		k.buf, k.stamp = full, stamp
-		if err != nil {
-			o.abort()
-			return fmt.Errorf("filelock: %q: %w", k.name, unable(err))
-		}
-	}
-	o.f.Unlock()
-	o.f.Unref()
-	if o.changed {
-		if f := o.firstWaiting(); f != "" && f != o.first && o.holding() > 1 {
-			o.notify(o.line.Claims[o.line.Find(f)].Session) // it must watch everybody who holds
-		}
-		for _, key := range o.tell {
-			k.d.tell(key, k)
-		}
-	}
-	k.observe(o.line, false)
-	k.rewatch(o.line)
-	return nil
-}
-
 // holding returns how many claims hold.
 func (o *operation) holding() (n int) {
 	for i := range o.line.Claims {
@@ -306,24 +169,4 @@ func (o *operation) holding() (n int) {
 		}
 	}
 	return n
-}
-
-// abort unlocks the record without writing it.
-func (o *operation) abort() {
-	o.k.record = nil
-	o.f.Unlock()
-	o.f.Unref()
-}
-
-// end lets the next operation of this process begin.
-func (o *operation) end() { o.k.endTurn() }
-
-// unable notes of an error that people have to deal with before it goes away.
-func unable(err error) error {
-	for _, full := range []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG, unix.EROFS} {
-		if errors.Is(err, full) {
-			return fmt.Errorf("%w: %w", driver.ErrUnable, err)
-		}
-	}
-	return err
 }

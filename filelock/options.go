@@ -30,9 +30,6 @@ const (
 	notice = 50 * time.Millisecond
 )
 
-// maxName is the longest name that a record has room for.
-const maxName = 1024
-
 func (o *Options) withDefaults() (Options, error) {
 	var full Options
 	if o != nil {

@@ -174,15 +174,15 @@ func TestRenew_OfManyLeases(t *testing.T) {
 // A check of the line for the dead goes on while claims are released: each is seen to have been held.
 func TestRelease_IsNotOvertakenByACheck(t *testing.T) {
 	d, s := openAt(t, storeIn(t), long)
-	k, err := d.desk("n")
+	k, err := d.names.get("n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.leave(k)
+	defer d.names.put(k)
 	for range 2000 {
 		c := mutexOf("n")
 		acquire(t, s, c)
-		k.check()
+		k.Check()
 		release(t, s, c)
 	}
 }

@@ -15,7 +15,7 @@ func (s *session) because(err error) error {
 		return nil
 	}
 	if _, live := s.file.Until(); !live {
-		s.end()
+		s.holdings.end()
 		err = driver.ErrSessionLost
 	}
 	return fmt.Errorf("filelock: %w", err)
@@ -27,49 +27,46 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Renewal{}, fmt.Errorf("filelock: renew: %w: %w", driver.ErrNotSent, err)
 	}
-	desks, changes, over := s.toLookAt()
+	looks, changes, over := s.toLookAt()
 	if over {
 		return driver.Renewal{}, fmt.Errorf("filelock: %w", driver.ErrSessionLost)
 	}
 	if s.file.Removed() {
 		s.file.Revoke() // the others take a session without a file for over
 	}
-	if err := s.extend(s.d.st.BootClock()); err != nil {
+	if err := s.extend(s.p.st.BootClock()); err != nil {
 		return driver.Renewal{}, err
 	}
 	whole := true
-	for k := range desks {
-		whole = k.look(true) == nil && whole // what cannot be read now is read next time
+	for n := range looks {
+		whole = n.look(true) == nil && whole // what cannot be read now is read next time
+	}
+	if whole {
+		s.hasSeen(changes)
 	}
 	r := driver.Renewal{Valid: s.ttl}
-	s.mu.Lock()
-	if whole {
-		s.seen = changes
+	if s.holdings.ailing.Swap(false) {
+		r.Lost = s.ailing()
 	}
-	if !s.ailing.Swap(false) {
-		s.mu.Unlock()
-		return r, nil
-	}
-	claims := make([]*claim, 0, len(s.claims))
-	for _, c := range s.claims {
-		claims = append(claims, c)
-	}
-	s.mu.Unlock()
+	return r, nil
+}
+
+// ailing returns the claims that are lost, and has those dropped whose release failed.
+func (s *session) ailing() (lost []driver.Loss) {
+	claims, _ := s.holdings.all()
 	for _, c := range claims {
-		c.k.mu.Lock()
-		err, stranded := c.err, c.stranded
-		c.k.mu.Unlock()
+		err, stranded := c.n.failed(c)
 		switch {
 		case stranded:
-			c.k.check()
+			c.n.Check()
 		case err != nil:
-			r.Lost = append(r.Lost, driver.Loss{ID: c.id, Err: err})
+			lost = append(lost, driver.Loss{ID: c.id, Err: err})
 		default:
 			continue
 		}
-		s.ailing.Store(true) // until it is gone
+		s.holdings.ailing.Store(true) // until it is gone
 	}
-	return r, nil
+	return lost
 }
 
 // Few claims are looked at by every renewal. Of many, only when others have counted a change in the session's file, and
@@ -79,60 +76,43 @@ const (
 	lookEvery  = 16
 )
 
-// toLookAt returns the desks that a renewal has to look at, and how many changes others had counted before.
-func (s *session) toLookAt() (desks map[*desk]bool, changes uint64, over bool) {
+// toLookAt returns the names that a renewal has to look at, how many changes others had counted before, and whether the
+// session is over.
+func (s *session) toLookAt() (looks map[*nameState]bool, changes uint64, over bool) {
+	many, over := s.holdings.count()
+	changes = s.file.Changes()
+	if !s.mustLook(many, changes) {
+		return nil, changes, over
+	}
+	claims, _ := s.holdings.all()
+	return namesOf(claims), changes, over
+}
+
+// mustLook counts a renewal and reports whether it has to look at the session's claims, which are so many.
+func (s *session) mustLook(many int, changes uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renewals++
-	changes = s.file.Changes()
-	if len(s.claims) > lookAlways && changes == s.seen && s.renewals%lookEvery != 0 {
-		return nil, changes, s.over
-	}
-	desks = make(map[*desk]bool, len(s.claims))
-	for _, c := range s.claims {
-		desks[c.k] = true
-	}
-	return desks, changes, s.over
+	return many <= lookAlways || changes != s.seen || s.renewals%lookEvery == 0
 }
 
-// end marks the session as over and tells everybody who waits for it.
-func (s *session) end() {
-	s.mu.Lock()
-	if s.over {
-		s.mu.Unlock()
-		return
-	}
-	s.over = true
-	close(s.lost)
-	claims := make([]*claim, 0, len(s.claims))
-	for _, c := range s.claims {
-		claims = append(claims, c)
-	}
-	s.mu.Unlock()
-	for _, c := range claims {
-		c.wake()
-	}
-}
-
-// report says that a claim is lost, and why, to those who listen, and has Renew called.
-func (s *session) report(id string, why error) {
+// hasSeen notes that all names were looked at after others had counted so many changes.
+func (s *session) hasSeen(changes uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
-		return
+	s.seen = changes
+}
+
+func namesOf(claims []*claim) map[*nameState]bool {
+	ns := make(map[*nameState]bool, len(claims))
+	for _, c := range claims {
+		ns[c.n] = true
 	}
-	select {
-	case s.lost <- driver.Loss{ID: id, Err: why}:
-	default: // nobody listens; Renew says it too
-	}
-	select {
-	case s.nudge <- struct{}{}:
-	default:
-	}
+	return ns
 }
 
 // Lost implements driver.LossNotifier.
-func (s *session) Lost() <-chan driver.Loss { return s.lost }
+func (s *session) Lost() <-chan driver.Loss { return s.holdings.lost }
 
 // Nudge implements driver.Nudger.
-func (s *session) Nudge() <-chan struct{} { return s.nudge }
+func (s *session) Nudge() <-chan struct{} { return s.holdings.nudge }

@@ -17,9 +17,9 @@ func lapse(t *testing.T, d *Driver) {
 	for _, f := range others(t, d) {
 		f.Whole(func() { f.End().Store(1) })
 	}
-	if k := d.known(layout.HashOf("n")); k != nil {
-		defer d.leave(k)
-		k.check() // timers look at the clock every few seconds only
+	if k := d.names.known(layout.HashOf("n")); k != nil {
+		defer d.names.put(k)
+		k.Check() // timers look at the clock every few seconds only
 	}
 }
 

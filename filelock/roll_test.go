@@ -134,7 +134,7 @@ func TestLines_WithoutARoll(t *testing.T) {
 		"another file": write(16, "somebody"),
 		"full disk": func(t testing.TB, _ *Driver, s driver.Session) {
 			t.Helper()
-			mine := s.(*session)
+			mine := s.(*session).holdings
 			mine.mu.Lock()
 			mine.roll.File.Close() // nothing can be written there
 			mine.mu.Unlock()

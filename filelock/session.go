@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,74 +15,65 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/line"
 	"github.com/interlock-go/interlock/filelock/internal/layout"
+	"github.com/interlock-go/interlock/filelock/internal/link"
 )
 
 // session is one liveness: a file with a word, a lock on it, a socket.
 type session struct {
-	d    *Driver
-	key  layout.SessionKey
-	name string // the key, as records have it
-	ttl  time.Duration
-	file *layout.SessionFile
-	lock *os.File // holds the flock that the owner's process tree inherits
-	sock *layout.Listener
+	p        *process
+	names    *names
+	key      layout.SessionKey
+	name     string // the key, as records have it
+	ttl      time.Duration
+	file     *layout.SessionFile
+	lock     *os.File // holds the flock that the owner's process tree inherits
+	sock     *layout.Listener
+	inbox    *link.Inbox
+	holdings *holdings
+	closed   func(*session) // is told when the session is closed
 
-	nudge chan struct{}
-
-	mu     sync.Mutex
-	claims map[string]*claim
-	roll   *layout.Roll           // what claims says, for other processes
-	conns  map[*net.UnixConn]bool // that others opened
-	over   bool
-	lost   chan driver.Loss
-
-	ailing atomic.Bool // a claim is lost, or could not be released: Renew looks for it
-
+	mu       sync.Mutex
 	renewals uint64
 	seen     uint64 // changes that others had counted when all records were looked at last
 }
 
-// openSession makes a session: the socket first, so that whoever finds the file can connect.
-func (d *Driver) openSession(spec driver.Spec) (*session, error) {
+// newSession makes a session: the socket first, so that whoever finds the file can connect. It is served by its inbox, and
+// closed by discard.
+func newSession(p *process, ns *names, spec driver.Spec, closed func(*session)) (_ *session, err error) {
+	var undo []func()
+	defer func() {
+		for i := len(undo) - 1; err != nil && i >= 0; i-- {
+			undo[i]()
+		}
+	}()
 	key := layout.HashOf(spec.ID)
-	sock, err := d.st.Listen(key.String() + layout.SocketSuffix)
+	sock, err := p.st.Listen(key.String() + layout.SocketSuffix)
 	if err != nil {
 		if errors.Is(err, unix.EADDRINUSE) {
 			err = fmt.Errorf("a session of this id was opened before, want a new id: %w", driver.ErrRefused)
 		}
 		return nil, err
 	}
-	roll, err := d.st.CreateRoll(key)
+	undo = append(undo, func() { sock.Close(); os.Remove(sock.Path) })
+	roll, err := p.st.CreateRoll(key)
 	if err != nil {
-		sock.Close()
-		os.Remove(sock.Path)
 		return nil, err
 	}
+	undo = append(undo, func() { roll.Close(); os.Remove(p.st.RollPath(key)) })
 	text := layout.SessionText{Owner: driver.DecodeOwner(spec.Owner.Encode())}
 	if !sock.InStore {
 		text.Socket = sock.Path
 	}
-	file, lock, err := d.st.CreateSession(key, text, spec.TTL, uint64(d.st.BootClock()+int64(spec.TTL)))
+	file, lock, err := p.st.CreateSession(key, text, spec.TTL, uint64(p.st.BootClock()+int64(spec.TTL)))
 	if err != nil {
-		roll.Close()
-		os.Remove(d.st.RollPath(key))
-		sock.Close()
-		os.Remove(sock.Path)
 		return nil, err
 	}
 	s := &session{
-		d: d, key: key, name: string(key[:]), ttl: spec.TTL, file: file, lock: lock, sock: sock, nudge: make(chan struct{}, 1),
-		claims: map[string]*claim{}, roll: roll, conns: map[*net.UnixConn]bool{}, lost: make(chan driver.Loss, 64),
+		p: p, names: ns, key: key, name: string(key[:]), ttl: spec.TTL, file: file, lock: lock, sock: sock,
+		holdings: newHoldings(key, roll), closed: closed,
 	}
-	d.mu.Lock()
-	if d.ending {
-		d.mu.Unlock()
-		s.discard()
-		return nil, layout.ErrClosed
-	}
-	d.sessions[key] = s
-	d.tasks.Go(s.accept)
-	d.mu.Unlock()
+	s.inbox = link.NewInbox(p.ctx, sock, p.start, receiver{s})
+	p.setLocal(key, file)
 	return s, nil
 }
 
@@ -96,7 +85,7 @@ func (s *session) extend(now int64) error {
 	if s.file.Extend(now + int64(s.ttl)) {
 		return nil
 	}
-	s.end()
+	s.holdings.end()
 	return fmt.Errorf("filelock: %w", driver.ErrSessionLost)
 }
 
@@ -116,42 +105,42 @@ func (s *session) Requeue(ctx context.Context, old, next driver.Claim) (driver.G
 }
 
 func (s *session) requeue(ctx context.Context, old *driver.Claim, c driver.Claim) (grant driver.Grant, held bool, err error) {
-	k, err := s.d.desk(c.Name)
+	n, err := s.names.get(c.Name)
 	if err != nil {
 		return driver.Grant{}, false, err
 	}
-	defer s.d.leave(k)
-	mine := k.enlist(s, c.ID)
+	defer s.names.put(n)
+	mine := n.enlist(s.holdings, c.ID)
 	if old != nil {
-		k.release(s, old.ID, false)
+		n.releasing(s.holdings, old.ID, false)
 		defer func() {
 			if err != nil {
-				k.release(s, old.ID, true)
+				n.releasing(s.holdings, old.ID, true)
 			}
 		}()
 	}
-	o, err := k.begin(ctx)
+	o, err := n.begin(ctx)
 	if err != nil {
-		k.withdraw(mine)
+		n.withdraw(mine)
 		return driver.Grant{}, false, err
 	}
-	defer o.end()
+	defer n.endTurn()
 	if old != nil {
 		held, err = o.leave(old.ID)
 	}
 	if err == nil {
-		grant, err = s.enter(o, mine, c)
+		grant, err = s.enter(n, o, mine, c)
 	}
 	if err != nil {
-		o.abort()
-		k.withdraw(mine)
+		n.abort(o)
+		n.withdraw(mine)
 		return driver.Grant{}, false, err
 	}
-	if err = o.commit(); err != nil {
+	if err = n.commit(o); err != nil {
 		return driver.Grant{}, false, err
 	}
 	if old != nil {
-		k.strike(s, old.ID)
+		n.strike(s.holdings, old.ID)
 	}
 	if i := o.line.Find(c.ID); i >= 0 {
 		if c := &o.line.Claims[i]; c.Held || old != nil {
@@ -159,14 +148,14 @@ func (s *session) requeue(ctx context.Context, old *driver.Claim, c driver.Claim
 		} else if o.line.Closed != 0 {
 			return driver.Grant{}, held, nil // nobody knows who
 		}
-		return o.line.Grant(i, s.d.describe), held, nil
+		return o.line.Grant(i, s.p.describe), held, nil
 	}
-	k.withdraw(mine)
+	n.withdraw(mine)
 	return grant, held, nil
 }
 
 // enter puts c into the line, or finds it there.
-func (s *session) enter(o *operation, mine *claim, c driver.Claim) (driver.Grant, error) {
+func (s *session) enter(n *nameState, o *operation, mine *claim, c driver.Claim) (driver.Grant, error) {
 	// Who enters renews. It is done here and not before, because the wait for the record may have been long; from here
 	// on nobody can drop the claim for Valid.
 	if err := s.extend(o.boot); err != nil {
@@ -178,7 +167,7 @@ func (s *session) enter(o *operation, mine *claim, c driver.Claim) (driver.Grant
 		}
 		return driver.Grant{}, nil
 	}
-	if joined, err := o.k.fate(mine, o.line); joined {
+	if joined, err := n.fate(mine, o.line); joined {
 		return driver.Grant{}, err
 	}
 	wanted := line.New(s.name, c)
@@ -204,7 +193,7 @@ func (s *session) enter(o *operation, mine *claim, c driver.Claim) (driver.Grant
 			return driver.Grant{}, fmt.Errorf("filelock: %w", refused)
 		}
 		if !c.Queue {
-			return o.line.Denied(s.d.describe), nil
+			return o.line.Denied(s.p.describe), nil
 		}
 		break
 	}
@@ -228,11 +217,9 @@ func cut(s string, n int) string {
 
 // Wait implements driver.Session: what others change comes as a wake-up, and Renew finds what did not.
 func (s *session) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	s.mu.Lock()
-	mine, over := s.claims[c.ID], s.over
-	s.mu.Unlock()
+	mine, over := s.holdings.claim(c.ID)
 	for mine != nil && !over {
-		grant, err := mine.k.state(mine)
+		grant, err := mine.n.state(mine)
 		if err != nil || grant.Held {
 			return grant, s.because(err)
 		}
@@ -241,9 +228,7 @@ func (s *session) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error
 			return driver.Grant{}, ctx.Err()
 		case <-mine.changed:
 		}
-		s.mu.Lock()
-		over = s.over
-		s.mu.Unlock()
+		_, over = s.holdings.claim(c.ID)
 	}
 	if over {
 		return driver.Grant{}, fmt.Errorf("filelock: %w", driver.ErrSessionLost)
@@ -253,52 +238,47 @@ func (s *session) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error
 
 // Release implements driver.Session: one operation on the record.
 func (s *session) Release(ctx context.Context, c driver.Claim) (bool, error) {
-	k, err := s.d.desk(c.Name)
+	n, err := s.names.get(c.Name)
 	if err != nil {
 		return false, err
 	}
-	defer s.d.leave(k)
-	k.release(s, c.ID, false)
-	if !k.exists() {
-		k.strike(s, c.ID) // the record was removed, and the line with it
+	defer s.names.put(n)
+	n.releasing(s.holdings, c.ID, false)
+	if !n.exists() {
+		n.strike(s.holdings, c.ID) // the record was removed, and the line with it
 		return false, nil
 	}
-	o, err := k.begin(ctx)
+	o, err := n.begin(ctx)
 	if err != nil {
-		k.release(s, c.ID, true)
+		n.releasing(s.holdings, c.ID, true)
 		return false, err
 	}
-	defer o.end()
+	defer n.endTurn()
 	_, live := s.file.Until() // a session whose time has passed without anybody noticing still kept everybody out
 	held, err := o.leave(c.ID)
 	if err != nil {
 		// The next one cannot have a token now. The claim leaves all the same, and the line is looked at again.
-		go s.d.options.Logger.Warn("filelock: the next holder cannot be let in", "name", c.Name, "error", err)
-		s.d.later(k)
+		go s.p.logger.Warn("filelock: the next holder cannot be let in", "name", c.Name, "error", err)
+		s.p.later(n)
 	}
-	if err := o.commit(); err != nil {
-		k.release(s, c.ID, true)
+	if err := n.commit(o); err != nil {
+		n.releasing(s.holdings, c.ID, true)
 		return false, err
 	}
-	k.strike(s, c.ID)
+	n.strike(s.holdings, c.ID)
 	return held && live, nil
 }
 
 // Close implements driver.Session: every claim leaves its line, then the session's files go. A line that cannot be had
 // before ctx ends is left to others, who find the session revoked.
 func (s *session) Close(ctx context.Context) error {
-	s.mu.Lock()
-	claims := make([]*claim, 0, len(s.claims))
-	for _, c := range s.claims {
-		claims = append(claims, c)
-	}
-	s.mu.Unlock()
+	claims, _ := s.holdings.all()
 	for _, c := range claims {
-		if _, err := s.Release(ctx, driver.Claim{Name: c.k.name, ID: c.id}); err != nil {
-			go s.d.options.Logger.Debug("filelock: a claim of a closed session is left to others", "name", c.k.name, "error", err)
+		if _, err := s.Release(ctx, driver.Claim{Name: c.n.name, ID: c.id}); err != nil {
+			go s.p.logger.Debug("filelock: a claim of a closed session is left to others", "name", c.n.name, "error", err)
 		}
 	}
-	s.end()
+	s.holdings.end()
 	s.discard()
 	return nil
 }
@@ -306,17 +286,14 @@ func (s *session) Close(ctx context.Context) error {
 // discard closes and removes what the session is made of.
 func (s *session) discard() {
 	s.file.Revoke()
-	s.d.mu.Lock()
-	delete(s.d.sessions, s.key)
-	s.d.mu.Unlock()
-	s.hangUp()
+	s.p.setLocal(s.key, nil)
+	s.closed(s)
+	s.inbox.Close()
 	s.file.Remove()
 	os.Remove(s.sock.Path)
 	s.lock.Close()
 	s.file.File.Close()
-	s.mu.Lock()
-	s.roll.Close()
-	s.mu.Unlock()
+	s.holdings.close()
 }
 
 // Inherit implements driver.Inheritor: the open file that holds the session's lock.

@@ -121,7 +121,7 @@ func TestFiles_FewServeManyNames(t *testing.T) {
 		}
 		claims = append(claims, c)
 	}
-	if n := d.open.Len(); n > 4 {
+	if n := d.names.open.Len(); n > 4 {
 		t.Errorf("%d records are open", n)
 	}
 	if r, err := s.Renew(t.Context()); err != nil || len(r.Lost) > 0 {
@@ -130,7 +130,7 @@ func TestFiles_FewServeManyNames(t *testing.T) {
 	for _, c := range claims {
 		release(t, s, c)
 	}
-	if n := len(d.desks); n > 4 {
+	if n := len(d.names.byName); n > 4 {
 		t.Errorf("%d names are remembered after all were released", n)
 	}
 }

@@ -33,17 +33,17 @@ func TestStop_OfAWaiterDoesNotBlockTheReleaser(t *testing.T) {
 	if err != nil || len(l.Claims) != 2 {
 		t.Fatalf("line %+v, %v", l, err)
 	}
-	k, err := d.desk("n")
+	k, err := d.names.get("n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.leave(k)
+	defer d.names.put(k)
 	key := sessionsOf(t, d, "n")[1]
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for range 100_000 { // far more than a socket's buffer holds
-			d.tell(key, k)
+			d.peers.Tell(key, k.hash, k)
 		}
 		release(t, s, first)
 	}()

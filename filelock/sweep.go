@@ -144,10 +144,3 @@ func (d *Driver) remove(path string, may func(*layout.Record) bool) bool {
 	}
 	return d.floor.Forget(r.Fence) == nil && os.Remove(path) == nil
 }
-
-// slow tells the operator that a record's lock has been taken for long. Like everything that is logged here it is told by a
-// goroutine of its own: a log that blocks holds up no lock.
-func (d *Driver) slow(f *layout.RecordFile) {
-	go d.options.Logger.Warn("filelock: a record has been locked for more than a second; its lock is held for microseconds unless the process is stopped",
-		"record", f.Path, "holder", f.Owner())
-}

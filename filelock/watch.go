@@ -10,58 +10,77 @@ import (
 
 	"github.com/interlock-go/interlock/driver/line"
 	"github.com/interlock-go/interlock/filelock/internal/layout"
+	"github.com/interlock-go/interlock/filelock/internal/link"
 )
 
-// over reports whether a session is over, so that its claims may be dropped: its time has passed, its file was removed,
-// or, with probe, its process tree has ended. It revokes the session unless that was the file.
-func (d *Driver) over(key layout.SessionKey, probe bool) bool {
-	if s := d.local(key); s != nil {
-		return s.file.Over()
-	}
-	p, err := d.peer(key)
-	if err != nil {
-		return errors.Is(err, os.ErrNotExist)
-	}
-	p.mu.Lock()
-	dead, linked := p.dead, p.conn != nil
-	p.mu.Unlock()
-	return dead || p.file.Over() || probe && !linked && p.file.Orphaned()
+// watch has a name checked when something ends that its waiting claims wait for: the time of another session, its process,
+// or the time for which a broken claim or a closed line keeps others out. The name's turn guards it.
+type watch struct {
+	p  *process
+	by link.Watcher // the name
+
+	watching map[layout.SessionKey]*link.Peer
+	want     map[layout.SessionKey]bool // scratch
+	nextEnd  int64                      // the last end that a timer was set for, on the boot-time clock
 }
 
-// rewatch makes sure that this process hears of the death of everybody whose leaving one of its waiting claims needs:
-// each waits for the one before it, and the first that waits for all who hold. A link is made after the line was
-// written or read, but what happens in between is not lost: who leaves tells those who stand in the line, and a link to
-// somebody who has died is refused. The turn is the caller's.
-func (k *desk) rewatch(r *layout.Record) {
-	if k.waiting.Load() == 0 {
-		return
-	}
-	checkAt := func(end int64) {
-		if end != k.nextEnd {
-			k.nextEnd = end
-			k.d.after(time.Duration(end-k.d.st.BootClock()), k.check)
-		}
-	}
+func newWatch(p *process, by link.Watcher) watch {
+	return watch{p: p, by: by, watching: map[layout.SessionKey]*link.Peer{}, want: map[layout.SessionKey]bool{}}
+}
+
+// update watches what the claims at the given indexes of r wait for, which are in order and not held. Each waits for the
+// one before it, and the first that waits for all who hold.
+//
+// A link is made after the line was written or read, but what happens in between is not lost: who leaves tells those who
+// stand in the line, and a link to somebody who has died is refused.
+func (w *watch) update(r *layout.Record, waiting []int) {
 	for _, end := range r.Ends {
-		checkAt(end)
+		w.checkAt(end)
 	}
 	if r.Closed != 0 {
-		checkAt(r.Closed)
+		w.checkAt(r.Closed)
 	}
-	waiting := k.wanted(r)
 	if len(waiting) == 0 {
 		return
 	}
-	if clear(k.want); len(waiting) > 100 { // what a crowd has left behind would be cleared for ever
-		k.want = map[layout.SessionKey]bool{}
+	w.predecessors(r, waiting)
+	for key := range w.watching {
+		if !w.want[key] {
+			delete(w.watching, key)
+		}
 	}
-	add := func(session string) { k.want[layout.SessionKey([]byte(session))] = true }
+	for key := range w.want {
+		p := w.watching[key]
+		if p == nil {
+			var err error
+			if p, err = w.p.peers.Peer(key); err != nil {
+				if errors.Is(err, os.ErrNotExist) {
+					w.by.Check()
+				} else {
+					w.p.later(w.by)
+				}
+				continue
+			}
+			w.watching[key] = p
+		}
+		if !p.Watch(w.by) {
+			delete(w.watching, key)
+			w.by.Check()
+		}
+	}
+}
+
+// predecessors sets want to the sessions that the waiting claims wait for.
+func (w *watch) predecessors(r *layout.Record, waiting []int) {
+	if clear(w.want); len(waiting) > 100 { // what a crowd has left behind would be cleared for ever
+		w.want = map[layout.SessionKey]bool{}
+	}
 	first := slices.IndexFunc(r.Claims, func(c line.Claim) bool { return !c.Held })
 	for _, i := range waiting {
 		session := r.Claims[i].Session
 		for j := i - 1; j >= 0; j-- {
 			if r.Claims[j].Session != session {
-				add(r.Claims[j].Session)
+				w.want[layout.SessionKey([]byte(r.Claims[j].Session))] = true
 				if i > first {
 					break
 				}
@@ -71,44 +90,12 @@ func (k *desk) rewatch(r *layout.Record) {
 			}
 		}
 	}
-	for key := range k.watching {
-		if !k.want[key] {
-			delete(k.watching, key)
-		}
-	}
-	for key := range k.want {
-		p := k.watching[key]
-		if p == nil {
-			var err error
-			if p, err = k.d.peer(key); err != nil {
-				if errors.Is(err, os.ErrNotExist) {
-					k.check()
-				} else {
-					k.d.later(k)
-				}
-				continue
-			}
-			k.watching[key] = p
-		}
-		if !p.watch(k) {
-			delete(k.watching, key)
-			k.check()
-		}
-	}
 }
 
-// later checks a line in a second, after something failed that may not fail then.
-func (d *Driver) later(k *desk) { d.after(time.Second, k.check) }
-
-// after calls f when pause is over, unless the driver is closed by then.
-func (d *Driver) after(pause time.Duration, f func()) {
-	d.start(func() {
-		t := time.NewTimer(max(pause, 0))
-		defer t.Stop()
-		select {
-		case <-d.ctx.Done():
-		case <-t.C:
-			f()
-		}
-	})
+// checkAt has the name checked at a time of the boot-time clock.
+func (w *watch) checkAt(end int64) {
+	if end != w.nextEnd {
+		w.nextEnd = end
+		w.p.after(time.Duration(end-w.p.st.BootClock()), w.by.Check)
+	}
 }

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package filelock
+package link
 
 import (
 	"errors"
@@ -14,24 +14,31 @@ import (
 	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
 
-// peer is another session as this process knows it: its file, and a link to its socket. The link carries wake-ups to
+// A Watcher waits for sessions to be over.
+type Watcher interface {
+	Waits() bool // whether it still waits for anybody; it does not block
+	Check()      // a session is over; it does not block
+}
+
+// Peer is another session as this process knows it: its file, and a link to its socket. The link carries wake-ups to
 // the session's process and, by its end, the hint that the process is dead.
 //
 // A goroutine follows the link as long as there is one. It sees three things: the end of the link, after which it asks
 // for the verdict again and again, because processes that inherited the session's lock may outlive the one that
 // listened; the end of the session's time, which it looks for whenever the time known last has passed; and that nobody
-// is interested any more. When the session is over, every desk that watches it checks its line.
-type peer struct {
-	d    *Driver
-	key  layout.SessionKey
-	file *layout.SessionFile
+// is interested any more. When the session is over, all its watchers are checked.
+type Peer struct {
+	File *layout.SessionFile
+
+	set *Peers
+	key layout.SessionKey
 
 	mu       sync.Mutex
 	conn     *net.UnixConn
 	raw      syscall.RawConn
 	followed bool // a goroutine follows the session
 	dead     bool
-	watchers map[*desk]bool
+	watchers map[Watcher]bool
 	used     time.Time
 }
 
@@ -40,56 +47,14 @@ const (
 	linkGlance   = 5 * time.Second  // timers stop while the machine is suspended; the boot-time clock does not
 	probeFirst   = 50 * time.Microsecond
 	probeLongest = 50 * time.Millisecond
-	maxPeers     = 512 // known at most without being linked
 )
 
-// peer returns the session of key as a peer. The error matches os.ErrNotExist when the session is over.
-func (d *Driver) peer(key layout.SessionKey) (*peer, error) {
-	d.mu.Lock()
-	p, closed := d.peers[key], d.closed
-	d.mu.Unlock()
-	if p != nil {
-		return p, nil
-	}
-	if closed {
-		return nil, layout.ErrClosed
-	}
-	f, err := d.st.OpenSession(key)
-	if err != nil {
-		return nil, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if other := d.peers[key]; other != nil {
-		f.File.Close()
-		return other, nil
-	}
-	if d.closed {
-		f.File.Close()
-		return nil, layout.ErrClosed
-	}
-	p = &peer{d: d, key: key, file: f, watchers: map[*desk]bool{}, used: time.Now()}
-	d.peers[key] = p
-	if len(d.peers) > maxPeers {
-		for key, old := range d.peers {
-			// Not the usual order of locks, so it may only be tried; who is busy is not idle.
-			if old != p && old.mu.TryLock() {
-				if !old.followed && len(old.watchers) == 0 {
-					delete(d.peers, key)
-				}
-				old.mu.Unlock()
-			}
-		}
-	}
-	return p, nil
-}
-
 // link connects to the peer's socket unless nobody listens. The peer's mu is held.
-func (p *peer) link() bool {
-	if p.dead || p.d.ctx.Err() != nil {
+func (p *Peer) link() bool {
+	if p.dead || p.set.ctx.Err() != nil {
 		return false
 	}
-	path, err := p.file.Socket()
+	path, err := p.File.Socket()
 	if err != nil {
 		return false
 	}
@@ -108,24 +73,24 @@ func (p *peer) link() bool {
 }
 
 // unlink closes the link. The peer's mu is held.
-func (p *peer) unlink() {
+func (p *Peer) unlink() {
 	if p.conn != nil {
 		p.conn.Close()
 		p.conn = nil
 	}
 }
 
-// watch has k checked when the session is over. It returns false when it already is.
-func (p *peer) watch(k *desk) bool {
+// Watch has w checked when the session is over. It returns false when it already is.
+func (p *Peer) Watch(w Watcher) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.dead {
 		return false
 	}
-	if p.watchers[k] && p.followed {
+	if p.watchers[w] && p.followed {
 		return true
 	}
-	p.watchers[k] = true
+	p.watchers[w] = true
 	if p.conn == nil {
 		p.link()
 	}
@@ -138,27 +103,27 @@ func (p *peer) watch(k *desk) bool {
 }
 
 // follow starts the goroutine. The peer's mu is held.
-func (p *peer) follow() {
+func (p *Peer) follow() {
 	if !p.followed {
 		p.followed = true
-		p.d.start(p.run)
+		p.set.start(p.run)
 	}
 }
 
 // nextGlance is the time until the session's time may be over. The peer's mu is held.
-func (p *peer) nextGlance() time.Duration {
+func (p *Peer) nextGlance() time.Duration {
 	if len(p.watchers) == 0 {
 		return linkLinger
 	}
-	until, live := p.file.Until()
+	until, live := p.File.Until()
 	if !live {
 		return time.Nanosecond
 	}
-	return min(max(time.Duration(until-p.d.st.BootClock()), 0)+time.Millisecond, linkGlance)
+	return min(max(time.Duration(until-p.set.st.BootClock()), 0)+time.Millisecond, linkGlance)
 }
 
 // run follows the session until it is over or nobody is interested.
-func (p *peer) run() {
+func (p *Peer) run() {
 	pause := probeFirst
 	t := time.NewTimer(0)
 	defer t.Stop()
@@ -177,13 +142,13 @@ func (p *peer) run() {
 				}
 				p.mu.Unlock()
 				pause = probeFirst
-				if p.file.Orphaned() {
+				if p.File.Orphaned() {
 					p.bury()
 					return
 				}
 			}
-			if p.file.Over() {
-				p.die()
+			if p.File.Over() {
+				p.Die()
 				return
 			}
 			continue
@@ -193,15 +158,15 @@ func (p *peer) run() {
 		} else {
 			t.Reset(pause)
 			select {
-			case <-p.d.ctx.Done():
+			case <-p.set.ctx.Done():
 			case <-t.C:
 			}
 		}
-		if p.file.Over() {
-			p.die()
+		if p.File.Over() {
+			p.Die()
 			return
 		}
-		if p.file.Orphaned() {
+		if p.File.Orphaned() {
 			p.bury()
 			return
 		}
@@ -216,15 +181,15 @@ func (p *peer) run() {
 
 // glance sets the deadline of the next look and returns the link, nil if there is none. It reports false when the
 // goroutine is to end.
-func (p *peer) glance() (conn *net.UnixConn, interested bool) {
+func (p *Peer) glance() (conn *net.UnixConn, interested bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for k := range p.watchers {
-		if k.waiting.Load() == 0 {
-			delete(p.watchers, k)
+	for w := range p.watchers {
+		if !w.Waits() {
+			delete(p.watchers, w)
 		}
 	}
-	if p.d.ctx.Err() != nil || len(p.watchers) == 0 && (p.conn == nil || time.Since(p.used) > linkLinger) {
+	if p.set.ctx.Err() != nil || len(p.watchers) == 0 && (p.conn == nil || time.Since(p.used) > linkLinger) {
 		p.unlink()
 		p.followed = false
 		return nil, false
@@ -235,8 +200,8 @@ func (p *peer) glance() (conn *net.UnixConn, interested bool) {
 	return p.conn, true
 }
 
-// die ends the peer: the session is over. A process that was only stopped finds the message when it goes on.
-func (p *peer) die() {
+// Die ends the peer: the session is over. A process that was only stopped finds the message when it goes on.
+func (p *Peer) Die() {
 	p.send(message{kindSession})
 	p.mu.Lock()
 	p.dead, p.followed = true, false
@@ -244,29 +209,20 @@ func (p *peer) die() {
 	watchers := p.watchers
 	p.watchers = nil
 	p.mu.Unlock()
-	for k := range watchers {
-		k.check()
+	for w := range watchers {
+		w.Check()
 	}
-	p.forget()
+	p.set.forget(p)
 }
 
 // bury ends the peer: nobody is left who acts for the session, so its files can go.
-func (p *peer) bury() {
-	p.file.Remove()
-	p.die()
-}
-
-// forget removes the peer; whoever needs it again opens its file again.
-func (p *peer) forget() {
-	p.d.mu.Lock()
-	if p.d.peers[p.key] == p {
-		delete(p.d.peers, p.key)
-	}
-	p.d.mu.Unlock()
+func (p *Peer) bury() {
+	p.File.Remove()
+	p.Die()
 }
 
 // close ends the link when the driver is closed.
-func (p *peer) close() {
+func (p *Peer) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.unlink()

@@ -1,10 +1,9 @@
 //go:build linux || darwin
 
-package filelock
+package link
 
 import (
 	"errors"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,23 +11,6 @@ import (
 	"github.com/interlock-go/interlock/filelock/internal/layout"
 	"github.com/interlock-go/interlock/filelock/internal/machine"
 )
-
-// tell has the process of a session look at a line. It never waits: a message that finds the socket full is dropped,
-// because then the receiver has unread ones and looks at everything when he has read them.
-func (d *Driver) tell(key layout.SessionKey, k *desk) {
-	p, err := d.peer(key)
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			k.check() // it died, or left, just now
-		}
-		return
-	}
-	p.file.Changed()
-	d.stats.messages.Add(1)
-	if !p.send(wakeUp(k.hash)) {
-		p.watch(k) // nobody listens: seek the verdict, and check the line after it
-	}
-}
 
 // message is a wake-up: the hash of the name to look at.
 type message [1 + len(layout.Hash{})]byte
@@ -46,7 +28,7 @@ func wakeUp(h layout.Hash) (m message) {
 }
 
 // send writes m to the peer's socket if it takes it at once. It returns false when nobody listens there.
-func (p *peer) send(m message) bool {
+func (p *Peer) send(m message) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.used = time.Now()
