@@ -36,28 +36,7 @@ func (c *conn) dedicate(until *deadline, client rueidis.Client, key string) (d r
 	return nil, nil, err
 }
 
-// apart opens a connection, which rueidis does without looking at a context: when ctx ends first the caller goes, and what
-// was opened for nobody is closed.
+// apart opens a connection for a caller. What is opened after the caller has gone is closed.
 func apart[T interface{ Close() }](ctx context.Context, open func() (T, error)) (T, error) {
-	type opened struct {
-		t   T
-		err error
-	}
-	done := make(chan opened, 1)
-	go func() {
-		t, err := open()
-		done <- opened{t, err}
-	}()
-	select {
-	case o := <-done:
-		return o.t, o.err
-	case <-ctx.Done():
-		go func() {
-			if o := <-done; o.err == nil {
-				o.t.Close()
-			}
-		}()
-		var none T
-		return none, ctx.Err()
-	}
+	return aside(ctx, open, func(t T) { t.Close() })
 }

@@ -13,7 +13,7 @@ import (
 // client may have several and not tell which it takes, so it is asked for one apart.
 func (c *conn) fresh(ctx context.Context, cmds []Command) []Reply {
 	if c.connecting() {
-		return aside(ctx, cmds, func() []Reply { return c.anew(ctx, cmds) })
+		return asideAll(ctx, cmds, func() []Reply { return c.anew(ctx, cmds) })
 	}
 	return c.anew(ctx, cmds)
 }
@@ -85,17 +85,10 @@ type own struct {
 	giveBack func()
 }
 
-// answering has a master answer, over a new connection where the one that there was had ended. It returns when ctx ends, if that is
-// first: while rueidis connects it does not look at a context.
+// answering has a master answer, over a new connection where the one that there was had ended.
 func (c *conn) answering(ctx context.Context, master rueidis.Client) error {
-	done := make(chan error, 1)
-	go func() { done <- c.answers(ctx, master) }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	_, err := aside(ctx, func() (struct{}, error) { return struct{}{}, c.answers(ctx, master) }, nil)
+	return err
 }
 
 func (c *conn) answers(ctx context.Context, master rueidis.Client) (err error) {
@@ -110,12 +103,4 @@ func (c *conn) answers(ctx context.Context, master rueidis.Client) (err error) {
 		}
 	}
 	return cmp.Or(err, ctx.Err())
-}
-
-func failed(cmds []Command, err error) []Reply {
-	replies := make([]Reply, len(cmds))
-	for i := range replies {
-		replies[i].Err = err
-	}
-	return replies
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redislink"
 )
 
@@ -44,32 +43,16 @@ func Open(ctx context.Context, c Config) (Conn, error) {
 		}
 		option.Sentinel.Dialer.Resolver = net.DefaultResolver // which nil means, too: by it their connections are known
 	}
-	type opened struct {
-		client rueidis.Client
-		err    error
+	client, err := aside(ctx, func() (rueidis.Client, error) {
+		defer watch.opened.Store(true)
+		return rueidis.NewClient(option)
+	}, rueidis.Client.Close)
+	if err != nil {
+		return nil, fmt.Errorf("redisconn: connect to %s: %w", met, Unchanged(answered(err)))
 	}
-	done := make(chan opened, 1)
-	go func() {
-		client, err := rueidis.NewClient(option)
-		watch.opened.Store(true)
-		done <- opened{client, err}
-	}()
-	select {
-	case o := <-done:
-		if o.err != nil {
-			return nil, fmt.Errorf("redisconn: connect to %s: %w", met, Unchanged(answered(o.err)))
-		}
-		conn := newConn(o.client)
-		conn.made, conn.own, conn.config, conn.warden, conn.links = made, true, c, watch, links
-		return conn, nil
-	case <-ctx.Done():
-		go func() {
-			if o := <-done; o.err == nil {
-				o.client.Close()
-			}
-		}()
-		return nil, fmt.Errorf("redisconn: connect to %s: %w: %w", met, driver.ErrNotSent, ctx.Err())
-	}
+	conn := newConn(client)
+	conn.made, conn.own, conn.config, conn.warden, conn.links = made, true, c, watch, links
+	return conn, nil
 }
 
 // met is whom an opening has met, for its error.

@@ -71,11 +71,7 @@ func (c *conn) do(ctx context.Context, cmd Command) (any, error) {
 		return c.answered(ctx, cmd, c.client.Do(until, c.build(cmd, true)))
 	}
 	if c.connecting() {
-		reply := aside(ctx, []Command{cmd}, func() []Reply {
-			v, err := c.amongOthers(ctx, cmd)
-			return []Reply{{v, err}}
-		})[0]
-		return reply.Value, reply.Err
+		return aside(ctx, func() (any, error) { return c.amongOthers(ctx, cmd) }, nil)
 	}
 	return c.amongOthers(ctx, cmd)
 }
@@ -97,7 +93,7 @@ func (c *conn) DoAll(ctx context.Context, cmds []Command) []Reply {
 		return c.together(ctx, cmds, true)
 	}
 	if c.connecting() {
-		return aside(ctx, cmds, func() []Reply { return c.together(ctx, cmds, false) })
+		return asideAll(ctx, cmds, func() []Reply { return c.together(ctx, cmds, false) })
 	}
 	return c.together(ctx, cmds, false)
 }
@@ -135,27 +131,6 @@ func (c *conn) masters() int {
 		return len(table.masters)
 	}
 	return 1
-}
-
-// aside returns what send does, or says that ctx or its time has ended. What was not sent by then is not sent any more: rueidis looks at the
-// context again when it has the connection.
-func aside(ctx context.Context, cmds []Command, send func() []Reply) []Reply {
-	done := make(chan []Reply, 1)
-	go func() { done <- send() }()
-	var late <-chan time.Time // not every context with a deadline ends then: see package sessions
-	if at, ends := ctx.Deadline(); ends {
-		timer := time.NewTimer(time.Until(at) + grace)
-		defer timer.Stop()
-		late = timer.C
-	}
-	select {
-	case replies := <-done:
-		return replies
-	case <-ctx.Done():
-		return failed(cmds, ctx.Err())
-	case <-late:
-		return failed(cmds, context.DeadlineExceeded)
-	}
 }
 
 // bound makes the context of commands that share a connection.
@@ -249,7 +224,7 @@ func answered(err error) error {
 	return ParseError(text)
 }
 
-// Generation implements Conn.
+// Generation implements Generations.
 func (c *conn) Generation() uint64 {
 	if c.made == nil {
 		return 0

@@ -192,9 +192,6 @@ func (r Runner) RunAll(ctx context.Context, calls []Call) []Reply {
 	return replies
 }
 
-// grace is how much later than its deadline a client may say so itself, with a better reason.
-const grace = 10 * time.Millisecond
-
 // batch runs scripts at one master; those whose connection ended follow together once more.
 func (r Runner) batch(ctx context.Context, calls []Call) []Reply {
 	replies := r.sendAll(ctx, calls, false)
