@@ -37,16 +37,26 @@ type Conn interface {
 	// EachMaster calls visit for each master with a way to send commands to it alone, until one fails.
 	EachMaster(ctx context.Context, visit func(do DoFunc) error) error
 
-	// Generation changes before a connection for commands that was newly made carries the first of them. It is 0 where
-	// the client does not say.
-	Generation() uint64
-
 	// Abandons reports whether Do and DoAll return soon after ctx is cancelled. The command may then still be carried out,
 	// before what DoAll or Do with Behind sends to the same master afterwards, unless its connection was closed.
 	Abandons() bool
 
 	// Close closes what this Conn opened itself.
 	Close()
+}
+
+// Generations is a Conn that tells when its connections are new. Package redlock asks a server less often over one that is.
+type Generations interface {
+	// Generation changes before a connection for commands that was newly made carries the first of them.
+	Generation() uint64
+}
+
+// Generation is the Generation of a Conn, or 0 where it does not say.
+func Generation(c Conn) uint64 {
+	if g, ok := c.(Generations); ok {
+		return g.Generation()
+	}
+	return 0
 }
 
 // DoFunc sends one command without keys, or with keys of that master only.

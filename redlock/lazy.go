@@ -144,14 +144,14 @@ func (l *lazy) EachMaster(ctx context.Context, visit func(do redisconn.DoFunc) e
 	return conn.EachMaster(ctx, visit)
 }
 
-// Generation implements redisconn.Conn.
+// Generation implements redisconn.Generations.
 func (l *lazy) Generation() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn == nil {
 		return 1 // there is none yet: the first one has a larger number
 	}
-	return l.conn.Generation()
+	return redisconn.Generation(l.conn)
 }
 
 // Node implements redisconn.Conn.

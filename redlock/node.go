@@ -133,7 +133,7 @@ const straggling = 10 * time.Second
 
 // carry sends orders together and passes their answers on.
 func (n *node) carry(batch []order) {
-	generation := n.conn.Generation()
+	generation := redisconn.Generation(n.conn)
 	var until time.Time
 	for i := range batch {
 		if batch[i].until.After(until) {
@@ -153,7 +153,7 @@ func (n *node) carry(batch []order) {
 	n.repeat(ctx, due, replies)
 	n.revote(due, replies)
 	var foreign error // the votes are perhaps of another start of the server
-	if votes && generation != n.conn.Generation() {
+	if votes && generation != redisconn.Generation(n.conn) {
 		foreign = n.voteless(ctx)
 	}
 	for i, o := range due {

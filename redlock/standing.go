@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redisconn"
 )
 
 // standing is what this driver knows of a master's vote.
@@ -20,7 +21,7 @@ type standing struct {
 // over a connection that is known it still is the one that had its vote, over a new one it has to say so first.
 func (n *node) voteless(ctx context.Context) error {
 	s := n.standing.Load()
-	if s != nil && s.err == nil && s.generation != 0 && s.generation == n.conn.Generation() {
+	if s != nil && s.err == nil && s.generation != 0 && s.generation == redisconn.Generation(n.conn) {
 		return nil
 	}
 	if s == nil || s.err != nil {
@@ -30,7 +31,7 @@ func (n *node) voteless(ctx context.Context) error {
 		}
 		return s.err
 	}
-	generation := n.conn.Generation()
+	generation := redisconn.Generation(n.conn)
 	run, err := n.runID(ctx)
 	if err != nil {
 		n.unanswered()

@@ -239,7 +239,7 @@ func (d *Driver) portraits(ctx context.Context) ([]*portrait, []uint64) {
 	generations := make([]uint64, len(d.nodes))
 	since := time.Now()
 	for i, n := range d.nodes {
-		generations[i] = n.conn.Generation()
+		generations[i] = redisconn.Generation(n.conn)
 		all[i] = &portrait{err: fmt.Errorf("%w: no answer yet", driver.ErrNotSent)}
 		go func() { answers <- answer{i, n.portray(ctx, since)} }()
 	}

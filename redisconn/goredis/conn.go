@@ -207,9 +207,6 @@ func (c *conn) EachMaster(ctx context.Context, visit func(do redisconn.DoFunc) e
 	return nil
 }
 
-// Generation implements redisconn.Conn.
-func (c *conn) Generation() uint64 { return 0 }
-
 // Abandons implements redisconn.Conn: go-redis would send the next command on another connection.
 func (c *conn) Abandons() bool { return false }
 

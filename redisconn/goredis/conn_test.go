@@ -124,8 +124,8 @@ func TestConn_Answers(t *testing.T) {
 	if _, err := conn.Do(ctx, keyed("INCR", "s")); !redisconn.Is(err, "ERR") {
 		t.Errorf("an error arrives as %T %v", err, err)
 	}
-	if conn.Node("k") != "" || conn.Moves() != nil || conn.Generation() != 0 || conn.Abandons() {
-		t.Errorf("one server: node %q, generation %d", conn.Node("k"), conn.Generation())
+	if conn.Node("k") != "" || conn.Moves() != nil || redisconn.Generation(conn) != 0 || conn.Abandons() {
+		t.Errorf("one server: node %q, generation %d", conn.Node("k"), redisconn.Generation(conn))
 	}
 	conn.Close()
 	if v, err := conn.Do(ctx, words("PING")); err != nil || v != "PONG" {
