@@ -22,7 +22,7 @@ const (
 
 // Examine implements driver.Examiner.
 func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, error) {
-	found, err := redisstore.Examine(ctx, d.conn, redisstore.Examination{
+	found, err := redisstore.Examine(ctx, d.store.Conn, redisstore.Examination{
 		Exam: e, Needs: needed(d.options), Key: "interlock-doctor-" + driver.NewID(), Channel: channels + driver.NewID(), Common: true,
 		Tokens: "tokens go on growing",
 	})
@@ -61,7 +61,7 @@ func (d *Driver) examineEnds(ctx context.Context, e driver.Exam, ends, left *dri
 		return err
 	}
 	now, err := redisstore.Now(ctx, func(ctx context.Context, words ...string) (any, error) {
-		return d.conn.Do(ctx, redisconn.Command{Words: words})
+		return d.store.Conn.Do(ctx, redisconn.Command{Words: words})
 	})
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (d *Driver) examineLeft(ctx context.Context, names []string, stands map[str
 		if len(cmds) == 0 {
 			continue
 		}
-		for _, reply := range d.conn.DoAll(ctx, cmds) {
+		for _, reply := range d.store.Conn.DoAll(ctx, cmds) {
 			if reply.Err != nil {
 				return reply.Err
 			}

@@ -71,7 +71,7 @@ func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) erro
 		names = left
 	}
 	alone = append(alone, names...)
-	err := redisstore.Each(ctx, d.run, d.options.Timeout, alone, func(name string) redisconn.Call { return look(name) }, func(name string, v any) error {
+	err := redisstore.Each(ctx, d.store.Run, d.store.Timeout, alone, func(name string) redisconn.Call { return look(name) }, func(name string, v any) error {
 		sights, _ := v.([]any)
 		if len(sights) != 1 {
 			sights = []any{nil}
@@ -140,7 +140,7 @@ func parseSight(name string, v any, listing *redisstore.Reader) (sight, error) {
 		} else if kind != "string" {
 			h.Note = "a " + kind + ", not a lock: it looks like somebody's data"
 		} else if pttl < 0 {
-			h.Note = "a value without an expiry time: it looks like somebody's data, not like a lock"
+			h.Note = foreignEndless
 		}
 		s.add(*h, holderID(value), channel)
 	}
@@ -197,17 +197,14 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	if h.Foreign {
 		return d.breakForeign(ctx, k, publicID, now)
 	}
-	again := false
-	tell := redisconn.Call{Script: markScript, Keys: k.all(), Args: []string{s.ids[i], "tell", s.channels[i]}, Again: func() bool {
-		again = true
-		return true
-	}}
-	calls := []redisconn.Call{d.leaving(k, s.ids[i]), tell}
+	var again redisstore.Resent
+	tell := redisconn.Call{Script: markScript, Keys: k.all(), Args: []string{s.ids[i], "tell", s.channels[i]}, Again: again.Again}
+	calls := []redisconn.Call{d.releaseCall(k, s.ids[i]), tell}
 	if h.Held && !now {
 		tell.Args[1] = "mark"
 		calls = []redisconn.Call{tell}
 	}
-	replies, err := redisstore.Together(ctx, d.run, d.options.Timeout, calls)
+	replies, err := redisstore.Together(ctx, d.store.Run, d.store.Timeout, calls)
 	for _, reply := range replies {
 		err = errors.Join(err, reply.Err)
 	}
@@ -216,7 +213,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	}
 	if h.Held && !now && replies[0].Value != int64(1) {
 		if again { // it was perhaps marked before it left
-			return fmt.Errorf("redislock: break %q: %w", name, errTwice)
+			return fmt.Errorf("redislock: break %q: %w", name, redisstore.ErrTwice)
 		}
 		return fmt.Errorf("redislock: break %q: %w: the claim has just left", name, driver.ErrRefused)
 	}
@@ -228,7 +225,7 @@ func (d *Driver) breakForeign(ctx context.Context, k keys, publicID string, now 
 	if !now {
 		return fmt.Errorf("redislock: break %q: %w: another program holds it and reads no marks", k.name, driver.ErrOnlyNow)
 	}
-	v, err := d.conn.Do(sessions.Within(ctx, d.options.Timeout), redisconn.Command{Words: []string{"GET", k.name}, First: 1, Keys: 1})
+	v, err := d.store.Conn.Do(sessions.Within(ctx, d.store.Timeout), redisconn.Command{Words: []string{"GET", k.name}, First: 1, Keys: 1})
 	if err != nil {
 		return fmt.Errorf("redislock: break %q: %w", k.name, redisconn.Classify(err))
 	}
@@ -237,7 +234,7 @@ func (d *Driver) breakForeign(ctx context.Context, k keys, publicID string, now 
 		return fmt.Errorf("redislock: break %q: %w: another holds it now", k.name, driver.ErrRefused)
 	}
 	// Not sent again: the other program's next lock may have the same value.
-	v, err = d.run.Run(sessions.Within(ctx, d.options.Timeout), redisconn.Call{Script: dropScript, Keys: []string{k.name}, Args: []string{value}})
+	v, err = d.store.Run.Run(sessions.Within(ctx, d.store.Timeout), redisconn.Call{Script: dropScript, Keys: []string{k.name}, Args: []string{value}})
 	if err != nil {
 		return fmt.Errorf("redislock: break %q: %w", k.name, err)
 	}

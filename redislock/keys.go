@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
@@ -29,4 +30,17 @@ func counterOf(key string) string {
 // lineOf is the name whose line key is, or "".
 func lineOf(key string) string {
 	return redisstore.NameOf(key, "}:line:", func(name string) string { return keysOf(name).line })
+}
+
+// channels begins the names of all channels.
+const channels = "il:push:"
+
+// channelAt returns a new channel for a master. It is new with each connection, so that a message to it
+// reaches exactly that connection or nobody: a script that is told "nobody" knows that whoever wrote the
+// channel beside its claim is dead or will ask again.
+func channelAt(node string) string {
+	if node != "" {
+		return channels + "=" + driver.NewID() // one of several masters: see line.lua
+	}
+	return channels + driver.NewID()
 }

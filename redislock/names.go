@@ -21,32 +21,21 @@ const (
 
 // counted returns the names that have a counter, in order.
 func (d *Driver) counted(ctx context.Context, prefix string) ([]string, error) {
-	return redisstore.Names(ctx, d.conn, redisstore.Glob(redisstore.SideKeys+"*}:fence:", prefix), prefix, counterOf)
+	return redisstore.Names(ctx, d.store.Conn, redisstore.Glob(redisstore.SideKeys+"*}:fence:", prefix), prefix, counterOf)
 }
 
-// inGroups runs a script for so many names at a time, on a cluster by slot. answered is given the answer for each group, or nil where
-// a cluster is just moving its slot, or what one of the names has is damaged.
+// inGroups runs a script for so many names at a time, on a cluster by slot. answered is given the answer for
+// each group, or nil where a cluster is just moving its slot, or what one of the names has is damaged.
 func (d *Driver) inGroups(
 	ctx context.Context, names []string, size int, call func(names []string) redisconn.Call, answered func(names []string, v any),
 ) error {
-	bySlot := map[int][]string{0: names}
-	if d.cluster {
-		bySlot = map[int][]string{}
-		for _, name := range names {
-			slot := redisconn.Slot(name)
-			bySlot[slot] = append(bySlot[slot], name)
-		}
-	}
-	var groups [][]string
-	for _, group := range bySlot {
-		groups = slices.AppendSeq(groups, slices.Chunk(group, size))
-	}
+	groups := redisstore.Groups(d.store, names, size, func(name string) string { return name })
 	for part := range slices.Chunk(groups, 16) {
 		calls := make([]redisconn.Call, len(part))
 		for i, group := range part {
 			calls[i] = call(group)
 		}
-		replies, err := redisstore.Together(ctx, d.run, d.options.Timeout, calls)
+		replies, err := redisstore.Together(ctx, d.store.Run, d.store.Timeout, calls)
 		if err != nil {
 			return err
 		}
@@ -64,7 +53,7 @@ func (d *Driver) inGroups(
 // lines and counters, and asks of the latter which are held. Where one of several masters cannot be reached it returns the names of the
 // others, and in missing what says so.
 func (d *Driver) standing(ctx context.Context, prefix string) (standing, counted []string, missing, err error) {
-	counted, missing = redisstore.Names(ctx, d.conn, redisstore.Glob(redisstore.SideKeys+"*}:[fl][ei]n*e:", prefix), prefix, func(key string) string {
+	counted, missing = redisstore.Names(ctx, d.store.Conn, redisstore.Glob(redisstore.SideKeys+"*}:[fl][ei]n*e:", prefix), prefix, func(key string) string {
 		if name := counterOf(key); name != "" {
 			return name
 		}

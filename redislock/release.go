@@ -2,8 +2,6 @@ package redislock
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
@@ -12,110 +10,76 @@ import (
 
 // Release implements driver.Session. One script frees the name, or hands it on if others wait.
 func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
-	c, err := s.releasing(dc)
-	if err != nil {
-		return false, err
-	}
-	return c.Release(ctx, &s.mu, s.d.conn.Abandons(), s.timeout, func(ctx context.Context) error { return s.leave(ctx, c) })
+	return s.Session.Release(ctx, dc, s.leave)
 }
 
-// releasing returns the claim with no request but its Release from now on.
-func (s *session) releasing(dc driver.Claim) (*claim, error) {
-	if err := check(dc); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.claims.Leaving(dc.ID, s.closed, func() *claim { return s.newClaim(dc) }), nil
-}
-
-// leave takes the claim out.
+// leave takes the claim out: by the short script if it holds and surely nobody waits, else by the long one.
 func (s *session) leave(ctx context.Context, c *claim) error {
-	s.mu.Lock()
-	plain, doubt := c.state == held && c.exclusive() && !c.doubt, c.doubt
-	stood := c.state == held && !c.Unsure
-	s.mu.Unlock()
-	twice := false
-	again := func() bool {
-		twice = true
-		return true
-	}
+	s.Mu.Lock()
+	plain, doubt := c.State == redisstore.Held && c.exclusive() && !c.Doubt, c.Doubt
+	stood := c.State == redisstore.Held && !c.Unsure
+	s.Mu.Unlock()
+	var twice redisstore.Resent
 	line := func(ctx context.Context) (any, error) {
 		call := s.lineCall(c, nil, nil, false)
-		call.Behind, call.Again = doubt, again
-		return s.d.run.Run(ctx, call)
+		call.Behind, call.Again = doubt, twice.Again
+		return s.d.store.Run.Run(ctx, call)
 	}
 	var v any
 	var err error
 	if plain {
-		v, err = s.d.batch.send(ctx, request{keys: &c.keys, value: layout + c.ID + "-", leave: line, again: again})
+		v, err = s.d.send(ctx, request{script: freeScript, keys: &c.keys, value: layout + c.ID + "-", free: line, again: twice.Again})
 	}
 	if !plain || err == nil && v == int64(0) { // the short script of a batch could not decide
 		v, err = line(ctx)
 	}
-	if err != nil {
-		return undecided(c, err)
+	if err == nil && v != int64(1) {
+		_, err = parseLineReply(v)
 	}
-	if twice && stood && v != int64(1) && !wasHeld(v) {
+	if err != nil {
+		return s.Undecided(c, err)
+	}
+	held := wasHeld(v)
+	if bool(twice) && stood && !held {
 		// The connection ended before the first answer. That the claim still stood there, the second can tell; that it did not,
 		// cannot tell whether the first took it out.
-		return undecided(c, errTwice)
+		return s.Undecided(c, redisstore.ErrTwice)
 	}
 	if v == int64(1) {
 		s.d.crowd.Set(c.Name, false)
-		s.gone(c, true)
-		return nil
 	}
-	r, err := parseLineReply(v)
-	if err != nil {
-		return undecided(c, err)
-	}
-	s.gone(c, r.left == 1)
+	s.gone(c, held)
 	return nil
 }
 
-var errTwice = errors.New("the connection ended before the answer, and when asked again the server has the claim no more")
-
-// wasHeld reports whether the long script has answered that the claim that left was held.
-func wasHeld(v any) bool {
-	r, err := parseLineReply(v)
-	return err == nil && r.left == 1
-}
-
-func undecided(c *claim, err error) error {
-	return fmt.Errorf("redislock: release %q: %w", c.Name, err)
-}
-
-// gone notes that the claim has left. If a request for it may still be under way, it is watched for a while.
+// gone records that the claim has left. If a request for it may still be under way, it is released again
+// for a while.
 func (s *session) gone(c *claim, wasHeld bool) {
-	s.mu.Lock()
-	c.Left, c.Was = true, wasHeld
-	c.end(gone)
-	s.forget(c)
-	doubt := c.doubt
-	s.mu.Unlock()
-	if doubt {
-		s.d.haunted(c.keys, c.ID, s.ttl+s.timeout)
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.Gone(c, wasHeld)
+	if c.Doubt {
+		s.d.orphans.Add(s.d.releaseCall(c.keys, c.ID), s.TTL+s.Timeout)
 	}
 }
 
 // Requeue implements driver.Requeuer: the long script does both at once.
 func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim) (driver.Grant, bool, error) {
-	old, err := s.releasing(oldClaim)
+	old, err := s.Leaving(oldClaim)
 	if err != nil {
 		return driver.Grant{}, false, err
 	}
-	next, err := s.claim(nextClaim)
+	next, err := s.Claim(nextClaim)
 	if err != nil {
 		return driver.Grant{}, false, err
 	}
 	wasHeld := false
-	err = s.fly(ctx, old, func(ctx context.Context) error {
-		return s.fly(ctx, next, func(ctx context.Context) (err error) {
-			if wasHeld, err = s.turn(ctx, old, next); err != nil {
-				s.mu.Lock()
+	err = s.Call(ctx, old, func(ctx context.Context, old *claim) error {
+		return s.Call(ctx, next, func(ctx context.Context, next *claim) (err error) {
+			if wasHeld, err = s.requeue(ctx, old, next); err != nil {
+				s.Mu.Lock()
 				old.Unsure = true
-				s.mu.Unlock()
+				s.Mu.Unlock()
 			}
 			return err
 		})
@@ -123,54 +87,44 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	if err != nil {
 		return driver.Grant{}, false, err
 	}
-	g, err := s.answer(next, nil)
+	g, err := s.Answer(next, nil)
 	return g, wasHeld, err
 }
 
-// turn has old leave and next join.
-func (s *session) turn(ctx context.Context, old, next *claim) (wasHeld bool, err error) {
-	var e *ear
-	if next.Queue {
-		if e, err = s.d.listen(ctx, next.Name); err != nil {
-			return false, err
-		}
-		s.d.audience.Add(next.ID, s)
+// requeue has old leave and next join.
+func (s *session) requeue(ctx context.Context, old, next *claim) (wasHeld bool, err error) {
+	sub, err := s.listen(ctx, next)
+	if err != nil {
+		return false, err
 	}
-	s.mu.Lock()
-	next.listens(e)
-	stood := old.state == held && !old.Unsure
-	s.mu.Unlock()
-	started := s.sent(next)
-	call := s.lineCall(old, next, e, false)
-	twice, again := false, s.again(next)
+	s.Mu.Lock()
+	next.sub, next.stale = sub, false
+	stood := old.State == redisstore.Held && !old.Unsure
+	s.Mu.Unlock()
+	call := s.lineCall(old, next, sub, false)
+	twice, resend := false, s.Resend(next)
 	call.Again = func() bool {
-		twice = again()
+		twice = resend()
 		return twice
 	}
-	v, err := s.d.run.Run(ctx, call)
+	r, err := s.runLine(ctx, next, call)
 	if err != nil {
-		return false, s.failed(next, started, err)
-	}
-	r, err := parseLineReply(v)
-	if err != nil {
-		return false, s.failed(next, started, err)
+		return false, err
 	}
 	if twice && stood && r.left == 0 { // as in leave; both are to be released now
-		return false, s.failed(next, started, errTwice)
+		return false, s.failed(next, redisstore.ErrTwice)
 	}
 	s.gone(old, r.left == 1)
-	return r.left == 1, s.settle(next, e, r)
+	return r.left == 1, s.settle(next, sub, r)
 }
 
-// leaveAll takes many claims out together.
-func (s *session) leaveAll(ctx context.Context, claims []*claim) error {
-	err := redisstore.LeaveAll(ctx, s.d.run, s.timeout, claims, func(c *claim) redisconn.Call {
+// Close implements driver.Session.
+func (s *session) Close(ctx context.Context) error {
+	err := s.Session.Close(ctx, func(c *claim) redisconn.Call {
 		call := s.lineCall(c, nil, nil, false)
 		call.Behind, call.Again = true, redisconn.Idempotent
 		return call
-	}, func(c *claim, v any) { s.gone(c, v == int64(1) || wasHeld(v)) })
-	if err != nil {
-		return fmt.Errorf("redislock: %w", err)
-	}
-	return nil
+	}, func(c *claim, v any) { s.gone(c, wasHeld(v)) })
+	s.d.sessions.Remove(s)
+	return err
 }

@@ -3,7 +3,6 @@ package redislock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,263 +10,112 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
-	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// batch is how many names one script renews.
-const batch = 100
-
-// renewal is one Renew: the runs of scripts and the claims that each is about.
-type renewal struct {
-	calls []redisconn.Call
-	about [][]*claim
-	ears  map[*claim]*ear // with whose channel claims that wait are asked for
+// part is one script of a renewal, the claims that it is about, and the answer.
+type part struct {
+	call  redisconn.Call
+	about []*claim                 // none: other parts have taken this one's place
+	sub   *redisstore.Subscription // with whose channel a claim that waits is asked for
+	reply redisconn.Reply
 }
 
 // Renew implements driver.Session. Claims that hold, alone or not, are renewed a hundred a script, on a cluster by slot; claims
-// that wait ask for their state as in Acquire. Everything goes out together. One try takes at most half of what
-// is left of ctx, so that a connection that has died unnoticed does not use up the only one.
+// that wait ask for their state as in Acquire. Everything goes out together.
 func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	s.Mu.Lock()
+	if s.Closed {
+		s.Mu.Unlock()
 		return driver.Renewal{}, driver.ErrSessionLost
 	}
-	alone, shared, waits, lost := s.standing()
-	alone, old := s.aged(alone)
-	s.mu.Unlock()
+	alone, aged, shared, waits, lost := s.standing()
+	s.Mu.Unlock()
 
-	timeout := s.timeout
-	if end, ok := ctx.Deadline(); ok {
-		timeout = max(min(timeout, time.Until(end)/2), time.Millisecond)
+	timeout := s.RenewTimeout(ctx)
+	var parts []*part
+	for _, c := range aged {
+		parts = append(parts, s.look(c))
 	}
-	var r renewal
-	for _, c := range old {
-		r.add(s.lookCall, []*claim{c})
+	for _, some := range redisstore.Groups(s.d.store, alone, redisstore.PerScript, nameOf) {
+		parts = append(parts, s.hold(some))
 	}
-	r.holds(s, alone, s.holdCall)
-	r.holds(s, shared, s.shareCall)
-	r.asks(ctx, timeout/4, s, waits)
-	if len(r.calls) == 0 {
-		if err := redisstore.Reach(sessions.Within(ctx, timeout), s.d.conn); err != nil {
-			return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", err)
-		}
-		return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil
+	for _, some := range redisstore.Groups(s.d.store, shared, redisstore.PerScript, nameOf) {
+		parts = append(parts, s.share(some))
 	}
-	replies, err := redisstore.Together(ctx, s.d.run, timeout, r.calls)
-	if err != nil {
-		return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", err)
+	parts = append(parts, s.questions(ctx, timeout/4, waits)...)
+	sent := len(parts)
+	if sent == 0 {
+		return s.Renewed(ctx, sent, lost, nil)
 	}
-	more, err := r.takeIn(ctx, s, r.follow(ctx, s, timeout, replies))
-	if err != nil {
-		return driver.Renewal{}, fmt.Errorf("redislock: renew: %w", err)
+	err := s.run(ctx, timeout, parts)
+	if err == nil {
+		parts = append(parts, s.followUp(ctx, timeout, parts)...)
+		var more []driver.Loss
+		more, err = s.judge(ctx, parts)
+		lost = append(lost, more...)
 	}
-	return driver.Renewal{Valid: s.Valid(), Lost: append(lost, more...)}, nil
+	return s.Renewed(ctx, sent, lost, err)
 }
 
-// takeIn takes in the answers and returns the claims that are lost, or why the session was not renewed.
-//
-// A question for a claim that waits may fail: it keeps its place, and Wait meets the same error, at once where that is a refusal. A claim that shares a key
-// which holds something else by now is lost. Where a cluster has some masters that answer and others that do not, the
-// session is renewed late in its time all the same, without the claims that it could not renew: they are given up. But not by
-// the first renewal that meets this: it may have met no more than a connection that had died unnoticed.
-func (r *renewal) takeIn(ctx context.Context, s *session, replies []redisconn.Reply) (lost []driver.Loss, err error) {
-	var failed []*claim
-	answered := 0
-	for i, reply := range replies {
-		about := r.about[i]
+func nameOf(c *claim) string { return c.Name }
+
+// standing returns the claims that hold alone, those of them whose counters are to be given more time, those
+// that share, by name, those that wait, and those that are lost, until they are released. The long script
+// renews the second kind, since it gives counters time: once in an eighth of what they have. Mu is held.
+func (s *session) standing() (alone, aged, shared, waits []*claim, lost []driver.Loss) {
+	now := time.Now()
+	for _, c := range s.Claims {
 		switch {
-		case len(about) == 0: // followed by others
-			continue
-		case errors.Is(reply.Err, driver.ErrRefused) && r.calls[i].Script == lineScript && s.waits(about[0]):
-			answered++
-			s.recheck(about[0].ID)
-			continue
-		case reply.Err != nil && r.calls[i].Script == lineScript && s.waits(about[0]):
-			err = reply.Err
-			continue
-		case errors.Is(reply.Err, driver.ErrRefused) && r.calls[i].Script == lineScript:
-			lost = append(lost, s.giveUp(about)...)
-			continue
-		case reply.Err != nil:
-			err = reply.Err
-			failed = append(failed, about...)
-			continue
-		}
-		answered++
-		switch r.calls[i].Script {
-		case holdScript:
-			lost = append(lost, s.missing(about, reply.Value)...)
-			continue
-		case shareScript: // the long script has said more of some of them
-			continue
-		}
-		answer, err := parseLineReply(reply.Value)
-		if err != nil {
-			return nil, err
-		}
-		lost = append(lost, s.asked(about[0], r.ears[about[0]], answer)...)
-	}
-	defer s.note(len(failed) > 0)
-	if answered == 0 && err != nil || len(failed) > 0 && !s.late(ctx) {
-		return nil, err
-	}
-	return append(lost, s.giveUp(failed)...), nil
-}
-
-// late reports whether there are several masters and a renewal that must be answered by ctx's deadline has only the last
-// third of a session's time left, and is not the first that some of them do not answer.
-func (s *session) late(ctx context.Context) bool {
-	s.mu.Lock()
-	again := s.partial
-	s.mu.Unlock()
-	at, ends := ctx.Deadline()
-	return again && s.d.cluster && ends && time.Until(at) < s.ttl/3
-}
-
-// note remembers whether a renewal was answered by some masters and not by others.
-func (s *session) note(partial bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.partial = partial
-}
-
-func (s *session) waits(c *claim) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return c.state == waiting
-}
-
-// giveUp notes that claims are lost and returns them.
-func (s *session) giveUp(claims []*claim) (lost []driver.Loss) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range claims {
-		if !c.Leaving {
-			c.end(gone)
-			lost = append(lost, c.loss())
-		}
-	}
-	return lost
-}
-
-// follow makes the requests that answers ask for. The long script looks for those who share and were not renewed. And the claims
-// whose slot a cluster is moving just now are renewed one by one: it takes no script for keys of which some are here and some there.
-func (r *renewal) follow(ctx context.Context, s *session, timeout time.Duration, replies []redisconn.Reply) []redisconn.Reply {
-	var more renewal
-	for i, about := range r.about {
-		script := r.calls[i].Script
-		switch {
-		case len(about) > 1 && redisconn.Is(replies[i].Err, "TRYAGAIN"):
-			for _, c := range about {
-				call := s.holdCall
-				if script == shareScript {
-					call = s.lookCall
-				}
-				more.add(call, []*claim{c})
-			}
-			replies[i], r.about[i] = redisconn.Reply{}, nil
-		case script == shareScript:
-			numbers, _ := replies[i].Value.([]any)
-			for _, n := range numbers {
-				if n, _ := n.(int64); n > 0 && n <= int64(len(about)) {
-					more.add(s.lookCall, about[n-1:n])
-				}
-			}
-		}
-	}
-	if len(more.calls) == 0 {
-		return replies
-	}
-	further, err := redisstore.Together(ctx, s.d.run, timeout, more.calls)
-	if err != nil {
-		further = make([]redisconn.Reply, len(more.calls))
-		for i := range further {
-			further[i].Err = err
-		}
-	}
-	r.calls, r.about = append(r.calls, more.calls...), append(r.about, more.about...)
-	return append(replies, further...)
-}
-
-// add adds a run of a script about claims.
-func (r *renewal) add(call func([]*claim) redisconn.Call, about []*claim) {
-	r.calls, r.about = append(r.calls, call(about)), append(r.about, about)
-}
-
-// standing returns the claims that hold alone, those that share, those that wait, and those that are lost, until they
-// are released. s.mu is held.
-func (s *session) standing() (alone, shared, waits []*claim, lost []driver.Loss) {
-	for _, c := range s.claims {
-		switch {
-		case c.Leaving || c.state == unsent:
-		case c.state >= gone:
-			lost = append(lost, c.loss())
-		case c.state == waiting:
+		case c.Leaving || c.State == redisstore.Unsent:
+		case c.State >= redisstore.Gone:
+			lost = append(lost, c.Loss())
+		case c.State == redisstore.Waiting:
 			waits = append(waits, c)
-		case c.exclusive():
+		case !c.exclusive():
+			shared = append(shared, c)
+		case s.d.options.KeepCounters < 0 || now.Sub(c.counted) < s.d.options.KeepCounters/8:
 			alone = append(alone, c)
 		default:
-			shared = append(shared, c)
+			c.counted = now
+			aged = append(aged, c)
 		}
 	}
 	slices.SortFunc(shared, func(a, b *claim) int { return strings.Compare(a.Name, b.Name) })
-	return alone, shared, waits, lost
+	return alone, aged, shared, waits, lost
 }
 
-// aged splits claims that hold alone: those whose counters are to be given more time are renewed by the long script, which does that,
-// once in an eighth of the time that counters have. s.mu is held.
-func (s *session) aged(alone []*claim) (young, old []*claim) {
-	if s.d.options.KeepCounters < 0 {
-		return alone, nil
+// run sends parts, and records their answers.
+func (s *session) run(ctx context.Context, timeout time.Duration, parts []*part) error {
+	calls := make([]redisconn.Call, len(parts))
+	for i, p := range parts {
+		calls[i] = p.call
 	}
-	now := time.Now()
-	for _, c := range alone {
-		if now.Sub(c.count) < s.d.options.KeepCounters/8 {
-			young = append(young, c)
-		} else {
-			c.count = now
-			old = append(old, c)
-		}
+	replies, err := redisstore.Together(ctx, s.d.store.Run, timeout, calls)
+	if err != nil {
+		return err
 	}
-	return young, old
+	for i, p := range parts {
+		p.reply = replies[i]
+	}
+	return nil
 }
 
-// holds adds the renewals of claims that hold.
-func (r *renewal) holds(s *session, claims []*claim, call func([]*claim) redisconn.Call) {
-	bySlot := map[int][]*claim{0: claims}
-	if len(claims) > 0 && s.d.cluster {
-		bySlot = map[int][]*claim{}
-		for _, c := range claims {
-			slot := redisconn.Slot(c.keys.name)
-			bySlot[slot] = append(bySlot[slot], c)
-		}
-	}
-	for _, group := range bySlot {
-		for len(group) > 0 {
-			some := group[:min(batch, len(group))]
-			group = group[len(some):]
-			r.add(call, some)
-		}
-	}
-}
-
-// holdCall is a run of the script that renews claims that hold alone.
-func (s *session) holdCall(claims []*claim) redisconn.Call {
+// hold renews claims that hold alone.
+func (s *session) hold(claims []*claim) *part {
 	call := redisconn.Call{
 		Script: holdScript, Keys: make([]string, len(claims)), Args: make([]string, len(claims)+1), Again: redisconn.Idempotent,
 	}
-	call.Args[0] = s.ttlMS
+	call.Args[0] = s.TTLMS
 	for i, c := range claims {
 		call.Keys[i], call.Args[i+1] = c.keys.name, layout+c.ID
 	}
-	return call
+	return &part{call: call, about: claims}
 }
 
-// shareCall is a run of the script that renews claims that share, those of a name one after another.
-func (s *session) shareCall(claims []*claim) redisconn.Call {
-	call := redisconn.Call{Script: shareScript, Args: []string{s.ttlMS, s.keepMS}, Again: redisconn.Idempotent}
+// share renews claims that share, those of a name one after another.
+func (s *session) share(claims []*claim) *part {
+	call := redisconn.Call{Script: shareScript, Args: []string{s.TTLMS, s.KeepMS}, Again: redisconn.Idempotent}
 	for rest := claims; len(rest) > 0; {
 		k := rest[0].keys
 		n := slices.IndexFunc(rest, func(c *claim) bool { return c.keys != k })
@@ -280,71 +128,172 @@ func (s *session) shareCall(claims []*claim) redisconn.Call {
 		}
 		rest = rest[n:]
 	}
-	return call
+	return &part{call: call, about: claims}
 }
 
-// lookCall is a run of the long script for one claim that stood in line.
-func (s *session) lookCall(claims []*claim) redisconn.Call {
-	s.mu.Lock()
-	e := claims[0].ear
-	s.mu.Unlock()
-	call := s.lineCall(nil, claims[0], e, true)
-	call.Again = redisconn.Idempotent // what stood in line before is not put there
-	return call
+// look runs the long script for a claim that stood there before. It does not put it there again, so it may
+// be repeated.
+func (s *session) look(c *claim) *part {
+	s.Mu.Lock()
+	sub := c.sub
+	s.Mu.Unlock()
+	call := s.lineCall(nil, c, sub, true)
+	call.Again = redisconn.Idempotent
+	return &part{call: call, about: []*claim{c}}
 }
 
-// asks adds the questions for claims that wait. Subscriptions that must be made again may take patience only:
+// questions are those for claims that wait. Subscriptions that must be made again may take patience only:
 // everything else waits for them.
-func (r *renewal) asks(ctx context.Context, patience time.Duration, s *session, claims []*claim) {
+func (s *session) questions(ctx context.Context, patience time.Duration, claims []*claim) (parts []*part) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	r.ears = map[*claim]*ear{}
 	for _, c := range claims {
-		e, err := s.d.listen(ctx, c.Name)
-		s.mu.Lock()
-		waits := c.state == waiting
+		sub, err := s.d.subs.Listen(ctx, c.Name)
+		s.Mu.Lock()
+		waits := c.State == redisstore.Waiting
 		if err == nil {
-			c.ear = e
+			c.sub = sub
 		}
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		if err != nil && waits {
-			continue // nobody could tell it; Wait meets the same error and says it
+			continue // nobody could tell it; Wait meets the same error and returns it
 		}
-		r.ears[c] = e
-		r.add(s.lookCall, []*claim{c})
+		p := s.look(c)
+		p.sub = sub
+		parts = append(parts, p)
 	}
+	return parts
 }
 
-// missing takes in which claims were not renewed.
-func (s *session) missing(claims []*claim, v any) (lost []driver.Loss) {
-	numbers, _ := v.([]any)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, n := range numbers {
-		n, _ := n.(int64)
-		i := n/2 - 1
-		if i < 0 || i >= int64(len(claims)) || claims[i].Leaving || claims[i].state != held {
+// followUp sends the requests that answers ask for, as parts of their own: the long script looks for claims
+// that share and were not renewed; and where a cluster is just moving a slot, claims are renewed one by one:
+// it takes no script for keys of which some are here and some there.
+func (s *session) followUp(ctx context.Context, timeout time.Duration, parts []*part) (more []*part) {
+	for _, p := range parts {
+		script := p.call.Script
+		switch {
+		case len(p.about) > 1 && redisconn.Is(p.reply.Err, "TRYAGAIN"):
+			for _, c := range p.about {
+				if script == shareScript {
+					more = append(more, s.look(c))
+				} else {
+					more = append(more, s.hold([]*claim{c}))
+				}
+			}
+			p.about = nil
+		case script == shareScript:
+			numbers, _ := p.reply.Value.([]any)
+			for _, n := range numbers {
+				if n, _ := n.(int64); n > 0 && n <= int64(len(p.about)) {
+					more = append(more, s.look(p.about[n-1]))
+				}
+			}
+		}
+	}
+	if len(more) == 0 {
+		return nil
+	}
+	if err := s.run(ctx, timeout, more); err != nil {
+		for _, p := range more {
+			p.reply.Err = err
+		}
+	}
+	return more
+}
+
+// judge handles the answers and returns the claims that are lost, or why the session was not renewed.
+//
+// A question for a claim that waits may fail: it keeps its place, and Wait meets the same error, at once where
+// that is a refusal. A claim that shares a key which holds something else by now is lost. Where a cluster has
+// some masters that answer and others that do not, the session is renewed late in its time all the same,
+// without the claims that it could not renew: they are given up. But not by the first renewal that meets
+// this: it may have met no more than a connection that had died unnoticed.
+func (s *session) judge(ctx context.Context, parts []*part) (lost []driver.Loss, err error) {
+	var failed []*claim
+	answered := 0
+	for _, p := range parts {
+		refused := errors.Is(p.reply.Err, driver.ErrRefused)
+		switch {
+		case len(p.about) == 0:
+			continue
+		case refused && p.call.Script == lineScript && s.waits(p.about[0]):
+			answered++
+			s.ask(p.about[0].ID)
+			continue
+		case p.reply.Err != nil && p.call.Script == lineScript && s.waits(p.about[0]):
+			err = p.reply.Err
+			continue
+		case refused && p.call.Script == lineScript:
+			lost = append(lost, s.giveUp(p.about)...)
+			continue
+		case p.reply.Err != nil:
+			err = p.reply.Err
+			failed = append(failed, p.about...)
 			continue
 		}
-		c := claims[i]
-		if n%2 == 1 {
-			c.end(broken)
-		} else {
-			c.end(gone)
+		answered++
+		switch p.call.Script {
+		case holdScript:
+			lost = append(lost, s.Missing(p.about, p.reply.Value)...)
+		case lineScript: // of claims that share, it has said more than the script share
+			r, err := parseLineReply(p.reply.Value)
+			if err != nil {
+				return nil, err
+			}
+			lost = append(lost, s.looked(p, r)...)
 		}
-		lost = append(lost, c.loss())
+	}
+	again := s.failedAgain(len(failed) > 0)
+	if answered == 0 && err != nil || len(failed) > 0 && !(again && s.late(ctx)) {
+		return nil, err
+	}
+	return append(lost, s.giveUp(failed)...), nil
+}
+
+// failedAgain records whether a renewal was answered for some claims and not for others, and reports whether
+// the one before was so.
+func (s *session) failedAgain(partial bool) (before bool) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	before, s.partial = s.partial, partial
+	return before
+}
+
+// late reports whether there are several masters and a renewal that must be answered by ctx's deadline has
+// only the last third of the session's time left.
+func (s *session) late(ctx context.Context) bool {
+	at, ends := ctx.Deadline()
+	return s.d.store.Cluster && ends && time.Until(at) < s.TTL/3
+}
+
+func (s *session) waits(c *claim) bool {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return c.State == redisstore.Waiting
+}
+
+// giveUp records that claims are lost and returns them.
+func (s *session) giveUp(claims []*claim) (lost []driver.Loss) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	for _, c := range claims {
+		if !c.Leaving {
+			c.End(redisstore.Gone)
+			lost = append(lost, c.Loss())
+		}
 	}
 	return lost
 }
 
-// asked takes in the state of a claim that waits, with e's channel, or shares, and returns it if it is lost.
-func (s *session) asked(c *claim, e *ear, r lineReply) []driver.Loss {
-	_ = s.settle(c, e, r) // a claim that stands in line fits there
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !c.Leaving && c.state >= gone {
-		return []driver.Loss{c.loss()}
+// looked handles the state of a claim that waits or shares, and returns it if it is lost.
+func (s *session) looked(p *part, r lineReply) []driver.Loss {
+	c := p.about[0]
+	_ = s.settle(c, p.sub, r) // a claim that stands in line fits there
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if !c.Leaving && c.State >= redisstore.Gone {
+		return []driver.Loss{c.Loss()}
 	}
-	c.change.Give()
+	c.Change.Give()
 	return nil
 }

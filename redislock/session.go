@@ -1,177 +1,130 @@
 package redislock
 
 import (
-	"context"
-	"fmt"
-	"strconv"
-	"sync"
 	"time"
 
-	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
-	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// session is one liveness: the TTL of all its claims. The server knows nothing of it.
+// session is a session of this layout, and what a message does to its claims.
 type session struct {
+	redisstore.Session[*claim]
+
 	d       *Driver
-	ttl     time.Duration
-	ttlMS   string
-	keepMS  string // how long a line outlives its last visitor
-	timeout time.Duration
-	owner   []byte
-
-	sessions.Alarm
-
-	mu      sync.Mutex
-	claims  sessions.Claims[*claim]
-	names   map[string]keys // some of those that were used
-	closed  bool
-	partial bool // the last renewal was not answered for some claims
+	partial bool // the last renewal was not answered for some claims; Mu guards it
 }
 
-func newSession(d *Driver, spec driver.Spec) *session {
-	ttl := spec.TTL.Truncate(time.Millisecond)
-	return &session{
-		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
-		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
-		timeout: min(d.options.Timeout, ttl), owner: spec.Owner.Encode(),
-		Alarm: sessions.NewAlarm(), claims: sessions.Claims[*claim]{}, names: map[string]keys{},
-	}
-}
-
-// Valid implements driver.Session: the TTL less the drift between the server's clock and ours, as Redlock reckons it.
-// Source: "Distributed Locks with Redis", redis.io.
-func (s *session) Valid() time.Duration {
-	return s.ttl - s.ttl/100 - 2*time.Millisecond
-}
-
-// check refuses a claim that cannot be kept.
-func check(c driver.Claim) error {
-	if len(c.ID) != idLen {
-		return fmt.Errorf("redislock: claim ID of %d bytes: want %d, as driver.NewID makes them: %w", len(c.ID), idLen, driver.ErrRefused)
-	}
-	return redisstore.CheckName("redislock", c.Name)
-}
-
-// claim returns what is known of c, from now on at least its ID.
-func (s *session) claim(c driver.Claim) (*claim, error) {
-	if err := check(c); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, driver.ErrSessionLost
-	}
-	return s.claims.Of(c.ID, func() *claim { return s.newClaim(c) }), nil
-}
-
-func (s *session) newClaim(c driver.Claim) *claim {
-	return &claim{Claim: c, keys: s.keys(c.Name), since: time.Now()}
-}
-
-// keys returns where a name is kept, and remembers it: most sessions lock few names, again and again. s.mu is held.
-func (s *session) keys(name string) keys {
-	k, ok := s.names[name]
-	if !ok {
-		if len(s.names) >= 1024 {
-			clear(s.names)
+// heard handles a message.
+func (d *Driver) heard(payload string) {
+	m, s, ok := d.audience.Hear(payload)
+	if m.Letter == "x" || m.Letter == "n" { // gone, or broken with its time left to finish: also a claim that never waited
+		for _, s := range d.sessions.All() {
+			s.broken(m)
 		}
-		k = keysOf(name)
-		s.names[name] = k
+		return
 	}
-	return k
-}
-
-// forget drops a claim that does not stand in the store any more, or never did. s.mu is held.
-func (s *session) forget(c *claim) {
-	if s.claims.Forget(c.ID, c) && c.Queue {
-		s.d.audience.Remove(c.ID)
+	if !ok {
+		return
+	}
+	switch m.Letter {
+	case "h": // held: counter, and whether others wait
+		s.granted(m.ID, m.Numbers[0], m.Numbers[1] == 1)
+	case "g": // the first in line is to look: after so many ms, as when a gap for other programs ends
+		s.deferFirst(m.ID, m.Numbers[0])
+	case "r": // passed over: the slot has moved to a master that this process does not listen to
+		d.store.Conn.Doubt()
+		s.ask(m.ID)
 	}
 }
 
-// fly makes one call for c, after the one before.
-func (s *session) fly(ctx context.Context, c *claim, call func(ctx context.Context) error) error {
-	return c.Fly(ctx, &s.mu, s.d.conn.Abandons(), s.timeout, call)
-}
-
-// info is what a claim tells people.
-func (s *session) info(c *claim, channel string) redisstore.Info {
-	return redisstore.Info{Owner: s.owner, Kind: redisstore.Letter(c.Kind), Note: c.Note, Passes: c.Passes, Channel: channel}
-}
-
-// promoted takes in that a claim was granted by whoever left before it.
-func (s *session) promoted(id string, counter int64, crowded bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.claims[id]
+// granted records that a claim was let in by the one that left before it.
+func (s *session) granted(id string, counter int64, crowded bool) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	c := s.Claims[id]
 	if c != nil && !c.Leaving {
 		s.d.crowd.Set(c.Name, crowded)
 		c.admit(counter)
 	}
 }
 
-// gap takes in that the claim is the head of the line and is to look after some ms; negative is never.
-func (s *session) gap(id string, ms int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.claims[id]; c != nil && c.state <= waiting {
-		c.anew = true // by an answer under way, which knows nothing of the gap
+// deferFirst has the claim, which is the first in line, ask after some ms; negative is never.
+func (s *session) deferFirst(id string, ms int64) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if c := s.Claims[id]; c != nil && c.State <= redisstore.Waiting {
+		c.stale = true // an answer that is under way knows nothing of this
 		c.recheck.Schedule(time.Now(), ms, true, redisstore.BehindGap)
-		c.change.Give()
+		c.Change.Give()
 	}
 }
 
-// told takes in that an operator broke a claim, if it is one of this session: it was taken out of the line, or was marked,
-// and then a renewal says what became of it.
-func (s *session) told(m redisstore.Message) {
-	s.mu.Lock()
-	c := s.claims[m.ID]
+// ask has a waiting claim ask for its state.
+func (s *session) ask(id string) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if c := s.Claims[id]; c != nil {
+		c.ask()
+	}
+}
+
+// broken handles the message that an operator broke a claim, if it is one of this session. Where it was
+// only marked, a renewal says what became of it.
+func (s *session) broken(m redisstore.Message) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	c := s.Claims[m.ID]
 	switch {
 	case c == nil || c.Leaving:
-		s.mu.Unlock()
 	case m.Letter == "n":
-		s.mu.Unlock()
 		s.Hurry()
 	default:
-		c.end(broken)
-		loss := c.loss()
-		s.mu.Unlock()
-		s.Lose(loss)
+		c.End(redisstore.Broken)
+		s.Lose(c.Loss())
 	}
 }
 
-// deafened has every claim that stands in a line with e's channel ask again: messages for it may have been lost. What is held at that
-// master is renewed at once, and as soon as the master is heard again: if it was restarted, it may have forgotten who holds.
-func (s *session) deafened(e *ear) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	holds := false
-	for _, c := range s.claims {
-		switch {
-		case c.state == waiting && c.ear == e:
-			c.ask()
-		case c.state == held && !c.Leaving:
-			holds = holds || s.d.conn.Node(c.Name) == e.node
+// unsubscribed handles the end of a subscription: messages may have been lost. What waits with its channel
+// asks. What is held at its master is renewed at once, and again as soon as the master is heard: if it was
+// restarted, it may have forgotten who holds.
+func (d *Driver) unsubscribed(sub *redisstore.Subscription) {
+	for _, s := range d.sessions.All() {
+		if s.unsubscribed(sub) {
+			s.Hurry()
+			d.subs.Began()
 		}
 	}
-	if holds {
-		s.Hurry()
-		s.d.holding.Began()
+}
+
+// unsubscribed reports whether something is held at the master of sub.
+func (s *session) unsubscribed(sub *redisstore.Subscription) (holds bool) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	for _, c := range s.Claims {
+		switch {
+		case c.State == redisstore.Waiting && c.sub == sub:
+			c.ask()
+		case c.State == redisstore.Held && !c.Leaving:
+			holds = holds || s.d.store.Conn.Node(c.Name) == sub.Node
+		}
+	}
+	return holds
+}
+
+// slotsMoved has claims ask whose slot has moved to another master, which cannot reach the channel that
+// stands beside them in line.
+func (d *Driver) slotsMoved() {
+	for _, s := range d.sessions.All() {
+		s.slotsMoved()
 	}
 }
 
-// Close implements driver.Session.
-func (s *session) Close(ctx context.Context) error {
-	s.mu.Lock()
-	s.closed = true
-	leaving := s.claims.AllLeaving()
-	s.mu.Unlock()
-	for _, c := range leaving { // a request under way may put a claim into the line
-		c.Rest(ctx, &s.mu)
+func (s *session) slotsMoved() {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	for _, c := range s.Claims {
+		if c.State <= redisstore.Waiting && c.sub != nil && c.sub.Node != s.d.store.Conn.Node(c.Name) {
+			c.ask()
+		}
 	}
-	err := s.leaveAll(ctx, leaving)
-	s.d.sessions.Remove(s)
-	return err
 }

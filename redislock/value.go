@@ -38,6 +38,9 @@ func newer(value string) bool {
 	return ours && colon && err == nil && value != cover && holderID(value) == ""
 }
 
+// foreignEndless is the note of a value that no lock has.
+const foreignEndless = "a value without an expiry time: it looks like somebody's data, not like a lock"
+
 // holder reads a value at a name for people: nil where nobody stands there.
 func holder(value string) *driver.Holder {
 	h, _ := holderAs(value, nil)

@@ -5,63 +5,45 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
 // Wait implements driver.Session: it blocks until a message or an answer has moved the claim's state. It asks by itself
 // only when the head of a line sees that what stands in its way is over, or when its subscription has ended.
 func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
-	c, err := s.claim(dc)
+	c, err := s.Claim(dc)
 	if err != nil {
 		return driver.Grant{}, err
 	}
 	for {
-		s.mu.Lock()
-		state, news, at := c.state, c.news, c.recheck.At
-		under := c.Landing()
-		s.mu.Unlock()
-		if state != waiting {
-			if state == unsent { // Acquire had no answer
-				return s.Acquire(ctx, dc)
-			}
-			return s.answer(c, nil)
-		}
-		if news { // somebody else is in the way, or is seen to be something else than a lock
-			return s.answer(c, nil)
-		}
-		var due <-chan time.Time
-		var timer *time.Timer
-		if under == nil && !at.IsZero() {
-			if left := time.Until(at); left > 0 {
-				timer = time.NewTimer(left)
-				due = timer.C
-			} else if err := s.fly(ctx, c, func(ctx context.Context) error { return s.enter(ctx, c) }); err != nil {
+		s.Mu.Lock()
+		state, news, at, landing := c.State, c.News, c.recheck.At, c.Landing()
+		s.Mu.Unlock()
+		switch {
+		case state == redisstore.Unsent: // Acquire had no answer
+			return s.Acquire(ctx, dc)
+		case state != redisstore.Waiting || news: // somebody else is in the way, or is seen to be something else than a lock
+			return s.Answer(c, nil)
+		case landing != nil:
+			at = time.Time{}
+		case !at.IsZero() && !time.Now().Before(at):
+			if err := s.Call(ctx, c, s.enter); err != nil {
 				s.later(c)
-				return s.answer(c, err)
-			} else {
-				continue
+				return s.Answer(c, err)
 			}
+			continue
 		}
-		select {
-		case <-c.change:
-		case <-under:
-		case <-due:
-		case <-ctx.Done():
-			if timer != nil {
-				timer.Stop()
-			}
-			return s.answer(c, ctx.Err())
-		}
-		if timer != nil {
-			timer.Stop()
+		if err := c.Pause(ctx, at, landing, nil); err != nil {
+			return s.Answer(c, err)
 		}
 	}
 }
 
 // later has a claim whose question failed ask again after a while, whoever calls Wait then.
 func (s *session) later(c *claim) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c.state == waiting {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if c.State == redisstore.Waiting {
 		c.recheck.At = time.Now().Add(10 * time.Millisecond)
 	}
 }

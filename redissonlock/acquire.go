@@ -14,101 +14,64 @@ import (
 // Acquire implements driver.Session. A free name takes one script. Who finds it held and wants to wait listens first, and
 // then asks again, unless this process has been listening all the time: a message between look and sleep is not missed.
 func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
-	if err := ctx.Err(); err != nil {
-		return driver.Grant{}, fmt.Errorf("redissonlock: %w: %w", driver.ErrNotSent, err)
-	}
-	c, err := s.claim(dc)
-	if err != nil {
-		return driver.Grant{}, err
-	}
-	err = s.fly(ctx, c, func(ctx context.Context) error { return s.enter(ctx, c) })
-	return s.answer(c, err)
-}
-
-// answer is the claim's state, unless err says that nothing is known.
-func (s *session) answer(c *claim, err error) (driver.Grant, error) {
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
-	if err == nil {
-		c.news = false
-	}
-	switch {
-	case c.state == gone:
-		return driver.Grant{}, driver.ErrGone
-	case c.state == broken:
-		return driver.Grant{}, driver.ErrBroken
-	case err != nil:
-		if c.state == unsent && !c.doubt && (errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused)) {
-			s.forget(c)
-		}
-		return driver.Grant{}, err
-	case c.state == unsent:
-		g := c.grant()
-		s.forget(c)
-		return g, nil
-	}
-	return c.grant(), nil
+	return s.Session.Acquire(ctx, dc, s.enter)
 }
 
 // enter asks for the claim's state, and has it wait if it is to.
 func (s *session) enter(ctx context.Context, c *claim) error {
-	d := s.d
-	d.mu.Lock()
-	r := d.rooms[place{c.Name, c.Kind}]
-	var seen uint64
-	listened := r != nil && r.listens()
-	if listened {
-		seen = r.turn
+	s.Mu.Lock()
+	g := s.d.groups.all[place{c.Name, c.Kind}]
+	version, heard := uint64(0), g != nil && g.heard()
+	if heard {
+		version = g.version
 	}
-	d.mu.Unlock()
-	if err := s.ask(ctx, c, seen); err != nil {
+	s.Mu.Unlock()
+	if err := s.ask(ctx, c, version); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	now := c.room
-	d.mu.Unlock()
-	if now == nil || listened && now == r {
+	s.Mu.Lock()
+	now := c.group
+	s.Mu.Unlock()
+	if now == nil || heard && now == g {
 		return nil
 	}
 	return s.look(ctx, c, now)
 }
 
 // look listens and then asks.
-func (s *session) look(ctx context.Context, c *claim, r *room) error {
-	if err := s.d.listen(ctx, r); err != nil {
+func (s *session) look(ctx context.Context, c *claim, g *group) error {
+	if err := s.d.groups.listen(ctx, g); err != nil {
 		return err
 	}
-	s.d.mu.Lock()
-	seen := r.turn
-	s.d.mu.Unlock()
-	return s.ask(ctx, c, seen)
+	s.Mu.Lock()
+	version := g.version
+	s.Mu.Unlock()
+	return s.ask(ctx, c, version)
 }
 
-// ask runs the script for a claim. seen is the turn of its room before.
-func (s *session) ask(ctx context.Context, c *claim, seen uint64) error {
-	s.d.mu.Lock()
-	if c.Leaving {
-		s.d.mu.Unlock()
+// ask runs the script for a claim. version is that of its group before.
+func (s *session) ask(ctx context.Context, c *claim, version uint64) error {
+	s.Mu.Lock()
+	leaving, over, call := c.Leaving, c.State >= redisstore.Gone, s.takeCall(c)
+	s.Mu.Unlock()
+	if leaving {
 		return fmt.Errorf("redissonlock: %w: the claim is being released", driver.ErrNotSent)
 	}
-	if c.state >= gone { // asked for once more it would stand there for nobody
-		s.d.mu.Unlock()
+	if over { // asked for once more it would stand there for nobody
 		return nil
 	}
-	call := s.takeCall(c)
-	s.d.mu.Unlock()
-	v, err := s.d.run.Run(ctx, call)
+	v, err := s.d.store.Run.Run(ctx, call)
 	if err != nil {
-		return s.failed(c, err)
+		return s.Failed(c, err)
 	}
 	a, err := parseAnswer(v)
 	if err != nil {
-		return s.failed(c, err)
+		return s.Failed(c, err)
 	}
-	return s.settle(c, a, seen)
+	return s.settle(c, a, version)
 }
 
-// takeCall is a run of the script for c. d.mu is held.
+// takeCall is a run of the script for c. Mu is held.
 func (s *session) takeCall(c *claim) redisconn.Call {
 	waits := "0"
 	if c.Queue {
@@ -117,32 +80,9 @@ func (s *session) takeCall(c *claim) redisconn.Call {
 	k := c.keys
 	return redisconn.Call{
 		Script: takeScript, Keys: []string{k.name, k.counter, k.places, k.notes, k.ownTime(c.Kind, c.field)},
-		Args:  []string{c.field, redisstore.Letter(c.Kind), s.ttlMS, s.keepMS, waits, c.known(), string(appendNote(nil, s.owner, c.Claim))},
-		Again: func() bool { return s.again(c) },
+		Args:  []string{c.field, redisstore.Letter(c.Kind), s.TTLMS, s.KeepMS, waits, c.known(), string(appendNote(nil, s.Owner, c.Claim.Claim))},
+		Again: s.Resend(c),
 	}
-}
-
-// again has a request by which c may come to stand in the store sent once more, unless c is known to have gone meanwhile:
-// then it would stand there for nobody. A Release waits until that is over. The first request may arrive even after the
-// Release: see leaveCall.
-func (s *session) again(c *claim) bool {
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
-	if c.state >= gone {
-		return false
-	}
-	c.doubt = true
-	return true
-}
-
-// failed notes of a request that failed whether it may still be carried out.
-func (s *session) failed(c *claim, err error) error {
-	if !errors.Is(err, driver.ErrNotSent) && !errors.Is(err, driver.ErrRefused) {
-		s.d.mu.Lock()
-		c.doubt = true
-		s.d.mu.Unlock()
-	}
-	return fmt.Errorf("redissonlock: %w", err)
 }
 
 // answer is what the script take answers.
@@ -181,24 +121,24 @@ func parseAnswer(v any) (a answer, err error) {
 	return a, nil
 }
 
-// settle takes in the answer.
-func (s *session) settle(c *claim, a answer, seen uint64) error {
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
+// settle handles the answer to a question that began at a version of the claim's group.
+func (s *session) settle(c *claim, a answer, version uint64) error {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if c.Leaving {
 		return nil
 	}
 	now := time.Now()
 	switch a.state {
 	case isHeld:
-		r := c.room
-		if r == nil {
-			r = s.d.rooms[place{c.Name, c.Kind}]
+		g := c.group
+		if g == nil {
+			g = s.d.groups.all[place{c.Name, c.Kind}]
 		}
 		c.admit(a.token, now)
-		s.d.holding.Began()
-		if r != nil && c.Kind.Exclusive() {
-			r.occupied(seen, s.ttl)
+		s.d.subs.Began()
+		if g != nil && c.Kind.Exclusive() {
+			g.taken(version, s.TTL)
 		}
 	case notHeld:
 		h := inWay(a.field, a.text, c.Kind)
@@ -206,29 +146,27 @@ func (s *session) settle(c *claim, a answer, seen uint64) error {
 			h.Note = "a hash without an expiry time: Redisson never leaves one, so nothing but a message or a renewal finds it free"
 		}
 		if !c.Queue {
-			c.holder = h
+			c.Holder = h
 			break
 		}
-		if c.state > waiting {
+		if !c.Enqueue(h) {
 			break
 		}
-		c.news = c.news || c.state == waiting && h != nil && (c.holder == nil || h.PublicID != c.holder.PublicID)
-		c.state, c.holder = waiting, h
-		s.d.holding.Began()
-		if c.room == nil {
-			s.d.room(c).enter(c)
+		s.d.subs.Began()
+		if c.group == nil {
+			s.d.groups.enter(c)
 		}
-		c.room.occupied(seen, time.Duration(a.left)*time.Millisecond)
-		if c.news {
-			c.change.Give()
+		c.group.taken(version, time.Duration(a.left)*time.Millisecond)
+		if c.News {
+			c.Change.Give()
 		}
 	case isBroken:
-		if c.state < gone {
+		if c.State < redisstore.Gone {
 			s.Lose(driver.Loss{ID: c.ID, Err: driver.ErrBroken})
 		}
-		c.end(broken, now)
+		c.end(redisstore.Broken, now)
 	case isGone:
-		c.end(gone, now)
+		c.end(redisstore.Gone, now)
 	default:
 		return c.refused(a)
 	}

@@ -3,91 +3,51 @@ package redissonlock
 import (
 	"time"
 
-	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/sessions"
+	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
-type state uint8
-
-const (
-	unsent  state = iota // or answered that it is not there
-	waiting              // noted as one that waits
-	held
-	gone   // was there, and is not any more
-	broken // by an operator
-)
-
-// claim is one claim of a session. Its state only moves forward, whatever order answers come in. Everything here is
-// guarded by the driver's mutex.
+// claim is one claim of a session. The mutex of groups guards it.
 type claim struct {
-	driver.Claim
+	redisstore.Claim
 	keys  keys
-	field string
+	field string // in the hash
 
-	state  state
-	fence  uint64
-	holder *driver.Holder
-	news   bool // holder is another than Acquire or Wait have told
-	doubt  bool // a request for it had no answer and may still be carried out
+	group *group // while it waits
+}
 
-	room   *room           // while it waits
-	change sessions.Signal // wakes its Wait
-
-	sessions.Departure
+// Depart implements sessions.Leaver.
+func (c *claim) Depart() {
+	c.Departure.Depart()
+	c.exit(time.Now())
 }
 
 // known says what the script is to know of the claim's past: see take.lua.
 func (c *claim) known() string {
-	switch c.state {
-	case waiting:
+	switch c.State {
+	case redisstore.Waiting:
 		return "w"
-	case held:
+	case redisstore.Held:
 		return "h"
 	}
 	return ""
 }
 
-// stands reports whether the claim holds or waits, as far as is known here.
-func (c *claim) stands() bool { return (c.state == held || c.state == waiting) && !c.Leaving }
-
-func (c *claim) grant() driver.Grant {
-	if c.state == held {
-		return driver.Grant{Held: true, Fence: c.fence}
-	}
-	return driver.Grant{Holder: c.holder}
-}
-
-// admit moves the claim to held.
+// admit moves the claim to Held.
 func (c *claim) admit(token uint64, now time.Time) {
-	if c.state > held {
-		return
-	}
-	c.state, c.fence, c.holder, c.news = held, token, nil, false
 	c.exit(now)
-	c.change.Give()
+	c.Admit(token)
 }
 
-// loss is the claim as one that is lost.
-func (c *claim) loss() driver.Loss {
-	if c.state == broken {
-		return driver.Loss{ID: c.ID, Err: driver.ErrBroken}
-	}
-	return driver.Loss{ID: c.ID, Err: driver.ErrGone}
-}
-
-// end moves the claim to gone or broken.
-func (c *claim) end(s state, now time.Time) {
+// end moves the claim to Gone or Broken.
+func (c *claim) end(s redisstore.State, now time.Time) {
 	c.exit(now)
-	if c.state < gone {
-		c.state, c.fence = s, 0
-		c.change.Give()
-	}
+	c.End(s)
 }
 
-// exit takes the claim out of the room in which it waits.
+// exit takes the claim out of the group in which it waits.
 func (c *claim) exit(now time.Time) {
-	if r := c.room; r != nil {
-		c.room = nil
-		r.leave(c, now)
+	if g := c.group; g != nil {
+		c.group = nil
+		g.remove(c, now)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/opening"
@@ -15,31 +13,15 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-var errClosed = fmt.Errorf("redissonlock: %w: the driver is closed", driver.ErrNotSent)
-
 // Driver is a Redis as a store of locks in Redisson's layout. It is safe for concurrent use.
 type Driver struct {
-	conn    redisconn.Conn
-	owned   bool // the connection was opened for this driver
-	run     redisconn.Runner
-	options Options
-	server  redisstore.Server
-	cluster bool
-	sharded bool
+	store   *redisstore.Store
 	publish string // the command that tells those who wait
 	client  string // what Redisson calls the id of a client, a UUID
 
-	ctx     context.Context //nolint:containedctx // of what goes on in the background; ends with Close
-	cancel  context.CancelFunc
-	holding *redisstore.Holding
-
+	groups   *groups
+	subs     *redisstore.Subscriptions // to breaks
 	sessions sessions.Set[*session]
-	mu       sync.Mutex
-	ears     map[string]*ear   // by master
-	watches  map[string]*watch // by master
-	rooms    map[place]*room
-	sweeper  *time.Timer
-	sweeping bool
 }
 
 // New makes a driver over a client that the program has; see [redisconn.Rueidis] and package redisconn/goredis. It looks
@@ -51,34 +33,29 @@ func New(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) 
 
 // newDriver is New by one try.
 func newDriver(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, error) {
-	d := &Driver{
-		conn: conn, run: redisconn.Runner{Conn: conn}, options: o.withDefaults(), client: newUUID(), publish: "PUBLISH",
-		cluster: conn.Node("x") != "",
-		ears:    map[string]*ear{}, watches: map[string]*watch{}, rooms: map[place]*room{},
-	}
-	var err error
-	if d.server, err = redisstore.Inspect(ctx, conn, "tokens go back with it", commands); err == nil {
-		err = d.server.Judge(d.options.Strict, d.options.Logger)
-	}
+	options := o.withDefaults()
+	store, err := redisstore.NewStore(ctx, conn, redisstore.Setup{
+		Name: "redissonlock", Tokens: "tokens go back with it", Commands: commands,
+		Strict: options.Strict, Timeout: options.Timeout, Logger: options.Logger,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("redissonlock: %w", err)
+		return nil, err
 	}
-	d.sharded = d.options.Sharding == ShardingOn
-	if d.options.Sharding == ShardingAuto && d.cluster {
-		if d.sharded, err = sharded(ctx, conn); err != nil {
+	shards := options.Sharding == ShardingOn
+	if options.Sharding == ShardingAuto && store.Cluster {
+		if shards, err = sharded(ctx, conn); err != nil {
 			return nil, fmt.Errorf("redissonlock: ask the masters for messages of a shard: %w", err)
 		}
 	}
-	if d.sharded {
+	d := &Driver{store: store, client: newUUID(), publish: "PUBLISH", groups: newGroups(store, shards)}
+	if shards {
 		d.publish = "SPUBLISH"
 	}
-	d.sweeper = time.AfterFunc(time.Hour, d.sweep)
-	d.sweeper.Stop()
-	d.holding = redisstore.NewHolding(d.watchHolders)
-	d.ctx, d.cancel = context.WithCancel(context.Background())
-	if moves := conn.Moves(); moves != nil {
-		go d.follow(moves)
-	}
+	d.subs = redisstore.NewSubscriptions(store, redisstore.Listening{
+		Channel: func(string) string { return holders + d.client },
+		Heard:   d.broken, Ended: d.unsubscribed, Sessions: redisstore.AllOf(&d.sessions),
+	})
+	store.OnMoves(d.groups.slotsMoved)
 	return d, nil
 }
 
@@ -93,14 +70,14 @@ func newUUID() string {
 // Traits implements driver.Driver.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Shared: true, Events: driver.AllKinds, Expires: true, Fence: d.fence(), MinTTL: minTTL, Grain: grain,
-		Survives: driver.Survival{Process: true, Restart: d.server.AppendOnly, Machine: d.server.Syncs},
+		Shared: true, Events: driver.AllKinds, Expires: true, Fence: d.fence(), MinTTL: redisstore.MinTTL, Grain: redisstore.Grain,
+		Survives: driver.Survival{Process: true, Restart: d.store.Server.AppendOnly, Machine: d.store.Server.Syncs},
 	}
 }
 
 // fence says what the counters of tokens survive. Redisson counts from 1, so nothing repairs one that was lost.
 func (d *Driver) fence() driver.Durability {
-	if d.server.Syncs && !d.server.Forgets {
+	if d.store.Server.Syncs && !d.store.Server.Forgets {
 		return driver.Durable
 	}
 	return driver.UntilRestart
@@ -129,52 +106,17 @@ func sharded(ctx context.Context, conn redisconn.Conn) (bool, error) {
 	return all, redisconn.Unchanged(err)
 }
 
-const (
-	minTTL = 50 * time.Millisecond
-	grain  = 50 * time.Millisecond // of the look at a hold that has run out
-)
-
 // Key implements driver.Keyer: the name itself.
 func (d *Driver) Key(name string) string { return name }
-
-// Open implements driver.Driver.
-func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
-	if spec.TTL < minTTL {
-		return nil, fmt.Errorf("redissonlock: TTL %v: want %v or more: %w", spec.TTL, minTTL, driver.ErrRefused)
-	}
-	s := newSession(d, spec)
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	if err := redisstore.Reach(ctx, d.conn); err != nil {
-		return nil, fmt.Errorf("redissonlock: %w", err)
-	}
-	if !d.sessions.Add(s) {
-		return nil, errClosed
-	}
-	return s, nil
-}
 
 // Close implements driver.Driver.
 func (d *Driver) Close(ctx context.Context) error {
 	first, err := d.sessions.Close(ctx)
-	if !first {
-		return nil
-	}
-	d.mu.Lock()
-	ears, watches := d.ears, d.watches
-	d.ears, d.watches = map[string]*ear{}, map[string]*watch{}
-	d.sweeper.Stop()
-	d.mu.Unlock()
-	d.holding.Stop()
-	d.cancel()
-	for _, e := range ears {
-		e.Close(ctx)
-	}
-	for _, w := range watches {
-		w.Close(ctx)
-	}
-	if d.owned {
-		redisstore.Close(ctx, d.conn)
+	if first {
+		d.store.Close(ctx, func() {
+			d.groups.close(ctx)
+			d.subs.Close(ctx)
+		})
 	}
 	return err
 }

@@ -31,7 +31,7 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 }
 
 func (d *Driver) lookCall(name string) redisconn.Call {
-	k := keysOf(name, d.cluster)
+	k := keysOf(name, d.store.Cluster)
 	return redisconn.Call{Script: lookScript, Keys: []string{k.name, k.counter, k.line, k.places, k.notes}, Args: []string{k.own}, Again: redisconn.Idempotent}
 }
 
@@ -43,7 +43,7 @@ func (d *Driver) look(ctx context.Context, name string) (s sight, err error) {
 
 // each looks at names.
 func (d *Driver) each(ctx context.Context, names []string, saw func(sight)) error {
-	err := redisstore.Each(ctx, d.run, d.options.Timeout, names, d.lookCall, func(name string, v any) error {
+	err := redisstore.Each(ctx, d.store.Run, d.store.Timeout, names, d.lookCall, func(name string, v any) error {
 		s, err := parseSight(name, v)
 		if err == nil {
 			saw(s)
@@ -65,7 +65,7 @@ func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error
 		}
 		return key
 	}
-	names, missing := redisstore.Names(ctx, d.conn, redisstore.Glob("", prefix), prefix, legal, "TYPE", "hash")
+	names, missing := redisstore.Names(ctx, d.store.Conn, redisstore.Glob("", prefix), prefix, legal, "TYPE", "hash")
 	if missing != nil {
 		missing = fmt.Errorf("redissonlock: %w", missing)
 	}
@@ -165,7 +165,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	if i < 0 || s.fields[i] == "" {
 		return fmt.Errorf("redissonlock: break %q: %w: no claim %s with token %d stands there", name, driver.ErrRefused, publicID, fence)
 	}
-	k, h, field := keysOf(name, d.cluster), s.Claims[i], s.fields[i]
+	k, h, field := keysOf(name, d.store.Cluster), s.Claims[i], s.fields[i]
 	switch {
 	case h.Foreign && !h.Held:
 		return fmt.Errorf("redissonlock: break %q: %w: a fair lock's waiter leaves by itself when its time is over", name, driver.ErrRefused)
@@ -174,18 +174,15 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	case h.Foreign && !now:
 		return fmt.Errorf("redissonlock: break %q: %w: a client of Redisson holds it and reads no marks", name, driver.ErrOnlyNow)
 	}
-	call := d.leaving(k, field, h.Kind, "")
+	call := d.releaseCall(k, field, h.Kind, "")
 	if !h.Held || !now {
 		call = redisconn.Call{Script: markScript, Keys: []string{k.name, k.notes}, Args: []string{field, d.publish, k.channel(h.Kind)}}
 	}
-	again := false
+	var again redisstore.Resent
 	if !h.Foreign { // a thread of Redisson locks again under the same field
-		call.Again = func() bool {
-			again = true
-			return true
-		}
+		call.Again = again.Again
 	}
-	replies, err := redisstore.Together(ctx, d.run, d.options.Timeout, []redisconn.Call{call})
+	replies, err := redisstore.Together(ctx, d.store.Run, d.store.Timeout, []redisconn.Call{call})
 	if err == nil {
 		err = replies[0].Err
 	}
@@ -194,12 +191,12 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	}
 	if replies[0].Value != int64(1) && !h.Broken {
 		if again { // perhaps it was broken by that
-			return fmt.Errorf("redissonlock: break %q: %w", name, errTwice)
+			return fmt.Errorf("redissonlock: break %q: %w", name, redisstore.ErrTwice)
 		}
 		return fmt.Errorf("redissonlock: break %q: %w: the claim has just left", name, driver.ErrRefused)
 	}
 	if !h.Foreign {
-		d.tell(ctx, field)
+		d.tellBroken(ctx, field)
 	}
 	return nil
 }

@@ -4,42 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/internal/sessions"
+	"github.com/interlock-go/interlock/redisconn"
 )
 
-// session is one liveness: the TTL of all its claims. The server knows nothing of it.
+// session is a session of this layout. The mutex of groups is that of all sessions.
 type session struct {
-	d       *Driver
-	ttl     time.Duration
-	ttlMS   string
-	keepMS  string // how long our notes outlive their last visitor
-	timeout time.Duration
-	owner   []byte
+	redisstore.Session[*claim]
 
-	sessions.Alarm
-
-	claims sessions.Claims[*claim] // this and closed are guarded by the driver's mutex
-	closed bool
+	d *Driver
 }
 
-func newSession(d *Driver, spec driver.Spec) *session {
-	ttl := spec.TTL.Truncate(time.Millisecond)
-	return &session{
-		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
-		keepMS:  strconv.FormatInt(max(3*ttl, time.Hour).Milliseconds(), 10),
-		timeout: min(d.options.Timeout, ttl), owner: spec.Owner.Encode(),
-		Alarm: sessions.NewAlarm(), claims: sessions.Claims[*claim]{},
-	}
+// Open implements driver.Driver.
+func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
+	return redisstore.Open(ctx, d.store, &d.sessions, spec, func() *session {
+		s := &session{d: d}
+		s.Session = redisstore.NewSession(d.store, &d.groups.mu, spec, redisstore.Layout[*claim]{Check: check, Claim: func(c driver.Claim) *claim {
+			return &claim{Claim: redisstore.NewClaim(c), keys: keysOf(c.Name, d.store.Cluster), field: fieldOf(d.client, c.ID, c.Kind)}
+		}})
+		return s
+	})
 }
-
-// Valid implements driver.Session: the TTL less the drift between the server's clock and ours, as Redlock reckons it.
-// Source: "Distributed Locks with Redis", redis.io.
-func (s *session) Valid() time.Duration { return s.ttl - s.ttl/100 - 2*time.Millisecond }
 
 var errPermit = errors.New("the semaphores of Redisson know no owners, so that a crash loses permits for good, and its expirable ones trust the clocks of clients: use another store for semaphores")
 
@@ -54,46 +42,49 @@ func check(c driver.Claim) error {
 	return redisstore.CheckName("redissonlock", c.Name)
 }
 
-// claim returns what is known of c, from now on at least its ID.
-func (s *session) claim(c driver.Claim) (*claim, error) {
-	if err := check(c); err != nil {
-		return nil, err
+// holders begins the channels on which processes are told of breaks: the client's id follows. Redisson has no
+// such channel.
+const holders = "redisson_lock__channel:interlock:"
+
+// unsubscribed handles the end of the subscription to a master's breaks, which may have forgotten who holds:
+// what stands there is renewed at once, and once more when there is another subscription.
+func (d *Driver) unsubscribed(sub *redisstore.Subscription) {
+	if d.renew(func(c *claim) bool { return d.store.Conn.Node(c.Name) == sub.Node }) {
+		d.subs.Began()
 	}
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
-	if s.closed {
-		return nil, driver.ErrSessionLost
-	}
-	return s.claims.Of(c.ID, func() *claim { return s.newClaim(c) }), nil
 }
 
-func (s *session) newClaim(c driver.Claim) *claim {
-	return &claim{Claim: c, keys: keysOf(c.Name, s.d.cluster), field: fieldOf(s.d.client, c.ID, c.Kind), change: sessions.NewSignal()}
+// broken handles the message that something of this process was broken. A renewal says what.
+func (d *Driver) broken(string) { d.renew(func(*claim) bool { return true }) }
+
+// renew has every session renewed in which such a claim stands, and reports whether there is any.
+func (d *Driver) renew(such func(*claim) bool) (some bool) {
+	for _, s := range d.sessions.All() {
+		if s.has(such) {
+			s.Hurry()
+			some = true
+		}
+	}
+	return some
 }
 
-// forget drops a claim that does not stand in the store any more, or never did. d.mu is held.
-func (s *session) forget(c *claim) { s.claims.Forget(c.ID, c) }
-
-// fly makes one call for c, after the one before.
-func (s *session) fly(ctx context.Context, c *claim, call func(ctx context.Context) error) error {
-	return c.Fly(ctx, &s.d.mu, s.d.conn.Abandons(), s.timeout, call)
+// has reports whether such a claim stands.
+func (s *session) has(such func(*claim) bool) bool {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	for _, c := range s.Claims {
+		if c.Stands() && such(c) {
+			return true
+		}
+	}
+	return false
 }
 
-// Close implements driver.Session.
-func (s *session) Close(ctx context.Context) error {
-	s.d.mu.Lock()
-	s.closed = true
-	leaving := s.claims.AllLeaving()
-	now := time.Now()
-	for _, c := range leaving {
-		c.exit(now)
-		c.change.Give()
+// tellBroken has the process of a claim of ours look, whose field it is. Where nobody hears it, the next
+// renewal looks.
+func (d *Driver) tellBroken(ctx context.Context, field string) {
+	if client := clientOf(field); client != "" {
+		words := []string{"PUBLISH", holders + client, "broken"} // on a Cluster every master passes it on
+		_, _ = d.store.Conn.Do(sessions.Within(ctx, d.store.Timeout), redisconn.Command{Words: words})
 	}
-	s.d.mu.Unlock()
-	for _, c := range leaving { // a request under way may take a name
-		c.Rest(ctx, &s.d.mu)
-	}
-	err := s.leaveAll(ctx, leaving)
-	s.d.sessions.Remove(s)
-	return err
 }

@@ -39,6 +39,6 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		conn.Close()
 		return nil, redisstore.Answered(err, u.User)
 	}
-	d.owned = true
+	d.store.Owned = true
 	return d, nil
 }

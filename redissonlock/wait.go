@@ -5,64 +5,51 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 )
 
-// Wait implements driver.Session: it blocks until an answer has moved the claim's state. It asks by itself when its room
-// is due and nobody else there asks.
+// Wait implements driver.Session: it blocks until an answer has moved the claim's state. It asks by itself when its group
+// is due and no other claim there asks.
 func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
-	c, err := s.claim(dc)
+	c, err := s.Claim(dc)
 	if err != nil {
 		return driver.Grant{}, err
 	}
 	for {
-		s.d.mu.Lock()
-		state, news, under, r := c.state, c.news, c.Landing(), c.room
-		if state != waiting || news || r == nil {
-			s.d.mu.Unlock()
-			if state == unsent { // Acquire had no answer
+		s.Mu.Lock()
+		state, news, landing, g := c.State, c.News, c.Landing(), c.group
+		if state != redisstore.Waiting || news || g == nil {
+			s.Mu.Unlock()
+			if state == redisstore.Unsent { // Acquire had no answer
 				return s.Acquire(ctx, dc)
 			}
-			return s.answer(c, nil)
+			return s.Answer(c, nil)
 		}
 		now := time.Now()
-		asks := r.due(now) && !r.asking && under == nil
-		at, changed := r.at, r.changed
-		s.d.mu.Unlock()
+		asks := g.due(now) && !g.asking && landing == nil
+		at, changed := g.at, g.changed
+		s.Mu.Unlock()
 		if asks {
-			if err := s.fly(ctx, c, func(ctx context.Context) error { return s.askForAll(ctx, c, r) }); err != nil {
-				return s.answer(c, err)
+			if err := s.Call(ctx, c, func(ctx context.Context, c *claim) error { return s.askForAll(ctx, c, g) }); err != nil {
+				return s.Answer(c, err)
 			}
 			continue
 		}
-		var due <-chan time.Time
-		var timer *time.Timer
-		if left := at.Sub(now); !at.IsZero() && left > 0 {
-			timer = time.NewTimer(left)
-			due = timer.C
+		if !at.After(now) {
+			at = time.Time{} // somebody asks
 		}
-		select {
-		case <-c.change:
-		case <-changed:
-		case <-under:
-		case <-due:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		if timer != nil {
-			timer.Stop()
-		}
-		if err != nil {
-			return s.answer(c, err)
+		if err := c.Pause(ctx, at, landing, changed); err != nil {
+			return s.Answer(c, err)
 		}
 	}
 }
 
-// askForAll asks once for everybody in the room, unless somebody does.
-func (s *session) askForAll(ctx context.Context, c *claim, r *room) error {
-	if !r.begin() {
+// askForAll asks once for everybody in the group, unless somebody does.
+func (s *session) askForAll(ctx context.Context, c *claim, g *group) error {
+	if !g.begin() {
 		return nil
 	}
-	err := s.look(ctx, c, r)
-	r.done(err)
+	err := s.look(ctx, c, g)
+	g.done(err)
 	return err
 }

@@ -106,10 +106,10 @@ func Each(
 	return refused
 }
 
-// LeaveAll takes many claims out together. A connection that had ended unnoticed shows only now, and a client may have
+// leaveAll takes many claims out together. A connection that had ended unnoticed shows only now, and a client may have
 // several, so what has no certain answer is tried more than once. It returns when ctx ends, if that is first: a client that is just
 // connecting to a server which does not answer goes on with that.
-func LeaveAll[C any](
+func leaveAll[C any](
 	ctx context.Context, run redisconn.Runner, timeout time.Duration, claims []C,
 	call func(C) redisconn.Call, left func(c C, value any),
 ) (err error) {

@@ -1,0 +1,74 @@
+package redisstore
+
+import (
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// Orphans are claims that were released although a request for them had no answer. That request may
+// still reach the server, from a network that held it back or from the buffer of a server that was
+// stopped, and take the lock for nobody. So such a claim is released again for a while: soon at first,
+// since most of what was held back arrives together, and never so seldom that it stands for a second
+// in a server that can be reached again.
+type Orphans struct {
+	store *Store
+
+	mu  sync.Mutex
+	all []orphan // while there is one, run is running
+}
+
+type orphan struct {
+	release redisconn.Call
+	until   time.Time
+}
+
+// NewOrphans returns none.
+func NewOrphans(store *Store) *Orphans { return &Orphans{store: store} }
+
+// Add has release, which is idempotent, run at least once from now on, and again and again for so long.
+func (o *Orphans) Add(release redisconn.Call, stay time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.all = append(o.all, orphan{release, time.Now().Add(stay)})
+	if len(o.all) == 1 {
+		go o.run()
+	}
+}
+
+// run releases orphans until none is left.
+func (o *Orphans) run() {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 400*time.Millisecond) {
+		select {
+		case <-time.After(pause):
+		case <-o.store.Ctx.Done():
+			return
+		}
+		o.mu.Lock()
+		calls := make([]redisconn.Call, len(o.all))
+		for i, one := range o.all {
+			calls[i] = one.release
+		}
+		o.mu.Unlock()
+		_, _ = Together(o.store.Ctx, o.store.Run, o.store.Timeout, calls)
+		if o.expire(len(calls), time.Now()) {
+			return
+		}
+	}
+}
+
+// expire drops those of the first n, which were released just now, whose time is over, and reports
+// whether none is left.
+func (o *Orphans) expire(n int, now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var left []orphan
+	for i, one := range o.all {
+		if i >= n || now.Before(one.until) {
+			left = append(left, one)
+		}
+	}
+	o.all = left
+	return len(left) == 0
+}
