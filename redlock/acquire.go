@@ -62,22 +62,6 @@ func (s *session) answer(ctx context.Context, c *claim, err error) (driver.Grant
 	return driver.Grant{}, err
 }
 
-func (s *session) state(c *claim) (driver.Grant, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch c.state {
-	case gone:
-		return driver.Grant{}, driver.ErrGone
-	case broken:
-		return driver.Grant{}, driver.ErrBroken
-	case unsent:
-		g := c.grant(s.said)
-		s.forget(c)
-		return g, nil
-	}
-	return c.grant(s.said), nil
-}
-
 // again renews a held claim on its masters.
 func (s *session) again(ctx context.Context, c *claim, since time.Time) (driver.Grant, error) {
 	f := newFlight(since)
@@ -240,52 +224,4 @@ func (c *claim) beaten(stands []string, quorum int) bool {
 		}
 	}
 	return false
-}
-
-// giveUp is for a claim that too few masters answered. Nothing was done where nothing left this process.
-func (s *session) giveUp(c *claim, f *flight) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !f.touched() && c.state == unsent {
-		c.begun = false
-	}
-	if err := s.d.refusing(f); err != nil {
-		return err
-	}
-	return s.d.unavailable(f)
-}
-
-// withdraw has every master let a claim go that too many refuse. It waits for them as giveBack does.
-func (s *session) withdraw(ctx context.Context, c *claim) {
-	s.mu.Lock()
-	begun := c.begun && c.state < held
-	c.leaving = c.leaving || begun
-	c.begun = c.begun && !begun
-	s.mu.Unlock()
-	if !begun {
-		return
-	}
-	f := s.leave(c)
-	if err := s.await(ctx, f, func() bool { return f.enough(s.d) }); err == nil {
-		s.linger(ctx, f, grace)
-	}
-}
-
-// giveBack frees the masters that a claim without a majority has or may have. It leaves nothing behind on masters
-// that answer; the others are asked until they do. It waits for them at most as long as the call, which began at since, has
-// taken so far.
-func (s *session) giveBack(ctx context.Context, c *claim, since time.Time) {
-	f := newFlight(since)
-	s.mu.Lock()
-	c.leaving = true
-	f.propose(s.d, c.Name, c.token)
-	for i := range c.spots {
-		if sp := &c.spots[i]; sp.has || sp.doubt || sp.begun || sp.pending > 0 {
-			s.depart(c, s.d.nodes[i], f)
-		}
-	}
-	s.mu.Unlock()
-	if err := s.await(ctx, f, func() bool { return true }); err == nil {
-		s.linger(ctx, f, time.Since(since))
-	}
 }

@@ -116,20 +116,6 @@ func (c *claim) has() (n int) {
 	return n
 }
 
-// refusal is the error of a claim that so many masters refuse for good that the others are no majority, or nil. s.mu is held.
-func (s *session) refusal(c *claim) error {
-	var refusals []error
-	for i := range c.spots {
-		if err := c.spots[i].refused; err != nil {
-			refusals = append(refusals, err)
-		}
-	}
-	if n := len(s.d.nodes); n-len(refusals) < s.d.quorum {
-		return s.d.tooFew(n-len(refusals), len(refusals), refusals, nil)
-	}
-	return nil
-}
-
 // unbroken reports whether the claim had a master all the time that it was held, or since it was taken in while a majority held the
 // claim without it: a renewal that began no earlier has succeeded then, and up to its end nobody else held the name.
 func (c *claim) unbroken(s *spot) bool { return !s.joined.After(c.kept) }
@@ -196,4 +182,9 @@ func (s *spot) lacks(counter int64) {
 	if s.has && s.counter <= counter {
 		s.has, s.void = false, max(s.void, s.counter)
 	}
+}
+
+// value is what a claim writes at the name; channel is that of its process at one master.
+func (c *claim) value(channel string) string {
+	return layout + c.ID + "-" + c.ticket + " " + channel + " " + c.info
 }

@@ -1,23 +1,11 @@
 package redlock
 
 import (
-	"errors"
 	"strconv"
 	"time"
 
-	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redisconn"
 )
-
-// uncertain reports whether a request may still be carried out.
-func uncertain(err error) bool {
-	return !errors.Is(err, driver.ErrNotSent) && !errors.Is(err, driver.ErrRefused)
-}
-
-// final reports whether a master refuses, and will however often it is asked: as a rule because what stands there is damaged.
-func final(err error) bool {
-	return errors.Is(err, driver.ErrRefused) && !errors.Is(err, driver.ErrNotSent)
-}
 
 // step decides what the masters' answers so far mean for a claim, and whether its Acquire is over. s.mu is held.
 func (s *session) step(c *claim) {

@@ -4,45 +4,22 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/opening"
 	"github.com/interlock-go/interlock/internal/redisstore"
-	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-var errClosed = fmt.Errorf("redlock: %w: the driver is closed", driver.ErrNotSent)
-
 // Driver is a number of independent Redis masters as one store of locks. It is safe for concurrent use.
 type Driver struct {
-	nodes   []*node
-	quorum  int
-	options Options
+	*shared
+	survey  *surveyor
 	durable bool // no master forgets anything when it restarts
 	owned   bool // the connections were opened for this driver
-	looks   bool // it was opened for a look: it writes no record of a master, and opens no session
-
-	ctx      context.Context //nolint:containedctx // of what goes on in the background; ends with Close
-	cancel   context.CancelFunc
-	serving  sync.WaitGroup
-	holding  *redisstore.Holding
-	survey   surveyor
-	crowd    redisstore.Crowd
-	audience redisstore.Audience[*session] // of claims that may wait
-
-	grants, raises, yields atomic.Uint64
-	lastTicket             atomic.Int64 // of this driver, or met
-	ahead                  atomic.Int64 // of the clock of this process, in µs: what a ticket is at least
-
-	sessions sessions.Set[*session]
-	mu       sync.Mutex
-	seen     map[string]int64 // counters that are ahead of this process's clock
 }
 
 // maxNodes bounds the number of masters; more than seven are of no use.
@@ -64,17 +41,16 @@ func newDriver(ctx context.Context, conns []redisconn.Conn, o *Options, looks bo
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	d := &Driver{
-		quorum: majority(len(conns)), options: options, looks: looks,
-		seen: map[string]int64{},
-	}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
+	e := &env{options: options, looks: looks, wanted: make(chan struct{}, 1)}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	s := &shared{env: e, quorum: majority(len(conns)), seen: map[string]int64{}}
+	d := &Driver{shared: s, survey: &surveyor{shared: s}}
+	e.observer, e.lookAfter = s, d.survey.lookAfter
 	d.holding = redisstore.NewHolding(d.listenForHolders)
 	for i, conn := range conns {
-		d.nodes = append(d.nodes, newNode(d, i, conn))
+		d.nodes = append(d.nodes, newNode(e, i, conn))
 	}
-	d.survey.wanted = make(chan struct{}, 1)
-	all, missing, err := d.look(ctx)
+	all, missing, err := d.survey.look(ctx)
 	if err != nil {
 		d.cancel()
 		return nil, d.withOthers(err, all)
@@ -90,7 +66,7 @@ func newDriver(ctx context.Context, conns []redisconn.Conn, o *Options, looks bo
 		}
 	}
 	d.serving.Add(len(d.nodes) + 1)
-	go d.watch()
+	go d.survey.watch()
 	for _, n := range d.nodes {
 		go n.serve()
 	}
@@ -120,10 +96,7 @@ func (d *Driver) Traits() driver.Traits {
 	}
 }
 
-const (
-	minTTL = 100 * time.Millisecond
-	grain  = 50 * time.Millisecond // of the head's look at a claim that has run out
-)
+const grain = 50 * time.Millisecond // of the head's look at a claim that has run out
 
 // Key implements driver.Keyer: the name itself.
 func (d *Driver) Key(name string) string { return name }
@@ -148,7 +121,7 @@ func (d *Driver) Open(ctx context.Context, spec driver.Spec) (driver.Session, er
 	if d.looks {
 		return nil, refuse("the masters were opened for a look, by driver.LookURL: want driver.OpenURL for a session")
 	}
-	s := newSession(d, spec)
+	s := newSession(d.shared, spec)
 	if _, err := s.Renew(ctx); err != nil {
 		return nil, err
 	}
@@ -186,77 +159,4 @@ func (d *Driver) Close(ctx context.Context) error {
 		all.Wait()
 	}
 	return err
-}
-
-// ticket is a place in line: logical time in µs, the same on all masters. It decides the order of waiting and nothing else. It is the
-// clock of this process, set forward to the largest ticket that it has met, so that whoever comes later comes behind those who were
-// there, however its clock is set. Source: L. Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System", 1978.
-func (d *Driver) ticket() int64 {
-	for {
-		last := d.lastTicket.Load()
-		t := max(clock()+d.ahead.Load(), last+1)
-		if d.lastTicket.CompareAndSwap(last, t) {
-			return t
-		}
-	}
-}
-
-// clock is that of this process for tickets, in µs: it began with the machine's and is set by nobody.
-func clock() int64 { return epoch.UnixMicro() + time.Since(epoch).Microseconds() }
-
-// tooFar is how far a ticket may be ahead of this process's clock to be believed: no wrong clock is to use up the numbers for all.
-const tooFar = 365 * 24 * time.Hour
-
-// met takes in a ticket of another claim; "" is none.
-func (d *Driver) met(text string) {
-	if text == "" {
-		return
-	}
-	t, err := strconv.ParseInt(text, 10, 64)
-	now := clock()
-	if err != nil || t > now+tooFar.Microseconds() {
-		return
-	}
-	raise(&d.lastTicket, t)
-	raise(&d.ahead, t-now)
-}
-
-func raise(n *atomic.Int64, to int64) {
-	for {
-		old := n.Load()
-		if old >= to || n.CompareAndSwap(old, to) {
-			return
-		}
-	}
-}
-
-// stride is how far the counter moves with a grant: twice as far as the tokens reach, so that its last bits are free.
-const stride = 64
-
-// propose makes up a counter for the next grant of a name: above what was seen, and at least the clock, so that masters
-// whose counters differ answer the same one.
-func (d *Driver) propose(name string, above int64) int64 {
-	d.mu.Lock()
-	above = max(above, d.seen[name])
-	d.mu.Unlock()
-	return roundUp(max(time.Now().UnixMicro(), above+stride))
-}
-
-func roundUp(counter int64) int64 { return (counter + stride - 1) / stride * stride }
-
-func proposalOf(now time.Time) string { return strconv.FormatInt(roundUp(now.UnixMicro()), 10) }
-
-// saw remembers the counter of a name that is ahead of the clock.
-func (d *Driver) saw(name string, counter int64) {
-	ahead := counter+stride > time.Now().UnixMicro()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case !ahead:
-		delete(d.seen, name)
-	case len(d.seen) < 4096:
-		d.seen[name] = max(d.seen[name], counter)
-	default:
-		clear(d.seen)
-	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Vain is how often a driver has waited for a master in vain, by master.
-func (d *Driver) Vain() []int64 {
+func (d *shared) Vain() []int64 {
 	vain := make([]int64, len(d.nodes))
 	for i, n := range d.nodes {
 		vain[i] = n.vain.Load()
@@ -24,7 +24,7 @@ func Own(d *Driver) { d.owned = true }
 func (d *Driver) Voters() int { return d.voters() }
 
 // Hears counts the masters that have confirmed a subscription.
-func (d *Driver) Hears() (n int) {
+func (d *shared) Hears() (n int) {
 	for _, node := range d.nodes {
 		if node.confirms() {
 			n++
@@ -58,9 +58,9 @@ func Has(of driver.Session, id string) (n int) {
 // Overtaken asks three masters something, for which the third is late: the first two answer, and then, before whoever asked has looked at
 // that, the third. It returns of how many it is said that they have answered, and how many answers were looked at.
 func Overtaken() (said, seen int) {
-	d := &Driver{quorum: 2, options: Options{NodeTimeout: time.Hour}}
+	d := &Driver{shared: &shared{env: &env{options: Options{NodeTimeout: time.Hour}}, quorum: 2}}
 	for i := range 3 {
-		d.nodes = append(d.nodes, newNode(d, i, nil))
+		d.nodes = append(d.nodes, newNode(d.env, i, nil))
 	}
 	d.nodes[2].isLate()
 	over := make(chan *flight)

@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -43,7 +42,7 @@ func newFlight(since time.Time) *flight {
 }
 
 // propose makes up the counter that the masters are offered. s.mu may be held.
-func (f *flight) propose(d *Driver, name string, above int64) {
+func (f *flight) propose(d *shared, name string, above int64) {
 	f.proposal = strconv.FormatInt(d.propose(name, above), 10)
 }
 
@@ -107,41 +106,16 @@ func (f *flight) check() {
 	}
 }
 
-// await lets the flight go and returns when it is over or the caller gives up.
-func (s *session) await(ctx context.Context, f *flight, over func() bool) error {
-	s.mu.Lock()
-	f.over = over
-	f.check()
-	s.mu.Unlock()
-	select {
-	case <-f.done:
-		return nil
-	case <-ctx.Done():
-		return s.unfinished(f, ctx.Err())
-	}
-}
-
-// unfinished is the error of a call whose caller gives up, with what it has heard.
-func (s *session) unfinished(f *flight, err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	text := fmt.Sprintf("redlock: %d of %d masters have answered so far", f.answered(), len(s.d.nodes))
-	if f.err != nil {
-		text += ": " + f.err.Error()
-	}
-	return fmt.Errorf("%s: %w", text, err)
-}
-
 // known counts the masters that have answered, or had before and were not asked.
-func (f *flight) known(d *Driver) int { return f.answered() + len(d.nodes) - bits.OnesCount64(f.asked) }
+func (f *flight) known(d *shared) int { return f.answered() + len(d.nodes) - bits.OnesCount64(f.asked) }
 
 // enough reports whether a majority has answered, or cannot any more.
-func (f *flight) enough(d *Driver) bool {
+func (f *flight) enough(d *shared) bool {
 	return f.known(d) >= d.quorum || f.silent() > len(d.nodes)-d.quorum
 }
 
 // coming counts the masters that were asked, have not answered and are not silent.
-func (f *flight) coming(d *Driver) (n int) {
+func (f *flight) coming(d *shared) (n int) {
 	for _, node := range d.nodes {
 		if f.missing()&(1<<node.i) != 0 && !node.silent() {
 			n++
@@ -161,45 +135,13 @@ func (f *flight) half() time.Duration { return time.Since(f.since) / 2 }
 // lateness is when that is over.
 func lateness(patience time.Duration) time.Time { return time.Now().Add(min(grace, patience)) }
 
-// linger waits for the masters that have not answered yet, until their answers are late. One that is waited for in vain is
-// late from then on: nobody waits for it until it has answered in time.
-func (s *session) linger(ctx context.Context, f *flight, patience time.Duration) {
-	s.mu.Lock()
-	f.late = lateness(patience)
-	f.awaits = f.missing()
-	for _, n := range s.d.nodes {
-		if n.ailing() {
-			f.awaits &^= 1 << n.i
-		}
-	}
-	some, limit := f.awaits != 0, time.Until(f.late)
-	s.mu.Unlock()
-	if !some {
-		return
-	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-f.rest:
-	case <-timer.C:
-		s.mu.Lock()
-		for _, n := range s.d.nodes {
-			if f.awaits&f.missing()&(1<<n.i) != 0 {
-				n.isLate()
-			}
-		}
-		s.mu.Unlock()
-	case <-ctx.Done():
-	}
-}
-
 // touched reports whether a master may have carried out an order: it has answered, its answer is lost, or it has yet to come.
 func (f *flight) touched() bool { return f.sent || f.out > 0 }
 
 // unavailable says that too few masters have answered, and what the first of the others said. Only where nothing was done
 // anywhere, and nothing is under way, does the error match [driver.ErrNotSent] or [driver.ErrRefused]: the core forgets a
 // claim that was not sent, and an order that arrives after that would put it into a line for good.
-func (d *Driver) unavailable(f *flight) error {
+func (d *shared) unavailable(f *flight) error {
 	err := d.tooFew(f.answered(), bits.OnesCount64(f.refused&^f.yes), f.refusals, f.err)
 	if f.touched() {
 		return errors.New(err.Error())
@@ -209,7 +151,7 @@ func (d *Driver) unavailable(f *flight) error {
 
 // refusing is the error of a call that so many masters refuse for good that the others are no majority, or nil. It matches
 // [driver.ErrRefused], also where one of the others has done something, which the caller then takes back.
-func (d *Driver) refusing(f *flight) error {
+func (d *shared) refusing(f *flight) error {
 	if bits.OnesCount64(f.finally&^f.yes) <= len(d.nodes)-d.quorum {
 		return nil
 	}
@@ -219,7 +161,7 @@ func (d *Driver) refusing(f *flight) error {
 // tooFew says how many masters have answered, how many others refused, what those said that refuse for good, and the first that was
 // said else. The error matches what is said else, or [driver.ErrRefused] if nothing is: while masters are missing that may come back,
 // asking again may help.
-func (d *Driver) tooFew(answered, refused int, refusals []error, other error) error {
+func (d *shared) tooFew(answered, refused int, refusals []error, other error) error {
 	text := fmt.Sprintf("redlock: %d of %d masters answered, want %d or more: ", answered, len(d.nodes), d.quorum)
 	if refused > 0 {
 		text = fmt.Sprintf("redlock: %d of %d masters answered, and %d of these refused, want %d or more that do not: ",
@@ -235,3 +177,6 @@ func (d *Driver) tooFew(answered, refused int, refusals []error, other error) er
 	}
 	return fmt.Errorf("%s%w", text, other)
 }
+
+// moment is how long those get that have not answered a question to all masters when a majority has.
+const moment = 5 * grace

@@ -113,9 +113,6 @@ func (d *Driver) view(ctx context.Context, name string) ([]*seat, uint64, error)
 	return seats, fence, nil
 }
 
-// moment is how long those get that have not answered a question to all masters when a majority has.
-const moment = 5 * grace
-
 // everywhere gives every master an order and waits for the answers: of all, or, when a majority has answered, of those that
 // are neither late nor silent, for a moment. One that is late here is waited for again when it has answered within grace.
 // While undecided says, of how many answers are missing, that they matter, all are waited for; nil says never.

@@ -1,11 +1,6 @@
 package redlock
 
-import (
-	"errors"
-	"fmt"
-)
-
-var errNoVote = errors.New("it has no vote")
+import "fmt"
 
 // condition is that of a master in its set, by what it says of itself.
 type condition uint8

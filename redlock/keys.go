@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
@@ -40,3 +41,8 @@ func (k keys) grants() []string { return []string{k.name, k.counter, voteKey, fl
 func nameOf(key string) string {
 	return redisstore.NameOf(key, "}:qfence:", func(name string) string { return keysOf(name).counter })
 }
+
+// channels begins the channels of all processes.
+const channels = "il:push:"
+
+func newChannel() string { return channels + driver.NewID() }

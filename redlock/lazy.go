@@ -22,8 +22,8 @@ type lazy struct {
 	closed  bool
 }
 
-// connect opens the connections to all masters at once. It returns when all are open, or a while after a majority is.
-func connect(ctx context.Context, configs []redisconn.Config) []redisconn.Conn {
+// connect opens the connections to all masters at once. It returns when all are open, or patience after enough are.
+func connect(ctx context.Context, configs []redisconn.Config, enough int, patience time.Duration) []redisconn.Conn {
 	conns := make([]redisconn.Conn, len(configs))
 	opened := make(chan error, len(configs))
 	for i, config := range configs {
@@ -42,8 +42,8 @@ func connect(ctx context.Context, configs []redisconn.Config) []redisconn.Conn {
 			if err == nil {
 				there++
 			}
-			if there == majority(len(configs)) {
-				timer := time.NewTimer(hesitation)
+			if there == enough {
+				timer := time.NewTimer(patience)
 				defer timer.Stop()
 				hesitates = timer.C
 			}

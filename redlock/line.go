@@ -199,9 +199,15 @@ func (s *session) lineCall(old, c *claim, n *node, proposal, mode string) redisc
 	return redisconn.Call{Script: lineScript, Keys: all, Args: args}
 }
 
-func digit(b bool) string {
-	if b {
-		return "1"
+// giveUp is for a claim that too few masters answered. Nothing was done where nothing left this process.
+func (s *session) giveUp(c *claim, f *flight) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !f.touched() && c.state == unsent {
+		c.begun = false
 	}
-	return "0"
+	if err := s.d.refusing(f); err != nil {
+		return err
+	}
+	return s.d.unavailable(f)
 }

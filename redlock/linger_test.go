@@ -16,9 +16,9 @@ func TestTheLastMastersAreWaitedForAsLongAsTheFirstTook(t *testing.T) {
 		time.Second:            20 * time.Millisecond,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			d := &Driver{quorum: 2}
+			d := &shared{env: &env{}, quorum: 2}
 			for i := range 3 {
-				d.nodes = append(d.nodes, newNode(d, i, nil))
+				d.nodes = append(d.nodes, newNode(d.env, i, nil))
 			}
 			s := &session{d: d}
 			for try, want := range []time.Duration{want, 0} {

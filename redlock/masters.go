@@ -3,8 +3,6 @@ package redlock
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"slices"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -19,21 +17,7 @@ var _ driver.Quorum = (*Driver)(nil)
 func (d *Driver) Masters(ctx context.Context) ([]Master, error) {
 	d.survey.mu.Lock()
 	defer d.survey.mu.Unlock()
-	return d.masters(ctx)
-}
-
-// masters is Masters for who surveys.
-func (d *Driver) masters(ctx context.Context) ([]Master, error) {
-	d.survey.patience = endurance
-	_, _, err := d.lookLocked(ctx)
-	masters := make([]Master, len(d.nodes))
-	for i, n := range d.nodes {
-		s := n.standing.Load()
-		if masters[i] = (Master{Name: n.name, Err: s.err}); s.silent != nil {
-			masters[i].Err = fmt.Errorf("redlock: %s: %w", n.name, s.silent)
-		}
-	}
-	return masters, err
+	return d.survey.masters(ctx)
 }
 
 // GiveUp implements [driver.Quorum]: it says that these masters, by their index in [Masters], are gone for good. It is for an operator, where a majority has lost its
@@ -51,34 +35,6 @@ func (d *Driver) GiveUp(ctx context.Context, masters ...int) ([]Master, error) {
 	}
 	d.survey.giveUp, d.survey.refusal = masters, nil
 	defer func() { d.survey.giveUp = nil }()
-	all, err := d.masters(ctx)
+	all, err := d.survey.masters(ctx)
 	return all, cmp.Or(err, d.survey.refusal)
-}
-
-// vacate takes the masters that are to be given up out of the set. Whose place is whose nobody can tell who has not met them, but all
-// that are away leave theirs.
-func (d *Driver) vacate(all []*portrait, set membership) membership {
-	if len(d.survey.giveUp) == 0 {
-		return set
-	}
-	there := map[string]bool{}
-	for i, p := range all {
-		if gone := slices.Contains(d.survey.giveUp, i); gone != (p.away() != nil) {
-			d.survey.refusal = refuse("%s does not answer either, and whose place is whose cannot be told: give up all that are away, or none", d.nodes[i].name)
-			if gone {
-				d.survey.refusal = refuse("%s answers, so it is not given up", d.nodes[i].name)
-			}
-			return set
-		}
-		there[p.id] = p.away() == nil && p.condition() != blank
-	}
-	members := slices.Clone(set.members)
-	for i, id := range members {
-		if !there[id] && id[:1] != vacated {
-			members[i] = vacated + id
-		}
-	}
-	slices.Sort(members)
-	set.members = members
-	return set
 }

@@ -148,16 +148,6 @@ func (n *node) portray(ctx context.Context, since time.Time) *portrait {
 	return p
 }
 
-// runID asks a master which start of the server it is.
-func (n *node) runID(ctx context.Context) (run string, err error) {
-	err = n.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
-		info, err := redisstore.About(ctx, do, "server")
-		run = info["run_id"]
-		return err
-	})
-	return run, redisconn.Classify(err)
-}
-
 var memberKeys = []string{memberKey, voteKey, usedKey, floorKey, highKey}
 
 var errOvertaken = errors.New("another program has just changed what it has on record")
@@ -193,33 +183,4 @@ func used(maxTTL time.Duration) time.Duration { return 3 * maxTTL }
 // refuse says that masters cannot be used together, with both values.
 func refuse(format string, values ...any) error {
 	return fmt.Errorf("redlock: "+format+": %w", append(values, driver.ErrRefused)...)
-}
-
-// independent finds out which of the masters that answer are none, or the same as another one. A program that opens is refused: it
-// names something else than it means. Later such a master counts as one that is not there, and the others go on.
-func (d *Driver) independent(all []*portrait, opening bool) error {
-	runs := map[string]int{}
-	for i, p := range all {
-		n := d.nodes[i]
-		other, twice := runs[p.run]
-		switch {
-		case p.err != nil:
-		case p.role != "master":
-			p.unfit = refuse("%s is a %s of %s: want %d masters that know nothing of each other", n.name, p.role, p.master, len(d.nodes))
-		case p.cluster:
-			p.unfit = refuse("%s is a node of a Cluster: want %d masters that know nothing of each other", n.name, len(d.nodes))
-		case twice:
-			same := i
-			if s := n.standing.Load(); s != nil && s.run == p.run { // it is the other address that has moved
-				same, runs[p.run] = other, i
-			}
-			all[same].unfit = refuse("%s and %s are the same server, run_id %s: want %d different ones", d.nodes[other].name, n.name, p.run, len(d.nodes))
-		default:
-			runs[p.run] = i
-		}
-		if opening && p.unfit != nil {
-			return p.unfit
-		}
-	}
-	return nil
 }

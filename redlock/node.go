@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -27,10 +26,37 @@ type order struct {
 	done  func(n *node, o *order, v any, err error)
 }
 
+// env is what the masters of a driver share, and who hears of them.
+type env struct {
+	options   Options
+	looks     bool            // the driver was opened for a look: it writes no record of a master, and opens no session
+	ctx       context.Context //nolint:containedctx // of what goes on in the background; ends with Close
+	cancel    context.CancelFunc
+	serving   sync.WaitGroup
+	wanted    chan struct{} // a survey
+	lookAfter func(since time.Time, patience time.Duration)
+	observer  observer
+}
+
+// observer hears of the subscription at a master.
+type observer interface {
+	hear(n *node, payload string)
+	subscribed(n *node, again bool)   // again: it takes the place of one that has ended
+	silenced(n *node, confirmed bool) // it has ended, or was never confirmed
+}
+
+// resurvey has the masters looked at soon.
+func (e *env) resurvey() {
+	select {
+	case e.wanted <- struct{}{}:
+	default:
+	}
+}
+
 // node is one master. Its orders are carried out in the order in which they were given, by one goroutine: what has
 // gathered while the last answer was awaited goes out together.
 type node struct {
-	d    *Driver
+	d    *env
 	i    int
 	name string // for people
 	conn redisconn.Conn
@@ -48,15 +74,16 @@ type node struct {
 	reply [1]redisconn.Reply // where it was one
 
 	standing atomic.Pointer[standing]
-	mute     atomic.Int64  // when a request last had no answer, in ns; 0 for never
-	late     atomic.Bool   // it has let somebody wait in vain, and has not answered in time since
-	vain     atomic.Int64  // how often it has let somebody wait in vain
-	member   string        // its ID in the set when it was last met; guarded by the surveyor
-	served   chan struct{} // closed when the last order was carried out
+	mute     atomic.Int64           // when a request last had no answer, in ns; 0 for never
+	vote     atomic.Pointer[string] // what its vote is in the set that the program knows
+	late     atomic.Bool            // it has let somebody wait in vain, and has not answered in time since
+	vain     atomic.Int64           // how often it has let somebody wait in vain
+	member   string                 // its ID in the set when it was last met; guarded by the surveyor
+	served   chan struct{}          // closed when the last order was carried out
 	hearing  hearing
 }
 
-func newNode(d *Driver, i int, conn redisconn.Conn) *node {
+func newNode(d *env, i int, conn redisconn.Conn) *node {
 	n := &node{d: d, i: i, name: nameOfMaster(i, conn), conn: conn, run: redisconn.Runner{Conn: conn}, served: make(chan struct{})}
 	n.some.L = &n.mu
 	return n
@@ -236,12 +263,6 @@ func (n *node) repeat(ctx context.Context, due []*order, replies []redisconn.Rep
 			replies[at[i]] = reply
 		}
 	}
-}
-
-// answered reports whether an error is a master's answer: to ask again at once does not help.
-func answered(err error) bool {
-	var answer *redisconn.Error
-	return errors.As(err, &answer)
 }
 
 // printAt is where a script takes the vote that its master has in the set of the program.

@@ -25,6 +25,8 @@ type Options struct {
 	Logger *slog.Logger // told when a master loses its vote, when it has it again, and of one that evicts keys; default slog.Default()
 }
 
+const minTTL = 100 * time.Millisecond
+
 // longest is what MaxTTL may be at most: a set of masters with a larger one could hardly be given up for another one.
 const longest = 24 * time.Hour
 

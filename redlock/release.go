@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -203,14 +202,6 @@ func (s *session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim)
 	return g, wasHeld, err
 }
 
-// half is the error of a step of which another part may have been done.
-func half(err error) error {
-	if uncertain(err) {
-		return err
-	}
-	return errors.New(err.Error())
-}
-
 // turn has old leave one master and next join there. s.mu is held.
 func (s *session) turn(old, next *claim, n *node, leaves, joins *flight) {
 	leaves.give(n)
@@ -243,4 +234,59 @@ func (s *session) turn(old, next *claim, n *node, leaves, joins *flight) {
 			joins.check()
 		},
 	})
+}
+
+// Close implements driver.Session.
+func (s *session) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	leaving := s.claims.AllLeaving()
+	s.mu.Unlock()
+	var err error
+	flights := make([]*flight, len(leaving))
+	for i, c := range leaving {
+		flights[i] = s.leave(c)
+	}
+	for i, c := range leaving {
+		if _, e := s.departed(ctx, c, flights[i]); e != nil && err == nil {
+			err = e
+		}
+	}
+	s.d.sessions.Remove(s)
+	return err
+}
+
+// giveBack frees the masters that a claim without a majority has or may have. It leaves nothing behind on masters
+// that answer; the others are asked until they do. It waits for them at most as long as the call, which began at since, has
+// taken so far.
+func (s *session) giveBack(ctx context.Context, c *claim, since time.Time) {
+	f := newFlight(since)
+	s.mu.Lock()
+	c.leaving = true
+	f.propose(s.d, c.Name, c.token)
+	for i := range c.spots {
+		if sp := &c.spots[i]; sp.has || sp.doubt || sp.begun || sp.pending > 0 {
+			s.depart(c, s.d.nodes[i], f)
+		}
+	}
+	s.mu.Unlock()
+	if err := s.await(ctx, f, func() bool { return true }); err == nil {
+		s.linger(ctx, f, time.Since(since))
+	}
+}
+
+// withdraw has every master let a claim go that too many refuse. It waits for them as giveBack does.
+func (s *session) withdraw(ctx context.Context, c *claim) {
+	s.mu.Lock()
+	begun := c.begun && c.state < held
+	c.leaving = c.leaving || begun
+	c.begun = c.begun && !begun
+	s.mu.Unlock()
+	if !begun {
+		return
+	}
+	f := s.leave(c)
+	if err := s.await(ctx, f, func() bool { return f.enough(s.d) }); err == nil {
+		s.linger(ctx, f, grace)
+	}
 }

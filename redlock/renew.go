@@ -68,20 +68,6 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	return s.judge(ctx, f, holds, waits)
 }
 
-// standing returns the claims that hold and those that wait. s.mu is held.
-func (s *session) standing() (holds, waits []*claim) {
-	for _, c := range s.claims {
-		switch {
-		case c.leaving || !c.begun:
-		case c.state == held:
-			holds = append(holds, c)
-		case c.state == waiting:
-			waits = append(waits, c)
-		}
-	}
-	return holds, waits
-}
-
 // renewed reports whether every claim that holds was renewed by a majority, or is lost.
 func (s *session) renewed(since time.Time, claims []*claim) bool {
 	for _, c := range claims {

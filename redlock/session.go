@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -15,7 +14,7 @@ import (
 
 // session is one liveness: the TTL of all its claims. The masters know nothing of it.
 type session struct {
-	d       *Driver
+	d       *shared
 	ttl     time.Duration
 	ttlMS   string
 	keepMS  string        // how long a line outlives its last visitor
@@ -30,7 +29,7 @@ type session struct {
 	closed bool
 }
 
-func newSession(d *Driver, spec driver.Spec) *session {
+func newSession(d *shared, spec driver.Spec) *session {
 	ttl := spec.TTL.Truncate(time.Millisecond)
 	return &session{
 		d: d, ttl: ttl, ttlMS: strconv.FormatInt(ttl.Milliseconds(), 10),
@@ -83,109 +82,89 @@ func (s *session) forget(c *claim) {
 	}
 }
 
-// promoted takes in that a master was given to a claim by whoever left before it. The master has put the claim in line
-// after it was asked to, so the claim's time there does not run from before that.
-func (s *session) promoted(n *node, id string, counter int64, crowded bool) {
+// await lets the flight go and returns when it is over or the caller gives up.
+func (s *session) await(ctx context.Context, f *flight, over func() bool) error {
+	s.mu.Lock()
+	f.over = over
+	f.check()
+	s.mu.Unlock()
+	select {
+	case <-f.done:
+		return nil
+	case <-ctx.Done():
+		return s.unfinished(f, ctx.Err())
+	}
+}
+
+// unfinished is the error of a call whose caller gives up, with what it has heard.
+func (s *session) unfinished(f *flight, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.claims[id]
-	if c == nil || c.leaving {
+	text := fmt.Sprintf("redlock: %d of %d masters have answered so far", f.answered(), len(s.d.nodes))
+	if f.err != nil {
+		text += ": " + f.err.Error()
+	}
+	return fmt.Errorf("%s: %w", text, err)
+}
+
+// linger waits for the masters that have not answered yet, until their answers are late. One that is waited for in vain is
+// late from then on: nobody waits for it until it has answered in time.
+func (s *session) linger(ctx context.Context, f *flight, patience time.Duration) {
+	s.mu.Lock()
+	f.late = lateness(patience)
+	f.awaits = f.missing()
+	for _, n := range s.d.nodes {
+		if n.ailing() {
+			f.awaits &^= 1 << n.i
+		}
+	}
+	some, limit := f.awaits != 0, time.Until(f.late)
+	s.mu.Unlock()
+	if !some {
 		return
 	}
-	s.d.crowd.Set(c.Name, crowded)
-	sp := &c.spots[n.i]
-	sp.given(counter, sp.known)
-	s.step(c)
-}
-
-// asked takes in that a claim with an older ticket waits for a master. One that has its majority, or is about to, ignores it.
-func (s *session) inquired(n *node, id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.claims[id]; c != nil {
-		c.spots[n.i].asked = true // the question may overtake the answer that gives it the master
-		s.yield(c, n)
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-f.rest:
+	case <-timer.C:
+		s.mu.Lock()
+		for _, n := range s.d.nodes {
+			if f.awaits&f.missing()&(1<<n.i) != 0 {
+				n.isLate()
+			}
+		}
+		s.mu.Unlock()
+	case <-ctx.Done():
 	}
 }
 
-// gap takes in that the claim is the head of the line and is to look after some ms.
-func (s *session) gap(n *node, id string, ms int64) {
+func (s *session) state(c *claim) (driver.Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.claims[id]; c != nil && !c.spots[n.i].has {
-		c.spots[n.i].anew = true // by an answer under way, which knows nothing of the gap
-		c.spots[n.i].recheck.Schedule(time.Now(), ms, true, redisstore.BehindGap)
-		c.change.Give()
+	switch c.state {
+	case gone:
+		return driver.Grant{}, driver.ErrGone
+	case broken:
+		return driver.Grant{}, driver.ErrBroken
+	case unsent:
+		g := c.grant(s.said)
+		s.forget(c)
+		return g, nil
 	}
+	return c.grant(s.said), nil
 }
 
-// told takes in that an operator broke a claim, if it is one of this session: it was taken out of the line, or was marked,
-// and then a renewal says what became of it.
-func (s *session) told(m redisstore.Message) {
-	s.mu.Lock()
-	c := s.claims[m.ID]
-	switch {
-	case c == nil || c.leaving || c.state >= gone:
-		s.mu.Unlock()
-	case m.Letter == "n":
-		s.mu.Unlock()
-		s.Hurry()
-	default:
-		c.end(broken)
-		loss := c.loss()
-		s.mu.Unlock()
-		s.Lose(loss)
-	}
-}
-
-// unheard has every claim that waits for a master ask there again: it was not asked before the subscription there was
-// confirmed, or messages for it were lost when that ended.
-func (s *session) unheard(n *node) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
+// standing returns the claims that hold and those that wait. s.mu is held.
+func (s *session) standing() (holds, waits []*claim) {
 	for _, c := range s.claims {
-		sp := &c.spots[n.i]
-		if !c.Queue || c.state > waiting || sp.has {
-			continue
-		}
-		sp.recheck.At = now // also after the answer to a question that is under way, which was asked with another channel: see heard
-		c.change.Give()
-		// An Acquire under way may need this master for its majority: others that have confirmed may be silent by now.
-		if f := c.flight; f != nil && f.joins && !f.ended && !c.leaving && sp.pending == 0 && f.failed&(1<<n.i) != 0 && n.confirms() {
-			f.failed &^= 1 << n.i
-			s.ask(c, n, f)
+		switch {
+		case c.leaving || !c.begun:
+		case c.state == held:
+			holds = append(holds, c)
+		case c.state == waiting:
+			waits = append(waits, c)
 		}
 	}
-}
-
-// deafened has a session that holds something at a master ask now whether it still does: the subscription there has ended, or stands
-// again after that. A master that was restarted may have forgotten who holds; and that an operator broke a claim was told to nobody.
-func (s *session) deafened(n *node) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	holds, _ := s.standing()
-	if slices.ContainsFunc(holds, func(c *claim) bool { return c.spots[n.i].has }) {
-		s.Hurry()
-	}
-}
-
-// Close implements driver.Session.
-func (s *session) Close(ctx context.Context) error {
-	s.mu.Lock()
-	s.closed = true
-	leaving := s.claims.AllLeaving()
-	s.mu.Unlock()
-	var err error
-	flights := make([]*flight, len(leaving))
-	for i, c := range leaving {
-		flights[i] = s.leave(c)
-	}
-	for i, c := range leaving {
-		if _, e := s.departed(ctx, c, flights[i]); e != nil && err == nil {
-			err = e
-		}
-	}
-	s.d.sessions.Remove(s)
-	return err
+	return holds, waits
 }

@@ -12,9 +12,9 @@ import (
 
 // agree finds the set that the masters belong to, or founds it, and has each take its place there. errs says why a master
 // has no vote.
-func (d *Driver) agree(ctx context.Context, all []*portrait, errs []error) (membership, error) {
-	d.survey.unmade.Store(nil)
-	opening := d.survey.set.Load() == nil
+func (d *surveyor) agree(ctx context.Context, all []*portrait, errs []error) (membership, error) {
+	d.unmade.Store(nil)
+	opening := d.set.Load() == nil
 	if err := d.independent(all, opening); err != nil {
 		return membership{}, err
 	}
@@ -73,7 +73,7 @@ func (d *Driver) agree(ctx context.Context, all []*portrait, errs []error) (memb
 
 // tellApart has at most one master count with each ID. A server that was a copy of another one has the other one's record: its own
 // memory is lost. One that was given up has lost its place, and nobody has counted on its memory since.
-func (d *Driver) tellApart(all []*portrait, set membership) {
+func (d *surveyor) tellApart(all []*portrait, set membership) {
 	owner := map[string]int{}
 	for i, p := range all {
 		if p.away() != nil || p.record.version == 0 {
@@ -94,7 +94,7 @@ func (d *Driver) tellApart(all []*portrait, set membership) {
 }
 
 // exclude has masters of other sets count as not there. A majority knows this one, and goes on.
-func (d *Driver) exclude(all []*portrait, set membership) {
+func (d *surveyor) exclude(all []*portrait, set membership) {
 	for i, p := range all {
 		if p.away() == nil && p.condition() != blank && !slices.Contains(set.members, p.id) {
 			p.unfit = refuse("%s belongs to %v, which is not the set of the others", d.nodes[i].name, p.record)
@@ -118,7 +118,7 @@ var errUnmade = fmt.Errorf("%w: no set of masters has been made yet", errNoVote)
 
 // found makes a new set of the masters. All must answer, and none may belong to another set that is in use. A driver that looks only notes
 // which one it would make.
-func (d *Driver) found(ctx context.Context, all []*portrait, errs []error, old membership) (membership, error) {
+func (d *surveyor) found(ctx context.Context, all []*portrait, errs []error, old membership) (membership, error) {
 	set := membership{version: old.version + 1, maxTTL: d.options.MaxTTL}
 	for i, p := range all {
 		if err := p.away(); err != nil {
@@ -134,7 +134,7 @@ func (d *Driver) found(ctx context.Context, all []*portrait, errs []error, old m
 		}
 	}
 	if d.looks {
-		d.survey.unmade.Store(&unmade{old: old, set: set})
+		d.unmade.Store(&unmade{old: old, set: set})
 		for i := range errs {
 			errs[i] = errUnmade
 		}
@@ -142,7 +142,7 @@ func (d *Driver) found(ctx context.Context, all []*portrait, errs []error, old m
 	}
 	// Where this program has met the masters before, and all of them are blank, they have lost their memory: whoever held goes on.
 	vote := "give"
-	if d.survey.set.Load() != nil && old.version == 0 {
+	if d.set.Load() != nil && old.version == 0 {
 		vote = "wait"
 	}
 	for i, n := range d.nodes {
@@ -162,7 +162,7 @@ func (d *Driver) found(ctx context.Context, all []*portrait, errs []error, old m
 //
 // The set has a new version, too, when a master that kept everything has stopped to write its log: when it restarts with the log that it
 // has, the others know of something that it does not.
-func (d *Driver) complete(ctx context.Context, all []*portrait, errs []error, set membership) (membership, error) {
+func (d *surveyor) complete(ctx context.Context, all []*portrait, errs []error, set membership) (membership, error) {
 	before := set
 	for _, p := range all {
 		p.behind = p.record.version < set.version
@@ -187,8 +187,8 @@ func (d *Driver) complete(ctx context.Context, all []*portrait, errs []error, se
 			}
 		}
 	}
-	if len(d.survey.giveUp) > 0 && heard < d.quorum && d.survey.refusal == nil {
-		d.survey.refusal = fmt.Errorf("redlock: %d of %d masters have it on record, want %d: give up again", heard, len(all), d.quorum)
+	if len(d.giveUp) > 0 && heard < d.quorum && d.refusal == nil {
+		d.refusal = fmt.Errorf("redlock: %d of %d masters have it on record, want %d: give up again", heard, len(all), d.quorum)
 	}
 	for i, p := range all {
 		switch {
@@ -211,7 +211,7 @@ func (d *Driver) complete(ctx context.Context, all []*portrait, errs []error, se
 
 // house gives the masters that have lost their memory places of the set which nobody has: that which this program knows it
 // had, or any if all that are free belonged to such masters, or that of a master that was given up. It reports who got none.
-func (d *Driver) house(all []*portrait, set membership) (membership, []bool) {
+func (d *surveyor) house(all []*portrait, set membership) (membership, []bool) {
 	var free []string // places
 	blanks := 0
 	for _, id := range set.members {
@@ -287,4 +287,61 @@ func highest(all []*portrait) (high int64) {
 		}
 	}
 	return roundUp(high)
+}
+
+// independent finds out which of the masters that answer are none, or the same as another one. A program that opens is refused: it
+// names something else than it means. Later such a master counts as one that is not there, and the others go on.
+func (d *surveyor) independent(all []*portrait, opening bool) error {
+	runs := map[string]int{}
+	for i, p := range all {
+		n := d.nodes[i]
+		other, twice := runs[p.run]
+		switch {
+		case p.err != nil:
+		case p.role != "master":
+			p.unfit = refuse("%s is a %s of %s: want %d masters that know nothing of each other", n.name, p.role, p.master, len(d.nodes))
+		case p.cluster:
+			p.unfit = refuse("%s is a node of a Cluster: want %d masters that know nothing of each other", n.name, len(d.nodes))
+		case twice:
+			same := i
+			if s := n.standing.Load(); s != nil && s.run == p.run { // it is the other address that has moved
+				same, runs[p.run] = other, i
+			}
+			all[same].unfit = refuse("%s and %s are the same server, run_id %s: want %d different ones", d.nodes[other].name, n.name, p.run, len(d.nodes))
+		default:
+			runs[p.run] = i
+		}
+		if opening && p.unfit != nil {
+			return p.unfit
+		}
+	}
+	return nil
+}
+
+// vacate takes the masters that are to be given up out of the set. Whose place is whose nobody can tell who has not met them, but all
+// that are away leave theirs.
+func (d *surveyor) vacate(all []*portrait, set membership) membership {
+	if len(d.giveUp) == 0 {
+		return set
+	}
+	there := map[string]bool{}
+	for i, p := range all {
+		if gone := slices.Contains(d.giveUp, i); gone != (p.away() != nil) {
+			d.refusal = refuse("%s does not answer either, and whose place is whose cannot be told: give up all that are away, or none", d.nodes[i].name)
+			if gone {
+				d.refusal = refuse("%s answers, so it is not given up", d.nodes[i].name)
+			}
+			return set
+		}
+		there[p.id] = p.away() == nil && p.condition() != blank
+	}
+	members := slices.Clone(set.members)
+	for i, id := range members {
+		if !there[id] && id[:1] != vacated {
+			members[i] = vacated + id
+		}
+	}
+	slices.Sort(members)
+	set.members = members
+	return set
 }

@@ -2,10 +2,10 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/redisstore"
 	"github.com/interlock-go/interlock/redisconn"
 )
 
@@ -47,6 +47,14 @@ func (n *node) voteless(ctx context.Context) error {
 	return err
 }
 
+// print is what this master's vote is in the set that the program knows.
+func (n *node) print() string {
+	if vote := n.vote.Load(); vote != nil {
+		return *vote
+	}
+	return "-"
+}
+
 // votes reports whether the master had its vote when last heard of.
 func (n *node) votes() bool {
 	s := n.standing.Load()
@@ -63,20 +71,6 @@ func (n *node) noVote() error {
 	return err
 }
 
-// forgotten drops what claims that are not held yet have got of a master that has lost its memory.
-func (d *Driver) forgotten(n *node) {
-	for _, s := range d.sessions.All() {
-		s.mu.Lock()
-		for _, c := range s.claims {
-			if sp := &c.spots[n.i]; c.state < held && sp.has {
-				sp.lacks(sp.counter)
-				c.asks(n)
-			}
-		}
-		s.mu.Unlock()
-	}
-}
-
 // unsure has a master that says it has no vote, or that may be another one than before, asked again.
 func (n *node) unsure(err error) {
 	if s := n.standing.Load(); s != nil && s.err == nil {
@@ -85,45 +79,12 @@ func (n *node) unsure(err error) {
 	n.d.resurvey()
 }
 
-// sawOf takes in what a look shows of one master, and err, why it has no vote. One that did not answer is what it was: it may
-// be slow, and what it gave to claims still counts. It reports whether the master is to be looked at again.
-func (d *Driver) sawOf(n *node, p *portrait, generation uint64, err error) (missing bool) {
-	before := n.standing.Load()
-	s := &standing{generation: generation, run: p.run}
-	switch {
-	case p.err != nil && before != nil:
-		n.unanswered()
-		*s = *before
-		s.silent = p.err
-		if n.standing.CompareAndSwap(before, s) { // else something newer is known of it
-			d.report(n, before, s)
-		}
-		return true
-	case p.err != nil:
-		n.unanswered()
-		s.err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, p.err)
-	case p.damaged != nil:
-		s.err = fmt.Errorf("redlock: %s: %w", n.name, err)
-	case err != nil:
-		s.err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, err)
-	}
-	if p.err == nil && before != nil && before.run != "" && before.run != p.run && p.condition() != voting {
-		d.forgotten(n)
-	}
-	d.report(n, n.standing.Swap(s), s)
-	return s.err != nil
-}
-
-// report logs that a master is not there with its vote, or is there again. A log that blocks must not hold up the survey.
-func (d *Driver) report(n *node, before, now *standing) {
-	was := before == nil || before.err == nil && before.silent == nil
-	switch log := d.options.Logger; {
-	case errors.Is(now.err, errUnmade): // it is as it should be
-	case was && now.err != nil:
-		go log.Warn("interlock: redlock: a master has no vote", "master", n.name, "reason", now.err)
-	case was && now.silent != nil:
-		go log.Warn("interlock: redlock: a master does not answer", "master", n.name, "reason", now.silent)
-	case !was && now.err == nil && now.silent == nil:
-		go log.Info("interlock: redlock: a master has its vote again", "master", n.name)
-	}
+// runID asks a master which start of the server it is.
+func (n *node) runID(ctx context.Context) (run string, err error) {
+	err = n.conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
+		info, err := redisstore.About(ctx, do, "server")
+		run = info["run_id"]
+		return err
+	})
+	return run, redisconn.Classify(err)
 }

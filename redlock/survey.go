@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,36 +15,14 @@ import (
 
 // surveyor finds out which masters have a vote.
 type surveyor struct {
+	*shared
 	mu       sync.Mutex    // of who surveys
 	patience time.Duration // for the last masters; guarded by mu, as is:
 	begun    time.Time     // the last one
 	giveUp   []int         // masters that an operator gives up in this survey
 	refusal  error         // why they are not
-	set      atomic.Pointer[agreed]
+	set      atomic.Pointer[membership]
 	unmade   atomic.Pointer[unmade] // the set that is not there yet, as the last survey of a driver that looks has found
-	wanted   chan struct{}
-	told     atomic.Int64 // when the masters were last told that the set is in use, in ns of this process
-}
-
-// agreed is a set with the votes that its masters have by now if they may, by their number.
-type agreed struct {
-	membership
-	votes []string
-}
-
-// print is what this master's vote is in the set that the program knows.
-func (n *node) print() string {
-	if m := n.d.survey.set.Load(); m != nil {
-		return m.votes[n.i]
-	}
-	return "-"
-}
-
-func (d *Driver) resurvey() {
-	select {
-	case d.survey.wanted <- struct{}{}:
-	default:
-	}
 }
 
 // Between surveys that were not called for, while a master has no vote.
@@ -55,13 +32,13 @@ const (
 )
 
 // watch surveys the masters when one of them has no vote, until all have.
-func (d *Driver) watch() {
+func (d *surveyor) watch() {
 	defer d.serving.Done()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for pause := soonest; ; {
 		select {
-		case <-d.survey.wanted:
+		case <-d.wanted:
 			pause = soonest
 		case <-timer.C:
 		case <-d.ctx.Done():
@@ -82,23 +59,23 @@ func (d *Driver) watch() {
 
 // look asks all masters who they are, sees to it that they agree on the set, and gives each its vote that may have one. It
 // reports whether one has none.
-func (d *Driver) look(ctx context.Context) (_ []*portrait, missing bool, _ error) {
-	d.survey.mu.Lock()
-	defer d.survey.mu.Unlock()
+func (d *surveyor) look(ctx context.Context) (_ []*portrait, missing bool, _ error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	return d.lookLocked(ctx)
 }
 
 // lookAfter has the masters looked at, unless that was begun since, and waits for it, but not longer than patience. What calls it is
 // waited for when the driver closes.
-func (d *Driver) lookAfter(since time.Time, patience time.Duration) {
+func (d *surveyor) lookAfter(since time.Time, patience time.Duration) {
 	done := make(chan struct{})
 	d.serving.Add(1)
 	go func() {
 		defer d.serving.Done()
 		defer close(done)
-		d.survey.mu.Lock()
-		defer d.survey.mu.Unlock()
-		if d.survey.begun.Before(since) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.begun.Before(since) {
 			ctx, cancel := context.WithTimeout(d.ctx, d.surveying())
 			defer cancel()
 			if _, missing, err := d.lookLocked(ctx); err != nil || missing {
@@ -115,13 +92,13 @@ func (d *Driver) lookAfter(since time.Time, patience time.Duration) {
 }
 
 // surveying bounds a survey.
-func (d *Driver) surveying() time.Duration {
+func (d *surveyor) surveying() time.Duration {
 	return 4 * max(d.options.NodeTimeout, redisconn.DefaultTimeout)
 }
 
 // lookLocked is look for who surveys.
-func (d *Driver) lookLocked(ctx context.Context) (_ []*portrait, missing bool, _ error) {
-	d.survey.begun = time.Now()
+func (d *surveyor) lookLocked(ctx context.Context) (_ []*portrait, missing bool, _ error) {
+	d.begun = time.Now()
 	var all []*portrait
 	var generations []uint64
 	var set membership
@@ -141,7 +118,7 @@ func (d *Driver) lookLocked(ctx context.Context) (_ []*portrait, missing bool, _
 		}
 		tries--
 	}
-	if err != nil && d.survey.set.Load() == nil {
+	if err != nil && d.set.Load() == nil {
 		return all, true, err // of who opens: it says by itself who is away, and may be tried again and again
 	}
 	if err != nil {
@@ -159,19 +136,19 @@ func (d *Driver) lookLocked(ctx context.Context) (_ []*portrait, missing bool, _
 		}
 		return all, true, err
 	}
-	if d.survey.unmade.Load() != nil {
+	if d.unmade.Load() != nil {
 		for i, n := range d.nodes {
 			d.sawOf(n, all[i], generations[i], errs[i])
 		}
 		return all, true, nil
 	}
-	votes := make([]string, len(d.nodes))
 	for i, n := range d.nodes {
 		n.meets(all[i], set)
-		votes[i] = set.vote(n.member)
+		vote := set.vote(n.member)
+		n.vote.Store(&vote)
 	}
-	d.survey.set.Store(&agreed{set, votes})
-	d.survey.told.Store(int64(time.Since(epoch)))
+	d.set.Store(&set)
+	d.told.Store(int64(time.Since(epoch)))
 	for i, n := range d.nodes {
 		missing = d.sawOf(n, all[i], generations[i], errs[i]) || missing
 	}
@@ -227,7 +204,7 @@ const (
 
 // portraits asks all masters who they are. One that does not answer is not waited for when a majority has, unless none of
 // those that did knows of a set: a new one begins with all.
-func (d *Driver) portraits(ctx context.Context) ([]*portrait, []uint64) {
+func (d *surveyor) portraits(ctx context.Context) ([]*portrait, []uint64) {
 	ctx, cancel := context.WithTimeout(ctx, max(2*d.options.NodeTimeout, redisconn.DefaultTimeout))
 	defer cancel()
 	type answer struct {
@@ -243,8 +220,8 @@ func (d *Driver) portraits(ctx context.Context) ([]*portrait, []uint64) {
 		all[i] = &portrait{err: fmt.Errorf("%w: no answer yet", driver.ErrNotSent)}
 		go func() { answers <- answer{i, n.portray(ctx, since)} }()
 	}
-	known, patience := 0, max(d.survey.patience, hesitation)
-	d.survey.patience = min(2*patience, endurance)
+	known, patience := 0, max(d.patience, hesitation)
+	d.patience = min(2*patience, endurance)
 	var hesitates <-chan time.Time
 	for range d.nodes {
 		select {
@@ -264,37 +241,63 @@ func (d *Driver) portraits(ctx context.Context) ([]*portrait, []uint64) {
 			return all, generations
 		}
 	}
-	d.survey.patience = hesitation
+	d.patience = hesitation
 	return all, generations
 }
 
-// epoch is when this process began, for times of its own.
-var epoch = time.Now()
+// sawOf takes in what a look shows of one master, and err, why it has no vote. One that did not answer is what it was: it may
+// be slow, and what it gave to claims still counts. It reports whether the master is to be looked at again.
+func (d *surveyor) sawOf(n *node, p *portrait, generation uint64, err error) (missing bool) {
+	before := n.standing.Load()
+	s := &standing{generation: generation, run: p.run}
+	switch {
+	case p.err != nil && before != nil:
+		n.unanswered()
+		*s = *before
+		s.silent = p.err
+		if n.standing.CompareAndSwap(before, s) { // else something newer is known of it
+			d.report(n, before, s)
+		}
+		return true
+	case p.err != nil:
+		n.unanswered()
+		s.err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, p.err)
+	case p.damaged != nil:
+		s.err = fmt.Errorf("redlock: %s: %w", n.name, err)
+	case err != nil:
+		s.err = fmt.Errorf("redlock: %s: %w: %w", n.name, driver.ErrNotSent, err)
+	}
+	if p.err == nil && before != nil && before.run != "" && before.run != p.run && p.condition() != voting {
+		d.forgotten(n)
+	}
+	d.report(n, n.standing.Swap(s), s)
+	return s.err != nil
+}
 
-// tell has the masters know that their set is in use, now and then. While no majority votes nobody can hold anything in it: it is
-// not used, however many ask whether it is back, so that a new one may begin where it never will be.
-func (d *Driver) tell() {
-	voters := 0
-	for _, n := range d.nodes {
-		if n.votes() {
-			voters++
+// report logs that a master is not there with its vote, or is there again. A log that blocks must not hold up the survey.
+func (d *surveyor) report(n *node, before, now *standing) {
+	was := before == nil || before.err == nil && before.silent == nil
+	switch log := d.options.Logger; {
+	case errors.Is(now.err, errUnmade): // it is as it should be
+	case was && now.err != nil:
+		go log.Warn("interlock: redlock: a master has no vote", "master", n.name, "reason", now.err)
+	case was && now.silent != nil:
+		go log.Warn("interlock: redlock: a master does not answer", "master", n.name, "reason", now.silent)
+	case !was && now.err == nil && now.silent == nil:
+		go log.Info("interlock: redlock: a master has its vote again", "master", n.name)
+	}
+}
+
+// masters is Masters for who surveys.
+func (d *surveyor) masters(ctx context.Context) ([]driver.Master, error) {
+	d.patience = endurance
+	_, _, err := d.lookLocked(ctx)
+	masters := make([]driver.Master, len(d.nodes))
+	for i, n := range d.nodes {
+		s := n.standing.Load()
+		if masters[i] = (driver.Master{Name: n.name, Err: s.err}); s.silent != nil {
+			masters[i].Err = fmt.Errorf("redlock: %s: %w", n.name, s.silent)
 		}
 	}
-	if voters < d.quorum {
-		return
-	}
-	now := time.Since(epoch)
-	told := d.survey.told.Load()
-	if now-time.Duration(told) < d.options.MaxTTL/2 || !d.survey.told.CompareAndSwap(told, int64(now)) {
-		return
-	}
-	ms := strconv.FormatInt(used(d.options.MaxTTL).Milliseconds(), 10)
-	since := time.Now()
-	for _, n := range d.nodes {
-		n.give(order{
-			call:  redisconn.Call{Script: memberScript, Keys: memberKeys, Args: []string{"use", n.print(), ms}},
-			since: since, until: since.Add(d.options.NodeTimeout), done: func(*node, *order, any, error) {},
-		})
-	}
-	d.resurvey() // somebody may have turned off a log, which the others must hear of before the master restarts
+	return masters, err
 }

@@ -46,7 +46,7 @@ func open(ctx context.Context, u *url.URL, looks bool) (driver.Driver, error) {
 	if err := o.withDefaults().check(); err != nil { // before anything is connected
 		return nil, err
 	}
-	conns := connect(ctx, configs)
+	conns := connect(ctx, configs, majority(len(configs)), hesitation)
 	d, err := newDriver(ctx, conns, &o, looks)
 	if err != nil {
 		for _, c := range conns {

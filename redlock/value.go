@@ -38,11 +38,6 @@ func ticketOf(value string) string {
 	return value[headLen+1 : fullLen-1]
 }
 
-// value is what a claim writes at the name; channel is that of its process at one master.
-func (c *claim) value(channel string) string {
-	return layout + c.ID + "-" + c.ticket + " " + channel + " " + c.info
-}
-
 // infoOf is what a claim tells people; owner is encoded already, once for a session.
 func infoOf(c driver.Claim, owner []byte) string {
 	return string(redisstore.Info{Owner: owner, Kind: redisstore.Letter(c.Kind), Note: c.Note, Passes: c.Passes}.Append(make([]byte, 0, 128)))
@@ -99,3 +94,17 @@ func parseRecord(text string) (r record, ok bool) {
 	since, e := strconv.ParseInt(f[3], 10, 64)
 	return record{time.UnixMilli(stop), time.UnixMilli(since), f[4], f[6]}, err == nil && e == nil
 }
+
+func digit(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+// stride is how far the counter moves with a grant: twice as far as the tokens reach, so that its last bits are free.
+const stride = 64
+
+func roundUp(counter int64) int64 { return (counter + stride - 1) / stride * stride }
+
+func proposalOf(now time.Time) string { return strconv.FormatInt(roundUp(now.UnixMicro()), 10) }

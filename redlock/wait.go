@@ -99,3 +99,17 @@ func (s *session) look(ctx context.Context, c *claim) (next time.Time) {
 	}
 	return next
 }
+
+// refusal is the error of a claim that so many masters refuse for good that the others are no majority, or nil. s.mu is held.
+func (s *session) refusal(c *claim) error {
+	var refusals []error
+	for i := range c.spots {
+		if err := c.spots[i].refused; err != nil {
+			refusals = append(refusals, err)
+		}
+	}
+	if n := len(s.d.nodes); n-len(refusals) < s.d.quorum {
+		return s.d.tooFew(n-len(refusals), len(refusals), refusals, nil)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package redlock
+
+import (
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/internal/redisstore"
+)
+
+// promoted takes in that a master was given to a claim by whoever left before it. The master has put the claim in line
+// after it was asked to, so the claim's time there does not run from before that.
+func (s *session) promoted(n *node, id string, counter int64, crowded bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.claims[id]
+	if c == nil || c.leaving {
+		return
+	}
+	s.d.crowd.Set(c.Name, crowded)
+	sp := &c.spots[n.i]
+	sp.given(counter, sp.known)
+	s.step(c)
+}
+
+// asked takes in that a claim with an older ticket waits for a master. One that has its majority, or is about to, ignores it.
+func (s *session) inquired(n *node, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.claims[id]; c != nil {
+		c.spots[n.i].asked = true // the question may overtake the answer that gives it the master
+		s.yield(c, n)
+	}
+}
+
+// gap takes in that the claim is the head of the line and is to look after some ms.
+func (s *session) gap(n *node, id string, ms int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.claims[id]; c != nil && !c.spots[n.i].has {
+		c.spots[n.i].anew = true // by an answer under way, which knows nothing of the gap
+		c.spots[n.i].recheck.Schedule(time.Now(), ms, true, redisstore.BehindGap)
+		c.change.Give()
+	}
+}
+
+// told takes in that an operator broke a claim, if it is one of this session: it was taken out of the line, or was marked,
+// and then a renewal says what became of it.
+func (s *session) told(m redisstore.Message) {
+	s.mu.Lock()
+	c := s.claims[m.ID]
+	switch {
+	case c == nil || c.leaving || c.state >= gone:
+		s.mu.Unlock()
+	case m.Letter == "n":
+		s.mu.Unlock()
+		s.Hurry()
+	default:
+		c.end(broken)
+		loss := c.loss()
+		s.mu.Unlock()
+		s.Lose(loss)
+	}
+}
+
+// unheard has every claim that waits for a master ask there again: it was not asked before the subscription there was
+// confirmed, or messages for it were lost when that ended.
+func (s *session) unheard(n *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for _, c := range s.claims {
+		sp := &c.spots[n.i]
+		if !c.Queue || c.state > waiting || sp.has {
+			continue
+		}
+		sp.recheck.At = now // also after the answer to a question that is under way, which was asked with another channel: see heard
+		c.change.Give()
+		// An Acquire under way may need this master for its majority: others that have confirmed may be silent by now.
+		if f := c.flight; f != nil && f.joins && !f.ended && !c.leaving && sp.pending == 0 && f.failed&(1<<n.i) != 0 && n.confirms() {
+			f.failed &^= 1 << n.i
+			s.ask(c, n, f)
+		}
+	}
+}
+
+// deafened has a session that holds something at a master ask now whether it still does: the subscription there has ended, or stands
+// again after that. A master that was restarted may have forgotten who holds; and that an operator broke a claim was told to nobody.
+func (s *session) deafened(n *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	holds, _ := s.standing()
+	if slices.ContainsFunc(holds, func(c *claim) bool { return c.spots[n.i].has }) {
+		s.Hurry()
+	}
+}
+
+// forgotten drops what claims that are not held yet have got of a master that has lost its memory.
+func (d *shared) forgotten(n *node) {
+	for _, s := range d.sessions.All() {
+		s.mu.Lock()
+		for _, c := range s.claims {
+			if sp := &c.spots[n.i]; c.state < held && sp.has {
+				sp.lacks(sp.counter)
+				c.asks(n)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// hear takes in a message for a claim.
+func (d *shared) hear(n *node, payload string) {
+	m, s, ok := d.audience.Hear(payload)
+	if m.Letter == "x" || m.Letter == "n" { // gone, or broken with its time left to finish: also a claim that never waited
+		for _, s := range d.sessions.All() {
+			s.told(m)
+		}
+		return
+	}
+	if !ok {
+		return
+	}
+	switch m.Letter {
+	case "h": // has this master: counter, and whether others wait
+		s.promoted(n, m.ID, m.Numbers[0], m.Numbers[1] == 1)
+	case "i": // one with an older ticket waits
+		s.inquired(n, m.ID)
+	case "g": // the first in line is to look: after so many ms, as when a gap for other programs ends
+		s.gap(n, m.ID, m.Numbers[0])
+	}
+}
+
+// subscribed has every claim that waits ask at a master that has confirmed the subscription: who came when it was not settled stands in the
+// lines of the other masters only.
+func (d *shared) subscribed(n *node, again bool) {
+	for _, s := range d.sessions.All() {
+		s.unheard(n)
+		if again {
+			s.deafened(n)
+		}
+	}
+}
+
+// silenced has every claim that relied on the subscription ask again. What is held asks then, too. While something is held one that failed is
+// tried again.
+func (d *shared) silenced(n *node, confirmed bool) {
+	for _, s := range d.sessions.All() {
+		s.unheard(n)
+		if confirmed {
+			s.deafened(n)
+		}
+	}
+	d.holding.Began()
+}

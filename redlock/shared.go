@@ -1,0 +1,139 @@
+package redlock
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlock-go/interlock/internal/redisstore"
+	"github.com/interlock-go/interlock/internal/sessions"
+	"github.com/interlock-go/interlock/redisconn"
+)
+
+// shared is what the sessions of a driver share.
+type shared struct {
+	*env
+	nodes  []*node
+	quorum int
+	told   atomic.Int64 // when the masters were last told that the set is in use, in ns of this process
+
+	holding  *redisstore.Holding
+	crowd    redisstore.Crowd
+	audience redisstore.Audience[*session] // of claims that may wait
+
+	grants, raises, yields atomic.Uint64
+	lastTicket             atomic.Int64 // of this driver, or met
+	ahead                  atomic.Int64 // of the clock of this process, in µs: what a ticket is at least
+
+	sessions sessions.Set[*session]
+	seenMu   sync.Mutex
+	seen     map[string]int64 // counters that are ahead of this process's clock
+}
+
+// ticket is a place in line: logical time in µs, the same on all masters. It decides the order of waiting and nothing else. It is the
+// clock of this process, set forward to the largest ticket that it has met, so that whoever comes later comes behind those who were
+// there, however its clock is set. Source: L. Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System", 1978.
+func (d *shared) ticket() int64 {
+	for {
+		last := d.lastTicket.Load()
+		t := max(clock()+d.ahead.Load(), last+1)
+		if d.lastTicket.CompareAndSwap(last, t) {
+			return t
+		}
+	}
+}
+
+// clock is that of this process for tickets, in µs: it began with the machine's and is set by nobody.
+func clock() int64 { return epoch.UnixMicro() + time.Since(epoch).Microseconds() }
+
+// tooFar is how far a ticket may be ahead of this process's clock to be believed: no wrong clock is to use up the numbers for all.
+const tooFar = 365 * 24 * time.Hour
+
+// met takes in a ticket of another claim; "" is none.
+func (d *shared) met(text string) {
+	if text == "" {
+		return
+	}
+	t, err := strconv.ParseInt(text, 10, 64)
+	now := clock()
+	if err != nil || t > now+tooFar.Microseconds() {
+		return
+	}
+	raise(&d.lastTicket, t)
+	raise(&d.ahead, t-now)
+}
+
+func raise(n *atomic.Int64, to int64) {
+	for {
+		old := n.Load()
+		if old >= to || n.CompareAndSwap(old, to) {
+			return
+		}
+	}
+}
+
+// propose makes up a counter for the next grant of a name: above what was seen, and at least the clock, so that masters
+// whose counters differ answer the same one.
+func (d *shared) propose(name string, above int64) int64 {
+	d.seenMu.Lock()
+	above = max(above, d.seen[name])
+	d.seenMu.Unlock()
+	return roundUp(max(time.Now().UnixMicro(), above+stride))
+}
+
+// saw remembers the counter of a name that is ahead of the clock.
+func (d *shared) saw(name string, counter int64) {
+	ahead := counter+stride > time.Now().UnixMicro()
+	d.seenMu.Lock()
+	defer d.seenMu.Unlock()
+	switch {
+	case !ahead:
+		delete(d.seen, name)
+	case len(d.seen) < 4096:
+		d.seen[name] = max(d.seen[name], counter)
+	default:
+		clear(d.seen)
+	}
+}
+
+// voters counts the masters that had a vote when last heard of.
+func (d *shared) voters() (n int) {
+	for _, node := range d.nodes {
+		if node.votes() {
+			n++
+		}
+	}
+	return n
+}
+
+// epoch is when this process began, for times of its own.
+var epoch = time.Now()
+
+// tell has the masters know that their set is in use, now and then. While no majority votes nobody can hold anything in it: it is
+// not used, however many ask whether it is back, so that a new one may begin where it never will be.
+func (d *shared) tell() {
+	voters := 0
+	for _, n := range d.nodes {
+		if n.votes() {
+			voters++
+		}
+	}
+	if voters < d.quorum {
+		return
+	}
+	now := time.Since(epoch)
+	told := d.told.Load()
+	if now-time.Duration(told) < d.options.MaxTTL/2 || !d.told.CompareAndSwap(told, int64(now)) {
+		return
+	}
+	ms := strconv.FormatInt(used(d.options.MaxTTL).Milliseconds(), 10)
+	since := time.Now()
+	for _, n := range d.nodes {
+		n.give(order{
+			call:  redisconn.Call{Script: memberScript, Keys: memberKeys, Args: []string{"use", n.print(), ms}},
+			since: since, until: since.Add(d.options.NodeTimeout), done: func(*node, *order, any, error) {},
+		})
+	}
+	d.resurvey() // somebody may have turned off a log, which the others must hear of before the master restarts
+}
