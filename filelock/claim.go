@@ -226,8 +226,8 @@ func (n *nameState) holds(key layout.SessionKey) bool {
 }
 
 // failed returns why a claim is over although its owner has not released it, and whether its release has failed.
-func (n *nameState) failed(c *claim) (lost error, stranded bool) {
+func (n *nameState) failed(c *claim) (stranded bool, lost error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return c.err, c.stranded
+	return c.stranded, c.err
 }

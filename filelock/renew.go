@@ -55,7 +55,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 func (s *session) ailing() (lost []driver.Loss) {
 	claims, _ := s.holdings.all()
 	for _, c := range claims {
-		err, stranded := c.n.failed(c)
+		stranded, err := c.n.failed(c)
 		switch {
 		case stranded:
 			c.n.Check()

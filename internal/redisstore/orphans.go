@@ -40,9 +40,11 @@ func (o *Orphans) Add(release redisconn.Call, stay time.Duration) {
 // run releases orphans until none is left.
 func (o *Orphans) run() {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 400*time.Millisecond) {
+		timer := time.NewTimer(pause)
 		select {
-		case <-time.After(pause):
+		case <-timer.C:
 		case <-o.store.Ctx.Done():
+			timer.Stop()
 			return
 		}
 		o.mu.Lock()

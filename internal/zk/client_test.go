@@ -201,8 +201,10 @@ func TestEventsComeBeforeLaterAnswers(t *testing.T) {
 // A connection that ends takes the answers with it, and nothing else.
 func TestTheSessionOutlivesItsConnections(t *testing.T) {
 	t.Parallel()
-	w := wire.New(t, servertest.ZooKeeper(t).Addr())
+	addr := servertest.ZooKeeper(t).Addr()
+	w := wire.New(t, addr)
 	c, heard := dial(t, zk.Options{}, w.Addr())
+	other, _ := dial(t, zk.Options{}, addr)
 	do(t, c, zk.Create("/kept", nil, zk.Ephemeral, zk.Anyone))
 	session, _ := c.Session()
 	for i, way := range []wire.Direction{wire.Requests, wire.Replies} { // lost before, and after it was carried out
@@ -211,7 +213,11 @@ func TestTheSessionOutlivesItsConnections(t *testing.T) {
 		if err := c.Send(within(t), lost); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, "the request or its answer is held", func() bool { return w.Count().Requests.Held+w.Count().Replies.Held > 0 })
+		waitFor(t, "the request or its answer is held", func() bool {
+			names := zk.Children("/", false)
+			do(t, other, names)
+			return w.Count().Requests.Held+w.Count().Replies.Held > 0 && slices.Contains(names.Children, "lost") == (way == wire.Replies)
+		})
 		w.Cut()
 		heal()
 		if err := lost.Wait(within(t)); !errors.Is(err, zk.ErrUnanswered) {

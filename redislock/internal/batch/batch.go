@@ -11,10 +11,10 @@ import (
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-const (
-	Full = 100 // requests that are sent together, at most
-	most = 3   // sends that are under way together, at most
-)
+// Full is how many requests are sent together, at most.
+const Full = 100
+
+const most = 3 // sends that are under way together, at most
 
 // Answer is that to one request.
 type Answer struct {

@@ -1,4 +1,4 @@
-// Command freelock takes a free lock in memory, and writes into a folder which functions were called for that and how often.
+// Command freelock takes a hundred free locks in memory, and writes into a folder which functions were called for that and how often.
 package main
 
 import (
@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 	"runtime/coverage"
+	"strconv"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/memlock"
@@ -14,16 +15,16 @@ import (
 func main() {
 	client, err := interlock.New(memlock.New(), nil)
 	must(err)
-	m := client.Mutex("a")
-	first, err := m.Lock(context.Background()) // opens the session
+	first, err := client.Mutex("first").Lock(context.Background()) // opens the session
 	must(err)
-	must(first.Release())
 	must(coverage.ClearCounters())
-	lease, err := m.Lock(context.Background())
-	must(err)
+	for i := range 100 {
+		_, err := client.Mutex(strconv.Itoa(i)).Lock(context.Background())
+		must(err)
+	}
 	must(coverage.WriteMetaDir(os.Args[1]))
 	must(coverage.WriteCountersDir(os.Args[1]))
-	must(lease.Release())
+	must(first.Release())
 }
 
 func must(err error) {
