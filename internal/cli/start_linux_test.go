@@ -32,3 +32,18 @@ func TestRunStartsBeforeTheStores(t *testing.T) {
 		t.Log(trace.String())
 	}
 }
+
+// With a GOGC of its user's, interlock may be collecting when it is about to fork the guard: what goes on then is over first, by a collection
+// of its own. One that waited for the thread that forks would keep Ctrl-Z from being heard.
+func TestRunForksBehindACollection(t *testing.T) {
+	t.Parallel()
+	c := exec.Command("interlock", "run", "--store", "file:"+filepath.Join(t.TempDir(), "store"), "job", "--", "true")
+	c.Env = append(c.Environ(), "GOGC=1", "GODEBUG=gctrace=1")
+	trace, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, trace)
+	}
+	if !strings.Contains(string(trace), "(forced)") {
+		t.Errorf("the guard was forked while a collection could go on:\n%s", trace)
+	}
+}

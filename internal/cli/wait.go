@@ -27,8 +27,8 @@ func (j *job) startGuard() {
 		}()
 		return
 	}
-	resume := nogc.PauseAlone() // the first: nothing else runs yet
-	if a := guard.TakeAhead(); a != nil {
+	if a := guard.TakeAhead(); a != nil { // the collector has its usual limits
+		resume := nogc.PauseBeforeFirst()
 		j.signals = a.Signals
 		go func() {
 			g, err := a.Started()
@@ -41,7 +41,7 @@ func (j *job) startGuard() {
 	j.signals = guard.NewSignals()
 	go func() {
 		j.signals.CatchStops()
-		g, err := guard.Start(guard.Config{PauseGC: func() func() { return resume }})
+		g, err := guard.Start(guard.Config{PauseGC: nogc.Pause}) // with other limits it collects already
 		j.guard = g
 		starting <- err
 		j.signals.CatchAll() // while the guard begins
