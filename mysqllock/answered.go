@@ -11,6 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/examine/database"
 )
 
 // answered is the error of an opening by a URL. Where the server has answered it has a finding, as the doctor has it; what it matches stays
@@ -49,10 +50,7 @@ func answered(ctx context.Context, err error, connector sqldriver.Connector, to 
 	return &driver.FindingError{Finding: f, Err: err}
 }
 
-// account is a query for the name by which the server knows its user, as statements have it.
-const account = "concat(quote(left(current_user(), char_length(current_user()) - char_length(substring_index(current_user(), '@', -1)) - 1)), '@', quote(substring_index(current_user(), '@', -1)))"
-
-// accountOf asks for that. Whoever has no right to the database is asked for in the server's error.
+// accountOf asks for the name by which the server knows its user, as statements have it. Whoever has no right to the database is asked for in the server's error.
 func accountOf(ctx context.Context, c sqldriver.Connector, user, says string) string {
 	if _, after, ok := strings.Cut(says, "for user '"); ok { // 'USER'@'HOST' to database
 		if name, _, ok := strings.Cut(after, "' to database"); ok {
@@ -61,28 +59,28 @@ func accountOf(ctx context.Context, c sqldriver.Connector, user, says string) st
 	}
 	db := sql.OpenDB(c)
 	defer db.Close()
-	if rows, err := results(ctx, db, "select "+account); err == nil && len(rows) == 1 {
+	if rows, err := results(ctx, db, "select "+database.Account); err == nil && len(rows) == 1 {
 		return string(rows[0][0])
 	}
 	return literal(user)
 }
 
 // grants are the statements that give a user all that a technique needs.
-func grants(o *Options, database, user string) []string {
+func grants(o *Options, base, user string) []string {
 	needs := [][2]string{{"SELECT", "version"}, {"SELECT, INSERT, UPDATE", "lock"}, {"SELECT, INSERT, UPDATE, DELETE", "session"}}
 	if o.Technique == "session" || o.Technique == "rowlock" {
 		needs = [][2]string{{"SELECT", "version"}, {"SELECT, INSERT, UPDATE", "held"}, {"SELECT, INSERT, UPDATE, DELETE", "token"}}
 	}
-	all := []string{"GRANT EXECUTE ON " + backquoted(database) + ".* TO " + user}
+	all := []string{"GRANT EXECUTE ON " + backquoted(base) + ".* TO " + user}
 	for _, n := range needs {
-		all = append(all, grant(n[0], database, o.Prefix+n[1], user))
+		all = append(all, grant(n[0], base, o.Prefix+n[1], user))
 	}
 	return all
 }
 
 // grant is the statement that gives a user rights to a table.
-func grant(rights, database, table, user string) string {
-	return fmt.Sprintf("GRANT %s ON %s.%s TO %s", rights, backquoted(database), backquoted(table), user)
+func grant(rights, base, table, user string) string {
+	return fmt.Sprintf("GRANT %s ON %s.%s TO %s", rights, backquoted(base), backquoted(table), user)
 }
 
 // backquoted is a name as SQL has it.

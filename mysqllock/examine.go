@@ -90,7 +90,12 @@ func (x *examination) tables(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var lacks, crude, alters, refused []string
+	who, err := x.texts(ctx, "select "+database.Account+", database()")
+	if err != nil {
+		return err
+	}
+	account, base := who[0][0], who[0][1]
+	var lacks, crude, alters, refused, missing []string
 	for _, name := range x.made {
 		if !slices.ContainsFunc(rows, func(f []string) bool { return f[0] == prefix+name }) {
 			lacks = append(lacks, prefix+name)
@@ -109,7 +114,7 @@ func (x *examination) tables(ctx context.Context) error {
 			f.Seen += fmt.Sprintf(", and %d more", more)
 		}
 		f.Why = "it is not there, or the user has no right to it: locks cannot be had, renewed or given back"
-		f.Mend = "GRANT EXECUTE and the rights to the tables, as docs/backends/mysql.md has them; or restore what was dropped; or drop the rest, too, and interlock migrate --store URL"
+		f.Mend = strings.Join(grants(&x.d.options, base, account), "; ") + "; or restore what was dropped; or drop the rest, too, and interlock migrate --store URL"
 	}
 	x.add(f)
 	f = driver.Finding{Title: "engine", Seen: "the tables are of InnoDB"}
@@ -128,6 +133,7 @@ func (x *examination) tables(ctx context.Context) error {
 		case c == 1142, c == 1143:
 			verb, _, _ := strings.Cut(strings.TrimPrefix(try[1], "explain "), " ")
 			refused = append(refused, strings.ToUpper(verb)+" of "+prefix+try[0])
+			missing = append(missing, grant(strings.ToUpper(verb), base, prefix+try[0], account))
 		case err != nil:
 			return err
 		}
@@ -136,7 +142,7 @@ func (x *examination) tables(ctx context.Context) error {
 	if refused != nil {
 		f.Level, f.Seen = driver.LevelBad, "this user lacks "+strings.Join(refused, ", ")
 		f.Why = "what takes them is refused: locks cannot be had, renewed or given back"
-		f.Mend = "GRANT them to the user, as docs/backends/mysql.md has it"
+		f.Mend = strings.Join(missing, "; ")
 	}
 	x.add(f)
 	return nil
@@ -144,23 +150,26 @@ func (x *examination) tables(ctx context.Context) error {
 
 // triggers looks for what somebody has put on the tables.
 func (x *examination) triggers(ctx context.Context) error {
-	rows, err := x.texts(ctx, "select event_object_table from information_schema.triggers where event_object_schema = database() "+
-		"union select referenced_table_name from information_schema.key_column_usage where referenced_table_schema = database() "+
-		"union select table_name from information_schema.key_column_usage where table_schema = database() and referenced_table_name is not null")
+	const quoted = "concat('`', replace(%s, '`', '``'), '`')"
+	name := func(column string) string { return fmt.Sprintf(quoted, column) }
+	drop := "concat('ALTER TABLE ', " + name("table_schema") + ", '.', " + name("table_name") + ", ' DROP FOREIGN KEY ', " + name("constraint_name") + ") from information_schema.key_column_usage where "
+	rows, err := x.texts(ctx, "select event_object_table, concat('DROP TRIGGER ', "+name("trigger_name")+") from information_schema.triggers where event_object_schema = database() "+
+		"union select referenced_table_name, "+drop+"referenced_table_schema = database() "+
+		"union select table_name, "+drop+"table_schema = database() and referenced_table_name is not null")
 	if err != nil {
 		return err
 	}
-	var slowed []string
+	var slowed, drops []string
 	for _, f := range rows {
 		if name, ok := strings.CutPrefix(f[0], x.d.options.Prefix); ok && slices.Contains(x.made, name) {
-			slowed = append(slowed, f[0])
+			slowed, drops = append(slowed, f[0]), append(drops, f[1])
 		}
 	}
 	f := driver.Finding{Title: "triggers", Seen: "there are none that this user may see, and no foreign keys"}
 	if slowed != nil {
 		f.Level, f.Seen = driver.LevelWarn, "somebody has put triggers or foreign keys on "+strings.Join(slowed, ", ")
 		f.Why = "each step of a lock runs them: where they are slow, wait or fail, renewals do, and holders lose their locks"
-		f.Mend = "DROP TRIGGER …, ALTER TABLE … DROP FOREIGN KEY …: read the rows elsewhere"
+		f.Mend = strings.Join(slices.Compact(drops), "; ") + ": read the rows elsewhere"
 	}
 	x.add(f)
 	return nil

@@ -76,10 +76,14 @@ func (x *examination) clock(ctx context.Context, query string) error {
 type limit struct {
 	what      string
 	most, has int64
+	mend      string // sets a higher one
 }
 
+// more is a limit of which less is used.
+func more(most int64) int64 { return max(2*most, 10) }
+
 // connections looks at the tightest of the limits. Those that are not above 0 are none.
-func (x *examination) connections(mend string, limits ...limit) {
+func (x *examination) connections(smaller string, limits ...limit) {
 	f := driver.Finding{Code: "S7", Title: "connections", Seen: "there is no limit"}
 	free := int64(-1)
 	for _, l := range limits {
@@ -93,7 +97,7 @@ func (x *examination) connections(mend string, limits ...limit) {
 		if rest < few || rest*10 < l.most {
 			f.Level = driver.LevelWarn
 			f.Why = "a connection that is lost cannot be made again, and who cannot connect cannot renew: its lock goes"
-			f.Mend = mend
+			f.Mend = l.mend + "; or " + smaller
 		}
 	}
 	x.add(f)

@@ -9,6 +9,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Account is an expression: the name by which a MariaDB or MySQL knows the user who asks, as statements have it.
+const Account = "concat(quote(left(current_user(), char_length(current_user()) - char_length(substring_index(current_user(), '@', -1)) - 1)), '@', quote(substring_index(current_user(), '@', -1)))"
+
 // What is asked of a MariaDB or MySQL, which do not have all of it. A setting of the session is before the server's own.
 const (
 	mariaSettings = "show session variables where variable_name in ('read_only', 'innodb_read_only', 'innodb_flush_log_at_trx_commit', 'innodb_flush_method', " +
@@ -20,7 +23,7 @@ const (
 	mariaThreads = "select 'own', count(*) from information_schema.processlist where user = substring_index(user(), '@', 1) " +
 		"union all select 'dumps', count(*) from information_schema.processlist where command like 'Binlog Dump%' " +
 		"union all select 'process', count(*) from information_schema.user_privileges where privilege_type = 'PROCESS' " +
-		"and grantee = concat('''', replace(current_user(), '@', '''@'''), '''')"
+		"and grantee = " + Account + " union all select 'account', " + Account + " union all select 'common max', @@global.max_user_connections"
 )
 
 // ReadOnly is the finding about a MariaDB or MySQL that takes no writes.
@@ -59,11 +62,15 @@ func MariaDB(ctx context.Context, s Store) ([]driver.Finding, error) {
 	x.myFailover()
 	x.isolation(x.facts["tx_isolation"] + x.facts["transaction_isolation"]) // one of the two is there, as a rule
 	x.myLog()
-	x.answers("max_statement_time", x.seconds("max_statement_time"), "SET GLOBAL max_statement_time = 0, or ALTER USER … WITH MAX_STATEMENT_TIME 0, of the user who locks")
+	x.answers("max_statement_time", x.seconds("max_statement_time"), "SET GLOBAL max_statement_time = 0, and the same in the server's file; ALTER USER "+x.facts["account"]+" WITH MAX_STATEMENT_TIME 0, where the limit is this user's")
 	x.idle("wait_timeout", x.seconds("wait_timeout"), "SET GLOBAL wait_timeout = 28800, and the same in the server's file")
-	x.connections("a higher limit (SET GLOBAL max_connections, ALTER USER … WITH MAX_USER_CONNECTIONS), or smaller pools",
-		limit{"max_connections", x.number("max_connections"), x.number("Threads_connected")},
-		limit{"the user's limit (max_user_connections)", x.number("max_user_connections"), x.number("own")})
+	most, own := x.number("max_connections"), x.number("max_user_connections")
+	user := fmt.Sprintf("ALTER USER %s WITH MAX_USER_CONNECTIONS %d", x.facts["account"], more(own))
+	if own == x.number("common max") {
+		user = fmt.Sprintf("SET GLOBAL max_user_connections = %d, and the same in the server's file", more(own))
+	}
+	x.connections("smaller pools", limit{"max_connections", most, x.number("Threads_connected"), fmt.Sprintf("SET GLOBAL max_connections = %d, and the same in the server's file", more(most))},
+		limit{"the user's limit (max_user_connections)", own, x.number("own"), user})
 	x.myPacket()
 	return x.found, x.clock(ctx, "select timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', utc_timestamp(6))")
 }
@@ -109,7 +116,7 @@ func (x *examination) myFailover() {
 	waits := x.is("Rpl_semi_sync_master_status", "ON") || x.is("Rpl_semi_sync_source_status", "ON")
 	switch {
 	case replicas == 0 && !counts && x.is("process", "0"):
-		f.Level, f.Seen = driver.LevelSkip, "this user may not see whether there are replicas: GRANT PROCESS ON *.* TO him"
+		f.Level, f.Seen = driver.LevelSkip, "this user may not see whether there are replicas: GRANT PROCESS ON *.* TO "+x.facts["account"]
 	case replicas == 0:
 	case semi && waits:
 		f.Seen = fmt.Sprintf("%d replicas, and commits wait for one until a timeout (semi-synchronous)", replicas)

@@ -38,6 +38,7 @@ const postgres = `select name, value from (values
 	('age', (select max(age(datfrozenxid))::text from pg_database)),
 	('vacuumed at', current_setting('autovacuum_freeze_max_age')),
 	('autovacuum', current_setting('autovacuum')),
+	('counts', (select reset_val from pg_settings where name = 'track_counts')),
 	('others', (select count(*)::text from pg_stat_activity where query = '<insufficient privilege>' and datname = current_database())),
 	('oldest', (select extract(epoch from max(clock_timestamp() - xact_start))::bigint::text from pg_stat_activity
 		where backend_xmin is not null and datname = current_database()))
@@ -74,15 +75,19 @@ func Postgres(ctx context.Context, s Store) ([]driver.Finding, error) {
 	x.isolation(x.facts["isolation"])
 	x.answers("statement_timeout", x.ms("statement ms"), x.setting("statement_timeout = 0"))
 	x.idle("idle_session_timeout", x.ms("idle"), x.setting("idle_session_timeout = 0"))
-	limits := []limit{{"max_connections, less what is reserved,", x.number("max") - x.number("reserved"), x.number("used")}}
-	if x.is("super", "on") {
-		limits[0] = limit{"max_connections", x.number("max"), x.number("used")}
-	} else {
-		limits = append(limits, limit{"the role's CONNECTION LIMIT", x.number("max of role"), x.number("used by role")},
-			limit{"the database's CONNECTION LIMIT", x.number("max of database"), x.number("used in database")})
+	system := func(most int64) string {
+		return fmt.Sprintf("ALTER SYSTEM SET max_connections = %d, and a restart", more(most))
 	}
-	x.connections(fmt.Sprintf("a higher limit (max_connections, ALTER ROLE %s CONNECTION LIMIT, ALTER DATABASE %s CONNECTION LIMIT), or smaller pools (pool_max_conns)",
-		x.facts["role"], x.facts["database"]), limits...)
+	limits := []limit{{"max_connections, less what is reserved,", x.number("max") - x.number("reserved"), x.number("used"), system(x.number("max"))}}
+	if x.is("super", "on") {
+		limits[0] = limit{"max_connections", x.number("max"), x.number("used"), system(x.number("max"))}
+	} else {
+		role, base := x.number("max of role"), x.number("max of database")
+		limits = append(limits,
+			limit{"the role's CONNECTION LIMIT", role, x.number("used by role"), fmt.Sprintf("ALTER ROLE %s CONNECTION LIMIT %d", x.facts["role"], more(role))},
+			limit{"the database's CONNECTION LIMIT", base, x.number("used in database"), fmt.Sprintf("ALTER DATABASE %s CONNECTION LIMIT %d", x.facts["database"], more(base))})
+	}
+	x.connections("smaller pools (pool_max_conns)", limits...)
 	x.pgVacuum()
 	return x.found, x.clock(ctx, "select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
 }
@@ -145,7 +150,7 @@ func (x *examination) pgFailover() {
 	switch {
 	case x.number("hidden") > 0:
 		f.Level = driver.LevelSkip
-		f.Seen = fmt.Sprintf("there are %d standbys, and this role may not see whether commits wait for them: GRANT pg_monitor TO it", standbys)
+		f.Seen = fmt.Sprintf("there are %d standbys, and this role may not see whether commits wait for them: GRANT pg_monitor TO %s", standbys, x.facts["role"])
 	case names != "" && sync == 0 && waits:
 		f.Level, f.Seen = driver.LevelBad, fmt.Sprintf("synchronous_standby_names is %q, and none of these is there", names)
 		f.Why = "commits wait for one: no lock can be had, renewed or given back"
@@ -179,10 +184,14 @@ func (x *examination) pgVacuum() {
 		f.Level = driver.LevelWarn
 		f.Why = "at some 2,144 million the server takes no writes, until it is vacuumed: no lock can be had, renewed or given back"
 		f.Mend = "end what keeps old transactions (pg_stat_activity, pg_prepared_xacts, pg_replication_slots), and VACUUM (FREEZE) the database that is the oldest by age(datfrozenxid)"
-	case !x.is("autovacuum", "on"):
-		f.Level, f.Seen = driver.LevelWarn, "autovacuum is off"
+	case !x.is("autovacuum", "on"), !x.is("counts", "on"):
+		off := "autovacuum"
+		if x.is("autovacuum", "on") { // which goes by what is counted
+			off = "track_counts"
+		}
+		f.Level, f.Seen = driver.LevelWarn, off+" is off"
 		f.Why = "the tables of locks, which are written all the time, grow, and each step gets slower, until it is slower than a grace"
-		f.Mend = "ALTER SYSTEM SET autovacuum = on, and SELECT pg_reload_conf(); or VACUUM the tables often"
+		f.Mend = "ALTER SYSTEM SET " + off + " = on, and SELECT pg_reload_conf(); or VACUUM the tables often"
 	}
 	x.add(f)
 	oldest := time.Duration(x.number("oldest")) * time.Second
@@ -193,7 +202,7 @@ func (x *examination) pgVacuum() {
 		f.Why = "vacuum cleans up nothing behind it: the tables of locks grow, and each step gets slower, until it is slower than a grace"
 		f.Mend = "end it (pg_stat_activity.xact_start, pg_terminate_backend), and SET idle_in_transaction_session_timeout for whoever leaves them"
 	case x.number("others") > 0:
-		f.Level, f.Seen = driver.LevelSkip, "this role may not see those of others: GRANT pg_monitor TO it"
+		f.Level, f.Seen = driver.LevelSkip, "this role may not see those of others: GRANT pg_monitor TO "+x.facts["role"]
 	}
 	x.add(f)
 }
