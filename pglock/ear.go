@@ -202,7 +202,7 @@ func (s *ears) dial() (*pgx.Conn, error) {
 	}
 	// The settings are those of this connection of ours, as far as the server knows them.
 	listen := `listen "` + s.channel + `"`
-	_, err = conn.PgConn().Exec(ctx, "select set_config(name, '0', false) from pg_settings where name in ('idle_session_timeout', 'statement_timeout'); "+listen).ReadAll()
+	_, err = conn.PgConn().Exec(ctx, "set statement_timeout = 0; select set_config(name, '0', false) from pg_settings where name = 'idle_session_timeout'; "+listen).ReadAll()
 	if err == nil {
 		err = s.say(ctx)
 	}
@@ -219,9 +219,9 @@ func (s *ears) dial() (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// say sends this process a message without content.
+// say sends this process a message that says nothing. How long the pool's statements may take says nothing of whether it is heard.
 func (s *ears) say(ctx context.Context) error {
-	_, err := s.send(ctx, message{sql: "select pg_notify('" + s.channel + "', 'heard')"})
+	_, err := s.send(ctx, message{sql: "set local statement_timeout = 0; select pg_notify('" + s.channel + "', 'heard')"})
 	return err
 }
 

@@ -92,6 +92,23 @@ func settings(t *testing.T, technique string) {
 		{role, "idle_in_transaction_session_timeout = '1s'", nil, nil},
 		{role, "statement_timeout = '1min'", examinetest.Levels{"statement time": examinetest.Warn}, nil},
 		{role, "statement_timeout = '5min'", nil, nil},
+		{
+			// A NOTIFY that only a statement without a limit gets through.
+			as("create schema slow; create function slow.pg_notify(text, text) returns void language plpgsql as $$ begin if current_setting('statement_timeout') <> '0' then raise query_canceled; end if; "+
+				"perform pg_catalog.pg_notify($1, $2); end $$; alter role postgres set search_path = slow, pg_catalog; alter role postgres set statement_timeout = '1min'",
+				"drop schema slow cascade; alter role postgres reset search_path; alter role postgres reset statement_timeout"),
+			"a statement_timeout that ends each NOTIFY",
+			examinetest.Levels{"statement time": examinetest.Warn},
+			nil,
+		},
+		{system, "track_counts = off", examinetest.Levels{"vacuum": examinetest.Warn}, examinetest.Levels{"vacuum": examinetest.Warn}},
+		{as("create rule other as on update to interlock.lock do also nothing", "drop rule if exists other on interlock.lock"), "a rule", examinetest.Levels{"rules": examinetest.Bad}, nil},
+		{
+			as("alter table interlock.lock drop constraint if exists lock_pkey", "alter table interlock.lock add primary key (name)"),
+			"no primary key",
+			examinetest.Levels{"keys": examinetest.Bad},
+			nil,
+		},
 		{role, "lock_timeout = '1ms'", nil, nil},
 		{role, "default_transaction_read_only = on", examinetest.Levels{"role": examinetest.Bad}, nil},
 		{as("alter table interlock.session set unlogged", "alter table interlock.session set logged"), "an unlogged table", examinetest.Levels{"logged tables": examinetest.Warn}, nil},
@@ -119,12 +136,12 @@ func settings(t *testing.T, technique string) {
 			want = k.rows
 		}
 		for _, f := range finds(t, k.what, url, want).Findings {
-			if typed := strings.TrimPrefix(f.Mend, "BEGIN READ WRITE; "); strings.HasPrefix(typed, "ALTER ROLE") || strings.HasPrefix(typed, "ALTER TABLE") {
+			if typed := strings.TrimPrefix(f.Mend, "BEGIN READ WRITE; "); strings.HasPrefix(typed, "ALTER ROLE") || strings.HasPrefix(typed, "ALTER TABLE") || strings.HasPrefix(typed, "DROP RULE") {
 				execute(t, s, f.Mend)
 				finds(t, k.what+", and "+f.Mend, url, nil)
-				if table, how, _ := strings.Cut(typed, " SET "); how != "LOGGED" {
-					name, _, _ := strings.Cut(how, " ")
-					execute(t, s, "begin read write; "+table+" reset "+name+"; commit")
+				if who, set, _ := strings.Cut(typed, " SET "); strings.HasPrefix(typed, "ALTER ROLE") {
+					name, _, _ := strings.Cut(set, " ")
+					execute(t, s, "begin read write; "+who+" reset "+name+"; commit")
 				} else {
 					execute(t, s, do)
 				}
@@ -258,7 +275,11 @@ func TestDoctor_Connections(t *testing.T) {
 		"alter database postgres connection limit 3": "alter database postgres connection limit -1",
 	} {
 		execute(t, s, set)
-		finds(t, set, app, nearly)
+		for _, f := range finds(t, set, app, nearly).Of(driver.LevelWarn) {
+			typed, _, _ := strings.Cut(f.Mend, "; or ")
+			execute(t, s, typed)
+			finds(t, typed, app, nil)
+		}
 		execute(t, s, reset)
 	}
 	execute(t, s, "alter role app connection limit 1")
@@ -358,4 +379,30 @@ func TestDoctor_Vacuum(t *testing.T) {
 	}
 	execute(t, s, "do $$ begin for i in 1..210000 loop perform txid_current(); commit; end loop; end $$")
 	finds(t, "200,000 transactions behind one that stays", s.URL(), examinetest.Levels{"vacuum": examinetest.Warn})
+}
+
+// A transaction that was prepared and forgotten holds a name for good.
+func TestDoctor_PreparedTransactions(t *testing.T) {
+	t.Parallel()
+	s := migrated(t, append(slices.Clone(sound), "-c", "max_prepared_transactions=5")...)
+	for technique, statement := range map[string]string{
+		"rows":    "insert into interlock.lock values ('a', 0, '{}')",
+		"rowlock": "insert into interlock.held values ('a', 0)",
+		"session": "select pg_advisory_xact_lock(4711)",
+	} {
+		execute(t, s, "begin; "+statement+"; prepare transaction 'forgotten'")
+		for _, other := range leases {
+			want := examinetest.Levels{}
+			if other == technique {
+				want = examinetest.Levels{"prepared transactions": examinetest.Bad}
+			}
+			for _, f := range finds(t, other+", and "+statement, by(s.URL(), other), want).Of(driver.LevelBad) {
+				if typed, _, _ := strings.Cut(f.Mend, "; or "); typed != "ROLLBACK PREPARED 'forgotten'" {
+					t.Errorf("%+v, want how to end it", f)
+				}
+			}
+		}
+		execute(t, s, "rollback prepared 'forgotten'")
+		finds(t, "it has ended", by(s.URL(), technique), nil)
+	}
 }
