@@ -20,7 +20,7 @@ var garbage []byte
 func TestPauseLeavesNothingOfACollection(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	defer debug.SetGCPercent(debug.SetGCPercent(1))
-	for range 200 {
+	for range 60 {
 		for range 30 {
 			garbage = make([]byte, 4096) // and a collection begins every few rounds
 		}
