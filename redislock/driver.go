@@ -50,7 +50,7 @@ func newDriver(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, e
 		return nil, err
 	}
 	d := &Driver{store: store, options: options, lifeMS: strconv.FormatInt(max(options.KeepCounters, 0).Milliseconds(), 10)}
-	d.batch.Alone, d.batch.Together = d.alone, d.together
+	d.batch.Alone, d.batch.Together, d.batch.Stop = d.alone, d.together, store.Ctx.Done()
 	d.orphans = redisstore.NewOrphans(store)
 	d.subs = redisstore.NewSubscriptions(store, redisstore.Listening{
 		Channel: channelAt, Heard: d.heard, Ended: d.unsubscribed, Sessions: redisstore.AllOf(&d.sessions),

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/sessions"
@@ -81,6 +82,7 @@ func TestRequestsThatComeMeanwhileGoTogether(t *testing.T) {
 			if got := s.sent()[len(c.want):]; !equal(got, c.then) {
 				t.Errorf("%d requests: then sends of %v, want %v", c.requests, got, c.then)
 			}
+			time.Sleep(2 * idle * look) // the lookout goes
 		})
 	}
 }
@@ -111,6 +113,7 @@ func TestWhoGivesUpIsToldWhetherTheRequestWasSent(t *testing.T) {
 		start(0, t.Context())
 		start(1, ctx)
 		cancel()
+		time.Sleep(2 * look)
 		synctest.Wait()
 		if !errors.Is(errs[1], driver.ErrNotSent) {
 			t.Errorf("given up while it waited: %v, want that it was not sent", errs[1])
@@ -121,6 +124,7 @@ func TestWhoGivesUpIsToldWhetherTheRequestWasSent(t *testing.T) {
 		s.gate <- struct{}{} // the two are sent together
 		synctest.Wait()
 		cancel()
+		time.Sleep(2 * look)
 		synctest.Wait()
 		var under *sessions.Underway
 		if !errors.As(errs[2], &under) || errors.Is(errs[2], driver.ErrNotSent) {
@@ -137,5 +141,6 @@ func TestWhoGivesUpIsToldWhetherTheRequestWasSent(t *testing.T) {
 		if got := s.sent(); !equal(got, []int{1, 2}) || errs[3] != nil {
 			t.Errorf("sends of %v, and %v for who did not give up; want 1 and 2, and no error", got, errs[3])
 		}
+		time.Sleep(2 * idle * look) // the lookout goes
 	})
 }
