@@ -3,6 +3,9 @@ package local
 import (
 	"context"
 	"runtime"
+	"slices"
+
+	"github.com/interlock-go/interlock/internal/lazyctx"
 )
 
 // What the tests of package interlock see of a pool.
@@ -23,25 +26,21 @@ func (p *Pool) Unlocked() bool {
 		if p.mu.TryLock() {
 			calls := p.calls()
 			p.mu.Unlock()
-			for _, c := range calls {
-				if c.call != nil && !c.call.Unlocked() {
-					return false
-				}
-			}
-			return true
+			return !slices.ContainsFunc(calls, func(c *lazyctx.Context) bool { return !c.Unlocked() })
 		}
 		runtime.Gosched()
 	}
 	return false
 }
 
-func (p *Pool) calls() (standing []*claim) {
+// calls are the requests of claims that stand for somebody. The mutex is held.
+func (p *Pool) calls() (under []*lazyctx.Context) {
 	for _, l := range p.lines {
-		if l.standing != nil {
-			standing = append(standing, l.standing)
+		if l.standing != nil && l.standing.call != nil {
+			under = append(under, l.standing.call)
 		}
 	}
-	return standing
+	return under
 }
 
 // Size counts the lines of a pool and the claims of its session.
