@@ -196,7 +196,14 @@ func TestSemaphore_WhatIsFreeIsTakenSideBySide(t *testing.T) {
 func TestSemaphore_SideBySideNobodyIsOvertaken(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const permits = 30
-		d := inTen(memlock.New())
+		d := &spy{Driver: memlock.New()}
+		d.ahead(func(ctx context.Context, _ string, c driver.Claim) error {
+			slow(ctx, 10*time.Millisecond)
+			if c.Queue {
+				slow(ctx, time.Millisecond) // who is to stand in line comes after what was asked for beside him
+			}
+			return nil
+		})
 		c := newClient(t, d, nil)
 		s := c.Semaphore("s", permits)
 		var all []*attempt
