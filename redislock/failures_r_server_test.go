@@ -126,7 +126,7 @@ func TestR15_AReplica(t *testing.T) {
 
 	// The replica becomes a master, is used, and goes back.
 	replica.MustDo(t, "REPLICAOF", "NO", "ONE")
-	client := open(t, replica.URL(), &interlock.Options{TTL: 3 * time.Second, Patience: time.Second})
+	client := open(t, replica.URL(), &interlock.Options{TTL: 3 * time.Second, Patience: 3 * time.Second})
 	other := open(t, replica.URL(), &interlock.Options{TTL: 3 * time.Second, Patience: ample})
 	conn, err := redisconn.Open(t.Context(), redisconn.Config{Addrs: []string{replica.Addr()}})
 	if err != nil {
