@@ -14,6 +14,9 @@ func TestFloorsOfTheCore(t *testing.T) {
 	_, text, _ = strings.Cut(text, "\nThe core has floors")
 	_, text, _ = strings.Cut(text, "```\n")
 	picture, _, _ := strings.Cut(text, "```")
+	if !strings.Contains(read(t, root, "CONTRIBUTING.md"), "\n```\n"+picture+"```\n") {
+		t.Errorf("CONTRIBUTING.md draws the floors otherwise than the design does, which draws\n%s", picture)
+	}
 	var floors, ground []string // from above
 	beside := ""                // what is on a floor of its own beside them
 	inside := regexp.MustCompile(`internal/\w+`)
