@@ -143,17 +143,20 @@ func (s *session) spent(ctx context.Context, c *claim) error {
 		c.dir, lastNumber, who, driver.ErrUnable), s.deny(ctx, c))
 }
 
-// deny takes c out of line again, which cannot be held now and does not wait.
+// deny takes c out of line again, which cannot be held now and does not wait. It has no node from the
+// moment at which they are being removed: whoever looks after the session's claims meanwhile would
+// have their going told, and that would be a loss.
 func (s *session) deny(ctx context.Context, c *claim) error {
 	s.mu.Lock()
-	nodes := c.nodes
-	s.disown(c) // or else its going is a loss
+	s.disown(c)
+	nodes, was := c.nodes, c.state
+	c.nodes, c.state = nil, absent
 	s.mu.Unlock()
-	if err := s.remove(ctx, nodes); err != nil {
-		return err
+	err := s.remove(ctx, nodes)
+	if err != nil {
+		s.mu.Lock()
+		c.nodes, c.state = nodes, was // they may stand there
+		s.mu.Unlock()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.state, c.nodes = absent, nil
-	return nil
+	return err
 }

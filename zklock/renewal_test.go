@@ -8,6 +8,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servertest"
 	"github.com/interlock-go/interlock/internal/zk"
+	"github.com/interlock-go/interlock/zklock"
 )
 
 // A renewal is a change, which a majority has to make: what a leader answers alone may come from one that others have replaced.
@@ -98,4 +99,46 @@ func TestZ17_ALeaderAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	renews(t, s)
+}
+
+// A session looks at its claims while one of them, a try that came too late, is taken out of line again: it leaves that one alone,
+// whose node is going.
+func TestALookLeavesAloneWhatIsDenied(t *testing.T) {
+	t.Parallel()
+	s := servertest.ZooKeeper(t)
+	one, _, _, _ := opened(t, s)
+	two, _, _, _ := opened(t, s)
+	held, denied := of(driver.Mutex, "m"), of(driver.Mutex, "m")
+	held.Queue, denied.Queue = true, true
+	if g, err := one.Acquire(within(t), held); err != nil || !g.Held {
+		t.Fatal(g, err)
+	}
+	if g, err := two.Acquire(within(t), denied); err != nil || g.Held {
+		t.Fatal(g, err)
+	}
+	if err := s.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Resume() }()
+	err := zklock.Denying(within(t), two, denied.ID, func(check func(context.Context) error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := check(ctx); err != nil {
+			t.Errorf("the servers were asked for the node of a claim that leaves: %v", err)
+		}
+		if err := s.Resume(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Errorf("to take it out of line: %v", err)
+	}
+	select {
+	case l := <-two.(driver.LossNotifier).Lost():
+		t.Errorf("a try that was denied is lost: %v", l.Err)
+	default:
+	}
+	if g, err := two.Acquire(within(t), denied); err != nil || g.Held {
+		t.Errorf("it asks again: held %t, %v, want that it waits", g.Held, err)
+	}
 }
