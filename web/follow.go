@@ -94,7 +94,7 @@ func (f *followed) watch(ctx context.Context, w driver.Watcher) {
 			f.look(ctx, namePolled, false)
 			return
 		case err != nil:
-			f.tell(ctx, driver.Line{}, err, time.Now())
+			f.tell(ctx, driver.Line{}, err, time.Time{})
 		}
 		pause(ctx, time.Second)
 	}
@@ -107,7 +107,7 @@ func (f *followed) listen(ctx context.Context, w driver.Watcher) (err error) {
 		if errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}
-		f.tell(ctx, l, err, time.Now())
+		f.tell(ctx, l, err, time.Time{})
 	}
 	return nil
 }
@@ -129,7 +129,9 @@ func (f *followed) look(ctx context.Context, pace time.Duration, later bool) {
 	}
 }
 
-// tell takes in a state of the name, as the store had it after it was asked.
+// tell notes a state of the name and tells the viewers: one that the store had after it was asked, or
+// that its watch told just now, if that is zero. A look that began in the very moment of the last
+// change may have read what was before it, so it says nothing.
 func (f *followed) tell(ctx context.Context, l driver.Line, err error, asked time.Time) {
 	b := f.b
 	b.mu.Lock()
@@ -137,7 +139,7 @@ func (f *followed) tell(ctx context.Context, l driver.Line, err error, asked tim
 	switch {
 	case ctx.Err() != nil:
 		return // nobody looks any more
-	case err == nil && f.sight != nil && asked.Before(f.sight.at):
+	case err == nil && f.sight != nil && !asked.IsZero() && !asked.After(f.sight.at):
 		return // a change has overtaken it
 	case err != nil && f.failure == nil:
 		f.failure = &failure{since: time.Now(), err: err}
@@ -146,6 +148,9 @@ func (f *followed) tell(ctx context.Context, l driver.Line, err error, asked tim
 	default:
 		if before, known := f.before(); known {
 			b.history.note(f.name, between(before, l.Claims, time.Now())...)
+		}
+		if asked.IsZero() {
+			asked = time.Now()
 		}
 		f.sight, f.failure = &sight{Line: l, at: asked}, nil
 	}
