@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
 // What programs are given.
@@ -48,11 +49,12 @@ type failureAnswer struct {
 	Detail string    `json:"detail"`
 }
 
-func (f *failure) answer(who Principal) *failureAnswer {
+// failureOf returns a failure as programs read it, nil for none.
+func failureOf(f *hub.Failure, who Principal) *failureAnswer {
 	if f == nil {
 		return nil
 	}
-	return &failureAnswer{f.since.UTC(), who.told(f.err)}
+	return &failureAnswer{f.Since.UTC(), who.told(f.Err)}
 }
 
 // apiLines answers GET /v1/lines.
@@ -61,16 +63,16 @@ func (h *Handler) apiLines(w http.ResponseWriter, r *http.Request, who Principal
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), readingLimit)
+	ctx, cancel := context.WithTimeout(r.Context(), hub.ListLimit)
 	defer cancel()
-	snap, failure := b.see(ctx)
+	snap, failure := b.List.Newest(ctx)
 	switch {
-	case failure != nil && (snap == nil || isUnsupported(failure.err)):
-		return lookProblem(failure.err, who)
+	case failure != nil && (snap == nil || failure.Unsupported()):
+		return lookProblem(failure.Err, who)
 	case snap == nil:
 		return problemOf("not-sent", "the list is not there yet: it is being read")
 	}
-	answer, err := b.lines(snap, failure, sel)
+	answer, err := listAnswer(b, snap, failure, sel)
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func (h *Handler) apiLines(w http.ResponseWriter, r *http.Request, who Principal
 }
 
 // linesWanted reads which part of a list is wanted.
-func (h *Handler) linesWanted(r *http.Request, who Principal) (b *hub, sel selection, err error) {
+func (h *Handler) linesWanted(r *http.Request, who Principal) (b *hub.Hub, sel selection, err error) {
 	p, err := paramsOf(r, true, "store", "prefix", "after", "limit", "sort")
 	if err == nil {
 		b, err = h.meant(p, false)
@@ -100,40 +102,38 @@ func (h *Handler) linesWanted(r *http.Request, who Principal) (b *hub, sel selec
 	return b, sel, err
 }
 
-// lines returns a part of a list. Of one list each part is made once.
-func (b *hub) lines(s *snapshot, f *failure, sel selection) (*linesAnswer, error) {
-	s.drawn.mu.Lock()
-	defer s.drawn.mu.Unlock()
+// listAnswer returns a part of a list. Of one list each part is made once.
+func listAnswer(b *hub.Hub, s *hub.Snapshot, f *hub.Failure, sel selection) (*linesAnswer, error) {
 	key := fmt.Sprintf("json %t %q %q %d %q", sel.waiting, sel.prefix, sel.after, sel.limit, sel.who.Read)
-	d := s.drawn.made[key]
-	if d == nil {
-		d = &drawing{}
+	d, err := hub.Once(&s.Made, key, func() (*drawing, error) {
+		d := &drawing{}
 		var lines []listedLine
 		if sel.waiting {
-			lines = b.contended(s, sel, &d.part)
+			lines = contended(b, s, sel, &d.part)
 		} else {
-			d.part = sel.of(s.lines)
+			d.part = sel.of(s.Lines)
 			for _, l := range d.part.lines {
-				_, waited := b.history.of(l.Name)
-				lines = append(lines, b.listed(l, s.at, waited))
+				_, waited := b.History.Of(l.Name)
+				lines = append(lines, listedOf(b, l, s.At, waited))
 			}
 		}
 		var err error
-		if d.json, err = json.Marshal(append([]listedLine{}, lines...)); err != nil {
-			return nil, err
-		}
-		d.sum = sumOf(&d.part, s.partial)
-		s.drawn.keep(key, d)
+		d.json, err = json.Marshal(append([]listedLine{}, lines...))
+		d.sum = sumOf(&d.part, s.Partial)
+		return d, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	a := &linesAnswer{
 		sum:   d.sum,
-		Store: b.store.Name, AsOf: *span(s.at, time.Now()), Names: d.names, Held: d.held, Waiting: d.waiting, Lines: d.json, Failure: f.answer(sel.who),
+		Store: b.Name, AsOf: *span(s.At, time.Now()), Names: d.names, Held: d.held, Waiting: d.waiting, Lines: d.json, Failure: failureOf(f, sel.who),
 	}
 	if d.more && !sel.waiting {
 		a.Next = d.part.lines[len(d.part.lines)-1].Name
 	}
-	if s.partial != nil {
-		a.Partial = sel.who.told(s.partial)
+	if s.Partial != nil {
+		a.Partial = sel.who.told(s.Partial)
 	}
 	return a, nil
 }
@@ -152,7 +152,7 @@ func sumOf(p *part, partial error) uint64 {
 }
 
 // listed is a line in a list.
-func (b *hub) listed(l driver.Line, now time.Time, waited time.Duration) listedLine {
+func listedOf(b *hub.Hub, l driver.Line, now time.Time, waited time.Duration) listedLine {
 	v := listedLine{Waited: waited.Milliseconds()}
 	for _, h := range l.Claims {
 		if !h.Held {
@@ -166,12 +166,12 @@ func (b *hub) listed(l driver.Line, now time.Time, waited time.Duration) listedL
 		l.Claims = l.Claims[:mostClaims]
 	}
 	v.More = max(v.More, 0)
-	v.line = b.view(l, now)
+	v.line = lineOf(b, l, now)
 	return v
 }
 
 // nameWanted reads which name is wanted.
-func (h *Handler) nameWanted(r *http.Request, who Principal) (*hub, string, error) {
+func (h *Handler) nameWanted(r *http.Request, who Principal) (*hub.Hub, string, error) {
 	p, err := paramsOf(r, true, "store", "name")
 	if err != nil {
 		return nil, "", err
@@ -193,20 +193,20 @@ func (h *Handler) apiLine(w http.ResponseWriter, r *http.Request, who Principal)
 	if err != nil {
 		return err
 	}
-	l, err := b.ask(r.Context(), name)
+	l, err := b.Store.Line(r.Context(), name)
 	if err != nil {
 		return lookProblem(err, reader)
 	}
-	return answerJSON(w, b.view(l, time.Now()))
+	return answerJSON(w, lineOf(b, l, time.Now()))
 }
 
 // historyAnswer is what this server saw of a name.
 type historyAnswer struct {
-	Store  string    `json:"store"`
-	Name   string    `json:"name"`
-	Since  time.Time `json:"since"`     // when this server began
-	Waited int64     `json:"waited_ms"` // by those whose wait has ended
-	Events []event   `json:"events"`    // the oldest first
+	Store  string      `json:"store"`
+	Name   string      `json:"name"`
+	Since  time.Time   `json:"since"`     // when this server began
+	Waited int64       `json:"waited_ms"` // by those whose wait has ended
+	Events []hub.Event `json:"events"`    // the oldest first
 }
 
 // apiHistory answers GET /v1/history.
@@ -215,8 +215,8 @@ func (h *Handler) apiHistory(w http.ResponseWriter, r *http.Request, who Princip
 	if err != nil {
 		return err
 	}
-	events, waited := b.history.of(name)
-	return answerJSON(w, historyAnswer{b.store.Name, name, b.history.since, waited.Milliseconds(), append([]event{}, events...)})
+	events, waited := b.History.Of(name)
+	return answerJSON(w, historyAnswer{b.Name, name, b.History.Since, waited.Milliseconds(), append([]hub.Event{}, events...)})
 }
 
 // apiWatch answers GET /v1/watch: of a name, or of a part of the list.
@@ -228,14 +228,14 @@ func (h *Handler) apiWatch(w http.ResponseWriter, r *http.Request, who Principal
 	if err != nil {
 		return err
 	}
-	return h.stream(w, r, who, func(m *mailbox) (leave func()) { return b.join(name, m) }, func(s state, who Principal) (*message, error) {
+	return h.stream(w, r, who, func(m *hub.Mailbox) (leave func()) { return b.Names.Follow(name, m) }, func(s hub.State, who Principal) (*message, error) {
 		switch {
 		case !who.mayRead(name):
 			return &message{"end", []byte(`{}`)}, nil
-		case s.failure != nil:
-			return jsonMessage("gap", s.failure.answer(who))
+		case s.Failure != nil:
+			return jsonMessage("gap", failureOf(s.Failure, who))
 		}
-		return jsonMessage("line", b.view(s.line.Line, time.Now()))
+		return jsonMessage("line", lineOf(b, s.Line.Line, time.Now()))
 	})
 }
 
@@ -246,13 +246,13 @@ func (h *Handler) watchLines(w http.ResponseWriter, r *http.Request, who Princip
 		return err
 	}
 	last, first := uint64(0), true
-	return h.stream(w, r, who, b.joinList, func(s state, who Principal) (*message, error) {
+	return h.stream(w, r, who, b.List.Follow, func(s hub.State, who Principal) (*message, error) {
 		sel.who = who
-		if s.failure != nil {
+		if s.Failure != nil {
 			first = true // so that whoever heard of it hears that it is over
-			return jsonMessage("gap", s.failure.answer(who))
+			return jsonMessage("gap", failureOf(s.Failure, who))
 		}
-		answer, err := b.lines(s.snap, nil, sel)
+		answer, err := listAnswer(b, s.List, nil, sel)
 		if err != nil || !first && last == answer.sum {
 			return nil, err
 		}

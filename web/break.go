@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/caught"
 	"github.com/interlock-go/interlock/internal/printable"
+	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
 // wish is a break as somebody asks for it.
@@ -58,10 +58,10 @@ const breakLimit = 15 * time.Second
 // breaks breaks a claim, if it still is the one that is meant. It returns marked if its owner has not let go yet, else broken.
 // Whatever comes of it is in the log before it is answered.
 func (h *Handler) breaks(r *http.Request, who Principal, w wish) (state string, err error) {
-	if !h.begin() {
+	if !h.life.Begin() {
 		return "", problemOf("not-sent", "the server is closing")
 	}
-	defer h.work.Done()
+	defer h.life.Done()
 	b := h.hub(w.store)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakLimit)
 	defer cancel()
@@ -70,7 +70,7 @@ func (h *Handler) breaks(r *http.Request, who Principal, w wish) (state string, 
 	case !who.mayBreak(w.name):
 		err = problemOf("forbidden", "%s may not break that name", who.called())
 	default:
-		state, whose, err = b.breaks(ctx, who, w)
+		state, whose, err = h.breakClaim(ctx, b, who, w)
 	}
 	outcome := state
 	if err != nil {
@@ -98,51 +98,46 @@ func (h *Handler) refused(r *http.Request, who Principal, err *problem) {
 		slog.String("by", who.Name), slog.String("from", r.RemoteAddr), slog.String("outcome", err.kind()), slog.Any("err", err))
 }
 
-func (b *hub) breaks(ctx context.Context, who Principal, w wish) (state string, whose driver.Holder, err error) {
-	l, err := b.ask(ctx, w.name)
+// breakClaim asks the store for a break, between two looks at the line.
+func (h *Handler) breakClaim(ctx context.Context, b *hub.Hub, who Principal, w wish) (state string, whose driver.Holder, err error) {
+	l, err := b.Store.Line(ctx, w.name)
 	if err != nil {
 		return "", whose, lookProblem(err, reader)
 	}
 	whose, stands := w.in(l)
 	if !stands {
-		if b.h.acts.has(w) {
+		if h.acts.has(w) {
 			return "broken", whose, nil
 		}
-		return "", whose, b.changed(l, who, "no claim %s with token %d stands in that line: nothing was changed", w.id, w.fence)
+		return "", whose, changedProblem(b, l, who, "no claim %s with token %d stands in that line: nothing was changed", w.id, w.fence)
 	}
-	err = b.breakIn(ctx, w)
+	err = b.Store.Break(ctx, w.name, w.id, w.fence, w.now)
 	if err != nil && !errors.Is(err, driver.ErrRefused) {
 		p := storeProblem(err)
-		b.record(w, who, whose, p.kind())
+		recordBreak(b, w, who, whose, p.kind())
 		return "", whose, p
 	}
 	if err == nil {
-		b.h.acts.add(w)
+		h.acts.add(w)
 	}
-	after, lookErr := b.ask(ctx, w.name)
+	after, lookErr := b.Store.Line(ctx, w.name)
 	if err != nil {
 		if lookErr != nil {
 			after = l
 		}
-		return "", whose, b.changed(after, who, "%v", err)
+		return "", whose, changedProblem(b, after, who, "%v", err)
 	}
 	state = "broken"
 	if lookErr != nil && whose.Held && !w.now {
 		state = "marked"
 	}
 	if lookErr == nil {
-		if h, stands := w.in(after); stands && h.Broken {
+		if c, stands := w.in(after); stands && c.Broken {
 			state = "marked"
 		}
 	}
-	b.record(w, who, whose, state)
+	recordBreak(b, w, who, whose, state)
 	return state, whose, nil
-}
-
-// breakIn asks the store for a break.
-func (b *hub) breakIn(ctx context.Context, w wish) (err error) {
-	defer caught.Panic(&err, b.h.log, b.store.Name)
-	return b.looks.Break(ctx, w.name, w.id, w.fence, w.now)
 }
 
 // in returns the claim that is meant.
@@ -156,18 +151,18 @@ func (w wish) in(l driver.Line) (h driver.Holder, stands bool) {
 }
 
 // record notes a break in the timeline.
-func (b *hub) record(w wish, who Principal, whose driver.Holder, outcome string) {
-	e := eventOf(broke, whose, time.Now())
+func recordBreak(b *hub.Hub, w wish, who Principal, whose driver.Holder, outcome string) {
+	e := hub.EventOf(hub.Broke, whose, time.Now())
 	e.By, e.Now, e.Reason, e.Result = who.Name, w.now, w.reason, outcome
-	b.history.note(w.name, e)
+	b.History.Add(w.name, e)
 }
 
 // changed says that the claim is not what was meant, with the line as it is.
-func (b *hub) changed(l driver.Line, who Principal, format string, args ...any) *problem {
+func changedProblem(b *hub.Hub, l driver.Line, who Principal, format string, args ...any) *problem {
 	p := problemOf("changed", format, args...)
 	if who.mayRead(l.Name) {
-		v := b.view(l, time.Now())
-		p.Line, p.page = &v, address("line", "store", b.store.Name, "name", l.Name)
+		v := lineOf(b, l, time.Now())
+		p.Line, p.page = &v, address("line", "store", b.Name, "name", l.Name)
 	}
 	return p
 }

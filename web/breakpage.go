@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/internal/printable"
+	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
 // breakView is the page that asks whether a claim is to be broken.
@@ -33,20 +34,20 @@ func (h *Handler) breakPage(w http.ResponseWriter, r *http.Request, who Principa
 		return problemOf("forbidden", "%s may not break that name", who.called())
 	}
 	b := h.hub(wish.store)
-	ctx, cancel := context.WithTimeout(r.Context(), lookLimit)
+	ctx, cancel := context.WithTimeout(r.Context(), hub.LineLimit)
 	defer cancel()
-	l, err := b.ask(ctx, wish.name)
+	l, err := b.Store.Line(ctx, wish.name)
 	if err != nil {
 		return lookProblem(err, reader)
 	}
 	claim, stands := wish.in(l)
 	if !stands {
-		return b.changed(l, who, "no claim %s with token %d stands in that line", wish.id, wish.fence)
+		return changedProblem(b, l, who, "no claim %s with token %d stands in that line", wish.id, wish.fence)
 	}
 	now := time.Now()
 	v := &breakView{
-		frame: h.frame(r, &who, "Break "+printable.Text(wish.name)), Name: wish.name, Shown: printable.Text(wish.name), Claim: b.claimView(wish.name, 0, claim, now),
-		LineHref: address("line", "store", b.store.Name, "name", wish.name), Fence: token(wish.fence), Held: claim.Held, Foreign: claim.Foreign,
+		frame: h.frame(r, &who, "Break "+printable.Text(wish.name)), Name: wish.name, Shown: printable.Text(wish.name), Claim: claimViewOf(b, wish.name, 0, claim, now),
+		LineHref: address("line", "store", b.Name, "name", wish.name), Fence: token(wish.fence), Held: claim.Held, Foreign: claim.Foreign,
 	}
 	v.within(h, b, "line")
 	owner := v.Claim.Owner
@@ -95,7 +96,7 @@ func (h *Handler) wished(p params) (w wish, err error) {
 	if err != nil {
 		return w, err
 	}
-	w.store = b.store.Name
+	w.store = b.Name
 	if w.name, err = p.name("name"); err != nil {
 		return w, err
 	}

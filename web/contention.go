@@ -12,13 +12,14 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/printable"
+	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
 // contended returns the names for which there was waited longest, by those who wait now and by those whose wait was seen to end, and
 // counts all.
-func (b *hub) contended(s *snapshot, sel selection, p *part) []listedLine {
-	ended := b.history.waits()
-	all := selection{prefix: sel.prefix, limit: len(s.lines), who: sel.who}.of(s.lines)
+func contended(b *hub.Hub, s *hub.Snapshot, sel selection, p *part) []listedLine {
+	ended := b.History.Waits()
+	all := selection{prefix: sel.prefix, limit: len(s.Lines), who: sel.who}.of(s.Lines)
 	*p = part{names: all.names, held: all.held, waiting: all.waiting}
 	type ranked struct {
 		line driver.Line
@@ -31,7 +32,7 @@ func (b *hub) contended(s *snapshot, sel selection, p *part) []listedLine {
 			if !h.Held {
 				waits = true
 				if !h.Since.IsZero() {
-					wait += max(s.at.Sub(h.Since), 0)
+					wait += max(s.At.Sub(h.Since), 0)
 				}
 			}
 		}
@@ -55,7 +56,7 @@ func (b *hub) contended(s *snapshot, sel selection, p *part) []listedLine {
 	var lines []listedLine
 	for _, n := range names[:min(len(names), sel.limit)] {
 		p.lines = append(p.lines, n.line)
-		lines = append(lines, b.listed(n.line, s.at, ended[n.line.Name]))
+		lines = append(lines, listedOf(b, n.line, s.At, ended[n.line.Name]))
 	}
 	p.more = len(names) > sel.limit
 	return lines
@@ -84,7 +85,7 @@ func (h *Handler) contentionPage(w http.ResponseWriter, r *http.Request, who Pri
 	if err != nil {
 		return err
 	}
-	snap, failure := b.seeSoon(r.Context())
+	snap, failure := b.List.Soon(r.Context())
 	v := &contentionView{listFrame: h.newListFrame(r, who, b, "Contention", "contention", "page", "contention")}
 	if _, err := v.fill(b, who, snap, failure); err != nil {
 		return err
@@ -93,47 +94,40 @@ func (h *Handler) contentionPage(w http.ResponseWriter, r *http.Request, who Pri
 }
 
 // fill shows the names. It returns a number that differs where something else is shown.
-func (v *contentionView) fill(b *hub, who Principal, snap *snapshot, failure *failure) (sum uint64, err error) {
-	v.Here = cmp.Or(v.Here, address("contention", "store", b.store.Name))
-	v.Since = clockTime(b.history.since)
-	d, sum, err := v.listFrame.fill(who, snap, failure, func() (*drawing, error) { return b.drawContention(snap, who) })
+func (v *contentionView) fill(b *hub.Hub, who Principal, snap *hub.Snapshot, failure *hub.Failure) (sum uint64, err error) {
+	v.Here = cmp.Or(v.Here, address("contention", "store", b.Name))
+	v.Since = clockTime(b.History.Since)
+	d, sum, err := v.listFrame.fill(who, snap, failure, func() (*drawing, error) { return drawContention(b, snap, who) })
 	v.Any = d != nil && len(d.lines) > 0
 	return sum, err
 }
 
 // drawContention draws the rows once for all who look.
-func (b *hub) drawContention(s *snapshot, who Principal) (*drawing, error) {
-	s.drawn.mu.Lock()
-	defer s.drawn.mu.Unlock()
-	key := fmt.Sprintf("contention %q", who.Read)
-	if d := s.drawn.made[key]; d != nil {
-		return d, nil
-	}
-	d := &drawing{}
-	var rows []contendedRow
-	sum := fnv.New64a()
-	for i, l := range b.contended(s, selection{limit: onContention, who: who}, &d.part) {
-		full := d.part.lines[i]
-		longest := time.Duration(0)
-		for _, h := range full.Claims {
-			if !h.Held && !h.Since.IsZero() {
-				longest = max(longest, s.at.Sub(h.Since))
+func drawContention(b *hub.Hub, s *hub.Snapshot, who Principal) (*drawing, error) {
+	return hub.Once(&s.Made, fmt.Sprintf("contention %q", who.Read), func() (*drawing, error) {
+		d := &drawing{}
+		var rows []contendedRow
+		sum := fnv.New64a()
+		for i, l := range contended(b, s, selection{limit: onContention, who: who}, &d.part) {
+			full := d.part.lines[i]
+			longest := time.Duration(0)
+			for _, h := range full.Claims {
+				if !h.Held && !h.Since.IsZero() {
+					longest = max(longest, s.At.Sub(h.Since))
+				}
 			}
+			r := contendedRow{
+				Key: strconv.QuoteToASCII(l.Name), Shown: printable.Text(l.Name), Href: address("line", "store", b.Name, "name", l.Name), Holder: rowOf(b, full, s.At).Holder,
+				Wait: numberWords(l.Waiting), Longest: spanWords(longest), Waiting: spanWords(time.Duration(l.Waits) * time.Millisecond),
+				Ended: spanWords(time.Duration(l.Waited) * time.Millisecond),
+			}
+			fmt.Fprint(sum, r)
+			r.Print = fmt.Sprintf("%x", sum.Sum64())
+			rows = append(rows, r)
 		}
-		r := contendedRow{
-			Key: strconv.QuoteToASCII(l.Name), Shown: printable.Text(l.Name), Href: address("line", "store", b.store.Name, "name", l.Name), Holder: b.row(full, s.at).Holder,
-			Wait: numberWords(l.Waiting), Longest: spanWords(longest), Waiting: spanWords(time.Duration(l.Waits) * time.Millisecond),
-			Ended: spanWords(time.Duration(l.Waited) * time.Millisecond),
-		}
-		fmt.Fprint(sum, r)
-		r.Print = fmt.Sprintf("%x", sum.Sum64())
-		rows = append(rows, r)
-	}
-	d.sum = sum.Sum64()
-	var err error
-	if d.rows, err = htmlOf("contention-rows", rows); err != nil {
-		return nil, err
-	}
-	s.drawn.keep(key, d)
-	return d, nil
+		d.sum = sum.Sum64()
+		var err error
+		d.rows, err = htmlOf("contention-rows", rows)
+		return d, err
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/internal/printable"
+	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
 // frame is what is around every page.
@@ -18,7 +19,7 @@ type frame struct {
 	Soon                 bool   // it asks for itself again, where no script does
 	Icon, Styles, Script string
 	Tabs, Stores         []tab
-	Store                *Store // that the page is about, nil if about all
+	Store                *hub.Hub // that the page is about, nil if about all
 	Who                  string
 	Breaks               bool
 }
@@ -57,12 +58,12 @@ func (h *Handler) here(r *http.Request) string {
 }
 
 // within puts a page into the frame of a store.
-func (f *frame) within(h *Handler, b *hub, path string) {
-	f.Store = &b.store
+func (f *frame) within(h *Handler, b *hub.Hub, path string) {
+	f.Store = b
 	for _, other := range h.hubs {
-		f.Stores = append(f.Stores, tab{other.store.Name, address(path, "store", other.store.Name), other == b})
+		f.Stores = append(f.Stores, tab{other.Name, address(path, "store", other.Name), other == b})
 	}
-	f.tabs(b.store.Name, path)
+	f.tabs(b.Name, path)
 }
 
 // tabs are the pages that there are.
@@ -127,13 +128,13 @@ type failureView struct {
 	Since     *moment
 }
 
-// view is a failure as a page has it for somebody.
-func (f *failure) view(who Principal) *failureView {
+// failureViewOf returns a failure as a page has it for somebody.
+func failureViewOf(f *hub.Failure, who Principal) *failureView {
 	if f == nil {
 		return nil
 	}
-	v := &failureView{What: "The store does not answer", Why: who.told(f.err), Since: clockTime(f.since)}
-	if isUnsupported(f.err) {
+	v := &failureView{What: "The store does not answer", Why: who.told(f.Err), Since: clockTime(f.Since)}
+	if f.Unsupported() {
 		v.What, v.Since = "The store cannot do that", nil
 	}
 	return v

@@ -15,6 +15,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/printable"
+	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
 // onLine is how many claims of a line a page has, unless all are wanted; linePatience how long it waits for the store.
@@ -42,35 +43,19 @@ func (h *Handler) linePage(w http.ResponseWriter, r *http.Request, who Principal
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), linePatience)
 	defer cancel()
-	s := b.glance(ctx, name)
+	s := b.Names.Current(ctx, name)
 	v := &linePageView{
-		frame: h.frame(r, &who, printable.Text(name)), Shown: printable.Text(name), Key: printable.Text(b.key(name)), NamesHref: address("./", "store", b.store.Name),
+		frame: h.frame(r, &who, printable.Text(name)), Shown: printable.Text(name), Key: printable.Text(b.Store.Key(name)), NamesHref: address("./", "store", b.Name),
 	}
 	v.within(h, b, "line")
-	v.Live = address("live", "store", b.store.Name, "page", "line", "name", name, "all", p["all"])
-	v.Soon = s.line == nil && s.failure != nil && !isUnsupported(s.failure.err)
-	html, err := b.drawLine(name, s, who.mayBreak(name), all == "1")
+	v.Live = address("live", "store", b.Name, "page", "line", "name", name, "all", p["all"])
+	v.Soon = s.Line == nil && s.Failure != nil && !s.Failure.Unsupported()
+	html, err := drawLine(b, name, s, who.mayBreak(name), all == "1")
 	if err != nil {
 		return err
 	}
 	v.Drawn = template.HTML(html) //nolint:gosec // made by a template
 	return h.page(w, r, http.StatusOK, "line", v)
-}
-
-// glance returns how a name stands: as whoever follows it was told, or by a look.
-func (b *hub) glance(ctx context.Context, name string) state {
-	b.mu.Lock()
-	if f := b.followed[name]; f != nil && f.sight != nil {
-		defer b.mu.Unlock()
-		return state{line: f.sight, failure: f.failure}
-	}
-	b.mu.Unlock()
-	began := time.Now()
-	l, err := b.ask(ctx, name)
-	if err != nil {
-		return state{failure: &failure{since: began, err: err}}
-	}
-	return state{line: &sight{Line: l, at: began}}
 }
 
 // linePageView is the page of a name.
@@ -111,51 +96,36 @@ type eventView struct {
 	At                *moment
 }
 
-// drawLine returns what changes of the page of a name. Of one sight it is made once, for all who look.
-func (b *hub) drawLine(name string, s state, breaks, all bool) ([]byte, error) {
-	if s.line == nil || s.failure != nil {
-		return b.lineHTML(name, s, breaks, all)
+// drawLine returns what changes of the page of a name. Of one observation it is made once, for all who look.
+func drawLine(b *hub.Hub, name string, s hub.State, breaks, all bool) ([]byte, error) {
+	if s.Line == nil || s.Failure != nil {
+		return lineHTML(b, name, s, breaks, all)
 	}
-	key := fmt.Sprint(breaks, all)
-	s.line.mu.Lock() // who waits here would do the same
-	defer s.line.mu.Unlock()
-	if html := s.line.drawn[key]; html != nil {
-		return html, nil
-	}
-	html, err := b.lineHTML(name, s, breaks, all)
-	if err != nil {
-		return nil, err
-	}
-	if s.line.drawn == nil {
-		s.line.drawn = map[string][]byte{}
-	}
-	s.line.drawn[key] = html
-	return html, nil
+	return hub.Once(&s.Line.Made, fmt.Sprint(breaks, all), func() ([]byte, error) { return lineHTML(b, name, s, breaks, all) })
 }
 
-func (b *hub) lineHTML(name string, s state, breaks, all bool) ([]byte, error) {
+func lineHTML(b *hub.Hub, name string, s hub.State, breaks, all bool) ([]byte, error) {
 	now := time.Now()
 	v := &lineView{
-		Breaks: breaks, Failure: s.failure.view(reader), Now: now.UnixMilli(), Since: clockTime(b.history.since),
-		Here: address("line", "store", b.store.Name, "name", name), AllHref: address("line", "store", b.store.Name, "name", name, "all", "1"),
+		Breaks: breaks, Failure: failureViewOf(s.Failure, reader), Now: now.UnixMilli(), Since: clockTime(b.History.Since),
+		Here: address("line", "store", b.Name, "name", name), AllHref: address("line", "store", b.Name, "name", name, "all", "1"),
 	}
-	_, tells := b.store.Driver.(driver.Watcher)
-	v.Polled = !tells && (s.failure == nil || !isUnsupported(s.failure.err))
-	if s.line != nil {
-		claims := s.line.Claims
-		v.Read, v.State, v.At = true, stateWords(claims, now), ago(s.line.at, now)
+	v.Polled = !b.Store.Watches() && !s.Failure.Unsupported()
+	if s.Line != nil {
+		claims := s.Line.Claims
+		v.Read, v.State, v.At = true, stateWords(claims, now), ago(s.Line.At, now)
 		if more := len(claims) - onLine; more > 0 && !all {
 			claims, v.More = claims[:onLine], numberWords(more)
 		}
 		for i, h := range claims {
-			v.Claims = append(v.Claims, b.claimView(name, i, h, now))
+			v.Claims = append(v.Claims, claimViewOf(b, name, i, h, now))
 		}
 	}
-	events, waited := b.history.of(name)
+	events, waited := b.History.Of(name)
 	v.Sums = sumWords(events, waited)
 	for _, e := range slices.Backward(events) {
 		v.Events = append(v.Events, eventView{
-			fmt.Sprintf("%d.%s.%s", e.At.UnixNano(), e.What, e.ID), map[string]string{marked: "broken", broke: "broken"}[e.What], e.words(), clockTime(e.At),
+			fmt.Sprintf("%d.%s.%s", e.At.UnixNano(), e.What, e.ID), map[string]string{hub.Marked: "broken", hub.Broke: "broken"}[e.What], eventWords(e), clockTime(e.At),
 		})
 	}
 	var html bytes.Buffer
@@ -163,11 +133,11 @@ func (b *hub) lineHTML(name string, s state, breaks, all bool) ([]byte, error) {
 	return html.Bytes(), err
 }
 
-func (b *hub) claimView(name string, i int, h driver.Holder, now time.Time) claimView {
+func claimViewOf(b *hub.Hub, name string, i int, h driver.Holder, now time.Time) claimView {
 	v := claimView{
 		ID: h.PublicID, Owner: ownerWords(h), Note: printable.Text(h.Note), Place: strconv.Itoa(i + 1), State: stateOf(h), Kind: kindWords(h),
 		Since: ago(h.Since, now), Until: ahead(h.Until, now), Token: "–", Passes: strconv.Itoa(h.Passes),
-		BreakHref:  address("break", "store", b.store.Name, "name", name, "id", h.PublicID, "fence", token(h.Fence)),
+		BreakHref:  address("break", "store", b.Name, "name", name, "id", h.PublicID, "fence", token(h.Fence)),
 		BreakWords: "Break…",
 	}
 	v.Class = map[string]string{"holds": "held", "waits": "waits", "broken": "broken"}[v.State]
@@ -218,10 +188,10 @@ func stateWords(claims []driver.Holder, now time.Time) string {
 }
 
 // sumWords is a timeline in one sentence.
-func sumWords(events []event, waited time.Duration) string {
+func sumWords(events []hub.Event, waited time.Duration) string {
 	grants := 0
 	for _, e := range events {
-		if e.What == granted {
+		if e.What == hub.Granted {
 			grants++
 		}
 	}
@@ -231,8 +201,8 @@ func sumWords(events []event, waited time.Duration) string {
 	return fmt.Sprintf("The last %d events, %d of them grants; %s of waiting have ended.", len(events), grants, spanWords(waited))
 }
 
-// words is an event in one sentence.
-func (e event) words() string {
+// eventWords returns an event in one sentence.
+func eventWords(e hub.Event) string {
 	who := ownerWords(driver.Holder{Owner: e.Owner})
 	after := ""
 	if e.Waited != nil {
@@ -240,23 +210,23 @@ func (e event) words() string {
 	}
 	var words string
 	switch e.What {
-	case waited:
+	case hub.Waited:
 		words = who + " waits"
-	case granted:
+	case hub.Granted:
 		words = who + " got it" + after
 		if e.Fence != "0" {
 			words += ", with the token " + e.Fence
 		}
-	case marked:
+	case hub.Marked:
 		words = "it was taken away from " + who
-	case gone:
+	case hub.Gone:
 		words = who + " has it no more"
 		if e.Over {
 			words += ": its time was over"
 		}
-	case left:
+	case hub.Left:
 		words = who + " waits no more" + after
-	case broke:
+	case hub.Broke:
 		words = cmp.Or(printable.Text(e.By), "somebody") + " broke the claim of " + who
 		if e.Now {
 			words += " at once"

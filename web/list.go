@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"html/template"
@@ -10,11 +9,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/printable"
+	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
 // onPage is how many names a page has.
@@ -78,9 +77,9 @@ type row struct {
 }
 
 // row is a line as the list has it at some time.
-func (b *hub) row(l driver.Line, now time.Time) row {
+func rowOf(b *hub.Hub, l driver.Line, now time.Time) row {
 	r := row{
-		Key: strconv.QuoteToASCII(l.Name), Shown: printable.Text(l.Name), Href: address("line", "store", b.store.Name, "name", l.Name),
+		Key: strconv.QuoteToASCII(l.Name), Shown: printable.Text(l.Name), Href: address("line", "store", b.Name, "name", l.Name),
 		State: lineWords(l.Claims), Token: "–", Passes: "–", Wait: "0",
 	}
 	r.Class = map[string]string{"waits": "waits", "broken": "broken"}[r.State]
@@ -135,38 +134,23 @@ type drawing struct {
 	sum  uint64 // differs where something else is shown
 }
 
-// drawn are the drawings of a list.
-type drawn struct {
-	mu   sync.Mutex
-	made map[string]*drawing
-}
-
-// mostDrawn is how many drawings of one list are kept.
-const mostDrawn = 64
-
-// draw returns a drawing of a list.
-func (b *hub) draw(s *snapshot, sel selection) (*drawing, error) {
+// drawList returns a drawing of a list.
+func drawList(b *hub.Hub, s *hub.Snapshot, sel selection) (*drawing, error) {
 	key := fmt.Sprintf("%q %q %d %q", sel.prefix, sel.after, sel.limit, sel.who.Read)
-	s.drawn.mu.Lock() // drawing takes milliseconds, and who waits here would do the same
-	defer s.drawn.mu.Unlock()
-	if d := s.drawn.made[key]; d != nil {
-		return d, nil
-	}
-	d := &drawing{part: sel.of(s.lines)}
-	rows := make([]row, len(d.lines))
-	sum := fnv.New64a()
-	for i, l := range d.lines {
-		rows[i] = b.row(l, s.at)
-		fmt.Fprint(sum, l.Name, "\x00", rows[i].Print, "\x00")
-	}
-	fmt.Fprint(sum, d.names, d.held, d.waiting, d.more, s.partial)
-	d.sum = sum.Sum64()
-	var err error
-	if d.rows, err = htmlOf("rows", rows); err != nil {
-		return nil, err
-	}
-	s.drawn.keep(key, d)
-	return d, nil
+	return hub.Once(&s.Made, key, func() (*drawing, error) {
+		d := &drawing{part: sel.of(s.Lines)}
+		rows := make([]row, len(d.lines))
+		sum := fnv.New64a()
+		for i, l := range d.lines {
+			rows[i] = rowOf(b, l, s.At)
+			fmt.Fprint(sum, l.Name, "\x00", rows[i].Print, "\x00")
+		}
+		fmt.Fprint(sum, d.names, d.held, d.waiting, d.more, s.Partial)
+		d.sum = sum.Sum64()
+		var err error
+		d.rows, err = htmlOf("rows", rows)
+		return d, err
+	})
 }
 
 // htmlOf is what a template makes.
@@ -174,16 +158,6 @@ func htmlOf(name string, v any) (template.HTML, error) {
 	var html bytes.Buffer
 	err := made().templates.ExecuteTemplate(&html, name, v)
 	return template.HTML(html.String()), err //nolint:gosec // made by a template
-}
-
-// keep keeps a drawing, under d.mu.
-func (d *drawn) keep(key string, made *drawing) {
-	if d.made == nil {
-		d.made = map[string]*drawing{}
-	}
-	if len(d.made) < mostDrawn {
-		d.made[key] = made
-	}
 }
 
 // listFrame is what the pages have in common that are made of the list.
@@ -198,21 +172,21 @@ type listFrame struct {
 }
 
 // newListFrame returns the frame of the page at a path, whose part that changes is the page's stream.
-func (h *Handler) newListFrame(r *http.Request, who Principal, b *hub, title, path string, stream ...string) listFrame {
-	f := h.frame(r, &who, title+" in "+b.store.Name)
+func (h *Handler) newListFrame(r *http.Request, who Principal, b *hub.Hub, title, path string, stream ...string) listFrame {
+	f := h.frame(r, &who, title+" in "+b.Name)
 	f.within(h, b, path)
-	f.Live = address("live", append([]string{"store", b.store.Name}, stream...)...)
+	f.Live = address("live", append([]string{"store", b.Name}, stream...)...)
 	return listFrame{frame: f}
 }
 
 // fill shows how the store stands, and the rows that draw makes of a list, which it returns, if there is one. The number differs where
 // something else is shown.
-func (v *listFrame) fill(who Principal, snap *snapshot, failure *failure, draw func() (*drawing, error)) (d *drawing, sum uint64, err error) {
+func (v *listFrame) fill(who Principal, snap *hub.Snapshot, failure *hub.Failure, draw func() (*drawing, error)) (d *drawing, sum uint64, err error) {
 	now := time.Now()
-	v.Now, v.Lists = now.UnixMilli(), failure == nil || !isUnsupported(failure.err)
-	v.Failure = failure.listView(who)
+	v.Now, v.Lists = now.UnixMilli(), !failure.Unsupported()
+	v.Failure = listFailure(failure, who)
 	if failure != nil {
-		sum = uint64(failure.since.UnixNano())
+		sum = uint64(failure.Since.UnixNano())
 	}
 	v.Read = snap != nil && v.Lists
 	v.Reading = snap == nil && failure == nil
@@ -220,9 +194,9 @@ func (v *listFrame) fill(who Principal, snap *snapshot, failure *failure, draw f
 	if !v.Read {
 		return nil, sum, nil
 	}
-	v.At = ago(snap.at, now)
-	if snap.partial != nil {
-		v.Partial = who.told(snap.partial)
+	v.At = ago(snap.At, now)
+	if snap.Partial != nil {
+		v.Partial = who.told(snap.Partial)
 	}
 	if d, err = draw(); err != nil {
 		return nil, 0, err
@@ -259,7 +233,7 @@ func (h *Handler) listPage(w http.ResponseWriter, r *http.Request, who Principal
 	if err != nil {
 		return err
 	}
-	snap, failure := b.seeSoon(r.Context())
+	snap, failure := b.List.Soon(r.Context())
 	v := &listView{listFrame: h.newListFrame(r, who, b, "Names", "./", "page", "list", "prefix", sel.prefix, "after", sel.after)}
 	if _, err := v.fill(b, sel, snap, failure); err != nil {
 		return err
@@ -268,9 +242,9 @@ func (h *Handler) listPage(w http.ResponseWriter, r *http.Request, who Principal
 }
 
 // fill shows a list. It returns a number that differs where something else is shown.
-func (v *listView) fill(b *hub, sel selection, snap *snapshot, failure *failure) (sum uint64, err error) {
+func (v *listView) fill(b *hub.Hub, sel selection, snap *hub.Snapshot, failure *hub.Failure) (sum uint64, err error) {
 	v.Prefix, v.Shown, v.After = sel.prefix, printable.Text(sel.prefix), sel.after
-	d, sum, err := v.listFrame.fill(sel.who, snap, failure, func() (*drawing, error) { return b.draw(snap, sel) })
+	d, sum, err := v.listFrame.fill(sel.who, snap, failure, func() (*drawing, error) { return drawList(b, snap, sel) })
 	if d == nil {
 		return sum, err
 	}
@@ -279,25 +253,23 @@ func (v *listView) fill(b *hub, sel selection, snap *snapshot, failure *failure)
 		v.First, v.Last = numberWords(d.first+1), numberWords(d.first+len(d.lines))
 	}
 	if sel.after != "" {
-		v.StartHref = address("./", "store", b.store.Name, "prefix", sel.prefix)
+		v.StartHref = address("./", "store", b.Name, "prefix", sel.prefix)
 	}
 	if d.more {
-		v.NextHref = address("./", "store", b.store.Name, "prefix", sel.prefix, "after", d.lines[len(d.lines)-1].Name)
+		v.NextHref = address("./", "store", b.Name, "prefix", sel.prefix, "after", d.lines[len(d.lines)-1].Name)
 	}
 	return sum, nil
 }
 
-// listView is what is wrong with a list.
-func (f *failure) listView(who Principal) *failureView {
-	v := f.view(who)
+// listFailure is what is wrong with a list.
+func listFailure(f *hub.Failure, who Principal) *failureView {
+	v := failureViewOf(f, who)
 	switch {
 	case v == nil:
-	case isUnsupported(f.err):
+	case f.Unsupported():
 		v.What = "This store does not list its names"
 	default:
 		v.What = "The list could not be read"
 	}
 	return v
 }
-
-func isUnsupported(err error) bool { return errors.Is(err, errors.ErrUnsupported) }

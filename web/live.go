@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/http"
 	"time"
+
+	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
 // live is the stream of a page: the part of it that changes, whenever it does. The page's script puts that in the place of what it shows.
@@ -24,34 +26,34 @@ func (h *Handler) live(w http.ResponseWriter, r *http.Request, who Principal) er
 	case "line":
 		return h.liveLine(w, r, who, b, p)
 	case "contention":
-		return h.liveList(w, r, who, b, func(who Principal, s state) (string, any, uint64, error) {
+		return h.liveList(w, r, who, b, func(who Principal, s hub.State) (string, any, uint64, error) {
 			v := &contentionView{}
-			sum, err := v.fill(b, who, s.snap, s.failure)
+			sum, err := v.fill(b, who, s.List, s.Failure)
 			return "contention-live", v, sum, err
 		})
 	}
 	if _, err := h.listSelection(p, who); err != nil {
 		return err
 	}
-	return h.liveList(w, r, who, b, func(who Principal, s state) (string, any, uint64, error) {
+	return h.liveList(w, r, who, b, func(who Principal, s hub.State) (string, any, uint64, error) {
 		sel, _ := h.listSelection(p, who) // it was looked at above
-		v := &listView{listFrame: listFrame{frame: frame{Store: &b.store}}}
-		v.Here = address("./", "store", b.store.Name, "prefix", sel.prefix, "after", sel.after)
-		sum, err := v.fill(b, sel, s.snap, s.failure)
+		v := &listView{listFrame: listFrame{frame: frame{Store: b}}}
+		v.Here = address("./", "store", b.Name, "prefix", sel.prefix, "after", sel.after)
+		sum, err := v.fill(b, sel, s.List, s.Failure)
 		return "list-live", v, sum, err
 	})
 }
 
 // liveList is the stream of a page that is made of the list. What draw returns is shown if its sum is another than the last.
-func (h *Handler) liveList(w http.ResponseWriter, r *http.Request, who Principal, b *hub, draw func(Principal, state) (name string, view any, sum uint64, err error)) error {
+func (h *Handler) liveList(w http.ResponseWriter, r *http.Request, who Principal, b *hub.Hub, draw func(Principal, hub.State) (name string, view any, sum uint64, err error)) error {
 	last, first := uint64(0), true
-	return h.stream(w, r, who, b.joinList, func(s state, who Principal) (*message, error) {
+	return h.stream(w, r, who, b.List.Follow, func(s hub.State, who Principal) (*message, error) {
 		name, view, sum, err := draw(who, s)
 		if err != nil {
 			return nil, err
 		}
-		if !first && sum == last && s.snap != nil {
-			return jsonMessage("same", map[string]int64{"now": time.Now().UnixMilli(), "at": s.snap.at.UnixMilli()})
+		if !first && sum == last && s.List != nil {
+			return jsonMessage("same", map[string]int64{"now": time.Now().UnixMilli(), "at": s.List.At.UnixMilli()})
 		}
 		first, last = false, sum
 		return draws(name, view)
@@ -66,7 +68,7 @@ func draws(name string, view any) (*message, error) {
 }
 
 // liveLine is the stream of the page of a name.
-func (h *Handler) liveLine(w http.ResponseWriter, r *http.Request, who Principal, b *hub, p params) error {
+func (h *Handler) liveLine(w http.ResponseWriter, r *http.Request, who Principal, b *hub.Hub, p params) error {
 	name, err := p.name("name")
 	if err != nil {
 		return err
@@ -78,11 +80,11 @@ func (h *Handler) liveLine(w http.ResponseWriter, r *http.Request, who Principal
 	if err != nil {
 		return err
 	}
-	return h.stream(w, r, who, func(m *mailbox) (leave func()) { return b.join(name, m) }, func(s state, who Principal) (*message, error) {
+	return h.stream(w, r, who, func(m *hub.Mailbox) (leave func()) { return b.Names.Follow(name, m) }, func(s hub.State, who Principal) (*message, error) {
 		if !who.mayRead(name) {
 			return &message{"end", []byte(`{}`)}, nil
 		}
-		html, err := b.drawLine(name, s, who.mayBreak(name), all == "1")
+		html, err := drawLine(b, name, s, who.mayBreak(name), all == "1")
 		return &message{"page", html}, err
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/memlock"
+	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
 // described is what of openapi.json the tests look at.
@@ -117,7 +118,7 @@ func TestOpenAPIHasTheFields(t *testing.T) {
 	seen := map[string]bool{}
 	for name, v := range map[string]any{
 		"Line": line{}, "Claim": claim{}, "Owner": driver.Owner{}, "ListedLine": listedLine{}, "Lines": linesAnswer{}, "Failure": failureAnswer{},
-		"Event": event{}, "History": historyAnswer{}, "Traits": traitsAnswer{}, "Latency": latency{}, "Store": storeAnswer{}, "Break": breakRequest{},
+		"Event": hub.Event{}, "History": historyAnswer{}, "Traits": traitsAnswer{}, "Latency": hub.Latency{}, "Store": storeAnswer{}, "Break": breakRequest{},
 		"Broken": breakAnswer{}, "Problem": problem{}, "Doctor": doctorAnswer{}, "Finding": driver.Finding{},
 	} {
 		seen[name] = true
@@ -177,13 +178,13 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{PublicID: "a", Owner: driver.Owner{Name: "n", Start: now}, Kind: driver.Mutex, Held: true, Broken: true, Note: "x", Since: now, Until: now, Fence: 1},
 		{PublicID: "b", Kind: driver.Permit, Foreign: true, Since: now},
 	}
-	b.history.note("m", between(nil, claims, now)...)
+	b.History.Add("m", hub.EventOf(hub.Waited, claims[1], now), hub.EventOf(hub.Granted, claims[0], now))
 	ms := int64(1)
 	for name, v := range map[string]any{
-		"Line": b.view(driver.Line{Name: "m", Claims: claims}, now), "ListedLine": b.listed(driver.Line{Name: "m", Claims: claims}, now, time.Second),
-		"Event": event{At: now, What: gone, Owner: driver.Owner{PID: 1}, Fence: "0", Waited: &ms, Over: true, By: "x", Now: true, Reason: "x", Result: "x"},
-		"Store": h.answers(t.Context(), reader)[0], "Failure": (&failure{now, http.ErrAbortHandler}).answer(reader), "Problem": b.changed(driver.Line{Name: "m"}, Principal{Read: []string{""}}, "x"),
-		"Lines": linesAnswer{Lines: json.RawMessage("[]"), Failure: (&failure{now, http.ErrAbortHandler}).answer(reader), Next: "n", Partial: "p"},
+		"Line": lineOf(b, driver.Line{Name: "m", Claims: claims}, now), "ListedLine": listedOf(b, driver.Line{Name: "m", Claims: claims}, now, time.Second),
+		"Event": hub.Event{At: now, What: hub.Gone, Owner: driver.Owner{PID: 1}, Fence: "0", Waited: &ms, Over: true, By: "x", Now: true, Reason: "x", Result: "x"},
+		"Store": h.answers(t.Context(), reader)[0], "Failure": failureOf(&hub.Failure{Since: now, Err: http.ErrAbortHandler}, reader), "Problem": changedProblem(b, driver.Line{Name: "m"}, Principal{Read: []string{""}}, "x"),
+		"Lines": linesAnswer{Lines: json.RawMessage("[]"), Failure: failureOf(&hub.Failure{Since: now, Err: http.ErrAbortHandler}, reader), Next: "n", Partial: "p"},
 	} {
 		text, err := json.Marshal(v)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/internal/lockname"
+	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
 // params are the parameters of a request, each of which may stand there once.
@@ -89,7 +90,7 @@ func (p params) text(param string, most int) (string, error) {
 }
 
 // aboutStore reads the parameters of a page about a store: which one, and those that are known beside it.
-func (h *Handler) aboutStore(r *http.Request, known ...string) (*hub, params, error) {
+func (h *Handler) aboutStore(r *http.Request, known ...string) (*hub.Hub, params, error) {
 	p, err := paramsOf(r, false, append(known, "store")...)
 	if err != nil {
 		return nil, nil, err
@@ -99,7 +100,7 @@ func (h *Handler) aboutStore(r *http.Request, known ...string) (*hub, params, er
 }
 
 // meant returns the store that is meant; the first one where a page does not say.
-func (h *Handler) meant(p params, optional bool) (*hub, error) {
+func (h *Handler) meant(p params, optional bool) (*hub.Hub, error) {
 	name, given := p["store"]
 	if !given && (optional || len(h.hubs) == 1) {
 		return h.hubs[0], nil

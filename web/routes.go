@@ -103,7 +103,7 @@ func (h *Handler) admitted(w http.ResponseWriter, r *http.Request, to *route) er
 	if err := h.cross.Check(r); err != nil {
 		return problemOf("cross-origin", "%v", err)
 	}
-	if h.ctx.Err() != nil {
+	if h.life.Context().Err() != nil {
 		return problemOf("not-sent", "the server is closing")
 	}
 	var who Principal

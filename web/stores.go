@@ -9,11 +9,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/caught"
+	"github.com/interlock-go/interlock/web/internal/hub"
 )
-
-// probed is a name that nobody locks: to look at it shows whether the store answers, and how fast, and changes nothing.
-const probed = "interlock/probe"
 
 // storeAnswer is a store as programs read it.
 type storeAnswer struct {
@@ -23,12 +20,12 @@ type storeAnswer struct {
 	Safety  []string       `json:"safety"`
 	Health  string         `json:"health"` // answers, fails, unknown
 	Failure *failureAnswer `json:"failure,omitempty"`
-	Latency *latency       `json:"latency,omitempty"` // of the last answers about one name
+	Latency *hub.Latency   `json:"latency,omitempty"` // of the last answers about one name
 	Watches bool           `json:"watches"`           // it tells of changes; else it is asked each second
 	Doctor  *doctorAnswer  `json:"doctor,omitempty"`  // of the last examination; none before the first is over
 
 	promises driver.Traits
-	wrong    *failure // nil if nothing is known to be
+	wrong    *hub.Failure // nil if nothing is known to be
 }
 
 // traitsAnswer is what a store promises.
@@ -99,54 +96,28 @@ func safety(t driver.Traits) []string {
 	return says
 }
 
-// check looks whether the store answers, unless it was asked within the last second. It returns what is wrong with it when ctx ends at the latest,
-// and whether it is known.
-func (b *hub) check(ctx context.Context) (wrong *failure, known bool) {
-	wrong, at := b.pulse.last()
-	if time.Since(at) < time.Second || b.looks == nil {
-		return wrong, !at.IsZero()
-	}
-	done := b.pulse.probe(func() {
-		defer b.h.work.Done()
-		_, _ = b.ask(b.h.ctx, probed) // the pulse has what comes of it
-	}, b.h.begin)
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-	wrong, at = b.pulse.last()
-	return wrong, !at.IsZero()
-}
-
-// traits asks the driver what the store promises; nothing, where it fails.
-func (b *hub) traits() (t driver.Traits, err error) {
-	defer caught.Panic(&err, b.h.log, b.store.Name)
-	return b.store.Driver.Traits(), nil
-}
-
 // answers returns all stores as they are, asking all at once.
 func (h *Handler) answers(ctx context.Context, who Principal) []storeAnswer {
 	all := make([]storeAnswer, len(h.hubs))
 	var asked sync.WaitGroup
 	for i, b := range h.hubs {
 		asked.Go(func() {
-			t, broken := b.traits()
-			_, watches := b.store.Driver.(driver.Watcher)
+			t, broken := b.Store.Traits()
 			health := make(chan struct{})
-			var wrong *failure
+			var wrong *hub.Failure
 			var known bool
 			go func() {
 				defer close(health)
-				wrong, known = b.check(ctx)
+				wrong, known = b.Store.Check(ctx)
 			}()
-			doctor := b.examine(ctx)
+			doctor := b.Doctor.Examine(ctx)
 			<-health
 			if broken != nil {
-				wrong = &failure{since: time.Now(), err: broken}
+				wrong = &hub.Failure{Since: time.Now(), Err: broken}
 			}
 			a := storeAnswer{
-				Name: b.store.Name, URL: b.store.URL, Traits: traitsOf(t), Safety: safety(t), Health: "unknown", Failure: wrong.answer(who),
-				Latency: b.pulse.read(), Watches: watches, Doctor: doctor.told(who),
+				Name: b.Name, URL: b.URL, Traits: traitsOf(t), Safety: safety(t), Health: "unknown", Failure: failureOf(wrong, who),
+				Latency: b.Store.Latency(), Watches: b.Store.Watches(), Doctor: doctorOf(doctor, who),
 				promises: t, wrong: wrong,
 			}
 			switch {
@@ -167,7 +138,7 @@ func (h *Handler) apiStores(w http.ResponseWriter, r *http.Request, who Principa
 	if _, err := paramsOf(r, true); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), lookLimit)
+	ctx, cancel := context.WithTimeout(r.Context(), hub.LineLimit)
 	defer cancel()
 	return answerJSON(w, map[string][]storeAnswer{"stores": h.answers(ctx, who)})
 }
@@ -196,14 +167,14 @@ func (h *Handler) storesPage(w http.ResponseWriter, r *http.Request, who Princip
 	ctx, cancel := context.WithTimeout(r.Context(), linePatience)
 	defer cancel()
 	v := &storesView{frame: h.frame(r, &who, "Stores")}
-	v.tabs(h.hubs[0].store.Name, "stores")
+	v.tabs(h.hubs[0].Name, "stores")
 	for i, a := range h.answers(ctx, who) {
 		wrong := a.wrong
-		if h.hubs[i].looks == nil {
-			wrong = &failure{err: errBlind}
+		if h.hubs[i].Store.Blind() {
+			wrong = hub.Blind()
 		}
 		s := storeView{
-			Name: a.Name, URL: a.URL, NamesHref: address("./", "store", a.Name), Failure: wrong.view(who), Known: a.Health != "unknown",
+			Name: a.Name, URL: a.URL, NamesHref: address("./", "store", a.Name), Failure: failureViewOf(wrong, who), Known: a.Health != "unknown",
 			Safety: a.Safety, Facts: facts(a.promises, a.Watches), Doctor: a.Doctor.view(time.Now()),
 		}
 		v.Soon = v.Soon || a.Doctor == nil

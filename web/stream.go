@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
 // The times of a stream.
@@ -35,7 +37,7 @@ func jsonMessage(event string, v any) (*message, error) {
 // stream sends server-sent events until the viewer goes, does not read, or may look no more. join has it told of states; say makes
 // a message of each, nil if there is nothing to say. The viewer's goroutine is this one: it holds nothing that others wait for.
 func (h *Handler) stream(
-	w http.ResponseWriter, r *http.Request, who Principal, join func(*mailbox) (leave func()), say func(state, Principal) (*message, error),
+	w http.ResponseWriter, r *http.Request, who Principal, join func(*hub.Mailbox) (leave func()), say func(hub.State, Principal) (*message, error),
 ) error {
 	leaveGate, err := h.gate.enter(who.Name)
 	if err != nil {
@@ -51,7 +53,7 @@ func (h *Handler) stream(
 	if out.send([]byte("retry: 2000\n\n")) != nil {
 		return nil
 	}
-	box := newMailbox()
+	box := hub.NewMailbox()
 	leave := join(box)
 	defer leave()
 	ping := time.NewTicker(pingEvery)
@@ -60,14 +62,14 @@ func (h *Handler) stream(
 	defer rest.Stop()
 	rested := rest.C // nil once the stream may say something
 	for {
-		states := box.states
+		states := box.States()
 		if rested != nil {
 			states = nil
 		}
 		select {
 		case <-r.Context().Done():
 			return nil
-		case <-h.ctx.Done():
+		case <-h.life.Context().Done():
 			return nil
 		case <-rested:
 			rested = nil

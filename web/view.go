@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
 // line is a line as programs read it, like that of the command's --json. Tokens are strings: they may exceed what a JavaScript number carries.
@@ -34,8 +35,8 @@ type claim struct {
 }
 
 // view is a line as programs read it now.
-func (b *hub) view(l driver.Line, now time.Time) line {
-	v := line{Name: l.Name, Key: b.key(l.Name), Fence: token(l.Fence), Claims: []claim{}}
+func lineOf(b *hub.Hub, l driver.Line, now time.Time) line {
+	v := line{Name: l.Name, Key: b.Store.Key(l.Name), Fence: token(l.Fence), Claims: []claim{}}
 	for _, h := range l.Claims {
 		v.Claims = append(v.Claims, claim{
 			ID: h.PublicID, State: stateOf(h), Kind: h.Kind.String(), Weight: h.Weight, Limit: h.Limit, Owner: h.Owner, Note: h.Note,
@@ -44,14 +45,6 @@ func (b *hub) view(l driver.Line, now time.Time) line {
 		})
 	}
 	return v
-}
-
-// key returns where the store keeps a name.
-func (b *hub) key(name string) string {
-	if k, ok := b.store.Driver.(driver.Keyer); ok {
-		return k.Key(name)
-	}
-	return name
 }
 
 func stateOf(h driver.Holder) string {

@@ -1,17 +1,17 @@
 package web
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"path"
 	"strings"
-	"sync"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/hosts"
+	"github.com/interlock-go/interlock/internal/lazyregexp"
+	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
 // Store is a store that is shown.
@@ -19,6 +19,19 @@ type Store struct {
 	Name   string        // as people call it and as it stands in addresses: 1 to 64 of a–z A–Z 0–9 . _ -
 	URL    string        // as it is shown, through driver.Redact
 	Driver driver.Driver // which the handler does not close; a driver.Inspector, or nothing can be seen
+}
+
+var storeName = lazyregexp.New(`^[A-Za-z0-9._-]{1,64}$`)
+
+// check says what is wrong with the store.
+func (s Store) check() error {
+	switch {
+	case !storeName.MatchString(s.Name):
+		return fmt.Errorf("web: a store is called %.100q: want 1 to 64 of a–z A–Z 0–9 . _ -", s.Name)
+	case s.Driver == nil:
+		return fmt.Errorf("web: store %q has no driver", s.Name)
+	}
+	return nil
 }
 
 // Options are what a [Handler] does, and for whom. The zero value shows everything to who reaches it over a loopback name, and breaks
@@ -62,18 +75,13 @@ var (
 // Handler shows stores. It is safe for concurrent use.
 type Handler struct {
 	opts   Options
-	hubs   []*hub // in the order of the stores
+	hubs   []*hub.Hub // in the order of the stores
 	routes map[string]map[string]*route
 	cross  *http.CrossOriginProtection
 	log    *slog.Logger
 	gate   *gate
 	acts   acts
-
-	ctx    context.Context //nolint:containedctx // the life of the handler, which bounds that of streams and watches
-	cancel context.CancelFunc
-	mu     sync.Mutex
-	closed bool
-	work   sync.WaitGroup // what goes on without a request; added to under mu, and never once closed
+	life   *hub.Life // what goes on without a request
 }
 
 // New returns a handler that shows stores and, where [Options].Authorize allows it, breaks claims. Nothing is asked of the stores before
@@ -87,20 +95,22 @@ func New(stores []Store, o *Options) (*Handler, error) {
 		return nil, err
 	}
 	h.log, h.gate = h.opts.Logger, newGate(h.opts.Streams)
-	h.ctx, h.cancel = context.WithCancel(context.Background())
+	h.life = hub.NewLife()
 	for _, s := range stores {
-		hub, err := newHub(h, s, len(stores))
+		err := s.check()
 		if err == nil && h.hub(s.Name) != nil {
 			err = fmt.Errorf("web: two stores are called %q: want a name for each", s.Name)
 		}
 		if err != nil {
-			h.cancel()
+			h.life.Close()
 			return nil, err
 		}
-		h.hubs = append(h.hubs, hub)
+		h.hubs = append(h.hubs, hub.New(hub.Config{
+			Name: s.Name, URL: driver.Redact(s.URL), Driver: s.Driver, History: h.opts.History / len(stores), Life: h.life, Log: h.log,
+		}))
 	}
 	if len(h.hubs) == 0 {
-		h.cancel()
+		h.life.Close()
 		return nil, errors.New("web: no store: want one at least")
 	}
 	h.routes = h.table()
@@ -137,10 +147,10 @@ func (o *Options) complete() error {
 }
 
 // hub returns the store of this name, or nil.
-func (h *Handler) hub(name string) *hub {
-	for _, hub := range h.hubs {
-		if hub.store.Name == name {
-			return hub
+func (h *Handler) hub(name string) *hub.Hub {
+	for _, b := range h.hubs {
+		if b.Name == name {
+			return b
 		}
 	}
 	return nil
@@ -149,21 +159,6 @@ func (h *Handler) hub(name string) *hub {
 // Close ends the streams and whatever is asked of the stores, and waits for that; a request that comes later is answered by 503. The
 // stores' drivers stay open. It returns nil.
 func (h *Handler) Close() error {
-	h.mu.Lock()
-	h.closed = true
-	h.mu.Unlock()
-	h.cancel()
-	h.work.Wait()
+	h.life.Close()
 	return nil
-}
-
-// begin has the handler wait for what is begun now, at the end of which the caller calls h.work.Done. It reports whether the handler is
-// still open.
-func (h *Handler) begin() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.closed {
-		h.work.Add(1)
-	}
-	return !h.closed
 }

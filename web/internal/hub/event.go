@@ -1,6 +1,7 @@
-package web
+package hub
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -8,16 +9,16 @@ import (
 
 // What happened to a claim, as far as two looks at its line tell.
 const (
-	waited  = "waits"   // it came into the line and waits
-	granted = "granted" // it holds
-	marked  = "marked"  // it was broken, and its owner has not let go yet
-	gone    = "gone"    // it held, and is no longer there: released, or its time was over
-	left    = "left"    // it waited, and is no longer there
-	broke   = "break"   // somebody broke it through this server
+	Waited  = "waits"   // it came into the line and waits
+	Granted = "granted" // it holds
+	Marked  = "marked"  // it was broken, and its owner has not let go yet
+	Gone    = "gone"    // it held, and is no longer there: released, or its time was over
+	Left    = "left"    // it waited, and is no longer there
+	Broke   = "break"   // somebody broke it through this server
 )
 
-// event is what this server saw of a name, and when it saw it.
-type event struct {
+// Event is what this server saw of a name, and when it saw it.
+type Event struct {
 	At     time.Time    `json:"at"`
 	What   string       `json:"what"`
 	ID     string       `json:"id"`
@@ -33,13 +34,17 @@ type event struct {
 	Result string       `json:"outcome,omitempty"`
 }
 
-func eventOf(what string, h driver.Holder, at time.Time) event {
-	return event{At: at, What: what, ID: h.PublicID, Kind: h.Kind.String(), Owner: h.Owner, Note: h.Note, Fence: token(h.Fence)}
+// EventOf returns an event of a claim.
+func EventOf(what string, h driver.Holder, at time.Time) Event {
+	return Event{
+		At: at, What: what, ID: h.PublicID, Kind: h.Kind.String(), Owner: h.Owner, Note: h.Note,
+		Fence: strconv.FormatUint(h.Fence, 10),
+	}
 }
 
-// between returns what happened between two looks at a line, in an order in which it can have happened. What came and went meanwhile is not
-// in it.
-func between(before, after []driver.Holder, at time.Time) []event {
+// between returns what happened between two looks at a line, in an order in which it can have
+// happened. What came and went meanwhile is not in it.
+func between(before, after []driver.Holder, at time.Time) []Event {
 	if len(before) == 0 && len(after) == 0 {
 		return nil
 	}
@@ -54,40 +59,40 @@ func between(before, after []driver.Holder, at time.Time) []event {
 	if len(before)*len(after) > 1<<10 { // a long line
 		find = findIndexed(before, after)
 	}
-	var marks, goes, comes, grants []event
+	var marks, goes, comes, grants []Event
 	for _, h := range before {
 		now := find(after, h.PublicID)
 		switch {
 		case now == nil && h.Held:
-			e := eventOf(gone, h, at)
+			e := EventOf(Gone, h, at)
 			e.Over = !h.Until.IsZero() && h.Until.Before(at)
 			goes = append(goes, e)
 		case now == nil:
-			e := eventOf(left, h, at)
+			e := EventOf(Left, h, at)
 			e.waits(h.Since, at)
 			goes = append(goes, e)
 		case !h.Broken && now.Broken:
-			marks = append(marks, eventOf(marked, *now, at))
+			marks = append(marks, EventOf(Marked, *now, at))
 		}
 	}
 	for _, h := range after {
 		was := find(before, h.PublicID)
 		switch {
 		case h.Held && (was == nil || !was.Held):
-			e := eventOf(granted, h, at)
+			e := EventOf(Granted, h, at)
 			if was != nil {
 				e.waits(was.Since, h.Since)
 			}
 			grants = append(grants, e)
 		case !h.Held && was == nil:
-			comes = append(comes, eventOf(waited, h, at))
+			comes = append(comes, EventOf(Waited, h, at))
 		}
 	}
 	return append(append(append(marks, goes...), comes...), grants...)
 }
 
 // waits says how long the claim waited, if both ends are known.
-func (e *event) waits(from, to time.Time) {
+func (e *Event) waits(from, to time.Time) {
 	if from.IsZero() || to.IsZero() {
 		return
 	}

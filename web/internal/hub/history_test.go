@@ -1,4 +1,4 @@
-package web
+package hub
 
 import (
 	"fmt"
@@ -14,16 +14,16 @@ func TestHistoryIsBounded(t *testing.T) {
 	y := newHistory(1000)
 	for i := range 100 {
 		for j := range 100 {
-			y.note(fmt.Sprint("name", i), event{What: granted, ID: fmt.Sprint(j)})
+			y.Add(fmt.Sprint("name", i), Event{What: Granted, ID: fmt.Sprint(j)})
 		}
 	}
 	if y.kept > 1000 || y.kept < 1000-ofOneName || len(y.records) != y.recent.Len() {
 		t.Errorf("%d events are kept, of %d names in a list of %d: want a thousand at most", y.kept, len(y.records), y.recent.Len())
 	}
-	if events, _ := y.of("name99"); len(events) != ofOneName || events[ofOneName-1].ID != "99" {
+	if events, _ := y.Of("name99"); len(events) != ofOneName || events[ofOneName-1].ID != "99" {
 		t.Errorf("of the last name %d events are kept: want its last %d", len(events), ofOneName)
 	}
-	if events, _ := y.of("name0"); events != nil {
+	if events, _ := y.Of("name0"); events != nil {
 		t.Errorf("of the first name %d events are kept: want none", len(events))
 	}
 }
