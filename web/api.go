@@ -9,24 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/web/internal/hub"
 )
-
-// What programs are given.
-const (
-	mostLines  = 1000 // in one answer
-	mostClaims = 50   // of a line in a list; /v1/line has all
-)
-
-// listedLine is a line in a list.
-type listedLine struct {
-	line
-	More    int   `json:"more_claims,omitempty"` // beyond those that are here
-	Waiting int   `json:"waiting"`               // claims
-	Waits   int64 `json:"waiting_ms"`            // how long they have waited together
-	Waited  int64 `json:"waited_ms"`             // how long those waited together whose wait this server saw end
-}
 
 // linesAnswer is a part of a list.
 type linesAnswer struct {
@@ -43,23 +27,9 @@ type linesAnswer struct {
 	sum uint64 // differs where something else has happened; that claims were renewed is nothing
 }
 
-// failureAnswer is a store that does not answer.
-type failureAnswer struct {
-	Since  time.Time `json:"since"`
-	Detail string    `json:"detail"`
-}
-
-// failureOf returns a failure as programs read it, nil for none.
-func failureOf(f *hub.Failure, who Principal) *failureAnswer {
-	if f == nil {
-		return nil
-	}
-	return &failureAnswer{f.Since.UTC(), who.told(f.Err)}
-}
-
 // apiLines answers GET /v1/lines.
-func (h *Handler) apiLines(w http.ResponseWriter, r *http.Request, who Principal) error {
-	b, sel, err := h.linesWanted(r, who)
+func apiLines(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
+	b, sel, err := linesWanted(s, r, who)
 	if err != nil {
 		return err
 	}
@@ -80,13 +50,13 @@ func (h *Handler) apiLines(w http.ResponseWriter, r *http.Request, who Principal
 }
 
 // linesWanted reads which part of a list is wanted.
-func (h *Handler) linesWanted(r *http.Request, who Principal) (b *hub.Hub, sel selection, err error) {
+func linesWanted(s *site, r *http.Request, who Principal) (b *hub.Hub, sel selection, err error) {
 	p, err := paramsOf(r, true, "store", "prefix", "after", "limit", "sort")
 	if err == nil {
-		b, err = h.meant(p, false)
+		b, err = s.store(p, false)
 	}
 	if err == nil {
-		sel, err = h.listSelection(p, who)
+		sel, err = selectionOf(p, who)
 	}
 	if err == nil {
 		sel.limit, err = p.number("limit", onPage, 1, mostLines)
@@ -133,7 +103,7 @@ func listAnswer(b *hub.Hub, s *hub.Snapshot, f *hub.Failure, sel selection) (*li
 		a.Next = d.part.lines[len(d.part.lines)-1].Name
 	}
 	if s.Partial != nil {
-		a.Partial = sel.who.told(s.Partial)
+		a.Partial = sel.who.reason(s.Partial)
 	}
 	return a, nil
 }
@@ -151,45 +121,26 @@ func sumOf(p *part, partial error) uint64 {
 	return sum.Sum64()
 }
 
-// listed is a line in a list.
-func listedOf(b *hub.Hub, l driver.Line, now time.Time, waited time.Duration) listedLine {
-	v := listedLine{Waited: waited.Milliseconds()}
-	for _, h := range l.Claims {
-		if !h.Held {
-			v.Waiting++
-			if ms := span(h.Since, now); ms != nil {
-				v.Waits += *ms
-			}
-		}
-	}
-	if v.More = len(l.Claims) - mostClaims; v.More > 0 {
-		l.Claims = l.Claims[:mostClaims]
-	}
-	v.More = max(v.More, 0)
-	v.line = lineOf(b, l, now)
-	return v
-}
-
 // nameWanted reads which name is wanted.
-func (h *Handler) nameWanted(r *http.Request, who Principal) (*hub.Hub, string, error) {
+func nameWanted(s *site, r *http.Request, who Principal) (*hub.Hub, string, error) {
 	p, err := paramsOf(r, true, "store", "name")
 	if err != nil {
 		return nil, "", err
 	}
-	b, err := h.meant(p, false)
+	b, err := s.store(p, false)
 	if err != nil {
 		return nil, "", err
 	}
 	name, err := p.name("name")
 	if err == nil && !who.mayRead(name) {
-		err = problemOf("forbidden", "%s may not read that name", who.called())
+		err = problemOf("forbidden", "%s may not read that name", who.label())
 	}
 	return b, name, err
 }
 
 // apiLine answers GET /v1/line.
-func (h *Handler) apiLine(w http.ResponseWriter, r *http.Request, who Principal) error {
-	b, name, err := h.nameWanted(r, who)
+func apiLine(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
+	b, name, err := nameWanted(s, r, who)
 	if err != nil {
 		return err
 	}
@@ -210,8 +161,8 @@ type historyAnswer struct {
 }
 
 // apiHistory answers GET /v1/history.
-func (h *Handler) apiHistory(w http.ResponseWriter, r *http.Request, who Principal) error {
-	b, name, err := h.nameWanted(r, who)
+func apiHistory(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
+	b, name, err := nameWanted(s, r, who)
 	if err != nil {
 		return err
 	}
@@ -220,15 +171,15 @@ func (h *Handler) apiHistory(w http.ResponseWriter, r *http.Request, who Princip
 }
 
 // apiWatch answers GET /v1/watch: of a name, or of a part of the list.
-func (h *Handler) apiWatch(w http.ResponseWriter, r *http.Request, who Principal) error {
+func apiWatch(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
 	if !r.URL.Query().Has("name") {
-		return h.watchLines(w, r, who)
+		return watchLines(s, w, r, who)
 	}
-	b, name, err := h.nameWanted(r, who)
+	b, name, err := nameWanted(s, r, who)
 	if err != nil {
 		return err
 	}
-	return h.stream(w, r, who, func(m *hub.Mailbox) (leave func()) { return b.Names.Follow(name, m) }, func(s hub.State, who Principal) (*message, error) {
+	return s.streams.serve(w, r, who, func(m *hub.Mailbox) (leave func()) { return b.Names.Follow(name, m) }, func(s hub.State, who Principal) (*message, error) {
 		switch {
 		case !who.mayRead(name):
 			return &message{"end", []byte(`{}`)}, nil
@@ -240,13 +191,13 @@ func (h *Handler) apiWatch(w http.ResponseWriter, r *http.Request, who Principal
 }
 
 // watchLines tells what GET /v1/lines would answer, whenever it has changed.
-func (h *Handler) watchLines(w http.ResponseWriter, r *http.Request, who Principal) error {
-	b, sel, err := h.linesWanted(r, who)
+func watchLines(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
+	b, sel, err := linesWanted(s, r, who)
 	if err != nil {
 		return err
 	}
 	last, first := uint64(0), true
-	return h.stream(w, r, who, b.List.Follow, func(s hub.State, who Principal) (*message, error) {
+	return s.streams.serve(w, r, who, b.List.Follow, func(s hub.State, who Principal) (*message, error) {
 		sel.who = who
 		if s.Failure != nil {
 			first = true // so that whoever heard of it hears that it is over
@@ -261,8 +212,8 @@ func (h *Handler) watchLines(w http.ResponseWriter, r *http.Request, who Princip
 	})
 }
 
-// breakRequest is the body of POST /v1/break.
-type breakRequest struct {
+// breakBody is the body of POST /v1/break.
+type breakBody struct {
 	Store  string  `json:"store"`
 	Name   string  `json:"name"`
 	ID     string  `json:"id"`
@@ -277,8 +228,8 @@ type breakAnswer struct {
 }
 
 // apiBreak answers POST /v1/break.
-func (h *Handler) apiBreak(w http.ResponseWriter, r *http.Request, who Principal) error {
-	var body breakRequest
+func apiBreak(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
+	var body breakBody
 	if err := jsonOf(r, &body, "store", "name", "id", "fence", "now", "reason"); err != nil {
 		return err
 	}
@@ -289,11 +240,15 @@ func (h *Handler) apiBreak(w http.ResponseWriter, r *http.Request, who Principal
 	if body.Store != "" {
 		p["store"] = body.Store
 	}
-	wish, err := h.wished(p)
+	b, err := s.store(p, false)
 	if err != nil {
 		return err
 	}
-	state, err := h.breaks(r, who, wish)
+	q, err := breakRequestOf(b, p)
+	if err != nil {
+		return err
+	}
+	state, err := s.breaker.do(r, who, q)
 	if err != nil {
 		return err
 	}

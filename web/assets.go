@@ -57,16 +57,15 @@ func (b *bundle) add(name, mediaType string, content []byte) (at string) {
 	return at
 }
 
-func (a asset) serve(_ *Handler, w http.ResponseWriter, _ *http.Request, _ Principal) error {
+// serve answers by the asset.
+func (a asset) serve(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", a.mediaType)
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	_, _ = w.Write(a.content) // whoever asked may have gone
-	return nil
+	_, _ = w.Write(a.content) // the client may have gone
 }
 
-// openAPI answers GET /v1/openapi.json.
-func (h *Handler) openAPI(w http.ResponseWriter, _ *http.Request, _ Principal) error {
+// serveOpenAPI answers GET /v1/openapi.json.
+func serveOpenAPI(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(openAPIFile) // whoever asked may have gone
-	return nil
+	_, _ = w.Write(openAPIFile) // the client may have gone
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -13,64 +14,80 @@ import (
 	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
-// wish is a break as somebody asks for it.
-type wish struct {
-	store, name, id string
-	fence           uint64
-	now             bool
-	reason          string
+// breakRequest is a break as somebody asks for it.
+type breakRequest struct {
+	hub    *hub.Hub
+	name   string
+	id     string // public
+	fence  uint64
+	now    bool
+	reason string
 }
 
-// acts are the last breaks that this server has done. Somebody whose answer was lost asks again, and then the claim may be gone.
-type acts struct {
-	mu   sync.Mutex
-	done []wish
-}
-
-const mostActs = 256
-
-func (a *acts) add(w wish) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.done) == mostActs {
-		a.done = a.done[1:]
+// breakRequestOf reads which claim is meant, and how it is to be broken.
+func breakRequestOf(b *hub.Hub, p params) (q breakRequest, err error) {
+	q.hub = b
+	if q.name, err = p.name("name"); err != nil {
+		return q, err
 	}
-	a.done = append(a.done, w.claim())
+	if q.id, err = p.text("id", 128); err != nil {
+		return q, err
+	}
+	if q.id == "" {
+		return q, problemOf("bad-request", "no id: want the public id of the claim")
+	}
+	if q.fence, err = strconv.ParseUint(p["fence"], 10, 64); err != nil {
+		return q, problemOf("bad-request", "fence %.50q: want the token of the claim, 0 where it has none", p["fence"])
+	}
+	now, err := p.oneOf("now", "0", "1")
+	if err != nil {
+		return q, err
+	}
+	q.now = now == "1"
+	q.reason, err = p.text("reason", 256)
+	return q, err
 }
 
-func (a *acts) has(w wish) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, d := range a.done {
-		if d == w.claim() {
-			return true
+// claim returns which claim is meant, without how it is to be broken.
+func (q breakRequest) claim() breakRequest {
+	return breakRequest{hub: q.hub, name: q.name, id: q.id, fence: q.fence}
+}
+
+// in returns the claim that is meant, if it is in the line.
+func (q breakRequest) in(l driver.Line) (c driver.Holder, ok bool) {
+	for _, c := range l.Claims {
+		if c.PublicID == q.id && c.Fence == q.fence {
+			return c, true
 		}
 	}
-	return false
+	return driver.Holder{}, false
 }
 
-// claim is which claim is meant.
-func (w wish) claim() wish { return wish{store: w.store, name: w.name, id: w.id, fence: w.fence} }
-
-// breakLimit bounds a break. Whoever asked for it may go meanwhile: it is done all the same, and its outcome is in the log.
+// breakLimit bounds a break. It goes on when the client has gone, and its outcome is in the log.
 const breakLimit = 15 * time.Second
 
-// breaks breaks a claim, if it still is the one that is meant. It returns marked if its owner has not let go yet, else broken.
-// Whatever comes of it is in the log before it is answered.
-func (h *Handler) breaks(r *http.Request, who Principal, w wish) (state string, err error) {
-	if !h.life.Begin() {
+// breaker breaks claims, and logs every attempt.
+type breaker struct {
+	life *hub.Life
+	log  *slog.Logger
+	done recentBreaks
+}
+
+// do breaks a claim, if it still is the one that is meant. It returns "marked" if its owner has not
+// let go yet, else "broken". The outcome is in the log before it returns.
+func (k *breaker) do(r *http.Request, who Principal, q breakRequest) (state string, err error) {
+	if !k.life.Begin() {
 		return "", problemOf("not-sent", "the server is closing")
 	}
-	defer h.life.Done()
-	b := h.hub(w.store)
+	defer k.life.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakLimit)
 	defer cancel()
 	var whose driver.Holder
 	switch {
-	case !who.mayBreak(w.name):
-		err = problemOf("forbidden", "%s may not break that name", who.called())
+	case !who.mayBreak(q.name):
+		err = problemOf("forbidden", "%s may not break that name", who.label())
 	default:
-		state, whose, err = h.breakClaim(ctx, b, who, w)
+		state, whose, err = k.ask(ctx, who, q)
 	}
 	outcome := state
 	if err != nil {
@@ -81,46 +98,47 @@ func (h *Handler) breaks(r *http.Request, who Principal, w wish) (state string, 
 		}
 	}
 	attrs := []slog.Attr{
-		slog.String("by", who.Name), slog.String("from", r.RemoteAddr), slog.String("store", w.store), slog.String("name", printable.Text(w.name)),
-		slog.String("id", printable.Text(w.id)), slog.Uint64("fence", w.fence), slog.Bool("now", w.now), slog.String("reason", printable.Text(w.reason)),
+		slog.String("by", who.Name), slog.String("from", r.RemoteAddr), slog.String("store", q.hub.Name), slog.String("name", printable.Text(q.name)),
+		slog.String("id", printable.Text(q.id)), slog.Uint64("fence", q.fence), slog.Bool("now", q.now), slog.String("reason", printable.Text(q.reason)),
 		slog.String("owner", ownerWords(whose)), slog.String("outcome", outcome),
 	}
 	if err != nil {
 		attrs = append(attrs, slog.String("err", printable.Text(err.Error())))
 	}
-	h.log.LogAttrs(ctx, slog.LevelInfo, "interlock web: break", attrs...)
+	k.log.LogAttrs(ctx, slog.LevelInfo, "interlock web: break", attrs...)
 	return state, err
 }
 
-// refused notes a break that somebody asks for who may break nothing. What he asks for is not read.
-func (h *Handler) refused(r *http.Request, who Principal, err *problem) {
-	h.log.LogAttrs(r.Context(), slog.LevelInfo, "interlock web: break",
+// refused logs the request of somebody who may break nothing. What he asks for is not read.
+func (k *breaker) refused(r *http.Request, who Principal, err *problem) {
+	k.log.LogAttrs(r.Context(), slog.LevelInfo, "interlock web: break",
 		slog.String("by", who.Name), slog.String("from", r.RemoteAddr), slog.String("outcome", err.kind()), slog.Any("err", err))
 }
 
-// breakClaim asks the store for a break, between two looks at the line.
-func (h *Handler) breakClaim(ctx context.Context, b *hub.Hub, who Principal, w wish) (state string, whose driver.Holder, err error) {
-	l, err := b.Store.Line(ctx, w.name)
+// ask asks the store for a break, between two looks at the line.
+func (k *breaker) ask(ctx context.Context, who Principal, q breakRequest) (state string, whose driver.Holder, err error) {
+	b := q.hub
+	l, err := b.Store.Line(ctx, q.name)
 	if err != nil {
 		return "", whose, lookProblem(err, reader)
 	}
-	whose, stands := w.in(l)
-	if !stands {
-		if h.acts.has(w) {
+	whose, ok := q.in(l)
+	if !ok {
+		if k.done.has(q) {
 			return "broken", whose, nil
 		}
-		return "", whose, changedProblem(b, l, who, "no claim %s with token %d stands in that line: nothing was changed", w.id, w.fence)
+		return "", whose, changedProblem(b, l, who, "no claim %s with token %d stands in that line: nothing was changed", q.id, q.fence)
 	}
-	err = b.Store.Break(ctx, w.name, w.id, w.fence, w.now)
+	err = b.Store.Break(ctx, q.name, q.id, q.fence, q.now)
 	if err != nil && !errors.Is(err, driver.ErrRefused) {
 		p := storeProblem(err)
-		recordBreak(b, w, who, whose, p.kind())
+		q.record(who, whose, p.kind())
 		return "", whose, p
 	}
 	if err == nil {
-		h.acts.add(w)
+		k.done.add(q)
 	}
-	after, lookErr := b.Store.Line(ctx, w.name)
+	after, lookErr := b.Store.Line(ctx, q.name)
 	if err != nil {
 		if lookErr != nil {
 			after = l
@@ -128,36 +146,26 @@ func (h *Handler) breakClaim(ctx context.Context, b *hub.Hub, who Principal, w w
 		return "", whose, changedProblem(b, after, who, "%v", err)
 	}
 	state = "broken"
-	if lookErr != nil && whose.Held && !w.now {
+	if lookErr != nil && whose.Held && !q.now {
 		state = "marked"
 	}
 	if lookErr == nil {
-		if c, stands := w.in(after); stands && c.Broken {
+		if c, ok := q.in(after); ok && c.Broken {
 			state = "marked"
 		}
 	}
-	recordBreak(b, w, who, whose, state)
+	q.record(who, whose, state)
 	return state, whose, nil
 }
 
-// in returns the claim that is meant.
-func (w wish) in(l driver.Line) (h driver.Holder, stands bool) {
-	for _, h := range l.Claims {
-		if h.PublicID == w.id && h.Fence == w.fence {
-			return h, true
-		}
-	}
-	return driver.Holder{}, false
-}
-
-// record notes a break in the timeline.
-func recordBreak(b *hub.Hub, w wish, who Principal, whose driver.Holder, outcome string) {
+// record adds the break to the history of the name.
+func (q breakRequest) record(who Principal, whose driver.Holder, outcome string) {
 	e := hub.EventOf(hub.Broke, whose, time.Now())
-	e.By, e.Now, e.Reason, e.Result = who.Name, w.now, w.reason, outcome
-	b.History.Add(w.name, e)
+	e.By, e.Now, e.Reason, e.Result = who.Name, q.now, q.reason, outcome
+	q.hub.History.Add(q.name, e)
 }
 
-// changed says that the claim is not what was meant, with the line as it is.
+// changedProblem says that the claim is not the one that was meant, with the line as it is.
 func changedProblem(b *hub.Hub, l driver.Line, who Principal, format string, args ...any) *problem {
 	p := problemOf("changed", format, args...)
 	if who.mayRead(l.Name) {
@@ -167,13 +175,32 @@ func changedProblem(b *hub.Hub, l driver.Line, who Principal, format string, arg
 	return p
 }
 
-// lookProblem is a look that failed, after which nothing was changed, as somebody is told.
-func lookProblem(err error, who Principal) *problem {
-	switch {
-	case errors.Is(err, errors.ErrUnsupported):
-		return problemOf("unsupported", "%s", who.told(err))
-	case errors.Is(err, driver.ErrRefused):
-		return problemOf("refused", "%s", who.told(err))
+// mostBreaks is how many breaks are remembered.
+const mostBreaks = 256
+
+// recentBreaks are the last breaks that this server has done. A client that has lost the answer asks
+// again, and then the claim may be gone.
+type recentBreaks struct {
+	mu   sync.Mutex
+	done []breakRequest // the oldest first
+}
+
+func (a *recentBreaks) add(q breakRequest) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.done) == mostBreaks {
+		a.done = a.done[1:]
 	}
-	return problemOf("not-sent", "the store does not say how it stands: %s", who.told(err))
+	a.done = append(a.done, q.claim())
+}
+
+func (a *recentBreaks) has(q breakRequest) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, d := range a.done {
+		if d == q.claim() {
+			return true
+		}
+	}
+	return false
 }

@@ -80,17 +80,17 @@ type contendedRow struct {
 }
 
 // contentionPage is the page of names by waiting time.
-func (h *Handler) contentionPage(w http.ResponseWriter, r *http.Request, who Principal) error {
-	b, _, err := h.aboutStore(r)
+func contentionPage(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
+	b, _, err := s.aboutStore(r)
 	if err != nil {
 		return err
 	}
 	snap, failure := b.List.Soon(r.Context())
-	v := &contentionView{listFrame: h.newListFrame(r, who, b, "Contention", "contention", "page", "contention")}
+	v := &contentionView{listFrame: listFrameOf(s, r, who, b, "Contention", "contention", "page", "contention")}
 	if _, err := v.fill(b, who, snap, failure); err != nil {
 		return err
 	}
-	return h.page(w, r, http.StatusOK, "contention", v)
+	return s.page(w, http.StatusOK, "contention", v)
 }
 
 // fill shows the names. It returns a number that differs where something else is shown.

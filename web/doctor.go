@@ -27,7 +27,7 @@ func doctorOf(x *hub.Examination, who Principal) *doctorAnswer {
 	}
 	a := &doctorAnswer{At: x.At.UTC(), Worst: x.Report.Worst(), Guarantee: x.Report.Guarantee, Findings: x.Report.Findings}
 	if x.Err != nil {
-		a.Failure = who.told(x.Err)
+		a.Failure = who.reason(x.Err)
 	}
 	if who.mayRead("") {
 		return a

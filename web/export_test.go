@@ -23,9 +23,9 @@ func (h *Handler) Observe(f func(route string)) {
 		for method, to := range methods {
 			seen := *to
 			serve := to.serve
-			seen.serve = func(h *Handler, w http.ResponseWriter, r *http.Request, who Principal) error {
+			seen.serve = func(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
 				f(method + " " + path)
-				return serve(h, w, r, who)
+				return serve(s, w, r, who)
 			}
 			methods[method] = &seen
 		}

@@ -2,15 +2,12 @@ package web
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
 	"html/template"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -25,8 +22,8 @@ const (
 )
 
 // linePage is the page of a name.
-func (h *Handler) linePage(w http.ResponseWriter, r *http.Request, who Principal) error {
-	b, p, err := h.aboutStore(r, "name", "all")
+func linePage(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
+	b, p, err := s.aboutStore(r, "name", "all")
 	if err != nil {
 		return err
 	}
@@ -35,7 +32,7 @@ func (h *Handler) linePage(w http.ResponseWriter, r *http.Request, who Principal
 		return err
 	}
 	if !who.mayRead(name) {
-		return problemOf("forbidden", "%s may not read that name", who.called())
+		return problemOf("forbidden", "%s may not read that name", who.label())
 	}
 	all, err := p.oneOf("all", "0", "1")
 	if err != nil {
@@ -43,19 +40,19 @@ func (h *Handler) linePage(w http.ResponseWriter, r *http.Request, who Principal
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), linePatience)
 	defer cancel()
-	s := b.Names.Current(ctx, name)
+	now := b.Names.Current(ctx, name)
 	v := &linePageView{
-		frame: h.frame(r, &who, printable.Text(name)), Shown: printable.Text(name), Key: printable.Text(b.Store.Key(name)), NamesHref: address("./", "store", b.Name),
+		frame: s.frame(r, &who, printable.Text(name)), Shown: printable.Text(name), Key: printable.Text(b.Store.Key(name)), NamesHref: address("./", "store", b.Name),
 	}
-	v.within(h, b, "line")
+	v.within(s.hubs, b, "line")
 	v.Live = address("live", "store", b.Name, "page", "line", "name", name, "all", p["all"])
-	v.Soon = s.Line == nil && s.Failure != nil && !s.Failure.Unsupported()
-	html, err := drawLine(b, name, s, who.mayBreak(name), all == "1")
+	v.Soon = now.Line == nil && now.Failure != nil && !now.Failure.Unsupported()
+	html, err := drawLine(b, name, now, who.mayBreak(name), all == "1")
 	if err != nil {
 		return err
 	}
 	v.Drawn = template.HTML(html) //nolint:gosec // made by a template
-	return h.page(w, r, http.StatusOK, "line", v)
+	return s.page(w, http.StatusOK, "line", v)
 }
 
 // linePageView is the page of a name.
@@ -90,12 +87,6 @@ type claimView struct {
 	BreakHref, BreakWords string
 }
 
-// eventView is an event as a page has it.
-type eventView struct {
-	Key, Class, Words string
-	At                *moment
-}
-
 // drawLine returns what changes of the page of a name. Of one observation it is made once, for all who look.
 func drawLine(b *hub.Hub, name string, s hub.State, breaks, all bool) ([]byte, error) {
 	if s.Line == nil || s.Failure != nil {
@@ -122,12 +113,7 @@ func lineHTML(b *hub.Hub, name string, s hub.State, breaks, all bool) ([]byte, e
 		}
 	}
 	events, waited := b.History.Of(name)
-	v.Sums = sumWords(events, waited)
-	for _, e := range slices.Backward(events) {
-		v.Events = append(v.Events, eventView{
-			fmt.Sprintf("%d.%s.%s", e.At.UnixNano(), e.What, e.ID), map[string]string{hub.Marked: "broken", hub.Broke: "broken"}[e.What], eventWords(e), clockTime(e.At),
-		})
-	}
+	v.Sums, v.Events = sumWords(events, waited), timelineOf(events)
 	var html bytes.Buffer
 	err := made().templates.ExecuteTemplate(&html, "line-live", v)
 	return html.Bytes(), err
@@ -185,56 +171,4 @@ func stateWords(claims []driver.Holder, now time.Time) string {
 		return words + "; one waits"
 	}
 	return words + "; " + numberWords(wait) + " wait"
-}
-
-// sumWords is a timeline in one sentence.
-func sumWords(events []hub.Event, waited time.Duration) string {
-	grants := 0
-	for _, e := range events {
-		if e.What == hub.Granted {
-			grants++
-		}
-	}
-	if len(events) == 0 {
-		return "Nothing yet: only what happens while somebody looks is seen."
-	}
-	return fmt.Sprintf("The last %d events, %d of them grants; %s of waiting have ended.", len(events), grants, spanWords(waited))
-}
-
-// eventWords returns an event in one sentence.
-func eventWords(e hub.Event) string {
-	who := ownerWords(driver.Holder{Owner: e.Owner})
-	after := ""
-	if e.Waited != nil {
-		after = " after " + spanWords(time.Duration(*e.Waited)*time.Millisecond) + " of waiting"
-	}
-	var words string
-	switch e.What {
-	case hub.Waited:
-		words = who + " waits"
-	case hub.Granted:
-		words = who + " got it" + after
-		if e.Fence != "0" {
-			words += ", with the token " + e.Fence
-		}
-	case hub.Marked:
-		words = "it was taken away from " + who
-	case hub.Gone:
-		words = who + " has it no more"
-		if e.Over {
-			words += ": its time was over"
-		}
-	case hub.Left:
-		words = who + " waits no more" + after
-	case hub.Broke:
-		words = cmp.Or(printable.Text(e.By), "somebody") + " broke the claim of " + who
-		if e.Now {
-			words += " at once"
-		}
-		if e.Reason != "" {
-			words += " (" + printable.Text(e.Reason) + ")"
-		}
-		words += ": " + e.Result
-	}
-	return strings.TrimSpace(words) + " · " + e.ID
 }

@@ -9,12 +9,12 @@ import (
 )
 
 // live is the stream of a page: the part of it that changes, whenever it does. The page's script puts that in the place of what it shows.
-func (h *Handler) live(w http.ResponseWriter, r *http.Request, who Principal) error {
+func live(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
 	p, err := paramsOf(r, true, "store", "page", "prefix", "after", "name", "all")
 	if err != nil {
 		return err
 	}
-	b, err := h.meant(p, false)
+	b, err := s.store(p, false)
 	if err != nil {
 		return err
 	}
@@ -24,19 +24,19 @@ func (h *Handler) live(w http.ResponseWriter, r *http.Request, who Principal) er
 	}
 	switch page {
 	case "line":
-		return h.liveLine(w, r, who, b, p)
+		return liveLine(s, w, r, who, b, p)
 	case "contention":
-		return h.liveList(w, r, who, b, func(who Principal, s hub.State) (string, any, uint64, error) {
+		return liveList(s, w, r, who, b, func(who Principal, s hub.State) (string, any, uint64, error) {
 			v := &contentionView{}
 			sum, err := v.fill(b, who, s.List, s.Failure)
 			return "contention-live", v, sum, err
 		})
 	}
-	if _, err := h.listSelection(p, who); err != nil {
+	if _, err := selectionOf(p, who); err != nil {
 		return err
 	}
-	return h.liveList(w, r, who, b, func(who Principal, s hub.State) (string, any, uint64, error) {
-		sel, _ := h.listSelection(p, who) // it was looked at above
+	return liveList(s, w, r, who, b, func(who Principal, s hub.State) (string, any, uint64, error) {
+		sel, _ := selectionOf(p, who) // it was looked at above
 		v := &listView{listFrame: listFrame{frame: frame{Store: b}}}
 		v.Here = address("./", "store", b.Name, "prefix", sel.prefix, "after", sel.after)
 		sum, err := v.fill(b, sel, s.List, s.Failure)
@@ -45,9 +45,9 @@ func (h *Handler) live(w http.ResponseWriter, r *http.Request, who Principal) er
 }
 
 // liveList is the stream of a page that is made of the list. What draw returns is shown if its sum is another than the last.
-func (h *Handler) liveList(w http.ResponseWriter, r *http.Request, who Principal, b *hub.Hub, draw func(Principal, hub.State) (name string, view any, sum uint64, err error)) error {
+func liveList(s *site, w http.ResponseWriter, r *http.Request, who Principal, b *hub.Hub, draw func(Principal, hub.State) (name string, view any, sum uint64, err error)) error {
 	last, first := uint64(0), true
-	return h.stream(w, r, who, b.List.Follow, func(s hub.State, who Principal) (*message, error) {
+	return s.streams.serve(w, r, who, b.List.Follow, func(s hub.State, who Principal) (*message, error) {
 		name, view, sum, err := draw(who, s)
 		if err != nil {
 			return nil, err
@@ -68,19 +68,19 @@ func draws(name string, view any) (*message, error) {
 }
 
 // liveLine is the stream of the page of a name.
-func (h *Handler) liveLine(w http.ResponseWriter, r *http.Request, who Principal, b *hub.Hub, p params) error {
+func liveLine(s *site, w http.ResponseWriter, r *http.Request, who Principal, b *hub.Hub, p params) error {
 	name, err := p.name("name")
 	if err != nil {
 		return err
 	}
 	if !who.mayRead(name) {
-		return problemOf("forbidden", "%s may not read that name", who.called())
+		return problemOf("forbidden", "%s may not read that name", who.label())
 	}
 	all, err := p.oneOf("all", "0", "1")
 	if err != nil {
 		return err
 	}
-	return h.stream(w, r, who, func(m *hub.Mailbox) (leave func()) { return b.Names.Follow(name, m) }, func(s hub.State, who Principal) (*message, error) {
+	return s.streams.serve(w, r, who, func(m *hub.Mailbox) (leave func()) { return b.Names.Follow(name, m) }, func(s hub.State, who Principal) (*message, error) {
 		if !who.mayRead(name) {
 			return &message{"end", []byte(`{}`)}, nil
 		}

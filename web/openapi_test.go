@@ -118,7 +118,7 @@ func TestOpenAPIHasTheFields(t *testing.T) {
 	seen := map[string]bool{}
 	for name, v := range map[string]any{
 		"Line": line{}, "Claim": claim{}, "Owner": driver.Owner{}, "ListedLine": listedLine{}, "Lines": linesAnswer{}, "Failure": failureAnswer{},
-		"Event": hub.Event{}, "History": historyAnswer{}, "Traits": traitsAnswer{}, "Latency": hub.Latency{}, "Store": storeAnswer{}, "Break": breakRequest{},
+		"Event": hub.Event{}, "History": historyAnswer{}, "Traits": traitsAnswer{}, "Latency": hub.Latency{}, "Store": storeAnswer{}, "Break": breakBody{},
 		"Broken": breakAnswer{}, "Problem": problem{}, "Doctor": doctorAnswer{}, "Finding": driver.Finding{},
 	} {
 		seen[name] = true
@@ -132,7 +132,7 @@ func TestOpenAPIHasTheFields(t *testing.T) {
 			t.Errorf("%s has the fields %q, and %q are described", name, all, got)
 		}
 		if name == "Break" {
-			always = []string{"fence", "id", "name"} // by jsonOf and wished: see TestWrongRequests
+			always = []string{"fence", "id", "name"} // by jsonOf and breakRequestOf: see TestWrongRequests
 		}
 		slices.Sort(s.Required)
 		if !slices.Equal(s.Required, always) {
@@ -172,7 +172,7 @@ func fieldsOf(of reflect.Type) (all, always []string) {
 // What is answered is what is described: its types and its words.
 func TestAnswersAreAsDescribed(t *testing.T) {
 	h, d := opened(t), description(t)
-	b := h.hubs[0]
+	b := h.site.hubs[0]
 	now := time.Now()
 	claims := []driver.Holder{
 		{PublicID: "a", Owner: driver.Owner{Name: "n", Start: now}, Kind: driver.Mutex, Held: true, Broken: true, Note: "x", Since: now, Until: now, Fence: 1},
@@ -183,7 +183,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	for name, v := range map[string]any{
 		"Line": lineOf(b, driver.Line{Name: "m", Claims: claims}, now), "ListedLine": listedOf(b, driver.Line{Name: "m", Claims: claims}, now, time.Second),
 		"Event": hub.Event{At: now, What: hub.Gone, Owner: driver.Owner{PID: 1}, Fence: "0", Waited: &ms, Over: true, By: "x", Now: true, Reason: "x", Result: "x"},
-		"Store": h.answers(t.Context(), reader)[0], "Failure": failureOf(&hub.Failure{Since: now, Err: http.ErrAbortHandler}, reader), "Problem": changedProblem(b, driver.Line{Name: "m"}, Principal{Read: []string{""}}, "x"),
+		"Store": storeAnswers(t.Context(), h.site, reader)[0], "Failure": failureOf(&hub.Failure{Since: now, Err: http.ErrAbortHandler}, reader), "Problem": changedProblem(b, driver.Line{Name: "m"}, Principal{Read: []string{""}}, "x"),
 		"Lines": linesAnswer{Lines: json.RawMessage("[]"), Failure: failureOf(&hub.Failure{Since: now, Err: http.ErrAbortHandler}, reader), Next: "n", Partial: "p"},
 	} {
 		text, err := json.Marshal(v)

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/internal/lockname"
-	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
 // params are the parameters of a request, each of which may stand there once.
@@ -87,26 +86,4 @@ func (p params) text(param string, most int) (string, error) {
 		return "", problemOf("bad-request", "%s of %d bytes: want UTF-8 of at most %d", param, len(p[param]), most)
 	}
 	return p[param], nil
-}
-
-// aboutStore reads the parameters of a page about a store: which one, and those that are known beside it.
-func (h *Handler) aboutStore(r *http.Request, known ...string) (*hub.Hub, params, error) {
-	p, err := paramsOf(r, false, append(known, "store")...)
-	if err != nil {
-		return nil, nil, err
-	}
-	b, err := h.meant(p, true)
-	return b, p, err
-}
-
-// meant returns the store that is meant; the first one where a page does not say.
-func (h *Handler) meant(p params, optional bool) (*hub.Hub, error) {
-	name, given := p["store"]
-	if !given && (optional || len(h.hubs) == 1) {
-		return h.hubs[0], nil
-	}
-	if b := h.hub(name); b != nil {
-		return b, nil
-	}
-	return nil, problemOf("no-store", "store %.100q: want one of those that /v1/stores lists", name)
 }

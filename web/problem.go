@@ -74,33 +74,15 @@ func storeProblem(err error) *problem {
 	return problemOf("uncertain", "%v", err)
 }
 
-// answerProblem answers by err, which is a problem or a failure of this server: as a page where a browser asked for one.
-func (h *Handler) answerProblem(w http.ResponseWriter, r *http.Request, asPage bool, err error) {
-	var p *problem
-	if !errors.As(err, &p) {
-		h.log.Error("interlock web: request failed", "path", r.URL.Path, "err", err)
-		p = problemOf("internal", "the log of the server says why")
+// lookProblem is a look that failed, after which nothing was changed, as somebody may read it.
+func lookProblem(err error, who Principal) *problem {
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return problemOf("unsupported", "%s", who.reason(err))
+	case errors.Is(err, driver.ErrRefused):
+		return problemOf("refused", "%s", who.reason(err))
 	}
-	header := w.Header()
-	if p.allow != "" {
-		header.Set("Allow", p.allow)
-	}
-	switch p.Status {
-	case http.StatusUnauthorized:
-		if header.Get("WWW-Authenticate") == "" {
-			header.Set("WWW-Authenticate", "Bearer")
-		}
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		header.Set("Retry-After", "2")
-	}
-	if asPage {
-		if perr := h.page(w, r, p.Status, "problem", &problemView{frame: h.frame(r, nil, p.Title), Problem: p, LineHref: p.page}); perr == nil {
-			return
-		}
-	}
-	header.Set("Content-Type", "application/problem+json")
-	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p)
+	return problemOf("not-sent", "the store does not say how it stands: %s", who.reason(err))
 }
 
 // answerJSON answers by v.

@@ -2,7 +2,9 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -34,16 +36,29 @@ func jsonMessage(event string, v any) (*message, error) {
 	return &message{event, b}, err
 }
 
-// stream sends server-sent events until the viewer goes, does not read, or may look no more. join has it told of states; say makes
-// a message of each, nil if there is nothing to say. The viewer's goroutine is this one: it holds nothing that others wait for.
-func (h *Handler) stream(
-	w http.ResponseWriter, r *http.Request, who Principal, join func(*hub.Mailbox) (leave func()), say func(hub.State, Principal) (*message, error),
+// streams serve viewers, as many as there may be.
+type streams struct {
+	limit     *limiter
+	ctx       context.Context //nolint:containedctx // ends with the handler
+	log       *slog.Logger
+	authorize func(*http.Request) (Principal, error)
+}
+
+func newStreams(most int, ctx context.Context, log *slog.Logger, authorize func(*http.Request) (Principal, error)) *streams {
+	return &streams{limit: newLimiter(most), ctx: ctx, log: log, authorize: authorize}
+}
+
+// serve sends server-sent events until the viewer goes, does not read, or may look no more. follow
+// puts states into a mailbox; say makes a message of each, nil if there is nothing to say. The
+// viewer's goroutine is this one: it holds nothing that others wait for.
+func (t *streams) serve(
+	w http.ResponseWriter, r *http.Request, who Principal, follow func(*hub.Mailbox) (leave func()), say func(hub.State, Principal) (*message, error),
 ) error {
-	leaveGate, err := h.gate.enter(who.Name)
+	end, err := t.limit.begin(who.Name)
 	if err != nil {
 		return err
 	}
-	defer leaveGate()
+	defer end()
 	out := &streamWriter{w: w, control: http.NewResponseController(w)}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
@@ -54,7 +69,7 @@ func (h *Handler) stream(
 		return nil
 	}
 	box := hub.NewMailbox()
-	leave := join(box)
+	leave := follow(box)
 	defer leave()
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
@@ -69,12 +84,12 @@ func (h *Handler) stream(
 		select {
 		case <-r.Context().Done():
 			return nil
-		case <-h.life.Context().Done():
+		case <-t.ctx.Done():
 			return nil
 		case <-rested:
 			rested = nil
 		case <-ping.C:
-			again, err := h.authorized(r)
+			again, err := t.authorize(r)
 			if err != nil || len(again.Read) == 0 {
 				_ = out.message(&message{"end", []byte(`{}`)}) // the next request says why
 				return nil
@@ -86,7 +101,7 @@ func (h *Handler) stream(
 		case s := <-states:
 			m, err := say(s, who)
 			if err != nil {
-				h.log.Error("interlock web: stream failed", "path", r.URL.Path, "err", err)
+				t.log.Error("interlock web: stream failed", "path", r.URL.Path, "err", err)
 				return nil
 			}
 			if m == nil {
@@ -133,8 +148,8 @@ func (s *streamWriter) send(b []byte) error {
 	return err
 }
 
-// gate counts the streams that there are, so that nobody fills the server with them.
-type gate struct {
+// limiter counts the streams that there are, so that nobody fills the server with them.
+type limiter struct {
 	most int
 
 	mu  sync.Mutex
@@ -142,10 +157,10 @@ type gate struct {
 	by  map[string]int // principals that have a name
 }
 
-func newGate(most int) *gate { return &gate{most: most, by: map[string]int{}} }
+func newLimiter(most int) *limiter { return &limiter{most: most, by: map[string]int{}} }
 
-// enter lets a stream of a principal begin, unless there are too many; leave ends it.
-func (g *gate) enter(who string) (leave func(), err error) {
+// begin counts a stream of a principal, unless there are too many, until end is called.
+func (g *limiter) begin(who string) (end func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	half := (g.most + 1) / 2

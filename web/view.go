@@ -8,6 +8,12 @@ import (
 	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
+// What programs are given.
+const (
+	mostLines  = 1000 // in one answer
+	mostClaims = 50   // of a line in a list; /v1/line has all
+)
+
 // line is a line as programs read it, like that of the command's --json. Tokens are strings: they may exceed what a JavaScript number carries.
 type line struct {
 	Name   string  `json:"name"`
@@ -44,6 +50,34 @@ func lineOf(b *hub.Hub, l driver.Line, now time.Time) line {
 			Passes: h.Passes, Foreign: h.Foreign,
 		})
 	}
+	return v
+}
+
+// listedLine is a line in a list.
+type listedLine struct {
+	line
+	More    int   `json:"more_claims,omitempty"` // beyond those that are here
+	Waiting int   `json:"waiting"`               // claims
+	Waits   int64 `json:"waiting_ms"`            // how long they have waited together
+	Waited  int64 `json:"waited_ms"`             // how long those waited together whose wait this server saw end
+}
+
+// listedOf returns a line in a list, and how long those waited whose wait has ended.
+func listedOf(b *hub.Hub, l driver.Line, now time.Time, waited time.Duration) listedLine {
+	v := listedLine{Waited: waited.Milliseconds()}
+	for _, h := range l.Claims {
+		if !h.Held {
+			v.Waiting++
+			if ms := span(h.Since, now); ms != nil {
+				v.Waits += *ms
+			}
+		}
+	}
+	if v.More = len(l.Claims) - mostClaims; v.More > 0 {
+		l.Claims = l.Claims[:mostClaims]
+	}
+	v.More = max(v.More, 0)
+	v.line = lineOf(b, l, now)
 	return v
 }
 

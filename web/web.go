@@ -3,162 +3,124 @@ package web
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"path"
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/hosts"
-	"github.com/interlock-go/interlock/internal/lazyregexp"
 	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
-// Store is a store that is shown.
-type Store struct {
-	Name   string        // as people call it and as it stands in addresses: 1 to 64 of a–z A–Z 0–9 . _ -
-	URL    string        // as it is shown, through driver.Redact
-	Driver driver.Driver // which the handler does not close; a driver.Inspector, or nothing can be seen
-}
-
-var storeName = lazyregexp.New(`^[A-Za-z0-9._-]{1,64}$`)
-
-// check says what is wrong with the store.
-func (s Store) check() error {
-	switch {
-	case !storeName.MatchString(s.Name):
-		return fmt.Errorf("web: a store is called %.100q: want 1 to 64 of a–z A–Z 0–9 . _ -", s.Name)
-	case s.Driver == nil:
-		return fmt.Errorf("web: store %q has no driver", s.Name)
-	}
-	return nil
-}
-
-// Options are what a [Handler] does, and for whom. The zero value shows everything to who reaches it over a loopback name, and breaks
-// nothing.
-type Options struct {
-	// Prefix is the path below which the handler is mounted, as "/locks"; "" is the root. It does not matter whether a proxy or
-	// http.StripPrefix takes it away before the handler is asked.
-	Prefix string
-
-	// Hosts are the hosts by which browsers reach the page, with or without a port: "locks.example.org". A request for another one is
-	// refused, since it may come from a page whose name was bound to this machine. Names and addresses of loopback are always allowed.
-	Hosts []string
-
-	// Authorize says who makes a request and what he may do. It may return [ErrUnauthenticated] or [ErrForbidden]; another error is a
-	// failure to find out. It is asked again every 15 s of a stream. It is called concurrently. Without it everybody may read, and nobody may break.
-	Authorize func(*http.Request) (Principal, error)
-
-	// History is how many events of the names are kept in all, 64 of each name at most; those of the names that changed least recently
-	// go first. Default 65536, which take some 20 MB.
-	History int
-
-	// Streams is how many streams there may be at the same time; one principal has half of them at most. Default 1000.
-	Streams int
-
-	// Logger gets one line for each break that was asked for, with who, what, why and the outcome. Default slog.Default().
-	Logger *slog.Logger
-}
-
-// Principal is who makes a request, and what he may do with names that begin with one of these prefixes; "" is every name, nil none.
-type Principal struct {
-	Name        string
-	Read, Break []string // who may break a name and not read it has to know the claim
-}
-
-// What [Options].Authorize may return.
-var (
-	ErrUnauthenticated = errors.New("web: no valid credential came with the request") // answered by 401
-	ErrForbidden       = errors.New("web: not allowed")                               // answered by 403
-)
-
 // Handler shows stores. It is safe for concurrent use.
+//
+// It decides which requests are served; a route serves them by what it needs of the site. What is
+// asked of the stores is the business of package hub.
 type Handler struct {
 	opts   Options
-	hubs   []*hub.Hub // in the order of the stores
-	routes map[string]map[string]*route
+	site   *site
+	routes routes
 	cross  *http.CrossOriginProtection
-	log    *slog.Logger
-	gate   *gate
-	acts   acts
 	life   *hub.Life // what goes on without a request
 }
 
-// New returns a handler that shows stores and, where [Options].Authorize allows it, breaks claims. Nothing is asked of the stores before
-// somebody looks. A nil Options means the defaults.
+// New returns a handler that shows stores and, where [Options].Authorize allows it, breaks claims.
+// Nothing is asked of the stores before somebody looks. A nil Options means the defaults.
 func New(stores []Store, o *Options) (*Handler, error) {
-	h := &Handler{cross: http.NewCrossOriginProtection()}
+	h := &Handler{cross: http.NewCrossOriginProtection(), routes: newRoutes()}
 	if o != nil {
 		h.opts = *o
 	}
 	if err := h.opts.complete(); err != nil {
 		return nil, err
 	}
-	h.log, h.gate = h.opts.Logger, newGate(h.opts.Streams)
+	if err := check(stores); err != nil {
+		return nil, err
+	}
 	h.life = hub.NewLife()
+	h.site = &site{
+		prefix: h.opts.Prefix, log: h.opts.Logger,
+		exists:  func(path string) bool { return h.routes[path] != nil },
+		streams: newStreams(h.opts.Streams, h.life.Context(), h.opts.Logger, h.opts.principal),
+		breaker: &breaker{life: h.life, log: h.opts.Logger},
+	}
 	for _, s := range stores {
-		err := s.check()
-		if err == nil && h.hub(s.Name) != nil {
-			err = fmt.Errorf("web: two stores are called %q: want a name for each", s.Name)
-		}
-		if err != nil {
-			h.life.Close()
-			return nil, err
-		}
-		h.hubs = append(h.hubs, hub.New(hub.Config{
-			Name: s.Name, URL: driver.Redact(s.URL), Driver: s.Driver, History: h.opts.History / len(stores), Life: h.life, Log: h.log,
+		h.site.hubs = append(h.site.hubs, hub.New(hub.Config{
+			Name: s.Name, URL: driver.Redact(s.URL), Driver: s.Driver,
+			History: h.opts.History / len(stores), Life: h.life, Log: h.opts.Logger,
 		}))
 	}
-	if len(h.hubs) == 0 {
-		h.life.Close()
-		return nil, errors.New("web: no store: want one at least")
-	}
-	h.routes = h.table()
 	return h, nil
 }
 
-// complete checks the options and fills in the defaults.
-func (o *Options) complete() error {
-	p := o.Prefix
-	if p != "" && (p[0] != '/' || path.Clean(p) != p || p == "/" || strings.ContainsAny(p, "%?#\"\\ ")) {
-		return fmt.Errorf("web: Options.Prefix %q: want a path as /locks, without a slash at its end and without escapes, or none", p)
-	}
-	for _, host := range o.Hosts {
-		if name, _ := hosts.Split(host); name == "" {
-			return fmt.Errorf("web: Options.Hosts: %q: want a host with or without a port, as locks.example.org or 10.0.0.5:7070", host)
+// check says what is wrong with the stores.
+func check(stores []Store) error {
+	seen := map[string]bool{}
+	for _, s := range stores {
+		if err := s.check(); err != nil {
+			return err
 		}
+		if seen[s.Name] {
+			return fmt.Errorf("web: two stores are called %q: want a name for each", s.Name)
+		}
+		seen[s.Name] = true
 	}
-	switch {
-	case o.History < 0:
-		return fmt.Errorf("web: Options.History %d: want how many events are kept, or 0 for the default", o.History)
-	case o.History == 0:
-		o.History = 1 << 16
-	}
-	switch {
-	case o.Streams < 0:
-		return fmt.Errorf("web: Options.Streams %d: want how many there may be at the same time, or 0 for the default", o.Streams)
-	case o.Streams == 0:
-		o.Streams = 1000
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
+	if len(stores) == 0 {
+		return errors.New("web: no store: want one at least")
 	}
 	return nil
 }
 
-// hub returns the store of this name, or nil.
-func (h *Handler) hub(name string) *hub.Hub {
-	for _, b := range h.hubs {
-		if b.Name == name {
-			return b
-		}
-	}
-	return nil
-}
-
-// Close ends the streams and whatever is asked of the stores, and waits for that; a request that comes later is answered by 503. The
-// stores' drivers stay open. It returns nil.
+// Close ends the streams and whatever is asked of the stores, and waits for that; a request that
+// comes later is answered by 503. The stores' drivers stay open. It returns nil.
 func (h *Handler) Close() error {
 	h.life.Close()
 	return nil
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	protect(w.Header())
+	var to *route
+	var err error
+	if !hosts.Known(r.Host, h.opts.Hosts) {
+		err = problemOf("wrong-host", "a request for host %.100q: the server has to be told that it is called so", r.Host)
+	} else if path := r.URL.EscapedPath(); path == "" || path == h.opts.Prefix {
+		w.Header().Set("Location", h.opts.Prefix+"/") // what links are relative to
+		w.WriteHeader(http.StatusMovedPermanently)
+	} else if to, err = h.routes.find(r, h.opts.Prefix); err == nil {
+		err = h.serve(w, r, to)
+	}
+	if err != nil {
+		h.site.answerProblem(w, r, to != nil && to.page || to == nil && wantsPage(r), err)
+	}
+}
+
+// serve serves a request that has a route, if it may be served.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, to *route) error {
+	if err := h.cross.Check(r); err != nil {
+		return problemOf("cross-origin", "%v", err)
+	}
+	if h.life.Context().Err() != nil {
+		return problemOf("not-sent", "the server is closing")
+	}
+	var who Principal
+	if to.right != none {
+		var err error
+		if who, err = h.opts.principal(r); err != nil {
+			return err
+		}
+		if to.right == read && len(who.Read) == 0 || to.right == breaks && len(who.Break) == 0 {
+			p := problemOf("forbidden", "%s may not do that with any name", who.label())
+			if to.right == breaks && r.Method == http.MethodPost {
+				h.site.breaker.refused(r, who, p)
+			}
+			return p
+		}
+	}
+	return to.serve(h.site, w, limited(w, r), who)
+}
+
+// wantsPage reports whether a browser asks for something to show.
+func wantsPage(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "text/html") && !strings.Contains(r.URL.Path, "/v1/")
 }

@@ -103,6 +103,14 @@ func spanWords(d time.Duration) string {
 	return fmt.Sprintf("%d d %d h", s/86400, s/3600%24)
 }
 
+// microWords is a span of microseconds.
+func microWords(us int64) string {
+	if us < 1000 {
+		return strconv.FormatInt(us, 10) + " µs"
+	}
+	return strconv.FormatFloat(float64(us/10)/100, 'f', -1, 64) + " ms"
+}
+
 // numberWords is a number with its thousands apart.
 func numberWords(n int) string {
 	s := strconv.Itoa(n)
