@@ -12,7 +12,7 @@ import (
 	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
-// linesAnswer is a part of a list.
+// linesAnswer is a part of a list, as programs read it.
 type linesAnswer struct {
 	Store   string          `json:"store"`
 	AsOf    int64           `json:"as_of_ms"` // the age of the list
@@ -49,7 +49,7 @@ func apiLines(s *site, w http.ResponseWriter, r *http.Request, who Principal) er
 	return answerJSON(w, answer)
 }
 
-// linesWanted reads which part of a list is wanted.
+// linesWanted returns the part of a list that a request asks for.
 func linesWanted(s *site, r *http.Request, who Principal) (b *hub.Hub, sel selection, err error) {
 	p, err := paramsOf(r, true, "store", "prefix", "after", "limit", "sort")
 	if err == nil {
@@ -75,8 +75,8 @@ func linesWanted(s *site, r *http.Request, who Principal) (b *hub.Hub, sel selec
 // listAnswer returns a part of a list. Of one list each part is made once.
 func listAnswer(b *hub.Hub, s *hub.Snapshot, f *hub.Failure, sel selection) (*linesAnswer, error) {
 	key := fmt.Sprintf("json %t %q %q %d %q", sel.waiting, sel.prefix, sel.after, sel.limit, sel.who.Read)
-	d, err := hub.Once(&s.Made, key, func() (*drawing, error) {
-		d := &drawing{}
+	d, err := hub.Once(&s.Made, key, func() (*rendered, error) {
+		d := &rendered{}
 		var lines []listedLine
 		if sel.waiting {
 			lines = contended(b, s, sel, &d.part)
@@ -108,7 +108,7 @@ func listAnswer(b *hub.Hub, s *hub.Snapshot, f *hub.Failure, sel selection) (*li
 	return a, nil
 }
 
-// sumOf is a number that differs where a follower has something to hear.
+// sumOf returns a number that differs where a follower is to be sent the list.
 func sumOf(p *part, partial error) uint64 {
 	sum := fnv.New64a()
 	fmt.Fprint(sum, p.names, p.held, p.waiting, p.more, partial)
@@ -121,7 +121,7 @@ func sumOf(p *part, partial error) uint64 {
 	return sum.Sum64()
 }
 
-// nameWanted reads which name is wanted.
+// nameWanted returns the name that a request asks for, if who may read it.
 func nameWanted(s *site, r *http.Request, who Principal) (*hub.Hub, string, error) {
 	p, err := paramsOf(r, true, "store", "name")
 	if err != nil {
@@ -200,7 +200,7 @@ func watchLines(s *site, w http.ResponseWriter, r *http.Request, who Principal) 
 	return s.streams.serve(w, r, who, b.List.Follow, func(s hub.State, who Principal) (*message, error) {
 		sel.who = who
 		if s.Failure != nil {
-			first = true // so that whoever heard of it hears that it is over
+			first = true // a client that was sent the gap is sent its end
 			return jsonMessage("gap", failureOf(s.Failure, who))
 		}
 		answer, err := listAnswer(b, s.List, nil, sel)

@@ -19,14 +19,15 @@ var files embed.FS
 //go:embed openapi.json
 var openAPIFile []byte
 
-// bundle is what pages are made of, and what they load.
+// bundle is the templates of pages, and the files that they load.
 type bundle struct {
 	templates            *template.Template
 	assets               map[string]asset // by path
 	icon, styles, script string           // their paths, as pages have them
 }
 
-// made returns it. It is made when the first handler is: a program that has none starts without.
+// made returns the bundle. It is made with the first handler, so that a program without one starts
+// faster.
 var made = sync.OnceValue(func() *bundle {
 	b := &bundle{templates: template.Must(template.New("").ParseFS(files, "templates/*.html")), assets: map[string]asset{}}
 	b.icon = b.add("static/icon.svg", "image/svg+xml", icon.SVG)
@@ -35,12 +36,14 @@ var made = sync.OnceValue(func() *bundle {
 	return b
 })
 
-// asset is a file that pages load. The hash in its path makes it another file when it changes, so that browsers may keep it.
+// asset is a file that pages load. Its path has a hash of its content, so that browsers may keep
+// it.
 type asset struct {
 	content   []byte
 	mediaType string
 }
 
+// load adds a file that is compiled in.
 func (b *bundle) load(name, mediaType string) (at string) {
 	content, err := files.ReadFile(name)
 	if err != nil {
@@ -49,6 +52,7 @@ func (b *bundle) load(name, mediaType string) (at string) {
 	return b.add(name, mediaType, content)
 }
 
+// add adds a file, and returns its path as pages have it.
 func (b *bundle) add(name, mediaType string, content []byte) (at string) {
 	sum := sha256.Sum256(content)
 	ext := path.Ext(name)

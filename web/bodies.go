@@ -12,8 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// limited is a request whose body has an end. It is another one than came in: of that net/http looks at the body when it is answered, and where it
-// does not know it any more it waits for as much as is announced, instead of closing the connection.
+// limited returns a copy of a request, with a body of maxBody bytes at most. The request itself
+// stays as it is: net/http looks at its body after the answer, and if it finds another one there it
+// waits for as much as was announced, instead of closing the connection.
 func limited(w http.ResponseWriter, r *http.Request) *http.Request {
 	if r.Body == nil {
 		return r
@@ -24,7 +25,7 @@ func limited(w http.ResponseWriter, r *http.Request) *http.Request {
 	return q
 }
 
-// bodyOf reads a body of some type of content.
+// bodyOf reads a body, which must be of a media type and UTF-8.
 func bodyOf(r *http.Request, mediaType string) ([]byte, error) {
 	given, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset := params["charset"]; err != nil || given != mediaType || charset != "" && charset != "utf-8" && charset != "UTF-8" {
@@ -46,7 +47,7 @@ func bodyOf(r *http.Request, mediaType string) ([]byte, error) {
 	return b, nil
 }
 
-// formOf reads a form.
+// formOf reads a form, whose fields must be known.
 func formOf(r *http.Request, known ...string) (params, error) {
 	if r.URL.RawQuery != "" {
 		return nil, problemOf("bad-request", "parameters in the address: want them in the form")
@@ -62,8 +63,9 @@ func formOf(r *http.Request, known ...string) (params, error) {
 	return checked(values, true, known)
 }
 
-// jsonOf reads one JSON object into v. What v has no place for is refused, and so is a field that is there twice or in other letters, which
-// encoding/json would take: whoever looks at the object on its way here takes it for another claim.
+// jsonOf reads one JSON object into v. It refuses unknown fields, and those that are there twice or
+// in other letters, which encoding/json would accept: a proxy that inspects the object on its way
+// may take it for another claim.
 func jsonOf(r *http.Request, v any, known ...string) error {
 	if r.URL.RawQuery != "" {
 		return problemOf("bad-request", "parameters in the address: want them in the object")
@@ -82,7 +84,7 @@ func jsonOf(r *http.Request, v any, known ...string) error {
 		if err != nil {
 			return malformed(err)
 		}
-		name, _ := field.(string) // which all are that stand there
+		name, _ := field.(string) // as all are in this place
 		switch {
 		case !slices.Contains(known, name):
 			return problemOf("bad-request", "unknown field %.100q: known are %q", name, known)
@@ -111,7 +113,7 @@ func jsonOf(r *http.Request, v any, known ...string) error {
 	return nil
 }
 
-// malformed is the problem of what is no JSON.
+// malformed returns the problem of a text that is not JSON.
 func malformed(err error) *problem {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return problemOf("bad-request", "the JSON object does not end: want it whole")

@@ -178,8 +178,8 @@ func changedProblem(b *hub.Hub, l driver.Line, who Principal, format string, arg
 // mostBreaks is how many breaks are remembered.
 const mostBreaks = 256
 
-// recentBreaks are the last breaks that this server has done. A client that has lost the answer asks
-// again, and then the claim may be gone.
+// recentBreaks are the last breaks that this server has done. A client that has lost the answer
+// asks again, and then the claim may be gone.
 type recentBreaks struct {
 	mu   sync.Mutex
 	done []breakRequest // the oldest first

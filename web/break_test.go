@@ -46,7 +46,8 @@ func submit(h http.Handler, fields url.Values) *http.Response {
 	return do(h, r)
 }
 
-// A break goes from the line over a page that says what it does to the line again, where it is said who did it.
+// A break goes from the line over a page that says what it does to the line again, where it is said
+// who did it.
 func TestBreakByTheForm(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := memlock.New()
@@ -74,7 +75,8 @@ func TestBreakByTheForm(t *testing.T) {
 	})
 }
 
-// Whoever is broken hears of it first, unless it is to be now. Asked again it is answered the same, and another claim is left alone.
+// The owner of a claim that is broken is told first, unless it is to be at once. A second request
+// is answered the same, and another claim is left alone.
 func TestBreakIsMarkedFirst(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := memlock.New()
@@ -131,7 +133,8 @@ func TestBreakIsMarkedFirst(t *testing.T) {
 	})
 }
 
-// Whoever asks for a break is in the log with what came of it, also if he may break nothing, which nobody asks him about.
+// Every request for a break is in the log, with who made it and the outcome; also that of somebody
+// who may break nothing.
 func TestRefusedBreaksAreInTheLog(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := memlock.New()
@@ -184,7 +187,8 @@ func TestBreakOfAWaiter(t *testing.T) {
 	})
 }
 
-// What became of a break at the store is told apart: nothing was done, nobody knows, the store cannot, it refuses.
+// What became of a break at the store is told apart: nothing was done, nobody knows, the store
+// cannot, it refuses.
 func TestOutcomesOfABreak(t *testing.T) {
 	for _, c := range []struct {
 		err, look error
@@ -217,7 +221,7 @@ func TestOutcomesOfABreak(t *testing.T) {
 	}
 }
 
-// What somebody writes into a reason, or gives as an id, tells the terminal nothing by which the log is read.
+// A reason or an id cannot control the terminal on which somebody reads the log.
 func TestReasonsAreShownInTheLog(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := memlock.New()
@@ -248,7 +252,7 @@ func (b *badBreak) Line(ctx context.Context, name string) (driver.Line, error) {
 	return b.Driver.Line(ctx, name)
 }
 
-// A break that was begun is finished and logged, also if whoever asked for it has gone.
+// A break that was begun is finished and logged, also if the client has gone.
 func TestBreakIsFinished(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := memlock.New()

@@ -19,7 +19,7 @@ type breakView struct {
 	Ask, Tells, Do        string
 }
 
-// breakPage asks whether a claim is to be broken, and says what that does.
+// breakPage answers by the page that asks whether a claim is to be broken, and says what that does.
 func breakPage(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
 	p, err := paramsOf(r, false, "store", "name", "id", "fence")
 	if err != nil {
@@ -74,7 +74,8 @@ func breakPage(s *site, w http.ResponseWriter, r *http.Request, who Principal) e
 	return s.page(w, http.StatusOK, "break", v)
 }
 
-// breakForm does what the page asks for, and goes on to the page of the name, whose timeline says what came of it.
+// breakForm breaks the claim of that page, and leads to the page of the name, whose timeline has
+// the outcome.
 func breakForm(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
 	p, err := formOf(r, "store", "name", "id", "fence", "now", "reason")
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
-// contended returns the names for which there was waited longest, by those who wait now and by those whose wait was seen to end, and
-// counts all.
+// contended returns the names with the longest wait, the longest first: of the claims that wait now
+// and of those whose wait was seen to end. It fills p with the same names, and counts all.
 func contended(b *hub.Hub, s *hub.Snapshot, sel selection, p *part) []listedLine {
 	ended := b.History.Waits()
 	all := selection{prefix: sel.prefix, limit: len(s.Lines), who: sel.who}.of(s.Lines)
@@ -93,19 +93,19 @@ func contentionPage(s *site, w http.ResponseWriter, r *http.Request, who Princip
 	return s.page(w, http.StatusOK, "contention", v)
 }
 
-// fill shows the names. It returns a number that differs where something else is shown.
+// fill shows the names. The sum differs where something else is shown.
 func (v *contentionView) fill(b *hub.Hub, who Principal, snap *hub.Snapshot, failure *hub.Failure) (sum uint64, err error) {
 	v.Here = cmp.Or(v.Here, address("contention", "store", b.Name))
 	v.Since = clockTime(b.History.Since)
-	d, sum, err := v.listFrame.fill(who, snap, failure, func() (*drawing, error) { return drawContention(b, snap, who) })
+	d, sum, err := v.listFrame.fill(who, snap, failure, func() (*rendered, error) { return renderContention(b, snap, who) })
 	v.Any = d != nil && len(d.lines) > 0
 	return sum, err
 }
 
-// drawContention draws the rows once for all who look.
-func drawContention(b *hub.Hub, s *hub.Snapshot, who Principal) (*drawing, error) {
-	return hub.Once(&s.Made, fmt.Sprintf("contention %q", who.Read), func() (*drawing, error) {
-		d := &drawing{}
+// renderContention returns the rows of a list. They are made once for all viewers.
+func renderContention(b *hub.Hub, s *hub.Snapshot, who Principal) (*rendered, error) {
+	return hub.Once(&s.Made, fmt.Sprintf("contention %q", who.Read), func() (*rendered, error) {
+		d := &rendered{}
 		var rows []contendedRow
 		sum := fnv.New64a()
 		for i, l := range contended(b, s, selection{limit: onContention, who: who}, &d.part) {

@@ -1,5 +1,6 @@
-// Package web shows who holds and who waits, on pages and as JSON, and lets those break a claim who may: the page of a lock's store for
-// the people who run it. [Handler] is an http.Handler, to be mounted in a server that a team has already.
+// Package web shows who holds and who waits, on pages and as JSON, and lets those break a claim who
+// may: the page of a lock's store for the people who run it. [Handler] is an http.Handler, to be
+// mounted in a server that a team has already.
 //
 // A complete program:
 //
@@ -56,13 +57,16 @@
 //
 // # What is asked of the store
 //
-// Nothing while nobody looks. The list of names is read once for all who look, at most every second or ten times as long as that took; a
-// name that somebody has opened is followed by the store's own notices, once for all. However many look, and however slowly they read, the
-// store is asked the same.
+// Nothing while nobody looks. The list of names is read once for all who look, at most every second
+// or ten times as long as that took; a name that somebody has opened is followed by the store's own
+// notices, once for all. However many look, and however slowly they read, the store is asked the
+// same.
 //
 // # Who may do what
 //
-// Without [Options].Authorize a handler is read-only. With it each [Principal] reads and breaks the names that begin with its prefixes.
-// Requests from pages of other sites are refused, by their origin and by the Host that they name: see [Options].Hosts. No answer and no log has a secret of a
-// claim: whoever sees an id and a token can break the claim only here, if he may, and can release nothing.
+// Without [Options].Authorize a handler is read-only. With it each [Principal] reads and breaks the
+// names that begin with its prefixes. Requests from pages of other sites are refused, by their
+// origin and by the Host that they name: see [Options].Hosts. No answer and no log has a secret of
+// a claim: an id and a token allow nobody to release it, and to break it only here, with the right
+// to do so.
 package web

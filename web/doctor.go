@@ -17,7 +17,8 @@ type doctorAnswer struct {
 	Failure   string           `json:"failure,omitempty"` // why there may be more
 }
 
-// hidden is what of a finding only those may read who may read every name: there may be names in it.
+// hidden stands for what a finding has seen, where the principal may not read every name: there may
+// be names in it.
 const hidden = "what was seen may be read by those who may read every name"
 
 // doctorOf returns an examination as somebody may read it, nil before the first.
@@ -55,10 +56,10 @@ type findingView struct {
 	Class, Level, Code, Title, Server, Seen, Why, Mend string
 }
 
-// levelClasses are the colours of levels, which are told by their names, too.
+// levelClasses are the classes of levels, for their colours.
 var levelClasses = map[driver.Level]string{driver.LevelOK: "held", driver.LevelSkip: "soft", driver.LevelWarn: "waits", driver.LevelBad: "broken"}
 
-// view is an examination as a page has it at some time, nil before the first.
+// view returns the examination as a page has it, nil before the first.
 func (a *doctorAnswer) view(now time.Time) *doctorView {
 	if a == nil {
 		return nil

@@ -79,7 +79,8 @@ func TestTheDoctorsFindingsAreShown(t *testing.T) {
 	})
 }
 
-// A store is examined once for all who look, no more often than once a minute or fifty times as long as that took, and not at all while nobody does.
+// A store is examined once for all who look, no more often than once a minute or fifty times as
+// long as that took, and not at all while nobody does.
 func TestAStoreIsExaminedOnceForAll(t *testing.T) {
 	for takes, pace := range map[time.Duration]time.Duration{0: time.Minute, 5 * time.Second: 250 * time.Second} {
 		bubble(t, func(t *testing.T) {
@@ -121,7 +122,8 @@ func TestAStoreIsExaminedOnceForAll(t *testing.T) {
 	}
 }
 
-// Nobody waits for an examination that takes long; the page says so, and has it later. A handler that is closed waits for it.
+// Nobody waits for an examination that takes long; the page says so, and has it later. A handler
+// that is closed waits for it.
 func TestAnExaminationThatTakesLong(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &patient{Driver: memlock.New(), takes: 12 * time.Second}
@@ -149,7 +151,8 @@ func TestAnExaminationThatTakesLong(t *testing.T) {
 	})
 }
 
-// What was seen may have names in it, which are for those who may read every name; so may why an examination is not whole.
+// What was seen may have names in it, which are for those who may read every name; so may why an
+// examination is not whole.
 func TestFindingsNameNobodyToOthers(t *testing.T) {
 	for who, want := range map[string]bool{"": true, "a/": false} {
 		bubble(t, func(t *testing.T) {

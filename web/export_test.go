@@ -17,7 +17,7 @@ func (h *Handler) Routes() (all []string) {
 	return all
 }
 
-// Observe has f told of each request that reaches a route, by the route's method and path.
+// Observe calls f for each request that reaches a route, with the route's method and path.
 func (h *Handler) Observe(f func(route string)) {
 	for path, methods := range h.routes {
 		for method, to := range methods {
@@ -40,7 +40,8 @@ func Kinds() (all []string) {
 	return all
 }
 
-// Undescribed returns where an answer is not as openapi.json describes those to GET requests of a path.
+// Undescribed returns where an answer is not as openapi.json describes those to GET requests of a
+// path.
 func Undescribed(path string, status int, text []byte) []string {
 	var d described
 	if err := json.Unmarshal(openAPIFile, &d); err != nil {

@@ -44,8 +44,8 @@ func (f *frame) tabs(store, path string) {
 	}
 }
 
-// address returns the address of a page with parameters, in pairs of name and value. Those without a
-// value are left out.
+// address returns the address of a page with parameters, in pairs of name and value. Those without
+// a value are left out.
 func address(path string, params ...string) string {
 	v := url.Values{}
 	for i := 0; i+1 < len(params); i += 2 {

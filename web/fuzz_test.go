@@ -18,10 +18,12 @@ import (
 	"github.com/interlock-go/interlock/web"
 )
 
-// statuses are those that a request of whatever shape may have that names no claim which stands somewhere. 5xx is none of them.
+// statuses are those that a request of whatever shape may have that names no claim which stands
+// somewhere. 5xx is none of them.
 var statuses = []int{200, 301, 400, 403, 404, 405, 409, 413, 415, 421}
 
-// fuzzed are handlers of a store in which ann holds "m", bob waits for it, and somebody has a name that not everybody may see.
+// fuzzed are handlers of a store in which ann holds "m", bob waits for it, and somebody has a name
+// that not everybody may see.
 type fuzzed struct {
 	all    *web.Handler // for somebody who may do everything
 	some   *web.Handler // for somebody who may see what begins with a/, and do nothing
@@ -95,8 +97,9 @@ func (f *fuzzed) unchanged(t testing.TB) {
 	}
 }
 
-// ask makes a request of both handlers, and looks at what is answered: that it is whole, of the type that it says and as that is described,
-// defended, with no secret in it, and that nothing of what was sent runs in it.
+// ask makes a request of both handlers, and looks at what is answered: that it is whole, of the
+// type that it says and as that is described, defended, with no secret in it, and that nothing of
+// what was sent runs in it.
 func (f *fuzzed) ask(t testing.TB, r *http.Request, sent string) *http.Response {
 	t.Helper()
 	body, _ := io.ReadAll(r.Body)
@@ -163,7 +166,8 @@ func shots(h *web.Handler) (all []shot) {
 	)
 }
 
-// request makes the request of a shot, or returns nil if none can come in so. The answer of a stream ends with its beginning.
+// request makes the request of a shot, or returns nil if none can come in so. The answer of a
+// stream ends with its beginning.
 func (s shot) request(ctx context.Context) *http.Request {
 	u, err := url.Parse(s.target)
 	if err != nil || u.Host != "" || u.Opaque != "" {

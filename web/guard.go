@@ -1,18 +1,17 @@
 package web
 
-import (
-	"net/http"
-)
+import "net/http"
 
-// maxBody is the most bytes that a body may have: that of a break is the only one there is.
+// maxBody is how many bytes a body may have. Only a break has one.
 const maxBody = 16 << 10
 
-// policy lets a page load what this handler serves, and run nothing that stands in it. Scripts may make elements of text only by the policy of
-// that name, which the page's own script uses for what its stream brings.
+// policy lets a page load what this handler serves, and run no script that is in the page itself. A
+// script may make elements of text only by the policy named interlock, which the page's own script
+// uses for what its stream brings.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types interlock"
 
-// protect sets what every answer has, whatever it is.
+// protect sets the header fields that every answer has.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Frame-Options", "DENY")

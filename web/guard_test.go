@@ -33,7 +33,8 @@ func everything(*http.Request) (web.Principal, error) {
 	return web.Principal{Name: "root", Read: []string{""}, Break: []string{""}}, nil
 }
 
-// A page whose name was bound to this machine sends that name as Host, and looks to the browser like the server's own.
+// A page whose name was bound to this machine sends that name as Host, and looks to the browser
+// like the server's own.
 func TestForeignHostIsRefusedEverywhere(t *testing.T) {
 	h := handler(t, memlock.New(), web.Options{Authorize: everything, Hosts: []string{"locks.example.org", "10.0.0.5:7070"}})
 	ended, cancel := context.WithCancel(t.Context()) // so that what streams would end
@@ -100,7 +101,8 @@ func TestEveryAnswerIsProtected(t *testing.T) {
 	})
 }
 
-// A body that is announced and never comes keeps nobody waiting: net/http must find the one that it made when it looks how much is left.
+// A body that is announced and never comes keeps nobody waiting: net/http must find the one that it
+// made when it looks how much is left.
 func TestTheBodyIsLeftToTheServer(t *testing.T) {
 	h := handler(t, memlock.New(), web.Options{Authorize: everything})
 	for _, target := range []string{"POST /v1/break", "POST /break", "GET /v1/lines", "POST /nothing"} {

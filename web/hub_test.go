@@ -17,7 +17,7 @@ import (
 	"github.com/interlock-go/interlock/web"
 )
 
-// busy has a client take and release names for as long as d.
+// busy takes and releases names for as long as d.
 func busy(t *testing.T, c *interlock.Client, d time.Duration) {
 	t.Helper()
 	for i := range int(d / (500 * time.Millisecond)) {
@@ -101,7 +101,8 @@ func (s *slowStore) Lines(ctx context.Context, prefix string) ([]driver.Line, er
 	return l, errors.Join(err, s.err)
 }
 
-// A page waits a second for the first list, and has its rows then. After that it says that the list is being read, or shows the one before.
+// A page waits a second for the first list, and has its rows then. After that it says that the list
+// is being read, or shows the one before.
 func TestPageWaitsForTheFirstList(t *testing.T) {
 	for _, target := range []string{"/", "/contention"} {
 		bubble(t, func(t *testing.T) {
@@ -281,7 +282,8 @@ func TestStoreThatCannotSaysSo(t *testing.T) {
 	})
 }
 
-// A renewal is no change that a store tells of. What is left of a claim is shown right all the same.
+// A renewal is no change that a store tells of. What is left of a claim is shown right all the
+// same.
 func TestWhatIsLeftIsShownAfterRenewals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := memlock.New()

@@ -18,7 +18,8 @@ import (
 	"github.com/interlock-go/interlock/web"
 )
 
-// Whatever is asked wrongly is answered by a problem that says what would be right, and changes nothing.
+// Whatever is asked wrongly is answered by a problem that says what would be right, and changes
+// nothing.
 func TestWrongRequests(t *testing.T) {
 	long := strings.Repeat("x", 1025)
 	bubble(t, func(t *testing.T) {
@@ -222,7 +223,8 @@ func mustParse(t *testing.T, target string) *url.URL {
 	return u
 }
 
-// Any name that a lock can have is found by its address, and shown so that it changes nothing of the page.
+// Any name that a lock can have is found by its address, and shown so that it changes nothing of
+// the page.
 func TestStrangeNames(t *testing.T) {
 	names := []string{
 		"a/b", "/", "//", "..", "../..", "a/../b", ".", "%2e%2e", "%00", "a b", "a+b", "a&b=c", "a#b", "a?b", "日本", "<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>",

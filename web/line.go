@@ -15,13 +15,12 @@ import (
 	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
-// onLine is how many claims of a line a page has, unless all are wanted; linePatience how long it waits for the store.
 const (
-	onLine       = 100
-	linePatience = time.Second
+	onLine       = 100         // claims of a line that a page has, unless it is asked for all
+	linePatience = time.Second // how long a page waits for the store
 )
 
-// linePage is the page of a name.
+// linePage answers by the page of a name.
 func linePage(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
 	b, p, err := s.aboutStore(r, "name", "all")
 	if err != nil {
@@ -47,11 +46,11 @@ func linePage(s *site, w http.ResponseWriter, r *http.Request, who Principal) er
 	v.within(s.hubs, b, "line")
 	v.Live = address("live", "store", b.Name, "page", "line", "name", name, "all", p["all"])
 	v.Soon = now.Line == nil && now.Failure != nil && !now.Failure.Unsupported()
-	html, err := drawLine(b, name, now, who.mayBreak(name), all == "1")
+	html, err := renderLine(b, name, now, who.mayBreak(name), all == "1")
 	if err != nil {
 		return err
 	}
-	v.Drawn = template.HTML(html) //nolint:gosec // made by a template
+	v.Rendered = template.HTML(html) //nolint:gosec // made by a template
 	return s.page(w, http.StatusOK, "line", v)
 }
 
@@ -59,10 +58,10 @@ func linePage(s *site, w http.ResponseWriter, r *http.Request, who Principal) er
 type linePageView struct {
 	frame
 	Shown, Key, NamesHref string
-	Drawn                 template.HTML
+	Rendered              template.HTML
 }
 
-// lineView is what changes of it.
+// lineView is the part of that page that changes.
 type lineView struct {
 	Read, Polled, Breaks bool
 	Failure              *failureView
@@ -87,14 +86,16 @@ type claimView struct {
 	BreakHref, BreakWords string
 }
 
-// drawLine returns what changes of the page of a name. Of one observation it is made once, for all who look.
-func drawLine(b *hub.Hub, name string, s hub.State, breaks, all bool) ([]byte, error) {
+// renderLine returns the part of the page of a name that changes, as HTML. Of one observation it is
+// made once for all viewers.
+func renderLine(b *hub.Hub, name string, s hub.State, breaks, all bool) ([]byte, error) {
 	if s.Line == nil || s.Failure != nil {
 		return lineHTML(b, name, s, breaks, all)
 	}
 	return hub.Once(&s.Line.Made, fmt.Sprint(breaks, all), func() ([]byte, error) { return lineHTML(b, name, s, breaks, all) })
 }
 
+// lineHTML is renderLine without a memo.
 func lineHTML(b *hub.Hub, name string, s hub.State, breaks, all bool) ([]byte, error) {
 	now := time.Now()
 	v := &lineView{
@@ -119,6 +120,7 @@ func lineHTML(b *hub.Hub, name string, s hub.State, breaks, all bool) ([]byte, e
 	return html.Bytes(), err
 }
 
+// claimViewOf returns claim number i of a line as a page has it.
 func claimViewOf(b *hub.Hub, name string, i int, h driver.Holder, now time.Time) claimView {
 	v := claimView{
 		ID: h.PublicID, Owner: ownerWords(h), Note: printable.Text(h.Note), Place: strconv.Itoa(i + 1), State: stateOf(h), Kind: kindWords(h),
@@ -139,7 +141,7 @@ func claimViewOf(b *hub.Hub, name string, i int, h driver.Holder, now time.Time)
 	return v
 }
 
-// stateWords is a line in one sentence.
+// stateWords returns the state of a line as a sentence.
 func stateWords(claims []driver.Holder, now time.Time) string {
 	var holders []string
 	wait := 0

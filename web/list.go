@@ -13,17 +13,17 @@ import (
 	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
-// row is a line as the list has it.
+// row is a line as the page of names has it.
 type row struct {
 	Key, Shown, Href     string
-	Print                string // differs where the row does
+	Print                string // differs where the row does, for the script of the page
 	Class, State, Holder string
 	Since, Until         *moment
 	Token                string
 	Passes, Wait         string
 }
 
-// row is a line as the list has it at some time.
+// rowOf returns a line as the page of names has it at a time.
 func rowOf(b *hub.Hub, l driver.Line, now time.Time) row {
 	r := row{
 		Key: strconv.QuoteToASCII(l.Name), Shown: printable.Text(l.Name), Href: address("line", "store", b.Name, "name", l.Name),
@@ -66,11 +66,11 @@ func rowOf(b *hub.Hub, l driver.Line, now time.Time) row {
 	return r
 }
 
-// drawList returns a drawing of a list.
-func drawList(b *hub.Hub, s *hub.Snapshot, sel selection) (*drawing, error) {
+// renderList returns a part of a list. It is made once for all viewers.
+func renderList(b *hub.Hub, s *hub.Snapshot, sel selection) (*rendered, error) {
 	key := fmt.Sprintf("%q %q %d %q", sel.prefix, sel.after, sel.limit, sel.who.Read)
-	return hub.Once(&s.Made, key, func() (*drawing, error) {
-		d := &drawing{part: sel.of(s.Lines)}
+	return hub.Once(&s.Made, key, func() (*rendered, error) {
+		d := &rendered{part: sel.of(s.Lines)}
 		rows := make([]row, len(d.lines))
 		sum := fnv.New64a()
 		for i, l := range d.lines {
@@ -94,7 +94,7 @@ type listView struct {
 	StartHref, NextHref  string
 }
 
-// listPage is the page of names.
+// listPage answers by the page of names.
 func listPage(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
 	b, p, err := s.aboutStore(r, "prefix", "after")
 	if err != nil {
@@ -112,10 +112,10 @@ func listPage(s *site, w http.ResponseWriter, r *http.Request, who Principal) er
 	return s.page(w, http.StatusOK, "list", v)
 }
 
-// fill shows a list. It returns a number that differs where something else is shown.
+// fill shows a list. The sum differs where something else is shown.
 func (v *listView) fill(b *hub.Hub, sel selection, snap *hub.Snapshot, failure *hub.Failure) (sum uint64, err error) {
 	v.Prefix, v.Shown, v.After = sel.prefix, printable.Text(sel.prefix), sel.after
-	d, sum, err := v.listFrame.fill(sel.who, snap, failure, func() (*drawing, error) { return drawList(b, snap, sel) })
+	d, sum, err := v.listFrame.fill(sel.who, snap, failure, func() (*rendered, error) { return renderList(b, snap, sel) })
 	if d == nil {
 		return sum, err
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
-// drawing is a part of a list with its rows as HTML. Of one list each part is drawn once, for all
-// who look at it.
-type drawing struct {
+// rendered is a part of a list with its rows as HTML. Of one list each part is rendered once, for
+// all who look at it.
+type rendered struct {
 	part
 	rows template.HTML
 	json []byte // the lines, where programs ask
@@ -36,7 +36,8 @@ type listFrame struct {
 	Rows                 template.HTML
 }
 
-// listFrameOf returns the frame of the page at a path. The parameters are those of the page's stream.
+// listFrameOf returns the frame of the page at a path. The parameters are those of the page's
+// stream.
 func listFrameOf(s *site, r *http.Request, who Principal, b *hub.Hub, title, path string, stream ...string) listFrame {
 	f := s.frame(r, &who, title+" in "+b.Name)
 	f.within(s.hubs, b, path)
@@ -44,11 +45,11 @@ func listFrameOf(s *site, r *http.Request, who Principal, b *hub.Hub, title, pat
 	return listFrame{frame: f}
 }
 
-// fill shows how the store is, and the rows that draw makes of a list, which it returns, if there is
-// one. The sum differs where something else is shown.
+// fill shows how the store is, and the rows that render makes of a list, which it returns, if there
+// is one. The sum differs where something else is shown.
 func (v *listFrame) fill(
-	who Principal, snap *hub.Snapshot, failure *hub.Failure, draw func() (*drawing, error),
-) (d *drawing, sum uint64, err error) {
+	who Principal, snap *hub.Snapshot, failure *hub.Failure, render func() (*rendered, error),
+) (d *rendered, sum uint64, err error) {
 	now := time.Now()
 	v.Now, v.Lists = now.UnixMilli(), !failure.Unsupported()
 	v.Failure = listFailure(failure, who)
@@ -65,7 +66,7 @@ func (v *listFrame) fill(
 	if snap.Partial != nil {
 		v.Partial = who.reason(snap.Partial)
 	}
-	if d, err = draw(); err != nil {
+	if d, err = render(); err != nil {
 		return nil, 0, err
 	}
 	v.Rows = d.rows

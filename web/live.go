@@ -8,7 +8,8 @@ import (
 	"github.com/interlock-go/interlock/web/internal/hub"
 )
 
-// live is the stream of a page: the part of it that changes, whenever it does. The page's script puts that in the place of what it shows.
+// live answers by the stream of a page: the part of it that changes, whenever it does. The page's
+// script replaces what it shows by that.
 func live(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
 	p, err := paramsOf(r, true, "store", "page", "prefix", "after", "name", "all")
 	if err != nil {
@@ -44,11 +45,15 @@ func live(s *site, w http.ResponseWriter, r *http.Request, who Principal) error 
 	})
 }
 
-// liveList is the stream of a page that is made of the list. What draw returns is shown if its sum is another than the last.
-func liveList(s *site, w http.ResponseWriter, r *http.Request, who Principal, b *hub.Hub, draw func(Principal, hub.State) (name string, view any, sum uint64, err error)) error {
+// liveList answers by the stream of a page that is made of the list. A view that render returns is
+// sent if its sum is another than the last.
+func liveList(
+	s *site, w http.ResponseWriter, r *http.Request, who Principal, b *hub.Hub,
+	render func(Principal, hub.State) (name string, view any, sum uint64, err error),
+) error {
 	last, first := uint64(0), true
 	return s.streams.serve(w, r, who, b.List.Follow, func(s hub.State, who Principal) (*message, error) {
-		name, view, sum, err := draw(who, s)
+		name, view, sum, err := render(who, s)
 		if err != nil {
 			return nil, err
 		}
@@ -56,18 +61,18 @@ func liveList(s *site, w http.ResponseWriter, r *http.Request, who Principal, b 
 			return jsonMessage("same", map[string]int64{"now": time.Now().UnixMilli(), "at": s.List.At.UnixMilli()})
 		}
 		first, last = false, sum
-		return draws(name, view)
+		return pageMessage(name, view)
 	})
 }
 
-// draws makes a message of a template.
-func draws(name string, view any) (*message, error) {
+// pageMessage returns a message with what a template makes of a view.
+func pageMessage(name string, view any) (*message, error) {
 	var html bytes.Buffer
 	err := made().templates.ExecuteTemplate(&html, name, view)
 	return &message{"page", html.Bytes()}, err
 }
 
-// liveLine is the stream of the page of a name.
+// liveLine answers by the stream of the page of a name.
 func liveLine(s *site, w http.ResponseWriter, r *http.Request, who Principal, b *hub.Hub, p params) error {
 	name, err := p.name("name")
 	if err != nil {
@@ -84,7 +89,7 @@ func liveLine(s *site, w http.ResponseWriter, r *http.Request, who Principal, b 
 		if !who.mayRead(name) {
 			return &message{"end", []byte(`{}`)}, nil
 		}
-		html, err := drawLine(b, name, s, who.mayBreak(name), all == "1")
+		html, err := renderLine(b, name, s, who.mayBreak(name), all == "1")
 		return &message{"page", html}, err
 	})
 }

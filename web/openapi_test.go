@@ -132,7 +132,7 @@ func TestOpenAPIHasTheFields(t *testing.T) {
 			t.Errorf("%s has the fields %q, and %q are described", name, all, got)
 		}
 		if name == "Break" {
-			always = []string{"fence", "id", "name"} // by jsonOf and breakRequestOf: see TestWrongRequests
+			always = []string{"fence", "id", "name"} // see TestWrongRequests
 		}
 		slices.Sort(s.Required)
 		if !slices.Equal(s.Required, always) {

@@ -15,9 +15,9 @@ import (
 
 // Store is a store that is shown.
 type Store struct {
-	Name   string        // as people call it and as it stands in addresses: 1 to 64 of a–z A–Z 0–9 . _ -
-	URL    string        // as it is shown, through driver.Redact
-	Driver driver.Driver // which the handler does not close; a driver.Inspector, or nothing can be seen
+	Name   string        // in addresses, too: 1 to 64 of a–z A–Z 0–9 . _ -
+	URL    string        // shown through driver.Redact
+	Driver driver.Driver // not closed by the handler; without driver.Inspector nothing is seen
 }
 
 var storeName = lazyregexp.New(`^[A-Za-z0-9._-]{1,64}$`)
@@ -33,25 +33,25 @@ func (s Store) check() error {
 	return nil
 }
 
-// Options are what a [Handler] does, and for whom. The zero value shows everything to who reaches it
-// over a loopback name, and breaks nothing.
+// Options are what a [Handler] does, and for whom. The zero value shows everything to who reaches
+// it over a loopback name, and breaks nothing.
 type Options struct {
-	// Prefix is the path below which the handler is mounted, as "/locks"; "" is the root. It does not
-	// matter whether a proxy or http.StripPrefix takes it away before the handler is asked.
+	// Prefix is the path below which the handler is mounted, as "/locks"; "" is the root. It does
+	// not matter whether a proxy or http.StripPrefix takes it away before the handler is asked.
 	Prefix string
 
 	// Hosts are the hosts by which browsers reach the page, with or without a port:
-	// "locks.example.org". A request for another one is refused, since it may come from a page whose
-	// name was bound to this machine. Names and addresses of loopback are always allowed.
+	// "locks.example.org". A request for another one is refused, since it may come from a page
+	// whose name was bound to this machine. Names and addresses of loopback are always allowed.
 	Hosts []string
 
 	// Authorize says who makes a request and what he may do. It may return [ErrUnauthenticated] or
-	// [ErrForbidden]; another error is a failure to find out. It is asked again every 15 s of a stream.
-	// It is called concurrently. Without it everybody may read, and nobody may break.
+	// [ErrForbidden]; another error is a failure to find out. It is asked again every 15 s of a
+	// stream. It is called concurrently. Without it everybody may read, and nobody may break.
 	Authorize func(*http.Request) (Principal, error)
 
-	// History is how many events of the names are kept in all, 64 of each name at most; those of the
-	// names that changed least recently go first. Default 65536, which take some 20 MB.
+	// History is how many events of the names are kept in all, 64 of each name at most; those of
+	// the names that changed least recently go first. Default 65536, which take some 20 MB.
 	History int
 
 	// Streams is how many streams there may be at the same time; one principal has half of them at

@@ -55,8 +55,8 @@ func (f *faulty) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, 
 	return f.Driver.Watch(ctx, name)
 }
 
-// A driver that panics is a store that fails: it is told as that, with the place in the log, and what was panicked with there
-// alone. The server goes on, and so does the store.
+// A driver that panics is a store that fails: it is told as that, with the place in the log, and
+// what was panicked with there alone. The server goes on, and so does the store.
 func TestDriverThatPanicsEndsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := &faulty{Driver: memlock.New()}

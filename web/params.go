@@ -10,10 +10,11 @@ import (
 	"github.com/interlock-go/interlock/internal/lockname"
 )
 
-// params are the parameters of a request, each of which may stand there once.
+// params are the parameters of a request, by name.
 type params map[string]string
 
-// paramsOf reads those that a route knows. A page, which people reach by links of others, may be given more, which mean nothing.
+// paramsOf reads the parameters that a route knows. Others are a problem if strict is true; a page
+// ignores them, since people come to it by other people's links.
 func paramsOf(r *http.Request, strict bool, known ...string) (params, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -22,7 +23,8 @@ func paramsOf(r *http.Request, strict bool, known ...string) (params, error) {
 	return checked(values, strict, known)
 }
 
-// checked returns values that are no more than once there, and of names that are known.
+// checked returns the parameters that are known. One that is there twice is a problem, and an
+// unknown one if strict is true.
 func checked(values url.Values, strict bool, known []string) (params, error) {
 	p := params{}
 	for name, given := range values {
@@ -48,7 +50,7 @@ func (p params) name(param string) (string, error) {
 	return p[param], nil
 }
 
-// start returns the beginning of a name, or "".
+// start returns a prefix of names, which may be "".
 func (p params) start(param string) (string, error) {
 	if p[param] == "" {
 		return "", nil
@@ -56,7 +58,7 @@ func (p params) start(param string) (string, error) {
 	return p.name(param)
 }
 
-// number returns a number within bounds, or what is meant where none is given.
+// number returns a number within bounds, or otherwise if there is no such parameter.
 func (p params) number(param string, otherwise, least, most int) (int, error) {
 	if _, given := p[param]; !given {
 		return otherwise, nil
@@ -68,7 +70,7 @@ func (p params) number(param string, otherwise, least, most int) (int, error) {
 	return n, nil
 }
 
-// oneOf returns a word, or the first of them where none is given.
+// oneOf returns a parameter that must be one of the words; the first of them if it is not there.
 func (p params) oneOf(param string, words ...string) (string, error) {
 	w, given := p[param]
 	switch {
@@ -80,7 +82,7 @@ func (p params) oneOf(param string, words ...string) (string, error) {
 	return w, nil
 }
 
-// text returns words for people.
+// text returns a parameter of so many bytes at most.
 func (p params) text(param string, most int) (string, error) {
 	if len(p[param]) > most || !utf8.ValidString(p[param]) {
 		return "", problemOf("bad-request", "%s of %d bytes: want UTF-8 of at most %d", param, len(p[param]), most)

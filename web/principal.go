@@ -13,10 +13,10 @@ type Principal struct {
 	Read, Break []string // who may break a name and not read it has to know the claim
 }
 
-// What [Options].Authorize may return.
+// What [Options].Authorize may return. The first is answered by 401, the second by 403.
 var (
-	ErrUnauthenticated = errors.New("web: no valid credential came with the request") // answered by 401
-	ErrForbidden       = errors.New("web: not allowed")                               // answered by 403
+	ErrUnauthenticated = errors.New("web: no valid credential came with the request")
+	ErrForbidden       = errors.New("web: not allowed")
 )
 
 // reader may read every name. An error about one name is shown as to reader where the principal may

@@ -10,13 +10,13 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// problem is an answer that is no success, as RFC 9457 has it. It is an error.
+// problem is a problem document of RFC 9457, and an error.
 type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
-	Line   *line  `json:"line,omitempty"` // of changed: as it stands now, if whoever asks may read it
+	Line   *line  `json:"line,omitempty"` // of changed: as it is now, if the principal may read it
 
 	allow string // of methods
 	page  string // of the line
@@ -52,16 +52,17 @@ var kinds = map[string]struct {
 	"uncertain":       {http.StatusGatewayTimeout, "The store did not answer"},
 }
 
-// problemOf makes a problem of a kind.
+// problemOf returns a problem of a kind.
 func problemOf(kind, format string, args ...any) *problem {
 	k := kinds[kind]
 	return &problem{Type: problemPage + kind, Title: k.title, Status: k.status, Detail: fmt.Sprintf(format, args...)}
 }
 
-// kind is the last part of the type.
+// kind returns the last part of the type.
 func (p *problem) kind() string { return strings.TrimPrefix(p.Type, problemPage) }
 
-// storeProblem says what became of a request that the store was to answer.
+// storeProblem returns the problem of a break that failed: it tells whether the claim may be
+// broken.
 func storeProblem(err error) *problem {
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
@@ -74,7 +75,7 @@ func storeProblem(err error) *problem {
 	return problemOf("uncertain", "%v", err)
 }
 
-// lookProblem is a look that failed, after which nothing was changed, as somebody may read it.
+// lookProblem returns the problem of a look that failed, as who may read it. Nothing was changed.
 func lookProblem(err error, who Principal) *problem {
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
@@ -92,6 +93,6 @@ func answerJSON(w http.ResponseWriter, v any) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(b, '\n')) // whoever asked may have gone
+	_, _ = w.Write(append(b, '\n')) // the client may have gone
 	return nil
 }

@@ -110,7 +110,8 @@ func tailOf(t *testing.T, target string) *tail {
 
 const patience = 30 * time.Second
 
-// On a real store: a name is found, a wait is seen to become a hold, a stuck holder is broken and the next gets in, the store restarts.
+// On a real store: a name is found, a wait is seen to become a hold, a stuck holder is broken and
+// the next gets in, the store restarts.
 func TestRedis(t *testing.T) {
 	t.Parallel()
 	server, base, url := redisPage(t)

@@ -93,7 +93,8 @@ func TestRoutesByRights(t *testing.T) {
 		}
 	}
 	const ok, see, no, gate, failed = http.StatusOK, http.StatusSeeOther, http.StatusForbidden, http.StatusUnauthorized, http.StatusInternalServerError
-	// The columns: read-only routes that show a name, those that show what may be read of all, the page that asks, the two that break.
+	// The columns: read-only routes that show a name, those that show what may be read of all, the
+	// page that asks, the two that break.
 	for who, want := range map[string][4]int{
 		"nothing":       {no, no, no, no},
 		"reads nothing": {no, no, no, no},
@@ -194,7 +195,7 @@ func TestFailuresNameNobodyToOthers(t *testing.T) {
 			has(t, partial, "not complete", `"partial":"`)
 			bad.Driver.Fail(bad.err)
 			time.Sleep(time.Minute)
-			get(t, h, "/v1/lines") // which has it read anew
+			get(t, h, "/v1/lines") // which reads it again
 			failed := body(t, get(t, h, "/"), http.StatusOK) + body(t, get(t, h, "/contention"), http.StatusOK) + body(t, get(t, h, "/v1/lines"), http.StatusOK) +
 				body(t, get(t, h, "/stores"), http.StatusOK) + body(t, get(t, h, "/v1/stores"), http.StatusOK)
 			has(t, failed, "could not be read", "does not answer", `"health":"fails"`)

@@ -19,14 +19,14 @@ type storeAnswer struct {
 	Health  string         `json:"health"` // answers, fails, unknown
 	Failure *failureAnswer `json:"failure,omitempty"`
 	Latency *hub.Latency   `json:"latency,omitempty"` // of the last answers about one name
-	Watches bool           `json:"watches"`           // it tells of changes; else it is asked each second
-	Doctor  *doctorAnswer  `json:"doctor,omitempty"`  // of the last examination; none before the first is over
+	Watches bool           `json:"watches"`           // else it is asked each second
+	Doctor  *doctorAnswer  `json:"doctor,omitempty"`  // of the last examination
 
 	promises driver.Traits
-	wrong    *hub.Failure // nil if nothing is known to be
+	wrong    *hub.Failure // nil if nothing is known to be wrong
 }
 
-// storeAnswers returns all stores as they are, asking all at once.
+// storeAnswers asks all stores at the same time, and returns how they are. It waits until ctx ends.
 func storeAnswers(ctx context.Context, s *site, who Principal) []storeAnswer {
 	all := make([]storeAnswer, len(s.hubs))
 	var asked sync.WaitGroup
@@ -90,7 +90,7 @@ type storeView struct {
 	Doctor               *doctorView // nil before the first examination is over
 }
 
-// storesPage is the page of stores.
+// storesPage answers by the page of stores.
 func storesPage(s *site, w http.ResponseWriter, r *http.Request, who Principal) error {
 	ctx, cancel := context.WithTimeout(r.Context(), linePatience)
 	defer cancel()

@@ -14,14 +14,20 @@ import (
 
 // The times of a stream.
 const (
-	pingEvery  = 15 * time.Second // so that whoever is between keeps the connection; then who looks is asked for his rights again
+	// pingEvery is how often a stream says something, so that proxies keep the connection. The
+	// rights of the viewer are asked for again at the same time.
+	pingEvery = 15 * time.Second
+
 	writeLimit = 10 * time.Second // for one message: a viewer who does not read is dropped
 
-	// silenceLimit is the deadline between two messages, well above pingEvery: over HTTP/2 one that passes ends the stream, though nothing is being
-	// written. What net/http writes when the stream has ended has it, too.
+	// silenceLimit is the deadline between two messages, well above pingEvery: over HTTP/2 one that
+	// passes ends the stream, though nothing is being written. What net/http writes when the stream
+	// has ended has it, too.
 	silenceLimit = time.Minute
 
-	betweenMost = 250 * time.Millisecond // from one message to the next; what comes meanwhile is told by the newest
+	// pauseLeast is the pause after a message. Of the states that come meanwhile the newest is
+	// sent.
+	pauseLeast = 250 * time.Millisecond
 )
 
 // message is one message of a stream.
@@ -30,7 +36,7 @@ type message struct {
 	data  []byte
 }
 
-// jsonMessage is a message of which v is the data.
+// jsonMessage returns a message with v as its data.
 func jsonMessage(event string, v any) (*message, error) {
 	b, err := json.Marshal(v)
 	return &message{event, b}, err
@@ -110,19 +116,19 @@ func (t *streams) serve(
 			if out.message(m) != nil {
 				return nil
 			}
-			rest.Reset(betweenMost)
+			rest.Reset(pauseLeast)
 			rested = rest.C
 		}
 	}
 }
 
-// streamWriter writes what a stream says.
+// streamWriter writes the messages of a stream.
 type streamWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 }
 
-// message sends a message.
+// message writes a message.
 func (s *streamWriter) message(m *message) error {
 	var b bytes.Buffer
 	b.Grow(len(m.data) + len(m.data)/16 + 64)
@@ -136,10 +142,10 @@ func (s *streamWriter) message(m *message) error {
 	return s.send(b.Bytes())
 }
 
-// send sends bytes as they are, within a time of their own: the server's would end a stream, and none would keep one for ever whose viewer is
-// gone without a word.
+// send writes b within writeLimit. The server's own deadline would end the stream, and without one
+// a viewer that is gone without a word would be served for ever.
 func (s *streamWriter) send(b []byte) error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeLimit)) // whoever wraps the server's writer may have none
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeLimit)) // a wrapped writer may have none
 	if _, err := s.w.Write(b); err != nil {
 		return err
 	}
@@ -148,7 +154,7 @@ func (s *streamWriter) send(b []byte) error {
 	return err
 }
 
-// limiter counts the streams that there are, so that nobody fills the server with them.
+// limiter bounds the streams: all of them, and those of one principal by half of that.
 type limiter struct {
 	most int
 

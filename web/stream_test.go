@@ -41,7 +41,8 @@ func TestSlowViewerIsDropped(t *testing.T) {
 	})
 }
 
-// Of a line that changes a thousand times a second a viewer is told a few times, and the last time of how it stands.
+// Of a line that changes a thousand times a second a viewer is told a few times, and the last time
+// of how it stands.
 func TestFastChangesAreToldTogether(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := memlock.New()
@@ -92,7 +93,8 @@ func TestStreamsAreLimited(t *testing.T) {
 	})
 }
 
-// Whoever may look no more is told nothing more, and one whose rights have changed what he may read.
+// A viewer who may look no more is sent nothing more, and one whose rights have changed what he may
+// read.
 func TestRightsEndDuringAStream(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := memlock.New()
@@ -130,7 +132,8 @@ func TestRightsEndDuringAStream(t *testing.T) {
 	})
 }
 
-// Close ends the streams and what is asked of the store, also of one that hangs; requests that come later are refused.
+// Close ends the streams and what is asked of the store, also of one that hangs; requests that come
+// later are refused.
 func TestClose(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := memlock.New()

@@ -11,8 +11,8 @@ import (
 
 var timelineEntry = regexp.MustCompile(`<li data-key="([^"]+)">(.*?)</li>`)
 
-// An entry of a timeline has one key for as long as it is shown, and no other entry has it: the script leaves it as it is then, also when
-// newer ones come before it and the oldest go.
+// An entry of a timeline has one key for as long as it is shown, and no other entry has it: the
+// script leaves it as it is then, also when newer ones come before it and the oldest go.
 func TestTimelineKeysStay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := memlock.New()

@@ -40,7 +40,7 @@ func traitsOf(t driver.Traits) traitsAnswer {
 	return a
 }
 
-// safety says what a store promises as it was opened, in sentences.
+// safety returns what a store promises, as it was opened, in sentences.
 func safety(t driver.Traits) []string {
 	var says []string
 	add := func(s string) { says = append(says, s) }
@@ -77,7 +77,7 @@ func safety(t driver.Traits) []string {
 // fact is a trait in words.
 type fact struct{ What, Is string }
 
-// facts are the traits in words.
+// facts returns the traits in words.
 func facts(t driver.Traits, watches bool) []fact {
 	word := func(is bool) string { return map[bool]string{true: "yes", false: "no"}[is] }
 	ttl := spanWords(t.MinTTL) + " or more"

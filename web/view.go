@@ -14,7 +14,8 @@ const (
 	mostClaims = 50   // of a line in a list; /v1/line has all
 )
 
-// line is a line as programs read it, like that of the command's --json. Tokens are strings: they may exceed what a JavaScript number carries.
+// line is a line as programs read it, like that of the command's --json. Tokens are strings, since
+// they may exceed what a JavaScript number carries.
 type line struct {
 	Name   string  `json:"name"`
 	Key    string  `json:"key"`   // where the store keeps it
@@ -40,7 +41,7 @@ type claim struct {
 	Foreign bool         `json:"foreign,omitempty"`
 }
 
-// view is a line as programs read it now.
+// lineOf returns a line as programs read it at a time.
 func lineOf(b *hub.Hub, l driver.Line, now time.Time) line {
 	v := line{Name: l.Name, Key: b.Store.Key(l.Name), Fence: token(l.Fence), Claims: []claim{}}
 	for _, h := range l.Claims {
@@ -58,11 +59,11 @@ type listedLine struct {
 	line
 	More    int   `json:"more_claims,omitempty"` // beyond those that are here
 	Waiting int   `json:"waiting"`               // claims
-	Waits   int64 `json:"waiting_ms"`            // how long they have waited together
-	Waited  int64 `json:"waited_ms"`             // how long those waited together whose wait this server saw end
+	Waits   int64 `json:"waiting_ms"`            // how long they have waited, in all
+	Waited  int64 `json:"waited_ms"`             // of those whose wait this server saw end, in all
 }
 
-// listedOf returns a line in a list, and how long those waited whose wait has ended.
+// listedOf returns a line in a list. waited is of those whose wait has ended.
 func listedOf(b *hub.Hub, l driver.Line, now time.Time, waited time.Duration) listedLine {
 	v := listedLine{Waited: waited.Milliseconds()}
 	for _, h := range l.Claims {
@@ -81,6 +82,7 @@ func listedOf(b *hub.Hub, l driver.Line, now time.Time, waited time.Duration) li
 	return v
 }
 
+// stateOf returns the state of a claim.
 func stateOf(h driver.Holder) string {
 	switch {
 	case h.Broken:
@@ -91,8 +93,10 @@ func stateOf(h driver.Holder) string {
 	return "waits"
 }
 
+// token returns a token as text.
 func token(f uint64) string { return strconv.FormatUint(f, 10) }
 
+// known returns a time, nil for the zero time.
 func known(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -100,7 +104,7 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
-// span is how many milliseconds there are from one time to another, 0 if it is the later one, nil if one is not known.
+// span returns the milliseconds from one time to another, at least 0; nil if one is not known.
 func span(from, to time.Time) *int64 {
 	if from.IsZero() || to.IsZero() {
 		return nil

@@ -80,7 +80,7 @@ func (v *viewer) SetWriteDeadline(at time.Time) error {
 	return nil
 }
 
-// stop has the browser read no more.
+// stop ends the reading of the browser.
 func (v *viewer) stop() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -61,7 +61,7 @@ func hold(t *testing.T, c *interlock.Client, name string) *interlock.Lease {
 	return l
 }
 
-// wait has a client wait for a name until ctx ends; when it gets it, it holds until then.
+// wait makes a client wait for a name until ctx ends; if it gets the name, it holds it until then.
 func wait(ctx context.Context, t *testing.T, c *interlock.Client, name string) {
 	t.Helper()
 	go func() {

@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/internal/printable"
 )
 
-// ownerWords says whose a claim is.
+// ownerWords returns the owner of a claim in words.
 func ownerWords(h driver.Holder) string {
 	o := h.Owner
 	what, where := o.Program, o.User
@@ -35,7 +35,7 @@ func ownerWords(h driver.Holder) string {
 	return words
 }
 
-// kindWords says what a claim is for.
+// kindWords returns the kind of a claim in words.
 func kindWords(h driver.Holder) string {
 	switch {
 	case h.Kind == driver.Permit && h.Limit == 0:
@@ -46,7 +46,7 @@ func kindWords(h driver.Holder) string {
 	return h.Kind.String()
 }
 
-// lineWords says how a line stands.
+// lineWords returns the state of a line in a word or two.
 func lineWords(claims []driver.Holder) string {
 	held, readers, permits, limit, broken := 0, 0, 0, 0, 0
 	for _, h := range claims {
@@ -83,7 +83,7 @@ func lineWords(claims []driver.Holder) string {
 	return "held"
 }
 
-// spanWords is a span of time in its two largest units.
+// spanWords returns a span of time in its two largest units.
 func spanWords(d time.Duration) string {
 	s := int64(d / time.Second)
 	switch {
@@ -103,7 +103,7 @@ func spanWords(d time.Duration) string {
 	return fmt.Sprintf("%d d %d h", s/86400, s/3600%24)
 }
 
-// microWords is a span of microseconds.
+// microWords returns a span of microseconds in words.
 func microWords(us int64) string {
 	if us < 1000 {
 		return strconv.FormatInt(us, 10) + " µs"
@@ -111,7 +111,7 @@ func microWords(us int64) string {
 	return strconv.FormatFloat(float64(us/10)/100, 'f', -1, 64) + " ms"
 }
 
-// numberWords is a number with its thousands apart.
+// numberWords returns a number with commas between its thousands.
 func numberWords(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -120,7 +120,7 @@ func numberWords(n int) string {
 	return s
 }
 
-// errorWords is an error of a store in one line.
+// errorWords returns an error of a store in one line.
 func errorWords(err error) string {
 	const most = 500
 	s := printable.Text(strings.Join(strings.Fields(err.Error()), " "))

@@ -7,7 +7,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A store that goes away while pages are open is said to be away, beside what was seen last, and the pages go on by themselves.
+// A store that goes away while pages are open is said to be away, beside what was seen last, and
+// the pages go on by themselves.
 func TestStoreGoesAway(t *testing.T) {
 	t.Parallel()
 	for _, l := range []look{deskLight, phoneDark} {
@@ -72,7 +73,7 @@ func TestServerGoesAway(t *testing.T) {
 			s := serves(t, serve.Options{Stores: [][2]string{{"main", url}}})
 			c := client(t, url, "billing-1")
 			p := open(t, s.at, l)
-			p.expect("/live", "ERR_") // the connection is refused, until somebody listens there again
+			p.expect("/live", "ERR_") // nobody listens there for now
 			p.visit("/line?store=main&name=coupons%2F42", 200)
 			p.sees("Nobody holds it")
 			still := p.stays()
@@ -90,7 +91,8 @@ func TestServerGoesAway(t *testing.T) {
 	}
 }
 
-// A login that is over while a page is open, here since the server was started anew, is told apart from a server that is away.
+// A login that is over while a page is open, here since the server was started anew, is told apart
+// from a server that is away.
 func TestLoginIsOver(t *testing.T) {
 	t.Parallel()
 	url := "redis://" + servertest.Redis(t).Addr()

@@ -62,8 +62,8 @@ func (b barrier) String() string {
 	return s
 }
 
-// accessible sees that whoever cannot see, or cannot use a mouse, can use the page as it is now. What axe-core calls a minor or a moderate
-// flaw is no failure.
+// accessible tests that people who cannot see, or cannot use a mouse, can use the page as it is
+// now. What axe-core calls a minor or a moderate flaw is no failure.
 func (p *page) accessible() {
 	p.Helper()
 	for _, b := range p.barriers() {
@@ -87,7 +87,8 @@ func (p *page) barriers() (found []barrier) {
 		if err != nil {
 			return err
 		}
-		// In a world of its own the script sees the document, and the page's policy does not see the script.
+		// In a world of its own the script sees the document, and the page's policy does not see
+		// the script.
 		world, err := pagedomain.CreateIsolatedWorld(tree.Frame.ID).WithWorldName("axe").Do(ctx)
 		if err != nil {
 			return err

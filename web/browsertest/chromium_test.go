@@ -36,7 +36,7 @@ var browser = sync.OnceValues(func() (*chromium, error) {
 		chromedp.UserDataDir(filepath.Join(dir, "profile")),
 		chromedp.Env("TMPDIR="+dir),
 		chromedp.WSURLReadTimeout(patience), // until it has started
-		chromedp.NoSandbox,                  // its sandbox does not start for root, and what is shown comes from this process
+		chromedp.NoSandbox,                  // which does not start for root
 		chromedp.Flag("lang", "en-GB"),
 	)
 	c := &chromium{}
@@ -45,7 +45,7 @@ var browser = sync.OnceValues(func() (*chromium, error) {
 	c.ctx, c.end = ctx, func() {
 		bounded, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		_ = chromedp.Cancel(bounded) // it takes its files away when it is asked to end, not when it is killed
+		_ = chromedp.Cancel(bounded) // not a kill, after which its files would stay
 		endBrowser()
 		endProcess()
 		_ = os.RemoveAll(dir)

@@ -16,7 +16,8 @@ import (
 	"github.com/interlock-go/interlock/internal/serve"
 )
 
-// Each kind of fault is noticed by itself, in a page that has it: the server's own, with something put into it.
+// Each kind of fault is noticed by itself, in a page that has it: the server's own, with something
+// put into it.
 func TestFaultsAreSeen(t *testing.T) {
 	t.Parallel()
 	s := serves(t, serve.Options{Stores: [][2]string{{"main", "mem:"}}})

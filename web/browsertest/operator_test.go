@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// What an operator does, by keys alone, on a Redis: log in, find a name, watch a waiter become the holder, break one that is stuck, and see
-// the next one in.
+// What an operator does, by keys alone, on a Redis: log in, find a name, watch a waiter become the
+// holder, break one that is stuck, and see the next one in.
 func TestOperator(t *testing.T) {
 	t.Parallel()
 	for _, l := range looks {
@@ -84,7 +84,8 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// Without scripts all is there: what has changed by a link, and what is still to come by the page itself.
+// Without scripts all is there: what has changed by a link, and what is still to come by the page
+// itself.
 func TestWithoutScripts(t *testing.T) {
 	t.Parallel()
 	redis := servertest.Redis(t)

@@ -52,10 +52,11 @@ type page struct {
 	faults []string
 	status int64             // of the newest document
 	loads  int               // how many documents there were
-	allow  map[string]string // a part of the words of an error that is expected, by the path it is about
+	allow  map[string]string // by path: a part of the text of an error that is expected
 }
 
-// open opens a tab for the pages of a server, which is at base. What was wrong in it the test has failed by when it ends.
+// open opens a tab for the pages of a server, which is at base. What was wrong in it the test has
+// failed by when it ends.
 func open(t *testing.T, base string, l look) *page {
 	t.Helper()
 	p := opened(t, base, l)
@@ -78,7 +79,8 @@ func opened(t *testing.T, base string, l look) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A window and a profile of its own: chromedp.WithNewBrowserContext would have the tab in a window of that profile, which there is not.
+	// A window and a profile of its own: chromedp.WithNewBrowserContext would have the tab in a
+	// window of that profile, which there is not.
 	all := cdp.WithExecutor(c.ctx, chromedp.FromContext(c.ctx).Browser)
 	profile, err := target.CreateBrowserContext().Do(all)
 	if err != nil {
@@ -93,7 +95,7 @@ func opened(t *testing.T, base string, l look) *page {
 	t.Cleanup(end)
 	p := &page{T: t, ctx: ctx, base: at, allow: map[string]string{}}
 	chromedp.ListenTarget(ctx, p.hears)
-	if err := chromedp.Run(ctx); err != nil { // which attaches to it, for as long as this context lasts
+	if err := chromedp.Run(ctx); err != nil { // which attaches to it until ctx ends
 		t.Fatal(err)
 	}
 	scheme := "light"
@@ -163,7 +165,8 @@ func (p *page) allowed(e *log.Entry) bool {
 	return err == nil && e.Source == log.SourceNetwork && expected && strings.Contains(e.Text, words)
 }
 
-// expect has errors pass for which the test is to blame: that what is at a path is answered in such a way.
+// expect has errors pass for which the test is to blame: that what is at a path is answered in such
+// a way.
 func (p *page) expect(path, words string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,8 +226,8 @@ func (p *page) stays() (still func()) {
 	}
 }
 
-// tells returns what an expression of JavaScript is, by which a test asks and changes nothing. It fails while there is no document, as
-// between two pages.
+// tells returns what an expression of JavaScript is, by which a test asks and changes nothing. It
+// fails while there is no document, as between two pages.
 func (p *page) tells(expression string, v any) error {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
@@ -280,8 +283,8 @@ func quoted(s string) string {
 	return string(b)
 }
 
-// press presses the keys of these texts, one after another. As from a keyboard a key comes with what it types, which a script can refuse:
-// chromedp.KeyEvent sends it as an event of its own.
+// press presses the keys of these texts, one after another. As from a keyboard a key comes with
+// what it types, which a script can refuse: chromedp.KeyEvent sends it as an event of its own.
 func (p *page) press(texts ...string) {
 	p.Helper()
 	var all []chromedp.Action

@@ -21,7 +21,8 @@ import (
 
 const limitedToken = "bobs-token-0123456789"
 
-// Every page, in each state that it can be in and at each size and theme, can be read, fits, and has no barrier.
+// Every page, in each state that it can be in and at each size and theme, can be read, fits, and
+// has no barrier.
 func TestEveryPage(t *testing.T) {
 	t.Parallel()
 	at := "redis://" + servertest.Redis(t).Addr()
@@ -153,7 +154,8 @@ func TestBlindStore(t *testing.T) {
 	}
 }
 
-// What strangers wrote into a store is text, also where it comes by the stream, and has nothing done.
+// What strangers wrote into a store is text, also where it comes by the stream, and has nothing
+// done.
 func TestStrangeNamesComeAsText(t *testing.T) {
 	t.Parallel()
 	at := "redis://" + servertest.Redis(t).Addr()
@@ -173,7 +175,8 @@ func TestStrangeNamesComeAsText(t *testing.T) {
 	redistest.Until(t, patience, "a script of a name has run", func() bool { return len(p.seen()) == 0 })
 }
 
-// A visitor who uses keys alone gets everywhere, from the first one on: the skip link, the tabs, the theme, the search, the rows.
+// A visitor who uses keys alone gets everywhere, from the first one on: the skip link, the tabs,
+// the theme, the search, the rows.
 func TestKeysLeadEverywhere(t *testing.T) {
 	t.Parallel()
 	at := "redis://" + servertest.Redis(t).Addr()

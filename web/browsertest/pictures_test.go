@@ -32,7 +32,8 @@ var picturesTo = flag.String("pictures", "", "the `folder` to which TestPictures
 // largest is how many bytes a picture may have: all are downloaded with the repository.
 const largest = 150 << 10
 
-// TestPictures makes the pictures of docs/web: what the handler shows of a store in which more happens than a test could wait for.
+// TestPictures makes the pictures of docs/web: what the handler shows of a store in which more
+// happens than a test could wait for.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	at := "redis://" + servertest.Redis(t).Addr()
@@ -119,8 +120,9 @@ func TestPicturesAreShown(t *testing.T) {
 	}
 }
 
-// fewColours writes a picture with a palette of its most frequent colours, in a quarter of the bytes: what is on a page are letters on
-// plain ground, and shades of a letter's edge that are near to each other look the same.
+// fewColours writes a picture with a palette of its most frequent colours, in a quarter of the
+// bytes: what is on a page are letters on plain ground, and shades of a letter's edge that are near
+// to each other look the same.
 func fewColours(t *testing.T, shot []byte) []byte {
 	t.Helper()
 	from, err := png.Decode(bytes.NewReader(shot))

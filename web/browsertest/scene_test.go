@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/internal/redistest"
 )
 
-// strange are names that a page could take for something else than text, or that are too long for a line of it.
+// strange are names that a page could take for something else than text, or that are too long for a
+// line of it.
 var strange = []string{
 	`coupons/"><img src=x onerror=alert(1)><script>alert(2)</script>`,
 	`coupons/'onmouseover='alert(3)`,

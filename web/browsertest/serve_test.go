@@ -87,7 +87,8 @@ func (s *server) address() string { return strings.TrimPrefix(s.at, "http://") }
 
 const token = "anas-token-0123456789"
 
-// tokens writes a file of tokens, with which ana may break what begins with coupons/, and look at all.
+// tokens writes a file of tokens, with which ana may break what begins with coupons/, and look at
+// all.
 func tokens(t *testing.T) (name string) {
 	t.Helper()
 	name = filepath.Join(t.TempDir(), "tokens")

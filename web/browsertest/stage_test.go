@@ -14,7 +14,8 @@ import (
 // played is the name of which a stage plays acts.
 const played = "migrations/orders"
 
-// stage is a store as a busy team has it, in which waits are minutes old: it is played, over a driver whose traits and keys it has.
+// stage is a store as a busy team has it, in which waits are minutes old: it is played, over a
+// driver whose traits and keys it has.
 type stage struct {
 	driver.Driver
 

@@ -11,8 +11,8 @@ import (
 
 // The pace of examinations, of each store.
 const (
-	examPace   = time.Minute // from the end of one to the beginning of the next
-	examFactor = 50          // of what it took: a fiftieth of its time at most the store is busy with it
+	examPace   = time.Minute // from the end of one to the beginning of the next, at least
+	examFactor = 50          // times how long it took, so that it costs a fiftieth of the time
 )
 
 // Examination is what an examination of a store has found.

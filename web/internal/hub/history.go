@@ -92,7 +92,8 @@ func later(what, last string) bool {
 	return rank[what] > rank[last] || rank[last] == 4 && rank[what] < 4
 }
 
-// last returns what was recorded last of a claim, but for breaks, which are what somebody asked for.
+// last returns what was recorded last of a claim, but for breaks, which are what somebody asked
+// for.
 func (r *record) last(id string) string {
 	for i := len(r.events) - 1; i >= 0; i-- {
 		if e := r.events[i]; e.ID == id && e.What != Broke {

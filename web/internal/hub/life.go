@@ -7,7 +7,7 @@ import (
 
 // Life is how long work goes on that no request waits for. Close ends it and waits for it.
 type Life struct {
-	ctx    context.Context //nolint:containedctx // the life of the handler, which bounds that of streams and watches
+	ctx    context.Context //nolint:containedctx // it bounds streams and watches
 	cancel context.CancelFunc
 
 	mu     sync.Mutex

@@ -8,8 +8,8 @@ import (
 
 // The pace of the list.
 const (
-	shortestPace = time.Second     // from one reading to the next
-	paceFactor   = 10              // of what a reading took: so a tenth of its time at most the store is busy with it
+	shortestPace = time.Second     // from the beginning of one reading to that of the next
+	paceFactor   = 10              // times how long it took, so that it costs a tenth of the time
 	failurePause = 2 * time.Second // after a reading that failed
 )
 
@@ -20,9 +20,9 @@ const (
 	nextWait  = 200 * time.Millisecond
 )
 
-// List reads the names of a store, for all who look at them. One reading at a time is under way, and
-// none begins before the last one allows it. While there are viewers a goroutine begins each reading
-// as it is due; otherwise Newest and Soon begin it.
+// List reads the names of a store, for all who look at them. One reading at a time is under way,
+// and none begins before the last one allows it. While there are viewers a goroutine begins each
+// reading as it is due; otherwise Newest and Soon begin it.
 type List struct {
 	store   *Store
 	history *History
@@ -41,8 +41,8 @@ func newList(s *Store, h *History) *List {
 }
 
 // Newest returns the newest list, nil before the first, and what is wrong with the store now. It
-// reads a list that is due, and waits for that until ctx ends. A list that was cut short has its own
-// error in Partial.
+// reads a list that is due, and waits for that until ctx ends. A list that was cut short has its
+// own error in Partial.
 func (l *List) Newest(ctx context.Context) (*Snapshot, *Failure) {
 	if l.store.Blind() {
 		return nil, Blind()
@@ -74,8 +74,8 @@ func (l *List) patience() time.Duration {
 	return nextWait
 }
 
-// begin begins a reading that is due, and returns the channel that is closed at its end; that of the
-// reading under way, if there is one; nil if none is due.
+// begin begins a reading that is due, and returns the channel that is closed at its end; that of
+// the reading under way, if there is one; nil if none is due.
 func (l *List) begin() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

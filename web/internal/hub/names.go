@@ -11,9 +11,9 @@ import (
 
 // The pace of a name.
 const (
-	nameRenewed = 2 * time.Second        // between looks at a name whose changes the store tells: of renewals it says nothing
-	namePolled  = time.Second            // between looks at one that the store does not tell of
-	nameTold    = 100 * time.Millisecond // from one change that viewers are told of to the next
+	nameWatched = 2 * time.Second        // between looks at a name that is watched, at renewals
+	namePolled  = time.Second            // between looks at one that cannot be watched
+	nameTold    = 100 * time.Millisecond // from one state that viewers are sent to the next
 )
 
 // Names follows the names of a store that somebody looks at, each once for all who do.
@@ -110,8 +110,8 @@ func (f *followed) start() {
 	}
 	life.Go(func() { f.watch(ctx) })
 	life.Go(func() { // the first look is the watch's
-		pause(ctx, nameRenewed)
-		f.look(ctx, nameRenewed)
+		pause(ctx, nameWatched)
+		f.look(ctx, nameWatched)
 	})
 }
 
@@ -145,9 +145,9 @@ func (f *followed) look(ctx context.Context, pace time.Duration) {
 	}
 }
 
-// record records how the name stands, and tells the viewers: as the store had it after it was asked,
-// or as its watch told just now, if that is zero. A look that began in the very moment of the last
-// change may have read what was before it, so it is dropped.
+// record records how the name stands, and tells the viewers: as the store had it after it was
+// asked, or as its watch told just now, if that is zero. A look that began in the very moment of
+// the last change may have read what was before it, so it is dropped.
 func (f *followed) record(ctx context.Context, l driver.Line, err error, asked time.Time) {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
@@ -170,7 +170,7 @@ func (f *followed) record(ctx context.Context, l driver.Line, err error, asked t
 	f.publish()
 }
 
-// publish tells the viewers, but not oftener than it is worth drawing the line: what comes sooner
+// publish tells the viewers, but not oftener than it is worth rendering the line: what comes sooner
 // is told together. Called under of.mu.
 func (f *followed) publish() {
 	rest := time.Until(f.told.Add(nameTold))

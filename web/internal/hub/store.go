@@ -23,7 +23,8 @@ const mostLines = 16
 // and changes nothing.
 const probed = "interlock/probe"
 
-// Store asks one driver. Where the driver panics the caller gets an error, and the log has the rest.
+// Store asks one driver. Where the driver panics the caller gets an error, and the log has the
+// rest.
 type Store struct {
 	name   string
 	driver driver.Driver
@@ -113,9 +114,9 @@ func (s *Store) Break(ctx context.Context, name, id string, fence uint64, now bo
 	return s.looks.Break(ctx, name, id, fence, now)
 }
 
-// Check returns what is wrong with the store, nil if it answers, and whether that is known. It looks
-// at a name, unless the store was asked for one within the last second, and waits for the answer
-// until ctx ends.
+// Check returns what is wrong with the store, nil if it answers, and whether that is known. It
+// looks at a name, unless the store was asked for one within the last second, and waits for the
+// answer until ctx ends.
 func (s *Store) Check(ctx context.Context) (wrong *Failure, known bool) {
 	wrong, at := s.health.last()
 	if time.Since(at) < time.Second || s.looks == nil {

@@ -24,17 +24,17 @@ import (
 	"github.com/interlock-go/interlock/web"
 )
 
-// crowd is a Redis with many names that are held, order/0 with many claims that wait for it.
-type crowd struct {
+// manyNames is a Redis with many names that are held, order/0 with many claims that wait for it.
+type manyNames struct {
 	url     string
 	session driver.Session
 }
 
-const crowdNames, crowdWaits = 10_000, 1000 // multiples of 200
+const namesHeld, waitsForOne = 10_000, 1000 // multiples of 200
 
-func newCrowd(t *testing.T) *crowd {
+func newManyNames(t *testing.T) *manyNames {
 	t.Helper()
-	c := &crowd{url: servertest.Redis(t).URL() + "?timeout=60s"} // of a machine so slow nothing is to be said
+	c := &manyNames{url: servertest.Redis(t).URL() + "?timeout=60s"} // for slow machines
 	d := redistest.Open(t, c.url)
 	t.Cleanup(func() { _ = d.Close(context.Background()) })
 	var err error
@@ -43,12 +43,12 @@ func newCrowd(t *testing.T) *crowd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for from := 0; from < crowdNames+crowdWaits; from += 200 {
+	for from := 0; from < namesHeld+waitsForOne; from += 200 {
 		var all sync.WaitGroup
 		for i := from; i < from+200; i++ {
 			all.Go(func() {
 				name := fmt.Sprintf("order/%d", i)
-				if i >= crowdNames {
+				if i >= namesHeld {
 					name = "order/0"
 				}
 				if _, err := c.session.Acquire(t.Context(), exclusive(name)); err != nil {
@@ -90,8 +90,9 @@ func (a *asked) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, e
 	return a.Driver.Watch(ctx, name)
 }
 
-// pages is a new server of pages of the crowd, which has asked for nothing yet. It ends with what stop does.
-func (c *crowd) pages(t *testing.T) (base string, store *asked, stop func()) {
+// pages is a new server of pages of these names, which has asked for nothing yet. It ends with what
+// stop does.
+func (c *manyNames) pages(t *testing.T) (base string, store *asked, stop func()) {
 	t.Helper()
 	store = &asked{Driver: redistest.Open(t, c.url).(*redislock.Driver)}
 	h, err := web.New([]web.Store{{Name: "main", URL: c.url, Driver: store}}, &web.Options{Logger: slog.New(slog.DiscardHandler)})
@@ -106,13 +107,13 @@ func (c *crowd) pages(t *testing.T) (base string, store *asked, stop func()) {
 	}
 }
 
-// 10,000 names, and 1,000 claims that wait for one of them: the first page that somebody opens has its rows, and no page is large.
-// docs/web.md has their times.
+// 10,000 names, and 1,000 claims that wait for one of them: the first page that somebody opens has
+// its rows, and no page is large. docs/web.md has their times.
 func TestFirstPageOfManyNames(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten thousand names: make proof")
 	}
-	c := newCrowd(t)
+	c := newManyNames(t)
 	timed := func(target string) (text string) {
 		began, used := time.Now(), cpuTime(t)
 		text = fetch(t, target)
@@ -125,7 +126,7 @@ func TestFirstPageOfManyNames(t *testing.T) {
 	for range 3 {
 		base, store, stop := c.pages(t)
 		text := timed(base + "/")
-		if strings.Contains(text, "is being read") { // on a machine so slow that the list takes more than a second
+		if strings.Contains(text, "is being read") { // where the list takes more than a second
 			redistest.Until(t, patience, "a page without rows", func() bool {
 				text = timed(base + "/")
 				return !strings.Contains(text, "is being read")
@@ -150,19 +151,20 @@ func TestFirstPageOfManyNames(t *testing.T) {
 	}
 }
 
-// 200 pages that follow a store of 10,000 names in which a hundred a second change ask the store for what three ask for. docs/web.md has
-// what they cost: all is in this process, the browsers and who changes the names, too.
+// 200 pages that follow a store of 10,000 names in which a hundred a second change ask the store
+// for what three ask for. docs/web.md has what they cost: all is in this process, the browsers and
+// who changes the names, too.
 func TestManyLivePages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute of live pages: make proof")
 	}
-	c := newCrowd(t)
+	c := newManyNames(t)
 	for _, pages := range []int{0, 3, 200} {
 		c.live(t, pages, 10*time.Second)
 	}
 }
 
-func (c *crowd) live(t *testing.T, pages int, d time.Duration) {
+func (c *manyNames) live(t *testing.T, pages int, d time.Duration) {
 	t.Helper()
 	base, store, stop := c.pages(t)
 	defer stop()
@@ -213,7 +215,7 @@ func (c *crowd) live(t *testing.T, pages int, d time.Duration) {
 }
 
 // change takes and releases names, a hundred a second.
-func (c *crowd) change(ctx context.Context, t *testing.T) {
+func (c *manyNames) change(ctx context.Context, t *testing.T) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
