@@ -66,7 +66,7 @@ func (z *fuzzed) server(t testing.TB, o *Options) *server {
 	st := newStore("one", "mem:", s.log)
 	st.opened(t.Context(), z.store.Share())
 	s.stores = []*store{st}
-	s.meters.connections, s.meters.streams = func() int { return 0 }, s.streaming
+	s.meters.connections, s.meters.streams = func() int { return 0 }, s.streams.count
 	pages, err := s.newPages()
 	if err != nil {
 		t.Fatal(err)

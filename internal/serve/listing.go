@@ -7,6 +7,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// The list for the metrics: how old it may be, at least, and as a multiple of how long the reading
+// took; and the time for one reading.
+const (
+	listAge    = 10 * time.Second
+	listFactor = 10
+	listLimit  = 30 * time.Second
+)
+
 // listing is what the last list of all names said, for the metrics.
 type listing struct {
 	at    time.Time // when it was read; zero before the first
@@ -38,29 +46,39 @@ func counted(lines []driver.Line, began time.Time) listing {
 	return l
 }
 
-// listed returns the list, after it has been read anew where it is old and ctx leaves the time.
+// listed returns what the last list said, after the list was read again where it is old. It waits for
+// its own reading, until ctx ends, and not for that of another scrape.
 func (s *store) listed(ctx context.Context) listing {
-	s.mu.Lock()
-	old := time.Since(s.list.at) >= max(listAge, listFactor*s.list.took)
-	if old && !s.reading && s.driver != nil {
-		s.reading = true
-		done := make(chan struct{})
-		go func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listLimit)
-			defer cancel()
-			_, _ = s.Lines(ctx, "") // which keeps it; what went wrong is known by seen
-			s.mu.Lock()
-			s.reading = false
-			s.mu.Unlock()
-			close(done)
-		}()
-		s.mu.Unlock()
+	if done := s.beginReading(ctx); done != nil {
 		select {
 		case <-done:
 		case <-ctx.Done():
 		}
-		s.mu.Lock()
 	}
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.list
+}
+
+// beginReading reads the list in a goroutine if it is old, and returns the channel that is closed at
+// the end; nil if nothing is read, or another reading is under way.
+func (s *store) beginReading(ctx context.Context) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := time.Since(s.list.at) >= max(listAge, listFactor*s.list.took)
+	if !old || s.reading || s.driver == nil {
+		return nil
+	}
+	s.reading = true
+	done := make(chan struct{})
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listLimit)
+		defer cancel()
+		_, _ = s.Lines(ctx, "") // which keeps the numbers, and logs what went wrong
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.reading = false
+		close(done)
+	}()
+	return done
 }

@@ -68,7 +68,7 @@ func Run(ctx context.Context, o *Options) error {
 	s.pages = pages
 
 	s.conns = newConns(o.most(), func() { s.meters.dropped.connections.Add(1) })
-	s.meters.connections, s.meters.streams = s.conns.count, s.streaming
+	s.meters.connections, s.meters.streams = s.conns.count, s.streams.count
 	h := &http.Server{
 		Handler: s, DisableGeneralOptionsHandler: true, // OPTIONS * is answered as what is not there, and with the defences
 		TLSConfig: config, ConnState: s.conns.changed, ConnContext: connContext, MaxHeaderBytes: maxHeader,
@@ -119,7 +119,7 @@ func newServer(o *Options) (*server, error) {
 		return nil, err
 	}
 	return &server{
-		opts: o, log: o.Logger, who: who, wrong: newAttempts(time.Now), cross: http.NewCrossOriginProtection(), meters: newMeters(), streams: map[uint64]func(){},
+		opts: o, log: o.Logger, who: who, wrong: newAttempts(time.Now), cross: http.NewCrossOriginProtection(), meters: newMeters(),
 	}, nil
 }
 
@@ -188,7 +188,7 @@ func (s *server) end(ctx context.Context, h *http.Server) error {
 	s.draining.Store(true)
 	notify("STOPPING=1")
 	s.log.Info("ending", "drain", s.opts.Drain)
-	s.endStreams()
+	s.streams.endAll()
 	if s.opts.Drain > 0 {
 		t := time.NewTimer(s.opts.Drain)
 		defer t.Stop()
@@ -213,41 +213,6 @@ func (s *server) end(ctx context.Context, h *http.Server) error {
 	}
 	s.log.Info("ended")
 	return nil
-}
-
-// stream returns ctx, of a request that may be answered by a stream, until the server is to end.
-func (s *server) stream(ctx context.Context) (_ context.Context, end func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	s.mu.Lock()
-	s.last++
-	n := s.last
-	s.streams[n] = cancel
-	s.mu.Unlock()
-	if s.draining.Load() { // after it stands there: none is forgotten
-		cancel()
-	}
-	return ctx, func() {
-		cancel()
-		s.mu.Lock()
-		delete(s.streams, n)
-		s.mu.Unlock()
-	}
-}
-
-// endStreams ends all streams.
-func (s *server) endStreams() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, end := range s.streams {
-		end()
-	}
-}
-
-// streaming returns how many streams there are.
-func (s *server) streaming() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.streams)
 }
 
 // most returns how many connections there may be: as many as wanted, where there are enough file descriptors.

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,11 +37,8 @@ type server struct {
 	stores   []*store
 	meters   *meters
 	conns    *conns
-	draining atomic.Bool
-
-	mu      sync.Mutex
-	last    uint64            // number of a stream
-	streams map[uint64]func() // by number; each ends one
+	streams  streams
+	draining atomic.Bool // it is to end
 }
 
 // routes are the labels of requests in the metrics and the log. What is not there is "other".
@@ -132,7 +128,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if streamRoutes[below] {
-		ctx, end := s.stream(r.Context())
+		ctx, end := s.streams.begin(r.Context())
 		defer end()
 		r = r.WithContext(ctx)
 	}
