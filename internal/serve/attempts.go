@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// The bounds of attempts with tokens that nobody has. An address of IPv6 stands for its network of 64 bits: one machine has as many as it likes of
-// these.
+// The bounds of attempts with tokens that nobody has. Of an IPv6 address its network of 64 bits
+// counts, since one machine may use all of that.
 const (
-	attemptsMost = 10 // in a minute, from one address
-	attemptsFrom = 4096
+	attemptsMost = 10   // in a minute, from one address
+	attemptsFrom = 4096 // addresses
 )
 
-// attempts counts them by address, a minute at a time. What it is for is the log and the work: a token of 16 characters is not found by trying.
+// attempts counts attempts by address, a minute at a time. It bounds the log and the work: a token
+// of 16 characters is not found by trying.
 type attempts struct {
 	now func() time.Time
 
@@ -24,7 +25,8 @@ type attempts struct {
 
 func newAttempts(now func() time.Time) *attempts { return &attempts{now: now, by: map[string]int{}} }
 
-// add counts one and returns how many there were from this address in this minute. Addresses beyond those that are kept share a count.
+// add counts an attempt and returns how many there were from this address in this minute. Addresses
+// beyond attemptsFrom share a count.
 func (a *attempts) add(from string) int {
 	if ip, err := netip.ParseAddr(from); err == nil && ip.Is6() {
 		network, _ := ip.WithZone("").Prefix(64)

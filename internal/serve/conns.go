@@ -11,22 +11,24 @@ import (
 	"sync"
 )
 
-// conns bounds the connections. Each costs a goroutine and some memory, and whoever opens many of them and asks for nothing that he may have must
-// not keep others out. So those without a request that was let in, or without one since their last answer, stand in a list, the one for longest
-// first; when there are too many connections that one is closed. Of a server whose connections all have such a request under way the newcomer is.
+// conns bounds the connections. Each costs a goroutine and some memory, and a client that opens
+// many of them without a request that it may make must not keep others out. So the connections
+// without an admitted request under way are in a list, the longest idle first, and when there are
+// too many connections the first of that list is closed. If all have such a request under way the
+// new one is.
 //
 //	new ─▶ quiet ─▶ at work ─▶ quiet ─▶ …
 //	         └─ too many: the first of the list is closed
 //
-// A request is let in when it is there with its body and has a credential, where one is needed: see admit. One whose header or body comes in
-// slowly is none until then.
+// A request is admitted when it has arrived with its body and has a credential, where one is
+// needed: see admit. One whose header or body arrives slowly does not count until then.
 type conns struct {
 	max     int
 	dropped func()
 
 	mu    sync.Mutex
-	open  map[net.Conn]*list.Element // its place among the quiet ones, nil while it has a request under way
-	quiet list.List                  // of net.Conn; its last one has changed last
+	open  map[net.Conn]*list.Element // its place in quiet, nil while it has a request under way
+	quiet list.List                  // of net.Conn; the last one has changed last
 }
 
 func newConns(most int, dropped func()) *conns {
@@ -45,7 +47,7 @@ func (c *conns) changed(conn net.Conn, to http.ConnState) {
 		}
 		return
 	}
-	if !known { // it was dropped, and its goroutine ends
+	if !known { // it was dropped
 		return
 	}
 	switch to {
@@ -71,7 +73,7 @@ func connContext(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// admit takes the connection of a request that is let in for one at work.
+// admit records that the connection has an admitted request under way.
 func (c *conns) admit(ctx context.Context) {
 	conn, ok := ctx.Value(connKey{}).(net.Conn)
 	if !ok { // of a test without a server
@@ -85,7 +87,8 @@ func (c *conns) admit(ctx context.Context) {
 	}
 }
 
-// arrive waits for the body of a request. What is wrong with it is found by who reads it. One that is announced as too long is not waited for.
+// arrive waits for the body of a request, so that reading it later does not. An error is returned
+// to the reader. A body that is announced as too long is not waited for.
 func arrive(r *http.Request) {
 	switch {
 	case r.ContentLength == 0:
@@ -101,13 +104,14 @@ func arrive(r *http.Request) {
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(b), failing{err}))
 }
 
-// failing is the end of a body.
+// failing is a reader that returns an error.
 type failing struct{ err error }
 
 // Read implements io.Reader.
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// drop closes a connection. That of TLS is closed below it: to say goodbye would be to wait for a client that reads nothing.
+// drop closes a connection that is in quiet. One of TLS is closed below TLS, whose farewell would
+// wait for a client that reads nothing. Called under mu.
 func (c *conns) drop(place *list.Element) {
 	conn := c.quiet.Remove(place).(net.Conn)
 	delete(c.open, conn)

@@ -16,7 +16,8 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
-// Whoever opens connections and asks for nothing takes the place of others who ask for nothing, and of nobody else.
+// A client that opens connections and asks for nothing takes the place of others that ask for
+// nothing, and of no other.
 func TestD07_HalfOpenConnectionsKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	one, at := newTried(t)
@@ -46,7 +47,8 @@ func TestD07_HalfOpenConnectionsKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// flood opens connections, one in two of them with the first half of a request, until the test ends.
+// flood opens connections, one in two of them with the first half of a request, until the test
+// ends.
 func flood(t *testing.T, to string, n int) {
 	t.Helper()
 	d := net.Dialer{Timeout: 30 * time.Second}
@@ -65,7 +67,8 @@ func flood(t *testing.T, to string, n int) {
 	}
 }
 
-// Requests that nobody let in, or whose body does not come, hold no connection that somebody else needs; who is at work keeps his.
+// Requests that nobody let in, or whose body does not come, hold no connection that somebody else
+// needs; who is at work keeps his.
 func TestD07_RequestsWithoutAnEndKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	for _, tokens := range []string{"", someTokens} {
@@ -107,7 +110,7 @@ func TestD07_RequestsWithoutAnEndKeepNobodyOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			_, _ = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\n{", path) // it may be closed already
+			_, _ = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\n{", path)
 		}
 		fresh := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 		for range 5 {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// cookieSize is that of what a cookie holds: the entry, the end in seconds since 1970, and the seal.
+// cookieSize is the size of a cookie: the entry, the end in seconds since 1970, and the seal.
 const cookieSize = len(cookieID{}) + 8 + sha256.Size
 
 // login returns the cookie of an entry, for the host by which the server was asked.
@@ -27,7 +27,7 @@ func (c *credentials) login(host string, e *entry) *http.Cookie {
 	return cookie
 }
 
-// logout returns the cookie that takes a login away.
+// logout returns the cookie that ends a login.
 func (c *credentials) logout(host string) *http.Cookie {
 	cookie := c.cookie(host, "")
 	cookie.MaxAge = -1
@@ -41,8 +41,9 @@ func (c *credentials) cookie(host, value string) *http.Cookie {
 	}
 }
 
-// ofCookie returns whose login came with a request. There may be cookies of other servers beside it, of one at / for this one below a prefix, and
-// of this one before its restart: they are no login here. Two logins of different people are none either: one of them was planted.
+// ofCookie returns the entry whose login came with a request. There may be other cookies beside it:
+// of a server at / for this one below a prefix, and of this one before its restart. They are no
+// login here. Two logins of different people are refused: one of them was planted.
 func (c *credentials) ofCookie(r *http.Request, t *table) (found *entry, _ error) {
 	why := error(errNone)
 	for _, sent := range r.CookiesNamed(c.cookieName(r.Host)) {
@@ -62,7 +63,7 @@ func (c *credentials) ofCookie(r *http.Request, t *table) (found *entry, _ error
 	return nil, why
 }
 
-// ofLogin returns whose login a cookie is.
+// ofLogin returns the entry whose login a cookie is.
 func (c *credentials) ofLogin(value string, t *table) (*entry, error) {
 	b, err := base64.RawURLEncoding.DecodeString(value)
 	if err != nil || len(b) != cookieSize {

@@ -35,7 +35,8 @@ type credentials struct {
 	authorities func() *x509.CertPool // whose certificates are good now; nil without --client-ca
 }
 
-// denial is why a request is answered by 401. Its text is for the client, and says nothing that only the owner of a token should know.
+// denial is why a request is answered by 401. Its text is for the client, and says nothing that
+// only the owner of a token should know.
 type denial struct {
 	text    string
 	counted bool   // it was an attempt with a token that is not known
@@ -57,7 +58,7 @@ var (
 	errCookie  = &denial{text: "the login is over: log in again"}
 )
 
-// errExpired says since when, which is no secret for who has the token.
+// errExpired says since when, which the owner of the token may know.
 func errExpired(e *entry) *denial {
 	return &denial{text: fmt.Sprintf("the token of %s expired on %s: ask for a new one", e.name, e.expires.UTC().Format(time.RFC3339)), who: e.name}
 }
@@ -77,7 +78,8 @@ func newCredentials(o *Options, key []byte) (*credentials, error) {
 
 // read reads the file of tokens, which others must not be able to read.
 func (c *credentials) read() (*table, error) {
-	f, err := os.OpenFile(c.opts.TokenFile, os.O_RDONLY|syscall.O_NONBLOCK, 0) // of a pipe the opening would wait for who writes
+	// O_NONBLOCK, or the opening of a pipe would wait for its writer.
+	f, err := os.OpenFile(c.opts.TokenFile, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("--token-file: %w", err)
 	}
@@ -108,8 +110,9 @@ func (c *credentials) read() (*table, error) {
 	return t, nil
 }
 
-// authenticate returns who makes a request, or a *denial. A header is looked at first, since it is there on purpose; then a certificate; then the
-// cookie of a login, which is good for the pages alone: a browser sends it by itself.
+// authenticate returns who makes a request, or a *denial. A header counts first, since it is there
+// on purpose; then a certificate; then the cookie of a login, if cookies is true: a browser sends
+// it by itself, so it is good for the pages only.
 func (c *credentials) authenticate(r *http.Request, cookies bool) (web.Principal, error) {
 	t := c.table()
 	switch headers := r.Header.Values("Authorization"); {
@@ -142,8 +145,9 @@ func (c *credentials) authenticate(r *http.Request, cookies bool) (web.Principal
 	return web.Principal{}, errNone
 }
 
-// trusted reports whether a client's certificate, with those that it came with, is good now. It was as its connection began; but a connection,
-// and a stream on it, lasts for days, in which a certificate ends and an authority is taken out of its file.
+// trusted reports whether a client's certificate, with those that it came with, is good now. It was
+// so when its connection began; but a connection, and a stream on it, lasts for days, in which the
+// certificate may end or its authority be taken out of the file.
 func (c *credentials) trusted(sent []*x509.Certificate) bool {
 	if c.authorities == nil {
 		return true
@@ -178,9 +182,11 @@ func (c *credentials) principal(e *entry) web.Principal {
 	return p
 }
 
-// find returns the entry of a token. All are compared, each in constant time, so that the time tells nothing.
+// find returns the entry of a token. All are compared, each in constant time, so that the time
+// tells nothing. Where there are certificates only, t is nil. An empty field of a form is nobody's
+// token, whatever hash is in the file.
 func (t *table) find(token string, now time.Time) (found *entry, _ error) {
-	if t == nil || !isToken(token) { // certificates alone; or an empty field of a form, which is nobody's token whatever hash stands in the file
+	if t == nil || !isToken(token) {
 		return nil, errUnknown
 	}
 	hash := sha256.Sum256([]byte(token))
@@ -198,8 +204,8 @@ func (t *table) find(token string, now time.Time) (found *entry, _ error) {
 	return found, nil
 }
 
-// ofCertificate returns the entry of a certificate that the client CA has signed. Without a file of tokens every one of these may see all names:
-// to break some is for whom a line of the file names.
+// ofCertificate returns the entry of a certificate that the client CA has signed. Without a file of
+// tokens every one of these may see all names, and break none.
 func (t *table) ofCertificate(cert *x509.Certificate, now time.Time) (*entry, error) {
 	names := slices.Concat(cert.DNSNames, cert.EmailAddresses)
 	for _, u := range cert.URIs {
@@ -225,19 +231,22 @@ func (t *table) ofCertificate(cert *x509.Certificate, now time.Time) (*entry, er
 	return nil, errCert
 }
 
-// A cookie is of whoever gave a token: which one (not the token itself, nor what could be found out from it), until when, and a seal over both
-// by the key of this process. It is over when the token is taken out of the file or expires, and when the server is restarted.
+// cookieID names an entry in a cookie. A cookie has the entry by which somebody has logged in (not
+// its token, nor what could be found out from it), until when, and a seal over both by the key of
+// this process. It is over when the token is taken out of the file or expires, and when the server
+// is restarted.
 type cookieID [16]byte
 
 // loginLasts is how long a login is good for.
 const loginLasts = 8 * time.Hour
 
-// id is how a cookie names an entry.
+// id returns the name of an entry in cookies.
 func (c *credentials) id(e *entry) (id cookieID) {
 	copy(id[:], c.seal("entry", e.hash[:]))
 	return id
 }
 
+// seal returns a MAC of b for a purpose.
 func (c *credentials) seal(what string, b []byte) []byte {
 	h := hmac.New(sha256.New, c.key)
 	_, _ = h.Write([]byte(what))
@@ -245,8 +254,9 @@ func (c *credentials) seal(what string, b []byte) []byte {
 	return h.Sum(nil)
 }
 
-// cookieName is that of the login, by the host that a request names: browsers send a cookie to all ports of a host, so servers on two of them
-// would take each other's away. One that begins with __Secure is taken over https only.
+// cookieName returns the name of the login's cookie, by the host that a request names: browsers
+// send a cookie to all ports of a host, so servers on two of them would overwrite each other's.
+// Browsers accept a name that begins with __Secure over https only.
 func (c *credentials) cookieName(host string) string {
 	name := "interlock"
 	if c.opts.secure() {
@@ -258,7 +268,7 @@ func (c *credentials) cookieName(host string) string {
 	return name
 }
 
-// reloaded reads the file again, on SIGHUP.
+// reload reads the file again, on SIGHUP.
 func (c *credentials) reload(log *slog.Logger) {
 	if c.file == nil {
 		log.Info("there is no --token-file to read again")

@@ -47,7 +47,8 @@ cert=web-7.example.org name=web-7 read=web/ break=web/
 cert=spiffe://example.org/old name=old read=* expires=2026-01-01
 `
 
-// Who makes a request is who its header says, its certificate, or the cookie of a login; and what is wrong is said without saying what would do.
+// Who makes a request is who its header says, its certificate, or the cookie of a login; and what
+// is wrong is said without saying what would do.
 func TestWhoAsks(t *testing.T) {
 	t.Parallel()
 	ana := web.Principal{Name: "ana", Read: []string{""}, Break: []string{"coupons/"}}
@@ -86,7 +87,7 @@ func TestWhoAsks(t *testing.T) {
 		"a token and a word":                  {header("Bearer anas-token-0123456789 x"), web.Principal{}, "not understood"},
 		"Basic":                               {header("Basic YW5hOmFuYXMtdG9rZW4tMDEyMzQ1Njc4OQ=="), web.Principal{}, "not understood"},
 		"the hash":                            {header("Bearer " + hashOf("anas-token-0123456789")), web.Principal{}, "not known"},
-		"a hash of zeros":                     {header("Bearer " + strings.Repeat("0", 64)), web.Principal{}, "not known"}, // as entries of certificates have
+		"a hash of zeros":                     {header("Bearer " + strings.Repeat("0", 64)), web.Principal{}, "not known"},
 		"no rights":                           {header("Bearer prometheus-0123456789"), web.Principal{Name: "prometheus"}, ""},
 		"a certificate":                       {cert("web-7.example.org"), web.Principal{Name: "web-7", Read: []string{"web/"}, Break: []string{"web/"}}, ""},
 		"another one":                         {cert("web-8.example.org"), web.Principal{}, "certificate names nobody"},
@@ -112,7 +113,8 @@ func TestWhoAsks(t *testing.T) {
 	}
 }
 
-// Without --allow-break nobody may break anything, whatever the file says; without any credential configured everybody is local.
+// Without --allow-break nobody may break anything, whatever the file says; without any credential
+// configured everybody is local.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/", nil)
@@ -132,7 +134,7 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("%+v, %v, want %+v", got, err, c.want)
 		}
 	}
-	// Certificates without a file of tokens: whoever has one of the CA's may look.
+	// Certificates without a file of tokens: the owner of one of the CA's may look.
 	who, _ := guarded(t, &Options{ClientCA: "x", AllowBreak: true}, "")
 	r.Header.Del("Authorization")
 	r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: "ops"}}}}}
@@ -145,7 +147,8 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// A certificate is good for as long as it lasts and its authority is one of the file's, whatever its connection has shown as it began.
+// A certificate is good for as long as it lasts and its authority is one of the file's, whatever
+// its connection has shown as it began.
 func TestCertificatesEnd(t *testing.T) {
 	t.Parallel()
 	c, now := guarded(t, &Options{ClientCA: "x"}, "")
@@ -173,7 +176,8 @@ func TestCertificatesEnd(t *testing.T) {
 	ask("its authority is out of the file", false)
 }
 
-// A form that is empty is nobody's login, and no token is that could not stand in a header, whatever hash the file has.
+// A form that is empty is nobody's login, and no token is that could not stand in a header,
+// whatever hash the file has.
 func TestNothingIsNoToken(t *testing.T) {
 	t.Parallel()
 	for _, token := range []string{"", " ", "a token with blanks", "line\nbreak"} {
@@ -184,7 +188,8 @@ func TestNothingIsNoToken(t *testing.T) {
 	}
 }
 
-// A token is good until the end of its last day, and its owner is told why not from then on; a login ends with it.
+// A token is good until the end of its last day, and its owner is told why not from then on; a
+// login ends with it.
 func TestTokensExpire(t *testing.T) {
 	t.Parallel()
 	c, now := guarded(t, &Options{}, someTokens)
@@ -214,7 +219,8 @@ func TestTokensExpire(t *testing.T) {
 	}
 }
 
-// A login is good for pages until it is over, its token is taken away, or the server starts anew; and no cookie is that was made by hand.
+// A login is good for pages until it is over, its token is taken away, or the server starts anew;
+// and no cookie is that was made by hand.
 func TestLoginsAreSealed(t *testing.T) {
 	t.Parallel()
 	c, now := guarded(t, &Options{Prefix: "/locks", AllowBreak: true}, someTokens)
@@ -247,7 +253,7 @@ func TestLoginsAreSealed(t *testing.T) {
 	for i := range cookie.Value {
 		b := []byte(cookie.Value)
 		b[i] = map[bool]byte{true: 'A', false: 'B'}[b[i] != 'A']
-		if err := ask(string(b), true); err == nil && i < len(b)-1 { // of the last character some bits count for nothing
+		if err := ask(string(b), true); err == nil && i < len(b)-1 { // the last one has unused bits
 			t.Errorf("a login with another character %d is good", i)
 		}
 	}
@@ -290,7 +296,8 @@ func TestLoginsAreSealed(t *testing.T) {
 	}
 }
 
-// Browsers know no ports and send whatever cookie has a path that fits: logins at other servers of the host are no login here, and harm none.
+// Browsers know no ports and send whatever cookie has a path that fits: logins at other servers of
+// the host are no login here, and harm none.
 func TestLoginsBesideOthers(t *testing.T) {
 	t.Parallel()
 	c, now := guarded(t, &Options{Prefix: "/locks"}, someTokens)
@@ -313,7 +320,7 @@ func TestLoginsBesideOthers(t *testing.T) {
 		{"interlock-7070=of-the-server-at-the-root; " + ana, "ana"},
 		{ana + "; interlock-7070=" + strings.Repeat("A", 75), "ana"},
 		{ana + "; " + ana, "ana"},
-		{ana + "; " + ci, ""}, // one of them was planted, by whoever may set cookies of this host
+		{ana + "; " + ci, ""}, // one of them was planted, by another server of this host
 	} {
 		r := httptest.NewRequest(http.MethodGet, "http://"+host+"/locks/", nil)
 		r.Header.Set("Cookie", request.cookies)
@@ -323,7 +330,8 @@ func TestLoginsBesideOthers(t *testing.T) {
 	}
 }
 
-// The file is read again when it has changed. One that is wrong, or open to others, changes nothing, and the log says so without quoting it.
+// The file is read again when it has changed. One that is wrong, or open to others, changes
+// nothing, and the log says so without quoting it.
 func TestTokensAreReadAgain(t *testing.T) {
 	t.Parallel()
 	log := &lines{}
@@ -376,7 +384,7 @@ func TestTokensAreReadAgain(t *testing.T) {
 	}
 }
 
-// Whoever tries tokens is answered by 429 after ten in a minute, by address.
+// A client that tries tokens is answered by 429 after ten in a minute, by address.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	at := time.Now()

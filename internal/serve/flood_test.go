@@ -18,7 +18,8 @@ import (
 	_ "github.com/interlock-go/interlock/redislock"
 )
 
-// The test binary is also the program that floods a server: the two ends of ten thousand connections are too many files for one process.
+// The test binary is also the program that floods a server: the two ends of ten thousand
+// connections are too many files for one process.
 func TestMain(m *testing.M) {
 	if to := os.Getenv("INTERLOCK_TEST_FLOOD"); to != "" {
 		n, _ := strconv.Atoi(os.Getenv("INTERLOCK_TEST_CONNECTIONS"))
@@ -28,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// floods keeps n connections open, one in two of them with half a request, and opens anew what the server has closed, until it is killed. It prints a
-// line when all are open for the first time.
+// floods keeps n connections open, one in two of them with half a request, and opens anew what the
+// server has closed, until it is killed. It prints a line when all are open for the first time.
 func floods(to string, n int) {
 	open := make(chan struct{}, n)
 	slots := make(chan struct{}, 64) // who may dial at the same time
@@ -61,8 +62,9 @@ func floods(to string, n int) {
 	select {}
 }
 
-// D7: ten thousand connections that ask for nothing, and come back when they are closed, in the process that holds a lock: it is renewed for three
-// times its life, and the server answers those who ask.
+// D7: ten thousand connections that ask for nothing, and come back when they are closed, in the
+// process that holds a lock: it is renewed for three times its life, and the server answers those
+// who ask.
 func TestD07_TenThousandHalfOpenConnections(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three quarters of a minute of ten thousand connections")
@@ -70,7 +72,7 @@ func TestD07_TenThousandHalfOpenConnections(t *testing.T) {
 	const n, ttl = 10_000, 15 * time.Second
 	redis := servertest.Redis(t)
 	left := &slack{}
-	c, err := interlock.Open(t.Context(), redis.URL(), &interlock.Options{TTL: ttl, Tracer: left}) // as it is by default
+	c, err := interlock.Open(t.Context(), redis.URL(), &interlock.Options{TTL: ttl, Tracer: left})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,8 @@ func (z *fuzzed) line(t testing.TB) []driver.Holder {
 	return l.Claims
 }
 
-// ask has all servers answer what came in, and looks at the answers. The open server's is returned, nil if this is no request.
+// ask makes the request of all servers, and judges the answers. It returns the open server's, nil
+// if this is no request.
 func (z *fuzzed) ask(t testing.TB, raw []byte) *httptest.ResponseRecorder {
 	t.Helper()
 	var last *httptest.ResponseRecorder
@@ -125,7 +126,8 @@ func (z *fuzzed) ask(t testing.TB, raw []byte) *httptest.ResponseRecorder {
 // fuzzStatuses are those that a request of whatever shape may have. 5xx is none of them.
 var fuzzStatuses = []int{200, 301, 303, 400, 401, 403, 404, 405, 409, 413, 415, 421, 429}
 
-// table returns the method and the label of each route, as the server itself says which methods a path has.
+// table returns the method and the label of each route, as the server itself says which methods a
+// path has.
 func (s *server) table(t testing.TB, paths []string) (all []string) {
 	t.Helper()
 	for _, path := range paths {
@@ -165,7 +167,8 @@ func (s *server) paths(t testing.TB) (all []string) {
 	return all
 }
 
-// shots are where fuzzing begins: each method of each route, with a prefix and without, by whoever asks.
+// shots are where fuzzing begins: each method of each route, with a prefix and without, with each
+// credential.
 func (s *server) shots(t testing.TB) (all [][]byte) {
 	t.Helper()
 	const form, object = "name=x&id=x&fence=1", `{"name":"x","id":"x","fence":"1"}`
@@ -254,7 +257,8 @@ func TestEveryPageHasALabel(t *testing.T) {
 	}
 }
 
-// Whatever bytes come in as a request: the server answers, nobody without a token sees a name, nobody sees a secret, and nothing is broken.
+// Whatever bytes come in as a request: the server answers, nobody without a token sees a name,
+// nobody sees a secret, and nothing is broken.
 func FuzzRequest(f *testing.F) {
 	z := newFuzzed(f)
 	for _, raw := range z.open.shots(f) {

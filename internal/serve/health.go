@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// health answers /healthz, whether the process answers, and /readyz, whether every store does and the server will go on. Both are for whoever
-// asks, by any Host, and say no more than that.
+// health answers /healthz, whether the process answers, and /readyz, whether every store does and
+// the server will go on. Both are for everybody, by any Host, and say no more than that.
 func (s *server) health(w http.ResponseWriter, r *http.Request, which string) {
 	protect(w.Header())
 	if !only(w, r, http.MethodGet) {
@@ -35,7 +35,7 @@ func (s *server) health(w http.ResponseWriter, r *http.Request, which string) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(a) // whoever asked may have gone
+	_ = json.NewEncoder(w).Encode(a) // the client may have gone
 }
 
 // up asks all stores whether they answer.
@@ -49,7 +49,8 @@ func (s *server) up(ctx context.Context) []bool {
 	return up
 }
 
-// scrapeTime is how long a scrape waits for a list that is being read; then it has the one before, with its age.
+// scrapeTime is how long a scrape waits for a list that is being read; after that it gets the one
+// before, with its age.
 const scrapeTime = 3 * time.Second
 
 // metrics answers /metrics.
@@ -70,5 +71,5 @@ func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	_ = s.meters.write(w, s.stores, up, lists) // whoever asked may have gone
+	_ = s.meters.write(w, s.stores, up, lists) // the client may have gone
 }

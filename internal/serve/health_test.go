@@ -42,7 +42,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// A store that cannot be reached does not keep the server from starting. It is down until it is there, and comes by itself.
+// A store that cannot be reached does not keep the server from starting. It is down until it is
+// there, and comes by itself.
 func TestStoreIsDownAtTheStart(t *testing.T) {
 	t.Parallel()
 	one, at := newTried(t)

@@ -1,11 +1,10 @@
 package serve
 
-import (
-	"net"
-)
+import "net"
 
-// reachable are the hosts in a request that mean this server: those that the options name, and the addresses that it listens on. Those of loopback
-// do in any case. A page of another site that has bound its name to the address of this server sends its own name.
+// reachable returns the hosts in a request that mean this server: those that the options name, and
+// the addresses that it listens on. Those of loopback do in any case. A page of another site that
+// has bound its name to the address of this server sends its own name.
 func reachable(hosts []string, listeners []net.Listener) (all []string) {
 	all = append(all, hosts...)
 	for _, l := range listeners {

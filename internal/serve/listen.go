@@ -14,7 +14,7 @@ import (
 // unixScheme is how the address of a Unix socket begins.
 const unixScheme = "unix:"
 
-// listen returns where requests come in: the sockets of systemd, or the one that the options name.
+// listen returns the sockets of systemd, or the one that the options name.
 func (o *Options) listen() ([]net.Listener, error) {
 	passed, err := activated(os.Getenv, func(name string) { _ = os.Unsetenv(name) })
 	if err != nil {
@@ -61,13 +61,14 @@ func (o *Options) listen() ([]net.Listener, error) {
 		return nil, fmt.Errorf("cannot listen: %w", err)
 	}
 	passed = []net.Listener{l}
-	if err := o.guarded(at, l.Addr()); err != nil { // localhost may be anything in a strange /etc/hosts
+	if err := o.guarded(at, l.Addr()); err != nil { // by /etc/hosts localhost may be anything
 		return closeAll(err)
 	}
 	return passed, nil
 }
 
-// listenUnix listens on a socket that only this user may connect to. One that nobody listens on any more is replaced.
+// listenUnix listens on a socket that only this user may connect to. It replaces one that nobody
+// listens on any more.
 func listenUnix(path string) (net.Listener, error) {
 	if path == "" {
 		return nil, configError("--listen unix: without a path: want unix:PATH, as unix:/run/interlock/serve")
@@ -87,14 +88,15 @@ func listenUnix(path string) (net.Listener, error) {
 			}
 		}
 	}
-	// The socket has its mode from the beginning: between bind and chmod another user could connect.
+	// The socket has its mode from the beginning: between bind and chmod another user could
+	// connect.
 	mask := syscall.Umask(0o177)
 	l, err := net.Listen("unix", path)
 	syscall.Umask(mask)
 	return l, err
 }
 
-// urlOf is how a person reaches what listens at l.
+// urlOf returns the URL by which a person reaches what listens at l.
 func (o *Options) urlOf(l net.Listener) string {
 	scheme := "http"
 	if o.TLSCert != "" {

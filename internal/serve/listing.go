@@ -46,8 +46,8 @@ func counted(lines []driver.Line, began time.Time) listing {
 	return l
 }
 
-// listed returns what the last list said, after the list was read again where it is old. It waits for
-// its own reading, until ctx ends, and not for that of another scrape.
+// listed returns what the last list said, after the list was read again where it is old. It waits
+// for its own reading, until ctx ends, and not for that of another scrape.
 func (s *store) listed(ctx context.Context) listing {
 	if done := s.beginReading(ctx); done != nil {
 		select {
@@ -60,8 +60,8 @@ func (s *store) listed(ctx context.Context) listing {
 	return s.list
 }
 
-// beginReading reads the list in a goroutine if it is old, and returns the channel that is closed at
-// the end; nil if nothing is read, or another reading is under way.
+// beginReading reads the list in a goroutine if it is old, and returns the channel that is closed
+// at the end; nil if nothing is read, or another reading is under way.
 func (s *store) beginReading(ctx context.Context) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,8 @@ var loginHTML string
 //go:embed login.css
 var loginCSS string
 
-// loginPage is the page of the login. It is read when it is first shown: an init must be cheap.
+// loginPage returns the page of the login. It is parsed when it is first shown: an init must be
+// cheap.
 var loginPage = sync.OnceValue(func() *template.Template { return template.Must(template.New("login").Parse(loginHTML)) })
 
 // loginView is what the page shows.
@@ -45,10 +46,10 @@ func (s *server) showLogin(w http.ResponseWriter, status int, v loginView) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = b.WriteTo(w) // whoever asked may have gone
+	_, _ = b.WriteTo(w) // the client may have gone
 }
 
-// loginFile answers by what the page loads, which is for whoever asks.
+// loginFile answers by what the page loads, which is for everybody.
 func (s *server) loginFile(w http.ResponseWriter, r *http.Request, below string) {
 	if !only(w, r, http.MethodGet) {
 		return
@@ -58,11 +59,11 @@ func (s *server) loginFile(w http.ResponseWriter, r *http.Request, below string)
 		mediaType, content = "image/svg+xml", icon.SVG
 	}
 	w.Header().Set("Content-Type", mediaType)
-	_, _ = w.Write(content) // whoever asked may have gone
+	_, _ = w.Write(content) // the client may have gone
 }
 
-// login is the page of the login, and what its form sends: a token, of which it makes a cookie. The token comes in a body, since addresses
-// are kept in logs and histories.
+// login answers by the page of the login, or makes a cookie of the token that its form sends. The
+// token comes in a body, since addresses are kept in logs and histories.
 func (s *server) login(w http.ResponseWriter, r *http.Request) {
 	if !only(w, r, http.MethodGet, http.MethodPost) {
 		return
@@ -99,7 +100,7 @@ func (s *server) login(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// logout takes the cookie away.
+// logout removes the cookie.
 func (s *server) logout(w http.ResponseWriter, r *http.Request) {
 	if !only(w, r, http.MethodPost) || !s.form(w, r) {
 		return
@@ -131,7 +132,7 @@ func (s *server) form(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// local returns where the login leads, which is a page of this server, whatever the form says.
+// local returns where the login leads: next if that is a page of this server, else the first page.
 func (s *server) local(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, s.opts.Prefix+"/") || dotted(u.Path) ||
@@ -141,12 +142,13 @@ func (s *server) local(next string) string {
 	return u.String()
 }
 
-// dotted reports whether a path has a segment of dots, by which a browser goes up, also out of the prefix.
+// dotted reports whether a path has a segment of dots, by which a browser goes up, also out of the
+// prefix.
 func dotted(path string) bool {
 	return slices.ContainsFunc(strings.Split(path, "/"), func(segment string) bool { return segment == "." || segment == ".." })
 }
 
-// sentence is an error as the page shows it.
+// sentence returns an error as the page shows it.
 func sentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:] + "."

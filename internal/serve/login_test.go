@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// A person gives the token to a form once. The browser then has a cookie, and no address has the token.
+// A person gives the token to a form once. The browser then has a cookie, and no address has the
+// token.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	_, at := newTried(t)
@@ -27,7 +28,7 @@ func TestLogin(t *testing.T) {
 	if a.status != 401 || next == nil || next[1] != "/locks/line?store=one&amp;name=a%2Fb" || !strings.Contains(a.header.Get("WWW-Authenticate"), "Bearer") {
 		t.Fatalf("without a login: %d, %v\n%s", a.status, a.header, a.body)
 	}
-	// What the page loads is there for whoever is not logged in yet, and its policy lets it load that.
+	// What the page loads is there without a login, and its policy lets it load that.
 	for _, loads := range regexp.MustCompile(`(?:href|src)="(/locks/[^"]+\.[a-z]+)"`).FindAllStringSubmatch(a.body, -1) {
 		b := s.ask("GET", loads[1], "", browser...)
 		kind, policy := b.header.Get("Content-Type"), a.header.Get("Content-Security-Policy")
@@ -115,7 +116,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// Attempts are counted by the address of whoever makes them; of IPv6, of which a machine has as many as it likes, by its network.
+// Attempts are counted by the address of the client; of IPv6, of which a machine has as many as it
+// likes, by its network.
 func TestAttemptsAreCountedByNetwork(t *testing.T) {
 	t.Parallel()
 	a := newAttempts(time.Now)

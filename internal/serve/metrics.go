@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// The metrics, in the text format of Prometheus, version 0.0.4. Labels have values of closed sets: a store's name, a route, a status. Never that of
-// a lock.
+// The metrics are in the text format of Prometheus, version 0.0.4. Labels have values of closed
+// sets: a store's name, a route, a status. Never that of a lock.
 
 // The upper bounds of the histograms, in seconds.
 var (
@@ -60,7 +60,8 @@ func newMeters() *meters {
 	return &meters{requests: map[[2]string]uint64{}, took: map[string]*histogram{}}
 }
 
-// answered counts a request. Both labels are of closed sets: route is one of this server's, status a number that a handler chose.
+// answered counts a request. Both labels are of closed sets: route is one of this server's, status
+// a number that a handler chose.
 func (m *meters) answered(route string, status int, took time.Duration, stream bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,7 +176,7 @@ func (m *meters) write(w io.Writer, stores []*store, up []bool, lists []listing)
 	return err
 }
 
-// ofServer writes what this server has answered.
+// ofServer adds what this server has answered.
 func (m *meters) ofServer(p *page) {
 	m.mu.Lock()
 	requests, took := maps.Clone(m.requests), maps.Clone(m.took)
@@ -205,7 +206,7 @@ func oneIf(b bool) float64 {
 	return 0
 }
 
-// versionOf returns that of Interlock in this program.
+// versionOf returns the version of Interlock in this program.
 func versionOf(read func() (*debug.BuildInfo, bool)) string {
 	const module = "github.com/interlock-go/interlock"
 	if b, ok := read(); ok {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What is measured has labels of closed sets, and no lock's name; the list of names is not read for each scrape.
+// What is measured has labels of closed sets, and no lock's name; the list of names is not read for
+// each scrape.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	one, at := newTried(t)
@@ -54,7 +55,8 @@ func TestMetrics(t *testing.T) {
 
 var sample = regexp.MustCompile(`^([a-z_]+)(\{[a-z]+="[^"\\\n]*"(?:,[a-z]+="[^"\\\n]*")*\})? (NaN|[0-9.e+-]+)$`)
 
-// wellFormed holds a page of metrics to the text format: each family once, with its help and type before its samples, and no series twice.
+// wellFormed holds a page of metrics to the text format: each family once, with its help and type
+// before its samples, and no series twice.
 func wellFormed(t *testing.T, text string) {
 	t.Helper()
 	families, series, family := map[string]bool{}, map[string]bool{}, ""

@@ -16,17 +16,17 @@ import (
 type Options struct {
 	Stores [][2]string // the name and the URL of each
 
-	Listen     string // HOST:PORT or unix:PATH; empty for the sockets of systemd, and else DefaultListen
+	Listen     string // HOST:PORT or unix:PATH; "" for the sockets of systemd, or DefaultListen
 	Hosts      []string
 	Prefix     string
 	AllowBreak bool
 
 	TokenFile                 string
 	TLSCert, TLSKey, ClientCA string
-	BehindTLSProxy            bool // what reaches this server has come through TLS, which a proxy has spoken
+	BehindTLSProxy            bool // a proxy speaks TLS for this server
 
 	Connections, Streams int
-	Drain                time.Duration // from the signal to end until nothing new is answered
+	Drain                time.Duration // from the signal to end until no request is accepted
 
 	Logger *slog.Logger
 	Ready  func(url string) // called when requests are answered, once for each address
@@ -46,7 +46,8 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 
 func configError(format string, args ...any) error { return &ConfigError{fmt.Errorf(format, args...)} }
 
-// check refuses options that contradict each other. Whether they are safe depends on where the server listens: see guarded.
+// check refuses options that contradict each other. Whether they are safe depends on where the
+// server listens: see guarded.
 func (o *Options) check() error {
 	switch {
 	case (o.TLSCert == "") != (o.TLSKey == ""):
@@ -93,8 +94,8 @@ func (o *Options) open() bool { return o.TokenFile == "" && o.ClientCA == "" }
 // secure reports whether browsers reach the server by https.
 func (o *Options) secure() bool { return o.TLSCert != "" || o.BehindTLSProxy }
 
-// guarded refuses to listen where a stranger could see the locks, or read a token on its way. at is nil before the address is known exactly;
-// then it is asked again by what the socket says.
+// guarded refuses to listen where a stranger could see the locks, or read a token on its way. at is
+// nil before the address is known exactly; it is called again with that of the socket.
 func (o *Options) guarded(listen string, at net.Addr) error {
 	switch local := isLocal(listen, at); {
 	case local:
@@ -109,8 +110,8 @@ func (o *Options) guarded(listen string, at net.Addr) error {
 	return nil
 }
 
-// isLocal reports whether only processes of this machine can reach an address: a Unix socket, or one of loopback. Of a name only localhost is
-// known to be that.
+// isLocal reports whether only processes of this machine can reach an address: a Unix socket, or
+// one of loopback. Of names only localhost is known to be that.
 func isLocal(listen string, at net.Addr) bool {
 	switch at := at.(type) {
 	case *net.UnixAddr:

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// D1: a page about locks that anybody can reach is a button for anybody. Away from this machine the server does not listen without saying who may
-// use it; and a token is not sent over a network as it is.
+// D1: a page about locks that anybody can reach is a button for anybody. Away from this machine the
+// server does not listen without saying who may use it; and a token is not sent over a network as
+// it is.
 func TestD01_NobodyListensToStrangers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -72,7 +73,8 @@ func TestD01_NobodyListensToStrangers(t *testing.T) {
 	}
 }
 
-// Options that contradict each other, or name files that cannot be used, are refused before anything listens.
+// Options that contradict each other, or name files that cannot be used, are refused before
+// anything listens.
 func TestWrongOptionsAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -124,7 +126,7 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 		{Options{Stores: [][2]string{{"a b", "mem:"}}}, "a b"},
 		{Options{Stores: [][2]string{{"a", "nothing:here"}}}, "unknown scheme"},
 		{Options{Hosts: []string{"http://locks.example.org/"}}, `--host "http://locks.example.org/"`},
-		{Options{Hosts: []string{"locks.example.org", "*"}, TokenFile: filepath.Join(dir, "none")}, `--host "*": want a name or an address`}, // before the file is looked for
+		{Options{Hosts: []string{"locks.example.org", "*"}, TokenFile: filepath.Join(dir, "none")}, `--host "*": want a name or an address`},
 		{Options{Hosts: []string{""}}, "--host is empty"},
 		{Options{TokenFile: certs}, "line 2: cert=, and no certificate of a client is looked at: want --client-ca with --tls-cert and --tls-key"},
 	} {
@@ -174,7 +176,8 @@ func write(t *testing.T, name, text string) string {
 
 func writeFile(name, text string) error { return os.WriteFile(name, []byte(text), 0o600) }
 
-// A socket is only this user's, takes the place of one that nobody listens on any more, and of no other.
+// A socket is only this user's, takes the place of one that nobody listens on any more, and of no
+// other.
 func TestUnixSocket(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "socket")

@@ -29,7 +29,8 @@ token=metrics-token-0123456789 name=metrics
 token=late-token-0123456789 name=late read=* break=* expires=2020-01-01
 `
 	principals := []string{"all", "jobs", "reads", "breaks", "metrics", "late", ""}
-	// What each is answered by, in this order, where no name is asked for or it is one below jobs/; and where it is one below coupons/.
+	// What each is answered by, in this order, where no name is asked for or it is one below jobs/;
+	// and where it is one below coupons/.
 	const name = "NAME"
 	anybody := []int{200, 200, 200, 200, 200, 200, 200}
 	known := []int{200, 200, 200, 200, 200, 401, 401}
@@ -211,7 +212,8 @@ func fieldsOnThePage(t *testing.T) (all []string) {
 	return all
 }
 
-// asks makes a request in the background, and says how it went: nil if it was answered whole, by 200.
+// asks makes a request in the background, and says how it went: nil if it was answered whole, by
+// 200.
 func (r *running) asks(path string) <-chan error {
 	r.Helper()
 	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, r.at+path, nil)
@@ -233,7 +235,8 @@ func (r *running) asks(path string) <-chan error {
 	return went
 }
 
-// streams opens a stream and returns what reads the next event of it: its name, or why there is none.
+// streams opens a stream and returns what reads the next event of it: its name, or why there is
+// none.
 func (r *running) streams(c *http.Client, path string) (status int, next func() (string, error)) {
 	r.Helper()
 	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, r.at+path, nil)
@@ -265,7 +268,8 @@ func (r *running) streams(c *http.Client, path string) (status int, next func() 
 	}
 }
 
-// A stream tells of changes, over HTTP/1.1 and over HTTP/2; there are no more than there may be; and they end with the server's readiness.
+// A stream tells of changes, over HTTP/1.1 and over HTTP/2; there are no more than there may be;
+// and they end with the server's readiness.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	ca := makeCA(t, t.TempDir())
@@ -319,7 +323,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// A stream outlives the time that an answer has, and that of one message, though nothing is said for long: the list of a slow store is read seldom.
+// A stream outlives the time that an answer has, and that of one message, though nothing is said
+// for long: the list of a slow store is read seldom.
 func TestStreamsLast(t *testing.T) {
 	if testing.Short() {
 		t.Skip("longer than an answer may take")

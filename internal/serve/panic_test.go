@@ -7,7 +7,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A driver that panics, as it is opened or later, is a store that is down: the server and the other stores go on, and the log has where it was.
+// A driver that panics, as it is opened or later, is a store that is down: the server and the other
+// stores go on, and the log has where it was.
 func TestDriverThatPanicsEndsNothing(t *testing.T) {
 	t.Parallel()
 	one, at := newTried(t)
@@ -30,7 +31,7 @@ func TestDriverThatPanicsEndsNothing(t *testing.T) {
 	ready(200, `"one":"up","other":"up"`)
 
 	one.set(func() { one.panics = true })
-	if a := s.ask("GET", "/metrics", ""); a.status != 200 || !strings.Contains(a.body, `interlock_store_up{store="other"} 1`) { // by goroutines of its own
+	if a := s.ask("GET", "/metrics", ""); a.status != 200 || !strings.Contains(a.body, `interlock_store_up{store="other"} 1`) {
 		t.Errorf("the metrics: %d\n%s", a.status, a.body)
 	}
 	if a := s.ask("GET", "/v1/lines?store=one", ""); a.status != 503 || !strings.Contains(a.body, "has panicked") {
@@ -44,7 +45,8 @@ func TestDriverThatPanicsEndsNothing(t *testing.T) {
 	ready(200, `"one":"up","other":"up"`)
 }
 
-// The page of the stores has the checks that a store brings: the driver is not hidden by what opens it again.
+// The page of the stores has the checks that a store brings: the driver is not hidden by what opens
+// it again.
 func TestPageHasTheChecksOfTheStore(t *testing.T) {
 	t.Parallel()
 	one, at := newTried(t)

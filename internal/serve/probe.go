@@ -26,8 +26,8 @@ func (s *store) ready(ctx context.Context) bool {
 	return s.driver != nil && s.err == nil && time.Since(s.answered) < probeAge+probeLimit
 }
 
-// beginProbe begins a probe, if none is under way, and returns the channel that is closed at its end;
-// nil if the store is not open, or has just answered.
+// beginProbe begins a probe, if none is under way, and returns the channel that is closed at its
+// end; nil if the store is not open, or has just answered.
 func (s *store) beginProbe(ctx context.Context) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

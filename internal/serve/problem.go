@@ -13,7 +13,7 @@ const problemPage = "https://github.com/interlock-go/interlock/blob/main/docs/we
 func problem(w http.ResponseWriter, status int, kind, title, format string, args ...any) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(struct { // whoever asked may have gone
+	_ = json.NewEncoder(w).Encode(struct { // the client may have gone
 		Type   string `json:"type"`
 		Title  string `json:"title"`
 		Status int    `json:"status"`
@@ -21,19 +21,20 @@ func problem(w http.ResponseWriter, status int, kind, title, format string, args
 	}{problemPage + kind, title, status, fmt.Sprintf(format, args...)})
 }
 
-// protect sets what every answer of this package has.
+// protect sets the header fields that every answer of this package has.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; img-src 'self'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "same-origin") // with none, the form of the login would come without its origin
+	h.Set("Referrer-Policy", "same-origin") // or the form of the login comes without its origin
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Interlock-Version", "1") // as package web does: programs are answered by both
 }
 
-// only answers a request by another method than these by 405, and reports whether it had one of them. GET includes HEAD.
+// only reports whether a request has one of these methods, and answers it by 405 if not. GET
+// includes HEAD.
 func only(w http.ResponseWriter, r *http.Request, methods ...string) bool {
 	allow := ""
 	for _, m := range methods {

@@ -6,7 +6,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A Redis that is not there yet, goes away and is there again is shown as that, each time by itself, and what stands in it is counted.
+// A Redis that is not there yet, goes away and is there again is shown as that, each time by
+// itself, and what stands in it is counted.
 func TestRedisComesAndGoes(t *testing.T) {
 	t.Parallel()
 	redis := servertest.Redis(t)

@@ -18,18 +18,17 @@ import (
 	"github.com/interlock-go/interlock/web"
 )
 
-// How long the start waits for the stores, which are tried on after it; how long answers under way have at the end; and the stores after that.
 const (
-	startWait   = 3 * time.Second
-	lastAnswers = 10 * time.Second
-	lastStores  = 5 * time.Second
+	startWait   = 3 * time.Second  // for the stores, at the start; they are opened later if need be
+	lastAnswers = 10 * time.Second // for answers under way, at the end
+	lastStores  = 5 * time.Second  // for the closing of the stores, after that
 )
 
 // spareFiles is how many file descriptors are left to the connections of stores and to the process.
 const spareFiles = 128
 
-// Run serves until ctx ends, and then until what is under way is answered, or another SIGTERM or interrupt comes. What is wrong with the options
-// is a *ConfigError.
+// Run serves until ctx ends, and then until what is under way is answered, or another SIGTERM or
+// interrupt comes. It returns a *ConfigError for what is wrong with the options.
 func Run(ctx context.Context, o *Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -70,9 +69,9 @@ func Run(ctx context.Context, o *Options) error {
 	s.conns = newConns(o.most(), func() { s.meters.dropped.connections.Add(1) })
 	s.meters.connections, s.meters.streams = s.conns.count, s.streams.count
 	h := &http.Server{
-		Handler: s, DisableGeneralOptionsHandler: true, // OPTIONS * is answered as what is not there, and with the defences
-		TLSConfig: config, ConnState: s.conns.changed, ConnContext: connContext, MaxHeaderBytes: maxHeader,
-		ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
+		Handler: s, TLSConfig: config, ConnState: s.conns.changed, ConnContext: connContext, MaxHeaderBytes: maxHeader,
+		DisableGeneralOptionsHandler: true, // OPTIONS * is answered by 404, with the defences
+		ReadHeaderTimeout:            headerTime, ReadTimeout: bodyTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
 		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug), // what clients do wrong
 	}
 	hangups := make(chan os.Signal, 1)
@@ -123,7 +122,7 @@ func newServer(o *Options) (*server, error) {
 	}, nil
 }
 
-// newPages makes the pages over the stores.
+// newPages returns the pages of the stores.
 func (s *server) newPages() (*web.Handler, error) {
 	var shown []web.Store
 	for _, st := range s.stores {
@@ -132,8 +131,8 @@ func (s *server) newPages() (*web.Handler, error) {
 	return web.New(shown, &web.Options{Prefix: s.opts.Prefix, Hosts: s.hosts, Authorize: s.authorize, Streams: s.opts.Streams, Logger: s.log})
 }
 
-// openStores opens all stores, and waits a while for them. A wrong URL is an error; a store that cannot be reached is not. The function closes what
-// is open.
+// openStores opens all stores, and waits startWait for them. A wrong URL is an error; a store that
+// cannot be reached is not. closeAll closes those that are open.
 func (s *server) openStores(ctx context.Context) (closeAll func(), err error) {
 	lasting := context.WithoutCancel(ctx) // until the end of the server, not until it is to end
 	ctx, cancel := context.WithCancel(lasting)
@@ -179,8 +178,8 @@ func (s *server) openStores(ctx context.Context) (closeAll func(), err error) {
 	return closeAll, nil
 }
 
-// end ends the server: first it says that it is not ready and lets go of the streams, whose browsers come back to whoever is there then; then it
-// takes no more connections, and waits for the answers under way.
+// end ends the server. First it is not ready, and its streams end, whose browsers come back to
+// another server; after Drain it accepts no more connections, and waits for the answers under way.
 func (s *server) end(ctx context.Context, h *http.Server) error {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
@@ -215,7 +214,8 @@ func (s *server) end(ctx context.Context, h *http.Server) error {
 	return nil
 }
 
-// most returns how many connections there may be: as many as wanted, where there are enough file descriptors.
+// most returns how many connections there may be: as many as wanted, if there are enough file
+// descriptors.
 func (o *Options) most() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur >= uint64(o.Connections+spareFiles) {

@@ -41,7 +41,7 @@ type server struct {
 	draining atomic.Bool // it is to end
 }
 
-// routes are the labels of requests in the metrics and the log. What is not there is "other".
+// routes are the labels of requests in the metrics and the log. All else is "other".
 var routes = map[string]bool{
 	"/": true, "/line": true, "/stores": true, "/contention": true, "/live": true, "/break": true,
 	"/v1/stores": true, "/v1/lines": true, "/v1/line": true, "/v1/watch": true, "/v1/history": true, "/v1/break": true, "/v1/openapi.json": true,
@@ -51,11 +51,12 @@ var routes = map[string]bool{
 // streamRoutes are those that may answer by a stream of events.
 var streamRoutes = map[string]bool{"/live": true, "/v1/watch": true}
 
-// routeOf returns the label of a path, and the path below the prefix.
+// routeOf returns the label of a path, and the path below the prefix, which a proxy may have
+// removed. A prefix may be the beginning of a route, as /v1.
 func (s *server) routeOf(path string) (label, below string) {
 	below = path
 	if rest, ok := strings.CutPrefix(path, s.opts.Prefix); ok && strings.HasPrefix(rest, "/") && (routes[rest] || !routes[path]) {
-		below = rest // else a proxy has taken the prefix away, which is the beginning of a route, as /v1
+		below = rest
 	}
 	switch {
 	case routes[below]:
@@ -138,8 +139,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.pages.ServeHTTP(rec, r)
 }
 
-// limited is a request whose body has an end. It is another one than came in: of that net/http looks at the body when it is answered, and where it
-// does not know it any more it waits for as much as is announced, instead of closing the connection.
+// limited returns a copy of a request, with a body of maxBody bytes at most. The request itself
+// stays as it is: net/http looks at its body after the answer, and if it finds another one there it
+// waits for as much as was announced, instead of closing the connection.
 func limited(w http.ResponseWriter, r *http.Request) *http.Request {
 	q := new(http.Request)
 	*q = *r
@@ -147,9 +149,9 @@ func limited(w http.ResponseWriter, r *http.Request) *http.Request {
 	return q
 }
 
-// failed answers a request whose handler has panicked, if that is possible still.
+// failed answers a request whose handler has panicked, unless an answer has begun.
 func (s *server) failed(w *recorder, label string, p any) {
-	if p == http.ErrAbortHandler { //nolint:errorlint // a value of that kind, which is not wrapped
+	if p == http.ErrAbortHandler { //nolint:errorlint // it is not wrapped
 		panic(p)
 	}
 	s.log.Error("a request failed by a fault of this server", "route", label, "panic", p, "stack", string(debug.Stack()))
@@ -159,7 +161,8 @@ func (s *server) failed(w *recorder, label string, p any) {
 	problem(w, http.StatusInternalServerError, "internal", "The server failed", "the log of the server says why")
 }
 
-// cookiesGood reports whether the cookie of a login is good for a path: for pages. Programs have a header.
+// cookiesGood reports whether the cookie of a login is good for a path: for pages. Programs have a
+// header.
 func cookiesGood(below string) bool { return !strings.HasPrefix(below, "/v1/") && below != "/metrics" }
 
 // authorize is web.Options.Authorize. It is asked again while a stream lasts.
@@ -168,7 +171,8 @@ func (s *server) authorize(r *http.Request) (web.Principal, error) {
 	return s.who.authenticate(r, cookiesGood(below))
 }
 
-// deny answers a request without a good credential: a person by the page of the login, anything else by a problem.
+// deny answers a request without a good credential: a person by the page of the login, anything
+// else by a problem.
 func (s *server) deny(w http.ResponseWriter, r *http.Request, err error) {
 	if s.refused(w, r, err) {
 		return
@@ -194,8 +198,9 @@ func (s *server) deny(w http.ResponseWriter, r *http.Request, err error) {
 	problem(w, http.StatusUnauthorized, "unauthenticated", "No valid credential came with the request", "%v", err)
 }
 
-// breakDenied notes a break that somebody asks for with a credential that is over, or that nobody has, of which there are
-// attemptsMost in a minute. Without any it is no attempt, and would fill the log for whoever likes.
+// breakDenied logs a break that somebody asks for with a credential that is over, or that is
+// unknown, of which there are attemptsMost in a minute. A request without any is not logged:
+// everybody could fill the log with it.
 func (s *server) breakDenied(r *http.Request, d *denial) {
 	var known []any
 	switch {
@@ -207,7 +212,8 @@ func (s *server) breakDenied(r *http.Request, d *denial) {
 	s.log.Info("interlock web: break", append(known, "from", s.from(r), "outcome", "unauthenticated", "err", d)...)
 }
 
-// refused counts an attempt with a token that nobody has, and answers by 429 when there are too many from one address.
+// refused counts an attempt with an unknown token. It answers by 429 and reports true when there
+// are too many from one address.
 func (s *server) refused(w http.ResponseWriter, r *http.Request, err error) bool {
 	d := isDenial(err)
 	if d == nil || !d.counted {
@@ -228,7 +234,7 @@ func (s *server) refused(w http.ResponseWriter, r *http.Request, err error) bool
 	return true
 }
 
-// from returns the address of whoever sent a request; behind a proxy, the one that the proxy saw.
+// from returns the address of the client; behind a proxy, the one that the proxy saw.
 func (s *server) from(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil { // a Unix socket
@@ -249,7 +255,7 @@ func (s *server) from(r *http.Request) string {
 	return host
 }
 
-// recorder keeps what is answered, for the metrics.
+// recorder keeps the status of an answer, for the metrics.
 type recorder struct {
 	http.ResponseWriter
 	status int

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A prefix that is the beginning of a route is the prefix all the same, and a path below it means the same here and in package web: the cookie of a
-// login is good for no program's address.
+// A prefix that is the beginning of a route is the prefix all the same, and a path below it means
+// the same here and in package web: the cookie of a login is good for no program's address.
 func TestPrefixIsTheBeginningOfARoute(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
@@ -25,7 +25,8 @@ func TestPrefixIsTheBeginningOfARoute(t *testing.T) {
 	}
 }
 
-// What cannot be is answered clearly, by a status that says whose fault it is, and with the defences of every answer.
+// What cannot be is answered clearly, by a status that says whose fault it is, and with the
+// defences of every answer.
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
 	_, at := newTried(t)
@@ -116,14 +117,15 @@ func TestBadRequests(t *testing.T) {
 		switch {
 		case err != nil || resp.StatusCode != want:
 			t.Errorf("%.80q: %v, %v, want %d", text, resp, err, want)
-		case resp.Header.Get("Interlock-Version") == "" && want != 400 && want != 431 && want != 501: // by which net/http answers
+		case resp.Header.Get("Interlock-Version") == "" && want != 400 && want != 431 && want != 501:
 			t.Errorf("%.80q is answered without the defences: %v", text, resp.Header)
 		}
 		_ = c.Close()
 	}
 }
 
-// A body that is announced and never comes keeps nobody waiting: net/http must find the one that it made when it looks how much is left.
+// A body that is announced and never comes keeps nobody waiting: net/http must find the one that it
+// made when it looks how much is left.
 func TestTheBodyIsLeftToTheServer(t *testing.T) {
 	t.Parallel()
 	z := newFuzzed(t)

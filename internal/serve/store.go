@@ -14,8 +14,8 @@ import (
 	"github.com/interlock-go/interlock/internal/caught"
 )
 
-// store is a driver.Driver that may not be open yet. It is opened again and again until it is; from then on the driver keeps up its connections
-// itself, and store looks at what it answers:
+// store is a driver.Driver that may not be open yet. It is opened again and again until it is; from
+// then on the driver keeps up its connections itself, and store watches its answers:
 //
 //	opening ── opened ──▶ up ◀── an answer, if only that something cannot be done ── down
 //	   └─ a pause ─┘       └──────────── no answer ──────────────────────────────────▶
@@ -56,7 +56,7 @@ func newStore(name, url string, log *slog.Logger) *store {
 // The pauses between two openings: the first one, and what they grow to.
 const firstPause, lastPause = 500 * time.Millisecond, 10 * time.Second
 
-// open opens the store, until it is open or ctx ends. It tells the first outcome through first: nil, or the error of the first try.
+// open opens the store, until it is open or ctx ends. It calls first with the outcome of each try.
 func (s *store) open(ctx context.Context, first func(error)) {
 	t := time.NewTimer(0)
 	defer t.Stop()
@@ -66,7 +66,7 @@ func (s *store) open(ctx context.Context, first func(error)) {
 			_ = d.Close(context.WithoutCancel(ctx)) // the server has ended meanwhile
 		}
 		first(err)
-		if err == nil || errors.As(err, new(*driver.URLError)) { // of which more tries change nothing
+		if err == nil || errors.As(err, new(*driver.URLError)) { // more tries would not help
 			return
 		}
 		s.seen(ctx, err)
@@ -85,7 +85,7 @@ func (s *store) openURL(ctx context.Context) (d driver.Driver, err error) {
 	return driver.OpenURL(ctx, s.url)
 }
 
-// opened takes the driver, unless the store was closed.
+// opened sets the driver, and reports whether the store was not closed meanwhile.
 func (s *store) opened(ctx context.Context, d driver.Driver) bool {
 	s.mu.Lock()
 	if s.closed {
@@ -121,10 +121,10 @@ func (s *store) inspector() (driver.Inspector, error) {
 	return i, nil
 }
 
-// seen takes in how a request of the store ended, and tells when it goes down or comes up.
+// seen records how a request of the store ended, and logs when it goes down or comes up.
 func (s *store) seen(ctx context.Context, err error) {
-	if err != nil && ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) { // whoever asked has gone
-		return
+	if err != nil && ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return // the caller has gone, which says nothing of the store
 	}
 	if isAnswer(err) {
 		s.mu.Lock()
@@ -154,7 +154,7 @@ func (s *store) seen(ctx context.Context, err error) {
 	}
 }
 
-// timed makes one request of the store.
+// timed makes one request of the store, and records how long it took and how it ended.
 func (s *store) timed(ctx context.Context, request func(driver.Inspector) error) error {
 	i, err := s.inspector()
 	if err != nil {
@@ -168,6 +168,7 @@ func (s *store) timed(ctx context.Context, request func(driver.Inspector) error)
 	return err
 }
 
+// caught calls request, whose panic is an error.
 func (s *store) caught(i driver.Inspector, request func(driver.Inspector) error) (err error) {
 	defer caught.Panic(&err, s.log, s.name)
 	return request(i)
@@ -240,12 +241,13 @@ func (s *store) Lines(ctx context.Context, prefix string) (lines []driver.Line, 
 	return lines, err
 }
 
-// listSeen takes in how a reading of the list ended, and tells when a store that answers begins to refuse it, and when it no longer does: a password
-// or a right that was changed, a record that is damaged. The log has the reason once, not at each reading.
+// listSeen records how a reading of the list ended. It logs when a store that answers begins to
+// refuse it, and when it no longer does: a password or a right was changed, a record is damaged.
+// The log has the reason once, not at each reading.
 func (s *store) listSeen(err error) {
 	refuses := err != nil && isAnswer(err) && !errors.Is(err, errors.ErrUnsupported)
 	if err != nil && !refuses {
-		return // which seen has told
+		return // which seen has logged
 	}
 	s.mu.Lock()
 	before := s.refuses

@@ -14,7 +14,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// What a store answers says whether it is there. That it refuses is an answer; that it says nothing for two seconds is none, whenever it comes back.
+// What a store answers says whether it is there. That it refuses is an answer; that it says nothing
+// for two seconds is none, whenever it comes back.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +84,8 @@ func TestReady(t *testing.T) {
 	})
 }
 
-// Of many who ask at the same time one asks the store; and the numbers for the metrics are read at most every ten seconds.
+// Of many who ask at the same time one asks the store; and the numbers for the metrics are read at
+// most every ten seconds.
 func TestOneAsksForAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +114,8 @@ func TestOneAsksForAll(t *testing.T) {
 	})
 }
 
-// A store that answers and does not let its names be listed is up. The log says why the list is missing, once, and when it is there again.
+// A store that answers and does not let its names be listed is up. The log says why the list is
+// missing, once, and when it is there again.
 func TestRefusedListIsInTheLog(t *testing.T) {
 	t.Parallel()
 	one, at := newTried(t)

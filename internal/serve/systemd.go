@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// The protocol of systemd is small enough to be spoken by hand: sd_listen_fds(3) and sd_notify(3).
+// The protocol of systemd is small enough to be written here: sd_listen_fds(3) and sd_notify(3).
 
 // firstActivated is the first file of those that systemd passes.
 const firstActivated = 3
 
-// activated returns the sockets that systemd listens on for this process, none if it does not. The variables are gone afterwards: they are for
-// no child of this process.
+// activated returns the sockets that systemd listens on for this process, if any. It unsets the
+// variables, which are for no child of this process.
 func activated(getenv func(string) string, unset func(string)) (listeners []net.Listener, err error) {
 	pid, fds := getenv("LISTEN_PID"), getenv("LISTEN_FDS")
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
@@ -49,7 +49,7 @@ func activated(getenv func(string) string, unset func(string)) (listeners []net.
 	return listeners, nil
 }
 
-// notify tells systemd the state of this process, where it asks for that. That it cannot be told is no reason to end.
+// notify tells systemd the state of this process, if it asks for that. A failure is ignored.
 func notify(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

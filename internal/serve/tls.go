@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// tlsConfig returns the configuration of TLS, which follows its files: a certificate is renewed without a restart. Both are nil without TLS.
+// tlsConfig returns the configuration of TLS, which follows its files: a certificate is renewed
+// without a restart. Both are nil without TLS.
 func (o *Options) tlsConfig() (*tls.Config, *watched[*tls.Config], error) {
 	if o.TLSCert == "" {
 		return nil, nil, nil
@@ -42,7 +43,7 @@ func (o *Options) readTLS() (*tls.Config, error) {
 	if !c.ClientCAs.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("--client-ca %s: the file holds no certificate in PEM", o.ClientCA)
 	}
-	// A client without one may have a token, and asks for health without either.
+	// A client without a certificate may have a token, and needs neither for /healthz.
 	c.ClientAuth = tls.VerifyClientCertIfGiven
 	return c, nil
 }

@@ -63,7 +63,8 @@ func TestTLS(t *testing.T) {
 	}
 	eventually(t, "the new certificate is used", fresh)
 
-	// The connection of before goes on; its certificate is good for nothing any more, whose CA is no longer one of the file's.
+	// The connection of before goes on; its certificate is good for nothing any more, whose CA is
+	// no longer one of the file's.
 	if a := s.askBy(before, "GET", "/metrics", ""); a.status != 401 || !strings.Contains(a.body, "no longer one of --client-ca") {
 		t.Errorf("a certificate of the former CA, on its connection: %d %s", a.status, a.body)
 	}

@@ -29,7 +29,7 @@ const (
 
 // An entry is a line of a file of tokens: a credential, whose it is, and what it may do.
 //
-//	# whoever has the token is ana, who may see all names and break those of the coupons
+//	# the owner of the token is ana, who may see all names and break those of the coupons
 //	sha256=9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 name=ana read=* break=coupons/
 //	token=b3BlbnNzbC1yYW5kLWJhc2U2NA name=ci read=jobs/,coupons/ expires=2027-01-31
 //	cert=web-7.example.org read=*
@@ -37,7 +37,7 @@ const (
 // A credential without read and break may read the metrics.
 type entry struct {
 	hash        [sha256.Size]byte // of the token
-	cert        string            // or the name in a client's certificate; then hash is that of no token
+	cert        string            // or the name in a client's certificate; then hash is unused
 	name        string
 	read, brk   []string  // prefixes of names; "" is every name
 	expires     time.Time // zero for never
@@ -83,7 +83,7 @@ func readTokens(from io.Reader) (entries []*entry, err error) {
 	return entries, nil
 }
 
-// key is what no other line has.
+// key returns what no other line has.
 func (e *entry) key() string { return e.cert + "\x00" + string(e.hash[:]) }
 
 // readEntry reads a line.
@@ -98,7 +98,7 @@ func readEntry(text string) (*entry, error) {
 			return nil, errors.New("a word without =: want " + lineForm)
 		}
 		if given[key] {
-			return nil, fmt.Errorf("%s= stands there twice", key) // key is one of those known: an unknown one has ended the loop
+			return nil, fmt.Errorf("%s= stands there twice", key) // key is known: set has seen it
 		}
 		if err := e.set(key, value); err != nil {
 			return nil, err
@@ -116,7 +116,7 @@ func readEntry(text string) (*entry, error) {
 	return e, nil
 }
 
-// set takes one field of a line.
+// set sets one field of a line.
 func (e *entry) set(key, value string) (err error) {
 	switch key {
 	case "token":
@@ -151,12 +151,13 @@ func (e *entry) set(key, value string) (err error) {
 	case "expires":
 		e.expires, err = readExpiry(value)
 	default:
-		return fmt.Errorf("a word that is none of %s", lineFormBriefs) // not quoted: it may be a token
+		return fmt.Errorf("a word that is none of %s", lineFormBriefs) // which may be a token
 	}
 	return err
 }
 
-// readPrefixes reads prefixes of names with commas between them, escaped as in URLs; * is every name.
+// readPrefixes reads prefixes of names with commas between them, escaped as in URLs; * is every
+// name.
 func readPrefixes(key, value string) (prefixes []string, _ error) {
 	for p := range strings.SplitSeq(value, ",") {
 		text, err := url.PathUnescape(p)

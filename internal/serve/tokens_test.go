@@ -57,7 +57,8 @@ token=0123456789abcdef name=prometheus
 	}
 }
 
-// A line that is wrong is named by its number and by what is wanted, and no word of it is quoted: it may be a token.
+// A line that is wrong is named by its number and by what is wanted, and no word of it is quoted:
+// it may be a token.
 func TestWrongTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	good := "token=" + secret + " name=ana read=*"

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// lookAgain is how often watched files are looked at, at most.
+// lookAgain is the time between two looks at watched files, at least.
 const lookAgain = time.Second
 
-// watched is what was made of some files, which is made anew when one of them changes. What cannot be made leaves the last one as it is: a file
-// that is half written must lock nobody out.
+// watched is a value that is made of some files, and made again when one of them changes. If that
+// fails the last value stays: a file that is half written must lock nobody out.
 type watched[T any] struct {
 	files []string
 	read  func() (T, error)
@@ -25,7 +25,7 @@ type watched[T any] struct {
 	made   T
 }
 
-// sign is by what a file is known to be another one than before.
+// sign differs after a change of a file.
 type sign struct {
 	modified time.Time
 	size     int64
@@ -44,7 +44,7 @@ func watch[T any](log *slog.Logger, what string, read func() (T, error), files .
 	return w, nil
 }
 
-// current returns what was made of the files, as they were a second ago at most.
+// current returns the value of the files, as they were a second ago at most.
 func (w *watched[T]) current() T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,14 +57,15 @@ func (w *watched[T]) current() T {
 	return w.made
 }
 
-// reload reads the files whether they have changed or not.
+// reload reads the files, whether they have changed or not.
 func (w *watched[T]) reload() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.again(w.look())
 }
 
-// again makes T anew, with mu held. A file that is wrong is told once, until it changes again.
+// again makes the value again. A file that is wrong is logged once, until it changes. Called under
+// mu.
 func (w *watched[T]) again(signs []sign) {
 	w.signs = signs
 	made, err := w.read()
@@ -76,6 +77,7 @@ func (w *watched[T]) again(signs []sign) {
 	w.log.Info("read again", "what", w.what)
 }
 
+// look returns the signs of the files.
 func (w *watched[T]) look() (signs []sign) {
 	for _, name := range w.files {
 		s := sign{}

@@ -1,5 +1,5 @@
-// Package webtest holds what servers of pages answer to what every answer must be, for the tests of package web and of
-// interlock serve.
+// Package webtest holds what servers of pages answer to what every answer must be, for the tests of
+// package web and of interlock serve.
 package webtest
 
 import (
@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// Defences are what the header of every answer has, or begins with. A referrer policy is what the server chooses.
+// Defences are what the header of every answer has, or begins with. A referrer policy is what the
+// server chooses.
 func Defences(referrer string) map[string]string {
 	return map[string]string{
 		"Content-Security-Policy": "default-src 'none'; ", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
@@ -48,8 +49,8 @@ var (
 	streamed = regexp.MustCompile("^((event|data|retry)?: ?.*)?\n$") // a line of a stream
 )
 
-// Answer fails the test unless an answer to a request by that method is whole, of the type that it says, defended, and has no
-// secret in it, nor anything that could run in a page. Its body is text.
+// Answer fails the test unless an answer to a request by that method is whole, of the type that it
+// says, defended, and has no secret in it, nor anything that could run in a page. Its body is text.
 func (j *Judge) Answer(t testing.TB, method string, answer *http.Response, text []byte) {
 	t.Helper()
 	status, header := answer.StatusCode, answer.Header
