@@ -35,7 +35,8 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, func(*testing.T) drivertest.Harness { return h.again() })
 }
 
-// harness is a server for the conformance suite. Each driver has a client of its own over a wire of its own.
+// harness is a server for the conformance suite. Each driver has a client of its own over a wire of
+// its own.
 type harness struct {
 	server *servertest.Server
 	prefix string
@@ -166,7 +167,8 @@ func client(t drivertest.T, addrs ...string) *clientv3.Client {
 	return c
 }
 
-// way is what is between a client and its server: a wire, and what sees requests and events before they are bytes.
+// way is what is between a client and its server: a wire, and what sees requests and events before
+// they are bytes.
 type way struct {
 	client *clientv3.Client
 	wire   *wire.Wire
@@ -268,7 +270,8 @@ func (w *way) met() bool {
 	return w.held == nil
 }
 
-// request counts, and holds what is to be held: it is sent when it is delivered, whatever has become of its caller.
+// request counts, and holds what is to be held: it is sent when it is delivered, whatever has
+// become of its caller.
 func (w *way) request(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	w.asks(method)
 	w.mu.Lock()

@@ -17,7 +17,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A lock that is free is taken by one transaction and released by one deletion, and the line that waits is told without a request.
+// A lock that is free is taken by one transaction and released by one deletion, and the line that
+// waits is told without a request.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
@@ -33,7 +34,8 @@ func TestRequests(t *testing.T) {
 		t.Errorf("a free pair is %q, want a transaction and a deletion", got)
 	}
 
-	// Two processes hand a lock over; of several names each has a watch, of several claims of a name there is one.
+	// Two processes hand a lock over; of several names each has a watch, of several claims of a
+	// name there is one.
 	first, second := mutex("busy"), mutex("busy")
 	hold(t, a, first)
 	queue(t, b, second)
@@ -69,8 +71,9 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Who gives up behind another claim reads nothing of the line, however many stand there, also when that claim is another one by now than when
-// it came. Who holds by then, and has not heard of it, is told that it held.
+// Who gives up behind another claim reads nothing of the line, however many stand there, also when
+// that claim is another one by now than when it came. Who holds by then, and has not heard of it,
+// is told that it held.
 func TestGivingUpReadsNoLine(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
@@ -248,7 +251,8 @@ func TestTokensAreRevisions(t *testing.T) {
 	}
 }
 
-// Whoever looks at a line is told when its leases end, to a second, and not since when: the store keeps no times.
+// Whoever looks at a line is told when its leases end, to a second, and not since when: the store
+// keeps no times.
 func TestEndIsShown(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)

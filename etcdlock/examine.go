@@ -15,7 +15,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Examine implements driver.Examiner. Alarms, and who leads, every member tells everybody; the list of alarms only root.
+// Examine implements driver.Examiner. Alarms, and who leads, every member tells everybody; the list
+// of alarms only root.
 func (d *Driver) Examine(ctx context.Context, _ driver.Exam) ([]driver.Finding, error) {
 	bounded, cancel := d.limit(ctx)
 	defer cancel()
@@ -59,7 +60,8 @@ type member struct {
 	err     error
 }
 
-// named looks whether those that the program names are of one cluster: the client goes to any of them.
+// named looks whether those that the program names are of one cluster: the client goes to any of
+// them.
 func named(endpoints []string, clusters []uint64) driver.Finding {
 	f := driver.Finding{Title: "cluster", Seen: "those that are named and answer are of one"}
 	of := map[uint64][]string{}
@@ -187,7 +189,7 @@ func (d *Driver) history(ctx context.Context) (driver.Finding, error) {
 	f := driver.Finding{Code: "O7", Title: "history", Seen: "it is compacted, or short"}
 	ctx, cancel := d.limit(ctx)
 	defer cancel()
-	key := d.options.line("interlock-doctor")
+	key := d.options.prefix("interlock-doctor")
 	_, err := d.get(ctx, key, clientv3.WithRev(1), clientv3.WithCountOnly())
 	switch {
 	case errors.Is(err, rpctypes.ErrCompacted):
@@ -210,10 +212,11 @@ func (d *Driver) history(ctx context.Context) (driver.Finding, error) {
 	return f, nil
 }
 
-// rights tries what a lock writes, under a condition that is never true: what is refused is refused before that is looked at.
+// rights tries what a lock writes, under a condition that is never true: what is refused is refused
+// before that is looked at.
 func (d *Driver) rights(ctx context.Context) (driver.Finding, error) {
 	f := driver.Finding{Title: "rights", Seen: "this user may write what locks take"}
-	for _, key := range []string{d.options.session(1), d.options.line("interlock-doctor") + "1"} {
+	for _, key := range []string{d.options.session(1), d.options.prefix("interlock-doctor") + "1"} {
 		err := d.never(ctx, key)
 		switch {
 		case errors.Is(err, rpctypes.ErrPermissionDenied) && key == d.options.session(1):

@@ -16,7 +16,8 @@ import (
 	"github.com/interlock-go/interlock/internal/storetest"
 )
 
-// finds has the doctor look by a client of its own. What is wrong with the version that is installed here is wrong everywhere.
+// finds has the doctor look by a client of its own. What is wrong with the version that is
+// installed here is wrong everywhere.
 func finds(t *testing.T, what string, c *clientv3.Client, want examinetest.Levels) {
 	t.Helper()
 	all := examinetest.Levels{}
@@ -117,7 +118,8 @@ func TestDoctor_Space(t *testing.T) {
 	finds(t, "the quota is used up", c, examinetest.Levels{"members": examinetest.Warn, "alarms": examinetest.Bad, "rights": examinetest.Skip})
 }
 
-// What a user may not write is told: where each client writes there is no lock, of a name that is the doctor's nothing follows.
+// What a user may not write is told: where each client writes there is no lock, of a name that is
+// the doctor's nothing follows.
 func TestDoctor_Rights(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t, "--bcrypt-cost=4") // which takes a tenth of a second else, for each user and each login

@@ -58,7 +58,8 @@ func TestLateOpen(t *testing.T) {
 	}
 }
 
-// An Acquire that was given up and comes after its Release takes nothing, whatever its session does meanwhile.
+// An Acquire that was given up and comes after its Release takes nothing, whatever its session does
+// meanwhile.
 func TestLateAcquire(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
@@ -108,8 +109,8 @@ func TestLateAcquire(t *testing.T) {
 	}
 }
 
-// Many Acquires are given up and released at the same time: each Release finds the version of the session's key that the others leave,
-// whichever of their answers is read first.
+// Many Acquires are given up and released at the same time: each Release finds the version of the
+// session's key that the others leave, whichever of their answers is read first.
 func TestManyLateAcquires(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
@@ -146,7 +147,8 @@ func TestManyLateAcquires(t *testing.T) {
 	}
 }
 
-// A Release that was given up and comes later takes nothing from a claim that has the same key meanwhile.
+// A Release that was given up and comes later takes nothing from a claim that has the same key
+// meanwhile.
 func TestLateRelease(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
@@ -170,7 +172,8 @@ func TestLateRelease(t *testing.T) {
 	release(t, s, next)
 }
 
-// A key of the session that nobody knows of is deleted by its next renewal; a claim whose key somebody has deleted is lost.
+// A key of the session that nobody knows of is deleted by its next renewal; a claim whose key
+// somebody has deleted is lost.
 func TestRenewalComparesKeys(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
@@ -233,7 +236,8 @@ func TestBrokenFromAnotherNamespace(t *testing.T) {
 	}
 }
 
-// A store that gives longer leases than it is asked for is named, once: a lock outlives its process for that long.
+// A store that gives longer leases than it is asked for is named, once: a lock outlives its process
+// for that long.
 func TestLongerLeases(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t, "--election-timeout=2000")
@@ -265,7 +269,8 @@ type lines chan<- string
 
 func (l lines) Write(b []byte) (int, error) { l <- string(b); return len(b), nil }
 
-// A store whose quota is used up says so; what is held there is renewed, released, handed over and broken.
+// A store whose quota is used up says so; what is held there is renewed, released, handed over and
+// broken.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t, "--quota-backend-bytes=200000")
@@ -348,8 +353,8 @@ func TestCompactionUnderAWait(t *testing.T) {
 	}
 }
 
-// guard has a server ask for names and passwords: app with the password secret may use what begins with locks/,
-// and one the name a and the sessions.
+// guard has a server ask for names and passwords: app with the password secret may use what begins
+// with locks/, and one the name a and the sessions.
 func guard(t *testing.T, server *servertest.Server) {
 	t.Helper()
 	admin := client(t, server.Addr())
@@ -375,7 +380,8 @@ func guard(t *testing.T, server *servertest.Server) {
 	must(admin.AuthEnable(t.Context()))
 }
 
-// A user of locks needs the rights to read and write under the namespace and no other, and a password that is right.
+// A user of locks needs the rights to read and write under the namespace and no other, and a
+// password that is right.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
@@ -399,7 +405,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A login that had no answer in time is no refusal, although the server says one when it is there at last: it is asked again.
+// A login that had no answer in time is no refusal, although the server says one when it is there
+// at last: it is asked again.
 func TestALoginWithoutAnswerIsNotRefused(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
@@ -423,8 +430,9 @@ func TestALoginWithoutAnswerIsNotRefused(t *testing.T) {
 	}
 }
 
-// The server forgets the token of who holds and waits, as when it has expired or a password was changed: the client logs in again, also at a
-// server that refuses a login with a token that it does not know.
+// The server forgets the token of who holds and waits, as when it has expired or a password was
+// changed: the client logs in again, also at a server that refuses a login with a token that it
+// does not know.
 func TestTokenIsForgotten(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)

@@ -93,7 +93,8 @@ func v3lock(ctx context.Context, addr, name string) (give func() error, err erro
 	}, nil
 }
 
-// etcdctl locks by the command, which says its key when it holds, and releases when it is interrupted.
+// etcdctl locks by the command, which says its key when it holds, and releases when it is
+// interrupted.
 func etcdctl(ctx context.Context, addr, name string) (give func() error, err error) {
 	c := exec.Command("etcdctl", "--endpoints", addr, "lock", name)
 	c.Env = append(os.Environ(), "ETCDCTL_API=3")
@@ -126,7 +127,8 @@ func etcdctl(ctx context.Context, addr, name string) (give func() error, err err
 	}
 }
 
-// While another program holds, ours wait, are refused a try, show it as another program's, and get in when it has released.
+// While another program holds, ours wait, are refused a try, show it as another program's, and get
+// in when it has released.
 func TestForeignHolderKeepsOursOut(t *testing.T) {
 	t.Parallel()
 	foreignKeepOursOut(t, servertest.Etcd(t))
@@ -184,7 +186,8 @@ func foreignKeepOursOut(t *testing.T, server *servertest.Server) {
 	}
 }
 
-// While ours holds, be it a mutex or a reader, another program is kept out and gets in when it has released.
+// While ours holds, be it a mutex or a reader, another program is kept out and gets in when it has
+// released.
 func TestOursKeepForeignOut(t *testing.T) {
 	t.Parallel()
 	oursKeepForeignOut(t, servertest.Etcd(t))
@@ -228,7 +231,8 @@ func oursKeepForeignOut(t *testing.T, server *servertest.Server) {
 	}
 }
 
-// An election is seen from both sides, whoever leads, and by watch: between two leaders nothing is asked.
+// An election is seen from both sides, whoever leads, and by watch: between two leaders nothing is
+// asked.
 func TestElectionsAreSeenBothWays(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)

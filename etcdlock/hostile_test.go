@@ -15,7 +15,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A thousand wait in ten sessions, or fewer where time is short; some give up, and the others are let in one after the other, in the order in which they came.
+// A thousand wait in ten sessions, or fewer where time is short; some give up, and the others are
+// let in one after the other, in the order in which they came.
 func TestThousandWait(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
@@ -105,7 +106,8 @@ func TestOddNames(t *testing.T) {
 	}
 }
 
-// The program closes its client while claims hold and wait: every call says so soon, and so does the driver's end.
+// The program closes its client while claims hold and wait: every call says so soon, and so does
+// the driver's end.
 func TestClientIsClosed(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
@@ -140,7 +142,8 @@ func TestClientIsClosed(t *testing.T) {
 	}
 }
 
-// Readers, writers and permits come and go at random; their keys are deleted and leases revoked by hand. Nobody holds against the rule.
+// Readers, writers and permits come and go at random; their keys are deleted and leases revoked by
+// hand. Nobody holds against the rule.
 func TestMixedByHand(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)

@@ -16,31 +16,23 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// read reads the line of one name.
-func (d *Driver) read(ctx context.Context, name string) (line, error) {
-	r, err := d.get(ctx, d.options.line(name), clientv3.WithPrefix())
-	if err != nil {
-		return line{}, err
-	}
-	return d.readLine(name, r.Kvs)
-}
-
-// show is the line as people see it.
+// show returns the line as it is shown to people.
 func (d *Driver) show(ctx context.Context, l *line) driver.Line {
 	shown := driver.Line{Name: l.name}
 	for i, e := range l.entries {
 		h := l.holder(i)
-		h.Owner = d.owner(ctx, e.lease)
+		h.Owner = d.store.owners.of(ctx, e.lease)
 		shown.Claims = append(shown.Claims, h)
 	}
 	return shown
 }
 
-// Line implements driver.Inspector. The store says when leases end, in whole seconds, and keeps no times of what was granted when.
+// Line implements driver.Inspector. The store says when leases end, in whole seconds, and keeps no
+// times of what was granted when.
 func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	ctx, cancel := d.limit(ctx)
 	defer cancel()
-	l, err := d.read(ctx, name)
+	l, _, err := d.line(ctx, name)
 	if err != nil {
 		return driver.Line{Name: name}, fmt.Errorf("etcdlock: look at %q: %w", name, err)
 	}
@@ -51,7 +43,8 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 			asked := time.Now()
 			ends[e.lease] = time.Time{} // where it does not say
 			if r, err := d.client.TimeToLive(ctx, e.lease); err == nil && r.TTL >= 0 {
-				ends[e.lease] = asked.Add(time.Duration(r.TTL+1) * time.Second) // it leaves out what is less than one
+				// It leaves out what is less than one.
+				ends[e.lease] = asked.Add(time.Duration(r.TTL+1) * time.Second)
 			}
 		}
 		shown.Claims[i].Until = ends[e.lease]
@@ -59,7 +52,8 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	return shown, nil
 }
 
-// Lines implements driver.Inspector. A store may have much besides locks: of that no values are read, and not all keys at once.
+// Lines implements driver.Inspector. A store may contain much besides locks: only keys are read, a
+// page at a time.
 func (d *Driver) Lines(ctx context.Context, prefix string) ([]driver.Line, error) {
 	var names []string
 	from := d.options.Namespace + prefix
@@ -103,14 +97,9 @@ func (d *Driver) page(ctx context.Context, from, end string) (*clientv3.GetRespo
 	return d.get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithKeysOnly())
 }
 
-// cutLast cuts a key at its last slash.
-func cutLast(key string) (name, slot string) {
-	at := max(strings.LastIndexByte(key, '/'), 0)
-	return key[:at], strings.TrimPrefix(key[at:], "/")
-}
-
-// Break implements driver.Inspector. The mark is in the claim's value, where whoever releases it or looks at the line finds it, and as a key
-// of the claim's lease, which the session's renewal lists and a watch of the session hears of.
+// Break implements driver.Inspector. The mark is in the claim's value, where a release or a look at
+// the line finds it, and a key of the claim's lease, which the session's renewal lists and its
+// watch reports.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
 	ctx, cancel := d.limit(ctx)
 	defer cancel()
@@ -125,9 +114,9 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	}
 }
 
-// tryBreak does so unless the line has moved since it was read.
+// tryBreak breaks the claim unless the line has changed since it was read: then done is false.
 func (d *Driver) tryBreak(ctx context.Context, name, publicID string, fence uint64, now bool) (done bool, err error) {
-	l, err := d.read(ctx, name)
+	l, _, err := d.line(ctx, name)
 	if err != nil {
 		return false, err
 	}
@@ -170,18 +159,18 @@ func (d *Driver) tryBreak(ctx context.Context, name, publicID string, fence uint
 	return err == nil && r.Succeeded, err
 }
 
-// Watch implements driver.Watcher: it looks whenever the store says that a key of the line has changed.
+// Watch implements driver.Watcher: it reads the line whenever a key of it has changed.
 func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
 	return func(yield func(driver.Line, error) bool) {
 		ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 		defer cancel()
-		events := d.client.Watch(ctx, d.options.line(name), clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+		events := d.client.Watch(ctx, d.options.prefix(name), clientv3.WithPrefix(), clientv3.WithCreatedNotify())
 		for r := range events {
 			if err := r.Err(); err != nil {
 				yield(driver.Line{}, fmt.Errorf("etcdlock: watch %q: %w", name, classify(err)))
 				return
 			}
-			l, err := d.read(ctx, name)
+			l, _, err := d.line(ctx, name)
 			if err != nil {
 				yield(driver.Line{}, fmt.Errorf("etcdlock: watch %q: %w", name, err))
 				return

@@ -12,20 +12,21 @@ import (
 
 // Keys, behind the namespace:
 //
-//	NAME/LEASE       a claim of the session that has this lease, in lower-case hexadecimal digits, as package concurrency writes it
+//	NAME/LEASE       a claim of the session of this lease, in hexadecimal as package concurrency writes it
 //	NAME/LEASE-1     the session's second claim of the name at a time, and so on
 //	interlock:sessions/LEASE       who the session is
 //	interlock:sessions/LEASE/CLAIM a mark: an operator has broken this claim
 //
-// All are attached to the lease and go with it. No key has anything random but the lease in it: to read the keys under a prefix etcd walks
-// over those that were deleted there, until they are compacted, so a lock that is taken again and again must use the same ones.
+// All are attached to the lease and are deleted with it. The lease is the only random part of a
+// key: to read the keys under a prefix etcd walks over the deleted ones, until they are compacted,
+// so a lock that is taken again and again has to use the same keys.
 const reserved = "interlock:sessions"
 
 // maxName is far below what one request may have.
 const maxName = 4096
 
-// line begins the keys of a name's claims.
-func (o *Options) line(name string) string { return o.Namespace + name + "/" }
+// prefix begins the keys of a name's claims.
+func (o *Options) prefix(name string) string { return o.Namespace + name + "/" }
 
 // session is the key of a session, which begins those of its marks.
 func (o *Options) session(lease clientv3.LeaseID) string {
@@ -37,7 +38,7 @@ func mark(lease clientv3.LeaseID) string { return reserved + "/" + hexadecimal(l
 
 func hexadecimal(lease clientv3.LeaseID) string { return strconv.FormatInt(int64(lease), 16) }
 
-// slot is the end of a key: the n-th claim of a session in a line.
+// slot returns the end of a key: that of the n-th claim of a session in a line.
 func slot(lease clientv3.LeaseID, n int) string {
 	if n == 0 {
 		return hexadecimal(lease)
@@ -45,7 +46,7 @@ func slot(lease clientv3.LeaseID, n int) string {
 	return hexadecimal(lease) + "-" + strconv.Itoa(n)
 }
 
-// isSlot reports whether a key that is attached to the lease ends as a claim's.
+// isSlot reports whether end is the end of a claim's key, which is attached to the lease.
 func isSlot(end string, lease int64) bool {
 	first, n, more := strings.Cut(end, "-")
 	if more {
@@ -56,7 +57,19 @@ func isSlot(end string, lease int64) bool {
 	return lease != 0 && first == strconv.FormatInt(lease, 16)
 }
 
-// checkName refuses a name that cannot be kept.
+// isClaim reports whether a key of a lease is that of a claim.
+func (o *Options) isClaim(lease clientv3.LeaseID, key string) bool {
+	_, slot := cutLast(key)
+	return strings.HasPrefix(key, o.Namespace) && isSlot(slot, int64(lease))
+}
+
+// cutLast cuts a key at its last slash.
+func cutLast(key string) (name, slot string) {
+	at := max(strings.LastIndexByte(key, '/'), 0)
+	return key[:at], strings.TrimPrefix(key[at:], "/")
+}
+
+// checkName returns an error for a name whose keys are those of sessions.
 func checkName(name string) error {
 	if name == reserved || strings.HasPrefix(name, reserved+"/") {
 		return fmt.Errorf("name %q: the keys under %q are those of sessions: want another name: %w", name, reserved, driver.ErrName)

@@ -23,19 +23,20 @@ type entry struct {
 	foreign     bool
 }
 
-// line is the claims of one name in order of their create revisions, which is that of their coming.
+// line is the claims of one name by their create revisions, which is the order of their arrival.
 type line struct {
 	name    string
 	entries []entry
 	stray   string // a key under the name that is no claim's
 }
 
-// readLine takes the keys under a name's prefix. Those of other names that begin like it and go on behind a slash are none of its claims;
-// package concurrency takes them for such, so that a mutex there waits for names below its own, too.
-func (d *Driver) readLine(name string, kvs []*mvccpb.KeyValue) (line, error) {
-	l, prefix := line{name: name}, d.options.line(name)
+// parseLine reads the keys under the prefix of a name. Keys of other names below it, behind one
+// more slash, are not its claims. Package concurrency takes them for claims, so that a mutex there
+// also waits for names below its own.
+func parseLine(name, prefix string, kvs []*mvccpb.KeyValue) (line, error) {
+	l := line{name: name}
 	for _, kv := range kvs {
-		e, is, err := readEntry(prefix, kv)
+		e, is, err := parseEntry(prefix, kv)
 		switch {
 		case err != nil:
 			return l, fmt.Errorf("name %q: %w", name, err)
@@ -53,8 +54,8 @@ func (l *line) sort() {
 	slices.SortStableFunc(l.entries, func(a, b entry) int { return cmp.Compare(a.create, b.create) })
 }
 
-// readEntry reads a key under a name's prefix and reports whether it is a claim's.
-func readEntry(prefix string, kv *mvccpb.KeyValue) (e entry, is bool, err error) {
+// parseEntry reads a key under the prefix of a name and reports whether it is a claim's.
+func parseEntry(prefix string, kv *mvccpb.KeyValue) (e entry, is bool, err error) {
 	if !isSlot(string(kv.Key[len(prefix):]), kv.Lease) {
 		return e, false, nil
 	}
@@ -88,7 +89,7 @@ func (l *line) holds(i int) bool {
 	return weigh(l.entries[:i+1]) <= int64(l.entries[i].Limit)
 }
 
-// fits reports whether c would be held if it came now.
+// fits reports whether c would be held if it joined now.
 func (l *line) fits(c driver.Claim) bool {
 	return weigh(l.entries)+int64(c.Weight) <= int64(c.Limit)
 }
@@ -100,23 +101,24 @@ func weigh(entries []entry) (sum int64) {
 	return sum
 }
 
-// admits returns an error where c cannot stand in this line.
-func (l *line) admits(c driver.Claim, but string) error {
+// admits returns an error if c cannot stand in this line. The key own is not looked at.
+func (l *line) admits(c driver.Claim, own string) error {
 	if l.stray != "" {
 		return fmt.Errorf("name %q: the key %q is under it and is no lock's: want a name with nothing else under it: %w: %w", l.name, l.stray, driver.ErrRefused, driver.ErrBadData)
 	}
 	for _, e := range l.entries {
-		if e.key != but && (e.Kind == driver.Permit) != (c.Kind == driver.Permit) {
+		if e.key != own && (e.Kind == driver.Permit) != (c.Kind == driver.Permit) {
 			return fmt.Errorf("name %q is in use as a %s, so it cannot be a %s: use another name: %w", l.name, e.Kind, c.Kind, driver.ErrName)
 		}
 	}
 	return nil
 }
 
-// maxRevision is the last one that is a token.
+// maxRevision is the last revision that makes a token.
 const maxRevision = math.MaxInt64 >> 16 // 2⁴⁷ − 1
 
-// fence is the token of a claim by its create revision: claims of one name that exclude each other are granted in the order of these.
+// fence returns the token of a claim by its create revision: claims of one name that exclude each
+// other are granted in the order of these.
 func fence(kind driver.Kind, create int64) (uint64, error) {
 	if create > maxRevision {
 		return 0, fmt.Errorf("revision %d is beyond %d, the last one that makes a token: %w", create, int64(maxRevision), driver.ErrRefused)
@@ -127,7 +129,7 @@ func fence(kind driver.Kind, create int64) (uint64, error) {
 	return uint64(create) * driver.Stride, nil
 }
 
-// holder is the claim at i as people see it, but for its owner.
+// holder returns the claim at i as it is shown to people, without its owner.
 func (l *line) holder(i int) driver.Holder {
 	e := l.entries[i]
 	token, _ := fence(e.Kind, e.create)

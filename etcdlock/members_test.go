@@ -13,7 +13,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// The leader of three members is killed, stopped and stopped for a while: what is held stays, who waits is let in, tokens grow.
+// The leader of three members is killed, stopped and stopped for a while: what is held stays, who
+// waits is let in, tokens grow.
 func TestLeaderGoes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -64,12 +65,14 @@ func TestLeaderGoes(t *testing.T) {
 	}
 }
 
-// One of the members takes requests and answers none, as one that is paused: renewals are answered by another one, and nobody loses a lock.
+// One of the members takes requests and answers none, as one that is paused: renewals are answered
+// by another one, and nobody loses a lock.
 func TestOneMemberIsSilent(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
 	silent := wire.New(t, server.Addr())
-	// Without the client's look after connections, which would find the silent one before the test's patience is over.
+	// Without the client's look after connections, which would find the silent one before the
+	// test's patience is over.
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Addr(), silent.Addr()}})
 	if err != nil {
 		t.Fatal(err)
@@ -95,8 +98,9 @@ func TestOneMemberIsSilent(t *testing.T) {
 	}
 }
 
-// A request that another member has answered in the place of a silent one comes late all the same: it puts nothing into a line that its claim
-// has left or was not let into, and takes nothing from a claim that came later.
+// A request that another member has answered in the place of a silent one comes late all the same:
+// it puts nothing into a line that its claim has left or was not let into, and takes nothing from a
+// claim that came later.
 func TestTheSilentMemberGoesOn(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)

@@ -51,7 +51,8 @@ func TestNewerServers(t *testing.T) {
 	}
 }
 
-// A token that expires under a hold and a wait, as where nobody has asked anything for long, is replaced by the next request.
+// A token that expires under a hold and a wait, as where nobody has asked anything for long, is
+// replaced by the next request.
 func TestTokenExpiresUnderHoldAndWait(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
@@ -85,9 +86,9 @@ func TestTokenExpiresUnderHoldAndWait(t *testing.T) {
 	}
 }
 
-// The leader is cut off from the other members, with who holds on its side: that one hears nothing good any more, and the next
-// gets in on the other side, not before the first has ceased to trust its lease. When the members are together again the first
-// is told that its session is over.
+// The leader is cut off from the other members, with who holds on its side: that one hears nothing
+// good any more, and the next gets in on the other side, not before the first has ceased to trust
+// its lease. When the members are together again the first is told that its session is over.
 func TestLeaderIsCutOff(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -92,7 +92,8 @@ func (a *ahead) next(t *testing.T, c *clientv3.Client, revision int64) {
 	a.by.Store(revision - r.Header.Revision - 1)
 }
 
-// A revision beyond those that are tokens is refused, whoever comes with it, and leaves nothing behind.
+// A revision beyond those that are tokens is refused, whoever comes with it, and leaves nothing
+// behind.
 func TestRevisionIsBeyondTheTokens(t *testing.T) {
 	t.Parallel()
 	server := servertest.Etcd(t)
@@ -141,7 +142,8 @@ func TestRevisionIsBeyondTheTokens(t *testing.T) {
 	_, err = s.Acquire(t.Context(), again)
 	refused("one that had no answer", err)
 
-	// What cannot be taken out of the line at that moment stands there: nobody is told otherwise, and it is released.
+	// What cannot be taken out of the line at that moment stands there: nobody is told otherwise,
+	// and it is released.
 	stands := mutex("free")
 	a.next(t, plain, lastRevision+1)
 	a.jam.Store(true)
@@ -155,7 +157,8 @@ func TestRevisionIsBeyondTheTokens(t *testing.T) {
 		t.Errorf("its release has left %q, before it there were %q", now, there)
 	}
 
-	// The last one that is a token is one, with all that a grant reserves, also above the highest base.
+	// The last one that is a token is one, with all that a grant reserves, also above the highest
+	// base.
 	a.next(t, plain, lastRevision)
 	last := mutex("free")
 	if g := hold(t, s, last); g.Fence != lastRevision*driver.Stride || g.Fence+driver.Stride-1+1<<52 > driver.MaxFence {

@@ -25,11 +25,13 @@ func init() {
 	driver.Register("etcd+tls", open)
 }
 
-// ParseURL reads etcd://user:password@host:2379,host:2379 and etcd+tls:// with the parameters namespace, timeout, password_file, and for
-// TLS ca, cert, key (files), server_name and skip_verify. A driver's own client is made of what it returns.
+// ParseURL reads etcd://user:password@host:2379,host:2379 and etcd+tls:// with the parameters
+// namespace, timeout, password_file, and for TLS ca, cert, key (files), server_name and
+// skip_verify. A driver's own client is made of what it returns.
 func ParseURL(u *url.URL) (clientv3.Config, *Options, error) {
-	// Of the client's own log there is nothing that its errors do not say; a connection that is silent for long is looked after, and a server
-	// that is back is found soon: without this gRPC's pauses between two attempts grow to two minutes, and one attempt may take 20 s.
+	// Of the client's own log there is nothing that its errors do not say; a connection that is
+	// silent for long is looked after, and a server that is back is found soon: without this gRPC's
+	// pauses between two attempts grow to two minutes, and one attempt may take 20 s.
 	c := clientv3.Config{Logger: zap.NewNop(), DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second}
 	c.DialOptions = []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
@@ -66,7 +68,8 @@ func read(u *url.URL, c *clientv3.Config) (*Options, error) {
 		err = errors.New("the URL has a password and no user: want user:password before the @")
 	}
 	if c.TLS != nil && c.TLS.ServerName != "" {
-		c.DialOptions = append(c.DialOptions, grpc.WithAuthority(c.TLS.ServerName)) // else the certificate has to be of the host's name
+		// Else the certificate has to be of the host's name.
+		c.DialOptions = append(c.DialOptions, grpc.WithAuthority(c.TLS.ServerName))
 	}
 	if c.Username != "" {
 		c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(login(*c)))
@@ -74,8 +77,9 @@ func read(u *url.URL, c *clientv3.Config) (*Options, error) {
 	return o, cmp.Or(p.Err(), err)
 }
 
-// login has a login that is refused for the old token that came with it, as a server 3.4 does, repeated over a connection that has none. Else
-// nothing would be answered any more after a token has expired.
+// login has a login that is refused for the old token that came with it, as a server 3.4 does,
+// repeated over a connection that has none. Else nothing would be answered any more after a token
+// has expired.
 func login(c clientv3.Config) grpc.UnaryClientInterceptor {
 	c.Username, c.Password = "", ""
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, ask grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -101,7 +105,8 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if c.Username != "" {
 		c.DialTimeout = o.withDefaults().Timeout // it logs in at once
 		if end, ends := ctx.Deadline(); ends {
-			c.DialTimeout = max(min(c.DialTimeout, time.Until(end)/2), time.Millisecond) // the rest is for the look
+			// The rest is for the look.
+			c.DialTimeout = max(min(c.DialTimeout, time.Until(end)/2), time.Millisecond)
 		}
 	}
 	client, err := clientv3.New(c)

@@ -80,7 +80,8 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
-// A store that is away is dialled again and again without long pauses, so that it is found soon when it is back.
+// A store that is away is dialled again and again without long pauses, so that it is found soon
+// when it is back.
 func TestDialsAgainSoon(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -7,22 +7,23 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Values are JSON behind the letters il and the number of the layout. Any other value, as the empty one of package concurrency, is of a
-// claim of somebody else, which is exclusive: whoever wrote it knows no other.
+// Values are JSON behind the letters il and the number of the layout. Any other value, as the empty
+// one of package concurrency, is that of another program's claim, which is exclusive: other
+// programs have no other kind.
 const layout = "il1"
 
-// value is what a claim's key has. A mutex has the zero kind, weight and limit, since its key is all that many ever write.
+// value is the value of a claim's key. Those of a mutex leave out kind, weight and limit.
 type value struct {
 	ID     string      `json:"id"` // the public one
 	Kind   driver.Kind `json:"k,omitempty"`
 	Weight int         `json:"w,omitempty"`
 	Limit  int         `json:"l,omitempty"`
-	Note   []byte      `json:"n,omitempty"` // as any bytes, whatever JSON makes of a string
+	Note   []byte      `json:"n,omitempty"` // bytes, since JSON would change a string that is no UTF-8
 	Passes int         `json:"p,omitempty"`
 	Broken bool        `json:"b,omitempty"`
 }
 
-// person is what a session's key has.
+// person is the value of a session's key.
 type person struct {
 	ID    string          `json:"id"` // the public one
 	Owner json.RawMessage `json:"owner"`
@@ -36,7 +37,7 @@ func encode(v any) string {
 	return layout + string(b)
 }
 
-// valueOf is the value of a claim's key.
+// valueOf returns the value of a claim's key.
 func valueOf(c driver.Claim) value {
 	v := value{ID: driver.PublicID(c.ID), Note: []byte(c.Note), Passes: c.Passes}
 	if c.Kind != driver.Mutex {
@@ -45,7 +46,8 @@ func valueOf(c driver.Claim) value {
 	return v
 }
 
-// decode reads what encode wrote. It reports whether that was ours, and an error where a later version of us has written it.
+// decode reads what encode wrote. It reports whether that was ours, and returns an error if a later
+// version of this package wrote it.
 func decode(b []byte, into any) (ours bool, err error) {
 	if len(b) < len(layout) || string(b[:2]) != layout[:2] || b[2] < '1' || b[2] > '9' {
 		return false, nil
