@@ -2,7 +2,8 @@ package sessions
 
 import "github.com/interlock-go/interlock/driver"
 
-// Alarm is how a session tells the core what cannot wait for the next renewal: see driver.LossNotifier and driver.Nudger.
+// Alarm is how a session reports what cannot wait for the next renewal: see driver.LossNotifier and
+// driver.Nudger.
 type Alarm struct {
 	lost  chan driver.Loss
 	nudge Signal
@@ -17,7 +18,7 @@ func (a Alarm) Lost() <-chan driver.Loss { return a.lost }
 // Nudge implements driver.Nudger.
 func (a Alarm) Nudge() <-chan struct{} { return a.nudge }
 
-// Lose says that a claim is lost, and why. Where too many are at once, the renewal says it.
+// Lose reports a loss. If too many are not read yet, it asks for a renewal, which reports it.
 func (a Alarm) Lose(l driver.Loss) {
 	select {
 	case a.lost <- l:

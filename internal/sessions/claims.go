@@ -1,17 +1,17 @@
 package sessions
 
-// Leaver is a claim that can be told that it is being released: as a rule, by the Departure that it embeds.
+// Leaver is a claim that can be marked as leaving, mostly by the Departure that it embeds.
 type Leaver interface {
 	comparable
 
-	// Depart says that from now on there are no requests but those of a Release.
+	// Depart marks the claim as leaving: no request but its Release is sent for it.
 	Depart()
 }
 
-// Claims are those that a session knows, by ID. The session's mutex is held for every method.
+// Claims are those of a session, by ID. Every method needs the session's mutex to be held.
 type Claims[C Leaver] map[string]C
 
-// Of returns the claim of an ID, and makes one that nobody here knows.
+// Of returns the claim of an ID, which it makes by fresh if there is none.
 func (all Claims[C]) Of(id string, fresh func() C) C {
 	c, known := all[id]
 	if !known {
@@ -21,8 +21,8 @@ func (all Claims[C]) Of(id string, fresh func() C) C {
 	return c
 }
 
-// Leaving returns the claim of an ID with no request but its Release from now on. One that nobody here knows is released all the same;
-// where the session is over it is not taken in.
+// Leaving returns the claim of an ID, marked as leaving. If there is none it is made by fresh, since
+// it may be released all the same, but not added if the session is over.
 func (all Claims[C]) Leaving(id string, over bool, fresh func() C) C {
 	c, known := all[id]
 	if !known {
@@ -35,7 +35,7 @@ func (all Claims[C]) Leaving(id string, over bool, fresh func() C) C {
 	return c
 }
 
-// AllLeaving returns all claims, with no request but their Release from now on.
+// AllLeaving returns all claims, marked as leaving.
 func (all Claims[C]) AllLeaving() []C {
 	claims := make([]C, 0, len(all))
 	for _, c := range all {

@@ -4,8 +4,9 @@ import "testing"
 
 type fakeClaim struct{ Departure }
 
-// A claim is known by its ID from the first call on. One that is released before anything is known of it is taken in all the same,
-// so that a request that comes late finds it leaving; but not where the session is over.
+// A claim is known by its ID from the first call on. One that is released before anything is known
+// of it is taken in all the same, so that a request that comes late finds it leaving; but not where
+// the session is over.
 func TestClaimsAreKnownByID(t *testing.T) {
 	all := Claims[*fakeClaim]{}
 	fresh := func() *fakeClaim { return &fakeClaim{} }

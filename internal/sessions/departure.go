@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// Departure is how a claim leaves; a claim has one from the start. The claim's mutex, which the methods of a Flight are given, guards it.
+// Departure is the release of a claim, and part of the claim from the start. The mutex that its
+// methods are given guards it.
 type Departure struct {
 	Flight
-	Leaving bool // no request but those of a Release from now on
-	Unsure  bool // a Release of it had no answer, so that what the next one finds says nothing
-	Left    bool // it is released, and Was says whether it was held until then
-	Was     bool
+	Leaving bool // only its Release may make requests
+	Unsure  bool // a Release had no answer, so that what the next one finds does not tell whether it was held
+	Left    bool // it is released
+	Was     bool // and was held until then
 }
 
 // Depart implements Leaver.
 func (d *Departure) Depart() { d.Leaving = true }
 
-// Release calls leave, unless the claim has left, when the call before is over: see Flight.Fly. Where leave could take the claim out it
-// has set Left and Was.
+// Release calls leave when the call before is over (see Flight.Fly), unless the claim has left. It
+// returns whether the claim was held. When leave has taken the claim out it sets Left and Was.
 func (d *Departure) Release(ctx context.Context, mu sync.Locker, here bool, timeout time.Duration, leave func(ctx context.Context) error) (bool, error) {
 	err := d.Fly(ctx, mu, here, timeout, func(ctx context.Context) error {
 		mu.Lock()

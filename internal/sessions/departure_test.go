@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A claim leaves once, whatever comes of the calls, and every Release says what the one that took it out found.
+// A claim leaves once, whatever comes of the calls, and every Release says what the one that took
+// it out found.
 func TestAClaimLeavesOnce(t *testing.T) {
 	var mu sync.Mutex
 	for _, here := range []bool{false, true} {

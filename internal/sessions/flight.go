@@ -7,26 +7,28 @@ import (
 	"time"
 )
 
-// Flight has the calls for one claim follow each other: a Release never overtakes an Acquire, whoever gave up waiting for
-// its answer. The zero value is ready; the claim's mutex, which every method is given, guards it.
+// Flight serializes the calls for one claim: a Release never overtakes an Acquire, also if its
+// caller has given up waiting for the answer. The zero value is ready; the mutex that its methods
+// are given guards it.
 type Flight struct {
 	under  bool
-	landed chan struct{} // closed when the call under way is over; nil where nobody waits for that
+	landed chan struct{} // closed when the call under way is over; nil while nobody waits for that
 }
 
-// Underway is the error of a call whose caller is back while its request is not.
+// Underway is the error of a call that has returned before its request was answered.
 type Underway struct {
-	Cause error // why the caller is back
+	Cause error // why it has returned
 	Over  <-chan struct{}
 }
 
-// Error says why the caller is back.
+// Error returns the text of the cause.
 func (u *Underway) Error() string { return u.Cause.Error() }
 
-// Unwrap returns why the caller is back.
+// Unwrap returns the cause.
 func (u *Underway) Unwrap() error { return u.Cause }
 
-// Landing returns what is closed when the call under way is over, or nil if there is none. The mutex is held.
+// Landing returns a channel that is closed when the call under way is over, or nil if there is none.
+// The mutex is held.
 func (f *Flight) Landing() <-chan struct{} {
 	if !f.under {
 		return nil
@@ -37,22 +39,17 @@ func (f *Flight) Landing() <-chan struct{} {
 	return f.landed
 }
 
-// Fly makes a call with so much time, when the one before is over. Where here is true the client abandons a command with
-// its order kept, and the call is made right here; elsewhere it is made [Aside].
+// Fly makes a call when the one before is over, and bounds it by the timeout. If here is true the
+// client can abandon a request and keep the order, and the call is made in the caller's goroutine;
+// otherwise it is made [Aside].
 func (f *Flight) Fly(ctx context.Context, mu sync.Locker, here bool, timeout time.Duration, call func(ctx context.Context) error) error {
-	mu.Lock()
-	for f.under {
-		landing := f.Landing()
-		mu.Unlock()
+	for landing := f.begin(mu); landing != nil; landing = f.begin(mu) {
 		select {
 		case <-landing:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		mu.Lock()
 	}
-	f.under = true
-	mu.Unlock()
 	var err error
 	if here {
 		err = call(Within(ctx, timeout))
@@ -70,8 +67,17 @@ func (f *Flight) Fly(ctx context.Context, mu sync.Locker, here bool, timeout tim
 	return err
 }
 
-// Aside makes a call with so much time apart from its caller: when ctx ends the caller goes, and the call goes on until its answer or
-// its timeout.
+// begin begins a call, unless one is under way: then it returns that one's Landing.
+func (f *Flight) begin(mu sync.Locker) <-chan struct{} {
+	mu.Lock()
+	defer mu.Unlock()
+	landing := f.Landing()
+	f.under = true
+	return landing
+}
+
+// Aside makes a call in a goroutine of its own, bounded by the timeout. When ctx ends Aside returns,
+// and the call goes on.
 func Aside(ctx context.Context, timeout time.Duration, call func(ctx context.Context) error) error {
 	done, over := make(chan error, 1), make(chan struct{})
 	go func() { //nolint:contextcheck // the call outlives its caller
@@ -90,7 +96,7 @@ func Aside(ctx context.Context, timeout time.Duration, call func(ctx context.Con
 	}
 }
 
-// underway is what an error says of a request whose caller is back, or nil.
+// underway returns err as an [Underway], or nil.
 func underway(err error) *Underway {
 	if err == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Set has the sessions that a driver has open. The zero value is ready.
+// Set is the open sessions of a driver. The zero value is ready.
 type Set[S interface {
 	comparable
 	Close(ctx context.Context) error
@@ -19,7 +19,7 @@ type Set[S interface {
 	closed  bool
 }
 
-// Add takes a session in. It returns false when the driver is closed, or is being closed.
+// Add adds a session. It returns false if the driver is closed, or is being closed.
 func (r *Set[S]) Add(s S) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +40,7 @@ func (r *Set[S]) Remove(s S) {
 	delete(r.all, s)
 }
 
-// All returns the sessions of now.
+// All returns the sessions.
 func (r *Set[S]) All() []S {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,7 +54,8 @@ func (r *Set[S]) Closed() bool {
 	return r.closed
 }
 
-// Close closes all sessions, side by side. It returns false, and does nothing, where it was called before.
+// Close closes all sessions, side by side. It returns false, and does nothing, if it was called
+// before.
 func (r *Set[S]) Close(ctx context.Context) (first bool, err error) {
 	r.mu.Lock()
 	first, r.closing = !r.closing, true

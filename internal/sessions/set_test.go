@@ -18,7 +18,8 @@ func (s *fakeSession) Close(context.Context) error {
 	return s.err
 }
 
-// A driver that closes lets its sessions leave first, takes no new one in, and says what went wrong.
+// A driver that closes lets its sessions leave first, takes no new one in, and says what went
+// wrong.
 func TestSessionsCloseWithTheirDriver(t *testing.T) {
 	var all Set[*fakeSession]
 	cause := errors.New("cut")

@@ -1,12 +1,12 @@
 package sessions
 
-// Signal wakes one who waits for it, or the next who does. It is made with room for one.
+// Signal wakes one receiver, or the next one. It has room for one value.
 type Signal chan struct{}
 
-// NewSignal returns a signal that was not given.
+// NewSignal returns a signal that wakes nobody yet.
 func NewSignal() Signal { return make(Signal, 1) }
 
-// Give wakes, and never blocks.
+// Give wakes a receiver, and never blocks.
 func (s Signal) Give() {
 	select {
 	case s <- struct{}{}:
