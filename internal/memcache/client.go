@@ -14,20 +14,20 @@ import (
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// Server says where a server is and what it wants to know.
+// Server is how a server is reached.
 type Server struct {
 	Addr           string // "host:port"
 	User, Password string // of a server that was started with -Y
 	TLS            *tls.Config
-	Timeout        time.Duration // for one answer: one that comes later finds its connection closed
+	Timeout        time.Duration // for one answer: then the connection is closed
 }
 
-// Client is one server, over one connection, which is made when it is needed and again when it has ended. Its methods may be called
-// concurrently.
+// Client is one server over one connection, which is made when it is needed and made again after it
+// has ended. Its methods may be called concurrently.
 type Client struct {
 	Server
-	turn   chan struct{} // holds one token while nobody dials or sends
-	conn   *connection   // of who has the turn
+	turn   chan struct{} // has a value while nobody dials or sends
+	conn   *connection   // only the goroutine that took that value uses it
 	closed bool          // likewise
 }
 
@@ -38,8 +38,9 @@ func New(s Server) *Client {
 	return c
 }
 
-// Do sends a request behind all that were sent before, and returns the answer. An error that matches driver.ErrNotSent says that nothing
-// left; after any other nobody knows what was carried out. When ctx ends before the answer the request keeps its place, and the error is a
+// Do sends a request behind all that were sent before, and returns the answer. An error that
+// matches driver.ErrNotSent says that nothing was sent; after any other the request may have been
+// carried out. If ctx ends before the answer the request keeps its place, and the error is a
 // [sessions.Underway].
 func (c *Client) Do(ctx context.Context, request *Request) (Reply, error) {
 	if err := within(ctx, c.turn); err != nil {
@@ -50,7 +51,7 @@ func (c *Client) Do(ctx context.Context, request *Request) (Reply, error) {
 	switch {
 	case err != nil:
 		return Reply{}, fmt.Errorf("%w: connect to %s: %w", driver.ErrNotSent, c.Addr, err)
-	case one == nil: // what had that version went with the server's memory
+	case one == nil: // the item of that version was lost with the server's memory
 		return Reply{Status: NotFound}, nil
 	}
 	if err := one.await(ctx); err != nil {
@@ -60,7 +61,8 @@ func (c *Client) Do(ctx context.Context, request *Request) (Reply, error) {
 	return one.read()
 }
 
-// within receives from c, or returns why ctx ended before. Mostly there is something, and to ask a context for its end is what costs most then.
+// within receives from c, or returns why ctx ended before. Mostly there is a value, and asking a
+// context for its channel would cost most.
 func within(ctx context.Context, c <-chan struct{}) error {
 	select {
 	case <-c:
@@ -75,8 +77,9 @@ func within(ctx context.Context, c <-chan struct{}) error {
 	}
 }
 
-// send writes a request, for whoever has the turn. After an error nothing was written, nor where it returns nil: the server was restarted
-// since it gave the version that the request names.
+// send writes a request; the caller has the turn. After an error nothing was written. It returns
+// nil, and has written nothing, if the server was restarted since it gave the version that the
+// request names.
 func (c *Client) send(ctx context.Context, request *Request) (*call, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -97,7 +100,7 @@ func (c *Client) send(ctx context.Context, request *Request) (*call, error) {
 	return c.conn.send(request, c.Timeout), nil
 }
 
-// About asks the server, over a connection of its own.
+// About returns what the server tells about itself, over a connection of its own.
 func (c *Client) About(ctx context.Context) (About, error) {
 	conn, about, err := c.dial(ctx)
 	if err != nil {
@@ -106,8 +109,9 @@ func (c *Client) About(ctx context.Context) (About, error) {
 	return about, conn.Close()
 }
 
-// Keys returns the keys that begin with prefix, over a connection of its own: the server goes through everything that it has. With an error
-// come those that it had said until then; one that matches errors.ErrUnsupported says that it lists none.
+// Keys returns the keys that begin with prefix, over a connection of its own: the server goes
+// through all its items. After an error some keys are missing; one that matches
+// errors.ErrUnsupported says that the server lists none.
 func (c *Client) Keys(ctx context.Context, prefix string) (keys []string, err error) {
 	conn, _, err := c.dial(ctx)
 	if err != nil {
@@ -126,11 +130,12 @@ func (c *Client) Keys(ctx context.Context, prefix string) (keys []string, err er
 	}
 }
 
-// errBusy: the server goes through its keys already, for somebody else or to find what has expired.
+// errBusy: the server goes through its keys already, for another client or to find what has
+// expired.
 var errBusy = errors.New("the server lists its keys for somebody else")
 
 func (c *connection) keys(prefix string, timeout time.Duration) (keys []string, err error) {
-	// By its table: by its lists ("all") the server leaves out an item that somebody asks for at the moment.
+	// By its table: by its lists ("all") the server leaves out an item that is being read.
 	if _, err := c.Write([]byte("lru_crawler metadump hash\r\n")); err != nil {
 		return nil, err
 	}
@@ -154,7 +159,7 @@ func (c *connection) keys(prefix string, timeout time.Duration) (keys []string, 
 			}
 			return keys, err
 		}
-		// One that can be named only in another way, in base64, is no lock of anybody.
+		// A key that can be named only in base64 is no lock's.
 		if key, err := url.PathUnescape(escaped); err == nil && strings.HasPrefix(key, prefix) && CheckKey(key) == nil {
 			keys = append(keys, key)
 		}
@@ -163,7 +168,7 @@ func (c *connection) keys(prefix string, timeout time.Duration) (keys []string, 
 
 // Close ends the connection.
 func (c *Client) Close() {
-	<-c.turn // nobody has it for longer than Timeout
+	<-c.turn // for Timeout at most
 	defer func() { c.turn <- struct{}{} }()
 	c.closed = true
 	if c.conn != nil {

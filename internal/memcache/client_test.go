@@ -102,7 +102,8 @@ func TestWhatWasGivenUpComesFirst(t *testing.T) {
 	says(t, c, requests(memcache.Get("k")), memcache.Value)
 }
 
-// A server that owes an answer and says nothing is asked over another connection after a while; one that owes nothing may say nothing.
+// A server that owes an answer and says nothing is asked over another connection after a while; one
+// that owes nothing may say nothing.
 func TestSilenceEndsAConnection(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
@@ -126,7 +127,8 @@ func TestSilenceEndsAConnection(t *testing.T) {
 	}
 }
 
-// What was under way when a connection broke is of unknown outcome; the next request has a connection of its own.
+// What was under way when a connection broke is of unknown outcome; the next request has a
+// connection of its own.
 func TestAConnectionThatBreaks(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)

@@ -11,27 +11,29 @@ import (
 	"time"
 )
 
-// connection is one connection. Answers come in the order of requests: each caller reads its own, when the one before has read its.
+// connection is one connection. Answers come in the order of requests: each caller reads its own
+// after the caller before.
 type connection struct {
 	net.Conn
-	r     *bufio.Reader // of the caller whose turn it is to read; when no answer is owed, of who sends
-	start int64         // when the server was started
-	last  chan struct{} // closed when the answer to the last request is read: of who sends, as is used
-	used  time.Time
+	r     *bufio.Reader         // of the caller whose answer is next; while there is none, of the sender
+	start int64                 // when the server was started
+	last  chan struct{}         // closed when the last answer was read; only the sender uses it, and used
+	used  time.Time             // when the last request was sent
 	ended atomic.Pointer[error] // why; nil while it lives
 }
 
 // call is a request that was sent.
 type call struct {
 	*connection
-	before, over chan struct{} // closed when the answer before, and this one, was read or never will be
-	late         time.Time     // when the time for it is over
+	before chan struct{} // closed when the answer before was read or never will be
+	over   chan struct{} // closed when this one was
+	late   time.Time     // when the time for it is over
 }
 
-// quiet is after how long without a request it is looked whether the server has closed the connection meanwhile.
+// quiet is after how long without a request the connection is checked before it is used.
 const quiet = time.Second
 
-// prompt is for how long an answer is waited for without regard to whether anybody still wants it.
+// prompt is for how long an answer is waited for without watching the caller's context.
 const prompt = time.Millisecond
 
 // alive reports whether something can be sent.
@@ -47,12 +49,13 @@ func (c *connection) alive() bool {
 				c.end(fmt.Errorf("closed by the server: %w", err))
 			}
 		}
-	default: // who reads will see
+	default: // a caller reads, and will notice
 	}
 	return c.ended.Load() == nil
 }
 
-// send writes a request. Where that fails nobody knows how much of it left, and the call ends like one without an answer.
+// send writes a request. If that fails some of it may have been sent, and the call ends like one
+// without an answer.
 func (c *connection) send(r *Request, timeout time.Duration) *call {
 	c.used = time.Now()
 	one := &call{c, c.last, make(chan struct{}), c.used.Add(timeout)}
@@ -63,7 +66,7 @@ func (c *connection) send(r *Request, timeout time.Duration) *call {
 	return one
 }
 
-// await returns when the answer is there or never will be, and an error when ctx ends before.
+// await returns nil when the answer is there or never will be, and an error if ctx ends before.
 func (c *call) await(ctx context.Context) error {
 	if err := within(ctx, c.before); err != nil {
 		return err
@@ -86,11 +89,12 @@ func (c *call) await(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// read reads the answer. After an error nobody knows whether the request was carried out, nor where the next answer begins.
+// read reads the answer. After an error the request may have been carried out, and where the next
+// answer begins is unknown.
 func (c *call) read() (Reply, error) {
 	defer close(c.over)
 	<-c.before
-	_ = c.SetReadDeadline(c.late) // the last one may be that of another request, or of a caller who is back
+	_ = c.SetReadDeadline(c.late) // await may have set another, for this or for another request
 	reply, err := Reply{}, error(nil)
 	if c.ended.Load() == nil {
 		if reply, err = readReply(c.r); err != nil {
@@ -104,7 +108,7 @@ func (c *call) read() (Reply, error) {
 	return reply, reply.err
 }
 
-// end closes it.
+// end closes the connection, and records why.
 func (c *connection) end(why error) {
 	c.ended.CompareAndSwap(nil, &why)
 	_ = c.Close()

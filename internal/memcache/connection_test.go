@@ -29,7 +29,8 @@ func connected(n net.Conn) *connection {
 	return &connection{Conn: n, r: bufio.NewReader(n), last: last}
 }
 
-// The answer to a request whose caller is back is read in the time of that request, whatever deadline stands there from the one before.
+// The answer to a request whose caller is back is read in the time of that request, whatever
+// deadline stands there from the one before.
 func TestAnAnswerIsReadInItsOwnTime(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer ours.Close()

@@ -13,13 +13,13 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// About is what a server says of itself, by names.
+// About is what a server tells about itself, by name.
 type About struct {
 	Stats    map[string]string // what has happened since it was started
 	Settings map[string]string // with which it was started
 }
 
-// dial connects, and asks what the server is and since when it runs. Nothing that it sends changes anything.
+// dial connects, and reads what the server is and since when it runs. Its requests change nothing.
 func (c *Client) dial(ctx context.Context) (*connection, About, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -49,7 +49,7 @@ func (c *Client) dial(ctx context.Context) (*connection, About, error) {
 	return conn, about, nil
 }
 
-// greet says who we are, where that is wanted, and reads what the server says of itself.
+// greet logs in, if the server wants that, and reads what the server tells about itself.
 func (c *connection) greet(user, password string) (about About, err error) {
 	hello := "stats\r\nstats settings\r\n"
 	if user != "" {
@@ -60,7 +60,8 @@ func (c *connection) greet(user, password string) (about About, err error) {
 		if err != nil {
 			return about, err
 		}
-		if strings.Contains(line, "unauthenticated") { // one that does not ask would keep this as an item, for everybody to read
+		// A server that does not ask for a login would store it as an item, for everybody to read.
+		if strings.Contains(line, "unauthenticated") {
 			secret := user + " " + password
 			hello = fmt.Sprintf("set auth 0 0 %d\r\n%s\r\n%s", len(secret), secret, hello)
 		}
@@ -92,7 +93,8 @@ func (c *connection) greet(user, password string) (about About, err error) {
 	return about, nil
 }
 
-// start is when the server was started, in seconds since 1970 by its own clock. Without that, and without versions, there are no locks.
+// start returns when the server was started, in seconds since 1970 by its own clock. Without that,
+// and without versions, there are no locks.
 func (a About) start() (int64, error) {
 	if a.Settings["cas_enabled"] == "no" {
 		return 0, fmt.Errorf("%w: the server keeps no versions of items: want it without -C", driver.ErrRefused)

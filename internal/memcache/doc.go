@@ -1,7 +1,8 @@
-// Package memcache speaks memcached's meta commands, as far as a lock needs them: mg, ms, md and mn, which answer the version of an
-// item (its CAS) and take it as a condition.
+// Package memcache has the meta commands of memcached that a lock needs: mg, ms, md and mn, which
+// return the version of an item (its CAS) and take it as a condition.
 //
-// A [Client] has one connection to one server. The server carries out what comes over a connection in order, so a request that stands behind
-// another one is never overtaken by it, also where the other one's caller has gone; what two connections bring it may carry out in any
-// order. That is why there is no pool, and why a request whose caller has gone does not close the connection before its time is over.
+// A [Client] has one connection to one server. The server carries out the requests of a connection
+// in order, so that a request whose caller has given up is never carried out after a later one.
+// Those of two connections it may carry out in any order. That is why there is no pool, and why a
+// request whose caller has given up does not close the connection before its time is over.
 package memcache

@@ -14,7 +14,7 @@ import (
 // Status is the word that an answer begins with.
 type Status string
 
-// What is answered.
+// The answers.
 const (
 	Done      Status = "HD" // stored or deleted
 	Value     Status = "VA" // here it is
@@ -30,15 +30,16 @@ type Reply struct {
 	Status Status
 	Value  []byte
 	Version
-	Left int // seconds that are left of it, -1 for one that stays
+	Left int // seconds until it expires, -1 for never
 
-	err error // that the server could not do this; other requests are not concerned
+	err error // why the server could not do this; other requests go on
 }
 
-// maxValue bounds what is read: no lock is that long, nor is an item, unless the server was told so.
+// maxValue bounds what is read: no lock is that long, nor is an item as a server is usually
+// configured.
 const maxValue = 16 << 20
 
-// readReply reads one answer. After an error nobody knows where the next one begins.
+// readReply reads one answer. After an error where the next one begins is unknown.
 func readReply(r *bufio.Reader) (Reply, error) {
 	line, err := readLine(r)
 	if err != nil {
@@ -86,7 +87,7 @@ func readReply(r *bufio.Reader) (Reply, error) {
 	return reply, err
 }
 
-// readLine reads up to the end of a line, which it leaves out.
+// readLine reads a line, and returns it without its end.
 func readLine(r *bufio.Reader) (string, error) {
 	b, err := r.ReadSlice('\n')
 	line, ends := strings.CutSuffix(string(b), "\r\n")
@@ -96,7 +97,7 @@ func readLine(r *bufio.Reader) (string, error) {
 	return line, err
 }
 
-// unexpected is an answer that means nothing here.
+// unexpected returns the error for an answer of no meaning.
 func unexpected(line string) error {
 	return fmt.Errorf("the server answers %.80q: want a memcached 1.6 or newer, which knows meta commands", line)
 }

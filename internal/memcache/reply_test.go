@@ -30,7 +30,8 @@ func TestRepliesAreRead(t *testing.T) {
 	}
 }
 
-// What the server could not do is an answer like any other. Of what is none nobody knows where the next one begins.
+// What the server could not do is an answer like any other. Of what is none nobody knows where the
+// next one begins.
 func TestErrorsOfTheServer(t *testing.T) {
 	r, err := readReply(bufio.NewReader(strings.NewReader("SERVER_ERROR out of memory storing object\r\n")))
 	if err != nil || !errors.Is(r.err, driver.ErrUnable) || !errors.Is(r.err, driver.ErrNotSent) {

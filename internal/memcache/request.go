@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// Version is that of an item. Of those that one server gives the later is larger; one that is restarted begins them anew, so that another
-// item may have the CAS of one that is gone.
+// Version is the version of an item. A server gives larger ones later. One that is restarted begins
+// anew, so that another item may have the CAS of one that is gone.
 type Version struct {
 	CAS   uint64
 	Start int64 // when the server was started, in seconds since 1970 by its own clock
 }
 
-// Request is one command as it is sent.
+// Request is one command in the form in which it is sent.
 type Request struct {
 	text  []byte
-	start int64 // for a server that was started then, and for no other; 0: for any
+	start int64 // only for a server that was started then; 0: for any
 }
 
-// Nothing asks for an answer.
+// Nothing does nothing and is answered.
 func Nothing() *Request { return &Request{text: []byte("mn\r\n")} }
 
-// Get asks for a value with its version and the seconds that are left of it.
+// Get reads a value with its version and the seconds until it expires.
 func Get(key string) *Request { return &Request{text: []byte("mg " + key + " v c t\r\n")} }
 
-// Add stores a value for so many seconds, where there is none.
+// Add stores a value for so many seconds, if there is none.
 func Add(key string, value []byte, seconds int) *Request {
 	return &Request{text: store(key, value, " ME c T", seconds)}
 }
 
-// Swap stores a value for so many seconds, where the version is still that.
+// Swap stores a value for so many seconds, if the version is still that.
 func Swap(key string, value []byte, seconds int, v Version) *Request {
 	return &Request{store(key, value, " C"+strconv.FormatUint(v.CAS, 10)+" c T", seconds), v.Start}
 }
@@ -42,7 +42,7 @@ func store(key string, value []byte, flags string, seconds int) []byte {
 	return append(append(append(b, "\r\n"...), value...), "\r\n"...)
 }
 
-// Delete deletes a value, where the version is still that.
+// Delete deletes a value, if the version is still that.
 func Delete(key string, v Version) *Request {
 	return &Request{[]byte("md " + key + " C" + strconv.FormatUint(v.CAS, 10) + "\r\n"), v.Start}
 }
@@ -50,8 +50,8 @@ func Delete(key string, v Version) *Request {
 // MaxKey is the longest key.
 const MaxKey = 250
 
-// CheckKey says what is wrong with a key. One that is sent all the same is answered by two lines, so that all answers after it are taken
-// for those to other requests.
+// CheckKey returns an error for a key that no server takes. The answer to such a key has two lines,
+// so that all answers after it would be taken for those to other requests.
 func CheckKey(key string) error {
 	if len(key) < 1 || len(key) > MaxKey {
 		return fmt.Errorf("a key of %d bytes: want 1 to %d", len(key), MaxKey)
