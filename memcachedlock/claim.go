@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -11,42 +12,63 @@ import (
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// claim is one claim of a session, and the item that is its lock. The session's mutex guards it; but its requests follow each other, each
-// call for it being a flight, so what they alone change they may read without.
+// common is what the claims of a session share.
+type common struct {
+	owner   []byte
+	seconds int // of the TTL
+
+	mu     sync.Mutex // guards what is below, and claims
+	closed bool
+	began  time.Time // the last renewal
+}
+
+// life is for how many seconds an item is written.
+func (s *common) life() int { return s.seconds + 1 }
+
+// claim is one claim of a session, and the item that is its lock. The session's mutex guards it;
+// but its requests follow each other, each call for it being a flight, so what only they change
+// they read without the mutex.
 type claim struct {
 	driver.Claim
 	sessions.Departure
-	s      *session
+	s      *common
 	key    string
 	server *memcache.Client
 
 	held   bool
-	passed bool  // a renewal began while it was let in, and may have passed over it
+	passed bool  // a renewal began while it was being granted, and may have passed over it
 	lost   error // ErrGone or ErrBroken, for good
 	unsure bool  // a request that may have taken the lock had no answer
 	holder *driver.Holder
 	fence  uint64
-	at     memcache.Version // of its item, as far as is known; the zero one: not at all
+	at     memcache.Version // of its item, as far as is known; zero where it is not
 }
 
-// rounds is how often one call asks before it gives up: each time something else had come in between.
+// value returns the value of the claim's item.
+func (c *claim) value() []byte {
+	return value{Name: c.Name, ID: c.ID, Owner: c.s.owner, Note: []byte(c.Note), Passes: c.Passes, Fence: c.fence}.encode()
+}
+
+// rounds is how many requests one call makes, at most: each had found another version than the one
+// before.
 const rounds = 8
 
-// errRestless: an item changes each time before what was asked about it arrives.
+// errRestless: an item changes each time before the request arrives.
 var errRestless = fmt.Errorf("the item changes all the time")
 
-// set changes what others look at.
+// set makes a change of the claim with the mutex held.
 func (c *claim) set(change func()) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	change()
 }
 
-// change does something to the claim's item, by its version; nothing where do returns nil. Where the version is not known, or another one by
-// now, it looks first. It reports whether there was such an item.
+// change sends the request that do returns, which is about the claim's item and names its version;
+// nothing if do returns nil. Where the version is not known, or has changed, it reads the item
+// first. It reports whether there was such an item.
 //
-// A claim that enters adds the item where there is none: at once, or where it waits after a look, since most looks find one, and what adds
-// nothing needs no memory.
+// If enters is true it adds the item where there is none: at once, or if waits is true after a
+// look, since most looks find an item, and a look needs no memory in the server.
 func (c *claim) change(ctx context.Context, enters, waits bool, do func() *memcache.Request) (there bool, err error) {
 	add := enters && !waits
 	for range rounds {
@@ -72,7 +94,7 @@ func (c *claim) change(ctx context.Context, enters, waits bool, do func() *memca
 		}
 		switch r.Status {
 		case memcache.Done:
-			if c.at = r.Version; adds { // without a token it is left until its time is over
+			if c.at = r.Version; adds { // without a token it stays until it expires
 				c.fence, err = token(r)
 			}
 			return err == nil, err
@@ -81,7 +103,7 @@ func (c *claim) change(ctx context.Context, enters, waits bool, do func() *memca
 			switch {
 			case err != nil:
 				return false, err
-			case !it.of(c):
+			case !it.of(c.Claim):
 				c.set(func() { c.holder = it.show() })
 				return false, nil
 			}
@@ -91,19 +113,20 @@ func (c *claim) change(ctx context.Context, enters, waits bool, do func() *memca
 				}
 			})
 		default:
-			add = enters && r.Status != memcache.NotStored // else who is there is looked at
+			add = enters && r.Status != memcache.NotStored // then the item that is there is read
 			if c.at = (memcache.Version{}); !enters && r.Status != memcache.Changed {
 				return false, nil
 			}
 		}
 	}
 	if enters {
-		return false, nil // to others, who come and go
+		return false, nil // others hold it in turn
 	}
 	return false, errRestless
 }
 
-// hold renews the item, also where nobody knows yet whether it is there, or enters. One that is broken goes when its time is over.
+// hold renews the item, or adds it if enters is true. An item that is marked as broken is left to
+// expire.
 func (c *claim) hold(ctx context.Context, enters, waits bool) error {
 	started := time.Now()
 	there, err := c.change(ctx, enters, waits, func() *memcache.Request {
@@ -127,7 +150,7 @@ func (c *claim) hold(ctx context.Context, enters, waits bool) error {
 	return nil
 }
 
-// ask renews the claim where it is held, and else takes its lock if that is free.
+// ask renews the claim if it is held, and takes its lock otherwise if that is free.
 func (c *claim) ask(ctx context.Context, waits bool) error {
 	var leaving, done, enters bool
 	c.set(func() {
@@ -142,8 +165,16 @@ func (c *claim) ask(ctx context.Context, waits bool) error {
 	return c.hold(ctx, enters, waits)
 }
 
-// leave deletes the item, once. The request stands behind whatever was sent for the claim, unless the connection has ended since: a server
-// that was stopped may carry that out later. So where one had no answer the item is deleted once more when its time is over.
+// passedOver reports whether the claim is held and a renewal may have passed over it.
+func (c *claim) passedOver() bool {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	return c.held && c.passed
+}
+
+// leave deletes the item, once. The request is carried out after all that were sent for the claim
+// before, unless the connection has ended since: a server that was stopped may carry those out
+// later. So where one had no answer the item is deleted once more when the time for that is over.
 func (c *claim) leave(ctx context.Context) error {
 	late := c.unsure
 	was, err := c.change(ctx, false, false, func() *memcache.Request { return memcache.Delete(c.key, c.at) })
@@ -155,7 +186,6 @@ func (c *claim) leave(ctx context.Context) error {
 			c.Left, c.Was = true, was && c.lost == nil
 		}
 		c.unsure = false
-		c.s.claims.Forget(c.ID, c)
 	})
 	if late {
 		time.AfterFunc(c.server.Timeout, func() { _ = c.leave(context.Background()) })

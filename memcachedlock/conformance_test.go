@@ -66,7 +66,8 @@ func (h *harness) Driver(t drivertest.T) driver.Driver {
 func (h *harness) Prefix() string     { return h.prefix }
 func (h *harness) TTL() time.Duration { return 3 * time.Second }
 
-// Budget: a handoff is the release, the look that finds it and the attempt; and a look that was under way.
+// Budget: a handoff is the release, the look that finds it and the attempt; and a look that was
+// under way.
 func (h *harness) Budget() drivertest.Budget {
 	return drivertest.Budget{Acquire: 1, Release: 1, Handoff: 4}
 }

@@ -20,7 +20,8 @@ const leastItem = 8 << 10
 // ownFiles is how many files a server has open beside those that it says it keeps for its threads.
 const ownFiles = 8
 
-// Examine implements driver.Examiner. Each server says itself how it was started, and what has happened to it since.
+// Examine implements driver.Examiner. Each server says itself how it was started, and what has
+// happened to it since.
 func (d *Driver) Examine(ctx context.Context, e driver.Exam) (found []driver.Finding, _ error) {
 	several := len(d.servers) > 1
 	servers, silent := make([]*examination, len(d.servers)), make([]error, len(d.servers))
@@ -156,7 +157,8 @@ func (x *examination) memory() {
 	}
 	room := driver.Finding{Code: "M1", Title: "memory", Seen: fmt.Sprintf("%d of %d KiB are used", used>>10, limit>>10)}
 	room.Why, room.Mend = "when it is full the server throws away what was not used for longest, or refuses new items", mend
-	x.check(evicted == 0 && limit > 0 && used*10 >= limit*8, room) // where it has come to that already, that is said above
+	// Where it has come to that already, that is said above.
+	x.check(evicted == 0 && limit > 0 && used*10 >= limit*8, room)
 }
 
 // sizes looks at whether a lock has room in an item.

@@ -20,7 +20,8 @@ import (
 	"github.com/interlock-go/interlock/memcachedlock"
 )
 
-// finds has the doctor look at servers. What is wrong with the version that is installed here is wrong everywhere.
+// finds has the doctor look at servers. What is wrong with the version that is installed here is
+// wrong everywhere.
 func finds(t *testing.T, what, url string, want examinetest.Levels, o ...interlock.DoctorOption) *interlock.Report {
 	t.Helper()
 	all := examinetest.Levels{}
@@ -145,7 +146,8 @@ func TestDoctor_WhatHasHappened(t *testing.T) {
 	})
 }
 
-// Of several servers one that does not answer is a finding, and the others are looked at; when none answers that is no finding.
+// Of several servers one that does not answer is a finding, and the others are looked at; when none
+// answers that is no finding.
 func TestDoctor_OneOfTwoServersIsGone(t *testing.T) {
 	t.Parallel()
 	servers := []*servertest.Server{servertest.Memcached(t), servertest.Memcached(t)}

@@ -15,7 +15,8 @@ import (
 	"github.com/interlock-go/interlock/internal/storetest"
 )
 
-// Whatever the server forgets is told by the next renewal and comes back to nobody, and the next token is larger all the same.
+// Whatever the server forgets is told by the next renewal and comes back to nobody, and the next
+// token is larger all the same.
 func TestM01_TheServerForgets(t *testing.T) {
 	t.Parallel()
 	for what, forget := range map[string]func(t *testing.T, s *servertest.Server){
@@ -61,7 +62,8 @@ func TestM01_TheServerForgets(t *testing.T) {
 	}
 }
 
-// restart has a server forget everything, in another second than it was started in: it says that by the second.
+// restart has a server forget everything, in another second than it was started in: it says that by
+// the second.
 func restart(t *testing.T, s *servertest.Server) {
 	t.Helper()
 	began := time.Now()
@@ -71,8 +73,8 @@ func restart(t *testing.T, s *servertest.Server) {
 	}
 }
 
-// A server that is restarted begins its versions anew: that of an item which is gone is soon that of another one's. Neither a renewal nor a
-// release touches that.
+// A server that is restarted begins its versions anew: that of an item which is gone is soon that
+// of another one's. Neither a renewal nor a release touches that.
 func TestVersionsOfAnotherRunOfTheServer(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
@@ -91,7 +93,8 @@ func TestVersionsOfAnotherRunOfTheServer(t *testing.T) {
 	next.Loses()
 }
 
-// Items are written whenever within a second of the server's, and none goes before its holder's trust is over.
+// Items are written whenever within a second of the server's, and none goes before its holder's
+// trust is over.
 func TestM02_TheClockOfSeconds(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
@@ -131,7 +134,8 @@ func TestM02_TheClockOfSeconds(t *testing.T) {
 	}
 }
 
-// Of an item that was taken by another one in the moment between a look and a deletion nothing is deleted.
+// Of an item that was taken by another one in the moment between a look and a deletion nothing is
+// deleted.
 func TestM03_ReleaseBesideTheNextHolder(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
@@ -198,7 +202,8 @@ func TestM04_OneOfTwoServersIsGone(t *testing.T) {
 	}
 }
 
-// A time that the server would take for a date is refused, and so is one that its clock is too coarse for.
+// A time that the server would take for a date is refused, and so is one that its clock is too
+// coarse for.
 func TestM05_Times(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
@@ -213,7 +218,8 @@ func TestM05_Times(t *testing.T) {
 	if left := beside(t, s.Addr()).says(memcache.Get("interlock:long")).Left; left < int(a.Valid()/time.Second) {
 		t.Errorf("an item has %d s, its holder trusts it for %v", left, a.Valid())
 	}
-	// A mark is written for the rest of the time, and an item that has none left does not stay for ever by it.
+	// A mark is written for the rest of the time, and an item that has none left does not stay for
+	// ever by it.
 	short := storetest.Entered(t, d, 3*time.Second)
 	short.Asks(mutex("short"), true)
 	storetest.Until(t, "it goes", func() bool {
@@ -228,7 +234,8 @@ func TestM05_Times(t *testing.T) {
 	})
 }
 
-// No name reaches the protocol: each is another key, legal and no longer than keys may be, or is refused.
+// No name reaches the protocol: each is another key, legal and no longer than keys may be, or is
+// refused.
 func TestM06_Names(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
@@ -273,8 +280,8 @@ func TestM06_Names(t *testing.T) {
 	}
 }
 
-// Versions begin anew with the server, and tokens do not: TestM01_TheServerForgets. Within its life they grow with every grant, and stay
-// what they are through renewals and marks.
+// Versions begin anew with the server, and tokens do not: TestM01_TheServerForgets. Within its life
+// they grow with every grant, and stay what they are through renewals and marks.
 func TestM07_TokensAreThoseOfTheGrant(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
@@ -297,8 +304,8 @@ func TestM07_TokensAreThoseOfTheGrant(t *testing.T) {
 	}
 }
 
-// An Acquire whose connection broke before its answer came, and that a server which was stopped carries out after its Release, leaves
-// nothing behind.
+// An Acquire whose connection broke before its answer came, and that a server which was stopped
+// carries out after its Release, leaves nothing behind.
 func TestLateAcquireOfABrokenConnection(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)

@@ -147,7 +147,8 @@ func TestForeignExclusion(t *testing.T) {
 	}
 }
 
-// A foreign lock that ends by itself lets ours in, and what its holder deletes blindly is told by our next renewal.
+// A foreign lock that ends by itself lets ours in, and what its holder deletes blindly is told by
+// our next renewal.
 func TestForeignBlindDelete(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)
@@ -163,7 +164,8 @@ func TestForeignBlindDelete(t *testing.T) {
 	a.Leaves(c, false)
 }
 
-// What cannot be read, and a server that is gone, is told of beside all that can be listed; a key that none of us can name is nothing.
+// What cannot be read, and a server that is gone, is told of beside all that can be listed; a key
+// that none of us can name is nothing.
 func TestTheRestIsListed(t *testing.T) {
 	t.Parallel()
 	s, gone := servertest.Memcached(t), servertest.Memcached(t)
@@ -195,7 +197,8 @@ func TestTheRestIsListed(t *testing.T) {
 	}
 }
 
-// The looks show a holder whole, a mark is told to its owner, and what was shown before breaks nobody later.
+// The looks show a holder whole, a mark is told to its owner, and what was shown before breaks
+// nobody later.
 func TestLooks(t *testing.T) {
 	t.Parallel()
 	s := servertest.Memcached(t)

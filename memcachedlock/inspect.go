@@ -13,7 +13,8 @@ import (
 	"github.com/interlock-go/interlock/internal/memcache"
 )
 
-// Lines implements driver.Inspector. A server lists all keys that it has, which takes long where they are many.
+// Lines implements driver.Inspector. A server lists all its keys, which takes long where they are
+// many.
 func (d *Driver) Lines(ctx context.Context, prefix string) (lines []driver.Line, err error) {
 	for _, s := range d.servers {
 		keys, why := s.Keys(ctx, d.options.Prefix)
@@ -45,9 +46,9 @@ func (d *Driver) Lines(ctx context.Context, prefix string) (lines []driver.Line,
 	return lines, err
 }
 
-// Line implements driver.Inspector. Who waits stands nowhere.
+// Line implements driver.Inspector. Claims that wait are not stored.
 func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
-	l, key := driver.Line{Name: name}, d.Key(name)
+	l, key := driver.Line{Name: name}, d.options.key(name)
 	it, err := look(ctx, d.server(key), key)
 	if err != nil {
 		return l, fmt.Errorf("memcachedlock: look at %q: %w", name, err)
@@ -58,10 +59,10 @@ func (d *Driver) Line(ctx context.Context, name string) (driver.Line, error) {
 	return l, nil
 }
 
-// Break implements driver.Inspector. A mark is written into the item, for the rest of its time, and its owner hears of it by its next
-// renewal; now deletes it.
+// Break implements driver.Inspector. A mark is written into the item, for the rest of its time, and
+// its owner finds it by its next renewal; if now is true the item is deleted.
 func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64, now bool) error {
-	key := d.Key(name)
+	key := d.options.key(name)
 	for range rounds {
 		it, err := look(ctx, d.server(key), key)
 		switch {
@@ -92,7 +93,7 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	return fmt.Errorf("memcachedlock: break %q: %w", name, errRestless) // it is renewed each time
 }
 
-// Watch implements driver.Watcher: it looks.
+// Watch implements driver.Watcher: it polls.
 func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
 	return driver.PollLine(ctx, latest, func(ctx context.Context) (driver.Line, error) { return d.Line(ctx, name) })
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A claim that was let in while a renewal passed over it, since it was one that waits, is renewed before its Wait returns; and only such a
-// one.
+// A claim that was let in while a renewal passed over it, since it was one that waits, is renewed
+// before its Wait returns; and only such a one.
 func TestRenewalPassesOverWhoWaits(t *testing.T) {
 	t.Parallel()
 	server := servertest.Memcached(t)

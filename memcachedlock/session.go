@@ -11,31 +11,25 @@ import (
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// session is the claims that are renewed together. Nothing stands in a server for it.
+// session is the claims that are renewed together. Servers keep nothing for it.
 type session struct {
-	d       *Driver
-	owner   []byte
-	seconds int
+	*cluster
+	all *sessions.Set[*session]
 
-	mu      sync.Mutex
+	common
 	claims  sessions.Claims[*claim]
-	closed  bool
-	began   time.Time // the last renewal
-	partial bool      // the last renewal was not answered for some claims
+	partial bool // the last renewal was not answered for some claims
 }
 
-// Valid implements driver.Session: two seconds less than what the items have, since the server's clock may be so much behind when one is
-// written, and the drift between its clock and ours.
+// Valid implements driver.Session: two seconds less than what the items have, since the server's
+// clock may be so much behind when one is written, and the drift between its clock and ours.
 func (s *session) Valid() time.Duration {
 	ttl := time.Duration(s.life()) * time.Second
 	return ttl - 2*time.Second - ttl/100
 }
 
-// life is for how many seconds an item is written.
-func (s *session) life() int { return s.seconds + 1 }
-
 func (s *session) fresh(c driver.Claim, key string) func() *claim {
-	return func() *claim { return &claim{Claim: c, s: s, key: key, server: s.d.server(key)} }
+	return func() *claim { return &claim{Claim: c, s: &s.common, key: key, server: s.server(key)} }
 }
 
 // Acquire implements driver.Session.
@@ -43,19 +37,22 @@ func (s *session) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 	return s.turn(ctx, c, false)
 }
 
-// Wait implements driver.Session: nobody is told, so it looks.
+// A claim that waits looks again between soonest and latest.
+const soonest, latest = 10 * time.Millisecond, 250 * time.Millisecond
+
+// Wait implements driver.Session: nothing tells of a release, so it polls.
 func (s *session) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	return driver.Poll(ctx, soonest, latest, func(ctx context.Context) (driver.Grant, error) { return s.turn(ctx, c, true) })
 }
 
 // fly makes a call for a claim when the one before is over.
 func (s *session) fly(ctx context.Context, c *claim, call func(ctx context.Context) error) error {
-	return c.Fly(ctx, &s.mu, true, s.d.options.Timeout, call)
+	return c.Fly(ctx, &s.mu, true, s.options.Timeout, call)
 }
 
-// turn asks for a claim, and returns its state.
+// turn makes a request for a claim, and returns its state.
 func (s *session) turn(ctx context.Context, dc driver.Claim, waits bool) (driver.Grant, error) {
-	key, err := s.d.check(dc)
+	key, err := s.options.check(dc)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -63,18 +60,17 @@ func (s *session) turn(ctx context.Context, dc driver.Claim, waits bool) (driver
 	c := s.claims.Of(dc.ID, s.fresh(dc, key))
 	s.mu.Unlock()
 	err = s.fly(ctx, c, func(ctx context.Context) error { return c.ask(ctx, waits) })
+	if waits && err == nil && c.passedOver() {
+		// It was granted, a renewal began and passed over one that waits, and only then the answer
+		// came. It would be trusted for as long as that renewal says, and has its item for as long
+		// as it was written for. A renewal that begins from now on knows it as held.
+		err = s.renew(ctx, c)
+		c.set(func() { c.passed = err != nil })
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if waits && err == nil && c.held && c.passed {
-		// It was let in, a renewal began and passed over one that waits, and only then the answer came. It would be trusted for as long as
-		// that renewal says, and has its item for as long as it was written for. A renewal that begins from now on knows it as held.
-		s.mu.Unlock()
-		err = s.fly(ctx, c, func(ctx context.Context) error { return c.hold(ctx, false, false) })
-		s.mu.Lock()
-		c.passed = err != nil
-	}
 	if !c.held && !c.unsure && c.Landing() == nil {
-		s.claims.Forget(c.ID, c) // nothing of it stands there
+		s.claims.Forget(c.ID, c) // it has no item
 	}
 	switch {
 	case s.closed:
@@ -89,9 +85,14 @@ func (s *session) turn(ctx context.Context, dc driver.Claim, waits bool) (driver
 	return driver.Grant{Holder: c.holder}, nil
 }
 
+// renew renews the item of a claim that is held, or may be.
+func (s *session) renew(ctx context.Context, c *claim) error {
+	return s.fly(ctx, c, func(ctx context.Context) error { return c.hold(ctx, false, false) })
+}
+
 // Release implements driver.Session.
 func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
-	key, err := s.d.check(dc)
+	key, err := s.options.check(dc)
 	if err != nil {
 		return false, err
 	}
@@ -102,10 +103,16 @@ func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
 }
 
 func (s *session) release(ctx context.Context, c *claim) (bool, error) {
-	return c.Release(ctx, &s.mu, true, s.d.options.Timeout, c.leave)
+	was, err := c.Release(ctx, &s.mu, true, s.options.Timeout, c.leave)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.Left {
+		s.claims.Forget(c.ID, c)
+	}
+	return was, err
 }
 
-// failures does something for claims, side by side, and returns what went wrong for which.
+// failures calls do for each claim, side by side, and returns the errors.
 func failures(claims []*claim, do func(c *claim) error) map[*claim]error {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -123,8 +130,9 @@ func failures(claims []*claim, do func(c *claim) error) map[*claim]error {
 	return failed
 }
 
-// Renew implements driver.Session. Where some servers answer and others do not, the session is renewed all the same, late in its time,
-// without the claims of those: they are given up. But not by the first renewal that meets this.
+// Renew implements driver.Session. Where some servers answer and others do not, the session is
+// renewed late in its time without the claims of the others, which are lost. But the first renewal
+// that meets this fails.
 func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	var about []*claim
 	s.mu.Lock()
@@ -132,7 +140,8 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	s.began = time.Now()
 	for _, c := range s.claims {
 		switch {
-		case c.Leaving && !c.Left && c.Landing() == nil: // its Release had no answer, and perhaps nobody repeats it
+		case c.Leaving && !c.Left && c.Landing() == nil:
+			// Its Release had no answer, and perhaps nobody repeats it.
 			go func() { _, _ = s.release(context.Background(), c) }()
 		case !c.Leaving && c.lost == nil && (c.held || c.unsure):
 			about = append(about, c)
@@ -142,12 +151,10 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	if closed {
 		return driver.Renewal{}, driver.ErrSessionLost
 	}
-	failed := failures(about, func(c *claim) error {
-		return s.fly(ctx, c, func(ctx context.Context) error { return c.hold(ctx, false, false) })
-	})
+	failed := failures(about, func(c *claim) error { return s.renew(ctx, c) })
 	var err error
 	if len(about) == 0 {
-		err = s.d.reach(ctx)
+		err = s.reach(ctx)
 	}
 	for _, err = range failed {
 	}
@@ -172,7 +179,7 @@ func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 
 // Close implements driver.Session.
 func (s *session) Close(ctx context.Context) error {
-	if s.d.sessions.Closed() {
+	if s.all.Closed() {
 		return nil // with its driver
 	}
 	s.mu.Lock()
@@ -183,6 +190,6 @@ func (s *session) Close(ctx context.Context) error {
 	for _, why := range failures(all, func(c *claim) error { _, err := s.release(ctx, c); return err }) {
 		err = errors.Join(err, why)
 	}
-	s.d.sessions.Remove(s)
+	s.all.Remove(s)
 	return err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/interlock-go/interlock/internal/memcache"
 )
 
-// value is what stands in an item of ours, in JSON behind our layout. Any other value is of another program.
+// value is the value of an item, in JSON behind the layout. Any other value is another program's.
 type value struct {
 	Name   string          `json:"name"`
 	ID     string          `json:"id"`
@@ -26,7 +26,7 @@ type value struct {
 
 const layout = "il1"
 
-// ours is how values of ours begin, of any layout.
+// ours matches how values of every layout of this package begin.
 var ours = lazyregexp.New(`^il[1-9]\{`)
 
 func (v value) encode() []byte {
@@ -36,15 +36,10 @@ func (v value) encode() []byte {
 	if err != nil {
 		panic(fmt.Sprintf("memcachedlock: encode: %v", err)) // strings and numbers cannot fail
 	}
-	if b = slices.Concat([]byte(layout), b); owner != nil { // which Marshal would read and check, each time
+	if b = slices.Concat([]byte(layout), b); owner != nil { // Marshal would parse it each time
 		b = slices.Concat(b[:len(b)-1], []byte(`,"owner":`), owner, []byte("}"))
 	}
 	return b
-}
-
-// value is what stands in the claim's item.
-func (c *claim) value() []byte {
-	return value{Name: c.Name, ID: c.ID, Owner: c.s.owner, Note: []byte(c.Note), Passes: c.Passes, Fence: c.fence}.encode()
 }
 
 // item is what a server has at a key.
@@ -54,7 +49,7 @@ type item struct {
 	foreign bool
 }
 
-// look returns what stands at a key, or nil.
+// look returns the item at a key, or nil.
 func look(ctx context.Context, server *memcache.Client, key string) (*item, error) {
 	if err := memcache.CheckKey(key); err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrRefused, err)
@@ -66,7 +61,7 @@ func look(ctx context.Context, server *memcache.Client, key string) (*item, erro
 	return read(r)
 }
 
-// read reads the answer to a Get. An item of a later version of us is an error: nobody knows what it means.
+// read reads the answer to a Get. An item that a later version of this package wrote is an error.
 func read(r memcache.Reply) (it *item, err error) {
 	it = &item{Reply: r}
 	text, current := strings.CutPrefix(string(r.Value), layout)
@@ -80,11 +75,11 @@ func read(r memcache.Reply) (it *item, err error) {
 	return it, err
 }
 
-// of reports whether the item is a claim's.
-func (it *item) of(c *claim) bool { return !it.foreign && it.ID == c.ID && it.Name == c.Name }
+// of reports whether the item is that of a claim.
+func (it *item) of(c driver.Claim) bool { return !it.foreign && it.ID == c.ID && it.Name == c.Name }
 
-// token is the lowest of those that a grant has reserved: that of the version which the item got when it was added, on a server that was
-// started then.
+// token returns the lowest of the tokens that a grant reserves: it is made of the version that the
+// item got when it was added, and of when the server was started.
 func token(r memcache.Reply) (uint64, error) {
 	started := uint64(max(r.Start, 0)) * uint64(time.Second/time.Microsecond)
 	if r.CAS == 0 || r.CAS > (driver.MaxFence-started)/driver.Stride-1 {
@@ -93,7 +88,7 @@ func token(r memcache.Reply) (uint64, error) {
 	return started + r.CAS*driver.Stride, nil
 }
 
-// show is an item as people see it.
+// show returns the item as it is shown to people.
 func (it *item) show() *driver.Holder {
 	h := &driver.Holder{Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true}
 	if it.Left >= 0 {
