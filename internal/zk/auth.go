@@ -17,7 +17,7 @@ import (
 // Login is who the client is to the servers.
 type Login struct {
 	User, Password string
-	SASL           bool // by DIGEST-MD5; otherwise by ZooKeeper's own scheme digest, in which the password goes over the wire
+	SASL           bool // by DIGEST-MD5; otherwise by ZooKeeper's scheme digest, which sends the password
 }
 
 const (
@@ -27,7 +27,7 @@ const (
 	authXid = -4
 )
 
-// login says who the client is, on a connection that nobody else uses yet.
+// login logs in over a connection that nobody else uses yet.
 func (l Login) login(nc net.Conn) error {
 	if l.User == "" {
 		return nil
@@ -60,7 +60,8 @@ func exchange(nc net.Conn, op int32, body record) (*reader, error) {
 	return r, nil
 }
 
-// sasl is the mechanism DIGEST-MD5 of RFC 2831, with mutual authentication, as ZooKeeper has it: the server speaks first, and nothing is encrypted by it.
+// sasl logs in by the mechanism DIGEST-MD5 of RFC 2831, with mutual authentication, as ZooKeeper
+// has it: the server begins, and nothing is encrypted by it.
 func (l Login) sasl(nc net.Conn) error {
 	r, err := exchange(nc, opSASL, record{}.bytes(nil))
 	if err != nil {
@@ -91,7 +92,7 @@ const (
 	saslCount = "00000001" // of uses of the nonce
 )
 
-// saslAnswer makes proofs that its maker knows the password.
+// saslAnswer makes proofs of knowing the password.
 type saslAnswer struct {
 	Login
 	realm, nonce, cnonce string

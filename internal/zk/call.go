@@ -29,7 +29,7 @@ const (
 	Container           Mode = 4
 )
 
-// A Call is one request and its answer, which may be read once Done is closed.
+// A Call is one request and its answer, which may be read after Done is closed.
 type Call struct {
 	op    int32
 	xid   int32
@@ -50,7 +50,7 @@ func newCall(op int32, body record, read func(*Call, *reader)) *Call {
 	return &Call{op: op, body: body, read: read, done: make(chan struct{})}
 }
 
-// Asked is the path that the call is about, of a [Get].
+// Asked returns the path of a [Get].
 func (c *Call) Asked() string { return (&reader{b: c.body}).string() }
 
 // Done is closed when the call has its answer, or none will come.
@@ -77,10 +77,11 @@ type ACL uint8
 // The access lists.
 const (
 	Anyone   ACL = iota
-	Creators     // whoever has logged in as its maker has
+	Creators     // clients that have logged in as the one that makes it
 )
 
-// Create makes a node, and answers its path and Stat. That of a sequential node ends in a number.
+// Create makes a node. The answer is its path, which ends in a number if it is sequential, and its
+// Stat.
 func Create(path string, data []byte, mode Mode, acl ACL) *Call {
 	const all = 31 // rights: read, write, create, delete, admin
 	body := record{}.string(path).bytes(data).int(1).int(all)
@@ -97,40 +98,45 @@ func Create(path string, data []byte, mode Mode, acl ACL) *Call {
 	return newCall(op, body, func(c *Call, r *reader) { c.Path, c.Stat = r.string(), r.stat() })
 }
 
-// Delete removes a node of that version, or of any where it is -1.
+// Delete removes a node of that version, or of any version if it is -1.
 func Delete(path string, version int32) *Call {
 	return newCall(opDelete, record{}.string(path).int(version), func(*Call, *reader) {})
 }
 
-// Get answers the data of a node and its Stat. With watch its next change is told; where there is no node none is.
+// Get reads the data of a node and its Stat. If watch is true and there is the node, its next
+// change is told.
 func Get(path string, watch bool) *Call {
 	return newCall(opGet, record{}.string(path).bool(watch), func(c *Call, r *reader) { c.Data, c.Stat = r.bytes(), r.stat() })
 }
 
-// Check changes nothing: a [Multi] with it fails unless there is a node of that version, or of any where it is -1.
+// Check changes nothing: a [Multi] with it fails unless there is a node of that version, or of any
+// version if it is -1.
 func Check(path string, version int32) *Call {
 	return newCall(opCheck, record{}.string(path).int(version), func(*Call, *reader) {})
 }
 
-// Set replaces the data of a node of that version, or of any where it is -1, and answers its Stat.
+// Set replaces the data of a node of that version, or of any version if it is -1. The answer is its
+// Stat.
 func Set(path string, data []byte, version int32) *Call {
 	return newCall(opSet, record{}.string(path).bytes(data).int(version), func(c *Call, r *reader) { c.Stat = r.stat() })
 }
 
-// Children answers the names of a node's children, in no order, and its Stat. With watch their next change is told.
+// Children reads the names of a node's children, in no order, and its Stat. If watch is true the
+// next change of them is told.
 func Children(path string, watch bool) *Call {
 	return newCall(opChildren2, record{}.string(path).bool(watch), func(c *Call, r *reader) { c.Children, c.Stat = r.strings(), r.stat() })
 }
 
-// Sync is answered when the server that answers has all that the leader had.
+// Sync is answered when the server has all changes that the leader had.
 func Sync(path string) *Call {
 	return newCall(opSync, record{}.string(path), func(c *Call, r *reader) { c.Path = r.string() })
 }
 
 func closeSession() *Call { return newCall(opCloseSession, nil, func(*Call, *reader) {}) }
 
-// Multi carries out all calls, which change something, or none. Each has its own answer; that of the whole is the first that failed.
-// A node that is created answers no Stat: servers of 3.8 answer as to the oldest kind of request.
+// Multi carries out all calls or none. Each has an answer of its own; the answer of the whole is
+// the first that failed. A node that is created has no Stat in the answer: servers of 3.8 answer as
+// to the oldest kind of request.
 func Multi(calls ...*Call) *Call {
 	var body record
 	for _, c := range calls {
@@ -173,7 +179,7 @@ func (c *Call) readMulti(r *reader) {
 	}
 }
 
-// answer takes in a reply, but for its header. It reports whether it makes sense.
+// answer reads a reply behind its header. It reports whether the reply makes sense.
 func (c *Call) answer(code Code, r *reader) bool {
 	if code != 0 {
 		c.Err, c.Code = code, code
@@ -190,7 +196,7 @@ func (c *Call) answer(code Code, r *reader) bool {
 	return true
 }
 
-// fail ends a call that is not answered.
+// fail ends a call without an answer.
 func (c *Call) fail(err error) {
 	c.Err = err
 	c.failParts()

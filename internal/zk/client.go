@@ -16,7 +16,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Options say where the servers are and what a session is to be.
+// Options are those of a session.
 type Options struct {
 	Addrs   []string // "host:port"
 	Timeout time.Duration
@@ -24,15 +24,16 @@ type Options struct {
 	TLS     *tls.Config                                                       // nil: without
 	Login   Login
 
-	// Heartbeat keeps the session alive by asking something three times in its timeout.
+	// Heartbeat keeps the session alive by three requests in its timeout.
 	Heartbeat bool
 
-	// Session and Password are of a session that is there, instead of a new one.
+	// Session and Password are those of an existing session, instead of a new one.
 	Session  int64
 	Password []byte
 
-	// Event hears of watched changes, Connected of a connection after the first, before anything is sent over it: nothing is watched there.
-	// Over hears of the end of a session that nobody closed. None of them may block; all are called by one goroutine.
+	// Event is called with watched changes, Connected with each connection after the first, before
+	// anything is sent over it: nothing is watched there. Over is called at the end of a session
+	// that was not closed. None of them may block; all are called by one goroutine.
 	Event           func(Event)
 	Connected, Over func()
 }
@@ -54,7 +55,7 @@ type Client struct {
 	changed chan struct{} // closed when conn or over changes
 	closing bool
 	over    error
-	trouble error // why there is no connection
+	down    error // why there is no connection
 	turn    int   // of the addresses
 	zxid    int64 // the latest change that was seen
 }
@@ -76,7 +77,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	if len(c.password) == 0 {
 		c.password = make([]byte, 16)
 	}
-	c.settle(o.Timeout)
+	c.setTimeout(o.Timeout)
 	first, err := c.round(ctx, false)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
@@ -93,19 +94,19 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// settle takes the timeout that was asked for, or given.
-func (c *Client) settle(timeout time.Duration) {
+// setTimeout sets the timeout that was asked for, or granted.
+func (c *Client) setTimeout(timeout time.Duration) {
 	c.timeout = timeout
 	c.patience = max(timeout/3, 500*time.Millisecond)
 }
 
-// Timeout is how long the servers keep the session without a request, as they gave it.
+// Timeout returns how long the servers keep the session without a request.
 func (c *Client) Timeout() time.Duration { return c.timeout }
 
-// Session is the number of the session and its password.
+// Session returns the number of the session and its password.
 func (c *Client) Session() (int64, []byte) { return c.session, c.password }
 
-// run reads from one connection after the other until the session is over.
+// run reads from one connection after another until the session is over.
 func (c *Client) run(cn *conn) {
 	for cn != nil {
 		err := cn.read(c.see, c.o.Event)
@@ -137,7 +138,7 @@ func (c *Client) see(zxid int64) {
 	c.zxid = max(c.zxid, zxid)
 }
 
-// publish has calls use a connection, or wait for one.
+// publish sets the connection that calls use; if it is nil they wait for one.
 func (c *Client) publish(cn *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +154,8 @@ func (c *Client) change() {
 	c.changed = make(chan struct{})
 }
 
-// again attaches the session by another connection. It returns nil when the session is over.
+// again attaches the session to another connection, however long that takes. It returns nil when
+// the session is over.
 func (c *Client) again(why error) *conn {
 	const shortest, longest = 10 * time.Millisecond, 500 * time.Millisecond
 	probe, timer := time.Now().Add(c.timeout), time.NewTimer(0)
@@ -161,7 +163,7 @@ func (c *Client) again(why error) *conn {
 	for pause := shortest; ; pause = min(2*pause, longest) {
 		c.mu.Lock()
 		over := c.over
-		c.trouble = why
+		c.down = why
 		c.mu.Unlock()
 		if over != nil {
 			return nil
@@ -189,8 +191,10 @@ func (c *Client) again(why error) *conn {
 	}
 }
 
-// round asks each server once. A server that has less than the client has seen closes the connection, since it is behind or everything there was lost. Which of them
-// it is, it says to who claims to have seen nothing: then the session is over, or the connection is not to be used.
+// round tries each server once. A server that lacks changes which the client has seen closes the
+// connection: it is behind, or has lost everything. If anew is true the client claims to have seen
+// none, and the server tells which: the session is over, or it is there and the connection is not
+// to be used.
 func (c *Client) round(ctx context.Context, anew bool) (*conn, error) {
 	var all []error
 	for range c.o.Addrs {
@@ -216,14 +220,15 @@ func (c *Client) round(ctx context.Context, anew bool) (*conn, error) {
 	return nil, fmt.Errorf("zookeeper: %w: %w", driver.ErrNotSent, errors.Join(all...))
 }
 
-// attach connects to a server and has it open the session, or take it over.
+// attach connects to a server, which opens the session or takes it over.
 func (c *Client) attach(ctx context.Context, addr string, zxid int64) (_ *conn, err error) {
 	patience := max(c.patience, time.Second)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer for %v", patience))
 	defer cancel()
 	defer func() {
 		if err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("%s does not open a session: %w", addr, context.Cause(ctx)) // dialers and TLS say only whose time it was
+			// Dialers and TLS do not tell why ctx has ended.
+			err = fmt.Errorf("%s does not open a session: %w", addr, context.Cause(ctx))
 		}
 	}()
 	nc, err := c.o.Dial(ctx, "tcp", addr)
@@ -269,12 +274,13 @@ func (c *Client) attach(ctx context.Context, addr string, zxid int64) (_ *conn, 
 	defer c.mu.Unlock()
 	if c.ctx == nil { // nobody else knows the client
 		c.session, c.password = session, password
-		c.settle(timeout)
+		c.setTimeout(timeout)
 	}
 	return &conn{nc: nc, patience: c.patience, all: &c.all}, nil
 }
 
-// secure speaks TLS over a connection. Without a name in the configuration the server's is that of its address.
+// secure begins TLS over a connection. The server's name is that of its address, unless the
+// configuration has one.
 func secure(ctx context.Context, config *tls.Config, nc net.Conn, addr string) (net.Conn, error) {
 	config = config.Clone()
 	if config.ServerName == "" {
@@ -284,8 +290,9 @@ func secure(ctx context.Context, config *tls.Config, nc net.Conn, addr string) (
 	return tc, tc.HandshakeContext(ctx)
 }
 
-// Do sends calls in one flight and returns when all are answered, each with its own Err. An error of Do says that some are not; they
-// go on if ctx has ended. Where nothing was sent, it matches [driver.ErrNotSent] or [driver.ErrSessionLost], and calls are not done.
+// Do sends calls in one flight and returns when all are answered, each with its own Err. An error
+// of Do says that some are not; if ctx has ended they go on. If nothing was sent it matches
+// [driver.ErrNotSent] or [driver.ErrSessionLost], and calls are not done.
 func (c *Client) Do(ctx context.Context, calls ...*Call) error {
 	if err := c.Send(ctx, calls...); err != nil {
 		return err
@@ -310,7 +317,7 @@ func (c *Client) Send(ctx context.Context, calls ...*Call) error { return c.send
 func (c *Client) send(ctx context.Context, closing bool, calls []*Call) error {
 	for {
 		c.mu.Lock()
-		cn, changed, over, trouble := c.conn, c.changed, c.over, c.trouble
+		cn, changed, over, down := c.conn, c.changed, c.over, c.down
 		if c.closing && !closing {
 			over = cmp.Or(over, errClosed)
 		}
@@ -319,7 +326,7 @@ func (c *Client) send(ctx context.Context, closing bool, calls []*Call) error {
 		case over != nil:
 			return over
 		case ctx.Err() != nil:
-			return notSent(ctx, trouble)
+			return notSent(ctx, down)
 		case cn != nil && cn.send(calls):
 			return nil
 		}
@@ -330,14 +337,16 @@ func (c *Client) send(ctx context.Context, closing bool, calls []*Call) error {
 	}
 }
 
-func notSent(ctx context.Context, trouble error) error {
-	if trouble == nil {
+// notSent returns the error of calls for which ctx has ended before there was a connection, and why
+// there is none.
+func notSent(ctx context.Context, down error) error {
+	if down == nil {
 		return fmt.Errorf("zookeeper: %w: %w", driver.ErrNotSent, context.Cause(ctx))
 	}
-	return fmt.Errorf("zookeeper: %w: %w: no connection: %w", driver.ErrNotSent, context.Cause(ctx), trouble)
+	return fmt.Errorf("zookeeper: %w: %w: no connection: %w", driver.ErrNotSent, context.Cause(ctx), down)
 }
 
-// beat asks for nothing.
+// beat sends the requests of Options.Heartbeat.
 func (c *Client) beat() {
 	t := time.NewTicker(c.timeout / 3)
 	defer t.Stop()
@@ -351,7 +360,8 @@ func (c *Client) beat() {
 	}
 }
 
-// Close ends the session, and with it all its nodes. When ctx has ended without an answer, the servers may do so only after its timeout.
+// Close ends the session, and with it all its nodes. If ctx ends before the answer, the servers may
+// end it only after its timeout.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closing = true

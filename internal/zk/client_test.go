@@ -300,7 +300,8 @@ func TestASessionThatIsEndedSaysSo(t *testing.T) {
 	answers(t, other, zk.Get("/mine", false), zk.NoNode)
 }
 
-// Servers that come back without their data refuse who has seen more than they have. The session is gone then, and not merely away.
+// Servers that come back without their data refuse who has seen more than they have. The session is
+// gone then, and not merely away.
 func TestServersThatHaveLostTheirDataHaveLostTheSession(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t)

@@ -36,19 +36,38 @@ type conn struct {
 
 	mu      sync.Mutex
 	out     record  // still to be written
-	writing bool    // somebody writes; what comes meanwhile goes with the next flight
+	writing bool    // a goroutine writes; what is sent meanwhile goes with its next flight
 	pending []*Call // without an answer, in the order in which they were sent
 	xid     int32
 	over    bool
 }
 
-// send sends calls in one flight: from the caller's own goroutine, which saves a wake-up, unless somebody writes just now. It blocks while the server takes nothing, and for
-// no longer than the patience. It reports false where the connection is over.
+// send sends calls in one flight, from the caller's own goroutine, which saves a wake-up, unless
+// another one is writing. It blocks while the server takes nothing, for the patience at most. It
+// reports false if the connection is over.
+//
+//	nobody writes: send writes its calls; if more came meanwhile a goroutine writes those, and so on
+//	somebody writes: send leaves its calls in out
 func (cn *conn) send(calls []*Call) bool {
+	first, ok := cn.enqueue(calls)
+	if first == nil {
+		return ok
+	}
+	cn.write(first)
+	if rest := cn.next(); rest != nil {
+		// They are others' calls: under load this caller would never be done with them.
+		cn.all.Go(func() { cn.writeAll(rest) })
+	}
+	return true
+}
+
+// enqueue adds calls to what is to be written. If nobody writes it returns all of that, for the
+// caller to write. It reports false if the connection is over.
+func (cn *conn) enqueue(calls []*Call) (out record, ok bool) {
 	cn.mu.Lock()
 	defer cn.mu.Unlock()
 	if cn.over {
-		return false
+		return nil, false
 	}
 	if len(cn.pending) == 0 {
 		_ = cn.nc.SetReadDeadline(time.Now().Add(cn.patience))
@@ -60,39 +79,39 @@ func (cn *conn) send(calls []*Call) bool {
 	}
 	cn.pending = append(cn.pending, calls...)
 	if cn.writing {
-		return true
+		return nil, true
 	}
 	cn.writing = true
-	cn.write()
-	if cn.writing = len(cn.out) > 0 && !cn.over; cn.writing {
-		cn.all.Go(cn.rest) // it is others': in a crowd this caller would never be done with it
-	}
-	return true
+	out, cn.out = cn.out, nil
+	return out, true
 }
 
-// write writes what is in out. cn.mu is held, but for the time of writing.
-func (cn *conn) write() {
-	out := cn.out
-	cn.out = nil
-	cn.mu.Unlock()
+// next returns what was added while the caller wrote, for it to write, or nil: then it writes no
+// more.
+func (cn *conn) next() (out record) {
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
+	if !cn.over {
+		out, cn.out = cn.out, nil
+	}
+	cn.writing = out != nil
+	return out
+}
+
+func (cn *conn) write(out record) {
 	_ = cn.nc.SetWriteDeadline(time.Now().Add(cn.patience))
 	if _, err := cn.nc.Write(out); err != nil {
 		_ = cn.nc.Close() // ends read
 	}
-	cn.mu.Lock()
 }
 
-// rest writes until nothing is left.
-func (cn *conn) rest() {
-	cn.mu.Lock()
-	defer cn.mu.Unlock()
-	for len(cn.out) > 0 && !cn.over {
-		cn.write()
+func (cn *conn) writeAll(out record) {
+	for ; out != nil; out = cn.next() {
+		cn.write(out)
 	}
-	cn.writing = false
 }
 
-// read takes in answers and events until the connection ends, and says why it has.
+// read reads answers and events until the connection ends, and returns why it has.
 func (cn *conn) read(seen func(zxid int64), event func(Event)) error {
 	in := bufio.NewReaderSize(cn.nc, 8<<10)
 	for {
@@ -121,7 +140,7 @@ func (cn *conn) read(seen func(zxid int64), event func(Event)) error {
 		if zxid > 0 {
 			seen(zxid)
 		}
-		c := cn.next(xid)
+		c := cn.answered(xid)
 		if c == nil {
 			return errGarbled
 		}
@@ -137,8 +156,8 @@ func (cn *conn) read(seen func(zxid int64), event func(Event)) error {
 
 var errGarbled = errors.New("the server's answer makes no sense")
 
-// next returns the call that is answered now.
-func (cn *conn) next(xid int32) *Call {
+// answered returns the call of the next answer, if that has its number, or nil.
+func (cn *conn) answered(xid int32) *Call {
 	cn.mu.Lock()
 	defer cn.mu.Unlock()
 	if len(cn.pending) == 0 || cn.pending[0].xid != xid {
@@ -155,7 +174,7 @@ func (cn *conn) next(xid int32) *Call {
 	return c
 }
 
-// end ends the connection; what it has not answered fails.
+// end ends the connection. Calls without an answer fail.
 func (cn *conn) end(why error) {
 	cn.mu.Lock()
 	cn.over = true
@@ -168,7 +187,7 @@ func (cn *conn) end(why error) {
 	}
 }
 
-// readFrame reads a record that stands behind its length.
+// readFrame reads a record behind its length.
 func readFrame(in io.Reader) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {

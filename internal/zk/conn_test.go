@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Who sends while another one writes to a server that takes nothing yet does not wait for that, and is heard behind it.
+// Who sends while another one writes to a server that takes nothing yet does not wait for that, and
+// is heard behind it.
 func TestWhoWritesHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	const patience = 30 * time.Second

@@ -7,10 +7,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Code is what a server answers to a request that it does not carry out.
+// Code is the answer to a request that the server does not carry out.
 type Code int32
 
-// The codes that somebody here looks for.
+// The codes that callers look for, and those that have a text.
 const (
 	Inconsistent   Code = -2 // a request of a Multi that was not tried, since another one failed
 	Unimplemented  Code = -6
@@ -52,7 +52,7 @@ func (c Code) Error() string {
 	return "zookeeper: " + text
 }
 
-// Is reports what the contract calls such an answer.
+// Is reports whether the code is one of the errors of package driver.
 func (c Code) Is(target error) bool {
 	switch c {
 	case SessionExpired:
@@ -67,7 +67,7 @@ func (c Code) Is(target error) bool {
 	return false
 }
 
-// ErrUnanswered is of a request whose connection ended: it may have been carried out.
+// ErrUnanswered is the error of a request whose connection ended: it may have been carried out.
 var ErrUnanswered = errors.New("zookeeper: the connection ended before the answer")
 
 var (

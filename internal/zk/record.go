@@ -2,7 +2,8 @@ package zk
 
 import "encoding/binary"
 
-// record is what is sent, in the encoding that ZooKeeper calls jute: numbers with the high byte first, and a length before everything else.
+// record is a message in ZooKeeper's encoding, jute: numbers with the high byte first, and a length
+// before everything else.
 type record []byte
 
 func (r record) int(v int32) record  { return binary.BigEndian.AppendUint32(r, uint32(v)) }
@@ -18,7 +19,8 @@ func (r record) bool(v bool) record {
 func (r record) bytes(b []byte) record  { return append(r.int(int32(len(b))), b...) }
 func (r record) string(s string) record { return append(r.int(int32(len(s))), s...) }
 
-// reader reads such a record. After what is too short, or has a length that cannot be, it is bad, and all that it reads is zero.
+// reader reads a record. After a field that is too short, or has an impossible length, it is bad,
+// and all that it reads is zero.
 type reader struct {
 	b   []byte
 	bad bool
@@ -53,7 +55,7 @@ func (r *reader) bool() bool {
 	return b != nil && b[0] != 0
 }
 
-// bytes returns memory of the record itself. A length of -1 is that of no bytes at all.
+// bytes returns memory of the record itself, or nil for a length of -1.
 func (r *reader) bytes() []byte {
 	if n := r.int(); n != -1 {
 		return r.take(int(n))
@@ -78,7 +80,7 @@ func (r *reader) strings() []string {
 	return all
 }
 
-// Stat is what the servers keep of a node beside its data.
+// Stat is what the servers keep about a node beside its data.
 type Stat struct {
 	Czxid, Mzxid                int64 // the changes that made it and that last changed its data
 	Ctime, Mtime                int64 // the same in ms since 1970, by the leader's clock

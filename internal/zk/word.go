@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What a server says in the place of an answer to a word.
+// Why a server does not answer a word.
 var (
 	ErrNotListed  = errors.New("zookeeper: the word is not in the server's 4lw.commands.whitelist")
 	ErrNotServing = errors.New("zookeeper: the server serves nobody: it has no majority, or is coming up")
@@ -20,8 +20,8 @@ var (
 // longestWord bounds an answer: the connections of a busy server are some hundred bytes each.
 const longestWord = 16 << 20
 
-// Word asks the server at addr by one of the four-letter words for operators, as "srvr", over a connection of its own. It returns the answer,
-// and the address at which the server was reached.
+// Word sends one of the four-letter words for operators, such as "srvr", to the server at addr over
+// a connection of its own. It returns the answer, and the address at which the server was reached.
 func (o Options) Word(ctx context.Context, addr, word string) (answer, at string, err error) {
 	dial := o.Dial
 	if dial == nil {
