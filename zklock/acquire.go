@@ -5,32 +5,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/zk"
 )
 
 // Acquire implements driver.Session.
-func (s *session) Acquire(ctx context.Context, about driver.Claim) (driver.Grant, error) {
-	c, err := s.find(about)
+func (s *session) Acquire(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
+	c, err := s.claim(dc)
 	if err != nil {
 		return driver.Grant{}, err
 	}
 	err = s.fly(ctx, c, func(ctx context.Context) error {
 		err := s.acquire(ctx, c)
 		for errors.Is(err, zk.ErrUnanswered) && ctx.Err() == nil {
-			err = s.acquire(ctx, c) // over another connection, which says what became of it
+			err = s.acquire(ctx, c) // over another connection, which tells what became of it
 		}
 		return s.unchanged(ctx, c, err)
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.say(c, "acquire", err)
+	return s.answer(c, "acquire", err)
 }
 
-// unchanged sees to it that an error which says that nothing was changed is that of a claim that does not stand in line: nobody releases it. The line may be refused to
-// who stands in it, as where the one ahead may not be read.
+// unchanged returns err. If it says that nothing was changed, the claim is not in line, since
+// nobody would release it: it is taken out, or the error says no more than that it failed. A line
+// may be refused to a claim that is in it, as when the claim ahead may not be read.
 func (s *session) unchanged(ctx context.Context, c *claim, err error) error {
 	if !errors.Is(err, driver.ErrRefused) && !errors.Is(err, driver.ErrNotSent) {
 		return err
@@ -44,110 +42,72 @@ func (s *session) unchanged(ctx context.Context, c *claim, err error) error {
 	return fmt.Errorf("the claim may stand in line: %v", err) //nolint:errorlint // what it was no more
 }
 
-// say is what a call answers for a claim. s.mu is held.
-func (s *session) say(c *claim, what string, err error) (driver.Grant, error) {
-	g, _, final := c.answer()
+// answer returns what a call answers for a claim. A claim that is certainly not in line is
+// forgotten.
+func (s *session) answer(c *claim, call string, err error) (driver.Grant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, _, lost := c.answer()
 	switch {
 	case s.over():
 		return driver.Grant{}, driver.ErrSessionLost
-	case final != nil:
-		return driver.Grant{}, final
+	case lost != nil:
+		return driver.Grant{}, lost
 	}
 	if c.state == absent && c.asked == nil && (err == nil || errors.Is(err, driver.ErrRefused)) {
 		s.forget(c) // a try that was denied
 	}
 	if err != nil {
-		return driver.Grant{}, fmt.Errorf("zklock: %s %s: %w", what, c.top, err)
+		return driver.Grant{}, fmt.Errorf("zklock: %s %s: %w", call, c.top, err)
 	}
 	return g, nil
 }
 
-// acquire puts c into line, or finds it there, and looks who is ahead.
+// acquire puts c in line, or finds it there, and judges it.
 func (s *session) acquire(ctx context.Context, c *claim) error {
 	if err := s.resolve(ctx, c); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	if c.Leaving {
-		s.mu.Unlock()
-		return errors.New("the claim is being released")
-	}
-	stands, final := len(c.nodes) > 0, c.state >= broken
+	leaving, stands, lost := c.Leaving, len(c.nodes) > 0, c.state >= broken
 	s.mu.Unlock()
-	if final {
+	switch {
+	case leaving:
+		return errors.New("the claim is being released")
+	case lost:
 		return nil
-	}
-	if stands {
+	case stands:
 		return s.ask(ctx, c)
 	}
 	missing := false // whether it is to be made first
 	if !c.Queue {
-		look, err := s.consistent(ctx, c)
+		reads, err := s.consistent(ctx, c)
 		if err != nil {
 			return err
 		}
-		if free, err := s.free(ctx, c, look); err != nil || !free {
+		if free, err := s.free(ctx, c, reads); err != nil || !free {
 			return err
 		}
-		missing = look[0].Code == zk.NoNode
+		missing = reads[0].Code == zk.NoNode
 	}
-	look, err := s.enter(ctx, c, missing)
+	reads, err := s.enter(ctx, c, missing)
 	if err != nil {
 		return err
 	}
-	if err := s.apart(ctx, c, look); err != nil {
+	if err := s.apart(ctx, c, reads); err != nil {
 		return cmp.Or(s.deny(ctx, c), err)
 	}
-	return s.judge(ctx, c, look)
+	return s.judge(ctx, c, reads)
 }
 
-// free reports whether c would hold. A try makes no node before: it would be in the way of who comes, for a moment, and it would come between
-// two claims of which one takes the other's place.
-func (s *session) free(ctx context.Context, c *claim, look []*zk.Call) (bool, error) {
-	line, err := c.line(look)
-	if err == nil {
-		err = s.apart(ctx, c, look)
-	}
-	if err != nil {
-		return false, err
-	}
-	line = append(line, place{kind: c.Kind, weight: c.Weight, limit: c.Limit})
-	for {
-		at := len(line) - 1
-		if holds(line, at) {
-			return true, nil
-		}
-		at = inWay(line, at)
-		if c.leases != "" {
-			return false, nil
-		}
-		get := zk.Get(line[at].nodes[0], false)
-		if err := s.client.Do(ctx, get); err != nil {
-			return false, err
-		}
-		switch {
-		case get.Code == zk.NoNode, get.Err == nil && get.Stat.Owner != 0: // it is there, or was a moment ago
-			return false, nil
-		case get.Err != nil:
-			return false, get.Err
-		}
-		line = slices.Delete(line, at, at+1)
-	}
-}
-
-// ask looks for a claim that stands in line.
+// ask reads the line of a claim that is in it, and judges the claim.
 func (s *session) ask(ctx context.Context, c *claim) error {
 	s.mu.Lock()
-	own := s.tell(c)
+	own := s.watchOwn(c)
 	s.mu.Unlock()
-	look := c.look()
-	err := s.client.Do(ctx, slices.Concat(own, look)...)
-	s.mu.Lock()
-	s.told(ctx, c, own)
-	final := c.state >= broken
-	s.mu.Unlock()
-	if err == nil && !final {
-		err = s.judge(ctx, c, look)
+	reads := c.readLine()
+	if lost, err := s.checkOwn(ctx, c, own, reads...); lost || err != nil {
+		return err
 	}
-	return err
+	return s.judge(ctx, c, reads)
 }

@@ -1,24 +1,26 @@
 package zklock
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/sessions"
 	"github.com/interlock-go/interlock/internal/zk"
 )
 
+// state is how a claim stands. It only moves down the list, but that a claim which is taken out of
+// line again is absent.
 type state uint8
 
 const (
-	absent  state = iota // nothing is known to stand in line
+	absent  state = iota // it is not known to be in line
 	waiting              // in line
-	held                 // the first of it
-	broken               // its node was written to, as by an operator: see Driver.Break
-	gone                 // its node is no more
+	held
+	broken // its node was written to, as by an operator: see Driver.Break
+	gone   // its node is no more
 )
 
 // claim is a place in line, or one that was asked for.
@@ -26,31 +28,31 @@ type claim struct {
 	sessions.Departure
 	driver.Claim
 	top    string // the lock's node
-	dir    string // the node below which it stands in line: of a semaphore the part for who waits
-	leases string // of a semaphore the part for who holds, or ""
+	dir    string // the node below which it stands in line: of a semaphore the part for claims that wait
+	leases string // of a semaphore the part for claims that are held, or ""
 	prefix string // begins the names of its own nodes
-	tag    string // goes on in the name of the one in line
+	tag    string // follows in the name of the node in line
 	wake   sessions.Signal
 
 	// The session's mutex guards the rest.
-	state state
-	asked *zk.Call   // the request that puts it into line, or has it hold what it waited for, as long as its outcome is not known
-	makes []*zk.Call // the parts of that which make nodes
-	nodes []string   // its node in line, or its leases, once they are known
-	czxid int64      // the change that made the node
-	own   bool       // a change of its nodes is told
-	ahead []string   // the nodes whose change it waits for
-	bar   string     // the node of the first claim that alone kept it from holding when it last looked, or ""
-	looks bool       // who is ahead may have changed
+	state   state
+	asked   *zk.Call   // the request that gives it its nodes, as long as its outcome is not known
+	makes   []*zk.Call // the parts of that which make nodes
+	nodes   []string   // its node in line, or its leases, once they are known
+	czxid   int64      // the change that made the first of them, or 0 if it is not known
+	watched bool       // the servers tell the next change of its nodes: see watches
+	ahead   []string   // the nodes whose change it waits for
+	blocker string     // the node of the first claim that alone kept it from being held when the line was last read, or ""
+	stale   bool       // the line may have changed since it was read
 }
 
-func (s *session) newClaim(c driver.Claim) *claim {
-	n := &claim{Claim: c, top: s.d.dir(c.Name), prefix: prefixOf(c.ID), wake: sessions.NewSignal()}
+func newClaim(e *ensemble, c driver.Claim) *claim {
+	n := &claim{Claim: c, top: e.dir(c.Name), prefix: prefixOf(c.ID), wake: sessions.NewSignal()}
 	n.dir, n.tag = n.top, curatorTags[c.Kind]
-	if s.d.options.Layout == Kazoo {
+	if e.options.Layout == Kazoo {
 		n.prefix, n.tag = hashOf(c.ID), kazooTags[c.Kind]
 	}
-	if c.Kind == driver.Permit || c.Kind == driver.Mutex && s.d.options.SemaphoreMutex {
+	if c.Kind == driver.Permit || c.Kind == driver.Mutex && e.options.SemaphoreMutex {
 		n.dir, n.leases = n.top+waitingPart, n.top+leasesPart
 		n.tag = fmt.Sprintf("%d-%d-lock-", c.Weight, c.Limit)
 		if c.Kind == driver.Mutex {
@@ -60,14 +62,9 @@ func (s *session) newClaim(c driver.Claim) *claim {
 	return n
 }
 
-// hashOf is what nodes' names have of a claim's ID, of which the public id is the beginning: who reads it can release nothing.
-func hashOf(id string) string {
-	sum := sha256.Sum256([]byte("interlock:" + id))
-	return hex.EncodeToString(sum[:16])
-}
-
-// answer is what Acquire and Wait say of a claim. It reports false while that is not known, or it waits.
-func (c *claim) answer() (driver.Grant, bool, error) {
+// answer returns what Acquire and Wait answer, and whether that is final: it is not for a claim
+// that waits, or of which nothing is known.
+func (c *claim) answer() (g driver.Grant, final bool, err error) {
 	switch c.state {
 	case held:
 		g := driver.Grant{Held: true}
@@ -83,88 +80,74 @@ func (c *claim) answer() (driver.Grant, bool, error) {
 	return driver.Grant{}, false, nil
 }
 
-// loss is the claim as one that is lost.
+// loss returns the loss of the claim as it is reported.
 func (c *claim) loss() driver.Loss {
 	_, _, why := c.answer()
 	return driver.Loss{ID: c.ID, Err: why}
 }
 
-// creation is the request for its node in line.
-func (s *session) creation(c *claim) *zk.Call {
-	return zk.Create(c.dir+"/"+c.prefix+c.tag, encode(s.owner, c.Claim), zk.EphemeralSequential, s.d.acl)
+// readLine returns the requests that read the claim's line.
+func (c *claim) readLine() []*zk.Call {
+	if c.leases == "" {
+		return []*zk.Call{zk.Children(c.dir, false)}
+	}
+	return []*zk.Call{zk.Children(c.dir, false), zk.Children(c.leases, false), zk.Children(c.top, false)}
 }
 
-// stands takes in that the claim has these nodes. The session's mutex is held.
-func (s *session) stands(c *claim, nodes []string, czxid int64) {
-	s.disown(c)
-	c.nodes, c.czxid = nodes, czxid
-	if c.state == absent {
-		c.state = waiting
-	}
-}
-
-// read takes in what a read of one of the claim's own nodes says. The session's mutex is held.
-func (s *session) read(c *claim, path string, get *zk.Call) {
-	switch {
-	case get.Err == nil && get.Stat.Owner == s.number:
-		if path == c.nodes[0] {
-			c.czxid = get.Stat.Czxid
-		}
-		if get.Stat.Version != 0 {
-			s.ends(c, broken)
-		}
-	case get.Err == nil || get.Code == zk.NoNode:
-		s.ends(c, gone)
-	}
-}
-
-// ends takes in that the claim was lost. The session's mutex is held.
-func (s *session) ends(c *claim, how state) {
-	if c.state >= broken {
-		return
-	}
-	c.state = how
-	c.wake.Give()
-	if !c.Leaving && !s.over() {
-		select {
-		case s.losses <- c.loss():
-		default: // the next renewal says it
+// line returns the line that the answers to these requests tell.
+func (c *claim) line(reads []*zk.Call) ([]place, error) {
+	for _, call := range reads {
+		if call.Err != nil && call.Code != zk.NoNode {
+			return nil, call.Err
 		}
 	}
+	if c.leases == "" {
+		return placesOf(c.dir, reads[0].Children), nil
+	}
+	return semaphoreOf(c.top, reads[0].Children, reads[1].Children, reads[0].Stat.Czxid), nil
 }
 
-// forget drops a claim that stands in line no more. The session's mutex is held.
-func (s *session) forget(c *claim) {
-	s.claims.Forget(c.ID, c)
-	s.disown(c)
-	s.unwatch(c)
+// find returns the claim's place by its prefix, or -1.
+func (c *claim) find(line []place) int {
+	return slices.IndexFunc(line, func(p place) bool { return strings.HasPrefix(path.Base(p.nodes[0]), c.prefix) })
 }
 
-// disown has what is told of the claim's nodes mean nothing any more. The session's mutex is held.
-func (s *session) disown(c *claim) {
-	for _, node := range c.nodes {
-		if s.own[node] == c {
-			delete(s.own, node)
+// place returns the claim's place by its node, or -1.
+func (c *claim) place(line []place) int {
+	if len(c.nodes) == 0 {
+		return -1
+	}
+	return placeOf(line, c.nodes[0])
+}
+
+// holds reports whether a node of the claim is held by the answers to requests of readLine.
+func (c *claim) holds(reads []*zk.Call, node string) bool {
+	line, err := c.line(reads)
+	at := placeOf(line, node)
+	return err == nil && at >= 0 && holds(line, at)
+}
+
+// toWatch returns the nodes whose change may let in the claim, which is not held, and the requests
+// that watch them. That is the nearest claim in its way, as long as all that wait ahead are let in
+// before it. The first that waits for permits, and one that may pass others since its limit is
+// larger, watches all that it waits for.
+func (c *claim) toWatch(line []place, at, ahead int) ([]string, []*zk.Call) {
+	first := true
+	if c.leases != "" {
+		ahead = -1
+		for i, p := range line[:at] {
+			if !p.lease {
+				first = false
+				if ahead = i; !p.foreign && p.limit < c.Limit {
+					ahead = -1
+					break
+				}
+			}
 		}
 	}
-	c.own = false
-}
-
-// watch has the claim hear of changes of nodes. It is called before the server is asked to tell them. The session's mutex is held.
-func (s *session) watch(c *claim, nodes ...string) {
-	s.unwatch(c)
-	c.ahead = nodes
-	for _, node := range nodes {
-		s.ahead[node] = append(s.ahead[node], c)
+	if ahead >= 0 {
+		node := line[ahead].nodes[0]
+		return []string{node}, []*zk.Call{zk.Get(node, c.Queue)}
 	}
-}
-
-func (s *session) unwatch(c *claim) {
-	for _, node := range c.ahead {
-		behind := slices.DeleteFunc(s.ahead[node], func(other *claim) bool { return other == c })
-		if s.ahead[node] = behind; len(behind) == 0 {
-			delete(s.ahead, node)
-		}
-	}
-	c.ahead = nil
+	return []string{c.leases, c.dir}, []*zk.Call{zk.Children(c.dir, c.Queue && !first), zk.Children(c.leases, c.Queue)}
 }

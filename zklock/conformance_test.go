@@ -39,7 +39,8 @@ func tryThese(t *testing.T, laws []drivertest.Law) {
 	drivertest.Run(t, func(*testing.T) drivertest.Harness { return newHarness(s, "", budget) }, laws...)
 }
 
-// budget is that of a semaphore which nobody has used for a minute: its nodes are missing, and made. See TestFlights.
+// budget is that of a semaphore which nobody has used for a minute: its nodes are missing, and
+// made. See TestFlights.
 var budget = drivertest.Budget{Acquire: 12, Release: 1, Handoff: 5}
 
 func TestConformanceOfOthers(t *testing.T) {
@@ -78,8 +79,9 @@ func cannot(law string) string {
 	return ""
 }
 
-// asked counts requests, and leaves out flights of nothing but reads that watch: half a second after a claim, and with a renewal, a session looks after
-// all nodes that it holds, while the suite counts something else. TestFlights counts them.
+// asked counts requests, and leaves out flights of nothing but reads that watch: half a second
+// after a claim, and with a renewal, a session looks after all nodes that it holds, while the suite
+// counts something else. TestFlights counts them.
 func asked(packet []byte) int {
 	requests, watching := requestsIn(packet)
 	if watching == requests {
@@ -88,7 +90,8 @@ func asked(packet []byte) int {
 	return requests
 }
 
-// End takes a session over and closes it, as an operator does, while its client is cut off, which would take it back.
+// End takes a session over and closes it, as an operator does, while its client is cut off, which
+// would take it back.
 func (h harness) End(t drivertest.T, d driver.Driver, s driver.Spec) {
 	t.Helper()
 	session, password := zklock.SessionOf(d, s.ID)
@@ -138,7 +141,8 @@ func connect(t drivertest.T, s *servertest.Server, path string) (driver.Driver, 
 	return d, l
 }
 
-// requestsIn counts the requests of a flight, and of these the reads that watch. The greeting of a connection is none.
+// requestsIn counts the requests of a flight, and of these the reads that watch. The greeting of a
+// connection is none.
 func requestsIn(packet []byte) (requests, watching int) {
 	const header, read = 12, 4
 	for len(packet) >= header {

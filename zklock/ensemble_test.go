@@ -53,8 +53,8 @@ func survives(t *testing.T) context.Context {
 	return ctx
 }
 
-// Who waits when the leader is killed is let in afterwards, in the order of coming, and nobody is told of a loss as long as there is another leader in
-// two thirds of the timeout.
+// Who waits when the leader is killed is let in afterwards, in the order of coming, and nobody is
+// told of a loss as long as there is another leader in two thirds of the timeout.
 func TestTheLeaderDiesUnderWaiters(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -187,7 +187,8 @@ func (p *parted) follows(t *testing.T, old int) {
 	t.Fatal("never seen: another one leads")
 }
 
-// A leader that reaches nobody is followed by another one. What its clients hold goes on over the others, and is renewed by nobody who has not asked the leader of now.
+// A leader that reaches nobody is followed by another one. What its clients hold goes on over the
+// others, and is renewed by nobody who has not asked the leader of now.
 func TestTheLeaderIsPartitioned(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -238,7 +239,8 @@ func TestTheLeaderIsPartitioned(t *testing.T) {
 	}
 }
 
-// A follower that the leader does not hear goes on to answer reads for a while, and renews nothing in that time.
+// A follower that the leader does not hear goes on to answer reads for a while, and renews nothing
+// in that time.
 func TestAFollowerIsPartitioned(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -270,7 +272,8 @@ func TestAFollowerIsPartitioned(t *testing.T) {
 	storetest.Awaits(t, other, next)
 }
 
-// A client whose member answers no more goes to another one, finds there what became of its request, and loses nothing.
+// A client whose member answers no more goes to another one, finds there what became of its
+// request, and loses nothing.
 func TestAMemberIsSilent(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -312,7 +315,8 @@ func TestAMemberIsSilent(t *testing.T) {
 	}
 }
 
-// Members that are restarted one after another interrupt nobody for good: locks go round, and nothing is lost.
+// Members that are restarted one after another interrupt nobody for good: locks go round, and
+// nothing is lost.
 func TestMembersAreRestartedOneAfterAnother(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -3,39 +3,34 @@ package zklock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"path"
 	"slices"
-	"strings"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/zk"
 )
 
-// enterAttempts bounds how often the lock's node goes just when a claim is to be put below it.
-const enterAttempts = 10
-
-// enter makes the claim's node in line and reads who stands with it, in one flight. The lock's node is made where it is missing, as a container, which the
-// servers remove some time after its last child has gone.
-func (s *session) enter(ctx context.Context, c *claim, missing bool) (look []*zk.Call, err error) {
-	for range enterAttempts {
+// enter makes the claim's node in line and reads the line, in one flight. The lock's node is made
+// if it is missing, as a container, which the servers remove some time after its last child is
+// gone.
+func (s *session) enter(ctx context.Context, c *claim, missing bool) (reads []*zk.Call, err error) {
+	for range attempts {
 		var parents []*zk.Call
 		if missing {
-			parents = append(parents, zk.Create(c.top, nil, s.d.parents, s.d.acl))
+			parents = append(parents, zk.Create(c.top, nil, s.parents, s.acl))
 			if c.dir != c.top {
-				parents = append(parents, zk.Create(c.dir, nil, s.d.parents, s.d.acl))
+				parents = append(parents, zk.Create(c.dir, nil, s.parents, s.acl))
 			}
 		}
-		create, look := s.creation(c), c.look()
-		err := s.launch(ctx, c, create, []*zk.Call{create}, slices.Concat(parents, []*zk.Call{create}, look)...)
+		create, reads := s.creation(c), c.readLine()
+		err := s.launch(ctx, c, create, []*zk.Call{create}, slices.Concat(parents, []*zk.Call{create}, reads)...)
 		if err != nil || create.Code != zk.NoNode {
-			return look, cmp.Or(err, create.Err)
+			return reads, cmp.Or(err, create.Err)
 		}
 		for i, parent := range parents {
 			switch {
 			case i == 0 && parent.Code == zk.NoNode:
-				return nil, s.d.missing()
+				return nil, s.missing()
 			case parent.Err != nil && parent.Code != zk.NodeExists && parent.Code != zk.NoNode:
 				return nil, parent.Err
 			}
@@ -45,76 +40,81 @@ func (s *session) enter(ctx context.Context, c *claim, missing bool) (look []*zk
 	return nil, fmt.Errorf("the node %s goes whenever it is to have a child: %w", c.dir, driver.ErrNotSent)
 }
 
-// launch sends a flight in which one call gives c its nodes, or others than it has, and finds out what became of it.
-func (s *session) launch(ctx context.Context, c *claim, call *zk.Call, makes []*zk.Call, flight ...*zk.Call) error {
-	s.mu.Lock()
-	s.disown(c) // that its node goes now is no loss
-	s.unwatch(c)
-	c.asked, c.makes = call, makes
-	s.mu.Unlock()
-	if err := s.client.Send(ctx, flight...); err != nil {
-		s.mu.Lock()
-		c.asked = nil
-		s.mu.Unlock()
-		return err
+// free reports whether c would be held if it entered now. A claim that does not queue makes no node
+// before that is known: the node would be in the way of others, for a moment, and it would come
+// between two claims of which one takes the other's place.
+func (s *session) free(ctx context.Context, c *claim, reads []*zk.Call) (bool, error) {
+	line, err := c.line(reads)
+	if err == nil {
+		err = s.apart(ctx, c, reads)
 	}
-	err := zk.Wait(ctx, flight...)
-	return cmp.Or(s.resolve(ctx, c), err)
+	if err != nil {
+		return false, err
+	}
+	line = append(line, place{kind: c.Kind, weight: c.Weight, limit: c.Limit})
+	for {
+		at := len(line) - 1
+		if holds(line, at) {
+			return true, nil
+		}
+		at = inWay(line, at)
+		if c.leases != "" {
+			return false, nil
+		}
+		get := zk.Get(line[at].nodes[0], false)
+		if err := s.client.Do(ctx, get); err != nil {
+			return false, err
+		}
+		switch {
+		case get.Code == zk.NoNode, get.Err == nil && get.Stat.Owner != 0:
+			// It is there, or was a moment ago.
+			return false, nil
+		case get.Err != nil:
+			return false, get.Err
+		}
+		line = slices.Delete(line, at, at+1)
+	}
 }
 
-// resolve finds out what became of the request that gives c its nodes, if that is not known. After a lost answer the leader's order says it, and the
-// nodes are found by the claim's own prefix.
-func (s *session) resolve(ctx context.Context, c *claim) error {
-	s.mu.Lock()
-	call, makes := c.asked, c.makes
-	s.mu.Unlock()
-	if call == nil {
-		return nil
-	}
-	err := call.Wait(ctx)
-	select {
-	case <-call.Done():
-		err = call.Err // also where ctx has ended at that moment
-	default:
+// apart returns an error if the line that was read has a claim beside which c cannot be: permits
+// and locks share no name.
+func (s *session) apart(ctx context.Context, c *claim, reads []*zk.Call) error {
+	line, err := c.line(reads)
+	if err != nil {
 		return err
 	}
-	var nodes []string
-	var czxid int64
-	switch {
-	case err == nil:
-		for _, made := range makes {
-			nodes, czxid = append(nodes, made.Path), made.Stat.Czxid
+	if c.leases != "" {
+		for _, p := range line {
+			if !p.foreign && p.kind != c.Kind {
+				return c.misfit(p)
+			}
 		}
-	case errors.Is(err, zk.ErrUnanswered):
-		sync, look := zk.Sync(c.top), c.look()
-		if err := s.client.Do(ctx, append([]*zk.Call{sync}, look...)...); err != nil {
-			return err
+		for _, p := range placesOf(c.top, reads[2].Children) {
+			get := zk.Get(p.nodes[0], false)
+			if err := s.client.Do(ctx, get); err != nil {
+				return err
+			}
+			if get.Err == nil && get.Stat.Owner != 0 {
+				return c.misfit(p)
+			}
 		}
-		line, err := c.line(look)
-		if err != nil || sync.Err != nil {
-			return cmp.Or(err, sync.Err)
-		}
-		if at := c.find(line); at >= 0 {
-			nodes = line[at].nodes
-		}
+		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c.asked = nil; nodes != nil {
-		s.stands(c, nodes, czxid)
+	if !slices.Contains(reads[0].Children, waitingPart[1:]) && !slices.Contains(reads[0].Children, leasesPart[1:]) {
+		return nil
+	}
+	parts := []*zk.Call{zk.Children(c.top+waitingPart, false), zk.Children(c.top+leasesPart, false)}
+	if err := s.client.Do(ctx, parts...); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if len(part.Children) > 0 {
+			return fmt.Errorf("%s is in use as a semaphore, so it takes no %s claim: use another name: %w", c.top, c.Kind, driver.ErrName)
+		}
 	}
 	return nil
 }
 
-// find returns where the claim stands by its prefix, or -1.
-func (c *claim) find(line []place) int {
-	return slices.IndexFunc(line, func(p place) bool { return strings.HasPrefix(path.Base(p.nodes[0]), c.prefix) })
-}
-
-// placeIn returns where the claim stands by its node, or -1. The session's mutex is held.
-func (c *claim) placeIn(line []place) int {
-	if len(c.nodes) == 0 {
-		return -1
-	}
-	return placeOf(line, c.nodes[0])
+func (c *claim) misfit(p place) error {
+	return fmt.Errorf("%s has a %s claim, so it takes no %s claim: use another name: %w", c.top, p.kind, c.Kind, driver.ErrName)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,8 +13,9 @@ import (
 	"github.com/interlock-go/interlock/internal/zk"
 )
 
-// Examine implements driver.Examiner. What the ensemble is, and what this user may do, the session for looks is told. What a server is, it says to
-// four-letter words, of which it answers only srvr unless its 4lw.commands.whitelist has more.
+// Examine implements driver.Examiner. What the ensemble is, and what this user may do, the session
+// for looks is told. What a server is, it says to four-letter words, of which it answers only srvr
+// unless its 4lw.commands.whitelist has more.
 func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, error) {
 	x := &examination{Exam: e, d: d, servers: make([]server, len(d.addrs))}
 	var all sync.WaitGroup
@@ -37,61 +37,11 @@ func (d *Driver) Examine(ctx context.Context, e driver.Exam) ([]driver.Finding, 
 	return x.found, nil
 }
 
-// examination is one of an ensemble.
-type examination struct {
-	driver.Exam
-	d       *Driver
-	servers []server // by the addresses of the driver
-	membership
-	found []driver.Finding
-}
-
-func (x *examination) add(f driver.Finding) { x.found = append(x.found, f) }
-
-// ensemble reports whether the servers are members of one, as opposed to a server that stands alone.
-func (x *examination) ensemble() bool { return x.votes+x.observers > 1 }
-
-// membership is who belongs to an ensemble.
-type membership struct {
-	told             bool
-	votes, observers int
-	weighted         bool     // some votes count more than others
-	hosts            []string // of the members
-}
-
-// membersOf reads the configuration that the servers keep as a node: lines such as server.1=zk1:2888:3888:participant;2181. That of a
-// server that stands alone is empty.
-func membersOf(config string) membership {
-	m := membership{told: true}
-	for line := range strings.Lines(config) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		switch what, _, _ := strings.Cut(key, "."); what {
-		case "server":
-			addrs, _, _ := strings.Cut(value, ";") // and where its clients connect
-			if strings.HasSuffix(addrs, ":observer") {
-				m.observers++
-			} else {
-				m.votes++
-			}
-			for addr := range strings.SplitSeq(addrs, "|") { // one that has several
-				host, _, _ := strings.Cut(addr, ":")
-				if in, _, ok := strings.Cut(strings.TrimPrefix(addr, "["), "]"); ok {
-					host = in
-				}
-				m.hosts = append(m.hosts, host)
-			}
-		case "group", "weight":
-			m.weighted = true
-		}
-	}
-	return m
-}
-
 // members looks at how many servers may be lost.
 func (x *examination) members(ctx context.Context) error {
 	f := driver.Finding{Title: "members"}
 	config := zk.Get("/zookeeper/config", false)
-	if err := x.d.ask(ctx, config); err != nil {
+	if err := x.d.reader.ask(ctx, config); err != nil {
 		return err
 	}
 	if config.Code != 0 {
@@ -121,11 +71,12 @@ func (x *examination) members(ctx context.Context) error {
 	return nil
 }
 
-// session looks at how long the servers keep a session that is asked for as one with locks is. It is gone at the end.
+// session looks at how long the servers keep a session that is asked for as one with locks is. It
+// is gone at the end.
 func (x *examination) session(ctx context.Context) error {
 	ctx, cancel := x.d.within(ctx)
 	defer cancel()
-	want := min(max(x.TTL, minTTL), x.d.maxTTL()) * 3 / 2
+	want := x.d.timeout(x.TTL)
 	c, err := zk.Dial(ctx, x.d.connection(want))
 	if err != nil {
 		return err
@@ -144,11 +95,11 @@ func (x *examination) session(ctx context.Context) error {
 	return nil
 }
 
-// never makes nodes, and then wants one that nobody has: so nothing is made, and what is refused is refused before. It returns what each of
-// the nodes was answered, 0 where it could be made.
+// never makes nodes, and then wants one that nobody has: so nothing is made, and what is refused is
+// refused before. It returns what each of the nodes was answered, 0 where it could be made.
 func (x *examination) never(ctx context.Context, nodes ...*zk.Call) (codes []zk.Code, err error) {
 	all := zk.Multi(append(slices.Clone(nodes), zk.Check(x.d.base+"/"+driver.NewID(), -1))...)
-	if err := x.d.ask(ctx, all); err != nil {
+	if err := x.d.reader.ask(ctx, all); err != nil {
 		return nil, err
 	}
 	for _, node := range nodes {
@@ -190,7 +141,8 @@ func (x *examination) rights(ctx context.Context) error {
 	return nil
 }
 
-// lists looks at whether access lists count. Nobody may make a node below the configuration, but for the servers' own superuser.
+// lists looks at whether access lists count. Nobody may make a node below the configuration, but
+// for the servers' own superuser.
 func (x *examination) lists(ctx context.Context) error {
 	f := driver.Finding{Title: "access lists", Seen: "what is made is everybody's, as was asked for"}
 	if x.d.acl == zk.Creators {
@@ -209,16 +161,15 @@ func (x *examination) lists(ctx context.Context) error {
 	return nil
 }
 
-const (
-	manyNames = 10_000          // each list of who holds goes through their nodes; smaller in tests
-	counting  = 3 * time.Second // of those that are empty
-)
+// counting bounds the look for names that are left over.
+const counting = 3 * time.Second
 
-// leftovers counts nodes of locks that nobody stands in. The servers remove a container a minute or two after its last child; those of kazoo stay.
+// leftovers counts nodes of locks that nobody stands in. The servers remove a container a minute or
+// two after its last child; those of kazoo stay.
 func (x *examination) leftovers(ctx context.Context) error {
 	f := driver.Finding{Title: "leftovers"}
 	all := zk.Children(x.d.root(), false)
-	if err := x.d.ask(ctx, all); err != nil {
+	if err := x.d.reader.ask(ctx, all); err != nil {
 		return err
 	}
 	if all.Code != 0 {
@@ -243,7 +194,7 @@ func (x *examination) leftovers(ctx context.Context) error {
 		for _, node := range some {
 			gets = append(gets, zk.Get(x.d.base+"/"+node, false))
 		}
-		if err := x.d.ask(bounded, gets...); err != nil {
+		if err := x.d.reader.ask(bounded, gets...); err != nil {
 			if ctx.Err() == nil && bounded.Err() != nil {
 				break
 			}

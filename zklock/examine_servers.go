@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -11,90 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/zk"
 )
-
-// server is what one says of itself.
-type server struct {
-	addr, at string // as it is named, and as it was reached
-	silent   bool   // it did not answer, for err
-	idle     bool   // it serves nobody
-	err      error
-
-	srvr, conf, mntr map[string]string // nil: not told
-	most             int               // connections of one host, of which it has the most; -1: not told
-	crowd            string            // that host
-}
-
-// question asks a server by its words.
-func (d *Driver) question(ctx context.Context, addr string) server {
-	ctx, cancel := d.within(ctx)
-	defer cancel()
-	s := server{addr: addr, most: -1}
-	o := d.connection(0)
-	ask := func(word, between string) map[string]string {
-		text, at, err := o.Word(ctx, addr, word)
-		switch {
-		case err == nil:
-			s.at = at
-			return fieldsOf(text, between)
-		case errors.Is(err, zk.ErrNotListed):
-			s.at = at
-		case errors.Is(err, zk.ErrNotServing):
-			s.idle, s.err = true, err
-		default:
-			s.silent, s.err = true, err
-		}
-		return nil
-	}
-	if s.srvr = ask("srvr", ": "); s.silent || s.idle {
-		return s
-	}
-	if s.conf = ask("conf", "="); s.silent {
-		return s
-	}
-	if s.mntr = ask("mntr", "\t"); s.silent {
-		return s
-	}
-	if text, _, err := o.Word(ctx, addr, "cons"); err == nil {
-		s.crowd, s.most = crowdOf(text)
-	}
-	return s
-}
-
-// fieldsOf reads lines of a name and a value.
-func fieldsOf(text, between string) map[string]string {
-	fields := map[string]string{}
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), between); ok {
-			fields[name] = value
-		}
-	}
-	return fields
-}
-
-// crowdOf is the host that has the most connections, of lines such as " /10.0.0.5:39000[1](queued=0,…)".
-func crowdOf(text string) (host string, most int) {
-	count := map[string]int{}
-	for line := range strings.Lines(text) {
-		addr, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "/"), "[1]")
-		addr, _, _ = strings.Cut(addr, "[0]")
-		at, _, err := net.SplitHostPort(addr)
-		if err != nil {
-			continue
-		}
-		if count[at]++; count[at] > most {
-			host, most = at, count[at]
-		}
-	}
-	return host, most
-}
-
-// number is one of what a server says, or 0.
-func number(said map[string]string, name string) int64 {
-	n, _ := strconv.ParseFloat(said[name], 64)
-	return int64(n)
-}
 
 // named looks at whether the addresses are those of one ensemble, and of more than one member.
 func (x *examination) named(ctx context.Context) error {
@@ -138,7 +54,8 @@ func (x *examination) named(ctx context.Context) error {
 	return nil
 }
 
-// isMember reports whether an address is that of a member itself, and none behind which they all are.
+// isMember reports whether an address is that of a member itself, and none behind which they all
+// are.
 func (x *examination) isMember(ctx context.Context, addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil || x.d.options.Dial != nil { // who knows where that goes
@@ -233,7 +150,8 @@ func faulty(version string) string {
 	return ""
 }
 
-// followers looks at how many have what the leader has. Where a server is silent that says it already.
+// followers looks at how many have what the leader has. Where a server is silent that says it
+// already.
 func (x *examination) followers(s server, quiet bool) driver.Finding {
 	f := driver.Finding{Title: "followers"}
 	if s.mntr == nil {
@@ -266,7 +184,8 @@ func (x *examination) ticks(s server) driver.Finding {
 	return f
 }
 
-// flushing looks at whether changes are on the disk when they are acknowledged. Our own session was a change.
+// flushing looks at whether changes are on the disk when they are acknowledged. Our own session was
+// a change.
 func flushing(s server) driver.Finding {
 	f := driver.Finding{Title: "flushing"}
 	if s.mntr["zk_cnt_fsynctime"] == "" { // servers before 3.6 do not count
@@ -301,7 +220,8 @@ func (x *examination) disk(s server) driver.Finding {
 	return f
 }
 
-// files looks at whether snapshots and logs are ever removed. A server keeps at least three of each, and none has much more than its data and 64 MiB.
+// files looks at whether snapshots and logs are ever removed. A server keeps at least three of
+// each, and none has much more than its data and 64 MiB.
 func files(s server) driver.Finding {
 	f := driver.Finding{Code: "O7", Title: "files"}
 	if s.conf["dataDirSize"] == "" || s.mntr == nil {
@@ -327,9 +247,9 @@ func connections(s server) driver.Finding {
 		return untold(f.Title, "conf and cons")
 	}
 	limit := int(number(s.conf, "maxClientCnxns"))
-	f.Seen = fmt.Sprintf("a host may have any number, and %s has %d", s.crowd, s.most)
+	f.Seen = fmt.Sprintf("a host may have any number, and %s has %d", s.busiest, s.most)
 	if limit > 0 {
-		f.Seen = fmt.Sprintf("a host may have %d (maxClientCnxns), and %s has %d", limit, s.crowd, s.most)
+		f.Seen = fmt.Sprintf("a host may have %d (maxClientCnxns), and %s has %d", limit, s.busiest, s.most)
 	}
 	if limit > 0 && s.most*10 >= limit*9 {
 		f.Level = driver.LevelWarn

@@ -20,13 +20,15 @@ import (
 // well are servers that tell everything, and wait for the disk.
 var well = []string{"-Dzookeeper.forceSync=yes", "4lw.commands.whitelist=*"}
 
-// srvrAlone is what cannot be looked at where a server answers no other word, as it does unless it is told to.
+// srvrAlone is what cannot be looked at where a server answers no other word, as it does unless it
+// is told to.
 var srvrAlone = examinetest.Levels{"ticks": examinetest.Skip, "flushing": examinetest.Skip, "disk": examinetest.Skip, "files": examinetest.Skip, "connections": examinetest.Skip}
 
 // unhurried is a TTL with which a busy machine is no slow store.
 var unhurried = &interlock.Options{TTL: 40 * time.Second, Grace: 13 * time.Second}
 
-// finds has the doctor look. A server that stands alone is told of always; here it is not to be expected each time.
+// finds has the doctor look. A server that stands alone is told of always; here it is not to be
+// expected each time.
 func finds(t *testing.T, what, url string, o *interlock.Options, want examinetest.Levels, choose ...interlock.DoctorOption) *interlock.Report {
 	t.Helper()
 	all := examinetest.Levels{"members": examinetest.Warn}
@@ -52,7 +54,8 @@ func made(t *testing.T, hand *zk.Client, nodes ...*zk.Call) {
 	do(t, hand, zk.Multi(nodes...))
 }
 
-// A server that is well gives no finding but that it stands alone, with leave to write neither, and nothing stays of it.
+// A server that is well gives no finding but that it stands alone, with leave to write neither, and
+// nothing stays of it.
 func TestDoctor_Well(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t, well...)
@@ -131,7 +134,8 @@ func TestDoctor_Rights(t *testing.T) {
 	finds(t, "a quota that is used up", server.URL()+"/small", unhurried, examinetest.Levels{"rights": examinetest.Bad})
 }
 
-// What the servers make of a session, how many connections a host may have, and whether access lists count.
+// What the servers make of a session, how many connections a host may have, and whether access
+// lists count.
 func TestDoctor_Settings(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t, append([]string{"-Dzookeeper.skipACL=yes", "minSessionTimeout=16000", "maxSessionTimeout=20000", "maxClientCnxns=30"}, well...)...)
@@ -146,14 +150,16 @@ func TestDoctor_Settings(t *testing.T) {
 	finds(t, "a crowd", server.URL(), short, examinetest.Levels{"connections": examinetest.Warn})
 }
 
-// What becomes of acknowledged changes when the machines crash, as far as the server tells it. TestTLS has a server that tells nothing.
+// What becomes of acknowledged changes when the machines crash, as far as the server tells it.
+// TestTLS has a server that tells nothing.
 func TestDoctor_Disk(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t, "-Dzookeeper.forceSync=no", "4lw.commands.whitelist=*")
 	finds(t, "it does not wait for the disk", server.URL(), unhurried, examinetest.Levels{"flushing": examinetest.Warn})
 }
 
-// Servers that are no ensemble have locks of their own, each. Where all are gone that is no finding.
+// Servers that are no ensemble have locks of their own, each. Where all are gone that is no
+// finding.
 func TestDoctor_TwoStores(t *testing.T) {
 	t.Parallel()
 	one, two := servertest.ZooKeeper(t, well...), servertest.ZooKeeper(t, well...)
@@ -178,7 +184,8 @@ func TestDoctor_LocalSessions(t *testing.T) {
 	finds(t, "sessions of one member", e.URL(), unhurried, examinetest.Levels{"rights": examinetest.Bad})
 }
 
-// member adds what is wrong with the version that is installed here to what is to be found in an ensemble.
+// member adds what is wrong with the version that is installed here to what is to be found in an
+// ensemble.
 func member(t *testing.T, s *servertest.Server, want examinetest.Levels) examinetest.Levels {
 	t.Helper()
 	answer, _, err := zk.Options{}.Word(within(t), s.Addr(), "srvr")
@@ -194,7 +201,8 @@ func member(t *testing.T, s *servertest.Server, want examinetest.Levels) examine
 	return all
 }
 
-// An ensemble of three is well; whoever is missing is told of, however the servers are named, and that there is no majority.
+// An ensemble of three is well; whoever is missing is told of, however the servers are named, and
+// that there is no majority.
 func TestDoctor_Ensemble(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -36,7 +36,7 @@ func Denying(ctx context.Context, of driver.Session, id string, asked func(check
 	go func() { done <- s.deny(ctx, c) }()
 	for disowned := false; !disowned && ctx.Err() == nil; {
 		s.mu.Lock()
-		disowned = !c.own
+		disowned = !c.watched
 		s.mu.Unlock()
 	}
 	asked(func(ctx context.Context) error { return s.check(ctx) })

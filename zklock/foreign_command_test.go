@@ -15,8 +15,9 @@ import (
 	"github.com/interlock-go/interlock/internal/storetest"
 )
 
-// The command and the other libraries keep each other out, whoever holds, and who waits gets in when the holder has released. Curator's read/write lock is kept out
-// by the command's readers alone, since it has no writers.
+// The command and the other libraries keep each other out, whoever holds, and who waits gets in
+// when the holder has released. Curator's read/write lock is kept out by the command's readers
+// alone, since it has no writers.
 func TestForeignersAndTheCommand(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

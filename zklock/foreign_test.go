@@ -104,7 +104,8 @@ func TestGoZooKeeperCuratorAndOurs(t *testing.T) {
 	storetest.Asks(t, s, storetest.Mutex("shared"), false)
 }
 
-// Curator's read/write lock and ours exclude each other as readers and writers do, in the order of coming.
+// Curator's read/write lock and ours exclude each other as readers and writers do, in the order of
+// coming.
 func TestCuratorsReadWriteLockAndOurs(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -226,7 +227,8 @@ func TestCuratorsSemaphoreMutexAndOurs(t *testing.T) {
 	storetest.Leaves(t, plain, one, true)
 }
 
-// Kazoo's locks in Python and ours in its layout exclude each other: its WriteLock and ReadLock as writers and readers, and its Lock as a mutex.
+// Kazoo's locks in Python and ours in its layout exclude each other: its WriteLock and ReadLock as
+// writers and readers, and its Lock as a mutex.
 func TestKazooAndOurs(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t)

@@ -47,7 +47,8 @@ func (h *heard) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Of many clients that wait a release tells one. Of a lock whose waiters all watch the parent, as the first recipes did, it tells every one of them.
+// Of many clients that wait a release tells one. Of a lock whose waiters all watch the parent, as
+// the first recipes did, it tells every one of them.
 func TestAReleaseTellsOneAndNoHerd(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t)

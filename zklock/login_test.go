@@ -158,8 +158,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// secured starts a server and returns where it speaks TLS: on a port that is free when it is chosen, and may be somebody's by the time that
-// the server listens there.
+// secured starts a server and returns where it speaks TLS: on a port that is free when it is
+// chosen, and may be somebody's by the time that the server listens there.
 func secured(t *testing.T, args ...string) (addr string) {
 	t.Helper()
 	for tries := 1; ; tries++ {

@@ -17,7 +17,8 @@ import (
 	"github.com/interlock-go/interlock/internal/zk"
 )
 
-// A parent that has numbered 2,147,483,647 children gives all others that number: nobody of ours holds with it.
+// A parent that has numbered 2,147,483,647 children gives all others that number: nobody of ours
+// holds with it.
 func TestZ10_NumbersRunOut(t *testing.T) {
 	t.Parallel()
 	server := aged(t, 0, map[string]int32{
@@ -71,7 +72,8 @@ func TestZ10_NumbersRunOut(t *testing.T) {
 	}
 }
 
-// Of an ensemble whose changes are beyond what tokens are made of nobody is given a token, and no claim stays in line for that. Who needs none is let in.
+// Of an ensemble whose changes are beyond what tokens are made of nobody is given a token, and no
+// claim stays in line for that. Who needs none is let in.
 func TestChangesBeyondTheTokens(t *testing.T) {
 	t.Parallel()
 	server := aged(t, 1<<47, nil)
@@ -102,7 +104,8 @@ func TestChangesBeyondTheTokens(t *testing.T) {
 	renews(t, s)
 }
 
-// aged is a server that begins with a snapshot after that change, in which these nodes have had so many children. Parents come first in the snapshot.
+// aged is a server that begins with a snapshot after that change, in which these nodes have had so
+// many children. Parents come first in the snapshot.
 func aged(t *testing.T, zxid int64, had map[string]int32) *servertest.Server {
 	t.Helper()
 	b := []byte("ZKSN")

@@ -15,27 +15,29 @@ import (
 
 // Options of a driver. The zero value is what most want.
 type Options struct {
-	// Path is the node under which the locks are, as /locks: Curator's namespace. It has to be there. Default: the root, so that the
-	// lock "orders" is the node /orders.
+	// Path is the node under which the locks are, as /locks: Curator's namespace. It has to be
+	// there. Default: the root, so that the lock "orders" is the node /orders.
 	Path string
 
-	// Timeout is how long the servers may take for one answer, at most the time of a session; default 3 s. A request without an
-	// answer leaves its outcome open: the core then releases the claim until that is certain.
+	// Timeout is how long the servers may take for one answer, at most the time of a session;
+	// default 3 s. A request without an answer leaves its outcome open: the core then releases the
+	// claim until that is certain.
 	Timeout time.Duration
 
-	// SemaphoreMutex has mutexes written as Curator's InterProcessSemaphoreMutex, a semaphore of one. Such a mutex shares no name with
-	// read and write claims.
+	// SemaphoreMutex has mutexes written as Curator's InterProcessSemaphoreMutex, a semaphore of
+	// one. Such a mutex shares no name with read and write claims.
 	SemaphoreMutex bool
 
 	// Layout is whose nodes are written; default [Curator].
 	Layout Layout
 
-	// User and Password are said to the servers over each connection, by ZooKeeper's scheme digest, or by SASL's DIGEST-MD5, in which the
-	// password does not go over the wire.
+	// User and Password are said to the servers over each connection, by ZooKeeper's scheme digest,
+	// or by SASL's DIGEST-MD5, in which the password does not go over the wire.
 	User, Password string
 	SASL           bool
 
-	// ACL says who may read and write what is made here. Default: with a User, [CreatorsOnly]; else [World].
+	// ACL says who may read and write what is made here. Default: with a User, [CreatorsOnly]; else
+	// [World].
 	ACL ACL
 
 	// TLS encrypts connections; nil does not. Its certificate is the client's.
@@ -60,7 +62,7 @@ type ACL string
 // The access lists.
 const (
 	World        ACL = "world" // anybody
-	CreatorsOnly ACL = "auth"  // whoever has logged in as the maker of a node has
+	CreatorsOnly ACL = "auth"  // clients that have logged in as the one that made the node
 )
 
 const defaultTimeout = 3 * time.Second

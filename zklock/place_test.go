@@ -11,7 +11,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Every place is ahead of another one or behind it, whatever the children are called and in which order they are told.
+// Every place is ahead of another one or behind it, whatever the children are called and in which
+// order they are told.
 func TestZ10_TheLineHasAnOrder(t *testing.T) {
 	want := []string{"k__lock__-2147483648", "_c_0-lock--1500000000", "_c_2-lock-0000000000", "_c_1-lock-1500000000", "_c_4-lock-2147483646", "_c_5-lock-2147483647", "_c_6-lock-2147483647"}
 	children := append(slices.Clone(want), "junk")
@@ -42,7 +43,8 @@ func TestNumbersOfChildren(t *testing.T) {
 	}
 }
 
-// Whatever stands among the leases is in somebody's way at most, and one claim's leases are one place.
+// Whatever stands among the leases is in somebody's way at most, and one claim's leases are one
+// place.
 func TestJunkAmongLeases(t *testing.T) {
 	const ours = "_c_01234567-89ab-cdef-0123-456789abcdef-"
 	leases := []string{

@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,9 +9,9 @@ import (
 	"github.com/interlock-go/interlock/internal/zk"
 )
 
-// Release implements driver.Session. A claim of which nothing is known here is looked for.
-func (s *session) Release(ctx context.Context, about driver.Claim) (bool, error) {
-	if err := checkName(about.Name); err != nil {
+// Release implements driver.Session. A claim that is not known here is looked for.
+func (s *session) Release(ctx context.Context, dc driver.Claim) (bool, error) {
+	if err := checkName(dc.Name); err != nil {
 		return false, err
 	}
 	s.mu.Lock()
@@ -20,9 +19,9 @@ func (s *session) Release(ctx context.Context, about driver.Claim) (bool, error)
 		s.mu.Unlock()
 		return false, driver.ErrSessionLost
 	}
-	c := s.claims.Leaving(about.ID, false, func() *claim { return s.newClaim(about) })
+	c := s.claims.Leaving(dc.ID, false, func() *claim { return newClaim(s.ensemble, dc) })
 	s.mu.Unlock()
-	held, err := s.release(ctx, c)
+	was, err := s.release(ctx, c)
 	if err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -31,47 +30,50 @@ func (s *session) Release(ctx context.Context, about driver.Claim) (bool, error)
 		}
 		return false, fmt.Errorf("zklock: release %s: %w", c.top, err)
 	}
-	return held, nil
+	return was, nil
 }
 
+// release takes the claim out of line, once.
 func (s *session) release(ctx context.Context, c *claim) (bool, error) {
 	if ctx.Err() != nil {
 		return false, fmt.Errorf("%w: %w", driver.ErrNotSent, context.Cause(ctx))
 	}
-	held, err := c.Release(ctx, &s.mu, false, s.timeout, func(ctx context.Context) error { return s.certain(ctx, s.leave(ctx, c)) })
+	was, err := c.Release(ctx, &s.mu, false, s.patience, func(ctx context.Context) error { return s.certain(ctx, s.leave(ctx, c)) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.Left {
 		s.forget(c)
 	}
-	return held, err
+	return was, err
 }
 
-// leave takes the claim's nodes away. It was held if it was the first, as far as we know or by the children just before, and nobody has written to it.
+// leave removes the claim's nodes. It was held if that is known here or by the line just before,
+// and nobody has written to its node.
 func (s *session) leave(ctx context.Context, c *claim) error {
 	if err := s.resolve(ctx, c); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	nodes, st, bar := c.nodes, c.state, c.bar
+	nodes, st, blocker := c.nodes, c.state, c.blocker
 	s.mu.Unlock()
-	if st == waiting && bar != "" {
-		// As long as that node is there c does not hold, and a line, which may be long, is not read for each who gives up.
-		step := zk.Multi(append([]*zk.Call{zk.Check(bar, -1)}, deletes(nodes, 0)...)...)
+	if st == waiting && blocker != "" {
+		// As long as that node is there c is not held, and the line, which may be long, is not read
+		// for each claim that is given up.
+		step := zk.Multi(append([]*zk.Call{zk.Check(blocker, -1)}, deletes(nodes, 0)...)...)
 		if err := s.client.Do(ctx, step); err != nil {
 			return err
 		}
 		if step.Err == nil {
 			return s.left(c, false)
 		}
-		// It has gone, or c's own node was marked, or is gone.
+		// That node is gone, or c's own was marked, or is gone.
 	}
 	if len(nodes) == 0 {
-		look := c.look()
-		if err := s.client.Do(ctx, look...); err != nil {
+		reads := c.readLine()
+		if err := s.client.Do(ctx, reads...); err != nil {
 			return err
 		}
-		line, err := c.line(look)
+		line, err := c.line(reads)
 		if err != nil {
 			return err
 		}
@@ -86,11 +88,11 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 	if len(out) > 1 {
 		flight = []*zk.Call{zk.Multi(out...)}
 	}
-	var look []*zk.Call
+	var reads []*zk.Call
 	if st <= waiting {
-		look = c.look()
+		reads = c.readLine()
 	}
-	if err := s.client.Do(ctx, slices.Concat(look, flight)...); err != nil {
+	if err := s.client.Do(ctx, slices.Concat(reads, flight)...); err != nil {
 		return err
 	}
 	code, err := refusal(out)
@@ -98,7 +100,7 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 	case err != nil:
 		return err
 	case code == 0:
-		return s.left(c, st == held || st <= waiting && c.held(look, nodes[0]))
+		return s.left(c, st == held || st <= waiting && c.holds(reads, nodes[0]))
 	}
 	if err := s.remove(ctx, nodes); err != nil { // it was marked, or is gone
 		return err
@@ -106,28 +108,7 @@ func (s *session) leave(ctx context.Context, c *claim) error {
 	return s.left(c, false)
 }
 
-// held reports whether by the children that look has read a node's claim was to hold.
-func (c *claim) held(look []*zk.Call, node string) bool {
-	line, err := c.line(look)
-	at := placeOf(line, node)
-	return err == nil && at >= 0 && holds(line, at)
-}
-
-// refusal is why nodes were not removed: that one has gone or was written to is no error.
-func refusal(out []*zk.Call) (code zk.Code, err error) {
-	for _, call := range out {
-		switch call.Code {
-		case zk.NoNode, zk.BadVersion:
-			code = call.Code
-		case zk.Inconsistent:
-		default:
-			err = cmp.Or(err, call.Err)
-		}
-	}
-	return code, err
-}
-
-// left takes in that c stands in line no more.
+// left records that c has left the line, and whether it was held until then.
 func (s *session) left(c *claim, was bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,27 +116,29 @@ func (s *session) left(c *claim, was bool) error {
 	return nil
 }
 
-// Requeue implements driver.Requeuer: the old node goes and the next one comes by one transaction.
+// Requeue implements driver.Requeuer: one transaction removes the old node and makes the next one.
 func (s *session) Requeue(ctx context.Context, old, next driver.Claim) (g driver.Grant, was bool, err error) {
-	c, err := s.find(next)
+	c, err := s.claim(next)
 	if err != nil {
 		return g, false, err
 	}
 	s.mu.Lock()
-	o := s.claims.Leaving(old.ID, false, func() *claim { return s.newClaim(old) })
+	o := s.claims.Leaving(old.ID, false, func() *claim { return newClaim(s.ensemble, old) })
 	s.mu.Unlock()
 	err = s.fly(ctx, c, func(ctx context.Context) error {
-		return o.Fly(ctx, &s.mu, false, s.timeout, func(ctx context.Context) error { return s.unchanged(ctx, c, s.certain(ctx, s.requeue(ctx, o, c))) })
+		return o.Fly(ctx, &s.mu, false, s.patience, func(ctx context.Context) error { return s.unchanged(ctx, c, s.certain(ctx, s.requeue(ctx, o, c))) })
 	})
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if o.Left {
+	left, was := o.Left, o.Was
+	if left {
 		s.forget(o)
 	}
-	g, err = s.say(c, "requeue", err)
-	return g, err == nil && o.Was, err
+	s.mu.Unlock()
+	g, err = s.answer(c, "requeue", err)
+	return g, err == nil && was, err
 }
 
+// requeue takes o out of line and puts c into it. If o was marked or is gone, that is two steps.
 func (s *session) requeue(ctx context.Context, o, c *claim) error {
 	if err := s.resolve(ctx, o); err != nil {
 		return err
@@ -166,14 +149,14 @@ func (s *session) requeue(ctx context.Context, o, c *claim) error {
 	for version := int32(0); len(nodes) > 0; {
 		var before []*zk.Call
 		if st == waiting {
-			before = o.look()
+			before = o.readLine()
 		}
-		after, out, create := c.look(), deletes(nodes, version), s.creation(c)
+		after, out, create := c.readLine(), deletes(nodes, version), s.creation(c)
 		step := zk.Multi(append(slices.Clone(out), create)...)
 		err := s.launch(ctx, c, create, []*zk.Call{create}, slices.Concat(before, []*zk.Call{step}, after)...)
 		made := create.Wait(ctx) == nil
 		if made {
-			_ = s.left(o, version == 0 && (st == held || st == waiting && o.held(before, nodes[0])))
+			_ = s.left(o, version == 0 && (st == held || st == waiting && o.holds(before, nodes[0])))
 		}
 		if err != nil {
 			return err
@@ -198,24 +181,4 @@ func (s *session) requeue(ctx context.Context, o, c *claim) error {
 		_ = s.left(o, false)
 	}
 	return s.acquire(ctx, c)
-}
-
-// remove removes nodes, whatever was written to them.
-func (s *session) remove(ctx context.Context, nodes []string) error {
-	out := deletes(nodes, -1)
-	if err := s.client.Do(ctx, out...); err != nil {
-		return err
-	}
-	_, err := refusal(out)
-	return err
-}
-
-// deletes are the calls that remove nodes, the first of them of that version.
-func deletes(nodes []string, version int32) []*zk.Call {
-	calls := make([]*zk.Call, len(nodes))
-	for i, node := range nodes {
-		calls[i] = zk.Delete(node, version)
-		version = -1
-	}
-	return calls
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/interlock-go/interlock/zklock"
 )
 
-// A renewal is a change, which a majority has to make: what a leader answers alone may come from one that others have replaced.
+// A renewal is a change, which a majority has to make: what a leader answers alone may come from
+// one that others have replaced.
 func TestZ17_ARenewalIsAChange(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t)

@@ -14,8 +14,9 @@ import (
 	"github.com/interlock-go/interlock/internal/zk"
 )
 
-// What a semaphore has free is taken by two flights: into the line, and out of it with a lease for each permit. One that waits is let in
-// by one look and one request, and of many who wait a release wakes one.
+// What a semaphore has free is taken by two flights: into the line, and out of it with a lease for
+// each permit. One that waits is let in by one look and one request, and of many who wait a release
+// wakes one.
 func TestFlightsOfASemaphore(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t)
@@ -47,13 +48,15 @@ func TestFlightsOfASemaphore(t *testing.T) {
 		storetest.Awaits(t, other, c)
 		storetest.Leaves(t, other, c, true)
 	}
-	// A look, the leases, and the release; who comes to be the first looks, and has the next lease told. The first was told twice.
+	// A look, the leases, and the release; who comes to be the first looks, and has the next lease
+	// told. The first was told twice.
 	if calls := behind.calls.Load() - before; calls > 9*crowd+10 {
 		t.Errorf("%d handoffs cost %d requests", crowd, calls)
 	}
 }
 
-// Who was let in under a limit of his own stands where he stood, also when nobody waits any more and the numbers begin anew.
+// Who was let in under a limit of his own stands where he stood, also when nobody waits any more
+// and the numbers begin anew.
 func TestTheNumbersOfASemaphoreBeginAnew(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t)
@@ -78,7 +81,8 @@ func TestTheNumbersOfASemaphoreBeginAnew(t *testing.T) {
 	storetest.Leaves(t, s, next, true)
 }
 
-// A lease whose answer is lost is found, whether the request was carried out or not, and one that is deleted is a loss.
+// A lease whose answer is lost is found, whether the request was carried out or not, and one that
+// is deleted is a loss.
 func TestALeaseIsLost(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t)
@@ -131,7 +135,8 @@ func TestWhoDoesNotWaitIsInNobodysWay(t *testing.T) {
 	storetest.Asks(t, s, idle, true)
 }
 
-// A permit that is refused, since its name is a lock, leaves nothing that the servers would never remove: they keep a container that never had a child.
+// A permit that is refused, since its name is a lock, leaves nothing that the servers would never
+// remove: they keep a container that never had a child.
 func TestARefusedPermitLeavesNothing(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t, "-Dznode.container.checkIntervalMs=50")
@@ -165,7 +170,8 @@ func TestALargeSemaphore(t *testing.T) {
 	}
 }
 
-// The leases of a claim are made by one request, which a server takes up to a size: what is beyond it is refused before it comes into line.
+// The leases of a claim are made by one request, which a server takes up to a size: what is beyond
+// it is refused before it comes into line.
 func TestSoManyLeasesAtOnce(t *testing.T) {
 	t.Parallel()
 	server := servertest.ZooKeeper(t)

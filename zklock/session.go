@@ -12,19 +12,21 @@ import (
 	"github.com/interlock-go/interlock/internal/zk"
 )
 
-// session is one session of the servers', with all its claims.
+// session is one session of the servers', with all its claims. This file has what is told of them;
+// what is asked, and how they move on, is in the files of request, hold, judge, and of each call.
 type session struct {
-	d       *Driver
-	id      string
-	owner   []byte        // as driver.Owner encodes it
-	timeout time.Duration // of one call
-	client  *zk.Client
-	number  int64
+	*ensemble
+	all      *sessions.Set[*session] // of the driver
+	id       string
+	owner    []byte        // as driver.Owner encodes it
+	patience time.Duration // of one call
+	client   *zk.Client
+	number   int64
+	refresh  func(context.Context, *claim) error // reads the line of a claim that waits and is stale
 
-	mu      sync.Mutex
-	claims  sessions.Claims[*claim]
-	own     map[string]*claim   // by their nodes
-	ahead   map[string][]*claim // by the nodes that they wait for
+	mu     sync.Mutex
+	claims sessions.Claims[*claim]
+	watches
 	closed  bool
 	lost    bool
 	ended   chan struct{} // closed with either
@@ -36,61 +38,60 @@ type session struct {
 // open opens a session of the servers'.
 func (s *session) open(ctx context.Context, timeout time.Duration) (err error) {
 	started := time.Now()
-	s.mu.Lock() // what is heard meanwhile waits for the client
+	s.mu.Lock() // events wait until there is a client
 	defer s.mu.Unlock()
-	o := s.d.connection(timeout)
-	o.Event, o.Connected, o.Over = s.hear, s.reconnected, s.expired
+	o := s.connection(timeout)
+	o.Event, o.Connected, o.Over = s.event, s.reconnected, s.expired
 	s.client, err = zk.Dial(ctx, o)
 	if err != nil {
 		return err
 	}
 	s.number, _ = s.client.Session()
 	s.contact = started
-	s.timeout = min(s.d.options.Timeout, s.client.Timeout())
+	s.patience = min(s.options.Timeout, s.client.Timeout())
 	return nil
 }
 
-// Valid implements driver.Session. A follower tells the leader only with its next ping whose sessions are alive; what is left of the
-// timeout is for that, and for a renewal that comes late.
+// Valid implements driver.Session. A follower tells the leader only with its next ping which
+// sessions are alive; the rest of the timeout is for that, and for a renewal that comes late.
 func (s *session) Valid() time.Duration { return s.client.Timeout() * 2 / 3 }
 
-// over reports whether nothing can be asked any more. s.mu is held.
+// over reports whether no more requests can be made. s.mu is held.
 func (s *session) over() bool { return s.closed || s.lost }
 
-// hear takes in a change of a node that was watched. It goes on the goroutine that reads answers, so a call that is answered later sees it.
-func (s *session) hear(e zk.Event) {
+// event handles a change of a node that was watched. It runs on the goroutine that reads answers,
+// so a call that is answered later finds it handled.
+func (s *session) event(e zk.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.own[e.Path]; c != nil {
-		c.own = false
+		c.watched = false
 		switch e.Type {
 		case zk.Deleted:
-			s.ends(c, gone)
+			s.lose(c, gone)
 		case zk.DataChanged:
-			s.ends(c, broken)
+			s.lose(c, broken)
 		}
 	}
-	behind := s.ahead[e.Path]
-	delete(s.ahead, e.Path) // so that unwatch leaves it alone
-	for _, c := range behind {
-		s.unwatch(c)
-		s.stir(c)
+	for _, c := range s.changed(e.Path) {
+		s.recheck(c)
 	}
 }
 
-// again has a claim look who is ahead. s.mu is held.
-func (s *session) again(c *claim) {
-	c.looks = true
+// outdate marks what is known of the claim's line as stale, and wakes its Wait. s.mu is held.
+func (s *session) outdate(c *claim) {
+	c.stale = true
 	c.wake.Give()
 }
 
-// stir has a claim look who is ahead, whether somebody waits for that or not: what a semaphore has room for is to be taken, or whoever comes
-// behind is not told. s.mu is held.
-func (s *session) stir(c *claim) {
-	s.again(c)
+// recheck has the claim's line read again. That of a permit is read even if nobody calls Wait: it
+// has to take what there is room for, or the claims behind it are not told. s.mu is held.
+func (s *session) recheck(c *claim) {
+	s.outdate(c)
 	if c.leases != "" && c.state == waiting && !c.Leaving && !s.over() {
 		go func() {
-			_ = s.fly(s.d.ctx, c, func(ctx context.Context) error { return s.lookAgain(ctx, c) }) // or else a Wait does, or the next renewal
+			// Or else a Wait does, or the next renewal.
+			_ = s.fly(s.ctx, c, func(ctx context.Context) error { return s.refresh(ctx, c) })
 		}()
 	}
 }
@@ -101,44 +102,44 @@ func (s *session) reconnected() {
 	defer s.mu.Unlock()
 	clear(s.ahead)
 	for _, c := range s.claims {
-		c.own, c.ahead = false, nil
+		c.watched, c.ahead = false, nil
 		if c.state == waiting {
-			s.stir(c)
+			s.recheck(c)
 		}
 	}
 	s.watchHeld()
 }
 
-// expired takes in that the servers have ended the session.
+// expired is called when the servers have ended the session.
 func (s *session) expired() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.over() {
+		close(s.losses)
+	}
 	s.finish(&s.lost)
 }
 
-// finish ends the session. s.mu is held.
-func (s *session) finish(how *bool) {
+// finish ends the session, and sets why. s.mu is held.
+func (s *session) finish(why *bool) {
 	if !s.over() {
 		close(s.ended)
-		if how == &s.lost {
-			close(s.losses)
-		}
 	}
-	*how = true
+	*why = true
 	if s.lookout != nil {
 		s.lookout.Stop()
 	}
 	for _, c := range s.claims {
-		s.ends(c, gone)
+		s.lose(c, gone)
 	}
 }
 
 // Lost implements driver.LossNotifier.
 func (s *session) Lost() <-chan driver.Loss { return s.losses }
 
-// find returns the claim of c, which may have been asked for before.
-func (s *session) find(c driver.Claim) (*claim, error) {
-	if want := s.d.allows(c); want != "" {
+// claim returns the claim of c, which may have been asked for before.
+func (s *session) claim(c driver.Claim) (*claim, error) {
+	if want := s.wants(c); want != "" {
 		return nil, fmt.Errorf("zklock: a %s of weight %d under limit %d: want %s: %w", c.Kind, c.Weight, c.Limit, want, driver.ErrRefused)
 	}
 	if err := checkName(c.Name); err != nil {
@@ -149,61 +150,44 @@ func (s *session) find(c driver.Claim) (*claim, error) {
 	if s.over() {
 		return nil, driver.ErrSessionLost
 	}
-	return s.claims.Of(c.ID, func() *claim { return s.newClaim(c) }), nil
+	return s.claims.Of(c.ID, func() *claim { return newClaim(s.ensemble, c) }), nil
 }
 
-// allows says what the numbers of a claim should be, or nothing where they are that.
-func (d *Driver) allows(c driver.Claim) string {
-	switch {
-	case c.Kind == driver.Permit && d.options.Layout == Kazoo:
-		return "a lock: in kazoo's layout there are no permits"
-	case c.Kind.Exclusive() && (c.Weight != driver.All || c.Limit != driver.All):
-		return fmt.Sprintf("%d for both", driver.All)
-	case c.Kind == driver.Read && (c.Weight != 1 || c.Limit != driver.All):
-		return fmt.Sprintf("1 under %d", driver.All)
-	case c.Kind < driver.Mutex || c.Kind > driver.Permit:
-		return "a mutex, write, read or permit claim"
-	case c.Weight < 1 || c.Limit < c.Weight || c.Limit > driver.All:
-		return fmt.Sprintf("1 ≤ weight ≤ limit ≤ %d", driver.All)
-	case c.Kind == driver.Permit && leaseCount(c)*(len(d.dir(c.Name))+leaseBytes) > maxRequest:
-		return fmt.Sprintf("fewer at once or a shorter name, since a server takes requests of up to %d bytes, or a limit above %d, where they are one node", maxRequest, maxLeases)
-	}
-	return ""
-}
-
-// fly makes one call for c, after the one before. It goes on when ctx ends, so that its outcome is known to the next one.
+// fly makes one call for c, after the one before. It goes on when ctx ends, so that the next one
+// knows its outcome.
 func (s *session) fly(ctx context.Context, c *claim, call func(ctx context.Context) error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("zklock: %w: %w", driver.ErrNotSent, context.Cause(ctx))
 	}
-	return c.Fly(ctx, &s.mu, false, s.timeout, call)
+	return c.Fly(ctx, &s.mu, false, s.patience, call)
 }
 
-// watchDelay is how long a claim that never waited is held before a change of its node is told: most are released before.
+// watchDelay is how long a claim that never waited is held before its node is watched: most are
+// released before.
 const watchDelay = 500 * time.Millisecond
 
-// watchHeld watches what is held by then. s.mu is held.
+// watchHeld watches the nodes of claims that are held after that delay. s.mu is held.
 func (s *session) watchHeld() {
 	if s.over() || s.lookout != nil {
 		return
 	}
 	s.lookout = time.AfterFunc(watchDelay, func() {
 		s.mu.Lock()
-		s.lookout = nil // what is held from now on is for the next one
+		s.lookout = nil // claims that are held from now on are for the next one
 		s.mu.Unlock()
-		ctx, cancel := context.WithTimeout(s.d.ctx, s.timeout)
+		ctx, cancel := context.WithTimeout(s.ctx, s.patience)
 		defer cancel()
 		_ = s.check(ctx) // or else the next renewal does
 	})
 }
 
-// check reads, behind the given calls, the nodes of claims of which no change would be told, and has it told from then on.
+// check reads, behind the given calls, the nodes of claims that are not watched, and watches them.
 func (s *session) check(ctx context.Context, calls ...*zk.Call) error {
 	gets := map[*claim][]*zk.Call{}
 	s.mu.Lock()
 	for _, c := range s.claims {
-		if (c.state == waiting || c.state == held) && !c.own && !c.Leaving && len(c.nodes) > 0 && c.asked == nil {
-			gets[c] = s.tell(c)
+		if (c.state == waiting || c.state == held) && !c.watched && !c.Leaving && len(c.nodes) > 0 && c.asked == nil {
+			gets[c] = s.watchOwn(c)
 			calls = append(calls, gets[c]...)
 		}
 	}
@@ -215,99 +199,86 @@ func (s *session) check(ctx context.Context, calls ...*zk.Call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c, own := range gets {
-		s.told(ctx, c, own)
+		s.read(ctx, c, own)
 	}
 	return err
 }
 
-// tell returns the calls that read the claim's nodes and have their next change told. s.mu is held.
-func (s *session) tell(c *claim) (calls []*zk.Call) {
-	c.own = true // before it is asked: the change may be told before the caller goes on
-	for _, node := range c.nodes {
-		s.own[node] = c
-		calls = append(calls, zk.Get(node, true))
-	}
-	return calls
+// checkOwn sends the requests of watchOwn for a claim, and others behind them. It reports whether
+// the claim is lost.
+func (s *session) checkOwn(ctx context.Context, c *claim, own []*zk.Call, others ...*zk.Call) (lost bool, err error) {
+	err = s.client.Do(ctx, append(own[:len(own):len(own)], others...)...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read(ctx, c, own)
+	return c.state >= broken, err
 }
 
-// told takes in the answers of such calls. Without one nobody knows whether a change will be told. What was read of nodes that the claim had
-// when it was asked, and has no more, says nothing. s.mu is held.
-func (s *session) told(ctx context.Context, c *claim, gets []*zk.Call) {
+// read handles the answers to requests of watchOwn. Without an answer it is not known whether a
+// change will be told. The answer about a node that the claim had when it was asked, and has no
+// more, is ignored. s.mu is held.
+func (s *session) read(ctx context.Context, c *claim, gets []*zk.Call) {
 	for _, get := range gets {
-		if s.own[get.Asked()] != c {
+		path := get.Asked()
+		if s.own[path] != c {
 			continue
 		}
 		select {
 		case <-get.Done():
-			s.read(c, get.Asked(), get)
-			c.own = c.own && get.Err == nil
+			switch {
+			case get.Err == nil && get.Stat.Owner == s.number:
+				if path == c.nodes[0] {
+					c.czxid = get.Stat.Czxid
+				}
+				if get.Stat.Version != 0 {
+					s.lose(c, broken)
+				}
+			case get.Err == nil || get.Code == zk.NoNode:
+				s.lose(c, gone)
+			}
+			c.watched = c.watched && get.Err == nil
 		default:
-			c.own = c.own && ctx.Err() == nil
+			c.watched = c.watched && ctx.Err() == nil
 		}
 	}
 }
 
-// Renew implements driver.Session: a majority is asked, so that a server that has lost the leader renews nothing, nor does a leader that was voted out and has not
-// heard of it yet. Every change that was made before has been told when it is answered.
-func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
-	s.mu.Lock()
-	if s.over() {
-		s.mu.Unlock()
-		return driver.Renewal{}, driver.ErrSessionLost
+// placed records the nodes of a claim, by which it is in line. s.mu is held.
+func (s *session) placed(c *claim, nodes []string, czxid int64) {
+	s.unwatchOwn(c)
+	c.nodes, c.czxid = nodes, czxid
+	if c.state == absent {
+		c.state = waiting
 	}
-	var stuck []*claim
-	for _, c := range s.claims {
-		if c.Leaving && !c.Left && c.Landing() == nil {
-			stuck = append(stuck, c) // its Release had no answer, and perhaps nobody repeats it
-		}
-		if c.looks {
-			s.stir(c)
-		}
-	}
-	s.mu.Unlock()
-	for _, c := range stuck {
-		go func() { _, _ = s.release(s.d.ctx, c) }()
-	}
-	rctx, cancel := context.WithTimeout(ctx, s.Valid())
-	defer cancel()
-	started, err := s.contacted(rctx)
-	for errors.Is(err, zk.ErrUnanswered) && rctx.Err() == nil {
-		started, err = s.contacted(rctx) // over another connection
-	}
-	if err != nil {
-		return driver.Renewal{}, fmt.Errorf("zklock: renew: %w", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over() {
-		return driver.Renewal{}, driver.ErrSessionLost
-	}
-	// Of an earlier question the leader knows for certain; of this one it may be told only with the follower's next ping.
-	r := driver.Renewal{Valid: min(s.Valid(), max(s.client.Timeout()-started.Sub(s.contact), s.client.Timeout()/3))}
-	s.contact = started
-	for _, c := range s.claims {
-		if c.state >= broken && !c.Leaving {
-			r.Lost = append(r.Lost, c.loss())
-		}
-	}
-	return r, nil
 }
 
-// contacted asks a majority, and reads what nobody would tell. It returns when it began. A leader answers a Sync all by itself, for some time also when others
-// follow another one; so this is a change, of nothing.
-func (s *session) contacted(ctx context.Context) (started time.Time, err error) {
-	started = time.Now()
-	call := zk.Multi(zk.Check(s.d.root(), -1))
-	if err = s.check(ctx, call); err == nil && call.Code != zk.NoNode && call.Code != zk.NoAuth { // which a majority says, too
-		err = call.Err
+// lose moves the claim to gone or broken, and reports its loss. s.mu is held.
+func (s *session) lose(c *claim, how state) {
+	if c.state >= broken {
+		return
 	}
-	return started, err
+	c.state = how
+	c.wake.Give()
+	if !c.Leaving && !s.over() {
+		select {
+		case s.losses <- c.loss():
+		default: // the next renewal says it
+		}
+	}
 }
 
-// certain asks after a lost answer whether the servers have ended the session, which then is why.
+// forget drops a claim that is in line no more. s.mu is held.
+func (s *session) forget(c *claim) {
+	s.claims.Forget(c.ID, c)
+	s.unwatchOwn(c)
+	s.unwatch(c)
+}
+
+// certain returns the error of a request, after a lost answer that the servers have ended the
+// session if they have.
 func (s *session) certain(ctx context.Context, err error) error {
 	if errors.Is(err, zk.ErrUnanswered) {
-		if end := s.client.Do(ctx, zk.Sync(s.d.root())); errors.Is(end, driver.ErrSessionLost) {
+		if end := s.client.Do(ctx, zk.Sync(s.root())); errors.Is(end, driver.ErrSessionLost) {
 			return end
 		}
 	}
@@ -323,8 +294,9 @@ func (s *session) Close(ctx context.Context) error {
 	if again {
 		return nil // with its driver
 	}
-	s.d.sessions.Remove(s)
-	ctx, cancel := context.WithTimeout(ctx, s.timeout) // where no server is reached, time ends the session
+	s.all.Remove(s)
+	// If no server can be reached, time ends the session.
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	if err := s.client.Close(ctx); err != nil {
 		return fmt.Errorf("zklock: close a session: %w", err)

@@ -9,10 +9,11 @@ import (
 	"github.com/interlock-go/interlock/internal/zk"
 )
 
-// Wait implements driver.Session. Without a connection it waits for one: that is no loss as long as the session lives.
-func (s *session) Wait(ctx context.Context, about driver.Claim) (driver.Grant, error) {
+// Wait implements driver.Session. Without a connection it waits for one: that is no loss as long as
+// the session lives.
+func (s *session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
 	s.mu.Lock()
-	c, known := s.claims[about.ID]
+	c, known := s.claims[dc.ID]
 	over := s.over()
 	s.mu.Unlock()
 	switch {
@@ -23,20 +24,19 @@ func (s *session) Wait(ctx context.Context, about driver.Claim) (driver.Grant, e
 	}
 	for {
 		s.mu.Lock()
-		g, certain, err := c.answer()
-		look := c.looks
-		over := s.over()
+		g, final, err := c.answer()
+		stale, over := c.stale, s.over()
 		s.mu.Unlock()
 		switch {
 		case over:
 			return driver.Grant{}, driver.ErrSessionLost
-		case certain:
+		case final:
 			return g, err
 		case ctx.Err() != nil:
 			return driver.Grant{}, ctx.Err()
-		case look:
+		case stale:
 			err := s.fly(ctx, c, func(ctx context.Context) error {
-				err := s.lookAgain(ctx, c)
+				err := s.reread(ctx, c)
 				if errors.Is(err, driver.ErrRefused) {
 					err = s.unchanged(ctx, c, err)
 				}
@@ -55,26 +55,26 @@ func (s *session) Wait(ctx context.Context, about driver.Claim) (driver.Grant, e
 	}
 }
 
-// lookAgain looks who is ahead of a claim that waits.
-func (s *session) lookAgain(ctx context.Context, c *claim) error {
+// reread reads the line of a claim that waits and is stale, and judges the claim.
+func (s *session) reread(ctx context.Context, c *claim) error {
 	s.mu.Lock()
-	waits := c.state == waiting && !c.Leaving && c.looks
-	c.looks = false
+	waits := c.state == waiting && !c.Leaving && c.stale
+	c.stale = false
 	s.mu.Unlock()
 	if !waits {
 		return nil
 	}
-	look := c.look()
+	reads := c.readLine()
 	err := s.resolve(ctx, c)
 	if err == nil {
-		err = s.client.Do(ctx, look...)
+		err = s.client.Do(ctx, reads...)
 	}
 	if err == nil {
-		err = s.judge(ctx, c, look)
+		err = s.judge(ctx, c, reads)
 	}
 	if err != nil {
 		s.mu.Lock()
-		s.again(c)
+		s.outdate(c)
 		s.mu.Unlock()
 	}
 	return err
