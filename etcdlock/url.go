@@ -45,11 +45,8 @@ func ParseURL(u *url.URL) (clientv3.Config, *Options, error) {
 }
 
 func read(u *url.URL, c *clientv3.Config) (*Options, error) {
-	if err := storeurl.Misread(u); err != nil {
+	if err := storeurl.OnlyHosts(u, "2379", "namespace"); err != nil {
 		return nil, err
-	}
-	if u.Opaque != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
-		return nil, fmt.Errorf("something stands behind the hosts of the URL: want %s://host:2379,host:2379, and ?namespace= for what is to begin every key", u.Scheme)
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		endpoint, err := storeurl.Host(host, "2379")
@@ -60,10 +57,9 @@ func read(u *url.URL, c *clientv3.Config) (*Options, error) {
 	}
 	p := driver.NewParams(u)
 	o := &Options{Namespace: driver.Param(p, "namespace", storeurl.Text), Timeout: driver.Param(p, "timeout", storeurl.Positive)}
-	password, _ := u.User.Password()
-	c.Username, c.Password = u.User.Username(), cmp.Or(driver.Param(p, "password_file", storeurl.Secret), password)
+	c.Username, c.Password = storeurl.Login(u, p)
 	var err error
-	c.TLS, err = storeurl.TLS(p, strings.HasSuffix(u.Scheme, "+tls"), "etcd+tls://")
+	c.TLS, err = storeurl.SchemeTLS(u, p)
 	if err == nil && c.Password != "" && c.Username == "" {
 		err = errors.New("the URL has a password and no user: want user:password before the @")
 	}

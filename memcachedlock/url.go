@@ -30,22 +30,17 @@ func open(ctx context.Context, u *url.URL) (driver.Driver, error) {
 }
 
 func parse(u *url.URL) (*Options, error) {
-	if err := storeurl.Misread(u); err != nil {
+	if err := storeurl.OnlyHosts(u, "11211", "prefix"); err != nil {
 		return nil, err
 	}
-	if u.Opaque != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
-		return nil, fmt.Errorf("something stands behind the hosts of the URL: want %s://host:11211,host:11211, and ?prefix= for what is to begin every key", u.Scheme)
-	}
 	p := driver.NewParams(u)
-	password, _ := u.User.Password()
 	o := &Options{
-		Layout:   Layout(driver.Param(p, "layout", storeurl.Text)),
-		Prefix:   driver.Param(p, "prefix", storeurl.Text),
-		Timeout:  driver.Param(p, "timeout", storeurl.Positive),
-		User:     u.User.Username(),
-		Password: cmp.Or(driver.Param(p, "password_file", storeurl.Secret), password),
+		Layout:  Layout(driver.Param(p, "layout", storeurl.Text)),
+		Prefix:  driver.Param(p, "prefix", storeurl.Text),
+		Timeout: driver.Param(p, "timeout", storeurl.Positive),
 	}
+	o.User, o.Password = storeurl.Login(u, p)
 	var err error
-	o.TLS, err = storeurl.TLS(p, strings.HasSuffix(u.Scheme, "+tls"), "memcached+tls://")
+	o.TLS, err = storeurl.SchemeTLS(u, p)
 	return o, cmp.Or(p.Err(), err)
 }

@@ -34,19 +34,17 @@ func read(u *url.URL) (*Options, error) {
 		return nil, fmt.Errorf("the URL names no server: want %s://HOST:PORT,HOST:PORT/PATH", u.Scheme)
 	}
 	p := driver.NewParams(u)
-	password, _ := u.User.Password()
 	o := &Options{
 		Path:           u.Path,
 		Timeout:        driver.Param(p, "timeout", storeurl.Positive),
 		Layout:         Layout(driver.Param(p, "layout", storeurl.Text)),
 		SemaphoreMutex: driver.Param(p, "mutex", oneOf("semaphore", "Curator's InterProcessSemaphoreMutex")),
 		ACL:            ACL(driver.Param(p, "acl", storeurl.Text)),
-		User:           u.User.Username(),
-		Password:       cmp.Or(driver.Param(p, "password_file", storeurl.Secret), password),
 		SASL:           driver.Param(p, "sasl", oneOf("DIGEST-MD5", "the only mechanism: Kerberos (GSSAPI) is not supported")),
 	}
+	o.User, o.Password = storeurl.Login(u, p)
 	var err error
-	o.TLS, err = storeurl.TLS(p, strings.HasSuffix(u.Scheme, "+tls"), "zk+tls://")
+	o.TLS, err = storeurl.SchemeTLS(u, p)
 	return o, cmp.Or(p.Err(), err)
 }
 

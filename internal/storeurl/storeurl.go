@@ -2,6 +2,7 @@
 package storeurl
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -16,8 +17,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Misread refuses a URL that does not mean what its writer meant. Unescaped, a character of a password can end the host,
-// and what is left of the password stands where others may be quoted from: an @ there gives it away.
+// Misread refuses a URL that does not mean what its writer meant. Unescaped, a character of a
+// password can end the host, and what is left of the password stands where others may be quoted
+// from: an @ there gives it away.
 func Misread(u *url.URL) error {
 	if strings.Contains(u.Opaque+u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
 		return &driver.URLError{Err: errors.New("the URL has an @ behind the host: want the characters / ? # % and @ of a password written as %2F %3F %23 %25 and %40, and an @ elsewhere as %40")}
@@ -25,7 +27,26 @@ func Misread(u *url.URL) error {
 	return nil
 }
 
-// Host reads one of the hosts; without a port it has the usual one, and without a name it is this machine.
+// OnlyHosts is [Misread] for a URL that has nothing between its hosts and its parameters.
+func OnlyHosts(u *url.URL, port, parameter string) error {
+	if err := Misread(u); err != nil {
+		return err
+	}
+	if u.Opaque != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
+		return fmt.Errorf("something stands behind the hosts of the URL: want %s://host:%[2]s,host:%[2]s, and ?%s= for what is to begin every key", u.Scheme, port, parameter)
+	}
+	return nil
+}
+
+// Login reads user and password. A password from the file that the parameter password_file names
+// comes first.
+func Login(u *url.URL, p *driver.Params) (user, password string) {
+	password, _ = u.User.Password()
+	return u.User.Username(), cmp.Or(driver.Param(p, "password_file", Secret), password)
+}
+
+// Host reads one of the hosts; without a port it has the usual one, and without a name it is this
+// machine.
 func Host(host, usual string) (string, error) {
 	h, port, err := net.SplitHostPort(host)
 	if err != nil {
@@ -40,8 +61,14 @@ func Host(host, usual string) (string, error) {
 	return net.JoinHostPort(h, port), nil
 }
 
-// TLS reads the parameters ca, cert, key (files), server_name and skip_verify. It is nil where the URL is not of an encrypted scheme, which
-// want names.
+// SchemeTLS is [TLS] for a store whose encrypted scheme ends in +tls.
+func SchemeTLS(u *url.URL, p *driver.Params) (*tls.Config, error) {
+	plain := strings.TrimSuffix(u.Scheme, "+tls")
+	return TLS(p, plain != u.Scheme, plain+"+tls://")
+}
+
+// TLS reads the parameters ca, cert, key (files), server_name and skip_verify. It is nil where the
+// URL is not of an encrypted scheme, which want names.
 func TLS(p *driver.Params, encrypted bool, want string) (*tls.Config, error) {
 	ca := driver.Param(p, "ca", os.ReadFile)
 	cert, key := driver.Param(p, "cert", Text), driver.Param(p, "key", Text)
