@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 	"github.com/interlock-go/interlock/etcdlock"
@@ -135,5 +137,109 @@ func TestTLS(t *testing.T) {
 		if d, err := driver.OpenURL(t.Context(), raw); !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, %v, want that nothing was sent and %q", raw, d, err, says)
 		}
+	}
+}
+
+// guard has a server ask for names and passwords: app with the password secret may use what begins
+// with locks/, and one the name a and the sessions.
+func guard(t *testing.T, server *servertest.Server) {
+	t.Helper()
+	admin := client(t, server.Addr())
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(admin.UserAdd(t.Context(), "root", "r"))
+	must(admin.RoleAdd(t.Context(), "root"))
+	must(admin.UserGrantRole(t.Context(), "root", "root"))
+	must(admin.UserAdd(t.Context(), "app", "secret"))
+	must(admin.RoleAdd(t.Context(), "locks"))
+	must(admin.RoleGrantPermission(t.Context(), "locks", "locks/", clientv3.GetPrefixRangeEnd("locks/"), clientv3.PermissionType(clientv3.PermReadWrite)))
+	must(admin.UserGrantRole(t.Context(), "app", "locks"))
+	must(admin.UserAdd(t.Context(), "one", "secret"))
+	must(admin.RoleAdd(t.Context(), "one"))
+	for _, prefix := range []string{"a/", "interlock:sessions/"} {
+		must(admin.RoleGrantPermission(t.Context(), "one", prefix, clientv3.GetPrefixRangeEnd(prefix), clientv3.PermissionType(clientv3.PermReadWrite)))
+	}
+	must(admin.UserGrantRole(t.Context(), "one", "one"))
+	must(admin.AuthEnable(t.Context()))
+}
+
+// A user of locks needs the rights to read and write under the namespace and no other, and a
+// password that is right.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	guard(t, server)
+	open := func(user, namespace string) (driver.Driver, error) {
+		return driver.OpenURL(t.Context(), "etcd://"+user+server.Addr()+"?timeout=1m&namespace="+namespace) // a login takes a busy server long
+	}
+	for _, try := range []struct{ user, namespace string }{{"app:wrong@", "locks/"}, {"app:secret@", "other/"}, {"", "locks/"}} {
+		d, err := open(try.user, try.namespace)
+		if !errors.Is(err, driver.ErrRefused) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q under %q: %v, %v, want it refused", try.user, try.namespace, d, err)
+		}
+	}
+	for user, namespace := range map[string]string{"app:secret@": "locks/", "one:secret@": ""} {
+		d, err := open(user, namespace)
+		if err != nil {
+			t.Fatalf("%s under %q: %v", user, namespace, err)
+		}
+		defer d.Close(t.Context())
+		handOver(t, session(t, d), session(t, d), func() {})
+	}
+}
+
+// A login that had no answer in time is no refusal, although the server says one when it is there
+// at last: it is asked again.
+func TestALoginWithoutAnswerIsNotRefused(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	guard(t, server)
+	w := wire.New(t, server.Addr())
+	heal := w.Stall(wire.Both)
+	go func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for w.Count().Connections < 2 && t.Context().Err() == nil { // the second is of the look that tells why
+			<-tick.C
+		}
+		heal()
+	}()
+	d, err := driver.OpenURL(t.Context(), "etcd://app:secret@"+w.Addr()+"?namespace=locks/&timeout=700ms")
+	if err == nil {
+		_ = d.Close(t.Context())
+	}
+	if !errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), w.Addr()) {
+		t.Errorf("a login without an answer: %v, want that nothing was sent", err)
+	}
+}
+
+// The server forgets the token of who holds and waits, as when it has expired or a password was
+// changed: the client logs in again, also at a server that refuses a login with a token that it
+// does not know.
+func TestTokenIsForgotten(t *testing.T) {
+	t.Parallel()
+	server := servertest.Etcd(t)
+	guard(t, server)
+	root, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Addr()}, Username: "root", Password: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	d, err := driver.OpenURL(t.Context(), "etcd://app:secret@"+server.Addr()+"?namespace=locks/&timeout=1m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close(context.Background())
+	a, b := session(t, d), session(t, d)
+	for range 2 {
+		handOver(t, a, b, func() {
+			if _, err := root.UserChangePassword(t.Context(), "app", "secret"); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
