@@ -56,10 +56,11 @@ func leaveNothing(t *testing.T, locks int, silence func(*memlock.Driver) func())
 		}
 		return nil
 	})
-	d.behind(func(_ context.Context, op string, _ driver.Claim) {
+	d.behind(func(op string, _ driver.Claim, err error) error {
 		if op == "release" {
 			releasing.Add(-1)
 		}
+		return err
 	})
 	c := newClient(t, d, &interlock.Options{Patience: 5 * time.Second})
 	kept := hold(t, c, "kept") // keeps the session alive, so that no expiry cleans up for us
@@ -217,10 +218,11 @@ func TestUnavailable_FewClaimsAreGivenBackAtATimeOnceTheStoreIsSilent(t *testing
 			}
 			return nil
 		})
-		wire.behind(func(_ context.Context, op string, _ driver.Claim) {
+		wire.behind(func(op string, _ driver.Claim, err error) error {
 			if op == "release" {
 				releasing.Add(-1)
 			}
+			return err
 		})
 		a, b := newClient(t, store, nil), newClient(t, wire, nil)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -266,15 +268,15 @@ func TestUnavailable_FewClaimsAreGivenBackAtATimeOnceTheStoreIsSilent(t *testing
 func TestA13_ALostReplyBlocksNobody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := memlock.New()
-		d := &tap{Driver: store}
+		d := &spy{Driver: store}
 		lose := true
-		d.after = func(op string, _ driver.Claim, err error) error {
+		d.behind(func(op string, _ driver.Claim, err error) error {
 			if op == "acquire" && lose {
 				lose = false
 				return errors.New("connection reset")
 			}
 			return err
-		}
+		})
 		c := newClient(t, d, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -97,15 +97,15 @@ func TestClient_KeepsNothingOfWhatIsOver(t *testing.T) {
 // Every session that was opened is closed: also the one that came when its only waiter had left, and the one that the
 // store had ended.
 func TestClient_ClosesEverySession(t *testing.T) {
-	for name, play := range map[string]func(t *testing.T, d *tap, c *interlock.Client){
-		"the waiter left while it was opened": func(t *testing.T, _ *tap, c *interlock.Client) {
+	for name, play := range map[string]func(t *testing.T, d *spy, c *interlock.Client){
+		"the waiter left while it was opened": func(t *testing.T, _ *spy, c *interlock.Client) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			if _, err := c.Mutex("m", interlock.Isolated()).Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("lock: %v", err)
 			}
 		},
-		"the store ended it": func(t *testing.T, d *tap, c *interlock.Client) {
+		"the store ended it": func(t *testing.T, d *spy, c *interlock.Client) {
 			l := lock(t.Context(), t, c.Mutex("m"))
 			d.EndSessions()
 			<-l.Context().Done()
@@ -114,17 +114,17 @@ func TestClient_ClosesEverySession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				d := &tap{Driver: memlock.New()}
-				d.after = func(op string, _ driver.Claim, err error) error {
+				d := &spy{Driver: memlock.New()}
+				d.behind(func(op string, _ driver.Claim, err error) error {
 					if op == "open" {
 						time.Sleep(2 * time.Second)
 					}
 					return err
-				}
+				})
 				c := newClient(t, d, nil)
 				play(t, d, c)
 				time.Sleep(3 * time.Second)
-				if opened, closed := len(d.made("open")), len(d.made("close")); opened != 1 || closed != opened {
+				if opened, closed := d.count("open"), d.count("close"); opened != 1 || closed != opened {
 					t.Errorf("%d sessions opened, %d closed, want 1 of each", opened, closed)
 				}
 			})

@@ -17,7 +17,7 @@ import (
 func TestA20_CloseIsBoundedAndLeavesNobody(t *testing.T) {
 	for _, stall := range []bool{false, true} {
 		bubble(t, func(t *testing.T) { // which panics if a goroutine is left
-			d := &tap{Driver: memlock.New()}
+			d := &spy{Driver: memlock.New()}
 			c := must[*interlock.Client](t)(interlock.New(d, nil))
 			for i := range 20 {
 				lock(t.Context(), t, c.Mutex(fmt.Sprint(i), interlock.Grace(time.Second)))
@@ -60,9 +60,9 @@ func TestA20_CloseIsBoundedAndLeavesNobody(t *testing.T) {
 			if n := int(ended.Load()); n != len(waits) {
 				t.Errorf("stalled %t: %d of %d waits ended at once", stall, n, len(waits))
 			}
-			renewals := len(d.made("renew"))
+			renewals := d.count("renew")
 			time.Sleep(time.Hour)
-			if n := len(d.made("renew")) - renewals; n != 0 {
+			if n := d.count("renew") - renewals; n != 0 {
 				t.Errorf("stalled %t: %d renewals after Close", stall, n)
 			}
 			if err := c.Close(); err != nil {

@@ -1,6 +1,7 @@
 package interlock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,7 +18,7 @@ import (
 func TestA09_TheLabelIsNoSecretAndNoIdentity(t *testing.T) {
 	for _, label := range []string{"m", "worker", "", strings.Repeat("x", 2000), "a\"b\\c", "\xff"} {
 		bubble(t, func(t *testing.T) {
-			d := &tap{Driver: memlock.New()}
+			d := &spy{Driver: memlock.New()}
 			o := &interlock.Options{Owner: label}
 			a, b := newClient(t, d, o), newClient(t, d, o)
 			release(t, lock(t.Context(), t, a.Mutex("m")))
@@ -73,15 +74,15 @@ func TestA06_EveryAttemptHasAnIDOfItsOwn(t *testing.T) {
 		store := memlock.New()
 		granted := make(chan struct{})
 		var acquires atomic.Int32
-		d := &tap{Driver: store}
-		d.after = func(op string, _ driver.Claim, err error) error {
+		d := &spy{Driver: store}
+		d.behind(func(op string, _ driver.Claim, err error) error {
 			if op == "acquire" && acquires.Add(1) == 1 {
 				return errors.New("connection reset") // after the store has done it
 			}
 			return err
-		}
+		})
 		first := ""
-		d.before = func(op string, c driver.Claim) error {
+		d.ahead(func(_ context.Context, op string, c driver.Claim) error {
 			if op == "acquire" && first == "" {
 				first = c.ID
 			}
@@ -89,7 +90,7 @@ func TestA06_EveryAttemptHasAnIDOfItsOwn(t *testing.T) {
 				<-granted // the first attempt's release is overtaken by the second attempt
 			}
 			return nil
-		}
+		})
 		c := newClient(t, d, &interlock.Options{TTL: 10 * time.Second})
 		attempt := background(func() (*interlock.Lease, error) { return c.Mutex("m").Lock(t.Context()) })
 		time.Sleep(time.Second)

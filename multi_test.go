@@ -18,7 +18,7 @@ import (
 
 func TestMulti_TakesEachNameOnceInTheOrderOfBytes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		d := &tap{Driver: memlock.New()}
+		d := &spy{Driver: memlock.New()}
 		c := newClient(t, d, nil)
 		names := []string{"b", "é", "a", "b", "B", "a"}
 		l := lock(t.Context(), t, c.Multi(names))

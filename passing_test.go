@@ -105,7 +105,7 @@ func TestPassing_ProcessesAlternateHoweverManyWait(t *testing.T) {
 			var grants, turns [2]int
 			var stops []func()
 			for i, n := range []int{1, 100} {
-				d := &tap{Driver: store.Share()}
+				d := &spy{Driver: store.Share()}
 				last := ""
 				stops = append(stops, crowd(t, n, newClient(t, d, nil).Mutex("m"), section, true, func(*interlock.Lease) {
 					turns[i]++
@@ -190,19 +190,19 @@ func (d single) Traits() driver.Traits {
 
 func TestIsolated_HasASessionOfItsOwnThatEndsWithTheLease(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		d := &tap{Driver: memlock.New()}
+		d := &spy{Driver: memlock.New()}
 		c := newClient(t, d, nil)
 		shared := []*interlock.Lease{lock(t.Context(), t, c.Mutex("a")), lock(t.Context(), t, c.Mutex("b"))}
-		if n := len(d.made("open")); n != 1 {
+		if n := d.count("open"); n != 1 {
 			t.Errorf("%d sessions for two locks of one TTL", n)
 		}
 		one, two := lock(t.Context(), t, c.Mutex("c", interlock.Isolated())), lock(t.Context(), t, c.Mutex("d", interlock.Isolated()))
-		if n := len(d.made("open")); n != 3 {
+		if n := d.count("open"); n != 3 {
 			t.Errorf("%d sessions, want two more", n)
 		}
 		release(t, one, two)
 		synctest.Wait()
-		if n := len(d.made("close")); n != 2 {
+		if n := d.count("close"); n != 2 {
 			t.Errorf("%d sessions were closed, want two", n)
 		}
 		_, err := c.Mutex("a", interlock.Isolated()).TryLock(t.Context())
@@ -212,11 +212,11 @@ func TestIsolated_HasASessionOfItsOwnThatEndsWithTheLease(t *testing.T) {
 		_, err = c.Mutex("a", interlock.Isolated()).Lock(ctx)
 		matches(t, err, interlock.ErrHeld, context.DeadlineExceeded)
 		synctest.Wait()
-		if opened, closed := len(d.made("open")), len(d.made("close")); opened != 5 || closed != 4 {
+		if opened, closed := d.count("open"), d.count("close"); opened != 5 || closed != 4 {
 			t.Errorf("%d sessions opened and %d closed, want those that got nothing closed too", opened, closed)
 		}
 		other := lock(t.Context(), t, c.Mutex("e", interlock.TTL(time.Minute)))
-		if n := len(d.made("open")); n != 6 {
+		if n := d.count("open"); n != 6 {
 			t.Errorf("%d sessions: another TTL is another session", n)
 		}
 		release(t, append(shared, other)...)

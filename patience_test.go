@@ -150,9 +150,9 @@ func TestDeadline_OfAWaiterInLineMatchesErrHeld(t *testing.T) {
 // store refuses all else has waited in vain all the same.
 func TestPatience_ARenewalOfNothingIsNoAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		store, over := &tap{Driver: memlock.New()}, make(chan struct{})
+		store, over := &spy{Driver: memlock.New()}, make(chan struct{})
 		defer close(over)
-		store.before = func(op string, _ driver.Claim) error {
+		store.ahead(func(_ context.Context, op string, _ driver.Claim) error {
 			if op != "acquire" {
 				return nil
 			}
@@ -161,7 +161,7 @@ func TestPatience_ARenewalOfNothingIsNoAnswer(t *testing.T) {
 			case <-over:
 			}
 			return fmt.Errorf("a replica: %w", driver.ErrNotSent)
-		}
+		})
 		c := newClient(t, store, &interlock.Options{TTL: time.Second, Patience: 5 * time.Second})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -163,7 +163,7 @@ func droppedIsLogged(t *testing.T, ttl time.Duration) {
 func TestA08_ALeaseIsSafeForConcurrentUse(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		tracer := &traces{}
-		d := &tap{Driver: memlock.New()}
+		d := &spy{Driver: memlock.New()}
 		c := newClient(t, d, &interlock.Options{Tracer: tracer})
 		l := lock(t.Context(), t, c.Mutex("m"))
 		ctx, fence := l.Context(), l.Fence()
@@ -182,7 +182,7 @@ func TestA08_ALeaseIsSafeForConcurrentUse(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := len(d.made("release")); n != 1 {
+		if n := d.count("release"); n != 1 {
 			t.Errorf("%d releases were sent", n)
 		}
 		if n := len(tracer.holds()); n != 1 {

@@ -19,10 +19,11 @@ import (
 func TestL05_TrustCountsFromTheOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, r, start := &spy{Driver: memlock.New()}, &traces{}, time.Now()
-		d.behind(func(_ context.Context, op string, _ driver.Claim) {
+		d.behind(func(op string, _ driver.Claim, err error) error {
 			if op == "open" {
 				time.Sleep(2 * time.Second)
 			}
+			return err
 		})
 		r.during = func() {
 			r.mu.Lock()
@@ -92,10 +93,11 @@ func lateReply(t *testing.T, slow string) (margin time.Duration) {
 	d := &spy{Driver: memlock.New()}
 	var lag atomic.Bool
 	lag.Store(true)
-	d.behind(func(_ context.Context, op string, _ driver.Claim) {
+	d.behind(func(op string, _ driver.Claim, err error) error {
 		if op == slow && lag.Load() {
 			time.Sleep(2 * time.Second)
 		}
+		return err
 	})
 	a, b := newClient(t, d, &interlock.Options{TTL: 10 * time.Second}), newClient(t, d.Share(), nil)
 	if slow == "renew" {

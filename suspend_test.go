@@ -183,12 +183,13 @@ func TestO02_SuspendedWhileItAcquires(t *testing.T) {
 				release(t, first)
 			}
 			suspended := false
-			theirs.behind(func(_ context.Context, op string, c driver.Claim) {
+			theirs.behind(func(op string, c driver.Claim, err error) error {
 				if asked := map[bool]string{false: "acquire", true: "wait"}[waits]; op == asked && !suspended {
 					suspended = true
 					machine.suspend(time.Hour)
 					store.Forget("m") // its time was over long ago
 				}
+				return err
 			})
 			got := background(func() (*interlock.Lease, error) { return c.Mutex("m").Lock(t.Context()) })
 			if waits {

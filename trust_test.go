@@ -223,10 +223,11 @@ func TestTrust_GrantPushedAfterAStopIsRenewedFirst(t *testing.T) {
 					}
 					return nil
 				})
-				d.behind(func(_ context.Context, op string, _ driver.Claim) {
+				d.behind(func(op string, _ driver.Claim, err error) error {
 					if op == "wait" {
 						<-stopped
 					}
+					return err
 				})
 				o := &interlock.Options{TTL: 10 * time.Second, Grace: time.Second, Patience: time.Hour}
 				other := d.Share()
@@ -343,20 +344,20 @@ func TestTrust_MultiBeginsAgainWhenItLosesOneWhileItWaits(t *testing.T) {
 // A renewal that began while an Acquire was under way may not have reached the claim: its trust is that of the Acquire.
 func TestARenewalUnderWayCoversNoNewClaim(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		d := &tap{Driver: memlock.New()}
-		d.after = func(op string, c driver.Claim, err error) error {
+		d := &spy{Driver: memlock.New()}
+		d.behind(func(op string, c driver.Claim, err error) error {
 			if op == "acquire" && c.Name == "slow" {
 				time.Sleep(6 * time.Second) // the store has it; the answer takes its time
 			}
 			return err
-		}
+		})
 		c := newClient(t, d, nil)
 		defer release(t, hold(t, c, "other")) // so that the session is renewed meanwhile
 		time.Sleep(time.Second)
 		started := time.Now()
 		l := hold(t, c, "slow")
 		defer release(t, l)
-		if len(d.made("renew")) == 0 {
+		if d.count("renew") == 0 {
 			t.Fatal("nothing was renewed while the answer was on its way")
 		}
 		if got, want := l.Until().Sub(started), 13500*time.Millisecond; got > want {

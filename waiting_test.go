@@ -60,12 +60,12 @@ func TestA18_AReleaseWakesOneAndAFailingStoreIsSpared(t *testing.T) {
 		const clients = 32
 		store := memlock.New()
 		l := lock(t.Context(), t, newClient(t, store, nil).Mutex("m"))
-		var taps []*tap
+		var spies []*spy
 		var waits []*attempt
 		for range clients {
-			d := &tap{Driver: store.Share()}
+			d := &spy{Driver: store.Share()}
 			c := newClient(t, d, nil)
-			taps = append(taps, d)
+			spies = append(spies, d)
 			waits = append(waits, background(func() (*interlock.Lease, error) { return c.Mutex("m").Lock(t.Context()) }))
 			synctest.Wait()
 		}
@@ -74,8 +74,8 @@ func TestA18_AReleaseWakesOneAndAFailingStoreIsSpared(t *testing.T) {
 			release(t, w.wait(t))
 		}
 		synctest.Wait()
-		for i, d := range taps {
-			if a, w, r := len(d.made("acquire")), len(d.made("wait")), len(d.made("release", "requeue")); a != 1 || w != 1 || r != 1 {
+		for i, d := range spies {
+			if a, w, r := d.count("acquire"), d.count("wait"), len(d.made("release", "requeue")); a != 1 || w != 1 || r != 1 {
 				t.Errorf("client %d: %d acquires, %d waits, %d releases", i, a, w, r)
 			}
 		}
