@@ -2,51 +2,17 @@ package drivertest
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
 
-// process is a driver that shares nothing with the others but the store.
-type process struct {
-	w    *world
-	name string
-	d    driver.Driver
-	gone bool // killed or closed by a law, or the store was restarted, so that its Close may fail
-}
-
-func (w *world) process(name string) *process {
-	p := &process{w: w, name: name, d: w.h.Driver(w.t)}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.processes = append(w.processes, p)
-	return p
-}
-
-// kill ends the process of a as SIGKILL does.
-func (a *actor) kill(killer Killer) {
-	a.p.gone = true
-	a.lapse()
-	killer.Kill(a.w.t, a.p.d)
-	a.w.story.add(time.Now(), a.name, "is killed")
-}
-
-// close closes the driver.
-func (p *process) close(ctx context.Context) error {
-	_, err := ask(ctx, p.w, p.name, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.d.Close(ctx) },
-		func(_ struct{}, err error) string {
-			if err != nil {
-				return "Close of the driver → error: " + p.w.story.err(err)
-			}
-			return "Close of the driver"
-		})
-	return err
-}
-
-// actor is a session of a process. Its methods that return no error end the trial when one comes.
+// actor is a session of a process, which makes calls for a law. Its methods that return no error
+// end the trial when one comes.
 type actor struct {
-	w     *world
+	lease
+
+	w     *trial
 	p     *process
 	name  string
 	spec  driver.Spec
@@ -54,27 +20,7 @@ type actor struct {
 	asked time.Time     // when Open was called
 	valid time.Duration // what Open gave
 
-	mu          sync.Mutex
-	until       time.Time     // when its time is over unless it is renewed
-	given       time.Duration // for how long it was opened or renewed last
-	lapses      bool          // nobody is to renew it any more
-	refused     bool          // the last Renew came in time and was answered with an error or without a time
-	called      time.Time     // when its last call was back
 	stopKeeping context.CancelFunc
-	lost        map[string]error // what Renew and the channel have said to be lost, and why
-	sessionLost bool
-}
-
-// actor returns a session in a process of its own, kept alive until the trial ends.
-func (w *world) actor(name string) *actor {
-	a := w.still(name, w.ttl)
-	a.keep()
-	return a
-}
-
-// still returns a session in a process of its own that nobody renews.
-func (w *world) still(name string, ttl time.Duration) *actor {
-	return w.process(name).open(name, ttl)
 }
 
 // open returns another session of p that nobody renews.
@@ -84,7 +30,7 @@ func (p *process) open(name string, ttl time.Duration) *actor {
 
 // openAs is open for an owner.
 func (p *process) openAs(name string, ttl time.Duration, owner driver.Owner) *actor {
-	a := &actor{w: p.w, p: p, name: name, lost: map[string]error{}}
+	a := &actor{w: p.w, p: p, name: name}
 	a.spec = driver.Spec{ID: driver.NewID(), TTL: ttl, Owner: owner}
 	a.asked = time.Now()
 	s, err := call(a.w.ctx, a, func(ctx context.Context) (driver.Session, error) {
@@ -105,72 +51,105 @@ func (p *process) openAs(name string, ttl time.Duration, owner driver.Owner) *ac
 	if a.valid <= 0 {
 		p.w.fail("a session with a TTL of %v is valid for %v: want more than 0", ttl, a.valid)
 	}
-	a.until, a.given = a.asked.Add(a.valid), a.valid
-	p.w.mu.Lock()
-	defer p.w.mu.Unlock()
-	p.w.actors = append(p.w.actors, a)
+	a.begin(a.asked, a.valid)
+	p.w.opened(a)
 	return a
+}
+
+// kill ends the process of a as SIGKILL does.
+func (a *actor) kill(killer Killer) {
+	a.p.gone = true
+	a.lapse()
+	killer.Kill(a.w.t, a.p.d)
+	a.w.story.add(time.Now(), a.name, "is killed")
+}
+
+// keep renews the session in the background, as the core does, until the trial or unkeep ends it.
+func (a *actor) keep() *actor {
+	ctx, stop := context.WithCancel(a.w.ctx)
+	a.stopKeeping = stop
+	a.w.start(func() {
+		for from := a.asked; ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Until(from.Add(a.pace()))):
+			}
+			a.overdue()
+			from = time.Now()
+			within, cancel := context.WithTimeout(ctx, 3*a.pace())
+			r, err := call(within, a, a.s.Renew, nil)
+			if err != nil && within.Err() != nil {
+				err = unanswered{err}
+			}
+			cancel()
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil || len(r.Lost) > 0 {
+				a.w.story.add(time.Now(), a.name, "Renew in the background → %s", a.renewal(r, err))
+			}
+			a.note(from, r, err)
+		}
+	})
+	return a
+}
+
+// renewIfDue renews a session that nobody keeps, as often as keep would.
+func (a *actor) renewIfDue() {
+	if a.due() {
+		a.renew()
+	}
+}
+
+// unkeep ends keep.
+func (a *actor) unkeep() {
+	if a.stopKeeping != nil {
+		a.stopKeeping()
+	}
+}
+
+// overdue notes if the session's time is over although it was to live.
+func (a *actor) overdue() {
+	if late := a.over(); late >= 0 {
+		a.w.unrenewed(a.name, late)
+	}
+}
+
+// note remembers the answer to a Renew that was called at from.
+func (a *actor) note(from time.Time, r driver.Renewal, err error) {
+	if err == nil {
+		a.overdue() // when it was answered
+	}
+	a.renewed(from, r, err)
+}
+
+// hears notes what the session's channel of losses says until the trial ends.
+func (a *actor) hears() {
+	_, lost := a.channels()
+	if lost == nil {
+		return
+	}
+	a.w.start(func() {
+		for {
+			select {
+			case <-a.w.ctx.Done():
+				return
+			case l, open := <-lost:
+				if !open {
+					return
+				}
+				a.w.story.add(time.Now(), a.name, "is told: %s", a.w.story.loss(l))
+				a.loses(l)
+			}
+		}
+	})
 }
 
 // call makes one call of a's session and writes it down.
 func call[R any](ctx context.Context, a *actor, f func(context.Context) (R, error), what func(R, error) string) (R, error) {
-	defer func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.called = time.Now()
-	}()
+	defer a.back()
 	return ask(ctx, a.w, a.name, f, what)
-}
-
-// renewedBy returns when the session was renewed at the latest, and not before from: a store with one liveness for all claims may
-// renew it along with any call.
-func (a *actor) renewedBy(from time.Time) time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.called.After(from) {
-		return a.called
-	}
-	return from
-}
-
-// ask makes one call of a driver and writes it down. A call that is not back soon after its context ended breaks
-// whatever law is being tried: the core relies on it everywhere. A ctx without a deadline, such as the trial's own, gets
-// one that allows patience.
-func ask[R any](ctx context.Context, w *world, who string, f func(context.Context) (R, error), what func(R, error) string) (R, error) {
-	if _, has := ctx.Deadline(); !has {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
-		defer cancel()
-	}
-	type answer struct {
-		r   R
-		err error
-	}
-	from := time.Now()
-	back := make(chan answer, 1)
-	go func() {
-		r, err := f(ctx)
-		back <- answer{r, err}
-	}()
-	var got answer
-	select {
-	case got = <-back:
-	case <-ctx.Done():
-		bound := min(promptly, 2*time.Second+w.slack())
-		select {
-		case got = <-back:
-		case <-time.After(bound):
-			w.story.add(from, who, "a call does not return although its context has ended")
-			w.fail("a call of %s was not back %v after its context had ended: each call returns promptly when its context ends", who, bound)
-		}
-	}
-	if what != nil {
-		w.story.add(from, who, "%s", what(got.r, got.err))
-	}
-	if ctx.Err() == nil && noAnswer(got.err) && (timedOut(got.err) || time.Since(from) >= tardy) {
-		got.err = unanswered{got.err}
-	}
-	return got.r, got.err
 }
 
 // tryAcquire is Acquire as the driver answers it.
@@ -213,12 +192,56 @@ func (a *actor) tryRelease(ctx context.Context, c driver.Claim) (bool, error) {
 		})
 }
 
+// requeued is the answer to a Requeue.
+type requeued struct {
+	driver.Grant
+	held bool // the old claim, until now
+}
+
+func (a *actor) tryRequeue(ctx context.Context, old, next driver.Claim) (requeued, error) {
+	return call(ctx, a, func(ctx context.Context) (requeued, error) {
+		g, held, err := a.s.(driver.Requeuer).Requeue(ctx, old, next)
+		return requeued{g, held}, err
+	}, func(r requeued, err error) string {
+		text := "Requeue(" + a.w.story.label(old.ID) + ", " + a.w.story.claim(next) + ") → " + a.w.story.grant(r.Grant, err)
+		if err == nil && !r.held {
+			text += ", and " + a.w.story.label(old.ID) + " was not held"
+		}
+		return text
+	})
+}
+
 // tryRenew is Renew as the driver answers it.
 func (a *actor) tryRenew(ctx context.Context) (driver.Renewal, error) {
 	from := time.Now()
 	r, err := call(ctx, a, a.s.Renew, func(r driver.Renewal, err error) string { return "Renew → " + a.renewal(r, err) })
 	a.note(from, r, err)
 	return r, err
+}
+
+func (a *actor) renewal(r driver.Renewal, err error) string {
+	if err != nil {
+		return "error: " + a.w.story.err(err)
+	}
+	text := "valid " + r.Valid.String()
+	for _, l := range r.Lost {
+		text += ", " + a.w.story.loss(l)
+	}
+	return text
+}
+
+// tryClose is Close as the driver answers it.
+func (a *actor) tryClose() error {
+	a.unkeep()
+	a.lapse()
+	_, err := call(a.w.ctx, a, func(ctx context.Context) (struct{}, error) { return struct{}{}, a.s.Close(ctx) },
+		func(_ struct{}, err error) string {
+			if err != nil {
+				return "Close → error: " + a.w.story.err(err)
+			}
+			return "Close"
+		})
+	return err
 }
 
 // state returns what Acquire answers.
@@ -237,6 +260,12 @@ func (a *actor) hold(c driver.Claim) driver.Grant {
 		a.w.fail("%s was not given %s, which nothing stands in the way of", a.name, a.w.story.claim(c))
 	}
 	return g
+}
+
+// held acquires c, which is free, and returns it.
+func (a *actor) held(c driver.Claim) driver.Claim {
+	a.hold(c)
+	return c
 }
 
 // queue puts c into a line behind others.
@@ -302,6 +331,18 @@ func (a *actor) letGo(c driver.Claim) {
 	}
 }
 
+// requeue leaves with old, which is held, and stands in line again with next.
+func (a *actor) requeue(old, next driver.Claim) driver.Grant {
+	r, err := a.tryRequeue(a.w.ctx, old, next)
+	if err != nil {
+		a.w.fail("%s could not requeue %s although nothing was wrong: %v", a.name, a.w.story.label(old.ID), err)
+	}
+	if !r.held {
+		a.w.fail("Requeue said of %s, which was held, that it had not been", a.w.story.label(old.ID))
+	}
+	return r.Grant
+}
+
 // renew renews and insists on success.
 func (a *actor) renew() driver.Renewal {
 	r, err := a.tryRenew(a.w.ctx)
@@ -311,31 +352,20 @@ func (a *actor) renew() driver.Renewal {
 	return r
 }
 
+// renewInTime renews and insists that the claim is not reported lost.
+func (a *actor) renewInTime(c driver.Claim) {
+	for _, lost := range a.renew().Lost {
+		if lost.ID == c.ID {
+			a.w.fail("Renew says that %s is lost although it was neither released nor broken and its session was renewed in time", a.w.story.claim(c))
+		}
+	}
+}
+
 // close ends the session.
 func (a *actor) close() {
 	if err := a.tryClose(); err != nil {
 		a.w.fail("%s could not close its session although nothing was wrong: %v", a.name, err)
 	}
-}
-
-// tryClose is Close as the driver answers it.
-func (a *actor) tryClose() error {
-	a.unkeep()
-	a.lapse()
-	_, err := call(a.w.ctx, a, func(ctx context.Context) (struct{}, error) { return struct{}{}, a.s.Close(ctx) },
-		func(_ struct{}, err error) string {
-			if err != nil {
-				return "Close → error: " + a.w.story.err(err)
-			}
-			return "Close"
-		})
-	return err
-}
-
-// held acquires c, which is free, and returns it.
-func (a *actor) held(c driver.Claim) driver.Claim {
-	a.hold(c)
-	return c
 }
 
 // channels returns the session's channels of nudges and losses, nil where it has none.

@@ -16,9 +16,6 @@ func tryNumbers(w *world) {
 	}
 }
 
-// crowd is how many share one name, or wait for it: more than a page has, or a record of a round number has room for.
-const crowd = 120
-
 // Many hold one name together, whoever needs all of it waits for the last, and it is let in when they have gone.
 func tryManySharers(w *world, k kind) {
 	if k.mate == nil {

@@ -47,26 +47,6 @@ func tryOutcomes(w *world) {
 	w.apart(parts...)
 }
 
-// unknown insists that err, of a call that nobody has answered, claims no outcome.
-func (w *world) unknown(what string, err error) {
-	for _, known := range []error{driver.ErrSessionLost, driver.ErrRefused, driver.ErrBroken, driver.ErrGone} {
-		if errors.Is(err, known) {
-			w.fail("%s was not answered, and its error says that the outcome is known, %q: %v", what, known, err)
-		}
-	}
-}
-
-// unanswered makes a call on a wire that is stalled meanwhile. It reports whether the error says that nothing was changed, of
-// a request that has arrived if it was sent.
-func (a *actor) unanswered(st Staller, way Way, what string, f func(context.Context) error) (notSent bool) {
-	heal := a.stalled(st, way)
-	defer heal()
-	var err error
-	a.timesOut(what, func(ctx context.Context) error { err = f(ctx); return err })
-	a.w.unknown(what, err)
-	return way == Replies && errors.Is(err, driver.ErrNotSent)
-}
-
 // A Wait that is ended says nothing of its claim, which keeps its place.
 func tryEndedWait(w *world, k kind) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
@@ -108,16 +88,6 @@ func tryEndedContext(w *world, k kind) {
 		}
 		a.release(c)
 	}
-}
-
-// unchanged insists that c, of which its owner was told that it was not sent, does not stand there.
-func (a *actor) unchanged(k kind, c driver.Claim, what string) {
-	w := a.w
-	mine := k.rival(c.Name)
-	if g := a.state(mine); !g.Held {
-		w.fail("the error of %s says that nothing was changed, and %s keeps others out", what, w.story.claim(c))
-	}
-	a.letGo(mine)
 }
 
 func tryUnansweredAcquire(w *world, st Staller, way Way, k kind) {
@@ -180,13 +150,9 @@ func tryUnansweredSession(w *world, st Staller, way Way) {
 
 func tryUnansweredBreak(w *world, st Staller, way Way) {
 	op := w.process("operator")
-	look, ok := op.d.(driver.Inspector)
-	if !ok {
-		return
-	}
-	br := &breaker{w: w, look: look}
-	if err := br.try(w.name("outcome-nobody"), driver.PublicID("nobody"), 0, true); errors.Is(err, errors.ErrUnsupported) {
-		return
+	br, _ := breakerOf(w, op.d)
+	if br == nil {
+		return // Law15_Break says so
 	}
 	a, b := w.still("A", w.long()), w.still("B", w.long())
 	mine := mutex(w.name("outcome-break"))
@@ -197,8 +163,8 @@ func tryUnansweredBreak(w *world, st Staller, way Way) {
 	w.story.add(time.Now(), "wire", "of the operator: %s", way)
 	ctx, cancel := context.WithTimeout(w.ctx, min(50*time.Millisecond, a.valid/20))
 	defer cancel()
-	_, err := ask(ctx, w, "op", func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, look.Break(ctx, mine.Name, driver.PublicID(mine.ID), g.Fence, true)
+	_, err := ask(ctx, w.trial, "op", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, br.look.Break(ctx, mine.Name, driver.PublicID(mine.ID), g.Fence, true)
 	}, func(_ struct{}, err error) string {
 		return "Break(" + w.story.label(mine.ID) + ") → " + w.story.err(err)
 	})

@@ -15,37 +15,6 @@ var requeueLaw = Law{
 	try: tryRequeue,
 }
 
-// requeued is the answer to a Requeue.
-type requeued struct {
-	driver.Grant
-	held bool // the old claim, until now
-}
-
-func (a *actor) tryRequeue(ctx context.Context, old, next driver.Claim) (requeued, error) {
-	return call(ctx, a, func(ctx context.Context) (requeued, error) {
-		g, held, err := a.s.(driver.Requeuer).Requeue(ctx, old, next)
-		return requeued{g, held}, err
-	}, func(r requeued, err error) string {
-		text := "Requeue(" + a.w.story.label(old.ID) + ", " + a.w.story.claim(next) + ") → " + a.w.story.grant(r.Grant, err)
-		if err == nil && !r.held {
-			text += ", and " + a.w.story.label(old.ID) + " was not held"
-		}
-		return text
-	})
-}
-
-// requeue leaves with old, which is held, and stands in line again with next.
-func (a *actor) requeue(old, next driver.Claim) driver.Grant {
-	r, err := a.tryRequeue(a.w.ctx, old, next)
-	if err != nil {
-		a.w.fail("%s could not requeue %s although nothing was wrong: %v", a.name, a.w.story.label(old.ID), err)
-	}
-	if !r.held {
-		a.w.fail("Requeue said of %s, which was held, that it had not been", a.w.story.label(old.ID))
-	}
-	return r.Grant
-}
-
 func tryRequeue(w *world) {
 	a := w.still("A", w.long())
 	if _, ok := a.s.(driver.Requeuer); !ok {

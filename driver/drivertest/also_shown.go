@@ -29,16 +29,6 @@ func tryShown(w *world) {
 	)
 }
 
-// shownOf looks at the line of c and insists that c is there.
-func shownOf(w *world, look driver.Inspector, c driver.Claim) driver.Holder {
-	l := lineOf(w, look, c.Name)
-	at := slices.IndexFunc(l.Claims, func(h driver.Holder) bool { return h.PublicID == driver.PublicID(c.ID) })
-	if at < 0 {
-		w.fail("%s, which stands in line, is not shown", w.story.claim(c))
-	}
-	return l.Claims[at]
-}
-
 // maxNote is the size in bytes that a store must be able to carry for a note.
 const maxNote = 256
 

@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"errors"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -25,9 +24,6 @@ func tryTold(w *world) {
 		tryToldEach(w, k)
 	})
 }
-
-// underWay is for how long a Wait is given time to be called.
-const underWay = 5 * time.Millisecond
 
 // tellsWithin bounds what is to be told at once. Who asks may ask a little later.
 func (w *world) tellsWithin(c driver.Claim) time.Duration {
@@ -151,35 +147,4 @@ func tryToldEach(w *world, k kind) {
 	h.letGo(one)
 	h.letGo(two)
 	waitForAll(tasks, sooner)
-}
-
-// operator returns one that can break claims, or nil where nobody can.
-func (w *world) operator() *breaker {
-	op := w.process("operator")
-	look, ok := op.d.(driver.Inspector)
-	if !ok {
-		w.without("whether who is broken is told", noInspector)
-		return nil
-	}
-	br := &breaker{w: w, look: look}
-	if err := br.try(w.name("nobody"), driver.PublicID("nobody"), 0, true); errors.Is(err, errors.ErrUnsupported) {
-		w.without("whether who is broken is told", err.Error())
-		return nil
-	}
-	return br
-}
-
-// hitsWaiting breaks c, which waits, with the token that it is shown with: some stores draw one when a claim is put in line.
-func (b *breaker) hitsWaiting(c driver.Claim) {
-	l, err := lookAt(b.w, b.look, c.Name)
-	if err != nil {
-		b.w.fail("Line(%s): %v", b.w.story.name(c.Name), err)
-	}
-	var g driver.Grant
-	for _, h := range l.Claims {
-		if h.PublicID == driver.PublicID(c.ID) {
-			g.Fence = h.Fence
-		}
-	}
-	b.hits(c, g, false)
 }

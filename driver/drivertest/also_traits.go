@@ -40,7 +40,7 @@ func tryTraits(w *world) {
 	}
 	for _, ttl := range outside {
 		from := time.Now()
-		s, err := ask(w.ctx, w, p.name, func(ctx context.Context) (driver.Session, error) {
+		s, err := ask(w.ctx, w.trial, p.name, func(ctx context.Context) (driver.Session, error) {
 			return p.d.Open(ctx, driver.Spec{ID: driver.NewID(), TTL: ttl})
 		}, nil)
 		if err != nil {

@@ -35,54 +35,17 @@ func tryWatchOf(w *world, d driver.Watcher, k kind) {
 	mine := a.held(k.own(name))
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
-	seen := make(chan driver.Line, 4*watchedTurns)
-	ended := make(chan error, 1)
-	go func() { // beside the trial's tasks: a watch that does not end must not hold up the trial
-		var last error
-		for l, err := range d.Watch(ctx, name) {
-			if last = err; err != nil {
-				continue
-			}
-			w.story.add(time.Now(), "viewer", "sees %d claims in line", len(l.Claims))
-			select {
-			case seen <- l:
-			case <-w.ctx.Done():
-			}
-		}
-		ended <- last
-	}()
-	var shown *driver.Line // last
-	sees := func(what string, state func(driver.Line) bool) {
-		deadline := time.After(w.atOnce())
-		for shown == nil || !state(*shown) {
-			select {
-			case l := <-seen:
-				if l.Name != name {
-					w.fail("the watch of %s yields the line of %s", w.story.name(name), w.story.name(l.Name))
-				}
-				shown = &l
-			case err := <-ended:
-				w.fail("the watch ended with %v before it showed %s", err, what)
-			case <-deadline:
-				w.fail("the watch of a %s did not show %s within %v", k, what, w.atOnce())
-			}
-		}
-	}
-	holds := func(n int, c driver.Claim) func(driver.Line) bool {
-		return func(l driver.Line) bool {
-			return len(l.Claims) == n && l.Claims[0].Held && l.Claims[0].PublicID == driver.PublicID(c.ID)
-		}
-	}
-	sees("the holder", holds(1, mine))
+	v := follow(ctx, w, d, name)
+	v.sees(k, "the holder", leads(1, mine))
 	next := b.queue(k.rival(name))
-	sees("a waiter behind the holder", holds(2, mine))
+	v.sees(k, "a waiter behind the holder", leads(2, mine))
 	if look != nil {
 		if l, err := lookAt(w, look, name); err == nil {
-			sees("what Line shows of a waiter behind a holder", func(shown driver.Line) bool { return alike(shown, l) })
+			v.sees(k, "what Line shows of a waiter behind a holder", func(shown driver.Line) bool { return alike(shown, l) })
 		}
 	}
 	a.letGo(mine)
-	sees("the waiter as the holder", holds(1, next))
+	v.sees(k, "the waiter as the holder", leads(1, next))
 	b.await(next, patience)
 	b.letGo(next)
 	for range watchedTurns { // a watch does not end after so many changes
@@ -92,31 +55,19 @@ func tryWatchOf(w *world, d driver.Watcher, k kind) {
 	if look != nil {
 		marked := k.own(name)
 		g := a.hold(marked)
-		sees("the next holder", holds(1, marked))
+		v.sees(k, "the next holder", leads(1, marked))
 		br := &breaker{w: w, look: look}
 		if err := br.try(name, driver.PublicID(marked.ID), g.Fence, false); err == nil {
-			sees("that the holder is marked", func(l driver.Line) bool { return holds(1, marked)(l) && l.Claims[0].Broken })
+			v.sees(k, "that the holder is marked", func(l driver.Line) bool { return leads(1, marked)(l) && l.Claims[0].Broken })
 		} else if !errors.Is(err, errors.ErrUnsupported) {
 			w.fail("Break of %s, which stands as named, failed: %v", w.story.claim(marked), err)
 		}
 		a.release(marked)
 	}
-	sees("an empty line", func(l driver.Line) bool { return len(l.Claims) == 0 })
+	v.sees(k, "an empty line", func(l driver.Line) bool { return len(l.Claims) == 0 })
 	cancel()
-	for deadline := time.After(promptly); ; {
-		select {
-		case <-seen: // what was under way
-			continue
-		case err := <-ended:
-			if err != nil && !errors.Is(err, context.Canceled) {
-				w.fail("the watch ended with %v after its context was cancelled", err)
-			}
-		case <-deadline:
-			w.fail("the watch goes on %v after its context was cancelled", promptly)
-		}
-		break
-	}
-	_, err := ask(w.ctx, w, "viewer", func(ctx context.Context) (struct{}, error) {
+	v.ends()
+	_, err := ask(w.ctx, w.trial, "viewer", func(ctx context.Context) (struct{}, error) {
 		for _, err := range d.Watch(ctx, name) { // a reader may stop at any time
 			return struct{}{}, err
 		}
@@ -124,5 +75,77 @@ func tryWatchOf(w *world, d driver.Watcher, k kind) {
 	}, nil)
 	if err != nil {
 		w.fail("a watch of %s began with %v although nothing was wrong", w.story.name(name), err)
+	}
+}
+
+// leads reports of a line whether n claims stand in it and c, the first, is held.
+func leads(n int, c driver.Claim) func(driver.Line) bool {
+	return func(l driver.Line) bool {
+		return len(l.Claims) == n && l.Claims[0].Held && l.Claims[0].PublicID == driver.PublicID(c.ID)
+	}
+}
+
+// watch is a Watch of one name that is under way.
+type watch struct {
+	w     *world
+	name  string
+	seen  chan driver.Line
+	ended chan error
+	shown *driver.Line // last
+}
+
+// follow starts a watch. It goes on beside the trial's tasks: a watch that does not end must not hold up the trial.
+func follow(ctx context.Context, w *world, d driver.Watcher, name string) *watch {
+	v := &watch{w: w, name: name, seen: make(chan driver.Line, 4*watchedTurns), ended: make(chan error, 1)}
+	go func() {
+		var last error
+		for l, err := range d.Watch(ctx, name) {
+			if last = err; err != nil {
+				continue
+			}
+			w.story.add(time.Now(), "viewer", "sees %d claims in line", len(l.Claims))
+			select {
+			case v.seen <- l:
+			case <-w.ctx.Done():
+			}
+		}
+		v.ended <- last
+	}()
+	return v
+}
+
+// sees insists that the watch shows a line for which state answers true.
+func (v *watch) sees(k kind, what string, state func(driver.Line) bool) {
+	w := v.w
+	deadline := time.After(w.atOnce())
+	for v.shown == nil || !state(*v.shown) {
+		select {
+		case l := <-v.seen:
+			if l.Name != v.name {
+				w.fail("the watch of %s yields the line of %s", w.story.name(v.name), w.story.name(l.Name))
+			}
+			v.shown = &l
+		case err := <-v.ended:
+			w.fail("the watch ended with %v before it showed %s", err, what)
+		case <-deadline:
+			w.fail("the watch of a %s did not show %s within %v", k, what, w.atOnce())
+		}
+	}
+}
+
+// ends insists that the watch, whose context was cancelled, ends.
+func (v *watch) ends() {
+	for deadline := time.After(promptly); ; {
+		select {
+		case <-v.seen: // what was under way
+			continue
+		case err := <-v.ended:
+			if err != nil && !errors.Is(err, context.Canceled) {
+				v.w.fail("the watch ended with %v after its context was cancelled", err)
+			}
+		case <-deadline:
+			v.w.fail("the watch goes on %v after its context was cancelled", promptly)
+		}
+		return
 	}
 }

@@ -56,9 +56,7 @@ func TestATrialOnASlowMachineIsVoid(t *testing.T) {
 					last = w.ttl
 					w.still("A", w.ttl)
 					time.Sleep(c.unrenewed)
-					w.mu.Lock()
-					w.late = c.late
-					w.mu.Unlock()
+					w.stoodStill(c.late)
 					switch {
 					case trials > c.void:
 					case c.slow:
@@ -144,14 +142,12 @@ func TestAStoreThatDoesNotAnswerIsNotJudged(t *testing.T) {
 // A bound is moved by as much as this process did not run.
 func TestBoundsBearWhatTheMachineIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, plain{memlock.New()}, Law{Name: "Law99_Bounds"}, 1, time.Second)
+		w := newWorld(t, plain{memlock.New()}, "Law99_Bounds", "", 1, time.Second)
 		defer w.end()
 		a, b := w.still("A", w.long()), w.still("B", w.long())
 		c := a.held(mutex(w.name("n")))
 		next := b.queue(mutex(c.Name))
-		w.mu.Lock()
-		w.late = 150 * time.Millisecond
-		w.mu.Unlock()
+		w.stoodStill(150 * time.Millisecond)
 		for _, x := range []struct {
 			after time.Duration
 			fault bool

@@ -27,31 +27,22 @@ type kind struct {
 	own, rival, mate func(name string) driver.Claim
 }
 
-// kinds are those that the traits allow.
-func (w *world) kinds() []kind {
+// kindsOf returns those that the traits allow.
+func kindsOf(t driver.Traits) []kind {
 	permits := func(weight int) func(string) driver.Claim {
 		return func(name string) driver.Claim { return permit(name, weight, 4) }
 	}
 	ks := []kind{{driver.Mutex, mutex, mutex, nil}}
-	if w.traits.Shared || w.traits.Mixed {
+	if t.Shared || t.Mixed {
 		ks = append(ks, kind{driver.Write, write, write, nil})
 	}
-	if w.traits.Shared {
+	if t.Shared {
 		ks = append(ks, kind{driver.Read, read, write, read})
 	}
-	if w.traits.Counted {
+	if t.Counted {
 		ks = append(ks, kind{driver.Permit, permits(2), permits(4), permits(1)})
 	}
 	return ks
-}
-
-// eachKind tries something of each kind at the same time, with names and sessions of its own.
-func (w *world) eachKind(try func(w *world, k kind)) {
-	var fs []func()
-	for _, k := range w.kinds() {
-		fs = append(fs, func() { try(w, k) })
-	}
-	w.apart(fs...)
 }
 
 // queued returns c as one that stays in line.

@@ -108,9 +108,6 @@ func disturbances(w *world, k kind, a *actor, name string) []disturbance {
 	return disturb
 }
 
-// many is how many claims a session has that has many: more than any page, batch or buffer of a round number.
-const many = 250
-
 // Renew reaches all claims of a session, of all kinds.
 func tryMany(w *world) {
 	a, b := w.actor("M"), w.actor("N")
@@ -130,15 +127,6 @@ func tryMany(w *world) {
 		}
 	}
 	a.close()
-}
-
-// renewInTime renews and insists that the claim is not reported lost.
-func (a *actor) renewInTime(c driver.Claim) {
-	for _, lost := range a.renew().Lost {
-		if lost.ID == c.ID {
-			a.w.fail("Renew says that %s is lost although it was neither released nor broken and its session was renewed in time", a.w.story.claim(c))
-		}
-	}
 }
 
 // What Traits.Survives says of a restart is seen both ways.

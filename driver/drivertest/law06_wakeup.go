@@ -56,15 +56,6 @@ func tryHandoffs(w *world, k kind) {
 	a.letGo(c)
 }
 
-// renewBoth keeps a store happy whose longest time is short, between rounds and never during one.
-func (w *world) renewBoth(round int, actors ...*actor) {
-	if round%10 == 9 {
-		for _, a := range actors {
-			a.renew()
-		}
-	}
-}
-
 // One release that lets in many wakes all of them.
 func tryHerd(w *world, k kind) {
 	if k.mate == nil {

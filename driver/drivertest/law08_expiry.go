@@ -41,40 +41,8 @@ func tryExpiry(w *world) {
 	)
 }
 
-// lettingIn waits until next, which stands behind a claim of a that nobody renews any more, holds, and compares the
-// moment with the claim's time. Started is the start of the call that renewed the claim last.
-func (a *actor) lettingIn(gone driver.Claim, b *actor, next driver.Claim, started time.Time) {
-	w := a.w
-	a.lapse()
-	from := time.Now()
-	// A driver that tells late is asked shortly before the end, too.
-	soon, cancel := context.WithDeadline(w.ctx, started.Add(a.valid*97/100))
-	defer cancel()
-	var g driver.Grant
-	for err := error(nil); err == nil && !g.Held && soon.Err() == nil; {
-		g, err = b.tryWait(soon, next)
-	}
-	if !g.Held {
-		<-soon.Done()
-		g = b.state(next)
-	}
-	if !g.Held {
-		b.awaitAfter(next, a.valid+w.traits.Grain+w.slack()+patience, "the time of "+w.story.claim(gone)+" was over")
-	}
-	held := time.Now()
-	if early := started.Add(a.valid).Sub(held); early > 0 {
-		w.fail("%s was let in %v before the time of %s was over: that is %v from the start of the last call that renewed it",
-			w.story.claim(next), early, w.story.claim(gone), a.valid)
-	}
-	if late := held.Sub(a.renewedBy(from).Add(a.valid + w.traits.Grain + w.slack())); late > 0 {
-		w.failLate("%s was let in %v too late: the time of %s, %v, was over, with %v of grain and %v for a slow machine",
-			w.story.claim(next), late, w.story.claim(gone), a.valid, w.traits.Grain, w.slack())
-	}
-}
-
 // afterwards shows that a's claim is gone for good and known to be, and that nothing a does about it touches b's.
-func (a *actor) afterwards(k kind, gone driver.Claim, b *actor, theirs driver.Claim) {
-	w := a.w
+func afterwards(w *world, a *actor, k kind, gone driver.Claim, b *actor, theirs driver.Claim) {
 	if held, err := a.tryRelease(w.ctx, k.own(gone.Name)); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
 		w.fail("after %s had expired, the Release of another claim answered held=%v, error %v", w.story.label(gone.ID), held, err)
 	}
@@ -119,7 +87,7 @@ func tryExpiryOfHolder(w *world, k kind) {
 	}
 	b.await(behind, patience)
 	b.letGo(behind)
-	a.afterwards(k, mine, b, next)
+	afterwards(w, a, k, mine, b, next)
 }
 
 // One Renew at half time moves the end of what is held and of what waits.
@@ -172,7 +140,7 @@ func tryExpiryAfterRenew(w *world, k kind) {
 	})
 	a.lettingIn(mine, b, next, started)
 	release.wait()
-	a.afterwards(k, mine, b, next)
+	afterwards(w, a, k, mine, b, next)
 }
 
 // An answered Acquire renews its own claim, put in line then or asked for again, in a session that nobody renews.
@@ -200,7 +168,7 @@ func tryExpiryAfterAcquire(w *world, k kind) {
 		func() { a.lettingIn(late, c, nextLate, acquired) },
 	)
 	b.letGo(nextEarly)
-	a.afterwards(k, late, c, nextLate)
+	afterwards(w, a, k, late, c, nextLate)
 }
 
 // A waiter that nobody renews keeps nobody out after its time.

@@ -120,7 +120,7 @@ func tryExpiryIsWatched(w *world, k kind) {
 	a.lapse()
 	ctx, cancel := context.WithTimeout(w.ctx, a.valid+w.traits.Grain+w.slack()+patience)
 	defer cancel()
-	free, err := ask(ctx, w, "follower", func(ctx context.Context) (bool, error) {
+	free, err := ask(ctx, w.trial, "follower", func(ctx context.Context) (bool, error) {
 		for l, err := range d.Watch(ctx, mine.Name) {
 			if err != nil {
 				return false, err

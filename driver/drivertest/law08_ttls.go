@@ -19,7 +19,8 @@ func tryShortestTTL(w *world, k kind) {
 		return
 	}
 	p, b := w.process("P"), w.actor("Q")
-	a := &actor{w: w, p: p, name: "P", lost: map[string]error{}, lapses: true}
+	a := &actor{w: w.trial, p: p, name: "P"}
+	a.lapse()
 	from := time.Now()
 	s, err := call(w.ctx, a, func(ctx context.Context) (driver.Session, error) {
 		return p.d.Open(ctx, driver.Spec{ID: driver.NewID(), TTL: ttl})

@@ -14,9 +14,6 @@ var nothingStaysLaw = Law{
 	try: tryNothingStays,
 }
 
-// second is the law's own bound; the harness's slack is for the machine.
-const second = time.Second
-
 func tryNothingStays(w *world) {
 	w.parts(
 		tryCancelled,
@@ -24,17 +21,6 @@ func tryNothingStays(w *world) {
 		func(w *world) { w.eachKind(tryReleaseLost) },
 		func(w *world) { w.eachKind(tryOvertaken) },
 	)
-}
-
-// free insists that a can hold name within the law's second.
-func (a *actor) free(k kind, name, after string) {
-	w := a.w
-	w.until(second+w.slack(), func() bool {
-		c := k.rival(name)
-		g := a.state(c)
-		a.release(c)
-		return g.Held
-	}, "%s still keeps others out %s", w.story.name(name), after)
 }
 
 // staysFree insists that a can hold the names at once: a request that straggled in after its claim's Release would have
@@ -48,9 +34,6 @@ func (a *actor) staysFree(names map[string]kind) {
 		a.release(c)
 	}
 }
-
-// straggle is how long a request may be under way that was given up.
-const straggle = 150 * time.Millisecond
 
 // An Acquire that is cancelled before, while or after it is sent, for a free name and for one that is held.
 func tryCancelled(w *world) {
@@ -140,24 +123,5 @@ func tryReleaseLost(w *world, k kind) {
 			w.fail("%s is gone after the Release of another claim was lost", w.story.claim(other))
 		}
 		a.letGo(other)
-	}
-}
-
-// stalled stalls the wire of a's process.
-func (a *actor) stalled(st Staller, way Way) (heal func()) {
-	do := st.Stall(a.w.t, a.p.d, way)
-	a.w.story.add(time.Now(), "wire", "of %s: %s", a.name, way)
-	return func() {
-		do()
-		a.w.story.add(time.Now(), "wire", "of %s is healed", a.name)
-	}
-}
-
-// timesOut makes a call on a stalled wire, which cannot be answered.
-func (a *actor) timesOut(what string, f func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(a.w.ctx, min(50*time.Millisecond, a.valid/20))
-	defer cancel()
-	if err := f(ctx); err == nil {
-		a.w.fail("%s of %s was answered over a stalled wire: the harness does not stall, or the driver answers for the store", what, a.name)
 	}
 }

@@ -56,9 +56,7 @@ func TestAPollingDriverIsJudgedOnALateMachine(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			law := quietLaw
 			law.try = func(w *world) {
-				w.mu.Lock()
-				w.late = late
-				w.mu.Unlock()
+				w.stoodStill(late)
 				quietLaw.try(w)
 			}
 			v := Judge(law, func(T) Harness { return polling{plain{memlock.New()}} })

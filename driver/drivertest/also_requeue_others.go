@@ -123,13 +123,9 @@ func tryRequeueToOther(w *world, k kind, a, b *actor) {
 
 // What is broken is left like what is gone.
 func tryRequeueOfBroken(w *world, k kind, a, b *actor) {
-	look, ok := b.p.d.(driver.Inspector)
-	if !ok {
-		return
-	}
-	br := &breaker{w: w, look: look}
-	if err := br.try(w.name("requeue-nobody"), driver.PublicID("nobody"), 0, true); errors.Is(err, errors.ErrUnsupported) {
-		return
+	br, _ := breakerOf(w, b.p.d)
+	if br == nil {
+		return // Law15_Break says so
 	}
 	for _, now := range []bool{false, true} {
 		old := k.own(w.name("requeue-broken-" + k.String()))
