@@ -84,7 +84,6 @@ var ending = []Driver{
 }
 
 // expiryWakesOneReader tells one of the readers that an expiry has let in.
-
 func expiryWakesOneReader() *fault {
 	var mu sync.Mutex
 	var woken oneOf
@@ -111,7 +110,6 @@ func expiryWakesOneReader() *fault {
 }
 
 // secondGoesWithTheFirst drops a session's claims when the first of them is over.
-
 func secondGoesWithTheFirst() *fault {
 	var drop func(s *session, c driver.Claim)
 	drop = func(s *session, c driver.Claim) {
@@ -144,54 +142,7 @@ func secondGoesWithTheFirst() *fault {
 	}}
 }
 
-// closing is a Close that releases some of the session's claims, and leaves the others to expire.
-
-func closing(releases func(i int, c driver.Claim) bool) *fault {
-	return &fault{
-		close: func(s *session, ctx context.Context) error {
-			s.mu.Lock()
-			s.over = true
-			s.mu.Unlock()
-			for i, c := range s.all() {
-				if releases(i, c) {
-					if _, err := s.Session.Release(ctx, c); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		},
-		acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			if s.isOver() {
-				return driver.Grant{}, driver.ErrSessionLost
-			}
-			return s.acquire(ctx, c)
-		},
-		wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			g, err := s.Session.Wait(ctx, c)
-			if s.isOver() {
-				return driver.Grant{}, driver.ErrSessionLost
-			}
-			return g, err
-		},
-		renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
-			if s.isOver() {
-				return driver.Renewal{}, driver.ErrSessionLost
-			}
-			return s.Session.Renew(ctx)
-		},
-	}
-}
-
-// isOver reports whether Close was called.
-func (s *session) isOver() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.over
-}
-
 // keepsLostReleases renews what is no mutex although its Release was lost.
-
 func keepsLostReleases() *fault {
 	var mu sync.Mutex
 	lost := map[*session][]driver.Claim{}
@@ -218,7 +169,6 @@ func keepsLostReleases() *fault {
 }
 
 // losesTheLiving tells each claim that is held as lost.
-
 func losesTheLiving() *fault {
 	var mu sync.Mutex
 	channels := map[*session]chan driver.Loss{}
@@ -253,7 +203,6 @@ func losesTheLiving() *fault {
 }
 
 // endLeavesReaders keeps readers in a session that the store does not end.
-
 func endLeavesReaders() *fault {
 	var mu sync.Mutex
 	second := map[*session]driver.Session{}
@@ -307,23 +256,6 @@ func endLeavesReaders() *fault {
 
 func surviving(t *driver.Traits) { t.Survives.Restart = true }
 
-// forgetReaders is a restart that readers do not survive.
-func forgetReaders(m *memlock.Driver) *memlock.Driver {
-	ctx := context.Background()
-	lines, err := m.Lines(ctx, "")
-	if err != nil {
-		panic(err) // nobody has cut this wire
-	}
-	for _, l := range lines {
-		for _, h := range l.Claims {
-			if h.Kind == driver.Read {
-				_ = m.Break(ctx, l.Name, h.PublicID, h.Fence, true) // its time may just be over
-			}
-		}
-	}
-	return m
-}
-
 func brokenWaiterComesBack() *fault {
 	return &fault{breaks: func(l *layer, ctx context.Context, name, publicID string, fence uint64, now bool) error {
 		line, err := l.memory.Line(ctx, name)
@@ -348,24 +280,4 @@ func brokenWaiterComesBack() *fault {
 		}
 		return nil
 	}}
-}
-
-func renewsBehindWait() *fault {
-	w := &writers{held: map[string]chan struct{}{}} // one for each session
-	return &fault{
-		wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			if err := w.lock(ctx, s.spec.ID); err != nil {
-				return driver.Grant{}, err
-			}
-			defer w.unlock(s.spec.ID)
-			return s.Session.Wait(ctx, c)
-		},
-		renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
-			if err := w.lock(ctx, s.spec.ID); err != nil {
-				return driver.Renewal{}, err
-			}
-			defer w.unlock(s.spec.ID)
-			return s.Session.Renew(ctx)
-		},
-	}
 }

@@ -91,16 +91,6 @@ var hiding = []Driver{
 	},
 }
 
-// holds reports whether the session is known to hold anything.
-func (s *session) holds() bool {
-	for _, c := range s.all() {
-		if s.known(c.ID).Held {
-			return true
-		}
-	}
-	return false
-}
-
 // tellingLate is a store whose waiters are told a tenth of a time late, which its grain allows.
 func tellingLate() *fault {
 	traits := func(t *driver.Traits) { t.Grain = 200 * time.Millisecond }
@@ -113,15 +103,4 @@ func tellingLate() *fault {
 			return driver.Grant{}, ctx.Err()
 		}
 	}}
-}
-
-// unsaid answers an error that says nothing in the place of one that does.
-func unsaid(instead error) func(*session, context.Context, driver.Claim) (driver.Grant, error) {
-	return func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-		g, err := s.acquire(ctx, c)
-		if errors.Is(err, instead) {
-			err = errors.New("no row")
-		}
-		return g, err
-	}
 }

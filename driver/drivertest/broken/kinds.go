@@ -87,32 +87,6 @@ var kinds = []Driver{
 	},
 }
 
-// apartFault is a store that keeps kinds apart, as it says.
-func apartFault() *fault { return kindsApart(driver.Mutex, driver.Write, driver.Read)() }
-
-// telling passes every answer of Acquire and Wait on through of.
-func telling(f *fault, of func(*session, driver.Claim, driver.Grant) driver.Grant) *fault {
-	acquire := f.acquire
-	if acquire == nil {
-		acquire = (*session).acquire
-	}
-	f.acquire = func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-		g, err := acquire(s, ctx, c)
-		if err != nil {
-			return g, err
-		}
-		return of(s, c, g), nil
-	}
-	f.wait = func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-		g, err := s.Session.Wait(ctx, c)
-		if err != nil {
-			return g, err
-		}
-		return of(s, c, g), nil
-	}
-	return f
-}
-
 // tokenAgainAfterExpiry tells the token of the last grant of a name again, unless somebody has taken its claim out.
 func tokenAgainAfterExpiry() *fault {
 	type grant struct {
@@ -166,68 +140,6 @@ func tokenAgainAfterExpiry() *fault {
 		return l.memory.Break(ctx, name, publicID, fence, now)
 	}
 	return f
-}
-
-// besides is a fault with a second session beside each, for the claims that has picks when they are first acquired.
-// Nobody renews it. Its time is the session's own, or ttl.
-func besides(ttl time.Duration, has func(s *session, c driver.Claim, before int) bool) *fault {
-	var mu sync.Mutex
-	second := map[*session]driver.Session{}
-	stands := map[*session]map[string]bool{} // by ID: in the second
-	of := func(s *session, c driver.Claim) driver.Session {
-		mu.Lock()
-		defer mu.Unlock()
-		in, known := stands[s][c.ID]
-		if !known {
-			in = has(s, c, len(s.all()))
-			stands[s][c.ID] = in
-		}
-		if in {
-			return second[s]
-		}
-		return s.Session
-	}
-	return &fault{
-		open: func(s *session) {
-			spec := s.spec
-			if spec.ID += "-second"; ttl > 0 {
-				spec.TTL = ttl
-			}
-			other, err := s.l.memory.Open(context.Background(), spec)
-			if err != nil {
-				panic(err) // the first was just opened
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			second[s], stands[s] = other, map[string]bool{}
-		},
-		acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			return of(s, c).Acquire(ctx, c)
-		},
-		wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			return of(s, c).Wait(ctx, c)
-		},
-		release: func(s *session, ctx context.Context, c driver.Claim) (bool, error) {
-			return of(s, c).Release(ctx, c)
-		},
-		requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
-			if of(s, next) != of(s, old) {
-				held, err := of(s, old).Release(ctx, old)
-				if err != nil {
-					return driver.Grant{}, false, err
-				}
-				g, err := of(s, next).Acquire(ctx, next)
-				return g, held, err
-			}
-			return of(s, old).(driver.Requeuer).Requeue(ctx, old, next)
-		},
-		close: func(s *session, ctx context.Context) error {
-			mu.Lock()
-			other := second[s]
-			mu.Unlock()
-			return errors.Join(s.Session.Close(ctx), other.Close(ctx))
-		},
-	}
 }
 
 // unrenewed is a fault whose Renew does not reach the claims of a kind.

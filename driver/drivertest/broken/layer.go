@@ -5,7 +5,6 @@ import (
 	"iter"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -53,22 +52,6 @@ type layer struct {
 
 func newLayer(m *memlock.Driver, f *fault) *layer {
 	return &layer{memory: m, fault: f, closed: make(chan struct{})}
-}
-
-// session is a session over memlock's, with what faults remember of its claims.
-type session struct {
-	driver.Session
-	l    *layer
-	spec driver.Spec
-
-	mu      sync.Mutex
-	claims  map[string]driver.Claim // those acquired and not released
-	held    map[string]driver.Grant // as last answered
-	marked  map[string]bool         // whatever the fault means by it
-	started map[string]time.Time    // when first acquired
-	renewed chan struct{}           // closed by the next Renew
-	over    bool                    // Close was called
-	counter atomic.Uint64
 }
 
 func (l *layer) Traits() driver.Traits {
@@ -160,159 +143,32 @@ func (l *layer) name(name string) string {
 	return l.fault.name(name)
 }
 
-func (s *session) Valid() time.Duration {
-	if s.l.fault.valid != nil {
-		return s.l.fault.valid(s.Session.Valid())
+// look shows a line to a fault, at no cost and over a wire that nobody cuts.
+func (l *layer) look(name string) driver.Line {
+	line, err := l.memory.Share().Line(context.Background(), name)
+	if err != nil {
+		panic(err) // nobody has cut this wire
 	}
-	if s.l.fault.validIn != nil {
-		return s.l.fault.validIn(s, s.Session.Valid())
-	}
-	return s.Session.Valid()
+	return line
 }
 
-func (s *session) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	c.Name = s.l.name(c.Name)
-	do := s.acquire
-	if f := s.l.fault.acquire; f != nil {
-		do = func(ctx context.Context, c driver.Claim) (driver.Grant, error) { return f(s, ctx, c) }
+// remains puts a claim in line that nobody knows of.
+func (l *layer) remains(c driver.Claim) {
+	ctx := context.Background()
+	s, err := l.memory.Share().Open(ctx, driver.Spec{ID: driver.NewID(), TTL: time.Hour})
+	if err != nil {
+		panic(err) // nobody has cut this wire
 	}
-	g, err := do(ctx, c)
-	s.note(c, g, err)
-	return g, err
+	c.ID, c.Queue = driver.NewID(), true
+	_, _ = s.Acquire(ctx, c) // refused where it does not go with those that stand there
 }
 
-func (s *session) acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return s.Session.Acquire(ctx, c)
-}
-
-func (s *session) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	c.Name = s.l.name(c.Name)
-	do := s.Session.Wait
-	if f := s.l.fault.wait; f != nil {
-		do = func(ctx context.Context, c driver.Claim) (driver.Grant, error) { return f(s, ctx, c) }
-	}
-	g, err := do(ctx, c)
-	s.note(c, g, err)
-	return g, err
-}
-
-// note remembers an answer.
-func (s *session) note(c driver.Claim, g driver.Grant, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil || !g.Held && !c.Queue {
-		return
-	}
-	s.claims[c.ID], s.held[c.ID] = c, g
-	if s.started[c.ID].IsZero() {
-		s.started[c.ID] = time.Now()
-	}
-}
-
-func (s *session) Release(ctx context.Context, c driver.Claim) (bool, error) {
-	c.Name = s.l.name(c.Name)
-	do := s.Session.Release
-	if f := s.l.fault.release; f != nil {
-		do = func(ctx context.Context, c driver.Claim) (bool, error) { return f(s, ctx, c) }
-	}
-	held, err := do(ctx, c)
-	if err == nil {
-		s.forget(c)
-	}
-	return held, err
-}
-
-func (s *session) forget(c driver.Claim) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.claims, c.ID)
-	delete(s.held, c.ID)
-}
-
-func (s *session) Requeue(ctx context.Context, old, next driver.Claim) (g driver.Grant, held bool, err error) {
-	old.Name, next.Name = s.l.name(old.Name), s.l.name(next.Name)
-	if f := s.l.fault.requeue; f != nil {
-		g, held, err = f(s, ctx, old, next)
-	} else {
-		g, held, err = s.Session.(driver.Requeuer).Requeue(ctx, old, next)
-	}
-	s.note(next, g, err)
-	if err == nil {
-		s.forget(old)
-	}
-	return g, held, err
-}
-
-func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
-	s.mu.Lock()
-	close(s.renewed)
-	s.renewed = make(chan struct{})
-	s.mu.Unlock()
-	if f := s.l.fault.renew; f != nil {
-		return f(s, ctx)
-	}
-	r, err := s.Session.Renew(ctx)
-	if s.l.fault.valid != nil {
-		r.Valid = s.l.fault.valid(r.Valid)
-	}
-	return r, err
-}
-
-func (s *session) Close(ctx context.Context) error {
-	if f := s.l.fault.close; f != nil {
-		return f(s, ctx)
-	}
-	return s.Session.Close(ctx)
-}
-
-func (s *session) Lost() <-chan driver.Loss {
-	if s.l.fault.lost != nil {
-		return s.l.fault.lost(s)
-	}
-	return s.Session.(driver.LossNotifier).Lost()
-}
-
-func (s *session) Nudge() <-chan struct{} {
-	if s.l.fault.nudge != nil {
-		return s.l.fault.nudge(s)
-	}
-	return s.Session.(driver.Nudger).Nudge()
-}
-
-// heir is a session whose liveness is bound to files.
-type heir struct{ *session }
-
-func (h heir) Inherit() []*os.File { return h.l.fault.inherit(h.session) }
-
-// known returns what was last answered of a claim.
-func (s *session) known(id string) driver.Grant {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.held[id]
-}
-
-// mark sets or clears the fault's mark of a claim and reports whether it was set.
-func (s *session) mark(id string, to bool) (was bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	was = s.marked[id]
-	s.marked[id] = to
-	return was
-}
-
-func (s *session) isMarked(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.marked[id]
-}
-
-// all returns the claims that stand.
-func (s *session) all() []driver.Claim {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var cs []driver.Claim
-	for _, c := range s.claims {
-		cs = append(cs, c)
-	}
-	return cs
+// endless is ctx without its end, until the driver is closed.
+func (l *layer) endless(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		<-l.closed
+		cancel()
+	}()
+	return ctx
 }

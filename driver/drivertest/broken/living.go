@@ -3,11 +3,6 @@ package broken
 import (
 	"context"
 	"errors"
-	"io"
-	"maps"
-	"os"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -207,10 +202,6 @@ var living = []Driver{
 	},
 }
 
-func noticing(t *driver.Traits) { t.Notice = 100 * time.Millisecond }
-
-func endSessions(l *layer) { l.memory.EndSessions() }
-
 // behindWriters is a store whose writes take a lock of the name, as a file's do.
 func behindWriters() *fault {
 	w := &writers{held: map[string]chan struct{}{}}
@@ -229,90 +220,6 @@ func behindWriters() *fault {
 			}
 			defer w.unlock(c.Name)
 			return s.Session.Release(ctx, c)
-		},
-	}
-}
-
-// writers are the writers' locks of a store, one for each name.
-type writers struct {
-	mu   sync.Mutex
-	held map[string]chan struct{}
-}
-
-func (w *writers) at(name string) chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.held[name] == nil {
-		w.held[name] = make(chan struct{}, 1)
-	}
-	return w.held[name]
-}
-
-func (w *writers) lock(ctx context.Context, name string) error {
-	select {
-	case w.at(name) <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (w *writers) unlock(name string) { <-w.at(name) }
-
-func (w *writers) names() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Sorted(maps.Keys(w.held))
-}
-
-// oneOf answers true for the first who asks by a key.
-type oneOf struct {
-	mu   sync.Mutex
-	seen map[string]bool
-}
-
-func (o *oneOf) first(key string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.seen == nil {
-		o.seen = map[string]bool{}
-	}
-	was := o.seen[key]
-	o.seen[key] = true
-	return !was
-}
-
-// boundToFiles is a store whose sessions live as long as any process has the writing end of a pipe.
-func boundToFiles() *fault {
-	type pipe struct{ read, write *os.File }
-	var mu sync.Mutex
-	pipes := map[*layer]pipe{}
-	return &fault{
-		traits: noticing,
-		inherit: func(s *session) []*os.File {
-			mu.Lock()
-			defer mu.Unlock()
-			r, w, err := os.Pipe()
-			if err != nil {
-				panic(err) // the process has no descriptors left
-			}
-			pipes[s.l] = pipe{r, w}
-			return []*os.File{w}
-		},
-		kill: func(l *layer) {
-			mu.Lock()
-			defer mu.Unlock()
-			p, ok := pipes[l]
-			if !ok {
-				endSessions(l)
-				return
-			}
-			p.write.Close()
-			go func() {
-				_, _ = io.Copy(io.Discard, p.read) // until the last process that has the other end is gone
-				p.read.Close()
-				endSessions(l)
-			}()
 		},
 	}
 }

@@ -337,27 +337,6 @@ var moreBreaking = []Driver{
 	},
 }
 
-// breakage is a call of Break.
-type breakage struct {
-	name, publicID string
-	fence          uint64
-	now            bool
-}
-
-func (b breakage) pass(l *layer, ctx context.Context) error { //nolint:revive // in the order of a fault
-	return l.memory.Break(ctx, b.name, b.publicID, b.fence, b.now)
-}
-
-// breaking is a fault of Break, which knows the claim as it stands in the line, if it does.
-func breaking(of func(l *layer, ctx context.Context, h driver.Holder, b breakage) error) func() *fault {
-	return func() *fault {
-		return &fault{breaks: func(l *layer, ctx context.Context, name, publicID string, fence uint64, now bool) error {
-			h, _ := find(l.look(name), publicID) //nolint:contextcheck // over a wire that nobody cuts
-			return of(l, ctx, h, breakage{name, publicID, fence, now})
-		}}
-	}
-}
-
 // nudging passes the nudges on that passes picks, by how many came before.
 func nudging(passes func(s *session, before int) bool) func() *fault {
 	return func() *fault {

@@ -275,14 +275,6 @@ var moreLosing = []Driver{
 	},
 }
 
-// gone is a claim that is lost because it is gone.
-func gone(id string) driver.Loss { return driver.Loss{ID: id, Err: driver.ErrGone} }
-
-// names reports whether r names a claim as lost.
-func names(r driver.Renewal, id string) bool {
-	return slices.ContainsFunc(r.Lost, func(l driver.Loss) bool { return l.ID == id })
-}
-
 // losing passes the answers of Renew on through of.
 func losing(of func(*session, *driver.Renewal)) func() *fault {
 	return func() *fault {

@@ -2,7 +2,6 @@ package broken
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -332,40 +331,6 @@ var moreShowing = []Driver{
 			})
 		},
 	},
-}
-
-// shown passes what Line, Lines and Watch show on through of.
-func shown(f *fault, of func(*layer, *driver.Line)) *fault {
-	f.line = of
-	f.lines = func(l *layer, ctx context.Context, prefix string) ([]driver.Line, error) {
-		lines, err := l.memory.Lines(ctx, prefix)
-		for i := range lines {
-			of(l, &lines[i])
-		}
-		return lines, err
-	}
-	f.watch = func(l *layer, lines iter.Seq2[driver.Line, error]) iter.Seq2[driver.Line, error] {
-		return func(yield func(driver.Line, error) bool) {
-			for line, err := range lines {
-				of(l, &line)
-				if !yield(line, err) {
-					return
-				}
-			}
-		}
-	}
-	return f
-}
-
-// showing1 passes every claim that is shown on through of.
-func showing1(of func(*driver.Holder)) func() *fault {
-	return func() *fault {
-		return shown(&fault{}, func(_ *layer, line *driver.Line) {
-			for i := range line.Claims {
-				of(&line.Claims[i])
-			}
-		})
-	}
 }
 
 // telling1 passes who is told to be in the way on through of.

@@ -3,10 +3,8 @@ package broken
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/memlock"
@@ -164,38 +162,6 @@ var standing = []Driver{
 	},
 }
 
-// kindsApart is a store that says it does not mix kinds: the kinds that it refuses are turned away where a mutex meets a
-// read/write lock.
-func kindsApart(refuses ...driver.Kind) func() *fault {
-	acquire := func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-		l, err := s.l.memory.Share().Line(ctx, c.Name) // costs nothing
-		if err != nil {
-			return driver.Grant{}, err
-		}
-		for _, other := range l.Claims {
-			if slices.Contains(refuses, c.Kind) && (c.Kind == driver.Mutex) != (other.Kind == driver.Mutex) {
-				return driver.Grant{}, fmt.Errorf("%q is in use as a %s: %w", c.Name, other.Kind, driver.ErrRefused)
-			}
-		}
-		return s.acquire(ctx, c)
-	}
-	return func() *fault {
-		return &fault{traits: func(t *driver.Traits) { t.Mixed = false }, acquire: acquire}
-	}
-}
-
-// dropOlder releases what has been held for one time-to-live.
-func (s *session) dropOlder(ctx context.Context) {
-	for _, c := range s.all() {
-		s.mu.Lock()
-		old := s.held[c.ID].Held && time.Since(s.started[c.ID]) >= s.Session.Valid()
-		s.mu.Unlock()
-		if old {
-			_, _ = s.Session.Release(ctx, c) // a wire that fails is no part of the fault
-		}
-	}
-}
-
 func newIDAfterError() *fault {
 	var mu sync.Mutex
 	current := map[string]string{}
@@ -236,6 +202,3 @@ func sessionIsReentrant() *fault {
 		return s.acquire(ctx, c)
 	}}
 }
-
-// sameStore is a restart that everything survives.
-func sameStore(m *memlock.Driver) *memlock.Driver { return m }

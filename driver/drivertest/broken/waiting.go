@@ -192,23 +192,3 @@ var waiting = []Driver{
 		},
 	},
 }
-
-// ended returns a context that has ended.
-func ended() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}
-
-// untilRenewed returns when the session is renewed or ctx ends.
-func (s *session) untilRenewed(ctx context.Context) error {
-	s.mu.Lock()
-	renewed := s.renewed
-	s.mu.Unlock()
-	select {
-	case <-renewed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

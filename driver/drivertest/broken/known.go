@@ -9,34 +9,6 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// more are faults thought up from the contract's words alone, without a look at how the laws try them. Those without a
-// law are not noticed by any.
-func more() []Driver {
-	var all []Driver
-	for _, some := range [][]Driver{
-		moreNaming, moreTokens, moreSharing, moreSessions, moreRenewing, moreClosing, moreBeside, moreBreaking, moreWaiting,
-		moreReleasing, moreLosing, moreLosses, moreShowing, moreLines, moreWatching, moreErrors, moreTraits, moreUnderWay, moreOfKinds,
-		moreSettling, moreSwapping,
-	} {
-		all = append(all, some...)
-	}
-	return all
-}
-
-// noticed returns those of more that a law convicts.
-func noticed() []Driver {
-	return slices.DeleteFunc(more(), func(d Driver) bool { return d.Law == "" })
-}
-
-// look shows a line to a fault, at no cost and over a wire that nobody cuts.
-func (l *layer) look(name string) driver.Line {
-	line, err := l.memory.Share().Line(context.Background(), name)
-	if err != nil {
-		panic(err) // nobody has cut this wire
-	}
-	return line
-}
-
 // find returns a claim of the line by its public id.
 func find(line driver.Line, publicID string) (driver.Holder, bool) {
 	for _, h := range line.Claims {
@@ -45,33 +17,6 @@ func find(line driver.Line, publicID string) (driver.Holder, bool) {
 		}
 	}
 	return driver.Holder{}, false
-}
-
-// has reports whether the claim is held in the store, noticed or not.
-func (s *session) has(c driver.Claim) bool {
-	h, _ := find(s.l.look(c.Name), driver.PublicID(c.ID))
-	return h.Held
-}
-
-// remains puts a claim in line that nobody knows of.
-func (l *layer) remains(c driver.Claim) {
-	ctx := context.Background()
-	s, err := l.memory.Share().Open(ctx, driver.Spec{ID: driver.NewID(), TTL: time.Hour})
-	if err != nil {
-		panic(err) // nobody has cut this wire
-	}
-	c.ID, c.Queue = driver.NewID(), true
-	_, _ = s.Acquire(ctx, c) // refused where it does not go with those that stand there
-}
-
-// endless is ctx without its end, until the driver is closed.
-func (l *layer) endless(ctx context.Context) context.Context {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	go func() {
-		<-l.closed
-		cancel()
-	}()
-	return ctx
 }
 
 // stale reports whether nobody has renewed the session for its time.
@@ -133,4 +78,36 @@ func (o *owned) claim(publicID string) (c driver.Claim, s *session, since time.T
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.claims[publicID], o.of[publicID], o.since[publicID]
+}
+
+// oneOf answers true for the first who asks by a key.
+type oneOf struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func (o *oneOf) first(key string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.seen == nil {
+		o.seen = map[string]bool{}
+	}
+	was := o.seen[key]
+	o.seen[key] = true
+	return !was
+}
+
+// ended returns a context that has ended.
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// gone is a claim that is lost because it is gone.
+func gone(id string) driver.Loss { return driver.Loss{ID: id, Err: driver.ErrGone} }
+
+// names reports whether r names a claim as lost.
+func names(r driver.Renewal, id string) bool {
+	return slices.ContainsFunc(r.Lost, func(l driver.Loss) bool { return l.ID == id })
 }

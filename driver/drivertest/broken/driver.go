@@ -57,15 +57,6 @@ func (d Driver) harness(f *fault) *harness {
 	return h
 }
 
-// Drivers returns those from which the laws were made, in their order.
-func Drivers() []Driver {
-	var all []Driver
-	for _, some := range [][]Driver{standing, tokens, waiting, living, naming, showing, hiding, kinds, ending, sharing} {
-		all = append(all, some...)
-	}
-	return all
-}
-
 // harness acts on memlock behind the layer's back.
 type harness struct {
 	personality memlock.Personality
