@@ -285,7 +285,8 @@ func (a *actor) denied(c driver.Claim) {
 	}
 }
 
-// await calls Wait until c is held, as the core does, for at most within, or longer where this process did not run.
+// await calls Wait until c is held, as the core does, for at most within, or longer where this
+// process did not run.
 func (a *actor) await(c driver.Claim, within time.Duration) driver.Grant {
 	return a.awaitAfter(c, within, "")
 }

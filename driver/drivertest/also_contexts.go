@@ -77,7 +77,8 @@ func tryStalledCalls(w *world, st Staller, k kind, b *actor, way Way) {
 	b.release(other)
 }
 
-// tryBesideStalled makes calls beside a Renew that is not answered: each is back when its own context ends.
+// tryBesideStalled makes calls beside a Renew that is not answered: each is back when its own
+// context ends.
 func tryBesideStalled(w *world, st Staller, b *actor, waits driver.Claim) {
 	other := mutex(w.name("contexts-beside"))
 	heal := b.stalled(st, BothWays)

@@ -39,8 +39,8 @@ func tryInspector(w *world) {
 	}
 }
 
-// tryQueueShown looks at one line in which one holds and two wait, and at both lines under prefix, until that line is
-// empty.
+// tryQueueShown looks at one line in which one holds and two wait, and at both lines under prefix,
+// until that line is empty.
 func tryQueueShown(w *world, look driver.Inspector, prefix string, other driver.Claim, a, b, c *actor) {
 	line := func(name string) driver.Line { return lineOf(w, look, name) }
 	mine := mutex(prefix + "/b")

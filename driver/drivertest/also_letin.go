@@ -16,11 +16,13 @@ var letInLaw = Law{
 	try: tryLetIn,
 }
 
-// onItsWay is for which parts of the claim's time the answer is on its way: for longer than what a store takes off for its rounding and for
-// clocks, and for less than a driver waits for an answer, which may be a short part of its time or a long one.
+// onItsWay is for which parts of the claim's time the answer is on its way: for longer than what a
+// store takes off for its rounding and for clocks, and for less than a driver waits for an answer,
+// which may be a short part of its time or a long one.
 var onItsWay = []float64{0.2, 0.45}
 
-// lookRequests is how many requests of a look are tried: the last of them lets the claim in, after others that see that it is free.
+// lookRequests is how many requests of a look are tried: the last of them lets the claim in, after
+// others that see that it is free.
 const lookRequests = 3
 
 func tryLetIn(w *world) {
@@ -48,7 +50,8 @@ func tryLetIn(w *world) {
 	})
 }
 
-// A Renew that finds the claim waiting, as far as its session was told, while the store has let it in.
+// A Renew that finds the claim waiting, as far as its session was told, while the store has let it
+// in.
 func tryRenewWhileLetIn(w *world, st Staller, k kind, b *actor, n int, part float64) {
 	a := w.still("A", max(w.ttl, w.clamp(2*w.traits.MinTTL))) // of which rounding is not the most
 	a.hears()
@@ -92,8 +95,8 @@ func tryRenewWhileLetIn(w *world, st Staller, k kind, b *actor, n int, part floa
 // begins is for how long a call is given time to begin.
 const begins = 20 * underWay
 
-// letInUnheard has letGo let in a claim that wait waits for, and the answer that says so held up until heal: where nobody is told, the one to
-// the request that follows n others of a look.
+// letInUnheard has letGo let in a claim that wait waits for, and the answer that says so held up
+// until heal: where nobody is told, the one to the request that follows n others of a look.
 func (a *actor) letInUnheard(st Staller, n int, letGo, wait func()) (told *task, heal func()) {
 	if n == 0 {
 		heal = a.stalled(st, Replies)
@@ -109,8 +112,8 @@ func (a *actor) letInUnheard(st Staller, n int, letGo, wait func()) (told *task,
 	return told, heal
 }
 
-// holdsOrLost waits until a claim that nobody stands in the way of is held, or said to be lost, and reports which. A Wait whose answer is
-// held up may fail meanwhile.
+// holdsOrLost waits until a claim that nobody stands in the way of is held, or said to be lost, and
+// reports which. A Wait whose answer is held up may fail meanwhile.
 func (a *actor) holdsOrLost(c driver.Claim, within time.Duration) (holds bool) {
 	w := a.w
 	w.until(within, func() bool {

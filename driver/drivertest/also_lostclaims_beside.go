@@ -2,8 +2,8 @@ package drivertest
 
 import "github.com/interlock-go/interlock/driver"
 
-// A Renew that is under way together with other calls, begun before or after them, names no claim that is just leaving the line
-// and none that is just coming.
+// A Renew that is under way together with other calls, begun before or after them, names no claim
+// that is just leaving the line and none that is just coming.
 func tryRenewBeside(x *losers, k kind) {
 	w, a := x.w, x.a
 	st, ok := w.h.(Staller)

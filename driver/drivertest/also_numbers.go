@@ -16,7 +16,8 @@ func tryNumbers(w *world) {
 	}
 }
 
-// Many hold one name together, whoever needs all of it waits for the last, and it is let in when they have gone.
+// Many hold one name together, whoever needs all of it waits for the last, and it is let in when
+// they have gone.
 func tryManySharers(w *world, k kind) {
 	if k.mate == nil {
 		return

@@ -130,7 +130,8 @@ func tryUnansweredRequeue(w *world, st Staller, way Way, k kind) {
 	b.letGo(next)
 }
 
-// A session whose Renew was not answered goes on, and so does its driver after an Open that was not.
+// A session whose Renew was not answered goes on, and so does its driver after an Open that was
+// not.
 func tryUnansweredSession(w *world, st Staller, way Way) {
 	a := w.still("A", w.long())
 	mine := a.held(mutex(w.name("outcome-session")))

@@ -10,8 +10,8 @@ import (
 // The error of a call says no more than is known, whichever of its requests is under way.
 func tryLaterRequest(w *world, k kind) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
-	// notSent makes a call whose n-th request is held. It reports whether the call was answered, and else, when the request
-	// has arrived, whether its error says that nothing was changed.
+	// notSent makes a call whose n-th request is held. It reports whether the call was answered,
+	// and else, when the request has arrived, whether its error says that nothing was changed.
 	notSent := func(n int, what string, f func(context.Context) error) (answered, notSent bool) {
 		deliver := a.straggling(n)
 		err := a.briefly(f)

@@ -19,8 +19,9 @@ const (
 	whole         = 1000 // what who cannot share adds to a name's counter; who shares adds 1
 )
 
-// Two processes with four goroutines each, all on one session of their process, use three names; a counter per name
-// tells two holders at once. Where the kind shares, half of the turns are of claims that do not.
+// Two processes with four goroutines each, all on one session of their process, use three names; a
+// counter per name tells two holders at once. Where the kind shares, half of the turns are of
+// claims that do not.
 func tryParallel(w *world, k kind) {
 	var names []string
 	for range 3 {

@@ -18,7 +18,8 @@ func tryRequeueOthers(w *world, k kind) {
 	tryRequeueOfBroken(w, k, a, b)
 }
 
-// Asked for again, as after an answer that was lost, the next claim is found where it stands, and the old one is not missed.
+// Asked for again, as after an answer that was lost, the next claim is found where it stands, and
+// the old one is not missed.
 func tryRequeueAgain(w *world, k kind, a, b *actor) {
 	again := func(old, next driver.Claim, first driver.Grant) {
 		r, err := a.tryRequeue(w.ctx, old, next)
@@ -142,7 +143,8 @@ func tryRequeueOfBroken(w *world, k kind, a, b *actor) {
 	}
 }
 
-// A Requeue that is answered is worth its time also in a session that nobody has renewed for longer than that, as an Acquire is.
+// A Requeue that is answered is worth its time also in a session that nobody has renewed for longer
+// than that, as an Acquire is.
 func tryRequeueLate(w *world, k kind) {
 	if !w.traits.Expires {
 		return

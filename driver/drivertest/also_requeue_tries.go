@@ -10,8 +10,8 @@ const (
 	triesBeside   = 40 // at least
 )
 
-// Another process tries without pause while a claim is requeued again and again: what old keeps out is kept out by next, and
-// nobody gets in between.
+// Another process tries without pause while a claim is requeued again and again: what old keeps out
+// is kept out by next, and nobody gets in between.
 func tryRequeueBesideTries(w *world, k kind) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
 	name := w.name("requeue-tries-" + k.String())

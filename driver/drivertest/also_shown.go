@@ -75,7 +75,8 @@ func tryShownWhole(w *world, look driver.Inspector, k kind) {
 	b.letGo(waits)
 }
 
-// Of two claims that wait one is granted: since then it holds, which is not before the other came, by the same clock.
+// Of two claims that wait one is granted: since then it holds, which is not before the other came,
+// by the same clock.
 func tryShownSince(w *world, look driver.Inspector, k kind) {
 	const while = 5 * time.Millisecond // more than a usual clock's tick
 	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())

@@ -14,7 +14,8 @@ var toldLaw = Law{
 	try: tryTold,
 }
 
-// All sessions are of long life, and nobody renews them: what is told is told by what let the claim in.
+// All sessions are of long life, and nobody renews them: what is told is told by what let the claim
+// in.
 func tryTold(w *world) {
 	op := w.operator()
 	w.eachKind(func(w *world, k kind) {
@@ -102,7 +103,8 @@ func tryToldOfLeaving(w *world, op *breaker, k kind) {
 	}
 }
 
-// Who waits behind a claim that gives up, or that is broken while it waits, is let in beside the holder.
+// Who waits behind a claim that gives up, or that is broken while it waits, is let in beside the
+// holder.
 func tryToldOfGivingUp(w *world, op *breaker, k kind) {
 	if k.mate == nil || !w.traits.Ordered {
 		return
@@ -127,7 +129,8 @@ func tryToldOfGivingUp(w *world, op *breaker, k kind) {
 	}
 }
 
-// Several claims of one session and of another one in the same process wait, in one line and in two.
+// Several claims of one session and of another one in the same process wait, in one line and in
+// two.
 func tryToldEach(w *world, k kind) {
 	h, a := w.still("H", w.long()), w.still("A", w.long())
 	twin := a.p.open("A2", w.long())

@@ -94,7 +94,8 @@ type watch struct {
 	shown *driver.Line // last
 }
 
-// follow starts a watch. It goes on beside the trial's tasks: a watch that does not end must not hold up the trial.
+// follow starts a watch. It goes on beside the trial's tasks: a watch that does not end must not
+// hold up the trial.
 func follow(ctx context.Context, w *world, d driver.Watcher, name string) *watch {
 	v := &watch{w: w, name: name, seen: make(chan driver.Line, 4*watchedTurns), ended: make(chan error, 1)}
 	go func() {

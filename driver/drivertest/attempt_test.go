@@ -19,7 +19,8 @@ func (p plain) Driver(T) driver.Driver { return p.store.Share() }
 func (p plain) Prefix() string         { return "attempt/" }
 func (p plain) TTL() time.Duration     { return time.Second }
 
-// A fault counts at once, unless a step came too late; then the trial is void, and the next one has more time.
+// A fault counts at once, unless a step came too late; then the trial is void, and the next one has
+// more time.
 func TestATrialOnASlowMachineIsVoid(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -102,7 +103,8 @@ func TestASessionThatIsToEndExcusesNothing(t *testing.T) {
 	}
 }
 
-// A store that did not answer a driver in time has not broken a law; one that did not answer the suite has.
+// A store that did not answer a driver in time has not broken a law; one that did not answer the
+// suite has.
 func TestAStoreThatDoesNotAnswerIsNotJudged(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -170,7 +172,8 @@ func TestBoundsBearWhatTheMachineIsLate(t *testing.T) {
 	})
 }
 
-// What was found first counts: what the others find then may be its consequence. Of what is apart the certain counts.
+// What was found first counts: what the others find then may be its consequence. Of what is apart
+// the certain counts.
 func TestTheFirstFailureOfSeveralCounts(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -54,7 +54,8 @@ func (b *breaker) misses(why, name, publicID string, fence uint64, now bool) {
 	}
 }
 
-// hitsWaiting breaks c, which waits, with the token that it is shown with: some stores draw one when a claim is put in line.
+// hitsWaiting breaks c, which waits, with the token that it is shown with: some stores draw one
+// when a claim is put in line.
 func (b *breaker) hitsWaiting(c driver.Claim) {
 	l, err := lookAt(b.w, b.look, c.Name)
 	if err != nil {
@@ -78,7 +79,8 @@ func (w *world) operator() *breaker {
 	return br
 }
 
-// told insists that the owner of a broken claim learns of it: nudged, if its sessions can be, and by Renew; and why, if it is marked.
+// told insists that the owner of a broken claim learns of it: nudged, if its sessions can be, and
+// by Renew; and why, if it is marked.
 func (a *actor) told(c driver.Claim, marked bool) {
 	w := a.w
 	nudge, lost := a.channels()
@@ -107,8 +109,8 @@ func (a *actor) told(c driver.Claim, marked bool) {
 	}
 }
 
-// lostAs insists on the reason with which c, which was broken, was said to be lost. Of one that is not marked, but has left at once, a
-// store may know no more than that it is gone.
+// lostAs insists on the reason with which c, which was broken, was said to be lost. Of one that is
+// not marked, but has left at once, a store may know no more than that it is gone.
 func (a *actor) lostAs(c driver.Claim, why error, marked bool) {
 	switch {
 	case errors.Is(why, driver.ErrBroken):
@@ -119,7 +121,8 @@ func (a *actor) lostAs(c driver.Claim, why error, marked bool) {
 	}
 }
 
-// lostSilently insists that of c, which nobody broke, nothing else was said, if anything, than that it is gone.
+// lostSilently insists that of c, which nobody broke, nothing else was said, if anything, than that
+// it is gone.
 func (a *actor) lostSilently(c driver.Claim) {
 	if told, why := a.whyLost(c); told && (!errors.Is(why, driver.ErrGone) || errors.Is(why, driver.ErrBroken)) {
 		a.w.fail("%s is gone although nobody broke it, and its session is told that it is lost for another reason: %v: want an error that matches ErrGone", a.w.story.claim(c), why)

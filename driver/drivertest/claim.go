@@ -20,8 +20,8 @@ func permit(name string, weight, limit int) driver.Claim {
 	return driver.Claim{Name: name, ID: driver.NewID(), Kind: driver.Permit, Weight: weight, Limit: limit}
 }
 
-// kind is a kind of claims that the store has. Of own, which is of the kind, and rival only one can be held. Where the kind
-// shares, mate can be held beside own, and rival beside neither.
+// kind is a kind of claims that the store has. Of own, which is of the kind, and rival only one can
+// be held. Where the kind shares, mate can be held beside own, and rival beside neither.
 type kind struct {
 	driver.Kind
 	own, rival, mate func(name string) driver.Claim

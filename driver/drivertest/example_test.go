@@ -9,14 +9,16 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// tiny is the least that a harness can be. The laws that need more are in Cannot, until the harness learns it.
+// tiny is the least that a harness can be. The laws that need more are in Cannot, until the harness
+// learns it.
 type tiny struct {
 	store  *memlock.Driver // the test server
 	prefix string
 }
 
 func newTiny(*testing.T) drivertest.Harness {
-	// Start the server here and stop it with t.Cleanup. With a prefix of its own each law can use the same server.
+	// Start the server here and stop it with t.Cleanup. With a prefix of its own each law can use
+	// the same server.
 	return tiny{store: memlock.New(), prefix: "suite-" + driver.NewID() + "/"}
 }
 

@@ -7,8 +7,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// lettingIn waits until next, which stands behind a claim of a that nobody renews any more, holds, and compares the
-// moment with the claim's time. Started is the start of the call that renewed the claim last.
+// lettingIn waits until next, which stands behind a claim of a that nobody renews any more, holds,
+// and compares the moment with the claim's time. Started is the start of the call that renewed the
+// claim last.
 func (a *actor) lettingIn(gone driver.Claim, b *actor, next driver.Claim, started time.Time) {
 	w := a.w
 	a.lapse()

@@ -15,8 +15,8 @@ type Verdict struct {
 	Log    []string
 }
 
-// Judged reports whether the law could be judged. Where the machine or the store was too slow in every trial, the law neither
-// convicts the driver nor acquits it.
+// Judged reports whether the law could be judged. Where the machine or the store was too slow in
+// every trial, the law neither convicts the driver nor acquits it.
 func (v Verdict) Judged() bool {
 	return !slices.ContainsFunc(v.Faults, func(f string) bool { return strings.HasPrefix(f, v.Law+notJudged) })
 }
@@ -36,8 +36,8 @@ func (v Verdict) String() string {
 	return v.Law + ": " + what + "\n" + strings.Join(v.Faults, "\n")
 }
 
-// Judge tries one law and returns the verdict instead of failing a test. It is for tests which show that the suite
-// convicts a driver that is broken on purpose.
+// Judge tries one law and returns the verdict instead of failing a test. It is for tests which show
+// that the suite convicts a driver that is broken on purpose.
 func Judge(l Law, newHarness func(t T) Harness) Verdict {
 	r := &recorder{name: l.Name}
 	r.run(func() { l.Try(r, newHarness(r)) })

@@ -12,18 +12,21 @@ type Law struct {
 // notJudged stands between a law's name and why nobody can say whether it was kept.
 const notJudged = " was not judged: "
 
-// attempts is how many trials of a law may be void. After each the machine is left alone for longer, since what keeps it busy is
-// seldom over in the moment in which a store has failed to answer.
+// attempts is how many trials of a law may be void. After each the machine is left alone for
+// longer, since what keeps it busy is seldom over in the moment in which a store has failed to
+// answer.
 const (
 	attempts  = 4
 	firstRest = time.Second // and then four times the last
 	bearable  = 40 * time.Second
 )
 
-// Try tries h against the law and reports to t. A fault counts at once. What was found after this process had not run for
-// longer than a session can bear, or after a step of the suite's own that came too late, proves nothing: the trial is void,
-// which is logged with the reason, and the next one has sessions of twice the time or, up to 40 s, of as much as bears what was seen
-// of the machine, as far as the store gives them. A law that cannot be judged so is a failure, too, and says that it is the machine's.
+// Try tries h against the law and reports to t. A fault counts at once. What was found after this
+// process had not run for longer than a session can bear, or after a step of the suite's own that
+// came too late, proves nothing: the trial is void, which is logged with the reason, and the next
+// one has sessions of twice the time or, up to 40 s, of as much as bears what was seen of the
+// machine, as far as the store gives them. A law that cannot be judged so is a failure, too, and
+// says that it is the machine's.
 func (l Law) Try(t T, h Harness) {
 	t.Helper()
 	l.attempt(t, h, nil)
@@ -52,8 +55,8 @@ func (l Law) attempt(t T, h Harness, excuse func(string)) {
 	}
 }
 
-// trial tries once. It returns what was found, and why that means nothing, if it does not, and how long sessions had to be to
-// bear what was seen of the machine.
+// trial tries once. It returns what was found, and why that means nothing, if it does not, and how
+// long sessions had to be to bear what was seen of the machine.
 func (l Law) trial(t T, h Harness, n int, ttl time.Duration, excuse func(string)) (fault, void string, needs time.Duration) {
 	w := newWorld(t, h, l.Name, l.Says, n, ttl)
 	w.excuse = excuse

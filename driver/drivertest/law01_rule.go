@@ -48,9 +48,9 @@ func (w *world) families() []family {
 	return f
 }
 
-// Three sessions, two of them in one process, take random steps; beside them the reference line does the same. What
-// the reference does not grant must never be seen held, at once; what it grants must be seen held soon, since a store
-// may tell its clients one after the other.
+// Three sessions, two of them in one process, take random steps; beside them the reference line
+// does the same. What the reference does not grant must never be seen held, at once; what it grants
+// must be seen held soon, since a store may tell its clients one after the other.
 func tryRule(w *world) {
 	a := w.actor("A")
 	actors := []*actor{a, a.p.open("A2", w.ttl).keep(), w.actor("B")}
@@ -112,8 +112,9 @@ func (h *history) alone(kind driver.Kind) driver.Claim {
 	}
 }
 
-// begin takes the steps that chance may leave out: a try of each kind that does not fit leaves nothing behind, which whoever comes
-// next would find in its way, and a permit counts under its own limit, not under one of those ahead of it.
+// begin takes the steps that chance may leave out: a try of each kind that does not fit leaves
+// nothing behind, which whoever comes next would find in its way, and a permit counts under its own
+// limit, not under one of those ahead of it.
 func (h *history) begin() {
 	a, b := h.actors[0], h.actors[2]
 	for _, kind := range h.family.kinds {
@@ -210,8 +211,8 @@ func (h *history) compare() {
 	}
 }
 
-// compareUnordered does for a store that may grant in any order: what is held at once must be allowed in some order,
-// and a line in which somebody could hold must not stand idle.
+// compareUnordered does for a store that may grant in any order: what is held at once must be
+// allowed in some order, and a line in which somebody could hold must not stand idle.
 func (h *history) compareUnordered() {
 	if len(h.order) == 0 {
 		return
@@ -228,7 +229,8 @@ func (h *history) compareUnordered() {
 	}, "nobody holds a line in which %d claims stand", len(h.order))
 }
 
-// The sum of weights up to each claim is at most its limit in some order only if it is so in the order of limits.
+// The sum of weights up to each claim is at most its limit in some order only if it is so in the
+// order of limits.
 func (h *history) mayBeTogether(held []driver.Claim) {
 	slices.SortFunc(held, func(a, b driver.Claim) int { return a.Limit - b.Limit })
 	sum := 0
@@ -252,8 +254,8 @@ func (h *history) reference() string {
 	return "by the rule the line is [" + strings.Join(places, "; ") + "]"
 }
 
-// clear has all claims leave, one after the other: each leaves as what the rule makes it, also where the store let it in a
-// moment after the one before.
+// clear has all claims leave, one after the other: each leaves as what the rule makes it, also
+// where the store let it in a moment after the one before.
 func (h *history) clear() {
 	for len(h.order) > 0 {
 		h.leave(h.order[0])

@@ -25,7 +25,8 @@ type disturbance struct {
 	do   func()
 }
 
-// The holder is renewed for more than two times its time while all the others come, wait, give up, die and leave.
+// The holder is renewed for more than two times its time while all the others come, wait, give up,
+// die and leave.
 func tryOnceHeld(w *world, k kind) {
 	a := w.still("A", w.ttl)
 	name := w.name("held-" + k.String())

@@ -72,8 +72,8 @@ func tryTokens(w *world, k *tokens) {
 	tryFailedTries(w, k, a, b)
 }
 
-// A counter that is kept for a name while nobody stands there is shown. That it is kept is seen where the tokens follow each
-// other without a gap, whatever other names draw meanwhile.
+// A counter that is kept for a name while nobody stands there is shown. That it is kept is seen
+// where the tokens follow each other without a gap, whatever other names draw meanwhile.
 func tryEmptyShowsToken(w *world, k *tokens, a, b *actor) {
 	look, ok := b.p.d.(driver.Inspector)
 	if !ok || w.traits.Fence == driver.NoFence || w.traits.Single {
@@ -166,7 +166,8 @@ func tryFailedTries(w *world, k *tokens, a, b *actor) {
 		w.fail("%d tries that failed changed what %s answers from %s to %s", len(tries), w.story.label(mine.ID), w.story.grant(g, nil), w.story.grant(again, nil))
 	}
 	if look, ok := b.p.d.(driver.Inspector); ok && w.traits.Fence != driver.NoFence {
-		// What is stored is the highest token that anyone may use, so that a rival or a crash continues above it.
+		// What is stored is the highest token that anyone may use, so that a rival or a crash
+		// continues above it.
 		l, err := lookAt(w, look, k.name)
 		if last := g.Fence + w.stride() - 1; err == nil && l.Fence != 0 && l.Fence < last {
 			w.fail("the line's highest token is %d, but the holder may use up to %d", l.Fence, last)
@@ -199,8 +200,8 @@ func tryNoTokens(w *world) {
 	}
 }
 
-// Whoever comes after an expiry has a larger token than all before it, let in by the expiry or finding the name free, and also
-// where only a reader's time was over.
+// Whoever comes after an expiry has a larger token than all before it, let in by the expiry or
+// finding the name free, and also where only a reader's time was over.
 func tryTokensAfterExpiry(w *world, k kind) {
 	if !w.traits.Expires || w.traits.Fence == driver.NoFence || !k.rival("").Kind.Exclusive() {
 		return

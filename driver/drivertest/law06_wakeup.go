@@ -15,7 +15,8 @@ var wakeUpLaw = Law{
 
 const wakeUps = 60
 
-// The sessions' time is far longer than the bound, so a waiter that is only found by renewal or expiry is too late.
+// The sessions' time is far longer than the bound, so a waiter that is only found by renewal or
+// expiry is too late.
 func tryWakeUp(w *world) {
 	w.eachKind(func(w *world, k kind) { tryHandoffs(w, k); tryHerd(w, k); tryTwoWaits(w, k) })
 }

@@ -2,8 +2,9 @@ package drivertest
 
 import "github.com/interlock-go/interlock/driver"
 
-// Whoever waits first may be the only one who looks when the time of a holder that has died is over. It leaves, and the next one is first
-// now. Nobody renews the session of that, whose time is far longer: what only a renewal finds, it does not find.
+// Whoever waits first may be the only one who looks when the time of a holder that has died is
+// over. It leaves, and the next one is first now. Nobody renews the session of that, whose time is
+// far longer: what only a renewal finds, it does not find.
 func tryGivingUpFirst(w *world, k kind) {
 	if !w.traits.Expires {
 		return

@@ -59,7 +59,8 @@ func tryGivingUp(w *world, k kind) {
 	c.letGo(next)
 }
 
-// A claim that was granted and is released before its owner has asked was held until now. A store may be a moment late in granting.
+// A claim that was granted and is released before its owner has asked was held until now. A store
+// may be a moment late in granting.
 func tryUnnoticed(w *world, k kind) {
 	if !w.traits.Ordered {
 		return

@@ -1,7 +1,7 @@
 package drivertest
 
-// A waiter that has died keeps nobody out after its time either where nobody makes room for it: who goes with the holder joins the
-// holder then. Until its process has ended it may keep its place.
+// A waiter that has died keeps nobody out after its time either where nobody makes room for it: who
+// goes with the holder joins the holder then. Until its process has ended it may keep its place.
 func tryExpiryBetween(w *world, k kind) {
 	killer, ok := w.h.(Killer)
 	if k.mate == nil || !ok {

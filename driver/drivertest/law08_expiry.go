@@ -17,8 +17,8 @@ var expiryLaw = Law{
 	try: tryExpiry,
 }
 
-// Each part has sessions and names of its own, so they pass their time together. All open their drivers at once, which takes some stores
-// seconds: a session whose time runs is opened last.
+// Each part has sessions and names of its own, so they pass their time together. All open their
+// drivers at once, which takes some stores seconds: a session whose time runs is opened last.
 func tryExpiry(w *world) {
 	if !w.traits.Expires {
 		w.apart(func() { w.eachKind(tryStays) }, func() { w.eachKind(tryWaitsLong) }, func() { w.eachKind(tryDeath) })
@@ -41,7 +41,8 @@ func tryExpiry(w *world) {
 	)
 }
 
-// afterwards shows that a's claim is gone for good and known to be, and that nothing a does about it touches b's.
+// afterwards shows that a's claim is gone for good and known to be, and that nothing a does about
+// it touches b's.
 func afterwards(w *world, a *actor, k kind, gone driver.Claim, b *actor, theirs driver.Claim) {
 	if held, err := a.tryRelease(w.ctx, k.own(gone.Name)); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
 		w.fail("after %s had expired, the Release of another claim answered held=%v, error %v", w.story.label(gone.ID), held, err)
@@ -143,11 +144,13 @@ func tryExpiryAfterRenew(w *world, k kind) {
 	afterwards(w, a, k, mine, b, next)
 }
 
-// An answered Acquire renews its own claim, put in line then or asked for again, in a session that nobody renews.
+// An answered Acquire renews its own claim, put in line then or asked for again, in a session that
+// nobody renews.
 func tryExpiryAfterAcquire(w *world, k kind) {
 	b, c, a := w.actor("F"), w.actor("G"), w.still("E", w.ttl)
 	early := a.held(k.own(w.name("expiry-asked-" + k.String())))
-	// Where claims have times of their own this one's is over first, which does nothing to the others.
+	// Where claims have times of their own this one's is over first, which does nothing to the
+	// others.
 	other := a.held(k.own(w.name("expiry-first-" + k.String())))
 	b.queue(k.rival(other.Name))
 	nextEarly := b.queue(k.rival(early.Name))
@@ -212,8 +215,8 @@ func tryExpiryLetsInAll(w *world, k kind) {
 	w.apart(waits...)
 }
 
-// An Acquire that is answered is worth its time also in a session that nobody has renewed for longer than that, unless the
-// store has ended the session and says so.
+// An Acquire that is answered is worth its time also in a session that nobody has renewed for
+// longer than that, unless the store has ended the session and says so.
 func tryAcquireLate(w *world, k kind) {
 	a, b := w.still("P", w.ttl), w.actor("Q")
 	a.lapse()
@@ -282,7 +285,8 @@ func tryStays(w *world, k kind) {
 	b.letGo(next)
 }
 
-// The death of a process is seen within Notice by a store that can see it, and by nothing but time elsewhere.
+// The death of a process is seen within Notice by a store that can see it, and by nothing but time
+// elsewhere.
 func tryDeath(w *world, k kind) {
 	killer, ok := w.h.(Killer)
 	if !ok {

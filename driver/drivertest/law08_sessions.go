@@ -2,7 +2,8 @@ package drivertest
 
 import "time"
 
-// Two sessions of one driver have a time each: the longer one is renewed and goes on, and that does nothing to the shorter one.
+// Two sessions of one driver have a time each: the longer one is renewed and goes on, and that does
+// nothing to the shorter one.
 func tryExpiryBesideOther(w *world, k kind) {
 	p, b := w.process("U"), w.actor("V")
 	long := p.open("U1", w.long())

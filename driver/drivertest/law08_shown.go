@@ -23,8 +23,9 @@ func tryExpiryIsShown(w *world) {
 	)
 }
 
-// Who waits and has died is not shown as one that waits when its time is over, although what it waits for is held all the while. Who
-// waits beside it and is renewed is shown on, as having come when it did.
+// Who waits and has died is not shown as one that waits when its time is over, although what it
+// waits for is held all the while. Who waits beside it and is renewed is shown on, as having come
+// when it did.
 func tryDeadWaiterIsGone(w *world, look driver.Inspector, k kind) {
 	killer, ok := w.h.(Killer)
 	if !ok {
@@ -75,8 +76,8 @@ func tryExpiredIsGone(w *world, look driver.Inspector, k kind) {
 	}
 }
 
-// What is shown with an end, and can be had as soon as somebody asks, has ended before: the store knew. One of several may have ended
-// between the look and the Acquire.
+// What is shown with an end, and can be had as soon as somebody asks, has ended before: the store
+// knew. One of several may have ended between the look and the Acquire.
 func tryDeadAreNotShown(w *world, look driver.Inspector, k kind, b *actor, dead []driver.Claim) {
 	var shown []string
 	for _, c := range dead {

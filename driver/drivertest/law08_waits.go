@@ -28,8 +28,8 @@ func (a *actor) waitEnds(c driver.Claim) {
 	w.fail("Wait of %s, which had expired, came back %d times with nothing new", w.story.claim(c), manyTurns)
 }
 
-// standsOrIsGone asks for a's claim, whose time is over, when nobody but behind stands in its way. It is the first in line or it is
-// gone, and it is not put there again.
+// standsOrIsGone asks for a's claim, whose time is over, when nobody but behind stands in its way.
+// It is the first in line or it is gone, and it is not put there again.
 func (a *actor) standsOrIsGone(waits driver.Claim, b *actor, behind driver.Claim) {
 	w := a.w
 	w.until(w.atOnce(), func() bool {
@@ -47,7 +47,8 @@ func (a *actor) standsOrIsGone(waits driver.Claim, b *actor, behind driver.Claim
 	}, "%s waits although nobody stands ahead of it", w.story.claim(waits))
 }
 
-// A claim that waits in a session that is renewed keeps its place for any number of times-to-live, with a Wait of it under way.
+// A claim that waits in a session that is renewed keeps its place for any number of times-to-live,
+// with a Wait of it under way.
 func tryWaitsLong(w *world, k kind) {
 	h, a := w.actor("U"), w.still("V", w.clamp(w.ttl*3/4)).keep() // so that it is over when the other parts are
 	theirs := h.held(k.rival(w.name("expiry-waits-long-" + k.String())))

@@ -15,8 +15,8 @@ var namesLaw = Law{
 	try: tryNames,
 }
 
-// oddEndings follow a common beginning. What some layer folds, splits, cleans, escapes, matches or cuts stands beside
-// what it would become.
+// oddEndings follow a common beginning. What some layer folds, splits, cleans, escapes, matches or
+// cuts stands beside what it would become.
 var oddEndings = []string{
 	"", "a", "A", "aa", " a", "a ", "a  b", "a b", "ab",
 	"a/b", "a//b", "a/b/", "/a/b", "a/ b", "a/./b", "a/../b", "a/..", "b", "..", ".", "a.b", "a.", "a\\b",
@@ -108,8 +108,8 @@ func tryKeys(w *world, d driver.Driver, names []string) {
 	}
 }
 
-// tryLines asks an Inspector: it knows the names as they were given. In the prefix of Lines, too, no character means another, which
-// has nothing to do with the kind.
+// tryLines asks an Inspector: it knows the names as they were given. In the prefix of Lines, too,
+// no character means another, which has nothing to do with the kind.
 func tryLines(w *world, d driver.Driver, k kind, beginning string, names []string) {
 	look, ok := d.(driver.Inspector)
 	if !ok {

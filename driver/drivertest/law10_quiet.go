@@ -55,8 +55,8 @@ func tryBudget(w *world, c Counter, k kind) {
 		of()
 		got := calls() - before
 		w.story.add(time.Now(), "count", "%s cost %d calls of the store, the budget is %d", what, got, allowed)
-		// What a driver does once a second, such as to listen for breaks or no longer for a name, is no part of an operation, and falls
-		// into one now and then, of either of the two.
+		// What a driver does once a second, such as to listen for breaks or no longer for a name,
+		// is no part of an operation, and falls into one now and then, of either of the two.
 		if over += max(got-allowed, 0); got > allowed && over > 2*(1+int(time.Since(began)/time.Second)) {
 			w.fail("%s cost %d calls of the store, the budget is %d", what, got, allowed)
 		}

@@ -47,7 +47,8 @@ func tryNoOvertaking(w *world) {
 	}
 }
 
-// grantOrder lets each of n processes stand in line and returns the order in which they came to hold.
+// grantOrder lets each of n processes stand in line and returns the order in which they came to
+// hold.
 func grantOrder(w *world, k kind, actors []*actor, holder *actor) []int {
 	name := w.name("order-" + k.String())
 	first := holder.held(k.rival(name))

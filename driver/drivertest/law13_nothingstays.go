@@ -23,8 +23,8 @@ func tryNothingStays(w *world) {
 	)
 }
 
-// staysFree insists that a can hold the names at once: a request that straggled in after its claim's Release would have
-// taken one for nobody.
+// staysFree insists that a can hold the names at once: a request that straggled in after its
+// claim's Release would have taken one for nobody.
 func (a *actor) staysFree(names map[string]kind) {
 	for name, k := range names {
 		c := k.rival(name)
@@ -35,7 +35,8 @@ func (a *actor) staysFree(names map[string]kind) {
 	}
 }
 
-// An Acquire that is cancelled before, while or after it is sent, for a free name and for one that is held.
+// An Acquire that is cancelled before, while or after it is sent, for a free name and for one that
+// is held.
 func tryCancelled(w *world) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
 	names := map[string]kind{}
@@ -67,7 +68,8 @@ func tryCancelled(w *world) {
 	b.staysFree(names)
 }
 
-// An Acquire that times out because the wire is stalled, in either way, and is released when the wire is healed.
+// An Acquire that times out because the wire is stalled, in either way, and is released when the
+// wire is healed.
 func tryTimedOut(w *world, k kind) {
 	st, ok := w.h.(Staller)
 	if !ok {

@@ -24,7 +24,8 @@ func tryOvertaken(w *world, k kind) {
 			}
 			deliver := a.straggling(n)
 			answered = a.briefly(func(ctx context.Context) error { _, err := a.tryAcquire(ctx, c); return err }) == nil
-			// A Release that waits for the answer to the Acquire, or stands behind it, is not answered now.
+			// A Release that waits for the answer to the Acquire, or stands behind it, is not
+			// answered now.
 			left := a.briefly(func(ctx context.Context) error { _, err := a.tryRelease(ctx, c); return err }) == nil
 			deliver()
 			if !left {

@@ -26,7 +26,8 @@ func tryUnheard(w *world, k kind) {
 	b.afterRenew(next)
 	b.letGo(next)
 
-	// Somebody listens, and a Renew that comes for another reason changes nothing for a claim that is not held.
+	// Somebody listens, and a Renew that comes for another reason changes nothing for a claim that
+	// is not held.
 	mine = a.held(k.rival(name))
 	next = b.queue(k.own(name))
 	ctx, cancel := context.WithTimeout(w.ctx, 50*time.Millisecond)
@@ -69,8 +70,9 @@ func tryUnheard(w *world, k kind) {
 	}
 }
 
-// afterRenew renews and insists that the first Wait then says that c is held. A store may be a moment late in granting, so
-// it is tried some more times, and at last with all the time that a slow machine may need for the answer.
+// afterRenew renews and insists that the first Wait then says that c is held. A store may be a
+// moment late in granting, so it is tried some more times, and at last with all the time that a
+// slow machine may need for the answer.
 func (a *actor) afterRenew(c driver.Claim) {
 	w := a.w
 	for within := 20 * time.Millisecond; ; within *= 2 {

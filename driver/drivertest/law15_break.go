@@ -53,7 +53,8 @@ func tryBreakMisses(w *world, br *breaker, k kind) {
 		br.misses("a claim that never was", mine.Name, driver.PublicID("nobody"), g.Fence, now)
 		br.misses("a claim by its secret ID", mine.Name, mine.ID, g.Fence, now)
 		br.misses("a claim under another name", mine.Name+"x", public, g.Fence, now)
-		// Not a later one: that may be what the waiting claim's will be, where a claim has its token from the moment it joined.
+		// Not a later one: that may be what the waiting claim's will be, where a claim has its
+		// token from the moment it joined.
 		br.misses("a waiting claim with the holder's token", mine.Name, driver.PublicID(waits.ID), max(g.Fence, driver.Stride), now)
 	}
 	a.renewInTime(mine)
@@ -115,7 +116,8 @@ func tryBreakNow(w *world, br *breaker, k kind, x *tokens) {
 	b.letGo(next)
 }
 
-// The owner hears of it also when nobody waits, and whoever shares with the claim, in its session or in another, is left alone.
+// The owner hears of it also when nobody waits, and whoever shares with the claim, in its session
+// or in another, is left alone.
 func tryBreakAlone(w *world, br *breaker, k kind) {
 	for _, now := range []bool{false, true} {
 		a, b := w.still("A", w.long()), w.still("B", w.long())
@@ -154,7 +156,8 @@ func tryBreakAlone(w *world, br *breaker, k kind) {
 	}
 }
 
-// A claim that is marked still stands as named: it can be marked again, and broken with now. The owner of two hears of each.
+// A claim that is marked still stands as named: it can be marked again, and broken with now. The
+// owner of two hears of each.
 func tryBreakAgain(w *world, br *breaker, k kind) {
 	a, b := w.still("A", w.long()), w.still("B", w.long())
 	first, second := k.own(w.name("break-again-"+k.String())), k.own(w.name("break-next-"+k.String()))

@@ -6,7 +6,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// losers are sessions of which one may lose claims, and why none of them is to be told of others, by the claim's ID.
+// losers are sessions of which one may lose claims, and why none of them is to be told of others,
+// by the claim's ID.
 type losers struct {
 	w    *world
 	a    *actor
@@ -14,7 +15,8 @@ type losers struct {
 	fate map[string]string
 }
 
-// lose renews every session and insists that a is told of lost and of nothing else, and that the others are told of nothing.
+// lose renews every session and insists that a is told of lost and of nothing else, and that the
+// others are told of nothing.
 func (x *losers) lose(after string, lost ...driver.Claim) {
 	for _, of := range x.all {
 		named := of.renew().Lost

@@ -83,8 +83,8 @@ func TestMemlockPersonalities(t *testing.T) {
 	}
 }
 
-// A store that never tells keeps the laws that speak of what Renew finds. It cannot keep those that speak of being
-// told without one.
+// A store that never tells keeps the laws that speak of what Renew finds. It cannot keep those that
+// speak of being told without one.
 func TestMemlockThatLosesNotices(t *testing.T) {
 	kept := 0
 	for _, law := range drivertest.Laws() {

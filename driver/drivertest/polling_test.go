@@ -50,7 +50,8 @@ func (s pollingSession) Wait(ctx context.Context, c driver.Claim) (driver.Grant,
 	})
 }
 
-// Where the machine is late, a driver that polls is never seen to be quiet, and it is judged all the same, in the first trial.
+// Where the machine is late, a driver that polls is never seen to be quiet, and it is judged all
+// the same, in the first trial.
 func TestAPollingDriverIsJudgedOnALateMachine(t *testing.T) {
 	for _, late := range []time.Duration{0, 80 * time.Millisecond, 199 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {

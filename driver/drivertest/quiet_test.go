@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// once is a store in memory each driver of which does something once, beside what it is asked for: in the middle of a claim, or when
-// one has waited for a while.
+// once is a store in memory each driver of which does something once, beside what it is asked for:
+// in the middle of a claim, or when one has waited for a while.
 type once struct {
 	plain
 	nth   int64         // Acquire beside which it makes a call; 0 for none
@@ -62,7 +62,8 @@ func (s onceSession) Acquire(ctx context.Context, c driver.Claim) (driver.Grant,
 	return g, err
 }
 
-// What a driver does once is no cost of a claim or of waiting, whenever it falls into what is counted.
+// What a driver does once is no cost of a claim or of waiting, whenever it falls into what is
+// counted.
 func TestWhatADriverDoesOnceIsNoCost(t *testing.T) {
 	for what, o := range map[string]once{
 		"in a claim": {nth: 8}, "while it waits": {after: 450 * time.Millisecond},

@@ -8,8 +8,9 @@ import (
 	"testing/synctest"
 )
 
-// Run tries the driver that newHarness opens against every law, or against these, a subtest each, in real time. At
-// the end it lists what was not tried: what the harness has excused, and what the driver does not have of what is optional.
+// Run tries the driver that newHarness opens against every law, or against these, a subtest each,
+// in real time. At the end it lists what was not tried: what the harness has excused, and what the
+// driver does not have of what is optional.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness, laws ...Law) {
 	t.Helper()
 	if len(laws) == 0 {
@@ -37,8 +38,9 @@ func run(t *testing.T, laws []Law, try func(t *testing.T, l Law, excuse func(str
 	}
 }
 
-// RunBubble is Run with each subtest inside a testing/synctest bubble of its own, where time passes at once and
-// exactly. It is for stores in memory: newHarness is called inside the bubble and must not leave it.
+// RunBubble is Run with each subtest inside a testing/synctest bubble of its own, where time passes
+// at once and exactly. It is for stores in memory: newHarness is called inside the bubble and must
+// not leave it.
 func RunBubble(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	run(t, Laws(), func(t *testing.T, l Law, excuse func(string)) {

@@ -101,7 +101,8 @@ func (s slowSession) Renew(ctx context.Context) (driver.Renewal, error) {
 
 func (s slowSession) Nudge() <-chan struct{} { return s.Session.(driver.Nudger).Nudge() }
 
-// A driver that is slow keeps the laws, or is not judged where it gave up asking; it is never said to break one.
+// A driver that is slow keeps the laws, or is not judged where it gave up asking; it is never said
+// to break one.
 func TestASlowDriverIsNotConvicted(t *testing.T) {
 	for name, c := range map[string]struct {
 		h      *slow

@@ -13,8 +13,8 @@ import (
 // storyLines is how much of a story is kept: the end of it tells what broke the law.
 const storyLines = 80
 
-// story is what happened in a trial, in the words of a report. Claims are called c1, c2 … in the order in which they
-// first appear, because their IDs mean nothing to a reader.
+// story is what happened in a trial, in the words of a report. Claims are called c1, c2 … in the
+// order in which they first appear, because their IDs mean nothing to a reader.
 type story struct {
 	mu      sync.Mutex
 	start   time.Time
@@ -107,7 +107,8 @@ func (s *story) grant(g driver.Grant, err error) string {
 	return "not held"
 }
 
-// answered is an answer as an argument of fail, which must know whether the store has answered at all.
+// answered is an answer as an argument of fail, which must know whether the store has answered at
+// all.
 type answered struct {
 	error
 	text string

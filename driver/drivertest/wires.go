@@ -50,7 +50,8 @@ func (a *actor) briefly(f func(context.Context) error) error {
 	return f(ctx)
 }
 
-// eachRequest calls try with 0, 1, 2, … until it reports that the call was answered, so that it has no more requests.
+// eachRequest calls try with 0, 1, 2, … until it reports that the call was answered, so that it has
+// no more requests.
 func eachRequest(try func(n int) (answered bool)) {
 	for n := range mostRequests {
 		if try(n) {
@@ -65,8 +66,8 @@ const straggle = 150 * time.Millisecond
 // underWay is for how long a Wait is given time to be called.
 const underWay = 5 * time.Millisecond
 
-// unanswered makes a call on a wire that is stalled meanwhile. It reports whether the error says that nothing was changed, of
-// a request that has arrived if it was sent.
+// unanswered makes a call on a wire that is stalled meanwhile. It reports whether the error says
+// that nothing was changed, of a request that has arrived if it was sent.
 func (a *actor) unanswered(st Staller, way Way, what string, f func(context.Context) error) (notSent bool) {
 	heal := a.stalled(st, way)
 	defer heal()

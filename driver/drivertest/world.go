@@ -139,8 +139,10 @@ func (w *world) renewBoth(round int, actors ...*actor) {
 	}
 }
 
-// many is how many claims a session has that has many: more than any page, batch or buffer of a round number.
+// many is how many claims a session has that has many: more than any page, batch or buffer of a
+// round number.
 const many = 250
 
-// crowd is how many share one name, or wait for it: more than a page has, or a record of a round number has room for.
+// crowd is how many share one name, or wait for it: more than a page has, or a record of a round
+// number has room for.
 const crowd = 120

@@ -33,7 +33,8 @@ func (d Driver) judge(t *testing.T, newHarness func(drivertest.T) drivertest.Har
 	return v
 }
 
-// drivers are those to try: in a short run without the hundred that only show how far the laws reach.
+// drivers are those to try: in a short run without the hundred that only show how far the laws
+// reach.
 func drivers() []Driver {
 	if testing.Short() {
 		return Drivers()
@@ -92,7 +93,8 @@ func TestTheSuiteAcquitsTheTwins(t *testing.T) {
 	}
 }
 
-// A store with one liveness for all claims of a session may renew it along with any call for one of them.
+// A store with one liveness for all claims of a session may renew it along with any call for one of
+// them.
 func TestTheSuiteAcquitsWhoRenewsMore(t *testing.T) {
 	d := Driver{Law: "Law08_Expiry", new: func() *fault {
 		return &fault{wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {

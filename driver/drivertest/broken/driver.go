@@ -28,8 +28,8 @@ type Driver struct {
 	table *tableFault   // of a driver that loads rows and swaps them, in place of memlock and the layer
 }
 
-// Harness returns the harness of a new store under the broken driver. Unless d is Real it is for testing/synctest
-// bubbles: it gives the machine no time to be slow.
+// Harness returns the harness of a new store under the broken driver. Unless d is Real it is for
+// testing/synctest bubbles: it gives the machine no time to be slow.
 func (d Driver) Harness(drivertest.T) drivertest.Harness {
 	if d.table != nil {
 		return newTables(d.table)
@@ -77,7 +77,8 @@ func (h *harness) Prefix() string       { return "broken/" }
 func (h *harness) TTL() time.Duration   { return time.Second }
 func (h *harness) Slack() time.Duration { return h.slack }
 
-// Restart puts another store in the place of the first, which drivers that were opened before do not notice.
+// Restart puts another store in the place of the first, which drivers that were opened before do
+// not notice.
 func (h *harness) Restart(drivertest.T) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,8 +112,8 @@ func (h *harness) Budget() drivertest.Budget {
 	return drivertest.Budget{Acquire: 1, Release: 1, Handoff: 1}
 }
 
-// Freeze stands for a process that is stopped in the middle of a write: it has the writers' lock of the name, where
-// the layer has such locks.
+// Freeze stands for a process that is stopped in the middle of a write: it has the writers' lock of
+// the name, where the layer has such locks.
 func (h *harness) Freeze(_ drivertest.T, name string) func() {
 	if h.fault.writers == nil {
 		return func() {}

@@ -11,8 +11,8 @@ func Drivers() []Driver {
 	return all
 }
 
-// more are faults thought up from the contract's words alone, without a look at how the laws try them. Those without a
-// law are not noticed by any.
+// more are faults thought up from the contract's words alone, without a look at how the laws try
+// them. Those without a law are not noticed by any.
 func more() []Driver {
 	var all []Driver
 	for _, some := range [][]Driver{

@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// ending are faults about the end of claims, of some kinds, or of what a session has beside its first claims.
+// ending are faults about the end of claims, of some kinds, or of what a session has beside its
+// first claims.
 var ending = []Driver{
 	{
 		Name: "ExpiryWakesOneReader", Law: "Law08_Expiry", Says: "which lets in three",

@@ -15,8 +15,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// kindsApart is a store that says it does not mix kinds: the kinds that it refuses are turned away where a mutex meets a
-// read/write lock.
+// kindsApart is a store that says it does not mix kinds: the kinds that it refuses are turned away
+// where a mutex meets a read/write lock.
 func kindsApart(refuses ...driver.Kind) func() *fault {
 	acquire := func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 		l, err := s.l.memory.Share().Line(ctx, c.Name) // costs nothing
@@ -41,8 +41,8 @@ func sameStore(m *memlock.Driver) *memlock.Driver { return m }
 // apartFault is a store that keeps kinds apart, as it says.
 func apartFault() *fault { return kindsApart(driver.Mutex, driver.Write, driver.Read)() }
 
-// besides is a fault with a second session beside each, for the claims that has picks when they are first acquired.
-// Nobody renews it. Its time is the session's own, or ttl.
+// besides is a fault with a second session beside each, for the claims that has picks when they are
+// first acquired. Nobody renews it. Its time is the session's own, or ttl.
 func besides(ttl time.Duration, has func(s *session, c driver.Claim, before int) bool) *fault {
 	var mu sync.Mutex
 	second := map[*session]driver.Session{}

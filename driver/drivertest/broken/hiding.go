@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// hiding are faults that come together with an error, with an answer that is late, or with silence, which could be taken
-// for a slow machine.
+// hiding are faults that come together with an error, with an answer that is late, or with silence,
+// which could be taken for a slow machine.
 var hiding = []Driver{
 	{
 		Name: "RefusesToRenewWaiters", Law: "Law08_Expiry", Says: "although nothing was wrong: claim gone",

@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// kinds are faults that spare the mutex, or the first claims of a session, or the first time-to-live: whoever tries one
-// mutex for a second sees nothing.
+// kinds are faults that spare the mutex, or the first claims of a session, or the first
+// time-to-live: whoever tries one mutex for a second sees nothing.
 var kinds = []Driver{
 	{
 		Name: "TokenAgainAfterExpiry", Law: "Law05_Tokens", Says: "after the expiry of",
@@ -87,7 +87,8 @@ var kinds = []Driver{
 	},
 }
 
-// tokenAgainAfterExpiry tells the token of the last grant of a name again, unless somebody has taken its claim out.
+// tokenAgainAfterExpiry tells the token of the last grant of a name again, unless somebody has
+// taken its claim out.
 func tokenAgainAfterExpiry() *fault {
 	type grant struct {
 		id   string

@@ -308,7 +308,8 @@ var moreNaming = []Driver{
 	},
 }
 
-// renaming is a store that keeps each name under another one, and shows the first name that it was used by.
+// renaming is a store that keeps each name under another one, and shows the first name that it was
+// used by.
 func renaming(of func(string) string) func() *fault {
 	return func() *fault {
 		var mu sync.Mutex
@@ -376,7 +377,8 @@ func listed(of func(l *layer, prefix string, lines []driver.Line) []driver.Line)
 	}
 }
 
-// matches reports whether s is what the pattern says, in which one stands for any byte and many for any number.
+// matches reports whether s is what the pattern says, in which one stands for any byte and many for
+// any number.
 func matches(s, pattern string, one, many byte) bool {
 	switch {
 	case pattern == "":

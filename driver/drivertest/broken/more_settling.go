@@ -8,7 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// moreSettling are faults about who applies the rule to a line that others have changed, and about calls that go their own way.
+// moreSettling are faults about who applies the rule to a line that others have changed, and about
+// calls that go their own way.
 var moreSettling = []Driver{
 	{
 		Name: "ReleaseLetsNobodyIn", Law: "Law08_Expiry", Says: "was not told that it holds after the Release of",

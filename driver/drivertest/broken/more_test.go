@@ -7,8 +7,9 @@ import (
 	"github.com/interlock-go/interlock/driver/drivertest"
 )
 
-// A driver without a law is broken, and no law says so yet; it says what a law would have to do. One that a law convicts each time
-// has that law and what the report says in its place. By chance some are convicted now and then.
+// A driver without a law is broken, and no law says so yet; it says what a law would have to do.
+// One that a law convicts each time has that law and what the report says in its place. By chance
+// some are convicted now and then.
 func TestUnnoticed(t *testing.T) {
 	for _, d := range more() {
 		if known := d.Breaks != "" && d.Want != ""; known != (d.Law == "") {

@@ -363,8 +363,8 @@ func (k *causes) wait(s *session, ctx context.Context, c driver.Claim, before fu
 	return g, before(why)
 }
 
-// deaf is a store that does not tell who waits of what one way of leaving lets in: those whom who picks hear at their
-// next Renew.
+// deaf is a store that does not tell who waits of what one way of leaving lets in: those whom who
+// picks hear at their next Renew.
 func deaf(to cause, who func(driver.Claim) bool) func() *fault {
 	return func() *fault {
 		k := &causes{}

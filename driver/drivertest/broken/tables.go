@@ -8,7 +8,8 @@ import (
 	"github.com/interlock-go/interlock/examples/versioned/versionedtest"
 )
 
-// tableFault is what is wrong with a driver that loads a row and swaps it, as its requests show it. What is nil is right.
+// tableFault is what is wrong with a driver that loads a row and swaps it, as its requests show it.
+// What is nil is right.
 type tableFault struct {
 	load func(value []byte) []byte                                                                            // what the driver makes of a row
 	swap func(ctx context.Context, t versioned.Table, name string, value []byte, version int64) (bool, error) // in place of CompareAndSwap

@@ -1,5 +1,5 @@
-// Package links gives a harness of package drivertest what it needs between a driver and its server: wires that the suite
-// stalls, deafens, counts and cuts, by driver.
+// Package links gives a harness of package drivertest what it needs between a driver and its
+// server: wires that the suite stalls, deafens, counts and cuts, by driver.
 //
 //	type harness struct {
 //		*links.Links // drivertest.Staller, Straggler, Deafener and Killer, and the half of Counter
@@ -29,8 +29,8 @@
 //
 //	func TestConformance(t *testing.T) { drivertest.Run(t, newHarness) }
 //
-// A server that tells its clients unasked needs [Links.Notice], or Deafen loses nothing. A driver with several connections to
-// several servers has a wire to each.
+// A server that tells its clients unasked needs [Links.Notice], or Deafen loses nothing. A driver
+// with several connections to several servers has a wire to each.
 package links
 
 import (
@@ -43,19 +43,23 @@ import (
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
-// Links are the wires of a harness. Its methods may be called concurrently; the fields are set before the first wire is laid.
+// Links are the wires of a harness. Its methods may be called concurrently; the fields are set
+// before the first wire is laid.
 type Links struct {
-	// Request says which packets to the server count as calls; nil: all. The greeting of a new connection is none.
+	// Request says which packets to the server count as calls; nil: all. The greeting of a new
+	// connection is none.
 	Request func(packet []byte) bool
 
-	// Requests says how many calls a packet to the server is, where one may carry several; nil: one, or none where Request says so.
+	// Requests says how many calls a packet to the server is, where one may carry several; nil:
+	// one, or none where Request says so.
 	Requests func(packet []byte) int
 
 	// Notice says which packets from the server are told unasked, which Deafen loses; nil: none.
 	Notice func(packet []byte) bool
 
-	// RESP has both asked about whole frames of the protocol of Redis. Elsewhere they see what one read of the wire brought:
-	// mostly what was written at once, though the kernel may join or part it.
+	// RESP has both asked about whole frames of the protocol of Redis. Elsewhere they see what one
+	// read of the wire brought: mostly what was written at once, though the kernel may join or part
+	// it.
 	RESP bool
 
 	mu sync.Mutex
@@ -80,8 +84,8 @@ var _ interface {
 // New returns no wires yet.
 func New() *Links { return &Links{of: map[driver.Driver][]*link{}, by: map[*wire.Wire]*link{}} }
 
-// Lay opens a wire to the server at addr, "host:port", which is closed at the end of the test. A driver connects with the
-// wire's Addr; tell by Belong which driver that is.
+// Lay opens a wire to the server at addr, "host:port", which is closed at the end of the test. A
+// driver connects with the wire's Addr; tell by Belong which driver that is.
 func (l *Links) Lay(t drivertest.T, addr string) *wire.Wire {
 	t.Helper()
 	w, err := wire.Listen(context.Background(), addr)
@@ -185,8 +189,8 @@ func (l *Links) Deafen(_ drivertest.T, d driver.Driver) (heal func()) {
 	})
 }
 
-// Kill implements [drivertest.Killer]: it cuts d off for good. That is how a server sees a process die, but for what only
-// the process itself has open, such as files.
+// Kill implements [drivertest.Killer]: it cuts d off for good. That is how a server sees a process
+// die, but for what only the process itself has open, such as files.
 func (l *Links) Kill(_ drivertest.T, d driver.Driver) {
 	for _, k := range l.links(d) {
 		k.Refuse()
@@ -194,7 +198,8 @@ func (l *Links) Kill(_ drivertest.T, d driver.Driver) {
 	}
 }
 
-// Calls is the half of [drivertest.Counter] that is the same for all: how many requests d has made so far.
+// Calls is the half of [drivertest.Counter] that is the same for all: how many requests d has made
+// so far.
 func (l *Links) Calls(d driver.Driver) int {
 	calls := 0
 	for _, k := range l.links(d) {

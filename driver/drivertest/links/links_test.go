@@ -42,7 +42,8 @@ func (h *harness) Budget() drivertest.Budget {
 	return drivertest.Budget{Acquire: 1, Release: 1, Handoff: 1}
 }
 
-// A harness that has nothing but its links can try the laws that ask for them, and none of them lacks anything.
+// A harness that has nothing but its links can try the laws that ask for them, and none of them
+// lacks anything.
 func TestLinksAreWhatTheLawsAskFor(t *testing.T) {
 	server := servertest.Redis(t, redistest.Durable...)
 	for _, law := range drivertest.Laws() {
@@ -61,7 +62,8 @@ func message(reply []byte) bool {
 }
 func use(request []byte) bool { return !redistest.Overhead(request) }
 
-// Where a packet carries several requests each of them counts, and a harness may have the wires themselves.
+// Where a packet carries several requests each of them counts, and a harness may have the wires
+// themselves.
 func TestLinksCountWhatAPacketCarries(t *testing.T) {
 	l := links.New()
 	l.Requests = func(packet []byte) int { return bytes.Count(packet, []byte("?")) }

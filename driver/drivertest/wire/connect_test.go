@@ -56,7 +56,8 @@ func TestCloseGivesUpDialling(t *testing.T) {
 	}
 }
 
-// silent returns an address whose kernel drops what asks to connect: the line of those who wait to be accepted is full.
+// silent returns an address whose kernel drops what asks to connect: the line of those who wait to
+// be accepted is full.
 func silent(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

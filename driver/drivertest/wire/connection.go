@@ -53,16 +53,18 @@ func reset(c *net.TCPConn) {
 
 // run moves bytes until both ways have ended or the connection is reset.
 //
-// Each way has a reader, which takes what arrives at once and queues it with the time when it is due, and a writer, which
-// passes it on when it is due and the way is open; none overtakes another, whatever the jitter. The end of a stream is queued like its bytes, so that a stall holds it
-// back and a delay delays it; so is a reset. That one side has ended does not end the other way: a client that closes
-// while its replies are held has its requests, and its close, delivered.
+// Each way has a reader, which takes what arrives at once and queues it with the time when it is
+// due, and a writer, which passes it on when it is due and the way is open; none overtakes another,
+// whatever the jitter. The end of a stream is queued like its bytes, so that a stall holds it back
+// and a delay delays it; so is a reset. That one side has ended does not end the other way: a
+// client that closes while its replies are held has its requests, and its close, delivered.
 func (c *connection) run(ways [2]*way) {
 	var wg sync.WaitGroup
 	c.pipe(&wg, ways[0], c.client, c.server)
 	c.pipe(&wg, ways[1], c.server, c.client)
 	wg.Wait()
-	// Both ways have ended by themselves: the ends are delivered, so this close resets nothing that is on its way.
+	// Both ways have ended by themselves: the ends are delivered, so this close resets nothing that
+	// is on its way.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.over {
@@ -124,7 +126,8 @@ func (c *connection) read(w *way, from *net.TCPConn, queue chan<- packet) {
 	}
 }
 
-// silenced reports whether the connection brings nothing any more, be it because this packet matches.
+// silenced reports whether the connection brings nothing any more, be it because this packet
+// matches.
 func (c *connection) silenced(w *way, packet []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package wire is a link that can fail: a TCP proxy in front of a server that stalls one way or both, delays, drops, cuts,
-// silences or holds single connections, and counts, for the tests of whoever talks to a server.
+// Package wire is a link that can fail: a TCP proxy in front of a server that stalls one way or
+// both, delays, drops, cuts, silences or holds single connections, and counts, for the tests of
+// whoever talks to a server.
 //
 //	package main
 //
@@ -65,8 +66,10 @@
 //	hello
 //	cut: true
 //
-// In a test [New] closes the wire by itself. Package links makes of wires what the suite's laws ask a harness for.
+// In a test [New] closes the wire by itself. Package links makes of wires what the suite's laws ask
+// a harness for.
 //
-// A wire knows no product. Drop sees packets as they come; only Filter reads RESP, the protocol of Redis, so that single
-// frames can be taken out of a stream. All errors of the package begin with "wire: ".
+// A wire knows no product. Drop sees packets as they come; only Filter reads RESP, the protocol of
+// Redis, so that single frames can be taken out of a stream. All errors of the package begin with
+// "wire: ".
 package wire

@@ -129,7 +129,8 @@ func TestFilterPassesWhatIsNotRESP(t *testing.T) {
 	}
 }
 
-// What a client of a server's that is paused and resumed sees, a client behind a stalled wire sees, too.
+// What a client of a server's that is paused and resumed sees, a client behind a stalled wire sees,
+// too.
 func TestStalledRedisAnswersInOrder(t *testing.T) {
 	s := servertest.Redis(t)
 	w := wire.New(t, s.Addr())

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// framer follows one stream of RESP and finds where its frames end. It reads along from the first byte whether or not
-// anything is filtered, so that a filter can begin at any time.
+// framer follows one stream of RESP and finds where its frames end. It reads along from the first
+// byte whether or not anything is filtered, so that a filter can begin at any time.
 type framer struct {
 	alien bool   // the stream is not RESP: nothing more is found in it
 	line  []byte // the part of the current header line that is there
@@ -86,8 +86,8 @@ func (f *framer) next(b []byte) (n int, end bool) {
 	return n, false
 }
 
-// header counts one value off and adds what its header line announces. What begins with no sign of RESP is a command in
-// one line, as people type them.
+// header counts one value off and adds what its header line announces. What begins with no sign of
+// RESP is a command in one line, as people type them.
 func (f *framer) header(line []byte) {
 	f.todo--
 	if len(line) == 0 {

@@ -12,8 +12,8 @@ var frames = []string{
 	">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\n\r\n\r\n", "=7\r\ntxt:abc\r\n", "!3\r\nERR\r\n", "|1\r\n+ttl\r\n:3600\r\n$1\r\nv\r\n", "PING\r\n", "\r\n",
 }
 
-// However the stream is cut into packets, the frames are found whole and in order, and with every other one taken the
-// rest is unharmed.
+// However the stream is cut into packets, the frames are found whole and in order, and with every
+// other one taken the rest is unharmed.
 func TestFramesAreFoundHoweverThePacketsAreCut(t *testing.T) {
 	stream := strings.Join(frames, "")
 	for size := 1; size <= len(stream); size++ {

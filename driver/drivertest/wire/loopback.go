@@ -7,9 +7,10 @@ import (
 	"net"
 )
 
-// Loopback listens on a free port of 127.0.0.1 below those that the kernel gives to outgoing connections. A port from
-// their range could be taken by any client while its server is down; a client that dials it may even reach itself. Nor is it one that another
-// test marks as its own, by a socket for datagrams on the same port, while nothing listens there.
+// Loopback listens on a free port of 127.0.0.1 below those that the kernel gives to outgoing
+// connections. A port from their range could be taken by any client while its server is down; a
+// client that dials it may even reach itself. Nor is it one that another test marks as its own, by
+// a socket for datagrams on the same port, while nothing listens there.
 func Loopback() (net.Listener, error) {
 	l, mark, err := reserve()
 	if err != nil {

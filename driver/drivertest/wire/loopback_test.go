@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A port that a test has marked as its own, by a socket for datagrams, is nobody else's while nothing listens there.
+// A port that a test has marked as its own, by a socket for datagrams, is nobody else's while
+// nothing listens there.
 func TestAMarkedPortIsNotFree(t *testing.T) {
 	l, err := Loopback()
 	if err != nil {

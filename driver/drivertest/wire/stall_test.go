@@ -85,7 +85,8 @@ func TestStallHoldsTheCloseAsWell(t *testing.T) {
 	}
 }
 
-// A connection that is silenced brings nothing more, either way, and does not end. The others go on, and new ones work.
+// A connection that is silenced brings nothing more, either way, and does not end. The others go
+// on, and new ones work.
 func TestSilenceTakesOneConnection(t *testing.T) {
 	addr, closed := echo(t)
 	w := wire.New(t, addr)
@@ -108,7 +109,8 @@ func TestSilenceTakesOneConnection(t *testing.T) {
 	<-closed
 }
 
-// A request that is held is overtaken on another connection, and arrives although its client has closed.
+// A request that is held is overtaken on another connection, and arrives although its client has
+// closed.
 func TestHoldHoldsOneConnection(t *testing.T) {
 	addr, closed := echo(t)
 	w := wire.New(t, addr)

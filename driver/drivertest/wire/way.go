@@ -39,9 +39,9 @@ func (w *Wire) each(d Direction, f func(*way)) {
 	}
 }
 
-// Stall holds back everything that goes this way, the ends of connections included, until heal is called; then it is all
-// delivered, in order. New connections are accepted and stalled as well. Of overlapping stalls the last to heal counts;
-// calling heal again does nothing.
+// Stall holds back everything that goes this way, the ends of connections included, until heal is
+// called; then it is all delivered, in order. New connections are accepted and stalled as well. Of
+// overlapping stalls the last to heal counts; calling heal again does nothing.
 func (w *Wire) Stall(d Direction) (heal func()) {
 	w.each(d, func(way *way) {
 		if way.stalls++; way.stalls == 1 {
@@ -57,29 +57,31 @@ func (w *Wire) Stall(d Direction) (heal func()) {
 	})
 }
 
-// Delay lets every packet arrive d later plus a random part of jitter, without lowering how many are on their way; zero
-// ends it. The order inside a connection stays.
+// Delay lets every packet arrive d later plus a random part of jitter, without lowering how many
+// are on their way; zero ends it. The order inside a connection stays.
 func (w *Wire) Delay(d, jitter time.Duration) {
 	w.each(Both, func(way *way) { way.delay, way.jitter = d, jitter })
 }
 
-// Drop swallows the packets for which match is true; nil ends it. A packet is what one read of the wire brought: mostly what the
-// sender wrote at once, but the kernel may join or part it; Filter sees whole frames. match may be called concurrently and
-// must not keep the packet.
+// Drop swallows the packets for which match is true; nil ends it. A packet is what one read of the
+// wire brought: mostly what the sender wrote at once, but the kernel may join or part it; Filter
+// sees whole frames. match may be called concurrently and must not keep the packet.
 func (w *Wire) Drop(match func(d Direction, packet []byte) bool) {
 	w.each(Both, func(way *way) { way.drop = match })
 }
 
-// Filter passes only those RESP frames of the direction for which keep is true; nil ends it. A frame is a whole reply, a
-// whole push or a whole request, and it is held until its last byte is there. A frame that has begun to pass, and a
-// stream that is not RESP, pass. keep may be called concurrently and must not keep the frame.
+// Filter passes only those RESP frames of the direction for which keep is true; nil ends it. A
+// frame is a whole reply, a whole push or a whole request, and it is held until its last byte is
+// there. A frame that has begun to pass, and a stream that is not RESP, pass. keep may be called
+// concurrently and must not keep the frame.
 func (w *Wire) Filter(d Direction, keep func(frame []byte) bool) {
 	w.each(d, func(way *way) { way.keep = keep })
 }
 
-// Silence has the connection of the first request for which match is true bring nothing more, either way, that request
-// included: it has died and nobody knows. The others go on, and new ones work. What it returns is closed when a connection was
-// silenced. A later call takes the place of one that has not met its request. match must not keep the packet.
+// Silence has the connection of the first request for which match is true bring nothing more,
+// either way, that request included: it has died and nobody knows. The others go on, and new ones
+// work. What it returns is closed when a connection was silenced. A later call takes the place of
+// one that has not met its request. match must not keep the packet.
 func (w *Wire) Silence(match func(packet []byte) bool) (silenced <-chan struct{}) {
 	done := make(chan struct{})
 	w.each(Requests, func(way *way) {
@@ -112,10 +114,10 @@ type kept struct {
 	deliver chan struct{} // closed when it may pass
 }
 
-// Hold holds the first request for which match is true, with all that follows it on its connection, until deliver is called,
-// which reports whether there was one. Then it arrives, also where its client has closed the connection. Other connections pass,
-// those that are made meanwhile included. A later call takes the place of one that has not met its request. match must not keep
-// the packet.
+// Hold holds the first request for which match is true, with all that follows it on its connection,
+// until deliver is called, which reports whether there was one. Then it arrives, also where its
+// client has closed the connection. Other connections pass, those that are made meanwhile included.
+// A later call takes the place of one that has not met its request. match must not keep the packet.
 func (w *Wire) Hold(match func(packet []byte) bool) (deliver func() bool) {
 	k := &kept{match: match, deliver: make(chan struct{})}
 	w.each(Requests, func(way *way) { way.kept = k })
@@ -184,7 +186,8 @@ func (w *way) due() time.Time {
 	return due
 }
 
-// pass waits until the packet is due and the way is open, and counts it. False if the connection is over before.
+// pass waits until the packet is due and the way is open, and counts it. False if the connection is
+// over before.
 func (w *way) pass(p packet, over <-chan struct{}) bool {
 	if d := time.Until(p.due); d > 0 {
 		timer := time.NewTimer(d)
@@ -198,8 +201,9 @@ func (w *way) pass(p packet, over <-chan struct{}) bool {
 	for {
 		w.mu.Lock()
 		if w.stalls == 0 {
-			// Counted in the step that sees the way open, and before the receiver can have it: whoever has the reply
-			// finds it counted, and after Stall returns no packet is counted until it heals.
+			// Counted in the step that sees the way open, and before the receiver can have it:
+			// whoever has the reply finds it counted, and after Stall returns no packet is counted
+			// until it heals.
 			if len(p.data) > 0 {
 				w.flow.Held--
 				w.flow.Packets++

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Wire is a proxy between any number of clients and one server. Its methods may be called concurrently; what they set
-// holds for the connections that exist as well as for later ones.
+// Wire is a proxy between any number of clients and one server. Its methods may be called
+// concurrently; what they set holds for the connections that exist as well as for later ones.
 type Wire struct {
 	addr string
 	mark net.PacketConn // of the port, as Loopback says
@@ -25,8 +25,8 @@ type Wire struct {
 	closed      bool
 }
 
-// Listen opens a wire to the server at target, "host:port", which need not be up: it is dialled for every connection that
-// a client makes. The context bounds the call only; Close ends the wire.
+// Listen opens a wire to the server at target, "host:port", which need not be up: it is dialled for
+// every connection that a client makes. The context bounds the call only; Close ends the wire.
 func Listen(ctx context.Context, target string) (*Wire, error) {
 	if _, _, err := net.SplitHostPort(target); err != nil {
 		return nil, fmt.Errorf("wire: the target must be host:port: %w", err)
@@ -64,7 +64,8 @@ func New(t TB, target string) *Wire {
 // Addr is where clients connect, "127.0.0.1:port".
 func (w *Wire) Addr() string { return w.addr }
 
-// serve accepts connections until the listener is closed. The caller holds mu or is the only one to know the wire.
+// serve accepts connections until the listener is closed. The caller holds mu or is the only one to
+// know the wire.
 func (w *Wire) serve(l net.Listener) {
 	w.listener = l
 	w.wg.Go(func() {
@@ -128,15 +129,16 @@ func (w *Wire) leave(c *connection) {
 	delete(w.connections, c)
 }
 
-// Redirect has connections that are made from now on lead to another server. Those that are there stay.
+// Redirect has connections that are made from now on lead to another server. Those that are there
+// stay.
 func (w *Wire) Redirect(target string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.target = target
 }
 
-// Cut resets every connection, on both sides and stalled or not: each end sees a reset, and what was on its way is lost.
-// New connections are accepted.
+// Cut resets every connection, on both sides and stalled or not: each end sees a reset, and what
+// was on its way is lost. New connections are accepted.
 func (w *Wire) Cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,7 +147,8 @@ func (w *Wire) Cut() {
 	}
 }
 
-// Refuse lets new connections be refused, as by a host on which no server runs. The existing ones go on.
+// Refuse lets new connections be refused, as by a host on which no server runs. The existing ones
+// go on.
 func (w *Wire) Refuse() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,7 +162,8 @@ func (w *Wire) refuse() {
 	}
 }
 
-// Accept ends Refuse. It fails when another process has taken the port in between; one that chooses it by Loopback does not.
+// Accept ends Refuse. It fails when another process has taken the port in between; one that chooses
+// it by Loopback does not.
 func (w *Wire) Accept() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
