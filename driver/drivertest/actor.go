@@ -20,7 +20,7 @@ type actor struct {
 	asked time.Time     // when Open was called
 	valid time.Duration // what Open gave
 
-	stopKeeping context.CancelFunc
+	stop context.CancelFunc
 }
 
 // open returns another session of p that nobody renews.
@@ -40,7 +40,7 @@ func (p *process) openAs(name string, ttl time.Duration, owner driver.Owner) *ac
 	},
 		func(s driver.Session, err error) string {
 			if err != nil {
-				return "Open → error: " + p.w.story.err(err)
+				return "Open → error: " + p.w.trace.err(err)
 			}
 			return "Open(TTL " + ttl.String() + ") → valid " + s.Valid().String()
 		})
@@ -61,13 +61,14 @@ func (a *actor) kill(killer Killer) {
 	a.p.gone = true
 	a.lapse()
 	killer.Kill(a.w.t, a.p.d)
-	a.w.story.add(time.Now(), a.name, "is killed")
+	a.w.trace.add(time.Now(), a.name, "is killed")
 }
 
-// keep renews the session in the background, as the core does, until the trial or unkeep ends it.
-func (a *actor) keep() *actor {
+// keepRenewing renews the session in the background, as the core does, until the trial or
+// stopRenewing ends it.
+func (a *actor) keepRenewing() *actor {
 	ctx, stop := context.WithCancel(a.w.ctx)
-	a.stopKeeping = stop
+	a.stop = stop
 	a.w.start(func() {
 		for from := a.asked; ; {
 			select {
@@ -87,7 +88,7 @@ func (a *actor) keep() *actor {
 				return
 			}
 			if err != nil || len(r.Lost) > 0 {
-				a.w.story.add(time.Now(), a.name, "Renew in the background → %s", a.renewal(r, err))
+				a.w.trace.add(time.Now(), a.name, "Renew in the background → %s", a.renewal(r, err))
 			}
 			a.note(from, r, err)
 		}
@@ -95,24 +96,24 @@ func (a *actor) keep() *actor {
 	return a
 }
 
-// renewIfDue renews a session that nobody keeps, as often as keep would.
+// renewIfDue renews a session that nobody keeps, as often as keepRenewing would.
 func (a *actor) renewIfDue() {
 	if a.due() {
 		a.renew()
 	}
 }
 
-// unkeep ends keep.
-func (a *actor) unkeep() {
-	if a.stopKeeping != nil {
-		a.stopKeeping()
+// stopRenewing ends keepRenewing.
+func (a *actor) stopRenewing() {
+	if a.stop != nil {
+		a.stop()
 	}
 }
 
 // overdue notes if the session's time is over although it was to live.
 func (a *actor) overdue() {
 	if late := a.over(); late >= 0 {
-		a.w.unrenewed(a.name, late)
+		a.w.overran(a.name, late)
 	}
 }
 
@@ -139,7 +140,7 @@ func (a *actor) hears() {
 				if !open {
 					return
 				}
-				a.w.story.add(time.Now(), a.name, "is told: %s", a.w.story.loss(l))
+				a.w.trace.add(time.Now(), a.name, "is told: %s", a.w.trace.loss(l))
 				a.loses(l)
 			}
 		}
@@ -161,7 +162,7 @@ func (a *actor) tryAcquire(ctx context.Context, c driver.Claim) (driver.Grant, e
 		return g, err
 	},
 		func(g driver.Grant, err error) string {
-			return "Acquire(" + a.w.story.claim(c) + ") → " + a.w.story.grant(g, err)
+			return "Acquire(" + a.w.trace.claim(c) + ") → " + a.w.trace.grant(g, err)
 		})
 }
 
@@ -169,7 +170,7 @@ func (a *actor) tryAcquire(ctx context.Context, c driver.Claim) (driver.Grant, e
 func (a *actor) tryWait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	return call(ctx, a, func(ctx context.Context) (driver.Grant, error) { return a.s.Wait(ctx, c) },
 		func(g driver.Grant, err error) string {
-			return "Wait(" + a.w.story.label(c.ID) + ") → " + a.w.story.grant(g, err)
+			return "Wait(" + a.w.trace.label(c.ID) + ") → " + a.w.trace.grant(g, err)
 		})
 }
 
@@ -184,11 +185,11 @@ func (a *actor) tryRelease(ctx context.Context, c driver.Claim) (bool, error) {
 		func(held bool, err error) string {
 			switch {
 			case err != nil:
-				return "Release(" + a.w.story.label(c.ID) + ") → error: " + a.w.story.err(err)
+				return "Release(" + a.w.trace.label(c.ID) + ") → error: " + a.w.trace.err(err)
 			case held:
-				return "Release(" + a.w.story.label(c.ID) + ") → was held"
+				return "Release(" + a.w.trace.label(c.ID) + ") → was held"
 			}
-			return "Release(" + a.w.story.label(c.ID) + ") → was not held"
+			return "Release(" + a.w.trace.label(c.ID) + ") → was not held"
 		})
 }
 
@@ -203,9 +204,9 @@ func (a *actor) tryRequeue(ctx context.Context, old, next driver.Claim) (requeue
 		g, held, err := a.s.(driver.Requeuer).Requeue(ctx, old, next)
 		return requeued{g, held}, err
 	}, func(r requeued, err error) string {
-		text := "Requeue(" + a.w.story.label(old.ID) + ", " + a.w.story.claim(next) + ") → " + a.w.story.grant(r.Grant, err)
+		text := "Requeue(" + a.w.trace.label(old.ID) + ", " + a.w.trace.claim(next) + ") → " + a.w.trace.grant(r.Grant, err)
 		if err == nil && !r.held {
-			text += ", and " + a.w.story.label(old.ID) + " was not held"
+			text += ", and " + a.w.trace.label(old.ID) + " was not held"
 		}
 		return text
 	})
@@ -221,23 +222,23 @@ func (a *actor) tryRenew(ctx context.Context) (driver.Renewal, error) {
 
 func (a *actor) renewal(r driver.Renewal, err error) string {
 	if err != nil {
-		return "error: " + a.w.story.err(err)
+		return "error: " + a.w.trace.err(err)
 	}
 	text := "valid " + r.Valid.String()
 	for _, l := range r.Lost {
-		text += ", " + a.w.story.loss(l)
+		text += ", " + a.w.trace.loss(l)
 	}
 	return text
 }
 
 // tryClose is Close as the driver answers it.
 func (a *actor) tryClose() error {
-	a.unkeep()
+	a.stopRenewing()
 	a.lapse()
 	_, err := call(a.w.ctx, a, func(ctx context.Context) (struct{}, error) { return struct{}{}, a.s.Close(ctx) },
 		func(_ struct{}, err error) string {
 			if err != nil {
-				return "Close → error: " + a.w.story.err(err)
+				return "Close → error: " + a.w.trace.err(err)
 			}
 			return "Close"
 		})
@@ -248,7 +249,7 @@ func (a *actor) tryClose() error {
 func (a *actor) state(c driver.Claim) driver.Grant {
 	g, err := a.tryAcquire(a.w.ctx, c)
 	if err != nil {
-		a.w.fail("%s asked for %s and got an error although nothing was wrong: %v", a.name, a.w.story.claim(c), err)
+		a.w.fail("%s asked for %s and got an error although nothing was wrong: %v", a.name, a.w.trace.claim(c), err)
 	}
 	return g
 }
@@ -257,7 +258,7 @@ func (a *actor) state(c driver.Claim) driver.Grant {
 func (a *actor) hold(c driver.Claim) driver.Grant {
 	g := a.state(c)
 	if !g.Held {
-		a.w.fail("%s was not given %s, which nothing stands in the way of", a.name, a.w.story.claim(c))
+		a.w.fail("%s was not given %s, which nothing stands in the way of", a.name, a.w.trace.claim(c))
 	}
 	return g
 }
@@ -272,7 +273,7 @@ func (a *actor) held(c driver.Claim) driver.Claim {
 func (a *actor) queue(c driver.Claim) driver.Claim {
 	c.Queue = true
 	if g := a.state(c); g.Held {
-		a.w.fail("%s holds %s, although others are in the way", a.name, a.w.story.claim(c))
+		a.w.fail("%s holds %s, although others are in the way", a.name, a.w.trace.claim(c))
 	}
 	return c
 }
@@ -281,7 +282,7 @@ func (a *actor) queue(c driver.Claim) driver.Claim {
 func (a *actor) denied(c driver.Claim) {
 	c.Queue = false
 	if g := a.state(c); g.Held {
-		a.w.fail("%s was given %s, although others are in the way", a.name, a.w.story.claim(c))
+		a.w.fail("%s was given %s, although others are in the way", a.name, a.w.trace.claim(c))
 	}
 }
 
@@ -307,12 +308,12 @@ func (a *actor) awaitAfter(c driver.Claim, within time.Duration, what string) dr
 			return g
 		case over && a.w.ctx.Err() == nil && time.Since(from) < within+a.w.lateness(): // it was late meanwhile
 		case over: // held or not, it comes too late
-			a.w.failLate("%s waited %v for %s and was not told that it holds%s", a.name, within, a.w.story.claim(c), what)
+			a.w.failLate("%s waited %v for %s and was not told that it holds%s", a.name, within, a.w.trace.claim(c), what)
 		case err != nil:
-			a.w.fail("Wait of %s for %s failed although nothing was wrong: %v", a.name, a.w.story.claim(c), err)
+			a.w.fail("Wait of %s for %s failed although nothing was wrong: %v", a.name, a.w.trace.claim(c), err)
 		}
 	}
-	a.w.fail("Wait of %s for %s came back %d times with nothing new: it spins instead of waiting", a.name, a.w.story.claim(c), manyTurns)
+	a.w.fail("Wait of %s for %s came back %d times with nothing new: it spins instead of waiting", a.name, a.w.trace.claim(c), manyTurns)
 	return driver.Grant{}
 }
 
@@ -320,7 +321,7 @@ func (a *actor) awaitAfter(c driver.Claim, within time.Duration, what string) dr
 func (a *actor) release(c driver.Claim) bool {
 	held, err := a.tryRelease(a.w.ctx, c)
 	if err != nil {
-		a.w.fail("%s could not release %s although nothing was wrong: %v", a.name, a.w.story.claim(c), err)
+		a.w.fail("%s could not release %s although nothing was wrong: %v", a.name, a.w.trace.claim(c), err)
 	}
 	return held
 }
@@ -328,7 +329,7 @@ func (a *actor) release(c driver.Claim) bool {
 // letGo releases c, which is held.
 func (a *actor) letGo(c driver.Claim) {
 	if !a.release(c) {
-		a.w.fail("%s released %s and was told that it had not been held", a.name, a.w.story.claim(c))
+		a.w.fail("%s released %s and was told that it had not been held", a.name, a.w.trace.claim(c))
 	}
 }
 
@@ -336,10 +337,10 @@ func (a *actor) letGo(c driver.Claim) {
 func (a *actor) requeue(old, next driver.Claim) driver.Grant {
 	r, err := a.tryRequeue(a.w.ctx, old, next)
 	if err != nil {
-		a.w.fail("%s could not requeue %s although nothing was wrong: %v", a.name, a.w.story.label(old.ID), err)
+		a.w.fail("%s could not requeue %s although nothing was wrong: %v", a.name, a.w.trace.label(old.ID), err)
 	}
 	if !r.held {
-		a.w.fail("Requeue said of %s, which was held, that it had not been", a.w.story.label(old.ID))
+		a.w.fail("Requeue said of %s, which was held, that it had not been", a.w.trace.label(old.ID))
 	}
 	return r.Grant
 }
@@ -357,7 +358,7 @@ func (a *actor) renew() driver.Renewal {
 func (a *actor) renewInTime(c driver.Claim) {
 	for _, lost := range a.renew().Lost {
 		if lost.ID == c.ID {
-			a.w.fail("Renew says that %s is lost although it was neither released nor broken and its session was renewed in time", a.w.story.claim(c))
+			a.w.fail("Renew says that %s is lost although it was neither released nor broken and its session was renewed in time", a.w.trace.claim(c))
 		}
 	}
 }

@@ -20,14 +20,14 @@ var contextsLaw = Law{
 }
 
 func tryContexts(w *world, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	holds := a.held(k.rival(w.name("contexts-" + k.String())))
 	waits := b.queue(k.own(holds.Name))
 	for _, after := range []time.Duration{0, time.Millisecond, 30 * time.Millisecond} {
 		ctx, cancel := context.WithTimeout(w.ctx, after)
 		for n := 0; ctx.Err() == nil; n++ { // an early return is allowed
 			if g, err := b.tryWait(ctx, waits); err == nil && g.Held {
-				w.fail("%s is told to be held while %s holds", w.story.label(waits.ID), w.story.label(holds.ID))
+				w.fail("%s is told to be held while %s holds", w.trace.label(waits.ID), w.trace.label(holds.ID))
 			}
 			if n > manyTurns {
 				w.fail("Wait came back %d times with nothing new: it spins instead of waiting", n)
@@ -69,7 +69,7 @@ func tryStalledCalls(w *world, st Staller, k kind, b *actor, way Way) {
 	} {
 		b.timesOut(c.what, func(ctx context.Context) error {
 			_, err := call(ctx, b, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.f(ctx) },
-				func(_ struct{}, err error) string { return c.what + " on the stalled wire → " + w.story.err(err) })
+				func(_ struct{}, err error) string { return c.what + " on the stalled wire → " + w.trace.err(err) })
 			return err
 		})
 	}
@@ -99,14 +99,14 @@ func tryBesideStalled(w *world, st Staller, b *actor, waits driver.Claim) {
 
 // tryStalledClose closes a session on a stalled wire.
 func tryStalledClose(w *world, st Staller) {
-	c := w.still("C", w.long())
+	c := w.unrenewed("C", w.long())
 	c.hold(mutex(w.name("contexts-closing")))
 	c.lapse()
 	heal := c.stalled(st, BothWays)
 	defer heal()
 	c.timesOut("Close", func(ctx context.Context) error {
 		_, err := call(ctx, c, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.s.Close(ctx) },
-			func(_ struct{}, err error) string { return "Close on the stalled wire → " + w.story.err(err) })
+			func(_ struct{}, err error) string { return "Close on the stalled wire → " + w.trace.err(err) })
 		return err
 	})
 }

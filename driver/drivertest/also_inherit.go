@@ -19,7 +19,7 @@ var inheritLaw = Law{
 const alive = 400 * time.Millisecond
 
 func tryInherit(w *world) {
-	a, b := w.still("A", w.long()), w.actor("B")
+	a, b := w.unrenewed("A", w.long()), w.actor("B")
 	in, ok := a.s.(driver.Inheritor)
 	if !ok {
 		w.without("what the liveness of a session is bound to", "it is no driver.Inheritor")
@@ -42,17 +42,17 @@ func tryInherit(w *world) {
 	a.p.gone = true
 	a.lapse()
 	k.Kill(w.t, a.p.d)
-	w.story.add(time.Now(), "A", "is killed, and its child lives on")
+	w.trace.add(time.Now(), "A", "is killed, and its child lives on")
 	for from := time.Now(); time.Since(from) < alive; w.sleep(alive / 20) {
 		for _, next := range behind {
 			if b.state(next).Held {
-				w.fail("%s was let in while a child of the dead holder had the session's files", w.story.claim(next))
+				w.fail("%s was let in while a child of the dead holder had the session's files", w.trace.claim(next))
 			}
 		}
 	}
 	end()
 	from := time.Now()
-	w.story.add(from, "child", "of A ends")
+	w.trace.add(from, "child", "of A ends")
 	if w.traits.Notice == 0 {
 		return // then nothing but time lets the next in, and Law08_Expiry has seen to that
 	}
@@ -60,7 +60,7 @@ func tryInherit(w *world) {
 		b.await(next, w.traits.Notice+w.slack()+patience)
 		if late := time.Since(from) - w.traits.Notice - w.slack(); late > 0 {
 			w.fail("%s was let in %v after the last process that acted for the holder: want at most Notice, %v, and %v for a slow machine",
-				w.story.claim(next), time.Since(from), w.traits.Notice, w.slack())
+				w.trace.claim(next), time.Since(from), w.traits.Notice, w.slack())
 		}
 		b.letGo(next)
 	}

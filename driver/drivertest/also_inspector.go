@@ -34,7 +34,7 @@ func tryInspector(w *world) {
 			trySharersShown(w, look, k, a, b, c)
 		}
 	}
-	if g := b.state(mutex(other.Name)); g.Holder != nil { // who is in the way, where the store says so
+	if g := b.state(mutex(other.Name)); g.Holder != nil { // the claim that is in the way, where the store says so
 		w.shows(*g.Holder, c, other, true)
 	}
 }
@@ -50,7 +50,7 @@ func tryQueueShown(w *world, look driver.Inspector, prefix string, other driver.
 
 	l := line(mine.Name)
 	if len(l.Claims) != 3 {
-		w.fail("the line of %s has %d claims, want 3", w.story.name(mine.Name), len(l.Claims))
+		w.fail("the line of %s has %d claims, want 3", w.trace.name(mine.Name), len(l.Claims))
 	}
 	for i, want := range []struct {
 		a *actor
@@ -58,7 +58,7 @@ func tryQueueShown(w *world, look driver.Inspector, prefix string, other driver.
 	}{{a, mine}, {b, second}, {c, third}} {
 		h := l.Claims[i]
 		if !w.traits.Ordered && i > 0 {
-			continue // who waits stands in any order
+			continue // waiters stand in any order
 		}
 		w.shows(h, want.a, want.c, i == 0)
 	}
@@ -68,7 +68,7 @@ func tryQueueShown(w *world, look driver.Inspector, prefix string, other driver.
 	lines, err := lookAtAll(w, look, prefix)
 	listed := !errors.Is(err, errors.ErrUnsupported)
 	if listed && (err != nil || len(lines) != 2 || lines[0].Name != other.Name || lines[1].Name != mine.Name) {
-		w.fail("Lines(%s) has %d lines, error %v: want those of /a and /b in this order", w.story.name(prefix), len(lines), err)
+		w.fail("Lines(%s) has %d lines, error %v: want those of /a and /b in this order", w.trace.name(prefix), len(lines), err)
 	}
 	secrets := []driver.Claim{mine, second, third, other}
 	for _, l := range append(lines, l) {
@@ -78,7 +78,7 @@ func tryQueueShown(w *world, look driver.Inspector, prefix string, other driver.
 		shown := line(l.Name)
 		w.keepsSecrets(shown, secrets, []*actor{a, b, c})
 		if !alike(l, shown) {
-			w.fail("Lines shows %s as %+v and Line as %+v", w.story.name(l.Name), l, shown)
+			w.fail("Lines shows %s as %+v and Line as %+v", w.trace.name(l.Name), l, shown)
 		}
 	}
 	tryTwinShown(w, look, prefix, a)
@@ -86,14 +86,14 @@ func tryQueueShown(w *world, look driver.Inspector, prefix string, other driver.
 	a.letGo(mine)
 	c.await(third, patience)
 	if l := line(mine.Name); len(l.Claims) != 1 || l.Claims[0].PublicID != driver.PublicID(third.ID) || !l.Claims[0].Held {
-		w.fail("after the first two left, the line of %s is shown as %+v", w.story.name(mine.Name), l.Claims)
+		w.fail("after the first two left, the line of %s is shown as %+v", w.trace.name(mine.Name), l.Claims)
 	}
 	c.letGo(third)
 	if l := line(mine.Name); len(l.Claims) != 0 {
-		w.fail("after all left, the line of %s is shown as %+v", w.story.name(mine.Name), l.Claims)
+		w.fail("after all left, the line of %s is shown as %+v", w.trace.name(mine.Name), l.Claims)
 	}
 	if lines, err := lookAtAll(w, look, prefix); listed && (err != nil || len(lines) != 1 || lines[0].Name != other.Name) {
-		w.fail("after all left %s, Lines(%s) has %d lines, error %v: want that of /a alone", w.story.name(mine.Name), w.story.name(prefix), len(lines), err)
+		w.fail("after all left %s, Lines(%s) has %d lines, error %v: want that of /a alone", w.trace.name(mine.Name), w.trace.name(prefix), len(lines), err)
 	}
 }
 
@@ -102,20 +102,20 @@ func tryTwinShown(w *world, look driver.Inspector, prefix string, a *actor) {
 	own := a.p.open("A2", w.long())
 	theirs := own.held(mutex(prefix + "/c"))
 	if l := lineOf(w, look, theirs.Name); len(l.Claims) != 1 {
-		w.fail("the line of %s has %d claims, want 1", w.story.name(theirs.Name), len(l.Claims))
+		w.fail("the line of %s has %d claims, want 1", w.trace.name(theirs.Name), len(l.Claims))
 	} else {
 		during("beside another session of its driver", func() { w.shows(l.Claims[0], own, theirs, true) })
 	}
 	own.close()
 }
 
-// Each of two who share is shown, and who waits behind them.
+// Two claims that share are shown, and the one that waits behind them.
 func trySharersShown(w *world, look driver.Inspector, k kind, a, b, c *actor) {
 	one := a.held(k.own(w.name("look-" + k.String())))
 	two, waits := b.held(k.mate(one.Name)), c.queue(k.rival(one.Name))
 	l := lineOf(w, look, one.Name)
 	if len(l.Claims) != 3 && w.traits.Ordered || len(l.Claims) < 2 {
-		w.fail("the line of %s, where two share as %s and one waits, has %d claims, want 3", w.story.name(one.Name), k, len(l.Claims))
+		w.fail("the line of %s, where two share as %s and one waits, has %d claims, want 3", w.trace.name(one.Name), k, len(l.Claims))
 	}
 	for i, of := range []struct {
 		a *actor
@@ -126,12 +126,12 @@ func trySharersShown(w *world, look driver.Inspector, k kind, a, b, c *actor) {
 		case at >= 0:
 			w.shows(l.Claims[at], of.a, of.c, i < 2)
 		case i < 2 || w.traits.Ordered:
-			w.fail("%s is not shown", w.story.claim(of.c))
+			w.fail("%s is not shown", w.trace.claim(of.c))
 		}
 	}
 	// A store may say of what kind they are, and no more.
 	if h := c.state(waits).Holder; h != nil && (h.Kind != k.Kind || !slices.Contains([]string{"", driver.PublicID(one.ID), driver.PublicID(two.ID)}, h.PublicID)) {
-		w.fail("%s %s is said to be in the way of %s: want one of the two that share as %s", h.Kind, h.PublicID, w.story.claim(waits), k)
+		w.fail("%s %s is said to be in the way of %s: want one of the two that share as %s", h.Kind, h.PublicID, w.trace.claim(waits), k)
 	}
 	w.keepsSecrets(l, []driver.Claim{one, two, waits}, []*actor{a, b, c})
 	a.letGo(one)
@@ -149,7 +149,7 @@ func (w *world) keepsSecrets(l driver.Line, claims []driver.Claim, actors []*act
 	text := string(b) + fmt.Sprintf("%+v", l)
 	for _, c := range claims {
 		if strings.Contains(text, c.ID) {
-			w.fail("the secret ID of %s stands in what everybody sees: %s", w.story.claim(c), b)
+			w.fail("the secret ID of %s stands in what everybody sees: %s", w.trace.claim(c), b)
 		}
 	}
 	for _, a := range actors {

@@ -53,7 +53,7 @@ func tryLetIn(w *world) {
 // A Renew that finds the claim waiting, as far as its session was told, while the store has let it
 // in.
 func tryRenewWhileLetIn(w *world, st Staller, k kind, b *actor, n int, part float64) {
-	a := w.still("A", max(w.ttl, w.clamp(2*w.traits.MinTTL))) // of which rounding is not the most
+	a := w.unrenewed("A", max(w.ttl, w.clamp(2*w.traits.MinTTL))) // of which rounding is not the most
 	a.hears()
 	theirs := b.held(k.rival(w.name("let-in-" + k.String())))
 	mine, started := queued(k.own(theirs.Name)), time.Now()
@@ -86,7 +86,7 @@ func tryRenewWhileLetIn(w *world, st Staller, k kind, b *actor, n int, part floa
 		if !b.state(next).Held {
 			a.lettingIn(mine, b, next, started)
 		} else if early := time.Until(started.Add(a.valid)); early > 0 {
-			w.fail("%s was let in %v before the time of %s was over", w.story.claim(next), early, w.story.claim(mine))
+			w.fail("%s was let in %v before the time of %s was over", w.trace.claim(next), early, w.trace.claim(mine))
 		}
 	})
 	b.letGo(next)
@@ -120,6 +120,6 @@ func (a *actor) holdsOrLost(c driver.Claim, within time.Duration) (holds bool) {
 		g, err := a.tryWait(w.ctx, c)
 		holds = err == nil && g.Held
 		return holds || errors.Is(err, driver.ErrGone) || errors.Is(err, driver.ErrSessionLost) || w.ctx.Err() != nil
-	}, "%s is told neither that it holds nor that it is lost, although nobody stands in its way", w.story.claim(c))
+	}, "%s is told neither that it holds nor that it is lost, although nobody stands in its way", w.trace.claim(c))
 	return holds
 }

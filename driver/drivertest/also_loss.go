@@ -17,7 +17,7 @@ var lossLaw = Law{
 const notEnded = "whether a session knows that the store ended it"
 
 func tryLoss(w *world) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	nudge, lost := a.channels()
 	if n2, l2 := a.channels(); n2 != nudge || l2 != lost {
 		w.fail("Lost or Nudge returned another channel when asked again")
@@ -50,16 +50,16 @@ func tryLoss(w *world) {
 			case errors.Is(err, driver.ErrSessionLost):
 				return
 			case err != nil || g.Held:
-				w.fail("Wait in a session that the store ended answered %s: want ErrSessionLost", w.story.answer(g, err))
+				w.fail("Wait in a session that the store ended answered %s: want ErrSessionLost", w.trace.answer(g, err))
 			}
 		}
 	})
 	w.sleep(5 * time.Millisecond)
 	e.End(w.t, a.p.d, a.spec)
-	w.story.add(time.Now(), "store", "ends the session of A")
+	w.trace.add(time.Now(), "store", "ends the session of A")
 	b.await(next, w.atOnce())
 	for _, c := range behind {
-		b.awaitAfter(c, w.atOnce(), "the end of the session of "+w.story.claim(more[c.ID]))
+		b.awaitAfter(c, w.atOnce(), "the end of the session of "+w.trace.claim(more[c.ID]))
 		b.letGo(c)
 	}
 	if lost != nil {
@@ -69,7 +69,7 @@ func tryLoss(w *world) {
 		w.fail("Renew of a session that the store ended answered %v: want ErrSessionLost", err)
 	}
 	if g, err := a.tryAcquire(w.ctx, mine); !errors.Is(err, driver.ErrSessionLost) {
-		w.fail("Acquire in a session that the store ended answered %s: want ErrSessionLost", w.story.answer(g, err))
+		w.fail("Acquire in a session that the store ended answered %s: want ErrSessionLost", w.trace.answer(g, err))
 	}
 	if held, err := a.tryRelease(w.ctx, mine); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
 		w.fail("Release in a session that the store ended answered held=%v, error %v", held, err)

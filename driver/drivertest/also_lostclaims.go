@@ -18,7 +18,7 @@ var lostClaimsLaw = Law{
 func tryLostClaims(w *world) {
 	op := w.operator()
 	w.eachKind(func(w *world, k kind) {
-		a, b := w.still("A", w.long()), w.still("B", w.long())
+		a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 		x := &losers{w: w, a: a, all: []*actor{a, a.p.open("A2", w.long()), b}, fate: map[string]string{}}
 		theirs := b.held(k.rival(w.name("lost-" + k.String())))
 		waits := a.queue(k.own(theirs.Name))
@@ -80,14 +80,14 @@ func tryLosesTheBroken(x *losers, op *breaker, k kind, busy string) {
 		} else {
 			op.hitsWaiting(c)
 		}
-		a.told(c, c.ID == mine.ID)
+		a.notified(c, c.ID == mine.ID)
 		if g, err := a.tryAcquire(w.ctx, c); errors.Is(err, driver.ErrSessionLost) {
-			w.fail("Acquire of %s, which was broken, answered %s in a session that lives", w.story.claim(c), w.story.answer(g, err))
+			w.fail("Acquire of %s, which was broken, answered %s in a session that lives", w.trace.claim(c), w.trace.answer(g, err))
 		}
 	}
 	x.lose("the Break of two claims", mine, waits)
 	if !a.state(keeps).Held {
-		w.fail("%s is gone after the Break of two other claims", w.story.claim(keeps))
+		w.fail("%s is gone after the Break of two other claims", w.trace.claim(keeps))
 	}
 	x.fate[mine.ID], x.fate[waits.ID] = "was broken and released", "was broken and released"
 	a.release(mine)

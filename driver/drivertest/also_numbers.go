@@ -16,28 +16,28 @@ func tryNumbers(w *world) {
 	}
 }
 
-// Many hold one name together, whoever needs all of it waits for the last, and it is let in when
-// they have gone.
+// Many claims hold one name together. One that needs all of it is let in when the last of them has
+// left.
 func tryManySharers(w *world, k kind) {
 	if k.mate == nil {
 		return
 	}
 	share := k.mate
 	if k.Kind == driver.Permit {
-		share = func(name string) driver.Claim { return permit(name, 1, crowd+1) }
+		share = func(name string) driver.Claim { return permit(name, 1, manyAtOnce+1) }
 	}
-	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
+	a, b, c := w.unrenewed("A", w.long()), w.unrenewed("B", w.long()), w.unrenewed("C", w.long())
 	name := w.name("many-" + k.String())
-	for i := range crowd {
+	for i := range manyAtOnce {
 		if mine := share(name); !a.state(mine).Held {
-			w.fail("%s, number %d, was not let in beside the others, for whom the rule leaves room: %s", k, i+1, w.story.claim(mine))
+			w.fail("%s, number %d, was not let in beside the others, for whom the rule leaves room: %s", k, i+1, w.trace.claim(mine))
 		}
 	}
 	last := b.held(share(name))
 	next := c.queue(k.rival(name))
 	a.close()
 	if c.state(next).Held {
-		w.fail("%s holds beside the last of %d that shared the name", w.story.claim(next), crowd+1)
+		w.fail("%s holds beside the last of %d that shared the name", w.trace.claim(next), manyAtOnce+1)
 	}
 	b.letGo(last)
 	c.await(next, w.atOnce())
@@ -46,7 +46,7 @@ func tryManySharers(w *world, k kind) {
 
 // Numbers are kept whole, wherever a narrower one would end.
 func tryLargePermits(w *world) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	for _, limit := range []int{100, 200, 20_000, 50_000, 100_000, 1 << 24, driver.All} {
 		name := w.name("large")
 		two := []driver.Claim{permit(name, limit-limit/3, limit), permit(name, limit/3, limit)}
@@ -63,7 +63,7 @@ func tryLargePermits(w *world) {
 
 // Weights that add up to more than All are still too many.
 func trySumsBeyondAll(w *world) {
-	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
+	a, b, c := w.unrenewed("A", w.long()), w.unrenewed("B", w.long()), w.unrenewed("C", w.long())
 	name := w.name("sums")
 	all := func() driver.Claim { return permit(name, driver.All, driver.All) }
 	first, second, third := a.held(all()), b.queue(all()), c.queue(all()) // two and three of them

@@ -49,7 +49,7 @@ func tryOutcomes(w *world) {
 
 // A Wait that is ended says nothing of its claim, which keeps its place.
 func tryEndedWait(w *world, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	holds := a.held(k.rival(w.name("outcome-wait-" + k.String())))
 	waits := b.queue(k.own(holds.Name))
 	for _, after := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond} {
@@ -59,7 +59,7 @@ func tryEndedWait(w *world, k kind) {
 			if g, err := b.tryWait(ctx, waits); err != nil {
 				w.unknown("a Wait that its context ended", err)
 			} else if g.Held {
-				w.fail("%s is told to be held while A holds the name", w.story.claim(waits))
+				w.fail("%s is told to be held while A holds the name", w.trace.claim(waits))
 			}
 		}
 		timer.Stop()
@@ -72,7 +72,7 @@ func tryEndedWait(w *world, k kind) {
 
 // What was not sent because its context had ended is not sent later.
 func tryEndedContext(w *world, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	for i := range 6 {
 		c := k.own(w.name("outcome-ended-" + k.String()))
 		c.Queue = i%2 == 0
@@ -91,7 +91,7 @@ func tryEndedContext(w *world, k kind) {
 }
 
 func tryUnansweredAcquire(w *world, st Staller, way Way, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	c := queued(k.own(w.name("outcome-acquire-" + k.String())))
 	if a.unanswered(st, way, "Acquire", func(ctx context.Context) error { _, err := a.tryAcquire(ctx, c); return err }) {
 		b.unchanged(k, c, "Acquire")
@@ -100,12 +100,12 @@ func tryUnansweredAcquire(w *world, st Staller, way Way, k kind) {
 }
 
 func tryUnansweredRelease(w *world, st Staller, way Way, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	c := a.held(k.own(w.name("outcome-release-" + k.String())))
 	next := b.queue(k.rival(c.Name))
 	notSent := a.unanswered(st, way, "Release", func(ctx context.Context) error { _, err := a.tryRelease(ctx, c); return err })
 	if notSent && b.state(next).Held {
-		w.fail("the error of Release says that nothing was changed, and %s was let in", w.story.claim(next))
+		w.fail("the error of Release says that nothing was changed, and %s was let in", w.trace.claim(next))
 	}
 	a.release(c)
 	b.await(next, w.atOnce())
@@ -113,7 +113,7 @@ func tryUnansweredRelease(w *world, st Staller, way Way, k kind) {
 }
 
 func tryUnansweredRequeue(w *world, st Staller, way Way, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	if _, ok := a.s.(driver.Requeuer); !ok {
 		return
 	}
@@ -122,7 +122,7 @@ func tryUnansweredRequeue(w *world, st Staller, way Way, k kind) {
 	next := b.queue(k.rival(old.Name))
 	notSent := a.unanswered(st, way, "Requeue", func(ctx context.Context) error { _, err := a.tryRequeue(ctx, old, again); return err })
 	if notSent && b.state(next).Held {
-		w.fail("the error of Requeue says that nothing was changed, and %s was let in", w.story.claim(next))
+		w.fail("the error of Requeue says that nothing was changed, and %s was let in", w.trace.claim(next))
 	}
 	a.release(old)
 	a.release(again)
@@ -133,7 +133,7 @@ func tryUnansweredRequeue(w *world, st Staller, way Way, k kind) {
 // A session whose Renew was not answered goes on, and so does its driver after an Open that was
 // not.
 func tryUnansweredSession(w *world, st Staller, way Way) {
-	a := w.still("A", w.long())
+	a := w.unrenewed("A", w.long())
 	mine := a.held(mutex(w.name("outcome-session")))
 	a.unanswered(st, way, "Renew", func(ctx context.Context) error {
 		_, err := call(ctx, a, a.s.Renew, func(r driver.Renewal, err error) string { return "Renew → " + a.renewal(r, err) })
@@ -155,26 +155,26 @@ func tryUnansweredBreak(w *world, st Staller, way Way) {
 	if br == nil {
 		return // Law15_Break says so
 	}
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	mine := mutex(w.name("outcome-break"))
 	g := a.hold(mine)
 	next := b.queue(mutex(mine.Name))
 	heal := st.Stall(w.t, op.d, way)
 	defer heal()
-	w.story.add(time.Now(), "wire", "of the operator: %s", way)
+	w.trace.add(time.Now(), "wire", "of the operator: %s", way)
 	ctx, cancel := context.WithTimeout(w.ctx, min(50*time.Millisecond, a.valid/20))
 	defer cancel()
 	_, err := ask(ctx, w.trial, "op", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, br.look.Break(ctx, mine.Name, driver.PublicID(mine.ID), g.Fence, true)
 	}, func(_ struct{}, err error) string {
-		return "Break(" + w.story.label(mine.ID) + ") → " + w.story.err(err)
+		return "Break(" + w.trace.label(mine.ID) + ") → " + w.trace.err(err)
 	})
 	if err == nil {
 		w.fail("Break was answered over a stalled wire: the harness does not stall, or the driver answers for the store")
 	}
 	w.unknown("Break", err)
 	if way == Replies && errors.Is(err, driver.ErrNotSent) && b.state(next).Held {
-		w.fail("the error of Break says that nothing was changed, and %s was let in", w.story.claim(next))
+		w.fail("the error of Break says that nothing was changed, and %s was let in", w.trace.claim(next))
 	}
 	heal()
 	a.release(mine)

@@ -9,7 +9,7 @@ import (
 
 // The error of a call says no more than is known, whichever of its requests is under way.
 func tryLaterRequest(w *world, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	// notSent makes a call whose n-th request is held. It reports whether the call was answered,
 	// and else, when the request has arrived, whether its error says that nothing was changed.
 	notSent := func(n int, what string, f func(context.Context) error) (answered, notSent bool) {
@@ -39,7 +39,7 @@ func tryLaterRequest(w *world, k kind) {
 		next := b.queue(k.rival(c.Name))
 		answered, none := notSent(n, "Release", func(ctx context.Context) error { _, err := a.tryRelease(ctx, c); return err })
 		if none && b.state(next).Held {
-			w.fail("the error of Release says that nothing was changed, and %s was let in", w.story.claim(next))
+			w.fail("the error of Release says that nothing was changed, and %s was let in", w.trace.claim(next))
 		}
 		a.release(c)
 		b.await(next, w.atOnce())
@@ -54,7 +54,7 @@ func tryLaterRequest(w *world, k kind) {
 		again, next := queued(k.own(old.Name)), b.queue(k.rival(old.Name))
 		answered, none := notSent(n, "Requeue", func(ctx context.Context) error { _, err := a.tryRequeue(ctx, old, again); return err })
 		if none && b.state(next).Held {
-			w.fail("the error of Requeue says that nothing was changed, and %s was let in", w.story.claim(next))
+			w.fail("the error of Requeue says that nothing was changed, and %s was let in", w.trace.claim(next))
 		}
 		a.release(old)
 		a.release(again)

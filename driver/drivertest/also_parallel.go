@@ -16,7 +16,7 @@ var parallelLaw = Law{
 
 const (
 	parallelTurns = 12
-	whole         = 1000 // what who cannot share adds to a name's counter; who shares adds 1
+	whole         = 1000 // what a claim that cannot share adds to its name's counter; one that shares adds 1
 )
 
 // Two processes with four goroutines each, all on one session of their process, use three names; a
@@ -53,7 +53,7 @@ func tryParallel(w *world, k kind) {
 					weighs = whole
 				}
 				if n := inside[at].Add(weighs); n > whole {
-					w.fail("two claims of %s are held at once, %s of %s is one of them", w.story.name(c.Name), w.story.label(c.ID), a.name)
+					w.fail("two claims of %s are held at once, %s of %s is one of them", w.trace.name(c.Name), w.trace.label(c.ID), a.name)
 				}
 				w.sleep(50 * time.Microsecond)
 				inside[at].Add(-weighs)
@@ -78,7 +78,7 @@ func tryParallel(w *world, k kind) {
 
 // While a Wait is under way its session's other claims come and go.
 func tryBesideWait(w *world, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	holds := a.held(k.rival(w.name("beside-" + k.String())))
 	waits, other := b.queue(k.own(holds.Name)), k.own(w.name("beside-other-"+k.String()))
 	told := w.start(func() { b.await(waits, patience) })
@@ -88,9 +88,9 @@ func tryBesideWait(w *world, k kind) {
 		defer cancel()
 		switch held, err := call(ctx); {
 		case err != nil && ctx.Err() != nil:
-			w.failLate("%s was not answered while a Wait of another claim of its session was under way: %s", what, w.story.claim(other))
+			w.failLate("%s was not answered while a Wait of another claim of its session was under way: %s", what, w.trace.claim(other))
 		case err != nil || !held:
-			w.fail("%s of %s beside a Wait answered held=%v, error %v", what, w.story.claim(other), held, err)
+			w.fail("%s of %s beside a Wait answered held=%v, error %v", what, w.trace.claim(other), held, err)
 		}
 	}
 	prompt("Acquire", func(ctx context.Context) (bool, error) { g, err := b.tryAcquire(ctx, other); return g.Held, err })

@@ -16,7 +16,7 @@ var requeueLaw = Law{
 }
 
 func tryRequeue(w *world) {
-	a := w.still("A", w.long())
+	a := w.unrenewed("A", w.long())
 	if _, ok := a.s.(driver.Requeuer); !ok {
 		w.without("Requeue", "it is no driver.Requeuer: the core calls Release and then Acquire")
 		return
@@ -38,7 +38,7 @@ func tryRequeue(w *world) {
 
 // Alone it is held at once, anew.
 func tryRequeueAlone(w *world, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	x := &tokens{w: w, name: w.name("requeue-" + k.String()), claim: k.own}
 	mine := x.own()
 	x.granted(a, mine, a.hold(mine))
@@ -46,11 +46,11 @@ func tryRequeueAlone(w *world, k kind) {
 		next := queued(x.own())
 		g := a.requeue(mine, next)
 		if !g.Held {
-			w.fail("%s is alone in line and not held after Requeue", w.story.claim(next))
+			w.fail("%s is alone in line and not held after Requeue", w.trace.claim(next))
 		}
 		x.granted(a, next, g)
 		if a.release(mine) {
-			w.fail("%s was requeued, and its Release said that it had still been held", w.story.label(mine.ID))
+			w.fail("%s was requeued, and its Release said that it had still been held", w.trace.label(mine.ID))
 		}
 		b.denied(k.rival(x.name))
 		mine = next
@@ -60,7 +60,7 @@ func tryRequeueAlone(w *world, k kind) {
 	next := queued(x.own())
 	r, err := a.tryRequeue(w.ctx, mine, next)
 	if err != nil || !r.Held || r.held {
-		w.fail("Requeue of %s, which had been released, answered held=%v for it and %s for the next", w.story.label(mine.ID), r.held, w.story.answer(r.Grant, err))
+		w.fail("Requeue of %s, which had been released, answered held=%v for it and %s for the next", w.trace.label(mine.ID), r.held, w.trace.answer(r.Grant, err))
 	}
 	a.letGo(next)
 }
@@ -70,7 +70,7 @@ func tryRequeueBehind(w *world, k kind) {
 	if !w.traits.Ordered {
 		return
 	}
-	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
+	a, b, c := w.unrenewed("A", w.long()), w.unrenewed("B", w.long()), w.unrenewed("C", w.long())
 	x := &tokens{w: w, name: w.name("requeue-behind-" + k.String()), claim: k.rival}
 	mine := x.own()
 	x.granted(a, mine, a.hold(mine))
@@ -78,11 +78,11 @@ func tryRequeueBehind(w *world, k kind) {
 	for range 6 {
 		next := queued(x.own())
 		if g := a.requeue(mine, next); g.Held {
-			w.fail("%s is held after Requeue although %s waits", w.story.claim(next), w.story.claim(second))
+			w.fail("%s is held after Requeue although %s waits", w.trace.claim(next), w.trace.claim(second))
 		}
 		x.granted(b, second, b.await(second, w.atOnce()))
 		if c.state(third).Held || a.state(next).Held {
-			w.fail("more than %s is held", w.story.claim(second))
+			w.fail("more than %s is held", w.trace.claim(second))
 		}
 		a, b, c, mine, second, third = b, c, a, second, third, next
 	}
@@ -95,7 +95,7 @@ func tryRequeueBehind(w *world, k kind) {
 
 // Whenever a Requeue is cancelled or times out, releasing both leaves nothing.
 func tryRequeueInterrupted(w *world, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	for i := range 30 {
 		old := a.held(k.own(w.name("requeue-cancelled")))
 		next := queued(k.own(old.Name))
@@ -127,7 +127,7 @@ func tryRequeueRenews(w *world, k kind) {
 	if !w.traits.Expires {
 		return
 	}
-	a, b := w.still("E", w.ttl), w.actor("F")
+	a, b := w.unrenewed("E", w.ttl), w.actor("F")
 	old := a.held(k.own(w.name("requeue-renews")))
 	w.sleep(a.valid * 6 / 10)
 	started := time.Now()
@@ -137,7 +137,7 @@ func tryRequeueRenews(w *world, k kind) {
 		if time.Since(a.asked) >= a.valid {
 			w.tooSlow("the claim's time was over when it was requeued")
 		}
-		w.fail("within its time Requeue of %s answered %s", w.story.label(old.ID), w.story.answer(r.Grant, err))
+		w.fail("within its time Requeue of %s answered %s", w.trace.label(old.ID), w.trace.answer(r.Grant, err))
 	}
 	behind := b.queue(k.rival(old.Name))
 	a.lettingIn(next, b, behind, started)

@@ -10,7 +10,7 @@ import (
 
 // tryRequeueOthers tries what is not one holder and its like, with sessions that it opens once.
 func tryRequeueOthers(w *world, k kind) {
-	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
+	a, b, c := w.unrenewed("A", w.long()), w.unrenewed("B", w.long()), w.unrenewed("C", w.long())
 	tryRequeueAgain(w, k, a, b)
 	tryRequeueOfWaiter(w, k, a, b, c)
 	tryRequeueWithoutQueue(w, k, a, b)
@@ -24,10 +24,10 @@ func tryRequeueAgain(w *world, k kind, a, b *actor) {
 	again := func(old, next driver.Claim, first driver.Grant) {
 		r, err := a.tryRequeue(w.ctx, old, next)
 		if err != nil || !same(r.Grant, first) {
-			w.fail("the same Requeue answered %s first and %s when asked again", w.story.grant(first, nil), w.story.answer(r.Grant, err))
+			w.fail("the same Requeue answered %s first and %s when asked again", w.trace.grant(first, nil), w.trace.answer(r.Grant, err))
 		}
 		if lost := a.renew().Lost; slices.ContainsFunc(lost, func(l driver.Loss) bool { return l.ID == old.ID }) {
-			w.fail("Renew says that %s is lost, which was left by a Requeue", w.story.label(old.ID))
+			w.fail("Renew says that %s is lost, which was left by a Requeue", w.trace.label(old.ID))
 		}
 	}
 	old := a.held(k.own(w.name("requeue-again-" + k.String())))
@@ -55,12 +55,12 @@ func tryRequeueOfWaiter(w *world, k kind, a, b, c *actor) {
 	next := queued(k.own(holds.Name))
 	r, err := b.tryRequeue(w.ctx, old, next)
 	if err != nil || r.Held || r.held {
-		w.fail("Requeue of %s, which waited, answered held=%v for it and %s for the next", w.story.label(old.ID), r.held, w.story.answer(r.Grant, err))
+		w.fail("Requeue of %s, which waited, answered held=%v for it and %s for the next", w.trace.label(old.ID), r.held, w.trace.answer(r.Grant, err))
 	}
 	a.letGo(holds)
-	c.awaitAfter(theirs, w.atOnce(), w.story.label(old.ID)+", which waited before it, had been requeued")
+	c.awaitAfter(theirs, w.atOnce(), w.trace.label(old.ID)+", which waited before it, had been requeued")
 	if b.state(next).Held {
-		w.fail("%s and %s are both held", w.story.label(next.ID), w.story.label(theirs.ID))
+		w.fail("%s and %s are both held", w.trace.label(next.ID), w.trace.label(theirs.ID))
 	}
 	c.letGo(theirs)
 	b.await(next, w.atOnce())
@@ -77,7 +77,7 @@ func tryRequeueWithoutQueue(w *world, k kind, a, b *actor) {
 	theirs := b.queue(k.rival(old.Name))
 	try := k.own(old.Name)
 	if g := a.requeue(old, try); g.Held {
-		w.fail("%s is held after Requeue although %s waited", w.story.claim(try), w.story.claim(theirs))
+		w.fail("%s is held after Requeue although %s waited", w.trace.claim(try), w.trace.claim(theirs))
 	}
 	b.await(theirs, w.atOnce())
 	b.letGo(theirs)
@@ -94,7 +94,7 @@ func tryRequeueToOther(w *world, k kind, a, b *actor) {
 		next.Queue, next.Note, next.Passes = true, note, passes
 		g := a.requeue(mine, next)
 		if !g.Held {
-			w.fail("%s is alone in line and not held after Requeue", w.story.claim(next))
+			w.fail("%s is alone in line and not held after Requeue", w.trace.claim(next))
 		}
 		if k.mate != nil {
 			also(next)
@@ -106,15 +106,16 @@ func tryRequeueToOther(w *world, k kind, a, b *actor) {
 			switch {
 			case errors.Is(err, errors.ErrUnsupported):
 			case err != nil || len(l.Claims) != 1:
-				w.fail("the line of %s, where one claim was requeued, has %d claims, error %v: want 1", w.story.name(x.name), len(l.Claims), err)
+				w.fail("the line of %s, where one claim was requeued, has %d claims, error %v: want 1", w.trace.name(x.name), len(l.Claims), err)
 			default:
 				w.shows(l.Claims[0], a, next, true)
 			}
 		}
 	}
-	requeue(k.rival(x.name), "the second", 0, func(next driver.Claim) { // a reader becomes a writer, and a small permit a large one
+	// A reader becomes a writer, and a small permit a large one.
+	requeue(k.rival(x.name), "the second", 0, func(next driver.Claim) {
 		if c := k.mate(x.name); b.state(c).Held {
-			w.fail("%s was let in beside %s, which had taken the place of another %s by a Requeue", w.story.claim(c), w.story.claim(next), k)
+			w.fail("%s was let in beside %s, which had taken the place of another %s by a Requeue", w.trace.claim(c), w.trace.claim(next), k)
 		}
 	})
 	requeue(k.own(x.name), "", 7, func(driver.Claim) { b.letGo(b.held(k.mate(x.name))) })
@@ -135,7 +136,7 @@ func tryRequeueOfBroken(w *world, k kind, a, b *actor) {
 		r, err := a.tryRequeue(w.ctx, old, next)
 		if err != nil || !r.Held || r.held {
 			w.fail("Requeue of %s, which was broken, answered held=%v for it and %s for the next: want that only the next is held",
-				w.story.label(old.ID), r.held, w.story.answer(r.Grant, err))
+				w.trace.label(old.ID), r.held, w.trace.answer(r.Grant, err))
 		}
 		b.denied(k.rival(old.Name))
 		a.letGo(next)
@@ -149,7 +150,7 @@ func tryRequeueLate(w *world, k kind) {
 	if !w.traits.Expires {
 		return
 	}
-	a, b := w.still("P", w.ttl), w.actor("Q")
+	a, b := w.unrenewed("P", w.ttl), w.actor("Q")
 	old := a.held(k.own(w.name("requeue-unrenewed-" + k.String())))
 	a.lapse()
 	w.sleep(a.valid * 3 / 2)
@@ -162,21 +163,21 @@ func tryRequeueLate(w *world, k kind) {
 	}
 	if err != nil || !r.Held {
 		w.fail("in a session that nobody had renewed for %v Requeue to %s, which is free, answered %s: want held, or an error that matches ErrSessionLost",
-			a.valid*3/2, w.story.claim(next), w.story.answer(r.Grant, err))
+			a.valid*3/2, w.trace.claim(next), w.trace.answer(r.Grant, err))
 	}
 	if b.state(rival).Held {
 		if time.Since(started) >= a.valid {
 			w.tooSlow("the claim's time was over when its rival came")
 		}
 		w.fail("in a session that nobody had renewed for %v %s was requeued and answered held, and its rival %s was let in at once",
-			a.valid*3/2, w.story.claim(next), w.story.claim(rival))
+			a.valid*3/2, w.trace.claim(next), w.trace.claim(rival))
 	}
 	if !a.release(next) {
 		if time.Since(started) >= a.valid {
 			w.tooSlow("the claim's time was over when it was released")
 		}
 		w.fail("in a session that nobody had renewed for %v %s was requeued and answered held, and its Release said that it had not been",
-			a.valid*3/2, w.story.claim(next))
+			a.valid*3/2, w.trace.claim(next))
 	}
 	b.letGo(b.held(rival))
 }

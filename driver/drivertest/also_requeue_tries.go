@@ -13,7 +13,7 @@ const (
 // Another process tries without pause while a claim is requeued again and again: what old keeps out
 // is kept out by next, and nobody gets in between.
 func tryRequeueBesideTries(w *world, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	name := w.name("requeue-tries-" + k.String())
 	old := a.held(k.own(name))
 	var tries atomic.Int32
@@ -25,7 +25,7 @@ func tryRequeueBesideTries(w *world, k kind) {
 				next := queued(k.own(name))
 				if g := a.requeue(old, next); !g.Held {
 					w.fail("%s is not held after a Requeue of %s, which was held, and nobody waits: Requeue is one step, and another process tried meanwhile",
-						w.story.claim(next), w.story.label(old.ID))
+						w.trace.claim(next), w.trace.label(old.ID))
 				}
 				old = next
 				w.sleep(time.Duration(w.intN(300)) * time.Microsecond) // so that the tries come at any time of it
@@ -36,7 +36,7 @@ func tryRequeueBesideTries(w *world, k kind) {
 				try := k.rival(name)
 				if g := b.state(try); g.Held {
 					w.fail("%s was let in while what keeps it out was requeued: Requeue is one step, and nothing comes between the old claim and the next",
-						w.story.claim(try))
+						w.trace.claim(try))
 				}
 				tries.Add(1)
 				w.sleep(20 * time.Microsecond) // in a bubble nothing else ends an instant

@@ -53,13 +53,13 @@ func tryShownWhole(w *world, look driver.Inspector, k kind) {
 	whole := func(a *actor, c driver.Claim) {
 		h := shownOf(w, look, c)
 		if h.Note != c.Note {
-			w.fail("the note of %s has %d bytes, %q, and is shown with %d as %q", w.story.claim(c), len(c.Note), c.Note, len(h.Note), h.Note)
+			w.fail("the note of %s has %d bytes, %q, and is shown with %d as %q", w.trace.claim(c), len(c.Note), c.Note, len(h.Note), h.Note)
 		}
 		if h.Passes != c.Passes {
-			w.fail("%s was passed on %d times, and %d are shown", w.story.claim(c), c.Passes, h.Passes)
+			w.fail("%s was passed on %d times, and %d are shown", w.trace.claim(c), c.Passes, h.Passes)
 		}
 		if got, want := string(h.Owner.Encode()), string(a.spec.Owner.Encode()); got != want {
-			w.fail("the owner of %s is shown as %s, want %s", w.story.claim(c), got, want)
+			w.fail("the owner of %s is shown as %s, want %s", w.trace.claim(c), got, want)
 		}
 	}
 	mine, waits := k.own(w.name("shown-"+k.String())), k.rival("")
@@ -79,7 +79,7 @@ func tryShownWhole(w *world, look driver.Inspector, k kind) {
 // by the same clock.
 func tryShownSince(w *world, look driver.Inspector, k kind) {
 	const while = 5 * time.Millisecond // more than a usual clock's tick
-	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
+	a, b, c := w.unrenewed("A", w.long()), w.unrenewed("B", w.long()), w.unrenewed("C", w.long())
 	mine := a.held(k.own(w.name("shown-since-" + k.String())))
 	first := shownOf(w, look, mine)
 	from := time.Now()
@@ -89,31 +89,31 @@ func tryShownSince(w *world, look driver.Inspector, k kind) {
 	passed := time.Since(from)
 	again := shownOf(w, look, mine)
 	if moved := again.Since.Sub(first.Since); moved >= passed && !first.Since.IsZero() {
-		w.fail("%s, which stands there unchanged, is shown to hold since %v, and then since %v", w.story.claim(mine), first.Since, again.Since)
+		w.fail("%s, which stands there unchanged, is shown to hold since %v, and then since %v", w.trace.claim(mine), first.Since, again.Since)
 	}
 	a.letGo(mine)
 	w.until(w.atOnce(), func() bool { return b.state(second).Held || c.state(third).Held },
-		"neither of the two who waited behind %s holds", w.story.claim(mine))
+		"neither of the two who waited behind %s holds", w.trace.claim(mine))
 	granted, waits := shownOf(w, look, second), shownOf(w, look, third)
 	if !granted.Held {
 		granted, waits = waits, granted
 	}
 	if first.Since.IsZero() != granted.Since.IsZero() {
 		w.fail("%s, which was held while nobody waited, is shown to hold since %v, and one that was granted after a wait since %v: want the time of both or of neither",
-			w.story.claim(mine), first.Since, granted.Since)
+			w.trace.claim(mine), first.Since, granted.Since)
 	}
 	if !granted.Since.IsZero() && !waits.Since.IsZero() && granted.Since.Before(waits.Since) {
 		w.fail("%s was released after %s and %s had come to wait, and one of them is shown to hold since %v, before the other came at %v",
-			w.story.claim(mine), w.story.claim(second), w.story.claim(third), granted.Since, waits.Since)
+			w.trace.claim(mine), w.trace.claim(second), w.trace.claim(third), granted.Since, waits.Since)
 	}
 	b.release(second)
 	c.release(third)
 }
 
-// Who holds a claim that is marked keeps others out, and is shown so.
+// A claim that is held and marked keeps others out, and is shown as both.
 func tryShownMark(w *world, look driver.Inspector, k kind) {
 	br := &breaker{w: w, look: look}
-	a := w.still("A", w.long())
+	a := w.unrenewed("A", w.long())
 	mine := k.own(w.name("shown-mark-" + k.String()))
 	g := a.hold(mine)
 	err := br.try(mine.Name, driver.PublicID(mine.ID), g.Fence, false)
@@ -122,10 +122,10 @@ func tryShownMark(w *world, look driver.Inspector, k kind) {
 		return
 	}
 	if err != nil {
-		w.fail("Break of %s, which stands as named, failed: %v", w.story.claim(mine), err)
+		w.fail("Break of %s, which stands as named, failed: %v", w.trace.claim(mine), err)
 	}
 	if h := shownOf(w, look, mine); !h.Broken || !h.Held {
-		w.fail("%s was marked as broken and still keeps others out, and is shown with held=%v, broken=%v: want both", w.story.claim(mine), h.Held, h.Broken)
+		w.fail("%s was marked as broken and still keeps others out, and is shown with held=%v, broken=%v: want both", w.trace.claim(mine), h.Held, h.Broken)
 	}
 	a.release(mine)
 }
@@ -134,19 +134,19 @@ func tryShownCrowd(w *world, look driver.Inspector) {
 	a, b := w.actor("A"), w.actor("B")
 	mine := a.held(mutex(w.name("shown-crowd")))
 	ids := []string{driver.PublicID(mine.ID)}
-	for range crowd {
+	for range manyAtOnce {
 		ids = append(ids, driver.PublicID(b.queue(mutex(mine.Name)).ID))
 	}
 	var shown []string
 	for _, h := range lineOf(w, look, mine.Name).Claims {
 		shown = append(shown, h.PublicID)
 	}
-	if !w.traits.Ordered { // who waits stands in any order
+	if !w.traits.Ordered { // waiters stand in any order
 		slices.Sort(ids)
 		slices.Sort(shown)
 	}
 	if !slices.Equal(shown, ids) {
-		w.fail("one holds %s and %d wait for it, and its line is shown with %d claims: want them all, in order", w.story.name(mine.Name), crowd, len(shown))
+		w.fail("one holds %s and %d wait for it, and its line is shown with %d claims: want them all, in order", w.trace.name(mine.Name), manyAtOnce, len(shown))
 	}
 	b.close()
 	a.letGo(mine)

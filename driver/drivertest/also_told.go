@@ -26,7 +26,7 @@ func tryTold(w *world) {
 	})
 }
 
-// tellsWithin bounds what is to be told at once. Who asks may ask a little later.
+// tellsWithin bounds what is to be told at once. A waiter that polls may ask a little later.
 func (w *world) tellsWithin(c driver.Claim) time.Duration {
 	if !w.traits.Events.Has(c.Kind) {
 		return w.atOnce()
@@ -37,13 +37,13 @@ func (w *world) tellsWithin(c driver.Claim) time.Duration {
 // waitsAgain insists that Wait answers g for c, which is known to be held.
 func (a *actor) waitsAgain(c driver.Claim, g driver.Grant, after string) {
 	if again := a.awaitAfter(c, a.w.atOnce(), after); !same(again, g) {
-		a.w.fail("%s is held with %s, and Wait answers %s after %s", a.w.story.claim(c), a.w.story.grant(g, nil), a.w.story.grant(again, nil), after)
+		a.w.fail("%s is held with %s, and Wait answers %s after %s", a.w.trace.claim(c), a.w.trace.grant(g, nil), a.w.trace.grant(again, nil), after)
 	}
 }
 
 // What Acquire answered as held, Wait does, too.
 func tryToldHeld(w *world, k kind) {
-	a := w.still("A", w.long())
+	a := w.unrenewed("A", w.long())
 	mine := queued(k.own(w.name("told-held-" + k.String())))
 	g := a.hold(mine)
 	a.waitsAgain(mine, g, "Acquire had said so")
@@ -66,7 +66,7 @@ func (w *world) leavings(op *breaker, k kind) []leaving {
 		ways = append(ways, leaving{"the Break with now", func(_ *actor, c driver.Claim, g driver.Grant) { op.hits(c, g, true) }})
 	}
 	if !w.traits.Ordered {
-		return ways // who requeues may be let in before the one that waits
+		return ways // the requeued claim may be let in before the one that waits
 	}
 	return append(ways, leaving{"the Requeue", func(a *actor, c driver.Claim, _ driver.Grant) {
 		if _, ok := a.s.(driver.Requeuer); !ok {
@@ -75,14 +75,14 @@ func (w *world) leavings(op *breaker, k kind) []leaving {
 		}
 		again := queued(k.rival(c.Name))
 		if a.requeue(c, again).Held {
-			a.w.fail("%s is held after Requeue although another claim waits", a.w.story.claim(again))
+			a.w.fail("%s is held after Requeue although another claim waits", a.w.trace.claim(again))
 		}
 	}})
 }
 
 // One claim holds, another one waits: own and rival by turns.
 func tryToldOfLeaving(w *world, op *breaker, k kind) {
-	p, b := w.process("A"), w.still("B", w.long())
+	p, b := w.process("A"), w.unrenewed("B", w.long())
 	for _, way := range w.leavings(op, k) {
 		for _, of := range []struct{ first, next func(string) driver.Claim }{{k.own, k.rival}, {k.rival, k.own}} {
 			a := p.open("A", w.long())
@@ -90,7 +90,7 @@ func tryToldOfLeaving(w *world, op *breaker, k kind) {
 			g := a.hold(mine)
 			next := b.queue(of.next(mine.Name))
 			var theirs driver.Grant
-			told := w.start(func() { theirs = b.awaitAfter(next, w.tellsWithin(next), way.what+" of "+w.story.claim(mine)) })
+			told := w.start(func() { theirs = b.awaitAfter(next, w.tellsWithin(next), way.what+" of "+w.trace.claim(mine)) })
 			w.sleep(underWay)
 			way.do(a, mine, g)
 			told.wait()
@@ -103,13 +103,13 @@ func tryToldOfLeaving(w *world, op *breaker, k kind) {
 	}
 }
 
-// Who waits behind a claim that gives up, or that is broken while it waits, is let in beside the
+// A waiter behind a claim that gives up, or that is broken while it waits, is let in beside the
 // holder.
 func tryToldOfGivingUp(w *world, op *breaker, k kind) {
 	if k.mate == nil || !w.traits.Ordered {
 		return
 	}
-	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
+	a, b, c := w.unrenewed("A", w.long()), w.unrenewed("B", w.long()), w.unrenewed("C", w.long())
 	ways := []leaving{{"the Release", func(a *actor, c driver.Claim, _ driver.Grant) { a.release(c) }}}
 	if op != nil {
 		ways = append(ways, leaving{"the Break", func(_ *actor, c driver.Claim, _ driver.Grant) { op.hitsWaiting(c) }})
@@ -118,7 +118,7 @@ func tryToldOfGivingUp(w *world, op *breaker, k kind) {
 		name := w.name("told-gave-up-" + k.String())
 		holds, gone, next := a.held(k.own(name)), b.queue(k.rival(name)), c.queue(k.mate(name))
 		told := w.start(func() {
-			c.awaitAfter(next, w.tellsWithin(next), way.what+", while it waited ahead, of "+w.story.claim(gone))
+			c.awaitAfter(next, w.tellsWithin(next), way.what+", while it waited ahead, of "+w.trace.claim(gone))
 		})
 		w.sleep(underWay)
 		way.do(b, gone, driver.Grant{})
@@ -132,7 +132,7 @@ func tryToldOfGivingUp(w *world, op *breaker, k kind) {
 // Several claims of one session and of another one in the same process wait, in one line and in
 // two.
 func tryToldEach(w *world, k kind) {
-	h, a := w.still("H", w.long()), w.still("A", w.long())
+	h, a := w.unrenewed("H", w.long()), w.unrenewed("A", w.long())
 	twin := a.p.open("A2", w.long())
 	one, two := h.held(k.own(w.name("told-each-"+k.String()))), h.held(k.own(w.name("told-each-"+k.String())))
 	var tasks []*task

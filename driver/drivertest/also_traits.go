@@ -44,14 +44,14 @@ func tryTraits(w *world) {
 			return p.d.Open(ctx, driver.Spec{ID: driver.NewID(), TTL: ttl})
 		}, nil)
 		if err != nil {
-			w.story.add(from, "bounds", "Open(TTL %v) → error: %s", ttl, w.story.err(err))
+			w.trace.add(from, "bounds", "Open(TTL %v) → error: %s", ttl, w.trace.err(err))
 			if !errors.Is(err, driver.ErrRefused) {
 				w.fail("Open with a TTL of %v answered %v: want an error that matches ErrRefused, or a session with a TTL within bounds", ttl, err)
 			}
 			continue
 		}
 		valid := s.Valid()
-		w.story.add(from, "bounds", "Open(TTL %v) → valid %v", ttl, valid)
+		w.trace.add(from, "bounds", "Open(TTL %v) → valid %v", ttl, valid)
 		if valid <= 0 || t.MaxTTL > 0 && valid > t.MaxTTL {
 			w.fail("Open with a TTL of %v gave a session that is valid for %v: the bounds are %v and %v", ttl, valid, t.MinTTL, t.MaxTTL)
 		}

@@ -60,7 +60,7 @@ func tryWatchOf(w *world, d driver.Watcher, k kind) {
 		if err := br.try(name, driver.PublicID(marked.ID), g.Fence, false); err == nil {
 			v.sees(k, "that the holder is marked", func(l driver.Line) bool { return leads(1, marked)(l) && l.Claims[0].Broken })
 		} else if !errors.Is(err, errors.ErrUnsupported) {
-			w.fail("Break of %s, which stands as named, failed: %v", w.story.claim(marked), err)
+			w.fail("Break of %s, which stands as named, failed: %v", w.trace.claim(marked), err)
 		}
 		a.release(marked)
 	}
@@ -74,7 +74,7 @@ func tryWatchOf(w *world, d driver.Watcher, k kind) {
 		return struct{}{}, nil
 	}, nil)
 	if err != nil {
-		w.fail("a watch of %s began with %v although nothing was wrong", w.story.name(name), err)
+		w.fail("a watch of %s began with %v although nothing was wrong", w.trace.name(name), err)
 	}
 }
 
@@ -104,7 +104,7 @@ func follow(ctx context.Context, w *world, d driver.Watcher, name string) *watch
 			if last = err; err != nil {
 				continue
 			}
-			w.story.add(time.Now(), "viewer", "sees %d claims in line", len(l.Claims))
+			w.trace.add(time.Now(), "viewer", "sees %d claims in line", len(l.Claims))
 			select {
 			case v.seen <- l:
 			case <-w.ctx.Done():
@@ -123,7 +123,7 @@ func (v *watch) sees(k kind, what string, state func(driver.Line) bool) {
 		select {
 		case l := <-v.seen:
 			if l.Name != v.name {
-				w.fail("the watch of %s yields the line of %s", w.story.name(v.name), w.story.name(l.Name))
+				w.fail("the watch of %s yields the line of %s", w.trace.name(v.name), w.trace.name(l.Name))
 			}
 			v.shown = &l
 		case err := <-v.ended:

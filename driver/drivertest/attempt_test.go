@@ -55,7 +55,7 @@ func TestATrialOnASlowMachineIsVoid(t *testing.T) {
 						t.Errorf("sessions of %v in trial %d, after %v; want %v", w.ttl, trials, last, want)
 					}
 					last = w.ttl
-					w.still("A", w.ttl)
+					w.unrenewed("A", w.ttl)
 					time.Sleep(c.unrenewed)
 					w.stoodStill(c.late)
 					switch {
@@ -90,7 +90,7 @@ func TestASessionThatIsToEndExcusesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				law := Law{Name: "Law99_Ends", try: func(w *world) {
-					end(w.still("A", w.ttl))
+					end(w.unrenewed("A", w.ttl))
 					time.Sleep(time.Minute)
 					w.fail("a fault")
 				}}
@@ -129,7 +129,7 @@ func TestAStoreThatDoesNotAnswerIsNotJudged(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				law := Law{Name: "Law99_Answers", try: func(w *world) {
-					a := w.still("A", w.long())
+					a := w.unrenewed("A", w.long())
 					_, err := call(w.ctx, a, func(ctx context.Context) (int, error) { return 0, c.answer(ctx) }, nil)
 					w.fail("asked and got %v", err)
 				}}
@@ -146,7 +146,7 @@ func TestBoundsBearWhatTheMachineIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, plain{memlock.New()}, "Law99_Bounds", "", 1, time.Second)
 		defer w.end()
-		a, b := w.still("A", w.long()), w.still("B", w.long())
+		a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 		c := a.held(mutex(w.name("n")))
 		next := b.queue(mutex(c.Name))
 		w.stoodStill(150 * time.Millisecond)
@@ -211,18 +211,18 @@ func TestWhatIsNotTheSuitesExcusesNothing(t *testing.T) {
 	for name, try := range map[string]func(w *world){
 		"a part that is over": func(w *world) {
 			w.parts(
-				func(w *world) { w.still("A", w.ttl); w.actor("B") },
+				func(w *world) { w.unrenewed("A", w.ttl); w.actor("B") },
 				func(w *world) { w.sleep(time.Minute); w.fail("a fault") },
 			)
 		},
 		"a Renew that was refused": func(w *world) {
-			a := w.still("A", w.ttl)
+			a := w.unrenewed("A", w.ttl)
 			a.note(time.Now(), driver.Renewal{}, errors.New("refused"))
 			w.sleep(time.Minute)
 			w.fail("a fault")
 		},
 		"a Renew without a time": func(w *world) {
-			a := w.still("A", w.ttl)
+			a := w.unrenewed("A", w.ttl)
 			a.note(time.Now(), driver.Renewal{}, nil)
 			w.sleep(time.Minute)
 			w.fail("a fault")

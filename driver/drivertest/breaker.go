@@ -15,7 +15,7 @@ type breaker struct {
 	look driver.Inspector
 }
 
-// breakerOf returns an operator who uses d, or nil and why nobody can break there.
+// breakerOf returns an operator that uses d, or nil and why nothing can be broken there.
 func breakerOf(w *world, d driver.Driver) (br *breaker, lack string) {
 	look, ok := d.(driver.Inspector)
 	if !ok {
@@ -35,16 +35,16 @@ func (b *breaker) try(name, publicID string, fence uint64, now bool) error {
 	}, func(_ struct{}, err error) string {
 		text := "done"
 		if err != nil {
-			text = "error: " + b.w.story.err(err)
+			text = "error: " + b.w.trace.err(err)
 		}
-		return fmt.Sprintf("Break(%s, %s, token %d, now %v) → %s", b.w.story.name(name), publicID, fence, now, text)
+		return fmt.Sprintf("Break(%s, %s, token %d, now %v) → %s", b.w.trace.name(name), publicID, fence, now, text)
 	})
 	return err
 }
 
 func (b *breaker) hits(c driver.Claim, g driver.Grant, now bool) {
 	if err := b.try(c.Name, driver.PublicID(c.ID), g.Fence, now); err != nil {
-		b.w.fail("Break of %s, which stands as named, failed: %v", b.w.story.claim(c), err)
+		b.w.fail("Break of %s, which stands as named, failed: %v", b.w.trace.claim(c), err)
 	}
 }
 
@@ -59,7 +59,7 @@ func (b *breaker) misses(why, name, publicID string, fence uint64, now bool) {
 func (b *breaker) hitsWaiting(c driver.Claim) {
 	l, err := lookAt(b.w, b.look, c.Name)
 	if err != nil {
-		b.w.fail("Line(%s): %v", b.w.story.name(c.Name), err)
+		b.w.fail("Line(%s): %v", b.w.trace.name(c.Name), err)
 	}
 	var g driver.Grant
 	for _, h := range l.Claims {
@@ -79,33 +79,33 @@ func (w *world) operator() *breaker {
 	return br
 }
 
-// told insists that the owner of a broken claim learns of it: nudged, if its sessions can be, and
-// by Renew; and why, if it is marked.
-func (a *actor) told(c driver.Claim, marked bool) {
+// notified insists that the owner of a broken claim learns of it: nudged, if its sessions can be,
+// and by Renew; and why, if it is marked.
+func (a *actor) notified(c driver.Claim, marked bool) {
 	w := a.w
 	nudge, lost := a.channels()
 	if nudge != nil || lost != nil {
 		select {
 		case <-nudge:
-			w.story.add(time.Now(), a.name, "is nudged")
+			w.trace.add(time.Now(), a.name, "is nudged")
 		case l := <-lost:
-			w.story.add(time.Now(), a.name, "is told: %s", w.story.loss(l))
+			w.trace.add(time.Now(), a.name, "is told: %s", w.trace.loss(l))
 			if l.ID == c.ID {
 				a.lostAs(c, l.Err, marked)
 			}
 		case <-time.After(w.atOnce()):
-			w.fail("a %s was broken and its owner was neither nudged nor told: %s", c.Kind, w.story.claim(c))
+			w.fail("a %s was broken and its owner was neither nudged nor told: %s", c.Kind, w.trace.claim(c))
 		}
 	}
 	w.until(w.atOnce(), func() bool {
 		a.renew()
 		return a.knowsLost(c)
-	}, "a %s was broken and Renew does not name it in Lost: %s", c.Kind, w.story.claim(c))
+	}, "a %s was broken and Renew does not name it in Lost: %s", c.Kind, w.trace.claim(c))
 	if told, why := a.whyLost(c); told {
 		a.lostAs(c, why, marked)
 	}
 	if g, err := a.tryAcquire(w.ctx, c); !errors.Is(err, driver.ErrBroken) && !errors.Is(err, driver.ErrGone) {
-		w.fail("Acquire of %s, which was broken, answered %s: want an error that matches ErrBroken or ErrGone", w.story.label(c.ID), w.story.answer(g, err))
+		w.fail("Acquire of %s, which was broken, answered %s: want an error that matches ErrBroken or ErrGone", w.trace.label(c.ID), w.trace.answer(g, err))
 	}
 }
 
@@ -115,9 +115,9 @@ func (a *actor) lostAs(c driver.Claim, why error, marked bool) {
 	switch {
 	case errors.Is(why, driver.ErrBroken):
 	case marked:
-		a.w.fail("%s was broken, and its session is told that it is lost for another reason: %v: want an error that matches ErrBroken", a.w.story.claim(c), why)
+		a.w.fail("%s was broken, and its session is told that it is lost for another reason: %v: want an error that matches ErrBroken", a.w.trace.claim(c), why)
 	case !errors.Is(why, driver.ErrGone):
-		a.w.fail("%s was broken, and its session is told that it is lost for another reason: %v: want an error that matches ErrBroken or ErrGone", a.w.story.claim(c), why)
+		a.w.fail("%s was broken, and its session is told that it is lost for another reason: %v: want an error that matches ErrBroken or ErrGone", a.w.trace.claim(c), why)
 	}
 }
 
@@ -125,6 +125,6 @@ func (a *actor) lostAs(c driver.Claim, why error, marked bool) {
 // it is gone.
 func (a *actor) lostSilently(c driver.Claim) {
 	if told, why := a.whyLost(c); told && (!errors.Is(why, driver.ErrGone) || errors.Is(why, driver.ErrBroken)) {
-		a.w.fail("%s is gone although nobody broke it, and its session is told that it is lost for another reason: %v: want an error that matches ErrGone", a.w.story.claim(c), why)
+		a.w.fail("%s is gone although nobody broke it, and its session is told that it is lost for another reason: %v: want an error that matches ErrGone", a.w.trace.claim(c), why)
 	}
 }

@@ -71,8 +71,8 @@ func (d *delays) answered(from time.Time, err error) {
 	}
 }
 
-// unrenewed notes that the time of a session that was to live was over for so long.
-func (d *delays) unrenewed(session string, late time.Duration) {
+// overran notes that the time of a session that was to live was over for so long.
+func (d *delays) overran(session string, late time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.overdue = max(d.overdue, late)

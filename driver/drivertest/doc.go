@@ -11,13 +11,13 @@
 // right in both directions, and no test is ever skipped.
 //
 // The suite runs in real time against real servers, and in no time at all inside a testing/synctest
-// bubble against a store in memory: see [RunBubble]. A law that fails tells its story: what it
+// bubble against a store in memory: see [RunBubble]. A law that fails prints its trace: what it
 // says, what was done in which order by whom, what came back, and what should have.
 //
 // Histories are random, and each process has other ones. The seed is logged with every law and
 // stands in every report; INTERLOCK_SEED=N brings its histories back.
 //
 // A suite that convicts nobody proves nothing. Package broken has drivers that each break a law,
-// and its test shows that the suite convicts them on every run. Whoever writes a driver can do the
+// and its test shows that the suite convicts them on every run. The author of a driver can do the
 // same with [Judge].
 package drivertest

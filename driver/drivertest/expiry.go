@@ -26,15 +26,15 @@ func (a *actor) lettingIn(gone driver.Claim, b *actor, next driver.Claim, starte
 		g = b.state(next)
 	}
 	if !g.Held {
-		b.awaitAfter(next, a.valid+w.traits.Grain+w.slack()+patience, "the time of "+w.story.claim(gone)+" was over")
+		b.awaitAfter(next, a.valid+w.traits.Grain+w.slack()+patience, "the time of "+w.trace.claim(gone)+" was over")
 	}
 	held := time.Now()
 	if early := started.Add(a.valid).Sub(held); early > 0 {
 		w.fail("%s was let in %v before the time of %s was over: that is %v from the start of the last call that renewed it",
-			w.story.claim(next), early, w.story.claim(gone), a.valid)
+			w.trace.claim(next), early, w.trace.claim(gone), a.valid)
 	}
 	if late := held.Sub(a.renewedBy(from).Add(a.valid + w.traits.Grain + w.slack())); late > 0 {
 		w.failLate("%s was let in %v too late: the time of %s, %v, was over, with %v of grain and %v for a slow machine",
-			w.story.claim(next), late, w.story.claim(gone), a.valid, w.traits.Grain, w.slack())
+			w.trace.claim(next), late, w.trace.claim(gone), a.valid, w.traits.Grain, w.slack())
 	}
 }

@@ -56,7 +56,7 @@ const (
 	Replies                 // requests arrive and are carried out, replies do not come back
 )
 
-// String returns the way as the story tells it.
+// String returns the way as the trace tells it.
 func (w Way) String() string {
 	if w == Replies {
 		return "replies are held back"
@@ -108,7 +108,10 @@ type Counter interface {
 type Budget struct {
 	Acquire int // a free claim
 	Release int // of a claim that nobody waits for
-	Handoff int // one claim is released and another one, which waits in another process, learns that it holds; all looks of who polls count
+
+	// Handoff: one claim is released, and one that waits in another process learns that it holds.
+	// If it polls, all its looks count.
+	Handoff int
 }
 
 // Freezer is a Harness that can stop a process anywhere.

@@ -127,7 +127,7 @@ type forgetfulSession struct{ driver.Session }
 func (forgetfulSession) Release(context.Context, driver.Claim) (bool, error) { return true, nil }
 
 // A fault tells what the law says, what was done by whom in which order, and what came back.
-func TestAFaultTellsItsStory(t *testing.T) {
+func TestAFaultPrintsItsTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		law := drivertest.Laws()[2]
 		v := drivertest.Judge(law, func(drivertest.T) drivertest.Harness {
@@ -144,7 +144,7 @@ func TestAFaultTellsItsStory(t *testing.T) {
 		} {
 			_, after, found := strings.Cut(rest, part)
 			if !found {
-				t.Fatalf("the story does not go on with %q:\n%s", part, v.Faults[0])
+				t.Fatalf("the trace does not go on with %q:\n%s", part, v.Faults[0])
 			}
 			rest = after
 		}

@@ -53,11 +53,11 @@ func (w *world) families() []family {
 // must be seen held soon, since a store may tell its clients one after the other.
 func tryRule(w *world) {
 	a := w.actor("A")
-	actors := []*actor{a, a.p.open("A2", w.ttl).keep(), w.actor("B")}
+	actors := []*actor{a, a.p.open("A2", w.ttl).keepRenewing(), w.actor("B")}
 	families := w.families()
 	for i := range histories {
 		f := families[i%len(families)]
-		h := &history{w: w, family: f, actors: actors, model: line.Line{Name: w.name("rule-" + f.name)}, claims: map[string]*standing{}}
+		h := &history{w: w, family: f, actors: actors, model: line.Line{Name: w.name("rule-" + f.name)}, claims: map[string]*entry{}}
 		if i < len(families) {
 			h.begin()
 		}
@@ -76,11 +76,11 @@ type history struct {
 	family family
 	actors []*actor
 	model  line.Line
-	claims map[string]*standing
+	claims map[string]*entry
 	order  []string // the claims' IDs as they came
 }
 
-type standing struct {
+type entry struct {
 	a *actor
 	c driver.Claim
 }
@@ -112,9 +112,9 @@ func (h *history) alone(kind driver.Kind) driver.Claim {
 	}
 }
 
-// begin takes the steps that chance may leave out: a try of each kind that does not fit leaves
-// nothing behind, which whoever comes next would find in its way, and a permit counts under its own
-// limit, not under one of those ahead of it.
+// begin takes the steps that chance may leave out. A try of each kind that does not fit leaves
+// nothing behind that would keep the next claim out. A permit counts under its own limit, not under
+// that of a permit ahead of it.
 func (h *history) begin() {
 	a, b := h.actors[0], h.actors[2]
 	for _, kind := range h.family.kinds {
@@ -152,7 +152,7 @@ func (h *history) step() {
 func (h *history) join(a *actor, c driver.Claim) {
 	if !h.w.traits.Ordered {
 		if g := a.state(c); g.Held || c.Queue {
-			h.claims[c.ID] = &standing{a, c}
+			h.claims[c.ID] = &entry{a, c}
 			h.order = append(h.order, c.ID)
 		}
 		return
@@ -161,16 +161,16 @@ func (h *history) join(a *actor, c driver.Claim) {
 	fits := h.model.Fits(place)
 	if !c.Queue && !fits {
 		if a.state(c).Held {
-			h.w.fail("%s holds %s although the weights ahead of it leave no room: %s", a.name, h.w.story.claim(c), h.reference())
+			h.w.fail("%s holds %s although the weights ahead of it leave no room: %s", a.name, h.w.trace.claim(c), h.reference())
 		}
 		return
 	}
 	h.model.Join(place, time.Time{})
 	h.settle()
-	h.claims[c.ID] = &standing{a, c}
+	h.claims[c.ID] = &entry{a, c}
 	h.order = append(h.order, c.ID)
 	if g := a.state(c); g.Held && !fits {
-		h.w.fail("%s holds %s although the weights ahead of it leave no room: %s", a.name, h.w.story.claim(c), h.reference())
+		h.w.fail("%s holds %s although the weights ahead of it leave no room: %s", a.name, h.w.trace.claim(c), h.reference())
 	}
 }
 
@@ -181,7 +181,7 @@ func (h *history) leave(id string) {
 	h.order = slices.DeleteFunc(h.order, func(other string) bool { return other == id })
 	delete(h.claims, id)
 	if got := s.a.release(s.c); h.w.traits.Ordered && got != held {
-		h.w.fail("Release of %s said held=%v, but by the rule it was held=%v", h.w.story.claim(s.c), got, held)
+		h.w.fail("Release of %s said held=%v, but by the rule it was held=%v", h.w.trace.claim(s.c), got, held)
 	}
 }
 
@@ -202,12 +202,12 @@ func (h *history) compare() {
 		s := h.claims[m.ID]
 		if !m.Held {
 			if s.a.state(s.c).Held {
-				h.w.fail("%s holds %s although the weights ahead of it leave no room: %s", s.a.name, h.w.story.claim(s.c), h.reference())
+				h.w.fail("%s holds %s although the weights ahead of it leave no room: %s", s.a.name, h.w.trace.claim(s.c), h.reference())
 			}
 			continue
 		}
 		h.w.until(h.w.atOnce(), func() bool { return s.a.state(s.c).Held },
-			"%s does not hold %s although the weights ahead of it leave room: %s", s.a.name, h.w.story.claim(s.c), h.reference())
+			"%s does not hold %s although the weights ahead of it leave room: %s", s.a.name, h.w.trace.claim(s.c), h.reference())
 	}
 }
 
@@ -236,7 +236,7 @@ func (h *history) mayBeTogether(held []driver.Claim) {
 	sum := 0
 	for _, c := range held {
 		if sum += c.Weight; sum > c.Limit {
-			h.w.fail("%d claims are held together that no order allows, %s among them", len(held), h.w.story.claim(c))
+			h.w.fail("%d claims are held together that no order allows, %s among them", len(held), h.w.trace.claim(c))
 		}
 	}
 }
@@ -249,7 +249,7 @@ func (h *history) reference() string {
 		if m.Held {
 			state = "holds"
 		}
-		places[i] = fmt.Sprintf("%s of %s %s", h.w.story.claim(h.claims[m.ID].c), m.Session, state)
+		places[i] = fmt.Sprintf("%s of %s %s", h.w.trace.claim(h.claims[m.ID].c), m.Session, state)
 	}
 	return "by the rule the line is [" + strings.Join(places, "; ") + "]"
 }
@@ -269,7 +269,7 @@ func tryKindsApart(w *world) {
 	refused := func(c driver.Claim, why string) {
 		g, err := b.tryAcquire(w.ctx, c)
 		if !errors.Is(err, driver.ErrRefused) {
-			w.fail("%s: %s was answered with %s, want an error that matches ErrRefused", why, w.story.claim(c), w.story.answer(g, err))
+			w.fail("%s: %s was answered with %s, want an error that matches ErrRefused", why, w.trace.claim(c), w.trace.answer(g, err))
 		}
 	}
 	name := w.name("kinds")

@@ -28,14 +28,14 @@ func tryAskingAgain(w *world, k kind) {
 	first := a.hold(c)
 	for range 3 {
 		if again := a.state(c); !again.Held || again.Fence != first.Fence {
-			w.fail("the same claim answered %s first and %s when asked again", w.story.grant(first, nil), w.story.grant(again, nil))
+			w.fail("the same claim answered %s first and %s when asked again", w.trace.grant(first, nil), w.trace.grant(again, nil))
 		}
 	}
 	b.denied(k.rival(name))
 	a.letGo(c)
 	theirs := b.held(k.rival(name)) // one Release takes out what was asked for four times
 	if a.release(c) {
-		w.fail("the second Release of %s said that it had been held", w.story.label(c.ID))
+		w.fail("the second Release of %s said that it had been held", w.trace.label(c.ID))
 	}
 	if a.release(k.own(name)) {
 		w.fail("the Release of a claim that was never there said that it had been held")
@@ -54,11 +54,11 @@ func tryPlaceKept(w *world, k kind) {
 	defer cancel()
 	for ctx.Err() == nil {
 		if g, err := b.tryWait(ctx, first); err == nil && g.Held {
-			w.fail("Wait says that this %s is held while A holds the name: %s", k, w.story.claim(first))
+			w.fail("Wait says that this %s is held while A holds the name: %s", k, w.trace.claim(first))
 		}
 	}
 	if b.state(first).Held {
-		w.fail("%s is held while A holds the name", w.story.label(first.ID))
+		w.fail("%s is held while A holds the name", w.trace.label(first.ID))
 	}
 	a.letGo(holds)
 	if !w.traits.Ordered {
@@ -70,7 +70,7 @@ func tryPlaceKept(w *world, k kind) {
 	}
 	b.awaitAfter(first, w.atOnce(), "a Wait of it had ended and it was asked for again")
 	if c.state(second).Held {
-		w.fail("%s and %s are both held", w.story.label(first.ID), w.story.label(second.ID))
+		w.fail("%s and %s are both held", w.trace.label(first.ID), w.trace.label(second.ID))
 	}
 	b.letGo(first)
 	c.await(second, w.atOnce())
@@ -90,7 +90,7 @@ func tryAfterInterruption(w *world) {
 		cancel()
 		again := a.hold(c)
 		if err == nil && !same(g, again) {
-			w.fail("the same claim answered %s first and %s when asked again", w.story.grant(g, nil), w.story.grant(again, nil))
+			w.fail("the same claim answered %s first and %s when asked again", w.trace.grant(g, nil), w.trace.grant(again, nil))
 		}
 		ctx, cancel = context.WithTimeout(w.ctx, time.Duration(w.intN(1+30*i))*time.Microsecond)
 		_, _ = a.tryRelease(ctx, c) // whatever became of it
@@ -107,7 +107,7 @@ func tryAfterLostReplies(w *world, k kind) {
 		w.lacks("Staller", "whether a claim survives a lost reply with the same token and one place")
 		return
 	}
-	a, b, c := w.actor("A"), w.still("B", w.long()), w.actor("C")
+	a, b, c := w.actor("A"), w.unrenewed("B", w.long()), w.actor("C")
 	for _, way := range []Way{Replies, BothWays} {
 		name := w.name("lost-reply-" + k.String())
 		mine := queued(k.own(name))

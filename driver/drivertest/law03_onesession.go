@@ -8,7 +8,7 @@ var oneSessionLaw = Law{
 }
 
 func tryOneSession(w *world) {
-	for _, k := range w.kinds() { // one after the other, so that the story is of one
+	for _, k := range w.kinds() { // one after the other, so that the trace is of one
 		tryOneSessionOf(w, k)
 	}
 	trySharersOfOneSession(w)
@@ -25,11 +25,11 @@ func tryOneSessionOf(w *world, k kind) {
 
 	// A waiting claim of the same session that leaves takes nothing away from the one that holds.
 	if a.release(third) {
-		w.fail("%s waited, and its Release said that it had been held", w.story.label(third.ID))
+		w.fail("%s waited, and its Release said that it had been held", w.trace.label(third.ID))
 	}
 	b.denied(k.rival(name))
 	if !a.state(first).Held {
-		w.fail("%s is gone after another claim of the same session was released", w.story.label(first.ID))
+		w.fail("%s is gone after another claim of the same session was released", w.trace.label(first.ID))
 	}
 	a.letGo(first)
 	a.await(second, w.atOnce())
@@ -38,7 +38,7 @@ func tryOneSessionOf(w *world, k kind) {
 	b.letGo(b.held(k.rival(name)))
 
 	// Two sessions of one process are no closer than two processes.
-	twin := a.p.open("A2", w.ttl).keep()
+	twin := a.p.open("A2", w.ttl).keepRenewing()
 	mine := a.held(k.own(name))
 	twin.denied(k.rival(name))
 	theirs := twin.queue(k.rival(name))
@@ -57,7 +57,7 @@ func trySharersOfOneSession(w *world) {
 		writer := a.queue(write(name))
 		a.letGo(one)
 		if a.state(writer).Held {
-			w.fail("%s is held beside %s of the same session", w.story.claim(writer), w.story.claim(two))
+			w.fail("%s is held beside %s of the same session", w.trace.claim(writer), w.trace.claim(two))
 		}
 		a.letGo(two)
 		a.await(writer, w.atOnce())

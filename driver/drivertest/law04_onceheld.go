@@ -28,7 +28,7 @@ type disturbance struct {
 // The holder is renewed for more than two times its time while all the others come, wait, give up,
 // die and leave.
 func tryOnceHeld(w *world, k kind) {
-	a := w.still("A", w.ttl)
+	a := w.unrenewed("A", w.ttl)
 	name := w.name("held-" + k.String())
 	mine := k.own(name)
 	a.hears()
@@ -37,10 +37,10 @@ func tryOnceHeld(w *world, k kind) {
 	waits := steady.queue(k.rival(name)) // stands behind from the first moment to the last
 	check := func(after string) {
 		if a.knowsLost(mine) {
-			w.fail("after %s its session is told that this %s is lost although it was neither released nor broken: %s", after, k, w.story.claim(mine))
+			w.fail("after %s its session is told that this %s is lost although it was neither released nor broken: %s", after, k, w.trace.claim(mine))
 		}
 		if g := steady.state(waits); g.Held {
-			w.fail("after %s the next in line holds although this %s was neither released nor broken and its session was renewed in time: %s", after, k, w.story.claim(mine))
+			w.fail("after %s the next in line holds although this %s was neither released nor broken and its session was renewed in time: %s", after, k, w.trace.claim(mine))
 		}
 	}
 	disturb := disturbances(w, k, a, name)
@@ -60,7 +60,7 @@ func tryOnceHeld(w *world, k kind) {
 	}
 	a.renewInTime(mine)
 	if g := a.state(mine); !g.Held || g.Fence != first.Fence {
-		w.fail("%s answered %s when it was granted and %s at the end", w.story.claim(mine), w.story.grant(first, nil), w.story.grant(g, nil))
+		w.fail("%s answered %s when it was granted and %s at the end", w.trace.claim(mine), w.trace.grant(first, nil), w.trace.grant(g, nil))
 	}
 	a.letGo(mine)
 	steady.await(waits, patience)
@@ -101,7 +101,7 @@ func disturbances(w *world, k kind, a *actor, name string) []disturbance {
 	}
 	if w.traits.Expires {
 		disturb = append(disturb, disturbance{"a waiter whom nobody renews", func() {
-			b := w.still("B", w.ttl)
+			b := w.unrenewed("B", w.ttl)
 			b.queue(k.rival(name))
 			b.lapse()
 		}})
@@ -114,17 +114,17 @@ func tryMany(w *world) {
 	a, b := w.actor("M"), w.actor("N")
 	ks := w.kinds()
 	var mine, rivals []driver.Claim
-	for i := range many {
+	for i := range manyClaims {
 		k, name := ks[i%len(ks)], w.name("many")
 		mine, rivals = append(mine, a.held(k.own(name))), append(rivals, k.rival(name))
 	}
 	w.sleep(a.valid * 5 / 4)
 	for i, c := range mine {
 		if a.knowsLost(c) {
-			w.fail("%s, number %d of %d claims of one session, is lost although the session was renewed in time", w.story.claim(c), i+1, many)
+			w.fail("%s, number %d of %d claims of one session, is lost although the session was renewed in time", w.trace.claim(c), i+1, manyClaims)
 		}
 		if g := b.state(rivals[i]); g.Held {
-			w.fail("%s was let in although %s, number %d of %d claims of one session, was renewed in time", w.story.claim(rivals[i]), w.story.claim(c), i+1, many)
+			w.fail("%s was let in although %s, number %d of %d claims of one session, was renewed in time", w.trace.claim(rivals[i]), w.trace.claim(c), i+1, manyClaims)
 		}
 	}
 	a.close()
@@ -139,7 +139,7 @@ func tryOverRestart(w *world) {
 		}
 		return
 	}
-	a := w.still("A", w.long())
+	a := w.unrenewed("A", w.long())
 	ks := w.kinds()
 	var all []driver.Claim
 	for _, k := range ks {
@@ -150,7 +150,7 @@ func tryOverRestart(w *world) {
 	for i, mine := range all {
 		var held bool
 		w.until(patience, func() bool {
-			b := w.still("B", w.ttl)
+			b := w.unrenewed("B", w.ttl)
 			b.lapse()
 			g, err := b.tryAcquire(w.ctx, ks[i].rival(mine.Name))
 			held = g.Held
@@ -158,9 +158,9 @@ func tryOverRestart(w *world) {
 		}, "a new session cannot use the store after its restart")
 		switch {
 		case w.traits.Survives.Restart && held:
-			w.fail("after the store restarted another was let in beside this %s, although claims survive that: %s", mine.Kind, w.story.claim(mine))
+			w.fail("after the store restarted another was let in beside this %s, although claims survive that: %s", mine.Kind, w.trace.claim(mine))
 		case !w.traits.Survives.Restart && !held && time.Since(from) < a.valid/2:
-			w.fail("this %s still stands after the store restarted: Traits.Survives.Restart should be true: %s", mine.Kind, w.story.claim(mine))
+			w.fail("this %s still stands after the store restarted: Traits.Survives.Restart should be true: %s", mine.Kind, w.trace.claim(mine))
 		}
 	}
 }

@@ -55,7 +55,7 @@ func tryTokens(w *world, k *tokens) {
 		c := k.own()
 		k.granted(x, c, x.hold(c))
 		x.close()
-		k.after("Close of the session that held %s", w.story.claim(c))
+		k.after("Close of the session that held %s", w.trace.claim(c))
 	}
 	tryEmptyShowsToken(w, k, a, b)
 	if w.traits.Mixed {
@@ -64,7 +64,7 @@ func tryTokens(w *world, k *tokens) {
 	}
 	if shares := read(k.name); w.traits.Shared && (w.traits.Mixed || k.own().Kind == driver.Write) {
 		a.letGo(a.held(shares)) // a reader that was there in between changes nothing
-		k.after("%s was there", w.story.claim(shares))
+		k.after("%s was there", w.trace.claim(shares))
 		turn(b, k.own())
 	}
 	tryWaitersTokens(w, k, a, b)
@@ -93,7 +93,7 @@ func tryEmptyShowsToken(w *world, k *tokens, a, b *actor) {
 		a.letGo(a.held(k.claim(w.name("tokens-other"))))
 	}
 	if kept && !shown {
-		w.fail("the tokens of %s follow each other without a gap, so a counter is kept, but without claims the line's highest token is shown as 0", w.story.name(k.name))
+		w.fail("the tokens of %s follow each other without a gap, so a counter is kept, but without claims the line's highest token is shown as 0", w.trace.name(k.name))
 	}
 }
 
@@ -104,7 +104,7 @@ func tryWaitersTokens(w *world, k *tokens, a, b *actor) {
 		k.granted(a, mine, a.hold(mine))
 		theirs := b.queue(k.own())
 		if g := b.state(theirs); g.Fence != 0 {
-			w.fail("%s waits and has the token %d", w.story.claim(theirs), g.Fence)
+			w.fail("%s waits and has the token %d", w.trace.claim(theirs), g.Fence)
 		}
 		var g driver.Grant
 		if i%2 == 0 {
@@ -119,7 +119,7 @@ func tryWaitersTokens(w *world, k *tokens, a, b *actor) {
 		}
 		k.granted(b, theirs, g)
 		if again := b.state(theirs); again.Fence != g.Fence {
-			w.fail("Wait told the token %d of %s and Acquire %d", g.Fence, w.story.label(theirs.ID), again.Fence)
+			w.fail("Wait told the token %d of %s and Acquire %d", g.Fence, w.trace.label(theirs.ID), again.Fence)
 		}
 		b.letGo(theirs)
 	}
@@ -159,11 +159,11 @@ func tryFailedTries(w *world, k *tokens, a, b *actor) {
 	}
 	for _, c := range tries {
 		if g := b.state(c); g.Held || g.Fence != 0 {
-			w.fail("%s, which others are in the way of, was answered with held=%v and the token %d: want neither", w.story.claim(c), g.Held, g.Fence)
+			w.fail("%s, which others are in the way of, was answered with held=%v and the token %d: want neither", w.trace.claim(c), g.Held, g.Fence)
 		}
 	}
 	if again := a.state(mine); !same(again, g) {
-		w.fail("%d tries that failed changed what %s answers from %s to %s", len(tries), w.story.label(mine.ID), w.story.grant(g, nil), w.story.grant(again, nil))
+		w.fail("%d tries that failed changed what %s answers from %s to %s", len(tries), w.trace.label(mine.ID), w.trace.grant(g, nil), w.trace.grant(again, nil))
 	}
 	if look, ok := b.p.d.(driver.Inspector); ok && w.traits.Fence != driver.NoFence {
 		// What is stored is the highest token that anyone may use, so that a rival or a crash
@@ -183,7 +183,7 @@ func tryNoTokens(w *world) {
 	a, b := w.actor("A"), w.actor("B")
 	none := func(x *actor, c driver.Claim) {
 		if g := x.hold(c); g.Fence != 0 {
-			w.fail("%s has the token %d, but only exclusive claims have tokens", w.story.claim(c), g.Fence)
+			w.fail("%s has the token %d, but only exclusive claims have tokens", w.trace.claim(c), g.Fence)
 		}
 	}
 	if w.traits.Shared {
@@ -200,15 +200,15 @@ func tryNoTokens(w *world) {
 	}
 }
 
-// Whoever comes after an expiry has a larger token than all before it, let in by the expiry or
-// finding the name free, and also where only a reader's time was over.
+// After an expiry the next exclusive claim has a larger token than all before it: one that waited
+// as well as one that finds the name free, and also where it was a reader's time that was over.
 func tryTokensAfterExpiry(w *world, k kind) {
 	if !w.traits.Expires || w.traits.Fence == driver.NoFence || !k.rival("").Kind.Exclusive() {
 		return
 	}
 	try := func(waits bool) {
 		x := &tokens{w: w, name: w.name("tokens-expiry-" + k.String()), claim: k.rival}
-		b, dead := w.actor("B"), w.still("A", w.ttl)
+		b, dead := w.actor("B"), w.unrenewed("A", w.ttl)
 		first := x.own()
 		x.granted(b, first, b.hold(first))
 		b.letGo(first)
@@ -225,9 +225,9 @@ func tryTokensAfterExpiry(w *world, k kind) {
 			dead.lapse()
 			w.sleep(dead.valid)
 			w.until(within, func() bool { g = b.state(next); return g.Held },
-				"%s cannot be had long after the time of %s", w.story.claim(next), w.story.claim(mine))
+				"%s cannot be had long after the time of %s", w.trace.claim(next), w.trace.claim(mine))
 		}
-		x.after("the expiry of %s", w.story.claim(mine))
+		x.after("the expiry of %s", w.trace.claim(mine))
 		x.granted(b, next, g)
 		b.letGo(next)
 	}

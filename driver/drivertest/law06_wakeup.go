@@ -22,7 +22,7 @@ func tryWakeUp(w *world) {
 }
 
 func tryHandoffs(w *world, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	name := w.name("wake-" + k.String())
 	c := a.held(k.own(name))
 	for i := range wakeUps {
@@ -62,10 +62,10 @@ func tryHerd(w *world, k kind) {
 	if k.mate == nil {
 		return
 	}
-	a := w.still("A", w.long())
+	a := w.unrenewed("A", w.long())
 	var readers []*actor
 	for _, name := range []string{"R1", "R2", "R3", "R4"} {
-		readers = append(readers, w.still(name, w.long()))
+		readers = append(readers, w.unrenewed(name, w.long()))
 	}
 	for range 5 {
 		name := w.name("wake-all-" + k.String())
@@ -84,7 +84,7 @@ func tryHerd(w *world, k kind) {
 
 // Two Waits of one session are under way, and the second one's claim is let in first.
 func tryTwoWaits(w *world, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	var holds, waits []driver.Claim
 	var told []*task
 	for i := range 2 {

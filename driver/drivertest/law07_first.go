@@ -2,9 +2,9 @@ package drivertest
 
 import "github.com/interlock-go/interlock/driver"
 
-// Whoever waits first may be the only one who looks when the time of a holder that has died is
-// over. It leaves, and the next one is first now. Nobody renews the session of that, whose time is
-// far longer: what only a renewal finds, it does not find.
+// The first waiter may be the only one that looks when the time of a dead holder is over. It
+// leaves, so that the next one is the first. The session of that one is long and nobody renews it:
+// it cannot learn of the expiry by a renewal.
 func tryGivingUpFirst(w *world, k kind) {
 	if !w.traits.Expires {
 		return
@@ -21,7 +21,7 @@ func tryGivingUpFirst(w *world, k kind) {
 			a.lapse()
 			told := w.start(func() {
 				c.awaitAfter(next, a.valid+w.traits.Grain+w.slack()+w.atOnce(),
-					"the time of "+w.story.claim(holds)+" was over: "+w.story.claim(gone)+" had waited before it and "+how)
+					"the time of "+w.trace.claim(holds)+" was over: "+w.trace.claim(gone)+" had waited before it and "+how)
 			})
 			w.sleep(a.valid / 10) // C's Wait has done what it does first
 			leaves(b, gone)

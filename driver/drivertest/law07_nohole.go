@@ -23,7 +23,7 @@ func tryNoHole(w *world) {
 }
 
 func tryGivingUp(w *world, k kind) {
-	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
+	a, b, c := w.unrenewed("A", w.long()), w.unrenewed("B", w.long()), w.unrenewed("C", w.long())
 	actors := []*actor{a, b, c}
 	for i := range 20 {
 		name := w.name("hole-" + k.String())
@@ -31,7 +31,7 @@ func tryGivingUp(w *world, k kind) {
 		if i%2 == 0 { // gives up first
 			b.cancelWait(gone, time.Duration(w.intN(500))*time.Microsecond)
 			if b.release(gone) && w.traits.Ordered {
-				w.fail("%s waited behind %s, and its Release said that it had been held", w.story.label(gone.ID), w.story.label(holds.ID))
+				w.fail("%s waited behind %s, and its Release said that it had been held", w.trace.label(gone.ID), w.trace.label(holds.ID))
 			}
 			a.letGo(holds)
 		} else { // gives up while its grant is on its way
@@ -50,7 +50,7 @@ func tryGivingUp(w *world, k kind) {
 	// A session that is closed while it waits gives up all its waiters.
 	name := w.name("hole-closed-" + k.String())
 	holds := a.held(k.rival(name))
-	d := w.still("D", w.long())
+	d := w.unrenewed("D", w.long())
 	d.queue(k.own(name))
 	next := c.queue(k.rival(name))
 	d.close()
@@ -65,7 +65,7 @@ func tryUnnoticed(w *world, k kind) {
 	if !w.traits.Ordered {
 		return
 	}
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	for late := time.Duration(0); ; late = 2*late + time.Millisecond {
 		holds := a.held(k.rival(w.name("hole-unnoticed-" + k.String())))
 		next := b.queue(k.own(holds.Name))
@@ -76,13 +76,13 @@ func tryUnnoticed(w *world, k kind) {
 			return
 		case late > min(w.slack(), a.valid/4):
 			w.failLate("%s stood behind %s, which was released, and its own Release %v later said that it had not been held",
-				w.story.claim(next), w.story.label(holds.ID), late)
+				w.trace.claim(next), w.trace.label(holds.ID), late)
 		}
 	}
 }
 
 func trySharersBehind(w *world) {
-	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
+	a, b, c := w.unrenewed("A", w.long()), w.unrenewed("B", w.long()), w.unrenewed("C", w.long())
 	if w.traits.Shared && w.traits.Ordered { // the reader behind a writer that gave up holds beside the first reader
 		name := w.name("hole-rw")
 		holds, gone, next := a.held(read(name)), b.queue(write(name)), c.queue(read(name))

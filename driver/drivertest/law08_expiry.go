@@ -45,24 +45,24 @@ func tryExpiry(w *world) {
 // it touches b's.
 func afterwards(w *world, a *actor, k kind, gone driver.Claim, b *actor, theirs driver.Claim) {
 	if held, err := a.tryRelease(w.ctx, k.own(gone.Name)); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
-		w.fail("after %s had expired, the Release of another claim answered held=%v, error %v", w.story.label(gone.ID), held, err)
+		w.fail("after %s had expired, the Release of another claim answered held=%v, error %v", w.trace.label(gone.ID), held, err)
 	}
 	if g, err := a.tryAcquire(w.ctx, gone); !errors.Is(err, driver.ErrGone) && !errors.Is(err, driver.ErrSessionLost) {
-		w.fail("Acquire of %s, which had expired, answered %s: want an error that matches ErrGone or ErrSessionLost", w.story.label(gone.ID), w.story.answer(g, err))
+		w.fail("Acquire of %s, which had expired, answered %s: want an error that matches ErrGone or ErrSessionLost", w.trace.label(gone.ID), w.trace.answer(g, err))
 	}
 	if gone.Queue {
 		a.waitEnds(gone)
 	}
 	r, err := a.tryRenew(w.ctx) // tells by Lost or by its error
 	if !a.knowsLost(gone) {
-		w.fail("%s had expired, and the next Renew neither named it in Lost nor failed with ErrSessionLost: %s", w.story.label(gone.ID), answered{err, a.renewal(r, err)})
+		w.fail("%s had expired, and the next Renew neither named it in Lost nor failed with ErrSessionLost: %s", w.trace.label(gone.ID), answered{err, a.renewal(r, err)})
 	}
 	a.lostSilently(gone)
 	if held, err := a.tryRelease(w.ctx, gone); held || err != nil && !errors.Is(err, driver.ErrSessionLost) {
-		w.fail("the Release of %s, which had expired, answered held=%v, error %v", w.story.label(gone.ID), held, err)
+		w.fail("the Release of %s, which had expired, answered held=%v, error %v", w.trace.label(gone.ID), held, err)
 	}
 	if !b.state(theirs).Held {
-		w.fail("%s is gone after the former holder renewed and released %s", w.story.claim(theirs), w.story.label(gone.ID))
+		w.fail("%s is gone after the former holder renewed and released %s", w.trace.claim(theirs), w.trace.label(gone.ID))
 	}
 	w.actor("Z").denied(k.own(gone.Name))
 	b.letGo(theirs)
@@ -70,7 +70,7 @@ func afterwards(w *world, a *actor, k kind, gone driver.Claim, b *actor, theirs 
 
 // What expires while it waits is gone as well, where the store has a time for what waits.
 func tryExpiryOfHolder(w *world, k kind) {
-	b, h, a := w.actor("B"), w.actor("H"), w.still("A", w.odd())
+	b, h, a := w.actor("B"), w.actor("H"), w.unrenewed("A", w.odd())
 	theirs := h.held(k.rival(w.name("expiry-waits-" + k.String())))
 	waits := a.queue(k.own(theirs.Name))
 	behind := b.queue(k.rival(theirs.Name))
@@ -84,7 +84,7 @@ func tryExpiryOfHolder(w *world, k kind) {
 		a.standsOrIsGone(waits, b, behind)
 	}
 	if _, err := a.tryRelease(w.ctx, waits); err != nil && !errors.Is(err, driver.ErrSessionLost) {
-		w.fail("the Release of %s, whose time was over, failed: %v", w.story.claim(waits), err)
+		w.fail("the Release of %s, whose time was over, failed: %v", w.trace.claim(waits), err)
 	}
 	b.await(behind, patience)
 	b.letGo(behind)
@@ -93,7 +93,7 @@ func tryExpiryOfHolder(w *world, k kind) {
 
 // One Renew at half time moves the end of what is held and of what waits.
 func tryExpiryAfterRenew(w *world, k kind) {
-	b, h, a := w.actor("D"), w.actor("H"), w.still("C", w.odd())
+	b, h, a := w.actor("D"), w.actor("H"), w.unrenewed("C", w.odd())
 	mine := a.held(k.own(w.name("expiry-renewed-" + k.String())))
 	next := b.queue(k.rival(mine.Name))
 	theirs := h.held(k.rival(w.name("expiry-renewed-waiter-" + k.String())))
@@ -120,7 +120,7 @@ func tryExpiryAfterRenew(w *world, k kind) {
 			g, _ := h.tryAcquire(w.ctx, k.rival(theirs.Name)) // an error says nothing of the waiter
 			inTime()
 			if g.Held {
-				w.fail("%s waited in a session that was renewed in time, and then H was let in past it", w.story.claim(waits))
+				w.fail("%s waited in a session that was renewed in time, and then H was let in past it", w.trace.claim(waits))
 			}
 		}
 		ctx, cancel := context.WithDeadline(w.ctx, started.Add(a.valid))
@@ -133,7 +133,7 @@ func tryExpiryAfterRenew(w *world, k kind) {
 			inTime()
 			switch {
 			case err != nil:
-				w.fail("%s waited in a session that was renewed in time, and then %s", w.story.claim(waits), w.story.answer(g, err))
+				w.fail("%s waited in a session that was renewed in time, and then %s", w.trace.claim(waits), w.trace.answer(g, err))
 			case g.Held:
 				return
 			}
@@ -147,7 +147,7 @@ func tryExpiryAfterRenew(w *world, k kind) {
 // An answered Acquire renews its own claim, put in line then or asked for again, in a session that
 // nobody renews.
 func tryExpiryAfterAcquire(w *world, k kind) {
-	b, c, a := w.actor("F"), w.actor("G"), w.still("E", w.ttl)
+	b, c, a := w.actor("F"), w.actor("G"), w.unrenewed("E", w.ttl)
 	early := a.held(k.own(w.name("expiry-asked-" + k.String())))
 	// Where claims have times of their own this one's is over first, which does nothing to the
 	// others.
@@ -160,7 +160,7 @@ func tryExpiryAfterAcquire(w *world, k kind) {
 		if time.Since(a.asked) >= a.valid {
 			w.tooSlow("the claim's time was over when it was asked for")
 		}
-		w.fail("within its time %s answered %s", w.story.claim(early), w.story.answer(g, err))
+		w.fail("within its time %s answered %s", w.trace.claim(early), w.trace.answer(g, err))
 	}
 	late := k.own(w.name("expiry-late-" + k.String()))
 	acquired := time.Now()
@@ -176,7 +176,7 @@ func tryExpiryAfterAcquire(w *world, k kind) {
 
 // A waiter that nobody renews keeps nobody out after its time.
 func tryExpiryOfWaiter(w *world, k kind) {
-	h, b, a := w.actor("I"), w.actor("K"), w.still("J", w.ttl)
+	h, b, a := w.actor("I"), w.actor("K"), w.unrenewed("J", w.ttl)
 	holds := h.held(k.rival(w.name("expiry-waiter-" + k.String())))
 	started := time.Now()
 	dead := a.queue(k.own(holds.Name))
@@ -184,7 +184,7 @@ func tryExpiryOfWaiter(w *world, k kind) {
 	w.sleep(a.valid / 2)
 	a.lapse()
 	h.letGo(holds)
-	if w.traits.Ordered { // whoever did not look holds now, until its time is over
+	if w.traits.Ordered { // a waiter that did not look holds now, until its time is over
 		a.lettingIn(dead, b, next, started)
 	} else {
 		b.await(next, a.valid+w.traits.Grain+w.slack()+patience)
@@ -197,17 +197,17 @@ func tryExpiryLetsInAll(w *world, k kind) {
 	if k.mate == nil {
 		return
 	}
-	a := w.still("A", w.ttl)
+	a := w.unrenewed("A", w.ttl)
 	if w.longValid < 2*a.valid {
-		return // whoever waits has to be renewed before the time is over, and may learn of the grant by that
+		return // a waiter has to be renewed before the time is over, and may learn of the grant by that
 	}
 	gone := a.held(k.rival(w.name("expiry-all-" + k.String())))
 	var waits []func()
 	for _, name := range []string{"R1", "R2", "R3"} {
-		r := w.still(name, w.long())
+		r := w.unrenewed(name, w.long())
 		mine := r.queue(k.mate(gone.Name))
 		waits = append(waits, func() {
-			r.awaitAfter(mine, a.valid+w.traits.Grain+w.slack()+w.atOnce(), "the time of "+w.story.claim(gone)+" was over, which lets in three")
+			r.awaitAfter(mine, a.valid+w.traits.Grain+w.slack()+w.atOnce(), "the time of "+w.trace.claim(gone)+" was over, which lets in three")
 			r.lapse() // other parts may take longer
 		})
 	}
@@ -218,7 +218,7 @@ func tryExpiryLetsInAll(w *world, k kind) {
 // An Acquire that is answered is worth its time also in a session that nobody has renewed for
 // longer than that, unless the store has ended the session and says so.
 func tryAcquireLate(w *world, k kind) {
-	a, b := w.still("P", w.ttl), w.actor("Q")
+	a, b := w.unrenewed("P", w.ttl), w.actor("Q")
 	a.lapse()
 	w.sleep(a.valid * 3 / 2)
 	mine := k.own(w.name("expiry-unrenewed-" + k.String()))
@@ -231,14 +231,14 @@ func tryAcquireLate(w *world, k kind) {
 	}
 	if err != nil || !g.Held {
 		w.fail("in a session that nobody had renewed for %v %s, which is free, answered %s: want held, or an error that matches ErrSessionLost",
-			a.valid*3/2, w.story.claim(mine), w.story.answer(g, err))
+			a.valid*3/2, w.trace.claim(mine), w.trace.answer(g, err))
 	}
 	if b.state(next).Held {
 		if time.Since(started) >= a.valid {
 			w.tooSlow("the claim's time was over when its rival came")
 		}
 		w.fail("in a session that nobody had renewed for %v %s was answered held, and its rival %s was let in at once",
-			a.valid*3/2, w.story.claim(mine), w.story.claim(next))
+			a.valid*3/2, w.trace.claim(mine), w.trace.claim(next))
 	}
 	a.lettingIn(mine, b, next, started)
 	b.letGo(next)
@@ -246,7 +246,7 @@ func tryAcquireLate(w *world, k kind) {
 
 // The same of a claim that waits at first.
 func tryQueueLate(w *world, k kind) {
-	a, b, h := w.still("R", w.ttl), w.actor("S"), w.actor("T")
+	a, b, h := w.unrenewed("R", w.ttl), w.actor("S"), w.actor("T")
 	theirs := h.held(k.rival(w.name("expiry-unrenewed-waiter-" + k.String())))
 	a.lapse()
 	w.sleep(a.valid * 3 / 2)
@@ -256,11 +256,11 @@ func tryQueueLate(w *world, k kind) {
 	lost := errors.Is(err, driver.ErrSessionLost)
 	if g.Held || err != nil && !lost {
 		w.fail("in a session that nobody had renewed for %v %s, behind %s, answered %s: want that it waits, or an error that matches ErrSessionLost",
-			a.valid*3/2, w.story.claim(waits), w.story.claim(theirs), w.story.answer(g, err))
+			a.valid*3/2, w.trace.claim(waits), w.trace.claim(theirs), w.trace.answer(g, err))
 	}
 	next := b.queue(k.rival(theirs.Name))
 	h.letGo(theirs)
-	if w.traits.Ordered && !lost { // whoever did not look holds now, until its time is over
+	if w.traits.Ordered && !lost { // a waiter that did not look holds now, until its time is over
 		a.lettingIn(waits, b, next, started)
 	} else {
 		b.await(next, a.valid+w.traits.Grain+w.slack()+patience)
@@ -270,7 +270,7 @@ func tryQueueLate(w *world, k kind) {
 
 // A store without expiry is seen not to expire.
 func tryStays(w *world, k kind) {
-	a, b := w.still("A", w.ttl), w.actor("B")
+	a, b := w.unrenewed("A", w.ttl), w.actor("B")
 	mine := a.held(k.own(w.name("stays-" + k.String())))
 	next := b.queue(k.rival(mine.Name))
 	a.lapse()
@@ -278,7 +278,7 @@ func tryStays(w *world, k kind) {
 	a.validStays()
 	b.denied(k.rival(mine.Name))
 	if b.state(next).Held {
-		w.fail("%s was let in after %v without a Renew of the holder: then Traits.Expires should be true", w.story.claim(next), a.valid*5/2)
+		w.fail("%s was let in after %v without a Renew of the holder: then Traits.Expires should be true", w.trace.claim(next), a.valid*5/2)
 	}
 	a.letGo(mine)
 	b.await(next, patience)
@@ -299,7 +299,7 @@ func tryDeath(w *world, k kind) {
 	if seen {
 		ttl = w.long()
 	}
-	b, h, a, waiter := w.actor("N"), w.actor("O"), w.still("L", ttl), w.still("M", ttl)
+	b, h, a, waiter := w.actor("N"), w.actor("O"), w.unrenewed("L", ttl), w.unrenewed("M", ttl)
 	mine := k.own(w.name("death-" + k.String()))
 	started := time.Now()
 	a.hold(mine)
@@ -318,7 +318,7 @@ func tryDeath(w *world, k kind) {
 		b.await(next, 2*(a.valid+w.traits.Grain+w.slack()))
 		if early := time.Until(started.Add(a.valid)); early > 0 {
 			w.fail("%s was let in %v before the killed holder's time was over: the store sees deaths, so Traits.Notice should not be 0 and Traits.Survives.Process not be true",
-				w.story.claim(next), early)
+				w.trace.claim(next), early)
 		}
 		b.letGo(next)
 		return
@@ -326,7 +326,7 @@ func tryDeath(w *world, k kind) {
 	b.await(next, w.traits.Notice+w.slack()+patience)
 	if late := time.Since(from) - w.traits.Notice - w.slack(); late > 0 {
 		w.failLate("%s was let in %v after the holder and the waiter before it had been killed: want at most Notice, %v, and %v for a slow machine",
-			w.story.claim(next), time.Since(from), w.traits.Notice, w.slack())
+			w.trace.claim(next), time.Since(from), w.traits.Notice, w.slack())
 	}
 	h.denied(k.own(mine.Name))
 	b.letGo(next)

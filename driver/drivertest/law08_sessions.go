@@ -7,7 +7,7 @@ import "time"
 func tryExpiryBesideOther(w *world, k kind) {
 	p, b := w.process("U"), w.actor("V")
 	long := p.open("U1", w.long())
-	long.keep()
+	long.keepRenewing()
 	a := p.open("U2", w.ttl)
 	if a.valid >= long.valid {
 		return // the store has one time for all
@@ -29,7 +29,7 @@ func tryExpiryBesideOther(w *world, k kind) {
 	during("beside another session of its driver, whose shorter time was over", func() {
 		long.renewInTime(theirs)
 		if !long.state(theirs).Held {
-			w.fail("%s is gone although its session was renewed in time", w.story.claim(theirs))
+			w.fail("%s is gone although its session was renewed in time", w.trace.claim(theirs))
 		}
 		b.denied(k.rival(theirs.Name))
 	})

@@ -23,15 +23,14 @@ func tryExpiryIsShown(w *world) {
 	)
 }
 
-// Who waits and has died is not shown as one that waits when its time is over, although what it
-// waits for is held all the while. Who waits beside it and is renewed is shown on, as having come
-// when it did.
+// A waiter whose process has died is shown no more when its time is over, although the name is held
+// all the while. A waiter beside it that is renewed is still shown, with the time at which it came.
 func tryDeadWaiterIsGone(w *world, look driver.Inspector, k kind) {
 	killer, ok := w.h.(Killer)
 	if !ok {
 		return
 	}
-	h, b, a := w.actor("R"), w.actor("T"), w.still("S", w.ttl)
+	h, b, a := w.actor("R"), w.actor("T"), w.unrenewed("S", w.ttl)
 	holds := h.held(k.own(w.name("expiry-dead-waiter-" + k.String())))
 	lives := b.queue(k.rival(holds.Name))
 	came, from := shownOf(w, look, lives).Since, time.Now()
@@ -41,15 +40,15 @@ func tryDeadWaiterIsGone(w *world, look driver.Inspector, k kind) {
 		return slices.ContainsFunc(l.Claims, func(h driver.Holder) bool { return h.PublicID == driver.PublicID(dead.ID) })
 	}
 	w.until(a.valid+w.traits.Grain+w.traits.Notice+w.slack()+patience, func() bool { return !shows(lineOf(w, look, holds.Name)) },
-		"%s waited and its process has died, and it is shown on after its time, %v", w.story.claim(dead), a.valid)
+		"%s waited and its process has died, and it is shown on after its time, %v", w.trace.claim(dead), a.valid)
 	if lines, err := lookAtAll(w, look, holds.Name); err == nil && slices.ContainsFunc(lines, shows) {
-		w.fail("%s waited and its process has died, and Line does not show it any more, and Lines does", w.story.claim(dead))
+		w.fail("%s waited and its process has died, and Line does not show it any more, and Lines does", w.trace.claim(dead))
 	}
 	w.sleep(b.valid / 2)
 	passed := time.Since(from)
 	w.sleep(b.valid / 2) // so that it is renewed once more
 	if now := shownOf(w, look, lives); now.Held || now.Since.Sub(came) >= passed {
-		w.fail("%s waits in a session that is renewed, and is shown to have come at %v, and then at %v, held %v", w.story.claim(lives), came, now.Since, now.Held)
+		w.fail("%s waits in a session that is renewed, and is shown to have come at %v, and then at %v, held %v", w.trace.claim(lives), came, now.Since, now.Held)
 	}
 	b.release(lives)
 	h.letGo(holds)
@@ -57,7 +56,7 @@ func tryDeadWaiterIsGone(w *world, look driver.Inspector, k kind) {
 
 // What can be had again is shown as free when it was had and released.
 func tryExpiredIsGone(w *world, look driver.Inspector, k kind) {
-	a, b := w.still("U", w.ttl), w.actor("V")
+	a, b := w.unrenewed("U", w.ttl), w.actor("V")
 	var earlier []driver.Claim // in the same session: when the last is over, they are
 	for range 5 {
 		earlier = append(earlier, a.held(k.own(w.name("expiry-dead-"+k.String()))))
@@ -68,11 +67,11 @@ func tryExpiredIsGone(w *world, look driver.Inspector, k kind) {
 	w.sleep(a.valid)
 	next := k.rival(mine.Name)
 	w.until(a.valid+w.traits.Grain+w.slack()+patience, func() bool { return b.state(next).Held },
-		"%s cannot be had long after the time of %s", w.story.claim(next), w.story.claim(mine))
+		"%s cannot be had long after the time of %s", w.trace.claim(next), w.trace.claim(mine))
 	tryDeadAreNotShown(w, look, k, b, earlier)
 	b.letGo(next)
 	if l := lineOf(w, look, mine.Name); len(l.Claims) > 0 {
-		w.fail("the time of %s is over and %s was released, and the line is shown with %+v", w.story.claim(mine), w.story.claim(next), l.Claims)
+		w.fail("the time of %s is over and %s was released, and the line is shown with %+v", w.trace.claim(mine), w.trace.claim(next), l.Claims)
 	}
 }
 
@@ -88,7 +87,7 @@ func tryDeadAreNotShown(w *world, look driver.Inspector, k kind, b *actor, dead 
 		}
 		b.letGo(next)
 		if len(l.Claims) > 0 && !l.Claims[0].Until.IsZero() {
-			shown = append(shown, w.story.claim(c))
+			shown = append(shown, w.trace.claim(c))
 		}
 	}
 	if len(shown) == len(dead) {
@@ -105,7 +104,7 @@ func tryRenewedIsShown(w *world, look driver.Inspector, k kind) {
 	a.renewInTime(mine)
 	again := shownOf(w, look, mine)
 	if !first.Until.IsZero() && !again.Until.IsZero() && !again.Until.After(first.Until) {
-		w.fail("%s is shown to end at %v, and after %v of renewals at %v", w.story.claim(mine), first.Until, a.valid*5/4, again.Until)
+		w.fail("%s is shown to end at %v, and after %v of renewals at %v", w.trace.claim(mine), first.Until, a.valid*5/4, again.Until)
 	}
 	a.letGo(mine)
 }
@@ -116,7 +115,7 @@ func tryExpiryIsWatched(w *world, k kind) {
 	if !ok {
 		return
 	}
-	a := w.still("X", w.ttl)
+	a := w.unrenewed("X", w.ttl)
 	mine := a.held(k.own(w.name("expiry-watched-" + k.String())))
 	a.lapse()
 	ctx, cancel := context.WithTimeout(w.ctx, a.valid+w.traits.Grain+w.slack()+patience)
@@ -126,7 +125,7 @@ func tryExpiryIsWatched(w *world, k kind) {
 			if err != nil {
 				return false, err
 			}
-			w.story.add(time.Now(), "follower", "sees %d claims in line", len(l.Claims))
+			w.trace.add(time.Now(), "follower", "sees %d claims in line", len(l.Claims))
 			if len(l.Claims) == 0 {
 				return true, nil
 			}
@@ -136,8 +135,8 @@ func tryExpiryIsWatched(w *world, k kind) {
 	switch {
 	case free || w.ctx.Err() != nil:
 	case ctx.Err() != nil:
-		w.failLate("the watch of %s does not show that its time is over", w.story.claim(mine))
+		w.failLate("the watch of %s does not show that its time is over", w.trace.claim(mine))
 	default:
-		w.fail("the watch of %s ended before it showed that its time is over: %v", w.story.claim(mine), err)
+		w.fail("the watch of %s ended before it showed that its time is over: %v", w.trace.claim(mine), err)
 	}
 }

@@ -26,12 +26,12 @@ func tryShortestTTL(w *world, k kind) {
 		return p.d.Open(ctx, driver.Spec{ID: driver.NewID(), TTL: ttl})
 	}, nil)
 	if err != nil {
-		w.story.add(from, "P", "Open(TTL %v) → error: %s", ttl, w.story.err(err))
+		w.trace.add(from, "P", "Open(TTL %v) → error: %s", ttl, w.trace.err(err))
 		return // Also_Traits says whether it may be refused
 	}
 	a.s, a.valid = s, s.Valid()
 	defer func() { _ = s.Close(w.ctx) }() // in so short a time a store may not answer, and that proves nothing
-	w.story.add(from, "P", "Open(TTL %v) → valid %v", ttl, a.valid)
+	w.trace.add(from, "P", "Open(TTL %v) → valid %v", ttl, a.valid)
 	mine := k.own(w.name("expiry-shortest-" + k.String()))
 	next := queued(k.rival(mine.Name))
 	started := time.Now()
@@ -41,7 +41,7 @@ func tryShortestTTL(w *world, k kind) {
 	if !b.state(next).Held {
 		a.lettingIn(mine, b, next, started)
 	} else if early := time.Until(started.Add(a.valid)); early > 0 {
-		w.fail("%s was let in %v before the time of %s was over: that is %v from the start of its Acquire", w.story.claim(next), early, w.story.claim(mine), a.valid)
+		w.fail("%s was let in %v before the time of %s was over: that is %v from the start of its Acquire", w.trace.claim(next), early, w.trace.claim(mine), a.valid)
 	}
 	b.letGo(next)
 }

@@ -62,10 +62,10 @@ func tryNamesOf(w *world, k kind) {
 		c := k.own(n)
 		g, err := a.tryAcquire(w.ctx, c)
 		if err != nil {
-			w.fail("the name %s of %d bytes was answered with %v", w.story.name(n), len(n), err)
+			w.fail("the name %s of %d bytes was answered with %v", w.trace.name(n), len(n), err)
 		}
 		if !g.Held {
-			w.fail("%s is not free for a %s although nobody has used it: it is mixed up with one of the %d names held before it", w.story.name(n), k, i)
+			w.fail("%s is not free for a %s although nobody has used it: it is mixed up with one of the %d names held before it", w.trace.name(n), k, i)
 		}
 		mine[n] = c
 	}
@@ -131,7 +131,7 @@ func tryPrefix(w *world, look driver.Inspector, prefix string, names []string) {
 		return
 	}
 	if err != nil {
-		w.fail("Lines(%s): %v", w.story.name(prefix), err)
+		w.fail("Lines(%s): %v", w.trace.name(prefix), err)
 	}
 	var got []string
 	for _, l := range lines {
@@ -148,15 +148,15 @@ func tryPrefix(w *world, look driver.Inspector, prefix string, names []string) {
 	}
 	for _, n := range want {
 		if !slices.Contains(got, n) {
-			w.fail("Lines(%s) does not have %q, which is held", w.story.name(prefix), n)
+			w.fail("Lines(%s) does not have %q, which is held", w.trace.name(prefix), n)
 		}
 	}
 	for _, n := range got {
 		if !slices.Contains(want, n) {
 			if slices.Contains(names, n) {
-				w.fail("Lines(%s) has %q, which does not begin with that", w.story.name(prefix), n)
+				w.fail("Lines(%s) has %q, which does not begin with that", w.trace.name(prefix), n)
 			}
-			w.fail("Lines(%s) has %q, which nobody holds", w.story.name(prefix), n)
+			w.fail("Lines(%s) has %q, which nobody holds", w.trace.name(prefix), n)
 		}
 	}
 }
@@ -179,11 +179,11 @@ func tryUnkeepable(w *world, k kind, a, b *actor, beginning string) {
 			continue
 		}
 		if err != nil || !g.Held {
-			w.fail("the name %q was answered with %s: want it held, or an error that matches ErrRefused", pair[0], w.story.answer(g, err))
+			w.fail("the name %q was answered with %s: want it held, or an error that matches ErrRefused", pair[0], w.trace.answer(g, err))
 		}
 		b.denied(k.rival(odd.Name))
 		if g, err := b.tryAcquire(w.ctx, plain); !g.Held && !errors.Is(err, driver.ErrRefused) {
-			w.fail("%q is mixed up with %q: it was answered with %s", pair[1], pair[0], w.story.answer(g, err))
+			w.fail("%q is mixed up with %q: it was answered with %s", pair[1], pair[0], w.trace.answer(g, err))
 		}
 		b.release(plain)
 		a.letGo(odd)

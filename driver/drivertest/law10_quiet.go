@@ -20,7 +20,8 @@ func tryQuiet(w *world) {
 		return
 	}
 	var parts []func(*world)
-	for _, k := range w.kinds() { // one after the other: what a driver does by the clock is not to fall into all of them
+	// One after the other: what a driver does by the clock is not to fall into all of them.
+	for _, k := range w.kinds() {
 		parts = append(parts, func(w *world) { tryBudget(w, c, k) })
 	}
 	w.parts(append(parts, func(w *world) {
@@ -37,7 +38,7 @@ const (
 )
 
 func tryBudget(w *world, c Counter, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	budget := c.Budget()
 	name := w.name("quiet-" + k.String())
 	began := time.Now()
@@ -54,14 +55,16 @@ func tryBudget(w *world, c Counter, k kind) {
 		before := calls()
 		of()
 		got := calls() - before
-		w.story.add(time.Now(), "count", "%s cost %d calls of the store, the budget is %d", what, got, allowed)
+		w.trace.add(time.Now(), "count", "%s cost %d calls of the store, the budget is %d", what, got, allowed)
 		// What a driver does once a second, such as to listen for breaks or no longer for a name,
 		// is no part of an operation, and falls into one now and then, of either of the two.
 		if over += max(got-allowed, 0); got > allowed && over > 2*(1+int(time.Since(began)/time.Second)) {
 			w.fail("%s cost %d calls of the store, the budget is %d", what, got, allowed)
 		}
 	}
-	settled := func() { // nothing was called for a while; who asks by the clock never stops for long, and who never stops is seen below
+	// settled waits until nothing was called for a while. A driver that polls never stops for long,
+	// which is seen below.
+	settled := func() {
 		a.renewIfDue()
 		b.renewIfDue()
 		from := time.Now()
@@ -94,14 +97,15 @@ func tryBudget(w *world, c Counter, k kind) {
 
 // Three claims of one process wait for one name while nothing happens.
 func tryIdle(w *world, c Counter, k kind) {
-	h, b := w.actor("H"), w.still("W", w.ttl)
+	h, b := w.actor("H"), w.unrenewed("W", w.ttl)
 	holds := h.held(k.rival(w.name("quiet-idle-" + k.String())))
 	var waiters []*task
 	for range 3 {
 		mine := b.queue(k.own(holds.Name))
 		waiters = append(waiters, w.start(func() { b.await(mine, 10*b.valid+patience); b.letGo(mine) }))
 	}
-	for last, rounds := -1, 0; c.Calls(b.p.d) != last && rounds < 5; rounds++ { // they subscribe, and look: who asks by the clock never has
+	// Until they have subscribed and looked, which a driver that polls never has.
+	for last, rounds := -1, 0; c.Calls(b.p.d) != last && rounds < 5; rounds++ {
 		b.renew()
 		last = c.Calls(b.p.d)
 		w.sleep(b.valid / 10)
@@ -117,14 +121,15 @@ func tryIdle(w *world, c Counter, k kind) {
 		renewed := c.Calls(b.p.d)
 		w.sleep(b.valid * 5 / 10)
 		idle = middle - before + c.Calls(b.p.d) - renewed
-		w.story.add(time.Now(), "count", "three idle waiters of one process and name cost %d calls in nine tenths of %v, apart from Renew", idle, b.valid)
+		w.trace.add(time.Now(), "count", "three idle waiters of one process and name cost %d calls in nine tenths of %v, apart from Renew", idle, b.valid)
 		if took := time.Since(began); took > b.valid*5/4 {
 			w.tooSlow(fmt.Sprintf("nine tenths of %v took %v", b.valid, took))
 		}
 		return idle
 	}
 	told, idle := w.traits.Events.Has(k.Kind), count()
-	if told && idle > 1 { // what a driver does once, such as to listen for breaks when it has stood there for a while, is over now
+	if told && idle > 1 {
+		// What a driver does once, such as to listen for breaks after a while, is over now.
 		idle = count()
 	}
 	switch {
@@ -133,7 +138,7 @@ func tryIdle(w *world, c Counter, k kind) {
 	case !told && idle == 0:
 		w.fail("idle waiters of kind %s cost nothing in nine tenths of %v: then Traits.Events should have it", k, b.valid)
 	}
-	b.keep()
+	b.keepRenewing()
 	h.letGo(holds)
 	for _, t := range waiters {
 		t.wait()
@@ -142,7 +147,7 @@ func tryIdle(w *world, c Counter, k kind) {
 
 // What a closed session had asked for by the clock ends with it.
 func tryClosed(w *world, c Counter) {
-	a := w.still("X", w.ttl)
+	a := w.unrenewed("X", w.ttl)
 	for _, k := range w.kinds() {
 		a.hold(k.own(w.name("quiet-closed-" + k.String())))
 	}
@@ -152,7 +157,7 @@ func tryClosed(w *world, c Counter) {
 	before, began := c.Calls(a.p.d), time.Now()
 	w.sleep(a.valid * 8 / 10)
 	got, took := c.Calls(a.p.d)-before, time.Since(began)
-	w.story.add(began, "count", "a driver whose session was closed cost %d calls", got)
+	w.trace.add(began, "count", "a driver whose session was closed cost %d calls", got)
 	if want := 1 + int(took/time.Second); got > want { // what it does once a second
 		w.fail("a driver whose only session was closed made %d calls of the store in %v afterwards, want at most %d", got, took, want)
 	}

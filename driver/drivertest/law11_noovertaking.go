@@ -22,7 +22,7 @@ func tryNoOvertaking(w *world) {
 		return
 	}
 	w.eachKind(func(w *world, k kind) {
-		if k.Kind != driver.Read { // who shares is let in together, and who does not is a write
+		if k.Kind != driver.Read { // readers are let in together, and their rival is a write
 			tryOrder(w, k)
 			tryTriesAtHandoff(w, k)
 		}
@@ -132,7 +132,7 @@ func tryTriesAtHandoff(w *world, k kind) {
 				try := k.own(name)
 				if g := c.state(try); g.Held {
 					c.release(try)
-					w.fail("%s was given %s while %s stood in line", c.name, w.story.claim(try), w.story.claim(next))
+					w.fail("%s was given %s while %s stood in line", c.name, w.trace.claim(try), w.trace.claim(next))
 				}
 				w.sleep(pause)
 			}

@@ -19,7 +19,7 @@ var closeLaw = Law{
 // All sessions are of long life, so that no expiry can do what Close should.
 func tryClose(w *world) {
 	w.eachKind(func(w *world, k kind) {
-		b, c := w.still("B", w.long()), w.still("C", w.long())
+		b, c := w.unrenewed("B", w.long()), w.unrenewed("C", w.long())
 		tryHandover(w, k, b, c, "Close of the session", func(a *actor) { a.close() })
 		tryHandover(w, k, b, c, "Close of the driver", func(a *actor) {
 			a.p.gone = true
@@ -30,38 +30,38 @@ func tryClose(w *world) {
 	})
 	tryCloseOfMany(w)
 	w.eachKind(tryCloseBesideWait)
-	d := w.still("D", w.long())
+	d := w.unrenewed("D", w.long())
 	d.hold(mutex(w.name("close")))
 	d.p.gone = true
 	ended, cancel := context.WithCancel(w.ctx)
 	cancel()
-	w.story.add(time.Now(), d.name, "Close of the driver with a context that has ended")
+	w.trace.add(time.Now(), d.name, "Close of the driver with a context that has ended")
 	_ = d.p.close(ended) // all that counts is that it is back
 }
 
 func tryHandover(w *world, k kind, b, c *actor, what string, end func(*actor)) {
-	a := w.still("A", w.long())
+	a := w.unrenewed("A", w.long())
 	held := w.name("close-held-" + k.String())
 	mine := a.held(k.own(held))
 	next := b.queue(k.rival(held))
 	holds := b.held(k.rival(w.name("close-waited-" + k.String())))
 	waited := a.queue(k.own(holds.Name))
 	behind := c.queue(k.rival(holds.Name))
-	told := w.start(func() { b.awaitAfter(next, w.atOnce(), what+" that held "+w.story.claim(mine)) })
+	told := w.start(func() { b.awaitAfter(next, w.atOnce(), what+" that held "+w.trace.claim(mine)) })
 	w.sleep(5 * time.Millisecond) // the Wait is under way
 	from := time.Now()
 	end(a)
 	told.wait()
-	w.story.add(from, "B", "was let in after %s", what)
+	w.trace.add(from, "B", "was let in after %s", what)
 	b.letGo(holds)
 	c.await(behind, w.atOnce())
 	c.letGo(behind)
 
 	if g, err := a.tryAcquire(w.ctx, k.own(held)); !saysOver(err) {
-		w.fail("after %s an Acquire of it was answered with %s: want an error that matches ErrSessionLost or ErrNotSent", what, w.story.answer(g, err))
+		w.fail("after %s an Acquire of it was answered with %s: want an error that matches ErrSessionLost or ErrNotSent", what, w.trace.answer(g, err))
 	}
 	if g, err := a.tryWait(w.ctx, waited); !saysOver(err) {
-		w.fail("after %s a Wait of it was answered with %s: want an error that matches ErrSessionLost or ErrNotSent", what, w.story.answer(g, err))
+		w.fail("after %s a Wait of it was answered with %s: want an error that matches ErrSessionLost or ErrNotSent", what, w.trace.answer(g, err))
 	}
 	if r, err := a.tryRenew(w.ctx); !saysOver(err) {
 		w.fail("after %s a Renew of it was answered with %s: want an error that matches ErrSessionLost or ErrNotSent", what, answered{err, a.renewal(r, err)})
@@ -72,13 +72,13 @@ func tryHandover(w *world, k kind, b, c *actor, what string, end func(*actor)) {
 		}
 	}
 	if g, err := a.tryAcquire(w.ctx, mine); err == nil {
-		w.fail("after %s an Acquire of what it had held was answered with %s: want an error", what, w.story.answer(g, err))
+		w.fail("after %s an Acquire of what it had held was answered with %s: want an error", what, w.trace.answer(g, err))
 	}
 	if held, err := a.tryRelease(w.ctx, mine); held {
 		w.fail("after %s a Release of what it had held said held=%v, error %v", what, held, err)
 	}
 	if !b.state(next).Held {
-		w.fail("%s is gone after the closed session released and acquired once more", w.story.claim(next))
+		w.fail("%s is gone after the closed session released and acquired once more", w.trace.claim(next))
 	}
 	b.letGo(next)
 	c.letGo(c.held(k.rival(held)))
@@ -91,22 +91,22 @@ func saysOver(err error) bool {
 
 // Close reaches all claims of a session.
 func tryCloseOfMany(w *world) {
-	a, b := w.still("M", w.long()), w.still("N", w.long())
+	a, b := w.unrenewed("M", w.long()), w.unrenewed("N", w.long())
 	ks := w.kinds()
 	var mine []driver.Claim
-	for i := range many {
+	for i := range manyClaims {
 		mine = append(mine, a.held(ks[i%len(ks)].own(w.name("close-many"))))
 	}
 	a.close()
 	for i, c := range mine {
 		w.until(w.atOnce(), func() bool { return b.state(ks[i%len(ks)].rival(c.Name)).Held },
-			"%s, number %d of %d claims of a session that was closed, still keeps others out", w.story.claim(c), i+1, many)
+			"%s, number %d of %d claims of a session that was closed, still keeps others out", w.trace.claim(c), i+1, manyClaims)
 	}
 }
 
 // One session waits while another of its driver is opened, waits too, and is closed.
 func tryCloseBesideWait(w *world, k kind) {
-	h, a := w.still("H", w.long()), w.actor("A")
+	h, a := w.unrenewed("H", w.long()), w.actor("A")
 	holds := h.held(k.rival(w.name("close-beside-" + k.String())))
 	waits := a.queue(k.own(holds.Name))
 	told := w.start(func() {
@@ -125,7 +125,7 @@ func tryCloseBesideWait(w *world, k kind) {
 			if g, err := other.tryWait(ctx, behind); err != nil || ctx.Err() != nil {
 				return
 			} else if g.Held {
-				w.fail("%s, whose session was closed, is told to be held while H holds the name", w.story.claim(behind))
+				w.fail("%s, whose session was closed, is told to be held while H holds the name", w.trace.claim(behind))
 			}
 		}
 	})
@@ -137,7 +137,7 @@ func tryCloseBesideWait(w *world, k kind) {
 			w.failLate("Close of a session took %v", took)
 		}
 	})
-	h.awaitAfter(next, w.atOnce(), "Close of the session that held "+w.story.claim(mine)+", beside a Wait")
+	h.awaitAfter(next, w.atOnce(), "Close of the session that held "+w.trace.claim(mine)+", beside a Wait")
 	h.letGo(next)
 	stop()
 	ended.wait()

@@ -29,7 +29,7 @@ func (a *actor) staysFree(names map[string]kind) {
 	for name, k := range names {
 		c := k.rival(name)
 		if g := a.state(c); !g.Held {
-			a.w.fail("%s was free and is taken again although nobody asked for it: a request straggled in after the Release", a.w.story.name(name))
+			a.w.fail("%s was free and is taken again although nobody asked for it: a request straggled in after the Release", a.w.trace.name(name))
 		}
 		a.release(c)
 	}
@@ -38,7 +38,7 @@ func (a *actor) staysFree(names map[string]kind) {
 // An Acquire that is cancelled before, while or after it is sent, for a free name and for one that
 // is held.
 func tryCancelled(w *world) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	names := map[string]kind{}
 	ks := w.kinds()
 	for i := range 40 {
@@ -80,7 +80,7 @@ func tryTimedOut(w *world, k kind) {
 	b := w.actor("B")
 	for _, way := range []Way{BothWays, Replies} {
 		for _, busy := range []bool{false, true} {
-			a := w.still("A", w.long())
+			a := w.unrenewed("A", w.long())
 			name := w.name("timed-out-" + k.String())
 			names[name] = k
 			c := queued(k.own(name))
@@ -91,7 +91,7 @@ func tryTimedOut(w *world, k kind) {
 			heal := a.stalled(st, way)
 			a.timesOut("Acquire", func(ctx context.Context) error { _, err := a.tryAcquire(ctx, c); return err })
 			ctx, cancel := context.WithTimeout(w.ctx, min(50*time.Millisecond, a.valid/20))
-			_, _ = a.tryRelease(ctx, c) // who knows that nothing left may answer without the store
+			_, _ = a.tryRelease(ctx, c) // a driver that knows that nothing left may answer without the store
 			cancel()
 			heal()
 			a.release(c)
@@ -112,7 +112,7 @@ func tryReleaseLost(w *world, k kind) {
 		return // said above
 	}
 	for _, way := range []Way{BothWays, Replies} {
-		a, b := w.still("A", w.long()), w.still("B", w.long())
+		a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 		name := w.name("release-lost-" + k.String())
 		c := a.held(k.own(name))
 		other := a.held(k.own(w.name("release-lost-other")))
@@ -122,7 +122,7 @@ func tryReleaseLost(w *world, k kind) {
 		a.renewInTime(other)
 		b.free(k, name, "after the Release of a "+k.String()+" was lost and the session was renewed")
 		if !a.state(other).Held {
-			w.fail("%s is gone after the Release of another claim was lost", w.story.claim(other))
+			w.fail("%s is gone after the Release of another claim was lost", w.trace.claim(other))
 		}
 		a.letGo(other)
 	}

@@ -16,7 +16,7 @@ func tryOvertaken(w *world, k kind) {
 	var after []func()
 	for _, busy := range []bool{false, true} {
 		eachRequest(func(n int) (answered bool) {
-			a := w.still("A", w.long())
+			a := w.unrenewed("A", w.long())
 			c := queued(k.own(w.name("overtaken-" + k.String())))
 			var holds driver.Claim
 			if busy {

@@ -17,7 +17,7 @@ var lostNoticeLaw = Law{
 func tryLostNotice(w *world) { w.eachKind(tryUnheard) }
 
 func tryUnheard(w *world, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	// Nobody listens while the grant comes.
 	name := w.name("unheard-" + k.String())
 	mine := a.held(k.rival(name))
@@ -33,7 +33,7 @@ func tryUnheard(w *world, k kind) {
 	ctx, cancel := context.WithTimeout(w.ctx, 50*time.Millisecond)
 	b.renew()
 	if g, err := b.tryWait(ctx, next); err == nil && g.Held {
-		w.fail("%s is told to be held after a Renew while %s holds", w.story.label(next.ID), w.story.label(mine.ID))
+		w.fail("%s is told to be held after a Renew while %s holds", w.trace.label(next.ID), w.trace.label(mine.ID))
 	}
 	cancel()
 	a.letGo(mine)
@@ -43,7 +43,7 @@ func tryUnheard(w *world, k kind) {
 	deafen := func() (heal func()) { return func() {} }
 	if df, ok := w.h.(Deafener); ok {
 		deafen = func() func() {
-			w.story.add(time.Now(), "wire", "notices for B are lost from here on")
+			w.trace.add(time.Now(), "wire", "notices for B are lost from here on")
 			return df.Deafen(w.t, b.p.d)
 		}
 	} else if w.traits.Events.Has(k.Kind) {
@@ -84,7 +84,7 @@ func (a *actor) afterRenew(c driver.Claim) {
 			return
 		}
 		if within > min(w.slack(), a.valid/4) {
-			w.failLate("%s has become held, and Wait does not say so after a Renew: %s", w.story.claim(c), w.story.answer(g, err))
+			w.failLate("%s has become held, and Wait does not say so after a Renew: %s", w.trace.claim(c), w.trace.answer(g, err))
 		}
 	}
 }

@@ -59,37 +59,37 @@ func tryBreakMisses(w *world, br *breaker, k kind) {
 	}
 	a.renewInTime(mine)
 	if again := a.state(mine); !same(again, g) {
-		w.fail("%s answers %s after breaks that hit nothing, and answered %s before", w.story.claim(mine), w.story.grant(again, nil), w.story.grant(g, nil))
+		w.fail("%s answers %s after breaks that hit nothing, and answered %s before", w.trace.claim(mine), w.trace.grant(again, nil), w.trace.grant(g, nil))
 	}
 	b.denied(k.rival(mine.Name))
 	a.letGo(mine)
 	b.await(waits, patience)
 	br.misses("a claim that has left", mine.Name, public, g.Fence, true)
 	if !b.state(waits).Held {
-		w.fail("%s is gone after a Break of the claim before it, which had left", w.story.claim(waits))
+		w.fail("%s is gone after a Break of the claim before it, which had left", w.trace.claim(waits))
 	}
 	b.letGo(waits)
 }
 
 func tryBreakInTwoPhases(w *world, br *breaker, k kind, x *tokens) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	mine := k.own(x.name)
 	g := a.hold(mine)
 	x.granted(a, mine, g)
 	next := b.queue(x.own())
 	br.hits(mine, g, false)
 	if b.state(next).Held {
-		w.fail("%s was let in before the owner of %s, which was broken, could know", w.story.claim(next), w.story.claim(mine))
+		w.fail("%s was let in before the owner of %s, which was broken, could know", w.trace.claim(next), w.trace.claim(mine))
 	}
-	a.told(mine, true)
+	a.notified(mine, true)
 	b.denied(x.own())
 	if b.state(next).Held {
-		w.fail("%s was let in before the owner of %s, which was broken, has released it", w.story.claim(next), w.story.claim(mine))
+		w.fail("%s was let in before the owner of %s, which was broken, has released it", w.trace.claim(next), w.trace.claim(mine))
 	}
 	if a.release(mine) {
-		w.fail("the Release of %s, which was broken, said that it had been held until now", w.story.label(mine.ID))
+		w.fail("the Release of %s, which was broken, said that it had been held until now", w.trace.label(mine.ID))
 	}
-	x.after("the Break of %s", w.story.claim(mine))
+	x.after("the Break of %s", w.trace.claim(mine))
 	x.granted(b, next, b.await(next, w.atOnce()))
 	b.letGo(next)
 	again := k.own(x.name) // the session goes on
@@ -98,29 +98,29 @@ func tryBreakInTwoPhases(w *world, br *breaker, k kind, x *tokens) {
 }
 
 func tryBreakNow(w *world, br *breaker, k kind, x *tokens) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	mine := k.own(x.name)
 	g := a.hold(mine)
 	x.granted(a, mine, g)
 	next := b.queue(x.own())
 	br.hits(mine, g, true)
-	x.after("the Break of %s", w.story.claim(mine))
+	x.after("the Break of %s", w.trace.claim(mine))
 	x.granted(b, next, b.await(next, w.atOnce()))
-	a.told(mine, false)
+	a.notified(mine, false)
 	if a.release(mine) {
-		w.fail("the Release of %s, which was broken at once, said that it had been held until now", w.story.label(mine.ID))
+		w.fail("the Release of %s, which was broken at once, said that it had been held until now", w.trace.label(mine.ID))
 	}
 	if !b.state(next).Held {
-		w.fail("%s is gone after the former owner released %s", w.story.claim(next), w.story.label(mine.ID))
+		w.fail("%s is gone after the former owner released %s", w.trace.claim(next), w.trace.label(mine.ID))
 	}
 	b.letGo(next)
 }
 
-// The owner hears of it also when nobody waits, and whoever shares with the claim, in its session
-// or in another, is left alone.
+// The owner hears of it also when nobody waits. Claims that share with the broken one, of its
+// session or of another, are left alone.
 func tryBreakAlone(w *world, br *breaker, k kind) {
 	for _, now := range []bool{false, true} {
-		a, b := w.still("A", w.long()), w.still("B", w.long())
+		a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 		mine := k.own(w.name("break-alone-" + k.String()))
 		g := a.hold(mine)
 		mates := map[*actor]driver.Claim{}
@@ -128,19 +128,19 @@ func tryBreakAlone(w *world, br *breaker, k kind) {
 			mates[a], mates[b] = a.held(k.mate(mine.Name)), b.held(k.mate(mine.Name))
 		}
 		br.hits(mine, g, now)
-		a.told(mine, !now)
+		a.notified(mine, !now)
 		var theirs driver.Claim
 		taken := now && k.mate == nil
-		if taken { // what was broken at once is free, and whoever comes keeps it
+		if taken { // what was broken at once is free, and the next claim keeps it
 			theirs = b.held(k.rival(mine.Name))
 		}
 		if a.release(mine) {
-			w.fail("the Release of %s, which was broken, said that it had been held until now", w.story.claim(mine))
+			w.fail("the Release of %s, which was broken, said that it had been held until now", w.trace.claim(mine))
 		}
 		for of, mate := range mates {
 			of.renewInTime(mate)
 			if of.knowsLost(mate) || !of.state(mate).Held {
-				w.fail("%s of %s is gone after the Break of %s, which it shared with", w.story.claim(mate), of.name, w.story.claim(mine))
+				w.fail("%s of %s is gone after the Break of %s, which it shared with", w.trace.claim(mate), of.name, w.trace.claim(mine))
 			}
 		}
 		if k.mate != nil {
@@ -159,18 +159,18 @@ func tryBreakAlone(w *world, br *breaker, k kind) {
 // A claim that is marked still stands as named: it can be marked again, and broken with now. The
 // owner of two hears of each.
 func tryBreakAgain(w *world, br *breaker, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	first, second := k.own(w.name("break-again-"+k.String())), k.own(w.name("break-next-"+k.String()))
 	g, h := a.hold(first), a.hold(second)
 	next := b.queue(k.rival(first.Name))
 	br.hits(first, g, false)
-	a.told(first, true)
+	a.notified(first, true)
 	br.hits(first, g, false)
 	if b.state(next).Held {
-		w.fail("%s was let in when %s was broken for the second time, before its owner has released it", w.story.claim(next), w.story.claim(first))
+		w.fail("%s was let in when %s was broken for the second time, before its owner has released it", w.trace.claim(next), w.trace.claim(first))
 	}
 	br.hits(first, g, true)
-	b.awaitAfter(next, w.atOnce(), w.story.claim(first)+", which was marked, was broken with now")
+	b.awaitAfter(next, w.atOnce(), w.trace.claim(first)+", which was marked, was broken with now")
 	a.release(first)
 	for nudge, lost := a.channels(); ; { // what was said of the first is no news
 		select {
@@ -185,21 +185,21 @@ func tryBreakAgain(w *world, br *breaker, k kind) {
 		break
 	}
 	br.hits(second, h, false)
-	a.told(second, true)
+	a.notified(second, true)
 	a.release(second)
 	b.letGo(next)
 }
 
 // A waiting claim goes at once, and its owner's Wait does not sleep on.
 func tryBreakWaiter(w *world, br *breaker, k kind) {
-	a, b, c := w.still("A", w.long()), w.still("B", w.long()), w.still("C", w.long())
+	a, b, c := w.unrenewed("A", w.long()), w.unrenewed("B", w.long()), w.unrenewed("C", w.long())
 	holds := a.held(k.rival(w.name("break-waiter-" + k.String())))
 	waits := b.queue(k.own(holds.Name))
 	next := c.queue(k.rival(holds.Name))
 	public, fence := driver.PublicID(waits.ID), uint64(0)
 	l, err := lookAt(w, br.look, holds.Name) // some stores draw a token when a claim is put in line
 	if err != nil {
-		w.fail("Line(%s): %v", w.story.name(holds.Name), err)
+		w.fail("Line(%s): %v", w.trace.name(holds.Name), err)
 	}
 	for _, h := range l.Claims {
 		if h.PublicID == public {
@@ -211,7 +211,7 @@ func tryBreakWaiter(w *world, br *breaker, k kind) {
 	underWay := w.start(func() { b.hearsOfBreak(ctx, waits, "a Wait under way") })
 	w.sleep(5 * time.Millisecond)
 	br.hits(waits, driver.Grant{Fence: fence}, false)
-	b.told(waits, false)
+	b.notified(waits, false)
 	defer time.AfterFunc(w.atOnce()+w.lateness(), stop).Stop()
 	underWay.wait()
 	late, stop := context.WithTimeout(w.ctx, w.atOnce())
@@ -222,7 +222,7 @@ func tryBreakWaiter(w *world, br *breaker, k kind) {
 	c.letGo(next)
 	b.release(waits)
 	free := k.rival(holds.Name)
-	w.until(w.atOnce(), func() bool { return a.state(free).Held }, "after the Break of %s, which waited, and when all had left, something of it keeps others out", w.story.claim(waits))
+	w.until(w.atOnce(), func() bool { return a.state(free).Held }, "after the Break of %s, which waited, and when all had left, something of it keeps others out", w.trace.claim(waits))
 	a.letGo(free)
 }
 
@@ -235,9 +235,9 @@ func (a *actor) hearsOfBreak(ctx context.Context, c driver.Claim, what string) {
 		case errors.Is(err, driver.ErrBroken) || errors.Is(err, driver.ErrGone):
 			return
 		case ctx.Err() != nil:
-			w.fail("%s sleeps through the Break of its claim, which waited: %s: want an error that matches ErrBroken or ErrGone", what, w.story.claim(c))
+			w.fail("%s sleeps through the Break of its claim, which waited: %s: want an error that matches ErrBroken or ErrGone", what, w.trace.claim(c))
 		case err != nil || g.Held || n > manyTurns:
-			w.fail("%s, whose claim waited and was broken, answered %s for %s: want an error that matches ErrBroken or ErrGone", what, w.story.answer(g, err), w.story.claim(c))
+			w.fail("%s, whose claim waited and was broken, answered %s for %s: want an error that matches ErrBroken or ErrGone", what, w.trace.answer(g, err), w.trace.claim(c))
 		}
 	}
 }
@@ -247,7 +247,7 @@ func tryBreakUnheard(w *world, br *breaker, k kind) {
 	if !w.traits.Expires {
 		return
 	}
-	a, b := w.still("A", w.ttl), w.actor("B")
+	a, b := w.unrenewed("A", w.ttl), w.actor("B")
 	mine := k.own(w.name("break-unheard-" + k.String()))
 	started := time.Now()
 	g := a.hold(mine)

@@ -25,7 +25,7 @@ func tryRenewBounded(w *world) {
 
 // Claims that wait, for the holder's own name and for others, hold nothing up.
 func tryRenewBesideWaiters(w *world, k kind) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	mine, theirs := a.held(k.own(w.name("mine-"+k.String()))), b.held(k.rival(w.name("theirs-"+k.String())))
 	waits := a.queue(k.own(theirs.Name))
 	behind := b.queue(k.rival(mine.Name))
@@ -40,7 +40,7 @@ func tryRenewBesideWaiters(w *world, k kind) {
 }
 
 func tryRenewBesideStranger(w *world) {
-	a, b := w.still("A", w.long()), w.still("B", w.long())
+	a, b := w.unrenewed("A", w.long()), w.unrenewed("B", w.long())
 	bound := min(a.valid/3, 2*time.Second) + w.slack()
 	name := w.name("stranger")
 	var all []driver.Claim
@@ -62,16 +62,16 @@ func tryRenewBesideStranger(w *world) {
 		}
 		from := time.Now()
 		thaw := f.Freeze(w.t, of)
-		w.story.add(from, "other", "is stopped while it uses %s", w.story.name(of))
+		w.trace.add(from, "other", "is stopped while it uses %s", w.trace.name(of))
 		g := caught(func() { a.renewsWithin(bound, mine, "while a stranger is stopped") })
 		thaw()
-		w.story.add(time.Now(), "other", "is gone")
+		w.trace.add(time.Now(), "other", "is gone")
 		if g != nil {
 			panic(g)
 		}
 		for _, c := range all {
 			if !a.state(c).Held {
-				w.fail("%s is lost after a stranger was stopped", w.story.claim(c))
+				w.fail("%s is lost after a stranger was stopped", w.trace.claim(c))
 			}
 		}
 	}
@@ -85,7 +85,7 @@ const manyWaits = 100
 
 // tryRenewBesideWaits renews a session that waits for many claims of all kinds.
 func tryRenewBesideWaits(w *world) {
-	a, b := w.still("C", w.long()), w.still("D", w.long())
+	a, b := w.unrenewed("C", w.long()), w.unrenewed("D", w.long())
 	bound := min(a.valid/3, 2*time.Second) + w.slack()
 	mine := a.held(mutex(w.name("mine")))
 	ks := w.kinds()

@@ -25,7 +25,7 @@ func (x *losers) lose(after string, lost ...driver.Claim) {
 		}
 		for _, c := range lost {
 			if of == x.a && !slices.ContainsFunc(named, func(l driver.Loss) bool { return l.ID == c.ID }) {
-				x.w.fail("after %s Renew has named %s in Lost once, and does not name it again although nobody has released it", after, x.w.story.claim(c))
+				x.w.fail("after %s Renew has named %s in Lost once, and does not name it again although nobody has released it", after, x.w.trace.claim(c))
 			}
 		}
 	}
@@ -61,5 +61,5 @@ func (x *losers) may(of *actor, teller, after string, l driver.Loss, lost []driv
 	} else if slices.ContainsFunc(lost, func(c driver.Claim) bool { return c.ID == l.ID }) {
 		return
 	}
-	x.w.fail("after %s %s names a claim that %s: %s, as told to %s", after, teller, fate, x.w.story.label(l.ID), of.name)
+	x.w.fail("after %s %s names a claim that %s: %s, as told to %s", after, teller, fate, x.w.trace.label(l.ID), of.name)
 }

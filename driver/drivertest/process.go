@@ -20,7 +20,7 @@ func (p *process) close(ctx context.Context) error {
 	_, err := ask(ctx, p.w, p.name, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.d.Close(ctx) },
 		func(_ struct{}, err error) string {
 			if err != nil {
-				return "Close of the driver → error: " + p.w.story.err(err)
+				return "Close of the driver → error: " + p.w.trace.err(err)
 			}
 			return "Close of the driver"
 		})
@@ -54,12 +54,12 @@ func ask[R any](ctx context.Context, w *trial, who string, f func(context.Contex
 		select {
 		case got = <-back:
 		case <-time.After(bound):
-			w.story.add(from, who, "a call does not return although its context has ended")
+			w.trace.add(from, who, "a call does not return although its context has ended")
 			w.fail("a call of %s was not back %v after its context had ended: each call returns promptly when its context ends", who, bound)
 		}
 	}
 	if what != nil {
-		w.story.add(from, who, "%s", what(got.r, got.err))
+		w.trace.add(from, who, "%s", what(got.r, got.err))
 	}
 	if ctx.Err() == nil && noAnswer(got.err) && (timedOut(got.err) || time.Since(from) >= tardy) {
 		got.err = unanswered{got.err}

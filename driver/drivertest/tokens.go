@@ -35,21 +35,21 @@ func (k *tokens) granted(a *actor, c driver.Claim, g driver.Grant) {
 	defer k.mu.Unlock()
 	if !c.Kind.Exclusive() {
 		if g.Fence != 0 {
-			k.w.fail("%s has the token %d, but only exclusive claims have tokens", k.w.story.claim(c), g.Fence)
+			k.w.fail("%s has the token %d, but only exclusive claims have tokens", k.w.trace.claim(c), g.Fence)
 		}
 		return
 	}
 	if k.w.traits.Fence == driver.NoFence {
 		if g.Fence != 0 {
-			k.w.fail("%s got the token %d from a store that promises none", k.w.story.claim(c), g.Fence)
+			k.w.fail("%s got the token %d from a store that promises none", k.w.trace.claim(c), g.Fence)
 		}
 		return
 	}
 	if g.Fence == 0 {
-		k.w.fail("%s holds %s without a token", a.name, k.w.story.claim(c))
+		k.w.fail("%s holds %s without a token", a.name, k.w.trace.claim(c))
 	}
 	if k.last != 0 && g.Fence < k.last+k.w.stride() {
-		k.w.fail("%s holds %s with the token %d, after %s with %d%s: want at least %d", a.name, k.w.story.claim(c), g.Fence, k.by, k.last, k.since, k.last+k.w.stride())
+		k.w.fail("%s holds %s with the token %d, after %s with %d%s: want at least %d", a.name, k.w.trace.claim(c), g.Fence, k.by, k.last, k.since, k.last+k.w.stride())
 	}
-	k.last, k.by, k.since = g.Fence, k.w.story.label(c.ID), ""
+	k.last, k.by, k.since = g.Fence, k.w.trace.label(c.ID), ""
 }

@@ -32,7 +32,7 @@ type trial struct {
 	ttl       time.Duration // a session's, unless a law asks for another one
 	longValid time.Duration // what the store gives a session that asks for long
 
-	story story
+	trace trace
 
 	mu       sync.Mutex
 	rng      *rand.Rand
@@ -43,9 +43,9 @@ type trial struct {
 
 // renewable is a session of the suite, as far as the trial has to know when it is over.
 type renewable interface {
-	overdue() // notes if its time is over although it was to live
-	lapse()   // says that nobody is to renew it any more
-	unkeep()  // ends its renewals
+	overdue()      // notes if its time is over although it was to live
+	lapse()        // says that nobody is to renew it any more
+	stopRenewing() // ends its renewals
 }
 
 // manyTurns is the number of spurious returns of one Wait after which it is a spin.
@@ -70,7 +70,7 @@ func newTrial(t T, h Harness, law, says string, attempt int) *trial {
 	}
 	w.rng = rand.New(rand.NewPCG(seed(), uint64(attempt)))
 	w.ctx, w.cancel = context.WithCancel(context.Background())
-	w.story.begin(h.Prefix())
+	w.trace.begin(h.Prefix())
 	if len(h.Prefix()) > 64 {
 		t.Fatalf("drivertest: the harness's prefix has %d bytes: want at most 64", len(h.Prefix()))
 	}
@@ -213,10 +213,10 @@ func (w *trial) excused(what, why string) {
 	}
 }
 
-// tell returns the whole story of a trial that found what.
+// tell returns the whole trace of a trial that found what.
 func (w *trial) tell(what string) string {
 	return fmt.Sprintf("%s.\n\nThe law says: %s\n\nTraits: %s; seed %d. What was done:\n%s",
-		what, w.says, describeTraits(w.traits), seed(), w.story.String())
+		what, w.says, describeTraits(w.traits), seed(), w.trace.String())
 }
 
 // unknown insists that err, of a call that nobody has answered, claims no outcome.

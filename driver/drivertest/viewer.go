@@ -30,7 +30,7 @@ func viewer(w *world) driver.Inspector {
 func lineOf(w *world, look driver.Inspector, name string) driver.Line {
 	l, err := lookAt(w, look, name)
 	if err != nil {
-		w.fail("Line(%s): %v", w.story.name(name), err)
+		w.fail("Line(%s): %v", w.trace.name(name), err)
 	}
 	if l.Name != name {
 		w.fail("Line(%q) is the line of %q", name, l.Name)
@@ -71,14 +71,14 @@ func (w *world) shows(h driver.Holder, a *actor, c driver.Claim, held bool) {
 	got := shown{h.PublicID, h.Owner.Name, h.Owner.Host, h.Note, h.Kind, h.Weight, h.Limit, h.Passes, h.Held, h.Broken, h.Foreign}
 	want := shown{driver.PublicID(c.ID), a.spec.Owner.Name, a.spec.Owner.Host, c.Note, c.Kind, c.Weight, c.Limit, c.Passes, held, false, false}
 	if got != want {
-		w.fail("%s of %s is shown as %+v, want %+v", w.story.claim(c), a.name, got, want)
+		w.fail("%s of %s is shown as %+v, want %+v", w.trace.claim(c), a.name, got, want)
 	}
 	// The store's clock is not this one: an hour tells a unit or a zone that is wrong, and no more.
 	if off := time.Since(h.Since); !h.Since.IsZero() && (off > time.Hour || off < -time.Hour) {
-		w.fail("%s is shown to stand there since %v: that is %v ago", w.story.claim(c), h.Since, off)
+		w.fail("%s is shown to stand there since %v: that is %v ago", w.trace.claim(c), h.Since, off)
 	}
 	if w.traits.Expires && !h.Until.IsZero() && h.Until.Before(h.Since) {
-		w.fail("%s is shown to end at %v, before it began at %v", w.story.claim(c), h.Until, h.Since)
+		w.fail("%s is shown to end at %v, before it began at %v", w.trace.claim(c), h.Until, h.Since)
 	}
 }
 
@@ -87,7 +87,7 @@ func shownOf(w *world, look driver.Inspector, c driver.Claim) driver.Holder {
 	l := lineOf(w, look, c.Name)
 	at := slices.IndexFunc(l.Claims, func(h driver.Holder) bool { return h.PublicID == driver.PublicID(c.ID) })
 	if at < 0 {
-		w.fail("%s, which stands in line, is not shown", w.story.claim(c))
+		w.fail("%s, which stands in line, is not shown", w.trace.claim(c))
 	}
 	return l.Claims[at]
 }

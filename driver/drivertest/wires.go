@@ -11,10 +11,10 @@ import (
 // stalled stalls the wire of a's process.
 func (a *actor) stalled(st Staller, way Way) (heal func()) {
 	do := st.Stall(a.w.t, a.p.d, way)
-	a.w.story.add(time.Now(), "wire", "of %s: %s", a.name, way)
+	a.w.trace.add(time.Now(), "wire", "of %s: %s", a.name, way)
 	return func() {
 		do()
-		a.w.story.add(time.Now(), "wire", "of %s is healed", a.name)
+		a.w.trace.add(time.Now(), "wire", "of %s is healed", a.name)
 	}
 }
 
@@ -30,13 +30,13 @@ func (a *actor) timesOut(what string, f func(context.Context) error) {
 // straggling lets n requests of a's process pass and holds the one after them.
 func (a *actor) straggling(n int) (deliver func()) {
 	do := a.w.h.(Straggler).Straggle(a.w.t, a.p.d, n)
-	a.w.story.add(time.Now(), "wire", "of %s: request %d from now on is held, and others pass", a.name, n+1)
+	a.w.trace.add(time.Now(), "wire", "of %s: request %d from now on is held, and others pass", a.name, n+1)
 	return func() {
 		what := "of %s: nothing was held"
 		if do() {
 			what = "of %s: the request that was held arrives"
 		}
-		a.w.story.add(time.Now(), "wire", what, a.name)
+		a.w.trace.add(time.Now(), "wire", what, a.name)
 	}
 }
 
@@ -82,7 +82,7 @@ func (a *actor) unchanged(k kind, c driver.Claim, what string) {
 	w := a.w
 	mine := k.rival(c.Name)
 	if g := a.state(mine); !g.Held {
-		w.fail("the error of %s says that nothing was changed, and %s keeps others out", what, w.story.claim(c))
+		w.fail("the error of %s says that nothing was changed, and %s keeps others out", what, w.trace.claim(c))
 	}
 	a.letGo(mine)
 }
@@ -98,5 +98,5 @@ func (a *actor) free(k kind, name, after string) {
 		g := a.state(c)
 		a.release(c)
 		return g.Held
-	}, "%s still keeps others out %s", w.story.name(name), after)
+	}, "%s still keeps others out %s", w.trace.name(name), after)
 }

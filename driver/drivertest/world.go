@@ -42,13 +42,13 @@ func (w *world) process(name string) *process {
 
 // actor returns a session in a process of its own, kept alive until the trial ends.
 func (w *world) actor(name string) *actor {
-	a := w.still(name, w.ttl)
-	a.keep()
+	a := w.unrenewed(name, w.ttl)
+	a.keepRenewing()
 	return a
 }
 
-// still returns a session in a process of its own that nobody renews.
-func (w *world) still(name string, ttl time.Duration) *actor {
+// unrenewed returns a session in a process of its own that nobody renews.
+func (w *world) unrenewed(name string, ttl time.Duration) *actor {
 	return w.process(name).open(name, ttl)
 }
 
@@ -70,7 +70,7 @@ func (w *world) parts(parts ...func(*world)) {
 	for _, part := range parts {
 		part(w)
 		for _, s := range w.all() {
-			s.unkeep()
+			s.stopRenewing()
 			s.lapse()
 		}
 	}
@@ -86,7 +86,7 @@ func (w *world) restart(r Restarter) {
 	}
 	w.mu.Unlock()
 	r.Restart(w.t)
-	w.story.add(from, "store", "is restarted")
+	w.trace.add(from, "store", "is restarted")
 }
 
 // end stops everything that the trial began and closes every driver. It returns the first failure
@@ -97,7 +97,8 @@ func (w *world) end() (failed *failure) {
 	w.mu.Lock()
 	processes := w.processes
 	w.mu.Unlock()
-	closing := make([]*task, len(processes)) // together: where a part of the store does not answer, each may take seconds
+	// All at the same time: where a part of the store does not answer, each may take seconds.
+	closing := make([]*task, len(processes))
 	for i, p := range processes {
 		closing[i] = w.start(func() {
 			if err := p.close(context.Background()); err != nil && !p.gone {
@@ -113,7 +114,7 @@ func (w *world) end() (failed *failure) {
 	return failed
 }
 
-// show adds to the story how the driver shows the lines that a failure names.
+// show adds to the trace how the driver shows the lines that a failure names.
 func (w *world) show(what string) {
 	p := w.processes[0]
 	look, ok := p.d.(driver.Inspector)
@@ -121,7 +122,7 @@ func (w *world) show(what string) {
 	names := w.names
 	w.mu.Unlock()
 	for _, name := range names {
-		if label := w.story.name(name); ok && strings.Contains(what, label) {
+		if label := w.trace.name(name); ok && strings.Contains(what, label) {
 			_, _ = ask(context.WithoutCancel(w.ctx), w.trial, p.name, func(ctx context.Context) (driver.Line, error) { return look.Line(ctx, name) },
 				func(l driver.Line, err error) string {
 					return fmt.Sprintf("Line(%s) → token %d, claims %+v, error %v", label, l.Fence, l.Claims, err)
@@ -139,10 +140,10 @@ func (w *world) renewBoth(round int, actors ...*actor) {
 	}
 }
 
-// many is how many claims a session has that has many: more than any page, batch or buffer of a
-// round number.
-const many = 250
+// manyClaims is how many claims a session has that has many: more than any page, batch or buffer of
+// a round number.
+const manyClaims = 250
 
-// crowd is how many share one name, or wait for it: more than a page has, or a record of a round
-// number has room for.
-const crowd = 120
+// manyAtOnce is how many share one name, or wait for it: more than a page has, or a record of a
+// round number has room for.
+const manyAtOnce = 120

@@ -1,6 +1,6 @@
 // Package wire is a link that can fail: a TCP proxy in front of a server that stalls one way or
 // both, delays, drops, cuts, silences or holds single connections, and counts, for the tests of
-// whoever talks to a server.
+// programs that talk to a server.
 //
 //	package main
 //

@@ -201,9 +201,9 @@ func (w *way) pass(p packet, over <-chan struct{}) bool {
 	for {
 		w.mu.Lock()
 		if w.stalls == 0 {
-			// Counted in the step that sees the way open, and before the receiver can have it:
-			// whoever has the reply finds it counted, and after Stall returns no packet is counted
-			// until it heals.
+			// Counted in the step that sees the way open, and before the receiver can have it: a
+			// reply that has arrived is counted, and after Stall returns no packet is counted until
+			// it heals.
 			if len(p.data) > 0 {
 				w.flow.Held--
 				w.flow.Packets++

@@ -10,12 +10,12 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// storyLines is how much of a story is kept: the end of it tells what broke the law.
-const storyLines = 80
+// traceLines is how much of a trace is kept: the end of it tells what broke the law.
+const traceLines = 80
 
-// story is what happened in a trial, in the words of a report. Claims are called c1, c2 … in the
+// trace is what happened in a trial, in the words of a report. Claims are called c1, c2 … in the
 // order in which they first appear, because their IDs mean nothing to a reader.
-type story struct {
+type trace struct {
 	mu      sync.Mutex
 	start   time.Time
 	prefix  string
@@ -24,16 +24,16 @@ type story struct {
 	labels  map[string]string
 }
 
-func (s *story) begin(prefix string) {
+func (s *trace) begin(prefix string) {
 	s.start, s.prefix, s.labels = time.Now(), prefix, map[string]string{}
 }
 
 // add appends a line for something that began at from and is over now.
-func (s *story) add(from time.Time, who, format string, args ...any) {
+func (s *trace) add(from time.Time, who, format string, args ...any) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.lines) == storyLines {
+	if len(s.lines) == traceLines {
 		s.lines = append(s.lines[:0], s.lines[1:]...)
 		s.omitted++
 	}
@@ -41,7 +41,7 @@ func (s *story) add(from time.Time, who, format string, args ...any) {
 		from.Sub(s.start).Seconds(), now.Sub(s.start).Seconds(), who, fmt.Sprintf(format, args...)))
 }
 
-func (s *story) String() string {
+func (s *trace) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := strings.Join(s.lines, "\n")
@@ -51,8 +51,8 @@ func (s *story) String() string {
 	return text
 }
 
-// label returns what the story calls a claim's ID.
-func (s *story) label(id string) string {
+// label returns what the trace calls a claim's ID.
+func (s *trace) label(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, ok := s.labels[id]
@@ -64,7 +64,7 @@ func (s *story) label(id string) string {
 }
 
 // claim describes c: its label, kind, numbers and name.
-func (s *story) claim(c driver.Claim) string {
+func (s *trace) claim(c driver.Claim) string {
 	text := s.label(c.ID) + ": " + c.Kind.String()
 	if c.Kind == driver.Permit {
 		text += fmt.Sprintf(" %d of %d", c.Weight, c.Limit)
@@ -75,7 +75,7 @@ func (s *story) claim(c driver.Claim) string {
 	return text + " on " + s.name(c.Name)
 }
 
-func (s *story) name(name string) string {
+func (s *trace) name(name string) string {
 	name = strings.TrimPrefix(name, s.prefix)
 	if len(name) > 60 {
 		return fmt.Sprintf("%.40q… (%d bytes)", name, len(name))
@@ -84,7 +84,7 @@ func (s *story) name(name string) string {
 }
 
 // loss describes a claim that is lost, and why.
-func (s *story) loss(l driver.Loss) string {
+func (s *trace) loss(l driver.Loss) string {
 	why := "no reason"
 	if l.Err != nil {
 		why = s.err(l.Err)
@@ -93,7 +93,7 @@ func (s *story) loss(l driver.Loss) string {
 }
 
 // grant describes an answer.
-func (s *story) grant(g driver.Grant, err error) string {
+func (s *trace) grant(g driver.Grant, err error) string {
 	switch {
 	case err != nil:
 		return "error: " + s.err(err)
@@ -118,10 +118,10 @@ func (a answered) Error() string { return a.text }
 func (a answered) Unwrap() error { return a.error }
 
 // answer describes an answer that the law is broken by.
-func (s *story) answer(g driver.Grant, err error) error { return answered{err, s.grant(g, err)} }
+func (s *trace) answer(g driver.Grant, err error) error { return answered{err, s.grant(g, err)} }
 
 // err describes an error and which of the contract's outcomes it is.
-func (s *story) err(err error) string {
+func (s *trace) err(err error) string {
 	for _, known := range []error{driver.ErrSessionLost, driver.ErrRefused, driver.ErrNotSent, driver.ErrBroken, driver.ErrGone} {
 		if errors.Is(err, known) {
 			return fmt.Sprintf("%v (is %q)", err, known)
