@@ -50,7 +50,7 @@ func TestTheSuiteConvicts(t *testing.T) {
 			if !v.Convicted() {
 				t.Fatalf("the suite does not convict a driver that is broken: %s\n%s", d.Fault, v)
 			}
-			verdict, _, _ := strings.Cut(v.Faults[0], "\n\nThe law says: ") // without the story
+			verdict, _, _ := strings.Cut(v.Faults[0], "\n\nThe law says: ") // without the trace
 			if len(v.Faults) != 1 || !strings.HasPrefix(verdict, d.Law+" is broken: ") || !says(verdict, d.Says) {
 				t.Fatalf("broken is: %s\nand the report should say %q, but it says:\n%s", d.Fault, d.Says, v)
 			}

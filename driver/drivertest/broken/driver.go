@@ -15,12 +15,15 @@ type Driver struct {
 	Name  string
 	Law   string // the law that it breaks, by the name of its test; none if the suite does not notice it
 	Fault string // what it does
-	Says  string // a part of what the law's report must say; where it depends on the seed which part of a law comes first, several with " | " between them; … is anything
+
+	// Says is a part of what the law's report must say, in which … is anything. Where the seed
+	// decides which part of a law comes first there are several, with " | " between them.
+	Says string
 
 	Breaks string // without a law: the contract's words that it breaks
 	Want   string // and what a law would have to do
 
-	Real bool // it has to do with real processes, so a bubble's time would stand still
+	Real bool // it starts processes, so that the time of a bubble would stand still
 
 	store memlock.Personality
 	new   func() *fault // with the fault

@@ -5,7 +5,7 @@ import "slices"
 // Drivers returns those from which the laws were made, in their order.
 func Drivers() []Driver {
 	var all []Driver
-	for _, some := range [][]Driver{standing, tokens, waiting, living, naming, showing, hiding, kinds, ending, sharing} {
+	for _, some := range [][]Driver{queueing, tokens, waiting, liveness, naming, showing, hiding, kinds, ending, sharing} {
 		all = append(all, some...)
 	}
 	return all

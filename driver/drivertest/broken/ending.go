@@ -2,7 +2,6 @@ package broken
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -205,54 +204,25 @@ func losesTheLiving() *fault {
 
 // endLeavesReaders keeps readers in a session that the store does not end.
 func endLeavesReaders() *fault {
-	var mu sync.Mutex
-	second := map[*session]driver.Session{}
-	of := func(s *session, c driver.Claim) driver.Session {
-		mu.Lock()
-		defer mu.Unlock()
-		if c.Kind == driver.Read {
-			return second[s]
+	b := &beside{apart: true, has: func(_ *session, c driver.Claim, _ int) bool { return c.Kind == driver.Read }}
+	f := b.fault()
+	acquire := f.acquire
+	f.acquire = func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+		if _, err := s.Session.Release(ctx, driver.Claim{Name: c.Name, ID: "none"}); err != nil {
+			return driver.Grant{}, err
 		}
-		return s.Session
+		return acquire(s, ctx, c)
 	}
-	return &fault{
-		open: func(s *session) {
-			spec := s.spec
-			spec.ID += "-second"
-			other, err := s.l.memory.Share().Open(context.Background(), spec)
-			if err != nil {
-				panic(err) // the first was just opened
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			second[s] = other
-		},
-		acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			if _, err := s.Session.Release(ctx, driver.Claim{Name: c.Name, ID: "none"}); err != nil {
-				return driver.Grant{}, err
-			}
-			return of(s, c).Acquire(ctx, c)
-		},
-		wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			return of(s, c).Wait(ctx, c)
-		},
-		release: func(s *session, ctx context.Context, c driver.Claim) (bool, error) { return of(s, c).Release(ctx, c) },
-		requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
-			return of(s, old).(driver.Requeuer).Requeue(ctx, old, next)
-		},
-		renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
-			r, err := s.Session.Renew(ctx)
-			if err != nil {
-				return r, err
-			}
-			more, err := of(s, driver.Claim{Kind: driver.Read}).Renew(ctx)
-			r.Lost = append(r.Lost, more.Lost...)
+	f.renew = func(s *session, ctx context.Context) (driver.Renewal, error) {
+		r, err := s.Session.Renew(ctx)
+		if err != nil {
 			return r, err
-		},
-		close: func(s *session, ctx context.Context) error {
-			return errors.Join(s.Session.Close(ctx), of(s, driver.Claim{Kind: driver.Read}).Close(ctx))
-		},
+		}
+		more, err := b.other(s).Renew(ctx)
+		r.Lost = append(r.Lost, more.Lost...)
+		return r, err
 	}
+	return f
 }
 
 func surviving(t *driver.Traits) { t.Survives.Restart = true }
@@ -274,8 +244,8 @@ func brokenWaiterComesBack() *fault {
 			if err != nil {
 				return err
 			}
-			ghost := driver.Claim{Name: name, ID: driver.NewID(), Kind: h.Kind, Weight: h.Weight, Limit: h.Limit, Queue: true}
-			if _, err := s.Acquire(ctx, ghost); err != nil {
+			orphan := driver.Claim{Name: name, ID: driver.NewID(), Kind: h.Kind, Weight: h.Weight, Limit: h.Limit, Queue: true}
+			if _, err := s.Acquire(ctx, orphan); err != nil {
 				return err
 			}
 		}

@@ -41,68 +41,6 @@ func sameStore(m *memlock.Driver) *memlock.Driver { return m }
 // apartFault is a store that keeps kinds apart, as it says.
 func apartFault() *fault { return kindsApart(driver.Mutex, driver.Write, driver.Read)() }
 
-// besides is a fault with a second session beside each, for the claims that has picks when they are
-// first acquired. Nobody renews it. Its time is the session's own, or ttl.
-func besides(ttl time.Duration, has func(s *session, c driver.Claim, before int) bool) *fault {
-	var mu sync.Mutex
-	second := map[*session]driver.Session{}
-	stands := map[*session]map[string]bool{} // by ID: in the second
-	of := func(s *session, c driver.Claim) driver.Session {
-		mu.Lock()
-		defer mu.Unlock()
-		in, known := stands[s][c.ID]
-		if !known {
-			in = has(s, c, len(s.all()))
-			stands[s][c.ID] = in
-		}
-		if in {
-			return second[s]
-		}
-		return s.Session
-	}
-	return &fault{
-		open: func(s *session) {
-			spec := s.spec
-			if spec.ID += "-second"; ttl > 0 {
-				spec.TTL = ttl
-			}
-			other, err := s.l.memory.Open(context.Background(), spec)
-			if err != nil {
-				panic(err) // the first was just opened
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			second[s], stands[s] = other, map[string]bool{}
-		},
-		acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			return of(s, c).Acquire(ctx, c)
-		},
-		wait: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			return of(s, c).Wait(ctx, c)
-		},
-		release: func(s *session, ctx context.Context, c driver.Claim) (bool, error) {
-			return of(s, c).Release(ctx, c)
-		},
-		requeue: func(s *session, ctx context.Context, old, next driver.Claim) (driver.Grant, bool, error) {
-			if of(s, next) != of(s, old) {
-				held, err := of(s, old).Release(ctx, old)
-				if err != nil {
-					return driver.Grant{}, false, err
-				}
-				g, err := of(s, next).Acquire(ctx, next)
-				return g, held, err
-			}
-			return of(s, old).(driver.Requeuer).Requeue(ctx, old, next)
-		},
-		close: func(s *session, ctx context.Context) error {
-			mu.Lock()
-			other := second[s]
-			mu.Unlock()
-			return errors.Join(s.Session.Close(ctx), other.Close(ctx))
-		},
-	}
-}
-
 // telling passes every answer of Acquire and Wait on through of.
 func telling(f *fault, of func(*session, driver.Claim, driver.Grant) driver.Grant) *fault {
 	acquire := f.acquire
@@ -295,8 +233,8 @@ func shown(f *fault, of func(*layer, *driver.Line)) *fault {
 	return f
 }
 
-// showing1 passes every claim that is shown on through of.
-func showing1(of func(*driver.Holder)) func() *fault {
+// showingEach passes every claim that is shown on through of.
+func showingEach(of func(*driver.Holder)) func() *fault {
 	return func() *fault {
 		return shown(&fault{}, func(_ *layer, line *driver.Line) {
 			for i := range line.Claims {

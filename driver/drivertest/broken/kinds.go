@@ -11,7 +11,7 @@ import (
 )
 
 // kinds are faults that spare the mutex, or the first claims of a session, or the first
-// time-to-live: whoever tries one mutex for a second sees nothing.
+// time-to-live: a test of one mutex for a second sees nothing.
 var kinds = []Driver{
 	{
 		Name: "TokenAgainAfterExpiry", Law: "Law05_Tokens", Says: "after the expiry of",
@@ -152,29 +152,15 @@ func unrenewed(kind driver.Kind) func() *fault {
 
 // acquiresInVain answers held in a session whose time is over without a claim that would last.
 func acquiresInVain() *fault {
-	var mu sync.Mutex
-	renewed := map[*session]time.Time{}
-	note := func(s *session) {
-		mu.Lock()
-		defer mu.Unlock()
-		renewed[s] = time.Now()
-	}
+	k := &stale{}
 	return &fault{
-		open: note,
-		renew: func(s *session, ctx context.Context) (driver.Renewal, error) {
-			r, err := s.Session.Renew(ctx)
-			if err == nil {
-				note(s)
-			}
-			return r, err
-		},
+		open:  k.note,
+		renew: k.renew,
 		acquire: func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			mu.Lock()
-			over := time.Since(renewed[s]) >= s.Session.Valid()
-			mu.Unlock()
+			over := k.is(s)
 			g, err := s.acquire(ctx, c)
 			if err == nil && g.Held && over {
-				_, _ = s.Session.Release(ctx, c) // the next who comes drops the claims of sessions that are over
+				_, _ = s.Session.Release(ctx, c) // the next Acquire drops the claims of sessions that are over
 			}
 			return g, err
 		},

@@ -80,7 +80,7 @@ func (o *owned) claim(publicID string) (c driver.Claim, s *session, since time.T
 	return o.claims[publicID], o.of[publicID], o.since[publicID]
 }
 
-// oneOf answers true for the first who asks by a key.
+// oneOf answers true to the first question for a key.
 type oneOf struct {
 	mu   sync.Mutex
 	seen map[string]bool

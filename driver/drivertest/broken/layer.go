@@ -83,7 +83,7 @@ func (l *layer) Open(ctx context.Context, spec driver.Spec) (driver.Session, err
 		l.fault.open(s)
 	}
 	if l.fault.inherit != nil {
-		return heir{s}, nil
+		return inheritor{s}, nil
 	}
 	return s, nil
 }

@@ -43,7 +43,7 @@ var moreLines = []Driver{
 	{
 		Name: "ShowsAForeigner", Law: "Also_Inspector", Says: "is shown as {public:",
 		Fault: "Claims of other sessions of this program are shown as written by another program.",
-		new:   showing1(func(h *driver.Holder) { h.Foreign = true }),
+		new:   showingEach(func(h *driver.Holder) { h.Foreign = true }),
 	},
 	{
 		Name: "ShowsTheExpired", Law: "Law08_Expiry", Says: "was released, and the line is shown with",

@@ -46,7 +46,7 @@ var moreOfKinds = []Driver{
 					if again || err != nil || g.Held || !c.Queue || c.Kind != driver.Permit {
 						return g, err
 					}
-					for _, h := range line.Claims { // whoever waits stands again, behind c
+					for _, h := range line.Claims { // those that wait stand again, behind c
 						if other, of, _ := known.claim(h.PublicID); !h.Held && of != nil {
 							_, _ = of.Session.Release(ctx, other)
 							_, _ = of.Session.Acquire(ctx, other)

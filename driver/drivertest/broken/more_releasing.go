@@ -211,7 +211,7 @@ var moreReleasing = []Driver{
 					over := old.is(s)
 					g, held, err := s.Session.(driver.Requeuer).Requeue(ctx, before, next)
 					if err == nil && over {
-						_, _ = s.Session.Release(ctx, next) // the next who comes drops the claims of sessions that are over
+						_, _ = s.Session.Release(ctx, next) // the next Acquire drops the claims of sessions that are over
 					}
 					return g, held, err
 				},

@@ -15,17 +15,17 @@ var moreShowing = []Driver{
 	{
 		Name: "ShowsWeightOne", Law: "Also_Inspector", Says: "is shown as {public:",
 		Fault: "Every claim is shown with the weight 1.",
-		new:   showing1(func(h *driver.Holder) { h.Weight = 1 }),
+		new:   showingEach(func(h *driver.Holder) { h.Weight = 1 }),
 	},
 	{
 		Name: "ShowsLimitAll", Law: "Also_Inspector", Says: "is shown as {public:",
 		Fault: "Every claim is shown with the limit All.",
-		new:   showing1(func(h *driver.Holder) { h.Limit = driver.All }),
+		new:   showingEach(func(h *driver.Holder) { h.Limit = driver.All }),
 	},
 	{
 		Name: "ShowsWriteAsMutex", Law: "Also_Inspector", Says: "is shown as {public:",
 		Fault: "A write claim is shown as a mutex.",
-		new: showing1(func(h *driver.Holder) {
+		new: showingEach(func(h *driver.Holder) {
 			if h.Kind == driver.Write {
 				h.Kind = driver.Mutex
 			}
@@ -34,12 +34,12 @@ var moreShowing = []Driver{
 	{
 		Name: "ShowsWaitersAsHeld", Law: "Also_Inspector", Says: "is shown as {public:",
 		Fault: "Whoever stands in line is shown as a holder.",
-		new:   showing1(func(h *driver.Holder) { h.Held = true }),
+		new:   showingEach(func(h *driver.Holder) { h.Held = true }),
 	},
 	{
 		Name: "ShowsNoBroken", Law: "Also_Shown", Says: "and is shown with held=true, broken=false: want both",
 		Fault: "A claim that is marked is shown as any other.",
-		new:   showing1(func(h *driver.Holder) { h.Broken = false }),
+		new:   showingEach(func(h *driver.Holder) { h.Broken = false }),
 	},
 	{
 		Name: "ShowsBrokenAsGone", Law: "Also_Shown", Says: "which stands in line, is not shown",
@@ -53,17 +53,17 @@ var moreShowing = []Driver{
 	{
 		Name: "ShowsNoNote", Law: "Also_Inspector", Says: "is shown as {public:",
 		Fault: "The note of a claim is not kept.",
-		new:   showing1(func(h *driver.Holder) { h.Note = "" }),
+		new:   showingEach(func(h *driver.Holder) { h.Note = "" }),
 	},
 	{
 		Name: "NoteIsOneLine", Law: "Also_Shown", Says: "and is shown with 7 as",
 		Fault: "A note ends at its first line feed.",
-		new:   showing1(func(h *driver.Holder) { h.Note, _, _ = strings.Cut(h.Note, "\n") }),
+		new:   showingEach(func(h *driver.Holder) { h.Note, _, _ = strings.Cut(h.Note, "\n") }),
 	},
 	{
 		Name: "NoteInASCII", Law: "Also_Inspector", Says: "is shown as {public:",
 		Fault: "What is not ASCII in a note becomes a question mark.",
-		new: showing1(func(h *driver.Holder) {
+		new: showingEach(func(h *driver.Holder) {
 			h.Note = strings.Map(func(r rune) rune {
 				if r > 127 {
 					return '?'
@@ -75,27 +75,27 @@ var moreShowing = []Driver{
 	{
 		Name: "NoteCutAt64", Law: "Also_Shown", Says: "has 256 bytes",
 		Fault: "A note holds 64 bytes.",
-		new:   showing1(func(h *driver.Holder) { h.Note = h.Note[:min(len(h.Note), 64)] }),
+		new:   showingEach(func(h *driver.Holder) { h.Note = h.Note[:min(len(h.Note), 64)] }),
 	},
 	{
 		Name: "ShowsNoPasses", Law: "Also_Inspector", Says: "is shown as {public:",
 		Fault: "How often a client has passed the name on is not kept.",
-		new:   showing1(func(h *driver.Holder) { h.Passes = 0 }),
+		new:   showingEach(func(h *driver.Holder) { h.Passes = 0 }),
 	},
 	{
 		Name: "PassesOf8Bits", Law: "Also_Shown", Says: "was passed on 1000 times, and 232 are shown",
 		Fault: "How often a client has passed the name on is kept in eight bits.",
-		new:   showing1(func(h *driver.Holder) { h.Passes &= 255 }),
+		new:   showingEach(func(h *driver.Holder) { h.Passes &= 255 }),
 	},
 	{
 		Name: "ShowsNoToken", Law: "Also_Inspector", Says: "the holder's token is shown as 0 and is",
 		Fault: "A holder is shown without its token.",
-		new:   showing1(func(h *driver.Holder) { h.Fence = 0 }),
+		new:   showingEach(func(h *driver.Holder) { h.Fence = 0 }),
 	},
 	{
 		Name: "ShowsHighestOfHolder", Law: "Also_Inspector", Says: "the holder's token is shown as",
 		Fault: "A holder is shown with the highest of its tokens, which Break does not take.",
-		new: showing1(func(h *driver.Holder) {
+		new: showingEach(func(h *driver.Holder) {
 			if h.Fence > 0 {
 				h.Fence += driver.Stride - 1
 			}
@@ -104,14 +104,14 @@ var moreShowing = []Driver{
 	{
 		Name: "ShowsOwnerShort", Law: "Also_Shown", Says: `"host":"host-A"}, want {"name":`,
 		Fault: "Of the owner only its name and host are kept.",
-		new: showing1(func(h *driver.Holder) {
+		new: showingEach(func(h *driver.Holder) {
 			h.Owner = driver.Owner{Name: h.Owner.Name, Host: h.Owner.Host}
 		}),
 	},
 	{
 		Name: "OwnerLosesTime", Law: "Also_Shown", Says: `pppp"}, want {"name":`,
 		Fault: "Of the owner everything is kept but its start and boot.",
-		new:   showing1(func(h *driver.Holder) { h.Owner.Start, h.Owner.Boot = time.Time{}, "" }),
+		new:   showingEach(func(h *driver.Holder) { h.Owner.Start, h.Owner.Boot = time.Time{}, "" }),
 	},
 	{
 		Name: "OwnerOf255Bytes", Law: "Also_Shown", Says: `is shown as {"name":"{\"name\":`,
@@ -214,7 +214,7 @@ var moreShowing = []Driver{
 	{
 		Name: "SinceNow", Law: "Also_Shown", Says: "which stands there unchanged, is shown to hold since",
 		Fault: "Each look shows the claims as of now.",
-		new:   showing1(func(h *driver.Holder) { h.Since = time.Now() }),
+		new:   showingEach(func(h *driver.Holder) { h.Since = time.Now() }),
 	},
 	{
 		Name: "NoSinceAlone", Law: "Also_Shown", Says: "is shown to hold since 0001-01-01",
@@ -306,7 +306,7 @@ var moreShowing = []Driver{
 	{
 		Name: "SinceUTCIsLocal", Law: "Also_Inspector", Says: "is shown to stand there since 2000-01-01 02:00:00 +0000 UTC: that is -2h0m",
 		Fault: "The store's local time is read as UTC: Since and Until are two hours late.",
-		new: showing1(func(h *driver.Holder) {
+		new: showingEach(func(h *driver.Holder) {
 			h.Since = h.Since.Add(2 * time.Hour)
 			if !h.Until.IsZero() {
 				h.Until = h.Until.Add(2 * time.Hour)
@@ -333,7 +333,7 @@ var moreShowing = []Driver{
 	},
 }
 
-// telling1 passes who is told to be in the way on through of.
+// telling1 passes the holder that a denied claim is told of on through of.
 func telling1(of func(*driver.Holder)) func() *fault {
 	return func() *fault {
 		return telling(&fault{}, func(_ *session, _ driver.Claim, g driver.Grant) driver.Grant {

@@ -8,7 +8,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// moreWaiting are faults about Wait, and about who is told of what.
+// moreWaiting are faults about Wait, and about which waiter is told of what.
 var moreWaiting = []Driver{
 	{
 		Name: "DeafToExpiry", Law: "Law08_Expiry", Says: "too late",
@@ -363,15 +363,15 @@ func (k *causes) wait(s *session, ctx context.Context, c driver.Claim, before fu
 	return g, before(why)
 }
 
-// deaf is a store that does not tell who waits of what one way of leaving lets in: those whom who
-// picks hear at their next Renew.
-func deaf(to cause, who func(driver.Claim) bool) func() *fault {
+// deaf is a store that does not tell waiters of a grant that one way of leaving brought about:
+// those that which picks hear of it at their next Renew.
+func deaf(to cause, which func(driver.Claim) bool) func() *fault {
 	return func() *fault {
 		k := &causes{}
 		f := k.fault()
 		f.wait = func(s *session, ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			return k.wait(s, ctx, c, func(why cause) error {
-				if why != to || who != nil && !who(c) {
+				if why != to || which != nil && !which(c) {
 					return nil
 				}
 				return s.untilRenewed(ctx)

@@ -178,10 +178,10 @@ func (s *session) all() []driver.Claim {
 	return cs
 }
 
-// heir is a session whose liveness is bound to files.
-type heir struct{ *session }
+// inheritor is a session whose liveness is bound to files.
+type inheritor struct{ *session }
 
-func (h heir) Inherit() []*os.File { return h.l.fault.inherit(h.session) }
+func (h inheritor) Inherit() []*os.File { return h.l.fault.inherit(h.session) }
 
 // has reports whether the claim is held in the store, noticed or not.
 func (s *session) has(c driver.Claim) bool {

@@ -11,9 +11,12 @@ import (
 // tableFault is what is wrong with a driver that loads a row and swaps it, as its requests show it.
 // What is nil is right.
 type tableFault struct {
-	load func(value []byte) []byte                                                                            // what the driver makes of a row
-	swap func(ctx context.Context, t versioned.Table, name string, value []byte, version int64) (bool, error) // in place of CompareAndSwap
-	fail func(error) error                                                                                    // what the driver makes of an error
+	// load is what the driver makes of a row.
+	load func(value []byte) []byte
+	// swap stands in place of CompareAndSwap.
+	swap func(ctx context.Context, t versioned.Table, name string, value []byte, version int64) (bool, error)
+	// fail is what the driver makes of an error.
+	fail func(error) error
 }
 
 // newTables returns the harness of such drivers.

@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// living are the faults about time, ends and renewal: laws 8, 12 and 16, and losses and contexts.
-var living = []Driver{
+// liveness are the faults about time, ends and renewal: laws 8, 12 and 16, and losses and contexts.
+var liveness = []Driver{
 	{
 		Name: "TrustsTooLong", Law: "Law08_Expiry", Says: "before the time of",
 		Fault: "Valid is what was asked for, and the store gives half of it.",

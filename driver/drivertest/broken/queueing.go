@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// standing are the faults about who stands where in a line: laws 1 to 4 and 11.
-var standing = []Driver{
+// queueing are the faults about who stands where in a line: laws 1 to 4 and 11.
+var queueing = []Driver{
 	{
 		Name: "ReadersTakeTurns", Law: "Law01_Rule", Says: "although the weights ahead of it leave room",
 		Fault: "A read claim is written as a write lock, so readers do not share.",
