@@ -1,14 +1,16 @@
-// Package flawed has the locks, of Redis but for four, that people write by hand, each with one well-known fault: what a test of locks must
-// convict before its silence about others means anything.
+// Package flawed has the locks, of Redis but for four, that people write by hand, each with one
+// well-known fault: what a test of locks must convict before its silence about others means
+// anything.
 //
-// All of them are one honest lock, SET NX PX with a value of its own, released and extended by scripts that compare it,
-// and each is wrong in exactly one place. Nothing else is simplified: they wait, renew and give back as a good lock
-// does, under the same core. They have no line, no tokens and no place in a program that means it, so no scheme of
-// theirs is registered with package driver: only [Open] knows them, and only package torture calls it.
+// All of them are one honest lock, SET NX PX with a value of its own, released and extended by
+// scripts that compare it, and each is wrong in exactly one place. Nothing else is simplified: they
+// wait, renew and give back as a good lock does, under the same core. They have no line, no tokens
+// and no place in a program that means it, so no scheme of theirs is registered with package
+// driver: only [Open] knows them, and only package torture calls it.
 //
-// Over several masters that know nothing of each other there is one more, with a quorum, tokens, permits and a delay for
-// masters that come back, but without a line: again one that is correct, called majority, and each of the others wrong in
-// one place.
+// Over several masters that know nothing of each other there is one more, with a quorum, tokens,
+// permits and a delay for masters that come back, but without a line: again one that is correct,
+// called majority, and each of the others wrong in one place.
 //
 //	flawed+NAME://HOST:PORT                           one Redis
 //	flawed+NAME://HOST:PORT,HOST:PORT,…?max_ttl=1s    several masters
@@ -29,7 +31,8 @@
 //	flawed+lapsed://HOST:PORT,HOST:PORT,…
 //	flawed+leased://HOST:PORT,HOST:PORT,…
 //
-// In ZooKeeper there is one that makes a node again when the answer is lost, and the same that looks for it:
+// In ZooKeeper there is one that makes a node again when the answer is lost, and the same that
+// looks for it:
 //
 //	flawed+unprotected://HOST:PORT
 //	flawed+protected://HOST:PORT

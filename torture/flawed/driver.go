@@ -3,25 +3,16 @@ package flawed
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/interlock-go/interlock/driver"
 )
 
 // Prefix begins the schemes of flawed locks.
 const Prefix = "flawed+"
-
-type options struct {
-	addr   string        // of the one Redis
-	skew   time.Duration // of this process's clock
-	maxTTL time.Duration // of locks over several masters
-}
 
 // Open connects to the lock that a URL names.
 func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
@@ -93,45 +84,4 @@ func openQuorum(ctx context.Context, k kind, hosts []string, o options) (driver.
 	return &store{lock: q, close: q.close, traits: driver.Traits{
 		Expires: true, Counted: true, Fence: driver.Durable, MinTTL: 100 * time.Millisecond, MaxTTL: o.maxTTL, Grain: time.Millisecond,
 	}}, nil
-}
-
-// dial connects with one connection for all commands, which keeps their order, and without a retry of anything.
-func dial(hosts []string, master string) (rueidis.Client, error) {
-	o := rueidis.ClientOption{
-		InitAddress: hosts, DisableCache: true, DisableRetry: true, AlwaysPipelining: true, PipelineMultiplex: -1,
-		Dialer: net.Dialer{Timeout: 2 * time.Second}, ForceSingleClient: master == "",
-	}
-	if master != "" {
-		o.Sentinel = rueidis.SentinelOption{MasterSet: master}
-	}
-	c, err := rueidis.NewClient(o)
-	if err != nil {
-		return nil, fmt.Errorf("flawed: connect: %w", err)
-	}
-	return c, nil
-}
-
-// store implements driver.Driver.
-type store struct {
-	lock   lock
-	traits driver.Traits
-	close  func()
-}
-
-// Traits implements driver.Driver: mutexes, and nothing else but permits where there are several masters.
-func (s *store) Traits() driver.Traits { return s.traits }
-
-// Close implements driver.Driver.
-func (s *store) Close(context.Context) error {
-	s.close()
-	return nil
-}
-
-// Open implements driver.Driver. A session is nothing at the server: each key has a time of its own.
-func (s *store) Open(ctx context.Context, spec driver.Spec) (driver.Session, error) {
-	ttl := max(spec.TTL.Truncate(time.Millisecond), s.traits.MinTTL)
-	if most := s.traits.MaxTTL; most > 0 && ttl > most {
-		return nil, fmt.Errorf("flawed: a TTL of %v: want %v at most, which is max_ttl: %w", ttl, most, driver.ErrRefused)
-	}
-	return &session{lock: s.lock, ttl: ttl, permits: s.traits.Counted, claims: map[string]*claim{}}, nil
 }

@@ -23,8 +23,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// Where nothing goes wrong all of them are locks: one holds, the next does when it has left, and only what is held is
-// released. What differs is what a server sees of them.
+// Where nothing goes wrong all of them are locks: one holds, the next does when it has left, and
+// only what is held is released. What differs is what a server sees of them.
 func TestAllExcludeWhileNothingGoesWrong(t *testing.T) {
 	var servers []*servertest.Server
 	var hosts []string

@@ -9,8 +9,9 @@ import (
 	"github.com/interlock-go/interlock/internal/memcache"
 )
 
-// faceValue is the lock of a memcached, added where it is missing, and compared before it is renewed or deleted. An item for N seconds is
-// trusted for so long, although the server counts by a clock that it sets once a second.
+// faceValue is the lock of a memcached, added where it is missing, and compared before it is
+// renewed or deleted. An item for N seconds is trusted for so long, although the server counts by a
+// clock that it sets once a second.
 type faceValue struct{ *memcache.Client }
 
 func openFace(ctx context.Context, addr string) (driver.Driver, error) {

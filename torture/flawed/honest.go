@@ -2,33 +2,13 @@ package flawed
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
 )
-
-// grip is what a claim has at the server, if it has it.
-type grip struct {
-	key   string
-	id    string // the claim's own, of which nobody else knows
-	value string // what was stored at the key last
-	limit int    // how many may hold it
-	token int64  // of a lock that has them
-	at    stand  // of a lock with a line
-}
-
-// lock is the steps that a flaw is in. Each is one exchange with the server, except where the flaw is that it is two.
-// What they report is whether the claim holds the key, or for release held it.
-type lock interface {
-	value(g *grip) string
-	acquire(ctx context.Context, g *grip, ttl time.Duration) (bool, error)
-	renew(ctx context.Context, g *grip, ttl time.Duration) (bool, error)
-	release(ctx context.Context, g *grip) (bool, error)
-
-	// valid is how long a renewal is trusted, from before it was sent. It took took.
-	valid(ttl, took time.Duration) time.Duration
-}
 
 // honest is the lock without a flaw. The others have it inside and differ in what they write anew.
 type honest struct{ redis rueidis.Client }
@@ -71,4 +51,21 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 func yes(r rueidis.RedisResult) (bool, error) {
 	n, err := r.AsInt64()
 	return n == 1, err
+}
+
+// dial connects with one connection for all commands, which keeps their order, and without a retry
+// of anything.
+func dial(hosts []string, master string) (rueidis.Client, error) {
+	o := rueidis.ClientOption{
+		InitAddress: hosts, DisableCache: true, DisableRetry: true, AlwaysPipelining: true, PipelineMultiplex: -1,
+		Dialer: net.Dialer{Timeout: 2 * time.Second}, ForceSingleClient: master == "",
+	}
+	if master != "" {
+		o.Sentinel = rueidis.SentinelOption{MasterSet: master}
+	}
+	c, err := rueidis.NewClient(o)
+	if err != nil {
+		return nil, fmt.Errorf("flawed: connect: %w", err)
+	}
+	return c, nil
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// watchdog extends each lock by a goroutine of its own, and nobody ends it when the lock is released. (Here the session extends,
-// too, and the goroutine does nothing but be there.)
+// watchdog extends each lock by a goroutine of its own, which does not end when the lock is
+// released. (Here the session extends, too, and the goroutine does nothing.)
 type watchdog struct{ honest }
 
 func (w watchdog) acquire(ctx context.Context, g *grip, ttl time.Duration) (bool, error) {
@@ -29,7 +29,8 @@ type unclosed struct {
 	addr string
 }
 
-// open are the connections that nobody closes. What nothing refers to the garbage collector would close.
+// open are the connections that nobody closes. What nothing refers to the garbage collector would
+// close.
 var open struct {
 	sync.Mutex
 	all []net.Conn
@@ -48,7 +49,7 @@ func (u unclosed) acquire(ctx context.Context, g *grip, ttl time.Duration) (bool
 	return held, err
 }
 
-// litter leaves a key behind at each release, for somebody who might wait for it.
+// litter leaves a key behind at each release, for a client that might wait for it.
 type litter struct{ honest }
 
 func (l litter) release(ctx context.Context, g *grip) (bool, error) {

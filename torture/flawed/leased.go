@@ -15,8 +15,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// leased is a lock in etcd: a key with the holder's name under a lease of its own. With the flaw whoever holds it looks now and then whether
-// there is a key, and goes by that: it knows of no end of its lease, and when that has run out the key of the next holder is taken for its own.
+// leased is a lock in etcd: a key with the holder's name under a lease of its own. With the flaw
+// the holder looks now and then whether there is a key, and goes by that: it knows of no end of its
+// lease, and when that has run out it takes the key of the next holder for its own.
 type leased struct {
 	client *clientv3.Client
 	exists bool // the flaw
@@ -81,7 +82,8 @@ func (l *leased) keep(ctx context.Context, lease clientv3.LeaseID) error {
 	return err
 }
 
-// forget has the claim begin anew, with another lease, where an error says that this one is gone.
+// forget returns nil where an error says that the claim's lease is gone, and drops that, so that
+// the next acquire begins with another one. It returns any other error as it is.
 func (l *leased) forget(g *grip, err error) error {
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		l.mu.Lock()

@@ -30,13 +30,13 @@ const (
 	sinceKey    = "flawed:since"
 )
 
-// master is one of several Redis servers that know nothing of each other. It is dialled when it is first needed, and again
-// when it has come back; one connection keeps the order of what is sent.
+// master is one of several Redis servers that know nothing of each other. It is dialled when it is
+// first needed, and again when it has come back; one connection keeps the order of what is sent.
 type master struct {
 	addr    string
 	dialled atomic.Pointer[rueidis.Client]
-	dials   chan struct{} // holds a token while somebody dials
-	admits  atomic.Bool   // somebody sees to its vote
+	dials   chan struct{} // holds a token while a goroutine dials
+	admits  atomic.Bool   // a goroutine is about to give it its vote
 }
 
 func newMaster(addr string) *master { return &master{addr: addr, dials: make(chan struct{}, 1)} }
@@ -86,7 +86,7 @@ func (m *master) step(ctx context.Context, g *grip, what, value string, ttl time
 
 var errVoteless = errors.New("flawed: the master may have forgotten who holds, and does not count")
 
-// admit has the master let in after wait, with the largest counters of those that count.
+// admit gives the master its vote after wait, with the largest counters of those that count.
 func (m *master) admit(ctx context.Context, wait time.Duration, counters func(context.Context) ([]string, error)) error {
 	for {
 		left, err := m.knock(ctx, wait, "0")
@@ -120,8 +120,8 @@ func (m *master) knock(ctx context.Context, wait time.Duration, args ...string) 
 	return time.Duration(ms) * time.Millisecond, err
 }
 
-// counters reads what a master knows: all counters, and whether it counts. It is asked for its vote last: had it restarted
-// in between, it would not have it.
+// counters reads what a master knows: all counters, and whether it counts. It is asked for its vote
+// last: had it restarted in between, it would not have it.
 func (m *master) counters(ctx context.Context) (known map[string]string, counts bool, err error) {
 	c, err := m.client(ctx)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// pooled is the advisory lock of a PostgreSQL, which the connection has that took it, through a pooler that gives every transaction
-// another one. Who asks over a connection that has the lock already is given it again.
+// pooled is the advisory lock of a PostgreSQL, which the connection has that took it, through a
+// pooler that gives every transaction another one. Who asks over a connection that has the lock
+// already is given it again.
 type pooled struct {
 	pool *pgxpool.Pool
 

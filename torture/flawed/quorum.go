@@ -11,15 +11,18 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// quorum is the lock over several masters without a flaw, and without anything that is not needed: it has no line, and
-// whoever gets too few masters gives them back and tries again after a random pause.
+// quorum is the lock over several masters without a flaw, and without anything that is not needed:
+// it has no line, and a claim that gets too few masters gives them back and tries again after a
+// random pause.
 //
-// With n permits each master lets n in. Of Q masters for each of n + 1 holders n × N would have to be enough; so with
-// Q = n × N / (n + 1) + 1 they are not, which is a majority for n = 1 and more for more.
+// With n permits each master lets n in. Of Q masters for each of n + 1 holders n × N would have to
+// be enough; so with Q = n × N / (n + 1) + 1 they are not, which is a majority for n = 1 and more
+// for more.
 //
-// The token is the largest counter among the masters that were won, and is written back to a quorum before the claim is
-// held: any two quorums of exclusive claims share a master, and there the later one draws its counter above. A master
-// that has restarted counts when the longest TTL is over and it has the counters of the others.
+// The token is the largest counter among the masters that were won, and is written back to a quorum
+// before the claim is held: any two quorums of exclusive claims share a master, and there the later
+// one draws its counter above. A master that has restarted counts when the longest TTL is over and
+// it has the counters of the others.
 type quorum struct {
 	masters []*master
 	maxTTL  time.Duration
@@ -98,7 +101,8 @@ func (q quorum) count(votes <-chan vote, asked, need int) (yes []vote, err error
 	return yes, nil
 }
 
-// acquire tries once. Each try has a value of its own: what an earlier one has left on its way can hit nothing of this.
+// acquire tries once. Each try has a value of its own: what an earlier one has left on its way can
+// hit nothing of this.
 func (q quorum) acquire(ctx context.Context, g *grip, ttl time.Duration) (held bool, err error) {
 	g.value = g.id + " " + strconv.FormatUint(q.tries.Add(1), 10)
 	value, need := g.value, q.need(len(q.masters), g.limit)
@@ -122,8 +126,8 @@ func (q quorum) acquire(ctx context.Context, g *grip, ttl time.Duration) (held b
 	return true, nil
 }
 
-// undo gives a master back when it is decided that the claim is not held: after what may have won it, on the same
-// connection.
+// undo gives a master back when it is decided that the claim is not held: after what may have won
+// it, on the same connection.
 func (q quorum) undo(ctx context.Context, m *master, g *grip, value string, ttl time.Duration, decided <-chan struct{}, held *bool) {
 	if <-decided; *held || q.keep {
 		return
@@ -180,8 +184,8 @@ func (q quorum) admit(m *master) {
 	}()
 }
 
-// counters reads the largest counters from a majority of the masters that count. In the beginning no majority does, and none
-// of all has a counter.
+// counters reads the largest counters from a majority of the masters that count. In the beginning
+// no majority does, and none of all has a counter.
 func (q quorum) counters(ctx context.Context) ([]string, error) {
 	largest := map[string]int64{}
 	answered, counting := 0, 0

@@ -15,21 +15,17 @@ import (
 	"github.com/interlock-go/interlock/internal/zk"
 )
 
-// sequential is a lock in ZooKeeper: a node with a number for each claim below that of the lock, and the first holds. All claims of a process live with one session. Where the
-// connection ends before a create is answered, the node may be there. Without the flaw it is looked for, by the claim's ID in its name. With the flaw another one is made: the
-// first stays ahead of everybody for as long as the process lives, and nobody takes it away.
+// sequential is a lock in ZooKeeper: a node with a number for each claim below that of the lock,
+// and the first holds. All claims of a process live with one session. Where the connection ends
+// before a create is answered, the node may be there. Without the flaw it is looked for, by the
+// claim's ID in its name. With the flaw another one is made: the first stays ahead of all others
+// for as long as the process lives.
 type sequential struct {
 	addrs []string
 	again bool // the flaw
 
 	mu     sync.Mutex
 	client *zk.Client // nil until a claim wants one, and when its session is over
-}
-
-// stand is where a claim stands in line.
-type stand struct {
-	client *zk.Client // whose session keeps the node
-	path   string
 }
 
 // openSequential looks whether the servers are there.
@@ -65,7 +61,8 @@ func (z *sequential) connected(ctx context.Context, ttl time.Duration) (_ *zk.Cl
 	return z.client, err
 }
 
-// ended has the next claim begin another session where an error says that this one is over, and is the error otherwise.
+// ended returns nil where an error says that the session of c is over, and drops it, so that the
+// next claim begins another one. It returns any other error as it is.
 func (z *sequential) ended(c *zk.Client, err error) error {
 	if !errors.Is(err, driver.ErrSessionLost) {
 		return err
@@ -102,16 +99,17 @@ func (z *sequential) acquire(ctx context.Context, g *grip, ttl time.Duration) (b
 	}
 	own := path.Base(g.at.path)
 	if !slices.Contains(line, own) {
-		g.at = stand{}
+		g.at = place{}
 		return false, nil
 	}
 	return line[0] == own, nil
 }
 
-// lapse has the claim stand nowhere where an error says that its session is over, and is the error otherwise.
+// lapse returns nil where an error says that the claim's session is over, and forgets its place. It
+// returns any other error as it is.
 func (z *sequential) lapse(g *grip, err error) error {
 	if err = z.ended(g.at.client, err); err == nil {
-		g.at = stand{}
+		g.at = place{}
 	}
 	return err
 }
@@ -147,7 +145,7 @@ func (z *sequential) find(ctx context.Context, g *grip) error {
 	return err
 }
 
-// line reads who stands there, in order, over whatever connection there is.
+// line reads the nodes of the line in order. A read that was not answered is repeated.
 func (z *sequential) line(ctx context.Context, g *grip) ([]string, error) {
 	var names *zk.Call
 	for {
@@ -203,7 +201,7 @@ func (z *sequential) release(ctx context.Context, g *grip) (bool, error) {
 		case out.Err != nil && out.Code != zk.NoNode:
 			return false, out.Err
 		}
-		g.at = stand{}
+		g.at = place{}
 		return out.Err == nil || again, nil
 	}
 }

@@ -110,7 +110,8 @@ func (s *session) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error
 	})
 }
 
-// Release implements driver.Session. A claim that does not have the key, for certain, and stands in no line has nothing to give back.
+// Release implements driver.Session. A claim that does not have the key, for certain, and stands in
+// no line has nothing to give back.
 func (s *session) Release(ctx context.Context, c driver.Claim) (bool, error) {
 	k, err := s.take(ctx, c)
 	if err != nil {
@@ -129,7 +130,8 @@ func (s *session) Release(ctx context.Context, c driver.Claim) (bool, error) {
 	return held && k.held, nil
 }
 
-// Renew implements driver.Session. A claim that is being acquired or released at the moment is left alone.
+// Renew implements driver.Session. A claim that is being acquired or released at the moment is left
+// alone.
 func (s *session) Renew(ctx context.Context) (driver.Renewal, error) {
 	s.mu.Lock()
 	claims := make([]*claim, 0, len(s.claims))
