@@ -15,9 +15,11 @@ type Ahead struct {
 // ahead is what StartAhead has made and TakeAhead has not taken. Both are called by one goroutine.
 var ahead *Ahead
 
-// StartAhead starts the first guard, and catches signals: see [TakeAhead]. It is called when the program begins and its heap is empty. What a
-// program allocates until it takes the guard is far below the size at which a collection begins, which must not be while a guard is forked
-// (see forkGuard), unless the environment has another size: then nothing is started. A guard that nobody takes ends with this process.
+// StartAhead starts the first guard, and catches signals: see [TakeAhead]. It is called when the
+// program begins and its heap is empty. What a program allocates until it takes the guard is far
+// below the size at which a collection begins, which must not be while a guard is forked (see
+// forkGuard), unless the environment has another size: then nothing is started. A guard that nobody
+// takes ends with this process.
 func StartAhead() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -32,8 +34,8 @@ func StartAhead() {
 	}()
 }
 
-// TakeAhead returns what StartAhead has begun, or nil, to one caller. From here on the signals are the caller's to answer, and the collector
-// to pause until Started returns.
+// TakeAhead returns what StartAhead has begun, or nil, to one caller. From here on the signals are
+// the caller's to answer, and the collector to pause until Started returns.
 func TakeAhead() *Ahead {
 	a := ahead
 	ahead = nil

@@ -9,59 +9,60 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run starts the child. The deadline comes with the command and is looked at here, in the last step before the fork:
-// interlock may have been stopped since it took the lock.
-func (w *warden) run(m message) {
-	if w.pid != 0 {
+// run starts the child. The deadline comes with the command and is looked at here, in the last step
+// before the fork: interlock may have been stopped since it took the lock.
+func (s *supervisor) run(m message) {
+	if s.pid != 0 {
 		return
 	}
-	<-w.ready
-	held, err := w.link.take(m.Files)
+	<-s.ready
+	held, err := s.link.take(m.Files)
 	if err != nil {
-		w.report(message{Op: opFailed, Errno: int(unix.EBADF)})
+		s.report(message{Op: opFailed, Errno: int(unix.EBADF)})
 		return
 	}
 	for i, fd := range held {
-		held[i] = settle(fd)
+		held[i] = moveHigh(fd)
 	}
-	if m.Deadline != (Deadline{}) && !w.stopping {
-		w.deadline = m.Deadline
+	if m.Deadline != (Deadline{}) && !s.stopping {
+		s.deadline = m.Deadline
 	}
-	if d := w.deadline; w.refused || d != (Deadline{}) && Now()+m.Least >= d.Term {
-		w.report(message{Op: opLate})
+	if d := s.deadline; s.refused || d != (Deadline{}) && Now()+m.Least >= d.Term {
+		s.report(message{Op: opLate})
 		return
 	}
 
-	pid, err := w.fork(m)
+	pid, err := s.fork(m)
 	if err != nil {
 		errno, ok := err.(syscall.Errno) //nolint:errorlint // ForkExec returns a plain Errno
 		if !ok {
 			errno = syscall.EIO
 		}
-		w.report(message{Op: opFailed, Errno: int(errno)})
+		s.report(message{Op: opFailed, Errno: int(errno)})
 		return
 	}
-	w.pid, w.killRest = pid, m.KillRest
+	s.pid, s.killRest = pid, m.KillRest
 	if m.Group == 0 {
-		w.group = pid
+		s.group = pid
 	}
 	// Else a pipeline never ends: the other end waits until the last descriptor is closed.
 	replaceByNull(0, 1, 2)
-	for _, fd := range w.users {
+	for _, fd := range s.users {
 		_ = unix.Close(fd)
 	}
-	w.report(message{Op: opStarted, Pids: []int{pid}})
-	for _, sig := range w.queued {
-		w.pass(sig)
+	s.report(message{Op: opStarted, Pids: []int{pid}})
+	for _, sig := range s.queued {
+		s.forward(sig)
 	}
-	w.queued = nil
-	w.look()
+	s.queued = nil
+	s.enforce()
 }
 
-// shell runs what is executable and in no form that the kernel knows, as a script without #!: the rule of execvp(3), and so of flock and env.
+// shell runs what is executable and in no form that the kernel knows, as a script without #!: the
+// rule of execvp(3), and so of flock and env.
 const shell = "/bin/sh"
 
-func (w *warden) fork(m message) (pid int, err error) {
+func (s *supervisor) fork(m message) (pid int, err error) {
 	attr := &syscall.ProcAttr{
 		Dir:   string(m.Dir),
 		Env:   toStrings(m.Env),

@@ -22,8 +22,8 @@ func Now() int64 {
 	return t.Nano()
 }
 
-// alarm rings on C at or soon after the time set last. Go's timers do not count the time asleep, so it looks at the
-// clock at least once a second.
+// alarm rings on C at or soon after the time set last. Go's timers do not count the time asleep, so
+// it looks at the clock at least once a second.
 type alarm struct {
 	C <-chan struct{}
 	c chan struct{}

@@ -12,8 +12,8 @@ const (
 	receiveFlags = unix.MSG_CMSG_CLOEXEC
 )
 
-// Now reads the clock of deadlines: nanoseconds since the machine was started, suspension included, the same in all
-// its processes.
+// Now reads the clock of deadlines: nanoseconds since the machine was started, suspension included,
+// the same in all its processes.
 func Now() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
@@ -22,8 +22,8 @@ func Now() int64 {
 	return t.Nano()
 }
 
-// alarm rings on C at or soon after the time set last. It is a timerfd on CLOCK_BOOTTIME: Go's timers stand still
-// while the machine is suspended, this one rings at once when it wakes up.
+// alarm rings on C at or soon after the time set last. It is a timerfd on CLOCK_BOOTTIME: Go's
+// timers stand still while the machine is suspended, this one rings at once when it wakes up.
 type alarm struct {
 	C    <-chan struct{}
 	file *os.File

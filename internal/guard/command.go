@@ -9,8 +9,9 @@ import (
 
 // Config is what a guard is started with.
 type Config struct {
-	// PauseGC stops the garbage collector, which must not run while a guard is forked; resume lets it run again. It is nogc.Pause: package
-	// runtime/debug is initialized too late for a guard, so this package does not import it.
+	// PauseGC stops the garbage collector, which must not run while a guard is forked; resume lets
+	// it run again. It is nogc.Pause: package runtime/debug is initialized too late for a guard, so
+	// this package does not import it.
 	PauseGC func() (resume func())
 }
 
@@ -25,24 +26,28 @@ type EventKind int
 
 // The kinds of events.
 const (
-	Remaining  EventKind = 1 + iota // the command has ended, these processes of its tree run on; said once
-	Unkillable                      // these processes cannot be killed by this user (they belong to another one); said once
-	Halted                          // the command is stopped, at a terminal, and this process was not a moment before: see [Guard.Halted]
+	// Remaining: the command has ended, and these processes of its tree run on. Reported once.
+	Remaining EventKind = 1 + iota
+	// Unkillable: these processes belong to another user and cannot be killed. Reported once.
+	Unkillable
+	// Halted: the command is stopped at a terminal, and this process was not a moment before: see
+	// [Guard.Halted].
+	Halted
 )
 
 // Command is what to run.
 type Command struct {
-	Args     []string   // the program and its arguments; no shell is involved, but for a script without #!, which /bin/sh runs
+	Args     []string   // the program and its arguments; /bin/sh runs a script without #!
 	Env      []string   // its whole environment, "name=value"; nil: that of this process
 	Dir      string     // its directory; "": that of this process
-	Inherit  []*os.File // further descriptors that the guard and the child keep open, at free numbers from 50 on
+	Inherit  []*os.File // the guard and the child keep these open, at free numbers from 50 on
 	Deadline Deadline   // as by [Guard.SetDeadline], but before the start
 	Least    time.Duration
 	KillRest bool // kill what is left of the tree when the child has ended, instead of waiting for it
 	OwnStdio bool // stdin and stdout are the command's alone: here they become /dev/null once it runs
 
-	// Event, if not nil, is told what people should know while the command runs. Calls come one at a time, from a
-	// goroutine of the guard's; it must not block.
+	// Event, if not nil, is told what people should know while the command runs. Calls come one at
+	// a time, from a goroutine of the guard's; it must not block.
 	Event func(Event)
 }
 
@@ -50,13 +55,15 @@ type Command struct {
 type State struct {
 	Code   int            // the child's exit code, where it exited
 	Signal syscall.Signal // the signal that ended the child, or 0
-	// Stopped is true when the tree was told to end: a deadline came, [Guard.Stop] was called, or the guard died.
+	// Stopped is true when the tree was told to end: a deadline came, [Guard.Stop] was called, or
+	// the guard died.
 	Stopped bool
 	// GuardDied is true when the guard did not live to report. Code and Signal then say nothing.
 	GuardDied bool
 }
 
-// ExitCode returns the exit status as a shell shows it: the child's code, or 128 and the number of its signal.
+// ExitCode returns the exit status as a shell shows it: the child's code, or 128 and the number of
+// its signal.
 func (s State) ExitCode() int {
 	if s.Signal != 0 {
 		return 128 + int(s.Signal)

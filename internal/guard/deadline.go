@@ -2,8 +2,8 @@ package guard
 
 import "time"
 
-// Deadline says when the command has to be over, in nanoseconds of the clock that [Now] reads. The zero Deadline is
-// none.
+// Deadline says when the command has to be over, in nanoseconds of the clock that [Now] reads. The
+// zero Deadline is none.
 type Deadline struct {
 	Term int64 // SIGTERM to the whole tree; from here on no later Deadline is heeded
 	Kill int64 // SIGKILL to whatever is left
@@ -16,9 +16,9 @@ const (
 	mostMargin  = 250 * time.Millisecond
 )
 
-// DeadlineAt returns the deadline of a command that is asked to stop at until and must be over a grace later. SIGKILL
-// comes a quarter of the grace early, but not less than 20 ms and not more than 250 ms; where the grace is shorter
-// than that, SIGKILL comes at until.
+// DeadlineAt returns the deadline of a command that is asked to stop at until and must be over a
+// grace later. SIGKILL comes a quarter of the grace early, but not less than 20 ms and not more
+// than 250 ms; where the grace is shorter than that, SIGKILL comes at until.
 func DeadlineAt(until int64, grace time.Duration) Deadline {
 	margin := min(max(grace/4, leastMargin), mostMargin)
 	return Deadline{

@@ -12,8 +12,8 @@ import (
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
 )
 
-// SIGKILL comes before the lease is over by what killing may take on a busy machine, and where the grace is too short for
-// that, at once.
+// SIGKILL comes before the lease is over by what killing may take on a busy machine, and where the
+// grace is too short for that, at once.
 func TestDeadlineAt(t *testing.T) {
 	const until = int64(time.Hour)
 	for _, c := range []struct{ grace, kill time.Duration }{
@@ -66,8 +66,8 @@ func TestRenewalAfterLossWithGuardStopped(t *testing.T) {
 	}
 }
 
-// A loss that is told before the command was handed over, as when its program is looked for on a disk that hangs, lets
-// nothing be started.
+// A loss that is told before the command was handed over, as when its program is looked for on a
+// disk that hangs, lets nothing be started.
 func TestStopBeforeRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "started")
 	s := prepare(t, "-stopped", "--", "touch", file)
@@ -80,7 +80,8 @@ func TestStopBeforeRun(t *testing.T) {
 	}
 }
 
-// SIGTERM reaches what is stopped, be it the child or what it has started: it is continued to clean up.
+// SIGTERM reaches what is stopped, be it the child or what it has started: it is continued to clean
+// up.
 func TestTermContinues(t *testing.T) {
 	for _, who := range []string{"child", "daemon"} {
 		t.Run(who, func(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
 )
 
-// stubborn is a command that forks twice, becomes a daemon in a session of its own, and ignores SIGTERM: the child, its
-// child, and the daemon with one more.
+// stubborn is a command that forks twice, becomes a daemon in a session of its own, and ignores
+// SIGTERM: the child, its child, and the daemon with one more.
 const stubborn = `trap "" TERM HUP
 sh -c 'sleep 1001 & wait' &
 (setsid sh -c 'sleep 1002 & wait' &)
@@ -80,7 +80,8 @@ func TestKillGuard(t *testing.T) {
 	}
 }
 
-// The guard is killed while interlock is stopped: the kernel kills the child, and interlock the rest when it continues.
+// The guard is killed while interlock is stopped: the kernel kills the child, and interlock the
+// rest when it continues.
 func TestKillGuardOfStoppedInterlock(t *testing.T) {
 	s := launchTree(t)
 	child := s.child(t)
@@ -125,8 +126,9 @@ func stopInTime(t *testing.T, halt string) {
 	s := launchTree(t, "-renew", "100ms", "-last", last.String(), "-halt", halt)
 	s.tell(t)
 	guardtest.Eventually(t, "interlock is stopped", func() bool { return stopped(s.Process.Pid) })
-	// The last renewal was before. To see that the tree is dead takes its time, too, so this bounds it only, and in make proof;
-	// that it is dead before the next one gets in is shown where there are locks.
+	// The last renewal was before. To see that the tree is dead takes its time, too, so this bounds
+	// it only, and in make proof; that it is dead before the next one gets in is shown where there
+	// are locks.
 	end := time.Now().Add(last + grace + noise)
 	treeDies(t, s)
 	if late := time.Since(end); late > 0 && !testing.Short() {
@@ -141,7 +143,8 @@ func stopInTime(t *testing.T, halt string) {
 	}
 }
 
-// Renewals keep the command alive past its first deadline. Where the machine is too slow to renew in time, a longer lease shows that.
+// Renewals keep the command alive past its first deadline. Where the machine is too slow to renew
+// in time, a longer lease shows that.
 func TestRenewals(t *testing.T) {
 	for lease := 1500 * time.Millisecond; ; lease *= 2 {
 		s := prepare(t, "-lease", lease.String(), "-renew", "50ms", "--", "sh", "-c", fmt.Sprintf("sleep %g; exit 7", (lease+lease/4).Seconds()))
@@ -156,7 +159,8 @@ func TestRenewals(t *testing.T) {
 	}
 }
 
-// Everything is stopped past the lease, then continued in the worst order: the tree is killed at once.
+// Everything is stopped past the lease, then continued in the worst order: the tree is killed at
+// once.
 func TestFreeze(t *testing.T) {
 	s := launchTree(t, "-grace", "100ms", "-renew", "50ms", "-last", "500ms", "-halt", "self")
 	tree, guard := marked(s.mark), s.guard(t)

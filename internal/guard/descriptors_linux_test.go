@@ -43,8 +43,8 @@ func TestUsersDescriptors(t *testing.T) {
 	}
 }
 
-// A dead process is not a dead job: while anything of the tree lives, the session's lock is not free, even when
-// interlock and the guard were killed together and a daemon got away.
+// A dead process is not a dead job: while anything of the tree lives, the session's lock is not
+// free, even when interlock and the guard were killed together and a daemon got away.
 func TestSessionDescriptor(t *testing.T) {
 	session := filepath.Join(t.TempDir(), "session")
 	if err := os.WriteFile(session, nil, 0o600); err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -15,20 +14,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hearing is how long after the child's start a signal that came before it may be heard of.
-const hearing = 20 * time.Millisecond
+// signalDelay is how long after the child's start a signal that came before it may still arrive.
+const signalDelay = 20 * time.Millisecond
 
 var (
-	// ErrLate is the answer to a command whose deadline leaves less than Command.Least. Nothing was started.
+	// ErrLate is the answer to a command whose deadline leaves less than Command.Least. Nothing was
+	// started.
 	ErrLate = errors.New("guard: too little time is left to start the command")
 	// ErrDied is the answer to a command that the guard did not live to start.
 	ErrDied = errors.New("guard: the guard process has died")
 )
 
-// Guard is a guard process, seen from the process that started it. Its methods may be called at the same time.
+// Guard is a guard process, seen from the process that started it. Its methods may be called at the
+// same time.
 //
-// A process has at most one, and no other children that it starts later: if the guard dies, all that are below this
-// process by then are taken for its tree. Children from before, as exec hands them on, are spared.
+// A process has at most one, and no other children that it starts later: if the guard dies, all
+// that are below this process by then are taken for its tree. Children from before, as exec hands
+// them on, are spared.
 type Guard struct {
 	link     *link
 	pid      int
@@ -37,9 +39,9 @@ type Guard struct {
 	alarm    *alarm
 	started  chan error    // one answer to Run
 	over     chan struct{} // closed when nothing is left of the command
-	buried   chan struct{} // closed when nothing is left of the guard either
+	gone     chan struct{} // closed when nothing is left of the guard either
 
-	began   atomic.Int64     // when it was heard that the command runs; 0: not yet
+	began   atomic.Int64     // when the guard reported that the command runs; 0: not yet
 	halting <-chan time.Time // a moment after it was stopped; of watch
 
 	mu       sync.Mutex
@@ -54,8 +56,8 @@ type Guard struct {
 	state State
 }
 
-// Start starts a guard process. That takes some milliseconds, so it is done before it is known when there will be
-// something to guard. The guard has no effect until [Guard.Run].
+// Start starts a guard process. That takes some milliseconds, so it is done before it is known when
+// there will be something to guard. The guard has no effect until [Guard.Run].
 func Start(c Config) (*Guard, error) {
 	if c.PauseGC == nil {
 		return nil, errors.New("guard: want Config.PauseGC: Ctrl-Z while the guard is forked could hang this process")
@@ -100,49 +102,15 @@ func Start(c Config) (*Guard, error) {
 		alarm:    alarm,
 		started:  make(chan error, 1),
 		over:     make(chan struct{}),
-		buried:   make(chan struct{}),
+		gone:     make(chan struct{}),
 	}
 	go g.watch()
 	return g, nil
 }
 
-// forkGuard executes this program again with the descriptor end, in a process group of its own.
-//
-// A child that Ctrl-Z stops before it executes its program keeps the thread that forked asleep, and that thread keeps its
-// right to run Go code. A garbage collection stops everything else for a moment, waits for that thread too, and so for the
-// child: no goroutine is left to continue or kill it. So nothing is collected until the program is executed: in interlock
-// while it forks, in the guard from its beginning on, where the command's words and environment are far below the limit.
-func forkGuard(end int, pauseGC func() (resume func())) (int, error) {
-	program, err := ownProgram()
-	if err != nil {
-		return 0, fmt.Errorf("guard: find this program: %w", err)
-	}
-	defer pauseGC()()
-	forking.Lock()
-	defer forking.Unlock()
-	pid, err := syscall.ForkExec(program, []string{processName, strconv.Itoa(end)}, &syscall.ProcAttr{
-		Env:   append([]string{"GOGC=off", "GOMEMLIMIT=128MiB"}, os.Environ()...), // the first of a name counts
-		Files: inPlace(end),
-		Sys:   &syscall.SysProcAttr{Setpgid: true},
-	})
-	if err != nil {
-		return 0, fmt.Errorf("guard: execute %s: %w", program, err)
-	}
-	return pid, nil
-}
-
-// hasTerminal reports whether this process has a controlling terminal.
-func hasTerminal() bool {
-	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	_ = unix.Close(fd)
-	return true
-}
-
-// Run starts the command and returns when it runs. A [*StartError] says that it cannot be executed, ErrLate that its
-// deadline is too near; the guard is then as before, and Run may be called again. It is called no more once a command runs.
+// Run starts the command and returns when it runs. A [*StartError] says that it cannot be executed,
+// ErrLate that its deadline is too near; the guard is then as before, and Run may be called again.
+// It is called no more once a command runs.
 func (g *Guard) Run(c Command) error {
 	if len(c.Args) == 0 {
 		return errors.New("guard: run: a command is needed")
@@ -198,8 +166,9 @@ func (g *Guard) Run(c Command) error {
 	return nil
 }
 
-// SetDeadline moves the deadline, mostly after a renewal. It never blocks for long: to a guard that is stopped the
-// message is worth nothing, and the deadline before applies. Once SIGTERM was sent it has no effect.
+// SetDeadline moves the deadline, mostly after a renewal. It never blocks for long: to a guard that
+// is stopped the message is worth nothing, and the deadline before applies. Once SIGTERM was sent
+// it has no effect.
 func (g *Guard) SetDeadline(d Deadline) {
 	g.move(d)
 	_ = g.link.send(message{Op: opDeadline, Deadline: d})
@@ -220,8 +189,9 @@ func (g *Guard) move(d Deadline) {
 	g.alarm.set(d.backstop())
 }
 
-// Stop ends the command now: SIGTERM to the whole tree at once, SIGKILL at d.Kill or at the kill time set before,
-// whichever is earlier. A command that the guard has not been handed yet is not started: Run answers ErrLate, now and ever after.
+// Stop ends the command now: SIGTERM to the whole tree at once, SIGKILL at d.Kill or at the kill
+// time set before, whichever is earlier. A command that the guard has not been handed yet is not
+// started: Run answers ErrLate, now and ever after.
 func (g *Guard) Stop(d Deadline) {
 	g.mu.Lock()
 	g.stopped = true
@@ -233,25 +203,28 @@ func (g *Guard) Stop(d Deadline) {
 	_ = g.link.send(message{Op: opStop, Deadline: d})
 }
 
-// Signal sends sig to the command: to its process group where that is its own and sig may mean all of it, else to the child; after the
-// child's end to what is left of its tree. A signal that comes before the command is kept until it runs.
+// Signal sends sig to the command: to its process group where that is its own and sig may mean all
+// of it, else to the child; after the child's end to what is left of its tree. A signal that comes
+// before the command is kept until it runs.
 func (g *Guard) Signal(sig syscall.Signal) {
 	_ = g.link.send(message{Op: opSignal, Signal: int(sig)})
 }
 
-// Forward passes on a signal that this process has caught, unless the child has got it as well: with a controlling
-// terminal the child is in this process's group, and INT, QUIT, TSTP and WINCH are sent to groups. A Ctrl-C that comes before
-// the child is there, or is heard of just after, has missed it and is passed on; TSTP is not, for the SIGCONT that
-// follows it would miss the child, too.
+// Forward passes on a signal that this process has caught, unless the child has got it as well:
+// with a controlling terminal the child is in this process's group, and INT, QUIT, TSTP and WINCH
+// are sent to groups. A Ctrl-C that comes before the child is there, or arrives just after, has
+// missed it and is passed on; TSTP is not, for the SIGCONT that follows it would miss the child,
+// too.
 func (g *Guard) Forward(sig syscall.Signal) {
 	switch sig {
-	case unix.SIGTSTP, unix.SIGCONT, unix.SIGWINCH, unix.SIGTTIN, unix.SIGTTOU: // the last two are about this process's own use of the terminal
+	// TTIN and TTOU are about this process's own use of the terminal.
+	case unix.SIGTSTP, unix.SIGCONT, unix.SIGWINCH, unix.SIGTTIN, unix.SIGTTOU:
 		if g.terminal {
 			return
 		}
 	case unix.SIGINT, unix.SIGQUIT:
 		began := g.began.Load()
-		if g.terminal && began != 0 && Now() > began+int64(hearing) {
+		if g.terminal && began != 0 && Now() > began+int64(signalDelay) {
 			return
 		}
 	}
@@ -261,8 +234,9 @@ func (g *Guard) Forward(sig syscall.Signal) {
 	g.Signal(sig)
 }
 
-// again reports whether sig, which asks to end, comes a second time within a moment. With one `kill %1` a run inside a run
-// gets it from the shell and, passed on, from the run around it; a person is slower.
+// again reports whether sig, which asks to end, comes a second time within a moment. With one `kill
+// %1` a run inside a run gets it from the shell and, passed on, from the run around it; a person is
+// slower.
 func (g *Guard) again(sig syscall.Signal) bool {
 	if !g.terminal || sig != unix.SIGTERM && sig != unix.SIGHUP {
 		return false
@@ -271,14 +245,15 @@ func (g *Guard) again(sig syscall.Signal) bool {
 	defer g.mu.Unlock()
 	last, now := g.asked, Now()
 	g.asked = now
-	return last != 0 && now < last+int64(hearing)
+	return last != 0 && now < last+int64(signalDelay)
 }
 
 // Continue continues a command that was stopped along with this process by Forward.
 func (g *Guard) Continue() { g.Forward(unix.SIGCONT) }
 
-// Halted reports whether the command, which runs, is stopped now at a terminal. A shell that ran it by itself would have the terminal back
-// then, until fg: the answer is [StopSelf]. It is asked again just before that, for whoever has stopped and was continued meanwhile.
+// Halted reports whether the command, which runs, is stopped now at a terminal. A shell that ran it
+// by itself would have the terminal back then, until fg: the answer is [StopSelf]. It is asked
+// again just before that, for whoever has stopped and was continued meanwhile.
 func (g *Guard) Halted() bool { return g.terminal && stopped(g.child) }
 
 // Done is closed when nothing is left of the command.
@@ -290,7 +265,8 @@ func (g *Guard) Wait() State {
 	return g.state
 }
 
-// Close ends the guard, and at once everything that it still guards. It returns when nothing is left of either.
+// Close ends the guard, and at once everything that it still guards. It returns when nothing is
+// left of either.
 func (g *Guard) Close() {
 	g.mu.Lock()
 	if !g.closed {
@@ -299,5 +275,5 @@ func (g *Guard) Close() {
 		g.alarm.set(Now() + int64(time.Second)) // a guard that is stopped does not notice
 	}
 	g.mu.Unlock()
-	<-g.buried
+	<-g.gone
 }

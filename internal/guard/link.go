@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// link is one end of the socketpair. A message is its length in four bytes and its fields; descriptors travel with the
-// first byte of their message. One goroutine receives; any number send.
+// link is one end of the socketpair. A message is its length in four bytes and its fields;
+// descriptors travel with the first byte of their message. One goroutine receives; any number send.
 type link struct {
 	file *os.File
 	raw  syscall.RawConn
@@ -47,9 +47,9 @@ func newLink(fd int) (*link, error) {
 	return &link{file: f, raw: raw}, nil
 }
 
-// send sends m. A peer that is stopped while the socket is full is given a second; then nothing more is sent, because
-// half a message cannot be taken back, and it takes this side for dead. That errs on the safe side. What a dead peer has
-// sent before can still be received.
+// send sends m. A peer that is stopped while the socket is full is given a second; then nothing
+// more is sent, because half a message cannot be taken back, and it takes this side for dead. That
+// errs on the safe side. What a dead peer has sent before can still be received.
 func (l *link) send(m message, files ...int) error {
 	data := m.encode(make([]byte, 4, 256))
 	binary.BigEndian.PutUint32(data, uint32(len(data)-4))

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookup finds the program name as a shell does: a name with a slash is a path, any other is looked for in the
-// directories of path, where an empty one is the current directory. A file that may not be executed is passed over, and
-// reported if no better one comes.
+// lookup finds the program name as a shell does: a name with a slash is a path, any other is looked
+// for in the directories of path, where an empty one is the current directory. A file that may not
+// be executed is passed over, and reported if no better one comes.
 func lookup(name, dir, path string) (string, error) {
 	if name == "" {
 		return "", &StartError{Name: `""`, Err: syscall.ENOENT}

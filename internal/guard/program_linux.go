@@ -1,4 +1,5 @@
 package guard
 
-// ownProgram returns a path that executes the program of this process, even when its file was replaced or removed.
+// ownProgram returns a path that executes the program of this process, even when its file was
+// replaced or removed.
 func ownProgram() (string, error) { return "/proc/self/exe", nil }

@@ -13,9 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// passed on, or in the way, where interlock catches them: those that stop a process, and the others. Left out are those that the kernel or
-// the Go runtime sends to interlock for what it does itself (URG, PROF, CHLD, PIPE, XCPU, a crash), and the real-time signals, whose values
-// would not go with them.
+// passed on, or in the way, where interlock catches them: those that stop a process, and the
+// others. Left out are those that the kernel or the Go runtime sends to interlock for what it does
+// itself (URG, PROF, CHLD, PIPE, XCPU, a crash), and the real-time signals, whose values would not
+// go with them.
 var (
 	stops  = []unix.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU}
 	others = append([]unix.Signal{
@@ -29,12 +30,10 @@ var toOne = append([]unix.Signal{
 	unix.SIGTTIN, unix.SIGTTOU, unix.SIGWINCH, unix.SIGALRM, unix.SIGVTALRM, unix.SIGIO,
 }, ofThisSystem...)
 
-// dropped are those that the guard catches, so as not to end or stop by them: it is told by messages. What else has no handler of ours, as
-// USR1 or ALRM, package os/signal drops by itself, and each that is caught costs two switches between threads.
+// dropped are those that the guard catches, so as not to end or stop by them: it gets
+// messages. What else has no handler of ours, as USR1 or ALRM, package os/signal drops by itself,
+// and each that is caught costs two switches between threads.
 var dropped = append([]unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}, stops...)
-
-// forking is held while this process forks.
-var forking sync.Mutex
 
 // Signals are the signals that this process gets from outside.
 type Signals struct {
@@ -44,21 +43,24 @@ type Signals struct {
 	all chan struct{}
 }
 
-// NewSignals returns signals of which none is caught yet: see [Signals.CatchStops] and [Signals.CatchAll]. Hand each one to [Guard.Forward],
-// which knows whether the child has it already.
+// NewSignals returns signals of which none is caught yet: see [Signals.CatchStops] and
+// [Signals.CatchAll]. Hand each one to [Guard.Forward], which knows whether the child has it
+// already.
 //
-// To catch one the runtime switches twice between threads, so that all of them take as long as a process takes to start.
+// To catch one the runtime switches twice between threads, so that all of them take as long as a
+// process takes to start.
 func NewSignals() *Signals {
 	c, all := make(chan os.Signal, 32), make(chan struct{})
 	return &Signals{C: c, All: all, c: c, all: all}
 }
 
-// CatchStops catches TSTP, TTIN and TTOU, without those that were ignored when the process started: these stay ignored, here and in the
-// command. It is called once, before a guard is forked: they could stop the guard alone before it executes its program.
+// CatchStops catches TSTP, TTIN and TTOU, without those that were ignored when the process started:
+// these stay ignored, here and in the command. It is called once, before a guard is forked: they
+// could stop the guard alone before it executes its program.
 func (s *Signals) CatchStops() { notify(s.c, stops) }
 
-// CatchAll catches HUP, INT, QUIT, TERM, USR1, USR2, CONT, WINCH, ALRM, VTALRM, IO and PWR as well. It is called once, after CatchStops and
-// before anything is held.
+// CatchAll catches HUP, INT, QUIT, TERM, USR1, USR2, CONT, WINCH, ALRM, VTALRM, IO and PWR as well.
+// It is called once, after CatchStops and before anything is held.
 func (s *Signals) CatchAll() {
 	notify(s.c, others)
 	close(s.all)
@@ -79,24 +81,24 @@ func (s *Signals) Stop() {
 	signal.Stop(s.c)
 }
 
-// StopSelf stops this process as an uncaught SIGTSTP would have, and returns when it has been continued, or at once
-// where the kernel does not let it stop because nobody could continue it (an orphaned process group). Call it when
-// TSTP, TTIN or TTOU was caught. It holds outside, if that is not nil, while it is stopped: a lock that is also held in
-// every stretch of code in which a stopped process would hold up others.
+// StopSelf stops this process as an uncaught SIGTSTP would have, and returns when it has been
+// continued, or at once where the kernel does not let it stop because nobody could continue it (an
+// orphaned process group). Call it when TSTP, TTIN or TTOU was caught. It holds outside, if that is
+// not nil, while it is stopped: a lock that is also held in every stretch of code in which a
+// stopped process would hold up others.
 func StopSelf(outside sync.Locker) {
 	if outside != nil {
 		outside.Lock()
 		defer outside.Unlock()
 	}
-	defer betweenForks()()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	stopThread()
+	betweenForks(stopThread)
 }
 
-// DieOf ends this process by sig, so that whoever waits for it sees that. A bash loop goes on after a command that
-// exits with 130, and ends after one that was killed by SIGINT. Where sig does not end it, the process exits with 128
-// and its number.
+// DieOf ends this process by sig, so that its parent sees that. A bash loop goes on after
+// a command that exits with 130, and ends after one that was killed by SIGINT. Where sig does not
+// end it, the process exits with 128 and its number.
 func DieOf(sig syscall.Signal) {
 	signal.Reset(sig)
 	if !ignored(sig) {
@@ -106,17 +108,14 @@ func DieOf(sig syscall.Signal) {
 	os.Exit(128 + int(sig))
 }
 
-func kindOf(sig syscall.Signal) int {
-	switch sig {
-	case unix.SIGTSTP:
-		return kindStop
-	case unix.SIGTTIN, unix.SIGTTOU:
-		if hasTerminal() {
-			return kindStop
-		}
-		return kindOther // somebody means the program: gunicorn starts a worker by TTIN
-	case unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM:
-		return kindEnd
-	}
-	return kindOther
+// Stops reports whether sig asks a process to stop, as Ctrl-Z does: the answer is [StopSelf]. TTIN
+// and TTOU do so at a terminal only; elsewhere somebody means the program, as gunicorn's new
+// worker.
+func Stops(sig syscall.Signal) bool {
+	return sig == unix.SIGTSTP || (sig == unix.SIGTTIN || sig == unix.SIGTTOU) && hasTerminal()
+}
+
+// Ends reports whether sig asks a process to end.
+func Ends(sig syscall.Signal) bool {
+	return sig == unix.SIGHUP || sig == unix.SIGINT || sig == unix.SIGQUIT || sig == unix.SIGTERM
 }

@@ -17,9 +17,3 @@ func stopThread() {
 		_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
 	}
 }
-
-// betweenForks waits for nothing here: a fork does not keep the process from being stopped.
-func betweenForks() (over func()) { return func() {} }
-
-// signalCopies does nothing here: a child between fork and exec is not told from others.
-func signalCopies(unix.Signal) {}

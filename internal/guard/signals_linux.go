@@ -3,8 +3,6 @@ package guard
 import (
 	"os"
 	"os/signal"
-	"strconv"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -12,8 +10,8 @@ import (
 
 var ofThisSystem = []unix.Signal{unix.SIGPWR}
 
-// action is the kernel's struct sigaction. The layout differs between machines, but its size does not exceed this, and
-// all zeros are SIG_DFL on each.
+// action is the kernel's struct sigaction. The layout differs between machines, but its size does
+// not exceed this, and all zeros are SIG_DFL on each.
 type action [8]uint64
 
 const signalSetSize = 8 // bytes of the kernel's sigset_t
@@ -27,16 +25,17 @@ func swapAction(sig unix.Signal, next, previous *action) error {
 	return nil
 }
 
-// ignored reports whether sig is ignored. signal.Ignored does not know it of TSTP, TTIN and TTOU, which the Go runtime
-// leaves as they were.
+// ignored reports whether sig is ignored. signal.Ignored does not know it of TSTP, TTIN and TTOU,
+// which the Go runtime leaves as they were.
 func ignored(sig unix.Signal) bool {
 	const handlerIgnore = 1 // SIG_IGN, the first word on every machine that Go supports but MIPS
 	var a action
 	return signal.Ignored(sig) || swapAction(sig, nil, &a) == nil && uint64(uintptr(a[0])) == handlerIgnore
 }
 
-// stopThread sends SIGTSTP to the calling thread with the default action, which stops the whole process before the call
-// returns. signal.Reset would not do: it leaves Go's handler in place, which drops the signal.
+// stopThread sends SIGTSTP to the calling thread with the default action, which stops the whole
+// process before the call returns. signal.Reset would not do: it leaves Go's handler in place,
+// which drops the signal.
 func stopThread() {
 	var standard, handler action
 	if swapAction(unix.SIGTSTP, &standard, &handler) != nil {
@@ -44,29 +43,4 @@ func stopThread() {
 	}
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGTSTP)
 	_ = swapAction(unix.SIGTSTP, &handler, nil)
-}
-
-// betweenForks waits until no child of this process is between fork and exec, and keeps it so until the result is called.
-// Ctrl-Z stops such a copy as well, and the thread that forked sleeps until the copy executes its program, which keeps the
-// kernel from stopping the process as a whole: nobody sees it stopped, so nobody continues it. So copies are continued
-// first.
-func betweenForks() (over func()) {
-	for !forking.TryLock() {
-		signalCopies(unix.SIGCONT)
-		<-time.NewTimer(time.Millisecond).C
-	}
-	return forking.Unlock
-}
-
-// signalCopies sends sig to children that are between fork and exec, and so still copies of this process.
-func signalCopies(sig unix.Signal) {
-	own, err := os.Readlink("/proc/self/exe")
-	if err != nil {
-		return
-	}
-	for _, pid := range lookUp()(os.Getpid()) {
-		if program, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe"); err == nil && program == own {
-			_ = unix.Kill(pid, sig)
-		}
-	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
 )
 
-// Signals are passed on; what the guard does for itself does not reach the child: it ends by SIGTERM (C7).
+// Signals are passed on; what the guard does for itself does not reach the child: it ends by
+// SIGTERM (C7).
 func TestSignalsPassedOn(t *testing.T) {
 	for _, c := range []struct {
 		sig  syscall.Signal
@@ -86,7 +87,8 @@ func TestGuardSurvivesSignals(t *testing.T) {
 	}
 }
 
-// The child's signals are as they were: what was ignored stays so (nohup), and nothing else is ignored or blocked.
+// The child's signals are as they were: what was ignored stays so (nohup), and nothing else is
+// ignored or blocked.
 func TestDispositions(t *testing.T) {
 	const look = "grep -E 'Sig(Blk|Ign|Cgt)' /proc/self/status"
 	for _, ignoring := range []string{"", "HUP", "INT", "HUP INT TSTP TTIN TTOU"} {
@@ -141,8 +143,9 @@ func TestNohup(t *testing.T) {
 	}
 }
 
-// Without a terminal the child has a group of its own, and is stopped and continued along with interlock (C5). The
-// shell's job control puts interlock into a group that is not orphaned: the kernel would not stop that.
+// Without a terminal the child has a group of its own, and is stopped and continued along with
+// interlock (C5). The shell's job control puts interlock into a group that is not orphaned: the
+// kernel would not stop that.
 func TestStopAndContinue(t *testing.T) {
 	s := prepare(t, "--", "sleep", "1000")
 	s.Path, s.Args = "/bin/bash", []string{"bash", "-c", "set -m; " + strings.Join(s.Args, " ") + "& read line"}
@@ -172,7 +175,8 @@ func TestStopOfOrphans(t *testing.T) {
 	}
 }
 
-// What ignores SIGHUP, as nohup does, leaves that to all programs below it; the tests say what hangups do all the same.
+// What ignores SIGHUP, as nohup does, leaves that to all programs below it; the tests say what
+// hangups do all the same.
 func TestUnderNohup(t *testing.T) {
 	cmd := exec.Command("sh", "-c", `trap '' HUP; exec "$0" "$@"`, os.Args[0], "-test.run=^(TestHangup|TestSignalsPassedOn)$", "-test.v")
 	out, err := cmd.CombinedOutput()

@@ -46,7 +46,8 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// The kernel's death signal follows the thread that forked, not the process: it must not end before the child (C3).
+// The kernel's death signal follows the thread that forked, not the process: it must not end before
+// the child (C3).
 func TestThreadOutlivesChild(t *testing.T) {
 	s := launch(t, "--", "sh", "-c", "sleep 0.3; exit 7")
 	if got := s.exit(t); got != 7 {

@@ -37,7 +37,8 @@ const (
 	exitLate = 70
 )
 
-// supervise is what a command does with the package: catch, start, run, renew, pass on, end as the child ended.
+// supervise is what a command does with the package: catch, start, run, renew, pass on, end as the
+// child ended.
 func supervise(args []string) int {
 	f := flag.NewFlagSet("supervise", flag.ExitOnError)
 	lease := f.Duration("lease", time.Hour, "time from a renewal to SIGTERM")

@@ -28,7 +28,8 @@ func shell(t *testing.T) *terminal {
 	return &terminal{guardtest.Shell(t, env...), mark}
 }
 
-// marks returns a mark for the processes of a test, and the environment in which $SUP gives it to its command.
+// marks returns a mark for the processes of a test, and the environment in which $SUP gives it to
+// its command.
 func marks(t *testing.T) (mark string, env []string) {
 	t.Helper()
 	mark = fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid())
@@ -49,8 +50,8 @@ func TestCtrlC(t *testing.T) {
 	}
 }
 
-// A command that handles Ctrl-C gets it once, and its own exit status counts. Only a Ctrl-C within a moment of the start,
-// which may have missed the command, is passed on as well.
+// A command that handles Ctrl-C gets it once, and its own exit status counts. Only a Ctrl-C within
+// a moment of the start, which may have missed the command, is passed on as well.
 func TestCtrlCHandled(t *testing.T) {
 	c := open(t, "sh", "-c", `exec $SUP -- bash -c 'trap "echo hit" INT; sleep 0.5; echo ready; read line; exit 7'`)
 	c.Shows(t, "ready")

@@ -15,18 +15,21 @@ type process struct {
 	pid, parent int
 }
 
-// tree is everything below the process root, without the processes named in spare and what is below those.
+// tree is everything below the process root, without the processes named in spare and what is below
+// those.
 //
-// It is looked up anew each time and is out of date at once: processes fork, end, and go over to the subreaper while it
-// is read. So nothing here is done once; who uses it repeats until wait4 says that no child is left.
+// It is looked up anew each time and is out of date at once: processes fork, end, and go over to
+// the subreaper while it is read. So nothing here is done once; who uses it repeats until wait4
+// says that no child is left.
 type tree struct {
 	root   int
 	spare  map[int]bool
 	denied map[int]bool // SIGKILL was refused: they belong to somebody else
 }
 
-// processes lists the tree, parents before their children. Whoever goes over to the root after the root's children were
-// read and before his parent's were is missed in this list, and is in the next.
+// processes lists the tree, parents before their children. A process that goes over to the root
+// after the root's children were read and before its parent's were is missed in this list, and is
+// in the next.
 func (t *tree) processes() []process {
 	var found []process
 	seen := map[int]bool{t.root: true}
@@ -72,9 +75,10 @@ func (t *tree) signal(sig unix.Signal) int {
 	return n
 }
 
-// kill sends SIGKILL to the tree until nothing is left of it. reap collects dead children and reports whether none is
-// left, living or dead; changed says that one may have ended; stuck is called once with what this user may not kill.
-// kill does not return before those have ended as well.
+// kill sends SIGKILL to the tree until nothing is left of it. reap collects dead children and
+// reports whether none is left, living or dead; changed says that one may have ended; stuck is
+// called once with what this user may not kill. kill does not return before those have ended as
+// well.
 func (t *tree) kill(reap func() (empty bool), changed <-chan os.Signal, stuck func(pids []int)) {
 	const shortest, longest = time.Millisecond, 50 * time.Millisecond
 	t.denied = map[int]bool{}

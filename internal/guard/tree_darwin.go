@@ -45,8 +45,9 @@ func stopped(pid int) bool {
 	return err == nil && int(p.Proc.P_pid) == pid && p.Proc.P_stat == stop
 }
 
-// send sends sig to p. There is no way here to pin a process, so between the look and the signal its number may pass on
-// to another one; macOS hands numbers out in turn, which makes that unlikely.
+// send sends sig to p. There is no way here to pin a process, so between the look and the signal
+// its number may pass on to another one; macOS hands numbers out in turn, which makes that
+// unlikely.
 func (t *tree) send(p process, sig unix.Signal) error { return unix.Kill(p.pid, sig) }
 
 // becomeSubreaper does nothing: macOS has no subreapers.

@@ -29,8 +29,8 @@ func lookUp() func(pid int) []int {
 	return func(pid int) []int { return table[pid] }
 }
 
-// childless reports whether this process has no child, by one call. To list those that it has is a file of /proc for each thread, of which the
-// kernel keeps a name until the thread ends.
+// childless reports whether this process has no child, by one call. To list those that it has is a
+// file of /proc for each thread, of which the kernel keeps a name until the thread ends.
 func childless() bool {
 	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == unix.ECHILD
 }
@@ -65,7 +65,8 @@ func status(pid int) (state byte, parent int, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
-	// The program's name stands in parentheses and may contain anything, so the fields are counted after the last ")".
+	// The program's name stands in parentheses and may contain anything, so the fields are counted
+	// after the last ")".
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 2 {
 		return 0, 0, false
@@ -92,8 +93,9 @@ func alive(pid int) bool {
 	return ok && state != 'Z' && state != 'X'
 }
 
-// send sends sig to p if it is still the process that was seen. The number of a process whose parent has collected it
-// may belong to a stranger by now: so it is pinned by a pidfd first, and then asked for its parent again.
+// send sends sig to p if it is still the process that was seen. The number of a process whose
+// parent has collected it may belong to a stranger by now: so it is pinned by a pidfd first, and
+// then asked for its parent again.
 func (t *tree) send(p process, sig unix.Signal) error {
 	if p.parent == t.root {
 		return unix.Kill(p.pid, sig) // an own child: nobody else collects it

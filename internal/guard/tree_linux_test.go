@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process descends from its parent and from what that descends from, and neither from itself nor from its child.
+// A process descends from its parent and from what that descends from, and neither from itself nor
+// from its child.
 func TestDescends(t *testing.T) {
 	cmd := exec.Command("sleep", "1007")
 	if err := cmd.Start(); err != nil {
@@ -31,8 +32,8 @@ func TestDescends(t *testing.T) {
 	}
 }
 
-// A process is signalled only while its parent is the one with which it was seen, or the root that orphans go over to. Else
-// its number may be a stranger's by now.
+// A process is signalled only while its parent is the one with which it was seen, or the root that
+// orphans go over to. Else its number may be a stranger's by now.
 func TestSend_LooksAtTheParentAgain(t *testing.T) {
 	self, stranger := os.Getpid(), os.Getppid()
 	for _, c := range []struct {

@@ -99,4 +99,8 @@ func Descends(int) bool { return false }
 // DieOf exits with 128 and the number of the signal.
 func DieOf(sig syscall.Signal) { os.Exit(128 + int(sig)) }
 
-func kindOf(syscall.Signal) int { return kindOther }
+// Stops reports false.
+func Stops(syscall.Signal) bool { return false }
+
+// Ends reports false.
+func Ends(syscall.Signal) bool { return false }

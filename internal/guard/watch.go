@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watch hears what the guard says until it has ended, and ends what it left behind.
+// watch handles the guard's messages until it has ended, and kills what it left behind.
 func (g *Guard) watch() {
 	messages := make(chan message)
 	go func() {
@@ -33,28 +33,29 @@ func (g *Guard) watch() {
 				over, g.state = true, m.State
 				close(g.over) // the guard's own end takes a moment, which nobody needs to wait for
 			default:
-				g.hear(m)
+				g.handle(m)
 			}
 		case <-g.halting:
 			if g.Halted() {
-				g.tell(Event{Kind: Halted})
+				g.emit(Event{Kind: Halted})
 			}
 		case <-g.alarm.C:
-			// The kill time is over, or the guard does not see that it should end: it is stopped. The kernel kills the
-			// child with it. Its number is its own until it is waited for, below.
+			// The kill time is over, or the guard does not see that it should end: it is stopped.
+			// The kernel kills the child with it. Its number is its own until it is waited for,
+			// below.
 			_ = unix.Kill(g.pid, unix.SIGKILL)
 		}
 	}
-	g.bury(over)
+	g.finish(over)
 	g.alarm.close()
 	g.link.close()
 	if !over {
 		close(g.over)
 	}
-	close(g.buried)
+	close(g.gone)
 }
 
-func (g *Guard) hear(m message) {
+func (g *Guard) handle(m message) {
 	switch m.Op {
 	case opStarted:
 		g.child = m.Pids[0]
@@ -64,17 +65,17 @@ func (g *Guard) hear(m message) {
 		g.answer(syscall.Errno(m.Errno))
 	case opLate:
 		g.answer(ErrLate)
-	case opHalted: // perhaps by Ctrl-Z, which stops this process as well, as soon as it hears of it
-		g.halting = time.NewTimer(hearing).C
+	case opHalted: // perhaps by Ctrl-Z, which stops this process as well, once it is caught
+		g.halting = time.NewTimer(signalDelay).C
 	case opRemaining:
-		g.tell(Event{Kind: Remaining, Pids: m.Pids})
+		g.emit(Event{Kind: Remaining, Pids: m.Pids})
 	case opUnkillable:
-		g.tell(Event{Kind: Unkillable, Pids: m.Pids})
+		g.emit(Event{Kind: Unkillable, Pids: m.Pids})
 	}
 }
 
-// tell tells of an event.
-func (g *Guard) tell(e Event) {
+// emit calls Command.Event, if there is one.
+func (g *Guard) emit(e Event) {
 	g.mu.Lock()
 	event := g.event
 	g.mu.Unlock()
@@ -90,12 +91,12 @@ func (g *Guard) answer(err error) {
 	}
 }
 
-// bury waits for the guard's end. When it ended before its work did, what was below it is below this process now, and
-// is killed.
-func (g *Guard) bury(over bool) {
+// finish waits for the guard's end. When it ended before its work did, what was below it is below
+// this process now, and is killed.
+func (g *Guard) finish(over bool) {
 	g.answer(ErrDied)
 	_ = unix.Kill(g.pid, unix.SIGKILL) // it may have closed its end only
-	g.collect(g.pid, 0)
+	g.waitFor(g.pid, 0)
 	if over {
 		return
 	}
@@ -106,22 +107,22 @@ func (g *Guard) bury(over bool) {
 	if g.child != 0 && !g.terminal {
 		_ = unix.Kill(-g.child, unix.SIGKILL) // the only way to it where there is no subreaper
 	}
-	g.below.kill(g.reap, nil, func(pids []int) { g.tell(Event{Kind: Unkillable, Pids: pids}) })
+	g.below.kill(g.reap, nil, func(pids []int) { g.emit(Event{Kind: Unkillable, Pids: pids}) })
 }
 
 // reap collects the children of this process that have ended, and reports whether none is left.
 func (g *Guard) reap() (empty bool) {
 	empty = true
 	for _, pid := range lookUp()(g.below.root) {
-		if !g.below.spare[pid] && !g.collect(pid, unix.WNOHANG) {
+		if !g.below.spare[pid] && !g.waitFor(pid, unix.WNOHANG) {
 			empty = false
 		}
 	}
 	return empty
 }
 
-// collect waits for one child, and reports whether it has ended.
-func (g *Guard) collect(pid, options int) bool {
+// waitFor waits for one child, and reports whether it has ended.
+func (g *Guard) waitFor(pid, options int) bool {
 	for {
 		got, err := unix.Wait4(pid, nil, options, nil)
 		if err != unix.EINTR {

@@ -7,9 +7,10 @@ import (
 	"errors"
 )
 
-// wire writes the fields of a message one after the other, or reads them: a number as a varint, a text behind its length, a list behind its
-// count. Both ends are the same program, so nothing says which field comes. JSON would cost a start half as much as a Go program that does
-// nothing: both ends have just begun, and package json first looks at the type.
+// wire writes the fields of a message one after the other, or reads them: a number as a varint, a
+// text behind its length, a list behind its count. Both ends are the same program, so nothing says
+// which field comes. JSON would cost a start half as much as a Go program that does nothing: both
+// ends have just begun, and package json first looks at the type.
 type wire struct {
 	data    []byte
 	reading bool

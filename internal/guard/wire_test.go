@@ -28,7 +28,8 @@ func TestMessageArrivesAsItWasSent(t *testing.T) {
 	}
 }
 
-// What was cut short, or has more behind it, is no message, and neither is one whose counts are not true.
+// What was cut short, or has more behind it, is no message, and neither is one whose counts are not
+// true.
 func TestMessageThatIsNone(t *testing.T) {
 	sent := full.encode(nil)
 	var m message

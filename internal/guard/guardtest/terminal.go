@@ -1,7 +1,7 @@
 //go:build linux || darwin
 
-// Package guardtest is a person at a terminal, for tests of job control: programs that run in a terminal of their own,
-// keys, and a screen.
+// Package guardtest is a person at a terminal, for tests of job control: programs that run in a
+// terminal of their own, keys, and a screen.
 package guardtest
 
 import (
@@ -19,8 +19,9 @@ import (
 	"github.com/creack/pty"
 )
 
-// Heed makes the programs that this process starts heed hangups and the keys of a terminal. Programs inherit that a signal is
-// ignored, from nohup or from a shell that starts a job in the background, but not that it is caught.
+// Heed makes the programs that this process starts heed hangups and the keys of a terminal.
+// Programs inherit that a signal is ignored, from nohup or from a shell that starts a job in the
+// background, but not that it is caught.
 func Heed() {
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(sig) {
@@ -38,7 +39,8 @@ type Terminal struct {
 	screen bytes.Buffer
 }
 
-// Open runs the program in a new terminal, as the leader of its session, with env in its environment. It heeds the keys.
+// Open runs the program in a new terminal, as the leader of its session, with env in its
+// environment. It heeds the keys.
 func Open(t *testing.T, env []string, program string, args ...string) *Terminal {
 	t.Helper()
 	Heed()
@@ -99,7 +101,8 @@ func (c *Terminal) Shown() string {
 	return c.screen.String()
 }
 
-// Shows waits until the screen shows the text, and then clears what is before it and the text itself.
+// Shows waits until the screen shows the text, and then clears what is before it and the text
+// itself.
 func (c *Terminal) Shows(t *testing.T, text string) {
 	t.Helper()
 	defer func() {
@@ -118,8 +121,8 @@ func (c *Terminal) Shows(t *testing.T, text string) {
 	})
 }
 
-// Answers waits until the shell answers again, after a job has stopped or ended. What is typed while it takes the
-// terminal back may be lost, so it is asked more than once.
+// Answers waits until the shell answers again, after a job has stopped or ended. What is typed
+// while it takes the terminal back may be lost, so it is asked more than once.
 func (c *Terminal) Answers(t *testing.T) {
 	t.Helper()
 	asked := time.Time{}
@@ -156,8 +159,8 @@ func (c *Terminal) Ends(t *testing.T) int {
 	return ws.ExitStatus()
 }
 
-// Patience is how long that which must happen at all may take, on however slow a machine. With a seeded bug it mostly
-// never happens.
+// Patience is how long that which must happen at all may take, on however slow a machine. With a
+// seeded bug it mostly never happens.
 func Patience() time.Duration {
 	if os.Getenv("INTERLOCK_BUG") != "" {
 		return 6 * time.Second

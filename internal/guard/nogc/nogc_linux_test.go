@@ -15,8 +15,9 @@ import (
 
 var garbage []byte
 
-// While the collector is paused, a thread that sleeps as one that forks does holds up nobody else: another goroutine wakes it. A collection
-// that goes on, even in its last step, would wait for the thread, and the goroutine for the collection.
+// While the collector is paused, a thread that sleeps as one that forks does holds up nobody else:
+// another goroutine wakes it. A collection that goes on, even in its last step, would wait for the
+// thread, and the goroutine for the collection.
 func TestPauseLeavesNothingOfACollection(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	defer debug.SetGCPercent(debug.SetGCPercent(1))
@@ -33,8 +34,8 @@ func TestPauseLeavesNothingOfACollection(t *testing.T) {
 	}
 }
 
-// wokenAsleep lets this thread sleep with all signals blocked and without giving up its right to run Go code, as by vfork, until another
-// goroutine wakes it.
+// wokenAsleep lets this thread sleep with all signals blocked and without giving up its right to
+// run Go code, as by vfork, until another goroutine wakes it.
 func wokenAsleep(t *testing.T) bool {
 	t.Helper()
 	var pipe [2]int
