@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// With one more import, go build makes a command that knows a new scheme: it runs commands under locks there, with a guard, and
-// shows who holds.
+// With one more import, go build makes a command that knows a new scheme: it runs commands under
+// locks there, with a guard, and shows who holds.
 func TestCommandKnowsTheStoresOfItsProgram(t *testing.T) {
 	dir := t.TempDir()
 	own, store := filepath.Join(dir, "own"), "own:"+filepath.Join(dir, "store")
@@ -48,7 +48,8 @@ func TestCommandKnowsTheStoresOfItsProgram(t *testing.T) {
 	}
 }
 
-// A program of some lines tries what the locks of a store are worth, for whoever has no interlock-lab that knows it.
+// A program of some lines tries what the locks of a store are worth, for whoever has no
+// interlock-lab that knows it.
 func TestStoreOfOnesOwnIsTortured(t *testing.T) {
 	if testing.Short() {
 		t.Skip("whether faults bite is a matter of time")

@@ -10,5 +10,6 @@ import (
 
 // Main runs the command with the arguments of the process and exits with its status.
 //
-// A process that guards a command is this program, too, which executes itself. It does not come as far as main: see package guard.
+// A process that guards a command is this program, too, which executes itself. It does not come as
+// far as main: see package guard.
 func Main() { os.Exit(cli.Main(os.Args[1:])) }

@@ -18,7 +18,7 @@ type breakCommand struct {
 }
 
 // Run takes claims away from their owners, and waits until they are gone.
-func (c *breakCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+func (c *breakCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
 	if err := named(c.Name); err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (c *breakCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 	}
 	targets, err := c.targets(l)
 	if (c.ID == "" || err != nil) && !line.JSON { // who is in the way
-		t.show(v, l)
+		showLine(t, v, l)
 	}
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (c *breakCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 		return errors.Join(err, failed)
 	}
 	if line.JSON {
-		return errors.Join(failed, printJSON(t.out, v.asJSON(driver.Line{Name: c.Name, Fence: l.Fence, Claims: broken})))
+		return errors.Join(failed, printJSON(t.out, asLineJSON(v, driver.Line{Name: c.Name, Fence: l.Fence, Claims: broken})))
 	}
 	for _, h := range broken {
 		t.print("%s: broke %s of %s", c.Name, h.PublicID, by(h))
@@ -57,7 +57,7 @@ func (c *breakCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 	return failed
 }
 
-// breakAll breaks claims up to the first that cannot be, and returns those that are broken.
+// breakAll breaks claims up to the first that it cannot break, and returns those that are broken.
 func (c *breakCommand) breakAll(ctx context.Context, v *view, targets []driver.Holder) (broken []driver.Holder, err error) {
 	for i, h := range targets {
 		err := v.Break(ctx, c.Name, h.PublicID, h.Fence, c.Now)
@@ -78,8 +78,8 @@ func (c *breakCommand) breakAll(ctx context.Context, v *view, targets []driver.H
 	return targets, nil
 }
 
-// targets returns the claims to break: the one that is named, which must be the one that stands there, or with --yes all
-// that hold.
+// targets returns the claims to break: the one that is named, which must be the one that stands
+// there, or with --yes all that hold.
 func (c *breakCommand) targets(l driver.Line) ([]driver.Holder, error) {
 	if c.ID != "" {
 		for _, h := range l.Claims {
@@ -123,7 +123,8 @@ func (c *breakCommand) typed(h driver.Holder) string {
 	return words
 }
 
-// await waits until the owners have let go or their time is over, so that whoever comes next is not told too early.
+// await waits until the owners have released or their time is over, so that a script that goes on
+// after the command finds the lock free.
 func (c *breakCommand) await(ctx context.Context, t terminal, v *view, targets []driver.Holder) error {
 	left := map[string]bool{}
 	for _, h := range targets {
@@ -149,12 +150,4 @@ func (c *breakCommand) await(ctx context.Context, t terminal, v *view, targets [
 		}
 	}
 	return nil
-}
-
-// quoteWord quotes a word for a shell if that needs it.
-func quoteWord(s string) string {
-	if strings.ContainsAny(s, " \t'\"\\$`*?[]{}()<>|&;#~!") {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	return s
 }

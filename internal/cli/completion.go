@@ -16,7 +16,8 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// The scripts ask the command itself, so they need not change when it does. What stands after -- is another command's line.
+// The scripts ask the command itself, so they need not change when it does. What stands after -- is
+// another command's line.
 var completionScripts = map[string]string{
 	"bash": `# Completion of interlock for bash. Source it, or put it into /usr/share/bash-completion/completions/interlock.
 _interlock() {
@@ -96,13 +97,13 @@ func (c *completionCommand) Run(t terminal) error {
 	return err
 }
 
-// completeCommand prints what can stand where the last word is.
+// completeCommand prints the words that can stand in the place of the last one.
 type completeCommand struct {
 	Words []string `arg:"" optional:"" passthrough:""`
 }
 
 // Run completes commands, flags, and the names of locks that are held.
-func (c *completeCommand) Run(ctx context.Context, t terminal, line *commandLine, k *kong.Kong) error {
+func (c *completeCommand) Run(ctx context.Context, t terminal, line *commonFlags, k *kong.Kong) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
@@ -190,7 +191,8 @@ func choices(flags []*kong.Flag, flag string) []string {
 	return nil
 }
 
-// spellings are all forms of a flag, those of one letter first. Of the names that it has beside its own kong takes one of one letter for a short one.
+// spellings are all forms of a flag, those of one letter first. Of the names that it has beside its
+// own kong takes one of one letter for a short one.
 func spellings(f *kong.Flag) []string {
 	var short, long []string
 	if f.Short != 0 {
@@ -206,18 +208,8 @@ func spellings(f *kong.Flag) []string {
 	return slices.Concat(short, long)
 }
 
-// choose takes the value of a flag that names the store.
-func (f *storeFlags) choose(flag, value string) {
-	switch flag {
-	case "--store":
-		f.Store = value
-	case "--store-file":
-		f.StoreFile = kong.ExpandPath(value)
-	}
-}
-
-// names returns the names of locks that somebody holds. Whatever goes wrong, there is nothing to complete.
-func (c *completeCommand) names(ctx context.Context, line *commandLine, prefix string) (names []string) {
+// names returns the names of locks that are held. On an error there is nothing to complete.
+func (c *completeCommand) names(ctx context.Context, line *commonFlags, prefix string) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	v, err := line.view(ctx, terminal{out: discard{}, err: discard{}})

@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A job whose name is somebody's data already ends with 65, which no second try mends, and not as if the store were down.
+// A job whose name is somebody's data already ends with 65, which no second try mends, and not as
+// if the store were down.
 func TestSomebodysData(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)

@@ -16,7 +16,8 @@ import (
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
 )
 
-// family forks twice, becomes a daemon, and ignores SIGTERM. It writes its process ids into the file $PIDS.
+// family forks twice, becomes a daemon, and ignores SIGTERM. It writes its process ids into the
+// file $PIDS.
 const family = `trap "" TERM
 echo $$ >>$PIDS
 sh -c 'echo $$ >>$PIDS; while :; do sleep 1; done' &
@@ -47,8 +48,9 @@ func TestNextRunsAfterTheDead(t *testing.T) {
 	}
 }
 
-// succeed runs a family under a lock, has it ended, and asks the successor, under the lock, who is alive. Where the machine is too slow to
-// renew in time, the lease is over before the family is complete, and a longer one is tried.
+// succeed runs a family under a lock, has it ended, and asks the successor, under the lock, who is
+// alive. Where the machine is too slow to renew in time, the lease is over before the family is
+// complete, and a longer one is tried.
 func succeed(t *testing.T, end func(interlock int)) {
 	t.Helper()
 	for ttl := 1200 * time.Millisecond; !succeeds(t, ttl, end); ttl *= 3 {
@@ -106,8 +108,8 @@ func succeeds(t *testing.T, ttl time.Duration, end func(interlock int)) bool {
 	return true
 }
 
-// A dead process is not a dead job: while anything of the command lives, nobody gets in before the lease is over, even
-// when interlock and the guard were killed together and a daemon got away.
+// A dead process is not a dead job: while anything of the command lives, nobody gets in before the
+// lease is over, even when interlock and the guard were killed together and a daemon got away.
 func TestLockOutlivesInterlock(t *testing.T) {
 	dir := t.TempDir()
 	pid := filepath.Join(dir, "pid")
@@ -155,7 +157,8 @@ func TestLockOutlivesInterlock(t *testing.T) {
 	}
 }
 
-// guardOf returns the process id of the guard of an interlock, its only child; and of a guard, that of the command.
+// guardOf returns the process id of the guard of an interlock, its only child; and of a guard, that
+// of the command.
 func guardOf(interlock int) int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", interlock, interlock))
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", interlock))

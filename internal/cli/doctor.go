@@ -31,7 +31,7 @@ func (*doctorCommand) Help() string {
 const catalogue = "https://github.com/interlock-go/interlock/blob/main/docs/failures.md"
 
 // Run looks at the store, and says what it found.
-func (c *doctorCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+func (c *doctorCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
 	report, name, err := c.look(ctx, t, line)
 	if err != nil && report == nil {
 		return err
@@ -39,7 +39,7 @@ func (c *doctorCommand) Run(ctx context.Context, t terminal, line *commandLine) 
 	if line.JSON {
 		err = errors.Join(printJSON(t.out, asJSON(name, report)), err)
 	} else {
-		t.report(name, report, err == nil)
+		printReport(t, name, report, err == nil)
 	}
 	switch {
 	case err != nil:
@@ -50,8 +50,9 @@ func (c *doctorCommand) Run(ctx context.Context, t terminal, line *commandLine) 
 	return nil
 }
 
-// look asks the store. One that answers and cannot be opened as it is has that for a finding: the driver's own, or else the error.
-func (c *doctorCommand) look(ctx context.Context, t terminal, line *commandLine) (r *interlock.Report, name string, err error) {
+// look examines the store. A store that answers and cannot be opened as it is gets one finding: the
+// driver's own, or else the error.
+func (c *doctorCommand) look(ctx context.Context, t terminal, line *commonFlags) (r *interlock.Report, name string, err error) {
 	open := driver.LookURL
 	if c.Write {
 		open = driver.OpenURL
@@ -95,9 +96,9 @@ type reportJSON struct {
 
 func asJSON(name string, r *interlock.Report) reportJSON { return reportJSON{name, r, r.Worst()} }
 
-// report shows a report to people: a line for each check, and below it what is to be done where something is wrong. One of a store that has not
-// answered to the end is not whole.
-func (t terminal) report(name string, r *interlock.Report, whole bool) {
+// printReport prints a report: a line for each check, and below it what is to be done where
+// something is wrong. whole is false where the store has not answered to the end.
+func printReport(t terminal, name string, r *interlock.Report, whole bool) {
 	t.print("%s", name)
 	column := 0
 	for _, f := range r.Findings {
@@ -111,7 +112,7 @@ func (t terminal) report(name string, r *interlock.Report, whole bool) {
 		if f.Server != "" {
 			seen = f.Server + ": " + seen
 		}
-		mark := t.mark(f.Level)
+		mark := mark(t, f.Level)
 		t.part(" "+mark+" "+text.Pad(printable.Text(f.Title), column, ' ')+"  ", seen)
 		if f.Level > driver.LevelSkip {
 			indent := strings.Repeat(" ", width(mark)+column+4)
@@ -127,22 +128,8 @@ func (t terminal) report(name string, r *interlock.Report, whole bool) {
 	}
 }
 
-// part prints a text behind a label, in as many lines as it takes; those after the first begin below its beginning.
-func (t terminal) part(label, s string) {
-	if s == "" {
-		return
-	}
-	room := max(t.width()-width(label), 20)
-	for i, row := range strings.Split(text.WrapSoft(printable.Text(s), room), "\n") {
-		if i == 1 {
-			label = strings.Repeat(" ", width(label))
-		}
-		fmt.Fprintln(t.out, strings.TrimRight(label+strings.TrimSpace(row), " "))
-	}
-}
-
-// mark is a level as people see it: a sign on a terminal, and elsewhere a word, all of which are as wide.
-func (t terminal) mark(l driver.Level) string {
+// mark returns a level for people: a sign on a terminal, elsewhere a word. All are equally wide.
+func mark(t terminal, l driver.Level) string {
 	if t.columns == 0 {
 		return text.Pad(l.String(), len("skip"), ' ')
 	}

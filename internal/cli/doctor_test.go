@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A report fits into 80 columns, tells a terminal nothing that a server said, and marks a level by a sign in a colour; elsewhere by a word.
+// A report fits into 80 columns, tells a terminal nothing that a server said, and marks a level by
+// a sign in a colour; elsewhere by a word.
 func TestDoctor_Report(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("maxmemory-policy is volatile-lru and a full server throws locks away ", 3)
@@ -30,7 +31,7 @@ func TestDoctor_Report(t *testing.T) {
 	} {
 		var out strings.Builder
 		c.t.out = &out
-		c.t.report("redis://10.0.0.5:6379", r, true)
+		printReport(c.t, "redis://10.0.0.5:6379", r, true)
 		for _, want := range append(c.marks, "R3: maxmemory-policy", "10.0.0.5:6379: ", "mend  CONFIG SET maxmemory-policy noeviction\n", "As it stands: It does not keep", "\n1 bad, 1 warning, 1 check was skipped.\n") {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("of %d columns: want %q in\n%s", c.t.columns, want, out.String())
@@ -53,7 +54,7 @@ func TestDoctor_BrokenOff(t *testing.T) {
 	r := &interlock.Report{Guarantee: "not known", Findings: []interlock.Finding{{Title: "latency", Seen: "0.3 ms"}}}
 	for _, whole := range []bool{true, false} {
 		var out strings.Builder
-		terminal{out: &out}.report("redis://10.0.0.5:6379", r, whole)
+		printReport(terminal{out: &out}, "redis://10.0.0.5:6379", r, whole)
 		if strings.Contains(out.String(), "All is well.") != whole {
 			t.Errorf("whole: %v, and it says\n%s", whole, out.String())
 		}

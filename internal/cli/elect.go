@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/interlock-go/interlock"
@@ -22,16 +21,16 @@ func (*electCommand) Help() string {
 }
 
 // Run stands until the command has ended by itself.
-func (c *electCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+func (c *electCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
 	return c.status(c.run(ctx, t, line))
 }
 
-func (c *electCommand) run(ctx context.Context, t terminal, line *commandLine) error {
+func (c *electCommand) run(ctx context.Context, t terminal, line *commonFlags) error {
 	loud := t
 	if c.Quiet {
 		t = t.mute()
 	}
-	words, err := line.words("elect", c.Name, c.Command)
+	words, err := commandWords(line.args, "elect", c.Name, c.Command)
 	if err != nil {
 		return err
 	}
@@ -42,7 +41,7 @@ func (c *electCommand) run(ctx context.Context, t terminal, line *commandLine) e
 	if err != nil {
 		return err
 	}
-	j := &job{line: line, t: t, loud: loud, name: c.Name, kind: driver.Mutex, args: words, flags: &c.holdFlags, again: true}
+	j := &job{wanted: wanted{name: c.Name, kind: driver.Mutex}, storeFlags: &line.storeFlags, t: t, loud: loud, args: words, flags: &c.holdFlags, again: true}
 	defer j.close()
 	return j.run(ctx, func(client *interlock.Client) (locker, error) {
 		m := client.Mutex(c.Name, options...)
@@ -51,7 +50,7 @@ func (c *electCommand) run(ctx context.Context, t terminal, line *commandLine) e
 }
 
 // leader prints who leads; that nobody does is exit status 75.
-func (c *electCommand) leader(ctx context.Context, t terminal, line *commandLine) error {
+func (c *electCommand) leader(ctx context.Context, t terminal, line *commonFlags) error {
 	if err := named(c.Name); err != nil {
 		return err
 	}
@@ -69,7 +68,7 @@ func (c *electCommand) leader(ctx context.Context, t terminal, line *commandLine
 			continue
 		}
 		if line.JSON {
-			return printJSON(t.out, v.asJSON(driver.Line{Name: l.Name, Fence: l.Fence, Claims: []driver.Holder{h}}))
+			return printJSON(t.out, asLineJSON(v, driver.Line{Name: l.Name, Fence: l.Fence, Claims: []driver.Holder{h}}))
 		}
 		text := fmt.Sprintf("%s leads %s, token %s", by(h), c.Name, token(h.Fence))
 		if !h.Since.IsZero() {
@@ -79,20 +78,4 @@ func (c *electCommand) leader(ctx context.Context, t terminal, line *commandLine
 		return nil
 	}
 	return &exitError{exitHeld, fmt.Errorf("nobody leads %q, in %s", c.Name, v.store)}
-}
-
-// pause waits for a random time before standing again, so that those who lost together do not come back together.
-func (j *job) pause() error {
-	t := time.NewTimer(time.Duration(rand.Int64N(int64(min(*j.flags.TTL/3, time.Second)) + 1)))
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			return nil
-		case s := <-j.signals.C:
-			if err := j.whileWaiting(s); err != nil {
-				return err
-			}
-		}
-	}
 }

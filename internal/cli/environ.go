@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// What the command gets told. INTERLOCK_HELD lists the leases of the runs around it, the innermost last, one to a line: the lock's name,
-// the token, and the store, with tabs between them. None of them has control characters.
+// The environment of the command. INTERLOCK_HELD lists the leases of the runs around it, the
+// innermost last, one to a line: the lock's name, the token, and the store, with tabs between them.
+// None of them has control characters.
 const (
 	envName  = "INTERLOCK_NAME"
 	envFence = "INTERLOCK_FENCE"
@@ -26,7 +27,7 @@ func (a aroundLease) String() string {
 	return a.name + "\t" + strconv.FormatUint(a.fence, 10) + "\t" + a.store
 }
 
-// leasesAround reads INTERLOCK_HELD. What is not written as we write it tells nothing.
+// leasesAround reads INTERLOCK_HELD. Lines in another form are ignored.
 func leasesAround() (leases []aroundLease) {
 	for line := range strings.SplitSeq(os.Getenv(envHeld), "\n") {
 		if field := strings.Split(line, "\t"); len(field) == 3 {
@@ -38,7 +39,8 @@ func leasesAround() (leases []aroundLease) {
 	return leases
 }
 
-// environ is the command's environment: this process's, with nothing left of what a run around it said but its leases.
+// environ returns the command's environment: this process's, with the leases of the runs around it
+// and its own.
 func environ(own aroundLease) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
 		key, _, _ := strings.Cut(e, "=")
@@ -54,8 +56,8 @@ func environ(own aroundLease) []string {
 		envHeld+"="+strings.Join(held, "\n"))
 }
 
-// bareStore is a store as INTERLOCK_HELD names it, made of how it is called before people: without its user as well, since every process
-// that the command starts can read it.
+// bareStore returns a store's redacted URL without its user, for INTERLOCK_HELD: every process that
+// the command starts can read it.
 func bareStore(shown string) string {
 	scheme, rest, ok := strings.Cut(shown, "://")
 	if !ok {

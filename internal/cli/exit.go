@@ -84,12 +84,13 @@ func (e *commandError) Error() string {
 
 func (e *commandError) Unwrap() error { return e.err }
 
-// usage is an error of the command line.
+// usage returns an error of the command line.
 func usage(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// storeError is an error of the store: of how it was named, of what stands in it, of a lock that it never has, or of the store itself.
+// storeError returns an error of the store with its exit status: the URL is wrong, what stands
+// there is damaged, the store never has such a lock, or it cannot be used.
 func storeError(err error) error {
 	switch {
 	case errors.As(err, new(*driver.URLError)): // no such store can be there
@@ -102,7 +103,8 @@ func storeError(err error) error {
 	return &exitError{exitStore, err}
 }
 
-// starved is err with what is short, where no file descriptor was left: that says nothing of the store or of the lock.
+// starved returns err with what is short, where no file descriptor was left: such an error says
+// nothing of the store or of the lock.
 func starved(err error) error {
 	switch {
 	case errors.Is(err, syscall.EMFILE):

@@ -20,8 +20,8 @@ import (
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
 )
 
-// fenced is a program that writes TEXT into FILE under the token that it is given, and says whether that was refused.
-// With AGAIN it waits for a file of that name, and writes once more:
+// fenced is a program that writes TEXT into FILE under the token that it is given, and says whether
+// that was refused. With AGAIN it waits for a file of that name, and writes once more:
 //
 //	fenced FILE TEXT [AGAIN]
 func fenced() {
@@ -54,8 +54,9 @@ func fenced() {
 	<-time.NewTimer(time.Hour).C // it is killed before
 }
 
-// Everything of a job is frozen past the lease and continued: nothing can keep it from running on for a moment, here as
-// long as its guard stays frozen. Who comes next is told that it is still there. Its write is refused, and then it is killed.
+// Everything of a job is frozen past the lease and continued: nothing can keep it from running on
+// for a moment, here as long as its guard stays frozen. Who comes next is told that it is still
+// there. Its write is refused, and then it is killed.
 func TestFreeze(t *testing.T) {
 	for ttl := time.Second; !freezes(t, ttl); ttl *= 3 {
 		if ttl > guardtest.Patience() {
@@ -64,7 +65,8 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// freezes reports whether it could be judged: a machine that is too slow to renew in time ends the job before it is frozen.
+// freezes reports whether it could be judged: a machine that is too slow to renew in time ends the
+// job before it is frozen.
 func freezes(t *testing.T, ttl time.Duration) bool {
 	t.Helper()
 	dir := t.TempDir()

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A user whom /etc/passwd does not know, as one of a directory service, has the home that getent says; whom nobody knows has none.
+// A user whom /etc/passwd does not know, as one of a directory service, has the home that getent
+// says; whom nobody knows has none.
 func TestHome(t *testing.T) {
 	const nobody = 1_234_567_890 // is in no /etc/passwd
 	programs := t.TempDir()

@@ -1,16 +1,14 @@
 package cli
 
 import (
-	"encoding/json"
-	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
 
-// lineJSON is a line as programs read it. Tokens are strings: they may exceed what a JavaScript number carries.
+// lineJSON is a line as programs read it. Tokens are strings: they may exceed what a JavaScript
+// number carries.
 type lineJSON struct {
 	Name   string      `json:"name"`
 	Key    string      `json:"key"` // where the store keeps it
@@ -39,22 +37,21 @@ type claimJSON struct {
 	Foreign bool         `json:"foreign,omitempty"`
 }
 
-func (v *view) asJSON(l driver.Line) lineJSON {
+func asLineJSON(v *view, l driver.Line) lineJSON {
 	j := lineJSON{Name: l.Name, Key: v.key(l.Name), Fence: strconv.FormatUint(l.Fence, 10), Claims: []claimJSON{}}
 	for _, h := range l.Claims {
-		state := terminal{}.state(h)
 		j.Claims = append(j.Claims, claimJSON{
-			ID: h.PublicID, State: state, Kind: h.Kind.String(), Weight: h.Weight, Limit: h.Limit, Owner: h.Owner, Note: h.Note,
+			ID: h.PublicID, State: state(h), Kind: h.Kind.String(), Weight: h.Weight, Limit: h.Limit, Owner: h.Owner, Note: h.Note,
 			Since: known(h.Since), Until: known(h.Until), Fence: strconv.FormatUint(h.Fence, 10), Passes: h.Passes, Foreign: h.Foreign,
 		})
 	}
 	return j
 }
 
-func (v *view) jsonLines(lines []driver.Line) []lineJSON {
+func asLinesJSON(v *view, lines []driver.Line) []lineJSON {
 	all := []lineJSON{}
 	for _, l := range lines {
-		all = append(all, v.asJSON(l))
+		all = append(all, asLineJSON(v, l))
 	}
 	return all
 }
@@ -64,15 +61,4 @@ func known(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
-}
-
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
-
-func firstWord(s string) string {
-	word, _, _ := strings.Cut(s, " ")
-	return word
 }

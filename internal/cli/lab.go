@@ -9,8 +9,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Here stands what interlock-lab uses of this package, which knows nothing of the lab: the store by the same flags, the same exit
-// statuses, tables that look alike. What the lab links (torture, the play, test servers) is in no interlock.
+// Here stands what interlock-lab uses of this package, which knows nothing of the lab: the store by
+// the same flags, the same exit statuses, tables that look alike. What the lab links (torture, the
+// play, test servers) is in no interlock.
 
 // The exit statuses that interlock-lab has as well.
 const (
@@ -25,11 +26,13 @@ func WithStatus(status int, err error) error { return &exitError{status, err} }
 // StatusOf returns the exit status for an error, 0 for nil.
 func StatusOf(err error) int { return statusOf(err) }
 
-// StoreGiven reports whether the command line, which args is, names a store, by --store or --store-file.
+// StoreGiven reports whether the command line, which args is, names a store, by --store or
+// --store-file.
 func StoreGiven(args []string) bool { return given(args, "--store") || given(args, "--store-file") }
 
-// StoreURL returns the URL of the store: that of the flag --store, which a variable may have set, the first line of the file of
-// --store-file, or the embedded store of this user where both are empty; and a warning for people, if the URL was given in an unwise way.
+// StoreURL returns the URL of the store: that of the flag --store, which a variable may have set,
+// the first line of the file of --store-file, or the embedded store of this user where both are
+// empty; and a warning for people, if the URL was given in an unwise way.
 func StoreURL(args []string, store, file string) (storeURL, warning string, err error) {
 	return (&storeFlags{Store: store, StoreFile: file, args: args}).url()
 }
@@ -43,7 +46,8 @@ func TableStyle() table.Style {
 	}
 }
 
-// movedCommand is a command that interlock-lab has. Whatever follows its name, the answer is where it is.
+// movedCommand is a command that interlock-lab has. Whatever its arguments, the answer is where to
+// find it.
 type movedCommand struct {
 	Args []string `arg:"" optional:""`
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
-
-	"github.com/interlock-go/interlock/driver"
 )
 
 type lsCommand struct {
@@ -21,7 +18,7 @@ func (*lsCommand) Help() string {
 }
 
 // Run lists all lines with claims: what can be listed, and then what is wrong with the rest.
-func (c *lsCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+func (c *lsCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
 	v, err := line.view(ctx, t)
 	if err != nil {
 		return err
@@ -36,7 +33,7 @@ func (c *lsCommand) Run(ctx context.Context, t terminal, line *commandLine) erro
 	}
 	switch {
 	case line.JSON:
-		return errors.Join(printJSON(t.out, v.jsonLines(lines)), err)
+		return errors.Join(printJSON(t.out, asLinesJSON(v, lines)), err)
 	case len(lines) == 0:
 		of := ""
 		if c.Prefix != "" {
@@ -44,58 +41,7 @@ func (c *lsCommand) Run(ctx context.Context, t terminal, line *commandLine) erro
 		}
 		t.say("nobody holds or waits%s in %s", of, v.store)
 	default:
-		t.claims(lines, c.Output)
+		printClaims(t, lines, c.Output)
 	}
 	return err
-}
-
-type showCommand struct {
-	Name string `arg:"" help:"The lock's name."`
-}
-
-// Help implements kong.HelpProvider.
-func (*showCommand) Help() string {
-	return "Says in which store the name stands and where there: the path of its file, its key, its node, or its name where that is what stands in a table. " +
-		"Then everything about each who holds or waits, in order, nothing cut.\n\n" + columnsHelp("")
-}
-
-// Run shows one line.
-func (c *showCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
-	if err := named(c.Name); err != nil {
-		return err
-	}
-	v, err := line.view(ctx, t)
-	if err != nil {
-		return err
-	}
-	defer v.close()
-	l, err := v.Line(ctx, c.Name)
-	switch {
-	case err != nil:
-		return storeError(err)
-	case line.JSON:
-		return printJSON(t.out, v.asJSON(l))
-	}
-	t.show(v, l)
-	return nil
-}
-
-// show prints one line for people: where it stands, and all about its claims.
-func (t terminal) show(v *view, l driver.Line) {
-	upTo := ""
-	if l.Fence > 0 {
-		upTo = fmt.Sprintf(", tokens up to %d", l.Fence)
-	}
-	t.print("%s in %s%s", l.Name, v.store, upTo)
-	t.print("key: %s", v.key(l.Name))
-	if len(l.Claims) == 0 {
-		t.print("nobody holds it and nobody waits")
-		return
-	}
-	rows := [][]string{header()[nameColumn+1:]}
-	now := time.Now()
-	for _, h := range l.Claims {
-		rows = append(rows, t.row(l.Name, h, now)[nameColumn+1:])
-	}
-	printTable(t.out, rows, 0)
 }

@@ -10,7 +10,8 @@ import (
 
 type manCommand struct{}
 
-// Run prints the page of the manual, interlock(1), from the same table of commands and flags as the help.
+// Run prints the page of the manual, interlock(1), from the same table of commands and flags as the
+// help.
 func (manCommand) Run(t terminal, k *kong.Kong) error {
 	version, _ := versions()
 	p := &manPage{}
@@ -151,7 +152,8 @@ func arguments(command *kong.Node) string {
 	return strings.Join(append([]string{`[\fIflags\fR]`}, words...), " ")
 }
 
-// roff writes text so that roff shows it as it is: a dash as a person would type it, and no line begins a request.
+// roff writes text so that roff shows it as it is: a dash as a person would type it, and no line
+// begins a request.
 func roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'").Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

@@ -11,7 +11,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// The page of the manual has every command and every flag that the help has, and man reads it without a complaint.
+// The page of the manual has every command and every flag that the help has, and man reads it
+// without a complaint.
 func TestManualPage(t *testing.T) {
 	t.Parallel()
 	interlock := func(args ...string) string {

@@ -21,7 +21,7 @@ type masterJSON struct {
 }
 
 // Run shows the masters of a quorum, or takes dead ones out of it.
-func (c *mastersCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+func (c *mastersCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
 	d, name, err := line.open(ctx, t)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (c *mastersCommand) Run(ctx context.Context, t terminal, line *commandLine)
 	return err
 }
 
-// look asks the masters, and gives up those that are to be.
+// look asks the masters, and gives up those of --give-up.
 func (c *mastersCommand) look(ctx context.Context, q driver.Quorum) ([]driver.Master, error) {
 	masters, err := q.Masters(ctx)
 	if err == nil && len(c.GiveUp) > 0 {

@@ -9,7 +9,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// The masters of a quorum are shown with what keeps them from voting, and who is dead is given up, and nobody else.
+// The masters of a quorum are shown with what keeps them from voting, and who is dead is given up,
+// and nobody else.
 func TestMasters(t *testing.T) {
 	t.Parallel()
 	set := []*servertest.Server{servertest.Redis(t), servertest.Redis(t), servertest.Redis(t)}
@@ -59,7 +60,8 @@ func TestMasters(t *testing.T) {
 	said(complaint, "want --store redlock://A,B,C")
 }
 
-// Whoever looks at masters that nobody has used writes nothing there: a max_ttl by mistake would be that of their set.
+// Whoever looks at masters that nobody has used writes nothing there: a max_ttl by mistake would be
+// that of their set.
 func TestALookMakesNoSetOfMasters(t *testing.T) {
 	t.Parallel()
 	set := []*servertest.Server{servertest.Redis(t), servertest.Redis(t), servertest.Redis(t)}

@@ -8,17 +8,19 @@ import (
 	"strings"
 )
 
-// oneLine is an error as people read it.
+// oneLine returns an error as people read it.
 func oneLine(err error) string { return inOneLine(err.Error()) }
 
-// inOneLine is a message in one line, which says each thing once. An error grows as it comes up, and each on its way tells what it knows:
-// the store where it wanted to connect to, package net as well, and a client that has tried it both ways says all of it again.
+// inOneLine returns a message in one line, which says each thing once. An error grows as it comes
+// up, and each on its way tells what it knows: the store where it wanted to connect to, package net
+// as well, and a client that has tried it both ways says all of it again.
 //
-//	redlock: master 1 (a:1): not sent: redisconn: connect to a:1: not sent: dial tcp a:1: connect: connection refused
-//	redlock: master 1 (a:1): not sent: redisconn: connect: connection refused
+//	redlock: master 1 (a:1): not sent: redisconn: connect to a:1: not sent: dial tcp a:1: refused
+//	redlock: master 1 (a:1): not sent: redisconn: refused
 //
-// What is left out are lines that another one ends with; and in a part, up to a semicolon, what stood there between colons before, unless it
-// is quoted, and what is no more than a word or two and an address that was told.
+// What is left out are lines that another one ends with; and in a part, up to a semicolon, what
+// stood there between colons before, unless it is quoted, and what is no more than a word or two
+// and an address that was said.
 func inOneLine(message string) string {
 	var lines []string
 	message = strings.NewReplacer("rpc error: code = ", "", ": desc = ", ": ", " desc = ", ": ").Replace(message) // how gRPC writes a status
@@ -72,7 +74,8 @@ func isAddress(word string) bool {
 	return err == nil
 }
 
-// inStore is an error of a store with the store's name, where it does not say itself at which server.
+// inStore is an error of a store with the store's name, where it does not say itself at which
+// server.
 func inStore(err error, store string) error {
 	if u, wrong := url.Parse(store); wrong == nil && u.Host != "" {
 		for host := range strings.SplitSeq(u.Host, ",") {

@@ -58,8 +58,8 @@ func TestLostSaysWhy(t *testing.T) {
 		{nil, true, "its guard has died"},
 		{nil, false, "its time was over"},
 	} {
-		j := &job{name: "job", store: "file:/locks"}
-		if err := j.lost(c.why, c.guardDied); err.Error() != `lost "job", in file:/locks, and stopped the command: `+c.want || statusOf(err) != exitLost {
+		h := &hold{wanted: wanted{name: "job", store: "file:/locks"}}
+		if err := h.lost(c.why, c.guardDied); err.Error() != `lost "job", in file:/locks, and stopped the command: `+c.want || statusOf(err) != exitLost {
 			t.Errorf("%v: %q with status %d, want %q", c.why, err, statusOf(err), c.want)
 		}
 	}

@@ -13,8 +13,9 @@ type migrateCommand struct {
 	Print bool `help:"Print the SQL that makes everything in an empty database, and change nothing: that of PostgreSQL, where the store is no database."`
 }
 
-// Run makes the tables of a store that keeps locks in tables, or brings them to the version of this program.
-func (c *migrateCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+// Run makes the tables of a store that keeps locks in tables, or brings them to the version of this
+// program.
+func (c *migrateCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
 	storeURL, warning, err := line.url()
 	if err != nil {
 		return err

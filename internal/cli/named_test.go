@@ -13,8 +13,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// A page that tells people to type something of interlock tells them of a command and of flags that there are: torture and
-// demo, for two, are of interlock-lab.
+// A page that tells people to type something of interlock tells them of a command and of flags that
+// there are: torture and demo, for two, are of interlock-lab.
 func TestPagesNameWhatThereIs(t *testing.T) {
 	parser, err := newParser(&commandLine{}, terminal{out: io.Discard, err: io.Discard}, func(int) {})
 	if err != nil {

@@ -10,36 +10,39 @@ import (
 	"github.com/interlock-go/interlock/internal/guard"
 )
 
-// deadlock returns an error if to wait for the lock would be to wait for oneself: a run around this one holds it and ends only after this
-// one.
+// deadlock returns an error if the wait for the lock would never end: a run around this one holds
+// it and ends only after this one.
 //
-// INTERLOCK_HELD tells what the runs around this one hold. It may be old: what at(1) or a daemon has kept of it outlives the lease, and
-// another store may have the same name. So the store is asked whether that lease stands there, with that token, and the system whether
-// its holder is above this process. Then the rule decides, as the store would:
+// INTERLOCK_HELD tells what the runs around this one hold. It may be old: what at(1) or a daemon
+// has kept of it outlives the lease, and another store may have the same name. So the store is
+// asked whether that lease stands there, with that token, and the system whether its holder is
+// above this process. Then the rule decides, as the store would:
 //
 //	held around this one   wanted     who waits for whom
 //	exclusively            any        this one for that one
 //	shared                 exclusive  this one for that one
-//	shared                 shared     this one for somebody who wants it exclusively and waits for that one, where the store keeps order
-//	permits                permit     this one for that one, if no permit is left that another one could give back
+//	shared                 shared     this one for a writer that waits for that one, where the
+//	                                  store keeps order
+//	permits                permit     this one for that one, if it has all permits
 //
-// Somebody who begins to wait after the look makes a deadlock of the third kind that is not seen here.
-func (j *job) deadlock(ctx context.Context, d driver.Driver) error {
-	around := slices.DeleteFunc(leasesAround(), func(a aroundLease) bool { return a.name != j.name })
+// A writer that begins to wait after the store was asked makes a deadlock of the third kind that is
+// not seen here.
+func deadlock(ctx context.Context, d driver.Driver, w wanted) error {
+	around := slices.DeleteFunc(leasesAround(), func(a aroundLease) bool { return a.name != w.name })
 	i, ok := d.(driver.Inspector)
-	if len(around) == 0 || j.once || !ok {
+	if len(around) == 0 || !ok {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, tryPatience)
 	defer cancel()
-	l, err := i.Line(ctx, j.name)
+	l, err := i.Line(ctx, w.name)
 	if err != nil {
-		return nil // whoever asks for the lock next says what is wrong with the store
+		return nil // the request for the lock says what is wrong with the store
 	}
 	var exclusive, shared, writerWaits bool
 	permits := 0
 	for _, h := range l.Claims {
-		switch own := h.Held && slices.ContainsFunc(around, func(a aroundLease) bool { return a.is(h, bareStore(j.store)) }); {
+		switch own := h.Held && slices.ContainsFunc(around, func(a aroundLease) bool { return a.is(h, bareStore(w.store)) }); {
 		case !h.Held:
 			writerWaits = writerWaits || h.Kind.Exclusive()
 		case !own:
@@ -53,21 +56,22 @@ func (j *job) deadlock(ctx context.Context, d driver.Driver) error {
 	}
 	var stuck bool
 	switch {
-	case j.kind.Exclusive():
+	case w.kind.Exclusive():
 		stuck = exclusive || shared
-	case j.kind == driver.Read:
+	case w.kind == driver.Read:
 		stuck = exclusive || shared && writerWaits && d.Traits().Ordered
-	case j.kind == driver.Permit:
-		stuck = permits >= j.limit
+	case w.kind == driver.Permit:
+		stuck = permits >= w.limit
 	}
 	if !stuck {
 		return nil
 	}
-	return usage("%q is held by the run around this one (INTERLOCK_HELD names it), which would wait for this one, and this one for it", j.name)
+	return usage("%q is held by the run around this one (INTERLOCK_HELD names it), which would wait for this one, and this one for it", w.name)
 }
 
-// is reports whether h is this lease, of a run that this process descends from. Where the store does not say whose process it is, or names
-// one of another machine, which may have sent us here by ssh, the store's name decides.
+// is reports whether h is this lease, of a run that this process descends from. Where the store
+// does not say whose process it is, or names one of another machine, which may have sent us here by
+// ssh, the store's name decides.
 func (a aroundLease) is(h driver.Holder, store string) bool {
 	switch {
 	case a.fence != h.Fence || h.Foreign:

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// The README's first command by a user who is as new as useradd -m makes one: without ~/.local. Only root can make users;
-// the folders alone are made in TestMakeAbove for everybody.
+// The README's first command by a user who is as new as useradd -m makes one: without ~/.local.
+// Only root can make users; the folders alone are made in TestMakeAbove for everybody.
 func TestNewcomer(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Log("not root: no user can be made")

@@ -15,8 +15,8 @@ import (
 	"github.com/interlock-go/interlock/internal/cli"
 )
 
-// again returns what a message says twice between two semicolons: an address, a quoted name, a store, a label that ends with a colon, or
-// three words in a row.
+// again returns what a message says twice between two semicolons: an address, a quoted name, a
+// store, a label that ends with a colon, or three words in a row.
 func again(message string) string {
 	for part := range strings.SplitSeq(message, "; ") {
 		seen := map[string]bool{}

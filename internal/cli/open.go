@@ -17,33 +17,34 @@ type opened struct {
 	err    error
 }
 
-// open opens the store. One that cannot be reached is tried again for as long as the job waits, and for 15 s where nobody has said how long; with
-// --try it is tried once. Signals are answered meanwhile: one that would end a process ends the opening.
-func (j *job) open(ctx context.Context) (driver.Driver, string, error) {
+// openForJob opens the store of a job. One that cannot be reached is tried again for as long as the
+// job waits, and for 15 s where no time was given; a job that does not wait tries it once. Signals
+// are answered meanwhile: one that would end a process ends the opening.
+func openForJob(ctx context.Context, t terminal, f *storeFlags, p patience, signals *caught) (driver.Driver, string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	patience, trying := opening.Patience, new(tap) // of no store yet
-	j.outside = trying
-	if j.bounded {
-		ctx, cancel = context.WithTimeoutCause(ctx, j.patience, fmt.Errorf("no answer within %v", j.patience))
+	most, trying := opening.Patience, new(tap) // of no store yet
+	signals.outside = trying
+	if p.bounded {
+		ctx, cancel = context.WithTimeoutCause(ctx, p.forStore, fmt.Errorf("no answer within %v", p.forStore))
 		defer cancel()
-		patience = j.patience
+		most = p.forStore
 	}
-	if j.once {
-		patience = 0
+	if p.once {
+		most = 0
 	}
-	var trouble atomic.Pointer[string] // what the last try met
+	var last atomic.Pointer[string] // the error of the last try
 	done := make(chan opened, 1)
 	go func() {
 		var o opened
-		o.driver, o.store, o.err = j.line.openBy(ctx, j.t, func(ctx context.Context, url string) (driver.Driver, error) {
-			return opening.Within(ctx, patience, func(ctx context.Context) (driver.Driver, error) {
+		o.driver, o.store, o.err = f.openBy(ctx, t, func(ctx context.Context, url string) (driver.Driver, error) {
+			return opening.Within(ctx, most, func(ctx context.Context) (driver.Driver, error) {
 				trying.at.RLock()
 				d, err := driver.OpenURL(ctx, url)
 				trying.at.RUnlock()
 				if err != nil {
 					text := oneLine(err)
-					trouble.Store(&text)
+					last.Store(&text)
 				}
 				return d, err
 			})
@@ -56,13 +57,13 @@ func (j *job) open(ctx context.Context) (driver.Driver, string, error) {
 		select {
 		case o := <-done:
 			return o.driver, o.store, o.err
-		case s := <-j.signals.C:
-			if err := j.whileWaiting(s); err != nil {
+		case s := <-signals.C:
+			if err := signals.withoutCommand(s); err != nil {
 				return nil, "", err // nobody needs the store any more: the process ends
 			}
 		case <-late.C:
-			if why := trouble.Load(); why != nil && j.t.person {
-				j.say("waiting for the store: %s", *why)
+			if why := last.Load(); why != nil && t.person {
+				t.say("waiting for the store: %s", *why)
 			}
 		}
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// away is a port at which a server is not there yet: who comes is hung up on. come yields each of them.
+// away is a port at which a server is not there yet: who comes is hung up on. come yields each of
+// them.
 func away(t *testing.T) (port int, come <-chan struct{}, leave func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", servertest.Nobody(t)) // the port is the test's also when it has left
@@ -87,7 +88,8 @@ func (s *started) ends(t *testing.T, status int, says ...string) {
 	}
 }
 
-// Who waits for a lock waits for its store as well, as one that restarts, and gives up when the time is over.
+// Who waits for a lock waits for its store as well, as one that restarts, and gives up when the
+// time is over.
 func TestRun_WaitsForAStore(t *testing.T) {
 	t.Parallel()
 	port, come, leave := away(t)

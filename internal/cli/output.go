@@ -6,7 +6,8 @@ import (
 	"io"
 )
 
-// output is where the answers of a command go. It keeps the first error, for those who write lines and do not ask.
+// output is where the answers of a command go. It keeps the first error, for callers that write
+// lines and ignore errors.
 type output struct {
 	io.Writer
 	err error
@@ -20,7 +21,8 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// unless returns the error that a command has ended with, or that its answer could not be written where that is all.
+// unless returns the error that a command has ended with, or that its answer could not be written
+// where that is all.
 func (o *output) unless(err error) error {
 	if o.err == nil || err != nil && !errors.Is(err, o.err) {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/internal/printable"
 )
 
-// owner is one field, without blanks: program/user@host:pid, as far as that is known, with the name that the owner has given itself in the
-// place of the program.
+// owner returns an owner as one field, without blanks: program/user@host:pid, as far as that is
+// known, with the name that the owner has given itself in the place of the program.
 func owner(o driver.Owner) string {
 	what, where := o.Program, o.User
 	if o.Name != "" && o.Name != fmt.Sprintf("%s/%s/%d", o.Host, o.Program, o.PID) {
@@ -32,7 +32,8 @@ func owner(o driver.Owner) string {
 	return strings.ReplaceAll(printable.Text(what+where), " ", "_")
 }
 
-// field is whose a claim is, as a field of a table. Another program says of its owner what it likes, in a note, or nothing.
+// field returns the owner of a claim as a field of a table. Another program may say of its owner
+// what it likes, in a note, or nothing.
 func field(h driver.Holder) string {
 	switch {
 	case !h.Foreign:
@@ -45,7 +46,7 @@ func field(h driver.Holder) string {
 	return "foreign"
 }
 
-// by is whose a claim is, and what for, in a sentence.
+// by returns the owner of a claim and its note, for a sentence.
 func by(h driver.Holder) string {
 	text := owner(h.Owner)
 	switch {
@@ -72,7 +73,7 @@ func heldBy(h *driver.Holder) string {
 	return text
 }
 
-// age is how long ago something was.
+// age returns the time since t.
 func age(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -80,7 +81,7 @@ func age(t, now time.Time) string {
 	return short(now.Sub(t))
 }
 
-// left is how much of a claim's time is left.
+// left returns how much of a claim's time is left.
 func left(h driver.Holder, now time.Time) string {
 	if h.Until.IsZero() {
 		return "-"
@@ -88,7 +89,8 @@ func left(h driver.Holder, now time.Time) string {
 	return short(h.Until.Sub(now))
 }
 
-// short is a duration in six characters, cut and not rounded: no more time has passed or is left than it says.
+// short returns a duration in six characters, cut and not rounded: no more time has passed or is
+// left than it says.
 func short(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = max(d, 0); {

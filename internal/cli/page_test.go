@@ -30,8 +30,9 @@ func page(t *testing.T, name string) [][]string {
 	return blocks.FindAllStringSubmatch(string(text), -1)
 }
 
-// What the page about advisory locks has is run in its order: statements by the superuser, commands as the roles that they name, beside a
-// program that has locks by hand. What is Go stands in a test of package pglock.
+// What the page about advisory locks has is run in its order: statements by the superuser, commands
+// as the roles that they name, beside a program that has locks by hand. What is Go stands in a test
+// of package pglock.
 func TestPageFromAdvisoryLocks(t *testing.T) {
 	s := servertest.Postgres(t, "-c", "fsync=on") // else there is a warning between what is shown
 	admin := connect(t, s.URL())
@@ -157,12 +158,13 @@ func TestPageFromShedLock(t *testing.T) {
 	}
 }
 
-// leavesNobody begins a script that ends what it has in the background, also where it fails: that has the pipe of the script's output, which
-// is read until everybody has closed it.
+// leavesNobody begins a script that ends what it has in the background, also where it fails: that
+// has the pipe of the script's output, which is read until everybody has closed it.
 const leavesNobody = `trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT
 `
 
-// What the page about etcdctl has is run beside etcdctl, and its Go stands in a test of package etcdlock.
+// What the page about etcdctl has is run beside etcdctl, and its Go stands in a test of package
+// etcdlock.
 func TestPageFromEtcdctl(t *testing.T) {
 	s := servertest.Etcd(t)
 	code, err := os.ReadFile(filepath.Join("..", "..", "etcdlock", "example_etcdctl_test.go"))
@@ -214,7 +216,8 @@ kill $old`)
 // Who waits and whose place an operator takes away has not acquired the lock: status 75.
 func TestBrokenWaiter(t *testing.T) {
 	s := servertest.Etcd(t)
-	// A claim whose request had no answer in time leaves, and another one comes: who was seen may have gone when it is to be broken.
+	// A claim whose request had no answer in time leaves, and another one comes: who was seen may
+	// have gone when it is to be broken.
 	c := exec.CommandContext(t.Context(), "bash", "-e", "-c", leavesNobody+`
 interlock run held -- sleep 1000 & holder=$!
 until interlock show held | grep -q holds; do sleep 0.1; done
@@ -229,7 +232,8 @@ wait $waiter || echo status $?`)
 	}
 }
 
-// What the page about fencing has of a move between stores is run from a Redis to an etcd: tokens go on growing.
+// What the page about fencing has of a move between stores is run from a Redis to an etcd: tokens
+// go on growing.
 func TestPageFencing(t *testing.T) {
 	redis, etcd := servertest.Redis(t), servertest.Etcd(t)
 	at := strings.NewReplacer("localhost:6379", redis.Addr(), "localhost:2379", etcd.Addr())

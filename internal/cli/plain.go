@@ -9,13 +9,21 @@ import (
 	"unicode/utf8"
 )
 
-// plainRun reads the command line of a run that is written plainly, and returns nil for every other one, right or wrong: these are kong's, and
-// all messages are. Kong first makes a model of all commands and flags with their help, which takes longer than to take the lock. Plain is
+// plainLine is the line of a run that is written plainly.
+type plainLine struct {
+	commonFlags
+	Run runCommand
+}
+
+// plainRun reads the command line of a run that is written plainly, and returns nil for every other
+// one, right or wrong: these are kong's, and all messages are. Kong first makes a model of all
+// commands and flags with their help, which takes longer than to take the lock. Plain is
 //
 //	run [flag]… NAME [flag]… -- command [argument]…
 //
-// where a flag is one word, or has its value behind a = or in the next word. A test holds this to what kong makes of the same words.
-func plainRun(args []string) *commandLine {
+// where a flag is one word, or has its value behind a = or in the next word. A test holds this to
+// what kong makes of the same words.
+func plainRun(args []string) *plainLine {
 	end := slices.Index(args, "--")
 	if end < 2 || args[0] != "run" || end+1 == len(args) || strings.HasPrefix(args[end+1], "-") {
 		return nil
@@ -24,7 +32,7 @@ func plainRun(args []string) *commandLine {
 	if _, set := os.LookupEnv("INTERLOCK_STORE_FILE"); set || !utf8.ValidString(store) {
 		return nil
 	}
-	line := &commandLine{storeFlags: storeFlags{Store: store, args: args}}
+	line := &plainLine{commonFlags: commonFlags{storeFlags: storeFlags{Store: store, args: args}}}
 	r := &line.Run
 	r.ExitHeld, r.ExitLost, r.ExitStore, r.ExitData, r.ExitUsage = exitHeld, exitLost, exitStore, exitData, exitUsage
 	switches := map[string]*bool{
@@ -83,7 +91,8 @@ func plainRun(args []string) *commandLine {
 	return line
 }
 
-// into returns a function that reads a value into to, intoNew one that reads it into a new variable.
+// into returns a function that reads a value into to, intoNew one that reads it into a new
+// variable.
 func into[T any](to *T, read func(string) (T, error)) func(string) error {
 	return func(s string) (err error) {
 		*to, err = read(s)
@@ -104,14 +113,4 @@ func asGiven(s string) (string, error) { return s, nil }
 func number(s string) (int, error) {
 	n, err := strconv.ParseInt(s, 0, strconv.IntSize)
 	return int(n), err
-}
-
-// RunEarly is [Main] and the end of the process for a plain run in the embedded store, and returns at once for all else. It is for an init.
-func RunEarly(args []string) {
-	line := plainRun(args)
-	if line == nil || line.Store != "" && !strings.HasPrefix(line.Store, "file:") {
-		return
-	}
-	go func() { os.Exit(Main(args)) }() // not by this goroutine: until main begins it is bound to its thread, and slow to wake
-	select {}
 }

@@ -12,7 +12,7 @@ import (
 
 // byKong is the line as kong reads it, or nil if it is wrong or asks for help.
 func byKong(t interface{ Fatal(...any) }, args []string) *commandLine {
-	line := &commandLine{storeFlags: storeFlags{args: args}}
+	line := &commandLine{commonFlags: commonFlags{storeFlags: storeFlags{args: args}}}
 	parser, err := newParser(line, terminal{out: io.Discard, err: io.Discard}, func(int) { panic("exit") })
 	if err != nil {
 		t.Fatal(err)
@@ -25,11 +25,12 @@ func byKong(t interface{ Fatal(...any) }, args []string) *commandLine {
 }
 
 // same reports whether two lines say the same of a run.
-func same(a, b *commandLine) bool {
-	return reflect.DeepEqual(a.storeFlags, b.storeFlags) && a.JSON == b.JSON && a.Verbose == b.Verbose && reflect.DeepEqual(a.Run, b.Run)
+func same(a *plainLine, b *commandLine) bool {
+	return reflect.DeepEqual(a.commonFlags, b.commonFlags) && reflect.DeepEqual(a.Run, b.Run)
 }
 
-// What is read by hand is what kong reads, of lines that are made of the flags of run and of words that people mix up with them.
+// What is read by hand is what kong reads, of lines that are made of the flags of run and of words
+// that people mix up with them.
 func TestPlainRunIsAsKongReadsIt(t *testing.T) {
 	t.Setenv("INTERLOCK_STORE", "file:/of/the/environment")
 	flags := []string{

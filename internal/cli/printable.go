@@ -11,7 +11,8 @@ import (
 // width is how many cells of a terminal a text takes: East Asian characters take two.
 func width(s string) int { return text.StringWidthWithoutEscSequences(s) }
 
-// shorten cuts a text in the middle so that it takes no more cells than that: the beginning says what it is, and the end which one.
+// shorten cuts a text in the middle so that it takes no more cells than that: the beginning says
+// what it is, and the end which one.
 func shorten(s string, cells int) string {
 	const cut = "…"
 	if width(s) <= cells {
@@ -40,8 +41,8 @@ func shorten(s string, cells int) string {
 	return head + cut + tail
 }
 
-// units are the parts of a text that are not cut through: a character with its accents, or an escape of printable, half of which would read
-// as something else.
+// units are the parts of a text that are not cut through: a character with its accents, or an
+// escape of printable, half of which would read as something else.
 func units(s string) []string {
 	var parts []string
 	for len(s) > 0 {

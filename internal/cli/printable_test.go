@@ -17,8 +17,8 @@ import (
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
 )
 
-// Whatever a name and a note are, nothing that a person is shown of them turns text around, is unseen, or reaches the terminal; and
-// programs get them as they are.
+// Whatever a name and a note are, nothing that a person is shown of them turns text around, is
+// unseen, or reaches the terminal; and programs get them as they are.
 func TestNobodySeesWhatIsNotShown(t *testing.T) {
 	t.Parallel()
 	const (

@@ -14,7 +14,7 @@ type pruneCommand struct {
 }
 
 // Run removes what the store keeps of names that nobody locks any more.
-func (c *pruneCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+func (c *pruneCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
 	d, name, err := line.open(ctx, t)
 	if err != nil {
 		return err

@@ -6,7 +6,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// An operator removes the counters of names that nobody locks any more, and no other store takes that for something else.
+// An operator removes the counters of names that nobody locks any more, and no other store takes
+// that for something else.
 func TestPruneCommand(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)

@@ -30,7 +30,8 @@ func recipe(t *testing.T, language, has string) string {
 	return ""
 }
 
-// workshop is a folder with a job that writes a line each time it runs, ends when there is a file done, and says what it has said.
+// workshop is a folder with a job that writes a line each time it runs, ends when there is a file
+// done, and says what it has said.
 type workshop struct {
 	dir, job, runs string
 	env            []string
@@ -62,7 +63,8 @@ func (w workshop) ran() int {
 	return bytes.Count(text, []byte("\n"))
 }
 
-// begin starts a program that holds the lock, and waits until its job runs. It is killed at the end of the test.
+// begin starts a program that holds the lock, and waits until its job runs. It is killed at the end
+// of the test.
 func (w workshop) begin(t *testing.T, program string, args ...string) {
 	t.Helper()
 	before := w.ran()
@@ -91,7 +93,8 @@ func (w workshop) end(t *testing.T, program string, args ...string) (said string
 	return string(out), c.ProcessState.ExitCode()
 }
 
-// Of three machines one runs the job of cron, and the others say nothing, also when the job is over at once.
+// Of three machines one runs the job of cron, and the others say nothing, also when the job is over
+// at once.
 func TestRecipe_Cron(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -150,7 +153,8 @@ func TestRecipe_Timer(t *testing.T) {
 	}
 }
 
-// The script runs once at a time, with its arguments, however it is started: also by a shell, in which it has no path.
+// The script runs once at a time, with its arguments, however it is started: also by a shell, in
+// which it has no path.
 func TestRecipe_Script(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)

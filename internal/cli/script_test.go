@@ -81,7 +81,8 @@ type line struct {
 	} `json:"claims"`
 }
 
-// endAll kills whoever holds or waits, as a script that failed leaves them; their commands end with them.
+// endAll kills whoever holds or waits, as a script that failed leaves them; their commands end with
+// them.
 func endAll(store string) {
 	ls := exec.Command("interlock", "ls", "--json", "--store", store)
 	out, err := ls.Output()
@@ -123,8 +124,9 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// answered N PROGRAM ARGS… is exits for a program that gives the store little time. On a busy machine that is over before the store has
-// answered anything, which exit status 69 says: it runs again.
+// answered N PROGRAM ARGS… is exits for a program that gives the store little time. On a busy
+// machine that is over before the store has answered anything, which exit status 69 says: it runs
+// again.
 func answered(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: answered STATUS PROGRAM [ARG…]")
@@ -155,7 +157,8 @@ func status(ts *testscript.TestScript, words []string) int {
 	return ee.ExitCode()
 }
 
-// serves is a command that starts a server and makes it the store of what follows. ADDR is its address.
+// serves is a command that starts a server and makes it the store of what follows. ADDR is its
+// address.
 func serves(start func(context.Context, servertest.Options) (*servertest.Server, error)) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) > 0 {
@@ -171,7 +174,8 @@ func serves(start func(context.Context, servertest.Options) (*servertest.Server,
 	}
 }
 
-// shedlock starts a database, postgres or mariadb, makes ShedLock's table there and that the store of what follows.
+// shedlock starts a database, postgres or mariadb, makes ShedLock's table there and that the store
+// of what follows.
 func shedlock(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: shedlock postgres|mariadb")
@@ -197,7 +201,8 @@ func shedlock(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// until PATTERN PROGRAM ARGS… runs a program again and again until its output matches; ! until, until it does not.
+// until PATTERN PROGRAM ARGS… runs a program again and again until its output matches; ! until,
+// until it does not.
 func until(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: until PATTERN PROGRAM [ARG…]")

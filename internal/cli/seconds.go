@@ -23,7 +23,8 @@ func decodeWait(c *kong.DecodeContext, target reflect.Value) error {
 	return err
 }
 
-// waitTime reads a time to wait: seconds, as flock(1), timeout(1) and sleep(1) take them, or a duration.
+// waitTime reads a time to wait: seconds, as flock(1), timeout(1) and sleep(1) take them, or a
+// duration.
 func waitTime(text string) (time.Duration, error) {
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
 		if n *= float64(time.Second); n >= 0 && n < math.MaxInt64 {

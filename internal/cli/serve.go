@@ -3,15 +3,13 @@ package cli
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/interlock-go/interlock/driver"
 )
 
-// Serving is what the command line of serve says, as internal/serve.Options has it. The command does not import that package: most runs need no
-// server, and a program with the embedded store alone would link one.
+// Serving is what the command line of serve says, as internal/serve.Options has it. The command
+// does not import that package: most runs need no server, and a program with the embedded store
+// alone would link one.
 type Serving struct {
 	Stores [][2]string // the name and the URL of each
 
@@ -62,7 +60,7 @@ func (*serveCommand) Help() string {
 }
 
 // Run serves until a signal.
-func (c *serveCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+func (c *serveCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
 	if Serve == nil {
 		return usage(`this program has no server: import _ "github.com/interlock-go/interlock/command/serve" to have it`)
 	}
@@ -99,8 +97,9 @@ func (c *serveCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 	})
 }
 
-// newServeLog is the log of a server: lines of keys and values, or of JSON, with what was changed by whom.
-func newServeLog(t terminal, line *commandLine) *slog.Logger {
+// newServeLog is the log of a server: lines of keys and values, or of JSON, with what was changed
+// by whom.
+func newServeLog(t terminal, line *commonFlags) *slog.Logger {
 	o := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if line.Verbose {
 		o.Level = slog.LevelDebug
@@ -109,74 +108,4 @@ func newServeLog(t terminal, line *commandLine) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(t.err, o))
 	}
 	return slog.New(slog.NewTextHandler(t.err, o))
-}
-
-// stores returns the names and URLs of all stores that are named: by each --store, by each line of the file, or as for the other commands.
-func (f *storeFlags) stores(t terminal) (stores [][2]string, err error) {
-	last, _, err := f.url() // which refuses what contradicts itself
-	if err != nil {
-		return nil, err
-	}
-	urls := f.each()
-	if slices.ContainsFunc(urls, func(u string) bool {
-		_, u = storeName(u)
-		return hasPassword(u)
-	}) {
-		t.warn(passwordShown)
-	}
-	if len(urls) == 0 && f.StoreFile != "" {
-		b, err := f.file()
-		if err != nil {
-			return nil, err
-		}
-		urls = storeLines(b)
-	}
-	if len(urls) == 0 {
-		urls = []string{last}
-	}
-	for _, u := range urls {
-		name, u := storeName(u)
-		if name == "" {
-			name = "default"
-		}
-		if scheme, _, _ := strings.Cut(u, ":"); strings.EqualFold(scheme, "mem") {
-			return nil, usage("%s is the memory of one process: nothing of it would be seen here: want a store that all share, as file:PATH", driver.Redact(u))
-		}
-		stores = append(stores, [2]string{name, u})
-	}
-	return stores, nil
-}
-
-// each returns the values of all flags --store. Kong keeps the last one.
-func (f *storeFlags) each() (urls []string) {
-	for i, a := range f.args {
-		switch value, ok := strings.CutPrefix(a, "--store="); {
-		case a == "--":
-			return urls
-		case ok:
-			urls = append(urls, value)
-		case a == "--store" && i+1 < len(f.args):
-			urls = append(urls, f.args[i+1])
-		}
-	}
-	return urls
-}
-
-// storeLines returns the stores of a file with one in each line.
-func storeLines(b []byte) (urls []string) {
-	for line := range strings.Lines(string(b)) {
-		if text := strings.TrimSpace(line); text != "" && !strings.HasPrefix(text, "#") {
-			urls = append(urls, text)
-		}
-	}
-	return urls
-}
-
-// storeName returns the name before a store's URL, as in orders=redis://HOST, and the URL.
-func storeName(text string) (name, url string) {
-	name, url, ok := strings.Cut(text, "=")
-	if !ok || strings.ContainsAny(name, ":/?@") {
-		return "", text
-	}
-	return name, url
 }

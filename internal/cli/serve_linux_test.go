@@ -75,7 +75,8 @@ func get(t *testing.T, u string, headers ...string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// The server shows what stands in the stores that it was told of, reads its tokens again by SIGHUP, and ends by SIGTERM with 0.
+// The server shows what stands in the stores that it was told of, reads its tokens again by SIGHUP,
+// and ends by SIGTERM with 0.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -200,8 +201,9 @@ func TestServeBySystemd(t *testing.T) {
 	})
 }
 
-// The image has the program alone, as a user who may do nothing, and the program starts by the words that the image has. No registry is asked here:
-// that the base has what Go programs without cgo need (certificates, zones, /tmp) is its own promise.
+// The image has the program alone, as a user who may do nothing, and the program starts by the
+// words that the image has. No registry is asked here: that the base has what Go programs without
+// cgo need (certificates, zones, /tmp) is its own promise.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "Dockerfile"))

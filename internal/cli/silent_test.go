@@ -14,7 +14,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A server that takes connections and never answers does not hold up who does not want to wait, nor who has waited long enough.
+// A server that takes connections and never answers does not hold up who does not want to wait, nor
+// who has waited long enough.
 func TestSilentStore(t *testing.T) {
 	var addrs []string
 	for range 3 {
@@ -53,7 +54,8 @@ func TestSilentStore(t *testing.T) {
 	}
 }
 
-// A store that falls silent before the release costs the command nothing but the certainty that others get the lock now, and people are told.
+// A store that falls silent before the release costs the command nothing but the certainty that
+// others get the lock now, and people are told.
 func TestReleaseIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	for _, quiet := range []bool{false, true} {

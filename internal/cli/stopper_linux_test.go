@@ -20,10 +20,11 @@ import (
 
 const starts = 60
 
-// stopper is a shell that stops its job and continues it all the time while it starts, as Ctrl-Z and fg do. Every other
-// time it kills interlock when what the guard has forked is stopped, too. A process forks by a copy of itself, and until
-// that executes another program the thread that forked sleeps: if the copy is stopped then, the thread can neither be
-// stopped nor do anything. Nor can the process, if it collects garbage at that moment, so there is always some to collect.
+// stopper is a shell that stops its job and continues it all the time while it starts, as Ctrl-Z
+// and fg do. Every other time it kills interlock when what the guard has forked is stopped, too. A
+// process forks by a copy of itself, and until that executes another program the thread that forked
+// sleeps: if the copy is stopped then, the thread can neither be stopped nor do anything. Nor can
+// the process, if it collects garbage at that moment, so there is always some to collect.
 func stopper() {
 	for i := range starts {
 		err := stopAndContinue(i%2 == 1)
@@ -68,8 +69,8 @@ func stopAndContinue(kill bool) error {
 	}
 }
 
-// forked goes on stopping the group of a stopped interlock for a moment, in which its guard may fork, and returns what the
-// guard has forked if that is stopped, else 0.
+// forked goes on stopping the group of a stopped interlock for a moment, in which its guard may
+// fork, and returns what the guard has forked if that is stopped, else 0.
 func forked(pid int) int {
 	for end := time.Now().Add(time.Millisecond); time.Now().Before(end); {
 		_ = unix.Kill(-pid, unix.SIGTSTP)
@@ -134,7 +135,8 @@ func changed(pid int) (unix.WaitStatus, error) {
 	}
 }
 
-// condition says on one line what the threads of a process do, and which signals wait for them, are blocked and caught.
+// condition says on one line what the threads of a process do, and which signals wait for them, are
+// blocked and caught.
 func condition(pid int) (seen string) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
 	for _, dir := range threads {

@@ -6,13 +6,15 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/lockname"
 )
 
-// storeFlags say which store.
+// storeFlags name the store.
 type storeFlags struct {
 	Store     string `help:"The store's URL, as file:DIRECTORY, redis://HOST or postgres://USER@HOST/DATABASE; interlock --help has all kinds, and where to read of each. Default: the embedded store of this user." placeholder:"URL" env:"INTERLOCK_STORE"`
 	StoreFile string `help:"A file whose first line is the store's URL, so that its password is not seen by others." placeholder:"FILE" env:"INTERLOCK_STORE_FILE" type:"path"`
@@ -21,7 +23,8 @@ type storeFlags struct {
 	content []byte   // of the file, once it is read
 }
 
-// file returns what stands in the file of --store-file. It is read once: a pipe, as a shell's <(command) is one, has it once.
+// file returns what stands in the file of --store-file. It is read once: a pipe, as a shell's
+// <(command) is one, has it once.
 func (f *storeFlags) file() ([]byte, error) {
 	if f.content == nil {
 		b, err := os.ReadFile(f.StoreFile)
@@ -85,9 +88,9 @@ func hasPassword(storeURL string) bool {
 	return secret || u.Query().Has("password")
 }
 
-// makeAbove makes the folders above the default store. A new user has no ~/.local/state, and programs that want one make it
-// for the user alone (XDG Base Directory Specification). A store that was named must have its folder: there a new one would be
-// a misspelt one.
+// makeAbove makes the folders above the default store. A new user has no ~/.local/state, and
+// programs that want one make it for the user alone (XDG Base Directory Specification). Nothing is
+// made above a store that was named: its name may be misspelt.
 func makeAbove(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return &exitError{exitStore, fmt.Errorf("cannot make the folder of the embedded store: %w: want a home that this user may write to, or --store file:PATH", err)}
@@ -95,7 +98,8 @@ func makeAbove(dir string) error {
 	return nil
 }
 
-// given reports whether a flag stands on the command line, before the arguments of the command that run runs.
+// given reports whether a flag stands on the command line, before the arguments of the command that
+// run runs.
 func given(args []string, flag string) bool {
 	for _, a := range args {
 		if a == "--" {
@@ -108,7 +112,7 @@ func given(args []string, flag string) bool {
 	return false
 }
 
-// empty reports whether a flag stands there with an empty value. The value that kong gives of a path is never empty.
+// empty reports whether a flag is given an empty value. Kong does not say so of a path.
 func empty(args []string, flag string) bool {
 	for i, a := range args {
 		switch {
@@ -121,15 +125,16 @@ func empty(args []string, flag string) bool {
 	return false
 }
 
-// givenBoth reports whether both ways to name a store were used with the same authority: both flags, or both variables.
+// givenBoth reports whether both ways to name a store were used with the same authority: both
+// flags, or both variables.
 func givenBoth(args []string, getenv func(string) string) bool {
 	store, file := given(args, "--store"), given(args, "--store-file")
 	return store && file || !store && !file && getenv("INTERLOCK_STORE") != "" && getenv("INTERLOCK_STORE_FILE") != ""
 }
 
-// defaultStore is the folder of the embedded store of the effective user. It comes from the password entry and never
-// from HOME or XDG_*, which cron, systemd and sudo set otherwise than a login does: two of them would silently have two
-// stores, and no exclusion.
+// defaultStore is the folder of the embedded store of the effective user. It comes from the
+// password entry and never from HOME or XDG_*, which cron, systemd and sudo set otherwise than a
+// login does: two of them would silently have two stores, and no exclusion.
 func defaultStore() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/var/lib/interlock", nil
@@ -144,12 +149,12 @@ func defaultStore() (string, error) {
 		"INTERLOCK_STORE; under systemd with StateDirectory=NAME and Environment=INTERLOCK_STORE=file:/var/lib/NAME", os.Geteuid())}
 }
 
-// open opens the store by one try. It returns how to call the store before people.
+// open opens the store by one try. The name is the URL without its secrets, for people.
 func (f *storeFlags) open(ctx context.Context, t terminal) (d driver.Driver, name string, err error) {
 	return f.openBy(ctx, t, driver.OpenURL)
 }
 
-// openBy opens the store by a function of its URL, and says so if it was named unwisely.
+// openBy opens the store by a function of its URL, and warns if the password can be read by others.
 func (f *storeFlags) openBy(ctx context.Context, t terminal, open func(context.Context, string) (driver.Driver, error)) (d driver.Driver, name string, err error) {
 	storeURL, warning, err := f.url()
 	if err != nil {
@@ -167,14 +172,7 @@ func (f *storeFlags) openBy(ctx context.Context, t terminal, open func(context.C
 	return d, driver.Redact(storeURL), nil
 }
 
-// view is a store that was opened for a look.
-type view struct {
-	driver.Inspector
-	store string // for people
-	close func()
-}
-
-// view opens the store for a look.
+// view opens the store for reading.
 func (f *storeFlags) view(ctx context.Context, t terminal) (*view, error) {
 	d, name, err := f.openBy(ctx, t, driver.LookURL)
 	if err != nil {
@@ -190,18 +188,83 @@ func (f *storeFlags) view(ctx context.Context, t terminal) (*view, error) {
 	return v, nil
 }
 
-// named refuses a name that is empty, as that of a variable that is not set. Any other may stand in a store, by whatever program.
-func named(name string) error {
-	if name == "" {
-		return usage("%w", lockname.Check(name))
+// choose sets the flag, if it is one of those that name the store.
+func (f *storeFlags) choose(flag, value string) {
+	switch flag {
+	case "--store":
+		f.Store = value
+	case "--store-file":
+		f.StoreFile = kong.ExpandPath(value)
 	}
-	return nil
 }
 
-// key returns where the store keeps a name, as interlock.Client.Key does.
-func (v *view) key(name string) string {
-	if k, ok := v.Inspector.(driver.Keyer); ok {
-		return k.Key(name)
+// stores returns the names and URLs of all stores that are named: by each --store, by each line of
+// the file, or as for the other commands.
+func (f *storeFlags) stores(t terminal) (stores [][2]string, err error) {
+	last, _, err := f.url() // which refuses what contradicts itself
+	if err != nil {
+		return nil, err
 	}
-	return name
+	urls := f.each()
+	if slices.ContainsFunc(urls, func(u string) bool {
+		_, u = storeName(u)
+		return hasPassword(u)
+	}) {
+		t.warn(passwordShown)
+	}
+	if len(urls) == 0 && f.StoreFile != "" {
+		b, err := f.file()
+		if err != nil {
+			return nil, err
+		}
+		urls = storeLines(b)
+	}
+	if len(urls) == 0 {
+		urls = []string{last}
+	}
+	for _, u := range urls {
+		name, u := storeName(u)
+		if name == "" {
+			name = "default"
+		}
+		if scheme, _, _ := strings.Cut(u, ":"); strings.EqualFold(scheme, "mem") {
+			return nil, usage("%s is the memory of one process: nothing of it would be seen here: want a store that all share, as file:PATH", driver.Redact(u))
+		}
+		stores = append(stores, [2]string{name, u})
+	}
+	return stores, nil
+}
+
+// each returns the values of all flags --store. Kong keeps the last one.
+func (f *storeFlags) each() (urls []string) {
+	for i, a := range f.args {
+		switch value, ok := strings.CutPrefix(a, "--store="); {
+		case a == "--":
+			return urls
+		case ok:
+			urls = append(urls, value)
+		case a == "--store" && i+1 < len(f.args):
+			urls = append(urls, f.args[i+1])
+		}
+	}
+	return urls
+}
+
+// storeLines returns the stores of a file with one in each line.
+func storeLines(b []byte) (urls []string) {
+	for line := range strings.Lines(string(b)) {
+		if text := strings.TrimSpace(line); text != "" && !strings.HasPrefix(text, "#") {
+			urls = append(urls, text)
+		}
+	}
+	return urls
+}
+
+// storeName returns the name before a store's URL, as in orders=redis://HOST, and the URL.
+func storeName(text string) (name, url string) {
+	name, url, ok := strings.Cut(text, "=")
+	if !ok || strings.ContainsAny(name, ":/?@") {
+		return "", text
+	}
+	return name, url
 }

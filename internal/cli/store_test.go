@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// The default store comes from the password entry, whatever the environment says: cron, systemd and sudo say otherwise
-// than a login does, and two stores would exclude nobody.
+// The default store comes from the password entry, whatever the environment says: cron, systemd and
+// sudo say otherwise than a login does, and two stores would exclude nobody.
 func TestDefaultStore(t *testing.T) {
 	want := "/var/lib/interlock"
 	if uid := os.Geteuid(); uid != 0 {
@@ -31,7 +31,8 @@ func TestDefaultStore(t *testing.T) {
 	}
 }
 
-// What is missing above the default store is made, for the user alone, and what is there is left as it is.
+// What is missing above the default store is made, for the user alone, and what is there is left as
+// it is.
 func TestMakeAbove(t *testing.T) {
 	home := t.TempDir()
 	if err := os.Mkdir(filepath.Join(home, ".local"), 0o755); err != nil {
@@ -93,7 +94,8 @@ func TestStoreChoice(t *testing.T) {
 	}
 }
 
-// A file of stores may be a pipe, as a shell's <(command) is: it is read once, and each of its lines is a store.
+// A file of stores may be a pipe, as a shell's <(command) is: it is read once, and each of its
+// lines is a store.
 func TestStoresOfAPipe(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

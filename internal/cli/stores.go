@@ -38,7 +38,7 @@ func schemes() []string {
 	return slices.DeleteFunc(driver.Schemes(), func(scheme string) bool { return scheme == "mem" })
 }
 
-// withoutMemory is an error of a store's URL that tells people only the schemes that can be named.
+// withoutMemory returns an error of a store's URL with only the schemes that can be named in it.
 func withoutMemory(err error) error {
 	if !errors.As(err, new(*driver.URLError)) {
 		return err
@@ -74,7 +74,7 @@ func knownStores() (kinds []storeKind) {
 	return kinds
 }
 
-// storesHelp says so for help, where a line that is indented stays as it is.
+// storesHelp lists them for help, where a line that is indented stays as it is.
 func storesHelp() string {
 	var b strings.Builder
 	b.WriteString(storesTitle + "\n\n")

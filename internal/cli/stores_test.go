@@ -13,7 +13,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// The help has every store that Interlock has, in a form that opens it: what fails then is not the URL.
+// The help has every store that Interlock has, in a form that opens it: what fails then is not the
+// URL.
 func TestHelpOfStores(t *testing.T) {
 	t.Parallel()
 	var told []string

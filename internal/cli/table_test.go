@@ -11,7 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/printable"
 )
 
-// hostile are lines such as nobody wants to see: names and owners of any length and script, the longest times and tokens.
+// hostile are lines such as nobody wants to see: names and owners of any length and script, the
+// longest times and tokens.
 func hostile() []driver.Line {
 	now := time.Now()
 	holder := func(o driver.Owner) driver.Holder {
@@ -38,12 +39,13 @@ func hostile() []driver.Line {
 	return lines
 }
 
-// However long names, owners and notes are, and of whatever script, no row is wider than it may be, and of what is cut both ends are left.
+// However long names, owners and notes are, and of whatever script, no row is wider than it may be,
+// and of what is cut both ends are left.
 func TestListFits(t *testing.T) {
 	t.Parallel()
 	for columns, limit := range map[int]int{0: 80, 40: 80, 80: 80, 132: 132} {
 		var out bytes.Buffer
-		terminal{out: &out, columns: columns}.claims(hostile(), "narrow")
+		printClaims(terminal{out: &out, columns: columns}, hostile(), "narrow")
 		rows := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 		if len(rows) != 13 {
 			t.Fatalf("%d rows, want a header and 12:\n%s", len(rows), &out)
@@ -72,7 +74,7 @@ func TestWideListHasAll(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	lines := hostile()
-	terminal{out: &out, columns: 80}.claims(lines, "wide")
+	printClaims(terminal{out: &out, columns: 80}, lines, "wide")
 	for _, l := range lines {
 		for _, h := range l.Claims {
 			for _, want := range []string{printable.Text(l.Name) + " ", " " + field(h) + " ", " " + h.PublicID + " ", strings.TrimSpace(h.Note) + "\n", " " + kind(h) + " "} {
@@ -200,7 +202,8 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// The log of a line has its header once. Each change is a row for whom it is about; who has left is told, and when nobody is there.
+// The log of a line has its header once. Each change is a row for whom it is about; who has left is
+// told, and when nobody is there.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

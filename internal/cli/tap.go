@@ -11,12 +11,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// tap is a store with a look at what goes through it: run needs the files that its command must inherit, and must not be
-// stopped by Ctrl-Z in the middle of a request, where it could hold up others.
+// tap is a driver that watches the requests made through it: run needs the files that its command
+// must inherit, and must not be stopped by Ctrl-Z in the middle of a request, where it could hold
+// up others.
 type tap struct {
 	driver.Driver
 
-	// at is read-locked during each request. It is locked while this process is stopped, if that came about in time.
+	// at is read-locked during each request. It is locked while this process is stopped, if that
+	// came about in time.
 	at     sync.RWMutex
 	locked bool
 
@@ -39,7 +41,8 @@ func (t *tap) Open(ctx context.Context, s driver.Spec) (driver.Session, error) {
 	return &tappedSession{session, t}, nil
 }
 
-// inherit returns the files of the session that was opened last: run has one claim, and so one session.
+// inherit returns the files of the session that was opened last: run has one claim, and so one
+// session.
 func (t *tap) inherit() []*os.File {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,8 +59,9 @@ func (t *tap) owns(h driver.Holder) bool {
 	return bytes.Equal(h.Owner.Encode(), t.owner)
 }
 
-// Lock implements sync.Locker for guard.StopSelf: it waits until no request is under way. A store that does not answer
-// must not keep a person waiting who pressed Ctrl-Z, so it waits for a moment only.
+// Lock implements sync.Locker for guard.StopSelf: it waits until no request is under way. A store
+// that does not answer must not keep a person waiting who pressed Ctrl-Z, so it waits for a moment
+// only.
 func (t *tap) Lock() {
 	const most, step = 100 * time.Millisecond, time.Millisecond
 	for end := time.Now().Add(most); ; <-time.NewTimer(step).C {
@@ -74,7 +78,8 @@ func (t *tap) Unlock() {
 	}
 }
 
-// tappedSession hands on everything that one claim needs. A wait is no request here: it holds nothing for long.
+// tappedSession forwards the calls that one claim needs. A wait is no request here: while it lasts
+// no other client is held up.
 type tappedSession struct {
 	driver.Session
 	tap *tap
@@ -101,7 +106,7 @@ func (s *tappedSession) Renew(ctx context.Context) (driver.Renewal, error) {
 	return s.Session.Renew(ctx)
 }
 
-// Lost implements driver.LossNotifier; it yields nothing where the store does not tell.
+// Lost implements driver.LossNotifier; it yields nothing where the store does not notify.
 func (s *tappedSession) Lost() <-chan driver.Loss {
 	if n, ok := s.Session.(driver.LossNotifier); ok {
 		return n.Lost()
@@ -117,8 +122,8 @@ func (s *tappedSession) Nudge() <-chan struct{} {
 	return nil
 }
 
-// renewals is an interlock.Tracer that says when the end of trust may have moved. It is called with locks held, so it
-// only leaves word.
+// renewals is an interlock.Tracer that says when the end of trust may have moved. It is called with
+// locks held, so it sends on a channel and never blocks.
 type renewals chan struct{}
 
 // WaitStart implements interlock.Tracer.

@@ -99,7 +99,8 @@ func TestTerminal_CtrlZ(t *testing.T) {
 	p.Shows(t, "status 0")
 }
 
-// A command that stops itself alone, as ssh does by ~^Z, gives the shell its terminal back, and goes on with fg, once for each time.
+// A command that stops itself alone, as ssh does by ~^Z, gives the shell its terminal back, and
+// goes on with fg, once for each time.
 func TestTerminal_CommandStopsItself(t *testing.T) {
 	for _, sig := range []string{"STOP", "TSTP"} {
 		t.Run(sig, func(t *testing.T) {
@@ -144,7 +145,8 @@ func TestTerminal_CtrlZWhileWaiting(t *testing.T) {
 	p.Shows(t, "its my turn")
 }
 
-// Ctrl-Z for longer than the lease: the command is ended, others get the lock, and fg shows the loss.
+// Ctrl-Z for longer than the lease: the command is ended, others get the lock, and fg shows the
+// loss.
 func TestTerminal_CtrlZTooLong(t *testing.T) {
 	p := sitInShell(t)
 	p.Press(t, "interlock run --ttl 1s job -- sh -c 'echo u''p; exec sleep 1000'\n")
@@ -192,7 +194,8 @@ func TestTerminal_Colours(t *testing.T) {
 	p.Shows(t, " holds ")
 }
 
-// A list is as wide as the terminal, where that is wider than 80 columns, and cut to 80 for whoever reads it by a pipe.
+// A list is as wide as the terminal, where that is wider than 80 columns, and cut to 80 for whoever
+// reads it by a pipe.
 func TestTerminal_Width(t *testing.T) {
 	p := sitInShell(t)
 	name := "shop/" + strings.Repeat("0123456789", 6) + "/orders"

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// unit reads one of the units that the packages bring, for the job report, with the paths of a workshop in it.
+// unit reads one of the units that the packages bring, for the job report, with the paths of a
+// workshop in it.
 func (w workshop) unit(t *testing.T, name string) (text string, settings map[string]string) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "deploy", "systemd", name))
@@ -32,7 +33,8 @@ func (w workshop) unit(t *testing.T, name string) (text string, settings map[str
 	return text, settings
 }
 
-// The units of the packages are such as systemd reads; the job runs on one machine, and what is left of old names goes.
+// The units of the packages are such as systemd reads; the job runs on one machine, and what is
+// left of old names goes.
 func TestUnitsOfThePackages(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)

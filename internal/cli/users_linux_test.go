@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
 )
 
-// What the page about flock says of a store for several users is done as it stands there: root and a user of the group then
-// exclude each other. Only root can make users.
+// What the page about flock says of a store for several users is done as it stands there: root and
+// a user of the group then exclude each other. Only root can make users.
 func TestPageFromFlock_OneStoreForSeveralUsers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Log("not root: no user can be made")
@@ -87,7 +87,8 @@ func TestPageFromFlock_OneStoreForSeveralUsers(t *testing.T) {
 	}
 }
 
-// Whose number has no entry among the users, as in many a container, is told by that number. Only root can be somebody else.
+// Whose number has no entry among the users, as in many a container, is told by that number. Only
+// root can be somebody else.
 func TestUserWithoutAnEntry(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Log("not root: nobody else can run it")

@@ -4,56 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"syscall"
 	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/guard"
-	"github.com/interlock-go/interlock/internal/guard/nogc"
 )
 
-// startGuard starts a guard. That takes some milliseconds, in which the store is opened and the lock waited for; then
-// starting has an answer.
-func (j *job) startGuard() {
-	j.guard, j.starting = nil, make(chan error, 1)
-	starting := j.starting
-	if j.client != nil {
-		go func() {
-			g, err := guard.Start(guard.Config{PauseGC: nogc.Pause})
-			j.guard = g // read after the answer was received
-			starting <- err
-		}()
-		return
-	}
-	if a := guard.TakeAhead(); a != nil { // the collector has its usual limits
-		resume := nogc.PauseBeforeFirst()
-		j.signals = a.Signals
-		go func() {
-			g, err := a.Started()
-			resume()
-			j.guard = g
-			starting <- err
-		}()
-		return
-	}
-	j.signals = guard.NewSignals()
-	go func() {
-		j.signals.CatchStops()
-		g, err := guard.Start(guard.Config{PauseGC: nogc.Pause}) // with other limits it collects already
-		j.guard = g
-		starting <- err
-		j.signals.CatchAll() // while the guard begins
-	}()
+// locker waits for a lock.
+type locker func(context.Context) (*interlock.Lease, error)
+
+// waiter waits for a lock and for the guard of its command.
+type waiter struct {
+	wanted
+	lock    locker
+	t       terminal
+	quiet   bool
+	tap     *tap
+	signals *caught
 }
 
-// wait waits for the lock and for the guard. A signal that would end a process ends the wait; others are answered, or
-// kept for the command.
-func (j *job) wait(ctx context.Context) (lease *interlock.Lease, err error) {
+// wait waits for the lock and for the guard. A signal that would end a process ends the wait;
+// others are answered, or kept for the command. Where it returns an error there may be a lease all
+// the same.
+func (w *waiter) wait(ctx context.Context, start *guardStart) (lease *interlock.Lease, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	locking, caught := make(chan error, 1), j.signals.All
+	locking, caught, started := make(chan error, 1), w.signals.All, start.done
 	patience := time.NewTimer(time.Second)
 	defer patience.Stop()
 	fail := func(e error) {
@@ -67,20 +43,21 @@ func (j *job) wait(ctx context.Context) (lease *interlock.Lease, err error) {
 		case <-caught: // and with the lock there is something to lose
 			caught = nil
 			go func() {
-				l, err := j.lock(ctx)
+				l, err := w.lock(ctx)
 				lease = l
 				locking <- err
 			}()
-		case e := <-j.starting:
+		case <-started:
 			left--
-			fail(e)
+			started = nil
+			fail(start.err)
 		case e := <-locking:
 			left--
-			fail(j.inTheWay(e))
-		case s := <-j.signals.C:
-			fail(j.whileWaiting(s))
+			fail(w.inTheWay(e))
+		case s := <-w.signals.C:
+			fail(w.signals.withoutCommand(s))
 		case <-patience.C:
-			if !j.sayWhoWaits(ctx) {
+			if !w.sayWhoHolds(ctx) {
 				patience.Reset(time.Second)
 			}
 		}
@@ -88,59 +65,48 @@ func (j *job) wait(ctx context.Context) (lease *interlock.Lease, err error) {
 	return lease, err
 }
 
-// whileWaiting does what a signal asks for while there is no command, and returns an error when that is to end.
-func (j *job) whileWaiting(s os.Signal) error {
-	sig, ok := s.(syscall.Signal)
-	switch {
-	case ok && guard.Ends(sig):
-		return &commandError{status: 128 + int(sig), by: sig}
-	case ok && guard.Stops(sig):
-		guard.StopSelf(j.outside)
-	default:
-		j.early = append(j.early, s)
-	}
-	return nil
-}
-
-// sayWhoWaits tells what takes so long, to a person at a terminal or in a job's log. It reports false where the lock is about to change
-// hands, and should be called again.
-func (j *job) sayWhoWaits(ctx context.Context) bool {
-	if j.flags.Quiet {
+// sayWhoHolds says what takes so long, to a person at a terminal or in a job's log. It reports
+// false where the lock is about to change hands, and should be called again.
+func (w *waiter) sayWhoHolds(ctx context.Context) bool {
+	if w.quiet {
 		return true
 	}
-	i, ok := j.tap.Driver.(driver.Inspector)
+	i, ok := w.tap.Driver.(driver.Inspector)
 	if !ok {
-		j.say("waiting for %q, in %s", j.name, j.store)
+		w.t.say("waiting for %q, in %s", w.name, w.store)
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	l, err := i.Line(ctx, j.name)
+	l, err := i.Line(ctx, w.name)
 	if err != nil {
 		return true // what is wrong with the store is said when the wait ends for it
 	}
 	for _, h := range l.Claims {
-		if h.Held && !j.tap.owns(h) { // it may have got it and not heard of it, as when Ctrl-Z has stopped it meanwhile
-			j.say("waiting: %q is %s, in %s", j.name, heldBy(&h), j.store)
+		// A claim of its own may hold before Acquire has returned, as when Ctrl-Z has stopped it
+		// meanwhile.
+		if h.Held && !w.tap.owns(h) {
+			w.t.say("waiting: %q is %s, in %s", w.name, heldBy(&h), w.store)
 			return true
 		}
 	}
 	return false
 }
 
-// inTheWay is the error of a lock that was not acquired, for people: who has it, since when, and in which store.
-func (j *job) inTheWay(err error) error {
+// inTheWay is the error of a lock that was not acquired, for people: who has it, since when, and in
+// which store.
+func (w *waiter) inTheWay(err error) error {
 	var held *interlock.HeldError
 	switch {
 	case errors.As(err, &held):
-		if j.flags.Quiet {
+		if w.quiet {
 			return &exitError{status: exitHeld}
 		}
-		return &exitError{exitHeld, fmt.Errorf("%q is %s, in %s", j.name, heldBy(held.Holder), j.store)}
+		return &exitError{exitHeld, fmt.Errorf("%q is %s, in %s", w.name, heldBy(held.Holder), w.store)}
 	case errors.Is(err, interlock.ErrUnavailable):
-		return storeError(inStore(err, j.store))
+		return storeError(inStore(err, w.store))
 	case errors.Is(err, driver.ErrBroken): // an operator has taken its place in line away
-		return &exitError{exitHeld, fmt.Errorf("%w, in %s", err, j.store)}
+		return &exitError{exitHeld, fmt.Errorf("%w, in %s", err, w.store)}
 	}
 	return err
 }

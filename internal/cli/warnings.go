@@ -8,29 +8,27 @@ import (
 	"sync"
 )
 
-// warnings is the log of this process, by which stores say what they could lose. It shows each text once.
+// warnings is the slog.Handler of this process: drivers log what their stores could lose. It prints
+// each text once.
 type warnings struct {
 	t     terminal
 	least slog.Level
 	said  sync.Map // by text
 }
 
-// newWarnings is for one command. What the store's configuration could lose is for whoever looks at the store, or reads along; it is not
-// for each job's mail, nor for a shell that completes a word.
-func newWarnings(t terminal, command string, line *commandLine) *warnings {
-	w := &warnings{t: t, least: slog.LevelError}
-	if line.Verbose {
-		w.least = slog.LevelDebug
+// leastLevel is the least level that a command shows. What the store's configuration could lose is
+// for people who look at the store, or read along; it is not for each job's mail, nor for a shell
+// that completes a word.
+func leastLevel(t terminal, command string, verbose, quiet bool) slog.Level {
+	looks := command == "ls" || command == "show" || command == "watch" || command == "break"
+	runs := command == "run" || command == "elect"
+	switch {
+	case verbose:
+		return slog.LevelDebug
+	case looks, runs && t.person && !quiet:
+		return slog.LevelWarn
 	}
-	switch command {
-	case "ls", "show", "watch", "break":
-		w.least = min(w.least, slog.LevelWarn)
-	case "run", "elect":
-		if t.person && !line.Run.Quiet && !line.Elect.Quiet {
-			w.least = min(w.least, slog.LevelWarn)
-		}
-	}
-	return w
+	return slog.LevelError
 }
 
 // Enabled implements slog.Handler.

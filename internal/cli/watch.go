@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"iter"
 	"slices"
 	"time"
 
@@ -23,7 +21,7 @@ func (*watchCommand) Help() string {
 }
 
 // Run prints the line now and every change of it, until it is interrupted.
-func (c *watchCommand) Run(ctx context.Context, t terminal, line *commandLine) error {
+func (c *watchCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
 	if err := named(c.Name); err != nil {
 		return err
 	}
@@ -34,14 +32,14 @@ func (c *watchCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 	defer v.close()
 	changes := changes{t: t, output: c.Output}
 	tell := func(text string) { t.say("%s", text) }
-	for l, err := range v.lasting(ctx, c.Name, tell) {
+	for l, err := range followOn(ctx, v, c.Name, tell) {
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil // Ctrl-C is how one ends it
 		case err != nil:
 			return storeError(err)
 		case line.JSON:
-			err = printJSON(t.out, seenJSON{time.Now(), v.asJSON(l)})
+			err = printJSON(t.out, seenJSON{time.Now(), asLineJSON(v, l)})
 		default:
 			err = changes.print(l, time.Now())
 		}
@@ -52,57 +50,9 @@ func (c *watchCommand) Run(ctx context.Context, t terminal, line *commandLine) e
 	return nil
 }
 
-// follow yields the line of name now and whenever it has changed: by events, or by asking each second where the store
-// has none.
-func follow(ctx context.Context, i driver.Inspector, name string) iter.Seq2[driver.Line, error] {
-	if w, ok := i.(driver.Watcher); ok {
-		return w.Watch(ctx, name)
-	}
-	return driver.PollLine(ctx, time.Second, func(ctx context.Context) (driver.Line, error) { return i.Line(ctx, name) })
-}
-
-// away is how long lasting waits before it asks a store again.
-const away = time.Second
-
-// lasting is follow for who has seen the line once and stays, whatever becomes of the store: while it cannot be reached, it is asked again each
-// second, and it tells when that begins and when it is over. What has changed meanwhile is in the next line, which comes in any case.
-func (v *view) lasting(ctx context.Context, name string, tell func(string)) iter.Seq2[driver.Line, error] {
-	return func(yield func(driver.Line, error) bool) {
-		seen, gone := false, false
-		for {
-			for l, err := range follow(ctx, v.Inspector, name) {
-				if err != nil && (!seen || ctx.Err() != nil || !passes(err)) {
-					yield(driver.Line{}, err)
-					return
-				}
-				switch {
-				case err != nil && !gone:
-					tell("the store is away: " + oneLine(inStore(err, v.store)) + "; watching goes on when it is there again")
-				case err == nil && gone:
-					tell("the store is there again: " + v.store)
-				}
-				seen, gone = true, err != nil
-				if err == nil && !yield(l, nil) {
-					return
-				}
-			}
-			pause := time.NewTimer(away)
-			select {
-			case <-ctx.Done(): // which the store's next answer says
-			case <-pause.C:
-			}
-			pause.Stop()
-		}
-	}
-}
-
-// passes reports whether an error of a store may be over without anybody's doing.
-func passes(err error) bool {
-	return statusOf(storeError(err)) == exitStore && !errors.Is(err, driver.ErrRefused) && !errors.Is(err, errors.ErrUnsupported)
-}
-
-// changes prints the states of a line as a log: the header once, who stands there, and then who is gone, has come, or is shown otherwise
-// than before. What a person can see alone makes a row: ages and trust are always others.
+// changes prints the states of a line as a log: the header once, the claims, and then those that
+// are gone, have come, or are shown otherwise than before. A claim of which only the age and the
+// trust differ makes no row.
 type changes struct {
 	t      terminal
 	output string
@@ -110,8 +60,8 @@ type changes struct {
 	before []driver.Holder // who stood there; nil before the first state
 }
 
-// logWidths are what columns of a log take from the beginning, since nobody knows what is yet to come: the time, and then those of a claim
-// without its name.
+// logWidths are the least widths of the columns of a log, whose later rows are not known when the
+// first is printed: the time, and those of a claim without its name.
 var logWidths = []int{12, 6, 24, 6, 6, 16, 12, 6, 6, 0}
 
 func (c *changes) print(l driver.Line, now time.Time) error {
@@ -127,14 +77,14 @@ func (c *changes) print(l driver.Line, now time.Time) error {
 	for _, h := range c.before {
 		stood[h.PublicID] = h
 		if _, ok := stands[h.PublicID]; !ok {
-			row := c.t.row(l.Name, h, now)
+			row := claimRow(c.t, l.Name, h, now)
 			row[stateColumn], row[trustColumn] = "gone", "-"
 			add(row)
 		}
 	}
 	for _, h := range l.Claims {
-		row := c.t.row(l.Name, h, now)
-		if old, ok := stood[h.PublicID]; !ok || !alike(row, c.t.row(l.Name, old, now)) {
+		row := claimRow(c.t, l.Name, h, now)
+		if old, ok := stood[h.PublicID]; !ok || !alike(row, claimRow(c.t, l.Name, old, now)) {
 			add(row)
 		}
 	}
@@ -157,7 +107,7 @@ func alike(a, b []string) bool {
 	return true
 }
 
-// write prints rows, and the header before the first of all. Columns keep the place that they once have.
+// write prints rows, and the header before the first of all. A column never moves to the left.
 func (c *changes) write(rows [][]string) error {
 	shown := len(logWidths)
 	if c.output != "wide" {

@@ -14,8 +14,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// Who watches outlives a restart of the store: that it is away is said once, that it is there again, too, and what has changed meanwhile is
-// shown, as what changes later.
+// Who watches outlives a restart of the store: that it is away is said once, that it is there
+// again, too, and what has changed meanwhile is shown, as what changes later.
 func TestWatchOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)

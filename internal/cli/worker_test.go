@@ -14,8 +14,8 @@ import (
 	"github.com/interlock-go/interlock/internal/guard/guardtest"
 )
 
-// L14: the process that renews is not the one that works. When the worker is dead, however it died, the renewals end with it,
-// and the next one gets in long before the lease is over.
+// L14: the process that renews is not the one that works. When the worker is dead, however it died,
+// the renewals end with it, and the next one gets in long before the lease is over.
 func TestL14_NobodyRenewsForTheDead(t *testing.T) {
 	for _, c := range []struct {
 		name string
