@@ -48,8 +48,8 @@ func TestCommandKnowsTheStoresOfItsProgram(t *testing.T) {
 	}
 }
 
-// A program of some lines tries what the locks of a store are worth, for whoever has no
-// interlock-lab that knows it.
+// A program of some lines tries what the locks of a store are worth, where no
+// interlock-lab knows it.
 func TestStoreOfOnesOwnIsTortured(t *testing.T) {
 	if testing.Short() {
 		t.Skip("whether faults bite is a matter of time")

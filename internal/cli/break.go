@@ -18,21 +18,14 @@ type breakCommand struct {
 }
 
 // Run takes claims away from their owners, and waits until they are gone.
-func (c *breakCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
-	if err := named(c.Name); err != nil {
-		return err
-	}
-	v, err := line.view(ctx, t)
+func (c *breakCommand) Run(ctx context.Context, t terminal, common *commonFlags) error {
+	v, l, err := common.line(ctx, t, c.Name)
 	if err != nil {
 		return err
 	}
 	defer v.close()
-	l, err := v.Line(ctx, c.Name)
-	if err != nil {
-		return storeError(err)
-	}
 	targets, err := c.targets(l)
-	if (c.ID == "" || err != nil) && !line.JSON { // who is in the way
+	if (c.ID == "" || err != nil) && !common.JSON { // who is in the way
 		showLine(t, v, l)
 	}
 	if err != nil {
@@ -45,7 +38,7 @@ func (c *breakCommand) Run(ctx context.Context, t terminal, line *commonFlags) e
 	if err := c.await(ctx, t, v, broken); err != nil {
 		return errors.Join(err, failed)
 	}
-	if line.JSON {
+	if common.JSON {
 		return errors.Join(failed, printJSON(t.out, asLineJSON(v, driver.Line{Name: c.Name, Fence: l.Fence, Claims: broken})))
 	}
 	for _, h := range broken {

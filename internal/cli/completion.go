@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ type completionCommand struct {
 }
 
 // The scripts ask the command itself, so they need not change when it does. What stands after -- is
-// another command's line.
+// another command's common.
 var completionScripts = map[string]string{
 	"bash": `# Completion of interlock for bash. Source it, or put it into /usr/share/bash-completion/completions/interlock.
 _interlock() {
@@ -103,7 +104,7 @@ type completeCommand struct {
 }
 
 // Run completes commands, flags, and the names of locks that are held.
-func (c *completeCommand) Run(ctx context.Context, t terminal, line *commonFlags, k *kong.Kong) error {
+func (c *completeCommand) Run(ctx context.Context, t terminal, common *commonFlags, k *kong.Kong) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
@@ -116,18 +117,18 @@ func (c *completeCommand) Run(ctx context.Context, t terminal, line *commonFlags
 		return nil // the words of another command
 	}
 	node, flags := k.Model.Node, slices.Clone(k.Model.Flags)
-	line.args = words // the store is the one that these name
-	given := 0        // arguments of node
-	flag := ""        // whose value the next word is
+	common.args = words // the store is the one that these name
+	given := 0          // arguments of node
+	flag := ""          // whose value the next word is
 	for _, w := range words[:len(words)-1] {
 		child := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == w })
 		name, assignedTo, assigned := strings.Cut(w, "=")
 		switch {
 		case flag != "":
-			line.choose(flag, w)
+			common.choose(flag, w)
 			flag = ""
 		case strings.HasPrefix(w, "-") && assigned:
-			line.choose(name, assignedTo)
+			common.choose(name, assignedTo)
 		case strings.HasPrefix(w, "-"):
 			if slices.ContainsFunc(flags, func(f *kong.Flag) bool {
 				return !f.IsBool() && slices.Contains(spellings(f), w)
@@ -171,7 +172,7 @@ func (c *completeCommand) Run(ctx context.Context, t terminal, line *commonFlags
 	case node.Positional[given].Enum != "":
 		found = node.Positional[given].EnumSlice()
 	case node.Positional[given].Name == "name", node.Positional[given].Name == "prefix":
-		found = c.names(ctx, line, last)
+		found = c.names(ctx, common, last)
 	}
 	for _, f := range found {
 		if strings.HasPrefix(f, last) {
@@ -209,10 +210,10 @@ func spellings(f *kong.Flag) []string {
 }
 
 // names returns the names of locks that are held. On an error there is nothing to complete.
-func (c *completeCommand) names(ctx context.Context, line *commonFlags, prefix string) (names []string) {
+func (c *completeCommand) names(ctx context.Context, common *commonFlags, prefix string) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	v, err := line.view(ctx, terminal{out: discard{}, err: discard{}})
+	v, err := common.view(ctx, terminal{out: io.Discard, err: io.Discard})
 	if err != nil {
 		return nil
 	}
@@ -225,8 +226,3 @@ func (c *completeCommand) names(ctx context.Context, line *commonFlags, prefix s
 	}
 	return names
 }
-
-type discard struct{}
-
-// Write implements io.Writer.
-func (discard) Write(b []byte) (int, error) { return len(b), nil }

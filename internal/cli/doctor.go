@@ -31,12 +31,12 @@ func (*doctorCommand) Help() string {
 const catalogue = "https://github.com/interlock-go/interlock/blob/main/docs/failures.md"
 
 // Run looks at the store, and says what it found.
-func (c *doctorCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
-	report, name, err := c.look(ctx, t, line)
+func (c *doctorCommand) Run(ctx context.Context, t terminal, common *commonFlags) error {
+	report, name, err := c.look(ctx, t, common)
 	if err != nil && report == nil {
 		return err
 	}
-	if line.JSON {
+	if common.JSON {
 		err = errors.Join(printJSON(t.out, asJSON(name, report)), err)
 	} else {
 		printReport(t, name, report, err == nil)
@@ -52,12 +52,12 @@ func (c *doctorCommand) Run(ctx context.Context, t terminal, line *commonFlags) 
 
 // look examines the store. A store that answers and cannot be opened as it is gets one finding: the
 // driver's own, or else the error.
-func (c *doctorCommand) look(ctx context.Context, t terminal, line *commonFlags) (r *interlock.Report, name string, err error) {
+func (c *doctorCommand) look(ctx context.Context, t terminal, common *commonFlags) (r *interlock.Report, name string, err error) {
 	open := driver.LookURL
 	if c.Write {
 		open = driver.OpenURL
 	}
-	d, name, err := line.openBy(ctx, t, open)
+	d, name, err := common.openBy(ctx, t, open)
 	if err != nil {
 		var known *exitError
 		var answered *driver.FindingError
@@ -70,7 +70,7 @@ func (c *doctorCommand) look(ctx context.Context, t terminal, line *commonFlags)
 		case errors.Is(err, driver.ErrNotSent):
 			return nil, "", err
 		}
-		storeURL, _, _ := line.url()
+		storeURL, _, _ := common.url()
 		return &interlock.Report{Findings: []interlock.Finding{found}, Guarantee: "It cannot be used."}, driver.Redact(storeURL), nil
 	}
 	defer func() { _ = d.Close(context.WithoutCancel(ctx)) }()

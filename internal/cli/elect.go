@@ -21,27 +21,27 @@ func (*electCommand) Help() string {
 }
 
 // Run stands until the command has ended by itself.
-func (c *electCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
-	return c.status(c.run(ctx, t, line))
+func (c *electCommand) Run(ctx context.Context, t terminal, common *commonFlags) error {
+	return c.status(c.run(ctx, t, common))
 }
 
-func (c *electCommand) run(ctx context.Context, t terminal, line *commonFlags) error {
+func (c *electCommand) run(ctx context.Context, t terminal, common *commonFlags) error {
 	loud := t
 	if c.Quiet {
 		t = t.mute()
 	}
-	words, err := commandWords(line.args, "elect", c.Name, c.Command)
+	words, err := commandWords(common.args, "elect", c.Name, c.Command)
 	if err != nil {
 		return err
 	}
 	if len(words) == 0 {
-		return c.leader(ctx, t, line)
+		return c.leader(ctx, t, common)
 	}
 	options, err := c.options(words)
 	if err != nil {
 		return err
 	}
-	j := &job{wanted: wanted{name: c.Name, kind: driver.Mutex}, storeFlags: &line.storeFlags, t: t, loud: loud, args: words, flags: &c.holdFlags, again: true}
+	j := &job{wanted: wanted{name: c.Name, kind: driver.Mutex}, storeFlags: &common.storeFlags, t: t, loud: loud, args: words, flags: &c.holdFlags, again: true}
 	defer j.close()
 	return j.run(ctx, func(client *interlock.Client) (locker, error) {
 		m := client.Mutex(c.Name, options...)
@@ -50,24 +50,17 @@ func (c *electCommand) run(ctx context.Context, t terminal, line *commonFlags) e
 }
 
 // leader prints who leads; that nobody does is exit status 75.
-func (c *electCommand) leader(ctx context.Context, t terminal, line *commonFlags) error {
-	if err := named(c.Name); err != nil {
-		return err
-	}
-	v, err := line.view(ctx, t)
+func (c *electCommand) leader(ctx context.Context, t terminal, common *commonFlags) error {
+	v, l, err := common.line(ctx, t, c.Name)
 	if err != nil {
 		return err
 	}
 	defer v.close()
-	l, err := v.Line(ctx, c.Name)
-	if err != nil {
-		return storeError(err)
-	}
 	for _, h := range l.Claims {
 		if !h.Held || !h.Kind.Exclusive() {
 			continue
 		}
-		if line.JSON {
+		if common.JSON {
 			return printJSON(t.out, asLineJSON(v, driver.Line{Name: l.Name, Fence: l.Fence, Claims: []driver.Holder{h}}))
 		}
 		text := fmt.Sprintf("%s leads %s, token %s", by(h), c.Name, token(h.Fence))

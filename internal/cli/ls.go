@@ -18,8 +18,8 @@ func (*lsCommand) Help() string {
 }
 
 // Run lists all lines with claims: what can be listed, and then what is wrong with the rest.
-func (c *lsCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
-	v, err := line.view(ctx, t)
+func (c *lsCommand) Run(ctx context.Context, t terminal, common *commonFlags) error {
+	v, err := common.view(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (c *lsCommand) Run(ctx context.Context, t terminal, line *commonFlags) erro
 		}
 	}
 	switch {
-	case line.JSON:
+	case common.JSON:
 		return errors.Join(printJSON(t.out, asLinesJSON(v, lines)), err)
 	case len(lines) == 0:
 		of := ""

@@ -21,8 +21,8 @@ type masterJSON struct {
 }
 
 // Run shows the masters of a quorum, or takes dead ones out of it.
-func (c *mastersCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
-	d, name, err := line.open(ctx, t)
+func (c *mastersCommand) Run(ctx context.Context, t terminal, common *commonFlags) error {
+	d, name, err := common.open(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (c *mastersCommand) Run(ctx context.Context, t terminal, line *commonFlags)
 	if len(masters) == 0 {
 		return err
 	}
-	if line.JSON {
+	if common.JSON {
 		all := make([]masterJSON, len(masters))
 		for i, m := range masters {
 			all[i] = masterJSON{m.Name, m.Err == nil, whyNot(m)}

@@ -60,8 +60,8 @@ func TestMasters(t *testing.T) {
 	said(complaint, "want --store redlock://A,B,C")
 }
 
-// Whoever looks at masters that nobody has used writes nothing there: a max_ttl by mistake would be
-// that of their set.
+// doctor, ls and show write nothing to masters that nobody has used: a max_ttl given by mistake
+// would be that of their set.
 func TestALookMakesNoSetOfMasters(t *testing.T) {
 	t.Parallel()
 	set := []*servertest.Server{servertest.Redis(t), servertest.Redis(t), servertest.Redis(t)}

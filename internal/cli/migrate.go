@@ -15,8 +15,8 @@ type migrateCommand struct {
 
 // Run makes the tables of a store that keeps locks in tables, or brings them to the version of this
 // program.
-func (c *migrateCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
-	storeURL, warning, err := line.url()
+func (c *migrateCommand) Run(ctx context.Context, t terminal, common *commonFlags) error {
+	storeURL, warning, err := common.url()
 	if err != nil {
 		return err
 	}

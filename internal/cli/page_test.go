@@ -103,7 +103,7 @@ func TestPageFromAdvisoryLocks(t *testing.T) {
 		t.Errorf("break: %v\n%s", err, out)
 	}
 
-	// Without tables there are no tokens, and whoever may count on them is told.
+	// Without tables there are no tokens, and a notice says so.
 	execute(t, admin, "create database bare")
 	bare := strings.Replace(by, "/postgres?", "/bare?", 1)
 	out, err = exec.Command("interlock", "run", "--store", bare, "7,-8", "--", "printenv", "INTERLOCK_FENCE").CombinedOutput()

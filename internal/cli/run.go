@@ -27,16 +27,16 @@ func (*runCommand) Help() string {
 }
 
 // Run runs a command under a lock.
-func (c *runCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
-	return c.status(c.run(ctx, t, line))
+func (c *runCommand) Run(ctx context.Context, t terminal, common *commonFlags) error {
+	return c.status(c.run(ctx, t, common))
 }
 
-func (c *runCommand) run(ctx context.Context, t terminal, line *commonFlags) error {
+func (c *runCommand) run(ctx context.Context, t terminal, common *commonFlags) error {
 	loud := t
 	if c.Quiet {
 		t = t.mute()
 	}
-	words, err := commandWords(line.args, "run", c.Name, c.Command)
+	words, err := commandWords(common.args, "run", c.Name, c.Command)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (c *runCommand) run(ctx context.Context, t terminal, line *commonFlags) err
 	if err != nil {
 		return err
 	}
-	j := &job{wanted: wanted{name: c.Name, kind: driver.Mutex}, storeFlags: &line.storeFlags, t: t, loud: loud, args: words, flags: &c.holdFlags}
+	j := &job{wanted: wanted{name: c.Name, kind: driver.Mutex}, storeFlags: &common.storeFlags, t: t, loud: loud, args: words, flags: &c.holdFlags}
 	switch {
 	case c.Shared:
 		j.kind = driver.Read

@@ -81,8 +81,8 @@ type line struct {
 	} `json:"claims"`
 }
 
-// endAll kills whoever holds or waits, as a script that failed leaves them; their commands end with
-// them.
+// endAll kills the processes that hold or wait, which a script that failed leaves behind. Their
+// commands end with them.
 func endAll(store string) {
 	ls := exec.Command("interlock", "ls", "--json", "--store", store)
 	out, err := ls.Output()

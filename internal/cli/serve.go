@@ -60,33 +60,33 @@ func (*serveCommand) Help() string {
 }
 
 // Run serves until a signal.
-func (c *serveCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
+func (c *serveCommand) Run(ctx context.Context, t terminal, common *commonFlags) error {
 	if Serve == nil {
 		return usage(`this program has no server: import _ "github.com/interlock-go/interlock/command/serve" to have it`)
 	}
-	stores, err := line.stores(t)
+	stores, err := common.stores(t)
 	if err != nil {
 		return err
 	}
 	for _, f := range []string{"--token-file", "--tls-cert", "--tls-key", "--client-ca"} {
-		if empty(line.args, f) {
+		if empty(common.args, f) {
 			return usage("%s is empty, as a variable that is not set: want a file", f)
 		}
 	}
-	if empty(line.args, "--listen") {
+	if empty(common.args, "--listen") {
 		return usage("--listen is empty, as a variable that is not set: want HOST:PORT, or unix:PATH")
 	}
-	if empty(line.args, "--host") {
+	if empty(common.args, "--host") {
 		return usage("--host is empty, as a variable that is not set: want a name, as locks.example.org")
 	}
-	log := newServeLog(t, line)
+	log := newServeLog(t, common)
 	slog.SetDefault(log) // for what the drivers say
 	return Serve(ctx, &Serving{
 		Stores: stores, Listen: c.Listen, Hosts: c.Host, Prefix: strings.TrimRight(c.Prefix, "/"), AllowBreak: c.AllowBreak,
 		TokenFile: c.TokenFile, TLSCert: c.TLSCert, TLSKey: c.TLSKey, ClientCA: c.ClientCA, BehindTLSProxy: c.BehindTLSProxy,
 		Connections: c.MaxConnections, Streams: c.MaxStreams, Drain: c.Drain, Logger: log,
 		Ready: func(url string) {
-			if line.JSON {
+			if common.JSON {
 				_ = printJSON(t.out, struct { // output keeps the error
 					URL string `json:"url"`
 				}{url})
@@ -99,12 +99,12 @@ func (c *serveCommand) Run(ctx context.Context, t terminal, line *commonFlags) e
 
 // newServeLog is the log of a server: lines of keys and values, or of JSON, with what was changed
 // by whom.
-func newServeLog(t terminal, line *commonFlags) *slog.Logger {
+func newServeLog(t terminal, common *commonFlags) *slog.Logger {
 	o := &slog.HandlerOptions{Level: slog.LevelInfo}
-	if line.Verbose {
+	if common.Verbose {
 		o.Level = slog.LevelDebug
 	}
-	if line.JSON {
+	if common.JSON {
 		return slog.New(slog.NewJSONHandler(t.err, o))
 	}
 	return slog.New(slog.NewTextHandler(t.err, o))

@@ -14,21 +14,14 @@ func (*showCommand) Help() string {
 		"Then everything about each who holds or waits, in order, nothing cut.\n\n" + columnsHelp("")
 }
 
-// Run shows one line.
-func (c *showCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
-	if err := named(c.Name); err != nil {
-		return err
-	}
-	v, err := line.view(ctx, t)
+// Run shows one common.
+func (c *showCommand) Run(ctx context.Context, t terminal, common *commonFlags) error {
+	v, l, err := common.line(ctx, t, c.Name)
 	if err != nil {
 		return err
 	}
 	defer v.close()
-	l, err := v.Line(ctx, c.Name)
-	switch {
-	case err != nil:
-		return storeError(err)
-	case line.JSON:
+	if common.JSON {
 		return printJSON(t.out, asLineJSON(v, l))
 	}
 	showLine(t, v, l)

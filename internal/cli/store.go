@@ -23,6 +23,13 @@ type storeFlags struct {
 	content []byte   // of the file, once it is read
 }
 
+// commonFlags are the flags that every command takes.
+type commonFlags struct {
+	storeFlags
+	JSON    bool `help:"Print JSON instead of a table, and on stderr an object in each line: error and status, warning, or notice." name:"json"`
+	Verbose bool `short:"v" help:"Say also what the store's driver logs, such as settings of a server that lose locks."`
+}
+
 // file returns what stands in the file of --store-file. It is read once: a pipe, as a shell's
 // <(command) is one, has it once.
 func (f *storeFlags) file() ([]byte, error) {
@@ -186,6 +193,23 @@ func (f *storeFlags) view(ctx context.Context, t terminal) (*view, error) {
 	}
 	v.Inspector = i
 	return v, nil
+}
+
+// line opens the store for reading and returns the line of a name that was given.
+func (f *storeFlags) line(ctx context.Context, t terminal, name string) (*view, driver.Line, error) {
+	if err := named(name); err != nil {
+		return nil, driver.Line{}, err
+	}
+	v, err := f.view(ctx, t)
+	if err != nil {
+		return nil, driver.Line{}, err
+	}
+	l, err := v.Line(ctx, name)
+	if err != nil {
+		v.close()
+		return nil, driver.Line{}, storeError(err)
+	}
+	return v, l, nil
 }
 
 // choose sets the flag, if it is one of those that name the store.

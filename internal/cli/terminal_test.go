@@ -63,7 +63,7 @@ func TestTerminal_CtrlC(t *testing.T) {
 	}
 }
 
-// It ends the wait as well. Whoever waits at a terminal is told for whom, after a second.
+// Ctrl-C ends the wait as well. A notice at the terminal says who holds, after a second.
 func TestTerminal_CtrlCWhileWaiting(t *testing.T) {
 	p := sitInShell(t)
 	p.Press(t, "interlock run job --note 'the first' -- sleep 1000 &\n")
@@ -119,7 +119,7 @@ func TestTerminal_CommandStopsItself(t *testing.T) {
 	}
 }
 
-// Whoever continues such a command alone continues the job.
+// A SIGCONT to such a command alone continues the whole job.
 func TestTerminal_CommandIsContinued(t *testing.T) {
 	p := sitInShell(t)
 	file := filepath.Join(t.TempDir(), "pid")
@@ -194,8 +194,7 @@ func TestTerminal_Colours(t *testing.T) {
 	p.Shows(t, " holds ")
 }
 
-// A list is as wide as the terminal, where that is wider than 80 columns, and cut to 80 for whoever
-// reads it by a pipe.
+// A list is as wide as the terminal, where that is wider than 80 columns, and cut to 80 in a pipe.
 func TestTerminal_Width(t *testing.T) {
 	p := sitInShell(t)
 	name := "shop/" + strings.Repeat("0123456789", 6) + "/orders"

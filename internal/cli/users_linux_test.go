@@ -87,8 +87,8 @@ func TestPageFromFlock_OneStoreForSeveralUsers(t *testing.T) {
 	}
 }
 
-// Whose number has no entry among the users, as in many a container, is told by that number. Only
-// root can be somebody else.
+// A user whose number has no entry, as in many containers, is shown by the number. Only root can
+// become another user.
 func TestUserWithoutAnEntry(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Log("not root: nobody else can run it")

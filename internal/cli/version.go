@@ -35,7 +35,7 @@ func versions() (version, goVersion string) {
 // versionFlag is --version.
 type versionFlag bool
 
-// BeforeReset prints the versions and ends the command, whatever else stands on its line.
+// BeforeReset prints the versions and ends the command, whatever else stands on its common.
 func (versionFlag) BeforeReset(k *kong.Kong) error {
 	version, goVersion := versions()
 	_, err := fmt.Fprintf(k.Stdout, "interlock %s %s\n", version, goVersion)
@@ -46,9 +46,9 @@ func (versionFlag) BeforeReset(k *kong.Kong) error {
 type versionCommand struct{}
 
 // Run prints the versions.
-func (versionCommand) Run(t terminal, line *commonFlags) error {
+func (versionCommand) Run(t terminal, common *commonFlags) error {
 	version, goVersion := versions()
-	if line.JSON {
+	if common.JSON {
 		return printJSON(t.out, struct {
 			Version string `json:"version"`
 			Go      string `json:"go"`

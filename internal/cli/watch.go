@@ -21,11 +21,11 @@ func (*watchCommand) Help() string {
 }
 
 // Run prints the line now and every change of it, until it is interrupted.
-func (c *watchCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
+func (c *watchCommand) Run(ctx context.Context, t terminal, common *commonFlags) error {
 	if err := named(c.Name); err != nil {
 		return err
 	}
-	v, err := line.view(ctx, t)
+	v, err := common.view(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (c *watchCommand) Run(ctx context.Context, t terminal, line *commonFlags) e
 			return nil // Ctrl-C is how one ends it
 		case err != nil:
 			return storeError(err)
-		case line.JSON:
+		case common.JSON:
 			err = printJSON(t.out, seenJSON{time.Now(), asLineJSON(v, l)})
 		default:
 			err = changes.print(l, time.Now())

@@ -40,7 +40,7 @@
 // and XCPU.
 //
 // A command that stops itself alone, as ssh does by ~^Z, stops interlock as well where there is a
-// terminal, a moment later: so the shell has it back, and fg continues both. Whoever continues the
+// terminal, a moment later: so the shell has it back, and fg continues both. To continue the
 // command alone continues interlock, too.
 //
 // What a shell sends to the whole job (`kill %1`, SIGHUP at its end) has arrived, too, but cannot
@@ -57,8 +57,8 @@
 //
 // # What is not covered
 //
-// Whoever stops interlock and the guard by hand, and not the child, lets the child run on. Whoever
-// kills both at the same moment ends the child, but daemons that it started get away; the
+// If somebody stops interlock and the guard by hand, and not the child, the child runs on. To kill
+// both at the same moment ends the child, but daemons that it started get away; the
 // descriptors of Command.Inherit tell the store that they live, and interlock run the next one who
 // comes.
 //

@@ -253,7 +253,7 @@ func (g *Guard) Continue() { g.Forward(unix.SIGCONT) }
 
 // Halted reports whether the command, which runs, is stopped now at a terminal. A shell that ran it
 // by itself would have the terminal back then, until fg: the answer is [StopSelf]. It is asked
-// again just before that, for whoever has stopped and was continued meanwhile.
+// again just before that, since the command may have been continued meanwhile.
 func (g *Guard) Halted() bool { return g.terminal && stopped(g.child) }
 
 // Done is closed when nothing is left of the command.
