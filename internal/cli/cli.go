@@ -48,7 +48,8 @@ const about = "Run a command under a lock, and see who holds and waits."
 // only then.
 func Main(args []string) int {
 	status, by := run(args, terminal{
-		out: os.Stdout, err: os.Stderr, columns: widthOf(os.Stdout), colours: isTerminal(os.Stdout), person: term.IsTerminal(int(os.Stderr.Fd())),
+		out: os.Stdout, err: os.Stderr, columns: widthOf(os.Stdout), errColumns: widthOf(os.Stderr),
+		colours: isTerminal(os.Stdout), person: term.IsTerminal(int(os.Stderr.Fd())),
 	})
 	if by == syscall.SIGINT {
 		guard.DieOf(by)

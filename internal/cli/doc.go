@@ -5,9 +5,9 @@
 // or the environment names, or to the embedded store of this user. What people read is a table that
 // fits into 80 columns, or a wider terminal; with -o wide it has all columns, and with --json it is
 // the same as JSON, tokens as strings because they may exceed what other languages' numbers carry.
-// Errors go to stderr in one line and say what would be right, and so do warnings and notices; with
-// --json each line there is an object with error and status, with warning, or with notice. The exit
-// status says which kind it was:
+// Errors go to stderr in one line, or wrapped on a terminal, and say what would be right, and so do
+// warnings and notices; with --json each line there is an object with error and status, with
+// warning, or with notice. The exit status says which kind it was:
 //
 //	0   done                       65  what stands in the store is no lock, or is damaged
 //	75  the lock was not acquired  69  the store cannot be used

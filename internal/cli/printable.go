@@ -41,6 +41,24 @@ func shorten(s string, cells int) string {
 	return head + cut + tail
 }
 
+// wrap breaks a text at blanks into rows of at most so many cells. A word that is longer, as a URL,
+// stays whole, in a row of its own.
+func wrap(s string, cells int) []string {
+	var rows []string
+	row := ""
+	for word := range strings.SplitSeq(s, " ") {
+		switch {
+		case row == "":
+			row = word
+		case width(row)+1+width(word) <= cells:
+			row += " " + word
+		default:
+			rows, row = append(rows, row), word
+		}
+	}
+	return append(rows, row)
+}
+
 // units are the parts of a text that are not cut through: a character with its accents, or an
 // escape of printable, half of which would read as something else.
 func units(s string) []string {

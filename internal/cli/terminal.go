@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
 
 	"github.com/interlock-go/interlock/internal/printable"
@@ -16,11 +15,12 @@ import (
 
 // terminal is where a command reads and writes.
 type terminal struct {
-	out, err io.Writer
-	columns  int // of out, 0 where it is no terminal
-	colours  bool
-	person   bool // somebody reads err as it comes
-	asJSON   bool // each line of err is an object with an error, a warning or a notice
+	out, err   io.Writer
+	columns    int // of out, 0 where it is no terminal
+	errColumns int // of err, the same
+	colours    bool
+	person     bool // somebody reads err as it comes
+	asJSON     bool // each line of err is an object with an error, a warning or a notice
 }
 
 // print writes the answer to what was asked, in a line.
@@ -28,7 +28,8 @@ func (t terminal) print(format string, args ...any) {
 	fmt.Fprintln(t.out, printable.Text(fmt.Sprintf(format, args...)))
 }
 
-// say writes a notice to stderr, in a line.
+// say writes a notice to stderr: in a line, as logs and scripts read it, or in as many as it takes on
+// a terminal.
 func (t terminal) say(format string, args ...any) {
 	if t.asJSON {
 		_ = printJSON(t.err, struct {
@@ -36,7 +37,11 @@ func (t terminal) say(format string, args ...any) {
 		}{fmt.Sprintf(format, args...)})
 		return
 	}
-	fmt.Fprintln(t.err, "interlock: "+printable.Text(fmt.Sprintf(format, args...)))
+	rows := []string{"interlock: " + printable.Text(fmt.Sprintf(format, args...))}
+	if t.errColumns > 0 {
+		rows = wrap(rows[0], max(t.errColumns, leastWrap))
+	}
+	fmt.Fprintln(t.err, strings.Join(rows, "\n"))
 }
 
 // warn writes a warning of what could lose locks or secrets, in a line.
@@ -83,14 +88,16 @@ func (t terminal) part(label, s string) {
 	if s == "" {
 		return
 	}
-	room := max(t.width()-width(label), 20)
-	for i, row := range strings.Split(text.WrapSoft(printable.Text(s), room), "\n") {
+	for i, row := range wrap(printable.Text(s), max(t.width()-width(label), leastWrap)) {
 		if i == 1 {
 			label = strings.Repeat(" ", width(label))
 		}
-		fmt.Fprintln(t.out, strings.TrimRight(label+strings.TrimSpace(row), " "))
+		fmt.Fprintln(t.out, strings.TrimRight(label+row, " "))
 	}
 }
+
+// leastWrap is the least room for text: to break it at each word would help nobody.
+const leastWrap = 20
 
 // leastWidth is the width where no terminal says that it has more.
 const leastWidth = 80
