@@ -14,8 +14,8 @@ type pruneCommand struct {
 }
 
 // Run removes what the store keeps of names that nobody locks any more.
-func (c *pruneCommand) Run(ctx context.Context, t terminal, line *commonFlags) error {
-	d, name, err := line.open(ctx, t)
+func (c *pruneCommand) Run(ctx context.Context, t terminal, common *commonFlags) error {
+	d, name, err := common.open(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -31,11 +31,15 @@ func (c *pruneCommand) Run(ctx context.Context, t terminal, line *commonFlags) e
 		return usage("%v", err)
 	case err != nil:
 		return storeError(err)
-	case line.JSON:
+	case common.JSON:
 		return printJSON(t.out, struct {
 			Removed int `json:"removed"`
 		}{removed})
 	}
-	t.print("removed what %s kept of %d names", name, removed)
+	names := "names"
+	if removed == 1 {
+		names = "name"
+	}
+	t.print("removed what %s kept of %d %s", name, removed, names)
 	return nil
 }
