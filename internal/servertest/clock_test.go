@@ -9,7 +9,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// ahead is how far the server's wall clock is ahead of ours, by a command that answers with its time.
+// ahead is how far the server's wall clock is ahead of ours, by a command that answers with its
+// time.
 func ahead(t *testing.T, s *servertest.Server, command ...string) time.Duration {
 	t.Helper()
 	seconds, micros, _ := strings.Cut(said(t, s, command...), "\n")

@@ -6,20 +6,20 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // Cluster is a Redis Cluster whose nodes take one another for dead after a second of silence.
 type Cluster struct {
-	// Nodes are the masters, then the first replica of each, then the second of each; a failover exchanges roles and not
-	// places.
+	// Nodes are the masters, then the first replica of each, then the second of each; a failover
+	// exchanges roles and not places.
 	Nodes   []*Server
 	masters int
 }
 
-// StartCluster starts a Cluster of that many masters, with that many replicas each, and returns when every node says that
-// it works and every replica gets whatever is written to its master; a master waits two seconds by itself. The options
-// are those of every node; the ports are chosen, and where Dir is given each node has a folder in it.
+// StartCluster starts a Cluster of that many masters, with that many replicas each, and returns
+// when every node says that it works and every replica gets whatever is written to its master; a
+// master waits two seconds by itself. The options are those of every node; the ports are chosen,
+// and where Dir is given each node has a folder in it.
 func StartCluster(ctx context.Context, masters, replicas int, o Options) (_ *Cluster, err error) {
 	if masters < 1 || replicas < 0 {
 		return nil, fmt.Errorf("servertest: a Cluster has at least one master, not %d, with no fewer than 0 replicas, not %d", masters, replicas)
@@ -45,22 +45,29 @@ func StartCluster(ctx context.Context, masters, replicas int, o Options) (_ *Clu
 	return c, poll(ctx, "the Cluster does not come up", c.complete)
 }
 
-// clustered is one node. Its second port, for the other nodes, is the same after a restart, as they expect.
-var clustered = program{ready: redis.ready, args: func(s *Server) (_ []string, err error) {
-	if s.bus == 0 {
-		if s.bus, err = s.freePort(); err != nil {
-			return nil, err
-		}
+// RedisCluster starts a Cluster for the test and closes it at its end. The arguments are those of
+// every node.
+func RedisCluster(t TB, masters, replicas int, args ...string) *Cluster {
+	t.Helper()
+	return forTest(t, func(ctx context.Context) (*Cluster, error) {
+		return StartCluster(ctx, masters, replicas, Options{Args: args})
+	})
+}
+
+// clustered is one node, with a second port for the other nodes.
+var clustered = redisWith(func(s *Server) ([]string, error) {
+	if err := s.reserveBus(); err != nil {
+		return nil, err
 	}
 	args, err := redis.args(s)
 	return slices.Concat([]string{
 		"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
 		"--cluster-node-timeout", "1000", "--cluster-port", strconv.Itoa(s.bus),
 	}, args), err
-}}
+})
 
-// found gives the masters their slots and epochs, introduces everybody to everybody, which is quicker than gossip, and
-// ties the replicas to their masters.
+// found gives the masters their slots and epochs, introduces everybody to everybody, which is
+// quicker than gossip, and ties the replicas to their masters.
 func (c *Cluster) found(ctx context.Context) error {
 	if err := together(len(c.Nodes), func(i int) error {
 		if i < c.masters {
@@ -136,14 +143,18 @@ func (c *Cluster) working() error {
 	return nil
 }
 
-// URL names all nodes.
-func (c *Cluster) URL() string {
-	addrs := make([]string, len(c.Nodes))
+// index is the place of the node in c.Nodes, or -1.
+func (c *Cluster) index(n node) int {
 	for i, s := range c.Nodes {
-		addrs[i] = s.Addr()
+		if s.port == n.port {
+			return i
+		}
 	}
-	return "redis+cluster://" + strings.Join(addrs, ",")
+	return -1
 }
+
+// URL names all nodes.
+func (c *Cluster) URL() string { return "redis+cluster://" + joined(c.Nodes) }
 
 // Close kills all nodes and removes their folders.
 func (c *Cluster) Close() error { return closeAll(c.Nodes...) }

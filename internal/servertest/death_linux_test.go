@@ -53,7 +53,8 @@ func TestServersDieWithTheirStarter(t *testing.T) {
 	}
 }
 
-// alive reports whether the process runs; one that has ended and waits for a parent to ask does not.
+// alive reports whether the process runs; one that has ended and waits for a parent to ask does
+// not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -88,7 +89,8 @@ func TestKillTakesTheCopyAlong(t *testing.T) {
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// A copy that goes on is given ten seconds to close the log; its first look for its parent comes after a minute.
+	// A copy that goes on is given ten seconds to close the log; its first look for its parent
+	// comes after a minute.
 	if took := time.Since(start); took > 5*time.Second {
 		t.Errorf("Kill took %v: the copy outlives the server", took)
 	}

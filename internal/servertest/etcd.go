@@ -5,20 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// StartEtcd starts one etcd, which may speak TLS to its clients, and returns when it serves them. The arguments have the form "--quota-backend-bytes=1000000".
+// StartEtcd starts one etcd, which may speak TLS to its clients, and returns when it serves them.
+// The arguments have the form "--quota-backend-bytes=1000000".
 func StartEtcd(ctx context.Context, o Options) (*Server, error) {
 	return start(ctx, etcd("member-1", func(s *Server) (own, all string, err error) {
-		if s.bus == 0 {
-			if s.bus, err = s.freePort(); err != nil {
-				return "", "", err
-			}
+		if err := s.reserveBus(); err != nil {
+			return "", "", err
 		}
 		own = etcdPeer(s.bus)
 		return own, "member-1=http://" + own, nil
@@ -30,8 +28,9 @@ type Etcds struct {
 	Members []*Server
 }
 
-// StartEtcds starts an etcd of that many members and returns when all of them serve clients. The options are those of every member;
-// the ports are chosen, and where Dir is given each member has a folder in it.
+// StartEtcds starts an etcd of that many members and returns when all of them serve clients. The
+// options are those of every member; the ports are chosen, and where Dir is given each member has a
+// folder in it.
 func StartEtcds(ctx context.Context, members int, o Options) (_ *Etcds, err error) {
 	if members < 1 {
 		return nil, fmt.Errorf("servertest: an etcd has at least one member, not %d", members)
@@ -39,13 +38,21 @@ func StartEtcds(ctx context.Context, members int, o Options) (_ *Etcds, err erro
 	if err := o.several(); err != nil {
 		return nil, err
 	}
-	const attempts = 5 // each is lost only to a process that takes a port between our look and a member's
-	for i := 1; ; i++ {
-		c, err := startEtcds(ctx, members, o)
-		if err == nil || i == attempts || !errors.Is(err, errPortTaken) {
-			return c, err
-		}
-	}
+	return retry(func() (*Etcds, error) { return startEtcds(ctx, members, o) })
+}
+
+// Etcd starts one etcd for the test and closes it at the test's end. The arguments have the form
+// "--quota-backend-bytes=1000000".
+func Etcd(t TB, args ...string) *Server {
+	t.Helper()
+	return forTest(t, func(ctx context.Context) (*Server, error) { return StartEtcd(ctx, Options{Args: args}) })
+}
+
+// EtcdMembers starts an etcd of several members for the test and closes them at its end. The
+// arguments are those of every member.
+func EtcdMembers(t TB, members int, args ...string) *Etcds {
+	t.Helper()
+	return forTest(t, func(ctx context.Context) (*Etcds, error) { return StartEtcds(ctx, members, Options{Args: args}) })
 }
 
 // startEtcds starts the members side by side: none serves clients before most of them are there.
@@ -72,16 +79,13 @@ func startEtcds(ctx context.Context, members int, o Options) (*Etcds, error) {
 		p := etcd(name, func(s *Server) (string, string, error) {
 			if s.bus == 0 {
 				s.bus = buses[i]
-				_ = s.keep(s.bus) // whoever has it makes the member fail, and all are started again
+				_ = s.ports.Keep(s.bus) // if somebody has it the member fails, and all are started again
 			}
 			return peers[i], strings.Join(all, ","), nil
 		})
-		o := o
-		if o.Dir != "" {
-			o.Dir = filepath.Join(o.Dir, name)
-			if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-				return err
-			}
+		o, err := o.in(name)
+		if err != nil {
+			return err
 		}
 		c.Members[i], err = startOnce(ctx, p, o)
 		return err
@@ -95,10 +99,11 @@ func startEtcds(ctx context.Context, members int, o Options) (*Etcds, error) {
 // etcdPeer is where a member listens for the others.
 func etcdPeer(bus int) string { return fmt.Sprintf("127.0.0.1:%d", bus) }
 
-// etcd is one member; members gives it the port for the others and says where those reach it, and who all are.
+// etcd is one member; members gives it the port for the others and says where those reach it, and
+// who all are.
 func etcd(name string, members func(s *Server) (own, all string, err error)) program {
 	return program{
-		command: "etcd", ready: "serving client traffic",
+		command: "etcd", ready: "serving client traffic", data: "data", tls: true,
 		args: func(s *Server) ([]string, error) {
 			own, all, err := members(s)
 			if err != nil {
@@ -106,13 +111,13 @@ func etcd(name string, members func(s *Server) (own, all string, err error)) pro
 			}
 			client, extra := "http://"+s.Addr(), s.o.Args
 			if s.o.TLS {
-				if err := certify(s.CertFile(), s.keyFile()); err != nil {
-					return nil, fmt.Errorf("servertest: no certificate: %w", err)
+				if err := s.certify(); err != nil {
+					return nil, err
 				}
 				client, extra = "https://"+s.Addr(), append([]string{"--cert-file=" + s.CertFile(), "--key-file=" + s.keyFile()}, extra...)
 			}
 			return slices.Concat([]string{
-				"--name=" + name, "--data-dir=" + s.etcdData(), "--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+				"--name=" + name, "--data-dir=" + filepath.Join(s.dir, s.program.data), "--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 				"--listen-peer-urls=http://" + etcdPeer(s.bus), "--initial-advertise-peer-urls=http://" + own, "--initial-cluster=" + all,
 				"--logger=zap", "--log-outputs=stderr",
 			}, extra), nil
@@ -126,30 +131,11 @@ func etcd(name string, members func(s *Server) (own, all string, err error)) pro
 	}
 }
 
-// etcdData is the folder that etcd makes itself.
-func (s *Server) etcdData() string { return filepath.Join(s.dir, "data") }
-
-// Forget removes the data of an etcd that is not running: its Restart begins with nothing.
-func (s *Server) Forget() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.process.over() {
-		return fmt.Errorf("servertest: the server at %s is running: stop it before its data is removed", s.Addr())
-	}
-	return os.RemoveAll(s.etcdData())
-}
-
 // URL names all members.
-func (c *Etcds) URL() string { return "etcd://" + strings.Join(c.Addrs(), ",") }
+func (c *Etcds) URL() string { return "etcd://" + joined(c.Members) }
 
 // Addrs are the addresses of all members.
-func (c *Etcds) Addrs() []string {
-	addrs := make([]string, len(c.Members))
-	for i, s := range c.Members {
-		addrs[i] = s.Addr()
-	}
-	return addrs
-}
+func (c *Etcds) Addrs() []string { return addrs(c.Members) }
 
 // Close kills all members and removes their folders.
 func (c *Etcds) Close() error { return closeAll(c.Members...) }

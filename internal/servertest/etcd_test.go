@@ -30,7 +30,8 @@ func etcd(t *testing.T, addrs ...string) *clientv3.Client {
 func put(t *testing.T, c *clientv3.Client, key string) int64 {
 	t.Helper()
 	for {
-		// A write is not repeated by the client where its outcome is unknown, as while a leader is elected.
+		// A write is not repeated by the client where its outcome is unknown, as while a leader is
+		// elected.
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		r, err := c.Put(ctx, key, "x")
 		cancel()
@@ -62,7 +63,7 @@ func TestEtcdKeepsItsDataOverStopAndKill(t *testing.T) {
 	last := int64(0)
 	for i, end := range []func() error{s.Stop, s.Kill} {
 		last = put(t, c, "kept/"+string(rune('a'+i)))
-		if err := s.Forget(); err == nil {
+		if err := s.LoseData(); err == nil {
 			t.Error("the data of a server that runs is removed")
 		}
 		if err := end(); err != nil {
@@ -75,7 +76,7 @@ func TestEtcdKeepsItsDataOverStopAndKill(t *testing.T) {
 			t.Errorf("after end %d the server has %d keys, want %d", i+1, got, i+1)
 		}
 	}
-	if err := errors.Join(s.Stop(), s.Forget(), s.Restart(t.Context())); err != nil {
+	if err := errors.Join(s.Stop(), s.LoseData(), s.Restart(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if got := has(t, c); got != 0 {
@@ -114,7 +115,8 @@ func TestEtcdIsPaused(t *testing.T) {
 	}
 }
 
-// Of three members any one may go: the others go on, and it comes back with its data and what it has missed.
+// Of three members any one may go: the others go on, and it comes back with its data and what it
+// has missed.
 func TestEtcdMembersOutliveOne(t *testing.T) {
 	t.Parallel()
 	m := servertest.EtcdMembers(t, 3)

@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// startAndHang is what the process does that TestServersDieWithTheirStarter kills. First it ends every thread that it
-// can: a server must not end with any of them.
+// startAndHang is what the process does that TestServersDieWithTheirStarter kills. First it ends
+// every thread that it can: a server must not end with any of them.
 func startAndHang(dir string) {
 	var pids []string
 	for i := range 2 {

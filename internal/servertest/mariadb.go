@@ -2,26 +2,33 @@ package servertest
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/interlock-go/interlock/internal/servertest/internal/process"
 )
 
-// StartMariaDB starts one MariaDB and returns when it accepts connections. Its superuser is root, without a password, and it has an empty
-// database named test. The arguments have the form "--sql-mode=ANSI".
+// StartMariaDB starts one MariaDB and returns when it accepts connections. Its superuser is root,
+// without a password, and it has an empty database named test. The arguments have the form
+// "--sql-mode=ANSI".
 //
-// It does not call fsync unless told to: a process that is killed loses nothing by that, only a machine would.
+// It does not call fsync unless told to: a process that is killed loses nothing by that, only a
+// machine would.
 func StartMariaDB(ctx context.Context, o Options) (*Server, error) {
-	if o.TLS {
-		return nil, fmt.Errorf("servertest: only a single Redis speaks TLS: leave Options.TLS unset")
-	}
 	return start(ctx, mariadb, o)
 }
 
+// MariaDB starts one MariaDB for the test and closes it at the test's end. The arguments have the
+// form "--sql-mode=ANSI".
+func MariaDB(t TB, args ...string) *Server {
+	t.Helper()
+	return forTest(t, func(ctx context.Context) (*Server, error) { return StartMariaDB(ctx, Options{Args: args}) })
+}
+
 var mariadb = program{
-	command: "mariadbd", ready: "ready for connections", as: ordinary,
+	command: "mariadbd", ready: "ready for connections", as: process.Unprivileged,
 	args: func(s *Server) ([]string, error) {
-		if err := s.fill(mariadbFiles, "ibdata1"); err != nil {
+		if err := fill(s.dir, mariadbFiles, "ibdata1"); err != nil {
 			return nil, err
 		}
 		return slices.Concat(small, []string{

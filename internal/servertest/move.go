@@ -10,8 +10,9 @@ import (
 // Slot is the slot of a key.
 func (c *Cluster) Slot(key string) int { return Slot(key) }
 
-// Owner returns the node that serves the slot, or nil if no node that is up names one. Where they differ, as for a moment
-// after a failover, the claim with the latest epoch counts, as it does among them.
+// Owner returns the node that serves the slot, or nil if no node that is up names one. Where they
+// differ, as for a moment after a failover, the claim with the latest epoch counts, as it does
+// among them.
 func (c *Cluster) Owner(slot int) *Server {
 	var owner *Server
 	epoch := -1
@@ -32,10 +33,10 @@ func (c *Cluster) Owner(slot int) *Server {
 	return owner
 }
 
-// Move gives the slot to another master, with its keys and their times of expiry, while clients go on: as long as it
-// takes, they are sent to the new owner for each key that has left and told TRYAGAIN for commands whose keys are on both
-// sides. It returns when every node that is up knows the new owner. A Move that fails leaves the slot half moved;
-// repeating it goes on.
+// Move gives the slot to another master, with its keys and their times of expiry, while clients go
+// on: as long as it takes, they are sent to the new owner for each key that has left and told
+// TRYAGAIN for commands whose keys are on both sides. It returns when every node that is up knows
+// the new owner. A Move that fails leaves the slot half moved; repeating it goes on.
 func (c *Cluster) Move(ctx context.Context, slot int, to *Server) error {
 	from := c.Owner(slot)
 	if from == nil {
@@ -52,7 +53,8 @@ func (c *Cluster) Move(ctx context.Context, slot int, to *Server) error {
 	return poll(ctx, "the nodes do not learn of the move", func() error { return c.known(slot, to) })
 }
 
-// migrate opens the slot on both sides and sends its keys over. While it is open the old owner makes no new keys in it.
+// migrate opens the slot on both sides and sends its keys over. While it is open the old owner
+// makes no new keys in it.
 func migrate(ctx context.Context, slot int, from, to *Server) error {
 	fromID, err := from.Do("CLUSTER", "MYID")
 	if err != nil {
@@ -83,8 +85,8 @@ func migrate(ctx context.Context, slot int, from, to *Server) error {
 	return context.Cause(ctx)
 }
 
-// assign closes the slot: at its new owner first, so that at no moment nobody serves it, then at the old one, then at
-// those who would else learn it by gossip.
+// assign closes the slot: at its new owner first, so that at no moment nobody serves it, then at
+// the old one, then at those who would else learn it by gossip.
 func (c *Cluster) assign(slot int, from, to *Server) error {
 	toID, err := to.Do("CLUSTER", "MYID")
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// Clients share a connection of the server where the pool is of transactions, and none where it is of sessions.
+// Clients share a connection of the server where the pool is of transactions, and none where it is
+// of sessions.
 func TestPgBouncerSharesConnections(t *testing.T) {
 	t.Parallel()
 	s := servertest.Postgres(t)

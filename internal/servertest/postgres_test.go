@@ -65,7 +65,8 @@ func mustSQL(t *testing.T, s *servertest.Server, query string) string {
 	return got
 }
 
-// sharedMemory is how the system names the memory of a PostgreSQL: the key and the number, which is how its list begins a line.
+// sharedMemory is how the system names the memory of a PostgreSQL: the key and the number, which is
+// how its list begins a line.
 func sharedMemory(t *testing.T, s *servertest.Server) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.Dir(), "postmaster.pid"))

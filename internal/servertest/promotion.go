@@ -5,9 +5,10 @@ import (
 	"fmt"
 )
 
-// KillMaster kills the node at c.Nodes[i], which must be a master with a replica that is up, and returns when one of its
-// replicas has its slots and every node that is up says that the Cluster works: three seconds or so. What the master had
-// not yet sent to its replicas is lost. Restart brings the node back as a replica.
+// KillMaster kills the node at c.Nodes[i], which must be a master with a replica that is up, and
+// returns when one of its replicas has its slots and every node that is up says that the Cluster
+// works: three seconds or so. What the master had not yet sent to its replicas is lost. Restart
+// brings the node back as a replica.
 func (c *Cluster) KillMaster(ctx context.Context, i int) error {
 	master := c.Nodes[i]
 	slot, err := c.mayFail(i)

@@ -13,17 +13,18 @@ import (
 // masterName is the name by which the Sentinels know their master.
 const masterName = "mymaster"
 
-// Sentinels are a master, its replica and three Sentinels that watch them, tuned to notice a dead master after half a
-// second. Failover exchanges Master and Replica; nobody may read the fields meanwhile.
+// Sentinels are a master, its replica and three Sentinels that watch them, tuned to notice a dead
+// master after half a second. Failover exchanges Master and Replica; nobody may read the fields
+// meanwhile.
 type Sentinels struct {
 	Master  *Server   // who is master now
 	Replica *Server   // the other one; after a Failover it is down until Rejoin
 	Nodes   []*Server // the three Sentinels
 }
 
-// StartSentinel starts the five and returns when each Sentinel knows the others and the replica, and the replica gets
-// whatever is written to the master. The options are those of master and replica; the ports are chosen, and where Dir is
-// given each server has a folder in it.
+// StartSentinel starts the five and returns when each Sentinel knows the others and the replica,
+// and the replica gets whatever is written to the master. The options are those of master and
+// replica; the ports are chosen, and where Dir is given each server has a folder in it.
 func StartSentinel(ctx context.Context, o Options) (_ *Sentinels, err error) {
 	if err := o.several(); err != nil {
 		return nil, err
@@ -55,21 +56,30 @@ func StartSentinel(ctx context.Context, o Options) (_ *Sentinels, err error) {
 	return s, nil
 }
 
-// data is a Redis with a configuration file, in which a Sentinel notes whose replica it is: it comes back as what it was.
+// Sentinel starts a master, a replica and three Sentinels for the test and closes them at its end.
+// The arguments are those of master and replica.
+func Sentinel(t TB, args ...string) *Sentinels {
+	t.Helper()
+	return forTest(t, func(ctx context.Context) (*Sentinels, error) { return StartSentinel(ctx, Options{Args: args}) })
+}
+
+// data is a Redis with a configuration file, in which a Sentinel notes whose replica it is: it
+// comes back as what it was.
 func data(first string) program {
-	return program{ready: redis.ready, args: func(s *Server) ([]string, error) {
+	return redisWith(func(s *Server) ([]string, error) {
 		path, err := s.config(first)
 		if err != nil {
 			return nil, err
 		}
 		args, err := redis.args(s)
 		return append([]string{path}, args...), err
-	}}
+	})
 }
 
-// patienceOf is the silence, in milliseconds, after which a Sentinel takes the master for dead. Two of them decide it; the
-// third is slower, so that it stands for no election and gives its vote to one of the two. Three that stand at once may
-// each vote for itself, and then nothing happens for twice the time of a failover.
+// patienceOf is the silence, in milliseconds, after which a Sentinel takes the master for dead. Two
+// of them decide it; the third is slower, so that it stands for no election and gives its vote to
+// one of the two. Three that stand at once may each vote for itself, and then nothing happens for
+// twice the time of a failover.
 func patienceOf(i int) int {
 	if i == 2 {
 		return 1500
@@ -79,18 +89,20 @@ func patienceOf(i int) int {
 
 // sentinel is one Sentinel for the master at the port.
 func sentinel(master, patience int) program {
-	return program{ready: "Sentinel ID is", args: func(s *Server) ([]string, error) {
+	p := redisWith(func(s *Server) ([]string, error) {
 		path, err := s.config(fmt.Sprintf(""+
 			"bind 127.0.0.1\nport %d\ndir %q\n"+
 			"sentinel monitor %[3]s 127.0.0.1 %[4]d 2\n"+
 			"sentinel down-after-milliseconds %[3]s %[5]d\n"+
 			"sentinel failover-timeout %[3]s 3000\n", s.port, s.dir, masterName, master, patience))
 		return []string{path, "--sentinel"}, err
-	}}
+	})
+	p.ready = "Sentinel ID is"
+	return p
 }
 
-// config returns the path of the server's configuration file, which it writes at the first start: from then on it is the
-// server's own.
+// config returns the path of the server's configuration file, which it writes at the first start:
+// from then on it is the server's own.
 func (s *Server) config(first string) (string, error) {
 	path := filepath.Join(s.dir, "redis.conf")
 	_, err := os.Stat(path)
@@ -100,10 +112,11 @@ func (s *Server) config(first string) (string, error) {
 	return path, err
 }
 
-// hasten shortens the periods, in milliseconds, in which a Sentinel looks and talks. Those it comes with are made for
-// networks, and for a machine that never pauses it for two seconds: after such a pause it would do nothing for 30. Five
-// times the period of PING is also how old the last word of a replica may be that is promoted, and while the master is
-// down a replica is asked once a second, whatever INFO-PERIOD says: below 200 no replica may be good enough.
+// hasten shortens the periods, in milliseconds, in which a Sentinel looks and talks. Those it comes
+// with are made for networks, and for a machine that never pauses it for two seconds: after such a
+// pause it would do nothing for 30. Five times the period of PING is also how old the last word of
+// a replica may be that is promoted, and while the master is down a replica is asked once a second,
+// whatever INFO-PERIOD says: below 200 no replica may be good enough.
 func (s *Sentinels) hasten(i int) error {
 	_, err := s.Nodes[i].Do("SENTINEL", "DEBUG",
 		"INFO-PERIOD", "200", "PING-PERIOD", "400", "ASK-PERIOD", "100", "PUBLISH-PERIOD", "200",
@@ -141,16 +154,12 @@ func (s *Sentinels) complete() error {
 
 // URL names all three Sentinels and their master.
 func (s *Sentinels) URL() string {
-	addrs := make([]string, len(s.Nodes))
-	for i, node := range s.Nodes {
-		addrs[i] = node.Addr()
-	}
-	return "redis+sentinel://" + strings.Join(addrs, ",") + "/" + masterName
+	return "redis+sentinel://" + joined(s.Nodes) + "/" + masterName
 }
 
-// Failover kills the master and returns when the replica is promoted and every Sentinel says so, which takes two to three
-// seconds. What the master had not yet sent to the replica is lost, as in earnest. The two have exchanged their fields
-// then.
+// Failover kills the master and returns when the replica is promoted and every Sentinel says so,
+// which takes two to three seconds. What the master had not yet sent to the replica is lost, as in
+// earnest. The two have exchanged their fields then.
 func (s *Sentinels) Failover(ctx context.Context) error {
 	if err := s.Master.Kill(); err != nil {
 		return err
@@ -178,8 +187,8 @@ func (s *Sentinels) promoted() error {
 	return nil
 }
 
-// Rejoin starts the server that was killed by Failover and returns when it is a replica with its copy and every Sentinel
-// knows: then the next Failover can come.
+// Rejoin starts the server that was killed by Failover and returns when it is a replica with its
+// copy and every Sentinel knows: then the next Failover can come.
 func (s *Sentinels) Rejoin(ctx context.Context) error {
 	if err := s.Replica.Restart(ctx); err != nil {
 		return err

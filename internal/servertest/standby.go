@@ -5,17 +5,19 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/interlock-go/interlock/internal/servertest/internal/process"
 )
 
 // Replicated are the arguments of a PostgreSQL that may have standbys.
 var Replicated = []string{"-c", "wal_level=replica", "-c", "max_wal_senders=4"}
 
-// StartStandby starts a standby of a PostgreSQL that was started with the arguments Replicated: a copy that follows it, asynchronously unless
-// the primary is told otherwise, and answers what only reads. SELECT pg_promote() makes it a primary.
+// StartStandby starts a standby of a PostgreSQL that was started with the arguments Replicated: a
+// copy that follows it, asynchronously unless the primary is told otherwise, and answers what only
+// reads. SELECT pg_promote() makes it a primary.
 func StartStandby(ctx context.Context, primary *Server, o Options) (*Server, error) {
 	o.Args = slices.Concat(primary.o.Args, o.Args) // it needs as many connections
 	p := postgres
@@ -31,19 +33,14 @@ func StartStandby(ctx context.Context, primary *Server, o Options) (*Server, err
 
 // copyOf fills the server's folder at the first start.
 func (s *Server) copyOf(ctx context.Context, primary *Server) error {
-	if _, err := os.Stat(filepath.Join(s.dir, "PG_VERSION")); err == nil {
+	if _, err := os.Stat(filepath.Join(s.dir, pgVersion)); err == nil {
 		return nil
 	}
-	path, err := find("pg_basebackup")
-	if err != nil {
+	if err := process.Run(ctx, nil, "pg_basebackup", "postgresql", "-D", s.dir, "-R", "-X", "stream", "-c", "fast", "--no-sync",
+		"-h", "127.0.0.1", "-p", strconv.Itoa(primary.port), "-U", "postgres"); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, path, "-D", s.dir, "-R", "-X", "stream", "-c", "fast", "--no-sync",
-		"-h", "127.0.0.1", "-p", strconv.Itoa(primary.port), "-U", "postgres")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("pg_basebackup: %w\n%s", err, out)
-	}
-	as, err := ordinary()
+	as, err := process.Unprivileged()
 	if err != nil {
 		return err
 	}
@@ -51,7 +48,7 @@ func (s *Server) copyOf(ctx context.Context, primary *Server) error {
 		if err != nil {
 			return err
 		}
-		return as.own(path)
+		return as.Own(path)
 	})
 }
 

@@ -6,7 +6,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// A standby has what its primary has, writes nothing, and does when it is promoted, also after a restart.
+// A standby has what its primary has, writes nothing, and does when it is promoted, also after a
+// restart.
 func TestStandbyIsPromoted(t *testing.T) {
 	t.Parallel()
 	s := servertest.Postgres(t, servertest.Replicated...)

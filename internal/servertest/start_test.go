@@ -6,23 +6,26 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/servertest/internal/process"
 )
 
-// Somebody takes the port between our look and the server's: another one is chosen, unless the caller named it.
+// Somebody takes the port between our look and the server's: another one is chosen, unless the
+// caller named it.
 func TestStartTriesAnotherPort(t *testing.T) {
 	t.Parallel()
 	first := Redis(t)
 	for _, asked := range []int{0, first.Port()} {
 		starts := 0
-		p := program{ready: redis.ready, args: func(s *Server) ([]string, error) {
+		p := redisWith(func(s *Server) ([]string, error) {
 			if starts++; starts == 1 {
 				s.port = first.Port()
 			}
 			return redis.args(s)
-		}}
+		})
 		s, err := start(t.Context(), p, Options{Port: asked})
 		if asked != 0 {
-			if !errors.Is(err, errPortTaken) || starts != 1 {
+			if !errors.Is(err, process.ErrPortTaken) || starts != 1 {
 				t.Errorf("port %d asked for: error %v after %d starts, want it to be taken", asked, err, starts)
 			}
 			continue
@@ -39,12 +42,15 @@ func TestStartTriesAnotherPort(t *testing.T) {
 	}
 }
 
-// Whichever step is too slow, nothing is left behind; TestMain would see the goroutines that wait for the servers.
+// Whichever step is too slow, nothing is left behind; TestMain would see the goroutines that wait
+// for the servers.
 func TestStartThatTakesTooLongIsUndone(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(context.Context, Options) error{
 		"a server that does not say that it is up": func(ctx context.Context, o Options) error {
-			_, err := start(ctx, program{ready: "no such line", args: redis.args}, o)
+			p := redis
+			p.ready = "no such line"
+			_, err := start(ctx, p, o)
 			return err
 		},
 		"a Cluster, where a master waits two seconds by itself": func(ctx context.Context, o Options) error {
@@ -77,36 +83,5 @@ func TestPollSaysWhatIsMissing(t *testing.T) {
 	})
 	if !errors.Is(err, reason) || !errors.Is(err, missing) || !strings.Contains(err.Error(), "nobody comes") {
 		t.Errorf("error %v, want what was waited for, why no longer, and what was missing", err)
-	}
-}
-
-func TestJournalFindsTheLineAndKeepsTheEnd(t *testing.T) {
-	t.Parallel()
-	j := newJournal("is up")
-	for _, part := range []string{"the server is not\n", "the server is u", "p", " now"} {
-		if _, err := j.Write([]byte(part)); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-j.ready:
-			t.Fatalf("ready after %q, in the middle of a line", part)
-		default:
-		}
-	}
-	if _, err := j.Write([]byte("\nand on\n")); err != nil {
-		t.Fatal(err)
-	}
-	<-j.ready
-	if got, want := j.String(), "the server is not\nthe server is up now\nand on\n"; got != want {
-		t.Errorf("kept %q, want %q", got, want)
-	}
-	long := strings.Repeat("x", journalSize)
-	for _, part := range []string{long, "the server is up\n"} {
-		if _, err := j.Write([]byte(part)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := j.String(); len(got) != journalSize || !strings.HasSuffix(got, "xthe server is up\n") {
-		t.Errorf("kept %d bytes of %d, ending in %q", len(got), journalSize, got[max(0, len(got)-30):])
 	}
 }

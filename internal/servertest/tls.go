@@ -5,7 +5,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -15,32 +14,28 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 )
 
-// encrypted is a Redis that listens by TLS only, with a certificate for 127.0.0.1 and localhost that it signed itself.
-var encrypted = program{ready: redis.ready, args: func(s *Server) ([]string, error) {
-	if err := certify(s.CertFile(), s.keyFile()); err != nil {
-		return nil, fmt.Errorf("servertest: no certificate: %w", err)
-	}
-	args, err := redis.args(s)
-	return append(args,
-		"--port", "0", "--tls-port", strconv.Itoa(s.port), "--tls-auth-clients", "no",
-		"--tls-cert-file", s.CertFile(), "--tls-key-file", s.keyFile(), "--tls-ca-cert-file", s.CertFile(),
-	), err
-}}
-
-// CertFile is the path of the certificate that a client has to trust, in PEM, where Options.TLS is set.
+// CertFile is the path of the certificate that a client has to trust, in PEM, where Options.TLS is
+// set.
 func (s *Server) CertFile() string { return filepath.Join(s.dir, "cert.pem") }
 
 func (s *Server) keyFile() string { return filepath.Join(s.dir, "key.pem") }
 
-// certify makes the two files unless they are there.
-func certify(certFile, keyFile string) error {
-	if _, err := os.Stat(certFile); !errors.Is(err, os.ErrNotExist) {
+// certify makes the certificate, for 127.0.0.1 and localhost, and its key, unless they are there.
+// The certificate is signed by its own key.
+func (s *Server) certify() error {
+	if _, err := os.Stat(s.CertFile()); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	if err := makeCertificate(s.CertFile(), s.keyFile()); err != nil {
+		return fmt.Errorf("servertest: no certificate: %w", err)
+	}
+	return nil
+}
+
+func makeCertificate(certFile, keyFile string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -73,19 +68,4 @@ func writePEM(path, kind string, der []byte) error {
 		return err
 	}
 	return os.WriteFile(path, b.Bytes(), 0o600)
-}
-
-// dial connects as Do does.
-func (s *Server) dial(deadline time.Time) (net.Conn, error) {
-	d := &net.Dialer{Deadline: deadline}
-	if !s.o.TLS {
-		return d.Dial("tcp", s.Addr())
-	}
-	text, err := os.ReadFile(s.CertFile())
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(text)
-	return tls.DialWithDialer(d, "tcp", s.Addr(), &tls.Config{RootCAs: roots})
 }

@@ -82,13 +82,3 @@ func parseNode(line string) (n node, err error) {
 	}
 	return n, nil
 }
-
-// index is the place of the node in c.Nodes, or -1.
-func (c *Cluster) index(n node) int {
-	for i, s := range c.Nodes {
-		if s.port == n.port {
-			return i
-		}
-	}
-	return -1
-}

@@ -14,7 +14,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// zkSession asks for a session of a minute, or for one that is there, and returns its number and password, 0 where there is none such.
+// zkSession asks for a session of a minute, or for one that is there, and returns its number and
+// password, 0 where there is none such.
 func zkSession(s *servertest.Server, id uint64, password []byte) (uint64, []byte, error) {
 	c, err := net.DialTimeout("tcp", s.Addr(), 10*time.Second)
 	if err != nil {

@@ -2,9 +2,13 @@ package servertest
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -18,9 +22,9 @@ func (e Error) Error() string { return string(e) }
 // patience bounds one Do.
 const patience = 20 * time.Second
 
-// Do sends one command over a connection of its own and returns the reply as text: strings and numbers as they are, no
-// value as "(nil)", the values of an array each on its line. An error of the server is an Error. The server has to answer
-// within twenty seconds.
+// Do sends one command over a connection of its own and returns the reply as text: strings and
+// numbers as they are, no value as "(nil)", the values of an array each on its line. An error of
+// the server is an Error. The server has to answer within twenty seconds.
 func (s *Server) Do(args ...string) (string, error) {
 	v, err := s.ask(args...)
 	return v.String(), err
@@ -46,6 +50,55 @@ func (s *Server) ask(args ...string) (value, error) {
 		return value{}, err
 	}
 	return readValue(bufio.NewReader(c))
+}
+
+// MustDo is Do for a test, which fails at an error.
+func (s *Server) MustDo(t TB, args ...string) string {
+	t.Helper()
+	reply, err := s.Do(args...)
+	if err != nil {
+		t.Fatal(fmt.Errorf("%q: %w", args, err))
+	}
+	return reply
+}
+
+// shows returns an error unless the command's reply contains the text.
+func (s *Server) shows(text string, command ...string) error {
+	got, err := s.Do(command...)
+	if err == nil && !strings.Contains(got, text) {
+		err = fmt.Errorf("the server at %s does not answer %q to %q:\n%s", s.Addr(), text, command, got)
+	}
+	return err
+}
+
+// feeds returns an error until the replica gets whatever is written to the server. When the replica
+// has its copy and both say that it is online, that is not yet so: the stream begins with its first
+// acknowledgement, up to a second later, and what is written before goes down with the server.
+func (s *Server) feeds(replica *Server) error {
+	got, err := s.Do("INFO", "replication")
+	if err != nil {
+		return err
+	}
+	_, offset, _ := strings.Cut(got, fmt.Sprintf(",port=%d,state=online,offset=", replica.port))
+	if offset == "" || strings.HasPrefix(offset, "0,") {
+		return fmt.Errorf("the server at %s does not feed its replica at %s:\n%s", s.Addr(), replica.Addr(), got)
+	}
+	return replica.shows("master_link_status:up", "INFO", "replication")
+}
+
+// dial connects to a Redis, by TLS where it speaks that.
+func (s *Server) dial(deadline time.Time) (net.Conn, error) {
+	d := &net.Dialer{Deadline: deadline}
+	if !s.o.TLS {
+		return d.Dial("tcp", s.Addr())
+	}
+	text, err := os.ReadFile(s.CertFile())
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
+	return tls.DialWithDialer(d, "tcp", s.Addr(), &tls.Config{RootCAs: roots})
 }
 
 // value is one RESP2 value: a text, or a list where the text is empty.

@@ -1,16 +1,16 @@
-package servertest
+package process
 
 import (
 	"bytes"
 	"sync"
 )
 
-// journal keeps the end of what a process writes and tells when a line shows that it is up.
+// journal keeps the end of what a process writes. It closes ready when a line contains mark.
 type journal struct {
 	ready chan struct{} // closed at the first line that contains mark
-	mark  []byte
 
 	mu   sync.Mutex
+	mark []byte // nil when it has been seen
 	text []byte
 	line int // where in text the unfinished line begins, while the mark has not been seen
 }
@@ -27,7 +27,7 @@ func (j *journal) Write(b []byte) (int, error) {
 	defer j.mu.Unlock()
 	j.text = append(j.text, b...)
 	if j.mark != nil {
-		j.look()
+		j.find()
 	}
 	if over := len(j.text) - journalSize; over > 0 && j.mark == nil {
 		j.text = append(j.text[:0], j.text[over:]...)
@@ -35,7 +35,8 @@ func (j *journal) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (j *journal) look() {
+// find looks for the mark in the lines that are complete. The caller holds mu.
+func (j *journal) find() {
 	for {
 		end := bytes.IndexByte(j.text[j.line:], '\n')
 		if end < 0 {
