@@ -12,9 +12,10 @@ import (
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
-// Board carries the connections of one driver to its servers, over a wire to each. The driver is given the addresses of the
-// wires, or its client dials through the board, also to servers that it has only heard of. What befalls the driver befalls
-// all its wires, also those that are laid later. Its methods may be called concurrently.
+// Board carries the connections of one driver to its servers, over a wire to each. The driver is
+// given the addresses of the wires, or its client dials through the board, also to servers that it
+// has only heard of. What befalls the driver befalls all its wires, also those that are laid later.
+// Its methods may be called concurrently.
 type Board struct {
 	Idle []string // servers whose requests do not count, such as Sentinels; set before the first connection
 	Own  []string // commands that do not count, besides those of [Overhead]; set before the first connection
@@ -96,7 +97,8 @@ func (b *Board) line(ctx context.Context, server string) (*line, error) {
 	return l, nil
 }
 
-// own are the commands by which a client greets a server, sees whether it lives, and learns of a Cluster's other servers.
+// own are the commands by which a client greets a server, sees whether it lives, and learns of a
+// Cluster's other servers.
 var own = []string{"HELLO", "CLIENT", "PING", "ping", "hello", "client", "CLUSTER"}
 
 // Overhead reports whether a request is the client's own, not its user's.
@@ -149,7 +151,8 @@ func (b *Board) Stall(way wire.Direction) (heal func()) {
 	}
 }
 
-// Straggle lets each server have n requests and holds the one after them, with its connection, until deliver is called.
+// Straggle lets each server have n requests and holds the one after them, with its connection,
+// until deliver is called.
 func (b *Board) Straggle(n int) (deliver func() bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -32,7 +32,8 @@ func (c client) incr() error {
 	return err
 }
 
-// What befalls a board befalls the wires that there are, and the wire of a server that is dialled later.
+// What befalls a board befalls the wires that there are, and the wire of a server that is dialled
+// later.
 func TestBoardHoldsEveryWire(t *testing.T) {
 	b := redistest.NewBoard(t)
 	early := dial(t, b, servertest.Redis(t))

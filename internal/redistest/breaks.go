@@ -9,8 +9,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// TryBreakIsHeard tries that whoever holds hears of an operator's break by itself, of whatever kind the claim is, also where
-// it never waited: nobody renews here. Each open makes a driver, as another process would.
+// TryBreakIsHeard tries that whoever holds hears of an operator's break by itself, of whatever kind
+// the claim is, also where it never waited: nobody renews here. Each open makes a driver, as
+// another process would.
 func TryBreakIsHeard(t *testing.T, open func(t *testing.T) driver.Driver, kinds ...driver.Kind) {
 	t.Helper()
 	for _, kind := range kinds {
@@ -84,7 +85,8 @@ func alerted(t *testing.T, d driver.Driver) alert {
 	return alert{s, s.(driver.LossNotifier), s.(driver.Nudger)}
 }
 
-// told insists that the session says by itself that c is lost, or asks for the renewal that says so.
+// told insists that the session says by itself that c is lost, or asks for the renewal that says
+// so.
 func (a alert) told(t *testing.T, c driver.Claim) {
 	t.Helper()
 	timer := time.NewTimer(limit)

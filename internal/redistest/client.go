@@ -73,7 +73,8 @@ func Receive[V any](t drivertest.T, limit time.Duration, what string, from <-cha
 	return v
 }
 
-// Isolate has the master's replica learn nothing from here on. Sentinels may promote it all the same.
+// Isolate has the master's replica learn nothing from here on. Sentinels may promote it all the
+// same.
 func Isolate(t drivertest.T, s *servertest.Sentinels) {
 	t.Helper()
 	for _, words := range [][]string{{"ACL", "SETUSER", "default", "-psync", "-sync"}, {"CLIENT", "KILL", "TYPE", "replica"}} {

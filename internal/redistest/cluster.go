@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// RestartCluster restarts all nodes at once, and returns when every node says that the Cluster works, every replica has its
-// copy, and all know the scripts.
+// RestartCluster restarts all nodes at once, and returns when every node says that the Cluster
+// works, every replica has its copy, and all know the scripts.
 func RestartCluster(ctx context.Context, c *servertest.Cluster, scripts []string) error {
 	errs := make(chan error, len(c.Nodes))
 	for _, node := range c.Nodes {
@@ -46,8 +46,8 @@ func works(c *servertest.Cluster) bool {
 	return true
 }
 
-// Teach has every node know the scripts: the first use of each would cost a second call, and a law that counts calls cannot
-// know which master a new name is at.
+// Teach has every node know the scripts: the first use of each would cost a second call, and a law
+// that counts calls cannot know which master a new name is at.
 func Teach(c *servertest.Cluster, scripts []string) error {
 	for _, script := range scripts {
 		for _, node := range c.Nodes {

@@ -14,7 +14,8 @@ import (
 	"github.com/interlock-go/interlock/redisconn/goredis"
 )
 
-// Connect does what a driver does with a URL, through the board. The test closes the connection, as those below.
+// Connect does what a driver does with a URL, through the board. The test closes the connection, as
+// those below.
 func Connect(t drivertest.T, b *Board, rawURL string) redisconn.Conn {
 	t.Helper()
 	conn, err := connect(b, rawURL)
@@ -64,7 +65,8 @@ func GoRedis(t drivertest.T, client redis.UniversalClient) redisconn.Conn {
 	return conn
 }
 
-// GoRedisCluster is a user's client of the Cluster at the URL, through the board. It never asks twice by itself.
+// GoRedisCluster is a user's client of the Cluster at the URL, through the board. It never asks
+// twice by itself.
 func GoRedisCluster(t drivertest.T, b *Board, rawURL string) redisconn.Conn {
 	t.Helper()
 	u, err := url.Parse(rawURL)

@@ -34,7 +34,8 @@ func newCutter(w *wire.Wire) *cutter {
 	return c
 }
 
-// arm has the connections of the next scripts end: before the server has each of them, or after it has carried it out.
+// arm has the connections of the next scripts end: before the server has each of them, or after it
+// has carried it out.
 func (c *cutter) arm(cuts int, after bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,8 +56,9 @@ func (c *cutter) first() string {
 	return c.scripts[0]
 }
 
-// cut resets every connection. What is sent meanwhile waits, so that nothing is carried out by one that is reset next, and what
-// is answered is lost: else the reply to a script gets through when it was the one to another connection that began the cut.
+// cut resets every connection. What is sent meanwhile waits, so that nothing is carried out by one
+// that is reset next, and what is answered is lost: else the reply to a script gets through when it
+// was the one to another connection that began the cut.
 func (c *cutter) cut() {
 	over := make(chan struct{})
 	c.over = over
@@ -128,9 +130,9 @@ func cutting(t *testing.T, open Opening) (*ended, *cutter) {
 	return e, newCutter(e.w)
 }
 
-// tryCuts has the connection end while a request of each kind is under way, before the server has it or after that has
-// carried it out. Who asked is answered as if nothing had been, but for a Release that may have been carried out: that
-// its claim was held until then nobody can say.
+// tryCuts has the connection end while a request of each kind is under way, before the server has
+// it or after that has carried it out. Who asked is answered as if nothing had been, but for a
+// Release that may have been carried out: that its claim was held until then nobody can say.
 func tryCuts(t *testing.T, open Opening) {
 	t.Helper()
 	for what, after := range map[string]bool{"before the server has it": false, "before the answer is there": true} {
@@ -208,8 +210,8 @@ func (e *ended) leave(cut *cutter, c driver.Claim, after bool) {
 	})
 }
 
-// tryCutsInARow has the connection end twice in a row, or end and no other be made. Then the call says that the outcome is
-// open, and is not sent a third time.
+// tryCutsInARow has the connection end twice in a row, or end and no other be made. Then the call
+// says that the outcome is open, and is not sent a third time.
 func tryCutsInARow(t *testing.T, open Opening) {
 	t.Helper()
 	for what, call := range map[string]func(ctx context.Context, e *ended, c driver.Claim) error{
@@ -271,8 +273,9 @@ func tryCutsInARow(t *testing.T, open Opening) {
 	}
 }
 
-// tryCutWhileListening has every connection end when one asks for a channel, before the server has that: the first of a process, and
-// then the one that has listened for long. Who wants to wait notices nothing.
+// tryCutWhileListening has every connection end when one asks for a channel, before the server has
+// that: the first of a process, and then the one that has listened for long. Who wants to wait
+// notices nothing.
 func tryCutWhileListening(t *testing.T, open Opening) {
 	t.Helper()
 	t.Run("while it asks to listen", func(t *testing.T) {

@@ -10,9 +10,10 @@ import (
 	"github.com/interlock-go/interlock/internal/servertest"
 )
 
-// TryDrift tries that a claim is trusted for less than a majority of its servers keep it, by a hundredth and 2 ms, because clocks
-// drift. What a server keeps it for is reckoned by that server's clock and from before the request, so no machine is too slow for
-// this. The name is also the key that is locked.
+// TryDrift tries that a claim is trusted for less than a majority of its servers keep it, by a
+// hundredth and 2 ms, because clocks drift. What a server keeps it for is reckoned by that server's
+// clock and from before the request, so no machine is too slow for this. The name is also the key
+// that is locked.
 func TryDrift(t *testing.T, d driver.Driver, name string, servers ...*servertest.Server) {
 	t.Helper()
 	for _, ttl := range []time.Duration{time.Second, 20 * time.Second, time.Minute} {
@@ -28,7 +29,8 @@ func TryDrift(t *testing.T, d driver.Driver, name string, servers ...*servertest
 				kept = append(kept, time.Duration(end-before[i])*time.Millisecond)
 			}
 			slices.Sort(kept)
-			// Its clock may be set by a millisecond, as any is that follows another one, between the two readings.
+			// Its clock may be set by a millisecond, as any is that follows another one, between
+			// the two readings.
 			if least := kept[(len(kept)-1)/2]; trusted > most || least < ttl-time.Millisecond {
 				t.Errorf("%s with a TTL of %v: kept for %v and trusted for %v, want the TTL at least, but for a millisecond, and %v at most", what, ttl, least, trusted, most)
 			}

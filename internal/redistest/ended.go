@@ -131,7 +131,8 @@ func tryIdleTimeout(t *testing.T, open Opening) {
 	e.release(e.session, "a claim that is held", c, true)
 }
 
-// tryIdleEnds has every connection of a driver end while it is idle, before each kind of call. None notices.
+// tryIdleEnds has every connection of a driver end while it is idle, before each kind of call. None
+// notices.
 func tryIdleEnds(t *testing.T, open Opening) {
 	t.Helper()
 	for what, end := range endings {

@@ -2,7 +2,8 @@ package redistest
 
 import "testing"
 
-// TryEndsWhileIdle tries each way to a server: a connection that has ended while it was idle never shows.
+// TryEndsWhileIdle tries each way to a server: a connection that has ended while it was idle never
+// shows.
 func TryEndsWhileIdle(t *testing.T, clients map[string]Opening) {
 	t.Helper()
 	for what, open := range clients {
@@ -22,8 +23,8 @@ func TryEndsWhileIdle(t *testing.T, clients map[string]Opening) {
 	}
 }
 
-// TryEndsUnderWay tries each way to a server: nor does a connection that ends while a request is under way, except where
-// nobody can say what became of a release.
+// TryEndsUnderWay tries each way to a server: nor does a connection that ends while a request is
+// under way, except where nobody can say what became of a release.
 func TryEndsUnderWay(t *testing.T, clients map[string]Opening) {
 	t.Helper()
 	for what, open := range clients {

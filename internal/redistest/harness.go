@@ -39,7 +39,8 @@ type Harness struct {
 // Durable are the arguments of a server that keeps locks and tokens over a restart.
 var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-// Single makes a harness for a server of its own. URLs of the store have the scheme, and open opens it at an address.
+// Single makes a harness for a server of its own. URLs of the store have the scheme, and open opens
+// it at an address.
 func Single(t *testing.T, scheme string, budget drivertest.Budget, open func(t drivertest.T, addr string) driver.Driver) *Harness {
 	t.Helper()
 	server := servertest.Redis(t, Durable...)

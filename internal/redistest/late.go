@@ -15,8 +15,8 @@ import (
 // asks reports whether a script is an Acquire: those name the owner.
 func asks(script []byte) bool { return bytes.Contains(script, []byte(`{"o":`)) }
 
-// tryCutAndReleased has the connection of an Acquire end, holds back the Acquire that is sent once more, and has its caller
-// give up and release. The Release stays behind it.
+// tryCutAndReleased has the connection of an Acquire end, holds back the Acquire that is sent once
+// more, and has its caller give up and release. The Release stays behind it.
 func tryCutAndReleased(t *testing.T, open Opening) {
 	t.Helper()
 	e, cut := cutting(t, open)
@@ -76,8 +76,8 @@ func tryCutAndReleased(t *testing.T, open Opening) {
 	Until(t, limit, "the name is not free", func() bool { return e.line("name") == 0 })
 }
 
-// tryLateArrival has the first request of an Acquire that was sent once more arrive when the claim has been released, as out
-// of the buffer of a proxy whose client has gone.
+// tryLateArrival has the first request of an Acquire that was sent once more arrive when the claim
+// has been released, as out of the buffer of a proxy whose client has gone.
 func tryLateArrival(t *testing.T, open Opening) {
 	t.Helper()
 	e, cut := cutting(t, open)

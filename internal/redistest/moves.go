@@ -14,8 +14,8 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// moving is a master that moves to another server behind one address. The former one lives on as its replica, with all that
-// is connected to it.
+// moving is a master that moves to another server behind one address. The former one lives on as
+// its replica, with all that is connected to it.
 type moving struct {
 	former, next *servertest.Server
 	address      *wire.Wire
@@ -50,7 +50,8 @@ func offset(t *testing.T, s *servertest.Server) string {
 	return ""
 }
 
-// TryMoves tries each way to a server: a lease stays when the master moves, and who waits behind it gets in.
+// TryMoves tries each way to a server: a lease stays when the master moves, and who waits behind it
+// gets in.
 func TryMoves(t *testing.T, clients map[string]Opening) {
 	t.Helper()
 	for what, open := range clients {
@@ -130,8 +131,8 @@ func tryMove(t *testing.T, open Opening) {
 	}
 }
 
-// TryConnMoves tries a connection, which open makes: it finds the master that has moved, whether a write or a question shows
-// it, and a subscription ends that is heard by the former one.
+// TryConnMoves tries a connection, which open makes: it finds the master that has moved, whether a
+// write or a question shows it, and a subscription ends that is heard by the former one.
 func TryConnMoves(t *testing.T, open func(t *testing.T, addr string) redisconn.Conn) {
 	t.Helper()
 	write := redisconn.Command{Words: []string{"SET", "k", "v"}, First: 1, Keys: 1}

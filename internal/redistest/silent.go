@@ -12,9 +12,10 @@ import (
 	"github.com/interlock-go/interlock/driver/drivertest/wire"
 )
 
-// TrySilentConnections has the connections over which a session is renewed die unnoticed: at each server the one that brings
-// the renewal. The try that meets them, which has so much time, fails. One of those that follow at once does not, and nothing is
-// lost. Then the connection that took their place dies, and so on. What the client has must not end by itself meanwhile.
+// TrySilentConnections has the connections over which a session is renewed die unnoticed: at each
+// server the one that brings the renewal. The try that meets them, which has so much time, fails.
+// One of those that follow at once does not, and nothing is lost. Then the connection that took
+// their place dies, and so on. What the client has must not end by itself meanwhile.
 func TrySilentConnections(t *testing.T, s driver.Session, patience time.Duration, wires ...*wire.Wire) {
 	t.Helper()
 	renew := func(d time.Duration) error {
@@ -47,9 +48,10 @@ func TrySilentConnections(t *testing.T, s driver.Session, patience time.Duration
 	}
 }
 
-// TryReleaseWhileConnecting has the connections of a driver end at a server that takes new ones and greets nobody. Many release at once
-// what they hold, over connections that are made for one of them, and each is back when its own context ends. What the client has must
-// not end by itself meanwhile.
+// TryReleaseWhileConnecting has the connections of a driver end at a server that takes new ones and
+// greets nobody. Many release at once what they hold, over connections that are made for one of
+// them, and each is back when its own context ends. What the client has must not end by itself
+// meanwhile.
 func TryReleaseWhileConnecting(t *testing.T, d driver.Driver, w *wire.Wire) {
 	t.Helper()
 	t.Cleanup(func() {

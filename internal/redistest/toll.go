@@ -32,7 +32,8 @@ var (
 	bytesPattern   = regexp.MustCompile(`(?m)^total_net_(input|output)_bytes:(\d+)`)
 )
 
-// TollOf does some work and asks the server, which does nothing else, what that was. It counts anew from now on.
+// TollOf does some work and asks the server, which does nothing else, what that was. It counts anew
+// from now on.
 func TollOf(t *testing.T, server *servertest.Server, work func()) (l Toll) {
 	t.Helper()
 	server.MustDo(t, "CONFIG", "SET", "latency-tracking", "yes", "latency-tracking-info-percentiles", "50 100")
