@@ -47,7 +47,7 @@ func (c *claim) ask() {
 // nothing: the subscription has ended, perhaps before the claim relied on it, or the claim relies on
 // another one by now.
 func (c *claim) unheard(sub *redisstore.Subscription) bool {
-	return sub != nil && (sub != c.sub || sub.Deaf())
+	return sub != nil && (sub != c.sub || sub.Lost())
 }
 
 // admit records that the claim is held. counter is the highest of the tokens that the grant has drawn.

@@ -22,8 +22,8 @@ type Driver struct {
 	lifeMS  string // how long a counter outlives its last visitor; "0": for ever
 
 	batch    batch.Batcher[request]
-	crowd    redisstore.Crowd
-	audience redisstore.Audience[*session] // of claims that may wait
+	crowd    redisstore.Contention
+	audience redisstore.Receivers[*session] // of claims that may wait
 	subs     *redisstore.Subscriptions
 	orphans  *redisstore.Orphans
 	sessions sessions.Set[*session]
@@ -52,8 +52,8 @@ func newDriver(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, e
 	d := &Driver{store: store, options: options, lifeMS: strconv.FormatInt(max(options.KeepCounters, 0).Milliseconds(), 10)}
 	d.batch.Alone, d.batch.Together, d.batch.Stop = d.alone, d.together, store.Ctx.Done()
 	d.orphans = redisstore.NewOrphans(store)
-	d.subs = redisstore.NewSubscriptions(store, redisstore.Listening{
-		Channel: channelAt, Heard: d.heard, Ended: d.unsubscribed, Sessions: redisstore.AllOf(&d.sessions),
+	d.subs = redisstore.NewSubscriptions(store, redisstore.Events{
+		Channel: channelAt, Message: d.heard, Lost: d.unsubscribed, Sessions: redisstore.AllOf(&d.sessions),
 	})
 	store.OnMoves(d.slotsMoved)
 	return d, nil

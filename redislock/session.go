@@ -16,7 +16,7 @@ type session struct {
 
 // heard handles a message.
 func (d *Driver) heard(payload string) {
-	m, s, ok := d.audience.Hear(payload)
+	m, s, ok := d.audience.Find(payload)
 	if m.Letter == "x" || m.Letter == "n" { // gone, or broken with its time left to finish: also a claim that never waited
 		for _, s := range d.sessions.All() {
 			s.broken(m)

@@ -51,9 +51,9 @@ func newDriver(ctx context.Context, conn redisconn.Conn, o *Options) (*Driver, e
 	if shards {
 		d.publish = "SPUBLISH"
 	}
-	d.subs = redisstore.NewSubscriptions(store, redisstore.Listening{
+	d.subs = redisstore.NewSubscriptions(store, redisstore.Events{
 		Channel: func(string) string { return holders + d.client },
-		Heard:   d.broken, Ended: d.unsubscribed, Sessions: redisstore.AllOf(&d.sessions),
+		Message: d.broken, Lost: d.unsubscribed, Sessions: redisstore.AllOf(&d.sessions),
 	})
 	store.OnMoves(d.groups.slotsMoved)
 	return d, nil

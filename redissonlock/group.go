@@ -95,7 +95,7 @@ func (g *group) stir() {
 }
 
 // heard reports whether no message is missed.
-func (g *group) heard() bool { return g.by != nil && !g.by.Deaf() }
+func (g *group) heard() bool { return g.by != nil && !g.by.Lost() }
 
 // due reports whether it is time to ask.
 func (g *group) due(now time.Time) bool {

@@ -13,7 +13,7 @@ import (
 // listener is one connection of this process that listens, to one master. Channels come and go on it with the
 // groups that want them.
 type listener struct {
-	redisstore.Ear
+	redisstore.PubSub
 	in   *groups
 	node string
 	line *redisconn.Listener
@@ -32,7 +32,7 @@ type channel struct {
 // listen subscribes to the group's channel, at the master that owns the name now, and returns once the
 // subscription is confirmed. No message after that is missed.
 func (all *groups) listen(ctx context.Context, g *group) error {
-	for left := redisstore.Dials; ; {
+	for left := redisstore.MaxDials; ; {
 		node := all.store.Conn.Node(g.place.name)
 		l, err := all.listenerAt(g, node)
 		if l == nil || err != nil {
@@ -72,8 +72,8 @@ func (all *groups) listenerAt(g *group, node string) (*listener, error) {
 		return nil, nil //nolint:nilnil // nothing is to be done
 	}
 	l := all.listeners[node]
-	if l == nil || l.Deaf() {
-		l = &listener{Ear: redisstore.NewEar(), in: all, node: node, channels: map[string]*channel{}}
+	if l == nil || l.Lost() {
+		l = &listener{PubSub: redisstore.NewPubSub(), in: all, node: node, channels: map[string]*channel{}}
 		all.listeners[node] = l
 		go l.open(g.place.name)
 	}
@@ -82,20 +82,20 @@ func (all *groups) listenerAt(g *group, node string) (*listener, error) {
 
 // ended reports whether a channel was not confirmed since the connection had ended or ended then.
 func (l *listener) ended(err error) bool {
-	return redisconn.Broken(err) || l.Deaf() && !errors.Is(err, driver.ErrRefused)
+	return redisconn.Broken(err) || l.Lost() && !errors.Is(err, driver.ErrRefused)
 }
 
 // tune subscribes to the group's channel. It reports false where the channel was just being given up.
 func (l *listener) tune(ctx context.Context, g *group) (bool, error) {
 	ch, release := l.want(g)
 	if release != nil {
-		return false, redisstore.Await(ctx, release)
+		return false, redisstore.AwaitSubscribe(ctx, release)
 	}
-	if err := redisstore.Await(ctx, ch.ready); err != nil {
+	if err := redisstore.AwaitSubscribe(ctx, ch.ready); err != nil {
 		return false, err
 	}
 	if ch.err != nil {
-		return false, redisstore.Unheard(ch.err)
+		return false, redisstore.SubscribeError(ch.err)
 	}
 	l.in.mu.Lock()
 	defer l.in.mu.Unlock()
@@ -179,12 +179,12 @@ func (l *listener) open(name string) {
 		err = fmt.Errorf("the slot of %q has moved from %s to %s", name, l.node, line.Node)
 	}
 	if err != nil {
-		l.Settle(nil, nil, err)
+		l.Resolve(nil, nil, err)
 	} else {
 		l.line = line
-		l.Settle(line.Done, line.Close, nil)
+		l.Resolve(line.Done, line.Close, nil)
 	}
-	if !l.Listen(all.store.Ctx) {
+	if !l.AwaitLost(all.store.Ctx) {
 		return
 	}
 	all.mu.Lock()

@@ -73,7 +73,7 @@ func (s *session) has(such func(*claim) bool) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	for _, c := range s.Claims {
-		if c.Stands() && such(c) {
+		if c.Live() && such(c) {
 			return true
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // the channel reaches exactly this connection or nobody: a script that is told "nobody" knows that whoever wrote the
 // channel beside its claim is dead or will ask again.
 type ear struct {
-	redisstore.Ear
+	redisstore.PubSub
 	channel string
 	begun   time.Time
 	first   bool // of this master
@@ -31,7 +31,7 @@ type hearing struct {
 func (n *node) channel() string {
 	n.hearing.mu.Lock()
 	defer n.hearing.mu.Unlock()
-	if e := n.hearing.ear; e != nil && !e.Deaf() {
+	if e := n.hearing.ear; e != nil && !e.Lost() {
 		return e.channel
 	}
 	if n.hearing.next == "" {
@@ -50,11 +50,11 @@ func (n *node) listen() *ear {
 	n.hearing.mu.Lock()
 	defer n.hearing.mu.Unlock()
 	e := n.hearing.ear
-	if e == nil || e.Deaf() && time.Since(e.begun) > pause {
+	if e == nil || e.Lost() && time.Since(e.begun) > pause {
 		if n.hearing.next == "" {
 			n.hearing.next = newChannel()
 		}
-		e = &ear{channel: n.hearing.next, begun: time.Now(), first: e == nil, Ear: redisstore.NewEar()}
+		e = &ear{channel: n.hearing.next, begun: time.Now(), first: e == nil, PubSub: redisstore.NewPubSub()}
 		n.hearing.ear, n.hearing.next = e, ""
 		go n.open(e)
 	}
@@ -64,7 +64,7 @@ func (n *node) listen() *ear {
 // confirmed returns nil if the master has confirmed the subscription, or why it has not.
 func (e *ear) confirmed(ctx context.Context, n *node) error {
 	err := errNoAnswer
-	if e.Settled() {
+	if e.Resolved() {
 		err = e.Await(ctx)
 	}
 	if err != nil {
@@ -84,7 +84,7 @@ func (n *node) open(e *ear) {
 	if err == nil {
 		n.d.observer.subscribed(n, !e.first)
 	}
-	if e.Listen(n.d.ctx) {
+	if e.AwaitLost(n.d.ctx) {
 		n.d.observer.silenced(n, err == nil)
 	}
 }
@@ -94,7 +94,7 @@ func (n *node) confirms() bool {
 	n.hearing.mu.Lock()
 	defer n.hearing.mu.Unlock()
 	e := n.hearing.ear
-	return e != nil && e.Settled() && !e.Deaf()
+	return e != nil && e.Resolved() && !e.Lost()
 }
 
 // hearsBy reports whether what is told on a channel is heard.
@@ -102,11 +102,11 @@ func (n *node) hearsBy(channel string) bool {
 	n.hearing.mu.Lock()
 	defer n.hearing.mu.Unlock()
 	e := n.hearing.ear
-	return e != nil && e.channel == channel && !e.Deaf()
+	return e != nil && e.channel == channel && !e.Lost()
 }
 
 func (n *node) hears() bool {
 	n.hearing.mu.Lock()
 	defer n.hearing.mu.Unlock()
-	return n.hearing.ear != nil && !n.hearing.ear.Deaf()
+	return n.hearing.ear != nil && !n.hearing.ear.Lost()
 }

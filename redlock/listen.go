@@ -21,7 +21,7 @@ func (s *session) listening(ctx context.Context, c *claim) []error {
 			switch {
 			case errs[i] == nil && n.votes():
 				ready++
-			case !e.Settled() && e.first && !n.ailing():
+			case !e.Resolved() && e.first && !n.ailing():
 				missing |= 1 << i
 			}
 		}
@@ -61,7 +61,7 @@ func (s *session) awaitEars(ctx context.Context, ears []*ear, look func() (ready
 			}
 		}
 		for i, e := range ears {
-			if e != watched[i] && !e.Settled() {
+			if e != watched[i] && !e.Resolved() {
 				watched[i] = e
 				go func() {
 					_ = e.Await(ctx)

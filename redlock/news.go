@@ -110,7 +110,7 @@ func (d *shared) forgotten(n *node) {
 
 // hear takes in a message for a claim.
 func (d *shared) hear(n *node, payload string) {
-	m, s, ok := d.audience.Hear(payload)
+	m, s, ok := d.audience.Find(payload)
 	if m.Letter == "x" || m.Letter == "n" { // gone, or broken with its time left to finish: also a claim that never waited
 		for _, s := range d.sessions.All() {
 			s.told(m)

@@ -19,8 +19,8 @@ type shared struct {
 	told   atomic.Int64 // when the masters were last told that the set is in use, in ns of this process
 
 	holding  *redisstore.Holding
-	crowd    redisstore.Crowd
-	audience redisstore.Audience[*session] // of claims that may wait
+	crowd    redisstore.Contention
+	audience redisstore.Receivers[*session] // of claims that may wait
 
 	grants, raises, yields atomic.Uint64
 	lastTicket             atomic.Int64 // of this driver, or met

@@ -11,12 +11,12 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// masterOf is the address of the master of a server that says info about itself.
+// masterOf returns the address of the master of a replica, from its INFO.
 func masterOf(info map[string]string) string {
 	return net.JoinHostPort(info["master_host"], info["master_port"])
 }
 
-// replica is the finding about a server that follows another one.
+// replica returns the finding about a server that is a replica, from its INFO.
 func replica(info map[string]string) driver.Finding {
 	return driver.Finding{
 		Code: "R15", Title: "role", Level: driver.LevelBad, Seen: "this server is a replica of " + masterOf(info),
@@ -25,8 +25,8 @@ func replica(info map[string]string) driver.Finding {
 	}
 }
 
-// Answered is the error of an opening by a URL with this user. Where a server has answered it has a finding, as the doctor has it; what it
-// matches stays the same.
+// Answered returns the error of an opening by a URL with this user. If a server has answered, the
+// error gets a finding, as the doctor has it; it matches what err matches.
 func Answered(err error, user *url.Userinfo) error {
 	var answer *redisconn.Error
 	if !errors.As(err, &answer) || errors.As(err, new(*driver.FindingError)) {

@@ -11,7 +11,8 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// What a server answers to an opening has a finding, and stays what it was; what is no answer has none.
+// What a server answers to an opening has a finding, and stays what it was; what is no answer has
+// none.
 func TestAnswered(t *testing.T) {
 	t.Parallel()
 	for text, title := range map[string]string{

@@ -17,5 +17,6 @@ func parseInfo(text string) map[string]string {
 	return fields
 }
 
-// untold reports whether an error says that the server does not tell, or not this user.
-func untold(err error) bool { return redisconn.Is(err, "NOPERM") || redisconn.Is(err, "ERR") }
+// unavailable reports whether an error says that this user may not use the command, or that the
+// server does not have it.
+func unavailable(err error) bool { return redisconn.Is(err, "NOPERM") || redisconn.Is(err, "ERR") }

@@ -12,8 +12,9 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// Together runs scripts in one go. Where the client abandons a command with its order kept, they run right here; elsewhere
-// apart from the caller: when ctx ends the caller goes, and they go on until their answers or the timeout.
+// Together runs scripts in one go. If the client can abandon a command without reordering, they run
+// in the caller's goroutine. Otherwise they run in their own: Together returns when ctx ends, and
+// they go on until their answers or the timeout.
 func Together(ctx context.Context, run redisconn.Runner, timeout time.Duration, calls []redisconn.Call) ([]redisconn.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrNotSent, err)
@@ -25,7 +26,8 @@ func Together(ctx context.Context, run redisconn.Runner, timeout time.Duration, 
 	return apart(ctx, sessions.Within(context.Background(), timeout), run, calls)
 }
 
-// apart runs scripts in one go, bound as a context says, and returns when ctx ends, if that is first.
+// apart runs scripts in one go in a goroutine of their own, bounded by bound, and returns when ctx
+// ends, if that is first.
 func apart(ctx, bound context.Context, run redisconn.Runner, calls []redisconn.Call) ([]redisconn.Reply, error) {
 	done := make(chan []redisconn.Reply, 1)
 	go func() { done <- run.RunAll(bound, calls) }()
@@ -37,9 +39,10 @@ func apart(ctx, bound context.Context, run redisconn.Runner, calls []redisconn.C
 	}
 }
 
-// Reach has a server answer: once more where a connection had ended unnoticed, which shows only now. It returns when ctx
-// ends, if that is first: some clients do not look at a context while they connect.
-func Reach(ctx context.Context, conn redisconn.Conn) error {
+// Ping sends PING, a second time if the connection had ended, which shows only when it is used. It
+// returns when ctx ends, if that is first: some clients do not look at a context while they
+// connect.
+func Ping(ctx context.Context, conn redisconn.Conn) error {
 	ping := redisconn.Command{Words: []string{"PING"}}
 	done := make(chan error, 1)
 	go func() {
@@ -58,11 +61,11 @@ func Reach(ctx context.Context, conn redisconn.Conn) error {
 	}
 }
 
-// Close closes a connection. It returns when ctx ends, if that is first: a client that is just connecting to a server which does
-// not answer goes on with that before.
+// Close closes a connection. It returns when ctx ends, if that is first: a client that is
+// connecting to a server which does not answer finishes that before.
 func Close(ctx context.Context, conn redisconn.Conn) { within(ctx, conn.Close) }
 
-// within returns when end has, or ctx ends.
+// within calls end and returns when that has returned, or ctx ends.
 func within(ctx context.Context, end func()) {
 	ended := make(chan struct{})
 	go func() {
@@ -75,8 +78,9 @@ func within(ctx context.Context, end func()) {
 	}
 }
 
-// Each runs a script for each of many names, a hundred together, and passes on the answers. The first error ends it, unless the
-// server refuses one name, whose keys are damaged: what is wrong with such names is returned when all others were answered.
+// Each runs a script for each of many names, a hundred together, and passes each answer to
+// answered. The first error ends it, unless the keys of one name are damaged: the errors of such
+// names are returned after all others were answered.
 func Each(
 	ctx context.Context, run redisconn.Runner, timeout time.Duration, names []string,
 	call func(name string) redisconn.Call, answered func(name string, value any) error,
@@ -106,12 +110,13 @@ func Each(
 	return refused
 }
 
-// leaveAll takes many claims out together. A connection that had ended unnoticed shows only now, and a client may have
-// several, so what has no certain answer is tried more than once. It returns when ctx ends, if that is first: a client that is just
-// connecting to a server which does not answer goes on with that.
-func leaveAll[C any](
+// releaseAll releases many claims together. That a connection had ended shows only when it is used,
+// and a client may have several, so what has no certain answer is tried more than once. It returns
+// when ctx ends, if that is first: a client that is connecting to a server which does not answer
+// goes on with that.
+func releaseAll[C any](
 	ctx context.Context, run redisconn.Runner, timeout time.Duration, claims []C,
-	call func(C) redisconn.Call, left func(c C, value any),
+	call func(C) redisconn.Call, released func(c C, value any),
 ) (err error) {
 	for try := 0; try < 5 && len(claims) > 0 && (try == 0 || ctx.Err() == nil); try++ {
 		calls := make([]redisconn.Call, len(claims))
@@ -127,9 +132,9 @@ func leaveAll[C any](
 		for i, reply := range replies {
 			switch {
 			case reply.Err == nil:
-				left(claims[i], reply.Value)
+				released(claims[i], reply.Value)
 				continue
-			case err == nil: // one for all: who closes a thousand wants no thousand lines
+			case err == nil: // one for all: a session may have a thousand claims
 				err = fmt.Errorf("release %q: %w", calls[i].Keys[0], reply.Err)
 			}
 			again = append(again, claims[i])

@@ -14,10 +14,10 @@ type State uint8
 
 // States of a claim.
 const (
-	Unsent  State = iota // not sent, or the server answered that it does not stand there
+	Unsent  State = iota // not sent, or the server answered that it has no such claim
 	Waiting              // in line
 	Held
-	Gone   // stood there, and does not any more
+	Gone   // the server had it, and has no more
 	Broken // by an operator
 )
 
@@ -30,7 +30,7 @@ type Claim struct {
 	State  State
 	Fence  uint64          // while Held
 	Holder *driver.Holder  // who is in the way, as the last answer said; nil while Held
-	News   bool            // Holder is another one than Acquire or Wait have returned
+	News   bool            // Acquire and Wait have not returned this Holder yet
 	Doubt  bool            // a request for it had no answer and may still be carried out
 	Change sessions.Signal // wakes its Wait
 
@@ -40,13 +40,13 @@ type Claim struct {
 // NewClaim returns a claim of which nothing is known.
 func NewClaim(c driver.Claim) Claim { return Claim{Claim: c, Change: sessions.NewSignal()} }
 
-// Common returns c: it is how a Session finds it in the claim of a layout.
+// Common returns c. A Session calls it on the claim of a layout, which embeds a Claim.
 func (c *Claim) Common() *Claim { return c }
 
-// Stands reports whether the claim holds or waits, and is not being released.
-func (c *Claim) Stands() bool { return (c.State == Held || c.State == Waiting) && !c.Leaving }
+// Live reports whether the claim holds or waits, and is not being released.
+func (c *Claim) Live() bool { return (c.State == Held || c.State == Waiting) && !c.Leaving }
 
-// Grant is the claim's state, as the core is told.
+// Grant returns the claim's state in the form of driver.Session.
 func (c *Claim) Grant() driver.Grant {
 	if c.State == Held {
 		return driver.Grant{Held: true, Fence: c.Fence}
@@ -54,7 +54,7 @@ func (c *Claim) Grant() driver.Grant {
 	return driver.Grant{Holder: c.Holder}
 }
 
-// Loss is the claim as one that is lost.
+// Loss returns the loss of the claim.
 func (c *Claim) Loss() driver.Loss {
 	if c.State == Broken {
 		return driver.Loss{ID: c.ID, Err: driver.ErrBroken}
@@ -93,9 +93,9 @@ func (c *Claim) End(s State) {
 	}
 }
 
-// Pause waits until the claim's state may have changed: by Change, or as landing or changed says, or as
-// at is over, if it is not zero. It returns ctx's error if ctx ends first.
-func (c *Claim) Pause(ctx context.Context, at time.Time, landing, changed <-chan struct{}) error {
+// Pause waits until the claim's state may have changed: until Change, until landed or changed is
+// closed, or until at, if that is not zero. It returns ctx's error if ctx ends first.
+func (c *Claim) Pause(ctx context.Context, at time.Time, landed, changed <-chan struct{}) error {
 	var due <-chan time.Time
 	if !at.IsZero() {
 		timer := time.NewTimer(time.Until(at))
@@ -104,7 +104,7 @@ func (c *Claim) Pause(ctx context.Context, at time.Time, landing, changed <-chan
 	}
 	select {
 	case <-c.Change:
-	case <-landing:
+	case <-landed:
 	case <-changed:
 	case <-due:
 	case <-ctx.Done():
@@ -118,7 +118,8 @@ func nothingDone(err error) bool {
 	return errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused)
 }
 
-// Resent records that a request was sent once more, as its connection had ended before the answer.
+// Resent records that a request was sent a second time, since its connection had ended before the
+// answer.
 type Resent bool
 
 // Again is the Again of the request.
@@ -127,6 +128,6 @@ func (r *Resent) Again() bool {
 	return true
 }
 
-// ErrTwice is the error of a request that was sent twice and whose second answer says nothing of what
-// the first one did.
+// ErrTwice is the error of a request that was sent twice, and whose second answer does not show
+// what the first one did.
 var ErrTwice = errors.New("the connection ended before the answer, and when asked again the server has the claim no more")

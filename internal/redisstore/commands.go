@@ -10,9 +10,10 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// Knows asks a server whether it knows these commands, some with a subcommand as ACL SETUSER takes it, and returns an error
-// that names those that it does not: it speaks the protocol and is another program, or an administrator has renamed them.
-// That a server or a proxy does not tell, or not this user, is no error.
+// Knows returns an error that names those of the commands, some with a subcommand as ACL SETUSER
+// takes it, which a server does not know: it is another program that speaks the protocol, or an
+// administrator has renamed them. It is no error if the server, or a proxy, does not answer that to
+// this user.
 func Knows(ctx context.Context, do redisconn.DoFunc, commands []string) error {
 	words := []string{"COMMAND", "INFO"}
 	for _, c := range commands {
@@ -27,9 +28,9 @@ func Knows(ctx context.Context, do redisconn.DoFunc, commands []string) error {
 	if err != nil {
 		return err
 	}
-	told, _ := v.([]any)
+	known, _ := v.([]any)
 	var missing []string
-	for i, about := range told {
+	for i, about := range known {
 		if fields, _ := about.([]any); len(fields) == 0 && i < len(commands) {
 			missing = append(missing, strings.ToUpper(words[i+2]))
 		}

@@ -13,23 +13,24 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// Examination is what a store over Redis wants to have looked at.
+// Examination is what a store over Redis needs examined.
 type Examination struct {
 	driver.Exam
 
 	Needs   []string // the commands, as ACL SETUSER takes them
-	Key     string   // a key that nobody has
-	Channel string   // a channel that nobody listens to
-	Common  bool     // who may not use that channel may use none
+	Key     string   // a key that does not exist
+	Channel string   // a channel without subscribers
+	Common  bool     // a user who may not use that channel may use none
 
-	Tokens string // what becomes of tokens when a master forgets
+	Tokens string // what becomes of tokens when a master loses its data
 	Quorum bool   // the masters are independent of each other, and a majority decides
 }
 
-// patience is how long one of several masters may take to be looked at.
+// patience is how long the examination of one of several masters may take.
 const patience = 5 * time.Second
 
-// Examine looks at every master: see driver.Examiner. One of several that does not answer is a finding, as long as another one does.
+// Examine examines every master: see driver.Examiner. That one of several does not answer is a
+// finding, as long as another one does.
 func Examine(ctx context.Context, conn redisconn.Conn, x Examination) (found []driver.Finding, err error) {
 	several := conn.Node(x.Key) != ""
 	type master struct {
@@ -37,7 +38,7 @@ func Examine(ctx context.Context, conn redisconn.Conn, x Examination) (found []d
 		port  string // as the server knows it
 	}
 	var masters []master
-	var cluster []driver.Finding // what is said of it as a whole
+	var cluster []driver.Finding // about the Cluster as a whole
 	var silent []error
 	err = conn.EachMaster(ctx, func(do redisconn.DoFunc) error {
 		bounded := ctx
@@ -69,7 +70,7 @@ func Examine(ctx context.Context, conn redisconn.Conn, x Examination) (found []d
 		for _, f := range m.found {
 			if len(masters) > 1 {
 				f.Server = fmt.Sprintf("master %d", i+1)
-				if m.port != "" && m.port != "0" { // 0 of one that speaks TLS alone
+				if m.port != "" && m.port != "0" { // 0 of one that listens by TLS only
 					f.Server += " (port " + m.port + ")"
 				}
 			}
@@ -91,11 +92,12 @@ type examination struct {
 	info   map[string]string
 	found  []driver.Finding
 
-	settings map[string]string // nil before they were asked for
-	secret   bool              // they are not told this user, or nobody
+	settings map[string]string // nil before they were read
+	secret   bool              // this user, or nobody, may read them
 }
 
-// ExamineServer looks at one server, which is called so where there are several.
+// ExamineServer examines one server. Its name stands in the findings; it is empty if there is only
+// one server.
 func ExamineServer(ctx context.Context, do redisconn.DoFunc, server string, what Examination) ([]driver.Finding, error) {
 	x, err := examineServer(ctx, do, server, what)
 	return x.found, err
@@ -135,7 +137,7 @@ func (x *examination) skip(code, title, why string) {
 	x.add(driver.Finding{Code: code, Title: title, Level: driver.LevelSkip, Seen: why})
 }
 
-// program is which server it is, and of which version.
+// program returns the name and the version of the server.
 func (x *examination) program() string {
 	if v := x.info["valkey_version"]; v != "" {
 		return "Valkey " + v
@@ -143,30 +145,31 @@ func (x *examination) program() string {
 	return "Redis " + x.info["redis_version"]
 }
 
-// number is a number that INFO tells, or 0.
+// number returns a number of INFO, or 0.
 func (x *examination) number(field string) int64 {
 	n, _ := strconv.ParseInt(x.info[field], 10, 64)
 	return n
 }
 
-// names are the settings that are looked at.
+// names are the settings that the checks read.
 var names = []string{
 	"save", "stop-writes-on-bgsave-error", "min-replicas-to-write", "client-output-buffer-limit", "timeout", "maxclients", "maxmemory-clients", "lua-time-limit",
 	"slowlog-log-slower-than", "slowlog-max-len",
 }
 
-// setting returns one of these settings. It is not told where this user may not ask, or where the server has no CONFIG or no such setting.
-func (x *examination) setting(ctx context.Context, name string) (value string, told bool, err error) {
+// setting returns one of these settings. It is not known if this user may not read it, or if the
+// server has no CONFIG or no such setting.
+func (x *examination) setting(ctx context.Context, name string) (value string, known bool, err error) {
 	if x.settings == nil { // all at once: before Redis 7 there is one a request
 		if x.settings, err = fieldsOf(ctx, x.do, append([]string{"CONFIG", "GET"}, names...)...); redisconn.Is(err, "ERR") {
 			x.settings, err = x.eachSetting(ctx)
 		}
-		if untold(err) {
+		if unavailable(err) {
 			x.settings, x.secret, err = map[string]string{}, true, nil
 		}
 	}
-	value, told = x.settings[name]
-	return value, told, err
+	value, known = x.settings[name]
+	return value, known, err
 }
 
 func (x *examination) eachSetting(ctx context.Context) (map[string]string, error) {
@@ -181,10 +184,10 @@ func (x *examination) eachSetting(ctx context.Context) (map[string]string, error
 	return all, nil
 }
 
-// notTold is why a check was skipped that needs a setting.
-const notTold = "this server tells this user no settings (CONFIG GET)"
+// noSettings is the reason to skip a check that needs a setting.
+const noSettings = "this server tells this user no settings (CONFIG GET)"
 
-// memory looks at what a full memory does, and whether it is full.
+// memory checks what the server does when its memory is full, and whether it is.
 func (x *examination) memory() {
 	f := driver.Finding{Code: "R3", Title: "eviction", Seen: "maxmemory-policy is " + x.info["maxmemory_policy"]}
 	used, limit := x.number("used_memory"), x.number("maxmemory")
@@ -218,7 +221,7 @@ func (x *examination) memory() {
 	x.add(f)
 }
 
-// persistence looks at what a restart forgets.
+// persistence checks what a restart loses.
 func (x *examination) persistence(ctx context.Context) error {
 	if x.info == nil {
 		return nil
@@ -233,8 +236,8 @@ func (x *examination) persistence(ctx context.Context) error {
 		f.Seen = "appendonly is off"
 		f.Why = "a server that restarts forgets who holds, and lets others in; " + x.Tokens
 		f.Mend = "CONFIG SET appendonly yes; CONFIG SET appendfsync always; and the same in its file"
-	case !l.told:
-		f.Level, f.Seen = driver.LevelSkip, "appendonly is on; "+notTold+", so whether each write is synced is unknown"
+	case !l.known:
+		f.Level, f.Seen = driver.LevelSkip, "appendonly is on; "+noSettings+", so whether each write is synced is unknown"
 	case l.left:
 		f.Seen, f.Why = "appendfsync is no", leftToKernel+x.Tokens
 		f.Mend = "CONFIG SET appendfsync always: each write then waits for the disk"
@@ -257,7 +260,7 @@ func (x *examination) persistence(ctx context.Context) error {
 	return nil
 }
 
-// saving looks whether the server can write its files: where it cannot, it refuses every write.
+// saving checks whether the server can write its files: otherwise it refuses every write.
 func (x *examination) saving(ctx context.Context) error {
 	if x.info == nil {
 		return nil
@@ -274,13 +277,13 @@ func (x *examination) saving(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		stops, told, err := x.setting(ctx, "stop-writes-on-bgsave-error")
+		stops, known, err := x.setting(ctx, "stop-writes-on-bgsave-error")
 		if err != nil {
 			return err
 		}
 		f.Level, f.Seen, f.Mend = driver.LevelBad, "the last save failed (rdb_last_bgsave_status), and stops writes", mend+"BGSAVE"
 		f.Why = "the server takes no writes until one succeeds (MISCONF): no lock can be had, renewed or given back"
-		if told && (stops == "no" || points == "") {
+		if known && (stops == "no" || points == "") {
 			f.Level, f.Seen = driver.LevelWarn, "the last save failed (rdb_last_bgsave_status)"
 			f.Why = "a server that restarts begins with older data, or none; the disk may fail the log next"
 		}
@@ -292,7 +295,7 @@ func (x *examination) saving(ctx context.Context) error {
 	return nil
 }
 
-// replication looks at who would take the master's place, and whom a write waits for.
+// replication checks which replicas could be promoted, and how many a write waits for.
 func (x *examination) replication(ctx context.Context) error {
 	if x.info == nil {
 		return nil
@@ -308,7 +311,7 @@ func (x *examination) replication(ctx context.Context) error {
 		}
 	}
 	x.add(f)
-	least, told, err := x.setting(ctx, "min-replicas-to-write")
+	least, known, err := x.setting(ctx, "min-replicas-to-write")
 	if err != nil {
 		return err
 	}
@@ -316,8 +319,8 @@ func (x *examination) replication(ctx context.Context) error {
 	f = driver.Finding{Code: "R2", Title: "min-replicas", Seen: "no write waits for replicas"}
 	const mend = "CONFIG SET min-replicas-to-write 0: it does not make a failover safe"
 	switch good := x.number("min_slaves_good_slaves"); {
-	case !told:
-		f.Level, f.Seen = driver.LevelSkip, notTold
+	case !known:
+		f.Level, f.Seen = driver.LevelSkip, noSettings
 	case want > 0 && good < want:
 		f.Level, f.Mend = driver.LevelBad, "bring the replicas back, or "+mend
 		f.Seen = fmt.Sprintf("min-replicas-to-write is %d, and %d replicas are well", want, good)
@@ -334,7 +337,7 @@ func (x *examination) replication(ctx context.Context) error {
 // clock compares the server's clock with this machine's.
 func (x *examination) clock(ctx context.Context) error {
 	r, err := examine.Read(ctx, func(ctx context.Context) (time.Time, error) { return Now(ctx, x.do) })
-	if untold(err) {
+	if unavailable(err) {
 		x.skip("R4", "clock", "this user may not ask TIME")
 		return nil
 	}

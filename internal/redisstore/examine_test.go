@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// However far the server is, few answers are waited for one after the other: what a lock needs is asked for at once. In the bubble time goes on only
-// while a request is under way.
+// However far the server is, few answers are waited for one after the other: what a lock needs is
+// asked for at once. In the bubble time goes on only while a request is under way.
 func TestExamineServer_RoundTrips(t *testing.T) {
 	t.Parallel()
 	for of, most := range map[string]int{"7.0.15": 10, "6.2.0": 20} {

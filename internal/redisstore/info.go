@@ -7,16 +7,16 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Info is what a claim's value or record tells people, as JSON. What is empty is left out.
+// Info is what a claim's value or record says to people, as JSON without empty fields.
 type Info struct {
 	Owner   json.RawMessage `json:"o,omitempty"` // encoded already, once for a session
 	Kind    string          `json:"k,omitempty"` // its letter
 	Note    string          `json:"n,omitempty"`
 	Passes  int             `json:"p,omitempty"`
-	Channel string          `json:"c,omitempty"` // of its process, once it listens
+	Channel string          `json:"c,omitempty"` // of its process, once that is subscribed
 }
 
-// Append writes i behind b. A value is written for every claim, so nothing is reflected on here.
+// Append appends i to b. It is called for every claim, so it does without reflection.
 func (i Info) Append(b []byte) []byte {
 	b = append(append(b, `{"o":`...), i.Owner...)
 	if i.Kind != "" {
@@ -35,8 +35,8 @@ func (i Info) Append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// Describe adds what a text written by Append says of a claim, and returns the channel in it. A text that is none says
-// nothing.
+// Describe decodes info written by Append into h and returns its channel. Text that is not valid
+// info leaves h unchanged.
 func Describe(h *driver.Holder, text string) (channel string) {
 	var i Info
 	if json.Unmarshal([]byte(text), &i) != nil {
@@ -46,7 +46,7 @@ func Describe(h *driver.Holder, text string) (channel string) {
 	return i.Channel
 }
 
-// Tell adds what i says of a claim.
+// Tell copies the fields of i into h.
 func (i Info) Tell(h *driver.Holder) {
 	if len(i.Owner) > 0 {
 		h.Owner = driver.DecodeOwner(i.Owner)
@@ -57,7 +57,7 @@ func (i Info) Tell(h *driver.Holder) {
 	h.Note, h.Passes = i.Note, i.Passes
 }
 
-// Letter is the letter of a kind, in values, records and scripts.
+// Letter returns the letter of a kind, in values, records and scripts.
 func Letter(k driver.Kind) string {
 	switch k {
 	case driver.Mutex:
@@ -72,7 +72,7 @@ func Letter(k driver.Kind) string {
 	return ""
 }
 
-// KindOf is the kind whose letter it is, or 0.
+// KindOf returns the kind whose letter it is, or 0.
 func KindOf(letter string) driver.Kind {
 	for _, k := range []driver.Kind{driver.Mutex, driver.Write, driver.Read, driver.Permit} {
 		if letter == Letter(k) {
@@ -82,7 +82,8 @@ func KindOf(letter string) driver.Kind {
 	return 0
 }
 
-// Foreign describes a value that another program wrote. It may be that program's secret, so people see a hash of it.
+// Foreign describes a value that another program wrote. It may be that program's secret, so people
+// see a hash of it.
 func Foreign(value string) driver.Holder {
 	return driver.Holder{
 		PublicID: driver.PublicID(value), Kind: driver.Mutex, Weight: driver.All, Limit: driver.All, Held: true, Foreign: true,

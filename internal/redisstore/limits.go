@@ -10,18 +10,19 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// What is less than this for a connection that listens is used up by a burst of messages to a process with many waiters.
+// A smaller output buffer of a subscriber is filled by a burst of messages to a process with many
+// waiters.
 const leastBuffer = 1 << 20
 
-// listeners looks at when the server cuts off who listens.
+// listeners checks when the server disconnects subscribers.
 func (x *examination) listeners(ctx context.Context) error {
 	const name = "client-output-buffer-limit"
-	value, told, err := x.setting(ctx, name)
+	value, known, err := x.setting(ctx, name)
 	if err != nil {
 		return err
 	}
-	if !told {
-		x.skip("R9", "listeners", notTold)
+	if !known {
+		x.skip("R9", "listeners", noSettings)
 		return nil
 	}
 	f := driver.Finding{Code: "R9", Title: "listeners", Seen: name + " leaves room for those who listen"}
@@ -43,14 +44,14 @@ func (x *examination) listeners(ctx context.Context) error {
 	return nil
 }
 
-// idling looks at whether connections live from one renewal to the next.
+// idling checks whether connections live from one renewal to the next.
 func (x *examination) idling(ctx context.Context) error {
-	value, told, err := x.setting(ctx, "timeout")
+	value, known, err := x.setting(ctx, "timeout")
 	if err != nil {
 		return err
 	}
-	if !told {
-		x.skip("", "idle connections", notTold)
+	if !known {
+		x.skip("", "idle connections", noSettings)
 		return nil
 	}
 	seconds, _ := strconv.ParseInt(value, 10, 64)
@@ -67,19 +68,19 @@ func (x *examination) idling(ctx context.Context) error {
 	return nil
 }
 
-// clients looks at whether there is room for more connections.
+// clients checks whether there is room for more connections.
 func (x *examination) clients(ctx context.Context) error {
-	limit, told := x.number("maxclients"), true
-	if limit == 0 { // INFO tells since Redis 6.2
+	limit, known := x.number("maxclients"), true
+	if limit == 0 { // in INFO since Redis 6.2
 		value, ok, err := x.setting(ctx, "maxclients")
 		if err != nil {
 			return err
 		}
 		limit, _ = strconv.ParseInt(value, 10, 64)
-		told = ok
+		known = ok
 	}
-	if !told || x.info == nil || limit <= 0 {
-		x.skip("R10", "clients", notTold)
+	if !known || x.info == nil || limit <= 0 {
+		x.skip("R10", "clients", noSettings)
 		return nil
 	}
 	n := x.number("connected_clients")
@@ -93,18 +94,19 @@ func (x *examination) clients(ctx context.Context) error {
 	return nil
 }
 
-// leastMemory is what all connections of a server may take at least: one that is behind with its messages may have 32 MB of it.
+// leastMemory is the least that all connections of a server together should be allowed: one that is
+// behind with its messages may have 32 MB of it.
 const leastMemory = 64 << 20
 
-// clientMemory looks at how much memory connections may take before the server ends those that take most.
+// clientMemory checks how much memory connections may take before the server ends the largest.
 func (x *examination) clientMemory(ctx context.Context) error {
 	const name = "maxmemory-clients"
-	value, told, err := x.setting(ctx, name)
+	value, known, err := x.setting(ctx, name)
 	if err != nil {
 		return err
 	}
 	if x.secret {
-		x.skip("R9", "client memory", notTold)
+		x.skip("R9", "client memory", noSettings)
 		return nil
 	}
 	limit, _ := strconv.ParseInt(value, 10, 64)
@@ -113,7 +115,7 @@ func (x *examination) clientMemory(ctx context.Context) error {
 		limit = x.number("maxmemory") / 100 * n
 	}
 	f := driver.Finding{Code: "R9", Title: "client memory", Seen: "there is no limit (" + name + ")"}
-	if !told {
+	if !known {
 		f.Seen = "this version has no limit of it (" + name + ")"
 	}
 	if limit > 0 {
@@ -128,16 +130,16 @@ func (x *examination) clientMemory(ctx context.Context) error {
 	return nil
 }
 
-// scripts looks at whether a script that runs away can be killed before leases are over.
+// scripts checks whether a script that runs away can be killed before leases are over.
 func (x *examination) scripts(ctx context.Context) error {
 	const name = "lua-time-limit" // busy-reply-threshold since Redis 7, which knows both
-	value, told, err := x.setting(ctx, name)
+	value, known, err := x.setting(ctx, name)
 	if err != nil {
 		return err
 	}
 	ms, _ := strconv.ParseInt(value, 10, 64)
-	if !told {
-		x.skip("R16", "script limit", notTold)
+	if !known {
+		x.skip("R16", "script limit", noSettings)
 		return nil
 	}
 	limit := time.Duration(ms) * time.Millisecond
@@ -151,13 +153,14 @@ func (x *examination) scripts(ctx context.Context) error {
 	return nil
 }
 
-// memory of slow commands: the server keeps 128 as it comes.
+// slowest is how many slow commands are read: the server keeps 128 by default.
 const slowest = "128"
 
-// slow looks for commands that kept the server busy for longer than a grace, by its own notes of the last day.
+// slow checks for commands that kept the server busy for longer than a grace, in its slow log of
+// the last day.
 func (x *examination) slow(ctx context.Context) error {
 	v, err := read(ctx, x.do, "SLOWLOG", "GET", slowest)
-	if untold(err) {
+	if unavailable(err) {
 		x.skip("R16", "slow commands", "this user may not ask SLOWLOG")
 		return nil
 	}
@@ -165,7 +168,7 @@ func (x *examination) slow(ctx context.Context) error {
 		return err
 	}
 	now, err := Now(ctx, x.do)
-	if untold(err) {
+	if unavailable(err) {
 		now, err = time.Now(), nil
 	}
 	if err != nil {
@@ -209,18 +212,19 @@ func (x *examination) slow(ctx context.Context) error {
 	return nil
 }
 
-// unlogged says why the server would have noted no slow command. Where it does not tell its settings they count as they come, 10 ms and 128 of them.
+// unlogged returns why the slow log would be empty anyhow, or "". Settings that are not known count
+// as the defaults, 10 ms and 128 commands.
 func (x *examination) unlogged(ctx context.Context) (why string, err error) {
 	const least, most = "slowlog-log-slower-than", "slowlog-max-len"
-	value, told, err := x.setting(ctx, least)
+	value, known, err := x.setting(ctx, least)
 	if err != nil {
 		return "", err
 	}
-	if us, _ := strconv.ParseInt(value, 10, 64); told && (us < 0 || time.Duration(us)*time.Microsecond > x.Grace) {
+	if us, _ := strconv.ParseInt(value, 10, 64); known && (us < 0 || time.Duration(us)*time.Microsecond > x.Grace) {
 		return fmt.Sprintf("the server does not note those of %v: %s is %s", x.Grace, least, value), nil
 	}
-	value, told, err = x.setting(ctx, most)
-	if told && value == "0" {
+	value, known, err = x.setting(ctx, most)
+	if known && value == "0" {
 		why = "the server notes none: " + most + " is 0"
 	}
 	return why, err

@@ -7,11 +7,11 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// Orphans are claims that were released although a request for them had no answer. That request may
-// still reach the server, from a network that held it back or from the buffer of a server that was
-// stopped, and take the lock for nobody. So such a claim is released again for a while: soon at first,
-// since most of what was held back arrives together, and never so seldom that it stands for a second
-// in a server that can be reached again.
+// Orphans are orphaned requests: those that had no answer when their claim was released. Such a
+// request may still reach the server, from a network that held it back or from the buffer of a
+// server that was stopped, and take the lock for nobody. So its claim is released again for a
+// while: soon at first, since most of what was held back arrives together, and never so seldom that
+// it holds the lock for a second in a server that can be reached again.
 type Orphans struct {
 	store *Store
 
@@ -24,10 +24,10 @@ type orphan struct {
 	until   time.Time
 }
 
-// NewOrphans returns none.
+// NewOrphans returns Orphans without any.
 func NewOrphans(store *Store) *Orphans { return &Orphans{store: store} }
 
-// Add has release, which is idempotent, run at least once from now on, and again and again for so long.
+// Add runs release, which is idempotent, at least once, and repeats it until stay is over.
 func (o *Orphans) Add(release redisconn.Call, stay time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -37,7 +37,7 @@ func (o *Orphans) Add(release redisconn.Call, stay time.Duration) {
 	}
 }
 
-// run releases orphans until none is left.
+// run releases the claims of orphans until none is left.
 func (o *Orphans) run() {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 400*time.Millisecond) {
 		timer := time.NewTimer(pause)
@@ -60,8 +60,8 @@ func (o *Orphans) run() {
 	}
 }
 
-// expire drops those of the first n, which were released just now, whose time is over, and reports
-// whether none is left.
+// expire drops those of the first n, whose claims were released just now, whose time is over. It
+// reports whether none is left.
 func (o *Orphans) expire(n int, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -42,8 +42,8 @@ func (r *recorded) of(key string) []time.Duration {
 	return slices.Clone(r.runs[key])
 }
 
-// An orphan is released soon, then less often, but every half second, until its time is over; and one that is to be released once
-// is, also if it comes while others are being released.
+// An orphan is released soon, then less often, but every half second, until its time is over; and
+// one that is to be released once is, also if it comes while others are being released.
 func TestOrphansAreReleasedForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

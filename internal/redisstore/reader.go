@@ -7,16 +7,17 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Reader reads what the claims of one listing say. Decoding that takes longer than all else that is done with a claim, and
-// the thousands of claims of a listing are of a few sessions: equal owners are decoded once, and so are equal words behind
-// them. All that was decoded is kept, so a Reader is for one listing. The zero value is ready, and nil keeps nothing. It is
-// not safe for concurrent use.
+// Reader decodes the info of the claims of one listing. Decoding takes longer than all else that is
+// done with a claim, and the thousands of claims of a listing are of a few sessions: equal owners
+// are decoded once, and so is equal text behind them. All that was decoded is kept, so a Reader is
+// for one listing. The zero value is ready, and nil keeps nothing. It is not safe for concurrent
+// use.
 type Reader struct {
 	owners map[string]driver.Owner // by their JSON
 	rests  map[string]Info         // by what stands behind the owner
 }
 
-// Describe does what the function Describe does.
+// Describe is the function Describe, with what r has decoded before.
 func (r *Reader) Describe(h *driver.Holder, text string) (channel string) {
 	if r == nil {
 		return Describe(h, text)
@@ -50,8 +51,8 @@ func (r *Reader) Describe(h *driver.Holder, text string) (channel string) {
 	return i.Channel
 }
 
-// cutOwner cuts a text that Append wrote behind the owner, which is an object: at the brace, outside of strings, that
-// closes the first one. Of a text in another form both are "".
+// cutOwner cuts a text that Append wrote behind the owner, which is an object: at the brace,
+// outside of strings, that closes the first one. Of a text in another form both are "".
 func cutOwner(text string) (raw, rest string) {
 	body, ours := strings.CutPrefix(text, `{"o":{`)
 	depth, quoted := 1, false

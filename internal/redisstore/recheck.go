@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// What stands in a waiting claim's way, as the scripts answer.
+// What a waiting claim waits for, as the scripts answer.
 const (
-	BehindOurs    = iota // a claim that is handed on when it leaves
-	BehindForeign        // a program that tells nobody when it leaves
-	BehindGap            // nobody: the name is left free for such programs for a while
+	BehindOurs    = iota // a claim whose release hands the lock on
+	BehindForeign        // a lock of another program, whose release sends no message
+	BehindGap            // nothing: the name is left free for such programs for a while
 )
 
-// Recheck is when a waiting claim asks again by itself. The zero value is never: a message or a renewal says.
+// Recheck is when a waiting claim asks again by itself. The zero value is never: it learns of a
+// grant by a message or a renewal.
 type Recheck struct {
 	At    time.Time
-	polls int // in a row, of a name that another program holds
+	polls int // in a row: of a name that another program holds, or without an answer
 }
 
-// Schedule takes in an answer. Only the head of a line asks again, when what stands in its way is over: a moment after,
-// since the server's clock ticks in milliseconds; wait is the milliseconds until then, negative where there is no end. A
-// name that another program holds is asked for after 5 ms and less and less often, up to every 50 ms, since nobody tells
-// when it is free.
+// Schedule sets the time by an answer. Only the head of a line asks again, a moment after what it
+// waits for expires, since the server's clock ticks in milliseconds. wait is the milliseconds until
+// then, negative where it does not expire. A name that another program holds is polled, after 5 ms
+// and less and less often, up to every 50 ms, since no message says that it is free.
 func (r *Recheck) Schedule(now time.Time, wait int64, head bool, behind int64) {
 	r.At = time.Time{}
 	if !head {
@@ -42,7 +43,7 @@ func (r *Recheck) Schedule(now time.Time, wait int64, head bool, behind int64) {
 	r.At = now.Add(after)
 }
 
-// Retry schedules another question to a server that did not answer, later and later.
+// Retry sets the time after a server did not answer, further away each time.
 func (r *Recheck) Retry(now time.Time) {
 	r.At = now.Add(50*time.Millisecond<<min(r.polls, 5) + rand.N(20*time.Millisecond))
 	r.polls++

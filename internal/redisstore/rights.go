@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// arguments are those with which a server is asked whether a user may call a command: of a key that nobody has (K) and a channel (C).
-// It looks at rights alone, and carries nothing out.
+// arguments are those with which a server is asked whether a user may call a command: with a key
+// that does not exist (K) and a channel (C). The server checks rights only, and executes nothing.
 var arguments = map[string]string{
 	"time": "", "info": "", "ping": "", "select": "0", "scan": "0", "eval": "return 0", "evalsha": "0123456789abcdef0123456789abcdef01234567 0",
 	"fcall": "f 0", "subscribe": "C", "ssubscribe": "C", "publish": "C m", "spublish": "C m", "pubsub|numsub": "C", "pubsub|shardnumsub": "C",
@@ -20,11 +20,12 @@ var arguments = map[string]string{
 	"zadd": "K 1 m", "zrem": "K m", "zscore": "K m", "zrange": "K 0 0", "zcard": "K", "zrank": "K m", "zcount": "K 0 0",
 }
 
-// rights asks whether this user may call what a lock needs. On names it may have rights that only those who use it know.
+// rights checks whether this user may call what a lock needs. Which names it may lock is known only
+// to those who use it.
 func (x *examination) rights(ctx context.Context) error {
 	const title = "rights"
 	v, err := read(ctx, x.do, "ACL", "WHOAMI")
-	if untold(err) {
+	if unavailable(err) {
 		x.skip("", title, "this user may not ask for its rights (ACL WHOAMI): a lock that is taken, by --write, tries them")
 		return nil
 	}
@@ -42,7 +43,7 @@ func (x *examination) rights(ctx context.Context) error {
 	var all sync.WaitGroup
 	for i, command := range commands {
 		if i == 0 { // which shows whether the others are to be asked
-			if answers[0] = x.dryRun(ctx, user, command); untold(answers[0].err) {
+			if answers[0] = x.dryRun(ctx, user, command); unavailable(answers[0].err) {
 				x.skip("", title, "this user may not ask for its rights (ACL DRYRUN): a lock that is taken, by --write, tries them")
 				return nil
 			}
@@ -54,7 +55,7 @@ func (x *examination) rights(ctx context.Context) error {
 	var denied []string
 	for i, a := range answers {
 		switch {
-		case untold(a.err): // another number of arguments in this version
+		case unavailable(a.err): // another number of arguments in this version
 		case a.err != nil:
 			return a.err
 		case x.Common && strings.Contains(a.text, "channel"), strings.Contains(a.text, "to run"):
@@ -72,7 +73,7 @@ func (x *examination) rights(ctx context.Context) error {
 	return nil
 }
 
-// dryRun is what a server says of a command that it does not carry out.
+// dryRun is the answer to ACL DRYRUN.
 type dryRun struct {
 	text string
 	err  error

@@ -12,11 +12,13 @@ import (
 
 var escape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// Glob is the pattern for keys that begin with what before matches, and then prefix as it stands.
+// Glob returns the pattern for keys that begin with what before matches, followed by prefix
+// literally.
 func Glob(before, prefix string) string { return before + escape.Replace(prefix) + "*" }
 
-// Scan goes through a master's keys that match, a page at a time. A key may come more than once, and one that comes or
-// goes meanwhile may come or not. Words are further ones of the command SCAN.
+// Scan calls found with a master's keys that match, a page at a time. A key may come more than
+// once, and a key that is made or deleted meanwhile may come or not. Words are further ones of the
+// command SCAN.
 func Scan(ctx context.Context, do redisconn.DoFunc, match string, found func(keys []string) error, words ...string) error {
 	for cursor := "0"; ; {
 		if err := ctx.Err(); err != nil {
@@ -46,7 +48,7 @@ func Scan(ctx context.Context, do redisconn.DoFunc, match string, found func(key
 	}
 }
 
-// read sends a command that changes nothing, and once more where the connection had ended.
+// read sends a command that changes nothing, a second time if the connection had ended.
 func read(ctx context.Context, do redisconn.DoFunc, words ...string) (any, error) {
 	v, err := do(ctx, words...)
 	if err != nil && redisconn.Broken(err) && ctx.Err() == nil {
@@ -55,8 +57,9 @@ func read(ctx context.Context, do redisconn.DoFunc, words ...string) (any, error
 	return v, err
 }
 
-// Names returns the names that begin with prefix, in order, from the keys of all masters that match. nameOf says whose a
-// key is, or "". Where one of several masters cannot be reached it returns those of the others, and an error that says so.
+// Names returns the names that begin with prefix, in order, from the keys of all masters that
+// match. nameOf returns the name of a key, or "". If one of several masters cannot be reached,
+// Names returns those of the others, and an error that says so.
 func Names(ctx context.Context, conn redisconn.Conn, match, prefix string, nameOf func(key string) string, words ...string) ([]string, error) {
 	var names []string
 	var missing error

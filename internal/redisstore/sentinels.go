@@ -11,21 +11,22 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// guarded is a connection to a master that is found by Sentinels.
+// guarded is implemented by a connection to a master that Sentinels know.
 type guarded interface {
 	EachSentinel(ctx context.Context, visit func(addr, master string, do redisconn.DoFunc, err error))
 }
 
-// fewestSentinels are those of which one may be lost.
+// fewestSentinels is the least number of Sentinels of which one may be lost.
 const fewestSentinels = 3
 
-// sentinels looks at who would have a replica take over, and how soon. It finds nothing where there are none.
+// sentinels examines the Sentinels: whether they can agree on a failover, and how soon. Without any
+// it returns nothing.
 func sentinels(ctx context.Context, conn redisconn.Conn, e driver.Exam) []driver.Finding {
 	g, ok := conn.(guarded)
 	if !ok {
 		return nil
 	}
-	named, all, quorum := 0, 0, "" // all as those say that answer
+	named, all, quorum := 0, 0, "" // all according to those that answer
 	var down time.Duration
 	var silent, denied, few []string
 	g.EachSentinel(ctx, func(addr, master string, do redisconn.DoFunc, err error) {
@@ -35,7 +36,7 @@ func sentinels(ctx context.Context, conn redisconn.Conn, e driver.Exam) []driver
 			fields, err = fieldsOf(ctx, do, "SENTINEL", "MASTER", master)
 		}
 		switch {
-		case untold(err):
+		case unavailable(err):
 			denied = append(denied, addr)
 			return
 		case err != nil:

@@ -12,7 +12,7 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// Server is what the configuration of all masters says about locks.
+// Server is what the configuration of all masters means for locks.
 type Server struct {
 	AppendOnly bool // every master writes its changes to a log
 	Syncs      bool // and waits for the disk with each
@@ -20,8 +20,10 @@ type Server struct {
 	warnings   []string
 }
 
-// Inspect asks every master for its configuration, and whether it knows the commands of a lock: two requests each, and a third where
-// there is a log. tokens says in a warning what becomes of tokens when a master forgets. One of several masters that cannot be reached is no reason to use none of the others.
+// Inspect asks every master for its configuration, and whether it knows the commands of a lock: two
+// requests each, and a third if it has an append-only file. tokens says in a warning what becomes
+// of tokens when a master loses its data. That one of several masters cannot be reached is no
+// error: the others can be used.
 func Inspect(ctx context.Context, conn redisconn.Conn, tokens string, commands []string) (Server, error) {
 	s := Server{AppendOnly: true, Syncs: true}
 	answered, silent := false, error(nil)
@@ -79,7 +81,7 @@ func (s *Server) read(ctx context.Context, do redisconn.DoFunc, info map[string]
 	switch {
 	case !l.on:
 		s.warn("appendonly is off: a server that restarts forgets who holds, and lets others in; " + tokens)
-	case !l.told:
+	case !l.known:
 		s.warn("the server does not tell this user its appendfsync: whether a machine that crashes forgets locks is unknown")
 	case l.left:
 		s.warn("appendfsync is not always: " + leftToKernel + tokens)
@@ -101,7 +103,7 @@ func (s *Server) warn(text string) {
 	}
 }
 
-// Judge logs what could be lost, or refuses it.
+// Judge logs warnings, or, if strict, returns them as an error.
 func (s *Server) Judge(strict bool, log *slog.Logger) error {
 	if strict && len(s.warnings) > 0 {
 		return fmt.Errorf("%w: %w", driver.ErrRefused, errors.New(strings.Join(s.warnings, "; ")))
@@ -112,7 +114,7 @@ func (s *Server) Judge(strict bool, log *slog.Logger) error {
 	return nil
 }
 
-// About asks a server about itself; sections are as INFO takes them, none for the usual ones.
+// About returns the fields of INFO. Without sections they are the default ones.
 func About(ctx context.Context, do redisconn.DoFunc, sections ...string) (map[string]string, error) {
 	v, err := read(ctx, do, append([]string{"INFO"}, sections...)...)
 	if err != nil {
@@ -122,42 +124,43 @@ func About(ctx context.Context, do redisconn.DoFunc, sections ...string) (map[st
 	return parseInfo(text), nil
 }
 
-// Durable reports whether a server that says info about itself has forgotten nothing when it starts again, not even after its
-// machine has crashed. An error is no answer: the server may be either.
+// Durable reports whether a server, with this INFO, loses nothing by a restart, not even after its
+// machine has crashed. If it returns an error the server may do either.
 func Durable(ctx context.Context, do redisconn.DoFunc, info map[string]string) (bool, error) {
 	l, err := logOf(ctx, do, info)
 	return l.durable(), err
 }
 
-// Loaded reports whether a server that says info about itself, and keeps a log, surely started from it: it has not written it anew since,
-// which it does when the log is switched on. One that has, for another reason, counts as one that did not.
+// Loaded reports whether a server with an append-only file, and this INFO, surely started from that
+// file: it has not rewritten it since, as it does when the file is switched on. A server that has
+// rewritten it for another reason counts as one that did not start from it.
 func Loaded(info map[string]string) bool {
 	return info["aof_last_rewrite_time_sec"] == "-1" && info["aof_rewrite_in_progress"] == "0" && info["aof_rewrite_scheduled"] == "0"
 }
 
-// changeLog is what a server keeps of its changes on a disk.
+// changeLog is the append-only file of a server.
 type changeLog struct {
 	on     bool
-	told   bool // whether it waits for the disk
-	syncs  bool // it does, with each
-	left   bool // it leaves that to the kernel
-	pauses bool // it does not while it writes the log anew
+	known  bool // what follows is known
+	syncs  bool // appendfsync always
+	left   bool // appendfsync no
+	pauses bool // no-appendfsync-on-rewrite
 }
 
-// leftToKernel is what appendfsync no costs.
+// leftToKernel says what appendfsync no costs.
 const leftToKernel = "a machine that crashes forgets the locks of all that its kernel had not written yet, of 30 s or more, and lets others in; "
 
-// durable reports whether no crash of the machine costs anything that was answered.
+// durable reports whether a crash of the machine loses nothing that was answered.
 func (l changeLog) durable() bool { return l.syncs && !l.pauses }
 
-// logOf asks a server that says info about itself. That it does not tell is an answer, of a server whose CONFIG this user may
-// not use or that has none; that nothing came back is not.
+// logOf returns the append-only file of a server with this INFO. It is not known, without an error,
+// if this user may not use CONFIG or the server has none.
 func logOf(ctx context.Context, do redisconn.DoFunc, info map[string]string) (changeLog, error) {
-	if info["loading"] == "1" { // while a server reads its log it writes none, and says so
+	if info["loading"] == "1" { // while a server reads the file, INFO says that it has none
 		return changeLog{}, redisconn.ParseError("LOADING the server reads what it has on disk")
 	}
 	if info["aof_enabled"] != "1" {
-		return changeLog{told: true}, nil
+		return changeLog{known: true}, nil
 	}
 	settings, err := syncSettings(ctx, do)
 	switch {
@@ -166,20 +169,20 @@ func logOf(ctx context.Context, do redisconn.DoFunc, info map[string]string) (ch
 	case err != nil:
 		return changeLog{}, err
 	}
-	return changeLog{on: true, told: true, syncs: settings["appendfsync"] == "always", left: settings["appendfsync"] == "no", pauses: settings["no-appendfsync-on-rewrite"] == "yes"}, nil
+	return changeLog{on: true, known: true, syncs: settings["appendfsync"] == "always", left: settings["appendfsync"] == "no", pauses: settings["no-appendfsync-on-rewrite"] == "yes"}, nil
 }
 
-// syncSettings asks when a server waits for the disk.
+// syncSettings returns the settings that say when a server waits for the disk.
 func syncSettings(ctx context.Context, do redisconn.DoFunc) (map[string]string, error) {
 	return configured(ctx, do, "*appendfsync*") // a pattern: several names at once came with Redis 7
 }
 
-// configured asks for settings by a pattern.
+// configured returns settings by a pattern.
 func configured(ctx context.Context, do redisconn.DoFunc, pattern string) (map[string]string, error) {
 	return fieldsOf(ctx, do, "CONFIG", "GET", pattern)
 }
 
-// fieldsOf asks for names and values, which are a list, or a map in RESP3.
+// fieldsOf returns the answer to a command as names and values. It is a list, or a map in RESP3.
 func fieldsOf(ctx context.Context, do redisconn.DoFunc, words ...string) (map[string]string, error) {
 	v, err := read(ctx, do, words...)
 	fields := map[string]string{}

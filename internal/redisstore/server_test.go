@@ -26,7 +26,8 @@ func (m masters) EachMaster(_ context.Context, visit func(do redisconn.DoFunc) e
 	return nil
 }
 
-// One master of a Cluster is dead, and its place not taken yet. Who opens the store is told, and has the others.
+// One master of a Cluster is dead, and its place not taken yet. Who opens the store is told, and
+// has the others.
 func TestAMasterThatCannotBeReachedIsNoReasonToUseNone(t *testing.T) {
 	says := func(text string) redisconn.DoFunc {
 		return func(context.Context, ...string) (any, error) { return text, nil }

@@ -18,18 +18,18 @@ type Member interface {
 	Common() *Claim
 }
 
-// Session is one liveness: the TTL of all its claims. The server knows nothing of it. It has what the
-// sessions of all layouts do alike; a layout's own embeds it.
+// Session is what the sessions of all layouts have in common; a layout's own embeds it. It is the
+// claims of one client, which have one TTL. The server knows no sessions.
 type Session[C Member] struct {
 	sessions.Alarm
 
 	TTL     time.Duration
 	TTLMS   string        // TTL in ms, for scripts
-	KeepMS  string        // how long what stands beside a name outlives its last visitor, in ms
+	KeepMS  string        // how long the keys beside a name outlive its last claim, in ms
 	Timeout time.Duration // of one request, at most TTL
 	Owner   []byte        // encoded once
 
-	Mu     *sync.Mutex // guards what follows, and what is known of each claim
+	Mu     *sync.Mutex // guards what follows, and each claim
 	Claims sessions.Claims[C]
 	Closed bool
 
@@ -41,7 +41,7 @@ type Session[C Member] struct {
 type Layout[C Member] struct {
 	Check func(driver.Claim) error // refuses a claim that the layout cannot keep
 	Claim func(driver.Claim) C     // makes a claim; Mu is held
-	Drop  func(C)                  // hears of a claim that is forgotten; nil: nobody does; Mu is held
+	Drop  func(C)                  // is called with a claim that is forgotten; may be nil; Mu is held
 }
 
 // NewSession returns a session whose claims mu guards.
@@ -60,7 +60,7 @@ func NewSession[C Member](store *Store, mu *sync.Mutex, spec driver.Spec, layout
 // Redlock reckons it. Source: "Distributed Locks with Redis", redis.io.
 func (s *Session[C]) Valid() time.Duration { return s.TTL - s.TTL/100 - 2*time.Millisecond }
 
-// Claim returns what is known of c, from now on at least its ID.
+// Claim returns the claim of c, which it makes if it is missing.
 func (s *Session[C]) Claim(c driver.Claim) (member C, err error) {
 	if err := s.layout.Check(c); err != nil {
 		return member, err
@@ -73,7 +73,7 @@ func (s *Session[C]) Claim(c driver.Claim) (member C, err error) {
 	return s.Claims.Of(c.ID, func() C { return s.layout.Claim(c) }), nil
 }
 
-// Leaving returns what is known of c, which is sent no request but its Release from now on.
+// Leaving returns the claim of c, for which no request but its Release is sent from now on.
 func (s *Session[C]) Leaving(c driver.Claim) (member C, err error) {
 	if err := s.layout.Check(c); err != nil {
 		return member, err
@@ -83,13 +83,13 @@ func (s *Session[C]) Leaving(c driver.Claim) (member C, err error) {
 	return s.Claims.Leaving(c.ID, s.Closed, func() C { return s.layout.Claim(c) }), nil
 }
 
-// Standing returns the names of the claims that hold or wait.
-func (s *Session[C]) Standing() []string {
+// LiveNames returns the names of the claims that hold or wait.
+func (s *Session[C]) LiveNames() []string {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	var names []string
 	for _, member := range s.Claims {
-		if c := member.Common(); c.Stands() {
+		if c := member.Common(); c.Live() {
 			names = append(names, c.Name)
 		}
 	}
@@ -101,7 +101,7 @@ func (s *Session[C]) Call(ctx context.Context, c C, call func(ctx context.Contex
 	return c.Common().Fly(ctx, s.Mu, s.store.Conn.Abandons(), s.Timeout, func(ctx context.Context) error { return call(ctx, c) })
 }
 
-// Acquire makes the call that puts the claim there, or asks for its state.
+// Acquire calls enter, which acquires the claim or asks for its state.
 func (s *Session[C]) Acquire(ctx context.Context, dc driver.Claim, enter func(ctx context.Context, c C) error) (driver.Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, fmt.Errorf("%s: %w: %w", s.store.Name, driver.ErrNotSent, err)
@@ -113,8 +113,8 @@ func (s *Session[C]) Acquire(ctx context.Context, dc driver.Claim, enter func(ct
 	return s.Answer(c, s.Call(ctx, c, enter))
 }
 
-// Answer returns the claim's state, unless err says that nothing is known. A claim that surely does
-// not stand in the store is forgotten.
+// Answer returns the claim's state, or err if that is not nil. A claim that the store surely does
+// not have is forgotten.
 func (s *Session[C]) Answer(member C, err error) (driver.Grant, error) {
 	c := member.Common()
 	s.Mu.Lock()
@@ -136,16 +136,16 @@ func (s *Session[C]) Answer(member C, err error) (driver.Grant, error) {
 	return c.Grant(), nil
 }
 
-// forget drops a claim that does not stand in the store any more, or never did. Mu is held.
+// forget drops a claim that the store does not have. The caller holds Mu.
 func (s *Session[C]) forget(c C) {
 	if s.Claims.Forget(c.Common().ID, c) && s.layout.Drop != nil {
 		s.layout.Drop(c)
 	}
 }
 
-// Resend is the Again of a request by which c may come to stand in the store. It is sent once more,
-// unless c has gone meanwhile: it would stand there for nobody. A Release waits until that is over. The
-// first request may arrive even after the Release, which is what Doubt says.
+// Resend returns the Again of a request that may put c into the store. The request is sent a second
+// time unless c is gone: it would take the lock for nobody. A Release waits until that is over. The
+// first request may arrive even after the Release, which Doubt records.
 func (s *Session[C]) Resend(member C) func() bool {
 	return func() bool {
 		c := member.Common()
@@ -159,7 +159,7 @@ func (s *Session[C]) Resend(member C) func() bool {
 	}
 }
 
-// Failed records that a request for c failed: unless nothing was done, it may still be carried out.
+// Failed records whether a failed request for c may still be carried out, and returns its error.
 func (s *Session[C]) Failed(member C, err error) error {
 	if !nothingDone(err) {
 		s.Mu.Lock()
@@ -169,7 +169,7 @@ func (s *Session[C]) Failed(member C, err error) error {
 	return fmt.Errorf("%s: %w", s.store.Name, err)
 }
 
-// Release makes the call that takes the claim out, and reports whether it was held until then.
+// Release calls leave, which releases the claim, and reports whether it was held until then.
 func (s *Session[C]) Release(ctx context.Context, dc driver.Claim, leave func(ctx context.Context, c C) error) (bool, error) {
 	c, err := s.Leaving(dc)
 	if err != nil {
@@ -178,12 +178,12 @@ func (s *Session[C]) Release(ctx context.Context, dc driver.Claim, leave func(ct
 	return c.Common().Release(ctx, s.Mu, s.store.Conn.Abandons(), s.Timeout, func(ctx context.Context) error { return leave(ctx, c) })
 }
 
-// Undecided is the error of a Release of which nobody knows whether it was carried out.
+// Undecided returns the error of a Release that may have been carried out or not.
 func (s *Session[C]) Undecided(c C, err error) error {
 	return fmt.Errorf("%s: release %q: %w", s.store.Name, c.Common().Name, err)
 }
 
-// Gone records that the claim has left the store. Mu is held.
+// Gone records that the claim is released. The caller holds Mu.
 func (s *Session[C]) Gone(member C, wasHeld bool) {
 	c := member.Common()
 	if !c.Left {
@@ -193,9 +193,9 @@ func (s *Session[C]) Gone(member C, wasHeld bool) {
 	}
 }
 
-// Close takes all claims out together: call makes the call for one, and left is told the answer. A call
-// under way may still put a claim there, so it comes first.
-func (s *Session[C]) Close(ctx context.Context, call func(C) redisconn.Call, left func(c C, value any)) error {
+// Close releases all claims together: call makes the call for one, and released is called with the
+// answer. Close waits for calls in flight first, since they may still acquire a claim.
+func (s *Session[C]) Close(ctx context.Context, call func(C) redisconn.Call, released func(c C, value any)) error {
 	s.Mu.Lock()
 	s.Closed = true
 	all := s.Claims.AllLeaving()
@@ -206,7 +206,7 @@ func (s *Session[C]) Close(ctx context.Context, call func(C) redisconn.Call, lef
 	for _, c := range all {
 		c.Common().Rest(ctx, s.Mu)
 	}
-	if err := leaveAll(ctx, s.store.Run, s.Timeout, all, call, left); err != nil {
+	if err := releaseAll(ctx, s.store.Run, s.Timeout, all, call, released); err != nil {
 		return fmt.Errorf("%s: %w", s.store.Name, err)
 	}
 	return nil

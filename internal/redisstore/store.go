@@ -14,7 +14,8 @@ import (
 // MinTTL is the shortest TTL of a session.
 const MinTTL = 50 * time.Millisecond
 
-// Grain is how much later than its end a claim that has run out may be seen to have: see driver.Traits.
+// Grain is how much later than its end a claim that has run out may be seen to have: see
+// driver.Traits.
 const Grain = 50 * time.Millisecond
 
 // Store is a Redis, of one master or several, as a driver uses it.
@@ -27,14 +28,14 @@ type Store struct {
 	Cluster bool          // it may have several masters
 	Timeout time.Duration // of one request
 
-	Ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
+	Ctx    context.Context //nolint:containedctx // of background work; ends with Close
 	cancel context.CancelFunc
 }
 
 // Setup is how a Store is used.
 type Setup struct {
 	Name      string
-	Tokens    string   // what becomes of tokens when a master forgets
+	Tokens    string   // says in warnings what becomes of tokens when a master loses its data
 	Commands  []string // that the layout needs
 	Functions bool     // scripts are called as functions
 	Strict    bool     // a configuration that can lose locks is an error
@@ -42,7 +43,7 @@ type Setup struct {
 	Logger    *slog.Logger
 }
 
-// NewStore looks at the configuration of the servers and judges it.
+// NewStore reads the configuration of the servers, and logs or refuses what can lose locks.
 func NewStore(ctx context.Context, conn redisconn.Conn, o Setup) (*Store, error) {
 	s := &Store{
 		Name: o.Name, Conn: conn, Run: redisconn.Runner{Conn: conn, Functions: o.Functions},
@@ -59,7 +60,7 @@ func NewStore(ctx context.Context, conn redisconn.Conn, o Setup) (*Store, error)
 	return s, nil
 }
 
-// Open opens a session that create makes, if a server answers and the driver is open.
+// Open opens a session that create makes, if a server answers and the driver is not closed.
 func Open[S interface {
 	comparable
 	driver.Session
@@ -70,7 +71,7 @@ func Open[S interface {
 	session := create()
 	ctx, cancel := context.WithTimeout(ctx, min(s.Timeout, spec.TTL))
 	defer cancel()
-	if err := Reach(ctx, s.Conn); err != nil {
+	if err := Ping(ctx, s.Conn); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
 	if !open.Add(session) {
@@ -101,8 +102,9 @@ func (s *Store) OnMoves(moved func()) {
 	}()
 }
 
-// Close ends what goes on in the background, then end, then the connection if it is the driver's. A
-// process that cannot be told is skipped in line, so it unsubscribes after its claims have left.
+// Close ends background work, then calls end, then closes the connection if it is the driver's. A
+// script skips claims of processes without a subscription, so a process unsubscribes after its
+// claims were released.
 func (s *Store) Close(ctx context.Context, end func()) {
 	s.cancel()
 	end()

@@ -10,48 +10,48 @@ import (
 	"github.com/interlock-go/interlock/redisconn"
 )
 
-// Subscription is one channel of this process, heard from one master over a connection of its own.
+// Subscription is one channel of this process, at one master, over a connection of its own.
 type Subscription struct {
-	Ear
+	PubSub
 	Node    string
 	Channel string
 }
 
-// Subscriptions are those of one process: one to each master at which something of it stands. On a
-// Cluster a master counts only its own subscribers, so one for all would not do.
+// Subscriptions are those of one process: one at each master at which a claim of it holds or waits.
+// On a Cluster a master counts only its own subscribers, so one for all would not do.
 type Subscriptions struct {
-	*Holding // of what stands, but has not waited
+	*Holding // of claims that hold, but have not waited
 
 	store *Store
-	how   Listening
+	on    Events
 
 	mu     sync.Mutex
 	open   map[string]*Subscription // by master
-	next   map[string]string        // channels of the next ones, by master, that somebody was told already
+	next   map[string]string        // by master, the channel of the next one if claims name it already
 	closed bool
 }
 
-// Listening is what Subscriptions are for.
-type Listening struct {
-	Channel  func(node string) string // names the channel of a new one
-	Heard    func(payload string)
-	Ended    func(*Subscription) // it ended by itself; messages may have been lost
-	Sessions func() []Standing   // that are open
+// Events are what Subscriptions ask and call.
+type Events struct {
+	Channel  func(node string) string // returns the name of a new channel
+	Message  func(payload string)
+	Lost     func(*Subscription)  // it ended by itself; messages may have been lost
+	Sessions func() []LiveSession // that are open
 }
 
-// Standing is a session, as far as Subscriptions are concerned.
-type Standing interface {
-	Standing() []string
-	Hurry()
+// LiveSession is a session, as far as Subscriptions are concerned.
+type LiveSession interface {
+	LiveNames() []string // of the claims that hold or wait
+	Hurry()              // renews soon
 }
 
-// AllOf returns the Sessions of a driver's.
+// AllOf returns a function that returns the open sessions of a driver.
 func AllOf[S interface {
 	comparable
 	driver.Session
-	Standing
-}](open *sessions.Set[S]) func() []Standing {
-	return func() (all []Standing) {
+	LiveSession
+}](open *sessions.Set[S]) func() []LiveSession {
+	return func() (all []LiveSession) {
 		for _, s := range open.All() {
 			all = append(all, s)
 		}
@@ -59,14 +59,15 @@ func AllOf[S interface {
 	}
 }
 
-// NewSubscriptions returns none.
-func NewSubscriptions(store *Store, how Listening) *Subscriptions {
-	l := &Subscriptions{store: store, how: how, open: map[string]*Subscription{}, next: map[string]string{}}
+// NewSubscriptions returns Subscriptions without any.
+func NewSubscriptions(store *Store, on Events) *Subscriptions {
+	l := &Subscriptions{store: store, on: on, open: map[string]*Subscription{}, next: map[string]string{}}
 	l.Holding = NewHolding(l.cover)
 	return l
 }
 
-// Channel returns the channel that this process listens to at the master that owns key, or will.
+// Channel returns the channel of this process at the master that owns key, which it may not be
+// subscribed to yet.
 func (l *Subscriptions) Channel(key string) string {
 	node := l.store.Conn.Node(key)
 	l.mu.Lock()
@@ -74,21 +75,22 @@ func (l *Subscriptions) Channel(key string) string {
 	return l.channel(node)
 }
 
-// channel is Channel of a master. mu is held.
+// channel is Channel of a master. The caller holds mu.
 func (l *Subscriptions) channel(node string) string {
-	if s := l.open[node]; s != nil && !s.Deaf() {
+	if s := l.open[node]; s != nil && !s.Lost() {
 		return s.Channel
 	}
 	if _, ok := l.next[node]; !ok {
-		l.next[node] = l.how.Channel(node)
+		l.next[node] = l.on.Channel(node)
 	}
 	return l.next[node]
 }
 
-// Listen returns the subscription to the master that owns key, and makes it if it is missing. No ID
-// enters a line before its channel is confirmed: a grant that nobody hears would skip the claim.
+// Listen returns the subscription at the master that owns key, and makes it if it is missing. No ID
+// enters a line before its channel is confirmed: the message of a grant would reach nobody, and the
+// script would skip the claim.
 func (l *Subscriptions) Listen(ctx context.Context, key string) (*Subscription, error) {
-	for left := Dials; ; {
+	for left := MaxDials; ; {
 		s, _, err := l.at(key)
 		if err != nil {
 			return nil, err
@@ -102,8 +104,8 @@ func (l *Subscriptions) Listen(ctx context.Context, key string) (*Subscription, 
 	}
 }
 
-// at returns the subscription to the master that owns key, whose connection may still be being made. One
-// that has ended is replaced.
+// at returns the subscription at the master that owns key, whose connection may still be being
+// made. One that is lost is replaced.
 func (l *Subscriptions) at(key string) (s *Subscription, fresh bool, err error) {
 	node := l.store.Conn.Node(key)
 	l.mu.Lock()
@@ -111,10 +113,10 @@ func (l *Subscriptions) at(key string) (s *Subscription, fresh bool, err error) 
 	if l.closed {
 		return nil, false, l.store.errClosed()
 	}
-	if s := l.open[node]; s != nil && !s.Deaf() {
+	if s := l.open[node]; s != nil && !s.Lost() {
 		return s, false, nil
 	}
-	s = &Subscription{Ear: NewEar(), Node: node, Channel: l.channel(node)}
+	s = &Subscription{PubSub: NewPubSub(), Node: node, Channel: l.channel(node)}
 	delete(l.next, node)
 	l.open[node] = s
 	go l.run(s, key)
@@ -124,9 +126,9 @@ func (l *Subscriptions) at(key string) (s *Subscription, fresh bool, err error) 
 // run makes the connection of s, and returns when that has ended.
 func (l *Subscriptions) run(s *Subscription, key string) {
 	ctx, cancel := context.WithTimeout(l.store.Ctx, l.store.Timeout)
-	_ = s.Subscribe(ctx, l.store.Conn, s.Node, key, s.Channel, l.how.Heard) // Await returns the error
+	_ = s.Subscribe(ctx, l.store.Conn, s.Node, key, s.Channel, l.on.Message) // Await returns the error
 	cancel()
-	if !s.Listen(l.store.Ctx) {
+	if !s.AwaitLost(l.store.Ctx) {
 		return
 	}
 	l.mu.Lock()
@@ -134,17 +136,17 @@ func (l *Subscriptions) run(s *Subscription, key string) {
 		delete(l.open, s.Node)
 	}
 	l.mu.Unlock()
-	l.how.Ended(s)
+	l.on.Lost(s)
 }
 
-// cover subscribes at the masters of what stands, until each of them is heard. What stands there may have
-// been broken before that, or lost with the server's memory, so its session is renewed.
+// cover subscribes at the masters of all live claims that have no subscription. Such a claim may
+// have been broken before that, or lost with the server's memory, so its session is renewed.
 func (l *Subscriptions) cover() {
 	ctx, cancel := context.WithTimeout(l.store.Ctx, l.store.Timeout)
 	defer cancel()
-	for _, session := range l.how.Sessions() {
+	for _, session := range l.on.Sessions() {
 		made := map[string]string{} // the names for which one was made, by master
-		for _, name := range session.Standing() {
+		for _, name := range session.LiveNames() {
 			if s, fresh, err := l.at(name); err == nil && fresh {
 				made[s.Node] = name
 			}
