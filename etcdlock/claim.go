@@ -47,7 +47,7 @@ type claim struct {
 	first   entry  // the first of the line when the claim was last seen not to hold
 
 	deep    bool               // so many are before it that it watches only the last of them
-	before  rowline.Ear        // that watch, or nil
+	before  rowline.Subscription        // that watch, or nil
 	unwatch context.CancelFunc // ends it
 }
 

@@ -39,7 +39,7 @@ func newDriver(ctx context.Context, client *clientv3.Client, o *Options) (*Drive
 	}
 	d := &Driver{server: s, store: newStore(s)}
 	d.sessions = rowline.New(rowline.Config{
-		Store: d.store, Ears: &d.store.views, Package: "etcdlock", Timeout: s.options.Timeout, MinTTL: minTTL, MaxName: maxName,
+		Store: d.store, Notifier: &d.store.views, Package: "etcdlock", Timeout: s.options.Timeout, MinTTL: minTTL, MaxName: maxName,
 	})
 	return d, nil
 }

@@ -38,7 +38,7 @@ type view struct {
 }
 
 // views are those of a driver, by name; the mutex of state guards the map. They implement
-// rowline.Ears.
+// rowline.Notifier.
 type views struct {
 	*server
 	*state
@@ -47,9 +47,9 @@ type views struct {
 
 var errNoWatch = fmt.Errorf("etcdlock: %w: nothing can be watched", driver.ErrNotSent)
 
-// Hear implements rowline.Ears. It subscribes to nothing: Listen tells how the claim stands by
+// Subscribe implements rowline.Notifier. It subscribes to nothing: Listen tells how the claim stands by
 // then.
-func (vs *views) Hear(c *rowline.Claim) rowline.Ear {
+func (vs *views) Subscribe(c *rowline.Claim) rowline.Subscription {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	if mine := vs.claims[c.ID]; mine != nil {
@@ -58,8 +58,8 @@ func (vs *views) Hear(c *rowline.Claim) rowline.Ear {
 	return nil
 }
 
-// Unhear implements rowline.Ears.
-func (vs *views) Unhear(c *rowline.Claim) {
+// Unsubscribe implements rowline.Notifier.
+func (vs *views) Unsubscribe(c *rowline.Claim) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	if v := vs.all[c.Name]; v != nil {
@@ -67,9 +67,9 @@ func (vs *views) Unhear(c *rowline.Claim) {
 	}
 }
 
-// Listen implements rowline.Ears. A claim that is in line need not ask: its view shows how it
+// Listen implements rowline.Notifier. A claim that is in line need not ask: its view shows how it
 // stands, or will.
-func (vs *views) Listen(ctx context.Context, c *rowline.Claim) (rowline.Ear, error) {
+func (vs *views) Listen(ctx context.Context, c *rowline.Claim) (rowline.Subscription, error) {
 	ctx, cancel := vs.limit(ctx)
 	defer cancel()
 	vs.mu.Lock()
@@ -77,8 +77,8 @@ func (vs *views) Listen(ctx context.Context, c *rowline.Claim) (rowline.Ear, err
 	deep := mine != nil && mine.deep
 	vs.mu.Unlock()
 	if deep {
-		if ear, err := vs.watchBefore(ctx, mine, c); ear != nil || err != nil {
-			return ear, err
+		if told, err := vs.watchBefore(ctx, mine, c); told != nil || err != nil {
+			return told, err
 		}
 	}
 	v := vs.wait(c)
@@ -90,7 +90,7 @@ func (vs *views) Listen(ctx context.Context, c *rowline.Claim) (rowline.Ear, err
 		return nil, ctx.Err()
 	}
 	if mine != nil {
-		c.Heard(v.over)
+		c.Current(v.over)
 		vs.notify(v, c)
 	}
 	return v.over, nil
@@ -112,7 +112,7 @@ func (vs *views) wait(c *rowline.Claim) *view {
 
 // watchBefore returns a watch of the last claim before this one alone, as package concurrency has
 // it: where many wait, a release then wakes few. It is nil if there is no such claim.
-func (vs *views) watchBefore(ctx context.Context, mine *claim, c *rowline.Claim) (rowline.Ear, error) {
+func (vs *views) watchBefore(ctx context.Context, mine *claim, c *rowline.Claim) (rowline.Subscription, error) {
 	vs.mu.Lock()
 	before, create, prefix := mine.before, mine.create, vs.options.prefix(mine.Name)
 	vs.mu.Unlock()
@@ -127,11 +127,11 @@ func (vs *views) watchBefore(ctx context.Context, mine *claim, c *rowline.Claim)
 	watching, cancel := context.WithCancel(vs.ctx)
 	// The events may come late, if the revision has passed, but none is missed.
 	events := vs.client.Watch(watching, string(r.Kvs[0].Key), clientv3.WithRev(r.Header.Revision+1), clientv3.WithFilterPut())
-	ear := make(chan struct{})
+	told := make(chan struct{})
 	vs.mu.Lock()
-	mine.before, mine.unwatch = ear, cancel
+	mine.before, mine.unwatch = told, cancel
 	vs.mu.Unlock()
-	c.Heard(ear)
+	c.Current(told)
 	vs.wg.Go(func() {
 		defer cancel()
 		if r, ok := <-events; !ok || r.Err() != nil {
@@ -139,10 +139,10 @@ func (vs *views) watchBefore(ctx context.Context, mine *claim, c *rowline.Claim)
 		}
 		if watching.Err() == nil {
 			c.Again()
-			close(ear)
+			close(told)
 		}
 	})
-	return ear, nil
+	return told, nil
 }
 
 // follow keeps a view up to date until nobody has waited for a while, or its watch ends.

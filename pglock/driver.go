@@ -47,7 +47,7 @@ func (d *Driver) flushes(sync, pages []byte) {
 // Traits implements driver.Driver.
 func (d *Driver) Traits() driver.Traits {
 	var events driver.Kinds
-	if d.sessions.Ears != nil {
+	if d.sessions.Notifier != nil {
 		events = driver.AllKinds
 	}
 	return driver.Traits{

@@ -39,7 +39,7 @@ type ear struct {
 }
 
 // ears are the ear of a driver, if there is one, and the claims that are subscribed to it. It
-// implements rowline.Ears.
+// implements rowline.Notifier.
 type ears struct {
 	*server
 	channel string
@@ -57,8 +57,8 @@ func nonce(id string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Hear implements rowline.Ears.
-func (s *ears) Hear(c *rowline.Claim) rowline.Ear {
+// Subscribe implements rowline.Notifier.
+func (s *ears) Subscribe(c *rowline.Claim) rowline.Subscription {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting[nonce(c.ID)] = c
@@ -72,15 +72,15 @@ func (s *ears) Hear(c *rowline.Claim) rowline.Ear {
 	return nil
 }
 
-// Unhear implements rowline.Ears.
-func (s *ears) Unhear(c *rowline.Claim) {
+// Unsubscribe implements rowline.Notifier.
+func (s *ears) Unsubscribe(c *rowline.Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waiting, nonce(c.ID))
 }
 
-// Listen implements rowline.Ears.
-func (s *ears) Listen(ctx context.Context, _ *rowline.Claim) (rowline.Ear, error) {
+// Listen implements rowline.Notifier.
+func (s *ears) Listen(ctx context.Context, _ *rowline.Claim) (rowline.Subscription, error) {
 	s.mu.Lock()
 	if s.ctx.Err() != nil {
 		s.mu.Unlock()

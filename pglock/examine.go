@@ -169,7 +169,7 @@ func (x *examination) hearing(ctx context.Context) error {
 	f := driver.Finding{Code: "S1", Title: "listening", Seen: "a NOTIFY is heard: who waits is told"}
 	var conn *pgx.Conn
 	var err error
-	if x.d.sessions.Ears == nil {
+	if x.d.sessions.Notifier == nil {
 		err = x.d.ears.proves(ctx)
 	} else if conn, err = x.d.ears.dial(); err == nil {
 		_ = conn.Close(ctx)
@@ -181,7 +181,7 @@ func (x *examination) hearing(ctx context.Context) error {
 		f.Level, f.Seen = driver.LevelSkip, "no connection is left to try it over"
 	case code(err) == "42501":
 		f.Level, f.Seen = driver.LevelSkip, "this role may not NOTIFY: see its rights"
-	case err == nil && x.d.sessions.Ears != nil:
+	case err == nil && x.d.sessions.Notifier != nil:
 	default:
 		f.Level, f.Seen = driver.LevelWarn, "a NOTIFY was not heard when this client began"
 		if err != nil {

@@ -72,7 +72,7 @@ func (d *Driver) inspect(ctx context.Context) error {
 			return nil
 		}
 	}
-	d.sessions.Ears = &d.ears
+	d.sessions.Notifier = &d.ears
 	return nil
 }
 

@@ -30,7 +30,7 @@ func (s *Session) ask(ctx context.Context, c *Claim, renew bool) error {
 	})
 }
 
-// answer returns the grant of a claim, or why there is none. A claim that certainly is not in line
+// answer returns the grant of a claim, or why there is none. A claim that is certainly not in line
 // is forgotten.
 func (s *Session) answer(c *Claim, err error) (driver.Grant, error) {
 	s.mu.Lock()
@@ -58,8 +58,8 @@ func certain(err error) bool {
 	return errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused)
 }
 
-// step makes one step of a line, in which old leaves and c joins or is found; either may be nil. It
-// reports whether old was held.
+// step makes one step of a line, in which old is removed and c joins or is found; either may be
+// nil. It reports whether old was held.
 func (s *Session) step(ctx context.Context, old, c *Claim, renew bool) (was bool, err error) {
 	st := Step{Session: s.id, Renew: renew}
 	if old != nil {
@@ -72,11 +72,11 @@ func (s *Session) step(ctx context.Context, old, c *Claim, renew bool) (was bool
 			return false, fmt.Errorf("%s: %w: the claim is being released", s.d.Package, driver.ErrNotSent)
 		}
 		st.Name, st.New, st.Again, st.Held = c.Name, &c.Claim, c.state != Out, c.state > Waiting
-		if c.Queue && s.d.Ears != nil { // it may be let in before the answer is read, and before anybody calls Wait
-			c.asked = s.d.Ears.Hear(c)
+		if c.Queue && s.d.Notifier != nil { // it may be granted before the answer is read, and before Wait
+			c.asked = s.d.Notifier.Subscribe(c)
 		}
 	}
-	// It is void before its caller has given up waiting for the answer.
+	// The request is void before its caller stops waiting for the answer.
 	started, ask := time.Now(), s.d.Store.Step
 	if st.Deadline = s.clock + (started.Sub(s.at) + s.timeout*3/4).Microseconds(); c == nil && old.state == Waiting {
 		ask = s.d.batch.release // others may give up, too
@@ -95,8 +95,8 @@ func (s *Session) step(ctx context.Context, old, c *Claim, renew bool) (was bool
 		return false, fmt.Errorf("%s: %w", s.d.Package, err)
 	}
 	if old != nil && a.Twice && !a.Was && old.state == Held && !old.Unsure {
-		// That the claim stood there, the second attempt could tell; that it did not, cannot tell whether
-		// the first took it out.
+		// If the second attempt had found the claim, it would have removed it. That it has not does
+		// not show whether the first one did.
 		old.Unsure = true
 		return false, fmt.Errorf("%s: there was no answer, and when asked again the server has the claim no more", s.d.Package)
 	}
@@ -148,8 +148,8 @@ func (s *Session) release(ctx context.Context, c *Claim) (bool, error) {
 	})
 }
 
-// released handles a release that was answered. If a request of the claim may still be carried out,
-// it is released again when no such request can come any more.
+// released handles a release that was answered. If a request of the claim may still be executed,
+// the claim is released again when that request is void.
 func (s *Session) released(c *Claim, was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *Session) released(c *Claim, was bool) {
 	}
 }
 
-// Requeue implements driver.Requeuer: one request does both.
+// Requeue implements driver.Requeuer with one request.
 func (s *Session) Requeue(ctx context.Context, oldClaim, nextClaim driver.Claim) (driver.Grant, bool, error) {
 	next, err := s.claim(nextClaim, false)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// BatchReleaser is a [Store] that releases claims of one line by one request. Claims often give up
-// together, and what a request costs grows with the line, in which all of them stand.
+// BatchReleaser is a [Store] that releases several claims of one line by one request. Claims often
+// give up together, and the cost of a request grows with the line.
 type BatchReleaser interface {
-	// ReleaseBatch takes claims out of the line of a name, and reports of each whether it was held
+	// ReleaseBatch removes claims from the line of a name, and reports of each whether it was held
 	// until now. Twice is that of an [Answer], and counts beside an error, too.
 	ReleaseBatch(ctx context.Context, name string, all []Member, patience time.Duration) (was []bool, twice bool, err error)
 }
@@ -26,9 +26,9 @@ type Member struct{ Session, ID string }
 // mostReleased is how many claims one request releases at most.
 const mostReleased = 100
 
-// batcher releases claims that wait. At most one request of a name is under way:
+// batcher releases claims that wait. At most one request of a name is in flight:
 //
-//	no request is under way ──> one for this claim
+//	no request is in flight ──> one for this claim
 //	one is ──> queue ── it is answered ──> one for all in the queue, and so on
 type batcher struct {
 	ctx     context.Context //nolint:containedctx // of requests for many; ends with the driver
@@ -36,7 +36,7 @@ type batcher struct {
 	timeout time.Duration // of a request for many
 
 	mu     sync.Mutex
-	queues map[string][]*queued // by name; there is one while a request is under way
+	queues map[string][]*queued // by name; there is one while a request is in flight
 }
 
 // queued is a claim that waits for its request, or for the answer.
@@ -47,7 +47,7 @@ type queued struct {
 	done   chan struct{} // closed when answer and err are set
 }
 
-// release makes a step in which one claim leaves, which waited.
+// release makes a step that releases one claim, which waited.
 func (b *batcher) release(ctx context.Context, st Step, patience time.Duration) (Answer, error) {
 	if _, can := b.store.(BatchReleaser); !can {
 		return b.store.Step(ctx, st, patience)
@@ -77,7 +77,8 @@ func (b *batcher) release(ctx context.Context, st Step, patience time.Duration) 
 	return Answer{}, &sessions.Underway{Cause: ctx.Err(), Over: q.done}
 }
 
-// next starts the request for the claims that came while the last one of their line was under way.
+// next starts the request for the claims that were queued while the last one of their line was in
+// flight.
 func (b *batcher) next(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

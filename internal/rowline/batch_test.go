@@ -27,7 +27,8 @@ func (f crowded) ReleaseBatch(ctx context.Context, name string, all []Member, _ 
 	return was, f.twice, err
 }
 
-// crowd is a line in which many sessions of one driver wait, a claim each, behind one that is held for a minute.
+// crowd is a line in which many sessions of one driver wait, a claim each, behind one that is held
+// for a minute.
 type crowd struct {
 	*server
 	holder *Session
@@ -42,7 +43,7 @@ func newCrowd(t *testing.T, many int) crowd {
 	c := crowd{server: f, holder: f.open(t, true), held: mutex("line")}
 	f.ttl[c.holder.id], f.until[c.holder.id] = time.Minute, time.Now().Add(time.Minute)
 	asks(t, c.holder, c.held, true)
-	d := New(Config{Store: crowded{f}, Ears: f, Package: "test", Timeout: 4 * time.Second, MinTTL: time.Second, MaxName: 10})
+	d := New(Config{Store: crowded{f}, Notifier: f, Package: "test", Timeout: 4 * time.Second, MinTTL: time.Second, MaxName: 10})
 	t.Cleanup(d.cancel)
 	for i := range many {
 		s, err := d.Open(t.Context(), driver.Spec{ID: driver.NewID(), TTL: time.Minute})
@@ -63,8 +64,8 @@ func (c crowd) leaves(t *testing.T) {
 	closes(t, c.holder, c.all[0])
 }
 
-// Who gives up while another one leaves the line goes with all others who do, by one request. One that was let in meanwhile, and has not heard
-// of it, is told that it held.
+// Who gives up while another one leaves the line goes with all others who do, by one request. One
+// that was let in meanwhile, and has not heard of it, is told that it held.
 func TestACrowdLeavesTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newCrowd(t, 150)
@@ -95,7 +96,8 @@ func TestACrowdLeavesTogether(t *testing.T) {
 	})
 }
 
-// Who waits no longer for the request of others has asked nothing, and whose own is under way says so. A Release after either goes on.
+// Who waits no longer for the request of others has asked nothing, and whose own is under way says
+// so. A Release after either goes on.
 func TestWhoLeavesInACrowdMayGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newCrowd(t, 3)

@@ -16,7 +16,7 @@ type Claim struct {
 	grant driver.Grant
 
 	void   time.Time       // when the last request without an answer is void; zero where there is none
-	asked  Ear             // to which it was subscribed before it last asked; nil to ask again
+	asked  Subscription    // that it had before it last asked; nil to ask again
 	again  time.Time       // when it asks by itself; zero for never
 	passed bool            // a Renew began while it was let in, and may not have reached it
 	change sessions.Signal // wakes its Wait
@@ -28,7 +28,7 @@ type Claim struct {
 	sessions.Departure
 }
 
-// Granted is called when the claim is heard to be held.
+// Granted is called when a message says that the claim is held.
 func (c *Claim) Granted(fence uint64) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -37,8 +37,7 @@ func (c *Claim) Granted(fence uint64) {
 	}
 }
 
-// Again is called when the claim is heard to have changed. A claim for which somebody waits then
-// asks.
+// Again is called when a message says that the claim has changed. If Wait is running, it asks.
 func (c *Claim) Again() {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -48,22 +47,22 @@ func (c *Claim) Again() {
 	}
 }
 
-// Heard is called if ear has told everything about the claim, and will go on to, so that it need
-// not ask.
-func (c *Claim) Heard(ear Ear) {
+// Current is called if sub has reported the state of the claim, and will report every change, so
+// that the claim need not ask.
+func (c *Claim) Current(sub Subscription) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	c.asked = ear
+	c.asked = sub
 }
 
-// admit moves the claim to held. The session's mutex is held, here and below.
+// admit moves the claim to held. The caller holds the session's mutex, here and below.
 func (c *Claim) admit(fence uint64) {
 	if c.state <= Waiting {
 		c.state, c.again = Held, time.Time{}
 		c.grant = driver.Grant{Held: true, Fence: fence}
 		c.change.Give()
 	}
-	c.unhear()
+	c.unsubscribe()
 	c.behind("")
 }
 
@@ -84,20 +83,20 @@ func (c *Claim) end(s State) {
 	c.behind("")
 }
 
-func (c *Claim) unhear() {
-	if c.Queue && c.s.d.Ears != nil {
-		c.s.d.Ears.Unhear(c)
+func (c *Claim) unsubscribe() {
+	if c.Queue && c.s.d.Notifier != nil {
+		c.s.d.Notifier.Unsubscribe(c)
 	}
 }
 
-// How often a claim asks that nobody can tell.
+// How often a claim asks that gets no messages: the first in line, and others.
 const (
 	pollFirst = 25 * time.Millisecond
 	poll      = 250 * time.Millisecond
 )
 
-// schedule sets when a waiting claim looks again by itself: a moment later than the answer says, so
-// that the time is over then. Where nobody can be told, the first in line looks often.
+// schedule sets when a waiting claim asks again by itself: a moment later than the answer says, so
+// that the time is over then. A claim that gets no messages polls.
 func (c *Claim) schedule(a Answer) {
 	if c.state != Waiting {
 		return // a server that crashed may know less than this process
@@ -106,13 +105,13 @@ func (c *Claim) schedule(a Answer) {
 	if a.Left >= 0 {
 		c.again = time.Now().Add(a.Left + time.Millisecond)
 	}
-	if c.head = a.Head; c.s.d.Ears == nil && !c.behind(a.Gate) {
+	if c.head = a.Head; c.s.d.Notifier == nil && !c.behind(a.Gate) {
 		c.poll()
 	}
 	c.change.Give()
 }
 
-// poll schedules the next look of a claim that nothing tells.
+// poll schedules the next request of a claim that gets no messages.
 func (c *Claim) poll() {
 	if c.head {
 		c.soon(pollFirst)
@@ -141,15 +140,15 @@ func (c *Claim) behind(gate string) bool {
 	return true
 }
 
-// await waits behind a gate and handles the answer. If the gate opens and its claim is still in
-// line, the process of that claim is gone or has lost a connection: then the claim asks, and after
-// that tries the gate again.
+// await waits behind a gate and handles the answer. If the gate is open although the claim that it
+// belongs to is still in line, the process of that claim is gone or has lost a connection. Then c
+// asks, and after that waits behind the gate again.
 func (c *Claim) await(ctx context.Context, gate string) {
 	a, err := c.s.d.Gates.Await(ctx, c.s.id, c.Claim, gate)
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	if ctx.Err() != nil {
-		return // it waits there no more
+		return // behind has ended this wait
 	}
 	c.gate = ""
 	c.turn()
@@ -168,23 +167,24 @@ func (c *Claim) await(ctx context.Context, gate string) {
 	c.change.Give()
 }
 
-// soon schedules a look after a pause, unless there is one before.
+// soon schedules a request after a pause, unless there is an earlier one.
 func (c *Claim) soon(pause time.Duration) {
 	if at := time.Now().Add(pause); c.again.IsZero() || at.Before(c.again) {
 		c.again = at
 	}
 }
 
-// Ears tell claims that wait, by their methods Granted and Again. Hear and Unhear must not call
-// these.
-type Ears interface {
-	// Hear subscribes a claim, until Unhear. It returns the ear if that hears already, or nil.
-	Hear(c *Claim) Ear
+// Notifier calls the methods Granted and Again of claims that wait when messages for them arrive.
+// Subscribe and Unsubscribe must not call these.
+type Notifier interface {
+	// Subscribe registers a claim for messages, until Unsubscribe. It returns the subscription if
+	// there is one already, or nil.
+	Subscribe(c *Claim) Subscription
 
-	// Listen returns the ear of a claim that waits, and opens it if there is none. If the ear tells
-	// everything about the claim, Listen calls the claim's method Heard.
-	Listen(ctx context.Context, c *Claim) (Ear, error)
+	// Listen returns the subscription of a claim that waits, and makes it if there is none. If it
+	// reports every change of the claim, Listen calls the claim's method Current.
+	Listen(ctx context.Context, c *Claim) (Subscription, error)
 
-	// Unhear ends the subscription of a claim.
-	Unhear(c *Claim)
+	// Unsubscribe ends that.
+	Unsubscribe(c *Claim)
 }

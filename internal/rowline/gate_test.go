@@ -120,7 +120,8 @@ func TestGates(t *testing.T) {
 	})
 }
 
-// A gate that is open although its claim stands there tells nothing: who waits asks, and waits behind it once it is locked again.
+// A gate that is open although its claim stands there tells nothing: who waits asks, and waits
+// behind it once it is locked again.
 func TestGateThatIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated()
@@ -164,7 +165,8 @@ func TestNoPlaceBehindAGate(t *testing.T) {
 	})
 }
 
-// A renewal that finds a claim waiting which is known to be held, as after a crash of the server, has it wait for nothing.
+// A renewal that finds a claim waiting which is known to be held, as after a crash of the server,
+// has it wait for nothing.
 func TestHeldIsNotBehindAGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated()

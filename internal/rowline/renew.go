@@ -23,7 +23,7 @@ func (s *Session) Renew(ctx context.Context) (driver.Renewal, error) {
 	for id, c := range s.claims {
 		switch {
 		case c.Leaving && !c.Left && c.Landing() == nil:
-			stuck = append(stuck, c) // its Release had no answer, and perhaps nobody repeats it
+			stuck = append(stuck, c) // its Release had no answer, and may not be repeated
 		case c.Leaving || c.state == Out:
 		case c.state >= Broken:
 			lost = append(lost, c.loss())
@@ -32,7 +32,7 @@ func (s *Session) Renew(ctx context.Context) (driver.Renewal, error) {
 		}
 	}
 	started := time.Now()
-	s.began = started // in the same moment at which the claims are looked at
+	s.began = started // under the same lock as the state of the claims
 	s.mu.Unlock()
 	for _, c := range stuck {
 		go func() { _, _ = s.release(s.d.ctx, c) }()
@@ -71,10 +71,11 @@ func (s *Session) Renew(ctx context.Context) (driver.Renewal, error) {
 	return driver.Renewal{Valid: s.Valid(), Lost: lost}, nil
 }
 
-// Close implements driver.Session: one request leaves every line and ends the session.
+// Close implements driver.Session: one request removes the claims from all lines and ends the
+// session.
 func (s *Session) Close(ctx context.Context) error {
 	if s.d.all.Closed() {
-		return nil // with its driver
+		return nil // its driver has closed it
 	}
 	s.mu.Lock()
 	s.closed = true
@@ -82,7 +83,7 @@ func (s *Session) Close(ctx context.Context) error {
 	s.mu.Unlock()
 	names := make([]string, 0, len(all))
 	for _, c := range all {
-		c.Rest(ctx, &s.mu) // a request under way may put it into the line
+		c.Rest(ctx, &s.mu) // a request in flight may put it into the line
 		names = append(names, c.Name)
 	}
 	slices.Sort(names)

@@ -9,14 +9,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Fate is what became of a request that has failed.
+// Fate says whether a failed request was executed.
 type Fate uint8
 
 // The fates of a request.
 const (
-	Certain Fate = iota // what the error says is certain, and another attempt would not help
-	Undone              // the server has not carried it out, or has rolled it back
-	Unknown             // the server may have carried it out
+	Certain Fate = iota // the error says it, and another attempt would not help
+	Undone              // the server has not executed it, or has rolled it back
+	Unknown             // the server may have executed it
 )
 
 // Request is one request to a server, as its driver sends it.
@@ -27,8 +27,8 @@ type Request struct {
 }
 
 // Do sends r until its fate is known. An attempt that is undone is repeated until ctx has ended or
-// end has passed. One of unknown fate is repeated once: every request of a [Store] may be carried
-// out twice. Twice reports whether that happened.
+// end has passed. One of unknown fate is repeated once: every request of a [Store] may be executed
+// twice. Twice reports whether that happened.
 func (r *Request) Do(ctx context.Context, end time.Time) (twice bool, err error) {
 	for {
 		err = r.Send()
@@ -45,7 +45,7 @@ func (r *Request) Do(ctx context.Context, end time.Time) (twice bool, err error)
 			}
 		}
 		err = r.Classify(err)
-		if twice && errors.Is(err, driver.ErrNotSent) { // the second attempt says nothing of the first
+		if twice && errors.Is(err, driver.ErrNotSent) { // the second attempt does not show the fate of the first
 			err = fmt.Errorf("%s, after a request without an answer", err.Error())
 		}
 		return twice, err

@@ -18,8 +18,8 @@ var (
 	errCertain = errors.New("certain")
 )
 
-// A request is sent again as long as nothing was done, and once after an attempt of unknown fate. After
-// that no error says that it was not sent.
+// A request is sent again as long as nothing was done, and once after an attempt of unknown fate.
+// After that no error says that it was not sent.
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

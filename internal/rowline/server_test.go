@@ -12,7 +12,8 @@ import (
 	"github.com/interlock-go/interlock/internal/sessions"
 )
 
-// server is a database with the rule, and the ears of whoever asks it. Its clock is the bubble's, and off by skew.
+// server is a database with the rule, and the ears of whoever asks it. Its clock is the bubble's,
+// and off by skew.
 type server struct {
 	mu    sync.Mutex
 	lines map[string]*line.Line
@@ -28,16 +29,16 @@ type server struct {
 	blind bool           // a renewal does not reach who waits
 	anew  int            // steps that came for claims which were held, as far as was known
 
-	deaf  error // that Listen returns
-	mute  bool  // messages get lost
-	heard map[string]*Claim
-	ear   chan struct{}
+	failure error // that Listen returns
+	mute    bool  // messages get lost
+	heard   map[string]*Claim
+	sub     chan struct{}
 }
 
 func newServer() *server {
 	return &server{
 		lines: map[string]*line.Line{}, until: map[string]time.Time{}, ttl: map[string]time.Duration{}, asked: map[string]int{},
-		heard: map[string]*Claim{}, ear: make(chan struct{}),
+		heard: map[string]*Claim{}, sub: make(chan struct{}),
 	}
 }
 
@@ -48,7 +49,7 @@ func (f *server) open(t *testing.T, ears bool) *Session {
 	t.Helper()
 	c := Config{Store: f, Package: "test", Timeout: 4 * time.Second, MinTTL: time.Second, MaxName: 10}
 	if ears {
-		c.Ears = f
+		c.Notifier = f
 	}
 	d := New(c)
 	t.Cleanup(d.cancel)
@@ -59,7 +60,8 @@ func (f *server) open(t *testing.T, ears bool) *Session {
 	return s.(*Session)
 }
 
-// request has f carried out after a while, and its answer come back after another one, if somebody still waits for it.
+// request has f carried out after a while, and its answer come back after another one, if somebody
+// still waits for it.
 func request[T any](ctx context.Context, f *server, method string, carryOut func() (T, error)) (T, error) {
 	end, _ := ctx.Deadline()
 	type answer struct {
@@ -236,26 +238,26 @@ func (f *server) Finish(ctx context.Context, session string, names []string) err
 	return err
 }
 
-func (f *server) Hear(c *Claim) Ear {
+func (f *server) Subscribe(c *Claim) Subscription {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.heard[c.ID] = c
-	if f.deaf != nil {
+	if f.failure != nil {
 		return nil
 	}
-	return f.ear
+	return f.sub
 }
 
-func (f *server) Listen(context.Context, *Claim) (Ear, error) {
+func (f *server) Listen(context.Context, *Claim) (Subscription, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.deaf != nil {
-		return nil, f.deaf
+	if f.failure != nil {
+		return nil, f.failure
 	}
-	return f.ear, nil
+	return f.sub, nil
 }
 
-func (f *server) Unhear(c *Claim) {
+func (f *server) Unsubscribe(c *Claim) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.heard, c.ID)

@@ -12,15 +12,15 @@ import (
 
 // Config is what the sessions of a driver have in common.
 type Config struct {
-	Store   Store
-	Ears    Ears // or Gates; nil where nobody can be told, so that claims which wait poll
-	Gates   Gates
-	Package string        // begins messages
-	Timeout time.Duration // for one answer, at most the TTL
-	MinTTL  time.Duration
-	MaxName int // in bytes
+	Store    Store
+	Notifier Notifier // or Gates; without both, claims that wait poll
+	Gates    Gates
+	Package  string        // is the prefix of errors
+	Timeout  time.Duration // for one answer, at most the TTL
+	MinTTL   time.Duration
+	MaxName  int // in bytes
 
-	// Lineless: a claim that waits stands nowhere, so that a Renew does not reach it.
+	// Lineless: a claim that waits is not in the store, so that a Renew does not reach it.
 	Lineless bool
 }
 
@@ -28,12 +28,12 @@ type Config struct {
 type Sessions struct {
 	Config
 	all    sessions.Set[*Session]
-	ctx    context.Context //nolint:containedctx // of what goes on in the background; ends with Close
+	ctx    context.Context //nolint:containedctx // of background work; ends with Close
 	cancel context.CancelFunc
 	batch  *batcher
 }
 
-// New returns the sessions of a driver that has none yet.
+// New returns Sessions without any.
 func New(c Config) *Sessions {
 	d := &Sessions{Config: c}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
@@ -62,7 +62,7 @@ func (d *Sessions) Open(ctx context.Context, spec driver.Spec) (driver.Session, 
 	if err != nil {
 		return nil, fmt.Errorf("%s: open a session: %w", d.Package, err)
 	}
-	if !d.all.Add(s) { // closed meanwhile, without a session that was not there yet; where this fails, its time runs out
+	if !d.all.Add(s) { // closed meanwhile, and Close did not see it; if Finish fails, it expires
 		_ = d.Store.Finish(ctx, s.id, nil)
 		return nil, closed
 	}
@@ -70,7 +70,7 @@ func (d *Sessions) Open(ctx context.Context, spec driver.Spec) (driver.Session, 
 	return s, nil
 }
 
-// Close closes all sessions, and does nothing but report false where it was called before.
+// Close closes all sessions. It reports whether this is the first call; later ones do nothing.
 func (d *Sessions) Close(ctx context.Context) (first bool, err error) {
 	if first, err = d.all.Close(ctx); first {
 		d.cancel()
@@ -89,20 +89,20 @@ type Session struct {
 	mu     sync.Mutex
 	claims sessions.Claims[*Claim]
 	closed bool
-	lost   bool      // the database knows it no more
-	clock  int64     // the database's, when it answered a request
-	at     time.Time // that was sent then
-	began  time.Time // the last Renew
+	lost   bool      // the database has no such session any more
+	clock  int64     // the database's, in microseconds, by an answer
+	at     time.Time // when the request of that answer was sent
+	began  time.Time // when the last Renew began
 }
 
-// Valid implements driver.Session: the TTL less a tenth, by which the last renewal may be old when
-// an Acquire relies on it, and the drift between the database's clock and ours.
+// Valid implements driver.Session: the TTL less a tenth, which is how old the last renewal may be
+// when an Acquire relies on it, and less the drift between the database's clock and ours.
 func (s *Session) Valid() time.Duration {
 	return s.ttl - s.ttl/10 - s.ttl/100 - 2*time.Millisecond
 }
 
 // claim returns the state of c, which it makes if there is none. If leaves is true the claim is
-// marked as leaving: no other request than its release is sent for it.
+// marked as leaving: no request but its release is sent for it.
 func (s *Session) claim(c driver.Claim, leaves bool) (*Claim, error) {
 	if err := s.d.check(c); err != nil {
 		return nil, err
@@ -119,15 +119,15 @@ func (s *Session) claim(c driver.Claim, leaves bool) (*Claim, error) {
 	return s.claims.Of(c.ID, fresh), nil
 }
 
-// forget drops a claim that is not in the store any more, or never was. s.mu is held.
+// forget drops a claim that is not in the store. The caller holds s.mu.
 func (s *Session) forget(c *Claim) {
 	if s.claims.Forget(c.ID, c) {
-		c.unhear()
+		c.unsubscribe()
 	}
 }
 
-// expired marks the session and all its claims as lost, and returns the error that says so. s.mu is
-// held.
+// expired marks the session and all its claims as lost, and returns the error that says so. The
+// caller holds s.mu.
 func (s *Session) expired() error {
 	s.lost = true
 	for _, c := range s.claims {
@@ -136,7 +136,7 @@ func (s *Session) expired() error {
 	return driver.ErrSessionLost
 }
 
-// check refuses a claim that cannot be kept.
+// check returns an error for a claim that the store cannot keep.
 func (d *Sessions) check(c driver.Claim) error {
 	switch {
 	case !validID(c.ID):
@@ -149,7 +149,7 @@ func (d *Sessions) check(c driver.Claim) error {
 	return nil
 }
 
-// validID reports whether an ID is as driver.NewID makes them: such a one means nothing in SQL.
+// validID reports whether an ID is as driver.NewID makes them. Such an ID needs no quoting in SQL.
 func validID(id string) bool {
 	for _, c := range []byte(id) {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {

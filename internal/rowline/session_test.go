@@ -42,7 +42,8 @@ func closes(t *testing.T, all ...*Session) {
 	}
 }
 
-// A free lock costs a request, as its release does, and who waits is let in by a message, and asks only once.
+// A free lock costs a request, as its release does, and who waits is let in by a message, and asks
+// only once.
 func TestRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newServer()
@@ -64,7 +65,8 @@ func TestRequests(t *testing.T) {
 	})
 }
 
-// A message that comes before the answer of the request that put the claim in line counts, and the answer takes nothing back.
+// A message that comes before the answer of the request that put the claim in line counts, and the
+// answer takes nothing back.
 func TestMessageBeforeAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newServer()
@@ -89,7 +91,8 @@ func TestMessageBeforeAnswer(t *testing.T) {
 	})
 }
 
-// What a request without an answer puts into the line after the release is released again, when no more can come.
+// What a request without an answer puts into the line after the release is released again, when no
+// more can come.
 func TestRequestAfterRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newServer()
@@ -128,7 +131,8 @@ func TestRequestAfterRelease(t *testing.T) {
 	})
 }
 
-// A request that comes too late does nothing. One that is refused so since the database's clock was set is repeated with that clock.
+// A request that comes too late does nothing. One that is refused so since the database's clock was
+// set is repeated with that clock.
 func TestVoid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newServer()
@@ -168,7 +172,8 @@ func TestReleaseTwice(t *testing.T) {
 	})
 }
 
-// A renewal finds what no message said: a grant, and a loss, which it repeats until the claim is released.
+// A renewal finds what no message said: a grant, and a loss, which it repeats until the claim is
+// released.
 func TestRenewReconciles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newServer()
@@ -196,7 +201,8 @@ func TestRenewReconciles(t *testing.T) {
 	})
 }
 
-// A release without an answer is repeated by the next renewal, also where nobody asks for it any more.
+// A release without an answer is repeated by the next renewal, also where nobody asks for it any
+// more.
 func TestReleaseIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newServer()
@@ -217,7 +223,8 @@ func TestReleaseIsRepeated(t *testing.T) {
 	})
 }
 
-// A claim that is requeued stands behind who waits, in one request. Without an answer both are to be released.
+// A claim that is requeued stands behind who waits, in one request. Without an answer both are to
+// be released.
 func TestRequeue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newServer()
@@ -310,7 +317,8 @@ func TestBadClaims(t *testing.T) {
 	})
 }
 
-// A session that is being opened while its driver is closed is not one that Close may end: it ends by itself.
+// A session that is being opened while its driver is closed is not one that Close may end: it ends
+// by itself.
 func TestOpenWhileClosing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newServer()

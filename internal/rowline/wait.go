@@ -8,8 +8,8 @@ import (
 )
 
 // Wait implements driver.Session: it blocks until a message or an answer has moved the claim's
-// state. It asks by itself only when who is in its way has run out of time, and once after this
-// process has begun to listen.
+// state. It asks by itself only when the claims before it expire, and once after this process has
+// subscribed.
 func (s *Session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, error) {
 	c, err := s.claim(dc, false)
 	if err != nil {
@@ -23,9 +23,9 @@ func (s *Session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 			return s.Acquire(ctx, dc)
 		}
 		if st == Held && passed {
-			// The store let it in, a Renew began and found it waiting, and only then the answer came. It
-			// would be trusted for as long as that Renew says, and is held for as long as it was when it was
-			// let in. A Renew that begins from now on knows it as held.
+			// The store granted it, a Renew began and found it waiting, and only then the answer
+			// came. It would be trusted for as long as that Renew says, but the store counts from
+			// the grant. A Renew that begins from now on knows it as held.
 			if err := s.ask(ctx, c, true); err != nil {
 				return s.answer(c, err)
 			}
@@ -37,26 +37,26 @@ func (s *Session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 		if st != Waiting {
 			return s.answer(c, nil)
 		}
-		var ear Ear
-		var deaf error
-		if s.d.Ears != nil {
-			ear, deaf = s.d.Ears.Listen(ctx, c)
+		var sub Subscription
+		var failure error
+		if s.d.Notifier != nil {
+			sub, failure = s.d.Notifier.Listen(ctx, c)
 		}
-		if deaf != nil && (ctx.Err() != nil || s.d.ctx.Err() != nil) {
-			return s.answer(c, deaf)
+		if failure != nil && (ctx.Err() != nil || s.d.ctx.Err() != nil) {
+			return s.answer(c, failure)
 		}
 		s.mu.Lock()
-		if deaf != nil {
+		if failure != nil {
 			c.soon(poll)
 		}
-		again, ask := c.again, c.state == Waiting && (c.asked != ear || !c.again.IsZero() && !time.Now().Before(c.again))
+		again, ask := c.again, c.state == Waiting && (c.asked != sub || !c.again.IsZero() && !time.Now().Before(c.again))
 		under := c.Landing()
 		s.mu.Unlock()
 		if under == nil && ask {
-			// Subscribe, then look: what was told before that, nobody heard.
+			// Subscribe, then ask: no message was received before that.
 			if err := s.ask(ctx, c, false); err != nil {
 				s.mu.Lock()
-				c.again = time.Now().Add(10 * time.Millisecond) // whoever calls Wait then
+				c.again = time.Now().Add(10 * time.Millisecond) // in the next Wait
 				s.mu.Unlock()
 				return s.answer(c, err)
 			}
@@ -71,7 +71,7 @@ func (s *Session) Wait(ctx context.Context, dc driver.Claim) (driver.Grant, erro
 		case <-c.change:
 		case <-under:
 		case <-due:
-		case <-ear:
+		case <-sub:
 		case <-ctx.Done():
 			err = ctx.Err()
 		}

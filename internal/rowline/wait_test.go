@@ -21,8 +21,8 @@ func TestLookAfterListening(t *testing.T) {
 		f.set(func() { f.mute = true })
 		leaves(t, a, mine, true)
 		f.set(func() {
-			close(f.ear)
-			f.ear, f.mute = make(chan struct{}), false
+			close(f.sub)
+			f.sub, f.mute = make(chan struct{}), false
 		})
 		awaits(t, b, next)
 		if n := f.count("look"); n != 1 {
@@ -32,7 +32,8 @@ func TestLookAfterListening(t *testing.T) {
 	})
 }
 
-// Without ears those who wait ask, the first one in line ten times as often as the others; and so do all while ears fail, now and then.
+// Without ears those who wait ask, the first one in line ten times as often as the others; and so
+// do all while ears fail, now and then.
 func TestPolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newServer()
@@ -56,10 +57,10 @@ func TestPolling(t *testing.T) {
 		if n := looks(c, last); n != 8 {
 			t.Errorf("the second in line asked %d times in 2 s, want 8", n)
 		}
-		d, deaf := f.open(t, true), mutex("line")
-		f.set(func() { f.deaf = driver.ErrNotSent })
-		asks(t, d, deaf, false)
-		if n := looks(d, deaf); n != 8 {
+		d, deprived := f.open(t, true), mutex("line")
+		f.set(func() { f.failure = driver.ErrNotSent })
+		asks(t, d, deprived, false)
+		if n := looks(d, deprived); n != 8 {
 			t.Errorf("one without an ear asked %d times in 2 s, want 8", n)
 		}
 		closes(t, a, b, c, d)
@@ -67,7 +68,8 @@ func TestPolling(t *testing.T) {
 	})
 }
 
-// Nobody tells that a holder's time is over: the first in line looks then, and renews nothing by that.
+// Nobody tells that a holder's time is over: the first in line looks then, and renews nothing by
+// that.
 func TestHolderDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newServer()
@@ -96,8 +98,8 @@ func TestHolderDies(t *testing.T) {
 	})
 }
 
-// Where a Renew does not reach who waits, a claim that was let in while one was under way is renewed before its Wait returns; and only
-// such a one.
+// Where a Renew does not reach who waits, a claim that was let in while one was under way is
+// renewed before its Wait returns; and only such a one.
 func TestRenewPassesOverWhoWaits(t *testing.T) {
 	for _, c := range []struct {
 		lineless, renew bool
