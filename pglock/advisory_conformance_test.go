@@ -18,8 +18,8 @@ func TestConformanceOfSession(t *testing.T) {
 		"Law03_OneSession", "Law05_Tokens", "Law08_Expiry", "Law11_NoOvertaking", "Also_Parallel")
 }
 
-// With a row lock there is a statement more that makes the row, and one that draws the token. Its time is that of session, by the same code:
-// in short TestS04_ASessionIsNotRenewed sees it of both.
+// With a row lock there is a statement more that makes the row, and one that draws the token. Its
+// time is that of session, by the same code: in short TestS04_ASessionIsNotRenewed sees it of both.
 func TestConformanceOfRowlock(t *testing.T) {
 	t.Parallel()
 	conforms(t, migrated(t, "-c", "fsync=on", "-c", "max_connections=700"), "rowlock", drivertest.Budget{Acquire: 3, Release: 1, Handoff: 2},

@@ -25,7 +25,8 @@ func backends(t *testing.T, s *servertest.Server, where string) int {
 	return ask[int](t, s, "select count(*) from pg_stat_activity where application_name like 'interlock%' "+where)
 }
 
-// A session has one connection, and one more for each claim that waits or has waited; above the cap it is said.
+// A session has one connection, and one more for each claim that waits or has waited; above the cap
+// it is said.
 func TestConnectionsOfASession(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -103,7 +104,8 @@ func settled(t *testing.T, technique string) {
 	}
 }
 
-// Without tables there are locks and no tokens, and that is said. A standby, or a role that may not draw, is refused.
+// Without tables there are locks and no tokens, and that is said. A standby, or a role that may not
+// draw, is refused.
 func TestSessionWithoutTables(t *testing.T) {
 	t.Parallel()
 	s := servertest.Postgres(t)
@@ -225,7 +227,8 @@ func TestLookIntoSession(t *testing.T) {
 	}
 }
 
-// A backend is given again what it has: this does not show, neither to a claim of the same session nor to who waits for both.
+// A backend is given again what it has: this does not show, neither to a claim of the same session
+// nor to who waits for both.
 func TestSessionIsNotReentrant(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

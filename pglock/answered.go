@@ -12,8 +12,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// answered is the error of an opening by a URL. Where the server has answered it has a finding, as the doctor has it; what it matches stays
-// the same.
+// answered is the error of an opening by a URL. Where the server has answered it has a finding, as
+// the doctor has it; what it matches stays the same.
 func answered(err error, to *pgx.ConnConfig, asked *Options) error {
 	var says *pgconn.PgError
 	if !errors.As(err, &says) || errors.As(err, new(*driver.FindingError)) || errors.As(err, new(*driver.URLError)) {

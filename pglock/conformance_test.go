@@ -51,8 +51,9 @@ func newHarness(s *servertest.Server, changes ...func(*storetest.Store)) harness
 	return harness{storetest.NewHarness(of), s}
 }
 
-// usual is the time of a session: a second, and two beside other packages. For Law08_Expiry some two hundred pools connect at once, which takes
-// seconds there, and what came too late is void and costs another trial.
+// usual is the time of a session: a second, and two beside other packages. For Law08_Expiry some
+// two hundred pools connect at once, which takes seconds there, and what came too late is void and
+// costs another trial.
 func usual() time.Duration {
 	if testing.Short() {
 		return 2 * time.Second
@@ -60,8 +61,9 @@ func usual() time.Duration {
 	return time.Second
 }
 
-// asked tells queries, those of what is prepared too. Each begins a packet: a connection has one under way. After the letter comes a length,
-// whose first byte tells it from the rest of a long one.
+// asked tells queries, those of what is prepared too. Each begins a packet: a connection has one
+// under way. After the letter comes a length, whose first byte tells it from the rest of a long
+// one.
 func asked(p []byte) bool {
 	return bytes.IndexByte([]byte("QPB"), p[0]) >= 0 && p[1] == 0 && !bytes.Contains(p, []byte("-- ping"))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/internal/connlock"
 )
 
-// Stands implements connlock.Store. Of what program they are nobody knows: ours call themselves
+// Stands implements connlock.Store. It cannot know the programs: ours call themselves
 // interlock, and a lock of one that is not is foreign. A backend's public id is made of its number
 // and its beginning.
 func (d *connDriver) Stands(ctx context.Context, name string) (all []connlock.Standing, err error) {

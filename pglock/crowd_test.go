@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/pglock"
 )
 
-// Claims that give up together leave by one statement, which says of each whether it held until then, and lets in whoever is next.
+// Claims that give up together leave by one statement, which says of each whether it held until
+// then, and lets in whoever is next.
 func TestLeavesTogether(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

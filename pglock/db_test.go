@@ -59,7 +59,8 @@ func TestConformanceOfSQL(t *testing.T) {
 	}
 }
 
-// Every technique by every client, the server named or not: what the others cannot do they refuse before anything is done.
+// Every technique by every client, the server named or not: what the others cannot do they refuse
+// before anything is done.
 func TestSQLClients(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -113,7 +114,8 @@ func TestSQLClients(t *testing.T) {
 	}
 }
 
-// A server that ends all connections, and defaults of a role that suit no lock, by clients that tell less than pgx's pool.
+// A server that ends all connections, and defaults of a role that suit no lock, by clients that
+// tell less than pgx's pool.
 func TestSQLHostile(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

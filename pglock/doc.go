@@ -2,10 +2,10 @@
 //
 // A table has one row a name, and the whole line of the name in it. A free name is taken by one
 // statement, which succeeds by the table's unique index or by finding the line empty under the lock
-// of its row; who finds it held stands in line, and whoever releases takes the first of the line,
-// draws its token and makes it the holder, in one statement. One row more a session says how long
-// its claims are good for, so any number of locks is renewed in one statement, and only the
-// database's clock decides.
+// of its row. A claim that finds it held joins the line, and a release takes the first of the line,
+// draws its token and makes it the holder, in one statement. One more row for each session has the
+// time until which its claims are valid, so any number of locks is renewed in one statement, and
+// only the database's clock decides.
 //
 //	package main
 //
@@ -49,14 +49,15 @@
 // and works through a transaction pooler. Nothing that it sets outlives it, and no connection of
 // the pool is kept while a lock is held or waited for.
 //
-// Who waits is told by NOTIFY, over one connection for each driver that is opened when a claim
-// first waits and left a while after the last one did. Nobody is notified where nobody waits. A
-// channel's name is 128 random bits, and a message names a claim by what only those can tell who
-// may read its row: it can neither be heard nor forged by others. A message that is lost does no
-// harm: the next renewal finds what it said.
+// A claim that waits gets its messages by NOTIFY, over one connection for each driver, which is
+// opened when a claim first waits and closed a while after the last one did. A release without
+// waiters sends no message. A channel's name is 128 random bits, and a message names a claim by a
+// hash that only those can compute who may read its row: others can neither receive nor forge it. A
+// message that is lost does no harm: the next renewal finds what it said.
 //
-// A request whose answer is lost is asked again. It carries the time by which it is void, by the
-// database's clock, so that one which a network held back takes no lock for nobody.
+// A request whose answer is lost is sent again. It carries the time by which it is void, by the
+// database's clock, so that a request which a network held back takes no lock that nobody would
+// release.
 //
 // # Other ways
 //

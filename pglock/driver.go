@@ -17,7 +17,7 @@ type Driver struct {
 
 	cancel   context.CancelFunc // ends the connection that listens
 	sessions *rowline.Sessions
-	ears     ears
+	notifier notifier
 }
 
 const (
@@ -29,8 +29,8 @@ const (
 func newTables(s *server) *Driver {
 	d := &Driver{server: s}
 	channel := "il_" + driver.NewID()
-	d.ears = ears{server: s, channel: channel, waiting: map[string]*rowline.Claim{}}
-	d.ears.ctx, d.cancel = context.WithCancel(context.Background())
+	d.notifier = notifier{server: s, channel: channel, waiting: map[string]*rowline.Claim{}}
+	d.notifier.ctx, d.cancel = context.WithCancel(context.Background())
 	d.sessions = rowline.New(rowline.Config{
 		Store: rows{s, channel}, Package: "pglock", Timeout: s.options.Timeout, MinTTL: minTTL, MaxName: maxName,
 	})
@@ -70,7 +70,7 @@ func (d *Driver) Close(ctx context.Context) error {
 	}
 	d.cancel()
 	_ = sessions.Aside(ctx, 0, func(context.Context) error { // a request may hold a connection that does not answer
-		d.ears.rest()
+		d.notifier.awaitEnd()
 		if d.owned {
 			d.source.close()
 		}

@@ -50,7 +50,7 @@ func undone(err error) bool {
 	return false
 }
 
-// unknown reports whether nobody can say what came of a statement: there was no answer, the server
+// unknown reports whether the outcome of a statement is unknown: there was no answer, the server
 // crashed (57P02), or a pooler has lost the server (08P01).
 func unknown(err error) bool {
 	if errors.As(err, new(unconnected)) {
@@ -78,7 +78,7 @@ func classify(err error, o *Options) error {
 		return fmt.Errorf("%w: the role needs USAGE of schema %s, SELECT, INSERT and UPDATE of its tables, and DELETE of sessions: %w", driver.ErrRefused, o.Schema, err)
 	case c == readOnly && errors.Is(err, driver.ErrUnable):
 		return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
-	case c == readOnly || c == "0A000": // the latter to whoever asks a standby to write
+	case c == readOnly || c == "0A000": // the latter in answer to a write at a standby
 		return fmt.Errorf("%w: the server is read-only: want its primary: %w", driver.ErrNotSent, err)
 	case strings.HasPrefix(c, "53") && c != "53300":
 		return fmt.Errorf("%w: %w: %w", driver.ErrNotSent, driver.ErrUnable, err)

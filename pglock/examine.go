@@ -119,7 +119,8 @@ func grants(role, schema string, lacks []string) string {
 	return strings.Join(all, "; ")
 }
 
-// rights looks what the role lacks. What is not there is not asked for.
+// rights checks which rights the role lacks. For a table or function that is missing it does not
+// ask.
 func (x *examination) rights(ctx context.Context) error {
 	o := &x.d.options
 	asked := []string{fmt.Sprintf("('USAGE of schema %s', has_schema_privilege('%[1]s', 'usage'))", o.Schema)}
@@ -164,14 +165,14 @@ func (x *examination) rights(ctx context.Context) error {
 	return nil
 }
 
-// hearing looks whether those who wait can be told, by being told something now.
+// hearing checks whether notifications arrive, by sending one.
 func (x *examination) hearing(ctx context.Context) error {
 	f := driver.Finding{Code: "S1", Title: "listening", Seen: "a NOTIFY is heard: who waits is told"}
 	var conn *pgx.Conn
 	var err error
 	if x.d.sessions.Notifier == nil {
-		err = x.d.ears.proves(ctx)
-	} else if conn, err = x.d.ears.dial(); err == nil {
+		err = x.d.notifier.prove(ctx)
+	} else if conn, err = x.d.notifier.dial(); err == nil {
 		_ = conn.Close(ctx)
 	}
 	switch {
@@ -194,7 +195,7 @@ func (x *examination) hearing(ctx context.Context) error {
 	return nil
 }
 
-// pooler looks whether connections of our own keep their backends, now.
+// pooler checks whether connections of our own keep their backends, now.
 func (x *examination) pooler(ctx context.Context, d *connDriver) error {
 	f := driver.Finding{Code: "S1", Title: "pooler", Seen: "a connection keeps its backend"}
 	pc, _, err := d.dial(ctx, ping)
@@ -216,7 +217,7 @@ func (x *examination) pooler(ctx context.Context, d *connDriver) error {
 	return nil
 }
 
-// lockTable looks at the memory that the server has for locks.
+// lockTable checks the memory that the server has for locks.
 func (x *examination) lockTable(ctx context.Context) error {
 	rows, err := x.texts(ctx, "select count(*), current_setting('max_locks_per_transaction')::bigint * (current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint) from pg_locks where not fastpath")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// tables looks whether what the schema makes is there, and as it was made.
+// tables checks whether the tables and functions of the schema are there, as they were made.
 func (x *examination) tables(ctx context.Context) error {
 	o := &x.d.options
 	f := driver.Finding{Title: "tables", Seen: "all that this technique uses is in " + o.where()}
@@ -19,7 +19,7 @@ func (x *examination) tables(ctx context.Context) error {
 	}
 	lacks, err := x.texts(ctx, o.missing(x.made))
 	switch {
-	case code(err) == "42501": // without the schema's USAGE, which rights tells
+	case code(err) == "42501": // without the schema's USAGE, which rights reports
 		f.Level, f.Seen = driver.LevelSkip, "this role may not look into "+o.where()
 		x.add(f)
 		return nil
@@ -34,7 +34,8 @@ func (x *examination) tables(ctx context.Context) error {
 	return x.altered(ctx)
 }
 
-// altered looks for what somebody has done to the tables. Row security shows only where it binds this role.
+// altered checks for changes that others have made to the tables. Row security shows only where it
+// binds this role.
 func (x *examination) altered(ctx context.Context) error {
 	rows, err := x.texts(ctx, fmt.Sprintf("select c.relname, c.relpersistence, row_security_active(c.oid), "+
 		"exists (select from pg_trigger t where t.tgrelid = c.oid and not t.tgisinternal and t.tgenabled <> 'D'), "+
@@ -107,7 +108,8 @@ func (x *examination) altered(ctx context.Context) error {
 	return x.prepared(ctx)
 }
 
-// prepared looks for transactions of others that were prepared and not ended: they hold what they have locked, over restarts too.
+// prepared checks for transactions of others that were prepared and not ended: they hold their
+// locks, over restarts too.
 func (x *examination) prepared(ctx context.Context) error {
 	rows, err := x.texts(ctx, fmt.Sprintf("select quote_literal(p.gid), quote_ident(p.owner), ceil(extract(epoch from clock_timestamp() - p.prepared))::bigint, coalesce(min(c.relname), 'a name') "+
 		"from pg_prepared_xacts p join pg_locks x on x.pid is null and x.transactionid = p.transaction "+

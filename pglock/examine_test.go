@@ -163,7 +163,8 @@ func TestDoctor_OfATest(t *testing.T) {
 	}
 }
 
-// Who would take the primary's place is told from whom commits wait for, and a server that waits for nobody who is there from both.
+// Who would take the primary's place is told from whom commits wait for, and a server that waits
+// for nobody who is there from both.
 func TestDoctor_Failover(t *testing.T) {
 	t.Parallel()
 	s := migrated(t, append(sound, servertest.Replicated...)...)
@@ -293,7 +294,8 @@ func TestDoctor_Connections(t *testing.T) {
 	finds(t, "a server that is nearly full", app, nearly)
 }
 
-// Through a pooler that shares connections rows are told that nobody tells them, and a lock that lives with a connection that it would be shared.
+// Through a pooler that shares connections rows are told that nobody tells them, and a lock that
+// lives with a connection that it would be shared.
 func TestDoctor_Poolers(t *testing.T) {
 	t.Parallel()
 	s := migrated(t, sound...)
@@ -367,7 +369,8 @@ func TestDoctor_LockTable(t *testing.T) {
 	finds(t, "450 locks, and rows", s.URL(), nil)
 }
 
-// Transaction numbers that vacuum does not catch up with are told of long before the server stops for them.
+// Transaction numbers that vacuum does not catch up with are told of long before the server stops
+// for them.
 func TestDoctor_Vacuum(t *testing.T) {
 	t.Parallel()
 	s := migrated(t, "-c", "fsync=on", "-c", "autovacuum=on", "-c", "autovacuum_freeze_max_age=100000", "-c", "synchronous_commit=off")

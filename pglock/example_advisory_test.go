@@ -13,7 +13,8 @@ import (
 	"github.com/interlock-go/interlock/pglock"
 )
 
-// What docs/from-advisory-locks.md shows: a program that calls pg_advisory_lock and one that uses Interlock exclude each other.
+// What docs/from-advisory-locks.md shows: a program that calls pg_advisory_lock and one that uses
+// Interlock exclude each other.
 func Example_advisoryLocks() {
 	ctx := context.Background()
 	server, err := servertest.StartPostgres(ctx, servertest.Options{})

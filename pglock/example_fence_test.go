@@ -16,8 +16,9 @@ import (
 	"github.com/interlock-go/interlock/pglock"
 )
 
-// A table of the program's own refuses who comes late: the highest token seen is a row beside it, and is raised in the transaction that
-// writes. The lease may be of any technique that has tokens, and the table in any database.
+// A table of the program's own refuses who comes late: the highest token seen is a row beside it,
+// and is raised in the transaction that writes. The lease may be of any technique that has tokens,
+// and the table in any database.
 func Example_fence() {
 	ctx := context.Background()
 	server, err := servertest.StartPostgres(ctx, servertest.Options{})

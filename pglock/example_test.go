@@ -14,7 +14,8 @@ import (
 	"github.com/interlock-go/interlock/pglock"
 )
 
-// Coupons are sold in one transaction with the lock: what was sold is there when the next one looks, or neither is.
+// Coupons are sold in one transaction with the lock: what was sold is there when the next one
+// looks, or neither is.
 func ExampleInTx() {
 	ctx := context.Background()
 	server, err := servertest.StartPostgres(ctx, servertest.Options{})

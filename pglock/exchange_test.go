@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/pglock"
 )
 
-// Who gives up while his statement waits for a row is back at once. The statement goes on, and its connection serves the next one; a
-// Release comes behind it and leaves nothing there.
+// Who gives up while his statement waits for a row is back at once. The statement goes on, and its
+// connection serves the next one; a Release comes behind it and leaves nothing there.
 func TestACallerWhoGoesLeavesTheConnection(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -55,8 +55,9 @@ func TestACallerWhoGoesLeavesTheConnection(t *testing.T) {
 	}
 }
 
-// One statement is prepared on a connection of the program's pool, and nothing breaks when the program discards it, or when a pooler
-// that nobody noticed has other connections for every transaction.
+// One statement is prepared on a connection of the program's pool, and nothing breaks when the
+// program discards it, or when a pooler that nobody noticed has other connections for every
+// transaction.
 func TestWhatIsPreparedIsLost(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

@@ -27,7 +27,8 @@ func byHand(t *testing.T, s *servertest.Server) func(sql string) bool {
 	}
 }
 
-// A lock that is taken by hand under the key of a convention excludes ours and is excluded by it, and so does one in a transaction.
+// A lock that is taken by hand under the key of a convention excludes ours and is excluded by it,
+// and so does one in a transaction.
 func TestForeignKeys(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

@@ -20,8 +20,8 @@ var leases = []string{"rows", "session", "rowlock"}
 // by is the URL of a technique.
 func by(url, technique string) string { return url + "&technique=" + technique }
 
-// A primary is lost and a standby that lacks its last commits takes its place: whoever held a lock is told that it is gone, or has it still, and
-// tokens grow for all.
+// A primary is lost and a standby that lacks its last commits takes its place: whoever held a lock
+// is told that it is gone, or has it still, and tokens grow for all.
 func TestS18_AStandbyIsPromoted(t *testing.T) {
 	t.Parallel()
 	s := migrated(t, servertest.Replicated...)

@@ -88,7 +88,8 @@ func TestS01_ListenLeadsElsewhere(t *testing.T) {
 	}
 }
 
-// Behind a pooler that shares connections two clients have one advisory lock: it is refused there, also while nobody else uses the pooler.
+// Behind a pooler that shares connections two clients have one advisory lock: it is refused there,
+// also while nobody else uses the pooler.
 func TestS01_SessionBehindAPooler(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -130,7 +131,8 @@ func TestS08_AConnectionOfASessionEnds(t *testing.T) {
 	})
 }
 
-// Who gives up waiting in the moment in which the lock is handed over leaves nothing behind, and the connection is used again.
+// Who gives up waiting in the moment in which the lock is handed over leaves nothing behind, and
+// the connection is used again.
 func TestS06_AWaitOfASessionIsGivenUp(t *testing.T) {
 	withConnections(t, func(t *testing.T, technique string) {
 		s := migrated(t)

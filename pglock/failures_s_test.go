@@ -90,8 +90,8 @@ func TestS04_TheHolderIsCutOff(t *testing.T) {
 	storetest.CutOff(t, s, s.URL(), func() { execute(t, s, "update interlock.session set until = interlock.us() + 300000") })
 }
 
-// A session that is renewed in the moment in which somebody finds its time over lives on: what was read before its row was
-// locked counts for nothing.
+// A session that is renewed in the moment in which somebody finds its time over lives on: what was
+// read before its row was locked counts for nothing.
 func TestS04_DeathIsDeclaredUnderTheLock(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -154,12 +154,13 @@ func givesUp(t *testing.T, s *servertest.Server, url, remains string) {
 	})
 }
 
-// A server that ends connections for being idle ends no lock: those of the pool are made anew, and that which listens is exempt.
+// A server that ends connections for being idle ends no lock: those of the pool are made anew, and
+// that which listens is exempt.
 func TestS07_IdleConnectionsAreEnded(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
-	// Only what the drivers connect is ended, and only when it has been idle for so long that a request which the machine holds up
-	// seldom meets that; the driver sends it again then.
+	// Only what the drivers connect is ended, and only when it has been idle for so long that a
+	// request which the machine holds up seldom meets that; the driver sends it again then.
 	url := s.URL() + "&options=-c%20idle_session_timeout%3D500ms"
 	a, b := user(t, url), user(t, url)
 	mine, next := mutex("idle"), mutex("idle")
@@ -178,8 +179,8 @@ func TestS07_IdleConnectionsAreEnded(t *testing.T) {
 	leaves(t, b, next, true)
 }
 
-// Backends are terminated and the server is restarted while a lock is held and waited for: nobody loses anything. When the
-// session is ended in the database, the holder is told.
+// Backends are terminated and the server is restarted while a lock is held and waited for: nobody
+// loses anything. When the session is ended in the database, the holder is told.
 func TestS08_ConnectionsAreLost(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

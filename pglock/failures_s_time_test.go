@@ -17,7 +17,8 @@ func TestS09_ClocksOfClientsDoNotCount(t *testing.T) {
 	storetest.ClockIsOff(t, clocked(t))
 }
 
-// A request that had to wait for a row is late by the clock of now, not by that of when it began: it takes nothing, and hands nothing over.
+// A request that had to wait for a row is late by the clock of now, not by that of when it began:
+// it takes nothing, and hands nothing over.
 func TestS10_TheClockGoesOnInATransaction(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -100,8 +101,8 @@ func TestS11_TheTimeIsReadWhereItIsWritten(t *testing.T) {
 	}
 }
 
-// A claim that waits looks by itself when the time of who is in its way is over. That renews nothing: what else its session has goes when
-// nobody renews it.
+// A claim that waits looks by itself when the time of who is in its way is over. That renews
+// nothing: what else its session has goes when nobody renews it.
 func TestWaitRenewsNothing(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -119,7 +120,8 @@ func TestWaitRenewsNothing(t *testing.T) {
 	}
 }
 
-// Sixteen clients want names that nobody has used, all at once, in sessions that are to be renewed on the way.
+// Sixteen clients want names that nobody has used, all at once, in sessions that are to be renewed
+// on the way.
 func TestS12_NewNamesAtOnce(t *testing.T) {
 	t.Parallel()
 	s := migrated(t, "-c", "max_connections=200")
@@ -155,8 +157,8 @@ func TestS12_NewNamesAtOnce(t *testing.T) {
 	}
 }
 
-// A transaction of the program's that has not ended makes the row of a name. Who waits for the lock has it when the transaction ends, whether
-// the row is there then or not.
+// A transaction of the program's that has not ended makes the row of a name. Who waits for the lock
+// has it when the transaction ends, whether the row is there then or not.
 func TestS12_ANameInTheMaking(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -182,7 +184,8 @@ func TestS12_ANameInTheMaking(t *testing.T) {
 	}
 }
 
-// Tokens grow while backends are terminated in the middle of grants, over a restart, and when the database's clock has been set back.
+// Tokens grow while backends are terminated in the middle of grants, over a restart, and when the
+// database's clock has been set back.
 func TestS16S17_TokensGrow(t *testing.T) {
 	t.Parallel()
 	s := clocked(t)

@@ -18,7 +18,8 @@ import (
 	"github.com/interlock-go/interlock/pglock"
 )
 
-// What an administrator may set does not break a lock in a program's transaction, or is said, with what would be right.
+// What an administrator may set does not break a lock in a program's transaction, or is said, with
+// what would be right.
 func TestSettingsOfInTx(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -72,8 +73,9 @@ func TestSettingsOfInTx(t *testing.T) {
 	}
 }
 
-// A pool of four connections and fifty who wait never locks itself up, whatever the technique: leases take none of it, and who has the lock
-// of a transaction needs no other connection to end it.
+// A pool of four connections and fifty who wait never locks itself up, whatever the technique:
+// leases take none of it, and who has the lock of a transaction needs no other connection to end
+// it.
 func TestPoolOfFour(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -127,7 +129,8 @@ func TestPoolOfFour(t *testing.T) {
 	}
 }
 
-// A password that is fetched for each connection, as a cloud's token of the hour is, is fetched for those that are not of the pool, too.
+// A password that is fetched for each connection, as a cloud's token of the hour is, is fetched for
+// those that are not of the pool, too.
 func TestBeforeConnect(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -172,8 +175,9 @@ func TestBeforeConnect(t *testing.T) {
 	}
 }
 
-// Rows through a pooler that shares connections: who waits is told over a connection to the server itself where that is named, and asks
-// where it is not; one that gives each client a backend of its own passes on what is told. Nothing stays set on the pooler's connections.
+// Rows through a pooler that shares connections: who waits is told over a connection to the server
+// itself where that is named, and asks where it is not; one that gives each client a backend of its
+// own passes on what is told. Nothing stays set on the pooler's connections.
 func TestRowsBehindAPooler(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -240,7 +244,8 @@ func (l deafLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// Where nobody can be told any more, who waits asks, also while the log blocks that is told so; and Close does not wait for that.
+// Where nobody can be told any more, who waits asks, also while the log blocks that is told so; and
+// Close does not wait for that.
 func TestALogThatBlocksHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -280,7 +285,8 @@ func TestALogThatBlocksHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// A way to the server that answers and loses what was not asked for is noticed at open, also where each client has a backend of its own.
+// A way to the server that answers and loses what was not asked for is noticed at open, also where
+// each client has a backend of its own.
 func TestRowsWhereNobodyIsTold(t *testing.T) {
 	t.Parallel()
 	own := servertest.PgBouncer(t, migrated(t), "pool_mode=session", "default_pool_size=20", "server_reset_query=DISCARD ALL")
@@ -296,7 +302,8 @@ func TestRowsWhereNobodyIsTold(t *testing.T) {
 	}
 }
 
-// What a pooler answers when it has lost the server in the middle of a statement does not say that this was not carried out.
+// What a pooler answers when it has lost the server in the middle of a statement does not say that
+// this was not carried out.
 func TestAPoolerLosesTheServer(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

@@ -61,10 +61,11 @@ func (d *Driver) Break(ctx context.Context, name, publicID string, fence uint64,
 	return nil
 }
 
-// watchPeriod is how often Watch looks.
+// watchPeriod is how often Watch reads the lines.
 const watchPeriod = 100 * time.Millisecond
 
-// Watch implements driver.Watcher: it looks ten times a second and yields what has changed.
+// Watch implements driver.Watcher: it reads the lines ten times a second and yields what has
+// changed.
 func (d *Driver) Watch(ctx context.Context, name string) iter.Seq2[driver.Line, error] {
 	return driver.PollLine(ctx, watchPeriod, func(ctx context.Context) (driver.Line, error) { return d.Line(ctx, name) })
 }

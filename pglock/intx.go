@@ -18,27 +18,28 @@ type TxOptions struct {
 	// Schema and Prefix are where the tables are, as in [Options].
 	Schema, Prefix string
 
-	// Advisory takes pg_advisory_xact_lock instead of the lock of a row. It excludes, and is excluded
-	// by, who holds the name by technique session with the same Keys. It needs no tables, but without
-	// them there are no tokens.
+	// Advisory takes pg_advisory_xact_lock instead of the lock of a row. It excludes, and is
+	// excluded by, who holds the name by technique session with the same Keys. It needs no tables,
+	// but without them there are no tokens.
 	Advisory bool
 	Keys     string // as in [Options]
 
 	// Isolation is the level of a transaction that is not READ COMMITTED. Such a one reads by a
-	// snapshot from before it got the lock: what others have written under the lock since then it does
-	// not see. The lock of a row then fails with a serialization error, SQLSTATE 40001, and the
-	// transaction is to be rolled back and begun anew; an advisory lock cannot tell, and is refused.
+	// snapshot from before it got the lock: what others have written under the lock since then it
+	// does not see. The lock of a row then fails with a serialization error, SQLSTATE 40001, and
+	// the transaction is to be rolled back and begun anew; an advisory lock cannot tell, and is
+	// refused.
 	Isolation pgx.TxIsoLevel
 }
 
 // InTx takes the lock of a name and holds it until the transaction ends, or rolls back to a
-// savepoint from before. It waits for whoever has it, as long as ctx and the transaction's
-// lock_timeout allow; then the transaction is to be rolled back. The token is larger than those of
-// all who held before, and remains so whoever rolls back; once this transaction has committed, it
-// does so whatever crashes.
+// savepoint from before. It waits while another holds it, as long as ctx and the transaction's
+// lock_timeout allow; then the transaction has to be rolled back. The token is larger than those of
+// all earlier holders, whichever transactions roll back, and, once this one has committed, whatever
+// crashes.
 //
-// It excludes who takes the same name by InTx or [InSQLTx] in the same way, and nobody else: see
-// TxOptions.Advisory. What is no name of a mutex is refused.
+// It excludes others who take the same name by InTx or [InSQLTx] in the same way, and nobody else:
+// see TxOptions.Advisory. A name that a mutex cannot have is refused.
 func InTx(ctx context.Context, tx pgx.Tx, name string, o *TxOptions) (fence uint64, err error) {
 	return inTx(name, o, func(sql string, to ...any) error {
 		return tx.QueryRow(ctx, sql, pgx.QueryExecModeExec).Scan(to...) // prepares nothing, which a pooler would lose

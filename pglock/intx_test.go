@@ -77,8 +77,9 @@ func state(err error) string {
 	return ""
 }
 
-// Two clients count to 400 under the lock, or to less by what differs in how it is sent, by rows that each finds where the last one left off. Whatever the isolation, no number is
-// lost without an error; and tokens come in the order of the counts.
+// Two clients count to 400 under the lock, or to less by what differs in how it is sent, by rows
+// that each finds where the last one left off. Whatever the isolation, no number is lost without an
+// error; and tokens come in the order of the counts.
 func TestInTxCounts(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -174,7 +175,8 @@ func TestInTxRefusesAStaleSnapshot(t *testing.T) {
 			}
 		}
 	}
-	// What was read before the lock was had is an error, and not a lost update; the name has a row already.
+	// What was read before the lock was had is an error, and not a lost update; the name has a row
+	// already.
 	first, err := begin("read committed")
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +210,8 @@ func TestInTxRefusesAStaleSnapshot(t *testing.T) {
 	}
 }
 
-// Until the transaction ends nobody else has the name, and no token comes twice, whoever rolls back.
+// Until the transaction ends nobody else has the name, and no token comes twice, whoever rolls
+// back.
 func TestInTxHoldsUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -248,8 +251,8 @@ func TestInTxHoldsUntilTheEnd(t *testing.T) {
 	}
 }
 
-// After a failover to a standby that lacks the last commits the sequence lies behind. Tokens go on beyond all that may have been given, also
-// beside a transaction that set it and goes on.
+// After a failover to a standby that lacks the last commits the sequence lies behind. Tokens go on
+// beyond all that may have been given, also beside a transaction that set it and goes on.
 func TestInTxTokensAfterAStaleFailover(t *testing.T) {
 	url := migrated(t).URL()
 	begin := clients["pgx"](t, url)

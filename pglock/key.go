@@ -32,7 +32,8 @@ func (k key) String() string {
 
 // conventions are how programs make the key of a name.
 var conventions = map[string]func(name string) (key, error){
-	// 64 bits of a good hash: of a million names two have the same key once in 37 million databases.
+	// 64 bits of a good hash: of a million names two have the same key once in 37 million
+	// databases.
 	"interlock": func(name string) (key, error) {
 		sum := sha256.Sum256([]byte("interlock:" + name))
 		return key{bits: binary.BigEndian.Uint64(sum[:])}, nil

@@ -12,17 +12,17 @@ import (
 	"github.com/interlock-go/interlock/internal/opening"
 )
 
-// New makes a driver over a pool that the program has. It looks whether the tables are there, in a
-// version that it knows, and logs what locks could lose by the server's settings. While no server
-// can be reached it asks again, until ctx ends, or for 15 s where that has no deadline. The pool is
+// New makes a driver over a pool that the program has. It checks that the tables are there, in a
+// version that it knows, and logs which settings of the server can lose locks. While no server can
+// be reached it tries again, until ctx ends, or for 15 s where that has no deadline. The pool is
 // the program's, whatever becomes of the driver.
 func New(ctx context.Context, pool *pgxpool.Pool, o *Options) (driver.Driver, error) {
 	return opening.Wait(ctx, func(ctx context.Context) (driver.Driver, error) { return newDriver(ctx, poolSource{pool}, o) })
 }
 
-// NewSQL is [New] for package database/sql. By pgx's client it does what New does, at more cost. Of
-// another one, as lib/pq, nobody knows how to make connections: technique rows then asks instead of
-// being told, and the others are refused, unless Options.Listen names the server.
+// NewSQL is [New] for package database/sql. With pgx's driver it does what New does, at more cost.
+// With another one, such as lib/pq, it cannot make connections of its own: technique rows then
+// polls, and the others are refused, unless Options.Listen names the server.
 func NewSQL(ctx context.Context, db *sql.DB, o *Options) (driver.Driver, error) {
 	return opening.Wait(ctx, func(ctx context.Context) (driver.Driver, error) { return newDriver(ctx, dbSource{db}, o) })
 }
@@ -49,7 +49,7 @@ func newDriver(ctx context.Context, from source, o *Options) (driver.Driver, err
 	return d, nil
 }
 
-// inspect looks at the server and at the tables.
+// inspect checks the server and the tables.
 func (d *Driver) inspect(ctx context.Context) error {
 	a, err := d.send(ctx, message{sql: "select pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'), pg_backend_pid(), " +
 		"(select min(version) from " + d.in + "version)"})
@@ -67,12 +67,12 @@ func (d *Driver) inspect(ctx context.Context) error {
 	}
 	d.flushes(f[1], f[2])
 	if d.options.Listen != nil || number(f[3]) != a.greeted {
-		if err := d.ears.proves(ctx); err != nil {
+		if err := d.notifier.prove(ctx); err != nil {
 			d.options.Logger.Warn("pglock: claims that wait ask instead of being told", "error", err)
 			return nil
 		}
 	}
-	d.sessions.Notifier = &d.ears
+	d.sessions.Notifier = &d.notifier
 	return nil
 }
 
@@ -103,7 +103,7 @@ func newConnDriver(ctx context.Context, of *Driver) (*connDriver, error) {
 	return d, nil
 }
 
-// survey looks at the server, and whether a connection of ours keeps its backend.
+// survey checks the server, and whether a connection of ours keeps its backend.
 func (d *connDriver) survey(ctx context.Context) error {
 	first, f, err := d.dial(ctx, "select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num')::int >= 140000, to_regclass('"+d.in+"token') is not null, "+
 		"current_setting('fsync'), current_setting('full_page_writes')")

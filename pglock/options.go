@@ -16,29 +16,30 @@ import (
 // Options of a driver. The zero value is what most want.
 type Options struct {
 	// Technique is how locks are kept: "rows", the default; "session", by advisory locks on
-	// connections of our own; or "rowlock", by SELECT … FOR UPDATE there, a connection for each lock.
+	// connections of our own; or "rowlock", by SELECT … FOR UPDATE there, a connection for each
+	// lock.
 	Technique string
 
-	// Keys is how technique session makes the key of a name: "interlock", the default, from 64 bits of
-	// a hash; as others do, to share locks with them, "django", "dotnet", "symfony", "tooz" or
+	// Keys is how technique session makes the key of a name: "interlock", the default, from 64 bits
+	// of a hash; as others do, to share locks with them, "django", "dotnet", "symfony", "tooz" or
 	// "with_advisory_lock"; or "number": the name is the key.
 	Keys string
 
-	// MaxWaiting is how many claims of a session may wait at once by technique session or rowlock, on
-	// a connection each; default 32.
+	// MaxWaiting is how many claims of a session may wait at once by technique session or rowlock,
+	// on a connection each; default 32.
 	MaxWaiting int
 
 	// Schema has the tables; default "interlock". Prefix begins the names of all that is in it;
 	// default none. Both are made of a-z, 0-9 and _.
 	Schema, Prefix string
 
-	// Timeout is how long the server may take for one answer, at most the TTL of a session; default 3
-	// s. A request without an answer leaves its outcome open: the core then releases the claim until
-	// that is certain.
+	// Timeout is how long the server may take for one answer, at most the TTL of a session; default
+	// 3 s. A request without an answer leaves its outcome open: the core then releases the claim
+	// until that is certain.
 	Timeout time.Duration
 
-	// Listen says how to connect to the server itself where the pool goes through a pooler that shares
-	// connections, over which nobody hears a NOTIFY. Without it those who wait ask. See
+	// Listen says how to connect to the server itself where the pool goes through a pooler that
+	// shares connections, over which no NOTIFY arrives. Without it claims that wait poll. See
 	// [pgx.ParseConfig].
 	Listen *pgx.ConnConfig
 

@@ -12,7 +12,8 @@ import (
 	"github.com/interlock-go/interlock/pglock"
 )
 
-// The rights that each section of the backend's page gives are enough for what the section is about, and that alone is what a role has here.
+// The rights that each section of the backend's page gives are enough for what the section is
+// about, and that alone is what a role has here.
 func TestRightsOfThePage(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

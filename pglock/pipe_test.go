@@ -48,7 +48,8 @@ func echo(text string, ms int) connlock.Query {
 	return connlock.Query{SQL: "select $1::text from (select pg_sleep($2::float8)) s", Args: [][]byte{[]byte(text), fmt.Append(nil, float64(ms)/1000)}, Tells: ms > 2}
 }
 
-// Everybody has his own answer, once, in the order of what was asked, whoever reads and whoever has gone.
+// Everybody has his own answer, once, in the order of what was asked, whoever reads and whoever has
+// gone.
 func TestPipe(t *testing.T) {
 	t.Parallel()
 	s := servertest.Postgres(t)
@@ -99,7 +100,8 @@ func TestPipePrepares(t *testing.T) {
 	}
 }
 
-// The end is told at once, also while nobody asks; whoever waits hears of it, and whoever comes later.
+// The end is told at once, also while nobody asks; whoever waits hears of it, and whoever comes
+// later.
 func TestPipeEnds(t *testing.T) {
 	t.Parallel()
 	s := servertest.Postgres(t)

@@ -142,7 +142,8 @@ func TestVersionsOfEveryTechnique(t *testing.T) {
 	}
 }
 
-// A server that has no connection left says so to whoever asks. It loses nothing, and when it has some again all goes on.
+// A server that has no connection left says so to whoever asks. It loses nothing, and when it has
+// some again all goes on.
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -186,7 +187,8 @@ func TestTooManyConnections(t *testing.T) {
 	}
 }
 
-// How many connections each technique has: rows those of the pool and one to listen over while somebody waits; row locks one for each lock.
+// How many connections each technique has: rows those of the pool and one to listen over while
+// somebody waits; row locks one for each lock.
 func TestConnectionsOfEveryTechnique(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

@@ -17,7 +17,7 @@ func (s rowlock) technique() connlock.Technique {
 	const begin = "begin isolation level read committed; "
 	return connlock.Technique{
 		Try:   func(l connlock.Lock) connlock.Query { return connlock.Query{SQL: begin + s.lock(l) + " skip locked"} },
-		Wait:  func(l connlock.Lock) connlock.Query { return connlock.Query{SQL: begin + s.insert(l) + s.lock(l)} }, // who made the row may have rolled back
+		Wait:  func(l connlock.Lock) connlock.Query { return connlock.Query{SQL: begin + s.insert(l) + s.lock(l)} }, // the transaction that made the row may have rolled back
 		Leave: func(connlock.Lock) connlock.Query { return connlock.Query{SQL: "rollback; select true"} },
 		Left:  left, Waits: waitsOf, Free: "rollback", Begins: true,
 		Classify: func(err error) error { return classify(err, &s.options) },

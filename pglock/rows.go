@@ -13,19 +13,18 @@ import (
 	"github.com/interlock-go/interlock/internal/rowline"
 )
 
-// rows is what technique rows says to the schema's functions. It implements rowline.Store.
+// rows calls the schema's functions for technique rows. It implements rowline.Store.
 type rows struct {
 	*server
-	channel string // by which this process is told
+	channel string // of this process, for NOTIFY
 }
 
 // maxName is what the index of the table can hold, and some.
 const maxName = 2048
 
-// Open implements rowline.Store. On the way it sweeps up after sessions that ended long ago and
-// stood in no line that anybody looked at. It looks at the next few by their IDs, which are random:
-// so no more of them stay than a small part of all, and what it costs does not grow with how many
-// there are.
+// Open implements rowline.Store. The same statement deletes rows of sessions that ended long ago,
+// which steps of lines have not met. It looks at the next few by their IDs, which are random: so
+// only a small part of all rows are such, and the cost does not grow with their number.
 func (r rows) Open(ctx context.Context, spec driver.Spec) (int64, error) {
 	a, err := r.call(ctx, fmt.Sprintf("with swept as (delete from %[1]ssession where id in (select s.id from %[1]ssession s "+
 		"where s.id = any (array(select o.id from %[1]ssession o where o.id > '%[2]s' order by o.id limit 20)) "+

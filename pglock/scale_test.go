@@ -24,7 +24,8 @@ func TestTenThousandLeases(t *testing.T) {
 	}
 }
 
-// A thousand claims wait for one name, each of a session of its own or all of one: every one is renewed, and they are let in in order.
+// A thousand claims wait for one name, each of a session of its own or all of one: every one is
+// renewed, and they are let in in order.
 func TestAThousandWaiters(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -93,8 +93,8 @@ func migrate(ctx context.Context, conn *pgx.Conn, o *Options) error {
 		}
 		return string(results[0].Rows[0][0]), nil
 	}
-	// The schemas of one database wait for each other, whatever they are called: IF NOT EXISTS is not
-	// atomic by itself.
+	// The schemas of one database wait for each other, whatever they are called: IF NOT EXISTS is
+	// not atomic by itself.
 	if _, err := ask("select pg_advisory_xact_lock(7310868735408894828)"); err != nil {
 		return err
 	}

@@ -109,7 +109,8 @@ func TestSchemaByHand(t *testing.T) {
 	}
 }
 
-// A role of the least rights does all that a user of locks does; one without any can neither hear nor forge.
+// A role of the least rights does all that a user of locks does; one without any can neither hear
+// nor forge.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -208,7 +209,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// The pool is the program's: it goes on when the driver has closed, and with nothing that was set for a lock.
+// The pool is the program's: it goes on when the driver has closed, and with nothing that was set
+// for a lock.
 func TestPoolOfOne(t *testing.T) {
 	t.Parallel()
 	s := migrated(t, "-c", "synchronous_commit=off")
@@ -278,7 +280,8 @@ func TestMigrateRefuses(t *testing.T) {
 	}
 }
 
-// A role that may make no schemas makes the tables in one that is there, in a database of any encoding.
+// A role that may make no schemas makes the tables in one that is there, in a database of any
+// encoding.
 func TestMigrateWithoutTheRightToMakeSchemas(t *testing.T) {
 	t.Parallel()
 	s := servertest.Postgres(t)
@@ -299,8 +302,8 @@ func TestMigrateWithoutTheRightToMakeSchemas(t *testing.T) {
 	cycle(t, euc)
 }
 
-// Opening a session takes out those that ended long ago, and looks at a few, however many there are: who looked at all kept everybody else who
-// opened waiting.
+// Opening a session takes out those that ended long ago, and looks at a few, however many there
+// are: who looked at all kept everybody else who opened waiting.
 func TestOpeningSweepsAFew(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)

@@ -41,8 +41,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// Where the default is SERIALIZABLE our statements are not: none of those that contend for a row is rolled back for having read
-// before it got the row.
+// Where the default is SERIALIZABLE our statements are not: none of those that contend for a row is
+// rolled back for having read before it got the row.
 func TestSerializableByDefault(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -81,8 +81,8 @@ func TestSerializableByDefault(t *testing.T) {
 	}
 }
 
-// What was granted is on the disk when it is told, also where the program does not wait for its own commits: a server that crashes
-// at once has the grant, and the token, when it is back.
+// What was granted is on the disk when it is told, also where the program does not wait for its own
+// commits: a server that crashes at once has the grant, and the token, when it is back.
 func TestGrantsAreDurable(t *testing.T) {
 	t.Parallel()
 	s := migrated(t, "-c", "synchronous_commit=off", "-c", "wal_writer_delay=10s")
@@ -129,7 +129,8 @@ func TestFlushingIsSaid(t *testing.T) {
 	}
 }
 
-// Where nobody can be told, who waits asks: behind a pooler, and where no connection to listen over can be had.
+// Where nobody can be told, who waits asks: behind a pooler, and where no connection to listen over
+// can be had.
 func TestWaitersAskWhereNobodyTells(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
@@ -174,7 +175,8 @@ func TestWaitersAskWhereNobodyTells(t *testing.T) {
 	}
 }
 
-// What a URL says to the server reaches it as it stands there, blanks and all: pgx reads a + as libpq does, as itself.
+// What a URL says to the server reaches it as it stands there, blanks and all: pgx reads a + as
+// libpq does, as itself.
 func TestURLOfServersOptions(t *testing.T) {
 	t.Parallel()
 	config, _, err := pglock.ParseURL("postgres://u@localhost/d?prefix=ab&options=-c%20work_mem%3D1MB%20-c%20search_path%3Da%2Bb")

@@ -29,8 +29,8 @@ type message struct {
 	sql     string
 	careful bool
 
-	// In place of sql: the arguments of a prepared statement, as text; nil for null. It is sent so if
-	// the connection keeps what it prepares.
+	// In place of sql: the arguments of a prepared statement, as text; nil for null. It is sent so
+	// if the connection keeps what it prepares.
 	turn *prepared
 	args [][]byte
 }
@@ -38,7 +38,7 @@ type message struct {
 // result is the answer to a statement.
 type result struct {
 	rows    [][][]byte
-	greeted int64 // the backend that the server named when it took the connection; 0 where the client does not tell
+	greeted int64 // the backend that the server named when it took the connection; 0 if the client does not say
 }
 
 // prepared is a statement that each connection prepares once.

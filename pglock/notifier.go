@@ -17,55 +17,56 @@ import (
 	"github.com/interlock-go/interlock/internal/rowline"
 )
 
-// linger is how long an ear stays open when no claim waits any more. A NOTIFY wakes all listeners
-// of a database, whatever their channel: a hundred idle ones cost four tenths of the handoffs.
+// linger is how long a subscription stays when no claim waits any more. A NOTIFY wakes all
+// listeners of a database, whatever their channel: a hundred idle ones cost four tenths of the
+// handoffs.
 const linger = 5 * time.Second
 
-// retry is for how long claims ask when no ear could be opened, before the next one is tried.
-const retry = 5 * time.Second
+// pause is how long claims poll after a subscription has failed, before the next one is tried.
+const pause = 5 * time.Second
 
 var (
-	errClosed = fmt.Errorf("pglock: %w: the driver is closed", driver.ErrNotSent)
-	errNoEar  = fmt.Errorf("pglock: listen: %w: there is no connection to listen over", driver.ErrNotSent)
-	errDeaf   = errors.New("what is said to this connection is not heard: want by listen the server itself, without a pooler, and the store's database")
+	errClosed         = fmt.Errorf("pglock: %w: the driver is closed", driver.ErrNotSent)
+	errNoSubscription = fmt.Errorf("pglock: listen: %w: there is no connection to listen over", driver.ErrNotSent)
+	errNotReceived    = errors.New("what is said to this connection is not heard: want by listen the server itself, without a pooler, and the store's database")
 )
 
-// ear is the connection that receives notifications, from before it is made until it has ended. It
-// is not of the pool, since it is kept; it is dialled as the pool dials.
-type ear struct {
+// subscription is the connection that receives notifications, from before it is made until it has
+// ended. It is not of the pool, since it is kept; it is dialled as the pool dials.
+type subscription struct {
 	ready chan struct{} // closed when it listens, or has failed: then err says why
 	done  chan struct{} // closed when it has ended
 	err   error
 }
 
-// ears are the ear of a driver, if there is one, and the claims that are subscribed to it. It
-// implements rowline.Notifier.
-type ears struct {
+// notifier is the subscription of a driver, if there is one, and the claims that are registered for
+// its messages. It implements rowline.Notifier.
+type notifier struct {
 	*server
 	channel string
 	ctx     context.Context //nolint:containedctx // of the connection; ends with the driver
 
 	mu      sync.Mutex
-	ear     *ear
-	deaf    time.Time                 // until when no other ear is tried, since the last one failed
+	current *subscription             // nil where there is none
+	retry   time.Time                 // when the next subscription is tried, since the last one failed
 	waiting map[string]*rowline.Claim // by nonce
 }
 
-// nonce is what messages call a claim: see the schema's function.
+// nonce is the name of a claim in messages: see the schema's function of that name.
 func nonce(id string) string {
 	sum := sha256.Sum256([]byte("interlock wake:" + id))
 	return hex.EncodeToString(sum[:16])
 }
 
 // Subscribe implements rowline.Notifier.
-func (s *ears) Subscribe(c *rowline.Claim) rowline.Subscription {
+func (s *notifier) Subscribe(c *rowline.Claim) rowline.Subscription {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting[nonce(c.ID)] = c
-	if s.ear != nil {
+	if s.current != nil {
 		select {
-		case <-s.ear.ready:
-			return s.ear.done
+		case <-s.current.ready:
+			return s.current.done
 		default:
 		}
 	}
@@ -73,83 +74,83 @@ func (s *ears) Subscribe(c *rowline.Claim) rowline.Subscription {
 }
 
 // Unsubscribe implements rowline.Notifier.
-func (s *ears) Unsubscribe(c *rowline.Claim) {
+func (s *notifier) Unsubscribe(c *rowline.Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waiting, nonce(c.ID))
 }
 
 // Listen implements rowline.Notifier.
-func (s *ears) Listen(ctx context.Context, _ *rowline.Claim) (rowline.Subscription, error) {
+func (s *notifier) Listen(ctx context.Context, _ *rowline.Claim) (rowline.Subscription, error) {
 	s.mu.Lock()
 	if s.ctx.Err() != nil {
 		s.mu.Unlock()
 		return nil, errClosed
 	}
-	e := s.ear
-	if e == nil && time.Now().Before(s.deaf) {
+	sub := s.current
+	if sub == nil && time.Now().Before(s.retry) {
 		s.mu.Unlock()
-		return nil, errNoEar
+		return nil, errNoSubscription
 	}
-	if e == nil {
-		e = &ear{ready: make(chan struct{}), done: make(chan struct{})}
-		s.ear = e
-		go s.hear(e)
+	if sub == nil {
+		sub = &subscription{ready: make(chan struct{}), done: make(chan struct{})}
+		s.current = sub
+		go s.run(sub)
 	}
 	s.mu.Unlock()
 	select {
-	case <-e.ready:
-		if e.err != nil {
-			return nil, fmt.Errorf("pglock: listen: %w: %w", driver.ErrNotSent, e.err)
+	case <-sub.ready:
+		if sub.err != nil {
+			return nil, fmt.Errorf("pglock: listen: %w: %w", driver.ErrNotSent, sub.err)
 		}
-		return e.done, nil
+		return sub.done, nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("pglock: listen: %w: %w", driver.ErrNotSent, ctx.Err())
 	}
 }
 
-// rest returns when the ear of a closed driver has ended.
-func (s *ears) rest() {
+// awaitEnd returns when the subscription of a closed driver has ended.
+func (s *notifier) awaitEnd() {
 	s.mu.Lock()
-	e := s.ear
+	sub := s.current
 	s.mu.Unlock()
-	if e != nil {
-		<-e.done
+	if sub != nil {
+		<-sub.done
 	}
 }
 
-// hear connects and listens until no claim waits any more, or the connection ends. Claims that wait
-// then look again.
-func (s *ears) hear(e *ear) {
+// run connects and listens until no claim waits any more, or the connection ends. Claims that wait
+// then ask again.
+func (s *notifier) run(sub *subscription) {
 	conn, err := s.dial()
-	e.err = err
+	sub.err = err
 	if err != nil {
-		go s.options.Logger.Warn("pglock: claims that wait ask, since nobody can tell them", "error", err) // a log that blocks holds up nobody
+		go s.options.Logger.Warn("pglock: claims that wait ask, since nobody can tell them", "error", err) // so that a log that blocks does not block the claims
 		s.mu.Lock()
-		s.ear, s.deaf = nil, time.Now().Add(retry)
+		s.current, s.retry = nil, time.Now().Add(pause)
 		s.mu.Unlock()
 	}
-	close(e.ready)
+	close(sub.ready)
 	if err == nil {
 		s.follow(conn.PgConn())
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		_ = conn.Close(ctx)
 		cancel()
 	}
-	close(e.done)
+	close(sub.done)
 }
 
 // follow receives notifications, which OnNotification handles.
-func (s *ears) follow(pg *pgconn.PgConn) {
+func (s *notifier) follow(pg *pgconn.PgConn) {
 	for idle := false; ; {
 		ctx, cancel := context.WithTimeout(s.ctx, linger)
-		err := pg.WaitForNotification(ctx) // OnNotification has it
+		err := pg.WaitForNotification(ctx) // OnNotification has handled it
 		cancel()
 		quiet := err != nil && pgconn.Timeout(err) && s.ctx.Err() == nil
 		s.mu.Lock()
 		nobody := len(s.waiting) == 0
 		if err != nil && !quiet || quiet && nobody && idle {
-			s.ear = nil
+			s.current = nil
 			s.mu.Unlock()
 			return
 		}
@@ -158,10 +159,10 @@ func (s *ears) follow(pg *pgconn.PgConn) {
 	}
 }
 
-// proves checks that notifications arrive over a connection which a pooler makes, or which Listen
+// prove checks that notifications arrive over a connection which a pooler makes, or which Listen
 // names. It checks first that the connection keeps its backend, since a shared one must not be left
 // listening. A notification must arrive also without the answer to a query.
-func (s *ears) proves(ctx context.Context) error {
+func (s *notifier) prove(ctx context.Context) error {
 	conn, err := s.connect(ctx, func(*pgx.ConnConfig) {})
 	if err != nil {
 		return err
@@ -175,11 +176,11 @@ func (s *ears) proves(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	if err = s.say(ctx); err != nil {
+	if err = s.publish(ctx); err != nil {
 		return err
 	}
 	if err = conn.PgConn().WaitForNotification(ctx); err != nil && ctx.Err() != nil {
-		err = errDeaf
+		err = errNotReceived
 	}
 	return err
 }
@@ -187,14 +188,14 @@ func (s *ears) proves(ctx context.Context) error {
 // dial makes the connection and proves that what is sent over the source arrives: Listen may name
 // another database. The proof needs no waiting: a server has passed a NOTIFY to the listener's
 // backend before it answers, and that backend sends it on before it answers its next query.
-func (s *ears) dial() (*pgx.Conn, error) {
+func (s *notifier) dial() (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.options.Timeout)
 	defer cancel()
-	heard := false
+	received := false
 	conn, err := s.connect(ctx, func(config *pgx.ConnConfig) {
 		config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
-			heard = true
-			s.told(n.Payload)
+			received = true
+			s.receive(n.Payload)
 		}
 	})
 	if err != nil {
@@ -204,13 +205,13 @@ func (s *ears) dial() (*pgx.Conn, error) {
 	listen := `listen "` + s.channel + `"`
 	_, err = conn.PgConn().Exec(ctx, "set statement_timeout = 0; select set_config(name, '0', false) from pg_settings where name = 'idle_session_timeout'; "+listen).ReadAll()
 	if err == nil {
-		err = s.say(ctx)
+		err = s.publish(ctx)
 	}
 	if err == nil {
 		_, err = conn.PgConn().Exec(ctx, listen).ReadAll() // which changes nothing
 	}
-	if err == nil && !heard {
-		err = errDeaf
+	if err == nil && !received {
+		err = errNotReceived
 	}
 	if err != nil {
 		_ = conn.Close(ctx)
@@ -219,15 +220,16 @@ func (s *ears) dial() (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// say sends this process a message that says nothing. How long the pool's statements may take says nothing of whether it is heard.
-func (s *ears) say(ctx context.Context) error {
+// publish sends this process a message without content. It is not bound by the pool's
+// statement_timeout, which has nothing to do with whether the message arrives.
+func (s *notifier) publish(ctx context.Context) error {
 	_, err := s.send(ctx, message{sql: "set local statement_timeout = 0; select pg_notify('" + s.channel + "', 'heard')"})
 	return err
 }
 
-// told handles a message: "h nonce token" for a claim that is held, "r nonce" for one that should
-// look again.
-func (s *ears) told(payload string) {
+// receive handles a message: "h nonce token" for a claim that is held, "r nonce" for one that
+// should ask again.
+func (s *notifier) receive(payload string) {
 	f := strings.Fields(payload)
 	if len(f) < 2 {
 		return
